@@ -1,0 +1,52 @@
+/* pk/counter.h - values over time: memory in use, queue length, loss.
+ *
+ *     static pk_counter queue = PK_COUNTER("loader.queue", "batches");
+ *     pk_counter_set(&queue, (double)n);
+ *
+ * Each call is a point of the trace and a sample of the counter's distribution in the report (count, sum,
+ * min, max, last exact; quantiles within 1 % for magnitudes from 2^-64 to 2^63).
+ *
+ * Threads: from any thread, one counter from many.
+ * Failure: none visible; a value that is not finite, or for which there is no room, is dropped and counted
+ *          (pk_counts.points_dropped).
+ * Cost:    off: a load and a branch. On: one clock read and a 32-byte store.
+ */
+#ifndef PK_COUNTER_H
+#define PK_COUNTER_H
+
+#include <pk/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Declare it static or global, initialise it with PK_COUNTER, and leave its members alone. */
+typedef struct pk_counter {
+    const char *name;
+    const char *unit; /* shown with the values; NULL or "" for a bare number */
+    uint32_t id;      /* 0 until first used */
+    uint32_t reserved;
+} pk_counter;
+
+#define PK_COUNTER(name, unit) {(name), (unit), 0, 0}
+
+PK_API PK_INLINE void pk_counter_set(pk_counter *counter, double value);
+
+/* The counter of that name, for FFI and names known only at run time. Interned and copied, never NULL. */
+PK_API pk_counter *pk_counter_named(const char *name, const char *unit);
+
+/* ---- below: how it is done ---- */
+
+extern PK_API uint32_t pk_gate_;
+PK_API void pk_counter_set_on_(pk_counter *counter, double value);
+
+PK_INLINE void pk_counter_set(pk_counter *counter, double value)
+{
+    if (__builtin_expect(__atomic_load_n(&pk_gate_, __ATOMIC_RELAXED) != 0, 0))
+        pk_counter_set_on_(counter, value);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

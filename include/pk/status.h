@@ -1,0 +1,64 @@
+/* pk/status.h - what a control call answers, and the two macros every header needs.
+ *
+ *     pk_status s = pk_start(NULL);
+ *     if (s)
+ *         fprintf(stderr, "perfkit: %s (%s)\n", pk_error_message(), pk_status_name(s));
+ *
+ * Threads: everything here may be called from any thread at any time.
+ * Failure: nothing here fails; an unknown code has the name "PK_E?" and the text "unknown status".
+ * Cost:    a table look-up.
+ */
+#ifndef PK_STATUS_H
+#define PK_STATUS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Linkage of every public function and object: exported although the library hides all else. */
+#define PK_API __attribute__((visibility("default")))
+
+/* Functions that must cost nothing while perfkit is off: inlined here, and symbols of the library
+ * too (C's inline rule, lib/core/ffi.c), for callers that cannot inline C. */
+#define PK_INLINE inline
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* code, frozen value, text. Values never change and are never reused. */
+#define PK_STATUS_LIST(X)                                                                          \
+    X(PK_OK, 0, "success")                                                                         \
+    X(PK_EINVAL, -1, "an argument, an option or an environment variable is not valid")             \
+    X(PK_EBUSY, -2, "perfkit is already started in this process")                                  \
+    X(PK_EOFF, -3, "perfkit is not started in this process")                                       \
+    X(PK_ENOMEM, -4, "not enough memory, or the memory bound is reached")                          \
+    X(PK_EIO, -5, "a file could not be read or written")                                           \
+    X(PK_ENOSPC, -6, "no space is left where the trace or the report goes")                        \
+    X(PK_EACCES, -7, "a file may not be created or written there")                                 \
+    X(PK_ENOENT, -8, "there is nothing of that name")                                              \
+    X(PK_ETHREAD, -9, "the collector thread could not be created")                                 \
+    X(PK_ENOTSUP, -10, "this build or this machine cannot do that")
+
+typedef enum pk_status {
+#define PK_STATUS_ENUM(code, value, text) code = value,
+    PK_STATUS_LIST(PK_STATUS_ENUM)
+#undef PK_STATUS_ENUM
+} pk_status;
+
+/* "PK_EINVAL" */
+PK_API const char *pk_status_name(pk_status status);
+
+/* "an argument, an option or an environment variable is not valid" */
+PK_API const char *pk_status_text(pk_status status);
+
+/* One sentence about the last control call that failed on this thread: which option, which file,
+ * which system error. Never NULL; "" if none has failed. Valid until the next failure here. */
+PK_API const char *pk_error_message(void);
+
+/* "0.1.0": the version of the library in use (pk/version.h has the one compiled against). */
+PK_API const char *pk_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

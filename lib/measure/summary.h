@@ -1,0 +1,157 @@
+/* lib/measure/summary.h - a run in numbers: what the reports print and what the report files hold.
+ *
+ * A pki_summary is filled in one of three ways, and the text report cannot tell which: by the session
+ * from live memory (lib/session/gather.c), by `pk report` from a report file, or by `pk report` from
+ * the events of a trace. Strings and arrays belong to the summary's own heap blocks and go with
+ * pki_summary_finish. All times are nanoseconds; start times count from the session's start.
+ */
+#ifndef PKI_MEASURE_SUMMARY_H
+#define PKI_MEASURE_SUMMARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <pk/pk.h>
+
+#define PKI_KINDS 6                 /* enum pk_kind */
+#define PKI_UNTRACKED PKI_KINDS     /* index of the time outside every region */
+#define PKI_SHARES (PKI_KINDS + 1)
+#define PKI_REPORT_SCHEMA 1         /* "schema" in the report file; docs/report-format.md */
+
+/* "other", "compute", "data", "comm", "io", "wait", "untracked" */
+extern const char *const pki_kind_names[PKI_SHARES];
+
+/* A distribution; quantiles within 1 %, the rest exact. Zero when count is 0. */
+typedef struct pki_dist {
+    uint64_t count;
+    double sum, min, max, mean, stddev;
+    double p50, p90, p95, p99;
+} pki_dist;
+
+typedef struct pki_region_row {
+    char *name;
+    uint32_t kind;
+    pki_dist time;      /* of the calls, children included */
+    uint64_t self;      /* sum without children */
+    uint64_t bytes, flops;
+    double step_share;  /* self time inside steps, as a share of all (steady) step time; 0 without steps */
+    pki_dist step_self; /* self time per steady step; steps without a call count as 0 */
+} pki_region_row;
+
+typedef struct pki_thread_row {
+    char *name;
+    uint32_t tid;
+    bool ended;
+    uint64_t recorded, dropped;
+    size_t region_count; /* only when report_threads was asked for */
+    pki_region_row *regions;
+} pki_thread_row;
+
+typedef struct pki_counter_row {
+    char *name, *unit;
+    pki_dist value;
+    double last;
+} pki_counter_row;
+
+/* One region's part in one step. */
+typedef struct pki_step_part {
+    char *name;
+    uint32_t kind;
+    uint64_t self;
+    double usual; /* its median over the steady steps */
+} pki_step_part;
+
+typedef struct pki_step_row {
+    uint64_t index, start, duration, items;
+    uint64_t kinds[PKI_SHARES];
+    size_t part_count; /* slowest steps only: the parts furthest above their usual, biggest excess first */
+    pki_step_part *parts;
+} pki_step_row;
+
+/* The step series, bounded: entry i stands for `merged` consecutive steps. */
+typedef struct pki_series_row {
+    uint64_t index, start; /* of its first step */
+    uint64_t steps;        /* in this entry */
+    uint64_t duration;     /* sum; kinds and items too */
+    uint64_t longest;
+    uint64_t items;
+    uint64_t kinds[PKI_SHARES];
+} pki_series_row;
+
+typedef struct pki_steps_part {
+    uint64_t count;        /* all closed steps */
+    uint64_t warmup;       /* so many first ones told apart */
+    bool warmup_given;     /* by the option, not found from the data */
+    pki_dist all;          /* durations */
+    pki_dist steady;       /* without the warm-up */
+    pki_dist warm;         /* the warm-up's */
+    uint64_t items;        /* in the steady steps */
+    double items_per_second;
+    uint64_t kinds[PKI_SHARES]; /* over the steady steps */
+    uint64_t broken_down;  /* steady steps whose breakdown is known */
+    size_t slowest_count;
+    pki_step_row *slowest; /* of the steady ones, slowest first */
+    size_t series_count;
+    pki_series_row *series;
+    double drift;          /* median of the last third over that of the first third of the steady steps, minus 1; 0 if too few */
+} pki_steps_part;
+
+typedef enum pki_severity { PKI_GOOD, PKI_NOTE, PKI_WARN } pki_severity;
+
+/* "input-bound": data time is 61 % of the step (threshold 30 %) ... */
+typedef struct pki_verdict {
+    char *name; /* stable, for machines: "input-bound" */
+    pki_severity severity;
+    double value, threshold; /* what was compared with what */
+    char *text;              /* for people: one or two sentences with the figures */
+} pki_verdict;
+
+typedef struct pki_backend_row {
+    char *name;
+    bool live;
+    char *version, *reason;
+} pki_backend_row;
+
+typedef struct pki_run {
+    char *program, *host, *version;
+    uint32_t pid;
+    int32_t rank, world_size; /* world_size 0: not a job of several */
+    uint64_t start_unix;      /* ns since 1970 */
+    uint64_t wall;            /* length of the session */
+    uint64_t cpu;             /* CPU time of the process during the session; 0 if unknown */
+    char *clock;              /* "tsc", "cntvct", "monotonic" */
+    double clock_hz;
+    double clock_step_ns;     /* smallest difference it can show */
+    double clock_uncertainty_ns;
+    double clock_ppm;         /* of its rate at start against the whole run */
+    char *trace_path;         /* "" if there is none */
+    char *source;             /* "session", or what it was read from: "trace events", ... */
+    bool complete;            /* false: a killed run, recovered, or still running */
+} pki_run;
+
+/* What perfkit itself took, measured at start and multiplied out. */
+typedef struct pki_overhead {
+    double region_ns;  /* one begin + end */
+    double total;      /* ns over all threads */
+    double share;      /* of the CPU time if known, else of wall time */
+    double collector;  /* ns of CPU time of the collector thread; outside the program's threads */
+} pki_overhead;
+
+typedef struct pki_summary {
+    pki_run run;
+    pk_counts counts;
+    pki_overhead overhead;
+    size_t verdict_count, region_count, thread_count, counter_count, backend_count;
+    pki_verdict *verdicts;
+    pki_region_row *regions; /* by self time, most first */
+    pki_thread_row *threads;
+    pki_counter_row *counters;
+    pki_steps_part steps;
+    pki_backend_row *backends;
+} pki_summary;
+
+void pki_summary_init(pki_summary *summary);   /* all zero */
+void pki_summary_finish(pki_summary *summary); /* frees what it points to, zeroes it */
+
+#endif
