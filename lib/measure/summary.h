@@ -79,7 +79,7 @@ typedef struct pki_series_row {
     uint64_t kinds[PKI_SHARES];
 } pki_series_row;
 
-typedef struct pki_steps_part {
+typedef struct pki_step_summary {
     uint64_t count;        /* all closed steps */
     uint64_t warmup;       /* so many first ones told apart */
     bool warmup_given;     /* by the option, not found from the data */
@@ -95,7 +95,7 @@ typedef struct pki_steps_part {
     size_t series_count;
     pki_series_row *series;
     double drift;          /* median of the last third over that of the first third of the steady steps, minus 1; 0 if too few */
-} pki_steps_part;
+} pki_step_summary;
 
 typedef enum pki_severity { PKI_GOOD, PKI_NOTE, PKI_WARN } pki_severity;
 
@@ -147,7 +147,7 @@ typedef struct pki_summary {
     pki_region_row *regions; /* by self time, most first */
     pki_thread_row *threads;
     pki_counter_row *counters;
-    pki_steps_part steps;
+    pki_step_summary steps;
     pki_backend_row *backends;
 } pki_summary;
 
