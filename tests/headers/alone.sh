@@ -1,0 +1,35 @@
+#!/bin/sh
+# alone.sh COMPILER INCLUDE_DIR HEADER - a public header compiles alone, twice over, in every language
+# that it promises, at warnings stricter than a user's.
+#
+# COMPILER is a C compiler's name (gcc, clang); the C++ compiler is found from it.
+
+set -u
+cc=$1 dir=$2 header=$3
+case $cc in
+    *clang*) cxx=$(echo "$cc" | sed 's/clang/clang++/') ;;
+    *) cxx=$(echo "$cc" | sed 's/gcc/g++/') ;;
+esac
+command -v "$cc" "$cxx" >/dev/null || { echo "skipped: $cc or $cxx is not installed"; exit 77; }
+
+common="-fsyntax-only -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wundef -Werror"
+failed=0
+
+compile() # COMPILER LANGUAGE STANDARD FLAGS...
+{
+    compiler=$1 language=$2 standard=$3
+    shift 3
+    printf '#include <pk/%s>\n#include <pk/%s>\nextern int used;\n' "$header" "$header" |
+        "$compiler" -x "$language" "-std=$standard" $common "$@" -I"$dir" - ||
+        { echo "failed: $compiler -std=$standard: pk/$header"; failed=1; }
+}
+
+if [ "${header%.hpp}" = "$header" ]; then
+    for standard in c11 gnu11 c17; do
+        compile "$cc" c $standard -Wstrict-prototypes -Wmissing-prototypes
+    done
+fi
+for standard in c++11 c++14 c++17 c++20; do
+    compile "$cxx" c++ $standard -Wold-style-cast
+done
+exit $failed

@@ -1,0 +1,83 @@
+"""layers.py ROOT - a file includes public headers, its own layer and lower layers; nothing upward.
+
+The layers are docs/design.md's. Backends never include each other; tools see no further than lib/out;
+examples and public headers know public headers only.
+"""
+
+import glob
+import os
+import re
+import sys
+
+import tree
+
+LAYER = {"base": 0, "core": 1, "measure": 2, "out": 2, "session": 3, "backend": 4}
+TOOLS_SEE = LAYER["out"]
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
+
+
+def find(root, path, quote, name):
+    """The file of the tree that an include means, or None for a system's."""
+    beside = [os.path.join(os.path.dirname(path), name)] if quote == '"' else []
+    for candidate in beside + [os.path.join("lib", name), os.path.join("include", name)]:
+        if os.path.isfile(os.path.join(root, candidate)):
+            return os.path.normpath(candidate)
+    # A twin that the build chooses by its include path: lib/base/arch/x86_64/...
+    twins = glob.glob(os.path.join(root, "lib", "*", "arch", "*", name))
+    return os.path.relpath(twins[0], root) if twins else None
+
+
+def place(path):
+    """('lib', 'core') for lib/core/ring.c, ('tools', '') for tools/main.c."""
+    parts = path.split(os.sep)
+    return parts[0], parts[1] if parts[0] == "lib" and len(parts) > 2 else ""
+
+
+def stem(path):
+    return re.sub(r"_none$", "", os.path.splitext(os.path.basename(path))[0])
+
+
+def objection(path, target):
+    """Why path may not include target, or None."""
+    here, layer = place(path)
+    there, its_layer = place(target)
+    if there == "include":
+        return None
+    if here == "include":
+        return "a public header includes public headers only"
+    if here == "examples" and there != "examples":
+        return "an example knows what a user knows: <pk/...>"
+    if here == "tools" and there == "lib" and LAYER[its_layer] > TOOLS_SEE:
+        return "tools see no further than lib/out"
+    if here != "lib":
+        return None
+    if there != "lib":
+        return "the library includes nothing outside itself"
+    if LAYER[its_layer] > LAYER[layer]:
+        return f"upward: {layer} is layer {LAYER[layer]}, {its_layer} is layer {LAYER[its_layer]}"
+    if layer == its_layer == "backend" and not stem(target).startswith(stem(path)):
+        return "backends never include each other"
+    return None
+
+
+def check(root):
+    complaints = []
+    folders = ("include", "lib", "tools", "examples")
+    for path in tree.files(root, folders, (".c", ".h", ".cpp", ".hpp")):
+        text = tree.read(root, path)
+        if place(path)[0] == "lib" and place(path)[1] not in LAYER:
+            complaints.append(f"{path}: lies in no layer")
+            continue
+        for match in INCLUDE.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            target = find(root, path, *match.groups())
+            why = objection(path, target) if target else None
+            if target is None and match.group(1) == '"':
+                why = "found neither beside it nor in lib/"
+            if why:
+                complaints.append(f'{path}:{line}: includes {match.group(2)}: {why}')
+    return complaints
+
+
+if __name__ == "__main__":
+    tree.tell(check(sys.argv[1]))
