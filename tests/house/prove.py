@@ -1,0 +1,130 @@
+"""prove.py AR NM READELF CC... - each house check says no to what it forbids, and yes to its neighbour."""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+import layers
+import places
+import sizes
+import symbols
+import tree
+
+LONG = "void pki_f(void)\n{\n" + "    ;\n" * 59 + "}\n"
+FITS = "void pki_f(void)\n{\n" + "    ;\n" * 58 + "}\n"
+HOME = "/hom" + "e/someone/x"
+REGISTRY = "https://registry." + "npmj" + "s.org/x"
+
+# check, the files of a tree, and a piece of the complaint; None: there must be none.
+TREES = [
+    (layers, {"lib/core/a.c": '#include "base/b.h"\n', "lib/base/b.h": ""}, None),
+    (layers, {"lib/base/a.c": '#include "core/b.h"\n', "lib/core/b.h": ""}, "upward"),
+    (layers, {"lib/base/a.c": "#include <core/b.h>\n", "lib/core/b.h": ""}, "upward"),
+    (layers, {"lib/core/a.h": '#  include "session/b.h"\n', "lib/session/b.h": ""}, "upward"),
+    (layers, {"lib/core/a.c": '#include "../out/b.h"\n', "lib/out/b.h": ""}, "upward"),
+    (layers, {"lib/base/a.c": '#include "b.h"\n', "lib/base/arch/mips/b.h": ""}, None),
+    (layers, {"lib/base/a.c": '#include "b.h"\n'}, "found neither"),
+    (layers, {"lib/a.c": ""}, "no layer"),
+    (layers, {"lib/new/a.c": ""}, "no layer"),
+    (layers, {"lib/core/a.c": '#include "../../tools/b.h"\n', "tools/b.h": ""}, "nothing outside"),
+    (layers, {"lib/backend/cuda.c": '#include "backend/cuda_api.h"\n', "lib/backend/cuda_api.h": ""}, None),
+    (layers, {"lib/backend/cuda.c": '#include "backend/nccl.h"\n', "lib/backend/nccl.h": ""}, "each other"),
+    (layers, {"tools/a.c": '#include "out/b.h"\n', "lib/out/b.h": ""}, None),
+    (layers, {"tools/a.c": '#include "session/b.h"\n', "lib/session/b.h": ""}, "no further"),
+    (layers, {"examples/a.c": "#include <pk/b.h>\n", "include/pk/b.h": ""}, None),
+    (layers, {"examples/a.c": '#include "base/b.h"\n', "lib/base/b.h": ""}, "what a user knows"),
+    (layers, {"include/pk/a.h": "#include <base/b.h>\n", "lib/base/b.h": ""}, "public header"),
+    (sizes, {"lib/core/a.c": FITS}, None),
+    (sizes, {"lib/core/a.c": LONG}, "pki_f has 61 lines"),
+    (sizes, {"lib/core/a.h": 'extern "C" {\n' + LONG + "}\n"}, "pki_f has 61 lines"),
+    (sizes, {"tools/a.c": "/* { */ char c = '{'; char *s = \"{\";\n#define X {\n" + LONG}, "pki_f has 61"),
+    (sizes, {"lib/core/a.c": "struct a {\n" + "    int b;\n" * 70 + "};\n" + FITS}, None),
+    (sizes, {"lib/core/a.c": "int a[] = {\n" + "    0,\n" * 70 + "};\n" + FITS}, None),
+    (sizes, {"tests/a.c": "\n" * 400}, None),
+    (sizes, {"tests/a.c": "\n" * 401}, "401 lines"),
+    (sizes, {"build-x/a.c": "\n" * 401}, None),
+    (places, {"docs/a.md": "see ./home/x, /tmp/run.json and /usr/include\n"}, None),
+    (places, {"docs/a.md": f"see {HOME}\n"}, "home folder"),
+    (places, {"a.json": f'"{REGISTRY}"\n'}, "registry"),
+]
+
+# C for an archive, and a piece of the complaint.
+ARCHIVES = [
+    ("int pki_a(void); int pki_a(void) { return 0; }", None),
+    ("int helper(void); int helper(void) { return 0; }", "without our prefix"),
+    ("int table[4] = {1};", "without our prefix"),
+    ("__attribute__((common)) int pk_a;", "common symbol"),
+    ('#include <stdio.h>\nvoid pk_a(void); void pk_a(void) { printf("a\\n"); }', "prints"),
+    ('#include <stdio.h>\nvoid pk_a(int b); void pk_a(int b) { fprintf(stderr, "%d", b); }', "prints"),
+    ("#include <stdlib.h>\nvoid pk_a(void); void pk_a(void) { exit(1); }", "ends the process"),
+    ("#include <assert.h>\nvoid pk_a(int b); void pk_a(int b) { assert(b); }", "ends the process"),
+    ("#include <signal.h>\nvoid pk_a(void); void pk_a(void) { signal(1, SIG_IGN); }", "signals"),
+    ("#include <stdlib.h>\nvoid pk_a(void); void pk_a(void) { setenv(\"a\", \"\", 1); }", "changes the process"),
+    ("extern __thread int pk_b; int pk_a(void); int pk_a(void) { return pk_b; }", "initial-exec"),
+]
+
+# C for a shared library beside a header that declares pk_a, linker flags, a piece of the complaint.
+GOOD = ["-Wl,-z,nodelete", "-Wl,-z,now", "-Wl,-soname,libpk.so.0"]
+SHARED = [
+    ("int pk_a(void) { return 0; }", GOOD, None),
+    ("int pk_a(void) { return 0; } int pki_b(void) { return 0; }", GOOD, "pki_b is exported"),
+    ("int pk_b(void) { return 0; }", GOOD, "pk_a is declared"),
+    ("int pk_a(void) { return 0; }", GOOD[1:], "NODELETE"),
+    ("int pk_a(void) { return 0; }", [GOOD[0], "-Wl,-z,lazy", GOOD[2]], "NOW"),
+    ("int pk_a(void) { return 0; }", GOOD[:2], "SONAME"),
+    ("int pk_a(void) { return 0; }", GOOD + ["-Wl,-z,execstack"], "executable stack"),
+    ("int pk_a(void) { return 0; }", GOOD + ["-Wl,--no-as-needed", "-lgcc_s"], "needs libgcc_s"),
+]
+
+
+def write(root, path, text):
+    path = os.path.join(root, path)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path
+
+
+def verdict(what, wanted, complaints):
+    """Complaints about a check that did not say what it had to."""
+    said = "; ".join(complaints)
+    if wanted is None and said:
+        return [f"{what}: should be fine, but: {said}"]
+    if wanted is not None and wanted not in said:
+        return [f"{what}: should say '{wanted}', but says: {said or 'nothing'}"]
+    return []
+
+
+def prove_trees():
+    for check, contents, wanted in TREES:
+        with tempfile.TemporaryDirectory() as root:
+            for path, text in contents.items():
+                write(root, path, text)
+            yield from verdict(f"{check.__name__} {contents.keys()}", wanted, check.check(root))
+
+
+def prove_archives(cc, ar, nm, readelf):
+    for code, wanted in ARCHIVES:
+        with tempfile.TemporaryDirectory() as root:
+            source, made = write(root, "a.c", code), os.path.join(root, "libpk.a")
+            subprocess.run([*cc, "-O0", "-fPIC", "-c", source, "-o", root + "/a.o"], check=True)
+            subprocess.run([ar, "rcs", made, root + "/a.o"], check=True)
+            yield from verdict(code, wanted, symbols.check(nm, readelf, root, made))
+
+
+def prove_shared(cc, ar, nm, readelf):
+    for code, flags, wanted in SHARED:
+        with tempfile.TemporaryDirectory() as root:
+            write(root, "pk/a.h", "PK_API int pk_a(void);\n")
+            source, made = write(root, "a.c", code), os.path.join(root, "libpk.so")
+            subprocess.run([*cc, "-shared", "-fPIC", source, "-o", made, *flags], check=True)
+            subprocess.run([ar, "rcs", root + "/libpk.a"], check=True)
+            found = symbols.check(nm, readelf, root, root + "/libpk.a", made)
+            yield from verdict(f"{code} {flags}", wanted, found)
+
+
+if __name__ == "__main__":
+    ar_, nm_, readelf_ = sys.argv[1:4]
+    tools = (sys.argv[4:], ar_, nm_, readelf_)
+    tree.tell([*prove_trees(), *prove_archives(*tools), *prove_shared(*tools)])
