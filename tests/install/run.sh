@@ -1,0 +1,83 @@
+#!/bin/bash
+# run.sh CASE SOURCE BUILD PREFIX LIBDIR - installs the build into an empty folder and is its user: through
+# pkg-config, CMake, as a meson subproject, and from a plug-in that comes and goes.
+
+set -eu -o pipefail
+case=$1 source=$2 build=$3 prefix=$4 libdir=$5
+here=$source/tests/install
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+skip() { echo "skipped: $*"; exit 77; }
+have() { command -v "$1" >/dev/null || skip "$1 is not installed"; }
+have_shared() { [ -e "$root/$libdir/libpk.so" ] || skip "this build has no libpk.so"; }
+compile() { ${CC:-cc} -std=c11 -Wall -Werror "$@"; }
+
+DESTDIR=$folder/to meson install -C "$build" --no-rebuild --quiet
+root=$folder/to$prefix
+export PKG_CONFIG_PATH=$root/$libdir/pkgconfig
+unset PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR LD_LIBRARY_PATH
+
+run_files()
+{
+    diff <(cd "$source/include/pk" && ls) <(cd "$root/include/pk" && ls)
+    for file in libpk.a pkgconfig/pk.pc cmake/pk/pkConfig.cmake cmake/pk/pkConfigVersion.cmake; do
+        [ -s "$root/$libdir/$file" ] || { echo "$file is not installed"; return 1; }
+    done
+    # Nothing of this machine may travel with it.
+    ! grep -rlF -e "$source" -e "$folder" "$root/$libdir/pkgconfig" "$root/$libdir/cmake" "$root/include"
+}
+
+run_shared()
+{
+    have pkg-config; have_shared
+    compile "$here/consumer.c" -o consumer $(pkg-config --cflags --libs pk)
+    readelf -d consumer | grep 'NEEDED.*libpk\.so\.'
+    LD_LIBRARY_PATH=$root/$libdir ./consumer
+}
+
+run_static()
+{
+    have pkg-config
+    rm -f "$root/$libdir"/libpk.so*
+    compile "$here/consumer.c" -o consumer $(pkg-config --static --cflags --libs pk)
+    ./consumer
+    compile -static "$here/consumer.c" -o whole $(pkg-config --static --cflags --libs pk)
+    ./whole
+}
+
+run_cmake()
+{
+    have cmake; have_shared
+    cp "$here/cmake/CMakeLists.txt" "$here/consumer.c" .
+    cmake -S . -B made -DCMAKE_PREFIX_PATH="$root" >log 2>&1 || { cat log; return 1; }
+    cmake --build made >log 2>&1 || { cat log; return 1; }
+    for program in made/with-*; do $program; done
+    readelf -d made/with-pk | grep 'NEEDED.*libpk\.so\.'
+    ! readelf -d made/with-pk_static | grep 'NEEDED.*libpk'
+}
+
+run_subproject()
+{
+    mkdir -p consumer/subprojects
+    ln -s "$source" consumer/subprojects/perfkit
+    cp "$here/subproject/meson.build" "$here/consumer.c" consumer/
+    meson setup made consumer --wrap-mode=forcefallback >log 2>&1 || { cat log; return 1; }
+    meson compile -C made >log 2>&1 || { cat log; return 1; }
+    for kind in static shared default; do "made/with-$kind"; done
+    readelf -d made/with-shared | grep 'NEEDED.*libpk\.so\.'
+    ! readelf -d made/with-static made/with-default | grep 'NEEDED.*libpk'
+}
+
+run_plugin()
+{
+    have pkg-config; have_shared
+    compile -shared -fPIC "$here/plugin.c" -o plugin.so $(pkg-config --cflags --libs pk) \
+        -Wl,-rpath,"$root/$libdir"
+    compile -D_GNU_SOURCE -pthread "$here/host.c" -o host -ldl
+    ./host ./plugin.so "$folder/plugin.json"
+    [ "$(grep -c '"plugin.work"' plugin.json)" -ge 12000 ]
+}
+
+"run_$case"
