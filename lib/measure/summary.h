@@ -1,9 +1,10 @@
 /* lib/measure/summary.h - a run in numbers: what the reports print and what the report files hold.
  *
- * A pki_summary is filled in one of three ways, and the text report cannot tell which: by the session
- * from live memory (lib/session/gather.c), by `pk report` from a report file, or by `pk report` from
- * the events of a trace. Strings and arrays belong to the summary's own heap blocks and go with
- * pki_summary_finish. All times are nanoseconds; start times count from the session's start.
+ * A pki_summary is filled in one of three ways, and the text report knows which by run.source
+ * alone: by the session from live memory (lib/session/gather.c), by `pk report` from a report file,
+ * or by `pk report` from the events of a trace. Strings and arrays belong to the summary's own heap
+ * blocks and go with pki_summary_finish. All times are nanoseconds; start times count from the
+ * session's start.
  */
 #ifndef PKI_MEASURE_SUMMARY_H
 #define PKI_MEASURE_SUMMARY_H
@@ -35,7 +36,8 @@ typedef struct pki_region_row {
     pki_dist time;      /* of the calls, children included */
     uint64_t self;      /* sum without children */
     uint64_t bytes, flops;
-    double step_share;  /* self time inside steps, as a share of all (steady) step time; 0 without steps */
+    /* self time inside steps, as a share of all (steady) step time; 0 without steps */
+    double step_share;
     pki_dist step_self; /* self time per steady step; steps without a call count as 0 */
 } pki_region_row;
 
@@ -44,6 +46,7 @@ typedef struct pki_thread_row {
     uint32_t tid;
     bool ended;
     uint64_t recorded, dropped;
+    uint64_t kinds[PKI_KINDS]; /* self time of its regions, by kind */
     size_t region_count; /* only when report_threads was asked for */
     pki_region_row *regions;
 } pki_thread_row;
@@ -65,7 +68,8 @@ typedef struct pki_step_part {
 typedef struct pki_step_row {
     uint64_t index, start, duration, items;
     uint64_t kinds[PKI_SHARES];
-    size_t part_count; /* slowest steps only: the parts furthest above their usual, biggest excess first */
+    /* slowest steps only: the parts furthest above their usual, biggest excess first */
+    size_t part_count;
     pki_step_part *parts;
 } pki_step_row;
 
@@ -94,7 +98,10 @@ typedef struct pki_step_summary {
     pki_step_row *slowest; /* of the steady ones, slowest first */
     size_t series_count;
     pki_series_row *series;
-    double drift;          /* median of the last third over that of the first third of the steady steps, minus 1; 0 if too few */
+    /* Median step time in the first and the last third of the steady steps (by the series); 0 if
+     * these are too few. */
+    double first_third, last_third;
+    double drift; /* last over first, minus 1; 0 if too few */
 } pki_step_summary;
 
 typedef enum pki_severity { PKI_GOOD, PKI_NOTE, PKI_WARN } pki_severity;
@@ -153,5 +160,13 @@ typedef struct pki_summary {
 
 void pki_summary_init(pki_summary *summary);   /* all zero */
 void pki_summary_finish(pki_summary *summary); /* frees what it points to, zeroes it */
+void pki_step_summary_finish(pki_step_summary *steps);
+void pki_summary_clear_verdicts(pki_summary *summary);
+
+/* The order of pki_summary.regions: by self time, most first; then by name and kind. */
+void pki_regions_sort(pki_region_row *regions, size_t count);
+
+/* The index of a kind's name; PKI_SHARES if it is none. */
+uint32_t pki_kind_named(const char *name);
 
 #endif

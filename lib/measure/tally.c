@@ -1,0 +1,159 @@
+#include "measure/tally.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Sign, exponent and the first six bits of the mantissa: what is left of a double's 64 bits. */
+#define KEY_SHIFT 46
+#define KEY_SIGN (1u << 17)
+#define KEY_MASK (2 * KEY_SIGN - 1)
+
+static uint32_t key_of(double value)
+{
+    uint64_t bits;
+    value += 0.0; /* -0 is 0 */
+    memcpy(&bits, &value, sizeof bits);
+    uint32_t key = (uint32_t)(bits >> KEY_SHIFT);
+    return key & KEY_SIGN ? ~key & KEY_MASK : key | KEY_SIGN;
+}
+
+static double middle_of(uint32_t key)
+{
+    bool negative = !(key & KEY_SIGN);
+    uint64_t magnitude = (negative ? ~key : key) & (KEY_SIGN - 1);
+    if (magnitude == 0)
+        return 0;
+    /* Half a bucket up: one more bit of the mantissa. */
+    uint64_t bits = magnitude << KEY_SHIFT | UINT64_C(1) << (KEY_SHIFT - 1);
+    double middle;
+    memcpy(&middle, &bits, sizeof middle);
+    return negative ? -middle : middle;
+}
+
+void pki_tally_finish(pki_tally *tally)
+{
+    free(tally->buckets);
+    *tally = (pki_tally){0};
+}
+
+/* The first bucket whose key is not below this one. */
+static size_t place_of(const pki_tally *tally, uint32_t key)
+{
+    size_t low = 0, high = tally->used;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (tally->buckets[middle].key < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool make_room(pki_tally *tally, size_t wanted)
+{
+    if (wanted <= tally->room)
+        return true;
+    size_t room = tally->room ? 2 * tally->room : 4;
+    if (room < wanted)
+        room = wanted;
+    pki_tally_bucket *grown = realloc(tally->buckets, room * sizeof *grown);
+    if (!grown)
+        return false;
+    tally->buckets = grown;
+    tally->room = room;
+    return true;
+}
+
+static bool count_in(pki_tally *tally, uint32_t key, uint64_t times)
+{
+    size_t place = place_of(tally, key);
+    if (place == tally->used || tally->buckets[place].key != key) {
+        if (!make_room(tally, tally->used + 1))
+            return false;
+        pki_tally_bucket *at = tally->buckets + place;
+        memmove(at + 1, at, (tally->used - place) * sizeof *at);
+        *at = (pki_tally_bucket){.key = key};
+        tally->used++;
+    }
+    tally->buckets[place].count += times;
+    return true;
+}
+
+/* The moments of both together (Chan, Golub and LeVeque's update). */
+static void join_moments(pki_tally *into, const pki_tally *from)
+{
+    double a = (double)into->count, b = (double)from->count;
+    double apart = from->mean - into->mean;
+    into->min = into->count && into->min < from->min ? into->min : from->min;
+    into->max = into->count && into->max > from->max ? into->max : from->max;
+    into->mean += apart * (b / (a + b));
+    into->squares += from->squares + apart * apart * (a * b / (a + b));
+    into->sum += from->sum;
+    into->count += from->count;
+}
+
+bool pki_tally_add(pki_tally *tally, double value, uint64_t times)
+{
+    if (!isfinite(value))
+        return false;
+    if (times == 0)
+        return true;
+    if (!count_in(tally, key_of(value), times))
+        return false;
+    pki_tally same = {
+        .count = times, .sum = value * (double)times, .min = value, .max = value, .mean = value};
+    join_moments(tally, &same);
+    return true;
+}
+
+bool pki_tally_merge(pki_tally *into, const pki_tally *from)
+{
+    if (from->count == 0)
+        return true;
+    /* Room for all first, so that a refusal leaves nothing half done. */
+    if (!make_room(into, into->used + from->used))
+        return false;
+    for (size_t i = 0; i < from->used; i++)
+        count_in(into, from->buckets[i].key, from->buckets[i].count);
+    join_moments(into, from);
+    return true;
+}
+
+static double clamp(double x, double low, double high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+double pki_tally_quantile(const pki_tally *tally, double q)
+{
+    if (tally->count == 0)
+        return 0;
+    double wanted = ceil(clamp(q, 0, 1) * (double)tally->count);
+    uint64_t rank = wanted < 1 ? 1 : (uint64_t)wanted, seen = 0;
+    for (size_t i = 0; i < tally->used; i++) {
+        seen += tally->buckets[i].count;
+        if (seen >= rank)
+            return clamp(middle_of(tally->buckets[i].key), tally->min, tally->max);
+    }
+    return tally->max;
+}
+
+pki_dist pki_tally_dist(const pki_tally *tally)
+{
+    if (tally->count == 0)
+        return (pki_dist){0};
+    return (pki_dist){
+        .count = tally->count,
+        .sum = tally->sum,
+        .min = tally->min,
+        .max = tally->max,
+        .mean = tally->mean,
+        .stddev = sqrt(tally->squares / (double)tally->count),
+        .p50 = pki_tally_quantile(tally, 0.50),
+        .p90 = pki_tally_quantile(tally, 0.90),
+        .p95 = pki_tally_quantile(tally, 0.95),
+        .p99 = pki_tally_quantile(tally, 0.99),
+    };
+}

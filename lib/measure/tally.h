@@ -1,0 +1,44 @@
+/* lib/measure/tally.h - a distribution of any numbers, on the heap, as small as its values are few.
+ *
+ * The recording threads have histograms in the arena (lib/core/hist.h); this one is for the thread
+ * that gathers: per-step self times, and what is rebuilt from a trace. 64 buckets per octave over
+ * all doubles of either sign, kept sorted and only where there are values: a region whose self time
+ * stays within an octave takes about a kilobyte. A bucket's middle is within 1/128 of each of its
+ * values.
+ *
+ * Not for two threads at once. No room: the sample is refused and nothing has changed.
+ */
+#ifndef PKI_MEASURE_TALLY_H
+#define PKI_MEASURE_TALLY_H
+
+#include "measure/summary.h"
+
+typedef struct pki_tally_bucket {
+    uint64_t count;
+    uint32_t key; /* grows with the value */
+} pki_tally_bucket;
+
+typedef struct pki_tally {
+    uint64_t count;
+    double sum; /* exact for integers up to 2^53 */
+    double min, max, mean;
+    double squares; /* sum of (x - mean)^2 */
+    size_t used, room;
+    pki_tally_bucket *buckets;
+} pki_tally;
+
+/* All zero is an empty tally, too. */
+void pki_tally_finish(pki_tally *tally);
+
+/* The value, so many times. False if it is not finite or there is no room. */
+bool pki_tally_add(pki_tally *tally, double value, uint64_t times);
+
+bool pki_tally_merge(pki_tally *into, const pki_tally *from);
+
+/* Nearest rank, q clamped to 0 .. 1; its bucket's middle, never outside min .. max. 0 if empty. */
+double pki_tally_quantile(const pki_tally *tally, double q);
+
+/* All zero if empty. */
+pki_dist pki_tally_dist(const pki_tally *tally);
+
+#endif

@@ -1,0 +1,381 @@
+#include "measure/verdict.h"
+
+#include "base/compiler.h"
+#include "measure/figure.h"
+#include "measure/verdict_words.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PERCENT(share) (pki_figure_percent(share).text)
+#define TIME(ns) (pki_figure_time(ns).text)
+#define COUNT(n) (pki_figure_count(n).text)
+
+static double share_of(const pki_summary *s, int kind)
+{
+    double all = 0;
+    for (int k = 0; k < PKI_SHARES; k++)
+        all += (double)s->steps.kinds[k];
+    return all > 0 ? (double)s->steps.kinds[kind] / all : 0;
+}
+
+static bool say(pki_summary *s, const char *name, pki_severity severity, double value,
+                double threshold, const pki_words *words)
+{
+    return words->text && pki_verdict_add(s, name, severity, value, threshold, words->text);
+}
+
+/* ---- what the loop's time goes to ---- */
+
+static const pki_thread_row *busiest_loader(const pki_summary *s)
+{
+    const pki_thread_row *found = NULL;
+    for (size_t i = 0; i < s->thread_count; i++)
+        if (!found || found->kinds[PK_DATA] < s->threads[i].kinds[PK_DATA])
+            found = &s->threads[i];
+    double busy = found ? (double)found->kinds[PK_DATA] : 0;
+    return busy > 0 && busy >= PKI_LOADER_BUSY * s->steps.steady.sum ? found : NULL;
+}
+
+/* The loader that the loop's PK_WAIT time is for; NULL if it waits for something else, or not at
+ * all. */
+static const pki_thread_row *awaited_loader(const pki_summary *s)
+{
+    return s->steps.kinds[PK_WAIT] ? busiest_loader(s) : NULL;
+}
+
+static double input_share(const pki_summary *s)
+{
+    return share_of(s, PK_DATA) + (awaited_loader(s) ? share_of(s, PK_WAIT) : 0);
+}
+
+static bool input_bound(pki_summary *s, pki_words *words)
+{
+    double share = input_share(s);
+    if (!(share > PKI_INPUT_SHARE))
+        return true;
+    const pki_thread_row *loader = awaited_loader(s);
+    pki_words_add(words, "Getting input takes %s of the step (threshold 30 %%)", PERCENT(share));
+    pki_words_add_regions(words, s, 1u << PK_DATA | (loader ? 1u << PK_WAIT : 0));
+    if (loader)
+        pki_words_add(words,
+                      " The waits count as input because thread \"%s\" spent %s in data regions.",
+                      loader->name, TIME((double)loader->kinds[PK_DATA]));
+    pki_words_add(words, " Load ahead of the loop, on more threads, or make loading cheaper.");
+    return say(s, "input-bound", PKI_WARN, share, PKI_INPUT_SHARE, words);
+}
+
+static bool communication(pki_summary *s, pki_words *words)
+{
+    double share = share_of(s, PK_COMM);
+    bool bound = share > PKI_COMM_BOUND_SHARE;
+    if (!(share > PKI_COMM_SHARE))
+        return true;
+    pki_words_add(words, "Communication takes %s of the step (threshold %s %%)", PERCENT(share),
+                  bound ? "50" : "30");
+    pki_words_add_regions(words, s, 1u << PK_COMM);
+    pki_words_add(words, " Overlap it with computation, send less, or do more work per exchange.");
+    return say(s, bound ? "communication-bound" : "communication-heavy", PKI_WARN, share,
+               bound ? PKI_COMM_BOUND_SHARE : PKI_COMM_SHARE, words);
+}
+
+static bool waiting(pki_summary *s, pki_words *words)
+{
+    double share = share_of(s, PK_WAIT);
+    if (!(share > PKI_WAIT_SHARE) || awaited_loader(s))
+        return true;
+    pki_words_add(words, "The loop waits for %s of the step (threshold 30 %%)", PERCENT(share));
+    pki_words_add_regions(words, s, 1u << PK_WAIT);
+    pki_words_add(words, " Look in the trace at what the awaited thread or device does meanwhile.");
+    return say(s, "waiting", PKI_WARN, share, PKI_WAIT_SHARE, words);
+}
+
+static bool io_bound(pki_summary *s, pki_words *words)
+{
+    double share = share_of(s, PK_IO);
+    if (!(share > PKI_IO_SHARE))
+        return true;
+    pki_words_add(words, "Files take %s of the step (threshold 30 %%)", PERCENT(share));
+    pki_words_add_regions(words, s, 1u << PK_IO);
+    pki_words_add(words, " Write less often, or from another thread.");
+    return say(s, "io-bound", PKI_WARN, share, PKI_IO_SHARE, words);
+}
+
+static bool unsteady(pki_summary *s, pki_words *words)
+{
+    const pki_dist *steady = &s->steps.steady;
+    double ratio = steady->p50 > 0 ? steady->p99 / steady->p50 : 0;
+    if (steady->count < PKI_UNSTEADY_STEPS || !(ratio > PKI_UNSTEADY_RATIO))
+        return true;
+    pki_words_add(
+        words,
+        "One step in a hundred takes %s the median or more (threshold 1.5 x): p50 %s, p99 %s.",
+        pki_figure_ratio(ratio).text, TIME(steady->p50), TIME(steady->p99));
+    pki_words_add_slowest(words, s);
+    return say(s, "unsteady", PKI_WARN, ratio, PKI_UNSTEADY_RATIO, words);
+}
+
+static bool drifting(pki_summary *s, pki_words *words)
+{
+    double drift = s->steps.drift;
+    if (s->steps.steady.count < PKI_DRIFT_STEPS || !(fabs(drift) > PKI_DRIFT))
+        return true;
+    pki_words_add(words,
+                  "Steps became %s %s over the run (threshold 10 %%): a median of %s in its first"
+                  " third, %s in its last.",
+                  PERCENT(fabs(drift)), drift > 0 ? "slower" : "faster", TIME(s->steps.first_third),
+                  TIME(s->steps.last_third));
+    return say(s, "drifting", drift > 0 ? PKI_WARN : PKI_NOTE, drift, PKI_DRIFT, words);
+}
+
+static bool loop_is_in_trouble(const pki_summary *s)
+{
+    return s->verdict_count > 0 && s->verdicts[0].severity == PKI_WARN;
+}
+
+/* Comes right after the rules about the loop, so a warning so far is one about the loop. */
+static bool nothing_found(pki_summary *s, pki_words *words)
+{
+    double compute = share_of(s, PK_COMPUTE), other = share_of(s, PK_OTHER);
+    if (s->steps.broken_down == 0 || loop_is_in_trouble(s) ||
+        share_of(s, PKI_UNTRACKED) > PKI_UNTRACKED_SHARE)
+        return true;
+    bool bound = compute > PKI_COMPUTE_SHARE;
+    pki_words_add(
+        words,
+        "%s%s of the step is computation; input takes %s, communication %s, waiting %s, files %s"
+        " (thresholds 30 %%).",
+        bound ? "" : "Nothing stands out: ", PERCENT(compute), PERCENT(input_share(s)),
+        PERCENT(share_of(s, PK_COMM)), PERCENT(awaited_loader(s) ? 0 : share_of(s, PK_WAIT)),
+        PERCENT(share_of(s, PK_IO)));
+    if (other > PKI_COMPUTE_SHARE)
+        pki_words_add(words, " But %s is in regions of no kind: declare them with PK_REGION_OF.",
+                      PERCENT(other));
+    return say(s, bound ? "compute-bound" : "no-bottleneck", PKI_GOOD, compute, PKI_COMPUTE_SHARE,
+               words);
+}
+
+/* ---- how far the figures can be trusted ---- */
+
+static bool incomplete(pki_summary *s, pki_words *words)
+{
+    if (s->run.complete)
+        return true;
+    pki_words_add(
+        words,
+        "The run did not end with pk_stop (killed, cut off, or still going on): the figures cover"
+        " what had been recorded until then.");
+    return say(s, "incomplete", PKI_WARN, 0, 1, words);
+}
+
+static bool dropped(pki_summary *s, pki_words *words)
+{
+    const pk_counts *c = &s->counts;
+    uint64_t lost = c->dropped + c->points_dropped;
+    if (lost == 0)
+        return true;
+    double begun = (double)c->begun + (double)c->points + (double)c->points_dropped;
+    double share = begun > 0 ? (double)lost / begun : 0;
+    pki_words_add(words, "%s records were dropped (%s of all)", COUNT(lost), PERCENT(share));
+    if (c->too_deep)
+        pki_words_add(words, ", %s of them regions below 64 open ones", COUNT(c->too_deep));
+    if (lost > c->too_deep)
+        pki_words_add(
+            words,
+            "%s because a ring was full or memory was short (PK_RING_RECORDS, PK_MEMORY_BYTES)",
+            c->too_deep ? ", the others" : "");
+    pki_words_add(words, ". A full ring costs slices of the trace; it does not change statistics.");
+    return say(s, "records-dropped", PKI_WARN, share, 0, words);
+}
+
+static bool unwritten(pki_summary *s, pki_words *words)
+{
+    uint64_t lost = s->counts.unwritten;
+    if (lost == 0)
+        return true;
+    double all = (double)lost + (double)s->counts.written;
+    pki_words_add(words,
+                  "%s events (%s) are not in the trace file: the disk was full or failing, or"
+                  " PK_TRACE_MAX_BYTES was reached. Statistics have them.",
+                  COUNT(lost), PERCENT((double)lost / all));
+    return say(s, "trace-incomplete", PKI_WARN, (double)lost / all, 0, words);
+}
+
+static const pki_region_row *most_called(const pki_summary *s)
+{
+    const pki_region_row *found = NULL;
+    for (size_t i = 0; i < s->region_count; i++)
+        if (!found || found->time.count < s->regions[i].time.count)
+            found = &s->regions[i];
+    return found;
+}
+
+static bool overhead(pki_summary *s, pki_words *words)
+{
+    double share = s->overhead.share;
+    if (!(share > PKI_OVERHEAD_SHARE))
+        return true;
+    pki_words_add(words,
+                  "perfkit itself took %s of the run (threshold 1 %%): %s regions at %s each.",
+                  PERCENT(share), COUNT(s->counts.begun), TIME(s->overhead.region_ns));
+    const pki_region_row *often = most_called(s);
+    if (often)
+        pki_words_add(words,
+                      " Most calls are to \"%s\" (%s, %s each): a region around the loop would do.",
+                      often->name, COUNT(often->time.count), TIME(often->time.mean));
+    return say(s, "overhead", PKI_WARN, share, PKI_OVERHEAD_SHARE, words);
+}
+
+static bool clock_coarse(pki_summary *s, pki_words *words)
+{
+    double bound = PKI_CLOCK_STEPS * s->run.clock_step_ns;
+    const pki_region_row *shortest = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < s->region_count; i++) {
+        const pki_region_row *row = &s->regions[i];
+        if (row->time.count == 0 || !(row->time.p50 < bound))
+            continue;
+        count++;
+        if (!shortest || row->time.p50 < shortest->time.p50)
+            shortest = row;
+    }
+    if (!shortest)
+        return true;
+    pki_words_add(
+        words,
+        "The clock advances in steps of %s; %s region%s a median below ten of them (\"%s\": %s)."
+        " Percentiles there are rough.",
+        TIME(s->run.clock_step_ns), COUNT(count), count == 1 ? " has" : "s have", shortest->name,
+        TIME(shortest->time.p50));
+    return say(s, "clock-coarse", PKI_NOTE, shortest->time.p50 / s->run.clock_step_ns,
+               PKI_CLOCK_STEPS, words);
+}
+
+static bool untracked(pki_summary *s, pki_words *words)
+{
+    double share = share_of(s, PKI_UNTRACKED);
+    if (!(share > PKI_UNTRACKED_SHARE))
+        return true;
+    pki_words_add(
+        words,
+        "%s of the step lies outside every region (threshold 20 %%): give the rest of the loop"
+        " regions to see where that goes.",
+        PERCENT(share));
+    return say(s, "untracked", PKI_NOTE, share, PKI_UNTRACKED_SHARE, words);
+}
+
+static bool unbalanced(pki_summary *s, pki_words *words)
+{
+    uint64_t open = s->counts.unbalanced, stray = s->counts.stray_ends;
+    if (open + stray == 0)
+        return true;
+    pki_words_add(
+        words,
+        "%s regions were closed by another's end, a thread's exit or pk_stop, and %s ends had no"
+        " begin: look for early returns.",
+        COUNT(open), COUNT(stray));
+    return say(s, "unbalanced", PKI_NOTE, (double)(open + stray), 0, words);
+}
+
+/* ---- about the steps themselves ---- */
+
+static bool warm_up(pki_summary *s, pki_words *words)
+{
+    const pki_step_summary *steps = &s->steps;
+    if (steps->warmup == 0 || steps->steady.count == 0)
+        return true;
+    if (steps->warmup == 1)
+        pki_words_add(words, "The first step took %s", TIME(steps->warm.sum));
+    else
+        pki_words_add(words, "The first %s steps took %s, %s each", COUNT(steps->warmup),
+                      TIME(steps->warm.sum), TIME(steps->warm.mean));
+    pki_words_add(words, " (later: %s); %s not in the figures of the steps%s.",
+                  TIME(steps->steady.p50), steps->warmup == 1 ? "it is" : "they are",
+                  steps->warmup_given ? ", as asked" : "");
+    return say(s, "warm-up", PKI_NOTE, (double)steps->warmup, 0, words);
+}
+
+static bool few_steps(pki_summary *s, pki_words *words)
+{
+    const pki_step_summary *steps = &s->steps;
+    if (steps->count == 0 || steps->steady.count >= PKI_FEW_STEPS)
+        return true;
+    pki_words_add(words, "Only %s steps after the warm-up: percentiles and shares say little yet.",
+                  COUNT(steps->steady.count));
+    return say(s, "few-steps", PKI_NOTE, (double)steps->steady.count, PKI_FEW_STEPS, words);
+}
+
+static bool no_breakdown(pki_summary *s, pki_words *words)
+{
+    uint64_t steady = s->steps.steady.count, known = s->steps.broken_down;
+    if (known >= steady)
+        return true;
+    pki_words_add(
+        words,
+        "%s of %s steps have no breakdown: they began and ended on different threads, or their"
+        " records were dropped.",
+        COUNT(steady - known), COUNT(steady));
+    return say(s, "no-breakdown", PKI_NOTE, (double)(steady - known) / (double)steady, 0, words);
+}
+
+static bool no_steps(pki_summary *s, pki_words *words)
+{
+    if (s->steps.count > 0)
+        return true;
+    pki_words_add(
+        words,
+        "No steps: call pk_step(items) at the end of each turn of the main loop, and the report"
+        " shows what a step's time goes to.");
+    return say(s, "no-steps", PKI_NOTE, 0, 0, words);
+}
+
+typedef bool rule(pki_summary *summary, pki_words *words);
+
+static rule *const rules[] = {
+    input_bound,   communication, waiting, io_bound,  unsteady,     drifting,
+    nothing_found, incomplete,    dropped, unwritten, overhead,     clock_coarse,
+    untracked,     unbalanced,    warm_up, few_steps, no_breakdown, no_steps,
+};
+
+bool pki_verdicts_fill(pki_summary *summary)
+{
+    pki_summary_clear_verdicts(summary);
+    for (size_t i = 0; i < PKI_COUNT_OF(rules); i++) {
+        pki_words words = {0};
+        bool fits = rules[i](summary, &words);
+        free(words.text);
+        if (!fits) {
+            pki_summary_clear_verdicts(summary);
+            return false;
+        }
+    }
+    return true;
+}
+
+static int rank_of(pki_severity severity)
+{
+    return severity == PKI_WARN ? 0 : severity == PKI_GOOD ? 1 : 2;
+}
+
+bool pki_verdict_add(pki_summary *summary, const char *name, pki_severity severity, double value,
+                     double threshold, const char *text)
+{
+    size_t count = summary->verdict_count, place = count;
+    pki_verdict *grown = realloc(summary->verdicts, (count + 1) * sizeof *grown);
+    if (!grown)
+        return false;
+    summary->verdicts = grown;
+    pki_verdict verdict = {strdup(name), severity, value, threshold, strdup(text)};
+    if (!verdict.name || !verdict.text) {
+        free(verdict.name);
+        free(verdict.text);
+        return false;
+    }
+    while (place && rank_of(grown[place - 1].severity) > rank_of(severity))
+        place--;
+    memmove(&grown[place + 1], &grown[place], (count - place) * sizeof *grown);
+    grown[place] = verdict;
+    summary->verdict_count++;
+    return true;
+}

@@ -1,0 +1,82 @@
+#include "measure/verdict_words.h"
+
+#include "measure/figure.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REGIONS_MOST 3
+#define REGION_LEAST 0.01 /* of the step, to be worth a mention */
+
+static void give_up(pki_words *words)
+{
+    free(words->text);
+    *words = (pki_words){.failed = true};
+}
+
+void pki_words_add(pki_words *words, const char *format, ...)
+{
+    va_list args;
+    if (words->failed)
+        return;
+    char *more = NULL, *both = NULL;
+    va_start(args, format);
+    int length = vasprintf(&more, format, args);
+    va_end(args);
+    if (length < 0) {
+        give_up(words);
+        return;
+    }
+    size_t before = words->text ? strlen(words->text) : 0;
+    both = realloc(words->text, before + (size_t)length + 1);
+    if (both) {
+        memcpy(both + before, more, (size_t)length + 1);
+        words->text = both;
+    } else {
+        give_up(words);
+    }
+    free(more);
+}
+
+/* The next one in falling order of share after `last`. */
+static const pki_region_row *next_largest(const pki_summary *s, unsigned kinds,
+                                          const pki_region_row *last)
+{
+    const pki_region_row *found = NULL;
+    for (size_t i = 0; i < s->region_count; i++) {
+        const pki_region_row *row = &s->regions[i];
+        if (row->kind >= PKI_KINDS || !(kinds >> row->kind & 1) || row->step_share < REGION_LEAST)
+            continue;
+        /* Equal shares: in the order of the rows. */
+        bool after = !last || row->step_share < last->step_share ||
+                     (row->step_share <= last->step_share && row > last);
+        if (after && (!found || row->step_share > found->step_share))
+            found = row;
+    }
+    return found;
+}
+
+void pki_words_add_regions(pki_words *words, const pki_summary *summary, unsigned kinds)
+{
+    const pki_region_row *row = NULL;
+    for (int i = 0; i < REGIONS_MOST && (row = next_largest(summary, kinds, row)); i++)
+        pki_words_add(words, "%s\"%s\" %s", i ? ", " : ": ", row->name,
+                      pki_figure_percent(row->step_share).text);
+    pki_words_add(words, ".");
+}
+
+void pki_words_add_slowest(pki_words *words, const pki_summary *summary)
+{
+    const pki_step_row *slowest = summary->steps.slowest;
+    if (summary->steps.slowest_count == 0 || slowest->part_count == 0)
+        return;
+    const pki_step_part *part = slowest->parts;
+    bool named = part->kind != PKI_UNTRACKED;
+    pki_words_add(words, " The slowest is step %s with %s: %s%s%s took %s longer than usual.",
+                  pki_figure_count(slowest->index).text,
+                  pki_figure_time((double)slowest->duration).text, named ? "\"" : "",
+                  named ? part->name : "time outside every region", named ? "\"" : "",
+                  pki_figure_time((double)part->self - part->usual).text);
+}
