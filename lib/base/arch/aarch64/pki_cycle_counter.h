@@ -1,0 +1,16 @@
+/* The generic timer's virtual count: constant rate, the same on all cores, readable from user space. */
+#ifndef PKI_CYCLE_COUNTER_H
+#define PKI_CYCLE_COUNTER_H
+
+#include <stdint.h>
+
+#define PKI_CYCLE_COUNTER_NAME "cntvct"
+
+static inline uint64_t pki_cycle_counter(void)
+{
+    uint64_t count;
+    __asm__ __volatile__("mrs %0, cntvct_el0" : "=r"(count));
+    return count;
+}
+
+#endif

@@ -1,0 +1,7 @@
+#include "base/clock.h"
+
+bool pki_cycle_counter_trusted(const char **why_not)
+{
+    *why_not = "perfkit knows no cycle counter for this architecture";
+    return false;
+}

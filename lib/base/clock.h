@@ -1,0 +1,88 @@
+/* lib/base/clock.h - ticks, and what they are in nanoseconds.
+ *
+ * Threads record raw ticks. Whoever prints converts them through a pki_clock_map: a list of straight
+ * segments that follows CLOCK_MONOTONIC. A segment, once used, is never changed; a correction starts a
+ * new one where the old one ends. So the map is continuous, never runs backwards, and gives the same
+ * answer for the same tick for ever: a child that lay inside its parent in ticks does so in
+ * nanoseconds, whenever either is printed.
+ *
+ * The map lies in the arena's header, so that a killed run can be read.
+ */
+#ifndef PKI_BASE_CLOCK_H
+#define PKI_BASE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "pki_cycle_counter.h"
+
+#include "base/compiler.h"
+
+/* One reading of both clocks, as close together as could be had. */
+typedef struct pki_clock_sample {
+    uint64_t ticks;
+    uint64_t ns;          /* CLOCK_MONOTONIC */
+    uint64_t uncertainty; /* half the bracket, ns */
+} pki_clock_sample;
+
+/* ns = start_ns + (ticks - start_ticks) * rate / 2^32 */
+typedef struct pki_clock_segment {
+    uint64_t start_ticks;
+    uint64_t start_ns;
+    uint64_t rate;
+} pki_clock_segment;
+
+#define PKI_CLOCK_SEGMENTS 1024
+
+typedef struct pki_clock_map {
+    uint32_t monotonic;      /* ticks are CLOCK_MONOTONIC's nanoseconds */
+    uint32_t count;          /* segments; grows only (release; readers acquire) */
+    uint64_t origin_ns;      /* CLOCK_MONOTONIC when the session started: ns counts from there */
+    uint64_t step_ticks;     /* smallest difference that this clock shows */
+    uint64_t uncertainty_ns; /* largest distance from CLOCK_MONOTONIC found when checking, bracket included */
+    pki_clock_sample first;  /* for the rate over the whole run */
+    pki_clock_sample last;
+    uint64_t first_rate;
+    pki_clock_segment segments[PKI_CLOCK_SEGMENTS];
+} pki_clock_map;
+
+static inline uint64_t pki_monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* The tick source of the running session: one predictable branch. */
+static inline uint64_t pki_ticks(uint32_t monotonic)
+{
+    return PKI_UNLIKELY(monotonic) ? pki_monotonic_ns() : pki_cycle_counter();
+}
+
+/* Can the cycle counter be used as a clock here? If not, *why_not says why (static text). */
+bool pki_cycle_counter_trusted(const char **why_not);
+
+/* The first line of a small file, without its newline. False if it cannot be read. */
+bool pki_read_line(const char *path, char *line, unsigned long size);
+
+pki_clock_sample pki_clock_read(uint32_t monotonic);
+uint64_t pki_clock_step(uint32_t monotonic);
+
+/* Two samples at least 1 ms apart give the first segment. */
+void pki_clock_map_init(pki_clock_map *map, uint32_t monotonic, pki_clock_sample a, pki_clock_sample b);
+
+/* Tells the map what the clocks show now; it adds a segment if they have drifted apart. */
+void pki_clock_map_check(pki_clock_map *map, pki_clock_sample now);
+
+/* Nanoseconds since the session started; ticks from before it give 0. */
+uint64_t pki_clock_ns(const pki_clock_map *map, uint64_t ticks);
+
+/* A tick in nanoseconds, and the counter's frequency, over the whole run so far. */
+double pki_clock_unit_ns(const pki_clock_map *map);
+double pki_clock_hz(const pki_clock_map *map);
+
+/* Rate over the whole run against the rate assumed at start, in parts per million. */
+double pki_clock_ppm(const pki_clock_map *map);
+
+#endif

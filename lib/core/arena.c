@@ -1,0 +1,110 @@
+#include "core/arena.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/mem.h"
+#include "core/hist.h"
+#include "core/record.h"
+#include "core/thread.h"
+
+static uint64_t pages_up(uint64_t bytes)
+{
+    return (bytes + PKI_PAGE - 1) & ~(uint64_t)(PKI_PAGE - 1);
+}
+
+uint32_t pki_arena_layout(void)
+{
+    uint32_t h = 17;
+    const size_t sizes[] = {sizeof(pki_arena_header), sizeof(pki_thread), sizeof(pki_slot), sizeof(pki_frame),
+                            sizeof(pki_record),       sizeof(void *),     offsetof(pki_thread, taken)};
+    for (size_t i = 0; i < PKI_COUNT_OF(sizes); i++)
+        h = h * 31 + (uint32_t)sizes[i];
+    return h;
+}
+
+pki_arena *pki_arena_create(int fd, size_t bytes)
+{
+    pki_arena *arena = calloc(1, sizeof *arena);
+    if (!arena)
+        return NULL;
+    bytes = (size_t)pages_up(bytes);
+    void *base = pki_mem_map(fd, bytes);
+    if (!base || !pki_mem_back(fd, 0, pages_up(sizeof(pki_arena_header)))) {
+        pki_mem_unmap(base, bytes);
+        free(arena);
+        return NULL;
+    }
+    arena->header = base;
+    arena->bytes = bytes;
+    arena->fd = fd;
+    memcpy(arena->header->magic, PKI_ARENA_MAGIC, sizeof PKI_ARENA_MAGIC);
+    arena->header->version = PKI_ARENA_VERSION;
+    arena->header->layout = pki_arena_layout();
+    arena->header->bytes = bytes;
+    arena->header->base = (uint64_t)(uintptr_t)base;
+    arena->header->used = pages_up(sizeof(pki_arena_header));
+    return arena;
+}
+
+void pki_arena_destroy(pki_arena *arena)
+{
+    if (!arena)
+        return;
+    pki_mem_unmap(arena->header, arena->bytes);
+    close(arena->fd);
+    free(arena);
+}
+
+void *pki_arena_claim(pki_arena *arena, size_t bytes)
+{
+    pki_arena_header *h = arena->header;
+    uint64_t at = pki_load(&h->used);
+    bytes = (size_t)pages_up(bytes);
+    do {
+        if (bytes > h->bytes - at)
+            return NULL;
+    } while (!__atomic_compare_exchange_n(&h->used, &at, at + bytes, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return pki_mem_back(arena->fd, at, bytes) ? pki_arena_at(arena, at) : NULL;
+}
+
+static bool add_names_span(pki_arena *arena)
+{
+    pki_names_span *span = pki_arena_claim(arena, PKI_SPAN_BYTES);
+    if (!span)
+        return false;
+    uint64_t offset = pki_arena_offset(arena, span);
+    if (arena->last_names)
+        pki_store_release(&arena->last_names->next, offset);
+    else
+        pki_store_release(&arena->header->names, offset);
+    arena->last_names = span;
+    return true;
+}
+
+static bool room_for(const pki_names_span *span, size_t bytes)
+{
+    return span && sizeof *span + span->used + bytes <= PKI_SPAN_BYTES;
+}
+
+bool pki_arena_mirror_name(pki_arena *arena, uint32_t id)
+{
+    uint64_t *word = &arena->mirrored[id / 64], bit = (uint64_t)1 << (id % 64);
+    const pki_name *n = pki_name_at(id);
+    if (*word & bit)
+        return true;
+    size_t bytes = (sizeof(pki_names_entry) + n->length + n->key_length + 7u) & ~(size_t)7;
+    if (!room_for(arena->last_names, bytes) && !add_names_span(arena))
+        return false;
+    pki_names_span *span = arena->last_names;
+    pki_names_entry *e = (pki_names_entry *)((char *)(span + 1) + span->used);
+    *e = (pki_names_entry){.id = n->id, .kind = n->kind, .bytes = (uint16_t)bytes, .length = n->length, .key_length = n->key_length, .value = n->value};
+    memcpy(e->text, n->name, n->length);
+    if (n->key_length)
+        memcpy(e->text + n->length, n->key, n->key_length);
+    pki_store_release(&span->used, span->used + bytes);
+    *word |= bit;
+    return true;
+}

@@ -1,0 +1,112 @@
+/* lib/core/arena.h - the one mapping that holds all that is recorded, readable by another process.
+ *
+ *     header      who, when, the clock map, the commit, the table of blocks
+ *     spans       handed out one after the other, each backed before use:
+ *       output    formatted text on its way to the trace file
+ *       names     names of regions and counters, appended
+ *       blocks    one per recording thread: pki_thread and its ring (lib/core/thread.h)
+ *       slots     distributions, 64 KiB at a time, owned by a block
+ *
+ * Pointers stored inside are addresses of the process that wrote them; header.base turns them into offsets,
+ * so a copy of the arena can be read anywhere (`pk recover`). A reader checks magic, version and layout first.
+ *
+ * The commit. What the trace file holds and how far each ring has been taken must change together, or a
+ * killed run would lose or repeat events. So both exist twice: the collector prepares the set that
+ * is not in force (commit[], each block's taken[]) and then puts it in force by storing one integer, `generation`.
+ */
+#ifndef PKI_CORE_ARENA_H
+#define PKI_CORE_ARENA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "core/names.h"
+
+#define PKI_ARENA_MAGIC "PKARENA"
+#define PKI_ARENA_VERSION 1u
+#define PKI_PAGE 4096u
+#define PKI_BLOCKS_MAX 32768u
+#define PKI_SPAN_BYTES 65536u /* names and slots come in these */
+
+typedef struct pki_commit {
+    uint64_t file_bytes; /* of trace text in the file, before the closing brackets */
+    uint64_t buffered;   /* bytes behind them, in the output span */
+    uint64_t events;     /* in both */
+    uint64_t unwritten;  /* events given up: disk full, size bound */
+} pki_commit;
+
+typedef struct pki_arena_header {
+    char magic[8];
+    uint32_t version;
+    uint32_t layout;  /* sizes of the structures inside, folded; differs when the compiler's idea differs */
+    uint64_t bytes;   /* of the mapping */
+    uint64_t base;    /* its address in the process that wrote it */
+    uint64_t used;    /* handed out */
+    uint32_t running; /* 0 after a clean stop */
+    uint32_t pid;
+    int32_t rank, world_size;
+    uint64_t start_unix; /* ns since 1970 */
+    char host[64];
+    char program[128];
+    char trace_name[256]; /* last part of the trace's path; "" without one */
+    uint32_t compressed;  /* the trace file is gzip */
+    uint32_t ring_records;
+
+    uint32_t generation; /* commit[generation & 1] and taken[generation & 1] are in force (release) */
+    uint32_t block_count; /* release; readers acquire */
+    pki_commit commit[2];
+    uint64_t output, output_bytes; /* offset and size of the output span; 0 without a trace */
+    uint64_t names;                /* offset of the first names span */
+
+    pki_clock_map clock;
+    uint32_t blocks[PKI_BLOCKS_MAX]; /* offsets of pki_threads in pages */
+} pki_arena_header;
+
+/* A names span: entries follow; `used` is released behind each. */
+typedef struct pki_names_span {
+    uint64_t next; /* offset, 0 for none */
+    uint64_t used; /* bytes behind this header */
+} pki_names_span;
+
+typedef struct pki_names_entry {
+    uint32_t id, kind;
+    uint16_t bytes; /* of the whole entry, a multiple of 8 */
+    uint16_t length, key_length, reserved;
+    int64_t value;
+    char text[]; /* name, key */
+} pki_names_entry;
+
+/* A process's hold on an arena it writes. */
+typedef struct pki_arena {
+    pki_arena_header *header; /* also the mapping's start */
+    size_t bytes;
+    int fd;
+    pki_names_span *last_names;
+    uint64_t mirrored[PKI_NAMES_MAX / 64]; /* which names are in the names spans */
+} pki_arena;
+
+/* On fd (a memory file or a fresh empty file), which the arena then owns. NULL and errno; fd stays open then. */
+pki_arena *pki_arena_create(int fd, size_t bytes);
+void pki_arena_destroy(pki_arena *arena);
+
+/* A page-aligned, zeroed, backed span; NULL if the bound or the file system leaves no room. Any thread, no lock. */
+void *pki_arena_claim(pki_arena *arena, size_t bytes);
+
+/* Sees to it that the arena holds the name's text. False if there is no room. One caller at a time. */
+bool pki_arena_mirror_name(pki_arena *arena, uint32_t id);
+
+uint32_t pki_arena_layout(void);
+
+static inline uint64_t pki_arena_offset(const pki_arena *arena, const void *at)
+{
+    return (uint64_t)((const char *)at - (const char *)arena->header);
+}
+
+static inline void *pki_arena_at(const pki_arena *arena, uint64_t offset)
+{
+    return (char *)arena->header + offset;
+}
+
+#endif

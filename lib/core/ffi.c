@@ -1,0 +1,11 @@
+/* lib/core/ffi.c - a symbol for every inline of the public headers, for callers that cannot inline C: C's rule
+ * is that an `extern inline` declaration in one file makes the definition there. */
+#include <pk/pk.h>
+
+extern inline void pk_region_begin(pk_region *region);
+extern inline void pk_region_end(pk_region *region);
+extern inline void pk_region_next(pk_region *from, pk_region *to);
+extern inline void pk_region_add(pk_region *region, uint64_t bytes, uint64_t flops);
+extern inline void pk_region_mark(pk_region *region);
+extern inline void pk_step(uint64_t items);
+extern inline void pk_counter_set(pk_counter *counter, double value);

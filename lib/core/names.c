@@ -1,0 +1,231 @@
+#include "core/names.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* among those that add */
+
+/* Reserved ones need no memory, so there always is an id to give. */
+#define TOO_MANY "(too many names)"
+static pki_name too_many = {
+    .id = PKI_NAME_TOO_MANY, .length = sizeof TOO_MANY - 1, .name = TOO_MANY, .key = "",
+    .handle.region = {TOO_MANY, PK_OTHER, PKI_NAME_TOO_MANY, "", 0, 0}};
+static pki_name step = {
+    .id = PKI_NAME_STEP, .kind = PKI_KIND_INTERNAL, .length = 4, .name = "step", .key = ""};
+
+static pki_name *by_id[PKI_NAMES_MAX] = {[PKI_NAME_TOO_MANY] = &too_many, [PKI_NAME_STEP] = &step};
+static uint32_t next_id = PKI_NAME_FIRST;
+
+/* Open addressing over ids; 0 is empty. Twice the number of ids, so a probe always ends. Pages that no name
+ * hashes to stay untouched. */
+#define BUCKETS (2 * PKI_NAMES_MAX)
+static uint32_t buckets[BUCKETS];
+
+typedef struct wanted {
+    uint32_t kind;
+    const char *name, *key;
+    size_t length, key_length;
+    int64_t value;
+} wanted;
+
+static size_t bounded_length(const char *s)
+{
+    return s ? strnlen(s, PKI_NAME_BYTES) : 0;
+}
+
+/* FNV-1a, 32 bits. */
+static uint32_t hash_of(const wanted *w)
+{
+    uint32_t h = 2166136261u ^ w->kind;
+    for (size_t i = 0; i < w->length; i++)
+        h = (h ^ (unsigned char)w->name[i]) * 16777619u;
+    return h;
+}
+
+static bool same(const pki_name *n, const wanted *w, uint32_t hash)
+{
+    return n->hash == hash && n->kind == w->kind && n->length == w->length &&
+           memcmp(n->name, w->name, w->length) == 0;
+}
+
+/* The entry, or NULL and the empty bucket where it belongs. */
+static pki_name *find(const wanted *w, uint32_t hash, uint32_t *empty)
+{
+    for (uint32_t i = hash % BUCKETS;; i = (i + 1) % BUCKETS) {
+        uint32_t id = pki_load_acquire(&buckets[i]); /* pairs with the release in add */
+        if (id == 0) {
+            *empty = i;
+            return NULL;
+        }
+        if (same(by_id[id], w, hash))
+            return by_id[id];
+    }
+}
+
+static void make_handle(pki_name *n)
+{
+    if (n->kind == PKI_KIND_COUNTER)
+        n->handle.counter = (pk_counter){n->name, n->key, n->id, 0};
+    else
+        n->handle.region = (pk_region){n->name, n->kind, n->id, "", 0, 0};
+}
+
+static pki_name *make(const wanted *w, uint32_t hash, uint32_t id)
+{
+    pki_name *n = calloc(1, sizeof *n + w->length + 1 + w->key_length + 1);
+    if (!n)
+        return NULL;
+    char *text = (char *)(n + 1);
+    memcpy(text, w->name, w->length);
+    if (w->key_length)
+        memcpy(text + w->length + 1, w->key, w->key_length);
+    *n = (pki_name){.id = id,
+                    .kind = w->kind,
+                    .hash = hash,
+                    .length = (uint16_t)w->length,
+                    .key_length = (uint16_t)w->key_length,
+                    .value = w->value,
+                    .name = text,
+                    .key = text + w->length + 1};
+    make_handle(n);
+    return n;
+}
+
+static pki_name *add(const wanted *w, uint32_t hash)
+{
+    uint32_t empty;
+    pki_name *n = find(w, hash, &empty); /* another thread may have been first */
+    if (n)
+        return n;
+    uint32_t id = next_id;
+    n = id < PKI_NAMES_MAX ? make(w, hash, id) : NULL;
+    if (!n)
+        return NULL;
+    by_id[id] = n;
+    pki_store_release(&next_id, id + 1);
+    pki_store_release(&buckets[empty], id);
+    return n;
+}
+
+static pki_name *intern(const wanted *w)
+{
+    uint32_t empty, hash = hash_of(w);
+    pki_name *n = find(w, hash, &empty);
+    if (n)
+        return n;
+    int saved = errno;
+    pthread_mutex_lock(&lock);
+    n = add(w, hash);
+    pthread_mutex_unlock(&lock);
+    errno = saved;
+    return n ? n : &too_many;
+}
+
+static wanted wanted_region(uint32_t kind, const char *name)
+{
+    if (!name || !*name)
+        name = "(unnamed)";
+    return (wanted){.kind = kind > PK_WAIT ? PK_OTHER : kind, .name = name, .length = bounded_length(name)};
+}
+
+static pki_name *intern_region(uint32_t kind, const char *name)
+{
+    wanted w = wanted_region(kind, name);
+    return intern(&w);
+}
+
+static pki_name *intern_counter(const char *name, const char *unit)
+{
+    if (!name || !*name)
+        name = "(unnamed)";
+    wanted w = {.kind = PKI_KIND_COUNTER,
+                .name = name,
+                .length = bounded_length(name),
+                .key = unit,
+                .key_length = bounded_length(unit)};
+    return intern(&w);
+}
+
+uint32_t pki_region_id(pk_region *region)
+{
+    uint32_t id = pki_load(&region->id);
+    if (id == 0) {
+        id = intern_region(region->kind, region->name)->id;
+        pki_store(&region->id, id);
+    }
+    return id;
+}
+
+uint32_t pki_region_id_of(const pk_region *region)
+{
+    uint32_t empty;
+    wanted w = wanted_region(region->kind, region->name);
+    const pki_name *n = find(&w, hash_of(&w), &empty);
+    return n ? n->id : 0;
+}
+
+/* A table full of regions has no counter to share: such a counter keeps id 0 and is dropped. */
+uint32_t pki_counter_id(pk_counter *counter)
+{
+    uint32_t id = pki_load(&counter->id);
+    if (id == 0) {
+        const pki_name *n = intern_counter(counter->name, counter->unit);
+        id = n->kind == PKI_KIND_COUNTER ? n->id : 0;
+        pki_store(&counter->id, id);
+    }
+    return id;
+}
+
+pk_region *pk_region_named_of(pk_kind kind, const char *name)
+{
+    return &intern_region((uint32_t)kind, name)->handle.region;
+}
+
+pk_region *pk_region_named(const char *name)
+{
+    return pk_region_named_of(PK_OTHER, name);
+}
+
+pk_region *pk_region_variant(pk_region *region, const char *key, int64_t value)
+{
+    char text[PKI_NAME_BYTES + 1];
+    if (!key || !*key)
+        key = "value";
+    const pki_name *base = pki_name_at(pki_region_id(region));
+    /* The end is what tells variants apart, so a long name is cut, not the key and its value. */
+    char tail[128];
+    int tail_length = snprintf(tail, sizeof tail, "[%.80s=%lld]", key, (long long)value);
+    int room = (int)sizeof text - 1 - tail_length;
+    snprintf(text, sizeof text, "%.*s%s", PKI_MIN(room, (int)base->length), base->name, tail);
+    wanted w = {.kind = base->kind, .name = text, .length = strlen(text), .key = key, .key_length = bounded_length(key), .value = value};
+    return &intern(&w)->handle.region;
+}
+
+pk_counter *pk_counter_named(const char *name, const char *unit)
+{
+    static pk_counter nowhere = PK_COUNTER("(too many names)", "");
+    pki_name *n = intern_counter(name, unit);
+    return n->kind == PKI_KIND_COUNTER ? &n->handle.counter : &nowhere;
+}
+
+const pki_name *pki_name_at(uint32_t id)
+{
+    return id > 0 && id < pki_name_count() ? by_id[id] : NULL;
+}
+
+uint32_t pki_name_count(void)
+{
+    return pki_load_acquire(&next_id); /* pairs with the release in add */
+}
+
+void pki_names_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}

@@ -1,0 +1,58 @@
+/* lib/core/names.h - names of regions and counters, interned for the process's life.
+ *
+ * A pk_region may lie in a plugin that is unloaded, and its name with it; so the first use copies the
+ * name, and from then on only the id travels. Ids are dense, 1 .. 65535, never reused. Look-ups take no
+ * lock; entries are published whole and never change.
+ */
+#ifndef PKI_CORE_NAMES_H
+#define PKI_CORE_NAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <pk/counter.h>
+#include <pk/region.h>
+
+#define PKI_NAMES_MAX 65536
+#define PKI_NAME_BYTES 255
+
+enum {
+    PKI_NAME_TOO_MANY = 1, /* shared by all that found no room */
+    PKI_NAME_STEP = 2,     /* the steps' own distribution */
+    PKI_NAME_FIRST = 3
+};
+
+/* What a name names. 0 .. 5: a region of that pk_kind. */
+#define PKI_KIND_COUNTER 100u
+#define PKI_KIND_INTERNAL 101u
+
+typedef struct pki_name {
+    uint32_t id;
+    uint32_t kind;
+    uint32_t hash;
+    uint16_t length;     /* of name, bytes */
+    uint16_t key_length; /* of key; for a counter, of its unit */
+    int64_t value;       /* of a variant */
+    union {
+        pk_region region; /* what pk_region_named hands out */
+        pk_counter counter;
+    } handle;
+    const char *name, *key; /* both end in NUL */
+} pki_name;
+
+/* The id for a static pk_region or pk_counter on first use. */
+uint32_t pki_region_id(pk_region *region);
+uint32_t pki_counter_id(pk_counter *counter);
+
+/* The same without writing to the region, which may be constant and unused: 0 if nobody has used the name. */
+uint32_t pki_region_id_of(const pk_region *region);
+
+/* NULL for ids that were never given out. */
+const pki_name *pki_name_at(uint32_t id);
+
+/* Ids below this have been given out. */
+uint32_t pki_name_count(void);
+
+void pki_names_after_fork(void);
+
+#endif

@@ -1,0 +1,169 @@
+#include "core/values.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <pk/counter.h>
+
+#include "core/slots.h"
+
+/* Octaves in order of value: -2^63 .. -2^-64, zero, 2^-64 .. 2^63. */
+#define ZERO_OCTAVE PKI_VALUE_EXPONENTS
+
+typedef struct place {
+    uint32_t bank, bucket;
+} place;
+
+static place place_of(double value)
+{
+    int exponent;
+    double mantissa = frexp(fabs(value), &exponent); /* 0.5 .. 1; value = mantissa * 2^exponent */
+    int octave = ZERO_OCTAVE;
+    uint32_t sub = 0;
+    if (mantissa > 0) {
+        int e = PKI_MIN(PKI_MAX(exponent - 1 + 64, 0), PKI_VALUE_EXPONENTS - 1);
+        octave = value > 0 ? ZERO_OCTAVE + 1 + e : ZERO_OCTAVE - 1 - e;
+        sub = (uint32_t)((mantissa - 0.5) * 128);
+    }
+    uint32_t chunk = (uint32_t)octave % PKI_CHUNKS;
+    return (place){(uint32_t)octave / PKI_CHUNKS, chunk * PKI_CHUNK_BUCKETS + sub};
+}
+
+static double middle_of(uint32_t bank, uint32_t bucket)
+{
+    int octave = (int)(bank * PKI_CHUNKS + bucket / PKI_CHUNK_BUCKETS);
+    double mantissa = 1 + ((double)(bucket % PKI_CHUNK_BUCKETS) + 0.5) / PKI_CHUNK_BUCKETS;
+    if (octave == ZERO_OCTAVE)
+        return 0;
+    int e = octave > ZERO_OCTAVE ? octave - ZERO_OCTAVE - 1 : ZERO_OCTAVE - 1 - octave;
+    return copysign(ldexp(mantissa, e - 64), octave - ZERO_OCTAVE);
+}
+
+static void store_double(double *at, double value)
+{
+    __atomic_store(at, &value, __ATOMIC_RELAXED);
+}
+
+static double load_double(const double *at)
+{
+    double value;
+    __atomic_load(at, &value, __ATOMIC_RELAXED);
+    return value;
+}
+
+void pki_values_clear(pki_values *values, uint32_t id)
+{
+    for (unsigned i = 0; i < PKI_VALUE_BANKS; i++)
+        pki_slot_clear(&values->banks[i], i ? 0 : id);
+    values->min = INFINITY;
+    values->max = -INFINITY;
+}
+
+static void add_value(pki_thread *t, pki_values *v, double value, uint64_t ticks)
+{
+    place p = place_of(value);
+    pki_store_release(&v->banks[0].count, v->banks[0].count + 1);
+    store_double(&v->sum, v->sum + value);
+    store_double(&v->squares, v->squares + value * value);
+    store_double(&v->min, fmin(v->min, value));
+    store_double(&v->max, fmax(v->max, value));
+    store_double(&v->last, value);
+    pki_store(&v->last_ticks, ticks);
+    pki_slot_count_cold(t, &v->banks[p.bank], p.bucket);
+}
+
+static void record_value(pki_thread *t, uint32_t id, double value, uint64_t ticks)
+{
+    if (t->head == t->room && !pki_make_room(t, 1)) {
+        pki_bump(&t->points_dropped, 1);
+        return;
+    }
+    pki_record *r = pki_next_record(t, 0);
+    r->start = ticks;
+    memcpy(&r->value, &value, sizeof value);
+    r->what = PKI_WHAT(id, PKI_RECORD_COUNTER, 0, 0);
+    r->extra = 0;
+    pki_bump(&t->points, 1);
+    pki_store_release(&t->head, t->head + 1);
+}
+
+/* Not a number for which there is a place: counted on whichever block the thread has. */
+static void refuse(pki_thread *t)
+{
+    if (t)
+        pki_bump(&t->points_dropped, 1);
+}
+
+void pk_counter_set_on_(pk_counter *counter, double value)
+{
+    uint32_t id = pki_counter_id(counter);
+    pki_thread *t = pki_thread_with_slot(id ? id : PKI_NAME_TOO_MANY);
+    if (!t || id == 0 || !isfinite(value)) {
+        refuse(t);
+        return;
+    }
+    pki_enter(t);
+    if (pki_load(&t->limit)) {
+        uint64_t now = pki_ticks(t->monotonic);
+        pki_slot *slot = pki_thread_slot(t, id);
+        if (slot)
+            add_value(t, (pki_values *)slot, value, now);
+        record_value(t, id, value, now);
+    }
+    pki_leave(t);
+}
+
+void pki_values_merge(pki_arena *arena, pki_thread *t, pki_values *to, const pki_values *from)
+{
+    for (unsigned i = 0; i < PKI_VALUE_BANKS; i++)
+        pki_slots_merge(arena, t, &to->banks[i], &from->banks[i]);
+    to->sum += from->sum;
+    to->squares += from->squares;
+    to->min = fmin(to->min, from->min);
+    to->max = fmax(to->max, from->max);
+    if (from->last_ticks >= to->last_ticks) {
+        to->last = from->last;
+        to->last_ticks = from->last_ticks;
+    }
+}
+
+static void add_buckets(pki_value_stats *stats, const pki_values *v)
+{
+    for (unsigned i = 0; i < PKI_VALUE_BANKS; i++)
+        pki_slot_add_buckets(stats->buckets[i], &v->banks[i]);
+}
+
+void pki_value_stats_add(pki_value_stats *stats, const pki_thread *t, uint32_t id)
+{
+    const pki_values *v = (const pki_values *)pki_thread_slot(t, id);
+    uint64_t count = v ? pki_load_acquire(&v->banks[0].count) : 0;
+    if (!count)
+        return;
+    stats->min = stats->count ? fmin(stats->min, load_double(&v->min)) : load_double(&v->min);
+    stats->max = stats->count ? fmax(stats->max, load_double(&v->max)) : load_double(&v->max);
+    stats->count += count;
+    stats->sum += load_double(&v->sum);
+    stats->squares += load_double(&v->squares);
+    if (pki_load(&v->last_ticks) >= stats->last_ticks) {
+        stats->last = load_double(&v->last);
+        stats->last_ticks = pki_load(&v->last_ticks);
+    }
+    add_buckets(stats, v);
+}
+
+double pki_value_stats_quantile(const pki_value_stats *stats, double q)
+{
+    uint64_t seen = 0, rank = (uint64_t)ceil(q * (double)stats->count);
+    if (rank <= 1 || rank >= stats->count)
+        return rank <= 1 ? stats->min : stats->max;
+    for (uint32_t bank = 0; bank < PKI_VALUE_BANKS; bank++)
+        for (uint32_t b = 0; b < PK_STATS_BUCKETS; b++) {
+            /* Below zero the values fall as the buckets inside an octave rise. */
+            int octave = (int)(bank * PKI_CHUNKS + b / PKI_CHUNK_BUCKETS);
+            uint32_t i = octave < ZERO_OCTAVE ? b ^ (PKI_CHUNK_BUCKETS - 1) : b;
+            seen += stats->buckets[bank][i];
+            if (seen >= rank)
+                return fmin(fmax(middle_of(bank, i), stats->min), stats->max);
+        }
+    return stats->max;
+}
