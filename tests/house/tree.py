@@ -8,10 +8,10 @@ SKIP = re.compile(r"^(\.(?!ci$).*|build.*|subprojects|node_modules|shared|__pyca
 
 
 def files(root, folders=("",), endings=("",)):
-    """Paths relative to root of the files that belong to the project, sorted."""
+    """Paths relative to root of the files that belong to the project."""
     for folder in folders:
-        for here, below, names in sorted(os.walk(os.path.join(root, folder))):
-            below[:] = [name for name in below if not SKIP.match(name)]
+        for here, below, names in os.walk(os.path.join(root, folder)):
+            below[:] = sorted(name for name in below if not SKIP.match(name))
             for name in sorted(names):
                 if name.endswith(tuple(endings)):
                     yield os.path.relpath(os.path.join(here, name), root)
