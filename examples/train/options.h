@@ -1,0 +1,31 @@
+/* options.h - the trainer's command line. */
+#ifndef TRAIN_OPTIONS_H
+#define TRAIN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct options {
+    uint64_t steps, batch, seq, layers, dim, heads, seed;
+    double rate, clip, decay; /* rate: of learning */
+    uint64_t warmup;
+    const char *checkpoint; /* NULL: none */
+    uint64_t checkpoint_every;
+    bool resume;
+    uint64_t slow_ms; /* 0: the loader is as fast as it can be */
+    uint64_t queue;   /* batches ready at most */
+    uint64_t print_every;
+    bool quiet;
+    const char *trace, *report; /* NULL: the environment decides */
+    bool help;
+    char *const *files; /* NULL: the text that ships with the system */
+    int file_count;
+} options;
+
+/* False after complaining. The strings are those of argv. */
+bool options_parse(options *o, int argc, char *const *argv);
+
+/* What --help prints. */
+void options_print_help(void);
+
+#endif

@@ -1,0 +1,213 @@
+#include "trainer.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "checkpoint.h"
+#include "say.h"
+
+/* The phases of a step. Each has a kind, since "where does the step go" is answered by kind first:
+ * waiting for a batch here is PK_DATA, however busy or idle the loader's own thread is. */
+static pk_region wait_region = PK_REGION_OF(PK_DATA, "batch.wait");
+static pk_region forward_region = PK_REGION_OF(PK_COMPUTE, "forward");
+static pk_region backward_region = PK_REGION_OF(PK_COMPUTE, "backward");
+static pk_region optimizer_region = PK_REGION_OF(PK_COMPUTE, "optimizer");
+
+/* Values over time, drawn as lines above the slices. */
+static pk_counter loss_counter = PK_COUNTER("loss", "nats/byte");
+static pk_counter norm_counter = PK_COUNTER("gradient.norm", NULL);
+
+static shape shape_of(const options *o)
+{
+    return (shape){.layers = (size_t)o->layers,
+                   .dim = (size_t)o->dim,
+                   .heads = (size_t)o->heads,
+                   .seq = (size_t)o->seq};
+}
+
+static checkpoint_state state_of(const trainer *t)
+{
+    return (checkpoint_state){.shape = shape_of(t->options),
+                              .batch = t->options->batch,
+                              .seed = t->options->seed,
+                              .step = t->step};
+}
+
+static bool open_corpus(trainer *t)
+{
+    const options *o = t->options;
+    if (o->file_count)
+        return corpus_init(&t->corpus, o->files, (size_t)o->file_count, (size_t)o->seq);
+    return text_find(&t->text, (size_t)o->seq) &&
+           corpus_init(&t->corpus, t->text.paths, t->text.count, (size_t)o->seq);
+}
+
+static bool create_model(trainer *t)
+{
+    shape s = shape_of(t->options);
+    t->model = model_create(&s, (size_t)t->options->batch);
+    if (!t->model) {
+        complain("not enough memory for this model");
+        return false;
+    }
+    parameters_randomise(&t->model->parameters, t->options->seed);
+    return true;
+}
+
+static bool resume(trainer *t)
+{
+    const options *o = t->options;
+    checkpoint_state state = state_of(t);
+    checkpoint_result result = checkpoint_load(o->checkpoint, &state, &t->model->parameters);
+    if (result == CHECKPOINT_LOADED)
+        t->step = state.step;
+    if (!o->quiet && result == CHECKPOINT_LOADED)
+        printf("going on after step %" PRIu64 "\n", t->step);
+    if (!o->quiet && result == CHECKPOINT_NONE)
+        printf("no checkpoint yet at %s: beginning anew\n", o->checkpoint);
+    return result != CHECKPOINT_BAD;
+}
+
+static bool start_loader(trainer *t)
+{
+    const options *o = t->options;
+    t->loader = loader_start(&(loader_options){.corpus = &t->corpus,
+                                               .batch = (size_t)o->batch,
+                                               .queue = (size_t)o->queue,
+                                               .seed = o->seed,
+                                               .first = t->step,
+                                               .slow_ms = o->slow_ms});
+    return t->loader != NULL;
+}
+
+bool trainer_init(trainer *t, const options *o)
+{
+    *t = (trainer){.options = o};
+    return open_corpus(t) && (!o->checkpoint || checkpoint_try(o->checkpoint)) && create_model(t) &&
+           (!o->resume || resume(t)) && start_loader(t);
+}
+
+void trainer_finish(trainer *t)
+{
+    loader_stop(t->loader);
+    model_destroy(t->model);
+    corpus_finish(&t->corpus);
+    text_finish(&t->text);
+}
+
+static const batch *wait_for_batch(trainer *t)
+{
+    const batch *b = NULL;
+    PK_SCOPE(wait_region) {
+        b = loader_next(t->loader);
+    }
+    return b;
+}
+
+static void learn(trainer *t, const batch *b, step_result *result)
+{
+    const options *o = t->options;
+    const adamw optimizer = {
+        .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-8, .decay = o->decay, .clip = o->clip};
+    result->rate = learning_rate_at(o->rate, o->warmup, o->steps, t->step);
+
+    /* Phases that follow each other: where one ends and the next begins, one clock read does for
+     * both. */
+    pk_region_begin(&forward_region);
+    result->loss = model_forward(t->model, b->input, b->target);
+    pk_region_next(&forward_region, &backward_region);
+    parameters_clear_gradients(&t->model->parameters);
+    model_backward(t->model, b->input);
+    pk_region_next(&backward_region, &optimizer_region);
+    result->gradient_norm = adamw_update(&optimizer, &t->model->parameters, result->rate, t->step);
+    pk_region_end(&optimizer_region);
+}
+
+bool trainer_step(trainer *t, step_result *result)
+{
+    const batch *b = wait_for_batch(t);
+    if (!b)
+        return false;
+    learn(t, b, result);
+    loader_release(t->loader);
+    t->step++;
+    if (!isfinite(result->loss) || !isfinite(result->gradient_norm)) {
+        complain("the loss is not a number any more at step %" PRIu64 "; try a smaller --lr",
+                 t->step);
+        return false;
+    }
+    pk_counter_set(&loss_counter, result->loss);
+    pk_counter_set(&norm_counter, result->gradient_norm);
+    return true;
+}
+
+bool trainer_save(const trainer *t)
+{
+    checkpoint_state state = state_of(t);
+    return checkpoint_save(t->options->checkpoint, &state, &t->model->parameters);
+}
+
+static uint64_t tokens_per_step(const trainer *t)
+{
+    return t->options->batch * t->options->seq;
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static void introduce(const trainer *t)
+{
+    printf("%zu files, %.1f KiB of text; %.2f M parameters; %" PRIu64 " bytes per step\n",
+           t->corpus.file_count, (double)(t->corpus.windows * t->corpus.seq) / 1024,
+           (double)t->model->parameters.count * 1e-6, tokens_per_step(t));
+}
+
+/* Since the last line. */
+typedef struct progress {
+    uint64_t step;
+    double since;
+} progress;
+
+static void print_progress(const trainer *t, const step_result *result, progress *last)
+{
+    PK_SCOPE_NAMED("progress") {
+        double now = seconds_now(), seconds = now - last->since;
+        double rate = (double)((t->step - last->step) * tokens_per_step(t)) / seconds;
+        printf("step %5" PRIu64 " of %" PRIu64 "  loss %.4f  %6.0f tokens/s\n", t->step,
+               t->options->steps, result->loss, rate);
+        *last = (progress){.step = t->step, .since = now};
+    }
+}
+
+static bool finish_step(const trainer *t, const step_result *result, progress *last, bool final)
+{
+    const options *o = t->options;
+    if (!o->quiet && (final || t->step == 1 || t->step % o->print_every == 0))
+        print_progress(t, result, last);
+    return !o->checkpoint || (!final && t->step % o->checkpoint_every != 0) || trainer_save(t);
+}
+
+bool trainer_run(trainer *t, const volatile sig_atomic_t *stop)
+{
+    progress last = {.step = t->step, .since = seconds_now()};
+    if (!t->options->quiet)
+        introduce(t);
+    for (bool final = t->step >= t->options->steps; !final;) {
+        step_result result = {0};
+        if (!trainer_step(t, &result))
+            return false;
+        final = t->step >= t->options->steps || (stop && *stop);
+        if (!finish_step(t, &result, &last, final))
+            return false;
+        /* All that belongs to the step is done, the checkpoint included: the next one begins here.
+         * The number of tokens gives the report its throughput. */
+        pk_step(tokens_per_step(t));
+    }
+    return true;
+}
