@@ -51,7 +51,7 @@ run_cmake()
 {
     have cmake; have_shared
     cp "$here/cmake/CMakeLists.txt" "$here/consumer.c" .
-    cmake -S . -B made -DCMAKE_PREFIX_PATH="$root" >log 2>&1 || { cat log; return 1; }
+    cmake -G Ninja -S . -B made -DCMAKE_PREFIX_PATH="$root" >log 2>&1 || { cat log; return 1; }
     cmake --build made >log 2>&1 || { cat log; return 1; }
     for program in made/with-*; do $program; done
     readelf -d made/with-pk | grep 'NEEDED.*libpk\.so\.'
