@@ -1,0 +1,250 @@
+#include "report_fixture.h"
+
+#include "base/compiler.h"
+#include "measure/steps.h"
+#include "measure/tally.h"
+#include "measure/verdict.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS UINT64_C(1000000)
+#define STEPS 600
+
+/* ---- a training run ---- */
+
+typedef struct part {
+    const char *name;
+    uint32_t kind;
+    uint64_t usual; /* self time per step */
+    uint32_t calls; /* per step */
+} part;
+
+static const part parts[] = {
+    {"next batch", PK_DATA, 24 * MS, 1},
+    {"attention[seq=512]", PK_COMPUTE, 5 * MS, 12},
+    {"mlp", PK_COMPUTE, 3 * MS, 12},
+    {"backward::operator()(unsigned long, unsigned long) const", PK_COMPUTE, 4 * MS, 1},
+    {"adamw", PK_COMPUTE, 1 * MS, 1},
+    {"all_reduce \xE6\xA2\xAF\xE5\xBA\xA6", PK_COMM, MS / 2, 2},
+    {"log", PK_OTHER, MS / 100, 1},
+    {"checkpoint", PK_IO, 0, 0},
+    {"read \xFF file\n", PK_DATA, 0, 0}, /* the loader's */
+};
+
+#define PARTS PKI_COUNT_OF(parts)
+#define CHECKPOINT 7
+#define LOADER 8
+
+static uint32_t random_state;
+
+/* 0.9 .. 1.1 around 1, always the same */
+static double jitter(void)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return 0.9 + 0.2 * (random_state >> 8) / 16777216.0;
+}
+
+static const char *name_of(void *user, uint32_t id)
+{
+    (void)user;
+    return id < PARTS ? parts[id].name : NULL;
+}
+
+static uint64_t add_part(pki_steps *steps, pki_tally *calls, size_t i, uint64_t self)
+{
+    pki_steps_add_self(steps, (uint32_t)i, parts[i].kind, self);
+    for (uint32_t n = 0; n < parts[i].calls; n++)
+        pki_tally_add(&calls[i], floor((double)self / parts[i].calls * jitter()), 1);
+    return self;
+}
+
+static void add_step(pki_steps *steps, pki_tally *calls, uint64_t index, uint64_t *now)
+{
+    uint64_t duration = MS + (uint64_t)(MS * jitter()); /* outside every region */
+    if (index == 0)
+        duration += 780 * MS;
+    for (size_t i = 0; i < CHECKPOINT; i++)
+        duration += add_part(steps, calls, i, (uint64_t)((double)parts[i].usual * jitter()));
+    if (index % 200 == 150) {
+        uint64_t self = (uint64_t)(35 * MS * jitter());
+        pki_steps_add_self(steps, CHECKPOINT, PK_IO, self);
+        pki_tally_add(&calls[CHECKPOINT], (double)self, 1);
+        duration += self;
+    }
+    pki_step step = {index, *now, duration, 256, true};
+    pki_steps_add(steps, &step);
+    pki_tally_add(&calls[LOADER], (double)(uint64_t)(23 * MS * jitter()), 1);
+    *now += duration;
+}
+
+static void fill_regions(pki_summary *s, pki_tally *calls)
+{
+    s->regions = calloc(PARTS, sizeof *s->regions);
+    for (size_t i = 0; i < PARTS; i++) {
+        pki_region_row *row = &s->regions[s->region_count++];
+        row->name = strdup(parts[i].name);
+        row->kind = parts[i].kind;
+        row->time = pki_tally_dist(&calls[i]);
+        row->self = (uint64_t)calls[i].sum;
+        pki_tally_finish(&calls[i]);
+    }
+    s->regions[1].flops = UINT64_C(5400) * 1000000000;
+    s->regions[LOADER].bytes = UINT64_C(81) * 1000000000;
+}
+
+static void fill_loop(pki_summary *s)
+{
+    pki_tally calls[PARTS] = {0};
+    pki_steps *steps = pki_steps_create();
+    uint64_t now = 0;
+    random_state = 1;
+    for (uint64_t i = 0; i < STEPS; i++)
+        add_step(steps, calls, i, &now);
+    fill_regions(s, calls);
+    pki_steps_fill(steps, 0, name_of, NULL, s);
+    pki_steps_destroy(steps);
+    pki_regions_sort(s->regions, s->region_count);
+    s->run.wall = now + 12 * MS;
+}
+
+static void fill_run(pki_run *run)
+{
+    run->program = strdup("train");
+    run->host = strdup("node07");
+    run->version = strdup("0.1.0");
+    run->pid = 4242;
+    run->rank = 3;
+    run->world_size = 8;
+    run->start_unix = UINT64_C(1795173753123456789);
+    run->cpu = UINT64_C(41) * 1000 * MS;
+    run->clock = strdup("tsc");
+    run->clock_hz = 2.6e9;
+    run->clock_step_ns = 10;
+    run->clock_uncertainty_ns = 35.5;
+    run->clock_ppm = 0.21;
+    run->trace_path = strdup("train-3.pt.trace.json.gz");
+    run->source = strdup("session");
+    run->complete = true;
+}
+
+static void fill_threads(pki_summary *s)
+{
+    s->threads = calloc(2, sizeof *s->threads);
+    s->thread_count = 2;
+    s->threads[0] = (pki_thread_row){.name = strdup("main"), .tid = 4242, .recorded = 18603};
+    s->threads[1] = (pki_thread_row){
+        .name = strdup("loader 0"), .tid = 4250, .ended = true, .recorded = 600, .dropped = 12};
+    for (size_t i = 0; i < s->region_count; i++) {
+        bool loader = s->regions[i].bytes != 0;
+        s->threads[loader].kinds[s->regions[i].kind] += s->regions[i].self;
+        if (!loader)
+            continue;
+        s->threads[1].regions = calloc(1, sizeof *s->threads[1].regions);
+        s->threads[1].region_count = 1;
+        s->threads[1].regions[0] = s->regions[i];
+        s->threads[1].regions[0].name = strdup(s->regions[i].name);
+    }
+}
+
+static void fill_counters(pki_summary *s)
+{
+    pki_tally memory = {0}, loss = {0};
+    for (int i = 0; i < STEPS; i++) {
+        pki_tally_add(&memory, 1.5e9 + 1e6 * i, 1);
+        pki_tally_add(&loss, 5.5 / (1 + 0.01 * i), 1);
+    }
+    s->counters = calloc(2, sizeof *s->counters);
+    s->counter_count = 2;
+    s->counters[0] = (pki_counter_row){strdup("gpu.memory"), strdup("bytes"),
+                                       pki_tally_dist(&memory), memory.max};
+    s->counters[1] = (pki_counter_row){strdup("loss"), strdup(""), pki_tally_dist(&loss), loss.min};
+    pki_tally_finish(&memory);
+    pki_tally_finish(&loss);
+}
+
+static void fill_backends(pki_summary *s)
+{
+    s->backends = calloc(2, sizeof *s->backends);
+    s->backend_count = 2;
+    s->backends[0] = (pki_backend_row){strdup("cuda"), false, strdup(""),
+                                       strdup("libcuda.so.1 is not installed")};
+    s->backends[1] = (pki_backend_row){strdup("nvtx"), true, strdup("3.1"), strdup("")};
+}
+
+void fixture_train(pki_summary *s)
+{
+    pki_summary_init(s);
+    fill_run(&s->run);
+    fill_loop(s);
+    fill_threads(s);
+    fill_counters(s);
+    fill_backends(s);
+    s->counts = (pk_counts){.size = sizeof s->counts, .threads = 2, .begun = 19215,
+                            .recorded = 19203, .written = 21015, .dropped = 12, .points = 1800,
+                            .regions = 9, .steps = STEPS, .memory_bytes = 3 << 20,
+                            .trace_bytes = 2345678};
+    s->overhead = (pki_overhead){20.5, 393907.5, 393907.5 / 41e9, 12e6};
+    pki_verdicts_fill(s);
+}
+
+/* ---- the ends of the range ---- */
+
+void fixture_empty(pki_summary *s)
+{
+    pki_summary_init(s);
+}
+
+static const char hostile[] = "\x1b[2J\"\\\n\xC2\x9B" "1m\xE2\x80\xAE\xFF\xC0\x80\xED\xA0\x80 </script> %s%n "
+                              "\xF0\x9F\x9A\x80 \x7F and so long that it cannot fit anywhere at all";
+
+static pki_dist wild(double x)
+{
+    return (pki_dist){UINT64_MAX, x, -x, x, x, x, x, x, x, x};
+}
+
+static void fill_hostile_steps(pki_step_summary *steps)
+{
+    *steps = (pki_step_summary){.count = UINT64_MAX, .warmup = 3, .all = wild(INFINITY),
+                                .steady = wild(1e300), .warm = wild(NAN), .items = UINT64_MAX,
+                                .items_per_second = INFINITY, .broken_down = 1, .drift = NAN};
+    for (int k = 0; k < PKI_SHARES; k++)
+        steps->kinds[k] = UINT64_MAX;
+    steps->slowest = calloc(1, sizeof *steps->slowest);
+    steps->slowest_count = 1;
+    *steps->slowest = (pki_step_row){.index = UINT64_MAX, .duration = UINT64_MAX, .part_count = 1};
+    steps->slowest->parts = calloc(1, sizeof *steps->slowest->parts);
+    *steps->slowest->parts = (pki_step_part){strdup(hostile), 77, UINT64_MAX, -INFINITY};
+    steps->series_count = 40;
+    steps->series = calloc(40, sizeof *steps->series);
+    for (int i = 0; i < 40; i++)
+        steps->series[i] = (pki_series_row){.steps = i % 2 ? UINT64_MAX : 0, .duration = UINT64_MAX,
+                                            .longest = UINT64_MAX};
+}
+
+void fixture_hostile(pki_summary *s)
+{
+    pki_summary_init(s);
+    s->run = (pki_run){strdup(hostile), strdup(hostile), strdup(hostile), UINT32_MAX, INT32_MIN,
+                       INT32_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, strdup(hostile), NAN, NAN,
+                       -INFINITY, 1e-300, strdup(hostile), strdup(hostile), false};
+    s->regions = calloc(1, sizeof *s->regions);
+    s->region_count = 1;
+    *s->regions = (pki_region_row){strdup(hostile), 99, wild(NAN), UINT64_MAX, UINT64_MAX,
+                                   UINT64_MAX, NAN, wild(-1)};
+    s->threads = calloc(1, sizeof *s->threads);
+    s->thread_count = 1;
+    *s->threads = (pki_thread_row){.name = strdup(hostile), .tid = UINT32_MAX,
+                                   .recorded = UINT64_MAX, .kinds = {UINT64_MAX, UINT64_MAX}};
+    s->counters = calloc(1, sizeof *s->counters);
+    s->counter_count = 1;
+    *s->counters = (pki_counter_row){strdup(hostile), strdup(hostile), wild(INFINITY), -1e308};
+    s->backends = calloc(1, sizeof *s->backends);
+    s->backend_count = 1;
+    *s->backends = (pki_backend_row){strdup(hostile), false, strdup(hostile), strdup(hostile)};
+    memset(&s->counts, 0xFF, sizeof s->counts);
+    s->overhead = (pki_overhead){NAN, INFINITY, -INFINITY, 1e300};
+    fill_hostile_steps(&s->steps);
+    pki_verdict_add(s, hostile, PKI_WARN, NAN, INFINITY, hostile);
+}

@@ -1,0 +1,17 @@
+/* tests/unit/report_fixture.h - a summary as a training run leaves it, the same on every machine. */
+#ifndef REPORT_FIXTURE_H
+#define REPORT_FIXTURE_H
+
+#include "measure/summary.h"
+
+/* 600 steps of about 40 ms, input-bound, with a slow first step, a slow checkpoint now and then, a loader
+ * thread, counters, work done, losses, and names that nobody should have given. */
+void fixture_train(pki_summary *summary);
+
+/* Nothing but zeros and NULLs. */
+void fixture_empty(pki_summary *summary);
+
+/* Every number at an end of its range, not finite where it can be; every string hostile. */
+void fixture_hostile(pki_summary *summary);
+
+#endif
