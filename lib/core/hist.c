@@ -43,18 +43,18 @@ static void add_carries(uint64_t *buckets, const pki_slot *slot, pki_link link)
 void pki_slot_add_buckets(uint64_t buckets[PK_STATS_BUCKETS], const pki_slot *slot)
 {
     for (unsigned c = 0; c < PKI_CHUNKS; c++) {
-        pki_link link = pki_load_acquire(&slot->chunks[c]); /* pairs with the release in pki_slots_bucket */
+        pki_link link = pki_load_acquire(&slot->chunks[c]); /* pairs with the release in bucket_of */
         if (link)
             add_chunk(buckets, slot, link, c * PKI_CHUNK_BUCKETS);
     }
-    pki_link carry = pki_load_acquire(&slot->carry); /* pairs with the release in pki_slots_carry */
+    pki_link carry = pki_load_acquire(&slot->carry); /* pairs with the release in carry */
     if (carry)
         add_carries(buckets, slot, carry);
 }
 
 void pki_stats_add_slot(pk_stats *stats, const pki_slot *slot)
 {
-    stats->count += pki_load_acquire(&slot->count); /* pairs with the release in fold, lib/core/thread.h */
+    stats->count += pki_load(&slot->count);
     stats->sum += pki_load(&slot->sum);
     stats->min = PKI_MIN(stats->min, pki_load(&slot->min));
     stats->max = PKI_MAX(stats->max, pki_load(&slot->max));
@@ -63,17 +63,6 @@ void pki_stats_add_slot(pk_stats *stats, const pki_slot *slot)
     stats->flops += pki_load(&slot->flops);
     add_square(stats, pki_load(&slot->squares_low), pki_load(&slot->squares_high));
     pki_slot_add_buckets(stats->buckets, slot);
-}
-
-void pki_stats_add_value(pk_stats *stats, uint64_t ticks)
-{
-    pki_u128 square = (pki_u128)ticks * ticks;
-    stats->count++;
-    stats->sum += ticks;
-    stats->min = PKI_MIN(stats->min, ticks);
-    stats->max = PKI_MAX(stats->max, ticks);
-    add_square(stats, (uint64_t)square, (uint64_t)(square >> 64));
-    stats->buckets[pki_bucket(ticks)]++;
 }
 
 /* Var = E[x^2] - E[x]^2 as (n * sum(x^2) - sum(x)^2) / n^2. Both products can pass 128 bits, so they are

@@ -1,11 +1,11 @@
-/* lib/core/hist.h - one region's distribution on one thread: a slot and its chunks of buckets.
+/* lib/core/hist.h - one region's distribution: a slot and its chunks of buckets.
  *
  * Log-linear in two levels: a value's chunk is its octave, 64 buckets of 32 bits each, and only the octaves that
  * a region touches have one. Values below 128 have buckets of their own, above that a bucket is 1/64 of
  * its octave's start wide; taking the middle, a quantile is within 1/128 = 0.8 %. A bucket that overflows
  * carries into a second table, so 2^32 calls are nothing special.
  *
- * Only the owning thread writes; anybody may read at any time (see lib/core/thread.h for what they see).
+ * One writer at a time (lib/core/slots.h); anybody may read meanwhile and sees, at worst, the last call half entered.
  */
 #ifndef PKI_CORE_HIST_H
 #define PKI_CORE_HIST_H
@@ -42,7 +42,7 @@ typedef struct pki_slot {
     uint32_t reserved;
     uint64_t bytes;
     uint64_t flops;
-    pki_link next;  /* of this thread's slots */
+    pki_link next;  /* of this table's slots */
     pki_link carry; /* PK_STATS_BUCKETS words: how often each bucket has overflowed */
     pki_link chunks[PKI_CHUNKS];
 } PKI_ALIGNED pki_slot;
@@ -98,7 +98,6 @@ void pki_slot_clear(pki_slot *slot, uint32_t id);
 void pki_stats_begin(pk_stats *stats);
 void pki_stats_add_slot(pk_stats *stats, const pki_slot *slot);
 void pki_slot_add_buckets(uint64_t buckets[PK_STATS_BUCKETS], const pki_slot *slot);
-void pki_stats_add_value(pk_stats *stats, uint64_t ticks);
 void pki_stats_finish(pk_stats *stats, double unit_ns);
 
 #endif

@@ -1,4 +1,5 @@
-/* lib/core/join.c - how a thread gets its block, and gives it back. */
+#include "core/join.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -7,18 +8,16 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "core/join.h"
-#include "core/slots.h"
 
 #define UPPER_GUARD (PKI_DEPTH_MAX + 1) /* its index among the frames */
 #define POPULATED_AT_JOIN 65536u
 #define REJOINS_AT_EXIT 3  /* thread-exit destructors that still record make a thread join again; not for ever */
 #define RETRY_REFUSED 1024 /* a thread that found no memory asks again after so many regions */
 
-/* Full and empty: every fast path's test fails here. Only `inside` is ever written. */
+/* No room for a frame, and a top frame that is nobody's: every fast path's test fails here. */
 static pki_thread sentinel = {
-    .top = &sentinel.frames[UPPER_GUARD],
-    .frames = {[0] = {.what = PKI_NOBODY}, [UPPER_GUARD] = {.what = PKI_NOBODY}},
+    .state = PKI_FRAME_OFFSET(UPPER_GUARD),
+    .frames = {[0] = {.id = PKI_NOBODY, .start = UINT64_MAX}, [UPPER_GUARD] = {.id = PKI_NOBODY, .start = UINT64_MAX}},
 };
 
 _Thread_local pki_thread *pki_self = &sentinel;
@@ -46,47 +45,48 @@ void pki_join_after_fork(void)
         pthread_setspecific(key, NULL);
 }
 
-static size_t block_bytes(uint32_t ring_records)
+bool pki_thread_is_joined(const pki_thread *t)
 {
-    return sizeof(pki_thread) + (size_t)ring_records * sizeof(pki_record);
+    return t != &sentinel;
 }
 
-static bool add_standard_slots(pki_registry *r, pki_thread *t)
+static void make_frames(pki_thread *t)
 {
-    return pki_slots_add(r->arena, t, PKI_NAME_TOO_MANY, sizeof(pki_slot)) &&
-           pki_slots_add(r->arena, t, PKI_NAME_STEP, sizeof(pki_slot));
+    for (unsigned depth = 0; depth <= UPPER_GUARD; depth++)
+        t->frames[depth].place = PKI_WHAT(0, PKI_RECORD_REGION, depth);
+    t->frames[0].id = t->frames[UPPER_GUARD].id = PKI_NOBODY;
+    t->frames[0].start = t->frames[UPPER_GUARD].start = UINT64_MAX;
 }
 
-pki_thread *pki_block_create(pki_registry *r, uint32_t ring_records)
+static size_t block_bytes(const pki_registry *r)
+{
+    return sizeof(pki_thread) + (size_t)r->ring_records * sizeof(pki_record);
+}
+
+static pki_thread *new_block(pki_registry *r)
 {
     pki_arena_header *h = r->arena->header;
-    if (h->block_count == PKI_BLOCKS_MAX)
-        return NULL;
-    pki_thread *t = pki_arena_claim(r->arena, block_bytes(ring_records));
+    pki_thread *t = h->block_count < PKI_BLOCKS_MAX ? pki_arena_claim(r->arena, block_bytes(r)) : NULL;
     if (!t)
         return NULL;
     t->ring = (pki_record *)(t + 1);
-    t->mask = ring_records ? ring_records - 1 : 0;
-    t->room = ring_records;
+    t->ring_bytes = r->ring_records * (uint32_t)sizeof(pki_record);
+    t->stop = t->ring_bytes - (uint32_t)sizeof(pki_record); /* one slot stays empty: full and empty differ */
     t->monotonic = r->monotonic;
     t->registry = r;
     t->index = h->block_count;
-    t->frames[0].what = t->frames[UPPER_GUARD].what = PKI_NOBODY;
-    t->frames[0].start = t->frames[UPPER_GUARD].start = UINT64_MAX;
-    t->top = t->frames;
-    if (!add_standard_slots(r, t))
-        return NULL; /* the arena is full: what was claimed last does not matter any more */
+    make_frames(t);
+    pki_slot_clear(&t->last_resort, PKI_NAME_TOO_MANY);
     h->blocks[h->block_count] = (uint32_t)(pki_arena_offset(r->arena, t) / PKI_PAGE);
-    pki_store_release(&h->block_count, h->block_count + 1);
+    pki_store_release(&h->block_count, h->block_count + 1); /* pairs with the acquire in pki_registry_blocks */
     return t;
 }
 
-/* A block that an ended thread has left. */
-static pki_thread *free_block(pki_registry *r)
+static pki_thread *free_block(const pki_registry *r)
 {
     for (uint32_t i = pki_registry_blocks(r); i-- > 0;) {
         pki_thread *t = pki_registry_block(r, i);
-        if (pki_load(&t->state) == PKI_THREAD_FREE && (t->slots || add_standard_slots(r, t)))
+        if (pki_load(&t->life) == PKI_THREAD_FREE)
             return t;
     }
     return NULL;
@@ -96,10 +96,10 @@ static void take_system_name(pki_thread *t)
 {
     char name[17] = "";
     prctl(PR_GET_NAME, name, 0, 0, 0);
-    if (strcmp(t->name, name) == 0)
-        return;
-    memcpy(t->name, name, sizeof name);
-    t->name_version++;
+    if (strcmp(t->name, name) != 0) {
+        memcpy(t->name, name, sizeof name);
+        t->name_version++;
+    }
 }
 
 static void adopt(pki_registry *r, pki_thread *t)
@@ -109,11 +109,11 @@ static void adopt(pki_registry *r, pki_thread *t)
     t->name[0] = 0;
     t->name_version++;
     take_system_name(t);
-    t->starved = 0;
-    t->over = 0;
-    t->top = t->frames;
-    pki_store(&t->limit, &t->frames[PKI_DEPTH_MAX]);
-    pki_store_release(&t->state, (uint32_t)PKI_THREAD_LIVE);
+    t->starved = t->over = 0;
+    t->steps = t->lost_since_step = 0;
+    pki_store(&t->state, (pki_load(&t->state) & ~(uint64_t)UINT32_MAX) | PKI_FRAME_OFFSET(0));
+    pki_store(&t->limit, t->monotonic ? 0 : PKI_FRAME_OFFSET(PKI_DEPTH_MAX));
+    pki_store_release(&t->life, (uint32_t)PKI_THREAD_LIVE); /* pairs with the acquire in the collector's round */
     r->references++;
     r->joined++;
 }
@@ -124,17 +124,13 @@ static void part(pki_thread *t)
     pki_registry *r = t->registry;
     pki_self = &sentinel;
     pthread_setspecific(key, NULL);
-    if (r != pki_registry_now() || r->over) {
-        pki_registry_drop(r);
-        return;
+    if (!pki_load(&t->ended)) {
+        pki_close_above(t, t->frames, pki_ticks(t->monotonic));
+        if (!t->named)
+            take_system_name(t);
+        pki_store(&t->limit, 0u);
+        pki_store_release(&t->life, (uint32_t)PKI_THREAD_LEFT); /* pairs with the acquire in the collector's round */
     }
-    uint64_t now = pki_ticks(t->monotonic);
-    pki_close_above(t, t->frames, now);
-    pki_fold(t);
-    if (!t->named)
-        take_system_name(t);
-    pki_store(&t->limit, (pki_frame *)NULL);
-    pki_store_release(&t->state, (uint32_t)PKI_THREAD_LEFT); /* pairs with the acquire in the collector's round */
     pki_registry_drop(r);
 }
 
@@ -152,7 +148,7 @@ static pki_thread *join(pki_registry *r)
 {
     pki_thread *t = free_block(r);
     if (!t)
-        t = pki_block_create(r, r->ring_records);
+        t = new_block(r);
     if (!t || pthread_setspecific(key, t) != 0)
         return NULL;
     adopt(r, t);
@@ -161,87 +157,53 @@ static pki_thread *join(pki_registry *r)
     return t;
 }
 
-/* Under the lock. */
-static pki_thread *joined(pki_registry *r)
-{
-    pki_thread *t = pki_self;
-    if (t != &sentinel && t->registry == r)
-        return t;
-    if (t != &sentinel)
-        part(t);
-    return join(r);
-}
-
-/* The size of what a slot of that name holds. */
-static size_t slot_bytes(uint32_t id)
-{
-    const pki_name *n = pki_name_at(id);
-    return n && n->kind == PKI_KIND_COUNTER ? sizeof(pki_values) : sizeof(pki_slot);
-}
-
-static void add_slot(pki_registry *r, pki_thread *t, uint32_t id)
-{
-    pki_slot *slot = pki_slots_add(r->arena, t, id, slot_bytes(id));
-    if (!slot)
-        t->starved = 1;
-    else if (slot_bytes(id) == sizeof(pki_values))
-        pki_values_clear((pki_values *)slot, id);
-}
-
 /* The first page faults are taken here and not by the regions that follow. */
-static void warm(const pki_thread *t)
+static void warm(pki_thread *t)
 {
-    size_t ring = (size_t)(t->mask + 1) * sizeof(pki_record);
-    pki_mem_populate((void *)(uintptr_t)t, sizeof *t + PKI_MIN(ring, POPULATED_AT_JOIN));
+    uint64_t wanted = PKI_MIN(t->ring_bytes, POPULATED_AT_JOIN);
+    pki_mem_populate(t, sizeof *t + wanted);
+    pki_store(&t->populated, PKI_MAX(pki_load(&t->populated), wanted));
 }
 
-static pki_thread *join_with_slot(uint32_t id)
+static pki_thread *join_now(void)
 {
-    const pki_thread *before = pki_self;
     pki_registry_lock();
     pki_registry *r = pki_registry_now();
-    pki_thread *t = r && !r->over ? joined(r) : NULL; /* the session's reference keeps r until it is over */
-    if (t && !pki_thread_slot(t, id))
-        add_slot(r, t, id);
-    bool refused = r && !r->over && !t;
+    bool open = r && !r->over;
+    if (open && pki_self != &sentinel)
+        part(pki_self);
+    pki_thread *t = open ? join(r) : NULL;
     pki_registry_unlock();
-    if (refused) {
-        pki_registry_refuse();
-        refusals++;
-    } else if (t && t != before) {
+    if (t)
         warm(t);
+    if (open && !t) {
+        refusals++;
+        pki_registry_refuse();
     }
     return t;
 }
 
-pki_thread *pki_thread_with_slot(uint32_t id)
+pki_thread *pki_thread_join(void)
 {
     pki_thread *t = pki_self;
-    if (t != &sentinel && pki_load(&t->limit) && (pki_thread_slot(t, id) || t->starved))
+    if (t != &sentinel && !pki_load(&t->ended))
         return t;
     if (leaves >= REJOINS_AT_EXIT)
         return NULL;
-    if (refusals % RETRY_REFUSED != 0 && t == &sentinel) {
+    if (t == &sentinel && refusals % RETRY_REFUSED != 0) {
         refusals++;
         pki_registry_refuse();
         return NULL;
     }
     int saved = errno;
-    t = join_with_slot(id);
+    t = join_now();
     errno = saved;
     return t;
 }
 
-bool pki_thread_is_joined(const pki_thread *t)
-{
-    return t != &sentinel;
-}
-
 void pk_thread_name(const char *name)
 {
-    if (!name || !pk_gate_)
-        return;
-    pki_thread *t = pki_thread_with_slot(PKI_NAME_TOO_MANY);
+    pki_thread *t = name && pki_load(&pk_gate_) ? pki_thread_join() : NULL;
     if (!t)
         return;
     pki_registry_lock();

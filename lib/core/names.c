@@ -9,6 +9,7 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "core/registry.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* among those that add */
 
@@ -124,6 +125,8 @@ static pki_name *intern(const wanted *w)
     pthread_mutex_lock(&lock);
     n = add(w, hash);
     pthread_mutex_unlock(&lock);
+    if (n)
+        pki_registry_mirror(n->id);
     errno = saved;
     return n ? n : &too_many;
 }

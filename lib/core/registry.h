@@ -4,13 +4,12 @@
  * may still be on its way out of a recording call when the session ends, and finds valid memory. After the
  * end it is kept for its statistics until the next one starts.
  *
- * One lock for joining, leaving and reading; recording takes none.
+ * One lock for joining, leaving, naming and adding slots; recording takes none.
  */
 #ifndef PKI_CORE_REGISTRY_H
 #define PKI_CORE_REGISTRY_H
 
 #include <pk/session.h>
-#include <pk/stats.h>
 
 #include "core/arena.h"
 #include "core/thread.h"
@@ -19,10 +18,10 @@ typedef struct pki_registry {
     pki_arena *arena;
     uint32_t ring_records;
     uint32_t monotonic;
-    uint32_t references; /* one for the session, one for each joined thread; under the lock */
-    bool over;           /* under the lock */
-    uint64_t joined;     /* threads, ever */
-    pki_thread *retired; /* statistics of threads that have ended */
+    uint32_t references; /* one for the session, one for each joined thread */
+    bool over;
+    uint64_t joined; /* threads, ever */
+    pk_counts ended; /* what blocks counted for threads that have ended */
     /* the training loop: one thread at a time, holding `stepping` */
     uint32_t stepping;
     pki_thread *stepper; /* who made the last step */
@@ -35,36 +34,42 @@ typedef struct pki_registry {
  * (nothing taken, nothing changed) without memory. */
 pki_registry *pki_registry_open(pki_arena *arena, uint32_t ring_records, uint32_t monotonic);
 
-/* Closes the gate and waits until no thread is inside a recording call. Open regions stay on their stacks. */
+/* Closes the gate. What a thread was doing at that moment is either recorded or an open region on its stack. */
 void pki_registry_close(pki_registry *registry);
-
-/* The running or last registry, NULL if there was none. Under the lock. */
-pki_registry *pki_registry_now(void);
 
 void pki_registry_lock(void);
 void pki_registry_unlock(void);
 
-/* All below: under the lock. */
-
-uint32_t pki_registry_blocks(const pki_registry *registry);
-pki_thread *pki_registry_block(const pki_registry *registry, uint32_t i);
-
-/* A block whose thread has ended and whose ring has been taken: its statistics go to the retired block, it is free again. */
-void pki_registry_recycle(pki_registry *registry, pki_thread *t);
-
-/* Adds what block t holds of name id, in ticks, between pki_stats_begin and pki_stats_finish. False if nothing. */
-bool pki_thread_stats(const pki_thread *t, uint32_t id, pk_stats *stats);
-
-/* Sums of all blocks' counters, into counts. */
-void pki_registry_counts(const pki_registry *registry, pk_counts *counts);
-
-/* Gives up one reference; the last one frees the registry and its arena. */
-void pki_registry_drop(pki_registry *registry);
+/* Makes the name known in the arena of the running session. Takes the lock. */
+void pki_registry_mirror(uint32_t id);
 
 /* Counts a region that found no block. Without the lock. */
 void pki_registry_refuse(void);
 
-/* Makes this process's copy of everything here as if nothing had ever been started. In the child of a fork. */
+/* All below: under the lock. */
+
+/* The running or last registry, NULL if there was none. */
+pki_registry *pki_registry_now(void);
+
+/* Gives up one reference; the last one frees the registry and its arena. */
+void pki_registry_drop(pki_registry *registry);
+
+/* A block that an ended thread has left and that holds nothing any more: another thread may have it. Its `lost` table has
+ * been merged elsewhere. */
+void pki_registry_recycle(pki_registry *registry, pki_thread *t);
+
+/* Sums of all blocks' counters, into counts. */
+void pki_registry_counts(const pki_registry *registry, pk_counts *counts);
+
+/* Regions that block t has put into its ring and those open on its stack. */
+uint64_t pki_thread_produced(const pki_thread *t);
+unsigned pki_thread_depth(const pki_thread *t);
+
+/* In the child of a fork: as if nothing had ever been started. */
 void pki_registry_after_fork(void);
+
+/* The blocks, without the lock: the list only grows. */
+uint32_t pki_registry_blocks(const pki_registry *registry);
+pki_thread *pki_registry_block(const pki_registry *registry, uint32_t i);
 
 #endif

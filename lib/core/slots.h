@@ -1,30 +1,51 @@
-/* lib/core/slots.h - memory for one block's distributions: 64 KiB spans of the arena, carved from the front.
+/* lib/core/slots.h - a table of distributions by name id, in 64 KiB spans of the arena.
  *
- * A block's spans belong to its owner (to the collector once the owner has left), so carving takes no lock. Adding a slot
- * does: the name's text goes to a place shared by all, and readers walk the table.
+ * A table has one writer at a time. Readers of somebody else's table take the registry's lock, under which
+ * slots are added and tables grow; buckets are added without it.
  */
 #ifndef PKI_CORE_SLOTS_H
 #define PKI_CORE_SLOTS_H
 
 #include "core/arena.h"
-#include "core/thread.h"
+#include "core/hist.h"
 
-/* Zeroed, a multiple of 64 bytes; NULL if the arena has no room. */
-void *pki_slots_take(pki_arena *arena, pki_thread *t, size_t bytes);
+typedef struct pki_table {
+    pki_slot **slots; /* by name id; NULL where there is none */
+    pki_slot *first;  /* all of them, linked */
+    char *spare;      /* memory left in the current span, up to spare_end */
+    char *spare_end;
+    uint64_t spans;    /* offset of the first span; each starts with the next one's offset */
+    uint64_t span_now; /* the one in use */
+    uint32_t count;    /* of the array */
+    uint32_t used;     /* slots */
+} pki_table;
 
-/* Under the registry's lock: the slot of name id in t, made if needed (of so many bytes, a pki_slot first); NULL without room. */
-pki_slot *pki_slots_add(pki_arena *arena, pki_thread *t, uint32_t id, size_t bytes);
+static inline pki_slot *pki_table_slot(const pki_table *table, uint32_t id)
+{
+    return id < table->count ? table->slots[id] : NULL;
+}
 
-/* The bucket's counter in a slot of t, made if needed; NULL without room. */
-uint32_t *pki_slots_bucket(pki_arena *arena, pki_thread *t, pki_slot *slot, uint32_t bucket);
+static inline pki_slot *pki_table_next(const pki_slot *slot)
+{
+    return slot->next ? pki_follow(slot, slot->next) : NULL;
+}
 
-/* One more in a bucket that is full: the carry. */
-void pki_slots_carry(pki_arena *arena, pki_thread *t, pki_slot *slot, uint32_t bucket, uint32_t times);
+/* The slot of name id, made if needed: a pki_slot for a region, a pki_values for a counter. NULL without room. */
+pki_slot *pki_table_add(pki_arena *arena, pki_table *table, uint32_t id);
 
-/* Adds slot `from` (of any block) to slot `to` of block t. */
-void pki_slots_merge(pki_arena *arena, pki_thread *t, pki_slot *to, const pki_slot *from);
+/* One call of so many ticks. */
+void pki_table_count(pki_arena *arena, pki_table *table, pki_slot *slot, uint64_t ticks);
+
+/* One more in that bucket of the slot. */
+void pki_table_count_bucket(pki_arena *arena, pki_table *table, pki_slot *slot, uint32_t bucket);
+
+/* Adds slot `from` (of any table) to slot `to` of this one. */
+void pki_table_merge_slot(pki_arena *arena, pki_table *table, pki_slot *to, const pki_slot *from);
+
+/* Adds a whole table; what finds no room is left out. */
+void pki_table_merge(pki_arena *arena, pki_table *to, const pki_table *from);
 
 /* Forgets all slots; their memory is used again. */
-void pki_slots_reset(pki_arena *arena, pki_thread *t);
+void pki_table_reset(pki_arena *arena, pki_table *table);
 
 #endif

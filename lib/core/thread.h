@@ -1,21 +1,16 @@
-/* lib/core/thread.h - a recording thread's block: frame stack, ring, distributions.
+/* lib/core/thread.h - a recording thread's block: frame stack and ring.
  *
- * A thread's pki_self points to its block, or, before it has one, to the sentinel, whose frame stack is full
- * and whose slot table is empty: "not joined", "too deep", "the session is over" and "first use here" all come
- * out of the tests that the fast path makes anyway, and are told apart on the slow path.
+ * A thread's pki_self points to its block, or, before it has one, to the sentinel, which has no room for a frame:
+ * "not joined", "too deep", "the session is over" and "this clock is a slow one" all come out of the one test that
+ * the fast path makes, and are told apart on the slow path.
  *
- * Who writes what:
- *   the owner      everything in the first three lines, its frames, slots and ring records
- *   the collector  taken[] and released (how far the ring has been read), state on recycling
- *   pk_stop        limit = NULL, then waits until nobody is `inside` (see lib/base/quiesce.h)
+ * `state` holds the two positions that change together, the innermost open frame and the next free record, so a single store
+ * publishes a region's end: whoever reads it sees the region either open or recorded, never both, never neither. Its release
+ * pairs with the acquire of everybody who reads frames or records (pki_thread_head, and pk_stop's sweep of open regions).
+ * The collector's release of `released` pairs with the owner's acquire in find_room: what lies before it may be overwritten.
  *
- * Hand-over: the owner's release of head pairs with the collector's acquire (records before it are whole);
- * the collector's release of `released` pairs with the owner's acquire in make_room (slots before it may be overwritten).
- *
- * The distribution of a call is added while the clock is read for the end of the next one ("pending"): the bucket
- * depends on the time just read, and waiting for it would cost a quarter of the whole. Readers add the
- * pending call themselves; its pointer is cleared before it is folded in, so that they miss it at worst and
- * never count it twice.
+ * A full ring drops the record and counts it; the call still enters a distribution, the owner's own `lost` table, so drops
+ * do not bias a quantile. All other calls are entered by whoever folds the ring (lib/measure/fold.h).
  */
 #ifndef PKI_CORE_THREAD_H
 #define PKI_CORE_THREAD_H
@@ -26,167 +21,129 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/compiler.h"
-#include "core/hist.h"
 #include "core/record.h"
+#include "core/slots.h"
 
 #define PKI_DEPTH_MAX 64
 #define PKI_DEEP_KEPT 64 /* regions beyond PKI_DEPTH_MAX whose ids are kept, so that their ends are recognised */
-#define PKI_NOBODY UINT32_MAX
 
-/* An open region. `what` is the record's, without flags. */
+/* In a frame's id: nobody's, or one whose end has more to do than the fast path does. */
+#define PKI_NOBODY UINT32_MAX
+#define PKI_SPECIAL (1u << 31)
+
+/* An open region. */
 typedef struct pki_frame {
-    pki_slot *slot;
     uint64_t start;
     uint64_t child; /* ticks in regions inside it, and own ticks already credited to a step */
-    uint64_t what;
+    uint32_t id;
+    uint32_t reserved;
+    uint64_t place; /* of its record's what: type and depth; set once per block */
 } pki_frame;
+
+_Static_assert(sizeof(pki_frame) == 32, "two frames to a cache line");
 
 typedef struct pki_work {
     uint64_t bytes, flops;
 } pki_work;
 
-enum pki_thread_state {
+enum pki_thread_life {
     PKI_THREAD_FREE,
     PKI_THREAD_LIVE, /* owned by a thread */
-    PKI_THREAD_LEFT, /* the thread has ended; to be drained, merged into the retired block and freed */
-    PKI_THREAD_RETIRED /* owned by nobody: holds the statistics of threads that have ended */
+    PKI_THREAD_LEFT  /* the thread has ended; what it left is to be taken, then the block is free */
 };
 
 struct pki_registry;
 
 typedef struct pki_thread {
-    /* read and written by every region */
-    pki_frame *top;   /* innermost open one; frames[0] if none */
-    pki_frame *limit; /* last usable frame; NULL when the session is over */
-    pki_slot **slots; /* by name id */
-    uint32_t slot_count;
-    uint32_t monotonic;
-    pki_slot *pending;
-    uint64_t pending_ticks;
-    uint64_t head; /* records written, ever */
-    uint64_t room; /* head may grow to this without looking */
-
+    /* Read by every region, state written by every region. Owner's. */
+    uint64_t state;     /* low half: offset of the top frame in this block; high half: of the next record in the ring */
+    uint32_t limit;     /* the fast path may push a frame while the low half is below this; 0: never */
+    uint32_t stop;      /* the fast path may not write a record here: end of the ring, or not taken yet */
     pki_record *ring;
-    uint64_t mask;
-    uint64_t begun;
-    uint32_t inside; /* 1 while the owner is in a recording call */
-    uint32_t over;   /* open regions beyond the limit */
+    uint32_t ring_bytes;
+    uint32_t monotonic; /* ticks are CLOCK_MONOTONIC's; every region takes the slow path */
+    uint32_t ended;     /* the session is over for this block; pk_stop's */
+    uint32_t over;      /* open regions beyond PKI_DEPTH_MAX */
+    uint64_t laps;      /* bytes of earlier rounds through the ring */
+    uint64_t others;    /* ring slots that held something else than a region */
     uint64_t dropped;
+
     uint64_t unbalanced;
     uint64_t too_deep;
     uint64_t stray_ends;
-
     uint64_t points;
     uint64_t points_dropped;
-    pki_slot *first_slot;
-    char *spare; /* slot memory left in the current span, up to spare_end */
-    char *spare_end;
-    uint64_t slots_used;
-    uint64_t pad[2];
+    uint32_t starved; /* no memory for more slots in `lost` */
+    uint32_t named;   /* by pk_thread_name */
+    uint64_t steps;   /* made by this thread; set before the first record of the first one */
+    uint64_t lost_since_step;
 
-    /* the collector's */
-    uint64_t taken[2]; /* by generation; see lib/core/arena.h */
-    uint64_t released;
-    uint64_t recorded;  /* region records taken */
+    pki_table lost;       /* distributions of calls whose records were dropped */
+    pki_slot last_resort; /* and of those for which that table found no memory */
+
+    /* The collector's. Offsets in the ring. */
+    uint32_t taken[2]; /* by generation; see lib/core/arena.h */
+    uint32_t released; /* the owner may overwrite up to here */
+    uint32_t folded;   /* entered into distributions */
+    uint64_t recorded; /* region records folded */
     uint64_t populated; /* ring bytes brought in */
-    uint64_t spans;     /* offset of this block's first slot span; each starts with the next one's offset */
-    uint64_t span_now;  /* the one in use */
-    uint64_t pad2;
+    uint32_t name_written;
+    uint32_t reserved[5];
 
     struct pki_registry *registry;
-    uint32_t state;
+    uint32_t life; /* an enum pki_thread_life */
     uint32_t tid;
     uint32_t index;
     uint32_t name_version; /* grows when name changes; the collector writes it out again */
-    uint32_t name_written;
-    uint32_t named;   /* by pk_thread_name */
-    uint32_t starved; /* no memory for more slots: their calls go to the slot of PKI_NAME_TOO_MANY */
     char name[64];
     uint32_t deep[PKI_DEEP_KEPT];
     pki_work work[PKI_DEPTH_MAX + 2];
-    pki_frame frames[PKI_DEPTH_MAX + 2]; /* [0] and the last are guards that match no region */
+    pki_frame frames[PKI_DEPTH_MAX + 2] PKI_ALIGNED; /* [0] and the last are guards that match no region */
 } PKI_ALIGNED pki_thread;
 
-_Static_assert(offsetof(pki_thread, ring) == PKI_LINE, "the first line is what every region touches");
+_Static_assert(offsetof(pki_thread, unbalanced) <= 2 * PKI_LINE, "what regions touch lies together");
 
 /* In libpk.so too a fixed distance from the thread pointer: one load. */
 extern _Thread_local pki_thread *pki_self;
 
-/* Inside: pk_stop waits for us from here on, or we see that it has begun. */
-static inline void pki_enter(pki_thread *t)
+#define PKI_FRAME_OFFSET(depth) ((uint32_t)(offsetof(pki_thread, frames) + (depth) * sizeof(pki_frame)))
+
+static inline pki_frame *pki_top_frame(pki_thread *t, uint64_t state)
 {
-    pki_store(&t->inside, 1);
-    pki_compiler_fence(); /* pairs with pki_quiesce_fence in pki_registry_close */
+    return (pki_frame *)((char *)t + (uint32_t)state);
 }
 
-static inline void pki_leave(pki_thread *t)
+static inline pki_record *pki_record_at(const pki_thread *t, uint32_t offset)
 {
-    pki_store_release(&t->inside, 0); /* pairs with the acquire in wait_until_outside */
+    return (pki_record *)((char *)t->ring + offset);
 }
 
-/* Ticks between, 0 if the clock of another core lags. */
-static inline uint64_t pki_elapsed(uint64_t from, uint64_t to)
+/* Where the ring ends for a reader: records before it are whole. */
+static inline uint32_t pki_thread_head(const pki_thread *t)
 {
-    return PKI_LIKELY(to > from) ? to - from : 0;
+    uint32_t offset = (uint32_t)(pki_load_acquire(&t->state) >> 32); /* pairs with the release of state */
+    return offset == t->ring_bytes ? 0 : offset;
 }
 
-/* Room for `slots` more records, counting nothing. */
-bool pki_make_room(pki_thread *t, unsigned slots);
-
-/* Adds a bucket's chunk or carry on first use, or counts in the chunk that is there. */
-void pki_slot_count_cold(pki_thread *t, pki_slot *slot, uint32_t bucket);
-
-static inline void pki_slot_count(pki_thread *t, pki_slot *slot, uint64_t value)
+static inline uint32_t pki_ring_next(const pki_thread *t, uint32_t offset)
 {
-    uint32_t bucket = pki_bucket(value);
-    pki_link link = slot->chunks[bucket / PKI_CHUNK_BUCKETS];
-    uint32_t *counter = (uint32_t *)pki_follow(slot, link) + bucket % PKI_CHUNK_BUCKETS;
-    if (PKI_UNLIKELY(link == 0 || pki_load(counter) == UINT32_MAX))
-        pki_slot_count_cold(t, slot, bucket);
-    else
-        pki_store(counter, pki_load(counter) + 1);
+    offset += (uint32_t)sizeof(pki_record);
+    return offset == t->ring_bytes ? 0 : offset;
 }
 
-/* Adds the pending call to its distribution. */
-static inline void pki_fold(pki_thread *t)
-{
-    pki_slot *slot = t->pending;
-    uint64_t ticks = pki_load(&t->pending_ticks);
-    if (PKI_UNLIKELY(!slot))
-        return;
-    pki_store(&t->pending, (pki_slot *)NULL);
-    pki_store_release(&slot->count, pki_load(&slot->count) + 1); /* behind the clearing, for readers */
-    pki_slot_add_moments(slot, ticks);
-    pki_slot_count(t, slot, ticks);
-}
+/* Appends n records in one piece and pops `pop` frames with them; false, and nothing done, if the ring has no room. */
+bool pki_push(pki_thread *t, const pki_record *records, unsigned n, unsigned pop);
 
-static inline void pki_defer(pki_thread *t, pki_slot *slot, uint64_t ticks)
-{
-    pki_store(&t->pending_ticks, ticks);
-    pki_store_release(&t->pending, slot); /* pairs with the acquire in add_pending, lib/core/registry.c */
-}
+/* The same for what is not a region, counted as a point or as a dropped one. */
+bool pki_push_point(pki_thread *t, const pki_record *records, unsigned n);
 
-static inline pki_record *pki_next_record(pki_thread *t, uint64_t ahead)
-{
-    return &t->ring[(t->head + ahead) & t->mask];
-}
+/* The owner's distribution for a call without a record; never NULL. */
+pki_slot *pki_lost_slot(pki_thread *t, uint32_t id);
 
-/* Slow paths of the fast ones. */
+/* This thread's block in the running session; NULL if the session is over or has no memory for one, which is then counted. */
+pki_thread *pki_thread_join(void);
 
-/* This thread's block in the running session, with a slot for name id (or, without memory for one, the
- * shared slot); NULL if the session is over or gives this thread no block, which is then counted. */
-pki_thread *pki_thread_with_slot(uint32_t id);
-
-/* The slot of name id itself, or NULL. */
-static inline pki_slot *pki_thread_slot(const pki_thread *t, uint32_t id)
-{
-    return id < t->slot_count ? t->slots[id] : NULL;
-}
-
-/* Pops and records frame f, which is the top one. */
-void pki_close_frame(pki_thread *t, pki_frame *f, uint64_t now, unsigned flags);
-
-/* Closes every region above `until`, as unbalanced. */
+/* Closes every region above `until`, as unbalanced; by the owner. */
 void pki_close_above(pki_thread *t, const pki_frame *until, uint64_t now);
 
 #endif

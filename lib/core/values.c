@@ -5,7 +5,7 @@
 
 #include <pk/counter.h>
 
-#include "core/slots.h"
+#include "core/registry.h"
 
 /* Octaves in order of value: -2^63 .. -2^-64, zero, 2^-64 .. 2^63. */
 #define ZERO_OCTAVE PKI_VALUE_EXPONENTS
@@ -59,64 +59,46 @@ void pki_values_clear(pki_values *values, uint32_t id)
     values->max = -INFINITY;
 }
 
-static void add_value(pki_thread *t, pki_values *v, double value, uint64_t ticks)
+void pki_values_add(pki_arena *arena, pki_table *table, pki_values *v, double value, uint64_t ticks)
 {
     place p = place_of(value);
-    pki_store_release(&v->banks[0].count, v->banks[0].count + 1);
+    pki_bump(&v->banks[0].count, 1);
     store_double(&v->sum, v->sum + value);
     store_double(&v->squares, v->squares + value * value);
     store_double(&v->min, fmin(v->min, value));
     store_double(&v->max, fmax(v->max, value));
     store_double(&v->last, value);
     pki_store(&v->last_ticks, ticks);
-    pki_slot_count_cold(t, &v->banks[p.bank], p.bucket);
+    pki_table_count_bucket(arena, table, &v->banks[p.bank], p.bucket);
 }
 
-static void record_value(pki_thread *t, uint32_t id, double value, uint64_t ticks)
+static void lose(pki_thread *t, uint32_t id, double value, uint64_t ticks)
 {
-    if (t->head == t->room && !pki_make_room(t, 1)) {
-        pki_bump(&t->points_dropped, 1);
-        return;
-    }
-    pki_record *r = pki_next_record(t, 0);
-    r->start = ticks;
-    memcpy(&r->value, &value, sizeof value);
-    r->what = PKI_WHAT(id, PKI_RECORD_COUNTER, 0, 0);
-    r->extra = 0;
-    pki_bump(&t->points, 1);
-    pki_store_release(&t->head, t->head + 1);
-}
-
-/* Not a number for which there is a place: counted on whichever block the thread has. */
-static void refuse(pki_thread *t)
-{
-    if (t)
-        pki_bump(&t->points_dropped, 1);
+    pki_slot *slot = pki_lost_slot(t, id);
+    if (slot->id == id)
+        pki_values_add(t->registry->arena, &t->lost, (pki_values *)slot, value, ticks);
 }
 
 void pk_counter_set_on_(pk_counter *counter, double value)
 {
     uint32_t id = pki_counter_id(counter);
-    pki_thread *t = pki_thread_with_slot(id ? id : PKI_NAME_TOO_MANY);
-    if (!t || id == 0 || !isfinite(value)) {
-        refuse(t);
+    pki_thread *t = pki_thread_join();
+    if (!t)
+        return;
+    if (id == 0 || !isfinite(value)) {
+        pki_bump(&t->points_dropped, 1);
         return;
     }
-    pki_enter(t);
-    if (pki_load(&t->limit)) {
-        uint64_t now = pki_ticks(t->monotonic);
-        pki_slot *slot = pki_thread_slot(t, id);
-        if (slot)
-            add_value(t, (pki_values *)slot, value, now);
-        record_value(t, id, value, now);
-    }
-    pki_leave(t);
+    pki_record r = {pki_ticks(t->monotonic), 0, PKI_WHAT(id, PKI_RECORD_COUNTER, 0), 0};
+    memcpy(&r.value, &value, sizeof value);
+    if (!pki_push_point(t, &r, 1))
+        lose(t, id, value, r.start);
 }
 
-void pki_values_merge(pki_arena *arena, pki_thread *t, pki_values *to, const pki_values *from)
+void pki_values_merge(pki_arena *arena, pki_table *table, pki_values *to, const pki_values *from)
 {
     for (unsigned i = 0; i < PKI_VALUE_BANKS; i++)
-        pki_slots_merge(arena, t, &to->banks[i], &from->banks[i]);
+        pki_table_merge_slot(arena, table, &to->banks[i], &from->banks[i]);
     to->sum += from->sum;
     to->squares += from->squares;
     to->min = fmin(to->min, from->min);
@@ -133,10 +115,9 @@ static void add_buckets(pki_value_stats *stats, const pki_values *v)
         pki_slot_add_buckets(stats->buckets[i], &v->banks[i]);
 }
 
-void pki_value_stats_add(pki_value_stats *stats, const pki_thread *t, uint32_t id)
+void pki_value_stats_add(pki_value_stats *stats, const pki_values *v)
 {
-    const pki_values *v = (const pki_values *)pki_thread_slot(t, id);
-    uint64_t count = v ? pki_load_acquire(&v->banks[0].count) : 0;
+    uint64_t count = pki_load(&v->banks[0].count);
     if (!count)
         return;
     stats->min = stats->count ? fmin(stats->min, load_double(&v->min)) : load_double(&v->min);

@@ -1,4 +1,4 @@
-/* lib/core/values.h - a counter's distribution on one thread: doubles of either sign.
+/* lib/core/values.h - a counter's distribution: doubles of either sign.
  *
  * The same buckets as for times, 64 to an octave, in several banks of octaves: magnitudes from 2^-64 to 2^63, beyond
  * which only min and max tell values apart. Octave 0 is zero.
@@ -6,7 +6,7 @@
 #ifndef PKI_CORE_VALUES_H
 #define PKI_CORE_VALUES_H
 
-#include "core/registry.h"
+#include "core/slots.h"
 
 #define PKI_VALUE_EXPONENTS 128
 #define PKI_VALUE_BANKS 5 /* 5 * 59 octaves hold zero and 128 of each sign */
@@ -26,10 +26,11 @@ typedef struct pki_value_stats {
 } pki_value_stats;
 
 void pki_values_clear(pki_values *values, uint32_t id);
-void pki_values_merge(pki_arena *arena, pki_thread *t, pki_values *to, const pki_values *from);
+void pki_values_add(pki_arena *arena, pki_table *table, pki_values *values, double value, uint64_t ticks);
+void pki_values_merge(pki_arena *arena, pki_table *table, pki_values *to, const pki_values *from);
 
-/* Adds block t's part; stats zeroed before the first. Under the registry's lock. */
-void pki_value_stats_add(pki_value_stats *stats, const pki_thread *t, uint32_t id);
+/* Adds one table's part; stats zeroed before the first. */
+void pki_value_stats_add(pki_value_stats *stats, const pki_values *values);
 double pki_value_stats_quantile(const pki_value_stats *stats, double q);
 
 #endif

@@ -1,0 +1,63 @@
+/* lib/core/ring.c - the owner's side of its ring, off the fast path. */
+#include "core/registry.h"
+
+#define SLOT ((uint32_t)sizeof(pki_record))
+
+/* Free slots, all but the one that keeps full and empty apart, and where the fast path has to stop. */
+static unsigned find_room(pki_thread *t, uint32_t at)
+{
+    uint32_t released = pki_load_acquire(&t->released); /* pairs with the release in pki_fold_release */
+    t->stop = released > at ? released - SLOT : released == 0 ? t->ring_bytes - SLOT : t->ring_bytes;
+    uint32_t distance = released > at ? released - at : t->ring_bytes - at + released;
+    return distance / SLOT - 1;
+}
+
+bool pki_push(pki_thread *t, const pki_record *records, unsigned n, unsigned pop)
+{
+    uint64_t state = pki_load(&t->state);
+    uint32_t at = (uint32_t)(state >> 32);
+    uint64_t laps = t->laps;
+    if (at == t->ring_bytes) {
+        at = 0;
+        laps += t->ring_bytes;
+    }
+    if (find_room(t, at) < n)
+        return false;
+    for (unsigned i = 0; i < n; i++) {
+        *pki_record_at(t, at) = records[i];
+        at += SLOT;
+        if (at == t->ring_bytes) {
+            at = 0;
+            laps += t->ring_bytes;
+        }
+    }
+    pki_store(&t->laps, laps);
+    pki_store_release(&t->state, ((uint64_t)at << 32 | (uint32_t)state) - pop * sizeof(pki_frame));
+    return true;
+}
+
+bool pki_push_point(pki_thread *t, const pki_record *records, unsigned n)
+{
+    bool pushed = pki_push(t, records, n, 0);
+    if (pushed) {
+        pki_bump(&t->others, n);
+        pki_bump(&t->points, 1);
+    } else {
+        pki_bump(&t->points_dropped, 1);
+    }
+    return pushed;
+}
+
+pki_slot *pki_lost_slot(pki_thread *t, uint32_t id)
+{
+    pki_slot *slot = pki_table_slot(&t->lost, id);
+    if (slot)
+        return slot;
+    if (!t->starved) {
+        pki_registry_lock();
+        slot = pki_table_add(t->registry->arena, &t->lost, id);
+        pki_registry_unlock();
+        t->starved = !slot;
+    }
+    return slot ? slot : &t->last_resort;
+}
