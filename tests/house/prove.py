@@ -58,6 +58,8 @@ ARCHIVES = [
     ("__attribute__((common)) int pk_a;", "common symbol"),
     ('#include <stdio.h>\nvoid pk_a(void); void pk_a(void) { printf("a\\n"); }', "prints"),
     ('#include <stdio.h>\nvoid pk_a(int b); void pk_a(int b) { fprintf(stderr, "%d", b); }', "prints"),
+    ("#include <stdio.h>\nvoid pk_a(FILE *b); void pk_a(FILE *b) { fputs(\"a\", b); }", None),
+    ("#include <stdlib.h>\ndouble pk_a(char *b); double pk_a(char *b) { return strtod(b, 0); }", "locale"),
     ("#include <stdlib.h>\nvoid pk_a(void); void pk_a(void) { exit(1); }", "ends the process"),
     ("#include <assert.h>\nvoid pk_a(int b); void pk_a(int b) { assert(b); }", "ends the process"),
     ("#include <signal.h>\nvoid pk_a(void); void pk_a(void) { signal(1, SIG_IGN); }", "signals"),
