@@ -23,7 +23,7 @@ typedef struct loader loader;
 /* NULL after complaining. */
 loader *loader_start(const loader_options *o);
 
-/* The next batch; NULL when the loader has failed, after complaining. Release it before the next. */
+/* The next batch, to be released before the next; NULL when the loader has failed. */
 const batch *loader_next(loader *l);
 void loader_release(loader *l);
 

@@ -1,6 +1,5 @@
 #include "options.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <stddef.h>
@@ -65,9 +64,8 @@ static bool bad_value(const setting *s, const char *text)
 static bool set_whole(const setting *s, uint64_t *field, const char *text)
 {
     char *end = NULL;
-    errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
-    bool number = *text >= '0' && *text <= '9' && *end == '\0' && errno == 0;
+    bool number = *text >= '0' && *text <= '9' && *end == '\0';
     if (!number || (double)value < s->least || (double)value > s->most)
         return bad_value(s, text);
     *field = value;
@@ -199,7 +197,6 @@ void options_print_help(void)
          "perfkit.\n");
     for (size_t i = 0; i < SETTINGS; i++)
         print_setting(&settings[i]);
-    puts(
-        "\nPK_TRACE_PATH, PK_REPORT_PATH and perfkit's other variables work too. SIGINT or SIGTERM\n"
-        "ends the training after the current step, with a checkpoint if one was asked for.");
+    puts("\nPK_TRACE_PATH, PK_REPORT_PATH and perfkit's other variables work too. SIGINT or\n"
+         "SIGTERM ends the training after the current step, with a checkpoint if wanted.");
 }

@@ -133,7 +133,7 @@ bool trainer_step(trainer *t, step_result *result)
     learn(t, b, result);
     loader_release(t->loader);
     t->step++;
-    if (!isfinite(result->loss) || !isfinite(result->gradient_norm)) {
+    if (!isfinite(result->loss)) {
         complain("the loss is not a number any more at step %" PRIu64 "; try a smaller --lr",
                  t->step);
         return false;
@@ -171,16 +171,17 @@ static void introduce(const trainer *t)
 /* Since the last line. */
 typedef struct progress {
     uint64_t step;
-    double since;
+    double since, loss; /* the sum of the losses */
 } progress;
 
-static void print_progress(const trainer *t, const step_result *result, progress *last)
+static void print_progress(const trainer *t, progress *last)
 {
+    /* A region that is used in one place needs no declaration. */
     PK_SCOPE_NAMED("progress") {
-        double now = seconds_now(), seconds = now - last->since;
-        double rate = (double)((t->step - last->step) * tokens_per_step(t)) / seconds;
+        double now = seconds_now(), steps = (double)(t->step - last->step);
+        double rate = steps * (double)tokens_per_step(t) / (now - last->since);
         printf("step %5" PRIu64 " of %" PRIu64 "  loss %.4f  %6.0f tokens/s\n", t->step,
-               t->options->steps, result->loss, rate);
+               t->options->steps, last->loss / steps, rate);
         *last = (progress){.step = t->step, .since = now};
     }
 }
@@ -188,8 +189,9 @@ static void print_progress(const trainer *t, const step_result *result, progress
 static bool finish_step(const trainer *t, const step_result *result, progress *last, bool final)
 {
     const options *o = t->options;
+    last->loss += result->loss;
     if (!o->quiet && (final || t->step == 1 || t->step % o->print_every == 0))
-        print_progress(t, result, last);
+        print_progress(t, last);
     return !o->checkpoint || (!final && t->step % o->checkpoint_every != 0) || trainer_save(t);
 }
 
