@@ -21,8 +21,7 @@ int main(void)
         fprintf(stderr, "perfkit: %s\n", pk_error_message()); /* it is off then, and harmless */
     double sum = 0;
     for (int i = 0; i < 100; i++)
-        PK_SCOPE(sum_up)
-        {
+        PK_SCOPE(sum_up) {
             sum += harmonic(1000 * i);
         }
     printf("%f\n", sum);

@@ -35,8 +35,7 @@ static void train(int step)
     spend(2);
     pk_region_end(&backward);
     if (step % 40 == 39)
-        PK_SCOPE(checkpoint)
-        {
+        PK_SCOPE(checkpoint) {
             spend(15);
         }
 }

@@ -24,8 +24,7 @@ static volatile double sink;
 static int take_task(void)
 {
     int number = -1;
-    PK_SCOPE(wait_for_task)
-    {
+    PK_SCOPE(wait_for_task) {
         pthread_mutex_lock(&lock);
         if (left > 0) {
             number = --left;
@@ -40,8 +39,7 @@ static void *work(void *name)
 {
     pk_thread_name(name); /* in the trace and the report; copied */
     for (int number; (number = take_task()) >= 0;)
-        PK_SCOPE(task)
-        {
+        PK_SCOPE(task) {
             double sum = 0;
             for (int i = 1; i < 20000; i++)
                 sum += 1.0 / (i + number);
