@@ -12,12 +12,17 @@
 #define TIME(ns) (pki_figure_time(ns).text)
 #define COUNT(n) (pki_figure_count(n).text)
 
-static double share_of(const pki_summary *s, int kind)
+#define KIND(kind) (1u << (kind))
+
+/* Of these kinds together: added up as integers, so that thresholds are met exactly. */
+static double share_of(const pki_summary *s, unsigned kinds)
 {
-    double all = 0;
-    for (int k = 0; k < PKI_SHARES; k++)
-        all += (double)s->steps.kinds[k];
-    return all > 0 ? (double)s->steps.kinds[kind] / all : 0;
+    uint64_t all = 0, some = 0;
+    for (unsigned k = 0; k < PKI_SHARES; k++) {
+        all += s->steps.kinds[k];
+        some += kinds & KIND(k) ? s->steps.kinds[k] : 0;
+    }
+    return all > 0 ? (double)some / (double)all : 0;
 }
 
 static bool say(pki_summary *s, const char *name, pki_severity severity, double value,
@@ -45,19 +50,19 @@ static const pki_thread_row *awaited_loader(const pki_summary *s)
     return s->steps.kinds[PK_WAIT] ? busiest_loader(s) : NULL;
 }
 
-static double input_share(const pki_summary *s)
+static unsigned input_kinds(const pki_summary *s)
 {
-    return share_of(s, PK_DATA) + (awaited_loader(s) ? share_of(s, PK_WAIT) : 0);
+    return KIND(PK_DATA) | (awaited_loader(s) ? KIND(PK_WAIT) : 0);
 }
 
 static bool input_bound(pki_summary *s, pki_words *words)
 {
-    double share = input_share(s);
+    double share = share_of(s, input_kinds(s));
     if (!(share > PKI_INPUT_SHARE))
         return true;
     const pki_thread_row *loader = awaited_loader(s);
     pki_words_add(words, "Getting input takes %s of the step (threshold 30 %%)", PERCENT(share));
-    pki_words_add_regions(words, s, 1u << PK_DATA | (loader ? 1u << PK_WAIT : 0));
+    pki_words_add_regions(words, s, input_kinds(s));
     if (loader)
         pki_words_add(words,
                       " The waits count as input because thread \"%s\" spent %s in data regions.",
@@ -68,13 +73,13 @@ static bool input_bound(pki_summary *s, pki_words *words)
 
 static bool communication(pki_summary *s, pki_words *words)
 {
-    double share = share_of(s, PK_COMM);
+    double share = share_of(s, KIND(PK_COMM));
     bool bound = share > PKI_COMM_BOUND_SHARE;
     if (!(share > PKI_COMM_SHARE))
         return true;
     pki_words_add(words, "Communication takes %s of the step (threshold %s %%)", PERCENT(share),
                   bound ? "50" : "30");
-    pki_words_add_regions(words, s, 1u << PK_COMM);
+    pki_words_add_regions(words, s, KIND(PK_COMM));
     pki_words_add(words, " Overlap it with computation, send less, or do more work per exchange.");
     return say(s, bound ? "communication-bound" : "communication-heavy", PKI_WARN, share,
                bound ? PKI_COMM_BOUND_SHARE : PKI_COMM_SHARE, words);
@@ -82,22 +87,22 @@ static bool communication(pki_summary *s, pki_words *words)
 
 static bool waiting(pki_summary *s, pki_words *words)
 {
-    double share = share_of(s, PK_WAIT);
+    double share = share_of(s, KIND(PK_WAIT));
     if (!(share > PKI_WAIT_SHARE) || awaited_loader(s))
         return true;
     pki_words_add(words, "The loop waits for %s of the step (threshold 30 %%)", PERCENT(share));
-    pki_words_add_regions(words, s, 1u << PK_WAIT);
+    pki_words_add_regions(words, s, KIND(PK_WAIT));
     pki_words_add(words, " Look in the trace at what the awaited thread or device does meanwhile.");
     return say(s, "waiting", PKI_WARN, share, PKI_WAIT_SHARE, words);
 }
 
 static bool io_bound(pki_summary *s, pki_words *words)
 {
-    double share = share_of(s, PK_IO);
+    double share = share_of(s, KIND(PK_IO));
     if (!(share > PKI_IO_SHARE))
         return true;
     pki_words_add(words, "Files take %s of the step (threshold 30 %%)", PERCENT(share));
-    pki_words_add_regions(words, s, 1u << PK_IO);
+    pki_words_add_regions(words, s, KIND(PK_IO));
     pki_words_add(words, " Write less often, or from another thread.");
     return say(s, "io-bound", PKI_WARN, share, PKI_IO_SHARE, words);
 }
@@ -137,18 +142,19 @@ static bool loop_is_in_trouble(const pki_summary *s)
 /* Comes right after the rules about the loop, so a warning so far is one about the loop. */
 static bool nothing_found(pki_summary *s, pki_words *words)
 {
-    double compute = share_of(s, PK_COMPUTE), other = share_of(s, PK_OTHER);
+    double compute = share_of(s, KIND(PK_COMPUTE)), other = share_of(s, KIND(PK_OTHER));
     if (s->steps.broken_down == 0 || loop_is_in_trouble(s) ||
-        share_of(s, PKI_UNTRACKED) > PKI_UNTRACKED_SHARE)
+        share_of(s, KIND(PKI_UNTRACKED)) > PKI_UNTRACKED_SHARE)
         return true;
     bool bound = compute > PKI_COMPUTE_SHARE;
     pki_words_add(
         words,
         "%s%s of the step is computation; input takes %s, communication %s, waiting %s, files %s"
         " (thresholds 30 %%).",
-        bound ? "" : "Nothing stands out: ", PERCENT(compute), PERCENT(input_share(s)),
-        PERCENT(share_of(s, PK_COMM)), PERCENT(awaited_loader(s) ? 0 : share_of(s, PK_WAIT)),
-        PERCENT(share_of(s, PK_IO)));
+        bound ? "" : "Nothing stands out: ", PERCENT(compute), PERCENT(share_of(s, input_kinds(s))),
+        PERCENT(share_of(s, KIND(PK_COMM))),
+        PERCENT(awaited_loader(s) ? 0 : share_of(s, KIND(PK_WAIT))),
+        PERCENT(share_of(s, KIND(PK_IO))));
     if (other > PKI_COMPUTE_SHARE)
         pki_words_add(words, " But %s is in regions of no kind: declare them with PK_REGION_OF.",
                       PERCENT(other));
@@ -254,7 +260,7 @@ static bool clock_coarse(pki_summary *s, pki_words *words)
 
 static bool untracked(pki_summary *s, pki_words *words)
 {
-    double share = share_of(s, PKI_UNTRACKED);
+    double share = share_of(s, KIND(PKI_UNTRACKED));
     if (!(share > PKI_UNTRACKED_SHARE))
         return true;
     pki_words_add(

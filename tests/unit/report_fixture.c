@@ -10,7 +10,6 @@
 #include <string.h>
 
 #define MS UINT64_C(1000000)
-#define STEPS 600
 
 /* ---- a training run ---- */
 
@@ -60,14 +59,15 @@ static uint64_t add_part(pki_steps *steps, pki_tally *calls, size_t i, uint64_t 
     return self;
 }
 
-static void add_step(pki_steps *steps, pki_tally *calls, uint64_t index, uint64_t *now)
+static void add_step(pki_steps *steps, pki_tally *calls, uint64_t index, uint64_t count,
+                     uint64_t *now)
 {
     uint64_t duration = MS + (uint64_t)(MS * jitter()); /* outside every region */
     if (index == 0)
         duration += 780 * MS;
     for (size_t i = 0; i < CHECKPOINT; i++)
         duration += add_part(steps, calls, i, (uint64_t)((double)parts[i].usual * jitter()));
-    if (index % 200 == 150) {
+    if (index % (count / 3) == count / 4) {
         uint64_t self = (uint64_t)(35 * MS * jitter());
         pki_steps_add_self(steps, CHECKPOINT, PK_IO, self);
         pki_tally_add(&calls[CHECKPOINT], (double)self, 1);
@@ -94,14 +94,14 @@ static void fill_regions(pki_summary *s, pki_tally *calls)
     s->regions[LOADER].bytes = UINT64_C(81) * 1000000000;
 }
 
-static void fill_loop(pki_summary *s)
+static void fill_loop(pki_summary *s, uint64_t count)
 {
     pki_tally calls[PARTS] = {0};
     pki_steps *steps = pki_steps_create();
     uint64_t now = 0;
     random_state = 1;
-    for (uint64_t i = 0; i < STEPS; i++)
-        add_step(steps, calls, i, &now);
+    for (uint64_t i = 0; i < count; i++)
+        add_step(steps, calls, i, count, &now);
     fill_regions(s, calls);
     pki_steps_fill(steps, 0, name_of, NULL, s);
     pki_steps_destroy(steps);
@@ -148,12 +148,12 @@ static void fill_threads(pki_summary *s)
     }
 }
 
-static void fill_counters(pki_summary *s)
+static void fill_counters(pki_summary *s, uint64_t count)
 {
     pki_tally memory = {0}, loss = {0};
-    for (int i = 0; i < STEPS; i++) {
-        pki_tally_add(&memory, 1.5e9 + 1e6 * i, 1);
-        pki_tally_add(&loss, 5.5 / (1 + 0.01 * i), 1);
+    for (uint64_t i = 0; i < count; i++) {
+        pki_tally_add(&memory, 1.5e9 + 1e6 * (double)i, 1);
+        pki_tally_add(&loss, 5.5 / (1 + 0.01 * (double)i), 1);
     }
     s->counters = calloc(2, sizeof *s->counters);
     s->counter_count = 2;
@@ -173,17 +173,47 @@ static void fill_backends(pki_summary *s)
     s->backends[1] = (pki_backend_row){strdup("nvtx"), true, strdup("3.1"), strdup("")};
 }
 
-void fixture_train(pki_summary *s)
+/* The last bits of sums are not the same on every processor. */
+static void round_dist(pki_dist *dist)
+{
+    double *figures[] = {&dist->mean, &dist->stddev, &dist->p50,
+                         &dist->p90,  &dist->p95,    &dist->p99};
+    for (size_t i = 0; i < PKI_COUNT_OF(figures); i++)
+        *figures[i] = rint(*figures[i] * 16) / 16;
+}
+
+static void round_all(pki_summary *s)
+{
+    round_dist(&s->steps.all);
+    round_dist(&s->steps.steady);
+    round_dist(&s->steps.warm);
+    for (size_t i = 0; i < s->region_count; i++) {
+        round_dist(&s->regions[i].time);
+        round_dist(&s->regions[i].step_self);
+    }
+    for (size_t i = 0; i < s->counter_count; i++)
+        round_dist(&s->counters[i].value);
+}
+
+void fixture_train(pki_summary *s, uint64_t steps)
 {
     pki_summary_init(s);
     fill_run(&s->run);
-    fill_loop(s);
+    fill_loop(s, steps);
+    fill_counters(s, steps);
+    round_all(s);
     fill_threads(s);
-    fill_counters(s);
     fill_backends(s);
-    s->counts = (pk_counts){.size = sizeof s->counts, .threads = 2, .begun = 19215,
-                            .recorded = 19203, .written = 21015, .dropped = 12, .points = 1800,
-                            .regions = 9, .steps = STEPS, .memory_bytes = 3 << 20,
+    s->counts = (pk_counts){.size = sizeof s->counts,
+                            .threads = 2,
+                            .begun = 19215,
+                            .recorded = 19203,
+                            .written = 21015,
+                            .dropped = 12,
+                            .points = 1800,
+                            .regions = 9,
+                            .steps = steps,
+                            .memory_bytes = 3 << 20,
                             .trace_bytes = 2345678};
     s->overhead = (pki_overhead){20.5, 393907.5, 393907.5 / 41e9, 12e6};
     pki_verdicts_fill(s);
@@ -196,8 +226,10 @@ void fixture_empty(pki_summary *s)
     pki_summary_init(s);
 }
 
-static const char hostile[] = "\x1b[2J\"\\\n\xC2\x9B" "1m\xE2\x80\xAE\xFF\xC0\x80\xED\xA0\x80 </script> %s%n "
-                              "\xF0\x9F\x9A\x80 \x7F and so long that it cannot fit anywhere at all";
+static const char hostile[] =
+    "\x1b[2J\"\\\n\xC2\x9B"
+    "1m\xE2\x80\xAE\xFF\xC0\x80\xED\xA0\x80 </script> %s%n "
+    "\xF0\x9F\x9A\x80 \x7F and so long that it cannot fit anywhere at all";
 
 static pki_dist wild(double x)
 {
@@ -206,9 +238,15 @@ static pki_dist wild(double x)
 
 static void fill_hostile_steps(pki_step_summary *steps)
 {
-    *steps = (pki_step_summary){.count = UINT64_MAX, .warmup = 3, .all = wild(INFINITY),
-                                .steady = wild(1e300), .warm = wild(NAN), .items = UINT64_MAX,
-                                .items_per_second = INFINITY, .broken_down = 1, .drift = NAN};
+    *steps = (pki_step_summary){.count = UINT64_MAX,
+                                .warmup = 3,
+                                .all = wild(INFINITY),
+                                .steady = wild(1e300),
+                                .warm = wild(NAN),
+                                .items = UINT64_MAX,
+                                .items_per_second = INFINITY,
+                                .broken_down = 1,
+                                .drift = NAN};
     for (int k = 0; k < PKI_SHARES; k++)
         steps->kinds[k] = UINT64_MAX;
     steps->slowest = calloc(1, sizeof *steps->slowest);
@@ -219,24 +257,27 @@ static void fill_hostile_steps(pki_step_summary *steps)
     steps->series_count = 40;
     steps->series = calloc(40, sizeof *steps->series);
     for (int i = 0; i < 40; i++)
-        steps->series[i] = (pki_series_row){.steps = i % 2 ? UINT64_MAX : 0, .duration = UINT64_MAX,
-                                            .longest = UINT64_MAX};
+        steps->series[i] = (pki_series_row){
+            .steps = i % 2 ? UINT64_MAX : 0, .duration = UINT64_MAX, .longest = UINT64_MAX};
 }
 
 void fixture_hostile(pki_summary *s)
 {
     pki_summary_init(s);
-    s->run = (pki_run){strdup(hostile), strdup(hostile), strdup(hostile), UINT32_MAX, INT32_MIN,
-                       INT32_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, strdup(hostile), NAN, NAN,
-                       -INFINITY, 1e-300, strdup(hostile), strdup(hostile), false};
+    s->run = (pki_run){
+        strdup(hostile), strdup(hostile), strdup(hostile), UINT32_MAX,      INT32_MIN, INT32_MAX,
+        UINT64_MAX,      UINT64_MAX,      UINT64_MAX,      strdup(hostile), NAN,       NAN,
+        -INFINITY,       1e-300,          strdup(hostile), strdup(hostile), false};
     s->regions = calloc(1, sizeof *s->regions);
     s->region_count = 1;
-    *s->regions = (pki_region_row){strdup(hostile), 99, wild(NAN), UINT64_MAX, UINT64_MAX,
-                                   UINT64_MAX, NAN, wild(-1)};
+    *s->regions = (pki_region_row){strdup(hostile), 99,         wild(NAN), UINT64_MAX,
+                                   UINT64_MAX,      UINT64_MAX, NAN,       wild(-1)};
     s->threads = calloc(1, sizeof *s->threads);
     s->thread_count = 1;
-    *s->threads = (pki_thread_row){.name = strdup(hostile), .tid = UINT32_MAX,
-                                   .recorded = UINT64_MAX, .kinds = {UINT64_MAX, UINT64_MAX}};
+    *s->threads = (pki_thread_row){.name = strdup(hostile),
+                                   .tid = UINT32_MAX,
+                                   .recorded = UINT64_MAX,
+                                   .kinds = {UINT64_MAX, UINT64_MAX}};
     s->counters = calloc(1, sizeof *s->counters);
     s->counter_count = 1;
     *s->counters = (pki_counter_row){strdup(hostile), strdup(hostile), wild(INFINITY), -1e308};

@@ -4,9 +4,9 @@
 
 #include "measure/summary.h"
 
-/* 600 steps of about 40 ms, input-bound, with a slow first step, a slow checkpoint now and then, a loader
- * thread, counters, work done, losses, and names that nobody should have given. */
-void fixture_train(pki_summary *summary);
+/* So many steps (16 at least) of about 40 ms, input-bound, with a slow first step, a checkpoint now and
+ * then, a loader thread, counters, work done, losses, and names that nobody should have given. */
+void fixture_train(pki_summary *summary, uint64_t steps);
 
 /* Nothing but zeros and NULLs. */
 void fixture_empty(pki_summary *summary);
