@@ -29,6 +29,7 @@ TREES = [
     (layers, {"lib/new/a.c": ""}, "no layer"),
     (layers, {"lib/core/a.c": '#include "../../tools/b.h"\n', "tools/b.h": ""}, "nothing outside"),
     (layers, {"lib/backend/cuda.c": '#include "backend/cuda_api.h"\n', "lib/backend/cuda_api.h": ""}, None),
+    (layers, {"lib/backend/cuda_none.c": '#include "none.h"\n', "lib/backend/none.h": ""}, None),
     (layers, {"lib/backend/cuda.c": '#include "backend/nccl.h"\n', "lib/backend/nccl.h": ""}, "each other"),
     (layers, {"tools/a.c": '#include "out/b.h"\n', "lib/out/b.h": ""}, None),
     (layers, {"tools/a.c": '#include "session/b.h"\n', "lib/session/b.h": ""}, "no further"),
