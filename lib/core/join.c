@@ -50,12 +50,19 @@ bool pki_thread_is_joined(const pki_thread *t)
     return t != &sentinel;
 }
 
-static void make_frames(pki_thread *t)
+void pki_block_init(pki_thread *t, pki_record *ring, uint32_t ring_bytes, uint32_t monotonic)
 {
+    t->ring = ring;
+    t->ring_bytes = ring_bytes;
+    t->stop = ring_bytes - (uint32_t)sizeof(pki_record); /* one slot stays empty: full and empty differ */
+    t->monotonic = monotonic;
+    t->state = PKI_FRAME_OFFSET(0);
+    t->limit = monotonic ? 0 : PKI_FRAME_OFFSET(PKI_DEPTH_MAX);
     for (unsigned depth = 0; depth <= UPPER_GUARD; depth++)
         t->frames[depth].place = PKI_WHAT(0, PKI_RECORD_REGION, depth);
     t->frames[0].id = t->frames[UPPER_GUARD].id = PKI_NOBODY;
     t->frames[0].start = t->frames[UPPER_GUARD].start = UINT64_MAX;
+    pki_slot_clear(&t->last_resort, PKI_NAME_TOO_MANY);
 }
 
 static size_t block_bytes(const pki_registry *r)
@@ -69,14 +76,9 @@ static pki_thread *new_block(pki_registry *r)
     pki_thread *t = h->block_count < PKI_BLOCKS_MAX ? pki_arena_claim(r->arena, block_bytes(r)) : NULL;
     if (!t)
         return NULL;
-    t->ring = (pki_record *)(t + 1);
-    t->ring_bytes = r->ring_records * (uint32_t)sizeof(pki_record);
-    t->stop = t->ring_bytes - (uint32_t)sizeof(pki_record); /* one slot stays empty: full and empty differ */
-    t->monotonic = r->monotonic;
+    pki_block_init(t, (pki_record *)(t + 1), r->ring_records * (uint32_t)sizeof(pki_record), r->monotonic);
     t->registry = r;
     t->index = h->block_count;
-    make_frames(t);
-    pki_slot_clear(&t->last_resort, PKI_NAME_TOO_MANY);
     h->blocks[h->block_count] = (uint32_t)(pki_arena_offset(r->arena, t) / PKI_PAGE);
     pki_store_release(&h->block_count, h->block_count + 1); /* pairs with the acquire in pki_registry_blocks */
     return t;

@@ -10,6 +10,9 @@ bool pki_join_prepare(void);
 /* In the child of a fork: its one thread has no block. */
 void pki_join_after_fork(void);
 
+/* Fills in what a block needs before it is anybody's. ring_bytes a multiple of a record's. */
+void pki_block_init(pki_thread *t, pki_record *ring, uint32_t ring_bytes, uint32_t monotonic);
+
 /* Has the thread a block, of whatever session? */
 bool pki_thread_is_joined(const pki_thread *t);
 

@@ -1,0 +1,17 @@
+/* lib/backend/none.h - the backend that is not there: what a NAME_none.c consists of. */
+#ifndef PKI_BACKEND_NONE_H
+#define PKI_BACKEND_NONE_H
+
+#include <stdio.h>
+
+#include "session/backend.h"
+
+#define PKI_BACKEND_NONE(NAME, BY_DEFAULT, WHY)                                                    \
+    static void probe(pk_backend_info *info)                                                       \
+    {                                                                                              \
+        snprintf(info->reason, sizeof info->reason, "%s", WHY);                                    \
+    }                                                                                              \
+    extern const pki_backend pki_backend_##NAME;                                                   \
+    const pki_backend pki_backend_##NAME = {.name = #NAME, .by_default = (BY_DEFAULT), .probe = probe}
+
+#endif

@@ -1,0 +1,286 @@
+#include "measure/fold.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pki_fold *now;
+
+void pki_fold_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void pki_fold_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+pki_fold *pki_fold_now(void)
+{
+    return now;
+}
+
+static void destroy(pki_fold *fold)
+{
+    if (!fold)
+        return;
+    pki_steps_destroy(fold->steps);
+    free(fold->threads);
+    free(fold);
+}
+
+static pki_fold *create(pki_registry *registry, bool per_thread, uint32_t warmup_steps)
+{
+    pki_fold *fold = calloc(1, sizeof *fold);
+    if (!fold)
+        return NULL;
+    fold->registry = registry;
+    fold->per_thread = per_thread;
+    fold->steps = pki_steps_create();
+    pki_slot_clear(&fold->last_resort, PKI_NAME_TOO_MANY);
+    if (!fold->steps) {
+        destroy(fold);
+        return NULL;
+    }
+    pki_steps_expect_warmup(fold->steps, warmup_steps);
+    return fold;
+}
+
+bool pki_fold_open(pki_registry *registry, bool per_thread, uint32_t warmup_steps)
+{
+    pki_fold *fold = registry ? create(registry, per_thread, warmup_steps) : NULL;
+    pki_fold_lock();
+    destroy(now);
+    now = fold;
+    pki_fold_unlock();
+    return fold || !registry;
+}
+
+void pki_fold_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    now = NULL; /* its tables lie in the parent's arena */
+}
+
+static pki_arena *arena_of(const pki_fold *fold)
+{
+    return fold->registry->arena;
+}
+
+static pki_slot *slot_in(pki_fold *fold, pki_table *table, uint32_t id)
+{
+    pki_slot *slot = pki_table_slot(table, id);
+    if (PKI_UNLIKELY(!slot))
+        slot = pki_table_add(arena_of(fold), table, id);
+    return PKI_LIKELY(slot) ? slot : &fold->last_resort;
+}
+
+static void fold_call(pki_fold *fold, pki_table *table, const pki_record *r)
+{
+    pki_slot *slot = slot_in(fold, table, pki_what_id(r->what));
+    pki_bump(&slot->self, pki_not_negative(r->extra));
+    pki_table_count(arena_of(fold), table, slot, pki_not_negative(r->value));
+}
+
+static void fold_work(pki_fold *fold, pki_table *table, uint32_t id, const pki_record *work)
+{
+    pki_slot *slot = slot_in(fold, table, id);
+    pki_bump(&slot->bytes, work->start);
+    pki_bump(&slot->flops, work->value);
+}
+
+static void fold_own(pki_fold *fold, pki_table *table, const pki_record *r)
+{
+    pki_bump(&slot_in(fold, table, pki_what_id(r->what))->self, r->value);
+}
+
+static void fold_value(pki_fold *fold, const pki_record *r)
+{
+    double value;
+    pki_slot *slot = slot_in(fold, &fold->totals, pki_what_id(r->what));
+    memcpy(&value, &r->value, sizeof value);
+    if (slot != &fold->last_resort)
+        pki_values_add(arena_of(fold), &fold->totals, (pki_values *)slot, value, r->start);
+}
+
+static uint64_t in_ns(const pki_fold *fold, uint64_t ticks)
+{
+    return (uint64_t)llround((double)ticks * pki_clock_unit_ns(&arena_of(fold)->header->clock));
+}
+
+/* The own time of every region of this thread since its last step. */
+static void feed_own_times(pki_fold *fold, pki_table *calls)
+{
+    for (pki_slot *s = calls->first; s; s = pki_table_next(s)) {
+        uint64_t own = s->self - s->self_mark;
+        const pki_name *name = pki_name_at(s->id);
+        s->self_mark = s->self;
+        if (own)
+            pki_steps_add_self(fold->steps, s->id, name ? name->kind : PK_OTHER, in_ns(fold, own));
+    }
+}
+
+static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *r, const pki_record *more)
+{
+    uint64_t ticks = pki_not_negative(r->value);
+    bool known = alone->tracked && !alone->partial && !(pki_what_flags(r->what) & PKI_FLAG_UNKNOWN);
+    pki_table_count(arena_of(fold), &fold->totals, slot_in(fold, &fold->totals, PKI_NAME_STEP), ticks);
+    feed_own_times(fold, &alone->calls);
+    alone->partial = false;
+    pki_steps_add(fold->steps, &(pki_step){.index = more->start,
+                                           .start = pki_clock_ns(&arena_of(fold)->header->clock, r->start),
+                                           .duration = in_ns(fold, ticks),
+                                           .items = more->value,
+                                           .broken_down = known});
+}
+
+static void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, const pki_record *r, const pki_record *more)
+{
+    pki_table *mine = alone->tracked ? &alone->calls : NULL;
+    switch (pki_what_type(r->what)) {
+    case PKI_RECORD_REGION_WORK:
+        fold_work(fold, &fold->totals, pki_what_id(r->what), more);
+        if (mine)
+            fold_work(fold, mine, pki_what_id(r->what), more);
+        /* fall through */
+    case PKI_RECORD_REGION:
+        pki_bump(&t->recorded, 1);
+        fold_call(fold, &fold->totals, r);
+        if (mine)
+            fold_call(fold, mine, r);
+        break;
+    case PKI_RECORD_STEP_OPEN:
+        fold_own(fold, &fold->totals, r);
+        /* fall through */
+    case PKI_RECORD_STEP_SELF:
+        if (mine)
+            fold_own(fold, mine, r);
+        break;
+    case PKI_RECORD_STEP:
+        fold_step(fold, alone, r, more);
+        break;
+    case PKI_RECORD_COUNTER:
+        fold_value(fold, r);
+        break;
+    default:
+        break;
+    }
+}
+
+static pki_thread_fold *alone_of(pki_fold *fold, const pki_thread *t)
+{
+    static pki_thread_fold nobody;
+    if (t->index < fold->thread_count)
+        return &fold->threads[t->index];
+    uint32_t count = PKI_MAX(64u, 2 * (t->index + 1));
+    pki_thread_fold *more = realloc(fold->threads, count * sizeof *more);
+    if (!more)
+        return &nobody;
+    memset(more + fold->thread_count, 0, (count - fold->thread_count) * sizeof *more);
+    fold->threads = more;
+    fold->thread_count = count;
+    return &more[t->index];
+}
+
+/* Whoever makes steps is followed alone, and the first thread from the start, since it most often will. */
+static void decide_tracking(const pki_fold *fold, pki_thread_fold *alone, const pki_thread *t)
+{
+    bool first = t->index == 0 || fold->per_thread;
+    if (alone->tracked || (!first && !pki_load_acquire(&t->steps)))
+        return;
+    alone->tracked = true;
+    alone->partial = !first;
+}
+
+static void fold_thread(pki_fold *fold, pki_thread *t)
+{
+    uint32_t at = t->folded, head = pki_thread_head(t);
+    if (at == head)
+        return;
+    pki_thread_fold *alone = alone_of(fold, t);
+    decide_tracking(fold, alone, t);
+    while (at != head) {
+        const pki_record *r = pki_record_at(t, at);
+        at = pki_ring_next(t, at);
+        const pki_record *more = pki_record_at(t, at);
+        if (pki_record_slots(r->what) == 2)
+            at = pki_ring_next(t, at);
+        fold_record(fold, alone, t, r, more);
+    }
+    t->folded = at;
+}
+
+void pki_fold_all(pki_fold *fold)
+{
+    for (uint32_t i = 0; i < pki_registry_blocks(fold->registry); i++)
+        fold_thread(fold, pki_registry_block(fold->registry, i));
+}
+
+void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record *r)
+{
+    fold_record(fold, alone_of(fold, t), t, r, r);
+    pki_registry_lock();
+    fold->registry->ended.unbalanced++;
+    pki_registry_unlock();
+}
+
+/* The slots of a block's lost calls, into a table. */
+static void merge_lost(pki_fold *fold, pki_table *to, const pki_thread *t)
+{
+    pki_table_merge(arena_of(fold), to, &t->lost);
+    if (t->last_resort.count)
+        pki_table_merge_slot(arena_of(fold), to, slot_in(fold, to, PKI_NAME_TOO_MANY), &t->last_resort);
+}
+
+void pki_fold_recycle(pki_fold *fold, pki_thread *t)
+{
+    pki_thread_fold *alone = alone_of(fold, t);
+    merge_lost(fold, &fold->totals, t);
+    if (fold->per_thread) {
+        merge_lost(fold, &fold->ended, t);
+        pki_table_merge(arena_of(fold), &fold->ended, &alone->calls);
+    }
+    pki_table_reset(arena_of(fold), &alone->calls);
+    alone->tracked = false;
+    pki_registry_lock();
+    pki_registry_recycle(fold->registry, t);
+    pki_registry_unlock();
+}
+
+bool pki_fold_stats(const pki_fold *fold, uint32_t id, pk_stats *stats)
+{
+    const pki_slot *slot = pki_table_slot(&fold->totals, id);
+    if (slot)
+        pki_stats_add_slot(stats, slot);
+    if (id == PKI_NAME_TOO_MANY)
+        pki_stats_add_slot(stats, &fold->last_resort);
+    pki_registry_lock();
+    for (uint32_t i = 0; i < pki_registry_blocks(fold->registry); i++) {
+        const pki_thread *t = pki_registry_block(fold->registry, i);
+        const pki_slot *lost = pki_table_slot(&t->lost, id);
+        if (lost)
+            pki_stats_add_slot(stats, lost);
+        if (id == PKI_NAME_TOO_MANY)
+            pki_stats_add_slot(stats, &t->last_resort);
+    }
+    pki_registry_unlock();
+    return stats->count > 0;
+}
+
+bool pki_fold_values(const pki_fold *fold, uint32_t id, pki_value_stats *stats)
+{
+    const pki_slot *slot = pki_table_slot(&fold->totals, id);
+    if (slot)
+        pki_value_stats_add(stats, (const pki_values *)slot);
+    pki_registry_lock();
+    for (uint32_t i = 0; i < pki_registry_blocks(fold->registry); i++) {
+        const pki_slot *lost = pki_table_slot(&pki_registry_block(fold->registry, i)->lost, id);
+        if (lost)
+            pki_value_stats_add(stats, (const pki_values *)lost);
+    }
+    pki_registry_unlock();
+    return stats->count > 0;
+}

@@ -1,0 +1,87 @@
+#include "session/backend.h"
+
+#include <string.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+
+extern const pki_backend pki_backend_cuda, pki_backend_cupti, pki_backend_nvtx, pki_backend_nccl;
+
+const pki_backend *const pki_backends[] = {&pki_backend_cuda, &pki_backend_cupti, &pki_backend_nvtx, &pki_backend_nccl};
+const size_t pki_backend_count = PKI_COUNT_OF(pki_backends);
+
+static char wanted_list[256];
+static bool live[PKI_COUNT_OF(pki_backends)];
+
+/* +1: named, -1: named with a minus, 0: not named. */
+static int named(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *p = list; *p; p += *p == ',') {
+        int sign = *p == '-' ? -1 : 1;
+        p += *p == '-';
+        size_t length = strcspn(p, ",");
+        if (length == n && memcmp(p, name, n) == 0)
+            return sign;
+        p += length;
+    }
+    return 0;
+}
+
+/* A list of names asks for those, a list of names with a minus for all default ones but those. */
+bool pki_backend_wanted(const pki_backend *b, const char *list)
+{
+    if (strcmp(list, "none") == 0)
+        return false;
+    int sign = named(list, b->name);
+    bool only_without = !*list || *list == '-';
+    return sign > 0 || (sign == 0 && only_without && b->by_default);
+}
+
+void pki_backends_start(const char *list)
+{
+    strncpy(wanted_list, list, sizeof wanted_list - 1);
+    for (size_t i = 0; i < pki_backend_count; i++)
+        live[i] = pki_backend_wanted(pki_backends[i], list) && pki_backends[i]->start && pki_backends[i]->start();
+}
+
+void pki_backends_collect(void)
+{
+    for (size_t i = 0; i < pki_backend_count; i++)
+        if (live[i] && pki_backends[i]->collect)
+            pki_backends[i]->collect();
+}
+
+void pki_backends_stop(void)
+{
+    for (size_t i = 0; i < pki_backend_count; i++) {
+        if (live[i] && pki_backends[i]->stop)
+            pki_backends[i]->stop();
+        live[i] = false;
+    }
+}
+
+static const pki_backend *find(const char *name)
+{
+    for (size_t i = 0; name && i < pki_backend_count; i++)
+        if (strcmp(pki_backends[i]->name, name) == 0)
+            return pki_backends[i];
+    return NULL;
+}
+
+pk_status pk_backend_status(const char *name, pk_backend_info *info)
+{
+    const pki_backend *b = find(name);
+    pk_backend_info full;
+    if (!b)
+        return pki_fail(PK_ENOENT, "there is no backend %.40s: cuda, cupti, nvtx and nccl", name ? name : "NULL");
+    if (!info || info->size < 8 || info->size > sizeof *info)
+        return pki_fail(PK_EINVAL, "pk_backend_info.size has to be sizeof(pk_backend_info)");
+    memset(&full, 0, sizeof full);
+    b->probe(&full);
+    full.size = info->size;
+    if (!full.reason[0] && !pki_backend_wanted(b, wanted_list))
+        strcpy(full.reason, "not asked for");
+    memcpy(info, &full, info->size);
+    return PK_OK;
+}

@@ -1,0 +1,39 @@
+/* lib/session/backend.h - libraries that may be there or not, each behind the same table of functions.
+ *
+ * A backend is one file in lib/backend with one constant pki_backend, and a twin NAME_none.c for builds without the library's
+ * headers. Backends never include each other; they use core, measure and out, and are called by the session:
+ *
+ *     probe      is it there, which version, and if not why; no side effects on the program
+ *     start      begin recording; the status of pk_start does not depend on it
+ *     collect    once in each of the collector's rounds, on its thread; optional
+ *     stop       before the last round; everything recorded has to be in the rings when it returns
+ */
+#ifndef PKI_SESSION_BACKEND_H
+#define PKI_SESSION_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <pk/session.h>
+
+typedef struct pki_backend {
+    const char *name;
+    bool by_default; /* without a word in pk_options.backends */
+    void (*probe)(pk_backend_info *info);
+    bool (*start)(void);
+    void (*collect)(void);
+    void (*stop)(void);
+} pki_backend;
+
+extern const pki_backend *const pki_backends[];
+extern const size_t pki_backend_count;
+
+/* Does the list in pk_options.backends ("" for none given) ask for this one? */
+bool pki_backend_wanted(const pki_backend *backend, const char *list);
+
+/* Remembers the list, and starts, visits and stops those that it asks for. */
+void pki_backends_start(const char *list);
+void pki_backends_collect(void);
+void pki_backends_stop(void);
+
+#endif

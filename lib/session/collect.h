@@ -1,0 +1,18 @@
+/* lib/session/collect.h - the collector: one thread that empties the rings now and then. */
+#ifndef PKI_SESSION_COLLECT_H
+#define PKI_SESSION_COLLECT_H
+
+#include "session/session.h"
+
+/* PK_ETHREAD. */
+pk_status pki_collect_start(pki_session *session);
+
+/* Waits until the thread has ended. */
+void pki_collect_stop(pki_session *session);
+
+/* Compares the clocks if it is time to. Under the drain lock. */
+void pki_collect_check_clock(pki_session *session, bool now);
+
+void pki_collect_after_fork(void);
+
+#endif

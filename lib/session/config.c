@@ -1,0 +1,236 @@
+#include "session/config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "out/gz.h"
+
+#define SMALLEST_OPTIONS 8 /* size and the field behind it */
+
+/* A number with its bounds; 0 and unset mean the default. */
+typedef struct number {
+    const char *field, *variable;
+    uint64_t least, most, otherwise;
+    bool power_of_two;
+} number;
+
+static bool parse(const char *text, uint64_t *value)
+{
+    char *end;
+    errno = 0;
+    if (*text < '0' || *text > '9')
+        return false;
+    unsigned long long n = strtoull(text, &end, 10);
+    unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+    end += shift != 0;
+    if (errno || *end || n > UINT64_MAX >> shift)
+        return false;
+    *value = (uint64_t)n << shift;
+    return true;
+}
+
+static pk_status read_number(const number *n, uint64_t given, uint64_t *value)
+{
+    const char *text = given ? NULL : secure_getenv(n->variable);
+    const char *source = text ? n->variable : n->field;
+    *value = given;
+    if (text && !parse(text, value))
+        return pki_fail(PK_EINVAL, "%s=%.60s is not a number (digits, then perhaps K, M or G)", source, text);
+    if (*value == 0) {
+        *value = n->otherwise;
+        return PK_OK;
+    }
+    if (*value < n->least || *value > n->most)
+        return pki_fail(PK_EINVAL, "%s is %llu, and has to be from %llu to %llu", source, (unsigned long long)*value,
+                        (unsigned long long)n->least, (unsigned long long)n->most);
+    if (n->power_of_two && (*value & (*value - 1)))
+        return pki_fail(PK_EINVAL, "%s is %llu, and has to be a power of two", source, (unsigned long long)*value);
+    return PK_OK;
+}
+
+static pk_status read_small(const number *n, uint32_t given, uint32_t *value)
+{
+    uint64_t wide;
+    pk_status status = read_number(n, given, &wide);
+    *value = (uint32_t)wide;
+    return status;
+}
+
+static pk_status read_numbers(pki_config *c, const pk_options *o)
+{
+    static const number ring = {"ring_records", "PK_RING_RECORDS", 64, 1u << 24, 65536, true};
+    static const number memory = {"memory_bytes", "PK_MEMORY_BYTES", PKI_MEMORY_LEAST, (uint64_t)1 << 40, 0, false};
+    static const number most = {"trace_max_bytes", "PK_TRACE_MAX_BYTES", 65536, UINT64_MAX, UINT64_MAX, false};
+    static const number flush = {"flush_ms", "PK_FLUSH_MS", 10, 3600000, 1000, false};
+    static const number threads = {"report_threads", "PK_REPORT_THREADS", 0, 1, 0, false};
+    static const number warmup = {"warmup_steps", "PK_WARMUP_STEPS", 0, 1000000, 0, false};
+    pk_status s = read_small(&ring, o->ring_records, &c->ring_records);
+    s = s ? s : read_number(&memory, o->memory_bytes, &c->memory_bytes);
+    s = s ? s : read_number(&most, o->trace_max_bytes, &c->trace_max_bytes);
+    s = s ? s : read_small(&flush, o->flush_ms, &c->flush_ms);
+    s = s ? s : read_small(&threads, o->report_threads, &c->report_threads);
+    s = s ? s : read_small(&warmup, o->warmup_steps, &c->warmup_steps);
+    return s;
+}
+
+/* The option or its variable; an empty one counts as not given. */
+static const char *text_of(const char *given, const char *variable)
+{
+    const char *text = given ? given : secure_getenv(variable);
+    return text && *text ? text : NULL;
+}
+
+static pk_status read_path(const char *field, const char *pattern, const pki_world *world, char *path)
+{
+    char bad;
+    const pki_path_fields fields = {world->rank, (int)world->pid, world->host};
+    path[0] = 0;
+    if (!pattern || pki_path_expand(path, PATH_MAX, pattern, &fields, &bad))
+        return PK_OK;
+    if (bad)
+        return pki_fail(PK_EINVAL, "%s: %%%c is none of %%r, %%p, %%h and %%%%", field, bad);
+    return pki_fail(PK_EINVAL, "%s is longer than a path can be", field);
+}
+
+static pk_status read_paths(pki_config *c, const pk_options *o)
+{
+    pk_status s = read_path("trace_path", text_of(o->trace_path, "PK_TRACE_PATH"), &c->world, c->trace);
+    s = s ? s : read_path("report_path", text_of(o->report_path, "PK_REPORT_PATH"), &c->world, c->report);
+    s = s ? s : read_path("arena_path", text_of(o->arena_path, "PK_ARENA_PATH"), &c->world, c->arena);
+    c->compressed = pki_ends_with(c->trace, ".gz");
+    c->report_json = pki_ends_with(c->report, ".json");
+    if (!s && c->compressed && !pki_gz_available())
+        return pki_fail(PK_ENOTSUP, "trace_path %s: this build has no zlib", c->trace);
+    return s;
+}
+
+static pk_status read_clock(pki_config *c, const pk_options *o)
+{
+    const char *wanted = text_of(o->clock, "PK_CLOCK");
+    const char *why_not = NULL;
+    bool trusted = pki_cycle_counter_trusted(&why_not);
+    if (!wanted) {
+        c->monotonic = !trusted;
+        c->clock_reason = why_not;
+        return PK_OK;
+    }
+    c->monotonic = strcmp(wanted, "monotonic") == 0;
+    if (c->monotonic || (trusted && strcmp(wanted, PKI_CYCLE_COUNTER_NAME) == 0))
+        return PK_OK;
+    if (strcmp(wanted, "tsc") != 0 && strcmp(wanted, "cntvct") != 0)
+        return pki_fail(PK_EINVAL, "clock %.20s is none of tsc, cntvct and monotonic", wanted);
+    return pki_fail(PK_ENOTSUP, "clock %s: %s", wanted, why_not ? why_not : "this processor has another one");
+}
+
+static bool is_backend(const char *name, size_t n)
+{
+    static const char *const names[] = {"cuda", "cupti", "nvtx", "nccl"};
+    for (size_t i = 0; i < PKI_COUNT_OF(names); i++)
+        if (strlen(names[i]) == n && memcmp(names[i], name, n) == 0)
+            return true;
+    return false;
+}
+
+static pk_status read_backends(pki_config *c, const pk_options *o)
+{
+    const char *list = text_of(o->backends, "PK_BACKENDS");
+    if (!list)
+        return PK_OK;
+    if (strlen(list) >= sizeof c->backends)
+        return pki_fail(PK_EINVAL, "backends is longer than any list of them");
+    strcpy(c->backends, list);
+    if (strcmp(list, "none") == 0)
+        return PK_OK;
+    for (const char *p = list; *p; p += *p == ',') {
+        p += *p == '-';
+        size_t n = strcspn(p, ",");
+        if (!is_backend(p, n))
+            return pki_fail(PK_EINVAL, "backends: %.*s is none of cuda, cupti, nvtx and nccl", (int)PKI_MIN(n, 40u), p);
+        p += n;
+    }
+    return PK_OK;
+}
+
+static pk_status read_level(const pk_options *o, pk_log_level *level)
+{
+    static const char *const names[] = {"", "error", "warning", "info", "debug"};
+    const char *text = o->log_level ? NULL : text_of(NULL, "PK_LOG_LEVEL");
+    *level = (pk_log_level)o->log_level;
+    if (o->log_level > PK_LOG_DEBUG)
+        return pki_fail(PK_EINVAL, "log_level %u is no pk_log_level", o->log_level);
+    if (!text)
+        return PK_OK;
+    for (unsigned i = PK_LOG_ERROR; i <= PK_LOG_DEBUG; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *level = (pk_log_level)i;
+            return PK_OK;
+        }
+    return pki_fail(PK_EINVAL, "PK_LOG_LEVEL=%.40s is none of error, warning, info and debug", text);
+}
+
+static pk_status read_log(const pk_options *o)
+{
+    pk_log_level level;
+    const char *where = o->log ? NULL : text_of(NULL, "PK_LOG");
+    bool to_stderr = where && strcmp(where, "stderr") == 0;
+    pki_log_to(to_stderr ? pki_log_to_stderr : o->log, o->log_user, PK_LOG_DEFAULT);
+    if (where && !to_stderr)
+        return pki_fail(PK_EINVAL, "PK_LOG=%.40s: the only place it knows is stderr", where);
+    pk_status status = read_level(o, &level);
+    if (!status)
+        pki_log_to(to_stderr ? pki_log_to_stderr : o->log, o->log_user, level);
+    return status;
+}
+
+/* A larger struct comes from a newer header: what it asks for in fields unknown here must not get lost in silence. */
+static pk_status copy_options(pk_options *mine, const pk_options *given)
+{
+    memset(mine, 0, sizeof *mine);
+    if (!given)
+        return PK_OK;
+    if (given->size < SMALLEST_OPTIONS || given->size > 65536)
+        return pki_fail(PK_EINVAL, "pk_options.size is %u: use pk_options(...) or set it to sizeof(pk_options)", given->size);
+    for (size_t i = sizeof *mine; i < given->size; i++)
+        if (((const char *)given)[i])
+            return pki_fail(PK_EINVAL, "pk_options asks for something that perfkit %s does not know (byte %zu)", pk_version(), i);
+    memcpy(mine, given, PKI_MIN(given->size, sizeof *mine));
+    return PK_OK;
+}
+
+static pk_status read_world(pki_config *c, const pk_options *o)
+{
+    static const number number_of_ranks = {"world_size", "PK_WORLD_SIZE", 1, INT32_MAX, 0, false};
+    static const number number_of_rank = {"rank", "PK_RANK", 0, INT32_MAX, 0, false};
+    uint64_t rank = (uint32_t)o->rank, size;
+    pki_world_detect(&c->world);
+    if (o->world_size < 0 || (o->world_size && o->rank < 0))
+        return pki_fail(PK_EINVAL, "rank %d of world_size %d: neither can be negative", o->rank, o->world_size);
+    pk_status s = read_number(&number_of_ranks, (uint32_t)o->world_size, &size);
+    if (s || size == 0)
+        return s;
+    s = o->world_size ? PK_OK : read_number(&number_of_rank, 0, &rank);
+    if (!s && rank >= size)
+        return pki_fail(PK_EINVAL, "rank %llu of world_size %llu: ranks go from 0 to world_size - 1", (unsigned long long)rank, (unsigned long long)size);
+    c->world.rank = (int32_t)rank;
+    c->world.size = (int32_t)size;
+    return s;
+}
+
+pk_status pki_config_read(pki_config *c, const pk_options *given)
+{
+    pk_options options;
+    memset(c, 0, sizeof *c);
+    pk_status s = copy_options(&options, given);
+    s = s ? s : read_log(&options);
+    s = s ? s : read_world(c, &options);
+    s = s ? s : read_numbers(c, &options);
+    s = s ? s : read_paths(c, &options);
+    s = s ? s : read_clock(c, &options);
+    s = s ? s : read_backends(c, &options);
+    return s;
+}

@@ -1,0 +1,36 @@
+/* lib/session/config.h - pk_options and the environment, checked and resolved. */
+#ifndef PKI_SESSION_CONFIG_H
+#define PKI_SESSION_CONFIG_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include <pk/session.h>
+
+#include "session/world.h"
+
+#define PKI_MEMORY_DEFAULT ((uint64_t)1 << 30)
+#define PKI_MEMORY_LEAST ((uint64_t)4 << 20)
+
+typedef struct pki_config {
+    uint32_t ring_records;
+    uint64_t memory_bytes;      /* 0: PKI_MEMORY_DEFAULT, or less where the process may not have as much */
+    uint64_t trace_max_bytes;
+    uint32_t flush_ms;
+    uint32_t report_threads;
+    uint32_t warmup_steps;
+    uint32_t monotonic;         /* the clock */
+    const char *clock_reason;   /* why it is CLOCK_MONOTONIC although nobody asked for that; static text or NULL */
+    pki_world world;
+    char trace[PATH_MAX];       /* "" for none */
+    bool compressed;
+    char report[PATH_MAX];      /* "" for none, "-" for stderr */
+    bool report_json;
+    char arena[PATH_MAX];       /* "" for the default, "none" for memory only */
+    char backends[256];         /* "" for the default */
+} pki_config;
+
+/* Also sets where messages go. PK_EINVAL names the option or variable and what is wrong with it. */
+pk_status pki_config_read(pki_config *config, const pk_options *options);
+
+#endif

@@ -1,0 +1,270 @@
+/* lib/session/control.c - pk/session.h: start, flush, stop, counts. */
+#include "session/control.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "core/overhead.h"
+#include "session/backend.h"
+#include "session/collect.h"
+#include "session/drain.h"
+#include "session/process.h"
+#include "session/report_file.h"
+#include "session/run.h"
+
+#define CALIBRATION_NS 1000000u /* between the first two clock samples: 50 ns of doubt in 1 ms, corrected 4 ms later */
+
+pki_session pki_the_session;
+pthread_mutex_t pki_drain_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
+static pk_counts last_counts; /* of the session before, once it has ended */
+static bool have_last_counts;
+
+void pki_control_after_fork(void)
+{
+    pthread_mutex_init(&control, NULL);
+    pthread_mutex_init(&pki_drain_lock, NULL);
+    have_last_counts = false;
+}
+
+static uint64_t read_clock(clockid_t id)
+{
+    struct timespec t = {0, 0};
+    clock_gettime(id, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void describe_in_arena(const pki_session *s)
+{
+    pki_arena_header *h = s->arena->header;
+    const char *name = strrchr(s->place.trace, '/');
+    h->pid = s->config.world.pid;
+    h->rank = s->config.world.rank;
+    h->world_size = s->config.world.size;
+    h->start_unix = s->start_unix;
+    h->compressed = s->config.compressed;
+    h->ring_records = s->config.ring_records;
+    snprintf(h->host, sizeof h->host, "%s", s->config.world.host);
+    snprintf(h->program, sizeof h->program, "%s", s->config.world.program);
+    snprintf(h->trace_name, sizeof h->trace_name, "%.255s", name ? name + 1 : s->place.trace);
+    h->running = 1;
+}
+
+static void calibrate(pki_session *s, pki_clock_sample first)
+{
+    uint64_t passed = pki_monotonic_ns() - first.ns;
+    if (passed < CALIBRATION_NS && !s->config.monotonic) {
+        struct timespec rest = {0, (long)(CALIBRATION_NS - passed)};
+        nanosleep(&rest, NULL);
+    }
+    pki_clock_map *map = &s->arena->header->clock;
+    pki_clock_map_init(map, s->config.monotonic, first, pki_clock_read(s->config.monotonic));
+    map->step_ticks = pki_clock_step(s->config.monotonic);
+    s->next_clock_check = 0;
+}
+
+static void remember_start(pki_session *s)
+{
+    s->start_unix = read_clock(CLOCK_REALTIME);
+    s->start_cpu = read_clock(CLOCK_PROCESS_CPUTIME_ID);
+    s->last_write = pki_monotonic_ns();
+}
+
+/* Undoes what open_session has done so far. */
+static pk_status give_up(pki_session *s, pk_status status)
+{
+    if (s->writing)
+        unlink(s->place.trace);
+    pki_drain_abandon(s);
+    pki_place_remove_arena(&s->place);
+    if (s->registry) {
+        pki_registry_close(s->registry);
+        pki_fold_open(NULL, false, 0);
+    } else {
+        pki_arena_destroy(s->arena);
+    }
+    memset(s, 0, sizeof *s);
+    return status;
+}
+
+/* The gate opens last but one: with the collector there is somebody to take what is recorded. */
+static pk_status open_gate(pki_session *s)
+{
+    pki_fold_open(NULL, false, 0); /* the statistics of the session before end here */
+    s->registry = pki_registry_open(s->arena, s->config.ring_records, s->config.monotonic);
+    if (!s->registry)
+        return pki_fail(PK_ENOMEM, "no memory for the list of threads, or no thread key left");
+    if (!pki_fold_open(s->registry, s->config.report_threads, s->config.warmup_steps))
+        return pki_fail(PK_ENOMEM, "no memory for the statistics");
+    return pki_collect_start(s);
+}
+
+static pk_status open_session(pki_session *s, const pk_options *options)
+{
+    pk_status status = pki_config_read(&s->config, options);
+    if (status)
+        return status;
+    pki_clock_sample first = pki_clock_read(s->config.monotonic);
+    remember_start(s);
+    status = pki_place_open(&s->config, &s->place, &s->arena);
+    if (status)
+        return status;
+    describe_in_arena(s);
+    calibrate(s, first);
+    s->region_ns = pki_measure_region_ns(s->config.monotonic);
+    status = pki_drain_open(s);
+    status = status ? status : open_gate(s);
+    return status ? give_up(s, status) : PK_OK;
+}
+
+static void say_hello(const pki_session *s)
+{
+    pki_log(PK_LOG_INFO, "perfkit %s: clock %s%s%s, trace %s, rank %d of %d", pk_version(), pki_clock_name(s->config.monotonic),
+            s->config.clock_reason ? ": " : "", s->config.clock_reason ? s->config.clock_reason : "",
+            s->place.trace[0] ? s->place.trace : "none", s->config.world.rank, s->config.world.size);
+}
+
+pk_status pk_start(const pk_options *options)
+{
+    int saved = errno;
+    pki_session *s = &pki_the_session;
+    pki_process_prepare();
+    pthread_mutex_lock(&control);
+    pk_status status = PK_EBUSY;
+    if (!s->open) {
+        memset(s, 0, sizeof *s);
+        status = open_session(s, options);
+        s->open = status == PK_OK;
+        if (s->open) {
+            have_last_counts = false;
+            pki_backends_start(s->config.backends);
+            say_hello(s);
+        }
+    } else {
+        pki_fail(status, "perfkit is already started in this process");
+    }
+    pthread_mutex_unlock(&control);
+    errno = saved;
+    return status;
+}
+
+static pk_status not_open(void)
+{
+    return pki_fail(PK_EOFF, "perfkit is not started in this process");
+}
+
+static pk_status flush(pki_session *s)
+{
+    pthread_mutex_lock(&pki_drain_lock);
+    pki_backends_collect();
+    pki_drain_round(s, true);
+    pk_status status = s->untold;
+    s->untold = PK_OK;
+    pthread_mutex_unlock(&pki_drain_lock);
+    return status ? pki_fail(status, "trace %s: %s", s->place.trace, pk_status_text(status)) : PK_OK;
+}
+
+pk_status pk_flush(void)
+{
+    int saved = errno;
+    pthread_mutex_lock(&control);
+    pk_status status = pki_the_session.open ? flush(&pki_the_session) : not_open();
+    pthread_mutex_unlock(&control);
+    errno = saved;
+    return status;
+}
+
+/* What is in the rings, and what is still open, at one moment. */
+static void last_rounds(pki_session *s)
+{
+    uint64_t now = pki_ticks(s->config.monotonic);
+    pki_backends_stop();
+    pki_registry_close(s->registry);
+    pki_collect_stop(s);
+    pthread_mutex_lock(&pki_drain_lock);
+    pki_collect_check_clock(s, true);
+    s->stop_ns = pki_clock_ns(&s->arena->header->clock, now);
+    pki_drain_round(s, false);
+    pki_drain_open_regions(s, pki_ticks(s->config.monotonic));
+    pki_drain_round(s, true);
+    pki_run_counts(s, &s->final);
+    last_counts = s->final;
+    have_last_counts = true;
+    pthread_mutex_unlock(&pki_drain_lock);
+}
+
+static pk_status write_reports(pki_session *s)
+{
+    pki_summary summary;
+    char *line = NULL;
+    size_t n = 0;
+    pk_status status = PK_OK;
+    pthread_mutex_lock(&pki_drain_lock);
+    if (pki_run_gather(s, &summary)) {
+        if (s->writing)
+            line = pki_report_line(&summary, &n);
+        status = pki_report_file(&summary, s->config.report, s->config.report_json);
+        pki_summary_finish(&summary);
+    } else {
+        status = pki_fail(PK_ENOMEM, "no memory for the report");
+    }
+    pki_drain_close(s, line, n);
+    pthread_mutex_unlock(&pki_drain_lock);
+    free(line);
+    return status;
+}
+
+static pk_status stop(pki_session *s)
+{
+    last_rounds(s);
+    pk_status status = write_reports(s);
+    s->arena->header->running = 0;
+    if (!s->trouble)
+        pki_place_remove_arena(&s->place);
+    s->open = false;
+    if (s->trouble)
+        return pki_fail(s->trouble, "trace %s: %s; %llu events are missing in it", s->place.trace, pk_status_text(s->trouble),
+                        (unsigned long long)s->final.unwritten);
+    return status;
+}
+
+pk_status pk_stop(void)
+{
+    int saved = errno;
+    pthread_mutex_lock(&control);
+    pk_status status = pki_the_session.open ? stop(&pki_the_session) : not_open();
+    pthread_mutex_unlock(&control);
+    errno = saved;
+    return status;
+}
+
+static void count_now(const pki_session *s, pk_counts *counts)
+{
+    pthread_mutex_lock(&pki_drain_lock);
+    pki_run_counts(s, counts);
+    pthread_mutex_unlock(&pki_drain_lock);
+}
+
+pk_status pk_get_counts(pk_counts *counts)
+{
+    pk_counts all;
+    memset(&all, 0, sizeof all);
+    if (!counts || counts->size < 8 || counts->size > sizeof all)
+        return pki_fail(PK_EINVAL, "pk_counts.size has to be sizeof(pk_counts)");
+    pthread_mutex_lock(&control);
+    bool any = pki_the_session.open || have_last_counts;
+    if (pki_the_session.open)
+        count_now(&pki_the_session, &all);
+    else
+        all = last_counts;
+    pthread_mutex_unlock(&control);
+    all.size = counts->size;
+    memcpy(counts, &all, counts->size);
+    return any ? PK_OK : not_open();
+}

@@ -1,0 +1,294 @@
+#include "session/drain.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "session/run.h"
+
+#define POPULATE_AHEAD 262144u /* bytes of ring brought in at a time, before their owner gets there */
+
+/* ---- the commit: see lib/core/arena.h ---- */
+
+static uint32_t in_force(const pki_session *s)
+{
+    return s->arena->header->generation & 1;
+}
+
+static uint32_t in_preparation(const pki_session *s)
+{
+    return !in_force(s);
+}
+
+static void commit(pki_session *s)
+{
+    pki_arena_header *h = s->arena->header;
+    h->commit[in_preparation(s)] = s->pending;
+    pki_store_release(&h->generation, h->generation + 1);
+    for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
+        pki_thread *t = pki_registry_block(s->registry, i);
+        uint32_t taken = t->taken[in_force(s)];
+        t->taken[in_preparation(s)] = taken;
+        if (taken != t->released)
+            pki_store_release(&t->released, taken); /* pairs with the acquire in find_room */
+    }
+}
+
+/* ---- output ---- */
+
+static void note_trouble(pki_session *s, int error)
+{
+    pk_status status = pki_status_of_errno(error);
+    if (s->trouble != status)
+        pki_log(PK_LOG_ERROR, "trace %s: %s; recording goes on, what cannot be written is counted", s->place.trace, strerror(error));
+    s->trouble = s->trouble ? s->trouble : status;
+    s->untold = status;
+}
+
+static void write_out(pki_session *s)
+{
+    s->last_write = pki_monotonic_ns();
+    if (!s->writing || s->pending.buffered == 0)
+        return;
+    if (!pki_trace_file_append(&s->file, s->buffer, s->pending.buffered, PKI_CHROME_TAIL, sizeof PKI_CHROME_TAIL - 1)) {
+        note_trouble(s, errno);
+        return;
+    }
+    s->pending.file_bytes += s->pending.buffered;
+    s->pending.buffered = 0;
+    commit(s);
+}
+
+/* Room for one more event: in a buffer that cannot be written out there may be none. */
+static bool make_room(pki_session *s)
+{
+    if (!s->writing)
+        return false;
+    if (PKI_OUTPUT_BYTES - s->pending.buffered < PKI_EVENT_BYTES)
+        write_out(s);
+    uint64_t size = s->pending.file_bytes + s->pending.buffered;
+    return PKI_OUTPUT_BYTES - s->pending.buffered >= PKI_EVENT_BYTES && size + PKI_EVENT_BYTES <= s->config.trace_max_bytes;
+}
+
+static bool has_event(const pki_record *r)
+{
+    unsigned type = pki_what_type(r->what);
+    return type != PKI_RECORD_STEP_SELF && type != PKI_RECORD_STEP_OPEN;
+}
+
+static void write_event(pki_session *s, uint32_t tid, const pki_record *r, const pki_record *more)
+{
+    if (!has_event(r))
+        return;
+    if (!make_room(s)) {
+        s->pending.unwritten += s->writing;
+        return;
+    }
+    s->pending.buffered += pki_chrome_event(&s->chrome, s->buffer + s->pending.buffered, tid, r, more);
+    s->pending.events++;
+}
+
+static void write_thread_name(pki_session *s, pki_thread *t)
+{
+    char name[sizeof t->name];
+    if (pki_load(&t->name_version) == t->name_written)
+        return;
+    pki_registry_lock();
+    memcpy(name, t->name, sizeof name);
+    t->name_written = t->name_version;
+    pki_registry_unlock();
+    if (make_room(s))
+        s->pending.buffered += pki_chrome_thread(&s->chrome, s->buffer + s->pending.buffered, t->tid, name, t->index);
+}
+
+/* ---- rings ---- */
+
+/* Takes what has been folded. */
+static void take(pki_session *s, pki_thread *t)
+{
+    uint32_t at = t->taken[in_preparation(s)];
+    if (at == t->folded)
+        return;
+    write_thread_name(s, t);
+    while (at != t->folded) {
+        const pki_record *r = pki_record_at(t, at);
+        at = pki_ring_next(t, at);
+        const pki_record *more = pki_record_at(t, at);
+        if (pki_record_slots(r->what) == 2)
+            at = pki_ring_next(t, at);
+        write_event(s, t->tid, r, more);
+        t->taken[in_preparation(s)] = at; /* write_event may commit: what it wrote is taken */
+    }
+}
+
+/* The owner is about to reach pages that nobody has touched yet. */
+static void populate_ahead(pki_thread *t)
+{
+    uint64_t have = pki_load(&t->populated);
+    if (have >= t->ring_bytes || pki_thread_head(t) + have / 2 < have)
+        return;
+    uint64_t bytes = PKI_MIN(POPULATE_AHEAD, t->ring_bytes - have);
+    pki_mem_populate((char *)t->ring + have, bytes);
+    pki_store(&t->populated, have + bytes);
+}
+
+static bool is_spent(const pki_session *s, const pki_thread *t)
+{
+    return pki_load_acquire(&t->life) == PKI_THREAD_LEFT && /* pairs with the release in part */
+           t->taken[in_force(s)] == pki_thread_head(t);
+}
+
+static void recycle(pki_session *s)
+{
+    for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
+        pki_thread *t = pki_registry_block(s->registry, i);
+        if (!is_spent(s, t))
+            continue;
+        write_thread_name(s, t); /* the name that it had at its end */
+        pki_fold_lock();
+        pki_fold_recycle(pki_fold_now(), t);
+        pki_fold_unlock();
+    }
+}
+
+static void fold(void)
+{
+    pki_fold_lock();
+    pki_fold_all(pki_fold_now());
+    pki_fold_unlock();
+}
+
+static bool time_to_write(const pki_session *s)
+{
+    return s->pending.buffered >= PKI_OUTPUT_BYTES / 2 ||
+           pki_monotonic_ns() - s->last_write >= (uint64_t)s->config.flush_ms * 1000000;
+}
+
+void pki_drain_round(pki_session *s, bool write_now)
+{
+    fold();
+    for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
+        pki_thread *t = pki_registry_block(s->registry, i);
+        take(s, t);
+        populate_ahead(t);
+    }
+    commit(s);
+    recycle(s);
+    if (write_now || time_to_write(s))
+        write_out(s);
+}
+
+/* ---- beginning and end ---- */
+
+static void rewrite_head(pki_session *s, bool complete)
+{
+    char head[PKI_HEAD_BYTES];
+    pki_chrome_run run;
+    pki_run_describe(s, complete, &run);
+    size_t n = pki_chrome_head(&s->chrome, head, &run);
+    pki_trace_file_rewrite_head(&s->file, head, n);
+}
+
+static pki_chrome_name name_of(void *user, uint32_t id)
+{
+    const pki_name *n = pki_name_at(id);
+    (void)user;
+    if (!n)
+        return (pki_chrome_name){.name = "(unknown)", .key = "", .length = 9, .kind = UINT32_MAX};
+    return (pki_chrome_name){n->name, n->key, n->length, n->key_length, n->kind, n->value};
+}
+
+pk_status pki_drain_open(pki_session *s)
+{
+    char head[PKI_HEAD_BYTES];
+    pki_chrome_run run;
+    pki_arena_header *h = s->arena->header;
+    pki_chrome_init(&s->chrome, &h->clock, s->config.world.pid, name_of, NULL);
+    if (!s->place.trace[0])
+        return PK_OK;
+    s->buffer = pki_arena_claim(s->arena, PKI_OUTPUT_BYTES);
+    if (!s->buffer)
+        return pki_fail(PK_ENOMEM, "memory_bytes is too small for the output buffer");
+    h->output = pki_arena_offset(s->arena, s->buffer);
+    h->output_bytes = PKI_OUTPUT_BYTES;
+    pki_run_describe(s, false, &run);
+    size_t n = pki_chrome_head(&s->chrome, head, &run);
+    if (!pki_trace_file_create(&s->file, s->place.trace, s->config.compressed, head, n, PKI_CHROME_TAIL, sizeof PKI_CHROME_TAIL - 1))
+        return pki_fail(pki_status_of_errno(errno), "trace %s: %s", s->place.trace, strerror(errno));
+    s->writing = true;
+    s->pending.file_bytes = n;
+    h->commit[in_force(s)] = s->pending;
+    return PK_OK;
+}
+
+/* Its record as the owner would have written it. `inner` is where the region inside it began. */
+static void close_for_owner(pki_session *s, pki_thread *t, const pki_frame *f, uint64_t inner, uint64_t now)
+{
+    uint64_t start = pki_load(&f->start);
+    uint32_t id = pki_load(&f->id) & ~PKI_SPECIAL;
+    pki_record r = {start, pki_not_negative(now - start), id | f->place | PKI_FLAGS(PKI_FLAG_UNBALANCED),
+                    pki_not_negative(inner - start - pki_load(&f->child))};
+    pki_fold_lock();
+    pki_fold_extra(pki_fold_now(), t, &r);
+    pki_fold_unlock();
+    write_event(s, t->tid, &r, &r);
+}
+
+void pki_drain_open_regions(pki_session *s, uint64_t now)
+{
+    for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
+        pki_thread *t = pki_registry_block(s->registry, i);
+        uint64_t inner = now;
+        if (pki_load(&t->life) != PKI_THREAD_LIVE)
+            continue;
+        for (unsigned depth = pki_thread_depth(t); depth > 0; depth--) {
+            const pki_frame *f = &t->frames[depth];
+            write_thread_name(s, t);
+            close_for_owner(s, t, f, inner, now);
+            inner = pki_load(&f->start);
+        }
+    }
+}
+
+static void close_document(pki_session *s, const char *report, size_t n)
+{
+    static const char before[] = "\n],\"perfkitReport\":", after[] = "}\n";
+    char *tail = report ? malloc(sizeof before + n + sizeof after) : NULL;
+    bool closed = false;
+    if (tail) {
+        char *end = memcpy(tail, before, sizeof before - 1);
+        end = (char *)memcpy(end + sizeof before - 1, report, n) + n;
+        memcpy(end, after, sizeof after - 1);
+        closed = pki_trace_file_append(&s->file, "", 0, tail, sizeof before - 1 + n + sizeof after - 1);
+        free(tail);
+    }
+    if (!closed && !pki_trace_file_append(&s->file, "", 0, PKI_CHROME_TAIL, sizeof PKI_CHROME_TAIL - 1))
+        note_trouble(s, errno);
+}
+
+void pki_drain_close(pki_session *s, const char *report, size_t n)
+{
+    if (s->writing) {
+        close_document(s, report, n);
+        rewrite_head(s, true);
+    }
+    pki_drain_abandon(s);
+}
+
+void pki_drain_abandon(pki_session *s)
+{
+    if (s->writing)
+        pki_trace_file_close(&s->file);
+    pki_chrome_finish(&s->chrome);
+    s->writing = false;
+}
+
+void pki_drain_counts(const pki_session *s, pk_counts *c)
+{
+    c->written = s->pending.events;
+    c->unwritten = s->pending.unwritten;
+    c->trace_bytes = s->pending.file_bytes + s->pending.buffered;
+}

@@ -1,0 +1,26 @@
+/* lib/session/drain.h - from the rings to the file. All of it under the drain lock. */
+#ifndef PKI_SESSION_DRAIN_H
+#define PKI_SESSION_DRAIN_H
+
+#include "session/session.h"
+
+#define PKI_OUTPUT_BYTES ((size_t)1 << 20)
+
+/* Makes the output span and the trace file. */
+pk_status pki_drain_open(pki_session *s);
+
+/* One round: fold, format, release, recycle; writes when the buffer is half full, flush_ms have passed, or now. */
+void pki_drain_round(pki_session *s, bool write_now);
+
+/* Closes on their threads' behalf what is open when the session ends. */
+void pki_drain_open_regions(pki_session *s, uint64_t now_ticks);
+
+/* Closes the document with this last part and the file; NULL for none. */
+void pki_drain_close(pki_session *s, const char *report, size_t report_bytes);
+
+/* Gives back what pki_drain_open took, without writing. */
+void pki_drain_abandon(pki_session *s);
+
+void pki_drain_counts(const pki_session *s, pk_counts *counts);
+
+#endif

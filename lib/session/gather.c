@@ -1,0 +1,280 @@
+/* lib/session/gather.c - from the session's memory to a summary. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/names.h"
+#include "core/values.h"
+#include "measure/verdict.h"
+#include "session/backend.h"
+#include "session/run.h"
+
+typedef struct gatherer {
+    const pki_session *session;
+    pki_fold *fold;
+    pki_summary *out;
+    double unit_ns;
+    pk_stats *stats;          /* scratch */
+    pki_value_stats *values;  /* scratch */
+} gatherer;
+
+static char *copy(const char *text)
+{
+    return strdup(text ? text : "");
+}
+
+static uint64_t cpu_ns(void)
+{
+    struct timespec t;
+    return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) == 0 ? (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec : 0;
+}
+
+static pki_dist dist_of(const pk_stats *s)
+{
+    return (pki_dist){.count = s->count,
+                      .sum = (double)s->sum,
+                      .min = (double)s->min,
+                      .max = (double)s->max,
+                      .mean = s->mean,
+                      .stddev = s->stddev,
+                      .p50 = (double)pk_stats_quantile(s, 0.50),
+                      .p90 = (double)pk_stats_quantile(s, 0.90),
+                      .p95 = (double)pk_stats_quantile(s, 0.95),
+                      .p99 = (double)pk_stats_quantile(s, 0.99)};
+}
+
+static bool fill_region(gatherer *g, pki_region_row *row, uint32_t id)
+{
+    const pki_name *name = pki_name_at(id);
+    pki_stats_finish(g->stats, g->unit_ns);
+    *row = (pki_region_row){.name = strndup(name->name, name->length),
+                            .kind = name->kind,
+                            .time = dist_of(g->stats),
+                            .self = g->stats->self,
+                            .bytes = g->stats->bytes,
+                            .flops = g->stats->flops};
+    return row->name;
+}
+
+static bool is_region(uint32_t id)
+{
+    return pki_name_at(id)->kind <= PK_WAIT;
+}
+
+static int by_self(const void *a, const void *b)
+{
+    const pki_region_row *x = a, *y = b;
+    return x->self < y->self ? 1 : x->self > y->self ? -1 : 0;
+}
+
+static bool gather_regions(gatherer *g)
+{
+    uint32_t names = pki_name_count();
+    g->out->regions = calloc(names, sizeof *g->out->regions);
+    if (!g->out->regions)
+        return false;
+    for (uint32_t id = PKI_NAME_TOO_MANY; id < names; id++) {
+        pki_stats_begin(g->stats);
+        if (!is_region(id) || !pki_fold_stats(g->fold, id, g->stats))
+            continue;
+        if (!fill_region(g, &g->out->regions[g->out->region_count], id))
+            return false;
+        g->out->region_count++;
+    }
+    qsort(g->out->regions, g->out->region_count, sizeof *g->out->regions, by_self);
+    return true;
+}
+
+static bool fill_counter(gatherer *g, pki_counter_row *row, uint32_t id)
+{
+    const pki_name *name = pki_name_at(id);
+    const pki_value_stats *v = g->values;
+    double n = (double)v->count, mean = v->sum / n, variance = v->squares / n - mean * mean;
+    *row = (pki_counter_row){.name = strndup(name->name, name->length), .unit = strndup(name->key, name->key_length), .last = v->last};
+    row->value = (pki_dist){.count = v->count,
+                            .sum = v->sum,
+                            .min = v->min,
+                            .max = v->max,
+                            .mean = mean,
+                            .stddev = variance > 0 ? sqrt(variance) : 0,
+                            .p50 = pki_value_stats_quantile(v, 0.50),
+                            .p90 = pki_value_stats_quantile(v, 0.90),
+                            .p95 = pki_value_stats_quantile(v, 0.95),
+                            .p99 = pki_value_stats_quantile(v, 0.99)};
+    return row->name && row->unit;
+}
+
+static bool gather_counters(gatherer *g)
+{
+    uint32_t names = pki_name_count();
+    g->out->counters = calloc(names, sizeof *g->out->counters);
+    if (!g->out->counters)
+        return false;
+    for (uint32_t id = PKI_NAME_FIRST; id < names; id++) {
+        memset(g->values, 0, sizeof *g->values);
+        if (pki_name_at(id)->kind != PKI_KIND_COUNTER || !pki_fold_values(g->fold, id, g->values))
+            continue;
+        g->out->counter_count++;
+        if (!fill_counter(g, &g->out->counters[g->out->counter_count - 1], id))
+            return false;
+    }
+    return true;
+}
+
+/* One thread's regions, from a table of calls and one of lost calls. */
+static bool fill_thread_regions(gatherer *g, pki_thread_row *row, const pki_table *calls, const pki_table *lost)
+{
+    row->regions = calloc((size_t)calls->used + lost->used + 1, sizeof *row->regions);
+    if (!row->regions)
+        return false;
+    for (uint32_t id = PKI_NAME_TOO_MANY; id < PKI_MAX(calls->count, lost->count); id++) {
+        const pki_slot *a = pki_table_slot(calls, id), *b = pki_table_slot(lost, id);
+        if ((!a && !b) || !is_region(id))
+            continue;
+        pki_stats_begin(g->stats);
+        if (a)
+            pki_stats_add_slot(g->stats, a);
+        if (b)
+            pki_stats_add_slot(g->stats, b);
+        if (!fill_region(g, &row->regions[row->region_count], id))
+            return false;
+        row->region_count++;
+    }
+    qsort(row->regions, row->region_count, sizeof *row->regions, by_self);
+    return true;
+}
+
+static bool fill_thread(gatherer *g, pki_thread_row *row, const pki_thread *t)
+{
+    bool alone = g->fold->per_thread && t->index < g->fold->thread_count;
+    *row = (pki_thread_row){.name = copy(t->name),
+                            .tid = t->tid,
+                            .ended = pki_load(&t->life) != PKI_THREAD_LIVE,
+                            .recorded = pki_load(&t->recorded),
+                            .dropped = pki_load(&t->dropped)};
+    return row->name && (!alone || fill_thread_regions(g, row, &g->fold->threads[t->index].calls, &t->lost));
+}
+
+/* All that have ended, in one row. */
+static bool fill_ended(gatherer *g, pki_thread_row *row)
+{
+    static const pki_table none;
+    const pk_counts *ended = &g->session->registry->ended;
+    *row = (pki_thread_row){.name = copy("threads that have ended"), .ended = true, .recorded = ended->recorded, .dropped = ended->dropped};
+    return row->name && (!g->fold->per_thread || fill_thread_regions(g, row, &g->fold->ended, &none));
+}
+
+static bool gather_threads(gatherer *g)
+{
+    const pki_registry *r = g->session->registry;
+    uint32_t blocks = pki_registry_blocks(r);
+    g->out->threads = calloc(blocks + 1u, sizeof *g->out->threads);
+    if (!g->out->threads)
+        return false;
+    for (uint32_t i = 0; i < blocks; i++) {
+        const pki_thread *t = pki_registry_block(r, i);
+        if (pki_load(&t->life) == PKI_THREAD_FREE)
+            continue;
+        g->out->thread_count++;
+        if (!fill_thread(g, &g->out->threads[g->out->thread_count - 1], t))
+            return false;
+    }
+    if (r->ended.begun == 0)
+        return true;
+    g->out->thread_count++;
+    return fill_ended(g, &g->out->threads[g->out->thread_count - 1]);
+}
+
+static bool gather_backends(gatherer *g)
+{
+    g->out->backends = calloc(pki_backend_count, sizeof *g->out->backends);
+    if (!g->out->backends)
+        return false;
+    for (size_t i = 0; i < pki_backend_count; i++) {
+        pk_backend_info info = {.size = sizeof info};
+        pki_backend_row *row = &g->out->backends[i];
+        pk_backend_status(pki_backends[i]->name, &info);
+        *row = (pki_backend_row){copy(pki_backends[i]->name), info.live, copy(info.version), copy(info.reason)};
+        g->out->backend_count++;
+        if (!row->name || !row->version || !row->reason)
+            return false;
+    }
+    return true;
+}
+
+static bool gather_run(gatherer *g)
+{
+    const pki_session *s = g->session;
+    pki_chrome_run run;
+    pki_run_describe(s, true, &run);
+    g->out->run = (pki_run){.program = copy(run.program),
+                            .host = copy(run.host),
+                            .version = copy(pk_version()),
+                            .pid = s->config.world.pid,
+                            .rank = run.rank,
+                            .world_size = run.world_size,
+                            .start_unix = run.start_unix,
+                            .wall = s->stop_ns,
+                            .cpu = cpu_ns() - s->start_cpu,
+                            .clock = copy(run.clock_name),
+                            .clock_hz = run.clock_hz,
+                            .clock_step_ns = run.clock_step_ns,
+                            .clock_uncertainty_ns = run.clock_uncertainty_ns,
+                            .clock_ppm = run.clock_ppm,
+                            .trace_path = copy(s->place.trace),
+                            .source = copy("session"),
+                            .complete = true};
+    const pki_run *r = &g->out->run;
+    return r->program && r->host && r->version && r->clock && r->trace_path && r->source;
+}
+
+static void gather_overhead(gatherer *g)
+{
+    const pki_session *s = g->session;
+    pki_overhead *o = &g->out->overhead;
+    double base = g->out->run.cpu ? (double)g->out->run.cpu : (double)g->out->run.wall;
+    o->region_ns = s->region_ns;
+    o->total = s->region_ns * (double)g->out->counts.begun;
+    o->share = base > 0 ? o->total / base : 0;
+    o->collector = (double)s->collector_cpu;
+}
+
+static const char *region_name(void *user, uint32_t id)
+{
+    const pki_name *name = pki_name_at(id);
+    (void)user;
+    return name ? name->name : NULL;
+}
+
+static bool gather_all(gatherer *g)
+{
+    g->out->counts.size = sizeof g->out->counts;
+    pki_run_counts(g->session, &g->out->counts);
+    g->out->counts.size = sizeof g->out->counts;
+    if (!gather_run(g) || !gather_regions(g) || !gather_counters(g) || !gather_threads(g) || !gather_backends(g))
+        return false;
+    gather_overhead(g);
+    return pki_steps_fill(g->fold->steps, g->session->config.warmup_steps, region_name, NULL, g->out) &&
+           pki_verdicts_fill(g->out);
+}
+
+bool pki_run_gather(const pki_session *s, pki_summary *out)
+{
+    gatherer g = {.session = s, .out = out, .unit_ns = pki_clock_unit_ns(&s->arena->header->clock)};
+    pki_summary_init(out);
+    g.stats = malloc(sizeof *g.stats);
+    g.values = malloc(sizeof *g.values);
+    bool done = false;
+    if (g.stats && g.values) {
+        pki_fold_lock();
+        g.fold = pki_fold_now();
+        done = gather_all(&g);
+        pki_fold_unlock();
+    }
+    free(g.stats);
+    free(g.values);
+    if (!done)
+        pki_summary_finish(out);
+    return done;
+}

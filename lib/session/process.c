@@ -1,0 +1,58 @@
+#include "session/process.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "core/registry.h"
+#include "session/collect.h"
+#include "session/control.h"
+
+/* The child has one thread and a copy of everything; the files, the arena and the collector are the parent's. Nothing was locked
+ * before the fork, since that could have meant waiting for a disk; so no state is trusted, it is made anew. */
+static void in_child(void)
+{
+    pki_session *s = &pki_the_session;
+    if (s->open && s->writing)
+        close(s->file.fd);
+    pki_control_after_fork();
+    pki_log_after_fork();
+    pki_names_after_fork();
+    pki_fold_after_fork();
+    pki_registry_after_fork();
+    pki_collect_after_fork();
+    memset(s, 0, sizeof *s);
+}
+
+static void stop_at_exit(void)
+{
+    if (pki_the_session.open)
+        pk_stop();
+}
+
+/* A library that is unloaded while our threads run in it takes the program down with it. */
+static void stay_loaded(void)
+{
+    Dl_info self;
+    if (dladdr((void *)(uintptr_t)&pki_the_session, &self) && self.dli_fname) {
+        void *handle = dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+        if (handle)
+            dlclose(handle); /* the flag stays */
+    }
+}
+
+static void prepare(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+    atexit(stop_at_exit);
+    stay_loaded();
+}
+
+void pki_process_prepare(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, prepare);
+}

@@ -1,0 +1,18 @@
+/* lib/session/report_file.h - a summary into the place that report_path names. */
+#ifndef PKI_SESSION_REPORT_FILE_H
+#define PKI_SESSION_REPORT_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <pk/status.h>
+
+#include "measure/summary.h"
+
+/* path "": nowhere; "-": text on stderr. */
+pk_status pki_report_file(const pki_summary *summary, const char *path, bool json);
+
+/* The JSON report on one line, in a block of its own; NULL without memory. */
+char *pki_report_line(const pki_summary *summary, size_t *bytes);
+
+#endif

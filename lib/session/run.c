@@ -1,0 +1,52 @@
+#include "session/run.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "core/names.h"
+#include "session/drain.h"
+
+const char *pki_clock_name(uint32_t monotonic)
+{
+    return monotonic ? "monotonic" : PKI_CYCLE_COUNTER_NAME;
+}
+
+static uint64_t count_regions(void)
+{
+    uint64_t n = 0;
+    for (uint32_t id = PKI_NAME_FIRST; id < pki_name_count(); id++)
+        n += pki_name_at(id)->kind <= PK_WAIT;
+    return n;
+}
+
+void pki_run_counts(const pki_session *s, pk_counts *c)
+{
+    pki_registry_lock();
+    pki_registry_counts(s->registry, c);
+    pki_registry_unlock();
+    pki_drain_counts(s, c);
+    c->regions = count_regions();
+}
+
+void pki_run_describe(const pki_session *s, bool complete, pki_chrome_run *run)
+{
+    const pki_clock_map *clock = &s->arena->header->clock;
+    double unit = pki_clock_unit_ns(clock);
+    *run = (pki_chrome_run){
+        .host = s->config.world.host,
+        .program = s->config.world.program,
+        .rank = s->config.world.rank,
+        .world_size = s->config.world.size,
+        .start_unix = s->start_unix,
+        .base_ns = clock->origin_ns,
+        .clock_name = pki_clock_name(s->config.monotonic),
+        .clock_hz = pki_clock_hz(clock),
+        .clock_step_ns = (double)clock->step_ticks * unit,
+        .clock_uncertainty_ns = (double)clock->uncertainty_ns,
+        .clock_ppm = pki_clock_ppm(clock),
+        .complete = complete,
+    };
+    if (s->registry)
+        pki_run_counts(s, &run->counts);
+}
+

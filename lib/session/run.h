@@ -1,0 +1,18 @@
+/* lib/session/run.h - what a session says about itself. */
+#ifndef PKI_SESSION_RUN_H
+#define PKI_SESSION_RUN_H
+
+#include "session/session.h"
+
+/* For the trace's head. Under the drain lock. */
+void pki_run_describe(const pki_session *session, bool complete, pki_chrome_run *run);
+
+/* All counts of the session so far, or the final ones. Under the drain lock. */
+void pki_run_counts(const pki_session *session, pk_counts *counts);
+
+/* The whole run in numbers. False without memory. Under the drain lock, after a round. */
+bool pki_run_gather(const pki_session *session, pki_summary *summary);
+
+const char *pki_clock_name(uint32_t monotonic);
+
+#endif

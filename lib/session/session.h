@@ -1,0 +1,55 @@
+/* lib/session/session.h - the one session of the process, from pk_start to pk_stop.
+ *
+ * Locks, in the order in which they are taken:
+ *   control   pk_start, pk_flush, pk_stop, pk_get_counts: one at a time
+ *   drain     the output: buffer, file, formatter; the collector's rounds and flushes
+ *   fold      lib/measure/fold.h
+ *   registry  lib/core/registry.h
+ * A recording thread takes only the last, and only to join, to leave and at the first use of a name.
+ */
+#ifndef PKI_SESSION_SESSION_H
+#define PKI_SESSION_SESSION_H
+
+#include <pthread.h>
+
+#include "core/registry.h"
+#include "measure/fold.h"
+#include "measure/summary.h"
+#include "out/chrome.h"
+#include "out/file.h"
+#include "session/place.h"
+
+typedef struct pki_session {
+    bool open;
+    pki_config config;
+    pki_place place;
+    pki_arena *arena;
+    pki_registry *registry;
+    uint64_t start_unix, start_cpu; /* ns */
+    uint64_t stop_ns;               /* length, once stopped */
+    double region_ns;               /* one begin + end, measured at start */
+    pk_counts final;                /* once stopped */
+
+    /* under the drain lock */
+    pki_chrome chrome;
+    pki_trace_file file;
+    bool writing;        /* there is a trace file */
+    char *buffer;        /* in the arena; size output_bytes */
+    pki_commit pending;  /* what the next commit puts in force */
+    pk_status trouble;   /* the first thing that went wrong with the file */
+    pk_status untold;    /* what no pk_flush has answered yet */
+    uint64_t last_write; /* CLOCK_MONOTONIC, ns */
+    uint64_t next_clock_check;
+    uint32_t clock_checks;
+
+    /* the collector */
+    pthread_t collector;
+    bool collecting;
+    bool stopping; /* under the wake lock */
+    uint64_t collector_cpu;
+} pki_session;
+
+extern pki_session pki_the_session;
+extern pthread_mutex_t pki_drain_lock;
+
+#endif

@@ -1,0 +1,17 @@
+/* lib/session/world.h - which process of which job this is. */
+#ifndef PKI_SESSION_WORLD_H
+#define PKI_SESSION_WORLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct pki_world {
+    int32_t rank, size; /* 0 and 0: not a job of several processes, as far as the environment says */
+    uint32_t pid;
+    char host[64];
+    char program[128]; /* last part of the executable's path */
+} pki_world;
+
+void pki_world_detect(pki_world *world);
+
+#endif
