@@ -46,17 +46,27 @@ pki_clock_sample pki_clock_read(uint32_t monotonic)
     return best; /* uncertainty still in ticks; the map converts */
 }
 
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Successive readings differ by what a reading takes; what all those differences are multiples of is the step. */
 uint64_t pki_clock_step(uint32_t monotonic)
 {
-    uint64_t step = UINT64_MAX;
+    uint64_t step = 0;
     uint64_t last = pki_ticks(monotonic);
-    for (int i = 0; i < 2000; i++) {
+    for (int i = 0; i < 1000; i++) {
         uint64_t now = pki_ticks(monotonic);
-        if (now > last)
-            step = PKI_MIN(step, now - last);
+        step = now > last ? common_divisor(step, now - last) : step;
         last = now;
     }
-    return step == UINT64_MAX ? 1 : step;
+    return step ? step : 1;
 }
 
 static uint64_t scale(uint64_t ticks, uint64_t rate)

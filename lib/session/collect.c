@@ -9,8 +9,11 @@
 #include "session/backend.h"
 #include "session/drain.h"
 
-/* A ring of 65,536 records lasts 13 ms at a region every 200 ns: a round has to come well before. */
-#define ROUND_NS 4000000u
+/* A ring has to be emptied before a thread that records a region every 200 ns has filled it, also when it has been idle until
+ * now. Each round costs its wake-up, 5 to 20 us: so not much earlier than that either, unless a ring was found a quarter full. */
+#define RECORD_NS 150u
+#define SHORTEST_ROUND_NS 500000u
+#define LONGEST_ROUND_NS 100000000u
 
 static pthread_mutex_t wake_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake;
@@ -37,10 +40,17 @@ static struct timespec later(uint64_t ns)
     return (struct timespec){(time_t)(t / 1000000000), (long)(t % 1000000000)};
 }
 
+static uint64_t round_ns(const pki_session *s)
+{
+    uint64_t ns = (uint64_t)s->config.ring_records * RECORD_NS;
+    ns = s->fullest >= s->config.ring_records / 4 ? ns / 4 : ns;
+    return PKI_MIN(PKI_MAX(ns, SHORTEST_ROUND_NS), LONGEST_ROUND_NS);
+}
+
 /* False when it is time to end. */
 static bool sleep_a_round(pki_session *s)
 {
-    struct timespec until = later(ROUND_NS);
+    struct timespec until = later(round_ns(s));
     pthread_mutex_lock(&wake_lock);
     while (!s->stopping && pthread_cond_timedwait(&wake, &wake_lock, &until) == 0)
         ;

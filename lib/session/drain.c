@@ -110,8 +110,10 @@ static void write_thread_name(pki_session *s, pki_thread *t)
 static void take(pki_session *s, pki_thread *t)
 {
     uint32_t at = t->taken[in_preparation(s)];
-    if (at == t->folded)
+    uint32_t bytes = t->folded >= at ? t->folded - at : t->ring_bytes - at + t->folded;
+    if (bytes == 0)
         return;
+    s->fullest = PKI_MAX(s->fullest, bytes / (uint32_t)sizeof(pki_record));
     write_thread_name(s, t);
     while (at != t->folded) {
         const pki_record *r = pki_record_at(t, at);
@@ -169,6 +171,7 @@ static bool time_to_write(const pki_session *s)
 
 void pki_drain_round(pki_session *s, bool write_now)
 {
+    s->fullest = 0;
     fold();
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
         pki_thread *t = pki_registry_block(s->registry, i);

@@ -45,7 +45,8 @@ typedef struct pki_session {
     /* the collector */
     pthread_t collector;
     bool collecting;
-    bool stopping; /* under the wake lock */
+    bool stopping;    /* under the wake lock */
+    uint32_t fullest; /* most records that the last round found in one ring */
     uint64_t collector_cpu;
 } pki_session;
 
