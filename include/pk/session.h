@@ -48,7 +48,7 @@ typedef struct pk_options {
     const char *trace_path;  /* Chrome trace; %r rank, %p pid, %h host, %%. Ending in .gz: compressed. NULL: none */
     const char *report_path; /* report at stop; "-": text on stderr; ending in .json: JSON; else text. NULL: none.
                                 The same %-fields as trace_path */
-    uint64_t memory_bytes;   /* upper bound of all recording memory (64 KiB .. 1 TiB); beyond it regions are
+    uint64_t memory_bytes;   /* upper bound of all recording memory (4 MiB .. 1 TiB); beyond it regions are
                                 dropped and counted. 0: 1 GiB (reserved, not used, until threads need it) */
     const char *backends;    /* "cuda,cupti,nvtx,nccl": these; "-cupti": all but these; "none".
                                 NULL: all that are there except cupti */
