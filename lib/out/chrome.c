@@ -215,7 +215,7 @@ static char *put_counter(char *p, pki_chrome *c, uint32_t tid, const pki_record 
     return PKI_PUT(p, "}}");
 }
 
-static char *put_step(char *p, const pki_chrome *c, const pki_record *r, const pki_record *more)
+static char *put_step(char *p, const pki_chrome *c, uint32_t tid, const pki_record *r, const pki_record *more)
 {
     times t = times_of(c, r);
     p = PKI_PUT(p, ",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#");
@@ -223,7 +223,9 @@ static char *put_step(char *p, const pki_chrome *c, const pki_record *r, const p
     p = PKI_PUT(p, "\",\"pid\":");
     p = pki_put_u64(p, c->pid);
     p = put_times(PKI_PUT(p, ",\"tid\":" STEP_TRACK), t);
-    p = PKI_PUT(p, ",\"args\":{\"items\":");
+    p = PKI_PUT(p, ",\"args\":{\"thread\":"); /* which made it: `pk report` takes the step apart by that */
+    p = pki_put_u64(p, tid);
+    p = PKI_PUT(p, ",\"items\":");
     p = pki_put_u64(p, more->value);
     if (t.duration && more->value) {
         p = PKI_PUT(p, ",\"items_per_second\":");
@@ -247,7 +249,7 @@ size_t pki_chrome_event(pki_chrome *c, char out[PKI_EVENT_BYTES], uint32_t tid, 
         end = put_counter(out, c, tid, r);
         break;
     case PKI_RECORD_STEP:
-        end = put_step(out, c, r, more);
+        end = put_step(out, c, tid, r, more);
         break;
     default:
         break;
