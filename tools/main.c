@@ -1,0 +1,65 @@
+/* tools/main.c - pk, the command for what happens after the run. */
+#include "command.h"
+
+#include <pk/pk.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const command commands[] = {
+    {"report", command_report, "where a run spent its time, from its report or trace file"},
+};
+
+#define COMMANDS (sizeof commands / sizeof *commands)
+
+int complain(const char *format, ...)
+{
+    va_list args;
+    fflush(stdout);
+    fputs("pk: ", stderr);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    return EXIT_UNUSABLE;
+}
+
+static int print_help(void)
+{
+    printf("usage: pk COMMAND [ARGUMENT ...]\n"
+           "\n"
+           "What happens after a run under perfkit.\n"
+           "\n");
+    for (size_t i = 0; i < COMMANDS; i++)
+        printf("  %-9s %s\n", commands[i].name, commands[i].help);
+    printf("\n"
+           "  pk COMMAND --help   what a command takes\n"
+           "  pk --version        which perfkit this is\n");
+    return EXIT_OK;
+}
+
+static int run_command(int argc, char **argv)
+{
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (strcmp(argv[0], commands[i].name) == 0)
+            return commands[i].run(argc, argv);
+    return complain("there is no command \"%s\" (pk --help lists them)", argv[0]);
+}
+
+int main(int argc, char **argv)
+{
+    int status;
+    if (argc < 2)
+        return complain("no command is given (pk --help lists them)");
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        status = print_help();
+    else if (strcmp(argv[1], "--version") == 0)
+        status = printf("pk (perfkit) %s\n", pk_version()) > 0 ? EXIT_OK : EXIT_UNUSABLE;
+    else
+        status = run_command(argc - 1, argv + 1);
+    /* A full disk behind a redirection is not a success. */
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return complain("the output could not be written");
+    return status;
+}

@@ -1,0 +1,22 @@
+/* tools/progress.h - "reading run.json: 40 %" on stderr, for those who wait at a terminal. */
+#ifndef TOOLS_PROGRESS_H
+#define TOOLS_PROGRESS_H
+
+#include <stdbool.h>
+
+typedef struct progress {
+    const char *what; /* NULL: say nothing */
+    double next;      /* when there is something to say again, s */
+    bool said;
+} progress;
+
+/* Nothing is said if stderr is not a terminal, nor within the first second. */
+progress progress_start(const char *what, bool wanted);
+
+/* part: 0 .. 1; negative if unknown. Cheap enough for every few thousand lines. */
+void progress_tell(progress *p, double part);
+
+/* Takes back what has been said. */
+void progress_end(progress *p);
+
+#endif

@@ -1,0 +1,27 @@
+/* tools/table.h - numbers for texts: the n-th different text gets n, from 0. */
+#ifndef TOOLS_TABLE_H
+#define TOOLS_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TABLE_NONE UINT32_MAX
+
+typedef struct table {
+    uint32_t count;
+    uint32_t text_room;
+    char **texts;   /* by number */
+    uint32_t slots; /* a power of two, or 0 */
+    uint32_t *slot; /* number + 1; 0 is free */
+} table;
+
+void table_finish(table *t);
+
+/* The text's number, TABLE_NONE if it is not there. */
+uint32_t table_find(const table *t, const char *text);
+
+/* The same, new if need be (then it is t->count - 1). TABLE_NONE without memory. */
+uint32_t table_add(table *t, const char *text);
+
+#endif
