@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define NAME 25         /* columns of a region's name */
+#define COUNTER 22      /* columns of a counter's name and unit */
 #define THREADS_MOST 16 /* shown without their regions */
 
 #define COUNT(n) (pki_figure_count(n).text)
@@ -114,16 +115,15 @@ static uint64_t tracked_of(const pki_thread_row *thread)
     return sum;
 }
 
+/* What most of its time in regions is. */
 static void put_mostly(const pki_thread_row *thread, FILE *file)
 {
-    uint64_t all = tracked_of(thread);
     int most = 0;
     for (int k = 1; k < PKI_KINDS; k++)
         if (thread->kinds[k] > thread->kinds[most])
             most = k;
-    if (all)
-        fprintf(file, "  %s %s", pki_kind_names[most],
-                pki_figure_percent((double)thread->kinds[most] / (double)all).text);
+    double share = (double)thread->kinds[most] / (double)tracked_of(thread);
+    fprintf(file, "  %s %s", pki_kind_names[most], pki_figure_percent(share).text);
 }
 
 static void put_thread(const pki_thread_row *thread, FILE *file)
@@ -136,8 +136,10 @@ static void put_thread(const pki_thread_row *thread, FILE *file)
     put_cell(file, COUNT(thread->dropped));
     fputc(' ', file);
     put_cell(file, TIGHT((double)tracked_of(thread)));
-    fputs(thread->ended ? "  ended" : "       ", file);
-    put_mostly(thread, file);
+    bool mostly = tracked_of(thread) > 0;
+    fputs(thread->ended ? "  ended" : mostly ? "       " : "", file);
+    if (mostly)
+        put_mostly(thread, file);
     fputc('\n', file);
 }
 
@@ -188,23 +190,33 @@ static void put_value(FILE *file, double value)
     pki_put_right(file, pki_figure_scaled(value, "").text, 7);
 }
 
-static void put_counter(const pki_counter_row *c, FILE *file)
+/* "gpu.memory (bytes)": the unit gets what the name leaves, half of the room at least. */
+static void put_counter_name(const pki_counter_row *c, FILE *file)
 {
     bool unit = c->unit && c->unit[0];
-    size_t width = unit ? PKI_MIN(pki_width(c->unit), 8) : 0, name = unit ? 22 - width - 3 : 22;
-    size_t used = PKI_MIN(pki_width(c->name), name);
-    fputs("  ", file);
-    pki_put_left(file, c->name, used);
+    size_t name = pki_width(c->name), rest = 0;
+    if (unit) {
+        rest =
+            PKI_MIN(pki_width(c->unit), PKI_MAX(COUNTER / 2, COUNTER - PKI_MIN(name, COUNTER)) - 3);
+        name = PKI_MIN(name, COUNTER - 3 - rest);
+    }
+    name = PKI_MIN(name, COUNTER);
+    pki_put_left(file, c->name, name);
     if (unit) {
         fputs(" (", file);
-        pki_put_left(file, c->unit, width);
+        pki_put_left(file, c->unit, rest);
         fputc(')', file);
     }
-    pki_put_times(file, ' ', 22 - used - (unit ? width + 3 : 0));
-    fputc(' ', file);
-    pki_put_right(file, COUNT(c->value.count), 6);
+    pki_put_times(file, ' ', COUNTER - name - (unit ? rest + 3 : 0));
+}
+
+static void put_counter(const pki_counter_row *c, FILE *file)
+{
     const double values[] = {c->last,      c->value.min, c->value.p50,
                              c->value.p99, c->value.max, c->value.mean};
+    fputs("  ", file);
+    put_counter_name(c, file);
+    put_cell(file, COUNT(c->value.count));
     for (size_t i = 0; i < PKI_COUNT_OF(values); i++)
         put_value(file, values[i]);
     fputc('\n', file);

@@ -76,14 +76,16 @@ void pki_report_head(const pki_summary *summary, FILE *file)
 {
     const pki_run *run = &summary->run;
     bool live = !run->source || !run->source[0] || strcmp(run->source, "session") == 0;
-    char date[40], rank[48] = "";
+    char date[40], rank[48] = "", pid[24] = "";
     date_of(date, sizeof date, run->start_unix);
+    if (run->pid)
+        snprintf(pid, sizeof pid, ", pid %" PRIu32, run->pid);
     if (run->world_size > 0)
         snprintf(rank, sizeof rank, ", rank %" PRId32 " of %" PRId32, run->rank, run->world_size);
-    say_title(file, "perfkit %s report", or_unknown(run->version, "(unknown version)"));
-    pki_report_say(file, "%s, pid %" PRIu32 " on %s%s%s%s", or_unknown(run->program, "a program"),
-                   run->pid, or_unknown(run->host, "an unknown host"), rank, date[0] ? "; " : "",
-                   date);
+    say_title(file, "perfkit %s report", or_unknown(run->version, ""));
+    pki_report_say(file, "%s%s%s%s%s%s%s", or_unknown(run->program, "a program"), pid,
+                   or_unknown(run->host, "")[0] ? " on " : "", or_unknown(run->host, ""), rank,
+                   date[0] ? "; " : "", date);
     pki_report_say(file, "ran %s%s%s%s%s%s", TIME((double)run->wall), run->cpu ? " with " : "",
                    run->cpu ? TIME((double)run->cpu) : "", run->cpu ? " of CPU time" : "",
                    live ? "" : "; made from its ", live ? "" : run->source);
