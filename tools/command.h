@@ -18,6 +18,8 @@ typedef struct command {
 } command;
 
 command_function command_report;
+command_function command_recover;
+command_function command_status;
 
 /* "pk: what is wrong", then EXIT_UNUSABLE. */
 int complain(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));

@@ -162,3 +162,11 @@ void json_limit_memory(size_t bytes)
     limit = bytes;
     json_set_alloc_funcs(take, give_back);
 }
+
+bool json_text_is_object(const char *text, size_t length)
+{
+    json_t *parsed = json_loadb(text, length, 0, NULL);
+    bool is = json_is_object(parsed);
+    json_decref(parsed);
+    return is;
+}

@@ -35,6 +35,9 @@ typedef void json_read_row(json_reader *r, json_t *object, void *row);
 void json_read_rows(json_reader *r, json_t *object, const char *key, size_t size,
                     json_read_row *read, void *rows, size_t *count);
 
+/* Is the text one whole object? */
+bool json_text_is_object(const char *text, size_t length);
+
 /* Bounds what jansson allocates from now on: a small file can be a large tree. */
 void json_limit_memory(size_t bytes);
 

@@ -9,6 +9,8 @@
 
 static const command commands[] = {
     {"report", command_report, "where a run spent its time, from its report or trace file"},
+    {"recover", command_recover, "a whole trace from what a killed run has left"},
+    {"status", command_status, "what perfkit finds on this machine: clock, limits, backends"},
 };
 
 #define COMMANDS (sizeof commands / sizeof *commands)

@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <pk/session.h>
+
 #include "base/clock.h"
 #include "core/names.h"
 
@@ -60,6 +62,7 @@ typedef struct pki_arena_header {
     uint64_t output, output_bytes; /* offset and size of the output span; 0 without a trace */
     uint64_t names;                /* offset of the first names span */
 
+    pk_counts ended; /* what blocks counted for threads that have ended */
     pki_clock_map clock;
     uint32_t blocks[PKI_BLOCKS_MAX]; /* offsets of pki_threads in pages */
 } pki_arena_header;

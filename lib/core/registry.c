@@ -122,7 +122,7 @@ unsigned pki_thread_depth(const pki_thread *t)
     return PKI_MIN(depth, PKI_DEPTH_MAX);
 }
 
-static void add_block(pk_counts *c, const pki_thread *t)
+void pki_thread_counts(const pki_thread *t, pk_counts *c)
 {
     uint64_t dropped = pki_load(&t->dropped);
     c->recorded += pki_load(&t->recorded);
@@ -137,14 +137,14 @@ static void add_block(pk_counts *c, const pki_thread *t)
 
 void pki_registry_counts(const pki_registry *r, pk_counts *c)
 {
-    *c = r->ended;
+    *c = r->arena->header->ended;
     uint64_t none = pki_load(&refused);
     c->begun += none;
     c->dropped += none;
     c->points_dropped += pki_load(&r->steps_missed);
     c->threads = (uint32_t)r->joined;
     for (uint32_t i = 0; i < pki_registry_blocks(r); i++)
-        add_block(c, pki_registry_block(r, i));
+        pki_thread_counts(pki_registry_block(r, i), c);
     c->steps = pki_load(&r->step_index);
     c->memory_bytes = pki_load(&r->arena->header->used);
 }
@@ -158,7 +158,7 @@ static void forget_counters(pki_thread *t)
 
 void pki_registry_recycle(pki_registry *r, pki_thread *t)
 {
-    add_block(&r->ended, t);
+    pki_thread_counts(t, &r->arena->header->ended);
     forget_counters(t);
     pki_table_reset(r->arena, &t->lost);
     pki_slot_clear(&t->last_resort, PKI_NAME_TOO_MANY);

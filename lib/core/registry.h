@@ -21,7 +21,6 @@ typedef struct pki_registry {
     uint32_t references; /* one for the session, one for each joined thread */
     bool over;
     uint64_t joined; /* threads, ever */
-    pk_counts ended; /* what blocks counted for threads that have ended */
     /* the training loop: one thread at a time, holding `stepping` */
     uint32_t stepping;
     pki_thread *stepper; /* who made the last step */
@@ -60,6 +59,9 @@ void pki_registry_recycle(pki_registry *registry, pki_thread *t);
 
 /* Sums of all blocks' counters, into counts. */
 void pki_registry_counts(const pki_registry *registry, pk_counts *counts);
+
+/* Adds what one block has counted. */
+void pki_thread_counts(const pki_thread *t, pk_counts *counts);
 
 /* Regions that block t has put into its ring and those open on its stack. */
 uint64_t pki_thread_produced(const pki_thread *t);

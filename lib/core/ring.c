@@ -12,15 +12,23 @@ static unsigned find_room(pki_thread *t, uint32_t at)
     return distance / SLOT - 1;
 }
 
-bool pki_push(pki_thread *t, const pki_record *records, unsigned n, unsigned pop)
+/* Back to the start of the ring, before `stop` is moved away from its end: the fast path knows no other bound. */
+static uint64_t wrap(pki_thread *t)
 {
     uint64_t state = pki_load(&t->state);
+    if (state >> 32 != t->ring_bytes)
+        return state;
+    state = (uint32_t)state;
+    pki_bump(&t->laps, t->ring_bytes);
+    pki_store_release(&t->state, state);
+    return state;
+}
+
+bool pki_push(pki_thread *t, const pki_record *records, unsigned n, unsigned pop)
+{
+    uint64_t state = wrap(t);
     uint32_t at = (uint32_t)(state >> 32);
     uint64_t laps = t->laps;
-    if (at == t->ring_bytes) {
-        at = 0;
-        laps += t->ring_bytes;
-    }
     if (find_room(t, at) < n)
         return false;
     for (unsigned i = 0; i < n; i++) {

@@ -223,7 +223,7 @@ void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record *r)
 {
     fold_record(fold, alone_of(fold, t), t, r, r);
     pki_registry_lock();
-    fold->registry->ended.unbalanced++;
+    arena_of(fold)->header->ended.unbalanced++;
     pki_registry_unlock();
 }
 

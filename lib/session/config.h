@@ -7,7 +7,7 @@
 
 #include <pk/session.h>
 
-#include "session/world.h"
+#include "base/world.h"
 
 #define PKI_MEMORY_DEFAULT ((uint64_t)1 << 30)
 #define PKI_MEMORY_LEAST ((uint64_t)4 << 20)

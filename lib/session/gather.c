@@ -160,7 +160,7 @@ static bool fill_thread(gatherer *g, pki_thread_row *row, const pki_thread *t)
 static bool fill_ended(gatherer *g, pki_thread_row *row)
 {
     static const pki_table none;
-    const pk_counts *ended = &g->session->registry->ended;
+    const pk_counts *ended = &g->session->arena->header->ended;
     *row = (pki_thread_row){.name = copy("threads that have ended"), .ended = true, .recorded = ended->recorded, .dropped = ended->dropped};
     return row->name && (!g->fold->per_thread || fill_thread_regions(g, row, &g->fold->ended, &none));
 }
@@ -180,7 +180,7 @@ static bool gather_threads(gatherer *g)
         if (!fill_thread(g, &g->out->threads[g->out->thread_count - 1], t))
             return false;
     }
-    if (r->ended.begun == 0)
+    if (r->arena->header->ended.begun == 0)
         return true;
     g->out->thread_count++;
     return fill_ended(g, &g->out->threads[g->out->thread_count - 1]);

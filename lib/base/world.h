@@ -1,6 +1,6 @@
-/* lib/session/world.h - which process of which job this is. */
-#ifndef PKI_SESSION_WORLD_H
-#define PKI_SESSION_WORLD_H
+/* lib/base/world.h - which process of which job this is. */
+#ifndef PKI_BASE_WORLD_H
+#define PKI_BASE_WORLD_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "session/world.h"
+#include "base/world.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,0 +1,329 @@
+#include "out/salvage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/registry.h"
+
+static bool fail(pki_salvage *s, const char *format, ...) PKI_PRINTF(2, 3);
+
+static bool fail(pki_salvage *s, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(s->why, sizeof s->why, format, args);
+    va_end(args);
+    pki_salvage_close(s);
+    return false;
+}
+
+/* ---- places in the file ---- */
+
+/* So many bytes at that offset, or NULL if the file does not have them. */
+static const void *at(const pki_salvage *s, uint64_t offset, uint64_t bytes)
+{
+    return offset <= s->bytes && bytes <= s->bytes - offset ? s->base + offset : NULL;
+}
+
+/* What a pointer of the process meant. */
+static const void *translate(const pki_salvage *s, const void *pointer, uint64_t bytes)
+{
+    return at(s, (uint64_t)(uintptr_t)pointer - s->header->base, bytes);
+}
+
+/* ---- opening ---- */
+
+static bool map(pki_salvage *s, const char *path)
+{
+    struct stat file;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &file) != 0) {
+        if (fd >= 0)
+            close(fd);
+        return fail(s, "%s", strerror(errno));
+    }
+    void *base = MAP_FAILED;
+    if (S_ISREG(file.st_mode) && (size_t)file.st_size >= sizeof(pki_arena_header))
+        base = mmap(NULL, (size_t)file.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    if (base == MAP_FAILED)
+        return fail(s, "not an arena of perfkit: too short");
+    s->base = base;
+    s->bytes = (size_t)file.st_size;
+    s->header = base;
+    return true;
+}
+
+static bool check_header(pki_salvage *s)
+{
+    const pki_arena_header *h = s->header;
+    if (memcmp(h->magic, PKI_ARENA_MAGIC, sizeof PKI_ARENA_MAGIC) != 0)
+        return fail(s, "not an arena of perfkit");
+    if (h->version != PKI_ARENA_VERSION || h->layout != pki_arena_layout())
+        return fail(s, "an arena of another perfkit: use the pk of the version that wrote it");
+    if (h->block_count > PKI_BLOCKS_MAX || h->clock.count == 0 || h->clock.count > PKI_CLOCK_SEGMENTS)
+        return fail(s, "damaged: its header makes no sense");
+    return true;
+}
+
+static bool entry_is_whole(const pki_names_entry *e, uint64_t left)
+{
+    return left >= sizeof *e && e->bytes >= sizeof *e && e->bytes <= left && e->bytes % 8 == 0 && e->id < PKI_NAMES_MAX &&
+           sizeof *e + e->length + e->key_length <= e->bytes && e->length <= PKI_NAME_BYTES && e->key_length <= PKI_NAME_BYTES;
+}
+
+static void read_names_span(pki_salvage *s, const pki_names_span *span)
+{
+    const char *p = (const char *)(span + 1);
+    uint64_t left = PKI_MIN(span->used, PKI_SPAN_BYTES - sizeof *span);
+    while (left > 0) {
+        const pki_names_entry *e = (const pki_names_entry *)p;
+        if (!entry_is_whole(e, left))
+            return;
+        s->names[e->id] = e;
+        p += e->bytes;
+        left -= e->bytes;
+    }
+}
+
+static bool read_names(pki_salvage *s)
+{
+    s->names = calloc(PKI_NAMES_MAX, sizeof *s->names);
+    if (!s->names)
+        return fail(s, "no memory");
+    uint64_t offset = s->header->names;
+    for (unsigned i = 0; offset && i < PKI_NAMES_MAX; i++) { /* a damaged list may go round in circles */
+        const pki_names_span *span = offset % 8 == 0 ? at(s, offset, PKI_SPAN_BYTES) : NULL;
+        if (!span)
+            break;
+        read_names_span(s, span);
+        offset = span->next;
+    }
+    return true;
+}
+
+static pki_chrome_name name_of(void *user, uint32_t id)
+{
+    const pki_salvage *s = user;
+    const pki_names_entry *e = id < PKI_NAMES_MAX ? s->names[id] : NULL;
+    if (!e)
+        return (pki_chrome_name){.name = "(unknown)", .key = "", .length = 9, .kind = UINT32_MAX};
+    return (pki_chrome_name){e->text, e->text + e->length, e->length, e->key_length, e->kind, e->value};
+}
+
+bool pki_salvage_open(pki_salvage *s, const char *path)
+{
+    memset(s, 0, sizeof *s);
+    if (!map(s, path) || !check_header(s) || !read_names(s))
+        return false;
+    s->generation = s->header->generation & 1;
+    s->commit = s->header->commit[s->generation];
+    s->counts = s->header->ended;
+    pki_chrome_init(&s->chrome, &s->header->clock, s->header->pid, name_of, s);
+    return true;
+}
+
+void pki_salvage_close(pki_salvage *s)
+{
+    pki_chrome_finish(&s->chrome);
+    free(s->names);
+    if (s->base)
+        munmap((void *)(uintptr_t)s->base, s->bytes);
+    s->names = NULL;
+    s->base = NULL;
+}
+
+int pki_salvage_writer(const char *path)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    int writer = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? (int)lock.l_pid : 0;
+    close(fd);
+    return writer;
+}
+
+bool pki_salvage_recognise(const char *path)
+{
+    char magic[sizeof PKI_ARENA_MAGIC] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return false;
+    bool whole = read(fd, magic, sizeof magic) == (ssize_t)sizeof magic;
+    close(fd);
+    return whole && memcmp(magic, PKI_ARENA_MAGIC, sizeof magic) == 0;
+}
+
+const char *pki_salvage_buffer(const pki_salvage *s, size_t *bytes)
+{
+    bool sound = s->commit.buffered <= s->header->output_bytes;
+    const char *buffer = sound ? at(s, s->header->output, s->commit.buffered) : NULL;
+    *bytes = buffer ? (size_t)s->commit.buffered : 0;
+    return buffer;
+}
+
+/* ---- blocks ---- */
+
+typedef struct block {
+    const pki_thread *t;
+    const pki_record *ring;
+    uint32_t taken, head; /* offsets in the ring */
+} block;
+
+static bool is_offset(const pki_thread *t, uint32_t offset)
+{
+    return offset % sizeof(pki_record) == 0 && offset < t->ring_bytes;
+}
+
+/* False if there is nothing in block i, or nothing that makes sense. */
+static bool read_block(const pki_salvage *s, uint32_t i, block *b)
+{
+    const pki_thread *t = at(s, (uint64_t)s->header->blocks[i] * PKI_PAGE, sizeof *t);
+    if (!t || t->life == PKI_THREAD_FREE || t->ring_bytes == 0 || t->ring_bytes % sizeof(pki_record) != 0)
+        return false;
+    b->t = t;
+    b->ring = translate(s, t->ring, t->ring_bytes);
+    b->taken = t->taken[s->generation];
+    b->head = (uint32_t)(t->state >> 32) == t->ring_bytes ? 0 : (uint32_t)(t->state >> 32);
+    return b->ring && (uintptr_t)b->ring % 8 == 0 && is_offset(t, b->taken) && is_offset(t, b->head);
+}
+
+static const pki_record *record_at(const block *b, uint32_t offset)
+{
+    return (const pki_record *)((const char *)b->ring + offset);
+}
+
+static unsigned depth_of(const pki_thread *t)
+{
+    uint32_t top = (uint32_t)t->state;
+    return top < PKI_FRAME_OFFSET(0) ? 0 : pki_thread_depth(t);
+}
+
+static void note_time(pki_salvage *s, uint64_t ticks)
+{
+    s->last_ticks = PKI_MAX(s->last_ticks, ticks);
+}
+
+/* Regions that were open when the process ended are closed at the last moment that anything is known of. */
+static void find_last_moment(pki_salvage *s)
+{
+    block b;
+    note_time(s, s->header->clock.last.ticks);
+    for (uint32_t i = 0; i < s->header->block_count; i++) {
+        if (!read_block(s, i, &b))
+            continue;
+        for (uint32_t o = b.taken; o != b.head; o = pki_ring_next(b.t, o)) {
+            const pki_record *r = record_at(&b, o);
+            bool region = pki_what_type(r->what) == PKI_RECORD_REGION;
+            note_time(s, region ? r->start + pki_not_negative(r->value) : 0);
+        }
+        for (unsigned d = depth_of(b.t); d > 0; d--)
+            note_time(s, b.t->frames[d].start);
+    }
+}
+
+typedef struct output {
+    pki_salvage *from;
+    pki_salvage_sink *sink;
+    void *user;
+} output;
+
+static bool put_record(output *o, const block *b, const pki_record *r, const pki_record *more)
+{
+    char event[PKI_EVENT_BYTES];
+    size_t n = pki_chrome_event(&o->from->chrome, event, b->t->tid, r, more);
+    o->from->commit.events += n > 0;
+    return n == 0 || o->sink(o->user, event, n);
+}
+
+static bool put_ring(output *o, const block *b)
+{
+    for (uint32_t at_offset = b->taken; at_offset != b->head;) {
+        const pki_record *r = record_at(b, at_offset);
+        at_offset = pki_ring_next(b->t, at_offset);
+        const pki_record *more = record_at(b, at_offset);
+        if (pki_record_slots(r->what) == 2 && at_offset != b->head)
+            at_offset = pki_ring_next(b->t, at_offset);
+        if (!put_record(o, b, r, more))
+            return false;
+    }
+    return true;
+}
+
+static bool put_open_regions(output *o, const block *b)
+{
+    for (unsigned d = b->t->life == PKI_THREAD_LIVE ? depth_of(b->t) : 0; d > 0; d--) {
+        const pki_frame *f = &b->t->frames[d];
+        uint64_t ticks = pki_not_negative(o->from->last_ticks - f->start);
+        pki_record r = {f->start, ticks, (f->id & ~PKI_SPECIAL) | PKI_WHAT(0, PKI_RECORD_REGION, d) | PKI_FLAGS(PKI_FLAG_UNBALANCED), 0};
+        o->from->counts.unbalanced++;
+        if (!put_record(o, b, &r, &r))
+            return false;
+    }
+    return true;
+}
+
+static bool put_name(output *o, const block *b)
+{
+    char event[PKI_EVENT_BYTES], name[sizeof b->t->name + 1];
+    if (b->t->name_version == b->t->name_written)
+        return true;
+    snprintf(name, sizeof name, "%.*s", (int)sizeof b->t->name, b->t->name);
+    return o->sink(o->user, event, pki_chrome_thread(&o->from->chrome, event, b->t->tid, name, b->t->index));
+}
+
+bool pki_salvage_events(pki_salvage *s, pki_salvage_sink *sink, void *user)
+{
+    output o = {s, sink, user};
+    block b;
+    find_last_moment(s);
+    for (uint32_t i = 0; i < s->header->block_count; i++) {
+        if (!read_block(s, i, &b))
+            continue;
+        s->counts.threads++;
+        pki_thread_counts(b.t, &s->counts);
+        if (!put_name(&o, &b) || !put_ring(&o, &b) || !put_open_regions(&o, &b))
+            return false;
+    }
+    return true;
+}
+
+static void settle_counts(const pki_salvage *s, pk_counts *c)
+{
+    *c = s->counts;
+    c->recorded = c->begun - PKI_MIN(c->dropped, c->begun); /* what was not dropped is in the trace now */
+    c->written = s->commit.events;
+    c->unwritten = s->commit.unwritten;
+    for (uint32_t id = PKI_NAME_FIRST; id < PKI_NAMES_MAX; id++)
+        c->regions += s->names[id] && s->names[id]->kind <= PK_WAIT;
+}
+
+size_t pki_salvage_head(const pki_salvage *s, char out[PKI_HEAD_BYTES])
+{
+    const pki_arena_header *h = s->header;
+    const pki_clock_map *clock = &h->clock;
+    char host[sizeof h->host + 1], program[sizeof h->program + 1];
+    snprintf(host, sizeof host, "%.*s", (int)sizeof h->host, h->host);
+    snprintf(program, sizeof program, "%.*s", (int)sizeof h->program, h->program);
+    pki_chrome_run run = {.host = host,
+                          .program = program,
+                          .rank = h->rank,
+                          .world_size = h->world_size,
+                          .start_unix = h->start_unix,
+                          .base_ns = clock->origin_ns,
+                          .clock_name = clock->monotonic ? "monotonic" : PKI_CYCLE_COUNTER_NAME,
+                          .clock_hz = pki_clock_hz(clock),
+                          .clock_step_ns = (double)clock->step_ticks * pki_clock_unit_ns(clock),
+                          .clock_uncertainty_ns = (double)clock->uncertainty_ns,
+                          .clock_ppm = pki_clock_ppm(clock)};
+    settle_counts(s, &run.counts);
+    return pki_chrome_head(&s->chrome, out, &run);
+}

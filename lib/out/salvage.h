@@ -1,0 +1,46 @@
+/* lib/out/salvage.h - a killed run's arena, read from its file.
+ *
+ * The file may come from anywhere: nothing in it is believed before it has been checked against the file's size. Pointers in
+ * it are addresses of the process that wrote it and are turned into offsets.
+ */
+#ifndef PKI_OUT_SALVAGE_H
+#define PKI_OUT_SALVAGE_H
+
+#include "core/arena.h"
+#include "core/thread.h"
+#include "out/chrome.h"
+
+typedef struct pki_salvage {
+    const char *base;
+    size_t bytes;
+    const pki_arena_header *header;
+    pki_commit commit; /* the one in force */
+    uint32_t generation;
+    const pki_names_entry **names; /* by id */
+    pki_chrome chrome;
+    uint64_t last_ticks; /* the latest moment that is known */
+    pk_counts counts;
+    char why[200]; /* in words, if opening failed */
+} pki_salvage;
+
+/* False and why. */
+bool pki_salvage_open(pki_salvage *salvage, const char *path);
+void pki_salvage_close(pki_salvage *salvage);
+
+/* The process that is still writing this arena; 0 if none. */
+int pki_salvage_writer(const char *path);
+
+/* Is the file an arena, by its first bytes? */
+bool pki_salvage_recognise(const char *path);
+
+/* Text of the trace that was formatted and not yet in the file. */
+const char *pki_salvage_buffer(const pki_salvage *salvage, size_t *bytes);
+
+/* Each further event, preceded by ",\n": names of threads, what is in the rings, and what was open when the process ended. */
+typedef bool pki_salvage_sink(void *user, const char *event, size_t bytes);
+bool pki_salvage_events(pki_salvage *salvage, pki_salvage_sink *sink, void *user);
+
+/* The head of the trace with the counts of now; call it behind pki_salvage_events. */
+size_t pki_salvage_head(const pki_salvage *salvage, char out[PKI_HEAD_BYTES]);
+
+#endif

@@ -1,0 +1,109 @@
+/* tools/recover_arena.c - file + buffer + rings + open regions = the trace of a killed run. */
+#include "base/text.h"
+#include "out/salvage.h"
+#include "recover.h"
+#include "rewrite.h"
+#include "source.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PIECE 65536
+
+static bool count_only(void *user, const char *event, size_t n)
+{
+    (void)user, (void)event, (void)n;
+    return true;
+}
+
+static bool put_event(void *user, const char *event, size_t n)
+{
+    return rewrite_put(user, event, n);
+}
+
+/* A first walk for the counts that the head wants. */
+static size_t make_head(const char *path, char head[PKI_HEAD_BYTES], recovery *done, complaint *why)
+{
+    pki_salvage s;
+    if (!pki_salvage_open(&s, path)) {
+        complaint_set(why, "%s", s.why);
+        return 0;
+    }
+    uint64_t before = s.commit.events;
+    pki_salvage_events(&s, count_only, NULL);
+    done->events = s.commit.events;
+    done->from_memory = s.commit.events - before;
+    size_t n = pki_salvage_head(&s, head);
+    pki_salvage_close(&s);
+    return n;
+}
+
+/* Copies what the trace file is known to hold, all but its head, of which the new one has the same length. */
+static bool copy_trace(const char *trace, uint64_t skip, uint64_t until, rewrite *out, complaint *why)
+{
+    char piece[PIECE];
+    uint64_t at = 0;
+    source *in = source_open(trace, why);
+    if (!in)
+        return false;
+    while (at < until) {
+        long n = source_read(in, piece, sizeof piece, why);
+        if (n <= 0) {
+            source_close(in);
+            return n == 0 && complaint_set(why, "%s has been cut: it holds less than was written to it", trace);
+        }
+        uint64_t from = skip > at ? skip - at : 0, to = until - at < (uint64_t)n ? until - at : (uint64_t)n;
+        if (from < to && !rewrite_put(out, piece + from, (size_t)(to - from))) {
+            source_close(in);
+            return false;
+        }
+        at += (uint64_t)n;
+    }
+    source_close(in);
+    return true;
+}
+
+static bool put_all(pki_salvage *s, const char *trace, size_t head_bytes, rewrite *out, complaint *why)
+{
+    size_t n;
+    const char *buffer = pki_salvage_buffer(s, &n);
+    if (s->header->output_bytes == 0)
+        return complaint_set(why, "the run wrote no trace");
+    return copy_trace(trace, head_bytes, s->commit.file_bytes, out, why) && rewrite_put(out, buffer, n) &&
+           pki_salvage_events(s, put_event, out);
+}
+
+bool recover_arena(const char *path, const char *trace, const char *out, recovery *done, complaint *why)
+{
+    char head[PKI_HEAD_BYTES];
+    pki_salvage s;
+    rewrite to;
+    int writer = pki_salvage_writer(path);
+    if (writer)
+        return complaint_set(why, "process %d is still writing it", writer);
+    size_t head_bytes = make_head(path, head, done, why);
+    if (!head_bytes)
+        return false;
+    if (!pki_salvage_open(&s, path))
+        return complaint_set(why, "%s", s.why);
+    bool written = rewrite_open(&to, out, head, head_bytes, why) && put_all(&s, trace, head_bytes, &to, why) && rewrite_publish(&to);
+    if (!written)
+        rewrite_abandon(&to);
+    pki_salvage_close(&s);
+    done->was_arena = true;
+    return written;
+}
+
+bool recover_file(const char *path, const char *out, recovery *done, complaint *why)
+{
+    char trace[PATH_MAX];
+    if (!pki_salvage_recognise(path)) {
+        snprintf(done->out, sizeof done->out, "%s", out ? out : "");
+        return out ? recover_cut(path, out, done, why) : complaint_set(why, "not an arena; to mend a trace, say where it goes with -o");
+    }
+    if (!pki_ends_with(path, ".arena"))
+        return complaint_set(why, "the name of an arena ends in .arena; without that its trace cannot be found");
+    snprintf(trace, sizeof trace, "%.*s", (int)(strlen(path) - strlen(".arena")), path);
+    snprintf(done->out, sizeof done->out, "%s", out ? out : trace);
+    return recover_arena(path, trace, done->out, done, why);
+}
