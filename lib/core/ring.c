@@ -39,6 +39,8 @@ bool pki_push(pki_thread *t, const pki_record *records, unsigned n, unsigned pop
             laps += t->ring_bytes;
         }
     }
+    if (laps != t->laps)
+        find_room(t, at); /* `stop` was for the round before */
     pki_store(&t->laps, laps);
     pki_store_release(&t->state, ((uint64_t)at << 32 | (uint32_t)state) - pop * sizeof(pki_frame));
     return true;
