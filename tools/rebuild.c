@@ -138,16 +138,24 @@ static bool push_child(rebuilt_thread *t, child c)
     return true;
 }
 
-/* The parts of the slice that its children, from this one on, do not cover. */
+static bool add_gap(rebuild *r, const span *s, uint64_t start, uint64_t end)
+{
+    return end <= start || rebuild_own(r, (own_span){start, end, end - start, s->region});
+}
+
+/* The parts of the slice that its children do not cover. */
 static bool add_own(rebuild *r, const span *s, const child *children, size_t count)
 {
     uint64_t at = s->start;
     for (size_t i = 0; i < count; i++) {
-        if (!rebuild_own(r, s->region, at, children[i].start))
+        child c = children[i];
+        uint64_t inside = c.end - c.start - c.covered; /* merged ones have gaps among them */
+        if (!add_gap(r, s, at, c.start) ||
+            (inside && !rebuild_own(r, (own_span){c.start, c.end, inside, s->region})))
             return false;
-        at = PKI_MAX(at, children[i].end);
+        at = PKI_MAX(at, c.end);
     }
-    return rebuild_own(r, s->region, at, s->end);
+    return add_gap(r, s, at, s->end);
 }
 
 static bool count_region(rebuilt_region *region, const span *s, uint64_t self)

@@ -53,8 +53,9 @@ typedef struct open_step {
     own parts;
 } open_step;
 
+/* So much own time of a region somewhere between start and end. */
 typedef struct own_span {
-    uint64_t start, end;
+    uint64_t start, end, ns;
     uint32_t region;
 } own_span;
 
@@ -91,7 +92,7 @@ uint32_t rebuild_kind(const rebuild *r, uint32_t region);
 const char *rebuild_name(const rebuild *r, uint32_t region);
 
 /* rebuild_steps.c: the stepper's own times, and the ends of steps. False without memory. */
-bool rebuild_own(rebuild *r, uint32_t region, uint64_t start, uint64_t end);
+bool rebuild_own(rebuild *r, own_span part);
 bool rebuild_step(rebuild *r, const span *step);
 void rebuild_close_steps(rebuild *r);
 void rebuild_free_steps(rebuild *r);

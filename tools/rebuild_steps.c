@@ -21,48 +21,59 @@ static bool add_part(own *o, uint32_t region, uint64_t ns)
     return true;
 }
 
-static uint64_t overlap(uint64_t a_start, uint64_t a_end, uint64_t b_start, uint64_t b_end)
+/* How much of the part lies between start and end, if it is spread evenly. */
+static uint64_t within(const own_span *part, uint64_t start, uint64_t end)
 {
-    uint64_t start = PKI_MAX(a_start, b_start), end = PKI_MIN(a_end, b_end);
-    return end > start ? end - start : 0;
+    uint64_t from = PKI_MAX(part->start, start), to = PKI_MIN(part->end, end);
+    uint64_t length = part->end - part->start;
+    if (to <= from)
+        return 0;
+    if (part->ns == length)
+        return to - from;
+    return (uint64_t)((double)part->ns * ((double)(to - from) / (double)length));
 }
 
-static bool add_overlap(open_step *step, uint32_t region, uint64_t start, uint64_t end)
+static bool add_overlap(open_step *step, const own_span *part)
 {
-    uint64_t from = step->step.start, to = from + step->step.duration;
-    uint64_t ns = overlap(start, end, from, to);
-    return ns == 0 || add_part(&step->parts, region, ns);
+    uint64_t start = step->step.start;
+    uint64_t ns = within(part, start, start + step->step.duration);
+    return ns == 0 || add_part(&step->parts, part->region, ns);
+}
+
+/* What of the part comes after this moment; ns 0 if nothing does. */
+static own_span after(const own_span *part, uint64_t moment)
+{
+    uint64_t start = PKI_MAX(part->start, moment);
+    return (own_span){start, part->end, within(part, start, part->end), part->region};
 }
 
 /* Very many slices since the last step: they will all lie in the next. */
 static bool fold_recent(rebuild *r)
 {
     for (size_t i = 0; i < r->recent_count; i++)
-        if (!add_part(&r->folded, r->recent[i].region, r->recent[i].end - r->recent[i].start))
+        if (!add_part(&r->folded, r->recent[i].region, r->recent[i].ns))
             return false;
     r->recent_count = 0;
     return true;
 }
 
-static bool keep_recent(rebuild *r, own_span piece)
+static bool keep_recent(rebuild *r, own_span part)
 {
     if (!r->recent)
         r->recent = malloc(RECENT_MOST * sizeof *r->recent);
     if (!r->recent || (r->recent_count == RECENT_MOST && !fold_recent(r)))
         return false;
-    r->recent[r->recent_count++] = piece;
+    r->recent[r->recent_count++] = part;
     return true;
 }
 
-bool rebuild_own(rebuild *r, uint32_t region, uint64_t start, uint64_t end)
+bool rebuild_own(rebuild *r, own_span part)
 {
-    if (end <= start)
-        return true;
     for (size_t i = 0; i < r->open_count; i++)
-        if (!add_overlap(&r->open[i], region, start, end))
+        if (!add_overlap(&r->open[i], &part))
             return false;
-    start = PKI_MAX(start, r->steps_end);
-    return end <= start || keep_recent(r, (own_span){start, end, region});
+    part = after(&part, r->steps_end);
+    return part.ns == 0 || keep_recent(r, part);
 }
 
 static void close_oldest(rebuild *r)
@@ -81,12 +92,11 @@ static bool take_recent(rebuild *r, open_step *step, uint64_t end)
 {
     size_t kept = 0;
     for (size_t i = 0; i < r->recent_count; i++) {
-        own_span s = r->recent[i];
-        if (!add_overlap(step, s.region, s.start, s.end))
+        own_span left = after(&r->recent[i], end);
+        if (!add_overlap(step, &r->recent[i]))
             return false;
-        s.start = PKI_MAX(s.start, end);
-        if (s.start < s.end)
-            r->recent[kept++] = s;
+        if (left.ns)
+            r->recent[kept++] = left;
     }
     r->recent_count = kept;
     for (uint32_t i = 0; i < r->folded.count; i++)

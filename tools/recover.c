@@ -8,19 +8,20 @@
 
 static int print_help(void)
 {
-    printf("usage: pk recover FILE [-o TRACE]\n"
-           "\n"
-           "Makes a whole trace of what is left of one. FILE is\n"
-           "  an arena      the file ending in .arena that a killed run leaves beside its trace: what the trace\n"
-           "                holds already is completed by what was still in memory, and regions that\n"
-           "                were open at the end are closed there and marked\n"
-           "  a cut trace   (.gz too): kept up to its last whole line\n"
-           "\n"
-           "  -o TRACE    where the trace goes (.gz: compressed). Without it an arena's trace is completed\n"
-           "              in its place; a cut trace is never written over unasked\n"
-           "  --help      this\n"
-           "\n"
-           "The arena is left where it is. Exit status: 0; 2 if FILE cannot be used.\n");
+    printf(
+        "usage: pk recover FILE [-o TRACE]\n"
+        "\n"
+        "Makes a whole trace of what is left of one. FILE is\n"
+        "  an arena      the file ending in .arena that a killed run leaves beside its trace: what the trace\n"
+        "                holds already is completed by what was still in memory, and regions that\n"
+        "                were open at the end are closed there and marked\n"
+        "  a cut trace   (.gz too): kept up to its last whole line\n"
+        "\n"
+        "  -o TRACE    where the trace goes (.gz: compressed). Without it an arena's trace is completed\n"
+        "              in its place; a cut trace is never written over unasked\n"
+        "  --help      this\n"
+        "\n"
+        "The arena is left where it is. Exit status: 0; 2 if FILE cannot be used.\n");
     return EXIT_OK;
 }
 
@@ -38,7 +39,8 @@ static bool take_arguments(wish *w, int argc, char **argv)
         else if (strcmp(argv[i], "-o") == 0 && i + 1 < argc && !w->out)
             w->out = argv[++i];
         else if (is_option || w->path)
-            return complain("recover does not understand \"%s\" (pk recover --help)", argv[i]), false;
+            return complain("recover does not understand \"%s\" (pk recover --help)", argv[i]),
+                   false;
         else
             w->path = argv[i];
     }
@@ -59,8 +61,8 @@ int command_recover(int argc, char **argv)
     if (!recover_file(w.path, w.out, &done, &why))
         return complain("%s: %s", w.path, why.text);
     if (done.from_memory || done.was_arena)
-        printf("%s: %llu events, %llu of them from memory\n", done.out, (unsigned long long)done.events,
-               (unsigned long long)done.from_memory);
+        printf("%s: %llu events, %llu of them from memory\n", done.out,
+               (unsigned long long)done.events, (unsigned long long)done.from_memory);
     else
         printf("%s: %llu lines kept, %llu bytes behind them were no whole line\n", done.out,
                (unsigned long long)done.events, (unsigned long long)done.cut_bytes);

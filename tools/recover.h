@@ -19,7 +19,8 @@ typedef struct recovery {
 bool recover_file(const char *path, const char *out, recovery *done, complaint *why);
 
 /* The two cases; out is not NULL. */
-bool recover_arena(const char *path, const char *trace, const char *out, recovery *done, complaint *why);
+bool recover_arena(const char *path, const char *trace, const char *out, recovery *done,
+                   complaint *why);
 bool recover_cut(const char *path, const char *out, recovery *done, complaint *why);
 
 #endif

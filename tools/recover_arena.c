@@ -39,7 +39,8 @@ static size_t make_head(const char *path, char head[PKI_HEAD_BYTES], recovery *d
 }
 
 /* Copies what the trace file is known to hold, all but its head, of which the new one has the same length. */
-static bool copy_trace(const char *trace, uint64_t skip, uint64_t until, rewrite *out, complaint *why)
+static bool copy_trace(const char *trace, uint64_t skip, uint64_t until, rewrite *out,
+                       complaint *why)
 {
     char piece[PIECE];
     uint64_t at = 0;
@@ -50,9 +51,12 @@ static bool copy_trace(const char *trace, uint64_t skip, uint64_t until, rewrite
         long n = source_read(in, piece, sizeof piece, why);
         if (n <= 0) {
             source_close(in);
-            return n == 0 && complaint_set(why, "%s has been cut: it holds less than was written to it", trace);
+            return n == 0 &&
+                   complaint_set(why, "%s has been cut: it holds less than was written to it",
+                                 trace);
         }
-        uint64_t from = skip > at ? skip - at : 0, to = until - at < (uint64_t)n ? until - at : (uint64_t)n;
+        uint64_t from = skip > at ? skip - at : 0,
+                 to = until - at < (uint64_t)n ? until - at : (uint64_t)n;
         if (from < to && !rewrite_put(out, piece + from, (size_t)(to - from))) {
             source_close(in);
             return false;
@@ -63,17 +67,19 @@ static bool copy_trace(const char *trace, uint64_t skip, uint64_t until, rewrite
     return true;
 }
 
-static bool put_all(pki_salvage *s, const char *trace, size_t head_bytes, rewrite *out, complaint *why)
+static bool put_all(pki_salvage *s, const char *trace, size_t head_bytes, rewrite *out,
+                    complaint *why)
 {
     size_t n;
     const char *buffer = pki_salvage_buffer(s, &n);
     if (s->header->output_bytes == 0)
         return complaint_set(why, "the run wrote no trace");
-    return copy_trace(trace, head_bytes, s->commit.file_bytes, out, why) && rewrite_put(out, buffer, n) &&
-           pki_salvage_events(s, put_event, out);
+    return copy_trace(trace, head_bytes, s->commit.file_bytes, out, why) &&
+           rewrite_put(out, buffer, n) && pki_salvage_events(s, put_event, out);
 }
 
-bool recover_arena(const char *path, const char *trace, const char *out, recovery *done, complaint *why)
+bool recover_arena(const char *path, const char *trace, const char *out, recovery *done,
+                   complaint *why)
 {
     char head[PKI_HEAD_BYTES];
     pki_salvage s;
@@ -86,7 +92,8 @@ bool recover_arena(const char *path, const char *trace, const char *out, recover
         return false;
     if (!pki_salvage_open(&s, path))
         return complaint_set(why, "%s", s.why);
-    bool written = rewrite_open(&to, out, head, head_bytes, why) && put_all(&s, trace, head_bytes, &to, why) && rewrite_publish(&to);
+    bool written = rewrite_open(&to, out, head, head_bytes, why) &&
+                   put_all(&s, trace, head_bytes, &to, why) && rewrite_publish(&to);
     if (!written)
         rewrite_abandon(&to);
     pki_salvage_close(&s);
@@ -99,10 +106,12 @@ bool recover_file(const char *path, const char *out, recovery *done, complaint *
     char trace[PATH_MAX];
     if (!pki_salvage_recognise(path)) {
         snprintf(done->out, sizeof done->out, "%s", out ? out : "");
-        return out ? recover_cut(path, out, done, why) : complaint_set(why, "not an arena; to mend a trace, say where it goes with -o");
+        return out ? recover_cut(path, out, done, why)
+                   : complaint_set(why, "not an arena; to mend a trace, say where it goes with -o");
     }
     if (!pki_ends_with(path, ".arena"))
-        return complaint_set(why, "the name of an arena ends in .arena; without that its trace cannot be found");
+        return complaint_set(
+            why, "the name of an arena ends in .arena; without that its trace cannot be found");
     snprintf(trace, sizeof trace, "%.*s", (int)(strlen(path) - strlen(".arena")), path);
     snprintf(done->out, sizeof done->out, "%s", out ? out : trace);
     return recover_arena(path, trace, done->out, done, why);

@@ -29,10 +29,13 @@ static bool read_head(lines *from, rewrite *out, recovery *done, complaint *why)
         memcpy(head + used, l.text, l.length);
         used += l.length;
         head[used++] = '\n';
-        if (l.length >= sizeof EVENTS - 1 && memcmp(l.text + l.length - (sizeof EVENTS - 1), EVENTS, sizeof EVENTS - 1) == 0)
+        if (l.length >= sizeof EVENTS - 1 &&
+            memcmp(l.text + l.length - (sizeof EVENTS - 1), EVENTS, sizeof EVENTS - 1) == 0)
             return rewrite_open(out, done->out, head, used - 1, why);
     }
-    return why->text[0] ? false : complaint_set(why, "not a trace of perfkit, or cut before its first event");
+    return why->text[0]
+               ? false
+               : complaint_set(why, "not a trace of perfkit, or cut before its first event");
 }
 
 static bool copy_events(lines *from, rewrite *out, recovery *done)
@@ -46,7 +49,8 @@ static bool copy_events(lines *from, rewrite *out, recovery *done)
             return true;
         }
         l = line_trim(l);
-        if (!rewrite_put(out, done->events ? ",\n" : "\n", done->events ? 2 : 1) || !rewrite_put(out, l.text, l.length))
+        if (!rewrite_put(out, done->events ? ",\n" : "\n", done->events ? 2 : 1) ||
+            !rewrite_put(out, l.text, l.length))
             return false;
         done->events++;
     }
@@ -60,7 +64,8 @@ bool recover_cut(const char *path, const char *out, recovery *done, complaint *w
     (void)out;
     if (!lines_open(&from, path, LONGEST_LINE, why))
         return false;
-    bool written = read_head(&from, &to, done, why) && copy_events(&from, &to, done) && rewrite_publish(&to);
+    bool written =
+        read_head(&from, &to, done, why) && copy_events(&from, &to, done) && rewrite_publish(&to);
     if (!written)
         rewrite_abandon(&to);
     lines_close(&from);

@@ -4,5 +4,6 @@
 bool recover_cut(const char *path, const char *out, recovery *done, complaint *why)
 {
     (void)path, (void)out, (void)done;
-    return complaint_set(why, "not an arena, and this pk was built without jansson, which reads traces");
+    return complaint_set(why,
+                         "not an arena, and this pk was built without jansson, which reads traces");
 }

@@ -27,7 +27,8 @@ bool rewrite_open(rewrite *r, const char *path, const char *head, size_t n, comp
     if (!r->buffer)
         return complaint_set(why, "no memory");
     bool compressed = pki_ends_with(path, ".gz");
-    return pki_trace_file_create(&r->file, r->part, compressed, head, n, TAIL, TAIL_BYTES) || trouble(r);
+    return pki_trace_file_create(&r->file, r->part, compressed, head, n, TAIL, TAIL_BYTES) ||
+           trouble(r);
 }
 
 static bool flush(rewrite *r)

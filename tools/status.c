@@ -10,20 +10,22 @@
 
 static int print_help(void)
 {
-    printf("usage: pk status\n"
-           "\n"
-           "What perfkit finds on this machine and in this environment: the clock and what a region costs with it, limits\n"
-           "of memory and files, the rank that a launcher gave, the backends and why they are off, and the\n"
-           "PK_ variables that are set.\n"
-           "\n"
-           "Exit status: 0; 2 if pk_start with these variables would fail.\n");
+    printf(
+        "usage: pk status\n"
+        "\n"
+        "What perfkit finds on this machine and in this environment: the clock and what a region costs with it, limits\n"
+        "of memory and files, the rank that a launcher gave, the backends and why they are off, and the\n"
+        "PK_ variables that are set.\n"
+        "\n"
+        "Exit status: 0; 2 if pk_start with these variables would fail.\n");
     return EXIT_OK;
 }
 
 /* Would pk_start(NULL) work here? Its words, if not. A session without files says so without leaving any. */
 static int try_start(void)
 {
-    pk_status status = pk_start(pk_options(.arena_path = "none", .trace_path = "", .report_path = ""));
+    pk_status status =
+        pk_start(pk_options(.arena_path = "none", .trace_path = "", .report_path = ""));
     if (status)
         return complain("pk_start would fail: %s (%s)", pk_error_message(), pk_status_name(status));
     pk_stop();

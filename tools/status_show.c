@@ -37,7 +37,8 @@ void show_clock(void)
         printf("clock     %s at %.3f GHz, in steps of %.2f ns\n", PKI_CYCLE_COUNTER_NAME, hz / 1e9,
                (double)pki_clock_step(0) * 1e9 / hz);
     else
-        printf("clock     CLOCK_MONOTONIC in steps of %.2f ns: %s\n", (double)pki_clock_step(1), why_not);
+        printf("clock     CLOCK_MONOTONIC in steps of %.2f ns: %s\n", (double)pki_clock_step(1),
+               why_not);
     printf("region    %.1f ns for a begin and an end, recorded\n", pki_measure_region_ns(!trusted));
 }
 
@@ -54,7 +55,8 @@ static void show_limit(const char *what, int resource)
 
 void show_limits(void)
 {
-    printf("limits    %d names, %d levels, a ring of 65536 records (2 MiB) per thread by default\n", PKI_NAMES_MAX - 1, PKI_DEPTH_MAX);
+    printf("limits    %d names, %d levels, a ring of 65536 records (2 MiB) per thread by default\n",
+           PKI_NAMES_MAX - 1, PKI_DEPTH_MAX);
     printf("memory    1024 MiB by default, reserved and used as needed");
     show_limit("address space", RLIMIT_AS);
     show_limit("file size", RLIMIT_FSIZE);
@@ -66,7 +68,8 @@ void show_world(void)
     pki_world world;
     pki_world_detect(&world);
     if (world.size)
-        printf("rank      %d of %d, from the launcher's variables, on %s\n", world.rank, world.size, world.host);
+        printf("rank      %d of %d, from the launcher's variables, on %s\n", world.rank, world.size,
+               world.host);
     else
         printf("rank      none: no launcher's variables, on %s\n", world.host);
 }
@@ -77,17 +80,20 @@ void show_backends(void)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         pk_backend_info info = {.size = sizeof info};
         if (pk_backend_status(names[i], &info) == PK_OK)
-            printf("%-9s %s%s%s%s%s\n", names[i], info.live ? "live" : "off", info.version[0] ? " " : "", info.version,
-                   info.reason[0] ? ": " : "", info.reason);
+            printf("%-9s %s%s%s%s%s\n", names[i], info.live ? "live" : "off",
+                   info.version[0] ? " " : "", info.version, info.reason[0] ? ": " : "",
+                   info.reason);
     }
 }
 
 /* A misspelt variable does nothing, silently; here it shows. */
 static bool is_known(const char *variable, size_t n)
 {
-    static const char *const known[] = {"PK_RING_RECORDS", "PK_TRACE_PATH", "PK_REPORT_PATH",    "PK_MEMORY_BYTES", "PK_BACKENDS",
-                                        "PK_ARENA_PATH",   "PK_CLOCK",      "PK_TRACE_MAX_BYTES", "PK_FLUSH_MS",     "PK_REPORT_THREADS",
-                                        "PK_WARMUP_STEPS", "PK_RANK",       "PK_WORLD_SIZE",     "PK_LOG_LEVEL",    "PK_LOG"};
+    static const char *const known[] = {"PK_RING_RECORDS",   "PK_TRACE_PATH",      "PK_REPORT_PATH",
+                                        "PK_MEMORY_BYTES",   "PK_BACKENDS",        "PK_ARENA_PATH",
+                                        "PK_CLOCK",          "PK_TRACE_MAX_BYTES", "PK_FLUSH_MS",
+                                        "PK_REPORT_THREADS", "PK_WARMUP_STEPS",    "PK_RANK",
+                                        "PK_WORLD_SIZE",     "PK_LOG_LEVEL",       "PK_LOG"};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strlen(known[i]) == n && memcmp(known[i], variable, n) == 0)
             return true;

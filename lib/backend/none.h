@@ -12,6 +12,7 @@
         snprintf(info->reason, sizeof info->reason, "%s", WHY);                                    \
     }                                                                                              \
     extern const pki_backend pki_backend_##NAME;                                                   \
-    const pki_backend pki_backend_##NAME = {.name = #NAME, .by_default = (BY_DEFAULT), .probe = probe}
+    const pki_backend pki_backend_##NAME = {                                                       \
+        .name = #NAME, .by_default = (BY_DEFAULT), .probe = probe}
 
 #endif

@@ -79,7 +79,8 @@ static double rate_between(pki_clock_sample a, pki_clock_sample b)
     return b.ticks > a.ticks ? (double)(b.ns - a.ns) / (double)(b.ticks - a.ticks) : 1.0;
 }
 
-void pki_clock_map_init(pki_clock_map *map, uint32_t monotonic, pki_clock_sample a, pki_clock_sample b)
+void pki_clock_map_init(pki_clock_map *map, uint32_t monotonic, pki_clock_sample a,
+                        pki_clock_sample b)
 {
     double rate = monotonic ? 1.0 : rate_between(a, b);
     memset(map, 0, sizeof *map);
@@ -111,7 +112,8 @@ static void bend(pki_clock_map *map, uint64_t ticks, uint64_t ns, double rate, d
 {
     double slew = error / HORIZON_NS;
     slew = PKI_MIN(PKI_MAX(slew, -LARGEST_SLEW), LARGEST_SLEW);
-    map->segments[map->count] = (pki_clock_segment){ticks, ns, (uint64_t)(rate * (1 + slew) * (double)ONE)};
+    map->segments[map->count] =
+        (pki_clock_segment){ticks, ns, (uint64_t)(rate * (1 + slew) * (double)ONE)};
     pki_store_release(&map->count, map->count + 1);
 }
 

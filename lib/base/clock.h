@@ -36,12 +36,13 @@ typedef struct pki_clock_segment {
 #define PKI_CLOCK_SEGMENTS 1024
 
 typedef struct pki_clock_map {
-    uint32_t monotonic;      /* ticks are CLOCK_MONOTONIC's nanoseconds */
-    uint32_t count;          /* segments; grows only (release; readers acquire) */
-    uint64_t origin_ns;      /* CLOCK_MONOTONIC when the session started: ns counts from there */
-    uint64_t step_ticks;     /* smallest difference that this clock shows */
-    uint64_t uncertainty_ns; /* largest distance from CLOCK_MONOTONIC found when checking, bracket included */
-    pki_clock_sample first;  /* for the rate over the whole run */
+    uint32_t monotonic;  /* ticks are CLOCK_MONOTONIC's nanoseconds */
+    uint32_t count;      /* segments; grows only (release; readers acquire) */
+    uint64_t origin_ns;  /* CLOCK_MONOTONIC when the session started: ns counts from there */
+    uint64_t step_ticks; /* smallest difference that this clock shows */
+    uint64_t
+        uncertainty_ns; /* largest distance from CLOCK_MONOTONIC found when checking, bracket included */
+    pki_clock_sample first; /* for the rate over the whole run */
     pki_clock_sample last;
     uint64_t first_rate;
     pki_clock_segment segments[PKI_CLOCK_SEGMENTS];
@@ -70,7 +71,8 @@ pki_clock_sample pki_clock_read(uint32_t monotonic);
 uint64_t pki_clock_step(uint32_t monotonic);
 
 /* Two samples at least 1 ms apart give the first segment. */
-void pki_clock_map_init(pki_clock_map *map, uint32_t monotonic, pki_clock_sample a, pki_clock_sample b);
+void pki_clock_map_init(pki_clock_map *map, uint32_t monotonic, pki_clock_sample a,
+                        pki_clock_sample b);
 
 /* Tells the map what the clocks show now; it adds a segment if they have drifted apart. */
 void pki_clock_map_check(pki_clock_map *map, pki_clock_sample now);

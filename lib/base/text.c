@@ -126,7 +126,8 @@ static bool field(char *out, size_t size, char c, const pki_path_fields *fields)
     }
 }
 
-bool pki_path_expand(char *out, size_t size, const char *pattern, const pki_path_fields *fields, char *bad)
+bool pki_path_expand(char *out, size_t size, const char *pattern, const pki_path_fields *fields,
+                     char *bad)
 {
     size_t used = 0;
     *bad = 0;

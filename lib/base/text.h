@@ -25,7 +25,8 @@ typedef struct pki_path_fields {
     const char *host;
 } pki_path_fields;
 
-bool pki_path_expand(char *out, size_t size, const char *pattern, const pki_path_fields *fields, char *bad);
+bool pki_path_expand(char *out, size_t size, const char *pattern, const pki_path_fields *fields,
+                     char *bad);
 
 bool pki_ends_with(const char *s, const char *end);
 

@@ -38,7 +38,8 @@ static void detect_rank(pki_world *w)
 {
     for (size_t i = 0; i < PKI_COUNT_OF(launchers); i++) {
         int32_t rank = number_in(launchers[i].rank), size = number_in(launchers[i].size);
-        bool alone = launchers[i].rank[0] == 'R' && size < 0; /* RANK is too common a word to stand for itself */
+        bool alone = launchers[i].rank[0] == 'R' &&
+                     size < 0; /* RANK is too common a word to stand for itself */
         if (rank < 0 || alone)
             continue;
         w->rank = rank;

@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 typedef struct pki_world {
-    int32_t rank, size; /* 0 and 0: not a job of several processes, as far as the environment says */
+    int32_t rank,
+        size; /* 0 and 0: not a job of several processes, as far as the environment says */
     uint32_t pid;
     char host[64];
     char program[128]; /* last part of the executable's path */

@@ -18,8 +18,9 @@ static uint64_t pages_up(uint64_t bytes)
 uint32_t pki_arena_layout(void)
 {
     uint32_t h = 17;
-    const size_t sizes[] = {sizeof(pki_arena_header), sizeof(pki_thread), sizeof(pki_slot), sizeof(pki_frame),
-                            sizeof(pki_record),       sizeof(void *),     offsetof(pki_thread, frames)};
+    const size_t sizes[] = {sizeof(pki_arena_header),    sizeof(pki_thread), sizeof(pki_slot),
+                            sizeof(pki_frame),           sizeof(pki_record), sizeof(void *),
+                            offsetof(pki_thread, frames)};
     for (size_t i = 0; i < PKI_COUNT_OF(sizes); i++)
         h = h * 31 + (uint32_t)sizes[i];
     return h;
@@ -66,7 +67,8 @@ void *pki_arena_claim(pki_arena *arena, size_t bytes)
     do {
         if (bytes > h->bytes - at)
             return NULL;
-    } while (!__atomic_compare_exchange_n(&h->used, &at, at + bytes, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    } while (!__atomic_compare_exchange_n(&h->used, &at, at + bytes, true, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
     return pki_mem_back(arena->fd, at, bytes) ? pki_arena_at(arena, at) : NULL;
 }
 
@@ -100,7 +102,12 @@ bool pki_arena_mirror_name(pki_arena *arena, uint32_t id)
         return false;
     pki_names_span *span = arena->last_names;
     pki_names_entry *e = (pki_names_entry *)((char *)(span + 1) + span->used);
-    *e = (pki_names_entry){.id = n->id, .kind = n->kind, .bytes = (uint16_t)bytes, .length = n->length, .key_length = n->key_length, .value = n->value};
+    *e = (pki_names_entry){.id = n->id,
+                           .kind = n->kind,
+                           .bytes = (uint16_t)bytes,
+                           .length = n->length,
+                           .key_length = n->key_length,
+                           .value = n->value};
     memcpy(e->text, n->name, n->length);
     if (n->key_length)
         memcpy(e->text + n->length, n->key, n->key_length);

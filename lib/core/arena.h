@@ -42,7 +42,8 @@ typedef struct pki_commit {
 typedef struct pki_arena_header {
     char magic[8];
     uint32_t version;
-    uint32_t layout;  /* sizes of the structures inside, folded; differs when the compiler's idea differs */
+    uint32_t
+        layout; /* sizes of the structures inside, folded; differs when the compiler's idea differs */
     uint64_t bytes;   /* of the mapping */
     uint64_t base;    /* its address in the process that wrote it */
     uint64_t used;    /* handed out */
@@ -56,7 +57,8 @@ typedef struct pki_arena_header {
     uint32_t compressed;  /* the trace file is gzip */
     uint32_t ring_records;
 
-    uint32_t generation; /* commit[generation & 1] and taken[generation & 1] are in force (release) */
+    uint32_t
+        generation; /* commit[generation & 1] and taken[generation & 1] are in force (release) */
     uint32_t block_count; /* release; readers acquire */
     pki_commit commit[2];
     uint64_t output, output_bytes; /* offset and size of the output span; 0 without a trace */

@@ -43,7 +43,8 @@ static void add_carries(uint64_t *buckets, const pki_slot *slot, pki_link link)
 void pki_slot_add_buckets(uint64_t buckets[PK_STATS_BUCKETS], const pki_slot *slot)
 {
     for (unsigned c = 0; c < PKI_CHUNKS; c++) {
-        pki_link link = pki_load_acquire(&slot->chunks[c]); /* pairs with the release in bucket_of */
+        pki_link link =
+            pki_load_acquire(&slot->chunks[c]); /* pairs with the release in bucket_of */
         if (link)
             add_chunk(buckets, slot, link, c * PKI_CHUNK_BUCKETS);
     }
@@ -70,7 +71,8 @@ void pki_stats_add_slot(pk_stats *stats, const pki_slot *slot)
 static double deviation(const pk_stats *stats)
 {
     long double n = (long double)stats->count;
-    long double squares = (long double)stats->reserved[HIGH] * 18446744073709551616.0L + (long double)stats->reserved[LOW];
+    long double squares = (long double)stats->reserved[HIGH] * 18446744073709551616.0L +
+                          (long double)stats->reserved[LOW];
     long double mean = (long double)stats->sum / n;
     long double variance = squares / n - mean * mean;
     return variance > 0 ? (double)sqrtl(variance) : 0;
@@ -88,7 +90,8 @@ void pki_stats_finish(pk_stats *stats, double unit_ns)
         stats->min = 0;
     } else {
         stats->stddev = deviation(stats) * unit_ns;
-        stats->mean = (double)((long double)stats->sum / (long double)stats->count * (long double)unit_ns);
+        stats->mean =
+            (double)((long double)stats->sum / (long double)stats->count * (long double)unit_ns);
     }
     stats->sum = to_ns(stats->sum, unit_ns);
     stats->min = to_ns(stats->min, unit_ns);

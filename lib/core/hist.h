@@ -21,7 +21,8 @@
 #define PKI_CHUNKS 59
 #define PKI_CHUNK_BUCKETS 64
 
-_Static_assert(PKI_CHUNKS * PKI_CHUNK_BUCKETS == PK_STATS_BUCKETS, "public and internal buckets are the same");
+_Static_assert(PKI_CHUNKS *PKI_CHUNK_BUCKETS == PK_STATS_BUCKETS,
+               "public and internal buckets are the same");
 
 /* A reference from a slot to memory of the same arena, in units of 64 bytes from the slot itself; 0 is none.
  * Valid wherever the arena is mapped. */
@@ -47,7 +48,8 @@ typedef struct pki_slot {
     pki_link chunks[PKI_CHUNKS];
 } PKI_ALIGNED pki_slot;
 
-_Static_assert(sizeof(pki_slot) == 6 * PKI_LINE, "with five chunks of 256 bytes a region takes 1664 bytes per thread");
+_Static_assert(sizeof(pki_slot) == 6 * PKI_LINE,
+               "with five chunks of 256 bytes a region takes 1664 bytes per thread");
 
 typedef uint32_t pki_chunk[PKI_CHUNK_BUCKETS];
 
@@ -84,7 +86,8 @@ static inline void pki_slot_add_moments(pki_slot *slot, uint64_t value)
     pki_u128 square = (pki_u128)value * value;
     uint64_t low = pki_load(&slot->squares_low) + (uint64_t)square;
     uint64_t carry = low < (uint64_t)square;
-    pki_store(&slot->squares_high, pki_load(&slot->squares_high) + (uint64_t)(square >> 64) + carry);
+    pki_store(&slot->squares_high,
+              pki_load(&slot->squares_high) + (uint64_t)(square >> 64) + carry);
     pki_store(&slot->squares_low, low);
     pki_bump(&slot->sum, value);
     pki_store(&slot->min, PKI_MIN(pki_load(&slot->min), value));

@@ -11,13 +11,15 @@
 
 #define UPPER_GUARD (PKI_DEPTH_MAX + 1) /* its index among the frames */
 #define POPULATED_AT_JOIN 65536u
-#define REJOINS_AT_EXIT 3  /* thread-exit destructors that still record make a thread join again; not for ever */
+#define REJOINS_AT_EXIT                                                                            \
+    3 /* thread-exit destructors that still record make a thread join again; not for ever */
 #define RETRY_REFUSED 1024 /* a thread that found no memory asks again after so many regions */
 
 /* No room for a frame, and a top frame that is nobody's: every fast path's test fails here. */
 static pki_thread sentinel = {
     .state = PKI_FRAME_OFFSET(UPPER_GUARD),
-    .frames = {[0] = {.id = PKI_NOBODY, .start = UINT64_MAX}, [UPPER_GUARD] = {.id = PKI_NOBODY, .start = UINT64_MAX}},
+    .frames = {[0] = {.id = PKI_NOBODY, .start = UINT64_MAX},
+               [UPPER_GUARD] = {.id = PKI_NOBODY, .start = UINT64_MAX}},
 };
 
 _Thread_local pki_thread *pki_self = &sentinel;
@@ -54,7 +56,8 @@ void pki_block_init(pki_thread *t, pki_record *ring, uint32_t ring_bytes, uint32
 {
     t->ring = ring;
     t->ring_bytes = ring_bytes;
-    t->stop = ring_bytes - (uint32_t)sizeof(pki_record); /* one slot stays empty: full and empty differ */
+    t->stop =
+        ring_bytes - (uint32_t)sizeof(pki_record); /* one slot stays empty: full and empty differ */
     t->monotonic = monotonic;
     t->state = PKI_FRAME_OFFSET(0);
     t->limit = monotonic ? 0 : PKI_FRAME_OFFSET(PKI_DEPTH_MAX);
@@ -73,14 +76,17 @@ static size_t block_bytes(const pki_registry *r)
 static pki_thread *new_block(pki_registry *r)
 {
     pki_arena_header *h = r->arena->header;
-    pki_thread *t = h->block_count < PKI_BLOCKS_MAX ? pki_arena_claim(r->arena, block_bytes(r)) : NULL;
+    pki_thread *t =
+        h->block_count < PKI_BLOCKS_MAX ? pki_arena_claim(r->arena, block_bytes(r)) : NULL;
     if (!t)
         return NULL;
-    pki_block_init(t, (pki_record *)(t + 1), r->ring_records * (uint32_t)sizeof(pki_record), r->monotonic);
+    pki_block_init(t, (pki_record *)(t + 1), r->ring_records * (uint32_t)sizeof(pki_record),
+                   r->monotonic);
     t->registry = r;
     t->index = h->block_count;
     h->blocks[h->block_count] = (uint32_t)(pki_arena_offset(r->arena, t) / PKI_PAGE);
-    pki_store_release(&h->block_count, h->block_count + 1); /* pairs with the acquire in pki_registry_blocks */
+    pki_store_release(&h->block_count,
+                      h->block_count + 1); /* pairs with the acquire in pki_registry_blocks */
     return t;
 }
 
@@ -115,7 +121,8 @@ static void adopt(pki_registry *r, pki_thread *t)
     t->steps = t->lost_since_step = 0;
     pki_store(&t->state, (pki_load(&t->state) & ~(uint64_t)UINT32_MAX) | PKI_FRAME_OFFSET(0));
     pki_store(&t->limit, t->monotonic ? 0 : PKI_FRAME_OFFSET(PKI_DEPTH_MAX));
-    pki_store_release(&t->life, (uint32_t)PKI_THREAD_LIVE); /* pairs with the acquire in the collector's round */
+    pki_store_release(
+        &t->life, (uint32_t)PKI_THREAD_LIVE); /* pairs with the acquire in the collector's round */
     r->references++;
     r->joined++;
 }
@@ -131,7 +138,9 @@ static void part(pki_thread *t)
         if (!t->named)
             take_system_name(t);
         pki_store(&t->limit, 0u);
-        pki_store_release(&t->life, (uint32_t)PKI_THREAD_LEFT); /* pairs with the acquire in the collector's round */
+        pki_store_release(
+            &t->life,
+            (uint32_t)PKI_THREAD_LEFT); /* pairs with the acquire in the collector's round */
     }
     pki_registry_drop(r);
 }

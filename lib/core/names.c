@@ -15,9 +15,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* among those that add
 
 /* Reserved ones need no memory, so there always is an id to give. */
 #define TOO_MANY "(too many names)"
-static pki_name too_many = {
-    .id = PKI_NAME_TOO_MANY, .length = sizeof TOO_MANY - 1, .name = TOO_MANY, .key = "",
-    .handle.region = {TOO_MANY, PK_OTHER, PKI_NAME_TOO_MANY, "", 0, 0}};
+static pki_name too_many = {.id = PKI_NAME_TOO_MANY,
+                            .length = sizeof TOO_MANY - 1,
+                            .name = TOO_MANY,
+                            .key = "",
+                            .handle.region = {TOO_MANY, PK_OTHER, PKI_NAME_TOO_MANY, "", 0, 0}};
 static pki_name step = {
     .id = PKI_NAME_STEP, .kind = PKI_KIND_INTERNAL, .length = 4, .name = "step", .key = ""};
 
@@ -135,7 +137,8 @@ static wanted wanted_region(uint32_t kind, const char *name)
 {
     if (!name || !*name)
         name = "(unnamed)";
-    return (wanted){.kind = kind > PK_WAIT ? PK_OTHER : kind, .name = name, .length = bounded_length(name)};
+    return (wanted){
+        .kind = kind > PK_WAIT ? PK_OTHER : kind, .name = name, .length = bounded_length(name)};
 }
 
 static pki_name *intern_region(uint32_t kind, const char *name)
@@ -207,7 +210,12 @@ pk_region *pk_region_variant(pk_region *region, const char *key, int64_t value)
     int tail_length = snprintf(tail, sizeof tail, "[%.80s=%lld]", key, (long long)value);
     int room = (int)sizeof text - 1 - tail_length;
     snprintf(text, sizeof text, "%.*s%s", PKI_MIN(room, (int)base->length), base->name, tail);
-    wanted w = {.kind = base->kind, .name = text, .length = strlen(text), .key = key, .key_length = bounded_length(key), .value = value};
+    wanted w = {.kind = base->kind,
+                .name = text,
+                .length = strlen(text),
+                .key = key,
+                .key_length = bounded_length(key),
+                .value = value};
     return &intern(&w)->handle.region;
 }
 

@@ -7,11 +7,14 @@
 typedef enum pki_record_type {
     PKI_RECORD_REGION = 1,      /* start, value = duration, extra = own time; all in ticks */
     PKI_RECORD_REGION_WORK = 2, /* the same; the next slot's start and value hold bytes and flops */
-    PKI_RECORD_STEP_SELF = 3,   /* value = own time, in the step that the next STEP closes, of calls that found no room */
-    PKI_RECORD_STEP_OPEN = 4,   /* value = own time so far of a region that is open across the step's end */
-    PKI_RECORD_STEP = 5,        /* start, value = duration; the next slot's start and value hold index and items */
-    PKI_RECORD_COUNTER = 6,     /* start; value = the double's bits */
-    PKI_RECORD_MARK = 7         /* start */
+    PKI_RECORD_STEP_SELF =
+        3, /* value = own time, in the step that the next STEP closes, of calls that found no room */
+    PKI_RECORD_STEP_OPEN =
+        4, /* value = own time so far of a region that is open across the step's end */
+    PKI_RECORD_STEP =
+        5, /* start, value = duration; the next slot's start and value hold index and items */
+    PKI_RECORD_COUNTER = 6, /* start; value = the double's bits */
+    PKI_RECORD_MARK = 7     /* start */
 } pki_record_type;
 
 #define PKI_FLAG_UNBALANCED 1u /* region: not closed by its own end */

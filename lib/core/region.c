@@ -25,7 +25,8 @@ static inline void write_frame(pki_frame *f, uint32_t id, uint64_t now)
     pki_store(&f->start, now);
 }
 
-static inline void write_record(pki_record *r, pki_frame *f, uint32_t id, uint64_t start, uint64_t now)
+static inline void write_record(pki_record *r, pki_frame *f, uint32_t id, uint64_t start,
+                                uint64_t now)
 {
     uint64_t ticks = now - start;
     r->start = start;
@@ -36,9 +37,11 @@ static inline void write_record(pki_record *r, pki_frame *f, uint32_t id, uint64
 }
 
 /* May the region that is open in f be closed here and now? */
-static inline bool plain_end(const pki_thread *t, const pki_frame *f, uint64_t start, uint64_t state, uint32_t id)
+static inline bool plain_end(const pki_thread *t, const pki_frame *f, uint64_t start,
+                             uint64_t state, uint32_t id)
 {
-    return pki_load(&f->id) == id && (uint32_t)(state >> 32) != t->stop && pki_load(&f[-1].start) != start;
+    return pki_load(&f->id) == id && (uint32_t)(state >> 32) != t->stop &&
+           pki_load(&f[-1].start) != start;
 }
 
 void pk_region_begin_on_(pk_region *region)
@@ -76,7 +79,8 @@ void pk_region_next_on_(pk_region *from, pk_region *to)
     pki_frame *f = pki_top_frame(t, state);
     uint32_t id = pki_load(&from->id), next_id = pki_load(&to->id);
     uint64_t start = pki_load(&f->start);
-    if (PKI_UNLIKELY(!plain_end(t, f, start, state, id) || next_id == 0 || (uint32_t)state > pki_load(&t->limit))) {
+    if (PKI_UNLIKELY(!plain_end(t, f, start, state, id) || next_id == 0 ||
+                     (uint32_t)state > pki_load(&t->limit))) {
         next_slow(from, to);
         return;
     }
@@ -130,7 +134,8 @@ static uint64_t count_ties(const pki_frame *f)
 }
 
 /* The call has no record: its distribution is ours to keep. */
-static PKI_COLD void lose(pki_thread *t, uint32_t id, uint64_t ticks, uint64_t own, const pki_work *work)
+static PKI_COLD void lose(pki_thread *t, uint32_t id, uint64_t ticks, uint64_t own,
+                          const pki_work *work)
 {
     pki_slot *slot = pki_lost_slot(t, id);
     pki_bump(&t->dropped, 1);

@@ -44,7 +44,8 @@ void pki_registry_mirror(uint32_t id)
 {
     pki_registry_lock();
     if (now && !now->over)
-        pki_arena_mirror_name(now->arena, id); /* without room: "(unknown)" after a kill, and only then */
+        pki_arena_mirror_name(now->arena,
+                              id); /* without room: "(unknown)" after a kill, and only then */
     pki_registry_unlock();
 }
 
@@ -101,7 +102,8 @@ void pki_registry_close(pki_registry *r)
 
 uint32_t pki_registry_blocks(const pki_registry *r)
 {
-    return pki_load_acquire(&r->arena->header->block_count); /* pairs with the release in new_block */
+    return pki_load_acquire(
+        &r->arena->header->block_count); /* pairs with the release in new_block */
 }
 
 pki_thread *pki_registry_block(const pki_registry *r, uint32_t i)
@@ -153,7 +155,8 @@ void pki_registry_counts(const pki_registry *r, pk_counts *c)
 static void forget_counters(pki_thread *t)
 {
     t->others = (t->laps + (pki_load(&t->state) >> 32)) / sizeof(pki_record);
-    t->recorded = t->dropped = t->unbalanced = t->too_deep = t->stray_ends = t->points = t->points_dropped = 0;
+    t->recorded = t->dropped = t->unbalanced = t->too_deep = t->stray_ends = t->points =
+        t->points_dropped = 0;
 }
 
 void pki_registry_recycle(pki_registry *r, pki_thread *t)

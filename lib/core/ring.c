@@ -6,8 +6,11 @@
 /* Free slots, all but the one that keeps full and empty apart, and where the fast path has to stop. */
 static unsigned find_room(pki_thread *t, uint32_t at)
 {
-    uint32_t released = pki_load_acquire(&t->released); /* pairs with the release in pki_fold_release */
-    t->stop = released > at ? released - SLOT : released == 0 ? t->ring_bytes - SLOT : t->ring_bytes;
+    uint32_t released =
+        pki_load_acquire(&t->released); /* pairs with the release in pki_fold_release */
+    t->stop = released > at   ? released - SLOT
+              : released == 0 ? t->ring_bytes - SLOT
+                              : t->ring_bytes;
     uint32_t distance = released > at ? released - at : t->ring_bytes - at + released;
     return distance / SLOT - 1;
 }

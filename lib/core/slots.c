@@ -123,19 +123,22 @@ static uint32_t *bucket_of(pki_arena *arena, pki_table *table, pki_slot *slot, u
 }
 
 /* The bucket has overflowed so many times. */
-static PKI_COLD void carry(pki_arena *arena, pki_table *table, pki_slot *slot, uint32_t bucket, uint32_t times)
+static PKI_COLD void carry(pki_arena *arena, pki_table *table, pki_slot *slot, uint32_t bucket,
+                           uint32_t times)
 {
     if (!slot->carry) {
         void *words = take(arena, table, PK_STATS_BUCKETS * sizeof(uint32_t));
         if (!words)
             return;
-        pki_store_release(&slot->carry, pki_link_to(slot, words)); /* zeroed before readers see it */
+        pki_store_release(&slot->carry,
+                          pki_link_to(slot, words)); /* zeroed before readers see it */
     }
     uint32_t *counter = (uint32_t *)pki_follow(slot, slot->carry) + bucket;
     pki_bump(counter, times);
 }
 
-static void add_to_bucket(pki_arena *arena, pki_table *table, pki_slot *slot, uint32_t bucket, uint32_t n)
+static void add_to_bucket(pki_arena *arena, pki_table *table, pki_slot *slot, uint32_t bucket,
+                          uint32_t n)
 {
     uint32_t *counter = bucket_of(arena, table, slot, bucket);
     if (!counter)

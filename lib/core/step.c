@@ -61,8 +61,9 @@ static void end_step(pki_registry *r, pki_thread *t, uint64_t items)
     bool open_told = tell_open_regions(t, now);
     bool lost_told = tell_lost_calls(t);
     unsigned flags = same_thread && open_told && lost_told ? 0 : PKI_FLAG_UNKNOWN;
-    pki_record step[2] = {{start, ticks, PKI_WHAT(PKI_NAME_STEP, PKI_RECORD_STEP, 0) | PKI_FLAGS(flags), 0},
-                          {r->step_index, items, 0, 0}};
+    pki_record step[2] = {
+        {start, ticks, PKI_WHAT(PKI_NAME_STEP, PKI_RECORD_STEP, 0) | PKI_FLAGS(flags), 0},
+        {r->step_index, items, 0, 0}};
     if (!pki_push_point(t, step, 2))
         lose_step(t, ticks);
     r->stepper = t;

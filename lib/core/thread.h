@@ -25,7 +25,8 @@
 #include "core/slots.h"
 
 #define PKI_DEPTH_MAX 64
-#define PKI_DEEP_KEPT 64 /* regions beyond PKI_DEPTH_MAX whose ids are kept, so that their ends are recognised */
+#define PKI_DEEP_KEPT                                                                              \
+    64 /* regions beyond PKI_DEPTH_MAX whose ids are kept, so that their ends are recognised */
 
 /* In a frame's id: nobody's, or one whose end has more to do than the fast path does. */
 #define PKI_NOBODY UINT32_MAX
@@ -56,9 +57,11 @@ struct pki_registry;
 
 typedef struct pki_thread {
     /* Read by every region, state written by every region. Owner's. */
-    uint64_t state;     /* low half: offset of the top frame in this block; high half: of the next record in the ring */
-    uint32_t limit;     /* the fast path may push a frame while the low half is below this; 0: never */
-    uint32_t stop;      /* the fast path may not write a record here: end of the ring, or not taken yet */
+    uint64_t
+        state; /* low half: offset of the top frame in this block; high half: of the next record in the ring */
+    uint32_t limit; /* the fast path may push a frame while the low half is below this; 0: never */
+    uint32_t
+        stop; /* the fast path may not write a record here: end of the ring, or not taken yet */
     pki_record *ring;
     uint32_t ring_bytes;
     uint32_t monotonic; /* ticks are CLOCK_MONOTONIC's; every region takes the slow path */
@@ -82,10 +85,10 @@ typedef struct pki_thread {
     pki_slot last_resort; /* and of those for which that table found no memory */
 
     /* The collector's. Offsets in the ring. */
-    uint32_t taken[2]; /* by generation; see lib/core/arena.h */
-    uint32_t released; /* the owner may overwrite up to here */
-    uint32_t folded;   /* entered into distributions */
-    uint64_t recorded; /* region records folded */
+    uint32_t taken[2];  /* by generation; see lib/core/arena.h */
+    uint32_t released;  /* the owner may overwrite up to here */
+    uint32_t folded;    /* entered into distributions */
+    uint64_t recorded;  /* region records folded */
     uint64_t populated; /* ring bytes brought in */
     uint32_t name_written;
     uint32_t reserved[5];
@@ -98,15 +101,18 @@ typedef struct pki_thread {
     char name[64];
     uint32_t deep[PKI_DEEP_KEPT];
     pki_work work[PKI_DEPTH_MAX + 2];
-    pki_frame frames[PKI_DEPTH_MAX + 2] PKI_ALIGNED; /* [0] and the last are guards that match no region */
+    pki_frame frames[PKI_DEPTH_MAX +
+                     2] PKI_ALIGNED; /* [0] and the last are guards that match no region */
 } PKI_ALIGNED pki_thread;
 
-_Static_assert(offsetof(pki_thread, unbalanced) <= 2 * PKI_LINE, "what regions touch lies together");
+_Static_assert(offsetof(pki_thread, unbalanced) <= 2 * PKI_LINE,
+               "what regions touch lies together");
 
 /* In libpk.so too a fixed distance from the thread pointer: one load. */
 extern _Thread_local pki_thread *pki_self;
 
-#define PKI_FRAME_OFFSET(depth) ((uint32_t)(offsetof(pki_thread, frames) + (depth) * sizeof(pki_frame)))
+#define PKI_FRAME_OFFSET(depth)                                                                    \
+    ((uint32_t)(offsetof(pki_thread, frames) + (depth) * sizeof(pki_frame)))
 
 static inline pki_frame *pki_top_frame(pki_thread *t, uint64_t state)
 {
@@ -121,7 +127,8 @@ static inline pki_record *pki_record_at(const pki_thread *t, uint32_t offset)
 /* Where the ring ends for a reader: records before it are whole. */
 static inline uint32_t pki_thread_head(const pki_thread *t)
 {
-    uint32_t offset = (uint32_t)(pki_load_acquire(&t->state) >> 32); /* pairs with the release of state */
+    uint32_t offset =
+        (uint32_t)(pki_load_acquire(&t->state) >> 32); /* pairs with the release of state */
     return offset == t->ring_bytes ? 0 : offset;
 }
 

@@ -12,7 +12,8 @@
 #define PKI_VALUE_BANKS 5 /* 5 * 59 octaves hold zero and 128 of each sign */
 
 typedef struct pki_values {
-    pki_slot banks[PKI_VALUE_BANKS]; /* [0].count is the number of values; other moments are below */
+    pki_slot
+        banks[PKI_VALUE_BANKS]; /* [0].count is the number of values; other moments are below */
     double sum, squares, min, max, last;
     uint64_t last_ticks;
 } pki_values;
@@ -26,7 +27,8 @@ typedef struct pki_value_stats {
 } pki_value_stats;
 
 void pki_values_clear(pki_values *values, uint32_t id);
-void pki_values_add(pki_arena *arena, pki_table *table, pki_values *values, double value, uint64_t ticks);
+void pki_values_add(pki_arena *arena, pki_table *table, pki_values *values, double value,
+                    uint64_t ticks);
 void pki_values_merge(pki_arena *arena, pki_table *table, pki_values *to, const pki_values *from);
 
 /* Adds one table's part; stats zeroed before the first. */

@@ -123,21 +123,25 @@ static void feed_own_times(pki_fold *fold, pki_table *calls)
     }
 }
 
-static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *r, const pki_record *more)
+static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *r,
+                      const pki_record *more)
 {
     uint64_t ticks = pki_not_negative(r->value);
     bool known = alone->tracked && !alone->partial && !(pki_what_flags(r->what) & PKI_FLAG_UNKNOWN);
-    pki_table_count(arena_of(fold), &fold->totals, slot_in(fold, &fold->totals, PKI_NAME_STEP), ticks);
+    pki_table_count(arena_of(fold), &fold->totals, slot_in(fold, &fold->totals, PKI_NAME_STEP),
+                    ticks);
     feed_own_times(fold, &alone->calls);
     alone->partial = false;
-    pki_steps_add(fold->steps, &(pki_step){.index = more->start,
-                                           .start = pki_clock_ns(&arena_of(fold)->header->clock, r->start),
-                                           .duration = in_ns(fold, ticks),
-                                           .items = more->value,
-                                           .broken_down = known});
+    pki_steps_add(fold->steps,
+                  &(pki_step){.index = more->start,
+                              .start = pki_clock_ns(&arena_of(fold)->header->clock, r->start),
+                              .duration = in_ns(fold, ticks),
+                              .items = more->value,
+                              .broken_down = known});
 }
 
-static void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, const pki_record *r, const pki_record *more)
+static void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, const pki_record *r,
+                        const pki_record *more)
 {
     pki_table *mine = alone->tracked ? &alone->calls : NULL;
     switch (pki_what_type(r->what)) {
@@ -232,7 +236,8 @@ static void merge_lost(pki_fold *fold, pki_table *to, const pki_thread *t)
 {
     pki_table_merge(arena_of(fold), to, &t->lost);
     if (t->last_resort.count)
-        pki_table_merge_slot(arena_of(fold), to, slot_in(fold, to, PKI_NAME_TOO_MANY), &t->last_resort);
+        pki_table_merge_slot(arena_of(fold), to, slot_in(fold, to, PKI_NAME_TOO_MANY),
+                             &t->last_resort);
 }
 
 void pki_fold_recycle(pki_fold *fold, pki_thread *t)

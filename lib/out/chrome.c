@@ -18,7 +18,8 @@ typedef struct pki_chrome_text {
     char before[];    /* from ",\n{" to "tid": */
 } text;
 
-void pki_chrome_init(pki_chrome *c, const pki_clock_map *clock, uint32_t pid, pki_chrome_names *names, void *user)
+void pki_chrome_init(pki_chrome *c, const pki_clock_map *clock, uint32_t pid,
+                     pki_chrome_names *names, void *user)
 {
     *c = (pki_chrome){.clock = clock, .pid = pid, .names = names, .user = user};
 }
@@ -35,9 +36,11 @@ void pki_chrome_finish(pki_chrome *c)
  * their own. `pk report` reads the kind back from it. */
 static const char *colour(uint32_t kind)
 {
-    static const char *const names[] = {
-        [PK_COMPUTE] = "thread_state_running", [PK_DATA] = "rail_load", [PK_COMM] = "rail_response",
-        [PK_IO] = "thread_state_iowait",       [PK_WAIT] = "thread_state_sleeping"};
+    static const char *const names[] = {[PK_COMPUTE] = "thread_state_running",
+                                        [PK_DATA] = "rail_load",
+                                        [PK_COMM] = "rail_response",
+                                        [PK_IO] = "thread_state_iowait",
+                                        [PK_WAIT] = "thread_state_sleeping"};
     return kind < PKI_COUNT_OF(names) ? names[kind] : NULL;
 }
 
@@ -176,11 +179,13 @@ static char *put_args(char *p, const text *t, const pki_record *r, const pki_rec
     return p;
 }
 
-static char *put_region(char *p, pki_chrome *c, uint32_t tid, const pki_record *r, const pki_record *more)
+static char *put_region(char *p, pki_chrome *c, uint32_t tid, const pki_record *r,
+                        const pki_record *more)
 {
     const text *t = text_of(c, pki_what_id(r->what));
     p = put_times(put_name(p, c, t, tid), times_of(c, r));
-    bool plain = pki_what_type(r->what) == PKI_RECORD_REGION && !pki_what_flags(r->what) && t && !t->args_length;
+    bool plain = pki_what_type(r->what) == PKI_RECORD_REGION && !pki_what_flags(r->what) && t &&
+                 !t->args_length;
     if (PKI_UNLIKELY(!plain))
         p = put_args(p, t, r, more);
     *p++ = '}';
@@ -215,7 +220,8 @@ static char *put_counter(char *p, pki_chrome *c, uint32_t tid, const pki_record 
     return PKI_PUT(p, "}}");
 }
 
-static char *put_step(char *p, const pki_chrome *c, uint32_t tid, const pki_record *r, const pki_record *more)
+static char *put_step(char *p, const pki_chrome *c, uint32_t tid, const pki_record *r,
+                      const pki_record *more)
 {
     times t = times_of(c, r);
     p = PKI_PUT(p, ",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#");
@@ -223,7 +229,8 @@ static char *put_step(char *p, const pki_chrome *c, uint32_t tid, const pki_reco
     p = PKI_PUT(p, "\",\"pid\":");
     p = pki_put_u64(p, c->pid);
     p = put_times(PKI_PUT(p, ",\"tid\":" STEP_TRACK), t);
-    p = PKI_PUT(p, ",\"args\":{\"thread\":"); /* which made it: `pk report` takes the step apart by that */
+    p = PKI_PUT(
+        p, ",\"args\":{\"thread\":"); /* which made it: `pk report` takes the step apart by that */
     p = pki_put_u64(p, tid);
     p = PKI_PUT(p, ",\"items\":");
     p = pki_put_u64(p, more->value);
@@ -234,7 +241,8 @@ static char *put_step(char *p, const pki_chrome *c, uint32_t tid, const pki_reco
     return PKI_PUT(p, "}}");
 }
 
-size_t pki_chrome_event(pki_chrome *c, char out[PKI_EVENT_BYTES], uint32_t tid, const pki_record *r, const pki_record *more)
+size_t pki_chrome_event(pki_chrome *c, char out[PKI_EVENT_BYTES], uint32_t tid, const pki_record *r,
+                        const pki_record *more)
 {
     char *end = out;
     switch (pki_what_type(r->what)) {

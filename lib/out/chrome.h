@@ -42,16 +42,17 @@ typedef struct pki_chrome {
     uint32_t text_count;
 } pki_chrome;
 
-void pki_chrome_init(pki_chrome *chrome, const pki_clock_map *clock, uint32_t pid, pki_chrome_names *names, void *user);
+void pki_chrome_init(pki_chrome *chrome, const pki_clock_map *clock, uint32_t pid,
+                     pki_chrome_names *names, void *user);
 void pki_chrome_finish(pki_chrome *chrome);
 
 /* An event for the record (`more` is its second slot), preceded by ",\n". Returns its length, 0 if the record has none. */
-size_t pki_chrome_event(pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid, const pki_record *record,
-                        const pki_record *more);
+size_t pki_chrome_event(pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid,
+                        const pki_record *record, const pki_record *more);
 
 /* The thread's name and place among the tracks, preceded by ",\n". */
-size_t pki_chrome_thread(const pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid, const char *name,
-                         uint32_t index);
+size_t pki_chrome_thread(const pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid,
+                         const char *name, uint32_t index);
 
 /* What stands before the first event, and the first events. */
 typedef struct pki_chrome_run {
@@ -66,7 +67,8 @@ typedef struct pki_chrome_run {
 } pki_chrome_run;
 
 /* The head has the same length whatever the figures in it, so that it can be written again at the end. */
-size_t pki_chrome_head(const pki_chrome *chrome, char out[PKI_HEAD_BYTES], const pki_chrome_run *run);
+size_t pki_chrome_head(const pki_chrome *chrome, char out[PKI_HEAD_BYTES],
+                       const pki_chrome_run *run);
 
 /* Closes the document. */
 #define PKI_CHROME_TAIL "\n]}\n"

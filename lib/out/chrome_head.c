@@ -79,7 +79,8 @@ static void put_metadata(writer *w, const pki_chrome *c, const pki_chrome_run *r
     put(w, "\"metadata\":{\"perfkit\":\"%s\",", pk_version());
     put_text(w, "host", run->host);
     put_text(w, "program", run->program);
-    put(w, "\"pid\":%" PRIu32 ",\"rank\": %" PRId32 ",\"world_size\":%" PRId32 ",", c->pid, run->rank, run->world_size);
+    put(w, "\"pid\":%" PRIu32 ",\"rank\": %" PRId32 ",\"world_size\":%" PRId32 ",", c->pid,
+        run->rank, run->world_size);
     put(w, "\"start_unix_ns\":%" PRIu64 ",", run->start_unix);
     put(w, "\"complete\":%s,", run->complete ? "true " : "false");
     put_clock(w, run);
@@ -94,20 +95,36 @@ static void put_process(writer *w, const pki_chrome *c, const pki_chrome_run *ru
     char program[6 * 128 + 1], host[6 * 64 + 1];
     pki_json_escape(program, sizeof program, run->program, strnlen(run->program, 128));
     pki_json_escape(host, sizeof host, run->host, strnlen(run->host, 64));
-    put(w, "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"ts\":0.000,\"args\":{\"name\":\"%s\"}}", c->pid, c->pid, program);
-    put(w, ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"process_labels\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"ts\":0.000,\"args\":{\"labels\":\"rank %" PRId32 ", %s\"}}", c->pid, c->pid, run->rank, host);
-    put(w, ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"process_sort_index\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"ts\":0.000,\"args\":{\"sort_index\":%" PRId32 "}}", c->pid, c->pid, run->rank);
+    put(w,
+        "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32
+        ",\"ts\":0.000,\"args\":{\"name\":\"%s\"}}",
+        c->pid, c->pid, program);
+    put(w,
+        ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"process_labels\",\"pid\":%" PRIu32
+        ",\"tid\":%" PRIu32 ",\"ts\":0.000,\"args\":{\"labels\":\"rank %" PRId32 ", %s\"}}",
+        c->pid, c->pid, run->rank, host);
+    put(w,
+        ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"process_sort_index\",\"pid\":%" PRIu32
+        ",\"tid\":%" PRIu32 ",\"ts\":0.000,\"args\":{\"sort_index\":%" PRId32 "}}",
+        c->pid, c->pid, run->rank);
 }
 
 static void put_track(writer *w, uint32_t pid, uint32_t tid, const char *name, uint32_t index)
 {
     char escaped[6 * 64 + 1];
     pki_json_escape(escaped, sizeof escaped, name, strnlen(name, 64));
-    put(w, ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"thread_name\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"ts\":0.000,\"args\":{\"name\":\"%s\"}}", pid, tid, escaped);
-    put(w, ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"thread_sort_index\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"ts\":0.000,\"args\":{\"sort_index\":%" PRIu32 "}}", pid, tid, index);
+    put(w,
+        ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"thread_name\",\"pid\":%" PRIu32
+        ",\"tid\":%" PRIu32 ",\"ts\":0.000,\"args\":{\"name\":\"%s\"}}",
+        pid, tid, escaped);
+    put(w,
+        ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"thread_sort_index\",\"pid\":%" PRIu32
+        ",\"tid\":%" PRIu32 ",\"ts\":0.000,\"args\":{\"sort_index\":%" PRIu32 "}}",
+        pid, tid, index);
 }
 
-size_t pki_chrome_thread(const pki_chrome *c, char out[PKI_EVENT_BYTES], uint32_t tid, const char *name, uint32_t index)
+size_t pki_chrome_thread(const pki_chrome *c, char out[PKI_EVENT_BYTES], uint32_t tid,
+                         const char *name, uint32_t index)
 {
     writer w = {out, out + PKI_EVENT_BYTES};
     put_track(&w, c->pid, tid, *name ? name : "(unnamed)", index + 1);
@@ -118,8 +135,13 @@ size_t pki_chrome_thread(const pki_chrome *c, char out[PKI_EVENT_BYTES], uint32_
 size_t pki_chrome_head(const pki_chrome *c, char out[PKI_HEAD_BYTES], const pki_chrome_run *run)
 {
     writer w = {out, out + PKI_HEAD_BYTES};
-    put(&w, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":%" PRIu64 ",\n", run->start_unix);
-    put(&w, "\"distributedInfo\":{\"backend\":\"unknown\",\"rank\": %" PRId32 ",\"world_size\":%" PRId32 "},\n", run->rank, PKI_MAX(run->world_size, 1));
+    put(&w,
+        "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":%" PRIu64 ",\n",
+        run->start_unix);
+    put(&w,
+        "\"distributedInfo\":{\"backend\":\"unknown\",\"rank\": %" PRId32 ",\"world_size\":%" PRId32
+        "},\n",
+        run->rank, PKI_MAX(run->world_size, 1));
     put_metadata(&w, c, run);
     put(&w, "\n\"traceEvents\":[\n");
     put_process(&w, c, run);

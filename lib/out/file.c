@@ -114,7 +114,8 @@ static void put_end_back(pki_trace_file *file, const char *tail, size_t tail_byt
     errno = error;
 }
 
-static bool append_plain(pki_trace_file *file, const char *data, size_t n, const char *tail, size_t tail_bytes)
+static bool append_plain(pki_trace_file *file, const char *data, size_t n, const char *tail,
+                         size_t tail_bytes)
 {
     if (!write_both(file->fd, data, n, tail, tail_bytes, file->end)) {
         put_end_back(file, tail, tail_bytes);
@@ -125,7 +126,8 @@ static bool append_plain(pki_trace_file *file, const char *data, size_t n, const
     return true;
 }
 
-static bool append_gz(pki_trace_file *file, const char *data, size_t n, const char *tail, size_t tail_bytes)
+static bool append_gz(pki_trace_file *file, const char *data, size_t n, const char *tail,
+                      size_t tail_bytes)
 {
     pki_gz_output out;
     if (!pki_gz_append(file->gz, data, n, tail, tail_bytes, &out))
@@ -144,13 +146,15 @@ static bool append_gz(pki_trace_file *file, const char *data, size_t n, const ch
     return true;
 }
 
-bool pki_trace_file_append(pki_trace_file *file, const char *data, size_t n, const char *tail, size_t tail_bytes)
+bool pki_trace_file_append(pki_trace_file *file, const char *data, size_t n, const char *tail,
+                           size_t tail_bytes)
 {
-    return file->gz ? append_gz(file, data, n, tail, tail_bytes) : append_plain(file, data, n, tail, tail_bytes);
+    return file->gz ? append_gz(file, data, n, tail, tail_bytes)
+                    : append_plain(file, data, n, tail, tail_bytes);
 }
 
-bool pki_trace_file_create(pki_trace_file *file, const char *path, bool compressed, const char *head, size_t head_bytes,
-                           const char *tail, size_t tail_bytes)
+bool pki_trace_file_create(pki_trace_file *file, const char *path, bool compressed,
+                           const char *head, size_t head_bytes, const char *tail, size_t tail_bytes)
 {
     char temporary[PATH_MAX];
     *file = (pki_trace_file){.fd = -1};
@@ -161,7 +165,8 @@ bool pki_trace_file_create(pki_trace_file *file, const char *path, bool compress
     }
     file->fd = pki_file_fresh(path, temporary, sizeof temporary);
     if (file->fd >= 0) {
-        if (pki_trace_file_append(file, head, head_bytes, tail, tail_bytes) && pki_file_publish(temporary, path))
+        if (pki_trace_file_append(file, head, head_bytes, tail, tail_bytes) &&
+            pki_file_publish(temporary, path))
             return true;
         int error = errno;
         unlink(temporary);

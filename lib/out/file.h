@@ -28,15 +28,17 @@ typedef struct pki_trace_file {
     int fd;
     uint64_t end;    /* bytes in the file before the closing brackets */
     uint64_t length; /* with what stands behind them */
-    pki_gz *gz;   /* NULL: plain text */
+    pki_gz *gz;      /* NULL: plain text */
 } pki_trace_file;
 
 /* Makes the file with this text in it. False and errno: nothing is there then. */
-bool pki_trace_file_create(pki_trace_file *file, const char *path, bool compressed, const char *head, size_t head_bytes,
-                           const char *tail, size_t tail_bytes);
+bool pki_trace_file_create(pki_trace_file *file, const char *path, bool compressed,
+                           const char *head, size_t head_bytes, const char *tail,
+                           size_t tail_bytes);
 
 /* Puts data behind what is there and tail behind that. False and errno: the file is as before, data is not taken. */
-bool pki_trace_file_append(pki_trace_file *file, const char *data, size_t n, const char *tail, size_t tail_bytes);
+bool pki_trace_file_append(pki_trace_file *file, const char *data, size_t n, const char *tail,
+                           size_t tail_bytes);
 
 /* Writes the head again; plain files only, others are left alone. */
 void pki_trace_file_rewrite_head(pki_trace_file *file, const char *head, size_t n);

@@ -7,7 +7,7 @@
 #include <zlib.h>
 
 #define GZIP_WINDOW (15 + 16) /* zlib's way of asking for gzip's frame */
-#define LEVEL 3               /* a trace shrinks to a tenth at any level; this one costs half of the default */
+#define LEVEL 3 /* a trace shrinks to a tenth at any level; this one costs half of the default */
 
 typedef struct buffer {
     char *bytes;
@@ -39,7 +39,8 @@ bool pki_gz_available(void)
 pki_gz *pki_gz_create(void)
 {
     pki_gz *gz = calloc(1, sizeof *gz);
-    if (gz && deflateInit2(&gz->streams[0], LEVEL, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) == Z_OK)
+    if (gz && deflateInit2(&gz->streams[0], LEVEL, Z_DEFLATED, GZIP_WINDOW, 8,
+                           Z_DEFAULT_STRATEGY) == Z_OK)
         return gz;
     free(gz);
     errno = ENOMEM;
@@ -96,7 +97,8 @@ static bool finish_copy(pki_gz *gz, const char *tail, size_t n)
     return done;
 }
 
-bool pki_gz_append(pki_gz *gz, const char *data, size_t n, const char *tail, size_t tail_bytes, pki_gz_output *out)
+bool pki_gz_append(pki_gz *gz, const char *data, size_t n, const char *tail, size_t tail_bytes,
+                   pki_gz_output *out)
 {
     pki_gz_undo(gz);
     gz->body.used = gz->end.used = 0;
@@ -106,7 +108,8 @@ bool pki_gz_append(pki_gz *gz, const char *data, size_t n, const char *tail, siz
     }
     gz->in_hand = true;
     /* Up to a byte's border, so that the copy's output can stand right behind. */
-    if ((n && !run(trial(gz), &gz->body, data, n, Z_SYNC_FLUSH)) || !finish_copy(gz, tail, tail_bytes)) {
+    if ((n && !run(trial(gz), &gz->body, data, n, Z_SYNC_FLUSH)) ||
+        !finish_copy(gz, tail, tail_bytes)) {
         pki_gz_undo(gz);
         errno = ENOMEM;
         return false;

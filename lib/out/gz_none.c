@@ -19,7 +19,8 @@ void pki_gz_destroy(pki_gz *gz)
     (void)gz;
 }
 
-bool pki_gz_append(pki_gz *gz, const char *data, size_t n, const char *tail, size_t tail_bytes, pki_gz_output *out)
+bool pki_gz_append(pki_gz *gz, const char *data, size_t n, const char *tail, size_t tail_bytes,
+                   pki_gz_output *out)
 {
     (void)gz, (void)data, (void)n, (void)tail, (void)tail_bytes, (void)out;
     errno = ENOTSUP;

@@ -68,15 +68,17 @@ static bool check_header(pki_salvage *s)
         return fail(s, "not an arena of perfkit");
     if (h->version != PKI_ARENA_VERSION || h->layout != pki_arena_layout())
         return fail(s, "an arena of another perfkit: use the pk of the version that wrote it");
-    if (h->block_count > PKI_BLOCKS_MAX || h->clock.count == 0 || h->clock.count > PKI_CLOCK_SEGMENTS)
+    if (h->block_count > PKI_BLOCKS_MAX || h->clock.count == 0 ||
+        h->clock.count > PKI_CLOCK_SEGMENTS)
         return fail(s, "damaged: its header makes no sense");
     return true;
 }
 
 static bool entry_is_whole(const pki_names_entry *e, uint64_t left)
 {
-    return left >= sizeof *e && e->bytes >= sizeof *e && e->bytes <= left && e->bytes % 8 == 0 && e->id < PKI_NAMES_MAX &&
-           sizeof *e + e->length + e->key_length <= e->bytes && e->length <= PKI_NAME_BYTES && e->key_length <= PKI_NAME_BYTES;
+    return left >= sizeof *e && e->bytes >= sizeof *e && e->bytes <= left && e->bytes % 8 == 0 &&
+           e->id < PKI_NAMES_MAX && sizeof *e + e->length + e->key_length <= e->bytes &&
+           e->length <= PKI_NAME_BYTES && e->key_length <= PKI_NAME_BYTES;
 }
 
 static void read_names_span(pki_salvage *s, const pki_names_span *span)
@@ -99,7 +101,8 @@ static bool read_names(pki_salvage *s)
     if (!s->names)
         return fail(s, "no memory");
     uint64_t offset = s->header->names;
-    for (unsigned i = 0; offset && i < PKI_NAMES_MAX; i++) { /* a damaged list may go round in circles */
+    for (unsigned i = 0; offset && i < PKI_NAMES_MAX;
+         i++) { /* a damaged list may go round in circles */
         const pki_names_span *span = offset % 8 == 0 ? at(s, offset, PKI_SPAN_BYTES) : NULL;
         if (!span)
             break;
@@ -115,7 +118,8 @@ static pki_chrome_name name_of(void *user, uint32_t id)
     const pki_names_entry *e = id < PKI_NAMES_MAX ? s->names[id] : NULL;
     if (!e)
         return (pki_chrome_name){.name = "(unknown)", .key = "", .length = 9, .kind = UINT32_MAX};
-    return (pki_chrome_name){e->text, e->text + e->length, e->length, e->key_length, e->kind, e->value};
+    return (pki_chrome_name){e->text, e->text + e->length, e->length, e->key_length, e->kind,
+                             e->value};
 }
 
 bool pki_salvage_open(pki_salvage *s, const char *path)
@@ -187,13 +191,15 @@ static bool is_offset(const pki_thread *t, uint32_t offset)
 static bool read_block(const pki_salvage *s, uint32_t i, block *b)
 {
     const pki_thread *t = at(s, (uint64_t)s->header->blocks[i] * PKI_PAGE, sizeof *t);
-    if (!t || t->life == PKI_THREAD_FREE || t->ring_bytes == 0 || t->ring_bytes % sizeof(pki_record) != 0)
+    if (!t || t->life == PKI_THREAD_FREE || t->ring_bytes == 0 ||
+        t->ring_bytes % sizeof(pki_record) != 0)
         return false;
     b->t = t;
     b->ring = translate(s, t->ring, t->ring_bytes);
     b->taken = t->taken[s->generation];
     b->head = (uint32_t)(t->state >> 32) == t->ring_bytes ? 0 : (uint32_t)(t->state >> 32);
-    return b->ring && (uintptr_t)b->ring % 8 == 0 && is_offset(t, b->taken) && is_offset(t, b->head);
+    return b->ring && (uintptr_t)b->ring % 8 == 0 && is_offset(t, b->taken) &&
+           is_offset(t, b->head);
 }
 
 static const pki_record *record_at(const block *b, uint32_t offset)
@@ -263,7 +269,10 @@ static bool put_open_regions(output *o, const block *b)
     for (unsigned d = b->t->life == PKI_THREAD_LIVE ? depth_of(b->t) : 0; d > 0; d--) {
         const pki_frame *f = &b->t->frames[d];
         uint64_t ticks = pki_not_negative(o->from->last_ticks - f->start);
-        pki_record r = {f->start, ticks, (f->id & ~PKI_SPECIAL) | PKI_WHAT(0, PKI_RECORD_REGION, d) | PKI_FLAGS(PKI_FLAG_UNBALANCED), 0};
+        pki_record r = {f->start, ticks,
+                        (f->id & ~PKI_SPECIAL) | PKI_WHAT(0, PKI_RECORD_REGION, d) |
+                            PKI_FLAGS(PKI_FLAG_UNBALANCED),
+                        0};
         o->from->counts.unbalanced++;
         if (!put_record(o, b, &r, &r))
             return false;
@@ -277,7 +286,8 @@ static bool put_name(output *o, const block *b)
     if (b->t->name_version == b->t->name_written)
         return true;
     snprintf(name, sizeof name, "%.*s", (int)sizeof b->t->name, b->t->name);
-    return o->sink(o->user, event, pki_chrome_thread(&o->from->chrome, event, b->t->tid, name, b->t->index));
+    return o->sink(o->user, event,
+                   pki_chrome_thread(&o->from->chrome, event, b->t->tid, name, b->t->index));
 }
 
 bool pki_salvage_events(pki_salvage *s, pki_salvage_sink *sink, void *user)
@@ -299,7 +309,8 @@ bool pki_salvage_events(pki_salvage *s, pki_salvage_sink *sink, void *user)
 static void settle_counts(const pki_salvage *s, pk_counts *c)
 {
     *c = s->counts;
-    c->recorded = c->begun - PKI_MIN(c->dropped, c->begun); /* what was not dropped is in the trace now */
+    c->recorded =
+        c->begun - PKI_MIN(c->dropped, c->begun); /* what was not dropped is in the trace now */
     c->written = s->commit.events;
     c->unwritten = s->commit.unwritten;
     for (uint32_t id = PKI_NAME_FIRST; id < PKI_NAMES_MAX; id++)

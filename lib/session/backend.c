@@ -7,7 +7,8 @@
 
 extern const pki_backend pki_backend_cuda, pki_backend_cupti, pki_backend_nvtx, pki_backend_nccl;
 
-const pki_backend *const pki_backends[] = {&pki_backend_cuda, &pki_backend_cupti, &pki_backend_nvtx, &pki_backend_nccl};
+const pki_backend *const pki_backends[] = {&pki_backend_cuda, &pki_backend_cupti, &pki_backend_nvtx,
+                                           &pki_backend_nccl};
 const size_t pki_backend_count = PKI_COUNT_OF(pki_backends);
 
 static char wanted_list[256];
@@ -42,7 +43,8 @@ void pki_backends_start(const char *list)
 {
     strncpy(wanted_list, list, sizeof wanted_list - 1);
     for (size_t i = 0; i < pki_backend_count; i++)
-        live[i] = pki_backend_wanted(pki_backends[i], list) && pki_backends[i]->start && pki_backends[i]->start();
+        live[i] = pki_backend_wanted(pki_backends[i], list) && pki_backends[i]->start &&
+                  pki_backends[i]->start();
 }
 
 void pki_backends_collect(void)
@@ -74,7 +76,8 @@ pk_status pk_backend_status(const char *name, pk_backend_info *info)
     const pki_backend *b = find(name);
     pk_backend_info full;
     if (!b)
-        return pki_fail(PK_ENOENT, "there is no backend %.40s: cuda, cupti, nvtx and nccl", name ? name : "NULL");
+        return pki_fail(PK_ENOENT, "there is no backend %.40s: cuda, cupti, nvtx and nccl",
+                        name ? name : "NULL");
     if (!info || info->size < 8 || info->size > sizeof *info)
         return pki_fail(PK_EINVAL, "pk_backend_info.size has to be sizeof(pk_backend_info)");
     memset(&full, 0, sizeof full);

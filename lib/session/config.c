@@ -40,16 +40,19 @@ static pk_status read_number(const number *n, uint64_t given, uint64_t *value)
     const char *source = text ? n->variable : n->field;
     *value = given;
     if (text && !parse(text, value))
-        return pki_fail(PK_EINVAL, "%s=%.60s is not a number (digits, then perhaps K, M or G)", source, text);
+        return pki_fail(PK_EINVAL, "%s=%.60s is not a number (digits, then perhaps K, M or G)",
+                        source, text);
     if (*value == 0) {
         *value = n->otherwise;
         return PK_OK;
     }
     if (*value < n->least || *value > n->most)
-        return pki_fail(PK_EINVAL, "%s is %llu, and has to be from %llu to %llu", source, (unsigned long long)*value,
-                        (unsigned long long)n->least, (unsigned long long)n->most);
+        return pki_fail(PK_EINVAL, "%s is %llu, and has to be from %llu to %llu", source,
+                        (unsigned long long)*value, (unsigned long long)n->least,
+                        (unsigned long long)n->most);
     if (n->power_of_two && (*value & (*value - 1)))
-        return pki_fail(PK_EINVAL, "%s is %llu, and has to be a power of two", source, (unsigned long long)*value);
+        return pki_fail(PK_EINVAL, "%s is %llu, and has to be a power of two", source,
+                        (unsigned long long)*value);
     return PK_OK;
 }
 
@@ -64,8 +67,10 @@ static pk_status read_small(const number *n, uint32_t given, uint32_t *value)
 static pk_status read_numbers(pki_config *c, const pk_options *o)
 {
     static const number ring = {"ring_records", "PK_RING_RECORDS", 64, 1u << 24, 65536, true};
-    static const number memory = {"memory_bytes", "PK_MEMORY_BYTES", PKI_MEMORY_LEAST, (uint64_t)1 << 40, 0, false};
-    static const number most = {"trace_max_bytes", "PK_TRACE_MAX_BYTES", 65536, UINT64_MAX, UINT64_MAX, false};
+    static const number memory = {
+        "memory_bytes", "PK_MEMORY_BYTES", PKI_MEMORY_LEAST, (uint64_t)1 << 40, 0, false};
+    static const number most = {"trace_max_bytes", "PK_TRACE_MAX_BYTES", 65536,
+                                UINT64_MAX,        UINT64_MAX,           false};
     static const number flush = {"flush_ms", "PK_FLUSH_MS", 10, 3600000, 1000, false};
     static const number threads = {"report_threads", "PK_REPORT_THREADS", 0, 1, 0, false};
     static const number warmup = {"warmup_steps", "PK_WARMUP_STEPS", 0, 1000000, 0, false};
@@ -85,7 +90,8 @@ static const char *text_of(const char *given, const char *variable)
     return text && *text ? text : NULL;
 }
 
-static pk_status read_path(const char *field, const char *pattern, const pki_world *world, char *path)
+static pk_status read_path(const char *field, const char *pattern, const pki_world *world,
+                           char *path)
 {
     char bad;
     const pki_path_fields fields = {world->rank, (int)world->pid, world->host};
@@ -99,9 +105,13 @@ static pk_status read_path(const char *field, const char *pattern, const pki_wor
 
 static pk_status read_paths(pki_config *c, const pk_options *o)
 {
-    pk_status s = read_path("trace_path", text_of(o->trace_path, "PK_TRACE_PATH"), &c->world, c->trace);
-    s = s ? s : read_path("report_path", text_of(o->report_path, "PK_REPORT_PATH"), &c->world, c->report);
-    s = s ? s : read_path("arena_path", text_of(o->arena_path, "PK_ARENA_PATH"), &c->world, c->arena);
+    pk_status s =
+        read_path("trace_path", text_of(o->trace_path, "PK_TRACE_PATH"), &c->world, c->trace);
+    s = s ? s
+          : read_path("report_path", text_of(o->report_path, "PK_REPORT_PATH"), &c->world,
+                      c->report);
+    s = s ? s
+          : read_path("arena_path", text_of(o->arena_path, "PK_ARENA_PATH"), &c->world, c->arena);
     c->compressed = pki_ends_with(c->trace, ".gz");
     c->report_json = pki_ends_with(c->report, ".json");
     if (!s && c->compressed && !pki_gz_available())
@@ -124,7 +134,8 @@ static pk_status read_clock(pki_config *c, const pk_options *o)
         return PK_OK;
     if (strcmp(wanted, "tsc") != 0 && strcmp(wanted, "cntvct") != 0)
         return pki_fail(PK_EINVAL, "clock %.20s is none of tsc, cntvct and monotonic", wanted);
-    return pki_fail(PK_ENOTSUP, "clock %s: %s", wanted, why_not ? why_not : "this processor has another one");
+    return pki_fail(PK_ENOTSUP, "clock %s: %s", wanted,
+                    why_not ? why_not : "this processor has another one");
 }
 
 static bool is_backend(const char *name, size_t n)
@@ -150,7 +161,8 @@ static pk_status read_backends(pki_config *c, const pk_options *o)
         p += *p == '-';
         size_t n = strcspn(p, ",");
         if (!is_backend(p, n))
-            return pki_fail(PK_EINVAL, "backends: %.*s is none of cuda, cupti, nvtx and nccl", (int)PKI_MIN(n, 40u), p);
+            return pki_fail(PK_EINVAL, "backends: %.*s is none of cuda, cupti, nvtx and nccl",
+                            (int)PKI_MIN(n, 40u), p);
         p += n;
     }
     return PK_OK;
@@ -170,7 +182,8 @@ static pk_status read_level(const pk_options *o, pk_log_level *level)
             *level = (pk_log_level)i;
             return PK_OK;
         }
-    return pki_fail(PK_EINVAL, "PK_LOG_LEVEL=%.40s is none of error, warning, info and debug", text);
+    return pki_fail(PK_EINVAL, "PK_LOG_LEVEL=%.40s is none of error, warning, info and debug",
+                    text);
 }
 
 static pk_status read_log(const pk_options *o)
@@ -194,10 +207,14 @@ static pk_status copy_options(pk_options *mine, const pk_options *given)
     if (!given)
         return PK_OK;
     if (given->size < SMALLEST_OPTIONS || given->size > 65536)
-        return pki_fail(PK_EINVAL, "pk_options.size is %u: use pk_options(...) or set it to sizeof(pk_options)", given->size);
+        return pki_fail(
+            PK_EINVAL, "pk_options.size is %u: use pk_options(...) or set it to sizeof(pk_options)",
+            given->size);
     for (size_t i = sizeof *mine; i < given->size; i++)
         if (((const char *)given)[i])
-            return pki_fail(PK_EINVAL, "pk_options asks for something that perfkit %s does not know (byte %zu)", pk_version(), i);
+            return pki_fail(
+                PK_EINVAL, "pk_options asks for something that perfkit %s does not know (byte %zu)",
+                pk_version(), i);
     memcpy(mine, given, PKI_MIN(given->size, sizeof *mine));
     return PK_OK;
 }
@@ -209,13 +226,16 @@ static pk_status read_world(pki_config *c, const pk_options *o)
     uint64_t rank = (uint32_t)o->rank, size;
     pki_world_detect(&c->world);
     if (o->world_size < 0 || (o->world_size && o->rank < 0))
-        return pki_fail(PK_EINVAL, "rank %d of world_size %d: neither can be negative", o->rank, o->world_size);
+        return pki_fail(PK_EINVAL, "rank %d of world_size %d: neither can be negative", o->rank,
+                        o->world_size);
     pk_status s = read_number(&number_of_ranks, (uint32_t)o->world_size, &size);
     if (s || size == 0)
         return s;
     s = o->world_size ? PK_OK : read_number(&number_of_rank, 0, &rank);
     if (!s && rank >= size)
-        return pki_fail(PK_EINVAL, "rank %llu of world_size %llu: ranks go from 0 to world_size - 1", (unsigned long long)rank, (unsigned long long)size);
+        return pki_fail(PK_EINVAL,
+                        "rank %llu of world_size %llu: ranks go from 0 to world_size - 1",
+                        (unsigned long long)rank, (unsigned long long)size);
     c->world.rank = (int32_t)rank;
     c->world.size = (int32_t)size;
     return s;

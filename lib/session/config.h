@@ -14,20 +14,22 @@
 
 typedef struct pki_config {
     uint32_t ring_records;
-    uint64_t memory_bytes;      /* 0: PKI_MEMORY_DEFAULT, or less where the process may not have as much */
+    uint64_t
+        memory_bytes; /* 0: PKI_MEMORY_DEFAULT, or less where the process may not have as much */
     uint64_t trace_max_bytes;
     uint32_t flush_ms;
     uint32_t report_threads;
     uint32_t warmup_steps;
-    uint32_t monotonic;         /* the clock */
-    const char *clock_reason;   /* why it is CLOCK_MONOTONIC although nobody asked for that; static text or NULL */
+    uint32_t monotonic; /* the clock */
+    const char *
+        clock_reason; /* why it is CLOCK_MONOTONIC although nobody asked for that; static text or NULL */
     pki_world world;
-    char trace[PATH_MAX];       /* "" for none */
+    char trace[PATH_MAX]; /* "" for none */
     bool compressed;
-    char report[PATH_MAX];      /* "" for none, "-" for stderr */
+    char report[PATH_MAX]; /* "" for none, "-" for stderr */
     bool report_json;
-    char arena[PATH_MAX];       /* "" for the default, "none" for memory only */
-    char backends[256];         /* "" for the default */
+    char arena[PATH_MAX]; /* "" for the default, "none" for memory only */
+    char backends[256];   /* "" for the default */
 } pki_config;
 
 /* Also sets where messages go. PK_EINVAL names the option or variable and what is wrong with it. */

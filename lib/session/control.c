@@ -18,7 +18,8 @@
 #include "session/report_file.h"
 #include "session/run.h"
 
-#define CALIBRATION_NS 1000000u /* between the first two clock samples: 50 ns of doubt in 1 ms, corrected 4 ms later */
+#define CALIBRATION_NS                                                                             \
+    1000000u /* between the first two clock samples: 50 ns of doubt in 1 ms, corrected 4 ms later */
 
 pki_session pki_the_session;
 pthread_mutex_t pki_drain_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -125,9 +126,11 @@ static pk_status open_session(pki_session *s, const pk_options *options)
 
 static void say_hello(const pki_session *s)
 {
-    pki_log(PK_LOG_INFO, "perfkit %s: clock %s%s%s, trace %s, rank %d of %d", pk_version(), pki_clock_name(s->config.monotonic),
-            s->config.clock_reason ? ": " : "", s->config.clock_reason ? s->config.clock_reason : "",
-            s->place.trace[0] ? s->place.trace : "none", s->config.world.rank, s->config.world.size);
+    pki_log(PK_LOG_INFO, "perfkit %s: clock %s%s%s, trace %s, rank %d of %d", pk_version(),
+            pki_clock_name(s->config.monotonic), s->config.clock_reason ? ": " : "",
+            s->config.clock_reason ? s->config.clock_reason : "",
+            s->place.trace[0] ? s->place.trace : "none", s->config.world.rank,
+            s->config.world.size);
 }
 
 pk_status pk_start(const pk_options *options)
@@ -167,7 +170,8 @@ static pk_status flush(pki_session *s)
     pk_status status = s->untold;
     s->untold = PK_OK;
     pthread_mutex_unlock(&pki_drain_lock);
-    return status ? pki_fail(status, "trace %s: %s", s->place.trace, pk_status_text(status)) : PK_OK;
+    return status ? pki_fail(status, "trace %s: %s", s->place.trace, pk_status_text(status))
+                  : PK_OK;
 }
 
 pk_status pk_flush(void)
@@ -229,8 +233,8 @@ static pk_status stop(pki_session *s)
         pki_place_remove_arena(&s->place);
     s->open = false;
     if (s->trouble)
-        return pki_fail(s->trouble, "trace %s: %s; %llu events are missing in it", s->place.trace, pk_status_text(s->trouble),
-                        (unsigned long long)s->final.unwritten);
+        return pki_fail(s->trouble, "trace %s: %s; %llu events are missing in it", s->place.trace,
+                        pk_status_text(s->trouble), (unsigned long long)s->final.unwritten);
     return status;
 }
 

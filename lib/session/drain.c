@@ -9,7 +9,8 @@
 #include "base/mem.h"
 #include "session/run.h"
 
-#define POPULATE_AHEAD 262144u /* bytes of ring brought in at a time, before their owner gets there */
+#define POPULATE_AHEAD                                                                             \
+    262144u /* bytes of ring brought in at a time, before their owner gets there */
 
 /* ---- the commit: see lib/core/arena.h ---- */
 
@@ -43,7 +44,8 @@ static void note_trouble(pki_session *s, int error)
 {
     pk_status status = pki_status_of_errno(error);
     if (s->trouble != status)
-        pki_log(PK_LOG_ERROR, "trace %s: %s; recording goes on, what cannot be written is counted", s->place.trace, strerror(error));
+        pki_log(PK_LOG_ERROR, "trace %s: %s; recording goes on, what cannot be written is counted",
+                s->place.trace, strerror(error));
     s->trouble = s->trouble ? s->trouble : status;
     s->untold = status;
 }
@@ -53,7 +55,8 @@ static void write_out(pki_session *s)
     s->last_write = pki_monotonic_ns();
     if (!s->writing || s->pending.buffered == 0)
         return;
-    if (!pki_trace_file_append(&s->file, s->buffer, s->pending.buffered, PKI_CHROME_TAIL, sizeof PKI_CHROME_TAIL - 1)) {
+    if (!pki_trace_file_append(&s->file, s->buffer, s->pending.buffered, PKI_CHROME_TAIL,
+                               sizeof PKI_CHROME_TAIL - 1)) {
         note_trouble(s, errno);
         return;
     }
@@ -70,7 +73,8 @@ static bool make_room(pki_session *s)
     if (PKI_OUTPUT_BYTES - s->pending.buffered < PKI_EVENT_BYTES)
         write_out(s);
     uint64_t size = s->pending.file_bytes + s->pending.buffered;
-    return PKI_OUTPUT_BYTES - s->pending.buffered >= PKI_EVENT_BYTES && size + PKI_EVENT_BYTES <= s->config.trace_max_bytes;
+    return PKI_OUTPUT_BYTES - s->pending.buffered >= PKI_EVENT_BYTES &&
+           size + PKI_EVENT_BYTES <= s->config.trace_max_bytes;
 }
 
 static bool has_event(const pki_record *r)
@@ -87,7 +91,8 @@ static void write_event(pki_session *s, uint32_t tid, const pki_record *r, const
         s->pending.unwritten += s->writing;
         return;
     }
-    s->pending.buffered += pki_chrome_event(&s->chrome, s->buffer + s->pending.buffered, tid, r, more);
+    s->pending.buffered +=
+        pki_chrome_event(&s->chrome, s->buffer + s->pending.buffered, tid, r, more);
     s->pending.events++;
 }
 
@@ -101,7 +106,8 @@ static void write_thread_name(pki_session *s, pki_thread *t)
     t->name_written = t->name_version;
     pki_registry_unlock();
     if (make_room(s))
-        s->pending.buffered += pki_chrome_thread(&s->chrome, s->buffer + s->pending.buffered, t->tid, name, t->index);
+        s->pending.buffered +=
+            pki_chrome_thread(&s->chrome, s->buffer + s->pending.buffered, t->tid, name, t->index);
 }
 
 /* ---- rings ---- */
@@ -219,8 +225,10 @@ pk_status pki_drain_open(pki_session *s)
     h->output_bytes = PKI_OUTPUT_BYTES;
     pki_run_describe(s, false, &run);
     size_t n = pki_chrome_head(&s->chrome, head, &run);
-    if (!pki_trace_file_create(&s->file, s->place.trace, s->config.compressed, head, n, PKI_CHROME_TAIL, sizeof PKI_CHROME_TAIL - 1))
-        return pki_fail(pki_status_of_errno(errno), "trace %s: %s", s->place.trace, strerror(errno));
+    if (!pki_trace_file_create(&s->file, s->place.trace, s->config.compressed, head, n,
+                               PKI_CHROME_TAIL, sizeof PKI_CHROME_TAIL - 1))
+        return pki_fail(pki_status_of_errno(errno), "trace %s: %s", s->place.trace,
+                        strerror(errno));
     s->writing = true;
     s->pending.file_bytes = n;
     h->commit[in_force(s)] = s->pending;
@@ -228,11 +236,13 @@ pk_status pki_drain_open(pki_session *s)
 }
 
 /* Its record as the owner would have written it. `inner` is where the region inside it began. */
-static void close_for_owner(pki_session *s, pki_thread *t, const pki_frame *f, uint64_t inner, uint64_t now)
+static void close_for_owner(pki_session *s, pki_thread *t, const pki_frame *f, uint64_t inner,
+                            uint64_t now)
 {
     uint64_t start = pki_load(&f->start);
     uint32_t id = pki_load(&f->id) & ~PKI_SPECIAL;
-    pki_record r = {start, pki_not_negative(now - start), id | f->place | PKI_FLAGS(PKI_FLAG_UNBALANCED),
+    pki_record r = {start, pki_not_negative(now - start),
+                    id | f->place | PKI_FLAGS(PKI_FLAG_UNBALANCED),
                     pki_not_negative(inner - start - pki_load(&f->child))};
     pki_fold_lock();
     pki_fold_extra(pki_fold_now(), t, &r);
@@ -265,10 +275,12 @@ static void close_document(pki_session *s, const char *report, size_t n)
         char *end = memcpy(tail, before, sizeof before - 1);
         end = (char *)memcpy(end + sizeof before - 1, report, n) + n;
         memcpy(end, after, sizeof after - 1);
-        closed = pki_trace_file_append(&s->file, "", 0, tail, sizeof before - 1 + n + sizeof after - 1);
+        closed =
+            pki_trace_file_append(&s->file, "", 0, tail, sizeof before - 1 + n + sizeof after - 1);
         free(tail);
     }
-    if (!closed && !pki_trace_file_append(&s->file, "", 0, PKI_CHROME_TAIL, sizeof PKI_CHROME_TAIL - 1))
+    if (!closed &&
+        !pki_trace_file_append(&s->file, "", 0, PKI_CHROME_TAIL, sizeof PKI_CHROME_TAIL - 1))
         note_trouble(s, errno);
 }
 

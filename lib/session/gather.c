@@ -15,8 +15,8 @@ typedef struct gatherer {
     pki_fold *fold;
     pki_summary *out;
     double unit_ns;
-    pk_stats *stats;          /* scratch */
-    pki_value_stats *values;  /* scratch */
+    pk_stats *stats;         /* scratch */
+    pki_value_stats *values; /* scratch */
 } gatherer;
 
 static char *copy(const char *text)
@@ -27,7 +27,9 @@ static char *copy(const char *text)
 static uint64_t cpu_ns(void)
 {
     struct timespec t;
-    return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) == 0 ? (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec : 0;
+    return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) == 0
+               ? (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec
+               : 0;
 }
 
 static pki_dist dist_of(const pk_stats *s)
@@ -91,7 +93,9 @@ static bool fill_counter(gatherer *g, pki_counter_row *row, uint32_t id)
     const pki_name *name = pki_name_at(id);
     const pki_value_stats *v = g->values;
     double n = (double)v->count, mean = v->sum / n, variance = v->squares / n - mean * mean;
-    *row = (pki_counter_row){.name = strndup(name->name, name->length), .unit = strndup(name->key, name->key_length), .last = v->last};
+    *row = (pki_counter_row){.name = strndup(name->name, name->length),
+                             .unit = strndup(name->key, name->key_length),
+                             .last = v->last};
     row->value = (pki_dist){.count = v->count,
                             .sum = v->sum,
                             .min = v->min,
@@ -123,7 +127,8 @@ static bool gather_counters(gatherer *g)
 }
 
 /* One thread's regions, from a table of calls and one of lost calls. */
-static bool fill_thread_regions(gatherer *g, pki_thread_row *row, const pki_table *calls, const pki_table *lost)
+static bool fill_thread_regions(gatherer *g, pki_thread_row *row, const pki_table *calls,
+                                const pki_table *lost)
 {
     row->regions = calloc((size_t)calls->used + lost->used + 1, sizeof *row->regions);
     if (!row->regions)
@@ -153,7 +158,8 @@ static bool fill_thread(gatherer *g, pki_thread_row *row, const pki_thread *t)
                             .ended = pki_load(&t->life) != PKI_THREAD_LIVE,
                             .recorded = pki_load(&t->recorded),
                             .dropped = pki_load(&t->dropped)};
-    return row->name && (!alone || fill_thread_regions(g, row, &g->fold->threads[t->index].calls, &t->lost));
+    return row->name &&
+           (!alone || fill_thread_regions(g, row, &g->fold->threads[t->index].calls, &t->lost));
 }
 
 /* All that have ended, in one row. */
@@ -161,8 +167,12 @@ static bool fill_ended(gatherer *g, pki_thread_row *row)
 {
     static const pki_table none;
     const pk_counts *ended = &g->session->arena->header->ended;
-    *row = (pki_thread_row){.name = copy("threads that have ended"), .ended = true, .recorded = ended->recorded, .dropped = ended->dropped};
-    return row->name && (!g->fold->per_thread || fill_thread_regions(g, row, &g->fold->ended, &none));
+    *row = (pki_thread_row){.name = copy("threads that have ended"),
+                            .ended = true,
+                            .recorded = ended->recorded,
+                            .dropped = ended->dropped};
+    return row->name &&
+           (!g->fold->per_thread || fill_thread_regions(g, row, &g->fold->ended, &none));
 }
 
 static bool gather_threads(gatherer *g)
@@ -195,7 +205,8 @@ static bool gather_backends(gatherer *g)
         pk_backend_info info = {.size = sizeof info};
         pki_backend_row *row = &g->out->backends[i];
         pk_backend_status(pki_backends[i]->name, &info);
-        *row = (pki_backend_row){copy(pki_backends[i]->name), info.live, copy(info.version), copy(info.reason)};
+        *row = (pki_backend_row){copy(pki_backends[i]->name), info.live, copy(info.version),
+                                 copy(info.reason)};
         g->out->backend_count++;
         if (!row->name || !row->version || !row->reason)
             return false;
@@ -252,10 +263,12 @@ static bool gather_all(gatherer *g)
     g->out->counts.size = sizeof g->out->counts;
     pki_run_counts(g->session, &g->out->counts);
     g->out->counts.size = sizeof g->out->counts;
-    if (!gather_run(g) || !gather_regions(g) || !gather_counters(g) || !gather_threads(g) || !gather_backends(g))
+    if (!gather_run(g) || !gather_regions(g) || !gather_counters(g) || !gather_threads(g) ||
+        !gather_backends(g))
         return false;
     gather_overhead(g);
-    return pki_steps_fill(g->fold->steps, g->session->config.warmup_steps, region_name, NULL, g->out) &&
+    return pki_steps_fill(g->fold->steps, g->session->config.warmup_steps, region_name, NULL,
+                          g->out) &&
            pki_verdicts_fill(g->out);
 }
 

@@ -36,8 +36,10 @@ static void keep_previous(const pki_place *place)
     if (!join(trace, place->trace, ".prev") || !join(arena, trace, ".arena"))
         return;
     if (rename(place->arena, arena) == 0 && (rename(place->trace, trace) == 0 || errno == ENOENT))
-        pki_log(PK_LOG_WARNING, "an earlier run was killed before it could finish %s: kept as %s; pk recover %s makes it whole",
-                place->trace, trace, arena);
+        pki_log(
+            PK_LOG_WARNING,
+            "an earlier run was killed before it could finish %s: kept as %s; pk recover %s makes it whole",
+            place->trace, trace, arena);
 }
 
 /* run.json -> run.1234.json, keeping what tells the format. */
@@ -45,7 +47,8 @@ static bool with_pid(char *path, uint32_t pid)
 {
     char before[PATH_MAX];
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-    const char *ending = pki_ends_with(path, ".json.gz") ? path + strlen(path) - 8 : strrchr(name, '.');
+    const char *ending =
+        pki_ends_with(path, ".json.gz") ? path + strlen(path) - 8 : strrchr(name, '.');
     if (!ending)
         ending = path + strlen(path);
     int n = snprintf(before, sizeof before, "%.*s.%u%s", (int)(ending - path), path, pid, ending);
@@ -72,8 +75,10 @@ static pk_status settle(const pki_config *c, pki_place *place)
     if (pid > 0) {
         if (!with_pid(place->trace, c->world.pid) || !name_arena(c, place) || c->arena[0])
             return pki_fail(PK_EACCES, "%s is in use by process %d", place->arena, (int)pid);
-        pki_log(PK_LOG_WARNING, "process %d is writing %s: this one writes %s (%%r or %%p in trace_path gives each its own)",
-                (int)pid, c->trace, place->trace);
+        pki_log(
+            PK_LOG_WARNING,
+            "process %d is writing %s: this one writes %s (%%r or %%p in trace_path gives each its own)",
+            (int)pid, c->trace, place->trace);
     } else if (pid == 0) {
         keep_previous(place);
     }
@@ -94,7 +99,8 @@ static int make_file(const char *path)
         errno = EXDEV;
         return -1;
     }
-    (void)fcntl(fd, F_SETLK, &lock); /* where locks do not work, two writers of one name are not noticed */
+    (void)fcntl(fd, F_SETLK,
+                &lock); /* where locks do not work, two writers of one name are not noticed */
     if (pki_file_publish(temporary, path))
         return fd;
     int error = errno;
@@ -135,7 +141,10 @@ static pk_status in_file(const pki_config *c, pki_place *place, pki_arena **aren
         return s;
     int fd = make_file(place->arena);
     if (fd < 0 && errno == EXDEV) {
-        pki_log(PK_LOG_INFO, "%s would lie behind a network: the arena stays in memory and does not survive a kill", place->arena);
+        pki_log(
+            PK_LOG_INFO,
+            "%s would lie behind a network: the arena stays in memory and does not survive a kill",
+            place->arena);
         return memory_only(c, place, arena);
     }
     *arena = fd < 0 ? NULL : make_arena(c, fd);

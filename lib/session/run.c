@@ -49,4 +49,3 @@ void pki_run_describe(const pki_session *s, bool complete, pki_chrome_run *run)
     if (s->registry)
         pki_run_counts(s, &run->counts);
 }
-

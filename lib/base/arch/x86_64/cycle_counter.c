@@ -18,7 +18,8 @@ bool pki_cycle_counter_trusted(const char **why_not)
         *why_not = "the CPU has no invariant TSC";
         return false;
     }
-    if (pki_read_line("/sys/devices/system/clocksource/clocksource0/available_clocksource", text, sizeof text) &&
+    if (pki_read_line("/sys/devices/system/clocksource/clocksource0/available_clocksource", text,
+                      sizeof text) &&
         !strstr(text, "tsc")) {
         *why_not = "the kernel does not trust the TSC";
         return false;
