@@ -1,4 +1,5 @@
-/* tools/recover.c - pk recover: a whole trace from what a killed run has left, or from a trace that was cut. */
+/* tools/recover.c - pk recover: a whole trace from what a killed run has left, or from a trace that
+ * was cut. */
 #include "recover.h"
 
 #include "command.h"

@@ -38,7 +38,8 @@ static size_t make_head(const char *path, char head[PKI_HEAD_BYTES], recovery *d
     return n;
 }
 
-/* Copies what the trace file is known to hold, all but its head, of which the new one has the same length. */
+/* Copies what the trace file is known to hold, all but its head, of which the new one has the same
+ * length. */
 static bool copy_trace(const char *trace, uint64_t skip, uint64_t until, rewrite *out,
                        complaint *why)
 {

@@ -1,7 +1,7 @@
 /* tools/recover_cut.c - a trace that lost its end: kept up to its last whole line.
  *
- * perfkit writes one event per line, so a line that parses as an object is an event, and the first that does not
- * is where the file was cut.
+ * perfkit writes one event per line, so a line that parses as an object is an event, and the first
+ * that does not is where the file was cut.
  */
 #include "json_read.h"
 #include "lines.h"

@@ -16,7 +16,8 @@ typedef struct rewrite {
     complaint *why;
 } rewrite;
 
-/* With this text at its start. All answer false, and why, after which rewrite_abandon is all that is left to do. */
+/* With this text at its start. All answer false, and why, after which rewrite_abandon is all that
+ * is left to do. */
 bool rewrite_open(rewrite *r, const char *path, const char *head, size_t n, complaint *why);
 bool rewrite_put(rewrite *r, const char *text, size_t n);
 

@@ -21,7 +21,8 @@ static int print_help(void)
     return EXIT_OK;
 }
 
-/* Would pk_start(NULL) work here? Its words, if not. A session without files says so without leaving any. */
+/* Would pk_start(NULL) work here? Its words, if not. A session without files says so without
+ * leaving any. */
 static int try_start(void)
 {
     pk_status status =

@@ -3,12 +3,12 @@
  *     static pk_counter queue = PK_COUNTER("loader.queue", "batches");
  *     pk_counter_set(&queue, (double)n);
  *
- * Each call is a point of the trace and a sample of the counter's distribution in the report (count, sum,
- * min, max, last exact; quantiles within 1 % for magnitudes from 2^-64 to 2^63).
+ * Each call is a point of the trace and a sample of the counter's distribution in the report
+ * (count, sum, min, max, last exact; quantiles within 1 % for magnitudes from 2^-64 to 2^63).
  *
  * Threads: from any thread, one counter from many.
- * Failure: none visible; a value that is not finite, or for which there is no room, is dropped and counted
- *          (pk_counts.points_dropped).
+ * Failure: none visible; a value that is not finite, or for which the ring has no room, is dropped
+ *          from the trace and counted (pk_counts.points_dropped).
  * Cost:    off: a load and a branch. On: one clock read and a 32-byte store.
  */
 #ifndef PK_COUNTER_H
@@ -32,7 +32,8 @@ typedef struct pk_counter {
 
 PK_API PK_INLINE void pk_counter_set(pk_counter *counter, double value);
 
-/* The counter of that name, for FFI and names known only at run time. Interned and copied, never NULL. */
+/* The counter of that name, for FFI and names known only at run time. Interned and copied, never
+ * NULL. */
 PK_API pk_counter *pk_counter_named(const char *name, const char *unit);
 
 /* ---- below: how it is done ---- */

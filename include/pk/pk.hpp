@@ -15,8 +15,9 @@
  *         pk::scope named("only known at run time");
  *     }
  *
- * Threads: a pk::scope belongs to the thread that made it. Failure: none throws. Cost: as pk/region.h;
- * a scope made from a string looks the name up each time.
+ * Threads: a pk::scope belongs to the thread that made it.
+ * Failure: nothing here throws.
+ * Cost:    as pk/region.h; a scope made from a string looks the name up each time.
  */
 #ifndef PK_PK_HPP
 #define PK_PK_HPP

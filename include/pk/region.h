@@ -9,17 +9,19 @@
  *     PK_SCOPE(forward) { ... }                // the same; closed on every way out but longjmp
  *     PK_SCOPE_NAMED("checkpoint") { ... }     // no declaration needed
  *
- * Regions nest, up to 64 deep per thread; each call is a slice of the trace and a sample of the region's
- * distribution (count, sum, min, max exact; quantiles within 1 %). Regions of the same name and kind
- * share one distribution, wherever they are declared.
+ * Regions nest, up to 64 deep per thread; each call is a slice of the trace and a sample of the
+ * region's distribution (count, sum, min, max exact; quantiles within 1 %). Regions of the same
+ * name and kind share one distribution, wherever they are declared.
  *
- * Threads: every call from any thread; a pk_region may be used by all of them at once. A region begins
- *          and ends on the same thread. Not for signal handlers.
- * Failure: none visible. What cannot be recorded is dropped and counted (pk_get_counts): a full ring, a
- *          65th level, a 65,536th name. A region left open by longjmp or an exception is closed by the
- *          next end of one around it, and counted as unbalanced.
- * Cost:    off: a load and a branch. On: begin + end take 5 % more than two clock reads and a 32-byte store
- *          (docs/overhead.md); no lock, no system call, no allocation after a thread's first use of a region.
+ * Threads: every call from any thread; a pk_region may be used by all of them at once. A region
+ *          begins and ends on the same thread. Not for signal handlers.
+ * Failure: none visible. What cannot be recorded is counted (pk_get_counts). A call that finds its
+ *          ring full is missing in the trace but not in the distribution; one below 64 open regions
+ *          is missing in both. Beyond 65,533 names all share one. A region left open by longjmp or
+ *          an exception is closed by the next end around it, and counted as unbalanced.
+ * Cost:    off: a load and a branch. On: two clock reads, 32 bytes into this thread's ring and
+ *          about forty other instructions (docs/overhead.md); no lock, no system call, no
+ *          allocation after a thread's first region and the process's first use of the name.
  */
 #ifndef PK_REGION_H
 #define PK_REGION_H
@@ -40,10 +42,11 @@ typedef enum pk_kind {
     PK_WAIT = 5     /* waiting for another thread or a device */
 } pk_kind;
 
-/* A place in the source. Declare it static or global, initialise it with PK_REGION or PK_REGION_OF, and
- * leave its members alone. */
+/* A place in the source. Declare it static or global, initialise it with PK_REGION or PK_REGION_OF,
+ * and leave its members alone. The name may have any bytes; the first 255 count, and invalid UTF-8
+ * is replaced in the output. The name is copied at the first use. */
 typedef struct pk_region {
-    const char *name; /* any bytes up to NUL, 255 at most are kept; invalid UTF-8 is replaced in the output */
+    const char *name;
     uint32_t kind;    /* a pk_kind */
     uint32_t id;      /* 0 until first used; then perfkit's */
     const char *file;
@@ -58,28 +61,31 @@ typedef struct pk_region {
 PK_API PK_INLINE void pk_region_begin(pk_region *region);
 PK_API PK_INLINE void pk_region_end(pk_region *region);
 
-/* pk_region_end(from) and pk_region_begin(to) with one clock read: phases that follow each other. */
+/* pk_region_end(from) and pk_region_begin(to) with one clock read: phases that follow each other.
+ * */
 PK_API PK_INLINE void pk_region_next(pk_region *from, pk_region *to);
 
 /* Work done inside the open region, in bytes moved and floating-point operations (either may be 0):
  * throughput in the report, arguments in the trace. Adds up over calls. */
 PK_API PK_INLINE void pk_region_add(pk_region *region, uint64_t bytes, uint64_t flops);
 
-/* An instant: a mark at this moment in the trace, under the region's name. No duration, no statistics. */
+/* An instant: a mark at this moment in the trace, under the region's name. No duration, no
+ * statistics. */
 PK_API PK_INLINE void pk_region_mark(pk_region *region);
 
-/* The region of that name and kind PK_OTHER, for names known only at run time and for FFI. Interned:
- * the same name gives the same pointer for the process's life; the name is copied. Never NULL (NULL or ""
- * is "(unnamed)"; beyond 65,535 names all share "(too many names)"). Cost: a hash look-up, no lock, about 30 ns
- * for a known name; keep the pointer. */
+/* The region of that name and kind PK_OTHER, for names known only at run time and for FFI.
+ * Interned: the same name gives the same pointer for the process's life; the name is copied. Never
+ * NULL (NULL or "" is "(unnamed)"; beyond 65,533 names all share "(too many names)"). Cost: a hash
+ * look-up without a lock for a known name; better keep the pointer. */
 PK_API pk_region *pk_region_named(const char *name);
 PK_API pk_region *pk_region_named_of(pk_kind kind, const char *name);
 
-/* "attention[seq=512]": a region of its own, hence a distribution of its own, per value. Interned, as above. */
+/* "attention[seq=512]": a region of its own, hence a distribution of its own, per value; key and
+ * value are arguments in the trace. Interned, as above. */
 PK_API pk_region *pk_region_variant(pk_region *region, const char *key, int64_t value);
 
-/* A block as a region. PK_SCOPE takes an lvalue, PK_SCOPE_NAMED a string literal (inside functions only).
- * break and continue inside leave the block itself. */
+/* A block as a region. PK_SCOPE takes an lvalue, PK_SCOPE_NAMED a string literal (inside functions
+ * only). break and continue inside leave the block itself. */
 #define PK_SCOPE(region) PK_SCOPE_AT_(region, __COUNTER__)
 #define PK_SCOPE_NAMED(name)                                                                       \
     PK_SCOPE(*__extension__({                                                                      \

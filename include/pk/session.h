@@ -4,19 +4,20 @@
  *     ... the program ...
  *     pk_stop();
  *
- * Without a line of code, the same from outside: PK_TRACE_PATH=run-%r.json PK_REPORT_PATH=- ./program,
- * for any program that calls pk_start(NULL).
+ * For a program that calls pk_start(NULL), the same from outside:
  *
- * Threads: every call may be made from any thread; they take one lock among themselves. Threads that
- *          record are never stopped or waited for.
- * Failure: a status, and a sentence in pk_error_message(). A pk_start that fails has started nothing and
- *          left nothing behind. After pk_start, trouble with files is counted, logged and answered by
- *          the next pk_flush or pk_stop, and the program goes on. No call ends the process, installs a
- *          signal handler, or prints unless asked to.
- * Cost:    pk_start about 2 ms (clock calibration included) and one thread; pk_flush and pk_stop as long
- *          as the disk takes.
- * Exit:    a session that is still open at exit() is stopped there; after a kill, `pk recover` makes the
- *          trace whole from the arena file.
+ *     PK_TRACE_PATH=run-%r.json PK_REPORT_PATH=- ./program
+ *
+ * Threads: every call may be made from any thread; they take one lock among themselves. Threads
+ *          that record are never stopped or waited for.
+ * Failure: a status, and a sentence in pk_error_message(). A pk_start that fails has started
+ *          nothing and left nothing behind. After pk_start, trouble with files is counted, logged
+ *          and answered by the next pk_flush or pk_stop, and the program goes on. No call ends the
+ *          process, installs a signal handler, changes errno, or prints unless asked to.
+ * Cost:    pk_start about 2 ms (1 ms of it clock calibration) and one thread, which wakes about
+ *          every 10 ms; pk_flush and pk_stop as long as the disk takes.
+ * Exit:    a session that is still open at exit() is stopped there. After a kill, `pk recover`
+ *          makes the trace whole from the arena file that lies beside it.
  * Fork:    the child is off until it calls pk_start itself; the parent goes on.
  */
 #ifndef PK_SESSION_H
@@ -36,39 +37,70 @@ typedef enum pk_log_level {
     PK_LOG_DEBUG = 4
 } pk_log_level;
 
-/* One line without a newline. Called on the thread that has something to say (a control call's, or the
- * collector's), under perfkit's lock: it must not call perfkit. */
+/* One line without a newline. Called on the thread that has something to say (a control call's, or
+ * the collector's), under perfkit's lock: it must not call perfkit. */
 typedef void pk_log_function(void *user, pk_log_level level, const char *message);
 
 /* Zero is every field's default. Each field has an environment twin, PK_ and the field's name in
- * capitals; a field that is set here wins. A malformed one, from either side, is PK_EINVAL. */
+ * capitals; a field that is set here wins. Numbers in the environment may end in K, M or G. A
+ * malformed one, from either side, is PK_EINVAL. */
 typedef struct pk_options {
-    uint32_t size;           /* sizeof(pk_options); pk_options(...) sets it */
-    uint32_t ring_records;   /* records per thread, a power of two in 64 .. 2^24, 32 bytes each. 0: 65536 */
-    const char *trace_path;  /* Chrome trace; %r rank, %p pid, %h host, %%. Ending in .gz: compressed. NULL: none */
-    const char *report_path; /* report at stop; "-": text on stderr; ending in .json: JSON; else text. NULL: none.
-                                The same %-fields as trace_path */
-    uint64_t memory_bytes;   /* upper bound of all recording memory (4 MiB .. 1 TiB); beyond it regions are
-                                dropped and counted. 0: 1 GiB (reserved, not used, until threads need it) */
-    const char *backends;    /* "cuda,cupti,nvtx,nccl": these; "-cupti": all but these; "none".
-                                NULL: all that are there except cupti */
-    const char *arena_path;  /* the file that survives a kill. NULL: trace_path with ".arena" appended, or
-                                memory only without a trace or on a network file system. "none": memory only */
-    const char *clock;       /* "tsc", "cntvct" or "monotonic". NULL: the fastest that is trustworthy here */
-    uint64_t trace_max_bytes; /* events beyond this size are counted, not written (uncompressed bytes). 0: no bound */
-    uint32_t flush_ms;       /* at most this long until a record is in the file, 10 .. 3600000. 0: 1000 */
-    uint32_t report_threads; /* 1: the report lists every thread's regions too */
-    uint32_t warmup_steps;   /* so many first steps are told apart from the rest. 0: found from the data */
-    int32_t rank;            /* this process in the job, 0 .. world_size - 1; read only if world_size is set */
-    int32_t world_size;      /* processes in the job. 0: both from the launcher's environment (torchrun, Open MPI,
-                                PMIx, PMI, PALS, MVAPICH, Flux, JSM, Slurm) */
-    uint32_t log_level;      /* a pk_log_level. Environment: error, warning, info, debug */
-    pk_log_function *log;    /* NULL: silent. Environment twin: PK_LOG=stderr */
-    void *log_user;          /* handed to log */
+    uint32_t size; /* sizeof(pk_options); pk_options(...) sets it */
+
+    /* Records per thread, a power of two in 64 .. 2^24, 32 bytes each. 0: 65536. */
+    uint32_t ring_records;
+
+    /* Chrome trace; %r rank, %p pid, %h host, %%. Ending in .gz: compressed. NULL: none. */
+    const char *trace_path;
+
+    /* Report at stop; "-": text on stderr; ending in .json: JSON; else text. The same %-fields.
+     * NULL: none. */
+    const char *report_path;
+
+    /* Upper bound of all recording memory, 4 MiB .. 1 TiB; beyond it regions are dropped and
+     * counted. 0: 1 GiB. Reserved at start, used as threads need it. */
+    uint64_t memory_bytes;
+
+    /* "cuda,cupti,nvtx,nccl": these; "-cupti": all but these; "none". NULL: all that are there
+     * except cupti. */
+    const char *backends;
+
+    /* The file that survives a kill. NULL: trace_path with ".arena" appended, or memory only
+     * without a trace or on a network file system. "none": memory only. */
+    const char *arena_path;
+
+    /* "tsc", "cntvct" or "monotonic". NULL: the fastest that is trustworthy here. */
+    const char *clock;
+
+    /* Events beyond this size of the trace (uncompressed) are counted, not written. 0: no bound. */
+    uint64_t trace_max_bytes;
+
+    /* At most this long until a record is in the file, 10 .. 3600000. 0: 1000. */
+    uint32_t flush_ms;
+
+    /* 1: the report lists every thread's regions too. */
+    uint32_t report_threads;
+
+    /* So many first steps are told apart from the rest. 0: found from the data. */
+    uint32_t warmup_steps;
+
+    /* This process in the job, 0 .. world_size - 1; read only if world_size is set. world_size 0:
+     * both from the launcher's environment (torchrun, Open MPI, PMIx, PMI, PALS, MVAPICH, Flux,
+     * JSM, Slurm). */
+    int32_t rank;
+    int32_t world_size;
+
+    /* A pk_log_level; in the environment error, warning, info or debug. 0: warnings and errors. */
+    uint32_t log_level;
+
+    /* Where messages go; log_user is handed to it. NULL: nowhere. In the environment PK_LOG=stderr.
+     * */
+    pk_log_function *log;
+    void *log_user;
 } pk_options;
 
-/* The options as a pointer to a literal: pk_start(pk_options(.trace_path = "run.json")). C only; in C++
- * fill a struct (or see pk.hpp). */
+/* The options as a pointer to a literal: pk_start(pk_options(.trace_path = "run.json")). C only; in
+ * C++ fill a struct (or see pk.hpp). */
 #ifndef __cplusplus
 #define pk_options(...) (&(pk_options){.size = (uint32_t)sizeof(struct pk_options), __VA_ARGS__})
 #endif
@@ -79,9 +111,9 @@ PK_API pk_status pk_start(const pk_options *options);
 /* Everything recorded before this call is in the trace file when it returns. */
 PK_API pk_status pk_flush(void);
 
-/* Ends the session: regions still open are closed and marked, everything is written, the report too.
- * Statistics stay readable until the next pk_start. The status is the first one that went wrong while
- * writing. PK_EOFF if no session is open. */
+/* Ends the session: regions still open are closed and marked, everything is written, the report
+ * too. Statistics stay readable until the next pk_start. The status is the first one that went
+ * wrong while writing. PK_EOFF if no session is open. */
 PK_API pk_status pk_stop(void);
 
 /* What became of what was recorded. With every region closed and after pk_stop,
@@ -90,15 +122,15 @@ typedef struct pk_counts {
     uint32_t size;           /* sizeof(pk_counts), set by the caller */
     uint32_t threads;        /* that have recorded, ever */
     uint64_t begun;          /* regions begun while perfkit was on */
-    uint64_t recorded;       /* regions closed and handed over to the collector */
-    uint64_t written;        /* events in the trace file: regions, steps, counters, instants */
-    uint64_t dropped;        /* regions begun but not recorded: ring full, too deep, or no memory */
-    uint64_t unbalanced;     /* regions closed by somebody else's end, a thread's exit or pk_stop (recorded too) */
-    uint64_t too_deep;       /* regions begun below 64 open ones (among dropped; their time counts for the parent) */
+    uint64_t recorded;       /* regions closed and taken by the collector */
+    uint64_t written;        /* events in the trace: regions, steps, counters, instants */
+    uint64_t dropped;        /* regions begun but not recorded: ring full, too deep, no memory */
+    uint64_t unbalanced;     /* closed by another's end, a thread's exit, pk_stop; recorded */
+    uint64_t too_deep;       /* begun below 64 open ones; among dropped */
     uint64_t stray_ends;     /* ends without a begin */
     uint64_t points;         /* steps, counter values and instants recorded */
     uint64_t points_dropped; /* of those, dropped: ring full, no memory, not a finite number */
-    uint64_t unwritten;      /* recorded events that a full or failing disk, or trace_max_bytes, kept out of the file */
+    uint64_t unwritten;      /* recorded, but kept out of the file by the disk or trace_max_bytes */
     uint64_t regions;        /* different names */
     uint64_t steps;          /* closed */
     uint64_t memory_bytes;   /* recording memory in use */
@@ -109,17 +141,17 @@ typedef struct pk_counts {
 PK_API pk_status pk_get_counts(pk_counts *counts);
 
 typedef struct pk_backend_info {
-    uint32_t size;      /* sizeof(pk_backend_info), set by the caller */
-    uint32_t live;      /* 1: recording (or ready to, before pk_start) */
-    char version[32];   /* of the library behind it; "" if unknown */
-    char reason[192];   /* why it is not live, or what it is doing, in words */
+    uint32_t size;    /* sizeof(pk_backend_info), set by the caller */
+    uint32_t live;    /* 1: recording (or ready to, before pk_start) */
+    char version[32]; /* of the library behind it; "" if unknown */
+    char reason[192]; /* why it is not live, or what it is doing, in words */
 } pk_backend_info;
 
 /* name: "cuda", "cupti", "nvtx" or "nccl". PK_ENOENT for any other. */
 PK_API pk_status pk_backend_status(const char *name, pk_backend_info *info);
 
-/* Names the calling thread in trace and report (copied, at most 63 bytes). Without it: the name that
- * pthread_setname_np gave it. */
+/* Names the calling thread in trace and report (copied, at most 63 bytes). Without it: the name
+ * that pthread_setname_np gave it. */
 PK_API void pk_thread_name(const char *name);
 
 #ifdef __cplusplus

@@ -4,12 +4,14 @@
  *     if (pk_region_stats(&forward, &s) == PK_OK)
  *         printf("%" PRIu64 " calls, p99 %" PRIu64 " ns\n", s.count, pk_stats_quantile(&s, 0.99));
  *
- * Threads: any thread, any time, also after pk_stop until the next pk_start. A pk_stats is a plain copy.
- *          What other threads are recording at this very moment may be missing, never counted twice.
- * Failure: PK_EOFF before the first pk_start; PK_ENOENT for a region never begun in the session (the
- *          pk_stats is then zeroed: count 0).
- * Cost:    about a microsecond per thread that used the region; takes perfkit's lock, so not for hot loops.
- *          A pk_stats is 30 KiB: mind small stacks.
+ * Threads: any thread, any time, also after pk_stop until the next pk_start. A pk_stats is a plain
+ *          copy. Every call that has ended before is in it; of those that other threads are ending
+ *          at this very moment some may be missing, none is counted twice.
+ * Failure: PK_EOFF before the first pk_start; PK_ENOENT for a region that has not ended once in the
+ *          session (the pk_stats is then zeroed: count 0). Without memory for a bucket its calls
+ *          are missing in the quantiles; count, sum, min and max never miss one.
+ * Cost:    walks what the rings hold, some nanoseconds per region recorded since the last walk,
+ *          under a lock that no recording thread takes. A pk_stats is 30 KiB: mind small stacks.
  */
 #ifndef PK_STATS_H
 #define PK_STATS_H
@@ -34,8 +36,8 @@ typedef struct pk_stats {
     uint64_t flops;
     double unit_ns;  /* ns per bucket unit (a clock tick) */
     uint64_t reserved[6];
-    /* Log-linear: values below 128 exactly, then 64 buckets per octave; a bucket is at most 1/64 of its
-     * value wide, so its middle is within 1/128 = 0.8 %. */
+    /* Log-linear: values below 128 exactly, then 64 buckets per octave; a bucket is at most 1/64 of
+     * its value wide, so its middle is within 1/128 = 0.8 %. */
     uint64_t buckets[PK_STATS_BUCKETS];
 } pk_stats;
 
@@ -45,8 +47,8 @@ PK_API pk_status pk_region_stats(const pk_region *region, pk_stats *stats);
 /* Of the durations of all steps (pk/step.h). */
 PK_API pk_status pk_step_stats(pk_stats *stats);
 
-/* The smallest duration that at least q of all samples do not exceed (nearest rank, q clamped to 0 .. 1):
- * its bucket's middle, never outside min .. max. 0 if there are no samples. */
+/* The smallest duration that at least q of all samples do not exceed (nearest rank, q clamped to 0
+ * .. 1): its bucket's middle, never outside min .. max. 0 if there are no samples. */
 PK_API uint64_t pk_stats_quantile(const pk_stats *stats, double q);
 
 #ifdef __cplusplus

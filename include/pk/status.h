@@ -52,7 +52,8 @@ PK_API const char *pk_status_name(pk_status status);
 PK_API const char *pk_status_text(pk_status status);
 
 /* One sentence about the last control call that failed on this thread: which option, which file,
- * which system error. Never NULL; "" if none has failed. Valid until the next failure here. */
+ * which system error. Never NULL; "" if none has failed. Valid until the next failure on this
+ * thread. */
 PK_API const char *pk_error_message(void);
 
 /* "0.1.0": the version of the library in use (pk/version.h has the one compiled against). */

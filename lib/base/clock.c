@@ -56,7 +56,8 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Successive readings differ by what a reading takes; what all those differences are multiples of is the step. */
+/* Successive readings differ by what a reading takes; what all those differences are multiples of
+ * is the step. */
 uint64_t pki_clock_step(uint32_t monotonic)
 {
     uint64_t step = 0;
@@ -107,7 +108,8 @@ static void note_uncertainty(pki_clock_map *map, double error, double bracket)
     map->uncertainty_ns = PKI_MAX(map->uncertainty_ns, total);
 }
 
-/* A new segment starts where the map stands now and is bent so that the error is gone at the horizon. */
+/* A new segment starts where the map stands now and is bent so that the error is gone at the
+ * horizon. */
 static void bend(pki_clock_map *map, uint64_t ticks, uint64_t ns, double rate, double error)
 {
     double slew = error / HORIZON_NS;

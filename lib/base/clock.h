@@ -1,10 +1,10 @@
 /* lib/base/clock.h - ticks, and what they are in nanoseconds.
  *
- * Threads record raw ticks. Whoever prints converts them through a pki_clock_map: a list of straight
- * segments that follows CLOCK_MONOTONIC. A segment, once used, is never changed; a correction starts a
- * new one where the old one ends. So the map is continuous, never runs backwards, and gives the same
- * answer for the same tick for ever: a child that lay inside its parent in ticks does so in
- * nanoseconds, whenever either is printed.
+ * Threads record raw ticks. Whoever prints converts them through a pki_clock_map: a list of
+ * straight segments that follows CLOCK_MONOTONIC. A segment, once used, is never changed; a
+ * correction starts a new one where the old one ends. So the map is continuous, never runs
+ * backwards, and gives the same answer for the same tick for ever: a child that lay inside its
+ * parent in ticks does so in nanoseconds, whenever either is printed.
  *
  * The map lies in the arena's header, so that a killed run can be read.
  */
@@ -36,13 +36,13 @@ typedef struct pki_clock_segment {
 #define PKI_CLOCK_SEGMENTS 1024
 
 typedef struct pki_clock_map {
-    uint32_t monotonic;  /* ticks are CLOCK_MONOTONIC's nanoseconds */
-    uint32_t count;      /* segments; grows only (release; readers acquire) */
-    uint64_t origin_ns;  /* CLOCK_MONOTONIC when the session started: ns counts from there */
-    uint64_t step_ticks; /* smallest difference that this clock shows */
-    uint64_t
-        uncertainty_ns; /* largest distance from CLOCK_MONOTONIC found when checking, bracket included */
-    pki_clock_sample first; /* for the rate over the whole run */
+    uint32_t monotonic;      /* ticks are CLOCK_MONOTONIC's nanoseconds */
+    uint32_t count;          /* segments; grows only (release; readers acquire) */
+    uint64_t origin_ns;      /* CLOCK_MONOTONIC when the session started: ns counts from there */
+    uint64_t step_ticks;     /* smallest difference that this clock shows */
+    uint64_t uncertainty_ns; /* largest distance from CLOCK_MONOTONIC found when checking, bracket
+                                included */
+    pki_clock_sample first;  /* for the rate over the whole run */
     pki_clock_sample last;
     uint64_t first_rate;
     pki_clock_segment segments[PKI_CLOCK_SEGMENTS];

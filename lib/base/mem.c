@@ -11,7 +11,8 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels answer EINVAL */
 #endif
 
-/* Magic numbers of network file systems that linux/magic.h does not list (statfs(2), Lustre and GPFS headers). */
+/* Magic numbers of network file systems that linux/magic.h does not list (statfs(2), Lustre and
+ * GPFS headers). */
 #define LUSTRE_MAGIC 0x0BD00BD0
 #define GPFS_MAGIC 0x47504653
 #define BEEGFS_MAGIC 0x19830326

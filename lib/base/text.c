@@ -35,7 +35,8 @@ size_t pki_utf8_length(const char *s, size_t n)
     return 0;
 }
 
-/* One escaped character into piece (at least 7 bytes); returns its length and how much of s it took. */
+/* One escaped character into piece (at least 7 bytes); returns its length and how much of s it
+ * took. */
 static size_t escape_one(char *piece, const char *s, size_t n, size_t *took)
 {
     static const char hex[] = "0123456789abcdef";

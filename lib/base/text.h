@@ -5,20 +5,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Length of the valid UTF-8 sequence at s (n bytes left), 0 if it is not one: overlong forms, surrogates and
- * values above U+10FFFF are not (RFC 3629). */
+/* Length of the valid UTF-8 sequence at s (n bytes left), 0 if it is not one: overlong forms,
+ * surrogates and values above U+10FFFF are not (RFC 3629). */
 size_t pki_utf8_length(const char *s, size_t n);
 
-/* The bytes s[0..n) as the inside of a JSON string: quotes, backslashes and control characters escaped, each
- * invalid byte replaced by U+FFFD, everything else as it is. Writes at most size - 1 bytes and a NUL, cutting
- * between characters; returns the length written. size >= 6 * n + 1 never cuts. */
+/* The bytes s[0..n) as the inside of a JSON string: quotes, backslashes and control characters
+ * escaped, each invalid byte replaced by U+FFFD, everything else as it is. Writes at most size - 1
+ * bytes and a NUL, cutting between characters; returns the length written. size >= 6 * n + 1 never
+ * cuts. */
 size_t pki_json_escape(char *out, size_t size, const char *s, size_t n);
 
-/* The same without JSON's escapes: valid UTF-8 with control characters replaced by '?', for a terminal. */
+/* The same without JSON's escapes: valid UTF-8 with control characters replaced by '?', for a
+ * terminal. */
 size_t pki_text_clean(char *out, size_t size, const char *s, size_t n);
 
-/* Replaces %r, %p, %h and %% in pattern. False if another % is in it (*bad is that letter) or if it does not
- * fit (*bad is 0). */
+/* Replaces %r, %p, %h and %% in pattern. False if another % is in it (*bad is that letter) or if it
+ * does not fit (*bad is 0). */
 typedef struct pki_path_fields {
     int rank;
     int pid;

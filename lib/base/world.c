@@ -7,8 +7,8 @@
 
 #include "base/compiler.h"
 
-/* What launchers set, the most specific first. Slurm comes last: under mpirun inside sbatch every rank has
- * SLURM_PROCID=0. */
+/* What launchers set, the most specific first. Slurm comes last: under mpirun inside sbatch every
+ * rank has SLURM_PROCID=0. */
 static const struct {
     const char *rank, *size;
 } launchers[] = {

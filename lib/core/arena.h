@@ -7,12 +7,14 @@
  *       blocks    one per recording thread: pki_thread and its ring (lib/core/thread.h)
  *       slots     distributions, 64 KiB at a time (lib/core/slots.h)
  *
- * Pointers stored inside are addresses of the process that wrote them; header.base turns them into offsets,
- * so a copy of the arena can be read anywhere (`pk recover`). A reader checks magic, version and layout first.
+ * Pointers stored inside are addresses of the process that wrote them; header.base turns them into
+ * offsets, so a copy of the arena can be read anywhere (`pk recover`). A reader checks magic,
+ * version and layout first.
  *
- * The commit. What the trace file holds and how far each ring has been taken must change together, or a
- * killed run would lose or repeat events. So both exist twice: the collector prepares the set that
- * is not in force (commit[], each block's taken[]) and then puts it in force by storing one integer, `generation`.
+ * The commit. What the trace file holds and how far each ring has been taken must change together,
+ * or a killed run would lose or repeat events. So both exist twice: the collector prepares the set
+ * that is not in force (commit[], each block's taken[]) and then puts it in force by storing one
+ * integer, `generation`.
  */
 #ifndef PKI_CORE_ARENA_H
 #define PKI_CORE_ARENA_H
@@ -42,8 +44,8 @@ typedef struct pki_commit {
 typedef struct pki_arena_header {
     char magic[8];
     uint32_t version;
-    uint32_t
-        layout; /* sizes of the structures inside, folded; differs when the compiler's idea differs */
+    uint32_t layout;  /* sizes of the structures inside, folded; differs when the compiler's idea
+                         differs */
     uint64_t bytes;   /* of the mapping */
     uint64_t base;    /* its address in the process that wrote it */
     uint64_t used;    /* handed out */
@@ -92,14 +94,17 @@ typedef struct pki_arena {
     uint64_t mirrored[PKI_NAMES_MAX / 64]; /* which names are in the names spans */
 } pki_arena;
 
-/* On fd (a memory file or a fresh empty file), which the arena then owns. NULL and errno; fd stays open then. */
+/* On fd (a memory file or a fresh empty file), which the arena then owns. NULL and errno; fd stays
+ * open then. */
 pki_arena *pki_arena_create(int fd, size_t bytes);
 void pki_arena_destroy(pki_arena *arena);
 
-/* A page-aligned, zeroed, backed span; NULL if the bound or the file system leaves no room. Any thread, no lock. */
+/* A page-aligned, zeroed, backed span; NULL if the bound or the file system leaves no room. Any
+ * thread, no lock. */
 void *pki_arena_claim(pki_arena *arena, size_t bytes);
 
-/* Sees to it that the arena holds the name's text. False if there is no room. One caller at a time. */
+/* Sees to it that the arena holds the name's text. False if there is no room. One caller at a time.
+ */
 bool pki_arena_mirror_name(pki_arena *arena, uint32_t id);
 
 uint32_t pki_arena_layout(void);

@@ -1,5 +1,5 @@
-/* lib/core/ffi.c - a symbol for every inline of the public headers, for callers that cannot inline C: C's rule
- * is that an `extern inline` declaration in one file makes the definition there. */
+/* lib/core/ffi.c - a symbol for every inline of the public headers, for callers that cannot inline
+ * C: C's rule is that an `extern inline` declaration in one file makes the definition there. */
 #include <pk/pk.h>
 
 extern inline void pk_region_begin(pk_region *region);

@@ -66,8 +66,9 @@ void pki_stats_add_slot(pk_stats *stats, const pki_slot *slot)
     pki_slot_add_buckets(stats->buckets, slot);
 }
 
-/* Var = E[x^2] - E[x]^2 as (n * sum(x^2) - sum(x)^2) / n^2. Both products can pass 128 bits, so they are
- * taken in long double, around the mean's integer part, where the difference has lost nothing. */
+/* Var = E[x^2] - E[x]^2 as (n * sum(x^2) - sum(x)^2) / n^2. Both products can pass 128 bits, so
+ * they are taken in long double, around the mean's integer part, where the difference has lost
+ * nothing. */
 static double deviation(const pk_stats *stats)
 {
     long double n = (long double)stats->count;

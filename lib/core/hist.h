@@ -1,11 +1,12 @@
 /* lib/core/hist.h - one region's distribution: a slot and its chunks of buckets.
  *
- * Log-linear in two levels: a value's chunk is its octave, 64 buckets of 32 bits each, and only the octaves that
- * a region touches have one. Values below 128 have buckets of their own, above that a bucket is 1/64 of
- * its octave's start wide; taking the middle, a quantile is within 1/128 = 0.8 %. A bucket that overflows
- * carries into a second table, so 2^32 calls are nothing special.
+ * Log-linear in two levels: a value's chunk is its octave, 64 buckets of 32 bits each, and only the
+ * octaves that a region touches have one. Values below 128 have buckets of their own, above that a
+ * bucket is 1/64 of its octave's start wide; taking the middle, a quantile is within 1/128 = 0.8 %.
+ * A bucket that overflows carries into a second table, so 2^32 calls are nothing special.
  *
- * One writer at a time (lib/core/slots.h); anybody may read meanwhile and sees, at worst, the last call half entered.
+ * One writer at a time (lib/core/slots.h); anybody may read meanwhile and sees, at worst, the last
+ * call half entered.
  */
 #ifndef PKI_CORE_HIST_H
 #define PKI_CORE_HIST_H
@@ -24,8 +25,8 @@
 _Static_assert(PKI_CHUNKS *PKI_CHUNK_BUCKETS == PK_STATS_BUCKETS,
                "public and internal buckets are the same");
 
-/* A reference from a slot to memory of the same arena, in units of 64 bytes from the slot itself; 0 is none.
- * Valid wherever the arena is mapped. */
+/* A reference from a slot to memory of the same arena, in units of 64 bytes from the slot itself; 0
+ * is none. Valid wherever the arena is mapped. */
 typedef int32_t pki_link;
 
 /* What every call writes is in the first line; what only some read comes behind. */
@@ -96,8 +97,9 @@ static inline void pki_slot_add_moments(pki_slot *slot, uint64_t value)
 
 void pki_slot_clear(pki_slot *slot, uint32_t id);
 
-/* Adds the slot's content to stats, in ticks: count, sum, min, max, squares (into reserved[0..1]), self,
- * bytes, flops, buckets. pki_stats_begin before the first, pki_stats_finish behind the last. */
+/* Adds the slot's content to stats, in ticks: count, sum, min, max, squares (into reserved[0..1]),
+ * self, bytes, flops, buckets. pki_stats_begin before the first, pki_stats_finish behind the last.
+ */
 void pki_stats_begin(pk_stats *stats);
 void pki_stats_add_slot(pk_stats *stats, const pki_slot *slot);
 void pki_slot_add_buckets(uint64_t buckets[PK_STATS_BUCKETS], const pki_slot *slot);

@@ -26,8 +26,8 @@ static pki_name step = {
 static pki_name *by_id[PKI_NAMES_MAX] = {[PKI_NAME_TOO_MANY] = &too_many, [PKI_NAME_STEP] = &step};
 static uint32_t next_id = PKI_NAME_FIRST;
 
-/* Open addressing over ids; 0 is empty. Twice the number of ids, so a probe always ends. Pages that no name
- * hashes to stay untouched. */
+/* Open addressing over ids; 0 is empty. Twice the number of ids, so a probe always ends. Pages that
+ * no name hashes to stay untouched. */
 #define BUCKETS (2 * PKI_NAMES_MAX)
 static uint32_t buckets[BUCKETS];
 

@@ -1,8 +1,8 @@
 /* lib/core/names.h - names of regions and counters, interned for the process's life.
  *
- * A pk_region may lie in a plugin that is unloaded, and its name with it; so the first use copies the
- * name, and from then on only the id travels. Ids are dense, 1 .. 65535, never reused. Look-ups take no
- * lock; entries are published whole and never change.
+ * A pk_region may lie in a plugin that is unloaded, and its name with it; so the first use copies
+ * the name, and from then on only the id travels. Ids are dense, 1 .. 65535, never reused. Look-ups
+ * take no lock; entries are published whole and never change.
  */
 #ifndef PKI_CORE_NAMES_H
 #define PKI_CORE_NAMES_H
@@ -44,7 +44,8 @@ typedef struct pki_name {
 uint32_t pki_region_id(pk_region *region);
 uint32_t pki_counter_id(pk_counter *counter);
 
-/* The same without writing to the region, which may be constant and unused: 0 if nobody has used the name. */
+/* The same without writing to the region, which may be constant and unused: 0 if nobody has used
+ * the name. */
 uint32_t pki_region_id_of(const pk_region *region);
 
 /* NULL for ids that were never given out. */

@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* Nanoseconds of one pk_region_begin and pk_region_end, recorded: the least of several batches. 0 without memory. */
+/* Nanoseconds of one pk_region_begin and pk_region_end, recorded: the least of several batches. 0
+ * without memory. */
 double pki_measure_region_ns(uint32_t monotonic);
 
 #endif

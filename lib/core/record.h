@@ -7,8 +7,8 @@
 typedef enum pki_record_type {
     PKI_RECORD_REGION = 1,      /* start, value = duration, extra = own time; all in ticks */
     PKI_RECORD_REGION_WORK = 2, /* the same; the next slot's start and value hold bytes and flops */
-    PKI_RECORD_STEP_SELF =
-        3, /* value = own time, in the step that the next STEP closes, of calls that found no room */
+    PKI_RECORD_STEP_SELF = 3,   /* value = own time, in the step that the next STEP closes, of calls
+                                   that found no room */
     PKI_RECORD_STEP_OPEN =
         4, /* value = own time so far of a region that is open across the step's end */
     PKI_RECORD_STEP =
@@ -20,8 +20,9 @@ typedef enum pki_record_type {
 #define PKI_FLAG_UNBALANCED 1u /* region: not closed by its own end */
 #define PKI_FLAG_UNKNOWN 2u    /* step: no breakdown */
 
-/* what = name id | type << 32 | depth << 40 | ties << 48 | flags << 56. Depth counts from 1. Ties: so many open
- * regions around this one began at the very same tick (viewers need them apart, see lib/out/chrome.c). */
+/* what = name id | type << 32 | depth << 40 | ties << 48 | flags << 56. Depth counts from 1. Ties:
+ * so many open regions around this one began at the very same tick (viewers need them apart, see
+ * lib/out/chrome.c). */
 typedef struct pki_record {
     uint64_t start;
     uint64_t value;

@@ -1,8 +1,9 @@
 /* lib/core/region.c - begin and end: what the program pays for.
  *
- * Every instruction of the three functions below counts: on processors whose rdtsc does not overlap with other
- * work they are added to its cost (docs/overhead.md has the budget and what each line takes). What can be done by the
- * collector is done there; what is rare is done further down, behind a test that the fast path makes anyway:
+ * Every instruction of the three functions below counts: on processors whose rdtsc does not overlap
+ * with other work they are added to its cost (docs/overhead.md has the budget and what each line
+ * takes). What can be done by the collector is done there; what is rare is done further down,
+ * behind a test that the fast path makes anyway:
  *
  *   state >= limit   not joined, too deep, session over, slow clock
  *   id == 0          first use of this pk_region
@@ -222,7 +223,8 @@ static bool end_at(pki_thread *t, uint32_t id, uint64_t now)
     return true;
 }
 
-/* A thread without a block has no open regions: if there was a begin, it has been counted as refused. */
+/* A thread without a block has no open regions: if there was a begin, it has been counted as
+ * refused. */
 static pki_thread *joined_self(void)
 {
     pki_thread *t = pki_self;

@@ -1,8 +1,8 @@
 /* lib/core/registry.h - the threads of a session and the arena they record into.
  *
- * A registry lives as long as its session or any thread that has joined it, whichever is longer: a thread
- * may still be on its way out of a recording call when the session ends, and finds valid memory. After the
- * end it is kept for its statistics until the next one starts.
+ * A registry lives as long as its session or any thread that has joined it, whichever is longer: a
+ * thread may still be on its way out of a recording call when the session ends, and finds valid
+ * memory. After the end it is kept for its statistics until the next one starts.
  *
  * One lock for joining, leaving, naming and adding slots; recording takes none.
  */
@@ -29,11 +29,12 @@ typedef struct pki_registry {
     uint64_t steps_missed; /* calls while another thread was in one */
 } pki_registry;
 
-/* Opens the gate on a new registry over the arena, which it owns from then on, and lets go of the one before; NULL
- * (nothing taken, nothing changed) without memory. */
+/* Opens the gate on a new registry over the arena, which it owns from then on, and lets go of the
+ * one before; NULL (nothing taken, nothing changed) without memory. */
 pki_registry *pki_registry_open(pki_arena *arena, uint32_t ring_records, uint32_t monotonic);
 
-/* Closes the gate. What a thread was doing at that moment is either recorded or an open region on its stack. */
+/* Closes the gate. What a thread was doing at that moment is either recorded or an open region on
+ * its stack. */
 void pki_registry_close(pki_registry *registry);
 
 void pki_registry_lock(void);
@@ -53,8 +54,8 @@ pki_registry *pki_registry_now(void);
 /* Gives up one reference; the last one frees the registry and its arena. */
 void pki_registry_drop(pki_registry *registry);
 
-/* A block that an ended thread has left and that holds nothing any more: another thread may have it. Its `lost` table has
- * been merged elsewhere. */
+/* A block that an ended thread has left and that holds nothing any more: another thread may have
+ * it. Its `lost` table has been merged elsewhere. */
 void pki_registry_recycle(pki_registry *registry, pki_thread *t);
 
 /* Sums of all blocks' counters, into counts. */

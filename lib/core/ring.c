@@ -3,7 +3,8 @@
 
 #define SLOT ((uint32_t)sizeof(pki_record))
 
-/* Free slots, all but the one that keeps full and empty apart, and where the fast path has to stop. */
+/* Free slots, all but the one that keeps full and empty apart, and where the fast path has to stop.
+ */
 static unsigned find_room(pki_thread *t, uint32_t at)
 {
     uint32_t released =
@@ -15,7 +16,8 @@ static unsigned find_room(pki_thread *t, uint32_t at)
     return distance / SLOT - 1;
 }
 
-/* Back to the start of the ring, before `stop` is moved away from its end: the fast path knows no other bound. */
+/* Back to the start of the ring, before `stop` is moved away from its end: the fast path knows no
+ * other bound. */
 static uint64_t wrap(pki_thread *t)
 {
     uint64_t state = pki_load(&t->state);

@@ -1,7 +1,7 @@
 /* lib/core/slots.h - a table of distributions by name id, in 64 KiB spans of the arena.
  *
- * A table has one writer at a time. Readers of somebody else's table take the registry's lock, under which
- * slots are added and tables grow; buckets are added without it.
+ * A table has one writer at a time. Readers of somebody else's table take the registry's lock,
+ * under which slots are added and tables grow; buckets are added without it.
  */
 #ifndef PKI_CORE_SLOTS_H
 #define PKI_CORE_SLOTS_H
@@ -30,7 +30,8 @@ static inline pki_slot *pki_table_next(const pki_slot *slot)
     return slot->next ? pki_follow(slot, slot->next) : NULL;
 }
 
-/* The slot of name id, made if needed: a pki_slot for a region, a pki_values for a counter. NULL without room. */
+/* The slot of name id, made if needed: a pki_slot for a region, a pki_values for a counter. NULL
+ * without room. */
 pki_slot *pki_table_add(pki_arena *arena, pki_table *table, uint32_t id);
 
 /* One call of so many ticks. */

@@ -1,8 +1,9 @@
 /* lib/core/step.c - the end of a training step, as records.
  *
- * Who folds the ring knows the own time of every call that has ended in the step. The rest is told here: calls that found
- * no room, and regions that are open across the step's end, an outer "training" say, whose own time so far belongs to
- * this step; it is credited now and hidden from the region's end as if it were a child's.
+ * Who folds the ring knows the own time of every call that has ended in the step. The rest is told
+ * here: calls that found no room, and regions that are open across the step's end, an outer
+ * "training" say, whose own time so far belongs to this step; it is credited now and hidden from
+ * the region's end as if it were a child's.
  */
 #include <pk/step.h>
 

@@ -1,16 +1,19 @@
 /* lib/core/thread.h - a recording thread's block: frame stack and ring.
  *
- * A thread's pki_self points to its block, or, before it has one, to the sentinel, which has no room for a frame:
- * "not joined", "too deep", "the session is over" and "this clock is a slow one" all come out of the one test that
- * the fast path makes, and are told apart on the slow path.
+ * A thread's pki_self points to its block, or, before it has one, to the sentinel, which has no
+ * room for a frame: "not joined", "too deep", "the session is over" and "this clock is a slow one"
+ * all come out of the one test that the fast path makes, and are told apart on the slow path.
  *
- * `state` holds the two positions that change together, the innermost open frame and the next free record, so a single store
- * publishes a region's end: whoever reads it sees the region either open or recorded, never both, never neither. Its release
- * pairs with the acquire of everybody who reads frames or records (pki_thread_head, and pk_stop's sweep of open regions).
- * The collector's release of `released` pairs with the owner's acquire in find_room: what lies before it may be overwritten.
+ * `state` holds the two positions that change together, the innermost open frame and the next free
+ * record, so a single store publishes a region's end: whoever reads it sees the region either open
+ * or recorded, never both, never neither. Its release pairs with the acquire of everybody who reads
+ * frames or records (pki_thread_head, and pk_stop's sweep of open regions). The collector's release
+ * of `released` pairs with the owner's acquire in find_room: what lies before it may be
+ * overwritten.
  *
- * A full ring drops the record and counts it; the call still enters a distribution, the owner's own `lost` table, so drops
- * do not bias a quantile. All other calls are entered by whoever folds the ring (lib/measure/fold.h).
+ * A full ring drops the record and counts it; the call still enters a distribution, the owner's own
+ * `lost` table, so drops do not bias a quantile. All other calls are entered by whoever folds the
+ * ring (lib/measure/fold.h).
  */
 #ifndef PKI_CORE_THREAD_H
 #define PKI_CORE_THREAD_H
@@ -57,8 +60,8 @@ struct pki_registry;
 
 typedef struct pki_thread {
     /* Read by every region, state written by every region. Owner's. */
-    uint64_t
-        state; /* low half: offset of the top frame in this block; high half: of the next record in the ring */
+    uint64_t state; /* low half: offset of the top frame in this block; high half: of the next
+                       record in the ring */
     uint32_t limit; /* the fast path may push a frame while the low half is below this; 0: never */
     uint32_t
         stop; /* the fast path may not write a record here: end of the ring, or not taken yet */
@@ -138,7 +141,8 @@ static inline uint32_t pki_ring_next(const pki_thread *t, uint32_t offset)
     return offset == t->ring_bytes ? 0 : offset;
 }
 
-/* Appends n records in one piece and pops `pop` frames with them; false, and nothing done, if the ring has no room. */
+/* Appends n records in one piece and pops `pop` frames with them; false, and nothing done, if the
+ * ring has no room. */
 bool pki_push(pki_thread *t, const pki_record *records, unsigned n, unsigned pop);
 
 /* The same for what is not a region, counted as a point or as a dropped one. */
@@ -147,7 +151,8 @@ bool pki_push_point(pki_thread *t, const pki_record *records, unsigned n);
 /* The owner's distribution for a call without a record; never NULL. */
 pki_slot *pki_lost_slot(pki_thread *t, uint32_t id);
 
-/* This thread's block in the running session; NULL if the session is over or has no memory for one, which is then counted. */
+/* This thread's block in the running session; NULL if the session is over or has no memory for one,
+ * which is then counted. */
 pki_thread *pki_thread_join(void);
 
 /* Closes every region above `until`, as unbalanced; by the owner. */

@@ -1,7 +1,7 @@
 /* lib/core/values.h - a counter's distribution: doubles of either sign.
  *
- * The same buckets as for times, 64 to an octave, in several banks of octaves: magnitudes from 2^-64 to 2^63, beyond
- * which only min and max tell values apart. Octave 0 is zero.
+ * The same buckets as for times, 64 to an octave, in several banks of octaves: magnitudes from
+ * 2^-64 to 2^63, beyond which only min and max tell values apart. Octave 0 is zero.
  */
 #ifndef PKI_CORE_VALUES_H
 #define PKI_CORE_VALUES_H

@@ -189,7 +189,8 @@ static pki_thread_fold *alone_of(pki_fold *fold, const pki_thread *t)
     return &more[t->index];
 }
 
-/* Whoever makes steps is followed alone, and the first thread from the start, since it most often will. */
+/* Whoever makes steps is followed alone, and the first thread from the start, since it most often
+ * will. */
 static void decide_tracking(const pki_fold *fold, pki_thread_fold *alone, const pki_thread *t)
 {
     bool first = t->index == 0 || fold->per_thread;

@@ -1,9 +1,10 @@
 /* lib/measure/fold.h - from records to distributions.
  *
- * Folding walks each ring from where it stopped to its head and enters every call into its region's distribution. It runs
- * ahead of the formatter and does no I/O, so statistics are read at any time without waiting for a disk. The collector folds
- * in its round, whoever asks for statistics folds before reading: one at a time, under the fold lock. Calls that
- * found the ring full are in their block's `lost` table and are added when reading.
+ * Folding walks each ring from where it stopped to its head and enters every call into its region's
+ * distribution. It runs ahead of the formatter and does no I/O, so statistics are read at any time
+ * without waiting for a disk. The collector folds in its round, whoever asks for statistics folds
+ * before reading: one at a time, under the fold lock. Calls that found the ring full are in their
+ * block's `lost` table and are added when reading.
  *
  * Lock order: fold lock, then the registry's.
  */
@@ -16,7 +17,8 @@
 #include "core/values.h"
 #include "measure/steps.h"
 
-/* What is known of one thread alone: for the report's threads, and for the own times of whoever makes the steps. */
+/* What is known of one thread alone: for the report's threads, and for the own times of whoever
+ * makes the steps. */
 typedef struct pki_thread_fold {
     pki_table calls;
     bool tracked; /* calls is kept up */
@@ -37,7 +39,8 @@ typedef struct pki_fold {
 void pki_fold_lock(void);
 void pki_fold_unlock(void);
 
-/* Replaces the fold of the session before by one for this registry; NULL for none. False without memory. Takes the lock. */
+/* Replaces the fold of the session before by one for this registry; NULL for none. False without
+ * memory. Takes the lock. */
 bool pki_fold_open(pki_registry *registry, bool per_thread, uint32_t warmup_steps);
 
 /* The running or last session's; NULL if there was none. Under the lock, as all below. */
@@ -46,13 +49,16 @@ pki_fold *pki_fold_now(void);
 /* Every ring up to its head. */
 void pki_fold_all(pki_fold *fold);
 
-/* A region that is open when the session ends, closed on t's behalf: its record is not in the ring. */
+/* A region that is open when the session ends, closed on t's behalf: its record is not in the ring.
+ */
 void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record *record);
 
-/* A thread that has ended and whose ring has been folded: what is known of it alone is added up, its block is free again. */
+/* A thread that has ended and whose ring has been folded: what is known of it alone is added up,
+ * its block is free again. */
 void pki_fold_recycle(pki_fold *fold, pki_thread *t);
 
-/* The region's or counter's distribution over all threads. False if there is none. Times still in ticks: finish with pki_stats_finish. */
+/* The region's or counter's distribution over all threads. False if there is none. Times still in
+ * ticks: finish with pki_stats_finish. */
 bool pki_fold_stats(const pki_fold *fold, uint32_t id, pk_stats *stats);
 bool pki_fold_values(const pki_fold *fold, uint32_t id, pki_value_stats *stats);
 

@@ -8,7 +8,8 @@
 #include "core/names.h"
 #include "out/emit.h"
 
-/* Steps have a track of their own: a region may begin in one step and end in the next, and slices of one track must nest. */
+/* Steps have a track of their own: a region may begin in one step and end in the next, and slices
+ * of one track must nest. */
 #define STEP_TRACK "4294967294"
 
 /* A name, ready to be copied. */
@@ -32,8 +33,8 @@ void pki_chrome_finish(pki_chrome *c)
     *c = (pki_chrome){0};
 }
 
-/* Reserved colour names of the trace viewer, one for each kind (catapult's color_scheme); other viewers choose
- * their own. `pk report` reads the kind back from it. */
+/* Reserved colour names of the trace viewer, one for each kind (catapult's color_scheme); other
+ * viewers choose their own. `pk report` reads the kind back from it. */
 static const char *colour(uint32_t kind)
 {
     static const char *const names[] = {[PK_COMPUTE] = "thread_state_running",
@@ -130,9 +131,9 @@ typedef struct times {
     uint64_t start, duration;
 } times;
 
-/* Both ends are converted, not the duration, so that what nested in ticks nests in ns. Slices that begin together with the
- * one around them are moved in by a nanosecond per tie, since viewers would take the one that comes first in the file
- * for the outer one, and inner ones come first. */
+/* Both ends are converted, not the duration, so that what nested in ticks nests in ns. Slices that
+ * begin together with the one around them are moved in by a nanosecond per tie, since viewers would
+ * take the one that comes first in the file for the outer one, and inner ones come first. */
 static times times_of(const pki_chrome *c, const pki_record *r)
 {
     uint64_t start = pki_clock_ns(c->clock, r->start);

@@ -1,10 +1,12 @@
 /* lib/out/chrome.h - records as Chrome trace events.
  *
- * The formatter is a function from record to bytes: the same for a live run, for `pk recover` and for the golden tests. What it
- * needs besides the record it gets from a pki_chrome: the clock map, the process, and the names, each of which it
- * escapes once. What viewers need of each field is in docs/trace-format.md.
+ * The formatter is a function from record to bytes: the same for a live run, for `pk recover` and
+ * for the golden tests. What it needs besides the record it gets from a pki_chrome: the clock map,
+ * the process, and the names, each of which it escapes once. What viewers need of each field is in
+ * docs/trace-format.md.
  *
- * Threads: one at a time. Failure: without memory for a name's escaped form the event is named "(no memory)".
+ * Threads: one at a time. Failure: without memory for a name's escaped form the event is named "(no
+ * memory)".
  */
 #ifndef PKI_OUT_CHROME_H
 #define PKI_OUT_CHROME_H
@@ -21,7 +23,8 @@
 #define PKI_EVENT_BYTES 4096 /* no event is longer */
 #define PKI_HEAD_BYTES 8192  /* nor is the head */
 
-/* A name as the formatter needs it; not NUL-terminated. For a variant, key and value; for a counter, key is its unit. */
+/* A name as the formatter needs it; not NUL-terminated. For a variant, key and value; for a
+ * counter, key is its unit. */
 typedef struct pki_chrome_name {
     const char *name, *key;
     uint16_t length, key_length;
@@ -46,7 +49,8 @@ void pki_chrome_init(pki_chrome *chrome, const pki_clock_map *clock, uint32_t pi
                      pki_chrome_names *names, void *user);
 void pki_chrome_finish(pki_chrome *chrome);
 
-/* An event for the record (`more` is its second slot), preceded by ",\n". Returns its length, 0 if the record has none. */
+/* An event for the record (`more` is its second slot), preceded by ",\n". Returns its length, 0 if
+ * the record has none. */
 size_t pki_chrome_event(pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid,
                         const pki_record *record, const pki_record *more);
 
@@ -66,7 +70,8 @@ typedef struct pki_chrome_run {
     pk_counts counts;
 } pki_chrome_run;
 
-/* The head has the same length whatever the figures in it, so that it can be written again at the end. */
+/* The head has the same length whatever the figures in it, so that it can be written again at the
+ * end. */
 size_t pki_chrome_head(const pki_chrome *chrome, char out[PKI_HEAD_BYTES],
                        const pki_chrome_run *run);
 

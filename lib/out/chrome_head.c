@@ -88,8 +88,8 @@ static void put_metadata(writer *w, const pki_chrome *c, const pki_chrome_run *r
     put(w, "},");
 }
 
-/* The first event has no cat: so speedscope never takes the file for a CPU profile. All others have one, since
- * catapult's streaming reader passes over events without. */
+/* The first event has no cat: so speedscope never takes the file for a CPU profile. All others have
+ * one, since catapult's streaming reader passes over events without. */
 static void put_process(writer *w, const pki_chrome *c, const pki_chrome_run *run)
 {
     char program[6 * 128 + 1], host[6 * 64 + 1];

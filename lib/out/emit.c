@@ -8,7 +8,8 @@ const char pki_digit_pairs[201] = "000102030405060708091011121314151617181920212
                                   "50515253545556575859606162636465666768697071727374"
                                   "75767778798081828384858687888990919293949596979899";
 
-/* A locale may spell the decimal point in several bytes; everything that is not part of a number in C is it. */
+/* A locale may spell the decimal point in several bytes; everything that is not part of a number in
+ * C is it. */
 static size_t with_point(char *out, const char *in)
 {
     size_t n = 0;

@@ -1,5 +1,5 @@
-/* lib/out/emit.h - numbers into a buffer, fast and independent of the locale. Each function writes at p, where there
- * must be room, and returns the end. */
+/* lib/out/emit.h - numbers into a buffer, fast and independent of the locale. Each function writes
+ * at p, where there must be room, and returns the end. */
 #ifndef PKI_OUT_EMIT_H
 #define PKI_OUT_EMIT_H
 

@@ -93,8 +93,8 @@ static bool write_both(int fd, const char *a, size_t an, const char *b, size_t b
            pki_file_write_at(fd, b + (done - in_a), bn - (done - in_a), at + done + (an - in_a));
 }
 
-/* An end shorter than the one before it leaves something behind. Should cutting fail, readers of JSON complain about what
- * follows the document, and no more is lost than that. */
+/* An end shorter than the one before it leaves something behind. Should cutting fail, readers of
+ * JSON complain about what follows the document, and no more is lost than that. */
 static void set_length(pki_trace_file *file, uint64_t length)
 {
     int error = errno;

@@ -218,7 +218,8 @@ static void note_time(pki_salvage *s, uint64_t ticks)
     s->last_ticks = PKI_MAX(s->last_ticks, ticks);
 }
 
-/* Regions that were open when the process ended are closed at the last moment that anything is known of. */
+/* Regions that were open when the process ended are closed at the last moment that anything is
+ * known of. */
 static void find_last_moment(pki_salvage *s)
 {
     block b;

@@ -1,7 +1,8 @@
 /* lib/out/salvage.h - a killed run's arena, read from its file.
  *
- * The file may come from anywhere: nothing in it is believed before it has been checked against the file's size. Pointers in
- * it are addresses of the process that wrote it and are turned into offsets.
+ * The file may come from anywhere: nothing in it is believed before it has been checked against the
+ * file's size. Pointers in it are addresses of the process that wrote it and are turned into
+ * offsets.
  */
 #ifndef PKI_OUT_SALVAGE_H
 #define PKI_OUT_SALVAGE_H
@@ -36,7 +37,8 @@ bool pki_salvage_recognise(const char *path);
 /* Text of the trace that was formatted and not yet in the file. */
 const char *pki_salvage_buffer(const pki_salvage *salvage, size_t *bytes);
 
-/* Each further event, preceded by ",\n": names of threads, what is in the rings, and what was open when the process ended. */
+/* Each further event, preceded by ",\n": names of threads, what is in the rings, and what was open
+ * when the process ended. */
 typedef bool pki_salvage_sink(void *user, const char *event, size_t bytes);
 bool pki_salvage_events(pki_salvage *salvage, pki_salvage_sink *sink, void *user);
 

@@ -1,7 +1,9 @@
-/* lib/session/backend.h - libraries that may be there or not, each behind the same table of functions.
+/* lib/session/backend.h - libraries that may be there or not, each behind the same table of
+ * functions.
  *
- * A backend is one file in lib/backend with one constant pki_backend, and a twin NAME_none.c for builds without the library's
- * headers. Backends never include each other; they use core, measure and out, and are called by the session:
+ * A backend is one file in lib/backend with one constant pki_backend, and a twin NAME_none.c for
+ * builds without the library's headers. Backends never include each other; they use core, measure
+ * and out, and are called by the session:
  *
  *     probe      is it there, which version, and if not why; no side effects on the program
  *     start      begin recording; the status of pk_start does not depend on it

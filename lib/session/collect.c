@@ -9,8 +9,9 @@
 #include "session/backend.h"
 #include "session/drain.h"
 
-/* A ring has to be emptied before a thread that records a region every 200 ns has filled it, also when it has been idle until
- * now. Each round costs its wake-up, 5 to 20 us: so not much earlier than that either, unless a ring was found a quarter full. */
+/* A ring has to be emptied before a thread that records a region every 200 ns has filled it, also
+ * when it has been idle until now. Each round costs its wake-up, 5 to 20 us: so not much earlier
+ * than that either, unless a ring was found a quarter full. */
 #define RECORD_NS 150u
 #define SHORTEST_ROUND_NS 500000u
 #define LONGEST_ROUND_NS 100000000u
@@ -18,7 +19,8 @@
 static pthread_mutex_t wake_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake;
 
-/* The rate is learnt in the first second, in steps that each make it ten times better; then once a second. */
+/* The rate is learnt in the first second, in steps that each make it ten times better; then once a
+ * second. */
 static uint64_t clock_interval(uint32_t checks)
 {
     static const uint64_t first[] = {4000000, 20000000, 100000000, 400000000};

@@ -200,7 +200,8 @@ static pk_status read_log(const pk_options *o)
     return status;
 }
 
-/* A larger struct comes from a newer header: what it asks for in fields unknown here must not get lost in silence. */
+/* A larger struct comes from a newer header: what it asks for in fields unknown here must not get
+ * lost in silence. */
 static pk_status copy_options(pk_options *mine, const pk_options *given)
 {
     memset(mine, 0, sizeof *mine);

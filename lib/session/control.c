@@ -19,7 +19,8 @@
 #include "session/run.h"
 
 #define CALIBRATION_NS                                                                             \
-    1000000u /* between the first two clock samples: 50 ns of doubt in 1 ms, corrected 4 ms later */
+    1000000u /* between the first two clock samples: 50 ns of doubt in 1 ms, corrected 4 ms later  \
+              */
 
 pki_session pki_the_session;
 pthread_mutex_t pki_drain_lock = PTHREAD_MUTEX_INITIALIZER;

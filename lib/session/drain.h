@@ -9,7 +9,8 @@
 /* Makes the output span and the trace file. */
 pk_status pki_drain_open(pki_session *s);
 
-/* One round: fold, format, release, recycle; writes when the buffer is half full, flush_ms have passed, or now. */
+/* One round: fold, format, release, recycle; writes when the buffer is half full, flush_ms have
+ * passed, or now. */
 void pki_drain_round(pki_session *s, bool write_now);
 
 /* Closes on their threads' behalf what is open when the session ends. */

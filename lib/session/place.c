@@ -29,17 +29,17 @@ static pid_t holder(const char *path)
     return !known || lock.l_type == F_UNLCK ? 0 : lock.l_pid > 0 ? lock.l_pid : 1;
 }
 
-/* run.json, run.json.arena -> run.json.prev, run.json.prev.arena: the pair that `pk recover` expects. */
+/* run.json, run.json.arena -> run.json.prev, run.json.prev.arena: the pair that `pk recover`
+ * expects. */
 static void keep_previous(const pki_place *place)
 {
     char trace[PATH_MAX], arena[PATH_MAX];
     if (!join(trace, place->trace, ".prev") || !join(arena, trace, ".arena"))
         return;
     if (rename(place->arena, arena) == 0 && (rename(place->trace, trace) == 0 || errno == ENOENT))
-        pki_log(
-            PK_LOG_WARNING,
-            "an earlier run was killed before it could finish %s: kept as %s; pk recover %s makes it whole",
-            place->trace, trace, arena);
+        pki_log(PK_LOG_WARNING,
+                "%s is of a run that was killed: kept as %s; pk recover %s makes it whole",
+                place->trace, trace, arena);
 }
 
 /* run.json -> run.1234.json, keeping what tells the format. */
@@ -75,10 +75,9 @@ static pk_status settle(const pki_config *c, pki_place *place)
     if (pid > 0) {
         if (!with_pid(place->trace, c->world.pid) || !name_arena(c, place) || c->arena[0])
             return pki_fail(PK_EACCES, "%s is in use by process %d", place->arena, (int)pid);
-        pki_log(
-            PK_LOG_WARNING,
-            "process %d is writing %s: this one writes %s (%%r or %%p in trace_path gives each its own)",
-            (int)pid, c->trace, place->trace);
+        pki_log(PK_LOG_WARNING,
+                "process %d writes %s: this one writes %s (use %%r or %%p in trace_path)", (int)pid,
+                c->trace, place->trace);
     } else if (pid == 0) {
         keep_previous(place);
     }

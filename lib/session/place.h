@@ -1,8 +1,10 @@
-/* lib/session/place.h - where the arena and the trace go, and what to do when somebody is there already.
+/* lib/session/place.h - where the arena and the trace go, and what to do when somebody is there
+ * already.
  *
- * The arena's file is locked while its process lives. Found unlocked, it is what a killed run has left: it and the trace it
- * belongs to are kept under ".prev" names, for `pk recover`. Found locked, another process is writing a trace of this
- * name at this moment (ranks without %r in the path, most often): this one takes a name with its pid in it.
+ * The arena's file is locked while its process lives. Found unlocked, it is what a killed run has
+ * left: it and the trace it belongs to are kept under ".prev" names, for `pk recover`. Found
+ * locked, another process is writing a trace of this name at this moment (ranks without %r in the
+ * path, most often): this one takes a name with its pid in it.
  */
 #ifndef PKI_SESSION_PLACE_H
 #define PKI_SESSION_PLACE_H

@@ -11,8 +11,9 @@
 #include "session/collect.h"
 #include "session/control.h"
 
-/* The child has one thread and a copy of everything; the files, the arena and the collector are the parent's. Nothing was locked
- * before the fork, since that could have meant waiting for a disk; so no state is trusted, it is made anew. */
+/* The child has one thread and a copy of everything; the files, the arena and the collector are the
+ * parent's. Nothing was locked before the fork, since that could have meant waiting for a disk; so
+ * no state is trusted, it is made anew. */
 static void in_child(void)
 {
     pki_session *s = &pki_the_session;

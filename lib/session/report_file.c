@@ -13,7 +13,8 @@
 
 typedef int report_function(const pki_summary *summary, FILE *file);
 
-/* The whole report in memory first: a full disk must not leave half a report under the good name. */
+/* The whole report in memory first: a full disk must not leave half a report under the good name.
+ */
 static char *format(report_function *report, const pki_summary *summary, size_t *bytes)
 {
     char *text = NULL;

@@ -5,7 +5,8 @@
  *   drain     the output: buffer, file, formatter; the collector's rounds and flushes
  *   fold      lib/measure/fold.h
  *   registry  lib/core/registry.h
- * A recording thread takes only the last, and only to join, to leave and at the first use of a name.
+ * A recording thread takes only the last, and only to join, to leave and at the first use of a
+ * name.
  */
 #ifndef PKI_SESSION_SESSION_H
 #define PKI_SESSION_SESSION_H

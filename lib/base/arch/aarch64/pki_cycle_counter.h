@@ -1,4 +1,5 @@
-/* The generic timer's virtual count: constant rate, the same on all cores, readable from user space. */
+/* The generic timer's virtual count: constant rate, the same on all cores, readable from user
+ * space. */
 #ifndef PKI_CYCLE_COUNTER_H
 #define PKI_CYCLE_COUNTER_H
 

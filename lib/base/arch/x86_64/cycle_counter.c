@@ -4,7 +4,8 @@
 #include <string.h>
 
 /* The CPU promises a constant rate in all power states; the kernel, which watches it against other
- * clocks, strikes "tsc" off this list when the promise is not kept (unsynchronised sockets, live migration). */
+ * clocks, strikes "tsc" off this list when the promise is not kept (unsynchronised sockets, live
+ * migration). */
 static bool invariant(void)
 {
     unsigned a, b, c, d;

@@ -1,5 +1,5 @@
-/* The invariant time stamp counter. rdtsc is not ordered with the loads and stores around it, which is
- * what makes it cheap: a region's edge is exact to a few nanoseconds either way. */
+/* The invariant time stamp counter. rdtsc is not ordered with the loads and stores around it, which
+ * is what makes it cheap: a region's edge is exact to a few nanoseconds either way. */
 #ifndef PKI_CYCLE_COUNTER_H
 #define PKI_CYCLE_COUNTER_H
 
