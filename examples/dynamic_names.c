@@ -12,7 +12,7 @@ enum { SIZES = 4, CALLS = 50 };
 static pk_region dot = PK_REGION_OF(PK_COMPUTE, "dot");
 static const size_t sizes[SIZES] = {64, 256, 1024, 4096};
 static double a[4096], b[4096];
-static volatile double sink;
+static volatile double sink = 0.5; /* what the compiler must not work out beforehand */
 
 static void multiply(size_t size)
 {
@@ -67,6 +67,8 @@ int main(void)
     uint64_t calls = 0;
     if (pk_start(pk_options(.trace_path = "dynamic_names.json", .report_path = "-")) != PK_OK)
         fprintf(stderr, "perfkit: %s\n", pk_error_message());
+    for (size_t i = 0; i < 4096; i++)
+        a[i] = b[i] = sink;
     measure_sizes();
     run_script(script, sizeof(script) / sizeof(*script));
     pk_status stopped = pk_stop();

@@ -35,28 +35,19 @@ static void catch_signals(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-/* perfkit says nothing on its own; with this, trouble with the trace's file is heard of. */
-static void log_line(void *user, pk_log_level level, const char *message)
-{
-    (void)user;
-    (void)level;
-    fprintf(stderr, "perfkit: %s\n", message);
-}
-
 /* A field that is NULL is left to its environment variable (PK_TRACE_PATH, PK_REPORT_PATH). A path
  * that cannot be written is worth ending for here, where nothing has been computed yet; a program
- * that would rather train than measure prints the line and goes on, since then perfkit is merely
- * off. */
+ * that would rather train than measure prints the line and goes on, with perfkit off. */
 static bool start_session(const options *o)
 {
-    pk_status status =
-        pk_start(pk_options(.trace_path = o->trace, .report_path = o->report, .log = log_line));
+    pk_status status = pk_start(pk_options(.trace_path = o->trace, .report_path = o->report));
     if (status != PK_OK)
         complain("perfkit: %s (%s)", pk_error_message(), pk_status_name(status));
     return status == PK_OK;
 }
 
-/* The training was good whatever became of the trace, so this is a warning. */
+/* Trouble with the trace, a full disk for one, does not disturb the training and is told here;
+ * PK_LOG=stderr tells it at once. */
 static void stop_session(void)
 {
     pk_status status = pk_stop();
