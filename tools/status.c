@@ -13,9 +13,9 @@ static int print_help(void)
     printf(
         "usage: pk status\n"
         "\n"
-        "What perfkit finds on this machine and in this environment: the clock and what a region costs with it, limits\n"
-        "of memory and files, the rank that a launcher gave, the backends and why they are off, and the\n"
-        "PK_ variables that are set.\n"
+        "What perfkit finds on this machine and in this environment: the clock and what a region\n"
+        "costs with it, limits of memory and files, the rank that a launcher gave, the backends\n"
+        "and why they are off, and the PK_ variables that are set.\n"
         "\n"
         "Exit status: 0; 2 if pk_start with these variables would fail.\n");
     return EXIT_OK;
