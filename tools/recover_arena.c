@@ -1,6 +1,7 @@
 /* tools/recover_arena.c - file + buffer + rings + open regions = the trace of a killed run. */
 #include "base/text.h"
 #include "out/salvage.h"
+#include "progress.h"
 #include "recover.h"
 #include "rewrite.h"
 #include "source.h"
@@ -38,34 +39,41 @@ static size_t make_head(const char *path, char head[PKI_HEAD_BYTES], recovery *d
     return n;
 }
 
-/* Copies what the trace file is known to hold, all but its head, of which the new one has the same
- * length. */
+/* The part of a piece that lies between two offsets of the whole. */
+static bool put_part(rewrite *out, const char *piece, uint64_t at, uint64_t n, uint64_t skip,
+                     uint64_t until)
+{
+    uint64_t from = skip > at ? skip - at : 0;
+    uint64_t to = until - at < n ? until - at : n;
+    return from >= to || rewrite_put(out, piece + from, (size_t)(to - from));
+}
+
+static bool copy_pieces(source *in, uint64_t skip, uint64_t until, rewrite *out, progress *telling,
+                        complaint *why)
+{
+    char piece[PIECE];
+    for (uint64_t at = 0; at < until;) {
+        long n = source_read(in, piece, sizeof piece, why);
+        if (n == 0)
+            return complaint_set(why, "its trace has been cut: less is there than was written");
+        if (n < 0 || !put_part(out, piece, at, (uint64_t)n, skip, until))
+            return false;
+        at += (uint64_t)n;
+        progress_tell(telling, (double)at / (double)until);
+    }
+    return true;
+}
+
+/* Copies what the trace file is known to hold, all but its head: the new one has its length. */
 static bool copy_trace(const char *trace, uint64_t skip, uint64_t until, rewrite *out,
                        complaint *why)
 {
-    char piece[PIECE];
-    uint64_t at = 0;
     source *in = source_open(trace, why);
-    if (!in)
-        return false;
-    while (at < until) {
-        long n = source_read(in, piece, sizeof piece, why);
-        if (n <= 0) {
-            source_close(in);
-            return n == 0 &&
-                   complaint_set(why, "%s has been cut: it holds less than was written to it",
-                                 trace);
-        }
-        uint64_t from = skip > at ? skip - at : 0,
-                 to = until - at < (uint64_t)n ? until - at : (uint64_t)n;
-        if (from < to && !rewrite_put(out, piece + from, (size_t)(to - from))) {
-            source_close(in);
-            return false;
-        }
-        at += (uint64_t)n;
-    }
+    progress telling = progress_start(trace, true);
+    bool copied = in && copy_pieces(in, skip, until, out, &telling, why);
+    progress_end(&telling);
     source_close(in);
-    return true;
+    return copied;
 }
 
 static bool put_all(pki_salvage *s, const char *trace, size_t head_bytes, rewrite *out,

@@ -5,6 +5,7 @@
  */
 #include "json_read.h"
 #include "lines.h"
+#include "progress.h"
 #include "recover.h"
 #include "rewrite.h"
 
@@ -38,21 +39,30 @@ static bool read_head(lines *from, rewrite *out, recovery *done, complaint *why)
                : complaint_set(why, "not a trace of perfkit, or cut before its first event");
 }
 
-static bool copy_events(lines *from, rewrite *out, recovery *done)
+/* What a line is to the copy. */
+typedef enum part { EVENT, END, CUT } part;
+
+static part part_of(line l)
+{
+    if (l.length && l.text[0] == ']')
+        return END; /* the file was whole */
+    return is_event(l) ? EVENT : CUT;
+}
+
+static bool copy_events(lines *from, rewrite *out, recovery *done, progress *telling)
 {
     line l;
     while (lines_next(from, &l)) {
-        if (l.length && l.text[0] == ']')
-            return true; /* the end: the file was whole */
-        if (!is_event(l)) {
-            done->cut_bytes = l.length;
+        part what = part_of(l);
+        done->cut_bytes = what == CUT ? l.length : 0;
+        if (what != EVENT)
             return true;
-        }
         l = line_trim(l);
         if (!rewrite_put(out, done->events ? ",\n" : "\n", done->events ? 2 : 1) ||
             !rewrite_put(out, l.text, l.length))
             return false;
-        done->events++;
+        if (++done->events % 4096 == 0)
+            progress_tell(telling, source_progress(from->from));
     }
     return true;
 }
@@ -64,8 +74,8 @@ bool recover_cut(const char *path, const char *out, recovery *done, complaint *w
     (void)out;
     if (!lines_open(&from, path, LONGEST_LINE, why))
         return false;
-    bool written =
-        read_head(&from, &to, done, why) && copy_events(&from, &to, done) && rewrite_publish(&to);
+    bool written = read_head(&from, &to, done, why) && copy_events(&from, &to, done, &telling) &&
+                   rewrite_publish(&to);
     if (!written)
         rewrite_abandon(&to);
     lines_close(&from);
