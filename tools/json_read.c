@@ -78,12 +78,12 @@ void json_read_i32(json_reader *r, json_t *object, const char *key, int32_t *out
 
 void json_read_real(json_reader *r, json_t *object, const char *key, double *out)
 {
-    json_t *value = member(r, object, key);
-    if (!value)
-        return;
-    if (json_is_number(value))
+    json_t *value = r->failed ? NULL : json_object_get(object, key);
+    if (json_is_null(value))
+        *out = NAN;
+    else if (json_is_number(value))
         *out = json_number_value(value);
-    else
+    else if (value)
         fail(r, key, "a number");
 }
 

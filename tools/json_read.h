@@ -1,8 +1,8 @@
 /* tools/json_read.h - members of JSON objects as what they have to be.
  *
  * A member that is missing (or null) is left as it is: files of older and of newer versions can be
- * read. One of the wrong type or out of range is a complaint that names it, and the reader is told
- * to stop by `failed`.
+ * read. Null for a real number is one that was not finite, and becomes NaN. A member of the wrong
+ * type or out of range is a complaint that names it, and the reader is told to stop by `failed`.
  */
 #ifndef TOOLS_JSON_READ_H
 #define TOOLS_JSON_READ_H

@@ -92,15 +92,15 @@ static bool is_step(line l)
 
 static bool walk_lines(walk *w)
 {
-    line l;
-    while (lines_next(w->in, &l)) {
-        l = line_trim(l);
+    line raw;
+    while (lines_next(w->in, &raw)) {
+        line l = line_trim(raw);
         if (w->in->number % LINES_BETWEEN_TELLING == 0)
             progress_tell(w->telling, source_progress(w->in->from));
         if (l.length == 0)
             continue;
         if (l.text[0] == ']')
-            return take_tail(w, l);
+            return take_tail(w, raw);
         /* Without a rebuild only the steps' thread is of interest. */
         if ((w->to || (!w->stepper[0] && is_step(l))) && !take_event(w, l))
             return false;

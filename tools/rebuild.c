@@ -115,17 +115,25 @@ void rebuild_expect_steps(rebuild *r, const char *track)
 
 /* ---- own times ---- */
 
+static child joined(const child *a, const child *b)
+{
+    child both = {a->start, PKI_MAX(a->end, b->end), a->covered + b->covered};
+    both.covered = PKI_MIN(both.covered, both.end - both.start);
+    return both;
+}
+
+/* A slice that begins in the middle of what is joined here will be off by a part of it. */
+static void join_neighbours(rebuilt_thread *t)
+{
+    for (size_t i = 0; i < CHILDREN_MOST / 2; i++)
+        t->children[i] = joined(&t->children[2 * i], &t->children[2 * i + 1]);
+    t->child_count = CHILDREN_MOST / 2;
+}
+
 static bool push_child(rebuilt_thread *t, child c)
 {
-    if (t->child_count == CHILDREN_MOST) {
-        /* Without the exact middle of two old ones a slice that begins there is off by one of them.
-         * */
-        for (size_t i = 0; i < CHILDREN_MOST / 2; i++) {
-            const child *pair = &t->children[2 * i];
-            t->children[i] = (child){pair[0].start, pair[1].end, pair[0].covered + pair[1].covered};
-        }
-        t->child_count = CHILDREN_MOST / 2;
-    }
+    if (t->child_count == CHILDREN_MOST)
+        join_neighbours(t);
     if (t->child_count == t->child_room) {
         size_t room = t->child_room ? 2 * t->child_room : 16;
         child *grown = realloc(t->children, room * sizeof *grown);
@@ -143,12 +151,12 @@ static bool add_gap(rebuild *r, const span *s, uint64_t start, uint64_t end)
     return end <= start || rebuild_own(r, (own_span){start, end, end - start, s->region});
 }
 
-/* The parts of the slice that its children do not cover. */
-static bool add_own(rebuild *r, const span *s, const child *children, size_t count)
+/* The parts of the slice that its children, the thread's from the first one on, do not cover. */
+static bool add_own(rebuild *r, const span *s, const rebuilt_thread *t, size_t first)
 {
     uint64_t at = s->start;
-    for (size_t i = 0; i < count; i++) {
-        child c = children[i];
+    for (size_t i = first; i < t->child_count; i++) {
+        child c = t->children[i];
         uint64_t inside = c.end - c.start - c.covered; /* merged ones have gaps among them */
         if (!add_gap(r, s, at, c.start) ||
             (inside && !rebuild_own(r, (own_span){c.start, c.end, inside, s->region})))
@@ -174,7 +182,7 @@ static bool feed_slice(rebuild *r, const span *s)
     while (inside && t->children[inside - 1].start >= s->start)
         covered += t->children[--inside].covered;
     uint64_t self = duration - PKI_MIN(duration, covered);
-    if (s->thread == r->stepper && !add_own(r, s, t->children + inside, t->child_count - inside))
+    if (s->thread == r->stepper && !add_own(r, s, t, inside))
         return false;
     t->child_count = inside;
     t->recorded++;

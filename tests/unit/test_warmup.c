@@ -183,7 +183,7 @@ static void it_ends_at_the_first_usual_step(void **state)
     assert_int_equal(found(second_slow_only, 400), 1);
 }
 
-/* All steps alike but the second: the threshold is 1.25 x the median, and a step at it is not above it. */
+/* All steps alike but the second: a step of 1.25 x the median is not above the threshold. */
 static void at_the_threshold(void **state)
 {
     (void)state;

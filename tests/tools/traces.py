@@ -1,0 +1,73 @@
+"""traces.py - traces as perfkit writes them, for the tests of what reads them."""
+
+import json
+import random
+
+PID, LOADER, STEPS_TRACK = 4242, 4250, 4294967294
+
+HEAD = (
+    '{"schemaVersion":1,"displayTimeUnit":"ns","baseTimeNanoseconds":1795173753123456789,\n'
+    '"distributedInfo":{"backend":"nccl","rank": 3,"world_size":8},\n'
+    '"metadata":{"perfkit":"0.1.0","host":"node07","program":"train","pid":4242,"rank": 3,"world_size":8,'
+    '"start_unix_ns":1795173753123456789,"complete":true ,"clock":{"source":"tsc","hz":  2600000000,'
+    '"step_ns":  0.5,"uncertainty_ns":  35.5,"drift_ppm":  0.21,"base_monotonic_ns":  123},'
+    '"counts":{"begun":  1400,"recorded":  1400,"written":  1,"dropped":  0,"unbalanced":  0,"too_deep":  0,'
+    '"stray_ends":  0,"points":  400,"points_dropped":  0,"unwritten":  0,"threads":  2,"regions":  6,'
+    '"steps":  200}},\n'
+    '"traceEvents":[\n'
+)
+
+
+def us(ns):
+    return f"{ns // 1000}.{ns % 1000:03d}"
+
+
+def slice_of(name, tid, start, end, colour=None, args=None):
+    parts = ['{"ph":"X","cat":"cpu_op","name":', json.dumps(name)]
+    if colour:
+        parts.append(f',"cname":"{colour}"')
+    parts.append(f',"pid":{PID},"tid":{tid},"ts":{us(start)},"dur":{us(end - start)}')
+    if args:
+        parts.append(',"args":' + json.dumps(args, separators=(",", ":")))
+    return "".join(parts) + "}"
+
+
+def step_of(index, start, end, items=256, thread=PID):
+    args = json.dumps({"thread": thread, "items": items}, separators=(",", ":"))
+    return (f'{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{index}","pid":{PID},'
+            f'"tid":{STEPS_TRACK},"ts":{us(start)},"dur":{us(end - start)},"args":{args}}}')
+
+
+def named(tid, name):
+    return (f'{{"ph":"M","cat":"__metadata","name":"thread_name","pid":{PID},"tid":{tid},"ts":0.000,'
+            f'"args":{{"name":"{name}"}}}}')
+
+
+def events(steps=200):
+    """A loop that waits for input three quarters of its time; each thread's slices by their ends."""
+    rng, now, before = random.Random(3), 300_000_000, 0
+    out = [named(PID, "main"), named(LOADER, "loader 0")]
+    for i in range(steps):
+        begin = now
+        now += rng.randint(20_000_000, 24_000_000)
+        out.append(slice_of("next batch", PID, begin, now, "rail_load"))
+        forward = now
+        for _ in range(2):
+            start, now = now + 1000, now + rng.randint(1_900_000, 2_100_000)
+            out.append(slice_of("attention[seq=512]", PID, start, now, "thread_state_running",
+                                {"seq": 512, "flops": 1000000}))
+            start, now = now + 1000, now + rng.randint(900_000, 1_100_000)
+            out.append(slice_of("mlp", PID, start, now, "thread_state_running"))
+        now += 500_000
+        out.append(slice_of("forward", PID, forward, now, "thread_state_running"))
+        now += 200_000
+        out.append(step_of(i, before, now))
+        out.append(slice_of("read file", LOADER, begin, begin + 22_000_000, "rail_load", {"bytes": 1000000}))
+        out.append(f'{{"ph":"C","cat":"counter","name":"loss","pid":{PID},"tid":{PID},"ts":{us(now)},'
+                   f'"args":{{"value":{5 / (1 + i):g}}}}}')
+        before = now
+    return out
+
+
+def trace(lines=None, tail="\n]}\n", head=HEAD):
+    return head + ",\n".join(events() if lines is None else lines) + tail
