@@ -6,8 +6,10 @@
 #include "rewrite.h"
 #include "source.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PIECE 65536
 
@@ -113,6 +115,8 @@ bool recover_arena(const char *path, const char *trace, const char *out, recover
 bool recover_file(const char *path, const char *out, recovery *done, complaint *why)
 {
     char trace[PATH_MAX];
+    if (access(path, R_OK) != 0)
+        return complaint_set(why, "%s", strerror(errno));
     if (!pki_salvage_recognise(path)) {
         snprintf(done->out, sizeof done->out, "%s", out ? out : "");
         return out ? recover_cut(path, out, done, why)

@@ -74,8 +74,10 @@ bool recover_cut(const char *path, const char *out, recovery *done, complaint *w
     (void)out;
     if (!lines_open(&from, path, LONGEST_LINE, why))
         return false;
+    progress telling = progress_start(path, true);
     bool written = read_head(&from, &to, done, why) && copy_events(&from, &to, done, &telling) &&
                    rewrite_publish(&to);
+    progress_end(&telling);
     if (!written)
         rewrite_abandon(&to);
     lines_close(&from);
