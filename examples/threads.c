@@ -19,7 +19,7 @@ static pk_counter tasks_left = PK_COUNTER("tasks left", "tasks");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int left = TASKS;
-static volatile double sink;
+static _Thread_local volatile double sink;
 
 static int take_task(void)
 {

@@ -46,8 +46,8 @@ static bool start_session(const options *o)
     return status == PK_OK;
 }
 
-/* Trouble with the trace, a full disk for one, does not disturb the training and is told here;
- * PK_LOG=stderr tells it at once. */
+/* Trouble with the trace, a full disk for one, does not disturb the training and is told of here;
+ * PK_LOG=stderr tells at once. */
 static void stop_session(void)
 {
     pk_status status = pk_stop();
