@@ -134,7 +134,6 @@ static void part(pki_thread *t)
     pki_self = &sentinel;
     pthread_setspecific(key, NULL);
     if (!pki_load(&t->ended)) {
-        pki_close_above(t, t->frames, pki_ticks(t->monotonic));
         if (!t->named)
             take_system_name(t);
         pki_store(&t->limit, 0u);
@@ -148,9 +147,12 @@ static void part(pki_thread *t)
 static void leave_at_exit(void *block)
 {
     int saved = errno;
+    pki_thread *t = block;
     leaves++;
+    if (!pki_load(&t->ended))
+        pki_close_above(t, t->frames, pki_ticks(t->monotonic)); /* may take the lock itself */
     pki_registry_lock();
-    part(block);
+    part(t);
     pki_registry_unlock();
     errno = saved;
 }

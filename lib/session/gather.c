@@ -175,6 +175,20 @@ static bool fill_ended(gatherer *g, pki_thread_row *row)
            (!g->fold->per_thread || fill_thread_regions(g, row, &g->fold->ended, &none));
 }
 
+/* Under the registry's lock: a thread that ends now may be changing its name. */
+static bool fill_threads(gatherer *g, uint32_t blocks)
+{
+    for (uint32_t i = 0; i < blocks; i++) {
+        const pki_thread *t = pki_registry_block(g->session->registry, i);
+        if (pki_load(&t->life) == PKI_THREAD_FREE)
+            continue;
+        g->out->thread_count++;
+        if (!fill_thread(g, &g->out->threads[g->out->thread_count - 1], t))
+            return false;
+    }
+    return true;
+}
+
 static bool gather_threads(gatherer *g)
 {
     const pki_registry *r = g->session->registry;
@@ -182,14 +196,11 @@ static bool gather_threads(gatherer *g)
     g->out->threads = calloc(blocks + 1u, sizeof *g->out->threads);
     if (!g->out->threads)
         return false;
-    for (uint32_t i = 0; i < blocks; i++) {
-        const pki_thread *t = pki_registry_block(r, i);
-        if (pki_load(&t->life) == PKI_THREAD_FREE)
-            continue;
-        g->out->thread_count++;
-        if (!fill_thread(g, &g->out->threads[g->out->thread_count - 1], t))
-            return false;
-    }
+    pki_registry_lock();
+    bool filled = fill_threads(g, blocks);
+    pki_registry_unlock();
+    if (!filled)
+        return false;
     if (r->arena->header->ended.begun == 0)
         return true;
     g->out->thread_count++;
