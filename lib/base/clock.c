@@ -6,9 +6,9 @@
 
 #include "base/atomic.h"
 
-#define ONE ((uint64_t)1 << 32)
-#define HORIZON_NS 1000000000.0 /* an error found now is gone this much later */
-#define LARGEST_SLEW 500e-6     /* as adjtime does: no correction bends the rate by more */
+#define ONE ((uint64_t)1 << PKI_RATE_BITS)
+#define HORIZON_NS 1000000000.0 /* an error found now is gone this much later, */
+#define LARGEST_SLEW 500e-6     /* unless that would bend the rate by more: as adjtime does */
 #define TOLERANCE_NS 200.0      /* below this an error is the bracket's, not the clock's */
 #define SETTLING 6              /* segments while the rate is still being learnt */
 
@@ -72,7 +72,7 @@ uint64_t pki_clock_step(uint32_t monotonic)
 
 static uint64_t scale(uint64_t ticks, uint64_t rate)
 {
-    return (uint64_t)(((pki_u128)ticks * rate) >> 32);
+    return (uint64_t)(((pki_u128)ticks * rate) >> PKI_RATE_BITS);
 }
 
 static double rate_between(pki_clock_sample a, pki_clock_sample b)
@@ -80,26 +80,33 @@ static double rate_between(pki_clock_sample a, pki_clock_sample b)
     return b.ticks > a.ticks ? (double)(b.ns - a.ns) / (double)(b.ticks - a.ticks) : 1.0;
 }
 
+static uint64_t fixed(double rate)
+{
+    return (uint64_t)(rate * (double)ONE);
+}
+
 void pki_clock_map_init(pki_clock_map *map, uint32_t monotonic, pki_clock_sample a,
                         pki_clock_sample b)
 {
-    double rate = monotonic ? 1.0 : rate_between(a, b);
     memset(map, 0, sizeof *map);
     map->monotonic = monotonic;
     map->origin_ns = a.ns;
-    map->first = a;
+    map->first = map->known = a;
     map->last = b;
-    map->first_rate = monotonic ? ONE : (uint64_t)(rate * (double)ONE);
+    map->first_rate = map->whole_rate = monotonic ? ONE : fixed(rate_between(a, b));
     map->segments[0] = (pki_clock_segment){a.ticks, 0, map->first_rate};
     map->uncertainty_ns = scale(PKI_MAX(a.uncertainty, b.uncertainty), map->first_rate);
     pki_store_release(&map->count, 1);
 }
 
-/* The list is finite: the fuller it is, the larger an error has to be to take an entry. */
-static double tolerance(const pki_clock_map *map, double uncertainty)
+/* The list is finite: the fuller it is, the larger an error has to be to take entries, in the end
+ * by powers of two. So a counter of whatever restlessness is followed for years, as closely as
+ * there is room for. */
+static double tolerance(const pki_clock_map *map, double bracket)
 {
-    double allowed = PKI_MAX(TOLERANCE_NS, 3 * uncertainty);
-    return allowed * (double)((uint64_t)1 << (map->count / 128));
+    double allowed = PKI_MAX(TOLERANCE_NS, 3 * bracket);
+    uint64_t full = map->count;
+    return allowed * (double)((uint64_t)1 << (full * full * full >> 25));
 }
 
 static void note_uncertainty(pki_clock_map *map, double error, double bracket)
@@ -108,15 +115,42 @@ static void note_uncertainty(pki_clock_map *map, double error, double bracket)
     map->uncertainty_ns = PKI_MAX(map->uncertainty_ns, total);
 }
 
-/* A new segment starts where the map stands now and is bent so that the error is gone at the
- * horizon. */
-static void bend(pki_clock_map *map, uint64_t ticks, uint64_t ns, double rate, double error)
+static double horizon(double error)
 {
-    double slew = error / HORIZON_NS;
-    slew = PKI_MIN(PKI_MAX(slew, -LARGEST_SLEW), LARGEST_SLEW);
-    map->segments[map->count] =
-        (pki_clock_segment){ticks, ns, (uint64_t)(rate * (1 + slew) * (double)ONE)};
+    double size = error < 0 ? -error : error;
+    return PKI_MAX(HORIZON_NS, size / LARGEST_SLEW);
+}
+
+/* A new segment starts where the map stands now, bent so that the error is gone at the horizon. */
+static pki_clock_segment bent(uint64_t ticks, uint64_t ns, double rate, double error)
+{
+    return (pki_clock_segment){ticks, ns, fixed(rate * (1 + error / horizon(error)))};
+}
+
+/* And the one behind it goes on from there, straight again. */
+static pki_clock_segment straight(const pki_clock_segment *before, double rate, double error)
+{
+    uint64_t ticks = (uint64_t)(horizon(error) / rate);
+    return (pki_clock_segment){before->start_ticks + ticks,
+                               before->start_ns + scale(ticks, before->rate), fixed(rate)};
+}
+
+/* In the first second the rate is measured from the start on, better each time, and the next check
+ * comes before a correction has run its course. */
+static void settle(pki_clock_map *map, pki_clock_sample now, uint64_t mapped, double error)
+{
+    map->segments[map->count] = bent(now.ticks, mapped, rate_between(map->first, now), error);
     pki_store_release(&map->count, map->count + 1);
+}
+
+static void correct(pki_clock_map *map, pki_clock_sample now, uint64_t mapped, double error)
+{
+    double rate = rate_between(map->known, now);
+    pki_clock_segment *next = &map->segments[map->count];
+    next[0] = bent(now.ticks, mapped, rate, error);
+    next[1] = straight(&next[0], rate, error);
+    map->known = now;
+    pki_store_release(&map->count, map->count + 2);
 }
 
 void pki_clock_map_check(pki_clock_map *map, pki_clock_sample now)
@@ -125,20 +159,22 @@ void pki_clock_map_check(pki_clock_map *map, pki_clock_sample now)
         return;
     uint64_t mapped = pki_clock_ns(map, now.ticks);
     double error = (double)(int64_t)(now.ns - map->origin_ns - mapped);
-    double bracket = (double)scale(now.uncertainty, map->first_rate);
+    double bracket = (double)scale(now.uncertainty, map->first_rate),
+           most = tolerance(map, bracket);
+    bool under_way = now.ticks <= map->segments[map->count - 1].start_ticks;
     note_uncertainty(map, error, bracket);
-    bool settling = map->count < SETTLING;
-    bool off = error > tolerance(map, bracket) || error < -tolerance(map, bracket);
-    if ((settling || off) && map->count < PKI_CLOCK_SEGMENTS) {
-        pki_clock_sample from = settling ? map->first : map->last;
-        bend(map, now.ticks, mapped, rate_between(from, now), error);
-    }
+    if (map->count < SETTLING - 1)
+        settle(map, now, mapped, error);
+    else if (map->count < SETTLING || (!under_way && (error > most || error < -most) &&
+                                       map->count + 2 <= PKI_CLOCK_SEGMENTS))
+        correct(map, now, mapped, error);
     map->last = now;
+    pki_store(&map->whole_rate, fixed(rate_between(map->first, now)));
 }
 
 uint64_t pki_clock_ns(const pki_clock_map *map, uint64_t ticks)
 {
-    uint32_t i = pki_load_acquire(&map->count); /* pairs with the release in bend */
+    uint32_t i = pki_load_acquire(&map->count); /* pairs with the release in correct */
     i = PKI_MIN(i, PKI_CLOCK_SEGMENTS);
     while (i > 0) {
         const pki_clock_segment *s = &map->segments[--i];
@@ -150,8 +186,7 @@ uint64_t pki_clock_ns(const pki_clock_map *map, uint64_t ticks)
 
 double pki_clock_unit_ns(const pki_clock_map *map)
 {
-    double whole = rate_between(map->first, map->last);
-    return map->monotonic ? 1.0 : whole;
+    return (double)pki_load(&map->whole_rate) / (double)ONE;
 }
 
 double pki_clock_hz(const pki_clock_map *map)

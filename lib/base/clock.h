@@ -26,7 +26,10 @@ typedef struct pki_clock_sample {
     uint64_t uncertainty; /* half the bracket, ns */
 } pki_clock_sample;
 
-/* ns = start_ns + (ticks - start_ticks) * rate / 2^32 */
+/* ns = start_ns + (ticks - start_ticks) * rate / 2^PKI_RATE_BITS. So fine a rate is wrong by less
+ * than a nanosecond in a day; a tick of up to 65 us fits. */
+#define PKI_RATE_BITS 48
+
 typedef struct pki_clock_segment {
     uint64_t start_ticks;
     uint64_t start_ns;
@@ -42,9 +45,10 @@ typedef struct pki_clock_map {
     uint64_t step_ticks;     /* smallest difference that this clock shows */
     uint64_t uncertainty_ns; /* largest distance from CLOCK_MONOTONIC found when checking, bracket
                                 included */
-    pki_clock_sample first;  /* for the rate over the whole run */
-    pki_clock_sample last;
-    uint64_t first_rate;
+    uint64_t first_rate;     /* assumed at start */
+    uint64_t whole_rate;     /* over the whole run so far; read by any thread */
+    pki_clock_sample first, last;
+    pki_clock_sample known; /* the rate has been the same since, as far as the checks could tell */
     pki_clock_segment segments[PKI_CLOCK_SEGMENTS];
 } pki_clock_map;
 
