@@ -43,6 +43,12 @@ static bool fill(const loader *l, uint64_t number, batch *b)
     return true;
 }
 
+static uint64_t slowness(const loader *l)
+{
+    uint64_t wanted = l->options.slow_ms;
+    return wanted == LOADER_TOO_SLOW ? 3 * queue_kept(l->queue) : wanted * 1000000;
+}
+
 static bool load(loader *l, uint64_t number)
 {
     batch *b = NULL;
@@ -52,7 +58,7 @@ static bool load(loader *l, uint64_t number)
     }
     if (b && l->options.slow_ms)
         PK_SCOPE(slow_region) {
-            good = queue_sleep(l->queue, l->options.slow_ms);
+            good = queue_sleep(l->queue, slowness(l));
         }
     if (!b || !good)
         return false;

@@ -18,6 +18,9 @@ typedef struct loader_options {
     uint64_t slow_ms; /* pretend that the storage takes so long per batch; 0: do not */
 } loader_options;
 
+/* As slow_ms: three times as long as the trainer takes, which makes any machine wait. */
+#define LOADER_TOO_SLOW UINT64_MAX
+
 typedef struct loader loader;
 
 /* NULL after complaining. */

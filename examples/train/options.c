@@ -18,7 +18,7 @@ typedef struct setting {
     kind kind;
     size_t offset;
     double least, most;
-    const char *standard; /* its default; of OPTIONAL_WHOLE: the value if none is given with it */
+    const char *standard; /* its default; NULL: none, or said in `meaning` */
     const char *argument, *meaning;
 } setting;
 
@@ -42,8 +42,8 @@ static const setting settings[] = {
      "steps between checkpoints"},
     {"resume", FLAG, AT(resume), 0, 0, NULL, NULL, "go on from the checkpoint, if there is one"},
     {"queue", WHOLE, AT(queue), 1, 1024, "4", "N", "batches that the loader may be ahead"},
-    {"slow-loader", OPTIONAL_WHOLE, AT(slow_ms), 1, 600000, "200", "MS",
-     "pretend that the storage takes so long per batch"},
+    {"slow-loader", OPTIONAL_WHOLE, AT(slow_ms), 1, 600000, NULL, "MS",
+     "read so slowly that the training waits, or MS per batch"},
     {"print-every", WHOLE, AT(print_every), 1, 1e9, "20", "N", "steps between progress lines"},
     {"quiet", FLAG, AT(quiet), 0, 0, NULL, NULL, "no progress lines"},
     {"trace", TEXT, AT(trace), 0, 0, NULL, "FILE", "write a Chrome trace"},
@@ -87,9 +87,11 @@ static bool set(options *o, const setting *s, const char *text)
 {
     void *field = (char *)o + s->offset;
     switch (s->kind) {
-    case WHOLE:
     case OPTIONAL_WHOLE:
-        return set_whole(s, field, text ? text : s->standard);
+        *(uint64_t *)field = UINT64_MAX; /* alone: LOADER_TOO_SLOW */
+        return !text || set_whole(s, field, text);
+    case WHOLE:
+        return set_whole(s, field, text);
     case DECIMAL:
         return set_decimal(s, field, text);
     case TEXT:
@@ -106,8 +108,7 @@ static bool set_defaults(options *o)
 {
     *o = (options){0};
     for (size_t i = 0; i < SETTINGS; i++)
-        if (settings[i].standard && settings[i].kind != OPTIONAL_WHOLE &&
-            !set(o, &settings[i], settings[i].standard))
+        if (settings[i].standard && !set(o, &settings[i], settings[i].standard))
             return false;
     return true;
 }

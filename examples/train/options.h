@@ -12,7 +12,7 @@ typedef struct options {
     const char *checkpoint; /* NULL: none */
     uint64_t checkpoint_every;
     bool resume;
-    uint64_t slow_ms; /* 0: the loader is as fast as it can be */
+    uint64_t slow_ms; /* as in loader.h */
     uint64_t queue;   /* batches ready at most */
     uint64_t print_every;
     bool quiet;

@@ -16,6 +16,8 @@ struct queue {
     size_t capacity;
     size_t full;      /* committed and not yet released */
     size_t next_full; /* the oldest of them */
+    uint64_t taken;   /* when, by nanoseconds() */
+    uint64_t kept;
     batch *batches;
     uint8_t *memory;
 };
@@ -33,6 +35,13 @@ static bool init_waiting(queue *q)
     if (!good)
         pthread_mutex_destroy(&q->lock);
     return good;
+}
+
+static uint64_t nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 static void free_memory(queue *q)
@@ -95,6 +104,7 @@ const batch *queue_take(queue *q)
     while (!q->closed && q->full == 0)
         pthread_cond_wait(&q->changed, &q->lock);
     batch *oldest = q->closed ? NULL : &q->batches[q->next_full];
+    q->taken = nanoseconds();
     pthread_mutex_unlock(&q->lock);
     return oldest;
 }
@@ -104,6 +114,7 @@ void queue_release(queue *q)
     pthread_mutex_lock(&q->lock);
     q->next_full = (q->next_full + 1) % q->capacity;
     q->full--;
+    q->kept = nanoseconds() - q->taken;
     pk_counter_set(&length_counter, (double)q->full);
     pthread_cond_broadcast(&q->changed);
     pthread_mutex_unlock(&q->lock);
@@ -117,18 +128,24 @@ void queue_close(queue *q)
     pthread_mutex_unlock(&q->lock);
 }
 
-bool queue_sleep(queue *q, uint64_t milliseconds)
+bool queue_sleep(queue *q, uint64_t duration)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (long)(milliseconds % 1000) * 1000000;
-    until.tv_sec += (time_t)(milliseconds / 1000) + until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    int end = 0;
+    uint64_t end = nanoseconds() + duration;
+    struct timespec until = {.tv_sec = (time_t)(end / 1000000000),
+                             .tv_nsec = (long)(end % 1000000000)};
+    int result = 0;
     pthread_mutex_lock(&q->lock);
-    while (!q->closed && end == 0)
-        end = pthread_cond_timedwait(&q->changed, &q->lock, &until);
+    while (!q->closed && result == 0)
+        result = pthread_cond_timedwait(&q->changed, &q->lock, &until);
     bool open = !q->closed;
     pthread_mutex_unlock(&q->lock);
     return open;
+}
+
+uint64_t queue_kept(queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    uint64_t kept = q->kept;
+    pthread_mutex_unlock(&q->lock);
+    return kept;
 }

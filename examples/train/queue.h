@@ -33,7 +33,10 @@ void queue_release(queue *q);
 /* Either side: both stop waiting, for good. */
 void queue_close(queue *q);
 
-/* Waits so long; false at once when the queue is closed. */
-bool queue_sleep(queue *q, uint64_t milliseconds);
+/* Waits so many nanoseconds; false at once when the queue is closed. */
+bool queue_sleep(queue *q, uint64_t duration);
+
+/* How long the trainer has kept its last batch, in nanoseconds; 0 before it has released one. */
+uint64_t queue_kept(queue *q);
 
 #endif

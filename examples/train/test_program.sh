@@ -85,8 +85,10 @@ interrupt()
 
 verdicts()
 {
-    train --steps 60 --quiet --slow-loader=20 --trace trace.json --report report text
-    grep -q 'input-bound' report || fail "a slow loader, and not input-bound: $(cat report)"
+    train --steps 60 --quiet --slow-loader --trace trace.json --report report text
+    grep -q 'input-bound' report || fail "--slow-loader, and not input-bound: $(cat report)"
+    train --steps 60 --quiet --slow-loader=20 --report report text
+    grep -q 'input-bound' report || fail "--slow-loader=20, and not input-bound: $(cat report)"
     for name in batch.wait forward attention 'block\[layer=0\]' loader.slow loader.queue ProfilerStep#59; do
         grep -q -e "\"$name\"" trace.json || fail "$name is not in the trace"
     done
