@@ -97,6 +97,14 @@ static void fold_own(pki_fold *fold, pki_table *table, const pki_record *r)
     pki_bump(&slot_in(fold, table, pki_what_id(r->what))->self, r->value);
 }
 
+/* Tells the report which thread is busy with what, and its verdicts whether a loader is. */
+static void count_kind(pki_thread_fold *alone, const pki_record *r, uint64_t own)
+{
+    const pki_name *name = pki_name_at(pki_what_id(r->what));
+    if (name && name->kind < PKI_KINDS)
+        alone->kinds[name->kind] += own;
+}
+
 static void fold_value(pki_fold *fold, const pki_record *r)
 {
     double value;
@@ -153,11 +161,13 @@ static void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, c
     case PKI_RECORD_REGION:
         pki_bump(&t->recorded, 1);
         fold_call(fold, &fold->totals, r);
+        count_kind(alone, r, pki_not_negative(r->extra));
         if (mine)
             fold_call(fold, mine, r);
         break;
     case PKI_RECORD_STEP_OPEN:
         fold_own(fold, &fold->totals, r);
+        count_kind(alone, r, r->value);
         /* fall through */
     case PKI_RECORD_STEP_SELF:
         if (mine)
@@ -241,14 +251,36 @@ static void merge_lost(pki_fold *fold, pki_table *to, const pki_thread *t)
                              &t->last_resort);
 }
 
+static pki_ended_thread *ended_of(pki_fold *fold, const pki_thread *t)
+{
+    if (fold->ended_count == PKI_ENDED_MOST)
+        return &fold->ended_others;
+    pki_ended_thread *ended = &fold->ended[fold->ended_count++];
+    memcpy(ended->name, t->name, sizeof ended->name);
+    ended->name[sizeof ended->name - 1] = '\0';
+    ended->tid = t->tid;
+    return ended;
+}
+
+static void take_leave(pki_fold *fold, pki_thread_fold *alone, const pki_thread *t)
+{
+    pki_ended_thread *ended = ended_of(fold, t);
+    ended->recorded += pki_load(&t->recorded);
+    ended->dropped += pki_load(&t->dropped);
+    for (int k = 0; k < PKI_KINDS; k++)
+        ended->kinds[k] += alone->kinds[k];
+    memset(alone->kinds, 0, sizeof alone->kinds);
+    if (fold->per_thread) {
+        merge_lost(fold, &ended->calls, t);
+        pki_table_merge(arena_of(fold), &ended->calls, &alone->calls);
+    }
+}
+
 void pki_fold_recycle(pki_fold *fold, pki_thread *t)
 {
     pki_thread_fold *alone = alone_of(fold, t);
     merge_lost(fold, &fold->totals, t);
-    if (fold->per_thread) {
-        merge_lost(fold, &fold->ended, t);
-        pki_table_merge(arena_of(fold), &fold->ended, &alone->calls);
-    }
+    take_leave(fold, alone, t);
     pki_table_reset(arena_of(fold), &alone->calls);
     alone->tracked = false;
     pki_registry_lock();

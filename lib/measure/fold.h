@@ -21,19 +21,31 @@
  * makes the steps. */
 typedef struct pki_thread_fold {
     pki_table calls;
+    uint64_t kinds[PKI_KINDS]; /* own time by kind, ticks; always kept up */
     bool tracked; /* calls is kept up */
     bool partial; /* it was not from the thread's start, or the last step, on */
 } pki_thread_fold;
+
+/* What is left of threads that have ended: the first ones each by itself, the others together. */
+#define PKI_ENDED_MOST 32
+typedef struct pki_ended_thread {
+    char name[64];
+    uint32_t tid;
+    uint64_t recorded, dropped;
+    uint64_t kinds[PKI_KINDS];
+    pki_table calls; /* with per_thread */
+} pki_ended_thread;
 
 typedef struct pki_fold {
     pki_registry *registry;
     pki_steps *steps;
     bool per_thread;
     pki_table totals;     /* all threads */
-    pki_table ended;      /* with per_thread: threads that have ended */
     pki_slot last_resort; /* calls for which there was no memory */
     uint32_t thread_count;
     pki_thread_fold *threads; /* by block index */
+    uint32_t ended_count;
+    pki_ended_thread ended[PKI_ENDED_MOST], ended_others;
 } pki_fold;
 
 void pki_fold_lock(void);

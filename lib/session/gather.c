@@ -150,29 +150,48 @@ static bool fill_thread_regions(gatherer *g, pki_thread_row *row, const pki_tabl
     return true;
 }
 
+static void fill_kinds(const gatherer *g, pki_thread_row *row, const uint64_t *ticks)
+{
+    for (int k = 0; k < PKI_KINDS; k++)
+        row->kinds[k] = (uint64_t)llround((double)ticks[k] * g->unit_ns);
+}
+
 static bool fill_thread(gatherer *g, pki_thread_row *row, const pki_thread *t)
 {
-    bool alone = g->fold->per_thread && t->index < g->fold->thread_count;
+    const pki_thread_fold *alone =
+        t->index < g->fold->thread_count ? &g->fold->threads[t->index] : NULL;
     *row = (pki_thread_row){.name = copy(t->name),
                             .tid = t->tid,
                             .ended = pki_load(&t->life) != PKI_THREAD_LIVE,
                             .recorded = pki_load(&t->recorded),
                             .dropped = pki_load(&t->dropped)};
+    if (alone)
+        fill_kinds(g, row, alone->kinds);
     return row->name &&
-           (!alone || fill_thread_regions(g, row, &g->fold->threads[t->index].calls, &t->lost));
+           (!alone || !g->fold->per_thread || fill_thread_regions(g, row, &alone->calls, &t->lost));
 }
 
-/* All that have ended, in one row. */
-static bool fill_ended(gatherer *g, pki_thread_row *row)
+static bool fill_ended(gatherer *g, const pki_ended_thread *ended, const char *name)
 {
     static const pki_table none;
-    const pk_counts *ended = &g->session->arena->header->ended;
-    *row = (pki_thread_row){.name = copy("threads that have ended"),
+    pki_thread_row *row = &g->out->threads[g->out->thread_count++];
+    *row = (pki_thread_row){.name = copy(name),
+                            .tid = ended->tid,
                             .ended = true,
                             .recorded = ended->recorded,
                             .dropped = ended->dropped};
-    return row->name &&
-           (!g->fold->per_thread || fill_thread_regions(g, row, &g->fold->ended, &none));
+    fill_kinds(g, row, ended->kinds);
+    return row->name && (!g->fold->per_thread || fill_thread_regions(g, row, &ended->calls, &none));
+}
+
+static bool gather_ended(gatherer *g)
+{
+    const pki_fold *fold = g->fold;
+    for (uint32_t i = 0; i < fold->ended_count; i++)
+        if (!fill_ended(g, &fold->ended[i], fold->ended[i].name))
+            return false;
+    return fold->ended_others.recorded + fold->ended_others.dropped == 0 ||
+           fill_ended(g, &fold->ended_others, "other threads that have ended");
 }
 
 /* Under the registry's lock: a thread that ends now may be changing its name. */
@@ -191,20 +210,14 @@ static bool fill_threads(gatherer *g, uint32_t blocks)
 
 static bool gather_threads(gatherer *g)
 {
-    const pki_registry *r = g->session->registry;
-    uint32_t blocks = pki_registry_blocks(r);
-    g->out->threads = calloc(blocks + 1u, sizeof *g->out->threads);
+    uint32_t blocks = pki_registry_blocks(g->session->registry);
+    g->out->threads = calloc(blocks + g->fold->ended_count + 1u, sizeof *g->out->threads);
     if (!g->out->threads)
         return false;
     pki_registry_lock();
     bool filled = fill_threads(g, blocks);
     pki_registry_unlock();
-    if (!filled)
-        return false;
-    if (r->arena->header->ended.begun == 0)
-        return true;
-    g->out->thread_count++;
-    return fill_ended(g, &g->out->threads[g->out->thread_count - 1]);
+    return filled && gather_ended(g);
 }
 
 static bool gather_backends(gatherer *g)
