@@ -74,13 +74,15 @@ kill_and_resume()
     cmp whole parts || fail "the resumed run has come to another state"
 }
 
+# The only checkpoint is that of the signal.
 interrupt()
 {
-    become_train --steps 1000000000 --quiet --checkpoint-every 1 --checkpoint state text &
-    while [ ! -e state ] && kill -0 $! 2>/dev/null; do sleep 0.01; done
+    become_train --steps 1000000000 --checkpoint-every 1000000000 --checkpoint state text >out &
+    while ! grep -q '^step' out && kill -0 $! 2>/dev/null; do sleep 0.01; done
     kill -TERM $!
     wait $! || fail "SIGTERM: exit $?"
-    train --steps 1 --quiet --checkpoint state --resume text || fail "no whole checkpoint after SIGTERM"
+    train --steps 1 --checkpoint state --resume text >out || fail "no whole checkpoint after SIGTERM"
+    grep -q '^going on after step' out || fail "no checkpoint after SIGTERM"
 }
 
 verdicts()
