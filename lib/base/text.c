@@ -62,32 +62,13 @@ static size_t escape_one(char *piece, const char *s, size_t n, size_t *took)
     return length;
 }
 
-static size_t clean_one(char *piece, const char *s, size_t n, size_t *took)
-{
-    size_t length = pki_utf8_length(s, n);
-    unsigned char c = (unsigned char)*s;
-    *took = length ? length : 1;
-    if (length == 0) {
-        memcpy(piece, "\xEF\xBF\xBD", 3);
-        return 3;
-    }
-    if (c < 0x20 || c == 0x7F) {
-        piece[0] = '?';
-        return 1;
-    }
-    memcpy(piece, s, length);
-    return length;
-}
-
-typedef size_t one_function(char *piece, const char *s, size_t n, size_t *took);
-
-static size_t convert(one_function *one, char *out, size_t size, const char *s, size_t n)
+size_t pki_json_escape(char *out, size_t size, const char *s, size_t n)
 {
     size_t used = 0;
     while (n > 0) {
         char piece[8];
         size_t took;
-        size_t length = one(piece, s, n, &took);
+        size_t length = escape_one(piece, s, n, &took);
         if (used + length + 1 > size)
             break;
         memcpy(out + used, piece, length);
@@ -98,16 +79,6 @@ static size_t convert(one_function *one, char *out, size_t size, const char *s, 
     if (size)
         out[used] = 0;
     return used;
-}
-
-size_t pki_json_escape(char *out, size_t size, const char *s, size_t n)
-{
-    return convert(escape_one, out, size, s, n);
-}
-
-size_t pki_text_clean(char *out, size_t size, const char *s, size_t n)
-{
-    return convert(clean_one, out, size, s, n);
 }
 
 /* What %c stands for; false if nothing. */

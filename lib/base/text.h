@@ -15,10 +15,6 @@ size_t pki_utf8_length(const char *s, size_t n);
  * cuts. */
 size_t pki_json_escape(char *out, size_t size, const char *s, size_t n);
 
-/* The same without JSON's escapes: valid UTF-8 with control characters replaced by '?', for a
- * terminal. */
-size_t pki_text_clean(char *out, size_t size, const char *s, size_t n);
-
 /* Replaces %r, %p, %h and %% in pattern. False if another % is in it (*bad is that letter) or if it
  * does not fit (*bad is 0). */
 typedef struct pki_path_fields {
