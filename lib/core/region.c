@@ -1,15 +1,18 @@
 /* lib/core/region.c - begin and end: what the program pays for.
  *
- * Every instruction of the three functions below counts: on processors whose rdtsc does not overlap
- * with other work they are added to its cost (docs/overhead.md has the budget and what each line
- * takes). What can be done by the collector is done there; what is rare is done further down,
- * behind a test that the fast path makes anyway:
+ * Every instruction of the three functions below counts, and every branch three times: on processors
+ * whose rdtsc hardly overlaps with other work they are added to its cost (docs/overhead.md has the
+ * budget, and what was tried). What can be done by the collector is done there; what is rare is done
+ * further down, behind a test that the fast path makes anyway:
  *
  *   state >= limit   not joined, too deep, session over, slow clock
  *   id == 0          first use of this pk_region
  *   id differs       unbalanced, too deep, or PKI_SPECIAL: this end has more to do
  *   next == stop     ring wrapped or full
  *   equal starts     the region around began at the same tick
+ *
+ * What only the owner writes, it reads without pki_load: the compiler may then read it in the
+ * instruction that needs it. Its stores are atomic, since others read.
  */
 #include <pk/region.h>
 
@@ -33,22 +36,21 @@ static inline void write_record(pki_record *r, pki_frame *f, uint32_t id, uint64
     r->start = start;
     r->value = ticks;
     r->what = id | f->place;
-    r->extra = ticks - pki_load(&f->child);
-    pki_bump(&f[-1].child, ticks);
+    r->extra = ticks - f->child;
+    pki_store(&f[-1].child, f[-1].child + ticks);
 }
 
 /* May the region that is open in f be closed here and now? */
 static inline bool plain_end(const pki_thread *t, const pki_frame *f, uint64_t start,
                              uint64_t state, uint32_t id)
 {
-    return pki_load(&f->id) == id && (uint32_t)(state >> 32) != t->stop &&
-           pki_load(&f[-1].start) != start;
+    return f->id == id && (uint32_t)(state >> 32) != t->stop && f[-1].start != start;
 }
 
 void pk_region_begin_on_(pk_region *region)
 {
     pki_thread *t = pki_self;
-    uint64_t state = pki_load(&t->state);
+    uint64_t state = t->state;
     uint32_t id = pki_load(&region->id);
     if (PKI_UNLIKELY((uint32_t)state >= pki_load(&t->limit) || id == 0)) {
         begin_slow(region);
@@ -61,10 +63,10 @@ void pk_region_begin_on_(pk_region *region)
 void pk_region_end_on_(pk_region *region)
 {
     pki_thread *t = pki_self;
-    uint64_t state = pki_load(&t->state);
+    uint64_t state = t->state;
     pki_frame *f = pki_top_frame(t, state);
     uint32_t id = pki_load(&region->id);
-    uint64_t start = pki_load(&f->start);
+    uint64_t start = f->start;
     if (PKI_UNLIKELY(!plain_end(t, f, start, state, id))) {
         end_slow(region);
         return;
@@ -76,10 +78,10 @@ void pk_region_end_on_(pk_region *region)
 void pk_region_next_on_(pk_region *from, pk_region *to)
 {
     pki_thread *t = pki_self;
-    uint64_t state = pki_load(&t->state);
+    uint64_t state = t->state;
     pki_frame *f = pki_top_frame(t, state);
     uint32_t id = pki_load(&from->id), next_id = pki_load(&to->id);
-    uint64_t start = pki_load(&f->start);
+    uint64_t start = f->start;
     if (PKI_UNLIKELY(!plain_end(t, f, start, state, id) || next_id == 0 ||
                      (uint32_t)state > pki_load(&t->limit))) {
         next_slow(from, to);
