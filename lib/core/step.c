@@ -28,7 +28,7 @@ static bool tell_open_regions(pki_thread *t, uint64_t now)
     for (pki_frame *f = &t->frames[pki_thread_depth(t)]; f > t->frames; f--) {
         uint64_t own = pki_not_negative(inner - f->start - f->child);
         told &= tell(t, f->id & ~PKI_SPECIAL, PKI_RECORD_STEP_OPEN, own);
-        f->child += own;
+        pki_bump(&f->child, own);
         inner = f->start;
     }
     return told;
@@ -57,7 +57,8 @@ static void end_step(pki_registry *r, pki_thread *t, uint64_t items)
 {
     uint64_t now = pki_ticks(t->monotonic);
     uint64_t start = r->step_start, ticks = pki_not_negative(now - start);
-    bool same_thread = !r->stepper || r->stepper == t;
+    const pki_thread *before = pki_load(&r->stepper);
+    bool same_thread = !before || before == t;
     pki_store_release(&t->steps, t->steps + 1);
     bool open_told = tell_open_regions(t, now);
     bool lost_told = tell_lost_calls(t);
@@ -67,7 +68,7 @@ static void end_step(pki_registry *r, pki_thread *t, uint64_t items)
         {r->step_index, items, 0, 0}};
     if (!pki_push_point(t, step, 2))
         lose_step(t, ticks);
-    r->stepper = t;
+    pki_store(&r->stepper, t);
     r->step_start = now;
     pki_bump(&r->step_index, 1);
 }
