@@ -66,17 +66,34 @@ void pki_stats_add_slot(pk_stats *stats, const pki_slot *slot)
     pki_slot_add_buckets(stats->buckets, slot);
 }
 
-/* Var = E[x^2] - E[x]^2 as (n * sum(x^2) - sum(x)^2) / n^2. Both products can pass 128 bits, so
- * they are taken in long double, around the mean's integer part, where the difference has lost
- * nothing. */
+/* A number of 192 bits: high * 2^64 + low. */
+typedef struct wide {
+    pki_u128 high;
+    uint64_t low;
+} wide;
+
+static wide product(pki_u128 a, uint64_t b)
+{
+    pki_u128 low = (pki_u128)(uint64_t)a * b;
+    return (wide){(a >> 64) * b + (low >> 64), (uint64_t)low};
+}
+
+static wide difference(wide a, wide b)
+{
+    return (wide){a.high - b.high - (a.low < b.low), a.low - b.low};
+}
+
+/* Var = E[x^2] - E[x]^2 = (n * sum(x^2) - sum(x)^2) / n^2, whose difference is taken in integers:
+ * in floating point it would be lost where all samples are alike. Negative only where a sample is
+ * half entered. */
 static double deviation(const pk_stats *stats)
 {
-    long double n = (long double)stats->count;
-    long double squares = (long double)stats->reserved[HIGH] * 18446744073709551616.0L +
-                          (long double)stats->reserved[LOW];
-    long double mean = (long double)stats->sum / n;
-    long double variance = squares / n - mean * mean;
-    return variance > 0 ? (double)sqrtl(variance) : 0;
+    pki_u128 squares = (pki_u128)stats->reserved[HIGH] << 64 | stats->reserved[LOW];
+    wide apart = difference(product(squares, stats->count), product(stats->sum, stats->sum));
+    if (apart.high >> 127)
+        return 0;
+    long double square = (long double)apart.high * 18446744073709551616.0L + (long double)apart.low;
+    return (double)(sqrtl(square) / (long double)stats->count);
 }
 
 static uint64_t to_ns(uint64_t ticks, double unit_ns)
@@ -101,15 +118,16 @@ void pki_stats_finish(pk_stats *stats, double unit_ns)
     memset(stats->reserved, 0, sizeof stats->reserved);
 }
 
-/* Nearest rank: sample number ceil(q * n), counted from 1. */
-static uint64_t rank_of(double q, uint64_t n)
+uint64_t pki_rank(double q, uint64_t n)
 {
     if (!(q > 0))
         return 1;
     if (q >= 1)
         return n;
-    uint64_t rank = (uint64_t)ceill((long double)q * (long double)n);
-    return PKI_MIN(PKI_MAX(rank, 1), n);
+    uint64_t below = (uint64_t)(q * (double)n), rank = below > 1 ? below - 1 : 1;
+    while (rank < n && (double)rank / (double)n < q)
+        rank++;
+    return rank;
 }
 
 uint64_t pk_stats_quantile(const pk_stats *stats, double q)
@@ -119,7 +137,7 @@ uint64_t pk_stats_quantile(const pk_stats *stats, double q)
         total += stats->buckets[i];
     if (total == 0)
         return 0;
-    uint64_t rank = rank_of(q, total);
+    uint64_t rank = pki_rank(q, total);
     if (rank == 1 || rank == total)
         return rank == 1 ? stats->min : stats->max;
     unsigned bucket = 0;

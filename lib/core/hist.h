@@ -95,6 +95,11 @@ static inline void pki_slot_add_moments(pki_slot *slot, uint64_t value)
     pki_store(&slot->max, PKI_MAX(pki_load(&slot->max), value));
 }
 
+/* Which of n samples in order, counted from 1, is the q-quantile: the first whose share, rank / n
+ * as a double, is q or more. (q * n rounded up is too much for 0.9 of 10 in long double, 0.07 of
+ * 100 in double.) */
+uint64_t pki_rank(double q, uint64_t n);
+
 void pki_slot_clear(pki_slot *slot, uint32_t id);
 
 /* Adds the slot's content to stats, in ticks: count, sum, min, max, squares (into reserved[0..1]),

@@ -134,7 +134,7 @@ void pki_value_stats_add(pki_value_stats *stats, const pki_values *v)
 
 double pki_value_stats_quantile(const pki_value_stats *stats, double q)
 {
-    uint64_t seen = 0, rank = (uint64_t)ceil(q * (double)stats->count);
+    uint64_t seen = 0, rank = pki_rank(q, stats->count);
     if (rank <= 1 || rank >= stats->count)
         return rank <= 1 ? stats->min : stats->max;
     for (uint32_t bank = 0; bank < PKI_VALUE_BANKS; bank++)

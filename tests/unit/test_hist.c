@@ -1,0 +1,312 @@
+/* Buckets and quantiles of durations: over all 64 bits, and against exact ones. */
+#include "core/hist.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "core/arena.h"
+#include "core/slots.h"
+
+#define SAMPLES 100000
+#define HOUR 3600000000000ull
+
+static uint64_t random_state;
+
+static uint64_t draw(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state;
+}
+
+static double draw_unit(void)
+{
+    return ((double)(draw() >> 11) + 0.5) / 9007199254740992.0;
+}
+
+/* ---- one bucket ---- */
+
+static void expect_near(uint64_t value)
+{
+    uint32_t bucket = pki_bucket(value);
+    long double middle = (long double)pki_bucket_middle(bucket);
+    assert_true(bucket < PK_STATS_BUCKETS);
+    assert_true(fabsl(middle - (long double)value) <= (long double)value / 128);
+    if (value < 128)
+        assert_true(bucket == value && middle == (long double)value);
+}
+
+static void error_is_bounded_everywhere(void **state)
+{
+    (void)state;
+    for (uint64_t v = 0; v < 100000; v++)
+        expect_near(v);
+    for (int shift = 0; shift < 64; shift++)
+        for (uint64_t k = 0; k < 64; k++) {
+            uint64_t first = (64 + k) << shift >> 6; /* where buckets begin, and their neighbours */
+            expect_near(first);
+            expect_near(first - (first > 0));
+            expect_near(first + (first < UINT64_MAX));
+        }
+    random_state = 1;
+    for (int i = 0; i < 1000000; i++)
+        expect_near(draw() >> (draw() % 64));
+    expect_near(UINT64_MAX);
+    assert_int_equal(pki_bucket(UINT64_MAX), PK_STATS_BUCKETS - 1);
+}
+
+/* The largest value of bucket b and the smallest of b + 1 are neighbours: nothing is left out,
+ * nothing overlaps. */
+static void buckets_follow_each_other(void **state)
+{
+    uint64_t first = 0;
+    (void)state;
+    for (uint32_t b = 0; b < PK_STATS_BUCKETS; b++) {
+        uint32_t shift = b < 128 ? 0 : (b >> 6) - 1;
+        uint64_t last = first + (((uint64_t)1 << shift) - 1);
+        assert_int_equal(pki_bucket(first), b);
+        assert_int_equal(pki_bucket(last), b);
+        double middle = pki_bucket_middle(b);
+        assert_true(middle >= (double)first && middle <= (double)last);
+        first = last + 1;
+    }
+    assert_int_equal(first, 0); /* all 2^64 values */
+}
+
+/* ---- distributions ---- */
+
+static pki_arena *arena;
+static pki_table table;
+static pki_slot *slot;
+static pk_stats *stats;
+static uint64_t *samples;
+
+static int open_table(void **state)
+{
+    (void)state;
+    arena = pki_arena_create(pki_mem_file("test"), (size_t)16 << 20);
+    stats = malloc(sizeof *stats);
+    samples = malloc(SAMPLES * sizeof *samples);
+    if (!arena || !stats || !samples)
+        return -1;
+    memset(&table, 0, sizeof table);
+    slot = pki_table_add(arena, &table, PKI_NAME_FIRST);
+    random_state = 88172645463325252ull;
+    return slot ? 0 : -1;
+}
+
+static int close_table(void **state)
+{
+    (void)state;
+    pki_arena_destroy(arena);
+    free(stats);
+    free(samples);
+    return 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void take_stats(double unit_ns)
+{
+    pki_stats_begin(stats);
+    pki_stats_add_slot(stats, slot);
+    pki_stats_finish(stats, unit_ns);
+}
+
+/* The smallest rank whose share of the samples is q or more. */
+static uint64_t exact_quantile(double q, size_t n)
+{
+    size_t rank = 1;
+    while (rank < n && (double)rank / (double)n < q)
+        rank++;
+    return samples[rank - 1];
+}
+
+static void expect_quantiles(size_t n, double unit_ns)
+{
+    static const double quantiles[] = {0,   0.001, 0.01, 0.1,   0.25,   0.5, 0.75,
+                                       0.9, 0.95,  0.99, 0.999, 0.9999, 1};
+    for (size_t i = 0; i < sizeof quantiles / sizeof *quantiles; i++) {
+        double exact = (double)exact_quantile(quantiles[i], n) * unit_ns;
+        double got = (double)pk_stats_quantile(stats, quantiles[i]);
+        double rounding = unit_ns == 1.0 ? 0 : 0.5; /* to whole nanoseconds */
+        if (fabs(got - exact) > exact / 100 + rounding)
+            fail_msg("p%g is %.0f, exact %.1f", 100 * quantiles[i], got, exact);
+    }
+}
+
+static void expect_moments(size_t n, double unit_ns)
+{
+    long double sum = 0, squares = 0;
+    uint64_t whole = 0;
+    for (size_t i = 0; i < n; i++) {
+        sum += (long double)samples[i];
+        whole += samples[i];
+    }
+    long double mean = sum / (long double)n;
+    for (size_t i = 0; i < n; i++)
+        squares += ((long double)samples[i] - mean) * ((long double)samples[i] - mean);
+    double stddev = (double)sqrtl(squares / (long double)n) * unit_ns;
+    assert_int_equal(stats->count, n);
+    assert_true(fabs(stats->stddev - stddev) <= stddev * 1e-9);
+    assert_true(fabs(stats->mean - (double)mean * unit_ns) <= (double)mean * unit_ns * 1e-12);
+    if (unit_ns == 1.0) {
+        assert_int_equal(stats->sum, whole);
+        assert_int_equal(stats->min, samples[0]);
+        assert_int_equal(stats->max, samples[n - 1]);
+    }
+}
+
+static void enter(size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        pki_table_count(arena, &table, slot, samples[i]);
+}
+
+static void expect_all(size_t n)
+{
+    enter(n);
+    qsort(samples, n, sizeof *samples, by_value);
+    take_stats(1.0);
+    expect_moments(n, 1.0);
+    expect_quantiles(n, 1.0);
+    take_stats(1 / 2.9);
+    expect_moments(n, 1 / 2.9);
+    expect_quantiles(n, 1 / 2.9);
+    pki_slot_clear(slot, PKI_NAME_FIRST);
+}
+
+static void uniform(void **state)
+{
+    static const uint64_t tops[] = {10, 100, 1000, 1000000, HOUR};
+    (void)state;
+    for (size_t k = 0; k < sizeof tops / sizeof *tops; k++) {
+        for (size_t i = 0; i < SAMPLES; i++)
+            samples[i] = 1 + draw() % tops[k];
+        expect_all(SAMPLES);
+    }
+}
+
+static double draw_normal(void)
+{
+    return sqrt(-2 * log(draw_unit())) * cos(6.283185307179586 * draw_unit());
+}
+
+static void log_normal(void **state)
+{
+    static const double medians[] = {50, 3000, 1e6, 1e9};
+    (void)state;
+    for (size_t k = 0; k < sizeof medians / sizeof *medians; k++) {
+        for (size_t i = 0; i < SAMPLES; i++)
+            samples[i] = 1 + (uint64_t)(medians[k] * exp(draw_normal()));
+        expect_all(SAMPLES);
+    }
+}
+
+static void bimodal(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAMPLES; i++)
+        samples[i] = draw() % 100 < 95 ? 900 + draw() % 200 : 3000000000 + draw() % 900000000;
+    expect_all(SAMPLES);
+}
+
+static void constant(void **state)
+{
+    static const uint64_t values[] = {1, 2, 127, 128, 129, 1000, 1000001, 59999999999, HOUR};
+    (void)state;
+    for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
+        for (size_t i = 0; i < SAMPLES; i++)
+            samples[i] = values[k];
+        expect_all(SAMPLES);
+        assert_true(stats->stddev == 0);
+    }
+}
+
+/* As many of each octave: from the smallest to the largest that there is. */
+static void all_octaves(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAMPLES; i++)
+        samples[i] = draw() >> (12 + draw() % 52);
+    expect_all(SAMPLES);
+    for (size_t i = 0; i < 9; i++)
+        samples[i] = draw() >> 4; /* squares and sums beyond 64 bits */
+    expect_all(9);
+}
+
+/* Close together and far from zero: what a difference of two large sums would get wrong. */
+static void small_deviation(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAMPLES; i++)
+        samples[i] = HOUR + (i & 1);
+    expect_all(SAMPLES);
+    assert_true(fabs(stats->stddev - 0.5 / 2.9) < 1e-9);
+}
+
+static void few_samples(void **state)
+{
+    (void)state;
+    for (size_t n = 1; n <= 40; n++) {
+        for (size_t i = 0; i < n; i++)
+            samples[i] = i + 1;
+        enter(n);
+        take_stats(1.0);
+        for (unsigned percent = 0; percent <= 100; percent++) {
+            uint64_t rank = (percent * n + 99) / 100;
+            assert_int_equal(pk_stats_quantile(stats, percent / 100.0), rank ? rank : 1);
+        }
+        pki_slot_clear(slot, PKI_NAME_FIRST);
+    }
+}
+
+static void odd_questions(void **state)
+{
+    (void)state;
+    take_stats(1.0);
+    assert_true(stats->count == 0 && stats->min == 0 && stats->max == 0 && stats->mean == 0 &&
+                stats->stddev == 0);
+    assert_int_equal(pk_stats_quantile(stats, 0.5), 0);
+    samples[0] = 5;
+    samples[1] = 7;
+    enter(2);
+    take_stats(1.0);
+    assert_int_equal(pk_stats_quantile(stats, -1), 5);
+    assert_int_equal(pk_stats_quantile(stats, 2), 7);
+    assert_int_equal(pk_stats_quantile(stats, (double)NAN), 5);
+    assert_int_equal(pk_stats_quantile(stats, (double)INFINITY), 7);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(stats->reserved[i], 0);
+}
+
+#define on_table(test) cmocka_unit_test_setup_teardown(test, open_table, close_table)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(error_is_bounded_everywhere),
+        cmocka_unit_test(buckets_follow_each_other),
+        on_table(uniform),
+        on_table(log_normal),
+        on_table(bimodal),
+        on_table(constant),
+        on_table(all_octaves),
+        on_table(small_deviation),
+        on_table(few_samples),
+        on_table(odd_questions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
