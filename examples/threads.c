@@ -37,11 +37,11 @@ static int take_task(void)
 
 static void *work(void *name)
 {
-    pk_thread_name(name); /* in the trace; copied */
+    pk_thread_name(name); /* in the trace and the report; copied */
     for (int number; (number = take_task()) >= 0;)
         PK_SCOPE(task) {
             double sum = 0;
-            for (int i = 1; i < 20000; i++)
+            for (int i = 1; i < 200000; i++)
                 sum += 1.0 / (i + number);
             sink = sum;
         }
@@ -64,7 +64,7 @@ static int run_threads(void)
 int main(void)
 {
     pk_stats stats;
-    if (pk_start(pk_options(.trace_path = "threads.json", .report_path = "-")))
+    if (pk_start(pk_options(.trace_path = "threads.json", .report_path = "-", .report_threads = 1)))
         fprintf(stderr, "perfkit: %s\n", pk_error_message());
     int threads = run_threads();
     pk_status stopped = pk_stop();
