@@ -106,7 +106,7 @@ static void take_system_name(pki_thread *t)
     prctl(PR_GET_NAME, name, 0, 0, 0);
     if (strcmp(t->name, name) != 0) {
         memcpy(t->name, name, sizeof name);
-        t->name_version++;
+        pki_bump(&t->name_version, 1);
     }
 }
 
@@ -115,7 +115,7 @@ static void adopt(pki_registry *r, pki_thread *t)
     t->tid = (uint32_t)syscall(SYS_gettid);
     t->named = 0;
     t->name[0] = 0;
-    t->name_version++;
+    pki_bump(&t->name_version, 1);
     take_system_name(t);
     t->starved = t->over = 0;
     t->steps = t->lost_since_step = 0;
@@ -223,6 +223,6 @@ void pk_thread_name(const char *name)
     strncpy(t->name, name, sizeof t->name - 1);
     t->name[sizeof t->name - 1] = 0;
     t->named = 1;
-    t->name_version++;
+    pki_bump(&t->name_version, 1);
     pki_registry_unlock();
 }

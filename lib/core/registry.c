@@ -165,8 +165,9 @@ void pki_registry_recycle(pki_registry *r, pki_thread *t)
     forget_counters(t);
     pki_table_reset(r->arena, &t->lost);
     pki_slot_clear(&t->last_resort, PKI_NAME_TOO_MANY);
-    if (r->stepper == t)
-        r->stepper = NULL;
+    pki_thread *gone = t; /* another thread may be making a step meanwhile: its word stands */
+    __atomic_compare_exchange_n(&r->stepper, &gone, NULL, false, __ATOMIC_RELAXED,
+                                __ATOMIC_RELAXED);
     pki_store_release(&t->life, (uint32_t)PKI_THREAD_FREE);
 }
 

@@ -225,7 +225,7 @@ static void fold_thread(pki_fold *fold, pki_thread *t)
             at = pki_ring_next(t, at);
         fold_record(fold, alone, t, r, more);
     }
-    t->folded = at;
+    pki_store_release(&t->folded, at); /* pairs with the acquire in the collector's take */
 }
 
 void pki_fold_all(pki_fold *fold)

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/error.h"
 
@@ -43,14 +44,15 @@ void pki_backends_start(const char *list)
 {
     strncpy(wanted_list, list, sizeof wanted_list - 1);
     for (size_t i = 0; i < pki_backend_count; i++)
-        live[i] = pki_backend_wanted(pki_backends[i], list) && pki_backends[i]->start &&
-                  pki_backends[i]->start();
+        pki_store_release(&live[i], pki_backend_wanted(pki_backends[i], list) &&
+                                        pki_backends[i]->start && pki_backends[i]->start());
 }
 
 void pki_backends_collect(void)
 {
     for (size_t i = 0; i < pki_backend_count; i++)
-        if (live[i] && pki_backends[i]->collect)
+        if (pki_load_acquire(&live[i]) && /* pairs with the release in pki_backends_start */
+            pki_backends[i]->collect)
             pki_backends[i]->collect();
 }
 
@@ -59,7 +61,7 @@ void pki_backends_stop(void)
     for (size_t i = 0; i < pki_backend_count; i++) {
         if (live[i] && pki_backends[i]->stop)
             pki_backends[i]->stop();
-        live[i] = false;
+        pki_store(&live[i], false);
     }
 }
 

@@ -45,7 +45,7 @@ static struct timespec later(uint64_t ns)
 static uint64_t round_ns(const pki_session *s)
 {
     uint64_t ns = (uint64_t)s->config.ring_records * RECORD_NS;
-    ns = s->fullest >= s->config.ring_records / 4 ? ns / 4 : ns;
+    ns = pki_load(&s->fullest) >= s->config.ring_records / 4 ? ns / 4 : ns;
     return PKI_MIN(PKI_MAX(ns, SHORTEST_ROUND_NS), LONGEST_ROUND_NS);
 }
 

@@ -116,12 +116,14 @@ static void write_thread_name(pki_session *s, pki_thread *t)
 static void take(pki_session *s, pki_thread *t)
 {
     uint32_t at = t->taken[in_preparation(s)];
-    uint32_t bytes = t->folded >= at ? t->folded - at : t->ring_bytes - at + t->folded;
+    uint32_t until = pki_load_acquire(&t->folded); /* pairs with the release in fold_thread, whose
+                                                      caller may be a reader of statistics */
+    uint32_t bytes = until >= at ? until - at : t->ring_bytes - at + until;
     if (bytes == 0)
         return;
-    s->fullest = PKI_MAX(s->fullest, bytes / (uint32_t)sizeof(pki_record));
+    pki_store(&s->fullest, PKI_MAX(s->fullest, bytes / (uint32_t)sizeof(pki_record)));
     write_thread_name(s, t);
-    while (at != t->folded) {
+    while (at != until) {
         const pki_record *r = pki_record_at(t, at);
         at = pki_ring_next(t, at);
         const pki_record *more = pki_record_at(t, at);
@@ -177,7 +179,7 @@ static bool time_to_write(const pki_session *s)
 
 void pki_drain_round(pki_session *s, bool write_now)
 {
-    s->fullest = 0;
+    pki_store(&s->fullest, 0u);
     fold();
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
         pki_thread *t = pki_registry_block(s->registry, i);
