@@ -20,7 +20,10 @@ static const char *text_of(json_t *object, const char *key)
 static uint64_t count_of(json_t *object, const char *key)
 {
     json_t *value = json_object_get(object, key);
-    json_int_t count = json_is_integer(value) ? json_integer_value(value) : 0;
+    json_int_t count = json_integer_value(value);
+    double real = json_real_value(value); /* perfkit's integers from 2^63 on are */
+    if (json_is_real(value))
+        return real > 0 ? real < 0x1p64 ? (uint64_t)real : UINT64_MAX : 0;
     return count > 0 ? (uint64_t)count : 0;
 }
 

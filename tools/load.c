@@ -23,26 +23,24 @@ static bool append(line *to, const char *text, size_t length, complaint *why)
     return true;
 }
 
-json_t *load_json(const char *text, size_t length, complaint *why)
+json_t *load_json(const char *text, size_t length, bool *too_large, complaint *why)
 {
     json_error_t error;
     json_t *json = json_loadb(text, length, 0, &error);
     if (json)
         return json;
-    switch (json_error_code(&error)) {
-    case json_error_out_of_memory:
+    enum json_error_code code = json_error_code(&error);
+    /* Not every place in jansson that finds no memory says so. */
+    *too_large = code == json_error_out_of_memory || !error.text[0];
+    if (*too_large)
         complaint_set(why, "is too large to be read whole (only traces with one event per line are"
                            " read piece by piece)");
-        break;
-    case json_error_premature_end_of_input:
+    else if (code == json_error_premature_end_of_input)
         complaint_set(why, "is cut off: its JSON has not ended in line %d", error.line);
-        break;
-    case json_error_stack_overflow:
+    else if (code == json_error_stack_overflow)
         complaint_set(why, "is nested too deep in line %d", error.line);
-        break;
-    default:
+    else
         complaint_set(why, "is not JSON: line %d: %s", error.line, error.text);
-    }
     return NULL;
 }
 
@@ -62,19 +60,19 @@ static bool ends_head(line l, bool first)
     return kept == 0 && memcmp(tight, EVENTS, sizeof EVENTS - 1) == 0;
 }
 
-/* The head as a document of its own. */
-static json_t *close_head(const line *read)
+/* The head as a document of its own; NULL if it is none. False, and why, without memory. */
+static bool close_head(const line *read, json_t **head, complaint *why)
 {
     complaint ignored = {""};
-    line closed = {0};
-    json_t *head = NULL;
-    line trimmed = line_trim((line){read->text, read->length - 1});
+    line closed = {0}, trimmed = line_trim((line){read->text, read->length - 1});
     const char *end = trimmed.length == 1 ? "]" : "]}";
-    if (append(&closed, read->text, read->length, &ignored) &&
-        append(&closed, end, strlen(end), &ignored))
-        head = load_json(closed.text, closed.length, &ignored);
+    bool fits =
+        append(&closed, read->text, read->length, why) && append(&closed, end, strlen(end), why);
+    bool too_large = false;
+    if (fits)
+        *head = load_json(closed.text, closed.length, &too_large, &ignored);
     free(closed.text);
-    return head;
+    return fits && (!too_large || complaint_set(why, "%s", ignored.text));
 }
 
 bool load_head(lines *in, json_t **head, line *read, complaint *why)
@@ -86,10 +84,8 @@ bool load_head(lines *in, json_t **head, line *read, complaint *why)
         bool ends = ends_head(l, i == 0);
         if (!append(read, l.text, l.length, why) || !append(read, "\n", 1, why))
             return false;
-        if (ends) {
-            *head = close_head(read);
-            return true;
-        }
+        if (ends)
+            return close_head(read, head, why);
     }
     return !in->failed;
 }
@@ -99,15 +95,16 @@ static bool events_are_lines(lines *in)
 {
     line l;
     complaint ignored = {""};
+    bool too_large = false;
     if (!lines_next(in, &l))
         return false;
     line trimmed = line_trim(l);
     bool tail = trimmed.length && trimmed.text[0] == ']';
-    json_t *event = tail ? NULL : load_json(trimmed.text, trimmed.length, &ignored);
+    json_t *event = tail ? NULL : load_json(trimmed.text, trimmed.length, &too_large, &ignored);
     bool whole_line = json_is_object(event);
     json_decref(event);
     lines_unread(in);
-    return tail || whole_line;
+    return tail || whole_line || too_large;
 }
 
 static bool load_document(json_t *document, const load_options *options, pki_summary *out,
@@ -130,7 +127,8 @@ static bool load_whole(lines *in, line *read, const load_options *options, pki_s
     line rest;
     if (!lines_rest(in, WHOLE_MOST, &rest) || !append(read, rest.text, rest.length, why))
         return false;
-    json_t *document = load_json(read->text, read->length, why);
+    bool too_large;
+    json_t *document = load_json(read->text, read->length, &too_large, why);
     bool loaded = document && load_document(document, options, out, why);
     json_decref(document);
     return loaded;

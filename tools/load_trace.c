@@ -37,7 +37,10 @@ static bool take_event(walk *w, line l)
 {
     complaint ignored = {""};
     event e;
-    json_t *value = load_json(l.text, l.length, &ignored);
+    bool too_large = false;
+    json_t *value = load_json(l.text, l.length, &too_large, &ignored);
+    if (too_large)
+        return out_of_memory(w->why);
     if (!json_is_object(value)) {
         /* If nothing good follows, this is where the file was cut. */
         if (!w->damaged)
@@ -63,6 +66,7 @@ static bool take_tail(walk *w, line l)
     static const char object_opens[] = "{\"traceEvents\":[";
     const char *opens = w->array ? "[" : object_opens;
     complaint ignored = {""};
+    bool too_large = false;
     line rest;
     if (w->damaged)
         return damaged(w);
@@ -77,11 +81,11 @@ static bool take_tail(walk *w, line l)
     char *grown = taken ? realloc(text, before + length + 1 + rest.length) : NULL;
     if (grown) {
         memcpy(grown + before + length + 1, rest.text, rest.length);
-        w->tail = load_json(grown, before + length + 1 + rest.length, &ignored);
+        w->tail = load_json(grown, before + length + 1 + rest.length, &too_large, &ignored);
         text = grown;
     }
     free(text);
-    return taken && (grown || out_of_memory(w->why));
+    return taken && ((grown && !too_large) || out_of_memory(w->why));
 }
 
 static bool is_step(line l)

@@ -1,0 +1,17 @@
+/* tests/unit/failing_memory.h - makes the n-th allocation of a program's own code fail, and all that follow.
+ *
+ * Link with failing_memory_args (meson.build), which put these in front of malloc, calloc, realloc, strdup,
+ * strndup and vasprintf.
+ */
+#ifndef FAILING_MEMORY_H
+#define FAILING_MEMORY_H
+
+#include <stdbool.h>
+
+/* n more allocations succeed; negative: all of them. */
+void memory_fails_after(long n);
+
+/* Has one failed since? */
+bool memory_has_failed(void);
+
+#endif

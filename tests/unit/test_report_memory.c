@@ -1,0 +1,97 @@
+/* From steps to reports with the n-th allocation failing, for every n: an answer each time, the right one
+ * if it says so, and nothing left behind (which a sanitizer or valgrind sees). */
+#include "failing_memory.h"
+#include "measure/steps.h"
+#include "measure/verdict.h"
+#include "out/report.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define STEPS 300
+
+static const char *name_of(void *user, uint32_t id)
+{
+    (void)user;
+    return id == 1 ? "load" : id == 2 ? "work" : NULL;
+}
+
+static void feed(pki_steps *steps)
+{
+    for (uint64_t i = 0; i < STEPS; i++) {
+        uint64_t work = 1000 + 37 * (i % 50);
+        pki_steps_add_self(steps, 1, PK_DATA, 2000);
+        pki_steps_add_self(steps, 2, PK_COMPUTE, work);
+        pki_steps_add(steps, &(pki_step){i, 10000 * i, 4000 + work, 1, true});
+    }
+}
+
+/* Made while memory is to be had. */
+static void give_regions(pki_summary *s)
+{
+    memory_fails_after(-1);
+    pki_summary_init(s);
+    s->run.complete = true;
+    s->region_count = 2;
+    s->regions = calloc(2, sizeof *s->regions);
+    s->regions[0] = (pki_region_row){.name = strdup("load"), .kind = PK_DATA};
+    s->regions[1] = (pki_region_row){.name = strdup("work"), .kind = PK_COMPUTE};
+}
+
+/* Not changed by what there was no memory for. */
+static void check_filled(const pki_summary *s)
+{
+    const pki_step_summary *t = &s->steps;
+    assert_int_equal(t->count, STEPS);
+    assert_int_equal(t->broken_down, STEPS - t->warmup);
+    assert_int_equal(t->kinds[PK_DATA], 2000 * (STEPS - t->warmup));
+    assert_in_range(t->steady.count, 0, STEPS - t->warmup);
+}
+
+static bool run(long n)
+{
+    pki_summary s;
+    give_regions(&s);
+    FILE *nowhere = fopen("/dev/null", "w");
+    memory_fails_after(n);
+    pki_steps *steps = pki_steps_create();
+    feed(steps);
+    bool filled = pki_steps_fill(steps, 0, name_of, NULL, &s);
+    if (filled && steps)
+        check_filled(&s);
+    else
+        assert_int_equal(s.steps.count, 0);
+    if (!pki_verdicts_fill(&s))
+        assert_int_equal(s.verdict_count, 0);
+    bool before = memory_has_failed();
+    int text = pki_report_text(&s, nowhere), json = pki_report_json(&s, nowhere);
+    /* A text without all its sentences does not pass for one. */
+    assert_true(text == (memory_has_failed() ? -ENOMEM : 0));
+    assert_int_equal(json, 0);
+    bool failed = before || memory_has_failed();
+    memory_fails_after(-1);
+    pki_steps_destroy(steps);
+    pki_summary_finish(&s);
+    fclose(nowhere);
+    return failed;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    long n = 0;
+    (void)state;
+    while (run(n))
+        n++;
+    assert_in_range(n, 300, 5000); /* each step of the head is one at least */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation_may_fail)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
