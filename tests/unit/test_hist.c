@@ -182,6 +182,8 @@ static void expect_all(size_t n)
     take_stats(1.0);
     expect_moments(n, 1.0);
     expect_quantiles(n, 1.0);
+    assert_int_equal(pk_stats_quantile(stats, 0), samples[0]);
+    assert_int_equal(pk_stats_quantile(stats, 1), samples[n - 1]);
     take_stats(1 / 2.9);
     expect_moments(n, 1 / 2.9);
     expect_quantiles(n, 1 / 2.9);
@@ -232,6 +234,8 @@ static void constant(void **state)
             samples[i] = values[k];
         expect_all(SAMPLES);
         assert_true(stats->stddev == 0);
+        assert_int_equal(pk_stats_quantile(stats, 0.5),
+                         llround((double)values[k] / 2.9)); /* never outside min .. max */
     }
 }
 
@@ -255,6 +259,27 @@ static void small_deviation(void **state)
         samples[i] = HOUR + (i & 1);
     expect_all(SAMPLES);
     assert_true(fabs(stats->stddev - 0.5 / 2.9) < 1e-9);
+}
+
+/* Two samples whose distance is known: every carry and borrow of the wide sums. */
+static void two_samples(void **state)
+{
+    (void)state;
+    for (int shift = 2; shift < 62; shift++)
+        for (int i = 0; i < 100; i++) {
+            uint64_t x = draw() >> shift, apart = (uint64_t)1 << draw() % 32;
+            pki_slot other;
+            pki_slot_clear(slot, PKI_NAME_FIRST);
+            pki_slot_clear(&other, PKI_NAME_FIRST);
+            other.count = 1;
+            pki_slot_add_moments(&other, x + apart);
+            pki_table_count(arena, &table, slot, x);
+            pki_stats_begin(stats);
+            pki_stats_add_slot(stats, slot);
+            pki_stats_add_slot(stats, &other);
+            pki_stats_finish(stats, 1.0);
+            assert_true(stats->stddev == (double)apart / 2 && stats->sum == 2 * x + apart);
+        }
 }
 
 static void few_samples(void **state)
@@ -305,6 +330,7 @@ int main(void)
         on_table(constant),
         on_table(all_octaves),
         on_table(small_deviation),
+        on_table(two_samples),
         on_table(few_samples),
         on_table(odd_questions),
     };
