@@ -137,25 +137,26 @@ typedef struct times {
  * take the one that comes first in the file for the outer one, and inner ones come first. */
 static times times_of(const pki_chrome *c, const pki_record *r)
 {
-    uint64_t start = pki_clock_ns(c->clock, r->start);
+    uint64_t start = pki_clock_ns(c->clock, r->start) + pki_what_ties(r->what);
     uint64_t end = pki_clock_ns(c->clock, r->start + pki_not_negative(r->value));
-    uint64_t ties = PKI_MIN(pki_what_ties(r->what), end - start);
-    return (times){start + ties, end - start - ties};
+    return (times){start, end > start ? end - start : 0};
 }
 
 /* Readers find a slice's end by adding, most of them in floating point. Where that should meet the
  * next slice's beginning or the end of the one around, it may come out beyond, and speedscope then
  * nests all that follows in the wrong place. So slices end early, inner ones earlier, and by less
- * than what readers who round to nanoseconds see. */
+ * than what readers who round to nanoseconds see. For the same reason none lasts no time at all:
+ * speedscope would end it before it begins, if another one begins at that moment. */
 #define EARLY_PS 200
 #define EARLY_PER_LEVEL_PS 4
+#define SHORTEST_PS 300
 
 static char *put_duration(char *p, uint64_t ns, unsigned depth)
 {
+    uint32_t inner = EARLY_PER_LEVEL_PS * PKI_MIN(depth, (unsigned)PKI_DEPTH_MAX);
     if (PKI_UNLIKELY(ns == 0))
-        return PKI_PUT(p, "0.000");
-    depth = PKI_MIN(depth, (unsigned)PKI_DEPTH_MAX);
-    return pki_put_three(pki_put_us(p, ns - 1), 1000 - EARLY_PS - EARLY_PER_LEVEL_PS * depth);
+        return pki_put_three(PKI_PUT(p, "0.000"), SHORTEST_PS - inner);
+    return pki_put_three(pki_put_us(p, ns - 1), 1000 - EARLY_PS - inner);
 }
 
 static char *put_times(char *p, times t, unsigned depth)
