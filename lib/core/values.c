@@ -53,6 +53,7 @@ static double load_double(const double *at)
 
 void pki_values_clear(pki_values *values, uint32_t id)
 {
+    memset(values, 0, sizeof *values);
     for (unsigned i = 0; i < PKI_VALUE_BANKS; i++)
         pki_slot_clear(&values->banks[i], i ? 0 : id);
     values->min = INFINITY;

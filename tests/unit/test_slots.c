@@ -162,6 +162,17 @@ static void merged_is_the_same_as_one(void **state)
     }
 }
 
+static void squares_beyond_64_bits(void **state)
+{
+    (void)state;
+    pki_table_count(arena, &a, add(&a, 3), 4000000000u);
+    pki_table_count(arena, &b, add(&b, 3), 4000000000u);
+    pki_table_merge(arena, &b, &a);
+    pki_slot *slot = pki_table_slot(&b, 3);
+    assert_int_equal(slot->squares_high, 1);
+    assert_int_equal(slot->squares_low, 2 * 16000000000000000000u); /* modulo 2^64 */
+}
+
 static void an_empty_table_adds_nothing(void **state)
 {
     (void)state;
@@ -249,6 +260,7 @@ int main(void)
         on_arena(buckets_that_overflow),
         on_arena(overflow_in_a_merge),
         on_arena(merged_is_the_same_as_one),
+        on_arena(squares_beyond_64_bits),
         on_arena(an_empty_table_adds_nothing),
         on_arena(reset_and_reuse),
         on_arena(arena_without_room),

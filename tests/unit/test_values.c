@@ -1,0 +1,243 @@
+/* Distributions of counters: doubles of either sign, from the smallest to the largest. */
+#include "core/values.h"
+
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+
+#define SAMPLES 100000
+
+static pki_arena *arena;
+static pki_table table;
+static pki_values *values;
+static pki_value_stats *stats;
+static double *samples;
+static uint32_t counter_id;
+
+static int open_values(void **state)
+{
+    static pk_counter counter = PK_COUNTER("value", "units");
+    (void)state;
+    arena = pki_arena_create(pki_mem_file("test"), (size_t)16 << 20);
+    stats = malloc(sizeof *stats);
+    samples = malloc(SAMPLES * sizeof *samples);
+    memset(&table, 0, sizeof table);
+    counter_id = pki_counter_id(&counter);
+    values = arena ? (pki_values *)pki_table_add(arena, &table, counter_id) : NULL;
+    srand(1);
+    return values && stats && samples ? 0 : -1;
+}
+
+static int close_values(void **state)
+{
+    (void)state;
+    pki_arena_destroy(arena);
+    free(stats);
+    free(samples);
+    return 0;
+}
+
+static void enter(size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        pki_values_add(arena, &table, values, samples[i], i);
+    memset(stats, 0, sizeof *stats);
+    pki_value_stats_add(stats, values);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void expect_quantiles(size_t n)
+{
+    static const double quantiles[] = {0,    0.001, 0.01, 0.1,  0.25,  0.5,
+                                       0.75, 0.9,   0.95, 0.99, 0.999, 1};
+    for (size_t i = 0; i < sizeof quantiles / sizeof *quantiles; i++) {
+        double exact = samples[pki_rank(quantiles[i], n) - 1];
+        double got = pki_value_stats_quantile(stats, quantiles[i]);
+        if (!(fabs(got - exact) <= fabs(exact) / 128))
+            fail_msg("p%g is %g, exact %g", 100 * quantiles[i], got, exact);
+    }
+}
+
+static void expect_all(size_t n)
+{
+    long double sum = 0, size = 0;
+    enter(n);
+    double last = samples[n - 1];
+    for (size_t i = 0; i < n; i++)
+        sum += (long double)samples[i], size += fabsl((long double)samples[i]);
+    qsort(samples, n, sizeof *samples, by_value);
+    assert_int_equal(stats->count, n);
+    assert_true(stats->min == samples[0] && stats->max == samples[n - 1] && stats->last == last);
+    assert_true(fabs(stats->sum - (double)sum) <= (double)size * 1e-9);
+    expect_quantiles(n);
+    assert_true(pki_value_stats_quantile(stats, 0) == samples[0] &&
+                pki_value_stats_quantile(stats, 1) == samples[n - 1]);
+    pki_values_clear(values, counter_id);
+}
+
+static double draw_unit(void)
+{
+    return (rand() + 0.5) / ((double)RAND_MAX + 1);
+}
+
+static void uniform_of_either_sign(void **state)
+{
+    static const double scales[] = {1e-15, 1e-3, 1, 1e3, 1e9, 1e18};
+    (void)state;
+    for (size_t k = 0; k < sizeof scales / sizeof *scales; k++) {
+        for (size_t i = 0; i < SAMPLES; i++)
+            samples[i] = (draw_unit() - 0.3) * scales[k];
+        expect_all(SAMPLES);
+    }
+}
+
+static void every_magnitude(void **state)
+{
+    (void)state;
+    for (int sign = -1; sign <= 1; sign += 2) {
+        for (size_t i = 0; i < SAMPLES; i++)
+            samples[i] = sign * exp2(-64 + 127 * draw_unit());
+        expect_all(SAMPLES);
+    }
+    for (size_t i = 0; i < SAMPLES; i++)
+        samples[i] = (rand() % 2 ? 1 : -1) * exp2(-64 + 127 * draw_unit());
+    expect_all(SAMPLES);
+}
+
+/* Where octaves begin, and the doubles next to them. */
+static void borders(void **state)
+{
+    (void)state;
+    for (int exponent = -64; exponent < 63; exponent++)
+        for (int side = -1; side <= 1; side++)
+            for (int sign = -1; sign <= 1; sign += 2) {
+                double v = ldexp(1, exponent),
+                       next = side < 0 ? nextafter(v, 0) : nextafter(v, INFINITY);
+                v = sign * (side == 0 ? v : next);
+                if (fabs(v) < ldexp(1, -64))
+                    continue;
+                samples[0] = samples[1] = samples[2] = v;
+                samples[3] = 2 * v;
+                expect_all(4);
+            }
+}
+
+static void zeros(void **state)
+{
+    static const double some[] = {0.0, -0.0, 0.0, 3, -3, 0.0, -0.0};
+    (void)state;
+    memcpy(samples, some, sizeof some);
+    expect_all(7);
+    samples[0] = samples[1] = samples[2] = 0;
+    expect_all(3);
+}
+
+static void constants(void **state)
+{
+    static const double some[] = {1, -1, 0.1, 1.0 / 3, 1e18, -1e-18, 12345.678};
+    (void)state;
+    for (size_t k = 0; k < sizeof some / sizeof *some; k++) {
+        for (size_t i = 0; i < 1000; i++)
+            samples[i] = some[k];
+        expect_all(1000);
+        assert_true(pki_value_stats_quantile(stats, 0.5) == some[k]); /* never outside min .. max */
+    }
+}
+
+/* Beyond the octaves that there are, only min and max are told apart, and nothing breaks. */
+static void out_of_range(void **state)
+{
+    static const double some[] = {DBL_MAX,  -DBL_MAX, DBL_MIN, -DBL_MIN,
+                                  4.9e-324, 1e300,    1e-300,  1e19};
+    (void)state;
+    memcpy(samples, some, sizeof some);
+    enter(8);
+    assert_int_equal(stats->count, 8);
+    assert_true(stats->min == -DBL_MAX && stats->max == DBL_MAX && stats->last == 1e19);
+    double last = -DBL_MAX;
+    for (double q = 0; q <= 1; q += 0.125) {
+        double now = pki_value_stats_quantile(stats, q);
+        assert_true(isfinite(now) && now >= last);
+        last = now;
+    }
+    pki_values_clear(values, counter_id);
+    samples[0] = samples[1] = 1e-30;
+    enter(2);
+    assert_true(pki_value_stats_quantile(stats, 0.5) == 1e-30);
+}
+
+static void buckets_count_every_value(void **state)
+{
+    uint64_t total = 0;
+    (void)state;
+    for (size_t i = 0; i < SAMPLES; i++)
+        samples[i] = (draw_unit() - 0.5) * exp2(200 * (draw_unit() - 0.5));
+    enter(SAMPLES);
+    for (int bank = 0; bank < PKI_VALUE_BANKS; bank++)
+        for (int i = 0; i < PK_STATS_BUCKETS; i++)
+            total += stats->buckets[bank][i];
+    assert_int_equal(total, SAMPLES);
+}
+
+static void none(void **state)
+{
+    (void)state;
+    enter(0);
+    assert_true(stats->count == 0 && stats->min == 0 && stats->max == 0 && stats->sum == 0);
+    assert_true(pki_value_stats_quantile(stats, 0.5) == 0);
+}
+
+/* Values of several threads: the last one is the latest, whoever is added last. */
+static void merged(void **state)
+{
+    pki_table other = {0};
+    (void)state;
+    pki_values *more = (pki_values *)pki_table_add(arena, &other, counter_id);
+    for (int i = 0; i < 1000; i++) {
+        pki_values_add(arena, &table, values, i, 100 + (uint64_t)i);
+        pki_values_add(arena, &other, more, -i, (uint64_t)i);
+    }
+    pki_table_merge(arena, &table, &other);
+    memset(stats, 0, sizeof *stats);
+    pki_value_stats_add(stats, values);
+    assert_true(stats->count == 2000 && stats->sum == 0 && stats->min == -999 && stats->max == 999);
+    assert_true(stats->last == 999 && stats->last_ticks == 1099);
+    assert_true(fabs(pki_value_stats_quantile(stats, 0.25) + 500) < 5);
+    assert_true(fabs(pki_value_stats_quantile(stats, 0.75) - 500) < 5);
+    pki_value_stats_add(stats, more); /* the same, by reading: counted again, last unchanged */
+    assert_true(stats->count == 3000 && stats->last == 999 && stats->min == -999);
+    pki_values_clear(more, counter_id);
+    pki_value_stats_add(stats, more);
+    assert_true(stats->count == 3000 && stats->min == -999 && stats->max == 999);
+}
+
+#define on_values(test) cmocka_unit_test_setup_teardown(test, open_values, close_values)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        on_values(uniform_of_either_sign),
+        on_values(every_magnitude),
+        on_values(borders),
+        on_values(zeros),
+        on_values(constants),
+        on_values(out_of_range),
+        on_values(buckets_count_every_value),
+        on_values(none),
+        on_values(merged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
