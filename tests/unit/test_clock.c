@@ -52,7 +52,7 @@ static void begin(const counter *c)
 {
     pki_clock_sample a = {c->first_ticks, c->first_ns, c->noise};
     pki_clock_sample b = sample_at(c, 1000000);
-    b.ns += (uint64_t)(int64_t)(1000000 * c->wrong_ppm * 1e-6L);
+    b.ns += (uint64_t)llroundl(1000000 * c->wrong_ppm * 1e-6L);
     random_state = 1;
     pki_clock_map_init(&map, 0, a, b);
 }
