@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -22,9 +23,19 @@ int pki_mem_file(const char *name)
     return memfd_create(name, MFD_CLOEXEC);
 }
 
+bool pki_mem_may_grow(uint64_t bytes)
+{
+    struct rlimit most;
+    if (getrlimit(RLIMIT_FSIZE, &most) != 0 || most.rlim_cur == RLIM_INFINITY ||
+        bytes <= most.rlim_cur)
+        return true;
+    errno = EFBIG;
+    return false;
+}
+
 void *pki_mem_map(int fd, size_t bytes)
 {
-    if (ftruncate(fd, (off_t)bytes) != 0)
+    if (!pki_mem_may_grow(bytes) || ftruncate(fd, (off_t)bytes) != 0)
         return NULL;
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     return base == MAP_FAILED ? NULL : base;

@@ -14,6 +14,10 @@
 /* An anonymous file in memory, close-on-exec; -1 and errno. */
 int pki_mem_file(const char *name);
 
+/* May a file have so many bytes? False and errno. Whoever tries, in a process whose file sizes are
+ * limited (ulimit -f), is killed by SIGXFSZ; so everybody asks before making a file longer. */
+bool pki_mem_may_grow(uint64_t bytes);
+
 /* Maps bytes of fd, all of it reserved, none of it backed; NULL and errno. fd stays open and the
  * caller's. */
 void *pki_mem_map(int fd, size_t bytes);

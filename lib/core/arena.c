@@ -69,7 +69,11 @@ void *pki_arena_claim(pki_arena *arena, size_t bytes)
             return NULL;
     } while (!__atomic_compare_exchange_n(&h->used, &at, at + bytes, true, __ATOMIC_RELAXED,
                                           __ATOMIC_RELAXED));
-    return pki_mem_back(arena->fd, at, bytes) ? pki_arena_at(arena, at) : NULL;
+    if (pki_mem_back(arena->fd, at, bytes))
+        return pki_arena_at(arena, at);
+    uint64_t end = at + bytes; /* a full disk is no reason to use up the bound */
+    __atomic_compare_exchange_n(&h->used, &end, at, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return NULL;
 }
 
 static bool add_names_span(pki_arena *arena)

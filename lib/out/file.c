@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "base/mem.h"
 
 #define ATTEMPTS 100
 
@@ -65,6 +66,8 @@ bool pki_file_publish(const char *temporary, const char *path)
 
 bool pki_file_write_at(int fd, const char *data, size_t n, uint64_t at)
 {
+    if (!pki_mem_may_grow(at + n))
+        return false;
     while (n > 0) {
         ssize_t wrote = pwrite(fd, data, n, (off_t)at);
         if (wrote < 0 && errno == EINTR)
@@ -84,6 +87,8 @@ bool pki_file_write_at(int fd, const char *data, size_t n, uint64_t at)
 static bool write_both(int fd, const char *a, size_t an, const char *b, size_t bn, uint64_t at)
 {
     struct iovec pieces[2] = {{(void *)(uintptr_t)a, an}, {(void *)(uintptr_t)b, bn}};
+    if (!pki_mem_may_grow(at + an + bn))
+        return false;
     ssize_t wrote = pwritev(fd, pieces, 2, (off_t)at);
     if (wrote < 0 && errno != EINTR)
         return false;
