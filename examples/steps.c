@@ -28,7 +28,7 @@ static void spend(double milliseconds)
 static void train(int step)
 {
     pk_region_begin(&load);
-    spend(2 + step % 3);
+    spend(7 + step % 3);
     pk_region_next(&load, &forward);
     spend(1);
     pk_region_next(&forward, &backward);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "loader.h"
@@ -122,6 +123,34 @@ static void it_stops_while_the_storage_is_slow(void **state)
     corpus_finish(&c);
 }
 
+static double milliseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+/* With a queue of one, a batch is begun when the last one has been released. However busy the
+ * machine is, it cannot come earlier than that. */
+static void too_slow_is_thrice_as_long_as_the_training(void **state)
+{
+    corpus c = two_files(state);
+    loader *l = loader_start(
+        &(loader_options){.corpus = &c, .batch = BATCH, .queue = 1, .slow_ms = LOADER_TOO_SLOW});
+    assert_non_null(l);
+    for (int i = 0; i < 3; i++) {
+        assert_non_null(loader_next(l));
+        usleep(10000); /* the training */
+        double released = milliseconds();
+        loader_release(l);
+        assert_non_null(loader_next(l));
+        assert_true(milliseconds() - released >= 30);
+        loader_release(l);
+    }
+    loader_stop(l);
+    corpus_finish(&c);
+}
+
 /* While its batch is in use, the loader writes elsewhere. */
 static void a_batch_stays_until_released(void **state)
 {
@@ -221,6 +250,7 @@ int main(void)
         IN_DIRECTORY(batch_n_is_the_same_wherever_one_begins),
         IN_DIRECTORY(it_stops_in_the_middle),
         IN_DIRECTORY(it_stops_while_the_storage_is_slow),
+        IN_DIRECTORY(too_slow_is_thrice_as_long_as_the_training),
         IN_DIRECTORY(a_batch_stays_until_released),
         IN_DIRECTORY(a_file_that_shrinks_ends_the_loader),
         IN_DIRECTORY(what_cannot_be_learned_from_gets_a_line),
