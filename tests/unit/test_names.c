@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -238,6 +239,38 @@ static void many_threads_get_the_same(void **state)
     pthread_barrier_destroy(&barrier);
 }
 
+#define ROUNDS 2000
+
+static unsigned round_of[2];
+static pk_region *raced[2][ROUNDS];
+
+/* Two threads, nose to nose at every name: whoever comes second to the lock finds it there. */
+static void *race(void *argument)
+{
+    size_t mine = (size_t)argument;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "race-%u", i);
+        __atomic_store_n(&round_of[mine], i + 1, __ATOMIC_SEQ_CST);
+        while (__atomic_load_n(&round_of[!mine], __ATOMIC_SEQ_CST) < i + 1)
+            sched_yield();
+        raced[mine][i] = pk_region_named(name);
+    }
+    return NULL;
+}
+
+static void races_have_one_winner(void **state)
+{
+    pthread_t other;
+    uint32_t before = pki_name_count();
+    (void)state;
+    assert_int_equal(pthread_create(&other, NULL, race, (void *)1), 0);
+    race((void *)0);
+    pthread_join(other, NULL);
+    assert_memory_equal(raced[0], raced[1], sizeof raced[0]);
+    assert_int_equal(pki_name_count(), before + ROUNDS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +286,7 @@ int main(void)
         cmocka_unit_test(ids_that_were_never_given),
         cmocka_unit_test(errno_is_the_programs),
         cmocka_unit_test(many_threads_get_the_same),
+        cmocka_unit_test(races_have_one_winner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
