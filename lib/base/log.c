@@ -4,7 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "base/stderr.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pk_log_function *sink;
@@ -27,8 +28,7 @@ void pki_log_to_stderr(void *user, pk_log_level level, const char *message)
     (void)user;
     int n = snprintf(line, sizeof line, "perfkit: %s%s\n", names[level], message);
     size_t length = n < 0 ? 0 : (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
-    if (write(STDERR_FILENO, line, length) < 0)
-        return; /* nowhere to complain */
+    pki_write_stderr(line, length); /* if it fails there is nowhere to complain */
 }
 
 void pki_log(pk_log_level level, const char *format, ...)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/stderr.h"
 #include "out/file.h"
 #include "out/report.h"
 
@@ -56,20 +57,6 @@ static pk_status write_file(const char *path, const char *text, size_t n)
     return trouble(path);
 }
 
-static pk_status write_stderr(const char *text, size_t n)
-{
-    while (n > 0) {
-        ssize_t wrote = write(STDERR_FILENO, text, n);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote <= 0)
-            return trouble("on stderr");
-        text += wrote;
-        n -= (size_t)wrote;
-    }
-    return PK_OK;
-}
-
 pk_status pki_report_file(const pki_summary *summary, const char *path, bool json)
 {
     size_t n = 0;
@@ -78,7 +65,9 @@ pk_status pki_report_file(const pki_summary *summary, const char *path, bool jso
     char *text = format(json ? pki_report_json : pki_report_text, summary, &n);
     if (!text)
         return pki_fail(PK_ENOMEM, "no memory for the report");
-    pk_status status = strcmp(path, "-") == 0 ? write_stderr(text, n) : write_file(path, text, n);
+    pk_status status = strcmp(path, "-") != 0      ? write_file(path, text, n)
+                       : pki_write_stderr(text, n) ? PK_OK
+                                                   : trouble("on stderr");
     free(text);
     return status;
 }

@@ -1,0 +1,12 @@
+/* lib/base/stderr.h - writing to stderr, where the user has asked for it. */
+#ifndef PKI_BASE_STDERR_H
+#define PKI_BASE_STDERR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* All of it. False and errno. A reader that has gone away is an error like others: the SIGPIPE that
+ * would end the program is kept from it. */
+bool pki_write_stderr(const char *text, size_t n);
+
+#endif
