@@ -1,9 +1,9 @@
 /* lib/core/region.c - begin and end: what the program pays for.
  *
- * Every instruction of the three functions below counts, and every branch three times: on processors
- * whose rdtsc hardly overlaps with other work they are added to its cost (docs/overhead.md has the
- * budget, and what was tried). What can be done by the collector is done there; what is rare is done
- * further down, behind a test that the fast path makes anyway:
+ * Every instruction of the three functions below counts, and every branch three times: on
+ * processors whose rdtsc hardly overlaps with other work they are added to its cost
+ * (docs/overhead.md has the budget, and what was tried). What can be done by the collector is done
+ * there; what is rare is done further down, behind a test that the fast path makes anyway:
  *
  *   state >= limit   not joined, too deep, session over, slow clock
  *   id == 0          first use of this pk_region
@@ -19,8 +19,8 @@
 #include "core/join.h"
 
 static PKI_COLD void begin_slow(pk_region *region);
-static PKI_COLD void end_slow(const pk_region *region);
-static PKI_COLD void next_slow(const pk_region *from, pk_region *to);
+static PKI_COLD void end_slow(pk_region *region);
+static PKI_COLD void next_slow(pk_region *from, pk_region *to);
 
 static inline void write_frame(pki_frame *f, uint32_t id, uint64_t now)
 {
@@ -126,16 +126,6 @@ static void begin_slow(pk_region *region)
         begin_at(t, id, pki_ticks(t->monotonic));
 }
 
-static uint64_t count_ties(const pki_frame *f)
-{
-    uint64_t n = 0;
-    while (f[-1].start == f->start && n < PKI_DEPTH_MAX) {
-        n++;
-        f--;
-    }
-    return n;
-}
-
 /* The call has no record: its distribution is ours to keep. */
 static PKI_COLD void lose(pki_thread *t, uint32_t id, uint64_t ticks, uint64_t own,
                           const pki_work *work)
@@ -157,7 +147,7 @@ static void close_top(pki_thread *t, uint64_t now, unsigned flags)
     unsigned worked = work->bytes || work->flops;
     pki_record records[2] = {{0, 0, 0, 0}, {work->bytes, work->flops, 0, 0}};
     write_record(&records[0], f, id, pki_load(&f->start), now);
-    records[0].what |= PKI_TIES(count_ties(f)) | PKI_FLAGS(flags);
+    records[0].what |= PKI_TIES(pki_count_ties(f)) | PKI_FLAGS(flags);
     records[0].what += worked ? PKI_WHAT(0, PKI_RECORD_REGION_WORK - PKI_RECORD_REGION, 0) : 0;
     if (pki_push(t, records, 1 + worked, 1)) {
         pki_bump(&t->others, worked);
@@ -165,7 +155,22 @@ static void close_top(pki_thread *t, uint64_t now, unsigned flags)
         lose(t, id, pki_not_negative(records[0].value), pki_not_negative(records[0].extra), work);
         pki_store_release(&t->state, pki_load(&t->state) - sizeof(pki_frame));
     }
-    *work = (pki_work){0, 0};
+    pki_store(&work->bytes, (uint64_t)0);
+    pki_store(&work->flops, (uint64_t)0);
+}
+
+void pki_record_open(const pki_thread *t, unsigned depth, uint64_t inner, uint64_t now,
+                     pki_record record[2])
+{
+    const pki_frame *f = &t->frames[depth];
+    uint64_t start = pki_load(&f->start), child = pki_load(&f->child);
+    uint64_t bytes = pki_load(&t->work[depth].bytes), flops = pki_load(&t->work[depth].flops);
+    pki_record_type type = bytes || flops ? PKI_RECORD_REGION_WORK : PKI_RECORD_REGION;
+    uint64_t what = PKI_WHAT(pki_load(&f->id) & ~PKI_SPECIAL, type, depth);
+    record[0] = (pki_record){start, pki_not_negative(now - start),
+                             what | PKI_TIES(pki_count_ties(f)) | PKI_FLAGS(PKI_FLAG_UNBALANCED),
+                             pki_not_negative(inner - start - child)};
+    record[1] = (pki_record){bytes, flops, 0, 0};
 }
 
 /* The end of a region beyond the limit: false if it is none. What lies above it goes with it. */
@@ -233,35 +238,37 @@ static pki_thread *joined_self(void)
     return pki_thread_is_joined(t) && !pki_load(&t->ended) ? t : NULL;
 }
 
-static void end_slow(const pk_region *region)
+/* Below, a region that has never been used is looked up, too: one that is static in a header has
+ * been begun, perhaps, as another file's copy of it. */
+static void end_slow(pk_region *region)
 {
     pki_thread *t = joined_self();
     if (t)
-        end_at(t, pki_load(&region->id), pki_ticks(t->monotonic));
+        end_at(t, pki_region_id(region), pki_ticks(t->monotonic));
 }
 
-static void next_slow(const pk_region *from, pk_region *to)
+static void next_slow(pk_region *from, pk_region *to)
 {
-    uint32_t id = pki_region_id(to);
+    uint32_t ended_id = pki_region_id(from), id = pki_region_id(to);
     pki_thread *t = joined_self();
     if (!t) {
         begin_slow(to);
         return;
     }
     uint64_t now = pki_ticks(t->monotonic);
-    end_at(t, pki_load(&from->id), now);
+    end_at(t, ended_id, now);
     begin_at(t, id, now);
 }
 
 void pk_region_add_on_(pk_region *region, uint64_t bytes, uint64_t flops)
 {
     pki_thread *t = joined_self();
-    pki_frame *f = t ? find_frame(t, pki_load(&region->id)) : NULL;
+    pki_frame *f = t ? find_frame(t, pki_region_id(region)) : NULL;
     if (!f)
         return;
     pki_work *work = &t->work[f - t->frames];
-    work->bytes += bytes;
-    work->flops += flops;
+    pki_bump(&work->bytes, bytes);
+    pki_bump(&work->flops, flops);
     pki_store(&f->id, pki_load(&f->id) | PKI_SPECIAL);
 }
 

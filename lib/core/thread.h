@@ -127,6 +127,17 @@ static inline pki_record *pki_record_at(const pki_thread *t, uint32_t offset)
     return (pki_record *)((char *)t->ring + offset);
 }
 
+/* How many of the open regions around this one began at the same tick. */
+static inline unsigned pki_count_ties(const pki_frame *f)
+{
+    unsigned n = 0;
+    while (n < PKI_DEPTH_MAX && pki_load(&f[-1].start) == pki_load(&f->start)) {
+        n++;
+        f--;
+    }
+    return n;
+}
+
 /* Where the ring ends for a reader: records before it are whole. */
 static inline uint32_t pki_thread_head(const pki_thread *t)
 {
@@ -140,6 +151,11 @@ static inline uint32_t pki_ring_next(const pki_thread *t, uint32_t offset)
     offset += (uint32_t)sizeof(pki_record);
     return offset == t->ring_bytes ? 0 : offset;
 }
+
+/* The record, and its second slot, of the region that is open at this depth, as if it ended now;
+ * the one inside it began at `inner`. Any thread. */
+void pki_record_open(const pki_thread *t, unsigned depth, uint64_t inner, uint64_t now,
+                     pki_record record[2]);
 
 /* Appends n records in one piece and pops `pop` frames with them; false, and nothing done, if the
  * ring has no room. */

@@ -234,9 +234,9 @@ void pki_fold_all(pki_fold *fold)
         fold_thread(fold, pki_registry_block(fold->registry, i));
 }
 
-void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record *r)
+void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record record[2])
 {
-    fold_record(fold, alone_of(fold, t), t, r, r);
+    fold_record(fold, alone_of(fold, t), t, &record[0], &record[1]);
     pki_registry_lock();
     arena_of(fold)->header->ended.unbalanced++;
     pki_registry_unlock();

@@ -22,8 +22,8 @@
 typedef struct pki_thread_fold {
     pki_table calls;
     uint64_t kinds[PKI_KINDS]; /* own time by kind, ticks; always kept up */
-    bool tracked; /* calls is kept up */
-    bool partial; /* it was not from the thread's start, or the last step, on */
+    bool tracked;              /* calls is kept up */
+    bool partial;              /* it was not from the thread's start, or the last step, on */
 } pki_thread_fold;
 
 /* What is left of threads that have ended: the first ones each by itself, the others together. */
@@ -63,7 +63,7 @@ void pki_fold_all(pki_fold *fold);
 
 /* A region that is open when the session ends, closed on t's behalf: its record is not in the ring.
  */
-void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record *record);
+void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record record[2]);
 
 /* A thread that has ended and whose ring has been folded: what is known of it alone is added up,
  * its block is free again. */

@@ -237,19 +237,12 @@ pk_status pki_drain_open(pki_session *s)
     return PK_OK;
 }
 
-/* Its record as the owner would have written it. `inner` is where the region inside it began. */
-static void close_for_owner(pki_session *s, pki_thread *t, const pki_frame *f, uint64_t inner,
-                            uint64_t now)
+static void close_for_owner(pki_session *s, pki_thread *t, const pki_record record[2])
 {
-    uint64_t start = pki_load(&f->start);
-    uint32_t id = pki_load(&f->id) & ~PKI_SPECIAL;
-    pki_record r = {start, pki_not_negative(now - start),
-                    id | f->place | PKI_FLAGS(PKI_FLAG_UNBALANCED),
-                    pki_not_negative(inner - start - pki_load(&f->child))};
     pki_fold_lock();
-    pki_fold_extra(pki_fold_now(), t, &r);
+    pki_fold_extra(pki_fold_now(), t, record);
     pki_fold_unlock();
-    write_event(s, t->tid, &r, &r);
+    write_event(s, t->tid, &record[0], &record[1]);
 }
 
 void pki_drain_open_regions(pki_session *s, uint64_t now)
@@ -260,10 +253,11 @@ void pki_drain_open_regions(pki_session *s, uint64_t now)
         if (pki_load(&t->life) != PKI_THREAD_LIVE)
             continue;
         for (unsigned depth = pki_thread_depth(t); depth > 0; depth--) {
-            const pki_frame *f = &t->frames[depth];
+            pki_record record[2];
             write_thread_name(s, t);
-            close_for_owner(s, t, f, inner, now);
-            inner = pki_load(&f->start);
+            pki_record_open(t, depth, inner, now, record);
+            close_for_owner(s, t, record);
+            inner = record[0].start;
         }
     }
 }
