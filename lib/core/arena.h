@@ -39,6 +39,7 @@ typedef struct pki_commit {
     uint64_t buffered;   /* bytes behind them, in the output span */
     uint64_t events;     /* in both */
     uint64_t unwritten;  /* events given up: disk full, size bound */
+    uint64_t ticks;      /* the time: all that is in force was recorded before */
 } pki_commit;
 
 typedef struct pki_arena_header {

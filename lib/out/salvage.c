@@ -218,23 +218,35 @@ static void note_time(pki_salvage *s, uint64_t ticks)
     s->last_ticks = PKI_MAX(s->last_ticks, ticks);
 }
 
+static void note_ring(pki_salvage *s, const block *b)
+{
+    for (uint32_t at_offset = b->taken; at_offset != b->head;) {
+        const pki_record *r = record_at(b, at_offset);
+        unsigned type = pki_what_type(r->what);
+        bool lasts = type == PKI_RECORD_REGION || type == PKI_RECORD_REGION_WORK;
+        note_time(s, r->start + (lasts ? pki_not_negative(r->value) : 0));
+        at_offset = pki_ring_next(b->t, at_offset);
+        if (pki_record_slots(r->what) == 2 && at_offset != b->head)
+            at_offset = pki_ring_next(b->t, at_offset);
+    }
+}
+
 /* Regions that were open when the process ended are closed at the last moment that anything is
- * known of. */
+ * known of, and a microsecond later, so that one that had just begun is seen inside the others. */
 static void find_last_moment(pki_salvage *s)
 {
     block b;
+    double unit_ns = pki_clock_unit_ns(&s->header->clock);
     note_time(s, s->header->clock.last.ticks);
+    note_time(s, s->commit.ticks);
     for (uint32_t i = 0; i < s->header->block_count; i++) {
         if (!read_block(s, i, &b))
             continue;
-        for (uint32_t o = b.taken; o != b.head; o = pki_ring_next(b.t, o)) {
-            const pki_record *r = record_at(&b, o);
-            bool region = pki_what_type(r->what) == PKI_RECORD_REGION;
-            note_time(s, region ? r->start + pki_not_negative(r->value) : 0);
-        }
+        note_ring(s, &b);
         for (unsigned d = depth_of(b.t); d > 0; d--)
             note_time(s, b.t->frames[d].start);
     }
+    s->last_ticks += unit_ns > 0.001 ? (uint64_t)(1000 / unit_ns) : 0;
 }
 
 typedef struct output {
@@ -281,11 +293,10 @@ static bool put_open_regions(output *o, const block *b)
     return true;
 }
 
+/* Even if it has been written: perhaps into a part of the buffer that was not in force. */
 static bool put_name(output *o, const block *b)
 {
     char event[PKI_EVENT_BYTES], name[sizeof b->t->name + 1];
-    if (b->t->name_version == b->t->name_written)
-        return true;
     snprintf(name, sizeof name, "%.*s", (int)sizeof b->t->name, b->t->name);
     return o->sink(o->user, event,
                    pki_chrome_thread(&o->from->chrome, event, b->t->tid, name, b->t->index));

@@ -27,6 +27,7 @@ static uint32_t in_preparation(const pki_session *s)
 static void commit(pki_session *s)
 {
     pki_arena_header *h = s->arena->header;
+    s->pending.ticks = pki_ticks(s->config.monotonic);
     h->commit[in_preparation(s)] = s->pending;
     pki_store_release(&h->generation, h->generation + 1);
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
