@@ -20,9 +20,10 @@ static void put_rates(const pki_step_summary *steps, FILE *file)
     if (steps->items)
         fprintf(file, "%s items/s; ", pki_figure_scaled(steps->items_per_second, "").text);
     fprintf(file, "%s steps/s", pki_figure_scaled(per_second, "").text);
+    double items = (double)steps->items / (double)steps->steady.count;
     if (steps->items)
-        fprintf(file, "; %s items per step",
-                pki_figure_scaled((double)steps->items / (double)steps->steady.count, "").text);
+        fprintf(file, "; %s item%s per step", pki_figure_scaled(items, "").text,
+                steps->items == steps->steady.count ? "" : "s");
     fputc('\n', file);
 }
 

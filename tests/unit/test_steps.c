@@ -38,11 +38,8 @@ static void give_rows(pki_summary *summary)
     static const struct {
         const char *name;
         uint32_t kind;
-    } rows[] = {{"work", PK_OTHER},
-                {"work", PK_COMPUTE},
-                {"elsewhere", PK_IO},
-                {"rare", PK_COMM},
-                {"load", PK_DATA}};
+    } rows[] = {{"work", PK_OTHER}, {"work", PK_COMPUTE}, {"elsewhere", PK_IO}, {"rare", PK_COMM},
+                {"load", PK_DATA},  {"work", PK_WAIT},    {"work", PK_IO},      {"work", PK_DATA}};
     pki_summary_init(summary);
     summary->region_count = sizeof rows / sizeof *rows;
     summary->regions = calloc(summary->region_count, sizeof *summary->regions);
@@ -93,7 +90,8 @@ static void check_loop(uint64_t count)
     check_near(s.regions[4].step_share, 0.3, 1e-12);
     assert_int_equal(s.regions[4].step_self.count, count - 1);
     assert_true(s.regions[4].step_self.p50 == 30e3);
-    assert_true(s.regions[0].step_share == 0); /* another kind */
+    assert_true(s.regions[0].step_share == 0); /* other kinds */
+    assert_true(s.regions[5].step_share + s.regions[6].step_share + s.regions[7].step_share == 0);
     assert_true(s.regions[2].step_share == 0);
     assert_int_equal(t->slowest_count, count - 1 < 10 ? count - 1 : 10);
     pki_summary_finish(&s);
@@ -276,6 +274,9 @@ static void without_a_breakdown(void **state)
     assert_int_equal(s.steps.kinds[PKI_UNTRACKED], 300 * 70 * US);
     check_near(s.regions[4].step_share, 0.3, 1e-12);
     assert_int_equal(s.regions[4].step_self.count, 300);
+    assert_int_equal(s.steps.series[1].kinds[PK_DATA], 30 * US);
+    assert_int_equal(s.steps.series[2].kinds[PK_DATA], 0); /* what is not known is not shown */
+    assert_int_equal(s.steps.series[2].kinds[PKI_UNTRACKED], 0);
     pki_summary_finish(&s);
 }
 
