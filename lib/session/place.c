@@ -68,7 +68,7 @@ static bool name_arena(const pki_config *c, pki_place *place)
 /* A path that nobody else is writing to at this moment. */
 static pk_status settle(const pki_config *c, pki_place *place)
 {
-    strcpy(place->trace, c->trace);
+    memcpy(place->trace, c->trace, sizeof place->trace);
     if (!name_arena(c, place))
         return pki_fail(PK_EINVAL, "trace_path is longer than a path can be");
     pid_t pid = holder(place->arena);
@@ -163,7 +163,7 @@ pk_status pki_place_open(const pki_config *c, pki_place *place, pki_arena **aren
     bool to_memory = strcmp(c->arena, "none") == 0 || (!c->arena[0] && !c->trace[0]);
     if (!to_memory)
         return in_file(c, place, arena);
-    strcpy(place->trace, c->trace);
+    memcpy(place->trace, c->trace, sizeof place->trace);
     return memory_only(c, place, arena);
 }
 
