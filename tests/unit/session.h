@@ -1,7 +1,7 @@
 /* tests/unit/session.h - a session that keeps statistics only, and what it has counted, for tests.
  *
- * Group tests run twice, with CLOCK_MONOTONIC and with this machine's fastest clock: the first one takes
- * every call through its slow path, the second most through its fast one.
+ * Group tests run twice, with CLOCK_MONOTONIC and with this machine's fastest clock: the first one
+ * takes every call through its slow path, the second most through its fast one.
  */
 #ifndef TESTS_SESSION_H
 #define TESTS_SESSION_H

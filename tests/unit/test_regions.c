@@ -1,6 +1,8 @@
 /* Regions through the public API: nesting and own time, phases, work, marks, blocks. */
 #include "session.h"
 
+#include "core/thread.h"
+
 static pk_region outer = PK_REGION("outer"), inner = PK_REGION_OF(PK_COMPUTE, "inner");
 static pk_region third = PK_REGION_OF(PK_IO, "third");
 
@@ -30,7 +32,8 @@ static void own_time_is_without_the_regions_inside(void **state)
     expect_sum(outer_sum, the_stats.self + inner_sum, 3);
     assert_true(third_sum < inner_sum && inner_sum < outer_sum);
     pk_counts counts = stop_and_count();
-    assert_true(counts.begun == 70 && counts.recorded == 70 && counts.unbalanced == 0 && counts.threads == 1);
+    assert_true(counts.begun == 70 && counts.recorded == 70 && counts.unbalanced == 0 &&
+                counts.threads == 1);
 }
 
 static void statistics_hang_together(void **state)
@@ -65,6 +68,10 @@ static void phases_share_their_edges(void **state)
     spend();
     pk_region_next(&third, &inner);
     pk_region_end(&inner);
+    for (uint32_t i = 0; i < 2; i++) { /* one clock read: where one ends the other begins */
+        const pki_record *before = &pki_self->ring[i], *after = &pki_self->ring[i + 1];
+        assert_int_equal(before->start + before->value, after->start);
+    }
     pk_region_end(&outer);
     uint64_t inner_sum = stats_of(&inner)->sum;
     assert_int_equal(the_stats.count, 2);
@@ -176,7 +183,8 @@ static void same_name_is_one_distribution(void **state)
     assert_true(counts.begun == 4 && counts.stray_ends == 0 && counts.unbalanced == 0);
 }
 
-/* A region that is static in a header is another one in each file: begun in one, ended and added to in another. */
+/* A region that is static in a header is another one in each file: begun in one, ended and added to
+ * in another. */
 static void a_copy_that_was_never_begun(void **state)
 {
     static pk_region copy = PK_REGION("in a header"), second = PK_REGION("in a header");
@@ -193,10 +201,8 @@ static void a_copy_that_was_never_begun(void **state)
 
 static int leave_by_return(void)
 {
-    PK_SCOPE(outer)
-    {
-        PK_SCOPE(inner)
-        {
+    PK_SCOPE(outer) {
+        PK_SCOPE(inner) {
             return 1;
         }
     }
@@ -210,8 +216,7 @@ static void blocks_close_on_every_way_out(void **state)
     assert_int_equal(leave_by_return(), 1);
     for (int i = 0; i < 3; i++) {
         loops++;
-        PK_SCOPE(inner)
-        {
+        PK_SCOPE(inner) {
             if (i == 0)
                 continue; /* leaves the block, not the loop */
             if (i == 1)
@@ -222,13 +227,13 @@ static void blocks_close_on_every_way_out(void **state)
     }
     assert_int_equal(loops, 313);
     PK_SCOPE(outer)
-    PK_SCOPE_NAMED("named")
-    {
-        goto out;
-    }
+        PK_SCOPE_NAMED("named") {
+            goto out;
+        }
 out:
     if (loops)
-        PK_SCOPE(third) loops = 0;
+        PK_SCOPE(third)
+            loops = 0;
     else
         fail();
     assert_int_equal(loops, 0);
@@ -243,8 +248,7 @@ static void the_argument_is_evaluated_once(void **state)
     static pk_region list[2] = {PK_REGION("list 0"), PK_REGION("list 1")};
     int i = 0;
     (void)state;
-    PK_SCOPE(list[i++])
-    {
+    PK_SCOPE(list[i++]) {
         assert_int_equal(i, 1);
     }
     assert_int_equal(i, 1);
@@ -257,7 +261,8 @@ static void variants_are_regions_of_their_own(void **state)
     (void)state;
     for (int64_t length = 128; length <= 512; length *= 2)
         for (int64_t i = 0; i < length; i += 128)
-            PK_SCOPE(*pk_region_variant(&attention, "seq", length)) {}
+            PK_SCOPE(*pk_region_variant(&attention, "seq", length)) {
+            }
     assert_int_equal(count_of(pk_region_variant(&attention, "seq", 128)), 1);
     assert_int_equal(count_of(pk_region_variant(&attention, "seq", 512)), 4);
     assert_int_equal(pk_region_stats(&attention, &the_stats), PK_ENOENT);
