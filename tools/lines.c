@@ -90,6 +90,13 @@ bool lines_next(lines *l, line *out)
     return true;
 }
 
+bool lines_begin_with(lines *l, const char *bytes, size_t length)
+{
+    while (l->end < length && read_more(l, l->most))
+        ;
+    return l->end >= length && memcmp(l->buffer, bytes, length) == 0;
+}
+
 void lines_unread(lines *l)
 {
     l->start -= l->taken;

@@ -26,6 +26,9 @@ void lines_close(lines *l);
 /* The next line, without its newline. False at the end and on failure. */
 bool lines_next(lines *l, line *out);
 
+/* Before the first line: are these the file's first bytes? */
+bool lines_begin_with(lines *l, const char *bytes, size_t length);
+
 /* The line given last will be given again. */
 void lines_unread(lines *l);
 

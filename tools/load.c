@@ -1,5 +1,6 @@
 #include "load.h"
 
+#include "core/arena.h"
 #include "out/report.h"
 
 #include <stdlib.h>
@@ -139,6 +140,9 @@ static bool load_lines(lines *in, const char *path, const load_options *options,
 {
     json_t *head;
     line read;
+    if (lines_begin_with(in, PKI_ARENA_MAGIC, sizeof PKI_ARENA_MAGIC))
+        return complaint_set(why, "is the arena of a run, not its report: `pk recover` makes a"
+                                  " trace of it");
     progress telling = progress_start(path, options->progress);
     bool loaded = load_head(in, &head, &read, why);
     if (loaded && head && events_are_lines(in))

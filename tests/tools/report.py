@@ -260,6 +260,7 @@ class Report(unittest.TestCase):
                            ('{"traceEvents":7}', "neither a report"), ('{"format":"x"}', "neither a report"),
                            ("\xff\xfe", "is not JSON"), (b"\x00" * 1000, "cut off"),
                            (b"\x7fELF" + bytes(range(256)) * 40, "is not JSON"),
+                           (b"PKARENA\0" + bytes(5000) + b"\n", "pk recover"),
                            ("[" * 100000, "nested too deep"), ('{"a":' * 100000, "nested too deep"),
                            ('{"traceEvents":[\n' + "[" * 100000, "nested too deep"),
                            ('{"a":1,"b":', "cut off")):
