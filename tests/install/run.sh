@@ -25,6 +25,7 @@ run_files()
     for file in libpk.a pkgconfig/pk.pc cmake/pk/pkConfig.cmake cmake/pk/pkConfigVersion.cmake; do
         [ -s "$root/$libdir/$file" ] || { echo "$file is not installed"; return 1; }
     done
+    diff <(cd "$source/docs" && ls) <(cd "$root/share/doc/perfkit" && ls)
     # Nothing of this machine may travel with it.
     ! grep -rlF -e "$source" -e "$folder" "$root/$libdir/pkgconfig" "$root/$libdir/cmake" "$root/include"
 }
