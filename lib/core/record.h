@@ -19,6 +19,7 @@ typedef enum pki_record_type {
 
 #define PKI_FLAG_UNBALANCED 1u /* region: not closed by its own end */
 #define PKI_FLAG_UNKNOWN 2u    /* step: no breakdown */
+#define PKI_FLAG_TOUCHES 4u    /* region: the next one begins at the tick where it ends */
 
 /* what = name id | type << 32 | depth << 40 | ties << 48 | flags << 56. Depth counts from 1. Ties:
  * so many open regions around this one began at the very same tick (viewers need them apart, see

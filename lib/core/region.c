@@ -88,7 +88,9 @@ void pk_region_next_on_(pk_region *from, pk_region *to)
         return;
     }
     uint64_t now = pki_cycle_counter();
-    write_record(pki_record_at(t, (uint32_t)(state >> 32)), f, id, start, now);
+    pki_record *r = pki_record_at(t, (uint32_t)(state >> 32));
+    write_record(r, f, id, start, now);
+    r->what |= PKI_FLAGS(PKI_FLAG_TOUCHES);
     write_frame(f, next_id, now);
     pki_store_release(&t->state, state + ((uint64_t)sizeof(pki_record) << 32));
 }
@@ -214,7 +216,7 @@ void pki_close_above(pki_thread *t, const pki_frame *until, uint64_t now)
 }
 
 /* False if no such region is open. */
-static bool end_at(pki_thread *t, uint32_t id, uint64_t now)
+static bool end_at(pki_thread *t, uint32_t id, uint64_t now, unsigned flags)
 {
     if (t->over && end_too_deep(t, id)) {
         remove_guard(t);
@@ -226,7 +228,7 @@ static bool end_at(pki_thread *t, uint32_t id, uint64_t now)
         return false;
     }
     pki_close_above(t, f, now);
-    close_top(t, now, 0);
+    close_top(t, now, flags);
     return true;
 }
 
@@ -244,7 +246,7 @@ static void end_slow(pk_region *region)
 {
     pki_thread *t = joined_self();
     if (t)
-        end_at(t, pki_region_id(region), pki_ticks(t->monotonic));
+        end_at(t, pki_region_id(region), pki_ticks(t->monotonic), 0);
 }
 
 static void next_slow(pk_region *from, pk_region *to)
@@ -256,7 +258,7 @@ static void next_slow(pk_region *from, pk_region *to)
         return;
     }
     uint64_t now = pki_ticks(t->monotonic);
-    end_at(t, ended_id, now);
+    end_at(t, ended_id, now, PKI_FLAG_TOUCHES);
     begin_at(t, id, now);
 }
 

@@ -13,6 +13,8 @@
  * of one track must nest. */
 #define STEP_TRACK "4294967294"
 
+#define COARSE_NS 2.0 /* a clock with such steps gives different moments the same tick */
+
 /* A name, ready to be copied. */
 typedef struct pki_chrome_text {
     uint32_t before_length, args_length;
@@ -24,6 +26,7 @@ void pki_chrome_init(pki_chrome *c, const pki_clock_map *clock, uint32_t pid,
                      pki_chrome_names *names, void *user)
 {
     *c = (pki_chrome){.clock = clock, .pid = pid, .names = names, .user = user};
+    c->coarse = (double)clock->step_ticks * pki_clock_unit_ns(clock) >= COARSE_NS;
 }
 
 void pki_chrome_finish(pki_chrome *c)
@@ -144,27 +147,30 @@ static times times_of(const pki_chrome *c, const pki_record *r)
 
 /* Readers find a slice's end by adding, most of them in floating point. Where that should meet the
  * next slice's beginning or the end of the one around, it may come out beyond, and speedscope then
- * nests all that follows in the wrong place. So slices end early, inner ones earlier, and by less
- * than what readers who round to nanoseconds see. For the same reason none lasts no time at all:
- * speedscope would end it before it begins, if another one begins at that moment. */
+ * nests all that follows in the wrong place. So slices that touch others end early, inner ones
+ * earlier, and by less than what readers who round to nanoseconds see. For the same reason none
+ * lasts no time at all: speedscope would end it before it begins, if another one begins at that
+ * moment. All other durations have the three digits of their nanoseconds. */
 #define EARLY_PS 200
 #define EARLY_PER_LEVEL_PS 4
 #define SHORTEST_PS 300
 
-static char *put_duration(char *p, uint64_t ns, unsigned depth)
+static char *put_duration(char *p, uint64_t ns, unsigned depth, bool touches)
 {
+    if (PKI_LIKELY(!touches && ns > 0))
+        return pki_put_us(p, ns);
     uint32_t inner = EARLY_PER_LEVEL_PS * PKI_MIN(depth, (unsigned)PKI_DEPTH_MAX);
     if (PKI_UNLIKELY(ns == 0))
         return pki_put_three(PKI_PUT(p, "0.000"), SHORTEST_PS - inner);
     return pki_put_three(pki_put_us(p, ns - 1), 1000 - EARLY_PS - inner);
 }
 
-static char *put_times(char *p, times t, unsigned depth)
+static char *put_times(char *p, times t, unsigned depth, bool touches)
 {
     p = PKI_PUT(p, ",\"ts\":");
     p = pki_put_us(p, t.start);
     p = PKI_PUT(p, ",\"dur\":");
-    return put_duration(p, t.duration, depth);
+    return put_duration(p, t.duration, depth, touches);
 }
 
 /* Perfetto shows integers beyond 63 bits as -1. */
@@ -202,9 +208,10 @@ static char *put_region(char *p, pki_chrome *c, uint32_t tid, const pki_record *
                         const pki_record *more)
 {
     const text *t = text_of(c, pki_what_id(r->what));
-    p = put_times(put_name(p, c, t, tid), times_of(c, r), pki_what_depth(r->what));
-    bool plain = pki_what_type(r->what) == PKI_RECORD_REGION && !pki_what_flags(r->what) && t &&
-                 !t->args_length;
+    bool touches = c->coarse || pki_what_flags(r->what) || pki_what_ties(r->what);
+    p = put_times(put_name(p, c, t, tid), times_of(c, r), pki_what_depth(r->what), touches);
+    bool plain = pki_what_type(r->what) == PKI_RECORD_REGION && t && !t->args_length &&
+                 !(pki_what_flags(r->what) & PKI_FLAG_UNBALANCED);
     if (PKI_UNLIKELY(!plain))
         p = put_args(p, t, r, more);
     *p++ = '}';
@@ -247,7 +254,7 @@ static char *put_step(char *p, const pki_chrome *c, uint32_t tid, const pki_reco
     p = pki_put_u64(p, more->start);
     p = PKI_PUT(p, "\",\"pid\":");
     p = pki_put_u64(p, c->pid);
-    p = put_times(PKI_PUT(p, ",\"tid\":" STEP_TRACK), t, 0);
+    p = put_times(PKI_PUT(p, ",\"tid\":" STEP_TRACK), t, 0, true);
     p = PKI_PUT(
         p, ",\"args\":{\"thread\":"); /* which made it: `pk report` takes the step apart by that */
     p = pki_put_u64(p, tid);

@@ -39,6 +39,7 @@ struct pki_chrome_text;
 typedef struct pki_chrome {
     const pki_clock_map *clock;
     uint32_t pid;
+    bool coarse; /* slices often begin and end at the same tick */
     pki_chrome_names *names;
     void *user;
     struct pki_chrome_text **texts; /* by name id */
