@@ -1,0 +1,126 @@
+#include "harness.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+_Noreturn void bench_fail(const char *what)
+{
+    fflush(stdout);
+    fprintf(stderr, "cannot measure: %s\n", what);
+    exit(1);
+}
+
+unsigned long bench_number(int argc, char **argv, const char *option, unsigned long standard)
+{
+    unsigned long value = standard;
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], option) == 0) {
+            char *end = NULL;
+            value = i + 1 < argc ? strtoul(argv[i + 1], &end, 10) : 0;
+            if (!value || *end)
+                bench_fail("a whole number has to follow the option");
+        }
+    return value;
+}
+
+void bench_pin(unsigned from_last)
+{
+    cpu_set_t may, one;
+    size_t cpus[CPU_SETSIZE], count = 0;
+    if (sched_getaffinity(0, sizeof may, &may) != 0)
+        bench_fail("sched_getaffinity");
+    for (size_t i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &may))
+            cpus[count++] = i;
+    CPU_ZERO(&one);
+    CPU_SET(cpus[count - 1 - from_last % count], &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0)
+        bench_fail("sched_setaffinity");
+}
+
+static uint64_t read_clock(clockid_t id)
+{
+    struct timespec t = {0, 0};
+    clock_gettime(id, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t bench_thread_ns(void)
+{
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+uint64_t bench_process_ns(void)
+{
+    return read_clock(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+uint64_t bench_wall_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double bench_quantile(double *values, size_t n, double q)
+{
+    qsort(values, n, sizeof *values, compare);
+    return values[(size_t)(q * (double)(n - 1) + 0.5)];
+}
+
+static double batch(const bench_case *c)
+{
+    if (c->before)
+        c->before();
+    uint64_t start = bench_thread_ns();
+    c->run(c->n);
+    uint64_t end = bench_thread_ns();
+    if (c->after)
+        c->after();
+    return (double)(end - start) / (double)c->n;
+}
+
+static void sum_up(bench_case *c, const bench_case *floor, size_t rounds)
+{
+    double ratios[BENCH_ROUNDS_MAX], differences[BENCH_ROUNDS_MAX], times[BENCH_ROUNDS_MAX];
+    for (size_t i = 0; i < rounds; i++) {
+        times[i] = c->rounds[i];
+        ratios[i] = c->rounds[i] / floor->rounds[i];
+        differences[i] = c->rounds[i] - floor->rounds[i];
+    }
+    c->ns = bench_quantile(times, rounds, 0.5);
+    c->ratio = bench_quantile(ratios, rounds, 0.5);
+    c->low = bench_quantile(ratios, rounds, 0.1);
+    c->high = bench_quantile(ratios, rounds, 0.9);
+    c->more = bench_quantile(differences, rounds, 0.5);
+}
+
+void bench_rounds(bench_case *cases, size_t count, unsigned long rounds)
+{
+    if (rounds > BENCH_ROUNDS_MAX)
+        rounds = BENCH_ROUNDS_MAX;
+    for (size_t i = 0; i < count; i++)
+        batch(&cases[i]);
+    for (size_t r = 0; r < rounds; r++)
+        for (size_t i = 0; i < count; i++)
+            cases[i].rounds[r] = batch(&cases[i]);
+    for (size_t i = 0; i < count; i++)
+        sum_up(&cases[i], &cases[0], rounds);
+}
+
+void bench_print(const char *title, const bench_case *cases, size_t count)
+{
+    printf("%-38s %8s %8s %7s  10 %% .. 90 %%\n", title, "ns", "more", "ratio");
+    for (size_t i = 0; i < count; i++)
+        printf("  %-36s %8.2f %8.2f %7.3f  %.3f .. %.3f\n", cases[i].name, cases[i].ns,
+               cases[i].more, cases[i].ratio, cases[i].low, cases[i].high);
+    putchar('\n');
+    fflush(stdout);
+}

@@ -1,0 +1,179 @@
+/* How fast one core writes a trace: perfkit's formatter and file, beside the two ways in which one
+ * would write the same events by hand. Million events per second of CPU time, the kernel's
+ * included. */
+#include <pk/pk.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "out/chrome.h"
+#include "out/file.h"
+
+#include "by_hand.h"
+#include "harness.h"
+#include "scratch.h"
+
+enum { RING = 1 << 20, IN_RING = 1000000 };
+enum { RECORDS = 65536, ROUNDS_OF_RING = 16, REPETITIONS = 9, BUFFER = 1 << 20, TID = 12345 };
+
+static pki_record records[RECORDS];
+static pki_clock_map map;
+static char buffer[BUFFER];
+
+static void fill(void)
+{
+    pki_clock_sample a = pki_clock_read(0), b = a;
+    b.ticks += 2300000; /* 2.3 GHz, whatever this machine's is: the digits count */
+    b.ns += 1000000;
+    pki_clock_map_init(&map, 0, a, b);
+    uint64_t at = a.ticks + 2300000000u;
+    for (uint64_t i = 0; i < RECORDS; i++) {
+        uint64_t ticks = 500 + i * 7919 % 20000;
+        records[i] = (pki_record){at, ticks, PKI_WHAT(1 + i % 64, PKI_RECORD_REGION, 1), ticks};
+        at += ticks + 300;
+    }
+}
+
+static pki_chrome_name name_of(void *user, uint32_t id)
+{
+    static const char *const names[] = {"forward", "attention", "layer_norm", "mlp"};
+    const char *name = names[id % 4];
+    (void)user;
+    return (pki_chrome_name){name, "", (uint16_t)strlen(name), 0, PK_OTHER, 0};
+}
+
+/* Each way takes every record once and returns how many bytes it has made. */
+typedef uint64_t way(int fd);
+
+static uint64_t with_perfkit(int fd)
+{
+    pki_chrome chrome;
+    pki_trace_file file = {.fd = fd};
+    size_t used = 0;
+    pki_chrome_init(&chrome, &map, 4242, name_of, NULL);
+    for (unsigned i = 0; i < RECORDS * ROUNDS_OF_RING; i++) {
+        const pki_record *r = &records[i % RECORDS];
+        if (BUFFER - used < PKI_EVENT_BYTES) {
+            if (!pki_trace_file_append(&file, buffer, used, PKI_CHROME_TAIL,
+                                       sizeof PKI_CHROME_TAIL - 1))
+                bench_fail("write");
+            used = 0;
+        }
+        used += pki_chrome_event(&chrome, buffer + used, TID, r, r);
+    }
+    if (!pki_trace_file_append(&file, buffer, used, PKI_CHROME_TAIL, sizeof PKI_CHROME_TAIL - 1))
+        bench_fail("write");
+    pki_chrome_finish(&chrome);
+    return file.end;
+}
+
+static uint64_t bare(int fd)
+{
+    return bench_write_bare(fd, records, RECORDS, ROUNDS_OF_RING);
+}
+
+static uint64_t with_fprintf(int fd)
+{
+    return bench_write_fprintf(fd, records, RECORDS, 1);
+}
+
+static double million_per_second(way *write, unsigned events, const char *path, uint64_t *bytes)
+{
+    double rates[REPETITIONS];
+    for (int i = 0; i < REPETITIONS; i++) {
+        int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        if (fd < 0)
+            bench_fail(path);
+        uint64_t start = bench_thread_ns();
+        *bytes = write(fd);
+        rates[i] = (double)events * 1e3 / (double)(bench_thread_ns() - start);
+        close(fd);
+    }
+    bench_scratch_empty();
+    return bench_quantile(rates, REPETITIONS, 0.5);
+}
+
+static void line(const char *name, way *write, unsigned events)
+{
+    uint64_t bytes;
+    double null = million_per_second(write, events, "/dev/null", &bytes);
+    double memory = million_per_second(write, events, bench_scratch("writer.json"), &bytes);
+    printf("  %-36s %10.1f %10.1f %10.1f\n", name, null, memory, (double)bytes / events);
+}
+
+static pk_counts counts_now(void)
+{
+    pk_counts counts = {.size = sizeof counts};
+    if (pk_get_counts(&counts) != PK_OK)
+        bench_fail(pk_error_message());
+    return counts;
+}
+
+static void fill_ring(pk_region *region)
+{
+    for (int n = 0; n < IN_RING; n++) {
+        pk_region_begin(region);
+        pk_region_end(region);
+    }
+}
+
+static void start(const pk_options *options)
+{
+    if (pk_start(options) != PK_OK)
+        bench_fail(pk_error_message());
+}
+
+/* The whole way: a full ring, folded, formatted and written by pk_flush on this thread. What the
+ * collector has taken before is not counted. */
+static void empty_full_rings(void)
+{
+    static pk_region one = PK_REGION("attention");
+    double rates[REPETITIONS];
+    start(pk_options(.trace_path = bench_scratch("writer.json"), .ring_records = RING));
+    for (int i = 0; i < REPETITIONS; i++) {
+        fill_ring(&one);
+        uint64_t before = counts_now().written, began = bench_thread_ns();
+        pk_flush();
+        uint64_t took = bench_thread_ns() - began;
+        rates[i] = (double)(counts_now().written - before) * 1e3 / (double)took;
+    }
+    pk_stop();
+    printf("  %-36s %10s %10.1f\n", "a full ring, by pk_flush", "",
+           bench_quantile(rates, REPETITIONS, 0.5));
+}
+
+/* The same without a trace: into the distributions, by whoever asks for one. */
+static void fold_full_rings(void)
+{
+    static pk_region one = PK_REGION("attention");
+    static pk_stats stats;
+    double times[REPETITIONS];
+    start(pk_options(.ring_records = RING));
+    for (int i = 0; i < REPETITIONS; i++) {
+        fill_ring(&one);
+        uint64_t before = counts_now().recorded, began = bench_thread_ns();
+        pk_region_stats(&one, &stats);
+        uint64_t took = bench_thread_ns() - began;
+        times[i] = (double)took / (double)(counts_now().recorded - before);
+    }
+    pk_stop();
+    printf("\n%-38s %10.1f ns\n", "from the ring into a distribution",
+           bench_quantile(times, REPETITIONS, 0.5));
+}
+
+int main(void)
+{
+    bench_pin(0);
+    fill();
+    printf("%-38s %10s %10s %10s\n", "million events per second", "/dev/null", "tmpfs",
+           "bytes each");
+    line("perfkit's formatter and file", with_perfkit, RECORDS * ROUNDS_OF_RING);
+    line("five fields, digits from a table", bare, RECORDS * ROUNDS_OF_RING);
+    line("five fields, fprintf", with_fprintf, RECORDS);
+    empty_full_rings();
+    fold_full_rings();
+    return 0;
+}
