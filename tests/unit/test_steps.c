@@ -38,8 +38,9 @@ static void give_rows(pki_summary *summary)
     static const struct {
         const char *name;
         uint32_t kind;
-    } rows[] = {{"work", PK_OTHER}, {"work", PK_COMPUTE}, {"elsewhere", PK_IO}, {"rare", PK_COMM},
-                {"load", PK_DATA},  {"work", PK_WAIT},    {"work", PK_IO},      {"work", PK_DATA}};
+    } rows[] = {{"work", PK_OTHER}, {"work", PK_COMPUTE}, {"elsewhere", PK_IO},
+                {"rare", PK_COMM},  {"load", PK_DATA},    {"work", PK_WAIT},
+                {"work", PK_IO},    {"work", PK_DATA},    {"a", PK_IO}};
     pki_summary_init(summary);
     summary->region_count = sizeof rows / sizeof *rows;
     summary->regions = calloc(summary->region_count, sizeof *summary->regions);
