@@ -21,13 +21,24 @@ static bool tell(pki_thread *t, uint32_t id, pki_record_type type, uint64_t own)
     return true;
 }
 
+/* Credited to the region all the same, though to no step. */
+static void keep_untold(pki_thread *t, uint32_t id, uint64_t own)
+{
+    pki_slot *slot = pki_lost_slot(t, id);
+    pki_bump(&slot->self, own);
+    slot->self_mark += own;
+}
+
 static bool tell_open_regions(pki_thread *t, uint64_t now)
 {
     uint64_t inner = now; /* where the region inside began */
     bool told = true;
-    for (pki_frame *f = &t->frames[pki_thread_depth(t)]; f > t->frames; f--) {
+    for (pki_frame *f = &t->frames[pki_depth_in(pki_load(&t->state))]; f > t->frames; f--) {
         uint64_t own = pki_not_negative(inner - f->start - f->child);
-        told &= tell(t, f->id & ~PKI_SPECIAL, PKI_RECORD_STEP_OPEN, own);
+        if (!tell(t, f->id & ~PKI_SPECIAL, PKI_RECORD_STEP_OPEN, own)) {
+            keep_untold(t, f->id & ~PKI_SPECIAL, own);
+            told = false;
+        }
         pki_bump(&f->child, own);
         inner = f->start;
     }
@@ -36,7 +47,7 @@ static bool tell_open_regions(pki_thread *t, uint64_t now)
 
 static bool tell_lost_calls(pki_thread *t)
 {
-    bool told = true;
+    bool told = !t->starved || !t->lost_since_step;
     for (pki_slot *s = t->lost.first; s && t->lost_since_step; s = pki_table_next(s)) {
         told &= tell(t, s->id, PKI_RECORD_STEP_SELF, s->self - s->self_mark);
         s->self_mark = s->self;
@@ -58,7 +69,7 @@ static void end_step(pki_registry *r, pki_thread *t, uint64_t items)
     uint64_t now = pki_ticks(t->monotonic);
     uint64_t start = r->step_start, ticks = pki_not_negative(now - start);
     const pki_thread *before = pki_load(&r->stepper);
-    bool same_thread = !before || before == t;
+    bool same_thread = before == t || r->step_index == 0;
     pki_store_release(&t->steps, t->steps + 1);
     bool open_told = tell_open_regions(t, now);
     bool lost_told = tell_lost_calls(t);
@@ -66,9 +77,11 @@ static void end_step(pki_registry *r, pki_thread *t, uint64_t items)
     pki_record step[2] = {
         {start, ticks, PKI_WHAT(PKI_NAME_STEP, PKI_RECORD_STEP, 0) | PKI_FLAGS(flags), 0},
         {r->step_index, items, 0, 0}};
-    if (!pki_push_point(t, step, 2))
+    bool pushed = pki_push_point(t, step, 2);
+    if (!pushed)
         lose_step(t, ticks);
-    pki_store(&r->stepper, t);
+    pki_store(&r->stepper,
+              pushed ? t : NULL); /* else the next one's own times are those of two steps */
     r->step_start = now;
     pki_bump(&r->step_index, 1);
 }

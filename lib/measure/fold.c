@@ -114,20 +114,24 @@ static void fold_value(pki_fold *fold, const pki_record *r)
         pki_values_add(arena_of(fold), &fold->totals, (pki_values *)slot, value, r->start);
 }
 
-static uint64_t in_ns(const pki_fold *fold, uint64_t ticks)
+static uint64_t in_ns(uint64_t ticks, double unit_ns)
 {
-    return (uint64_t)llround((double)ticks * pki_clock_unit_ns(&arena_of(fold)->header->clock));
+    return (uint64_t)llround((double)ticks * unit_ns);
 }
 
-/* The own time of every region of this thread since its last step. */
-static void feed_own_times(pki_fold *fold, pki_table *calls)
+/* The own time of every region of this thread since its last step. Each is rounded so that the sum
+ * is the sum of all, rounded: no more than the step has. */
+static void feed_own_times(pki_fold *fold, pki_table *calls, double unit_ns)
 {
+    uint64_t ticks = 0;
     for (pki_slot *s = calls->first; s; s = pki_table_next(s)) {
-        uint64_t own = s->self - s->self_mark;
+        uint64_t own = s->self - s->self_mark, before = in_ns(ticks, unit_ns);
         const pki_name *name = pki_name_at(s->id);
         s->self_mark = s->self;
+        ticks += own;
         if (own)
-            pki_steps_add_self(fold->steps, s->id, name ? name->kind : PK_OTHER, in_ns(fold, own));
+            pki_steps_add_self(fold->steps, s->id, name ? name->kind : PK_OTHER,
+                               in_ns(ticks, unit_ns) - before);
     }
 }
 
@@ -135,15 +139,16 @@ static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *
                       const pki_record *more)
 {
     uint64_t ticks = pki_not_negative(r->value);
+    double unit_ns = pki_clock_unit_ns(&arena_of(fold)->header->clock);
     bool known = alone->tracked && !alone->partial && !(pki_what_flags(r->what) & PKI_FLAG_UNKNOWN);
     pki_table_count(arena_of(fold), &fold->totals, slot_in(fold, &fold->totals, PKI_NAME_STEP),
                     ticks);
-    feed_own_times(fold, &alone->calls);
+    feed_own_times(fold, &alone->calls, unit_ns);
     alone->partial = false;
     pki_steps_add(fold->steps,
                   &(pki_step){.index = more->start,
                               .start = pki_clock_ns(&arena_of(fold)->header->clock, r->start),
-                              .duration = in_ns(fold, ticks),
+                              .duration = in_ns(ticks, unit_ns),
                               .items = more->value,
                               .broken_down = known});
 }
@@ -168,10 +173,12 @@ static void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, c
     case PKI_RECORD_STEP_OPEN:
         fold_own(fold, &fold->totals, r);
         count_kind(alone, r, r->value);
-        /* fall through */
-    case PKI_RECORD_STEP_SELF:
         if (mine)
             fold_own(fold, mine, r);
+        break;
+    case PKI_RECORD_STEP_SELF: /* the step's; the region has it in the table of lost calls */
+        if (mine)
+            slot_in(fold, mine, pki_what_id(r->what))->self_mark -= r->value;
         break;
     case PKI_RECORD_STEP:
         fold_step(fold, alone, r, more);

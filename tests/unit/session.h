@@ -45,12 +45,6 @@ static inline int start_session(void **state)
     return pk_start(pk_options(.clock = the_clock, .backends = "none"));
 }
 
-static inline int start_small_ring(void **state)
-{
-    (void)state;
-    return pk_start(pk_options(.clock = the_clock, .backends = "none", .ring_records = 64));
-}
-
 /* Whether or not the test has stopped it. */
 static inline int stop_session(void **state)
 {
@@ -102,6 +96,5 @@ static inline void spend(void)
 }
 
 #define with_session(test) cmocka_unit_test_setup_teardown(test, start_session, stop_session)
-#define with_small_ring(test) cmocka_unit_test_setup_teardown(test, start_small_ring, stop_session)
 
 #endif

@@ -154,6 +154,7 @@ static void a_too_deep_end_closes_those_above_it(void **state)
     name_levels();
     descend(0, 70);
     pk_region_end(&levels[66]); /* and with it 67 to 69 */
+    assert_int_equal(pki_self->over, 2);
     pk_region_end(&levels[65]);
     pk_region_end(&levels[64]);
     ascend(64, 0);
