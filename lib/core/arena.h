@@ -40,6 +40,7 @@ typedef struct pki_commit {
     uint64_t events;     /* in both */
     uint64_t unwritten;  /* events given up: disk full, size bound */
     uint64_t ticks;      /* the time: all that is in force was recorded before */
+    uint64_t closed;     /* of so many blocks, what was open at the session's end has been closed */
 } pki_commit;
 
 typedef struct pki_arena_header {

@@ -154,8 +154,9 @@ static void close_top(pki_thread *t, uint64_t now, unsigned flags)
     if (pki_push(t, records, 1 + worked, 1)) {
         pki_bump(&t->others, worked);
     } else {
-        lose(t, id, pki_not_negative(records[0].value), pki_not_negative(records[0].extra), work);
+        /* First it is no open region any more: were the session to end here, it would count twice. */
         pki_store_release(&t->state, pki_load(&t->state) - sizeof(pki_frame));
+        lose(t, id, pki_not_negative(records[0].value), pki_not_negative(records[0].extra), work);
     }
     pki_store(&work->bytes, (uint64_t)0);
     pki_store(&work->flops, (uint64_t)0);
@@ -199,7 +200,7 @@ static void remove_guard(pki_thread *t)
 
 static pki_frame *find_frame(pki_thread *t, uint32_t id)
 {
-    for (pki_frame *f = &t->frames[pki_thread_depth(t)]; f > t->frames; f--)
+    for (pki_frame *f = &t->frames[pki_depth_in(pki_load(&t->state))]; f > t->frames; f--)
         if ((pki_load(&f->id) & ~PKI_SPECIAL) == id)
             return f;
     return NULL;

@@ -111,24 +111,37 @@ pki_thread *pki_registry_block(const pki_registry *r, uint32_t i)
     return pki_arena_at(r->arena, (uint64_t)r->arena->header->blocks[i] * PKI_PAGE);
 }
 
-uint64_t pki_thread_produced(const pki_thread *t)
+/* The owner stores laps, state and laps_behind in this order when its ring wraps. If the outer two
+ * have not changed meanwhile, state was read before the wrap, behind it, or, if they differ, within:
+ * then it is near the end of the old round or near the start of the new one. */
+pki_position pki_thread_position(const pki_thread *t)
 {
-    uint64_t bytes = pki_load(&t->laps) + (pki_load(&t->state) >> 32);
-    return bytes / sizeof(pki_record) - pki_load(&t->others);
+    uint64_t behind, laps, state, offset;
+    if (pki_load(&t->sealed))
+        return (pki_position){t->sealed, t->sealed_bytes};
+    do {
+        behind = pki_load_acquire(&t->laps_behind); /* pairs with the releases in ring.c */
+        laps = pki_load_acquire(&t->laps);
+        state = pki_load_acquire(&t->state);
+    } while (pki_load(&t->laps) != laps || pki_load(&t->laps_behind) != behind);
+    offset = state >> 32;
+    return (pki_position){state, (offset > t->ring_bytes / 2 ? behind : laps) + offset};
 }
 
-unsigned pki_thread_depth(const pki_thread *t)
+void pki_thread_seal(pki_thread *t)
 {
-    uint32_t top = (uint32_t)pki_load_acquire(&t->state); /* pairs with the release of state */
-    unsigned depth = (top - PKI_FRAME_OFFSET(0)) / (unsigned)sizeof(pki_frame);
-    return PKI_MIN(depth, PKI_DEPTH_MAX);
+    pki_position at = pki_thread_position(t);
+    t->sealed_bytes = at.bytes;
+    pki_store(&t->sealed, at.state);
 }
 
 void pki_thread_counts(const pki_thread *t, pk_counts *c)
 {
     uint64_t dropped = pki_load(&t->dropped);
+    pki_position at = pki_thread_position(t);
     c->recorded += pki_load(&t->recorded);
-    c->begun += pki_thread_produced(t) + dropped + pki_thread_depth(t);
+    c->begun +=
+        at.bytes / sizeof(pki_record) - pki_load(&t->others) + pki_depth_in(at.state) + dropped;
     c->dropped += dropped;
     c->unbalanced += pki_load(&t->unbalanced);
     c->too_deep += pki_load(&t->too_deep);
@@ -154,7 +167,7 @@ void pki_registry_counts(const pki_registry *r, pk_counts *c)
 /* The ring goes on where it is, so that what the collector knows of it stays true. */
 static void forget_counters(pki_thread *t)
 {
-    t->others = (t->laps + (pki_load(&t->state) >> 32)) / sizeof(pki_record);
+    t->others = pki_thread_position(t).bytes / sizeof(pki_record);
     t->recorded = t->dropped = t->unbalanced = t->too_deep = t->stray_ends = t->points =
         t->points_dropped = 0;
 }

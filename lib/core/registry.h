@@ -64,9 +64,14 @@ void pki_registry_counts(const pki_registry *registry, pk_counts *counts);
 /* Adds what one block has counted. */
 void pki_thread_counts(const pki_thread *t, pk_counts *counts);
 
-/* Regions that block t has put into its ring and those open on its stack. */
-uint64_t pki_thread_produced(const pki_thread *t);
-unsigned pki_thread_depth(const pki_thread *t);
+/* A thread's state, and the bytes that have gone through its ring by then. */
+typedef struct pki_position {
+    uint64_t state, bytes;
+} pki_position;
+pki_position pki_thread_position(const pki_thread *t);
+
+/* What the thread does from here on is not seen any more. Under the fold lock. */
+void pki_thread_seal(pki_thread *t);
 
 /* In the child of a fork: as if nothing had ever been started. */
 void pki_registry_after_fork(void);

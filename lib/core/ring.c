@@ -24,8 +24,9 @@ static uint64_t wrap(pki_thread *t)
     if (state >> 32 != t->ring_bytes)
         return state;
     state = (uint32_t)state;
-    pki_bump(&t->laps, t->ring_bytes);
+    pki_store(&t->laps, t->laps + t->ring_bytes);
     pki_store_release(&t->state, state);
+    pki_store_release(&t->laps_behind, t->laps); /* pairs with the acquire in pki_thread_position */
     return state;
 }
 
@@ -48,6 +49,7 @@ bool pki_push(pki_thread *t, const pki_record *records, unsigned n, unsigned pop
         find_room(t, at); /* `stop` was for the round before */
     pki_store(&t->laps, laps);
     pki_store_release(&t->state, ((uint64_t)at << 32 | (uint32_t)state) - pop * sizeof(pki_frame));
+    pki_store_release(&t->laps_behind, laps);
     return true;
 }
 

@@ -7,7 +7,7 @@
  * `state` holds the two positions that change together, the innermost open frame and the next free
  * record, so a single store publishes a region's end: whoever reads it sees the region either open
  * or recorded, never both, never neither. Its release pairs with the acquire of everybody who reads
- * frames or records (pki_thread_head, and pk_stop's sweep of open regions). The collector's release
+ * frames or records (pki_thread_seen, in every round and in pk_stop's sweep of open regions). The collector's release
  * of `released` pairs with the owner's acquire in find_room: what lies before it may be
  * overwritten.
  *
@@ -70,7 +70,7 @@ typedef struct pki_thread {
     uint32_t monotonic; /* ticks are CLOCK_MONOTONIC's; every region takes the slow path */
     uint32_t ended;     /* the session is over for this block; pk_stop's */
     uint32_t over;      /* open regions beyond PKI_DEPTH_MAX */
-    uint64_t laps;      /* bytes of earlier rounds through the ring */
+    uint64_t laps;      /* bytes of earlier rounds through the ring; stored before state wraps */
     uint64_t others;    /* ring slots that held something else than a region */
     uint64_t dropped;
 
@@ -79,9 +79,10 @@ typedef struct pki_thread {
     uint64_t stray_ends;
     uint64_t points;
     uint64_t points_dropped;
-    uint32_t starved; /* no memory for more slots in `lost` */
-    uint32_t named;   /* by pk_thread_name */
-    uint64_t steps;   /* made by this thread; set before the first record of the first one */
+    uint64_t laps_behind; /* laps, stored behind it: see pki_thread_position */
+    uint32_t starved;     /* no memory for more slots in `lost` */
+    uint32_t named;       /* by pk_thread_name */
+    uint64_t steps;       /* made by this thread; set before the first record of the first one */
     uint64_t lost_since_step;
 
     pki_table lost;       /* distributions of calls whose records were dropped */
@@ -94,7 +95,9 @@ typedef struct pki_thread {
     uint64_t recorded;  /* region records folded */
     uint64_t populated; /* ring bytes brought in */
     uint32_t name_written;
-    uint32_t reserved[5];
+    uint32_t reserved;
+    uint64_t sealed; /* the state at which the session ended for its readers; 0: it goes on */
+    uint64_t sealed_bytes;
 
     struct pki_registry *registry;
     uint32_t life; /* an enum pki_thread_life */
@@ -138,11 +141,25 @@ static inline unsigned pki_count_ties(const pki_frame *f)
     return n;
 }
 
+/* The state that everybody but the owner goes by. A thread may be amid a call when its session ends;
+ * what it does then must not be both an open region, closed on its behalf, and a record. */
+static inline uint64_t pki_thread_seen(const pki_thread *t)
+{
+    uint64_t sealed = pki_load(&t->sealed);
+    return sealed ? sealed : pki_load_acquire(&t->state); /* pairs with the release of state */
+}
+
+/* Open regions in that state. */
+static inline unsigned pki_depth_in(uint64_t state)
+{
+    unsigned depth = ((uint32_t)state - PKI_FRAME_OFFSET(0)) / (unsigned)sizeof(pki_frame);
+    return PKI_MIN(depth, PKI_DEPTH_MAX);
+}
+
 /* Where the ring ends for a reader: records before it are whole. */
 static inline uint32_t pki_thread_head(const pki_thread *t)
 {
-    uint32_t offset =
-        (uint32_t)(pki_load_acquire(&t->state) >> 32); /* pairs with the release of state */
+    uint32_t offset = (uint32_t)(pki_thread_seen(t) >> 32);
     return offset == t->ring_bytes ? 0 : offset;
 }
 

@@ -180,11 +180,17 @@ typedef struct block {
     const pki_thread *t;
     const pki_record *ring;
     uint32_t taken, head; /* offsets in the ring */
+    unsigned depth;       /* regions that are open, still to be closed */
 } block;
 
 static bool is_offset(const pki_thread *t, uint32_t offset)
 {
     return offset % sizeof(pki_record) == 0 && offset < t->ring_bytes;
+}
+
+static unsigned depth_in(uint64_t state)
+{
+    return (uint32_t)state < PKI_FRAME_OFFSET(0) ? 0 : pki_depth_in(state);
 }
 
 /* False if there is nothing in block i, or nothing that makes sense. */
@@ -197,7 +203,10 @@ static bool read_block(const pki_salvage *s, uint32_t i, block *b)
     b->t = t;
     b->ring = translate(s, t->ring, t->ring_bytes);
     b->taken = t->taken[s->generation];
-    b->head = (uint32_t)(t->state >> 32) == t->ring_bytes ? 0 : (uint32_t)(t->state >> 32);
+    bool closed = i < s->commit.closed; /* by a pk_stop that was killed then */
+    uint64_t state = closed ? t->sealed : t->state;
+    b->depth = closed || t->life != PKI_THREAD_LIVE ? 0 : depth_in(state);
+    b->head = (uint32_t)(state >> 32) == t->ring_bytes ? 0 : (uint32_t)(state >> 32);
     return b->ring && (uintptr_t)b->ring % 8 == 0 && is_offset(t, b->taken) &&
            is_offset(t, b->head);
 }
@@ -205,12 +214,6 @@ static bool read_block(const pki_salvage *s, uint32_t i, block *b)
 static const pki_record *record_at(const block *b, uint32_t offset)
 {
     return (const pki_record *)((const char *)b->ring + offset);
-}
-
-static unsigned depth_of(const pki_thread *t)
-{
-    uint32_t top = (uint32_t)t->state;
-    return top < PKI_FRAME_OFFSET(0) ? 0 : pki_thread_depth(t);
 }
 
 static void note_time(pki_salvage *s, uint64_t ticks)
@@ -243,7 +246,7 @@ static void find_last_moment(pki_salvage *s)
         if (!read_block(s, i, &b))
             continue;
         note_ring(s, &b);
-        for (unsigned d = depth_of(b.t); d > 0; d--)
+        for (unsigned d = b.depth; d > 0; d--)
             note_time(s, b.t->frames[d].start);
     }
     s->last_ticks += unit_ns > 0.001 ? (uint64_t)(1000 / unit_ns) : 0;
@@ -279,7 +282,7 @@ static bool put_ring(output *o, const block *b)
 
 static bool put_open_regions(output *o, const block *b)
 {
-    for (unsigned d = b->t->life == PKI_THREAD_LIVE ? depth_of(b->t) : 0; d > 0; d--) {
+    for (unsigned d = b->depth; d > 0; d--) {
         const pki_frame *f = &b->t->frames[d];
         uint64_t ticks = pki_not_negative(o->from->last_ticks - f->start);
         pki_record r = {f->start, ticks,

@@ -195,6 +195,7 @@ static void last_rounds(pki_session *s)
     pthread_mutex_lock(&pki_drain_lock);
     pki_collect_check_clock(s, true);
     s->stop_ns = pki_clock_ns(&s->arena->header->clock, now);
+    pki_drain_seal(s);
     pki_drain_round(s, false);
     pki_drain_open_regions(s, pki_ticks(s->config.monotonic));
     pki_drain_round(s, true);

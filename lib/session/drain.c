@@ -246,20 +246,36 @@ static void close_for_owner(pki_session *s, pki_thread *t, const pki_record reco
     write_event(s, t->tid, &record[0], &record[1]);
 }
 
+void pki_drain_seal(pki_session *s)
+{
+    pki_fold_lock();
+    for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++)
+        pki_thread_seal(pki_registry_block(s->registry, i));
+    pki_fold_unlock();
+}
+
+static void close_regions_of(pki_session *s, pki_thread *t, uint64_t now)
+{
+    uint64_t inner = now;
+    pki_record record[2];
+    for (unsigned depth = pki_depth_in(pki_thread_seen(t)); depth > 0; depth--) {
+        write_thread_name(s, t);
+        pki_record_open(t, depth, inner, now, record);
+        close_for_owner(s, t, record);
+        inner = record[0].start;
+    }
+}
+
+/* A commit must not come between a thread's regions: after a kill they are closed all or none. */
 void pki_drain_open_regions(pki_session *s, uint64_t now)
 {
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
         pki_thread *t = pki_registry_block(s->registry, i);
-        uint64_t inner = now;
-        if (pki_load(&t->life) != PKI_THREAD_LIVE)
-            continue;
-        for (unsigned depth = pki_thread_depth(t); depth > 0; depth--) {
-            pki_record record[2];
-            write_thread_name(s, t);
-            pki_record_open(t, depth, inner, now, record);
-            close_for_owner(s, t, record);
-            inner = record[0].start;
-        }
+        if (PKI_OUTPUT_BYTES - s->pending.buffered < (PKI_DEPTH_MAX + 2) * PKI_EVENT_BYTES)
+            write_out(s);
+        if (pki_load(&t->life) == PKI_THREAD_LIVE)
+            close_regions_of(s, t, now);
+        s->pending.closed = i + 1;
     }
 }
 

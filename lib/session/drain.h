@@ -13,7 +13,10 @@ pk_status pki_drain_open(pki_session *s);
  * passed, or now. */
 void pki_drain_round(pki_session *s, bool write_now);
 
-/* Closes on their threads' behalf what is open when the session ends. */
+/* Ends the session for its threads: what they do from here on is left alone. */
+void pki_drain_seal(pki_session *s);
+
+/* Closes on their threads' behalf what is open when the session ends; sealed and drained before. */
 void pki_drain_open_regions(pki_session *s, uint64_t now_ticks);
 
 /* Closes the document with this last part and the file; NULL for none. */
