@@ -93,8 +93,8 @@ typedef struct pk_options {
     /* A pk_log_level; in the environment error, warning, info or debug. 0: warnings and errors. */
     uint32_t log_level;
 
-    /* Where messages go; log_user is handed to it. NULL: nowhere. In the environment PK_LOG=stderr.
-     * */
+    /* Where messages go, with log_user; NULL: nowhere. In the environment PK_LOG=stderr. It hears
+     * failures of control calls too, so a program prints those or logs them, not both. */
     pk_log_function *log;
     void *log_user;
 } pk_options;
