@@ -49,9 +49,9 @@ char *trace_load(trace *t, const char *path, size_t *bytes)
 
 /* ---- events ---- */
 
-static uint64_t in_ns(const json_t *event, const char *key)
+static uint64_t in_ps(const json_t *event, const char *key)
 {
-    return (uint64_t)llround(json_number_value(json_object_get(event, key)) * 1000);
+    return (uint64_t)llround(json_number_value(json_object_get(event, key)) * 1e6);
 }
 
 static uint64_t whole(const json_t *object, const char *key)
@@ -87,8 +87,8 @@ static bool take_event(trace *t, const json_t *e)
                            .unbalanced = whole(args, "unbalanced"),
                            .step = strncmp(name, "ProfilerStep#", 13) == 0,
                            .tid = (uint32_t)whole(e, "tid"),
-                           .ts = in_ns(e, "ts"),
-                           .dur = in_ns(e, "dur"),
+                           .ts = in_ps(e, "ts"),
+                           .dur = in_ps(e, "dur"),
                            .bytes = whole(args, "bytes"),
                            .flops = whole(args, "flops")};
     snprintf(event->name, sizeof event->name, "%.39s", name);
@@ -236,7 +236,7 @@ bool trace_nests(trace *t)
                          open[depth - 1]->ts + open[depth - 1]->dur <= e->ts))
             depth--;
         if (depth && e->ts + e->dur > open[depth - 1]->ts + open[depth - 1]->dur)
-            return fail(t, "thread %u: %s at %llu ns, %llu long, outlasts %s at %llu, %llu long",
+            return fail(t, "thread %u: %s at %llu ps, %llu long, outlasts %s at %llu, %llu long",
                         e->tid, e->name, (unsigned long long)e->ts, (unsigned long long)e->dur,
                         open[depth - 1]->name, (unsigned long long)open[depth - 1]->ts,
                         (unsigned long long)open[depth - 1]->dur);

@@ -12,7 +12,7 @@ typedef struct trace_event {
     char ph;
     bool unbalanced, step;
     uint32_t tid;
-    uint64_t ts, dur; /* ns */
+    uint64_t ts, dur; /* ps: what begins or ends with another is a fraction of a ns away */
     uint64_t bytes, flops;
     char name[40];
 } trace_event;

@@ -1,0 +1,333 @@
+/* Sessions that begin and end while threads record at full speed: they take part in each as soon as
+ * it is there, what they were doing when it ends is counted once, and nothing is left over.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <pk/pk.h>
+
+#include "kit.h"
+#include "trace.h"
+
+#define THREADS 6
+
+static pk_region outer = PK_REGION("outer"), inner = PK_REGION_OF(PK_COMPUTE, "inner"),
+                 after = PK_REGION_OF(PK_IO, "after");
+static pk_counter counter = PK_COUNTER("restart.counter", "");
+
+static bool on, idle;
+
+/* Calls about to be made, and calls that have returned: what any session has seen lies between. */
+typedef struct worker {
+    pthread_t thread;
+    uint64_t begins_outer, begins_inner, ends_outer, ends_inner;
+} worker;
+
+static worker workers[THREADS];
+
+static void count(uint64_t *at)
+{
+    __atomic_store_n(at, *at + 1, __ATOMIC_RELAXED);
+}
+
+static void record_once(worker *w, uint64_t i)
+{
+    count(&w->begins_outer);
+    pk_region_begin(&outer);
+    count(&w->begins_inner);
+    pk_region_begin(&inner);
+    if (i % 64 == 0)
+        pk_region_add(&inner, 1, 1);
+    if (i % 16 == 0) {
+        pk_region_next(&inner, &after);
+        pk_region_end(&after);
+    } else {
+        pk_region_end(&inner);
+    }
+    count(&w->ends_inner);
+    if (i % 512 == 0)
+        pk_counter_set(&counter, (double)i);
+    if (w == workers && i % 256 == 0)
+        pk_step(1);
+    pk_region_end(&outer);
+    count(&w->ends_outer);
+}
+
+static void *work(void *argument)
+{
+    worker *w = argument;
+    for (uint64_t i = 0; __atomic_load_n(&on, __ATOMIC_RELAXED); i++) {
+        record_once(w, i);
+        while (__atomic_load_n(&idle, __ATOMIC_RELAXED))
+            kit_sleep_us(500);
+    }
+    return NULL;
+}
+
+static void *work_briefly(void *argument)
+{
+    worker *w = argument;
+    for (uint64_t i = 0; i < 200; i++)
+        record_once(w, i);
+    return NULL;
+}
+
+/* The same place, one short thread after the other. */
+static void *work_in_turns(void *argument)
+{
+    pthread_t one;
+    while (__atomic_load_n(&on, __ATOMIC_RELAXED)) {
+        must(pthread_create(&one, NULL, work_briefly, argument) == 0);
+        must(pthread_join(one, NULL) == 0);
+    }
+    return NULL;
+}
+
+static void begin_work(void)
+{
+    memset(workers, 0, sizeof workers);
+    __atomic_store_n(&on, true, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < THREADS; i++)
+        must(pthread_create(&workers[i].thread, NULL, i % 3 == 2 ? work_in_turns : work,
+                            &workers[i]) == 0);
+}
+
+static void end_work(void)
+{
+    __atomic_store_n(&on, false, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < THREADS; i++)
+        must(pthread_join(workers[i].thread, NULL) == 0);
+}
+
+static worker sum_up(void)
+{
+    worker sum = {0};
+    for (unsigned i = 0; i < THREADS; i++) {
+        sum.begins_outer += __atomic_load_n(&workers[i].begins_outer, __ATOMIC_RELAXED);
+        sum.begins_inner += __atomic_load_n(&workers[i].begins_inner, __ATOMIC_RELAXED);
+        sum.ends_outer += __atomic_load_n(&workers[i].ends_outer, __ATOMIC_RELAXED);
+        sum.ends_inner += __atomic_load_n(&workers[i].ends_inner, __ATOMIC_RELAXED);
+    }
+    return sum;
+}
+
+static uint64_t calls_of(const pk_region *region)
+{
+    static pk_stats stats;
+    pk_status status = pk_region_stats(region, &stats);
+    assert_true(status == PK_OK || status == PK_ENOENT);
+    return stats.count;
+}
+
+static void check_trace(const char *path, const pk_counts *c)
+{
+    trace t;
+    __atomic_store_n(&idle, true, __ATOMIC_RELAXED);
+    if (!trace_read(&t, path) || !trace_nests(&t))
+        fail_msg("%s", t.why);
+    assert_int_equal(t.count, c->written);
+    assert_int_equal(t.count + c->unwritten, c->recorded + c->points);
+    trace_free(&t);
+    __atomic_store_n(&idle, false, __ATOMIC_RELAXED);
+}
+
+/* What nobody was counting while the session ran is the same after it. */
+static void check_ended(const pk_counts *c, const worker *before)
+{
+    worker later = sum_up();
+    uint64_t o = calls_of(&outer), i = calls_of(&inner);
+    assert_true(c->recorded + c->dropped <= c->begun);
+    assert_true(o <= later.begins_outer - before->ends_outer);
+    assert_true(i <= later.begins_inner - before->ends_inner);
+    assert_true(o + i + calls_of(&after) <= c->begun + THREADS); /* a call amid being dropped */
+}
+
+static void one_session(unsigned number, const char *path, unsigned us)
+{
+    pk_counts c = {.size = sizeof c}, again = {.size = sizeof again};
+    worker before = sum_up();
+    assert_int_equal(
+        pk_start(pk_options(.trace_path = path, .backends = "none", .trace_max_bytes = 4 << 20,
+                            .ring_records = number % 3 ? 64u << number % 5 : 4096)),
+        PK_OK);
+    kit_sleep_us(us);
+    if (number % 4 == 0)
+        assert_int_equal(pk_flush(), PK_OK);
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(pk_get_counts(&c), PK_OK);
+    check_ended(&c, &before);
+    if (path)
+        check_trace(path, &c);
+    kit_sleep_us(us / 4);
+    check_ended(&c, &before);
+    assert_int_equal(pk_get_counts(&again), PK_OK);
+    assert_memory_equal(&c, &again, sizeof c);
+}
+
+static void restarts(void **state)
+{
+    (void)state;
+    unsigned files = kit_open_files(), threads = kit_threads();
+    begin_work();
+    for (unsigned i = 0; i < kit_scaled(150); i++)
+        one_session(i, i % 5 == 4 ? kit_path("restart.json") : NULL, i % 7 * 500);
+    end_work();
+    assert_true(kit_open_files() <= files + 1); /* the last session's memory, for its statistics */
+    if (!kit_sanitized("thread")) /* which has one of its own */
+        assert_int_equal(kit_threads(), threads);
+}
+
+/* Statistics and counts are asked for from other threads in the midst of it. */
+static void *ask(void *argument)
+{
+    static _Thread_local pk_stats stats;
+    pk_counts c = {.size = sizeof c};
+    while (__atomic_load_n(&on, __ATOMIC_RELAXED)) {
+        pk_status status = pk_region_stats(argument, &stats);
+        must(status == PK_OK || status == PK_ENOENT || status == PK_EOFF);
+        status = pk_get_counts(&c);
+        must(status == PK_OK || status == PK_EOFF);
+        status = pk_flush();
+        must(status == PK_OK || status == PK_EOFF);
+        pk_thread_name("asking");
+        kit_sleep_us(300);
+    }
+    return NULL;
+}
+
+static void restarts_while_others_ask(void **state)
+{
+    (void)state;
+    pthread_t asking[2];
+    begin_work();
+    must(pthread_create(&asking[0], NULL, ask, &outer) == 0);
+    must(pthread_create(&asking[1], NULL, ask, &after) == 0);
+    for (unsigned i = 0; i < kit_scaled(60); i++)
+        one_session(i, i % 5 == 4 ? kit_path("asked.json.gz") : NULL, 1000);
+    end_work();
+    must(pthread_join(asking[0], NULL) == 0);
+    must(pthread_join(asking[1], NULL) == 0);
+}
+
+/* A thread that is amid a call when the session ends goes on a moment later. These do nothing else:
+ * they end regions past the gate, in the midst of the stop and behind it. */
+typedef struct latecomer {
+    pthread_t thread;
+    uint64_t chance;
+    uint64_t begun;
+    bool full_ring;
+} latecomer;
+
+static pthread_barrier_t all_open;
+
+static void dawdle(uint64_t *chance)
+{
+    for (volatile uint64_t n = kit_random(chance) % 3000; n > 0;)
+        n = n - 1;
+}
+
+static void *end_late(void *argument)
+{
+    latecomer *l = argument;
+    for (l->begun = 0; l->begun < 50; l->begun++)
+        pk_region_begin(l->begun % 2 ? &inner : &outer);
+    pthread_barrier_wait(&all_open);
+    while (l->full_ring && l->begun < 250) {
+        pk_region_begin(&after);
+        pk_region_end(&after);
+        l->begun++;
+    }
+    pthread_barrier_wait(&all_open);
+    for (unsigned i = 50; i-- > 0;) {
+        dawdle(&l->chance);
+        pk_region_end_on_(i % 2 ? &inner : &outer);
+    }
+    return NULL;
+}
+
+static void stop_amid_ends(unsigned number, bool full_ring, const char *path)
+{
+    latecomer late[8];
+    pk_counts c = {.size = sizeof c}, again = c;
+    uint64_t begun = 0, chance = number + 1;
+    pthread_barrier_init(&all_open, NULL, 9);
+    assert_int_equal(pk_start(pk_options(.trace_path = path, .ring_records = 64, .flush_ms = 10,
+                                         .backends = "none")),
+                     PK_OK);
+    for (unsigned i = 0; i < 8; i++) {
+        late[i] = (latecomer){.chance = number * 8 + i + 1, .full_ring = full_ring};
+        must(pthread_create(&late[i].thread, NULL, end_late, &late[i]) == 0);
+    }
+    pthread_barrier_wait(&all_open);
+    pthread_barrier_wait(&all_open);
+    dawdle(&chance);
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(pk_get_counts(&c), PK_OK);
+    for (unsigned i = 0; i < 8; i++) {
+        must(pthread_join(late[i].thread, NULL) == 0);
+        begun += late[i].begun;
+    }
+    assert_int_equal(pk_get_counts(&again), PK_OK);
+    assert_memory_equal(&c, &again, sizeof c);
+    assert_int_equal(c.recorded + c.dropped, c.begun);
+    assert_in_range(c.begun, full_ring ? begun - 8 : begun, begun); /* less a drop under way */
+    assert_in_range(calls_of(&outer) + calls_of(&inner) + calls_of(&after), c.begun, begun);
+    if (path)
+        check_trace(path, &c);
+    pthread_barrier_destroy(&all_open);
+}
+
+static void ends_amid_the_stop(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < kit_scaled(100); i++)
+        stop_amid_ends(i, i % 4 == 1, i % 2 ? kit_path("amid.json") : NULL);
+}
+
+/* Started and stopped from many threads at once: one wins each time, nothing breaks. */
+static void *start_and_stop(void *argument)
+{
+    uint64_t *wins = argument;
+    for (unsigned i = 0; i < kit_scaled(30); i++) {
+        pk_status started = pk_start(pk_options(.ring_records = 64, .backends = "none"));
+        must(started == PK_OK || started == PK_EBUSY);
+        pk_region_begin(&outer);
+        pk_region_end(&outer);
+        if (started == PK_OK) {
+            must_equal(pk_stop(), PK_OK);
+            (*wins)++;
+        }
+    }
+    return NULL;
+}
+
+static void many_start(void **state)
+{
+    (void)state;
+    pthread_t threads[8];
+    uint64_t wins[8] = {0}, all = 0;
+    for (unsigned i = 0; i < 8; i++)
+        must(pthread_create(&threads[i], NULL, start_and_stop, &wins[i]) == 0);
+    for (unsigned i = 0; i < 8; i++) {
+        must(pthread_join(threads[i], NULL) == 0);
+        all += wins[i];
+    }
+    assert_true(all > 0);
+    assert_int_equal(pk_stop(), PK_EOFF);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(restarts),
+        cmocka_unit_test(restarts_while_others_ask),
+        cmocka_unit_test(ends_amid_the_stop),
+        cmocka_unit_test(many_start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
