@@ -189,10 +189,7 @@ static pki_thread *join_now(void)
     pki_registry_unlock();
     if (t)
         warm(t);
-    if (open && !t) {
-        refusals++;
-        pki_registry_refuse();
-    }
+    refusals += open && !t;
     return t;
 }
 
@@ -205,7 +202,6 @@ pki_thread *pki_thread_join(void)
         return NULL;
     if (t == &sentinel && refusals % RETRY_REFUSED != 0) {
         refusals++;
-        pki_registry_refuse();
         return NULL;
     }
     int saved = errno;

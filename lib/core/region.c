@@ -126,6 +126,8 @@ static void begin_slow(pk_region *region)
     pki_thread *t = pki_thread_join();
     if (t)
         begin_at(t, id, pki_ticks(t->monotonic));
+    else
+        pki_registry_refuse_region();
 }
 
 /* The call has no record: its distribution is ours to keep. */
@@ -154,7 +156,8 @@ static void close_top(pki_thread *t, uint64_t now, unsigned flags)
     if (pki_push(t, records, 1 + worked, 1)) {
         pki_bump(&t->others, worked);
     } else {
-        /* First it is no open region any more: were the session to end here, it would count twice. */
+        /* First it is no open region any more: were the session to end here, it would count
+         * twice. */
         pki_store_release(&t->state, pki_load(&t->state) - sizeof(pki_frame));
         lose(t, id, pki_not_negative(records[0].value), pki_not_negative(records[0].extra), work);
     }
@@ -279,8 +282,10 @@ void pk_region_mark_on_(pk_region *region)
 {
     uint32_t id = pki_region_id(region);
     pki_thread *t = pki_thread_join();
-    if (!t)
+    if (!t) {
+        pki_registry_refuse_point();
         return;
+    }
     pki_record mark = {pki_ticks(t->monotonic), 0, PKI_WHAT(id, PKI_RECORD_MARK, 0), 0};
     pki_push_point(t, &mark, 1);
 }

@@ -9,7 +9,8 @@ uint32_t pk_gate_;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pki_registry *now;
-static uint64_t refused; /* regions begun without a block in this session */
+/* What threads without a block could not record in this session. */
+static uint64_t refused_regions, refused_points;
 
 void pki_registry_lock(void)
 {
@@ -26,9 +27,16 @@ pki_registry *pki_registry_now(void)
     return now;
 }
 
-void pki_registry_refuse(void)
+void pki_registry_refuse_region(void)
 {
-    pki_fetch_add(&refused, 1);
+    if (pki_load(&pk_gate_))
+        pki_fetch_add(&refused_regions, 1);
+}
+
+void pki_registry_refuse_point(void)
+{
+    if (pki_load(&pk_gate_))
+        pki_fetch_add(&refused_points, 1);
 }
 
 /* Names that earlier sessions have used will be used again without passing through here. */
@@ -72,7 +80,8 @@ pki_registry *pki_registry_open(pki_arena *arena, uint32_t ring_records, uint32_
         if (now)
             pki_registry_drop(now);
         now = r;
-        pki_store(&refused, (uint64_t)0);
+        pki_store(&refused_regions, (uint64_t)0);
+        pki_store(&refused_points, (uint64_t)0);
         pki_store_release(&pk_gate_, 1u);
     }
     pki_registry_unlock();
@@ -112,8 +121,8 @@ pki_thread *pki_registry_block(const pki_registry *r, uint32_t i)
 }
 
 /* The owner stores laps, state and laps_behind in this order when its ring wraps. If the outer two
- * have not changed meanwhile, state was read before the wrap, behind it, or, if they differ, within:
- * then it is near the end of the old round or near the start of the new one. */
+ * have not changed meanwhile, state was read before the wrap, behind it, or, if they differ,
+ * within: then it is near the end of the old round or near the start of the new one. */
 pki_position pki_thread_position(const pki_thread *t)
 {
     uint64_t behind, laps, state, offset;
@@ -153,10 +162,10 @@ void pki_thread_counts(const pki_thread *t, pk_counts *c)
 void pki_registry_counts(const pki_registry *r, pk_counts *c)
 {
     *c = r->arena->header->ended;
-    uint64_t none = pki_load(&refused);
+    uint64_t none = pki_load(&refused_regions);
     c->begun += none;
     c->dropped += none;
-    c->points_dropped += pki_load(&r->steps_missed);
+    c->points_dropped += pki_load(&r->steps_missed) + pki_load(&refused_points);
     c->threads = (uint32_t)r->joined;
     for (uint32_t i = 0; i < pki_registry_blocks(r); i++)
         pki_thread_counts(pki_registry_block(r, i), c);

@@ -43,8 +43,10 @@ void pki_registry_unlock(void);
 /* Makes the name known in the arena of the running session. Takes the lock. */
 void pki_registry_mirror(uint32_t id);
 
-/* Counts a region that found no block. Without the lock. */
-void pki_registry_refuse(void);
+/* Counts what a thread without a block could not record, while a session is open. Without the
+ * lock. */
+void pki_registry_refuse_region(void);
+void pki_registry_refuse_point(void);
 
 /* All below: under the lock. */
 

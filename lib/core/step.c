@@ -89,8 +89,10 @@ static void end_step(pki_registry *r, pki_thread *t, uint64_t items)
 void pk_step_on_(uint64_t items)
 {
     pki_thread *t = pki_thread_join();
-    if (!t)
+    if (!t) {
+        pki_registry_refuse_point();
         return;
+    }
     pki_registry *r = t->registry;
     if (pki_exchange_acquire(&r->stepping, 1u) == 0) { /* pairs with the release below */
         end_step(r, t, items);

@@ -7,9 +7,9 @@
  * `state` holds the two positions that change together, the innermost open frame and the next free
  * record, so a single store publishes a region's end: whoever reads it sees the region either open
  * or recorded, never both, never neither. Its release pairs with the acquire of everybody who reads
- * frames or records (pki_thread_seen, in every round and in pk_stop's sweep of open regions). The collector's release
- * of `released` pairs with the owner's acquire in find_room: what lies before it may be
- * overwritten.
+ * frames or records (pki_thread_seen, in every round and in pk_stop's sweep of open regions). The
+ * collector's release of `released` pairs with the owner's acquire in find_room: what lies before
+ * it may be overwritten.
  *
  * A full ring drops the record and counts it; the call still enters a distribution, the owner's own
  * `lost` table, so drops do not bias a quantile. All other calls are entered by whoever folds the
@@ -141,8 +141,8 @@ static inline unsigned pki_count_ties(const pki_frame *f)
     return n;
 }
 
-/* The state that everybody but the owner goes by. A thread may be amid a call when its session ends;
- * what it does then must not be both an open region, closed on its behalf, and a record. */
+/* The state that everybody but the owner goes by. A thread may be amid a call when its session
+ * ends; what it does then must not be both an open region, closed on its behalf, and a record. */
 static inline uint64_t pki_thread_seen(const pki_thread *t)
 {
     uint64_t sealed = pki_load(&t->sealed);
@@ -184,8 +184,8 @@ bool pki_push_point(pki_thread *t, const pki_record *records, unsigned n);
 /* The owner's distribution for a call without a record; never NULL. */
 pki_slot *pki_lost_slot(pki_thread *t, uint32_t id);
 
-/* This thread's block in the running session; NULL if the session is over or has no memory for one,
- * which is then counted. */
+/* This thread's block in the running session; NULL if the session is over or has no memory for one:
+ * the caller counts what that costs (pki_registry_refuse_region, pki_registry_refuse_point). */
 pki_thread *pki_thread_join(void);
 
 /* Closes every region above `until`, as unbalanced; by the owner. */

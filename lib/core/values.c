@@ -84,8 +84,10 @@ void pk_counter_set_on_(pk_counter *counter, double value)
 {
     uint32_t id = pki_counter_id(counter);
     pki_thread *t = pki_thread_join();
-    if (!t)
+    if (!t) {
+        pki_registry_refuse_point();
         return;
+    }
     if (id == 0 || !isfinite(value)) {
         pki_bump(&t->points_dropped, 1);
         return;
