@@ -232,7 +232,8 @@ static void file_size_limit_does_not_kill(void **state)
         setrlimit(RLIMIT_FSIZE, &limit);
         int fd = pki_mem_file("test");
         bool refused = !pki_arena_create(fd, 16 * MIB) && errno == EFBIG;
-        _exit(refused && pki_arena_create(fd, 8 * MIB) ? 7 : 1);
+        arena = pki_arena_create(fd, 8 * MIB);
+        _exit(refused && arena ? 7 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_false(WIFSIGNALED(status));
