@@ -1,0 +1,306 @@
+/* pk_step through the public API: whose time a step's is, to the nanosecond. */
+#include "session.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "session/run.h"
+
+static pk_region load = PK_REGION_OF(PK_DATA, "load"),
+                 forward = PK_REGION_OF(PK_COMPUTE, "forward");
+static pk_region reduce = PK_REGION_OF(PK_COMM, "reduce"), save = PK_REGION_OF(PK_IO, "save");
+static pk_region hold = PK_REGION_OF(PK_WAIT, "hold"), misc = PK_REGION("misc");
+
+static pki_summary summary;
+
+static void stop_and_gather(void)
+{
+    stop_and_count();
+    assert_true(pki_run_gather(&pki_the_session, &summary));
+}
+
+static int stop_and_finish(void **state)
+{
+    pki_summary_finish(&summary);
+    return stop_session(state);
+}
+
+static void work(pk_region *region)
+{
+    pk_region_begin(region);
+    spend();
+    pk_region_end(region);
+}
+
+static uint64_t parts_of(const pki_series_row *row)
+{
+    uint64_t sum = 0;
+    for (int k = 0; k < PKI_SHARES; k++)
+        sum += row->kinds[k];
+    return sum;
+}
+
+static const pki_series_row *row_of(size_t step)
+{
+    assert_true(step < summary.steps.series_count);
+    assert_int_equal(summary.steps.series[step].index, step);
+    return &summary.steps.series[step];
+}
+
+static void expect_known(size_t step)
+{
+    assert_int_equal(parts_of(row_of(step)), row_of(step)->duration);
+}
+
+static void expect_unknown(size_t step)
+{
+    assert_int_equal(parts_of(row_of(step)), 0);
+    assert_true(row_of(step)->duration > 0);
+}
+
+static void kinds_add_up_to_the_step(void **state)
+{
+    pk_region *const all[] = {&misc, &forward, &load, &reduce, &save, &hold};
+    uint64_t total = 0;
+    (void)state;
+    for (size_t i = 0; i < 20; i++) {
+        for (size_t k = 0; k < i % 7 && k < 6; k++)
+            work(all[k]);
+        spend();
+        pk_step(i);
+    }
+    stop_and_gather();
+    assert_true(summary.steps.count == 20 && summary.counts.steps == 20 &&
+                summary.counts.points == 20);
+    for (size_t i = 0; i < 20; i++) {
+        expect_known(i);
+        for (size_t k = 0; k < 6; k++) /* the kinds are in this order */
+            assert_int_equal(row_of(i)->kinds[k] >= 2000, k < i % 7);
+        assert_true(row_of(i)->kinds[PKI_UNTRACKED] >= 2000);
+        assert_int_equal(row_of(i)->items, i);
+        total += row_of(i)->duration;
+    }
+    assert_int_equal(pk_step_stats(&the_stats), PK_OK);
+    assert_int_equal(the_stats.count, 20);
+    expect_sum(the_stats.sum, total, 20);
+}
+
+static void steps_follow_each_other(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        spend();
+        pk_step(1);
+    }
+    stop_and_gather();
+    assert_in_range(row_of(0)->start, 0, row_of(0)->duration + 1000000000); /* from the start on */
+    for (size_t i = 1; i < 10; i++) {
+        uint64_t end = row_of(i - 1)->start + row_of(i - 1)->duration;
+        assert_in_range(row_of(i)->start + 5, end, end + 10);
+        assert_int_equal(row_of(i)->kinds[PKI_UNTRACKED], row_of(i)->duration);
+    }
+}
+
+/* A region around the whole loop belongs to every step in part. */
+static void regions_that_stay_open(void **state)
+{
+    uint64_t training = 0;
+    (void)state;
+    pk_step(0);
+    pk_region_begin(&forward);
+    for (int i = 0; i < 5; i++) {
+        spend();
+        work(&load);
+        pk_region_begin(&reduce); /* begun in one step, ended in the next */
+        spend();
+        pk_step(1);
+        spend();
+        pk_region_end(&reduce);
+    }
+    pk_region_end(&forward);
+    pk_step(1);
+    stop_and_gather();
+    for (size_t i = 1; i < 7; i++) {
+        const pki_series_row *row = row_of(i);
+        expect_known(i);
+        training += row->kinds[PK_COMPUTE];
+        assert_int_equal(row->kinds[PK_COMPUTE] >= 2000, i < 6);
+        assert_int_equal(row->kinds[PK_COMM] >= 2000, true);
+        assert_int_equal(row->kinds[PK_COMM] >= 4000, i > 1 && i < 6);
+        assert_int_equal(row->kinds[PK_DATA] >= 2000, i < 6);
+    }
+    uint64_t self = stats_of(&forward)->self; /* what the steps have is what the region has */
+    assert_int_equal(the_stats.count, 1);
+    expect_sum(self, training, 6);
+    assert_true(the_stats.sum > self);
+}
+
+static void nested_open_regions(void **state)
+{
+    uint64_t kinds[PKI_SHARES] = {0};
+    (void)state;
+    pk_region_begin(&misc);
+    pk_region_begin(&forward);
+    pk_region_begin(&load);
+    for (int i = 0; i < 4; i++) {
+        spend();
+        pk_step(0);
+    }
+    pk_region_end(&load);
+    pk_region_end(&forward);
+    pk_region_end(&misc);
+    pk_step(0);
+    stop_and_gather();
+    for (size_t i = 0; i < 5; i++) {
+        expect_known(i);
+        for (int k = 0; k < PKI_SHARES; k++)
+            kinds[k] += row_of(i)->kinds[k];
+    }
+    expect_sum(stats_of(&load)->self, kinds[PK_DATA], 5);
+    expect_sum(stats_of(&forward)->self, kinds[PK_COMPUTE], 5);
+    expect_sum(stats_of(&misc)->self, kinds[PK_OTHER], 5);
+    for (size_t i = 1; i < 4; i++)
+        assert_int_equal(row_of(i)->kinds[PK_DATA], row_of(i)->duration);
+}
+
+/* ---- other threads ---- */
+
+static void run(void *(*body)(void *), void *argument)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, body, argument), 0);
+    pthread_join(thread, NULL);
+}
+
+static void *load_elsewhere(void *unused)
+{
+    for (int i = 0; i < 20; i++)
+        work(&load);
+    return unused;
+}
+
+static void data_of_another_thread_is_not_the_steps(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        work(&forward);
+        pk_region_begin(&hold); /* waits for it */
+        run(load_elsewhere, NULL);
+        pk_region_end(&hold);
+        pk_step(1);
+    }
+    stop_and_gather();
+    for (size_t i = 0; i < 3; i++) {
+        expect_known(i);
+        assert_int_equal(row_of(i)->kinds[PK_DATA], 0);
+        assert_true(row_of(i)->kinds[PK_WAIT] >= 40000);
+    }
+    assert_int_equal(count_of(&load), 60);
+}
+
+static void *three_steps(void *flush_between)
+{
+    for (int i = 0; i < 3; i++) {
+        work(&forward);
+        pk_step(1);
+        if (flush_between)
+            pk_flush();
+    }
+    return NULL;
+}
+
+static void another_thread_makes_the_steps(void **state)
+{
+    (void)state;
+    three_steps(NULL);
+    run(three_steps,
+        &summary); /* which stays the same thread's when its records are taken one by one */
+    three_steps(NULL);
+    stop_and_gather();
+    assert_int_equal(summary.steps.count, 9);
+    for (size_t i = 0; i < 9; i++)
+        if (i == 3 || i == 6)
+            expect_unknown(i);
+        else
+            expect_known(i);
+}
+
+/* The thread that follows may have the memory of the one that has ended: it is not the same for
+ * that. */
+static void each_step_by_a_thread_of_its_own(void **state)
+{
+    (void)state;
+    pk_step(0);
+    for (int i = 0; i < 3; i++) {
+        run(three_steps, NULL);
+        pk_flush();
+        pk_flush();
+    }
+    stop_and_gather();
+    expect_known(0);
+    for (size_t i = 0; i < 3; i++)
+        expect_unknown(1 + 3 * i);
+}
+
+static void a_thread_that_begins_while_others_record(void **state)
+{
+    (void)state;
+    run(load_elsewhere, NULL); /* the first thread to record is not the one that steps */
+    load_elsewhere(NULL);
+    three_steps(NULL);
+    three_steps(&summary);
+    stop_and_gather();
+    for (size_t i = 1; i < 6; i++)
+        expect_known(i);
+}
+
+#define CALLS 2000
+
+static void *call(void *unused)
+{
+    for (int i = 0; i < CALLS; i++)
+        pk_step(1);
+    return unused;
+}
+
+static void calls_at_the_same_time(void **state)
+{
+    pthread_t threads[4];
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, call, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    pk_counts counts = stop_and_count();
+    assert_int_equal(counts.steps + counts.points_dropped, 4 * CALLS);
+    assert_int_equal(pk_step_stats(&the_stats), PK_OK);
+    assert_int_equal(the_stats.count, counts.steps);
+}
+
+static void no_steps(void **state)
+{
+    (void)state;
+    work(&load);
+    assert_int_equal(pk_step_stats(&the_stats), PK_ENOENT);
+    stop_and_gather();
+    assert_true(summary.steps.count == 0 && summary.steps.series_count == 0);
+}
+
+#define with_summary(test) cmocka_unit_test_setup_teardown(test, start_session, stop_and_finish)
+
+int main(void)
+{
+    const struct CMUnitTest steps[] = {
+        with_summary(kinds_add_up_to_the_step),
+        with_summary(steps_follow_each_other),
+        with_summary(regions_that_stay_open),
+        with_summary(nested_open_regions),
+        with_summary(data_of_another_thread_is_not_the_steps),
+        with_summary(another_thread_makes_the_steps),
+        with_summary(each_step_by_a_thread_of_its_own),
+        with_summary(a_thread_that_begins_while_others_record),
+        with_summary(calls_at_the_same_time),
+        with_summary(no_steps),
+    };
+    return both_clocks(steps);
+}
