@@ -1,17 +1,18 @@
-/* make_trace PATH [pause|kill|drain] - a trace with everything in it, for the programs that read
- * traces.
+/* make_trace PATH [pause|kill|drain|die] - a trace with everything in it, for programs that read them.
  *
  * Prints two lines of JSON: what the trace has to show after the flush in the middle of the run,
  * and at its end. With "pause" it waits for a line of input behind the first. With "kill" it kills
- * itself in place of pk_stop, with "drain" it flushes and then does so.
+ * itself in place of pk_stop, with "drain" it flushes before, with "die" it begins a region.
  */
 #include <pk/pk.h>
 
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "scenes.h"
 #include "tally.h"
@@ -19,6 +20,7 @@
 static PLACE(training, PK_OTHER, "training", "training");
 static PLACE(epilogue, PK_IO, "epilogue", "epilogue");
 static PLACE(save, PK_IO, "save", "save");
+static PLACE(last, PK_OTHER, "last", "last");
 static PLACE(load, PK_DATA, "load", "load");
 static PLACE(prefetch, PK_DATA, "prefetch", "prefetch");
 static PLACE(forward, PK_COMPUTE, "forward", "forward");
@@ -115,15 +117,26 @@ static void first_half(void)
     tally_print(stdout);
 }
 
-static void second_half(void)
+/* Ends long after what it is in has begun. */
+static void save_for_a_while(void)
+{
+    place_open(&save);
+    nanosleep(&(struct timespec){0, 2000000}, NULL);
+    pk_region_add(&save.region, 1 << 20, 0);
+    tally_argument(save.shown, "bytes", 1 << 20);
+    place_shut(&save);
+}
+
+static void second_half(bool with_last)
 {
     run_threads();
     make_steps(2);
     place_open(&epilogue);
-    place_open(&save);
-    pk_region_add(&save.region, 1 << 20, 0);
-    tally_argument(save.shown, "bytes", 1 << 20);
-    place_shut(&save);
+    save_for_a_while();
+    if (with_last) {
+        place_open(&last);
+        tally_leave_open();
+    }
     tally_leave_open();
     tally_leave_open();
     scenes_left_open();
@@ -157,10 +170,10 @@ int main(int argc, char **argv)
     first_half();
     if (strcmp(mode, "pause") == 0)
         (void)getchar();
-    second_half();
+    second_half(strcmp(mode, "die") == 0);
     if (strcmp(mode, "drain") == 0)
         say("pk_flush", pk_flush());
-    if (strcmp(mode, "kill") == 0 || strcmp(mode, "drain") == 0)
+    if (strcmp(mode, "kill") == 0 || strcmp(mode, "drain") == 0 || strcmp(mode, "die") == 0)
         raise(SIGKILL);
     say("pk_stop", pk_stop());
     sem_post(&enough);

@@ -6,8 +6,8 @@ import shutil
 import signal
 import subprocess
 
-MODES = {"flushed": "pause", "killed": "kill", "drained": "drain"}
-KILLED = ("killed", "drained")  # with the last events in memory; with all in the file
+MODES = {"flushed": "pause", "killed": "kill", "drained": "drain", "died": "die"}
+KILLED = ("killed", "drained", "died")  # last events in memory; all in the file; just in a region
 
 
 class Wrong(Exception):
