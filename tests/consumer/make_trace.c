@@ -1,4 +1,4 @@
-/* make_trace PATH [pause|kill|drain|die] - a trace with everything in it, for programs that read them.
+/* make_trace PATH [pause|kill|drain|die] - a trace with everything in it, for those that read them.
  *
  * Prints two lines of JSON: what the trace has to show after the flush in the middle of the run,
  * and at its end. With "pause" it waits for a line of input behind the first. With "kill" it kills
