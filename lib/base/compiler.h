@@ -6,6 +6,14 @@
 #define PKI_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define PKI_COLD __attribute__((cold, noinline))
 #define PKI_PRINTF(format, first) __attribute__((__format__(__printf__, format, first)))
+
+/* Functions that are called in turn stay neighbours, as clang leaves them anyway. */
+#if __has_attribute(no_reorder)
+#define PKI_IN_ORDER __attribute__((no_reorder))
+#else
+#define PKI_IN_ORDER
+#endif
+
 __extension__ typedef unsigned __int128 pki_u128;
 
 #define PKI_LINE 64

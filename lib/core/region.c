@@ -47,7 +47,7 @@ static inline bool plain_end(const pki_thread *t, const pki_frame *f, uint64_t s
     return f->id == id && (uint32_t)(state >> 32) != t->stop && f[-1].start != start;
 }
 
-void pk_region_begin_on_(pk_region *region)
+PKI_IN_ORDER PKI_ALIGNED void pk_region_begin_on_(pk_region *region)
 {
     pki_thread *t = pki_self;
     uint64_t state = t->state;
@@ -60,7 +60,7 @@ void pk_region_begin_on_(pk_region *region)
     pki_store_release(&t->state, state + sizeof(pki_frame));
 }
 
-void pk_region_end_on_(pk_region *region)
+PKI_IN_ORDER void pk_region_end_on_(pk_region *region)
 {
     pki_thread *t = pki_self;
     uint64_t state = t->state;
@@ -75,7 +75,7 @@ void pk_region_end_on_(pk_region *region)
     pki_store_release(&t->state, state + ((uint64_t)sizeof(pki_record) << 32) - sizeof(pki_frame));
 }
 
-void pk_region_next_on_(pk_region *from, pk_region *to)
+PKI_IN_ORDER void pk_region_next_on_(pk_region *from, pk_region *to)
 {
     pki_thread *t = pki_self;
     uint64_t state = t->state;

@@ -74,6 +74,10 @@ typedef struct pki_thread {
     uint64_t others;    /* ring slots that held something else than a region */
     uint64_t dropped;
 
+    /* Beside the line before, so that the processor fetches both when the caches are cold. The first
+     * and the last are guards that match no region. */
+    pki_frame frames[PKI_DEPTH_MAX + 2];
+
     uint64_t unbalanced;
     uint64_t too_deep;
     uint64_t stray_ends;
@@ -107,12 +111,9 @@ typedef struct pki_thread {
     char name[64];
     uint32_t deep[PKI_DEEP_KEPT];
     pki_work work[PKI_DEPTH_MAX + 2];
-    pki_frame frames[PKI_DEPTH_MAX +
-                     2] PKI_ALIGNED; /* [0] and the last are guards that match no region */
 } PKI_ALIGNED pki_thread;
 
-_Static_assert(offsetof(pki_thread, unbalanced) <= 2 * PKI_LINE,
-               "what regions touch lies together");
+_Static_assert(offsetof(pki_thread, frames) == PKI_LINE, "what regions touch lies together");
 
 /* In libpk.so too a fixed distance from the thread pointer: one load. */
 extern _Thread_local pki_thread *pki_self;
