@@ -31,7 +31,7 @@ static int32_t number_in(const char *variable)
     if (!text || *text < '0' || *text > '9')
         return -1;
     long n = strtol(text, &end, 10);
-    return *end || n > INT32_MAX ? -1 : (int32_t)n;
+    return *end || n >= INT32_MAX ? -1 : (int32_t)n; /* a rank needs a size above it */
 }
 
 static void detect_rank(pki_world *w)

@@ -11,6 +11,7 @@
 #include "out/gz.h"
 
 #define SMALLEST_OPTIONS 8 /* size and the field behind it */
+#define LARGEST_OPTIONS 65536
 
 /* A number with its bounds; 0 and unset mean the default. */
 typedef struct number {
@@ -34,9 +35,29 @@ static bool parse(const char *text, uint64_t *value)
     return true;
 }
 
+/* An empty variable counts as not set. */
+static const char *variable(const char *name)
+{
+    const char *text = secure_getenv(name);
+    return text && *text ? text : NULL;
+}
+
+/* What an option or, without one, its variable says, and which of the two it is. An empty option
+ * asks for the default whatever the variable says. */
+typedef struct words {
+    const char *text, *source;
+} words;
+
+static words words_of(const char *given, const char *field, const char *name)
+{
+    if (given)
+        return (words){*given ? given : NULL, field};
+    return (words){variable(name), name};
+}
+
 static pk_status read_number(const number *n, uint64_t given, uint64_t *value)
 {
-    const char *text = given ? NULL : secure_getenv(n->variable);
+    const char *text = given ? NULL : variable(n->variable);
     const char *source = text ? n->variable : n->field;
     *value = given;
     if (text && !parse(text, value))
@@ -83,58 +104,55 @@ static pk_status read_numbers(pki_config *c, const pk_options *o)
     return s;
 }
 
-/* The option or its variable; an empty one counts as not given. */
-static const char *text_of(const char *given, const char *variable)
-{
-    const char *text = given ? given : secure_getenv(variable);
-    return text && *text ? text : NULL;
-}
-
-static pk_status read_path(const char *field, const char *pattern, const pki_world *world,
-                           char *path)
+static pk_status read_path(words pattern, const pki_world *world, char *path)
 {
     char bad;
     const pki_path_fields fields = {world->rank, (int)world->pid, world->host};
     path[0] = 0;
-    if (!pattern || pki_path_expand(path, PATH_MAX, pattern, &fields, &bad))
+    if (!pattern.text || pki_path_expand(path, PATH_MAX, pattern.text, &fields, &bad))
         return PK_OK;
+    if (bad == '%')
+        return pki_fail(PK_EINVAL, "%s: a %% at its end (%%%% is one that stays)", pattern.source);
     if (bad)
-        return pki_fail(PK_EINVAL, "%s: %%%c is none of %%r, %%p, %%h and %%%%", field, bad);
-    return pki_fail(PK_EINVAL, "%s is longer than a path can be", field);
+        return pki_fail(PK_EINVAL, "%s: %%%c is none of %%r, %%p, %%h and %%%%", pattern.source,
+                        bad);
+    return pki_fail(PK_EINVAL, "%s is longer than a path can be", pattern.source);
 }
 
 static pk_status read_paths(pki_config *c, const pk_options *o)
 {
-    pk_status s =
-        read_path("trace_path", text_of(o->trace_path, "PK_TRACE_PATH"), &c->world, c->trace);
-    s = s ? s
-          : read_path("report_path", text_of(o->report_path, "PK_REPORT_PATH"), &c->world,
-                      c->report);
-    s = s ? s
-          : read_path("arena_path", text_of(o->arena_path, "PK_ARENA_PATH"), &c->world, c->arena);
+    const words trace = words_of(o->trace_path, "trace_path", "PK_TRACE_PATH");
+    const words report = words_of(o->report_path, "report_path", "PK_REPORT_PATH");
+    const words arena = words_of(o->arena_path, "arena_path", "PK_ARENA_PATH");
+    pk_status s = read_path(trace, &c->world, c->trace);
+    s = s ? s : read_path(report, &c->world, c->report);
+    s = s ? s : read_path(arena, &c->world, c->arena);
+    if (!s && c->trace[0] && (strcmp(c->trace, c->report) == 0 || strcmp(c->trace, c->arena) == 0))
+        return pki_fail(PK_EINVAL, "%s %s: report or arena have the same", trace.source, c->trace);
     c->compressed = pki_ends_with(c->trace, ".gz");
     c->report_json = pki_ends_with(c->report, ".json");
     if (!s && c->compressed && !pki_gz_available())
-        return pki_fail(PK_ENOTSUP, "trace_path %s: this build has no zlib", c->trace);
+        return pki_fail(PK_ENOTSUP, "%s %s: this build has no zlib", trace.source, c->trace);
     return s;
 }
 
 static pk_status read_clock(pki_config *c, const pk_options *o)
 {
-    const char *wanted = text_of(o->clock, "PK_CLOCK");
+    const words wanted = words_of(o->clock, "clock", "PK_CLOCK");
     const char *why_not = NULL;
     bool trusted = pki_cycle_counter_trusted(&why_not);
-    if (!wanted) {
+    if (!wanted.text) {
         c->monotonic = !trusted;
         c->clock_reason = why_not;
         return PK_OK;
     }
-    c->monotonic = strcmp(wanted, "monotonic") == 0;
-    if (c->monotonic || (trusted && strcmp(wanted, PKI_CYCLE_COUNTER_NAME) == 0))
+    c->monotonic = strcmp(wanted.text, "monotonic") == 0;
+    if (c->monotonic || (trusted && strcmp(wanted.text, PKI_CYCLE_COUNTER_NAME) == 0))
         return PK_OK;
-    if (strcmp(wanted, "tsc") != 0 && strcmp(wanted, "cntvct") != 0)
-        return pki_fail(PK_EINVAL, "clock %.20s is none of tsc, cntvct and monotonic", wanted);
-    return pki_fail(PK_ENOTSUP, "clock %s: %s", wanted,
+    if (strcmp(wanted.text, "tsc") != 0 && strcmp(wanted.text, "cntvct") != 0)
+        return pki_fail(PK_EINVAL, "%s: %.20s is none of tsc, cntvct and monotonic", wanted.source,
+                        wanted.text);
+    return pki_fail(PK_ENOTSUP, "%s: %s: %s", wanted.source, wanted.text,
                     why_not ? why_not : "this processor has another one");
 }
 
@@ -149,20 +167,20 @@ static bool is_backend(const char *name, size_t n)
 
 static pk_status read_backends(pki_config *c, const pk_options *o)
 {
-    const char *list = text_of(o->backends, "PK_BACKENDS");
-    if (!list)
+    const words list = words_of(o->backends, "backends", "PK_BACKENDS");
+    if (!list.text)
         return PK_OK;
-    if (strlen(list) >= sizeof c->backends)
-        return pki_fail(PK_EINVAL, "backends is longer than any list of them");
-    strcpy(c->backends, list);
-    if (strcmp(list, "none") == 0)
+    if (strlen(list.text) >= sizeof c->backends)
+        return pki_fail(PK_EINVAL, "%s is longer than any list of them", list.source);
+    strcpy(c->backends, list.text);
+    if (strcmp(list.text, "none") == 0)
         return PK_OK;
-    for (const char *p = list; *p; p += *p == ',') {
+    for (const char *p = list.text; *p; p += *p == ',') {
         p += *p == '-';
         size_t n = strcspn(p, ",");
         if (!is_backend(p, n))
-            return pki_fail(PK_EINVAL, "backends: %.*s is none of cuda, cupti, nvtx and nccl",
-                            (int)PKI_MIN(n, 40u), p);
+            return pki_fail(PK_EINVAL, "%s: '%.*s' is none of cuda, cupti, nvtx and nccl",
+                            list.source, (int)PKI_MIN(n, 40u), p);
         p += n;
     }
     return PK_OK;
@@ -171,7 +189,7 @@ static pk_status read_backends(pki_config *c, const pk_options *o)
 static pk_status read_level(const pk_options *o, pk_log_level *level)
 {
     static const char *const names[] = {"", "error", "warning", "info", "debug"};
-    const char *text = o->log_level ? NULL : text_of(NULL, "PK_LOG_LEVEL");
+    const char *text = o->log_level ? NULL : variable("PK_LOG_LEVEL");
     *level = (pk_log_level)o->log_level;
     if (o->log_level > PK_LOG_DEBUG)
         return pki_fail(PK_EINVAL, "log_level %u is no pk_log_level", o->log_level);
@@ -189,7 +207,7 @@ static pk_status read_level(const pk_options *o, pk_log_level *level)
 static pk_status read_log(const pk_options *o)
 {
     pk_log_level level;
-    const char *where = o->log ? NULL : text_of(NULL, "PK_LOG");
+    const char *where = o->log ? NULL : variable("PK_LOG");
     bool to_stderr = where && strcmp(where, "stderr") == 0;
     pki_log_to(to_stderr ? pki_log_to_stderr : o->log, o->log_user, PK_LOG_DEFAULT);
     if (where && !to_stderr)
@@ -207,7 +225,8 @@ static pk_status copy_options(pk_options *mine, const pk_options *given)
     memset(mine, 0, sizeof *mine);
     if (!given)
         return PK_OK;
-    if (given->size < SMALLEST_OPTIONS || given->size > 65536)
+    if (given->size < SMALLEST_OPTIONS || given->size > LARGEST_OPTIONS ||
+        given->size % _Alignof(pk_options))
         return pki_fail(
             PK_EINVAL, "pk_options.size is %u: use pk_options(...) or set it to sizeof(pk_options)",
             given->size);

@@ -134,6 +134,12 @@ static void say_hello(const pki_session *s)
             s->config.world.size);
 }
 
+/* Whoever asked to hear what perfkit says in a session need not be there after it. */
+static void hush(void)
+{
+    pki_log_to(NULL, NULL, PK_LOG_DEFAULT);
+}
+
 pk_status pk_start(const pk_options *options)
 {
     int saved = errno;
@@ -149,6 +155,8 @@ pk_status pk_start(const pk_options *options)
             have_last_counts = false;
             pki_backends_start(s->config.backends);
             say_hello(s);
+        } else {
+            hush();
         }
     } else {
         pki_fail(status, "perfkit is already started in this process");
@@ -235,8 +243,9 @@ static pk_status stop(pki_session *s)
         pki_place_remove_arena(&s->place);
     s->open = false;
     if (s->trouble)
-        return pki_fail(s->trouble, "trace %s: %s; %llu events are missing in it", s->place.trace,
-                        pk_status_text(s->trouble), (unsigned long long)s->final.unwritten);
+        status = pki_fail(s->trouble, "trace %s: %s; %llu events are missing in it", s->place.trace,
+                          pk_status_text(s->trouble), (unsigned long long)s->final.unwritten);
+    hush();
     return status;
 }
 
