@@ -174,13 +174,18 @@ static char *put_times(char *p, times t, unsigned depth, bool touches)
 }
 
 /* Perfetto shows integers beyond 63 bits as -1. */
+static char *put_count(char *p, uint64_t value)
+{
+    return value > INT64_MAX ? pki_put_double(p, (double)value) : pki_put_u64(p, value);
+}
+
 static char *put_field(char *p, const char *name, uint64_t value)
 {
     *p++ = ',';
     *p++ = '"';
     p = pki_put(p, name, strlen(name));
     p = PKI_PUT(p, "\":");
-    return value > INT64_MAX ? pki_put_double(p, (double)value) : pki_put_u64(p, value);
+    return put_count(p, value);
 }
 
 /* Everything but a plain region has arguments. */
@@ -259,7 +264,7 @@ static char *put_step(char *p, const pki_chrome *c, uint32_t tid, const pki_reco
         p, ",\"args\":{\"thread\":"); /* which made it: `pk report` takes the step apart by that */
     p = pki_put_u64(p, tid);
     p = PKI_PUT(p, ",\"items\":");
-    p = pki_put_u64(p, more->value);
+    p = put_count(p, more->value);
     if (t.duration && more->value) {
         p = PKI_PUT(p, ",\"items_per_second\":");
         p = pki_put_double(p, (double)more->value * 1e9 / (double)t.duration);

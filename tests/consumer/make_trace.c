@@ -37,8 +37,9 @@ static void next(place *from, place *to)
 }
 
 /* The prefetch of a step ends in the next one. */
-static void make_step(int first)
+static void make_step(bool first)
 {
+    static const uint64_t items[] = {32, 0, 1, INT64_MAX, UINT64_MAX};
     if (!first)
         place_shut(&prefetch);
     place_open(&load);
@@ -49,8 +50,9 @@ static void make_step(int first)
     pk_counter_set(&loss, 1.0 / (1 + steps));
     tally_value("loss value", 1.0 / (1 + steps));
     place_open(&prefetch);
-    pk_step(32);
-    tally_step(steps++, 32);
+    pk_step(items[steps]);
+    tally_step(steps, (double)items[steps]);
+    steps++;
 }
 
 static void make_steps(unsigned count)

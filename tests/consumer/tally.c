@@ -99,7 +99,7 @@ void tally_leave_open(void)
     tally_shut();
 }
 
-void tally_step(unsigned index, unsigned items)
+void tally_step(unsigned index, double items)
 {
     char *name = malloc(32);
     if (!name)

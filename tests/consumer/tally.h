@@ -22,7 +22,7 @@ void tally_many(const char *shown, unsigned count);
 /* As tally_shut, for a slice that perfkit has to close itself. */
 void tally_leave_open(void);
 
-void tally_step(unsigned index, unsigned items);
+void tally_step(unsigned index, double items);
 void tally_mark(const char *shown);
 void tally_value(const char *counter, double value);
 
