@@ -1,5 +1,6 @@
 #include "core/arena.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -69,8 +70,10 @@ void *pki_arena_claim(pki_arena *arena, size_t bytes)
             return NULL;
     } while (!__atomic_compare_exchange_n(&h->used, &at, at + bytes, true, __ATOMIC_RELAXED,
                                           __ATOMIC_RELAXED));
+    int saved = errno; /* whoever records may be the one who claims */
     if (pki_mem_back(arena->fd, at, bytes))
         return pki_arena_at(arena, at);
+    errno = saved;
     uint64_t end = at + bytes; /* a full disk is no reason to use up the bound */
     __atomic_compare_exchange_n(&h->used, &end, at, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return NULL;

@@ -109,6 +109,15 @@ void pki_registry_close(pki_registry *r)
     pki_registry_unlock();
 }
 
+void pki_registry_discard(pki_registry *r)
+{
+    pki_registry_close(r);
+    pki_registry_lock();
+    now = NULL;
+    pki_registry_drop(r);
+    pki_registry_unlock();
+}
+
 uint32_t pki_registry_blocks(const pki_registry *r)
 {
     return pki_load_acquire(

@@ -37,6 +37,9 @@ pki_registry *pki_registry_open(pki_arena *arena, uint32_t ring_records, uint32_
  * its stack. */
 void pki_registry_close(pki_registry *registry);
 
+/* The same for a session that could not begin: nothing of it stays but what threads hold on to. */
+void pki_registry_discard(pki_registry *registry);
+
 void pki_registry_lock(void);
 void pki_registry_unlock(void);
 

@@ -40,8 +40,8 @@ static pki_fold *create(pki_registry *registry, bool per_thread, uint32_t warmup
     fold->registry = registry;
     fold->per_thread = per_thread;
     fold->steps = pki_steps_create();
-    pki_slot_clear(&fold->last_resort, PKI_NAME_TOO_MANY);
-    if (!fold->steps) {
+    fold->last_resort = pki_table_add(registry->arena, &fold->totals, PKI_NAME_TOO_MANY);
+    if (!fold->steps || !fold->last_resort) {
         destroy(fold);
         return NULL;
     }
@@ -75,7 +75,7 @@ static pki_slot *slot_in(pki_fold *fold, pki_table *table, uint32_t id)
     pki_slot *slot = pki_table_slot(table, id);
     if (PKI_UNLIKELY(!slot))
         slot = pki_table_add(arena_of(fold), table, id);
-    return PKI_LIKELY(slot) ? slot : &fold->last_resort;
+    return PKI_LIKELY(slot) ? slot : fold->last_resort;
 }
 
 static void fold_call(pki_fold *fold, pki_table *table, const pki_record *r)
@@ -110,7 +110,7 @@ static void fold_value(pki_fold *fold, const pki_record *r)
     double value;
     pki_slot *slot = slot_in(fold, &fold->totals, pki_what_id(r->what));
     memcpy(&value, &r->value, sizeof value);
-    if (slot != &fold->last_resort)
+    if (slot != fold->last_resort)
         pki_values_add(arena_of(fold), &fold->totals, (pki_values *)slot, value, r->start);
 }
 
@@ -300,8 +300,6 @@ bool pki_fold_stats(const pki_fold *fold, uint32_t id, pk_stats *stats)
     const pki_slot *slot = pki_table_slot(&fold->totals, id);
     if (slot)
         pki_stats_add_slot(stats, slot);
-    if (id == PKI_NAME_TOO_MANY)
-        pki_stats_add_slot(stats, &fold->last_resort);
     pki_registry_lock();
     for (uint32_t i = 0; i < pki_registry_blocks(fold->registry); i++) {
         const pki_thread *t = pki_registry_block(fold->registry, i);

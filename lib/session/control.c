@@ -86,8 +86,8 @@ static pk_status give_up(pki_session *s, pk_status status)
     pki_drain_abandon(s);
     pki_place_remove_arena(&s->place);
     if (s->registry) {
-        pki_registry_close(s->registry);
         pki_fold_open(NULL, false, 0);
+        pki_registry_discard(s->registry);
     } else {
         pki_arena_destroy(s->arena);
     }
@@ -221,9 +221,11 @@ static pk_status write_reports(pki_session *s)
     pk_status status = PK_OK;
     pthread_mutex_lock(&pki_drain_lock);
     if (pki_run_gather(s, &summary)) {
+        status = pki_report_file(&summary, s->config.report, s->config.report_json);
         if (s->writing)
             line = pki_report_line(&summary, &n);
-        status = pki_report_file(&summary, s->config.report, s->config.report_json);
+        if (s->writing && !line && !status)
+            status = pki_fail(PK_ENOMEM, "no memory for the report in the trace");
         pki_summary_finish(&summary);
     } else {
         status = pki_fail(PK_ENOMEM, "no memory for the report");

@@ -92,9 +92,10 @@ static void write_event(pki_session *s, uint32_t tid, const pki_record *r, const
         s->pending.unwritten += s->writing;
         return;
     }
-    s->pending.buffered +=
-        pki_chrome_event(&s->chrome, s->buffer + s->pending.buffered, tid, r, more);
-    s->pending.events++;
+    size_t n = pki_chrome_event(&s->chrome, s->buffer + s->pending.buffered, tid, r, more);
+    s->pending.buffered += n;
+    s->pending.events += n > 0;
+    s->pending.unwritten += n == 0; /* no memory for its name */
 }
 
 static void write_thread_name(pki_session *s, pki_thread *t)
@@ -223,7 +224,7 @@ pk_status pki_drain_open(pki_session *s)
         return PK_OK;
     s->buffer = pki_arena_claim(s->arena, PKI_OUTPUT_BYTES);
     if (!s->buffer)
-        return pki_fail(PK_ENOMEM, "memory_bytes is too small for the output buffer");
+        return pki_fail(PK_ENOMEM, "no room for the output buffer");
     h->output = pki_arena_offset(s->arena, s->buffer);
     h->output_bytes = PKI_OUTPUT_BYTES;
     pki_run_describe(s, false, &run);
@@ -279,21 +280,32 @@ void pki_drain_open_regions(pki_session *s, uint64_t now)
     }
 }
 
-static void close_document(pki_session *s, const char *report, size_t n)
+/* The report behind the events, on the document's last line. */
+static bool close_with_report(pki_session *s, const char *report, size_t n)
 {
     static const char before[] = "\n],\"perfkitReport\":", after[] = "}\n";
-    char *tail = report ? malloc(sizeof before + n + sizeof after) : NULL;
-    bool closed = false;
-    if (tail) {
-        char *end = memcpy(tail, before, sizeof before - 1);
-        end = (char *)memcpy(end + sizeof before - 1, report, n) + n;
-        memcpy(end, after, sizeof after - 1);
-        closed =
-            pki_trace_file_append(&s->file, "", 0, tail, sizeof before - 1 + n + sizeof after - 1);
-        free(tail);
+    char *tail = malloc(sizeof before + n + sizeof after);
+    if (!tail) {
+        errno = ENOMEM;
+        return false;
     }
-    if (!closed &&
-        !pki_trace_file_append(&s->file, "", 0, PKI_CHROME_TAIL, sizeof PKI_CHROME_TAIL - 1))
+    char *end = memcpy(tail, before, sizeof before - 1);
+    end = (char *)memcpy(end + sizeof before - 1, report, n) + n;
+    memcpy(end, after, sizeof after - 1);
+    bool closed =
+        pki_trace_file_append(&s->file, "", 0, tail, sizeof before - 1 + n + sizeof after - 1);
+    free(tail);
+    return closed;
+}
+
+/* Without room for the report the document is closed as before. */
+static void close_document(pki_session *s, const char *report, size_t n)
+{
+    if (report && close_with_report(s, report, n))
+        return;
+    if (report)
+        note_trouble(s, errno);
+    if (!pki_trace_file_append(&s->file, "", 0, PKI_CHROME_TAIL, sizeof PKI_CHROME_TAIL - 1))
         note_trouble(s, errno);
 }
 
