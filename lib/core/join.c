@@ -13,6 +13,7 @@
 #define POPULATED_AT_JOIN 65536u
 #define REJOINS_AT_EXIT                                                                            \
     3 /* thread-exit destructors that still record make a thread join again; not for ever */
+#define MANY_WAITING 8 /* blocks that ended threads have left: a reason not to wait for a round */
 #define RETRY_REFUSED 1024 /* a thread that found no memory asks again after so many regions */
 
 /* No room for a frame, and a top frame that is nobody's: every fast path's test fails here. */
@@ -73,16 +74,28 @@ static size_t block_bytes(const pki_registry *r)
     return sizeof(pki_thread) + (size_t)r->ring_records * sizeof(pki_record);
 }
 
+static pki_thread *make_block(pki_registry *r)
+{
+    pki_thread *t = pki_arena_claim(r->arena, block_bytes(r));
+    if (t) {
+        pki_block_init(t, (pki_record *)(t + 1), r->ring_records * (uint32_t)sizeof(pki_record),
+                       r->monotonic);
+        t->registry = r;
+    }
+    return t;
+}
+
+/* Memory takes its time: the lock, under which it is called, is given up meanwhile. */
 static pki_thread *new_block(pki_registry *r)
 {
     pki_arena_header *h = r->arena->header;
-    pki_thread *t =
-        h->block_count < PKI_BLOCKS_MAX ? pki_arena_claim(r->arena, block_bytes(r)) : NULL;
-    if (!t)
+    if (h->block_count >= PKI_BLOCKS_MAX)
         return NULL;
-    pki_block_init(t, (pki_record *)(t + 1), r->ring_records * (uint32_t)sizeof(pki_record),
-                   r->monotonic);
-    t->registry = r;
+    pki_registry_unlock();
+    pki_thread *t = make_block(r);
+    pki_registry_lock();
+    if (!t || r->over || h->block_count >= PKI_BLOCKS_MAX)
+        return NULL;
     t->index = h->block_count;
     h->blocks[h->block_count] = (uint32_t)(pki_arena_offset(r->arena, t) / PKI_PAGE);
     pki_store_release(&h->block_count,
@@ -90,14 +103,12 @@ static pki_thread *new_block(pki_registry *r)
     return t;
 }
 
-static pki_thread *free_block(const pki_registry *r)
+static pki_thread *take_free_block(pki_registry *r)
 {
-    for (uint32_t i = pki_registry_blocks(r); i-- > 0;) {
-        pki_thread *t = pki_registry_block(r, i);
-        if (pki_load(&t->life) == PKI_THREAD_FREE)
-            return t;
-    }
-    return NULL;
+    pki_thread *t = r->free;
+    if (t)
+        r->free = t->next_free;
+    return t;
 }
 
 static void take_system_name(pki_thread *t)
@@ -127,8 +138,8 @@ static void adopt(pki_registry *r, pki_thread *t)
     r->joined++;
 }
 
-/* Gives the calling thread's block back; its registry may end with it. Under the lock. */
-static void part(pki_thread *t)
+/* Gives the calling thread's block back. Its registry may end with it: see pki_registry_drop. */
+static pki_registry *part(pki_thread *t)
 {
     pki_registry *r = t->registry;
     pki_self = &sentinel;
@@ -140,8 +151,9 @@ static void part(pki_thread *t)
         pki_store_release(
             &t->life,
             (uint32_t)PKI_THREAD_LEFT); /* pairs with the acquire in the collector's round */
+        r->waiting++;
     }
-    pki_registry_drop(r);
+    return pki_registry_drop(r);
 }
 
 static void leave_at_exit(void *block)
@@ -152,18 +164,27 @@ static void leave_at_exit(void *block)
     if (!pki_load(&t->ended))
         pki_close_above(t, t->frames, pki_ticks(t->monotonic)); /* may take the lock itself */
     pki_registry_lock();
-    part(t);
+    pki_registry *r = t->registry, *over = part(t);
+    void (*drain)(void) = r->waiting >= MANY_WAITING ? r->drain : NULL;
     pki_registry_unlock();
+    pki_registry_destroy(over);
+    if (drain)
+        drain(); /* threads that follow each other fast would each take new memory */
     errno = saved;
 }
 
 static pki_thread *join(pki_registry *r)
 {
-    pki_thread *t = free_block(r);
+    pki_thread *t = take_free_block(r);
     if (!t)
         t = new_block(r);
-    if (!t || pthread_setspecific(key, t) != 0)
+    if (!t)
         return NULL;
+    if (pthread_setspecific(key, t) != 0) {
+        t->next_free = r->free;
+        r->free = t;
+        return NULL;
+    }
     adopt(r, t);
     pki_self = t;
     refusals = 0;
@@ -178,15 +199,23 @@ static void warm(pki_thread *t)
     pki_store(&t->populated, PKI_MAX(pki_load(&t->populated), wanted));
 }
 
+/* What the thread was in, and what it is to be in, may both end meanwhile. */
 static pki_thread *join_now(void)
 {
+    pki_registry *over[2] = {NULL, NULL};
+    pki_thread *t = NULL;
     pki_registry_lock();
     pki_registry *r = pki_registry_now();
     bool open = r && !r->over;
-    if (open && pki_self != &sentinel)
-        part(pki_self);
-    pki_thread *t = open ? join(r) : NULL;
+    if (open) {
+        r->references++;
+        over[0] = pki_self != &sentinel ? part(pki_self) : NULL;
+        t = join(r);
+        over[1] = pki_registry_drop(r);
+    }
     pki_registry_unlock();
+    pki_registry_destroy(over[0]);
+    pki_registry_destroy(over[1]);
     if (t)
         warm(t);
     refusals += open && !t;

@@ -57,6 +57,11 @@ void pki_registry_mirror(uint32_t id)
     pki_registry_unlock();
 }
 
+void pki_registry_on_drain(pki_registry *r, void (*drain)(void))
+{
+    r->drain = drain;
+}
+
 static pki_registry *make(pki_arena *arena, uint32_t ring_records, uint32_t monotonic)
 {
     pki_registry *r = mirror_all_names(arena) ? calloc(1, sizeof *r) : NULL;
@@ -74,23 +79,30 @@ pki_registry *pki_registry_open(pki_arena *arena, uint32_t ring_records, uint32_
 {
     if (!pki_join_prepare())
         return NULL;
+    pki_registry *before = NULL;
     pki_registry_lock();
     pki_registry *r = make(arena, ring_records, monotonic);
     if (r) {
-        if (now)
-            pki_registry_drop(now);
+        before = now;
         now = r;
+        before = before ? pki_registry_drop(before) : NULL;
         pki_store(&refused_regions, (uint64_t)0);
         pki_store(&refused_points, (uint64_t)0);
         pki_store_release(&pk_gate_, 1u);
     }
     pki_registry_unlock();
+    pki_registry_destroy(before);
     return r;
 }
 
-void pki_registry_drop(pki_registry *r)
+pki_registry *pki_registry_drop(pki_registry *r)
 {
-    if (--r->references > 0)
+    return --r->references == 0 ? r : NULL;
+}
+
+void pki_registry_destroy(pki_registry *r)
+{
+    if (!r)
         return;
     pki_arena_destroy(r->arena);
     free(r);
@@ -114,8 +126,9 @@ void pki_registry_discard(pki_registry *r)
     pki_registry_close(r);
     pki_registry_lock();
     now = NULL;
-    pki_registry_drop(r);
+    pki_registry *last = pki_registry_drop(r);
     pki_registry_unlock();
+    pki_registry_destroy(last);
 }
 
 uint32_t pki_registry_blocks(const pki_registry *r)
@@ -200,6 +213,9 @@ void pki_registry_recycle(pki_registry *r, pki_thread *t)
     __atomic_compare_exchange_n(&r->stepper, &gone, NULL, false, __ATOMIC_RELAXED,
                                 __ATOMIC_RELAXED);
     pki_store_release(&t->life, (uint32_t)PKI_THREAD_FREE);
+    t->next_free = r->free;
+    r->free = t;
+    r->waiting--;
 }
 
 void pki_registry_after_fork(void)

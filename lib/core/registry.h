@@ -20,7 +20,10 @@ typedef struct pki_registry {
     uint32_t monotonic;
     uint32_t references; /* one for the session, one for each joined thread */
     bool over;
-    uint64_t joined; /* threads, ever */
+    uint64_t joined;     /* threads, ever */
+    pki_thread *free;    /* blocks that are nobody's, linked by next_free */
+    uint32_t waiting;    /* blocks that ended threads have left and that are not drained */
+    void (*drain)(void); /* asks for that when many wait; without locks. May be NULL */
     /* the training loop: one thread at a time, holding `stepping` */
     uint32_t stepping;
     pki_thread *stepper; /* who made the last step */
@@ -43,6 +46,9 @@ void pki_registry_discard(pki_registry *registry);
 void pki_registry_lock(void);
 void pki_registry_unlock(void);
 
+/* With its arena; NULL is fine. Without the lock. */
+void pki_registry_destroy(pki_registry *registry);
+
 /* Makes the name known in the arena of the running session. Takes the lock. */
 void pki_registry_mirror(uint32_t id);
 
@@ -53,11 +59,15 @@ void pki_registry_refuse_point(void);
 
 /* All below: under the lock. */
 
+/* Whom to ask when blocks have to be drained soon. */
+void pki_registry_on_drain(pki_registry *registry, void (*drain)(void));
+
 /* The running or last registry, NULL if there was none. */
 pki_registry *pki_registry_now(void);
 
-/* Gives up one reference; the last one frees the registry and its arena. */
-void pki_registry_drop(pki_registry *registry);
+/* Gives up one reference. Returns the registry if that was the last: pki_registry_destroy is left to
+ * do then, without the lock, since giving memory back takes its time. */
+pki_registry *pki_registry_drop(pki_registry *registry);
 
 /* A block that an ended thread has left and that holds nothing any more: another thread may have
  * it. Its `lost` table has been merged elsewhere. */

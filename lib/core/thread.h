@@ -104,6 +104,7 @@ typedef struct pki_thread {
     uint64_t sealed_bytes;
 
     struct pki_registry *registry;
+    struct pki_thread *next_free;
     uint32_t life; /* an enum pki_thread_life */
     uint32_t tid;
     uint32_t index;

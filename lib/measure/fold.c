@@ -217,7 +217,7 @@ static void decide_tracking(const pki_fold *fold, pki_thread_fold *alone, const 
     alone->partial = !first;
 }
 
-static void fold_thread(pki_fold *fold, pki_thread *t)
+void pki_fold_one(pki_fold *fold, pki_thread *t)
 {
     uint32_t at = t->folded, head = pki_thread_head(t);
     if (at == head)
@@ -238,7 +238,7 @@ static void fold_thread(pki_fold *fold, pki_thread *t)
 void pki_fold_all(pki_fold *fold)
 {
     for (uint32_t i = 0; i < pki_registry_blocks(fold->registry); i++)
-        fold_thread(fold, pki_registry_block(fold->registry, i));
+        pki_fold_one(fold, pki_registry_block(fold->registry, i));
 }
 
 void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record record[2])

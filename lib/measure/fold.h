@@ -58,8 +58,9 @@ bool pki_fold_open(pki_registry *registry, bool per_thread, uint32_t warmup_step
 /* The running or last session's; NULL if there was none. Under the lock, as all below. */
 pki_fold *pki_fold_now(void);
 
-/* Every ring up to its head. */
+/* Every ring up to its head, or one. */
 void pki_fold_all(pki_fold *fold);
+void pki_fold_one(pki_fold *fold, pki_thread *t);
 
 /* A region that is open when the session ends, closed on t's behalf: its record is not in the ring.
  */

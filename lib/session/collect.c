@@ -18,6 +18,8 @@
 
 static pthread_mutex_t wake_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake;
+static bool hurried; /* set without the lock: a wake-up that is missed will be asked for again */
+static bool on;      /* a session can be drained; under the drain lock */
 
 /* The rate is learnt in the first second, in steps that each make it ten times better; then once a
  * second. */
@@ -54,11 +56,13 @@ static bool sleep_a_round(pki_session *s)
 {
     struct timespec until = later(round_ns(s));
     pthread_mutex_lock(&wake_lock);
-    while (!s->stopping && pthread_cond_timedwait(&wake, &wake_lock, &until) == 0)
+    while (!s->stopping && !pki_load(&hurried) &&
+           pthread_cond_timedwait(&wake, &wake_lock, &until) == 0)
         ;
-    bool on = !s->stopping;
+    pki_store(&hurried, false);
+    bool go_on = !s->stopping;
     pthread_mutex_unlock(&wake_lock);
-    return on;
+    return go_on;
 }
 
 static uint64_t thread_cpu_ns(void)
@@ -92,6 +96,13 @@ static void make_condition(void)
     pthread_condattr_destroy(&monotonic);
 }
 
+static void turn(bool now_on)
+{
+    pthread_mutex_lock(&pki_drain_lock);
+    on = now_on;
+    pthread_mutex_unlock(&pki_drain_lock);
+}
+
 /* The program's signals are for the program's threads. */
 pk_status pki_collect_start(pki_session *s)
 {
@@ -104,13 +115,31 @@ pk_status pki_collect_start(pki_session *s)
     int error = pthread_create(&s->collector, NULL, collect, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     s->collecting = error == 0;
+    turn(s->collecting);
     return error ? pki_fail(PK_ETHREAD, "collector thread: %s", strerror(error)) : PK_OK;
+}
+
+static void hurry(void)
+{
+    pki_store(&hurried, true);
+    pthread_cond_signal(&wake);
+}
+
+void pki_collect_left(void)
+{
+    if (pthread_mutex_trylock(&pki_drain_lock) != 0)
+        return;
+    bool done = !on || pki_drain_left(&pki_the_session);
+    pthread_mutex_unlock(&pki_drain_lock);
+    if (!done)
+        hurry();
 }
 
 void pki_collect_stop(pki_session *s)
 {
     if (!s->collecting)
         return;
+    turn(false);
     pthread_mutex_lock(&wake_lock);
     s->stopping = true;
     pthread_cond_signal(&wake);
@@ -123,4 +152,5 @@ void pki_collect_after_fork(void)
 {
     pthread_mutex_init(&wake_lock, NULL);
     make_condition();
+    on = hurried = false;
 }

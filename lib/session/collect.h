@@ -13,6 +13,10 @@ void pki_collect_stop(pki_session *session);
 /* Compares the clocks if it is time to. Under the drain lock. */
 void pki_collect_check_clock(pki_session *session, bool now);
 
+/* By a thread that has left its block: sees to it that others find it free, at once if that takes
+ * neither long nor waiting. Threads may follow each other faster than the collector is woken. */
+void pki_collect_left(void);
+
 void pki_collect_after_fork(void);
 
 #endif

@@ -104,7 +104,13 @@ static pk_status open_gate(pki_session *s)
         return pki_fail(PK_ENOMEM, "no memory for the list of threads, or no thread key left");
     if (!pki_fold_open(s->registry, s->config.report_threads, s->config.warmup_steps))
         return pki_fail(PK_ENOMEM, "no memory for the statistics");
-    return pki_collect_start(s);
+    pk_status status = pki_collect_start(s);
+    if (status)
+        return status;
+    pki_registry_lock();
+    pki_registry_on_drain(s->registry, pki_collect_left);
+    pki_registry_unlock();
+    return PK_OK;
 }
 
 static pk_status open_session(pki_session *s, const pk_options *options)

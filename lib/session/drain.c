@@ -12,6 +12,8 @@
 #define POPULATE_AHEAD                                                                             \
     262144u /* bytes of ring brought in at a time, before their owner gets there */
 
+#define LITTLE 128u /* records that a thread on its way out may format */
+
 /* ---- the commit: see lib/core/arena.h ---- */
 
 static uint32_t in_force(const pki_session *s)
@@ -118,7 +120,7 @@ static void write_thread_name(pki_session *s, pki_thread *t)
 static void take(pki_session *s, pki_thread *t)
 {
     uint32_t at = t->taken[in_preparation(s)];
-    uint32_t until = pki_load_acquire(&t->folded); /* pairs with the release in fold_thread, whose
+    uint32_t until = pki_load_acquire(&t->folded); /* pairs with the release in pki_fold_one, whose
                                                       caller may be a reader of statistics */
     uint32_t bytes = until >= at ? until - at : t->ring_bytes - at + until;
     if (bytes == 0)
@@ -192,6 +194,37 @@ void pki_drain_round(pki_session *s, bool write_now)
     recycle(s);
     if (write_now || time_to_write(s))
         write_out(s);
+}
+
+/* No more than takes some microseconds, and never a write. */
+static bool is_little(const pki_session *s, const pki_thread *t)
+{
+    uint32_t at = t->taken[in_preparation(s)], head = pki_thread_head(t);
+    uint32_t records =
+        (head >= at ? head - at : t->ring_bytes - at + head) / (uint32_t)sizeof(pki_record);
+    size_t room = PKI_OUTPUT_BYTES - s->pending.buffered;
+    return records <= LITTLE && (!s->writing || (records + 4) * PKI_EVENT_BYTES <= room);
+}
+
+bool pki_drain_left(pki_session *s)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
+        pki_thread *t = pki_registry_block(s->registry, i);
+        if (pki_load_acquire(&t->life) != PKI_THREAD_LEFT)
+            continue;
+        if (!is_little(s, t)) {
+            all = false;
+            continue;
+        }
+        pki_fold_lock();
+        pki_fold_one(pki_fold_now(), t);
+        pki_fold_unlock();
+        take(s, t);
+    }
+    commit(s);
+    recycle(s);
+    return all && s->pending.buffered < PKI_OUTPUT_BYTES / 2;
 }
 
 /* ---- beginning and end ---- */
