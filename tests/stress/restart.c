@@ -178,7 +178,7 @@ static void restarts(void **state)
         one_session(i, i % 5 == 4 ? kit_path("restart.json") : NULL, i % 7 * 500);
     end_work();
     assert_true(kit_open_files() <= files + 1); /* the last session's memory, for its statistics */
-    if (!kit_sanitized("thread")) /* which has one of its own */
+    if (!kit_sanitized("thread"))               /* which has one of its own */
         assert_int_equal(kit_threads(), threads);
 }
 
