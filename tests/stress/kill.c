@@ -62,11 +62,11 @@ static void *number_regions(void *arg)
     return NULL;
 }
 
-static void be_a_victim(const char *trace)
+static void be_a_victim(const char *path)
 {
     pthread_t threads[THREADS];
     kit_watchdog(60);
-    must_equal(pk_start(pk_options(.trace_path = trace, .ring_records = 1u << 17, .flush_ms = 20,
+    must_equal(pk_start(pk_options(.trace_path = path, .ring_records = 1u << 17, .flush_ms = 100,
                                    .memory_bytes = 64u << 20)),
                PK_OK);
     for (unsigned i = 1; i < THREADS; i++)
@@ -74,14 +74,14 @@ static void be_a_victim(const char *trace)
     number_regions(NULL);
 }
 
-static void kill_after(const char *trace, unsigned us)
+static void kill_after(const char *path, unsigned us)
 {
     int status;
     memset(shared, 0, sizeof *shared);
     pid_t victim = fork();
     assert_true(victim >= 0);
     if (victim == 0) {
-        be_a_victim(trace);
+        be_a_victim(path);
         _exit(1);
     }
     while (__atomic_load_n(&shared->ended[0], __ATOMIC_ACQUIRE) == 0 &&
@@ -93,11 +93,11 @@ static void kill_after(const char *trace, unsigned us)
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-static void recover(const char *trace)
+static void recover(const char *path)
 {
     char command[2000];
     snprintf(command, sizeof command, "'%s' recover '%s.arena' -o '%s' >'%s' 2>&1", pk_command,
-             trace, trace, kit_path("said"));
+             path, path, kit_path("said"));
     assert_int_equal(system(command), 0);
 }
 
@@ -150,9 +150,8 @@ static void kill_many(const char *name, unsigned times, uint64_t seed)
 {
     for (unsigned i = 0; i < times; i++) {
         kit_clean();
-        const char *trace = kit_path(name);
         char path[600];
-        snprintf(path, sizeof path, "%s", trace);
+        snprintf(path, sizeof path, "%s", kit_path(name));
         kill_after(path, (unsigned)(kit_random(&seed) % 150000));
         recover(path);
         check(path);
