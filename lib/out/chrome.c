@@ -18,6 +18,7 @@
 /* A name, ready to be copied. */
 typedef struct pki_chrome_text {
     uint32_t before_length, args_length;
+    bool counter;
     const char *args; /* of a variant or counter: what goes inside "args":{...} */
     char before[];    /* from ",\n{" to "tid": */
 } text;
@@ -93,6 +94,7 @@ static text *make_text(const pki_chrome *c, uint32_t id)
     if (!t)
         return NULL;
     char *args = put_before(t->before, c, &n);
+    t->counter = n.kind == PKI_KIND_COUNTER;
     t->before_length = (uint32_t)(args - t->before);
     t->args = args;
     t->args_length = (uint32_t)(put_key(args, &n) - args);
@@ -120,6 +122,13 @@ static const text *text_of(pki_chrome *c, uint32_t id)
     if (PKI_UNLIKELY(!c->texts[id]))
         c->texts[id] = make_text(c, id);
     return c->texts[id];
+}
+
+/* In what a killed run has left, an id may be anybody's. */
+static const text *region_text(pki_chrome *c, uint32_t id)
+{
+    const text *t = text_of(c, id);
+    return t && t->counter ? NULL : t;
 }
 
 static char *put_name(char *p, pki_chrome *c, const text *t, uint32_t tid)
@@ -212,7 +221,7 @@ static char *put_args(char *p, const text *t, const pki_record *r, const pki_rec
 static char *put_region(char *p, pki_chrome *c, uint32_t tid, const pki_record *r,
                         const pki_record *more)
 {
-    const text *t = text_of(c, pki_what_id(r->what));
+    const text *t = region_text(c, pki_what_id(r->what));
     bool touches = c->coarse || pki_what_flags(r->what) || pki_what_ties(r->what);
     p = put_times(put_name(p, c, t, tid), times_of(c, r), pki_what_depth(r->what), touches);
     bool plain = pki_what_type(r->what) == PKI_RECORD_REGION && t && !t->args_length &&
@@ -225,7 +234,7 @@ static char *put_region(char *p, pki_chrome *c, uint32_t tid, const pki_record *
 
 static char *put_mark(char *p, pki_chrome *c, uint32_t tid, const pki_record *r)
 {
-    const text *t = text_of(c, pki_what_id(r->what));
+    const text *t = region_text(c, pki_what_id(r->what));
     char *start = p;
     p = put_name(p, c, t, tid);
     start[sizeof ",\n{\"ph\":\"" - 1] = 'i';
@@ -240,7 +249,7 @@ static char *put_counter(char *p, pki_chrome *c, uint32_t tid, const pki_record 
     const text *t = text_of(c, pki_what_id(r->what));
     double value;
     memcpy(&value, &r->value, sizeof value);
-    if (!t || !isfinite(value))
+    if (!t || !t->counter || !isfinite(value))
         return p;
     p = put_name(p, c, t, tid);
     p = PKI_PUT(p, ",\"ts\":");
