@@ -107,7 +107,7 @@ bool pki_gz_append(pki_gz *gz, const char *data, size_t n, const char *tail, siz
         return false;
     }
     gz->in_hand = true;
-    /* Up to a byte's border, so that the copy's output can stand right behind. */
+    /* All of it goes out, so that the end, which is written each time, has little to repeat. */
     if ((n && !run(trial(gz), &gz->body, data, n, Z_SYNC_FLUSH)) ||
         !finish_copy(gz, tail, tail_bytes)) {
         pki_gz_undo(gz);

@@ -1,0 +1,285 @@
+/* Trace files: how they come to their name, whole after every write, and as before after one that
+ * failed. */
+#include "out/file.h"
+
+#include "folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#define HEAD "{\"traceEvents\":[\n{}"
+#define TAIL "\n]}\n"
+
+static pki_trace_file file;
+
+static bool create(const char *path)
+{
+    return pki_trace_file_create(&file, path, false, HEAD, strlen(HEAD), TAIL, strlen(TAIL));
+}
+
+static bool append(const char *data, const char *tail)
+{
+    return pki_trace_file_append(&file, data, strlen(data), tail, strlen(tail));
+}
+
+static void expect_content(const char *path, const char *wanted)
+{
+    char *text = read_file(path, NULL);
+    assert_string_equal(text, wanted);
+    free(text);
+}
+
+static void expect_refused(const char *path, int error)
+{
+    unsigned before = count_files();
+    errno = 0;
+    assert_false(create(path));
+    assert_int_equal(errno, error);
+    assert_int_equal(file.fd, -1);
+    assert_int_equal(count_files(), before); /* nothing left behind */
+}
+
+/* ---- names ---- */
+
+static void a_new_file(void **state)
+{
+    struct stat s;
+    (void)state;
+    mode_t before = umask(0);
+    assert_true(create("run.json"));
+    umask(before);
+    expect_content("run.json", HEAD TAIL);
+    assert_int_equal(count_files(), 1); /* the name it was made under is gone */
+    assert_int_equal(fstat(file.fd, &s), 0);
+    assert_int_equal(s.st_mode & 07777, 0600);
+    assert_true(fcntl(file.fd, F_GETFD) & FD_CLOEXEC);
+    pki_trace_file_close(&file);
+    assert_int_equal(file.fd, -1);
+    pki_trace_file_close(&file);
+}
+
+static void a_strict_umask(void **state)
+{
+    struct stat s;
+    (void)state;
+    mode_t before = umask(0277);
+    assert_true(create("run.json"));
+    umask(before);
+    assert_int_equal(stat("run.json", &s), 0);
+    assert_int_equal(s.st_mode & 07777, 0400);
+    pki_trace_file_close(&file);
+}
+
+static void an_older_file_is_replaced_not_written_to(void **state)
+{
+    (void)state;
+    write_file("run.json", "older and much longer than what will stand there in a moment");
+    assert_int_equal(link("run.json", "other name"), 0);
+    assert_true(create("run.json"));
+    expect_content("run.json", HEAD TAIL);
+    expect_content("other name", "older and much longer than what will stand there in a moment");
+    pki_trace_file_close(&file);
+}
+
+static void a_link_is_replaced_not_followed(void **state)
+{
+    struct stat s;
+    (void)state;
+    write_file("precious", "precious");
+    assert_int_equal(symlink("precious", "run.json"), 0);
+    assert_int_equal(symlink("nowhere", "dangling.json"), 0);
+    assert_int_equal(mkdir("folder", 0700), 0);
+    assert_int_equal(symlink("folder", "to folder.json"), 0);
+    assert_true(create("to folder.json"));
+    pki_trace_file_close(&file);
+    assert_true(lstat("to folder.json", &s) == 0 && S_ISREG(s.st_mode));
+    assert_true(create("run.json"));
+    pki_trace_file_close(&file);
+    assert_true(create("dangling.json"));
+    pki_trace_file_close(&file);
+    expect_content("precious", "precious");
+    assert_true(lstat("run.json", &s) == 0 && S_ISREG(s.st_mode));
+    assert_true(lstat("dangling.json", &s) == 0 && S_ISREG(s.st_mode));
+    assert_false(exists("nowhere"));
+}
+
+static void what_is_no_file_is_refused(void **state)
+{
+    struct stat s;
+    (void)state;
+    assert_int_equal(mkdir("folder", 0700), 0);
+    assert_int_equal(mkfifo("fifo", 0600), 0);
+    expect_refused("folder", EISDIR);
+    expect_refused("folder/", EISDIR);
+    expect_refused("fifo", EEXIST);
+    assert_true(lstat("fifo", &s) == 0 && S_ISFIFO(s.st_mode));
+    assert_true(lstat("folder", &s) == 0 && S_ISDIR(s.st_mode));
+}
+
+static void places_that_do_not_exist(void **state)
+{
+    char name[PATH_MAX];
+    (void)state;
+    write_file("file", "");
+    expect_refused("missing/run.json", ENOENT);
+    expect_refused("file/run.json", ENOTDIR);
+    memset(name, 'n', sizeof name);
+    name[255] = 0;
+    expect_refused(name, ENAMETOOLONG);
+    memset(name, '/', sizeof name);
+    name[PATH_MAX - 5] = 0;
+    expect_refused(name, ENAMETOOLONG);
+}
+
+static void fresh_files(void **state)
+{
+    char first[PATH_MAX], second[PATH_MAX];
+    (void)state;
+    int a = pki_file_fresh("x", first, sizeof first),
+        b = pki_file_fresh("x", second, sizeof second);
+    assert_true(a >= 0 && b >= 0);
+    assert_string_not_equal(first, second);
+    assert_int_equal(count_files(), 2);
+    assert_true(pki_file_write_at(a, "data", 4, 3));
+    assert_true(pki_file_publish(first, "x"));
+    assert_int_equal(mkdir("y", 0700), 0);
+    assert_false(pki_file_publish(second, "y"));
+    assert_false(exists(second));
+    size_t n;
+    char *text = read_file("x", &n);
+    assert_true(n == 7 && memcmp(text, "\0\0\0data", 7) == 0);
+    free(text);
+    close(a);
+    close(b);
+}
+
+/* ---- writes ---- */
+
+static void closed_after_every_append(void **state)
+{
+    char wanted[20000] = HEAD;
+    (void)state;
+    assert_true(create("run.json"));
+    for (int i = 0; i < 300; i++) {
+        char event[64];
+        snprintf(event, sizeof event, ",\n{\"i\":%d,\"x\":\"%.*s\"}", i, i % 20,
+                 "xxxxxxxxxxxxxxxxxxxx");
+        assert_true(append(event, TAIL));
+        strcat(wanted, event);
+        char *text = read_file("run.json", NULL);
+        assert_memory_equal(text, wanted, strlen(wanted));
+        assert_string_equal(text + strlen(wanted), TAIL);
+        free(text);
+    }
+    assert_int_equal(file.end, strlen(wanted));
+    pki_trace_file_close(&file);
+}
+
+static void ends_of_any_length(void **state)
+{
+    (void)state;
+    assert_true(create("run.json"));
+    assert_true(append("", "\n],\"report\":{\"long\":\"end\"}}\n"));
+    expect_content("run.json", HEAD "\n],\"report\":{\"long\":\"end\"}}\n");
+    assert_true(append("", "]}"));
+    expect_content("run.json", HEAD "]}");
+    assert_true(append(",1", TAIL));
+    expect_content("run.json", HEAD ",1" TAIL);
+    pki_trace_file_close(&file);
+}
+
+static void the_head_again(void **state)
+{
+    (void)state;
+    assert_true(create("run.json"));
+    assert_true(append(",1", TAIL));
+    pki_trace_file_rewrite_head(&file, "{\"TRACEEVENTS", 13);
+    expect_content("run.json", "{\"TRACEEVENTS\":[\n{},1" TAIL);
+    pki_trace_file_close(&file);
+    pki_trace_file_rewrite_head(&file, "nothing", 7); /* closed */
+}
+
+static void limit_file_size(rlim_t bytes)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = bytes;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* No signal comes, the document stays closed, and once there is room it goes on. */
+static void a_write_that_failed(void **state)
+{
+    static char large[8192];
+    (void)state;
+    memset(large, ' ', sizeof large - 1);
+    assert_true(create("run.json"));
+    assert_true(append(",1", TAIL));
+    limit_file_size(4096);
+    for (int i = 0; i < 3; i++) {
+        errno = 0;
+        assert_false(append(large, TAIL));
+        assert_int_equal(errno, EFBIG);
+        expect_content("run.json", HEAD ",1" TAIL);
+    }
+    assert_true(append(",2", TAIL)); /* what fits goes in */
+    limit_file_size(5); /* below what is there: another kind of refusal, and of signal */
+    assert_false(append(",x", TAIL));
+    assert_int_equal(errno, EFBIG);
+    expect_content("run.json", HEAD ",1,2" TAIL);
+    limit_file_size(RLIM_INFINITY);
+    assert_true(append(",3", TAIL));
+    expect_content("run.json", HEAD ",1,2,3" TAIL);
+    assert_true(append(large, TAIL));
+    pki_trace_file_close(&file);
+}
+
+static void a_file_that_cannot_even_begin(void **state)
+{
+    (void)state;
+    limit_file_size(10);
+    expect_refused("run.json", EFBIG);
+    limit_file_size(RLIM_INFINITY);
+}
+
+/* Where every write finds the disk full. */
+static void a_full_device(void **state)
+{
+    (void)state;
+    int fd = open("/dev/full", O_RDWR);
+    if (fd < 0)
+        skip();
+    errno = 0;
+    assert_false(pki_file_write_at(fd, "x", 1, 0));
+    assert_int_equal(errno, ENOSPC);
+    assert_true(pki_file_write_at(fd, "", 0, 0));
+    file = (pki_trace_file){.fd = fd};
+    errno = 0;
+    assert_false(append("data", TAIL));
+    assert_int_equal(errno, ENOSPC);
+    assert_int_equal(file.end, 0);
+    pki_trace_file_close(&file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        in_folder(a_new_file),
+        in_folder(a_strict_umask),
+        in_folder(an_older_file_is_replaced_not_written_to),
+        in_folder(a_link_is_replaced_not_followed),
+        in_folder(what_is_no_file_is_refused),
+        in_folder(places_that_do_not_exist),
+        in_folder(fresh_files),
+        in_folder(closed_after_every_append),
+        in_folder(ends_of_any_length),
+        in_folder(the_head_again),
+        in_folder(a_write_that_failed),
+        in_folder(a_file_that_cannot_even_begin),
+        in_folder(a_full_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

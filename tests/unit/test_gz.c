@@ -1,0 +1,212 @@
+/* Compressed trace files: one member, complete after every append. */
+#include "out/file.h"
+
+#include "folder.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+#include <zlib.h>
+
+#define HEAD "{\"traceEvents\":[\n{}"
+#define TAIL "\n]}\n"
+#define ROOM ((size_t)1 << 24)
+
+static pki_trace_file file;
+static char *wanted, *inflated;
+static size_t wanted_bytes;
+
+static int open_file(void **state)
+{
+    if (enter_folder(state))
+        return -1;
+    wanted = malloc(ROOM);
+    inflated = malloc(ROOM);
+    wanted_bytes = strlen(HEAD);
+    memcpy(wanted, HEAD, wanted_bytes);
+    return wanted && inflated &&
+                   pki_trace_file_create(&file, "run.json.gz", true, HEAD, strlen(HEAD), TAIL,
+                                         strlen(TAIL))
+               ? 0
+               : -1;
+}
+
+static int close_file(void **state)
+{
+    pki_trace_file_close(&file);
+    free(wanted);
+    free(inflated);
+    return leave_folder(state);
+}
+
+static bool append(const char *data, size_t n)
+{
+    if (!pki_trace_file_append(&file, data, n, TAIL, strlen(TAIL)))
+        return false;
+    memcpy(wanted + wanted_bytes, data, n);
+    wanted_bytes += n;
+    return true;
+}
+
+/* One gzip member and nothing behind it, whose content is what has been appended, closed. */
+static size_t expect_whole(const char *tail)
+{
+    size_t n;
+    unsigned char *bytes = (unsigned char *)read_file("run.json.gz", &n);
+    z_stream z = {.next_in = bytes,
+                  .avail_in = (uInt)n,
+                  .next_out = (Bytef *)inflated,
+                  .avail_out = (uInt)ROOM};
+    assert_true(n > 18 && bytes[0] == 0x1F && bytes[1] == 0x8B);
+    assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
+    assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END); /* length and checksum are right, too */
+    assert_int_equal(z.avail_in, 0);
+    assert_int_equal(z.total_out, wanted_bytes + strlen(tail));
+    assert_memory_equal(inflated, wanted, wanted_bytes);
+    assert_memory_equal(inflated + wanted_bytes, tail, strlen(tail));
+    inflateEnd(&z);
+    free(bytes);
+    return n;
+}
+
+static void complete_after_every_append(void **state)
+{
+    (void)state;
+    expect_whole(TAIL);
+    for (int i = 0; i < 200; i++) {
+        char event[100];
+        int n = snprintf(event, sizeof event,
+                         ",\n{\"ph\":\"X\",\"name\":\"work\",\"ts\":%d.%03d,\"dur\":%d.000}",
+                         i * 77, i, i);
+        assert_true(append(event, (size_t)n));
+        expect_whole(TAIL);
+    }
+    assert_true(append("", 0));
+    expect_whole(TAIL);
+}
+
+static void it_is_small(void **state)
+{
+    static char text[200000];
+    size_t n = 0;
+    (void)state;
+    for (int i = 0; n < sizeof text - 100; i++)
+        n += (size_t)snprintf(text + n, 100,
+                              ",\n{\"ph\":\"X\",\"name\":\"work\",\"ts\":%d.125,\"dur\":8.000}",
+                              i * 13);
+    assert_true(append(text, n));
+    assert_true(expect_whole(TAIL) < n / 5);
+}
+
+/* What does not compress, in pieces of all sizes up to more than one of the compressor's
+ * buffers. */
+static void incompressible(void **state)
+{
+    static const size_t sizes[] = {1, 4095, 4096, 4097, 65535, 65536, 65537, 300000, 2000000};
+    char *noise = malloc(2000000);
+    uint32_t random = 1;
+    (void)state;
+    for (size_t i = 0; i < 2000000; i++)
+        noise[i] = (char)((random = random * 1664525 + 1013904223) >> 24);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        assert_true(append(noise, sizes[i]));
+        expect_whole(TAIL);
+    }
+    free(noise);
+}
+
+static void ends_of_any_length(void **state)
+{
+    char *long_end = calloc(1, 100001);
+    uint32_t random = 1;
+    (void)state;
+    for (size_t i = 0; i < 100000;
+         i++) /* does not compress: about as long as a buffer, and longer */
+        long_end[i] = (char)(1 + (random = random * 1664525 + 1013904223) % 255);
+    for (size_t n = 30000; n <= 100000; n += 1000) {
+        assert_true(pki_trace_file_append(&file, "", 0, long_end + 100000 - n, n));
+        expect_whole(long_end + 100000 - n);
+    }
+    assert_true(pki_trace_file_append(&file, "", 0, "]", 1));
+    expect_whole("]");
+    assert_true(append(",1", 2));
+    expect_whole(TAIL);
+    free(long_end);
+}
+
+static void limit_file_size(rlim_t bytes)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = bytes;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void a_write_that_failed(void **state)
+{
+    char noise[20000];
+    uint32_t random = 1;
+    (void)state;
+    for (size_t i = 0; i < sizeof noise; i++)
+        noise[i] = (char)((random = random * 1664525 + 1013904223) >> 24);
+    assert_true(append(",1", 2));
+    limit_file_size(4096);
+    for (int i = 0; i < 3; i++) {
+        errno = 0;
+        assert_false(append(noise, sizeof noise));
+        assert_int_equal(errno, EFBIG);
+        expect_whole(TAIL);
+    }
+    assert_true(append(",2", 2));
+    expect_whole(TAIL);
+    limit_file_size(RLIM_INFINITY);
+    assert_true(append(noise, sizeof noise)); /* and nothing of what failed is in it */
+    expect_whole(TAIL);
+}
+
+static void the_head_stays(void **state)
+{
+    (void)state;
+    pki_trace_file_rewrite_head(&file, "{\"TRACEEVENTS", 13);
+    expect_whole(TAIL);
+}
+
+/* An append is final only once it is kept. */
+static void undo_and_keep(void **state)
+{
+    pki_gz_output first, again;
+    (void)state;
+    pki_gz *gz = pki_gz_create();
+    assert_non_null(gz);
+    assert_true(pki_gz_append(gz, "data", 4, "end", 3, &first));
+    size_t body = first.body_bytes, end = first.end_bytes;
+    char *copy = malloc(body);
+    memcpy(copy, first.body, body);
+    pki_gz_undo(gz);
+    pki_gz_undo(gz);
+    assert_true(pki_gz_append(gz, "data", 4, "end", 3, &again)); /* as if it had never been */
+    assert_true(again.body_bytes == body && again.end_bytes == end);
+    assert_memory_equal(again.body, copy, body);
+    pki_gz_keep(gz);
+    pki_gz_keep(gz);
+    assert_true(pki_gz_append(gz, "", 0, "end", 3, &again));
+    assert_true(again.body_bytes == 0 && again.end_bytes > 0);
+    free(copy);
+    pki_gz_destroy(gz);
+    pki_gz_destroy(NULL);
+}
+
+#define with_file(test) cmocka_unit_test_setup_teardown(test, open_file, close_file)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_file(complete_after_every_append),
+        with_file(it_is_small),
+        with_file(incompressible),
+        with_file(ends_of_any_length),
+        with_file(a_write_that_failed),
+        with_file(the_head_stays),
+        cmocka_unit_test(undo_and_keep),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
