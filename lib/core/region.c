@@ -29,13 +29,14 @@ static inline void write_frame(pki_frame *f, uint32_t id, uint64_t now)
     pki_store(&f->start, now);
 }
 
-static inline void write_record(pki_record *r, pki_frame *f, uint32_t id, uint64_t start,
+/* what: the id, with flags. */
+static inline void write_record(pki_record *r, pki_frame *f, uint64_t what, uint64_t start,
                                 uint64_t now)
 {
     uint64_t ticks = now - start;
     r->start = start;
     r->value = ticks;
-    r->what = id | f->place;
+    r->what = what | f->place;
     r->extra = ticks - f->child;
     pki_store(&f[-1].child, f[-1].child + ticks);
 }
@@ -89,8 +90,7 @@ PKI_IN_ORDER void pk_region_next_on_(pk_region *from, pk_region *to)
     }
     uint64_t now = pki_cycle_counter();
     pki_record *r = pki_record_at(t, (uint32_t)(state >> 32));
-    write_record(r, f, id, start, now);
-    r->what |= PKI_FLAGS(PKI_FLAG_TOUCHES);
+    write_record(r, f, id | PKI_FLAGS(PKI_FLAG_TOUCHES), start, now);
     write_frame(f, next_id, now);
     pki_store_release(&t->state, state + ((uint64_t)sizeof(pki_record) << 32));
 }
