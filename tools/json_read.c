@@ -141,14 +141,22 @@ void json_read_rows(json_reader *r, json_t *object, const char *key, size_t size
 /* ---- memory ---- */
 
 static size_t used, limit;
+static bool refused;
 
 static void *take(size_t bytes)
 {
-    if (bytes > limit || used > limit - bytes)
-        return NULL;
-    void *block = malloc(bytes);
+    bool fits = !refused && bytes <= limit && used <= limit - bytes;
+    void *block = fits ? malloc(bytes) : NULL;
     used += block ? malloc_usable_size(block) : 0;
+    refused |= !block;
     return block;
+}
+
+bool json_memory_again(void)
+{
+    bool was = refused;
+    refused = false;
+    return was;
 }
 
 static void give_back(void *block)
@@ -165,6 +173,7 @@ void json_limit_memory(size_t bytes)
 
 bool json_text_is_object(const char *text, size_t length)
 {
+    json_memory_again();
     json_t *parsed = json_loadb(text, length, 0, NULL);
     bool is = json_is_object(parsed);
     json_decref(parsed);

@@ -38,7 +38,12 @@ void json_read_rows(json_reader *r, json_t *object, const char *key, size_t size
 /* Is the text one whole object? */
 bool json_text_is_object(const char *text, size_t length);
 
-/* Bounds what jansson allocates from now on: a small file can be a large tree. */
+/* Bounds what jansson allocates from now on: a small file can be a large tree. Once it has been
+ * refused memory it gets none any more, until json_memory_again: jansson 2.14 crashes where an
+ * allocation fails and the next one does not. */
 void json_limit_memory(size_t bytes);
+
+/* Has it been refused since the last time? */
+bool json_memory_again(void);
 
 #endif

@@ -1,6 +1,7 @@
 #include "load.h"
 
 #include "core/arena.h"
+#include "json_read.h"
 #include "out/report.h"
 
 #include <stdlib.h>
@@ -27,12 +28,13 @@ static bool append(line *to, const char *text, size_t length, complaint *why)
 json_t *load_json(const char *text, size_t length, bool *too_large, complaint *why)
 {
     json_error_t error;
+    json_memory_again();
     json_t *json = json_loadb(text, length, 0, &error);
-    if (json)
+    *too_large = json_memory_again();
+    if (json && !*too_large)
         return json;
+    json_decref(json);
     enum json_error_code code = json_error_code(&error);
-    /* Not every place in jansson that finds no memory says so. */
-    *too_large = code == json_error_out_of_memory || !error.text[0];
     if (*too_large)
         complaint_set(why, "is too large to be read whole (only traces with one event per line are"
                            " read piece by piece)");

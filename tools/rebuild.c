@@ -222,11 +222,8 @@ static bool keep(rebuild *r, const span *s)
 static int inner_first(const void *a, const void *b)
 {
     const span *x = a, *y = b;
-    bool x_is_step = x->region == TABLE_NONE, y_is_step = y->region == TABLE_NONE;
     if (x->end != y->end)
         return x->end < y->end ? -1 : 1;
-    if (x_is_step != y_is_step)
-        return x_is_step ? 1 : -1;
     return (x->start < y->start) - (x->start > y->start);
 }
 

@@ -88,6 +88,12 @@ class Report(unittest.TestCase):
         self.assertNotIn("loader 0 (4250)", self.report(path))
         self.assertIn("loader 0 (4250)", self.report("--threads", path))
 
+        many = {"format": "perfkit report", "schema": 1, "regions": [{"name": f"r{i}"} for i in range(40)]}
+        path = self.file(json.dumps(many))
+        self.assertIn("... and 15 more\n", self.report(path))
+        self.assertNotIn(" more\n", self.report("--top", "0", path))
+        self.assertNotIn(" more\n", self.report("--top", "40", path))
+
     def test_fields_unknown_and_missing(self):
         with open(os.path.join(GOLDEN, "report-train.json"), encoding="utf-8") as file:
             report = json.load(file)
@@ -99,6 +105,12 @@ class Report(unittest.TestCase):
                 without = {k: v for k, v in report.items() if k != key}
                 self.report(self.file(json.dumps(without)))
                 self.report(self.file(json.dumps({**report, key: None})))
+
+    def test_what_was_not_finite_stays_so(self):
+        report = {"format": "perfkit report", "schema": 1, "run": {"clock_hz": None}}
+        back = json.loads(self.report("--json", self.file(json.dumps(report))))
+        self.assertIsNone(back["run"]["clock_hz"])
+        self.assertEqual(back["run"]["clock_ppm"], 0)
 
     def test_report_files_that_are_wrong(self):
         def wrong(says, **members):
@@ -252,7 +264,9 @@ class Report(unittest.TestCase):
     def test_a_damaged_line(self):
         lines = traces.events()
         lines[100] = lines[100][:30]
-        self.refused("report", self.file(traces.trace(lines)), says="line 105 is not an event")
+        text = traces.trace(lines)
+        self.refused("report", self.file(text), says="line 105 is not an event")
+        self.refused("report", self.file(text[:-500]), says="line 105 is not an event")  # cut, too
 
     def test_what_is_no_report(self):
         for text, says in (("", "is empty"), ("hello", "is not JSON: line 1"), ("\n\n", "cut off"),

@@ -81,6 +81,27 @@ static void many(void **state)
     free(text);
 }
 
+/* A newline that is the first byte of what is read next. */
+static void newline_at_the_border(void **state)
+{
+    static const size_t borders[] = {128 * 1024, 256 * 1024};
+    static char text[256 * 1024 + 3];
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        lines l;
+        line got;
+        complaint why = {""};
+        memset(text, 'x', borders[i]);
+        memcpy(text + borders[i], "\nb\n", 3);
+        write_file(text, borders[i] + 3);
+        assert_true(lines_open(&l, path, 1 << 20, &why));
+        assert_true(lines_next(&l, &got));
+        assert_int_equal(got.length, borders[i]);
+        expect(&l, "b");
+        lines_close(&l);
+    }
+}
+
 static void too_long(void **state)
 {
     lines l;
@@ -153,9 +174,13 @@ static int remove_path(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_by_one), cmocka_unit_test(many),
-        cmocka_unit_test(too_long),   cmocka_unit_test(what_is_no_file),
-        cmocka_unit_test(trimming),   cmocka_unit_test(complaints_are_one_clean_line),
+        cmocka_unit_test(one_by_one),
+        cmocka_unit_test(many),
+        cmocka_unit_test(newline_at_the_border),
+        cmocka_unit_test(too_long),
+        cmocka_unit_test(what_is_no_file),
+        cmocka_unit_test(trimming),
+        cmocka_unit_test(complaints_are_one_clean_line),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }

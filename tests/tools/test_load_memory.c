@@ -12,11 +12,13 @@
 static int files;
 static char **paths;
 
-static bool run(const char *path, long n)
+typedef void failing(long n);
+
+static bool run(const char *path, failing *way, long n)
 {
     pki_summary summary;
     complaint why = {""};
-    memory_fails_after(n);
+    way(n);
     bool loaded = load_run(path, &(load_options){.per_thread = true}, &summary, &why);
     bool failed = memory_has_failed();
     memory_fails_after(-1);
@@ -28,14 +30,20 @@ static bool run(const char *path, long n)
     return failed;
 }
 
+static void sweep(const char *path, failing *way)
+{
+    long n = 0;
+    while (run(path, way, n))
+        n++;
+    assert_in_range(n, 50, 100000);
+}
+
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
     for (int i = 0; i < files; i++) {
-        long n = 0;
-        while (run(paths[i], n))
-            n++;
-        assert_in_range(n, 50, 100000);
+        sweep(paths[i], memory_fails_after);
+        sweep(paths[i], memory_fails_once);
     }
 }
 

@@ -56,19 +56,23 @@ static uint64_t self_of(const pki_summary *s, const char *name)
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
+/* "tail" ends, and "head" begins, with what it is in. */
 static const slice nested[] = {
-    {"leaf", 10, 20},  {"leaf", 25, 30},   {"inner", 5, 40},    {"leaf", 50, 60},
-    {"outer", 0, 100}, {"leaf", 110, 120}, {"alone", 130, 131}, {"later", 105, 140},
+    {"leaf", 10, 20},    {"leaf", 25, 30},    {"tail", 36, 40},   {"inner", 5, 40},
+    {"leaf", 50, 60},    {"outer", 0, 100},   {"head", 105, 108}, {"leaf", 110, 120},
+    {"alone", 130, 131}, {"later", 105, 140},
 };
 
 static void check_nested(const pki_summary *s)
 {
     assert_int_equal(self_of(s, "leaf"), 10 + 5 + 10 + 10);
-    assert_int_equal(self_of(s, "inner"), 35 - 15);
+    assert_int_equal(self_of(s, "tail"), 4);
+    assert_int_equal(self_of(s, "head"), 3);
+    assert_int_equal(self_of(s, "inner"), 35 - 15 - 4);
     assert_int_equal(self_of(s, "outer"), 100 - 35 - 10);
-    assert_int_equal(self_of(s, "later"), 35 - 11);
+    assert_int_equal(self_of(s, "later"), 35 - 3 - 11);
     assert_int_equal(self_of(s, "alone"), 1);
-    assert_int_equal(s->threads[0].recorded, 8);
+    assert_int_equal(s->threads[0].recorded, 10);
     assert_int_equal(s->threads[0].kinds[PK_OTHER], 135);
     assert_int_equal(s->run.wall, 140);
 }
@@ -149,6 +153,20 @@ static void steps_get_what_overlaps(void **state)
     feed(r, stepped, COUNT(stepped));
     finish(r, &s);
     check_stepped(&s);
+    pki_summary_finish(&s);
+}
+
+/* A slice that comes before the step that it outlasts. */
+static void a_step_that_comes_late(void **state)
+{
+    pki_summary s;
+    rebuild *r = rebuild_create(false, false);
+    (void)state;
+    rebuild_expect_steps(r, "1/1");
+    feed(r, (slice[]){{"work", 20, 150}, {"#0", 0, 100}, {"#1", 100, 200}}, 3);
+    finish(r, &s);
+    assert_int_equal(s.steps.series[0].kinds[PK_OTHER], 80);
+    assert_int_equal(s.steps.series[1].kinds[PK_OTHER], 50);
     pki_summary_finish(&s);
 }
 
@@ -273,6 +291,7 @@ int main(void)
         cmocka_unit_test(own_time_is_what_children_leave),
         cmocka_unit_test(any_order_will_do),
         cmocka_unit_test(steps_get_what_overlaps),
+        cmocka_unit_test(a_step_that_comes_late),
         cmocka_unit_test(other_threads_do_not_count),
         cmocka_unit_test(very_many_slices_in_a_step),
         cmocka_unit_test(regions_of_each_thread),

@@ -4,12 +4,18 @@
 #include <stddef.h>
 
 static long left = -1;
-static bool failed;
+static bool failed, once;
 
 void memory_fails_after(long n)
 {
     left = n;
-    failed = false;
+    failed = once = false;
+}
+
+void memory_fails_once(long n)
+{
+    memory_fails_after(n);
+    once = true;
 }
 
 bool memory_has_failed(void)
@@ -19,11 +25,13 @@ bool memory_has_failed(void)
 
 static bool fails(void)
 {
-    if (left == 0)
-        failed = true;
-    else if (left > 0)
-        left--;
-    return left == 0 && failed;
+    if (left != 0) {
+        left -= left > 0;
+        return false;
+    }
+    failed = true;
+    left = once ? -1 : 0;
+    return true;
 }
 
 void *__real_malloc(size_t size);

@@ -1,15 +1,19 @@
-/* tests/unit/failing_memory.h - makes the n-th allocation of a program's own code fail, and all that follow.
+/* tests/unit/failing_memory.h - makes the n-th allocation of a program's own code fail, and
+ * perhaps all that follow.
  *
- * Link with failing_memory_args (meson.build), which put these in front of malloc, calloc, realloc, strdup,
- * strndup and vasprintf.
+ * Link with failing_memory_args (meson.build), which put these in front of malloc, calloc, realloc,
+ * strdup, strndup and vasprintf.
  */
 #ifndef FAILING_MEMORY_H
 #define FAILING_MEMORY_H
 
 #include <stdbool.h>
 
-/* n more allocations succeed; negative: all of them. */
+/* n more allocations succeed, then none; negative: all of them do. */
 void memory_fails_after(long n);
+
+/* n more succeed, the next one does not, all others do. */
+void memory_fails_once(long n);
 
 /* Has one failed since? */
 bool memory_has_failed(void);
