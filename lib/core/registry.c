@@ -9,6 +9,8 @@ uint32_t pk_gate_;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pki_registry *now;
+static uint32_t opened; /* so many, ever */
+static pki_registry *all; /* that anybody holds on to */
 /* What threads without a block could not record in this session. */
 static uint64_t refused_regions, refused_points;
 
@@ -25,6 +27,11 @@ void pki_registry_unlock(void)
 pki_registry *pki_registry_now(void)
 {
     return now;
+}
+
+uint32_t pki_registry_serial(void)
+{
+    return pki_load(&opened);
 }
 
 void pki_registry_refuse_region(void)
@@ -84,7 +91,9 @@ pki_registry *pki_registry_open(pki_arena *arena, uint32_t ring_records, uint32_
     pki_registry *r = make(arena, ring_records, monotonic);
     if (r) {
         before = now;
-        now = r;
+        r->next = all;
+        all = now = r;
+        pki_store(&opened, opened + 1);
         before = before ? pki_registry_drop(before) : NULL;
         pki_store(&refused_regions, (uint64_t)0);
         pki_store(&refused_points, (uint64_t)0);
@@ -97,7 +106,13 @@ pki_registry *pki_registry_open(pki_arena *arena, uint32_t ring_records, uint32_
 
 pki_registry *pki_registry_drop(pki_registry *r)
 {
-    return --r->references == 0 ? r : NULL;
+    if (--r->references > 0)
+        return NULL;
+    pki_registry **link = &all;
+    while (*link != r)
+        link = &(*link)->next;
+    *link = r->next;
+    return r;
 }
 
 void pki_registry_destroy(pki_registry *r)
@@ -222,9 +237,11 @@ void pki_registry_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
     pk_gate_ = 0;
-    if (now) /* the parent's memory, shared: out of reach from here on */
-        pki_arena_destroy(now->arena);
-    free(now);
     now = NULL;
+    while (all) { /* the parent's memory, shared: out of reach from here on */
+        pki_registry *r = all;
+        all = r->next;
+        pki_registry_destroy(r);
+    }
     pki_join_after_fork();
 }

@@ -19,6 +19,7 @@ typedef struct pki_registry {
     uint32_t ring_records;
     uint32_t monotonic;
     uint32_t references; /* one for the session, one for each joined thread */
+    struct pki_registry *next;
     bool over;
     uint64_t joined;     /* threads, ever */
     pki_thread *free;    /* blocks that are nobody's, linked by next_free */
@@ -51,6 +52,9 @@ void pki_registry_destroy(pki_registry *registry);
 
 /* Makes the name known in the arena of the running session. Takes the lock. */
 void pki_registry_mirror(uint32_t id);
+
+/* Another number for each session. Without the lock. */
+uint32_t pki_registry_serial(void);
 
 /* Counts what a thread without a block could not record, while a session is open. Without the
  * lock. */

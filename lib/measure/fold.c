@@ -61,6 +61,8 @@ bool pki_fold_open(pki_registry *registry, bool per_thread, uint32_t warmup_step
 
 void pki_fold_after_fork(void)
 {
+    if (pthread_mutex_trylock(&lock) == 0)
+        destroy(now); /* else somebody was at it, and it may be half of something */
     pthread_mutex_init(&lock, NULL);
     now = NULL; /* its tables lie in the parent's arena */
 }

@@ -28,11 +28,14 @@ static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
 static pk_counts last_counts; /* of the session before, once it has ended */
 static bool have_last_counts;
 
-void pki_control_after_fork(void)
+bool pki_control_after_fork(void)
 {
+    bool quiet =
+        pthread_mutex_trylock(&control) == 0 && pthread_mutex_trylock(&pki_drain_lock) == 0;
     pthread_mutex_init(&control, NULL);
     pthread_mutex_init(&pki_drain_lock, NULL);
     have_last_counts = false;
+    return quiet;
 }
 
 static uint64_t read_clock(clockid_t id)

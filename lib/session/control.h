@@ -4,6 +4,7 @@
 
 #include "session/session.h"
 
-void pki_control_after_fork(void);
+/* False if one of them was held: what it guards may be half of something. */
+bool pki_control_after_fork(void);
 
 #endif

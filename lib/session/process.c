@@ -10,16 +10,18 @@
 #include "core/registry.h"
 #include "session/collect.h"
 #include "session/control.h"
+#include "session/drain.h"
 
 /* The child has one thread and a copy of everything; the files, the arena and the collector are the
  * parent's. Nothing was locked before the fork, since that could have meant waiting for a disk; so
- * no state is trusted, it is made anew. */
+ * no state is trusted, it is made anew; what nobody held is given back, what somebody did is not. */
 static void in_child(void)
 {
     pki_session *s = &pki_the_session;
-    if (s->open && s->writing)
+    if (pki_control_after_fork())
+        pki_drain_abandon(s);
+    else if (s->open && s->writing)
         close(s->file.fd);
-    pki_control_after_fork();
     pki_log_after_fork();
     pki_names_after_fork();
     pki_fold_after_fork();
