@@ -41,13 +41,24 @@ static size_t make_head(const char *path, char head[PKI_HEAD_BYTES], recovery *d
     return n;
 }
 
+/* Where the parts of a trace are put together one event ends and another begins; anything else, and
+ * the arena and the trace do not belong together, or one of them is spoilt. */
+static bool is_seam(const char *before, const char *behind)
+{
+    return (!before || *before == '}') && (!behind || *behind == ',');
+}
+
 /* The part of a piece that lies between two offsets of the whole. */
 static bool put_part(rewrite *out, const char *piece, uint64_t at, uint64_t n, uint64_t skip,
-                     uint64_t until)
+                     uint64_t until, complaint *why)
 {
     uint64_t from = skip > at ? skip - at : 0;
     uint64_t to = until - at < n ? until - at : n;
-    return from >= to || rewrite_put(out, piece + from, (size_t)(to - from));
+    if (from >= to)
+        return true;
+    if (!is_seam(at + to == until ? &piece[to - 1] : NULL, at + from == skip ? &piece[from] : NULL))
+        return complaint_set(why, "it does not fit to its trace");
+    return rewrite_put(out, piece + from, (size_t)(to - from));
 }
 
 static bool copy_pieces(source *in, uint64_t skip, uint64_t until, rewrite *out, progress *telling,
@@ -58,7 +69,7 @@ static bool copy_pieces(source *in, uint64_t skip, uint64_t until, rewrite *out,
         long n = source_read(in, piece, sizeof piece, why);
         if (n == 0)
             return complaint_set(why, "its trace has been cut: less is there than was written");
-        if (n < 0 || !put_part(out, piece, at, (uint64_t)n, skip, until))
+        if (n < 0 || !put_part(out, piece, at, (uint64_t)n, skip, until, why))
             return false;
         at += (uint64_t)n;
         progress_tell(telling, (double)at / (double)until);
@@ -85,6 +96,8 @@ static bool put_all(pki_salvage *s, const char *trace, size_t head_bytes, rewrit
     const char *buffer = pki_salvage_buffer(s, &n);
     if (s->header->output_bytes == 0)
         return complaint_set(why, "the run wrote no trace");
+    if (n && !is_seam(&buffer[n - 1], buffer))
+        return complaint_set(why, "damaged: its text is not what was written");
     return copy_trace(trace, head_bytes, s->commit.file_bytes, out, why) &&
            rewrite_put(out, buffer, n) && pki_salvage_events(s, put_event, out);
 }

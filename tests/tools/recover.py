@@ -1,0 +1,177 @@
+"""recover.py PK VICTIM - the command line of `pk recover` and `pk status`.
+
+A trace that is cut anywhere, an arena that is spoilt anywhere: a whole trace, or one line that says why not.
+"""
+
+import gzip
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import traces
+
+PK, VICTIM = sys.argv[1], sys.argv[2]
+
+# In an arena, the text that waits to be written lies between; spoilt text is text, and not looked into.
+TEXT, BEHIND = 150000, 1400000
+
+
+def run(*arguments, **more):
+    return subprocess.run([PK, *arguments], capture_output=True, timeout=120, check=False, **more)
+
+
+class Commands(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def file(self, content, name):
+        with open(self.path(name), "wb") as file:
+            file.write(content)
+        return self.path(name)
+
+    def refused(self, *arguments, says=""):
+        done = run(*arguments)
+        said = done.stderr.decode()
+        self.assertEqual(done.returncode, 2, said)
+        self.assertRegex(said, r"\Apk: [ -~]*\n\Z")  # one line
+        self.assertIn(says, said)
+        return said
+
+
+class Cut(Commands):
+    whole = traces.trace().encode()
+
+    def events(self, path):
+        with open(path, "rb") as file:
+            content = file.read()
+        if path.endswith(".gz"):
+            content = gzip.decompress(content)
+        return json.loads(content)["traceEvents"]
+
+    def recovered(self, content, name):
+        out = self.path("out-" + name)
+        done = run("recover", self.file(content, name), "-o", out)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        return self.events(out)
+
+    def test_cut_anywhere(self):
+        wanted = json.loads(self.whole)["traceEvents"]
+        first = self.whole.index(b"\n{\"ph\"")
+        chance = random.Random(5)
+        for at in sorted(chance.randrange(first + 2, len(self.whole)) for _ in range(60)):
+            events = self.recovered(self.whole[:at], "cut.json")
+            lines = self.whole[first:at].count(b"\n") - 1  # those that were whole for certain
+            self.assertEqual(events, wanted[: len(events)])
+            self.assertGreaterEqual(len(events), min(lines, len(wanted)))
+
+    def test_cut_gzip(self):
+        wanted = json.loads(self.whole)["traceEvents"]
+        packed = gzip.compress(self.whole)
+        events = self.recovered(packed[: len(packed) * 2 // 3], "cut.json.gz")
+        self.assertEqual(events, wanted[: len(events)])
+        self.assertGreater(len(events), 10)
+
+    def test_whole_stays_whole(self):
+        self.assertEqual(self.recovered(self.whole, "whole.json"), json.loads(self.whole)["traceEvents"])
+
+    def test_refusals(self):
+        trace = self.file(self.whole, "t.json")
+        self.refused("recover", says="needs a file")
+        self.refused("recover", trace, says="-o")  # never over the original unasked
+        self.refused("recover", trace, "x", says="does not understand")
+        self.refused("recover", "--nonsense", says="does not understand")
+        self.refused("recover", self.path("none.json"), "-o", trace, says="No such file")
+        self.refused("recover", self.folder, "-o", trace)
+        self.refused("recover", self.file(b"", "empty.json"), "-o", self.path("o.json"))
+        self.refused("recover", self.file(b"hello\n", "text"), "-o", self.path("o.json"), says="not a trace")
+        self.refused("recover", self.file(self.whole[:40], "head"), "-o", self.path("o.json"))
+        self.refused("recover", trace, "-o", self.path("no/such/folder.json"))
+        with open(trace, "rb") as file:
+            self.assertEqual(file.read(), self.whole)
+
+
+class Arena(Commands):
+    def killed(self):
+        """The trace and the arena of a run that was killed."""
+        trace = self.path("run.json")
+        environment = dict(os.environ, PK_TRACE_PATH=trace, PK_MEMORY_BYTES="8M", PK_RING_RECORDS="1024")
+        victim = subprocess.Popen([VICTIM], env=environment, stdout=subprocess.PIPE)
+        self.addCleanup(victim.stdout.close)
+        victim.stdout.readline()  # it is under way
+        self.refused("recover", trace + ".arena", says="still writing")
+        victim.send_signal(signal.SIGKILL)
+        victim.wait()
+        return trace, trace + ".arena"
+
+    def test_recovered(self):
+        trace, arena = self.killed()
+        done = run("recover", arena, "-o", self.path("again.json"))
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertEqual(run("recover", arena).returncode, 0)  # in its place
+        with open(trace) as file, open(self.path("again.json")) as again:
+            first, second = json.load(file), json.load(again)
+        self.assertEqual(first, second)
+        open_ones = [e["name"] for e in first["traceEvents"] if "unbalanced" in e.get("args", {})]
+        self.assertEqual(sorted(open_ones), ["inner", "outer"])
+        self.assertFalse(first["metadata"]["complete"])
+
+    def test_spoilt(self):
+        """Whatever stands in it: a trace or a refusal, never a crash and never a trace that is none."""
+        _, arena = self.killed()
+        with open(arena, "rb") as file:
+            sound = bytearray(file.read(2 << 20))
+        chance = random.Random(11)
+        out = self.path("out.json")
+        for _ in range(80):
+            spoilt = bytearray(sound)
+            for _ in range(chance.choice((1, 4, 64))):
+                at = chance.choice((chance.randrange(1024), chance.randrange(TEXT), chance.randrange(BEHIND, 2 << 20)))
+                spoilt[at] = chance.choice((0, 1, 0x7F, 0xFF, chance.randrange(256)))
+            spoilt = spoilt[: chance.choice((len(spoilt), chance.randrange(len(spoilt))))]
+            done = run("recover", self.file(bytes(spoilt), "run.json.arena"), "-o", out)
+            self.assertIn(done.returncode, (0, 2), done)
+            if done.returncode == 0:
+                with open(out, encoding="utf-8") as file:
+                    json.load(file)
+
+    def test_refusals(self):
+        _, arena = self.killed()
+        os.rename(arena, self.path("renamed"))
+        self.refused("recover", self.path("renamed"), says=".arena")
+        os.rename(self.path("renamed"), self.path("lonely.json.arena"))
+        self.refused("recover", self.path("lonely.json.arena"), says="No such file")
+
+
+class Status(Commands):
+    def test_what_it_says(self):
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("PK_")}
+        done = run("status", env=dict(clean, PK_RING_RECORDS="1024", PK_TRCE_PATH="x", OMPI_COMM_WORLD_RANK="2",
+                                      OMPI_COMM_WORLD_SIZE="4"))
+        said = done.stdout.decode()
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        for start in ("perfkit ", "clock ", "region ", "limits ", "memory ", "traces ", "cuda ", "nccl "):
+            self.assertRegex(said, rf"(?m)^{start}")
+        self.assertIn("2 of 4", said)
+        self.assertRegex(said, r"(?m)^PK_RING_RECORDS=1024$")
+        self.assertRegex(said, r"(?m)^PK_TRCE_PATH=x .*does not know")
+
+    def test_refusals(self):
+        done = run("status", env=dict(os.environ, PK_CLOCK="sundial"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"sundial", done.stderr)
+        self.refused("status", "now", says="now")
+        self.assertEqual(run("status", "--help").returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
