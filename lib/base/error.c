@@ -68,6 +68,7 @@ pk_status pki_status_of_errno(int error)
     case EPERM:
     case EROFS:
     case ENOENT:
+    case EEXIST:
     case ENOTDIR:
     case EISDIR:
     case ELOOP:

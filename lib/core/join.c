@@ -26,7 +26,8 @@ static pki_thread sentinel = {
 _Thread_local pki_thread *pki_self = &sentinel;
 
 static _Thread_local unsigned leaves;
-static _Thread_local unsigned refusals;
+static _Thread_local unsigned refusals; /* in the session of this serial number */
+static _Thread_local uint32_t refused_in;
 
 static pthread_key_t key;
 static bool key_made;
@@ -222,6 +223,17 @@ static pki_thread *join_now(void)
     return t;
 }
 
+/* Has this thread just been told that there is no memory? */
+static bool is_refused(void)
+{
+    uint32_t serial = pki_registry_serial();
+    if (refused_in != serial) {
+        refused_in = serial;
+        refusals = 0;
+    }
+    return refusals % RETRY_REFUSED != 0;
+}
+
 pki_thread *pki_thread_join(void)
 {
     pki_thread *t = pki_self;
@@ -229,7 +241,7 @@ pki_thread *pki_thread_join(void)
         return t;
     if (leaves >= REJOINS_AT_EXIT)
         return NULL;
-    if (t == &sentinel && refusals % RETRY_REFUSED != 0) {
+    if (t == &sentinel && is_refused()) {
         refusals++;
         return NULL;
     }

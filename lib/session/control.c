@@ -126,6 +126,8 @@ static pk_status open_session(pki_session *s, const pk_options *options)
     status = pki_place_open(&s->config, &s->place, &s->arena);
     if (status)
         return status;
+    if (strcmp(s->config.report, "-") != 0)
+        pki_place_anchor(s->config.report);
     describe_in_arena(s);
     calibrate(s, first);
     s->region_ns = pki_measure_region_ns(s->config.monotonic);

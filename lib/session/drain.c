@@ -60,9 +60,12 @@ static void write_out(pki_session *s)
         return;
     if (!pki_trace_file_append(&s->file, s->buffer, s->pending.buffered, PKI_CHROME_TAIL,
                                sizeof PKI_CHROME_TAIL - 1)) {
+        s->stuck = true;
         note_trouble(s, errno);
         return;
     }
+    s->stuck = false;
+    s->file_events = s->pending.events;
     s->pending.file_bytes += s->pending.buffered;
     s->pending.buffered = 0;
     commit(s);
@@ -361,7 +364,7 @@ void pki_drain_abandon(pki_session *s)
 
 void pki_drain_counts(const pki_session *s, pk_counts *c)
 {
-    c->written = s->pending.events;
-    c->unwritten = s->pending.unwritten;
-    c->trace_bytes = s->pending.file_bytes + s->pending.buffered;
+    c->written = s->file_events;
+    c->unwritten = s->pending.unwritten + (s->stuck ? s->pending.events - s->file_events : 0);
+    c->trace_bytes = s->pending.file_bytes;
 }

@@ -20,6 +20,9 @@ typedef struct pki_place {
 /* Decides on both paths and makes the arena. */
 pk_status pki_place_open(const pki_config *config, pki_place *place, pki_arena **arena);
 
+/* Makes a path mean the same after the program has changed its working directory. */
+void pki_place_anchor(char path[PATH_MAX]);
+
 /* After a clean stop: the arena's file has nothing more to tell. */
 void pki_place_remove_arena(const pki_place *place);
 

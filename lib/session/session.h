@@ -34,12 +34,14 @@ typedef struct pki_session {
     /* under the drain lock */
     pki_chrome chrome;
     pki_trace_file file;
-    bool writing;        /* there is a trace file */
-    char *buffer;        /* in the arena; size output_bytes */
-    pki_commit pending;  /* what the next commit puts in force */
-    pk_status trouble;   /* the first thing that went wrong with the file */
-    pk_status untold;    /* what no pk_flush has answered yet */
-    uint64_t last_write; /* CLOCK_MONOTONIC, ns */
+    bool writing;         /* there is a trace file */
+    char *buffer;         /* in the arena; size output_bytes */
+    pki_commit pending;   /* what the next commit puts in force */
+    uint64_t file_events; /* of pending.events, those in the file */
+    bool stuck;           /* the last write failed: what is in the buffer is in no file */
+    pk_status trouble;    /* the first thing that went wrong with the file */
+    pk_status untold;     /* what no pk_flush has answered yet */
+    uint64_t last_write;  /* CLOCK_MONOTONIC, ns */
     uint64_t next_clock_check;
     uint32_t clock_checks;
 

@@ -68,7 +68,8 @@ static void version(void **state)
 
 static void system_errors(void **state)
 {
-    static const int access[] = {EACCES, EPERM, EROFS, ENOENT, ENOTDIR, EISDIR, ELOOP};
+    static const int access[] = {EACCES,  EPERM,  EROFS, ENOENT,
+                                 ENOTDIR, EISDIR, ELOOP, EEXIST};
     (void)state;
     assert_int_equal(pki_status_of_errno(ENOSPC), PK_ENOSPC);
     assert_int_equal(pki_status_of_errno(EDQUOT), PK_ENOSPC);

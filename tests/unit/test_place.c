@@ -1,0 +1,321 @@
+/* Whose trace it is: killed runs are kept, running ones are left alone, and processes that start at
+ * once each get a name. */
+#include "document.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <pk/pk.h>
+
+#include "base/log.h"
+
+static char heard[4000];
+
+static void listen(void *user, pk_log_level level, const char *message)
+{
+    (void)user, (void)level;
+    snprintf(heard + strlen(heard), sizeof heard - strlen(heard), "%s\n", message);
+}
+
+static pk_status start(const char *trace, const char *arena)
+{
+    heard[0] = 0;
+    return pk_start(
+        pk_options(.trace_path = trace, .arena_path = arena, .backends = "none", .log = listen));
+}
+
+static int leave(void **state)
+{
+    pk_stop();
+    return leave_folder(state);
+}
+
+static void record(const char *name)
+{
+    PK_SCOPE(*pk_region_named(name)) {
+    }
+}
+
+static void expect_region(const char *path, const char *name)
+{
+    json_t *doc = load_document(path);
+    assert_int_equal(count_events(doc, "X", name), 1);
+    json_decref(doc);
+}
+
+/* ---- a run that was killed ---- */
+
+/* A process that starts a session, records, and dies of it. */
+static void run_and_die(const char *trace, const char *arena, const char *name)
+{
+    int status;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (start(trace, arena))
+            _exit(1);
+        record(name);
+        pk_flush();
+        raise(SIGKILL);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+static void a_killed_run_is_kept(void **state)
+{
+    (void)state;
+    run_and_die("run.json", NULL, "of the killed");
+    assert_true(exists("run.json") && exists("run.json.arena") && count_files() == 2);
+    expect_region("run.json", "of the killed");
+    assert_int_equal(start("run.json", NULL), PK_OK);
+    assert_non_null(strstr(heard, "run.json.prev"));
+    record("of the next");
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(count_files(), 3);
+    expect_region("run.json", "of the next");
+    expect_region("run.json.prev", "of the killed");
+    size_t n;
+    char *arena = read_file("run.json.prev.arena", &n);
+    assert_memory_equal(arena, "PKARENA", 8);
+    free(arena);
+    run_and_die("run.json", NULL, "killed again"); /* the latest one is kept */
+    assert_int_equal(start("run.json", NULL), PK_OK);
+    assert_int_equal(pk_stop(), PK_OK);
+    expect_region("run.json.prev", "killed again");
+    assert_int_equal(count_files(), 3);
+}
+
+static void a_clean_run_is_replaced(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(start("run.json", NULL), PK_OK);
+        assert_int_equal(pk_stop(), PK_OK);
+    }
+    assert_int_equal(count_files(), 1);
+    assert_string_equal(heard, "");
+}
+
+static void arenas_with_paths_of_their_own(void **state)
+{
+    (void)state;
+    run_and_die("run.json", "elsewhere.arena", "first");
+    assert_int_equal(start("run.json", "elsewhere.arena"), PK_OK);
+    assert_true(exists("elsewhere.prev.arena") && exists("run.json.prev"));
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(count_files(), 3);
+    run_and_die("", "odd name", "second"); /* statistics only */
+    assert_int_equal(start("", "odd name"), PK_OK);
+    assert_true(exists("odd name.prev.arena"));
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(count_files(), 4);
+    expect_region("run.json.prev", "first");
+}
+
+static void memory_only(void **state)
+{
+    (void)state;
+    assert_int_equal(start("run.json", "none"), PK_OK);
+    assert_int_equal(count_files(), 1);
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(start("", NULL), PK_OK);
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(count_files(), 1);
+}
+
+static void what_is_no_arena_is_left_alone(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir("run.json.arena", 0700), 0);
+    assert_int_equal(start("run.json", NULL), PK_EACCES);
+    assert_non_null(strstr(pk_error_message(), "run.json.arena"));
+    assert_int_equal(count_files(), 1);
+    write_file("precious", "precious");
+    assert_int_equal(symlink("precious", "link.json.arena"), 0);
+    assert_int_equal(start("link.json", NULL), PK_EACCES);
+    char *text = read_file("precious", NULL);
+    assert_string_equal(text, "precious");
+    free(text);
+    assert_false(exists("link.json"));
+}
+
+/* ---- processes side by side ---- */
+
+typedef struct neighbour {
+    pid_t pid;
+    int ready, go; /* it says so, it is told so */
+} neighbour;
+
+/* A process that has a session open until it is let go. */
+static neighbour begin_neighbour(const char *trace, const char *arena, const char *name)
+{
+    int ready[2], go[2];
+    char byte = 0;
+    assert_true(pipe(ready) == 0 && pipe(go) == 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (start(trace, arena))
+            _exit(1);
+        record(name);
+        if (write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1)
+            _exit(2);
+        _exit(pk_stop() ? 3 : 0);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    return (neighbour){child, ready[0], go[1]};
+}
+
+static void end_neighbour(neighbour n)
+{
+    int status;
+    assert_int_equal(write(n.go, "", 1), 1);
+    assert_int_equal(waitpid(n.pid, &status, 0), n.pid);
+    assert_int_equal(status, 0);
+}
+
+static void a_running_neighbour_keeps_its_name(void **state)
+{
+    char mine[64];
+    (void)state;
+    neighbour n = begin_neighbour("run.json", NULL, "the neighbour's");
+    assert_int_equal(start("run.json", NULL), PK_OK);
+    snprintf(mine, sizeof mine, "run.%d.json", (int)getpid());
+    assert_true(exists(mine) && strstr(heard, mine) && strstr(heard, "%r"));
+    record("mine");
+    assert_int_equal(pk_stop(), PK_OK);
+    end_neighbour(n);
+    assert_int_equal(count_files(), 2);
+    expect_region("run.json", "the neighbour's");
+    expect_region(mine, "mine");
+}
+
+static void names_with_a_pid(void **state)
+{
+    static const char *const patterns[][2] = {{"a.json.gz", "a.%d.json.gz"},
+                                              {"b.trace", "b.%d.trace"},
+                                              {"plain", "plain.%d"},
+                                              {"./x.y/plain", "./x.y/plain.%d"}};
+    (void)state;
+    assert_int_equal(mkdir("x.y", 0700), 0);
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        char mine[64];
+        snprintf(mine, sizeof mine, "%.*s%d%s", (int)(strchr(patterns[i][1], '%') - patterns[i][1]),
+                 patterns[i][1], (int)getpid(), strchr(patterns[i][1], '%') + 2);
+        neighbour n = begin_neighbour(patterns[i][0], NULL, "x");
+        assert_int_equal(start(patterns[i][0], NULL), PK_OK);
+        assert_true(exists(mine));
+        assert_int_equal(pk_stop(), PK_OK);
+        end_neighbour(n);
+    }
+}
+
+static void an_arena_in_use(void **state)
+{
+    char pid[32];
+    (void)state;
+    neighbour n = begin_neighbour("run.json", "the.arena", "x");
+    assert_int_equal(start("other.json", "the.arena"), PK_EACCES);
+    snprintf(pid, sizeof pid, "process %d", (int)n.pid);
+    assert_non_null(strstr(pk_error_message(), pid));
+    assert_false(exists("other.json"));
+    end_neighbour(n);
+    assert_int_equal(count_files(), 1);
+}
+
+#define CROWD 6
+
+/* Ranks of a job without %r in the path, all at the same moment. */
+static void start_a_crowd(unsigned round)
+{
+    int gate[2], status;
+    char byte;
+    pid_t children[CROWD];
+    assert_int_equal(pipe(gate), 0);
+    for (unsigned i = 0; i < CROWD; i++) {
+        children[i] = fork();
+        assert_true(children[i] >= 0);
+        if (children[i] == 0) {
+            char name[32];
+            snprintf(name, sizeof name, "%u of round %u", i, round);
+            close(gate[1]);
+            if (read(gate[0], &byte, 1) != 0 || start("crowd.json", NULL))
+                _exit(1);
+            record(name);
+            usleep(20000);
+            _exit(pk_stop() ? 2 : 0);
+        }
+    }
+    close(gate[0]);
+    close(gate[1]); /* off they go */
+    for (unsigned i = 0; i < CROWD; i++) {
+        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+        assert_int_equal(status, 0);
+    }
+}
+
+/* In how many of the folder's traces, which are removed. */
+static unsigned collect(unsigned round)
+{
+    unsigned found = 0;
+    DIR *folder = opendir(".");
+    for (struct dirent *e; (e = readdir(folder)) != NULL;) {
+        if (strstr(e->d_name, ".prev") || e->d_name[0] == '.')
+            continue;
+        json_t *doc = load_document(e->d_name);
+        for (unsigned i = 0; i < CROWD; i++) {
+            char name[32];
+            snprintf(name, sizeof name, "%u of round %u", i, round);
+            found += count_events(doc, "X", name) == 1;
+        }
+        json_decref(doc);
+        assert_int_equal(remove(e->d_name), 0);
+    }
+    closedir(folder);
+    return found;
+}
+
+static void all_at_once(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 10; round++) {
+        start_a_crowd(round);
+        assert_int_equal(collect(round), CROWD);
+        assert_int_equal(count_files(), 0);
+    }
+}
+
+static void all_at_once_after_a_kill(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 10; round++) {
+        run_and_die("crowd.json", NULL, "of the killed");
+        start_a_crowd(round);
+        expect_region("crowd.json.prev", "of the killed");
+        assert_int_equal(collect(round), CROWD);
+        assert_int_equal(count_files(), 2);
+        assert_int_equal(remove("crowd.json.prev"), 0);
+        assert_int_equal(remove("crowd.json.prev.arena"), 0);
+    }
+}
+
+#define with_folder(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        with_folder(a_killed_run_is_kept),
+        with_folder(a_clean_run_is_replaced),
+        with_folder(arenas_with_paths_of_their_own),
+        with_folder(memory_only),
+        with_folder(what_is_no_arena_is_left_alone),
+        with_folder(a_running_neighbour_keeps_its_name),
+        with_folder(names_with_a_pid),
+        with_folder(an_arena_in_use),
+        with_folder(all_at_once),
+        with_folder(all_at_once_after_a_kill),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
