@@ -210,7 +210,7 @@ static char *put_args(char *p, const text *t, const pki_record *r, const pki_rec
     }
     if (pki_what_flags(r->what) & PKI_FLAG_UNBALANCED)
         p = put_field(p, "unbalanced", 1);
-    if (*start == ',') { /* the first has no comma */
+    if (p > start && *start == ',') { /* the first has no comma */
         memmove(start, start + 1, (size_t)(p - start - 1));
         p--;
     }
