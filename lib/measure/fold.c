@@ -41,7 +41,8 @@ static pki_fold *create(pki_registry *registry, bool per_thread, uint32_t warmup
     fold->per_thread = per_thread;
     fold->steps = pki_steps_create();
     fold->last_resort = pki_table_add(registry->arena, &fold->totals, PKI_NAME_TOO_MANY);
-    if (!fold->steps || !fold->last_resort) {
+    if (!fold->steps || !fold->last_resort ||
+        !pki_table_add(registry->arena, &fold->totals, PKI_NAME_STEP)) {
         destroy(fold);
         return NULL;
     }
@@ -61,8 +62,10 @@ bool pki_fold_open(pki_registry *registry, bool per_thread, uint32_t warmup_step
 
 void pki_fold_after_fork(void)
 {
-    if (pthread_mutex_trylock(&lock) == 0)
+    if (pthread_mutex_trylock(&lock) == 0) {
         destroy(now); /* else somebody was at it, and it may be half of something */
+        pthread_mutex_unlock(&lock);
+    }
     pthread_mutex_init(&lock, NULL);
     now = NULL; /* its tables lie in the parent's arena */
 }
@@ -72,17 +75,25 @@ static pki_arena *arena_of(const pki_fold *fold)
     return fold->registry->arena;
 }
 
+/* Without memory: in the table of all one that is shared, in others none. */
 static pki_slot *slot_in(pki_fold *fold, pki_table *table, uint32_t id)
 {
     pki_slot *slot = pki_table_slot(table, id);
     if (PKI_UNLIKELY(!slot))
         slot = pki_table_add(arena_of(fold), table, id);
-    return PKI_LIKELY(slot) ? slot : fold->last_resort;
+    if (PKI_LIKELY(slot))
+        return slot;
+    if (table == &fold->totals)
+        return fold->last_resort;
+    fold->starved = true;
+    return NULL;
 }
 
 static void fold_call(pki_fold *fold, pki_table *table, const pki_record *r)
 {
     pki_slot *slot = slot_in(fold, table, pki_what_id(r->what));
+    if (PKI_UNLIKELY(!slot))
+        return;
     pki_bump(&slot->self, pki_not_negative(r->extra));
     pki_table_count(arena_of(fold), table, slot, pki_not_negative(r->value));
 }
@@ -90,13 +101,25 @@ static void fold_call(pki_fold *fold, pki_table *table, const pki_record *r)
 static void fold_work(pki_fold *fold, pki_table *table, uint32_t id, const pki_record *work)
 {
     pki_slot *slot = slot_in(fold, table, id);
+    if (!slot)
+        return;
     pki_bump(&slot->bytes, work->start);
     pki_bump(&slot->flops, work->value);
 }
 
 static void fold_own(pki_fold *fold, pki_table *table, const pki_record *r)
 {
-    pki_bump(&slot_in(fold, table, pki_what_id(r->what))->self, r->value);
+    pki_slot *slot = slot_in(fold, table, pki_what_id(r->what));
+    if (slot)
+        pki_bump(&slot->self, r->value);
+}
+
+/* Own time of calls without a record, which is in the step but not in the table for all. */
+static void fold_step_self(pki_fold *fold, pki_table *table, const pki_record *r)
+{
+    pki_slot *slot = slot_in(fold, table, pki_what_id(r->what));
+    if (slot)
+        slot->self_mark -= r->value;
 }
 
 /* Tells the report which thread is busy with what, and its verdicts whether a loader is. */
@@ -142,7 +165,8 @@ static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *
 {
     uint64_t ticks = pki_not_negative(r->value);
     double unit_ns = pki_clock_unit_ns(&arena_of(fold)->header->clock);
-    bool known = alone->tracked && !alone->partial && !(pki_what_flags(r->what) & PKI_FLAG_UNKNOWN);
+    bool known = alone->tracked && !alone->partial && !fold->starved &&
+                 !(pki_what_flags(r->what) & PKI_FLAG_UNKNOWN);
     pki_table_count(arena_of(fold), &fold->totals, slot_in(fold, &fold->totals, PKI_NAME_STEP),
                     ticks);
     feed_own_times(fold, &alone->calls, unit_ns);
@@ -180,7 +204,7 @@ static void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, c
         break;
     case PKI_RECORD_STEP_SELF: /* the step's; the region has it in the table of lost calls */
         if (mine)
-            slot_in(fold, mine, pki_what_id(r->what))->self_mark -= r->value;
+            fold_step_self(fold, mine, r);
         break;
     case PKI_RECORD_STEP:
         fold_step(fold, alone, r, more);
@@ -195,13 +219,12 @@ static void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, c
 
 static pki_thread_fold *alone_of(pki_fold *fold, const pki_thread *t)
 {
-    static pki_thread_fold nobody;
     if (t->index < fold->thread_count)
         return &fold->threads[t->index];
     uint32_t count = PKI_MAX(64u, 2 * (t->index + 1));
     pki_thread_fold *more = realloc(fold->threads, count * sizeof *more);
     if (!more)
-        return &nobody;
+        return &fold->nobody;
     memset(more + fold->thread_count, 0, (count - fold->thread_count) * sizeof *more);
     fold->threads = more;
     fold->thread_count = count;
@@ -213,7 +236,7 @@ static pki_thread_fold *alone_of(pki_fold *fold, const pki_thread *t)
 static void decide_tracking(const pki_fold *fold, pki_thread_fold *alone, const pki_thread *t)
 {
     bool first = t->index == 0 || fold->per_thread;
-    if (alone->tracked || (!first && !pki_load_acquire(&t->steps)))
+    if (alone->tracked || alone == &fold->nobody || (!first && !pki_load_acquire(&t->steps)))
         return;
     alone->tracked = true;
     alone->partial = !first;
@@ -226,6 +249,7 @@ void pki_fold_one(pki_fold *fold, pki_thread *t)
         return;
     pki_thread_fold *alone = alone_of(fold, t);
     decide_tracking(fold, alone, t);
+    fold->starved = alone->starved;
     while (at != head) {
         const pki_record *r = pki_record_at(t, at);
         at = pki_ring_next(t, at);
@@ -234,6 +258,7 @@ void pki_fold_one(pki_fold *fold, pki_thread *t)
             at = pki_ring_next(t, at);
         fold_record(fold, alone, t, r, more);
     }
+    alone->starved = fold->starved;
     pki_store_release(&t->folded, at); /* pairs with the acquire in the collector's take */
 }
 
@@ -254,10 +279,18 @@ void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record record[2])
 /* The slots of a block's lost calls, into a table. */
 static void merge_lost(pki_fold *fold, pki_table *to, const pki_thread *t)
 {
+    pki_slot *rest = t->last_resort.count ? slot_in(fold, to, PKI_NAME_TOO_MANY) : NULL;
     pki_table_merge(arena_of(fold), to, &t->lost);
-    if (t->last_resort.count)
-        pki_table_merge_slot(arena_of(fold), to, slot_in(fold, to, PKI_NAME_TOO_MANY),
-                             &t->last_resort);
+    if (rest)
+        pki_table_merge_slot(arena_of(fold), to, rest, &t->last_resort);
+}
+
+/* Those that found no room there share one, as all calls without room do. */
+static void merge_the_rest(pki_fold *fold, const pki_thread *t)
+{
+    for (const pki_slot *s = t->lost.first; s; s = pki_table_next(s))
+        if (!pki_table_slot(&fold->totals, s->id) && pki_name_at(s->id)->kind <= PK_WAIT)
+            pki_table_merge_slot(arena_of(fold), &fold->totals, fold->last_resort, s);
 }
 
 static pki_ended_thread *ended_of(pki_fold *fold, const pki_thread *t)
@@ -289,9 +322,10 @@ void pki_fold_recycle(pki_fold *fold, pki_thread *t)
 {
     pki_thread_fold *alone = alone_of(fold, t);
     merge_lost(fold, &fold->totals, t);
+    merge_the_rest(fold, t);
     take_leave(fold, alone, t);
     pki_table_reset(arena_of(fold), &alone->calls);
-    alone->tracked = false;
+    alone->tracked = alone->starved = false;
     pki_registry_lock();
     pki_registry_recycle(fold->registry, t);
     pki_registry_unlock();

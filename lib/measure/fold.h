@@ -24,6 +24,7 @@ typedef struct pki_thread_fold {
     uint64_t kinds[PKI_KINDS]; /* own time by kind, ticks; always kept up */
     bool tracked;              /* calls is kept up */
     bool partial;              /* it was not from the thread's start, or the last step, on */
+    bool starved;              /* some of them found no room in it */
 } pki_thread_fold;
 
 /* What is left of threads that have ended: the first ones each by itself, the others together. */
@@ -40,10 +41,12 @@ typedef struct pki_fold {
     pki_registry *registry;
     pki_steps *steps;
     bool per_thread;
-    pki_table totals;     /* all threads */
+    pki_table totals;      /* all threads */
     pki_slot *last_resort; /* calls for which there was no memory; one of totals */
     uint32_t thread_count;
     pki_thread_fold *threads; /* by block index */
+    pki_thread_fold nobody;   /* for threads without room in that list; never tracked */
+    bool starved;             /* the thread that is being folded */
     uint32_t ended_count;
     pki_ended_thread ended[PKI_ENDED_MOST], ended_others;
 } pki_fold;

@@ -28,10 +28,14 @@ static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
 static pk_counts last_counts; /* of the session before, once it has ended */
 static bool have_last_counts;
 
+static bool is_free(pthread_mutex_t *mutex)
+{
+    return pthread_mutex_trylock(mutex) == 0 && pthread_mutex_unlock(mutex) == 0;
+}
+
 bool pki_control_after_fork(void)
 {
-    bool quiet =
-        pthread_mutex_trylock(&control) == 0 && pthread_mutex_trylock(&pki_drain_lock) == 0;
+    bool quiet = is_free(&control) && is_free(&pki_drain_lock);
     pthread_mutex_init(&control, NULL);
     pthread_mutex_init(&pki_drain_lock, NULL);
     have_last_counts = false;
