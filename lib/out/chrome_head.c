@@ -1,5 +1,6 @@
 /* lib/out/chrome_head.c - what stands before the first event, and who the tracks are. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,10 +39,12 @@ static void put_count(writer *w, const char *key, uint64_t value, const char *af
     put(w, "\"%s\":%*" PRIu64 "%s", key, FIGURE_WIDTH, value, after);
 }
 
+/* In the clock of a damaged arena a figure may be none. */
 static void put_figure(writer *w, const char *key, double value)
 {
     char digits[32];
-    size_t n = (size_t)(pki_put_double(digits, value) - digits);
+    char *end = isfinite(value) ? pki_put_double(digits, value) : PKI_PUT(digits, "null");
+    size_t n = (size_t)(end - digits);
     put(w, "\"%s\":%*.*s,", key, 25, (int)n, digits);
 }
 

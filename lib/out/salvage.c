@@ -78,7 +78,8 @@ static bool entry_is_whole(const pki_names_entry *e, uint64_t left)
 {
     return left >= sizeof *e && e->bytes >= sizeof *e && e->bytes <= left && e->bytes % 8 == 0 &&
            e->id < PKI_NAMES_MAX && sizeof *e + e->length + e->key_length <= e->bytes &&
-           e->length <= PKI_NAME_BYTES && e->key_length <= PKI_NAME_BYTES;
+           e->length <= PKI_NAME_BYTES && e->key_length <= PKI_NAME_BYTES &&
+           !memchr(e->text, 0, e->length + (size_t)e->key_length); /* names have none */
 }
 
 static void read_names_span(pki_salvage *s, const pki_names_span *span)
@@ -211,6 +212,20 @@ static bool read_block(const pki_salvage *s, uint32_t i, block *b)
            is_offset(t, b->head);
 }
 
+/* Blocks do not overlap. In a damaged list one could stand a thousand times, and be read as often. */
+static void count_blocks(pki_salvage *s)
+{
+    block b;
+    uint64_t together = 0;
+    for (uint32_t i = 0; i < s->header->block_count; i++) {
+        if (read_block(s, i, &b))
+            together += sizeof *b.t + b.t->ring_bytes;
+        if (together > s->bytes)
+            break;
+        s->block_count = i + 1;
+    }
+}
+
 static const pki_record *record_at(const block *b, uint32_t offset)
 {
     return (const pki_record *)((const char *)b->ring + offset);
@@ -242,7 +257,7 @@ static void find_last_moment(pki_salvage *s)
     double unit_ns = pki_clock_unit_ns(&s->header->clock);
     note_time(s, s->header->clock.last.ticks);
     note_time(s, s->commit.ticks);
-    for (uint32_t i = 0; i < s->header->block_count; i++) {
+    for (uint32_t i = 0; i < s->block_count; i++) {
         if (!read_block(s, i, &b))
             continue;
         note_ring(s, &b);
@@ -309,8 +324,9 @@ bool pki_salvage_events(pki_salvage *s, pki_salvage_sink *sink, void *user)
 {
     output o = {s, sink, user};
     block b;
+    count_blocks(s);
     find_last_moment(s);
-    for (uint32_t i = 0; i < s->header->block_count; i++) {
+    for (uint32_t i = 0; i < s->block_count; i++) {
         if (!read_block(s, i, &b))
             continue;
         s->counts.threads++;

@@ -17,6 +17,7 @@ typedef struct pki_salvage {
     const pki_arena_header *header;
     pki_commit commit; /* the one in force */
     uint32_t generation;
+    uint32_t block_count; /* of the header, or fewer if they cannot all be there */
     const pki_names_entry **names; /* by id */
     pki_chrome chrome;
     uint64_t last_ticks; /* the latest moment that is known */
