@@ -1,13 +1,11 @@
 /* A program killed at any moment leaves a run that can be read.
  *
- * The victim numbers its regions and writes, next to each end, the number to memory that outlives
- * it. After the kill `pk recover` makes the trace whole; in it every number up to the last one
- * written has to be there, once, in order, with its fields as they were: but for the very last per
- * thread, which may have been on its way.
+ * A victim numbers its regions and writes, next to each end, the number to memory that outlives it.
+ * After the kill `pk recover` makes the trace whole; in it every number up to the last one written
+ * has to be there, once, in order, with its fields as they were: but for the very last per thread,
+ * which may have been on its way.
  */
-#include "kit.h"
-#include "trace.h"
-
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -21,124 +19,225 @@
 
 #include <pk/pk.h>
 
+#include "kit.h"
+#include "trace.h"
+
 #define THREADS 4
+#define LANES 4 /* victims at a time */
 
 typedef struct journal {
-    uint64_t ended[THREADS]; /* the last number whose pk_region_end has returned */
+    uint64_t ended[2][THREADS]; /* the last number whose pk_region_end has returned; by session */
     uint64_t steps;
+    uint64_t session; /* that has been started */
+    uint64_t stopping;
 } journal;
 
-static journal *shared;
+typedef struct plan {
+    const char *ending; /* of the trace's name */
+    unsigned times, delay_us;
+    uint32_t ring_records;
+    unsigned pause; /* between regions, in turns of a loop */
+    bool drops;     /* are to be expected */
+    void (*run)(const struct plan *p, const char *path);
+} plan;
+
+static journal *shared;     /* one of each lane */
+static unsigned lane, side; /* side: the session's last bit */
 static const char *pk_command;
 
-static void pause_a_little(uint64_t *random)
+static void note(uint64_t *at, uint64_t value)
 {
-    for (volatile uint64_t i = kit_random(random) % 4000; i > 0; i--)
-        ;
+    __atomic_store_n(at, value, __ATOMIC_RELEASE);
 }
 
-/* Numbers go through bytes, from 1. Slow enough for a ring to be taken in time. */
+static uint64_t noted(const uint64_t *at)
+{
+    return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+
+/* ---- victims ---- */
+
+static const plan *victims_plan;
+
+static void number_one(unsigned me, pk_region *region, pk_region *inner, uint64_t n)
+{
+    static _Thread_local uint64_t chance;
+    chance = chance ? chance : 77 + me;
+    pk_region_begin(region);
+    pk_region_begin(inner);
+    for (volatile uint64_t i = kit_random(&chance) % (2 * victims_plan->pause); i > 0; i--)
+        ;
+    pk_region_end(inner);
+    pk_region_add(region, n, 3 * n);
+    pk_region_end(region);
+    note(&shared[lane].ended[side][me], n);
+}
+
 static void *number_regions(void *arg)
 {
     unsigned me = (unsigned)(uintptr_t)arg;
-    uint64_t random = 77 + me;
     char name[16], inside[16];
     snprintf(name, sizeof name, "thread-%u", me);
     snprintf(inside, sizeof inside, "inside-%u", me);
     pk_region *region = pk_region_named(name), *inner = pk_region_named(inside);
     for (uint64_t n = 1;; n++) {
-        pk_region_begin(region);
-        pk_region_begin(inner);
-        pause_a_little(&random);
-        pk_region_end(inner);
-        pk_region_add(region, n, 3 * n);
-        pk_region_end(region);
-        __atomic_store_n(&shared->ended[me], n, __ATOMIC_RELEASE);
+        number_one(me, region, inner, n);
         if (me == 0 && n % 100 == 0) {
             pk_step(n);
-            __atomic_store_n(&shared->steps, n / 100, __ATOMIC_RELEASE);
+            note(&shared[lane].steps, n / 100);
         }
     }
     return NULL;
 }
 
-static void be_a_victim(const char *path)
+static void start(const plan *p, const char *path)
+{
+    must_equal(pk_start(pk_options(.trace_path = path, .ring_records = p->ring_records,
+                                   .flush_ms = 20, .memory_bytes = 64u << 20, .backends = "none")),
+               PK_OK);
+}
+
+static void record_for_ever(const plan *p, const char *path)
 {
     pthread_t threads[THREADS];
-    kit_watchdog(60);
-    must_equal(pk_start(pk_options(.trace_path = path, .ring_records = 1u << 17, .flush_ms = 100,
-                                   .memory_bytes = 64u << 20)),
-               PK_OK);
+    start(p, path);
     for (unsigned i = 1; i < THREADS; i++)
         must_equal(pthread_create(&threads[i], NULL, number_regions, (void *)(uintptr_t)i), 0);
     number_regions(NULL);
 }
 
-static void kill_after(const char *path, unsigned us)
+static pthread_barrier_t all_open;
+
+/* Ten regions that stay open until the session has ended. */
+static void *number_and_stay_open(void *arg)
+{
+    unsigned me = (unsigned)(uintptr_t)arg;
+    char name[16];
+    snprintf(name, sizeof name, "thread-%u", me);
+    pk_region *region = pk_region_named(name), *inner = pk_region_named("inside");
+    for (unsigned i = 0; i < 10; i++)
+        pk_region_begin(pk_region_named("stays open"));
+    for (uint64_t n = 1; n <= 100; n++)
+        number_one(me, region, inner, n);
+    pthread_barrier_wait(&all_open);
+    pthread_barrier_wait(&all_open); /* stopped */
+    return NULL;
+}
+
+/* One session after the other, each with files of its own. */
+static void stop_for_ever(const plan *p, const char *path)
+{
+    pthread_t threads[THREADS];
+    char numbered[600];
+    pthread_barrier_init(&all_open, NULL, THREADS + 1);
+    for (uint64_t session = 1;; session++) {
+        snprintf(numbered, sizeof numbered, "%.500s.%llu%s", path, (unsigned long long)session,
+                 p->ending);
+        side = session & 1;
+        memset(shared[lane].ended[side], 0, sizeof shared[lane].ended[side]);
+        start(p, numbered);
+        note(&shared[lane].session, session);
+        for (unsigned i = 0; i < THREADS; i++)
+            must_equal(
+                pthread_create(&threads[i], NULL, number_and_stay_open, (void *)(uintptr_t)i), 0);
+        pthread_barrier_wait(&all_open);
+        note(&shared[lane].stopping, session);
+        must_equal(pk_stop(), PK_OK);
+        pthread_barrier_wait(&all_open);
+        for (unsigned i = 0; i < THREADS; i++)
+            must_equal(pthread_join(threads[i], NULL), 0);
+    }
+}
+
+static bool under_way(const plan *p)
+{
+    const journal *j = &shared[lane];
+    return p->run == stop_for_ever ? noted(&j->stopping) > 0 : noted(&j->ended[0][0]) > 0;
+}
+
+static void kill_after(const plan *p, const char *path, unsigned us)
 {
     int status;
-    memset(shared, 0, sizeof *shared);
+    memset(&shared[lane], 0, sizeof *shared);
+    side = 0;
+    fflush(NULL);
     pid_t victim = fork();
-    assert_true(victim >= 0);
+    must(victim >= 0);
     if (victim == 0) {
-        be_a_victim(path);
+        kit_watchdog(60);
+        victims_plan = p;
+        p->run(p, path);
         _exit(1);
     }
-    while (__atomic_load_n(&shared->ended[0], __ATOMIC_ACQUIRE) == 0 &&
-           waitpid(victim, &status, WNOHANG) == 0)
+    while (!under_way(p) && waitpid(victim, &status, WNOHANG) == 0)
         kit_sleep_us(100);
     kit_sleep_us(us);
     kill(victim, SIGKILL);
-    assert_int_equal(waitpid(victim, &status, 0), victim);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    must_equal(waitpid(victim, &status, 0), victim);
+    must(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+/* ---- what is left of them ---- */
+
+static bool is_there(const char *path, const char *ending)
+{
+    char whole[700];
+    snprintf(whole, sizeof whole, "%s%s", path, ending);
+    return access(whole, F_OK) == 0;
 }
 
 static void recover(const char *path)
 {
     char command[2000];
-    snprintf(command, sizeof command, "'%s' recover '%s.arena' -o '%s' >'%s' 2>&1", pk_command,
-             path, path, kit_path("said"));
-    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command, "'%s' recover '%s.arena' -o '%s' >'%s.said' 2>&1", pk_command,
+             path, path, path);
+    must_equal(system(command), 0);
 }
 
-/* The numbers of one thread's regions in the order of the file: 1, 2, 3, ... The last one of all
- * may be missing, or be there although its end had not returned. */
+/* The numbers of one thread's regions in the order of the file: 1, 2, 3, ... The last one of all may
+ * be missing, or be there although its end had not returned. */
 static void check_thread(const trace *t, unsigned me, bool drops)
 {
     char name[16];
-    uint64_t last = 0, missing = 0, ended = shared->ended[me];
+    uint64_t last = 0, missing = 0, ended = shared[lane].ended[side][me];
     snprintf(name, sizeof name, "thread-%u", me);
     for (size_t i = 0; i < t->count; i++) {
         const trace_event *e = &t->events[i];
         if (strcmp(e->name, name) != 0 || e->unbalanced)
             continue;
-        assert_true(e->bytes > last); /* none twice, none out of order */
-        assert_true(e->flops == 3 * e->bytes);
+        must(e->bytes > last); /* none twice, none out of order */
+        must_equal(e->flops, 3 * e->bytes);
         missing += e->bytes - last - 1;
         last = e->bytes;
     }
-    assert_true(last <= ended + 1);
-    if (!drops)
-        assert_true(missing == 0 && last + 1 >= ended);
+    must(last <= ended + 1);
+    must(drops || (missing == 0 && last + 1 >= ended));
 }
 
 static void check_steps(const trace *t)
 {
-    uint64_t steps = 0;
+    uint64_t steps = 0, known = shared[lane].steps;
     for (size_t i = 0; i < t->count; i++)
         steps += t->events[i].step;
-    assert_true(steps + 1 >= shared->steps && steps <= shared->steps + 1);
+    must(steps + 1 >= known && steps <= known + 1);
 }
 
-static void check(const char *path)
+static void read_trace(trace *t, const char *path)
+{
+    if (!trace_read(t, path) || !trace_nests(t)) {
+        fprintf(stderr, "%s: %s\n", path, t->why);
+        kit_give_up(__FILE__, __LINE__, "the trace is whole and nests", 0, 0);
+    }
+}
+
+static void check_recording(const plan *p, const char *path)
 {
     trace t;
-    if (!trace_read(&t, path))
-        fail_msg("%s: %s", path, t.why);
-    if (!trace_nests(&t))
-        fail_msg("%s: %s", path, t.why);
-    assert_int_equal(t.count, t.written);
-    assert_int_equal(t.begun, t.recorded + t.dropped);
+    recover(path);
+    read_trace(&t, path);
+    must_equal(t.count, t.written);
+    must_equal(t.begun, t.recorded + t.dropped);
+    must(t.dropped == 0 || p->drops);
     for (unsigned i = 0; i < THREADS; i++)
         check_thread(&t, i, t.dropped > 0);
     if (t.dropped == 0)
@@ -146,28 +245,94 @@ static void check(const char *path)
     trace_free(&t);
 }
 
-static void kill_many(const char *name, unsigned times, uint64_t seed)
+/* Killed while a session began or ended: before there was a trace, between, or behind. */
+static void check_stopping(const plan *p, const char *path)
 {
-    for (unsigned i = 0; i < times; i++) {
-        kit_clean();
-        char path[600];
+    trace t;
+    char numbered[600];
+    uint64_t session = noted(&shared[lane].session);
+    side = session & 1;
+    snprintf(numbered, sizeof numbered, "%.500s.%llu%s", path, (unsigned long long)session,
+             p->ending);
+    if (is_there(numbered, ".arena"))
+        recover(numbered);
+    read_trace(&t, numbered);
+    for (unsigned i = 0; i < THREADS; i++)
+        check_thread(&t, i, false);
+    if (noted(&shared[lane].stopping) == session) /* all are open, and closed by one or the other */
+        must_equal(trace_slices(&t, "stays open"), 10 * THREADS);
+    trace_free(&t);
+}
+
+static void kill_in_lane(const plan *p)
+{
+    uint64_t chance = 4711 + 100 * lane + strlen(p->ending);
+    for (unsigned i = 0; i < p->times; i++) {
+        char name[64], path[600];
+        snprintf(name, sizeof name, "run-%u-%u%s", lane, i,
+                 p->run == stop_for_ever ? "" : p->ending);
         snprintf(path, sizeof path, "%s", kit_path(name));
-        kill_after(path, (unsigned)(kit_random(&seed) % 150000));
-        recover(path);
-        check(path);
+        kill_after(p, path, (unsigned)(kit_random(&chance) % p->delay_us));
+        if (p->run == stop_for_ever)
+            check_stopping(p, path);
+        else
+            check_recording(p, path);
     }
+}
+
+/* In lanes beside each other, since a victim spends its time waiting. */
+static void kill_many(plan p)
+{
+    pid_t lanes[LANES];
+    int status;
+    kit_clean();
+    (void)kit_folder();
+    fflush(NULL);
+    for (unsigned i = 0; i < LANES; i++) {
+        lanes[i] = fork();
+        assert_true(lanes[i] >= 0);
+        if (lanes[i] == 0) {
+            lane = i;
+            kill_in_lane(&p);
+            _exit(0);
+        }
+    }
+    int worst = 0;
+    for (unsigned i = 0; i < LANES; i++) {
+        assert_int_equal(waitpid(lanes[i], &status, 0), lanes[i]);
+        worst = status ? status : worst;
+    }
+    assert_int_equal(worst, 0);
 }
 
 static void plain(void **state)
 {
     (void)state;
-    kill_many("run.json", kit_scaled(60), 4711);
+    kill_many((plan){".json", kit_scaled(15), 300000, 1u << 16, 15000, false, record_for_ever});
 }
 
 static void compressed(void **state)
 {
     (void)state;
-    kill_many("run.json.gz", kit_scaled(40), 815);
+    kill_many((plan){".json.gz", kit_scaled(10), 300000, 1u << 16, 15000, false, record_for_ever});
+}
+
+static void with_drops(void **state)
+{
+    (void)state;
+    kill_many((plan){".json", kit_scaled(5), 50000, 64, 50, true, record_for_ever});
+}
+
+static void within_stop(void **state)
+{
+    (void)state;
+    kill_many((plan){".json", kit_scaled(40), 20000, 4096, 500, false, stop_for_ever});
+}
+
+static void within_stop_compressed(void **state)
+{
+    (void)state;
+    kill_many((plan){".json.gz", kit_scaled(20), 20000, 4096, 500, false, stop_for_ever});
 }
 
 int main(int argc, char **argv)
@@ -175,12 +340,16 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain),
         cmocka_unit_test(compressed),
+        cmocka_unit_test(with_drops),
+        cmocka_unit_test(within_stop),
+        cmocka_unit_test(within_stop_compressed),
     };
     if (argc < 2)
         kit_skip("needs the pk command: its path is the first argument");
     pk_command = argv[1];
-    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    shared = mmap(NULL, LANES * sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                  -1, 0);
     if (shared == MAP_FAILED)
-        kit_skip("no shared memory");
+        kit_skip("no memory to share with a child");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
