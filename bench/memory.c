@@ -5,7 +5,8 @@
 
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "core/record.h"
@@ -80,7 +81,7 @@ static void print(const char *title, uint64_t resident)
            THREADS * REGIONS * OCTAVES);
 }
 
-static void measure(const char *title, const pk_options *options)
+static void run(const char *title, const pk_options *options)
 {
     pthread_t threads[THREADS];
     if (pthread_barrier_init(&recorded, NULL, THREADS + 1) ||
@@ -98,6 +99,20 @@ static void measure(const char *title, const pk_options *options)
     pk_stop();
 }
 
+/* In a process of its own: what one session leaves resident is not the next one's. */
+static void measure(const char *title, const pk_options *options)
+{
+    int status = 1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        run(title, options);
+        fflush(stdout);
+        _exit(0);
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+        bench_fail(title);
+}
+
 int main(void)
 {
     char name[32];
@@ -106,6 +121,7 @@ int main(void)
         regions[i] = pk_region_named(name);
     }
     printf("%d regions on %d threads, durations over %d octaves\n\n", REGIONS, THREADS, OCTAVES);
+    fflush(stdout);
     measure("statistics and trace",
             pk_options(.trace_path = bench_scratch("memory.json"), .ring_records = RING_RECORDS));
     measure("and every thread's own, for the report",
