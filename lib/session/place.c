@@ -57,9 +57,13 @@ static void keep_previous(const pki_place *place)
     int n = snprintf(arena, sizeof arena, "%.*s.prev.arena", (int)before, place->arena);
     if (n < 0 || (size_t)n >= sizeof arena || !join(trace, place->trace, ".prev"))
         return;
-    if (rename(place->arena, arena) != 0)
-        return;
+    /* The arena last: while it is there, and locked by us, nobody else takes the trace's name. */
     bool with_trace = place->trace[0] && rename(place->trace, trace) == 0;
+    if (rename(place->arena, arena) != 0) {
+        if (with_trace)
+            rename(trace, place->trace);
+        return;
+    }
     pki_log(PK_LOG_WARNING, "%s is of a run that was killed: kept as %s; pk recover makes it whole",
             with_trace ? place->trace : place->arena, with_trace ? trace : arena);
 }

@@ -227,29 +227,46 @@ static void an_arena_in_use(void **state)
 
 #define CROWD 6
 
-/* Ranks of a job without %r in the path, all at the same moment. */
+/* One of them: begins when `begin` is closed, says so, and ends when `end` is. */
+static void be_one(const int begin[2], const int ready[2], const int end[2], const char *name)
+{
+    char byte;
+    close(begin[1]);
+    close(end[1]);
+    if (read(begin[0], &byte, 1) != 0 || start("crowd.json", NULL))
+        _exit(1);
+    record(name);
+    if (write(ready[1], "", 1) != 1 || read(end[0], &byte, 1) != 0)
+        _exit(2);
+    _exit(pk_stop() ? 3 : 0);
+}
+
+static void close_both(const int ends[2])
+{
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* Ranks of a job without %r in the path, all at the same moment, none done before all have begun. */
 static void start_a_crowd(unsigned round)
 {
-    int gate[2], status;
-    char byte;
+    int begin[2], ready[2], end[2], status;
+    char byte, name[32];
     pid_t children[CROWD];
-    assert_int_equal(pipe(gate), 0);
+    assert_true(pipe(begin) == 0 && pipe(ready) == 0 && pipe(end) == 0);
     for (unsigned i = 0; i < CROWD; i++) {
         children[i] = fork();
         assert_true(children[i] >= 0);
-        if (children[i] == 0) {
-            char name[32];
-            snprintf(name, sizeof name, "%u of round %u", i, round);
-            close(gate[1]);
-            if (read(gate[0], &byte, 1) != 0 || start("crowd.json", NULL))
-                _exit(1);
-            record(name);
-            usleep(20000);
-            _exit(pk_stop() ? 2 : 0);
-        }
+        snprintf(name, sizeof name, "%u of round %u", i, round);
+        if (children[i] == 0)
+            be_one(begin, ready, end, name);
     }
-    close(gate[0]);
-    close(gate[1]); /* off they go */
+    close_both(begin); /* off they go */
+    close(ready[1]);
+    for (unsigned i = 0; i < CROWD; i++)
+        assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    close_both(end);
     for (unsigned i = 0; i < CROWD; i++) {
         assert_int_equal(waitpid(children[i], &status, 0), children[i]);
         assert_int_equal(status, 0);
