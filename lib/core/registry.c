@@ -162,32 +162,32 @@ pki_thread *pki_registry_block(const pki_registry *r, uint32_t i)
  * within: then it is near the end of the old round or near the start of the new one. */
 pki_position pki_thread_position(const pki_thread *t)
 {
-    uint64_t behind, laps, state, offset;
+    uint64_t behind, laps, state, offset, others = pki_load_acquire(&t->others);
     if (pki_load(&t->sealed))
-        return (pki_position){t->sealed, t->sealed_bytes};
+        return (pki_position){t->sealed, t->sealed_bytes, t->sealed_others};
     do {
         behind = pki_load_acquire(&t->laps_behind); /* pairs with the releases in ring.c */
         laps = pki_load_acquire(&t->laps);
         state = pki_load_acquire(&t->state);
     } while (pki_load(&t->laps) != laps || pki_load(&t->laps_behind) != behind);
     offset = state >> 32;
-    return (pki_position){state, (offset > t->ring_bytes / 2 ? behind : laps) + offset};
+    return (pki_position){state, (offset > t->ring_bytes / 2 ? behind : laps) + offset, others};
 }
 
 void pki_thread_seal(pki_thread *t)
 {
     pki_position at = pki_thread_position(t);
     t->sealed_bytes = at.bytes;
+    t->sealed_others = at.others;
     pki_store(&t->sealed, at.state);
 }
 
 void pki_thread_counts(const pki_thread *t, pk_counts *c)
 {
-    uint64_t dropped = pki_load(&t->dropped);
-    pki_position at = pki_thread_position(t);
-    c->recorded += pki_load(&t->recorded);
-    c->begun +=
-        at.bytes / sizeof(pki_record) - pki_load(&t->others) + pki_depth_in(at.state) + dropped;
+    uint64_t recorded = pki_load_acquire(&t->recorded), dropped = pki_load_acquire(&t->dropped);
+    pki_position at = pki_thread_position(t); /* behind them: more may have been begun since */
+    c->begun += at.bytes / sizeof(pki_record) - at.others + pki_depth_in(at.state) + dropped;
+    c->recorded += recorded;
     c->dropped += dropped;
     c->unbalanced += pki_load(&t->unbalanced);
     c->too_deep += pki_load(&t->too_deep);
@@ -213,7 +213,7 @@ void pki_registry_counts(const pki_registry *r, pk_counts *c)
 /* The ring goes on where it is, so that what the collector knows of it stays true. */
 static void forget_counters(pki_thread *t)
 {
-    t->others = pki_thread_position(t).bytes / sizeof(pki_record);
+    t->others = t->sealed_others = pki_thread_position(t).bytes / sizeof(pki_record);
     t->recorded = t->dropped = t->unbalanced = t->too_deep = t->stray_ends = t->points =
         t->points_dropped = 0;
 }

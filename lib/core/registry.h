@@ -83,9 +83,10 @@ void pki_registry_counts(const pki_registry *registry, pk_counts *counts);
 /* Adds what one block has counted. */
 void pki_thread_counts(const pki_thread *t, pk_counts *counts);
 
-/* A thread's state, and the bytes that have gone through its ring by then. */
+/* A thread's state, the bytes that have gone through its ring by then, and how many slots of them
+ * were no regions (or a few less: some may have been pushed just now). */
 typedef struct pki_position {
-    uint64_t state, bytes;
+    uint64_t state, bytes, others;
 } pki_position;
 pki_position pki_thread_position(const pki_thread *t);
 

@@ -101,7 +101,7 @@ typedef struct pki_thread {
     uint32_t name_written;
     uint32_t reserved;
     uint64_t sealed; /* the state at which the session ended for its readers; 0: it goes on */
-    uint64_t sealed_bytes;
+    uint64_t sealed_bytes, sealed_others;
 
     struct pki_registry *registry;
     struct pki_thread *next_free;
