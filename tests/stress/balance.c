@@ -51,6 +51,14 @@ static void *succeed(void *argument)
     return NULL;
 }
 
+/* Names come up while others look through all of them. */
+static void use_a_new_name(uint64_t round)
+{
+    char name[32];
+    snprintf(name, sizeof name, "watch %llu", (unsigned long long)round % 3000);
+    (void)pk_region_named(name);
+}
+
 /* What it sees never runs backwards, and statistics never run ahead of calls. */
 static void *watch(void *argument)
 {
@@ -70,9 +78,11 @@ static void *watch(void *argument)
         }
         must_equal(pk_get_counts(&counts), PK_OK);
         must(counts.recorded >= recorded);
+        must(counts.recorded + counts.dropped <= counts.begun);
         recorded = counts.recorded;
         if (round % 8 == 0)
             must_equal(pk_flush(), PK_OK);
+        use_a_new_name(round);
         kit_sleep_us(200);
     }
     return NULL;
