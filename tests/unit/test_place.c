@@ -21,8 +21,8 @@ static void listen(void *user, pk_log_level level, const char *message)
 static pk_status start(const char *trace, const char *arena)
 {
     heard[0] = 0;
-    return pk_start(
-        pk_options(.trace_path = trace, .arena_path = arena, .backends = "none", .log = listen));
+    return pk_start(pk_options(.trace_path = trace, .arena_path = arena, .memory_bytes = 8 << 20,
+                               .ring_records = 1024, .backends = "none", .log = listen));
 }
 
 static int leave(void **state)
@@ -226,6 +226,7 @@ static void an_arena_in_use(void **state)
 }
 
 #define CROWD 6
+#define ROUNDS 5
 
 /* One of them: begins when `begin` is closed, says so, and ends when `end` is. */
 static void be_one(const int begin[2], const int ready[2], const int end[2], const char *name)
@@ -247,7 +248,8 @@ static void close_both(const int ends[2])
     close(ends[1]);
 }
 
-/* Ranks of a job without %r in the path, all at the same moment, none done before all have begun. */
+/* Ranks of a job without %r in the path, all at the same moment, none done before all have
+ * begun. */
 static void start_a_crowd(unsigned round)
 {
     int begin[2], ready[2], end[2], status;
@@ -297,7 +299,7 @@ static unsigned collect(unsigned round)
 static void all_at_once(void **state)
 {
     (void)state;
-    for (unsigned round = 0; round < 10; round++) {
+    for (unsigned round = 0; round < ROUNDS; round++) {
         start_a_crowd(round);
         assert_int_equal(collect(round), CROWD);
         assert_int_equal(count_files(), 0);
@@ -307,7 +309,7 @@ static void all_at_once(void **state)
 static void all_at_once_after_a_kill(void **state)
 {
     (void)state;
-    for (unsigned round = 0; round < 10; round++) {
+    for (unsigned round = 0; round < ROUNDS; round++) {
         run_and_die("crowd.json", NULL, "of the killed");
         start_a_crowd(round);
         expect_region("crowd.json.prev", "of the killed");

@@ -19,7 +19,8 @@ static void record(int n)
 static int start_trace(void **state)
 {
     return enter_folder(state) ||
-           pk_start(pk_options(.trace_path = "run.json", .backends = "none"));
+           pk_start(pk_options(.trace_path = "run.json", .memory_bytes = 8 << 20,
+                               .ring_records = 4096, .backends = "none"));
 }
 
 static int stop_trace(void **state)
@@ -225,15 +226,16 @@ static void a_process_that_only_ends(void **state)
 
 /* ---- again and again ---- */
 
-static unsigned lines_of(const char *path)
+static unsigned mapped_arenas(void)
 {
-    unsigned lines = 0;
-    FILE *file = fopen(path, "r");
+    unsigned count = 0;
+    char line[1000];
+    FILE *file = fopen("/proc/self/maps", "r");
     assert_non_null(file);
-    for (int c; (c = fgetc(file)) != EOF;)
-        lines += c == '\n';
+    while (fgets(line, sizeof line, file))
+        count += strstr(line, "memfd:perfkit") || strstr(line, ".arena");
     fclose(file);
-    return lines;
+    return count;
 }
 
 static unsigned open_files(void)
@@ -246,7 +248,7 @@ static unsigned open_files(void)
 
 static void a_hundred_sessions(void **state)
 {
-    unsigned files = 0, mappings = 0;
+    unsigned files = 0;
     (void)state;
     stop_and_count();
     for (int i = 0; i < 100; i++) {
@@ -261,13 +263,10 @@ static void a_hundred_sessions(void **state)
         assert_int_equal(pk_start(pk_options(.trace_path = "no/where.json")),
                          PK_EACCES); /* nor from failures */
         assert_int_equal(pk_start(pk_options(.clock = "sundial")), PK_EINVAL);
-        if (i == 9) {
-            files = open_files();
-            mappings = lines_of("/proc/self/maps");
-        }
+        files = i == 9 ? open_files() : files;
     }
     assert_int_equal(open_files(), files);
-    assert_in_range(lines_of("/proc/self/maps"), mappings - 4, mappings + 4);
+    assert_int_equal(mapped_arenas(), 1); /* the last one's, for its statistics */
 }
 
 static void the_report_on_stderr(void **state)
@@ -295,18 +294,33 @@ static void the_report_on_stderr(void **state)
 
 #define with_trace(test) cmocka_unit_test_setup_teardown(test, start_trace, stop_trace)
 
+/* Why children that start sessions cannot be watched here; NULL if they can. */
+static const char *why_no_forks(void)
+{
+    const char *preloaded = getenv("LD_PRELOAD");
+    if (strstr(SANITIZERS, "thread"))
+        return "ThreadSanitizer does not follow threads that a fork's child starts";
+    if (preloaded && strstr(preloaded, "vgpreload"))
+        return "what another thread holds during a fork is never freed, which valgrind minds";
+    if (getenv("PK_TEST_QEMU"))
+        return "qemu-user dies of threads that a fork's child starts";
+    return NULL;
+}
+
 int main(void)
 {
-    if (strstr(SANITIZERS, "thread")) {
-        printf("ThreadSanitizer does not follow threads that a fork's child starts\n");
-        return 77;
-    }
-    const struct CMUnitTest tests[] = {
+    const struct CMUnitTest forks[] = {
         with_trace(the_child_is_off),         with_trace(the_child_starts_anew),
         with_trace(the_child_of_a_child),     with_trace(fork_in_a_thread),
         with_trace(fork_after_the_stop),      with_trace(exit_stops_the_session),
-        with_trace(a_process_that_only_ends), with_trace(a_hundred_sessions),
+        with_trace(a_process_that_only_ends),
+    };
+    const struct CMUnitTest sessions[] = {
+        with_trace(a_hundred_sessions),
         with_trace(the_report_on_stderr),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    if (why_no_forks())
+        print_message("without forks: %s\n", why_no_forks());
+    return cmocka_run_group_tests(sessions, NULL, NULL) +
+           (why_no_forks() ? 0 : cmocka_run_group_tests(forks, NULL, NULL));
 }
