@@ -9,7 +9,7 @@ uint32_t pk_gate_;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pki_registry *now;
-static uint32_t opened; /* so many, ever */
+static uint32_t opened;   /* so many, ever */
 static pki_registry *all; /* that anybody holds on to */
 /* What threads without a block could not record in this session. */
 static uint64_t refused_regions, refused_points;
@@ -162,14 +162,17 @@ pki_thread *pki_registry_block(const pki_registry *r, uint32_t i)
  * within: then it is near the end of the old round or near the start of the new one. */
 pki_position pki_thread_position(const pki_thread *t)
 {
-    uint64_t behind, laps, state, offset, others = pki_load_acquire(&t->others);
+    uint64_t behind, laps, state, offset, others;
     if (pki_load(&t->sealed))
         return (pki_position){t->sealed, t->sealed_bytes, t->sealed_others};
     do {
+        others =
+            pki_load_acquire(&t->others); /* some may have been pushed that are not in it yet */
         behind = pki_load_acquire(&t->laps_behind); /* pairs with the releases in ring.c */
         laps = pki_load_acquire(&t->laps);
         state = pki_load_acquire(&t->state);
-    } while (pki_load(&t->laps) != laps || pki_load(&t->laps_behind) != behind);
+    } while (pki_load(&t->laps) != laps || pki_load(&t->laps_behind) != behind ||
+             pki_load(&t->others) != others);
     offset = state >> 32;
     return (pki_position){state, (offset > t->ring_bytes / 2 ? behind : laps) + offset, others};
 }

@@ -84,7 +84,7 @@ void pki_registry_counts(const pki_registry *registry, pk_counts *counts);
 void pki_thread_counts(const pki_thread *t, pk_counts *counts);
 
 /* A thread's state, the bytes that have gone through its ring by then, and how many slots of them
- * were no regions (or a few less: some may have been pushed just now). */
+ * were no regions (or two less, if they are being pushed just now). */
 typedef struct pki_position {
     uint64_t state, bytes, others;
 } pki_position;
