@@ -276,6 +276,12 @@ void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record record[2])
     pki_registry_unlock();
 }
 
+void pki_fold_point(pki_fold *fold, const pki_record *record)
+{
+    if (fold)
+        fold_value(fold, record);
+}
+
 /* The slots of a block's lost calls, into a table. */
 static void merge_lost(pki_fold *fold, pki_table *to, const pki_thread *t)
 {

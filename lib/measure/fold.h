@@ -69,6 +69,9 @@ void pki_fold_one(pki_fold *fold, pki_thread *t);
  */
 void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record record[2]);
 
+/* A counter's sample that is in no ring: a backend's. */
+void pki_fold_point(pki_fold *fold, const pki_record *record);
+
 /* A thread that has ended and whose ring has been folded: what is known of it alone is added up,
  * its block is free again. */
 void pki_fold_recycle(pki_fold *fold, pki_thread *t);

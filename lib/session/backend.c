@@ -65,6 +65,15 @@ void pki_backends_stop(void)
     }
 }
 
+void pki_backends_after_fork(void)
+{
+    for (size_t i = 0; i < pki_backend_count; i++) {
+        live[i] = false;
+        if (pki_backends[i]->after_fork)
+            pki_backends[i]->after_fork();
+    }
+}
+
 static const pki_backend *find(const char *name)
 {
     for (size_t i = 0; name && i < pki_backend_count; i++)

@@ -7,8 +7,11 @@
  *
  *     probe      is it there, which version, and if not why; no side effects on the program
  *     start      begin recording; the status of pk_start does not depend on it
- *     collect    once in each of the collector's rounds, on its thread; optional
- *     stop       before the last round; everything recorded has to be in the rings when it returns
+ *     collect    once in each of the collector's rounds, on its thread or on one that called
+ *                pk_flush, under the drain lock; optional
+ *     stop       before the last round, under the drain lock; everything recorded has to be in the
+ *                rings or handed over (lib/session/activity.h) when it returns
+ *     after_fork in the child: forget everything, free nothing, call no library; optional
  */
 #ifndef PKI_SESSION_BACKEND_H
 #define PKI_SESSION_BACKEND_H
@@ -25,6 +28,7 @@ typedef struct pki_backend {
     bool (*start)(void);
     void (*collect)(void);
     void (*stop)(void);
+    void (*after_fork)(void);
 } pki_backend;
 
 extern const pki_backend *const pki_backends[];
@@ -37,5 +41,6 @@ bool pki_backend_wanted(const pki_backend *backend, const char *list);
 void pki_backends_start(const char *list);
 void pki_backends_collect(void);
 void pki_backends_stop(void);
+void pki_backends_after_fork(void);
 
 #endif

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "core/overhead.h"
+#include "session/activity.h"
 #include "session/backend.h"
 #include "session/collect.h"
 #include "session/drain.h"
@@ -164,6 +165,7 @@ pk_status pk_start(const pk_options *options)
     pk_status status = PK_EBUSY;
     if (!s->open) {
         memset(s, 0, sizeof *s);
+        pki_activity_reset();
         status = open_session(s, options);
         s->open = status == PK_OK;
         if (s->open) {
@@ -212,7 +214,9 @@ pk_status pk_flush(void)
 static void last_rounds(pki_session *s)
 {
     uint64_t now = pki_ticks(s->config.monotonic);
+    pthread_mutex_lock(&pki_drain_lock);
     pki_backends_stop();
+    pthread_mutex_unlock(&pki_drain_lock);
     pki_registry_close(s->registry);
     pki_collect_stop(s);
     pthread_mutex_lock(&pki_drain_lock);

@@ -5,83 +5,14 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "base/mem.h"
+#include "session/output.h"
 #include "session/run.h"
 
 #define POPULATE_AHEAD                                                                             \
     262144u /* bytes of ring brought in at a time, before their owner gets there */
 
 #define LITTLE 128u /* records that a thread on its way out may format */
-
-/* ---- the commit: see lib/core/arena.h ---- */
-
-static uint32_t in_force(const pki_session *s)
-{
-    return s->arena->header->generation & 1;
-}
-
-static uint32_t in_preparation(const pki_session *s)
-{
-    return !in_force(s);
-}
-
-static void commit(pki_session *s)
-{
-    pki_arena_header *h = s->arena->header;
-    s->pending.ticks = pki_ticks(s->config.monotonic);
-    h->commit[in_preparation(s)] = s->pending;
-    pki_store_release(&h->generation, h->generation + 1);
-    for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
-        pki_thread *t = pki_registry_block(s->registry, i);
-        uint32_t taken = t->taken[in_force(s)];
-        t->taken[in_preparation(s)] = taken;
-        if (taken != t->released)
-            pki_store_release(&t->released, taken); /* pairs with the acquire in find_room */
-    }
-}
-
-/* ---- output ---- */
-
-static void note_trouble(pki_session *s, int error)
-{
-    pk_status status = pki_status_of_errno(error);
-    if (s->trouble != status)
-        pki_log(PK_LOG_ERROR, "trace %s: %s; recording goes on, what cannot be written is counted",
-                s->place.trace, strerror(error));
-    s->trouble = s->trouble ? s->trouble : status;
-    s->untold = status;
-}
-
-static void write_out(pki_session *s)
-{
-    s->last_write = pki_monotonic_ns();
-    if (!s->writing || s->pending.buffered == 0)
-        return;
-    if (!pki_trace_file_append(&s->file, s->buffer, s->pending.buffered, PKI_CHROME_TAIL,
-                               sizeof PKI_CHROME_TAIL - 1)) {
-        s->stuck = true;
-        note_trouble(s, errno);
-        return;
-    }
-    s->stuck = false;
-    s->file_events = s->pending.events;
-    s->pending.file_bytes += s->pending.buffered;
-    s->pending.buffered = 0;
-    commit(s);
-}
-
-/* Room for one more event: in a buffer that cannot be written out there may be none. */
-static bool make_room(pki_session *s)
-{
-    if (!s->writing)
-        return false;
-    if (PKI_OUTPUT_BYTES - s->pending.buffered < PKI_EVENT_BYTES)
-        write_out(s);
-    uint64_t size = s->pending.file_bytes + s->pending.buffered;
-    return PKI_OUTPUT_BYTES - s->pending.buffered >= PKI_EVENT_BYTES &&
-           size + PKI_EVENT_BYTES <= s->config.trace_max_bytes;
-}
 
 static bool has_event(const pki_record *r)
 {
@@ -93,7 +24,7 @@ static void write_event(pki_session *s, uint32_t tid, const pki_record *r, const
 {
     if (!has_event(r))
         return;
-    if (!make_room(s)) {
+    if (!pki_output_room(s)) {
         s->pending.unwritten += s->writing;
         return;
     }
@@ -112,7 +43,7 @@ static void write_thread_name(pki_session *s, pki_thread *t)
     memcpy(name, t->name, sizeof name);
     t->name_written = t->name_version;
     pki_registry_unlock();
-    if (make_room(s))
+    if (pki_output_room(s))
         s->pending.buffered +=
             pki_chrome_thread(&s->chrome, s->buffer + s->pending.buffered, t->tid, name, t->index);
 }
@@ -122,7 +53,7 @@ static void write_thread_name(pki_session *s, pki_thread *t)
 /* Takes what has been folded. */
 static void take(pki_session *s, pki_thread *t)
 {
-    uint32_t at = t->taken[in_preparation(s)];
+    uint32_t at = t->taken[pki_output_in_preparation(s)];
     uint32_t until = pki_load_acquire(&t->folded); /* pairs with the release in pki_fold_one, whose
                                                       caller may be a reader of statistics */
     uint32_t bytes = until >= at ? until - at : t->ring_bytes - at + until;
@@ -137,7 +68,8 @@ static void take(pki_session *s, pki_thread *t)
         if (pki_record_slots(r->what) == 2)
             at = pki_ring_next(t, at);
         write_event(s, t->tid, r, more);
-        t->taken[in_preparation(s)] = at; /* write_event may commit: what it wrote is taken */
+        t->taken[pki_output_in_preparation(s)] =
+            at; /* write_event may commit: what it wrote is taken */
     }
 }
 
@@ -155,7 +87,7 @@ static void populate_ahead(pki_thread *t)
 static bool is_spent(const pki_session *s, const pki_thread *t)
 {
     return pki_load_acquire(&t->life) == PKI_THREAD_LEFT && /* pairs with the release in part */
-           t->taken[in_force(s)] == pki_thread_head(t);
+           t->taken[pki_output_in_force(s)] == pki_thread_head(t);
 }
 
 static void recycle(pki_session *s)
@@ -193,16 +125,16 @@ void pki_drain_round(pki_session *s, bool write_now)
         take(s, t);
         populate_ahead(t);
     }
-    commit(s);
+    pki_output_commit(s);
     recycle(s);
     if (write_now || time_to_write(s))
-        write_out(s);
+        pki_output_write(s);
 }
 
 /* No more than takes some microseconds, and never a write. */
 static bool is_little(const pki_session *s, const pki_thread *t)
 {
-    uint32_t at = t->taken[in_preparation(s)], head = pki_thread_head(t);
+    uint32_t at = t->taken[pki_output_in_preparation(s)], head = pki_thread_head(t);
     uint32_t records =
         (head >= at ? head - at : t->ring_bytes - at + head) / (uint32_t)sizeof(pki_record);
     size_t room = PKI_OUTPUT_BYTES - s->pending.buffered;
@@ -225,7 +157,7 @@ bool pki_drain_left(pki_session *s)
         pki_fold_unlock();
         take(s, t);
     }
-    commit(s);
+    pki_output_commit(s);
     recycle(s);
     return all && s->pending.buffered < PKI_OUTPUT_BYTES / 2;
 }
@@ -271,7 +203,7 @@ pk_status pki_drain_open(pki_session *s)
                         strerror(errno));
     s->writing = true;
     s->pending.file_bytes = n;
-    h->commit[in_force(s)] = s->pending;
+    h->commit[pki_output_in_force(s)] = s->pending;
     return PK_OK;
 }
 
@@ -309,7 +241,7 @@ void pki_drain_open_regions(pki_session *s, uint64_t now)
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
         pki_thread *t = pki_registry_block(s->registry, i);
         if (PKI_OUTPUT_BYTES - s->pending.buffered < (PKI_DEPTH_MAX + 2) * PKI_EVENT_BYTES)
-            write_out(s);
+            pki_output_write(s);
         if (pki_load(&t->life) == PKI_THREAD_LIVE)
             close_regions_of(s, t, now);
         s->pending.closed = i + 1;
@@ -340,9 +272,9 @@ static void close_document(pki_session *s, const char *report, size_t n)
     if (report && close_with_report(s, report, n))
         return;
     if (report)
-        note_trouble(s, errno);
+        pki_output_trouble(s, errno);
     if (!pki_trace_file_append(&s->file, "", 0, PKI_CHROME_TAIL, sizeof PKI_CHROME_TAIL - 1))
-        note_trouble(s, errno);
+        pki_output_trouble(s, errno);
 }
 
 void pki_drain_close(pki_session *s, const char *report, size_t n)

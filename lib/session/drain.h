@@ -4,8 +4,6 @@
 
 #include "session/session.h"
 
-#define PKI_OUTPUT_BYTES ((size_t)1 << 20)
-
 /* Makes the output span and the trace file. */
 pk_status pki_drain_open(pki_session *s);
 

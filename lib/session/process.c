@@ -8,6 +8,8 @@
 
 #include "base/log.h"
 #include "core/registry.h"
+#include "session/activity.h"
+#include "session/backend.h"
 #include "session/collect.h"
 #include "session/control.h"
 #include "session/drain.h"
@@ -18,10 +20,14 @@
 static void in_child(void)
 {
     pki_session *s = &pki_the_session;
-    if (pki_control_after_fork())
+    if (pki_control_after_fork()) {
         pki_drain_abandon(s);
-    else if (s->open && s->writing)
+        pki_activity_reset();
+    } else if (s->open && s->writing) {
         close(s->file.fd);
+    }
+    pki_activity_after_fork();
+    pki_backends_after_fork();
     pki_log_after_fork();
     pki_names_after_fork();
     pki_fold_after_fork();

@@ -13,6 +13,8 @@ def files(root, folders=("",), endings=("",)):
         for here, below, names in os.walk(os.path.join(root, folder)):
             below[:] = sorted(name for name in below if not SKIP.match(name))
             for name in sorted(names):
+                if name == ".git":  # a file in a second work tree: it says where the first one is
+                    continue
                 if name.endswith(tuple(endings)):
                     yield os.path.relpath(os.path.join(here, name), root)
 

@@ -1,0 +1,29 @@
+/* lib/base/dl.h - libraries that may be absent, opened while the program runs.
+ *
+ * A backend never links its library: absence is a reason in words, not a loader's error. An
+ * environment variable can name another file than the usual one (read with secure_getenv): a copy
+ * in an unusual place, or a test's double, which the loader's search path must not carry since
+ * other libraries would take it, too.
+ */
+#ifndef PKI_BASE_DL_H
+#define PKI_BASE_DL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The file that the variable names, else the first of the NULL-terminated names that can be opened.
+ * NULL: none, and why in words. Never closed again by anybody: its threads may be inside. */
+void *pki_dl_open(const char *variable, const char *const names[], char *reason, size_t size);
+
+/* A function of the library, and where in a table its pointer goes. */
+typedef struct pki_dl_function {
+    const char *name;
+    size_t offset;
+    bool optional; /* NULL in the table if it is not there */
+} pki_dl_function;
+
+/* False if one that is not optional is missing, with its name in the reason. */
+bool pki_dl_bind(void *library, const pki_dl_function functions[], size_t count, void *table,
+                 char *reason, size_t size);
+
+#endif

@@ -1,0 +1,22 @@
+/* lib/out/chrome_activity.h - activities of devices and libraries as Chrome trace events, in the
+ * words of PyTorch's profiler, which its tools (HTA) read. docs/trace-format.md lists the fields.
+ *
+ * Threads: any; nothing is kept. Failure: none; what does not fit into an event is left out.
+ */
+#ifndef PKI_OUT_CHROME_ACTIVITY_H
+#define PKI_OUT_CHROME_ACTIVITY_H
+
+#include "core/activity.h"
+#include "out/chrome.h"
+
+/* An X event, and one end of an arrow if the activity is tied to another; preceded by ",\n".
+ * flow_base: added to the correlation, unique over ranks. region: name of the region that asked for
+ * it, n bytes, or NULL. */
+size_t pki_chrome_activity(char out[PKI_EVENT_BYTES], const pki_track *track,
+                           const pki_activity *activity, uint64_t flow_base, const char *region,
+                           size_t n);
+
+/* The names and the order of a track, and of its process if it has a name; preceded by ",\n". */
+size_t pki_chrome_track(char out[PKI_EVENT_BYTES], const pki_track *track);
+
+#endif

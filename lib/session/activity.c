@@ -1,0 +1,162 @@
+#include "session/activity.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/names.h"
+#include "measure/fold.h"
+#include "out/chrome_activity.h"
+#include "session/output.h"
+
+/* Linux gives out no pid and no tid above 2^22. */
+#define OS_ID_BITS 22
+#define BESIDE (1u << 30)
+#define DEVICE (1u << 31)
+
+static pki_track *tracks; /* track id - 1 */
+static uint32_t track_count, track_room;
+static pki_activity_counts counted;
+
+static void forget(void)
+{
+    tracks = NULL;
+    track_count = track_room = 0;
+    counted = (pki_activity_counts){0, 0};
+}
+
+void pki_activity_reset(void)
+{
+    for (uint32_t i = 0; i < track_count; i++) {
+        free((char *)(uintptr_t)tracks[i].process);
+        free((char *)(uintptr_t)tracks[i].thread);
+    }
+    free(tracks);
+    forget();
+}
+
+void pki_activity_after_fork(void)
+{
+    forget(); /* it may be half of something */
+}
+
+pki_activity_counts pki_activity_counted(void)
+{
+    return counted;
+}
+
+uint32_t pki_track_device_pid(uint32_t device)
+{
+    uint32_t pid = pki_the_session.config.world.pid & ((1u << OS_ID_BITS) - 1);
+    return DEVICE | pid << 8 | (device & 0xFF);
+}
+
+uint32_t pki_track_beside(uint32_t tid)
+{
+    return BESIDE | tid;
+}
+
+/* ---- tracks ---- */
+
+static uint32_t find(uint32_t pid, uint32_t tid)
+{
+    for (uint32_t i = track_count; i > 0; i--)
+        if (tracks[i - 1].tid == tid && tracks[i - 1].pid == pid)
+            return i;
+    return 0;
+}
+
+static bool make_track_room(void)
+{
+    if (track_count < track_room)
+        return true;
+    uint32_t room = PKI_MAX(16u, 2 * track_room);
+    pki_track *more = realloc(tracks, room * sizeof *more);
+    if (!more)
+        return false;
+    tracks = more;
+    track_room = room;
+    return true;
+}
+
+static uint32_t make_track(const pki_track *t)
+{
+    pki_track copy = *t;
+    copy.process = t->process ? strdup(t->process) : NULL;
+    copy.thread = strdup(t->thread);
+    if (!copy.thread || (t->process && !copy.process) || !make_track_room()) {
+        free((char *)(uintptr_t)copy.process);
+        free((char *)(uintptr_t)copy.thread);
+        return 0;
+    }
+    tracks[track_count++] = copy;
+    return track_count;
+}
+
+uint32_t pki_track_add(const pki_track *t)
+{
+    pki_session *s = &pki_the_session;
+    uint32_t id = find(t->pid, t->tid);
+    if (id)
+        return id;
+    id = make_track(t);
+    if (id && pki_output_room(s))
+        pki_output_wrote(s, pki_chrome_track(s->buffer + s->pending.buffered, &tracks[id - 1]), 0);
+    return id;
+}
+
+/* ---- activities ---- */
+
+static bool write_activity(pki_session *s, const pki_activity *a)
+{
+    const pki_name *region = a->region ? pki_name_at(a->region) : NULL;
+    uint64_t rank = s->config.world.rank > 0 ? (uint64_t)s->config.world.rank : 0;
+    if (a->track == 0 || a->track > track_count || !pki_output_room(s))
+        return false;
+    size_t n =
+        pki_chrome_activity(s->buffer + s->pending.buffered, &tracks[a->track - 1], a, rank << 32,
+                            region ? region->name : NULL, region ? region->length : 0);
+    pki_output_wrote(s, n, 0);
+    return true;
+}
+
+void pki_activity_add(const pki_activity *a)
+{
+    pki_session *s = &pki_the_session;
+    counted.added++;
+    if (!write_activity(s, a))
+        counted.unwritten += s->writing;
+}
+
+void pki_activity_counter(pk_counter *counter, double value)
+{
+    pki_session *s = &pki_the_session;
+    pki_record r = {pki_activity_ticks(), 0,
+                    PKI_WHAT(pki_counter_id(counter), PKI_RECORD_COUNTER, 0), 0};
+    memcpy(&r.value, &value, sizeof value);
+    pki_fold_lock();
+    pki_fold_point(pki_fold_now(), &r);
+    pki_fold_unlock();
+    if (pki_output_room(s))
+        pki_output_wrote(s,
+                         pki_chrome_event(&s->chrome, s->buffer + s->pending.buffered,
+                                          s->config.world.pid, &r, &r),
+                         0);
+}
+
+/* ---- time ---- */
+
+uint64_t pki_activity_ns(uint64_t monotonic_ns)
+{
+    uint64_t origin = pki_the_session.arena->header->clock.origin_ns;
+    return monotonic_ns > origin ? monotonic_ns - origin : 0;
+}
+
+uint64_t pki_activity_ns_of_ticks(uint64_t ticks)
+{
+    return pki_clock_ns(&pki_the_session.arena->header->clock, ticks);
+}
+
+uint64_t pki_activity_ticks(void)
+{
+    return pki_ticks(pki_the_session.config.monotonic);
+}

@@ -1,0 +1,46 @@
+/* lib/session/activity.h - where backends hand over what devices and libraries did.
+ *
+ * Everything here is called by a backend within its collect or stop, that is under the drain lock;
+ * what is added is in the trace's output and in the statistics when the call returns. It may write
+ * to the file, so nothing may be locked meanwhile that a thread of the program waits for.
+ */
+#ifndef PKI_SESSION_ACTIVITY_H
+#define PKI_SESSION_ACTIVITY_H
+
+#include <pk/counter.h>
+
+#include "core/activity.h"
+
+/* The track with these pid and tid, made and named in the trace at its first call; > 0. 0 without
+ * memory. Names are copied, and those of the first call stay. */
+uint32_t pki_track_add(const pki_track *track);
+
+/* pid of a device's tracks: beyond every process's, and another one in each process. */
+uint32_t pki_track_device_pid(uint32_t device);
+
+/* tid of the track beside a thread's own, for what a library says it called there. */
+uint32_t pki_track_beside(uint32_t tid);
+
+void pki_activity_add(const pki_activity *activity);
+
+/* A sample of a counter, now. */
+void pki_activity_counter(pk_counter *counter, double value);
+
+/* Nanoseconds since the session started; 0 for what was before. */
+uint64_t pki_activity_ns(uint64_t monotonic_ns);
+uint64_t pki_activity_ns_of_ticks(uint64_t ticks);
+
+/* Now, on the clock of the threads' records. */
+uint64_t pki_activity_ticks(void);
+
+/* Activities added, and those of them that are not in the trace: no room, no track. */
+typedef struct pki_activity_counts {
+    uint64_t added, unwritten;
+} pki_activity_counts;
+
+/* The session's part. */
+pki_activity_counts pki_activity_counted(void);
+void pki_activity_reset(void); /* forgets tracks and counts; between sessions */
+void pki_activity_after_fork(void);
+
+#endif

@@ -1,0 +1,83 @@
+#include "session/output.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "core/registry.h"
+
+/* ---- the commit: see lib/core/arena.h ---- */
+
+uint32_t pki_output_in_force(const pki_session *s)
+{
+    return s->arena->header->generation & 1;
+}
+
+uint32_t pki_output_in_preparation(const pki_session *s)
+{
+    return !pki_output_in_force(s);
+}
+
+void pki_output_commit(pki_session *s)
+{
+    pki_arena_header *h = s->arena->header;
+    s->pending.ticks = pki_ticks(s->config.monotonic);
+    h->commit[pki_output_in_preparation(s)] = s->pending;
+    pki_store_release(&h->generation, h->generation + 1);
+    for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
+        pki_thread *t = pki_registry_block(s->registry, i);
+        uint32_t taken = t->taken[pki_output_in_force(s)];
+        t->taken[pki_output_in_preparation(s)] = taken;
+        if (taken != t->released)
+            pki_store_release(&t->released, taken); /* pairs with the acquire in find_room */
+    }
+}
+
+/* ---- output ---- */
+
+void pki_output_trouble(pki_session *s, int error)
+{
+    pk_status status = pki_status_of_errno(error);
+    if (s->trouble != status)
+        pki_log(PK_LOG_ERROR, "trace %s: %s; recording goes on, what cannot be written is counted",
+                s->place.trace, strerror(error));
+    s->trouble = s->trouble ? s->trouble : status;
+    s->untold = status;
+}
+
+void pki_output_write(pki_session *s)
+{
+    s->last_write = pki_monotonic_ns();
+    if (!s->writing || s->pending.buffered == 0)
+        return;
+    if (!pki_trace_file_append(&s->file, s->buffer, s->pending.buffered, PKI_CHROME_TAIL,
+                               sizeof PKI_CHROME_TAIL - 1)) {
+        s->stuck = true;
+        pki_output_trouble(s, errno);
+        return;
+    }
+    s->stuck = false;
+    s->file_events = s->pending.events;
+    s->pending.file_bytes += s->pending.buffered;
+    s->pending.buffered = 0;
+    pki_output_commit(s);
+}
+
+/* Room for one more event: in a buffer that cannot be written out there may be none. */
+bool pki_output_room(pki_session *s)
+{
+    if (!s->writing)
+        return false;
+    if (PKI_OUTPUT_BYTES - s->pending.buffered < PKI_EVENT_BYTES)
+        pki_output_write(s);
+    uint64_t size = s->pending.file_bytes + s->pending.buffered;
+    return PKI_OUTPUT_BYTES - s->pending.buffered >= PKI_EVENT_BYTES &&
+           size + PKI_EVENT_BYTES <= s->config.trace_max_bytes;
+}
+
+void pki_output_wrote(pki_session *s, size_t n, unsigned events)
+{
+    s->pending.buffered += n;
+    s->pending.events += events;
+}

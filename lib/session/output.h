@@ -1,0 +1,34 @@
+/* lib/session/output.h - the output span in the arena, and the way from there to the file.
+ *
+ * What the file holds, what waits in the span and how far each ring has been taken change together
+ * (lib/core/arena.h): events are put into the span at will, and count once they are committed. All
+ * of it under the drain lock.
+ */
+#ifndef PKI_SESSION_OUTPUT_H
+#define PKI_SESSION_OUTPUT_H
+
+#include "session/session.h"
+
+#define PKI_OUTPUT_BYTES ((size_t)1 << 20)
+
+/* Which of the two generations is in force, and which one is being prepared. */
+uint32_t pki_output_in_force(const pki_session *s);
+uint32_t pki_output_in_preparation(const pki_session *s);
+
+/* Puts what has been prepared in force, and gives the rings' owners back what has been taken. */
+void pki_output_commit(pki_session *s);
+
+/* What is in the span goes to the file; what fails is noted, and stays. */
+void pki_output_write(pki_session *s);
+
+/* Is there room for PKI_EVENT_BYTES at s->buffer + s->pending.buffered? False without a trace, too,
+ * and past its bound. May write and commit. */
+bool pki_output_room(pki_session *s);
+
+/* So many bytes, of so many events, have been put there. */
+void pki_output_wrote(pki_session *s, size_t n, unsigned events);
+
+/* A write has failed: said once, and kept for pk_flush and pk_stop. */
+void pki_output_trouble(pki_session *s, int error);
+
+#endif
