@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "core/mirror.h"
 
 #define UPPER_GUARD (PKI_DEPTH_MAX + 1) /* its index among the frames */
 #define POPULATED_AT_JOIN 65536u
@@ -132,7 +133,8 @@ static void adopt(pki_registry *r, pki_thread *t)
     t->starved = t->over = 0;
     t->steps = t->lost_since_step = 0;
     pki_store(&t->state, (pki_load(&t->state) & ~(uint64_t)UINT32_MAX) | PKI_FRAME_OFFSET(0));
-    pki_store(&t->limit, t->monotonic ? 0 : PKI_FRAME_OFFSET(PKI_DEPTH_MAX));
+    pki_store(&t->limit,
+              t->monotonic || pki_mirrors_count() ? 0 : PKI_FRAME_OFFSET(PKI_DEPTH_MAX));
     pki_store_release(
         &t->life, (uint32_t)PKI_THREAD_LIVE); /* pairs with the acquire in the collector's round */
     r->references++;

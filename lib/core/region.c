@@ -17,6 +17,7 @@
 #include <pk/region.h>
 
 #include "core/join.h"
+#include "core/mirror.h"
 
 static PKI_COLD void begin_slow(pk_region *region);
 static PKI_COLD void end_slow(pk_region *region);
@@ -109,14 +110,24 @@ static void begin_too_deep(pki_thread *t, uint32_t id)
     pki_store_release(&t->state, record | PKI_FRAME_OFFSET(PKI_DEPTH_MAX + 1));
 }
 
-static void begin_at(pki_thread *t, uint32_t id, uint64_t now)
+/* Tells who wants to know, before the region's time begins. The id with the flags of its frame. */
+static uint32_t announce(pki_thread *t, uint32_t id)
+{
+    uint32_t offset = (uint32_t)pki_load(&t->state);
+    if (offset < PKI_FRAME_OFFSET(PKI_DEPTH_MAX))
+        id |= pki_mirrors_begin(id, pki_depth_in(offset));
+    return t->monotonic ? id | PKI_SPECIAL : id;
+}
+
+/* what: the id, with flags. */
+static void begin_at(pki_thread *t, uint32_t what, uint64_t now)
 {
     uint64_t state = pki_load(&t->state);
     if ((uint32_t)state >= PKI_FRAME_OFFSET(PKI_DEPTH_MAX)) {
-        begin_too_deep(t, id);
+        begin_too_deep(t, what & PKI_FRAME_ID);
         return;
     }
-    write_frame(pki_top_frame(t, state) + 1, t->monotonic ? id | PKI_SPECIAL : id, now);
+    write_frame(pki_top_frame(t, state) + 1, what, now);
     pki_store_release(&t->state, state + sizeof(pki_frame));
 }
 
@@ -124,10 +135,12 @@ static void begin_slow(pk_region *region)
 {
     uint32_t id = pki_region_id(region);
     pki_thread *t = pki_thread_join();
-    if (t)
-        begin_at(t, id, pki_ticks(t->monotonic));
-    else
+    if (!t) {
         pki_registry_refuse_region();
+        return;
+    }
+    uint32_t what = announce(t, id);
+    begin_at(t, what, pki_ticks(t->monotonic));
 }
 
 /* The call has no record: its distribution is ours to keep. */
@@ -147,9 +160,10 @@ static void close_top(pki_thread *t, uint64_t now, unsigned flags)
 {
     pki_frame *f = pki_top_frame(t, pki_load(&t->state));
     pki_work *work = &t->work[f - t->frames];
-    uint32_t id = pki_load(&f->id) & ~PKI_SPECIAL;
-    unsigned worked = work->bytes || work->flops;
-    pki_record records[2] = {{0, 0, 0, 0}, {work->bytes, work->flops, 0, 0}};
+    uint32_t what = pki_load(&f->id), id = what & PKI_FRAME_ID;
+    pki_work done = *work;
+    unsigned worked = done.bytes || done.flops;
+    pki_record records[2] = {{0, 0, 0, 0}, {done.bytes, done.flops, 0, 0}};
     write_record(&records[0], f, id, pki_load(&f->start), now);
     records[0].what |= PKI_TIES(pki_count_ties(f)) | PKI_FLAGS(flags);
     records[0].what += worked ? PKI_WHAT(0, PKI_RECORD_REGION_WORK - PKI_RECORD_REGION, 0) : 0;
@@ -159,10 +173,12 @@ static void close_top(pki_thread *t, uint64_t now, unsigned flags)
         /* First it is no open region any more: were the session to end here, it would count
          * twice. */
         pki_store_release(&t->state, pki_load(&t->state) - sizeof(pki_frame));
-        lose(t, id, pki_not_negative(records[0].value), pki_not_negative(records[0].extra), work);
+        lose(t, id, pki_not_negative(records[0].value), pki_not_negative(records[0].extra), &done);
     }
     pki_store(&work->bytes, (uint64_t)0);
     pki_store(&work->flops, (uint64_t)0);
+    if (what & PKI_MIRRORED)
+        pki_mirrors_end(id, &done);
 }
 
 void pki_record_open(const pki_thread *t, unsigned depth, uint64_t inner, uint64_t now,
@@ -172,7 +188,7 @@ void pki_record_open(const pki_thread *t, unsigned depth, uint64_t inner, uint64
     uint64_t start = pki_load(&f->start), child = pki_load(&f->child);
     uint64_t bytes = pki_load(&t->work[depth].bytes), flops = pki_load(&t->work[depth].flops);
     pki_record_type type = bytes || flops ? PKI_RECORD_REGION_WORK : PKI_RECORD_REGION;
-    uint64_t what = PKI_WHAT(pki_load(&f->id) & ~PKI_SPECIAL, type, depth);
+    uint64_t what = PKI_WHAT(pki_load(&f->id) & PKI_FRAME_ID, type, depth);
     record[0] = (pki_record){start, pki_not_negative(now - start),
                              what | PKI_TIES(pki_count_ties(f)) | PKI_FLAGS(PKI_FLAG_UNBALANCED),
                              pki_not_negative(inner - start - child)};
@@ -204,7 +220,7 @@ static void remove_guard(pki_thread *t)
 static pki_frame *find_frame(pki_thread *t, uint32_t id)
 {
     for (pki_frame *f = &t->frames[pki_depth_in(pki_load(&t->state))]; f > t->frames; f--)
-        if ((pki_load(&f->id) & ~PKI_SPECIAL) == id)
+        if ((pki_load(&f->id) & PKI_FRAME_ID) == id)
             return f;
     return NULL;
 }
@@ -263,7 +279,7 @@ static void next_slow(pk_region *from, pk_region *to)
     }
     uint64_t now = pki_ticks(t->monotonic);
     end_at(t, ended_id, now, PKI_FLAG_TOUCHES);
-    begin_at(t, id, now);
+    begin_at(t, announce(t, id), now);
 }
 
 void pk_region_add_on_(pk_region *region, uint64_t bytes, uint64_t flops)
@@ -288,4 +304,5 @@ void pk_region_mark_on_(pk_region *region)
     }
     pki_record mark = {pki_ticks(t->monotonic), 0, PKI_WHAT(id, PKI_RECORD_MARK, 0), 0};
     pki_push_point(t, &mark, 1);
+    pki_mirrors_mark(id);
 }

@@ -35,8 +35,8 @@ static bool tell_open_regions(pki_thread *t, uint64_t now)
     bool told = true;
     for (pki_frame *f = &t->frames[pki_depth_in(pki_load(&t->state))]; f > t->frames; f--) {
         uint64_t own = pki_not_negative(inner - f->start - f->child);
-        if (!tell(t, f->id & ~PKI_SPECIAL, PKI_RECORD_STEP_OPEN, own)) {
-            keep_untold(t, f->id & ~PKI_SPECIAL, own);
+        if (!tell(t, f->id & PKI_FRAME_ID, PKI_RECORD_STEP_OPEN, own)) {
+            keep_untold(t, f->id & PKI_FRAME_ID, own);
             told = false;
         }
         pki_bump(&f->child, own);

@@ -34,6 +34,8 @@
 /* In a frame's id: nobody's, or one whose end has more to do than the fast path does. */
 #define PKI_NOBODY UINT32_MAX
 #define PKI_SPECIAL (1u << 31)
+#define PKI_MIRRORED (1u << 30) /* and mirrors have been told of its begin (core/mirror.h) */
+#define PKI_FRAME_ID (PKI_MIRRORED - 1)
 
 /* An open region. */
 typedef struct pki_frame {

@@ -301,7 +301,7 @@ static bool put_open_regions(output *o, const block *b)
         const pki_frame *f = &b->t->frames[d];
         uint64_t ticks = pki_not_negative(o->from->last_ticks - f->start);
         pki_record r = {f->start, ticks,
-                        (f->id & ~PKI_SPECIAL) | PKI_WHAT(0, PKI_RECORD_REGION, d) |
+                        (f->id & PKI_FRAME_ID) | PKI_WHAT(0, PKI_RECORD_REGION, d) |
                             PKI_FLAGS(PKI_FLAG_UNBALANCED),
                         0};
         o->from->counts.unbalanced++;

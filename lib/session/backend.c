@@ -12,7 +12,7 @@ const pki_backend *const pki_backends[] = {&pki_backend_cuda, &pki_backend_cupti
                                            &pki_backend_nccl};
 const size_t pki_backend_count = PKI_COUNT_OF(pki_backends);
 
-static char wanted_list[256];
+static char wanted_list[sizeof((pki_config *)0)->backends];
 static bool live[PKI_COUNT_OF(pki_backends)];
 
 /* +1: named, -1: named with a minus, 0: not named. */
@@ -40,12 +40,25 @@ bool pki_backend_wanted(const pki_backend *b, const char *list)
     return sign > 0 || (sign == 0 && only_without && b->by_default);
 }
 
-void pki_backends_start(const char *list)
+/* Those who asked for it hear of regions from here on. */
+static void open_mirrors(void)
 {
-    strncpy(wanted_list, list, sizeof wanted_list - 1);
+    const pki_mirror *mirrors[PKI_COUNT_OF(pki_backends)];
+    unsigned count = 0;
     for (size_t i = 0; i < pki_backend_count; i++)
-        pki_store_release(&live[i], pki_backend_wanted(pki_backends[i], list) &&
-                                        pki_backends[i]->start && pki_backends[i]->start());
+        if (live[i] && pki_backends[i]->mirror && pki_backends[i]->mirror->begin)
+            mirrors[count++] = pki_backends[i]->mirror;
+    if (count)
+        pki_mirrors_open(mirrors, count);
+}
+
+void pki_backends_start(const pki_config *config)
+{
+    memcpy(wanted_list, config->backends, sizeof wanted_list);
+    for (size_t i = 0; i < pki_backend_count; i++)
+        pki_store_release(&live[i], pki_backend_wanted(pki_backends[i], wanted_list) &&
+                                        pki_backends[i]->start && pki_backends[i]->start(config));
+    open_mirrors();
 }
 
 void pki_backends_collect(void)
@@ -58,6 +71,7 @@ void pki_backends_collect(void)
 
 void pki_backends_stop(void)
 {
+    pki_mirrors_close();
     for (size_t i = 0; i < pki_backend_count; i++) {
         if (live[i] && pki_backends[i]->stop)
             pki_backends[i]->stop();

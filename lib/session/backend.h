@@ -7,6 +7,8 @@
  *
  *     probe      is it there, which version, and if not why; no side effects on the program
  *     start      begin recording; the status of pk_start does not depend on it
+ *     mirror     hears of every region as it begins and ends, while it has `begin` (core/mirror.h);
+ *                set by start, if at all; optional
  *     collect    once in each of the collector's rounds, on its thread or on one that called
  *                pk_flush, under the drain lock; optional
  *     stop       before the last round, under the drain lock; everything recorded has to be in the
@@ -19,13 +21,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include <pk/session.h>
+#include "core/mirror.h"
+#include "session/config.h"
 
 typedef struct pki_backend {
     const char *name;
     bool by_default; /* without a word in pk_options.backends */
     void (*probe)(pk_backend_info *info);
-    bool (*start)(void);
+    bool (*start)(const pki_config *config);
+    pki_mirror *mirror;
     void (*collect)(void);
     void (*stop)(void);
     void (*after_fork)(void);
@@ -37,8 +41,8 @@ extern const size_t pki_backend_count;
 /* Does the list in pk_options.backends ("" for none given) ask for this one? */
 bool pki_backend_wanted(const pki_backend *backend, const char *list);
 
-/* Remembers the list, and starts, visits and stops those that it asks for. */
-void pki_backends_start(const char *list);
+/* Remembers the list in the configuration, and starts, visits and stops those that it asks for. */
+void pki_backends_start(const pki_config *config);
 void pki_backends_collect(void);
 void pki_backends_stop(void);
 void pki_backends_after_fork(void);

@@ -170,7 +170,7 @@ pk_status pk_start(const pk_options *options)
         s->open = status == PK_OK;
         if (s->open) {
             have_last_counts = false;
-            pki_backends_start(s->config.backends);
+            pki_backends_start(&s->config);
             say_hello(s);
         } else {
             hush();
