@@ -133,8 +133,7 @@ static void adopt(pki_registry *r, pki_thread *t)
     t->starved = t->over = 0;
     t->steps = t->lost_since_step = 0;
     pki_store(&t->state, (pki_load(&t->state) & ~(uint64_t)UINT32_MAX) | PKI_FRAME_OFFSET(0));
-    pki_store(&t->limit,
-              t->monotonic || pki_mirrors_count() ? 0 : PKI_FRAME_OFFSET(PKI_DEPTH_MAX));
+    pki_store(&t->limit, t->monotonic || pki_mirrors_count() ? 0 : PKI_FRAME_OFFSET(PKI_DEPTH_MAX));
     pki_store_release(
         &t->life, (uint32_t)PKI_THREAD_LIVE); /* pairs with the acquire in the collector's round */
     r->references++;
@@ -253,15 +252,35 @@ pki_thread *pki_thread_join(void)
     return t;
 }
 
+static void set_name(pki_thread *t, const char *name)
+{
+    strncpy(t->name, name, sizeof t->name - 1);
+    t->name[sizeof t->name - 1] = 0;
+    t->named = 1;
+    pki_bump(&t->name_version, 1);
+}
+
 void pk_thread_name(const char *name)
 {
     pki_thread *t = name && pki_load(&pk_gate_) ? pki_thread_join() : NULL;
     if (!t)
         return;
     pki_registry_lock();
-    strncpy(t->name, name, sizeof t->name - 1);
-    t->name[sizeof t->name - 1] = 0;
-    t->named = 1;
-    pki_bump(&t->name_version, 1);
+    set_name(t, name);
     pki_registry_unlock();
+}
+
+bool pki_thread_name_of(uint32_t tid, const char *name)
+{
+    bool found = false;
+    pki_registry_lock();
+    pki_registry *r = pki_registry_now();
+    for (uint32_t i = 0; r && !r->over && i < pki_registry_blocks(r) && !found; i++) {
+        pki_thread *t = pki_registry_block(r, i);
+        found = t->tid == tid && pki_load(&t->life) == PKI_THREAD_LIVE;
+        if (found)
+            set_name(t, name);
+    }
+    pki_registry_unlock();
+    return found;
 }

@@ -13,6 +13,10 @@ void pki_join_after_fork(void);
 /* Fills in what a block needs before it is anybody's. ring_bytes a multiple of a record's. */
 void pki_block_init(pki_thread *t, pki_record *ring, uint32_t ring_bytes, uint32_t monotonic);
 
+/* Names another thread that has recorded in the running session; false if there is none with that
+ * system's id. */
+bool pki_thread_name_of(uint32_t tid, const char *name);
+
 /* Has the thread a block, of whatever session? */
 bool pki_thread_is_joined(const pki_thread *t);
 

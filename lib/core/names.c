@@ -219,6 +219,15 @@ pk_region *pk_region_variant(pk_region *region, const char *key, int64_t value)
     return &intern(&w)->handle.region;
 }
 
+pk_region *pki_region_tagged(pk_kind kind, const char *name, const char *key, int64_t value)
+{
+    wanted w = wanted_region((uint32_t)kind, name);
+    w.key = key;
+    w.key_length = bounded_length(key);
+    w.value = value;
+    return &intern(&w)->handle.region;
+}
+
 pk_counter *pk_counter_named(const char *name, const char *unit)
 {
     static pk_counter nowhere = PK_COUNTER("(too many names)", "");

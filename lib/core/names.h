@@ -48,6 +48,10 @@ uint32_t pki_counter_id(pk_counter *counter);
  * the name. */
 uint32_t pki_region_id_of(const pk_region *region);
 
+/* The region of that name and kind, with a key and value that are its arguments in the trace; they
+ * are those of the name's first use. */
+pk_region *pki_region_tagged(pk_kind kind, const char *name, const char *key, int64_t value);
+
 /* NULL for ids that were never given out. */
 const pki_name *pki_name_at(uint32_t id);
 

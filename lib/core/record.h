@@ -6,7 +6,8 @@
 
 typedef enum pki_record_type {
     PKI_RECORD_REGION = 1,      /* start, value = duration, extra = own time; all in ticks */
-    PKI_RECORD_REGION_WORK = 2, /* the same; the next slot's start and value hold bytes and flops */
+    PKI_RECORD_REGION_WORK = 2, /* the same; the next slot's start and value hold bytes and flops,
+                                   its what and extra a payload's type and bits */
     PKI_RECORD_STEP_SELF = 3,   /* value = own time, in the step that the next STEP closes, of calls
                                    that found no room */
     PKI_RECORD_STEP_OPEN =
@@ -14,8 +15,16 @@ typedef enum pki_record_type {
     PKI_RECORD_STEP =
         5, /* start, value = duration; the next slot's start and value hold index and items */
     PKI_RECORD_COUNTER = 6, /* start; value = the double's bits */
-    PKI_RECORD_MARK = 7     /* start */
+    PKI_RECORD_MARK = 7     /* start; value and extra = a payload's bits and type */
 } pki_record_type;
+
+/* A number that came with a region or a mark, in 64 bits. */
+typedef enum pki_payload_type {
+    PKI_PAYLOAD_NONE = 0,
+    PKI_PAYLOAD_UNSIGNED = 1,
+    PKI_PAYLOAD_SIGNED = 2,
+    PKI_PAYLOAD_REAL = 3 /* a double */
+} pki_payload_type;
 
 #define PKI_FLAG_UNBALANCED 1u /* region: not closed by its own end */
 #define PKI_FLAG_UNKNOWN 2u    /* step: no breakdown */

@@ -162,8 +162,8 @@ static void close_top(pki_thread *t, uint64_t now, unsigned flags)
     pki_work *work = &t->work[f - t->frames];
     uint32_t what = pki_load(&f->id), id = what & PKI_FRAME_ID;
     pki_work done = *work;
-    unsigned worked = done.bytes || done.flops;
-    pki_record records[2] = {{0, 0, 0, 0}, {done.bytes, done.flops, 0, 0}};
+    unsigned worked = pki_worked(&done);
+    pki_record records[2] = {{0, 0, 0, 0}, pki_work_slot(&done)};
     write_record(&records[0], f, id, pki_load(&f->start), now);
     records[0].what |= PKI_TIES(pki_count_ties(f)) | PKI_FLAGS(flags);
     records[0].what += worked ? PKI_WHAT(0, PKI_RECORD_REGION_WORK - PKI_RECORD_REGION, 0) : 0;
@@ -177,6 +177,7 @@ static void close_top(pki_thread *t, uint64_t now, unsigned flags)
     }
     pki_store(&work->bytes, (uint64_t)0);
     pki_store(&work->flops, (uint64_t)0);
+    pki_store(&work->payload_type, (uint64_t)0);
     if (what & PKI_MIRRORED)
         pki_mirrors_end(id, &done);
 }
@@ -186,13 +187,15 @@ void pki_record_open(const pki_thread *t, unsigned depth, uint64_t inner, uint64
 {
     const pki_frame *f = &t->frames[depth];
     uint64_t start = pki_load(&f->start), child = pki_load(&f->child);
-    uint64_t bytes = pki_load(&t->work[depth].bytes), flops = pki_load(&t->work[depth].flops);
-    pki_record_type type = bytes || flops ? PKI_RECORD_REGION_WORK : PKI_RECORD_REGION;
+    const pki_work *w = &t->work[depth];
+    pki_work work = {pki_load(&w->bytes), pki_load(&w->flops), pki_load(&w->payload),
+                     pki_load(&w->payload_type)};
+    pki_record_type type = pki_worked(&work) ? PKI_RECORD_REGION_WORK : PKI_RECORD_REGION;
     uint64_t what = PKI_WHAT(pki_load(&f->id) & PKI_FRAME_ID, type, depth);
     record[0] = (pki_record){start, pki_not_negative(now - start),
                              what | PKI_TIES(pki_count_ties(f)) | PKI_FLAGS(PKI_FLAG_UNBALANCED),
                              pki_not_negative(inner - start - child)};
-    record[1] = (pki_record){bytes, flops, 0, 0};
+    record[1] = pki_work_slot(&work);
 }
 
 /* The end of a region beyond the limit: false if it is none. What lies above it goes with it. */
@@ -282,19 +285,41 @@ static void next_slow(pk_region *from, pk_region *to)
     begin_at(t, announce(t, id), now);
 }
 
-void pk_region_add_on_(pk_region *region, uint64_t bytes, uint64_t flops)
+/* Where the innermost open region of that name collects what its end has to tell; NULL: none. */
+static pki_work *work_of(pk_region *region)
 {
     pki_thread *t = joined_self();
     pki_frame *f = t ? find_frame(t, pki_region_id(region)) : NULL;
     if (!f)
+        return NULL;
+    pki_store(&f->id, pki_load(&f->id) | PKI_SPECIAL);
+    return &t->work[f - t->frames];
+}
+
+void pk_region_add_on_(pk_region *region, uint64_t bytes, uint64_t flops)
+{
+    pki_work *work = work_of(region);
+    if (!work)
         return;
-    pki_work *work = &t->work[f - t->frames];
     pki_bump(&work->bytes, bytes);
     pki_bump(&work->flops, flops);
-    pki_store(&f->id, pki_load(&f->id) | PKI_SPECIAL);
+}
+
+void pki_region_payload(pk_region *region, pki_payload_type type, uint64_t bits)
+{
+    pki_work *work = work_of(region);
+    if (!work)
+        return;
+    pki_store(&work->payload, bits);
+    pki_store(&work->payload_type, (uint64_t)type);
 }
 
 void pk_region_mark_on_(pk_region *region)
+{
+    pki_mark_payload(region, PKI_PAYLOAD_NONE, 0);
+}
+
+void pki_mark_payload(pk_region *region, pki_payload_type type, uint64_t bits)
 {
     uint32_t id = pki_region_id(region);
     pki_thread *t = pki_thread_join();
@@ -302,7 +327,7 @@ void pk_region_mark_on_(pk_region *region)
         pki_registry_refuse_point();
         return;
     }
-    pki_record mark = {pki_ticks(t->monotonic), 0, PKI_WHAT(id, PKI_RECORD_MARK, 0), 0};
+    pki_record mark = {pki_ticks(t->monotonic), bits, PKI_WHAT(id, PKI_RECORD_MARK, 0), type};
     pki_push_point(t, &mark, 1);
     pki_mirrors_mark(id);
 }

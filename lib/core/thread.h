@@ -50,7 +50,19 @@ _Static_assert(sizeof(pki_frame) == 32, "two frames to a cache line");
 
 typedef struct pki_work {
     uint64_t bytes, flops;
+    uint64_t payload, payload_type;
 } pki_work;
+
+static inline bool pki_worked(const pki_work *work)
+{
+    return work->bytes || work->flops || work->payload_type;
+}
+
+/* The second slot of a region's record that has it. */
+static inline pki_record pki_work_slot(const pki_work *work)
+{
+    return (pki_record){work->bytes, work->flops, work->payload_type, work->payload};
+}
 
 enum pki_thread_life {
     PKI_THREAD_FREE,
@@ -191,6 +203,11 @@ pki_slot *pki_lost_slot(pki_thread *t, uint32_t id);
 /* This thread's block in the running session; NULL if the session is over or has no memory for one:
  * the caller counts what that costs (pki_registry_refuse_region, pki_registry_refuse_point). */
 pki_thread *pki_thread_join(void);
+
+/* Gives the innermost open region of that name, or a mark at this moment, a number: an argument in
+ * the trace. */
+void pki_region_payload(pk_region *region, pki_payload_type type, uint64_t bits);
+void pki_mark_payload(pk_region *region, pki_payload_type type, uint64_t bits);
 
 /* Closes every region above `until`, as unbalanced; by the owner. */
 void pki_close_above(pki_thread *t, const pki_frame *until, uint64_t now);

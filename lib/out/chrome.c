@@ -197,6 +197,31 @@ static char *put_field(char *p, const char *name, uint64_t value)
     return put_count(p, value);
 }
 
+static char *put_payload(char *p, uint64_t type, uint64_t bits)
+{
+    double real;
+    if (type < PKI_PAYLOAD_UNSIGNED || type > PKI_PAYLOAD_REAL)
+        return p; /* in what a killed run has left it may be anything */
+    if (type == PKI_PAYLOAD_UNSIGNED || (type == PKI_PAYLOAD_SIGNED && (int64_t)bits >= 0))
+        return put_field(p, "payload", bits);
+    p = PKI_PUT(p, ",\"payload\":");
+    memcpy(&real, &bits, sizeof real);
+    if (type == PKI_PAYLOAD_SIGNED)
+        return pki_put_u64(PKI_PUT(p, "-"), 0 - bits);
+    return isfinite(real) ? pki_put_double(p, real) : PKI_PUT(p, "null");
+}
+
+/* Takes away the comma before the first of them, and closes the list that begins at start. */
+static char *end_args(char *start, char *p)
+{
+    if (p > start && *start == ',') {
+        memmove(start, start + 1, (size_t)(p - start - 1));
+        p--;
+    }
+    *p++ = '}';
+    return p;
+}
+
 /* Everything but a plain region has arguments. */
 static char *put_args(char *p, const text *t, const pki_record *r, const pki_record *more)
 {
@@ -207,15 +232,11 @@ static char *put_args(char *p, const text *t, const pki_record *r, const pki_rec
             p = put_field(p, "bytes", more->start);
         if (more->value)
             p = put_field(p, "flops", more->value);
+        p = put_payload(p, more->what, more->extra);
     }
     if (pki_what_flags(r->what) & PKI_FLAG_UNBALANCED)
         p = put_field(p, "unbalanced", 1);
-    if (p > start && *start == ',') { /* the first has no comma */
-        memmove(start, start + 1, (size_t)(p - start - 1));
-        p--;
-    }
-    *p++ = '}';
-    return p;
+    return end_args(start, p);
 }
 
 static char *put_region(char *p, pki_chrome *c, uint32_t tid, const pki_record *r,
@@ -240,6 +261,12 @@ static char *put_mark(char *p, pki_chrome *c, uint32_t tid, const pki_record *r)
     start[sizeof ",\n{\"ph\":\"" - 1] = 'i';
     p = PKI_PUT(p, ",\"s\":\"t\",\"ts\":");
     p = pki_put_us(p, pki_clock_ns(c->clock, r->start));
+    if ((t && t->args_length) || r->extra) {
+        p = PKI_PUT(p, ",\"args\":{");
+        char *args = p;
+        p = t ? pki_put(p, t->args, t->args_length) : p;
+        p = end_args(args, put_payload(p, r->extra, r->value));
+    }
     *p++ = '}';
     return p;
 }

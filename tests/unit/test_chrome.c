@@ -254,6 +254,36 @@ static void marks(void **state)
            "\"tid\":99,\"s\":\"t\",\"ts\":3.004}");
 }
 
+static void payloads(void **state)
+{
+    static const struct {
+        uint64_t bits, type;
+        const char *args;
+    } cases[] = {{7, PKI_PAYLOAD_UNSIGNED, "\"payload\":7"},
+                 {UINT64_MAX, PKI_PAYLOAD_UNSIGNED, "\"payload\":1.8446744073709552e+19"},
+                 {(uint64_t)-7, PKI_PAYLOAD_SIGNED, "\"payload\":-7"},
+                 {1ull << 63, PKI_PAYLOAD_SIGNED, "\"payload\":-9223372036854775808"},
+                 {0x3FF8000000000000, PKI_PAYLOAD_REAL, "\"payload\":1.5"},
+                 {0x7FF8000000000000, PKI_PAYLOAD_REAL, "\"payload\":null"},
+                 {9, 77, ""}};
+    char wanted[300];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pki_record r = {AT(1, 0), 500, WORK(SMALL, 1), 0};
+        pki_record more = {3, 0, cases[i].type, cases[i].bits};
+        snprintf(wanted, sizeof wanted,
+                 NAMED("y[k=-7]") "\"dur\":0.500,\"args\":{\"k\":-7,\"bytes\":3%s%s}}",
+                 *cases[i].args ? "," : "", cases[i].args);
+        expect_event(&r, &more, wanted);
+    }
+    expect((pki_record){AT(3, 4), 5, PKI_WHAT(PLAIN, PKI_RECORD_MARK, 0), PKI_PAYLOAD_SIGNED}, 0, 0,
+           ",\n{\"ph\":\"i\",\"cat\":\"cpu_op\",\"name\":\"step work\",\"pid\":4711,"
+           "\"tid\":99,\"s\":\"t\",\"ts\":3.004,\"args\":{\"payload\":5}}");
+    expect((pki_record){AT(3, 4), 5, PKI_WHAT(SMALL, PKI_RECORD_MARK, 0), 0}, 0, 0,
+           ",\n{\"ph\":\"i\",\"cat\":\"cpu_op\",\"name\":\"y[k=-7]\",\"pid\":4711,"
+           "\"tid\":99,\"s\":\"t\",\"ts\":3.004,\"args\":{\"k\":-7}}");
+}
+
 static void steps(void **state)
 {
     (void)state;
@@ -357,6 +387,7 @@ int main(void)
         with_chrome(variants),
         with_chrome(counters),
         with_chrome(marks),
+        with_chrome(payloads),
         with_chrome(steps),
         with_chrome(records_without_an_event),
         with_chrome(ids_that_fit_nothing),
