@@ -24,5 +24,6 @@
 #include <pk/step.h>
 #include <pk/counter.h>
 #include <pk/stats.h>
+#include <pk/gpu.h>
 
 #endif

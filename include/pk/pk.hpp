@@ -82,6 +82,33 @@ private:
     pk_region *region_;
 };
 
+/* What is put into a stream meanwhile as a region of that stream (pk/gpu.h):
+ *
+ *     pk::gpu_scope s(forward, stream);
+ *
+ * Files that differ in what stream 0 is have classes of different names. */
+#if PK_GPU_DEFAULT_STREAM_ == 2
+inline namespace stream_per_thread {
+#else
+inline namespace stream_legacy {
+#endif
+class gpu_scope {
+public:
+    gpu_scope(pk_region &region, void *stream) noexcept
+        : region_(&region), stream_(pk_gpu_stream_(stream))
+    {
+        pk_gpu_begin(region_, stream_);
+    }
+    ~gpu_scope() { pk_gpu_end(region_, stream_); }
+    gpu_scope(const gpu_scope &) = delete;
+    gpu_scope &operator=(const gpu_scope &) = delete;
+
+private:
+    pk_region *region_;
+    void *stream_;
+};
+} // namespace stream_...
+
 } // namespace pk
 
 #endif

@@ -9,3 +9,6 @@ extern inline void pk_region_add(pk_region *region, uint64_t bytes, uint64_t flo
 extern inline void pk_region_mark(pk_region *region);
 extern inline void pk_step(uint64_t items);
 extern inline void pk_counter_set(pk_counter *counter, double value);
+extern inline void (pk_gpu_begin)(pk_region *region, void *stream);
+extern inline void (pk_gpu_end)(pk_region *region, void *stream);
+extern inline void (pk_gpu_graph_launching)(void *exec, void *graph, void *stream);

@@ -42,6 +42,7 @@ typedef struct pki_fold {
     pki_steps *steps;
     bool per_thread;
     pki_table totals;      /* all threads */
+    pki_table streams;     /* spans of devices' streams, ns (measure/device_regions.h) */
     pki_slot *last_resort; /* calls for which there was no memory; one of totals */
     uint32_t thread_count;
     pki_thread_fold *threads; /* by block index */

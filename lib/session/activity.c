@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/names.h"
-#include "measure/fold.h"
+#include "measure/device_regions.h"
 #include "out/chrome_activity.h"
 #include "session/output.h"
 
@@ -119,10 +119,20 @@ static bool write_activity(pki_session *s, const pki_activity *a)
     return true;
 }
 
+static void measure(const pki_activity *a)
+{
+    if (a->kind != PKI_ACTIVITY_SPAN || !a->region)
+        return;
+    pki_fold_lock();
+    pki_device_region_add(pki_fold_now(), a->region, pki_not_negative(a->end - a->start));
+    pki_fold_unlock();
+}
+
 void pki_activity_add(const pki_activity *a)
 {
     pki_session *s = &pki_the_session;
     counted.added++;
+    measure(a);
     if (!write_activity(s, a))
         counted.unwritten += s->writing;
 }

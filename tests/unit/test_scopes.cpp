@@ -176,6 +176,19 @@ void sessions(void **)
     assert_int_equal(from_environment.status(), PK_OK);
 }
 
+void streams(void **)
+{
+    /* Nothing to see without a GPU: only that it compiles, and does no harm. */
+    for (int i = 0; i < 2; i++) {
+        pk::gpu_scope s(outer, nullptr);
+        PK_GPU_SCOPE(inner, 0) { pk_gpu_begin(&third, NULL); }
+    }
+    pk_gpu_counts counts;
+    counts.size = sizeof counts;
+    assert_int_equal(pk_get_gpu_counts(&counts), PK_OK);
+    assert_int_equal(counts.begun, 0);
+}
+
 } // namespace
 
 int main()
@@ -188,6 +201,7 @@ int main()
         cmocka_unit_test_setup_teardown(threads_of_cpp, start, stop),
         cmocka_unit_test_setup_teardown(thread_locals_may_record, start, stop),
         cmocka_unit_test_setup_teardown(sessions, start, stop),
+        cmocka_unit_test_setup_teardown(streams, start, stop),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
