@@ -97,6 +97,14 @@ typedef struct pk_options {
      * failures of control calls too, so a program prints those or logs them, not both. */
     pk_log_function *log;
     void *log_user;
+
+    /* Steps during which CUPTI records kernels, copies and CUDA calls: "100-104" or "100", by the
+     * numbers that steps have in the trace. Turns the cupti backend on for these steps alone. NULL:
+     * for the whole session, if backends names cupti. */
+    const char *cupti_steps;
+
+    /* 1: CUPTI records every kernel of a CUDA graph, not each launch of it as a whole. Dearer. */
+    uint32_t cupti_graph_nodes;
 } pk_options;
 
 /* The options as a pointer to a literal: pk_start(pk_options(.trace_path = "run.json")). C only; in

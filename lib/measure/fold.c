@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "measure/step_watch.h"
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pki_fold *now;
 
@@ -171,12 +173,13 @@ static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *
                     ticks);
     feed_own_times(fold, &alone->calls, unit_ns);
     alone->partial = false;
-    pki_steps_add(fold->steps,
-                  &(pki_step){.index = more->start,
-                              .start = pki_clock_ns(&arena_of(fold)->header->clock, r->start),
-                              .duration = in_ns(ticks, unit_ns),
-                              .items = more->value,
-                              .broken_down = known});
+    pki_step step = {.index = more->start,
+                     .start = pki_clock_ns(&arena_of(fold)->header->clock, r->start),
+                     .duration = in_ns(ticks, unit_ns),
+                     .items = more->value,
+                     .broken_down = known};
+    pki_steps_add(fold->steps, &step);
+    pki_step_watch_see(step.index, step.start, step.duration);
 }
 
 static void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, const pki_record *r,

@@ -137,11 +137,10 @@ void pki_activity_add(const pki_activity *a)
         counted.unwritten += s->writing;
 }
 
-void pki_activity_counter(pk_counter *counter, double value)
+static void add_sample(pk_counter *counter, double value, uint64_t ticks)
 {
     pki_session *s = &pki_the_session;
-    pki_record r = {pki_activity_ticks(), 0,
-                    PKI_WHAT(pki_counter_id(counter), PKI_RECORD_COUNTER, 0), 0};
+    pki_record r = {ticks, 0, PKI_WHAT(pki_counter_id(counter), PKI_RECORD_COUNTER, 0), 0};
     memcpy(&r.value, &value, sizeof value);
     pki_fold_lock();
     pki_fold_point(pki_fold_now(), &r);
@@ -151,6 +150,20 @@ void pki_activity_counter(pk_counter *counter, double value)
                          pki_chrome_event(&s->chrome, s->buffer + s->pending.buffered,
                                           s->config.world.pid, &r, &r),
                          0);
+}
+
+void pki_activity_counter(pk_counter *counter, double value)
+{
+    add_sample(counter, value, pki_activity_ticks());
+}
+
+/* Back from now at the clock's rate: a microsecond or so off after seconds, if it is corrected. */
+void pki_activity_counter_at(pk_counter *counter, double value, uint64_t ns)
+{
+    uint64_t ticks = pki_activity_ticks(), now = pki_activity_ns_of_ticks(ticks);
+    double unit = pki_clock_unit_ns(&pki_the_session.arena->header->clock);
+    uint64_t ago = now > ns ? (uint64_t)((double)(now - ns) / unit) : 0;
+    add_sample(counter, value, ticks - PKI_MIN(ago, ticks));
 }
 
 /* ---- time ---- */

@@ -26,6 +26,9 @@ void pki_activity_add(const pki_activity *activity);
 /* A sample of a counter, now. */
 void pki_activity_counter(pk_counter *counter, double value);
 
+/* The same, for a moment of the last seconds, in ns since the session started. */
+void pki_activity_counter_at(pk_counter *counter, double value, uint64_t ns);
+
 /* Nanoseconds since the session started; 0 for what was before. */
 uint64_t pki_activity_ns(uint64_t monotonic_ns);
 uint64_t pki_activity_ns_of_ticks(uint64_t ticks);

@@ -13,6 +13,7 @@ const pki_backend *const pki_backends[] = {&pki_backend_cuda, &pki_backend_cupti
 const size_t pki_backend_count = PKI_COUNT_OF(pki_backends);
 
 static char wanted_list[sizeof((pki_config *)0)->backends];
+static bool asked[PKI_COUNT_OF(pki_backends)]; /* in the running or the last session */
 static bool live[PKI_COUNT_OF(pki_backends)];
 
 /* +1: named, -1: named with a minus, 0: not named. */
@@ -40,6 +41,14 @@ bool pki_backend_wanted(const pki_backend *b, const char *list)
     return sign > 0 || (sign == 0 && only_without && b->by_default);
 }
 
+static bool is_asked(const pki_backend *b, const pki_config *config)
+{
+    const char *list = config->backends;
+    if (pki_backend_wanted(b, list))
+        return true;
+    return b->asked && strcmp(list, "none") != 0 && named(list, b->name) == 0 && b->asked(config);
+}
+
 /* Those who asked for it hear of regions from here on. */
 static void open_mirrors(void)
 {
@@ -55,10 +64,20 @@ static void open_mirrors(void)
 void pki_backends_start(const pki_config *config)
 {
     memcpy(wanted_list, config->backends, sizeof wanted_list);
-    for (size_t i = 0; i < pki_backend_count; i++)
-        pki_store_release(&live[i], pki_backend_wanted(pki_backends[i], wanted_list) &&
-                                        pki_backends[i]->start && pki_backends[i]->start(config));
+    for (size_t i = 0; i < pki_backend_count; i++) {
+        asked[i] = is_asked(pki_backends[i], config);
+        pki_store_release(&live[i],
+                          asked[i] && pki_backends[i]->start && pki_backends[i]->start(config));
+    }
     open_mirrors();
+}
+
+void pki_backends_flush(pki_flush why)
+{
+    for (size_t i = 0; i < pki_backend_count; i++)
+        if (pki_load_acquire(&live[i]) && /* pairs with the release in pki_backends_start */
+            pki_backends[i]->flush)
+            pki_backends[i]->flush(why);
 }
 
 void pki_backends_collect(void)
@@ -88,27 +107,28 @@ void pki_backends_after_fork(void)
     }
 }
 
-static const pki_backend *find(const char *name)
+/* Its place in the table; pki_backend_count: there is none. */
+static size_t find(const char *name)
 {
-    for (size_t i = 0; name && i < pki_backend_count; i++)
-        if (strcmp(pki_backends[i]->name, name) == 0)
-            return pki_backends[i];
-    return NULL;
+    size_t i = 0;
+    while (i < pki_backend_count && (!name || strcmp(pki_backends[i]->name, name) != 0))
+        i++;
+    return i;
 }
 
 pk_status pk_backend_status(const char *name, pk_backend_info *info)
 {
-    const pki_backend *b = find(name);
+    size_t i = find(name);
     pk_backend_info full;
-    if (!b)
+    if (i == pki_backend_count)
         return pki_fail(PK_ENOENT, "there is no backend %.40s: cuda, cupti, nvtx and nccl",
                         name ? name : "NULL");
     if (!info || info->size < 8 || info->size > sizeof *info)
         return pki_fail(PK_EINVAL, "pk_backend_info.size has to be sizeof(pk_backend_info)");
     memset(&full, 0, sizeof full);
-    b->probe(&full);
+    pki_backends[i]->probe(&full);
     full.size = info->size;
-    if (!full.reason[0] && !pki_backend_wanted(b, wanted_list))
+    if (!full.reason[0] && !asked[i] && !pki_backend_wanted(pki_backends[i], wanted_list))
         strcpy(full.reason, "not asked for");
     memcpy(info, &full, info->size);
     return PK_OK;

@@ -9,6 +9,11 @@
  *     start      begin recording; the status of pk_start does not depend on it
  *     mirror     hears of every region as it begins and ends, while it has `begin` (core/mirror.h);
  *                set by start, if at all; optional
+ *     asked      does the configuration ask for it, whatever the list of backends says, unless that
+ *                excludes it? optional
+ *     flush      before each collect and before stop, with no lock that a callback of the library
+ *                could want: the place for calls that wait for the library's own threads; from
+ *                several threads at once; optional
  *     collect    once in each of the collector's rounds, on its thread or on one that called
  *                pk_flush, under the drain lock; optional
  *     stop       before the last round, under the drain lock; everything recorded has to be in the
@@ -24,12 +29,20 @@
 #include "core/mirror.h"
 #include "session/config.h"
 
+typedef enum pki_flush {
+    PKI_FLUSH_ROUND, /* of the collector */
+    PKI_FLUSH_NOW,   /* pk_flush */
+    PKI_FLUSH_LAST   /* stop follows */
+} pki_flush;
+
 typedef struct pki_backend {
     const char *name;
     bool by_default; /* without a word in pk_options.backends */
     void (*probe)(pk_backend_info *info);
     bool (*start)(const pki_config *config);
     pki_mirror *mirror;
+    bool (*asked)(const pki_config *config);
+    void (*flush)(pki_flush why);
     void (*collect)(void);
     void (*stop)(void);
     void (*after_fork)(void);
@@ -43,6 +56,7 @@ bool pki_backend_wanted(const pki_backend *backend, const char *list);
 
 /* Remembers the list in the configuration, and starts, visits and stops those that it asks for. */
 void pki_backends_start(const pki_config *config);
+void pki_backends_flush(pki_flush why);
 void pki_backends_collect(void);
 void pki_backends_stop(void);
 void pki_backends_after_fork(void);

@@ -77,6 +77,7 @@ static void *collect(void *session)
     pki_session *s = session;
     prctl(PR_SET_NAME, "pk-collector", 0, 0, 0);
     while (sleep_a_round(s)) {
+        pki_backends_flush(PKI_FLUSH_ROUND);
         pthread_mutex_lock(&pki_drain_lock);
         pki_collect_check_clock(s, false);
         pki_backends_collect();

@@ -94,6 +94,7 @@ static pk_status read_numbers(pki_config *c, const pk_options *o)
                                 UINT64_MAX,        UINT64_MAX,           false};
     static const number flush = {"flush_ms", "PK_FLUSH_MS", 10, 3600000, 1000, false};
     static const number threads = {"report_threads", "PK_REPORT_THREADS", 0, 1, 0, false};
+    static const number nodes = {"cupti_graph_nodes", "PK_CUPTI_GRAPH_NODES", 0, 1, 0, false};
     static const number warmup = {"warmup_steps", "PK_WARMUP_STEPS", 0, 1000000, 0, false};
     pk_status s = read_small(&ring, o->ring_records, &c->ring_records);
     s = s ? s : read_number(&memory, o->memory_bytes, &c->memory_bytes);
@@ -101,6 +102,7 @@ static pk_status read_numbers(pki_config *c, const pk_options *o)
     s = s ? s : read_small(&flush, o->flush_ms, &c->flush_ms);
     s = s ? s : read_small(&threads, o->report_threads, &c->report_threads);
     s = s ? s : read_small(&warmup, o->warmup_steps, &c->warmup_steps);
+    s = s ? s : read_small(&nodes, o->cupti_graph_nodes, &c->cupti_graph_nodes);
     return s;
 }
 
@@ -183,6 +185,33 @@ static pk_status read_backends(pki_config *c, const pk_options *o)
                             list.source, (int)PKI_MIN(n, 40u), p);
         p += n;
     }
+    return PK_OK;
+}
+
+/* A step's number: digits. */
+static const char *read_step(const char *text, uint64_t *step)
+{
+    char *end;
+    errno = 0;
+    if (*text < '0' || *text > '9')
+        return NULL;
+    *step = strtoull(text, &end, 10);
+    return errno ? NULL : end;
+}
+
+static pk_status read_window(pki_config *c, const pk_options *o)
+{
+    const words window = words_of(o->cupti_steps, "cupti_steps", "PK_CUPTI_STEPS");
+    const char *end = window.text ? read_step(window.text, &c->cupti_first) : NULL;
+    if (!window.text)
+        return PK_OK;
+    c->cupti_last = c->cupti_first;
+    if (end && *end == '-')
+        end = read_step(end + 1, &c->cupti_last);
+    if (!end || *end || c->cupti_last < c->cupti_first)
+        return pki_fail(PK_EINVAL, "%s: %.40s is no range of steps such as 100-104", window.source,
+                        window.text);
+    c->cupti_window = true;
     return PK_OK;
 }
 
@@ -272,5 +301,6 @@ pk_status pki_config_read(pki_config *c, const pk_options *given)
     s = s ? s : read_paths(c, &options);
     s = s ? s : read_clock(c, &options);
     s = s ? s : read_backends(c, &options);
+    s = s ? s : read_window(c, &options);
     return s;
 }

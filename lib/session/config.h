@@ -30,6 +30,9 @@ typedef struct pki_config {
     bool report_json;
     char arena[PATH_MAX]; /* "" for the default, "none" for memory only */
     char backends[256];   /* "" for the default */
+    bool cupti_window;    /* for these steps only */
+    uint64_t cupti_first, cupti_last;
+    uint32_t cupti_graph_nodes;
 } pki_config;
 
 /* Also sets where messages go. PK_EINVAL names the option or variable and what is wrong with it. */

@@ -18,6 +18,7 @@
 #include "session/process.h"
 #include "session/report_file.h"
 #include "session/run.h"
+#include "session/tail.h"
 
 #define CALIBRATION_NS                                                                             \
     1000000u /* between the first two clock samples: 50 ns of doubt in 1 ms, corrected 4 ms later  \
@@ -166,6 +167,7 @@ pk_status pk_start(const pk_options *options)
     if (!s->open) {
         memset(s, 0, sizeof *s);
         pki_activity_reset();
+        pki_tail_reset();
         status = open_session(s, options);
         s->open = status == PK_OK;
         if (s->open) {
@@ -190,6 +192,7 @@ static pk_status not_open(void)
 
 static pk_status flush(pki_session *s)
 {
+    pki_backends_flush(PKI_FLUSH_NOW);
     pthread_mutex_lock(&pki_drain_lock);
     pki_backends_collect();
     pki_drain_round(s, true);
@@ -214,6 +217,7 @@ pk_status pk_flush(void)
 static void last_rounds(pki_session *s)
 {
     uint64_t now = pki_ticks(s->config.monotonic);
+    pki_backends_flush(PKI_FLUSH_LAST);
     pthread_mutex_lock(&pki_drain_lock);
     pki_backends_stop();
     pthread_mutex_unlock(&pki_drain_lock);

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "session/output.h"
 #include "session/run.h"
+#include "session/tail.h"
 
 #define POPULATE_AHEAD                                                                             \
     262144u /* bytes of ring brought in at a time, before their owner gets there */
@@ -251,17 +252,13 @@ void pki_drain_open_regions(pki_session *s, uint64_t now)
 /* The report behind the events, on the document's last line. */
 static bool close_with_report(pki_session *s, const char *report, size_t n)
 {
-    static const char before[] = "\n],\"perfkitReport\":", after[] = "}\n";
-    char *tail = malloc(sizeof before + n + sizeof after);
+    size_t bytes;
+    char *tail = pki_tail_text(report, n, &bytes);
     if (!tail) {
         errno = ENOMEM;
         return false;
     }
-    char *end = memcpy(tail, before, sizeof before - 1);
-    end = (char *)memcpy(end + sizeof before - 1, report, n) + n;
-    memcpy(end, after, sizeof after - 1);
-    bool closed =
-        pki_trace_file_append(&s->file, "", 0, tail, sizeof before - 1 + n + sizeof after - 1);
+    bool closed = pki_trace_file_append(&s->file, "", 0, tail, bytes);
     free(tail);
     return closed;
 }

@@ -13,6 +13,7 @@
 #include "session/collect.h"
 #include "session/control.h"
 #include "session/drain.h"
+#include "session/tail.h"
 
 /* The child has one thread and a copy of everything; the files, the arena and the collector are the
  * parent's. Nothing was locked before the fork, since that could have meant waiting for a disk; so
@@ -27,6 +28,7 @@ static void in_child(void)
         close(s->file.fd);
     }
     pki_activity_after_fork();
+    pki_tail_after_fork();
     pki_backends_after_fork();
     pki_log_after_fork();
     pki_names_after_fork();

@@ -17,11 +17,12 @@
 
 static pki_config config;
 
-static const char *const variables[] = {"PK_RING_RECORDS",   "PK_TRACE_PATH",      "PK_REPORT_PATH",
-                                        "PK_MEMORY_BYTES",   "PK_BACKENDS",        "PK_ARENA_PATH",
-                                        "PK_CLOCK",          "PK_TRACE_MAX_BYTES", "PK_FLUSH_MS",
-                                        "PK_REPORT_THREADS", "PK_WARMUP_STEPS",    "PK_RANK",
-                                        "PK_WORLD_SIZE",     "PK_LOG_LEVEL",       "PK_LOG"};
+static const char *const variables[] = {
+    "PK_RING_RECORDS",     "PK_TRACE_PATH",     "PK_REPORT_PATH",  "PK_MEMORY_BYTES",
+    "PK_BACKENDS",         "PK_ARENA_PATH",     "PK_CLOCK",        "PK_TRACE_MAX_BYTES",
+    "PK_FLUSH_MS",         "PK_REPORT_THREADS", "PK_WARMUP_STEPS", "PK_RANK",
+    "PK_WORLD_SIZE",       "PK_LOG_LEVEL",      "PK_LOG",          "PK_CUPTI_STEPS",
+    "PK_CUPTI_GRAPH_NODES"};
 
 static int clear_environment(void **state)
 {
@@ -62,7 +63,7 @@ static void defaults(void **state)
     assert_true(config.ring_records == 65536 && config.flush_ms == 1000 &&
                 config.memory_bytes == 0);
     assert_true(config.trace_max_bytes == UINT64_MAX && config.report_threads == 0 &&
-                config.warmup_steps == 0);
+                config.warmup_steps == 0 && !config.cupti_window && !config.cupti_graph_nodes);
     assert_true(!config.trace[0] && !config.report[0] && !config.arena[0] && !config.backends[0]);
     assert_int_equal(config.monotonic, !pki_cycle_counter_trusted(&why_not));
     assert_true(config.world.pid > 0 && config.world.host[0] && config.world.program[0]);
@@ -79,7 +80,8 @@ static void every_field(void **state)
                             .memory_bytes = 5 << 20, .backends = "cuda,nccl", .arena_path = "a",
                             .clock = "monotonic", .trace_max_bytes = 70000, .flush_ms = 20,
                             .report_threads = 1, .warmup_steps = 3, .rank = 2, .world_size = 4,
-                            .log_level = PK_LOG_DEBUG));
+                            .log_level = PK_LOG_DEBUG, .cupti_steps = "7-9",
+                            .cupti_graph_nodes = 1));
     assert_true(config.ring_records == 128 && config.memory_bytes == 5 << 20);
     assert_string_equal(config.trace, trace);
     assert_string_equal(config.report, "r.json");
@@ -90,13 +92,15 @@ static void every_field(void **state)
     assert_true(config.trace_max_bytes == 70000 && config.flush_ms == 20);
     assert_true(config.report_threads == 1 && config.warmup_steps == 3);
     assert_true(config.world.rank == 2 && config.world.size == 4);
+    assert_true(config.cupti_window && config.cupti_first == 7 && config.cupti_last == 9);
+    assert_int_equal(config.cupti_graph_nodes, 1);
 }
 
 static void every_variable(void **state)
 {
-    static const char *const values[] = {"128",  "t.json",    "-",  "5M",    "-cupti",
-                                         "none", "monotonic", "1G", "20",    "1",
-                                         "3",    "2",         "4",  "debug", "stderr"};
+    static const char *const values[] = {"128",       "t.json", "-",      "5M", "-cupti", "none",
+                                         "monotonic", "1G",     "20",     "1",  "3",      "2",
+                                         "4",         "debug",  "stderr", "12", "1"};
     (void)state;
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         setenv(variables[i], values[i], 1);
@@ -110,6 +114,8 @@ static void every_variable(void **state)
     assert_true(config.trace_max_bytes == 1 << 30 && config.flush_ms == 20);
     assert_true(config.report_threads == 1 && config.warmup_steps == 3);
     assert_true(config.world.rank == 2 && config.world.size == 4);
+    assert_true(config.cupti_window && config.cupti_first == 12 && config.cupti_last == 12);
+    assert_int_equal(config.cupti_graph_nodes, 1);
 }
 
 static void the_option_wins(void **state)
@@ -188,6 +194,7 @@ static void bounds(void **state)
     expect_refused(pk_options(.report_threads = 2), "report_threads", "1");
     expect_refused(pk_options(.trace_max_bytes = 1), "trace_max_bytes", "65536");
     expect_refused(pk_options(.warmup_steps = UINT32_MAX), "warmup_steps", "1000000");
+    expect_refused(pk_options(.cupti_graph_nodes = 2), "cupti_graph_nodes", "1");
     expect_refused(pk_options(.log_level = 5), "log_level", "5");
     expect_refused_variable("PK_FLUSH_MS", "3", "10");
     expect_refused_variable("PK_RING_RECORDS", "100", "power of two");
@@ -268,6 +275,21 @@ static void lists_of_backends(void **state)
     expect_refused(pk_options(.backends = many), "backends", "longer");
 }
 
+static void windows_of_steps(void **state)
+{
+    static const char *const bad[] = {"-",   "-3",    "3-",  "9-7", "a",
+                                      "1-b", "1-2-3", "1,2", " 1",  "99999999999999999999"};
+    (void)state;
+    expect_taken(pk_options(.cupti_steps = "0-18446744073709551615"));
+    assert_true(config.cupti_first == 0 && config.cupti_last == UINT64_MAX);
+    expect_taken(pk_options(.cupti_steps = ""));
+    assert_false(config.cupti_window);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        expect_refused(pk_options(.cupti_steps = bad[i]), "cupti_steps", "100-104");
+        expect_refused_variable("PK_CUPTI_STEPS", bad[i], "100-104");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +304,7 @@ int main(void)
         cmocka_unit_test_setup(files_that_would_overwrite_each_other, clear_environment),
         cmocka_unit_test_setup(clocks, clear_environment),
         cmocka_unit_test_setup(lists_of_backends, clear_environment),
+        cmocka_unit_test_setup(windows_of_steps, clear_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
