@@ -30,6 +30,7 @@ static void destroy(pki_fold *fold)
     if (!fold)
         return;
     pki_steps_destroy(fold->steps);
+    pki_device_destroy(fold->device);
     free(fold->threads);
     free(fold);
 }
@@ -42,13 +43,15 @@ static pki_fold *create(pki_registry *registry, bool per_thread, uint32_t warmup
     fold->registry = registry;
     fold->per_thread = per_thread;
     fold->steps = pki_steps_create();
+    fold->device = pki_device_create(PKI_DEVICE_ITEMS);
     fold->last_resort = pki_table_add(registry->arena, &fold->totals, PKI_NAME_TOO_MANY);
-    if (!fold->steps || !fold->last_resort ||
+    if (!fold->steps || !fold->device || !fold->last_resort ||
         !pki_table_add(registry->arena, &fold->totals, PKI_NAME_STEP)) {
         destroy(fold);
         return NULL;
     }
     pki_steps_expect_warmup(fold->steps, warmup_steps);
+    pki_device_expect_warmup(fold->device, warmup_steps);
     return fold;
 }
 
@@ -180,6 +183,8 @@ static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *
                      .broken_down = known};
     pki_steps_add(fold->steps, &step);
     pki_step_watch_see(step.index, step.start, step.duration);
+    pki_device_step(fold->device, step.start,
+                    pki_clock_ns(&arena_of(fold)->header->clock, r->start + ticks));
 }
 
 static void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, const pki_record *r,

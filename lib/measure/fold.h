@@ -15,6 +15,7 @@
 
 #include "core/registry.h"
 #include "core/values.h"
+#include "measure/device.h"
 #include "measure/steps.h"
 
 /* What is known of one thread alone: for the report's threads, and for the own times of whoever
@@ -40,6 +41,7 @@ typedef struct pki_ended_thread {
 typedef struct pki_fold {
     pki_registry *registry;
     pki_steps *steps;
+    pki_device *device;
     bool per_thread;
     pki_table totals;      /* all threads */
     pki_table streams;     /* spans of devices' streams, ns (measure/device_regions.h) */

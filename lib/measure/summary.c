@@ -13,6 +13,30 @@ const char *const pki_kind_names[PKI_SHARES] = {
     [PKI_UNTRACKED] = "untracked",
 };
 
+const char *const pki_gpu_figures[PKI_GPU_FIGURES] = {
+    [PKI_GPU_STEP] = "step",
+    [PKI_GPU_BUSY] = "busy",
+    [PKI_GPU_IDLE] = "idle",
+    [PKI_GPU_GAPS] = "gaps",
+    [PKI_GPU_LONGEST_GAP] = "longest_gap",
+    [PKI_GPU_MEMORY] = "memory",
+    [PKI_GPU_COPY] = "copy",
+    [PKI_GPU_COPY_ALONE] = "copy_alone",
+    [PKI_GPU_SYNC] = "sync",
+    [PKI_GPU_SYNC_GAPS] = "sync_gaps",
+    [PKI_GPU_LAUNCH_GAPS] = "launch_gaps",
+    [PKI_GPU_KERNELS] = "kernels",
+    [PKI_GPU_SHORT_KERNELS] = "short_kernels",
+    [PKI_GPU_H2D_TIME] = "h2d_time",
+    [PKI_GPU_H2D_BYTES] = "h2d_bytes",
+    [PKI_GPU_D2H_TIME] = "d2h_time",
+    [PKI_GPU_D2H_BYTES] = "d2h_bytes",
+    [PKI_GPU_D2D_TIME] = "d2d_time",
+    [PKI_GPU_D2D_BYTES] = "d2d_bytes",
+    [PKI_GPU_P2P_TIME] = "p2p_time",
+    [PKI_GPU_P2P_BYTES] = "p2p_bytes",
+};
+
 uint32_t pki_kind_named(const char *name)
 {
     for (uint32_t k = 0; k < PKI_SHARES; k++)

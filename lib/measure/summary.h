@@ -104,6 +104,54 @@ typedef struct pki_step_summary {
     double drift; /* last over first, minus 1; 0 if too few */
 } pki_step_summary;
 
+/* What is known of a device in a step. Times in ns. */
+enum pki_gpu_figure {
+    PKI_GPU_STEP,        /* the step's duration */
+    PKI_GPU_BUSY,        /* something ran on it, on whatever stream */
+    PKI_GPU_IDLE,        /* nothing did */
+    PKI_GPU_GAPS,        /* how many times; a gap across a step's end is one in each */
+    PKI_GPU_LONGEST_GAP,
+    PKI_GPU_MEMORY,      /* bytes in use at the step's end */
+    /* from here on only of steps that were measured */
+    PKI_GPU_COPY,        /* something was copied */
+    PKI_GPU_COPY_ALONE,  /* ...and no kernel ran meanwhile */
+    PKI_GPU_SYNC,        /* a thread waited for it */
+    PKI_GPU_SYNC_GAPS,   /* idle time of gaps that such a wait reaches into */
+    PKI_GPU_LAUNCH_GAPS, /* idle time of other gaps, of those up to PKI_DEVICE_LAUNCH_GAP_NS */
+    PKI_GPU_KERNELS,     /* that began in it */
+    PKI_GPU_SHORT_KERNELS,
+    PKI_GPU_H2D_TIME, /* copies that began in it, added up: host to device... */
+    PKI_GPU_H2D_BYTES,
+    PKI_GPU_D2H_TIME,
+    PKI_GPU_D2H_BYTES,
+    PKI_GPU_D2D_TIME, /* ...within the device... */
+    PKI_GPU_D2D_BYTES,
+    PKI_GPU_P2P_TIME, /* ...to another one */
+    PKI_GPU_P2P_BYTES,
+    PKI_GPU_FIGURES
+};
+
+/* "step", "busy", ...: their names in the report file */
+extern const char *const pki_gpu_figures[PKI_GPU_FIGURES];
+
+typedef struct pki_gpu_copies {
+    uint64_t count, time, bytes;
+} pki_gpu_copies;
+
+enum { PKI_H2D, PKI_D2H, PKI_D2D, PKI_P2P, PKI_DIRECTIONS };
+
+/* A device, over the whole run; `per_step` over the steady steps since its first use. */
+typedef struct pki_gpu_row {
+    uint32_t device;
+    bool measured; /* per_step is made of kernels and copies; else of stream spans */
+    uint64_t streams;
+    uint64_t spans;
+    uint64_t kernels, short_kernels, kernel_time; /* graphs are among the kernels */
+    uint64_t memsets;
+    pki_gpu_copies copies[PKI_DIRECTIONS];
+    pki_dist per_step[PKI_GPU_FIGURES];
+} pki_gpu_row;
+
 typedef enum pki_severity { PKI_GOOD, PKI_NOTE, PKI_WARN } pki_severity;
 
 /* "input-bound": data time is 61 % of the step (threshold 30 %) ... */

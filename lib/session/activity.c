@@ -17,11 +17,16 @@ static pki_track *tracks; /* track id - 1 */
 static uint32_t track_count, track_room;
 static pki_activity_counts counted;
 
+/* Until when each source has told everything; UINT64_MAX: it is not in use. */
+static uint64_t told[PKI_SOURCES] = {UINT64_MAX, UINT64_MAX};
+
 static void forget(void)
 {
     tracks = NULL;
     track_count = track_room = 0;
     counted = (pki_activity_counts){0, 0};
+    for (int i = 0; i < PKI_SOURCES; i++)
+        told[i] = UINT64_MAX;
 }
 
 void pki_activity_reset(void)
@@ -119,12 +124,22 @@ static bool write_activity(pki_session *s, const pki_activity *a)
     return true;
 }
 
+static void fold_activity(pki_fold *fold, const pki_activity *a)
+{
+    if (a->kind == PKI_ACTIVITY_SPAN && a->region)
+        pki_device_region_add(fold, a->region, pki_not_negative(a->end - a->start));
+    if (pki_device_full(fold->device)) {
+        pki_fold_all(fold); /* steps that have ended, so that none is cut too late */
+        pki_device_make_room(fold->device);
+    }
+    pki_device_add(fold->device, a);
+}
+
 static void measure(const pki_activity *a)
 {
-    if (a->kind != PKI_ACTIVITY_SPAN || !a->region)
-        return;
     pki_fold_lock();
-    pki_device_region_add(pki_fold_now(), a->region, pki_not_negative(a->end - a->start));
+    if (pki_fold_now())
+        fold_activity(pki_fold_now(), a);
     pki_fold_unlock();
 }
 
@@ -137,13 +152,22 @@ void pki_activity_add(const pki_activity *a)
         counted.unwritten += s->writing;
 }
 
+static void fold_sample(pki_fold *fold, const pki_record *r, double value)
+{
+    const pki_name *name = pki_name_at(pki_what_id(r->what));
+    uint32_t device;
+    pki_fold_point(fold, r);
+    if (fold && name && pki_device_is_memory(name->name, &device))
+        pki_device_memory(fold->device, device, pki_activity_ns_of_ticks(r->start), value);
+}
+
 static void add_sample(pk_counter *counter, double value, uint64_t ticks)
 {
     pki_session *s = &pki_the_session;
     pki_record r = {ticks, 0, PKI_WHAT(pki_counter_id(counter), PKI_RECORD_COUNTER, 0), 0};
     memcpy(&r.value, &value, sizeof value);
     pki_fold_lock();
-    pki_fold_point(pki_fold_now(), &r);
+    fold_sample(pki_fold_now(), &r, value);
     pki_fold_unlock();
     if (pki_output_room(s))
         pki_output_wrote(s,

@@ -23,7 +23,23 @@ uint32_t pki_track_beside(uint32_t tid);
 
 void pki_activity_add(const pki_activity *activity);
 
-/* A sample of a counter, now. */
+/* Who tells what devices did. A step's figures are made once every source that is in use has told
+ * all of it, so each says how far it is:
+ *
+ *     pki_activity_begins(PKI_SOURCE_CUPTI, ns);   // what runs from that moment on will be told
+ *     pki_activity_settled(PKI_SOURCE_CUPTI, ns);  // once in a while: all that ended before has been
+ *     pki_activity_ends(PKI_SOURCE_CUPTI, ns);     // what ended before has been told, later is not
+ *
+ * As often as it is turned on and off; those that are on when the session ends need not end. Times
+ * as in pki_activity. A step counts as measured by CUPTI if CUPTI was on from its start to its end.
+ * A source that never begins delays nothing, and what it tells of steps that are done with is late. */
+typedef enum pki_source { PKI_SOURCE_CUDA, PKI_SOURCE_CUPTI, PKI_SOURCES } pki_source;
+
+void pki_activity_begins(pki_source source, uint64_t ns);
+void pki_activity_settled(pki_source source, uint64_t ns);
+void pki_activity_ends(pki_source source, uint64_t ns);
+
+/* A sample of a counter, now. Of one named "gpuN.memory", in bytes: what is in use on device N. */
 void pki_activity_counter(pk_counter *counter, double value);
 
 /* The same, for a moment of the last seconds, in ns since the session started. */
