@@ -1,6 +1,7 @@
 #include "measure/device_state.h"
 
 #include "base/compiler.h"
+#include "core/record.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,7 @@ void pki_device_destroy(pki_device *d)
         return;
     for (size_t i = 0; i < d->count; i++)
         destroy_one(d->ones[i]);
+    pki_device_free_names(d);
     free(d->steps);
     free(d);
 }
@@ -137,7 +139,7 @@ static void count_copy(pki_gpu_row *totals, const pki_activity *a, uint64_t ns)
 static void count_kernel(pki_gpu_row *totals, uint64_t ns)
 {
     totals->kernels++;
-    totals->short_kernels += ns < PKI_DEVICE_SHORT_NS;
+    totals->short_kernels += ns < PKI_GPU_SHORT_NS;
     totals->kernel_time += ns;
 }
 
@@ -159,20 +161,39 @@ static unsigned item_kind(const pki_activity *a)
     }
 }
 
-static void count(pki_device_one *one, const pki_activity *a, uint64_t ns)
+static void count(pki_device *d, pki_gpu_row *totals, const pki_activity *a, uint64_t ns)
 {
-    if (a->kind == PKI_ACTIVITY_KERNEL || a->kind == PKI_ACTIVITY_GRAPH)
-        count_kernel(&one->totals, ns);
-    else if (a->kind == PKI_ACTIVITY_MEMCPY)
-        count_copy(&one->totals, a, ns);
-    else if (a->kind == PKI_ACTIVITY_MEMSET)
-        one->totals.memsets++;
-    else if (a->kind == PKI_ACTIVITY_SPAN)
-        one->totals.spans++;
+    switch (a->kind) {
+    case PKI_ACTIVITY_KERNEL:
+    case PKI_ACTIVITY_GRAPH:
+        count_kernel(totals, ns);
+        pki_device_count_kernel(d, a, ns);
+        break;
+    case PKI_ACTIVITY_MEMCPY:
+        count_copy(totals, a, ns);
+        break;
+    case PKI_ACTIVITY_MEMSET:
+        totals->memsets++;
+        break;
+    case PKI_ACTIVITY_SPAN:
+        totals->spans++;
+        pki_device_count_span(d, a, ns);
+        break;
+    default:
+        break;
+    }
+}
+
+static void count_overhead(pki_device *d, const pki_activity *a)
+{
+    d->overhead_count++;
+    d->overhead += pki_not_negative(a->end - a->start);
 }
 
 void pki_device_add(pki_device *d, const pki_activity *a)
 {
+    if (d && a->kind == PKI_ACTIVITY_OVERHEAD)
+        count_overhead(d, a);
     unsigned kind = d && a->device != PKI_NO_DEVICE ? item_kind(a) : 0;
     pki_device_one *one = kind ? one_of(d, a->device) : NULL;
     if (!one) {
@@ -185,14 +206,14 @@ void pki_device_add(pki_device *d, const pki_activity *a)
                             .bytes = a->bytes,
                             .kind = (uint8_t)kind,
                             .copy = (uint8_t)((unsigned)a->copy < PKI_COPY_KINDS ? a->copy : 0),
-                            .kernel = a->kind == PKI_ACTIVITY_KERNEL ||
-                                      a->kind == PKI_ACTIVITY_GRAPH};
+                            .kernel =
+                                a->kind == PKI_ACTIVITY_KERNEL || a->kind == PKI_ACTIVITY_GRAPH};
     if (kind != ITEM_SYNC) {
         int view = kind == ITEM_SPAN ? SPANS : MEASURED;
         one->first[view] = PKI_MIN(one->first[view], item.start);
         note_track(one, a->track);
     }
-    count(one, a, item.end - item.start);
+    count(d, &one->totals, a, item.end - item.start);
     push(d, one, &item);
 }
 

@@ -26,12 +26,12 @@
 #define PKI_MEASURE_DEVICE_H
 
 #include "core/activity.h"
+#include "measure/steps.h"
 #include "measure/summary.h"
 
 #define PKI_DEVICES_MOST 64
-#define PKI_DEVICE_ITEMS (1u << 20)      /* 32 bytes each, when as many wait */
-#define PKI_DEVICE_SHORT_NS 10000u       /* a kernel below that is a short one */
-#define PKI_DEVICE_LAUNCH_GAP_NS 50000u  /* a gap up to that is one between launches */
+#define PKI_DEVICE_ITEMS (1u << 20) /* 32 bytes each, when as many wait */
+#define PKI_DEVICE_KERNELS 1024     /* names; others share one row */
 
 typedef struct pki_device pki_device;
 
@@ -63,5 +63,15 @@ void pki_device_measures(pki_device *d, uint64_t ns, bool on);
 /* Is there no room for one more? Then, once all steps that have ended are known: */
 bool pki_device_full(const pki_device *d);
 void pki_device_make_room(pki_device *d);
+
+/* A region's spans on streams, and the kernels that were launched in it; is there any? */
+bool pki_device_has_region(const pki_device *d, uint32_t region);
+pki_dist pki_device_region_spans(const pki_device *d, uint32_t region);
+pki_dist pki_device_region_kernels(const pki_device *d, uint32_t region);
+
+/* Replaces out->gpus and out->kernels, and sets what out->activities says of figures. warmup: so
+ * many first steps are left out (out->steps.warmup). False without memory: there are none then. */
+bool pki_device_fill(const pki_device *d, uint64_t warmup, pki_steps_name *name, void *user,
+                     pki_summary *out);
 
 #endif

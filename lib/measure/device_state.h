@@ -39,9 +39,9 @@ typedef struct pki_device_one {
     uint64_t first[VIEWS]; /* start of the first activity; UINT64_MAX: none */
 
     size_t item_first, item_end, item_room;
-    pki_device_item *items; /* first to end; those before have been swept */
-    bool sorted;            /* by start */
-    uint64_t swept; /* up to here */
+    pki_device_item *items;      /* first to end; those before have been swept */
+    bool sorted;                 /* by start */
+    uint64_t swept;              /* up to here */
     pki_device_sums part[VIEWS]; /* of the step that is going on */
 
     size_t point_count, point_room;
@@ -55,6 +55,23 @@ typedef struct pki_device_one {
     uint32_t tracks[64]; /* of kernels, copies and spans, as far as there is room */
 } pki_device_one;
 
+typedef struct pki_device_launcher {
+    uint32_t region;
+    uint64_t ns;
+} pki_device_launcher;
+
+typedef struct pki_device_kernel {
+    char *name;
+    uint32_t hash;
+    uint32_t launcher_count;
+    pki_device_launcher launchers[16]; /* the regions that launched it first */
+    pki_tally time;
+} pki_device_kernel;
+
+typedef struct pki_device_region {
+    pki_tally spans, kernels; /* kernels: launched while it was the innermost open one */
+} pki_device_region;
+
 typedef struct pki_device_window {
     uint64_t start, end;
 } pki_device_window;
@@ -66,7 +83,7 @@ struct pki_device {
     size_t items_most, item_count; /* over all devices */
     uint64_t expected_warmup;
     uint64_t settled;
-    uint64_t step_count;    /* swept */
+    uint64_t step_count; /* swept */
     uint64_t late, without_room;
     size_t step_first, step_used, step_room;
     pki_device_window *steps; /* a ring of those that wait */
@@ -74,7 +91,22 @@ struct pki_device {
     pki_device_window marks[PKI_DEVICE_MARKS]; /* end UINT64_MAX: still on */
     size_t count;
     pki_device_one *ones[PKI_DEVICES_MOST];
+
+    size_t region_room;
+    pki_device_region *regions; /* by id */
+    size_t kernel_count;
+    pki_device_kernel *kernels[2 * PKI_DEVICE_KERNELS]; /* by hash */
+    pki_device_kernel other_kernels;
+    uint64_t overhead_count, overhead;
 };
+
+/* device_steps.c: whether the figure has a value in this view, memory in use being known or not. */
+bool pki_device_has_figure(int view, int figure, double memory);
+
+/* device_names.c */
+void pki_device_count_span(pki_device *d, const pki_activity *a, uint64_t ns);
+void pki_device_count_kernel(pki_device *d, const pki_activity *a, uint64_t ns);
+void pki_device_free_names(pki_device *d);
 
 /* device_sweep.c: sums up what the items say about [from, to) in this view, and adds it. Sorted. */
 void pki_device_sweep(const pki_device_one *one, int view, uint64_t from, uint64_t to,

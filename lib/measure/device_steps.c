@@ -34,8 +34,7 @@ static double memory_at(pki_device_one *one, uint64_t ns)
     return value;
 }
 
-/* Whether the figure has a value in this view, and with memory in use known or not. */
-static bool has_figure(int view, int figure, double memory)
+bool pki_device_has_figure(int view, int figure, double memory)
 {
     if (figure == PKI_GPU_MEMORY)
         return memory >= 0;
@@ -49,7 +48,7 @@ static void keep(pki_device *d, pki_device_one *one, int view, const pki_device_
         one->head[d->step_count].sums[view] = *sums;
     } else if (d->step_count >= d->expected_warmup) {
         for (int i = 0; i < PKI_GPU_FIGURES; i++)
-            if (has_figure(view, i, sums->of[PKI_GPU_MEMORY]))
+            if (pki_device_has_figure(view, i, sums->of[PKI_GPU_MEMORY]))
                 d->without_room += !pki_tally_add(&one->tail[view][i], sums->of[i], 1);
     }
 }

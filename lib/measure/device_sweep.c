@@ -64,7 +64,7 @@ static void add_gap(pki_device_sums *into, int view, uint64_t length, bool waite
         return;
     if (waited)
         of[PKI_GPU_SYNC_GAPS] += ns;
-    else if (length <= PKI_DEVICE_LAUNCH_GAP_NS)
+    else if (length <= PKI_GPU_LAUNCH_GAP_NS)
         of[PKI_GPU_LAUNCH_GAPS] += ns;
 }
 
@@ -86,9 +86,10 @@ static void add_busy(cover work, cover waits, int view, pki_device_sums *into)
 
 static void add_copy(pki_device_sums *into, const pki_device_item *item)
 {
-    static const int time_of[PKI_COPY_KINDS] = {
-        [PKI_COPY_HTOD] = PKI_GPU_H2D_TIME, [PKI_COPY_DTOH] = PKI_GPU_D2H_TIME,
-        [PKI_COPY_DTOD] = PKI_GPU_D2D_TIME, [PKI_COPY_PTOP] = PKI_GPU_P2P_TIME};
+    static const int time_of[PKI_COPY_KINDS] = {[PKI_COPY_HTOD] = PKI_GPU_H2D_TIME,
+                                                [PKI_COPY_DTOH] = PKI_GPU_D2H_TIME,
+                                                [PKI_COPY_DTOD] = PKI_GPU_D2D_TIME,
+                                                [PKI_COPY_PTOP] = PKI_GPU_P2P_TIME};
     int figure = time_of[item->copy];
     if (!figure)
         return;
@@ -107,7 +108,7 @@ static void add_counts(const cover *work, pki_device_sums *into)
             continue;
         if (item->kernel) {
             into->of[PKI_GPU_KERNELS]++;
-            into->of[PKI_GPU_SHORT_KERNELS] += item->end - item->start < PKI_DEVICE_SHORT_NS;
+            into->of[PKI_GPU_SHORT_KERNELS] += item->end - item->start < PKI_GPU_SHORT_NS;
         }
         if (item->kind == ITEM_COPY)
             add_copy(into, item);

@@ -107,6 +107,19 @@ void pki_step_summary_finish(pki_step_summary *steps)
     *steps = (pki_step_summary){0};
 }
 
+void pki_gpu_finish(pki_summary *summary)
+{
+    for (size_t i = 0; i < summary->kernel_count; i++) {
+        free(summary->kernels[i].name);
+        free(summary->kernels[i].region);
+    }
+    free(summary->kernels);
+    free(summary->gpus);
+    summary->kernels = NULL;
+    summary->gpus = NULL;
+    summary->gpu_count = summary->kernel_count = 0;
+}
+
 void pki_summary_clear_verdicts(pki_summary *summary)
 {
     for (size_t i = 0; i < summary->verdict_count; i++) {
@@ -127,6 +140,7 @@ void pki_summary_finish(pki_summary *summary)
     free_counters(summary->counters, summary->counter_count);
     free_backends(summary->backends, summary->backend_count);
     pki_step_summary_finish(&summary->steps);
+    pki_gpu_finish(summary);
     pki_summary_init(summary);
 }
 

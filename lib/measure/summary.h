@@ -39,6 +39,8 @@ typedef struct pki_region_row {
     /* self time inside steps, as a share of all (steady) step time; 0 without steps */
     double step_share;
     pki_dist step_self; /* self time per steady step; steps without a call count as 0 */
+    pki_dist gpu;       /* its spans on streams: from event to event, not kernel time */
+    pki_dist kernels;   /* that were launched in it, in no region inside */
 } pki_region_row;
 
 typedef struct pki_thread_row {
@@ -104,6 +106,9 @@ typedef struct pki_step_summary {
     double drift; /* last over first, minus 1; 0 if too few */
 } pki_step_summary;
 
+#define PKI_GPU_SHORT_NS 10000u      /* a kernel below that is a short one */
+#define PKI_GPU_LAUNCH_GAP_NS 50000u /* a gap up to that is one between launches */
+
 /* What is known of a device in a step. Times in ns. */
 enum pki_gpu_figure {
     PKI_GPU_STEP,        /* the step's duration */
@@ -117,7 +122,7 @@ enum pki_gpu_figure {
     PKI_GPU_COPY_ALONE,  /* ...and no kernel ran meanwhile */
     PKI_GPU_SYNC,        /* a thread waited for it */
     PKI_GPU_SYNC_GAPS,   /* idle time of gaps that such a wait reaches into */
-    PKI_GPU_LAUNCH_GAPS, /* idle time of other gaps, of those up to PKI_DEVICE_LAUNCH_GAP_NS */
+    PKI_GPU_LAUNCH_GAPS, /* idle time of other gaps, of those up to PKI_GPU_LAUNCH_GAP_NS */
     PKI_GPU_KERNELS,     /* that began in it */
     PKI_GPU_SHORT_KERNELS,
     PKI_GPU_H2D_TIME, /* copies that began in it, added up: host to device... */
@@ -151,6 +156,25 @@ typedef struct pki_gpu_row {
     pki_gpu_copies copies[PKI_DIRECTIONS];
     pki_dist per_step[PKI_GPU_FIGURES];
 } pki_gpu_row;
+
+/* A kernel by its name; the last row may be that of all names for which there was no room. */
+typedef struct pki_kernel_row {
+    char *name;
+    char *region;        /* that launched most of its time; "": none was open */
+    double region_share; /* how much of it */
+    pki_dist time;
+} pki_kernel_row;
+
+#define PKI_OTHER_KERNELS "(other kernels)"
+
+/* What became of what devices and libraries did. */
+typedef struct pki_activity_summary {
+    uint64_t count;
+    uint64_t unwritten;  /* not in the trace */
+    uint64_t late;       /* in no step: told when its step was done with */
+    uint64_t unmeasured; /* missing in steps or distributions for want of memory */
+    uint64_t overhead_count, overhead; /* what measuring took, as CUPTI tells; ns */
+} pki_activity_summary;
 
 typedef enum pki_severity { PKI_GOOD, PKI_NOTE, PKI_WARN } pki_severity;
 
@@ -197,18 +221,23 @@ typedef struct pki_summary {
     pki_run run;
     pk_counts counts;
     pki_overhead overhead;
+    pki_activity_summary activities;
     size_t verdict_count, region_count, thread_count, counter_count, backend_count;
+    size_t gpu_count, kernel_count;
     pki_verdict *verdicts;
     pki_region_row *regions; /* by self time, most first */
     pki_thread_row *threads;
     pki_counter_row *counters;
     pki_step_summary steps;
     pki_backend_row *backends;
+    pki_gpu_row *gpus;       /* by ordinal */
+    pki_kernel_row *kernels; /* by total time, most first */
 } pki_summary;
 
 void pki_summary_init(pki_summary *summary);   /* all zero */
 void pki_summary_finish(pki_summary *summary); /* frees what it points to, zeroes it */
 void pki_step_summary_finish(pki_step_summary *steps);
+void pki_gpu_finish(pki_summary *summary); /* of it gpus and kernels */
 void pki_summary_clear_verdicts(pki_summary *summary);
 
 /* The order of pki_summary.regions: by self time, most first; then by name and kind. */

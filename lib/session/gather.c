@@ -7,6 +7,7 @@
 #include "core/names.h"
 #include "core/values.h"
 #include "measure/verdict.h"
+#include "session/activity.h"
 #include "session/backend.h"
 #include "session/run.h"
 
@@ -78,10 +79,14 @@ static bool gather_regions(gatherer *g)
         return false;
     for (uint32_t id = PKI_NAME_TOO_MANY; id < names; id++) {
         pki_stats_begin(g->stats);
-        if (!is_region(id) || !pki_fold_stats(g->fold, id, g->stats))
+        if (!is_region(id) ||
+            !(pki_fold_stats(g->fold, id, g->stats) || pki_device_has_region(g->fold->device, id)))
             continue;
-        if (!fill_region(g, &g->out->regions[g->out->region_count], id))
+        pki_region_row *row = &g->out->regions[g->out->region_count];
+        if (!fill_region(g, row, id))
             return false;
+        row->gpu = pki_device_region_spans(g->fold->device, id);
+        row->kernels = pki_device_region_kernels(g->fold->device, id);
         g->out->region_count++;
     }
     qsort(g->out->regions, g->out->region_count, sizeof *g->out->regions, by_self);
@@ -282,6 +287,16 @@ static const char *region_name(void *user, uint32_t id)
     return name ? name->name : NULL;
 }
 
+/* After the steps: how many of them are warm-up is known then. */
+static bool gather_gpus(gatherer *g)
+{
+    pki_activity_counts counts = pki_activity_counted();
+    pki_device_settled(g->fold->device, UINT64_MAX);
+    g->out->activities.count = counts.added;
+    g->out->activities.unwritten = counts.unwritten;
+    return pki_device_fill(g->fold->device, g->out->steps.warmup, region_name, NULL, g->out);
+}
+
 static bool gather_all(gatherer *g)
 {
     g->out->counts.size = sizeof g->out->counts;
@@ -293,7 +308,7 @@ static bool gather_all(gatherer *g)
     gather_overhead(g);
     return pki_steps_fill(g->fold->steps, g->session->config.warmup_steps, region_name, NULL,
                           g->out) &&
-           pki_verdicts_fill(g->out);
+           gather_gpus(g) && pki_verdicts_fill(g->out);
 }
 
 bool pki_run_gather(const pki_session *s, pki_summary *out)

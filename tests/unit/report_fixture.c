@@ -271,7 +271,8 @@ void fixture_hostile(pki_summary *s)
     s->regions = calloc(1, sizeof *s->regions);
     s->region_count = 1;
     *s->regions = (pki_region_row){strdup(hostile), 99,         wild(NAN), UINT64_MAX,
-                                   UINT64_MAX,      UINT64_MAX, NAN,       wild(-1)};
+                                   UINT64_MAX,      UINT64_MAX, NAN,       wild(-1),
+                                   wild(NAN),       wild(-1)};
     s->threads = calloc(1, sizeof *s->threads);
     s->thread_count = 1;
     *s->threads = (pki_thread_row){.name = strdup(hostile),
