@@ -61,7 +61,7 @@ typedef struct pk_options {
      * counted. 0: 1 GiB. Reserved at start, used as threads need it. */
     uint64_t memory_bytes;
 
-    /* "cuda,cupti,nvtx,nccl": these; "-cupti": all but these; "none". NULL: all that are there
+    /* "cuda,cupti,nvtx,nccl,nvml": these; "-nvml": all but these; "none". NULL: all that are there
      * except cupti. */
     const char *backends;
 
@@ -155,7 +155,7 @@ typedef struct pk_backend_info {
     char reason[192]; /* why it is not live, or what it is doing, in words */
 } pk_backend_info;
 
-/* name: "cuda", "cupti", "nvtx" or "nccl". PK_ENOENT for any other. */
+/* name: "cuda", "cupti", "nvtx", "nccl" or "nvml". PK_ENOENT for any other. */
 PK_API pk_status pk_backend_status(const char *name, pk_backend_info *info);
 
 /* Names the calling thread in trace and report (copied, at most 63 bytes). Without it: the name

@@ -23,6 +23,19 @@ static const struct {
     {"SLURM_PROCID", "SLURM_NTASKS"},
 };
 
+/* The same among the ranks of one host. Not all launchers tell. */
+static const struct {
+    const char *rank, *size;
+} locals[] = {
+    {"LOCAL_RANK", "LOCAL_WORLD_SIZE"}, /* torchrun */
+    {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"MPI_LOCALRANKID", "MPI_LOCALNRANKS"}, /* Hydra */
+    {"PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE"},
+    {"MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE"},
+    {"JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_LOCAL_SIZE"},
+    {"SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"},
+};
+
 /* A launcher's variable; -1 if it is not there or no plain number. */
 static int32_t number_in(const char *variable)
 {
@@ -48,6 +61,17 @@ static void detect_rank(pki_world *w)
     }
 }
 
+static void detect_local_rank(pki_world *w)
+{
+    for (size_t i = 0; i < PKI_COUNT_OF(locals) && w->local_size == 0; i++) {
+        int32_t rank = number_in(locals[i].rank), size = number_in(locals[i].size);
+        if (rank < 0 || rank >= size)
+            continue;
+        w->local_rank = rank;
+        w->local_size = size;
+    }
+}
+
 static void detect_program(pki_world *w)
 {
     char path[4096];
@@ -65,4 +89,5 @@ void pki_world_detect(pki_world *w)
         strcpy(w->host, "localhost");
     detect_program(w);
     detect_rank(w);
+    detect_local_rank(w);
 }

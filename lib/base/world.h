@@ -8,6 +8,7 @@
 typedef struct pki_world {
     int32_t rank,
         size; /* 0 and 0: not a job of several processes, as far as the environment says */
+    int32_t local_rank, local_size; /* among the ranks of this host; 0 and 0: not known */
     uint32_t pid;
     char host[64];
     char program[128]; /* last part of the executable's path */

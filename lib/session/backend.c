@@ -6,14 +6,16 @@
 #include "base/compiler.h"
 #include "base/error.h"
 
-extern const pki_backend pki_backend_cuda, pki_backend_cupti, pki_backend_nvtx, pki_backend_nccl;
+extern const pki_backend pki_backend_cuda, pki_backend_cupti, pki_backend_nvtx, pki_backend_nccl,
+    pki_backend_nvml;
 
 const pki_backend *const pki_backends[] = {&pki_backend_cuda, &pki_backend_cupti, &pki_backend_nvtx,
-                                           &pki_backend_nccl};
+                                           &pki_backend_nccl, &pki_backend_nvml};
 const size_t pki_backend_count = PKI_COUNT_OF(pki_backends);
 
 static char wanted_list[sizeof((pki_config *)0)->backends];
 static bool asked[PKI_COUNT_OF(pki_backends)]; /* in the running or the last session */
+static bool any_session;                       /* in this process */
 static bool live[PKI_COUNT_OF(pki_backends)];
 
 /* +1: named, -1: named with a minus, 0: not named. */
@@ -64,6 +66,7 @@ static void open_mirrors(void)
 void pki_backends_start(const pki_config *config)
 {
     memcpy(wanted_list, config->backends, sizeof wanted_list);
+    any_session = true;
     for (size_t i = 0; i < pki_backend_count; i++) {
         asked[i] = is_asked(pki_backends[i], config);
         pki_store_release(&live[i],
@@ -100,6 +103,7 @@ void pki_backends_stop(void)
 
 void pki_backends_after_fork(void)
 {
+    any_session = false;
     for (size_t i = 0; i < pki_backend_count; i++) {
         live[i] = false;
         if (pki_backends[i]->after_fork)
@@ -121,14 +125,16 @@ pk_status pk_backend_status(const char *name, pk_backend_info *info)
     size_t i = find(name);
     pk_backend_info full;
     if (i == pki_backend_count)
-        return pki_fail(PK_ENOENT, "there is no backend %.40s: cuda, cupti, nvtx and nccl",
+        return pki_fail(PK_ENOENT, "there is no backend %.40s: cuda, cupti, nvtx, nccl and nvml",
                         name ? name : "NULL");
     if (!info || info->size < 8 || info->size > sizeof *info)
         return pki_fail(PK_EINVAL, "pk_backend_info.size has to be sizeof(pk_backend_info)");
     memset(&full, 0, sizeof full);
-    pki_backends[i]->probe(&full);
+    bool wanted = asked[i] || pki_backend_wanted(pki_backends[i], wanted_list);
+    if (wanted || !any_session) /* a session without a backend leaves its library alone */
+        pki_backends[i]->probe(&full);
     full.size = info->size;
-    if (!full.reason[0] && !asked[i] && !pki_backend_wanted(pki_backends[i], wanted_list))
+    if (!full.reason[0] && !wanted)
         strcpy(full.reason, "not asked for");
     memcpy(info, &full, info->size);
     return PK_OK;

@@ -160,7 +160,7 @@ static pk_status read_clock(pki_config *c, const pk_options *o)
 
 static bool is_backend(const char *name, size_t n)
 {
-    static const char *const names[] = {"cuda", "cupti", "nvtx", "nccl"};
+    static const char *const names[] = {"cuda", "cupti", "nvtx", "nccl", "nvml"};
     for (size_t i = 0; i < PKI_COUNT_OF(names); i++)
         if (strlen(names[i]) == n && memcmp(names[i], name, n) == 0)
             return true;
@@ -181,7 +181,7 @@ static pk_status read_backends(pki_config *c, const pk_options *o)
         p += *p == '-';
         size_t n = strcspn(p, ",");
         if (!is_backend(p, n))
-            return pki_fail(PK_EINVAL, "%s: '%.*s' is none of cuda, cupti, nvtx and nccl",
+            return pki_fail(PK_EINVAL, "%s: '%.*s' is none of cuda, cupti, nvtx, nccl and nvml",
                             list.source, (int)PKI_MIN(n, 40u), p);
         p += n;
     }

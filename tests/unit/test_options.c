@@ -267,8 +267,8 @@ static void lists_of_backends(void **state)
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         expect_taken(pk_options(.backends = good[i]));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        expect_refused(pk_options(.backends = bad[i]), "backends", "cuda, cupti, nvtx and nccl");
-        expect_refused_variable("PK_BACKENDS", bad[i], "cuda, cupti, nvtx and nccl");
+        expect_refused(pk_options(.backends = bad[i]), "backends", "cuda, cupti, nvtx, nccl and nvml");
+        expect_refused_variable("PK_BACKENDS", bad[i], "cuda, cupti, nvtx, nccl and nvml");
     }
     while (strlen(many) < 280)
         strcat(many, "cuda,");

@@ -1,0 +1,374 @@
+/* What devices say about themselves, told by the double in tests/fake: what arrives in trace,
+ * statistics and status, and what happens when NVML fails, is slow, or does not come back. */
+#include "document.h"
+#include "session.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "../fake/nvml.h"
+
+static fake_nvml *fake;
+
+static void reset_fake(void)
+{
+    fake_device usual = {.name = "Double H1",
+                         .busy = 87,
+                         .memory_busy = 41,
+                         .milliwatts = 345678,
+                         .celsius = 66,
+                         .sm_mhz = 1980,
+                         .memory_mhz = 3201,
+                         .used_bytes = 123456};
+    memset(fake, 0, sizeof *fake);
+    fake->devices = 1;
+    for (unsigned i = 0; i < FAKE_DEVICES; i++)
+        fake->device[i] = usual;
+}
+
+static int set_up(void **state)
+{
+    reset_fake();
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    unsetenv("LOCAL_RANK");
+    unsetenv("LOCAL_WORLD_SIZE");
+    return enter_folder(state);
+}
+
+static int tear_down(void **state)
+{
+    fake_set(fake->stuck, false);
+    pk_stop();
+    return leave_folder(state);
+}
+
+static void start_sampling(void)
+{
+    assert_int_equal(
+        pk_start(pk_options(.trace_path = "t.json", .report_path = "r.json", .backends = "nvml")),
+        PK_OK);
+}
+
+static pk_backend_info status(void)
+{
+    pk_backend_info info = {.size = sizeof info};
+    assert_int_equal(pk_backend_status("nvml", &info), PK_OK);
+    return info;
+}
+
+static void expect_words(const char *words)
+{
+    pk_backend_info info = status();
+    if (!strstr(info.reason, words))
+        fail_msg("\"%s\" does not say \"%s\"", info.reason, words);
+}
+
+/* Until it is so; the test's time limit is the only one. */
+#define await(condition)                                                                           \
+    for (const struct timespec ms = {0, 1000000}; !(condition);)                                   \
+    nanosleep(&ms, NULL)
+
+#define calls(i, reading) fake_get(fake->device[i].calls[reading])
+
+static void await_rounds(unsigned device, unsigned n)
+{
+    unsigned before = calls(device, FAKE_REASONS);
+    await(calls(device, FAKE_REASONS) >= before + n);
+}
+
+static double value_in(const json_t *event)
+{
+    const json_t *args = member(event, "args");
+    return json_number_value(json_object_iter_value(json_object_iter((json_t *)(uintptr_t)args)));
+}
+
+static void expect_sample(const json_t *doc, const char *counter, double value)
+{
+    assert_true(value_in(find_event(doc, counter)) == value);
+}
+
+static const json_t *counter_in(const json_t *report, const char *name)
+{
+    size_t i;
+    json_t *row;
+    json_array_foreach(member(report, "counters"), i, row)
+    {
+        if (strcmp(json_string_value(member(row, "name")), name) == 0)
+            return row;
+    }
+    fail_msg("the report has no counter %s", name);
+    return NULL;
+}
+
+static void values_in_trace_and_report(void **state)
+{
+    (void)state;
+    start_sampling();
+    await_rounds(0, 3);
+    pk_backend_info info = status();
+    assert_true(info.live);
+    assert_string_equal(info.version, "999.11.22");
+    assert_memory_equal(info.reason, "gpu0", 4);
+    assert_int_equal(pk_stop(), PK_OK);
+    json_t *doc = load_document("t.json"), *report = load_document("r.json");
+    expect_sample(doc, "gpu0.utilization", 87);
+    expect_sample(doc, "gpu0.memory_utilization", 41);
+    expect_sample(doc, "gpu0.power", 345.678);
+    expect_sample(doc, "gpu0.temperature", 66);
+    expect_sample(doc, "gpu0.sm_clock", 1980);
+    expect_sample(doc, "gpu0.memory_clock", 3201);
+    expect_sample(doc, "gpu0.memory", 123456);
+    expect_sample(doc, "gpu0.throttle", 0);
+    const json_t *power = counter_in(report, "gpu0.power");
+    assert_string_equal(json_string_value(member(power, "unit")), "W");
+    assert_int_equal(count_events(doc, "C", "gpu0.power"), calls(0, FAKE_POWER));
+    assert_true(calls(0, FAKE_POWER) >= 3);
+    json_decref(doc);
+    json_decref(report);
+    assert_true(status().live); /* the report of a run says what it was */
+    assert_int_equal(fake->inits, fake->shutdowns);
+}
+
+static void held_down_clocks_are_told(void **state)
+{
+    (void)state;
+    fake->device[0].reasons = 0x4 | 0x1;
+    start_sampling();
+    await_rounds(0, 2);
+    expect_words("gpu0: clocks held down by the power cap in 100 % of ");
+    fake_set(fake->device[0].reasons, 0x40ull);
+    await_rounds(0, 2);
+    expect_words("; gpu0: clocks held down by temperature (hardware) in ");
+    assert_int_equal(pk_stop(), PK_OK);
+    json_t *doc = load_document("t.json");
+    expect_sample(doc, "gpu0.throttle", 5);
+    json_decref(doc);
+}
+
+static void what_is_not_supported(void **state)
+{
+    (void)state;
+    fake->device[0].mig = 1;
+    fake->device[0].codes[FAKE_UTILIZATION] = 3;
+    fake->device[0].codes[FAKE_POWER] = 3;
+    start_sampling();
+    await_rounds(0, 3);
+    expect_words("gpu0; gpu0 (MIG): no utilization (Not Supported), power (Not Supported)");
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(calls(0, FAKE_UTILIZATION), 1); /* never asked again */
+    json_t *doc = load_document("t.json");
+    assert_int_equal(count_events(doc, "C", "gpu0.power"), 0);
+    assert_true(count_events(doc, "C", "gpu0.memory") >= 3);
+    json_decref(doc);
+}
+
+static void a_lost_device(void **state)
+{
+    (void)state;
+    fake->devices = 2;
+    start_sampling();
+    await_rounds(0, 1);
+    fake_set(fake->device[0].codes[FAKE_TEMPERATURE], 15);
+    await(strstr(status().reason, "gpu0 was given up: GPU is lost"));
+    unsigned before = calls(0, FAKE_POWER);
+    await_rounds(1, 3);
+    assert_int_equal(calls(0, FAKE_POWER), before);
+    assert_true(status().live); /* the other one is */
+    fake_set(fake->device[1].codes[FAKE_TEMPERATURE], 16);
+    await(!status().live);
+    assert_int_equal(pk_stop(), PK_OK);
+}
+
+static void failures_that_pass(void **state)
+{
+    (void)state;
+    fake->device[0].codes[FAKE_POWER] = 999;
+    start_sampling();
+    await(strstr(status().reason, "gpu0.power every 0.4 s: Some Error")); /* but not off */
+    fake_set(fake->device[0].codes[FAKE_POWER], 0);
+    await(!strstr(status().reason, "Some Error"));
+    assert_int_equal(pk_stop(), PK_OK);
+    json_t *doc = load_document("t.json");
+    assert_true(count_events(doc, "C", "gpu0.power") >= 1);
+    json_decref(doc);
+}
+
+static void slow_calls_are_made_more_rarely(void **state)
+{
+    (void)state;
+    fake->device[0].slow[FAKE_POWER] = 20000;
+    start_sampling();
+    await(strstr(status().reason, "gpu0.power every 0.8 s: a call takes "));
+    assert_true(calls(0, FAKE_POWER) < calls(0, FAKE_REASONS));
+    assert_int_equal(pk_stop(), PK_OK);
+}
+
+static void nvml_that_is_not_ready(void **state)
+{
+    (void)state;
+    fake->init_code = 9;
+    start_sampling();
+    await(!status().live);
+    expect_words("nvmlInit_v2: Some Error");
+    assert_int_equal(pk_stop(), PK_OK);
+    fake->init_code = 0;
+    fake->count_code = 999;
+    start_sampling();
+    await(!status().live);
+    expect_words("looking for devices: Some Error");
+    assert_int_equal(pk_stop(), PK_OK);
+    fake->count_code = 0;
+    fake->devices = 0;
+    start_sampling();
+    await(!status().live);
+    expect_words("there is no device");
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(fake->inits, fake->shutdowns);
+}
+
+static void a_call_that_does_not_come_back(void **state)
+{
+    (void)state;
+    fake->stuck = true;
+    start_sampling();
+    await(strstr(status().reason, "nvmlDeviceGetUtilizationRates has not returned for"));
+    assert_int_equal(pk_flush(), PK_OK);
+    assert_int_equal(pk_stop(), PK_OK);
+    start_sampling(); /* while it is still in there */
+    expect_words("NVML has not come back from a call that the session before made");
+    assert_false(status().live);
+    assert_int_equal(pk_stop(), PK_OK);
+    fake_set(fake->stuck, false);
+    await((start_sampling(), status().live || pk_stop() != PK_OK));
+    await_rounds(0, 2);
+    assert_int_equal(pk_stop(), PK_OK);
+}
+
+static void sessions_one_after_the_other(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 5; i++) {
+        unsigned before = calls(0, FAKE_REASONS);
+        start_sampling();
+        await(fake_get(fake->inits) == i + 1);
+        assert_int_equal(pk_stop(), PK_OK); /* what has not been read yet is */
+        assert_true(calls(0, FAKE_REASONS) > before);
+        assert_int_equal(fake->shutdowns, i + 1);
+    }
+}
+
+static void a_session_without_it(void **state)
+{
+    (void)state;
+    assert_int_equal(pk_start(pk_options(.report_path = "r.json", .backends = "-nvml")), PK_OK);
+    expect_words("not asked for");
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(fake->inits, 0);
+}
+
+static void before_any_session(void **state)
+{
+    (void)state;
+    fake->devices = 3;
+    expect_words("3 devices");
+    assert_true(status().live);
+    fake->init_code = 9;
+    expect_words("nvmlInit_v2: Some Error");
+    assert_false(status().live);
+    assert_int_equal(fake->inits, fake->shutdowns);
+}
+
+static void a_library_of_another_kind(void **state)
+{
+    const char *path = getenv("PK_NVML_LIBRARY");
+    char saved[4096];
+    (void)state;
+    snprintf(saved, sizeof saved, "%s", path);
+    setenv("PK_NVML_LIBRARY", "libm.so.6", 1);
+    expect_words("the library has no nvmlInit_v2");
+    assert_false(status().live);
+    setenv("PK_NVML_LIBRARY", saved, 1);
+}
+
+static void no_library(void **state)
+{
+    (void)state;
+    expect_words("cannot open shared object file");
+    start_sampling();
+    expect_words("cannot open shared object file");
+    assert_false(status().live);
+    assert_int_equal(pk_stop(), PK_OK);
+    expect_words("cannot open shared object file");
+}
+
+static void after_a_fork(void **state)
+{
+    int code = 0;
+    (void)state;
+    start_sampling();
+    await_rounds(0, 1);
+    pid_t child = fork();
+    if (child == 0) {
+        pk_backend_info info = {.size = sizeof info};
+        unsigned before = fake->inits;
+        bool off = pk_start(pk_options(.backends = "nvml")) == PK_OK &&
+                   pk_backend_status("nvml", &info) == PK_OK && !info.live &&
+                   strstr(info.reason, "forked") && pk_stop() == PK_OK && fake->inits == before;
+        _exit(off ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &code, 0), child);
+    assert_int_equal(code, 0);
+    await_rounds(0, 1);
+    assert_int_equal(pk_stop(), PK_OK);
+}
+
+static void ranks_share_the_devices(void **state)
+{
+    (void)state;
+    fake->devices = 8;
+    setenv("LOCAL_RANK", "1", 1);
+    setenv("LOCAL_WORLD_SIZE", "4", 1);
+    start_sampling();
+    await_rounds(5, 1);
+    expect_words("gpu1, gpu5 of 8 (the node's ranks share them)");
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(calls(0, FAKE_POWER), 0);
+}
+
+#define sampling(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(int argc, char **argv)
+{
+    const char *preloaded = getenv("LD_PRELOAD");
+    bool forks = !strstr(SANITIZERS, "thread") && !getenv("PK_TEST_QEMU") &&
+                 !(preloaded && strstr(preloaded, "vgpreload"));
+    const struct CMUnitTest tests[] = {
+        sampling(a_library_of_another_kind), /* before the double has been taken */
+        sampling(before_any_session),
+        sampling(values_in_trace_and_report),
+        sampling(held_down_clocks_are_told),
+        sampling(what_is_not_supported),
+        sampling(a_lost_device),
+        sampling(failures_that_pass),
+        sampling(slow_calls_are_made_more_rarely),
+        sampling(nvml_that_is_not_ready),
+        sampling(sessions_one_after_the_other),
+        sampling(a_session_without_it),
+        sampling(ranks_share_the_devices),
+        sampling(a_call_that_does_not_come_back),
+    };
+    const struct CMUnitTest fork_tests[] = {sampling(after_a_fork)};
+    const struct CMUnitTest without[] = {
+        cmocka_unit_test_setup_teardown(no_library, enter_folder, leave_folder)};
+    if (argc != 2)
+        return 2;
+    setenv("PK_NVML_LIBRARY", argv[1], 1);
+    void *library = dlopen(argv[1], RTLD_NOW);
+    if (!library)
+        return cmocka_run_group_tests(without, NULL, NULL);
+    fake = dlsym(library, FAKE_NVML_SCRIPT);
+    return cmocka_run_group_tests(tests, NULL, NULL) +
+           (forks ? cmocka_run_group_tests(fork_tests, NULL, NULL) : 0);
+}
