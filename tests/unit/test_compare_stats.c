@@ -1,0 +1,328 @@
+/* Intervals, p-values, Holm and sample sizes against values that other programs gave: R 4.2.2 (pt,
+ * qt, psignrank, wilcox.test, p.adjust) and SciPy 1.10.1 (stats.t, stats.binom, ttest_ind), as noted
+ * beside each; and against what must hold between them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "base/compiler.h"
+#include "measure/compare_verdict.h"
+
+static void close_to(double is, double should, double by)
+{
+    if (!(fabs(is - should) <= by * PKI_MAX(fabs(should), 1e-300)))
+        fail_msg("is %.17g, should be %.17g", is, should);
+}
+
+static const double twelve[] = {0.021, 0.013, 0.034, -0.004, 0.018, 0.027,
+                                0.009, 0.041, 0.015, 0.022,  0.006, 0.030};
+
+/* ---- distributions ---- */
+
+static void students_t(void **state)
+{
+    (void)state; /* scipy.stats.t.cdf, norm.ppf; qt */
+    close_to(pki_t_below(2.0, 5), 0.9490302605850709, 1e-12);
+    close_to(pki_t_below(-1.3, 19), 0.10457575014866397, 1e-12);
+    close_to(pki_t_below(4.6, 19), 0.9999022682456832, 1e-12);
+    close_to(pki_t_below(-7, 3), 0.00299312784885355, 1e-12);
+    close_to(pki_t_below(0.1, 1), 0.5317255174305535, 1e-12);
+    close_to(pki_t_below(-30, 2), 0.0005546313409798294, 1e-12);
+    close_to(pki_t_below(1.5, 2.5), 0.876081773456852, 1e-12);
+    close_to(pki_t_below(-3, 1e6), 0.0013499312707108977, 1e-9);
+    close_to(pki_t_below(0, 7), 0.5, 0);
+    close_to(pki_t_below(INFINITY, 7), 1, 0);
+    close_to(pki_t_below(-INFINITY, 7), 0, 0);
+    close_to(pki_t_quantile(0.005, 9), -3.249835541592126, 1e-12);
+    close_to(pki_t_quantile(0.995, 39), 2.707913183517662, 1e-12);
+    close_to(pki_t_quantile(0.0001, 19), -4.589864596755032, 1e-12);
+    close_to(pki_t_quantile(1e-7, 3), -222.571590947198672, 1e-12);
+    close_to(pki_t_quantile(0.25, 1), -1, 1e-12);
+    close_to(pki_t_quantile(0.995, INFINITY), 2.5758293035489004, 1e-12);
+}
+
+static void signs_and_signed_ranks(void **state)
+{
+    (void)state; /* scipy.stats.binom.cdf; psignrank */
+    close_to(pki_binomial_below(20, 3), 0.0012884140014648438, 1e-12);
+    close_to(pki_binomial_below(9, 1), 0.01953125, 1e-12);
+    close_to(pki_binomial_below(500, 230), 0.04051617480460678, 1e-10);
+    close_to(pki_binomial_below(3, 3), 1, 0);
+    close_to(pki_wilcoxon_below(5, 0), 0.03125, 1e-12);
+    close_to(pki_wilcoxon_below(10, 8), 0.0244140625, 1e-12);
+    close_to(pki_wilcoxon_below(20, 37), 0.004717826843261719, 1e-12);
+    close_to(pki_wilcoxon_below(60, 500), 0.0009551037004586482, 1e-12);
+    close_to(pki_wilcoxon_below(60, -1), 0, 0);
+    close_to(pki_wilcoxon_below(4, 10), 1, 0);
+    /* Past the exact ones, the normal distribution is a little too wide in the tail. */
+    close_to(pki_wilcoxon_below(61, 520), 0.0009536593093971211, 0.2);
+}
+
+/* ---- one difference ---- */
+
+static pki_evidence of(pki_method method, size_t count, const double *values,
+                       const double *averages)
+{
+    return (pki_evidence){.method = method, .count = count, .values = values, .walsh = averages};
+}
+
+static double walsh[78];
+
+static pki_evidence of_twelve(pki_method method)
+{
+    static double sorted[12];
+    for (size_t i = 0; i < 12; i++)
+        sorted[i] = twelve[i];
+    pki_samples_sort(sorted, 12);
+    pki_walsh_averages(twelve, 12, walsh);
+    return of(method, 12, sorted, walsh);
+}
+
+static void by_t(void **state)
+{
+    (void)state; /* t.test(x, conf.level=0.99), ttest_1samp */
+    pki_evidence e = of_twelve(PKI_BY_T);
+    pki_interval interval = pki_evidence_interval(&e, 0.01);
+    close_to(interval.low, 0.008003275900135973, 1e-12);
+    close_to(interval.high, 0.030663390766530699, 1e-12);
+    close_to(pki_evidence_p_above(&e, 0.01), 0.013295661769329486, 1e-10);
+    close_to(pki_evidence_p_below(&e, 0.01), 1 - 0.013295661769329486, 1e-10);
+}
+
+static void by_wilcoxon(void **state)
+{
+    (void)state; /* wilcox.test(x, conf.int=TRUE, conf.level=0.99), and with mu=0.0101 */
+    pki_evidence e = of_twelve(PKI_BY_WILCOXON);
+    pki_interval interval = pki_evidence_interval(&e, 0.01);
+    close_to(pki_evidence_estimate(&e), 0.0195, 1e-12);
+    close_to(interval.low, 0.0075, 1e-12);
+    close_to(interval.high, 0.0310, 1e-12);
+    close_to(pki_evidence_p_above(&e, 0), 0.0009765625 / 2, 1e-12);
+    close_to(pki_evidence_p_above(&e, 0.0101), 0.01708984375, 1e-12);
+    close_to(pki_evidence_p_below(&e, 0.0101), 0.986572265625, 1e-12);
+}
+
+static void by_sign(void **state)
+{
+    (void)state; /* P(Bin(12, 1/2) <= 1) = 13/4096 < 0.005 < P(<= 2): one left out on each side */
+    pki_evidence e = of_twelve(PKI_BY_SIGN);
+    pki_interval interval = pki_evidence_interval(&e, 0.01);
+    close_to(interval.low, 0.006, 0);
+    close_to(interval.high, 0.034, 0);
+    close_to(pki_evidence_estimate(&e), 0.0195, 1e-12);
+    close_to(pki_evidence_p_above(&e, 0), 13 / 4096.0, 1e-12);
+}
+
+static void by_moments(void **state)
+{
+    (void)state; /* scipy.stats.ttest_ind(b, a), equal variances */
+    double a[] = {log(100), log(103), log(98), log(101)}, b[] = {log(104), log(109), log(103)};
+    pki_evidence e = {.method = PKI_BY_MOMENTS};
+    e.moments = pki_moments_of(a, 4, b, 3, 1, 1, 0.2);
+    pki_interval interval = pki_evidence_interval(&e, 0.01);
+    close_to(e.moments.difference, 0.046825797434328464, 1e-10);
+    close_to(e.moments.spread, 0.024989464653036232, 1e-10);
+    close_to(pki_evidence_p_above(&e, 0), 0.028847052731049677, 1e-9);
+    close_to(interval.low, -0.03013176, 1e-6);
+    close_to(interval.high, 0.12378335, 1e-6);
+}
+
+static void single_runs_have_the_allowance(void **state)
+{
+    (void)state;
+    double a = log(100), b = log(125);
+    pki_evidence e = {.method = PKI_BY_MOMENTS};
+    e.moments = pki_moments_of(&a, 1, &b, 1, 0.003, 0.004, 0.2);
+    pki_interval interval = pki_evidence_interval(&e, 0.01);
+    close_to(interval.low, log(1.25) - 0.2 - 2.5758293035489 * 0.005, 1e-9);
+    close_to(interval.high, log(1.25) + 0.2 + 2.5758293035489 * 0.005, 1e-9);
+    assert_true(isnan(pki_evidence_spread(&e, 0.01)));
+    assert_true(pki_evidence_p_above(&e, 0) < 0.01);
+    assert_true(pki_evidence_p_above(&e, 0.02) > 0.1);
+    e.moments = pki_moments_of(&a, 1, &b, 1, 0, 0, 0.2); /* one sample each: nothing is known */
+    close_to(pki_evidence_p_above(&e, 0.02), 0, 0);
+    e.moments = pki_moments_of(&a, 1, &b, 0, 0, 0, 0.2);
+    close_to(pki_evidence_p_above(&e, 0), 1, 0);
+}
+
+/* The interval excludes a bound exactly where its p-value says so, by every method. */
+static void intervals_and_p_values_agree(void **state)
+{
+    (void)state;
+    static const pki_method methods[] = {PKI_BY_T, PKI_BY_WILCOXON, PKI_BY_SIGN};
+    for (size_t m = 0; m < 3; m++)
+        for (double alpha = 0.002; alpha < 0.5; alpha *= 1.7)
+            for (double bound = -0.0101; bound < 0.05; bound += 0.0007) {
+                pki_evidence e = of_twelve(methods[m]);
+                pki_interval interval = pki_evidence_interval(&e, alpha);
+                assert_int_equal(interval.low > bound,
+                                 pki_evidence_p_above(&e, bound) <= alpha / 2);
+                assert_int_equal(interval.high < bound,
+                                 pki_evidence_p_below(&e, bound) <= alpha / 2);
+            }
+}
+
+static void too_few_bound_nothing(void **state)
+{
+    (void)state;
+    static const pki_method methods[] = {PKI_BY_WILCOXON, PKI_BY_SIGN, PKI_BY_T};
+    double values[] = {0.02, 0.02, 0.03, 0.03, 0.03}, averages[15];
+    pki_walsh_averages(values, 5, averages);
+    for (size_t count = 0; count < 6; count++)
+        for (size_t m = 0; m < (count < 2 ? 3u : 2u); m++) {
+            pki_evidence e = of(methods[m], count, values, averages);
+            pki_interval interval = pki_evidence_interval(&e, 0.01);
+            assert_true(isinf(interval.low) && isinf(interval.high));
+            assert_true(pki_evidence_p_above(&e, 0) > 0.005);
+        }
+}
+
+static void all_the_same(void **state)
+{
+    (void)state;
+    double values[] = {0.02, 0.02, 0.02, 0.02};
+    pki_evidence e = of(PKI_BY_T, 4, values, NULL);
+    close_to(pki_evidence_p_above(&e, 0.01), 0, 0);
+    close_to(pki_evidence_p_above(&e, 0.02), 1, 0);
+    close_to(pki_evidence_p_below(&e, 0.01), 1, 0);
+}
+
+/* ---- several ---- */
+
+static void holm(void **state)
+{
+    (void)state; /* p.adjust(p, "holm"): 0.005 0.060 0.060 0.060 0.020 */
+    const double p[] = {0.001, 0.02, 0.04, 0.03, 0.005};
+    bool rejected[5];
+    double levels[5];
+    assert_true(pki_holm(p, 5, 0.05, rejected, levels));
+    static const bool should[] = {true, false, false, false, true};
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(rejected[i], should[i]);
+    close_to(levels[0], 0.01, 1e-12);
+    close_to(levels[4], 0.0125, 1e-12);
+    for (size_t i = 1; i < 4; i++)
+        close_to(levels[i], 0.05 / 3, 1e-12);
+    const double none[] = {NAN, 0.009};
+    assert_true(pki_holm(none, 2, 0.02, rejected, levels));
+    assert_false(rejected[0]);
+    assert_true(rejected[1]);
+    assert_true(pki_holm(NULL, 0, 0.02, NULL, NULL));
+}
+
+static void how_many(void **state)
+{
+    (void)state; /* the same formula with scipy's quantiles, n counted up from 2 */
+    assert_int_equal(pki_replications_needed(0.01, 0.01, 0.01), 18);
+    assert_int_equal(pki_replications_needed(0.01, 0.005, 0.01), 63);
+    assert_int_equal(pki_replications_needed(0.003, 0.01, 0.01), 5);
+    assert_int_equal(pki_replications_needed(0.02, 0.001, 0.0002), 10008);
+    assert_int_equal(pki_replications_needed(0.02, 0, 0.01), PKI_TOO_MANY);
+    assert_int_equal(pki_replications_needed(0.02, 1e-9, 0.01), PKI_TOO_MANY);
+    assert_int_equal(pki_replications_needed(0, 0.01, 0.01), 2);
+    assert_int_equal(pki_replications_needed(NAN, 0.01, 0.01), PKI_TOO_MANY);
+}
+
+/* ---- verdicts ---- */
+
+static void verdicts(void **state)
+{
+    (void)state;
+    double slower[20], faster[20], same[20], wide[20];
+    for (int i = 0; i < 20; i++) {
+        double off = (i - 9.5) / 9.5;
+        slower[i] = 0.03 + 0.001 * off;
+        faster[i] = -0.03 + 0.001 * off;
+        same[i] = 0.001 * off;
+        wide[i] = 0.008 + 0.02 * off;
+    }
+    pki_evidence e[] = {of(PKI_BY_T, 20, slower, NULL), of(PKI_BY_T, 20, faster, NULL),
+                        of(PKI_BY_T, 20, same, NULL), of(PKI_BY_T, 20, wide, NULL),
+                        of(PKI_BY_T, 1, wide, NULL)};
+    static const pki_change should[] = {PKI_SLOWER, PKI_FASTER, PKI_SAME, PKI_UNSURE, PKI_UNSURE};
+    pki_decision d[5];
+    assert_true(pki_decide(e, 5, 0.01, 0.01, d));
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(d[i].change, should[i]);
+    close_to(d[0].ratio, exp(0.03), 1e-12);
+    assert_true(d[0].interval.low > 1.01 && d[1].interval.high < 1 / 1.01);
+    assert_int_equal(d[3].more, pki_replications_needed(pki_samples_stddev(wide, 20),
+                                                        log1p(0.01) - 0.008, d[3].level) -
+                                    20);
+    assert_true(isinf(d[4].interval.high));
+    assert_string_equal(pki_change_name(PKI_UNSURE), "cannot tell");
+}
+
+static double normal(pki_random *r)
+{
+    double u = ((double)(pki_random_next(r) >> 11) + 1) / 9007199254740993.0;
+    double v = (double)(pki_random_next(r) >> 11) / 9007199254740992.0;
+    return sqrt(-2 * log(u)) * cos(2 * M_PI * v);
+}
+
+/* A launch's luck: its place, and now and then a neighbour's burst. */
+static double launch(pki_random *r, double spread)
+{
+    return spread * (normal(r) + (pki_random_below(r, 20) == 0 ? 3 * normal(r) : 0));
+}
+
+/* Files of 50 benchmarks of which every one is exactly at the margin on one side, the worst case
+ * that is still no slow-down: any "slower" is a false alarm of the file. */
+static size_t false_alarms(pki_method method, size_t files, size_t count, pki_random *r)
+{
+    enum { ROWS = 50, MOST = 20 };
+    static double values[ROWS][MOST], averages[ROWS][MOST * (MOST + 1) / 2];
+    size_t alarms = 0;
+    for (size_t file = 0; file < files; file++) {
+        pki_evidence e[ROWS];
+        pki_decision d[ROWS];
+        bool alarm = false;
+        for (size_t i = 0; i < ROWS; i++) {
+            for (size_t k = 0; k < count; k++)
+                values[i][k] = log1p(0.01) + launch(r, i % 2 ? 0.002 : 0.01);
+            pki_walsh_averages(values[i], count, averages[i]);
+            e[i] = of(method, count, values[i], averages[i]);
+        }
+        assert_true(pki_decide(e, ROWS, 0.01, 0.01, d));
+        for (size_t i = 0; i < ROWS; i++)
+            alarm |= d[i].change == PKI_SLOWER || d[i].change == PKI_FASTER;
+        alarms += alarm;
+    }
+    return alarms;
+}
+
+/* At most 1 file in 100. The seed is fixed, so the counts are always the same. */
+static void a_file_of_fifty(void **state)
+{
+    (void)state;
+    pki_random r = {20};
+    assert_in_range(false_alarms(PKI_BY_T, 200, 20, &r), 0, 2);
+    assert_in_range(false_alarms(PKI_BY_WILCOXON, 200, 20, &r), 0, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(students_t),
+        cmocka_unit_test(signs_and_signed_ranks),
+        cmocka_unit_test(by_t),
+        cmocka_unit_test(by_wilcoxon),
+        cmocka_unit_test(by_sign),
+        cmocka_unit_test(by_moments),
+        cmocka_unit_test(single_runs_have_the_allowance),
+        cmocka_unit_test(intervals_and_p_values_agree),
+        cmocka_unit_test(too_few_bound_nothing),
+        cmocka_unit_test(all_the_same),
+        cmocka_unit_test(holm),
+        cmocka_unit_test(how_many),
+        cmocka_unit_test(verdicts),
+        cmocka_unit_test(a_file_of_fifty),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
