@@ -142,6 +142,54 @@ static void read_region(json_reader *j, json_t *from, void *row)
     json_read_uint(j, from, "flops", &region->flops);
     json_read_real(j, from, "step_share", &region->step_share);
     read_dist(j, from, "step_self", &region->step_self);
+    read_dist(j, from, "gpu", &region->gpu);
+    read_dist(j, from, "kernels", &region->kernels);
+}
+
+static void read_copies(json_reader *j, json_t *from, pki_gpu_copies *copies)
+{
+    for (int i = 0; i < PKI_DIRECTIONS; i++) {
+        json_t *direction = json_read_object(j, from, pki_direction_names[i]);
+        json_read_uint(j, direction, "count", &copies[i].count);
+        json_read_uint(j, direction, "time", &copies[i].time);
+        json_read_uint(j, direction, "bytes", &copies[i].bytes);
+    }
+}
+
+static void read_gpu(json_reader *j, json_t *from, void *row)
+{
+    pki_gpu_row *gpu = row;
+    json_read_u32(j, from, "device", &gpu->device);
+    json_read_bool(j, from, "measured", &gpu->measured);
+    json_read_uint(j, from, "streams", &gpu->streams);
+    json_read_uint(j, from, "spans", &gpu->spans);
+    json_read_uint(j, from, "kernels", &gpu->kernels);
+    json_read_uint(j, from, "short_kernels", &gpu->short_kernels);
+    json_read_uint(j, from, "kernel_time", &gpu->kernel_time);
+    json_read_uint(j, from, "memsets", &gpu->memsets);
+    read_copies(j, json_read_object(j, from, "copies"), gpu->copies);
+    json_t *steps = json_read_object(j, from, "per_step");
+    for (int i = 0; i < PKI_GPU_FIGURES; i++)
+        read_dist(j, steps, pki_gpu_figures[i], &gpu->per_step[i]);
+}
+
+static void read_kernel(json_reader *j, json_t *from, void *row)
+{
+    pki_kernel_row *kernel = row;
+    json_read_text(j, from, "name", &kernel->name);
+    json_read_text(j, from, "region", &kernel->region);
+    json_read_real(j, from, "region_share", &kernel->region_share);
+    read_dist(j, from, "time", &kernel->time);
+}
+
+static void read_activities(json_reader *j, json_t *from, pki_activity_summary *a)
+{
+    json_read_uint(j, from, "count", &a->count);
+    json_read_uint(j, from, "unwritten", &a->unwritten);
+    json_read_uint(j, from, "late", &a->late);
+    json_read_uint(j, from, "unmeasured", &a->unmeasured);
+    json_read_uint(j, from, "overhead_count", &a->overhead_count);
+    json_read_uint(j, from, "overhead", &a->overhead);
 }
 
 static void read_thread(json_reader *j, json_t *from, void *row)
@@ -228,6 +276,9 @@ bool load_report(json_t *report, pki_summary *out, complaint *why)
     json_read_rows(&j, report, "verdicts", sizeof *out->verdicts, read_verdict, &out->verdicts,
                    &out->verdict_count);
     read_steps(&j, json_read_object(&j, report, "steps"), &out->steps);
+    json_read_rows(&j, report, "gpus", sizeof *out->gpus, read_gpu, &out->gpus, &out->gpu_count);
+    json_read_rows(&j, report, "kernels", sizeof *out->kernels, read_kernel, &out->kernels,
+                   &out->kernel_count);
     json_read_rows(&j, report, "regions", sizeof *out->regions, read_region, &out->regions,
                    &out->region_count);
     json_read_rows(&j, report, "threads", sizeof *out->threads, read_thread, &out->threads,
@@ -235,6 +286,7 @@ bool load_report(json_t *report, pki_summary *out, complaint *why)
     json_read_rows(&j, report, "counters", sizeof *out->counters, read_counter, &out->counters,
                    &out->counter_count);
     read_counts(&j, json_read_object(&j, report, "counts"), &out->counts);
+    read_activities(&j, json_read_object(&j, report, "activities"), &out->activities);
     read_overhead(&j, json_read_object(&j, report, "overhead"), &out->overhead);
     json_read_rows(&j, report, "backends", sizeof *out->backends, read_backend, &out->backends,
                    &out->backend_count);

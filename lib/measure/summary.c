@@ -37,6 +37,8 @@ const char *const pki_gpu_figures[PKI_GPU_FIGURES] = {
     [PKI_GPU_P2P_BYTES] = "p2p_bytes",
 };
 
+const char *const pki_direction_names[PKI_DIRECTIONS] = {"h2d", "d2h", "d2d", "p2p"};
+
 uint32_t pki_kind_named(const char *name)
 {
     for (uint32_t k = 0; k < PKI_SHARES; k++)

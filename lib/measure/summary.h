@@ -145,6 +145,9 @@ typedef struct pki_gpu_copies {
 
 enum { PKI_H2D, PKI_D2H, PKI_D2D, PKI_P2P, PKI_DIRECTIONS };
 
+/* "h2d", "d2h", ... */
+extern const char *const pki_direction_names[PKI_DIRECTIONS];
+
 /* A device, over the whole run; `per_step` over the steady steps since its first use. */
 typedef struct pki_gpu_row {
     uint32_t device;

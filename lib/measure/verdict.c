@@ -2,6 +2,7 @@
 
 #include "base/compiler.h"
 #include "measure/figure.h"
+#include "measure/verdict_gpu.h"
 #include "measure/verdict_words.h"
 
 #include <math.h>
@@ -23,12 +24,6 @@ static double share_of(const pki_summary *s, unsigned kinds)
         some += kinds & KIND(k) ? s->steps.kinds[k] : 0;
     }
     return all > 0 ? (double)some / (double)all : 0;
-}
-
-static bool say(pki_summary *s, const char *name, pki_severity severity, double value,
-                double threshold, const pki_words *words)
-{
-    return words->text && pki_verdict_add(s, name, severity, value, threshold, words->text);
 }
 
 /* ---- what the loop's time goes to ---- */
@@ -58,7 +53,7 @@ static unsigned input_kinds(const pki_summary *s)
 static bool input_bound(pki_summary *s, pki_words *words)
 {
     double share = share_of(s, input_kinds(s));
-    if (!(share > PKI_INPUT_SHARE))
+    if (!(share > PKI_INPUT_SHARE) || pki_gpu_is_busy(s, true)) /* then it works ahead, unseen */
         return true;
     const pki_thread_row *loader = awaited_loader(s);
     pki_words_add(words, "Getting input takes %s of the step (threshold 30 %%)", PERCENT(share));
@@ -68,7 +63,7 @@ static bool input_bound(pki_summary *s, pki_words *words)
                       " The waits count as input because thread \"%s\" spent %s in data regions.",
                       loader->name, TIME((double)loader->kinds[PK_DATA]));
     pki_words_add(words, " Load ahead of the loop, on more threads, or make loading cheaper.");
-    return say(s, "input-bound", PKI_WARN, share, PKI_INPUT_SHARE, words);
+    return pki_words_say(words, s, "input-bound", PKI_WARN, share, PKI_INPUT_SHARE);
 }
 
 static bool communication(pki_summary *s, pki_words *words)
@@ -81,19 +76,19 @@ static bool communication(pki_summary *s, pki_words *words)
                   bound ? "50" : "30");
     pki_words_add_regions(words, s, KIND(PK_COMM));
     pki_words_add(words, " Overlap it with computation, send less, or do more work per exchange.");
-    return say(s, bound ? "communication-bound" : "communication-heavy", PKI_WARN, share,
-               bound ? PKI_COMM_BOUND_SHARE : PKI_COMM_SHARE, words);
+    return pki_words_say(words, s, bound ? "communication-bound" : "communication-heavy", PKI_WARN,
+                         share, bound ? PKI_COMM_BOUND_SHARE : PKI_COMM_SHARE);
 }
 
 static bool waiting(pki_summary *s, pki_words *words)
 {
     double share = share_of(s, KIND(PK_WAIT));
-    if (!(share > PKI_WAIT_SHARE) || awaited_loader(s))
-        return true;
+    if (!(share > PKI_WAIT_SHARE) || awaited_loader(s) || pki_gpu_is_busy(s, false))
+        return true; /* what a loop does while a device works is waiting */
     pki_words_add(words, "The loop waits for %s of the step (threshold 30 %%)", PERCENT(share));
     pki_words_add_regions(words, s, KIND(PK_WAIT));
     pki_words_add(words, " Look in the trace at what the awaited thread or device does meanwhile.");
-    return say(s, "waiting", PKI_WARN, share, PKI_WAIT_SHARE, words);
+    return pki_words_say(words, s, "waiting", PKI_WARN, share, PKI_WAIT_SHARE);
 }
 
 static bool io_bound(pki_summary *s, pki_words *words)
@@ -104,7 +99,7 @@ static bool io_bound(pki_summary *s, pki_words *words)
     pki_words_add(words, "Files take %s of the step (threshold 30 %%)", PERCENT(share));
     pki_words_add_regions(words, s, KIND(PK_IO));
     pki_words_add(words, " Write less often, or from another thread.");
-    return say(s, "io-bound", PKI_WARN, share, PKI_IO_SHARE, words);
+    return pki_words_say(words, s, "io-bound", PKI_WARN, share, PKI_IO_SHARE);
 }
 
 static bool unsteady(pki_summary *s, pki_words *words)
@@ -118,7 +113,7 @@ static bool unsteady(pki_summary *s, pki_words *words)
         "One step in a hundred takes %s the median or more (threshold 1.5 x): p50 %s, p99 %s.",
         pki_figure_ratio(ratio).text, TIME(steady->p50), TIME(steady->p99));
     pki_words_add_slowest(words, s);
-    return say(s, "unsteady", PKI_WARN, ratio, PKI_UNSTEADY_RATIO, words);
+    return pki_words_say(words, s, "unsteady", PKI_WARN, ratio, PKI_UNSTEADY_RATIO);
 }
 
 static bool drifting(pki_summary *s, pki_words *words)
@@ -131,7 +126,7 @@ static bool drifting(pki_summary *s, pki_words *words)
                   " third, %s in its last.",
                   PERCENT(fabs(drift)), drift > 0 ? "slower" : "faster", TIME(s->steps.first_third),
                   TIME(s->steps.last_third));
-    return say(s, "drifting", drift > 0 ? PKI_WARN : PKI_NOTE, drift, PKI_DRIFT, words);
+    return pki_words_say(words, s, "drifting", drift > 0 ? PKI_WARN : PKI_NOTE, drift, PKI_DRIFT);
 }
 
 static bool loop_is_in_trouble(const pki_summary *s)
@@ -139,11 +134,21 @@ static bool loop_is_in_trouble(const pki_summary *s)
     return s->verdict_count > 0 && s->verdicts[0].severity == PKI_WARN;
 }
 
+static bool gpu_idle(pki_summary *s, pki_words *words)
+{
+    return pki_verdict_gpu_idle(s, words, loop_is_in_trouble(s));
+}
+
+static bool gpu_bound(pki_summary *s, pki_words *words)
+{
+    return loop_is_in_trouble(s) || pki_verdict_gpu_bound(s, words);
+}
+
 /* Comes right after the rules about the loop, so a warning so far is one about the loop. */
 static bool nothing_found(pki_summary *s, pki_words *words)
 {
     double compute = share_of(s, KIND(PK_COMPUTE)), other = share_of(s, KIND(PK_OTHER));
-    if (s->steps.broken_down == 0 || loop_is_in_trouble(s) ||
+    if (s->steps.broken_down == 0 || loop_is_in_trouble(s) || pki_gpu_is_busy(s, false) ||
         share_of(s, KIND(PKI_UNTRACKED)) > PKI_UNTRACKED_SHARE)
         return true;
     bool bound = compute > PKI_COMPUTE_SHARE;
@@ -158,8 +163,9 @@ static bool nothing_found(pki_summary *s, pki_words *words)
     if (other > PKI_COMPUTE_SHARE)
         pki_words_add(words, " But %s is in regions of no kind: declare them with PK_REGION_OF.",
                       PERCENT(other));
-    return say(s, bound ? "compute-bound" : "no-bottleneck", PKI_GOOD, compute, PKI_COMPUTE_SHARE,
-               words);
+    pki_words_add_gpu(words, s);
+    return pki_words_say(words, s, bound ? "compute-bound" : "no-bottleneck", PKI_GOOD, compute,
+                         PKI_COMPUTE_SHARE);
 }
 
 /* ---- how far the figures can be trusted ---- */
@@ -172,7 +178,7 @@ static bool incomplete(pki_summary *s, pki_words *words)
         words,
         "The run did not end with pk_stop (killed, cut off, or still going on): the figures cover"
         " what had been recorded until then.");
-    return say(s, "incomplete", PKI_WARN, 0, 1, words);
+    return pki_words_say(words, s, "incomplete", PKI_WARN, 0, 1);
 }
 
 static bool dropped(pki_summary *s, pki_words *words)
@@ -192,7 +198,7 @@ static bool dropped(pki_summary *s, pki_words *words)
             "%s because a ring was full or memory was short (PK_RING_RECORDS, PK_MEMORY_BYTES)",
             c->too_deep ? ", the others" : "");
     pki_words_add(words, ". A full ring costs slices of the trace; it does not change statistics.");
-    return say(s, "records-dropped", PKI_WARN, share, 0, words);
+    return pki_words_say(words, s, "records-dropped", PKI_WARN, share, 0);
 }
 
 static bool unwritten(pki_summary *s, pki_words *words)
@@ -205,7 +211,7 @@ static bool unwritten(pki_summary *s, pki_words *words)
                   "%s events (%s) are not in the trace file: the disk was full or failing, or"
                   " PK_TRACE_MAX_BYTES was reached. Statistics have them.",
                   COUNT(lost), PERCENT((double)lost / all));
-    return say(s, "trace-incomplete", PKI_WARN, (double)lost / all, 0, words);
+    return pki_words_say(words, s, "trace-incomplete", PKI_WARN, (double)lost / all, 0);
 }
 
 static const pki_region_row *most_called(const pki_summary *s)
@@ -230,7 +236,7 @@ static bool overhead(pki_summary *s, pki_words *words)
         pki_words_add(words,
                       " Most calls are to \"%s\" (%s, %s each): a region around the loop would do.",
                       often->name, COUNT(often->time.count), TIME(often->time.mean));
-    return say(s, "overhead", PKI_WARN, share, PKI_OVERHEAD_SHARE, words);
+    return pki_words_say(words, s, "overhead", PKI_WARN, share, PKI_OVERHEAD_SHARE);
 }
 
 static bool clock_coarse(pki_summary *s, pki_words *words)
@@ -254,8 +260,8 @@ static bool clock_coarse(pki_summary *s, pki_words *words)
         " Percentiles there are rough.",
         TIME(s->run.clock_step_ns), COUNT(count), count == 1 ? " has" : "s have", shortest->name,
         TIME(shortest->time.p50));
-    return say(s, "clock-coarse", PKI_NOTE, shortest->time.p50 / s->run.clock_step_ns,
-               PKI_CLOCK_STEPS, words);
+    return pki_words_say(words, s, "clock-coarse", PKI_NOTE,
+                         shortest->time.p50 / s->run.clock_step_ns, PKI_CLOCK_STEPS);
 }
 
 static bool untracked(pki_summary *s, pki_words *words)
@@ -268,7 +274,7 @@ static bool untracked(pki_summary *s, pki_words *words)
         "%s of the step lies outside every region (threshold 20 %%): give the rest of the loop"
         " regions to see where that goes.",
         PERCENT(share));
-    return say(s, "untracked", PKI_NOTE, share, PKI_UNTRACKED_SHARE, words);
+    return pki_words_say(words, s, "untracked", PKI_NOTE, share, PKI_UNTRACKED_SHARE);
 }
 
 static bool unbalanced(pki_summary *s, pki_words *words)
@@ -281,7 +287,7 @@ static bool unbalanced(pki_summary *s, pki_words *words)
         "%s regions were closed by another's end, a thread's exit or pk_stop, and %s ends had no"
         " begin: look for early returns.",
         COUNT(open), COUNT(stray));
-    return say(s, "unbalanced", PKI_NOTE, (double)(open + stray), 0, words);
+    return pki_words_say(words, s, "unbalanced", PKI_NOTE, (double)(open + stray), 0);
 }
 
 /* ---- about the steps themselves ---- */
@@ -299,7 +305,7 @@ static bool warm_up(pki_summary *s, pki_words *words)
     pki_words_add(words, " (later: %s); %s not in the figures of the steps%s.",
                   TIME(steps->steady.p50), steps->warmup == 1 ? "it is" : "they are",
                   steps->warmup_given ? ", as asked" : "");
-    return say(s, "warm-up", PKI_NOTE, (double)steps->warmup, 0, words);
+    return pki_words_say(words, s, "warm-up", PKI_NOTE, (double)steps->warmup, 0);
 }
 
 static bool few_steps(pki_summary *s, pki_words *words)
@@ -309,7 +315,8 @@ static bool few_steps(pki_summary *s, pki_words *words)
         return true;
     pki_words_add(words, "Only %s steps after the warm-up: percentiles and shares say little yet.",
                   COUNT(steps->steady.count));
-    return say(s, "few-steps", PKI_NOTE, (double)steps->steady.count, PKI_FEW_STEPS, words);
+    return pki_words_say(words, s, "few-steps", PKI_NOTE, (double)steps->steady.count,
+                         PKI_FEW_STEPS);
 }
 
 static bool no_breakdown(pki_summary *s, pki_words *words)
@@ -322,7 +329,8 @@ static bool no_breakdown(pki_summary *s, pki_words *words)
         "%s of %s steps have no breakdown: they began and ended on different threads, or their"
         " records were dropped.",
         COUNT(steady - known), COUNT(steady));
-    return say(s, "no-breakdown", PKI_NOTE, (double)(steady - known) / (double)steady, 0, words);
+    return pki_words_say(words, s, "no-breakdown", PKI_NOTE,
+                         (double)(steady - known) / (double)steady, 0);
 }
 
 static bool no_steps(pki_summary *s, pki_words *words)
@@ -333,15 +341,35 @@ static bool no_steps(pki_summary *s, pki_words *words)
         words,
         "No steps: call pk_step(items) at the end of each turn of the main loop, and the report"
         " shows what a step's time goes to.");
-    return say(s, "no-steps", PKI_NOTE, 0, 0, words);
+    return pki_words_say(words, s, "no-steps", PKI_NOTE, 0, 0);
 }
 
 typedef bool rule(pki_summary *summary, pki_words *words);
 
 static rule *const rules[] = {
-    input_bound,   communication, waiting, io_bound,  unsteady,     drifting,
-    nothing_found, incomplete,    dropped, unwritten, overhead,     clock_coarse,
-    untracked,     unbalanced,    warm_up, few_steps, no_breakdown, no_steps,
+    input_bound,
+    communication,
+    waiting,
+    io_bound,
+    pki_verdict_launch_bound,
+    pki_verdict_copy_bound,
+    pki_verdict_sync_bound,
+    gpu_idle,
+    unsteady,
+    drifting,
+    gpu_bound,
+    nothing_found,
+    incomplete,
+    dropped,
+    unwritten,
+    overhead,
+    clock_coarse,
+    untracked,
+    unbalanced,
+    warm_up,
+    few_steps,
+    no_breakdown,
+    no_steps,
 };
 
 bool pki_verdicts_fill(pki_summary *summary)
@@ -356,32 +384,5 @@ bool pki_verdicts_fill(pki_summary *summary)
             return false;
         }
     }
-    return true;
-}
-
-static int rank_of(pki_severity severity)
-{
-    return severity == PKI_WARN ? 0 : severity == PKI_GOOD ? 1 : 2;
-}
-
-bool pki_verdict_add(pki_summary *summary, const char *name, pki_severity severity, double value,
-                     double threshold, const char *text)
-{
-    size_t count = summary->verdict_count, place = count;
-    pki_verdict *grown = realloc(summary->verdicts, (count + 1) * sizeof *grown);
-    if (!grown)
-        return false;
-    summary->verdicts = grown;
-    pki_verdict verdict = {strdup(name), severity, value, threshold, strdup(text)};
-    if (!verdict.name || !verdict.text) {
-        free(verdict.name);
-        free(verdict.text);
-        return false;
-    }
-    while (place && rank_of(grown[place - 1].severity) > rank_of(severity))
-        place--;
-    memmove(&grown[place + 1], &grown[place], (count - place) * sizeof *grown);
-    grown[place] = verdict;
-    summary->verdict_count++;
     return true;
 }

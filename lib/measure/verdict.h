@@ -31,6 +31,16 @@
 #define PKI_COMPUTE_SHARE 0.50    /* compute-bound, if nothing else is found */
 #define PKI_FEW_STEPS 10          /* few-steps: fewer steady steps than that */
 
+#define PKI_GPU_BUSY_SHARE 0.80      /* gpu-bound */
+#define PKI_GPU_IDLE_SHARE 0.30      /* gpu-idle */
+#define PKI_LAUNCH_GAP_SHARE 0.20    /* launch-bound: idle in gaps up to PKI_GPU_LAUNCH_GAP_NS... */
+#define PKI_SHORT_KERNELS_SHARE 0.50 /* ...and at least so many kernels below PKI_GPU_SHORT_NS */
+#define PKI_COPY_SHARE 0.20          /* copy-bound: copies with no kernel beside */
+#define PKI_SYNC_SHARE 0.20          /* sync-bound: idle in gaps that a wait reaches into */
+
+/* With a GPU that is busy for most of the step, the loop's waits are for it: then there is neither
+ * `waiting` nor, where CUPTI has measured, `input-bound`. */
+
 /* Replaces summary->verdicts. False without memory: there are none then. */
 bool pki_verdicts_fill(pki_summary *summary);
 

@@ -1,6 +1,7 @@
 #include "measure/verdict_words.h"
 
 #include "measure/figure.h"
+#include "measure/verdict.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -79,4 +80,39 @@ void pki_words_add_slowest(pki_words *words, const pki_summary *summary)
                   pki_figure_time((double)slowest->duration).text, named ? "\"" : "",
                   named ? part->name : "time outside every region", named ? "\"" : "",
                   pki_figure_time((double)part->self - part->usual).text);
+}
+
+bool pki_words_say(const pki_words *words, pki_summary *summary, const char *name,
+                   pki_severity severity, double value, double threshold)
+{
+    return words->text && pki_verdict_add(summary, name, severity, value, threshold, words->text);
+}
+
+/* ---- the list ---- */
+
+static int rank_of(pki_severity severity)
+{
+    return severity == PKI_WARN ? 0 : severity == PKI_GOOD ? 1 : 2;
+}
+
+bool pki_verdict_add(pki_summary *summary, const char *name, pki_severity severity, double value,
+                     double threshold, const char *text)
+{
+    size_t count = summary->verdict_count, place = count;
+    pki_verdict *grown = realloc(summary->verdicts, (count + 1) * sizeof *grown);
+    if (!grown)
+        return false;
+    summary->verdicts = grown;
+    pki_verdict verdict = {strdup(name), severity, value, threshold, strdup(text)};
+    if (!verdict.name || !verdict.text) {
+        free(verdict.name);
+        free(verdict.text);
+        return false;
+    }
+    while (place && rank_of(grown[place - 1].severity) > rank_of(severity))
+        place--;
+    memmove(&grown[place + 1], &grown[place], (count - place) * sizeof *grown);
+    grown[place] = verdict;
+    summary->verdict_count++;
+    return true;
 }

@@ -1,5 +1,5 @@
-/* lib/measure/verdict_words.h - the sentences of a verdict, put together. Only verdict.c includes
- * it. */
+/* lib/measure/verdict_words.h - the sentences of a verdict, put together, and the list of
+ * verdicts. Only verdict*.c include it. */
 #ifndef PKI_MEASURE_VERDICT_WORDS_H
 #define PKI_MEASURE_VERDICT_WORDS_H
 
@@ -19,5 +19,9 @@ void pki_words_add_regions(pki_words *words, const pki_summary *summary, unsigne
 
 /* " The slowest, step 412 (93.1 ms): "load" +48.2 ms." */
 void pki_words_add_slowest(pki_words *words, const pki_summary *summary);
+
+/* The verdict with these words. False without memory, also if there was none for the words. */
+bool pki_words_say(const pki_words *words, pki_summary *summary, const char *name,
+                   pki_severity severity, double value, double threshold);
 
 #endif

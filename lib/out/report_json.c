@@ -150,6 +150,10 @@ static void put_region(pki_json *j, const pki_region_row *region)
     pki_json_uint(j, "flops", region->flops);
     pki_json_real(j, "step_share", region->step_share);
     put_dist(j, "step_self", &region->step_self);
+    if (region->gpu.count)
+        put_dist(j, "gpu", &region->gpu);
+    if (region->kernels.count)
+        put_dist(j, "kernels", &region->kernels);
     pki_json_close(j, '}');
 }
 
@@ -194,6 +198,66 @@ static void put_backend(pki_json *j, const pki_backend_row *backend)
     pki_json_bool(j, "live", backend->live);
     pki_json_text(j, "version", backend->version);
     pki_json_text(j, "reason", backend->reason);
+    pki_json_close(j, '}');
+}
+
+/* ---- devices ---- */
+
+static void put_copies(pki_json *j, const pki_gpu_copies *copies)
+{
+    pki_json_open(j, "copies", '{');
+    for (int i = 0; i < PKI_DIRECTIONS; i++) {
+        pki_json_open(j, pki_direction_names[i], '{');
+        pki_json_uint(j, "count", copies[i].count);
+        pki_json_uint(j, "time", copies[i].time);
+        pki_json_uint(j, "bytes", copies[i].bytes);
+        pki_json_close(j, '}');
+    }
+    pki_json_close(j, '}');
+}
+
+static void put_gpu(pki_json *j, const pki_gpu_row *gpu)
+{
+    pki_json_row(j);
+    pki_json_open(j, NULL, '{');
+    pki_json_uint(j, "device", gpu->device);
+    pki_json_bool(j, "measured", gpu->measured);
+    pki_json_uint(j, "streams", gpu->streams);
+    pki_json_uint(j, "spans", gpu->spans);
+    pki_json_uint(j, "kernels", gpu->kernels);
+    pki_json_uint(j, "short_kernels", gpu->short_kernels);
+    pki_json_uint(j, "kernel_time", gpu->kernel_time);
+    pki_json_uint(j, "memsets", gpu->memsets);
+    put_copies(j, gpu->copies);
+    pki_json_open(j, "per_step", '{');
+    for (int i = 0; i < PKI_GPU_FIGURES; i++)
+        if (gpu->per_step[i].count)
+            put_dist(j, pki_gpu_figures[i], &gpu->per_step[i]);
+    pki_json_close(j, '}');
+    pki_json_close(j, '}');
+}
+
+static void put_kernel(pki_json *j, const pki_kernel_row *kernel)
+{
+    pki_json_row(j);
+    pki_json_open(j, NULL, '{');
+    pki_json_text(j, "name", kernel->name);
+    pki_json_text(j, "region", kernel->region);
+    pki_json_real(j, "region_share", kernel->region_share);
+    put_dist(j, "time", &kernel->time);
+    pki_json_close(j, '}');
+}
+
+static void put_activities(pki_json *j, const pki_activity_summary *a)
+{
+    pki_json_row(j);
+    pki_json_open(j, "activities", '{');
+    pki_json_uint(j, "count", a->count);
+    pki_json_uint(j, "unwritten", a->unwritten);
+    pki_json_uint(j, "late", a->late);
+    pki_json_uint(j, "unmeasured", a->unmeasured);
+    pki_json_uint(j, "overhead_count", a->overhead_count);
+    pki_json_uint(j, "overhead", a->overhead);
     pki_json_close(j, '}');
 }
 
@@ -247,10 +311,13 @@ static void put_summary(pki_json *j, const pki_summary *s)
     put_run(j, &s->run);
     PUT_ROWS(j, "verdicts", s->verdicts, s->verdict_count, put_verdict);
     put_steps(j, &s->steps);
+    PUT_ROWS(j, "gpus", s->gpus, s->gpu_count, put_gpu);
+    PUT_ROWS(j, "kernels", s->kernels, s->kernel_count, put_kernel);
     PUT_ROWS(j, "regions", s->regions, s->region_count, put_region);
     PUT_ROWS(j, "threads", s->threads, s->thread_count, put_thread);
     PUT_ROWS(j, "counters", s->counters, s->counter_count, put_counter);
     put_counts(j, &s->counts);
+    put_activities(j, &s->activities);
     put_overhead(j, &s->overhead);
     PUT_ROWS(j, "backends", s->backends, s->backend_count, put_backend);
     pki_json_close(j, '}');

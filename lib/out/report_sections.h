@@ -11,6 +11,8 @@ void pki_report_head(const pki_summary *summary, FILE *file);
 void pki_report_verdicts(const pki_summary *summary, FILE *file);
 void pki_report_steps(const pki_summary *summary, FILE *file);
 void pki_report_chart(const pki_step_summary *steps, FILE *file);
+void pki_report_gpus(const pki_summary *summary, uint32_t top, FILE *file);
+void pki_report_activities(const pki_activity_summary *activities, FILE *file);
 void pki_report_regions(const pki_summary *summary, uint32_t top, FILE *file);
 void pki_report_threads(const pki_summary *summary, bool with_regions, uint32_t top, FILE *file);
 void pki_report_counters(const pki_summary *summary, FILE *file);

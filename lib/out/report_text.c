@@ -150,6 +150,7 @@ void pki_report_recording(const pki_summary *summary, FILE *file)
 {
     pki_report_title(file, "RECORDING");
     say_counts(&summary->counts, file);
+    pki_report_activities(&summary->activities, file);
     say_overhead(summary, file);
     say_clock(&summary->run, file);
     if (summary->run.trace_path && summary->run.trace_path[0])
@@ -177,6 +178,7 @@ static void put_sections(const pki_summary *summary, const pki_report_options *o
     pki_report_head(summary, file);
     pki_report_verdicts(summary, file);
     pki_report_steps(summary, file);
+    pki_report_gpus(summary, top, file);
     pki_report_regions(summary, top, file);
     pki_report_counters(summary, file);
     pki_report_threads(summary, !options->no_threads, top, file);

@@ -77,9 +77,14 @@ class Report(unittest.TestCase):
     # ---- report files ----
 
     def test_a_report_file_comes_back_the_same(self):
-        path = os.path.join(GOLDEN, "report-train.json")
-        with open(path, encoding="utf-8") as file:
-            self.assertEqual(self.report("--json", path), file.read())
+        for name in ("report-train.json", "report-gpu.json"):
+            path = os.path.join(GOLDEN, name)
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(self.report("--json", path), file.read())
+
+    def test_a_report_file_as_text(self):
+        with open(os.path.join(GOLDEN, "report-gpu.txt"), encoding="utf-8") as file:
+            self.assertEqual(self.report(os.path.join(GOLDEN, "report-gpu.json")), file.read())
 
     def test_options(self):
         path = os.path.join(GOLDEN, "report-train.json")

@@ -261,6 +261,23 @@ static void fill_hostile_steps(pki_step_summary *steps)
             .steps = i % 2 ? UINT64_MAX : 0, .duration = UINT64_MAX, .longest = UINT64_MAX};
 }
 
+static void fill_hostile_gpus(pki_summary *s)
+{
+    s->gpus = calloc(1, sizeof *s->gpus);
+    s->gpu_count = 1;
+    *s->gpus = (pki_gpu_row){.device = UINT32_MAX, .measured = true, .streams = UINT64_MAX};
+    for (int i = 0; i < PKI_GPU_FIGURES; i++)
+        s->gpus->per_step[i] = wild(i % 2 ? 1e300 : NAN);
+    for (int i = 0; i < PKI_DIRECTIONS; i++)
+        s->gpus->copies[i] = (pki_gpu_copies){UINT64_MAX, 1, UINT64_MAX};
+    s->gpus->kernels = s->gpus->kernel_time = UINT64_MAX;
+    s->kernels = calloc(2, sizeof *s->kernels);
+    s->kernel_count = 2;
+    s->kernels[0] = (pki_kernel_row){strdup(hostile), strdup(hostile), NAN, wild(INFINITY)};
+    s->kernels[1] = (pki_kernel_row){strdup(hostile), strdup(""), -1, wild(-1e300)};
+    memset(&s->activities, 0xFF, sizeof s->activities);
+}
+
 void fixture_hostile(pki_summary *s)
 {
     pki_summary_init(s);
@@ -285,6 +302,7 @@ void fixture_hostile(pki_summary *s)
     s->backends = calloc(1, sizeof *s->backends);
     s->backend_count = 1;
     *s->backends = (pki_backend_row){strdup(hostile), false, strdup(hostile), strdup(hostile)};
+    fill_hostile_gpus(s);
     memset(&s->counts, 0xFF, sizeof s->counts);
     s->overhead = (pki_overhead){NAN, INFINITY, -INFINITY, 1e300};
     fill_hostile_steps(&s->steps);

@@ -8,6 +8,10 @@
  * then, a loader thread, counters, work done, losses, and names that nobody should have given. */
 void fixture_train(pki_summary *summary, uint64_t steps);
 
+/* So many steps of 10 ms with two GPUs: 0 as CUPTI has measured it, with many short kernels, copies and
+ * waits; 1 by stream spans. In gpu_fixture.c. */
+void fixture_gpu(pki_summary *summary, uint64_t steps);
+
 /* Nothing but zeros and NULLs. */
 void fixture_empty(pki_summary *summary);
 

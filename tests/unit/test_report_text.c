@@ -34,6 +34,16 @@ static void a_training_run(void **state)
     free(text);
 }
 
+static void two_gpus(void **state)
+{
+    pki_summary s;
+    (void)state;
+    fixture_gpu(&s, 60);
+    char *text = report_of(&s, NULL);
+    golden_check("report-gpu.txt", text);
+    free(text);
+}
+
 static void nothing_at_all(void **state)
 {
     pki_summary s;
@@ -69,6 +79,8 @@ static void any_summary_fits_the_page(void **state)
     (void)state;
     check_page(train_report(NULL));
     fixture_hostile(&s);
+    check_page(report_of(&s, NULL));
+    fixture_gpu(&s, 60);
     check_page(report_of(&s, NULL));
     for (uint64_t steps = 16; steps < 60; steps += 7) {
         fixture_train(&s, steps);
@@ -131,6 +143,7 @@ int main(int argc, char **argv)
     golden_folder = argc > 1 ? argv[1] : "tests/golden";
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_training_run),
+        cmocka_unit_test(two_gpus),
         cmocka_unit_test(nothing_at_all),
         cmocka_unit_test(any_summary_fits_the_page),
         cmocka_unit_test(options_are_heard),
