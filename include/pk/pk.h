@@ -25,5 +25,6 @@
 #include <pk/counter.h>
 #include <pk/stats.h>
 #include <pk/gpu.h>
+#include <pk/bench.h>
 
 #endif

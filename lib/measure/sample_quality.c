@@ -112,19 +112,18 @@ static bool find_modes(const double *sorted, size_t n, pki_quality *q, double *s
 
 #define PERCENT(share) (pki_figure_percent(share).text)
 
-static void say_spread(pki_quality *q, double middle, double cv)
+static void say_spread(pki_quality *q, double middle, double outliers)
 {
-    bool noisy = middle > PKI_QUALITY_NOISE || cv > PKI_QUALITY_CV;
+    bool wide = middle > PKI_QUALITY_NOISE, noisy = wide || outliers > PKI_QUALITY_OUTLIERS;
     q->verdict = noisy ? PKI_QUALITY_NOISY : PKI_QUALITY_STEADY;
     if (!noisy)
         snprintf(q->text, sizeof q->text, "steady: the middle half within %s, no trend",
                  PERCENT(middle));
-    else if (middle > PKI_QUALITY_NOISE)
+    else if (wide)
         snprintf(q->text, sizeof q->text, "noisy: the middle half is %s wide", PERCENT(middle));
     else
-        snprintf(q->text, sizeof q->text,
-                 "noisy: the middle half is %s wide, but outliers make the standard deviation %s",
-                 PERCENT(middle), PERCENT(cv));
+        snprintf(q->text, sizeof q->text, "noisy: %s of the samples are severe outliers",
+                 PERCENT(outliers));
 }
 
 static void say_modes(pki_quality *q, bool low_is_minor)
@@ -149,15 +148,16 @@ static void judge(const double *samples, size_t n, pki_quality *q, double *sorte
     find_drift(samples, n, q, scratch);
     size_t ends = n / 100;
     bool two = find_modes(sorted + ends, n - 2 * ends, q, scratch);
-    double median = pki_samples_median(sorted, n), mean = pki_samples_mean(samples, n);
+    double median = pki_samples_median(sorted, n);
     double range = pki_samples_quantile(sorted, n, 0.75) - pki_samples_quantile(sorted, n, 0.25);
+    pki_outliers beyond = pki_samples_outliers(sorted, n);
     if (drifts(q))
         say_drift(q);
     else if (two)
         say_modes(q, median > (q->mode_low + q->mode_high) / 2);
     else
         say_spread(q, median > 0 ? range / median : 0,
-                   mean > 0 ? pki_samples_stddev(samples, n) / mean : 0);
+                   (double)(beyond.low_severe + beyond.high_severe) / (double)n);
 }
 
 bool pki_samples_quality(const double *samples, size_t n, pki_quality *quality)

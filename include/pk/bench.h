@@ -1,0 +1,330 @@
+/* pk/bench.h - how long something takes, and how far that figure can be trusted.
+ *
+ *     PK_BENCH(sum)                            // a program of many: one of these for each
+ *     {
+ *         size_t n = (size_t)pk_bench_arg(bench, 0);
+ *         float *x = numbers(n);               // set-up: not timed
+ *         pk_bench_set_bytes(bench, n * sizeof *x);
+ *         PK_BENCH_LOOP {                      // timed
+ *             pk_keep(sum(x, n));
+ *         }
+ *         free(x);                             // not timed
+ *     }
+ *     PK_BENCH_RANGE(sum, "n", 1 << 10, 1 << 20, 4)
+ *
+ *     PK_BENCH_MAIN                            // ./program --help
+ *
+ * or one function, from anywhere:
+ *
+ *     pk_bench_result r = {.size = sizeof r};
+ *     if (pk_bench("parse", parse, text, NULL, &r) == PK_OK)
+ *         printf("%.1f ns, %.1f .. %.1f, %s\n", r.median, r.low, r.high, r.verdict_text);
+ *     pk_bench_result_release(&r);
+ *
+ * How it measures. A *sample* times so many iterations at once that clock and harness are below a
+ * thousandth of it; their cost is subtracted and stated. Samples are taken until the confidence
+ * interval of their median is narrow enough (options), within bounds of time and number. All are
+ * kept. Benchmarks of a program take turns, in an order drawn anew each round, so what changes on
+ * the machine meanwhile changes all of them alike. docs/bench-accuracy.md says how exact this is,
+ * docs/bench-format.md what the files hold.
+ *
+ * What it cannot know: samples of one process share the process's luck (where its pages and its
+ * code lie), so their interval says how well *this launch* is known. Whether a change made
+ * something slower is a question for `pk bench-ab`, which launches both builds many times.
+ *
+ * Threads: one measurement at a time per process: pk_bench and pk_bench_main take a lock and wait
+ *          for each other. Calls that take a pk_bench_run belong to the thread that was given it.
+ * Failure: a status, and a sentence in pk_error_message(). What is not available (counters, a GPU)
+ *          is said in words in the result and never guessed. Only pk_bench_main prints, since it is
+ *          asked to.
+ * Cost:    the time limits below, and 16 bytes per sample.
+ */
+#ifndef PK_BENCH_H
+#define PK_BENCH_H
+
+#include <pk/bench_register.h>
+#include <pk/keep.h>
+#include <pk/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- options: zero is every field's default ---- */
+
+/* Which time counts. Wall and CPU time are kept for every sample, whichever it is. */
+typedef enum pk_bench_clock {
+    PK_BENCH_WALL = 0,   /* from the loop's begin to its end */
+    PK_BENCH_CPU = 1,    /* the CPU time of the threads that run it */
+    PK_BENCH_MANUAL = 2, /* what the benchmark says itself: pk_bench_add_time */
+    PK_BENCH_GPU = 3     /* between two events on `stream`; skipped where no GPU is live */
+} pk_bench_clock;
+
+typedef struct pk_bench_options {
+    uint32_t size;    /* sizeof(pk_bench_options); pk_bench_options(...) sets it */
+    uint32_t clock;   /* a pk_bench_clock */
+    uint32_t threads; /* that run it at once, with a common start. 0: 1 */
+    uint32_t cold;    /* 1: caches are flushed before each sample, and a sample is one iteration */
+
+    /* Stop when half the confidence interval of the median is below this share of it... 0: 0.01 */
+    double precision;
+    double confidence; /* ...at this level. 0: 0.95 */
+
+    /* ...but not before so much time and so many samples, and at the latest after these. Times are
+     * in ns, of this benchmark alone, warm-up excluded. */
+    uint64_t min_time;    /* 0: 100 ms */
+    uint64_t max_time;    /* 0: 2 s, or min_time if that is more */
+    uint32_t min_samples; /* 0: 20 */
+    uint32_t max_samples; /* 0: 100000 */
+
+    uint64_t sample_time; /* ns that a sample should take. 0: 200 us, or more on a coarse clock */
+    uint64_t iterations;  /* in a sample. 0: as many as that takes */
+    uint64_t max_warmup;  /* ns until which it should run steadily. 0: 500 ms */
+    uint64_t seed;        /* of the order of rounds and of the bootstrap. 0: 1 */
+
+    /* Work of one iteration, for rates; a benchmark may say it itself (pk_bench_set_bytes). */
+    uint64_t bytes, flops, items;
+
+    uint32_t hardware;    /* 1: count instructions, cycles, cache and branch misses, in a few
+                             samples of their own after the timed ones */
+    uint32_t allocations; /* 1: count allocations, likewise (PK_BENCH_COUNT_ALLOCATIONS) */
+
+    void *stream; /* PK_BENCH_GPU: a cudaStream_t or CUstream; NULL: the default stream */
+    void *user;   /* for the functions below, and pk_bench_user; pk_bench passes its arg */
+
+    /* Once before the first and after the last call, and before and after each sample. Not timed. A
+     * set-up that answers other than 0 is a failed benchmark; so is teardown not called. */
+    int (*setup)(void *user);
+    void (*teardown)(void *user);
+    void (*before)(void *user);
+    void (*after)(void *user);
+} pk_bench_options;
+
+/* The options as a pointer to a literal; C only. */
+#ifndef __cplusplus
+#define pk_bench_options(...)                                                                      \
+    (&(pk_bench_options){.size = (uint32_t)sizeof(struct pk_bench_options), __VA_ARGS__})
+#endif
+
+/* ---- the result ---- */
+
+/* What the samples look like: drifting before bimodal before noisy where several fit. */
+typedef enum pk_bench_verdict {
+    PK_BENCH_UNKNOWN = 0,  /* too few samples */
+    PK_BENCH_STEADY = 1,   /* figures that can be repeated within this launch */
+    PK_BENCH_NOISY = 2,    /* the middle half is wide: repeat on a quieter machine */
+    PK_BENCH_DRIFTING = 3, /* became slower or faster all along */
+    PK_BENCH_BIMODAL = 4   /* two speeds: one median hides them */
+} pk_bench_verdict;
+
+/* Why no more samples were taken. */
+typedef enum pk_bench_stop {
+    PK_BENCH_STOP_NONE = 0,
+    PK_BENCH_STOP_PRECISE = 1, /* the interval was narrow enough */
+    PK_BENCH_STOP_TIME = 2,    /* max_time */
+    PK_BENCH_STOP_SAMPLES = 3, /* max_samples */
+    PK_BENCH_STOP_MEMORY = 4   /* no memory for more */
+} pk_bench_stop;
+
+typedef struct pk_bench_result {
+    uint32_t size;    /* sizeof(pk_bench_result), set by the caller */
+    uint32_t verdict; /* a pk_bench_verdict */
+    uint32_t stopped; /* a pk_bench_stop */
+    uint32_t threads;
+
+    uint64_t iterations; /* in each sample (of each thread) */
+    uint64_t count;      /* of samples */
+    double *samples;     /* ns per iteration, overhead subtracted, in the order taken */
+    double *cpu_samples; /* CPU time, likewise, added up over threads */
+    double *at;          /* ns from the first sample's start to this one's */
+
+    /* Of the samples; ns per iteration. */
+    double min, max, mean, median, p90, p95, p99;
+    double stddev;    /* n - 1 */
+    double mad;       /* median distance from the median, times 1.4826: a stddev that outliers
+                         do not move */
+    double cv;        /* stddev / mean */
+    double low, high; /* confidence interval of the median: bootstrap, in blocks where samples
+                         depend on their neighbours */
+    double confidence;
+    double autocorrelation; /* of neighbouring samples, -1 .. 1 */
+    double cpu;             /* median CPU time */
+
+    /* Beyond Tukey's fences: 1.5 (mild) and 3 (severe) interquartile ranges. Counted, kept. */
+    uint64_t low_severe, low_mild, high_mild, high_severe;
+
+    double overhead; /* ns per iteration that were subtracted */
+    uint64_t warmup_iterations;
+    uint64_t warmup_time;     /* ns */
+    uint32_t warmup_steady;   /* 1: it became steady; 0: max_warmup came first */
+    uint32_t skipped, failed; /* 1: not measured; reason says why */
+    uint32_t block;           /* neighbouring samples that the bootstrap kept together */
+
+    double bytes_per_second, flops_per_second, items_per_second; /* at the median; 0: not said */
+
+    /* Per iteration, harness's own included; negative: not counted (note says why). */
+    double instructions, cycles, cache_misses, branch_misses;
+    double allocations, allocated_bytes;
+
+    char verdict_text[192]; /* the verdict and its figures, in words */
+    char note[256];         /* what was asked for and could not be had; "" if nothing */
+    char reason[192];       /* why skipped or failed; "" if neither */
+} pk_bench_result;
+
+/* Measures fn(arg), one iteration per call. options NULL: defaults; result NULL: only runs it.
+ * PK_ENOTSUP: it cannot be measured here, result->reason says why. The result's arrays belong to
+ * the caller, who releases them. */
+PK_API pk_status pk_bench(const char *name, void (*fn)(void *), void *arg,
+                          const pk_bench_options *options, pk_bench_result *result);
+
+/* Frees the arrays and sets them to NULL. NULL is fine. */
+PK_API void pk_bench_result_release(pk_bench_result *result);
+
+/* ---- a program of benchmarks ---- */
+
+/* One sample's run of a benchmark, on one thread: `bench` inside PK_BENCH. */
+typedef struct pk_bench_run pk_bench_run;
+
+/* The flags that the benchmarks are compiled with, for the record: -DPK_BENCH_FLAGS='"-O3"'. */
+#ifndef PK_BENCH_FLAGS
+#define PK_BENCH_FLAGS ""
+#endif
+
+/* Defines and registers a benchmark. The body runs once per sample and thread, so what stands
+ * before and after the loop is paid per sample; what is dear goes into PK_BENCH_OPTIONS' setup. */
+#define PK_BENCH(name)                                                                             \
+    static void pk_bench_body_##name(pk_bench_run *bench);                                         \
+    static pk_bench_entry pk_bench_entry_##name = {#name,                                          \
+                                                   pk_bench_body_##name,                           \
+                                                   PK_BENCH_COMPILER_,                             \
+                                                   PK_BENCH_FLAGS,                                 \
+                                                   PK_BENCH_OPTIMIZED_,                            \
+                                                   0,                                              \
+                                                   0,                                              \
+                                                   0,                                              \
+                                                   0};                                             \
+    __attribute__((constructor)) static void pk_bench_register_##name(void)                        \
+    {                                                                                              \
+        pk_bench_register_(&pk_bench_entry_##name);                                                \
+    }                                                                                              \
+    static void pk_bench_body_##name(pk_bench_run *bench __attribute__((unused)))
+
+/* The timed part, exactly once per body. `break` out of it is an error of the benchmark. */
+#define PK_BENCH_LOOP                                                                              \
+    for (uint64_t pk_left_ = pk_bench_begin(bench); pk_left_ || (pk_bench_end(bench), 0);          \
+         pk_left_--)
+
+/* Parameters, behind the PK_BENCH in the same file, without a semicolon. Each is an axis; several
+ * of them make the cartesian product. Names become sum/n:1024/stride:2/threads:4. */
+#define PK_BENCH_ARGS(name, key, ...) /* these values */                                           \
+    PK_BENCH_AXIS_(name, key, PK_BENCH_LIST_, __COUNTER__, __VA_ARGS__)
+#define PK_BENCH_RANGE(name, key, from, to, times) /* from, from * times, ..., to */               \
+    PK_BENCH_AXIS_(name, key, PK_BENCH_TIMES_, __COUNTER__, (from), (to), (times))
+#define PK_BENCH_STEPS(name, key, from, to, step) /* from, from + step, ..., not beyond to */      \
+    PK_BENCH_AXIS_(name, key, PK_BENCH_STEPS_, __COUNTER__, (from), (to), (step))
+#define PK_BENCH_THREADS(name, ...) /* so many threads */                                          \
+    PK_BENCH_AXIS_(name, "threads", PK_BENCH_THREADS_, __COUNTER__, __VA_ARGS__)
+
+/* Options of one benchmark: `options` points to a pk_bench_options, zeroed but for its size, for
+ * each combination of parameters anew. `PK_BENCH_OPTIONS(sum) { options->cold = 1; }` */
+#define PK_BENCH_OPTIONS(name)                                                                     \
+    static void pk_bench_options_##name(struct pk_bench_options *options);                         \
+    __attribute__((constructor)) static void pk_bench_set_options_##name(void)                     \
+    {                                                                                              \
+        pk_bench_entry_##name.options = pk_bench_options_##name;                                   \
+    }                                                                                              \
+    static void pk_bench_options_##name(struct pk_bench_options *options __attribute__((unused)))
+
+/* Runs the registered benchmarks as the arguments say; --help lists them. Writes to stdout and, for
+ * progress and complaints, to stderr. 0; 1: a benchmark failed; 2: arguments or files unusable. */
+PK_API int pk_bench_main(int argc, char **argv);
+
+#define PK_BENCH_MAIN                                                                              \
+    int main(int argc, char **argv)                                                                \
+    {                                                                                              \
+        return pk_bench_main(argc, argv);                                                          \
+    }
+
+/* What PK_BENCH does, for languages without macros: name is copied, options too (NULL: defaults).
+ * The body calls pk_bench_begin, runs as many iterations as that says, and calls pk_bench_end. */
+PK_API pk_status pk_bench_add(const char *name, void (*body)(pk_bench_run *),
+                              const pk_bench_options *options);
+
+/* ---- inside a benchmark ---- */
+
+/* Starts the clock; how many iterations to run (0 after a skip). Ends it. */
+PK_API uint64_t pk_bench_begin(pk_bench_run *bench);
+PK_API void pk_bench_end(pk_bench_run *bench);
+
+/* Keeps a part of the loop out of the time. Two clock reads, subtracted, but not their effect on
+ * what follows: mind iterations below a microsecond. */
+PK_API void pk_bench_pause(pk_bench_run *bench);
+PK_API void pk_bench_resume(pk_bench_run *bench);
+
+/* PK_BENCH_MANUAL: so many ns more belong to this sample. */
+PK_API void pk_bench_add_time(pk_bench_run *bench, double ns);
+
+/* Not here, not now: the benchmark is listed as skipped, with this reason. Return from the body
+ * after it. pk_bench_fail: likewise, but the program's exit status is 1. */
+PK_API void pk_bench_skip(pk_bench_run *bench, const char *reason);
+PK_API void pk_bench_fail(pk_bench_run *bench, const char *reason);
+
+PK_API int64_t pk_bench_arg(const pk_bench_run *bench, unsigned axis); /* 0 beyond the last one */
+PK_API uint32_t pk_bench_threads(const pk_bench_run *bench);
+PK_API uint32_t pk_bench_thread(const pk_bench_run *bench); /* 0 .. threads - 1 */
+PK_API void *pk_bench_user(const pk_bench_run *bench);      /* options->user */
+
+/* Work of one iteration of one thread. */
+PK_API void pk_bench_set_bytes(pk_bench_run *bench, uint64_t bytes);
+PK_API void pk_bench_set_flops(pk_bench_run *bench, uint64_t flops);
+PK_API void pk_bench_set_items(pk_bench_run *bench, uint64_t items);
+
+/* A word or two beside the figures. */
+PK_API void pk_bench_label(pk_bench_run *bench, const char *label);
+
+/* A figure of one's own, for this sample; the result's is the median over samples (of the sum over
+ * threads). At most 16 names of 31 bytes; more are left out and counted in note. */
+typedef enum pk_bench_unit {
+    PK_BENCH_PLAIN = 0,         /* as it is */
+    PK_BENCH_PER_ITERATION = 1, /* divided by the sample's iterations */
+    PK_BENCH_PER_SECOND = 2     /* divided by the sample's time */
+} pk_bench_unit;
+PK_API void pk_bench_count(pk_bench_run *bench, const char *name, double value, pk_bench_unit unit);
+
+/* ---- driving benchmarks oneself: one sample of another build after each of this one's ---- */
+
+/* Registered benchmarks, each combination of parameters counted, in order of registration. */
+PK_API size_t pk_bench_list(void);
+/* "sum/n:1024": valid as long as the module is loaded. NULL beyond the last one, or no memory. */
+PK_API const char *pk_bench_list_name(size_t index);
+
+typedef struct pk_bench_sample {
+    double wall, cpu, time; /* ns of the whole sample, overhead subtracted; time: what counts */
+    uint64_t iterations;    /* of each thread */
+} pk_bench_sample;
+
+typedef struct pk_bench_handle pk_bench_handle;
+
+/* Set-up and threads of one of them; close tears down. iterations 0: as many as sample_time takes,
+ * found at the first call after open by running it. PK_ENOTSUP: skipped; pk_error_message() has the
+ * reason. A handle belongs to one thread at a time. */
+PK_API pk_status pk_bench_open(size_t index, pk_bench_handle **handle);
+PK_API pk_status pk_bench_take(pk_bench_handle *handle, uint64_t iterations,
+                               pk_bench_sample *sample);
+PK_API void pk_bench_close(pk_bench_handle *handle);
+
+/* ---- allocations ---- */
+
+/* Once in a program, at file scope: stands in front of malloc and its kin, so that options->
+ * allocations (--allocations) can count. For glibc; nothing elsewhere and under sanitizers, and the
+ * result then says that allocations could not be counted. */
+#define PK_BENCH_COUNT_ALLOCATIONS PK_BENCH_STAND_IN_FRONT_
+
+/* Whoever allocates by other means may count here, too. */
+PK_API void pk_bench_note_allocation(size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
