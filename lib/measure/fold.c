@@ -284,6 +284,17 @@ void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record record[2])
     pki_registry_unlock();
 }
 
+void pki_fold_range(pki_fold *fold, uint32_t id, uint64_t ticks, uint64_t bytes, uint64_t flops)
+{
+    const pki_record call = {0, ticks, PKI_WHAT(id, PKI_RECORD_REGION, 0), 0};
+    const pki_record work = {bytes, flops, 0, 0};
+    if (!fold)
+        return;
+    fold_call(fold, &fold->totals, &call);
+    if (bytes || flops)
+        fold_work(fold, &fold->totals, id, &work);
+}
+
 void pki_fold_point(pki_fold *fold, const pki_record *record)
 {
     if (fold)

@@ -75,6 +75,9 @@ void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record record[2]);
 /* A counter's sample that is in no ring: a backend's. */
 void pki_fold_point(pki_fold *fold, const pki_record *record);
 
+/* A call that is no thread's, hence in nobody's own time. */
+void pki_fold_range(pki_fold *fold, uint32_t id, uint64_t ticks, uint64_t bytes, uint64_t flops);
+
 /* A thread that has ended and whose ring has been folded: what is known of it alone is added up,
  * its block is free again. */
 void pki_fold_recycle(pki_fold *fold, pki_thread *t);
