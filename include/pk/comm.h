@@ -116,10 +116,8 @@ PK_API PK_INLINE void pk_comm_call(pk_region *region, pk_comm *comm, pk_comm_op 
 /* An operation that goes on when the call that started it has returned. All zero: none. */
 typedef struct pk_comm_request {
     pk_comm *comm;
-    uint64_t start; /* perfkit's */
-    uint64_t bytes;
-    uint64_t what;
-    uint64_t sequence;
+    uint64_t sequence; /* on this communicator, from 1 */
+    uint64_t start, bytes, what, extra; /* perfkit's */
 } pk_comm_request;
 
 PK_API pk_comm_request pk_comm_start(pk_comm *comm, pk_comm_op op, pk_comm_type type,

@@ -31,6 +31,7 @@ static void destroy(pki_fold *fold)
         return;
     pki_steps_destroy(fold->steps);
     pki_device_destroy(fold->device);
+    pki_collectives_destroy(fold->collectives);
     free(fold->threads);
     free(fold);
 }
@@ -44,8 +45,9 @@ static pki_fold *create(pki_registry *registry, bool per_thread, uint32_t warmup
     fold->per_thread = per_thread;
     fold->steps = pki_steps_create();
     fold->device = pki_device_create(PKI_DEVICE_ITEMS);
+    fold->collectives = pki_collectives_create();
     fold->last_resort = pki_table_add(registry->arena, &fold->totals, PKI_NAME_TOO_MANY);
-    if (!fold->steps || !fold->device || !fold->last_resort ||
+    if (!fold->steps || !fold->device || !fold->collectives || !fold->last_resort ||
         !pki_table_add(registry->arena, &fold->totals, PKI_NAME_STEP)) {
         destroy(fold);
         return NULL;
@@ -193,6 +195,7 @@ static void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, c
     pki_table *mine = alone->tracked ? &alone->calls : NULL;
     switch (pki_what_type(r->what)) {
     case PKI_RECORD_REGION_WORK:
+        pki_fold_collective(fold, r, more);
         fold_work(fold, &fold->totals, pki_what_id(r->what), more);
         if (mine)
             fold_work(fold, mine, pki_what_id(r->what), more);
@@ -216,6 +219,9 @@ static void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, c
         break;
     case PKI_RECORD_STEP:
         fold_step(fold, alone, r, more);
+        break;
+    case PKI_RECORD_COLLECTIVE:
+        pki_fold_collective(fold, r, more);
         break;
     case PKI_RECORD_COUNTER:
         fold_value(fold, r);
