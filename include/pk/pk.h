@@ -26,6 +26,5 @@
 #include <pk/stats.h>
 #include <pk/gpu.h>
 #include <pk/bench.h>
-#include <pk/comm.h>
 
 #endif
