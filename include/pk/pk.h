@@ -26,5 +26,6 @@
 #include <pk/stats.h>
 #include <pk/gpu.h>
 #include <pk/bench.h>
+#include <pk/comm.h>
 
 #endif

@@ -105,6 +105,14 @@ typedef struct pk_options {
 
     /* 1: CUPTI records every kernel of a CUDA graph, not each launch of it as a whole. Dearer. */
     uint32_t cupti_graph_nodes;
+
+    /* 1: the NVTX ranges and marks of all libraries in the process become regions. Start before the
+     * first of them calls NVTX, since each looks for a listener only then (docs/backends.md). */
+    uint32_t nvtx_consume;
+
+    /* libpkshim.so, through which a program with a static perfkit hears of NVTX ranges; asked for
+     * by nvtx_consume only. NULL: found by the loader, or where it was installed. */
+    const char *nvtx_shim;
 } pk_options;
 
 /* The options as a pointer to a literal: pk_start(pk_options(.trace_path = "run.json")). C only; in

@@ -1,3 +1,3 @@
 #include "backend/none.h"
 
-PKI_BACKEND_NONE(nvtx, true, "this version of perfkit has no nvtx backend");
+PKI_BACKEND_NONE(nvtx, true, "perfkit was built without NVTX's headers");

@@ -228,6 +228,17 @@ pk_region *pki_region_tagged(pk_kind kind, const char *name, const char *key, in
     return &intern(&w)->handle.region;
 }
 
+uint32_t pki_name_internal(const char *name, const char *key, int64_t value)
+{
+    wanted w = {.kind = PKI_KIND_INTERNAL,
+                .name = name,
+                .length = bounded_length(name),
+                .key = key,
+                .key_length = bounded_length(key),
+                .value = value};
+    return intern(&w)->id;
+}
+
 pk_counter *pk_counter_named(const char *name, const char *unit)
 {
     static pk_counter nowhere = PK_COUNTER("(too many names)", "");

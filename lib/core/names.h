@@ -52,6 +52,9 @@ uint32_t pki_region_id_of(const pk_region *region);
  * are those of the name's first use. */
 pk_region *pki_region_tagged(pk_kind kind, const char *name, const char *key, int64_t value);
 
+/* The id of a name that is no region's and no counter's. */
+uint32_t pki_name_internal(const char *name, const char *key, int64_t value);
+
 /* NULL for ids that were never given out. */
 const pki_name *pki_name_at(uint32_t id);
 

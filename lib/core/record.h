@@ -15,7 +15,10 @@ typedef enum pki_record_type {
     PKI_RECORD_STEP =
         5, /* start, value = duration; the next slot's start and value hold index and items */
     PKI_RECORD_COUNTER = 6, /* start; value = the double's bits */
-    PKI_RECORD_MARK = 7     /* start; value and extra = a payload's bits and type */
+    PKI_RECORD_MARK = 7,    /* start; value and extra = a payload's bits and type */
+    PKI_RECORD_COLLECTIVE = 8 /* start, value = duration, id = the region around its start, extra =
+                                 ns of it that were waited for; the next slot as REGION_WORK's, with
+                                 a PKI_PAYLOAD_COLLECTIVE */
 } pki_record_type;
 
 /* A number that came with a region or a mark, in 64 bits. */
@@ -23,7 +26,8 @@ typedef enum pki_payload_type {
     PKI_PAYLOAD_NONE = 0,
     PKI_PAYLOAD_UNSIGNED = 1,
     PKI_PAYLOAD_SIGNED = 2,
-    PKI_PAYLOAD_REAL = 3 /* a double */
+    PKI_PAYLOAD_REAL = 3,      /* a double */
+    PKI_PAYLOAD_COLLECTIVE = 4 /* the word's lowest byte; the rest: lib/core/comms.h */
 } pki_payload_type;
 
 #define PKI_FLAG_UNBALANCED 1u /* region: not closed by its own end */
@@ -76,7 +80,10 @@ static inline unsigned pki_what_flags(uint64_t what)
 static inline unsigned pki_record_slots(uint64_t what)
 {
     unsigned type = pki_what_type(what);
-    return type == PKI_RECORD_REGION_WORK || type == PKI_RECORD_STEP ? 2 : 1;
+    return type == PKI_RECORD_REGION_WORK || type == PKI_RECORD_STEP ||
+                   type == PKI_RECORD_COLLECTIVE
+               ? 2
+               : 1;
 }
 
 /* A clock that lags on another core can make a difference negative: that is 0. */

@@ -16,6 +16,7 @@
  */
 #include <pk/region.h>
 
+#include "core/comms.h"
 #include "core/join.h"
 #include "core/mirror.h"
 
@@ -178,6 +179,8 @@ static void close_top(pki_thread *t, uint64_t now, unsigned flags)
     pki_store(&work->bytes, (uint64_t)0);
     pki_store(&work->flops, (uint64_t)0);
     pki_store(&work->payload_type, (uint64_t)0);
+    if (pki_is_collective(done.payload_type))
+        pki_comm_complete(done.payload_type, done.payload);
     if (what & PKI_MIRRORED)
         pki_mirrors_end(id, &done);
 }
@@ -285,20 +288,21 @@ static void next_slow(pk_region *from, pk_region *to)
     begin_at(t, announce(t, id), now);
 }
 
-/* Where the innermost open region of that name collects what its end has to tell; NULL: none. */
-static pki_work *work_of(pk_region *region)
+pki_work *pki_region_work(pk_region *region, uint32_t *parent)
 {
     pki_thread *t = joined_self();
     pki_frame *f = t ? find_frame(t, pki_region_id(region)) : NULL;
     if (!f)
         return NULL;
     pki_store(&f->id, pki_load(&f->id) | PKI_SPECIAL);
+    *parent = f - t->frames > 1 ? pki_load(&f[-1].id) & PKI_FRAME_ID : 0;
     return &t->work[f - t->frames];
 }
 
 void pk_region_add_on_(pk_region *region, uint64_t bytes, uint64_t flops)
 {
-    pki_work *work = work_of(region);
+    uint32_t parent;
+    pki_work *work = pki_region_work(region, &parent);
     if (!work)
         return;
     pki_bump(&work->bytes, bytes);
@@ -307,7 +311,8 @@ void pk_region_add_on_(pk_region *region, uint64_t bytes, uint64_t flops)
 
 void pki_region_payload(pk_region *region, pki_payload_type type, uint64_t bits)
 {
-    pki_work *work = work_of(region);
+    uint32_t parent;
+    pki_work *work = pki_region_work(region, &parent);
     if (!work)
         return;
     pki_store(&work->payload, bits);

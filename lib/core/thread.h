@@ -204,6 +204,10 @@ pki_slot *pki_lost_slot(pki_thread *t, uint32_t id);
  * the caller counts what that costs (pki_registry_refuse_region, pki_registry_refuse_point). */
 pki_thread *pki_thread_join(void);
 
+/* Where the innermost open region of that name collects what its end has to tell, and the id of the
+ * region around it, 0 for none. NULL: no such region is open. */
+pki_work *pki_region_work(pk_region *region, uint32_t *parent);
+
 /* Gives the innermost open region of that name, or a mark at this moment, a number: an argument in
  * the trace. */
 void pki_region_payload(pk_region *region, pki_payload_type type, uint64_t bits);

@@ -31,6 +31,7 @@ static void destroy(pki_fold *fold)
         return;
     pki_steps_destroy(fold->steps);
     pki_device_destroy(fold->device);
+    pki_collectives_destroy(fold->collectives);
     free(fold->threads);
     free(fold);
 }
@@ -44,8 +45,9 @@ static pki_fold *create(pki_registry *registry, bool per_thread, uint32_t warmup
     fold->per_thread = per_thread;
     fold->steps = pki_steps_create();
     fold->device = pki_device_create(PKI_DEVICE_ITEMS);
+    fold->collectives = pki_collectives_create();
     fold->last_resort = pki_table_add(registry->arena, &fold->totals, PKI_NAME_TOO_MANY);
-    if (!fold->steps || !fold->device || !fold->last_resort ||
+    if (!fold->steps || !fold->device || !fold->collectives || !fold->last_resort ||
         !pki_table_add(registry->arena, &fold->totals, PKI_NAME_STEP)) {
         destroy(fold);
         return NULL;
@@ -193,6 +195,7 @@ static void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, c
     pki_table *mine = alone->tracked ? &alone->calls : NULL;
     switch (pki_what_type(r->what)) {
     case PKI_RECORD_REGION_WORK:
+        pki_fold_collective(fold, r, more);
         fold_work(fold, &fold->totals, pki_what_id(r->what), more);
         if (mine)
             fold_work(fold, mine, pki_what_id(r->what), more);
@@ -216,6 +219,9 @@ static void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, c
         break;
     case PKI_RECORD_STEP:
         fold_step(fold, alone, r, more);
+        break;
+    case PKI_RECORD_COLLECTIVE:
+        pki_fold_collective(fold, r, more);
         break;
     case PKI_RECORD_COUNTER:
         fold_value(fold, r);
@@ -282,6 +288,17 @@ void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record record[2])
     pki_registry_lock();
     arena_of(fold)->header->ended.unbalanced++;
     pki_registry_unlock();
+}
+
+void pki_fold_range(pki_fold *fold, uint32_t id, uint64_t ticks, uint64_t bytes, uint64_t flops)
+{
+    const pki_record call = {0, ticks, PKI_WHAT(id, PKI_RECORD_REGION, 0), 0};
+    const pki_record work = {bytes, flops, 0, 0};
+    if (!fold)
+        return;
+    fold_call(fold, &fold->totals, &call);
+    if (bytes || flops)
+        fold_work(fold, &fold->totals, id, &work);
 }
 
 void pki_fold_point(pki_fold *fold, const pki_record *record)

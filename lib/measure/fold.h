@@ -15,6 +15,7 @@
 
 #include "core/registry.h"
 #include "core/values.h"
+#include "measure/collectives.h"
 #include "measure/device.h"
 #include "measure/steps.h"
 
@@ -41,6 +42,7 @@ typedef struct pki_ended_thread {
 typedef struct pki_fold {
     pki_registry *registry;
     pki_steps *steps;
+    pki_collectives *collectives;
     pki_device *device;
     bool per_thread;
     pki_table totals;      /* all threads */
@@ -72,8 +74,14 @@ void pki_fold_one(pki_fold *fold, pki_thread *t);
  */
 void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record record[2]);
 
+/* A communicator's operation, if the record's second slot says that it is one. */
+void pki_fold_collective(pki_fold *fold, const pki_record *record, const pki_record *more);
+
 /* A counter's sample that is in no ring: a backend's. */
 void pki_fold_point(pki_fold *fold, const pki_record *record);
+
+/* A call that is no thread's, hence in nobody's own time. */
+void pki_fold_range(pki_fold *fold, uint32_t id, uint64_t ticks, uint64_t bytes, uint64_t flops);
 
 /* A thread that has ended and whose ring has been folded: what is known of it alone is added up,
  * its block is free again. */

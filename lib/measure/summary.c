@@ -122,6 +122,24 @@ void pki_gpu_finish(pki_summary *summary)
     summary->gpu_count = summary->kernel_count = 0;
 }
 
+void pki_comm_finish(pki_summary *summary)
+{
+    pki_comm_summary *c = &summary->comm;
+    for (size_t i = 0; i < c->comm_count; i++) {
+        free(c->comms[i].library);
+        free(c->comms[i].name);
+    }
+    for (size_t i = 0; i < c->region_count; i++)
+        free(c->regions[i].region);
+    for (size_t i = 0; i < c->slowest_count; i++)
+        free(c->slowest[i].region);
+    free(c->comms);
+    free(c->collectives);
+    free(c->regions);
+    free(c->slowest);
+    *c = (pki_comm_summary){0};
+}
+
 void pki_summary_clear_verdicts(pki_summary *summary)
 {
     for (size_t i = 0; i < summary->verdict_count; i++) {
@@ -143,6 +161,7 @@ void pki_summary_finish(pki_summary *summary)
     free_backends(summary->backends, summary->backend_count);
     pki_step_summary_finish(&summary->steps);
     pki_gpu_finish(summary);
+    pki_comm_finish(summary);
     pki_summary_init(summary);
 }
 

@@ -179,6 +179,52 @@ typedef struct pki_activity_summary {
     uint64_t overhead_count, overhead; /* what measuring took, as CUPTI tells; ns */
 } pki_activity_summary;
 
+/* A communicator, as this process sees it. */
+typedef struct pki_comm_row {
+    char *library, *name;
+    uint64_t id; /* 0: unknown */
+    int32_t rank, size;
+    uint64_t calls, bytes; /* bytes as given to the calls */
+    uint64_t time, exposed;
+    uint64_t enqueued, started, completed; /* sequence numbers of the last ones, from 1 */
+    uint32_t in_flight;                    /* most at once */
+} pki_comm_row;
+
+/* Its operations of one sort and size; bandwidths in GB/s, count 0 where there is none. */
+typedef struct pki_collective_row {
+    size_t comm;   /* index of pki_summary.comms */
+    uint32_t op;   /* a pk_comm_op */
+    uint64_t size; /* the class: from so many bytes up to twice that; 0: none */
+    uint64_t bytes, exposed;
+    pki_dist time, algbw, busbw;
+} pki_collective_row;
+
+/* Its operations of one sort in one region. */
+typedef struct pki_comm_region_row {
+    char *region; /* "": none was open */
+    size_t comm;
+    uint32_t op;
+    uint64_t bytes, exposed;
+    pki_dist time;
+} pki_comm_region_row;
+
+/* One operation. */
+typedef struct pki_comm_call_row {
+    char *region;
+    size_t comm;
+    uint32_t op;
+    uint64_t bytes, sequence, start, duration, exposed;
+} pki_comm_call_row;
+
+typedef struct pki_comm_summary {
+    uint64_t unmeasured; /* operations missing in the rows for want of memory or room */
+    size_t comm_count, collective_count, region_count, slowest_count;
+    pki_comm_row *comms;
+    pki_collective_row *collectives; /* by communicator, operation and size */
+    pki_comm_region_row *regions;    /* by total time, most first */
+    pki_comm_call_row *slowest;      /* slowest first */
+} pki_comm_summary;
+
 typedef enum pki_severity { PKI_GOOD, PKI_NOTE, PKI_WARN } pki_severity;
 
 /* "input-bound": data time is 61 % of the step (threshold 30 %) ... */
@@ -235,12 +281,14 @@ typedef struct pki_summary {
     pki_backend_row *backends;
     pki_gpu_row *gpus;       /* by ordinal */
     pki_kernel_row *kernels; /* by total time, most first */
+    pki_comm_summary comm;
 } pki_summary;
 
 void pki_summary_init(pki_summary *summary);   /* all zero */
 void pki_summary_finish(pki_summary *summary); /* frees what it points to, zeroes it */
 void pki_step_summary_finish(pki_step_summary *steps);
 void pki_gpu_finish(pki_summary *summary); /* of it gpus and kernels */
+void pki_comm_finish(pki_summary *summary); /* of it comm */
 void pki_summary_clear_verdicts(pki_summary *summary);
 
 /* The order of pki_summary.regions: by self time, most first; then by name and kind. */

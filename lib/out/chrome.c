@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "core/comms.h"
 #include "core/names.h"
 #include "core/thread.h"
+#include "out/chrome_collective.h"
 #include "out/emit.h"
 
 /* Steps have a track of their own: a region may begin in one step and end in the next, and slices
@@ -223,7 +225,8 @@ static char *end_args(char *start, char *p)
 }
 
 /* Everything but a plain region has arguments. */
-static char *put_args(char *p, const text *t, const pki_record *r, const pki_record *more)
+static char *put_args(char *p, const pki_chrome *c, const text *t, const pki_record *r,
+                      const pki_record *more)
 {
     char *start = PKI_PUT(p, ",\"args\":{");
     p = t ? pki_put(start, t->args, t->args_length) : start;
@@ -232,7 +235,8 @@ static char *put_args(char *p, const text *t, const pki_record *r, const pki_rec
             p = put_field(p, "bytes", more->start);
         if (more->value)
             p = put_field(p, "flops", more->value);
-        p = put_payload(p, more->what, more->extra);
+        p = pki_is_collective(more->what) ? pki_chrome_put_collective(p, c, more)
+                                          : put_payload(p, more->what, more->extra);
     }
     if (pki_what_flags(r->what) & PKI_FLAG_UNBALANCED)
         p = put_field(p, "unbalanced", 1);
@@ -248,7 +252,7 @@ static char *put_region(char *p, pki_chrome *c, uint32_t tid, const pki_record *
     bool plain = pki_what_type(r->what) == PKI_RECORD_REGION && t && !t->args_length &&
                  !(pki_what_flags(r->what) & PKI_FLAG_UNBALANCED);
     if (PKI_UNLIKELY(!plain))
-        p = put_args(p, t, r, more);
+        p = put_args(p, c, t, r, more);
     *p++ = '}';
     return p;
 }
@@ -323,6 +327,8 @@ size_t pki_chrome_event(pki_chrome *c, char out[PKI_EVENT_BYTES], uint32_t tid, 
     case PKI_RECORD_COUNTER:
         end = put_counter(out, c, tid, r);
         break;
+    case PKI_RECORD_COLLECTIVE:
+        return pki_chrome_collective(c, out, tid, r, more);
     case PKI_RECORD_STEP:
         end = put_step(out, c, tid, r, more);
         break;

@@ -39,6 +39,7 @@ struct pki_chrome_text;
 typedef struct pki_chrome {
     const pki_clock_map *clock;
     uint32_t pid;
+    uint64_t id_base; /* added to ids of events: unique over the ranks of a job */
     bool coarse; /* slices often begin and end at the same tick */
     pki_chrome_names *names;
     void *user;

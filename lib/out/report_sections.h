@@ -16,6 +16,7 @@ void pki_report_activities(const pki_activity_summary *activities, FILE *file);
 void pki_report_regions(const pki_summary *summary, uint32_t top, FILE *file);
 void pki_report_threads(const pki_summary *summary, bool with_regions, uint32_t top, FILE *file);
 void pki_report_counters(const pki_summary *summary, FILE *file);
+void pki_report_comm(const pki_summary *summary, FILE *file);
 void pki_report_recording(const pki_summary *summary, FILE *file);
 void pki_report_backends(const pki_summary *summary, FILE *file);
 

@@ -132,6 +132,7 @@ bool pki_salvage_open(pki_salvage *s, const char *path)
     s->commit = s->header->commit[s->generation];
     s->counts = s->header->ended;
     pki_chrome_init(&s->chrome, &s->header->clock, s->header->pid, name_of, s);
+    s->chrome.id_base = (uint64_t)PKI_MAX(s->header->rank, 0) << 32;
     return true;
 }
 

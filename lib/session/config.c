@@ -1,6 +1,7 @@
 #include "session/config.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,6 +97,7 @@ static pk_status read_numbers(pki_config *c, const pk_options *o)
     static const number threads = {"report_threads", "PK_REPORT_THREADS", 0, 1, 0, false};
     static const number nodes = {"cupti_graph_nodes", "PK_CUPTI_GRAPH_NODES", 0, 1, 0, false};
     static const number warmup = {"warmup_steps", "PK_WARMUP_STEPS", 0, 1000000, 0, false};
+    static const number consume = {"nvtx_consume", "PK_NVTX_CONSUME", 0, 1, 0, false};
     pk_status s = read_small(&ring, o->ring_records, &c->ring_records);
     s = s ? s : read_number(&memory, o->memory_bytes, &c->memory_bytes);
     s = s ? s : read_number(&most, o->trace_max_bytes, &c->trace_max_bytes);
@@ -103,6 +105,7 @@ static pk_status read_numbers(pki_config *c, const pk_options *o)
     s = s ? s : read_small(&threads, o->report_threads, &c->report_threads);
     s = s ? s : read_small(&warmup, o->warmup_steps, &c->warmup_steps);
     s = s ? s : read_small(&nodes, o->cupti_graph_nodes, &c->cupti_graph_nodes);
+    s = s ? s : read_small(&consume, o->nvtx_consume, &c->nvtx_consume);
     return s;
 }
 
@@ -136,6 +139,15 @@ static pk_status read_paths(pki_config *c, const pk_options *o)
     if (!s && c->compressed && !pki_gz_available())
         return pki_fail(PK_ENOTSUP, "%s %s: this build has no zlib", trace.source, c->trace);
     return s;
+}
+
+static pk_status read_shim(pki_config *c, const pk_options *o)
+{
+    const words shim = words_of(o->nvtx_shim, "nvtx_shim", "PK_NVTX_SHIM");
+    if (shim.text && strlen(shim.text) >= sizeof c->nvtx_shim)
+        return pki_fail(PK_EINVAL, "%s is longer than a path can be", shim.source);
+    snprintf(c->nvtx_shim, sizeof c->nvtx_shim, "%s", shim.text ? shim.text : "");
+    return PK_OK;
 }
 
 static pk_status read_clock(pki_config *c, const pk_options *o)
@@ -302,5 +314,6 @@ pk_status pki_config_read(pki_config *c, const pk_options *given)
     s = s ? s : read_clock(c, &options);
     s = s ? s : read_backends(c, &options);
     s = s ? s : read_window(c, &options);
+    s = s ? s : read_shim(c, &options);
     return s;
 }

@@ -33,6 +33,8 @@ typedef struct pki_config {
     bool cupti_window;    /* for these steps only */
     uint64_t cupti_first, cupti_last;
     uint32_t cupti_graph_nodes;
+    uint32_t nvtx_consume;
+    char nvtx_shim[PATH_MAX]; /* "" for the default */
 } pki_config;
 
 /* Also sets where messages go. PK_EINVAL names the option or variable and what is wrong with it. */

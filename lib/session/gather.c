@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/comms.h"
 #include "core/names.h"
 #include "core/values.h"
 #include "measure/verdict.h"
@@ -297,6 +298,29 @@ static bool gather_gpus(gatherer *g)
     return pki_device_fill(g->fold->device, g->out->steps.warmup, region_name, NULL, g->out);
 }
 
+static bool comm_facts(void *user, uint32_t index, pki_comm_facts *facts)
+{
+    const pk_comm *c = pki_comm_at(index);
+    (void)user;
+    if (!c)
+        return false;
+    uint64_t enqueued = pki_load(&c->enqueued), started = pki_load(&c->started);
+    *facts = (pki_comm_facts){.library = c->library,
+                              .name = pki_name_at(c->name)->name,
+                              .id = c->id,
+                              .rank = c->rank,
+                              .size = c->size,
+                              .enqueued = enqueued,
+                              .started = started ? started : enqueued,
+                              .completed = pki_load(&c->completed)};
+    return true;
+}
+
+static bool gather_comms(gatherer *g)
+{
+    return pki_collectives_fill(g->fold->collectives, comm_facts, region_name, NULL, g->out);
+}
+
 static bool gather_all(gatherer *g)
 {
     g->out->counts.size = sizeof g->out->counts;
@@ -308,7 +332,7 @@ static bool gather_all(gatherer *g)
     gather_overhead(g);
     return pki_steps_fill(g->fold->steps, g->session->config.warmup_steps, region_name, NULL,
                           g->out) &&
-           gather_gpus(g) && pki_verdicts_fill(g->out);
+           gather_gpus(g) && gather_comms(g) && pki_verdicts_fill(g->out);
 }
 
 bool pki_run_gather(const pki_session *s, pki_summary *out)

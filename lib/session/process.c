@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "core/comms.h"
 #include "core/registry.h"
 #include "session/activity.h"
 #include "session/backend.h"
@@ -32,6 +33,7 @@ static void in_child(void)
     pki_backends_after_fork();
     pki_log_after_fork();
     pki_names_after_fork();
+    pki_comms_after_fork();
     pki_fold_after_fork();
     pki_registry_after_fork();
     pki_collect_after_fork();

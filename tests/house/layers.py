@@ -13,7 +13,8 @@ import tree
 
 LAYER = {"base": 0, "core": 1, "measure": 2, "out": 2, "session": 3, "backend": 4}
 TOOLS_SEE = LAYER["out"]
-ABSENT = "none"  # lib/backend/none.h, which every NAME_none.c consists of
+# lib/backend/none.h, which every NAME_none.c consists of, and the shim's, which any may need.
+COMMON = ("none", "pkshim")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
 
 
@@ -57,7 +58,7 @@ def objection(path, target):
         return "the library includes nothing outside itself"
     if LAYER[its_layer] > LAYER[layer]:
         return f"upward: {layer} is layer {LAYER[layer]}, {its_layer} is layer {LAYER[its_layer]}"
-    if layer == its_layer == "backend" and library(target) not in (library(path), ABSENT):
+    if layer == its_layer == "backend" and library(target) not in (library(path), *COMMON):
         return "backends never include each other"
     return None
 

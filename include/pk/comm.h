@@ -1,0 +1,146 @@
+/* pk/comm.h - collectives and messages: what a communicator was asked for, how many bytes, how fast.
+ *
+ * libpk_mpi and libpk_nccl tell all this of MPI and NCCL without a change of the program. For a
+ * library of one's own:
+ *
+ *     static pk_region ring = PK_REGION_OF(PK_COMM, "ring all-reduce");
+ *     pk_comm *world = pk_comm_create("ring", "world", 0, rank, size);
+ *
+ *     pk_region_begin(&ring);
+ *     pk_comm_call(&ring, world, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, count, -1);
+ *     ...
+ *     pk_region_end(&ring);
+ *
+ * and where the call returns before the operation is complete:
+ *
+ *     pk_comm_request r = pk_comm_start(world, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, count, -1);
+ *     ...                                  // the program computes meanwhile: hidden
+ *     pk_region_begin(&wait);
+ *     ...                                  // the program waits: exposed
+ *     pk_region_end(&wait);
+ *     pk_comm_finish(&r, waited_ns);
+ *
+ * The report has calls, bytes, percentiles of the duration, algorithm and bus bandwidth for each
+ * communicator, operation and size class (a power of two), and how much of the communication the
+ * program had to wait for.
+ *
+ * Bandwidths follow nccl-tests (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md). With n ranks,
+ * count elements of s bytes as given to the call, and t the duration, in GB/s (10^9 bytes):
+ *
+ *     operation                                  algorithm bandwidth    bus bandwidth: times
+ *     ALL_REDUCE                                 count * s / t          2 (n - 1) / n
+ *     ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL,
+ *     GATHER, SCATTER                            count * s * n / t      (n - 1) / n
+ *     BROADCAST, REDUCE, SEND, RECV, SEND_RECV   count * s / t          1
+ *
+ * where count is what one rank gives to (or, for REDUCE_SCATTER and SCATTER, gets from) one other.
+ * There is none for one rank alone, for BARRIER, and for OTHER.
+ *
+ * Threads: all of them from any thread; a request is finished by one thread, not necessarily the
+ *          one that started it.
+ * Failure: none visible. A call that finds its ring full is missing in the communicator's figures
+ *          and counted as dropped there; its region's distribution has it. Beyond 4,095
+ *          communicators all share one.
+ * Cost:    off: a load and a branch. On: pk_comm_call 15 ns and the slower end of its region,
+ *          docs/overhead.md; no lock, no allocation.
+ */
+#ifndef PK_COMM_H
+#define PK_COMM_H
+
+#include <pk/region.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Operation, and its name in trace and report. */
+#define PK_COMM_OP_LIST(X)                                                                         \
+    X(PK_COMM_ALL_REDUCE, 0, "all_reduce")                                                         \
+    X(PK_COMM_BROADCAST, 1, "broadcast")                                                           \
+    X(PK_COMM_REDUCE, 2, "reduce")                                                                 \
+    X(PK_COMM_ALL_GATHER, 3, "all_gather")                                                         \
+    X(PK_COMM_REDUCE_SCATTER, 4, "reduce_scatter")                                                 \
+    X(PK_COMM_ALL_TO_ALL, 5, "all_to_all")                                                         \
+    X(PK_COMM_GATHER, 6, "gather")                                                                 \
+    X(PK_COMM_SCATTER, 7, "scatter")                                                               \
+    X(PK_COMM_SEND, 8, "send")                                                                     \
+    X(PK_COMM_RECV, 9, "recv")                                                                     \
+    X(PK_COMM_SEND_RECV, 10, "send_recv")                                                          \
+    X(PK_COMM_BARRIER, 11, "barrier")                                                              \
+    X(PK_COMM_OTHER, 12, "other")
+
+typedef enum pk_comm_op {
+#define PK_COMM_OP_ENUM(code, value, name) code = value,
+    PK_COMM_OP_LIST(PK_COMM_OP_ENUM)
+#undef PK_COMM_OP_ENUM
+} pk_comm_op;
+
+/* Type of the elements, bytes of one, and its name in the trace (PyTorch's). */
+#define PK_COMM_TYPE_LIST(X)                                                                       \
+    X(PK_COMM_BYTE, 0, 1, "Byte")                                                                  \
+    X(PK_COMM_INT8, 1, 1, "Char")                                                                  \
+    X(PK_COMM_INT16, 2, 2, "Short")                                                                \
+    X(PK_COMM_INT32, 3, 4, "Int")                                                                  \
+    X(PK_COMM_INT64, 4, 8, "Long")                                                                 \
+    X(PK_COMM_UINT32, 5, 4, "UInt32")                                                              \
+    X(PK_COMM_UINT64, 6, 8, "UInt64")                                                              \
+    X(PK_COMM_FLOAT16, 7, 2, "Half")                                                               \
+    X(PK_COMM_BFLOAT16, 8, 2, "BFloat16")                                                          \
+    X(PK_COMM_FLOAT32, 9, 4, "Float")                                                              \
+    X(PK_COMM_FLOAT64, 10, 8, "Double")                                                            \
+    X(PK_COMM_FLOAT8_E4M3, 11, 1, "Float8_e4m3fn")                                                 \
+    X(PK_COMM_FLOAT8_E5M2, 12, 1, "Float8_e5m2")
+
+typedef enum pk_comm_type {
+#define PK_COMM_TYPE_ENUM(code, value, bytes, name) code = value,
+    PK_COMM_TYPE_LIST(PK_COMM_TYPE_ENUM)
+#undef PK_COMM_TYPE_ENUM
+} pk_comm_type;
+
+/* A communicator, for the process's life. */
+typedef struct pk_comm pk_comm;
+
+/* library: "MPI", "NCCL", ...; name: of the communicator; both copied, 63 bytes count. id: the same
+ * on all its ranks where the library has such a thing, else 0. Never NULL. */
+PK_API pk_comm *pk_comm_create(const char *library, const char *name, uint64_t id, int32_t rank,
+                               int32_t size);
+
+/* No more calls on it; what it has done stays in the report. Accepts NULL. */
+PK_API void pk_comm_destroy(pk_comm *comm);
+
+/* What the region that is open on this thread does: an operation on comm. peer: the root or the
+ * other side, -1 for none. */
+PK_API PK_INLINE void pk_comm_call(pk_region *region, pk_comm *comm, pk_comm_op op,
+                                   pk_comm_type type, uint64_t count, int32_t peer);
+
+/* An operation that goes on when the call that started it has returned. All zero: none. */
+typedef struct pk_comm_request {
+    pk_comm *comm;
+    uint64_t sequence; /* on this communicator, from 1 */
+    uint64_t start, bytes, what, extra; /* perfkit's */
+} pk_comm_request;
+
+PK_API pk_comm_request pk_comm_start(pk_comm *comm, pk_comm_op op, pk_comm_type type,
+                                     uint64_t count, int32_t peer);
+
+/* It is complete, as far as this process knows by now; for so many nanoseconds of that time the
+ * program had to wait. The request becomes zero; a zero one is nothing. */
+PK_API void pk_comm_finish(pk_comm_request *request, uint64_t waited_ns);
+
+/* ---- below: how it is done ---- */
+
+extern PK_API uint32_t pk_gate_;
+PK_API void pk_comm_call_on_(pk_region *region, pk_comm *comm, pk_comm_op op, pk_comm_type type,
+                             uint64_t count, int32_t peer);
+
+PK_INLINE void pk_comm_call(pk_region *region, pk_comm *comm, pk_comm_op op, pk_comm_type type,
+                            uint64_t count, int32_t peer)
+{
+    if (__builtin_expect(__atomic_load_n(&pk_gate_, __ATOMIC_RELAXED) != 0, 0))
+        pk_comm_call_on_(region, comm, op, type, count, peer);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,100 @@
+/* lib/core/comms.h - communicators, for the process's life, and what an operation on one says in a
+ * record.
+ *
+ * A communicator has a name of its own among the names (kind PKI_KIND_INTERNAL, its library as key,
+ * its rank and size as value), so that records need no more than a name's id to tell which it was,
+ * also after a kill. Look-ups take no lock; what is counted is atomic.
+ */
+#ifndef PKI_CORE_COMMS_H
+#define PKI_CORE_COMMS_H
+
+#include <stdbool.h>
+
+#include <pk/comm.h>
+
+#include "base/atomic.h"
+#include "core/record.h"
+
+#define PKI_COMMS_MAX 4096 /* the last one is shared by all that are too many */
+#define PKI_COMM_TEXT 64
+
+struct pk_comm {
+    uint32_t index, name; /* name: id */
+    int32_t rank, size;
+    uint64_t id;
+    char library[PKI_COMM_TEXT], title[PKI_COMM_TEXT];
+    uint64_t enqueued, completed; /* sequence numbers, from 1 */
+    uint64_t started;             /* 0: as far as enqueued; libraries with a queue tell more */
+    uint32_t in_flight;
+    uint32_t gone; /* destroyed: another one just like it may take its place */
+};
+
+/* NULL for indices, or names, that were never given out. */
+pk_comm *pki_comm_at(uint32_t index);
+pk_comm *pki_comm_of_name(uint32_t name);
+
+/* From a communicator's value among the names. */
+static inline int32_t pki_comm_value_rank(int64_t value)
+{
+    return (int32_t)((uint64_t)value & 0xFFFFFFFF);
+}
+
+static inline int32_t pki_comm_value_size(int64_t value)
+{
+    return (int32_t)((uint64_t)value >> 32);
+}
+
+/* Is this what a payload's type says, and do the words below? */
+static inline bool pki_is_collective(uint64_t what)
+{
+    return (what & 0xFF) == PKI_PAYLOAD_COLLECTIVE;
+}
+
+/* What of an operation travels in the two free words of a record's second slot. */
+typedef struct pki_comm_words {
+    uint64_t what, extra; /* what: lowest byte PKI_PAYLOAD_COLLECTIVE */
+} pki_comm_words;
+
+typedef struct pki_comm_fields {
+    uint32_t comm, parent; /* name ids; parent: the region around, 0: none */
+    uint32_t op, type, in_flight;
+    int32_t peer;
+    uint32_t sequence; /* its low half */
+} pki_comm_fields;
+
+static inline pki_comm_words pki_comm_pack(const pki_comm_fields *f)
+{
+    return (pki_comm_words){(uint64_t)PKI_PAYLOAD_COLLECTIVE | (uint64_t)(f->op & 0xFF) << 8 |
+                                (uint64_t)(f->type & 0xFF) << 16 |
+                                (uint64_t)(f->in_flight < 255 ? f->in_flight : 255) << 24 |
+                                (uint64_t)(uint32_t)f->peer << 32,
+                            (uint64_t)(f->comm & 0xFFFF) << 48 |
+                                (uint64_t)(f->parent & 0xFFFF) << 32 | f->sequence};
+}
+
+static inline pki_comm_fields pki_comm_unpack(uint64_t what, uint64_t extra)
+{
+    return (pki_comm_fields){.comm = (uint32_t)(extra >> 48),
+                             .parent = (uint32_t)(extra >> 32) & 0xFFFF,
+                             .op = (uint32_t)(what >> 8) & 0xFF,
+                             .type = (uint32_t)(what >> 16) & 0xFF,
+                             .in_flight = (uint32_t)(what >> 24) & 0xFF,
+                             .peer = (int32_t)(uint32_t)(what >> 32),
+                             .sequence = (uint32_t)extra};
+}
+
+/* One more operation, and what a record says of it. */
+pki_comm_words pki_comm_enqueue(pk_comm *comm, pk_comm_op op, pk_comm_type type, int32_t peer,
+                                uint32_t parent, uint64_t *sequence);
+
+/* The operation that these words are of is complete. */
+void pki_comm_complete(uint64_t what, uint64_t extra);
+
+/* Bytes of one element; 1 for what is none of the types. */
+uint32_t pki_comm_type_bytes(uint32_t type);
+const char *pki_comm_type_name(uint32_t type);
+const char *pki_comm_op_name(uint32_t op);
+
+void pki_comms_after_fork(void);
+
+#endif

@@ -1,0 +1,235 @@
+/* Operations of communicators in numbers: nccl-tests' bandwidths, size classes, what was waited
+ * for, how far each one has come. */
+#include "measure/collectives.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/compiler.h"
+
+static pki_collectives *c;
+static pki_summary summary;
+static uint32_t comms_known;
+
+static int set_up(void **state)
+{
+    (void)state;
+    c = pki_collectives_create();
+    comms_known = 3;
+    return c ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    pki_collectives_destroy(c);
+    pki_summary_finish(&summary);
+    return 0;
+}
+
+/* Number 2 has begun something that has not ended. */
+static bool facts_of(void *user, uint32_t comm, pki_comm_facts *facts)
+{
+    static const pki_comm_facts known[] = {{"MPI", "world", 0, 1, 4, 7, 7, 6},
+                                           {"NCCL", "tp", 0xABC, 0, 2, 0, 0, 0},
+                                           {"NCCL", "dp", 0xDEF, 0, 2, 1, 1, 0}};
+    (void)user;
+    if (comm >= comms_known)
+        return false;
+    *facts = known[comm];
+    return true;
+}
+
+static const char *name_of(void *user, uint32_t id)
+{
+    (void)user;
+    return id == 10 ? "backward" : id == 11 ? "forward" : NULL;
+}
+
+static const pki_comm_summary *fill(void)
+{
+    assert_true(pki_collectives_fill(c, facts_of, name_of, NULL, &summary));
+    return &summary.comm;
+}
+
+static void add(uint32_t comm, uint32_t ranks, pk_comm_op op, uint64_t bytes, uint64_t start,
+                uint64_t duration)
+{
+    pki_collectives_add(c, &(pki_collective){.comm = comm,
+                                             .ranks = ranks,
+                                             .op = op,
+                                             .region = 10,
+                                             .bytes = bytes,
+                                             .sequence = start,
+                                             .start = start,
+                                             .end = start + duration,
+                                             .exposed = duration / 2,
+                                             .in_flight = 1});
+}
+
+/* Against nccl-tests, doc/PERFORMANCE.md, worked out by hand for 4 ranks and 1000 bytes. */
+static void formulas(void **state)
+{
+    static const struct {
+        pk_comm_op op;
+        double size, factor;
+    } known[] = {{PK_COMM_ALL_REDUCE, 1000, 1.5},
+                 {PK_COMM_BROADCAST, 1000, 1},
+                 {PK_COMM_REDUCE, 1000, 1},
+                 {PK_COMM_ALL_GATHER, 4000, 0.75},
+                 {PK_COMM_REDUCE_SCATTER, 4000, 0.75},
+                 {PK_COMM_ALL_TO_ALL, 4000, 0.75},
+                 {PK_COMM_GATHER, 4000, 0.75},
+                 {PK_COMM_SCATTER, 4000, 0.75},
+                 {PK_COMM_SEND, 1000, 1},
+                 {PK_COMM_RECV, 1000, 1},
+                 {PK_COMM_SEND_RECV, 1000, 1},
+                 {PK_COMM_BARRIER, 0, 0},
+                 {PK_COMM_OTHER, 0, 0}};
+    (void)state;
+    assert_int_equal(PKI_COUNT_OF(known), PKI_COMM_OPS);
+    for (size_t i = 0; i < PKI_COUNT_OF(known); i++) {
+        assert_float_equal(pki_comm_size(known[i].op, 1000, 4), known[i].size, 0);
+        assert_float_equal(pki_comm_bus_factor(known[i].op, 4), known[i].factor, 0);
+        assert_float_equal(pki_comm_size(known[i].op, 1000, 1), 0, 0);
+        assert_float_equal(pki_comm_bus_factor(known[i].op, 1), 0, 0);
+    }
+}
+
+static void classes(void **state)
+{
+    (void)state;
+    assert_int_equal(pki_comm_class(0), 0);
+    assert_int_equal(pki_comm_class(1), 1);
+    assert_int_equal(pki_comm_class(1023), 512);
+    assert_int_equal(pki_comm_class(1024), 1024);
+    assert_int_equal(pki_comm_class(UINT64_MAX), (uint64_t)1 << 63);
+}
+
+static void rows(void **state)
+{
+    (void)state;
+    add(0, 4, PK_COMM_ALL_REDUCE, 1500, 0, 100);
+    add(0, 4, PK_COMM_ALL_REDUCE, 1100, 1000, 200);
+    add(0, 4, PK_COMM_ALL_REDUCE, 4096, 2000, 1024);
+    add(0, 4, PK_COMM_BARRIER, 0, 4000, 10);
+    const pki_comm_summary *s = fill();
+    assert_int_equal(s->collective_count, 3);
+    const pki_collective_row *r = &s->collectives[0];
+    assert_int_equal(r->size, 1024);
+    assert_int_equal(r->time.count, 2);
+    assert_int_equal(r->bytes, 2600);
+    assert_int_equal(r->exposed, 150);
+    assert_float_equal(r->time.max, 200, 0);
+    assert_float_equal(r->algbw.max, 15, 1e-9);
+    assert_float_equal(r->busbw.min, 5.5 * 1.5, 1e-9);
+    assert_int_equal(s->collectives[1].size, 4096);
+    assert_float_equal(s->collectives[1].busbw.max, 6, 1e-9);
+    assert_int_equal(s->collectives[2].op, PK_COMM_BARRIER);
+    assert_int_equal(s->collectives[2].busbw.count, 0);
+    assert_int_equal(s->region_count, 2); /* two operations of one region */
+    assert_string_equal(s->regions[0].region, "backward");
+    assert_int_equal(s->regions[0].bytes, 6696);
+    assert_int_equal(s->slowest_count, 4);
+    assert_int_equal(s->slowest[0].duration, 1024);
+    assert_int_equal(s->slowest[3].duration, 10);
+    assert_int_equal(s->unmeasured, 0);
+}
+
+static void communicators(void **state)
+{
+    (void)state;
+    add(0, 4, PK_COMM_ALL_REDUCE, 8, 0, 100);
+    pki_collectives_add(c, &(pki_collective){.comm = 1,
+                                             .ranks = 2,
+                                             .op = PK_COMM_SEND,
+                                             .bytes = 5,
+                                             .start = 10,
+                                             .end = 20,
+                                             .exposed = 99,
+                                             .in_flight = 3});
+    const pki_comm_summary *s = fill();
+    assert_int_equal(s->comm_count, 3);
+    assert_string_equal(s->comms[0].library, "MPI");
+    assert_int_equal(s->comms[0].completed, 6);
+    assert_int_equal(s->comms[1].in_flight, 3);
+    assert_int_equal(s->comms[1].exposed, 10); /* never more than it took */
+    assert_string_equal(s->comms[2].name, "dp");
+    assert_int_equal(s->comms[2].calls, 0);
+    assert_int_equal(s->comms[2].enqueued, 1);
+    assert_string_equal(s->regions[1].region, "");
+}
+
+/* One of which nothing is known, and one that has done nothing. */
+static void strangers(void **state)
+{
+    (void)state;
+    comms_known = 2;
+    add(5, 2, PK_COMM_SEND, 1, 0, 1);
+    const pki_comm_summary *s = fill();
+    assert_int_equal(s->comm_count, 2);
+    assert_string_equal(s->comms[0].name, "world");
+    assert_string_equal(s->comms[1].name, "(unknown)");
+    assert_int_equal(s->collectives[0].comm, 1);
+}
+
+static void the_slowest_are_kept(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i < 100; i++)
+        add(0, 4, PK_COMM_ALL_REDUCE, 8, i, (i * 37) % 100);
+    const pki_comm_summary *s = fill();
+    assert_int_equal(s->slowest_count, PKI_COLLECTIVE_SLOWEST);
+    for (size_t i = 0; i < s->slowest_count; i++)
+        assert_int_equal(s->slowest[i].duration, 99 - i);
+}
+
+/* A reversed one lasts nothing; one of no duration has no bandwidth. */
+static void no_time_at_all(void **state)
+{
+    (void)state;
+    add(0, 4, PK_COMM_ALL_REDUCE, 8, 5, 0);
+    pki_collectives_add(c, &(pki_collective){.ranks = 4, .bytes = 8, .start = 9, .end = 3});
+    const pki_comm_summary *s = fill();
+    assert_int_equal(s->collectives[0].time.count, 2);
+    assert_float_equal(s->collectives[0].time.max, 0, 0);
+    assert_int_equal(s->collectives[0].busbw.count, 0);
+}
+
+static void too_many_rows(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < PKI_COLLECTIVE_ROWS; i++)
+        add(i, 2, PK_COMM_SEND, 1, 0, 1);
+    const pki_comm_summary *s = fill();
+    assert_int_equal(s->comm_count, PKI_COLLECTIVE_ROWS);
+    assert_int_equal(s->collective_count, PKI_COLLECTIVE_ROWS / 2);
+    assert_int_equal(s->unmeasured, PKI_COLLECTIVE_ROWS / 2);
+}
+
+static void nothing(void **state)
+{
+    (void)state;
+    comms_known = 0;
+    assert_int_equal(fill()->comm_count, 0);
+    pki_collectives_add(NULL, NULL);
+    assert_true(pki_collectives_fill(NULL, facts_of, name_of, NULL, &summary));
+}
+
+#define with_collectives(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(formulas),      cmocka_unit_test(classes),
+        with_collectives(rows),          with_collectives(communicators),
+        with_collectives(strangers),     with_collectives(the_slowest_are_kept),
+        with_collectives(nothing),       with_collectives(no_time_at_all),
+        with_collectives(too_many_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
