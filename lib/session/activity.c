@@ -60,6 +60,11 @@ uint32_t pki_track_beside(uint32_t tid)
     return BESIDE | tid;
 }
 
+uint32_t pki_track_apart(uint32_t n)
+{
+    return BESIDE | 1u << OS_ID_BITS | n;
+}
+
 /* ---- tracks ---- */
 
 static uint32_t find(uint32_t pid, uint32_t tid)

@@ -21,6 +21,9 @@ uint32_t pki_track_device_pid(uint32_t device);
 /* tid of the track beside a thread's own, for what a library says it called there. */
 uint32_t pki_track_beside(uint32_t tid);
 
+/* tid of a track of the process that is no thread's; n < 2^22, anybody's choice. */
+uint32_t pki_track_apart(uint32_t n);
+
 void pki_activity_add(const pki_activity *activity);
 
 /* Who tells what devices did. A step's figures are made once every source that is in use has told

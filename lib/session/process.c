@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/driver.h"
 #include "base/log.h"
 #include "core/comms.h"
 #include "core/registry.h"
@@ -30,6 +31,7 @@ static void in_child(void)
     }
     pki_activity_after_fork();
     pki_tail_after_fork();
+    pki_driver_after_fork();
     pki_backends_after_fork();
     pki_log_after_fork();
     pki_names_after_fork();

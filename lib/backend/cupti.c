@@ -1,0 +1,289 @@
+/* lib/backend/cupti.c - kernels, copies, CUDA's calls and waits, through CUPTI.
+ *
+ *     cupti_api        the library's functions and versions
+ *     cupti_calls      the library's names of CUDA's calls
+ *     cupti_control    taking it, switching it on and off, giving it back
+ *     cupti_attribute  on the program's threads: the region of each launch
+ *     cupti_buffers    memory for records, from and to CUPTI's threads
+ *     cupti_records    what is in a buffer
+ *     cupti_links      what belongs to a correlation
+ *     cupti_join       records put together, and in order
+ *     cupti_window     a range of steps
+ *     cupti_names, _tracks, _emit, _pools, _describe    into the trace
+ *
+ * Calls that may wait for CUPTI's threads are made in flush, without the drain lock; records are
+ * read in collect and stop, with it. No callback takes a lock.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/cupti_attribute.h"
+#include "backend/cupti_buffers.h"
+#include "backend/cupti_control.h"
+#include "backend/cupti_describe.h"
+#include "backend/cupti_emit.h"
+#include "backend/cupti_join.h"
+#include "backend/cupti_names.h"
+#include "backend/cupti_pools.h"
+#include "backend/cupti_tracks.h"
+#include "backend/cupti_window.h"
+#include "base/clock.h"
+#include "base/driver.h"
+#include "base/log.h"
+#include "measure/fold.h"
+#include "session/activity.h"
+#include "session/backend.h"
+
+typedef enum stage { CLOSED, OPEN, QUIET, OVER, FAILED } stage;
+
+/* Flushes come from the collector and from control calls; what they change is read by whoever
+ * asks for the status. No callback of CUPTI's takes this lock. */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+static stage now_in;
+static bool windowed, graph_nodes;
+static char reason[192];
+static uint64_t flush_every, last_flush; /* ns; of the session */
+static uint64_t complete; /* what began before it and has ended has been given back */
+
+/* Under the drain lock. */
+static pki_cupti_counts counts;
+static uint64_t refused_before;
+static bool described;
+
+static uint64_t now_ns(void)
+{
+    return pki_activity_ns(pki_monotonic_ns());
+}
+
+/* ---- on and off ---- */
+
+static void open_it(void)
+{
+    reason[0] = 0;
+    now_in = pki_cupti_open(graph_nodes, reason, sizeof reason) ? OPEN : FAILED;
+    if (now_in == FAILED) {
+        pki_log(PK_LOG_WARNING, "cupti: %s", reason);
+        return;
+    }
+    const pki_cupti_fault *fault = pki_cupti_fault_of(pki_cupti_version());
+    if (fault)
+        pki_log(PK_LOG_WARNING, "cupti: %s", fault->why);
+    last_flush = now_ns();
+}
+
+static void read_config(const pki_config *config)
+{
+    windowed = config->cupti_window;
+    graph_nodes = config->cupti_graph_nodes;
+    flush_every = PKI_MAX((uint64_t)config->flush_ms, 100u) * 1000000u;
+    now_in = CLOSED;
+    last_flush = 0;
+    pki_store(&complete, (uint64_t)0);
+    memset(&counts, 0, sizeof counts);
+    refused_before = pki_cupti_buffers_refused();
+    described = false;
+    pki_cupti_window_start(config);
+}
+
+/* What an earlier session has left. */
+static void discard_buffers(void)
+{
+    for (pki_cupti_buffer *b = pki_cupti_buffers_take(), *next; b; b = next) {
+        next = b->next;
+        pki_cupti_buffer_release(b);
+    }
+}
+
+static bool start(const pki_config *config)
+{
+    pthread_mutex_lock(&turn);
+    read_config(config);
+    discard_buffers();
+    if (!windowed)
+        open_it();
+    bool live = now_in != FAILED;
+    pthread_mutex_unlock(&turn);
+    return live;
+}
+
+/* ---- without the drain lock ---- */
+
+static void flush_now(bool at_once, bool forced)
+{
+    uint64_t t = now_ns();
+    pki_cupti_flush(forced);
+    /* The flush before this one: a record that was written meanwhile may be in no buffer yet. */
+    pki_store(&complete, at_once ? t : last_flush);
+    last_flush = t;
+}
+
+static void follow_window(uint64_t t)
+{
+    pki_cupti_phase phase = pki_cupti_window_at(t).phase;
+    if (now_in == CLOSED && phase == PKI_CUPTI_WITHIN)
+        open_it();
+    else if (now_in == CLOSED && phase > PKI_CUPTI_WITHIN)
+        now_in = OVER;
+    if (now_in == OPEN && phase > PKI_CUPTI_WITHIN) {
+        pki_cupti_quiet();
+        now_in = QUIET;
+    }
+    if (now_in == QUIET && phase == PKI_CUPTI_PAST) {
+        pki_cupti_close();
+        pki_store(&complete, UINT64_MAX);
+        now_in = OVER;
+    }
+}
+
+static void finish(void)
+{
+    if (now_in == OPEN || now_in == QUIET)
+        pki_cupti_close();
+    pki_store(&complete, UINT64_MAX);
+    now_in = now_in == FAILED ? FAILED : OVER;
+}
+
+static void flush(pki_flush why)
+{
+    if (why != PKI_FLUSH_ROUND)
+        pthread_mutex_lock(&turn);
+    else if (pthread_mutex_trylock(&turn) != 0)
+        return;
+    uint64_t t = now_ns();
+    if (why == PKI_FLUSH_LAST)
+        finish();
+    else if (windowed)
+        follow_window(t);
+    if ((now_in == OPEN || now_in == QUIET) &&
+        (why == PKI_FLUSH_NOW || t - last_flush >= flush_every))
+        flush_now(why == PKI_FLUSH_NOW, false);
+    pthread_mutex_unlock(&turn);
+}
+
+/* ---- under the drain lock ---- */
+
+/* Steps that have ended until now are known, since they are folded first. */
+static pki_cupti_limits limits_at(uint64_t t, bool last)
+{
+    if (windowed) {
+        pki_fold_lock();
+        pki_fold_all(pki_fold_now());
+        pki_fold_unlock();
+    }
+    pki_cupti_window w = pki_cupti_window_at(t);
+    return (pki_cupti_limits){.begin = w.begin,
+                              .end = w.end,
+                              .decided = windowed ? t : UINT64_MAX,
+                              .complete = pki_load(&complete),
+                              .now = t,
+                              .last = last};
+}
+
+static void gather(bool last)
+{
+    uint64_t t = now_ns();
+    pki_cupti_limits limits = limits_at(t, last); /* before buffers are taken: they have it all */
+    for (pki_cupti_buffer *b = pki_cupti_buffers_take(), *next; b; b = next) {
+        next = b->next;
+        pki_cupti_read(b, t, &counts, pki_cupti_join_take, &counts);
+        pki_cupti_buffer_release(b);
+    }
+    pki_cupti_join_settle(&limits, &counts, pki_cupti_emit);
+}
+
+static void collect(void)
+{
+    if (!described && counts.records) {
+        pki_cupti_describe_devices();
+        described = true;
+    }
+    gather(false);
+}
+
+static void say_what_is_missing(uint64_t dropped, uint64_t refused)
+{
+    if (dropped || refused || counts.bad_time || counts.broken || counts.lost || counts.unlinked)
+        pki_log(PK_LOG_WARNING,
+                "cupti: %llu records dropped by CUPTI, %llu without times, %llu lost, %llu without "
+                "their call, %llu buffers broken",
+                (unsigned long long)dropped, (unsigned long long)counts.bad_time,
+                (unsigned long long)counts.lost, (unsigned long long)counts.unlinked,
+                (unsigned long long)counts.broken);
+}
+
+static void stop(void)
+{
+    uint64_t dropped = pki_cupti_dropped(), refused = pki_cupti_buffers_refused() - refused_before;
+    gather(true);
+    if (counts.records)
+        pki_cupti_describe_devices();
+    if (now_in != CLOSED && now_in != FAILED)
+        pki_cupti_describe_counts(&counts, dropped, refused);
+    say_what_is_missing(dropped, refused);
+    pki_cupti_join_forget();
+    pki_cupti_tracks_forget();
+    pki_cupti_pools_forget();
+    pki_cupti_names_forget();
+    pki_cupti_buffers_trim();
+}
+
+/* ---- status ---- */
+
+static const char *words_of_stage(void)
+{
+    switch (now_in) {
+    case OPEN:
+        return windowed ? "recording its steps" : "recording";
+    case QUIET:
+        return "its steps are over; waiting for their last kernels";
+    case OVER:
+        return windowed ? "its steps are over" : "stopped";
+    default:
+        return windowed ? "waiting for its steps" : "";
+    }
+}
+
+/* Before a session only the library is looked for: to ask the driver would start it. */
+static void probe(pk_backend_info *info)
+{
+    pthread_mutex_lock(&turn);
+    if (now_in == FAILED) {
+        snprintf(info->reason, sizeof info->reason, "%s", reason);
+    } else if (pki_cupti_load(info->reason, sizeof info->reason)) {
+        info->live = 1;
+        snprintf(info->reason, sizeof info->reason, "%s", words_of_stage());
+    }
+    if (pki_cupti_version())
+        pki_cupti_version_text(pki_cupti_version(), info->version, sizeof info->version);
+    pthread_mutex_unlock(&turn);
+}
+
+static bool asked(const pki_config *config)
+{
+    return config->cupti_window;
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_init(&turn, NULL);
+    now_in = CLOSED;
+    pki_cupti_control_after_fork();
+    pki_cupti_buffers_after_fork();
+    pki_cupti_join_after_fork();
+    pki_cupti_tracks_after_fork();
+    pki_cupti_names_after_fork();
+}
+
+extern const pki_backend pki_backend_cupti;
+const pki_backend pki_backend_cupti = {
+    .name = "cupti",
+    .by_default = false,
+    .probe = probe,
+    .start = start,
+    .asked = asked,
+    .flush = flush,
+    .collect = collect,
+    .stop = stop,
+    .after_fork = after_fork,
+};

@@ -1,0 +1,274 @@
+/* Kernels, copies, calls and waits in the trace, tied to regions, by the double of libcupti. */
+#include "scene.h"
+
+static pk_region forward = PK_REGION_OF(PK_COMPUTE, "forward"), matmul = PK_REGION("matmul");
+
+static void a_kernel_in_its_region(void **state)
+{
+    (void)state;
+    start_cupti(.rank = 3, .world_size = 8);
+    pk_region_begin(&forward);
+    pk_region_begin(&matmul);
+    int64_t id = launch(.kernel = "_Z4gemmPf", .ns = 5000, .inner = 307);
+    pk_region_end(&matmul);
+    pk_region_end(&forward);
+    fake->finish();
+    json_t *doc = stop_and_load();
+    const json_t *kernel = the_event(doc, "kernel", NULL);
+    const json_t *call = the_event(doc, "cuda_runtime", "cudaLaunchKernel");
+    assert_non_null(strstr(json_string_value(member(kernel, "name")), "gemm"));
+    assert_true(number(kernel, "correlation") == id && number(call, "correlation") == id);
+    assert_string_equal(text_of(kernel, "region"), "matmul");
+    assert_string_equal(text_of(call, "region"), "matmul");
+    assert_int_equal(number(kernel, "External id"), number(call, "External id"));
+    assert_true(number(kernel, "External id") < INT64_C(1) << 53);
+    assert_true(number(kernel, "device") == 0 && number(kernel, "stream") == 7 &&
+                number(kernel, "registers per thread") == 32 &&
+                number(kernel, "shared memory") == 1024);
+    assert_int_equal(json_integer_value(json_array_get(arg(kernel, "grid"), 2)), 6);
+    assert_string_equal(text_of(kernel, "cluster"), "2x1x1");
+    assert_null(arg(call, "stream"));
+    assert_true(ts_of(kernel) > end_of(call));
+    assert_true(json_number_value(member(kernel, "dur")) == 5);
+    assert_int_equal(count_of_cat(doc, "cuda_driver", NULL), 0); /* the same launch */
+    assert_int_equal(fate(doc, "covered"), 1);
+    const json_t *from = nth_event(doc, "ac2g", NULL, 0), *to = nth_event(doc, "ac2g", NULL, 1);
+    int64_t flow = (INT64_C(3) << 32) + id;
+    assert_true(json_integer_value(member(from, "id")) == flow &&
+                json_integer_value(member(to, "id")) == flow);
+    assert_string_equal(json_string_value(member(from, "ph")), "s");
+    assert_string_equal(json_string_value(member(to, "ph")), "f");
+    assert_true(ts_of(from) == ts_of(call) && ts_of(to) == ts_of(kernel));
+    json_decref(doc);
+}
+
+/* The id says which call of the region it was. */
+static void ids_tell_calls_apart(void **state)
+{
+    (void)state;
+    start_cupti(.clock = "monotonic");
+    for (int i = 0; i < 2; i++) {
+        pk_region_begin(&forward);
+        launch(.kernel = "a");
+        launch(.kernel = "a");
+        spend();
+        pk_region_end(&forward);
+    }
+    launch(.kernel = "outside");
+    fake->finish();
+    json_t *doc = stop_and_load();
+    const json_t *k[4];
+    for (size_t i = 0; i < 4; i++)
+        k[i] = nth_event(doc, "kernel", "a", i);
+    assert_true(number(k[0], "External id") == number(k[1], "External id") &&
+                number(k[2], "External id") == number(k[3], "External id") &&
+                number(k[0], "External id") != number(k[2], "External id"));
+    for (size_t i = 0; i < 2; i++) { /* and when that began */
+        double us = ts_of(nth_event(doc, "cpu_op", "forward", i));
+        assert_int_equal(number(k[2 * i], "External id") >> 16, (int64_t)us);
+    }
+    const json_t *outside = the_event(doc, "kernel", "outside");
+    assert_null(arg(outside, "region"));
+    assert_null(arg(outside, "External id"));
+    json_decref(doc);
+}
+
+static void copies_sets_and_graphs(void **state)
+{
+    (void)state;
+    start_cupti(.clock = NULL);
+    pk_region_begin(&forward);
+    play(RUNTIME, .id = 41, .device = CUPTI_ACTIVITY_KIND_MEMCPY, .bytes = 4000, .ns = 2000,
+         .stream = 13);
+    play(RUNTIME, .id = 51, .device = CUPTI_ACTIVITY_KIND_MEMSET, .bytes = 64, .device_id = 1);
+    play(RUNTIME, .id = 311, .device = CUPTI_ACTIVITY_KIND_GRAPH_TRACE, .graph = 12);
+    pk_region_end(&forward);
+    fake->finish();
+    json_t *doc = stop_and_load();
+    const json_t *copy = the_event(doc, "gpu_memcpy", "Memcpy HtoD (Pageable -> Device)");
+    const json_t *set = the_event(doc, "gpu_memset", "Memset (Device)");
+    const json_t *graph = the_event(doc, "kernel", "CUDA graph 12");
+    assert_true(number(copy, "bytes") == 4000 && number(copy, "stream") == 13);
+    assert_true(json_number_value(arg(copy, "memory bandwidth (GB/s)")) == 2);
+    assert_true(number(set, "bytes") == 64 && number(set, "device") == 1);
+    assert_int_equal(number(graph, "graph id"), 12);
+    assert_true(json_integer_value(member(set, "pid")) ==
+                json_integer_value(member(copy, "pid")) + 1);
+    const json_t *all[] = {copy, set, graph};
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(text_of(all[i], "region"), "forward");
+    assert_int_equal(count_of_cat(doc, "cuda_runtime", "cudaMemcpyAsync"), 1);
+    assert_int_equal(count_of_cat(doc, "cuda_runtime", "cudaMemsetAsync"), 1);
+    assert_int_equal(count_of_cat(doc, "cuda_runtime", "cudaGraphLaunch"), 1);
+    assert_int_equal(count_of_cat(doc, "ac2g", NULL), 6);
+    json_decref(doc);
+}
+
+/* Each call once: the driver's where there is no runtime around it; none that only asks. */
+static void calls(void **state)
+{
+    (void)state;
+    start_cupti(.clock = NULL);
+    pk_region_begin(&forward);
+    play(DRIVER, .id = 307, A_KERNEL, .kernel = "by_driver");
+    play(DRIVER, .id = 277, .device = CUPTI_ACTIVITY_KIND_MEMCPY, .bytes = 1);
+    play(DRIVER, .id = 119); /* cuEventRecord: ours, as a rule */
+    play(RUNTIME, .id = 505, A_KERNEL, .kernel = "by_13", .inner = 307);
+    play(RUNTIME, .id = CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_ptsz_v7000, A_KERNEL,
+         .kernel = "by_thread", .inner = 307);
+    play(RUNTIME, .id = 20);
+    play(RUNTIME, .id = 10);                    /* cudaGetLastError */
+    play(RUNTIME, .id = LAUNCH, .result = 700); /* launched nothing */
+    pk_region_end(&forward);
+    fake->finish();
+    json_t *doc = stop_and_load();
+    assert_int_equal(count_of_cat(doc, "cuda_driver", "cuLaunchKernel"), 1);
+    assert_int_equal(count_of_cat(doc, "cuda_driver", "cuMemcpyHtoDAsync"), 1);
+    assert_int_equal(count_of_cat(doc, "cuda_driver", NULL), 2);
+    assert_int_equal(count_of_cat(doc, "cuda_runtime", "cudaLaunchKernel"), 3);
+    assert_int_equal(count_of_cat(doc, "cuda_runtime", "cudaMalloc"), 1);
+    assert_int_equal(count_of_cat(doc, "cuda_runtime", NULL), 4);
+    assert_int_equal(number(nth_event(doc, "cuda_runtime", "cudaLaunchKernel", 2), "error"), 700);
+    for (size_t i = 0; i < 3; i++)
+        assert_string_equal(text_of(nth_event(doc, "kernel", NULL, i), "region"), "forward");
+    assert_int_equal(count_of_cat(doc, "ac2g", NULL), 8);
+    json_decref(doc);
+}
+
+static void what_overlaps_on_a_stream(void **state)
+{
+    const json_t *e[4];
+    (void)state;
+    start_cupti(.clock = NULL);
+    launch(.kernel = "a", .delay = 1000000, .ns = 500000000);
+    launch(.kernel = "b", .delay = 2000000, .ns = 600000000); /* begins within a, ends behind it */
+    launch(.kernel = "c", .delay = 900000000, .ns = 50000);
+    launch(.kernel = "d", .delay = 1000000, .ns = 50000, .stream = 8);
+    fake->finish();
+    json_t *doc = stop_and_load();
+    static const char *const names[] = {"a", "b", "c", "d"};
+    for (int i = 0; i < 4; i++)
+        e[i] = the_event(doc, "kernel", names[i]);
+    int64_t tid = json_integer_value(member(e[0], "tid"));
+    assert_int_equal(tid, 7);
+    assert_true(json_integer_value(member(e[1], "tid")) != tid);
+    assert_int_equal(json_integer_value(member(e[2], "tid")), tid);
+    assert_int_equal(json_integer_value(member(e[3], "tid")), 8);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(number(e[i], "stream"), 7);
+    char *text = json_dumps(doc, 0);
+    assert_non_null(strstr(text, "stream 7 (2)"));
+    assert_non_null(strstr(text, "GPU 0"));
+    assert_null(strstr(text, "stream 8 (2)"));
+    free(text);
+    json_decref(doc);
+}
+
+static void waits(void **state)
+{
+    (void)state;
+    start_cupti(.clock = NULL);
+    pk_region_begin(&forward);
+    play(RUNTIME, .id = 131, .wait = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE,
+         .stream = 7);
+    play(RUNTIME, .id = 165, .wait = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE);
+    pk_region_end(&forward);
+    json_t *doc = stop_and_load();
+    const json_t *wait = the_event(doc, "cuda_sync", "Stream Sync");
+    const json_t *call = the_event(doc, "cuda_runtime", "cudaStreamSynchronize");
+    assert_int_equal(number(wait, "wait_on_stream"), 7);
+    assert_string_equal(text_of(wait, "cuda_sync_kind"), "Stream Sync");
+    assert_string_equal(text_of(wait, "region"), "forward");
+    assert_null(arg(wait, "stream"));
+    assert_null(arg(wait, "correlation"));
+    assert_true(ts_of(wait) > ts_of(call) && end_of(wait) < end_of(call));
+    assert_int_equal(json_integer_value(member(wait, "tid")),
+                     json_integer_value(member(call, "tid")));
+    the_event(doc, "cuda_sync", "Context Sync");
+    json_decref(doc);
+}
+
+/* With the call in its thread's buffer, and region and kernel in others, in any order. */
+static void regions_told_late(void **state)
+{
+    (void)state;
+    fake->external_last = true;
+    start_cupti(.clock = NULL);
+    pk_region_begin(&forward);
+    launch(.kernel = "a");
+    pk_region_end(&forward);
+    fake->complete();
+    assert_int_equal(pk_flush(), PK_OK);
+    fake->finish();
+    json_t *doc = stop_and_load();
+    assert_string_equal(text_of(the_event(doc, "kernel", "a"), "region"), "forward");
+    assert_int_equal(count_of_cat(doc, "ac2g", NULL), 2);
+    json_decref(doc);
+}
+
+/* Kernels first, their calls later: from a thread whose buffer comes back late. */
+static void *launch_elsewhere(void *kernel)
+{
+    pk_region_begin(&forward);
+    launch(.kernel = kernel);
+    pk_region_end(&forward);
+    return NULL;
+}
+
+static void many_threads_and_flushes(void **state)
+{
+    char names[20][8];
+    (void)state;
+    assert_int_equal(
+        pk_start(pk_options(.trace_path = "run.json", .backends = "cupti", .flush_ms = 100)),
+        PK_OK);
+    for (int i = 0; i < 20; i++) {
+        pthread_t thread;
+        snprintf(names[i], sizeof names[i], "k%d", i);
+        assert_int_equal(pthread_create(&thread, NULL, launch_elsewhere, names[i]), 0);
+        pthread_join(thread, NULL);
+        fake->finish(); /* into this thread's buffer */
+        if (i % 3 == 0)
+            assert_int_equal(pk_flush(), PK_OK);
+    }
+    json_t *doc = stop_and_load();
+    for (int i = 0; i < 20; i++)
+        assert_string_equal(text_of(the_event(doc, "kernel", names[i]), "region"), "forward");
+    assert_int_equal(count_of_cat(doc, "ac2g", NULL), 40);
+    assert_int_equal(fate(doc, "unlinked"), 0);
+    json_decref(doc);
+}
+
+static void devices_are_described(void **state)
+{
+    (void)state;
+    start_cupti(.clock = NULL);
+    launch(.kernel = "a");
+    fake->finish();
+    json_t *doc = stop_and_load();
+    const json_t *all = member(doc, "deviceProperties");
+    assert_int_equal(json_array_size(all), 2);
+    const json_t *one = json_array_get(all, 1);
+    assert_int_equal(json_integer_value(member(one, "id")), 1);
+    assert_string_equal(json_string_value(member(one, "name")), "Double \"1\"");
+    assert_true(json_integer_value(member(one, "totalGlobalMem")) == (json_int_t)80 << 30);
+    assert_int_equal(json_integer_value(member(one, "numSms")), 1016);
+    assert_int_equal(json_integer_value(member(one, "sharedMemPerBlockOptin")), 0);
+    json_decref(doc);
+}
+
+int main(int argc, char **argv)
+{
+#define test(name) cmocka_unit_test_setup_teardown(name, reset_fake, stop_and_leave)
+    const struct CMUnitTest tests[] = {
+        test(a_kernel_in_its_region),    test(ids_tell_calls_apart),
+        test(copies_sets_and_graphs),    test(calls),
+        test(what_overlaps_on_a_stream), test(waits),
+        test(regions_told_late),         test(many_threads_and_flushes),
+        test(devices_are_described),
+    };
+    if (argc < 2)
+        return 2;
+    open_fake(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,253 @@
+/* A program that calls CUDA, and its device, as CUPTI would tell of them. */
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "cupti_state.h"
+
+#define PENDING 4096
+
+typedef union any_record {
+    CUpti_Activity any;
+    CUpti_ActivityKernel10 kernel;
+    CUpti_ActivityMemcpy6 copy;
+    CUpti_ActivityMemset4 set;
+    CUpti_ActivityGraphTrace2 graph;
+    CUpti_ActivityAPI call;
+    CUpti_ActivityExternalCorrelation external;
+    CUpti_ActivitySynchronization2 wait;
+    uint8_t longest[512];
+} any_record;
+
+static any_record pending[PENDING];
+static size_t pending_count;
+static uint32_t correlations;
+
+static bool is_on(CUpti_ActivityKind kind)
+{
+    return __atomic_load_n(&fake.enabled, __ATOMIC_RELAXED) >> kind & 1;
+}
+
+uint32_t fake_correlate(void)
+{
+    return __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED);
+}
+
+static void put_on_device(const any_record *r)
+{
+    pthread_mutex_lock(&fake_lock);
+    if (pending_count < PENDING)
+        pending[pending_count++] = *r;
+    pthread_mutex_unlock(&fake_lock);
+}
+
+void fake_forget_device(void)
+{
+    pending_count = 0;
+}
+
+void fake_finish(void)
+{
+    for (size_t i = 0;; i++) {
+        any_record r;
+        pthread_mutex_lock(&fake_lock);
+        bool more = i < pending_count;
+        if (more)
+            r = pending[i];
+        else
+            pending_count = 0;
+        pthread_mutex_unlock(&fake_lock);
+        if (!more)
+            return;
+        fake_write(&r);
+    }
+}
+
+static void call_back(const fake_call *c, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                      CUpti_ApiCallbackSite site, uint32_t correlation)
+{
+    CUpti_CallbackData data = {.callbackSite = site, .correlationId = correlation};
+    (void)c;
+    CUpti_CallbackFunc callback = __atomic_load_n(&fake_inside.callback, __ATOMIC_ACQUIRE);
+    if (callback && fake_inside.called[domain][id])
+        callback(fake_inside.user, domain, id, &data);
+}
+
+static void launch_one(const fake_call *c, uint32_t correlation, uint64_t start)
+{
+    any_record r;
+    uint64_t end = start + (c->ns ? c->ns : 1000);
+    memset(&r, 0, sizeof r);
+    r.any.kind = c->device;
+    switch (c->device) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+        r.kernel.name = c->kernel ? c->kernel : "kernel";
+        r.kernel.start = start;
+        r.kernel.end = end;
+        r.kernel.deviceId = c->device_id;
+        r.kernel.contextId = c->context ? c->context : 1;
+        r.kernel.streamId = c->stream ? c->stream : 7;
+        r.kernel.correlationId = correlation;
+        r.kernel.gridX = 4, r.kernel.gridY = 5, r.kernel.gridZ = 6;
+        r.kernel.blockX = 128, r.kernel.blockY = 1, r.kernel.blockZ = 1;
+        r.kernel.clusterX = 2, r.kernel.clusterY = 1, r.kernel.clusterZ = 1;
+        r.kernel.registersPerThread = 32;
+        r.kernel.staticSharedMemory = 1000, r.kernel.dynamicSharedMemory = 24;
+        r.kernel.graphId = (uint32_t)c->graph;
+        break;
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+        r.copy.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_HTOD;
+        r.copy.srcKind = CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE;
+        r.copy.dstKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+        r.copy.bytes = c->bytes;
+        r.copy.start = start, r.copy.end = end;
+        r.copy.deviceId = c->device_id, r.copy.contextId = 1;
+        r.copy.streamId = c->stream ? c->stream : 7;
+        r.copy.correlationId = correlation;
+        break;
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+        r.set.bytes = c->bytes;
+        r.set.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+        r.set.start = start, r.set.end = end;
+        r.set.deviceId = c->device_id, r.set.contextId = 1;
+        r.set.streamId = c->stream ? c->stream : 7;
+        r.set.correlationId = correlation;
+        break;
+    default:
+        r.graph.correlationId = correlation;
+        r.graph.start = start, r.graph.end = end;
+        r.graph.deviceId = c->device_id, r.graph.contextId = 1;
+        r.graph.graphId = (uint32_t)c->graph;
+        r.graph.streamId = c->stream ? c->stream : 7;
+    }
+    if (is_on(c->device))
+        put_on_device(&r);
+}
+
+static void tell_region(uint32_t correlation)
+{
+    any_record r;
+    if (fake_depth == 0 || !is_on(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION))
+        return;
+    memset(&r, 0, sizeof r);
+    r.external.kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION;
+    r.external.externalKind = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2;
+    r.external.externalId = fake_stack[fake_depth - 1];
+    r.external.correlationId = correlation;
+    if (fake.external_last)
+        put_on_device(&r);
+    else
+        fake_write(&r);
+}
+
+static void tell_call(CUpti_ActivityKind kind, uint32_t id, uint32_t correlation, uint64_t start,
+                      uint64_t end, uint32_t result)
+{
+    any_record r;
+    bool on = kind == CUPTI_ACTIVITY_KIND_RUNTIME ? is_on(kind) && !fake_inside.silent[id]
+                                                  : fake_inside.driver_calls[id] || is_on(kind);
+    if (!on)
+        return;
+    memset(&r, 0, sizeof r);
+    r.call.kind = kind;
+    r.call.cbid = id;
+    r.call.start = start;
+    r.call.end = end;
+    r.call.threadId = (uint32_t)syscall(SYS_gettid);
+    r.call.processId = (uint32_t)getpid();
+    r.call.correlationId = correlation;
+    r.call.returnValue = result;
+    fake_write(&r);
+}
+
+static void tell_wait(const fake_call *c, uint32_t correlation, uint64_t start, uint64_t end)
+{
+    any_record r;
+    if (!c->wait || !is_on(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION))
+        return;
+    memset(&r, 0, sizeof r);
+    r.wait.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
+    r.wait.type = c->wait;
+    r.wait.start = start;
+    r.wait.end = end;
+    r.wait.correlationId = correlation;
+    r.wait.contextId = 1;
+    r.wait.streamId = c->stream ? c->stream : (uint32_t)CUPTI_SYNCHRONIZATION_INVALID_VALUE;
+    r.wait.cudaEventId = (uint32_t)CUPTI_SYNCHRONIZATION_INVALID_VALUE;
+    fake_write(&r);
+}
+
+uint32_t fake_play(const fake_call *c)
+{
+    bool driver = c->domain == CUPTI_CB_DOMAIN_DRIVER_API;
+    uint32_t correlation = fake_correlate();
+    uint64_t start = fake_now();
+    call_back(c, c->domain, c->id, CUPTI_API_ENTER, correlation);
+    tell_region(correlation);
+    uint64_t inner = fake_now();
+    if (c->inner)
+        call_back(c, CUPTI_CB_DOMAIN_DRIVER_API, c->inner, CUPTI_API_ENTER, correlation);
+    uint64_t wait_start = fake_now(), wait_end = fake_now();
+    if (c->inner) {
+        call_back(c, CUPTI_CB_DOMAIN_DRIVER_API, c->inner, CUPTI_API_EXIT, correlation);
+        tell_call(CUPTI_ACTIVITY_KIND_DRIVER, c->inner, correlation, inner, fake_now(), c->result);
+    }
+    tell_wait(c, correlation, wait_start, wait_end);
+    uint64_t end = fake_now() + 10;
+    call_back(c, c->domain, c->id, CUPTI_API_EXIT, correlation);
+    tell_call(driver ? CUPTI_ACTIVITY_KIND_DRIVER : CUPTI_ACTIVITY_KIND_RUNTIME, c->id, correlation,
+              start, end, c->result);
+    for (unsigned i = 0; c->device && i < (c->kernels ? c->kernels : 1); i++)
+        launch_one(c, correlation, end + (c->delay ? c->delay : 1000) + 2000 * i);
+    return correlation;
+}
+
+/* ---- the table ---- */
+
+static void reset(void)
+{
+    const CUpti_TimestampCallbackFunc clock = fake_inside.clock; /* it is for the process */
+    unsigned clocks = fake.clocks;
+    memset(&fake, 0, sizeof fake);
+    memset(&fake_inside, 0, sizeof fake_inside);
+    fake_forget_device();
+    fake_inside.clock = clock;
+    fake.clocks = clocks;
+    fake.version = CUPTI_API_VERSION;
+    fake.devices = 2;
+    fake.smallest = SIZE_MAX;
+    fake.lengths[CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL] = sizeof(CUpti_ActivityKernel10);
+    fake.lengths[CUPTI_ACTIVITY_KIND_MEMCPY] = sizeof(CUpti_ActivityMemcpy6);
+    fake.lengths[CUPTI_ACTIVITY_KIND_MEMCPY2] = sizeof(CUpti_ActivityMemcpyPtoP4);
+    fake.lengths[CUPTI_ACTIVITY_KIND_MEMSET] = sizeof(CUpti_ActivityMemset4);
+    fake.lengths[CUPTI_ACTIVITY_KIND_RUNTIME] = sizeof(CUpti_ActivityAPI);
+    fake.lengths[CUPTI_ACTIVITY_KIND_DRIVER] = sizeof(CUpti_ActivityAPI);
+    fake.lengths[CUPTI_ACTIVITY_KIND_SYNCHRONIZATION] = sizeof(CUpti_ActivitySynchronization2);
+    fake.lengths[CUPTI_ACTIVITY_KIND_OVERHEAD] = sizeof(CUpti_ActivityOverhead3);
+    fake.lengths[CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION] =
+        sizeof(CUpti_ActivityExternalCorrelation);
+    fake.lengths[CUPTI_ACTIVITY_KIND_MEMORY2] = sizeof(CUpti_ActivityMemory4);
+    fake.lengths[CUPTI_ACTIVITY_KIND_MEMORY_POOL] = sizeof(CUpti_ActivityMemoryPool3);
+    fake.lengths[CUPTI_ACTIVITY_KIND_GRAPH_TRACE] = sizeof(CUpti_ActivityGraphTrace2);
+    fake.play = fake_play;
+    fake.finish = fake_finish;
+    fake.write = fake_write;
+    fake.complete = fake_complete;
+    fake.correlate = fake_correlate;
+    fake.clock = fake_now;
+    fake.reset = reset;
+}
+
+fake_cupti_table *fake_cupti(void);
+fake_cupti_table *fake_cupti(void)
+{
+    static bool once;
+    if (!once)
+        reset();
+    once = true;
+    return &fake;
+}

@@ -1,0 +1,35 @@
+/* tests/fake/cupti_state.h - what the double's files share. */
+#ifndef TESTS_FAKE_CUPTI_STATE_H
+#define TESTS_FAKE_CUPTI_STATE_H
+
+#include "fake_cupti.h"
+
+#define FAKE_IDS 1024
+#define FAKE_STACK 64
+
+typedef struct fake_state {
+    CUpti_CallbackFunc callback;
+    void *user;
+    bool called[3][FAKE_IDS], silent[FAKE_IDS], driver_calls[FAKE_IDS];
+    CUpti_BuffersCallbackRequestFunc requested;
+    CUpti_BuffersCallbackCompleteFunc completed;
+    CUpti_TimestampCallbackFunc clock;
+} fake_state;
+
+extern fake_cupti_table fake;
+extern fake_state fake_inside;
+extern pthread_mutex_t fake_lock;
+extern _Thread_local uint64_t fake_stack[FAKE_STACK];
+extern _Thread_local unsigned fake_depth;
+
+void fake_note(const char *what, long number);
+uint64_t fake_now(void);
+
+void fake_write(const void *record);
+void fake_complete(void);
+uint32_t fake_play(const fake_call *call);
+void fake_finish(void);
+uint32_t fake_correlate(void);
+void fake_forget_device(void);
+
+#endif

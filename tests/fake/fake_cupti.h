@@ -1,0 +1,64 @@
+/* tests/fake/fake_cupti.h - a double of libcupti, and of as much of libcuda as it takes to be live.
+ *
+ * It is opened by the path in PK_CUPTI_LIBRARY and PK_CUDA_LIBRARY, and by the test, which gets the
+ * table below from its fake_cupti(). It writes records as CUPTI does, into a buffer for each
+ * thread, and calls back as CUPTI does; what it was asked for, in which order, stands in `log`.
+ *
+ * play: what a program does on its thread, told to whoever subscribed. Kernels and copies stay on
+ * the device until `finish`.
+ */
+#ifndef TESTS_FAKE_CUPTI_H
+#define TESTS_FAKE_CUPTI_H
+
+#include <stdbool.h>
+
+#include <cupti.h>
+
+#define FAKE_KINDS 64
+#define FAKE_LOG_BYTES 16384
+
+/* One call, and what it puts on the device. */
+typedef struct fake_call {
+    CUpti_CallbackDomain domain;
+    CUpti_CallbackId id, inner; /* inner: the driver's call within one of the runtime; 0: none */
+    CUpti_ActivityKind device;  /* what it launches; 0: nothing */
+    const char *kernel;
+    uint32_t stream, device_id, context;
+    uint64_t ns, delay; /* on the device: how long, and how long after the call; 0: 1000 each */
+    uint64_t bytes;
+    uint32_t result;
+    uint64_t graph;
+    CUpti_ActivitySynchronizationType wait; /* also a record of a wait; 0: none */
+    unsigned kernels;                       /* how many of them; 0: one */
+} fake_call;
+
+typedef struct fake_cupti_table {
+    /* What it says. Set before it is asked. */
+    uint32_t version;
+    CUptiResult subscribe, register_buffers, register_clock, kinds[FAKE_KINDS];
+    const char *holder;
+    int driver, devices;        /* cuInit's result, how many there are */
+    size_t dropped;             /* answered once */
+    size_t lengths[FAKE_KINDS]; /* of records; the newest ones of the header */
+    bool external_last;         /* the record that names the region comes after the kernel's */
+    void (*on_flush)(uint32_t flag);
+
+    /* What it was asked for. */
+    char log[FAKE_LOG_BYTES];
+    unsigned flushes, forced, nulls, clocks, pushes, pops, finalized;
+    uint64_t enabled; /* kinds, as bits */
+    size_t buffers;   /* asked for */
+    size_t smallest;  /* of them, bytes */
+    unsigned misaligned;
+
+    /* What it does. */
+    uint32_t (*play)(const fake_call *call); /* its correlation */
+    void (*finish)(void);
+    void (*write)(const void *record); /* into this thread's buffer, as it is */
+    void (*complete)(void);            /* all buffers, as they are, as a worker of CUPTI's would */
+    uint32_t (*correlate)(void);       /* a new one */
+    uint64_t (*clock)(void);
+    void (*reset)(void);
+} fake_cupti_table;
+
+#endif
