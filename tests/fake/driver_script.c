@@ -1,0 +1,238 @@
+/* fake/driver_script.c - the double: what the test scripts, and how the library is entered. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver_state.h"
+
+/* ---- entry points, by name and by the version in which their form came ---- */
+
+#ifndef FAKE_NO_PROC_ADDRESS
+static const struct {
+    const char *name;
+    int version;
+    void *(*function)(void);
+} entries[] = {
+#define ENTRY(id, name, version) {#name, version, (void *(*)(void))(void (*)(void))name},
+    FAKE_CUDA_CALLS(ENTRY)
+#undef ENTRY
+};
+
+/* Macros of cuda.h give some names a suffix: what is asked for is the plain one. */
+static bool is_called(const char *entry, const char *name)
+{
+    size_t n = strlen(name);
+    return strncmp(entry, name, n) == 0 && (entry[n] == 0 || strncmp(entry + n, "_v", 2) == 0);
+}
+
+#undef cuGetProcAddress
+CUresult CUDAAPI cuGetProcAddress_v2(const char *name, void **function, int version,
+                                     cuuint64_t flags, CUdriverProcAddressQueryResult *status);
+
+CUresult CUDAAPI cuGetProcAddress_v2(const char *name, void **function, int version,
+                                     cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+{
+    (void)flags, (void)status;
+    *function = NULL;
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
+        if (is_called(entries[i].name, name) && version >= entries[i].version &&
+            fake.version >= entries[i].version)
+            memcpy(function, &entries[i].function, sizeof *function);
+    return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+#endif
+
+/* ---- the script ---- */
+
+static void reset(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    memset(fake.failures, 0, sizeof fake.failures);
+    memset(fake.counts, 0, sizeof fake.counts);
+    fake.holding = false;
+    fake.invalidated = 0;
+    fake_current = NULL;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static void set_driver(int version, int devices, CUresult init, CUresult count)
+{
+    fake.version = version;
+    fake.devices = devices;
+    fake.init_code = init;
+    fake.count_code = count;
+}
+
+static bool initialised(void)
+{
+    return fake.is_initialised;
+}
+
+static CUcontext context_create(int device)
+{
+    pthread_mutex_lock(&fake.lock);
+    context *c = calloc(1, sizeof *c);
+    fake.is_initialised = true;
+    *c = (context){.magic = MAGIC_CONTEXT, .device = device, .alive = true, .id = ++fake.ids};
+    c->legacy = fake_make_stream(c, false);
+    c->next = fake.contexts;
+    fake.contexts = c;
+    fake_current = c;
+    pthread_mutex_unlock(&fake.lock);
+    return c;
+}
+
+static void context_destroy(CUcontext c)
+{
+    __atomic_store_n(&c->alive, false, __ATOMIC_SEQ_CST);
+}
+
+static void context_poison(CUcontext c, CUresult code)
+{
+    pthread_mutex_lock(&fake.lock);
+    c->poison = code;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static void context_current(CUcontext c)
+{
+    fake_current = c;
+}
+
+static CUstream stream_create(CUcontext c)
+{
+    pthread_mutex_lock(&fake.lock);
+    stream *s = fake_make_stream(c, true);
+    pthread_mutex_unlock(&fake.lock);
+    return s;
+}
+
+static CUstream stream_again(CUstream s, CUcontext c)
+{
+    pthread_mutex_lock(&fake.lock);
+    s->ctx = c;
+    s->id = ++fake.ids;
+    pthread_mutex_unlock(&fake.lock);
+    return s;
+}
+
+static unsigned run_locked(stream *s, unsigned most)
+{
+    unsigned n = 0;
+    for (; s && n < most && s->tail != s->head; n++)
+        fake_stamp(s, s->queue[s->tail++ % QUEUE]);
+    return n;
+}
+
+static unsigned run(CUstream handle, unsigned most)
+{
+    pthread_mutex_lock(&fake.lock);
+    unsigned n = run_locked(fake_stream(handle), most);
+    pthread_mutex_unlock(&fake.lock);
+    return n;
+}
+
+static void hold(bool on)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.holding = on;
+    for (stream *s = fake.streams; s && !on; s = s->next)
+        run_locked(s, QUEUE);
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static void set_clock(double rate)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.base_device = (double)fake_device_ns();
+    fake.base_ns = 0;
+    fake.rate = rate;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static unsigned calls(fake_call call)
+{
+    pthread_mutex_lock(&fake.lock);
+    unsigned n = fake.counts[call];
+    pthread_mutex_unlock(&fake.lock);
+    return n;
+}
+
+static void count_anew(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    memset(fake.counts, 0, sizeof fake.counts);
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static void fail(fake_call call, unsigned after, unsigned times, CUresult code)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.failures[call] = (struct fake_failure){after, times, code};
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static unsigned stamps(CUstream handle, uint64_t *ns, unsigned most)
+{
+    pthread_mutex_lock(&fake.lock);
+    const stream *s = fake_stream(handle);
+    unsigned n = s->stamped < most ? s->stamped : most;
+    for (unsigned i = 0; i < n; i++)
+        ns[i] = s->stamps[(s->stamped - n + i) % STAMPS];
+    pthread_mutex_unlock(&fake.lock);
+    return n;
+}
+
+static uint64_t device_ns(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    uint64_t now = fake_device_ns();
+    pthread_mutex_unlock(&fake.lock);
+    return now;
+}
+
+static unsigned invalidated(void)
+{
+    return __atomic_load_n(&fake.invalidated, __ATOMIC_SEQ_CST);
+}
+
+static unsigned events(void)
+{
+    return __atomic_load_n(&fake.event_count, __ATOMIC_SEQ_CST);
+}
+
+static unsigned modes(void)
+{
+    return __atomic_load_n(&fake.exchanged, __ATOMIC_SEQ_CST);
+}
+
+extern const fake_cuda_script fake_cuda_script_table __asm__(FAKE_CUDA_SCRIPT);
+const fake_cuda_script fake_cuda_script_table = {
+    .reset = reset,
+    .set_driver = set_driver,
+    .initialised = initialised,
+    .context_create = context_create,
+    .context_destroy = context_destroy,
+    .context_poison = context_poison,
+    .context_current = context_current,
+    .stream_create = stream_create,
+    .stream_again = stream_again,
+    .hold = hold,
+    .run = run,
+    .clock = set_clock,
+    .calls = calls,
+    .count_anew = count_anew,
+    .fail = fail,
+    .stamps = stamps,
+    .device_ns = device_ns,
+    .capture_begin = fake_capture_begin,
+    .capture_end = fake_capture_end,
+    .capture_join = fake_capture_join,
+    .work = fake_work,
+    .invalidated = invalidated,
+    .instantiate = fake_instantiate,
+    .launch = fake_launch,
+    .graph_destroy = fake_graph_destroy,
+    .exec_destroy = fake_exec_destroy,
+    .events = events,
+    .modes = modes,
+};

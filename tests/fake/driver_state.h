@@ -1,0 +1,138 @@
+/* fake/driver_state.h - what the double keeps; under its one lock. */
+#ifndef TESTS_FAKE_DRIVER_STATE_H
+#define TESTS_FAKE_DRIVER_STATE_H
+
+#include <pthread.h>
+
+#include "driver.h"
+
+enum { MAGIC_CONTEXT = 0x63747830, MAGIC_STREAM = 0x73747230, MAGIC_EVENT = 0x65767430 };
+enum { QUEUE = 16384, STAMPS = 4096, OBJECTS = 16, NODES = 512 };
+
+typedef struct CUctx_st context;
+typedef struct CUstream_st stream;
+typedef struct CUevent_st event;
+typedef struct CUgraph_st graph;
+typedef struct CUgraphNode_st node;
+typedef struct CUgraphExec_st exec;
+typedef struct CUuserObject_st object;
+
+struct CUctx_st {
+    int magic, device;
+    bool alive;
+    unsigned long long id;
+    CUresult poison;
+    stream *legacy;
+    context *next;
+};
+
+struct CUevent_st {
+    int magic;
+    context *ctx;
+    bool captured; /* last recorded into a capture, not as an external one */
+    uint64_t asked, done; /* how often recorded, and the newest of those that was reached */
+    uint64_t stamp;
+};
+
+typedef struct work_item {
+    event *event;
+    uint64_t asked;
+} work_item;
+
+struct CUstream_st {
+    int magic;
+    context *ctx;
+    unsigned long long id;
+    bool blocking;
+    bool hasty; /* made by who is tested: its work is never held */
+    CUstreamCaptureStatus status;
+    graph *capturing;
+    CUgraphNode last;
+    work_item queue[QUEUE];
+    unsigned head, tail;
+    uint64_t stamps[STAMPS];
+    unsigned stamped;
+    stream *next;
+};
+
+struct CUgraphNode_st {
+    event *event; /* NULL: a kernel */
+};
+
+struct CUgraph_st {
+    unsigned long long capture;
+    CUstreamCaptureMode mode;
+    pthread_t owner;
+    bool active, invalid;
+    node *nodes[NODES];
+    size_t count;
+    object *objects[OBJECTS];
+    unsigned object_count;
+    graph *next; /* of those being captured */
+};
+
+struct CUgraphExec_st {
+    graph *origin;
+    node *nodes[NODES]; /* of the origin */
+    event *events[NODES];
+    size_t count;
+    object *objects[OBJECTS];
+    unsigned object_count;
+};
+
+struct CUuserObject_st {
+    CUhostFn destroy;
+    void *ptr;
+    unsigned references;
+};
+
+/* Counts the call and says what the script has for it; with the lock held from here on. */
+CUresult fake_enter(fake_call call);
+CUresult fake_leave(CUresult code); /* gives it back */
+
+/* Is the capture of anybody spoilt by an unsafe call on this thread? Then it is, now. */
+bool fake_unsafe(void);
+
+uint64_t fake_device_ns(void);
+stream *fake_stream(CUstream handle); /* default ones resolved; NULL: not one */
+void fake_enqueue(stream *s, event *e);
+bool fake_legacy_blocked(const context *ctx);
+
+struct fake_failure {
+    unsigned after, times;
+    CUresult code;
+};
+
+extern struct fake {
+    pthread_mutex_t lock;
+    unsigned counts[FAKE_CALLS];
+    struct fake_failure failures[FAKE_CALLS];
+    int version, devices;
+    CUresult init_code, count_code;
+    bool is_initialised, holding;
+    double rate, base_device;
+    uint64_t base_ns;
+    unsigned long long ids;
+    unsigned event_count, exchanged, invalidated;
+    context *contexts;
+    stream *streams;
+    graph *captures;
+} fake;
+extern _Thread_local context *fake_current;
+
+stream *fake_make_stream(context *ctx, bool blocking);
+void fake_stamp(stream *s, work_item w);
+void fake_release(object **objects, unsigned *count);
+
+/* The script's part of fake/driver_graph.c. */
+CUresult fake_capture_begin(CUstream handle, CUstreamCaptureMode mode);
+CUresult fake_capture_end(CUstream handle, CUgraph *out);
+void fake_capture_join(CUstream other, CUstream handle);
+void fake_work(CUstream handle);
+CUgraphExec fake_instantiate(CUgraph g);
+CUresult fake_launch(CUgraphExec x, CUstream handle);
+void fake_graph_destroy(CUgraph g);
+void fake_exec_destroy(CUgraphExec x);
+void fake_add_node(stream *s, event *e);
+
+#endif
