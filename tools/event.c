@@ -1,6 +1,7 @@
 #include "event.h"
 
 #include "measure/summary.h"
+#include "out/chrome_activity.h"
 #include "scan.h"
 
 #include <math.h>
@@ -99,18 +100,12 @@ static bool read_step(event *e, json_t *value)
     return *end == '\0';
 }
 
-/* What ran on a device is not a thread's time. */
-static bool is_device(const char *cat)
-{
-    return strcmp(cat, "kernel") == 0 || strncmp(cat, "gpu_", 4) == 0;
-}
-
 static event_type type_of_slice(event *e, json_t *value)
 {
     const char *cat = text_of(value, "cat");
     bool step = strncmp(e->name, STEP_PREFIX, strlen(STEP_PREFIX)) == 0;
-    if (is_device(cat))
-        return EVENT_OTHER;
+    if (event_read_activity(e, value, cat))
+        return EVENT_ACTIVITY;
     if (step && strcmp(cat, "user_annotation") == 0)
         return read_step(e, value) ? EVENT_STEP : EVENT_OTHER;
     e->kind = kind_of(value);
@@ -129,6 +124,15 @@ static event_type type_of_metadata(event *e)
     return thread ? EVENT_THREAD_NAME : EVENT_PROCESS_NAME;
 }
 
+static event_type type_of_mark(event *e, json_t *value, const char *text, size_t length)
+{
+    e->on = strcmp(e->name, PKI_CHROME_MEASURES) == 0;
+    bool told = e->on || strcmp(e->name, PKI_CHROME_MEASURES_NOT) == 0;
+    if (!told || strcmp(text_of(value, "cat"), "perfkit") != 0)
+        return EVENT_MARK;
+    return read_time(value, text, length, "ts", &e->start) ? EVENT_MEASURES : EVENT_OTHER;
+}
+
 void event_read(event *e, json_t *value, const char *text, size_t length)
 {
     json_t *tid = json_object_get(value, "tid"), *args = json_object_get(value, "args");
@@ -142,7 +146,7 @@ void event_read(event *e, json_t *value, const char *text, size_t length)
     else if (strcmp(phase, "M") == 0)
         e->type = type_of_metadata(e);
     else if (strcmp(phase, "C") == 0 && e->args)
-        e->type = EVENT_COUNTER;
+        e->type = read_time(value, text, length, "ts", &e->start) ? EVENT_COUNTER : EVENT_OTHER;
     else if (strcmp(phase, "i") == 0 || strcmp(phase, "I") == 0)
-        e->type = EVENT_MARK;
+        e->type = type_of_mark(e, value, text, length);
 }

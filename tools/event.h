@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/activity.h"
+
 typedef enum event_type {
     EVENT_OTHER, /* nothing that a report shows */
     EVENT_REGION,
@@ -14,7 +16,9 @@ typedef enum event_type {
     EVENT_COUNTER,
     EVENT_MARK,
     EVENT_THREAD_NAME,
-    EVENT_PROCESS_NAME
+    EVENT_PROCESS_NAME,
+    EVENT_ACTIVITY, /* of a device or a library */
+    EVENT_MEASURES  /* devices are measured from here on, or no longer */
 } event_type;
 
 #define EVENT_TRACK 80
@@ -30,6 +34,8 @@ typedef struct event {
     char stepper[EVENT_TRACK]; /* the track whose thread made the step */
     uint64_t bytes, flops;
     bool unbalanced;
+    bool on;                 /* EVENT_MEASURES */
+    pki_activity activity;   /* but for its track and its region; names are the JSON value's */
     json_t *args; /* NULL or an object */
 } event;
 
@@ -37,5 +43,12 @@ typedef struct event {
  * the last digit for any length of the run; else to 2^53 ns, 104 days. EVENT_OTHER if its times
  * make no sense. */
 void event_read(event *e, json_t *value, const char *text, size_t length);
+
+/* event_device.c: the slice, which has been read so far, as an activity; false if it is none, but a
+ * thread's own time. */
+bool event_read_activity(event *e, json_t *value, const char *cat);
+
+/* "region" among its arguments; "" if there is none. */
+const char *event_launcher(const event *e);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ACTIVITIES_MOST (1u << 24) /* 32 bytes each; beyond it, those of a step's end are off */
 #define CHILDREN_MOST 65536 /* per thread; beyond it, neighbours are merged */
 
 rebuild *rebuild_create(bool sort, bool per_thread)
@@ -19,9 +20,10 @@ rebuild *rebuild_create(bool sort, bool per_thread)
     r->stepper = TABLE_NONE;
     r->first = UINT64_MAX;
     r->steps = pki_steps_create();
-    if (r->steps)
+    r->device = pki_device_create(ACTIVITIES_MOST);
+    if (r->steps && r->device)
         return r;
-    free(r);
+    rebuild_destroy(r);
     return NULL;
 }
 
@@ -51,6 +53,9 @@ void rebuild_destroy(rebuild *r)
     table_finish(&r->names);
     table_finish(&r->tracks);
     table_finish(&r->counters);
+    table_finish(&r->launchers);
+    table_finish(&r->streams);
+    pki_device_destroy(r->device);
     rebuild_free_steps(r);
     free(r);
 }
@@ -289,6 +294,7 @@ static bool add_counter(rebuild *r, const event *e)
             !pki_tally_add(&r->values[id].value, number, 1))
             return false;
         r->values[id].last = number;
+        rebuild_sample(r, e, number);
         r->points++;
     }
     return true;
@@ -321,6 +327,11 @@ bool rebuild_event(rebuild *r, const event *e)
         return r->process != NULL;
     case EVENT_MARK:
         r->points++;
+        return true;
+    case EVENT_ACTIVITY:
+        return rebuild_activity(r, e);
+    case EVENT_MEASURES:
+        pki_device_measures(r->device, e->start, e->on);
         return true;
     default:
         return true;

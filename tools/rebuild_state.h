@@ -2,6 +2,7 @@
 #ifndef TOOLS_REBUILD_STATE_H
 #define TOOLS_REBUILD_STATE_H
 
+#include "measure/device.h"
 #include "measure/steps.h"
 #include "measure/tally.h"
 #include "rebuild.h"
@@ -68,6 +69,10 @@ struct rebuild {
     table tracks;
     uint32_t thread_room;
     rebuilt_thread *threads;
+    pki_device *device;
+    table launchers; /* regions, by name alone, that activities name */
+    table streams;   /* tracks of activities */
+    uint64_t activities;
     table counters; /* name, '\x1f', unit */
     uint32_t counter_room;
     rebuilt_counter *values;
@@ -96,6 +101,11 @@ bool rebuild_own(rebuild *r, own_span part);
 bool rebuild_step(rebuild *r, const span *step);
 void rebuild_close_steps(rebuild *r);
 void rebuild_free_steps(rebuild *r);
+
+/* rebuild_device.c. False without memory. */
+bool rebuild_activity(rebuild *r, const event *e);
+void rebuild_sample(rebuild *r, const event *e, double value);
+bool rebuild_fill_devices(rebuild *r, pki_summary *out);
 
 /* rebuild_fill.c */
 bool rebuild_fill(rebuild *r, json_t *head, bool whole, pki_summary *out);

@@ -111,14 +111,20 @@ static void push(pki_device *d, pki_device_one *one, const pki_device_item *item
     d->item_count++;
 }
 
-static void note_track(pki_device_one *one, uint32_t track)
+static bool note(uint32_t *list, size_t *count, size_t most, uint32_t value)
 {
-    for (size_t i = 0; i < one->track_count; i++)
-        if (one->tracks[i] == track)
-            return;
-    if (one->track_count < PKI_COUNT_OF(one->tracks))
-        one->tracks[one->track_count++] = track;
-    one->totals.streams = one->track_count;
+    for (size_t i = 0; i < *count; i++)
+        if (list[i] == value)
+            return true;
+    if (*count < most)
+        list[(*count)++] = value;
+    return false;
+}
+
+static void note_track(pki_device_one *one, const pki_activity *a)
+{
+    note(one->tracks, &one->track_count, PKI_COUNT_OF(one->tracks), a->track);
+    note(one->contexts, &one->context_count, PKI_COUNT_OF(one->contexts), a->context);
 }
 
 static void count_copy(pki_gpu_row *totals, const pki_activity *a, uint64_t ns)
@@ -143,6 +149,14 @@ static void count_kernel(pki_gpu_row *totals, uint64_t ns)
     totals->kernel_time += ns;
 }
 
+/* A stream that waits for an event holds up no thread. */
+static bool holds_up_a_thread(const pki_activity *a)
+{
+    static const char other[] = "Stream Wait Event";
+    return !(a->name && a->name_length == strlen(other) &&
+             memcmp(a->name, other, strlen(other)) == 0);
+}
+
 static unsigned item_kind(const pki_activity *a)
 {
     switch (a->kind) {
@@ -155,7 +169,7 @@ static unsigned item_kind(const pki_activity *a)
     case PKI_ACTIVITY_SPAN:
         return ITEM_SPAN;
     case PKI_ACTIVITY_SYNC:
-        return ITEM_SYNC;
+        return holds_up_a_thread(a) ? ITEM_SYNC : 0;
     default:
         return 0;
     }
@@ -190,17 +204,8 @@ static void count_overhead(pki_device *d, const pki_activity *a)
     d->overhead += pki_not_negative(a->end - a->start);
 }
 
-void pki_device_add(pki_device *d, const pki_activity *a)
+static void take(pki_device *d, pki_device_one *one, const pki_activity *a, unsigned kind)
 {
-    if (d && a->kind == PKI_ACTIVITY_OVERHEAD)
-        count_overhead(d, a);
-    unsigned kind = d && a->device != PKI_NO_DEVICE ? item_kind(a) : 0;
-    pki_device_one *one = kind ? one_of(d, a->device) : NULL;
-    if (!one) {
-        if (kind)
-            d->without_room++;
-        return;
-    }
     pki_device_item item = {.start = a->start,
                             .end = PKI_MAX(a->start, a->end),
                             .bytes = a->bytes,
@@ -211,10 +216,46 @@ void pki_device_add(pki_device *d, const pki_activity *a)
     if (kind != ITEM_SYNC) {
         int view = kind == ITEM_SPAN ? SPANS : MEASURED;
         one->first[view] = PKI_MIN(one->first[view], item.start);
-        note_track(one, a->track);
+        note_track(one, a);
     }
     count(d, &one->totals, a, item.end - item.start);
     push(d, one, &item);
+}
+
+static bool has_context(const pki_device_one *one, uint32_t context)
+{
+    for (size_t i = 0; i < one->context_count; i++)
+        if (one->contexts[i] == context)
+            return true;
+    return false;
+}
+
+/* Waits are told with the context that they are for. One that nothing is known of may be that of
+ * any device. */
+static void take_wait(pki_device *d, const pki_activity *a)
+{
+    bool known = false;
+    for (size_t i = 0; i < d->count; i++)
+        known |= has_context(d->ones[i], a->context);
+    for (size_t i = 0; i < d->count; i++)
+        if (!known || has_context(d->ones[i], a->context))
+            take(d, d->ones[i], a, ITEM_SYNC);
+}
+
+void pki_device_add(pki_device *d, const pki_activity *a)
+{
+    unsigned kind = d ? item_kind(a) : 0;
+    if (d && a->kind == PKI_ACTIVITY_OVERHEAD)
+        count_overhead(d, a);
+    if (kind == ITEM_SYNC && a->device == PKI_NO_DEVICE)
+        take_wait(d, a);
+    if (!kind || a->device == PKI_NO_DEVICE)
+        return;
+    pki_device_one *one = one_of(d, a->device);
+    if (one)
+        take(d, one, a, kind);
+    else
+        d->without_room++;
 }
 
 bool pki_device_is_memory(const char *counter, uint32_t *device)

@@ -50,6 +50,8 @@ typedef struct pki_device_one {
     pki_device_whole *head; /* PKI_STEPS_HEAD */
     pki_tally tail[VIEWS][PKI_GPU_FIGURES];
 
+    size_t context_count;
+    uint32_t contexts[16]; /* of the device, as far as there is room */
     pki_gpu_row totals; /* what of it does not depend on steps */
     size_t track_count;
     uint32_t tracks[64]; /* of kernels, copies and spans, as far as there is room */

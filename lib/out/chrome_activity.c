@@ -177,6 +177,17 @@ size_t pki_chrome_activity(char out[PKI_EVENT_BYTES], const pki_track *track, co
     return (size_t)(p - out);
 }
 
+size_t pki_chrome_measures(char out[PKI_EVENT_BYTES], uint32_t pid, uint64_t ns, bool on)
+{
+    char *p = PKI_PUT(out, ",\n{\"ph\":\"i\",\"cat\":\"perfkit\",\"s\":\"p\",\"name\":\"");
+    p = put_literal(p, on ? PKI_CHROME_MEASURES : PKI_CHROME_MEASURES_NOT);
+    p = pki_put_u64(PKI_PUT(p, "\",\"pid\":"), pid);
+    p = pki_put_u64(PKI_PUT(p, ",\"tid\":"), pid);
+    p = pki_put_us(PKI_PUT(p, ",\"ts\":"), ns);
+    *p++ = '}';
+    return (size_t)(p - out);
+}
+
 static char *put_meta(char *p, const pki_track *track, const char *what)
 {
     p = put_literal(PKI_PUT(p, ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\""), what);

@@ -16,6 +16,12 @@ size_t pki_chrome_activity(char out[PKI_EVENT_BYTES], const pki_track *track,
                            const pki_activity *activity, uint64_t flow_base, const char *region,
                            size_t n);
 
+/* From this moment on devices are measured (kernels, copies), or no longer: an instant of the
+ * process, of category "perfkit", preceded by ",\n". */
+#define PKI_CHROME_MEASURES "CUPTI on"
+#define PKI_CHROME_MEASURES_NOT "CUPTI off"
+size_t pki_chrome_measures(char out[PKI_EVENT_BYTES], uint32_t pid, uint64_t ns, bool on);
+
 /* The names and the order of a track, and of its process if it has a name; preceded by ",\n". */
 size_t pki_chrome_track(char out[PKI_EVENT_BYTES], const pki_track *track);
 

@@ -92,8 +92,8 @@ static void say_copies(const pki_gpu_copies *copies, const char *direction, FILE
 static void say_totals(const pki_gpu_row *gpu, FILE *file)
 {
     if (gpu->kernels)
-        pki_report_say(file, "in all: %s kernels, %s of them shorter than 10 us, %s together",
-                       COUNT(gpu->kernels), COUNT(gpu->short_kernels),
+        pki_report_say(file, "in all: %s kernel%s, %s of them shorter than 10 us, %s together",
+                       COUNT(gpu->kernels), gpu->kernels == 1 ? "" : "s", COUNT(gpu->short_kernels),
                        TIME((double)gpu->kernel_time));
     else if (gpu->spans)
         pki_report_say(file, "in all: %s stream spans", COUNT(gpu->spans));
@@ -218,7 +218,8 @@ void pki_report_activities(const pki_activity_summary *a, FILE *file)
 {
     if (a->count == 0)
         return;
-    pki_report_say(file, "%s activities of devices and libraries%s", COUNT(a->count),
+    pki_report_say(file, "%s activit%s of devices and libraries%s", COUNT(a->count),
+                   a->count == 1 ? "y" : "ies",
                    a->unwritten + a->late + a->unmeasured == 0 ? "" : ", not all in every figure");
     if (a->unwritten + a->late + a->unmeasured)
         pki_report_say(file,

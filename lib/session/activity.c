@@ -195,6 +195,59 @@ void pki_activity_counter_at(pk_counter *counter, double value, uint64_t ns)
     add_sample(counter, value, ticks - PKI_MIN(ago, ticks));
 }
 
+/* ---- who has told what ---- */
+
+static void settle(void)
+{
+    uint64_t first = UINT64_MAX;
+    for (int i = 0; i < PKI_SOURCES; i++)
+        first = PKI_MIN(first, told[i]);
+    pki_fold_lock();
+    if (pki_fold_now() && first < UINT64_MAX)
+        pki_device_settled(pki_fold_now()->device, first);
+    pki_fold_unlock();
+}
+
+/* The trace says so too: whoever makes a report of it has to know which steps are measured. */
+static void measures(pki_source source, uint64_t ns, bool on)
+{
+    pki_session *s = &pki_the_session;
+    if (source != PKI_SOURCE_CUPTI)
+        return;
+    if (pki_output_room(s))
+        pki_output_wrote(s,
+                         pki_chrome_measures(s->buffer + s->pending.buffered, s->config.world.pid,
+                                             ns, on),
+                         0);
+    pki_fold_lock();
+    if (pki_fold_now())
+        pki_device_measures(pki_fold_now()->device, ns, on);
+    pki_fold_unlock();
+}
+
+void pki_activity_begins(pki_source source, uint64_t ns)
+{
+    told[source] = ns;
+    measures(source, ns, true);
+}
+
+void pki_activity_settled(pki_source source, uint64_t ns)
+{
+    if (told[source] == UINT64_MAX)
+        return;
+    told[source] = PKI_MAX(told[source], ns);
+    settle();
+}
+
+void pki_activity_ends(pki_source source, uint64_t ns)
+{
+    if (told[source] == UINT64_MAX)
+        return;
+    measures(source, ns, false);
+    told[source] = UINT64_MAX;
+    settle();
+}
+
 /* ---- time ---- */
 
 uint64_t pki_activity_ns(uint64_t monotonic_ns)

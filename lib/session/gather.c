@@ -66,12 +66,6 @@ static bool is_region(uint32_t id)
     return pki_name_at(id)->kind <= PK_WAIT;
 }
 
-static int by_self(const void *a, const void *b)
-{
-    const pki_region_row *x = a, *y = b;
-    return x->self < y->self ? 1 : x->self > y->self ? -1 : 0;
-}
-
 static bool gather_regions(gatherer *g)
 {
     uint32_t names = pki_name_count();
@@ -90,7 +84,7 @@ static bool gather_regions(gatherer *g)
         row->kernels = pki_device_region_kernels(g->fold->device, id);
         g->out->region_count++;
     }
-    qsort(g->out->regions, g->out->region_count, sizeof *g->out->regions, by_self);
+    pki_regions_sort(g->out->regions, g->out->region_count);
     return true;
 }
 
@@ -152,7 +146,7 @@ static bool fill_thread_regions(gatherer *g, pki_thread_row *row, const pki_tabl
             return false;
         row->region_count++;
     }
-    qsort(row->regions, row->region_count, sizeof *row->regions, by_self);
+    pki_regions_sort(row->regions, row->region_count);
     return true;
 }
 

@@ -221,7 +221,8 @@ class Report(unittest.TestCase):
         text = self.report(self.file(json.dumps({"traceEvents": torch})))
         self.assertRegex(text, r"ran 20\.0 ms; ")
         self.assertRegex(text, r"other +40\.0 %")
-        self.assertNotIn("sgemm", text)
+        self.assertRegex(text, r"KERNELS.*\n.*\n  sgemm +- ")
+        self.assertNotRegex(text.split("REGIONS by self")[1], "sgemm")  # no thread's time
 
     def test_the_report_inside_a_trace(self):
         with open(os.path.join(GOLDEN, "report-train.json"), encoding="utf-8") as file:
