@@ -241,8 +241,8 @@ static double cpu_of(const pki_bench_case *c)
 
 static double manual_of(const pki_bench_case *c)
 {
-    double longest = 0;
-    for (unsigned i = 0; i < c->options.threads; i++)
+    double longest = c->runs[0].manual;
+    for (unsigned i = 1; i < c->options.threads; i++)
         longest = PKI_MAX(longest, c->runs[i].manual);
     return longest;
 }

@@ -72,17 +72,18 @@ bool pki_bench_result_fill(pk_bench_result *r, pki_bench_case *c)
 {
     pki_sample_stats stats;
     bool measured = c->state == PKI_BENCH_FINE;
+    if (measured && c->count == 0)
+        return false; /* there was not even room for the first one */
     if (!pki_sample_stats_fill(&stats, c->time, measured ? c->count : 0, c->options.confidence,
                                c->options.seed))
         return false;
     take_circumstances(r, c);
     if (!measured)
         return true;
-    double *scratch = c->count ? malloc(c->count * sizeof *scratch) : NULL;
-    if (c->count && !scratch)
+    double *scratch = malloc(c->count * sizeof *scratch);
+    if (!scratch)
         return false;
-    if (scratch)
-        memcpy(scratch, c->cpu, c->count * sizeof *scratch);
+    memcpy(scratch, c->cpu, c->count * sizeof *scratch);
     take_stats(r, &stats);
     r->cpu = pki_samples_select_median(scratch, c->count);
     free(scratch);

@@ -6,10 +6,13 @@
 static void put_field(FILE *file, const char *text)
 {
     fputc('"', file);
-    for (; *text; text++) {
-        if (*text == '"')
+    while (*text) {
+        const char *one;
+        size_t length;
+        text += pki_bench_character(text, &one, &length);
+        if (*one == '"')
             fputc('"', file);
-        fputc(*text, file);
+        fwrite(one, 1, length, file);
     }
     fputc('"', file);
 }
@@ -42,11 +45,11 @@ static void put_row(FILE *file, const pki_bench_row *row)
     put_real(file, r->bytes_per_second, r->bytes_per_second > 0);
     put_real(file, r->flops_per_second, r->flops_per_second > 0);
     put_real(file, r->items_per_second, r->items_per_second > 0);
-    put_real(file, r->instructions, r->instructions >= 0);
-    put_real(file, r->cycles, r->cycles >= 0);
-    put_real(file, r->cache_misses, r->cache_misses >= 0);
-    put_real(file, r->branch_misses, r->branch_misses >= 0);
-    put_real(file, r->allocations, r->allocations >= 0);
+    put_real(file, r->instructions, measured && r->instructions >= 0);
+    put_real(file, r->cycles, measured && r->cycles >= 0);
+    put_real(file, r->cache_misses, measured && r->cache_misses >= 0);
+    put_real(file, r->branch_misses, measured && r->branch_misses >= 0);
+    put_real(file, r->allocations, measured && r->allocations >= 0);
     fprintf(file, ",%s,", verdict_of(row));
     put_field(file, row->label);
     fputc(',', file);

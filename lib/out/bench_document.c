@@ -1,6 +1,7 @@
 #include "out/bench_document.h"
 
 #include "base/compiler.h"
+#include "base/text.h"
 #include "measure/bench_figures.h"
 #include "measure/bench_result.h"
 #include "measure/sample_stats.h"
@@ -115,6 +116,15 @@ pki_bench_words pki_bench_time(double ns)
     else
         snprintf(words.text, sizeof words.text, "-");
     return words;
+}
+
+size_t pki_bench_character(const char *text, const char **out, size_t *length)
+{
+    size_t n = pki_utf8_length(text, strnlen(text, 4));
+    bool control = (unsigned char)*text < 0x20 || *text == 0x7f;
+    *out = n == 0 ? "\xEF\xBF\xBD" : control ? " " : text;
+    *length = n == 0 ? 3 : control ? 1 : n;
+    return n ? n : 1;
 }
 
 static void add_rate(char *text, size_t size, double rate, const char *unit)

@@ -45,7 +45,7 @@ typedef struct pki_bench_configuration {
 } pki_bench_configuration;
 
 typedef struct pki_bench_document {
-    const char *executable;
+    const char *executable, *version; /* perfkit's */
     int64_t began; /* seconds since 1970 */
     uint64_t elapsed;
     char launch[33];
@@ -95,6 +95,10 @@ const char *pki_bench_unit_of(double ns, double *length);
 
 /* "1.234 GB/s, 2.000 Gitem/s": the rates; "" if there are none. */
 void pki_bench_rates(const pki_bench_row *row, char *text, size_t size);
+
+/* The next character of a text that may hold any bytes, as valid UTF-8: what is not becomes
+ * U+FFFD, control characters a blank. The bytes it took; *length of those at *out. */
+size_t pki_bench_character(const char *text, const char **out, size_t *length);
 
 /* Half the interval over the median. */
 double pki_bench_half_width(const pk_bench_result *result);

@@ -123,7 +123,7 @@ static void put_perfkit(pki_json *json, const pki_bench_document *d)
     pki_json_open(json, "perfkit", '{');
     pki_json_text(json, "format", PKI_BENCH_FORMAT);
     pki_json_uint(json, "schema", PKI_BENCH_SCHEMA);
-    pki_json_text(json, "version", pk_version());
+    pki_json_text(json, "version", d->version);
     pki_json_text(json, "launch", d->launch);
     pki_json_text(json, "fingerprint", fingerprint);
     pki_json_row(json);
@@ -153,7 +153,7 @@ void pki_bench_json_context(pki_json *json, const pki_bench_document *d)
     pki_json_bool(json, "cpu_scaling_enabled", scaling);
     put_caches(json, e);
     put_load(json, "load_avg", e);
-    pki_json_text(json, "library_version", pk_version());
+    pki_json_text(json, "library_version", d->version);
     pki_json_text(json, "library_build_type", e->library_optimized ? "release" : "debug");
     pki_json_uint(json, "json_schema_version", 1);
     put_perfkit(json, d);

@@ -2,26 +2,18 @@
  * iteration in seconds. */
 #include "out/bench_document.h"
 
-#include "base/text.h"
-
 #include <string.h>
 
-/* Valid UTF-8 without the characters that XML 1.0 cannot have. */
 static void put_text(FILE *file, const char *text)
 {
-    size_t left = strlen(text);
-    while (left) {
-        size_t n = pki_utf8_length(text, left);
-        unsigned char c = (unsigned char)*text;
-        if (n == 0 || (c < 0x20 && !strchr("\t\n", c)))
-            fputs("\xEF\xBF\xBD", file);
-        else if (c == '<' || c == '>' || c == '&' || c == '"' || c == '\t' || c == '\n')
-            fprintf(file, "&#%u;", c);
+    while (*text) {
+        const char *one;
+        size_t length;
+        text += pki_bench_character(text, &one, &length);
+        if (strchr("<>&\"", *one))
+            fprintf(file, "&#%d;", *one);
         else
-            fwrite(text, 1, n, file);
-        n = n ? n : 1;
-        text += n;
-        left -= n;
+            fwrite(one, 1, length, file);
     }
 }
 

@@ -178,6 +178,7 @@ static void describe(program *p, const char *executable)
     e->library_optimized = LIBRARY_OPTIMIZED;
     e->sanitized = SANITIZED;
     d->executable = executable;
+    d->version = pk_version();
     d->began = (int64_t)time(NULL);
     draw_launch(d->launch, sizeof d->launch);
     d->fingerprint = pki_bench_fingerprint(e);

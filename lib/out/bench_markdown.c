@@ -8,21 +8,26 @@
 static void put_name(FILE *file, const char *name)
 {
     fputc('`', file);
-    for (; *name; name++) {
-        if (*name == '|')
-            fputs("\\|", file);
-        else
-            fputc(*name == '`' || *name == '\n' || *name == '\r' ? '\'' : *name, file);
+    while (*name) {
+        const char *one;
+        size_t length;
+        name += pki_bench_character(name, &one, &length);
+        if (*one == '|')
+            fputc('\\', file);
+        fwrite(*one == '`' ? "'" : one, 1, length, file);
     }
     fputc('`', file);
 }
 
 static void put_plain(FILE *file, const char *text)
 {
-    for (; *text; text++) {
-        if (strchr("\\|`*_<>[]&#~", *text))
+    while (*text) {
+        const char *one;
+        size_t length;
+        text += pki_bench_character(text, &one, &length);
+        if (strchr("\\|`*_<>[]&#~", *one))
             fputc('\\', file);
-        fputc(*text == '\n' || *text == '\r' ? ' ' : *text, file);
+        fwrite(one, 1, length, file);
     }
 }
 
@@ -62,7 +67,7 @@ void pki_bench_markdown(const pki_bench_document *d, FILE *file)
     put_plain(file, e->kernel);
     fprintf(file,
             ", perfkit %s. ± is half the confidence interval of the median within this launch.",
-            pk_version());
+            d->version);
     for (size_t i = 0; i < d->warning_count; i++) {
         fputs(i ? "; " : " Mind: ", file);
         put_plain(file, d->warnings[i].text);

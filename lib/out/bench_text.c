@@ -4,6 +4,7 @@
 #include "base/compiler.h"
 #include "out/columns.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 #define NAME_LEAST 24
@@ -55,10 +56,25 @@ static void put_titles(size_t name, FILE *file)
 
 /* ---- a row ---- */
 
+static PKI_PRINTF(3, 4) void add(char *text, size_t size, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list args;
+    used += (size_t)snprintf(text + used, size - used, "%s", used ? ", " : "");
+    va_start(args, format);
+    vsnprintf(text + PKI_MIN(used, size - 1), size - PKI_MIN(used, size - 1), format, args);
+    va_end(args);
+}
+
+static void put_indented(FILE *file, const char *text)
+{
+    fputs("    ", file);
+    pki_put_paragraph(file, text, 4, 4);
+}
+
 static void put_figures(const pki_bench_row *row, FILE *file)
 {
-    char rates[128];
-    pki_bench_rates(row, rates, sizeof rates);
+    char text[1024];
     const pk_bench_result *r = &row->result;
     const struct {
         const char *name;
@@ -66,30 +82,14 @@ static void put_figures(const pki_bench_row *row, FILE *file)
     } counted[] = {{"instructions", r->instructions}, {"cycles", r->cycles},
                    {"cache misses", r->cache_misses}, {"branch misses", r->branch_misses},
                    {"allocations", r->allocations},   {"allocated bytes", r->allocated_bytes}};
-    const char *gap = "    ";
-    if (*rates) {
-        fprintf(file, "%s%s", gap, rates);
-        gap = ", ";
-    }
+    pki_bench_rates(row, text, sizeof text);
     for (size_t i = 0; i < PKI_COUNT_OF(counted); i++)
-        if (counted[i].value >= 0) {
-            fprintf(file, "%s%.4g %s", gap, counted[i].value, counted[i].name);
-            gap = ", ";
-        }
-    for (unsigned i = 0; i < row->figure_count; i++) {
-        fputs(gap, file);
-        pki_put_left(file, row->figures[i].name, pki_width(row->figures[i].name));
-        fprintf(file, " %.5g", row->figures[i].value);
-        gap = ", ";
-    }
-    if (*gap == ',')
-        fputc('\n', file);
-}
-
-static void put_indented(FILE *file, const char *text)
-{
-    fputs("    ", file);
-    pki_put_paragraph(file, text, 4, 4);
+        if (counted[i].value >= 0)
+            add(text, sizeof text, "%.4g %s", counted[i].value, counted[i].name);
+    for (unsigned i = 0; i < row->figure_count; i++)
+        add(text, sizeof text, "%s %.5g", row->figures[i].name, row->figures[i].value);
+    if (*text)
+        put_indented(file, text);
 }
 
 /* What a verdict other than steady means, and what else there is to know. */

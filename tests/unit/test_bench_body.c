@@ -1,0 +1,409 @@
+/* What a benchmark's body may do, on a clock that the test moves. */
+#include "script_clock.h"
+
+#include "base/atomic.h"
+#include "measure/bench_allocations.h"
+#include "measure/bench_figures.h"
+
+#include <stdio.h>
+
+static const struct pk_bench_options *const few =
+    &(struct pk_bench_options){.size = sizeof *few, .max_samples = 25, .iterations = 10};
+
+/* ---- what is not timed ---- */
+
+static unsigned set_ups, tear_downs, befores, afters;
+
+static int set_up(void *user)
+{
+    assert_ptr_equal(user, &set_ups);
+    set_ups++;
+    pass(1e6);
+    return 0;
+}
+
+static void tear_down(void *user)
+{
+    (void)user;
+    tear_downs++;
+    pass(1e6);
+}
+
+static void before(void *user)
+{
+    (void)user;
+    befores++;
+    pass(1e5);
+}
+
+static void after(void *user)
+{
+    (void)user;
+    afters++;
+    pass(1e5);
+}
+
+static unsigned bodies;
+
+static void with_surroundings(pk_bench_run *bench)
+{
+    bodies++;
+    assert_ptr_equal(pk_bench_user(bench), &set_ups);
+    pass(5e4);
+    PK_BENCH_LOOP
+    {
+        pass(70);
+    }
+    pass(5e4);
+}
+
+static void surroundings_are_not_timed(void **state)
+{
+    (void)state;
+    struct pk_bench_options o = {.size = sizeof o,
+                                 .max_samples = 25,
+                                 .setup = set_up,
+                                 .teardown = tear_down,
+                                 .before = before,
+                                 .after = after,
+                                 .user = &set_ups};
+    pk_bench_result r = measured(with_surroundings, &o);
+    close_to(r.median, 70, 0.05);
+    assert_int_equal(r.count, 25);
+    assert_int_equal(set_ups, 1);
+    assert_int_equal(tear_downs, 1);
+    assert_int_equal(befores, bodies);
+    assert_int_equal(afters, bodies);
+    pk_bench_result_release(&r);
+}
+
+static int no_set_up(void *user)
+{
+    (void)user;
+    return 1;
+}
+
+static void a_set_up_may_fail(void **state)
+{
+    (void)state;
+    tear_downs = 0;
+    struct pk_bench_options o = {.size = sizeof o, .setup = no_set_up, .teardown = tear_down};
+    pk_bench_result r = measured(with_surroundings, &o);
+    assert_int_equal(r.failed, 1);
+    assert_int_equal(tear_downs, 0);
+    assert_string_equal(r.reason, "its set-up failed");
+}
+
+static void pausing(pk_bench_run *bench)
+{
+    PK_BENCH_LOOP
+    {
+        pass(30);
+        pk_bench_pause(bench);
+        pass(1000);
+        pk_bench_resume(bench);
+        pass(10);
+    }
+}
+
+static void pauses_are_not_timed(void **state)
+{
+    (void)state;
+    pk_bench_result r = measured(pausing, few);
+    close_to(r.median, 40, 1e-9); /* each pair of readings is subtracted */
+    close_to(r.cpu, 40, 1e-9);
+    pk_bench_result_release(&r);
+}
+
+static void left_in_a_pause(pk_bench_run *bench)
+{
+    PK_BENCH_LOOP
+    {
+        pass(30);
+    }
+    pk_bench_resume(bench); /* nothing is paused */
+}
+
+static void pauses_at_the_end(pk_bench_run *bench)
+{
+    uint64_t n = pk_bench_begin(bench);
+    pass(30 * (double)n);
+    pk_bench_pause(bench);
+    pass(1e6);
+    pk_bench_end(bench);
+}
+
+static void odd_pauses(void **state)
+{
+    (void)state;
+    pk_bench_result r = measured(left_in_a_pause, few);
+    close_to(r.median, 30, 1e-9);
+    pk_bench_result_release(&r);
+    r = measured(pauses_at_the_end, few);
+    close_to(r.median, 30, 2.1); /* the reading that began the pause */
+    pk_bench_result_release(&r);
+}
+
+/* ---- which time counts ---- */
+
+static void waiting(pk_bench_run *bench)
+{
+    PK_BENCH_LOOP
+    {
+        pass(40);
+        script.now += 60; /* somebody else runs */
+        pk_bench_add_time(bench, 7);
+    }
+}
+
+static double median_by(uint32_t clock)
+{
+    struct pk_bench_options o = *few;
+    o.clock = clock;
+    pk_bench_result r = measured(waiting, &o);
+    double median = r.median;
+    close_to(r.cpu, 40, 1e-9);
+    pk_bench_result_release(&r);
+    return median;
+}
+
+static void clocks(void **state)
+{
+    (void)state;
+    close_to(median_by(PK_BENCH_WALL), 100, 1e-9);
+    close_to(median_by(PK_BENCH_CPU), 40, 1e-9);
+    close_to(median_by(PK_BENCH_MANUAL), 7, 1e-9);
+}
+
+static void negative_time(pk_bench_run *bench)
+{
+    PK_BENCH_LOOP
+    {
+        pk_bench_add_time(bench, -1);
+    }
+}
+
+static void time_is_not_negative(void **state)
+{
+    (void)state;
+    struct pk_bench_options o = *few;
+    o.clock = PK_BENCH_MANUAL;
+    pk_bench_result r = measured(negative_time, &o);
+    assert_int_equal(r.failed, 1);
+}
+
+static void no_gpu_is_a_reason(void **state)
+{
+    (void)state;
+    struct pk_bench_options o = *few;
+    const char *why_not = NULL;
+    o.clock = PK_BENCH_GPU;
+    if (pki_bench_device_find(&why_not))
+        skip();
+    pk_bench_result r = measured(waiting, &o);
+    assert_int_equal(r.skipped, 1);
+    assert_string_equal(r.reason, why_not);
+}
+
+/* ---- mistakes ---- */
+
+static void without_a_loop(pk_bench_run *bench)
+{
+    (void)bench;
+}
+
+static void left_by_break(pk_bench_run *bench)
+{
+    PK_BENCH_LOOP
+    {
+        break;
+    }
+}
+
+static void two_loops(pk_bench_run *bench)
+{
+    PK_BENCH_LOOP
+    {
+        pass(1);
+    }
+    PK_BENCH_LOOP
+    {
+        pass(1);
+    }
+}
+
+static void gives_up(pk_bench_run *bench)
+{
+    pk_bench_fail(bench, "wrong result");
+    pk_bench_skip(bench, "the first word counts");
+    PK_BENCH_LOOP
+    {
+        fail_msg("a benchmark that has given up is measured");
+    }
+}
+
+static void fails_with(void (*body)(pk_bench_run *), const char *reason)
+{
+    pk_bench_result r = measured(body, few);
+    assert_int_equal(r.failed, 1);
+    assert_string_equal(r.reason, reason);
+}
+
+static void mistakes_are_told(void **state)
+{
+    (void)state;
+    fails_with(without_a_loop, "its body has no loop (PK_BENCH_LOOP)");
+    fails_with(left_by_break, "its loop was left before its end");
+    fails_with(two_loops, "its loop was begun twice in one run");
+    fails_with(gives_up, "wrong result");
+}
+
+/* ---- figures ---- */
+
+static void counting(pk_bench_run *bench)
+{
+    char name[8];
+    pk_bench_set_bytes(bench, 1000);
+    pk_bench_set_flops(bench, 200);
+    pk_bench_set_items(bench, 3);
+    pk_bench_label(bench, "a label");
+    PK_BENCH_LOOP
+    {
+        pass(100);
+        pk_bench_count(bench, "hits", 2, PK_BENCH_PER_ITERATION);
+        pk_bench_count(bench, "bits", 5, PK_BENCH_PER_SECOND);
+    }
+    pk_bench_count(bench, "depth", 42, PK_BENCH_PLAIN);
+    for (int i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "n%d", i);
+        pk_bench_count(bench, name, i, PK_BENCH_PLAIN);
+    }
+}
+
+static void figures(void **state)
+{
+    (void)state;
+    pki_bench_case c = make("one", counting, few);
+    run_together(&c, 1, true);
+    assert_string_equal(c.label, "a label");
+    assert_int_equal(c.series_count, PKI_BENCH_FIGURES);
+    assert_string_equal(c.series[0].name, "hits");
+    close_to(pki_bench_series_median(&c.series[0]), 2, 1e-12);
+    close_to(pki_bench_series_median(&c.series[1]), 5 / 100e-9, 1);
+    close_to(pki_bench_series_median(&c.series[2]), 42, 0);
+    pk_bench_result r = result_of(&c);
+    close_to(r.bytes_per_second, 1e10, 1);
+    close_to(r.flops_per_second, 2e9, 1);
+    close_to(r.items_per_second, 3e7, 1);
+    assert_non_null(strstr(r.note, "beyond 16 names"));
+    pk_bench_result_release(&r);
+}
+
+static void arguments(pk_bench_run *bench)
+{
+    assert_int_equal(pk_bench_arg(bench, 0), 0);
+    assert_int_equal(pk_bench_threads(bench), 1);
+    assert_int_equal(pk_bench_thread(bench), 0);
+    assert_null(pk_bench_user(bench));
+    PK_BENCH_LOOP
+    {
+        pass(1);
+    }
+}
+
+static void nothing_is_given(void **state)
+{
+    (void)state;
+    pk_bench_result r = measured(arguments, few);
+    assert_int_equal(r.skipped + r.failed, 0);
+    pk_bench_result_release(&r);
+}
+
+/* ---- allocations ---- */
+
+static void allocating(pk_bench_run *bench)
+{
+    pk_bench_note_allocation(1000); /* before the loop */
+    PK_BENCH_LOOP
+    {
+        pass(1);
+        pk_bench_note_allocation(24);
+        pk_bench_note_allocation(40);
+    }
+    pk_bench_note_allocation(1000); /* behind it */
+}
+
+static void allocations_need_somebody_to_count(void **state)
+{
+    (void)state;
+    struct pk_bench_options o = *few;
+    o.allocations = 1;
+    pk_bench_result r = measured(allocating, &o);
+    assert_true(r.allocations < 0); /* nobody stands in front of this program's malloc */
+    assert_non_null(strstr(r.note, "PK_BENCH_COUNT_ALLOCATIONS"));
+    pk_bench_result_release(&r);
+}
+
+static void only_the_loop_s_are_counted(void **state)
+{
+    (void)state;
+    uint64_t count, bytes;
+    pki_bench_case c = make("one", allocating, few);
+    pk_bench_sample sample;
+    assert_int_equal(pki_bench_case_open(&c), PK_OK);
+    c.counting_allocations = true;
+    assert_true(pki_bench_case_take(&c, 10, &sample));
+    pki_bench_allocations_read(&count, &bytes);
+    assert_int_equal(count, 20);
+    assert_int_equal(bytes, 640);
+    pki_bench_case_close(&c);
+}
+
+/* ---- hardware counters ---- */
+
+static void counters_or_a_reason(void **state)
+{
+    (void)state;
+    struct pk_bench_options o = *few;
+    o.hardware = 1;
+    pk_bench_result r = measured(arguments, &o);
+    if (r.instructions < 0)
+        assert_true(*r.note);
+    else
+        assert_true(r.instructions > 0);
+    pk_bench_result_release(&r);
+}
+
+/* ---- cold ---- */
+
+static void a_cold_sample_is_one_iteration(void **state)
+{
+    (void)state;
+    pk_bench_result r = measured(arguments, pk_bench_options(.cold = 1, .max_samples = 30));
+    assert_int_equal(r.iterations, 1);
+    assert_int_equal(r.count, 30);
+    pk_bench_result_release(&r);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, start_script)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(surroundings_are_not_timed),
+        TEST(a_set_up_may_fail),
+        TEST(pauses_are_not_timed),
+        TEST(odd_pauses),
+        TEST(clocks),
+        TEST(time_is_not_negative),
+        TEST(no_gpu_is_a_reason),
+        TEST(mistakes_are_told),
+        TEST(figures),
+        TEST(nothing_is_given),
+        TEST(allocations_need_somebody_to_count),
+        TEST(only_the_loop_s_are_counted),
+        TEST(counters_or_a_reason),
+        TEST(a_cold_sample_is_one_iteration),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
