@@ -100,15 +100,21 @@ static bool prepare_cold(pki_bench_case *c)
     return true;
 }
 
-static void open_device(pki_bench_case *c)
+static void find_device(pki_bench_case *c)
+{
+    const char *why_not = "";
+    c->device = c->engine->device ? c->engine->device : pki_bench_device_find(&why_not);
+    if (!c->device)
+        pki_bench_case_give_up(c, PKI_BENCH_SKIPPED, why_not);
+}
+
+/* After the set-up, which may have made the stream's context current. */
+static void open_timer(pki_bench_case *c)
 {
     char reason[192] = "";
-    const char *why_not = "";
-    c->device = pki_bench_device_find(&why_not);
-    if (c->device)
-        c->timer = c->device->open(c->options.stream, reason, sizeof reason);
+    c->timer = c->device->open(c->options.stream, reason, sizeof reason);
     if (!c->timer)
-        pki_bench_case_give_up(c, PKI_BENCH_SKIPPED, c->device ? reason : why_not);
+        pki_bench_case_give_up(c, PKI_BENCH_SKIPPED, reason);
 }
 
 static pk_status make_room(pki_bench_case *c)
@@ -131,7 +137,7 @@ pk_status pki_bench_case_open(pki_bench_case *c)
 {
     c->opened = true;
     if (c->options.clock == PK_BENCH_GPU)
-        open_device(c);
+        find_device(c);
     if (c->state != PKI_BENCH_FINE)
         return PK_OK;
     pk_status status = make_room(c);
@@ -141,6 +147,8 @@ pk_status pki_bench_case_open(pki_bench_case *c)
         pki_bench_case_give_up(c, PKI_BENCH_FAILED, "its set-up failed");
     else
         c->set_up = true;
+    if (c->set_up && c->device)
+        open_timer(c);
     return PK_OK;
 }
 

@@ -26,7 +26,8 @@
 typedef struct pki_bench_engine {
     const pki_bench_clock *clock;
     pki_bench_overhead overhead;
-    size_t cold_bytes; /* walked to empty the caches; 0: found from the machine */
+    size_t cold_bytes;              /* walked to empty the caches; 0: found from the machine */
+    const pki_bench_device *device; /* NULL: the build's */
 } pki_bench_engine;
 
 /* A figure of the benchmark's own: of one thread in one sample. */

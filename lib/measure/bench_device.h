@@ -26,12 +26,25 @@ typedef struct pki_bench_device {
     /* Empties the device's cache, in the stream; before begin. */
     bool (*flush)(void *timer);
 
-    /* What spoiled the samples since the timer was opened (throttling, clock changes), in words;
-     * "" if nothing did or nothing is known. */
+    /* The warm-up is over: what the clocks are now is what they should stay. */
+    void (*settled)(void *timer);
+
+    /* What spoiled the samples since then (throttling, clock changes), in words; "" if nothing did
+     * or nothing is known. */
     void (*trouble)(void *timer, char *text, size_t size);
 } pki_bench_device;
 
 /* The device's table; NULL: this build or this machine has none, and *why_not says so. */
 const pki_bench_device *pki_bench_device_find(const char **why_not);
+
+/* How a device feels, by who can ask it without using it (NVML): its clock, and why it is where it
+ * is. */
+typedef struct pki_bench_health {
+    unsigned mhz;        /* of the processors; 0: unknown */
+    char held_down[128]; /* what keeps it below, in words; "" if nothing does or nothing is known */
+} pki_bench_health;
+
+/* uuid: "GPU-..." */
+void pki_bench_health_read(const char *uuid, pki_bench_health *health);
 
 #endif

@@ -31,15 +31,17 @@ static uint64_t iterations_for(uint64_t n, double taken, double wanted)
     return enough < 1 ? 1 : (uint64_t)(enough + 0.5);
 }
 
-/* One sample while the number is still sought; the wall's time decides, whichever counts. Done when
- * it took half of what it should: then the number can be computed. */
+/* One sample while the number is still sought; the wall's time decides, whichever counts, but for a
+ * device's: launching is soon done. Done when it took half of what it should: then the number can
+ * be computed. */
 static bool seek(pki_bench_case *c, double wanted, bool *found)
 {
     pk_bench_sample sample;
     if (!pki_bench_case_take(c, c->iterations, &sample))
         return false;
-    *found = sample.wall >= wanted / 2 || c->iterations >= PKI_BENCH_ITERATIONS_MOST;
-    uint64_t next = iterations_for(c->iterations, sample.wall, wanted);
+    double taken = c->timer ? sample.time : sample.wall;
+    *found = taken >= wanted / 2 || c->iterations >= PKI_BENCH_ITERATIONS_MOST;
+    uint64_t next = iterations_for(c->iterations, taken, wanted);
     c->warmup_iterations += c->iterations;
     c->iterations = *found ? next : PKI_MIN(next, 10 * c->iterations);
     return true;
@@ -87,14 +89,13 @@ static bool warm_by_windows(pki_bench_case *c, uint64_t start)
             return false;
         bool faster = after < before * (1 - PKI_BENCH_FASTER);
         c->warmup_steady = !faster && now(c) - start >= PKI_BENCH_WARM_LEAST;
-        if (!c->options.iterations)
+        if (!c->options.iterations && c->options.clock != PK_BENCH_MANUAL)
             c->iterations = iterations_for(1, after, pki_bench_sample_time(c));
         before = after;
     }
     return true;
 }
 
-/* Whoever counts his own time may say 0: then the wall's number of iterations stays. */
 bool pki_bench_warm(pki_bench_case *c)
 {
     uint64_t start = now(c);
@@ -102,6 +103,8 @@ bool pki_bench_warm(pki_bench_case *c)
     double longest = pki_bench_sample_time(c) * PKI_BENCH_WINDOW;
     if (fine && (double)(now(c) - start) + longest < (double)c->options.max_warmup)
         fine = warm_by_windows(c, start);
+    if (fine && c->timer)
+        c->device->settled(c->timer);
     c->warmup_time = now(c) - start;
     return fine;
 }

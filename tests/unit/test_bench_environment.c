@@ -62,12 +62,12 @@ static void a_server(void **state)
     put("/sys/devices/system/node/online", "0-1,4\n");
     put("/proc/loadavg", "1.50 0.75 0.01 1/234 5678\n");
     put("/proc/sys/kernel/randomize_va_space", "0\n");
-    put("/proc/self/cgroup", "12:cpu:/x\n0::/work/job\n");
-    put("/sys/fs/cgroup/work/job/cpu.max", "max 100000\n");
-    put("/sys/fs/cgroup/work/cpu.max", "150000 100000\n");
+    put("/proc/self/cgroup", "12:cpu:/x\n0::/jobs/one\n");
+    put("/sys/fs/cgroup/jobs/one/cpu.max", "max 100000\n");
+    put("/sys/fs/cgroup/jobs/cpu.max", "150000 100000\n");
     put("/sys/fs/cgroup/cpu.max", "400000 100000\n");
-    put("/sys/fs/cgroup/work/job/memory.max", "max\n");
-    put("/sys/fs/cgroup/work/memory.max", "1073741824\n");
+    put("/sys/fs/cgroup/jobs/one/memory.max", "max\n");
+    put("/sys/fs/cgroup/jobs/memory.max", "1073741824\n");
     put("/sys/class/dmi/id/sys_vendor", "QEMU\n");
     put("/.dockerenv", "");
     put("/proc/driver/nvidia/version",
