@@ -40,7 +40,8 @@
 /* ---- nvtx_tool.c ---- */
 
 /* A library that NVTX_INJECTION64_PATH names and that is not perfkit, with its entry points; or one
- * that is linked into the program. handle NULL and init NULL: there is none. */
+ * that is linked into the program. Without an entry point the name is that of something else, or
+ * empty if nothing is named. */
 typedef struct pki_nvtx_tool {
     char name[PATH_MAX];
     NvtxInitializeInjectionNvtxFunc_t init;

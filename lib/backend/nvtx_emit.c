@@ -316,15 +316,17 @@ static bool attach(const pki_nvtx_tool *tool, char *reason, size_t size)
 /* Once per process: a tool that has attached stays so. */
 bool pki_nvtx_emit_start(char *reason, size_t size)
 {
-    static char refused[192];
     static pki_nvtx_tool tool;
+    static char refused[192];
     *reason = '\0';
-    if (!attached && !*refused && pki_nvtx_find_tool(&tool))
+    if (!attached && !tool.init && pki_nvtx_find_tool(&tool))
         attached = attach(&tool, refused, sizeof refused);
     pki_nvtx_mirror = attached ? (pki_mirror){begin, end, mark} : (pki_mirror){NULL, NULL, NULL};
     if (attached)
         snprintf(reason, size, "emitting regions to %.120s", tool.name);
-    else
+    else if (tool.init)
         snprintf(reason, size, "%s", refused);
+    else if (*tool.name)
+        snprintf(reason, size, "%.120s is no tool that could be opened", tool.name);
     return attached;
 }

@@ -55,7 +55,9 @@ bool pki_nvtx_find_tool(pki_nvtx_tool *tool)
     void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
     if (!library)
         return false;
-    if (is_perfkit(library) || !function(library, ENTRY, &tool->init, sizeof tool->init)) {
+    if (is_perfkit(library))
+        tool->name[0] = '\0';
+    if (!tool->name[0] || !function(library, ENTRY, &tool->init, sizeof tool->init)) {
         dlclose(library);
         return false;
     }

@@ -149,12 +149,8 @@ static void our_own_domain(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        with_ranges(status),
-        with_ranges(push_and_pop),
-        with_ranges(messages),
-        with_ranges(hostile),
-        with_ranges(two_domains_that_cross),
-        with_ranges(deep),
+        with_ranges(status),         with_ranges(push_and_pop),           with_ranges(messages),
+        with_ranges(hostile),        with_ranges(two_domains_that_cross), with_ranges(deep),
         with_ranges(our_own_domain),
     };
     take_arguments(argc, argv);
