@@ -41,7 +41,7 @@ typedef struct pki_slot {
     uint64_t self_mark; /* own time at the last step */
 
     uint32_t id;
-    uint32_t reserved;
+    uint32_t kind; /* its name's */
     uint64_t bytes;
     uint64_t flops;
     pki_link next;  /* of this table's slots */

@@ -64,8 +64,7 @@ void pki_block_init(pki_thread *t, pki_record *ring, uint32_t ring_bytes, uint32
     t->monotonic = monotonic;
     t->state = PKI_FRAME_OFFSET(0);
     t->limit = monotonic ? 0 : PKI_FRAME_OFFSET(PKI_DEPTH_MAX);
-    for (unsigned depth = 0; depth <= UPPER_GUARD; depth++)
-        t->frames[depth].place = PKI_WHAT(0, PKI_RECORD_REGION, depth);
+    t->mixed = PKI_DEPTH_MAX;
     t->frames[0].id = t->frames[UPPER_GUARD].id = PKI_NOBODY;
     t->frames[0].start = t->frames[UPPER_GUARD].start = UINT64_MAX;
     pki_slot_clear(&t->last_resort, PKI_NAME_TOO_MANY);

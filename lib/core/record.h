@@ -5,13 +5,15 @@
 #include <stdint.h>
 
 typedef enum pki_record_type {
-    PKI_RECORD_REGION = 1,      /* start, value = duration, extra = own time; all in ticks */
+    PKI_RECORD_REGION = 1,      /* start, value = duration in ticks; extra means something only with
+                                   PKI_FLAG_LOST */
     PKI_RECORD_REGION_WORK = 2, /* the same; the next slot's start and value hold bytes and flops,
                                    its what and extra a payload's type and bits */
     PKI_RECORD_STEP_SELF = 3,   /* value = own time, in the step that the next STEP closes, of calls
                                    that found no room */
     PKI_RECORD_STEP_OPEN =
-        4, /* value = own time so far of a region that is open across the step's end */
+        4, /* of a region that is open across the step's end: value = ticks up to where the one
+              inside it began, or the step ended; extra = those of lost calls in them */
     PKI_RECORD_STEP =
         5, /* start, value = duration; the next slot's start and value hold index and items */
     PKI_RECORD_COUNTER = 6, /* start; value = the double's bits */
@@ -33,9 +35,12 @@ typedef enum pki_payload_type {
 #define PKI_FLAG_UNBALANCED 1u /* region: not closed by its own end */
 #define PKI_FLAG_UNKNOWN 2u    /* step: no breakdown */
 #define PKI_FLAG_TOUCHES 4u    /* region: the next one begins at the tick where it ends */
+#define PKI_FLAG_LOST 8u       /* region: extra = ticks of calls right inside it without a record */
 
-/* what = name id | type << 32 | depth << 40 | ties << 48 | flags << 56. Depth counts from 1. Ties:
- * so many open regions around this one began at the very same tick (viewers need them apart, see
+/* what = name id | place << 32. The place's low 11 bits are the low half of a thread's state
+ * (lib/core/thread.h), which the fast path stores as it is: type + PKI_PLACE_BASE + depth *
+ * PKI_PLACE_STEP. Depth counts from 1. Above them: ties << 16 | flags << 24. Ties: so many open
+ * regions around this one began at the very same tick (viewers need them apart, see
  * lib/out/chrome.c). */
 typedef struct pki_record {
     uint64_t start;
@@ -46,10 +51,24 @@ typedef struct pki_record {
 
 _Static_assert(sizeof(pki_record) == 32, "the ring's bytes per region are a promise");
 
-#define PKI_WHAT(id, type, depth)                                                                  \
-    ((uint64_t)(id) | (uint64_t)(type) << 32 | (uint64_t)(depth) << 40)
+#define PKI_PLACE_BASE 32u
+#define PKI_PLACE_STEP 16u
+#define PKI_PLACE(type, depth)                                                                     \
+    ((uint32_t)(type) + PKI_PLACE_BASE + (uint32_t)(depth) * PKI_PLACE_STEP)
+#define PKI_PLACE_FLAGS(flags) ((uint32_t)(flags) << 24)
+
+#define PKI_WHAT(id, type, depth) ((uint64_t)(id) | (uint64_t)PKI_PLACE(type, depth) << 32)
 #define PKI_TIES(n) ((uint64_t)(n) << 48)
 #define PKI_FLAGS(flags) ((uint64_t)(flags) << 56)
+
+/* The halves of a record's what, in two stores: putting them together first takes longer. */
+static inline void pki_record_set_what(pki_record *r, uint32_t id, uint32_t place)
+{
+    typedef uint32_t __attribute__((may_alias)) half;
+    half *halves = (half *)&r->what;
+    __atomic_store_n(&halves[__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__], id, __ATOMIC_RELAXED);
+    __atomic_store_n(&halves[__BYTE_ORDER__ != __ORDER_BIG_ENDIAN__], place, __ATOMIC_RELAXED);
+}
 
 static inline uint32_t pki_what_id(uint64_t what)
 {
@@ -58,12 +77,12 @@ static inline uint32_t pki_what_id(uint64_t what)
 
 static inline unsigned pki_what_type(uint64_t what)
 {
-    return (unsigned)(what >> 32) & 0xFF;
+    return (unsigned)(what >> 32) & (PKI_PLACE_STEP - 1);
 }
 
 static inline unsigned pki_what_depth(uint64_t what)
 {
-    return (unsigned)(what >> 40) & 0xFF;
+    return (unsigned)(what >> 32) % 2048 / PKI_PLACE_STEP - PKI_PLACE_BASE / PKI_PLACE_STEP;
 }
 
 static inline unsigned pki_what_ties(uint64_t what)

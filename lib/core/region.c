@@ -26,21 +26,17 @@ static PKI_COLD void next_slow(pk_region *from, pk_region *to);
 
 static inline void write_frame(pki_frame *f, uint32_t id, uint64_t now)
 {
-    pki_store(&f->child, (uint64_t)0);
     pki_store(&f->id, id);
     pki_store(&f->start, now);
 }
 
-/* what: the id, with flags. */
-static inline void write_record(pki_record *r, pki_frame *f, uint64_t what, uint64_t start,
+/* Store by store: put together in vector registers they would take longer. */
+static inline void write_record(pki_record *r, uint32_t id, uint32_t place, uint64_t start,
                                 uint64_t now)
 {
-    uint64_t ticks = now - start;
-    r->start = start;
-    r->value = ticks;
-    r->what = what | f->place;
-    r->extra = ticks - f->child;
-    pki_store(&f[-1].child, f[-1].child + ticks);
+    pki_store(&r->start, start);
+    pki_record_set_what(r, id, place);
+    pki_store(&r->value, now - start);
 }
 
 /* May the region that is open in f be closed here and now? */
@@ -74,7 +70,8 @@ PKI_IN_ORDER void pk_region_end_on_(pk_region *region)
         end_slow(region);
         return;
     }
-    write_record(pki_record_at(t, (uint32_t)(state >> 32)), f, id, start, pki_cycle_counter());
+    pki_record *r = pki_record_at(t, (uint32_t)(state >> 32));
+    write_record(r, id, (uint32_t)state, start, pki_cycle_counter());
     pki_store_release(&t->state, state + ((uint64_t)sizeof(pki_record) << 32) - sizeof(pki_frame));
 }
 
@@ -90,9 +87,9 @@ PKI_IN_ORDER void pk_region_next_on_(pk_region *from, pk_region *to)
         next_slow(from, to);
         return;
     }
-    uint64_t now = pki_cycle_counter();
     pki_record *r = pki_record_at(t, (uint32_t)(state >> 32));
-    write_record(r, f, id | PKI_FLAGS(PKI_FLAG_TOUCHES), start, now);
+    uint64_t now = pki_cycle_counter();
+    write_record(r, id, (uint32_t)state | PKI_PLACE_FLAGS(PKI_FLAG_TOUCHES), start, now);
     write_frame(f, next_id, now);
     pki_store_release(&t->state, state + ((uint64_t)sizeof(pki_record) << 32));
 }
@@ -144,17 +141,40 @@ static void begin_slow(pk_region *region)
     begin_at(t, what, pki_ticks(t->monotonic));
 }
 
-/* The call has no record: its distribution is ours to keep. */
-static PKI_COLD void lose(pki_thread *t, uint32_t id, uint64_t ticks, uint64_t own,
+/* What was open when the ring became full may have recorded calls inside it; what has begun since
+ * has none. */
+static void tell_loss(pki_thread *t, unsigned depth, uint32_t id, uint64_t own)
+{
+    if (depth > t->mixed)
+        return;
+    t->mixed = depth - 1;
+    t->losses[t->losses_made % PKI_LOSSES] =
+        (pki_loss){own, (uint32_t)(pki_load(&t->state) >> 32), (uint16_t)id, (uint16_t)depth};
+    pki_store_release(&t->losses_made, t->losses_made + 1); /* pairs with the acquire in fold.c */
+}
+
+/* The call has no record: its distribution is ours to keep, and its time is none of its parent's. */
+static PKI_COLD void lose(pki_thread *t, unsigned depth, uint32_t id, uint64_t ticks,
                           const pki_work *work)
 {
     pki_slot *slot = pki_lost_slot(t, id);
+    uint64_t own = pki_not_negative(ticks - t->lost_inside[depth]);
     pki_bump(&t->dropped, 1);
     pki_bump(&slot->self, own);
     pki_bump(&slot->bytes, work->bytes);
     pki_bump(&slot->flops, work->flops);
     pki_table_count(t->registry->arena, &t->lost, slot, ticks);
     t->lost_since_step++;
+    tell_loss(t, depth, slot->id, own);
+    pki_bump(&t->lost_inside[depth - 1], ticks);
+    pki_store(&t->frames[depth - 1].id, pki_load(&t->frames[depth - 1].id) | PKI_SPECIAL);
+}
+
+static uint64_t what_of(const pki_work *work, const pki_frame *f, uint32_t id, unsigned depth,
+                        unsigned flags)
+{
+    pki_record_type type = pki_worked(work) ? PKI_RECORD_REGION_WORK : PKI_RECORD_REGION;
+    return PKI_WHAT(id, type, depth) | PKI_TIES(pki_count_ties(f)) | PKI_FLAGS(flags);
 }
 
 static void close_top(pki_thread *t, uint64_t now, unsigned flags)
@@ -163,41 +183,40 @@ static void close_top(pki_thread *t, uint64_t now, unsigned flags)
     pki_work *work = &t->work[f - t->frames];
     uint32_t what = pki_load(&f->id), id = what & PKI_FRAME_ID;
     pki_work done = *work;
-    unsigned worked = pki_worked(&done);
-    pki_record records[2] = {{0, 0, 0, 0}, pki_work_slot(&done)};
-    write_record(&records[0], f, id, pki_load(&f->start), now);
-    records[0].what |= PKI_TIES(pki_count_ties(f)) | PKI_FLAGS(flags);
-    records[0].what += worked ? PKI_WHAT(0, PKI_RECORD_REGION_WORK - PKI_RECORD_REGION, 0) : 0;
+    unsigned worked = pki_worked(&done), depth = (unsigned)(f - t->frames);
+    uint64_t start = pki_load(&f->start), lost = t->lost_inside[depth];
+    flags |= lost ? PKI_FLAG_LOST : 0;
+    pki_record records[2] = {{start, now - start, what_of(&done, f, id, depth, flags), lost},
+                             pki_work_slot(&done)};
     if (pki_push(t, records, 1 + worked, 1)) {
         pki_bump(&t->others, worked);
     } else {
         /* First it is no open region any more: were the session to end here, it would count
          * twice. */
         pki_store_release(&t->state, pki_load(&t->state) - sizeof(pki_frame));
-        lose(t, id, pki_not_negative(records[0].value), pki_not_negative(records[0].extra), &done);
+        lose(t, depth, id, pki_not_negative(records[0].value), &done);
     }
     pki_store(&work->bytes, (uint64_t)0);
     pki_store(&work->flops, (uint64_t)0);
     pki_store(&work->payload_type, (uint64_t)0);
+    pki_store(&t->lost_inside[depth], (uint64_t)0);
     if (pki_is_collective(done.payload_type))
         pki_comm_complete(done.payload_type, done.payload);
     if (what & PKI_MIRRORED)
         pki_mirrors_end(id, &done);
 }
 
-void pki_record_open(const pki_thread *t, unsigned depth, uint64_t inner, uint64_t now,
-                     pki_record record[2])
+void pki_record_open(const pki_thread *t, unsigned depth, uint64_t now, pki_record record[2])
 {
     const pki_frame *f = &t->frames[depth];
-    uint64_t start = pki_load(&f->start), child = pki_load(&f->child);
+    uint32_t id = pki_load(&f->id) & PKI_FRAME_ID;
+    uint64_t start = pki_load(&f->start);
     const pki_work *w = &t->work[depth];
     pki_work work = {pki_load(&w->bytes), pki_load(&w->flops), pki_load(&w->payload),
                      pki_load(&w->payload_type)};
-    pki_record_type type = pki_worked(&work) ? PKI_RECORD_REGION_WORK : PKI_RECORD_REGION;
-    uint64_t what = PKI_WHAT(pki_load(&f->id) & PKI_FRAME_ID, type, depth);
-    record[0] = (pki_record){start, pki_not_negative(now - start),
-                             what | PKI_TIES(pki_count_ties(f)) | PKI_FLAGS(PKI_FLAG_UNBALANCED),
-                             pki_not_negative(inner - start - child)};
+    uint64_t lost = pki_load(&t->lost_inside[depth]), ticks = pki_not_negative(now - start);
+    unsigned flags = PKI_FLAG_UNBALANCED | (lost ? PKI_FLAG_LOST : 0);
+    record[0] = (pki_record){start, ticks, what_of(&work, f, id, depth, flags), lost};
     record[1] = pki_work_slot(&work);
 }
 

@@ -30,13 +30,23 @@ static uint64_t wrap(pki_thread *t)
     return state;
 }
 
+/* After a loss nothing is recorded until whatever is open can be lost again and told. */
+static bool has_room_for_losses(const pki_thread *t)
+{
+    return t->mixed == PKI_DEPTH_MAX ||
+           t->losses_made - pki_load_acquire(&t->losses_folded) <= PKI_LOSSES - PKI_DEPTH_MAX;
+}
+
 bool pki_push(pki_thread *t, const pki_record *records, unsigned n, unsigned pop)
 {
     uint64_t state = wrap(t);
     uint32_t at = (uint32_t)(state >> 32);
     uint64_t laps = t->laps;
-    if (find_room(t, at) < n)
+    if (find_room(t, at) < n || !has_room_for_losses(t)) {
+        t->stop = at; /* nor does the fast path, if a smaller record would have room */
         return false;
+    }
+    t->mixed = PKI_DEPTH_MAX;
     for (unsigned i = 0; i < n; i++) {
         *pki_record_at(t, at) = records[i];
         at += SLOT;

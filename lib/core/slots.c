@@ -89,6 +89,8 @@ static void clear(pki_slot *slot, uint32_t id)
         pki_values_clear((pki_values *)slot, id);
     else
         pki_slot_clear(slot, id);
+    const pki_name *n = pki_name_at(id);
+    slot->kind = n ? n->kind : PK_OTHER;
 }
 
 pki_slot *pki_table_add(pki_arena *arena, pki_table *table, uint32_t id)
@@ -152,13 +154,6 @@ static void add_to_bucket(pki_arena *arena, pki_table *table, pki_slot *slot, ui
 void pki_table_count_bucket(pki_arena *arena, pki_table *table, pki_slot *slot, uint32_t bucket)
 {
     add_to_bucket(arena, table, slot, bucket, 1);
-}
-
-void pki_table_count(pki_arena *arena, pki_table *table, pki_slot *slot, uint64_t ticks)
-{
-    pki_bump(&slot->count, 1);
-    pki_slot_add_moments(slot, ticks);
-    add_to_bucket(arena, table, slot, pki_bucket(ticks), 1);
 }
 
 static void merge_buckets(pki_arena *arena, pki_table *table, pki_slot *to, const pki_slot *from)

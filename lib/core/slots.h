@@ -34,11 +34,25 @@ static inline pki_slot *pki_table_next(const pki_slot *slot)
  * without room. */
 pki_slot *pki_table_add(pki_arena *arena, pki_table *table, uint32_t id);
 
-/* One call of so many ticks. */
-void pki_table_count(pki_arena *arena, pki_table *table, pki_slot *slot, uint64_t ticks);
-
 /* One more in that bucket of the slot. */
 void pki_table_count_bucket(pki_arena *arena, pki_table *table, pki_slot *slot, uint32_t bucket);
+
+/* One call of so many ticks. */
+static inline void pki_table_count(pki_arena *arena, pki_table *table, pki_slot *slot,
+                                   uint64_t ticks)
+{
+    uint32_t bucket = pki_bucket(ticks), calls = 0;
+    pki_link chunk = slot->chunks[bucket / PKI_CHUNK_BUCKETS];
+    uint32_t *counter = (uint32_t *)pki_follow(slot, chunk) + bucket % PKI_CHUNK_BUCKETS;
+    pki_bump(&slot->count, 1);
+    pki_slot_add_moments(slot, ticks);
+    if (PKI_LIKELY(chunk))
+        calls = pki_load(counter) + 1;
+    if (PKI_LIKELY(calls))
+        pki_store(counter, calls);
+    else /* there is none yet, or it overflows */
+        pki_table_count_bucket(arena, table, slot, bucket);
+}
 
 /* Adds slot `from` (of any table) to slot `to` of this one. */
 void pki_table_merge_slot(pki_arena *arena, pki_table *table, pki_slot *to, const pki_slot *from);

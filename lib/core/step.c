@@ -2,18 +2,18 @@
  *
  * Who folds the ring knows the own time of every call that has ended in the step. The rest is told
  * here: calls that found no room, and regions that are open across the step's end, an outer
- * "training" say, whose own time so far belongs to this step; it is credited now and hidden from
- * the region's end as if it were a child's.
+ * "training" say, whose own time so far belongs to this step; it is credited then and taken off
+ * the region's at its end, as if it were a child's.
  */
 #include <pk/step.h>
 
 #include "core/registry.h"
 
 /* False if the ring has no room for it. */
-static bool tell(pki_thread *t, uint32_t id, pki_record_type type, uint64_t own)
+static bool tell(pki_thread *t, uint64_t what, uint64_t ticks, uint64_t lost)
 {
-    pki_record r = {0, own, PKI_WHAT(id, type, 0), 0};
-    if (!own)
+    pki_record r = {0, ticks, what, lost};
+    if (!ticks)
         return true;
     if (!pki_push(t, &r, 1, 0))
         return false;
@@ -21,25 +21,14 @@ static bool tell(pki_thread *t, uint32_t id, pki_record_type type, uint64_t own)
     return true;
 }
 
-/* Credited to the region all the same, though to no step. */
-static void keep_untold(pki_thread *t, uint32_t id, uint64_t own)
-{
-    pki_slot *slot = pki_lost_slot(t, id);
-    pki_bump(&slot->self, own);
-    slot->self_mark += own;
-}
-
 static bool tell_open_regions(pki_thread *t, uint64_t now)
 {
     uint64_t inner = now; /* where the region inside began */
     bool told = true;
-    for (pki_frame *f = &t->frames[pki_depth_in(pki_load(&t->state))]; f > t->frames; f--) {
-        uint64_t own = pki_not_negative(inner - f->start - f->child);
-        if (!tell(t, f->id & PKI_FRAME_ID, PKI_RECORD_STEP_OPEN, own)) {
-            keep_untold(t, f->id & PKI_FRAME_ID, own);
-            told = false;
-        }
-        pki_bump(&f->child, own);
+    for (unsigned depth = pki_depth_in(pki_load(&t->state)); depth > 0; depth--) {
+        const pki_frame *f = &t->frames[depth];
+        told &= tell(t, PKI_WHAT(f->id & PKI_FRAME_ID, PKI_RECORD_STEP_OPEN, depth),
+                     pki_not_negative(inner - f->start), t->lost_inside[depth]);
         inner = f->start;
     }
     return told;
@@ -49,7 +38,7 @@ static bool tell_lost_calls(pki_thread *t)
 {
     bool told = !t->starved || !t->lost_since_step;
     for (pki_slot *s = t->lost.first; s && t->lost_since_step; s = pki_table_next(s)) {
-        told &= tell(t, s->id, PKI_RECORD_STEP_SELF, s->self - s->self_mark);
+        told &= tell(t, PKI_WHAT(s->id, PKI_RECORD_STEP_SELF, 0), s->self - s->self_mark, 0);
         s->self_mark = s->self;
     }
     t->lost_since_step = 0;
@@ -80,8 +69,8 @@ static void end_step(pki_registry *r, pki_thread *t, uint64_t items)
     bool pushed = pki_push_point(t, step, 2);
     if (!pushed)
         lose_step(t, ticks);
-    pki_store(&r->stepper,
-              pushed ? t : NULL); /* else the next one's own times are those of two steps */
+    bool complete = pushed && open_told; /* else the next one's own times are those of two steps */
+    pki_store(&r->stepper, complete ? t : NULL);
     r->step_start = now;
     pki_bump(&r->step_index, 1);
 }

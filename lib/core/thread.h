@@ -40,13 +40,11 @@
 /* An open region. */
 typedef struct pki_frame {
     uint64_t start;
-    uint64_t child; /* ticks in regions inside it, and own ticks already credited to a step */
     uint32_t id;
     uint32_t reserved;
-    uint64_t place; /* of its record's what: type and depth; set once per block */
 } pki_frame;
 
-_Static_assert(sizeof(pki_frame) == 32, "two frames to a cache line");
+_Static_assert(sizeof(pki_frame) == PKI_PLACE_STEP, "its offset says its depth");
 
 typedef struct pki_work {
     uint64_t bytes, flops;
@@ -64,6 +62,16 @@ static inline pki_record pki_work_slot(const pki_work *work)
     return (pki_record){work->bytes, work->flops, work->payload_type, work->payload};
 }
 
+/* A call that was lost although calls inside it may have been recorded: only who folds the ring
+ * knows how much of its time was theirs. */
+typedef struct pki_loss {
+    uint64_t own; /* ticks, those of lost calls inside it taken off */
+    uint32_t at;  /* the next free record then */
+    uint16_t id, depth;
+} pki_loss;
+
+#define PKI_LOSSES (2 * PKI_DEPTH_MAX) /* not folded yet; see pki_push */
+
 enum pki_thread_life {
     PKI_THREAD_FREE,
     PKI_THREAD_LIVE, /* owned by a thread */
@@ -74,24 +82,24 @@ struct pki_registry;
 
 typedef struct pki_thread {
     /* Read by every region, state written by every region. Owner's. */
-    uint64_t state; /* low half: offset of the top frame in this block; high half: of the next
-                       record in the ring */
+    uint64_t state; /* low half: PKI_PLACE of the top frame; high half: offset of the next record
+                       in the ring */
     uint32_t limit; /* the fast path may push a frame while the low half is below this; 0: never */
     uint32_t
         stop; /* the fast path may not write a record here: end of the ring, or not taken yet */
     pki_record *ring;
     uint32_t ring_bytes;
     uint32_t monotonic; /* ticks are CLOCK_MONOTONIC's; every region takes the slow path */
+
+    /* The first and the last are guards that match no region. The next one is still in the first
+     * line, so that a region with cold caches waits for no other. */
+    pki_frame frames[PKI_DEPTH_MAX + 2];
+
     uint32_t ended;     /* the session is over for this block; pk_stop's */
     uint32_t over;      /* open regions beyond PKI_DEPTH_MAX */
     uint64_t laps;      /* bytes of earlier rounds through the ring; stored before state wraps */
     uint64_t others;    /* ring slots that held something else than a region */
     uint64_t dropped;
-
-    /* Beside the line before, so that the processor fetches both when the caches are cold. The first
-     * and the last are guards that match no region. */
-    pki_frame frames[PKI_DEPTH_MAX + 2];
-
     uint64_t unbalanced;
     uint64_t too_deep;
     uint64_t stray_ends;
@@ -102,6 +110,10 @@ typedef struct pki_thread {
     uint32_t named;       /* by pk_thread_name */
     uint64_t steps;       /* made by this thread; set before the first record of the first one */
     uint64_t lost_since_step;
+    uint32_t mixed; /* regions up to this depth may have recorded and lost calls inside them */
+    uint32_t spare;
+    uint64_t losses_made;
+    pki_loss losses[PKI_LOSSES];
 
     pki_table lost;       /* distributions of calls whose records were dropped */
     pki_slot last_resort; /* and of those for which that table found no memory */
@@ -112,6 +124,10 @@ typedef struct pki_thread {
     uint32_t folded;    /* entered into distributions */
     uint64_t recorded;  /* region records folded */
     uint64_t populated; /* ring bytes brought in */
+    uint64_t losses_folded;
+    uint64_t inside[PKI_DEPTH_MAX + 2]; /* by depth: ticks of recorded calls there, and of what a
+                                           step has been credited with, that belong to the region
+                                           that is open around them */
     uint32_t name_written;
     uint32_t reserved;
     uint64_t sealed; /* the state at which the session ended for its readers; 0: it goes on */
@@ -126,19 +142,22 @@ typedef struct pki_thread {
     char name[64];
     uint32_t deep[PKI_DEEP_KEPT];
     pki_work work[PKI_DEPTH_MAX + 2];
+    uint64_t lost_inside[PKI_DEPTH_MAX + 2]; /* of the region open there: ticks of calls right inside
+                                                it that have no record */
 } PKI_ALIGNED pki_thread;
 
-_Static_assert(offsetof(pki_thread, frames) == PKI_LINE, "what regions touch lies together");
+_Static_assert(offsetof(pki_thread, frames) == PKI_PLACE_BASE, "a frame's offset says its depth");
 
 /* In libpk.so too a fixed distance from the thread pointer: one load. */
 extern _Thread_local pki_thread *pki_self;
 
-#define PKI_FRAME_OFFSET(depth)                                                                    \
-    ((uint32_t)(offsetof(pki_thread, frames) + (depth) * sizeof(pki_frame)))
+/* The low half of state with so many regions open: the top frame's offset, which leaves the low
+ * bits to the type of its record. */
+#define PKI_FRAME_OFFSET(depth) PKI_PLACE(PKI_RECORD_REGION, depth)
 
 static inline pki_frame *pki_top_frame(pki_thread *t, uint64_t state)
 {
-    return (pki_frame *)((char *)t + (uint32_t)state);
+    return (pki_frame *)((char *)t + (uint32_t)state - PKI_RECORD_REGION);
 }
 
 static inline pki_record *pki_record_at(const pki_thread *t, uint32_t offset)
@@ -185,10 +204,9 @@ static inline uint32_t pki_ring_next(const pki_thread *t, uint32_t offset)
     return offset == t->ring_bytes ? 0 : offset;
 }
 
-/* The record, and its second slot, of the region that is open at this depth, as if it ended now;
- * the one inside it began at `inner`. Any thread. */
-void pki_record_open(const pki_thread *t, unsigned depth, uint64_t inner, uint64_t now,
-                     pki_record record[2]);
+/* The record, and its second slot, of the region that is open at this depth, as if it ended now.
+ * Any thread. */
+void pki_record_open(const pki_thread *t, unsigned depth, uint64_t now, pki_record record[2]);
 
 /* Appends n records in one piece and pops `pop` frames with them; false, and nothing done, if the
  * ring has no room. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "measure/fold_leave.h"
+#include "measure/own.h"
 #include "measure/step_watch.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -96,12 +98,10 @@ static pki_slot *slot_in(pki_fold *fold, pki_table *table, uint32_t id)
     return NULL;
 }
 
-static void fold_call(pki_fold *fold, pki_table *table, const pki_record *r)
+static void count_call(pki_fold *fold, pki_table *table, pki_slot *slot, const pki_record *r,
+                       uint64_t own)
 {
-    pki_slot *slot = slot_in(fold, table, pki_what_id(r->what));
-    if (PKI_UNLIKELY(!slot))
-        return;
-    pki_bump(&slot->self, pki_not_negative(r->extra));
+    pki_bump(&slot->self, own);
     pki_table_count(arena_of(fold), table, slot, pki_not_negative(r->value));
 }
 
@@ -114,11 +114,29 @@ static void fold_work(pki_fold *fold, pki_table *table, uint32_t id, const pki_r
     pki_bump(&slot->flops, work->value);
 }
 
-static void fold_own(pki_fold *fold, pki_table *table, const pki_record *r)
+static void fold_own(pki_fold *fold, pki_table *table, uint32_t id, uint64_t own)
 {
-    pki_slot *slot = slot_in(fold, table, pki_what_id(r->what));
+    pki_slot *slot = slot_in(fold, table, id);
     if (slot)
-        pki_bump(&slot->self, r->value);
+        pki_bump(&slot->self, own);
+}
+
+/* Its block's `lost` table has the rest: the sum of both is right, though this alone may be
+ * negative. */
+static void fold_loss_into(pki_fold *fold, pki_table *table, uint32_t id, uint64_t not_own)
+{
+    pki_slot *slot = slot_in(fold, table, id);
+    if (slot && slot != fold->last_resort)
+        pki_store(&slot->self, pki_load(&slot->self) - not_own);
+}
+
+static void fold_loss(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, const pki_loss *loss)
+{
+    uint64_t not_own = pki_not_own_of_loss(t, loss);
+    if (not_own)
+        fold_loss_into(fold, &fold->totals, loss->id, not_own);
+    if (not_own && alone->tracked)
+        fold_loss_into(fold, &alone->calls, loss->id, not_own);
 }
 
 /* Own time of calls without a record, which is in the step but not in the table for all. */
@@ -130,11 +148,41 @@ static void fold_step_self(pki_fold *fold, pki_table *table, const pki_record *r
 }
 
 /* Tells the report which thread is busy with what, and its verdicts whether a loader is. */
-static void count_kind(pki_thread_fold *alone, const pki_record *r, uint64_t own)
+static void count_kind(pki_thread_fold *alone, const pki_slot *slot, uint32_t id, uint64_t own)
 {
-    const pki_name *name = pki_name_at(pki_what_id(r->what));
-    if (name && name->kind < PKI_KINDS)
-        alone->kinds[name->kind] += own;
+    uint32_t kind = slot->kind;
+    if (PKI_UNLIKELY(slot->id != id)) { /* that of all for which there was no memory */
+        const pki_name *name = pki_name_at(id);
+        kind = name ? name->kind : PK_OTHER;
+    }
+    if (kind < PKI_KINDS)
+        alone->kinds[kind] += own;
+}
+
+/* What nearly all records are. */
+static inline void fold_call(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
+                             const pki_record *r)
+{
+    uint32_t id = pki_what_id(r->what);
+    uint64_t own = pki_own_of_call(t, r);
+    pki_slot *slot = slot_in(fold, &fold->totals, id);
+    count_call(fold, &fold->totals, slot, r, own);
+    count_kind(alone, slot, id, own);
+    pki_bump(&t->recorded, 1);
+    if (alone->tracked && !fold->per_thread) /* steps want to know no more */
+        fold_own(fold, &alone->calls, id, own);
+    else if (alone->tracked && (slot = slot_in(fold, &alone->calls, id)))
+        count_call(fold, &alone->calls, slot, r, own);
+}
+
+static void fold_open(pki_fold *fold, pki_thread_fold *alone, const pki_record *r, uint64_t own)
+{
+    uint32_t id = pki_what_id(r->what);
+    pki_slot *slot = slot_in(fold, &fold->totals, id);
+    pki_bump(&slot->self, own);
+    count_kind(alone, slot, id, own);
+    if (alone->tracked)
+        fold_own(fold, &alone->calls, id, own);
 }
 
 static void fold_value(pki_fold *fold, const pki_record *r)
@@ -157,7 +205,7 @@ static void feed_own_times(pki_fold *fold, pki_table *calls, double unit_ns)
 {
     uint64_t ticks = 0;
     for (pki_slot *s = calls->first; s; s = pki_table_next(s)) {
-        uint64_t own = s->self - s->self_mark, before = in_ns(ticks, unit_ns);
+        uint64_t own = pki_not_negative(s->self - s->self_mark), before = in_ns(ticks, unit_ns);
         const pki_name *name = pki_name_at(s->id);
         s->self_mark = s->self;
         ticks += own;
@@ -189,33 +237,29 @@ static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *
                     pki_clock_ns(&arena_of(fold)->header->clock, r->start + ticks));
 }
 
-static void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, const pki_record *r,
-                        const pki_record *more)
+static void fold_call_with_work(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
+                                const pki_record *r, const pki_record *more)
 {
-    pki_table *mine = alone->tracked ? &alone->calls : NULL;
+    fold_work(fold, &fold->totals, pki_what_id(r->what), more);
+    if (alone->tracked)
+        fold_work(fold, &alone->calls, pki_what_id(r->what), more);
+    fold_call(fold, alone, t, r);
+}
+
+static PKI_NOINLINE void fold_other(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
+                                    const pki_record *r, const pki_record *more)
+{
     switch (pki_what_type(r->what)) {
     case PKI_RECORD_REGION_WORK:
         pki_fold_collective(fold, r, more);
-        fold_work(fold, &fold->totals, pki_what_id(r->what), more);
-        if (mine)
-            fold_work(fold, mine, pki_what_id(r->what), more);
-        /* fall through */
-    case PKI_RECORD_REGION:
-        pki_bump(&t->recorded, 1);
-        fold_call(fold, &fold->totals, r);
-        count_kind(alone, r, pki_not_negative(r->extra));
-        if (mine)
-            fold_call(fold, mine, r);
+        fold_call_with_work(fold, alone, t, r, more);
         break;
     case PKI_RECORD_STEP_OPEN:
-        fold_own(fold, &fold->totals, r);
-        count_kind(alone, r, r->value);
-        if (mine)
-            fold_own(fold, mine, r);
+        fold_open(fold, alone, r, pki_own_so_far(t, r));
         break;
     case PKI_RECORD_STEP_SELF: /* the step's; the region has it in the table of lost calls */
-        if (mine)
-            fold_step_self(fold, mine, r);
+        if (alone->tracked)
+            fold_step_self(fold, &alone->calls, r);
         break;
     case PKI_RECORD_STEP:
         fold_step(fold, alone, r, more);
@@ -229,6 +273,15 @@ static void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, c
     default:
         break;
     }
+}
+
+static inline void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
+                               const pki_record *r, const pki_record *more)
+{
+    if (PKI_LIKELY(pki_what_type(r->what) == PKI_RECORD_REGION))
+        fold_call(fold, alone, t, r);
+    else
+        fold_other(fold, alone, t, r, more);
 }
 
 static pki_thread_fold *alone_of(pki_fold *fold, const pki_thread *t)
@@ -256,15 +309,30 @@ static void decide_tracking(const pki_fold *fold, pki_thread_fold *alone, const 
     alone->partial = !first;
 }
 
+/* Lost calls that ended at this place in the ring: what was recorded inside them has been folded,
+ * what follows has not. Returns the next such place; UINT32_MAX: there is none. */
+static uint32_t fold_losses(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, uint32_t at)
+{
+    const pki_loss *loss;
+    while ((loss = pki_next_loss(t)) && loss->at == at) {
+        fold_loss(fold, alone, t, loss);
+        pki_loss_folded(t);
+    }
+    return loss ? loss->at : UINT32_MAX;
+}
+
 void pki_fold_one(pki_fold *fold, pki_thread *t)
 {
-    uint32_t at = t->folded, head = pki_thread_head(t);
-    if (at == head)
+    uint32_t at = t->folded, head = pki_thread_head(t), loss;
+    if (at == head && !pki_next_loss(t))
         return;
     pki_thread_fold *alone = alone_of(fold, t);
     decide_tracking(fold, alone, t);
     fold->starved = alone->starved;
+    loss = fold_losses(fold, alone, t, at);
     while (at != head) {
+        if (PKI_UNLIKELY(at == loss))
+            loss = fold_losses(fold, alone, t, at);
         const pki_record *r = pki_record_at(t, at);
         at = pki_ring_next(t, at);
         const pki_record *more = pki_record_at(t, at);
@@ -272,6 +340,7 @@ void pki_fold_one(pki_fold *fold, pki_thread *t)
             at = pki_ring_next(t, at);
         fold_record(fold, alone, t, r, more);
     }
+    fold_losses(fold, alone, t, at);
     alone->starved = fold->starved;
     pki_store_release(&t->folded, at); /* pairs with the acquire in the collector's take */
 }
@@ -296,7 +365,7 @@ void pki_fold_range(pki_fold *fold, uint32_t id, uint64_t ticks, uint64_t bytes,
     const pki_record work = {bytes, flops, 0, 0};
     if (!fold)
         return;
-    fold_call(fold, &fold->totals, &call);
+    count_call(fold, &fold->totals, slot_in(fold, &fold->totals, id), &call, 0);
     if (bytes || flops)
         fold_work(fold, &fold->totals, id, &work);
 }
@@ -307,90 +376,13 @@ void pki_fold_point(pki_fold *fold, const pki_record *record)
         fold_value(fold, record);
 }
 
-/* The slots of a block's lost calls, into a table. */
-static void merge_lost(pki_fold *fold, pki_table *to, const pki_thread *t)
-{
-    pki_slot *rest = t->last_resort.count ? slot_in(fold, to, PKI_NAME_TOO_MANY) : NULL;
-    pki_table_merge(arena_of(fold), to, &t->lost);
-    if (rest)
-        pki_table_merge_slot(arena_of(fold), to, rest, &t->last_resort);
-}
-
-/* Those that found no room there share one, as all calls without room do. */
-static void merge_the_rest(pki_fold *fold, const pki_thread *t)
-{
-    for (const pki_slot *s = t->lost.first; s; s = pki_table_next(s))
-        if (!pki_table_slot(&fold->totals, s->id) && pki_name_at(s->id)->kind <= PK_WAIT)
-            pki_table_merge_slot(arena_of(fold), &fold->totals, fold->last_resort, s);
-}
-
-static pki_ended_thread *ended_of(pki_fold *fold, const pki_thread *t)
-{
-    if (fold->ended_count == PKI_ENDED_MOST)
-        return &fold->ended_others;
-    pki_ended_thread *ended = &fold->ended[fold->ended_count++];
-    memcpy(ended->name, t->name, sizeof ended->name);
-    ended->name[sizeof ended->name - 1] = '\0';
-    ended->tid = t->tid;
-    return ended;
-}
-
-static void take_leave(pki_fold *fold, pki_thread_fold *alone, const pki_thread *t)
-{
-    pki_ended_thread *ended = ended_of(fold, t);
-    ended->recorded += pki_load(&t->recorded);
-    ended->dropped += pki_load(&t->dropped);
-    for (int k = 0; k < PKI_KINDS; k++)
-        ended->kinds[k] += alone->kinds[k];
-    memset(alone->kinds, 0, sizeof alone->kinds);
-    if (fold->per_thread) {
-        merge_lost(fold, &ended->calls, t);
-        pki_table_merge(arena_of(fold), &ended->calls, &alone->calls);
-    }
-}
-
 void pki_fold_recycle(pki_fold *fold, pki_thread *t)
 {
+    pki_fold_one(fold, t); /* calls may have been lost since */
     pki_thread_fold *alone = alone_of(fold, t);
-    merge_lost(fold, &fold->totals, t);
-    merge_the_rest(fold, t);
-    take_leave(fold, alone, t);
-    pki_table_reset(arena_of(fold), &alone->calls);
+    pki_fold_leave(fold, alone, t);
     alone->tracked = alone->starved = false;
     pki_registry_lock();
     pki_registry_recycle(fold->registry, t);
     pki_registry_unlock();
-}
-
-bool pki_fold_stats(const pki_fold *fold, uint32_t id, pk_stats *stats)
-{
-    const pki_slot *slot = pki_table_slot(&fold->totals, id);
-    if (slot)
-        pki_stats_add_slot(stats, slot);
-    pki_registry_lock();
-    for (uint32_t i = 0; i < pki_registry_blocks(fold->registry); i++) {
-        const pki_thread *t = pki_registry_block(fold->registry, i);
-        const pki_slot *lost = pki_table_slot(&t->lost, id);
-        if (lost)
-            pki_stats_add_slot(stats, lost);
-        if (id == PKI_NAME_TOO_MANY)
-            pki_stats_add_slot(stats, &t->last_resort);
-    }
-    pki_registry_unlock();
-    return stats->count > 0;
-}
-
-bool pki_fold_values(const pki_fold *fold, uint32_t id, pki_value_stats *stats)
-{
-    const pki_slot *slot = pki_table_slot(&fold->totals, id);
-    if (slot)
-        pki_value_stats_add(stats, (const pki_values *)slot);
-    pki_registry_lock();
-    for (uint32_t i = 0; i < pki_registry_blocks(fold->registry); i++) {
-        const pki_slot *lost = pki_table_slot(&pki_registry_block(fold->registry, i)->lost, id);
-        if (lost)
-            pki_value_stats_add(stats, (const pki_values *)lost);
-    }
-    pki_registry_unlock();
-    return stats->count > 0;
 }

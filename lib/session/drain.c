@@ -227,13 +227,11 @@ void pki_drain_seal(pki_session *s)
 
 static void close_regions_of(pki_session *s, pki_thread *t, uint64_t now)
 {
-    uint64_t inner = now;
     pki_record record[2];
     for (unsigned depth = pki_depth_in(pki_thread_seen(t)); depth > 0; depth--) {
         write_thread_name(s, t);
-        pki_record_open(t, depth, inner, now, record);
+        pki_record_open(t, depth, now, record);
         close_for_owner(s, t, record);
-        inner = record[0].start;
     }
 }
 

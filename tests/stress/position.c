@@ -61,8 +61,10 @@ static void watch(void)
         uint64_t seen = look();
         uint64_t after = __atomic_load_n(&recorded, __ATOMIC_ACQUIRE);
         must(seen >= before && seen <= after + 2);
-        if (looks % 4 == 0) /* the collector's part */
+        if (looks % 4 == 0) { /* the collector's part */
             pki_store_release(&block->released, pki_thread_head(block));
+            pki_store_release(&block->losses_folded, pki_load_acquire(&block->losses_made));
+        }
         most = seen > most ? seen : most;
     }
     must_equal(look(), recorded);
@@ -71,24 +73,68 @@ static void watch(void)
     must(recorded > RECORDS);
 }
 
+static pki_registry alone;
+
+static int make_block(void **state)
+{
+    (void)state;
+    alone.arena = pki_arena_create(pki_mem_file("position"), 4 << 20);
+    block = pki_arena_claim(alone.arena, sizeof *block + RECORDS * sizeof(pki_record));
+    pki_block_init(block, (pki_record *)(block + 1), RECORDS * (uint32_t)sizeof(pki_record), 0);
+    block->registry = &alone;
+    return 0;
+}
+
+static int drop_block(void **state)
+{
+    (void)state;
+    pki_arena_destroy(alone.arena);
+    return 0;
+}
+
 static void laps_and_offset_are_one(void **state)
 {
     pthread_t owner;
-    pki_registry alone = {.arena = pki_arena_create(pki_mem_file("position"), 4 << 20)};
     (void)state;
-    assert_non_null(alone.arena);
-    block = pki_arena_claim(alone.arena, sizeof *block + RECORDS * sizeof(pki_record));
-    assert_non_null(block);
-    pki_block_init(block, (pki_record *)(block + 1), RECORDS * (uint32_t)sizeof(pki_record), 0);
-    block->registry = &alone;
     must(pthread_create(&owner, NULL, go_round, NULL) == 0);
     watch();
     must(pthread_join(owner, NULL) == 0);
-    pki_arena_destroy(alone.arena);
+}
+
+static void fill(pk_region *region)
+{
+    for (unsigned i = 0; i < 2 * RECORDS; i++) {
+        pk_region_begin_on_(region);
+        pk_region_end_on_(region);
+    }
+}
+
+/* What is told of lost calls has bounded room: the ring's has to wait for it. */
+static void losses_wait_to_be_folded(void **state)
+{
+    pk_region region = {"", PK_OTHER, PKI_NAME_TOO_MANY, "", 0, 0};
+    pki_thread *mine = pki_self;
+    (void)state;
+    pki_self = block;
+    for (unsigned i = 0; i < 4 * PKI_LOSSES; i++) {
+        fill(&region);
+        pki_store(&block->released, pki_thread_head(block));
+        must(block->losses_made <= PKI_LOSSES);
+    }
+    uint64_t before = block->dropped;
+    fill(&region);
+    must_equal(block->dropped, before + 2 * RECORDS); /* there would be room for 63 */
+    block->losses_folded = block->losses_made;
+    fill(&region);
+    must_equal(block->dropped, before + 2 * RECORDS + RECORDS + 1);
+    pki_self = mine;
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(laps_and_offset_are_one)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(laps_and_offset_are_one, make_block, drop_block),
+        cmocka_unit_test_setup_teardown(losses_wait_to_be_folded, make_block, drop_block),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
 #include "measure/fold.h"
 #include "session/run.h"
 
-static pk_region outer = PK_REGION("outer"), inner = PK_REGION("inner");
+static pk_region outer = PK_REGION("outer"), middle = PK_REGION("middle"), inner = PK_REGION("inner");
 static pk_counter counter = PK_COUNTER("level", "");
 
 static int start_held(void **state)
@@ -232,6 +232,59 @@ static void one_threads_own_time(void **state)
     pki_summary_finish(&summary);
 }
 
+/* Dropped regions around recorded ones, recorded ones around dropped ones: nobody's time is
+ * another's. */
+static void own_times_around_drops(void **state)
+{
+    (void)state;
+    pk_region_begin(&outer);
+    for (int i = 0; i < 200; i++) {
+        pk_region_begin(&middle);
+        record(i * 37 % 100);
+        if (i % 3 == 0)
+            let_go();
+        record(i * 11 % 40);
+        if (i % 7 == 0)
+            pk_step(1);
+        pk_region_end(&middle);
+        if (i % 5 == 0)
+            let_go();
+    }
+    pk_region_end(&outer);
+    uint64_t inner_sum = stats_of(&inner)->sum;
+    assert_int_equal(the_stats.self, inner_sum);
+    uint64_t middle_sum = stats_of(&middle)->sum;
+    expect_sum(middle_sum, the_stats.self + inner_sum, 3);
+    uint64_t outer_sum = stats_of(&outer)->sum;
+    expect_sum(outer_sum, the_stats.self + middle_sum, 3);
+    pk_counts counts = stop_now();
+    assert_true(counts.dropped > 1000 && counts.recorded > 1000);
+}
+
+/* What needs two slots finds one: what needs only that is recorded, inside a region that will be
+ * lost. */
+static void a_small_record_behind_a_loss(void **state)
+{
+    (void)state;
+    pk_region_begin(&outer);
+    record(62);
+    pk_region_begin(&inner);
+    pk_region_add(&inner, 1, 0);
+    pk_region_end(&inner);
+    pk_region_begin(&middle);
+    spend();
+    record(1);
+    pk_region_end(&middle);
+    uint64_t middle_self = stats_of(&middle)->self, middle_sum = the_stats.sum;
+    assert_true(middle_self < middle_sum);
+    pk_region_end(&outer);
+    uint64_t inner_sum = stats_of(&inner)->sum;
+    uint64_t outer_sum = stats_of(&outer)->sum;
+    expect_sum(outer_sum, the_stats.self + middle_self + inner_sum, 3);
+    pk_counts counts = stop_now();
+    assert_true(counts.recorded == 63 && counts.dropped == 3);
+}
+
 /* Each step's breakdown is its own, complete, or not there at all. */
 static void breakdowns_around_drops(void **state)
 {
@@ -303,6 +356,8 @@ int main(void)
         held(points_that_find_no_room),
         held(own_time_when_the_ring_is_full),
         held(one_threads_own_time),
+        held(own_times_around_drops),
+        held(a_small_record_behind_a_loss),
         held(breakdowns_around_drops),
         held(not_finite),
     };
