@@ -6,6 +6,7 @@
 #include "backend/cuda_replay.h"
 #include "backend/cuda_sample.h"
 #include "backend/cuda_words.h"
+#include "session/activity.h"
 
 static pki_cuda_mark mark_at(const pki_cuda_lane *l, uint64_t i)
 {
@@ -213,21 +214,50 @@ static void recycle(pki_cuda_lane *l)
     pki_store_release(&l->life, (uint32_t)PKI_CUDA_FREE); /* pairs with the acquire in find_free */
 }
 
-/* True if something is left. */
-static bool harvest_lane(pki_cuda_lane *l)
+/* What a lane may yet tell began no earlier than this: it has just been asked, and what the device
+ * has not passed begins later than that; but for what has begun and not ended. */
+static uint64_t settled_of(const pki_cuda_lane *l, uint64_t asked)
+{
+    return l->reading ? PKI_MIN(l->read[0].start, asked) : asked;
+}
+
+/* The clocks of host and device are tied together within much less. */
+#define DOUBT_NS 1000000u
+
+static void tell_settled(uint64_t ns)
+{
+    if (ns > DOUBT_NS)
+        pki_activity_settled(PKI_SOURCE_CUDA, ns - DOUBT_NS);
+}
+
+static void begin_telling(void)
+{
+    static uint32_t told; /* session; under the drain lock */
+    if (told != pki_load(&pki_cuda_session))
+        pki_activity_begins(PKI_SOURCE_CUDA, 0);
+    told = pki_load(&pki_cuda_session);
+}
+
+/* True if something is left. *settled is lowered to what of it may begin. */
+static bool harvest_lane(pki_cuda_lane *l, uint64_t asked, uint64_t *settled)
 {
     uint64_t head = pki_load_acquire(&l->head); /* pairs with the release in _lane_mark */
-    if (l->tail == head)
+    if (l->tail == head) {
+        *settled = PKI_MIN(*settled, settled_of(l, asked));
         return false;
+    }
     l->context->waiting += (head - l->tail) / 2;
-    if (!pki_cuda_anchors_keep_up(l->context) && !pki_load(&l->context->dead))
+    if (!pki_cuda_anchors_keep_up(l->context) && !pki_load(&l->context->dead)) {
+        *settled = 0; /* it has not been asked */
         return !l->context->anchors.useless;
+    }
     if (!pki_load(&l->context->dead) && l->exec)
         harvest_replays(l, head);
     else if (!pki_load(&l->context->dead))
         harvest_stream(l, head);
     if (pki_load(&l->context->dead))
         discard(l, head, false);
+    *settled = PKI_MIN(*settled, settled_of(l, asked));
     return l->tail < head;
 }
 
@@ -252,14 +282,16 @@ static void forget_the_dead(void)
 bool pki_cuda_harvest(void)
 {
     bool left = false;
+    uint64_t asked = pki_activity_ns_of_ticks(pki_activity_ticks()), settled = asked;
     CUstreamCaptureMode mode = pki_cuda_relax();
+    begin_telling();
     forget_the_dead();
     for (pki_cuda_lane *l = pki_cuda_lanes(); l; l = l->next) {
         /* Pairs with the releases in cuda_thread.c, and those of graphs. */
         uint32_t life = pki_load_acquire(&l->life);
         if (life == PKI_CUDA_FREE || life == PKI_CUDA_TAKEN)
             continue;
-        bool more = is_current(l) && harvest_lane(l);
+        bool more = is_current(l) && harvest_lane(l, asked, &settled);
         left |= more;
         if (life == PKI_CUDA_LEFT && !more) {
             discard(l, l->head, !pki_load(&l->context->dead));
@@ -267,6 +299,7 @@ bool pki_cuda_harvest(void)
         }
     }
     pki_cuda_sample();
+    tell_settled(settled);
     grow_ahead();
     pki_cuda_restore(mode);
     return left;

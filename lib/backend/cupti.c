@@ -44,11 +44,13 @@ static stage now_in;
 static bool windowed, graph_nodes;
 static char reason[192];
 static uint64_t flush_every, last_flush; /* ns; of the session */
+static uint64_t opened;                  /* when it began to record; 0: not yet */
 static uint64_t complete; /* what began before it and has ended has been given back */
 
 /* Under the drain lock. */
 static pki_cupti_counts counts;
 static uint64_t refused_before;
+static enum { SILENT, TELLS, MEASURES, HAS_MEASURED } telling;
 static bool described;
 
 static uint64_t now_ns(void)
@@ -70,6 +72,7 @@ static void open_it(void)
     if (fault)
         pki_log(PK_LOG_WARNING, "cupti: %s", fault->why);
     last_flush = now_ns();
+    pki_store(&opened, PKI_MAX(last_flush, 1u));
 }
 
 static void read_config(const pki_config *config)
@@ -83,6 +86,8 @@ static void read_config(const pki_config *config)
     memset(&counts, 0, sizeof counts);
     refused_before = pki_cupti_buffers_refused();
     described = false;
+    pki_store(&opened, (uint64_t)0);
+    telling = SILENT;
     pki_cupti_window_start(config);
 }
 
@@ -180,6 +185,26 @@ static pki_cupti_limits limits_at(uint64_t t, bool last)
                               .last = last};
 }
 
+/* Which steps are measured, and up to where everything is there. */
+static void tell(const pki_cupti_limits *m)
+{
+    uint64_t from = pki_load(&opened);
+    if (!from)
+        return;
+    if (telling == SILENT)
+        pki_activity_begins(PKI_SOURCE_CUPTI, from);
+    telling = PKI_MAX(telling, TELLS);
+    if (telling == TELLS && m->begin != UINT64_MAX) {
+        pki_activity_measures(PKI_MAX(m->begin, from), true);
+        telling = MEASURES;
+    }
+    if (telling == MEASURES && m->end != UINT64_MAX) {
+        pki_activity_measures(m->end, false);
+        telling = HAS_MEASURED;
+    }
+    pki_activity_settled(PKI_SOURCE_CUPTI, pki_cupti_join_settled(m));
+}
+
 static void gather(bool last)
 {
     uint64_t t = now_ns();
@@ -190,6 +215,7 @@ static void gather(bool last)
         pki_cupti_buffer_release(b);
     }
     pki_cupti_join_settle(&limits, &counts, pki_cupti_emit);
+    tell(&limits);
 }
 
 static void collect(void)

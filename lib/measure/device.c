@@ -111,20 +111,21 @@ static void push(pki_device *d, pki_device_one *one, const pki_device_item *item
     d->item_count++;
 }
 
-static bool note(uint32_t *list, size_t *count, size_t most, uint32_t value)
+static void note(uint32_t *list, size_t *count, size_t most, uint32_t value)
 {
     for (size_t i = 0; i < *count; i++)
         if (list[i] == value)
-            return true;
+            return;
     if (*count < most)
         list[(*count)++] = value;
-    return false;
 }
 
-static void note_track(pki_device_one *one, const pki_activity *a)
+/* Contexts have the numbers that CUPTI gives them; those of spans are others. */
+static void note_place(pki_device_one *one, const pki_activity *a)
 {
     note(one->tracks, &one->track_count, PKI_COUNT_OF(one->tracks), a->track);
-    note(one->contexts, &one->context_count, PKI_COUNT_OF(one->contexts), a->context);
+    if (a->kind != PKI_ACTIVITY_SPAN)
+        note(one->contexts, &one->context_count, PKI_COUNT_OF(one->contexts), a->context);
 }
 
 static void count_copy(pki_gpu_row *totals, const pki_activity *a, uint64_t ns)
@@ -216,7 +217,7 @@ static void take(pki_device *d, pki_device_one *one, const pki_activity *a, unsi
     if (kind != ITEM_SYNC) {
         int view = kind == ITEM_SPAN ? SPANS : MEASURED;
         one->first[view] = PKI_MIN(one->first[view], item.start);
-        note_track(one, a);
+        note_place(one, a);
     }
     count(d, &one->totals, a, item.end - item.start);
     push(d, one, &item);

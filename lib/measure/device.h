@@ -3,7 +3,7 @@
  *     pki_device *d = pki_device_create(PKI_DEVICE_ITEMS);
  *     pki_device_add(d, &activity);            // in any order
  *     pki_device_step(d, start, end);          // in order
- *     pki_device_settled(d, ns);               // all that ended before that has been added
+ *     pki_device_settled(d, ns);               // all that began before that has been added
  *     pki_device_fill(d, warmup, name_of, user, &summary);
  *
  * What a device does in a step may be told long after the step is over. So activities wait as
@@ -53,7 +53,7 @@ void pki_device_memory(pki_device *d, uint32_t device, uint64_t ns, double bytes
 /* A step of the loop, in order. */
 void pki_device_step(pki_device *d, uint64_t start, uint64_t end);
 
-/* All that ended before this moment has been added. */
+/* All that began before this moment has been added. */
 void pki_device_settled(pki_device *d, uint64_t ns);
 
 /* Kernels and copies are measured from this moment on, until that one. Without a call: from the

@@ -208,27 +208,9 @@ static void settle(void)
     pki_fold_unlock();
 }
 
-/* The trace says so too: whoever makes a report of it has to know which steps are measured. */
-static void measures(pki_source source, uint64_t ns, bool on)
-{
-    pki_session *s = &pki_the_session;
-    if (source != PKI_SOURCE_CUPTI)
-        return;
-    if (pki_output_room(s))
-        pki_output_wrote(s,
-                         pki_chrome_measures(s->buffer + s->pending.buffered, s->config.world.pid,
-                                             ns, on),
-                         0);
-    pki_fold_lock();
-    if (pki_fold_now())
-        pki_device_measures(pki_fold_now()->device, ns, on);
-    pki_fold_unlock();
-}
-
 void pki_activity_begins(pki_source source, uint64_t ns)
 {
     told[source] = ns;
-    measures(source, ns, true);
 }
 
 void pki_activity_settled(pki_source source, uint64_t ns)
@@ -239,13 +221,24 @@ void pki_activity_settled(pki_source source, uint64_t ns)
     settle();
 }
 
-void pki_activity_ends(pki_source source, uint64_t ns)
+void pki_activity_ends(pki_source source)
 {
-    if (told[source] == UINT64_MAX)
-        return;
-    measures(source, ns, false);
     told[source] = UINT64_MAX;
     settle();
+}
+
+/* The trace says so too: whoever makes a report of it has to know which steps are measured. */
+void pki_activity_measures(uint64_t ns, bool on)
+{
+    pki_session *s = &pki_the_session;
+    if (pki_output_room(s))
+        pki_output_wrote(
+            s, pki_chrome_measures(s->buffer + s->pending.buffered, s->config.world.pid, ns, on),
+            0);
+    pki_fold_lock();
+    if (pki_fold_now())
+        pki_device_measures(pki_fold_now()->device, ns, on);
+    pki_fold_unlock();
 }
 
 /* ---- time ---- */

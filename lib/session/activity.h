@@ -7,6 +7,8 @@
 #ifndef PKI_SESSION_ACTIVITY_H
 #define PKI_SESSION_ACTIVITY_H
 
+#include <stdbool.h>
+
 #include <pk/counter.h>
 
 #include "core/activity.h"
@@ -29,18 +31,21 @@ void pki_activity_add(const pki_activity *activity);
 /* Who tells what devices did. A step's figures are made once every source that is in use has told
  * all of it, so each says how far it is:
  *
- *     pki_activity_begins(PKI_SOURCE_CUPTI, ns);   // what runs from that moment on will be told
- *     pki_activity_settled(PKI_SOURCE_CUPTI, ns);  // once in a while: all that ended before has been
- *     pki_activity_ends(PKI_SOURCE_CUPTI, ns);     // what ended before has been told, later is not
+ *     pki_activity_begins(PKI_SOURCE_CUDA, ns);   // what began before will not be told
+ *     pki_activity_settled(PKI_SOURCE_CUDA, ns);  // now and then: what began before has been
+ *     pki_activity_ends(PKI_SOURCE_CUDA);         // nothing more will be
  *
- * As often as it is turned on and off; those that are on when the session ends need not end. Times
- * as in pki_activity. A step counts as measured by CUPTI if CUPTI was on from its start to its end.
- * A source that never begins delays nothing, and what it tells of steps that are done with is late. */
+ * As often as it is turned on and off; one that is on when the session ends need not end. A source
+ * that never begins delays nothing, and what it tells of steps that are done with is late. */
 typedef enum pki_source { PKI_SOURCE_CUDA, PKI_SOURCE_CUPTI, PKI_SOURCES } pki_source;
 
 void pki_activity_begins(pki_source source, uint64_t ns);
 void pki_activity_settled(pki_source source, uint64_t ns);
-void pki_activity_ends(pki_source source, uint64_t ns);
+void pki_activity_ends(pki_source source);
+
+/* All kernels and copies are told from this moment on, until that one: steps between count as
+ * measured. Before those steps are settled; the trace gets a mark. */
+void pki_activity_measures(uint64_t ns, bool on);
 
 /* A sample of a counter, now. Of one named "gpuN.memory", in bytes: what is in use on device N. */
 void pki_activity_counter(pk_counter *counter, double value);

@@ -157,16 +157,20 @@ static void tell(uint64_t step, const uint64_t *starts)
     uint64_t start = starts[step], length = starts[step + 1] - start;
     bool measured = step >= 10 && step < 50;
     pthread_mutex_lock(&pki_drain_lock);
-    if (step == 10)
-        pki_activity_begins(PKI_SOURCE_CUPTI, start - 20 * US); /* step 10 itself is whole */
+    if (step == 10) {
+        pki_activity_begins(PKI_SOURCE_CUPTI, start);
+        pki_activity_measures(start - 20 * US, true); /* step 10 itself is whole */
+    }
     if (measured) {
         add_others(start, length);
         add_kernels(start, length);
         add_copies(start, length);
         pki_activity_settled(PKI_SOURCE_CUPTI, start);
     }
-    if (step == 50)
-        pki_activity_ends(PKI_SOURCE_CUPTI, start);
+    if (step == 50) {
+        pki_activity_measures(start, false);
+        pki_activity_ends(PKI_SOURCE_CUPTI);
+    }
     if (step % 3)
         add_spans(start, length);
     pki_activity_settled(PKI_SOURCE_CUDA, start);
