@@ -12,7 +12,7 @@
 #define DOMAINS_MAX 1024
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* among those that add */
-static pki_nvtx_domain nowhere = {.name = ""};           /* the default domain */
+pki_nvtx_domain pki_nvtx_default_domain = {.name = ""};
 static pki_nvtx_domain others = {.name = "(other domains)"};
 static pki_nvtx_domain *all;
 static unsigned count;
@@ -48,7 +48,7 @@ static pki_nvtx_domain *make(const char *name)
 pki_nvtx_domain *pki_nvtx_domain_create(const char *name)
 {
     if (!name || !*name)
-        return &nowhere;
+        return &pki_nvtx_default_domain;
     int saved = errno;
     pthread_mutex_lock(&lock);
     pki_nvtx_domain *d = find(name);
@@ -56,11 +56,6 @@ pki_nvtx_domain *pki_nvtx_domain_create(const char *name)
     pthread_mutex_unlock(&lock);
     errno = saved;
     return d;
-}
-
-pki_nvtx_domain *pki_nvtx_domain_of(nvtxDomainHandle_t handle)
-{
-    return handle ? (pki_nvtx_domain *)handle : &nowhere;
 }
 
 /* ---- categories ---- */

@@ -46,9 +46,9 @@ typedef struct pki_nvtx_user {
 
 /* The session that wants ranges, by its registry's serial (high half), and how many categories have
  * been named by then; 0: no session does. */
-extern uint64_t pki_nvtx_wanted;
+extern PKI_NVTX_NEAR uint64_t pki_nvtx_wanted;
 
-extern _Thread_local pki_nvtx_user *pki_nvtx_self;
+extern PKI_NVTX_NEAR _Thread_local pki_nvtx_user *pki_nvtx_self;
 
 /* The calling thread's; NULL without memory. */
 pki_nvtx_user *pki_nvtx_find_user(void);

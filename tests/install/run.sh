@@ -50,6 +50,34 @@ run_shared()
     LD_LIBRARY_PATH=$root/$libdir ./consumer
 }
 
+# A static program finds the shim beside the library; a shared one is its own.
+run_shim()
+{
+    have pkg-config
+    [ -e "$root/$libdir/libpkshim.so" ] || skip "this build has no NVTX"
+    cat >listen.c <<'END'
+#include <pk/pk.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+    pk_backend_info info = {.size = sizeof info};
+    pk_start(pk_options(.nvtx_consume = 1));
+    pk_backend_status("nvtx", &info);
+    printf("%s: %s\n", getenv("NVTX_INJECTION64_PATH"), info.reason);
+    return pk_stop() || !info.live;
+}
+END
+    export LD_LIBRARY_PATH=$root/$libdir
+    if [ -e "$root/$libdir/libpk.so" ]; then
+        compile -D_GNU_SOURCE listen.c -o listen $(pkg-config --cflags --libs pk)
+        ./listen | grep '/libpk\.so.*: consuming the ranges of 0 users'
+        rm -f "$root/$libdir"/libpk.so*
+    fi
+    compile -D_GNU_SOURCE listen.c -o listen-static $(pkg-config --static --cflags --libs pk)
+    ./listen-static | grep '/libpkshim\.so: consuming the ranges of 0 users'
+}
+
 run_static()
 {
     have pkg-config
