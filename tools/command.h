@@ -17,6 +17,7 @@ typedef struct command {
     const char *help; /* one line */
 } command;
 
+command_function command_bench_ab;
 command_function command_compare;
 command_function command_report;
 command_function command_recover;

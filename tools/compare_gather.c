@@ -77,6 +77,32 @@ static const bench_launch *partner(const bench_series *series, const bench_launc
     return NULL;
 }
 
+static double sample(const compare_source *from, const bench_launch *launch, size_t i)
+{
+    return from->cpu ? launch->cpu_samples[i] : launch->samples[i];
+}
+
+/* Both builds in one launch: batches come in rounds of old new new old, or new old old new, each of
+ * which is a ratio that a drift of the machine leaves alone; their median is one that bursts leave
+ * alone, too. NAN if there are no rounds. False without memory. */
+static bool ratio_of_rounds(const compare_source *from, const bench_launch *old,
+                            const bench_launch *fresh, double *log_ratio)
+{
+    size_t rounds = PKI_MIN(old->count, fresh->count) / 2, count = 0;
+    double *logs = malloc(PKI_MAX(rounds, 1) * sizeof *logs);
+    if (!logs)
+        return false;
+    for (size_t i = 0; i < rounds; i++) {
+        double olds = sample(from, old, 2 * i) + sample(from, old, 2 * i + 1);
+        double news = sample(from, fresh, 2 * i) + sample(from, fresh, 2 * i + 1);
+        if (olds > 0 && news > 0)
+            logs[count++] = log(news / olds);
+    }
+    *log_ratio = count ? pki_samples_select_median(logs, count) : NAN;
+    free(logs);
+    return true;
+}
+
 /* room is for so many differences and, behind them, their Walsh averages. */
 static bool pair_up(const compare_source *from, compare_row *row, double *room)
 {
@@ -91,11 +117,14 @@ static bool pair_up(const compare_source *from, compare_row *row, double *room)
             continue;
         if (!figure(one, from, &a) || !figure(other, from, &b))
             return false;
-        if (isnan(a.log) || isnan(b.log))
+        double difference = b.log - a.log;
+        if (from->method == PKI_BY_T && !ratio_of_rounds(from, one, other, &difference))
+            return false;
+        if (isnan(a.log) || isnan(b.log) || isnan(difference))
             continue;
         old_sum += a.log;
         new_sum += b.log;
-        room[count++] = b.log - a.log;
+        room[count++] = difference;
     }
     row->old_runs = row->new_runs = count;
     row->old_time = count ? exp(old_sum / (double)count) : NAN;

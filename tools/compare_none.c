@@ -7,3 +7,10 @@ int command_compare(int argc, char **argv)
     (void)argv;
     return complain("compare: this pk was built without jansson, which reads JSON");
 }
+
+int command_bench_ab(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    return complain("bench-ab: this pk was built without jansson, which reads JSON");
+}

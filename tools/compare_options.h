@@ -21,8 +21,7 @@ typedef struct option_value {
 } option_value;
 
 /* After a complaint, text is NULL and taken is -1. */
-option_value option_take(const char *who, const char *key, const char *option,
-                         const char *next);
+option_value option_take(const char *who, const char *key, const char *option, const char *next);
 
 /* How many arguments it was; 0: not one of these; -1 after a complaint. */
 int compare_take_option(compare_wish *w, const char *who, const char *option, const char *next);

@@ -29,8 +29,8 @@ typedef struct event {
     uint32_t kind;           /* a pk_kind */
     char track[EVENT_TRACK]; /* "pid/tid" */
     uint32_t tid;
-    uint64_t start, end;     /* ns; of regions and steps */
-    uint64_t index, items;   /* of a step */
+    uint64_t start, end;       /* ns; of regions and steps */
+    uint64_t index, items;     /* of a step */
     char stepper[EVENT_TRACK]; /* the track whose thread made the step */
     uint64_t bytes, flops;
     bool unbalanced;

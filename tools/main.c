@@ -9,6 +9,7 @@
 
 static const command commands[] = {
     {"report", command_report, "where a run spent its time, from its report or trace file"},
+    {"bench-ab", command_bench_ab, "which benchmarks are slower in one of two builds, run in turn"},
     {"compare", command_compare, "which benchmarks became slower, from their files"},
     {"recover", command_recover, "a whole trace from what a killed run has left"},
     {"status", command_status, "what perfkit finds on this machine: clock, limits, backends"},

@@ -74,12 +74,14 @@ size_t pki_replications_needed(double spread, double distance, double alpha)
 
 double pki_evidence_spread(const pki_evidence *e, double alpha)
 {
+    if (e->count < 2 && e->method != PKI_BY_MOMENTS)
+        return NAN;
     if (e->method == PKI_BY_T)
         return pki_samples_stddev(e->values, e->count);
     if (e->method == PKI_BY_MOMENTS)
         return e->moments.spread;
     pki_interval range = pki_evidence_interval(e, alpha);
-    if (e->count < 2 || !isfinite(range.high - range.low))
+    if (!isfinite(range.high - range.low))
         return pki_samples_stddev(e->values, e->count);
     double quantile = -pki_t_quantile(alpha / 2, (double)e->count - 1);
     return (range.high - range.low) / 2 * sqrt((double)e->count) / quantile;
