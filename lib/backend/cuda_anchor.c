@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backend/cuda_context.h"
+#include "backend/cuda_words.h"
 #include "base/clock.h"
 #include "session/activity.h"
 
@@ -24,6 +25,7 @@ void pki_cuda_anchors_reset(pki_cuda_anchors *a)
 {
     memset(&a->clock, 0, sizeof a->clock);
     a->pending_ns = 0;
+    a->made = a->made && !a->useless; /* try again */
 }
 
 static void make(pki_cuda_context *c)
@@ -39,7 +41,8 @@ static void make(pki_cuda_context *c)
         pki_cuda.ctx_pop(&ctx);
     }
     a->useless = code != CUDA_SUCCESS;
-    pki_cuda_context_failed(c, code);
+    if (a->useless && !pki_cuda_context_failed(c, code))
+        pki_cuda_say(PKI_CUDA_CALL_FAILED, code, c->number);
 }
 
 /* The event and the bracket around it. */

@@ -39,16 +39,28 @@ static void begin(pki_cuda_clock *c, pki_cuda_point p)
     c->doubt = p.doubt;
 }
 
+/* What was known of the rate is of no use any more. */
+static void jump(pki_cuda_clock *c, pki_cuda_point p)
+{
+    pki_cuda_segment before = c->now;
+    begin(c, p);
+    c->now.rate = before.rate;
+    c->before = before;
+}
+
 static void go_on(pki_cuda_clock *c, pki_cuda_point p)
 {
     double said = pki_cuda_clock_ns(c, p.device), error = p.host - said;
-    double rate = measured_rate(c, p);
-    double host = fabs(error) > JUMP_NS ? p.host : said;
+    if (fabs(error) > JUMP_NS) {
+        jump(c, p);
+        return;
+    }
     /* Within the bracket the anchor does not contradict. */
-    double bend = fabs(error) > p.doubt && fabs(error) <= JUMP_NS ? error / CATCH_UP_NS : 0;
+    double bend = fabs(error) > p.doubt ? error / CATCH_UP_NS : 0;
+    double rate = measured_rate(c, p);
     c->before = c->now;
-    c->now = (pki_cuda_segment){p.device, host, rate + clamp(bend, BEND)};
-    c->doubt = p.doubt + (fabs(error) <= JUMP_NS ? fabs(error) : 0);
+    c->now = (pki_cuda_segment){p.device, said, rate + clamp(bend, BEND)};
+    c->doubt = p.doubt + fabs(error);
     move_baseline(c, p);
 }
 

@@ -1,5 +1,6 @@
 /* fake/driver.c - the double: fake.contexts, fake.streams, events, and the script (driver.h). */
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -69,9 +70,23 @@ uint64_t fake_device_ns(void)
     return (uint64_t)(fake.base_device + (double)(monotonic() - fake.base_ns) * fake.rate);
 }
 
+void *fake_keep(size_t bytes)
+{
+    static union kept {
+        union kept *next;
+        max_align_t whatever;
+    } * all;
+    union kept *k = calloc(1, sizeof *k + bytes);
+    if (!k)
+        abort();
+    k->next = all;
+    all = k;
+    return k + 1;
+}
+
 stream *fake_make_stream(context *ctx, bool blocking)
 {
-    stream *s = calloc(1, sizeof *s);
+    stream *s = fake_keep(sizeof *s);
     s->magic = MAGIC_STREAM;
     s->ctx = ctx;
     s->blocking = blocking;
@@ -255,7 +270,7 @@ CUresult CUDAAPI cuEventCreate(CUevent *out, unsigned flags)
     (void)flags;
     code = code ? code : fake_unsafe() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : health(fake_current);
     if (!code) {
-        event *e = calloc(1, sizeof *e);
+        event *e = fake_keep(sizeof *e);
         *e = (event){.magic = MAGIC_EVENT, .ctx = fake_current};
         *out = e;
         fake.event_count++;

@@ -77,7 +77,7 @@ typedef struct fake_cuda_script {
     unsigned (*calls)(fake_call call);
     void (*count_anew)(void);
     /* The call fails so many times, after so many that do not. */
-    void (*fail)(fake_call call, unsigned after, unsigned times, CUresult code);
+    void (*let_fail)(fake_call call, unsigned after, unsigned times, CUresult code);
 
     /* Device times of the last events stamped on the stream, oldest first; how many there are. */
     unsigned (*stamps)(CUstream stream, uint64_t *ns, unsigned most);

@@ -76,7 +76,7 @@ CUresult CUDAAPI cuUserObjectCreate(CUuserObject *out, void *ptr, CUhostFn destr
     if (!code && flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
         code = CUDA_ERROR_INVALID_VALUE;
     if (!code) {
-        object *o = calloc(1, sizeof *o);
+        object *o = fake_keep(sizeof *o);
         *o = (object){destroy, ptr, references};
         *out = o;
     }
@@ -113,7 +113,7 @@ CUresult CUDAAPI cuGraphRetainUserObject(CUgraph g, CUuserObject o, unsigned cou
 void fake_add_node(stream *s, event *e)
 {
     graph *g = s->capturing;
-    node *n = calloc(1, sizeof *n);
+    node *n = fake_keep(sizeof *n);
     n->event = e;
     g->nodes[g->count++] = n;
     s->last = n;
@@ -123,7 +123,7 @@ CUresult fake_capture_begin(CUstream handle, CUstreamCaptureMode mode)
 {
     pthread_mutex_lock(&fake.lock);
     stream *s = fake_stream(handle);
-    graph *g = calloc(1, sizeof *g);
+    graph *g = fake_keep(sizeof *g);
     *g = (graph){.capture = ++fake.ids, .mode = mode, .owner = pthread_self(), .active = true};
     g->next = fake.captures;
     fake.captures = g;
@@ -184,7 +184,7 @@ void fake_work(CUstream handle)
 CUgraphExec fake_instantiate(CUgraph g)
 {
     pthread_mutex_lock(&fake.lock);
-    exec *x = calloc(1, sizeof *x);
+    exec *x = fake_keep(sizeof *x);
     x->origin = g;
     x->count = g->count;
     memcpy(x->nodes, g->nodes, sizeof x->nodes);

@@ -70,7 +70,7 @@ static bool initialised(void)
 static CUcontext context_create(int device)
 {
     pthread_mutex_lock(&fake.lock);
-    context *c = calloc(1, sizeof *c);
+    context *c = fake_keep(sizeof *c);
     fake.is_initialised = true;
     *c = (context){.magic = MAGIC_CONTEXT, .device = device, .alive = true, .id = ++fake.ids};
     c->legacy = fake_make_stream(c, false);
@@ -83,7 +83,9 @@ static CUcontext context_create(int device)
 
 static void context_destroy(CUcontext c)
 {
-    __atomic_store_n(&c->alive, false, __ATOMIC_SEQ_CST);
+    pthread_mutex_lock(&fake.lock);
+    c->alive = false;
+    pthread_mutex_unlock(&fake.lock);
 }
 
 static void context_poison(CUcontext c, CUresult code)
@@ -164,7 +166,7 @@ static void count_anew(void)
     pthread_mutex_unlock(&fake.lock);
 }
 
-static void fail(fake_call call, unsigned after, unsigned times, CUresult code)
+static void let_fail(fake_call call, unsigned after, unsigned times, CUresult code)
 {
     pthread_mutex_lock(&fake.lock);
     fake.failures[call] = (struct fake_failure){after, times, code};
@@ -190,19 +192,27 @@ static uint64_t device_ns(void)
     return now;
 }
 
+static unsigned locked(const unsigned *count)
+{
+    pthread_mutex_lock(&fake.lock);
+    unsigned now = *count;
+    pthread_mutex_unlock(&fake.lock);
+    return now;
+}
+
 static unsigned invalidated(void)
 {
-    return __atomic_load_n(&fake.invalidated, __ATOMIC_SEQ_CST);
+    return locked(&fake.invalidated);
 }
 
 static unsigned events(void)
 {
-    return __atomic_load_n(&fake.event_count, __ATOMIC_SEQ_CST);
+    return locked(&fake.event_count);
 }
 
 static unsigned modes(void)
 {
-    return __atomic_load_n(&fake.exchanged, __ATOMIC_SEQ_CST);
+    return locked(&fake.exchanged);
 }
 
 extern const fake_cuda_script fake_cuda_script_table __asm__(FAKE_CUDA_SCRIPT);
@@ -221,7 +231,7 @@ const fake_cuda_script fake_cuda_script_table = {
     .clock = set_clock,
     .calls = calls,
     .count_anew = count_anew,
-    .fail = fail,
+    .let_fail = let_fail,
     .stamps = stamps,
     .device_ns = device_ns,
     .capture_begin = fake_capture_begin,

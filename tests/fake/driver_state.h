@@ -7,7 +7,7 @@
 #include "driver.h"
 
 enum { MAGIC_CONTEXT = 0x63747830, MAGIC_STREAM = 0x73747230, MAGIC_EVENT = 0x65767430 };
-enum { QUEUE = 16384, STAMPS = 4096, OBJECTS = 16, NODES = 512 };
+enum { QUEUE = 16384, STAMPS = 4096, OBJECTS = 16, NODES = 1024 };
 
 typedef struct CUctx_st context;
 typedef struct CUstream_st stream;
@@ -119,6 +119,10 @@ extern struct fake {
     graph *captures;
 } fake;
 extern _Thread_local context *fake_current;
+
+/* Zeroed memory that stays: whoever uses a handle for too long is told so, and does not crash. Under
+ * the lock. */
+void *fake_keep(size_t bytes);
 
 stream *fake_make_stream(context *ctx, bool blocking);
 void fake_stamp(stream *s, work_item w);

@@ -3,8 +3,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-static long left = -1;
-static bool failed, once;
+static _Thread_local long left = -1;
+static _Thread_local bool failed, once;
 
 void memory_fails_after(long n)
 {

@@ -1,5 +1,5 @@
 /* tests/unit/failing_memory.h - makes the n-th allocation of a program's own code fail, and
- * perhaps all that follow.
+ * perhaps all that follow; of the calling thread alone.
  *
  * Link with failing_memory_args (meson.build), which put these in front of malloc, calloc, realloc,
  * strdup, strndup and vasprintf.
