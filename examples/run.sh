@@ -10,7 +10,8 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 
 # The wrapper is how meson says that another processor's programs run through an emulator.
-${MESON_EXE_WRAPPER:-} "$program" 2>stderr || {
+# $ARGUMENTS are the program's.
+${MESON_EXE_WRAPPER:-} "$program" ${ARGUMENTS:-} 2>stderr || {
     echo "exit status $?"
     cat stderr
     exit 1

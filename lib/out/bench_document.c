@@ -51,17 +51,29 @@ size_t pki_bench_group(const pki_bench_document *document, size_t at)
 
 /* ---- aggregates ---- */
 
+double pki_bench_aggregate_of(size_t which, double *values, size_t n)
+{
+    double mean = pki_samples_mean(values, n);
+    switch (which) {
+    case 0:
+        return mean;
+    case 1:
+        return pki_samples_select_median(values, n);
+    case 2:
+        return pki_samples_stddev(values, n);
+    default:
+        return mean > 0 ? pki_samples_stddev(values, n) / mean : 0;
+    }
+}
+
 static void aggregate(double *real, double *cpu, size_t n,
                       pki_bench_aggregate out[PKI_BENCH_AGGREGATES])
 {
-    double mean = pki_samples_mean(real, n), cpu_mean = pki_samples_mean(cpu, n);
-    double deviation = pki_samples_stddev(real, n), cpu_deviation = pki_samples_stddev(cpu, n);
-    out[0] = (pki_bench_aggregate){"mean", "time", mean, cpu_mean};
-    out[1] = (pki_bench_aggregate){"median", "time", pki_samples_select_median(real, n),
-                                   pki_samples_select_median(cpu, n)};
-    out[2] = (pki_bench_aggregate){"stddev", "time", deviation, cpu_deviation};
-    out[3] = (pki_bench_aggregate){"cv", "percentage", mean > 0 ? deviation / mean : 0,
-                                   cpu_mean > 0 ? cpu_deviation / cpu_mean : 0};
+    static const char *const names[] = {"mean", "median", "stddev", "cv"};
+    for (size_t i = 0; i < PKI_BENCH_AGGREGATES; i++)
+        out[i] = (pki_bench_aggregate){names[i], i == 3 ? "percentage" : "time",
+                                       pki_bench_aggregate_of(i, real, n),
+                                       pki_bench_aggregate_of(i, cpu, n)};
 }
 
 size_t pki_bench_aggregates(const pki_bench_row *rows, size_t count,

@@ -46,7 +46,7 @@ typedef struct pki_bench_configuration {
 
 typedef struct pki_bench_document {
     const char *executable, *version; /* perfkit's */
-    int64_t began; /* seconds since 1970 */
+    int64_t began;                    /* seconds since 1970 */
     uint64_t elapsed;
     char launch[33];
     uint64_t fingerprint;
@@ -116,7 +116,11 @@ typedef struct pki_bench_aggregate {
     double real, cpu;        /* ns, or a share for "cv" */
 } pki_bench_aggregate;
 
-#define PKI_BENCH_AGGREGATES 4
+#define PKI_BENCH_AGGREGATES 4 /* mean, median, stddev, cv */
+
+/* The n-th of these, of any values; they are rearranged. */
+double pki_bench_aggregate_of(size_t which, double *values, size_t n);
+
 /* 0 if fewer than two rows were measured. */
 size_t pki_bench_aggregates(const pki_bench_row *rows, size_t count,
                             pki_bench_aggregate out[PKI_BENCH_AGGREGATES]);

@@ -2,12 +2,11 @@
 #include "out/bench_document.h"
 
 #include "base/compiler.h"
+#include "measure/sample_stats.h"
 #include "out/bench_json_context.h"
 #include "out/json_write.h"
 
-#include <inttypes.h>
-#include <math.h>
-#include <string.h>
+#include <stdlib.h>
 
 static const char *clock_name(uint32_t clock)
 {
@@ -163,13 +162,12 @@ static void put_name(pki_json *json, const pki_bench_row *row, const char *suffi
     pki_json_text(json, "run_type", suffix ? "aggregate" : "iteration");
 }
 
-static void put_times(pki_json *json, double real, double cpu, double unit_of)
+/* Always in ns: compare.py leaves out rows whose unit is not that of the first. */
+static void put_times(pki_json *json, double real, double cpu)
 {
-    double length;
-    const char *unit = pki_bench_unit_of(unit_of, &length);
-    pki_json_real(json, "real_time", real / length);
-    pki_json_real(json, "cpu_time", cpu / length);
-    pki_json_text(json, "time_unit", unit);
+    pki_json_real(json, "real_time", real);
+    pki_json_real(json, "cpu_time", cpu);
+    pki_json_text(json, "time_unit", "ns");
 }
 
 static void put_figures(pki_json *json, const pki_bench_row *row)
@@ -197,7 +195,7 @@ static void put_row(pki_json *json, const pki_bench_document *d, const pki_bench
         pki_json_text(json, "error_message", r->reason);
     }
     pki_json_uint(json, "iterations", measured ? r->count * r->iterations : 0);
-    put_times(json, r->median, r->cpu, r->median);
+    put_times(json, r->median, r->cpu);
     if (*row->label)
         pki_json_text(json, "label", row->label);
     put_figures(json, row);
@@ -205,21 +203,50 @@ static void put_row(pki_json *json, const pki_bench_document *d, const pki_bench
     pki_json_close(json, '}');
 }
 
-static void put_aggregate(pki_json *json, const pki_bench_document *d, const pki_bench_row *first,
-                          const pki_bench_aggregate *a)
+/* A rate or a figure of the benchmark's own, by its place among them; NULL beyond the last one. */
+static const char *figure_of(const pki_bench_row *row, unsigned at, double *value)
 {
-    put_name(json, first, a->name);
-    pki_json_uint(json, "repetitions", d->configuration.repetitions);
-    pki_json_uint(json, "threads", first->result.threads);
-    pki_json_text(json, "aggregate_name", a->name);
-    pki_json_text(json, "aggregate_unit", a->unit);
-    pki_json_uint(json, "iterations", d->configuration.repetitions);
-    /* A share has no unit, but readers want one: Google's own are 1 of that unit, too. */
-    bool share = strcmp(a->unit, "percentage") == 0;
-    double length;
-    pki_bench_unit_of(first->result.median, &length);
-    put_times(json, share ? a->real * length : a->real, share ? a->cpu * length : a->cpu,
-              first->result.median);
+    static const char *const names[] = {"bytes_per_second", "items_per_second", "flops_per_second"};
+    const pk_bench_result *r = &row->result;
+    const double rates[] = {r->bytes_per_second, r->items_per_second, r->flops_per_second};
+    if (at < 3) {
+        *value = rates[at];
+        return names[at];
+    }
+    at -= 3;
+    if (at >= row->figure_count)
+        return NULL;
+    *value = row->figures[at].value;
+    return row->figures[at].name;
+}
+
+/* Over the rows that were measured, as for the times. */
+static void put_aggregate_figures(pki_json *json, const pki_bench_row *rows, size_t count,
+                                  size_t which, double *scratch)
+{
+    const char *name;
+    double value;
+    for (unsigned at = 0; (name = figure_of(&rows[0], at, &value)); at++) {
+        size_t n = 0;
+        for (size_t i = 0; i < count; i++)
+            if (pki_bench_row_measured(&rows[i]) && figure_of(&rows[i], at, &value))
+                scratch[n++] = value;
+        if (at >= 3 || pki_samples_mean(scratch, n) > 0)
+            pki_json_real(json, name, pki_bench_aggregate_of(which, scratch, n));
+    }
+}
+
+static void put_aggregate(pki_json *json, const pki_bench_row *rows, size_t count,
+                          const pki_bench_aggregate *all, size_t which, double *scratch)
+{
+    put_name(json, &rows[0], all[which].name);
+    pki_json_uint(json, "repetitions", count);
+    pki_json_uint(json, "threads", rows[0].result.threads);
+    pki_json_text(json, "aggregate_name", all[which].name);
+    pki_json_text(json, "aggregate_unit", all[which].unit);
+    pki_json_uint(json, "iterations", count);
+    put_times(json, all[which].real, all[which].cpu);
+    put_aggregate_figures(json, rows, count, which, scratch);
     pki_json_close(json, '}');
 }
 
@@ -229,8 +256,10 @@ static void put_group(pki_json *json, const pki_bench_document *d, size_t at, si
     for (size_t i = 0; i < count; i++)
         put_row(json, d, &d->rows[at + i]);
     size_t made = pki_bench_aggregates(&d->rows[at], count, all);
-    for (size_t i = 0; i < made; i++)
-        put_aggregate(json, d, &d->rows[at], &all[i]);
+    double *scratch = made ? malloc(count * sizeof *scratch) : NULL;
+    for (size_t i = 0; i < made && scratch; i++)
+        put_aggregate(json, &d->rows[at], count, all, i, scratch);
+    free(scratch);
 }
 
 void pki_bench_json(const pki_bench_document *d, FILE *file)

@@ -19,8 +19,7 @@ PK_BENCH(numbers)
     auto n = static_cast<std::size_t>(pk_bench_arg(bench, 0));
     std::vector<double> x(n, 1.5);
     double sum = 0;
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         for (double value : x)
             sum += value;
         pk_keep(sum);
@@ -39,8 +38,7 @@ PK_BENCH(values)
     big large = {};
     std::string text = "text";
     std::unique_ptr<int> owned(new int(3));
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         pk_keep(large);
         pk_keep(text);
         pk_keep(owned);

@@ -50,8 +50,7 @@ static void with_surroundings(pk_bench_run *bench)
     bodies++;
     assert_ptr_equal(pk_bench_user(bench), &set_ups);
     pass(5e4);
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         pass(70);
     }
     pass(5e4);
@@ -96,8 +95,7 @@ static void a_set_up_may_fail(void **state)
 
 static void pausing(pk_bench_run *bench)
 {
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         pass(30);
         pk_bench_pause(bench);
         pass(1000);
@@ -137,8 +135,7 @@ static void odd_pauses(void **state)
 
 static void waiting(pk_bench_run *bench)
 {
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         pass(40);
         script.now += 60; /* somebody else runs */
         pk_bench_add_time(bench, 7);
@@ -166,8 +163,7 @@ static void clocks(void **state)
 
 static void negative_time(pk_bench_run *bench)
 {
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         pk_bench_add_time(bench, -1);
     }
 }
@@ -203,20 +199,17 @@ static void without_a_loop(pk_bench_run *bench)
 
 static void left_by_break(pk_bench_run *bench)
 {
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         break;
     }
 }
 
 static void two_loops(pk_bench_run *bench)
 {
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         pass(1);
     }
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         pass(1);
     }
 }
@@ -225,8 +218,7 @@ static void gives_up(pk_bench_run *bench)
 {
     pk_bench_fail(bench, "wrong result");
     pk_bench_skip(bench, "the first word counts");
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         fail_msg("a benchmark that has given up is measured");
     }
 }
@@ -256,8 +248,7 @@ static void counting(pk_bench_run *bench)
     pk_bench_set_flops(bench, 200);
     pk_bench_set_items(bench, 3);
     pk_bench_label(bench, "a label");
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         pass(100);
         pk_bench_count(bench, "hits", 2, PK_BENCH_PER_ITERATION);
         pk_bench_count(bench, "bits", 5, PK_BENCH_PER_SECOND);
@@ -294,8 +285,7 @@ static void arguments(pk_bench_run *bench)
     assert_int_equal(pk_bench_threads(bench), 1);
     assert_int_equal(pk_bench_thread(bench), 0);
     assert_null(pk_bench_user(bench));
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         pass(1);
     }
 }
@@ -313,8 +303,7 @@ static void nothing_is_given(void **state)
 static void allocating(pk_bench_run *bench)
 {
     pk_bench_note_allocation(1000); /* before the loop */
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         pass(1);
         pk_bench_note_allocation(24);
         pk_bench_note_allocation(40);

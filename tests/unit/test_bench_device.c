@@ -91,8 +91,7 @@ static int start(void **state)
 /* A launch takes the processor 3 ns and the device 500. */
 static void launches(pk_bench_run *bench)
 {
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         pass(3);
         device.now += 500;
     }
@@ -169,8 +168,7 @@ static void errors_are_told(void **state)
 
 static void pauses(pk_bench_run *bench)
 {
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         pk_bench_pause(bench);
         pk_bench_resume(bench);
     }

@@ -22,8 +22,7 @@ static int64_t seen_arguments[3];
 
 PK_BENCH(plain)
 {
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         pk_clobber();
     }
 }
@@ -32,8 +31,7 @@ PK_BENCH(product)
 {
     for (unsigned i = 0; i < 3; i++)
         seen_arguments[i] = pk_bench_arg(bench, i);
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         pk_clobber();
     }
 }
@@ -48,8 +46,7 @@ PK_BENCH(crowd)
 {
     pki_fetch_add(&numbers_seen, (uint64_t)1 << (8 * pk_bench_thread(bench)));
     seen_threads = pk_bench_threads(bench);
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         unsigned here = __atomic_add_fetch(&in_loop, 1, __ATOMIC_SEQ_CST);
         if (here > most_in_loop)
             pki_store(&most_in_loop, here);
@@ -70,8 +67,7 @@ PK_BENCH(absent)
 {
     if (pk_bench_thread(bench) == 1)
         pk_bench_skip(bench, "not on this thread");
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         pk_clobber();
     }
 }
