@@ -1,13 +1,13 @@
 /* tools/load_report.c - the report file of docs/report-format.md as a summary. */
 #include "load.h"
 
-#include "json_read.h"
+#include "load_parts.h"
 #include "out/report.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static void read_dist(json_reader *j, json_t *row, const char *key, pki_dist *dist)
+void load_dist(json_reader *j, json_t *row, const char *key, pki_dist *dist)
 {
     json_t *from = json_read_object(j, row, key);
     json_read_uint(j, from, "count", &dist->count);
@@ -115,9 +115,9 @@ static void read_steps(json_reader *j, json_t *from, pki_step_summary *steps)
     json_read_uint(j, from, "count", &steps->count);
     json_read_uint(j, from, "warmup", &steps->warmup);
     json_read_bool(j, from, "warmup_given", &steps->warmup_given);
-    read_dist(j, from, "all", &steps->all);
-    read_dist(j, from, "steady", &steps->steady);
-    read_dist(j, from, "warm", &steps->warm);
+    load_dist(j, from, "all", &steps->all);
+    load_dist(j, from, "steady", &steps->steady);
+    load_dist(j, from, "warm", &steps->warm);
     json_read_uint(j, from, "items", &steps->items);
     json_read_real(j, from, "items_per_second", &steps->items_per_second);
     read_kinds(j, from, steps->kinds, PKI_SHARES);
@@ -136,14 +136,14 @@ static void read_region(json_reader *j, json_t *from, void *row)
     pki_region_row *region = row;
     json_read_text(j, from, "name", &region->name);
     read_kind(j, from, &region->kind);
-    read_dist(j, from, "time", &region->time);
+    load_dist(j, from, "time", &region->time);
     json_read_uint(j, from, "self", &region->self);
     json_read_uint(j, from, "bytes", &region->bytes);
     json_read_uint(j, from, "flops", &region->flops);
     json_read_real(j, from, "step_share", &region->step_share);
-    read_dist(j, from, "step_self", &region->step_self);
-    read_dist(j, from, "gpu", &region->gpu);
-    read_dist(j, from, "kernels", &region->kernels);
+    load_dist(j, from, "step_self", &region->step_self);
+    load_dist(j, from, "gpu", &region->gpu);
+    load_dist(j, from, "kernels", &region->kernels);
 }
 
 static void read_copies(json_reader *j, json_t *from, pki_gpu_copies *copies)
@@ -170,7 +170,7 @@ static void read_gpu(json_reader *j, json_t *from, void *row)
     read_copies(j, json_read_object(j, from, "copies"), gpu->copies);
     json_t *steps = json_read_object(j, from, "per_step");
     for (int i = 0; i < PKI_GPU_FIGURES; i++)
-        read_dist(j, steps, pki_gpu_figures[i], &gpu->per_step[i]);
+        load_dist(j, steps, pki_gpu_figures[i], &gpu->per_step[i]);
 }
 
 static void read_kernel(json_reader *j, json_t *from, void *row)
@@ -179,7 +179,7 @@ static void read_kernel(json_reader *j, json_t *from, void *row)
     json_read_text(j, from, "name", &kernel->name);
     json_read_text(j, from, "region", &kernel->region);
     json_read_real(j, from, "region_share", &kernel->region_share);
-    read_dist(j, from, "time", &kernel->time);
+    load_dist(j, from, "time", &kernel->time);
 }
 
 static void read_activities(json_reader *j, json_t *from, pki_activity_summary *a)
@@ -210,7 +210,7 @@ static void read_counter(json_reader *j, json_t *from, void *row)
     pki_counter_row *counter = row;
     json_read_text(j, from, "name", &counter->name);
     json_read_text(j, from, "unit", &counter->unit);
-    read_dist(j, from, "value", &counter->value);
+    load_dist(j, from, "value", &counter->value);
     json_read_real(j, from, "last", &counter->last);
 }
 
@@ -279,6 +279,7 @@ bool load_report(json_t *report, pki_summary *out, complaint *why)
     json_read_rows(&j, report, "gpus", sizeof *out->gpus, read_gpu, &out->gpus, &out->gpu_count);
     json_read_rows(&j, report, "kernels", sizeof *out->kernels, read_kernel, &out->kernels,
                    &out->kernel_count);
+    load_comm(&j, json_read_object(&j, report, "comm"), &out->comm);
     json_read_rows(&j, report, "regions", sizeof *out->regions, read_region, &out->regions,
                    &out->region_count);
     json_read_rows(&j, report, "threads", sizeof *out->threads, read_thread, &out->threads,

@@ -131,7 +131,8 @@ static bool count_bandwidth(pki_collective_cell *cell, const pki_collective *op)
     if (!cell || size <= 0 || duration_of(op) == 0)
         return true;
     double algbw = size / (double)duration_of(op);
-    return pki_tally_add(&cell->algbw, algbw, 1) & pki_tally_add(&cell->busbw, algbw * factor, 1);
+    bool kept = pki_tally_add(&cell->algbw, algbw, 1);
+    return pki_tally_add(&cell->busbw, algbw * factor, 1) && kept;
 }
 
 static void keep_if_slow(pki_collectives *c, const pki_collective *op)
@@ -160,8 +161,8 @@ void pki_collectives_add(pki_collectives *c, const pki_collective *op)
     comm->exposed += PKI_MIN(op->exposed, duration_of(op));
     comm->in_flight = PKI_MAX(comm->in_flight, op->in_flight);
     pki_collective_cell *sized = cell_of(c, op, 0, pki_comm_class(op->bytes));
-    bool kept = count_in(sized, op) & count_bandwidth(sized, op) &
-                count_in(cell_of(c, op, op->region + 1, 0), op);
-    c->unmeasured += !kept;
+    bool timed = count_in(sized, op), rated = count_bandwidth(sized, op);
+    bool placed = count_in(cell_of(c, op, op->region + 1, 0), op);
+    c->unmeasured += !(timed && rated && placed);
     keep_if_slow(c, op);
 }

@@ -1,5 +1,4 @@
-#include "out/json_write.h"
-#include "out/report.h"
+#include "out/report_json_parts.h"
 
 #include <errno.h>
 
@@ -9,7 +8,7 @@ static const char *const severities[] = {
     [PKI_WARN] = "warning",
 };
 
-static void put_dist(pki_json *j, const char *key, const pki_dist *dist)
+void pki_report_json_dist(pki_json *j, const char *key, const pki_dist *dist)
 {
     pki_json_open(j, key, '{');
     pki_json_uint(j, "count", dist->count);
@@ -117,9 +116,9 @@ static void put_steps(pki_json *j, const pki_step_summary *steps)
     pki_json_uint(j, "count", steps->count);
     pki_json_uint(j, "warmup", steps->warmup);
     pki_json_bool(j, "warmup_given", steps->warmup_given);
-    put_dist(j, "all", &steps->all);
-    put_dist(j, "steady", &steps->steady);
-    put_dist(j, "warm", &steps->warm);
+    pki_report_json_dist(j, "all", &steps->all);
+    pki_report_json_dist(j, "steady", &steps->steady);
+    pki_report_json_dist(j, "warm", &steps->warm);
     pki_json_uint(j, "items", steps->items);
     pki_json_real(j, "items_per_second", steps->items_per_second);
     put_kinds(j, steps->kinds, PKI_SHARES);
@@ -144,16 +143,16 @@ static void put_region(pki_json *j, const pki_region_row *region)
     pki_json_open(j, NULL, '{');
     pki_json_text(j, "name", region->name);
     put_kind(j, region->kind);
-    put_dist(j, "time", &region->time);
+    pki_report_json_dist(j, "time", &region->time);
     pki_json_uint(j, "self", region->self);
     pki_json_uint(j, "bytes", region->bytes);
     pki_json_uint(j, "flops", region->flops);
     pki_json_real(j, "step_share", region->step_share);
-    put_dist(j, "step_self", &region->step_self);
+    pki_report_json_dist(j, "step_self", &region->step_self);
     if (region->gpu.count)
-        put_dist(j, "gpu", &region->gpu);
+        pki_report_json_dist(j, "gpu", &region->gpu);
     if (region->kernels.count)
-        put_dist(j, "kernels", &region->kernels);
+        pki_report_json_dist(j, "kernels", &region->kernels);
     pki_json_close(j, '}');
 }
 
@@ -185,7 +184,7 @@ static void put_counter(pki_json *j, const pki_counter_row *counter)
     pki_json_open(j, NULL, '{');
     pki_json_text(j, "name", counter->name);
     pki_json_text(j, "unit", counter->unit);
-    put_dist(j, "value", &counter->value);
+    pki_report_json_dist(j, "value", &counter->value);
     pki_json_real(j, "last", counter->last);
     pki_json_close(j, '}');
 }
@@ -232,7 +231,7 @@ static void put_gpu(pki_json *j, const pki_gpu_row *gpu)
     pki_json_open(j, "per_step", '{');
     for (int i = 0; i < PKI_GPU_FIGURES; i++)
         if (gpu->per_step[i].count)
-            put_dist(j, pki_gpu_figures[i], &gpu->per_step[i]);
+            pki_report_json_dist(j, pki_gpu_figures[i], &gpu->per_step[i]);
     pki_json_close(j, '}');
     pki_json_close(j, '}');
 }
@@ -244,7 +243,7 @@ static void put_kernel(pki_json *j, const pki_kernel_row *kernel)
     pki_json_text(j, "name", kernel->name);
     pki_json_text(j, "region", kernel->region);
     pki_json_real(j, "region_share", kernel->region_share);
-    put_dist(j, "time", &kernel->time);
+    pki_report_json_dist(j, "time", &kernel->time);
     pki_json_close(j, '}');
 }
 
@@ -294,32 +293,24 @@ static void put_overhead(pki_json *j, const pki_overhead *overhead)
     pki_json_close(j, '}');
 }
 
-#define PUT_ROWS(j, name, rows, count, put)                                                        \
-    do {                                                                                           \
-        pki_json_row(j);                                                                           \
-        pki_json_open(j, name, '[');                                                               \
-        for (size_t i_ = 0; i_ < (count); i_++)                                                    \
-            put(j, &(rows)[i_]);                                                                   \
-        pki_json_close(j, ']');                                                                    \
-    } while (0)
-
 static void put_summary(pki_json *j, const pki_summary *s)
 {
     pki_json_open(j, NULL, '{');
     pki_json_text(j, "format", PKI_REPORT_FORMAT);
     pki_json_uint(j, "schema", PKI_REPORT_SCHEMA);
     put_run(j, &s->run);
-    PUT_ROWS(j, "verdicts", s->verdicts, s->verdict_count, put_verdict);
+    PKI_REPORT_ROWS(j, "verdicts", s->verdicts, s->verdict_count, put_verdict);
     put_steps(j, &s->steps);
-    PUT_ROWS(j, "gpus", s->gpus, s->gpu_count, put_gpu);
-    PUT_ROWS(j, "kernels", s->kernels, s->kernel_count, put_kernel);
-    PUT_ROWS(j, "regions", s->regions, s->region_count, put_region);
-    PUT_ROWS(j, "threads", s->threads, s->thread_count, put_thread);
-    PUT_ROWS(j, "counters", s->counters, s->counter_count, put_counter);
+    PKI_REPORT_ROWS(j, "gpus", s->gpus, s->gpu_count, put_gpu);
+    PKI_REPORT_ROWS(j, "kernels", s->kernels, s->kernel_count, put_kernel);
+    pki_report_json_comm(j, &s->comm);
+    PKI_REPORT_ROWS(j, "regions", s->regions, s->region_count, put_region);
+    PKI_REPORT_ROWS(j, "threads", s->threads, s->thread_count, put_thread);
+    PKI_REPORT_ROWS(j, "counters", s->counters, s->counter_count, put_counter);
     put_counts(j, &s->counts);
     put_activities(j, &s->activities);
     put_overhead(j, &s->overhead);
-    PUT_ROWS(j, "backends", s->backends, s->backend_count, put_backend);
+    PKI_REPORT_ROWS(j, "backends", s->backends, s->backend_count, put_backend);
     pki_json_close(j, '}');
 }
 

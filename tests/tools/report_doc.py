@@ -24,7 +24,7 @@ def main(root):
 
     page = read("docs", "report-format.md")
     named = set(re.findall(r"`\"?([\w-]+)\"?`", page))
-    written = {member for name in ("report-train.json", "report-gpu.json")
+    written = {member for name in ("report-train.json", "report-gpu.json", "report-comm.json")
                for member in members(json.loads(read("tests", "golden", name)))}
     given = set(re.findall(r'"([a-z]+(?:-[a-z]+)+|waiting|unsteady|drifting|overhead|untracked|unbalanced|incomplete|rebuilt)"',
                            read("lib", "measure", "verdict.c") + read("lib", "measure", "verdict_gpu.c")

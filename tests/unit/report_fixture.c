@@ -303,6 +303,7 @@ void fixture_hostile(pki_summary *s)
     s->backend_count = 1;
     *s->backends = (pki_backend_row){strdup(hostile), false, strdup(hostile), strdup(hostile)};
     fill_hostile_gpus(s);
+    fixture_hostile_comm(s, hostile, wild(NAN));
     memset(&s->counts, 0xFF, sizeof s->counts);
     s->overhead = (pki_overhead){NAN, INFINITY, -INFINITY, 1e300};
     fill_hostile_steps(&s->steps);

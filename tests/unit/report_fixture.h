@@ -12,6 +12,11 @@ void fixture_train(pki_summary *summary, uint64_t steps);
  * waits; 1 by stream spans. In gpu_fixture.c. */
 void fixture_gpu(pki_summary *summary, uint64_t steps);
 
+/* The training run with two communicators, one of which has not completed all. In comm_fixture.c, as is
+ * the hostile one's part. */
+void fixture_comm(pki_summary *summary);
+void fixture_hostile_comm(pki_summary *summary, const char *hostile, pki_dist wild);
+
 /* Nothing but zeros and NULLs. */
 void fixture_empty(pki_summary *summary);
 

@@ -42,6 +42,16 @@ static void two_gpus(void **state)
     free(text);
 }
 
+static void two_communicators(void **state)
+{
+    pki_summary s;
+    (void)state;
+    fixture_comm(&s);
+    char *text = json_of(&s, pki_report_json);
+    golden_check("report-comm.json", text);
+    free(text);
+}
+
 static void one_line_is_the_same_without_breaks(void **state)
 {
     pki_summary s;
@@ -239,8 +249,8 @@ int main(int argc, char **argv)
 {
     golden_folder = argc > 1 ? argv[1] : "tests/golden";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_training_run),
-        cmocka_unit_test(two_gpus),    cmocka_unit_test(one_line_is_the_same_without_breaks),
+        cmocka_unit_test(a_training_run),    cmocka_unit_test(two_gpus),
+        cmocka_unit_test(two_communicators), cmocka_unit_test(one_line_is_the_same_without_breaks),
         cmocka_unit_test(always_valid),      cmocka_unit_test(numbers),
         cmocka_unit_test(integers),          cmocka_unit_test(long_strings),
         cmocka_unit_test(no_locale_gets_in), cmocka_unit_test(write_errors_are_seen),

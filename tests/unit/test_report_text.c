@@ -44,6 +44,16 @@ static void two_gpus(void **state)
     free(text);
 }
 
+static void two_communicators(void **state)
+{
+    pki_summary s;
+    (void)state;
+    fixture_comm(&s);
+    char *text = report_of(&s, NULL);
+    golden_check("report-comm.txt", text);
+    free(text);
+}
+
 static void nothing_at_all(void **state)
 {
     pki_summary s;
@@ -144,6 +154,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_training_run),
         cmocka_unit_test(two_gpus),
+        cmocka_unit_test(two_communicators),
         cmocka_unit_test(nothing_at_all),
         cmocka_unit_test(any_summary_fits_the_page),
         cmocka_unit_test(options_are_heard),

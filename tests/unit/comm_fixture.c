@@ -1,0 +1,99 @@
+#include "report_fixture.h"
+
+#include "base/compiler.h"
+#include "measure/collectives.h"
+#include "measure/verdict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+
+enum { WORLD, ROW };
+enum { BACKWARD = 1, HALO, LAST };
+
+static const char *name_of(void *user, uint32_t id)
+{
+    static const char *const names[LAST] = {"", "backward", "halo \"exchange\""};
+    (void)user;
+    return id < LAST ? names[id] : NULL;
+}
+
+/* One of the row's operations has not ended. */
+static bool facts_of(void *user, uint32_t comm, pki_comm_facts *facts)
+{
+    static const pki_comm_facts known[] = {
+        {"MPI", "MPI_COMM_WORLD", 0, 1, 4, 120, 120, 120},
+        {"NCCL", "rows of \xE6\xA2\xAF\xE5\xBA\xA6", 0xFEDCBA9876543210, 0, 2, 201, 201, 200}};
+    (void)user;
+    if (comm >= PKI_COUNT_OF(known))
+        return false;
+    *facts = known[comm];
+    return true;
+}
+
+/* Gradients of four sizes, reduced; every tenth time one takes much longer. */
+static void add_reductions(pki_collectives *c)
+{
+    for (uint64_t i = 0; i < 120; i++) {
+        uint64_t bytes = (uint64_t)1 << (10 + 4 * (i % 4));
+        uint64_t ns = 20 * US + bytes / 10 + (i % 10 == 9 ? 2 * MS : i % 7 * US);
+        pki_collectives_add(c, &(pki_collective){.comm = WORLD,
+                                                 .ranks = 4,
+                                                 .op = PK_COMM_ALL_REDUCE,
+                                                 .region = BACKWARD,
+                                                 .bytes = bytes,
+                                                 .sequence = i + 1,
+                                                 .start = i * 10 * MS,
+                                                 .end = i * 10 * MS + ns,
+                                                 .exposed = ns,
+                                                 .in_flight = 1});
+    }
+}
+
+/* Sent while the program computes: the last microseconds are waited for. */
+static void add_messages(pki_collectives *c)
+{
+    for (uint64_t i = 0; i < 200; i++)
+        pki_collectives_add(c, &(pki_collective){.comm = ROW,
+                                                 .ranks = 2,
+                                                 .op = i % 2 ? PK_COMM_RECV : PK_COMM_SEND,
+                                                 .region = i < 190 ? HALO : 0,
+                                                 .bytes = 5000,
+                                                 .sequence = i + 1,
+                                                 .start = i * MS,
+                                                 .end = i * MS + 400 * US + i * US,
+                                                 .exposed = i * US / 2,
+                                                 .in_flight = (uint32_t)(i % 3 + 1)});
+}
+
+void fixture_comm(pki_summary *s)
+{
+    pki_collectives *c = pki_collectives_create();
+    fixture_train(s, 40);
+    add_reductions(c);
+    add_messages(c);
+    pki_collectives_fill(c, facts_of, name_of, NULL, s);
+    pki_collectives_destroy(c);
+}
+
+void fixture_hostile_comm(pki_summary *s, const char *hostile, pki_dist wild)
+{
+    pki_comm_summary *c = &s->comm;
+    c->unmeasured = UINT64_MAX;
+    c->comm_count = c->collective_count = c->region_count = c->slowest_count = 1;
+    c->comms = calloc(1, sizeof *c->comms);
+    c->collectives = calloc(1, sizeof *c->collectives);
+    c->regions = calloc(1, sizeof *c->regions);
+    c->slowest = calloc(1, sizeof *c->slowest);
+    memset(c->comms, 0xFF, sizeof *c->comms);
+    c->comms->library = strdup(hostile);
+    c->comms->name = strdup(hostile);
+    c->comms->completed = 0;
+    *c->collectives =
+        (pki_collective_row){0, UINT32_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, wild, wild, wild};
+    *c->regions = (pki_comm_region_row){strdup(hostile), 0, 99, UINT64_MAX, UINT64_MAX, wild};
+    *c->slowest = (pki_comm_call_row){strdup(hostile), 0,          99,         UINT64_MAX,
+                                      UINT64_MAX,      UINT64_MAX, UINT64_MAX, UINT64_MAX};
+}
