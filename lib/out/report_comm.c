@@ -8,7 +8,7 @@
 #include <math.h>
 
 #define OPERATION 15 /* columns of its name */
-#define REGION 24
+#define REGION 22
 #define LIBRARY 8
 #define ROWS_MOST 24
 #define REGIONS_MOST 8
@@ -155,11 +155,10 @@ static void put_slowest(const pki_comm_summary *s, FILE *file)
     fputs("\n  slowest:\n", file);
     for (size_t i = 0; i < s->slowest_count && i < SLOWEST_MOST; i++) {
         const pki_comm_call_row *r = &s->slowest[i];
-        fprintf(file, "    %7s %s of %s", TIGHT((double)r->duration), pki_comm_op_name(r->op),
-                pki_figure_scaled((double)r->bytes, "B").text);
-        fprintf(file, ", number %" PRIu64 " on ", r->sequence);
-        pki_put_left(file, s->comms[r->comm].name, 16);
-        fprintf(file, " at %s\n", pki_figure_time((double)r->start).text);
+        pki_report_say(file, "  %s %s of %s, number %" PRIu64 " on %.40s, at %s",
+                       TIGHT((double)r->duration), pki_comm_op_name(r->op),
+                       pki_figure_scaled((double)r->bytes, "B").text, r->sequence,
+                       s->comms[r->comm].name, pki_figure_time((double)r->start).text);
     }
 }
 

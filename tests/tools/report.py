@@ -77,14 +77,15 @@ class Report(unittest.TestCase):
     # ---- report files ----
 
     def test_a_report_file_comes_back_the_same(self):
-        for name in ("report-train.json", "report-gpu.json"):
+        for name in ("report-train.json", "report-gpu.json", "report-comm.json"):
             path = os.path.join(GOLDEN, name)
             with open(path, encoding="utf-8") as file:
                 self.assertEqual(self.report("--json", path), file.read())
 
     def test_a_report_file_as_text(self):
-        with open(os.path.join(GOLDEN, "report-gpu.txt"), encoding="utf-8") as file:
-            self.assertEqual(self.report(os.path.join(GOLDEN, "report-gpu.json")), file.read())
+        for name in ("report-gpu", "report-comm"):
+            with open(os.path.join(GOLDEN, name + ".txt"), encoding="utf-8") as file:
+                self.assertEqual(self.report(os.path.join(GOLDEN, name + ".json")), file.read())
 
     def test_options(self):
         path = os.path.join(GOLDEN, "report-train.json")
