@@ -1,0 +1,67 @@
+#!/bin/bash
+# by_hand.sh FOLDER - builds what the tests on a GPU need where meson is missing: a C compiler is enough. Of twins,
+# NAME_none.c is taken where the files of NAME do not compile, for want of a header.
+set -eu -o pipefail
+
+mkdir -p "$1"
+folder=$(cd "$1" && pwd)
+cd "$(dirname "$0")/../.."
+cc=${CC:-cc}
+arch=$(uname -m)
+[ -d "lib/base/arch/$arch" ] || arch=generic
+flags=(-std=gnu11 -O2 -g -D_GNU_SOURCE -DNDEBUG -fPIC -fvisibility=hidden -fno-semantic-interposition
+       -ftls-model=initial-exec -ffp-contract=off -pthread -Iinclude -Ilib "-Ilib/base/arch/$arch"
+       "-DPKI_SHIM_FOLDER=\"$folder\"")
+for cuda in "${CUDA_HOME:-}" /usr/local/cuda; do
+    [ -n "$cuda" ] && [ -d "$cuda/include" ] && flags+=(-isystem "$cuda/include") && break
+done
+
+compiles() { "$cc" "${flags[@]}" -fsyntax-only "$@" 2>/dev/null; }
+
+# family NAME of lib/LAYER/NAME_none.c - the files that do the work, if there are any.
+family()
+{
+    local file
+    for file in "$1".c "$1"_*.c; do
+        [ -e "$file" ] && [ "$file" != "$1_none.c" ] && echo "$file"
+    done
+    return 0
+}
+
+mapfile -t sources < <(ls lib/*/*.c "lib/base/arch/$arch"/*.c)
+without=()
+for twin in lib/*/*_none.c; do
+    mapfile -t real < <(family "${twin%_none.c}")
+    if [ ${#real[@]} -gt 0 ] && compiles "${real[@]}"; then
+        without+=("$twin")
+    else
+        without+=("${real[@]}")
+        echo "$(basename "$twin" _none.c): left out"
+    fi
+done
+zlib=()
+compiles lib/out/gz.c && zlib=(-lz)
+
+objects=$folder/by-hand
+mkdir -p "$objects" "$folder/tests/gpu" "$folder/examples"
+rm -f "$objects"/*.o "$folder/libpk.a"
+for source in "${sources[@]}"; do
+    [[ " ${without[*]} " = *" $source "* ]] || echo "$source"
+done | xargs -P "$(nproc)" -I{} sh -c \
+    'out=$1/$(echo "$2" | tr / _).o; shift 2; exec "$@" -o "$out"' sh "$objects" {} "$cc" "${flags[@]}" -c {}
+ar rcs "$folder/libpk.a" "$objects"/*.o
+
+common=(tests/gpu/gpu.c tests/gpu/driver.c)
+for source in tests/gpu/*.c; do
+    [[ " ${common[*]} " = *" $source "* ]] && continue
+    "$cc" "${flags[@]}" -o "$folder/tests/gpu/gpu-$(basename "$source" .c)" "$source" "${common[@]}" \
+        "$folder/libpk.a" "${zlib[@]}" -lm -ldl
+done
+
+nvcc=$(PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin:/usr/local/cuda/bin command -v nvcc || true)
+if [ -z "$nvcc" ]; then
+    echo "no nvcc: without examples/cuda_train"
+elif ! "$nvcc" -std=c++17 -O2 -arch=native -Iinclude -o "$folder/examples/cuda_train" examples/cuda_train.cu \
+        "$folder/libpk.a" "${zlib[@]}" -lpthread -lm -ldl; then
+    echo "nvcc does not compile examples/cuda_train: without it"
+fi
