@@ -1,10 +1,13 @@
 #include "harness.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include <pk/bench.h>
 
 _Noreturn void bench_fail(const char *what)
 {
@@ -75,16 +78,51 @@ double bench_quantile(double *values, size_t n, double q)
     return values[(size_t)(q * (double)(n - 1) + 0.5)];
 }
 
-static double batch(const bench_case *c)
+/* ---- a case is a benchmark of pk/bench.h, driven from here: one sample of each in a round ---- */
+
+static void body(pk_bench_run *bench)
 {
+    const bench_case *c = pk_bench_user(bench);
+    uint64_t n = pk_bench_begin(bench);
+    c->run(n);
+    pk_bench_end(bench);
+}
+
+static void before(void *user)
+{
+    const bench_case *c = user;
     if (c->before)
         c->before();
-    uint64_t start = bench_thread_ns();
-    c->run(c->n);
-    uint64_t end = bench_thread_ns();
+}
+
+static void after(void *user)
+{
+    const bench_case *c = user;
     if (c->after)
         c->after();
-    return (double)(end - start) / (double)c->n;
+}
+
+/* Several threads may measure at once; the last one on the list is the one just added. */
+static pk_bench_handle *open_case(bench_case *c)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pk_bench_handle *handle;
+    pthread_mutex_lock(&lock);
+    if (pk_bench_add(c->name && *c->name ? c->name : "a case", body,
+                     pk_bench_options(.user = c, .before = before, .after = after)) ||
+        pk_bench_open(pk_bench_list() - 1, &handle))
+        bench_fail(pk_error_message());
+    pthread_mutex_unlock(&lock);
+    return handle;
+}
+
+/* The loop is the case's own, so only what surrounds the batch is subtracted. */
+static double batch(const bench_case *c, pk_bench_handle *handle)
+{
+    pk_bench_sample sample;
+    if (pk_bench_take(handle, c->n, &sample) != PK_OK)
+        bench_fail(pk_error_message());
+    return sample.cpu / (double)c->n;
 }
 
 static void sum_up(bench_case *c, const bench_case *floor, size_t rounds)
@@ -104,15 +142,22 @@ static void sum_up(bench_case *c, const bench_case *floor, size_t rounds)
 
 void bench_rounds(bench_case *cases, size_t count, unsigned long rounds)
 {
+    pk_bench_handle *handles[BENCH_CASES_MAX];
     if (rounds > BENCH_ROUNDS_MAX)
         rounds = BENCH_ROUNDS_MAX;
-    for (size_t i = 0; i < count; i++)
-        batch(&cases[i]);
-    for (size_t r = 0; r < rounds; r++)
+    if (count > BENCH_CASES_MAX)
+        bench_fail("too many cases in a table");
+    for (size_t i = 0; i < count; i++) {
+        handles[i] = open_case(&cases[i]);
+        batch(&cases[i], handles[i]);
+    }
+    for (unsigned long r = 0; r < rounds; r++)
         for (size_t i = 0; i < count; i++)
-            cases[i].rounds[r] = batch(&cases[i]);
-    for (size_t i = 0; i < count; i++)
+            cases[i].rounds[r] = batch(&cases[i], handles[i]);
+    for (size_t i = 0; i < count; i++) {
         sum_up(&cases[i], &cases[0], rounds);
+        pk_bench_close(handles[i]);
+    }
 }
 
 void bench_print(const char *title, const bench_case *cases, size_t count)

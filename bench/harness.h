@@ -1,10 +1,10 @@
 /* bench/harness.h - how the programs in this folder measure.
  *
- * A round runs one batch of every case, so what changes from second to second changes all of them
- * alike. Printed are medians over the rounds: of the time, of the ratio to the first case in the
- * same round, and of the difference to it. Time is the thread's CPU time: on a shared core the
- * wall's is somebody else's too. Nothing is asserted; the bars and what was found are in
- * docs/overhead.md.
+ * A case is a benchmark of pk/bench.h. A round takes one sample of every case, so what changes from
+ * second to second changes all of them alike. Printed are medians over the rounds: of the time, of
+ * the ratio to the first case in the same round, and of the difference to it. Time is the thread's
+ * CPU time: on a shared core the wall's is somebody else's too. Nothing is asserted; the bars and
+ * what was found are in docs/overhead.md.
  */
 #ifndef BENCH_HARNESS_H
 #define BENCH_HARNESS_H
@@ -15,7 +15,7 @@
 /* What has been stored is in memory, what is read next is read from there. */
 #define bench_barrier() __asm__ volatile("" : : : "memory")
 
-enum { BENCH_ROUNDS_MAX = 1000 };
+enum { BENCH_ROUNDS_MAX = 1000, BENCH_CASES_MAX = 16 };
 
 typedef struct bench_case {
     const char *name;

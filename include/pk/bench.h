@@ -89,7 +89,7 @@ typedef struct pk_bench_options {
                              samples of their own after the timed ones */
     uint32_t allocations; /* 1: count allocations, likewise (PK_BENCH_COUNT_ALLOCATIONS) */
 
-    void *stream; /* PK_BENCH_GPU: a cudaStream_t or CUstream; NULL: the default stream */
+    void *stream; /* PK_BENCH_GPU: a cudaStream_t or CUstream; NULL: the legacy default stream */
     void *user;   /* for the functions below, and pk_bench_user; pk_bench passes its arg */
 
     /* Once before the first and after the last call, and before and after each sample. Not timed. A

@@ -26,7 +26,7 @@ static const pki_dl_function functions[] = {
     {"cuMemFree_v2", offsetof(table, release), false},
     {"cuMemsetD8Async", offsetof(table, fill), false},
     {"cuDeviceGetAttribute", offsetof(table, attribute), false},
-    {"cuDeviceGetUuid", offsetof(table, uuid), false},
+    {"cuDeviceGetUuid_v2", offsetof(table, uuid), true},
 };
 
 typedef struct timer {
@@ -60,7 +60,7 @@ static void put_uuid(timer *t)
 {
     CUuuid uuid;
     char *out = t->uuid;
-    if (t->cuda.uuid(&uuid, t->device) != CUDA_SUCCESS)
+    if (!t->cuda.uuid || t->cuda.uuid(&uuid, t->device) != CUDA_SUCCESS)
         return;
     out += snprintf(out, sizeof t->uuid, "GPU");
     for (int i = 0; i < 16; i++)
@@ -84,10 +84,14 @@ static bool bind(timer *t)
 /* The stream's context, or the current one for a default stream. */
 static bool find_context(timer *t)
 {
-    if (t->stream && !fine(t, "cuStreamGetCtx", pki_cuda.stream_ctx(t->stream, &t->context)))
-        return false;
-    if (!t->stream && !fine(t, "cuCtxGetCurrent", pki_cuda.ctx_current(&t->context)))
-        return false;
+    if (t->stream) {
+        if (!fine(t, "cuStreamGetCtx", pki_cuda.stream_ctx(t->stream, &t->context)))
+            return false;
+    } else {
+        if (!fine(t, "cuCtxGetCurrent", pki_cuda.ctx_current(&t->context)))
+            return false;
+        t->stream = CU_STREAM_LEGACY; /* as pk_gpu_begin takes it */
+    }
     if (!t->context)
         snprintf(t->why, sizeof t->why,
                  "no CUDA context is current on this thread (cudaFree(0) in the set-up makes one)");
