@@ -112,6 +112,7 @@ static event_type type_of_slice(event *e, json_t *value)
     e->bytes = count_of(e->args, "bytes");
     e->flops = count_of(e->args, "flops");
     e->unbalanced = count_of(e->args, "unbalanced") > 0;
+    event_read_comm(e, value);
     return EVENT_REGION;
 }
 
@@ -133,6 +134,16 @@ static event_type type_of_mark(event *e, json_t *value, const char *text, size_t
     return read_time(value, text, length, "ts", &e->start) ? EVENT_MEASURES : EVENT_OTHER;
 }
 
+static event_type type_of_pair(event *e, json_t *value, const char *text, size_t length, bool begin)
+{
+    if (strcmp(text_of(value, "cat"), "collective") != 0 ||
+        !read_time(value, text, length, "ts", &e->start))
+        return EVENT_OTHER;
+    e->bytes = count_of(e->args, "bytes");
+    event_read_comm(e, value);
+    return begin ? EVENT_COMM_BEGIN : EVENT_COMM_END;
+}
+
 void event_read(event *e, json_t *value, const char *text, size_t length)
 {
     json_t *tid = json_object_get(value, "tid"), *args = json_object_get(value, "args");
@@ -147,6 +158,8 @@ void event_read(event *e, json_t *value, const char *text, size_t length)
         e->type = type_of_metadata(e);
     else if (strcmp(phase, "C") == 0 && e->args)
         e->type = read_time(value, text, length, "ts", &e->start) ? EVENT_COUNTER : EVENT_OTHER;
+    else if (strcmp(phase, "b") == 0 || strcmp(phase, "e") == 0)
+        e->type = type_of_pair(e, value, text, length, *phase == 'b');
     else if (strcmp(phase, "i") == 0 || strcmp(phase, "I") == 0)
         e->type = type_of_mark(e, value, text, length);
 }

@@ -17,11 +17,22 @@ typedef enum event_type {
     EVENT_MARK,
     EVENT_THREAD_NAME,
     EVENT_PROCESS_NAME,
-    EVENT_ACTIVITY, /* of a device or a library */
-    EVENT_MEASURES  /* devices are measured from here on, or no longer */
+    EVENT_ACTIVITY,   /* of a device or a library */
+    EVENT_MEASURES,   /* devices are measured from here on, or no longer */
+    EVENT_COMM_BEGIN, /* an operation on a communicator that may overlap with others */
+    EVENT_COMM_END
 } event_type;
 
 #define EVENT_TRACK 80
+
+/* What an event says of an operation on a communicator; op NULL: nothing. */
+typedef struct event_comm {
+    const char *op, *library, *name;
+    uint64_t id; /* of a pair of events */
+    uint64_t sequence, exposed;
+    uint32_t ranks, in_flight;
+    int32_t rank;
+} event_comm;
 
 typedef struct event {
     event_type type;
@@ -34,9 +45,10 @@ typedef struct event {
     char stepper[EVENT_TRACK]; /* the track whose thread made the step */
     uint64_t bytes, flops;
     bool unbalanced;
-    bool on;                 /* EVENT_MEASURES */
-    pki_activity activity;   /* but for its track and its region; names are the JSON value's */
-    json_t *args; /* NULL or an object */
+    bool on;               /* EVENT_MEASURES */
+    pki_activity activity; /* but for its track and its region; names are the JSON value's */
+    event_comm comm;       /* also of regions */
+    json_t *args;          /* NULL or an object */
 } event;
 
 /* From the value, which must outlive the event. With its text, if there is one, times are exact to
@@ -47,6 +59,9 @@ void event_read(event *e, json_t *value, const char *text, size_t length);
 /* event_device.c: the slice, which has been read so far, as an activity; false if it is none, but a
  * thread's own time. */
 bool event_read_activity(event *e, json_t *value, const char *cat);
+
+/* event_comm.c: fills in comm, if there is one. */
+void event_read_comm(event *e, json_t *value);
 
 /* "region" among its arguments; "" if there is none. */
 const char *event_launcher(const event *e);

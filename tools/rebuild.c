@@ -21,7 +21,8 @@ rebuild *rebuild_create(bool sort, bool per_thread)
     r->first = UINT64_MAX;
     r->steps = pki_steps_create();
     r->device = pki_device_create(ACTIVITIES_MOST);
-    if (r->steps && r->device)
+    r->collectives = pki_collectives_create();
+    if (r->steps && r->device && r->collectives)
         return r;
     rebuild_destroy(r);
     return NULL;
@@ -53,6 +54,9 @@ void rebuild_destroy(rebuild *r)
     table_finish(&r->names);
     table_finish(&r->tracks);
     table_finish(&r->counters);
+    pki_collectives_destroy(r->collectives);
+    table_finish(&r->comms);
+    free(r->comm_facts);
     table_finish(&r->launchers);
     table_finish(&r->streams);
     pki_device_destroy(r->device);
@@ -314,7 +318,10 @@ bool rebuild_event(rebuild *r, const event *e)
 {
     switch (e->type) {
     case EVENT_REGION:
-        return add_slice(r, e);
+        return add_slice(r, e) && rebuild_comm(r, e);
+    case EVENT_COMM_BEGIN:
+    case EVENT_COMM_END:
+        return rebuild_comm(r, e);
     case EVENT_STEP:
         return add_step(r, e);
     case EVENT_COUNTER:

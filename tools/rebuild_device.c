@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Regions are told by their names alone. Ids from 1 on; 0: none, or one of too many. */
-static bool find_launcher(rebuild *r, const event *e, uint32_t *id)
+bool rebuild_find_launcher(rebuild *r, const event *e, uint32_t *id)
 {
     const char *name = event_launcher(e);
     *id = 0;
@@ -36,7 +36,7 @@ bool rebuild_activity(rebuild *r, const event *e)
 {
     pki_activity a = e->activity;
     r->activities++;
-    if (!find_launcher(r, e, &a.region) || !find_stream(r, e, &a.track))
+    if (!rebuild_find_launcher(r, e, &a.region) || !find_stream(r, e, &a.track))
         return false;
     r->first = PKI_MIN(r->first, e->start);
     r->last = PKI_MAX(r->last, e->end);
@@ -55,7 +55,7 @@ void rebuild_sample(rebuild *r, const event *e, double value)
 
 /* ---- into the summary ---- */
 
-static const char *launcher_name(void *user, uint32_t id)
+const char *rebuild_launcher_name(void *user, uint32_t id)
 {
     const rebuild *r = user;
     return id && id <= r->launchers.count ? r->launchers.texts[id - 1] : NULL;
@@ -127,5 +127,5 @@ bool rebuild_fill_devices(rebuild *r, pki_summary *out)
     pki_device_settled(r->device, UINT64_MAX);
     out->activities.count = r->activities;
     return (r->launchers.count == 0 || fill_regions(r, out)) &&
-           pki_device_fill(r->device, out->steps.warmup, launcher_name, r, out);
+           pki_device_fill(r->device, out->steps.warmup, rebuild_launcher_name, r, out);
 }

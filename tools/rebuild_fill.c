@@ -173,7 +173,7 @@ bool rebuild_fill(rebuild *r, json_t *head, bool whole, pki_summary *out)
     bool filled = fill_regions(r, r->regions, r->region_room, &out->regions, &out->region_count) &&
                   fill_threads(r, out) && fill_counters(r, out) &&
                   pki_steps_fill(r->steps, 0, name_of, r, out) && rebuild_fill_devices(r, out) &&
-                  fill_run(r, head, whole, out);
+                  rebuild_fill_comms(r, out) && fill_run(r, head, whole, out);
     raise_counts(r, out);
     if (filled && pki_verdicts_fill(out) && add_verdict(whole, out))
         return true;

@@ -2,6 +2,7 @@
 #ifndef TOOLS_REBUILD_STATE_H
 #define TOOLS_REBUILD_STATE_H
 
+#include "measure/collectives.h"
 #include "measure/device.h"
 #include "measure/steps.h"
 #include "measure/tally.h"
@@ -60,6 +61,12 @@ typedef struct own_span {
     uint32_t region;
 } own_span;
 
+/* A communicator, by its name and library. */
+typedef struct rebuilt_comm {
+    int32_t rank, size;
+    uint64_t last; /* sequence number */
+} rebuilt_comm;
+
 struct rebuild {
     bool sort, per_thread, disordered;
 
@@ -70,8 +77,14 @@ struct rebuild {
     uint32_t thread_room;
     rebuilt_thread *threads;
     pki_device *device;
-    table launchers; /* regions, by name alone, that activities name */
-    table streams;   /* tracks of activities */
+    pki_collectives *collectives;
+    table comms; /* library, '\x1f', name */
+    uint32_t comm_room;
+    rebuilt_comm *comm_facts;
+    pki_collective begun; /* the operation whose end comes next; its id is... */
+    uint64_t begun_id;    /* ...this, 0: none */
+    table launchers;      /* regions, by name alone, that activities name */
+    table streams;        /* tracks of activities */
     uint64_t activities;
     table counters; /* name, '\x1f', unit */
     uint32_t counter_room;
@@ -102,7 +115,13 @@ bool rebuild_step(rebuild *r, const span *step);
 void rebuild_close_steps(rebuild *r);
 void rebuild_free_steps(rebuild *r);
 
+/* rebuild_comm.c. False without memory. */
+bool rebuild_comm(rebuild *r, const event *e);
+bool rebuild_fill_comms(rebuild *r, pki_summary *out);
+
 /* rebuild_device.c. False without memory. */
+bool rebuild_find_launcher(rebuild *r, const event *e, uint32_t *id);
+const char *rebuild_launcher_name(void *user, uint32_t id);
 bool rebuild_activity(rebuild *r, const event *e);
 void rebuild_sample(rebuild *r, const event *e, double value);
 bool rebuild_fill_devices(rebuild *r, pki_summary *out);

@@ -45,6 +45,12 @@ static const char *peer_key(uint32_t op)
                                 : ",\"Root\":";
 }
 
+static char *put_parent(char *p, const pki_chrome *c, uint32_t id)
+{
+    pki_chrome_name region = c->names(c->user, id);
+    return put_string(p, ",\"region\":", region.name, region.length);
+}
+
 char *pki_chrome_put_collective(char *p, const pki_chrome *c, const pki_record *more)
 {
     pki_comm_fields f = pki_comm_unpack(more->what, more->extra);
@@ -62,7 +68,11 @@ char *pki_chrome_put_collective(char *p, const pki_chrome *c, const pki_record *
     p = put_string(p, ",\"Process Group Description\":", comm.key, known ? comm.key_length : 0);
     p = put_signed(p, ",\"Rank\":", known ? pki_comm_value_rank(comm.value) : -1);
     p = pki_put_u64(PKI_PUT(p, ",\"Seq\":"), f.sequence);
-    return f.peer >= 0 ? put_signed(p, peer_key(f.op), f.peer) : p;
+    if (f.peer >= 0)
+        p = put_signed(p, peer_key(f.op), f.peer);
+    if (f.in_flight > 1)
+        p = pki_put_u64(PKI_PUT(p, ",\"in flight\":"), f.in_flight);
+    return f.parent ? put_parent(p, c, f.parent) : p;
 }
 
 static char *put_head(char *p, const pki_chrome *c, char phase, uint32_t tid, uint64_t ns,

@@ -7,7 +7,7 @@
 
 /* Appends the arguments, each with a comma before it; `more` is the record's second slot. At most
  * PKI_COLLECTIVE_BYTES. */
-#define PKI_COLLECTIVE_BYTES 1200
+#define PKI_COLLECTIVE_BYTES 1800
 char *pki_chrome_put_collective(char *p, const pki_chrome *chrome, const pki_record *more);
 
 /* An operation of its own, which may overlap with others: a pair of asynchronous events, each

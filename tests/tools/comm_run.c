@@ -1,0 +1,61 @@
+/* comm_run.c - a session with communicators of a library that is not there: calls that block, requests
+ * that overlap. Where its files go, the environment says. With an argument it kills itself at the end.
+ */
+#include <pk/pk.h>
+
+#include <signal.h>
+
+static pk_region backward = PK_REGION_OF(PK_COMPUTE, "backward \"quoted\"");
+static pk_region reduce = PK_REGION_OF(PK_COMM, "ring all-reduce");
+static pk_region gather = PK_REGION_OF(PK_COMM, "ring all-gather");
+
+static volatile unsigned sink;
+
+static void work(unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        sink += i;
+}
+
+static void blocking(pk_comm *world, unsigned i)
+{
+    pk_region_begin(&reduce);
+    pk_comm_call(&reduce, world, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, 64u << i % 4, -1);
+    work(100 << i % 4);
+    pk_region_end(&reduce);
+    pk_region_begin(&gather);
+    pk_comm_call(&gather, world, PK_COMM_ALL_GATHER, PK_COMM_BYTE, 1000, -1);
+    work(200);
+    pk_region_end(&gather);
+}
+
+/* The second one ends first. */
+static void overlapping(pk_comm *row)
+{
+    pk_comm_request a = pk_comm_start(row, PK_COMM_SEND, PK_COMM_FLOAT64, 10, 1);
+    pk_comm_request b = pk_comm_start(row, PK_COMM_RECV, PK_COMM_FLOAT64, 20, 1);
+    work(500);
+    pk_comm_finish(&b, 0);
+    work(100);
+    pk_comm_finish(&a, 123);
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
+    if (pk_start(NULL) != PK_OK)
+        return 1;
+    pk_comm *world = pk_comm_create("ring", "world", 0, 2, 4);
+    pk_comm *row = pk_comm_create("ring", "row \"0\"", 0xFEDCBA9876543210, 0, 2);
+    for (unsigned i = 0; i < 40; i++) {
+        PK_SCOPE(backward) {
+            blocking(world, i);
+            overlapping(row);
+        }
+        pk_step(1);
+    }
+    pk_flush();
+    if (argc > 1)
+        raise(SIGKILL);
+    return pk_stop() != PK_OK;
+}
