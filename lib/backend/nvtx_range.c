@@ -173,11 +173,12 @@ void pki_nvtx_range_end(uint64_t id, const pki_work *more)
 
 /* ---- into the trace: under the drain lock ---- */
 
-/* The first track that has nothing at that time or later. */
+/* The first track that has nothing at that time or later; nor at the same, since viewers that add up
+ * in floating point would see those overlap. */
 static uint32_t lane_for(uint64_t start, uint64_t end)
 {
     uint32_t lane = 0;
-    while (lane < LANES && lane_end[lane] > start)
+    while (lane < LANES && lane_end[lane] && lane_end[lane] >= start)
         lane++;
     if (lane == LANES)
         return 0;

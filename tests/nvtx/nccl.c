@@ -60,6 +60,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {with_ranges(all_reduce)};
     take_arguments(argc > 2 ? 2 : argc, argv);
+    if (kit_valgrind())
+        kit_skip("valgrind has not heard of all that NCCL uses");
     if (argc < 3)
         kit_skip("needs the paths of the shim and of libnccl");
     libraries = argv + 2;

@@ -114,6 +114,27 @@ static void two_domains_that_cross(void **state)
     json_decref(d);
 }
 
+/* A region of the program's own closes what is open inside it; the pop finds that. */
+static void closed_by_a_region(void **state)
+{
+    static pk_region ours = PK_REGION("ours");
+    (void)state;
+    nvtxRangePushA("again");
+    pk_region_begin(&ours);
+    nvtxRangePushA("again");
+    pk_region_end(&ours);
+    assert_int_equal(nvtxRangePop(), 1); /* which must not close the outer one */
+    nvtxRangePushA("within");
+    nvtxRangePop();
+    assert_int_equal(nvtxRangePop(), 0);
+    json_t *d = stop();
+    assert_int_equal(count_events(d, "X", "again"), 2);
+    assert_null(json_object_get(find_event(d, "within"), "args"));
+    assert_int_equal(counts().unbalanced, 1);
+    assert_int_equal(counts().stray_ends, 0);
+    json_decref(d);
+}
+
 static void deep(void **state)
 {
     (void)state;
@@ -151,7 +172,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         with_ranges(status),         with_ranges(push_and_pop),           with_ranges(messages),
         with_ranges(hostile),        with_ranges(two_domains_that_cross), with_ranges(deep),
-        with_ranges(our_own_domain),
+        with_ranges(our_own_domain), with_ranges(closed_by_a_region),
     };
     take_arguments(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
