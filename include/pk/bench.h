@@ -37,7 +37,7 @@
  * Failure: a status, and a sentence in pk_error_message(). What is not available (counters, a GPU)
  *          is said in words in the result and never guessed. Only pk_bench_main prints, since it is
  *          asked to.
- * Cost:    the time limits below, and 16 bytes per sample.
+ * Cost:    the time limits below, and 24 bytes per sample.
  */
 #ifndef PK_BENCH_H
 #define PK_BENCH_H

@@ -58,7 +58,7 @@ static pk_status check(const struct pk_bench_options *o)
     return PK_OK;
 }
 
-#define DEFAULT(field, value) (o->field = o->field ? o->field : (value))
+#define DEFAULT(field, value) (o->field = o->field > 0 ? o->field : (value))
 #define MS 1000000u
 
 static void fill(struct pk_bench_options *o)

@@ -301,7 +301,7 @@ const char *pk_bench_list_name(size_t index)
 
 static void override(struct pk_bench_options *o, const struct pk_bench_options *over)
 {
-#define OVER(field) o->field = over->field ? over->field : o->field
+#define OVER(field) o->field = over->field > 0 ? over->field : o->field
     OVER(precision);
     OVER(confidence);
     OVER(min_time);

@@ -1,0 +1,218 @@
+/* A whole program of benchmarks, run with arguments: what it prints and writes, and its exit
+ * status. */
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <pk/pk.h>
+
+static bool broken, absent;
+
+PK_BENCH(first)
+{
+    PK_BENCH_LOOP {
+        pk_clobber();
+    }
+}
+PK_BENCH_ARGS(first, "n", 1, 2)
+
+PK_BENCH(second)
+{
+    if (broken)
+        pk_bench_fail(bench, "broken");
+    if (absent)
+        pk_bench_skip(bench, "absent");
+    PK_BENCH_LOOP {
+        free(malloc(8));
+    }
+}
+
+PK_BENCH_COUNT_ALLOCATIONS
+
+static char folder[] = "/tmp/perfkit-test-XXXXXX", out[4096], err[4096];
+
+static void read_back(int fd, char *text, size_t size)
+{
+    ssize_t n = pread(fd, text, size - 1, 0);
+    text[n > 0 ? n : 0] = 0;
+    close(fd);
+}
+
+static int temporary(void)
+{
+    int fd = memfd_create("printed", MFD_CLOEXEC);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+/* The program's exit status; what it printed goes to out and err. */
+static int run(const char *line)
+{
+    char words[512], *argv[32] = {(char[]){"bench"}}, *rest = NULL;
+    int argc = 1, to_out = temporary(), to_err = temporary();
+    snprintf(words, sizeof words, "%s", line);
+    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        argv[argc++] = word;
+    fflush(NULL);
+    int real_out = dup(STDOUT_FILENO), real_err = dup(STDERR_FILENO);
+    dup2(to_out, STDOUT_FILENO);
+    dup2(to_err, STDERR_FILENO);
+    int status = pk_bench_main(argc, argv);
+    dup2(real_out, STDOUT_FILENO);
+    dup2(real_err, STDERR_FILENO);
+    close(real_out);
+    close(real_err);
+    read_back(to_out, out, sizeof out);
+    read_back(to_err, err, sizeof err);
+    return status;
+}
+
+#define QUICK " --max-samples 5 --max-warmup 1ms "
+
+static bool said(const char *text, const char *what)
+{
+    return strstr(text, what) != NULL;
+}
+
+static void lists(void **state)
+{
+    (void)state;
+    assert_int_equal(run("--list"), 0);
+    assert_string_equal(out, "first/n:1\nfirst/n:2\nsecond\n");
+    assert_int_equal(run("--list --filter 2$|sec"), 0);
+    assert_string_equal(out, "first/n:2\nsecond\n");
+    assert_int_equal(run("--list --filter=-^first"), 0);
+    assert_string_equal(out, "second\n");
+    assert_int_equal(run("--list --filter nothing"), 0);
+    assert_string_equal(out, "");
+    assert_int_equal(run("--version"), 0);
+    assert_true(said(out, pk_version()));
+    assert_int_equal(run("--help"), 0);
+    assert_true(said(out, "usage: bench"));
+    assert_string_equal(err, "");
+}
+
+static void unusable_arguments(void **state)
+{
+    (void)state;
+    assert_int_equal(run("--wrong"), 2);
+    assert_true(said(err, "perfkit: there is no option \"--wrong\""));
+    assert_int_equal(run("--filter nothing"), 2);
+    assert_true(said(err, "no benchmark has a name"));
+    assert_int_equal(run("--filter ("), 2);
+    assert_true(said(err, "no regular expression"));
+    assert_int_equal(run(QUICK "--json /nowhere/x.json"), 2);
+    assert_true(said(err, "/nowhere/x.json: No such file"));
+    assert_int_equal(run("--threads 2"), 2);
+    assert_string_equal(out, "");
+}
+
+static void measures(void **state)
+{
+    (void)state;
+    assert_int_equal(run(QUICK), 0);
+    assert_true(said(out, "\nfirst/n:1 ") && said(out, "\nfirst/n:2 ") && said(out, "\nsecond "));
+    assert_string_equal(err, ""); /* no terminal: no progress */
+    assert_int_equal(run(QUICK "--quiet"), 0);
+    assert_string_equal(out, "");
+    assert_int_equal(run(QUICK "--csv - --filter second --repetitions 3 --alone"), 0);
+    assert_true(said(out, "\n\"second\",2,1,5,"));
+    assert_int_equal(strncmp(out, "name,", 5), 0);
+}
+
+static void failures_show_in_the_status(void **state)
+{
+    (void)state;
+    broken = true;
+    assert_int_equal(run(QUICK), 1);
+    assert_true(said(out, "failed: broken"));
+    broken = false;
+    absent = true;
+    assert_int_equal(run(QUICK), 0);
+    assert_true(said(out, "skipped: absent"));
+    absent = false;
+}
+
+static void files(void **state)
+{
+    (void)state;
+    char line[512], path[128];
+    struct stat is;
+    snprintf(line, sizeof line, QUICK "--json %s/a --csv %s/b --markdown %s/c --junit %s/d", folder,
+             folder, folder, folder);
+    assert_int_equal(run(line), 0);
+    for (char name = 'a'; name <= 'd'; name++) {
+        snprintf(path, sizeof path, "%s/%c", folder, name);
+        assert_int_equal(stat(path, &is), 0);
+        assert_true(is.st_size > 100);
+        unlink(path);
+    }
+}
+
+/* A sanitizer's malloc is its own. */
+static void allocations_are_counted(void **state)
+{
+    (void)state;
+#if defined(__GLIBC__) && !defined(PK_BENCH_SANITIZED_)
+    assert_int_equal(run(QUICK "--allocations --filter second"), 0);
+    assert_true(said(out, "1 allocations, 8 allocated bytes"));
+#else
+    skip();
+#endif
+}
+
+static void a_full_disk_is_no_success(void **state)
+{
+    (void)state;
+    int full = open("/dev/full", O_WRONLY | O_CLOEXEC), real = dup(STDOUT_FILENO);
+    char *argv[] = {(char[]){"bench"}, (char[]){"--list"}};
+    int quiet = open("/dev/null", O_WRONLY | O_CLOEXEC), real_err = dup(STDERR_FILENO);
+    fflush(NULL);
+    dup2(full, STDOUT_FILENO);
+    dup2(quiet, STDERR_FILENO);
+    int status = pk_bench_main(2, argv);
+    dup2(real, STDOUT_FILENO);
+    dup2(real_err, STDERR_FILENO);
+    close(full);
+    close(quiet);
+    close(real);
+    close(real_err);
+    assert_int_equal(status, 2);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists),
+        cmocka_unit_test(unusable_arguments),
+        cmocka_unit_test(measures),
+        cmocka_unit_test(failures_show_in_the_status),
+        cmocka_unit_test(files),
+        cmocka_unit_test(allocations_are_counted),
+        cmocka_unit_test(a_full_disk_is_no_success),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
