@@ -37,19 +37,23 @@
 
 typedef enum stage { CLOSED, OPEN, QUIET, OVER, FAILED } stage;
 
-/* Flushes come from the collector and from control calls; what they change is read by whoever
- * asks for the status. No callback of CUPTI's takes this lock. */
+/* Flushes come from the collector and from control calls, one at a time. Held while CUPTI is waited
+ * for, so nobody takes it who holds a lock, and no callback does. */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+/* What the status says; held for no longer than it takes to copy. */
+static pthread_mutex_t words = PTHREAD_MUTEX_INITIALIZER;
 static stage now_in;
-static bool windowed, graph_nodes;
 static char reason[192];
+
+static bool windowed, graph_nodes;
 static uint64_t flush_every, last_flush; /* ns; of the session */
 static uint64_t opened;                  /* when it began to record; 0: not yet */
 static uint64_t complete; /* what began before it and has ended has been given back */
 
 /* Under the drain lock. */
 static pki_cupti_counts counts;
-static uint64_t refused_before;
+static uint64_t refused_before, settled_for;
 static enum { SILENT, TELLS, MEASURES, HAS_MEASURED } telling;
 static bool described;
 
@@ -60,14 +64,23 @@ static uint64_t now_ns(void)
 
 /* ---- on and off ---- */
 
+static void enter(stage next, const char *why)
+{
+    pthread_mutex_lock(&words);
+    now_in = next;
+    snprintf(reason, sizeof reason, "%s", why);
+    pthread_mutex_unlock(&words);
+}
+
 static void open_it(void)
 {
-    reason[0] = 0;
-    now_in = pki_cupti_open(graph_nodes, reason, sizeof reason) ? OPEN : FAILED;
-    if (now_in == FAILED) {
-        pki_log(PK_LOG_WARNING, "cupti: %s", reason);
+    char why[sizeof reason] = "";
+    if (!pki_cupti_open(graph_nodes, why, sizeof why)) {
+        enter(FAILED, why);
+        pki_log(PK_LOG_WARNING, "cupti: %s", why);
         return;
     }
+    enter(OPEN, "");
     const pki_cupti_fault *fault = pki_cupti_fault_of(pki_cupti_version());
     if (fault)
         pki_log(PK_LOG_WARNING, "cupti: %s", fault->why);
@@ -77,17 +90,20 @@ static void open_it(void)
 
 static void read_config(const pki_config *config)
 {
+    pthread_mutex_lock(&words);
     windowed = config->cupti_window;
+    pthread_mutex_unlock(&words);
     graph_nodes = config->cupti_graph_nodes;
     flush_every = PKI_MAX((uint64_t)config->flush_ms, 100u) * 1000000u;
-    now_in = CLOSED;
+    enter(CLOSED, "");
     last_flush = 0;
     pki_store(&complete, (uint64_t)0);
+    pki_store(&opened, (uint64_t)0);
     memset(&counts, 0, sizeof counts);
     refused_before = pki_cupti_buffers_refused();
     described = false;
-    pki_store(&opened, (uint64_t)0);
     telling = SILENT;
+    settled_for = 0;
     pki_cupti_window_start(config);
 }
 
@@ -129,15 +145,15 @@ static void follow_window(uint64_t t)
     if (now_in == CLOSED && phase == PKI_CUPTI_WITHIN)
         open_it();
     else if (now_in == CLOSED && phase > PKI_CUPTI_WITHIN)
-        now_in = OVER;
+        enter(OVER, "");
     if (now_in == OPEN && phase > PKI_CUPTI_WITHIN) {
         pki_cupti_quiet();
-        now_in = QUIET;
+        enter(QUIET, "");
     }
     if (now_in == QUIET && phase == PKI_CUPTI_PAST) {
         pki_cupti_close();
         pki_store(&complete, UINT64_MAX);
-        now_in = OVER;
+        enter(OVER, "");
     }
 }
 
@@ -146,7 +162,8 @@ static void finish(void)
     if (now_in == OPEN || now_in == QUIET)
         pki_cupti_close();
     pki_store(&complete, UINT64_MAX);
-    now_in = now_in == FAILED ? FAILED : OVER;
+    if (now_in != FAILED)
+        enter(OVER, "");
 }
 
 static void flush(pki_flush why)
@@ -214,6 +231,9 @@ static void gather(bool last)
         pki_cupti_read(b, t, &counts, pki_cupti_join_take, &counts);
         pki_cupti_buffer_release(b);
     }
+    if (!last && limits.complete == settled_for)
+        return; /* nothing that is held can have become ready, but by chance */
+    settled_for = limits.complete;
     pki_cupti_join_settle(&limits, &counts, pki_cupti_emit);
     tell(&limits);
 }
@@ -244,7 +264,7 @@ static void stop(void)
     gather(true);
     if (counts.records)
         pki_cupti_describe_devices();
-    if (now_in != CLOSED && now_in != FAILED)
+    if (pki_load(&opened))
         pki_cupti_describe_counts(&counts, dropped, refused);
     say_what_is_missing(dropped, refused);
     pki_cupti_join_forget();
@@ -273,16 +293,14 @@ static const char *words_of_stage(void)
 /* Before a session only the library is looked for: to ask the driver would start it. */
 static void probe(pk_backend_info *info)
 {
-    pthread_mutex_lock(&turn);
-    if (now_in == FAILED) {
-        snprintf(info->reason, sizeof info->reason, "%s", reason);
-    } else if (pki_cupti_load(info->reason, sizeof info->reason)) {
-        info->live = 1;
-        snprintf(info->reason, sizeof info->reason, "%s", words_of_stage());
-    }
+    pthread_mutex_lock(&words);
+    bool failed = now_in == FAILED;
+    snprintf(info->reason, sizeof info->reason, "%s", failed ? reason : words_of_stage());
+    pthread_mutex_unlock(&words);
+    if (!failed)
+        info->live = pki_cupti_load(info->reason, sizeof info->reason);
     if (pki_cupti_version())
         pki_cupti_version_text(pki_cupti_version(), info->version, sizeof info->version);
-    pthread_mutex_unlock(&turn);
 }
 
 static bool asked(const pki_config *config)
@@ -293,6 +311,7 @@ static bool asked(const pki_config *config)
 static void after_fork(void)
 {
     pthread_mutex_init(&turn, NULL);
+    pthread_mutex_init(&words, NULL);
     now_in = CLOSED;
     pki_cupti_control_after_fork();
     pki_cupti_buffers_after_fork();

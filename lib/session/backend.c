@@ -1,5 +1,6 @@
 #include "session/backend.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "base/atomic.h"
@@ -13,6 +14,8 @@ const pki_backend *const pki_backends[] = {&pki_backend_cuda, &pki_backend_cupti
                                            &pki_backend_nccl, &pki_backend_nvml};
 const size_t pki_backend_count = PKI_COUNT_OF(pki_backends);
 
+/* Who asks for the status may do so while a session starts. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char wanted_list[sizeof((pki_config *)0)->backends];
 static bool asked[PKI_COUNT_OF(pki_backends)]; /* in the running or the last session */
 static bool any_session;                       /* in this process */
@@ -63,15 +66,22 @@ static void open_mirrors(void)
         pki_mirrors_open(mirrors, count);
 }
 
-void pki_backends_start(const pki_config *config)
+static void remember(const pki_config *config)
 {
+    pthread_mutex_lock(&lock);
     memcpy(wanted_list, config->backends, sizeof wanted_list);
     any_session = true;
-    for (size_t i = 0; i < pki_backend_count; i++) {
+    for (size_t i = 0; i < pki_backend_count; i++)
         asked[i] = is_asked(pki_backends[i], config);
+    pthread_mutex_unlock(&lock);
+}
+
+void pki_backends_start(const pki_config *config)
+{
+    remember(config);
+    for (size_t i = 0; i < pki_backend_count; i++)
         pki_store_release(&live[i],
                           asked[i] && pki_backends[i]->start && pki_backends[i]->start(config));
-    }
     open_mirrors();
 }
 
@@ -103,6 +113,7 @@ void pki_backends_stop(void)
 
 void pki_backends_after_fork(void)
 {
+    pthread_mutex_init(&lock, NULL);
     any_session = false;
     for (size_t i = 0; i < pki_backend_count; i++) {
         live[i] = false;
@@ -130,8 +141,10 @@ pk_status pk_backend_status(const char *name, pk_backend_info *info)
     if (!info || info->size < 8 || info->size > sizeof *info)
         return pki_fail(PK_EINVAL, "pk_backend_info.size has to be sizeof(pk_backend_info)");
     memset(&full, 0, sizeof full);
-    bool wanted = asked[i] || pki_backend_wanted(pki_backends[i], wanted_list);
-    if (wanted || !any_session) /* a session without a backend leaves its library alone */
+    pthread_mutex_lock(&lock);
+    bool wanted = asked[i] || pki_backend_wanted(pki_backends[i], wanted_list), any = any_session;
+    pthread_mutex_unlock(&lock);
+    if (wanted || !any) /* a session without a backend leaves its library alone */
         pki_backends[i]->probe(&full);
     full.size = info->size;
     if (!full.reason[0] && !wanted)

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "../fake/fake_cupti.h"
 

@@ -26,8 +26,9 @@ void fake_note(const char *what, long number)
 uint64_t fake_now(void)
 {
     struct timespec t;
-    if (fake_inside.clock)
-        return fake_inside.clock();
+    CUpti_TimestampCallbackFunc ours = fake_get(fake_inside.clock);
+    if (ours)
+        return ours();
     clock_gettime(CLOCK_REALTIME, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
@@ -105,7 +106,9 @@ CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
     if (!subscriber)
         return CUPTI_ERROR_INVALID_PARAMETER;
     __atomic_store_n(&fake_inside.callback, NULL, __ATOMIC_RELEASE);
-    memset(fake_inside.called, 0, sizeof fake_inside.called);
+    for (int domain = 0; domain < 3; domain++)
+        for (int id = 0; id < FAKE_IDS; id++)
+            fake_set(fake_inside.called[domain][id], false);
     return CUPTI_SUCCESS;
 }
 
@@ -114,7 +117,7 @@ CUptiResult cuptiEnableCallback(uint32_t on, CUpti_SubscriberHandle subscriber,
 {
     if (!subscriber || id >= FAKE_IDS || domain > CUPTI_CB_DOMAIN_RUNTIME_API)
         return CUPTI_ERROR_INVALID_PARAMETER;
-    fake_inside.called[domain][id] = on != 0;
+    fake_set(fake_inside.called[domain][id], on != 0);
     return CUPTI_SUCCESS;
 }
 
@@ -137,8 +140,8 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requ
                                            CUpti_BuffersCallbackCompleteFunc completed)
 {
     fake_note("buffers", -1);
-    fake_inside.requested = requested;
-    fake_inside.completed = completed;
+    fake_set(fake_inside.requested, requested);
+    fake_set(fake_inside.completed, completed);
     return fake.register_buffers;
 }
 
@@ -146,7 +149,7 @@ CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc c
 {
     fake_note("clock", -1);
     fake.clocks++;
-    fake_inside.clock = clock;
+    fake_set(fake_inside.clock, clock);
     return fake.register_clock;
 }
 
@@ -168,13 +171,13 @@ CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
 
 CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId id, uint8_t on)
 {
-    fake_inside.silent[id] = !on;
+    fake_set(fake_inside.silent[id], !on);
     return CUPTI_SUCCESS;
 }
 
 CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId id, uint8_t on)
 {
-    fake_inside.driver_calls[id] = on != 0;
+    fake_set(fake_inside.driver_calls[id], on != 0);
     return CUPTI_SUCCESS;
 }
 

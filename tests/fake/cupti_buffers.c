@@ -42,7 +42,7 @@ static place take(long tid)
 static void hand_back(place p)
 {
     if (p.data)
-        fake_inside.completed(NULL, 0, p.data, p.size, p.used);
+        fake_get(fake_inside.completed)(NULL, 0, p.data, p.size, p.used);
 }
 
 static void put(place p)
@@ -61,7 +61,7 @@ static void put(place p)
 static void request(place *p)
 {
     size_t most = 99;
-    fake_inside.requested(&p->data, &p->size, &most);
+    fake_get(fake_inside.requested)(&p->data, &p->size, &most);
     pthread_mutex_lock(&fake_lock);
     fake.nulls += p->data == NULL;
     fake.misaligned += (uintptr_t)p->data % 64 != 0 || most != 0;

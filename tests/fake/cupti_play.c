@@ -73,7 +73,7 @@ static void call_back(const fake_call *c, CUpti_CallbackDomain domain, CUpti_Cal
     CUpti_CallbackData data = {.callbackSite = site, .correlationId = correlation};
     (void)c;
     CUpti_CallbackFunc callback = __atomic_load_n(&fake_inside.callback, __ATOMIC_ACQUIRE);
-    if (callback && fake_inside.called[domain][id])
+    if (callback && fake_get(fake_inside.called[domain][id]))
         callback(fake_inside.user, domain, id, &data);
 }
 
@@ -148,8 +148,9 @@ static void tell_call(CUpti_ActivityKind kind, uint32_t id, uint32_t correlation
                       uint64_t end, uint32_t result)
 {
     any_record r;
-    bool on = kind == CUPTI_ACTIVITY_KIND_RUNTIME ? is_on(kind) && !fake_inside.silent[id]
-                                                  : fake_inside.driver_calls[id] || is_on(kind);
+    bool on = kind == CUPTI_ACTIVITY_KIND_RUNTIME
+                  ? is_on(kind) && !fake_get(fake_inside.silent[id])
+                  : fake_get(fake_inside.driver_calls[id]) || is_on(kind);
     if (!on)
         return;
     memset(&r, 0, sizeof r);
@@ -239,6 +240,7 @@ static void reset(void)
     fake.complete = fake_complete;
     fake.correlate = fake_correlate;
     fake.clock = fake_now;
+    fake.next = cuptiActivityGetNextRecord;
     fake.reset = reset;
 }
 

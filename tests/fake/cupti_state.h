@@ -16,6 +16,10 @@ typedef struct fake_state {
     CUpti_TimestampCallbackFunc clock;
 } fake_state;
 
+/* Asked for on one thread, read on others. */
+#define fake_set(place, value) __atomic_store_n(&(place), (value), __ATOMIC_SEQ_CST)
+#define fake_get(place) __atomic_load_n(&(place), __ATOMIC_SEQ_CST)
+
 extern fake_cupti_table fake;
 extern fake_state fake_inside;
 extern pthread_mutex_t fake_lock;

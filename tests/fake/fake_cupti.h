@@ -58,6 +58,7 @@ typedef struct fake_cupti_table {
     void (*complete)(void);            /* all buffers, as they are, as a worker of CUPTI's would */
     uint32_t (*correlate)(void);       /* a new one */
     uint64_t (*clock)(void);
+    CUptiResult (*next)(uint8_t *buffer, size_t valid, CUpti_Activity **record);
     void (*reset)(void);
 } fake_cupti_table;
 
