@@ -200,7 +200,8 @@ static void slow_calls_are_made_more_rarely(void **state)
     (void)state;
     fake->device[0].slow[FAKE_POWER] = 20000;
     start_sampling();
-    await(strstr(status().reason, "gpu0.power every 0.8 s: a call takes "));
+    await(strstr(status().reason, "gpu0.power every ")); /* 0.8 s, or more where others are busy */
+    assert_non_null(strstr(status().reason, " s: a call takes "));
     assert_true(calls(0, FAKE_POWER) < calls(0, FAKE_REASONS));
     assert_int_equal(pk_stop(), PK_OK);
 }
