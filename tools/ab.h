@@ -15,7 +15,7 @@
 #include "compare_options.h"
 
 #define AB_THRESHOLD 0.01
-#define AB_LAUNCHES 20
+#define AB_LAUNCHES 40
 #define AB_LAUNCHES_LEAST 8 /* pairs for which signed ranks can say anything at 0.01 */
 #define AB_TIME 2.0
 

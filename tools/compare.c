@@ -59,16 +59,15 @@ static void check_configurations(comparison *c, const bench_file *const *olds, s
         }
 }
 
-static pki_method method_of(const bench_file *const *olds, size_t old_count,
-                            const bench_file *fresh)
+static compare_way way_of(const bench_file *const *olds, size_t old_count, const bench_file *fresh)
 {
     const bench_file *old = olds[0];
     bool together = old_count == 1 && old->session[0] &&
                     strcmp(old->session, fresh->session) == 0 &&
                     strcmp(old->side, fresh->side) != 0;
     if (!together)
-        return PKI_BY_MOMENTS;
-    return strcmp(fresh->method, "one-process") == 0 ? PKI_BY_T : PKI_BY_WILCOXON;
+        return COMPARE_MOMENTS_APART;
+    return strcmp(fresh->method, "one-process") == 0 ? COMPARE_ONE_PROCESS : COMPARE_PAIRS;
 }
 
 /* ---- one benchmark ---- */
@@ -117,8 +116,7 @@ static bool fill(comparison *c, const char *name, const bench_file *const *olds,
         .olds = series,
         .old_count = old_count,
         .new_series = bench_file_find(fresh, name),
-        .method = c->method,
-        .quantile = c->method == PKI_BY_WILCOXON ? 0.25 : 0.5,
+        .way = c->way,
         .moments = c->options.moments,
         .cpu = c->options.cpu,
     };
@@ -187,7 +185,7 @@ bool compare_files(const bench_file *const *olds, size_t old_count, const bench_
                    const compare_options *options, comparison *out, complaint *why)
 {
     *out = (comparison){.old_path = olds[0]->path, .new_path = new_file->path, .options = *options};
-    out->method = method_of(olds, old_count, new_file);
+    out->way = way_of(olds, old_count, new_file);
     bool machines = machines_differ(out, olds, old_count, new_file) && !options->any_machine;
     check_configurations(out, olds, old_count, new_file);
     if (!fill_all(out, olds, old_count, new_file) || !decide(out, machines))

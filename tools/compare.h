@@ -19,6 +19,13 @@
 #define COMPARE_ALPHA 0.01
 #define COMPARE_MOMENTS 0.25 /* docs/bench-accuracy.md: 3 to 23 % on a shared machine */
 
+/* What the files' launches are to each other. */
+typedef enum compare_way {
+    COMPARE_ONE_PROCESS,  /* each launch has both builds: a ratio each, signed ranks */
+    COMPARE_PAIRS,        /* launches in alternation: a ratio for each pair, signed ranks */
+    COMPARE_MOMENTS_APART /* runs at different moments */
+} compare_way;
+
 typedef struct compare_options {
     double threshold, alpha, moments;
     bool cpu;         /* CPU time instead of the clock that counts */
@@ -43,7 +50,7 @@ typedef struct comparison {
     size_t count;
     size_t changes[4]; /* rows by pki_change */
     size_t undecided;  /* rows that are in one file only, or were not measured */
-    pki_method method;
+    compare_way way;
     char warnings[3][256];
     size_t warning_count;
 } comparison;
@@ -58,8 +65,7 @@ typedef struct compare_source {
     const bench_series *const *olds; /* NULL where an old file lacks it */
     size_t old_count;
     const bench_series *new_series; /* NULL likewise */
-    pki_method method;
-    double quantile; /* of a launch's samples: what a launch's time is */
+    compare_way way;
     double moments;
     bool cpu;
 } compare_source;

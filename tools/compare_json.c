@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-static const char *const methods[] = {"one-process", "pairs", "signs", "moments"};
+static const char *const ways[] = {"one-process", "pairs", "moments"};
 
 /* 0 and infinity bound nothing. */
 static void put_bound(pki_json *json, const char *key, double bound)
@@ -48,7 +48,7 @@ static void put_comparison(pki_json *json, const comparison *c)
     pki_json_open(json, NULL, '{');
     pki_json_text(json, "old", c->old_path);
     pki_json_text(json, "new", c->new_path);
-    pki_json_text(json, "method", methods[c->method]);
+    pki_json_text(json, "method", ways[c->way]);
     pki_json_text(json, "summary", compare_summary_words(c).text);
     pki_json_open(json, "warnings", '[');
     for (size_t i = 0; i < c->warning_count; i++)

@@ -46,14 +46,9 @@ compare_words compare_interval_words(const compare_row *row)
 
 static const char *unit_of(const compare_row *row, bool several)
 {
-    switch (row->evidence.method) {
-    case PKI_BY_T:
-        return several ? "launches" : "launch";
-    case PKI_BY_MOMENTS:
+    if (row->evidence.method == PKI_BY_MOMENTS)
         return several ? "runs of each" : "run of each";
-    default:
-        return several ? "pairs of launches" : "pair of launches";
-    }
+    return several ? "launches" : "launch";
 }
 
 compare_words compare_verdict_words(const compare_row *row)
@@ -109,9 +104,9 @@ compare_words compare_method_words(const comparison *c)
 {
     compare_words words;
     size_t n = most_runs(c), size = sizeof words.text;
-    if (c->method == PKI_BY_T)
-        snprintf(words.text, size, "%zu launches of both builds in one process, Student's t", n);
-    else if (c->method == PKI_BY_WILCOXON)
+    if (c->way == COMPARE_ONE_PROCESS)
+        snprintf(words.text, size, "%zu launches of both builds in one process, signed ranks", n);
+    else if (c->way == COMPARE_PAIRS)
         snprintf(words.text, size, "%zu pairs of launches in alternation, signed ranks", n);
     else if (n >= PKI_MOMENTS_DF + 1)
         snprintf(words.text, size, "one run against %zu stored ones, Student's t", n);
