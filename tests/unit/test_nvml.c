@@ -202,7 +202,7 @@ static void slow_calls_are_made_more_rarely(void **state)
     start_sampling();
     await(strstr(status().reason, "gpu0.power every ")); /* 0.8 s, or more where others are busy */
     assert_non_null(strstr(status().reason, " s: a call takes "));
-    assert_true(calls(0, FAKE_POWER) < calls(0, FAKE_REASONS));
+    await(calls(0, FAKE_POWER) < calls(0, FAKE_REASONS)); /* which go on as often as before */
     assert_int_equal(pk_stop(), PK_OK);
 }
 
