@@ -15,8 +15,10 @@
  * streams and gaps between launches: it is not kernel time, which only CUPTI measures.
  *
  * No CUDA header is needed, and nothing is linked: libcuda.so.1 is opened when a session starts.
- * Where there is none, or no GPU, all of this does nothing and pk_backend_status("cuda", ...) says
- * why. The CUDA runtime is never called, so cudaGetLastError() is the program's alone.
+ * CUDA is initialised by the program, at the latest by its first span. Where there is no driver or
+ * no GPU all of this does nothing, and pk_backend_status("cuda", ...) says why (asked before any
+ * span it initialises CUDA to find out). The CUDA runtime is never called, so cudaGetLastError() is
+ * the program's alone.
  *
  * Threads: every call from any thread. Spans of one thread on one stream nest, up to 64 deep; each
  *          thread's spans on a stream are independent of other threads' on the same stream (they
@@ -28,7 +30,7 @@
  * Capture: inside a stream capture a begin or an end becomes a node of the graph, which stamps its
  *          event anew at each replay; see pk_gpu_graph_launching. Both have to lie in the same
  *          capture. What cannot be captured is skipped and counted. No capture is ever invalidated.
- * Failure: none visible. Every span is counted (pk_gpu_counts), and the last reason why one is
+ * Failure: none visible. Every span is counted (pk_gpu_counts), and the gravest reason why one is
  *          missing stands in pk_backend_status("cuda", ...). A context that reports an error after
  *          which nothing works in it (an illegal address, a launch timeout, ...) is left alone from
  *          then on.
@@ -58,8 +60,8 @@ PK_API PK_INLINE void pk_gpu_end(pk_region *region, void *stream);
  * itself. */
 #define PK_GPU_SCOPE(region, stream) PK_GPU_SCOPE_AT_(region, stream, __COUNTER__)
 
-/* To be called right before cudaGraphLaunch(exec, stream) or cuGraphLaunch: gives this replay events
- * of its own, so that its spans are read however fast replays follow each other.
+/* To be called right before cudaGraphLaunch(exec, stream) or cuGraphLaunch: gives this replay
+ * events of its own, so that its spans are read however fast replays follow each other.
  *
  *     pk_gpu_graph_launching(exec, graph, stream);
  *     cudaGraphLaunch(exec, stream);
@@ -72,8 +74,8 @@ PK_API PK_INLINE void pk_gpu_end(pk_region *region, void *stream);
  * events stamped anew: replays in between are missing, and not known of. Then the spans recorded
  * are a sample of the replays, and pk_backend_status says so.
  *
- * Cost: two driver calls for each span in the graph. Failure: as above; the replay is then read
- * like one that nobody announced. */
+ * Cost: two driver calls for each span in the graph. Failure: none visible; the replay's spans are
+ * then counted as dropped or skipped. A graph that is not the captured one is left alone. */
 PK_API PK_INLINE void pk_gpu_graph_launching(void *exec, void *graph, void *stream);
 
 /* The distribution of the region's spans on all streams, in ns; as pk_region_stats (pk/stats.h) in

@@ -41,8 +41,8 @@ static bool start(const pki_config *config)
 {
     (void)config;
     pki_cuda_verdict verdict = pki_cuda_find();
-    bool usable = (verdict == PKI_CUDA_LIVE || verdict == PKI_CUDA_FOUND) &&
-                  pki_cuda_threads_prepare();
+    bool usable =
+        (verdict == PKI_CUDA_LIVE || verdict == PKI_CUDA_FOUND) && pki_cuda_threads_prepare();
     pki_cuda_say_nothing();
     started_once = true;
     memset(&final, 0, sizeof final);

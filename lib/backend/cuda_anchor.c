@@ -156,8 +156,7 @@ bool pki_cuda_anchors_keep_up(pki_cuda_context *c)
     if (a->useless || pki_load(&c->dead))
         return false;
     bool due = pki_monotonic_ns() - a->taken_ns >= interval_ns(a->clock.anchors);
-    if ((due || a->clock.anchors == 0) &&
-        (a->pending_ns ? finish_pending(c, &t) : try_some(c, &t)))
+    if ((due || a->clock.anchors == 0) && (a->pending_ns ? finish_pending(c, &t) : try_some(c, &t)))
         take(a, &t);
     return a->clock.anchors > 0;
 }

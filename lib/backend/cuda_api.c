@@ -26,9 +26,13 @@ typedef struct entry {
 } entry;
 
 #define NEED(member, name, version, symbol)                                                        \
-    {name, version, symbol, offsetof(pki_cuda_api, member), false}
+    {                                                                                              \
+        name, version, symbol, offsetof(pki_cuda_api, member), false                               \
+    }
 #define MAYBE(member, name, version, symbol)                                                       \
-    {name, version, symbol, offsetof(pki_cuda_api, member), true}
+    {                                                                                              \
+        name, version, symbol, offsetof(pki_cuda_api, member), true                                \
+    }
 
 static const entry entries[] = {
     NEED(driver_version, "cuDriverGetVersion", 2020, "cuDriverGetVersion"), /* the first */
@@ -82,7 +86,8 @@ static bool is_new_enough(const entry *e)
 static bool bind(void *library, get_address get, const entry *e)
 {
     void *function = NULL;
-    if (is_new_enough(e) && get && get(e->name, &function, e->version, CU_GET_PROC_ADDRESS_LEGACY_STREAM, NULL))
+    if (is_new_enough(e) && get &&
+        get(e->name, &function, e->version, CU_GET_PROC_ADDRESS_LEGACY_STREAM, NULL))
         function = NULL;
     if (is_new_enough(e) && !get)
         function = dlsym(library, e->symbol);
@@ -195,7 +200,8 @@ void pki_cuda_api_after_fork(void)
     pthread_mutex_init(&lock, NULL);
     if (verdict != PKI_CUDA_LIVE)
         return;
-    snprintf(why, sizeof why, "CUDA was in use when this process was forked; a child cannot use it");
+    snprintf(why, sizeof why,
+             "CUDA was in use when this process was forked; a child cannot use it");
     verdict = PKI_CUDA_NO_GPU;
 }
 

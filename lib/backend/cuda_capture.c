@@ -6,7 +6,8 @@ typedef struct capture {
     CUstreamCaptureStatus status;
     cuuint64_t id;
     CUgraph graph;
-    CUgraphNode node; /* the only one that the stream's next one depends on; NULL: there are others */
+    CUgraphNode
+        node; /* the only one that the stream's next one depends on; NULL: there are others */
 } capture;
 
 static bool can_follow(void)
@@ -22,11 +23,11 @@ static CUresult look_at(CUstream stream, capture *c)
     const CUgraphEdgeData *edges = NULL;
     size_t count = 0;
     *c = (capture){.status = CU_STREAM_CAPTURE_STATUS_NONE};
-    CUresult code = pki_cuda.capture_info_v3
-                        ? pki_cuda.capture_info_v3(stream, &c->status, &c->id, &c->graph, &nodes,
-                                                   &edges, &count)
-                        : pki_cuda.capture_info_v2(stream, &c->status, &c->id, &c->graph, &nodes,
-                                                   &count);
+    CUresult code =
+        pki_cuda.capture_info_v3
+            ? pki_cuda.capture_info_v3(stream, &c->status, &c->id, &c->graph, &nodes, &edges,
+                                       &count)
+            : pki_cuda.capture_info_v2(stream, &c->status, &c->id, &c->graph, &nodes, &count);
     bool active = !code && c->status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
     c->node = active && count == 1 ? nodes[0] : NULL;
     return code;
@@ -87,18 +88,16 @@ static pki_cuda_reason give_up(pki_cuda_graph *g, const pki_cuda_lane *l, const 
     return reason;
 }
 
-pki_cuda_reason pki_cuda_capture_end(const pki_cuda_lane *l, const pki_cuda_open *o,
-                                     CUresult *code)
+pki_cuda_reason pki_cuda_capture_end(const pki_cuda_lane *l, const pki_cuda_open *o, CUresult *code)
 {
     capture c;
     uint32_t ordinal = o->ordinal;
     pki_cuda_graph *g = pki_cuda_graph_of_capture(o->capture);
     *code = pki_load(&l->context->dead) ? CUDA_SUCCESS : look_at(l->stream, &c);
-    if (*code || !g || pki_load(&l->context->dead) ||
-        c.status != CU_STREAM_CAPTURE_STATUS_ACTIVE || c.id != o->capture)
+    if (*code || !g || pki_load(&l->context->dead) || c.status != CU_STREAM_CAPTURE_STATUS_ACTIVE ||
+        c.id != o->capture)
         return give_up(g, l, o, *code ? PKI_CUDA_CAPTURE_FAILED : PKI_CUDA_CAPTURE_SPLIT);
-    CUgraphNode node =
-        record(l->stream, pki_cuda_pair_at(&l->context->pool, o->pair)->end, code);
+    CUgraphNode node = record(l->stream, pki_cuda_pair_at(&l->context->pool, o->pair)->end, code);
     if (!node || !pki_cuda_graph_append(g, l->stream, node,
                                         mark_of(PKI_CUDA_END, o->pair, o->region), &ordinal))
         return give_up(g, l, o, PKI_CUDA_CAPTURE_FAILED);

@@ -100,6 +100,8 @@ bool pki_cuda_context_alive(pki_cuda_context *c)
 
 void pki_cuda_contexts_after_fork(void)
 {
+    static void *volatile parents __attribute__((unused)); /* neither freed nor lost */
     pthread_mutex_init(&lock, NULL);
+    parents = first;
     first = NULL; /* they are the parent's, events included */
 }

@@ -20,9 +20,9 @@ typedef struct pki_cuda_context {
     unsigned long long id; /* 0: unknown */
     uint32_t number;       /* 1, 2, ... */
     uint32_t device;
-    uint32_t dead;         /* the error after which it was left; PKI_CUDA_GONE: destroyed; 0 */
-    uint32_t session;      /* the last one in which a span was begun in it */
-    uint64_t waiting;      /* pairs that the last round found in use; the collector's */
+    uint32_t dead;    /* the error after which it was left; PKI_CUDA_GONE: destroyed; 0 */
+    uint32_t session; /* the last one in which a span was begun in it */
+    uint64_t waiting; /* pairs that the last round found in use; the collector's */
     pki_cuda_anchors anchors;
     pki_cuda_pool pool;
 } pki_cuda_context;

@@ -132,8 +132,8 @@ static pki_cuda_node *next_node(pki_cuda_graph *g)
     return *at ? &(*at)->nodes[g->count % PKI_CUDA_CHUNK] : NULL;
 }
 
-bool pki_cuda_graph_append(pki_cuda_graph *g, CUstream stream, CUgraphNode node,
-                           pki_cuda_mark mark, uint32_t *ordinal)
+bool pki_cuda_graph_append(pki_cuda_graph *g, CUstream stream, CUgraphNode node, pki_cuda_mark mark,
+                           uint32_t *ordinal)
 {
     pthread_mutex_lock(&lock);
     uint32_t branch = branch_of(g, stream);
@@ -178,7 +178,9 @@ void pki_cuda_graph_retire(pki_cuda_graph *g)
 
 void pki_cuda_graphs_after_fork(void)
 {
+    static void *volatile parents __attribute__((unused)); /* neither freed nor lost */
     pthread_mutex_init(&lock, NULL);
+    parents = first;
     first = NULL;
     records = 0;
 }

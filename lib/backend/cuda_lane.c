@@ -103,6 +103,8 @@ void pki_cuda_lane_enter(pki_cuda_lane *l)
 
 void pki_cuda_lanes_after_fork(void)
 {
+    static void *volatile parents __attribute__((unused)); /* neither freed nor lost */
     pthread_mutex_init(&lock, NULL);
+    parents = first;
     first = NULL;
 }

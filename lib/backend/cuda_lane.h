@@ -2,8 +2,8 @@
  *
  * A lane is a ring of marks: a begin, an end, or the giving up of what was begun. The thread writes
  * them, the collector takes them when the device has passed their events; since a stream is passed
- * in order, only the oldest one is ever asked about. Begins and ends in the order of the stream make
- * spans nest by themselves.
+ * in order, only the oldest one is ever asked about. Begins and ends in the order of the stream
+ * make spans nest by themselves.
  *
  * A graph's replays have lanes of the same kind, written by whoever launches the graph: the
  * launches of one exec follow each other (lib/backend/cuda_replay.h).
@@ -94,7 +94,7 @@ typedef struct pki_cuda_lane {
     uint32_t number;            /* 1, 2, ...: the track */
     uint32_t tid;
     uint64_t stream_id;
-    uint32_t graph, branch;     /* of a graph's replays: its number, and of its streams which; or 0 */
+    uint32_t graph, branch; /* of a graph's replays: its number, and of its streams which; or 0 */
     struct pki_cuda_exec *exec; /* whose replays these are; NULL: the pairs are the pool's */
     pki_cuda_mark marks[PKI_CUDA_MARKS];
 } pki_cuda_lane;

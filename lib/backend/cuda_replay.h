@@ -21,7 +21,7 @@ typedef struct pki_cuda_stamped {
 } pki_cuda_stamped;
 
 typedef struct pki_cuda_set {
-    pki_cuda_stamped *events; /* two for each span: its begin, its end */
+    pki_cuda_stamped *events;          /* two for each span: its begin, its end */
     uint64_t until[PKI_CUDA_BRANCHES]; /* it has been read when the lanes' tails are here */
 } pki_cuda_set;
 
@@ -29,12 +29,12 @@ typedef struct pki_cuda_exec {
     struct pki_cuda_exec *next; /* of the graph's */
     pki_cuda_graph *graph;
     CUgraphExec handle;
-    size_t graph_nodes;  /* of all kinds: a graph with others is another one */
-    uint32_t count;      /* of our nodes */
+    size_t graph_nodes; /* of all kinds: a graph with others is another one */
+    uint32_t count;     /* of our nodes */
     uint32_t spans;
-    uint32_t current;    /* the set that the nodes point to; PKI_CUDA_NO_SET: the captured events */
-    bool broken;         /* some nodes could not be told */
-    uint32_t sets_made;  /* release; the collector acquires by the marks */
+    uint32_t current;   /* the set that the nodes point to; PKI_CUDA_NO_SET: the captured events */
+    bool broken;        /* some nodes could not be told */
+    uint32_t sets_made; /* release; the collector acquires by the marks */
     pki_cuda_set sets[PKI_CUDA_SETS];
     uint32_t per_replay[PKI_CUDA_BRANCHES]; /* marks */
     uint32_t ends[PKI_CUDA_BRANCHES];       /* of them, ends: spans that are whole */

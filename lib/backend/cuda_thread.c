@@ -42,6 +42,7 @@ bool pki_cuda_threads_prepare(void)
 
 void pki_cuda_threads_after_fork(void)
 {
+    free(self); /* this thread's own: nobody else is here to use it */
     self = NULL;
     if (key_made)
         pthread_setspecific(key, NULL);
@@ -101,8 +102,8 @@ static bool is_same_stream(const pki_cuda_lane *l)
     if (context_of(l->stream, l->current) != l->context->handle ||
         !pki_cuda_context_is_same(l->context))
         return false;
-    return is_default(l->stream) || !pki_cuda.stream_id ||
-           pki_cuda.stream_id(l->stream, &id) || id == l->stream_id;
+    return is_default(l->stream) || !pki_cuda.stream_id || pki_cuda.stream_id(l->stream, &id) ||
+           id == l->stream_id;
 }
 
 /* Only between spans: what is open belongs to the stream it was begun on. */

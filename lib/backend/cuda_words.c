@@ -16,7 +16,8 @@ static const char *const words[PKI_CUDA_REASONS] = {
         "spans were skipped: the default stream cannot be used while a blocking stream captures",
     [PKI_CUDA_CAPTURE_INVALID] = "spans were skipped: the capture they lay in was already invalid",
     [PKI_CUDA_CAPTURE_SPLIT] = "spans were skipped: only one end of them lay in a capture",
-    [PKI_CUDA_CAPTURE_OLD] = "spans were skipped: this driver cannot follow captures (it takes 11.3)",
+    [PKI_CUDA_CAPTURE_OLD] =
+        "spans were skipped: this driver cannot follow captures (it takes 11.3)",
     [PKI_CUDA_CAPTURE_FAILED] = "spans were skipped: their capture could not be followed",
     [PKI_CUDA_NO_CONTEXT] = "spans were skipped: their stream has no context",
     [PKI_CUDA_CALL_FAILED] = "spans were skipped or lost: a driver call failed",

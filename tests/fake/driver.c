@@ -46,8 +46,8 @@ bool fake_unsafe(void)
         bool ours = pthread_equal(g->owner, pthread_self()) &&
                     g->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
                     mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-        bool anybodys = g->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
-                        mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+        bool anybodys =
+            g->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
         if (g->active && !g->invalid && (ours || anybodys)) {
             g->invalid = spoilt = true;
             fake.invalidated++;
@@ -256,7 +256,9 @@ CUresult CUDAAPI cuStreamGetId(CUstream handle, unsigned long long *id)
 CUresult CUDAAPI cuStreamCreate(CUstream *out, unsigned flags)
 {
     CUresult code = fake_enter(FAKE_STREAM_CREATE);
-    code = code ? code : fake_unsafe() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : health(fake_current);
+    code = code            ? code
+           : fake_unsafe() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                           : health(fake_current);
     if (!code) {
         *out = fake_make_stream(fake_current, !(flags & CU_STREAM_NON_BLOCKING));
         (*out)->hasty = true;
@@ -268,7 +270,9 @@ CUresult CUDAAPI cuEventCreate(CUevent *out, unsigned flags)
 {
     CUresult code = fake_enter(FAKE_EVENT_CREATE);
     (void)flags;
-    code = code ? code : fake_unsafe() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : health(fake_current);
+    code = code            ? code
+           : fake_unsafe() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                           : health(fake_current);
     if (!code) {
         event *e = fake_keep(sizeof *e);
         *e = (event){.magic = MAGIC_EVENT, .ctx = fake_current};

@@ -6,9 +6,8 @@
  * script says so. Everything is under one lock, so a call counts as one however many threads there
  * are.
  *
- * What the real driver forbids is forbidden here: in a capture of mode GLOBAL, an unsafe call of any
- * thread that has not exchanged its mode invalidates the capture, and is counted.
- */
+ * What the real driver forbids is forbidden here: in a capture of mode GLOBAL, an unsafe call of
+ * any thread that has not exchanged its mode invalidates the capture, and is counted. */
 #ifndef TESTS_FAKE_DRIVER_H
 #define TESTS_FAKE_DRIVER_H
 
@@ -50,7 +49,7 @@ typedef enum fake_call {
 #define FAKE_CALL_ENUM(id, name, version) FAKE_##id,
     FAKE_CUDA_CALLS(FAKE_CALL_ENUM)
 #undef FAKE_CALL_ENUM
-    FAKE_CALLS
+        FAKE_CALLS
 } fake_call;
 
 typedef struct fake_cuda_script {
@@ -86,8 +85,8 @@ typedef struct fake_cuda_script {
     CUresult (*capture_begin)(CUstream stream, CUstreamCaptureMode mode);
     CUresult (*capture_end)(CUstream stream, CUgraph *graph);
     void (*capture_join)(CUstream other, CUstream stream); /* other takes part in stream's */
-    void (*work)(CUstream stream);     /* a kernel: a node in a capture */
-    unsigned (*invalidated)(void);     /* captures that somebody's unsafe call has spoilt */
+    void (*work)(CUstream stream);                         /* a kernel: a node in a capture */
+    unsigned (*invalidated)(void); /* captures that somebody's unsafe call has spoilt */
     CUgraphExec (*instantiate)(CUgraph graph);
     CUresult (*launch)(CUgraphExec exec, CUstream stream);
     void (*graph_destroy)(CUgraph graph);

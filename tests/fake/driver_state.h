@@ -29,7 +29,7 @@ struct CUctx_st {
 struct CUevent_st {
     int magic;
     context *ctx;
-    bool captured; /* last recorded into a capture, not as an external one */
+    bool captured;        /* last recorded into a capture, not as an external one */
     uint64_t asked, done; /* how often recorded, and the newest of those that was reached */
     uint64_t stamp;
 };
@@ -120,8 +120,8 @@ extern struct fake {
 } fake;
 extern _Thread_local context *fake_current;
 
-/* Zeroed memory that stays: whoever uses a handle for too long is told so, and does not crash. Under
- * the lock. */
+/* Zeroed memory that stays: whoever uses a handle for too long is told so, and does not crash.
+ * Under the lock. */
 void *fake_keep(size_t bytes);
 
 stream *fake_make_stream(context *ctx, bool blocking);

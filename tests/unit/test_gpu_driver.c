@@ -1,5 +1,5 @@
-/* Which driver there is: with and without a GPU, old ones, none. Each in a process of its own, since
- * what was found out stays. */
+/* Which driver there is: with and without a GPU, old ones, none. Each in a process of its own,
+ * since what was found out stays. */
 #include "gpu.h"
 
 #include <stdio.h>
@@ -48,7 +48,8 @@ static int start(void)
 static pk_gpu_counts stop(void)
 {
     pk_gpu_counts c = {.size = sizeof c};
-    if (pk_stop() || pk_get_gpu_counts(&c) || c.begun != c.recorded + c.dropped + c.skipped + c.lost)
+    if (pk_stop() || pk_get_gpu_counts(&c) ||
+        c.begun != c.recorded + c.dropped + c.skipped + c.lost)
         c.begun = UINT64_MAX;
     return c;
 }
@@ -58,14 +59,18 @@ in_a_child(without_a_device)
     gpu->set_driver(13000, 0, CUDA_ERROR_NO_DEVICE, CUDA_SUCCESS);
     expect(start() == PK_OK);
     for (int i = 0; i < 10; i++)
-        PK_GPU_SCOPE(outer, NULL) {}
+        PK_GPU_SCOPE(outer, NULL)
+        {
+        }
     expect(gpu->calls(FAKE_INIT) == 1); /* once */
     expect(pk_gpu_gate_ == 0);
     expect(stop().begun == 0);
     expect(strstr(status_now().reason, "cuInit says CUDA_ERROR_NO_DEVICE (100)"));
     expect(!status_now().live);
     expect(start() == PK_OK);
-    PK_GPU_SCOPE(outer, NULL) {}
+    PK_GPU_SCOPE(outer, NULL)
+    {
+    }
     expect(gpu->calls(FAKE_INIT) == 1);
     expect(stop().begun == 0);
     return 0;
@@ -159,9 +164,12 @@ in_a_child(too_old_a_driver)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_device),       cmocka_unit_test(zero_devices),
-        cmocka_unit_test(not_before_the_program), cmocka_unit_test(asked_before_the_start),
-        cmocka_unit_test(no_library),             cmocka_unit_test(an_old_driver),
+        cmocka_unit_test(without_a_device),
+        cmocka_unit_test(zero_devices),
+        cmocka_unit_test(not_before_the_program),
+        cmocka_unit_test(asked_before_the_start),
+        cmocka_unit_test(no_library),
+        cmocka_unit_test(an_old_driver),
         cmocka_unit_test(too_old_a_driver),
     };
     double_path = argc > 1 ? argv[1] : "";

@@ -31,7 +31,9 @@ static void a_poisoned_context(void **state)
     assert_int_equal(gpu->calls(FAKE_EVENT_RECORD), 0); /* nothing is asked of it any more */
     gpu->hold(false);
     for (int i = 0; i < 10; i++)
-        PK_GPU_SCOPE(inner, healthy) {}
+        PK_GPU_SCOPE(inner, healthy)
+        {
+        }
     pk_gpu_counts c = stop_and_count();
     assert_int_equal(c.recorded, 11);
     assert_int_equal(c.lost, 2);
@@ -179,7 +181,8 @@ static void the_stop_waits_a_little(void **state)
     pthread_join(late, NULL);
 }
 
-/* The child cannot use CUDA, and does not: no call of the driver's, nothing of the parent's freed. */
+/* The child cannot use CUDA, and does not: no call of the driver's, nothing of the parent's freed.
+ */
 static void fork_amid_spans(void **state)
 {
     int status;

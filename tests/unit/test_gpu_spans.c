@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "failing_memory.h"
+#include "gpu_per_thread.h"
 
 static pk_region outer = PK_REGION("outer"), inner = PK_REGION_OF(PK_COMPUTE, "inner");
 static pk_region other = PK_REGION("other");
@@ -31,7 +32,9 @@ static void spans_and_counts(void **state)
     (void)state;
     for (int i = 0; i < 100; i++) {
         pk_gpu_begin(&outer, the_stream);
-        PK_GPU_SCOPE(inner, the_stream) {}
+        PK_GPU_SCOPE(inner, the_stream)
+        {
+        }
         span(&inner);
         pk_gpu_end(&outer, the_stream);
     }
@@ -178,11 +181,10 @@ static void tracks(void **state)
     pk_gpu_begin(&outer, NULL); /* the legacy stream of the current context */
     pk_gpu_end(&outer, NULL);
     gpu->context_current(second);
-    pk_gpu_begin(&other, CU_STREAM_PER_THREAD);
-    pk_gpu_end(&other, CU_STREAM_PER_THREAD);
+    span_of_this_thread(&other); /* the same, and another stream */
     pk_gpu_counts c = stop_and_count();
     assert_int_equal(c.contexts, 2);
-    assert_int_equal(c.recorded, 3);
+    assert_int_equal(c.recorded, 4);
     json_t *doc = load_document("t.json");
     const json_t *a = find_event(doc, "inner"), *b = find_event(doc, "outer");
     const json_t *d = find_event(doc, "other");

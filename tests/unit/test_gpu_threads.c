@@ -1,5 +1,5 @@
-/* Many threads, streams, contexts and sessions at once, on the double of the driver: what ThreadSanitizer
- * is to see, and the books that have to balance. */
+/* Many threads, streams, contexts and sessions at once, on the double of the driver: what
+ * ThreadSanitizer is to see, and the books that have to balance. */
 #include "gpu.h"
 
 #include <pthread.h>
