@@ -232,9 +232,10 @@ static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *
                      .items = more->value,
                      .broken_down = known};
     pki_steps_add(fold->steps, &step);
-    pki_step_watch_see(step.index, step.start, step.duration);
-    pki_device_step(fold->device, step.start,
-                    pki_clock_ns(&arena_of(fold)->header->clock, r->start + ticks));
+    /* Where the next one begins, to the nanosecond. */
+    uint64_t end = pki_clock_ns(&arena_of(fold)->header->clock, r->start + ticks);
+    pki_step_watch_see(step.index, step.start, end - step.start);
+    pki_device_step(fold->device, step.start, end);
 }
 
 static void fold_call_with_work(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
