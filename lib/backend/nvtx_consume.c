@@ -19,9 +19,9 @@ static PKI_COLD int level_below(const pki_nvtx_user *u, const pki_nvtx_domain *d
 
 static inline int level_of_next(const pki_nvtx_user *u, const pki_nvtx_domain *domain)
 {
-    const pki_nvtx_open *top = &u->ranges[u->open - 1];
     if (u->open == 0)
         return 0;
+    const pki_nvtx_open *top = &u->ranges[u->open - 1];
     if (PKI_LIKELY(top->domain == domain))
         return top->level + 1;
     return level_below(u, domain) + 1;
@@ -162,8 +162,10 @@ static PKI_COLD int pop_below(pki_nvtx_user *u, const pki_nvtx_domain *domain, c
 static inline int pop_from(const pki_nvtx_domain *domain, const pki_work *more)
 {
     pki_nvtx_user *u = pki_nvtx_self;
+    if (PKI_UNLIKELY(u->open == 0 || u->over))
+        return pop_below(u, domain, more);
     const pki_nvtx_open *top = &u->ranges[u->open - 1];
-    if (PKI_UNLIKELY(u->open == 0 || u->over || top->domain != domain))
+    if (PKI_UNLIKELY(top->domain != domain))
         return pop_below(u, domain, more);
     u->open--;
     end_range(top, more);
