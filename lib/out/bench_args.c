@@ -196,6 +196,8 @@ static bool consistent(pki_bench_args *args)
         return complain(args, "--max-samples is below --min-samples");
     if (o->confidence > 0 && o->confidence < 0.5)
         return complain(args, "--confidence is below 50%%");
+    if (args->repetitions > PKI_BENCH_REPETITIONS_MOST)
+        return complain(args, "--repetitions is above %d", PKI_BENCH_REPETITIONS_MOST);
     if (o->cold && o->iterations > 1)
         return complain(args, "with --cold a sample is one iteration");
     return true;

@@ -7,7 +7,6 @@
 #include "measure/sample_stats.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- rows ---- */
@@ -79,20 +78,18 @@ static void aggregate(double *real, double *cpu, size_t n,
 size_t pki_bench_aggregates(const pki_bench_row *rows, size_t count,
                             pki_bench_aggregate out[PKI_BENCH_AGGREGATES])
 {
-    double *real = count > 1 ? malloc(2 * count * sizeof *real) : NULL;
+    double real[PKI_BENCH_REPETITIONS_MOST], cpu[PKI_BENCH_REPETITIONS_MOST];
     size_t measured = 0;
-    if (!real)
-        return 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && measured < PKI_BENCH_REPETITIONS_MOST; i++) {
         if (!pki_bench_row_measured(&rows[i]))
             continue;
         real[measured] = rows[i].result.median;
-        real[count + measured++] = rows[i].result.cpu;
+        cpu[measured++] = rows[i].result.cpu;
     }
-    if (measured > 1)
-        aggregate(real, real + count, measured, out);
-    free(real);
-    return measured > 1 ? PKI_BENCH_AGGREGATES : 0;
+    if (measured < 2)
+        return 0;
+    aggregate(real, cpu, measured, out);
+    return PKI_BENCH_AGGREGATES;
 }
 
 /* ---- words ---- */

@@ -6,8 +6,6 @@
 #include "out/bench_json_context.h"
 #include "out/json_write.h"
 
-#include <stdlib.h>
-
 static const char *clock_name(uint32_t clock)
 {
     static const char *const names[] = {"wall", "cpu", "manual", "gpu"};
@@ -222,14 +220,15 @@ static const char *figure_of(const pki_bench_row *row, unsigned at, double *valu
 
 /* Over the rows that were measured, as for the times. */
 static void put_aggregate_figures(pki_json *json, const pki_bench_row *rows, size_t count,
-                                  size_t which, double *scratch)
+                                  size_t which)
 {
     const char *name;
-    double value;
+    double value, scratch[PKI_BENCH_REPETITIONS_MOST];
     for (unsigned at = 0; (name = figure_of(&rows[0], at, &value)); at++) {
         size_t n = 0;
         for (size_t i = 0; i < count; i++)
-            if (pki_bench_row_measured(&rows[i]) && figure_of(&rows[i], at, &value))
+            if (n < PKI_BENCH_REPETITIONS_MOST && pki_bench_row_measured(&rows[i]) &&
+                figure_of(&rows[i], at, &value))
                 scratch[n++] = value;
         if (at >= 3 || pki_samples_mean(scratch, n) > 0)
             pki_json_real(json, name, pki_bench_aggregate_of(which, scratch, n));
@@ -237,7 +236,7 @@ static void put_aggregate_figures(pki_json *json, const pki_bench_row *rows, siz
 }
 
 static void put_aggregate(pki_json *json, const pki_bench_row *rows, size_t count,
-                          const pki_bench_aggregate *all, size_t which, double *scratch)
+                          const pki_bench_aggregate *all, size_t which)
 {
     put_name(json, &rows[0], all[which].name);
     pki_json_uint(json, "repetitions", count);
@@ -246,7 +245,7 @@ static void put_aggregate(pki_json *json, const pki_bench_row *rows, size_t coun
     pki_json_text(json, "aggregate_unit", all[which].unit);
     pki_json_uint(json, "iterations", count);
     put_times(json, all[which].real, all[which].cpu);
-    put_aggregate_figures(json, rows, count, which, scratch);
+    put_aggregate_figures(json, rows, count, which);
     pki_json_close(json, '}');
 }
 
@@ -256,10 +255,8 @@ static void put_group(pki_json *json, const pki_bench_document *d, size_t at, si
     for (size_t i = 0; i < count; i++)
         put_row(json, d, &d->rows[at + i]);
     size_t made = pki_bench_aggregates(&d->rows[at], count, all);
-    double *scratch = made ? malloc(count * sizeof *scratch) : NULL;
-    for (size_t i = 0; i < made && scratch; i++)
-        put_aggregate(json, &d->rows[at], count, all, i, scratch);
-    free(scratch);
+    for (size_t i = 0; i < made; i++)
+        put_aggregate(json, &d->rows[at], count, all, i);
 }
 
 void pki_bench_json(const pki_bench_document *d, FILE *file)

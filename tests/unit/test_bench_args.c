@@ -88,6 +88,7 @@ static void complaints(void **state)
     refused("--repetitions -1", "is no value");
     refused("--repetitions 1.5", "is no value");
     refused("--repetitions 99999999999", "is no value");
+    refused("--repetitions 1001", "above 1000");
     refused("--seed 99999999999999999999", "is no value");
     refused("--min-time x", "is no value");
     refused("--min-time 0", "is no value");

@@ -51,6 +51,13 @@ static void below_is_even(void **state)
     for (int i = 0; i < 7; i++)
         assert_in_range(seen[i], 9600, 10400); /* 4 standard deviations */
     assert_int_equal(pki_random_below(&r, 1), 0);
+    /* Three quarters of all numbers: without drawing again every third one would come twice as
+     * often as its neighbours. */
+    unsigned residues[3] = {0};
+    for (int i = 0; i < 30000; i++)
+        residues[pki_random_below(&r, (uint64_t)3 << 62) % 3]++;
+    for (int i = 0; i < 3; i++)
+        assert_in_range(residues[i], 9600, 10400);
 }
 
 /* ---- location and spread ---- */
@@ -269,6 +276,9 @@ static void verdicts(void **state)
     close_to(two.mode_high, 110, 0.2);
     close_to(two.minor, 0.25, 0.06);
     assert_non_null(strstr(two.text, "110 ns"));
+    for (int i = 0; i < 600; i++) /* three speeds are not two */
+        x[i] = 100 + 5 * (double)((const int[]){0, 0, 1, 2, 2})[i % 5] + 0.1 * normal(&r);
+    assert_int_equal(judged(x, 600).verdict, PKI_QUALITY_NOISY);
 }
 
 /* Noise of one mode, of whatever shape, must not be called two; nor noise a drift. */
