@@ -67,7 +67,8 @@ static bool set_up_build(bench_file *build, const ab_wish *w, int side, const ch
     return bench_file_init(build, w->paths[side]) && bench_text_set(&build->session, session) &&
            bench_text_set(&build->executable, w->paths[side]) &&
            bench_text_set(&build->side, side ? "new" : "old") &&
-           bench_text_set(&build->method, together ? "one-process" : "processes");
+           bench_text_set(&build->method, together ? "one-process" : "processes") &&
+           (!together || ab_describe(build, w));
 }
 
 static bool set_up(ab_session *s, const ab_wish *w, bool together, complaint *why)

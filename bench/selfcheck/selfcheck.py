@@ -1,8 +1,8 @@
-"""selfcheck.py PK OLD TWIN SLOWER2 SLOWER5 [--minutes M] [--decisions N] [--google PROGRAM] [--write FILE] -
-how often `pk bench-ab` is right: OLD and TWIN are the same build, SLOWER2 and SLOWER5 do 2 and 5 % more work.
+"""selfcheck.py PK OLD TWIN SLOWER2 SLOWER5 [--minutes M] [--decisions N] [--workers N] [--google PROGRAM]
+[--write FILE] - how often `pk bench-ab` is right: OLD and TWIN are the same build, SLOWER2 and SLOWER5 do 2 and 5 % more work.
 
-Every cell takes its turn, so whatever ends the run (M minutes, N decisions) leaves all cells equally far. With
---write the tables replace what stands between the marks in FILE.
+Every cell takes its turn, so whatever ends the run (M minutes, N decisions) leaves all cells equally far; workers
+take turns at the same time, which loads the machine. With --write the tables replace what stands between the marks in FILE.
 """
 
 import argparse
@@ -11,10 +11,10 @@ import json
 import math
 import os
 import random
-import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 KERNELS = {"arithmetic": ("50 ns arithmetic", ["--launches=30", "--time=1s"]),
@@ -27,6 +27,7 @@ options.add_argument("pk")
 options.add_argument("builds", nargs=4)
 options.add_argument("--minutes", type=float, default=60)
 options.add_argument("--decisions", type=int, default=100)
+options.add_argument("--workers", type=int, default=1)
 options.add_argument("--google")
 options.add_argument("--write")
 options = options.parse_args()
@@ -58,23 +59,28 @@ def launch_logs(folder, name):
         yield median(math.log((new[2 * i] + new[2 * i + 1]) / (old[2 * i] + old[2 * i + 1])) for i in range(rounds))
 
 
-def cpu():
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def launch(cell, *command):
+    """What it writes to stdout; its time and CPU time go to the cell."""
+    began = time.monotonic()
+    with tempfile.TemporaryFile("w+") as out:
+        child = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL)
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode not in (0, 1):
+            sys.exit(f"{' '.join(command)}: exit status {child.returncode}")
+        cell.seconds += time.monotonic() - began
+        cell.cpu += used.ru_utime + used.ru_stime
+        out.seek(0)
+        return json.load(out)
 
 
 def decide(cell, name, build, pool):
-    began, cpu_began = time.monotonic(), cpu()
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run([options.pk, "bench-ab", builds["old"], builds[build], f"--filter=^{name}$", "--json=-",
-                               "--quiet", "--save", folder, *KERNELS[name][1]], capture_output=True, check=False)
-        if done.returncode > 1:
-            sys.exit(done.stderr.decode())
+        told = launch(cell, options.pk, "bench-ab", builds["old"], builds[build], f"--filter=^{name}$", "--json=-",
+                      "--quiet", "--save", folder, *KERNELS[name][1])
         if build == "A/A":
             pool[name] += launch_logs(folder, name)
-    cell.seconds += time.monotonic() - began
-    cell.cpu += cpu() - cpu_began
-    row = json.loads(done.stdout)["comparisons"][0]["benchmarks"][0]
+    row = told["comparisons"][0]["benchmarks"][0]
     cell.decisions += 1
     cell.flags += row["verdict"] == "slower"
     cell.wrong += row["verdict"] in (("slower", "faster") if build == "A/A" else ("faster", "same"))
@@ -98,17 +104,14 @@ def ranks_p(a, b):
     return min(1.0, 2 * sum(c for k, c in sums.items() if k <= extreme) / sum(sums.values()))
 
 
-def repetitions(name):
-    done = subprocess.run([options.google, f"--benchmark_filter=^{name}$", "--benchmark_repetitions=9",
-                           "--benchmark_min_time=0.05", "--benchmark_format=json"], capture_output=True, check=True)
-    return [r["real_time"] for r in json.loads(done.stdout)["benchmarks"] if r["run_type"] == "iteration"]
+def repetitions(cell, name):
+    told = launch(cell, options.google, f"--benchmark_filter=^{name}$", "--benchmark_repetitions=9",
+                  "--benchmark_min_time=0.05", "--benchmark_format=json")
+    return [r["real_time"] for r in told["benchmarks"] if r["run_type"] == "iteration"]
 
 
 def decide_google(cell, name):
-    began, cpu_began = time.monotonic(), cpu()
-    old, new = repetitions(name), repetitions(name)
-    cell.seconds += time.monotonic() - began
-    cell.cpu += cpu() - cpu_began
+    old, new = repetitions(cell, name), repetitions(cell, name)
     cell.decisions += 1
     cell.wrong += ranks_p(old, new) < 0.05
 
@@ -140,26 +143,41 @@ def simulate(pool, shift):
 
 # ---- all of it ----
 
-def run():
-    cells = collections.defaultdict(Cell)
-    pool = collections.defaultdict(list)
-    loads, until = [], time.monotonic() + 60 * options.minutes
-    for turn in range(options.decisions):
+def work(turns, cells, pool, loads, until):
+    for turn in turns:
+        if time.monotonic() > until:
+            break
         for name in KERNELS:
             for build in TRUTH:
                 decide(cells[name, build], name, build, pool)
-            if options.google:
+            if options.google and turn % 2 == 0:
                 decide_google(cells[name, "google"], name)
         loads.append(os.getloadavg()[0])
-        print(f"turn {turn + 1}: load {loads[-1]:.1f}", file=sys.stderr)
-        if time.monotonic() > until:
-            break
+        print(f"{len(loads)} turns, load {loads[-1]:.1f}", file=sys.stderr, flush=True)
+
+
+def run():
+    """Each worker has its turns and cells of its own; then they are added up."""
+    until, loads = time.monotonic() + 60 * options.minutes, []
+    pool = collections.defaultdict(list)
+    own = [collections.defaultdict(Cell) for _ in range(options.workers)]
+    workers = [threading.Thread(target=work, args=(range(i, options.decisions, options.workers), own[i], pool, loads,
+                                                   until)) for i in range(options.workers)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    cells = collections.defaultdict(Cell)
+    for some in own:
+        for key, cell in some.items():
+            for field, value in vars(cell).items():
+                setattr(cells[key], field, getattr(cells[key], field) + value)
     return cells, pool, loads
 
 
 def tables(cells, pool, loads):
     lines = [f"{len(loads)} turns on {os.cpu_count()} processors under a load of {min(loads):.1f} to {max(loads):.1f} "
-             f"(median {median(loads):.1f}), in {sum(c.seconds for c in cells.values()) / 60:.0f} minutes.", "",
+             f"(median {median(loads):.1f}), {options.workers} at a time.", "",
              "| kernel | builds | decisions | \"slower\" | wrong | cannot tell | ratio, median | farthest off | s per decision | of it CPU |",
              "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"]
     for (name, build), c in sorted(cells.items(), key=lambda item: (item[0][0], item[0][1] == "google", item[0][1])):

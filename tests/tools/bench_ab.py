@@ -165,6 +165,14 @@ class BenchAB(unittest.TestCase):
         self.assertEqual((rows["steady"]["verdict"], rows["steady"]["ratio"]), ("same", 1))
         _, rows = self.rows(old, old, *quick)  # one file twice: loaded twice
         self.assertEqual(rows["steady"]["verdict"], "same")
+        saved, store = os.path.join(self.folder, "saved"), os.path.join(self.folder, "store")
+        self.rows(old, same, "--save", saved, "--baseline", store, *quick)
+        with open(os.path.join(saved, "new.json"), encoding="utf-8") as file:
+            context = json.load(file)["context"]
+        self.assertRegex(context["date"], r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d\Z")
+        self.assertRegex(context["perfkit"]["fingerprint"], r"\A[0-9a-f]{16}\Z")
+        self.assertEqual(context["perfkit"]["configuration"], {"launches": 12, "time": 10000000})
+        self.assertEqual(os.listdir(store), [context["perfkit"]["fingerprint"]])
         _, rows = self.rows(old, new, "--filter=st.*y$", *quick, status=SLOWER)
         self.assertEqual(list(rows), ["steady"])
 
