@@ -15,7 +15,8 @@
  *          and answered by the next pk_flush or pk_stop, and the program goes on. No call ends the
  *          process, installs a signal handler, changes errno, or prints unless asked to.
  * Cost:    pk_start about 2 ms (1 ms of it clock calibration) and one thread, which wakes about
- *          every 10 ms; pk_flush and pk_stop as long as the disk takes.
+ *          every 10 ms; a second one, every 100 ms, where NVML is asked about GPUs; pk_flush and
+ *          pk_stop as long as the disk takes.
  * Exit:    a session that is still open at exit() is stopped there. After a kill, `pk recover`
  *          makes the trace whole from the arena file that lies beside it.
  * Fork:    the child is off until it calls pk_start itself; the parent goes on.
