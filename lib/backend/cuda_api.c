@@ -83,16 +83,26 @@ static bool is_new_enough(const entry *e)
     return !pki_cuda.driver_version || pki_cuda.driver_version(&version) || version >= e->version;
 }
 
+static void say_missing(const entry *e, CUresult code)
+{
+    if (code == CUDA_ERROR_STUB_LIBRARY)
+        snprintf(why, sizeof why,
+                 "no CUDA driver: libcuda is the toolkit's stub, for linking only");
+    else
+        snprintf(why, sizeof why, "the CUDA driver is too old: it has no %s", e->name);
+}
+
 static bool bind(void *library, get_address get, const entry *e)
 {
     void *function = NULL;
-    if (is_new_enough(e) && get &&
-        get(e->name, &function, e->version, CU_GET_PROC_ADDRESS_LEGACY_STREAM, NULL))
-        function = NULL;
-    if (is_new_enough(e) && !get)
+    CUresult code = CUDA_SUCCESS;
+    if (is_new_enough(e) && get)
+        code = get(e->name, &function, e->version, CU_GET_PROC_ADDRESS_LEGACY_STREAM, NULL);
+    else if (is_new_enough(e))
         function = dlsym(library, e->symbol);
+    function = code ? NULL : function;
     if (!function && !e->optional)
-        snprintf(why, sizeof why, "the CUDA driver is too old: it has no %s", e->name);
+        say_missing(e, code);
     memcpy((char *)&pki_cuda + e->offset, &function, sizeof function);
     return function || e->optional;
 }

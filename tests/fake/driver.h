@@ -56,7 +56,7 @@ typedef struct fake_cuda_script {
     /* Forgets contexts, streams and graphs, and what was scripted. Events stay readable. */
     void (*reset)(void);
 
-    /* Before the first call of perfkit's. */
+    /* Before the first call of perfkit's. Version 0: the toolkit's stub. */
     void (*set_driver)(int version, int devices, CUresult init, CUresult count);
     bool (*initialised)(void);
 

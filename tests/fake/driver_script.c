@@ -33,6 +33,8 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char *name, void **function, int vers
 {
     (void)flags, (void)status;
     *function = NULL;
+    if (fake.version == 0)
+        return CUDA_ERROR_STUB_LIBRARY;
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
         if (is_called(entries[i].name, name) && version >= entries[i].version &&
             fake.version >= entries[i].version)

@@ -161,6 +161,15 @@ in_a_child(too_old_a_driver)
     return 0;
 }
 
+in_a_child(a_stub)
+{
+    gpu->set_driver(0, 1, CUDA_SUCCESS, CUDA_SUCCESS);
+    expect(start() == PK_OK && pk_gpu_gate_ == 0);
+    expect(strstr(status_now().reason, "toolkit's stub"));
+    expect(stop().begun == 0);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +180,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(no_library),
         cmocka_unit_test(an_old_driver),
         cmocka_unit_test(too_old_a_driver),
+        cmocka_unit_test(a_stub),
     };
     double_path = argc > 1 ? argv[1] : "";
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,6 +65,28 @@ static void threads_and_streams(void **state)
     assert_int_equal(spans_of(&outer) + spans_of(&inner), c.recorded);
 }
 
+static void *many_spans(void *arg)
+{
+    CUstream own = gpu->stream_create(contexts[0]);
+    for (int i = 0; i < 4000; i++) {
+        some_spans(own);
+        if (i % 500 == 0)
+            sleep_ms(15);
+    }
+    return arg;
+}
+
+/* The marks of a lane lie where others have been read meanwhile. */
+static void rings_go_round(void **state)
+{
+    (void)state;
+    run(many_spans, 1);
+    pk_gpu_counts c = stop_and_count();
+    assert_int_equal(c.begun, 8000);
+    assert_int_equal(c.lost + c.skipped, 0);
+    assert_true(c.recorded > 4096);
+}
+
 static void *one_span(void *arg)
 {
     gpu->context_current(contexts[0]);
@@ -169,6 +191,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(threads_and_streams, start_two, stop_gpu),
+        cmocka_unit_test_setup_teardown(rings_go_round, start_two, stop_gpu),
         cmocka_unit_test_setup_teardown(short_threads, start_two, stop_gpu),
         cmocka_unit_test_setup_teardown(sessions_meanwhile, start_two, stop_gpu),
         cmocka_unit_test_setup_teardown(a_context_dies_meanwhile, start_two, stop_gpu),
