@@ -247,15 +247,20 @@ static void collect(void)
     gather(false);
 }
 
-static void say_what_is_missing(uint64_t dropped, uint64_t refused)
+/* In the report, too: who has recorded nothing has not been within its steps. */
+static void sum_up(uint64_t dropped, uint64_t refused)
 {
-    if (dropped || refused || counts.bad_time || counts.broken || counts.lost || counts.unlinked)
-        pki_log(PK_LOG_WARNING,
-                "cupti: %llu records dropped by CUPTI, %llu without times, %llu lost, %llu without "
-                "their call, %llu buffers broken",
-                (unsigned long long)dropped, (unsigned long long)counts.bad_time,
-                (unsigned long long)counts.lost, (unsigned long long)counts.unlinked,
-                (unsigned long long)counts.broken);
+    char text[sizeof reason];
+    uint64_t bad = counts.bad_time + counts.lost, missing = dropped + refused + bad + counts.broken;
+    int n = snprintf(text, sizeof text, "%llu records", (unsigned long long)counts.records);
+    if (missing && n > 0)
+        snprintf(text + n, sizeof text - (size_t)n,
+                 "; missing: %llu dropped by CUPTI, %llu without times or room, %llu buffers",
+                 (unsigned long long)dropped, (unsigned long long)bad,
+                 (unsigned long long)(refused + counts.broken));
+    if (missing)
+        pki_log(PK_LOG_WARNING, "cupti: %s", text);
+    enter(OVER, text);
 }
 
 static void stop(void)
@@ -264,9 +269,10 @@ static void stop(void)
     gather(true);
     if (counts.records)
         pki_cupti_describe_devices();
-    if (pki_load(&opened))
+    if (pki_load(&opened)) {
         pki_cupti_describe_counts(&counts, dropped, refused);
-    say_what_is_missing(dropped, refused);
+        sum_up(dropped, refused);
+    }
     pki_cupti_join_forget();
     pki_cupti_tracks_forget();
     pki_cupti_pools_forget();
@@ -295,7 +301,7 @@ static void probe(pk_backend_info *info)
 {
     pthread_mutex_lock(&words);
     bool failed = now_in == FAILED;
-    snprintf(info->reason, sizeof info->reason, "%s", failed ? reason : words_of_stage());
+    snprintf(info->reason, sizeof info->reason, "%s", reason[0] ? reason : words_of_stage());
     pthread_mutex_unlock(&words);
     if (!failed)
         info->live = pki_cupti_load(info->reason, sizeof info->reason);

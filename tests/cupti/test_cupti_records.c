@@ -141,6 +141,7 @@ static void what_cupti_drops(void **state)
     fake->dropped = 3;
     json_t *doc = stop_and_load();
     assert_int_equal(fate(doc, "dropped_by_cupti"), 20);
+    assert_non_null(strstr(status().reason, "missing: 20 dropped by CUPTI"));
     json_decref(doc);
 }
 
