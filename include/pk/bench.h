@@ -92,8 +92,9 @@ typedef struct pk_bench_options {
     void *stream; /* PK_BENCH_GPU: a cudaStream_t or CUstream; NULL: the legacy default stream */
     void *user;   /* for the functions below, and pk_bench_user; pk_bench passes its arg */
 
-    /* Once before the first and after the last call, and before and after each sample. Not timed. A
-     * set-up that answers other than 0 is a failed benchmark; so is teardown not called. */
+    /* Once before the first and after the last sample, and before and after each. Not timed. A
+     * set-up that answers other than 0 is a failed benchmark, whose teardown is not called. All
+     * benchmarks of a program are set up at the same time, unless it runs with --alone. */
     int (*setup)(void *user);
     void (*teardown)(void *user);
     void (*before)(void *user);
@@ -316,8 +317,9 @@ PK_API void pk_bench_close(pk_bench_handle *handle);
 /* ---- allocations ---- */
 
 /* Once in a program, at file scope: stands in front of malloc and its kin, so that options->
- * allocations (--allocations) can count. For glibc; nothing elsewhere and under sanitizers, and the
- * result then says that allocations could not be counted. */
+ * allocations (--allocations) can count. For glibc, in programs that are not linked with -static;
+ * nothing elsewhere and under sanitizers, and the result then says that allocations could not be
+ * counted. */
 #define PK_BENCH_COUNT_ALLOCATIONS PK_BENCH_STAND_IN_FRONT_
 
 /* Whoever allocates by other means may count here, too. */

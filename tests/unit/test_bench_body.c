@@ -360,6 +360,8 @@ static void a_cold_sample_is_one_iteration(void **state)
     pk_bench_result r = measured(arguments, pk_bench_options(.cold = 1, .max_samples = 30));
     assert_int_equal(r.iterations, 1);
     assert_int_equal(r.count, 30);
+    assert_int_equal(r.warmup_iterations, 1);
+    assert_int_equal(r.warmup_steady, 1);
     pk_bench_result_release(&r);
 }
 
