@@ -189,6 +189,7 @@ static int compare_stored(const wish *w, const baseline *stored, const bench_fil
     free(olds);
     if (!compared)
         return complain("%s: %s", fresh->path, why.text);
+    c.old_path = w->baseline;
     int status = compare_tell(&w->shared, &c, 1);
     comparison_finish(&c);
     return status;

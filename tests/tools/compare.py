@@ -166,6 +166,13 @@ class Compare(unittest.TestCase):
         kind = os.path.join(folder, os.listdir(folder)[0])
         self.assertEqual(len(os.listdir(kind)), 5)
         self.assertIn("against 5 stored ones", run("--baseline", store, new).stdout)
+        # One more of the last minute is no further moment.
+        again = self.file(document([row("f", 99, launch="b" * 32)], date="2026-11-24T10:00:30+00:00"), "again.json")
+        run("--baseline", store, "--store", again)
+        told = run("--baseline", store, new).stdout
+        self.assertIn("against 5 stored ones", told)
+        self.assertTrue(told.startswith(f"{store} -> {new}\n"), told)
+        os.remove(os.path.join(kind, max(os.listdir(kind))))
         # The spread is about 2 %, so 20 % is beyond chance; and is not stored.
         slow = self.file(document([row("f", 120)], date="2026-11-26T10:00:00+00:00"), "slow.json")
         self.assertEqual(self.verdicts("--baseline", store, "--store", slow, status=SLOWER), [{"f": "slower"}])
