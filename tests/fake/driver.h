@@ -91,8 +91,9 @@ typedef struct fake_cuda_script {
     CUresult (*launch)(CUgraphExec exec, CUstream stream);
     void (*graph_destroy)(CUgraph graph);
     void (*exec_destroy)(CUgraphExec exec);
-    unsigned (*events)(void); /* that exist */
-    unsigned (*modes)(void);  /* threads whose capture mode is not what it was at first, now */
+    void (*graph_again)(CUgraph graph); /* destroyed; another one, of one kernel, has its handle */
+    unsigned (*events)(void);           /* that exist */
+    unsigned (*modes)(void); /* threads whose capture mode is not what it was at first, now */
 } fake_cuda_script;
 
 #define FAKE_CUDA_SCRIPT "fake_cuda_script"

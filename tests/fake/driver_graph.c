@@ -229,3 +229,13 @@ void fake_exec_destroy(CUgraphExec x)
     fake_release(x->objects, &x->object_count);
     pthread_mutex_unlock(&fake.lock);
 }
+
+void fake_graph_again(CUgraph g)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake_release(g->objects, &g->object_count);
+    memset(g->nodes, 0, sizeof g->nodes);
+    g->nodes[0] = fake_keep(sizeof *g->nodes[0]);
+    g->count = 1;
+    pthread_mutex_unlock(&fake.lock);
+}

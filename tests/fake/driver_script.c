@@ -245,6 +245,7 @@ const fake_cuda_script fake_cuda_script_table = {
     .launch = fake_launch,
     .graph_destroy = fake_graph_destroy,
     .exec_destroy = fake_exec_destroy,
+    .graph_again = fake_graph_again,
     .events = events,
     .modes = modes,
 };

@@ -137,6 +137,7 @@ CUgraphExec fake_instantiate(CUgraph g);
 CUresult fake_launch(CUgraphExec x, CUstream handle);
 void fake_graph_destroy(CUgraph g);
 void fake_exec_destroy(CUgraphExec x);
+void fake_graph_again(CUgraph g);
 void fake_add_node(stream *s, event *e);
 
 #endif

@@ -239,6 +239,18 @@ static void more_than_there_is_room_for(void **state)
     assert_in_range(c.pairs, 4096, 8192 + 64);
 }
 
+static void pairs_are_used_again(void **state)
+{
+    (void)state;
+    uint64_t others = counts_now().pairs; /* of the contexts of other tests */
+    for (uint64_t i = 0; i < 20; i++) {
+        for (int k = 0; k < 50; k++)
+            span(&outer);
+        await(counts_now().recorded == (i + 1) * 50);
+    }
+    assert_in_range(stop_and_count().pairs - others, 50, 192);
+}
+
 static void the_device_never_gets_there(void **state)
 {
     (void)state;
@@ -301,6 +313,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(tracks, start_traced, stop_traced),
         with_gpu(what_a_span_costs),
         with_gpu(more_than_there_is_room_for),
+        with_gpu(pairs_are_used_again),
         with_gpu(the_device_never_gets_there),
         with_gpu(over_a_stop),
         with_gpu(handle_used_again),
