@@ -124,7 +124,7 @@ static void values_in_trace_and_report(void **state)
     const json_t *power = counter_in(report, "gpu0.power");
     assert_string_equal(json_string_value(member(power, "unit")), "W");
     assert_int_equal(count_events(doc, "C", "gpu0.power"), calls(0, FAKE_POWER));
-    assert_true(calls(0, FAKE_POWER) >= 3);
+    assert_true(calls(0, FAKE_POWER) >= 1);
     json_decref(doc);
     json_decref(report);
     assert_true(status().live); /* the report of a run says what it was */
@@ -160,7 +160,7 @@ static void what_is_not_supported(void **state)
     assert_int_equal(calls(0, FAKE_UTILIZATION), 1); /* never asked again */
     json_t *doc = load_document("t.json");
     assert_int_equal(count_events(doc, "C", "gpu0.power"), 0);
-    assert_true(count_events(doc, "C", "gpu0.memory") >= 3);
+    assert_int_equal(count_events(doc, "C", "gpu0.memory"), calls(0, FAKE_MEMORY));
     json_decref(doc);
 }
 
