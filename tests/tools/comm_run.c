@@ -21,7 +21,7 @@ static void blocking(pk_comm *world, unsigned i)
 {
     pk_region_begin(&reduce);
     pk_comm_call(&reduce, world, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, 64u << i % 4, -1);
-    work(100 << i % 4);
+    work(100u << i % 4);
     pk_region_end(&reduce);
     pk_region_begin(&gather);
     pk_comm_call(&gather, world, PK_COMM_ALL_GATHER, PK_COMM_BYTE, 1000, -1);
