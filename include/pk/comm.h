@@ -123,6 +123,9 @@ typedef struct pk_comm_request {
 PK_API pk_comm_request pk_comm_start(pk_comm *comm, pk_comm_op op, pk_comm_type type,
                                      uint64_t count, int32_t peer);
 
+/* What was not known when it started: of a receive, how many bytes came and from whom. */
+PK_API void pk_comm_correct(pk_comm_request *request, uint64_t bytes, int32_t peer);
+
 /* It is complete, as far as this process knows by now; for so many nanoseconds of that time the
  * program had to wait. The request becomes zero; a zero one is nothing. */
 PK_API void pk_comm_finish(pk_comm_request *request, uint64_t waited_ns);

@@ -49,6 +49,16 @@ pk_comm_request pk_comm_start(pk_comm *comm, pk_comm_op op, pk_comm_type type, u
     return request;
 }
 
+void pk_comm_correct(pk_comm_request *request, uint64_t bytes, int32_t peer)
+{
+    if (!request || !request->comm)
+        return;
+    pki_comm_fields fields = pki_comm_unpack(request->what, request->extra);
+    fields.peer = peer;
+    request->bytes = bytes;
+    request->what = pki_comm_pack(&fields).what;
+}
+
 /* What began in an earlier session is complete, but nobody's to record. */
 static bool is_of_session(const pki_thread *t, const pk_comm_request *request)
 {

@@ -12,6 +12,8 @@ import sys
 import tree
 
 LAYER = {"base": 0, "core": 1, "measure": 2, "out": 2, "session": 3, "backend": 4}
+# Libraries of their own, which know libpk as any program does.
+BESIDE = ("mpi",)
 TOOLS_SEE = LAYER["out"]
 # lib/backend/none.h, which every NAME_none.c consists of, and the shim's, which any may need.
 COMMON = ("none", "pkshim")
@@ -50,6 +52,10 @@ def objection(path, target):
         return "a public header includes public headers only"
     if here == "examples" and there != "examples":
         return "an example knows what a user knows: <pk/...>"
+    if there == "lib" and its_layer in BESIDE:
+        return None if layer == its_layer else f"lib/{its_layer} is a library of its own"
+    if here == "lib" and layer in BESIDE:
+        return f"lib/{layer} knows what a user knows: <pk/...>"
     if here == "tools" and there == "lib" and LAYER[its_layer] > TOOLS_SEE:
         return "tools see no further than lib/out"
     if here != "lib":
@@ -68,7 +74,7 @@ def check(root):
     folders = ("include", "lib", "tools", "examples")
     for path in tree.files(root, folders, (".c", ".h", ".cpp", ".hpp")):
         text = tree.read(root, path)
-        if place(path)[0] == "lib" and place(path)[1] not in LAYER:
+        if place(path)[0] == "lib" and place(path)[1] not in (*LAYER, *BESIDE):
             complaints.append(f"{path}: lies in no layer")
             continue
         for match in INCLUDE.finditer(text):

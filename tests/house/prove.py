@@ -9,6 +9,7 @@ import layers
 import places
 import sizes
 import symbols
+import symbols_mpi
 import tree
 
 LONG = "void pki_f(void)\n{\n" + "    ;\n" * 59 + "}\n"
@@ -31,6 +32,11 @@ TREES = [
     (layers, {"lib/backend/cuda.c": '#include "backend/cuda_api.h"\n', "lib/backend/cuda_api.h": ""}, None),
     (layers, {"lib/backend/cuda_none.c": '#include "none.h"\n', "lib/backend/none.h": ""}, None),
     (layers, {"lib/backend/cuda.c": '#include "backend/nccl.h"\n', "lib/backend/nccl.h": ""}, "each other"),
+    (layers, {"lib/mpi/a.c": '#include "mpi/b.h"\n', "lib/mpi/b.h": ""}, None),
+    (layers, {"lib/mpi/a.c": "#include <pk/b.h>\n", "include/pk/b.h": ""}, None),
+    (layers, {"lib/mpi/a.c": '#include "core/b.h"\n', "lib/core/b.h": ""}, "what a user knows"),
+    (layers, {"lib/session/a.c": '#include "mpi/b.h"\n', "lib/mpi/b.h": ""}, "of its own"),
+    (layers, {"tools/a.c": '#include "mpi/b.h"\n', "lib/mpi/b.h": ""}, "of its own"),
     (layers, {"tools/a.c": '#include "out/b.h"\n', "lib/out/b.h": ""}, None),
     (layers, {"tools/a.c": '#include "session/b.h"\n', "lib/session/b.h": ""}, "no further"),
     (layers, {"examples/a.c": "#include <pk/b.h>\n", "include/pk/b.h": ""}, None),
@@ -117,6 +123,26 @@ def prove_archives(cc, ar, nm, readelf):
             yield from verdict(code, wanted, symbols.check(nm, readelf, root, made))
 
 
+# C for libpk_mpi.a, and a piece of the complaint.
+GLUE = [
+    ("int PMPI_A(void); int MPI_A(void); int MPI_A(void) { return PMPI_A(); }", None),
+    ("int pki_mpi_a(void); int pki_mpi_a(void) { return 0; }", None),
+    ("int PMPI_B(void); int MPI_A(void); int MPI_A(void) { return PMPI_B(); }", "never calls PMPI_A"),
+    ("int MPI_B(void); int pki_mpi_a(void); int pki_mpi_a(void) { return MPI_B(); }", "calls MPI_B, not PMPI_B"),
+    ("int pki_a(void); int pki_a(void) { return 0; }", "without our prefix"),
+    ("#include <stdio.h>\nvoid pki_mpi_a(void); void pki_mpi_a(void) { puts(\"a\"); }", "prints"),
+]
+
+
+def prove_glue(cc, ar, nm, _):
+    for code, wanted in GLUE:
+        with tempfile.TemporaryDirectory() as root:
+            source, made = write(root, "a.c", code), os.path.join(root, "libpk_mpi.a")
+            subprocess.run([*cc, "-O0", "-fPIC", "-c", source, "-o", root + "/a.o"], check=True)
+            subprocess.run([ar, "rcs", made, root + "/a.o"], check=True)
+            yield from verdict(code, wanted, symbols_mpi.check_archive(nm, made))
+
+
 def prove_shared(cc, ar, nm, readelf):
     for code, flags, wanted in SHARED:
         with tempfile.TemporaryDirectory() as root:
@@ -131,4 +157,4 @@ def prove_shared(cc, ar, nm, readelf):
 if __name__ == "__main__":
     ar_, nm_, readelf_ = sys.argv[1:4]
     tools = (sys.argv[4:], ar_, nm_, readelf_)
-    tree.tell([*prove_trees(), *prove_archives(*tools), *prove_shared(*tools)])
+    tree.tell([*prove_trees(), *prove_archives(*tools), *prove_glue(*tools), *prove_shared(*tools)])

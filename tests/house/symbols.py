@@ -62,9 +62,9 @@ def plain(name):
     return re.sub(r"^__isoc99_|^__(?=\w+_chk$)|_chk$", "", name)
 
 
-def check_archive(nm, archive):
+def check_archive(nm, archive, ours=OURS):
     for inside, name, kind in names(nm, archive, "-g", "--defined-only"):
-        if not OURS.match(name):
+        if not ours.match(name):
             yield f"{inside}: {name} is without our prefix"
         if kind == "C":
             yield f"{inside}: {name} is a common symbol"
@@ -97,13 +97,13 @@ def check_exports(nm, shared, headers):
         yield f"{os.path.basename(shared)}: {name} is declared by a header, but not exported"
 
 
-def check_shape(readelf, shared):
+def check_shape(readelf, shared, needed=NEEDED):
     here = os.path.basename(shared)
     dynamic = run(readelf, "-dW", shared)
     for library in re.findall(r"\(NEEDED\).*\[(.*?)\]", dynamic):
-        if not NEEDED.match(library):
+        if not needed.match(library):
             yield f"{here}: needs {library}, which may be absent"
-    for wanted in ("NODELETE", "BIND_NOW|Flags:.*NOW", r"\(SONAME\).*\[libpk\.so\.\d+\]"):
+    for wanted in ("NODELETE", "BIND_NOW|Flags:.*NOW", r"\(SONAME\).*\[libpk(_[\w-]+)?\.so\.\d+\]"):
         if not re.search(wanted, dynamic):
             yield f"{here}: {wanted} is missing"
     if "TEXTREL" in dynamic:

@@ -121,4 +121,36 @@ run_plugin()
     [ "$(grep -c '"plugin.work"' plugin.json)" -ge 12000 ]
 }
 
+# One rank, which is started without mpiexec.
+run_mpi()
+{
+    have pkg-config; have mpicc
+    [ -e "$root/$libdir/pkgconfig/pk_mpi.pc" ] || skip "this build has no libpk_mpi"
+    cat >ring.c <<'END'
+#include <mpi.h>
+int main(int argc, char **argv)
+{
+    double x = 1, sum = 0;
+    MPI_Init(&argc, &argv);
+    for (int i = 0; i < 10; i++)
+        MPI_Allreduce(&x, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    return MPI_Finalize() || sum < 1;
+}
+END
+    export PK_MPI_START=1 PK_REPORT_PATH=- OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    found() { grep 'MPI_COMM_WORLD  *MPI  *rank 0 of 1: 10 operations' "$1" || { cat "$1"; return 1; }; }
+    if [ -e "$root/$libdir/libpk_mpi.so" ]; then
+        mpicc ring.c -o plain
+        LD_PRELOAD=$root/$libdir/libpk_mpi.so ./plain 2>preloaded
+        found preloaded
+        mpicc ring.c -o linked $(pkg-config --cflags --libs pk_mpi) -Wl,-rpath,"$root/$libdir"
+        ./linked 2>shared || { cat shared; return 1; }
+        found shared
+        rm -f "$root/$libdir"/libpk*.so*
+    fi
+    mpicc ring.c -o whole $(pkg-config --static --cflags --libs pk_mpi)
+    ./whole 2>static || { cat static; return 1; }
+    found static
+}
+
 "run_$case"

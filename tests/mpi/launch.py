@@ -1,0 +1,32 @@
+"""How this folder starts ranks: Open MPI and MPICH, as root and not, on fewer processors than ranks."""
+
+import os
+import subprocess
+import sys
+
+# Open MPI warns of what containers forbid; MPICH takes no notice.
+ALLOW = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+         "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+
+
+def run(mpiexec, ranks, command, folder, settings=None):
+    """Runs the ranks; what they print. Ends the test if they fail."""
+    env = dict(os.environ, **ALLOW)
+    for name in [name for name in env if name.startswith("PK_")]:
+        del env[name]
+    words = ["env"] + [f"{name}={value}" for name, value in (settings or {}).items()]
+    done = subprocess.run([mpiexec, "-n", str(ranks), *words, *command], cwd=folder, env=env, timeout=250,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{command[0]} ended with {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+    return done.stdout
+
+
+def need_ranks(mpiexec):
+    """Ends with 77 where this machine's MPI cannot start processes at all."""
+    env = dict(os.environ, **ALLOW)
+    done = subprocess.run([mpiexec, "-n", "2", "true"], env=env, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, check=False, timeout=60)
+    if done.returncode != 0:
+        print(f"skipped: {mpiexec} starts no processes here: {done.stderr.strip()[-500:]}")
+        sys.exit(77)
