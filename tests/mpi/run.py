@@ -1,5 +1,6 @@
 """run.py MPIEXEC PROGRAM LIBRARY... - the program alone, then with the libraries preloaded: the same results
-bit by bit, and in each rank's trace and report every call and operation that its ledger has, once."""
+bit by bit, and in each rank's trace and report every call and operation that its ledger has, once. Without
+libraries the program is linked with perfkit, and starts it."""
 
 import os
 import sys
@@ -60,8 +61,8 @@ def main(mpiexec, program, *libraries):
     with tempfile.TemporaryDirectory() as folder:
         said = launch.run(mpiexec, RANKS, [program], folder)
         alone = results(folder)
-        settings = dict(SETTINGS, LD_PRELOAD=":".join(libraries))
-        if launch.run(mpiexec, RANKS, [program], folder, settings) != said:
+        settings = dict(SETTINGS, LD_PRELOAD=":".join(libraries)) if libraries else {}
+        if libraries and launch.run(mpiexec, RANKS, [program], folder, settings) != said:
             sys.exit("what it prints is not the same")
         wrapped = results(folder)
         complaints = [f"{name} is not the same" for name in alone if alone[name] != wrapped[name]]
