@@ -128,7 +128,7 @@ void pki_comms_after_fork(void)
     pthread_mutex_init(&lock, NULL);
     for (uint32_t i = 0; i < PKI_COMMS_MAX; i++)
         if (comms[i])
-            comms[i]->in_flight = 0; /* the parent's */
+            comms[i]->flow %= PKI_COMM_FLYING; /* what is in flight is the parent's */
 }
 
 /* ---- operations ---- */
@@ -136,8 +136,11 @@ void pki_comms_after_fork(void)
 pki_comm_words pki_comm_enqueue(pk_comm *comm, pk_comm_op op, pk_comm_type type, int32_t peer,
                                 uint32_t parent, uint64_t *sequence)
 {
-    uint64_t n = __atomic_add_fetch(&comm->enqueued, 1, __ATOMIC_RELAXED);
-    uint32_t flying = __atomic_add_fetch(&comm->in_flight, 1, __ATOMIC_RELAXED);
+    uint64_t flow = __atomic_add_fetch(&comm->flow, PKI_COMM_FLYING + 1, __ATOMIC_RELAXED);
+    uint64_t n = flow % PKI_COMM_FLYING;
+    uint32_t flying = (uint32_t)(flow / PKI_COMM_FLYING);
+    if (flying == 1 && !pki_load(&comm->given_up))
+        pki_store(&comm->completed, n - 1); /* nobody has kept it meanwhile */
     pki_comm_fields fields = {comm->name, parent, (uint32_t)op, (uint32_t)type,
                               flying,     peer,   (uint32_t)n};
     *sequence = n;
@@ -147,9 +150,17 @@ pki_comm_words pki_comm_enqueue(pk_comm *comm, pk_comm_op op, pk_comm_type type,
 /* The sequence's upper half is that of the last one enqueued, or one less. */
 static uint64_t whole_sequence(const pk_comm *comm, uint32_t low)
 {
-    uint64_t last = pki_load(&comm->enqueued);
+    uint64_t last = pki_comm_enqueued(comm);
     uint64_t n = (last & ~(uint64_t)UINT32_MAX) | low;
     return n > last ? n - ((uint64_t)1 << 32) : n;
+}
+
+static void raise_completed(pk_comm *comm, uint64_t n)
+{
+    uint64_t before = pki_load(&comm->completed);
+    while (before < n && !__atomic_compare_exchange_n(&comm->completed, &before, n, true,
+                                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
 }
 
 void pki_comm_complete(uint64_t what, uint64_t extra)
@@ -158,11 +169,15 @@ void pki_comm_complete(uint64_t what, uint64_t extra)
     pk_comm *comm = pki_comm_of_name(f.comm);
     if (!comm)
         return;
-    uint64_t n = whole_sequence(comm, f.sequence), before = pki_load(&comm->completed);
-    while (before < n && !__atomic_compare_exchange_n(&comm->completed, &before, n, true,
-                                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        ;
-    __atomic_sub_fetch(&comm->in_flight, 1, __ATOMIC_RELAXED);
+    if (pki_comm_in_flight(comm) > 1 || pki_load(&comm->given_up))
+        raise_completed(comm, whole_sequence(comm, f.sequence));
+    __atomic_sub_fetch(&comm->flow, PKI_COMM_FLYING, __ATOMIC_RELAXED);
+}
+
+void pki_comm_give_up(pk_comm *comm)
+{
+    pki_store(&comm->given_up, 1u);
+    __atomic_sub_fetch(&comm->flow, PKI_COMM_FLYING, __ATOMIC_RELAXED);
 }
 
 /* ---- words ---- */

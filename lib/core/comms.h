@@ -23,11 +23,32 @@ struct pk_comm {
     int32_t rank, size;
     uint64_t id;
     char library[PKI_COMM_TEXT], title[PKI_COMM_TEXT];
-    uint64_t enqueued, completed; /* sequence numbers, from 1 */
-    uint64_t started;             /* 0: as far as enqueued; libraries with a queue tell more */
-    uint32_t in_flight;
-    uint32_t gone; /* destroyed: another one just like it may take its place */
+    uint64_t flow;      /* sequence number of the last one enqueued, and how many are in flight */
+    uint64_t completed; /* sequence number; kept while something is in flight or was given up */
+    uint64_t started;   /* 0: as far as enqueued; libraries with a queue tell more */
+    uint32_t given_up;  /* 1: an operation has not completed and never will */
+    uint32_t gone;      /* destroyed: another one just like it may take its place */
 };
+
+/* Both in one word, since each atomic change takes as long as a quarter of a region. */
+#define PKI_COMM_FLYING ((uint64_t)1 << 40)
+
+static inline uint64_t pki_comm_enqueued(const pk_comm *comm)
+{
+    return pki_load(&comm->flow) & (PKI_COMM_FLYING - 1);
+}
+
+static inline uint32_t pki_comm_in_flight(const pk_comm *comm)
+{
+    return (uint32_t)(pki_load(&comm->flow) / PKI_COMM_FLYING);
+}
+
+/* The last one that is complete: with nothing in flight the last one there was. */
+static inline uint64_t pki_comm_completed(const pk_comm *comm)
+{
+    bool is_kept = pki_comm_in_flight(comm) || pki_load(&comm->given_up);
+    return is_kept ? pki_load(&comm->completed) : pki_comm_enqueued(comm);
+}
 
 /* NULL for indices, or names, that were never given out. */
 pk_comm *pki_comm_at(uint32_t index);
@@ -89,6 +110,9 @@ pki_comm_words pki_comm_enqueue(pk_comm *comm, pk_comm_op op, pk_comm_type type,
 
 /* The operation that these words are of is complete. */
 void pki_comm_complete(uint64_t what, uint64_t extra);
+
+/* One of the operations in flight will never be: it is not under way, and not complete. */
+void pki_comm_give_up(pk_comm *comm);
 
 /* Bytes of one element; 1 for what is none of the types. */
 uint32_t pki_comm_type_bytes(uint32_t type);

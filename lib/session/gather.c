@@ -298,7 +298,7 @@ static bool comm_facts(void *user, uint32_t index, pki_comm_facts *facts)
     (void)user;
     if (!c)
         return false;
-    uint64_t enqueued = pki_load(&c->enqueued), started = pki_load(&c->started);
+    uint64_t enqueued = pki_comm_enqueued(c), started = pki_load(&c->started);
     *facts = (pki_comm_facts){.library = c->library,
                               .name = pki_name_at(c->name)->name,
                               .id = c->id,
@@ -306,7 +306,7 @@ static bool comm_facts(void *user, uint32_t index, pki_comm_facts *facts)
                               .size = c->size,
                               .enqueued = enqueued,
                               .started = started ? started : enqueued,
-                              .completed = pki_load(&c->completed)};
+                              .completed = pki_comm_completed(c)};
     return true;
 }
 

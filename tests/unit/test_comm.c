@@ -155,13 +155,13 @@ static void requests(void **state)
     spend();
     pk_comm_finish(&b, 0);
     spend();
-    assert_int_equal(comm->completed, 2); /* the last one that is; the first is not yet */
-    assert_int_equal(comm->in_flight, 1);
+    assert_int_equal(pki_comm_completed(comm), 2); /* the last one that is; the first is not yet */
+    assert_int_equal(pki_comm_in_flight(comm), 1);
     pk_comm_finish(&a, 700);
     assert_null(a.comm);
     pk_comm_finish(&a, 700); /* nothing */
     pk_comm_finish(NULL, 0);
-    assert_int_equal(comm->in_flight, 0);
+    assert_int_equal(pki_comm_in_flight(comm), 0);
     const pki_comm_summary *s = stop_and_sum();
     const pki_comm_row *row = row_of(s, comm->title);
     assert_int_equal(row->calls, 2);
@@ -188,7 +188,7 @@ static void what_hangs(void **state)
     const pki_comm_row *row = row_of(stop_and_sum(), comm->title);
     assert_true(row->enqueued == 1 && row->completed == 0 && row->calls == 0);
     pk_comm_finish(&lost, 0); /* after the stop: complete, and recorded by nobody */
-    assert_int_equal(comm->completed, 1);
+    assert_int_equal(pki_comm_completed(comm), 1);
 }
 
 static void a_request_outlives_its_session(void **state)
@@ -213,7 +213,7 @@ static void off(void **state)
     pk_comm_call(&ring, comm, PK_COMM_BARRIER, PK_COMM_BYTE, 0, -1);
     pk_comm_request r = pk_comm_start(comm, PK_COMM_BARRIER, PK_COMM_BYTE, 0, -1);
     assert_null(r.comm);
-    assert_int_equal(comm->enqueued, 0);
+    assert_int_equal(pki_comm_enqueued(comm), 0);
 }
 
 static void calls_that_fit_nothing(void **state)
@@ -221,18 +221,57 @@ static void calls_that_fit_nothing(void **state)
     (void)state;
     pk_comm *comm = new_comm(0, 2);
     pk_comm_call(&ring, comm, PK_COMM_BARRIER, PK_COMM_BYTE, 0, -1); /* no such region is open */
-    assert_int_equal(comm->enqueued, 0);
+    assert_int_equal(pki_comm_enqueued(comm), 0);
     pk_region_begin(&ring);
     pk_comm_call(&ring, NULL, PK_COMM_BARRIER, PK_COMM_BYTE, 0, -1);
     pk_comm_call(&ring, comm, PK_COMM_SEND, PK_COMM_BYTE, 1, -1);
     pk_comm_call(&ring, comm, (pk_comm_op)99, (pk_comm_type)99, 2, -1); /* takes its place */
     pk_region_end(&ring);
-    assert_int_equal(comm->enqueued, 2);
-    assert_int_equal(comm->completed, 2);
-    assert_int_equal(comm->in_flight, 0);
+    assert_int_equal(pki_comm_enqueued(comm), 2);
+    assert_int_equal(pki_comm_completed(comm), 2);
+    assert_int_equal(pki_comm_in_flight(comm), 0);
     const pki_comm_summary *s = stop_and_sum();
     assert_int_equal(row_of(s, comm->title)->calls, 1);
     assert_int_equal(s->collectives[0].op, PK_COMM_OTHER);
+}
+
+/* What was never finished is not complete because nothing else is under way. */
+static void given_up(void **state)
+{
+    uint64_t sequence;
+    (void)state;
+    pk_comm *comm = new_comm(0, 2);
+    reduce(comm, 1);
+    pki_comm_enqueue(comm, PK_COMM_SEND, PK_COMM_BYTE, 1, 0, &sequence);
+    assert_int_equal(pki_comm_completed(comm), 1);
+    pki_comm_give_up(comm);
+    assert_int_equal(pki_comm_in_flight(comm), 0);
+    assert_int_equal(pki_comm_completed(comm), 1);
+    pk_comm_request r = pk_comm_start(comm, PK_COMM_SEND, PK_COMM_BYTE, 1, 1);
+    assert_int_equal(pki_comm_completed(comm), 1);
+    pk_comm_finish(&r, 0);
+    assert_int_equal(pki_comm_completed(comm), 3);
+    stop_and_count();
+}
+
+/* A receive knows its sender and its bytes when it is over. */
+static void corrected(void **state)
+{
+    (void)state;
+    pk_comm *comm = new_comm(1, 4);
+    pk_comm_request none = {0}, r = pk_comm_start(comm, PK_COMM_RECV, PK_COMM_INT32, 100, -1);
+    pk_comm_correct(&none, 1, 1);
+    pk_comm_correct(NULL, 1, 1);
+    assert_null(none.comm);
+    pk_comm_correct(&r, 40, 3);
+    pk_comm_finish(&r, 0);
+    assert_int_equal(row_of(stop_and_sum(), comm->title)->bytes, 40);
+    json_t *doc = load_document("run.json");
+    const json_t *event = find_event(doc, "ring recv");
+    assert_int_equal(number(event, "bytes"), 40);
+    assert_int_equal(number(event, "Src Rank"), 3);
+    assert_int_equal(number(event, "Seq"), 1);
+    json_decref(doc);
 }
 
 static void a_full_ring(void **state)
@@ -242,10 +281,10 @@ static void a_full_ring(void **state)
     pthread_mutex_lock(&pki_drain_lock); /* nobody empties it */
     for (int i = 0; i < 2000; i++)
         reduce(comm, 1);
-    assert_int_equal(comm->completed, 2000);
+    assert_int_equal(pki_comm_completed(comm), 2000);
     pthread_mutex_unlock(&pki_drain_lock);
     const pki_comm_summary *s = stop_and_sum();
-    assert_int_equal(comm->in_flight, 0);
+    assert_int_equal(pki_comm_in_flight(comm), 0);
     assert_in_range(row_of(s, comm->title)->calls, 1, 1024);
     assert_int_equal(count_of(&ring), 2000);
 }
@@ -307,6 +346,8 @@ int main(void)
         with_trace(a_request_outlives_its_session),
         with_trace(off),
         with_trace(calls_that_fit_nothing),
+        with_trace(given_up),
+        with_trace(corrected),
         with_trace(a_full_ring),
     };
     const struct CMUnitTest communicators[] = {
