@@ -1,9 +1,9 @@
 /* Heat in a plate, on as many ranks as there are: explicit steps on a grid that is cut into blocks,
  * halos that travel while the inside is computed, and a residual that all ranks add up.
  *
- * The program says where its phases are; what MPI does it says nothing about: libpk_mpi, which it is
- * linked with, knows each message and collective, and the report says how much of that was waited
- * for and how much was hidden behind the inside.
+ * The program says where its phases are, and nothing of what MPI does: libpk_mpi, which it is linked
+ * with, knows each message and collective, and the report says how much of that was waited for and
+ * how much was hidden behind the inside.
  *
  *     mpiexec -n 4 ./mpi_stencil [--cells 512] [--steps 200] [--blocking]
  *
@@ -144,11 +144,15 @@ static double step(block *b, int blocking)
         for (int side = 0; side < SIDES; side++)
             start_side(b, side, &requests[2 * side]);
     if (blocking)
-        PK_SCOPE(arrive) MPI_Waitall(2 * SIDES, requests, MPI_STATUSES_IGNORE);
-    PK_SCOPE(inside) change = update(b, 2, b->nx - 1, 2, b->ny - 1);
+        PK_SCOPE(arrive)
+            MPI_Waitall(2 * SIDES, requests, MPI_STATUSES_IGNORE);
+    PK_SCOPE(inside)
+        change = update(b, 2, b->nx - 1, 2, b->ny - 1);
     if (!blocking)
-        PK_SCOPE(arrive) MPI_Waitall(2 * SIDES, requests, MPI_STATUSES_IGNORE);
-    PK_SCOPE(border) change += update_border(b);
+        PK_SCOPE(arrive)
+            MPI_Waitall(2 * SIDES, requests, MPI_STATUSES_IGNORE);
+    PK_SCOPE(border)
+        change += update_border(b);
     double *old = b->now;
     b->now = b->next;
     b->next = old;
@@ -161,7 +165,8 @@ static double run(block *b, int steps, int blocking)
     for (int i = 0; i < steps; i++) {
         double mine = step(b, blocking);
         if (i % EVERY == EVERY - 1)
-            PK_SCOPE(residual) MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, b->comm);
+            PK_SCOPE(residual)
+                MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, b->comm);
         pk_step((uint64_t)b->nx * (uint64_t)b->ny);
     }
     return sqrt(all) / b->cells;

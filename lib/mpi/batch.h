@@ -8,10 +8,10 @@
 #define PKI_MPI_FEW 32 /* without an allocation */
 
 typedef struct pki_mpi_batch {
-    int n;              /* 0: none of them is followed, or no memory; then all else is nothing */
-    bool receives;      /* one is a receive: statuses are needed */
-    uint32_t *entries;  /* by index, PKI_MPI_UNKNOWN for those that are not followed */
-    MPI_Status *own;    /* where the program wants none */
+    int n;             /* 0: none of them is followed, or no memory; then all else is nothing */
+    bool receives;     /* one is a receive: statuses are needed */
+    uint32_t *entries; /* by index, PKI_MPI_UNKNOWN for those that are not followed */
+    MPI_Status *own;   /* where the program wants none */
     uint64_t start;
     uint32_t few[PKI_MPI_FEW];
     MPI_Status few_own[PKI_MPI_FEW];

@@ -37,8 +37,7 @@
     const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype
 #define RECVV void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype
 #define SENDW                                                                                      \
-    const void *sendbuf, const int sendcounts[], const int sdispls[],                              \
-        const MPI_Datatype sendtypes[]
+    const void *sendbuf, const int sendcounts[], const int sdispls[], const MPI_Datatype sendtypes[]
 #define RECVW                                                                                      \
     void *recvbuf, const int recvcounts[], const int displs[], const MPI_Datatype recvtypes[]
 #define REDUCED const void *sendbuf, void *recvbuf, int count, MPI_Datatype type, MPI_Op op
@@ -75,8 +74,7 @@
       PK_COMM_ALL_GATHER, -1, GIVES(sendcount, sendtype, MINE(recvcounts), recvtype))              \
     X(Gather, Igather, (SEND1, RECV1, int root, MPI_Comm comm),                                    \
       (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm), PK_COMM_GATHER,    \
-      root,                                                                                        \
-      ROOTED(GIVES(sendcount, sendtype, recvcount, recvtype), OF(recvcount, recvtype)))            \
+      root, ROOTED(GIVES(sendcount, sendtype, recvcount, recvtype), OF(recvcount, recvtype)))      \
     X(Gatherv, Igatherv, (SEND1, RECVV, int root, MPI_Comm comm),                                  \
       (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm),           \
       PK_COMM_GATHER, root,                                                                        \

@@ -9,7 +9,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* making one */
 static int keyval = MPI_KEYVAL_INVALID;
-static uint64_t generation = 1; /* one more whenever a communicator goes: its handle may come back */
+static uint64_t generation = 1; /* one more with each that goes: its handle may come back */
 
 static __thread struct {
     uint64_t generation;

@@ -57,4 +57,4 @@ PKI_MPI_API int MPI_Request_free(MPI_Request *request)
     return status;
 }
 
-PKI_MPI_REGION_ONLY(Cancel, (MPI_Request *request), (request))
+PKI_MPI_REGION_ONLY(Cancel, (MPI_Request * request), (request))

@@ -1,8 +1,8 @@
 /* lib/mpi/request.h - which of MPI's requests is which operation of perfkit's.
  *
  * A table of PKI_MPI_REQUESTS places, without a lock: a handle's place is found by its hash, and
- * whoever changes an entry has claimed its key with one compare-and-swap. MPI forbids two threads to
- * complete one request, so nobody waits for anybody.
+ * whoever changes an entry has claimed its key with one compare-and-swap. MPI forbids two threads
+ * to complete one request, so nobody waits for anybody.
  *
  * A wait claims its requests before it asks MPI, since a handle may be another request's as soon as
  * MPI has answered; what is not complete then is let go of. Some MPIs give one handle to all

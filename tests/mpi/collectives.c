@@ -173,9 +173,9 @@ static void between(void)
     expect("MPI_Allreduce", "all_reduce", "between", 8, -1);
     said("inter", MPI_Allreduce(in, out, 1, MPI_DOUBLE, MPI_SUM, inter));
     expect("MPI_Gather", "gather", "between", root == MPI_PROC_NULL ? 0 : 16, root < 0 ? -1 : root);
-    said("inter", MPI_Gather(root < 0 ? NULL : in, root < 0 ? 0 : 2,
-                             root < 0 ? MPI_DATATYPE_NULL : MPI_DOUBLE, out, 2, MPI_DOUBLE, root,
-                             inter));
+    said("inter",
+         MPI_Gather(root < 0 ? NULL : in, root < 0 ? 0 : 2,
+                    root < 0 ? MPI_DATATYPE_NULL : MPI_DOUBLE, out, 2, MPI_DOUBLE, root, inter));
     free_named(&inter, "between");
     free_named(&half, "side");
 }
@@ -187,8 +187,7 @@ static void mistakes(void)
     expect("MPI_Bcast", "broadcast", WORLD, 8, 77);
     result_status("bad root", MPI_Bcast(in, 1, MPI_DOUBLE, 77, MPI_COMM_WORLD));
     expect_call("MPI_Allreduce");
-    result_status("no communicator",
-                  MPI_Allreduce(in, out, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_NULL));
+    result_status("no communicator", MPI_Allreduce(in, out, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_NULL));
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 

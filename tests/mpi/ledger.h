@@ -1,6 +1,6 @@
-/* tests/mpi/ledger.h - what a program of this folder did, in its own words: expected-RANK has a line
- * for each call and operation that perfkit has to find, result-RANK what MPI has answered, which
- * must not depend on whether somebody listens.
+/* tests/mpi/ledger.h - what a program of this folder did, in its own words: expected-RANK has a
+ * line for each call and operation that perfkit has to find, result-RANK what MPI has answered,
+ * which must not depend on whether somebody listens.
  */
 #ifndef TEST_MPI_LEDGER_H
 #define TEST_MPI_LEDGER_H

@@ -81,8 +81,10 @@ int main(int argc, char **argv)
 {
     int provided;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-    if (provided < MPI_THREAD_MULTIPLE)
-        return MPI_Finalize() || 77;
+    if (provided < MPI_THREAD_MULTIPLE) {
+        MPI_Finalize();
+        return 77;
+    }
     ledger_open(4);
     for (int i = 0; i < THREADS; i++) {
         char name[16];
