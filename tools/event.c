@@ -100,12 +100,21 @@ static bool read_step(event *e, json_t *value)
     return *end == '\0';
 }
 
+static event_type read_operation(event *e, json_t *value)
+{
+    e->bytes = count_of(e->args, "bytes");
+    event_read_comm(e, value);
+    return e->comm.op ? EVENT_COMM : EVENT_OTHER;
+}
+
 static event_type type_of_slice(event *e, json_t *value)
 {
     const char *cat = text_of(value, "cat");
     bool step = strncmp(e->name, STEP_PREFIX, strlen(STEP_PREFIX)) == 0;
     if (event_read_activity(e, value, cat))
         return EVENT_ACTIVITY;
+    if (strcmp(cat, "collective") == 0)
+        return read_operation(e, value);
     if (step && strcmp(cat, "user_annotation") == 0)
         return read_step(e, value) ? EVENT_STEP : EVENT_OTHER;
     e->kind = kind_of(value);

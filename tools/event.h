@@ -20,7 +20,8 @@ typedef enum event_type {
     EVENT_ACTIVITY,   /* of a device or a library */
     EVENT_MEASURES,   /* devices are measured from here on, or no longer */
     EVENT_COMM_BEGIN, /* an operation on a communicator that may overlap with others */
-    EVENT_COMM_END
+    EVENT_COMM_END,
+    EVENT_COMM /* the same as one event, by whoever the library told of it */
 } event_type;
 
 #define EVENT_TRACK 80
@@ -32,6 +33,7 @@ typedef struct event_comm {
     uint64_t sequence, exposed;
     uint32_t ranks, in_flight;
     int32_t rank;
+    bool unrated, unfinished;
 } event_comm;
 
 typedef struct event {

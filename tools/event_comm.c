@@ -1,6 +1,10 @@
 /* tools/event_comm.c - operations on communicators, from a trace's events. */
 #include "event.h"
 
+#include <string.h>
+
+#include "core/comms.h"
+
 static uint64_t number(json_t *object, const char *key)
 {
     json_int_t n = json_integer_value(json_object_get(object, key));
@@ -33,5 +37,8 @@ void event_read_comm(event *e, json_t *value)
     c->ranks = at_most_32(number(e->args, "Group size"));
     c->in_flight = at_most_32(number(e->args, "in flight"));
     c->in_flight += c->in_flight == 0;
+    const char *timed = text(e->args, PKI_COMM_TIMED);
+    c->unrated = *timed && strcmp(timed, PKI_COMM_BY_KERNEL) != 0;
+    c->unfinished = number(e->args, "unfinished") > 0;
     c->rank = json_is_integer(rank) ? (int32_t)json_integer_value(rank) : -1;
 }

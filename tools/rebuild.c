@@ -321,6 +321,7 @@ bool rebuild_event(rebuild *r, const event *e)
         return add_slice(r, e) && rebuild_comm(r, e);
     case EVENT_COMM_BEGIN:
     case EVENT_COMM_END:
+    case EVENT_COMM:
         return rebuild_comm(r, e);
     case EVENT_STEP:
         return add_step(r, e);

@@ -42,7 +42,8 @@ static bool read_operation(rebuild *r, const event *e, pki_collective *op)
                            .start = e->start,
                            .end = e->end,
                            .exposed = e->comm.exposed,
-                           .in_flight = e->comm.in_flight};
+                           .in_flight = e->comm.in_flight,
+                           .unrated = e->comm.unrated};
     return find_comm(r, &e->comm, &op->comm) && rebuild_find_launcher(r, e, &op->region);
 }
 
@@ -64,15 +65,17 @@ bool rebuild_comm(rebuild *r, const event *e)
         return true;
     }
     pki_collective op;
-    if (!e->comm.op)
+    r->activities += e->type == EVENT_COMM;
+    if (!e->comm.op || e->comm.unfinished)
         return true;
     if (!read_operation(r, e, &op))
         return false;
     if (e->type == EVENT_COMM_BEGIN) {
         r->begun = op;
         r->begun_id = e->comm.id;
-    } else { /* a region: all of it is waited for */
-        op.exposed = op.end - op.start;
+    } else {
+        if (e->type == EVENT_REGION) /* all of it is waited for */
+            op.exposed = op.end - op.start;
         pki_collectives_add(r->collectives, &op);
     }
     return true;

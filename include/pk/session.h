@@ -111,8 +111,9 @@ typedef struct pk_options {
      * first of them calls NVTX, since each looks for a listener only then (docs/backends.md). */
     uint32_t nvtx_consume;
 
-    /* libpkshim.so, through which a program with a static perfkit hears of NVTX ranges; asked for
-     * by nvtx_consume only. NULL: found by the loader, or where it was installed. */
+    /* libpkshim.so, through which a program with a static perfkit hears of NVTX ranges, if it asks
+     * for them (nvtx_consume), and of NCCL's operations (docs/backends.md). NULL: found by the
+     * loader, or where it was installed. */
     const char *nvtx_shim;
 } pk_options;
 

@@ -1,3 +1,3 @@
 #include "backend/none.h"
 
-PKI_BACKEND_NONE(nccl, true, "this version of perfkit has no nccl backend");
+PKI_BACKEND_NONE(nccl, true, "built without it (-Dnccl=disabled)");

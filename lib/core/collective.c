@@ -25,13 +25,6 @@ void pk_comm_call_on_(pk_region *region, pk_comm *comm, pk_comm_op op, pk_comm_t
     pki_store(&work->payload_type, words.what);
 }
 
-static uint32_t open_region(const pki_thread *t)
-{
-    uint64_t state = pki_load(&t->state);
-    unsigned depth = pki_depth_in(state);
-    return depth ? pki_load(&t->frames[depth].id) & PKI_FRAME_ID : 0;
-}
-
 pk_comm_request pk_comm_start(pk_comm *comm, pk_comm_op op, pk_comm_type type, uint64_t count,
                               int32_t peer)
 {
@@ -39,7 +32,7 @@ pk_comm_request pk_comm_start(pk_comm *comm, pk_comm_op op, pk_comm_type type, u
     pki_thread *t = comm && pki_load(&pk_gate_) ? pki_thread_join() : NULL;
     if (!t)
         return request;
-    uint32_t parent = open_region(t);
+    uint32_t parent = pki_open_region(t);
     pki_comm_words words = pki_comm_enqueue(comm, op, type, peer, parent, &request.sequence);
     request.comm = comm;
     request.start = pki_ticks(t->monotonic);

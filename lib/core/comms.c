@@ -10,6 +10,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pk_comm *comms[PKI_COMMS_MAX];
+uint32_t pki_comms_wrapped;
 static uint32_t count;                  /* grows under the lock */
 static uint16_t by_name[PKI_NAMES_MAX]; /* index + 1 */
 static pk_comm too_many = {.index = PKI_COMMS_MAX - 1,
@@ -210,4 +211,16 @@ const char *pki_comm_op_name(uint32_t op)
 #undef OP_NAME
     };
     return op < PKI_COUNT_OF(names) ? names[op] : "other";
+}
+
+uint64_t pki_comm_elements_in(uint32_t op, uint64_t n, uint64_t ranks)
+{
+    bool all = op == PK_COMM_REDUCE_SCATTER || op == PK_COMM_ALL_TO_ALL || op == PK_COMM_SCATTER;
+    return op == PK_COMM_RECV ? 0 : all ? n * ranks : n;
+}
+
+uint64_t pki_comm_elements_out(uint32_t op, uint64_t n, uint64_t ranks)
+{
+    bool all = op == PK_COMM_ALL_GATHER || op == PK_COMM_ALL_TO_ALL || op == PK_COMM_GATHER;
+    return op == PK_COMM_SEND ? 0 : all ? n * ranks : n;
 }

@@ -119,6 +119,19 @@ uint32_t pki_comm_type_bytes(uint32_t type);
 const char *pki_comm_type_name(uint32_t type);
 const char *pki_comm_op_name(uint32_t op);
 
+/* Elements that this rank gives and gets, where one gives count to (or gets it from) one other. */
+uint64_t pki_comm_elements_in(uint32_t op, uint64_t count, uint64_t ranks);
+uint64_t pki_comm_elements_out(uint32_t op, uint64_t count, uint64_t ranks);
+
+/* An argument in the trace; unless it is PKI_COMM_BY_KERNEL, the times are not those of the data's
+ * way, and there is no bandwidth. */
+#define PKI_COMM_TIMED "timed by"
+#define PKI_COMM_BY_KERNEL "kernel"
+
+/* 1: a wrapper library counts NCCL's operations as they are called; the profiler's backend then
+ * leaves the counting to it (lib/backend/nccl_tell.c). */
+extern uint32_t pki_comms_wrapped;
+
 void pki_comms_after_fork(void);
 
 #endif

@@ -191,6 +191,13 @@ static inline unsigned pki_depth_in(uint64_t state)
     return PKI_MIN(depth, PKI_DEPTH_MAX);
 }
 
+/* Name id of the innermost one, to its owner; 0: none is open. */
+static inline uint32_t pki_open_region(const pki_thread *t)
+{
+    unsigned depth = pki_depth_in(pki_load(&t->state));
+    return depth ? pki_load(&t->frames[depth].id) & PKI_FRAME_ID : 0;
+}
+
 /* Where the ring ends for a reader: records before it are whole. */
 static inline uint32_t pki_thread_head(const pki_thread *t)
 {

@@ -128,7 +128,7 @@ static bool count_bandwidth(pki_collective_cell *cell, const pki_collective *op)
 {
     double size = pki_comm_size(op->op, op->bytes, op->ranks);
     double factor = pki_comm_bus_factor(op->op, op->ranks);
-    if (!cell || size <= 0 || duration_of(op) == 0)
+    if (!cell || size <= 0 || duration_of(op) == 0 || op->unrated)
         return true;
     double algbw = size / (double)duration_of(op);
     bool kept = pki_tally_add(&cell->algbw, algbw, 1);

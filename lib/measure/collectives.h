@@ -31,6 +31,7 @@ typedef struct pki_collective {
     uint64_t start, end;
     uint64_t exposed;  /* ns of it that the program waited; all of it where the call blocks */
     uint32_t in_flight; /* operations of the communicator that were under way, this one included */
+    uint32_t unrated;   /* 1: when the data moved is not known, so no bandwidth */
 } pki_collective;
 
 typedef struct pki_collectives pki_collectives;

@@ -20,7 +20,7 @@ static const char *const categories[PKI_ACTIVITY_KINDS] = {
     [PKI_ACTIVITY_DRIVER] = "cuda_driver",
     [PKI_ACTIVITY_SYNC] = "cuda_sync",
     [PKI_ACTIVITY_OVERHEAD] = "overhead",
-    [PKI_ACTIVITY_COLLECTIVE] = "user_annotation",
+    [PKI_ACTIVITY_COLLECTIVE] = "collective",
     [PKI_ACTIVITY_RANGE] = "user_annotation"};
 
 static char *put_literal(char *p, const char *text)

@@ -25,19 +25,6 @@ static char *put_signed(char *p, const char *key, int64_t n)
     return pki_put_u64(p, n < 0 ? 0 - (uint64_t)n : (uint64_t)n);
 }
 
-/* Elements that this rank gives and gets, where one gives count to (or gets it from) one other. */
-static uint64_t elements_in(uint32_t op, uint64_t count, uint64_t ranks)
-{
-    bool all = op == PK_COMM_REDUCE_SCATTER || op == PK_COMM_ALL_TO_ALL || op == PK_COMM_SCATTER;
-    return op == PK_COMM_RECV ? 0 : all ? count * ranks : count;
-}
-
-static uint64_t elements_out(uint32_t op, uint64_t count, uint64_t ranks)
-{
-    bool all = op == PK_COMM_ALL_GATHER || op == PK_COMM_ALL_TO_ALL || op == PK_COMM_GATHER;
-    return op == PK_COMM_SEND ? 0 : all ? count * ranks : count;
-}
-
 static const char *peer_key(uint32_t op)
 {
     return op == PK_COMM_SEND   ? ",\"Dst Rank\":"
@@ -61,8 +48,8 @@ char *pki_chrome_put_collective(char *p, const pki_chrome *c, const pki_record *
     uint64_t ranks = known ? (uint64_t)PKI_MAX(pki_comm_value_size(comm.value), 1) : 1;
     p = put_string(p, ",\"Collective name\":", op, strlen(op));
     p = put_string(p, ",\"dtype\":", type, strlen(type));
-    p = pki_put_u64(PKI_PUT(p, ",\"In msg nelems\":"), elements_in(f.op, count, ranks));
-    p = pki_put_u64(PKI_PUT(p, ",\"Out msg nelems\":"), elements_out(f.op, count, ranks));
+    p = pki_put_u64(PKI_PUT(p, ",\"In msg nelems\":"), pki_comm_elements_in(f.op, count, ranks));
+    p = pki_put_u64(PKI_PUT(p, ",\"Out msg nelems\":"), pki_comm_elements_out(f.op, count, ranks));
     p = pki_put_u64(PKI_PUT(p, ",\"Group size\":"), ranks);
     p = put_string(p, ",\"Process Group Name\":", comm.name, comm.length);
     p = put_string(p, ",\"Process Group Description\":", comm.key, known ? comm.key_length : 0);

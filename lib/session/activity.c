@@ -157,6 +157,14 @@ void pki_activity_add(const pki_activity *a)
         counted.unwritten += s->writing;
 }
 
+void pki_activity_collective(const pki_collective *operation)
+{
+    pki_fold_lock();
+    if (pki_fold_now())
+        pki_collectives_add(pki_fold_now()->collectives, operation);
+    pki_fold_unlock();
+}
+
 static void fold_sample(pki_fold *fold, const pki_record *r, double value)
 {
     const pki_name *name = pki_name_at(pki_what_id(r->what));

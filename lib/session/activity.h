@@ -12,6 +12,7 @@
 #include <pk/counter.h>
 
 #include "core/activity.h"
+#include "measure/collectives.h"
 
 /* The track with these pid and tid, made and named in the trace at its first call; > 0. 0 without
  * memory. Names are copied, and those of the first call stay. */
@@ -27,6 +28,9 @@ uint32_t pki_track_beside(uint32_t tid);
 uint32_t pki_track_apart(uint32_t n);
 
 void pki_activity_add(const pki_activity *activity);
+
+/* An operation on a communicator, into the figures; comm and region are of lib/core. */
+void pki_activity_collective(const pki_collective *operation);
 
 /* Who tells what devices did. A step's figures are made once every source that is in use has told
  * all of it, so each says how far it is:

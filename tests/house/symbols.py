@@ -34,8 +34,9 @@ DENIED = {
 }
 # lib/out sets its thread's locale to C while it writes a report.
 IN_C_LOCALE = {"strtod", "strftime"}
-# What finds us does so by a variable; set where the program has asked for it.
-IN_NVTX_TOOL = {"setenv"}
+# What finds us does so by a variable; set where nobody else has.
+FOUND = re.compile(r"\[backend_(nvtx_tool|nccl_found)")
+IN_FOUND = {"setenv"}
 WHY = {name: why for why, names in DENIED.items() for name in names.split()}
 DECLARED = re.compile(r"\bPK_API\b([^;{]*?)\s*[;{]")
 
@@ -71,7 +72,7 @@ def check_archive(nm, archive, ours=OURS):
     for inside, name, _ in names(nm, archive, "-u"):
         if "[out_" in inside and plain(name) in IN_C_LOCALE:
             continue
-        if "[backend_nvtx_tool" in inside and plain(name) in IN_NVTX_TOOL:
+        if FOUND.search(inside) and plain(name) in IN_FOUND:
             continue
         if plain(name) in WHY:
             yield f"{inside}: {name} {WHY[plain(name)]}"

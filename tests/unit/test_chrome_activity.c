@@ -94,7 +94,7 @@ static void more_arguments(void **state)
                       .args = args, .arg_count = PKI_COUNT_OF(args)};
     (void)state;
     expect(&a, NULL,
-           ",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"nccl:all_reduce\","
+           ",\n{\"ph\":\"X\",\"cat\":\"collective\",\"name\":\"nccl:all_reduce\","
            "\"pid\":2147488000,\"tid\":7,\"ts\":0.001,\"dur\":0.001,\"args\":{"
            "\"Collective name\":\"all\\\"reduce\",\"In msg nelems\":1024,\"Seq\":-1}}");
 }

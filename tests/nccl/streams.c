@@ -1,0 +1,400 @@
+/* streams.c - what NCCL tells, version by version, and what is in trace and report afterwards.
+ *
+ * streams [SHIM] */
+#include "role.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+
+static pk_region backward = PK_REGION_OF(PK_COMPUTE, "backward");
+static void *world;
+
+static int setup(void **state)
+{
+    (void)state;
+    start_session();
+    world = make_comm("world", 0x1234, 1, 4);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    if (world)
+        plugin->finalize(world);
+    world = NULL;
+    pk_stop();
+    kit_clean();
+    unsetenv("NCCL_PROFILER_PLUGIN");
+    return 0;
+}
+
+static void every_collective_once(void **state)
+{
+    static const struct {
+        const char *func, *name;
+    } all[] = {{"AllReduce", "all_reduce"}, {"Broadcast", "broadcast"}, {"Reduce", "reduce"},
+               {"AllGather", "all_gather"}, {"ReduceScatter", "reduce_scatter"}};
+    char name[40];
+    (void)state;
+    assert_int_not_equal(mask, 0);
+    pk_region_begin(&backward);
+    for (size_t i = 0; i < 5; i++)
+        collective(world, all[i].func, 1000 + i);
+    pk_region_end(&backward);
+    json_t *doc = stop_session();
+    json_int_t first = number(find_event(doc, "NCCL all_reduce"), "Seq"); /* goes on with its name */
+    for (size_t i = 0; i < 5; i++) {
+        snprintf(name, sizeof name, "NCCL %s", all[i].name);
+        assert_int_equal(count_events(doc, "X", name), 1);
+        const json_t *e = find_event(doc, name);
+        assert_string_equal(text(e, "Collective name"), all[i].name);
+        assert_int_equal(number(e, "bytes"), 4 * (1000 + i));
+        assert_string_equal(text(e, "region"), "backward");
+        assert_string_equal(text(e, "algorithm"), "RING");
+        assert_string_equal(text(e, "protocol"), "LL128");
+        assert_int_equal(number(e, "channels"), 2);
+        assert_int_equal(number(e, "nccl seq"), 7);
+        assert_int_equal(number(e, "Seq"), first + (json_int_t)i);
+        assert_int_equal(number(e, "Rank"), 1);
+        assert_int_equal(number(e, "Group size"), version < 4 ? 1 : 4);
+        assert_string_equal(text(e, "Process Group Name"), version < 4 ? "old world" : "world");
+        assert_string_equal(text(e, "Comms Id"),
+                            version < 4 ? "000000000000abcd" : "0000000000001234");
+    }
+    const json_t *gather = find_event(doc, "NCCL all_gather");
+    assert_string_equal(text(gather, "dtype"), version < 5 ? "Char" : "Float");
+    assert_int_equal(number(gather, "In msg nelems"), version < 5 ? 4 * 1003 : 1003);
+    assert_int_equal(count_events(doc, "X", "AllReduce"), version >= 5);
+    assert_int_equal(count_events(doc, "X", "group"), version >= 5 ? 5 : 0);
+    json_decref(doc);
+    assert_int_equal(calls(), 5);
+}
+
+static void messages(void **state)
+{
+    (void)state;
+    void *call = NULL;
+    if (version >= 5) {
+        call = begin(world, .type = P2P_API, .func = "AlltoAll", .element = float32, .count = 9);
+        end(call);
+    }
+    task(world, call, (says){.type = P2P, .func = "Send", .element = float32, .count = 9, .peer = 3});
+    call = NULL;
+    if (version >= 5) {
+        call = begin(world, .type = P2P_API, .func = "AlltoAll", .element = float32, .count = 8);
+        end(call);
+    }
+    task(world, call, (says){.type = P2P, .func = "Recv", .element = float32, .count = 8, .peer = 2});
+    json_t *doc = stop_session();
+    const json_t *sent = find_event(doc, "NCCL send"), *received = find_event(doc, "NCCL recv");
+    assert_int_equal(number(sent, "bytes"), 36);
+    assert_int_equal(number(sent, "Dst Rank"), 3);
+    assert_int_equal(number(received, "bytes"), 32);
+    assert_int_equal(number(received, "Src Rank"), 2);
+    if (version >= 5)
+        assert_string_equal(text(sent, "call"), "AlltoAll");
+    json_decref(doc);
+    assert_int_equal(calls(), 2);
+}
+
+/* The collective is over when the network is, and knows what that had to do. */
+static void network(void **state)
+{
+    (void)state;
+    void *event = collective(world, "AllReduce", 1000);
+    void *op = begin(world, .type = PROXY_OP, .parent = event, .channels = 3, .peer = 2, .steps = 4,
+                     .sends = 1);
+    for (int i = 0; i < 4; i++) {
+        size_t moved[2] = {0, 0};
+        void *step = begin(world, .type = PROXY_STEP, .parent = op);
+        must(plugin->state(step, 8, moved) == 0);
+        kit_sleep_us(1000);
+        moved[0] = 512;
+        must(plugin->state(step, 9, moved) == 0);
+        end(step);
+    }
+    end(op);
+    json_t *doc = stop_session();
+    const json_t *e = find_event(doc, "NCCL all_reduce");
+    assert_string_equal(text(e, "timed by"), "proxy");
+    assert_int_equal(number(e, "proxy operations"), 1);
+    assert_int_equal(number(e, "proxy steps"), 4);
+    assert_int_equal(optional(e, "proxy bytes"), version < 4 ? 0 : 2048);
+    assert_true(number(e, "waited for GPU ns") >= 4000000);
+    assert_true(json_number_value(member(e, "dur")) >= 4000);
+    assert_int_equal(number(find_event(doc, "send"), "Peer"), 2);
+    json_decref(doc);
+}
+
+static void kernels(void **state)
+{
+    (void)state;
+    if (version < 3)
+        return;
+    void *event = collective(world, "AllReduce", 1000);
+    for (int i = 0; i < 2; i++) {
+        uint64_t timer = 1000000 + 5000 * (unsigned)i + 20000;
+        void *channel = begin(world, .type = KERNEL_CH, .parent = event, .channels = i,
+                              .timer = 1000000 + 5000 * (unsigned)i);
+        kit_sleep_us(1000);
+        must(plugin->state(channel, 22, version >= 4 ? (void *)&timer : NULL) == 0);
+        end(channel);
+    }
+    json_t *doc = stop_session();
+    const json_t *e = find_event(doc, "NCCL all_reduce");
+    assert_string_equal(text(e, "timed by"), "kernel");
+    if (version >= 4) {
+        assert_true(json_number_value(member(e, "dur")) == 25);
+        assert_int_equal(number(find_event(doc, "kernel"), "GPU ns"), 20000);
+    }
+    assert_int_equal(count_events(doc, "X", "kernel"), 2);
+    json_decref(doc);
+    json_t *report = load_document(report_path);
+    const json_t *row = json_array_get(member(member(report, "comm"), "collectives"), 0);
+    assert_true((json_object_get(row, "busbw") != NULL) == (version >= 4)); /* ranks are unknown */
+    json_decref(report);
+}
+
+/* Captured calls are no operations; each replay is, with a parent that is long gone. */
+static void replays(void **state)
+{
+    (void)state;
+    if (version < 5)
+        return;
+    pk_region_begin(&backward);
+    void *call = begin(world, .type = COLL_API, .func = "AllReduce", .element = float32,
+                       .count = 10, .captured = true);
+    end(call);
+    pk_region_end(&backward);
+    for (int i = 0; i < 3; i++) {
+        task(world, call, coll("AllReduce", float32, 10));
+        must(pk_flush() == PK_OK);
+    }
+    for (unsigned i = 0; i < 3 * 16384; i++) { /* the place of the call is others' by now */
+        end(begin(world, .type = GROUP));
+        if (i % 4096 == 0)
+            must(pk_flush() == PK_OK);
+    }
+    task(world, call, coll("AllReduce", float32, 10));
+    json_t *doc = stop_session();
+    assert_int_equal(count_events(doc, "X", "NCCL all_reduce"), 4);
+    assert_null(json_object_get(member(find_event(doc, "NCCL all_reduce"), "args"), "region"));
+    json_decref(doc);
+    assert_int_equal(calls(), 4);
+}
+
+/* Symmetric kernels and copy engines: the call is all that is told, or nearly. */
+static void calls_alone(void **state)
+{
+    (void)state;
+    if (version < 5)
+        return;
+    end(begin(world, .type = COLL_API, .func = "AllReduce", .element = float32, .count = 6));
+    void *call = begin(world, .type = COLL_API, .func = "AllGather", .element = float32, .count = 5);
+    end(call);
+    if (version >= 6)
+        task(world, call, (says){.type = CE_COLL, .func = "AllGather", .element = float32, .count = 5});
+    end(begin(world, .type = COLL_API, .func = "Reduce", .element = float32, .count = 5,
+              .captured = true));
+    json_t *doc = stop_session();
+    assert_int_equal(number(find_event(doc, "NCCL all_reduce"), "bytes"), 24);
+    assert_int_equal(count_events(doc, "X", "NCCL all_gather"), 1);
+    assert_int_equal(count_events(doc, "X", "NCCL reduce"), 0);
+    json_decref(doc);
+    assert_int_equal(calls(), 2);
+}
+
+/* Handles that were never given out, of others' processes, or whose events are over. */
+static void dangling(void **state)
+{
+    void *const wrong[] = {NULL, (void *)1, (void *)0x7ffff7dd0000, (void *)UINTPTR_MAX, state};
+    void *over = collective(world, "AllReduce", 1);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        size_t args[2] = {1, 2};
+        end(begin(world, .type = PROXY_OP, .parent = wrong[i]));
+        end(begin(world, .type = PROXY_STEP, .parent = wrong[i]));
+        task(world, wrong[i], coll("AllReduce", float32, 10));
+        end(wrong[i]);
+        must(plugin->state(wrong[i], 9, args) == 0);
+    }
+    end(over);
+    end(begin(world, .type = PROXY_OP, .parent = over, .foreign = 1));
+    json_t *doc = stop_session();
+    assert_int_equal(count_events(doc, "X", "NCCL all_reduce"), 6);
+    assert_int_equal(optional(find_event(doc, "NCCL all_reduce"), "proxy operations"), 0);
+    json_decref(doc);
+    assert_non_null(strstr(status(), "ends of events that were not open"));
+}
+
+static void unknown_types(void **state)
+{
+    (void)state;
+    for (int bit = 0; bit < 31; bit++)
+        if (bit >= 15 && (version >= 5 || bit < 8))
+            assert_null(begin(world, .type = 1 << bit));
+    assert_null(begin(world, .type = 0));
+    assert_null(begin(world, .type = COLL | P2P));
+    assert_null(begin(NULL, .type = GROUP));
+    end(NULL);
+    collective(world, "AllReduce", 1);
+    json_t *doc = stop_session();
+    assert_int_equal(count_events(doc, "X", "NCCL all_reduce"), 1);
+    json_decref(doc);
+    assert_non_null(strstr(status(), "unknown types"));
+}
+
+#define THREADS 4
+
+static unsigned rounds;
+
+static void *enqueue(void *context)
+{
+    for (unsigned i = 0; i < rounds; i++) {
+        void *op = begin(context, .type = PROXY_OP, .parent = collective(context, "AllReduce", 4));
+        end(begin(context, .type = PROXY_STEP, .parent = op));
+        end(op);
+        if (i % 64 == 0)
+            kit_sleep_us(5000);
+    }
+    return NULL;
+}
+
+static void threads(void **state)
+{
+    pthread_t thread[THREADS];
+    void *comms[THREADS / 2];
+    (void)state;
+    rounds = kit_scaled(1000);
+    for (int i = 0; i < THREADS / 2; i++)
+        comms[i] = make_comm(i ? "one" : "other", 5 + (unsigned)i, i, 2);
+    for (int i = 0; i < THREADS; i++)
+        must(pthread_create(&thread[i], NULL, enqueue, comms[i / 2]) == 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(thread[i], NULL);
+    for (int i = 0; i < THREADS / 2; i++)
+        plugin->finalize(comms[i]);
+    json_t *doc = stop_session();
+    size_t told = count_events(doc, "X", "NCCL all_reduce");
+    assert_true(told == THREADS * rounds || (told > 0 && strstr(status(), "dropped")));
+    assert_int_equal(told, calls());
+    json_decref(doc);
+}
+
+/* More than the pool holds, and none of it ever ends. */
+static void too_many(void **state)
+{
+    static void *events[20000];
+    unsigned made = 0;
+    (void)state;
+    for (unsigned i = 0; i < 20000; i++) {
+        events[i] = begin(world, .type = GROUP);
+        made += events[i] != NULL;
+    }
+    assert_in_range(made, 16000, 16384);
+    assert_non_null(strstr(status(), "events dropped: the pool was full"));
+    for (unsigned i = 0; i < 20000; i++)
+        end(events[i]);
+    must(pk_flush() == PK_OK);
+    collective(world, "AllReduce", 1);
+    json_t *doc = stop_session();
+    assert_int_equal(count_events(doc, "X", "NCCL all_reduce"), 1);
+    json_decref(doc);
+}
+
+/* Made twice, one never finalized, one aborted amid an operation. */
+static void untidy(void **state)
+{
+    void *twice = make_comm("world", 0x1234, 1, 4), *left = make_comm("left", 6, 0, 2);
+    void *aborted = make_comm("aborted", 7, 0, 2), *gone = make_comm("gone", 8, 0, 2);
+    (void)state;
+    collective(twice, "AllReduce", 1);
+    collective(left, "AllReduce", 2);
+    begin(aborted, .type = version >= 5 ? GROUP_API : GROUP);
+    void *op = begin(aborted, .type = PROXY_OP, .parent = collective(aborted, "AllReduce", 3));
+    plugin->finalize(aborted);
+    plugin->finalize(twice);
+    plugin->finalize(twice);
+    plugin->finalize(gone);
+    must(pk_flush() == PK_OK);
+    must(pk_flush() == PK_OK);
+    end(op);
+    assert_ptr_not_equal(make_comm("again", 7, 0, 2), aborted);
+    json_t *doc = stop_session();
+    assert_int_equal(count_events(doc, "X", "NCCL all_reduce"), 3);
+    json_decref(doc);
+}
+
+/* An event that one session begins ends in the next one, or between; NCCL stays. */
+static void sessions(void **state)
+{
+    (void)state;
+    void *across = begin(world, .type = PROXY_OP);
+    void *event = collective(world, "AllReduce", 1);
+    json_t *doc = stop_session();
+    assert_int_equal(count_events(doc, "X", "NCCL all_reduce"), 1);
+    json_decref(doc);
+    assert_int_equal(mask, 0);
+    assert_null(begin(world, .type = GROUP));
+    end(event);
+    start_session();
+    assert_int_not_equal(mask, 0);
+    end(across);
+    collective(world, "Broadcast", 1);
+    doc = stop_session();
+    assert_int_equal(count_events(doc, "X", "NCCL all_reduce"), 0);
+    assert_int_equal(count_events(doc, "X", "NCCL broadcast"), 1);
+    assert_int_equal(count_events(doc, "X", "receive"), 0);
+    json_decref(doc);
+    assert_int_equal(calls(), 1);
+}
+
+static void forks(void **state)
+{
+    (void)state;
+    void *event = begin(world, .type = GROUP);
+    pid_t child = kit_sanitized("thread") ? -1 : fork(); /* no threads behind one */
+    int result;
+    if (child == 0) {
+        end(event);
+        must(!begin(world, .type = GROUP));
+        plugin->finalize(world);
+        start_session();
+        collective(make_comm("child", 9, 0, 2), "AllReduce", 1);
+        must(pk_stop() == PK_OK);
+        _exit(strstr(status(), "1 operations") ? 0 : 1);
+    }
+    assert_true(child < 0 || (waitpid(child, &result, 0) == child && result == 0));
+    end(event);
+    collective(world, "AllReduce", 1);
+    must(pk_stop() == PK_OK);
+    assert_non_null(strstr(status(), "1 operations"));
+}
+
+#define with_world(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+static int run(int of_version)
+{
+    const struct CMUnitTest tests[] = {
+        with_world(every_collective_once), with_world(messages), with_world(network),
+        with_world(kernels),               with_world(replays),  with_world(calls_alone),
+        with_world(dangling),              with_world(unknown_types), with_world(threads),
+        with_world(too_many),              with_world(untidy),   with_world(sessions),
+        with_world(forks),
+    };
+    char name[16];
+    version = of_version;
+    snprintf(name, sizeof name, "version %d", version);
+    return _cmocka_run_group_tests(name, tests, sizeof tests / sizeof *tests, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    int failed = 0;
+    shim = argc > 1 && *argv[1] ? argv[1] : NULL;
+    unsetenv("NCCL_PROFILER_PLUGIN");
+    setenv("PK_NCCL_PROXY_STEPS", "1", 1);
+    for (int v = 2; v <= 6; v++)
+        failed += run(v);
+    return failed;
+}
