@@ -43,7 +43,7 @@ static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
 /* What the status says; held for no longer than it takes to copy. */
 static pthread_mutex_t words = PTHREAD_MUTEX_INITIALIZER;
-static stage now_in;
+static stage now_in; /* read by flushes without the lock, while a stop writes the last one */
 static char reason[192];
 
 static bool windowed, graph_nodes;
@@ -67,7 +67,7 @@ static uint64_t now_ns(void)
 static void enter(stage next, const char *why)
 {
     pthread_mutex_lock(&words);
-    now_in = next;
+    pki_store(&now_in, next);
     snprintf(reason, sizeof reason, "%s", why);
     pthread_mutex_unlock(&words);
 }
@@ -123,7 +123,7 @@ static bool start(const pki_config *config)
     discard_buffers();
     if (!windowed)
         open_it();
-    bool live = now_in != FAILED;
+    bool live = pki_load(&now_in) != FAILED;
     pthread_mutex_unlock(&turn);
     return live;
 }
@@ -142,15 +142,15 @@ static void flush_now(bool at_once, bool forced)
 static void follow_window(uint64_t t)
 {
     pki_cupti_phase phase = pki_cupti_window_at(t).phase;
-    if (now_in == CLOSED && phase == PKI_CUPTI_WITHIN)
+    if (pki_load(&now_in) == CLOSED && phase == PKI_CUPTI_WITHIN)
         open_it();
-    else if (now_in == CLOSED && phase > PKI_CUPTI_WITHIN)
+    else if (pki_load(&now_in) == CLOSED && phase > PKI_CUPTI_WITHIN)
         enter(OVER, "");
-    if (now_in == OPEN && phase > PKI_CUPTI_WITHIN) {
+    if (pki_load(&now_in) == OPEN && phase > PKI_CUPTI_WITHIN) {
         pki_cupti_quiet();
         enter(QUIET, "");
     }
-    if (now_in == QUIET && phase == PKI_CUPTI_PAST) {
+    if (pki_load(&now_in) == QUIET && phase == PKI_CUPTI_PAST) {
         pki_cupti_close();
         pki_store(&complete, UINT64_MAX);
         enter(OVER, "");
@@ -159,10 +159,10 @@ static void follow_window(uint64_t t)
 
 static void finish(void)
 {
-    if (now_in == OPEN || now_in == QUIET)
+    if (pki_load(&now_in) == OPEN || pki_load(&now_in) == QUIET)
         pki_cupti_close();
     pki_store(&complete, UINT64_MAX);
-    if (now_in != FAILED)
+    if (pki_load(&now_in) != FAILED)
         enter(OVER, "");
 }
 
@@ -177,7 +177,7 @@ static void flush(pki_flush why)
         finish();
     else if (windowed)
         follow_window(t);
-    if ((now_in == OPEN || now_in == QUIET) &&
+    if ((pki_load(&now_in) == OPEN || pki_load(&now_in) == QUIET) &&
         (why == PKI_FLUSH_NOW || t - last_flush >= flush_every))
         flush_now(why == PKI_FLUSH_NOW, false);
     pthread_mutex_unlock(&turn);
@@ -284,7 +284,7 @@ static void stop(void)
 
 static const char *words_of_stage(void)
 {
-    switch (now_in) {
+    switch (pki_load(&now_in)) {
     case OPEN:
         return windowed ? "recording its steps" : "recording";
     case QUIET:
@@ -300,7 +300,7 @@ static const char *words_of_stage(void)
 static void probe(pk_backend_info *info)
 {
     pthread_mutex_lock(&words);
-    bool failed = now_in == FAILED;
+    bool failed = pki_load(&now_in) == FAILED;
     snprintf(info->reason, sizeof info->reason, "%s", reason[0] ? reason : words_of_stage());
     pthread_mutex_unlock(&words);
     if (!failed)
@@ -318,7 +318,7 @@ static void after_fork(void)
 {
     pthread_mutex_init(&turn, NULL);
     pthread_mutex_init(&words, NULL);
-    now_in = CLOSED;
+    pki_store(&now_in, CLOSED);
     pki_cupti_control_after_fork();
     pki_cupti_buffers_after_fork();
     pki_cupti_join_after_fork();

@@ -54,8 +54,8 @@ static void announced_replays(int mode)
     uint64_t got = counts_now().replayed - before;
     gpu_check(got == REPLAYS, "mode %d: %llu spans of %d replays", mode, (unsigned long long)got,
               REPLAYS);
-    gpu_check(pk_region_gpu_stats(&replayed, &stats) == PK_OK && stats.min >= SPIN_NS * 0.9 &&
-                  stats.max < SPIN_NS * 3,
+    gpu_check(pk_region_gpu_stats(&replayed, &stats) == PK_OK &&
+                  (double)stats.min >= SPIN_NS * 0.9 && stats.max < SPIN_NS * 3,
               "%llu .. %llu ns for %d", (unsigned long long)stats.min,
               (unsigned long long)stats.max, SPIN_NS);
     must(cu.cuda_exec_destroy(exec));
@@ -120,7 +120,7 @@ static void a_careless_thread(void)
     cuda_event event;
     cuda_graph graph;
     pthread_t thread;
-    void *code;
+    void *code = NULL;
     must(cu.cuda_event_create(&event, 0));
     must(cu.cuda_event_record(event, other));
     must(cu.cuda_stream_synchronize(other));
@@ -129,7 +129,8 @@ static void a_careless_thread(void)
     if (pthread_create(&thread, NULL, query, event) == 0)
         pthread_join(thread, &code);
     int end = cu.cuda_end_capture(stream, &graph);
-    gpu_figure("capture.careless", "cuEventQuery %d, end of the capture %d", *(int *)code, end);
+    gpu_figure("capture.careless", "cuEventQuery %d, end of the capture %d",
+               code ? *(int *)code : -1, end);
     gpu_check(end != CUDA_OK, "a bare cuEventQuery did not invalidate the capture: no control");
 }
 

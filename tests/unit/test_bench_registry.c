@@ -45,10 +45,10 @@ static uint64_t numbers_seen;
 PK_BENCH(crowd)
 {
     pki_fetch_add(&numbers_seen, (uint64_t)1 << (8 * pk_bench_thread(bench)));
-    seen_threads = pk_bench_threads(bench);
+    pki_store(&seen_threads, pk_bench_threads(bench));
     PK_BENCH_LOOP {
         unsigned here = __atomic_add_fetch(&in_loop, 1, __ATOMIC_SEQ_CST);
-        if (here > most_in_loop)
+        if (here > pki_load(&most_in_loop))
             pki_store(&most_in_loop, here);
         while (pki_load(&most_in_loop) < 3)
             sched_yield(); /* nobody leaves before all have come: they start together */
