@@ -56,6 +56,12 @@ static uint64_t bytes_of(const pki_nccl_operation *o)
     return o->count * pki_comm_type_bytes((uint32_t)o->type);
 }
 
+static bool has_peer(pk_comm_op op)
+{
+    return op == PK_COMM_BROADCAST || op == PK_COMM_REDUCE || op == PK_COMM_GATHER ||
+           op == PK_COMM_SCATTER || op == PK_COMM_SEND || op == PK_COMM_RECV;
+}
+
 static void put_what(args *a, const pk_comm *c, const pki_nccl_operation *o)
 {
     uint64_t ranks = (uint64_t)PKI_MAX(c->size, 1);
@@ -68,7 +74,7 @@ static void put_what(args *a, const pk_comm *c, const pki_nccl_operation *o)
     text(a, "Process Group Description", c->library);
     a->list[a->count++] = (pki_activity_arg){.key = "Rank", .number = c->rank};
     number(a, "Seq", o->sequence);
-    if (o->peer >= 0)
+    if (o->peer >= 0 && has_peer(o->op)) /* NCCL has a root of 0 for all others */
         number(a,
                o->op == PK_COMM_SEND   ? "Dst Rank"
                : o->op == PK_COMM_RECV ? "Src Rank"

@@ -57,6 +57,7 @@ static void every_collective_once(void **state)
         assert_int_equal(number(e, "nccl seq"), 7);
         assert_int_equal(number(e, "Seq"), first + (json_int_t)i);
         assert_int_equal(number(e, "Rank"), 1);
+        assert_true((json_object_get(member(e, "args"), "Root") != NULL) == (i == 1 || i == 2));
         assert_int_equal(number(e, "Group size"), version < 4 ? 1 : 4);
         assert_string_equal(text(e, "Process Group Name"), version < 4 ? "old world" : "world");
         assert_string_equal(text(e, "Comms Id"),
@@ -245,7 +246,6 @@ static void unknown_types(void **state)
 }
 
 #define THREADS 4
-
 static unsigned rounds;
 
 static void *enqueue(void *context)
