@@ -17,6 +17,8 @@
 #include <fcntl.h>
 #include <pk/pk.h>
 
+#include "valgrind.h"
+
 static bool broken, absent;
 
 PK_BENCH(first)
@@ -165,6 +167,8 @@ static void allocations_are_counted(void **state)
 {
     (void)state;
 #if defined(__GLIBC__) && !defined(PK_BENCH_SANITIZED_)
+    if (under_valgrind())
+        skip();
     assert_int_equal(run(QUICK "--allocations --filter second"), 0);
     assert_true(said(out, "1 allocations, 8 allocated bytes"));
 #else

@@ -1,6 +1,7 @@
 /* fork, exit, and what a process has more of after a hundred sessions. */
 #include "document.h"
 #include "session.h"
+#include "valgrind.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -306,10 +307,9 @@ static void the_report_on_stderr(void **state)
 /* Why children that start sessions cannot be watched here; NULL if they can. */
 static const char *why_no_forks(void)
 {
-    const char *preloaded = getenv("LD_PRELOAD");
     if (strstr(SANITIZERS, "thread"))
         return "ThreadSanitizer does not follow threads that a fork's child starts";
-    if (preloaded && strstr(preloaded, "vgpreload"))
+    if (under_valgrind())
         return "what another thread holds during a fork is never freed, which valgrind minds";
     if (getenv("PK_TEST_QEMU"))
         return "qemu-user dies of threads that a fork's child starts";
