@@ -18,7 +18,8 @@ static pki_nccl_node *parent_of(const pki_nccl_node *n, uint32_t types)
 {
     if (n->flags & PKI_NCCL_FOREIGN)
         return NULL;
-    pki_nccl_node *p = pki_nccl_node_of(pki_nccl_event_of(n->handle)->parent);
+    /* Perhaps before its own turn: the pool is looked through while it changes. */
+    pki_nccl_node *p = pki_nccl_meet(pki_nccl_event_of(n->handle)->parent);
     return p && (p->type & types) && p->context == n->context ? p : NULL;
 }
 
