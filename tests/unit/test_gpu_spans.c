@@ -206,18 +206,18 @@ static void what_a_span_costs(void **state)
     gpu->count_anew();
     errno = 77;
     memory_fails_after(0);
-    for (int i = 0; i < 50; i++)
+    for (int i = 0; i < 30; i++) /* fewer than half a batch: the collector makes no more */
         span(&outer);
     bool allocated = memory_has_failed();
     memory_fails_after(-1);
     assert_false(allocated);
     assert_int_equal(errno, 77);
-    assert_int_equal(gpu->calls(FAKE_IS_CAPTURING), 100);
-    assert_in_range(gpu->calls(FAKE_EVENT_RECORD), 100, 100 + 12); /* anchors of the collector */
+    assert_int_equal(gpu->calls(FAKE_IS_CAPTURING), 60);
+    assert_in_range(gpu->calls(FAKE_EVENT_RECORD), 60, 60 + 12); /* anchors of the collector */
     assert_int_equal(gpu->calls(FAKE_EVENT_CREATE), 0);
     assert_int_equal(gpu->calls(FAKE_STREAM_CTX), 0);
     gpu->hold(false);
-    assert_int_equal(stop_and_count().recorded, 51);
+    assert_int_equal(stop_and_count().recorded, 31);
 }
 
 /* The pool is bounded, and so is each lane's ring: what finds no room is dropped, and counted. */
