@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "out/chrome.h"
+#include "out/chrome/chrome.h"
 #include "out/file.h"
 
 #include "by_hand.h"

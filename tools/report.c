@@ -1,8 +1,8 @@
 /* tools/report.c - pk report */
 #include "command.h"
-#include "json_read.h"
-#include "load.h"
-#include "out/report.h"
+#include "read/json_read.h"
+#include "load/load.h"
+#include "out/report/report.h"
 
 #include <errno.h>
 #include <stdio.h>

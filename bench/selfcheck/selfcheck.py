@@ -47,7 +47,7 @@ def median(values):
 
 
 def launch_logs(folder, name):
-    """What compare_gather.c makes of each launch: the median of its rounds' ratios, as logarithms."""
+    """What compare/gather.c makes of each launch: the median of its rounds' ratios, as logarithms."""
     sides = []
     for side in ("old", "new"):
         with open(os.path.join(folder, side + ".json"), encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-/* lib/backend/none.h - the backend that is not there: what a NAME_none.c consists of. */
+/* lib/backend/none.h - the backend that is not there: what a NAME/none.c consists of. */
 #ifndef PKI_BACKEND_NONE_H
 #define PKI_BACKEND_NONE_H
 

@@ -129,7 +129,7 @@ uint64_t pki_comm_elements_out(uint32_t op, uint64_t count, uint64_t ranks);
 #define PKI_COMM_BY_KERNEL "kernel"
 
 /* 1: a wrapper library counts NCCL's operations as they are called; the profiler's backend then
- * leaves the counting to it (lib/backend/nccl_tell.c). */
+ * leaves the counting to it (lib/backend/nccl/tell.c). */
 extern uint32_t pki_comms_wrapped;
 
 void pki_comms_after_fork(void);

@@ -41,7 +41,7 @@ typedef enum pki_payload_type {
  * (lib/core/thread.h), which the fast path stores as it is: type + PKI_PLACE_BASE + depth *
  * PKI_PLACE_STEP. Depth counts from 1. Above them: ties << 16 | flags << 24. Ties: so many open
  * regions around this one began at the very same tick (viewers need them apart, see
- * lib/out/chrome.c). */
+ * lib/out/chrome/chrome.c). */
 typedef struct pki_record {
     uint64_t start;
     uint64_t value;

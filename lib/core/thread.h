@@ -13,7 +13,7 @@
  *
  * A full ring drops the record and counts it; the call still enters a distribution, the owner's own
  * `lost` table, so drops do not bias a quantile. All other calls are entered by whoever folds the
- * ring (lib/measure/fold.h).
+ * ring (lib/measure/fold/fold.h).
  */
 #ifndef PKI_CORE_THREAD_H
 #define PKI_CORE_THREAD_H

@@ -9,7 +9,7 @@
 
 #include "core/arena.h"
 #include "core/thread.h"
-#include "out/chrome.h"
+#include "out/chrome/chrome.h"
 
 typedef struct pki_salvage {
     const char *base;

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "core/names.h"
-#include "measure/device_regions.h"
-#include "out/chrome_activity.h"
+#include "measure/device/regions.h"
+#include "out/chrome/activity.h"
 #include "session/output.h"
 
 /* Linux gives out no pid and no tid above 2^22. */

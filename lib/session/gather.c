@@ -7,7 +7,7 @@
 #include "core/comms.h"
 #include "core/names.h"
 #include "core/values.h"
-#include "measure/verdict.h"
+#include "measure/verdict/verdict.h"
 #include "session/activity.h"
 #include "session/backend.h"
 #include "session/run.h"

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/stderr.h"
 #include "out/file.h"
-#include "out/report.h"
+#include "out/report/report.h"
 
 typedef int report_function(const pki_summary *summary, FILE *file);
 

@@ -3,7 +3,7 @@
  * Locks, in the order in which they are taken:
  *   control   pk_start, pk_flush, pk_stop, pk_get_counts: one at a time
  *   drain     the output: buffer, file, formatter; the collector's rounds and flushes
- *   fold      lib/measure/fold.h
+ *   fold      lib/measure/fold/fold.h
  *   registry  lib/core/registry.h
  * A recording thread takes only the last, and only to join, to leave and at the first use of a
  * name.
@@ -14,9 +14,9 @@
 #include <pthread.h>
 
 #include "core/registry.h"
-#include "measure/fold.h"
+#include "measure/fold/fold.h"
 #include "measure/summary.h"
-#include "out/chrome.h"
+#include "out/chrome/chrome.h"
 #include "out/file.h"
 #include "session/place.h"
 

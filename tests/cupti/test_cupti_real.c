@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-#include "backend/cupti_calls.h"
-#include "backend/cupti_records.h"
+#include "backend/cupti/calls.h"
+#include "backend/cupti/records.h"
 #include "base/driver.h"
 #include "session/session.h"
 

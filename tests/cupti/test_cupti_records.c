@@ -1,10 +1,10 @@
 /* Records as they should not be, from libraries older and newer than the header, and too many. */
 #include "scene.h"
 
-#include "backend/cupti_api.h"
-#include "backend/cupti_names.h"
-#include "backend/cupti_calls.h"
-#include "backend/cupti_records.h"
+#include "backend/cupti/api.h"
+#include "backend/cupti/names.h"
+#include "backend/cupti/calls.h"
+#include "backend/cupti/records.h"
 
 static pk_region forward = PK_REGION("forward");
 

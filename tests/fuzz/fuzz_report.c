@@ -4,9 +4,9 @@
  * With libFuzzer: ninja -C BUILD tests/fuzz/libfuzzer-report (a build with clang), then run it with
  * a copy of corpus/. Without: fuzz_main.c.
  */
-#include "json_read.h"
-#include "load.h"
-#include "out/report.h"
+#include "read/json_read.h"
+#include "load/load.h"
+#include "out/report/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

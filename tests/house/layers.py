@@ -15,15 +15,15 @@ LAYER = {"base": 0, "core": 1, "measure": 2, "out": 2, "session": 3, "backend": 
 # Libraries of their own, which know libpk as any program does.
 BESIDE = ("mpi",)
 TOOLS_SEE = LAYER["out"]
-# lib/backend/none.h, which every NAME_none.c consists of, and the shim's, which any may need.
-COMMON = ("none", "pkshim")
+# lib/backend/none.h, which every NAME/none.c consists of, and the shim's, which any may need.
+COMMON = ("none", "shim")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
 
 
 def find(root, path, quote, name):
     """The file of the tree that an include means, or None for a system's."""
     beside = [os.path.join(os.path.dirname(path), name)] if quote == '"' else []
-    for candidate in beside + [os.path.join("lib", name), os.path.join("include", name)]:
+    for candidate in beside + [os.path.join(folder, name) for folder in ("lib", "include", "tools")]:
         if os.path.isfile(os.path.join(root, candidate)):
             return os.path.normpath(candidate)
     # A twin that the build chooses by its include path: lib/base/arch/x86_64/...
@@ -38,8 +38,8 @@ def place(path):
 
 
 def library(path):
-    """cupti for lib/backend/cupti_calls.c: the files of one backend begin with its name."""
-    return re.split(r"[_.]", os.path.basename(path))[0]
+    """cupti for lib/backend/cupti/calls.c, none for lib/backend/none.h: a backend is a folder."""
+    return path.split(os.sep)[2].removesuffix(".h")
 
 
 def objection(path, target):

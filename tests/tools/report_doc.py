@@ -27,8 +27,8 @@ def main(root):
     written = {member for name in ("report-train.json", "report-gpu.json", "report-comm.json")
                for member in members(json.loads(read("tests", "golden", name)))}
     given = set(re.findall(r'"([a-z]+(?:-[a-z]+)+|waiting|unsteady|drifting|overhead|untracked|unbalanced|incomplete|rebuilt)"',
-                           read("lib", "measure", "verdict.c") + read("lib", "measure", "verdict_gpu.c")
-                           + read("tools", "rebuild_fill.c")))
+                           read("lib", "measure", "verdict", "verdict.c") + read("lib", "measure", "verdict", "gpu.c")
+                           + read("tools", "rebuild", "fill.c")))
     schema = re.search(r"#define PKI_REPORT_SCHEMA (\d+)", read("lib", "measure", "summary.h")).group(1)
     missing = sorted((written | given) - named)
     for name in missing:

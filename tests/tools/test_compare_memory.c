@@ -1,8 +1,8 @@
 /* Two files of the command line loaded, compared and taken into another with the n-th allocation failing,
  * for every n: a comparison or a reason. */
-#include "compare.h"
+#include "compare/compare.h"
 #include "failing_memory.h"
-#include "json_read.h"
+#include "read/json_read.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Lines of files of any shape, through whatever source pk was built with. */
-#include "lines.h"
+#include "read/lines.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Each file of the command line loaded with the n-th allocation failing, for every n: a summary or a reason. */
 #include "failing_memory.h"
-#include "json_read.h"
-#include "load.h"
+#include "read/json_read.h"
+#include "load/load.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Self times and steps from slices, in whatever order they come. */
-#include "rebuild.h"
+#include "rebuild/rebuild.h"
 
 #include "table.h"
 

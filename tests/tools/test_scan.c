@@ -1,5 +1,5 @@
 /* Microseconds in decimal to nanoseconds, exactly; and only those of the event itself. */
-#include "scan.h"
+#include "read/scan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

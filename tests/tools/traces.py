@@ -23,7 +23,7 @@ def us(ns):
 
 
 def length(ns):
-    """perfkit's slices end a fraction of a nanosecond early (lib/out/chrome.c)."""
+    """perfkit's slices end a fraction of a nanosecond early (lib/out/chrome/chrome.c)."""
     return us(ns - 1) + "796" if ns else "0.000"
 
 

@@ -1,8 +1,8 @@
 #include "report_fixture.h"
 
 #include "base/compiler.h"
-#include "measure/collectives.h"
-#include "measure/verdict.h"
+#include "measure/collectives/collectives.h"
+#include "measure/verdict/verdict.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* tests/unit/device.h - activities, steps and what is made of them, for tests of measure/device.h.
+/* tests/unit/device.h - activities, steps and what is made of them, for tests of measure/device/device.h.
  * All times in microseconds. */
 #ifndef TESTS_DEVICE_H
 #define TESTS_DEVICE_H
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "measure/device.h"
+#include "measure/device/device.h"
 
 #define US 1000u
 

@@ -1,8 +1,8 @@
 #include "report_fixture.h"
 
 #include "base/compiler.h"
-#include "measure/device.h"
-#include "measure/verdict.h"
+#include "measure/device/device.h"
+#include "measure/verdict/verdict.h"
 
 #include <math.h>
 #include <stdlib.h>

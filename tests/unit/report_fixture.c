@@ -1,9 +1,9 @@
 #include "report_fixture.h"
 
 #include "base/compiler.h"
-#include "measure/steps.h"
+#include "measure/steps/steps.h"
 #include "measure/tally.h"
-#include "measure/verdict.h"
+#include "measure/verdict/verdict.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -14,11 +14,11 @@
 
 #include <math.h>
 
-#include "measure/bench_case.h"
-#include "measure/bench_plan.h"
-#include "measure/bench_result.h"
-#include "measure/bench_set.h"
-#include "measure/sample_stats.h"
+#include "measure/bench/case.h"
+#include "measure/bench/plan.h"
+#include "measure/bench/result.h"
+#include "measure/bench/set.h"
+#include "measure/bench/sample_stats.h"
 
 static struct {
     double now, cpu;  /* ns */

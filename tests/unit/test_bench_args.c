@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "out/bench_args.h"
+#include "out/bench/args.h"
 
 static pki_bench_args args;
 

@@ -2,8 +2,8 @@
 #include "script_clock.h"
 
 #include "base/atomic.h"
-#include "measure/bench_allocations.h"
-#include "measure/bench_figures.h"
+#include "measure/bench/allocations.h"
+#include "measure/bench/figures.h"
 
 #include <stdio.h>
 

@@ -13,8 +13,8 @@
 #include <sched.h>
 
 #include "base/atomic.h"
-#include "measure/bench.h"
-#include "measure/bench_registry.h"
+#include "measure/bench/bench.h"
+#include "measure/bench/registry.h"
 
 /* ---- benchmarks: their order is the list's ---- */
 

@@ -1,6 +1,6 @@
 /* Each kind of record as the event that viewers read, byte by byte. docs/trace-format.md says why
  * each is so. */
-#include "out/chrome.h"
+#include "out/chrome/chrome.h"
 
 #include <math.h>
 #include <setjmp.h>

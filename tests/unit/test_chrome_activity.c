@@ -1,5 +1,5 @@
 /* What devices and libraries did, as the events that PyTorch's tools read, byte by byte. */
-#include "out/chrome_activity.h"
+#include "out/chrome/activity.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

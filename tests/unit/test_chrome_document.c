@@ -1,5 +1,5 @@
 /* The head, and whole documents, as an independent reader of JSON understands them. */
-#include "out/chrome.h"
+#include "out/chrome/chrome.h"
 
 #include <float.h>
 #include <setjmp.h>

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "core/comms.h"
-#include "measure/fold.h"
+#include "measure/fold/fold.h"
 #include "session/run.h"
 #include "session/session.h"
 

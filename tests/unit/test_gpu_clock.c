@@ -4,8 +4,8 @@
 #include <math.h>
 #include <pthread.h>
 
-#include "backend/cuda_clock.h"
-#include "backend/cuda_pool.h"
+#include "backend/cuda/clock.h"
+#include "backend/cuda/pool.h"
 
 /* ---- the clock ---- */
 

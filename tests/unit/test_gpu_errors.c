@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend/cuda_api.h"
+#include "backend/cuda/api.h"
 #include "failing_memory.h"
 
 static pk_region outer = PK_REGION("outer"), inner = PK_REGION("inner");

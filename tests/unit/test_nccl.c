@@ -3,8 +3,8 @@
 #include "document.h"
 #include "session.h"
 
-#include "backend/nccl.h"
-#include "backend/nccl_calls.h"
+#include "backend/nccl/nccl.h"
+#include "backend/nccl/calls.h"
 
 static void *context;
 static int mask;

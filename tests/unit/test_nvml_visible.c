@@ -1,5 +1,5 @@
 /* Which devices are the process's, by what CUDA_VISIBLE_DEVICES and launchers say. */
-#include "backend/nvml_visible.h"
+#include "backend/nvml/visible.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* The JSON report: a realistic one to the byte, and valid whatever the summary holds. */
 #include "golden.h"
 #include "out/json_write.h"
-#include "out/report.h"
+#include "out/report/report.h"
 #include "base/text.h"
 #include "report_fixture.h"
 

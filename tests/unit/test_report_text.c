@@ -1,7 +1,7 @@
 /* The text report: a realistic one to the byte, and what holds for any. */
 #include "golden.h"
 #include "out/columns.h"
-#include "out/report.h"
+#include "out/report/report.h"
 #include "report_fixture.h"
 
 #include <errno.h>

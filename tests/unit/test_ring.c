@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "core/thread.h"
-#include "measure/fold.h"
+#include "measure/fold/fold.h"
 #include "session/run.h"
 
 static pk_region outer = PK_REGION("outer"), middle = PK_REGION("middle"), inner = PK_REGION("inner");

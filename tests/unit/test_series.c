@@ -1,5 +1,5 @@
 /* The bounded series: exact while short, sums kept for ever, thirds compared. */
-#include "measure/series.h"
+#include "measure/steps/series.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Where in time a range of steps lies, before and after it has been seen. */
-#include "measure/step_watch.h"
+#include "measure/steps/watch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The step accumulator against sums made by hand, for loops short and long. */
-#include "measure/steps.h"
+#include "measure/steps/steps.h"
 
 #include <math.h>
 #include <setjmp.h>

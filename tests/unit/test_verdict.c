@@ -1,5 +1,5 @@
 /* Each verdict at its threshold: not at it, but just beyond. */
-#include "measure/verdict.h"
+#include "measure/verdict/verdict.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

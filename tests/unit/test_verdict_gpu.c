@@ -1,5 +1,5 @@
 /* Verdicts about devices, each at its threshold and just beyond, and what they do to the others. */
-#include "measure/verdict.h"
+#include "measure/verdict/verdict.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

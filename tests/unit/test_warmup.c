@@ -1,5 +1,5 @@
 /* Where the warm-up ends, on series whose answer is known, and where the rule's limits are. */
-#include "measure/warmup.h"
+#include "measure/steps/warmup.h"
 
 #include <math.h>
 #include <setjmp.h>

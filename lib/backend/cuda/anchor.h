@@ -1,0 +1,42 @@
+/* lib/backend/cuda/anchor.h - where a context's events lie on the CPU's clock.
+ *
+ * An anchor is an event of ours on a stream of ours, which waits for nobody: recorded, and seen
+ * complete, between two readings of the clock. Times of spans are measured from the anchor that is
+ * nearest, and a new one follows after 2 s at the latest while spans flow, since the float of
+ * milliseconds that the driver answers with has steps of 0.24 us at 2 to 4 s, and of 4 us at 60 s.
+ * All is done by the collector; nothing is waited for longer than 100 us.
+ */
+#ifndef PKI_BACKEND_CUDA_ANCHOR_H
+#define PKI_BACKEND_CUDA_ANCHOR_H
+
+#include "backend/cuda/api.h"
+#include "backend/cuda/clock.h"
+
+struct pki_cuda_context;
+
+typedef struct pki_cuda_anchors {
+    bool made, useless;
+    CUstream stream;
+    CUevent events[4];
+    unsigned now, before; /* of the events, those that times are measured from */
+    double device[4];     /* when they lie on the device's clock */
+    uint64_t taken_ns;    /* when the last one was, CLOCK_MONOTONIC */
+    uint64_t pending_ns;  /* a trial that the device has not reached: recorded then; 0: none */
+    unsigned pending;
+    pki_cuda_clock clock;
+} pki_cuda_anchors;
+
+/* Before the first span is read in a session: times are that session's. */
+void pki_cuda_anchors_reset(pki_cuda_anchors *anchors);
+
+/* Takes a new anchor if it is time to. False as long as there is none at all. */
+bool pki_cuda_anchors_keep_up(struct pki_cuda_context *context);
+
+/* When an event was reached: on the device's clock, ns. CUDA_ERROR_NOT_READY: not yet. */
+CUresult pki_cuda_event_time(struct pki_cuda_context *context, CUevent event, double *device);
+
+/* Two times read of one event differ by less than this, if it is not stamped in between; replays of
+ * a graph follow each other at larger distances. The older it is, the coarser are the floats. */
+double pki_cuda_same_ns(const struct pki_cuda_context *context, double device);
+
+#endif

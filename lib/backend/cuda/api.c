@@ -1,0 +1,239 @@
+#include "backend/cuda/api.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "base/dl.h"
+
+pki_cuda_api pki_cuda;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pki_cuda_verdict verdict; /* release; readers acquire: why and the table are set before */
+static char why[192];
+
+/* A function, the version of CUDA that brought the form in which we call it, and the symbol for
+ * drivers without cuGetProcAddress_v2 (before 12.0). */
+typedef struct entry {
+    const char *name;
+    int version;
+    const char *symbol;
+    size_t offset;
+    bool optional;
+} entry;
+
+#define NEED(member, name, version, symbol)                                                        \
+    {                                                                                              \
+        name, version, symbol, offsetof(pki_cuda_api, member), false                               \
+    }
+#define MAYBE(member, name, version, symbol)                                                       \
+    {                                                                                              \
+        name, version, symbol, offsetof(pki_cuda_api, member), true                                \
+    }
+
+static const entry entries[] = {
+    NEED(driver_version, "cuDriverGetVersion", 2020, "cuDriverGetVersion"), /* the first */
+    NEED(init, "cuInit", 2000, "cuInit"),
+    NEED(device_count, "cuDeviceGetCount", 2000, "cuDeviceGetCount"),
+    MAYBE(error_name, "cuGetErrorName", 6000, "cuGetErrorName"),
+    NEED(ctx_current, "cuCtxGetCurrent", 4000, "cuCtxGetCurrent"),
+    NEED(ctx_push, "cuCtxPushCurrent", 4000, "cuCtxPushCurrent_v2"),
+    NEED(ctx_pop, "cuCtxPopCurrent", 4000, "cuCtxPopCurrent_v2"),
+    NEED(ctx_device, "cuCtxGetDevice", 2000, "cuCtxGetDevice"),
+    NEED(ctx_api_version, "cuCtxGetApiVersion", 3020, "cuCtxGetApiVersion"),
+    MAYBE(ctx_id, "cuCtxGetId", 12000, "cuCtxGetId"),
+    NEED(exchange_mode, "cuThreadExchangeStreamCaptureMode", 10010,
+         "cuThreadExchangeStreamCaptureMode"),
+    NEED(stream_ctx, "cuStreamGetCtx", 9020, "cuStreamGetCtx"),
+    MAYBE(stream_id, "cuStreamGetId", 12000, "cuStreamGetId"),
+    NEED(stream_create, "cuStreamCreate", 2000, "cuStreamCreate"),
+    NEED(is_capturing, "cuStreamIsCapturing", 10000, "cuStreamIsCapturing"),
+    NEED(event_create, "cuEventCreate", 2000, "cuEventCreate"),
+    NEED(event_destroy, "cuEventDestroy", 4000, "cuEventDestroy_v2"),
+    NEED(event_record, "cuEventRecord", 2000, "cuEventRecord"),
+    NEED(event_query, "cuEventQuery", 2000, "cuEventQuery"),
+    MAYBE(event_elapsed, "cuEventElapsedTime", 12080, "cuEventElapsedTime_v2"),
+    MAYBE(event_record_flags, "cuEventRecordWithFlags", 11010, "cuEventRecordWithFlags"),
+    MAYBE(capture_info_v3, "cuStreamGetCaptureInfo", 12030, "cuStreamGetCaptureInfo_v3"),
+    MAYBE(capture_info_v2, "cuStreamGetCaptureInfo", 11030, "cuStreamGetCaptureInfo_v2"),
+    MAYBE(exec_set_event, "cuGraphExecEventRecordNodeSetEvent", 11010,
+          "cuGraphExecEventRecordNodeSetEvent"),
+    MAYBE(graph_nodes, "cuGraphGetNodes", 10000, "cuGraphGetNodes"),
+    MAYBE(node_event, "cuGraphEventRecordNodeGetEvent", 11010, "cuGraphEventRecordNodeGetEvent"),
+    MAYBE(object_create, "cuUserObjectCreate", 11030, "cuUserObjectCreate"),
+    MAYBE(object_release, "cuUserObjectRelease", 11030, "cuUserObjectRelease"),
+    MAYBE(graph_retain, "cuGraphRetainUserObject", 11030, "cuGraphRetainUserObject"),
+};
+
+/* Before 12.8 the second form of it was not there. */
+static const entry old_elapsed =
+    NEED(event_elapsed, "cuEventElapsedTime", 2000, "cuEventElapsedTime");
+
+typedef CUresult(CUDAAPI *get_address)(const char *symbol, void **function, int version,
+                                       cuuint64_t flags,
+                                       CUdriverProcAddressQueryResult *symbolStatus);
+
+/* An older driver hands out the form that it has, which may take other arguments. */
+static bool is_new_enough(const entry *e)
+{
+    int version = 0;
+    return !pki_cuda.driver_version || pki_cuda.driver_version(&version) || version >= e->version;
+}
+
+static void say_missing(const entry *e, CUresult code)
+{
+    if (code == CUDA_ERROR_STUB_LIBRARY)
+        snprintf(why, sizeof why,
+                 "no CUDA driver: libcuda is the toolkit's stub, for linking only");
+    else
+        snprintf(why, sizeof why, "the CUDA driver is too old: it has no %s", e->name);
+}
+
+static bool bind(void *library, get_address get, const entry *e)
+{
+    void *function = NULL;
+    CUresult code = CUDA_SUCCESS;
+    if (is_new_enough(e) && get)
+        code = get(e->name, &function, e->version, CU_GET_PROC_ADDRESS_LEGACY_STREAM, NULL);
+    else if (is_new_enough(e))
+        function = dlsym(library, e->symbol);
+    function = code ? NULL : function;
+    if (!function && !e->optional)
+        say_missing(e, code);
+    memcpy((char *)&pki_cuda + e->offset, &function, sizeof function);
+    return function || e->optional;
+}
+
+static bool bind_all(void *library)
+{
+    get_address get;
+    void *address = dlsym(library, "cuGetProcAddress_v2");
+    memcpy(&get, &address, sizeof get);
+    for (size_t i = 0; i < PKI_COUNT_OF(entries); i++)
+        if (!bind(library, get, &entries[i]))
+            return false;
+    return pki_cuda.event_elapsed || bind(library, get, &old_elapsed);
+}
+
+static pki_cuda_verdict open_library(void)
+{
+    static const char *const names[] = {"libcuda.so.1", NULL};
+    char reason[sizeof why];
+    void *library = pki_dl_open("PK_CUDA_LIBRARY", names, reason, sizeof reason);
+    if (!library) {
+        snprintf(why, sizeof why, "no CUDA driver: %.160s", reason);
+        return PKI_CUDA_ABSENT;
+    }
+    return bind_all(library) ? PKI_CUDA_FOUND : PKI_CUDA_ABSENT;
+}
+
+static pki_cuda_verdict refuse(const char *call, CUresult code)
+{
+    snprintf(why, sizeof why, "no GPU to use: %s says %s (%d)", call, pki_cuda_error_name(code),
+             (int)code);
+    return PKI_CUDA_NO_GPU;
+}
+
+static pki_cuda_verdict count_devices(void)
+{
+    int count = 0;
+    CUresult code = pki_cuda.device_count(&count);
+    if (code == CUDA_ERROR_NOT_INITIALIZED)
+        return PKI_CUDA_FOUND;
+    if (code)
+        return refuse("cuDeviceGetCount", code);
+    if (count > 0)
+        return PKI_CUDA_LIVE;
+    snprintf(why, sizeof why, "no GPU to use: the CUDA driver counts 0 devices");
+    return PKI_CUDA_NO_GPU;
+}
+
+static pki_cuda_verdict initialise(void)
+{
+    CUresult code = pki_cuda.init(0);
+    if (code)
+        return refuse("cuInit", code);
+    pki_cuda_verdict answer = count_devices();
+    return answer == PKI_CUDA_FOUND ? refuse("cuDeviceGetCount", CUDA_ERROR_NOT_INITIALIZED)
+                                    : answer;
+}
+
+pki_cuda_verdict pki_cuda_find(void)
+{
+    pthread_mutex_lock(&lock);
+    pki_cuda_verdict answer = verdict;
+    if (answer == PKI_CUDA_UNTRIED)
+        answer = open_library();
+    if (answer == PKI_CUDA_FOUND)
+        answer = count_devices();
+    pki_store_release(&verdict, answer);
+    pthread_mutex_unlock(&lock);
+    return answer;
+}
+
+pki_cuda_verdict pki_cuda_decide(void)
+{
+    pki_cuda_verdict answer = pki_cuda_find();
+    if (answer != PKI_CUDA_FOUND)
+        return answer;
+    pthread_mutex_lock(&lock);
+    if (verdict == PKI_CUDA_FOUND)
+        pki_store_release(&verdict, initialise());
+    answer = verdict;
+    pthread_mutex_unlock(&lock);
+    return answer;
+}
+
+pki_cuda_verdict pki_cuda_known(void)
+{
+    return pki_load_acquire(&verdict); /* pairs with the releases above */
+}
+
+const char *pki_cuda_why(void)
+{
+    return why;
+}
+
+void pki_cuda_version(char *text, size_t size)
+{
+    int version = 0;
+    if (pki_cuda_known() >= PKI_CUDA_FOUND && pki_cuda.driver_version(&version) == CUDA_SUCCESS)
+        snprintf(text, size, "%d.%d", version / 1000, version % 1000 / 10);
+}
+
+/* What was initialised before the fork cannot be used after it, and not be initialised again. */
+void pki_cuda_api_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    if (verdict != PKI_CUDA_LIVE)
+        return;
+    snprintf(why, sizeof why,
+             "CUDA was in use when this process was forked; a child cannot use it");
+    verdict = PKI_CUDA_NO_GPU;
+}
+
+const char *pki_cuda_error_name(CUresult code)
+{
+    const char *name = NULL;
+    return pki_cuda.error_name && pki_cuda.error_name(code, &name) == CUDA_SUCCESS && name
+               ? name
+               : "error";
+}
+
+bool pki_cuda_is_sticky(CUresult code)
+{
+    switch ((int)code) {
+    case CUDA_ERROR_NOT_INITIALIZED:
+    case CUDA_ERROR_DEINITIALIZED:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_ASSERT:
+        return true;
+    default: /* a stack error, an illegal instruction, ..., a launch failure */
+        return code >= CUDA_ERROR_HARDWARE_STACK_ERROR && code <= CUDA_ERROR_LAUNCH_FAILED;
+    }
+}

@@ -1,0 +1,42 @@
+/* lib/backend/cuda/clock.h - a device's time, in nanoseconds of the session.
+ *
+ * Events tell how many milliseconds lie between two of them, as a float; where they lie on the
+ * CPU's clock is known only for anchors: events of our own, recorded and seen complete within a
+ * bracket of two readings. The map is straight between corrections: continuous, so that what
+ * follows each other on the device does so on the time line, whichever anchor it was measured from.
+ * Its rate comes from anchors far apart, and bends by at most 200 ppm to catch up with what an
+ * anchor says.
+ */
+#ifndef PKI_BACKEND_CUDA_CLOCK_H
+#define PKI_BACKEND_CUDA_CLOCK_H
+
+#include <stdbool.h>
+
+/* Nanoseconds since the first anchor, as the device counts them, and since the session's start. */
+typedef struct pki_cuda_point {
+    double device, host;
+    double doubt; /* half the bracket */
+} pki_cuda_point;
+
+typedef struct pki_cuda_segment {
+    double device, host, rate;
+} pki_cuda_segment;
+
+typedef struct pki_cuda_clock {
+    unsigned anchors;
+    pki_cuda_segment now, before;
+    pki_cuda_point far, middle; /* where the rate is measured from: at least a minute, then two */
+    double doubt;               /* of what the map says now, ns */
+} pki_cuda_clock;
+
+/* What an anchor says. The first one starts the map; a first one of a new session needs a zeroed
+ * clock. */
+void pki_cuda_clock_anchor(pki_cuda_clock *clock, pki_cuda_point point);
+
+/* Of the session, for a device time not much older than the anchor before the last. */
+double pki_cuda_clock_ns(const pki_cuda_clock *clock, double device);
+
+/* The smallest step of a float of so many milliseconds, in nanoseconds. */
+double pki_cuda_quantum_ns(double milliseconds);
+
+#endif

@@ -1,0 +1,351 @@
+#include "backend/cuda/harvest.h"
+
+#include <math.h>
+
+#include "backend/cuda/emit.h"
+#include "backend/cuda/replay.h"
+#include "backend/cuda/sample.h"
+#include "backend/cuda/words.h"
+#include "session/activity.h"
+
+static pki_cuda_mark mark_at(const pki_cuda_lane *l, uint64_t i)
+{
+    return l->marks[i % PKI_CUDA_MARKS];
+}
+
+static void take(pki_cuda_lane *l)
+{
+    pki_store_release(&l->tail, l->tail + 1); /* pairs with the acquire in _has_room */
+}
+
+static void count_lost(pki_cuda_lane *l)
+{
+    pki_bump(&l->lost, 1);
+}
+
+static void give_pair(const pki_cuda_lane *l, pki_cuda_mark m)
+{
+    if (!l->exec && pki_cuda_mark_type_of(m) != PKI_CUDA_BEGIN)
+        pki_cuda_pool_give(&l->context->pool, pki_cuda_mark_pair(m));
+}
+
+/* ---- marks of a thread's stream ---- */
+
+static CUevent event_of(const pki_cuda_lane *l, pki_cuda_mark m)
+{
+    pki_cuda_pair *pair = pki_cuda_pair_at(&l->context->pool, pki_cuda_mark_pair(m));
+    return pki_cuda_mark_type_of(m) == PKI_CUDA_BEGIN ? pair->begin : pair->end;
+}
+
+/* The event of an end, from that of its begin: exact for long spans, too. */
+static CUresult end_time(pki_cuda_lane *l, pki_cuda_mark m, double *device)
+{
+    float ms = 0;
+    pki_cuda_pair *pair = pki_cuda_pair_at(&l->context->pool, pki_cuda_mark_pair(m));
+    double begun = pki_cuda_emit_begun(l, m.region);
+    if (isnan(begun))
+        return CUDA_ERROR_INVALID_HANDLE;
+    CUresult code = pki_cuda.event_elapsed(&ms, pair->begin, pair->end);
+    *device = begun + (double)ms * 1e6;
+    return code;
+}
+
+static void take_begin(pki_cuda_lane *l, pki_cuda_mark m, CUresult code)
+{
+    double device = 0;
+    code = code ? code : pki_cuda_event_time(l->context, event_of(l, m), &device);
+    if (code)
+        pki_cuda_emit_begin_failed(l, m.region);
+    else
+        pki_cuda_emit_begin(l, m.region, device);
+}
+
+static void take_end(pki_cuda_lane *l, pki_cuda_mark m, CUresult code)
+{
+    double device = 0;
+    code = code ? code : end_time(l, m, &device);
+    if (code) {
+        pki_cuda_emit_cancel(l, m.region);
+        count_lost(l);
+        pki_cuda_say(PKI_CUDA_CALL_FAILED, code, 0);
+    } else {
+        pki_cuda_emit_end(l, m.region, device);
+        pki_bump(&l->recorded, 1);
+    }
+    give_pair(l, m);
+}
+
+/* An answer that is neither yes nor not yet: is it the context, or this event? True: go on. */
+static bool survives(pki_cuda_lane *l, CUresult code)
+{
+    return code == CUDA_SUCCESS ||
+           (!pki_cuda_context_failed(l->context, code) && pki_cuda_context_alive(l->context));
+}
+
+/* False if it cannot be taken yet. */
+static bool take_mark(pki_cuda_lane *l, pki_cuda_mark m, bool reached)
+{
+    CUresult code = CUDA_SUCCESS;
+    if (pki_cuda_mark_type_of(m) == PKI_CUDA_CANCEL) {
+        pki_cuda_emit_cancel(l, m.region);
+        give_pair(l, m);
+        return true;
+    }
+    if (!reached)
+        code = pki_cuda.event_query(event_of(l, m));
+    if (code == CUDA_ERROR_NOT_READY || !survives(l, code))
+        return false;
+    if (pki_cuda_mark_type_of(m) == PKI_CUDA_BEGIN)
+        take_begin(l, m, code);
+    else
+        take_end(l, m, code);
+    return true;
+}
+
+/* Has the device passed the newest mark, and with it all? One question instead of one for each. */
+static bool all_reached(const pki_cuda_lane *l, uint64_t head)
+{
+    pki_cuda_mark m = mark_at(l, head - 1);
+    return pki_cuda_mark_type_of(m) != PKI_CUDA_CANCEL &&
+           pki_cuda.event_query(event_of(l, m)) == CUDA_SUCCESS;
+}
+
+static void harvest_stream(pki_cuda_lane *l, uint64_t head)
+{
+    bool reached = head - l->tail > 1 && all_reached(l, head);
+    while (l->tail < head && take_mark(l, mark_at(l, l->tail), reached))
+        take(l);
+}
+
+/* ---- marks of a graph's replays ---- */
+
+/* Reached, and not at the time at which an earlier replay had reached it? */
+static bool is_fresh(pki_cuda_lane *l, pki_cuda_mark m, double *device)
+{
+    const pki_cuda_stamped *s = pki_cuda_exec_event(l->exec, m);
+    CUresult code = pki_cuda.event_query(s->event);
+    if (!code)
+        code = pki_cuda_event_time(l->context, s->event, device);
+    pki_cuda_context_failed(l->context, code);
+    return !code && !(fabs(*device - s->seen) < pki_cuda_same_ns(l->context, *device));
+}
+
+/* A replay that was announced and not launched has no times; the one behind it has. */
+static bool was_skipped(pki_cuda_lane *l, uint64_t head)
+{
+    double device;
+    uint64_t next = l->tail + l->exec->per_replay[l->branch];
+    return next < head && is_fresh(l, mark_at(l, next), &device);
+}
+
+static void lose_replay(pki_cuda_lane *l)
+{
+    for (uint32_t i = l->exec->per_replay[l->branch]; i > 0; i--) {
+        if (pki_cuda_mark_type_of(mark_at(l, l->tail)) == PKI_CUDA_END)
+            count_lost(l);
+        take(l);
+    }
+    l->reading = 0;
+}
+
+static void take_replayed(pki_cuda_lane *l, pki_cuda_mark m, double device)
+{
+    pki_cuda_exec_event(l->exec, m)->seen = device;
+    if (pki_cuda_mark_type_of(m) == PKI_CUDA_BEGIN) {
+        pki_cuda_emit_begin(l, m.region, device);
+    } else {
+        pki_cuda_emit_end(l, m.region, device);
+        pki_bump(&l->recorded, 1);
+        pki_bump(&l->replayed, 1);
+    }
+    take(l);
+}
+
+static void harvest_replays(pki_cuda_lane *l, uint64_t head)
+{
+    double device = 0;
+    while (l->tail < head) {
+        pki_cuda_mark m = mark_at(l, l->tail);
+        if (pki_cuda_mark_type_of(m) == PKI_CUDA_CANCEL) {
+            pki_cuda_emit_cancel(l, m.region);
+            take(l);
+        } else if (is_fresh(l, m, &device)) {
+            take_replayed(l, m, device);
+        } else if (l->reading == 0 && was_skipped(l, head)) {
+            lose_replay(l);
+        } else {
+            return;
+        }
+    }
+}
+
+/* ---- all lanes ---- */
+
+/* Of a context that is not there any more. */
+static void discard(pki_cuda_lane *l, uint64_t head, bool alive)
+{
+    for (; l->tail < head; take(l)) {
+        pki_cuda_mark m = mark_at(l, l->tail);
+        if (pki_cuda_mark_type_of(m) == PKI_CUDA_END)
+            count_lost(l);
+        if (alive)
+            give_pair(l, m);
+    }
+    l->reading = 0;
+}
+
+static bool is_current(const pki_cuda_lane *l)
+{
+    /* Pairs with the release in pki_cuda_lane_enter. */
+    return pki_load_acquire(&l->session) == pki_load(&pki_cuda_session);
+}
+
+/* The thread that had it has ended, or has another one for that stream: it is free once it is
+ * read. */
+static void recycle(pki_cuda_lane *l)
+{
+    bool alive = !pki_load(&l->context->dead);
+    for (uint32_t i = 0; i < l->depth; i++)
+        if (alive && l->open[i].how == PKI_CUDA_RECORDED)
+            pki_cuda_pool_give(&l->context->pool, l->open[i].pair);
+    if (is_current(l) && l->depth > 0)
+        pki_cuda_say(PKI_CUDA_NO_END, CUDA_SUCCESS, 0);
+    l->depth = 0;
+    pki_store_release(&l->life, (uint32_t)PKI_CUDA_FREE); /* pairs with the acquire in find_free */
+}
+
+/* What a lane may yet tell began no earlier than this: it has just been asked, and what the device
+ * has not passed begins later than that; but for what has begun and not ended. */
+static uint64_t settled_of(const pki_cuda_lane *l, uint64_t asked)
+{
+    return l->reading ? PKI_MIN(l->read[0].start, asked) : asked;
+}
+
+/* The clocks of host and device are tied together within much less. */
+#define DOUBT_NS 1000000u
+
+static void tell_settled(uint64_t ns)
+{
+    if (ns > DOUBT_NS)
+        pki_activity_settled(PKI_SOURCE_CUDA, ns - DOUBT_NS);
+}
+
+static void begin_telling(void)
+{
+    static uint32_t told; /* session; under the drain lock */
+    if (told != pki_load(&pki_cuda_session))
+        pki_activity_begins(PKI_SOURCE_CUDA, 0);
+    told = pki_load(&pki_cuda_session);
+}
+
+/* True if something is left. *settled is lowered to what of it may begin. */
+static bool harvest_lane(pki_cuda_lane *l, uint64_t asked, uint64_t *settled)
+{
+    uint64_t head = pki_load_acquire(&l->head); /* pairs with the release in _lane_mark */
+    if (l->tail == head) {
+        *settled = PKI_MIN(*settled, settled_of(l, asked));
+        return false;
+    }
+    l->context->waiting += (head - l->tail) / 2;
+    if (!pki_cuda_anchors_keep_up(l->context) && !pki_load(&l->context->dead)) {
+        *settled = 0; /* it has not been asked */
+        return !l->context->anchors.useless;
+    }
+    if (!pki_load(&l->context->dead) && l->exec)
+        harvest_replays(l, head);
+    else if (!pki_load(&l->context->dead))
+        harvest_stream(l, head);
+    if (pki_load(&l->context->dead))
+        discard(l, head, false);
+    *settled = PKI_MIN(*settled, settled_of(l, asked));
+    return l->tail < head;
+}
+
+/* So that recording threads seldom have to make events themselves. */
+static void grow_ahead(void)
+{
+    for (pki_cuda_context *c = pki_cuda_contexts(); c; c = c->next) {
+        pki_store(&c->pool.tired, 0u);
+        if (!pki_load(&c->dead) && c->waiting > pki_load(&c->pool.pairs) / 2)
+            pki_cuda_context_failed(c, pki_cuda_pool_grow(&c->pool, c->handle));
+        c->waiting = 0;
+    }
+}
+
+static void forget_the_dead(void)
+{
+    for (pki_cuda_context *c = pki_cuda_contexts(); c; c = c->next)
+        if (pki_load(&c->session) == pki_load(&pki_cuda_session) && !pki_load(&c->dead))
+            pki_cuda_context_alive(c);
+}
+
+bool pki_cuda_harvest(void)
+{
+    bool left = false;
+    uint64_t asked = pki_activity_ns_of_ticks(pki_activity_ticks()), settled = asked;
+    CUstreamCaptureMode mode = pki_cuda_relax();
+    begin_telling();
+    forget_the_dead();
+    for (pki_cuda_lane *l = pki_cuda_lanes(); l; l = l->next) {
+        /* Pairs with the releases in cuda/thread.c, and those of graphs. */
+        uint32_t life = pki_load_acquire(&l->life);
+        if (life == PKI_CUDA_FREE || life == PKI_CUDA_TAKEN)
+            continue;
+        bool more = is_current(l) && harvest_lane(l, asked, &settled);
+        left |= more;
+        if (life == PKI_CUDA_LEFT && !more) {
+            discard(l, l->head, !pki_load(&l->context->dead));
+            recycle(l);
+        }
+    }
+    pki_cuda_sample();
+    tell_settled(settled);
+    grow_ahead();
+    pki_cuda_restore(mode);
+    return left;
+}
+
+void pki_cuda_harvest_discard(void)
+{
+    for (pki_cuda_lane *l = pki_cuda_lanes(); l; l = l->next) {
+        uint32_t life = pki_load_acquire(&l->life);
+        if (life == PKI_CUDA_FREE || life == PKI_CUDA_TAKEN || !is_current(l))
+            continue;
+        uint64_t head = pki_load_acquire(&l->head); /* pairs with the release in _lane_mark */
+        if (l->tail < head)
+            pki_cuda_say(PKI_CUDA_NOT_REACHED, CUDA_SUCCESS, 0);
+        discard(l, head, !pki_load(&l->context->dead));
+    }
+}
+
+/* Outcomes first: begun is counted before any of them. */
+static void add_lane(pk_gpu_counts *c, const pki_cuda_lane *l)
+{
+    const pki_cuda_counters *o = &l->counters;
+    c->recorded += pki_load(&l->recorded);
+    c->lost += pki_load(&l->lost);
+    c->replayed += pki_load(&l->replayed);
+    c->sampled += pki_load(&l->sampled);
+    c->dropped += pki_load_acquire(&o->dropped); /* these pair with the releases in cuda/span.c */
+    c->skipped += pki_load_acquire(&o->skipped);
+    uint64_t captured = pki_load_acquire(&o->captured);
+    c->captured += captured;
+    c->unbalanced += pki_load(&o->unbalanced);
+    c->stray_ends += pki_load(&o->stray_ends);
+    c->begun += pki_load(&o->begun) - captured;
+}
+
+void pki_cuda_sum(pk_gpu_counts *c)
+{
+    uint64_t dropped = pki_load(&pki_cuda_refused_dropped);
+    uint64_t begun = pki_load(&pki_cuda_refused_begun);
+    *c = (pk_gpu_counts){.size = sizeof *c, .begun = begun, .dropped = dropped};
+    c->skipped = begun - dropped;
+    for (const pki_cuda_lane *l = pki_cuda_lanes(); l; l = l->next)
+        if (is_current(l))
+            add_lane(c, l);
+    for (pki_cuda_context *x = pki_cuda_contexts(); x; x = x->next) {
+        c->contexts += pki_load(&x->session) == pki_load(&pki_cuda_session);
+        c->pairs += pki_load(&x->pool.pairs);
+    }
+}

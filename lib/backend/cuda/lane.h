@@ -1,0 +1,157 @@
+/* lib/backend/cuda/lane.h - one thread's spans on one stream, in the order of that stream.
+ *
+ * A lane is a ring of marks: a begin, an end, or the giving up of what was begun. The thread writes
+ * them, the collector takes them when the device has passed their events; since a stream is passed
+ * in order, only the oldest one is ever asked about. Begins and ends in the order of the stream
+ * make spans nest by themselves.
+ *
+ * A graph's replays have lanes of the same kind, written by whoever launches the graph: the
+ * launches of one exec follow each other (lib/backend/cuda/replay.h).
+ *
+ * `head` is the owner's: its release publishes the marks before it, and pairs with the collector's
+ * acquire. `tail` is the collector's: its release gives room back, and pairs with the owner's
+ * acquire. A lane belongs to the session whose number it carries. The collector leaves others
+ * alone; their owner, at its first span in the new session, gives back what they hold.
+ */
+#ifndef PKI_BACKEND_CUDA_LANE_H
+#define PKI_BACKEND_CUDA_LANE_H
+
+#include "backend/cuda/context.h"
+
+#define PKI_CUDA_DEPTH 64u
+#define PKI_CUDA_MARKS 8192u /* a power of two; 64 KiB */
+
+typedef enum pki_cuda_mark_type {
+    PKI_CUDA_BEGIN,
+    PKI_CUDA_END,
+    PKI_CUDA_CANCEL, /* the innermost begin has no end */
+    PKI_CUDA_MARK_TYPES
+} pki_cuda_mark_type;
+
+#define PKI_CUDA_PAIR_BITS 24
+
+typedef struct pki_cuda_mark {
+    uint32_t pair; /* index, and the type above PKI_CUDA_PAIR_BITS */
+    uint32_t region;
+} pki_cuda_mark;
+
+/* What became of a span that is open on its thread. */
+typedef enum pki_cuda_how {
+    PKI_CUDA_RECORDED,
+    PKI_CUDA_CAPTURED,
+    PKI_CUDA_COUNTED /* dropped or skipped: its end is nothing but expected */
+} pki_cuda_how;
+
+typedef struct pki_cuda_open {
+    uint32_t region, pair;
+    pki_cuda_how how;
+    uint32_t ordinal; /* PKI_CUDA_CAPTURED: among the spans of its graph */
+    uint64_t capture; /* the same: the capture's id */
+} pki_cuda_open;
+
+/* The same, as the collector reads them. */
+typedef struct pki_cuda_read {
+    uint32_t region;
+    bool failed;
+    double device; /* when it began there */
+    uint64_t start;
+} pki_cuda_read;
+
+typedef struct pki_cuda_counters { /* each with one writer: the owner */
+    uint64_t begun, dropped, skipped, captured, unbalanced, stray_ends;
+} pki_cuda_counters;
+
+typedef enum pki_cuda_life {
+    PKI_CUDA_FREE,
+    PKI_CUDA_TAKEN, /* not yet filled in */
+    PKI_CUDA_OWNED,
+    PKI_CUDA_LEFT /* to be read, then free */
+} pki_cuda_life;
+
+typedef struct pki_cuda_lane {
+    /* the owner's */
+    CUstream stream;
+    CUcontext current; /* of a default stream: the context that was current; else NULL */
+    pki_cuda_context *context;
+    struct pki_cuda_lane *in_thread; /* the next of this thread's, of the same bucket */
+    uint64_t head;
+    uint32_t session;
+    uint32_t depth, over; /* open; and beyond PKI_CUDA_DEPTH */
+    uint32_t calls;       /* since the stream was last looked at */
+    pki_cuda_counters counters;
+    pki_cuda_open open[PKI_CUDA_DEPTH];
+
+    /* the collector's */
+    uint64_t tail PKI_ALIGNED;
+    uint64_t last; /* ns: nothing on this lane begins or ends before */
+    uint64_t recorded, lost, replayed, sampled;
+    uint32_t reading; /* begun, not yet ended */
+    uint32_t track, track_session;
+    pki_cuda_read read[PKI_CUDA_DEPTH + 1];
+
+    struct pki_cuda_lane *next; /* of all; grows at the head only */
+    uint32_t life;              /* a pki_cuda_life */
+    uint32_t number;            /* 1, 2, ...: the track */
+    uint32_t tid;
+    uint64_t stream_id;
+    uint32_t graph, branch; /* of a graph's replays: its number, and of its streams which; or 0 */
+    struct pki_cuda_exec *exec; /* whose replays these are; NULL: the pairs are the pool's */
+    pki_cuda_mark marks[PKI_CUDA_MARKS];
+} pki_cuda_lane;
+
+/* The number of the running session. */
+extern uint32_t pki_cuda_session;
+
+/* A lane that is nobody's, or a new one, for this stream of this context; NULL without memory.
+ * Takes a lock: the first time that a thread meets a stream. Its stream_id is for the caller to
+ * set: only who has the stream from the program knows that it is there. */
+pki_cuda_lane *pki_cuda_lane_take(pki_cuda_context *context, CUstream stream);
+
+uint64_t pki_cuda_stream_id(CUstream stream);
+
+pki_cuda_lane *pki_cuda_lanes(void);
+
+/* At the first call in a session: gives back what the one before has left, and counts from 0. */
+void pki_cuda_lane_enter(pki_cuda_lane *lane);
+
+/* Is there room for a begin now, and for the ends of all that is open then? */
+static inline bool pki_cuda_lane_has_room(const pki_cuda_lane *lane, uint32_t open)
+{
+    uint64_t tail = pki_load_acquire(&lane->tail); /* pairs with the release in cuda/harvest.c */
+    return lane->head - tail + open + 2 <= PKI_CUDA_MARKS;
+}
+
+static inline void pki_cuda_lane_mark(pki_cuda_lane *lane, pki_cuda_mark_type type, uint32_t pair,
+                                      uint32_t region)
+{
+    pki_cuda_mark *m = &lane->marks[lane->head % PKI_CUDA_MARKS];
+    m->pair = pair | (uint32_t)type << PKI_CUDA_PAIR_BITS;
+    m->region = region;
+    pki_store_release(&lane->head, lane->head + 1); /* pairs with the acquire in cuda/harvest.c */
+}
+
+static inline uint32_t pki_cuda_mark_pair(pki_cuda_mark m)
+{
+    return m.pair & ((1u << PKI_CUDA_PAIR_BITS) - 1);
+}
+
+static inline pki_cuda_mark_type pki_cuda_mark_type_of(pki_cuda_mark m)
+{
+    return (pki_cuda_mark_type)(m.pair >> PKI_CUDA_PAIR_BITS);
+}
+
+/* The lane of the calling thread for the stream, with its session's counters; NULL if there can be
+ * none, which has been counted as a dropped or skipped begin if `begins`. */
+pki_cuda_lane *pki_cuda_lane_of(CUstream stream, bool begins);
+
+/* Begins that found no lane. */
+extern uint64_t pki_cuda_refused_begun, pki_cuda_refused_dropped;
+
+/* Forgets which lanes this thread has for the stream: it is another one now. */
+void pki_cuda_lane_forget(pki_cuda_lane *lane);
+
+bool pki_cuda_threads_prepare(void);
+void pki_cuda_lanes_after_fork(void);
+void pki_cuda_threads_after_fork(void);
+
+#endif

@@ -1,0 +1,54 @@
+#include "backend/cuda/pool.h"
+
+#include <stdlib.h>
+
+static CUresult make_pair(pki_cuda_pair *pair)
+{
+    CUresult code = pki_cuda.event_create(&pair->begin, CU_EVENT_DEFAULT);
+    if (code)
+        return code;
+    code = pki_cuda.event_create(&pair->end, CU_EVENT_DEFAULT);
+    if (code)
+        pki_cuda.event_destroy(pair->begin);
+    return code;
+}
+
+/* How many could be made, and why not all. */
+static uint32_t make_pairs(pki_cuda_pair *pairs, CUcontext ctx, CUresult *code)
+{
+    uint32_t made = 0;
+    CUstreamCaptureMode mode = pki_cuda_relax();
+    *code = pki_cuda.ctx_push(ctx);
+    if (!*code) {
+        while (made < PKI_CUDA_BATCH && !(*code = make_pair(&pairs[made])))
+            made++;
+        pki_cuda.ctx_pop(&ctx);
+    }
+    pki_cuda_restore(mode);
+    return made;
+}
+
+static CUresult fill(pki_cuda_pool *pool, uint32_t batch, CUcontext ctx)
+{
+    CUresult code;
+    pki_cuda_pair *pairs = calloc(PKI_CUDA_BATCH, sizeof *pairs);
+    if (!pairs)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    uint32_t made = make_pairs(pairs, ctx, &code);
+    pki_store_release(&pool->chunks[batch], pairs); /* pairs with the acquire in _pair_at */
+    for (uint32_t i = made; i > 0; i--)
+        pki_cuda_pool_give(pool, batch * PKI_CUDA_BATCH + i);
+    pki_fetch_add(&pool->pairs, made);
+    return made ? CUDA_SUCCESS : code;
+}
+
+CUresult pki_cuda_pool_grow(pki_cuda_pool *pool, CUcontext ctx)
+{
+    if (pki_load(&pool->tired) || pki_load(&pool->batches) >= PKI_CUDA_BATCHES)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    uint32_t batch = pki_fetch_add(&pool->batches, 1u);
+    CUresult code = batch < PKI_CUDA_BATCHES ? fill(pool, batch, ctx) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (code)
+        pki_store(&pool->tired, 1u);
+    return code;
+}

@@ -1,0 +1,290 @@
+#include "backend/cuda/replay.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include <pk/gpu.h>
+
+#include "backend/cuda/words.h"
+
+pki_cuda_stamped *pki_cuda_exec_event(const pki_cuda_exec *x, pki_cuda_mark mark)
+{
+    uint32_t at = pki_cuda_mark_pair(mark);
+    uint32_t end = pki_cuda_mark_type_of(mark) != PKI_CUDA_BEGIN;
+    return &x->sets[at / x->spans].events[at % x->spans * 2 + end];
+}
+
+/* ---- an exec that is met for the first time ---- */
+
+/* The graph has to be the one that was captured, node by node: its handle may be another's now. */
+static bool is_the_captured(const pki_cuda_graph *g, CUgraph handle, size_t *total)
+{
+    if (pki_cuda.graph_nodes(handle, NULL, total) || *total == 0)
+        return false;
+    CUgraphNode *nodes = calloc(*total, sizeof *nodes);
+    bool same = nodes && !pki_cuda.graph_nodes(handle, nodes, total);
+    for (uint32_t i = 0; same && i < pki_cuda_graph_count(g); i++) {
+        const pki_cuda_node *n = pki_cuda_graph_node(g, i);
+        pki_cuda_pair *pair = pki_cuda_pair_at(&g->context->pool, pki_cuda_mark_pair(n->mark));
+        bool begins = pki_cuda_mark_type_of(n->mark) == PKI_CUDA_BEGIN;
+        CUevent event = NULL;
+        size_t at = 0;
+        while (n->node && at < *total && nodes[at] != n->node)
+            at++;
+        if (n->node)
+            same = at < *total && !pki_cuda.node_event(n->node, &event) &&
+                   event == (begins ? pair->begin : pair->end);
+    }
+    free(nodes);
+    return same;
+}
+
+static bool make_lanes(pki_cuda_exec *x)
+{
+    for (uint32_t b = 0; b < x->graph->branches; b++) {
+        pki_cuda_lane *l = pki_cuda_lane_take(x->graph->context, x->graph->streams[b]);
+        if (!l)
+            return false;
+        l->exec = x;
+        l->stream_id = x->graph->stream_ids[b];
+        l->graph = x->graph->number;
+        l->branch = b;
+        x->lanes[b] = l;
+    }
+    return true;
+}
+
+static void leave_lanes(pki_cuda_exec *x)
+{
+    for (uint32_t b = 0; b < PKI_CUDA_BRANCHES; b++)
+        if (x->lanes[b])
+            pki_store_release(&x->lanes[b]->life, (uint32_t)PKI_CUDA_LEFT); /* acquire: a round */
+}
+
+static pki_cuda_exec *make_exec(pki_cuda_graph *g, CUgraphExec handle, CUgraph graph)
+{
+    size_t total = 0;
+    pki_cuda_exec *x = is_the_captured(g, graph, &total) ? calloc(1, sizeof *x) : NULL;
+    if (!x)
+        return NULL;
+    x->graph = g;
+    x->handle = handle;
+    x->graph_nodes = total;
+    x->count = pki_cuda_graph_count(g);
+    x->spans = g->spans;
+    x->current = PKI_CUDA_NO_SET;
+    for (uint32_t i = 0; i < x->count; i++) {
+        const pki_cuda_node *n = pki_cuda_graph_node(g, i);
+        x->per_replay[n->branch]++;
+        x->ends[n->branch] += pki_cuda_mark_type_of(n->mark) == PKI_CUDA_END;
+    }
+    if (!make_lanes(x)) {
+        leave_lanes(x);
+        free(x);
+        return NULL;
+    }
+    x->next = pki_load(&g->execs);
+    while (!__atomic_compare_exchange_n(&g->execs, &x->next, x, true, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+        ;
+    return x;
+}
+
+static pki_cuda_exec *exec_for(pki_cuda_graph *g, CUgraphExec handle, CUgraph graph)
+{
+    size_t total = 0;
+    pki_cuda_exec *x = pki_load_acquire(&g->execs); /* pairs with the release in make_exec */
+    while (x && x->handle != handle)
+        x = x->next;
+    if (!x)
+        return make_exec(g, handle, graph);
+    if (pki_cuda.graph_nodes(graph, NULL, &total) || total != x->graph_nodes)
+        return NULL;
+    return x;
+}
+
+/* ---- sets of events ---- */
+
+static bool is_read(const pki_cuda_exec *x, const pki_cuda_set *set)
+{
+    for (uint32_t b = 0; b < x->graph->branches; b++)
+        if (pki_load_acquire(&x->lanes[b]->tail) < set->until[b]) /* release: cuda/harvest.c */
+            return false;
+    return true;
+}
+
+static bool make_events(pki_cuda_exec *x, pki_cuda_stamped *events)
+{
+    CUcontext ctx = x->graph->context->handle;
+    uint32_t made = 0, wanted = 2 * x->spans;
+    CUstreamCaptureMode mode = pki_cuda_relax();
+    CUresult code = pki_cuda.ctx_push(ctx);
+    if (!code) {
+        while (made < wanted && !(code = pki_cuda.event_create(&events[made].event, 0)))
+            events[made++].seen = NAN;
+        while (code && made > 0)
+            pki_cuda.event_destroy(events[--made].event);
+        pki_cuda.ctx_pop(&ctx);
+    }
+    pki_cuda_restore(mode);
+    pki_cuda_context_failed(x->graph->context, code);
+    return code == CUDA_SUCCESS;
+}
+
+static uint32_t make_set(pki_cuda_exec *x)
+{
+    if (x->sets_made == PKI_CUDA_SETS)
+        return PKI_CUDA_NO_SET;
+    pki_cuda_stamped *events = calloc(2 * (size_t)x->spans, sizeof *events);
+    if (!events || !make_events(x, events)) {
+        free(events);
+        return PKI_CUDA_NO_SET;
+    }
+    x->sets[x->sets_made].events = events;
+    return x->sets_made++;
+}
+
+static bool have_room(const pki_cuda_exec *x)
+{
+    for (uint32_t b = 0; b < x->graph->branches; b++) {
+        const pki_cuda_lane *l = x->lanes[b];
+        if (l->head - pki_load_acquire(&l->tail) + x->per_replay[b] > PKI_CUDA_MARKS)
+            return false; /* tail's release: cuda/harvest.c */
+    }
+    return true;
+}
+
+static uint32_t find_set(pki_cuda_exec *x)
+{
+    for (uint32_t i = 0; i < x->sets_made; i++)
+        if (i != x->current && is_read(x, &x->sets[i]))
+            return i;
+    return make_set(x);
+}
+
+/* ---- a replay ---- */
+
+static CUevent event_of(const pki_cuda_exec *x, const pki_cuda_node *n, uint32_t set)
+{
+    bool begins = pki_cuda_mark_type_of(n->mark) == PKI_CUDA_BEGIN;
+    pki_cuda_pair *pair = pki_cuda_pair_at(&x->graph->context->pool, pki_cuda_mark_pair(n->mark));
+    if (set == PKI_CUDA_NO_SET)
+        return begins ? pair->begin : pair->end;
+    return x->sets[set].events[n->ordinal * 2 + !begins].event;
+}
+
+/* Points the exec's nodes to the set. */
+static CUresult point_to(pki_cuda_exec *x, uint32_t set)
+{
+    CUresult code = CUDA_SUCCESS;
+    for (uint32_t i = 0; i < x->count && !code && x->current != set; i++) {
+        const pki_cuda_node *n = pki_cuda_graph_node(x->graph, i);
+        if (n->node)
+            code = pki_cuda.exec_set_event(x->handle, n->node, event_of(x, n, set));
+    }
+    x->current = set;
+    x->broken = code != CUDA_SUCCESS;
+    return code;
+}
+
+static void publish(pki_cuda_exec *x, uint32_t set)
+{
+    for (uint32_t i = 0; i < x->count; i++) {
+        const pki_cuda_node *n = pki_cuda_graph_node(x->graph, i);
+        pki_cuda_lane *l = x->lanes[n->branch];
+        pki_cuda_mark_type type = pki_cuda_mark_type_of(n->mark);
+        pki_cuda_lane_mark(l, type, set * x->spans + n->ordinal, n->mark.region);
+        x->sets[set].until[n->branch] = l->head;
+    }
+}
+
+static void count(pki_cuda_exec *x, size_t of_counters, bool begun)
+{
+    for (uint32_t b = 0; b < x->graph->branches; b++) {
+        pki_cuda_counters *c = &x->lanes[b]->counters;
+        uint64_t *also = (uint64_t *)(void *)((char *)c + of_counters);
+        pki_bump(&c->begun, x->ends[b]);
+        if (!begun)
+            pki_store_release(also, pki_load(also) + x->ends[b]); /* acquire: pki_cuda_sum */
+    }
+}
+
+static void enter_session(pki_cuda_exec *x)
+{
+    for (uint32_t b = 0; b < x->graph->branches; b++)
+        if (x->lanes[b]->session != pki_load(&pki_cuda_session))
+            pki_cuda_lane_enter(x->lanes[b]);
+}
+
+/* The replay cannot be followed: it stamps the captured events, which nobody takes for a replay's
+ * that was announced. */
+static PKI_COLD void drop(pki_cuda_exec *x)
+{
+    pki_cuda_say(PKI_CUDA_NO_PAIR, CUDA_SUCCESS, 0);
+    count(x, offsetof(pki_cuda_counters, dropped), false);
+    point_to(x, PKI_CUDA_NO_SET);
+}
+
+static void launch(pki_cuda_exec *x)
+{
+    enter_session(x);
+    uint32_t set = have_room(x) ? find_set(x) : PKI_CUDA_NO_SET;
+    if (set == PKI_CUDA_NO_SET) {
+        drop(x);
+        return;
+    }
+    CUresult code = point_to(x, set);
+    if (code) {
+        pki_cuda_say(PKI_CUDA_CALL_FAILED, code, 0);
+        pki_cuda_context_failed(x->graph->context, code);
+        count(x, offsetof(pki_cuda_counters, skipped), false);
+        return;
+    }
+    count(x, 0, true);
+    publish(x, set);
+}
+
+static void announce(CUgraphExec exec, CUgraph graph)
+{
+    pki_cuda_graph *g = pki_cuda_graph_of_handle(graph);
+    if (!g || pki_load(&g->context->dead) || g->spans == 0)
+        return;
+    pki_cuda_exec *x = exec_for(g, exec, graph);
+    if (x && !x->broken)
+        launch(x);
+}
+
+void pk_gpu_graph_launching_on_(void *exec, void *graph, void *stream)
+{
+    int saved = errno;
+    (void)stream; /* the launches of an exec follow each other on whatever stream */
+    if (exec && graph && pki_cuda_known() == PKI_CUDA_LIVE)
+        announce(exec, graph);
+    errno = saved;
+}
+
+/* ---- the end ---- */
+
+bool pki_cuda_exec_pending(const pki_cuda_exec *x)
+{
+    for (uint32_t b = 0; b < x->graph->branches; b++) {
+        const pki_cuda_lane *l = x->lanes[b];
+        bool now = pki_load(&l->session) == pki_load(&pki_cuda_session);
+        if (now && pki_load_acquire(&l->head) != l->tail) /* head's release: _lane_mark */
+            return true;
+    }
+    return false;
+}
+
+void pki_cuda_exec_retire(pki_cuda_exec *x)
+{
+    bool alive = pki_cuda_context_alive(x->graph->context);
+    leave_lanes(x);
+    for (uint32_t s = 0; s < x->sets_made; s++) {
+        for (uint32_t i = 0; alive && i < 2 * x->spans; i++)
+            pki_cuda.event_destroy(x->sets[s].events[i].event);
+        free(x->sets[s].events);
+    }
+    free(x);
+}

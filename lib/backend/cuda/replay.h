@@ -1,0 +1,54 @@
+/* lib/backend/cuda/replay.h - the replays of a graph that its program announces.
+ *
+ * Each one gets a set of events of its own, which the exec's nodes are told to record instead of
+ * those before, and its marks go onto lanes of the exec: one for each stream of the capture, since
+ * branches run beside each other. A set is used again once it has been read, but never the one that
+ * the nodes point to. What a set holds from an earlier replay must not be taken for this one's,
+ * which perhaps has not begun: so it is remembered when each of its events was, and an event counts
+ * as reached when it is at another time.
+ */
+#ifndef PKI_BACKEND_CUDA_REPLAY_H
+#define PKI_BACKEND_CUDA_REPLAY_H
+
+#include "backend/cuda/graph.h"
+
+#define PKI_CUDA_SETS 64u
+#define PKI_CUDA_NO_SET UINT32_MAX
+
+typedef struct pki_cuda_stamped {
+    CUevent event;
+    double seen; /* device time at which it was read last; NaN: never. The collector's */
+} pki_cuda_stamped;
+
+typedef struct pki_cuda_set {
+    pki_cuda_stamped *events;          /* two for each span: its begin, its end */
+    uint64_t until[PKI_CUDA_BRANCHES]; /* it has been read when the lanes' tails are here */
+} pki_cuda_set;
+
+typedef struct pki_cuda_exec {
+    struct pki_cuda_exec *next; /* of the graph's */
+    pki_cuda_graph *graph;
+    CUgraphExec handle;
+    size_t graph_nodes; /* of all kinds: a graph with others is another one */
+    uint32_t count;     /* of our nodes */
+    uint32_t spans;
+    uint32_t current;   /* the set that the nodes point to; PKI_CUDA_NO_SET: the captured events */
+    bool broken;        /* some nodes could not be told */
+    uint32_t sets_made; /* release; the collector acquires by the marks */
+    pki_cuda_set sets[PKI_CUDA_SETS];
+    uint32_t per_replay[PKI_CUDA_BRANCHES]; /* marks */
+    uint32_t ends[PKI_CUDA_BRANCHES];       /* of them, ends: spans that are whole */
+    pki_cuda_lane *lanes[PKI_CUDA_BRANCHES];
+} pki_cuda_exec;
+
+/* A mark's pair, on an exec's lane: set * spans + ordinal. */
+pki_cuda_stamped *pki_cuda_exec_event(const pki_cuda_exec *exec, pki_cuda_mark mark);
+
+/* Destroys its events and leaves its lanes to the collector. By the collector, once the graph is
+ * gone. */
+void pki_cuda_exec_retire(pki_cuda_exec *exec);
+
+/* Is anything of it still to be read? */
+bool pki_cuda_exec_pending(const pki_cuda_exec *exec);
+
+#endif

@@ -1,0 +1,229 @@
+/* lib/backend/cuda/span.c - pk_gpu_begin and pk_gpu_end: what the program pays for.
+ *
+ * Outside a capture a begin asks for the stream's capture state, takes a pair of events, records
+ * one and leaves a mark; an end asks, records the other and leaves a mark. Neither call of the
+ * driver's is one that a capture forbids: nothing has to be exchanged around them.
+ */
+#include <pk/gpu.h>
+
+#include <errno.h>
+
+#include "backend/cuda/capture.h"
+#include "backend/cuda/lane.h"
+#include "backend/cuda/words.h"
+#include "core/names.h"
+
+/* A span that is counted now and has no record. */
+static PKI_COLD void count_out(pki_cuda_open *o, uint64_t *counter, pki_cuda_reason reason,
+                               CUresult code)
+{
+    o->how = PKI_CUDA_COUNTED;
+    pki_store_release(counter, pki_load(counter) + 1); /* acquire: pki_cuda_sum */
+    pki_cuda_say(reason, code, 0);
+}
+
+/* What a call that should have succeeded says of the context. */
+static PKI_COLD void count_failed(pki_cuda_lane *l, pki_cuda_open *o, CUresult code)
+{
+    if (!pki_cuda_context_failed(l->context, code))
+        pki_cuda_context_alive(l->context);
+    l->calls = UINT32_MAX; /* the next begin looks whether this is still the same stream */
+    count_out(o, &l->counters.skipped, PKI_CUDA_CALL_FAILED, code);
+}
+
+static uint32_t take_pair(pki_cuda_context *c)
+{
+    uint32_t pair = pki_cuda_pool_take(&c->pool);
+    if (PKI_UNLIKELY(!pair) && !pki_cuda_context_failed(c, pki_cuda_pool_grow(&c->pool, c->handle)))
+        pair = pki_cuda_pool_take(&c->pool);
+    return pair;
+}
+
+static void begin_plain(pki_cuda_lane *l, pki_cuda_open *o)
+{
+    if (PKI_UNLIKELY(!pki_cuda_lane_has_room(l, l->depth))) {
+        count_out(o, &l->counters.dropped, PKI_CUDA_NO_ROOM, CUDA_SUCCESS);
+        return;
+    }
+    uint32_t pair = take_pair(l->context);
+    if (PKI_UNLIKELY(!pair)) {
+        count_out(o, &l->counters.dropped, PKI_CUDA_NO_PAIR, CUDA_SUCCESS);
+        return;
+    }
+    CUresult code =
+        pki_cuda.event_record(pki_cuda_pair_at(&l->context->pool, pair)->begin, l->stream);
+    if (PKI_UNLIKELY(code)) {
+        pki_cuda_pool_give(&l->context->pool, pair);
+        count_failed(l, o, code);
+        return;
+    }
+    o->how = PKI_CUDA_RECORDED;
+    o->pair = pair;
+    pki_cuda_lane_mark(l, PKI_CUDA_BEGIN, pair, o->region);
+}
+
+static PKI_COLD void begin_captured(pki_cuda_lane *l, pki_cuda_open *o)
+{
+    CUresult code = CUDA_SUCCESS;
+    uint32_t pair = take_pair(l->context);
+    if (!pair) {
+        count_out(o, &l->counters.dropped, PKI_CUDA_NO_PAIR, CUDA_SUCCESS);
+        return;
+    }
+    pki_cuda_reason reason = pki_cuda_capture_begin(l, o, pair, &code);
+    if (reason)
+        count_out(o, &l->counters.skipped, reason, code);
+}
+
+/* The state that makes a span one of a capture, or impossible. */
+static PKI_COLD void begin_otherwise(pki_cuda_lane *l, pki_cuda_open *o, CUresult code,
+                                     CUstreamCaptureStatus status)
+{
+    if (code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+        count_out(o, &l->counters.skipped, PKI_CUDA_LEGACY_CAPTURED, CUDA_SUCCESS);
+    else if (code)
+        count_failed(l, o, code);
+    else if (status == CU_STREAM_CAPTURE_STATUS_ACTIVE)
+        begin_captured(l, o);
+    else
+        count_out(o, &l->counters.skipped, PKI_CUDA_CAPTURE_INVALID, CUDA_SUCCESS);
+}
+
+static PKI_COLD void begin_too_deep(pki_cuda_lane *l)
+{
+    l->over++;
+    pki_store_release(&l->counters.dropped, l->counters.dropped + 1); /* acquire: pki_cuda_sum */
+}
+
+static void begin(pki_cuda_lane *l, uint32_t region)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    pki_bump(&l->counters.begun, 1);
+    if (PKI_UNLIKELY(l->depth == PKI_CUDA_DEPTH)) {
+        begin_too_deep(l);
+        return;
+    }
+    pki_cuda_open *o = &l->open[l->depth];
+    o->region = region;
+    if (PKI_UNLIKELY(pki_load(&l->context->dead))) {
+        count_out(o, &l->counters.skipped, PKI_CUDA_FINE, CUDA_SUCCESS);
+    } else {
+        CUresult code = pki_cuda.is_capturing(l->stream, &status);
+        if (PKI_UNLIKELY(code || status != CU_STREAM_CAPTURE_STATUS_NONE))
+            begin_otherwise(l, o, code, status);
+        else
+            begin_plain(l, o);
+    }
+    l->depth++;
+}
+
+/* What was begun has no end: the collector is told to forget it. */
+static PKI_COLD void give_up(pki_cuda_lane *l, pki_cuda_open *o, pki_cuda_reason reason,
+                             CUresult code)
+{
+    pki_cuda_lane_mark(l, PKI_CUDA_CANCEL, o->pair, o->region);
+    count_out(o, &l->counters.skipped, reason, code);
+}
+
+static void end_plain(pki_cuda_lane *l, pki_cuda_open *o)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (PKI_UNLIKELY(pki_load(&l->context->dead))) {
+        pki_cuda_lane_mark(l, PKI_CUDA_END, o->pair, o->region); /* the collector counts it lost */
+        return;
+    }
+    CUresult code = pki_cuda.is_capturing(l->stream, &status);
+    if (PKI_UNLIKELY(!code && status != CU_STREAM_CAPTURE_STATUS_NONE)) {
+        give_up(l, o, PKI_CUDA_CAPTURE_SPLIT, CUDA_SUCCESS);
+        return;
+    }
+    if (PKI_LIKELY(!code))
+        code = pki_cuda.event_record(pki_cuda_pair_at(&l->context->pool, o->pair)->end, l->stream);
+    if (PKI_UNLIKELY(code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)) {
+        give_up(l, o, PKI_CUDA_LEGACY_CAPTURED, CUDA_SUCCESS);
+    } else if (PKI_UNLIKELY(pki_cuda_context_failed(l->context, code))) {
+        pki_cuda_lane_mark(l, PKI_CUDA_END, o->pair, o->region);
+    } else if (PKI_UNLIKELY(code)) {
+        give_up(l, o, PKI_CUDA_CALL_FAILED, code);
+    } else {
+        pki_cuda_lane_mark(l, PKI_CUDA_END, o->pair, o->region);
+    }
+}
+
+static PKI_COLD void end_captured(pki_cuda_lane *l, pki_cuda_open *o)
+{
+    CUresult code = CUDA_SUCCESS;
+    pki_cuda_reason reason = pki_cuda_capture_end(l, o, &code);
+    if (reason)
+        count_out(o, &l->counters.skipped, reason, code);
+    else
+        pki_bump(&l->counters.captured, 1);
+}
+
+static void end_top(pki_cuda_lane *l)
+{
+    pki_cuda_open *o = &l->open[--l->depth];
+    if (PKI_LIKELY(o->how == PKI_CUDA_RECORDED))
+        end_plain(l, o);
+    else if (o->how == PKI_CUDA_CAPTURED)
+        end_captured(l, o);
+}
+
+/* Not the innermost one: those inside it end, too, if it is open at all. */
+static PKI_COLD void end_below(pki_cuda_lane *l, uint32_t region)
+{
+    uint32_t depth = l->depth;
+    while (depth > 0 && l->open[depth - 1].region != region)
+        depth--;
+    if (depth == 0) {
+        pki_bump(&l->counters.stray_ends, 1);
+        return;
+    }
+    pki_bump(&l->counters.unbalanced, l->depth - depth);
+    while (l->depth >= depth)
+        end_top(l);
+}
+
+static CUstream stream_of(void *stream)
+{
+    return stream ? stream : CU_STREAM_LEGACY;
+}
+
+static PKI_COLD bool wake_up(void)
+{
+    if (pki_cuda_decide() == PKI_CUDA_LIVE)
+        return true;
+    pki_store(&pk_gpu_gate_, 0u);
+    return false;
+}
+
+static bool is_ready(void)
+{
+    return PKI_LIKELY(pki_cuda_known() == PKI_CUDA_LIVE) || wake_up();
+}
+
+void pk_gpu_begin_on_(pk_region *region, void *stream)
+{
+    int saved = errno;
+    uint32_t id = pki_load(&region->id);
+    pki_cuda_lane *l = is_ready() ? pki_cuda_lane_of(stream_of(stream), true) : NULL;
+    if (PKI_LIKELY(l))
+        begin(l, PKI_LIKELY(id) ? id : pki_region_id(region));
+    errno = saved;
+}
+
+void pk_gpu_end_on_(pk_region *region, void *stream)
+{
+    int saved = errno;
+    uint32_t id = pki_load(&region->id);
+    pki_cuda_lane *l = is_ready() ? pki_cuda_lane_of(stream_of(stream), false) : NULL;
+    if (PKI_UNLIKELY(!l))
+        errno = saved;
+    else if (PKI_UNLIKELY(l->over > 0))
+        l->over--;
+    else if (PKI_LIKELY(l->depth > 0 && l->open[l->depth - 1].region == id))
+        end_top(l);
+    else
+        end_below(l, id);
+    errno = saved;
+}

@@ -1,0 +1,36 @@
+/* lib/backend/cuda/words.h - why a span is missing, in words, for pk_backend_status. */
+#ifndef PKI_BACKEND_CUDA_WORDS_H
+#define PKI_BACKEND_CUDA_WORDS_H
+
+#include "backend/cuda/api.h"
+
+typedef enum pki_cuda_reason {
+    PKI_CUDA_FINE,
+    PKI_CUDA_SAMPLED, /* the mildest first: a milder one does not replace another */
+    PKI_CUDA_NO_PAIR,
+    PKI_CUDA_NO_ROOM,
+    PKI_CUDA_NO_MEMORY,
+    PKI_CUDA_NO_END,
+    PKI_CUDA_NOT_REACHED,
+    PKI_CUDA_LEGACY_CAPTURED,
+    PKI_CUDA_CAPTURE_INVALID,
+    PKI_CUDA_CAPTURE_SPLIT,
+    PKI_CUDA_CAPTURE_OLD,
+    PKI_CUDA_CAPTURE_FAILED,
+    PKI_CUDA_NO_CONTEXT,
+    PKI_CUDA_CALL_FAILED,
+    PKI_CUDA_CONTEXT_GONE,
+    PKI_CUDA_CONTEXT_DEAD,
+    PKI_CUDA_REASONS
+} pki_cuda_reason;
+
+/* Remembers it, if nothing graver is remembered. Any thread. context: its number, or 0. */
+void pki_cuda_say(pki_cuda_reason reason, CUresult code, uint32_t context);
+
+/* Nothing to say. Between sessions. */
+void pki_cuda_say_nothing(void);
+
+/* What is remembered, as a sentence. */
+void pki_cuda_said(char *text, size_t size);
+
+#endif

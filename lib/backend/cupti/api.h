@@ -1,0 +1,76 @@
+/* lib/backend/cupti/api.h - libcupti's functions, found while the program runs.
+ *
+ * Compiled against the newest header, run with whatever library is there: records are read field by
+ * field up to what its version has (cupti/records.h), functions that came later may be NULL.
+ */
+#ifndef PKI_BACKEND_CUPTI_API_H
+#define PKI_BACKEND_CUPTI_API_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cupti.h>
+
+/* cuptiGetVersion counted 1 to 28; since CUDA 13.0 it is major, minor and patch in two digits each. */
+enum {
+    PKI_CUPTI_11_6 = 17, /* takes somebody else's clock: the oldest that is used */
+    PKI_CUPTI_11_8 = 18,
+    PKI_CUPTI_12_2 = 20,
+    PKI_CUPTI_12_5 = 23,
+    PKI_CUPTI_12_9 = 27,
+    PKI_CUPTI_13_0 = 130000,
+    PKI_CUPTI_13_0_U1 = 130001,
+    PKI_CUPTI_13_1 = 130100,
+    PKI_CUPTI_13_1_U1 = 130101
+};
+
+#define PKI_CUPTI_FUNCTION(name) __typeof__(cupti##name) *name
+
+typedef struct pki_cupti_table {
+    PKI_CUPTI_FUNCTION(GetVersion);
+    PKI_CUPTI_FUNCTION(GetResultString);
+    PKI_CUPTI_FUNCTION(GetCallbackName);
+    PKI_CUPTI_FUNCTION(Subscribe);
+    PKI_CUPTI_FUNCTION(Subscribe_v2); /* since 13.0; or NULL, as all that say "since" */
+    PKI_CUPTI_FUNCTION(Unsubscribe);
+    PKI_CUPTI_FUNCTION(EnableCallback);
+    PKI_CUPTI_FUNCTION(SetThreadIdType);
+    PKI_CUPTI_FUNCTION(ActivitySetAttribute);
+    PKI_CUPTI_FUNCTION(ActivityRegisterCallbacks);
+    PKI_CUPTI_FUNCTION(ActivityRegisterTimestampCallback);
+    PKI_CUPTI_FUNCTION(ActivityEnable);
+    PKI_CUPTI_FUNCTION(ActivityDisable);
+    PKI_CUPTI_FUNCTION(ActivityEnableRuntimeApi); /* since 12.5 */
+    PKI_CUPTI_FUNCTION(ActivityEnableDriverApi);  /* since 12.5 */
+    PKI_CUPTI_FUNCTION(ActivityFlushAll);
+    PKI_CUPTI_FUNCTION(ActivityGetNextRecord);
+    PKI_CUPTI_FUNCTION(ActivityGetNumDroppedRecords);
+    PKI_CUPTI_FUNCTION(ActivityPushExternalCorrelationId);
+    PKI_CUPTI_FUNCTION(ActivityPopExternalCorrelationId);
+} pki_cupti_table;
+
+/* Filled by pki_cupti_load, and never changed after that: its functions may be called for ever. */
+extern pki_cupti_table pki_cupti;
+
+/* Opens the library, once per process: true if it is there and of a version that can be used. It
+ * does not ask whether there is a driver. If not, why not. */
+bool pki_cupti_load(char *reason, size_t size);
+
+uint32_t pki_cupti_version(void); /* 0: not loaded */
+
+/* "12.8", from cuptiGetVersion's number. */
+void pki_cupti_version_text(uint32_t version, char *text, size_t size);
+
+/* Why a version is not used, or what it does wrong; NULL if nothing is known against it. */
+typedef struct pki_cupti_fault {
+    uint32_t from, until; /* versions, the last one not included */
+    bool refused;
+    const char *why;
+} pki_cupti_fault;
+const pki_cupti_fault *pki_cupti_fault_of(uint32_t version);
+
+/* A result in words, with what can be done about it. */
+const char *pki_cupti_words(CUptiResult result);
+
+#endif

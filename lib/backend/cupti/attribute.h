@@ -1,0 +1,32 @@
+/* lib/backend/cupti/attribute.h - which region a call of CUDA was made in.
+ *
+ * CUPTI calls back, on the calling thread, as a launch begins and as it ends. In between our
+ * external id (CUSTOM2; PyTorch has the other two) lies on that thread's stack of CUPTI's, so each
+ * record of the call comes with one that names the id; kernels share the call's correlation. The id
+ * is made from the innermost open region: its name's id, and when this call of it began.
+ *
+ * Threads: the callback on any, without locks. The rest: one at a time.
+ */
+#ifndef PKI_BACKEND_CUPTI_ATTRIBUTE_H
+#define PKI_BACKEND_CUPTI_ATTRIBUTE_H
+
+#include "backend/cupti/api.h"
+
+/* For cuptiSubscribe. Does nothing while off. */
+void CUPTIAPI pki_cupti_called(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                               const void *data);
+
+/* Asks for callbacks of all calls that launch or wait. The number of those that were refused. */
+unsigned pki_cupti_attribute_on(CUpti_SubscriberHandle subscriber);
+void pki_cupti_attribute_off(void);
+
+/* The parts of an id: the region's name id, 0 for none, and when it began, ns since the session
+ * started. */
+uint32_t pki_cupti_region_of(uint64_t id);
+uint64_t pki_cupti_began_of(uint64_t id);
+
+/* The id as the trace has it, below 2^53 and the same for all launches of one call of a region: the
+ * microsecond in which it began, times 65536, plus the region's name id. */
+uint64_t pki_cupti_shown_id(uint64_t id);
+
+#endif

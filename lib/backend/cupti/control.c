@@ -1,0 +1,225 @@
+#include "backend/cupti/control.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/cupti/attribute.h"
+#include "backend/cupti/buffers.h"
+#include "backend/cupti/calls.h"
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/driver.h"
+#include "base/log.h"
+
+static CUpti_SubscriberHandle subscriber; /* NULL: not taken */
+static bool recording;
+static bool has_our_clock; /* once per process: to register it again damages a record */
+static bool taken_before_fork;
+static uint64_t dropped;
+
+/* KERNEL (3) would run kernels one after the other. */
+static const struct kind {
+    CUpti_ActivityKind kind;
+    bool needed;
+} kinds[] = {
+    {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, false},
+    {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, true},
+    {CUPTI_ACTIVITY_KIND_MEMCPY, false},
+    {CUPTI_ACTIVITY_KIND_MEMCPY2, false},
+    {CUPTI_ACTIVITY_KIND_MEMSET, false},
+    {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, false},
+    {CUPTI_ACTIVITY_KIND_OVERHEAD, false},
+    {CUPTI_ACTIVITY_KIND_MEMORY2, false},
+    {CUPTI_ACTIVITY_KIND_MEMORY_POOL, false},
+    {CUPTI_ACTIVITY_KIND_RUNTIME, true},
+};
+
+static uint64_t CUPTIAPI our_clock(void)
+{
+    return pki_monotonic_ns();
+}
+
+static bool failed(const char *what, CUptiResult result, char *reason, size_t size)
+{
+    if (result == CUPTI_SUCCESS)
+        return false;
+    snprintf(reason, size, "%s: %s", what, pki_cupti_words(result));
+    return true;
+}
+
+static bool is_taken(CUptiResult result)
+{
+    return result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ||
+           result == CUPTI_ERROR_MAX_LIMIT_REACHED;
+}
+
+/* The newer call names whoever has it. */
+static CUptiResult subscribe(char *holder, size_t size)
+{
+    CUpti_SubscriberParams params;
+    holder[0] = 0;
+    if (!pki_cupti.Subscribe_v2)
+        return pki_cupti.Subscribe(&subscriber, pki_cupti_called, NULL);
+    memset(&params, 0, sizeof params);
+    params.structSize = CUpti_SubscriberParams_STRUCT_SIZE;
+    params.subscriberName = "perfkit";
+    params.oldSubscriberName = holder;
+    params.oldSubscriberSize = size;
+    return pki_cupti.Subscribe_v2(&subscriber, pki_cupti_called, NULL, &params);
+}
+
+static bool take(char *reason, size_t size)
+{
+    char holder[CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN + 1];
+    CUptiResult result = subscribe(holder, sizeof holder - 1);
+    holder[sizeof holder - 1] = 0;
+    if (result == CUPTI_SUCCESS && subscriber)
+        return true;
+    subscriber = NULL;
+    if (is_taken(result) && holder[0])
+        snprintf(reason, size, "another tool in this process uses CUPTI: %s", holder);
+    else
+        failed("cuptiSubscribe", result, reason, size);
+    return false;
+}
+
+static void set_attribute(CUpti_ActivityAttribute attribute, uint8_t value)
+{
+    size_t size = sizeof value;
+    if (pki_cupti.ActivitySetAttribute(attribute, &size, &value) != CUPTI_SUCCESS)
+        pki_log(PK_LOG_DEBUG, "cupti: attribute %d cannot be set", (int)attribute);
+}
+
+/* Buffers are zeroed by us, off the program's threads, and each thread fills its own. */
+static bool prepare(char *reason, size_t size)
+{
+    set_attribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, 1);
+    set_attribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, 1);
+    if (pki_cupti.SetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM) != CUPTI_SUCCESS)
+        pki_log(PK_LOG_WARNING, "cupti: CUDA calls carry pthread's ids, not the system's");
+    if (failed("cuptiActivityRegisterCallbacks",
+               pki_cupti.ActivityRegisterCallbacks(pki_cupti_buffer_requested,
+                                                   pki_cupti_buffer_completed),
+               reason, size))
+        return false;
+    if (!has_our_clock &&
+        failed("cuptiActivityRegisterTimestampCallback",
+               pki_cupti.ActivityRegisterTimestampCallback(our_clock), reason, size))
+        return false;
+    has_our_clock = true;
+    return true;
+}
+
+/* Only calls that launch: all others of the driver are made by the runtime, or by us. Before CUDA
+ * 12.5 all or none, and the reader passes over the rest. */
+static void enable_driver(bool on)
+{
+    CUpti_CallbackDomain domain = CUPTI_CB_DOMAIN_DRIVER_API;
+    if (!pki_cupti.ActivityEnableDriverApi) {
+        (on ? pki_cupti.ActivityEnable : pki_cupti.ActivityDisable)(CUPTI_ACTIVITY_KIND_DRIVER);
+        return;
+    }
+    for (uint32_t id = 1; id < pki_cupti_calls_count(domain); id++)
+        if (pki_cupti_call_of(domain, id)->traits & PKI_CUPTI_LAUNCHES)
+            pki_cupti.ActivityEnableDriverApi(id, on);
+}
+
+static void silence_runtime(void)
+{
+    CUpti_CallbackDomain domain = CUPTI_CB_DOMAIN_RUNTIME_API;
+    for (uint32_t id = 1; pki_cupti.ActivityEnableRuntimeApi && id < pki_cupti_calls_count(domain);
+         id++)
+        if (pki_cupti_call_of(domain, id)->traits & PKI_CUPTI_QUIET)
+            pki_cupti.ActivityEnableRuntimeApi(id, 0);
+}
+
+static bool enable(bool graph_nodes, char *reason, size_t size)
+{
+    for (size_t i = 0; i < PKI_COUNT_OF(kinds); i++) {
+        CUptiResult result = pki_cupti.ActivityEnable(kinds[i].kind);
+        if (kinds[i].needed && failed("cuptiActivityEnable", result, reason, size))
+            return false;
+        if (result != CUPTI_SUCCESS)
+            pki_log(PK_LOG_INFO, "cupti: no records of kind %d: %s", (int)kinds[i].kind,
+                    pki_cupti_words(result));
+    }
+    if (!graph_nodes && pki_cupti.ActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) != CUPTI_SUCCESS)
+        pki_log(PK_LOG_INFO, "cupti: graphs are recorded node by node");
+    enable_driver(true);
+    silence_runtime();
+    return true;
+}
+
+static bool is_there(char *reason, size_t size)
+{
+    if (taken_before_fork) {
+        snprintf(reason, size, "this process was forked while CUPTI was in use");
+        return false;
+    }
+    if (!pki_driver_live(reason, size) || !pki_cupti_load(reason, size))
+        return false;
+    if (pki_cupti_calls_learn())
+        return true;
+    snprintf(reason, size, "no memory for the names of CUDA's calls");
+    return false;
+}
+
+bool pki_cupti_open(bool graph_nodes, char *reason, size_t size)
+{
+    if (!is_there(reason, size) || !take(reason, size))
+        return false;
+    pki_store(&dropped, (uint64_t)0);
+    recording = true;
+    unsigned refused = pki_cupti_attribute_on(subscriber);
+    if (refused)
+        pki_log(PK_LOG_WARNING, "cupti: %u calls cannot be tied to regions", refused);
+    if (prepare(reason, size) && enable(graph_nodes, reason, size))
+        return true;
+    pki_cupti_close();
+    return false;
+}
+
+void pki_cupti_quiet(void)
+{
+    if (!recording)
+        return;
+    recording = false;
+    enable_driver(false);
+    pki_cupti.ActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+    for (size_t i = PKI_COUNT_OF(kinds); i-- > 0;)
+        pki_cupti.ActivityDisable(kinds[i].kind);
+    pki_cupti_attribute_off();
+}
+
+void pki_cupti_flush(bool forced)
+{
+    size_t more = 0;
+    if (!subscriber)
+        return;
+    pki_cupti.ActivityFlushAll(forced ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+    if (pki_cupti.ActivityGetNumDroppedRecords(NULL, 0, &more) == CUPTI_SUCCESS)
+        pki_fetch_add(&dropped, (uint64_t)more);
+}
+
+void pki_cupti_close(void)
+{
+    if (!subscriber)
+        return;
+    pki_cupti_quiet();
+    pki_cupti_flush(true);
+    pki_cupti.Unsubscribe(subscriber);
+    subscriber = NULL;
+}
+
+uint64_t pki_cupti_dropped(void)
+{
+    return pki_load(&dropped);
+}
+
+void pki_cupti_control_after_fork(void)
+{
+    taken_before_fork = taken_before_fork || subscriber || has_our_clock;
+    subscriber = NULL;
+    recording = false;
+    pki_cupti_attribute_off();
+}

@@ -1,0 +1,33 @@
+/* lib/backend/cupti/control.h - taking CUPTI, switching it on, off, and giving it back.
+ *
+ * In the order that the library wants: driver, library, subscription (which is the lock against
+ * other tools), attributes, buffers, clock, kinds; and back: kinds, a forced flush, subscription.
+ * cuptiFinalize is never called. Whatever fails undoes what came before it.
+ *
+ * Threads: one at a time, and with no lock that a callback takes (there is none): every call here
+ * may wait for CUPTI's threads.
+ */
+#ifndef PKI_BACKEND_CUPTI_CONTROL_H
+#define PKI_BACKEND_CUPTI_CONTROL_H
+
+#include "backend/cupti/api.h"
+
+/* True: it records. If not, why not. graph_nodes: each kernel of a graph. */
+bool pki_cupti_open(bool graph_nodes, char *reason, size_t size);
+
+/* Records nothing more. What it has is still to be flushed. */
+void pki_cupti_quiet(void);
+
+/* Gives back all that is complete; forced: all. */
+void pki_cupti_flush(bool forced);
+
+/* Quiet, a forced flush, and anybody may have it. */
+void pki_cupti_close(void);
+
+/* Records that CUPTI says it has dropped since it was opened. Any thread. */
+uint64_t pki_cupti_dropped(void);
+
+/* In the child of a fork: nothing is open. A child of a process that had CUPTI open cannot. */
+void pki_cupti_control_after_fork(void);
+
+#endif

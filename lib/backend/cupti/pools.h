@@ -1,0 +1,14 @@
+/* lib/backend/cupti/pools.h - how much of a device's memory pools is in use, as a counter.
+ *
+ * Threads: one at a time (the drain lock).
+ */
+#ifndef PKI_BACKEND_CUPTI_POOLS_H
+#define PKI_BACKEND_CUPTI_POOLS_H
+
+#include "backend/cupti/records.h"
+
+void pki_cupti_pool_sample(const pki_cupti_record *record);
+
+void pki_cupti_pools_forget(void);
+
+#endif

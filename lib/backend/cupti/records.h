@@ -1,0 +1,72 @@
+/* lib/backend/cupti/records.h - CUPTI's records in words of our own.
+ *
+ * The structs of the header are the newest ones. Each family only ever grew at its end, so what an
+ * older library wrote is the beginning of ours, and what a newer one writes begins with ours: a
+ * record's length is known to cuptiActivityGetNextRecord alone, and fields that came late are read
+ * only if the library's version has them (pki_cupti_has).
+ *
+ * Threads: the reader is one at a time (the drain lock).
+ */
+#ifndef PKI_BACKEND_CUPTI_RECORDS_H
+#define PKI_BACKEND_CUPTI_RECORDS_H
+
+#include "backend/cupti/buffers.h"
+
+typedef enum pki_cupti_what {
+    PKI_CUPTI_KERNEL,
+    PKI_CUPTI_GRAPH,
+    PKI_CUPTI_COPY,
+    PKI_CUPTI_SET,
+    PKI_CUPTI_RUNTIME,
+    PKI_CUPTI_DRIVER,
+    PKI_CUPTI_SYNC,
+    PKI_CUPTI_OVERHEAD,
+    PKI_CUPTI_EXTERNAL, /* id: what was pushed; no time */
+    PKI_CUPTI_POOL      /* a sample of a memory pool: bytes in use */
+} pki_cupti_what;
+
+typedef struct pki_cupti_record {
+    pki_cupti_what what;
+    uint32_t correlation;
+    uint64_t start, end; /* ns since the session started */
+    uint64_t arrived;    /* the same, when it was read */
+    uint32_t device, context, stream;
+    uint32_t detail;  /* cbid, CUPTI's kind of synchronisation or overhead, copyKind */
+    uint64_t bytes;   /* moved or set; of the pool's use */
+    uint64_t id;      /* of the graph, what was pushed, the event waited for, the pool's address */
+    uint64_t node;    /* of the graph; 0: none */
+    const char *name; /* of a kernel: CUPTI's string, interned by the reader's caller */
+    uint32_t thread;  /* of a call, or of an overhead; 0: unknown */
+    uint32_t result;  /* of a call */
+    uint32_t grid[3], block[3], cluster[3], registers, shared_bytes;
+    uint8_t from, to;                /* kinds of memory; of a memset: to */
+    uint32_t from_device, to_device; /* of a copy between devices */
+} pki_cupti_record;
+
+/* Why a record is not in the trace. */
+typedef struct pki_cupti_counts {
+    uint64_t records;  /* read */
+    uint64_t unknown;  /* of kinds that nobody asked for */
+    uint64_t bad_time; /* without times, or with impossible ones */
+    uint64_t broken;   /* buffers that could not be read to their end */
+    uint64_t outside;  /* before the session or outside the window of steps */
+    uint64_t covered;  /* driver calls within a runtime call: the same launch */
+    uint64_t unlinked; /* device activities without the call that launched them */
+    uint64_t lost;     /* no memory to hold them */
+} pki_cupti_counts;
+
+/* Reads a buffer; each record that has a meaning goes to take. */
+typedef void pki_cupti_take(void *user, const pki_cupti_record *record);
+void pki_cupti_read(const pki_cupti_buffer *buffer, uint64_t arrived, pki_cupti_counts *counts,
+                    pki_cupti_take *take, void *user);
+
+/* Fields that came after CUDA 11.6. */
+typedef enum pki_cupti_field {
+    PKI_CUPTI_HAS_CLUSTER,
+    PKI_CUPTI_HAS_OVERHEAD_CORRELATION,
+    PKI_CUPTI_HAS_OVERHEAD_DATA,
+    PKI_CUPTI_FIELDS
+} pki_cupti_field;
+bool pki_cupti_has(uint32_t version, pki_cupti_field field);
+
+#endif

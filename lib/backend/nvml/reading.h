@@ -1,0 +1,33 @@
+/* lib/backend/nvml/reading.h - what is read from a device, one call of NVML each. */
+#ifndef PKI_BACKEND_NVML_READING_H
+#define PKI_BACKEND_NVML_READING_H
+
+#include <stdint.h>
+
+#include "backend/nvml/api.h"
+
+#define PKI_NVML_READINGS 7
+#define PKI_NVML_VALUES 2 /* of one reading, at most */
+
+typedef struct pki_nvml_reading {
+    const char *function; /* NVML's name of the call, for messages */
+    struct {
+        const char *name, *unit; /* of the counter gpuN.NAME; NULL: no such value */
+    } values[PKI_NVML_VALUES];
+    int (*read)(const pki_nvml *nvml, pki_nvml_handle device, double *values);
+} pki_nvml_reading;
+
+extern const pki_nvml_reading pki_nvml_readings[PKI_NVML_READINGS];
+
+/* The one whose value is the bits of enum pki_nvml_reason. */
+#define PKI_NVML_READING_REASONS (PKI_NVML_READINGS - 1)
+
+/* Those bits that mean that something holds the clocks down against the program's wish. */
+#define PKI_NVML_HELD_DOWN                                                                         \
+    (PKI_NVML_POWER_CAP | PKI_NVML_HW_SLOWDOWN | PKI_NVML_SYNC_BOOST | PKI_NVML_SW_THERMAL |       \
+     PKI_NVML_HW_THERMAL | PKI_NVML_POWER_BRAKE)
+
+/* One of them in words; NULL for other bits. */
+const char *pki_nvml_reason_text(uint64_t bit);
+
+#endif

@@ -1,0 +1,348 @@
+/* lib/backend/nvtx/attach.c - the functions that a user of NVTX calls from its first call on.
+ *
+ * Each library has its own copy of NVTX, and each asks by itself. What is filled in stays for the
+ * process's life, so every function here first asks whether a session wants to know.
+ */
+#include "backend/nvtx/nvtx.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static bool welcome;
+static unsigned attached;
+
+void pki_nvtx_welcome(void)
+{
+    pki_store(&welcome, true);
+}
+
+unsigned pki_nvtx_attached(void)
+{
+    return pki_load(&attached);
+}
+
+static bool unwanted(const pki_nvtx_domain *domain)
+{
+    return domain->ours || !pki_nvtx_consuming();
+}
+
+/* ---- text that is wide, or not ---- */
+
+#define NARROWED(wide, name)                                                                       \
+    char name[PKI_NAME_BYTES + 1];                                                                 \
+    pki_nvtx_narrow(name, sizeof name, wide)
+
+/* ---- ranges of a thread, and marks ---- */
+
+static void mark_ex(nvtxDomainHandle_t handle, const nvtxEventAttributes_t *attr)
+{
+    const pki_nvtx_domain *domain = pki_nvtx_domain_of(handle);
+    if (unwanted(domain))
+        return;
+    pki_nvtx_event event = pki_nvtx_event_of(domain, attr);
+    pki_nvtx_mark(&event);
+}
+
+static int push_default(const nvtxEventAttributes_t *attr)
+{
+    return pki_nvtx_push_ex(NULL, attr);
+}
+
+/* On the stack: an address that other texts will have, too, and each is looked up. */
+static int push_wide(const wchar_t *wide)
+{
+    NARROWED(wide, message);
+    return pki_nvtx_push_text(message);
+}
+
+static void mark_default(const nvtxEventAttributes_t *attr)
+{
+    mark_ex(NULL, attr);
+}
+
+static void mark_text(const char *message)
+{
+    if (!pki_nvtx_consuming())
+        return;
+    pki_nvtx_event event = pki_nvtx_event_of_text(message);
+    pki_nvtx_mark(&event);
+}
+
+static void mark_wide(const wchar_t *wide)
+{
+    NARROWED(wide, message);
+    mark_text(message);
+}
+
+/* ---- ranges of the process ---- */
+
+static nvtxRangeId_t start_ex(nvtxDomainHandle_t handle, const nvtxEventAttributes_t *attr)
+{
+    const pki_nvtx_domain *domain = pki_nvtx_domain_of(handle);
+    if (unwanted(domain))
+        return 0;
+    pki_nvtx_event event = pki_nvtx_event_of(domain, attr);
+    return pki_nvtx_range_start(&event);
+}
+
+static void end_in(nvtxDomainHandle_t handle, nvtxRangeId_t id)
+{
+    (void)handle;
+    pki_nvtx_range_end(id, NULL);
+}
+
+static nvtxRangeId_t start_default(const nvtxEventAttributes_t *attr)
+{
+    return start_ex(NULL, attr);
+}
+
+static nvtxRangeId_t start_text(const char *message)
+{
+    if (!pki_nvtx_consuming())
+        return 0;
+    pki_nvtx_event event = pki_nvtx_event_of_text(message);
+    return pki_nvtx_range_start(&event);
+}
+
+static nvtxRangeId_t start_wide(const wchar_t *wide)
+{
+    NARROWED(wide, message);
+    return start_text(message);
+}
+
+static void end_default(nvtxRangeId_t id)
+{
+    pki_nvtx_range_end(id, NULL);
+}
+
+/* ---- names: kept whether or not a session is open ---- */
+
+static nvtxDomainHandle_t create_domain(const char *name)
+{
+    return (nvtxDomainHandle_t)pki_nvtx_domain_create(name);
+}
+
+static nvtxDomainHandle_t create_domain_wide(const wchar_t *wide)
+{
+    NARROWED(wide, name);
+    return create_domain(name);
+}
+
+static nvtxStringHandle_t register_text(nvtxDomainHandle_t handle, const char *text)
+{
+    pki_nvtx_meaning meaning;
+    return (nvtxStringHandle_t)pki_nvtx_region(pki_nvtx_domain_of(handle), text, 0, &meaning);
+}
+
+static nvtxStringHandle_t register_wide(nvtxDomainHandle_t handle, const wchar_t *wide)
+{
+    NARROWED(wide, text);
+    return register_text(handle, text);
+}
+
+static void name_category_in(nvtxDomainHandle_t handle, uint32_t id, const char *name)
+{
+    pki_nvtx_name_category(pki_nvtx_domain_of(handle), id, name);
+}
+
+static void name_category_in_wide(nvtxDomainHandle_t handle, uint32_t id, const wchar_t *wide)
+{
+    NARROWED(wide, name);
+    name_category_in(handle, id, name);
+}
+
+static void name_category(uint32_t id, const char *name)
+{
+    name_category_in(NULL, id, name);
+}
+
+static void name_category_wide(uint32_t id, const wchar_t *wide)
+{
+    name_category_in_wide(NULL, id, wide);
+}
+
+static void name_thread(uint32_t tid, const char *name)
+{
+    if (name)
+        pki_nvtx_name_thread(tid, name);
+}
+
+static void name_thread_wide(uint32_t tid, const wchar_t *wide)
+{
+    NARROWED(wide, name);
+    name_thread(tid, name);
+}
+
+static bool is_calling_thread(const nvtxResourceAttributes_t *attr)
+{
+    pthread_t self = pthread_self();
+    return memcmp(&attr->identifier, &self, sizeof self) == 0;
+}
+
+/* Of all resources that may have a name, threads are those that a trace shows. */
+static nvtxResourceHandle_t create_resource(nvtxDomainHandle_t handle,
+                                            nvtxResourceAttributes_t *attr)
+{
+    char name[PKI_NAME_BYTES + 1] = "";
+    (void)handle;
+    if (!attr || attr->size < sizeof *attr)
+        return NULL;
+    if (attr->messageType == NVTX_MESSAGE_TYPE_ASCII && attr->message.ascii)
+        strncpy(name, attr->message.ascii, sizeof name - 1);
+    else if (attr->messageType == NVTX_MESSAGE_TYPE_UNICODE)
+        pki_nvtx_narrow(name, sizeof name, attr->message.unicode);
+    if (*name && attr->identifierType == NVTX_RESOURCE_TYPE_GENERIC_THREAD_NATIVE)
+        pki_nvtx_name_thread((uint32_t)attr->identifier.ullValue, name);
+    else if (*name && attr->identifierType == NVTX_RESOURCE_TYPE_GENERIC_THREAD_POSIX &&
+             is_calling_thread(attr))
+        pki_nvtx_name_thread((uint32_t)syscall(SYS_gettid), name);
+    return NULL;
+}
+
+/* ---- ranges whose attributes are a payload ---- */
+
+static int push_payload(nvtxDomainHandle_t handle, const nvtxPayloadData_t *data, size_t n)
+{
+    pki_nvtx_domain *domain = pki_nvtx_domain_of(handle);
+    if (unwanted(domain))
+        return domain->ours ? NVTX_NO_PUSH_POP_TRACKING : pki_nvtx_push(domain, NULL);
+    pki_nvtx_event event = {pki_nvtx_payload_region(domain, data, n), {0, 0, 0, 0}};
+    pki_nvtx_read_payloads(domain, data, n, &event.work);
+    return pki_nvtx_push(domain, &event);
+}
+
+static int pop_payload(nvtxDomainHandle_t handle, const nvtxPayloadData_t *data, size_t n)
+{
+    pki_work more = {0, 0, 0, 0};
+    pki_nvtx_domain *domain = pki_nvtx_domain_of(handle);
+    if (domain->ours)
+        return NVTX_NO_PUSH_POP_TRACKING;
+    pki_nvtx_read_payloads(domain, data, n, &more);
+    return pki_nvtx_pop_with(domain, &more);
+}
+
+static void mark_payload(nvtxDomainHandle_t handle, const nvtxPayloadData_t *data, size_t n)
+{
+    const pki_nvtx_domain *domain = pki_nvtx_domain_of(handle);
+    if (unwanted(domain))
+        return;
+    pki_nvtx_event event = {pki_nvtx_payload_region(domain, data, n), {0, 0, 0, 0}};
+    pki_nvtx_read_payloads(domain, data, n, &event.work);
+    pki_nvtx_mark(&event);
+}
+
+static nvtxRangeId_t start_payload(nvtxDomainHandle_t handle, const nvtxPayloadData_t *data,
+                                   size_t n)
+{
+    const pki_nvtx_domain *domain = pki_nvtx_domain_of(handle);
+    if (unwanted(domain))
+        return 0;
+    pki_nvtx_event event = {pki_nvtx_payload_region(domain, data, n), {0, 0, 0, 0}};
+    pki_nvtx_read_payloads(domain, data, n, &event.work);
+    return pki_nvtx_range_start(&event);
+}
+
+static void end_payload(nvtxDomainHandle_t handle, nvtxRangeId_t id, const nvtxPayloadData_t *data,
+                        size_t n)
+{
+    pki_work more = {0, 0, 0, 0};
+    pki_nvtx_read_payloads(pki_nvtx_domain_of(handle), data, n, &more);
+    pki_nvtx_range_end(id, &more);
+}
+
+static uint8_t is_enabled(nvtxDomainHandle_t handle)
+{
+    return !unwanted(pki_nvtx_domain_of(handle));
+}
+
+/* ---- filling in ---- */
+
+typedef void (*any_function)(void);
+
+#define AT(id, name) [id] = (any_function)(name)
+
+static const any_function core[] = {AT(NVTX_CBID_CORE_MarkEx, mark_default),
+                                    AT(NVTX_CBID_CORE_MarkA, mark_text),
+                                    AT(NVTX_CBID_CORE_MarkW, mark_wide),
+                                    AT(NVTX_CBID_CORE_RangeStartEx, start_default),
+                                    AT(NVTX_CBID_CORE_RangeStartA, start_text),
+                                    AT(NVTX_CBID_CORE_RangeStartW, start_wide),
+                                    AT(NVTX_CBID_CORE_RangeEnd, end_default),
+                                    AT(NVTX_CBID_CORE_RangePushEx, push_default),
+                                    AT(NVTX_CBID_CORE_RangePushA, pki_nvtx_push_text),
+                                    AT(NVTX_CBID_CORE_RangePushW, push_wide),
+                                    AT(NVTX_CBID_CORE_RangePop, pki_nvtx_pop_default),
+                                    AT(NVTX_CBID_CORE_NameCategoryA, name_category),
+                                    AT(NVTX_CBID_CORE_NameCategoryW, name_category_wide),
+                                    AT(NVTX_CBID_CORE_NameOsThreadA, name_thread),
+                                    AT(NVTX_CBID_CORE_NameOsThreadW, name_thread_wide)};
+
+static const any_function core2[] = {AT(NVTX_CBID_CORE2_DomainMarkEx, mark_ex),
+                                     AT(NVTX_CBID_CORE2_DomainRangeStartEx, start_ex),
+                                     AT(NVTX_CBID_CORE2_DomainRangeEnd, end_in),
+                                     AT(NVTX_CBID_CORE2_DomainRangePushEx, pki_nvtx_push_ex),
+                                     AT(NVTX_CBID_CORE2_DomainRangePop, pki_nvtx_pop),
+                                     AT(NVTX_CBID_CORE2_DomainResourceCreate, create_resource),
+                                     AT(NVTX_CBID_CORE2_DomainNameCategoryA, name_category_in),
+                                     AT(NVTX_CBID_CORE2_DomainNameCategoryW, name_category_in_wide),
+                                     AT(NVTX_CBID_CORE2_DomainRegisterStringA, register_text),
+                                     AT(NVTX_CBID_CORE2_DomainRegisterStringW, register_wide),
+                                     AT(NVTX_CBID_CORE2_DomainCreateA, create_domain),
+                                     AT(NVTX_CBID_CORE2_DomainCreateW, create_domain_wide)};
+
+static const any_function extension[] = {
+    AT(NVTX3EXT_CBID_nvtxPayloadSchemaRegister, pki_nvtx_register_schema),
+    AT(NVTX3EXT_CBID_nvtxMarkPayload, mark_payload),
+    AT(NVTX3EXT_CBID_nvtxRangePushPayload, push_payload),
+    AT(NVTX3EXT_CBID_nvtxRangePopPayload, pop_payload),
+    AT(NVTX3EXT_CBID_nvtxRangeStartPayload, start_payload),
+    AT(NVTX3EXT_CBID_nvtxRangeEndPayload, end_payload),
+    AT(NVTX3EXT_CBID_nvtxDomainIsEnabled, is_enabled)};
+
+static bool fill(const NvtxExportTableCallbacks *callbacks, NvtxCallbackModule module,
+                 const any_function *ours, size_t n)
+{
+    NvtxFunctionTable table = NULL;
+    unsigned size = 0;
+    if (!callbacks->GetModuleFunctionTable(module, &table, &size) || !table)
+        return false;
+    for (size_t i = 0; i < n && i < size; i++)
+        if (ours[i] && table[i])
+            *table[i] = ours[i];
+    return true;
+}
+
+/* The variable may come from outside, before anybody has called pk_start. */
+static bool are_welcome(void)
+{
+    const char *text = pki_load(&welcome) ? NULL : secure_getenv("PK_NVTX_CONSUME");
+    return pki_load(&welcome) || (text && strcmp(text, "1") == 0);
+}
+
+int pki_nvtx_attach(NvtxGetExportTableFunc_t get)
+{
+    const NvtxExportTableCallbacks *callbacks =
+        get && are_welcome() ? get(NVTX_ETID_CALLBACKS) : NULL;
+    if (!callbacks || callbacks->struct_size < sizeof *callbacks ||
+        !fill(callbacks, NVTX_CB_MODULE_CORE, core, PKI_COUNT_OF(core)))
+        return 0;
+    fill(callbacks, NVTX_CB_MODULE_CORE2, core2, PKI_COUNT_OF(core2));
+    pki_fetch_add(&attached, 1);
+    return 1;
+}
+
+/* Those of a module that is not ours are told so: nothing of it is called then. */
+int pki_nvtx_attach_extension(nvtxExtModuleInfo_t *module)
+{
+    if (!are_welcome() || !module || module->moduleId != NVTX_EXT_PAYLOAD_MODULEID ||
+        module->segmentsCount == 0)
+        return 0;
+    const nvtxExtModuleSegment_t *segment = &module->segments[0];
+    for (size_t i = 0; i < PKI_COUNT_OF(extension) && i < segment->slotCount; i++)
+        if (extension[i])
+            segment->functionSlots[i] = (intptr_t)extension[i];
+    return 1;
+}

@@ -1,0 +1,67 @@
+/* lib/measure/collectives/collectives.h - communicators' operations in numbers.
+ *
+ * One row for each communicator, operation and size class: calls, bytes, the distributions of
+ * duration and of both bandwidths (formulas in pk/comm.h); one for each region that made them; the
+ * slowest ones; and how far each communicator has come, which is what a hang needs.
+ *
+ * Threads: one at a time (the fold lock). Every function takes NULL for c, and then does nothing.
+ * Failure: what finds no memory, or no room among PKI_COLLECTIVE_ROWS, is counted.
+ */
+#ifndef PKI_MEASURE_COLLECTIVES_H
+#define PKI_MEASURE_COLLECTIVES_H
+
+#include <pk/comm.h>
+
+#include "measure/steps/steps.h"
+#include "measure/summary.h"
+
+#define PKI_COLLECTIVE_ROWS 4096
+#define PKI_COLLECTIVE_SLOWEST 10
+#define PKI_COMM_OPS 13
+#define PKI_COMM_TYPES 13
+
+/* An operation that has ended; times in ns since the session started. */
+typedef struct pki_collective {
+    uint32_t comm;   /* index, see lib/core/comms.h */
+    uint32_t ranks;
+    pk_comm_op op;
+    uint32_t region; /* name id of the region that made it; 0: none */
+    uint64_t bytes;  /* count * size of an element, as given to the call */
+    uint64_t sequence;
+    uint64_t start, end;
+    uint64_t exposed;  /* ns of it that the program waited; all of it where the call blocks */
+    uint32_t in_flight; /* operations of the communicator that were under way, this one included */
+    uint32_t unrated;   /* 1: when the data moved is not known, so no bandwidth */
+} pki_collective;
+
+typedef struct pki_collectives pki_collectives;
+
+pki_collectives *pki_collectives_create(void);
+void pki_collectives_destroy(pki_collectives *c);
+
+void pki_collectives_add(pki_collectives *c, const pki_collective *op);
+
+/* Bytes that nccl-tests divide by the duration, and the factor from there to bus bandwidth; 0 where
+ * there is no such figure. */
+double pki_comm_size(pk_comm_op op, uint64_t bytes, uint32_t ranks);
+double pki_comm_bus_factor(pk_comm_op op, uint32_t ranks);
+
+/* The power of two that begins the class of so many bytes; 0 for none. */
+uint64_t pki_comm_class(uint64_t bytes);
+
+/* What is known of a communicator besides: lib/core/comms.h, through a door, since files tell it
+ * too. */
+typedef struct pki_comm_facts {
+    const char *library, *name;
+    uint64_t id;
+    int32_t rank, size;
+    uint64_t enqueued, started, completed; /* sequence numbers of the last ones, from 1; 0: none */
+} pki_comm_facts;
+
+typedef bool pki_comm_facts_of(void *user, uint32_t comm, pki_comm_facts *facts);
+
+/* Replaces out->comms and what belongs to it. False without memory: there are none then. */
+bool pki_collectives_fill(const pki_collectives *c, pki_comm_facts_of *facts, pki_steps_name *name,
+                          void *user, pki_summary *out);
+
+#endif

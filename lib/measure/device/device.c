@@ -1,0 +1,304 @@
+#include "measure/device/state.h"
+
+#include "base/compiler.h"
+#include "core/record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define POINTS_MOST 65536 /* of memory in use, that wait for their step */
+
+pki_device *pki_device_create(size_t items_most)
+{
+    pki_device *d = calloc(1, sizeof *d);
+    if (d)
+        d->items_most = items_most;
+    return d;
+}
+
+static void destroy_one(pki_device_one *one)
+{
+    for (int view = 0; view < VIEWS; view++)
+        for (int i = 0; i < PKI_GPU_FIGURES; i++)
+            pki_tally_finish(&one->tail[view][i]);
+    free(one->items);
+    free(one->points);
+    free(one->head);
+    free(one);
+}
+
+void pki_device_destroy(pki_device *d)
+{
+    if (!d)
+        return;
+    for (size_t i = 0; i < d->count; i++)
+        destroy_one(d->ones[i]);
+    pki_device_free_names(d);
+    free(d->steps);
+    free(d);
+}
+
+void pki_device_expect_warmup(pki_device *d, uint32_t warmup_steps)
+{
+    if (d && d->step_count == 0)
+        d->expected_warmup = warmup_steps;
+}
+
+/* ---- activities ---- */
+
+static pki_device_one *create_one(uint32_t device)
+{
+    pki_device_one *one = calloc(1, sizeof *one);
+    if (!one)
+        return NULL;
+    one->device = one->totals.device = device;
+    one->first[MEASURED] = one->first[SPANS] = UINT64_MAX;
+    one->head = calloc(PKI_STEPS_HEAD, sizeof *one->head);
+    if (one->head)
+        return one;
+    free(one);
+    return NULL;
+}
+
+/* Kept by ordinal. NULL without memory, or if there are too many. */
+static pki_device_one *one_of(pki_device *d, uint32_t device)
+{
+    size_t place = 0;
+    while (place < d->count && d->ones[place]->device < device)
+        place++;
+    if (place < d->count && d->ones[place]->device == device)
+        return d->ones[place];
+    pki_device_one *one = d->count < PKI_DEVICES_MOST ? create_one(device) : NULL;
+    if (!one)
+        return NULL;
+    memmove(&d->ones[place + 1], &d->ones[place], (d->count - place) * sizeof(pki_device_one *));
+    d->ones[place] = one;
+    d->count++;
+    return one;
+}
+
+static bool make_item_room(pki_device_one *one)
+{
+    if (one->item_end < one->item_room)
+        return true;
+    if (one->item_first > one->item_room / 2) {
+        one->item_end -= one->item_first;
+        memmove(one->items, one->items + one->item_first, one->item_end * sizeof *one->items);
+        one->item_first = 0;
+        return true;
+    }
+    size_t room = PKI_MAX(256u, 2 * one->item_room);
+    pki_device_item *items = realloc(one->items, room * sizeof *items);
+    if (!items)
+        return false;
+    one->items = items;
+    one->item_room = room;
+    return true;
+}
+
+static void push(pki_device *d, pki_device_one *one, const pki_device_item *item)
+{
+    d->late += item->start < one->swept;
+    if (item->end <= one->swept && one->swept)
+        return;
+    if (!make_item_room(one)) {
+        d->without_room++;
+        return;
+    }
+    one->sorted &=
+        one->item_end == one->item_first || one->items[one->item_end - 1].start <= item->start;
+    one->items[one->item_end++] = *item;
+    d->item_count++;
+}
+
+static void note(uint32_t *list, size_t *count, size_t most, uint32_t value)
+{
+    for (size_t i = 0; i < *count; i++)
+        if (list[i] == value)
+            return;
+    if (*count < most)
+        list[(*count)++] = value;
+}
+
+/* Contexts have the numbers that CUPTI gives them; those of spans are others. */
+static void note_place(pki_device_one *one, const pki_activity *a)
+{
+    note(one->tracks, &one->track_count, PKI_COUNT_OF(one->tracks), a->track);
+    if (a->kind != PKI_ACTIVITY_SPAN)
+        note(one->contexts, &one->context_count, PKI_COUNT_OF(one->contexts), a->context);
+}
+
+static void count_copy(pki_gpu_row *totals, const pki_activity *a, uint64_t ns)
+{
+    static const int direction_of[PKI_COPY_KINDS] = {[PKI_COPY_HTOD] = 1 + PKI_H2D,
+                                                     [PKI_COPY_DTOH] = 1 + PKI_D2H,
+                                                     [PKI_COPY_DTOD] = 1 + PKI_D2D,
+                                                     [PKI_COPY_PTOP] = 1 + PKI_P2P};
+    int direction = (unsigned)a->copy < PKI_COPY_KINDS ? direction_of[a->copy] : 0;
+    if (!direction)
+        return;
+    pki_gpu_copies *copies = &totals->copies[direction - 1];
+    copies->count++;
+    copies->time += ns;
+    copies->bytes += a->bytes;
+}
+
+static void count_kernel(pki_gpu_row *totals, uint64_t ns)
+{
+    totals->kernels++;
+    totals->short_kernels += ns < PKI_GPU_SHORT_NS;
+    totals->kernel_time += ns;
+}
+
+/* A stream that waits for an event holds up no thread. */
+static bool holds_up_a_thread(const pki_activity *a)
+{
+    static const char other[] = "Stream Wait Event";
+    return !(a->name && a->name_length == strlen(other) &&
+             memcmp(a->name, other, strlen(other)) == 0);
+}
+
+static unsigned item_kind(const pki_activity *a)
+{
+    switch (a->kind) {
+    case PKI_ACTIVITY_KERNEL:
+    case PKI_ACTIVITY_GRAPH:
+    case PKI_ACTIVITY_MEMSET:
+        return ITEM_WORK;
+    case PKI_ACTIVITY_MEMCPY:
+        return ITEM_COPY;
+    case PKI_ACTIVITY_SPAN:
+        return ITEM_SPAN;
+    case PKI_ACTIVITY_SYNC:
+        return holds_up_a_thread(a) ? ITEM_SYNC : 0;
+    default:
+        return 0;
+    }
+}
+
+static void count(pki_device *d, pki_gpu_row *totals, const pki_activity *a, uint64_t ns)
+{
+    switch (a->kind) {
+    case PKI_ACTIVITY_KERNEL:
+    case PKI_ACTIVITY_GRAPH:
+        count_kernel(totals, ns);
+        pki_device_count_kernel(d, a, ns);
+        break;
+    case PKI_ACTIVITY_MEMCPY:
+        count_copy(totals, a, ns);
+        break;
+    case PKI_ACTIVITY_MEMSET:
+        totals->memsets++;
+        break;
+    case PKI_ACTIVITY_SPAN:
+        totals->spans++;
+        pki_device_count_span(d, a, ns);
+        break;
+    default:
+        break;
+    }
+}
+
+static void count_overhead(pki_device *d, const pki_activity *a)
+{
+    d->overhead_count++;
+    d->overhead += pki_not_negative(a->end - a->start);
+}
+
+static void take(pki_device *d, pki_device_one *one, const pki_activity *a, unsigned kind)
+{
+    pki_device_item item = {.start = a->start,
+                            .end = PKI_MAX(a->start, a->end),
+                            .bytes = a->bytes,
+                            .kind = (uint8_t)kind,
+                            .copy = (uint8_t)((unsigned)a->copy < PKI_COPY_KINDS ? a->copy : 0),
+                            .kernel =
+                                a->kind == PKI_ACTIVITY_KERNEL || a->kind == PKI_ACTIVITY_GRAPH};
+    if (kind != ITEM_SYNC) {
+        int view = kind == ITEM_SPAN ? SPANS : MEASURED;
+        one->first[view] = PKI_MIN(one->first[view], item.start);
+        note_place(one, a);
+    }
+    count(d, &one->totals, a, item.end - item.start);
+    push(d, one, &item);
+}
+
+static bool has_context(const pki_device_one *one, uint32_t context)
+{
+    for (size_t i = 0; i < one->context_count; i++)
+        if (one->contexts[i] == context)
+            return true;
+    return false;
+}
+
+/* Waits are told with the context that they are for. One that nothing is known of may be that of
+ * any device. */
+static void take_wait(pki_device *d, const pki_activity *a)
+{
+    bool known = false;
+    for (size_t i = 0; i < d->count; i++)
+        known |= has_context(d->ones[i], a->context);
+    for (size_t i = 0; i < d->count; i++)
+        if (!known || has_context(d->ones[i], a->context))
+            take(d, d->ones[i], a, ITEM_SYNC);
+}
+
+void pki_device_add(pki_device *d, const pki_activity *a)
+{
+    unsigned kind = d ? item_kind(a) : 0;
+    if (d && a->kind == PKI_ACTIVITY_OVERHEAD)
+        count_overhead(d, a);
+    if (kind == ITEM_SYNC && a->device == PKI_NO_DEVICE)
+        take_wait(d, a);
+    if (!kind || a->device == PKI_NO_DEVICE)
+        return;
+    pki_device_one *one = one_of(d, a->device);
+    if (one)
+        take(d, one, a, kind);
+    else
+        d->without_room++;
+}
+
+bool pki_device_is_memory(const char *counter, uint32_t *device)
+{
+    if (strncmp(counter, "gpu", 3) != 0 || counter[3] < '0' || counter[3] > '9')
+        return false;
+    char *rest;
+    unsigned long ordinal = strtoul(counter + 3, &rest, 10);
+    *device = (uint32_t)ordinal;
+    return ordinal < PKI_NO_DEVICE && strcmp(rest, ".memory") == 0;
+}
+
+static bool make_point_room(pki_device_one *one)
+{
+    if (one->point_count < one->point_room)
+        return true;
+    if (one->point_room == POINTS_MOST) { /* without steps only the last one is of interest */
+        one->point_count /= 2;
+        memmove(one->points, one->points + POINTS_MOST - one->point_count,
+                one->point_count * sizeof *one->points);
+        return true;
+    }
+    size_t room = PKI_MAX(64u, 2 * one->point_room);
+    pki_device_point *points = realloc(one->points, room * sizeof *points);
+    if (!points)
+        return false;
+    one->points = points;
+    one->point_room = room;
+    return true;
+}
+
+void pki_device_memory(pki_device *d, uint32_t device, uint64_t ns, double bytes)
+{
+    pki_device_one *one = d ? one_of(d, device) : NULL;
+    if (!one || !(bytes >= 0))
+        return;
+    if (!make_point_room(one)) {
+        d->without_room++;
+        return;
+    }
+    size_t place = one->point_count++;
+    for (; place && one->points[place - 1].ns > ns; place--)
+        one->points[place] = one->points[place - 1];
+    one->points[place] = (pki_device_point){ns, bytes};
+}

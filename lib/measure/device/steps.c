@@ -1,0 +1,221 @@
+/* lib/measure/device/steps.c - from intervals to steps, once these are settled. */
+#include "measure/device/state.h"
+
+#include "base/compiler.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool was_on(const pki_device *d, uint64_t start, uint64_t end)
+{
+    for (size_t i = 0; i < d->mark_count; i++)
+        if (d->marks[i].start <= start && end <= d->marks[i].end)
+            return true;
+    return d->mark_count == 0;
+}
+
+static bool is_in(const pki_device *d, const pki_device_one *one, int view, uint64_t start,
+                  uint64_t end)
+{
+    return one->first[view] < end && (view != MEASURED || was_on(d, start, end));
+}
+
+/* The last value set until then; -1: none. */
+static double memory_at(pki_device_one *one, uint64_t ns)
+{
+    size_t passed = 0;
+    while (passed < one->point_count && one->points[passed].ns <= ns)
+        passed++;
+    if (passed == 0)
+        return -1;
+    double value = one->points[passed - 1].value;
+    one->point_count -= passed - 1;
+    memmove(one->points, one->points + passed - 1, one->point_count * sizeof *one->points);
+    return value;
+}
+
+bool pki_device_has_figure(int view, int figure, double memory)
+{
+    if (figure == PKI_GPU_MEMORY)
+        return memory >= 0;
+    return view == MEASURED || figure < PKI_GPU_MEMORY;
+}
+
+static void keep(pki_device *d, pki_device_one *one, int view, const pki_device_sums *sums)
+{
+    if (d->step_count < PKI_STEPS_HEAD) {
+        one->head[d->step_count].in[view] = true;
+        one->head[d->step_count].sums[view] = *sums;
+    } else if (d->step_count >= d->expected_warmup) {
+        for (int i = 0; i < PKI_GPU_FIGURES; i++)
+            if (pki_device_has_figure(view, i, sums->of[PKI_GPU_MEMORY]))
+                d->without_room += !pki_tally_add(&one->tail[view][i], sums->of[i], 1);
+    }
+}
+
+/* What ended before is done with; what goes on stays in front of what begins later. */
+static void drop_swept(pki_device *d, pki_device_one *one)
+{
+    size_t next = one->item_first;
+    while (next < one->item_end && one->items[next].start < one->swept)
+        next++;
+    size_t kept = next;
+    for (size_t i = next; i > one->item_first; i--)
+        if (one->items[i - 1].end > one->swept)
+            one->items[--kept] = one->items[i - 1];
+    d->item_count -= kept - one->item_first;
+    one->item_first = kept;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const pki_device_item *x = a, *y = b;
+    if (x->start != y->start)
+        return x->start < y->start ? -1 : 1;
+    return (x->end > y->end) - (x->end < y->end);
+}
+
+static void sort(pki_device_one *one)
+{
+    if (!one->sorted && one->item_end > one->item_first)
+        qsort(one->items + one->item_first, one->item_end - one->item_first, sizeof *one->items,
+              by_start);
+    one->sorted = true;
+}
+
+static void sweep_to(pki_device *d, pki_device_one *one, uint64_t from, uint64_t to)
+{
+    from = PKI_MAX(from, one->swept);
+    sort(one);
+    for (int view = 0; view < VIEWS; view++)
+        pki_device_sweep(one, view, from, to, &one->part[view]);
+    one->swept = PKI_MAX(one->swept, to);
+    drop_swept(d, one);
+}
+
+static void close_step(pki_device *d, pki_device_one *one, const pki_device_window *step)
+{
+    double memory = memory_at(one, step->end);
+    sweep_to(d, one, step->start, step->end);
+    for (int view = 0; view < VIEWS; view++) {
+        one->part[view].of[PKI_GPU_STEP] = (double)(step->end - step->start);
+        one->part[view].of[PKI_GPU_MEMORY] = memory;
+        if (is_in(d, one, view, step->start, step->end))
+            keep(d, one, view, &one->part[view]);
+    }
+    memset(one->part, 0, sizeof one->part);
+}
+
+static void close_oldest(pki_device *d)
+{
+    pki_device_window step = d->steps[d->step_first];
+    d->step_first = (d->step_first + 1) % d->step_room;
+    d->step_used--;
+    for (size_t i = 0; i < d->count; i++)
+        close_step(d, d->ones[i], &step);
+    d->step_count++;
+}
+
+static void close_settled(pki_device *d)
+{
+    while (d->step_used && d->steps[d->step_first].end <= d->settled)
+        close_oldest(d);
+}
+
+static bool make_step_room(pki_device *d)
+{
+    if (d->step_used < d->step_room)
+        return true;
+    size_t room = PKI_MAX(64u, 2 * d->step_room);
+    pki_device_window *steps = room <= PKI_DEVICE_STEPS ? malloc(room * sizeof *steps) : NULL;
+    if (!steps)
+        return false;
+    for (size_t i = 0; i < d->step_used; i++)
+        steps[i] = d->steps[(d->step_first + i) % d->step_room];
+    free(d->steps);
+    d->steps = steps;
+    d->step_first = 0;
+    d->step_room = room;
+    return true;
+}
+
+void pki_device_step(pki_device *d, uint64_t start, uint64_t end)
+{
+    if (!d)
+        return;
+    if (!make_step_room(d)) {
+        if (!d->step_used) { /* no memory at all */
+            d->step_count++;
+            return;
+        }
+        close_oldest(d);
+    }
+    d->steps[(d->step_first + d->step_used++) % d->step_room] =
+        (pki_device_window){start, PKI_MAX(start, end)};
+    close_settled(d);
+}
+
+void pki_device_settled(pki_device *d, uint64_t ns)
+{
+    if (!d)
+        return;
+    d->settled = PKI_MAX(d->settled, ns);
+    close_settled(d);
+}
+
+void pki_device_measures(pki_device *d, uint64_t ns, bool on)
+{
+    if (!d)
+        return;
+    pki_device_window *last = d->mark_count ? &d->marks[d->mark_count - 1] : NULL;
+    bool open = last && last->end == UINT64_MAX;
+    if (!on && open)
+        last->end = ns;
+    if (!on || open)
+        return;
+    if (d->mark_count == PKI_DEVICE_MARKS)
+        memmove(d->marks, d->marks + 1, --d->mark_count * sizeof *d->marks);
+    d->marks[d->mark_count++] = (pki_device_window){ns, UINT64_MAX};
+}
+
+/* ---- too many that wait ---- */
+
+bool pki_device_full(const pki_device *d)
+{
+    return d && d->item_count >= d->items_most;
+}
+
+/* A gap has to lie in one part whole, so parts end where something begins on the device. */
+static uint64_t last_begin(const pki_device_one *one, uint64_t before)
+{
+    uint64_t work = 0, span = 0;
+    for (size_t i = one->item_first; i < one->item_end; i++) {
+        const pki_device_item *item = &one->items[i];
+        if (item->start > before)
+            continue;
+        if (item->kind & (ITEM_WORK | ITEM_COPY))
+            work = PKI_MAX(work, item->start);
+        else if (item->kind == ITEM_SPAN)
+            span = PKI_MAX(span, item->start);
+    }
+    return work ? work : span;
+}
+
+static void sweep_all(pki_device *d, uint64_t before)
+{
+    for (size_t i = 0; i < d->count; i++) {
+        pki_device_one *one = d->ones[i];
+        sweep_to(d, one, one->swept, last_begin(one, before));
+    }
+}
+
+void pki_device_make_room(pki_device *d)
+{
+    size_t enough = d->items_most - d->items_most / 4;
+    if (d->step_used == 0)
+        sweep_all(d, d->settled);
+    while (d->step_used && d->item_count > enough)
+        close_oldest(d);
+    if (d->item_count > enough)
+        sweep_all(d, UINT64_MAX);
+}

@@ -1,0 +1,31 @@
+/* lib/measure/fold/collective.c - operations on communicators, from records to figures. */
+#include "core/comms.h"
+#include "measure/fold/fold.h"
+
+/* In a region that is one operation, all of it is waited for. */
+static uint64_t exposed_of(const pki_record *r, uint64_t duration)
+{
+    return pki_what_type(r->what) == PKI_RECORD_COLLECTIVE ? r->extra : duration;
+}
+
+void pki_fold_collective(pki_fold *fold, const pki_record *r, const pki_record *more)
+{
+    const pki_clock_map *clock = &fold->registry->arena->header->clock;
+    pki_comm_fields f = pki_comm_unpack(more->what, more->extra);
+    const pk_comm *comm = pki_is_collective(more->what) ? pki_comm_of_name(f.comm) : NULL;
+    if (!comm)
+        return;
+    uint64_t start = pki_clock_ns(clock, r->start);
+    uint64_t end = pki_clock_ns(clock, r->start + pki_not_negative(r->value));
+    pki_collectives_add(fold->collectives,
+                        &(pki_collective){.comm = comm->index,
+                                          .ranks = (uint32_t)PKI_MAX(comm->size, 0),
+                                          .op = (pk_comm_op)PKI_MIN(f.op, (uint32_t)PK_COMM_OTHER),
+                                          .region = f.parent,
+                                          .bytes = more->start,
+                                          .sequence = f.sequence,
+                                          .start = start,
+                                          .end = end,
+                                          .exposed = exposed_of(r, end - start),
+                                          .in_flight = f.in_flight});
+}

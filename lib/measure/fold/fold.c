@@ -1,0 +1,389 @@
+#include "measure/fold/fold.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "measure/fold/leave.h"
+#include "measure/fold/own.h"
+#include "measure/steps/watch.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pki_fold *now;
+
+void pki_fold_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void pki_fold_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+pki_fold *pki_fold_now(void)
+{
+    return now;
+}
+
+static void destroy(pki_fold *fold)
+{
+    if (!fold)
+        return;
+    pki_steps_destroy(fold->steps);
+    pki_device_destroy(fold->device);
+    pki_collectives_destroy(fold->collectives);
+    free(fold->threads);
+    free(fold);
+}
+
+static pki_fold *create(pki_registry *registry, bool per_thread, uint32_t warmup_steps)
+{
+    pki_fold *fold = calloc(1, sizeof *fold);
+    if (!fold)
+        return NULL;
+    fold->registry = registry;
+    fold->per_thread = per_thread;
+    fold->steps = pki_steps_create();
+    fold->device = pki_device_create(PKI_DEVICE_ITEMS);
+    fold->collectives = pki_collectives_create();
+    fold->last_resort = pki_table_add(registry->arena, &fold->totals, PKI_NAME_TOO_MANY);
+    if (!fold->steps || !fold->device || !fold->collectives || !fold->last_resort ||
+        !pki_table_add(registry->arena, &fold->totals, PKI_NAME_STEP)) {
+        destroy(fold);
+        return NULL;
+    }
+    pki_steps_expect_warmup(fold->steps, warmup_steps);
+    pki_device_expect_warmup(fold->device, warmup_steps);
+    return fold;
+}
+
+bool pki_fold_open(pki_registry *registry, bool per_thread, uint32_t warmup_steps)
+{
+    pki_fold *fold = registry ? create(registry, per_thread, warmup_steps) : NULL;
+    pki_fold_lock();
+    destroy(now);
+    now = fold;
+    pki_fold_unlock();
+    return fold || !registry;
+}
+
+void pki_fold_after_fork(void)
+{
+    if (pthread_mutex_trylock(&lock) == 0) {
+        destroy(now); /* else somebody was at it, and it may be half of something */
+        pthread_mutex_unlock(&lock);
+    }
+    pthread_mutex_init(&lock, NULL);
+    now = NULL; /* its tables lie in the parent's arena */
+}
+
+static pki_arena *arena_of(const pki_fold *fold)
+{
+    return fold->registry->arena;
+}
+
+/* Without memory: in the table of all one that is shared, in others none. */
+static pki_slot *slot_in(pki_fold *fold, pki_table *table, uint32_t id)
+{
+    pki_slot *slot = pki_table_slot(table, id);
+    if (PKI_UNLIKELY(!slot))
+        slot = pki_table_add(arena_of(fold), table, id);
+    if (PKI_LIKELY(slot))
+        return slot;
+    if (table == &fold->totals)
+        return fold->last_resort;
+    fold->starved = true;
+    return NULL;
+}
+
+static void count_call(pki_fold *fold, pki_table *table, pki_slot *slot, const pki_record *r,
+                       uint64_t own)
+{
+    pki_bump(&slot->self, own);
+    pki_table_count(arena_of(fold), table, slot, pki_not_negative(r->value));
+}
+
+static void fold_work(pki_fold *fold, pki_table *table, uint32_t id, const pki_record *work)
+{
+    pki_slot *slot = slot_in(fold, table, id);
+    if (!slot)
+        return;
+    pki_bump(&slot->bytes, work->start);
+    pki_bump(&slot->flops, work->value);
+}
+
+static void fold_own(pki_fold *fold, pki_table *table, uint32_t id, uint64_t own)
+{
+    pki_slot *slot = slot_in(fold, table, id);
+    if (slot)
+        pki_bump(&slot->self, own);
+}
+
+/* Its block's `lost` table has the rest: the sum of both is right, though this alone may be
+ * negative. */
+static void fold_loss_into(pki_fold *fold, pki_table *table, uint32_t id, uint64_t not_own)
+{
+    pki_slot *slot = slot_in(fold, table, id);
+    if (slot && slot != fold->last_resort)
+        pki_store(&slot->self, pki_load(&slot->self) - not_own);
+}
+
+static void fold_loss(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, const pki_loss *loss)
+{
+    uint64_t not_own = pki_not_own_of_loss(t, loss);
+    if (not_own)
+        fold_loss_into(fold, &fold->totals, loss->id, not_own);
+    if (not_own && alone->tracked)
+        fold_loss_into(fold, &alone->calls, loss->id, not_own);
+}
+
+/* Own time of calls without a record, which is in the step but not in the table for all. */
+static void fold_step_self(pki_fold *fold, pki_table *table, const pki_record *r)
+{
+    pki_slot *slot = slot_in(fold, table, pki_what_id(r->what));
+    if (slot)
+        slot->self_mark -= r->value;
+}
+
+/* Tells the report which thread is busy with what, and its verdicts whether a loader is. */
+static void count_kind(pki_thread_fold *alone, const pki_slot *slot, uint32_t id, uint64_t own)
+{
+    uint32_t kind = slot->kind;
+    if (PKI_UNLIKELY(slot->id != id)) { /* that of all for which there was no memory */
+        const pki_name *name = pki_name_at(id);
+        kind = name ? name->kind : PK_OTHER;
+    }
+    if (kind < PKI_KINDS)
+        alone->kinds[kind] += own;
+}
+
+/* What nearly all records are. */
+static inline void fold_call(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
+                             const pki_record *r)
+{
+    uint32_t id = pki_what_id(r->what);
+    uint64_t own = pki_own_of_call(t, r);
+    pki_slot *slot = slot_in(fold, &fold->totals, id);
+    count_call(fold, &fold->totals, slot, r, own);
+    count_kind(alone, slot, id, own);
+    pki_bump(&t->recorded, 1);
+    if (alone->tracked && !fold->per_thread) /* steps want to know no more */
+        fold_own(fold, &alone->calls, id, own);
+    else if (alone->tracked && (slot = slot_in(fold, &alone->calls, id)))
+        count_call(fold, &alone->calls, slot, r, own);
+}
+
+static void fold_open(pki_fold *fold, pki_thread_fold *alone, const pki_record *r, uint64_t own)
+{
+    uint32_t id = pki_what_id(r->what);
+    pki_slot *slot = slot_in(fold, &fold->totals, id);
+    pki_bump(&slot->self, own);
+    count_kind(alone, slot, id, own);
+    if (alone->tracked)
+        fold_own(fold, &alone->calls, id, own);
+}
+
+static void fold_value(pki_fold *fold, const pki_record *r)
+{
+    double value;
+    pki_slot *slot = slot_in(fold, &fold->totals, pki_what_id(r->what));
+    memcpy(&value, &r->value, sizeof value);
+    if (slot != fold->last_resort)
+        pki_values_add(arena_of(fold), &fold->totals, (pki_values *)slot, value, r->start);
+}
+
+static uint64_t in_ns(uint64_t ticks, double unit_ns)
+{
+    return (uint64_t)llround((double)ticks * unit_ns);
+}
+
+/* The own time of every region of this thread since its last step. Each is rounded so that the sum
+ * is the sum of all, rounded: no more than the step has. */
+static void feed_own_times(pki_fold *fold, pki_table *calls, double unit_ns)
+{
+    uint64_t ticks = 0;
+    for (pki_slot *s = calls->first; s; s = pki_table_next(s)) {
+        uint64_t own = pki_not_negative(s->self - s->self_mark), before = in_ns(ticks, unit_ns);
+        const pki_name *name = pki_name_at(s->id);
+        s->self_mark = s->self;
+        ticks += own;
+        if (own)
+            pki_steps_add_self(fold->steps, s->id, name ? name->kind : PK_OTHER,
+                               in_ns(ticks, unit_ns) - before);
+    }
+}
+
+static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *r,
+                      const pki_record *more)
+{
+    uint64_t ticks = pki_not_negative(r->value);
+    double unit_ns = pki_clock_unit_ns(&arena_of(fold)->header->clock);
+    bool known = alone->tracked && !alone->partial && !fold->starved &&
+                 !(pki_what_flags(r->what) & PKI_FLAG_UNKNOWN);
+    pki_table_count(arena_of(fold), &fold->totals, slot_in(fold, &fold->totals, PKI_NAME_STEP),
+                    ticks);
+    feed_own_times(fold, &alone->calls, unit_ns);
+    alone->partial = false;
+    pki_step step = {.index = more->start,
+                     .start = pki_clock_ns(&arena_of(fold)->header->clock, r->start),
+                     .duration = in_ns(ticks, unit_ns),
+                     .items = more->value,
+                     .broken_down = known};
+    pki_steps_add(fold->steps, &step);
+    /* Where the next one begins, to the nanosecond. */
+    uint64_t end = pki_clock_ns(&arena_of(fold)->header->clock, r->start + ticks);
+    pki_step_watch_see(step.index, step.start, end - step.start);
+    pki_device_step(fold->device, step.start, end);
+}
+
+static void fold_call_with_work(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
+                                const pki_record *r, const pki_record *more)
+{
+    fold_work(fold, &fold->totals, pki_what_id(r->what), more);
+    if (alone->tracked)
+        fold_work(fold, &alone->calls, pki_what_id(r->what), more);
+    fold_call(fold, alone, t, r);
+}
+
+static PKI_NOINLINE void fold_other(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
+                                    const pki_record *r, const pki_record *more)
+{
+    switch (pki_what_type(r->what)) {
+    case PKI_RECORD_REGION_WORK:
+        pki_fold_collective(fold, r, more);
+        fold_call_with_work(fold, alone, t, r, more);
+        break;
+    case PKI_RECORD_STEP_OPEN:
+        fold_open(fold, alone, r, pki_own_so_far(t, r));
+        break;
+    case PKI_RECORD_STEP_SELF: /* the step's; the region has it in the table of lost calls */
+        if (alone->tracked)
+            fold_step_self(fold, &alone->calls, r);
+        break;
+    case PKI_RECORD_STEP:
+        fold_step(fold, alone, r, more);
+        break;
+    case PKI_RECORD_COLLECTIVE:
+        pki_fold_collective(fold, r, more);
+        break;
+    case PKI_RECORD_COUNTER:
+        fold_value(fold, r);
+        break;
+    default:
+        break;
+    }
+}
+
+static inline void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
+                               const pki_record *r, const pki_record *more)
+{
+    if (PKI_LIKELY(pki_what_type(r->what) == PKI_RECORD_REGION))
+        fold_call(fold, alone, t, r);
+    else
+        fold_other(fold, alone, t, r, more);
+}
+
+static pki_thread_fold *alone_of(pki_fold *fold, const pki_thread *t)
+{
+    if (t->index < fold->thread_count)
+        return &fold->threads[t->index];
+    uint32_t count = PKI_MAX(64u, 2 * (t->index + 1));
+    pki_thread_fold *more = realloc(fold->threads, count * sizeof *more);
+    if (!more)
+        return &fold->nobody;
+    memset(more + fold->thread_count, 0, (count - fold->thread_count) * sizeof *more);
+    fold->threads = more;
+    fold->thread_count = count;
+    return &more[t->index];
+}
+
+/* Whoever makes steps is followed alone, and the first thread from the start, since it most often
+ * will. */
+static void decide_tracking(const pki_fold *fold, pki_thread_fold *alone, const pki_thread *t)
+{
+    bool first = t->index == 0 || fold->per_thread;
+    if (alone->tracked || alone == &fold->nobody || (!first && !pki_load_acquire(&t->steps)))
+        return;
+    alone->tracked = true;
+    alone->partial = !first;
+}
+
+/* Lost calls that ended at this place in the ring: what was recorded inside them has been folded,
+ * what follows has not. Returns the next such place; UINT32_MAX: there is none. */
+static uint32_t fold_losses(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, uint32_t at)
+{
+    const pki_loss *loss;
+    while ((loss = pki_next_loss(t)) && loss->at == at) {
+        fold_loss(fold, alone, t, loss);
+        pki_loss_folded(t);
+    }
+    return loss ? loss->at : UINT32_MAX;
+}
+
+void pki_fold_one(pki_fold *fold, pki_thread *t)
+{
+    uint32_t at = t->folded, head = pki_thread_head(t), loss;
+    if (at == head && !pki_next_loss(t))
+        return;
+    pki_thread_fold *alone = alone_of(fold, t);
+    decide_tracking(fold, alone, t);
+    fold->starved = alone->starved;
+    loss = fold_losses(fold, alone, t, at);
+    while (at != head) {
+        if (PKI_UNLIKELY(at == loss))
+            loss = fold_losses(fold, alone, t, at);
+        const pki_record *r = pki_record_at(t, at);
+        at = pki_ring_next(t, at);
+        const pki_record *more = pki_record_at(t, at);
+        if (pki_record_slots(r->what) == 2)
+            at = pki_ring_next(t, at);
+        fold_record(fold, alone, t, r, more);
+    }
+    fold_losses(fold, alone, t, at);
+    alone->starved = fold->starved;
+    pki_store_release(&t->folded, at); /* pairs with the acquire in the collector's take */
+}
+
+void pki_fold_all(pki_fold *fold)
+{
+    for (uint32_t i = 0; i < pki_registry_blocks(fold->registry); i++)
+        pki_fold_one(fold, pki_registry_block(fold->registry, i));
+}
+
+void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record record[2])
+{
+    fold_record(fold, alone_of(fold, t), t, &record[0], &record[1]);
+    pki_registry_lock();
+    arena_of(fold)->header->ended.unbalanced++;
+    pki_registry_unlock();
+}
+
+void pki_fold_range(pki_fold *fold, uint32_t id, uint64_t ticks, uint64_t bytes, uint64_t flops)
+{
+    const pki_record call = {0, ticks, PKI_WHAT(id, PKI_RECORD_REGION, 0), 0};
+    const pki_record work = {bytes, flops, 0, 0};
+    if (!fold)
+        return;
+    count_call(fold, &fold->totals, slot_in(fold, &fold->totals, id), &call, 0);
+    if (bytes || flops)
+        fold_work(fold, &fold->totals, id, &work);
+}
+
+void pki_fold_point(pki_fold *fold, const pki_record *record)
+{
+    if (fold)
+        fold_value(fold, record);
+}
+
+void pki_fold_recycle(pki_fold *fold, pki_thread *t)
+{
+    pki_fold_one(fold, t); /* calls may have been lost since */
+    pki_thread_fold *alone = alone_of(fold, t);
+    pki_fold_leave(fold, alone, t);
+    alone->tracked = alone->starved = false;
+    pki_registry_lock();
+    pki_registry_recycle(fold->registry, t);
+    pki_registry_unlock();
+}

@@ -1,0 +1,97 @@
+/* lib/measure/fold/fold.h - from records to distributions.
+ *
+ * Folding walks each ring from where it stopped to its head and enters every call into its region's
+ * distribution. It runs ahead of the formatter and does no I/O, so statistics are read at any time
+ * without waiting for a disk. The collector folds in its round, whoever asks for statistics folds
+ * before reading: one at a time, under the fold lock. Calls that found the ring full are in their
+ * block's `lost` table and are added when reading.
+ *
+ * Lock order: fold lock, then the registry's.
+ */
+#ifndef PKI_MEASURE_FOLD_H
+#define PKI_MEASURE_FOLD_H
+
+#include <pk/stats.h>
+
+#include "core/registry.h"
+#include "core/values.h"
+#include "measure/collectives/collectives.h"
+#include "measure/device/device.h"
+#include "measure/steps/steps.h"
+
+/* What is known of one thread alone: for the report's threads, and for the own times of whoever
+ * makes the steps. */
+typedef struct pki_thread_fold {
+    pki_table calls;
+    uint64_t kinds[PKI_KINDS]; /* own time by kind, ticks; always kept up */
+    bool tracked;              /* calls is kept up */
+    bool partial;              /* it was not from the thread's start, or the last step, on */
+    bool starved;              /* some of them found no room in it */
+} pki_thread_fold;
+
+/* What is left of threads that have ended: the first ones each by itself, the others together. */
+#define PKI_ENDED_MOST 32
+typedef struct pki_ended_thread {
+    char name[64];
+    uint32_t tid;
+    uint64_t recorded, dropped;
+    uint64_t kinds[PKI_KINDS];
+    pki_table calls; /* with per_thread */
+} pki_ended_thread;
+
+typedef struct pki_fold {
+    pki_registry *registry;
+    pki_steps *steps;
+    pki_collectives *collectives;
+    pki_device *device;
+    bool per_thread;
+    pki_table totals;      /* all threads */
+    pki_table streams;     /* spans of devices' streams, ns (measure/device/regions.h) */
+    pki_slot *last_resort; /* calls for which there was no memory; one of totals */
+    uint32_t thread_count;
+    pki_thread_fold *threads; /* by block index */
+    pki_thread_fold nobody;   /* for threads without room in that list; never tracked */
+    bool starved;             /* the thread that is being folded */
+    uint32_t ended_count;
+    pki_ended_thread ended[PKI_ENDED_MOST], ended_others;
+} pki_fold;
+
+void pki_fold_lock(void);
+void pki_fold_unlock(void);
+
+/* Replaces the fold of the session before by one for this registry; NULL for none. False without
+ * memory. Takes the lock. */
+bool pki_fold_open(pki_registry *registry, bool per_thread, uint32_t warmup_steps);
+
+/* The running or last session's; NULL if there was none. Under the lock, as all below. */
+pki_fold *pki_fold_now(void);
+
+/* Every ring up to its head, or one. */
+void pki_fold_all(pki_fold *fold);
+void pki_fold_one(pki_fold *fold, pki_thread *t);
+
+/* A region that is open when the session ends, closed on t's behalf: its record is not in the ring.
+ */
+void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record record[2]);
+
+/* A communicator's operation, if the record's second slot says that it is one. */
+void pki_fold_collective(pki_fold *fold, const pki_record *record, const pki_record *more);
+
+/* A counter's sample that is in no ring: a backend's. */
+void pki_fold_point(pki_fold *fold, const pki_record *record);
+
+/* A call that is no thread's, hence in nobody's own time. */
+void pki_fold_range(pki_fold *fold, uint32_t id, uint64_t ticks, uint64_t bytes, uint64_t flops);
+
+/* A thread that has ended and whose ring has been folded: what is known of it alone is added up,
+ * its block is free again. */
+void pki_fold_recycle(pki_fold *fold, pki_thread *t);
+
+/* The region's or counter's distribution over all threads. False if there is none. Times still in
+ * ticks: finish with pki_stats_finish. */
+bool pki_fold_stats(const pki_fold *fold, uint32_t id, pk_stats *stats);
+bool pki_fold_values(const pki_fold *fold, uint32_t id, pki_value_stats *stats);
+
+void pki_fold_after_fork(void);
+
+#endif

@@ -1,0 +1,58 @@
+/* lib/measure/fold/own.h - own time, from records alone.
+ *
+ * A ring holds regions in the order of their ends, each with its depth: what lies inside a region
+ * comes before it. So one sum per depth tells what of a region's time belongs to others, and who
+ * records keeps no account of it. Calls without a record would be missing in these sums:
+ *
+ * - A lost call's ticks are kept by the region around it and come with its record (PKI_FLAG_LOST).
+ * - Of a lost call that may have recorded ones inside it, a pki_loss says where in the ring it ended.
+ *   Its block's `lost` table has all of its time; what was not its own is taken off here.
+ *
+ * All under the fold lock.
+ */
+#ifndef PKI_MEASURE_OWN_H
+#define PKI_MEASURE_OWN_H
+
+#include "core/thread.h"
+
+static inline uint64_t pki_own_of_call(pki_thread *t, const pki_record *r)
+{
+    unsigned depth = pki_what_depth(r->what);
+    uint64_t ticks = pki_not_negative(r->value);
+    uint64_t lost = pki_what_flags(r->what) & PKI_FLAG_LOST ? r->extra : 0;
+    uint64_t own = pki_not_negative(ticks - t->inside[depth + 1] - lost);
+    t->inside[depth + 1] = 0;
+    t->inside[depth] += ticks;
+    return own;
+}
+
+/* Of a region that stays open (PKI_RECORD_STEP_OPEN). At its end only the rest is its own. */
+static inline uint64_t pki_own_so_far(pki_thread *t, const pki_record *r)
+{
+    uint64_t *inside = &t->inside[pki_what_depth(r->what) + 1], before = *inside;
+    *inside = r->value - r->extra;
+    return pki_not_negative(*inside - before);
+}
+
+/* Ticks of recorded calls inside a lost one. */
+static inline uint64_t pki_not_own_of_loss(pki_thread *t, const pki_loss *loss)
+{
+    uint64_t *inside = &t->inside[loss->depth + 1], ticks = PKI_MIN(*inside, loss->own);
+    *inside = 0;
+    return ticks;
+}
+
+/* The next lost call that has to be looked at; NULL: there is none. */
+static inline const pki_loss *pki_next_loss(const pki_thread *t)
+{
+    bool more = t->losses_folded != pki_load_acquire(&t->losses_made); /* pairs with tell_loss */
+    return more ? &t->losses[t->losses_folded % PKI_LOSSES] : NULL;
+}
+
+static inline void pki_loss_folded(pki_thread *t)
+{
+    pki_store_release(&t->losses_folded,
+                      t->losses_folded + 1); /* pairs with the acquire in ring.c */
+}
+
+#endif

@@ -1,0 +1,35 @@
+/* lib/measure/fold/read.c - one name's distribution: what has been folded, and what threads keep. */
+#include "measure/fold/fold.h"
+
+bool pki_fold_stats(const pki_fold *fold, uint32_t id, pk_stats *stats)
+{
+    const pki_slot *slot = pki_table_slot(&fold->totals, id);
+    if (slot)
+        pki_stats_add_slot(stats, slot);
+    pki_registry_lock();
+    for (uint32_t i = 0; i < pki_registry_blocks(fold->registry); i++) {
+        const pki_thread *t = pki_registry_block(fold->registry, i);
+        const pki_slot *lost = pki_table_slot(&t->lost, id);
+        if (lost)
+            pki_stats_add_slot(stats, lost);
+        if (id == PKI_NAME_TOO_MANY)
+            pki_stats_add_slot(stats, &t->last_resort);
+    }
+    pki_registry_unlock();
+    return stats->count > 0;
+}
+
+bool pki_fold_values(const pki_fold *fold, uint32_t id, pki_value_stats *stats)
+{
+    const pki_slot *slot = pki_table_slot(&fold->totals, id);
+    if (slot)
+        pki_value_stats_add(stats, (const pki_values *)slot);
+    pki_registry_lock();
+    for (uint32_t i = 0; i < pki_registry_blocks(fold->registry); i++) {
+        const pki_slot *lost = pki_table_slot(&pki_registry_block(fold->registry, i)->lost, id);
+        if (lost)
+            pki_value_stats_add(stats, (const pki_values *)lost);
+    }
+    pki_registry_unlock();
+    return stats->count > 0;
+}

@@ -1,0 +1,61 @@
+/* lib/measure/steps/state.h - what steps.c gathers and steps/fill.c reads. Nobody else includes it.
+ * */
+#ifndef PKI_MEASURE_STEPS_STATE_H
+#define PKI_MEASURE_STEPS_STATE_H
+
+#include "measure/steps/series.h"
+#include "measure/steps/steps.h"
+#include "measure/tally.h"
+
+typedef struct pki_step_bit {
+    uint32_t id;
+    uint64_t self;
+} pki_step_bit;
+
+/* A step with all its parts. */
+typedef struct pki_whole_step {
+    pki_step step;
+    uint64_t kinds[PKI_SHARES]; /* zero if not broken down */
+    size_t bit_count;
+    pki_step_bit *bits;
+} pki_whole_step;
+
+typedef struct pki_step_region {
+    uint32_t kind;
+    size_t bit;      /* where it is among the current step's bits, if... */
+    uint64_t serial; /* ...this is the current step's number from 1 */
+    pki_tally self;  /* per step after the head that it was in */
+} pki_step_region;
+
+/* Sums over steps; those of the head are not in them. */
+typedef struct pki_step_totals {
+    pki_tally durations;
+    uint64_t items, broken_down;
+    uint64_t kinds[PKI_SHARES];
+} pki_step_totals;
+
+struct pki_steps {
+    uint64_t count;
+    uint64_t expected_warmup;
+
+    pki_step_bit *bits; /* the current step */
+    size_t bit_count, bit_room;
+    uint64_t kinds[PKI_KINDS];
+
+    size_t head_count;
+    bool head_closed;
+    size_t head_bits;
+    pki_whole_step head[PKI_STEPS_HEAD];
+
+    pki_tally late_warmup; /* expected warm-up that the head had no room for: durations */
+    pki_step_totals tail;
+    pki_tally tail_untracked;
+    size_t slow_count;
+    pki_whole_step slow[PKI_STEPS_SLOWEST]; /* slowest first, of the tail */
+
+    size_t region_room;
+    pki_step_region **regions; /* by id */
+    pki_series series;
+};
+
+#endif

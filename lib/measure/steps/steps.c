@@ -1,0 +1,198 @@
+#include "measure/steps/state.h"
+
+#include "base/compiler.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What the head may keep: a loop with very many regions closes it early, but not before the longest
+ * warm-up that can be found. */
+#define HEAD_BITS_MOST (1u << 20)
+
+pki_steps *pki_steps_create(void)
+{
+    return calloc(1, sizeof(pki_steps));
+}
+
+void pki_steps_destroy(pki_steps *steps)
+{
+    if (!steps)
+        return;
+    for (size_t i = 0; i < steps->head_count; i++)
+        free(steps->head[i].bits);
+    for (size_t i = 0; i < steps->slow_count; i++)
+        free(steps->slow[i].bits);
+    for (size_t i = 0; i < steps->region_room; i++)
+        if (steps->regions[i]) {
+            pki_tally_finish(&steps->regions[i]->self);
+            free(steps->regions[i]);
+        }
+    free(steps->regions);
+    free(steps->bits);
+    pki_tally_finish(&steps->late_warmup);
+    pki_tally_finish(&steps->tail.durations);
+    pki_tally_finish(&steps->tail_untracked);
+    pki_series_finish(&steps->series);
+    free(steps);
+}
+
+void pki_steps_expect_warmup(pki_steps *steps, uint32_t warmup_steps)
+{
+    if (steps && steps->count == 0)
+        steps->expected_warmup = warmup_steps;
+}
+
+/* Room for one more, or false. */
+static bool grow(void **array, size_t *room, size_t wanted, size_t size)
+{
+    if (wanted <= *room)
+        return true;
+    size_t more = PKI_MAX(wanted, 2 * *room);
+    void *grown = realloc(*array, more * size);
+    if (!grown)
+        return false;
+    memset((char *)grown + *room * size, 0, (more - *room) * size);
+    *array = grown;
+    *room = more;
+    return true;
+}
+
+static pki_step_region *region_of(pki_steps *steps, uint32_t id, uint32_t kind)
+{
+    if (id >= PKI_STEPS_IDS)
+        return NULL;
+    void *table = steps->regions;
+    bool fits = grow(&table, &steps->region_room, (size_t)id + 1, sizeof *steps->regions);
+    steps->regions = table;
+    if (!fits)
+        return NULL;
+    if (!steps->regions[id]) {
+        steps->regions[id] = calloc(1, sizeof(pki_step_region));
+        if (steps->regions[id])
+            steps->regions[id]->kind = kind;
+    }
+    return steps->regions[id];
+}
+
+void pki_steps_add_self(pki_steps *steps, uint32_t region_id, uint32_t kind, uint64_t self_ns)
+{
+    if (!steps || self_ns == 0)
+        return;
+    kind = kind < PKI_KINDS ? kind : PK_OTHER;
+    steps->kinds[kind] += self_ns;
+    pki_step_region *region = region_of(steps, region_id, kind);
+    if (!region)
+        return;
+    if (region->serial == steps->count + 1) {
+        steps->bits[region->bit].self += self_ns;
+        return;
+    }
+    void *bits = steps->bits;
+    bool fits = grow(&bits, &steps->bit_room, steps->bit_count + 1, sizeof *steps->bits);
+    steps->bits = bits;
+    if (!fits)
+        return;
+    region->serial = steps->count + 1;
+    region->bit = steps->bit_count;
+    steps->bits[steps->bit_count++] = (pki_step_bit){region_id, self_ns};
+}
+
+/* The current step, whole, borrowing its bits. */
+static pki_whole_step current_of(const pki_steps *steps, const pki_step *step)
+{
+    pki_whole_step whole = {.step = *step};
+    if (!step->broken_down)
+        return whole;
+    uint64_t tracked = 0;
+    for (int k = 0; k < PKI_KINDS; k++) {
+        whole.kinds[k] = steps->kinds[k];
+        tracked += steps->kinds[k];
+    }
+    whole.kinds[PKI_UNTRACKED] = step->duration > tracked ? step->duration - tracked : 0;
+    whole.bits = steps->bits;
+    whole.bit_count = steps->bit_count;
+    return whole;
+}
+
+/* A copy with bits of its own; with none where there is no memory for them. */
+static pki_whole_step copy_of(const pki_whole_step *whole)
+{
+    pki_whole_step copy = *whole;
+    copy.bits = whole->bit_count ? malloc(whole->bit_count * sizeof *copy.bits) : NULL;
+    if (copy.bits)
+        memcpy(copy.bits, whole->bits, whole->bit_count * sizeof *copy.bits);
+    else
+        copy.bit_count = 0;
+    return copy;
+}
+
+static bool keep_in_head(pki_steps *steps, const pki_whole_step *whole)
+{
+    if (steps->head_closed)
+        return false;
+    steps->head[steps->head_count++] = copy_of(whole);
+    steps->head_bits += whole->bit_count;
+    steps->head_closed =
+        steps->head_count == PKI_STEPS_HEAD ||
+        (steps->head_bits > HEAD_BITS_MOST && steps->head_count > 2 * PKI_WARMUP_MOST);
+    return true;
+}
+
+static void keep_if_slow(pki_steps *steps, const pki_whole_step *whole)
+{
+    size_t place = steps->slow_count;
+    while (place && steps->slow[place - 1].step.duration < whole->step.duration)
+        place--;
+    if (place == PKI_STEPS_SLOWEST)
+        return;
+    if (steps->slow_count == PKI_STEPS_SLOWEST)
+        free(steps->slow[--steps->slow_count].bits);
+    memmove(&steps->slow[place + 1], &steps->slow[place],
+            (steps->slow_count - place) * sizeof *steps->slow);
+    steps->slow[place] = copy_of(whole);
+    steps->slow_count++;
+}
+
+static void add_to_tail(pki_steps *steps, const pki_whole_step *whole)
+{
+    pki_tally_add(&steps->tail.durations, (double)whole->step.duration, 1);
+    steps->tail.items += whole->step.items;
+    keep_if_slow(steps, whole);
+    if (!whole->step.broken_down)
+        return;
+    steps->tail.broken_down++;
+    for (int k = 0; k < PKI_SHARES; k++)
+        steps->tail.kinds[k] += whole->kinds[k];
+    pki_tally_add(&steps->tail_untracked, (double)whole->kinds[PKI_UNTRACKED], 1);
+    for (size_t i = 0; i < whole->bit_count; i++)
+        pki_tally_add(&steps->regions[whole->bits[i].id]->self, (double)whole->bits[i].self, 1);
+}
+
+static void add_to_series(pki_steps *steps, const pki_whole_step *whole)
+{
+    pki_series_row row = {.index = whole->step.index,
+                          .start = whole->step.start,
+                          .steps = 1,
+                          .duration = whole->step.duration,
+                          .longest = whole->step.duration,
+                          .items = whole->step.items};
+    memcpy(row.kinds, whole->kinds, sizeof row.kinds);
+    pki_series_add(&steps->series, &row);
+}
+
+void pki_steps_add(pki_steps *steps, const pki_step *step)
+{
+    if (!steps)
+        return;
+    pki_whole_step whole = current_of(steps, step);
+    add_to_series(steps, &whole);
+    if (!keep_in_head(steps, &whole)) {
+        if (steps->count < steps->expected_warmup)
+            pki_tally_add(&steps->late_warmup, (double)step->duration, 1);
+        else
+            add_to_tail(steps, &whole);
+    }
+    steps->count++;
+    steps->bit_count = 0;
+    memset(steps->kinds, 0, sizeof steps->kinds);
+}

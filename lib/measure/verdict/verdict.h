@@ -1,0 +1,51 @@
+/* lib/measure/verdict/verdict.h - what the figures of a run mean, in words, with the threshold that they
+ * crossed.
+ *
+ * Each verdict has a name that stays (docs/report-format.md lists them), the value that was
+ * compared and the threshold, which it has to exceed (fall below, for clock-coarse). Warnings come
+ * first, then the good news, then notes; within these the order is that of the list below.
+ *
+ * Shares are of the steady steps' time on the stepping thread. Data loaded by another thread counts
+ * only as far as the stepping thread waits for it: in its PK_DATA regions, and in its PK_WAIT
+ * regions if some thread spent at least PKI_LOADER_BUSY of the steps' time in PK_DATA regions. A
+ * loader that has time to spare is not what the loop waits for.
+ */
+#ifndef PKI_MEASURE_VERDICT_H
+#define PKI_MEASURE_VERDICT_H
+
+#include "measure/summary.h"
+
+#define PKI_INPUT_SHARE 0.30 /* input-bound */
+#define PKI_LOADER_BUSY 0.80
+#define PKI_COMM_BOUND_SHARE 0.50 /* communication-bound */
+#define PKI_COMM_SHARE 0.30       /* communication-heavy */
+#define PKI_WAIT_SHARE 0.30       /* waiting */
+#define PKI_IO_SHARE 0.30         /* io-bound */
+#define PKI_UNSTEADY_RATIO 1.5    /* unsteady: p99 over p50... */
+#define PKI_UNSTEADY_STEPS 20     /* ...of at least so many steady steps */
+#define PKI_DRIFT 0.10            /* drifting, either way... */
+#define PKI_DRIFT_STEPS 30        /* ...with at least so many steady steps */
+#define PKI_OVERHEAD_SHARE 0.01   /* overhead */
+#define PKI_CLOCK_STEPS 10.0      /* clock-coarse: a region's median in steps of the clock */
+#define PKI_UNTRACKED_SHARE 0.20  /* untracked */
+#define PKI_COMPUTE_SHARE 0.50    /* compute-bound, if nothing else is found */
+#define PKI_FEW_STEPS 10          /* few-steps: fewer steady steps than that */
+
+#define PKI_GPU_BUSY_SHARE 0.80      /* gpu-bound */
+#define PKI_GPU_IDLE_SHARE 0.30      /* gpu-idle */
+#define PKI_LAUNCH_GAP_SHARE 0.20    /* launch-bound: idle in gaps up to PKI_GPU_LAUNCH_GAP_NS... */
+#define PKI_SHORT_KERNELS_SHARE 0.50 /* ...and at least so many kernels below PKI_GPU_SHORT_NS */
+#define PKI_COPY_SHARE 0.20          /* copy-bound: copies with no kernel beside */
+#define PKI_SYNC_SHARE 0.20          /* sync-bound: idle in gaps that a wait reaches into */
+
+/* With a GPU that is busy for most of the step, the loop's waits are for it: then there is neither
+ * `waiting` nor, where CUPTI has measured, `input-bound`. */
+
+/* Replaces summary->verdicts. False without memory: there are none then. */
+bool pki_verdicts_fill(pki_summary *summary);
+
+/* One more, for those who read files. It takes its place by severity; name and text are copied. */
+bool pki_verdict_add(pki_summary *summary, const char *name, pki_severity severity, double value,
+                     double threshold, const char *text);
+
+#endif

@@ -1,0 +1,118 @@
+#include "measure/verdict/words.h"
+
+#include "measure/figure.h"
+#include "measure/verdict/verdict.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REGIONS_MOST 3
+#define REGION_LEAST 0.01 /* of the step, to be worth a mention */
+
+static void give_up(pki_words *words)
+{
+    free(words->text);
+    *words = (pki_words){.failed = true};
+}
+
+void pki_words_add(pki_words *words, const char *format, ...)
+{
+    va_list args;
+    if (words->failed)
+        return;
+    char *more = NULL, *both = NULL;
+    va_start(args, format);
+    int length = vasprintf(&more, format, args);
+    va_end(args);
+    if (length < 0) {
+        give_up(words);
+        return;
+    }
+    size_t before = words->text ? strlen(words->text) : 0;
+    both = realloc(words->text, before + (size_t)length + 1);
+    if (both) {
+        memcpy(both + before, more, (size_t)length + 1);
+        words->text = both;
+    } else {
+        give_up(words);
+    }
+    free(more);
+}
+
+/* The next one in falling order of share after `last`. */
+static const pki_region_row *next_largest(const pki_summary *s, unsigned kinds,
+                                          const pki_region_row *last)
+{
+    const pki_region_row *found = NULL;
+    for (size_t i = 0; i < s->region_count; i++) {
+        const pki_region_row *row = &s->regions[i];
+        if (row->kind >= PKI_KINDS || !(kinds >> row->kind & 1) || row->step_share < REGION_LEAST)
+            continue;
+        /* Equal shares: in the order of the rows. */
+        bool after = !last || row->step_share < last->step_share ||
+                     (row->step_share <= last->step_share && row > last);
+        if (after && (!found || row->step_share > found->step_share))
+            found = row;
+    }
+    return found;
+}
+
+void pki_words_add_regions(pki_words *words, const pki_summary *summary, unsigned kinds)
+{
+    const pki_region_row *row = NULL;
+    for (int i = 0; i < REGIONS_MOST && (row = next_largest(summary, kinds, row)); i++)
+        pki_words_add(words, "%s\"%s\" %s", i ? ", " : ": ", row->name,
+                      pki_figure_percent(row->step_share).text);
+    pki_words_add(words, ".");
+}
+
+void pki_words_add_slowest(pki_words *words, const pki_summary *summary)
+{
+    const pki_step_row *slowest = summary->steps.slowest;
+    if (summary->steps.slowest_count == 0 || slowest->part_count == 0)
+        return;
+    const pki_step_part *part = slowest->parts;
+    bool named = part->kind != PKI_UNTRACKED;
+    pki_words_add(words, " The slowest is step %s with %s: %s%s%s took %s longer than usual.",
+                  pki_figure_count(slowest->index).text,
+                  pki_figure_time((double)slowest->duration).text, named ? "\"" : "",
+                  named ? part->name : "time outside every region", named ? "\"" : "",
+                  pki_figure_time((double)part->self - part->usual).text);
+}
+
+bool pki_words_say(const pki_words *words, pki_summary *summary, const char *name,
+                   pki_severity severity, double value, double threshold)
+{
+    return words->text && pki_verdict_add(summary, name, severity, value, threshold, words->text);
+}
+
+/* ---- the list ---- */
+
+static int rank_of(pki_severity severity)
+{
+    return severity == PKI_WARN ? 0 : severity == PKI_GOOD ? 1 : 2;
+}
+
+bool pki_verdict_add(pki_summary *summary, const char *name, pki_severity severity, double value,
+                     double threshold, const char *text)
+{
+    size_t count = summary->verdict_count, place = count;
+    pki_verdict *grown = realloc(summary->verdicts, (count + 1) * sizeof *grown);
+    if (!grown)
+        return false;
+    summary->verdicts = grown;
+    pki_verdict verdict = {strdup(name), severity, value, threshold, strdup(text)};
+    if (!verdict.name || !verdict.text) {
+        free(verdict.name);
+        free(verdict.text);
+        return false;
+    }
+    while (place && rank_of(grown[place - 1].severity) > rank_of(severity))
+        place--;
+    memmove(&grown[place + 1], &grown[place], (count - place) * sizeof *grown);
+    grown[place] = verdict;
+    summary->verdict_count++;
+    return true;
+}

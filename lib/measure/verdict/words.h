@@ -1,0 +1,27 @@
+/* lib/measure/verdict/words.h - the sentences of a verdict, put together, and the list of
+ * verdicts. Only verdict*.c include it. */
+#ifndef PKI_MEASURE_VERDICT_WORDS_H
+#define PKI_MEASURE_VERDICT_WORDS_H
+
+#include "base/compiler.h"
+#include "measure/summary.h"
+
+typedef struct pki_words {
+    char *text; /* the caller's to free; NULL if there was no memory, or nothing yet */
+    bool failed;
+} pki_words;
+
+PKI_PRINTF(2, 3) void pki_words_add(pki_words *words, const char *format, ...);
+
+/* ": "load" 58.0 %, "decode" 3.2 %.": the regions of these kinds (a bit each) with the largest
+ * shares of the step; just "." if none has one. */
+void pki_words_add_regions(pki_words *words, const pki_summary *summary, unsigned kinds);
+
+/* " The slowest, step 412 (93.1 ms): "load" +48.2 ms." */
+void pki_words_add_slowest(pki_words *words, const pki_summary *summary);
+
+/* The verdict with these words. False without memory, also if there was none for the words. */
+bool pki_words_say(const pki_words *words, pki_summary *summary, const char *name,
+                   pki_severity severity, double value, double threshold);
+
+#endif

@@ -1,0 +1,12 @@
+/* lib/out/bench/json_context.h - the machine and the circumstances, in a benchmark file. Only
+ * bench/json.c includes it. */
+#ifndef PKI_OUT_BENCH_JSON_CONTEXT_H
+#define PKI_OUT_BENCH_JSON_CONTEXT_H
+
+#include "out/bench/document.h"
+#include "out/json_write.h"
+
+/* "context":{...} */
+void pki_bench_json_context(pki_json *json, const pki_bench_document *document);
+
+#endif

@@ -1,0 +1,339 @@
+#include "out/chrome/chrome.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "core/comms.h"
+#include "core/names.h"
+#include "core/thread.h"
+#include "out/chrome/collective.h"
+#include "out/emit.h"
+
+/* Steps have a track of their own: a region may begin in one step and end in the next, and slices
+ * of one track must nest. */
+#define STEP_TRACK "4294967294"
+
+#define COARSE_NS 2.0 /* a clock with such steps gives different moments the same tick */
+
+/* A name, ready to be copied. */
+typedef struct pki_chrome_text {
+    uint32_t before_length, args_length;
+    bool counter;
+    const char *args; /* of a variant or counter: what goes inside "args":{...} */
+    char before[];    /* from ",\n{" to "tid": */
+} text;
+
+void pki_chrome_init(pki_chrome *c, const pki_clock_map *clock, uint32_t pid,
+                     pki_chrome_names *names, void *user)
+{
+    *c = (pki_chrome){.clock = clock, .pid = pid, .names = names, .user = user};
+    c->coarse = (double)clock->step_ticks * pki_clock_unit_ns(clock) >= COARSE_NS;
+}
+
+void pki_chrome_finish(pki_chrome *c)
+{
+    for (uint32_t i = 0; i < c->text_count; i++)
+        free(c->texts[i]);
+    free(c->texts);
+    *c = (pki_chrome){0};
+}
+
+/* Reserved colour names of the trace viewer, one for each kind (catapult's color_scheme); other
+ * viewers choose their own. `pk report` reads the kind back from it. */
+static const char *colour(uint32_t kind)
+{
+    static const char *const names[] = {[PK_COMPUTE] = "thread_state_running",
+                                        [PK_DATA] = "rail_load",
+                                        [PK_COMM] = "rail_response",
+                                        [PK_IO] = "thread_state_iowait",
+                                        [PK_WAIT] = "thread_state_sleeping"};
+    return kind < PKI_COUNT_OF(names) ? names[kind] : NULL;
+}
+
+static char *put_escaped(char *p, const char *s, size_t n)
+{
+    return p + pki_json_escape(p, 6 * n + 1, s, n);
+}
+
+static char *put_before(char *p, const pki_chrome *c, const pki_chrome_name *n)
+{
+    bool counter = n->kind == PKI_KIND_COUNTER;
+    p = counter ? PKI_PUT(p, ",\n{\"ph\":\"C\",\"cat\":\"counter\",\"name\":\"")
+                : PKI_PUT(p, ",\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"");
+    p = put_escaped(p, n->name, n->length);
+    const char *colour_name = colour(n->kind);
+    if (colour_name) {
+        p = PKI_PUT(p, "\",\"cname\":\"");
+        p = pki_put(p, colour_name, strlen(colour_name));
+    }
+    p = PKI_PUT(p, "\",\"pid\":");
+    p = pki_put_u64(p, c->pid);
+    return PKI_PUT(p, ",\"tid\":");
+}
+
+static char *put_key(char *p, const pki_chrome_name *n)
+{
+    bool counter = n->kind == PKI_KIND_COUNTER;
+    if (!n->key_length && !counter)
+        return p;
+    *p++ = '"';
+    p = n->key_length ? put_escaped(p, n->key, n->key_length) : PKI_PUT(p, "value");
+    p = PKI_PUT(p, "\":");
+    if (!counter) {
+        if (n->value < 0)
+            *p++ = '-';
+        p = pki_put_u64(p, n->value < 0 ? 0 - (uint64_t)n->value : (uint64_t)n->value);
+    }
+    return p;
+}
+
+static text *make_text(const pki_chrome *c, uint32_t id)
+{
+    pki_chrome_name n = c->names(c->user, id);
+    text *t = malloc(sizeof *t + 256 + 6u * n.length + 6u * n.key_length);
+    if (!t)
+        return NULL;
+    char *args = put_before(t->before, c, &n);
+    t->counter = n.kind == PKI_KIND_COUNTER;
+    t->before_length = (uint32_t)(args - t->before);
+    t->args = args;
+    t->args_length = (uint32_t)(put_key(args, &n) - args);
+    return t;
+}
+
+static bool grow(pki_chrome *c, uint32_t id)
+{
+    uint32_t count = PKI_MAX(256u, 2 * c->text_count);
+    while (count <= id)
+        count *= 2;
+    text **more = realloc(c->texts, count * sizeof *more);
+    if (!more)
+        return false;
+    memset(more + c->text_count, 0, (count - c->text_count) * sizeof(text *));
+    c->texts = more;
+    c->text_count = count;
+    return true;
+}
+
+static const text *text_of(pki_chrome *c, uint32_t id)
+{
+    if (PKI_UNLIKELY(id >= PKI_NAMES_MAX || (id >= c->text_count && !grow(c, id))))
+        return NULL;
+    if (PKI_UNLIKELY(!c->texts[id]))
+        c->texts[id] = make_text(c, id);
+    return c->texts[id];
+}
+
+/* In what a killed run has left, an id may be anybody's. */
+static const text *region_text(pki_chrome *c, uint32_t id)
+{
+    const text *t = text_of(c, id);
+    return t && t->counter ? NULL : t;
+}
+
+static char *put_name(char *p, pki_chrome *c, const text *t, uint32_t tid)
+{
+    if (PKI_LIKELY(t))
+        return pki_put_u64(pki_put(p, t->before, t->before_length), tid);
+    p = PKI_PUT(p, ",\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"(no memory)\",\"pid\":");
+    p = pki_put_u64(p, c->pid);
+    return pki_put_u64(PKI_PUT(p, ",\"tid\":"), tid);
+}
+
+typedef struct times {
+    uint64_t start, duration;
+} times;
+
+/* Both ends are converted, not the duration, so that what nested in ticks nests in ns. Slices that
+ * begin together with the one around them are moved in by a nanosecond per tie, since viewers would
+ * take the one that comes first in the file for the outer one, and inner ones come first. */
+static times times_of(const pki_chrome *c, const pki_record *r)
+{
+    uint64_t start = pki_clock_ns(c->clock, r->start) + pki_what_ties(r->what);
+    uint64_t end = pki_clock_ns(c->clock, r->start + pki_not_negative(r->value));
+    return (times){start, end > start ? end - start : 0};
+}
+
+/* Readers find a slice's end by adding, most of them in floating point. Where that should meet the
+ * next slice's beginning or the end of the one around, it may come out beyond, and speedscope then
+ * nests all that follows in the wrong place. So slices that touch others end early, inner ones
+ * earlier, and by less than what readers who round to nanoseconds see. For the same reason none
+ * lasts no time at all: speedscope would end it before it begins, if another one begins at that
+ * moment. All other durations have the three digits of their nanoseconds. */
+#define EARLY_PS 200
+#define EARLY_PER_LEVEL_PS 4
+#define SHORTEST_PS 300
+
+static char *put_duration(char *p, uint64_t ns, unsigned depth, bool touches)
+{
+    if (PKI_LIKELY(!touches && ns > 0))
+        return pki_put_us(p, ns);
+    uint32_t inner = EARLY_PER_LEVEL_PS * PKI_MIN(depth, (unsigned)PKI_DEPTH_MAX);
+    if (PKI_UNLIKELY(ns == 0))
+        return pki_put_three(PKI_PUT(p, "0.000"), SHORTEST_PS - inner);
+    return pki_put_three(pki_put_us(p, ns - 1), 1000 - EARLY_PS - inner);
+}
+
+static char *put_times(char *p, times t, unsigned depth, bool touches)
+{
+    p = PKI_PUT(p, ",\"ts\":");
+    p = pki_put_us(p, t.start);
+    p = PKI_PUT(p, ",\"dur\":");
+    return put_duration(p, t.duration, depth, touches);
+}
+
+/* Perfetto shows integers beyond 63 bits as -1. */
+static char *put_count(char *p, uint64_t value)
+{
+    return value > INT64_MAX ? pki_put_double(p, (double)value) : pki_put_u64(p, value);
+}
+
+static char *put_field(char *p, const char *name, uint64_t value)
+{
+    *p++ = ',';
+    *p++ = '"';
+    p = pki_put(p, name, strlen(name));
+    p = PKI_PUT(p, "\":");
+    return put_count(p, value);
+}
+
+static char *put_payload(char *p, uint64_t type, uint64_t bits)
+{
+    double real;
+    if (type < PKI_PAYLOAD_UNSIGNED || type > PKI_PAYLOAD_REAL)
+        return p; /* in what a killed run has left it may be anything */
+    if (type == PKI_PAYLOAD_UNSIGNED || (type == PKI_PAYLOAD_SIGNED && (int64_t)bits >= 0))
+        return put_field(p, "payload", bits);
+    p = PKI_PUT(p, ",\"payload\":");
+    memcpy(&real, &bits, sizeof real);
+    if (type == PKI_PAYLOAD_SIGNED)
+        return pki_put_u64(PKI_PUT(p, "-"), 0 - bits);
+    return isfinite(real) ? pki_put_double(p, real) : PKI_PUT(p, "null");
+}
+
+/* Takes away the comma before the first of them, and closes the list that begins at start. */
+static char *end_args(char *start, char *p)
+{
+    if (p > start && *start == ',') {
+        memmove(start, start + 1, (size_t)(p - start - 1));
+        p--;
+    }
+    *p++ = '}';
+    return p;
+}
+
+/* Everything but a plain region has arguments. */
+static char *put_args(char *p, const pki_chrome *c, const text *t, const pki_record *r,
+                      const pki_record *more)
+{
+    char *start = PKI_PUT(p, ",\"args\":{");
+    p = t ? pki_put(start, t->args, t->args_length) : start;
+    if (pki_what_type(r->what) == PKI_RECORD_REGION_WORK) {
+        if (more->start)
+            p = put_field(p, "bytes", more->start);
+        if (more->value)
+            p = put_field(p, "flops", more->value);
+        p = pki_is_collective(more->what) ? pki_chrome_put_collective(p, c, more)
+                                          : put_payload(p, more->what, more->extra);
+    }
+    if (pki_what_flags(r->what) & PKI_FLAG_UNBALANCED)
+        p = put_field(p, "unbalanced", 1);
+    return end_args(start, p);
+}
+
+static char *put_region(char *p, pki_chrome *c, uint32_t tid, const pki_record *r,
+                        const pki_record *more)
+{
+    const text *t = region_text(c, pki_what_id(r->what));
+    bool touches = c->coarse || pki_what_flags(r->what) || pki_what_ties(r->what);
+    p = put_times(put_name(p, c, t, tid), times_of(c, r), pki_what_depth(r->what), touches);
+    bool plain = pki_what_type(r->what) == PKI_RECORD_REGION && t && !t->args_length &&
+                 !(pki_what_flags(r->what) & PKI_FLAG_UNBALANCED);
+    if (PKI_UNLIKELY(!plain))
+        p = put_args(p, c, t, r, more);
+    *p++ = '}';
+    return p;
+}
+
+static char *put_mark(char *p, pki_chrome *c, uint32_t tid, const pki_record *r)
+{
+    const text *t = region_text(c, pki_what_id(r->what));
+    char *start = p;
+    p = put_name(p, c, t, tid);
+    start[sizeof ",\n{\"ph\":\"" - 1] = 'i';
+    p = PKI_PUT(p, ",\"s\":\"t\",\"ts\":");
+    p = pki_put_us(p, pki_clock_ns(c->clock, r->start));
+    if ((t && t->args_length) || r->extra) {
+        p = PKI_PUT(p, ",\"args\":{");
+        char *args = p;
+        p = t ? pki_put(p, t->args, t->args_length) : p;
+        p = end_args(args, put_payload(p, r->extra, r->value));
+    }
+    *p++ = '}';
+    return p;
+}
+
+static char *put_counter(char *p, pki_chrome *c, uint32_t tid, const pki_record *r)
+{
+    const text *t = text_of(c, pki_what_id(r->what));
+    double value;
+    memcpy(&value, &r->value, sizeof value);
+    if (!t || !t->counter || !isfinite(value))
+        return p;
+    p = put_name(p, c, t, tid);
+    p = PKI_PUT(p, ",\"ts\":");
+    p = pki_put_us(p, pki_clock_ns(c->clock, r->start));
+    p = PKI_PUT(p, ",\"args\":{");
+    p = pki_put(p, t->args, t->args_length);
+    p = pki_put_double(p, value);
+    return PKI_PUT(p, "}}");
+}
+
+static char *put_step(char *p, const pki_chrome *c, uint32_t tid, const pki_record *r,
+                      const pki_record *more)
+{
+    times t = times_of(c, r);
+    p = PKI_PUT(p, ",\n{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#");
+    p = pki_put_u64(p, more->start);
+    p = PKI_PUT(p, "\",\"pid\":");
+    p = pki_put_u64(p, c->pid);
+    p = put_times(PKI_PUT(p, ",\"tid\":" STEP_TRACK), t, 0, true);
+    p = PKI_PUT(
+        p, ",\"args\":{\"thread\":"); /* which made it: `pk report` takes the step apart by that */
+    p = pki_put_u64(p, tid);
+    p = PKI_PUT(p, ",\"items\":");
+    p = put_count(p, more->value);
+    if (t.duration && more->value) {
+        p = PKI_PUT(p, ",\"items_per_second\":");
+        p = pki_put_double(p, (double)more->value * 1e9 / (double)t.duration);
+    }
+    return PKI_PUT(p, "}}");
+}
+
+size_t pki_chrome_event(pki_chrome *c, char out[PKI_EVENT_BYTES], uint32_t tid, const pki_record *r,
+                        const pki_record *more)
+{
+    char *end = out;
+    switch (pki_what_type(r->what)) {
+    case PKI_RECORD_REGION:
+    case PKI_RECORD_REGION_WORK:
+        end = put_region(out, c, tid, r, more);
+        break;
+    case PKI_RECORD_MARK:
+        end = put_mark(out, c, tid, r);
+        break;
+    case PKI_RECORD_COUNTER:
+        end = put_counter(out, c, tid, r);
+        break;
+    case PKI_RECORD_COLLECTIVE:
+        return pki_chrome_collective(c, out, tid, r, more);
+    case PKI_RECORD_STEP:
+        end = put_step(out, c, tid, r, more);
+        break;
+    default:
+        break;
+    }
+    return (size_t)(end - out);
+}

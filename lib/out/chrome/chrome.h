@@ -1,0 +1,83 @@
+/* lib/out/chrome/chrome.h - records as Chrome trace events.
+ *
+ * The formatter is a function from record to bytes: the same for a live run, for `pk recover` and
+ * for the golden tests. What it needs besides the record it gets from a pki_chrome: the clock map,
+ * the process, and the names, each of which it escapes once. What viewers need of each field is in
+ * docs/trace-format.md.
+ *
+ * Threads: one at a time. Failure: without memory for a name's escaped form the event is named "(no
+ * memory)".
+ */
+#ifndef PKI_OUT_CHROME_H
+#define PKI_OUT_CHROME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <pk/session.h>
+
+#include "base/clock.h"
+#include "core/record.h"
+
+#define PKI_EVENT_BYTES 4096 /* no event is longer */
+#define PKI_HEAD_BYTES 8192  /* nor is the head */
+
+/* A name as the formatter needs it; not NUL-terminated. For a variant, key and value; for a
+ * counter, key is its unit. */
+typedef struct pki_chrome_name {
+    const char *name, *key;
+    uint16_t length, key_length;
+    uint32_t kind; /* as in core/names.h; UINT32_MAX: unknown name */
+    int64_t value;
+} pki_chrome_name;
+
+typedef pki_chrome_name pki_chrome_names(void *user, uint32_t id);
+
+struct pki_chrome_text;
+
+typedef struct pki_chrome {
+    const pki_clock_map *clock;
+    uint32_t pid;
+    uint64_t id_base; /* added to ids of events: unique over the ranks of a job */
+    bool coarse; /* slices often begin and end at the same tick */
+    pki_chrome_names *names;
+    void *user;
+    struct pki_chrome_text **texts; /* by name id */
+    uint32_t text_count;
+} pki_chrome;
+
+void pki_chrome_init(pki_chrome *chrome, const pki_clock_map *clock, uint32_t pid,
+                     pki_chrome_names *names, void *user);
+void pki_chrome_finish(pki_chrome *chrome);
+
+/* An event for the record (`more` is its second slot), preceded by ",\n". Returns its length, 0 if
+ * the record has none. */
+size_t pki_chrome_event(pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid,
+                        const pki_record *record, const pki_record *more);
+
+/* The thread's name and place among the tracks, preceded by ",\n". */
+size_t pki_chrome_thread(const pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid,
+                         const char *name, uint32_t index);
+
+/* What stands before the first event, and the first events. */
+typedef struct pki_chrome_run {
+    const char *host, *program;
+    int32_t rank, world_size;
+    uint64_t start_unix; /* ns */
+    uint64_t base_ns;    /* CLOCK_MONOTONIC at ts 0 */
+    const char *clock_name;
+    double clock_hz, clock_step_ns, clock_uncertainty_ns, clock_ppm;
+    bool complete;
+    pk_counts counts;
+} pki_chrome_run;
+
+/* The head has the same length whatever the figures in it, so that it can be written again at the
+ * end. */
+size_t pki_chrome_head(const pki_chrome *chrome, char out[PKI_HEAD_BYTES],
+                       const pki_chrome_run *run);
+
+/* Closes the document. */
+#define PKI_CHROME_TAIL "\n]}\n"
+
+#endif

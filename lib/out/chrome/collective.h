@@ -1,0 +1,18 @@
+/* lib/out/chrome/collective.h - what a record says of a communicator's operation, as the arguments
+ * that PyTorch's profiler gives a collective and HTA reads. */
+#ifndef PKI_OUT_CHROME_COLLECTIVE_H
+#define PKI_OUT_CHROME_COLLECTIVE_H
+
+#include "out/chrome/chrome.h"
+
+/* Appends the arguments, each with a comma before it; `more` is the record's second slot. At most
+ * PKI_COLLECTIVE_BYTES. */
+#define PKI_COLLECTIVE_BYTES 1800
+char *pki_chrome_put_collective(char *p, const pki_chrome *chrome, const pki_record *more);
+
+/* An operation of its own, which may overlap with others: a pair of asynchronous events, each
+ * preceded by ",\n". Returns the length. */
+size_t pki_chrome_collective(const pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid,
+                             const pki_record *record, const pki_record *more);
+
+#endif

@@ -1,0 +1,180 @@
+/* lib/out/report/comm.c - communicators and what was done on them. */
+#include "core/comms.h"
+#include "measure/figure.h"
+#include "out/columns.h"
+#include "out/report/sections.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#define OPERATION 15 /* columns of its name */
+#define REGION 22
+#define LIBRARY 8
+#define ROWS_MOST 24
+#define REGIONS_MOST 8
+#define SLOWEST_MOST 5
+
+#define COUNT(n) (pki_figure_count(n).text)
+#define TIGHT(ns) (pki_figure_time_tight(ns).text)
+
+static void put_cell(FILE *file, const char *text, size_t width)
+{
+    fputc(' ', file);
+    pki_put_right(file, text, width);
+}
+
+/* "16 KiB": the classes are powers of two. */
+static pki_figure size_text(uint64_t size)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    unsigned unit = 0;
+    pki_figure f;
+    while (size >= 1024 && unit + 1 < PKI_COUNT_OF(units)) {
+        size /= 1024;
+        unit++;
+    }
+    snprintf(f.text, sizeof f.text, "%" PRIu64 " %s", size, units[unit]);
+    return f;
+}
+
+static pki_figure share_text(uint64_t part, uint64_t whole)
+{
+    return pki_figure_percent(whole ? (double)part / (double)whole : 0);
+}
+
+/* ---- one communicator ---- */
+
+/* The one place that tells a run that hangs from one that is slow. */
+static void put_progress(const pki_comm_row *c, FILE *file)
+{
+    if (c->completed == c->enqueued)
+        return;
+    pki_report_say(file,
+                   "not all has completed: operation %" PRIu64
+                   " was the last one enqueued, %" PRIu64 " the last one completed",
+                   c->enqueued, c->completed);
+}
+
+static void put_comm(const pki_comm_row *c, FILE *file)
+{
+    uint64_t hidden = c->time > c->exposed ? c->time - c->exposed : 0;
+    fputs("  ", file);
+    pki_put_left(file, c->name, REGION);
+    fputc(' ', file);
+    pki_put_left(file, c->library, LIBRARY);
+    fprintf(file, " rank %" PRId32 " of %" PRId32 ": %s operations\n", c->rank, c->size,
+            COUNT(c->calls));
+    pki_report_say(
+        file, "  %s in %s, of which %s waited for, %s hidden; at most %" PRIu32 " at once",
+        pki_figure_scaled((double)c->bytes, "B").text, pki_figure_time((double)c->time).text,
+        pki_figure_time((double)c->exposed).text, share_text(hidden, c->time).text, c->in_flight);
+    put_progress(c, file);
+}
+
+/* GB/s in six columns: what MPI moves over a slow wire is a few thousandths. */
+static pki_figure bandwidth_text(double value)
+{
+    pki_figure f = {"-"};
+    long milli = value < 1e6 ? lround(value * 1000) : 0, micro = lround(value * 1e6);
+    if (value >= 100 && value < 1e6)
+        snprintf(f.text, sizeof f.text, "%ld", lround(value));
+    else if (value >= 10 && value < 100)
+        snprintf(f.text, sizeof f.text, "%ld.%ld", lround(value * 10) / 10,
+                 lround(value * 10) % 10);
+    else if (value >= 0.1 && value < 10)
+        snprintf(f.text, sizeof f.text, "%ld.%03ld", milli / 1000, milli % 1000);
+    else if (value >= 0 && value < 0.1)
+        snprintf(f.text, sizeof f.text, ".%05ld", micro / 10);
+    return f;
+}
+
+static void put_bandwidth(const pki_dist *d, double value, FILE *file)
+{
+    put_cell(file, d->count ? bandwidth_text(value).text : "-", 6);
+}
+
+static void put_row(const pki_collective_row *r, FILE *file)
+{
+    fputs("    ", file);
+    pki_put_left(file, pki_comm_op_name(r->op), OPERATION - 2);
+    put_cell(file, size_text(r->size).text, 8);
+    put_cell(file, COUNT(r->time.count), 6);
+    put_cell(file, TIGHT(r->time.p50), 7);
+    put_cell(file, TIGHT(r->time.p99), 7);
+    put_bandwidth(&r->algbw, r->algbw.p50, file);
+    put_bandwidth(&r->busbw, r->busbw.min, file);
+    put_bandwidth(&r->busbw, r->busbw.p50, file);
+    put_bandwidth(&r->busbw, r->busbw.max, file);
+    fputc('\n', file);
+}
+
+/* Size against bandwidth, as nccl-tests print it. */
+static void put_rows(const pki_comm_summary *s, size_t comm, FILE *file)
+{
+    size_t shown = 0, all = 0;
+    fprintf(file, "    %-*s     from  calls     p50     p99  algbw busbw: min p50    max\n",
+            OPERATION - 2, "operation");
+    for (size_t i = 0; i < s->collective_count; i++) {
+        if (s->collectives[i].comm != comm)
+            continue;
+        if (all++ < ROWS_MOST) {
+            put_row(&s->collectives[i], file);
+            shown++;
+        }
+    }
+    if (all > shown)
+        fprintf(file, "    ... and %zu more\n", all - shown);
+}
+
+/* ---- over all ---- */
+
+static void put_regions(const pki_comm_summary *s, FILE *file)
+{
+    fprintf(file, "\n  %-*s %-*s  calls   total waited%%     p50     p99\n", REGION, "in region",
+            OPERATION, "operation");
+    for (size_t i = 0; i < s->region_count && i < REGIONS_MOST; i++) {
+        const pki_comm_region_row *r = &s->regions[i];
+        double share = r->time.sum > 0 ? (double)r->exposed / r->time.sum : 0;
+        fputs("  ", file);
+        pki_put_left(file, *r->region ? r->region : "(none)", REGION);
+        fputc(' ', file);
+        pki_put_left(file, pki_comm_op_name(r->op), OPERATION);
+        put_cell(file, COUNT(r->time.count), 6);
+        put_cell(file, TIGHT(r->time.sum), 7);
+        put_cell(file, pki_figure_percent(share).text, 7);
+        put_cell(file, TIGHT(r->time.p50), 7);
+        put_cell(file, TIGHT(r->time.p99), 7);
+        fputc('\n', file);
+    }
+    if (s->region_count > REGIONS_MOST)
+        fprintf(file, "  ... and %zu more\n", s->region_count - REGIONS_MOST);
+}
+
+static void put_slowest(const pki_comm_summary *s, FILE *file)
+{
+    fputs("\n  slowest:\n", file);
+    for (size_t i = 0; i < s->slowest_count && i < SLOWEST_MOST; i++) {
+        const pki_comm_call_row *r = &s->slowest[i];
+        pki_report_say(file, "  %s %s of %s, number %" PRIu64 " on %.40s, at %s",
+                       TIGHT((double)r->duration), pki_comm_op_name(r->op),
+                       pki_figure_scaled((double)r->bytes, "B").text, r->sequence,
+                       s->comms[r->comm].name, pki_figure_time((double)r->start).text);
+    }
+}
+
+void pki_report_comm(const pki_summary *summary, FILE *file)
+{
+    const pki_comm_summary *s = &summary->comm;
+    if (s->comm_count == 0)
+        return;
+    pki_report_title(file, "COMMUNICATION by size, bandwidth in GB/s as nccl-tests count it");
+    for (size_t i = 0; i < s->comm_count; i++) {
+        put_comm(&s->comms[i], file);
+        put_rows(s, i, file);
+    }
+    put_regions(s, file);
+    put_slowest(s, file);
+    if (s->unmeasured)
+        pki_report_say(file, "%s operations are missing here: no memory, or too many sorts of them",
+                       COUNT(s->unmeasured));
+}

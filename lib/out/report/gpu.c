@@ -1,0 +1,232 @@
+/* lib/out/report/gpu.c - devices, their steps, kernels, and regions on streams. */
+#include "measure/figure.h"
+#include "out/columns.h"
+#include "out/report/sections.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#define LABEL 26  /* columns of a figure's name */
+#define KERNEL 29 /* of a kernel's */
+#define LAUNCHER 14
+#define REGION 24
+#define KERNELS_SHOWN 15
+
+#define COUNT(n) (pki_figure_count(n).text)
+#define TIME(ns) (pki_figure_time(ns).text)
+#define TIGHT(ns) (pki_figure_time_tight(ns).text)
+#define PLAIN(n) (pki_figure_scaled(n, "").text)
+#define BYTES(n) (pki_figure_scaled(n, "B").text)
+
+static void put_cell(FILE *file, const char *text, size_t width)
+{
+    fputc(' ', file);
+    pki_put_right(file, text, width);
+}
+
+/* ---- a device in the steps ---- */
+
+typedef enum unit { AS_TIME, AS_COUNT, AS_BYTES } unit;
+
+typedef struct figure_row {
+    enum pki_gpu_figure figure;
+    const char *label;
+    unit unit;
+    bool share; /* of the step */
+} figure_row;
+
+static const figure_row figures[] = {
+    {PKI_GPU_BUSY, "busy", AS_TIME, true},
+    {PKI_GPU_IDLE, "idle", AS_TIME, true},
+    {PKI_GPU_SYNC_GAPS, "  after waits for it", AS_TIME, true},
+    {PKI_GPU_LAUNCH_GAPS, "  other gaps up to 50 us", AS_TIME, true},
+    {PKI_GPU_LONGEST_GAP, "  longest gap", AS_TIME, true},
+    {PKI_GPU_GAPS, "  gaps", AS_COUNT, false},
+    {PKI_GPU_KERNELS, "kernels", AS_COUNT, false},
+    {PKI_GPU_SHORT_KERNELS, "  shorter than 10 us", AS_COUNT, false},
+    {PKI_GPU_COPY, "copies", AS_TIME, true},
+    {PKI_GPU_COPY_ALONE, "  with no kernel beside", AS_TIME, true},
+    {PKI_GPU_H2D_BYTES, "  host to device", AS_BYTES, false},
+    {PKI_GPU_D2H_BYTES, "  device to host", AS_BYTES, false},
+    {PKI_GPU_D2D_BYTES, "  within the device", AS_BYTES, false},
+    {PKI_GPU_P2P_BYTES, "  to other devices", AS_BYTES, false},
+    {PKI_GPU_SYNC, "waits for it", AS_TIME, true},
+    {PKI_GPU_MEMORY, "memory in use at the end", AS_BYTES, false},
+};
+
+static void put_value(FILE *file, unit as, double value)
+{
+    put_cell(file, as == AS_TIME ? TIME(value) : as == AS_BYTES ? BYTES(value) : PLAIN(value), 9);
+}
+
+static void put_figure(const figure_row *row, const pki_gpu_row *gpu, FILE *file)
+{
+    const pki_dist *dist = &gpu->per_step[row->figure];
+    double all = gpu->per_step[PKI_GPU_STEP].sum;
+    if (dist->count == 0 || !(dist->sum > 0))
+        return;
+    fputs("  ", file);
+    pki_put_left(file, row->label, LABEL);
+    put_value(file, row->unit, dist->mean);
+    put_cell(file, row->share && all > 0 ? pki_figure_percent(dist->sum / all).text : "", 8);
+    put_value(file, row->unit, dist->p50);
+    put_value(file, row->unit, dist->p99);
+    put_value(file, row->unit, dist->max);
+    fputc('\n', file);
+}
+
+/* ---- over the run ---- */
+
+static void say_copies(const pki_gpu_copies *copies, const char *direction, FILE *file)
+{
+    if (copies->count)
+        pki_report_say(
+            file, "%s: %s in %s cop%s, %s", direction, BYTES((double)copies->bytes),
+            COUNT(copies->count), copies->count == 1 ? "y" : "ies",
+            copies->time
+                ? pki_figure_scaled((double)copies->bytes * 1e9 / (double)copies->time, "B/s").text
+                : "no time");
+}
+
+static void say_totals(const pki_gpu_row *gpu, FILE *file)
+{
+    if (gpu->kernels)
+        pki_report_say(file, "in all: %s kernel%s, %s of them shorter than 10 us, %s together",
+                       COUNT(gpu->kernels), gpu->kernels == 1 ? "" : "s", COUNT(gpu->short_kernels),
+                       TIME((double)gpu->kernel_time));
+    else if (gpu->spans)
+        pki_report_say(file, "in all: %s stream spans", COUNT(gpu->spans));
+    say_copies(&gpu->copies[PKI_H2D], "host to device", file);
+    say_copies(&gpu->copies[PKI_D2H], "device to host", file);
+    say_copies(&gpu->copies[PKI_D2D], "within the device", file);
+    say_copies(&gpu->copies[PKI_P2P], "to other devices", file);
+}
+
+static void put_gpu(const pki_gpu_row *gpu, FILE *file)
+{
+    uint64_t steps = gpu->per_step[PKI_GPU_STEP].count;
+    pki_report_title(file, "GPU %" PRIu32 ": %s on %s stream%s", gpu->device,
+                     gpu->measured ? "kernels and copies, by CUPTI," : "stream spans, by events,",
+                     COUNT(gpu->streams), gpu->streams == 1 ? "" : "s");
+    if (steps) {
+        char title[64];
+        snprintf(title, sizeof title, "per step, of %s", COUNT(steps));
+        fprintf(file, "  %-*s      mean    share       p50       p99       max\n", LABEL, title);
+        for (size_t i = 0; i < PKI_COUNT_OF(figures); i++)
+            put_figure(&figures[i], gpu, file);
+    }
+    say_totals(gpu, file);
+}
+
+/* ---- kernels ---- */
+
+static void put_percent(FILE *file, double share)
+{
+    char text[32];
+    double percent = isfinite(share) ? PKI_MIN(PKI_MAX(100 * share, 0), 999) : 0;
+    long tenths = lround(10 * percent);
+    snprintf(text, sizeof text, "%ld.%ld", tenths / 10, tenths % 10);
+    put_cell(file, text, 5);
+}
+
+static void put_kernel(const pki_kernel_row *kernel, double all, FILE *file)
+{
+    fputs("  ", file);
+    pki_put_left(file, kernel->name ? kernel->name : "", KERNEL);
+    fputc(' ', file);
+    pki_put_left(file, kernel->region && kernel->region[0] ? kernel->region : "-", LAUNCHER);
+    put_cell(file, COUNT(kernel->time.count), 6);
+    put_cell(file, TIGHT(kernel->time.sum), 6);
+    put_percent(file, all > 0 ? kernel->time.sum / all : 0);
+    put_cell(file, TIGHT(kernel->time.p50), 6);
+    put_cell(file, TIGHT(kernel->time.p99), 6);
+    fputc('\n', file);
+}
+
+static void put_kernels(const pki_summary *summary, size_t top, FILE *file)
+{
+    size_t count = summary->kernel_count;
+    double all = 0;
+    if (count == 0)
+        return;
+    for (size_t i = 0; i < count; i++)
+        all += summary->kernels[i].time.sum;
+    pki_report_title(file, "KERNELS by total time, and the region that launched most of it");
+    fprintf(file, "  %-*s %-*s  calls  total     %%    p50    p99\n", KERNEL, "kernel", LAUNCHER,
+            "region");
+    for (size_t i = 0; i < count && i < top; i++)
+        put_kernel(&summary->kernels[i], all, file);
+    if (count > top)
+        fprintf(file, "  ... and %zu more\n", count - top);
+}
+
+/* ---- regions on devices ---- */
+
+static void put_dist(const pki_dist *dist, FILE *file)
+{
+    bool any = dist->count > 0;
+    put_cell(file, any ? COUNT(dist->count) : "-", 6);
+    put_cell(file, any ? TIGHT(dist->sum) : "", 6);
+    put_cell(file, any ? TIGHT(dist->p50) : "", 6);
+    put_cell(file, any ? TIGHT(dist->p99) : "", 6);
+}
+
+static void put_region(const pki_region_row *region, FILE *file)
+{
+    fputs("  ", file);
+    pki_put_left(file, region->name ? region->name : "", REGION - 3);
+    put_dist(&region->gpu, file);
+    if (region->kernels.count)
+        put_dist(&region->kernels, file);
+    fputc('\n', file);
+}
+
+static bool is_on_device(const pki_region_row *region)
+{
+    return region->gpu.count > 0 || region->kernels.count > 0;
+}
+
+static void put_regions(const pki_summary *summary, size_t top, FILE *file)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < summary->region_count; i++)
+        count += is_on_device(&summary->regions[i]);
+    if (count == 0)
+        return;
+    pki_report_title(file, "REGIONS on GPUs: spans on streams, and kernels launched in them");
+    fprintf(file, "  %-*s  spans  total    p50    p99 kernels total    p50    p99\n", REGION - 3,
+            "region");
+    for (size_t i = 0, shown = 0; i < summary->region_count && shown < top; i++)
+        if (is_on_device(&summary->regions[i])) {
+            put_region(&summary->regions[i], file);
+            shown++;
+        }
+    if (count > top)
+        fprintf(file, "  ... and %zu more\n", count - top);
+}
+
+void pki_report_gpus(const pki_summary *summary, uint32_t top, FILE *file)
+{
+    for (size_t i = 0; i < summary->gpu_count; i++)
+        put_gpu(&summary->gpus[i], file);
+    put_kernels(summary, top == PKI_REPORT_TOP ? KERNELS_SHOWN : top, file);
+    put_regions(summary, top, file);
+}
+
+void pki_report_activities(const pki_activity_summary *a, FILE *file)
+{
+    if (a->count == 0)
+        return;
+    pki_report_say(file, "%s activit%s of devices and libraries%s", COUNT(a->count),
+                   a->count == 1 ? "y" : "ies",
+                   a->unwritten + a->late + a->unmeasured == 0 ? "" : ", not all in every figure");
+    if (a->unwritten + a->late + a->unmeasured)
+        pki_report_say(file,
+                       "%s of them not in the trace, %s told too late for their step, %s without"
+                       " memory for all figures",
+                       COUNT(a->unwritten), COUNT(a->late), COUNT(a->unmeasured));
+    if (a->overhead_count)
+        pki_report_say(file, "CUPTI's own overhead, as it says: %s in %s pieces",
+                       TIME((double)a->overhead), COUNT(a->overhead_count));
+}

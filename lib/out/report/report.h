@@ -1,0 +1,35 @@
+/* lib/out/report/report.h - a run's summary as a text for people and as JSON for machines.
+ *
+ * Both write to a stream and leave it open, flushed. 0, or -errno of what went wrong (a write,
+ * memory); then part of the report may have been written. Neither changes the summary. The result
+ * does not depend on the program's locale, and is valid UTF-8 whatever bytes the names hold. The
+ * text is 80 columns wide.
+ */
+#ifndef PKI_OUT_REPORT_H
+#define PKI_OUT_REPORT_H
+
+#include "measure/summary.h"
+
+#include <stdio.h>
+
+#define PKI_REPORT_FORMAT "perfkit report" /* "format" in the report file */
+
+typedef struct pki_report_options {
+    uint32_t top;    /* regions shown; 0: PKI_REPORT_TOP */
+    bool no_threads; /* not each thread's regions, although the summary has them */
+} pki_report_options;
+
+#define PKI_REPORT_TOP 25
+#define PKI_REPORT_ALL UINT32_MAX
+
+int pki_report_text(const pki_summary *summary, FILE *file);
+int pki_report_text_with(const pki_summary *summary, const pki_report_options *options, FILE *file);
+
+/* docs/report-format.md. One line per region, thread, step...; ends with a newline. */
+int pki_report_json(const pki_summary *summary, FILE *file);
+
+/* The same object on one line, without a newline, for the inside of a trace: "perfkitReport":{...}
+ * */
+int pki_report_json_line(const pki_summary *summary, FILE *file);
+
+#endif

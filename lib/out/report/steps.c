@@ -1,0 +1,158 @@
+#include "measure/figure.h"
+#include "out/columns.h"
+#include "out/report/sections.h"
+
+#include <string.h>
+
+#define BAR 46 /* columns for a whole step */
+#define SLOWEST_SHOWN 5
+#define PART_NAME 24 /* columns of a name among the reasons */
+
+#define COUNT(n) (pki_figure_count(n).text)
+#define TIME(ns) (pki_figure_time(ns).text)
+
+static void put_rates(const pki_step_summary *steps, FILE *file)
+{
+    if (!(steps->steady.sum > 0))
+        return;
+    double per_second = (double)steps->steady.count / (steps->steady.sum / 1e9);
+    fprintf(file, "  throughput   ");
+    if (steps->items)
+        fprintf(file, "%s items/s; ", pki_figure_scaled(steps->items_per_second, "").text);
+    fprintf(file, "%s steps/s", pki_figure_scaled(per_second, "").text);
+    double items = (double)steps->items / (double)steps->steady.count;
+    if (steps->items)
+        fprintf(file, "; %s item%s per step", pki_figure_scaled(items, "").text,
+                steps->items == steps->steady.count ? "" : "s");
+    fputc('\n', file);
+}
+
+static void put_durations(const pki_dist *dist, FILE *file)
+{
+    const double values[] = {dist->p50, dist->p90,  dist->p95,   dist->p99,
+                             dist->max, dist->mean, dist->stddev};
+    if (dist->count == 0)
+        return;
+    fputs("                    p50      p90      p95      p99      max     mean   stddev\n", file);
+    fputs("  step time  ", file);
+    for (size_t i = 0; i < PKI_COUNT_OF(values); i++) {
+        fputc(' ', file);
+        pki_put_right(file, TIME(values[i]), 8);
+    }
+    fputc('\n', file);
+}
+
+/* ---- where the time goes ---- */
+
+static double total_of(const uint64_t *kinds)
+{
+    double total = 0;
+    for (int k = 0; k < PKI_SHARES; k++)
+        total += (double)kinds[k];
+    return total;
+}
+
+static void put_share(const char *name, double share, double per_step, FILE *file)
+{
+    size_t length = PKI_MIN((size_t)(share * BAR + 0.5), BAR);
+    fputs("  ", file);
+    pki_put_left(file, name, 10);
+    pki_put_right(file, pki_figure_percent(share).text, 8);
+    fputs("  ", file);
+    pki_put_times(file, '#', length);
+    pki_put_times(file, ' ', BAR - length);
+    pki_put_right(file, TIME(per_step), 12);
+    fputc('\n', file);
+}
+
+static void put_shares(const pki_step_summary *steps, FILE *file)
+{
+    /* In order of interest; untracked time last, as it is not a kind. */
+    static const int order[] = {PK_DATA, PK_COMPUTE, PK_COMM,      PK_IO,
+                                PK_WAIT, PK_OTHER,   PKI_UNTRACKED};
+    double total = total_of(steps->kinds);
+    if (!(total > 0) || steps->broken_down == 0)
+        return;
+    fputs("\n  where a step's time goes, on the thread that calls pk_step            per step\n",
+          file);
+    for (size_t i = 0; i < PKI_COUNT_OF(order); i++) {
+        double time = (double)steps->kinds[order[i]];
+        if (time > 0)
+            put_share(pki_kind_names[order[i]], time / total, time / (double)steps->broken_down,
+                      file);
+    }
+}
+
+/* ---- the slowest ---- */
+
+/* As many reasons as the rest of the line takes, at least one. */
+static void put_parts(const pki_step_row *step, size_t room, FILE *file)
+{
+    double biggest = step->part_count ? (double)step->parts->self - step->parts->usual : 0;
+    for (size_t i = 0; i < step->part_count; i++) {
+        const pki_step_part *part = &step->parts[i];
+        double excess = (double)part->self - part->usual;
+        pki_figure figure = pki_figure_time_tight(excess);
+        size_t name = PKI_MIN(pki_width(part->name), PART_NAME);
+        size_t width = 2 + name + 2 + strlen(figure.text);
+        /* A tenth of the main reason is not one. */
+        if (i && (width > room || excess < biggest / 10))
+            break;
+        fputs(i ? ", " : "  ", file);
+        pki_put_left(file, part->name, name);
+        fprintf(file, " +%s", figure.text);
+        room -= PKI_MIN(width, room);
+    }
+}
+
+static void put_slowest(const pki_step_summary *steps, FILE *file)
+{
+    if (steps->slowest_count == 0)
+        return;
+    fputs("\n  slowest steps, and what took longer than its median\n", file);
+    for (size_t i = 0; i < steps->slowest_count && i < SLOWEST_SHOWN; i++) {
+        const pki_step_row *step = &steps->slowest[i];
+        fputs("  step ", file);
+        pki_put_left(file, COUNT(step->index), 7);
+        pki_put_right(file, TIME((double)step->duration), 9);
+        pki_put_right(file, pki_figure_ratio((double)step->duration / steps->steady.p50).text, 9);
+        put_parts(step, PKI_PAGE_WIDTH - 32, file);
+        fputc('\n', file);
+    }
+}
+
+static void put_warmup(const pki_step_summary *steps, FILE *file)
+{
+    if (steps->warmup == 0)
+        return;
+    fprintf(file, "  warm-up      %s", TIME(steps->warm.sum));
+    if (steps->warmup > 1)
+        fprintf(file, "; %s per step, at most %s", TIME(steps->warm.mean), TIME(steps->warm.max));
+    fputs(steps->warmup_given ? "; its length was given\n" : "\n", file);
+}
+
+/* "600, the first of them warm-up" */
+static void put_title(const pki_step_summary *steps, FILE *file)
+{
+    if (steps->warmup == 0)
+        pki_report_title(file, "STEPS: %s", COUNT(steps->count));
+    else if (steps->warmup == 1)
+        pki_report_title(file, "STEPS: %s, the first of them warm-up", COUNT(steps->count));
+    else
+        pki_report_title(file, "STEPS: %s, the first %s of them warm-up", COUNT(steps->count),
+                         COUNT(steps->warmup));
+}
+
+void pki_report_steps(const pki_summary *summary, FILE *file)
+{
+    const pki_step_summary *steps = &summary->steps;
+    if (steps->count == 0)
+        return;
+    put_title(steps, file);
+    put_durations(&steps->steady, file);
+    put_rates(steps, file);
+    put_warmup(steps, file);
+    put_shares(steps, file);
+    pki_report_chart(steps, file);
+    put_slowest(steps, file);
+}

@@ -1,0 +1,234 @@
+#include "measure/figure.h"
+#include "out/columns.h"
+#include "out/report/sections.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#define NAME 25         /* columns of a region's name */
+#define COUNTER 22      /* columns of a counter's name and unit */
+#define THREADS_MOST 16 /* shown without their regions */
+
+#define COUNT(n) (pki_figure_count(n).text)
+#define TIGHT(ns) (pki_figure_time_tight(ns).text)
+
+static const char *short_kind(uint32_t kind)
+{
+    static const char *const names[PKI_KINDS] = {
+        [PK_OTHER] = "-",   [PK_COMPUTE] = "comp", [PK_DATA] = "data",
+        [PK_COMM] = "comm", [PK_IO] = "io",        [PK_WAIT] = "wait",
+    };
+    return kind < PKI_KINDS ? names[kind] : "-";
+}
+
+/* A share as a number of percent in five columns. */
+static void put_percent(FILE *file, double share)
+{
+    char text[32];
+    double percent = isfinite(share) ? PKI_MIN(PKI_MAX(100 * share, 0), 999) : 0;
+    long tenths = lround(10 * percent);
+    snprintf(text, sizeof text, "%ld.%ld", tenths / 10, tenths % 10);
+    fputc(' ', file);
+    pki_put_right(file, text, 5);
+}
+
+static void put_cell(FILE *file, const char *text)
+{
+    fputc(' ', file);
+    pki_put_right(file, text, 6);
+}
+
+/* ---- regions ---- */
+
+static double all_self(const pki_region_row *regions, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (double)regions[i].self;
+    return sum;
+}
+
+static void put_region(const pki_region_row *r, double all, bool steps, FILE *file)
+{
+    fputs("  ", file);
+    pki_put_left(file, r->name, steps ? NAME - 6 : NAME);
+    fputc(' ', file);
+    pki_put_left(file, short_kind(r->kind), 4);
+    put_cell(file, COUNT(r->time.count));
+    put_cell(file, TIGHT(r->time.sum));
+    put_cell(file, TIGHT((double)r->self));
+    put_percent(file, all > 0 ? (double)r->self / all : 0);
+    if (steps)
+        put_percent(file, r->step_share);
+    put_cell(file, TIGHT(r->time.p50));
+    put_cell(file, TIGHT(r->time.p99));
+    put_cell(file, TIGHT(r->time.max));
+    fputc('\n', file);
+}
+
+static void put_work(const pki_region_row *r, FILE *file)
+{
+    double seconds = r->time.sum / 1e9;
+    if (!(r->bytes || r->flops) || !(seconds > 0))
+        return;
+    fputs("      ", file);
+    if (r->bytes)
+        fprintf(file, "%s at %s", pki_figure_scaled((double)r->bytes, "B").text,
+                pki_figure_scaled((double)r->bytes / seconds, "B/s").text);
+    if (r->flops)
+        fprintf(file, "%s%s at %s", r->bytes ? "; " : "",
+                pki_figure_scaled((double)r->flops, "FLOP").text,
+                pki_figure_scaled((double)r->flops / seconds, "FLOP/s").text);
+    fputc('\n', file);
+}
+
+static void put_regions(const pki_region_row *regions, size_t count, uint32_t top, bool steps,
+                        FILE *file)
+{
+    double all = all_self(regions, count);
+    fprintf(file, "  %-*s kind  calls  total   self self%%%s    p50    p99    max\n",
+            steps ? NAME - 6 : NAME, "region", steps ? " step%" : "");
+    for (size_t i = 0; i < count && i < top; i++) {
+        put_region(&regions[i], all, steps, file);
+        put_work(&regions[i], file);
+    }
+    if (count > top)
+        fprintf(file, "  ... and %zu more\n", count - top);
+}
+
+void pki_report_regions(const pki_summary *summary, uint32_t top, FILE *file)
+{
+    if (summary->region_count == 0)
+        return;
+    pki_report_title(file, "REGIONS by self time, over all threads");
+    put_regions(summary->regions, summary->region_count, top, summary->steps.broken_down > 0, file);
+}
+
+/* ---- threads ---- */
+
+static uint64_t tracked_of(const pki_thread_row *thread)
+{
+    uint64_t sum = 0;
+    for (int k = 0; k < PKI_KINDS; k++)
+        sum += thread->kinds[k];
+    return sum;
+}
+
+/* What most of its time in regions is. */
+static void put_mostly(const pki_thread_row *thread, FILE *file)
+{
+    int most = 0;
+    for (int k = 1; k < PKI_KINDS; k++)
+        if (thread->kinds[k] > thread->kinds[most])
+            most = k;
+    double share = (double)thread->kinds[most] / (double)tracked_of(thread);
+    fprintf(file, "  %s %s", pki_kind_names[most], pki_figure_percent(share).text);
+}
+
+static void put_thread(const pki_thread_row *thread, FILE *file)
+{
+    fputs("  ", file);
+    pki_put_left(file, thread->name && thread->name[0] ? thread->name : "(no name)", 23);
+    fprintf(file, " %10" PRIu32 " ", thread->tid);
+    put_cell(file, COUNT(thread->recorded));
+    fputc(' ', file);
+    put_cell(file, COUNT(thread->dropped));
+    fputc(' ', file);
+    put_cell(file, TIGHT((double)tracked_of(thread)));
+    bool mostly = tracked_of(thread) > 0;
+    fputs(thread->ended ? "  ended" : mostly ? "       " : "", file);
+    if (mostly)
+        put_mostly(thread, file);
+    fputc('\n', file);
+}
+
+static size_t with_regions_shown(const pki_summary *summary)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < summary->thread_count; i++)
+        count += summary->threads[i].region_count > 0;
+    return count;
+}
+
+static void put_thread_regions(const pki_summary *summary, uint32_t top, FILE *file)
+{
+    for (size_t i = 0; i < summary->thread_count; i++) {
+        const pki_thread_row *thread = &summary->threads[i];
+        if (thread->region_count == 0)
+            continue;
+        const char *name = thread->name ? thread->name : "";
+        fputs("\n  ", file);
+        pki_put_left(file, name, PKI_MIN(pki_width(name), 60));
+        fprintf(file, " (%" PRIu32 ")\n", thread->tid);
+        put_regions(thread->regions, thread->region_count, top, false, file);
+    }
+}
+
+void pki_report_threads(const pki_summary *summary, bool with_regions, uint32_t top, FILE *file)
+{
+    size_t count = summary->thread_count;
+    if (count == 0)
+        return;
+    bool all = with_regions && with_regions_shown(summary);
+    size_t shown = all ? count : PKI_MIN(count, THREADS_MOST);
+    pki_report_title(file, "THREADS");
+    fputs("  thread                         tid regions dropped tracked         mostly\n", file);
+    for (size_t i = 0; i < shown; i++)
+        put_thread(&summary->threads[i], file);
+    if (shown < count)
+        fprintf(file, "  ... and %zu more\n", count - shown);
+    if (all)
+        put_thread_regions(summary, top, file);
+}
+
+/* ---- counters ---- */
+
+static void put_value(FILE *file, double value)
+{
+    fputc(' ', file);
+    pki_put_right(file, pki_figure_scaled(value, "").text, 7);
+}
+
+/* "gpu.memory (bytes)": the unit gets what the name leaves, half of the room at least. */
+static void put_counter_name(const pki_counter_row *c, FILE *file)
+{
+    bool unit = c->unit && c->unit[0];
+    size_t name = pki_width(c->name), rest = 0;
+    if (unit) {
+        rest =
+            PKI_MIN(pki_width(c->unit), PKI_MAX(COUNTER / 2, COUNTER - PKI_MIN(name, COUNTER)) - 3);
+        name = PKI_MIN(name, COUNTER - 3 - rest);
+    }
+    name = PKI_MIN(name, COUNTER);
+    pki_put_left(file, c->name, name);
+    if (unit) {
+        fputs(" (", file);
+        pki_put_left(file, c->unit, rest);
+        fputc(')', file);
+    }
+    pki_put_times(file, ' ', COUNTER - name - (unit ? rest + 3 : 0));
+}
+
+static void put_counter(const pki_counter_row *c, FILE *file)
+{
+    const double values[] = {c->last,      c->value.min, c->value.p50,
+                             c->value.p99, c->value.max, c->value.mean};
+    fputs("  ", file);
+    put_counter_name(c, file);
+    put_cell(file, COUNT(c->value.count));
+    for (size_t i = 0; i < PKI_COUNT_OF(values); i++)
+        put_value(file, values[i]);
+    fputc('\n', file);
+}
+
+void pki_report_counters(const pki_summary *summary, FILE *file)
+{
+    if (summary->counter_count == 0)
+        return;
+    pki_report_title(file, "COUNTERS");
+    fputs("  counter                points    last     min     p50     p99     max    mean\n",
+          file);
+    for (size_t i = 0; i < summary->counter_count; i++)
+        put_counter(&summary->counters[i], file);
+}

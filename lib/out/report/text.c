@@ -1,0 +1,207 @@
+#include "measure/figure.h"
+#include "out/columns.h"
+#include "out/json_write.h"
+#include "out/report/sections.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MARGIN 2
+#define HANGING 4
+
+#define COUNT(n) (pki_figure_count(n).text)
+#define TIME(ns) (pki_figure_time(ns).text)
+
+/* This thread's report lacks a sentence for want of memory. */
+static _Thread_local bool memory_failed;
+
+static const char *or_unknown(const char *text, const char *unknown)
+{
+    return text && text[0] ? text : unknown;
+}
+
+void pki_report_title(FILE *file, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputc('\n', file);
+    vfprintf(file, format, args);
+    fputc('\n', file);
+    va_end(args);
+}
+
+static void put_words(FILE *file, size_t margin, const char *format, va_list args)
+{
+    char *text = NULL;
+    if (vasprintf(&text, format, args) < 0) {
+        memory_failed = true;
+        return;
+    }
+    pki_put_times(file, ' ', margin);
+    pki_put_paragraph(file, text, margin, margin);
+    free(text);
+}
+
+void pki_report_say(FILE *file, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    put_words(file, MARGIN, format, args);
+    va_end(args);
+}
+
+PKI_PRINTF(2, 3) static void say_title(FILE *file, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    put_words(file, 0, format, args);
+    va_end(args);
+}
+
+/* "2026-11-20 11:22:33 UTC"; "" if unknown. */
+static void date_of(char *out, size_t size, uint64_t unix_ns)
+{
+    time_t seconds = (time_t)(unix_ns / 1000000000);
+    struct tm parts;
+    out[0] = '\0';
+    if (unix_ns && gmtime_r(&seconds, &parts))
+        strftime(out, size, "%Y-%m-%d %H:%M:%S UTC", &parts);
+}
+
+void pki_report_head(const pki_summary *summary, FILE *file)
+{
+    const pki_run *run = &summary->run;
+    bool live = !run->source || !run->source[0] || strcmp(run->source, "session") == 0;
+    char date[40], rank[48] = "", pid[24] = "";
+    date_of(date, sizeof date, run->start_unix);
+    if (run->pid)
+        snprintf(pid, sizeof pid, ", pid %" PRIu32, run->pid);
+    if (run->world_size > 0)
+        snprintf(rank, sizeof rank, ", rank %" PRId32 " of %" PRId32, run->rank, run->world_size);
+    say_title(file, "perfkit %s report", or_unknown(run->version, ""));
+    pki_report_say(file, "%s%s%s%s%s%s%s", or_unknown(run->program, "a program"), pid,
+                   or_unknown(run->host, "")[0] ? " on " : "", or_unknown(run->host, ""), rank,
+                   date[0] ? "; " : "", date);
+    pki_report_say(file, "ran %s%s%s%s%s%s", TIME((double)run->wall), run->cpu ? " with " : "",
+                   run->cpu ? TIME((double)run->cpu) : "", run->cpu ? " of CPU time" : "",
+                   live ? "" : "; made from its ", live ? "" : run->source);
+}
+
+void pki_report_verdicts(const pki_summary *summary, FILE *file)
+{
+    static const char marks[] = {[PKI_GOOD] = '+', [PKI_NOTE] = '-', [PKI_WARN] = '!'};
+    if (summary->verdict_count == 0)
+        return;
+    pki_report_title(file, "VERDICTS");
+    for (size_t i = 0; i < summary->verdict_count; i++) {
+        const pki_verdict *verdict = &summary->verdicts[i];
+        char *text = NULL;
+        if (asprintf(&text, "%s: %s", verdict->name, verdict->text) < 0) {
+            memory_failed = true;
+            return;
+        }
+        fprintf(file, "%*s%c ", MARGIN, "", marks[verdict->severity]);
+        pki_put_paragraph(file, text, HANGING, HANGING);
+        free(text);
+    }
+}
+
+static void say_clock(const pki_run *run, FILE *file)
+{
+    if (!run->clock || !run->clock[0])
+        return;
+    pki_report_say(file, "clock: %s at %s, in steps of %s; uncertain by %s, rate off by %s ppm",
+                   run->clock, pki_figure_scaled(run->clock_hz, "Hz").text,
+                   TIME(run->clock_step_ns), TIME(run->clock_uncertainty_ns),
+                   pki_figure_scaled(run->clock_ppm, "").text);
+}
+
+static void say_counts(const pk_counts *c, FILE *file)
+{
+    pki_report_say(file, "%s regions begun on %s thread%s under %s name%s, %s", COUNT(c->begun),
+                   COUNT(c->threads), c->threads == 1 ? "" : "s", COUNT(c->regions),
+                   c->regions == 1 ? "" : "s", c->dropped ? "not all recorded" : "none dropped");
+    if (c->dropped || c->points_dropped || c->unwritten)
+        pki_report_say(
+            file, "lost: %s regions (%s nested too deep), %s points, %s unwritten events",
+            COUNT(c->dropped), COUNT(c->too_deep), COUNT(c->points_dropped), COUNT(c->unwritten));
+    if (c->unbalanced || c->stray_ends)
+        pki_report_say(file, "unbalanced: %s closed by another's end, %s ends without a begin",
+                       COUNT(c->unbalanced), COUNT(c->stray_ends));
+}
+
+static void say_overhead(const pki_summary *s, FILE *file)
+{
+    const pki_overhead *o = &s->overhead;
+    if (!(o->region_ns > 0))
+        return;
+    pki_report_say(file,
+                   "perfkit's own time: %s per region, %s in all, %s of the %s; its collector"
+                   " thread took %s of CPU time",
+                   TIME(o->region_ns), TIME(o->total), pki_figure_percent(o->share).text,
+                   s->run.cpu ? "CPU time" : "run", TIME(o->collector));
+}
+
+void pki_report_recording(const pki_summary *summary, FILE *file)
+{
+    pki_report_title(file, "RECORDING");
+    say_counts(&summary->counts, file);
+    pki_report_activities(&summary->activities, file);
+    say_overhead(summary, file);
+    say_clock(&summary->run, file);
+    if (summary->run.trace_path && summary->run.trace_path[0])
+        pki_report_say(file, "trace: %s (%s of events)", summary->run.trace_path,
+                       pki_figure_scaled((double)summary->counts.trace_bytes, "B").text);
+}
+
+void pki_report_backends(const pki_summary *summary, FILE *file)
+{
+    if (summary->backend_count == 0)
+        return;
+    pki_report_title(file, "BACKENDS");
+    for (size_t i = 0; i < summary->backend_count; i++) {
+        const pki_backend_row *backend = &summary->backends[i];
+        const char *version = backend->version ? backend->version : "";
+        const char *reason = backend->reason ? backend->reason : "";
+        pki_report_say(file, "%s: %s%s%s%s%s", backend->name, backend->live ? "on" : "off",
+                       version[0] ? " " : "", version, reason[0] ? ", " : "", reason);
+    }
+}
+
+static void put_sections(const pki_summary *summary, const pki_report_options *options, FILE *file)
+{
+    uint32_t top = options->top ? options->top : PKI_REPORT_TOP;
+    pki_report_head(summary, file);
+    pki_report_verdicts(summary, file);
+    pki_report_steps(summary, file);
+    pki_report_gpus(summary, top, file);
+    pki_report_regions(summary, top, file);
+    pki_report_comm(summary, file);
+    pki_report_counters(summary, file);
+    pki_report_threads(summary, !options->no_threads, top, file);
+    pki_report_recording(summary, file);
+    pki_report_backends(summary, file);
+}
+
+int pki_report_text_with(const pki_summary *summary, const pki_report_options *options, FILE *file)
+{
+    pki_plain plain;
+    if (!pki_plain_enter(&plain))
+        return -ENOMEM;
+    errno = 0;
+    memory_failed = false;
+    put_sections(summary, options, file);
+    bool written = fflush(file) == 0 && !ferror(file);
+    int error = errno ? errno : EIO;
+    pki_plain_leave(&plain);
+    return !written ? -error : memory_failed ? -ENOMEM : 0;
+}
+
+int pki_report_text(const pki_summary *summary, FILE *file)
+{
+    return pki_report_text_with(summary, &(pki_report_options){0}, file);
+}

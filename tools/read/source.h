@@ -1,0 +1,28 @@
+/* tools/read/source.h - the bytes of a file, compressed or not. Twins: source_zlib.c, source_plain.c. */
+#ifndef TOOLS_SOURCE_H
+#define TOOLS_SOURCE_H
+
+#include "complaint.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct source source;
+
+/* NULL, and why. */
+source *source_open(const char *path, complaint *why);
+void source_close(source *s);
+
+/* Bytes read, 0 at the end; -1, and why. A compressed file that is cut off ends where it is cut,
+ * and source_is_cut is true from then on. */
+long source_read(source *s, char *out, size_t size, complaint *why);
+bool source_is_cut(const source *s);
+
+/* False for a pipe: it cannot be read again. */
+bool source_is_rewindable(const source *s);
+bool source_rewind(source *s);
+
+/* How much of the file has been taken, 0 .. 1; negative if its size is not known. */
+double source_progress(source *s);
+
+#endif

@@ -1,0 +1,106 @@
+/* tools/rebuild/comm.c - what was done on communicators, as the session would have found it
+ * (measure/collectives/collectives.h). */
+#include "rebuild/state.h"
+
+#include "base/compiler.h"
+#include "core/comms.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool find_comm(rebuild *r, const event_comm *c, uint32_t *id)
+{
+    char key[512];
+    snprintf(key, sizeof key, "%.200s\x1f%.300s", c->library, c->name);
+    if (r->comms.count >= PKI_COMMS_MAX && table_find(&r->comms, key) == TABLE_NONE)
+        snprintf(key, sizeof key, "\x1f(too many communicators)");
+    *id = table_add(&r->comms, key);
+    if (*id == TABLE_NONE ||
+        !rebuild_grow(&r->comm_facts, &r->comm_room, *id, sizeof *r->comm_facts))
+        return false;
+    rebuilt_comm *facts = &r->comm_facts[*id];
+    facts->rank = c->rank;
+    facts->size = (int32_t)PKI_MIN(c->ranks, (uint32_t)INT32_MAX);
+    facts->last = PKI_MAX(facts->last, c->sequence);
+    return true;
+}
+
+static pk_comm_op op_named(const char *name)
+{
+    uint32_t op = 0;
+    while (op < PK_COMM_OTHER && strcmp(name, pki_comm_op_name(op)) != 0)
+        op++;
+    return (pk_comm_op)op;
+}
+
+static bool read_operation(rebuild *r, const event *e, pki_collective *op)
+{
+    *op = (pki_collective){.ranks = e->comm.ranks,
+                           .op = op_named(e->comm.op),
+                           .bytes = e->bytes,
+                           .sequence = e->comm.sequence,
+                           .start = e->start,
+                           .end = e->end,
+                           .exposed = e->comm.exposed,
+                           .in_flight = e->comm.in_flight,
+                           .unrated = e->comm.unrated};
+    return find_comm(r, &e->comm, &op->comm) && rebuild_find_launcher(r, e, &op->region);
+}
+
+/* perfkit writes the two events of a pair one behind the other. */
+static void end_operation(rebuild *r, const event *e)
+{
+    if (r->begun_id && r->begun_id == e->comm.id) {
+        r->begun.end = e->start;
+        pki_collectives_add(r->collectives, &r->begun);
+        r->points++;
+    }
+    r->begun_id = 0;
+}
+
+bool rebuild_comm(rebuild *r, const event *e)
+{
+    if (e->type == EVENT_COMM_END) {
+        end_operation(r, e);
+        return true;
+    }
+    pki_collective op;
+    r->activities += e->type == EVENT_COMM;
+    if (!e->comm.op || e->comm.unfinished)
+        return true;
+    if (!read_operation(r, e, &op))
+        return false;
+    if (e->type == EVENT_COMM_BEGIN) {
+        r->begun = op;
+        r->begun_id = e->comm.id;
+    } else {
+        if (e->type == EVENT_REGION) /* all of it is waited for */
+            op.exposed = op.end - op.start;
+        pki_collectives_add(r->collectives, &op);
+    }
+    return true;
+}
+
+static bool facts_of(void *user, uint32_t comm, pki_comm_facts *facts)
+{
+    const rebuild *r = user;
+    if (comm >= r->comms.count)
+        return false;
+    const char *text = r->comms.texts[comm], *name = strchr(text, '\x1f');
+    static _Thread_local char library[256]; /* until the next call */
+    snprintf(library, sizeof library, "%.*s", (int)(name - text), text);
+    const rebuilt_comm *c = &r->comm_facts[comm];
+    *facts = (pki_comm_facts){.library = library,
+                              .name = name + 1,
+                              .rank = c->rank,
+                              .size = c->size,
+                              .enqueued = c->last,
+                              .started = c->last,
+                              .completed = c->last};
+    return true;
+}
+
+bool rebuild_fill_comms(rebuild *r, pki_summary *out)
+{
+    return pki_collectives_fill(r->collectives, facts_of, rebuild_launcher_name, r, out);
+}

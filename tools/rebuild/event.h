@@ -1,0 +1,71 @@
+/* tools/rebuild/event.h - one event of a Chrome trace, as far as a report needs it. */
+#ifndef TOOLS_EVENT_H
+#define TOOLS_EVENT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/activity.h"
+
+typedef enum event_type {
+    EVENT_OTHER, /* nothing that a report shows */
+    EVENT_REGION,
+    EVENT_STEP, /* ProfilerStep#N */
+    EVENT_COUNTER,
+    EVENT_MARK,
+    EVENT_THREAD_NAME,
+    EVENT_PROCESS_NAME,
+    EVENT_ACTIVITY,   /* of a device or a library */
+    EVENT_MEASURES,   /* devices are measured from here on, or no longer */
+    EVENT_COMM_BEGIN, /* an operation on a communicator that may overlap with others */
+    EVENT_COMM_END,
+    EVENT_COMM /* the same as one event, by whoever the library told of it */
+} event_type;
+
+#define EVENT_TRACK 80
+
+/* What an event says of an operation on a communicator; op NULL: nothing. */
+typedef struct event_comm {
+    const char *op, *library, *name;
+    uint64_t id; /* of a pair of events */
+    uint64_t sequence, exposed;
+    uint32_t ranks, in_flight;
+    int32_t rank;
+    bool unrated, unfinished;
+} event_comm;
+
+typedef struct event {
+    event_type type;
+    const char *name;        /* the JSON value's; of what is named, for the last two types */
+    uint32_t kind;           /* a pk_kind */
+    char track[EVENT_TRACK]; /* "pid/tid" */
+    uint32_t tid;
+    uint64_t start, end;       /* ns; of regions and steps */
+    uint64_t index, items;     /* of a step */
+    char stepper[EVENT_TRACK]; /* the track whose thread made the step */
+    uint64_t bytes, flops;
+    bool unbalanced;
+    bool on;               /* EVENT_MEASURES */
+    pki_activity activity; /* but for its track and its region; names are the JSON value's */
+    event_comm comm;       /* also of regions */
+    json_t *args;          /* NULL or an object */
+} event;
+
+/* From the value, which must outlive the event. With its text, if there is one, times are exact to
+ * the last digit for any length of the run; else to 2^53 ns, 104 days. EVENT_OTHER if its times
+ * make no sense. */
+void event_read(event *e, json_t *value, const char *text, size_t length);
+
+/* event_device.c: the slice, which has been read so far, as an activity; false if it is none, but a
+ * thread's own time. */
+bool event_read_activity(event *e, json_t *value, const char *cat);
+
+/* event_comm.c: fills in comm, if there is one. */
+void event_read_comm(event *e, json_t *value);
+
+/* "region" among its arguments; "" if there is none. */
+const char *event_launcher(const event *e);
+
+#endif

@@ -1,0 +1,105 @@
+/* tools/rebuild/event_device.c - what devices and libraries did, from a trace's events. */
+#include "rebuild/event.h"
+
+#include <string.h>
+
+#include "base/compiler.h"
+
+/* perfkit's tracks beside those of threads, and Linux gives out no such number (session/activity.c).
+ * Others count their threads as they like: there a call is part of its thread's time. */
+#define BESIDE_FROM (1u << 29)
+#define BESIDE_TO (1u << 31)
+
+#define DEVICES_MOST 4096 /* a pid up to that may be one */
+
+static const struct {
+    const char *cat;
+    pki_activity_kind kind;
+    bool beside; /* only on such a track */
+} kinds[] = {
+    {"kernel", PKI_ACTIVITY_KERNEL, false},
+    {"gpu_memcpy", PKI_ACTIVITY_MEMCPY, false},
+    {"gpu_memset", PKI_ACTIVITY_MEMSET, false},
+    {"gpu_user_annotation", PKI_ACTIVITY_SPAN, false},
+    {"cuda_sync", PKI_ACTIVITY_SYNC, false},
+    {"overhead", PKI_ACTIVITY_OVERHEAD, false},
+    {"cuda_runtime", PKI_ACTIVITY_RUNTIME, true},
+    {"cuda_driver", PKI_ACTIVITY_DRIVER, true},
+    {"user_annotation", PKI_ACTIVITY_RANGE, true},
+};
+
+/* PyTorch's profiler and perfkit name copies alike: "Memcpy HtoD (Pinned -> Device)". */
+static pki_copy copy_of(const char *name)
+{
+    static const struct {
+        const char *way;
+        pki_copy copy;
+    } ways[] = {{"HtoD", PKI_COPY_HTOD}, {"HtoA", PKI_COPY_HTOD}, {"DtoH", PKI_COPY_DTOH},
+                {"AtoH", PKI_COPY_DTOH}, {"DtoD", PKI_COPY_DTOD}, {"AtoA", PKI_COPY_DTOD},
+                {"AtoD", PKI_COPY_DTOD}, {"DtoA", PKI_COPY_DTOD}, {"HtoH", PKI_COPY_HTOH},
+                {"PtoP", PKI_COPY_PTOP}};
+    for (size_t i = 0; i < PKI_COUNT_OF(ways); i++)
+        if (strstr(name, ways[i].way))
+            return ways[i].copy;
+    return PKI_COPY_UNKNOWN;
+}
+
+static bool small(json_t *value, json_int_t below, uint32_t *out)
+{
+    json_int_t number = json_integer_value(value);
+    if (!json_is_integer(value) || number < 0 || number >= below)
+        return false;
+    *out = (uint32_t)number;
+    return true;
+}
+
+/* In PyTorch's traces annotations of a device have no argument that says which: it is the pid. */
+static uint32_t device_of(const event *e, json_t *value)
+{
+    uint32_t device;
+    if (small(json_object_get(e->args, "device"), PKI_NO_DEVICE, &device))
+        return device;
+    bool wait = e->activity.kind == PKI_ACTIVITY_SYNC;
+    return !wait && small(json_object_get(value, "pid"), DEVICES_MOST, &device) ? device
+                                                                                : PKI_NO_DEVICE;
+}
+
+static bool is_beside(const event *e)
+{
+    return e->tid >= BESIDE_FROM && e->tid < BESIDE_TO;
+}
+
+static bool find_kind(event *e, const char *cat)
+{
+    for (size_t i = 0; i < PKI_COUNT_OF(kinds); i++)
+        if (strcmp(cat, kinds[i].cat) == 0 && (is_beside(e) || !kinds[i].beside)) {
+            e->activity.kind = kinds[i].kind;
+            return true;
+        }
+    return false;
+}
+
+bool event_read_activity(event *e, json_t *value, const char *cat)
+{
+    pki_activity *a = &e->activity;
+    json_t *bytes = json_object_get(e->args, "bytes");
+    if (!find_kind(e, cat))
+        return false;
+    a->name = e->name;
+    a->name_length = strlen(e->name);
+    a->start = e->start;
+    a->end = e->end;
+    a->device = device_of(e, value);
+    a->bytes = json_integer_value(bytes) > 0 ? (uint64_t)json_integer_value(bytes) : 0;
+    if (!small(json_object_get(e->args, "context"), UINT32_MAX, &a->context))
+        a->context = 0;
+    if (a->kind == PKI_ACTIVITY_MEMCPY)
+        a->copy = copy_of(e->name);
+    return true;
+}
+
+const char *event_launcher(const event *e)
+{
+    const char *region = json_string_value(json_object_get(e->args, "region"));
+    return region ? region : "";
+}

@@ -1,0 +1,182 @@
+/* tools/rebuild/fill.c - from what was rebuilt to a summary. */
+#include "rebuild/state.h"
+
+#include "base/compiler.h"
+#include "read/json_read.h"
+#include "measure/verdict/verdict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool fill_region(const rebuild *r, uint32_t id, const rebuilt_region *from,
+                        pki_region_row *row)
+{
+    *row = (pki_region_row){.name = strdup(rebuild_name(r, id)),
+                            .kind = rebuild_kind(r, id),
+                            .time = pki_tally_dist(&from->time),
+                            .self = from->self,
+                            .bytes = from->bytes,
+                            .flops = from->flops};
+    return row->name != NULL;
+}
+
+static bool fill_regions(const rebuild *r, const rebuilt_region *from, uint32_t count,
+                         pki_region_row **rows, size_t *row_count)
+{
+    *rows = calloc(PKI_MAX(count, 1), sizeof **rows);
+    if (!*rows)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (from[i].time.count && !fill_region(r, i, &from[i], &(*rows)[(*row_count)++]))
+            return false;
+    pki_regions_sort(*rows, *row_count);
+    return true;
+}
+
+static bool fill_thread(const rebuild *r, const rebuilt_thread *from, pki_thread_row *row)
+{
+    *row = (pki_thread_row){
+        .name = strdup(from->name ? from->name : ""), .tid = from->tid, .recorded = from->recorded};
+    memcpy(row->kinds, from->kinds, sizeof row->kinds);
+    return row->name && (!from->regions || fill_regions(r, from->regions, from->region_room,
+                                                        &row->regions, &row->region_count));
+}
+
+static bool fill_threads(const rebuild *r, pki_summary *out)
+{
+    out->threads = calloc(PKI_MAX(r->tracks.count, 1), sizeof *out->threads);
+    if (!out->threads)
+        return false;
+    for (uint32_t i = 0; i < r->tracks.count; i++)
+        if (r->threads[i].recorded &&
+            !fill_thread(r, &r->threads[i], &out->threads[out->thread_count++]))
+            return false;
+    return true;
+}
+
+static bool fill_counters(const rebuild *r, pki_summary *out)
+{
+    out->counters = calloc(PKI_MAX(r->counters.count, 1), sizeof *out->counters);
+    if (!out->counters)
+        return false;
+    for (uint32_t i = 0; i < r->counters.count; i++) {
+        const char *name = r->counters.texts[i], *unit = strrchr(name, '\x1f') + 1;
+        pki_counter_row *row = &out->counters[out->counter_count++];
+        *row = (pki_counter_row){.name = strndup(name, (size_t)(unit - 1 - name)),
+                                 .unit = strdup(strcmp(unit, "value") ? unit : ""),
+                                 .value = pki_tally_dist(&r->values[i].value),
+                                 .last = r->values[i].last};
+        if (!row->name || !row->unit)
+            return false;
+    }
+    return true;
+}
+
+/* ---- the trace's head ---- */
+
+static void read_counts(json_reader *j, json_t *from, pk_counts *counts)
+{
+    json_read_u32(j, from, "threads", &counts->threads);
+    json_read_uint(j, from, "begun", &counts->begun);
+    json_read_uint(j, from, "recorded", &counts->recorded);
+    json_read_uint(j, from, "dropped", &counts->dropped);
+    json_read_uint(j, from, "unbalanced", &counts->unbalanced);
+    json_read_uint(j, from, "too_deep", &counts->too_deep);
+    json_read_uint(j, from, "stray_ends", &counts->stray_ends);
+    json_read_uint(j, from, "points", &counts->points);
+    json_read_uint(j, from, "points_dropped", &counts->points_dropped);
+    json_read_uint(j, from, "unwritten", &counts->unwritten);
+    json_read_uint(j, from, "regions", &counts->regions);
+    json_read_uint(j, from, "steps", &counts->steps);
+}
+
+static void read_clock(json_reader *j, json_t *clock, pki_run *run)
+{
+    json_read_text(j, clock, "source", &run->clock);
+    json_read_real(j, clock, "hz", &run->clock_hz);
+    json_read_real(j, clock, "step_ns", &run->clock_step_ns);
+    json_read_real(j, clock, "uncertainty_ns", &run->clock_uncertainty_ns);
+    json_read_real(j, clock, "drift_ppm", &run->clock_ppm);
+}
+
+/* Whatever of it there is: the head of somebody else's trace may hold anything. */
+static void read_head(json_t *head, pki_summary *out)
+{
+    complaint ignored = {""};
+    json_reader j = {.why = &ignored};
+    json_t *metadata = json_read_object(&j, head, "metadata");
+    out->run.complete = true;
+    json_read_text(&j, metadata, "perfkit", &out->run.version);
+    json_read_text(&j, metadata, "program", &out->run.program);
+    json_read_text(&j, metadata, "host", &out->run.host);
+    json_read_u32(&j, metadata, "pid", &out->run.pid);
+    json_read_i32(&j, metadata, "rank", &out->run.rank);
+    json_read_i32(&j, metadata, "world_size", &out->run.world_size);
+    json_read_uint(&j, metadata, "start_unix_ns", &out->run.start_unix);
+    json_read_bool(&j, metadata, "complete", &out->run.complete);
+    read_clock(&j, json_read_object(&j, metadata, "clock"), &out->run);
+    read_counts(&j, json_read_object(&j, metadata, "counts"), &out->counts);
+}
+
+/* What the events show at least; the head of a killed run's trace may be older than they are. */
+static void raise_counts(const rebuild *r, pki_summary *out)
+{
+    pk_counts *c = &out->counts;
+    c->size = sizeof *c;
+    c->threads = PKI_MAX(c->threads, (uint32_t)out->thread_count);
+    c->recorded = PKI_MAX(c->recorded, r->slices);
+    c->begun = PKI_MAX(c->begun, c->recorded + c->dropped);
+    c->written = r->slices + r->points;
+    c->unbalanced = PKI_MAX(c->unbalanced, r->unbalanced);
+    c->points = PKI_MAX(c->points, r->points);
+    c->regions = PKI_MAX(c->regions, out->region_count);
+    c->steps = PKI_MAX(c->steps, out->steps.count);
+}
+
+static bool fill_run(const rebuild *r, json_t *head, bool whole, pki_summary *out)
+{
+    read_head(head, out);
+    if (!whole)
+        out->run.complete = false;
+    /* perfkit's times count from the session's start; others' from anywhere. */
+    bool ours = out->run.version && out->run.version[0];
+    out->run.wall = r->last - (ours ? 0 : PKI_MIN(r->first, r->last));
+    out->run.source = strdup(whole ? "trace events" : "trace events (the file is cut off)");
+    out->run.trace_path = strdup("");
+    if (out->run.program && !out->run.program[0] && r->process) {
+        free(out->run.program);
+        out->run.program = strdup(r->process);
+    }
+    return out->run.source && out->run.trace_path && out->run.program;
+}
+
+static const char *name_of(void *user, uint32_t id)
+{
+    const rebuild *r = user;
+    return id < r->names.count ? rebuild_name(r, id) : NULL;
+}
+
+static bool add_verdict(bool whole, pki_summary *out)
+{
+    const char *text =
+        whole ? "Made from the events of the trace, which holds no report: calls that are not among"
+                " the events are missing from counts and percentiles, too."
+              : "The trace is cut off and holds no report: everything is made from the events that"
+                " are left.";
+    return pki_verdict_add(out, whole ? "rebuilt" : "trace-cut", whole ? PKI_NOTE : PKI_WARN, 0, 0,
+                           text);
+}
+
+bool rebuild_fill(rebuild *r, json_t *head, bool whole, pki_summary *out)
+{
+    pki_summary_init(out);
+    bool filled = fill_regions(r, r->regions, r->region_room, &out->regions, &out->region_count) &&
+                  fill_threads(r, out) && fill_counters(r, out) &&
+                  pki_steps_fill(r->steps, 0, name_of, r, out) && rebuild_fill_devices(r, out) &&
+                  rebuild_fill_comms(r, out) && fill_run(r, head, whole, out);
+    raise_counts(r, out);
+    if (filled && pki_verdicts_fill(out) && add_verdict(whole, out))
+        return true;
+    pki_summary_finish(out);
+    return false;
+}

@@ -1,0 +1,358 @@
+#include "rebuild/state.h"
+
+#include "base/compiler.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ACTIVITIES_MOST (1u << 24) /* 32 bytes each; beyond it, those of a step's end are off */
+#define CHILDREN_MOST 65536 /* per thread; beyond it, neighbours are merged */
+
+rebuild *rebuild_create(bool sort, bool per_thread)
+{
+    rebuild *r = calloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    r->sort = sort;
+    r->per_thread = per_thread;
+    r->stepper = TABLE_NONE;
+    r->first = UINT64_MAX;
+    r->steps = pki_steps_create();
+    r->device = pki_device_create(ACTIVITIES_MOST);
+    r->collectives = pki_collectives_create();
+    if (r->steps && r->device && r->collectives)
+        return r;
+    rebuild_destroy(r);
+    return NULL;
+}
+
+static void free_regions(rebuilt_region *regions, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        pki_tally_finish(&regions[i].time);
+    free(regions);
+}
+
+void rebuild_destroy(rebuild *r)
+{
+    if (!r)
+        return;
+    for (uint32_t i = 0; i < r->thread_room; i++) {
+        free(r->threads[i].name);
+        free(r->threads[i].children);
+        free_regions(r->threads[i].regions, r->threads[i].region_room);
+    }
+    for (uint32_t i = 0; i < r->counter_room; i++)
+        pki_tally_finish(&r->values[i].value);
+    free_regions(r->regions, r->region_room);
+    free(r->threads);
+    free(r->values);
+    free(r->spans);
+    free(r->process);
+    table_finish(&r->names);
+    table_finish(&r->tracks);
+    table_finish(&r->counters);
+    pki_collectives_destroy(r->collectives);
+    table_finish(&r->comms);
+    free(r->comm_facts);
+    table_finish(&r->launchers);
+    table_finish(&r->streams);
+    pki_device_destroy(r->device);
+    rebuild_free_steps(r);
+    free(r);
+}
+
+bool rebuild_grow(void *array_of, uint32_t *room, uint32_t at, size_t size)
+{
+    if (at < *room)
+        return true;
+    char *array;
+    memcpy(&array, array_of, sizeof array);
+    uint32_t more = PKI_MAX(at + 1, 2 * *room);
+    array = realloc(array, more * size);
+    if (!array)
+        return false;
+    memset(array + *room * size, 0, (more - *room) * size);
+    memcpy(array_of, &array, sizeof array);
+    *room = more;
+    return true;
+}
+
+uint32_t rebuild_kind(const rebuild *r, uint32_t region)
+{
+    return (uint32_t)(r->names.texts[region][0] - '0');
+}
+
+const char *rebuild_name(const rebuild *r, uint32_t region)
+{
+    return r->names.texts[region] + 1;
+}
+
+/* ---- who and what ---- */
+
+static uint32_t region_of(rebuild *r, const event *e)
+{
+    char key[1024];
+    snprintf(key, sizeof key, "%u%.1000s", (unsigned)e->kind, e->name[0] ? e->name : "(unnamed)");
+    if (r->names.count >= REBUILD_NAMES_MOST && table_find(&r->names, key) == TABLE_NONE)
+        snprintf(key, sizeof key, "0(too many names)");
+    uint32_t id = table_add(&r->names, key);
+    bool fits =
+        id != TABLE_NONE && rebuild_grow(&r->regions, &r->region_room, id, sizeof *r->regions);
+    return fits ? id : TABLE_NONE;
+}
+
+static uint32_t thread_of(rebuild *r, const char *track, uint32_t tid)
+{
+    if (r->tracks.count >= REBUILD_THREADS_MOST && table_find(&r->tracks, track) == TABLE_NONE)
+        track = "others";
+    uint32_t id = table_add(&r->tracks, track);
+    if (id == TABLE_NONE || !rebuild_grow(&r->threads, &r->thread_room, id, sizeof *r->threads))
+        return TABLE_NONE;
+    if (tid)
+        r->threads[id].tid = tid;
+    return id;
+}
+
+void rebuild_expect_steps(rebuild *r, const char *track)
+{
+    if (r->stepper == TABLE_NONE)
+        r->stepper = thread_of(r, track, 0);
+}
+
+/* ---- own times ---- */
+
+static child joined(const child *a, const child *b)
+{
+    child both = {a->start, PKI_MAX(a->end, b->end), a->covered + b->covered};
+    both.covered = PKI_MIN(both.covered, both.end - both.start);
+    return both;
+}
+
+/* A slice that begins in the middle of what is joined here will be off by a part of it. */
+static void join_neighbours(rebuilt_thread *t)
+{
+    for (size_t i = 0; i < CHILDREN_MOST / 2; i++)
+        t->children[i] = joined(&t->children[2 * i], &t->children[2 * i + 1]);
+    t->child_count = CHILDREN_MOST / 2;
+}
+
+static bool push_child(rebuilt_thread *t, child c)
+{
+    if (t->child_count == CHILDREN_MOST)
+        join_neighbours(t);
+    if (t->child_count == t->child_room) {
+        size_t room = t->child_room ? 2 * t->child_room : 16;
+        child *grown = realloc(t->children, room * sizeof *grown);
+        if (!grown)
+            return false;
+        t->children = grown;
+        t->child_room = room;
+    }
+    t->children[t->child_count++] = c;
+    return true;
+}
+
+static bool add_gap(rebuild *r, const span *s, uint64_t start, uint64_t end)
+{
+    return end <= start || rebuild_own(r, (own_span){start, end, end - start, s->region});
+}
+
+/* The parts of the slice that its children, the thread's from the first one on, do not cover. */
+static bool add_own(rebuild *r, const span *s, const rebuilt_thread *t, size_t first)
+{
+    uint64_t at = s->start;
+    for (size_t i = first; i < t->child_count; i++) {
+        child c = t->children[i];
+        uint64_t inside = c.end - c.start - c.covered; /* merged ones have gaps among them */
+        if (!add_gap(r, s, at, c.start) ||
+            (inside && !rebuild_own(r, (own_span){c.start, c.end, inside, s->region})))
+            return false;
+        at = PKI_MAX(at, c.end);
+    }
+    return add_gap(r, s, at, s->end);
+}
+
+static bool count_region(rebuilt_region *region, const span *s, uint64_t self)
+{
+    region->self += self;
+    region->bytes += s->bytes;
+    region->flops += s->flops;
+    return pki_tally_add(&region->time, (double)(s->end - s->start), 1);
+}
+
+static bool feed_slice(rebuild *r, const span *s)
+{
+    rebuilt_thread *t = &r->threads[s->thread];
+    uint64_t duration = s->end - s->start, covered = 0;
+    size_t inside = t->child_count;
+    while (inside && t->children[inside - 1].start >= s->start)
+        covered += t->children[--inside].covered;
+    uint64_t self = duration - PKI_MIN(duration, covered);
+    if (s->thread == r->stepper && !add_own(r, s, t, inside))
+        return false;
+    t->child_count = inside;
+    t->recorded++;
+    t->kinds[rebuild_kind(r, s->region)] += self;
+    t->last_end = PKI_MAX(t->last_end, s->end);
+    if (r->per_thread &&
+        !(rebuild_grow(&t->regions, &t->region_room, s->region, sizeof *t->regions) &&
+          count_region(&t->regions[s->region], s, self)))
+        return false;
+    return count_region(&r->regions[s->region], s, self) &&
+           push_child(t, (child){s->start, s->end, duration});
+}
+
+/* ---- order ---- */
+
+static bool feed(rebuild *r, const span *s)
+{
+    if (s->region == TABLE_NONE)
+        return rebuild_step(r, s);
+    return feed_slice(r, s);
+}
+
+static bool keep(rebuild *r, const span *s)
+{
+    if (r->span_count == r->span_room) {
+        size_t room = r->span_room ? 2 * r->span_room : 1024;
+        span *grown = realloc(r->spans, room * sizeof *grown);
+        if (!grown)
+            return false;
+        r->spans = grown;
+        r->span_room = room;
+    }
+    r->spans[r->span_count++] = *s;
+    return true;
+}
+
+static int inner_first(const void *a, const void *b)
+{
+    const span *x = a, *y = b;
+    if (x->end != y->end)
+        return x->end < y->end ? -1 : 1;
+    return (x->start < y->start) - (x->start > y->start);
+}
+
+static bool take(rebuild *r, const span *s)
+{
+    uint64_t before = s->region == TABLE_NONE ? r->steps_end : r->threads[s->thread].last_end;
+    r->first = PKI_MIN(r->first, s->start);
+    r->last = PKI_MAX(r->last, s->end);
+    if (r->sort)
+        return keep(r, s);
+    r->disordered |= s->end < before;
+    return feed(r, s);
+}
+
+bool rebuild_needs_sorting(const rebuild *r)
+{
+    return r->disordered;
+}
+
+/* ---- events ---- */
+
+static bool add_slice(rebuild *r, const event *e)
+{
+    span s = {.start = e->start, .end = e->end, .bytes = e->bytes, .flops = e->flops};
+    s.thread = thread_of(r, e->track, e->tid);
+    s.region = region_of(r, e);
+    if (s.thread == TABLE_NONE || s.region == TABLE_NONE)
+        return false;
+    r->slices++;
+    r->unbalanced += e->unbalanced;
+    return take(r, &s);
+}
+
+static bool add_step(rebuild *r, const event *e)
+{
+    span s = {.start = e->start, .end = e->end, .bytes = e->items, .flops = e->index};
+    s.region = TABLE_NONE;
+    s.thread = thread_of(r, e->stepper, 0);
+    if (s.thread == TABLE_NONE)
+        return false;
+    if (r->stepper == TABLE_NONE)
+        r->stepper = s.thread;
+    r->points++;
+    return take(r, &s);
+}
+
+static bool add_counter(rebuild *r, const event *e)
+{
+    const char *unit;
+    json_t *value;
+    json_object_foreach(e->args, unit, value)
+    {
+        double number = json_number_value(value);
+        if (!json_is_number(value) || !isfinite(number))
+            continue;
+        char key[1024];
+        snprintf(key, sizeof key, "%.700s\x1f%.200s", e->name, unit);
+        if (r->counters.count >= REBUILD_NAMES_MOST && table_find(&r->counters, key) == TABLE_NONE)
+            continue;
+        uint32_t id = table_add(&r->counters, key);
+        if (id == TABLE_NONE ||
+            !rebuild_grow(&r->values, &r->counter_room, id, sizeof *r->values) ||
+            !pki_tally_add(&r->values[id].value, number, 1))
+            return false;
+        r->values[id].last = number;
+        rebuild_sample(r, e, number);
+        r->points++;
+    }
+    return true;
+}
+
+static bool name_thread(rebuild *r, const event *e)
+{
+    uint32_t id = thread_of(r, e->track, e->tid);
+    if (id == TABLE_NONE)
+        return false;
+    free(r->threads[id].name);
+    r->threads[id].name = strdup(e->name);
+    return r->threads[id].name != NULL;
+}
+
+bool rebuild_event(rebuild *r, const event *e)
+{
+    switch (e->type) {
+    case EVENT_REGION:
+        return add_slice(r, e) && rebuild_comm(r, e);
+    case EVENT_COMM_BEGIN:
+    case EVENT_COMM_END:
+    case EVENT_COMM:
+        return rebuild_comm(r, e);
+    case EVENT_STEP:
+        return add_step(r, e);
+    case EVENT_COUNTER:
+        return add_counter(r, e);
+    case EVENT_THREAD_NAME:
+        return name_thread(r, e);
+    case EVENT_PROCESS_NAME:
+        if (!r->process)
+            r->process = strdup(e->name);
+        return r->process != NULL;
+    case EVENT_MARK:
+        r->points++;
+        return true;
+    case EVENT_ACTIVITY:
+        return rebuild_activity(r, e);
+    case EVENT_MEASURES:
+        pki_device_measures(r->device, e->start, e->on);
+        return true;
+    default:
+        return true;
+    }
+}
+
+bool rebuild_finish(rebuild *r, json_t *head, bool whole, pki_summary *out)
+{
+    if (r->span_count)
+        qsort(r->spans, r->span_count, sizeof *r->spans, inner_first);
+    for (size_t i = 0; i < r->span_count; i++)
+        if (!feed(r, &r->spans[i]))
+            return false;
+    rebuild_close_steps(r);
+    return rebuild_fill(r, head, whole, out);
+}

@@ -1,0 +1,42 @@
+/* tools/rebuild/rebuild.h - the summary of a run from the events of its trace, for traces that hold no
+ * report.
+ *
+ * Self times come from nesting: a slice's own time is what the slices inside it on its thread
+ * leave. Traces of perfkit list each thread's slices by their ends, inner ones first, so this goes
+ * event by event and keeps only what is open, per name, per thread; rebuild_needs_sorting says when
+ * a trace is not like that, and a rebuild made with `sort` keeps the events (about 50 bytes each)
+ * until the end.
+ *
+ * What a trace does not have, the summary lacks: calls that were dropped, the cost of perfkit, the
+ * CPU time. In steps, time of regions that were open across more than REBUILD_WINDOW steps is
+ * untracked.
+ */
+#ifndef TOOLS_REBUILD_H
+#define TOOLS_REBUILD_H
+
+#include "rebuild/event.h"
+#include "measure/summary.h"
+
+#define REBUILD_WINDOW 8
+#define REBUILD_NAMES_MOST 65536
+#define REBUILD_THREADS_MOST 65536
+
+typedef struct rebuild rebuild;
+
+/* per_thread: each thread's regions, too. NULL without memory. */
+rebuild *rebuild_create(bool sort, bool per_thread);
+void rebuild_destroy(rebuild *r);
+
+/* The thread whose self times the steps are made of; needed before the first event unless sorting.
+ * */
+void rebuild_expect_steps(rebuild *r, const char *track);
+
+/* False without memory. */
+bool rebuild_event(rebuild *r, const event *e);
+bool rebuild_needs_sorting(const rebuild *r);
+
+/* head: the members of the trace's object but for the events, or NULL. whole: the file was read to
+ * its end, and that was the document's end. False without memory. */
+bool rebuild_finish(rebuild *r, json_t *head, bool whole, pki_summary *out);
+
+#endif

@@ -1,0 +1,135 @@
+/* tools/rebuild/state.h - what rebuild*.c share. Nobody else includes it. */
+#ifndef TOOLS_REBUILD_STATE_H
+#define TOOLS_REBUILD_STATE_H
+
+#include "measure/collectives/collectives.h"
+#include "measure/device/device.h"
+#include "measure/steps/steps.h"
+#include "measure/tally.h"
+#include "rebuild/rebuild.h"
+#include "table.h"
+
+/* A slice or a step, while it waits to be sorted. */
+typedef struct span {
+    uint64_t start, end;
+    uint64_t bytes, flops;   /* a step's items and index */
+    uint32_t thread, region; /* region TABLE_NONE: a step */
+    bool unbalanced;
+} span;
+
+typedef struct rebuilt_region {
+    pki_tally time;
+    uint64_t self, bytes, flops;
+} rebuilt_region;
+
+/* A slice that has ended and may yet turn out to lie inside another. */
+typedef struct child {
+    uint64_t start, end;
+    uint64_t covered; /* end - start, or less if several were merged */
+} child;
+
+typedef struct rebuilt_thread {
+    char *name;
+    uint32_t tid;
+    uint64_t recorded, last_end;
+    uint64_t kinds[PKI_KINDS];
+    size_t child_count, child_room;
+    child *children; /* by start */
+    uint32_t region_room;
+    rebuilt_region *regions; /* by id; only with per_thread */
+} rebuilt_thread;
+
+typedef struct rebuilt_counter {
+    pki_tally value;
+    double last;
+} rebuilt_counter;
+
+/* Self times by region id. */
+typedef struct own {
+    uint32_t count;
+    uint64_t *ns;
+} own;
+
+typedef struct open_step {
+    pki_step step;
+    own parts;
+} open_step;
+
+/* So much own time of a region somewhere between start and end. */
+typedef struct own_span {
+    uint64_t start, end, ns;
+    uint32_t region;
+} own_span;
+
+/* A communicator, by its name and library. */
+typedef struct rebuilt_comm {
+    int32_t rank, size;
+    uint64_t last; /* sequence number */
+} rebuilt_comm;
+
+struct rebuild {
+    bool sort, per_thread, disordered;
+
+    table names; /* kind as a digit, then the name */
+    uint32_t region_room;
+    rebuilt_region *regions;
+    table tracks;
+    uint32_t thread_room;
+    rebuilt_thread *threads;
+    pki_device *device;
+    pki_collectives *collectives;
+    table comms; /* library, '\x1f', name */
+    uint32_t comm_room;
+    rebuilt_comm *comm_facts;
+    pki_collective begun; /* the operation whose end comes next; its id is... */
+    uint64_t begun_id;    /* ...this, 0: none */
+    table launchers;      /* regions, by name alone, that activities name */
+    table streams;        /* tracks of activities */
+    uint64_t activities;
+    table counters; /* name, '\x1f', unit */
+    uint32_t counter_room;
+    rebuilt_counter *values;
+
+    size_t span_count, span_room;
+    span *spans; /* to be sorted */
+
+    uint32_t stepper; /* TABLE_NONE: not known, no steps so far */
+    pki_steps *steps;
+    uint64_t steps_end;
+    size_t open_count;
+    open_step open[REBUILD_WINDOW]; /* oldest first */
+    size_t recent_count;
+    own_span *recent; /* the stepper's own times after steps_end */
+    own folded;       /* the same of those that were too many to keep apart */
+
+    char *process;
+    uint64_t slices, points, unbalanced, first, last;
+};
+
+uint32_t rebuild_kind(const rebuild *r, uint32_t region);
+const char *rebuild_name(const rebuild *r, uint32_t region);
+
+/* rebuild/steps.c: the stepper's own times, and the ends of steps. False without memory. */
+bool rebuild_own(rebuild *r, own_span part);
+bool rebuild_step(rebuild *r, const span *step);
+void rebuild_close_steps(rebuild *r);
+void rebuild_free_steps(rebuild *r);
+
+/* rebuild/comm.c. False without memory. */
+bool rebuild_comm(rebuild *r, const event *e);
+bool rebuild_fill_comms(rebuild *r, pki_summary *out);
+
+/* rebuild/device.c. False without memory. */
+bool rebuild_find_launcher(rebuild *r, const event *e, uint32_t *id);
+const char *rebuild_launcher_name(void *user, uint32_t id);
+bool rebuild_activity(rebuild *r, const event *e);
+void rebuild_sample(rebuild *r, const event *e, double value);
+bool rebuild_fill_devices(rebuild *r, pki_summary *out);
+
+/* rebuild/fill.c */
+bool rebuild_fill(rebuild *r, json_t *head, bool whole, pki_summary *out);
+
+/* Room for index `at`, new room zeroed. */
+bool rebuild_grow(void *array_of, uint32_t *room, uint32_t at, size_t size);
+
+#endif

@@ -1,0 +1,144 @@
+/* tools/recover/arena.c - file + buffer + rings + open regions = the trace of a killed run. */
+#include "base/text.h"
+#include "out/salvage.h"
+#include "progress.h"
+#include "recover/recover.h"
+#include "recover/rewrite.h"
+#include "read/source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PIECE 65536
+
+static bool count_only(void *user, const char *event, size_t n)
+{
+    (void)user, (void)event, (void)n;
+    return true;
+}
+
+static bool put_event(void *user, const char *event, size_t n)
+{
+    return rewrite_put(user, event, n);
+}
+
+/* A first walk for the counts that the head wants. */
+static size_t make_head(const char *path, char head[PKI_HEAD_BYTES], recovery *done, complaint *why)
+{
+    pki_salvage s;
+    if (!pki_salvage_open(&s, path)) {
+        complaint_set(why, "%s", s.why);
+        return 0;
+    }
+    uint64_t before = s.commit.events;
+    pki_salvage_events(&s, count_only, NULL);
+    done->events = s.commit.events;
+    done->from_memory = s.commit.events - before;
+    size_t n = pki_salvage_head(&s, head);
+    pki_salvage_close(&s);
+    return n;
+}
+
+/* Where the parts of a trace are put together one event ends and another begins; anything else, and
+ * the arena and the trace do not belong together, or one of them is spoilt. */
+static bool is_seam(const char *before, const char *behind)
+{
+    return (!before || *before == '}') && (!behind || *behind == ',');
+}
+
+/* The part of a piece that lies between two offsets of the whole. */
+static bool put_part(rewrite *out, const char *piece, uint64_t at, uint64_t n, uint64_t skip,
+                     uint64_t until, complaint *why)
+{
+    uint64_t from = skip > at ? skip - at : 0;
+    uint64_t to = until - at < n ? until - at : n;
+    if (from >= to)
+        return true;
+    if (!is_seam(at + to == until ? &piece[to - 1] : NULL, at + from == skip ? &piece[from] : NULL))
+        return complaint_set(why, "it does not fit to its trace");
+    return rewrite_put(out, piece + from, (size_t)(to - from));
+}
+
+static bool copy_pieces(source *in, uint64_t skip, uint64_t until, rewrite *out, progress *telling,
+                        complaint *why)
+{
+    char piece[PIECE];
+    for (uint64_t at = 0; at < until;) {
+        long n = source_read(in, piece, sizeof piece, why);
+        if (n == 0)
+            return complaint_set(why, "its trace has been cut: less is there than was written");
+        if (n < 0 || !put_part(out, piece, at, (uint64_t)n, skip, until, why))
+            return false;
+        at += (uint64_t)n;
+        progress_tell(telling, (double)at / (double)until);
+    }
+    return true;
+}
+
+/* Copies what the trace file is known to hold, all but its head: the new one has its length. */
+static bool copy_trace(const char *trace, uint64_t skip, uint64_t until, rewrite *out,
+                       complaint *why)
+{
+    source *in = source_open(trace, why);
+    progress telling = progress_start(trace, true);
+    bool copied = in && copy_pieces(in, skip, until, out, &telling, why);
+    progress_end(&telling);
+    source_close(in);
+    return copied;
+}
+
+static bool put_all(pki_salvage *s, const char *trace, size_t head_bytes, rewrite *out,
+                    complaint *why)
+{
+    size_t n;
+    const char *buffer = pki_salvage_buffer(s, &n);
+    if (s->header->output_bytes == 0)
+        return complaint_set(why, "the run wrote no trace");
+    if (n && !is_seam(&buffer[n - 1], buffer))
+        return complaint_set(why, "damaged: its text is not what was written");
+    return copy_trace(trace, head_bytes, s->commit.file_bytes, out, why) &&
+           rewrite_put(out, buffer, n) && pki_salvage_events(s, put_event, out);
+}
+
+bool recover_arena(const char *path, const char *trace, const char *out, recovery *done,
+                   complaint *why)
+{
+    char head[PKI_HEAD_BYTES];
+    pki_salvage s;
+    rewrite to;
+    int writer = pki_salvage_writer(path);
+    if (writer)
+        return complaint_set(why, "process %d is still writing it", writer);
+    size_t head_bytes = make_head(path, head, done, why);
+    if (!head_bytes)
+        return false;
+    if (!pki_salvage_open(&s, path))
+        return complaint_set(why, "%s", s.why);
+    bool written = rewrite_open(&to, out, head, head_bytes, why) &&
+                   put_all(&s, trace, head_bytes, &to, why) && rewrite_publish(&to);
+    if (!written)
+        rewrite_abandon(&to);
+    pki_salvage_close(&s);
+    done->was_arena = true;
+    return written;
+}
+
+bool recover_file(const char *path, const char *out, recovery *done, complaint *why)
+{
+    char trace[PATH_MAX];
+    if (access(path, R_OK) != 0)
+        return complaint_set(why, "%s", strerror(errno));
+    if (!pki_salvage_recognise(path)) {
+        snprintf(done->out, sizeof done->out, "%s", out ? out : "");
+        return out ? recover_cut(path, out, done, why)
+                   : complaint_set(why, "not an arena; to mend a trace, say where it goes with -o");
+    }
+    if (!pki_ends_with(path, ".arena"))
+        return complaint_set(
+            why, "the name of an arena ends in .arena; without that its trace cannot be found");
+    snprintf(trace, sizeof trace, "%.*s", (int)(strlen(path) - strlen(".arena")), path);
+    snprintf(done->out, sizeof done->out, "%s", out ? out : trace);
+    return recover_arena(path, trace, done->out, done, why);
+}

@@ -1,0 +1,71 @@
+/* tools/recover/recover.c - pk recover: a whole trace from what a killed run has left, or from a trace that
+ * was cut. */
+#include "recover/recover.h"
+
+#include "command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int print_help(void)
+{
+    printf(
+        "usage: pk recover FILE [-o TRACE]\n"
+        "\n"
+        "Makes a whole trace of what is left of one. FILE is\n"
+        "  an arena      the file ending in .arena that a killed run leaves beside its trace: the\n"
+        "                trace is completed by what was still in memory, and regions that were\n"
+        "                open at the end are closed there and marked\n"
+        "  a cut trace   (.gz too): kept up to its last whole line\n"
+        "\n"
+        "  -o TRACE    where the trace goes (.gz: compressed). Without it an arena's trace is\n"
+        "              completed in its place; a cut trace is never written over unasked\n"
+        "  --help      this\n"
+        "\n"
+        "The arena is left where it is. Exit status: 0; 2 if FILE cannot be used.\n");
+    return EXIT_OK;
+}
+
+typedef struct wish {
+    const char *path, *out;
+    bool help;
+} wish;
+
+static bool take_arguments(wish *w, int argc, char **argv)
+{
+    for (int i = 1; i < argc && !w->help; i++) {
+        bool is_option = argv[i][0] == '-' && argv[i][1];
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            w->help = true;
+        else if (strcmp(argv[i], "-o") == 0 && i + 1 < argc && !w->out)
+            w->out = argv[++i];
+        else if (is_option || w->path)
+            return complain("recover does not understand \"%s\" (pk recover --help)", argv[i]),
+                   false;
+        else
+            w->path = argv[i];
+    }
+    if (!w->path && !w->help)
+        return complain("recover needs a file (pk recover --help)"), false;
+    return true;
+}
+
+int command_recover(int argc, char **argv)
+{
+    wish w = {0};
+    complaint why = {""};
+    recovery done = {0};
+    if (!take_arguments(&w, argc, argv))
+        return EXIT_UNUSABLE;
+    if (w.help)
+        return print_help();
+    if (!recover_file(w.path, w.out, &done, &why))
+        return complain("%s: %s", w.path, why.text);
+    if (done.from_memory || done.was_arena)
+        printf("%s: %llu events, %llu of them from memory\n", done.out,
+               (unsigned long long)done.events, (unsigned long long)done.from_memory);
+    else
+        printf("%s: %llu lines kept, %llu bytes behind them were no whole line\n", done.out,
+               (unsigned long long)done.events, (unsigned long long)done.cut_bytes);
+    return EXIT_OK;
+}

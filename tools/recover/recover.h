@@ -1,0 +1,26 @@
+/* tools/recover/recover.h - what pk recover does, apart from its words. */
+#ifndef TOOLS_RECOVER_H
+#define TOOLS_RECOVER_H
+
+#include "complaint.h"
+
+#include <limits.h>
+#include <stdint.h>
+
+typedef struct recovery {
+    char out[PATH_MAX];
+    bool was_arena;
+    uint64_t events;      /* in the trace; for a cut trace: lines */
+    uint64_t from_memory; /* of them, from the arena */
+    uint64_t cut_bytes;
+} recovery;
+
+/* out NULL: the arena's own trace. False, and why; nothing has been written over then. */
+bool recover_file(const char *path, const char *out, recovery *done, complaint *why);
+
+/* The two cases; out is not NULL. */
+bool recover_arena(const char *path, const char *trace, const char *out, recovery *done,
+                   complaint *why);
+bool recover_cut(const char *path, const char *out, recovery *done, complaint *why);
+
+#endif

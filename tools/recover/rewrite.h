@@ -1,0 +1,28 @@
+/* tools/recover/rewrite.h - a trace written anew: under another name until it is whole. */
+#ifndef TOOLS_REWRITE_H
+#define TOOLS_REWRITE_H
+
+#include "complaint.h"
+#include "out/file.h"
+
+#include <limits.h>
+
+typedef struct rewrite {
+    pki_trace_file file;
+    const char *path;
+    char part[PATH_MAX];
+    char *buffer;
+    size_t used;
+    complaint *why;
+} rewrite;
+
+/* With this text at its start. All answer false, and why, after which rewrite_abandon is all that
+ * is left to do. */
+bool rewrite_open(rewrite *r, const char *path, const char *head, size_t n, complaint *why);
+bool rewrite_put(rewrite *r, const char *text, size_t n);
+
+/* Closes the document and gives it its name. */
+bool rewrite_publish(rewrite *r);
+void rewrite_abandon(rewrite *r);
+
+#endif
