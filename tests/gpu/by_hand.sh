@@ -1,6 +1,6 @@
 #!/bin/bash
 # by_hand.sh FOLDER - builds what the tests on a GPU need where meson is missing: a C compiler is enough. Of twins,
-# NAME_none.c is taken where the files of NAME do not compile, for want of a header.
+# NAME/none.c is taken where the files of NAME do not compile, for want of a header.
 set -eu -o pipefail
 
 mkdir -p "$1"
@@ -18,27 +18,26 @@ done
 
 compiles() { "$cc" "${flags[@]}" -fsyntax-only "$@" 2>/dev/null; }
 
-# family NAME of lib/LAYER/NAME_none.c - the files that do the work, if there are any.
-family()
+# choose TWIN REAL... - which of the two is left out of the library: TWIN where the others compile.
+without=()
+choose()
 {
-    local file
-    for file in "$1".c "$1"_*.c; do
-        [ -e "$file" ] && [ "$file" != "$1_none.c" ] && echo "$file"
-    done
-    return 0
+    if [ $# -gt 1 ] && compiles "${@:2}"; then
+        without+=("$1")
+    else
+        without+=("${@:2}")
+        echo "$1 takes the place of what does not compile here"
+    fi
 }
 
-mapfile -t sources < <(ls lib/*/*.c "lib/base/arch/$arch"/*.c)
-without=()
-for twin in lib/*/*_none.c; do
-    mapfile -t real < <(family "${twin%_none.c}")
-    if [ ${#real[@]} -gt 0 ] && compiles "${real[@]}"; then
-        without+=("$twin")
-    else
-        without+=("${real[@]}")
-        echo "$(basename "$twin" _none.c): left out"
-    fi
+# libpk: everything but the libraries beside it and what is for another processor.
+mapfile -t sources < <(find lib -name '*.c' -not -path 'lib/mpi/*' -not -path 'lib/backend/shim/*' \
+                            -not -path 'lib/base/arch/*'; ls "lib/base/arch/$arch"/*.c)
+for twin in lib/backend/*/*none.c; do
+    mapfile -t real < <(find "$(dirname "$twin")" -name '*.c' -not -name '*none.c')
+    choose "$twin" "${real[@]}"
 done
+choose lib/out/gz_none.c lib/out/gz.c
 zlib=()
 compiles lib/out/gz.c && zlib=(-lz)
 
