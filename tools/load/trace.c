@@ -1,6 +1,7 @@
 /* tools/load/trace.c - traces: the report at their end, or one made from their events. */
 #include "load/load.h"
 
+#include "read/flat.h"
 #include "rebuild/rebuild.h"
 
 #include <stdlib.h>
@@ -17,6 +18,7 @@ typedef struct walk {
     rebuild *to;               /* NULL: look for the report only */
     char stepper[EVENT_TRACK]; /* of the first step; "" if there is none */
     uint64_t damaged;          /* the first line that is no event, 0: none so far */
+    flat_line flat;            /* of the line that is looked at */
     json_t *tail;              /* what stands after the events, if the trace is whole */
 } walk;
 
@@ -33,30 +35,31 @@ static bool damaged(walk *w)
 
 /* ---- lines ---- */
 
-static bool take_event(walk *w, line l)
+static bool take_object(walk *w, object o, line l)
 {
-    complaint ignored = {""};
     event e;
-    bool too_large = false;
-    json_t *value = load_json(l.text, l.length, &too_large, &ignored);
-    if (too_large)
-        return out_of_memory(w->why);
-    if (!json_is_object(value)) {
-        /* If nothing good follows, this is where the file was cut. */
-        if (!w->damaged)
-            w->damaged = w->in->number;
-        json_decref(value);
-        return true;
-    }
-    event_read(&e, value, l.text, l.length);
-    bool taken = true;
+    event_read(&e, o, l.text, l.length);
     if (e.type == EVENT_STEP && !w->stepper[0])
         memcpy(w->stepper, e.stepper, sizeof w->stepper);
     if (w->damaged)
-        taken = damaged(w);
-    else if (w->to && !rebuild_event(w->to, &e))
-        taken = out_of_memory(w->why);
-    json_decref(value);
+        return damaged(w);
+    return !w->to || rebuild_event(w->to, &e) || out_of_memory(w->why);
+}
+
+static bool take_event(walk *w, line l)
+{
+    complaint ignored = {""};
+    bool too_large = false, taken = true;
+    if (flat_read(&w->flat, l.text, l.length))
+        return take_object(w, flat_object(&w->flat), l);
+    json_t *tree = load_json(l.text, l.length, &too_large, &ignored);
+    if (too_large)
+        return out_of_memory(w->why);
+    if (json_is_object(tree))
+        taken = take_object(w, (object){.tree = tree}, l);
+    else if (!w->damaged) /* if nothing good follows, this is where the file was cut */
+        w->damaged = w->in->number;
+    json_decref(tree);
     return taken;
 }
 
@@ -197,7 +200,7 @@ bool load_trace_whole(json_t *trace, const load_options *options, pki_summary *o
     bool fits = r != NULL;
     for (size_t i = 0; fits && i < json_array_size(events); i++) {
         event e;
-        event_read(&e, json_array_get(events, i), NULL, 0);
+        event_read(&e, (object){.tree = json_array_get(events, i)}, NULL, 0);
         fits = rebuild_event(r, &e);
     }
     fits = fits && rebuild_finish(r, trace, true, out);

@@ -2,12 +2,12 @@
 #ifndef TOOLS_EVENT_H
 #define TOOLS_EVENT_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "core/activity.h"
+#include "read/object.h"
 
 typedef enum event_type {
     EVENT_OTHER, /* nothing that a report shows */
@@ -38,7 +38,7 @@ typedef struct event_comm {
 
 typedef struct event {
     event_type type;
-    const char *name;        /* the JSON value's; of what is named, for the last two types */
+    const char *name;        /* the object's; of what is named, for the last two types */
     uint32_t kind;           /* a pk_kind */
     char track[EVENT_TRACK]; /* "pid/tid" */
     uint32_t tid;
@@ -48,22 +48,22 @@ typedef struct event {
     uint64_t bytes, flops;
     bool unbalanced;
     bool on;               /* EVENT_MEASURES */
-    pki_activity activity; /* but for its track and its region; names are the JSON value's */
+    pki_activity activity; /* but for its track and its region; names are the object's */
     event_comm comm;       /* also of regions */
-    json_t *args;          /* NULL or an object */
+    object args;           /* of nothing but members */
 } event;
 
-/* From the value, which must outlive the event. With its text, if there is one, times are exact to
+/* From the object, which must outlive the event. With its digits, or its text, times are exact to
  * the last digit for any length of the run; else to 2^53 ns, 104 days. EVENT_OTHER if its times
  * make no sense. */
-void event_read(event *e, json_t *value, const char *text, size_t length);
+void event_read(event *e, object o, const char *text, size_t length);
 
 /* event_device.c: the slice, which has been read so far, as an activity; false if it is none, but a
  * thread's own time. */
-bool event_read_activity(event *e, json_t *value, const char *cat);
+bool event_read_activity(event *e, object o, const char *cat);
 
 /* event_comm.c: fills in comm, if there is one. */
-void event_read_comm(event *e, json_t *value);
+void event_read_comm(event *e, object o);
 
 /* "region" among its arguments; "" if there is none. */
 const char *event_launcher(const event *e);

@@ -44,24 +44,23 @@ static pki_copy copy_of(const char *name)
     return PKI_COPY_UNKNOWN;
 }
 
-static bool small(json_t *value, json_int_t below, uint32_t *out)
+static bool small(object o, const char *key, int64_t below, uint32_t *out)
 {
-    json_int_t number = json_integer_value(value);
-    if (!json_is_integer(value) || number < 0 || number >= below)
+    member v = object_get(o, key);
+    if (v.type != VALUE_INTEGER || v.integer < 0 || v.integer >= below)
         return false;
-    *out = (uint32_t)number;
+    *out = (uint32_t)v.integer;
     return true;
 }
 
 /* In PyTorch's traces annotations of a device have no argument that says which: it is the pid. */
-static uint32_t device_of(const event *e, json_t *value)
+static uint32_t device_of(const event *e, object o)
 {
     uint32_t device;
-    if (small(json_object_get(e->args, "device"), PKI_NO_DEVICE, &device))
+    if (small(e->args, "device", PKI_NO_DEVICE, &device))
         return device;
     bool wait = e->activity.kind == PKI_ACTIVITY_SYNC;
-    return !wait && small(json_object_get(value, "pid"), DEVICES_MOST, &device) ? device
-                                                                                : PKI_NO_DEVICE;
+    return !wait && small(o, "pid", DEVICES_MOST, &device) ? device : PKI_NO_DEVICE;
 }
 
 static bool is_beside(const event *e)
@@ -79,19 +78,19 @@ static bool find_kind(event *e, const char *cat)
     return false;
 }
 
-bool event_read_activity(event *e, json_t *value, const char *cat)
+bool event_read_activity(event *e, object o, const char *cat)
 {
     pki_activity *a = &e->activity;
-    json_t *bytes = json_object_get(e->args, "bytes");
     if (!find_kind(e, cat))
         return false;
     a->name = e->name;
     a->name_length = strlen(e->name);
     a->start = e->start;
     a->end = e->end;
-    a->device = device_of(e, value);
-    a->bytes = json_integer_value(bytes) > 0 ? (uint64_t)json_integer_value(bytes) : 0;
-    if (!small(json_object_get(e->args, "context"), UINT32_MAX, &a->context))
+    a->device = device_of(e, o);
+    int64_t bytes = object_integer(e->args, "bytes");
+    a->bytes = bytes > 0 ? (uint64_t)bytes : 0;
+    if (!small(e->args, "context", UINT32_MAX, &a->context))
         a->context = 0;
     if (a->kind == PKI_ACTIVITY_MEMCPY)
         a->copy = copy_of(e->name);
@@ -100,6 +99,5 @@ bool event_read_activity(event *e, json_t *value, const char *cat)
 
 const char *event_launcher(const event *e)
 {
-    const char *region = json_string_value(json_object_get(e->args, "region"));
-    return region ? region : "";
+    return object_text(e->args, "region");
 }

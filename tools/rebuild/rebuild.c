@@ -282,11 +282,11 @@ static bool add_step(rebuild *r, const event *e)
 static bool add_counter(rebuild *r, const event *e)
 {
     const char *unit;
-    json_t *value;
-    json_object_foreach(e->args, unit, value)
-    {
-        double number = json_number_value(value);
-        if (!json_is_number(value) || !isfinite(number))
+    member v;
+    object_cursor at = {0};
+    while (object_next(e->args, &at, &unit, &v)) {
+        double number = value_number(&v);
+        if (!value_is_number(&v) || !isfinite(number))
             continue;
         char key[1024];
         snprintf(key, sizeof key, "%.700s\x1f%.200s", e->name, unit);
