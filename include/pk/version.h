@@ -14,6 +14,10 @@
 #define PK_VERSION_MINOR 1
 #define PK_VERSION_PATCH 0
 
+/* The number in libpk.so.0: a program runs with every library of the number that it was linked
+ * against, and of the same or a later version. tests/abi holds what that means. */
+#define PK_ABI 0
+
 #define PK_VERSION_OF(major, minor, patch) ((major) * 10000 + (minor) * 100 + (patch))
 #define PK_VERSION PK_VERSION_OF(PK_VERSION_MAJOR, PK_VERSION_MINOR, PK_VERSION_PATCH)
 

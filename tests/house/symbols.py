@@ -89,7 +89,8 @@ def declared(headers):
 
 
 def check_exports(nm, shared, headers):
-    exported = {name.split("@")[0] for _, name, _ in names(nm, shared, "-D", "--defined-only")}
+    found = names(nm, shared, "-D", "--defined-only")
+    exported = {name.split("@")[0] for _, name, kind in found if kind != "A"}  # A: the version itself
     public = declared(headers)
     for name in sorted(exported - public):
         if not PLUGIN.match(name):
