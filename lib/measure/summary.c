@@ -1,5 +1,7 @@
 #include "measure/summary.h"
 
+#include "measure/shape.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,71 +54,16 @@ void pki_summary_init(pki_summary *summary)
     *summary = (pki_summary){0};
 }
 
-static void free_regions(pki_region_row *regions, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        free(regions[i].name);
-    free(regions);
-}
-
-static void free_threads(pki_thread_row *threads, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        free(threads[i].name);
-        free_regions(threads[i].regions, threads[i].region_count);
-    }
-    free(threads);
-}
-
-static void free_counters(pki_counter_row *counters, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        free(counters[i].name);
-        free(counters[i].unit);
-    }
-    free(counters);
-}
-
-static void free_backends(pki_backend_row *backends, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        free(backends[i].name);
-        free(backends[i].version);
-        free(backends[i].reason);
-    }
-    free(backends);
-}
-
-static void free_run(pki_run *run)
-{
-    free(run->program);
-    free(run->host);
-    free(run->version);
-    free(run->clock);
-    free(run->trace_path);
-    free(run->source);
-}
-
 void pki_step_summary_finish(pki_step_summary *steps)
 {
-    for (size_t i = 0; i < steps->slowest_count; i++) {
-        for (size_t j = 0; j < steps->slowest[i].part_count; j++)
-            free(steps->slowest[i].parts[j].name);
-        free(steps->slowest[i].parts);
-    }
-    free(steps->slowest);
-    free(steps->series);
+    pki_shape_finish(&pki_steps_shape, steps);
     *steps = (pki_step_summary){0};
 }
 
 void pki_gpu_finish(pki_summary *summary)
 {
-    for (size_t i = 0; i < summary->kernel_count; i++) {
-        free(summary->kernels[i].name);
-        free(summary->kernels[i].region);
-    }
-    free(summary->kernels);
-    free(summary->gpus);
+    pki_shape_finish_rows(&pki_kernel_shape, summary->kernels, summary->kernel_count);
+    pki_shape_finish_rows(&pki_gpu_shape, summary->gpus, summary->gpu_count);
     summary->kernels = NULL;
     summary->gpus = NULL;
     summary->gpu_count = summary->kernel_count = 0;
@@ -124,44 +71,20 @@ void pki_gpu_finish(pki_summary *summary)
 
 void pki_comm_finish(pki_summary *summary)
 {
-    pki_comm_summary *c = &summary->comm;
-    for (size_t i = 0; i < c->comm_count; i++) {
-        free(c->comms[i].library);
-        free(c->comms[i].name);
-    }
-    for (size_t i = 0; i < c->region_count; i++)
-        free(c->regions[i].region);
-    for (size_t i = 0; i < c->slowest_count; i++)
-        free(c->slowest[i].region);
-    free(c->comms);
-    free(c->collectives);
-    free(c->regions);
-    free(c->slowest);
-    *c = (pki_comm_summary){0};
+    pki_shape_finish(&pki_comm_shape, &summary->comm);
+    summary->comm = (pki_comm_summary){0};
 }
 
 void pki_summary_clear_verdicts(pki_summary *summary)
 {
-    for (size_t i = 0; i < summary->verdict_count; i++) {
-        free(summary->verdicts[i].name);
-        free(summary->verdicts[i].text);
-    }
-    free(summary->verdicts);
+    pki_shape_finish_rows(&pki_verdict_shape, summary->verdicts, summary->verdict_count);
     summary->verdicts = NULL;
     summary->verdict_count = 0;
 }
 
 void pki_summary_finish(pki_summary *summary)
 {
-    free_run(&summary->run);
-    pki_summary_clear_verdicts(summary);
-    free_regions(summary->regions, summary->region_count);
-    free_threads(summary->threads, summary->thread_count);
-    free_counters(summary->counters, summary->counter_count);
-    free_backends(summary->backends, summary->backend_count);
-    pki_step_summary_finish(&summary->steps);
-    pki_gpu_finish(summary);
-    pki_comm_finish(summary);
+    pki_shape_finish(&pki_summary_shape, summary);
     pki_summary_init(summary);
 }
 

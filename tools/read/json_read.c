@@ -114,28 +114,20 @@ json_t *json_read_array(json_reader *r, json_t *object, const char *key)
     return json_is_array(value) ? value : NULL;
 }
 
-void json_read_rows(json_reader *r, json_t *object, const char *key, size_t size,
-                    json_read_row *read, void *rows, size_t *count)
+void *json_read_rows(json_reader *r, json_t *object, const char *key, size_t size, size_t *count)
 {
     json_t *array = json_read_array(r, object, key);
     size_t length = json_array_size(array);
-    if (length == 0)
-        return;
-    char *all = calloc(length, size);
-    if (!all) {
+    void *rows = length ? calloc(length, size) : NULL;
+    *count = rows ? length : 0;
+    if (length && !rows) {
         complaint_set(r->why, "out of memory");
         r->failed = true;
-        return;
     }
-    memcpy(rows, &all, sizeof all);
-    *count = length;
-    for (size_t i = 0; i < length; i++) {
-        json_t *row = json_array_get(array, i);
-        if (!json_is_object(row))
+    for (size_t i = 0; i < *count; i++)
+        if (!json_is_object(json_array_get(array, i)))
             fail(r, key, "an array of objects");
-        /* After a failure too: rows are never without their strings. */
-        read(r, row, all + i * size);
-    }
+    return rows;
 }
 
 /* ---- memory ---- */

@@ -29,11 +29,9 @@ void json_read_bool(json_reader *r, json_t *object, const char *key, bool *out);
 json_t *json_read_object(json_reader *r, json_t *object, const char *key);
 json_t *json_read_array(json_reader *r, json_t *object, const char *key);
 
-/* An array of objects as `count` zeroed rows of `size` bytes in *rows, each of which `read` fills.
- * */
-typedef void json_read_row(json_reader *r, json_t *object, void *row);
-void json_read_rows(json_reader *r, json_t *object, const char *key, size_t size,
-                    json_read_row *read, void *rows, size_t *count);
+/* An array of objects: NULL and a count of 0 if there are none, else that many zeroed blocks of
+ * `size` bytes, to be filled from the array's elements and freed. */
+void *json_read_rows(json_reader *r, json_t *object, const char *key, size_t size, size_t *count);
 
 /* Is the text one whole object? */
 bool json_text_is_object(const char *text, size_t length);

@@ -1,0 +1,70 @@
+/* lib/measure/shape.h - what a pki_summary consists of, member by member, in one table.
+ *
+ * The report file is written from this table (lib/out/report/json.c), read by it
+ * (tools/load/report.c) and its memory given back by it (summary.c), so a member that is added here
+ * is in all three. The order of members is their order in the file.
+ */
+#ifndef PKI_MEASURE_SHAPE_H
+#define PKI_MEASURE_SHAPE_H
+
+#include "measure/summary.h"
+
+typedef enum pki_member_type {
+    PKI_TEXT,   /* char *, allocated; never NULL when read */
+    PKI_UINT,   /* uint64_t */
+    PKI_U32,    /* uint32_t */
+    PKI_I32,    /* int32_t */
+    PKI_REAL,   /* double */
+    PKI_BOOL,   /* bool */
+    PKI_HEX,    /* uint64_t as text: readers of JSON make doubles of large numbers */
+    PKI_CHOICE, /* a 32-bit enumeration by its words */
+    PKI_OBJECT, /* a struct */
+    PKI_KEYED,  /* an array of structs or numbers, as an object whose keys are known */
+    PKI_ROWS    /* an allocated array of structs, and its length */
+} pki_member_type;
+
+typedef struct pki_shape pki_shape;
+
+/* The words of an enumeration; what is none of them (a later version's) is read as `other`. */
+typedef struct pki_choice {
+    const char *(*name)(uint32_t value);
+    uint32_t count, other;
+} pki_choice;
+
+typedef struct pki_member {
+    const char *key;
+    pki_member_type type;
+    size_t offset;
+    const pki_shape *shape; /* of OBJECT, ROWS, KEYED; NULL: KEYED numbers (uint64_t) */
+    const pki_choice *choice; /* CHOICE */
+    const char *const *keys;  /* KEYED */
+    size_t count;             /* KEYED: how many; ROWS: offset of the size_t that says it */
+    bool optional; /* not in the file where the struct's first member, a uint64_t, is 0 */
+    bool line;     /* begins a line in the file, */
+    bool lines;    /* as each of the ROWS does */
+} pki_member;
+
+struct pki_shape {
+    size_t size;
+    size_t count;
+    const pki_member *members;
+};
+
+/* The run, all of it. */
+extern const pki_shape pki_summary_shape;
+/* Parts that are given back before the rest. */
+extern const pki_shape pki_steps_shape, pki_comm_shape, pki_verdict_shape, pki_gpu_shape,
+    pki_kernel_shape;
+
+static inline const void *pki_member_at(const pki_member *member, const void *object)
+{
+    return (const char *)object + member->offset;
+}
+
+/* Gives back the strings and rows that it points to. */
+void pki_shape_finish(const pki_shape *shape, void *object);
+
+/* Likewise of `count` rows, and the rows. */
+void pki_shape_finish_rows(const pki_shape *shape, void *rows, size_t count);
+
+#endif
