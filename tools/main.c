@@ -38,8 +38,8 @@ static int print_help(void)
     for (size_t i = 0; i < COMMANDS; i++)
         printf("  %-9s %s\n", commands[i].name, commands[i].help);
     printf("\n"
-           "  pk COMMAND --help   what a command takes\n"
-           "  pk --version        which perfkit this is\n");
+           "  --help, -h   this; `pk COMMAND --help` and `pk help COMMAND`: what a command takes\n"
+           "  --version    which perfkit this is\n");
     return EXIT_OK;
 }
 
@@ -51,6 +51,17 @@ static int run_command(int argc, char **argv)
     return complain("there is no command \"%s\" (pk --help lists them)", argv[0]);
 }
 
+/* pk help [COMMAND] */
+static int run_help(int argc, char **argv)
+{
+    char option[] = "--help";
+    if (argc > 2)
+        return complain("help takes one command, and \"%s\" is a second", argv[2]);
+    if (argc < 2 || strcmp(argv[1], option) == 0)
+        return print_help();
+    return run_command(2, (char *[]){argv[1], option, NULL});
+}
+
 int main(int argc, char **argv)
 {
     int status;
@@ -60,6 +71,10 @@ int main(int argc, char **argv)
         status = print_help();
     else if (strcmp(argv[1], "--version") == 0)
         status = printf("pk (perfkit) %s\n", pk_version()) > 0 ? EXIT_OK : EXIT_UNUSABLE;
+    else if (strcmp(argv[1], "help") == 0)
+        status = run_help(argc - 1, argv + 1);
+    else if (argv[1][0] == '-')
+        status = complain("pk has no option \"%s\" (pk --help)", argv[1]);
     else
         status = run_command(argc - 1, argv + 1);
     /* A full disk behind a redirection is not a success. */

@@ -17,6 +17,8 @@ static int print_help(void)
         "costs with it, limits of memory and files, the rank that a launcher gave, the backends\n"
         "and why they are off, and the PK_ variables that are set.\n"
         "\n"
+        "  --help      this\n"
+        "\n"
         "Exit status: 0; 2 if pk_start with these variables would fail.\n");
     return EXIT_OK;
 }
@@ -38,7 +40,8 @@ int command_status(int argc, char **argv)
     if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
         return print_help();
     if (argc > 1)
-        return complain("status takes no \"%s\" (pk status --help)", argv[1]);
+        return complain("status %s \"%s\" (pk status --help)",
+                        argv[1][0] == '-' ? "has no option" : "takes no file, thus not", argv[1]);
     printf("perfkit   %s\n", pk_version());
     show_clock();
     show_limits();

@@ -88,8 +88,9 @@ class Cut(Commands):
         trace = self.file(self.whole, "t.json")
         self.refused("recover", says="needs a file")
         self.refused("recover", trace, says="-o")  # never over the original unasked
-        self.refused("recover", trace, "x", says="does not understand")
-        self.refused("recover", "--nonsense", says="does not understand")
+        self.refused("recover", trace, "x", says="one file")
+        self.refused("recover", "--nonsense", says="no option")
+        self.refused("recover", trace, "-o", says="-o needs")
         self.refused("recover", self.path("none.json"), "-o", trace, says="No such file")
         self.refused("recover", self.folder, "-o", trace)
         self.refused("recover", self.file(b"", "empty.json"), "-o", self.path("o.json"))

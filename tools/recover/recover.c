@@ -31,19 +31,36 @@ typedef struct wish {
     bool help;
 } wish;
 
+/* How many arguments it was; 0 after a complaint. */
+static int take_option(wish *w, const char *option, const char *next)
+{
+    if (strcmp(option, "--help") == 0 || strcmp(option, "-h") == 0)
+        return w->help = true;
+    if (strcmp(option, "-o") != 0)
+        complain("recover has no option \"%s\" (pk recover --help)", option);
+    else if (!next || w->out)
+        complain("recover: -o needs the name of %s (pk recover --help)", next ? "one file" : "a file");
+    else
+        return w->out = next, 2;
+    return 0;
+}
+
 static bool take_arguments(wish *w, int argc, char **argv)
 {
-    for (int i = 1; i < argc && !w->help; i++) {
-        bool is_option = argv[i][0] == '-' && argv[i][1];
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            w->help = true;
-        else if (strcmp(argv[i], "-o") == 0 && i + 1 < argc && !w->out)
-            w->out = argv[++i];
-        else if (is_option || w->path)
-            return complain("recover does not understand \"%s\" (pk recover --help)", argv[i]),
-                   false;
+    bool options = true;
+    for (int i = 1; i < argc && !w->help;) {
+        int taken = 1;
+        if (options && strcmp(argv[i], "--") == 0)
+            options = false;
+        else if (options && argv[i][0] == '-' && argv[i][1])
+            taken = take_option(w, argv[i], i + 1 < argc ? argv[i + 1] : NULL);
+        else if (w->path)
+            return complain("recover takes one file: \"%s\" or \"%s\"?", w->path, argv[i]), false;
         else
             w->path = argv[i];
+        if (!taken)
+            return false;
+        i += taken;
     }
     if (!w->path && !w->help)
         return complain("recover needs a file (pk recover --help)"), false;

@@ -1,0 +1,261 @@
+"""pages.py CASE PK FOLDER SOURCE - what pk says of itself is one thing: on the command line, in its manual pages,
+and in what the shells complete. FOLDER has the pages as they were made.
+
+CASE: words (pk alone), man, bash, zsh, fish. Without the program that a case needs: 77.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PK = FOLDER = SOURCE = ""
+# What pk starts itself with; nobody is to type it.
+HIDDEN = {"--pk-launch"}
+
+
+def run(*command, **more):
+    return subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+                          env=dict(os.environ, LC_ALL="C.UTF-8"), **more)
+
+
+def commands():
+    return re.findall(r"^  ([a-z][a-z-]*)  ", run(PK, "--help").stdout, re.M)
+
+
+def help_of(name):
+    return run(PK, name, "--help").stdout
+
+
+def options_in(text):
+    """The options that a help text explains: those at the beginning of an indented line."""
+    found = set()
+    for line in re.findall(r"^  (-\S.*)$", text, re.M):
+        head = re.split(r"  +", line)[0]
+        found |= set(re.findall(r"(?:^|, )(--?[a-z][\w-]*)", head))
+    return found
+
+
+def page(name):
+    with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
+        return file.read()
+
+
+class Words(unittest.TestCase):
+    def test_there_are_commands(self):
+        self.assertGreaterEqual(set(commands()), {"report", "bench-ab", "compare", "recover", "status"})
+
+    def test_version_is_that_of_the_headers(self):
+        with open(os.path.join(SOURCE, "include/pk/version.h"), encoding="utf-8") as file:
+            parts = re.findall(r"define PK_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", file.read())
+        self.assertEqual(run(PK, "--version").stdout, f"pk (perfkit) {'.'.join(parts)}\n")
+
+    def test_help_is_help(self):
+        whole = run(PK, "--help")
+        self.assertEqual((whole.returncode, whole.stderr), (0, ""))
+        self.assertEqual(run(PK, "help").stdout, whole.stdout)
+        self.assertEqual(run(PK, "-h").stdout, whole.stdout)
+        for name in commands():
+            shown = [run(PK, *ask) for ask in (("help", name), (name, "--help"), (name, "-h"))]
+            self.assertEqual({(s.returncode, s.stdout, s.stderr) for s in shown},
+                             {(0, shown[0].stdout, "")}, name)
+            self.assertTrue(shown[0].stdout.startswith(f"usage: pk {name}"), name)
+            self.assertIn("Exit status:", shown[0].stdout, name)
+            self.assertIn("--help", options_in(shown[0].stdout), name)
+
+    def test_help_fits_a_terminal(self):
+        for name in commands():
+            long = [line for line in help_of(name).split("\n") if len(line) > 100]
+            self.assertEqual(long, [], name)
+
+    def test_what_is_unknown_is_refused_in_one_line(self):
+        cases = [(name, option) for name in commands() for option in ("--nonsense", "-Z", "--nonsense=1")]
+        cases += [("--nonsense",), ("nonsense",), ("help", "nonsense"), ("help", "report", "status")]
+        for case in cases:
+            answer = run(PK, *case)
+            self.assertEqual((answer.returncode, answer.stdout), (2, ""), case)
+            self.assertRegex(answer.stderr, r"\Apk: .+\n\Z", case)
+            self.assertIn(case[-1], answer.stderr, case)
+
+    def test_each_option_in_a_help_is_one(self):
+        for name in commands():
+            for option in options_in(help_of(name)) - {"--help", "-h"}:
+                answer = run(PK, name, option, timeout=60)
+                self.assertEqual(answer.returncode, 2, (name, option))
+                self.assertNotIn("no option", answer.stderr, (name, option))
+
+    def test_each_option_that_pk_knows_is_in_a_help(self):
+        with open(PK, "rb") as file:
+            known = {word.decode() for word in re.findall(rb"\0(--[a-z][a-z-]+)=?(?=\0)", file.read())}
+        told = set().union(*(options_in(run(PK, "help", *name).stdout)
+                             for name in [[]] + [[name] for name in commands()]))
+        # what the benchmark programs that pk starts are told, and pk's children
+        others = set(re.findall(r'"(--[a-z-]+)', sources("tools/ab", "lib/out/bench", "lib/measure/bench")))
+        self.assertGreater(len(known & told), 5)
+        self.assertEqual(known - told - others - HIDDEN, set())
+
+
+def sources(*folders):
+    text = ""
+    for folder in folders:
+        for path in sorted(os.listdir(os.path.join(SOURCE, folder))):
+            with open(os.path.join(SOURCE, folder, path), encoding="utf-8") as file:
+                text += file.read()
+    return text
+
+
+class Man(unittest.TestCase):
+    def options(self, text):
+        heads = re.findall(r"^\.TP\n(.*)$", text, re.M)
+        return {option.replace("\\-", "-") for head in heads
+                for option in re.findall(r"\\fB(\\-[\w\\-]*)\\fR", head)}
+
+    def test_pages_have_the_options_and_no_others(self):
+        for name in commands():
+            self.assertEqual(self.options(page(f"pk-{name}.1")), options_in(help_of(name)), name)
+        self.assertEqual(self.options(page("pk.1")), {"--help", "-h", "--version"})
+
+    def test_pages_say_what_the_help_says(self):
+        for name in commands():
+            shown = run("mandoc", "-Tutf8", "-O", "width=400", os.path.join(FOLDER, f"pk-{name}.1")).stdout
+            shown = re.sub(r".\x08", "", shown).replace("\u2019", "'").replace("\u2010", "-")
+            text = set(re.findall(r"[\w.%-]+", shown))
+            missing = set(re.findall(r"[\w.%-]+", help_of(name))) - text - {"usage", "Exit", "status"}
+            self.assertEqual({word for word in missing if word.strip(".")}, set(), name)
+
+    def test_headers_are_named(self):
+        for header in os.listdir(os.path.join(SOURCE, "include/pk")):
+            self.assertIn(f"pk/{header}", page("perfkit.7").replace("\\-", "-"))
+
+    def test_pages_are_clean(self):
+        for name in sorted(os.listdir(FOLDER)):
+            if name.endswith((".1", ".7")):
+                lint = run("mandoc", "-Tlint", "-W", "style", os.path.join(FOLDER, name))
+                self.assertEqual((lint.returncode, lint.stdout + lint.stderr), (0, ""))
+                if shutil.which("man") and shutil.which("groff"):
+                    shown = run("man", "--warnings", "-l", os.path.join(FOLDER, name))
+                    self.assertEqual((shown.returncode, shown.stderr), (0, ""))
+
+
+class InFolder(unittest.TestCase):
+    """In a folder with files of every kind."""
+
+    FILES = ("run.json", "run.json.gz", "run.json.arena", "notes.txt", "a b.json")
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        for name in self.FILES:
+            open(os.path.join(self.folder.name, name), "w").close()
+        os.mkdir(os.path.join(self.folder.name, "runs"))
+
+    def test_commands(self):
+        self.assertEqual(self.complete("re"), {name for name in commands() if name.startswith("re")})
+        self.assertGreaterEqual(self.complete(""), set(commands()) | {"help"})
+        self.assertEqual(self.complete("help rec"), {"recover"})
+
+    def test_options(self):
+        for name in commands():
+            told = {option for option in options_in(help_of(name)) if option.startswith("--")}
+            offered = {word for word in self.complete(f"{name} --") if word.startswith("--")}
+            self.assertEqual(offered, told, name)
+        self.assertEqual(self.complete("report --to"), {"--top"})
+
+    def test_files(self):
+        self.assertEqual(self.complete("report "), {"run.json", "run.json.gz", "a b.json", "runs"})
+        self.assertEqual(self.complete("recover run"), {"run.json", "run.json.gz", "run.json.arena", "runs"})
+        self.assertEqual(self.complete("compare --markdown no"), {"notes.txt"})
+        self.assertEqual(self.complete("compare --baseline r"), {"runs"})
+        self.assertEqual(self.complete("status ") - {"--help"}, set())
+
+
+class Bash(InFolder):
+    SCRIPT = """
+        . "$1"
+        COMP_WORDS=(pk "${@:2}"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        _pk
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """
+
+    def complete(self, line):
+        words = line.split(" ")
+        answer = run("bash", "--norc", "-c", self.SCRIPT, "bash", os.path.join(FOLDER, "pk"), *words,
+                     cwd=self.folder.name)
+        self.assertEqual((answer.returncode, answer.stderr), (0, ""), line)
+        return {word for word in answer.stdout.split("\n") if word}
+
+    def test_an_equals_sign(self):
+        self.assertEqual(self.complete("compare --markdown = no"), {"notes.txt"})
+        self.assertEqual(self.complete("compare x.json --markdown ="),
+                         {"run.json", "run.json.gz", "run.json.arena", "notes.txt", "a b.json", "runs"})
+
+    def test_it_is_registered(self):
+        answer = run("bash", "--norc", "-c", '. "$1" && complete -p pk', "bash", os.path.join(FOLDER, "pk"))
+        self.assertEqual(answer.stdout, "complete -F _pk pk\n")
+
+
+class Fish(InFolder):
+    def complete(self, line):
+        with tempfile.TemporaryDirectory() as home:
+            places = {f"XDG_{name}_HOME": home for name in ("CONFIG", "DATA", "CACHE")}
+            answer = subprocess.run(
+                ["fish", "--no-config", "-c", 'source $argv[1]; complete -C "pk $argv[2]"',
+                 os.path.join(FOLDER, "pk.fish"), line], capture_output=True, text=True, check=False,
+                cwd=self.folder.name, env=dict(os.environ, HOME=home, LC_ALL="C.UTF-8", **places))
+        self.assertEqual((answer.returncode, answer.stderr), (0, ""), line)
+        return {word.split("\t")[0].replace("\\ ", " ").rstrip("/")
+                for word in answer.stdout.split("\n") if word}
+
+
+class Zsh(InFolder):
+    """zsh completes at a terminal only: it gets one, and prints what it would offer."""
+
+    SCRIPT = """
+        zmodload zsh/zpty
+        zpty z zsh -f -i
+        zpty -w z "PS1=; cd ${(q)2}; fpath=(${(q)1:h} \\$fpath); autoload -Uz compinit; compinit -u -D"
+        zpty -w z 'zstyle ":completion:*" list-separator ""; zstyle ":completion:*" verbose no'
+        zpty -w z 'compadd() { local -a hits opts
+            [[ ${@[1,(i)(-|--)]} == *-(O|A|D)\\ * ]] && { builtin compadd "$@"; return }
+            builtin compadd -O hits "$@"; local it; for it in $hits; do print -r -- "HIT<$it>" >>$HITS; done
+            builtin compadd "$@" }'
+        zpty -w z "HITS=${(q)4}; print READY"
+        zpty -r z seen '*READY*READY*'
+        zpty -n -w z "pk $3"$'\\t'
+        zpty -n -w z $'\\C-u'
+        zpty -w z 'print DO""NE'
+        zpty -r z seen '*DONE*'
+        zpty -d z
+    """
+
+    def complete(self, line):
+        with tempfile.TemporaryDirectory() as home:
+            hits = os.path.join(home, "hits")
+            answer = subprocess.run(["zsh", "-f", "-c", self.SCRIPT, "zsh", os.path.join(FOLDER, "_pk"),
+                                     self.folder.name, line, hits], capture_output=True, text=True, check=False,
+                                    timeout=120, env=dict(os.environ, HOME=home, ZDOTDIR=home, TERM="dumb"))
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            if not os.path.exists(hits):
+                return set()
+            with open(hits, encoding="utf-8") as file:
+                return set(re.findall(r"HIT<(.*)>", file.read().replace("\\ ", " ")))
+
+    def test_it_is_zsh(self):
+        answer = run("zsh", "-n", os.path.join(FOLDER, "_pk"))
+        self.assertEqual((answer.returncode, answer.stderr), (0, ""))
+
+
+CASES = {"words": (Words, None), "man": (Man, "mandoc"), "bash": (Bash, "bash"), "zsh": (Zsh, "zsh"),
+         "fish": (Fish, "fish")}
+
+if __name__ == "__main__":
+    CASE, PK, FOLDER, SOURCE = sys.argv[1:5]
+    test, program = CASES[CASE]
+    if program and not shutil.which(program):
+        print(f"skipped: {program} is not installed")
+        sys.exit(77)
+    suite = unittest.defaultTestLoader.loadTestsFromTestCase(test)
+    sys.exit(not unittest.TextTestRunner(stream=sys.stderr).run(suite).wasSuccessful())
