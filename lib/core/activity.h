@@ -21,7 +21,7 @@ typedef enum pki_activity_kind {
     PKI_ACTIVITY_DRIVER,     /* a call of the CUDA driver, the same */
     PKI_ACTIVITY_SYNC,       /* a thread, a stream or an event that waited */
     PKI_ACTIVITY_OVERHEAD,   /* what measuring itself took, as the library that measures tells */
-    PKI_ACTIVITY_COLLECTIVE, /* a communicator's operation */
+    PKI_ACTIVITY_COLLECTIVE, /* a communicator's operation; with a device: on that stream of it */
     PKI_ACTIVITY_RANGE,      /* a range of some other library */
     PKI_ACTIVITY_KINDS
 } pki_activity_kind;
@@ -61,7 +61,7 @@ typedef struct pki_activity {
     uint32_t region;         /* name id of the region that asked for it; 0: none was open */
     uint32_t device;         /* ordinal, or PKI_NO_DEVICE */
     uint32_t context, stream;
-    uint32_t stream_hidden;  /* 1: no "stream" argument (trace-format.md says where) */
+    uint32_t stream_hidden;  /* 1: no "stream" argument, "on_stream" (trace-format.md says where) */
     uint32_t flow;           /* 1: the other end of its correlation is in the trace too */
     uint64_t correlation;    /* ties a launch to what it launched; 0: none */
     uint64_t external;       /* "External id"; 0: none */

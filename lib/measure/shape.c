@@ -191,6 +191,7 @@ static const pki_member gpu_members[] = {
     PLAIN(pki_gpu_row, measured),
     PLAIN(pki_gpu_row, streams),
     PLAIN(pki_gpu_row, spans),
+    PLAIN(pki_gpu_row, collectives),
     PLAIN(pki_gpu_row, kernels),
     PLAIN(pki_gpu_row, short_kernels),
     PLAIN(pki_gpu_row, kernel_time),
@@ -239,6 +240,14 @@ static const pki_member comm_members[] = {
 };
 static const pki_shape comm = SHAPE(pki_comm_row, comm_members);
 
+static const pki_member way_members[] = {
+    PLAIN(pki_comm_way, algorithm),
+    PLAIN(pki_comm_way, protocol),
+    PLAIN(pki_comm_way, calls),
+    PLAIN(pki_comm_way, channels),
+};
+static const pki_shape way = SHAPE(pki_comm_way, way_members);
+
 static const pki_member collective_members[] = {
     PLAIN_AS("communicator", pki_collective_row, comm),
     CHOICE("operation", pki_collective_row, op, operation),
@@ -248,6 +257,7 @@ static const pki_member collective_members[] = {
     OBJECT(pki_collective_row, time, dist),
     OPTIONAL(pki_collective_row, algbw, dist),
     OPTIONAL(pki_collective_row, busbw, dist),
+    {ROWS("algorithms", pki_collective_row, ways, way_count, way), .optional = true},
 };
 static const pki_shape collective = SHAPE(pki_collective_row, collective_members);
 
@@ -267,6 +277,8 @@ static const pki_member call_members[] = {
     CHOICE("operation", pki_comm_call_row, op, operation),
     PLAIN(pki_comm_call_row, bytes),
     PLAIN(pki_comm_call_row, sequence),
+    PLAIN(pki_comm_call_row, in_step),
+    PLAIN(pki_comm_call_row, step),
     PLAIN(pki_comm_call_row, start),
     PLAIN(pki_comm_call_row, duration),
     PLAIN(pki_comm_call_row, exposed),

@@ -39,7 +39,8 @@ typedef struct pki_member {
     const pki_choice *choice; /* CHOICE */
     const char *const *keys;  /* KEYED */
     size_t count;             /* KEYED: how many; ROWS: offset of the size_t that says it */
-    bool optional; /* not in the file where the struct's first member, a uint64_t, is 0 */
+    bool optional; /* not in the file where the struct's first member, a uint64_t, is 0; ROWS: where
+                      there are none */
     bool line;     /* begins a line in the file, */
     bool lines;    /* as each of the ROWS does */
 } pki_member;

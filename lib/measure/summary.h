@@ -116,6 +116,9 @@ enum pki_gpu_figure {
     PKI_GPU_IDLE,        /* nothing did */
     PKI_GPU_GAPS,        /* how many times; a gap across a step's end is one in each */
     PKI_GPU_LONGEST_GAP,
+    PKI_GPU_COMM,         /* a collective was in flight on one of its streams... */
+    PKI_GPU_COMM_HIDDEN,  /* ...and a stream without one computed meanwhile */
+    PKI_GPU_COMM_EXPOSED, /* ...and none did */
     PKI_GPU_MEMORY,      /* bytes in use at the step's end */
     /* from here on only of steps that were measured */
     PKI_GPU_COPY,        /* something was copied */
@@ -154,6 +157,7 @@ typedef struct pki_gpu_row {
     bool measured; /* per_step is made of kernels and copies; else of stream spans */
     uint64_t streams;
     uint64_t spans;
+    uint64_t collectives; /* timed by events; those that CUPTI measures are kernels */
     uint64_t kernels, short_kernels, kernel_time; /* graphs are among the kernels */
     uint64_t memsets;
     pki_gpu_copies copies[PKI_DIRECTIONS];
@@ -190,6 +194,13 @@ typedef struct pki_comm_row {
     uint32_t in_flight;                    /* most at once */
 } pki_comm_row;
 
+/* How a library went about it, as it says: "RING", "LL128". */
+typedef struct pki_comm_way {
+    char *algorithm, *protocol; /* "": not told */
+    uint64_t calls;
+    double channels; /* mean */
+} pki_comm_way;
+
 /* Its operations of one sort and size; bandwidths in GB/s, count 0 where there is none. */
 typedef struct pki_collective_row {
     size_t comm;   /* index of pki_summary.comms */
@@ -197,6 +208,8 @@ typedef struct pki_collective_row {
     uint64_t size; /* the class: from so many bytes up to twice that; 0: none */
     uint64_t bytes, exposed;
     pki_dist time, algbw, busbw;
+    size_t way_count;
+    pki_comm_way *ways; /* those that were told, most calls first */
 } pki_collective_row;
 
 /* Its operations of one sort in one region. */
@@ -214,6 +227,8 @@ typedef struct pki_comm_call_row {
     size_t comm;
     uint32_t op;
     uint64_t bytes, sequence, start, duration, exposed;
+    bool in_step; /* it began in... */
+    uint64_t step;
 } pki_comm_call_row;
 
 typedef struct pki_comm_summary {

@@ -63,7 +63,7 @@ class Session(unittest.TestCase):
 
     def test_every_activity_is_counted(self):
         activities = self.report["activities"]
-        self.assertEqual(activities["count"], MEASURED * (6 + 9 + 5) + SPANNED * 4)
+        self.assertEqual(activities["count"], MEASURED * (6 + 9 + 5 + 1) + SPANNED * 4 + STEPS * 2)
         self.assertEqual((activities["unwritten"], activities["late"], activities["unmeasured"]), (0, 0, 0))
         self.assertEqual(activities["overhead_count"], MEASURED)
 
@@ -71,10 +71,11 @@ class Session(unittest.TestCase):
         first, second = self.report["gpus"]
         self.assertEqual((first["device"], second["device"]), (0, 1))
         self.assertEqual((first["measured"], second["measured"]), (True, False))
-        self.assertEqual((first["kernels"], first["memsets"], first["spans"]), (MEASURED * 9, MEASURED, SPANNED * 2))
+        self.assertEqual((first["kernels"], first["memsets"], first["spans"]), (MEASURED * 10, MEASURED, SPANNED * 2))
+        self.assertEqual((first["collectives"], second["collectives"]), (STEPS, STEPS))
         self.assertEqual({way: copies["count"] for way, copies in first["copies"].items()},
                          dict.fromkeys(("h2d", "d2h", "d2d", "p2p"), MEASURED))
-        self.assertEqual(first["streams"], 4)
+        self.assertEqual(first["streams"], 5)
         self.assertEqual((second["streams"], second["kernels"]), (1, 0))
 
     def test_steps(self):
@@ -90,10 +91,28 @@ class Session(unittest.TestCase):
         self.assertNotIn("kernels", second)
         self.assertGreater(first["memory"]["count"], 0)
 
+    def test_collectives_are_hidden_or_exposed(self):
+        for gpu in self.report["gpus"]:
+            comm, hidden, exposed = (gpu["per_step"]["comm" + end]["sum"] for end in ("", "_hidden", "_exposed"))
+            self.assertEqual(comm, hidden + exposed)
+            self.assertGreater(hidden, 0)
+            self.assertGreater(exposed, 0)
+        # What events time there is another view: nothing but the kernels of NCCL's.
+        nccl, = (row for row in self.report["kernels"] if row["name"].startswith("nccl"))
+        self.assertLessEqual(self.report["gpus"][0]["per_step"]["comm"]["sum"], nccl["time"]["sum"])
+
+    def test_algorithms_and_steps_of_collectives(self):
+        row, = self.report["comm"]["collectives"]
+        self.assertEqual([(way["algorithm"], way["protocol"], way["calls"], way["channels"]) for way in row["algorithms"]],
+                         [("RING", "LL", 80, 4), ("TREE", "LL", 40, 4)])
+        slowest = self.report["comm"]["slowest"]
+        self.assertEqual([call["step"] for call in slowest], [(call["sequence"] - 1) // 2 for call in slowest])
+
     def test_kernels_and_regions(self):
         kernels = {row["name"]: row for row in self.report["kernels"]}
-        self.assertEqual(set(kernels), {"void gemm<128, 64>(float*)", 'softmax "x"', "tiny"})
-        self.assertEqual(sum(row["time"]["count"] for row in kernels.values()), MEASURED * 9)
+        self.assertEqual(set(kernels), {"void gemm<128, 64>(float*)", 'softmax "x"', "tiny",
+                                        "ncclDevKernel_AllReduce_Sum_f32_RING_LL"})
+        self.assertEqual(sum(row["time"]["count"] for row in kernels.values()), MEASURED * 10)
         self.assertEqual(kernels["tiny"]["region"], "synchronise")
         regions = {row["name"]: row for row in self.report["regions"]}
         self.assertEqual(regions["on the stream only"]["time"]["count"], 0)
@@ -108,7 +127,8 @@ class Session(unittest.TestCase):
         trace = json.loads(self.trace_text())
         self.assertEqual(trace["perfkitReport"], self.report)
         kinds = [event.get("cat") for event in trace["traceEvents"]]
-        self.assertEqual(kinds.count("kernel"), MEASURED * 9)
+        self.assertEqual(kinds.count("kernel"), MEASURED * 10)
+        self.assertEqual(kinds.count("collective"), STEPS * 2)
         self.assertEqual(kinds.count("gpu_user_annotation"), SPANNED * 4)
         marks = [event["name"] for event in trace["traceEvents"] if event.get("cat") == "perfkit"]
         self.assertEqual(marks, ["CUPTI on", "CUPTI off"])
@@ -121,6 +141,10 @@ class Session(unittest.TestCase):
 
     def test_rebuilt_kernels_are_the_same(self):
         self.assertEqual(self.rebuilt["kernels"], self.report["kernels"])
+
+    def test_rebuilt_collectives_are_the_same(self):
+        for part in ("collectives", "regions", "slowest"):
+            self.assertEqual(self.rebuilt["comm"][part], self.report["comm"][part])
 
     def test_rebuilt_activities_are_the_same(self):
         self.assertEqual(self.rebuilt["activities"]["count"], self.report["activities"]["count"])
@@ -144,7 +168,7 @@ class Session(unittest.TestCase):
     def test_rebuilt_verdicts_about_devices(self):
         def about(report):
             return [(row["name"], row["value"]) for row in report["verdicts"]
-                    if re.search("gpu|launch|copy|sync", row["name"])]
+                    if re.search("gpu|launch|copy|sync|exposed", row["name"])]
         self.assertEqual(about(self.rebuilt), about(self.report))
 
     # ---- killed ----
@@ -152,7 +176,7 @@ class Session(unittest.TestCase):
     def test_a_killed_run_shows_its_devices(self):
         trace, _ = self.run_it("killed", "kill")
         text = self.pk(trace)
-        self.assertIn("GPU 0: kernels and copies, by CUPTI, on 4 streams", text)
+        self.assertIn("GPU 0: kernels and copies, by CUPTI, on 5 streams", text)
         self.assertIn("GPU 1: stream spans, by events, on 1 stream", text)
         self.assertIn("KERNELS by total time", text)
         recovered = os.path.join(self.folder.name, "recovered.json")

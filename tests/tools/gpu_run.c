@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "core/comms.h"
 #include "core/names.h"
 #include "session/activity.h"
 #include "session/session.h"
@@ -123,10 +124,62 @@ static void add_spans(uint64_t start, uint64_t length)
         pki_activity span = {.kind = PKI_ACTIVITY_SPAN,
                              .device = device,
                              .track = stream(device, 100),
+                             .stream = 100 + device / 2,
+                             .stream_hidden = 1,
                              .region = pki_region_id(&forward)};
         add(span, "forward", start + 10 * US, start + length / 2);
         span.region = pki_region_id(&never);
         add(span, "on the stream only", start + length / 4, start + length / 3 + 50 * US);
+    }
+}
+
+/* An all-reduce on a stream of its own, as CUPTI tells it and as event pairs do. */
+static void add_kernel_of_nccl(uint64_t start, uint64_t length)
+{
+    uint64_t at = start + below((uint32_t)length);
+    add((pki_activity){.kind = PKI_ACTIVITY_KERNEL,
+                       .track = stream(0, 20),
+                       .context = 1,
+                       .stream = 20},
+        "ncclDevKernel_AllReduce_Sum_f32_RING_LL", at, at + below(90 * US));
+}
+
+static void add_collectives(pk_comm *comm, uint64_t step, uint64_t start, uint64_t length)
+{
+    for (uint32_t device = 0; device < 2; device++) {
+        uint64_t sequence = 2 * step + device + 1, at = start + below((uint32_t)length);
+        uint64_t end = at + below(90 * US);
+        const pki_activity_arg args[] = {{"exposed_ns", NULL, 77},
+                                         {"Collective name", "all_reduce", 0},
+                                         {"Group size", NULL, 2},
+                                         {"Process Group Name", "dp", 0},
+                                         {"Process Group Description", "NCCL", 0},
+                                         {"Rank", NULL, 1},
+                                         {"Seq", NULL, (int64_t)sequence},
+                                         {"algorithm", sequence % 3 ? "RING" : "TREE", 0},
+                                         {"protocol", "LL", 0},
+                                         {"channels", NULL, 4}};
+        add((pki_activity){.kind = PKI_ACTIVITY_COLLECTIVE,
+                           .device = device,
+                           .track = beside(2 + device, device ? "dp, stream 21" : "dp, stream 20"),
+                           .stream = device ? 21 : 20,
+                           .stream_hidden = 1,
+                           .bytes = 4096,
+                           .args = args,
+                           .arg_count = PKI_COUNT_OF(args)},
+            "NCCL all_reduce", at, end);
+        pki_activity_collective(&(pki_collective){.comm = comm->index,
+                                                  .ranks = 2,
+                                                  .op = PK_COMM_ALL_REDUCE,
+                                                  .bytes = 4096,
+                                                  .sequence = sequence,
+                                                  .start = at,
+                                                  .end = end,
+                                                  .exposed = 77,
+                                                  .in_flight = 1,
+                                                  .algorithm = sequence % 3 ? "RING" : "TREE",
+                                                  .protocol = "LL",
+                                                  .channels = 4});
     }
 }
 
@@ -152,7 +205,7 @@ static void work(void)
 }
 
 /* What device 0 and 1 did in a step, three steps later. */
-static void tell(uint64_t step, const uint64_t *starts)
+static void tell(pk_comm *comm, uint64_t step, const uint64_t *starts)
 {
     uint64_t start = starts[step], length = starts[step + 1] - start;
     bool measured = step >= 10 && step < 50;
@@ -165,6 +218,7 @@ static void tell(uint64_t step, const uint64_t *starts)
         add_others(start, length);
         add_kernels(start, length);
         add_copies(start, length);
+        add_kernel_of_nccl(start, length);
         pki_activity_settled(PKI_SOURCE_CUPTI, start);
     }
     if (step == 50) {
@@ -173,6 +227,7 @@ static void tell(uint64_t step, const uint64_t *starts)
     }
     if (step % 3)
         add_spans(start, length);
+    add_collectives(comm, step, start, length);
     pki_activity_settled(PKI_SOURCE_CUDA, start);
     pki_activity_counter(&memory, 1e9 + 1e6 * (double)step);
     pthread_mutex_unlock(&pki_drain_lock);
@@ -187,16 +242,17 @@ int main(int argc, char **argv)
     pthread_mutex_lock(&pki_drain_lock);
     pki_activity_begins(PKI_SOURCE_CUDA, 0);
     pthread_mutex_unlock(&pki_drain_lock);
+    pk_comm *comm = pk_comm_create("NCCL", "dp", 0, 1, 2);
     starts[0] = now();
     for (uint64_t i = 0; i < STEPS; i++) {
         work();
         if (i >= 3)
-            tell(i - 3, starts);
+            tell(comm, i - 3, starts);
         pk_step(32);
         starts[i + 1] = now();
     }
     for (uint64_t i = STEPS - 3; i < STEPS; i++)
-        tell(i, starts);
+        tell(comm, i, starts);
     pk_flush();
     if (argc > 1)
         raise(SIGKILL);

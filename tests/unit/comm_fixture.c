@@ -25,7 +25,7 @@ static bool facts_of(void *user, uint32_t comm, pki_comm_facts *facts)
 {
     static const pki_comm_facts known[] = {
         {"MPI", "MPI_COMM_WORLD", 0, 1, 4, 120, 120, 120},
-        {"NCCL", "rows of \xE6\xA2\xAF\xE5\xBA\xA6", 0xFEDCBA9876543210, 0, 2, 201, 201, 200}};
+        {"NCCL", "rows of \xE6\xA2\xAF\xE5\xBA\xA6", 0xFEDCBA9876543210, 0, 2, 261, 261, 260}};
     (void)user;
     if (comm >= PKI_COUNT_OF(known))
         return false;
@@ -68,12 +68,36 @@ static void add_messages(pki_collectives *c)
                                                  .in_flight = (uint32_t)(i % 3 + 1)});
 }
 
+/* As NCCL tells them: the larger ones by another algorithm, with exceptions. */
+static void add_told(pki_collectives *c)
+{
+    for (uint64_t i = 0; i < 60; i++) {
+        bool large = i % 3 == 0, tree = i % 10 == 9 ? large : !large;
+        uint64_t ns = large ? 90 * US : 15 * US;
+        pki_collectives_add(c, &(pki_collective){.comm = ROW,
+                                                 .ranks = 2,
+                                                 .op = PK_COMM_ALL_REDUCE,
+                                                 .region = BACKWARD,
+                                                 .bytes = large ? 1 << 24 : 1 << 14,
+                                                 .sequence = 200 + i,
+                                                 .start = i * MS,
+                                                 .end = i * MS + ns,
+                                                 .in_flight = 1,
+                                                 .algorithm = tree ? "TREE" : "RING",
+                                                 .protocol = large ? "SIMPLE" : "LL128",
+                                                 .channels = large ? 16 : 2});
+    }
+}
+
 void fixture_comm(pki_summary *s)
 {
     pki_collectives *c = pki_collectives_create();
+    for (uint64_t i = 0; i < 40; i++)
+        pki_collectives_step(c, i, i * 42 * MS, (i + 1) * 42 * MS);
     fixture_train(s, 40);
     add_reductions(c);
     add_messages(c);
+    add_told(c);
     pki_collectives_fill(c, facts_of, name_of, NULL, s);
     pki_collectives_destroy(c);
 }
@@ -91,9 +115,20 @@ void fixture_hostile_comm(pki_summary *s, const char *hostile, pki_dist wild)
     c->comms->library = strdup(hostile);
     c->comms->name = strdup(hostile);
     c->comms->completed = 0;
-    *c->collectives =
-        (pki_collective_row){0, UINT32_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, wild, wild, wild};
+    *c->collectives = (pki_collective_row){.op = UINT32_MAX,
+                                           .size = UINT64_MAX,
+                                           .bytes = UINT64_MAX,
+                                           .exposed = UINT64_MAX,
+                                           .time = wild,
+                                           .algbw = wild,
+                                           .busbw = wild,
+                                           .way_count = PKI_COMM_WAYS,
+                                           .ways = calloc(PKI_COMM_WAYS, sizeof(pki_comm_way))};
+    for (size_t i = 0; i < PKI_COMM_WAYS; i++)
+        c->collectives->ways[i] =
+            (pki_comm_way){strdup(hostile), strdup(hostile), UINT64_MAX, wild.max};
     *c->regions = (pki_comm_region_row){strdup(hostile), 0, 99, UINT64_MAX, UINT64_MAX, wild};
-    *c->slowest = (pki_comm_call_row){strdup(hostile), 0,          99,         UINT64_MAX,
-                                      UINT64_MAX,      UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    *c->slowest =
+        (pki_comm_call_row){strdup(hostile), 0,          99,         UINT64_MAX, UINT64_MAX,
+                            UINT64_MAX,      UINT64_MAX, UINT64_MAX, true,       UINT64_MAX};
 }

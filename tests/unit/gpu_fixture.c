@@ -51,9 +51,17 @@ static void add_measured(pki_device *d, uint64_t start, uint64_t i)
     add(d, wait, "Stream Sync", start + 4 * MS, 3210 * US);
 }
 
+/* An all-reduce on a stream of its own: the first half beside "backward", which ends then. */
+static void add_collective(pki_device *d, uint64_t start)
+{
+    pki_activity a = {.kind = PKI_ACTIVITY_COLLECTIVE, .device = 1, .track = 4, .stream = 9};
+    add(d, a, "NCCL all_reduce", start + 8500 * US, 1400 * US + start / STEP % 5 * 10 * US);
+}
+
 static void add_spans(pki_device *d, uint64_t start)
 {
-    pki_activity span = {.kind = PKI_ACTIVITY_SPAN, .device = 1, .track = 3, .region = FORWARD};
+    pki_activity span = {
+        .kind = PKI_ACTIVITY_SPAN, .device = 1, .track = 3, .stream = 3, .region = FORWARD};
     add(d, span, "forward", start + MS, 3 * MS);
     span.region = BACKWARD;
     add(d, span, "backward", start + 4 * MS, 5 * MS + 500 * US);
@@ -118,6 +126,7 @@ void fixture_gpu(pki_summary *s, uint64_t count)
     for (uint64_t i = 0; i < count; i++) {
         add_measured(d, i * STEP, i);
         add_spans(d, i * STEP);
+        add_collective(d, i * STEP);
         pki_device_memory(d, 0, i * STEP, 6e9 + 1e6 * (double)i);
         pki_device_step(d, i * STEP, (i + 1) * STEP);
     }

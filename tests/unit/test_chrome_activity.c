@@ -77,7 +77,8 @@ static void spans_have_no_stream_argument(void **state)
     (void)state;
     expect(&a, NULL,
            ",\n{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":\"forward\","
-           "\"pid\":2147488000,\"tid\":7,\"ts\":0.000,\"dur\":1.000,\"args\":{\"device\":0}}");
+           "\"pid\":2147488000,\"tid\":7,\"ts\":0.000,\"dur\":1.000,\"args\":{\"device\":0,\"on_stream\":7}}");
+    a.stream = 0; /* not known */
     a.device = PKI_NO_DEVICE;
     expect(&a, NULL,
            ",\n{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":\"forward\","

@@ -220,11 +220,92 @@ static void nothing(void **state)
     assert_true(pki_collectives_fill(NULL, facts_of, name_of, NULL, &summary));
 }
 
+static void add_by(const char *algorithm, const char *protocol, uint32_t channels)
+{
+    pki_collectives_add(c, &(pki_collective){.comm = 1,
+                                             .ranks = 2,
+                                             .op = PK_COMM_ALL_REDUCE,
+                                             .bytes = 4096,
+                                             .end = 10,
+                                             .algorithm = algorithm,
+                                             .protocol = protocol,
+                                             .channels = channels});
+}
+
+static void algorithms(void **state)
+{
+    char name[60];
+    (void)state;
+    add_by("RING", "LL", 2);
+    add_by("TREE", "LL", 4);
+    add_by("TREE", NULL, 4);
+    add_by("TREE", "LL", 8);
+    add_by(NULL, NULL, 0);
+    add_by("", "LL", 0); /* not told */
+    memset(name, 'x', sizeof name);
+    name[sizeof name - 1] = '\0';
+    add_by(name, name, 0);
+    add_by(name, name, 0); /* cut, and the same even so */
+    add_by(name, name, 0);
+    const pki_collective_row *row = fill()->collectives;
+    assert_int_equal(row->time.count, 9);
+    assert_int_equal(row->way_count, 4);
+    assert_int_equal(row->ways[0].calls, 3);
+    assert_int_equal(strlen(row->ways[0].algorithm), 23);
+    assert_string_equal(row->ways[1].algorithm, "TREE");
+    assert_string_equal(row->ways[1].protocol, "LL");
+    assert_int_equal(row->ways[1].calls, 2);
+    assert_true(row->ways[1].channels > 5.9 && row->ways[1].channels < 6.1);
+    assert_string_equal(row->ways[2].algorithm, "RING");
+    assert_string_equal(row->ways[3].protocol, "");
+}
+
+static void too_many_algorithms(void **state)
+{
+    static const char *const protocols[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    (void)state;
+    for (size_t i = 0; i < PKI_COUNT_OF(protocols); i++)
+        add_by("RING", protocols[i], 1);
+    const pki_collective_row *row = fill()->collectives;
+    assert_int_equal(row->way_count, PKI_COMM_WAYS);
+    assert_string_equal(row->ways[0].algorithm, "(others)");
+    assert_int_equal(row->ways[0].calls, 3);
+}
+
+/* Whichever is told first; as long as the step is one of the last. */
+static void the_steps_of_the_slowest(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i < 10; i++)
+        pki_collectives_step(c, i, 100 * i, 100 * (i + 1));
+    add(1, 2, PK_COMM_SEND, 8, 299, 500);  /* step 2 */
+    add(1, 2, PK_COMM_SEND, 8, 300, 400);  /* step 3 */
+    add(1, 2, PK_COMM_SEND, 8, 1050, 300); /* to come */
+    add(1, 2, PK_COMM_SEND, 8, 9000, 200); /* in none */
+    pki_collectives_step(c, 10, 1000, 1100);
+    pki_collectives_step(c, 11, 1040, 1200); /* another thread's */
+    const pki_comm_call_row *slow = fill()->slowest;
+    assert_true(slow[0].in_step && slow[1].in_step && slow[2].in_step && !slow[3].in_step);
+    assert_int_equal(slow[0].step, 2);
+    assert_int_equal(slow[1].step, 3);
+    assert_int_equal(slow[2].step, 10);
+    for (uint64_t i = 0; i < PKI_COLLECTIVE_STEPS; i++)
+        pki_collectives_step(c, 100 + i, 10000 + i, 10001 + i);
+    add(1, 2, PK_COMM_SEND, 8, 10000, 700); /* still known */
+    add(1, 2, PK_COMM_SEND, 8, 550, 600);   /* no longer */
+    slow = fill()->slowest;
+    assert_true(slow[0].in_step && !slow[1].in_step && slow[2].in_step);
+    pki_collectives_step(NULL, 0, 0, 1);
+}
+
 #define with_collectives(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        with_collectives(algorithms),
+        with_collectives(too_many_algorithms),
+        with_collectives(the_steps_of_the_slowest),
         cmocka_unit_test(formulas),      cmocka_unit_test(classes),
         with_collectives(rows),          with_collectives(communicators),
         with_collectives(strangers),     with_collectives(the_slowest_are_kept),

@@ -195,6 +195,42 @@ static void the_device_that_is_judged(void **state)
     pki_summary_finish(&s);
 }
 
+static void exposed_communication(void **state)
+{
+    (void)state;
+    assert_string_equal(with(true, PKI_GPU_COMM_EXPOSED, STEP / 10), "compute-bound");
+    assert_string_equal(with(true, PKI_GPU_COMM_EXPOSED, STEP / 10 + 1), "communication-exposed");
+    assert_string_equal(with(false, PKI_GPU_COMM_EXPOSED, STEP / 2), "communication-exposed");
+    assert_string_equal(with(true, PKI_GPU_COMM_HIDDEN, STEP), "compute-bound");
+    pki_summary s = good_run(true);
+    set(&s, PKI_GPU_COMM_EXPOSED, STEP / 4);
+    set(&s, PKI_GPU_COMM_HIDDEN, STEP / 8);
+    const pki_verdict *v = found(&s, "communication-exposed");
+    assert_int_equal(v->severity, PKI_WARN);
+    assert_non_null(strstr(v->text, "for 25.0 % of the step GPU 0 has collectives in flight and no"
+                                    " kernel on another stream beside"));
+    assert_non_null(strstr(v->text, "; hidden: 12.5 %. Start each"));
+    s.comm.slowest = calloc(1, sizeof *s.comm.slowest);
+    s.comm.slowest_count = 1;
+    *s.comm.slowest = (pki_comm_call_row){
+        .region = strdup("backward"), .op = PK_COMM_ALL_REDUCE, .bytes = 1000, .duration = 2500};
+    v = found(&s, "communication-exposed");
+    assert_non_null(strstr(v->text, "The longest one, all_reduce of 1.00 KB in \"backward\", took"
+                                    " 2.50 us."));
+    pki_summary_finish(&s);
+}
+
+/* It has no say in when the device is busy, or idle. */
+static void a_device_with_collectives_alone(void **state)
+{
+    pki_summary s = good_run(false);
+    (void)state;
+    s.gpus->per_step[PKI_GPU_BUSY] = (pki_dist){0};
+    set(&s, PKI_GPU_COMM, STEP / 2);
+    assert_null(strstr(found(&s, "compute-bound")->text, "GPU"));
+    assert_string_equal(names_of(&s), "compute-bound");
+}
+
 static void copies_say_which_way(void **state)
 {
     pki_summary s = good_run(true);
@@ -219,6 +255,8 @@ int main(void)
         cmocka_unit_test(a_busy_device_hides_waits_and_input),
         cmocka_unit_test(the_good_news_names_the_device),
         cmocka_unit_test(the_device_that_is_judged),
+        cmocka_unit_test(exposed_communication),
+        cmocka_unit_test(a_device_with_collectives_alone),
         cmocka_unit_test(copies_say_which_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

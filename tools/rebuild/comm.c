@@ -43,7 +43,10 @@ static bool read_operation(rebuild *r, const event *e, pki_collective *op)
                            .end = e->end,
                            .exposed = e->comm.exposed,
                            .in_flight = e->comm.in_flight,
-                           .unrated = e->comm.unrated};
+                           .unrated = e->comm.unrated,
+                           .algorithm = e->comm.algorithm,
+                           .protocol = e->comm.protocol,
+                           .channels = e->comm.channels};
     return find_comm(r, &e->comm, &op->comm) && rebuild_find_launcher(r, e, &op->region);
 }
 
@@ -65,13 +68,15 @@ bool rebuild_comm(rebuild *r, const event *e)
         return true;
     }
     pki_collective op;
-    r->activities += e->type == EVENT_COMM;
+    if (e->type == EVENT_COMM && !rebuild_activity(r, e))
+        return false;
     if (!e->comm.op || e->comm.unfinished)
         return true;
     if (!read_operation(r, e, &op))
         return false;
     if (e->type == EVENT_COMM_BEGIN) {
         r->begun = op;
+        r->begun.algorithm = r->begun.protocol = NULL; /* the event's */
         r->begun_id = e->comm.id;
     } else {
         if (e->type == EVENT_REGION) /* all of it is waited for */

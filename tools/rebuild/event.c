@@ -101,6 +101,7 @@ static bool read_step(event *e, object o)
 static event_type read_operation(event *e, object o)
 {
     e->bytes = count_of(e->args, "bytes");
+    event_read_activity(e, o, "collective");
     event_read_comm(e, o);
     return e->comm.op ? EVENT_COMM : EVENT_OTHER;
 }
@@ -109,10 +110,10 @@ static event_type type_of_slice(event *e, object o)
 {
     const char *cat = object_text(o, "cat");
     bool step = strncmp(e->name, STEP_PREFIX, strlen(STEP_PREFIX)) == 0;
-    if (event_read_activity(e, o, cat))
-        return EVENT_ACTIVITY;
     if (strcmp(cat, "collective") == 0)
         return read_operation(e, o);
+    if (event_read_activity(e, o, cat))
+        return EVENT_ACTIVITY;
     if (step && strcmp(cat, "user_annotation") == 0)
         return read_step(e, o) ? EVENT_STEP : EVENT_OTHER;
     e->kind = kind_of(o);

@@ -34,6 +34,8 @@ typedef struct event_comm {
     uint32_t ranks, in_flight;
     int32_t rank;
     bool unrated, unfinished;
+    const char *algorithm, *protocol; /* "": not told */
+    uint32_t channels;
 } event_comm;
 
 typedef struct event {
@@ -48,7 +50,8 @@ typedef struct event {
     uint64_t bytes, flops;
     bool unbalanced;
     bool on;               /* EVENT_MEASURES */
-    pki_activity activity; /* but for its track and its region; names are the object's */
+    pki_activity activity; /* but for its track and its region; names are the object's. Also of
+                              EVENT_COMM */
     event_comm comm;       /* also of regions */
     object args;           /* of nothing but members */
 } event;

@@ -33,6 +33,9 @@ void event_read_comm(event *e, object o)
     c->in_flight += c->in_flight == 0;
     const char *timed = object_text(e->args, PKI_COMM_TIMED);
     c->unrated = *timed && strcmp(timed, PKI_COMM_BY_KERNEL) != 0;
+    c->algorithm = object_text(e->args, "algorithm");
+    c->protocol = object_text(e->args, "protocol");
+    c->channels = at_most_32(number(e->args, "channels"));
     c->unfinished = number(e->args, "unfinished") > 0;
     c->rank = rank.type == VALUE_INTEGER ? (int32_t)rank.integer : -1;
 }

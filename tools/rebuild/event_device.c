@@ -26,6 +26,7 @@ static const struct {
     {"cuda_runtime", PKI_ACTIVITY_RUNTIME, true},
     {"cuda_driver", PKI_ACTIVITY_DRIVER, true},
     {"user_annotation", PKI_ACTIVITY_RANGE, true},
+    {"collective", PKI_ACTIVITY_COLLECTIVE, false},
 };
 
 /* PyTorch's profiler and perfkit name copies alike: "Memcpy HtoD (Pinned -> Device)". */
@@ -59,8 +60,8 @@ static uint32_t device_of(const event *e, object o)
     uint32_t device;
     if (small(e->args, "device", PKI_NO_DEVICE, &device))
         return device;
-    bool wait = e->activity.kind == PKI_ACTIVITY_SYNC;
-    return !wait && small(o, "pid", DEVICES_MOST, &device) ? device : PKI_NO_DEVICE;
+    bool told = e->activity.kind == PKI_ACTIVITY_SYNC || e->activity.kind == PKI_ACTIVITY_COLLECTIVE;
+    return !told && small(o, "pid", DEVICES_MOST, &device) ? device : PKI_NO_DEVICE;
 }
 
 static bool is_beside(const event *e)
@@ -92,6 +93,9 @@ bool event_read_activity(event *e, object o, const char *cat)
     a->bytes = bytes > 0 ? (uint64_t)bytes : 0;
     if (!small(e->args, "context", UINT32_MAX, &a->context))
         a->context = 0;
+    if (!small(e->args, "stream", UINT32_MAX, &a->stream) &&
+        !small(e->args, "on_stream", UINT32_MAX, &a->stream))
+        a->stream = 0;
     if (a->kind == PKI_ACTIVITY_MEMCPY)
         a->copy = copy_of(e->name);
     return true;

@@ -82,14 +82,24 @@ static void put_what(args *a, const pk_comm *c, const pki_nccl_operation *o)
                (uint64_t)o->peer);
 }
 
+static const char *algorithm_of(const pki_nccl_operation *o)
+{
+    return pki_nccl_text(PKI_NCCL_ALGORITHM, o->event->algorithm);
+}
+
+static const char *protocol_of(const pki_nccl_operation *o)
+{
+    return pki_nccl_text(PKI_NCCL_PROTOCOL, o->event->protocol);
+}
+
 static void put_how(args *a, const pki_nccl_operation *o, uint32_t in_flight)
 {
     static const char *const timed[] = {"host", "proxy", "kernel"};
     const pki_nccl_event *e = o->event;
     number_if(a, "in flight", in_flight > 1 ? in_flight : 0);
     text(a, PKI_COMM_TIMED, timed[o->timed]);
-    text_if(a, "algorithm", pki_nccl_text(PKI_NCCL_ALGORITHM, e->algorithm));
-    text_if(a, "protocol", pki_nccl_text(PKI_NCCL_PROTOCOL, e->protocol));
+    text_if(a, "algorithm", algorithm_of(o));
+    text_if(a, "protocol", protocol_of(o));
     number_if(a, "channels", e->channels);
     number_if(a, "nccl seq", e->sequence);
     if (o->call && o->call != e->op)
@@ -171,7 +181,10 @@ void pki_nccl_tell_operation(pki_nccl_told *t, const pki_nccl_operation *o)
                                                   .end = o->end,
                                                   .exposed = exposed,
                                                   .in_flight = in_flight,
-                                                  .unrated = o->timed != PKI_NCCL_BY_KERNEL});
+                                                  .unrated = o->timed != PKI_NCCL_BY_KERNEL,
+                                                  .algorithm = algorithm_of(o),
+                                                  .protocol = protocol_of(o),
+                                                  .channels = o->event->channels});
 }
 
 /* ---- details ---- */

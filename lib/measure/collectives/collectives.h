@@ -17,6 +17,8 @@
 
 #define PKI_COLLECTIVE_ROWS 4096
 #define PKI_COLLECTIVE_SLOWEST 10
+#define PKI_COLLECTIVE_STEPS 1024
+#define PKI_COMM_WAYS 6 /* algorithms of a row; the last one is all others, if there are more */
 #define PKI_COMM_OPS 13
 #define PKI_COMM_TYPES 13
 
@@ -32,6 +34,10 @@ typedef struct pki_collective {
     uint64_t exposed;  /* ns of it that the program waited; all of it where the call blocks */
     uint32_t in_flight; /* operations of the communicator that were under way, this one included */
     uint32_t unrated;   /* 1: when the data moved is not known, so no bandwidth */
+    const char *algorithm, *protocol; /* as the library says; NULL or "": it does not */
+    uint32_t channels;
+    uint32_t in_step; /* filled in by pki_collectives_step */
+    uint64_t step;
 } pki_collective;
 
 typedef struct pki_collectives pki_collectives;
@@ -40,6 +46,11 @@ pki_collectives *pki_collectives_create(void);
 void pki_collectives_destroy(pki_collectives *c);
 
 void pki_collectives_add(pki_collectives *c, const pki_collective *op);
+
+/* A step of the loop, from start until before end, so that the slowest operations can be told with
+ * the step that they began in. Of the last PKI_COLLECTIVE_STEPS it does not matter which of the two
+ * is told first. */
+void pki_collectives_step(pki_collectives *c, uint64_t index, uint64_t start, uint64_t end);
 
 /* Bytes that nccl-tests divide by the duration, and the factor from there to bus bandwidth; 0 where
  * there is no such figure. */

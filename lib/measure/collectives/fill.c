@@ -71,17 +71,45 @@ static bool fill_comms(filler *f)
     return true;
 }
 
-static void fill_sized(const filler *f, const pki_collective_cell *cell)
+static int by_calls(const void *a, const void *b)
 {
-    f->out->collectives[f->out->collective_count++] =
-        (pki_collective_row){.comm = f->row_of[cell->comm],
-                             .op = cell->op,
-                             .size = cell->size,
-                             .bytes = cell->bytes,
-                             .exposed = cell->exposed,
-                             .time = pki_tally_dist(&cell->time),
-                             .algbw = pki_tally_dist(&cell->algbw),
-                             .busbw = pki_tally_dist(&cell->busbw)};
+    const pki_comm_way *x = a, *y = b;
+    if (x->calls != y->calls)
+        return x->calls < y->calls ? 1 : -1;
+    int by_algorithm = strcmp(x->algorithm, y->algorithm);
+    return by_algorithm ? by_algorithm : strcmp(x->protocol, y->protocol);
+}
+
+static bool fill_ways(const pki_collective_cell *cell, pki_collective_row *row)
+{
+    row->ways = calloc(cell->way_count + 1, sizeof *row->ways);
+    for (size_t i = 0; row->ways && i < cell->way_count; i++) {
+        const pki_collective_way *way = &cell->ways[i];
+        pki_comm_way *to = &row->ways[row->way_count++];
+        *to = (pki_comm_way){.algorithm = strdup(way->algorithm),
+                             .protocol = strdup(way->protocol),
+                             .calls = way->calls,
+                             .channels = (double)way->channels / (double)way->calls};
+        if (!to->algorithm || !to->protocol)
+            return false;
+    }
+    if (row->ways)
+        qsort(row->ways, row->way_count, sizeof row->ways[0], by_calls);
+    return row->ways;
+}
+
+static bool fill_sized(const filler *f, const pki_collective_cell *cell)
+{
+    pki_collective_row *row = &f->out->collectives[f->out->collective_count++];
+    *row = (pki_collective_row){.comm = f->row_of[cell->comm],
+                                .op = cell->op,
+                                .size = cell->size,
+                                .bytes = cell->bytes,
+                                .exposed = cell->exposed,
+                                .time = pki_tally_dist(&cell->time),
+                                .algbw = pki_tally_dist(&cell->algbw),
+                                .busbw = pki_tally_dist(&cell->busbw)};
+    return fill_ways(cell, row);
 }
 
 static bool fill_region(const filler *f, const pki_collective_cell *cell)
@@ -104,9 +132,8 @@ static bool fill_cells(filler *f)
     if (!f->out->collectives || !f->out->regions)
         return false;
     for (size_t i = 0; i < f->c->cell_count; i++) {
-        if (!f->c->cells[i]->region)
-            fill_sized(f, f->c->cells[i]);
-        else if (!fill_region(f, f->c->cells[i]))
+        const pki_collective_cell *cell = f->c->cells[i];
+        if (!(cell->region ? fill_region(f, cell) : fill_sized(f, cell)))
             return false;
     }
     return true;
@@ -125,7 +152,9 @@ static bool fill_slowest(filler *f)
                                    .sequence = op->sequence,
                                    .start = op->start,
                                    .duration = op->end > op->start ? op->end - op->start : 0,
-                                   .exposed = op->exposed};
+                                   .exposed = op->exposed,
+                                   .in_step = op->in_step,
+                                   .step = op->step};
         if (!row->region)
             return false;
     }

@@ -120,9 +120,12 @@ static void note(uint32_t *list, size_t *count, size_t most, uint32_t value)
         list[(*count)++] = value;
 }
 
-/* Contexts have the numbers that CUPTI gives them; those of spans are others. */
+/* Contexts have the numbers that CUPTI gives them; those of spans are others. Collectives that
+ * events time lie on tracks of their communicators. */
 static void note_place(pki_device_one *one, const pki_activity *a)
 {
+    if (a->kind == PKI_ACTIVITY_COLLECTIVE)
+        return;
     note(one->tracks, &one->track_count, PKI_COUNT_OF(one->tracks), a->track);
     if (a->kind != PKI_ACTIVITY_SPAN)
         note(one->contexts, &one->context_count, PKI_COUNT_OF(one->contexts), a->context);
@@ -158,6 +161,18 @@ static bool holds_up_a_thread(const pki_activity *a)
              memcmp(a->name, other, strlen(other)) == 0);
 }
 
+/* As PyTorch's tools know them: ncclDevKernel_AllReduce..., ncclKernel_... */
+static bool is_nccl(const pki_activity *a)
+{
+    return a->name_length >= 4 && memcmp(a->name, "nccl", 4) == 0;
+}
+
+static bool is_collective(const pki_activity *a)
+{
+    return a->kind == PKI_ACTIVITY_COLLECTIVE ||
+           (a->kind == PKI_ACTIVITY_KERNEL && a->name && is_nccl(a));
+}
+
 static unsigned item_kind(const pki_activity *a)
 {
     switch (a->kind) {
@@ -168,6 +183,7 @@ static unsigned item_kind(const pki_activity *a)
     case PKI_ACTIVITY_MEMCPY:
         return ITEM_COPY;
     case PKI_ACTIVITY_SPAN:
+    case PKI_ACTIVITY_COLLECTIVE:
         return ITEM_SPAN;
     case PKI_ACTIVITY_SYNC:
         return holds_up_a_thread(a) ? ITEM_SYNC : 0;
@@ -194,6 +210,9 @@ static void count(pki_device *d, pki_gpu_row *totals, const pki_activity *a, uin
         totals->spans++;
         pki_device_count_span(d, a, ns);
         break;
+    case PKI_ACTIVITY_COLLECTIVE:
+        totals->collectives++;
+        break;
     default:
         break;
     }
@@ -213,10 +232,13 @@ static void take(pki_device *d, pki_device_one *one, const pki_activity *a, unsi
                             .kind = (uint8_t)kind,
                             .copy = (uint8_t)((unsigned)a->copy < PKI_COPY_KINDS ? a->copy : 0),
                             .kernel =
-                                a->kind == PKI_ACTIVITY_KERNEL || a->kind == PKI_ACTIVITY_GRAPH};
+                                a->kind == PKI_ACTIVITY_KERNEL || a->kind == PKI_ACTIVITY_GRAPH,
+                            .comm = is_collective(a),
+                            .stream = a->stream};
     if (kind != ITEM_SYNC) {
         int view = kind == ITEM_SPAN ? SPANS : MEASURED;
         one->first[view] = PKI_MIN(one->first[view], item.start);
+        one->has_comm[view] |= item.comm;
         note_place(one, a);
     }
     count(d, &one->totals, a, item.end - item.start);

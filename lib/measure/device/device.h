@@ -12,9 +12,13 @@
  * once; what is added for it later counts in the totals, not in the step, and is counted as late.
  *
  * There are two views of the same device: as *measured* (kernels, copies: CUPTI), and by *stream
- * spans* (regions on a stream, from event to event). They are never mixed. A step is measured if
+ * spans* (regions on a stream, and collectives, from event to event). They are never mixed. A step is measured if
  * measuring was on from its start to its end, see pki_device_measures. Steps that ended before the
  * device's first activity of a view are not in that view.
+ *
+ * A collective is *hidden* while a stream computes that carries none itself, else *exposed*. As
+ * measured, collectives are the kernels of NCCL, and kernels, graphs and memsets compute; by stream
+ * spans, they are PKI_ACTIVITY_COLLECTIVE with a device, and regions on streams compute.
  *
  * Bounded: so many intervals wait; when there are more, what waits is summed up and the intervals
  * go, the oldest first, settled or not.

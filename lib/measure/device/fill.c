@@ -32,12 +32,32 @@ static bool has_steps(const pki_device_one *one, int view, uint64_t warmup)
     return one->tail[view][PKI_GPU_STEP].count > 0;
 }
 
+/* Where no collective was seen, or nothing that could hide one, nothing is known of it. */
+static bool is_known(const pki_device_one *one, int view, int figure)
+{
+    bool timed = view == MEASURED || one->totals.spans > 0;
+    switch (figure) {
+    case PKI_GPU_COMM:
+        return one->has_comm[view];
+    case PKI_GPU_COMM_HIDDEN:
+    case PKI_GPU_COMM_EXPOSED:
+        return one->has_comm[view] && timed;
+    case PKI_GPU_BUSY:
+    case PKI_GPU_IDLE:
+    case PKI_GPU_GAPS:
+    case PKI_GPU_LONGEST_GAP:
+        return timed;
+    default:
+        return true;
+    }
+}
+
 static bool fill_figures(const pki_device_one *one, uint64_t warmup, pki_gpu_row *row)
 {
     int view = row->measured ? MEASURED : SPANS;
     for (int i = 0; i < PKI_GPU_FIGURES; i++) {
         pki_tally sum = {0};
-        bool fits = sum_figure(one, view, i, warmup, &sum);
+        bool fits = !is_known(one, view, i) || sum_figure(one, view, i, warmup, &sum);
         row->per_step[i] = pki_tally_dist(&sum);
         pki_tally_finish(&sum);
         if (!fits)

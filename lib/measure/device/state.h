@@ -9,7 +9,7 @@
 /* How a device's time is known. */
 enum { MEASURED, SPANS, VIEWS };
 
-/* What an interval is: work is kernels, graphs and memsets. */
+/* What an interval is: work is kernels, graphs and memsets; collectives that events time are spans. */
 enum { ITEM_WORK = 1, ITEM_COPY = 2, ITEM_SPAN = 4, ITEM_SYNC = 8 };
 
 typedef struct pki_device_item {
@@ -17,6 +17,8 @@ typedef struct pki_device_item {
     uint8_t kind; /* ITEM_... */
     uint8_t copy; /* pki_copy */
     uint8_t kernel;
+    uint8_t comm;    /* a collective, of whichever kind */
+    uint32_t stream;
 } pki_device_item;
 
 /* One step, or the part of it that has been swept. */
@@ -37,6 +39,7 @@ typedef struct pki_device_point {
 typedef struct pki_device_one {
     uint32_t device;
     uint64_t first[VIEWS]; /* start of the first activity; UINT64_MAX: none */
+    bool has_comm[VIEWS];  /* a collective */
 
     size_t item_first, item_end, item_room;
     pki_device_item *items;      /* first to end; those before have been swept */
@@ -104,6 +107,11 @@ struct pki_device {
 
 /* device/steps.c: whether the figure has a value in this view, memory in use being known or not. */
 bool pki_device_has_figure(int view, int figure, double memory);
+
+/* device/overlap.c: of [from, to) how long a collective was in flight, and whether another stream
+ * computed meanwhile; added. The items sorted. */
+void pki_device_overlap(const pki_device_one *one, int view, uint64_t from, uint64_t to,
+                        pki_device_sums *into);
 
 /* device/names.c */
 void pki_device_count_span(pki_device *d, const pki_activity *a, uint64_t ns);

@@ -125,6 +125,7 @@ void pki_device_sweep(const pki_device_one *one, int view, uint64_t from, uint64
     if (to <= from)
         return;
     add_busy(all, waits, view, into);
+    pki_device_overlap(one, view, from, to, into);
     if (view != MEASURED)
         return;
     work.kinds = ITEM_WORK;

@@ -236,6 +236,7 @@ static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *
     uint64_t end = pki_clock_ns(&arena_of(fold)->header->clock, r->start + ticks);
     pki_step_watch_see(step.index, step.start, end - step.start);
     pki_device_step(fold->device, step.start, end);
+    pki_collectives_step(fold->collectives, step.index, step.start, end);
 }
 
 static void fold_call_with_work(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,

@@ -1,5 +1,6 @@
 #include "measure/verdict/gpu.h"
 
+#include "core/comms.h"
 #include "measure/figure.h"
 #include "measure/verdict/verdict.h"
 
@@ -14,11 +15,18 @@ static bool is_better(const pki_gpu_row *a, const pki_gpu_row *b)
     return a->per_step[PKI_GPU_BUSY].sum > b->per_step[PKI_GPU_BUSY].sum;
 }
 
+/* Of one that has only had collectives, it is not known when it is busy. */
+static bool is_known(const pki_gpu_row *gpu)
+{
+    return gpu->per_step[PKI_GPU_STEP].sum > 0 &&
+           gpu->per_step[PKI_GPU_BUSY].sum + gpu->per_step[PKI_GPU_IDLE].sum > 0;
+}
+
 static const pki_gpu_row *judged(const pki_summary *s)
 {
     const pki_gpu_row *found = NULL;
     for (size_t i = 0; i < s->gpu_count; i++)
-        if (s->gpus[i].per_step[PKI_GPU_STEP].sum > 0 && (!found || is_better(&s->gpus[i], found)))
+        if (is_known(&s->gpus[i]) && (!found || is_better(&s->gpus[i], found)))
             found = &s->gpus[i];
     return found;
 }
@@ -51,6 +59,56 @@ void pki_words_add_gpu(pki_words *words, const pki_summary *s)
     else if (gpu)
         pki_words_add(words, " Stream spans cover %s of it on GPU %u.",
                       PERCENT(share_of(gpu, PKI_GPU_BUSY)), gpu->device);
+}
+
+/* ---- communication ---- */
+
+/* The one with the most of it, of those that CUPTI has measured if there are any. */
+static const pki_gpu_row *most_exposed(const pki_summary *s)
+{
+    const pki_gpu_row *found = NULL;
+    for (size_t i = 0; i < s->gpu_count; i++) {
+        const pki_gpu_row *gpu = &s->gpus[i];
+        if (!(gpu->per_step[PKI_GPU_STEP].sum > 0))
+            continue;
+        if (!found || gpu->measured > found->measured ||
+            (gpu->measured == found->measured &&
+             share_of(gpu, PKI_GPU_COMM_EXPOSED) > share_of(found, PKI_GPU_COMM_EXPOSED)))
+            found = gpu;
+    }
+    return found;
+}
+
+/* " The longest one, all_reduce of 4.19 MB in "backward", took 2.44 ms." */
+static void add_slowest_collective(pki_words *words, const pki_summary *s)
+{
+    const pki_comm_call_row *slow = s->comm.slowest;
+    if (s->comm.slowest_count == 0)
+        return;
+    pki_words_add(words, " The longest one, %s of %s", pki_comm_op_name(slow->op),
+                  pki_figure_scaled((double)slow->bytes, "B").text);
+    if (slow->region && *slow->region)
+        pki_words_add(words, " in \"%.60s\"", slow->region);
+    pki_words_add(words, ", took %s.", TIME((double)slow->duration));
+}
+
+bool pki_verdict_comm_exposed(pki_summary *s, pki_words *words)
+{
+    const pki_gpu_row *gpu = most_exposed(s);
+    double share = gpu ? share_of(gpu, PKI_GPU_COMM_EXPOSED) : 0;
+    if (!(share > PKI_COMM_EXPOSED_SHARE))
+        return true;
+    pki_words_add(words,
+                  "Communication exposed: for %s of the step GPU %u has collectives in flight and"
+                  " no %s on another stream beside (threshold 10 %%); hidden: %s.",
+                  PERCENT(share), gpu->device, gpu->measured ? "kernel" : "stream span",
+                  PERCENT(share_of(gpu, PKI_GPU_COMM_HIDDEN)));
+    add_slowest_collective(words, s);
+    pki_words_add(words, " Start each as soon as its data is ready, on a stream of its own, while"
+                         " others compute; or send less. A rank that comes late makes the others'"
+                         " collectives long: compare the ranks.");
+    return pki_words_say(words, s, "communication-exposed", PKI_WARN, share,
+                         PKI_COMM_EXPOSED_SHARE);
 }
 
 /* ---- why it is idle ---- */

@@ -18,6 +18,7 @@ void pki_words_add_gpu(pki_words *words, const pki_summary *summary);
 
 /* Rules: false without memory. The last two come when the loop has been looked at: `explained` if
  * something else has been found in it. */
+bool pki_verdict_comm_exposed(pki_summary *summary, pki_words *words);
 bool pki_verdict_launch_bound(pki_summary *summary, pki_words *words);
 bool pki_verdict_copy_bound(pki_summary *summary, pki_words *words);
 bool pki_verdict_sync_bound(pki_summary *summary, pki_words *words);

@@ -351,6 +351,7 @@ static rule *const rules[] = {
     communication,
     waiting,
     io_bound,
+    pki_verdict_comm_exposed,
     pki_verdict_launch_bound,
     pki_verdict_copy_bound,
     pki_verdict_sync_bound,

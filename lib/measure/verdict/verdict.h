@@ -33,6 +33,7 @@
 
 #define PKI_GPU_BUSY_SHARE 0.80      /* gpu-bound */
 #define PKI_GPU_IDLE_SHARE 0.30      /* gpu-idle */
+#define PKI_COMM_EXPOSED_SHARE 0.10  /* communication-exposed: in flight on a GPU, nothing beside */
 #define PKI_LAUNCH_GAP_SHARE 0.20    /* launch-bound: idle in gaps up to PKI_GPU_LAUNCH_GAP_NS... */
 #define PKI_SHORT_KERNELS_SHARE 0.50 /* ...and at least so many kernels below PKI_GPU_SHORT_NS */
 #define PKI_COPY_SHARE 0.20          /* copy-bound: copies with no kernel beside */

@@ -80,6 +80,12 @@ static bool runs_on_device(const pki_activity *a)
            a->kind == PKI_ACTIVITY_MEMCPY || a->kind == PKI_ACTIVITY_MEMSET;
 }
 
+/* What has a "stream" is a kernel to PyTorch's tools. */
+static bool shows_stream_aside(const pki_activity *a)
+{
+    return a->kind == PKI_ACTIVITY_SPAN || a->kind == PKI_ACTIVITY_COLLECTIVE;
+}
+
 static char *put_device(char *p, const pki_activity *a)
 {
     if (a->device != PKI_NO_DEVICE)
@@ -88,6 +94,8 @@ static char *put_device(char *p, const pki_activity *a)
         p = put_number(p, "context", a->context);
     if (a->stream && !a->stream_hidden)
         p = put_number(p, "stream", a->stream);
+    else if (a->stream && shows_stream_aside(a))
+        p = put_number(p, "on_stream", a->stream);
     return p;
 }
 

@@ -6,6 +6,8 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
+#include <string.h>
 
 #define OPERATION 15 /* columns of its name */
 #define REGION 22
@@ -51,8 +53,8 @@ static void put_progress(const pki_comm_row *c, FILE *file)
         return;
     pki_report_say(file,
                    "not all has completed: operation %" PRIu64
-                   " was the last one enqueued, %" PRIu64 " the last one completed",
-                   c->enqueued, c->completed);
+                   " was the last one enqueued, %" PRIu64 " started, %" PRIu64 " completed",
+                   c->enqueued, c->started, c->completed);
 }
 
 static void put_comm(const pki_comm_row *c, FILE *file)
@@ -101,24 +103,63 @@ static void put_row(const pki_collective_row *r, FILE *file)
     put_cell(file, COUNT(r->time.count), 6);
     put_cell(file, TIGHT(r->time.p50), 7);
     put_cell(file, TIGHT(r->time.p99), 7);
-    put_bandwidth(&r->algbw, r->algbw.p50, file);
     put_bandwidth(&r->busbw, r->busbw.min, file);
     put_bandwidth(&r->busbw, r->busbw.p50, file);
-    put_bandwidth(&r->busbw, r->busbw.max, file);
+    put_bandwidth(&r->busbw, r->busbw.p95, file);
+    put_bandwidth(&r->busbw, r->busbw.p99, file);
     fputc('\n', file);
 }
 
-/* Size against bandwidth, as nccl-tests print it. */
+static bool is_same_way(const pki_comm_way *a, const pki_comm_way *b)
+{
+    return strcmp(a->algorithm, b->algorithm) == 0 && strcmp(a->protocol, b->protocol) == 0;
+}
+
+PKI_PRINTF(4, 5)
+static void put(char *text, size_t size, size_t *n, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    int length = vsnprintf(text + *n, size - *n, format, list);
+    va_end(list);
+    *n = PKI_MIN(*n + (size_t)PKI_MAX(length, 0), size - 1);
+}
+
+/* Said where it changes: "RING LL128 88.0 % on 8 channels, TREE LL 12.0 % on 2". */
+static void put_ways(const pki_collective_row *r, const pki_collective_row *before, FILE *file)
+{
+    char text[512] = "";
+    size_t n = 0;
+    bool more = r->way_count > 1 || (before && before->way_count > 1);
+    if (!r->way_count || (before && before->op == r->op && before->way_count && !more &&
+                          is_same_way(&r->ways[0], &before->ways[0])))
+        return;
+    for (size_t i = 0; i < r->way_count; i++) {
+        const pki_comm_way *way = &r->ways[i];
+        put(text, sizeof text, &n, "%s%.24s%s%.24s %s", i ? ", " : "", way->algorithm,
+            *way->protocol ? " " : "", way->protocol, share_text(way->calls, r->time.count).text);
+        if (way->channels >= 1 && way->channels < 1e6)
+            put(text, sizeof text, &n, " on %ld channels", lround(way->channels));
+    }
+    fputs("      by ", file);
+    pki_put_left(file, text, PKI_MIN(pki_width(text), (size_t)PKI_PAGE_WIDTH - 9));
+    fputc('\n', file);
+}
+
+/* How each operation scales: size against time and bus bandwidth. */
 static void put_rows(const pki_comm_summary *s, size_t comm, FILE *file)
 {
     size_t shown = 0, all = 0;
-    fprintf(file, "    %-*s     from  calls     p50     p99  algbw busbw: min p50    max\n",
+    const pki_collective_row *before = NULL;
+    fprintf(file, "    %-*s     from  calls     p50     p99  busbw: min  p50    p95    p99\n",
             OPERATION - 2, "operation");
     for (size_t i = 0; i < s->collective_count; i++) {
         if (s->collectives[i].comm != comm)
             continue;
         if (all++ < ROWS_MOST) {
             put_row(&s->collectives[i], file);
+            put_ways(&s->collectives[i], before, file);
+            before = &s->collectives[i];
             shown++;
         }
     }
@@ -155,11 +196,28 @@ static void put_slowest(const pki_comm_summary *s, FILE *file)
     fputs("\n  slowest:\n", file);
     for (size_t i = 0; i < s->slowest_count && i < SLOWEST_MOST; i++) {
         const pki_comm_call_row *r = &s->slowest[i];
-        pki_report_say(file, "  %s %s of %s, number %" PRIu64 " on %.40s, at %s",
+        char place[128] = "";
+        size_t n = 0;
+        if (*r->region)
+            n = (size_t)snprintf(place, sizeof place, " in %.60s", r->region);
+        if (r->in_step)
+            snprintf(place + n, sizeof place - n, ", step %s", COUNT(r->step));
+        else
+            snprintf(place + n, sizeof place - n, " at %s", pki_figure_time((double)r->start).text);
+        pki_report_say(file, "  %s %s of %s%s (#%" PRIu64 " on %.40s)",
                        TIGHT((double)r->duration), pki_comm_op_name(r->op),
-                       pki_figure_scaled((double)r->bytes, "B").text, r->sequence,
-                       s->comms[r->comm].name, pki_figure_time((double)r->start).text);
+                       pki_figure_scaled((double)r->bytes, "B").text, place, r->sequence,
+                       s->comms[r->comm].name);
     }
+}
+
+/* For a rank with devices the two are not the same. */
+static bool has_devices(const pki_summary *s)
+{
+    for (size_t i = 0; i < s->gpu_count; i++)
+        if (s->gpus[i].per_step[PKI_GPU_COMM].count)
+            return true;
+    return false;
 }
 
 void pki_report_comm(const pki_summary *summary, FILE *file)
@@ -172,6 +230,9 @@ void pki_report_comm(const pki_summary *summary, FILE *file)
         put_comm(&s->comms[i], file);
         put_rows(s, i, file);
     }
+    if (has_devices(summary))
+        pki_report_say(file, "waited for: by the program's threads. What was hidden behind"
+                             " computation on a GPU stands above, under that GPU.");
     put_regions(s, file);
     put_slowest(s, file);
     if (s->unmeasured)

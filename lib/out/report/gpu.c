@@ -45,6 +45,9 @@ static const figure_row figures[] = {
     {PKI_GPU_GAPS, "  gaps", AS_COUNT, false},
     {PKI_GPU_KERNELS, "kernels", AS_COUNT, false},
     {PKI_GPU_SHORT_KERNELS, "  shorter than 10 us", AS_COUNT, false},
+    {PKI_GPU_COMM, "collectives in flight", AS_TIME, true},
+    {PKI_GPU_COMM_HIDDEN, "  hidden: others compute", AS_TIME, true},
+    {PKI_GPU_COMM_EXPOSED, "  exposed: none does", AS_TIME, true},
     {PKI_GPU_COPY, "copies", AS_TIME, true},
     {PKI_GPU_COPY_ALONE, "  with no kernel beside", AS_TIME, true},
     {PKI_GPU_H2D_BYTES, "  host to device", AS_BYTES, false},
@@ -97,18 +100,29 @@ static void say_totals(const pki_gpu_row *gpu, FILE *file)
                        TIME((double)gpu->kernel_time));
     else if (gpu->spans)
         pki_report_say(file, "in all: %s stream spans", COUNT(gpu->spans));
+    if (gpu->collectives)
+        pki_report_say(file, "%s collective%s timed by events", COUNT(gpu->collectives),
+                       gpu->collectives == 1 ? "" : "s");
     say_copies(&gpu->copies[PKI_H2D], "host to device", file);
     say_copies(&gpu->copies[PKI_D2H], "device to host", file);
     say_copies(&gpu->copies[PKI_D2D], "within the device", file);
     say_copies(&gpu->copies[PKI_P2P], "to other devices", file);
 }
 
+static void put_gpu_title(const pki_gpu_row *gpu, FILE *file)
+{
+    const char *what = gpu->measured ? "kernels and copies, by CUPTI," : "stream spans, by events,";
+    if (!gpu->measured && !gpu->spans)
+        pki_report_title(file, "GPU %" PRIu32 ": collectives, by events", gpu->device);
+    else
+        pki_report_title(file, "GPU %" PRIu32 ": %s on %s stream%s", gpu->device, what,
+                         COUNT(gpu->streams), gpu->streams == 1 ? "" : "s");
+}
+
 static void put_gpu(const pki_gpu_row *gpu, FILE *file)
 {
     uint64_t steps = gpu->per_step[PKI_GPU_STEP].count;
-    pki_report_title(file, "GPU %" PRIu32 ": %s on %s stream%s", gpu->device,
-                     gpu->measured ? "kernels and copies, by CUPTI," : "stream spans, by events,",
-                     COUNT(gpu->streams), gpu->streams == 1 ? "" : "s");
+    put_gpu_title(gpu, file);
     if (steps) {
         char title[64];
         snprintf(title, sizeof title, "per step, of %s", COUNT(steps));

@@ -58,6 +58,8 @@ static void put_rows(pki_json *j, const pki_member *m, const void *object)
 {
     size_t count = uint_at((const char *)object + m->count);
     const char *rows;
+    if (m->optional && count == 0)
+        return;
     memcpy(&rows, pki_member_at(m, object), sizeof rows);
     pki_json_open(j, m->key, '[');
     for (size_t i = 0; i < count; i++) {
