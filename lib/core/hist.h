@@ -71,6 +71,14 @@ static inline double pki_bucket_middle(uint32_t bucket)
     return (double)first + ((double)((uint64_t)1 << shift) - 1) / 2;
 }
 
+/* The smallest value of a bucket; that of the one behind the last is its end. */
+static inline double pki_bucket_begin(uint32_t bucket)
+{
+    if (bucket < 128)
+        return bucket;
+    return (double)(64 + (bucket & 63)) * (double)((uint64_t)1 << ((bucket >> 6) - 1));
+}
+
 static inline void *pki_follow(const pki_slot *slot, pki_link link)
 {
     return (char *)(uintptr_t)slot + (int64_t)link * PKI_LINE;

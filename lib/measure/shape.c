@@ -2,9 +2,6 @@
 
 #include "core/comms.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- how a member is said: its type is the compiler's ---- */
 
 #define TYPE(T, m)                                                                                 \
@@ -29,6 +26,9 @@
     {.key = "kinds", .type = PKI_KEYED, AT(T, kinds), .keys = pki_kind_names, .count = (n)}
 #define ROWS(name, T, m, n, of)                                                                    \
     .key = name, .type = PKI_ROWS, AT(T, m), .count = offsetof(T, n), .shape = &(of)
+#define TABLE(name, T, m, n, of)                                                                   \
+    {.key = name, .type = PKI_TABLE, AT(T, m), .count = offsetof(T, n), .shape = &(of)}
+#define HISTOGRAM(T) TABLE("histogram", T, histogram.buckets, histogram.count, bucket)
 #define SHAPE(T, list) {sizeof(T), sizeof(list) / sizeof *(list), list}
 
 /* ---- words ---- */
@@ -57,6 +57,13 @@ static const pki_member dist_members[] = {
     PLAIN(pki_dist, p95),   PLAIN(pki_dist, p99),
 };
 static const pki_shape dist = SHAPE(pki_dist, dist_members);
+
+static const pki_member bucket_members[] = {
+    PLAIN(pki_histogram_bucket, from),
+    PLAIN(pki_histogram_bucket, to),
+    PLAIN(pki_histogram_bucket, count),
+};
+static const pki_shape bucket = SHAPE(pki_histogram_bucket, bucket_members);
 
 static const pki_member run_members[] = {
     PLAIN(pki_run, program),
@@ -112,6 +119,7 @@ static const pki_member series_members[] = {
     PLAIN(pki_series_row, index),   PLAIN(pki_series_row, start), PLAIN(pki_series_row, steps),
     PLAIN(pki_series_row, duration), PLAIN(pki_series_row, longest), PLAIN(pki_series_row, items),
     KINDS(pki_series_row, PKI_SHARES),
+    PLAIN(pki_series_row, shortest), PLAIN(pki_series_row, median),
 };
 static const pki_shape series = SHAPE(pki_series_row, series_members);
 
@@ -131,6 +139,7 @@ static const pki_member steps_members[] = {
     PLAIN(pki_step_summary, drift),
     {ROWS("slowest", pki_step_summary, slowest, slowest_count, slow_step), .lines = true},
     {ROWS("series", pki_step_summary, series, series_count, series), .lines = true},
+    HISTOGRAM(pki_step_summary),
 };
 const pki_shape pki_steps_shape = SHAPE(pki_step_summary, steps_members);
 
@@ -147,6 +156,7 @@ static const pki_member region_members[] = {
     OBJECT(pki_region_row, step_self, dist),
     OPTIONAL(pki_region_row, gpu, dist),
     OPTIONAL(pki_region_row, kernels, dist),
+    HISTOGRAM(pki_region_row),
 };
 static const pki_shape region = SHAPE(pki_region_row, region_members);
 
@@ -161,11 +171,18 @@ static const pki_member thread_members[] = {
 };
 static const pki_shape thread = SHAPE(pki_thread_row, thread_members);
 
+static const pki_member point_members[] = {
+    PLAIN(pki_counter_point, start), PLAIN(pki_counter_point, samples),
+    PLAIN(pki_counter_point, min),   PLAIN(pki_counter_point, mean), PLAIN(pki_counter_point, max),
+};
+static const pki_shape point = SHAPE(pki_counter_point, point_members);
+
 static const pki_member counter_members[] = {
     PLAIN(pki_counter_row, name),
     PLAIN(pki_counter_row, unit),
     OBJECT(pki_counter_row, value, dist),
     PLAIN(pki_counter_row, last),
+    TABLE("series", pki_counter_row, points, point_count, point),
 };
 static const pki_shape counter = SHAPE(pki_counter_row, counter_members);
 
@@ -186,6 +203,15 @@ static const pki_member copies_members[] = {
 };
 static const pki_shape copies = SHAPE(pki_gpu_copies, copies_members);
 
+static const pki_member gpu_series_members[] = {
+    PLAIN(pki_gpu_series_row, index),       PLAIN(pki_gpu_series_row, steps),
+    PLAIN(pki_gpu_series_row, step),        PLAIN(pki_gpu_series_row, busy),
+    PLAIN(pki_gpu_series_row, gaps),        PLAIN(pki_gpu_series_row, longest_gap),
+    PLAIN(pki_gpu_series_row, copy_alone),  PLAIN(pki_gpu_series_row, sync_gaps),
+    PLAIN(pki_gpu_series_row, launch_gaps), PLAIN(pki_gpu_series_row, kernels),
+};
+static const pki_shape gpu_series = SHAPE(pki_gpu_series_row, gpu_series_members);
+
 static const pki_member gpu_members[] = {
     PLAIN(pki_gpu_row, device),
     PLAIN(pki_gpu_row, measured),
@@ -200,6 +226,7 @@ static const pki_member gpu_members[] = {
      .keys = pki_direction_names, .count = PKI_DIRECTIONS},
     {.key = "per_step", .type = PKI_KEYED, AT(pki_gpu_row, per_step), .shape = &dist,
      .keys = pki_gpu_figures, .count = PKI_GPU_FIGURES, .optional = true},
+    {ROWS("series", pki_gpu_row, series, series_count, gpu_series), .lines = true},
 };
 const pki_shape pki_gpu_shape = SHAPE(pki_gpu_row, gpu_members);
 
@@ -345,40 +372,3 @@ static const pki_member summary_members[] = {
     TOP_ROWS(backends, backend_count, backend),
 };
 const pki_shape pki_summary_shape = SHAPE(pki_summary, summary_members);
-
-/* ---- giving back ---- */
-
-static void finish_member(const pki_member *member, char *object)
-{
-    void *at = object + member->offset, *block;
-    size_t count;
-    switch (member->type) {
-    case PKI_TEXT:
-        memcpy(&block, at, sizeof block);
-        free(block);
-        break;
-    case PKI_OBJECT:
-        pki_shape_finish(member->shape, at);
-        break;
-    case PKI_ROWS:
-        memcpy(&block, at, sizeof block);
-        memcpy(&count, object + member->count, sizeof count);
-        pki_shape_finish_rows(member->shape, block, count);
-        break;
-    default:
-        break;
-    }
-}
-
-void pki_shape_finish(const pki_shape *shape, void *object)
-{
-    for (size_t i = 0; i < shape->count; i++)
-        finish_member(&shape->members[i], object);
-}
-
-void pki_shape_finish_rows(const pki_shape *shape, void *rows, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        pki_shape_finish(shape, (char *)rows + i * shape->size);
-    free(rows);
-}

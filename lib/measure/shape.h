@@ -1,7 +1,7 @@
 /* lib/measure/shape.h - what a pki_summary consists of, member by member, in one table.
  *
  * The report file is written from this table (lib/out/report/json.c), read by it
- * (tools/load/report.c) and its memory given back by it (summary.c), so a member that is added here
+ * (tools/load/report.c) and its memory given back by it (shape_finish.c), so a member that is added here
  * is in all three. The order of members is their order in the file.
  */
 #ifndef PKI_MEASURE_SHAPE_H
@@ -20,7 +20,8 @@ typedef enum pki_member_type {
     PKI_CHOICE, /* a 32-bit enumeration by its words */
     PKI_OBJECT, /* a struct */
     PKI_KEYED,  /* an array of structs or numbers, as an object whose keys are known */
-    PKI_ROWS    /* an allocated array of structs, and its length */
+    PKI_ROWS,   /* an allocated array of structs, and its length */
+    PKI_TABLE   /* the same of structs of numbers, each as an array of them; none: not there */
 } pki_member_type;
 
 typedef struct pki_shape pki_shape;
@@ -35,10 +36,10 @@ typedef struct pki_member {
     const char *key;
     pki_member_type type;
     size_t offset;
-    const pki_shape *shape; /* of OBJECT, ROWS, KEYED; NULL: KEYED numbers (uint64_t) */
+    const pki_shape *shape; /* of OBJECT, ROWS, TABLE, KEYED; NULL: KEYED numbers (uint64_t) */
     const pki_choice *choice; /* CHOICE */
     const char *const *keys;  /* KEYED */
-    size_t count;             /* KEYED: how many; ROWS: offset of the size_t that says it */
+    size_t count;             /* KEYED: how many; ROWS, TABLE: offset of the size_t that says it */
     bool optional; /* not in the file where the struct's first member, a uint64_t, is 0; ROWS: where
                       there are none */
     bool line;     /* begins a line in the file, */

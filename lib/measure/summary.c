@@ -57,6 +57,12 @@ void pki_summary_init(pki_summary *summary)
     *summary = (pki_summary){0};
 }
 
+void pki_histogram_finish(pki_histogram *histogram)
+{
+    free(histogram->buckets);
+    *histogram = (pki_histogram){0};
+}
+
 void pki_step_summary_finish(pki_step_summary *steps)
 {
     pki_shape_finish(&pki_steps_shape, steps);

@@ -30,6 +30,19 @@ typedef struct pki_dist {
     double p50, p90, p95, p99;
 } pki_dist;
 
+/* How many values were at least `from` and less than `to`. */
+typedef struct pki_histogram_bucket {
+    double from, to;
+    uint64_t count;
+} pki_histogram_bucket;
+
+/* A distribution's shape: buckets that hold anything, in order, at most PKI_HISTOGRAM_MOST
+ * (measure/histogram.h). */
+typedef struct pki_histogram {
+    size_t count;
+    pki_histogram_bucket *buckets;
+} pki_histogram;
+
 typedef struct pki_region_row {
     char *name;
     uint32_t kind;
@@ -41,6 +54,7 @@ typedef struct pki_region_row {
     pki_dist step_self; /* self time per steady step; steps without a call count as 0 */
     pki_dist gpu;       /* its spans on streams: from event to event, not kernel time */
     pki_dist kernels;   /* that were launched in it, in no region inside */
+    pki_histogram histogram; /* of `time` */
 } pki_region_row;
 
 typedef struct pki_thread_row {
@@ -53,10 +67,19 @@ typedef struct pki_thread_row {
     pki_region_row *regions;
 } pki_thread_row;
 
+/* A counter's samples in a part of the run. */
+typedef struct pki_counter_point {
+    uint64_t start;   /* of the first of them */
+    uint64_t samples;
+    double min, mean, max;
+} pki_counter_point;
+
 typedef struct pki_counter_row {
     char *name, *unit;
     pki_dist value;
     double last;
+    size_t point_count;
+    pki_counter_point *points; /* by time, at most PKI_TIMELINE_MOST (measure/timeline.h) */
 } pki_counter_row;
 
 /* One region's part in one step. */
@@ -80,7 +103,8 @@ typedef struct pki_series_row {
     uint64_t index, start; /* of its first step */
     uint64_t steps;        /* in this entry */
     uint64_t duration;     /* sum; kinds and items too */
-    uint64_t longest;
+    uint64_t longest, shortest;
+    uint64_t median; /* exact up to 8 steps, see measure/steps/series.h beyond */
     uint64_t items;
     uint64_t kinds[PKI_SHARES];
 } pki_series_row;
@@ -104,6 +128,7 @@ typedef struct pki_step_summary {
      * these are too few. */
     double first_third, last_third;
     double drift; /* last over first, minus 1; 0 if too few */
+    pki_histogram histogram; /* of `steady` */
 } pki_step_summary;
 
 #define PKI_GPU_SHORT_NS 10000u      /* a kernel below that is a short one */
@@ -151,6 +176,13 @@ enum { PKI_H2D, PKI_D2H, PKI_D2D, PKI_P2P, PKI_DIRECTIONS };
 /* "h2d", "d2h", ... */
 extern const char *const pki_direction_names[PKI_DIRECTIONS];
 
+/* A device in some consecutive steps. Times are sums over them. */
+typedef struct pki_gpu_series_row {
+    uint64_t index, steps;
+    uint64_t step, busy, gaps, longest_gap;
+    uint64_t copy_alone, sync_gaps, launch_gaps, kernels; /* 0 if it was not measured */
+} pki_gpu_series_row;
+
 /* A device, over the whole run; `per_step` over the steady steps since its first use. */
 typedef struct pki_gpu_row {
     uint32_t device;
@@ -162,6 +194,8 @@ typedef struct pki_gpu_row {
     uint64_t memsets;
     pki_gpu_copies copies[PKI_DIRECTIONS];
     pki_dist per_step[PKI_GPU_FIGURES];
+    size_t series_count;
+    pki_gpu_series_row *series; /* all steps since its first use (measure/device/series.h) */
 } pki_gpu_row;
 
 /* A kernel by its name; the last row may be that of all names for which there was no room. */
@@ -302,6 +336,7 @@ typedef struct pki_summary {
 void pki_summary_init(pki_summary *summary);   /* all zero */
 void pki_summary_finish(pki_summary *summary); /* frees what it points to, zeroes it */
 void pki_step_summary_finish(pki_step_summary *steps);
+void pki_histogram_finish(pki_histogram *histogram);
 void pki_gpu_finish(pki_summary *summary); /* of it gpus and kernels */
 void pki_comm_finish(pki_summary *summary); /* of it comm */
 void pki_summary_clear_verdicts(pki_summary *summary);

@@ -31,6 +31,20 @@ static double middle_of(uint32_t key)
     return negative ? -middle : middle;
 }
 
+static double as_double(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+double pki_tally_bucket_begin(uint32_t key)
+{
+    if (key & KEY_SIGN)
+        return as_double((uint64_t)(key & (KEY_SIGN - 1)) << KEY_SHIFT);
+    return -as_double((uint64_t)((~key & (KEY_SIGN - 1)) + 1) << KEY_SHIFT);
+}
+
 void pki_tally_finish(pki_tally *tally)
 {
     free(tally->buckets);

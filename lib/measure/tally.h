@@ -38,6 +38,9 @@ bool pki_tally_merge(pki_tally *into, const pki_tally *from);
 /* Nearest rank, q clamped to 0 .. 1; its bucket's middle, never outside min .. max. 0 if empty. */
 double pki_tally_quantile(const pki_tally *tally, double q);
 
+/* The smallest value of a bucket, of all that share its key. */
+double pki_tally_bucket_begin(uint32_t key);
+
 /* All zero if empty. */
 pki_dist pki_tally_dist(const pki_tally *tally);
 

@@ -7,6 +7,7 @@
 #include "core/comms.h"
 #include "core/names.h"
 #include "core/values.h"
+#include "measure/histogram.h"
 #include "measure/verdict/verdict.h"
 #include "session/activity.h"
 #include "session/backend.h"
@@ -58,7 +59,7 @@ static bool fill_region(gatherer *g, pki_region_row *row, uint32_t id)
                             .self = g->stats->self,
                             .bytes = g->stats->bytes,
                             .flops = g->stats->flops};
-    return row->name;
+    return row->name && pki_histogram_of_stats(g->stats, &row->histogram);
 }
 
 static bool is_region(uint32_t id)
@@ -106,7 +107,7 @@ static bool fill_counter(gatherer *g, pki_counter_row *row, uint32_t id)
                             .p90 = pki_value_stats_quantile(v, 0.90),
                             .p95 = pki_value_stats_quantile(v, 0.95),
                             .p99 = pki_value_stats_quantile(v, 0.99)};
-    return row->name && row->unit;
+    return row->name && row->unit && pki_timelines_fill(&g->fold->timelines, id, row);
 }
 
 static bool gather_counters(gatherer *g)

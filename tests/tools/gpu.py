@@ -139,6 +139,12 @@ class Session(unittest.TestCase):
     def test_rebuilt_devices_are_the_same(self):
         self.assertEqual(self.rebuilt["gpus"], self.report["gpus"])
 
+    def test_rebuilt_counters_are_the_same(self):
+        def over_time(report):
+            return {counter["name"]: [row[:3] for row in counter["series"]] for counter in report["counters"]}
+        self.assertEqual(over_time(self.rebuilt), over_time(self.report))
+        self.assertTrue(any(over_time(self.report).values()))
+
     def test_rebuilt_kernels_are_the_same(self):
         self.assertEqual(self.rebuilt["kernels"], self.report["kernels"])
 

@@ -145,6 +145,19 @@ class Report(unittest.TestCase):
         wrong('"complete" is not true or false', run={"complete": 1})
         wrong('"kinds" is not an object', steps={"kinds": 3})
 
+        for histogram, says in (([[1, 2]], '"histogram"'), ([7], '"histogram"'), ([{}], '"histogram"'),
+                                ([[1, 2, -1]], '"count"'), ([[1, 2, 0.5]], '"count"'), ([["1", 2, 3]], '"from"')):
+            wrong(says + " is not", regions=[{"name": "a", "histogram": histogram}])
+        wrong('"start" is not', counters=[{"name": "a", "series": [[-1, 1, 0, 0, 0]]}])
+        wrong('"series" is not an array', gpus=[{"series": 7}])
+
+    def test_pictures_that_a_later_version_makes_richer(self):
+        report = {"format": "perfkit report", "schema": 1, "steps": {"histogram": [[1, None, 3, "more"]]},
+                  "counters": [{"name": "c", "series": [[5, 1, None, 2, 3, 4]]}]}
+        back = json.loads(self.report("--json", self.file(json.dumps(report))))
+        self.assertEqual(back["steps"]["histogram"], [[1, None, 3]])
+        self.assertEqual(back["counters"][0]["series"], [[5, 1, None, 2, 3]])
+
     def test_extreme_report_files(self):
         big, names = 2**63 - 1, ["", "\u0001\u009b[31m", "x" * 100000, "\U0001F680\u0301\u202e"]
         dist = {"count": big, "sum": 1e308, "min": -1e308, "max": 1e308, "mean": -1, "stddev": 1e-320}
@@ -193,6 +206,21 @@ class Report(unittest.TestCase):
         self.assertEqual(steps["kinds"]["data"] + 0, spent["next batch"]["step_self"]["sum"])
         self.assertEqual(sum(steps["kinds"].values()), steps["steady"]["sum"])
         self.assertEqual(steps["kinds"]["untracked"], 199 * 200_000)
+
+    def test_pictures_are_whole(self):
+        report = json.loads(self.report("--json", self.file(traces.trace())))
+        for region in report["regions"]:
+            self.assertEqual(sum(count for _, _, count in region["histogram"]), region["time"]["count"])
+            self.assertLessEqual(region["histogram"][0][0], region["time"]["min"])
+            self.assertGreater(region["histogram"][-1][1], region["time"]["max"])
+        steps = report["steps"]
+        self.assertEqual(sum(count for _, _, count in steps["histogram"]), steps["steady"]["count"])
+        self.assertEqual(min(s["shortest"] for s in steps["series"]), steps["all"]["min"])
+        self.assertTrue(all(s["shortest"] <= s["median"] <= s["longest"] for s in steps["series"]))
+        loss = next(c for c in report["counters"] if c["name"] == "loss")
+        self.assertEqual(sum(samples for _, samples, *_ in loss["series"]), loss["value"]["count"])
+        self.assertEqual(min(p[2] for p in loss["series"]), loss["value"]["min"])
+        self.assertEqual(max(p[4] for p in loss["series"]), loss["value"]["max"])
 
     def test_the_same_from_any_form(self):
         wanted, text = self.of_trace(), traces.trace()

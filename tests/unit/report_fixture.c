@@ -1,8 +1,9 @@
 #include "report_fixture.h"
 
 #include "base/compiler.h"
+#include "measure/histogram.h"
 #include "measure/steps/steps.h"
-#include "measure/tally.h"
+#include "measure/timeline.h"
 #include "measure/verdict/verdict.h"
 
 #include <math.h>
@@ -88,6 +89,7 @@ static void fill_regions(pki_summary *s, pki_tally *calls)
         row->kind = parts[i].kind;
         row->time = pki_tally_dist(&calls[i]);
         row->self = (uint64_t)calls[i].sum;
+        pki_histogram_of_tally(&calls[i], &row->histogram);
         pki_tally_finish(&calls[i]);
     }
     s->regions[1].flops = UINT64_C(5400) * 1000000000;
@@ -145,21 +147,31 @@ static void fill_threads(pki_summary *s)
         s->threads[1].region_count = 1;
         s->threads[1].regions[0] = s->regions[i];
         s->threads[1].regions[0].name = strdup(s->regions[i].name);
+        s->threads[1].regions[0].histogram = (pki_histogram){0};
     }
 }
 
 static void fill_counters(pki_summary *s, uint64_t count)
 {
     pki_tally memory = {0}, loss = {0};
+    pki_timeline memory_line = {0};
     for (uint64_t i = 0; i < count; i++) {
         pki_tally_add(&memory, 1.5e9 + 1e6 * (double)i, 1);
+        pki_timeline_add(&memory_line, i * 100 * MS, 1.5e9 + 1e6 * (double)i);
         pki_tally_add(&loss, 5.5 / (1 + 0.01 * (double)i), 1);
     }
     s->counters = calloc(2, sizeof *s->counters);
     s->counter_count = 2;
-    s->counters[0] = (pki_counter_row){strdup("gpu.memory"), strdup("bytes"),
-                                       pki_tally_dist(&memory), memory.max};
-    s->counters[1] = (pki_counter_row){strdup("loss"), strdup(""), pki_tally_dist(&loss), loss.min};
+    s->counters[0] = (pki_counter_row){.name = strdup("gpu.memory"),
+                                       .unit = strdup("bytes"),
+                                       .value = pki_tally_dist(&memory),
+                                       .last = memory.max};
+    s->counters[1] = (pki_counter_row){.name = strdup("loss"),
+                                       .unit = strdup(""),
+                                       .value = pki_tally_dist(&loss),
+                                       .last = loss.min};
+    pki_timeline_fill(&memory_line, &s->counters[0]);
+    pki_timeline_finish(&memory_line);
     pki_tally_finish(&memory);
     pki_tally_finish(&loss);
 }
@@ -236,6 +248,13 @@ static pki_dist wild(double x)
     return (pki_dist){UINT64_MAX, x, -x, x, x, x, x, x, x, x};
 }
 
+static pki_histogram hostile_histogram(void)
+{
+    pki_histogram h = {1, calloc(1, sizeof *h.buckets)};
+    *h.buckets = (pki_histogram_bucket){-INFINITY, NAN, UINT64_MAX};
+    return h;
+}
+
 static void fill_hostile_steps(pki_step_summary *steps)
 {
     *steps = (pki_step_summary){.count = UINT64_MAX,
@@ -249,6 +268,7 @@ static void fill_hostile_steps(pki_step_summary *steps)
                                 .drift = NAN};
     for (int k = 0; k < PKI_SHARES; k++)
         steps->kinds[k] = UINT64_MAX;
+    steps->histogram = hostile_histogram();
     steps->slowest = calloc(1, sizeof *steps->slowest);
     steps->slowest_count = 1;
     *steps->slowest = (pki_step_row){.index = UINT64_MAX, .duration = UINT64_MAX, .part_count = 1};
@@ -271,6 +291,9 @@ static void fill_hostile_gpus(pki_summary *s)
     for (int i = 0; i < PKI_DIRECTIONS; i++)
         s->gpus->copies[i] = (pki_gpu_copies){UINT64_MAX, 1, UINT64_MAX};
     s->gpus->kernels = s->gpus->kernel_time = UINT64_MAX;
+    s->gpus->series_count = 1;
+    s->gpus->series = malloc(sizeof *s->gpus->series);
+    memset(s->gpus->series, 0xFF, sizeof *s->gpus->series);
     s->kernels = calloc(2, sizeof *s->kernels);
     s->kernel_count = 2;
     s->kernels[0] = (pki_kernel_row){strdup(hostile), strdup(hostile), NAN, wild(INFINITY)};
@@ -287,9 +310,17 @@ void fixture_hostile(pki_summary *s)
         -INFINITY,       1e-300,          strdup(hostile), strdup(hostile), false};
     s->regions = calloc(1, sizeof *s->regions);
     s->region_count = 1;
-    *s->regions = (pki_region_row){strdup(hostile), 99,         wild(NAN), UINT64_MAX,
-                                   UINT64_MAX,      UINT64_MAX, NAN,       wild(-1),
-                                   wild(NAN),       wild(-1)};
+    *s->regions = (pki_region_row){.name = strdup(hostile),
+                                   .kind = 99,
+                                   .time = wild(NAN),
+                                   .self = UINT64_MAX,
+                                   .bytes = UINT64_MAX,
+                                   .flops = UINT64_MAX,
+                                   .step_share = NAN,
+                                   .step_self = wild(-1),
+                                   .gpu = wild(NAN),
+                                   .kernels = wild(-1),
+                                   .histogram = hostile_histogram()};
     s->threads = calloc(1, sizeof *s->threads);
     s->thread_count = 1;
     *s->threads = (pki_thread_row){.name = strdup(hostile),
@@ -298,7 +329,13 @@ void fixture_hostile(pki_summary *s)
                                    .kinds = {UINT64_MAX, UINT64_MAX}};
     s->counters = calloc(1, sizeof *s->counters);
     s->counter_count = 1;
-    *s->counters = (pki_counter_row){strdup(hostile), strdup(hostile), wild(INFINITY), -1e308};
+    *s->counters = (pki_counter_row){.name = strdup(hostile),
+                                     .unit = strdup(hostile),
+                                     .value = wild(INFINITY),
+                                     .last = -1e308,
+                                     .point_count = 1,
+                                     .points = calloc(1, sizeof *s->counters->points)};
+    *s->counters->points = (pki_counter_point){UINT64_MAX, UINT64_MAX, NAN, INFINITY, -1e308};
     s->backends = calloc(1, sizeof *s->backends);
     s->backend_count = 1;
     *s->backends = (pki_backend_row){strdup(hostile), false, strdup(hostile), strdup(hostile)};

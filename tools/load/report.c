@@ -63,6 +63,34 @@ static void read_rows(json_reader *j, json_t *from, const pki_member *m, char *o
     memcpy(object + m->count, &count, sizeof count);
 }
 
+/* An array of numbers as the object that it stands for. NULL without memory. */
+static json_t *named(json_t *numbers, const pki_shape *shape)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; object && i < shape->count; i++)
+        if (json_object_set(object, shape->members[i].key, json_array_get(numbers, i))) {
+            json_decref(object);
+            return NULL;
+        }
+    return object;
+}
+
+static void read_table(json_reader *j, json_t *from, const pki_member *m, char *object)
+{
+    size_t count;
+    char *rows = json_read_tuples(j, from, m->key, m->shape->size, m->shape->count, &count);
+    for (size_t i = 0; i < count && !j->failed; i++) {
+        json_t *row = named(json_array_get(json_object_get(from, m->key), i), m->shape);
+        if (row)
+            read_members(j, row, m->shape, rows + i * m->shape->size);
+        else
+            j->failed = !complaint_set(j->why, "out of memory");
+        json_decref(row);
+    }
+    memcpy(object + m->offset, &rows, sizeof rows);
+    memcpy(object + m->count, &count, sizeof count);
+}
+
 static void read_number(json_reader *j, json_t *from, const pki_member *m, void *at)
 {
     switch (m->type) {
@@ -105,6 +133,9 @@ static void read_member(json_reader *j, json_t *from, const pki_member *m, char 
         break;
     case PKI_ROWS:
         read_rows(j, from, m, object);
+        break;
+    case PKI_TABLE:
+        read_table(j, from, m, object);
         break;
     default:
         read_number(j, from, m, at);

@@ -114,9 +114,9 @@ json_t *json_read_array(json_reader *r, json_t *object, const char *key)
     return json_is_array(value) ? value : NULL;
 }
 
-void *json_read_rows(json_reader *r, json_t *object, const char *key, size_t size, size_t *count)
+/* Zeroed rows, as many as the array has elements. */
+static void *make_rows(json_reader *r, const json_t *array, size_t size, size_t *count)
 {
-    json_t *array = json_read_array(r, object, key);
     size_t length = json_array_size(array);
     void *rows = length ? calloc(length, size) : NULL;
     *count = rows ? length : 0;
@@ -124,9 +124,27 @@ void *json_read_rows(json_reader *r, json_t *object, const char *key, size_t siz
         complaint_set(r->why, "out of memory");
         r->failed = true;
     }
+    return rows;
+}
+
+void *json_read_rows(json_reader *r, json_t *object, const char *key, size_t size, size_t *count)
+{
+    json_t *array = json_read_array(r, object, key);
+    void *rows = make_rows(r, array, size, count);
     for (size_t i = 0; i < *count; i++)
         if (!json_is_object(json_array_get(array, i)))
             fail(r, key, "an array of objects");
+    return rows;
+}
+
+void *json_read_tuples(json_reader *r, json_t *object, const char *key, size_t size, size_t width,
+                       size_t *count)
+{
+    json_t *array = json_read_array(r, object, key);
+    void *rows = make_rows(r, array, size, count);
+    for (size_t i = 0; i < *count; i++)
+        if (json_array_size(json_array_get(array, i)) < width)
+            fail(r, key, "an array of arrays of numbers");
     return rows;
 }
 

@@ -33,6 +33,10 @@ json_t *json_read_array(json_reader *r, json_t *object, const char *key);
  * `size` bytes, to be filled from the array's elements and freed. */
 void *json_read_rows(json_reader *r, json_t *object, const char *key, size_t size, size_t *count);
 
+/* Likewise an array of arrays of `width` elements at least: later versions may append some. */
+void *json_read_tuples(json_reader *r, json_t *object, const char *key, size_t size, size_t width,
+                       size_t *count);
+
 /* Is the text one whole object? */
 bool json_text_is_object(const char *text, size_t length);
 

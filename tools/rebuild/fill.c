@@ -3,6 +3,7 @@
 
 #include "base/compiler.h"
 #include "read/json_read.h"
+#include "measure/histogram.h"
 #include "measure/verdict/verdict.h"
 
 #include <stdlib.h>
@@ -17,7 +18,7 @@ static bool fill_region(const rebuild *r, uint32_t id, const rebuilt_region *fro
                             .self = from->self,
                             .bytes = from->bytes,
                             .flops = from->flops};
-    return row->name != NULL;
+    return row->name && pki_histogram_of_tally(&from->time, &row->histogram);
 }
 
 static bool fill_regions(const rebuild *r, const rebuilt_region *from, uint32_t count,
@@ -66,7 +67,7 @@ static bool fill_counters(const rebuild *r, pki_summary *out)
                                  .unit = strdup(strcmp(unit, "value") ? unit : ""),
                                  .value = pki_tally_dist(&r->values[i].value),
                                  .last = r->values[i].last};
-        if (!row->name || !row->unit)
+        if (!row->name || !row->unit || !pki_timeline_fill(&r->values[i].timeline, row))
             return false;
     }
     return true;

@@ -44,8 +44,10 @@ void rebuild_destroy(rebuild *r)
         free(r->threads[i].children);
         free_regions(r->threads[i].regions, r->threads[i].region_room);
     }
-    for (uint32_t i = 0; i < r->counter_room; i++)
+    for (uint32_t i = 0; i < r->counter_room; i++) {
         pki_tally_finish(&r->values[i].value);
+        pki_timeline_finish(&r->values[i].timeline);
+    }
     free_regions(r->regions, r->region_room);
     free(r->threads);
     free(r->values);
@@ -295,7 +297,8 @@ static bool add_counter(rebuild *r, const event *e)
         uint32_t id = table_add(&r->counters, key);
         if (id == TABLE_NONE ||
             !rebuild_grow(&r->values, &r->counter_room, id, sizeof *r->values) ||
-            !pki_tally_add(&r->values[id].value, number, 1))
+            !pki_tally_add(&r->values[id].value, number, 1) ||
+            !pki_timeline_add(&r->values[id].timeline, e->start, number))
             return false;
         r->values[id].last = number;
         rebuild_sample(r, e, number);

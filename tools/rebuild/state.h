@@ -6,6 +6,7 @@
 #include "measure/device/device.h"
 #include "measure/steps/steps.h"
 #include "measure/tally.h"
+#include "measure/timeline.h"
 #include "rebuild/rebuild.h"
 #include "table.h"
 
@@ -41,6 +42,7 @@ typedef struct rebuilt_thread {
 
 typedef struct rebuilt_counter {
     pki_tally value;
+    pki_timeline timeline;
     double last;
 } rebuilt_counter;
 

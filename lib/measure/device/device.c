@@ -18,9 +18,11 @@ pki_device *pki_device_create(size_t items_most)
 
 static void destroy_one(pki_device_one *one)
 {
-    for (int view = 0; view < VIEWS; view++)
+    for (int view = 0; view < VIEWS; view++) {
         for (int i = 0; i < PKI_GPU_FIGURES; i++)
             pki_tally_finish(&one->tail[view][i]);
+        pki_device_series_finish(&one->series[view]);
+    }
     free(one->items);
     free(one->points);
     free(one->head);

@@ -71,22 +71,26 @@ static bool is_used(const pki_device_one *one)
     return one->first[MEASURED] < UINT64_MAX || one->first[SPANS] < UINT64_MAX;
 }
 
-static bool fill_row(const pki_device_one *one, uint64_t warmup, pki_gpu_row *row)
+/* Steps have numbers of their own in the program; here they were counted from 0. */
+static bool fill_row(const pki_device_one *one, uint64_t warmup, uint64_t first, pki_gpu_row *row)
 {
     *row = one->totals;
     row->streams = one->track_count;
     row->measured = has_steps(one, MEASURED, warmup) ||
                     (one->first[MEASURED] < UINT64_MAX && !has_steps(one, SPANS, warmup));
-    return fill_figures(one, warmup, row);
+    return fill_figures(one, warmup, row) &&
+           pki_device_series_fill(&one->series[row->measured ? MEASURED : SPANS], first, row);
 }
 
 static bool fill_rows(const pki_device *d, uint64_t warmup, pki_summary *out)
 {
+    uint64_t first = out->steps.series_count ? out->steps.series[0].index : 0;
     out->gpus = calloc(PKI_MAX(d->count, 1u), sizeof *out->gpus);
     if (!out->gpus)
         return false;
     for (size_t i = 0; i < d->count; i++)
-        if (is_used(d->ones[i]) && !fill_row(d->ones[i], warmup, &out->gpus[out->gpu_count++]))
+        if (is_used(d->ones[i]) &&
+            !fill_row(d->ones[i], warmup, first, &out->gpus[out->gpu_count++]))
             return false;
     return true;
 }

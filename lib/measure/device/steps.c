@@ -41,8 +41,24 @@ bool pki_device_has_figure(int view, int figure, double memory)
     return view == MEASURED || figure < PKI_GPU_MEMORY;
 }
 
+static void add_to_series(pki_device *d, pki_device_one *one, int view, const double *of)
+{
+    pki_gpu_series_row row = {.index = d->step_count,
+                              .steps = 1,
+                              .step = (uint64_t)of[PKI_GPU_STEP],
+                              .busy = (uint64_t)of[PKI_GPU_BUSY],
+                              .gaps = (uint64_t)of[PKI_GPU_GAPS],
+                              .longest_gap = (uint64_t)of[PKI_GPU_LONGEST_GAP],
+                              .copy_alone = (uint64_t)of[PKI_GPU_COPY_ALONE],
+                              .sync_gaps = (uint64_t)of[PKI_GPU_SYNC_GAPS],
+                              .launch_gaps = (uint64_t)of[PKI_GPU_LAUNCH_GAPS],
+                              .kernels = (uint64_t)of[PKI_GPU_KERNELS]};
+    d->without_room += !pki_device_series_add(&one->series[view], &row);
+}
+
 static void keep(pki_device *d, pki_device_one *one, int view, const pki_device_sums *sums)
 {
+    add_to_series(d, one, view, sums->of);
     if (d->step_count < PKI_STEPS_HEAD) {
         one->head[d->step_count].in[view] = true;
         one->head[d->step_count].sums[view] = *sums;

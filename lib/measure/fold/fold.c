@@ -34,6 +34,7 @@ static void destroy(pki_fold *fold)
     pki_steps_destroy(fold->steps);
     pki_device_destroy(fold->device);
     pki_collectives_destroy(fold->collectives);
+    pki_timelines_finish(&fold->timelines);
     free(fold->threads);
     free(fold);
 }
@@ -190,8 +191,11 @@ static void fold_value(pki_fold *fold, const pki_record *r)
     double value;
     pki_slot *slot = slot_in(fold, &fold->totals, pki_what_id(r->what));
     memcpy(&value, &r->value, sizeof value);
-    if (slot != fold->last_resort)
-        pki_values_add(arena_of(fold), &fold->totals, (pki_values *)slot, value, r->start);
+    if (slot == fold->last_resort)
+        return;
+    pki_values_add(arena_of(fold), &fold->totals, (pki_values *)slot, value, r->start);
+    pki_timelines_add(&fold->timelines, pki_what_id(r->what),
+                      pki_clock_ns(&arena_of(fold)->header->clock, r->start), value);
 }
 
 static uint64_t in_ns(uint64_t ticks, double unit_ns)

@@ -17,6 +17,7 @@
 #include "core/values.h"
 #include "measure/collectives/collectives.h"
 #include "measure/device/device.h"
+#include "measure/fold/timelines.h"
 #include "measure/steps/steps.h"
 
 /* What is known of one thread alone: for the report's threads, and for the own times of whoever
@@ -47,6 +48,7 @@ typedef struct pki_fold {
     bool per_thread;
     pki_table totals;      /* all threads */
     pki_table streams;     /* spans of devices' streams, ns (measure/device/regions.h) */
+    pki_timelines timelines; /* of counters */
     pki_slot *last_resort; /* calls for which there was no memory; one of totals */
     uint32_t thread_count;
     pki_thread_fold *threads; /* by block index */

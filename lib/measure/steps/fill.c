@@ -1,6 +1,7 @@
 #include "measure/steps/state.h"
 
 #include "base/compiler.h"
+#include "measure/histogram.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -214,8 +215,7 @@ static bool fill_series(const steady *s, pki_step_summary *out)
     out->series = malloc(PKI_MAX(series->used, 1) * sizeof *out->series);
     if (!out->series)
         return false;
-    if (series->used)
-        memcpy(out->series, series->rows, series->used * sizeof *out->series);
+    pki_series_rows(series, out->series);
     out->series_count = series->used;
     if (pki_series_thirds(series, s->warmup, &out->first_third, &out->last_third) &&
         out->first_third > 0)
@@ -227,7 +227,8 @@ static bool fill_durations(steady *s, pki_step_summary *out)
 {
     out->steady = pki_tally_dist(&s->totals.durations);
     out->warm = pki_tally_dist(&s->warm);
-    bool fits = pki_tally_merge(&s->warm, &s->totals.durations);
+    bool fits = pki_histogram_of_tally(&s->totals.durations, &out->histogram) &&
+                pki_tally_merge(&s->warm, &s->totals.durations);
     out->all = pki_tally_dist(&s->warm);
     return fits;
 }

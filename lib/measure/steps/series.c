@@ -1,5 +1,7 @@
 #include "measure/steps/series.h"
 
+#include "base/compiler.h"
+
 #include <stdlib.h>
 
 #define ROOM_FIRST 64
@@ -7,6 +9,7 @@
 void pki_series_finish(pki_series *series)
 {
     free(series->rows);
+    free(series->some);
     *series = (pki_series){0};
 }
 
@@ -15,8 +18,8 @@ static void add_to(pki_series_row *row, const pki_series_row *next)
     row->steps += next->steps;
     row->duration += next->duration;
     row->items += next->items;
-    if (row->longest < next->longest)
-        row->longest = next->longest;
+    row->longest = PKI_MAX(row->longest, next->longest);
+    row->shortest = PKI_MIN(row->shortest, next->shortest);
     for (int k = 0; k < PKI_SHARES; k++)
         row->kinds[k] += next->kinds[k];
 }
@@ -26,8 +29,12 @@ static void halve(pki_series *series)
     size_t kept = 0;
     for (size_t i = 0; i < series->used; i += 2) {
         pki_series_row row = series->rows[i];
-        if (i + 1 < series->used)
+        series->some[kept] = series->some[i];
+        if (i + 1 < series->used) {
+            series->some[kept] = pki_some_join(&series->some[i], &series->some[i + 1], row.steps,
+                                               kept & 1);
             add_to(&row, &series->rows[i + 1]);
+        }
         series->rows[kept++] = row;
     }
     series->used = kept;
@@ -43,8 +50,18 @@ static bool grow(pki_series *series)
     if (!rows)
         return false;
     series->rows = rows;
+    pki_some *some = realloc(series->some, room * sizeof *some);
+    if (!some)
+        return false;
+    series->some = some;
     series->room = room;
     return true;
+}
+
+static void start_row(pki_series *series, const pki_series_row *step)
+{
+    series->rows[series->used++] = *step;
+    series->last = (pki_medians){0};
 }
 
 bool pki_series_add(pki_series *series, const pki_series_row *step)
@@ -62,8 +79,21 @@ bool pki_series_add(pki_series *series, const pki_series_row *step)
     if (last && last->steps < series->stride)
         add_to(last, step);
     else
-        series->rows[series->used++] = *step;
+        start_row(series, step);
+    pki_medians_add(&series->last, step->duration);
+    if (series->rows[series->used - 1].steps == series->stride)
+        series->some[series->used - 1] = pki_medians_some(&series->last, series->stride);
     return true;
+}
+
+void pki_series_rows(const pki_series *series, pki_series_row *rows)
+{
+    for (size_t i = 0; i < series->used; i++) {
+        rows[i] = series->rows[i];
+        rows[i].median = rows[i].steps == series->stride
+                             ? pki_some_median(&series->some[i], rows[i].steps)
+                             : pki_medians_median(&series->last);
+    }
 }
 
 static int by_size(const void *a, const void *b)

@@ -6,6 +6,7 @@
 #ifndef PKI_MEASURE_SERIES_H
 #define PKI_MEASURE_SERIES_H
 
+#include "measure/steps/medians.h"
 #include "measure/summary.h"
 
 #define PKI_SERIES_MOST 4096
@@ -13,7 +14,9 @@
 typedef struct pki_series {
     uint64_t stride; /* steps per entry; 0 is 1 */
     size_t used, room;
-    pki_series_row *rows;
+    pki_series_row *rows; /* but for their medians, see pki_series_rows */
+    pki_some *some;       /* of each row that is full */
+    pki_medians last;     /* of the last row */
 } pki_series;
 
 /* All zero is an empty series, too. */
@@ -22,6 +25,9 @@ void pki_series_finish(pki_series *series);
 /* Adds the step that follows. A row of one step. False only if there is no room at all for a first
  * one. */
 bool pki_series_add(pki_series *series, const pki_series_row *step);
+
+/* `used` rows with their medians. */
+void pki_series_rows(const pki_series *series, pki_series_row *rows);
 
 /* Median step times of the first and of the last third, without the first `skip` steps. False if
  * fewer than PKI_THIRDS_LEAST entries are left. */

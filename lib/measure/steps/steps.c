@@ -175,6 +175,7 @@ static void add_to_series(pki_steps *steps, const pki_whole_step *whole)
                           .steps = 1,
                           .duration = whole->step.duration,
                           .longest = whole->step.duration,
+                          .shortest = whole->step.duration,
                           .items = whole->step.items};
     memcpy(row.kinds, whole->kinds, sizeof row.kinds);
     pki_series_add(&steps->series, &row);

@@ -70,26 +70,43 @@ static void put_rows(pki_json *j, const pki_member *m, const void *object)
     pki_json_close(j, ']');
 }
 
-static void put_number(pki_json *j, const pki_member *m, const void *at)
+static void put_number(pki_json *j, const pki_member *m, const char *key, const void *at)
 {
     int32_t i32;
     double real;
     switch (m->type) {
     case PKI_UINT:
-        pki_json_uint(j, m->key, uint_at(at));
+        pki_json_uint(j, key, uint_at(at));
         break;
     case PKI_U32:
-        pki_json_uint(j, m->key, u32_at(at));
+        pki_json_uint(j, key, u32_at(at));
         break;
     case PKI_I32:
         memcpy(&i32, at, sizeof i32);
-        pki_json_int(j, m->key, i32);
+        pki_json_int(j, key, i32);
         break;
     default: /* PKI_REAL */
         memcpy(&real, at, sizeof real);
-        pki_json_real(j, m->key, real);
+        pki_json_real(j, key, real);
         break;
     }
+}
+
+static void put_table(pki_json *j, const pki_member *m, const void *object)
+{
+    size_t count = uint_at((const char *)object + m->count);
+    const char *rows;
+    memcpy(&rows, pki_member_at(m, object), sizeof rows);
+    if (count == 0)
+        return;
+    pki_json_open(j, m->key, '[');
+    for (size_t i = 0; i < count; i++, rows += m->shape->size) {
+        pki_json_open(j, NULL, '[');
+        for (size_t k = 0; k < m->shape->count; k++)
+            put_number(j, &m->shape->members[k], NULL, pki_member_at(&m->shape->members[k], rows));
+        pki_json_close(j, ']');
+    }
+    pki_json_close(j, ']');
 }
 
 static void put_member(pki_json *j, const pki_member *m, const void *object)
@@ -120,8 +137,11 @@ static void put_member(pki_json *j, const pki_member *m, const void *object)
     case PKI_ROWS:
         put_rows(j, m, object);
         break;
+    case PKI_TABLE:
+        put_table(j, m, object);
+        break;
     default:
-        put_number(j, m, at);
+        put_number(j, m, m->key, at);
         break;
     }
 }
