@@ -30,18 +30,6 @@ run_files()
     ! grep -rlF -e "$source" -e "$folder" "$root/$libdir/pkgconfig" "$root/$libdir/cmake" "$root/include"
 }
 
-# The program that README.md shows.
-run_readme()
-{
-    have pkg-config
-    { echo 'void read_batch(void); void train(void);'; sed -n '/^```c$/,/^```$/{/^```/d;p}' "$source/README.md"
-      echo 'void read_batch(void) { } void train(void) { }'; } >readme.c
-    compile readme.c -o readme $(pkg-config --static --cflags --libs pk) -Wl,-rpath,"$root/$libdir"
-    ./readme 2>report
-    grep 'load' report
-    grep '"train"' run.json >/dev/null
-}
-
 run_shared()
 {
     have pkg-config; have_shared

@@ -1,0 +1,2 @@
+cp "$SOURCE"/examples/*.c .
+ln -s "$BUILD" build

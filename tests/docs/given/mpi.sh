@@ -1,0 +1,1 @@
+cp "$SOURCE/tests/docs/given/solver.c" .
