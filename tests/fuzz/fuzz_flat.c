@@ -1,13 +1,13 @@
-/* Any line: what read/flat.h takes apart, jansson takes for the same object. */
-#include "read/flat.h"
+/* Any line: what read/flat.h takes apart, jansson takes for the same object; and its event is the
+ * same by way of flat.h, and of the lines before it (rebuild/known.h), as by way of jansson. */
+#include "rebuild/reader.h"
+#include "read/json_read.h"
 #include "read/scan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static uint64_t taken;
 
 static void must(bool true_one)
 {
@@ -58,18 +58,17 @@ static void same_time(object quick, const char *text, size_t length)
 
 static void try_line(const char *text, size_t length)
 {
-    flat_line line;
+    flat_line parts;
     char *copy = malloc(length + 1); /* on the heap, to its last byte */
     memcpy(copy, text, length);
     copy = realloc(copy, length ? length : 1);
     json_t *json = json_loadb(text, length, 0, NULL);
-    if (flat_read(&line, copy, length)) {
-        object quick = flat_object(&line), tree = {.tree = json};
+    if (flat_read(&parts, copy, length)) {
+        object quick = flat_object(&parts), tree = {.tree = json};
         must(json_is_object(json));
         same_object(quick, tree);
         same_object(object_args(quick), object_args(tree));
         same_time(quick, text, length);
-        taken++;
     } else {
         must(memcmp(copy, text, length) == 0);
     }
@@ -77,21 +76,63 @@ static void try_line(const char *text, size_t length)
     free(copy);
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return (!a && !b) || (a && b && strcmp(a, b) == 0);
+}
+
+static void same_event(const event *a, const event *b)
+{
+    must(a->type == b->type);
+    if (a->type == EVENT_OTHER)
+        return;
+    must(same_text(a->name, b->name) && strcmp(a->track, b->track) == 0);
+    must(strcmp(a->stepper, b->stepper) == 0);
+    must(a->kind == b->kind && a->tid == b->tid && a->start == b->start && a->end == b->end);
+    must(a->index == b->index && a->items == b->items && a->bytes == b->bytes);
+    must(a->flops == b->flops && a->unbalanced == b->unbalanced && a->on == b->on);
+    must(same_text(a->comm.op, b->comm.op) && same_text(a->comm.name, b->comm.name));
+    must(a->comm.sequence == b->comm.sequence && a->comm.ranks == b->comm.ranks);
+    must(a->activity.kind == b->activity.kind && a->activity.device == b->activity.device);
+    must(a->activity.bytes == b->activity.bytes && a->activity.copy == b->activity.copy);
+    must(strcmp(event_launcher(a), event_launcher(b)) == 0);
+}
+
+/* The lines before it are those of the same file. */
+static void try_event(event_reader *r, const char *text, size_t length)
+{
+    event slow;
+    const event *quick;
+    line trimmed = line_trim((line){(char *)text, length});
+    json_t *json = json_loadb(trimmed.text, trimmed.length, 0, NULL);
+    char *copy = malloc(trimmed.length + 1);
+    memcpy(copy, trimmed.text, trimmed.length);
+    copy = realloc(copy, trimmed.length ? trimmed.length : 1);
+    reading found = event_reader_read(r, (line){copy, trimmed.length}, &quick);
+    must((found == READ_EVENT) == json_is_object(json));
+    if (found == READ_EVENT) {
+        event_read(&slow, (object){.tree = json}, trimmed.text, trimmed.length);
+        same_event(quick, &slow);
+    }
+    json_decref(json);
+    free(copy);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    event_reader reader;
+    json_limit_memory((size_t)256 << 20);
+    must(event_reader_open(&reader));
     const char *text = (const char *)data, *end = text + size;
-    uint64_t before = taken;
     while (text < end) {
         const char *newline = memchr(text, '\n', (size_t)(end - text));
         size_t length = (size_t)((newline ? newline : end) - text);
         if (length && text[length - 1] == ',')
             try_line(text, length - 1);
         try_line(text, length);
+        try_event(&reader, text, length);
         text += length + 1;
     }
-    /* Were none of a trace's lines simple, this would compare nothing. */
-    static bool looked;
-    must(looked || taken > before);
-    looked = true;
+    event_reader_close(&reader);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* tools/load/trace.c - traces: the report at their end, or one made from their events. */
 #include "load/load.h"
 
-#include "read/flat.h"
+#include "rebuild/reader.h"
 #include "rebuild/rebuild.h"
 
 #include <stdlib.h>
@@ -18,8 +18,8 @@ typedef struct walk {
     rebuild *to;               /* NULL: look for the report only */
     char stepper[EVENT_TRACK]; /* of the first step; "" if there is none */
     uint64_t damaged;          /* the first line that is no event, 0: none so far */
-    flat_line flat;            /* of the line that is looked at */
-    json_t *tail;              /* what stands after the events, if the trace is whole */
+    event_reader reader;
+    json_t *tail; /* what stands after the events, if the trace is whole */
 } walk;
 
 static bool out_of_memory(complaint *why)
@@ -35,32 +35,23 @@ static bool damaged(walk *w)
 
 /* ---- lines ---- */
 
-static bool take_object(walk *w, object o, line l)
-{
-    event e;
-    event_read(&e, o, l.text, l.length);
-    if (e.type == EVENT_STEP && !w->stepper[0])
-        memcpy(w->stepper, e.stepper, sizeof w->stepper);
-    if (w->damaged)
-        return damaged(w);
-    return !w->to || rebuild_event(w->to, &e) || out_of_memory(w->why);
-}
-
 static bool take_event(walk *w, line l)
 {
-    complaint ignored = {""};
-    bool too_large = false, taken = true;
-    if (flat_read(&w->flat, l.text, l.length))
-        return take_object(w, flat_object(&w->flat), l);
-    json_t *tree = load_json(l.text, l.length, &too_large, &ignored);
-    if (too_large)
+    const event *e;
+    reading found = event_reader_read(&w->reader, l, &e);
+    if (found == READ_NO_MEMORY)
         return out_of_memory(w->why);
-    if (json_is_object(tree))
-        taken = take_object(w, (object){.tree = tree}, l);
-    else if (!w->damaged) /* if nothing good follows, this is where the file was cut */
-        w->damaged = w->in->number;
-    json_decref(tree);
-    return taken;
+    if (found == READ_NOTHING) {
+        /* If nothing good follows, this is where the file was cut. */
+        if (!w->damaged)
+            w->damaged = w->in->number;
+        return true;
+    }
+    if (e->type == EVENT_STEP && !w->stepper[0])
+        memcpy(w->stepper, e->stepper, sizeof w->stepper);
+    if (w->damaged)
+        return damaged(w);
+    return !w->to || rebuild_event(w->to, e) || out_of_memory(w->why);
 }
 
 /* The rest of the document, from the bracket that closes the events. */
@@ -185,8 +176,11 @@ bool load_trace_lines(lines *in, json_t *head, const load_options *options, prog
 {
     walk w = {.in = in, .why = why, .telling = telling, .array = json_is_array(head)};
     bool again = source_is_rewindable(in->from);
+    if (!event_reader_open(&w.reader))
+        return out_of_memory(why);
     outcome result = again ? walk_twice(&w, head, options->per_thread, out)
                            : rebuild_from(&w, head, true, options->per_thread, out);
+    event_reader_close(&w.reader);
     json_decref(w.tail);
     return result == DONE;
 }

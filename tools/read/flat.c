@@ -227,5 +227,5 @@ bool flat_read(flat_line *out, char *text, size_t length)
 
 object flat_object(const flat_line *line)
 {
-    return (object){.flat = &line->top, .flat_args = line->has_args ? &line->args : NULL};
+    return (object){.members = &line->top, .args = line->has_args ? &line->args : NULL};
 }

@@ -10,22 +10,6 @@
 
 #include "read/object.h"
 
-#define FLAT_MEMBERS 48
-
-typedef struct flat_member {
-    const char *key;  /* NUL-terminated */
-    const char *text; /* of a string, NUL-terminated, or of a number */
-    uint32_t key_length, length;
-    int64_t integer;
-    value_type type;
-} flat_member;
-
-typedef struct flat {
-    uint32_t count;
-    uint64_t seen; /* of its keys, some bits */
-    flat_member members[FLAT_MEMBERS];
-} flat;
-
 typedef struct flat_line {
     flat top, args;
     bool has_args;

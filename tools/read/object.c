@@ -1,11 +1,9 @@
 #include "read/object.h"
 
-#include "read/flat.h"
-
 #include <stdlib.h>
 #include <string.h>
 
-static member of_tree(json_t *json)
+member object_of_tree(json_t *json)
 {
     member v = {.type = json ? VALUE_OTHER : VALUE_NONE};
     if (json_is_string(json)) {
@@ -21,7 +19,7 @@ static member of_tree(json_t *json)
     return v;
 }
 
-static member of_flat(const flat_member *m)
+member object_of_flat(const flat_member *m)
 {
     member v = {.type = m->type, .integer = m->integer, .length = m->length};
     if (m->type == VALUE_TEXT)
@@ -31,23 +29,10 @@ static member of_flat(const flat_member *m)
     return v;
 }
 
-member object_get(object o, const char *key)
-{
-    if (!o.flat)
-        return of_tree(json_object_get(o.tree, key));
-    size_t length = strlen(key);
-    for (uint32_t i = 0; i < o.flat->count; i++) {
-        const flat_member *m = &o.flat->members[i];
-        if (m->key_length == length && memcmp(m->key, key, length) == 0)
-            return of_flat(m);
-    }
-    return (member){.type = VALUE_NONE};
-}
-
 object object_args(object o)
 {
-    if (o.flat)
-        return (object){.flat = o.flat_args};
+    if (o.members)
+        return (object){.members = o.args};
     json_t *args = json_object_get(o.tree, "args");
     return (object){.tree = json_is_object(args) ? args : NULL};
 }
@@ -59,18 +44,18 @@ static bool next_of_tree(json_t *tree, object_cursor *at, const char **key, memb
     if (!at->member)
         return false;
     *key = json_object_iter_key(at->member);
-    *v = of_tree(json_object_iter_value(at->member));
+    *v = object_of_tree(json_object_iter_value(at->member));
     return true;
 }
 
 bool object_next(object o, object_cursor *at, const char **key, member *v)
 {
-    if (!o.flat)
+    if (!o.members)
         return o.tree && next_of_tree(o.tree, at, key, v);
-    if (at->next >= o.flat->count)
+    if (at->next >= o.members->count)
         return false;
-    *key = o.flat->members[at->next].key;
-    *v = of_flat(&o.flat->members[at->next++]);
+    *key = o.members->members[at->next].key;
+    *v = object_of_flat(&o.members->members[at->next++]);
     return true;
 }
 
@@ -80,15 +65,4 @@ double value_number(const member *v)
     if (v->type == VALUE_INTEGER)
         return (double)v->integer;
     return v->type == VALUE_REAL ? v->digits ? strtod(v->digits, NULL) : v->real : 0;
-}
-
-const char *object_text(object o, const char *key)
-{
-    member v = object_get(o, key);
-    return v.type == VALUE_TEXT ? v.text : "";
-}
-
-int64_t object_integer(object o, const char *key)
-{
-    return object_get(o, key).integer;
 }

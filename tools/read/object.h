@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef enum value_type {
     VALUE_NONE, /* no such member */
@@ -31,15 +32,45 @@ typedef struct member {
     double real; /* if digits is NULL; value_number knows in any case */
 } member;
 
-struct flat;
+/* What flat.h finds. */
+#define FLAT_MEMBERS 48
+
+typedef struct flat_member {
+    const char *key;  /* NUL-terminated */
+    const char *text; /* of a string, NUL-terminated, or of a number */
+    uint32_t key_length, length;
+    int64_t integer;
+    value_type type;
+} flat_member;
+
+typedef struct flat {
+    uint32_t count;
+    uint64_t seen; /* of its keys, some bits */
+    flat_member members[FLAT_MEMBERS];
+} flat;
 
 /* All NULL: an object without members. */
 typedef struct object {
     json_t *tree;
-    const struct flat *flat, *flat_args;
+    const flat *members, *args;
 } object;
 
-member object_get(object o, const char *key);
+member object_of_tree(json_t *json);
+member object_of_flat(const flat_member *m);
+
+/* Inline, since keys are constants: each comparison becomes that of a word or two. */
+static inline member object_get(object o, const char *key)
+{
+    size_t length = strlen(key);
+    if (!o.members)
+        return object_of_tree(json_object_get(o.tree, key));
+    for (uint32_t i = 0; i < o.members->count; i++) {
+        const flat_member *m = &o.members->members[i];
+        if (m->key_length == length && memcmp(m->key, key, length) == 0)
+            return object_of_flat(m);
+    }
+    return (member){.type = VALUE_NONE};
+}
 
 /* The object that is its member "args"; without members if there is none. */
 object object_args(object o);
@@ -62,7 +93,15 @@ static inline bool value_is_number(const member *v)
 double value_number(const member *v);
 
 /* What is asked for most: "" and 0 where it is something else. */
-const char *object_text(object o, const char *key);
-int64_t object_integer(object o, const char *key);
+static inline const char *object_text(object o, const char *key)
+{
+    member v = object_get(o, key);
+    return v.type == VALUE_TEXT ? v.text : "";
+}
+
+static inline int64_t object_integer(object o, const char *key)
+{
+    return object_get(o, key).integer;
+}
 
 #endif

@@ -11,8 +11,7 @@
 #include <string.h>
 
 #define STEP_PREFIX "ProfilerStep#"
-#define STEP_TRACK                                                                                 \
-    4294967294 /* perfkit's track for steps: not a thread (lib/out/chrome/chrome.c) */
+#define STEP_TRACK 4294967294 /* perfkit's for steps: no thread (lib/out/chrome/chrome.c) */
 
 static uint64_t count_of(object o, const char *key)
 {
@@ -154,8 +153,12 @@ static event_type type_of_pair(event *e, object o, const char *text, size_t leng
 
 void event_read(event *e, object o, const char *text, size_t length)
 {
-    member pid = object_get(o, "pid"), tid = object_get(o, "tid");
     const char *phase = object_text(o, "ph");
+    e->type = EVENT_OTHER;
+    e->known = 0;
+    if (!phase[0] || phase[1] || !strchr("XMCbeiI", phase[0])) /* arrows: a third of all */
+        return;
+    member pid = object_get(o, "pid"), tid = object_get(o, "tid");
     *e = (event){.name = object_text(o, "name"), .args = object_args(o)};
     put_track(e->track, &pid, &tid);
     e->tid = tid.integer > 0 && tid.integer <= UINT32_MAX ? (uint32_t)tid.integer : 0;

@@ -54,6 +54,7 @@ typedef struct event {
                               EVENT_COMM */
     event_comm comm;       /* also of regions */
     object args;           /* of nothing but members */
+    uint32_t known;        /* the same for events that differ in their times alone; 0: unknown */
 } event;
 
 /* From the object, which must outlive the event. With its digits, or its text, times are exact to

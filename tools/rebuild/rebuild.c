@@ -8,7 +8,8 @@
 #include <string.h>
 
 #define ACTIVITIES_MOST (1u << 24) /* 32 bytes each; beyond it, those of a step's end are off */
-#define CHILDREN_MOST 65536 /* per thread; beyond it, neighbours are merged */
+#define NAME_MOST 1000             /* bytes of a name that tell it from others */
+#define CHILDREN_MOST 65536        /* per thread; beyond it, neighbours are merged */
 
 rebuild *rebuild_create(bool sort, bool per_thread)
 {
@@ -97,7 +98,11 @@ const char *rebuild_name(const rebuild *r, uint32_t region)
 static uint32_t region_of(rebuild *r, const event *e)
 {
     char key[1024];
-    snprintf(key, sizeof key, "%u%.1000s", (unsigned)e->kind, e->name[0] ? e->name : "(unnamed)");
+    const char *name = e->name[0] ? e->name : "(unnamed)";
+    size_t length = strnlen(name, NAME_MOST);
+    key[0] = (char)('0' + e->kind);
+    memcpy(key + 1, name, length);
+    key[1 + length] = '\0';
     if (r->names.count >= REBUILD_NAMES_MOST && table_find(&r->names, key) == TABLE_NONE)
         snprintf(key, sizeof key, "0(too many names)");
     uint32_t id = table_add(&r->names, key);
@@ -256,12 +261,24 @@ bool rebuild_needs_sorting(const rebuild *r)
 
 /* ---- events ---- */
 
+static bool find_place(rebuild *r, const event *e, span *s)
+{
+    rebuilt_known *k = &r->known[e->known % REBUILD_KNOWN];
+    if (!e->known || k->known != e->known) {
+        *k = (rebuilt_known){0, region_of(r, e), thread_of(r, e->track, e->tid)};
+        if (k->thread == TABLE_NONE || k->region == TABLE_NONE)
+            return false;
+        k->known = e->known;
+    }
+    s->thread = k->thread;
+    s->region = k->region;
+    return true;
+}
+
 static bool add_slice(rebuild *r, const event *e)
 {
     span s = {.start = e->start, .end = e->end, .bytes = e->bytes, .flops = e->flops};
-    s.thread = thread_of(r, e->track, e->tid);
-    s.region = region_of(r, e);
-    if (s.thread == TABLE_NONE || s.region == TABLE_NONE)
+    if (!find_place(r, e, &s))
         return false;
     r->slices++;
     r->unbalanced += e->unbalanced;

@@ -69,6 +69,12 @@ typedef struct rebuilt_comm {
     uint64_t last; /* sequence number */
 } rebuilt_comm;
 
+/* What a known event's region and thread are. */
+#define REBUILD_KNOWN 1024u /* a power of two */
+typedef struct rebuilt_known {
+    uint32_t known, region, thread;
+} rebuilt_known;
+
 struct rebuild {
     bool sort, per_thread, disordered;
 
@@ -95,6 +101,7 @@ struct rebuild {
     size_t span_count, span_room;
     span *spans; /* to be sorted */
 
+    rebuilt_known known[REBUILD_KNOWN];
     uint32_t stepper; /* TABLE_NONE: not known, no steps so far */
     pki_steps *steps;
     uint64_t steps_end;

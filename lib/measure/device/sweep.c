@@ -22,7 +22,8 @@ static bool next(cover *c)
 {
     const pki_device_item *items = c->one->items;
     size_t count = c->one->item_end;
-    while (c->at < count && !counts(c, &items[c->at]))
+    /* Not beyond the window: it may be one of many, and without any of these kinds. */
+    while (c->at < count && items[c->at].start < c->to && !counts(c, &items[c->at]))
         c->at++;
     if (c->at == count || items[c->at].start >= c->to)
         return false;

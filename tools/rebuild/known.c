@@ -1,0 +1,144 @@
+#include "rebuild/known.h"
+
+#include "read/scan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PLACES 1024u     /* a power of two */
+#define BEFORE_MOST 1024 /* bytes of what it is */
+
+#define TS ",\"ts\":"
+#define DUR ",\"dur\":"
+
+typedef struct known_line {
+    uint32_t length;
+    char *before; /* the line up to its times; the event's name is behind it */
+    event e;
+} known_line;
+
+struct known {
+    uint32_t kept;          /* so many so far */
+    uint32_t length, place; /* of the line asked for last; length 0: it can't be kept */
+    char before[BEFORE_MOST];
+    known_line lines[PLACES];
+};
+
+/* A line in its parts. */
+typedef struct parts {
+    size_t before; /* bytes up to TS */
+    const char *ts, *dur;
+    size_t ts_length, dur_length;
+} parts;
+
+known *known_create(void)
+{
+    return calloc(1, sizeof(known));
+}
+
+void known_destroy(known *k)
+{
+    for (uint32_t i = 0; k && i < PLACES; i++)
+        free(k->lines[i].before);
+    free(k);
+}
+
+static bool is_number(char c)
+{
+    return (c >= '0' && c <= '9') || c == '.';
+}
+
+/* The number that ends at `end`, and the key in front of it; NULL if it is another. */
+static const char *number_before(const char *text, const char *end, const char *key, size_t length,
+                                 const char **number)
+{
+    const char *s = end;
+    while (s > text && is_number(s[-1]))
+        s--;
+    *number = s;
+    return s < end && (size_t)(s - text) > length && memcmp(s - length, key, length) == 0
+               ? s - length
+               : NULL;
+}
+
+static bool split(parts *p, const char *text, size_t length)
+{
+    const char *end = text + length - 1;
+    if (length < 2 || *end != '}')
+        return false;
+    const char *dur = number_before(text, end, DUR, sizeof DUR - 1, &p->dur);
+    const char *ts = dur ? number_before(text, dur, TS, sizeof TS - 1, &p->ts) : NULL;
+    if (!ts)
+        return false;
+    p->before = (size_t)(ts - text);
+    p->ts_length = (size_t)(dur - p->ts);
+    p->dur_length = (size_t)(end - p->dur);
+    return p->before >= sizeof(uint64_t) && p->before <= BEFORE_MOST;
+}
+
+static uint32_t place_of(const char *text, size_t length)
+{
+    uint64_t hash = length, word;
+    for (size_t i = 0; i + sizeof word <= length; i += sizeof word) {
+        memcpy(&word, text + i, sizeof word);
+        hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+        hash ^= hash >> 29;
+    }
+    memcpy(&word, text + length - sizeof word, sizeof word);
+    hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+    return (uint32_t)(hash >> 32) & (PLACES - 1);
+}
+
+/* A number of JSON begins with no zero but its only one, and ends with a digit. */
+static bool is_json(const char *digits, size_t length)
+{
+    bool zero = length > 1 && digits[0] == '0' && digits[1] != '.';
+    return !zero && digits[0] != '.' && digits[length - 1] != '.' && length <= 18;
+}
+
+const event *known_find(known *k, const char *text, size_t length)
+{
+    parts p;
+    uint64_t duration;
+    k->length = 0;
+    if (!split(&p, text, length))
+        return NULL;
+    uint32_t place = place_of(text, p.before);
+    known_line *line = &k->lines[place];
+    if (line->length == p.before && memcmp(line->before, text, p.before) == 0)
+        return is_json(p.ts, p.ts_length) && is_json(p.dur, p.dur_length) &&
+                       scan_us(p.ts, p.ts_length, &line->e.start) &&
+                       scan_us(p.dur, p.dur_length, &duration)
+                   ? (line->e.end = line->e.start + duration, &line->e)
+                   : NULL;
+    k->length = (uint32_t)p.before;
+    k->place = place;
+    memcpy(k->before, text, p.before);
+    return NULL;
+}
+
+/* Is what stands behind the first part the last two members, and the outer object's? */
+static bool ends_with_times(const known *k, const flat *f, const char *text)
+{
+    const flat_member *ts = &f->members[f->count - 2];
+    return f->count > 2 && ts->key == text + k->length + 2 && ts->key_length == 2;
+}
+
+void known_keep(known *k, const flat_line *line, const char *text, const event *e)
+{
+    if (!k->length || line->has_args || e->type != EVENT_REGION ||
+        !ends_with_times(k, &line->top, text))
+        return;
+    size_t name = strlen(e->name) + 1;
+    char *before = malloc(k->length + name);
+    if (!before)
+        return;
+    known_line *to = &k->lines[k->place];
+    free(to->before);
+    memcpy(before, k->before, k->length);
+    memcpy(before + k->length, e->name, name);
+    *to = (known_line){.length = k->length, .before = before, .e = *e};
+    to->e.name = before + k->length;
+    to->e.known = ++k->kept;
+    to->e.args = (object){0};
+}

@@ -1,0 +1,45 @@
+#include "rebuild/reader.h"
+
+#include "load/load.h"
+
+bool event_reader_open(event_reader *r)
+{
+    r->tree = NULL;
+    r->known = known_create();
+    return r->known != NULL;
+}
+
+void event_reader_close(event_reader *r)
+{
+    known_destroy(r->known);
+    json_decref(r->tree);
+    r->known = NULL;
+    r->tree = NULL;
+}
+
+static reading read_tree(event_reader *r, line l)
+{
+    complaint ignored = {""};
+    bool too_large = false;
+    json_decref(r->tree);
+    r->tree = load_json(l.text, l.length, &too_large, &ignored);
+    if (too_large)
+        return READ_NO_MEMORY;
+    if (!json_is_object(r->tree))
+        return READ_NOTHING;
+    event_read(&r->e, (object){.tree = r->tree}, l.text, l.length);
+    return READ_EVENT;
+}
+
+reading event_reader_read(event_reader *r, line l, const event **e)
+{
+    *e = known_find(r->known, l.text, l.length);
+    if (*e)
+        return READ_EVENT;
+    *e = &r->e;
+    if (!flat_read(&r->flat, l.text, l.length))
+        return read_tree(r, l);
+    event_read(&r->e, flat_object(&r->flat), l.text, l.length);
+    known_keep(r->known, &r->flat, l.text, &r->e);
+    return READ_EVENT;
+}

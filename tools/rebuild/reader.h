@@ -1,0 +1,25 @@
+/* tools/rebuild/reader.h - from a line of a trace to its event, in the shortest way that it allows. */
+#ifndef TOOLS_READER_H
+#define TOOLS_READER_H
+
+#include "read/lines.h"
+#include "rebuild/known.h"
+
+typedef struct event_reader {
+    known *known;
+    flat_line flat;
+    json_t *tree;
+    event e;
+} event_reader;
+
+typedef enum reading { READ_EVENT, READ_NOTHING, READ_NO_MEMORY } reading;
+
+/* False without memory. */
+bool event_reader_open(event_reader *r);
+void event_reader_close(event_reader *r);
+
+/* A trimmed line, of which nobody needs the text any more. *e is valid until the next call;
+ * READ_NOTHING: the line is no JSON object. */
+reading event_reader_read(event_reader *r, line l, const event **e);
+
+#endif
