@@ -123,7 +123,8 @@ typedef struct pk_options {
 #define pk_options(...) (&(pk_options){.size = (uint32_t)sizeof(struct pk_options), __VA_ARGS__})
 #endif
 
-/* Begins a session. NULL: environment and defaults. PK_EBUSY if one is open. */
+/* Begins a session. NULL: environment and defaults. PK_EBUSY if one is open; also one of another
+ * copy of perfkit in this process, where two libraries are linked with libpk.a each. */
 PK_API pk_status pk_start(const pk_options *options);
 
 /* Everything recorded before this call is in the trace file when it returns. */
@@ -153,6 +154,7 @@ typedef struct pk_counts {
     uint64_t steps;          /* closed */
     uint64_t memory_bytes;   /* recording memory in use */
     uint64_t trace_bytes;    /* trace text written so far (before compression) */
+    uint64_t other_starts;   /* of another copy of perfkit in this process, refused */
 } pk_counts;
 
 /* During a session and after it. PK_EOFF if there was none. PK_EINVAL if size is 0 or too large. */

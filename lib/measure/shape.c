@@ -342,6 +342,7 @@ static const pki_member counts_members[] = {
     PLAIN(pk_counts, steps),
     PLAIN(pk_counts, memory_bytes),
     PLAIN(pk_counts, trace_bytes),
+    PLAIN(pk_counts, other_starts),
 };
 static const pki_shape counts = SHAPE(pk_counts, counts_members);
 

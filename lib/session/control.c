@@ -14,6 +14,7 @@
 #include "session/activity.h"
 #include "session/backend.h"
 #include "session/collect.h"
+#include "session/copies.h"
 #include "session/drain.h"
 #include "session/process.h"
 #include "session/report_file.h"
@@ -101,6 +102,7 @@ static pk_status give_up(pki_session *s, pk_status status)
         pki_arena_destroy(s->arena);
     }
     memset(s, 0, sizeof *s);
+    pki_copies_release();
     return status;
 }
 
@@ -127,11 +129,14 @@ static pk_status open_session(pki_session *s, const pk_options *options)
     pk_status status = pki_config_read(&s->config, options);
     if (status)
         return status;
+    status = pki_copies_claim();
+    if (status)
+        return status;
     pki_clock_sample first = pki_clock_read(s->config.monotonic);
     remember_start(s);
     status = pki_place_open(&s->config, &s->place, &s->arena);
     if (status)
-        return status;
+        return pki_copies_release(), status;
     if (strcmp(s->config.report, "-") != 0)
         pki_place_anchor(s->config.report);
     describe_in_arena(s);
@@ -267,6 +272,7 @@ static pk_status stop(pki_session *s)
     if (!s->trouble)
         pki_place_remove_arena(&s->place);
     s->open = false;
+    pki_copies_release();
     if (s->trouble)
         status = pki_fail(s->trouble, "trace %s: %s; %llu events are missing in it", s->place.trace,
                           pk_status_text(s->trouble), (unsigned long long)s->final.unwritten);

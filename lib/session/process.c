@@ -14,6 +14,7 @@
 #include "session/backend.h"
 #include "session/collect.h"
 #include "session/control.h"
+#include "session/copies.h"
 #include "session/drain.h"
 #include "session/tail.h"
 
@@ -39,6 +40,7 @@ static void in_child(void)
     pki_fold_after_fork();
     pki_registry_after_fork();
     pki_collect_after_fork();
+    pki_copies_release();
     memset(s, 0, sizeof *s);
 }
 

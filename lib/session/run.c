@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "core/names.h"
+#include "session/copies.h"
 #include "session/drain.h"
 
 const char *pki_clock_name(uint32_t monotonic)
@@ -26,6 +27,7 @@ void pki_run_counts(const pki_session *s, pk_counts *c)
     pki_registry_unlock();
     pki_drain_counts(s, c);
     c->regions = count_regions();
+    c->other_starts = pki_copies_refused();
 }
 
 void pki_run_describe(const pki_session *s, bool complete, pki_chrome_run *run)

@@ -76,6 +76,20 @@ run_static()
     ./whole
 }
 
+# The second of two perfkits in a process is refused, however well they are hidden from each other.
+run_copies()
+{
+    have pkg-config
+    rm -f "$root/$libdir"/libpk.so*
+    local static=$(pkg-config --static --cflags --libs pk) hidden='-shared -fPIC -fvisibility=hidden -Wl,--exclude-libs,ALL'
+    compile $hidden -O2 -ffunction-sections -Wl,--gc-sections "$here/copy.c" -o libfirst.so $static
+    compile $hidden -O2 -flto -s "$here/copy.c" -o libsecond.so $static
+    [ -z "$(nm -D --defined-only libfirst.so | grep ' pk')" ]
+    compile -D_GNU_SOURCE -pthread "$here/copies.c" -o copies $static -ldl
+    ./copies report.txt
+    grep '! two-perfkits: Another copy' report.txt
+}
+
 run_cmake()
 {
     have cmake; have_shared

@@ -277,6 +277,19 @@ static void dropped_says_why(void **state)
     pki_summary_finish(&s);
 }
 
+static void another_perfkit_is_told_of(void **state)
+{
+    pki_summary s = good_run();
+    (void)state;
+    s.counts.other_starts = 1;
+    assert_string_equal(names_of(&s), "two-perfkits compute-bound");
+    s = good_run();
+    s.counts.other_starts = 3;
+    assert_true(pki_verdicts_fill(&s));
+    assert_non_null(strstr(find(&s, "two-perfkits")->text, "wanted to start, 3 times: what"));
+    pki_summary_finish(&s);
+}
+
 static void overhead_at_its_threshold(void **state)
 {
     pki_summary s = good_run();
@@ -368,6 +381,7 @@ int main(void)
         cmocka_unit_test(drifting_says_where_to),
         cmocka_unit_test(losses),
         cmocka_unit_test(dropped_says_why),
+        cmocka_unit_test(another_perfkit_is_told_of),
         cmocka_unit_test(overhead_at_its_threshold),
         cmocka_unit_test(clock_at_its_threshold),
         cmocka_unit_test(about_the_steps),

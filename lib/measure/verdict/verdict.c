@@ -2,6 +2,7 @@
 
 #include "base/compiler.h"
 #include "measure/figure.h"
+#include "measure/verdict/copies.h"
 #include "measure/verdict/gpu.h"
 #include "measure/verdict/words.h"
 
@@ -363,6 +364,7 @@ static rule *const rules[] = {
     incomplete,
     dropped,
     unwritten,
+    pki_verdict_two_perfkits,
     overhead,
     clock_coarse,
     untracked,
