@@ -6,6 +6,7 @@
  *       names     names of regions and counters, appended
  *       blocks    one per recording thread: pki_thread and its ring (lib/core/thread.h)
  *       slots     distributions, 64 KiB at a time (lib/core/slots.h)
+ *       comms     how far each communicator has come (lib/session/progress.h)
  *
  * Pointers stored inside are addresses of the process that wrote them; header.base turns them into
  * offsets, so a copy of the arena can be read anywhere (`pk recover`). A reader checks magic,
@@ -67,6 +68,7 @@ typedef struct pki_arena_header {
     pki_commit commit[2];
     uint64_t output, output_bytes; /* offset and size of the output span; 0 without a trace */
     uint64_t names;                /* offset of the first names span */
+    uint64_t comms;                /* of the first comms span; 0: none */
 
     pk_counts ended; /* what blocks counted for threads that have ended */
     pki_clock_map clock;
@@ -86,6 +88,19 @@ typedef struct pki_names_entry {
     int64_t value;
     char text[]; /* name, key */
 } pki_names_entry;
+
+/* Sequence numbers of a communicator's last operations, as of the collector's last round. */
+typedef struct pki_comms_entry {
+    uint32_t name, reserved; /* name: id; 0: nothing was done on it */
+    uint64_t enqueued, started, completed;
+} pki_comms_entry;
+
+#define PKI_COMMS_IN_SPAN ((PKI_PAGE - sizeof(uint64_t)) / sizeof(pki_comms_entry))
+
+typedef struct pki_comms_span {
+    uint64_t next; /* offset, 0 for none (release) */
+    pki_comms_entry entries[PKI_COMMS_IN_SPAN];
+} pki_comms_span;
 
 /* A process's hold on an arena it writes. */
 typedef struct pki_arena {

@@ -10,7 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/comms.h"
 #include "core/registry.h"
+#include "out/chrome/collective.h"
 
 static bool fail(pki_salvage *s, const char *format, ...) PKI_PRINTF(2, 3);
 
@@ -321,6 +323,31 @@ static bool put_name(output *o, const block *b)
                    pki_chrome_thread(&o->from->chrome, event, b->t->tid, name, b->t->index));
 }
 
+/* ---- communicators ---- */
+
+static bool put_entry(output *o, const pki_comms_entry *e)
+{
+    char event[PKI_EVENT_BYTES];
+    uint64_t now = pki_clock_ns(o->from->chrome.clock, o->from->last_ticks);
+    return !e->name || !e->enqueued ||
+           o->sink(o->user, event, pki_chrome_progress(&o->from->chrome, event, now, e));
+}
+
+static bool put_comms(output *o)
+{
+    uint64_t offset = o->from->header->comms;
+    for (unsigned i = 0; offset && i <= PKI_COMMS_MAX / PKI_COMMS_IN_SPAN; i++) {
+        const pki_comms_span *span = offset % 8 == 0 ? at(o->from, offset, sizeof *span) : NULL;
+        if (!span)
+            break;
+        for (size_t k = 0; k < PKI_COMMS_IN_SPAN; k++)
+            if (!put_entry(o, &span->entries[k]))
+                return false;
+        offset = span->next;
+    }
+    return true;
+}
+
 bool pki_salvage_events(pki_salvage *s, pki_salvage_sink *sink, void *user)
 {
     output o = {s, sink, user};
@@ -335,7 +362,7 @@ bool pki_salvage_events(pki_salvage *s, pki_salvage_sink *sink, void *user)
         if (!put_name(&o, &b) || !put_ring(&o, &b) || !put_open_regions(&o, &b))
             return false;
     }
-    return true;
+    return put_comms(&o);
 }
 
 static void settle_counts(const pki_salvage *s, pk_counts *c)

@@ -17,6 +17,7 @@
 #include "session/copies.h"
 #include "session/drain.h"
 #include "session/process.h"
+#include "session/progress.h"
 #include "session/report_file.h"
 #include "session/run.h"
 #include "session/tail.h"
@@ -173,6 +174,7 @@ pk_status pk_start(const pk_options *options)
         memset(s, 0, sizeof *s);
         pki_activity_reset();
         pki_tail_reset();
+        pki_progress_reset();
         status = open_session(s, options);
         s->open = status == PK_OK;
         if (s->open) {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "session/output.h"
+#include "session/progress.h"
 #include "session/run.h"
 #include "session/tail.h"
 
@@ -121,6 +122,7 @@ void pki_drain_round(pki_session *s, bool write_now)
 {
     pki_store(&s->fullest, 0u);
     fold();
+    pki_progress_round(s);
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
         pki_thread *t = pki_registry_block(s->registry, i);
         take(s, t);

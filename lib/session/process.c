@@ -16,6 +16,7 @@
 #include "session/control.h"
 #include "session/copies.h"
 #include "session/drain.h"
+#include "session/progress.h"
 #include "session/tail.h"
 
 /* The child has one thread and a copy of everything; the files, the arena and the collector are the
@@ -32,6 +33,7 @@ static void in_child(void)
     }
     pki_activity_after_fork();
     pki_tail_after_fork();
+    pki_progress_reset();
     pki_driver_after_fork();
     pki_backends_after_fork();
     pki_log_after_fork();

@@ -67,6 +67,7 @@ static void die_amid_a_run(const char *path)
                              .flush_ms = 3600000, .backends = "none")) == PK_OK,
          pk_error_message());
     record(&outer);
+    pk_comm_start(pk_comm_create("ring", "world", 0, 1, 4), PK_COMM_SEND, PK_COMM_BYTE, 9, 0);
     pk_flush();
     record(&outer);
     for (int i = 0; i < THREADS; i++)
@@ -111,6 +112,8 @@ static void find_areas(arena_copy *a)
     add_area(a, offsetof(pki_arena_header, blocks), 64);
     add_area(a, h->output, 256);
     add_area(a, h->names, 512);
+    need(h->comms != 0, "communicators");
+    add_area(a, h->comms, 2 * sizeof(pki_comms_entry));
     need(h->block_count == THREADS + 1, "blocks");
     for (uint32_t i = 0; i < h->block_count && i < 2; i++) {
         size_t t = (size_t)h->blocks[i] * PKI_PAGE;

@@ -99,6 +99,33 @@ class Session(unittest.TestCase):
         self.pk("recover", trace + ".arena", "-o", whole)
         comm = json.loads(self.pk("report", "--json", whole))["comm"]
         self.assertEqual([c["calls"] for c in comm["communicators"]], [2 * ROUNDS, 2 * ROUNDS])
+        self.assertEqual(self.progress(comm), {"world": (2 * ROUNDS,) * 3, 'row "0"': (2 * ROUNDS,) * 3})
+
+    @staticmethod
+    def progress(comm):
+        return {c["name"]: (c["enqueued"], c["started"], c["completed"]) for c in comm["communicators"]}
+
+    HUNG = {"world": (2 * ROUNDS + 1, 2 * ROUNDS + 1, 2 * ROUNDS),
+            'row "0"': (2 * ROUNDS + 3, 2 * ROUNDS + 3, 2 * ROUNDS + 2)}
+
+    def test_a_run_killed_in_a_hang(self):
+        """At once: `pk recover` knows it from the arena."""
+        trace, _ = self.run_it("hung", "hang")
+        whole = os.path.join(self.folder.name, "unhung.json")
+        self.pk("recover", trace + ".arena", "-o", whole)
+        self.assertEqual(self.progress(json.loads(self.pk("report", "--json", whole))["comm"]), self.HUNG)
+        text = " ".join(self.pk("report", whole).split())
+        self.assertIn("operation 81 was the last one enqueued, 81 started, 80 completed", text)
+
+    def test_a_run_that_hung_for_a_while(self):
+        """Then the trace says so itself, once."""
+        trace, _ = self.run_it("long", "long")
+        report = json.loads(self.pk("report", "--json", trace))
+        self.assertEqual(self.progress(report["comm"]), self.HUNG)
+        with open(trace, encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        told = [e["args"]["Process Group Name"] for e in events if e["name"] == "communicator"]
+        self.assertEqual(sorted(told), ['row "0"', "world"])
 
 
 if __name__ == "__main__":

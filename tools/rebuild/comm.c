@@ -86,6 +86,18 @@ bool rebuild_comm(rebuild *r, const event *e)
     return true;
 }
 
+bool rebuild_progress(rebuild *r, const event *e)
+{
+    uint32_t id;
+    if (!find_comm(r, &e->comm, &id))
+        return false;
+    rebuilt_comm *c = &r->comm_facts[id];
+    c->enqueued = PKI_MAX(c->enqueued, e->comm.enqueued);
+    c->started = PKI_MAX(c->started, e->comm.started);
+    c->completed = PKI_MAX(c->completed, e->comm.completed);
+    return true;
+}
+
 static bool facts_of(void *user, uint32_t comm, pki_comm_facts *facts)
 {
     const rebuild *r = user;
@@ -99,9 +111,9 @@ static bool facts_of(void *user, uint32_t comm, pki_comm_facts *facts)
                               .name = name + 1,
                               .rank = c->rank,
                               .size = c->size,
-                              .enqueued = c->last,
-                              .started = c->last,
-                              .completed = c->last};
+                              .enqueued = PKI_MAX(c->last, c->enqueued),
+                              .started = PKI_MAX(c->last, c->started),
+                              .completed = PKI_MAX(c->last, c->completed)};
     return true;
 }
 

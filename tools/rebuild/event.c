@@ -2,6 +2,7 @@
 
 #include "measure/summary.h"
 #include "out/chrome/activity.h"
+#include "out/chrome/collective.h"
 #include "out/emit.h"
 #include "read/scan.h"
 
@@ -134,9 +135,14 @@ static event_type type_of_metadata(event *e)
 
 static event_type type_of_mark(event *e, object o, const char *text, size_t length)
 {
+    bool ours = strcmp(object_text(o, "cat"), "perfkit") == 0;
+    if (ours && strcmp(e->name, PKI_CHROME_PROGRESS) == 0) {
+        event_read_progress(e);
+        return EVENT_PROGRESS;
+    }
     e->on = strcmp(e->name, PKI_CHROME_MEASURES) == 0;
     bool told = e->on || strcmp(e->name, PKI_CHROME_MEASURES_NOT) == 0;
-    if (!told || strcmp(object_text(o, "cat"), "perfkit") != 0)
+    if (!told || !ours)
         return EVENT_MARK;
     return read_time(o, text, length, "ts", &e->start) ? EVENT_MEASURES : EVENT_OTHER;
 }

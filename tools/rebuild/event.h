@@ -19,6 +19,7 @@ typedef enum event_type {
     EVENT_PROCESS_NAME,
     EVENT_ACTIVITY,   /* of a device or a library */
     EVENT_MEASURES,   /* devices are measured from here on, or no longer */
+    EVENT_PROGRESS,   /* how far a communicator has come */
     EVENT_COMM_BEGIN, /* an operation on a communicator that may overlap with others */
     EVENT_COMM_END,
     EVENT_COMM /* the same as one event, by whoever the library told of it */
@@ -36,6 +37,7 @@ typedef struct event_comm {
     bool unrated, unfinished;
     const char *algorithm, *protocol; /* "": not told */
     uint32_t channels;
+    uint64_t enqueued, started, completed; /* EVENT_PROGRESS */
 } event_comm;
 
 typedef struct event {
@@ -68,6 +70,7 @@ bool event_read_activity(event *e, object o, const char *cat);
 
 /* event_comm.c: fills in comm, if there is one. */
 void event_read_comm(event *e, object o);
+void event_read_progress(event *e);
 
 /* "region" among its arguments; "" if there is none. */
 const char *event_launcher(const event *e);

@@ -16,19 +16,34 @@ static uint32_t at_most_32(uint64_t n)
     return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
 
-void event_read_comm(event *e, object o)
+static void read_who(event *e)
 {
     event_comm *c = &e->comm;
     member rank = object_get(e->args, "Rank");
+    c->name = object_text(e->args, "Process Group Name");
+    c->library = object_text(e->args, "Process Group Description");
+    c->ranks = at_most_32(number(e->args, "Group size"));
+    c->rank = rank.type == VALUE_INTEGER ? (int32_t)rank.integer : -1;
+}
+
+void event_read_progress(event *e)
+{
+    read_who(e);
+    e->comm.enqueued = number(e->args, "enqueued");
+    e->comm.started = number(e->args, "started");
+    e->comm.completed = number(e->args, "completed");
+}
+
+void event_read_comm(event *e, object o)
+{
+    event_comm *c = &e->comm;
     c->id = number(o, "id");
     c->op = object_get(e->args, "Collective name").text;
     if (!c->op)
         return;
-    c->name = object_text(e->args, "Process Group Name");
-    c->library = object_text(e->args, "Process Group Description");
+    read_who(e);
     c->sequence = number(e->args, "Seq");
     c->exposed = number(e->args, "exposed_ns");
-    c->ranks = at_most_32(number(e->args, "Group size"));
     c->in_flight = at_most_32(number(e->args, "in flight"));
     c->in_flight += c->in_flight == 0;
     const char *timed = object_text(e->args, PKI_COMM_TIMED);
@@ -37,5 +52,4 @@ void event_read_comm(event *e, object o)
     c->protocol = object_text(e->args, "protocol");
     c->channels = at_most_32(number(e->args, "channels"));
     c->unfinished = number(e->args, "unfinished") > 0;
-    c->rank = rank.type == VALUE_INTEGER ? (int32_t)rank.integer : -1;
 }

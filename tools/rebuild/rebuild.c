@@ -358,6 +358,8 @@ bool rebuild_event(rebuild *r, const event *e)
         return true;
     case EVENT_ACTIVITY:
         return rebuild_activity(r, e);
+    case EVENT_PROGRESS:
+        return rebuild_progress(r, e);
     case EVENT_MEASURES:
         pki_device_measures(r->device, e->start, e->on);
         return true;

@@ -66,7 +66,8 @@ typedef struct own_span {
 /* A communicator, by its name and library. */
 typedef struct rebuilt_comm {
     int32_t rank, size;
-    uint64_t last; /* sequence number */
+    uint64_t last; /* sequence number of those that the trace has */
+    uint64_t enqueued, started, completed; /* as told; 0: not */
 } rebuilt_comm;
 
 /* What a known event's region and thread are. */
@@ -126,6 +127,7 @@ void rebuild_free_steps(rebuild *r);
 
 /* rebuild/comm.c. False without memory. */
 bool rebuild_comm(rebuild *r, const event *e);
+bool rebuild_progress(rebuild *r, const event *e);
 bool rebuild_fill_comms(rebuild *r, pki_summary *out);
 
 /* rebuild/device.c. False without memory. */

@@ -38,6 +38,15 @@ static char *put_parent(char *p, const pki_chrome *c, uint32_t id)
     return put_string(p, ",\"region\":", region.name, region.length);
 }
 
+/* Who it is, in the words of PyTorch's tools. */
+static char *put_comm(char *p, const pki_chrome_name *comm)
+{
+    bool known = comm->kind == PKI_KIND_INTERNAL; /* in what a killed run has left, perhaps not */
+    p = put_string(p, ",\"Process Group Name\":", comm->name, comm->length);
+    p = put_string(p, ",\"Process Group Description\":", comm->key, known ? comm->key_length : 0);
+    return put_signed(p, ",\"Rank\":", known ? pki_comm_value_rank(comm->value) : -1);
+}
+
 char *pki_chrome_put_collective(char *p, const pki_chrome *c, const pki_record *more)
 {
     pki_comm_fields f = pki_comm_unpack(more->what, more->extra);
@@ -51,9 +60,7 @@ char *pki_chrome_put_collective(char *p, const pki_chrome *c, const pki_record *
     p = pki_put_u64(PKI_PUT(p, ",\"In msg nelems\":"), pki_comm_elements_in(f.op, count, ranks));
     p = pki_put_u64(PKI_PUT(p, ",\"Out msg nelems\":"), pki_comm_elements_out(f.op, count, ranks));
     p = pki_put_u64(PKI_PUT(p, ",\"Group size\":"), ranks);
-    p = put_string(p, ",\"Process Group Name\":", comm.name, comm.length);
-    p = put_string(p, ",\"Process Group Description\":", comm.key, known ? comm.key_length : 0);
-    p = put_signed(p, ",\"Rank\":", known ? pki_comm_value_rank(comm.value) : -1);
+    p = put_comm(p, &comm);
     p = pki_put_u64(PKI_PUT(p, ",\"Seq\":"), f.sequence);
     if (f.peer >= 0)
         p = put_signed(p, peer_key(f.op), f.peer);
@@ -93,4 +100,22 @@ size_t pki_chrome_collective(const pki_chrome *c, char out[PKI_EVENT_BYTES], uin
     p = PKI_PUT(pki_chrome_put_collective(p, c, more), "}}");
     p = PKI_PUT(put_head(p, c, 'e', tid, PKI_MAX(start, end), &f), "}");
     return (size_t)(p - out);
+}
+
+size_t pki_chrome_progress(const pki_chrome *c, char out[PKI_EVENT_BYTES], uint64_t ns,
+                           const pki_comms_entry *entry)
+{
+    pki_chrome_name comm = c->names(c->user, entry->name);
+    bool known = comm.kind == PKI_KIND_INTERNAL;
+    char *p = PKI_PUT(out, ",\n{\"ph\":\"i\",\"cat\":\"perfkit\",\"s\":\"p\",\"name\":\"");
+    p = pki_put(p, PKI_CHROME_PROGRESS, strlen(PKI_CHROME_PROGRESS));
+    p = pki_put_u64(PKI_PUT(p, "\",\"pid\":"), c->pid);
+    p = pki_put_u64(PKI_PUT(p, ",\"tid\":"), c->pid);
+    p = pki_put_us(PKI_PUT(p, ",\"ts\":"), ns);
+    p = pki_put_u64(PKI_PUT(p, ",\"args\":{\"enqueued\":"), entry->enqueued);
+    p = pki_put_u64(PKI_PUT(p, ",\"started\":"), entry->started);
+    p = pki_put_u64(PKI_PUT(p, ",\"completed\":"), entry->completed);
+    p = pki_put_u64(PKI_PUT(p, ",\"Group size\":"),
+                    known ? (uint64_t)PKI_MAX(pki_comm_value_size(comm.value), 1) : 1);
+    return (size_t)(PKI_PUT(put_comm(p, &comm), "}}") - out);
 }

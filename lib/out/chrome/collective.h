@@ -3,6 +3,7 @@
 #ifndef PKI_OUT_CHROME_COLLECTIVE_H
 #define PKI_OUT_CHROME_COLLECTIVE_H
 
+#include "core/arena.h"
 #include "out/chrome/chrome.h"
 
 /* Appends the arguments, each with a comma before it; `more` is the record's second slot. At most
@@ -14,5 +15,11 @@ char *pki_chrome_put_collective(char *p, const pki_chrome *chrome, const pki_rec
  * preceded by ",\n". Returns the length. */
 size_t pki_chrome_collective(const pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid,
                              const pki_record *record, const pki_record *more);
+
+/* How far a communicator has come: an instant of the process, of category "perfkit", preceded by
+ * ",\n". */
+#define PKI_CHROME_PROGRESS "communicator"
+size_t pki_chrome_progress(const pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint64_t ns,
+                           const pki_comms_entry *entry);
 
 #endif
