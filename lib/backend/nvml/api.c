@@ -1,7 +1,11 @@
 #include "backend/nvml/api.h"
 
+#include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/dl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 
 #define FUNCTION(member, name, optional)                                                           \
     {                                                                                              \
@@ -29,17 +33,32 @@ static const pki_dl_function functions[] = {
     FUNCTION(old_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons", true),
 };
 
-const pki_nvml *pki_nvml_open(char *reason, size_t size)
+/* Bound, or NULL and why. */
+static pki_nvml *bind_all(char *reason, size_t size)
 {
     static const char *const names[] = {"libnvidia-ml.so.1", NULL};
-    static pki_nvml nvml;
-    static bool bound;
-    if (bound)
-        return &nvml;
     void *library = pki_dl_open("PK_NVML_LIBRARY", names, reason, size);
-    bound =
-        library && pki_dl_bind(library, functions, PKI_COUNT_OF(functions), &nvml, reason, size);
-    return bound ? &nvml : NULL;
+    pki_nvml *nvml = library ? calloc(1, sizeof *nvml) : NULL;
+    if (library && !nvml)
+        snprintf(reason, size, "no memory for NVML's functions");
+    if (nvml && pki_dl_bind(library, functions, PKI_COUNT_OF(functions), nvml, reason, size))
+        return nvml;
+    free(nvml);
+    return NULL;
+}
+
+/* A session and a benchmark may both be the first. No lock: a child that was forked amid one would
+ * wait for ever. */
+const pki_nvml *pki_nvml_open(char *reason, size_t size)
+{
+    static pki_nvml *bound; /* for the process's life */
+    pki_nvml *known = pki_load_acquire(&bound), *mine = known ? NULL : bind_all(reason, size);
+    if (mine && !__atomic_compare_exchange_n(&bound, &known, mine, false, __ATOMIC_ACQ_REL,
+                                             __ATOMIC_ACQUIRE))
+        free(mine);
+    else if (mine)
+        known = mine;
+    return known;
 }
 
 const char *pki_nvml_text(const pki_nvml *nvml, int code)
