@@ -93,8 +93,7 @@ bool load_head(lines *in, json_t **head, line *read, complaint *why)
     return !in->failed;
 }
 
-/* Traces that are laid out for people begin like ours; but then the next line is not an event. */
-static bool events_are_lines(lines *in)
+bool load_events_are_lines(lines *in)
 {
     line l;
     complaint ignored = {""};
@@ -147,7 +146,7 @@ static bool load_lines(lines *in, const char *path, const load_options *options,
                                   " trace of it");
     progress telling = progress_start(path, options->progress);
     bool loaded = load_head(in, &head, &read, why);
-    if (loaded && head && events_are_lines(in))
+    if (loaded && head && load_events_are_lines(in))
         loaded = load_trace_lines(in, head, options, &telling, out, why);
     else if (loaded)
         loaded = load_whole(in, &read, options, out, why);

@@ -34,6 +34,10 @@ bool load_trace_lines(lines *in, json_t *head, const load_options *options, prog
  * What was read is in *read, the caller's to free. False, and why, if it cannot be read. */
 bool load_head(lines *in, json_t **head, line *read, complaint *why);
 
+/* Is the next line, behind the head, an event or the end? Traces that are laid out for people begin
+ * like ours, but then it is not. */
+bool load_events_are_lines(lines *in);
+
 /* NULL if it is not JSON, and why; also without memory, and then *too_large is set. */
 json_t *load_json(const char *text, size_t length, bool *too_large, complaint *why);
 
