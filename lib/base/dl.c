@@ -1,9 +1,27 @@
 #include "base/dl.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* The program comes first; with a loader at work it names that loader. */
+static int has_loader(struct dl_phdr_info *program, size_t size, void *found)
+{
+    (void)size;
+    for (unsigned i = 0; i < program->dlpi_phnum; i++)
+        if (program->dlpi_phdr[i].p_type == PT_INTERP)
+            *(bool *)found = true;
+    return 1;
+}
+
+bool pki_dl_possible(void)
+{
+    bool found = false;
+    dl_iterate_phdr(has_loader, &found);
+    return found;
+}
 
 static void *open_one(const char *name, char *reason, size_t size)
 {
@@ -17,6 +35,10 @@ static void *open_one(const char *name, char *reason, size_t size)
 void *pki_dl_open(const char *variable, const char *const names[], char *reason, size_t size)
 {
     const char *given = secure_getenv(variable);
+    if (!pki_dl_possible()) {
+        snprintf(reason, size, "%s", PKI_DL_STATIC);
+        return NULL;
+    }
     if (given && *given)
         return open_one(given, reason, size);
     void *library = NULL;

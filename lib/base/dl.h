@@ -11,6 +11,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* False in a program of -static: what dlopen brings into it has a second C library in tow. */
+bool pki_dl_possible(void);
+
+#define PKI_DL_STATIC "the program is linked with -static: no library can be opened"
+
 /* The file that the variable names, else the first of the NULL-terminated names that can be opened.
  * NULL: none, and why in words. Never closed again by anybody: its threads may be inside. */
 void *pki_dl_open(const char *variable, const char *const names[], char *reason, size_t size);

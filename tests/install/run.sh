@@ -1,6 +1,7 @@
 #!/bin/bash
-# run.sh CASE SOURCE BUILD PREFIX LIBDIR - installs the build into an empty folder and is its user: through
-# pkg-config, CMake, as a meson subproject, and from a plug-in that comes and goes.
+# run.sh CASE SOURCE BUILD PREFIX LIBDIR - installs the build into an empty folder, which is not the one it was
+# configured for, and is its user: through pkg-config, CMake, as a meson subproject, from a plug-in that comes and
+# goes, with the linkers' ways to leave things out; and builds it as a Debian package and with musl.
 
 set -eu -o pipefail
 case=$1 source=$2 build=$3 prefix=$4 libdir=$5
@@ -12,12 +13,28 @@ cd "$folder"
 skip() { echo "skipped: $*"; exit 77; }
 have() { command -v "$1" >/dev/null || skip "$1 is not installed"; }
 have_shared() { [ -e "$root/$libdir/libpk.so" ] || skip "this build has no libpk.so"; }
+none() { if grep "$@"; then return 1; fi; } # what is found is wrong ("! grep" would not end the script)
 compile() { ${CC:-cc} -std=c11 -Wall -Werror "$@"; }
 
+# The tree that is used from here on: use PREFIX LIBDIR
+use()
+{
+    root=$1 libdir=$2
+    export PKG_CONFIG_PATH=$root/$libdir/pkgconfig
+}
+
 DESTDIR=$folder/to meson install -C "$build" --no-rebuild --quiet
-root=$folder/to$prefix
-export PKG_CONFIG_PATH=$root/$libdir/pkgconfig
-unset PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR LD_LIBRARY_PATH
+unset PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR LD_LIBRARY_PATH CPATH LIBRARY_PATH
+mv "$folder/to$prefix" "$folder/moved"
+use "$folder/moved" "$libdir"
+version=$(pkg-config --modversion pk 2>/dev/null || true)
+
+# copy_source TO - the files of this tree, without what was built in it
+copy_source()
+{
+    mkdir -p "$1"
+    tar -C "$source" --exclude='./build*' --exclude=./.git --exclude=./subprojects -c . | tar -C "$1" -x
+}
 
 run_files()
 {
@@ -26,8 +43,27 @@ run_files()
         [ -s "$root/$libdir/$file" ] || { echo "$file is not installed"; return 1; }
     done
     diff <(cd "$source/docs" && ls) <(cd "$root/share/doc/perfkit" && ls)
+    cmp "$source/LICENSE" "$root/share/licenses/perfkit/LICENSE"
+    grep -x "PackageVersion: $version" "$root/share/licenses/perfkit/perfkit.spdx"
+    if [ -e "$root/$libdir/libpk.so" ]; then
+        # Programs are linked with libpk.so, look for libpk.so.ABI, and find libpk.so.VERSION.
+        local abi
+        abi=$(readelf -d "$root/$libdir/libpk.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
+        [ "$(readlink "$root/$libdir/libpk.so")" = "$abi" ]
+        [ "$(readlink "$root/$libdir/$abi")" = "libpk.so.$version" ]
+    fi
     # Nothing of this machine may travel with it.
-    ! grep -rlF -e "$source" -e "$folder" "$root/$libdir/pkgconfig" "$root/$libdir/cmake" "$root/include"
+    none -rlF -e "$source" -e "$folder" "$root/$libdir/pkgconfig" "$root/$libdir/cmake" "$root/include" "$root/share"
+}
+
+# The headers as they are installed, without anything else of ours on the path.
+run_headers()
+{
+    local header
+    for header in "$root"/include/pk/*.h; do
+        echo "#include <pk/${header##*/}>" | compile -x c -fsyntax-only -I"$root/include" -
+    done
+    echo '#include <pk/pk.hpp>' | ${CXX:-c++} -x c++ -std=c++11 -Wall -Werror -fsyntax-only -I"$root/include" -
 }
 
 run_shared()
@@ -64,6 +100,9 @@ END
     fi
     compile -D_GNU_SOURCE listen.c -o listen-static $(pkg-config --static --cflags --libs pk)
     ./listen-static | grep '/libpkshim\.so: consuming the ranges of 0 users'
+    # Where the loader does not look, the program says where it is.
+    unset LD_LIBRARY_PATH
+    PK_NVTX_SHIM=$root/$libdir/libpkshim.so ./listen-static | grep '/libpkshim\.so: consuming the ranges of 0 users'
 }
 
 run_static()
@@ -72,8 +111,46 @@ run_static()
     rm -f "$root/$libdir"/libpk.so*
     compile "$here/consumer.c" -o consumer $(pkg-config --static --cflags --libs pk)
     ./consumer
-    compile -static "$here/consumer.c" -o whole $(pkg-config --static --cflags --libs pk)
-    ./whole
+}
+
+# A program of -static opens no libraries. It records all the same, and says why the backends are off.
+run_whole()
+{
+    have pkg-config
+    rm -f "$root/$libdir"/libpk.so*
+    local how
+    for how in -static -static-pie; do
+        # The linker warns of dlopen: what it brings in has to be of the very glibc of the build.
+        compile $how "$here/consumer.c" -o whole $(pkg-config --static --cflags --libs pk) 2>warnings
+        sed "/Using 'dlopen' in statically linked/d" warnings | none -i warning
+        ./whole
+        compile $how -D_GNU_SOURCE "$here/backends.c" -o off $(pkg-config --static --cflags --libs pk) 2>/dev/null
+        ./off >reasons
+        cat reasons
+        none -v -e 'off: .*the program is linked with -static: no library can be opened' -e 'off: .*built without' reasons
+    done
+}
+
+# What linkers leave out is nothing that is needed.
+run_linkers()
+{
+    have pkg-config
+    local flags static cc
+    rm -f "$root/$libdir"/libpk.so*
+    static=$(pkg-config --static --cflags --libs pk)
+    for flags in '-ffunction-sections -fdata-sections -Wl,--gc-sections' '-O2 -flto' '-no-pie -fno-pie' \
+                 '-static -O2 -flto -Wl,--gc-sections' 'clang -O2 -flto -fuse-ld=lld -Wl,--gc-sections,--icf=all' \
+                 '-Wl,--gc-sections -s -Wl,-z,now'; do
+        cc=${CC:-cc}
+        if [[ $flags = clang* ]]; then
+            command -v clang ld.lld >/dev/null || { echo "without clang and lld: $flags"; continue; }
+            cc=clang flags=${flags#clang}
+        fi
+        echo "$cc $flags"
+        CC=$cc compile $flags "$here/consumer.c" -o linked $static 2>warnings || { cat warnings; return 1; }
+        ./linked
+        readelf -nW linked | grep '^  perfkit'
+    done
 }
 
 # The second of two perfkits in a process is refused, however well they are hidden from each other.
@@ -94,23 +171,41 @@ run_cmake()
 {
     have cmake; have_shared
     cp "$here/cmake/CMakeLists.txt" "$here/consumer.c" .
-    cmake -G Ninja -S . -B made -DCMAKE_PREFIX_PATH="$root" >log 2>&1 || { cat log; return 1; }
+    cmake -G Ninja -S . -B made -DCMAKE_PREFIX_PATH="$root" -DVERSION="$version" >log 2>&1 || { cat log; return 1; }
     cmake --build made >log 2>&1 || { cat log; return 1; }
     for program in made/with-*; do $program; done
     readelf -d made/with-pk | grep 'NEEDED.*libpk\.so\.'
-    ! readelf -d made/with-pk_static | grep 'NEEDED.*libpk'
+    readelf -d made/with-pk_static | none 'NEEDED.*libpk'
 }
 
+# Through a wrap, and installed from there; what it has installed goes again.
 run_subproject()
 {
+    copy_source perfkit
+    tar -c perfkit | gzip -1 >perfkit.tar.gz
+    rm -r perfkit
     mkdir -p consumer/subprojects
-    ln -s "$source" consumer/subprojects/perfkit
+    cat >consumer/subprojects/perfkit.wrap <<END
+[wrap-file]
+directory = perfkit
+source_url = file://$folder/perfkit.tar.gz
+source_filename = perfkit.tar.gz
+source_hash = $(sha256sum perfkit.tar.gz | cut -d ' ' -f 1)
+
+[provide]
+dependency_names = pk
+END
     cp "$here/subproject/meson.build" "$here/consumer.c" consumer/
-    meson setup made consumer --wrap-mode=forcefallback >log 2>&1 || { cat log; return 1; }
+    meson setup made consumer --wrap-mode=forcefallback --buildtype=plain --prefix="$folder/prefix" >log 2>&1 ||
+        { cat log; return 1; }
     meson compile -C made >log 2>&1 || { cat log; return 1; }
     for kind in static shared default; do "made/with-$kind"; done
     readelf -d made/with-shared | grep 'NEEDED.*libpk\.so\.'
-    ! readelf -d made/with-static made/with-default | grep 'NEEDED.*libpk'
+    readelf -d made/with-static made/with-default | none 'NEEDED.*libpk'
+    meson install -C made --quiet
+    prefix/bin/pk --version
+    ninja -C made uninstall >log 2>&1 || { cat log; return 1; }
+    [ ! -e prefix ] || find prefix ! -type d | none .
 }
 
 run_plugin()

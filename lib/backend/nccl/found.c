@@ -16,6 +16,7 @@
 
 #include "backend/nccl/nccl.h"
 #include "backend/nccl/calls.h"
+#include "base/dl.h"
 
 #define SHIM "libpkshim.so"
 #define IN_PROGRAM "STATIC_PLUGIN"
@@ -98,7 +99,7 @@ static bool fill_shim(void *shim)
 static bool use_shim(const char *given, char path[PATH_MAX])
 {
     Dl_info info;
-    void *shim = open_shim(given);
+    void *shim = pki_dl_possible() ? open_shim(given) : NULL;
     void *table = shim ? dlsym(shim, "ncclProfiler_v5") : NULL;
     return table && dladdr(table, &info) && info.dli_fname && realpath(info.dli_fname, path) &&
            strlen(path) <= NAME_MOST && fill_shim(shim); /* never closed: NCCL is inside */
@@ -141,6 +142,8 @@ bool pki_nccl_make_found(const pki_config *config, bool named, char *words, size
     bool found = find_way(config, path);
     if (there && !is_way(there, path))
         return say(words, size, PKI_NCCL_VARIABLE " is another's: %.120s", there);
+    if (!there && !found && !pki_dl_possible())
+        return say(words, size, "%s", PKI_DL_STATIC);
     if (!there && !found)
         return say(words, size, "perfkit is linked statically, and %.100s cannot be used: see"
                                 " docs/backends.md",

@@ -1,4 +1,5 @@
 #include "backend/nvtx/nvtx.h"
+#include "base/dl.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -52,7 +53,7 @@ bool pki_nvtx_find_tool(pki_nvtx_tool *tool)
     if (!path)
         return find_linked_tool(tool);
     snprintf(tool->name, sizeof tool->name, "%s", path);
-    void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+    void *library = pki_dl_possible() ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
     if (!library)
         return false;
     if (is_perfkit(library))
@@ -131,6 +132,10 @@ static bool fill_shim(pk_shim_calls *calls, char *reason, size_t size)
 static bool use_shim(const char *given, char path[PATH_MAX], char *reason, size_t size)
 {
     Dl_info info;
+    if (!pki_dl_possible()) {
+        snprintf(reason, size, "%s", PKI_DL_STATIC);
+        return false;
+    }
     void *shim = open_shim(given);
     void *calls = shim ? dlsym(shim, PK_SHIM_NAME) : NULL;
     if (!calls || !dladdr(calls, &info) || !info.dli_fname || !realpath(info.dli_fname, path)) {
