@@ -13,10 +13,13 @@
  *             s.add(bytes, flops);
  *         }
  *         pk::scope named("only known at run time");
+ *         pk::step(32);                        // the end of a step of the training loop
  *     }
  *
+ * Sessions, scopes, communicators and requests may be moved, not copied.
+ *
  * Threads: a pk::scope belongs to the thread that made it.
- * Failure: nothing here throws.
+ * Failure: nothing here throws; exceptions and RTTI may be switched off.
  * Cost:    as pk/region.h; a scope made from a string looks the name up each time.
  */
 #ifndef PK_PK_HPP
@@ -24,9 +27,11 @@
 
 #include <pk/pk.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <utility>
 
 namespace pk {
 
@@ -37,39 +42,157 @@ struct options : pk_options {
         std::memset(static_cast<pk_options *>(this), 0, sizeof(pk_options));
         size = static_cast<uint32_t>(sizeof(pk_options));
     }
+
+    /* At most this long until a record is in the file, 10 ms .. 1 h. */
+    void flush_every(std::chrono::milliseconds time) noexcept
+    {
+        flush_ms = static_cast<uint32_t>(time.count());
+    }
 };
 
 /* A session as long as a block. False if pk_start failed; status() says how. */
 class session {
 public:
-    explicit session(const pk_options &wanted) : status_(pk_start(&wanted)) {}
-    session() : status_(pk_start(nullptr)) {}
-    ~session()
-    {
-        if (status_ == PK_OK)
-            pk_stop();
-    }
+    explicit session(const pk_options &wanted) noexcept : status_(pk_start(&wanted)) {}
+    session() noexcept : status_(pk_start(nullptr)) {}
+    session(session &&other) noexcept : status_(other.status_) { other.status_ = PK_EOFF; }
+    ~session() { stop(); }
     session(const session &) = delete;
     session &operator=(const session &) = delete;
 
     explicit operator bool() const noexcept { return status_ == PK_OK; }
     pk_status status() const noexcept { return status_; }
 
+    /* Ends it here and answers how that went; its destructor then has nothing left to do. */
+    pk_status stop() noexcept
+    {
+        if (status_ != PK_OK)
+            return status_;
+        status_ = PK_EOFF;
+        return pk_stop();
+    }
+
 private:
     pk_status status_;
 };
 
-/* A region as long as a block. */
+/* A region by a name that is known only at run time: looked up at each call, so keep the reference.
+ */
+inline pk_region &region(const std::string &name, pk_kind kind = PK_OTHER) noexcept
+{
+    return *pk_region_named_of(kind, name.c_str());
+}
+
+/* "attention[seq=512]": a distribution of its own for each value. */
+inline pk_region &variant(pk_region &of, const char *key, int64_t value) noexcept
+{
+    return *pk_region_variant(&of, key, value);
+}
+
+/* The end of a step of the training loop, in which there were so many samples. */
+inline void step(uint64_t items = 0) noexcept
+{
+    pk_step(items);
+}
+
+/* A value over time, by a name that is known only at run time; pk_counter_set for a static one. */
+class counter {
+public:
+    explicit counter(const std::string &name, const std::string &unit = std::string()) noexcept
+        : counter_(pk_counter_named(name.c_str(), unit.c_str()))
+    {
+    }
+    void set(double value) noexcept { pk_counter_set(counter_, value); }
+
+private:
+    pk_counter *counter_;
+};
+
+/* An operation that goes on when the call that started it has returned; made by pk::comm::start.
+ * Complete at finish(), or at the end of the block. */
+class request {
+public:
+    explicit request(const pk_comm_request &started) noexcept : request_(started) {}
+    request(request &&other) noexcept : request_(other.request_) { other.request_ = {}; }
+    request &operator=(request &&other) noexcept
+    {
+        if (this != &other) {
+            finish();
+            request_ = other.request_;
+            other.request_ = {};
+        }
+        return *this;
+    }
+    ~request() { finish(); }
+    request(const request &) = delete;
+    request &operator=(const request &) = delete;
+
+    /* Of a receive, how many bytes came and from whom. */
+    void correct(uint64_t bytes, int32_t peer) noexcept { pk_comm_correct(&request_, bytes, peer); }
+
+    /* It is complete; for so long the program had to wait for it. A second call is nothing. */
+    void finish(std::chrono::nanoseconds waited = std::chrono::nanoseconds(0)) noexcept
+    {
+        pk_comm_finish(&request_, waited.count() > 0 ? static_cast<uint64_t>(waited.count()) : 0);
+    }
+
+private:
+    pk_comm_request request_;
+};
+
+/* A communicator (pk/comm.h) as long as this object; what it has done stays in the report. */
+class comm {
+public:
+    comm(const std::string &library, const std::string &name, uint64_t id, int32_t rank,
+         int32_t size) noexcept
+        : comm_(pk_comm_create(library.c_str(), name.c_str(), id, rank, size))
+    {
+    }
+    comm(comm &&other) noexcept : comm_(other.comm_) { other.comm_ = nullptr; }
+    comm &operator=(comm &&other) noexcept
+    {
+        std::swap(comm_, other.comm_);
+        return *this;
+    }
+    ~comm() { pk_comm_destroy(comm_); }
+    comm(const comm &) = delete;
+    comm &operator=(const comm &) = delete;
+
+    pk_comm *get() const noexcept { return comm_; }
+
+    request start(pk_comm_op op, pk_comm_type type, uint64_t count, int32_t peer = -1) noexcept
+    {
+        return request(pk_comm_start(comm_, op, type, count, peer));
+    }
+
+private:
+    pk_comm *comm_;
+};
+
+/* A region as long as a block. Moving hands it on, so functions may return one; it still ends on
+ * the thread where it began. */
 class scope {
 public:
     explicit scope(pk_region &region) noexcept : region_(&region) { pk_region_begin(region_); }
     explicit scope(const char *name) noexcept : scope(*pk_region_named(name)) {}
     explicit scope(const std::string &name) noexcept : scope(name.c_str()) {}
-    ~scope() { pk_region_end(region_); }
+    scope(scope &&other) noexcept : region_(other.region_) { other.region_ = nullptr; }
+    ~scope()
+    {
+        if (region_)
+            pk_region_end(region_);
+    }
     scope(const scope &) = delete;
     scope &operator=(const scope &) = delete;
 
     void add(uint64_t bytes, uint64_t flops = 0) noexcept { pk_region_add(region_, bytes, flops); }
+
+    /* What the region does is an operation on a communicator. */
+    void call(const comm &on, pk_comm_op op, pk_comm_type type, uint64_t count,
+              int32_t peer = -1) noexcept
+    {
+        pk_comm_call(region_, on.get(), op, type, count, peer);
+    }
 
     /* This scope's region ends and another begins, with one clock read. */
     void next(pk_region &to) noexcept
@@ -80,6 +203,54 @@ public:
 
 private:
     pk_region *region_;
+};
+
+/* A distribution of durations, as of now, in std::chrono's units; 30 KiB, as pk_stats.
+ *
+ *     pk::stats s(forward);
+ *     if (s.quantile(0.99) > std::chrono::milliseconds(5)) ...
+ *
+ * count() is 0 where nothing has been recorded; status() then says why. */
+class stats {
+public:
+    using nanoseconds = std::chrono::nanoseconds;
+    using fractional = std::chrono::duration<double, std::nano>;
+
+    explicit stats(const pk_region &of) noexcept : raw_() { status_ = pk_region_stats(&of, &raw_); }
+
+    static stats of_steps() noexcept
+    {
+        stats s;
+        s.status_ = pk_step_stats(&s.raw_);
+        return s;
+    }
+
+    static stats on_gpu(const pk_region &of) noexcept
+    {
+        stats s;
+        s.status_ = pk_region_gpu_stats(&of, &s.raw_);
+        return s;
+    }
+
+    pk_status status() const noexcept { return status_; }
+    const pk_stats &raw() const noexcept { return raw_; }
+    uint64_t count() const noexcept { return raw_.count; }
+    uint64_t bytes() const noexcept { return raw_.bytes; }
+    uint64_t flops() const noexcept { return raw_.flops; }
+    nanoseconds sum() const noexcept { return in_ns(raw_.sum); }
+    nanoseconds self() const noexcept { return in_ns(raw_.self); }
+    nanoseconds min() const noexcept { return in_ns(raw_.min); }
+    nanoseconds max() const noexcept { return in_ns(raw_.max); }
+    fractional mean() const noexcept { return fractional(raw_.mean); }
+    fractional stddev() const noexcept { return fractional(raw_.stddev); }
+    nanoseconds quantile(double q) const noexcept { return in_ns(pk_stats_quantile(&raw_, q)); }
+
+private:
+    stats() noexcept : raw_(), status_(PK_EOFF) {}
+    static nanoseconds in_ns(uint64_t n) noexcept { return nanoseconds(static_cast<int64_t>(n)); }
+
+    pk_stats raw_;
+    pk_status status_;
 };
 
 /* What is put into a stream meanwhile as a region of that stream (pk/gpu.h):
@@ -99,7 +270,15 @@ public:
     {
         pk_gpu_begin(region_, stream_);
     }
-    ~gpu_scope() { pk_gpu_end(region_, stream_); }
+    gpu_scope(gpu_scope &&other) noexcept : region_(other.region_), stream_(other.stream_)
+    {
+        other.region_ = nullptr;
+    }
+    ~gpu_scope()
+    {
+        if (region_)
+            pk_gpu_end(region_, stream_);
+    }
     gpu_scope(const gpu_scope &) = delete;
     gpu_scope &operator=(const gpu_scope &) = delete;
 

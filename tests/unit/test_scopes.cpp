@@ -1,14 +1,21 @@
 /* C++: scopes that exceptions leave, and everything of pk.hpp. */
 #include <pk/pk.hpp>
 
+#include <chrono>
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>
 #include <csetjmp>
+#include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
+#include <utility>
 #include <vector>
+
+#include <unistd.h>
 
 extern "C" {
 #include <cmocka.h>
@@ -189,6 +196,95 @@ void streams(void **)
     assert_int_equal(counts.begun, 0);
 }
 
+pk::scope handed_on()
+{
+    pk::scope s(inner);
+    s.add(5);
+    return s;
+}
+
+/* What has been moved from is nothing: each region ends once, and the session stops once. */
+void moving(void **)
+{
+    {
+        pk::scope first(handed_on());
+        pk::scope second(std::move(first));
+        second.next(third);
+        pk::gpu_scope here(outer, nullptr);
+        pk::gpu_scope there(std::move(here));
+    }
+    assert_true(count_of(inner) == 1 && stats.bytes == 5 && count_of(third) == 1);
+    pk_counts counts = stop_and_count();
+    assert_true(counts.begun == 2 && counts.unbalanced == 0 && counts.stray_ends == 0);
+    pk::options options;
+    options.backends = "none";
+    options.flush_every(std::chrono::seconds(2));
+    assert_int_equal(options.flush_ms, 2000);
+    pk::session begun(options);
+    pk::session session(std::move(begun));
+    assert_true(session && !begun);
+    assert_int_equal(session.stop(), PK_OK);
+    assert_int_equal(session.stop(), PK_EOFF);
+    assert_false(std::is_copy_constructible<pk::scope>::value || std::is_copy_constructible<pk::session>::value ||
+                 std::is_copy_constructible<pk::gpu_scope>::value || std::is_copy_constructible<pk::comm>::value ||
+                 std::is_copy_constructible<pk::request>::value);
+}
+
+void distributions_in_chrono(void **)
+{
+    pk_region &named = pk::region("named", PK_IO);
+    assert_ptr_equal(&named, pk_region_named_of(PK_IO, "named"));
+    assert_int_equal(pk::stats(named).status(), PK_ENOENT);
+    for (int i = 0; i < 3; i++) {
+        pk::scope s(named);
+        pk::scope of_size(pk::variant(named, "size", i));
+        s.add(8, 2);
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        pk::step(7);
+    }
+    pk::stats of(named);
+    assert_true(of.status() == PK_OK && of.count() == 3 && of.bytes() == 24 && of.flops() == 6);
+    assert_true(of.min() >= std::chrono::milliseconds(2) && of.max() >= of.min() && of.sum() >= 3 * of.min());
+    assert_true(of.mean() >= of.min() && of.mean() <= of.max() && of.self() <= of.sum());
+    assert_true(of.quantile(0) >= of.min() && of.quantile(1) <= of.max() && of.raw().count == 3);
+    assert_true(of.stddev() <= of.max() - of.min());
+    assert_int_equal(pk::stats(pk::variant(named, "size", 2)).count(), 1);
+    assert_int_equal(pk::stats::of_steps().count(), 3);
+    assert_int_equal(pk::stats::on_gpu(named).count(), 0);
+}
+
+/* Two blocking operations, and two that are waited for later: one by name, one by the end of its block. */
+void operations(void **)
+{
+    const std::string report = "test_scopes." + std::to_string(getpid()) + ".json";
+    pk_stop();
+    pk::options options;
+    options.backends = "none";
+    options.report_path = report.c_str();
+    pk::session session(options);
+    pk::comm unused("mine", "unused", 0, 0, 2), world("mine", "world", 7, 0, 2);
+    unused = std::move(world);
+    for (int i = 0; i < 2; i++) {
+        pk::scope s(outer);
+        s.call(unused, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, 100);
+    }
+    pk::request first = unused.start(PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, 100);
+    pk::request second(std::move(first));
+    second.correct(44, 1);
+    first.finish();
+    second.finish(std::chrono::microseconds(1));
+    {
+        pk::request third_one = unused.start(PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, 100);
+    }
+    pk::counter("queue", "batches").set(3);
+    assert_int_equal(session.stop(), PK_OK);
+    std::ifstream file(report);
+    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    unlink(report.c_str());
+    assert_true(text.find("\"world\"") != std::string::npos && text.find("\"queue\"") != std::string::npos);
+    assert_true(text.find("\"calls\":4,\"bytes\":1244") != std::string::npos);
+}
+
 } // namespace
 
 int main()
@@ -202,6 +298,9 @@ int main()
         cmocka_unit_test_setup_teardown(thread_locals_may_record, start, stop),
         cmocka_unit_test_setup_teardown(sessions, start, stop),
         cmocka_unit_test_setup_teardown(streams, start, stop),
+        cmocka_unit_test_setup_teardown(moving, start, stop),
+        cmocka_unit_test_setup_teardown(distributions_in_chrono, start, stop),
+        cmocka_unit_test_setup_teardown(operations, start, stop),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

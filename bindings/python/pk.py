@@ -1,0 +1,431 @@
+"""pk - perfkit for Python: regions, steps and counters of a program, in one trace with those of its C and C++.
+
+    import pk
+
+    forward = pk.region("forward", pk.COMPUTE)      # once; the same name is the same region
+
+    with pk.session(trace_path="run.json", report_path="-"):
+        for batch in batches:
+            with forward:                           # 0.3 us (docs/ffi.md)
+                ...
+            pk.step(len(batch))                     # this step is over, the next one begins
+
+    @forward                                        # the same around every call of a function
+    def run(): ...
+
+    begin, end = forward.begin, forward.end         # for hot loops: 0.2 us together
+    begin(); ...; end()
+
+The library: the copy of libpk.so.0 that is in the process already, whoever loaded it, so that there is one
+recorder; else the one that PK_LIBRARY names, the one installed with this file, the loader's. Without any,
+importing this module is an ImportError. PK_LIBRARY=none: everything here is there and does nothing.
+
+Threads: everything from any thread. A region begins and ends on one thread, and regions on it nest. So a region
+         must not be open across `yield` or `await`: others run on the thread meanwhile. The decorator refuses
+         generators and coroutines; inside them, time what lies between two of these points.
+Failure: recording never raises; what could not be recorded is in counts(). start, flush, stop and the statistics
+         raise pk.Error, whose text is the library's.
+Fork:    the child records nothing until it calls start itself.
+GIL:     recording keeps it, since it takes less time than to give it up; start, flush, stop and statistics
+         give it up.
+"""
+
+import collections
+import ctypes
+import functools
+import glob
+import inspect
+import os
+
+OTHER, COMPUTE, DATA, COMM, IO, WAIT = range(6)  # what a region's own time is spent on
+KINDS = ("other", "compute", "data", "comm", "io", "wait")
+BACKENDS = ("cuda", "cupti", "nvtx", "nccl", "nvml")
+
+_SONAME = "libpk.so.0"
+_ENOENT = -8
+_U32, _I32, _U64, _DOUBLE, _TEXT, _POINTER = (ctypes.c_uint32, ctypes.c_int32, ctypes.c_uint64, ctypes.c_double,
+                                              ctypes.c_char_p, ctypes.c_void_p)
+
+
+class Error(Exception):
+    """A call that failed: .status is its number, .name as in pk/status.h, and the text says what was wrong."""
+
+    def __init__(self, status, name, text):
+        super().__init__(f"{text} ({name})")
+        self.status, self.name = status, name
+
+
+# ---- the library ----
+
+def _installed():
+    """libpk.so.0 of the tree that this file was installed into."""
+    folder = os.path.dirname(os.path.realpath(__file__))
+    for _ in range(4):
+        folder = os.path.dirname(folder)
+        for pattern in ("lib*", "lib/*-linux-*"):
+            yield from sorted(glob.glob(os.path.join(glob.escape(folder), pattern, _SONAME)))
+
+
+def _loaded():
+    """The library, if it is in the process: in the program itself, or loaded by anybody else."""
+    program = ctypes.PyDLL(None)
+    if hasattr(program, "pk_start"):
+        return program
+    try:
+        return ctypes.PyDLL(_SONAME, mode=os.RTLD_NOW | os.RTLD_NOLOAD)
+    except OSError:
+        return None
+
+
+def _load():
+    wish = os.environ.get("PK_LIBRARY")
+    if wish == "none":
+        return None
+    library = _loaded()
+    if library is not None:
+        return library
+    tried = []
+    for path in [wish] if wish else [*_installed(), _SONAME]:
+        try:
+            return ctypes.PyDLL(path)
+        except OSError as error:
+            tried.append(str(error))
+    raise ImportError("perfkit's library cannot be loaded; PK_LIBRARY=/path/to/" + _SONAME + " says where it is, "
+                      "PK_LIBRARY=none that this run does without: " + "; ".join(tried))
+
+
+_library = _load()
+_free = _library and ctypes.CDLL(None, handle=_library._handle)  # the same; its calls give up the GIL
+
+
+def _nothing(*_):
+    return 0
+
+
+def _function(name, result, *arguments, library=_library):
+    if _library is None:
+        return _nothing
+    try:
+        function = library[name]
+    except AttributeError:
+        raise ImportError(f"{library._name or 'the program'} has no {name}: a perfkit older than this pk.py") from None
+    function.restype = result
+    if arguments:
+        function.argtypes = arguments
+    return function
+
+
+_control = functools.partial(_function, library=_free)
+
+# Without argtypes and with what byref() makes, ctypes converts nothing: half the time of a call.
+_begin, _end, _next, _mark = (_function("pk_region_" + verb, None) for verb in ("begin", "end", "next", "mark"))
+_add = _function("pk_region_add", None, _POINTER, _U64, _U64)
+_named = _function("pk_region_named_of", _POINTER, _I32, _TEXT)
+_variant = _function("pk_region_variant", _POINTER, _POINTER, _TEXT, ctypes.c_int64)
+_counter_named = _function("pk_counter_named", _POINTER, _TEXT, _TEXT)
+_counter_set = _function("pk_counter_set", None, _POINTER, _DOUBLE)
+_step = _function("pk_step", None, _U64)
+_gpu_begin = _function("pk_gpu_begin", None, _POINTER, _POINTER)
+_gpu_end = _function("pk_gpu_end", None, _POINTER, _POINTER)
+_thread_name = _function("pk_thread_name", None, _TEXT)
+_start = _control("pk_start", ctypes.c_int, _POINTER)
+_flush = _control("pk_flush", ctypes.c_int)
+_stop = _control("pk_stop", ctypes.c_int)
+_get_counts = _control("pk_get_counts", ctypes.c_int, _POINTER)
+_backend_status = _control("pk_backend_status", ctypes.c_int, _TEXT, _POINTER)
+_region_stats = _control("pk_region_stats", ctypes.c_int, _POINTER, _POINTER)
+_region_gpu_stats = _control("pk_region_gpu_stats", ctypes.c_int, _POINTER, _POINTER)
+_step_stats = _control("pk_step_stats", ctypes.c_int, _POINTER)
+_quantile = _function("pk_stats_quantile", _U64, _POINTER, _DOUBLE)
+_status_name = _function("pk_status_name", _TEXT, ctypes.c_int)
+_error_message = _function("pk_error_message", _TEXT)
+_version = _function("pk_version", _TEXT)
+_on = _U32.in_dll(_library, "pk_gate_") if _library else _U32(0)  # not zero while a session is open
+
+
+def _check(status):
+    if status:
+        raise Error(status, _status_name(status).decode(), _error_message().decode("utf-8", "replace"))
+
+
+# ---- as the headers lay them out ----
+
+class _Plain(ctypes.Structure):
+    def __repr__(self):
+        fields = ", ".join(f"{name}={getattr(self, name)}" for name, _ in self._shown())
+        return f"{type(self).__name__}({fields})"
+
+    @classmethod
+    def _shown(cls):
+        return [field for field in cls._fields_ if field[0] not in ("size", "reserved", "buckets")]
+
+
+class _Region(ctypes.Structure):
+    _fields_ = [("name", _TEXT), ("kind", _U32), ("id", _U32), ("file", _TEXT), ("line", _U32), ("reserved", _U32)]
+
+
+class _Counter(ctypes.Structure):
+    _fields_ = [("name", _TEXT), ("unit", _TEXT), ("id", _U32), ("reserved", _U32)]
+
+
+class _Options(ctypes.Structure):
+    _fields_ = [("size", _U32), ("ring_records", _U32), ("trace_path", _TEXT), ("report_path", _TEXT),
+                ("memory_bytes", _U64), ("backends", _TEXT), ("arena_path", _TEXT), ("clock", _TEXT),
+                ("trace_max_bytes", _U64), ("flush_ms", _U32), ("report_threads", _U32), ("warmup_steps", _U32),
+                ("rank", _I32), ("world_size", _I32), ("log_level", _U32), ("log", _POINTER), ("log_user", _POINTER),
+                ("cupti_steps", _TEXT), ("cupti_graph_nodes", _U32), ("nvtx_consume", _U32), ("nvtx_shim", _TEXT)]
+
+
+class Counts(_Plain):
+    """What became of what was recorded; pk_counts in pk/session.h."""
+    _fields_ = [("size", _U32), ("threads", _U32)] + [(name, _U64) for name in (
+        "begun", "recorded", "written", "dropped", "unbalanced", "too_deep", "stray_ends", "points", "points_dropped",
+        "unwritten", "regions", "steps", "memory_bytes", "trace_bytes")]
+
+
+class _BackendInfo(ctypes.Structure):
+    _fields_ = [("size", _U32), ("live", _U32), ("version", ctypes.c_char * 32), ("reason", ctypes.c_char * 192)]
+
+
+class Stats(_Plain):
+    """A distribution of durations in ns (pk/stats.h): count, sum, min, max, mean, stddev, self, bytes, flops."""
+    _fields_ = [("count", _U64), ("sum", _U64), ("min", _U64), ("max", _U64), ("mean", _DOUBLE), ("stddev", _DOUBLE),
+                ("self", _U64), ("bytes", _U64), ("flops", _U64), ("unit_ns", _DOUBLE), ("reserved", _U64 * 6),
+                ("buckets", _U64 * (59 * 64))]
+
+    def quantile(self, q):
+        """The smallest duration that a share q of all samples does not exceed, within 1 %; 0 without samples."""
+        return _quantile(ctypes.byref(self), q)
+
+
+def _stats(function, *region):
+    stats = Stats()
+    status = function(*region, ctypes.byref(stats))
+    if status != _ENOENT:  # no sample yet: count is 0
+        _check(status)
+    return stats
+
+
+# ---- sessions ----
+
+_SETTABLE = {name: kind for name, kind in _Options._fields_ if name not in ("size", "log", "log_user")}
+
+
+def _option(kind, value):
+    if kind is not _TEXT:
+        return int(value)
+    return os.fsencode(value if isinstance(value, (str, bytes, os.PathLike)) else ",".join(value))
+
+
+def start(**options):
+    """Begins a session. The options are those of pk/session.h; what is not given comes from the environment
+    (PK_TRACE_PATH, ...). Text may be str, bytes or a path; backends may be a list."""
+    wanted = _Options(size=ctypes.sizeof(_Options))
+    for name, value in options.items():
+        if name not in _SETTABLE:
+            raise TypeError(f"start() has no option {name!r}; there are {', '.join(_SETTABLE)}")
+        if value is not None:
+            setattr(wanted, name, _option(_SETTABLE[name], value))
+    _check(_start(ctypes.byref(wanted)))
+
+
+def flush():
+    """Everything recorded before this call is in the trace file when it returns."""
+    _check(_flush())
+
+
+def stop():
+    """Ends the session and writes trace and report. Statistics stay readable until the next start."""
+    _check(_stop())
+
+
+def started():
+    """Is a session open in this process, whoever started it?"""
+    return _on.value != 0
+
+
+class session:
+    """A session as long as a block: `with pk.session(trace_path="run.json"):`. Takes what start takes."""
+
+    def __init__(self, **options):
+        self.options = options
+
+    def __enter__(self):
+        start(**self.options)
+        return self
+
+    def __exit__(self, kind, value, trace):
+        stop()
+
+
+# ---- regions ----
+
+class Region:
+    """A named region; made by region(). A context manager, and a decorator. One object serves all threads, and may
+    be open several times over."""
+
+    __slots__ = ("name", "kind", "begin", "end", "_struct", "_ref")
+
+    def __init__(self, name, kind=OTHER, address=None):
+        address = address or _named(kind, name.encode("utf-8", "surrogateescape"))
+        self._struct = _Region.from_address(address) if address else _Region()
+        self._ref = ctypes.byref(self._struct)
+        self.name, self.kind = name, kind
+        self.begin = functools.partial(_begin, self._ref)
+        self.end = functools.partial(_end, self._ref)
+
+    def __repr__(self):
+        return f"pk.region({self.name!r}, pk.{KINDS[self.kind].upper()})"
+
+    def __enter__(self):
+        if _on.value:
+            _begin(self._ref)
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if _on.value:
+            _end(self._ref)
+
+    def __call__(self, function):
+        if (inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function)
+                or inspect.isasyncgenfunction(function)):
+            raise TypeError(f"{function.__qualname__} lets others run on its thread while it waits, so no region can "
+                            "be open all through it; time what lies between its yields or awaits")
+
+        @functools.wraps(function)
+        def timed(*arguments, **named):
+            if not _on.value:
+                return function(*arguments, **named)
+            _begin(self._ref)
+            try:
+                return function(*arguments, **named)
+            finally:
+                _end(self._ref)
+        return timed
+
+    def next(self, to):
+        """This region ends and another one begins, with one clock read between them."""
+        _next(self._ref, to._ref)
+
+    def add(self, bytes=0, flops=0):  # as in C
+        """Work done inside the open region: throughput in report and trace."""
+        _add(self._ref, bytes, flops)
+
+    def mark(self):
+        """A mark at this moment in the trace, under the region's name."""
+        _mark(self._ref)
+
+    def variant(self, key, value):
+        """"attention[seq=512]": a region of its own, hence a distribution of its own, for each value."""
+        return _variant_of(self, key, value)
+
+    def on(self, stream=0):
+        """A block whose work on a CUDA stream is the region (pk/gpu.h): `with forward.on(stream.cuda_stream):`."""
+        return _OnStream(self, stream)
+
+    def stats(self):
+        """The distribution of all calls so far, on all threads."""
+        return _stats(_region_stats, self._ref)
+
+    def gpu_stats(self):
+        """The same of its spans on CUDA streams."""
+        return _stats(_region_gpu_stats, self._ref)
+
+
+@functools.lru_cache(maxsize=None)
+def region(name, kind=OTHER):
+    """The region of that name and kind. The library keeps each name for the process's life."""
+    return Region(name, kind)
+
+
+@functools.lru_cache(maxsize=None)
+def _variant_of(base, key, value):
+    return Region(f"{base.name}[{key}={value}]", base.kind, _variant(base._ref, key.encode(), value))
+
+
+def traced(function):
+    """A decorator: the function under its own name."""
+    return region(function.__qualname__)(function)
+
+
+class _OnStream:
+    __slots__ = ("_region", "_stream")
+
+    def __init__(self, of, stream):
+        self._region, self._stream = of, stream or None
+
+    def __enter__(self):
+        _gpu_begin(self._region._ref, self._stream)
+        return self._region
+
+    def __exit__(self, kind, value, trace):
+        _gpu_end(self._region._ref, self._stream)
+
+
+# ---- steps, counters, what is known ----
+
+def step(items=0):
+    """Ends the current step of the training loop, in which there were so many samples, and begins the next."""
+    _step(items)
+
+
+def step_stats():
+    """The distribution of the durations of all steps."""
+    return _stats(_step_stats)
+
+
+class Counter:
+    """A value over time; made by counter()."""
+
+    __slots__ = ("name", "unit", "_struct", "_ref")
+
+    def __init__(self, name, unit=""):
+        address = _counter_named(name.encode(), unit.encode())
+        self._struct = _Counter.from_address(address) if address else _Counter()
+        self._ref = ctypes.byref(self._struct)
+        self.name, self.unit = name, unit
+
+    def set(self, value):
+        """The value from now on: a point in the trace, a sample of the report's distribution."""
+        if _on.value:
+            _counter_set(self._ref, value)
+
+
+@functools.lru_cache(maxsize=None)
+def counter(name, unit=""):
+    """The counter of that name."""
+    return Counter(name, unit)
+
+
+def thread_name(name):
+    """Names the calling thread in trace and report."""
+    _thread_name(name.encode())
+
+
+def counts():
+    """What became of what was recorded: Counts."""
+    found = Counts(size=ctypes.sizeof(Counts))
+    _check(_get_counts(ctypes.byref(found)))
+    return found
+
+
+Backend = collections.namedtuple("Backend", "live version reason")
+
+
+def backend(name):
+    """Whether "cuda", "cupti", "nvtx", "nccl" or "nvml" records, the version of what is behind it, and the reason."""
+    info = _BackendInfo(size=ctypes.sizeof(_BackendInfo))
+    if _library is None:
+        info.reason = b"PK_LIBRARY=none"
+    _check(_backend_status(name.encode(), ctypes.byref(info)))
+    return Backend(bool(info.live), info.version.decode(), info.reason.decode("utf-8", "replace"))
+
+
+def backends():
+    """All of them by name."""
+    return {name: backend(name) for name in BACKENDS}
+
+
+def version():
+    """Of the library; "" with PK_LIBRARY=none."""
+    return (_version() or b"").decode()
