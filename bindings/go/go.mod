@@ -1,0 +1,3 @@
+module perfkit/pk
+
+go 1.18
