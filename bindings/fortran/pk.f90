@@ -61,10 +61,10 @@ module pk
 
     ! What became of what was recorded; pk_counts of pk/session.h.
     type, bind(c), public :: pk_counts
-        integer(c_int32_t) :: size = 120, threads = 0
+        integer(c_int32_t) :: size = 128, threads = 0
         integer(c_int64_t) :: begun = 0, recorded = 0, written = 0, dropped = 0, unbalanced = 0, too_deep = 0, &
                               stray_ends = 0, points = 0, points_dropped = 0, unwritten = 0, regions = 0, steps = 0, &
-                              memory_bytes = 0, trace_bytes = 0
+                              memory_bytes = 0, trace_bytes = 0, other_starts = 0
     end type
 
     type, bind(c) :: options
@@ -73,7 +73,8 @@ module pk
         integer(c_int64_t) :: memory_bytes = 0
         type(c_ptr) :: backends = c_null_ptr, arena_path = c_null_ptr, clock = c_null_ptr
         integer(c_int64_t) :: trace_max_bytes = 0
-        integer(c_int32_t) :: flush_ms = 0, report_threads = 0, warmup_steps = 0, rank = 0, world_size = 0, log_level = 0
+        integer(c_int32_t) :: flush_ms = 0, report_threads = 0, warmup_steps = 0, rank = 0, world_size = 0, &
+                              log_level = 0
         type(c_ptr) :: log = c_null_ptr, log_user = c_null_ptr, cupti_steps = c_null_ptr
         integer(c_int32_t) :: cupti_graph_nodes = 0, nvtx_consume = 0
         type(c_ptr) :: nvtx_shim = c_null_ptr

@@ -255,16 +255,24 @@ func Flush() error {
 
 // Counts is what became of what was recorded (pk_counts).
 type Counts struct {
-	Threads                                                                  uint32
-	Begun, Recorded, Written, Dropped, Unbalanced, StrayEnds, Regions, Steps uint64
+	Threads uint32
+
+	Begun, Recorded, Written, Dropped, Unbalanced, TooDeep, StrayEnds uint64
+	Points, PointsDropped, Unwritten, Regions, Steps                  uint64
+	MemoryBytes, TraceBytes, OtherStarts                              uint64
 }
 
 // GetCounts is for during a session and after it.
 func GetCounts() (Counts, error) {
 	c := C.pk_counts{size: C.sizeof_pk_counts}
 	err := check(func() C.pk_status { return C.pk_get_counts(&c) })
-	return Counts{uint32(c.threads), uint64(c.begun), uint64(c.recorded), uint64(c.written), uint64(c.dropped),
-		uint64(c.unbalanced), uint64(c.stray_ends), uint64(c.regions), uint64(c.steps)}, err
+	return Counts{
+		Threads: uint32(c.threads), Begun: uint64(c.begun), Recorded: uint64(c.recorded), Written: uint64(c.written),
+		Dropped: uint64(c.dropped), Unbalanced: uint64(c.unbalanced), TooDeep: uint64(c.too_deep),
+		StrayEnds: uint64(c.stray_ends), Points: uint64(c.points), PointsDropped: uint64(c.points_dropped),
+		Unwritten: uint64(c.unwritten), Regions: uint64(c.regions), Steps: uint64(c.steps),
+		MemoryBytes: uint64(c.memory_bytes), TraceBytes: uint64(c.trace_bytes), OtherStarts: uint64(c.other_starts),
+	}, err
 }
 
 // Backend is what else may record: whether it does, its version, and the reason.

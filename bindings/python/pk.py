@@ -14,7 +14,6 @@
     def run(): ...
 
     begin, end = forward.begin, forward.end         # for hot loops: 0.2 us together
-    begin(); ...; end()
 
 The library: the copy of libpk.so.0 that is in the process already, whoever loaded it, so that there is one
 recorder; else the one that PK_LIBRARY names, the one installed with this file, the loader's. Without any,
@@ -31,6 +30,7 @@ GIL:     recording keeps it, since it takes less time than to give it up; start,
 """
 
 import collections
+import contextlib
 import ctypes
 import functools
 import glob
@@ -43,8 +43,8 @@ BACKENDS = ("cuda", "cupti", "nvtx", "nccl", "nvml")
 
 _SONAME = "libpk.so.0"
 _ENOENT = -8
-_U32, _I32, _U64, _DOUBLE, _TEXT, _POINTER = (ctypes.c_uint32, ctypes.c_int32, ctypes.c_uint64, ctypes.c_double,
-                                              ctypes.c_char_p, ctypes.c_void_p)
+_U32, _I32, _U64, _DOUBLE = ctypes.c_uint32, ctypes.c_int32, ctypes.c_uint64, ctypes.c_double
+_TEXT, _POINTER = ctypes.c_char_p, ctypes.c_void_p
 
 
 class Error(Exception):
@@ -78,13 +78,12 @@ def _loaded():
 
 
 def _load():
-    wish = os.environ.get("PK_LIBRARY")
+    wish, tried = os.environ.get("PK_LIBRARY"), []
     if wish == "none":
         return None
     library = _loaded()
     if library is not None:
         return library
-    tried = []
     for path in [wish] if wish else [*_installed(), _SONAME]:
         try:
             return ctypes.PyDLL(path)
@@ -109,9 +108,7 @@ def _function(name, result, *arguments, library=_library):
         function = library[name]
     except AttributeError:
         raise ImportError(f"{library._name or 'the program'} has no {name}: a perfkit older than this pk.py") from None
-    function.restype = result
-    if arguments:
-        function.argtypes = arguments
+    function.restype, function.argtypes = result, arguments or None
     return function
 
 
@@ -125,21 +122,17 @@ _variant = _function("pk_region_variant", _POINTER, _POINTER, _TEXT, ctypes.c_in
 _counter_named = _function("pk_counter_named", _POINTER, _TEXT, _TEXT)
 _counter_set = _function("pk_counter_set", None, _POINTER, _DOUBLE)
 _step = _function("pk_step", None, _U64)
-_gpu_begin = _function("pk_gpu_begin", None, _POINTER, _POINTER)
-_gpu_end = _function("pk_gpu_end", None, _POINTER, _POINTER)
+_gpu_begin, _gpu_end = (_function("pk_gpu_" + verb, None, _POINTER, _POINTER) for verb in ("begin", "end"))
 _thread_name = _function("pk_thread_name", None, _TEXT)
-_start = _control("pk_start", ctypes.c_int, _POINTER)
-_flush = _control("pk_flush", ctypes.c_int)
-_stop = _control("pk_stop", ctypes.c_int)
-_get_counts = _control("pk_get_counts", ctypes.c_int, _POINTER)
+_flush, _stop = (_control(name, ctypes.c_int) for name in ("pk_flush", "pk_stop"))
+_start, _get_counts, _step_stats = (_control(name, ctypes.c_int, _POINTER)
+                                    for name in ("pk_start", "pk_get_counts", "pk_step_stats"))
 _backend_status = _control("pk_backend_status", ctypes.c_int, _TEXT, _POINTER)
-_region_stats = _control("pk_region_stats", ctypes.c_int, _POINTER, _POINTER)
-_region_gpu_stats = _control("pk_region_gpu_stats", ctypes.c_int, _POINTER, _POINTER)
-_step_stats = _control("pk_step_stats", ctypes.c_int, _POINTER)
+_region_stats, _region_gpu_stats = (_control(name, ctypes.c_int, _POINTER, _POINTER)
+                                    for name in ("pk_region_stats", "pk_region_gpu_stats"))
 _quantile = _function("pk_stats_quantile", _U64, _POINTER, _DOUBLE)
 _status_name = _function("pk_status_name", _TEXT, ctypes.c_int)
-_error_message = _function("pk_error_message", _TEXT)
-_version = _function("pk_version", _TEXT)
+_error_message, _version = (_function(name, _TEXT) for name in ("pk_error_message", "pk_version"))
 _on = _U32.in_dll(_library, "pk_gate_") if _library else _U32(0)  # not zero while a session is open
 
 
@@ -152,12 +145,8 @@ def _check(status):
 
 class _Plain(ctypes.Structure):
     def __repr__(self):
-        fields = ", ".join(f"{name}={getattr(self, name)}" for name, _ in self._shown())
-        return f"{type(self).__name__}({fields})"
-
-    @classmethod
-    def _shown(cls):
-        return [field for field in cls._fields_ if field[0] not in ("size", "reserved", "buckets")]
+        shown = [name for name, _ in self._fields_ if name not in ("size", "reserved", "buckets")]
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)}' for name in shown)})"
 
 
 class _Region(ctypes.Structure):
@@ -180,7 +169,7 @@ class Counts(_Plain):
     """What became of what was recorded; pk_counts in pk/session.h."""
     _fields_ = [("size", _U32), ("threads", _U32)] + [(name, _U64) for name in (
         "begun", "recorded", "written", "dropped", "unbalanced", "too_deep", "stray_ends", "points", "points_dropped",
-        "unwritten", "regions", "steps", "memory_bytes", "trace_bytes")]
+        "unwritten", "regions", "steps", "memory_bytes", "trace_bytes", "other_starts")]
 
 
 class _BackendInfo(ctypes.Structure):
@@ -211,12 +200,6 @@ def _stats(function, *region):
 _SETTABLE = {name: kind for name, kind in _Options._fields_ if name not in ("size", "log", "log_user")}
 
 
-def _option(kind, value):
-    if kind is not _TEXT:
-        return int(value)
-    return os.fsencode(value if isinstance(value, (str, bytes, os.PathLike)) else ",".join(value))
-
-
 def start(**options):
     """Begins a session. The options are those of pk/session.h; what is not given comes from the environment
     (PK_TRACE_PATH, ...). Text may be str, bytes or a path; backends may be a list."""
@@ -224,8 +207,10 @@ def start(**options):
     for name, value in options.items():
         if name not in _SETTABLE:
             raise TypeError(f"start() has no option {name!r}; there are {', '.join(_SETTABLE)}")
+        if isinstance(value, (list, tuple)):
+            value = ",".join(value)
         if value is not None:
-            setattr(wanted, name, _option(_SETTABLE[name], value))
+            setattr(wanted, name, os.fsencode(value) if _SETTABLE[name] is _TEXT else int(value))
     _check(_start(ctypes.byref(wanted)))
 
 
@@ -244,21 +229,20 @@ def started():
     return _on.value != 0
 
 
-class session:
+@contextlib.contextmanager
+def session(**options):
     """A session as long as a block: `with pk.session(trace_path="run.json"):`. Takes what start takes."""
-
-    def __init__(self, **options):
-        self.options = options
-
-    def __enter__(self):
-        start(**self.options)
-        return self
-
-    def __exit__(self, kind, value, trace):
+    start(**options)
+    try:
+        yield
+    finally:
         stop()
 
 
 # ---- regions ----
+
+_WAITING = inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction
+
 
 class Region:
     """A named region; made by region(). A context manager, and a decorator. One object serves all threads, and may
@@ -287,20 +271,14 @@ class Region:
             _end(self._ref)
 
     def __call__(self, function):
-        if (inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function)
-                or inspect.isasyncgenfunction(function)):
+        if any(waits(function) for waits in _WAITING):
             raise TypeError(f"{function.__qualname__} lets others run on its thread while it waits, so no region can "
                             "be open all through it; time what lies between its yields or awaits")
 
         @functools.wraps(function)
         def timed(*arguments, **named):
-            if not _on.value:
+            with self:
                 return function(*arguments, **named)
-            _begin(self._ref)
-            try:
-                return function(*arguments, **named)
-            finally:
-                _end(self._ref)
         return timed
 
     def next(self, to):
@@ -319,9 +297,14 @@ class Region:
         """"attention[seq=512]": a region of its own, hence a distribution of its own, for each value."""
         return _variant_of(self, key, value)
 
+    @contextlib.contextmanager
     def on(self, stream=0):
         """A block whose work on a CUDA stream is the region (pk/gpu.h): `with forward.on(stream.cuda_stream):`."""
-        return _OnStream(self, stream)
+        _gpu_begin(self._ref, stream or None)
+        try:
+            yield self
+        finally:
+            _gpu_end(self._ref, stream or None)
 
     def stats(self):
         """The distribution of all calls so far, on all threads."""
@@ -346,20 +329,6 @@ def _variant_of(base, key, value):
 def traced(function):
     """A decorator: the function under its own name."""
     return region(function.__qualname__)(function)
-
-
-class _OnStream:
-    __slots__ = ("_region", "_stream")
-
-    def __init__(self, of, stream):
-        self._region, self._stream = of, stream or None
-
-    def __enter__(self):
-        _gpu_begin(self._region._ref, self._stream)
-        return self._region
-
-    def __exit__(self, kind, value, trace):
-        _gpu_end(self._region._ref, self._stream)
 
 
 # ---- steps, counters, what is known ----

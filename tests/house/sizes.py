@@ -43,8 +43,8 @@ def functions(text):
 
 def check(root):
     complaints = []
-    everywhere = ("include", "lib", "tools", "examples", "tests", "bench")
-    for path in tree.files(root, everywhere, (".c", ".h", ".cpp", ".hpp", ".py", ".sh", ".build")):
+    everywhere = ("include", "lib", "bindings", "tools", "examples", "tests", "bench")
+    for path in tree.files(root, everywhere, (".c", ".h", ".cpp", ".hpp", ".py", ".f90", ".rs", ".go", ".sh", ".build")):
         lines = tree.read(root, path).count("\n")
         if lines > FILE_LINES:
             complaints.append(f"{path}: {lines} lines, more than {FILE_LINES}")

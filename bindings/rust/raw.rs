@@ -1,0 +1,87 @@
+//! What pk/*.h declares, as C lays it out.
+
+use crate::{Counts, Stats};
+use std::os::raw::{c_char, c_int, c_void};
+use std::sync::atomic::AtomicU32;
+
+#[repr(C)]
+pub struct Region {
+    pub name: *const c_char,
+    pub kind: u32,
+    pub id: u32,
+    pub file: *const c_char,
+    pub line: u32,
+    pub reserved: u32,
+}
+
+#[repr(C)]
+pub struct Counter {
+    pub name: *const c_char,
+    pub unit: *const c_char,
+    pub id: u32,
+    pub reserved: u32,
+}
+
+#[repr(C)]
+pub struct Options {
+    pub size: u32,
+    pub ring_records: u32,
+    pub trace_path: *const c_char,
+    pub report_path: *const c_char,
+    pub memory_bytes: u64,
+    pub backends: *const c_char,
+    pub arena_path: *const c_char,
+    pub clock: *const c_char,
+    pub trace_max_bytes: u64,
+    pub flush_ms: u32,
+    pub report_threads: u32,
+    pub warmup_steps: u32,
+    pub rank: i32,
+    pub world_size: i32,
+    pub log_level: u32,
+    pub log: *const c_void,
+    pub log_user: *mut c_void,
+    pub cupti_steps: *const c_char,
+    pub cupti_graph_nodes: u32,
+    pub nvtx_consume: u32,
+    pub nvtx_shim: *const c_char,
+}
+
+#[repr(C)]
+pub struct Backend {
+    pub size: u32,
+    pub live: u32,
+    pub version: [c_char; 32],
+    pub reason: [c_char; 192],
+}
+
+#[link(name = "pk")]
+extern "C" {
+    pub static pk_gate_: AtomicU32;
+    pub static pk_gpu_gate_: AtomicU32;
+    // What C's inline functions call while a session is open.
+    pub fn pk_region_begin_on_(region: *mut Region);
+    pub fn pk_region_end_on_(region: *mut Region);
+    pub fn pk_region_next_on_(from: *mut Region, to: *mut Region);
+    pub fn pk_region_add_on_(region: *mut Region, bytes: u64, flops: u64);
+    pub fn pk_region_mark_on_(region: *mut Region);
+    pub fn pk_step_on_(items: u64);
+    pub fn pk_counter_set_on_(counter: *mut Counter, value: f64);
+    pub fn pk_gpu_begin_on_(region: *mut Region, stream: *mut c_void);
+    pub fn pk_gpu_end_on_(region: *mut Region, stream: *mut c_void);
+    pub fn pk_region_named_of(kind: c_int, name: *const c_char) -> *mut Region;
+    pub fn pk_region_variant(region: *mut Region, key: *const c_char, value: i64) -> *mut Region;
+    pub fn pk_region_stats(region: *const Region, stats: *mut Stats) -> c_int;
+    pub fn pk_region_gpu_stats(region: *const Region, stats: *mut Stats) -> c_int;
+    pub fn pk_step_stats(stats: *mut Stats) -> c_int;
+    pub fn pk_stats_quantile(stats: *const Stats, q: f64) -> u64;
+    pub fn pk_thread_name(name: *const c_char);
+    pub fn pk_start(options: *const Options) -> c_int;
+    pub fn pk_flush() -> c_int;
+    pub fn pk_stop() -> c_int;
+    pub fn pk_get_counts(counts: *mut Counts) -> c_int;
+    pub fn pk_backend_status(name: *const c_char, info: *mut Backend) -> c_int;
+    pub fn pk_status_name(status: c_int) -> *const c_char;
+    pub fn pk_error_message() -> *const c_char;
+    pub fn pk_version() -> *const c_char;
+}

@@ -1,0 +1,14 @@
+/* inner.h - a C library with a region of its own, linked with libpk.so, which calls back into whoever uses it. */
+#ifndef TESTS_FFI_INNER_H
+#define TESTS_FFI_INNER_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+void inner_work(void (*back)(void));
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,63 @@
+/* mixed.cpp - what each mixed program does, in C++: see seen.py. */
+#include "inner.h"
+
+#include <pk/pk.hpp>
+
+#include <thread>
+
+namespace {
+
+pk_region outer = PK_REGION_OF(PK_COMPUTE, "outer");
+pk_region back = PK_REGION_OF(PK_IO, "back");
+pk_region first = PK_REGION("first"), second = PK_REGION("second"), moment = PK_REGION("moment");
+
+int failed;
+
+void expect(bool fine, int line)
+{
+    if (!fine)
+        failed = line;
+}
+
+void called_back()
+{
+    pk::scope s(back);
+}
+
+void work()
+{
+    pk::counter number("number", "pieces");
+    for (int i = 0; i < 10; i++) {
+        pk::scope s(outer);
+        s.add(100, 10);
+        inner_work(called_back);
+        number.set(i);
+        pk::step(32);
+    }
+    pk::scope sized(pk::variant(outer, "n", 3));
+    pk::scope phases(first);
+    phases.next(second);
+    pk_region_mark(&moment);
+}
+
+} // namespace
+
+int main()
+{
+    pk::options options;
+    options.trace_path = "mixed.json";
+    options.backends = "none";
+    pk::session session(options);
+    expect(pk::session(options).status() == PK_EBUSY, __LINE__);
+    work();
+    std::thread([] {
+        pk_thread_name("second thread");
+        pk::scope s("elsewhere");
+    }).join();
+    pk::stats stats(outer);
+    expect(stats.count() == 10 && stats.bytes() == 1000 && stats.flops() == 100, __LINE__);
+    expect(stats.quantile(0.5) >= stats.min() && stats.quantile(0.5) <= stats.max(), __LINE__);
+    expect(pk::stats::of_steps().count() == 10, __LINE__);
+    expect(session.stop() == PK_OK, __LINE__);
+    return failed;
+}

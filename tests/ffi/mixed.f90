@@ -1,0 +1,98 @@
+! mixed.f90 - what each mixed program does, in Fortran: see seen.py.
+module called
+    use pk
+    implicit none
+    type(pk_region), save :: back
+contains
+    subroutine called_back() bind(c)
+        call pk_region_begin(back)
+        call pk_region_end(back)
+    end subroutine
+end module
+
+program mixed
+    use, intrinsic :: iso_c_binding
+    use omp_lib
+    use pk
+    use called
+    implicit none
+    interface
+        subroutine inner_work(callback) bind(c)
+            import :: c_funptr
+            type(c_funptr), value :: callback
+        end subroutine
+    end interface
+    type(pk_region) :: outer, sized, first, second, there
+    type(pk_counter) :: number
+    type(pk_stats) :: stats
+    type(pk_counts) :: counts
+    character(len=:), allocatable :: reason
+    integer(c_int) :: status
+    integer(c_int64_t) :: median
+    integer :: i
+    logical :: live
+
+    call pk_start(trace_path="mixed.json  ", report_path="", backends="none", status=status)
+    call expect(status == PK_OK, "start")
+    call pk_start(status=status)
+    reason = pk_error_text()
+    call expect(status == PK_EBUSY .and. index(reason, "start") > 0, "a second start: " // reason)
+    outer = pk_region_named("outer", PK_COMPUTE)
+    back = pk_region_named("back", PK_IO)
+    number = pk_counter_named("number", "pieces")
+    do i = 0, 9
+        call pk_region_begin(outer)
+        call pk_region_add(outer, 100_c_int64_t, 10_c_int64_t)
+        call inner_work(c_funloc(called_back))
+        call pk_counter_set(number, real(i, c_double))
+        call pk_step(32_c_int64_t)
+        call pk_region_end(outer)
+    end do
+    sized = pk_region_variant(outer, "n", 3)
+    first = pk_region_named("first")
+    second = pk_region_named("second")
+    call pk_region_begin(sized)
+    call pk_region_begin(first)
+    call pk_region_next(first, second)
+    call pk_region_mark(pk_region_named("moment"))
+    call pk_region_end(second)
+    call pk_region_end(sized)
+    there = pk_region_named("elsewhere")
+    !$omp parallel num_threads(2)
+    if (omp_get_thread_num() == 1) then
+        call pk_thread_name("second thread")
+        call pk_region_begin(there)
+        call pk_region_end(there)
+    end if
+    !$omp end parallel
+    status = pk_region_stats(outer, stats)
+    call expect(status == PK_OK, "statistics")
+    call expect(stats%count == 10 .and. stats%bytes == 1000 .and. stats%flops == 100, "sums")
+    median = pk_stats_quantile(stats, 0.5_c_double)
+    call expect(median >= stats%min .and. median <= stats%max, "quantile")
+    status = pk_step_stats(stats)
+    call expect(status == PK_OK .and. stats%count == 10, "steps")
+    live = pk_backend_live("cuda", reason)
+    call expect(.not. live .and. len(reason) > 0, "cuda")
+    live = pk_backend_live("nonsense", reason)
+    call expect(.not. live .and. len(reason) > 0, "no such backend")
+    reason = pk_version_text()
+    call expect(len(reason) >= 5, "version")
+    call pk_flush(status)
+    call expect(status == PK_OK, "flush")
+    call pk_stop(status)
+    call expect(status == PK_OK, "stop")
+    status = pk_get_counts(counts)
+    call expect(status == PK_OK .and. counts%begun == 34 .and. counts%recorded == 34, "counts")
+    call expect(counts%unbalanced == 0 .and. counts%steps == 10, "more counts")
+
+contains
+
+    subroutine expect(fine, what)
+        logical, intent(in) :: fine
+        character(len=*), intent(in) :: what
+        if (fine) return
+        print "(a)", what
+        error stop 1
+    end subroutine
+end program

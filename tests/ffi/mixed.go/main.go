@@ -1,0 +1,87 @@
+// What each mixed program does, in Go: see seen.py.
+package main
+
+// #cgo LDFLAGS: -linner
+// #include <inner.h>
+// extern void calledBack(void);
+// static void work(void) { inner_work(calledBack); }
+import "C"
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"perfkit/pk"
+)
+
+var (
+	outer  = pk.NewRegion(pk.Compute, "outer")
+	back   = pk.NewRegion(pk.IO, "back")
+	number = pk.NewCounter("number", "pieces")
+)
+
+func expect(fine bool, what ...any) {
+	if !fine {
+		fmt.Println(what...)
+		os.Exit(1)
+	}
+}
+
+//export calledBack
+func calledBack() {
+	defer back.Begin().End()
+}
+
+func piece(i int) {
+	scope := outer.Begin()
+	defer scope.End()
+	scope.Add(100, 10)
+	C.work()
+	number.Set(float64(i))
+	pk.Step(32)
+}
+
+func work() {
+	for i := 0; i < 10; i++ {
+		piece(i)
+	}
+	defer outer.Variant("n", 3).Begin().End()
+	phases := pk.NewRegion(pk.Other, "first").Begin()
+	phases.Next(pk.NewRegion(pk.Other, "second"))
+	pk.NewRegion(pk.Other, "moment").Mark()
+	phases.End()
+}
+
+// A thread of its own: the main goroutine keeps the first one.
+func elsewhere(done chan<- bool) {
+	runtime.LockOSThread()
+	pk.ThreadName("second thread")
+	pk.NewRegion(pk.Other, "elsewhere").Begin().End()
+	done <- true
+}
+
+func main() {
+	runtime.LockOSThread()
+	session, err := pk.Start(pk.Options{TracePath: "mixed.json", Backends: "none"})
+	expect(err == nil, err)
+	_, err = pk.Start(pk.Options{})
+	expect(err != nil && err.(*pk.Error).Status == -2, err)
+	work()
+	done := make(chan bool)
+	go elsewhere(done)
+	<-done
+	stats, err := outer.Stats()
+	expect(err == nil && stats.Count() == 10 && stats.Bytes() == 1000 && stats.Flops() == 100, stats.Count())
+	expect(stats.Quantile(0.5) >= stats.Min() && stats.Quantile(0.5) <= stats.Max(), "quantile")
+	never, err := pk.NewRegion(pk.Other, "never").Stats()
+	expect(err == nil && never.Count() == 0, err)
+	cuda, err := pk.GetBackend("cuda")
+	expect(err == nil && !cuda.Live && cuda.Reason != "", err)
+	_, err = pk.GetBackend("nonsense")
+	expect(err != nil && err.(*pk.Error).Status == -8, err)
+	expect(pk.Flush() == nil && session.Stop() == nil, "stop")
+	counts, err := pk.GetCounts()
+	expect(err == nil && counts.Begun == 34 && counts.Recorded == 34 && counts.Unbalanced == 0, counts, err)
+	expect(outer.Begin() == pk.Scope{}, "off")
+}

@@ -1,0 +1,65 @@
+"""mixed.py INNER - what each mixed program does, in Python: see seen.py. The C library is there first, like an
+extension module that links libpk.so; pk.py has to find that copy, whatever PK_LIBRARY says."""
+
+import ctypes
+import sys
+import threading
+
+inner = ctypes.PyDLL(sys.argv[1])
+
+import pk  # noqa: E402
+
+outer = pk.region("outer", pk.COMPUTE)
+back = pk.region("back", pk.IO)
+number = pk.counter("number", "pieces")
+
+
+def called_back():
+    begin, end = back.begin, back.end
+    begin()
+    end()
+
+
+@outer
+def piece(i, callback):
+    outer.add(100, 10)
+    inner.inner_work(callback)
+    number.set(i)
+    pk.step(32)
+
+
+def elsewhere():
+    pk.thread_name("second thread")
+    with pk.region("elsewhere"):
+        pass
+
+
+def work():
+    callback = ctypes.PYFUNCTYPE(None)(called_back)
+    for i in range(10):
+        piece(i, callback)
+    with outer.variant("n", 3):
+        first, second = pk.region("first"), pk.region("second")
+        first.begin()
+        first.next(second)
+        pk.region("moment").mark()
+        second.end()
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+
+
+with pk.session(trace_path="mixed.json", backends=["none"]):
+    try:
+        pk.start()
+    except pk.Error as error:
+        assert (error.status, error.name) == (-2, "PK_EBUSY"), error
+    else:
+        raise AssertionError("a second start")
+    work()
+    stats = outer.stats()
+    assert (stats.count, stats.bytes, stats.flops) == (10, 1000, 100), stats
+    assert stats.min <= stats.quantile(0.5) <= stats.max
+    assert pk.step_stats().count == 10
+counts = pk.counts()
+assert counts.begun == counts.recorded == 34 and counts.unbalanced == 0, counts

@@ -1,0 +1,60 @@
+//! mixed.rs - what each mixed program does, in Rust: see seen.py.
+
+use pk::{Kind, Region};
+use std::thread;
+
+static OUTER: &Region = pk::region!("outer", Kind::Compute);
+static BACK: &Region = pk::region!("back", Kind::Io);
+
+#[link(name = "inner")]
+extern "C" {
+    fn inner_work(back: extern "C" fn());
+}
+
+extern "C" fn called_back() {
+    let _scope = BACK.enter();
+}
+
+fn work() {
+    for i in 0..10 {
+        let scope = OUTER.enter();
+        scope.add(100, 10);
+        unsafe { inner_work(called_back) };
+        pk::counter!("number", "pieces").set(f64::from(i));
+        pk::step(32);
+    }
+    let _sized = OUTER.variant("n", 3).enter();
+    let mut phases = pk::scope!("first");
+    phases.next(pk::region!("second"));
+    pk::region!("moment").mark();
+}
+
+fn main() -> Result<(), pk::Error> {
+    assert!(!pk::started());
+    let session = pk::Options::new().trace_path("mixed.json").backends("none").start()?;
+    let again = pk::Options::new().start().err().expect("a second start");
+    assert_eq!(again.status, -2);
+    assert!(again.to_string().ends_with("(PK_EBUSY)"), "{}", again);
+    work();
+    thread::spawn(|| {
+        pk::thread_name("second thread");
+        let _scope = Region::named(Kind::Other, "elsewhere\0cut").enter();
+    })
+    .join()
+    .expect("a thread");
+    let stats = OUTER.stats()?;
+    assert_eq!((stats.count, stats.bytes, stats.flops), (10, 1000, 100));
+    assert!(stats.quantile(0.5) >= stats.min && stats.quantile(0.5) <= stats.max);
+    assert_eq!(pk::step_stats()?.count, 10);
+    assert_eq!(pk::region!("never")
+        .stats()?
+        .count, 0);
+    assert!(!pk::backend("cuda")?.live && !pk::backend("cuda")?.reason.is_empty());
+    assert_eq!(pk::backend("nonsense").err().expect("no such backend").status, -8);
+    assert!(pk::version().len() >= 5);
+    pk::flush()?;
+    session.stop()?;
+    let counts = pk::counts()?;
+    assert_eq!((counts.begun, counts.recorded, counts.unbalanced, counts.steps), (34, 34, 0, 10));
+    Ok(())
+}

@@ -1,0 +1,268 @@
+"""python_module.py SOURCE LIBPK_SO CC - pk.py by itself: where it finds the library, what it refuses, threads, forks."""
+
+import asyncio
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+SOURCE, LIBRARY, CC = sys.argv[1], os.path.realpath(sys.argv[2]), sys.argv[3].split(",")
+MODULE = os.path.join(SOURCE, "bindings", "python")
+for variable in [name for name in os.environ if name.startswith("PK_")]:
+    del os.environ[variable]
+os.environ["PK_LIBRARY"] = LIBRARY
+sys.dont_write_bytecode = True
+sys.path.insert(0, MODULE)
+
+import pk  # noqa: E402
+
+
+def fresh(code, folder=MODULE, **environment):
+    """What another Python says, which does not know where the library is if nothing is said."""
+    hidden = "PK_LIBRARY", "LD_LIBRARY_PATH"
+    env = {name: value for name, value in os.environ.items() if name not in hidden} | environment
+    done = subprocess.run([sys.executable, "-B", "-c", f"import sys; sys.path.insert(0, {folder!r})\n{code}"],
+                          capture_output=True, text=True, env=env, check=False)
+    return done.stdout + done.stderr
+
+
+class Finding(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="pk-python-")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def path(self, *parts):
+        path = os.path.join(self.folder, *parts)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return path
+
+    def test_nowhere(self):
+        self.assertRegex(fresh("import pk"), r"ImportError: .*PK_LIBRARY=/path/to/libpk.so.0 .*libpk.so.0: cannot open")
+        self.assertRegex(fresh("import pk", PK_LIBRARY="/nowhere/libpk.so"), r"ImportError: .*/nowhere/libpk.so: ")
+
+    def test_named(self):
+        self.assertEqual(fresh("import pk; print(pk._library._name)", PK_LIBRARY=LIBRARY).strip(), LIBRARY)
+
+    def test_installed(self):
+        for lib in "lib", "lib64", "lib/x86_64-linux-gnu":
+            root = os.path.join(lib.replace("/", "-"), "prefix")
+            shutil.copy(os.path.join(MODULE, "pk.py"), self.path(root, "share", "perfkit", "python", "pk.py"))
+            there = self.path(root, lib, "libpk.so.0")
+            os.symlink(LIBRARY, there)
+            said = fresh("import pk; print(pk._library._name)", self.path(root, "share", "perfkit", "python"))
+            self.assertEqual(said.strip(), os.path.realpath(os.path.dirname(there)) + "/libpk.so.0")
+
+    def test_in_the_program(self):
+        """Preloaded, as libpk_mpi may be: nothing else is looked for."""
+        said = fresh("import pk; print(pk._library._name, pk.version())", LD_PRELOAD=LIBRARY, PK_LIBRARY="/nowhere")
+        self.assertRegex(said, r"^None \d+\.\d+\.\d+\n$")
+
+    def test_older(self):
+        made = self.path("old.so")
+        subprocess.run([*CC, "-shared", "-fPIC", "-x", "c", "-", "-o", made], input="int pk_region_begin; int pk_gate_;",
+                       text=True, check=True)
+        self.assertRegex(fresh("import pk", PK_LIBRARY=made), "ImportError: .*old.so has no pk_region_end: a perfkit older")
+
+    def test_none(self):
+        said = fresh("""import pk
+with pk.session(trace_path="/nowhere/x.json"):
+    with pk.region("a") as a, a.on(5), a.variant("n", 1):
+        a.add(1, 2); a.begin(); a.next(a); a.mark(); a.end()
+    pk.region("f")(lambda: print("called"))()
+    pk.step(1); pk.counter("c").set(1); pk.thread_name("t"); pk.flush()
+    print(pk.started(), a.stats().count, a.stats().quantile(0.5), pk.step_stats().count, pk.counts().begun)
+print(pk.backend("cuda"), repr(pk.version()), len(pk.backends()))
+""", PK_LIBRARY="none")
+        self.assertEqual(said, "called\nFalse 0 0 0 0\nBackend(live=False, version='', reason='PK_LIBRARY=none') '' 5\n")
+
+    def test_before_the_first_start(self):
+        self.assertIn("pk.Error: ", fresh("import pk; pk.counts()", PK_LIBRARY=LIBRARY))
+        self.assertIn("(PK_EOFF)", fresh("import pk; pk.stop()", PK_LIBRARY=LIBRARY))
+
+
+class Layout(unittest.TestCase):
+    """The structures are C's, member by member, as tests/abi has them."""
+
+    def test_members(self):
+        with open(os.path.join(SOURCE, "tests", "abi", "libpk.so.0.abi"), encoding="utf-8") as file:
+            rows = re.findall(r"^AT\((pk_\w+), (\w+), (\d+),", file.read(), re.MULTILINE)
+        for name, ours in {"pk_region": pk._Region, "pk_counter": pk._Counter, "pk_options": pk._Options,
+                           "pk_counts": pk.Counts, "pk_backend_info": pk._BackendInfo, "pk_stats": pk.Stats}.items():
+            theirs = [(member, int(offset)) for struct, member, offset in rows if struct == name]
+            self.assertEqual([(member, getattr(ours, member).offset) for member, _ in ours._fields_],
+                             theirs[:len(ours._fields_)], name)
+
+
+class Session(unittest.TestCase):
+    def setUp(self):
+        pk.start(backends="none")
+
+    def tearDown(self):
+        if pk.started():
+            pk.stop()
+
+    def ended(self):
+        pk.stop()
+        counts = pk.counts()
+        self.assertEqual(counts.recorded + counts.dropped, counts.begun)
+        return counts
+
+    def test_kinds(self):
+        self.assertIs(pk.region("a", pk.IO), pk.region("a", pk.IO))
+        self.assertIsNot(pk.region("a", pk.IO), pk.region("a", pk.WAIT))
+        self.assertEqual(repr(pk.region("a", pk.IO)), "pk.region('a', pk.IO)")
+        self.assertEqual(repr(pk.region("a").variant("n", 5)), "pk.region('a[n=5]', pk.OTHER)")
+
+    def test_nesting_of_one_with_itself(self):
+        r = pk.region("self")
+        with r, r, r:
+            pass
+        self.assertEqual(r.stats().count, 3)
+        self.assertEqual(self.ended().unbalanced, 0)
+
+    def test_exceptions(self):
+        r = pk.region("raises")
+        with self.assertRaises(KeyError), r:
+            raise KeyError
+        with self.assertRaises(ZeroDivisionError):
+            r(lambda: 1 / 0)()
+        self.assertEqual((r.stats().count, self.ended().unbalanced), (2, 0))
+
+    def test_decorated(self):
+        @pk.traced
+        def function(a, b=2, *c, d):
+            "its text"
+            return a, b, c, d
+        self.assertEqual(function(1, 3, 5, d=7), (1, 3, (5,), 7))
+        self.assertEqual((function.__name__, function.__doc__), ("function", "its text"))
+        self.assertEqual(pk.region(function.__qualname__).stats().count, 1)
+
+    def test_waiting_functions_are_refused(self):
+        async def coroutine():
+            pass
+
+        async def asynchronous_generator():
+            yield
+
+        def generator():
+            yield
+        for function in coroutine, asynchronous_generator, generator:
+            with self.assertRaisesRegex(TypeError, "awaits"):
+                pk.region("refused")(function)
+
+    def test_between_awaits(self):
+        r = pk.region("between")
+
+        async def task():
+            for _ in range(10):
+                with r:
+                    sum(range(100))
+                await asyncio.sleep(0)
+
+        async def all_of_them():
+            await asyncio.gather(*(task() for _ in range(5)))
+        asyncio.run(all_of_them())
+        self.assertEqual((r.stats().count, self.ended().unbalanced), (50, 0))
+
+    def test_open_across_a_yield_is_counted(self):
+        def generator():
+            with pk.region("inside"):
+                yield
+        with pk.region("outside"):
+            waiting = generator()
+            next(waiting)
+        list(waiting)
+        counts = self.ended()
+        self.assertEqual((counts.begun, counts.unbalanced, counts.stray_ends), (2, 1, 1))
+
+    def test_threads(self):
+        r = pk.region("threads")
+
+        def work():
+            begin, end = r.begin, r.end
+            for _ in range(500):
+                with r:
+                    begin()
+                    end()
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(r.stats().count, 8000)
+        self.assertEqual((self.ended().threads, pk.counts().unbalanced), (8, 0))
+
+    def test_fork(self):
+        r = pk.region("forked")
+        with r:
+            pid = os.fork()
+            if pid == 0:  # off, until it starts by itself
+                status = 1
+                try:
+                    off = not pk.started()
+                    with r:
+                        pass
+                    pk.start(backends="none")
+                    with r:
+                        pass
+                    status = 0 if off and r.stats().count == 1 else 2
+                    pk.stop()
+                finally:
+                    os._exit(status)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+        self.assertEqual((r.stats().count, self.ended().unbalanced), (1, 0))
+
+    def test_options(self):
+        pk.stop()
+        with self.assertRaisesRegex(TypeError, "no option 'trace'; there are ring_records, trace_path"):
+            pk.start(trace="run.json")
+        with self.assertRaisesRegex(pk.Error, "ring_records.*PK_EINVAL") as caught:
+            pk.start(ring_records=100)
+        self.assertEqual((caught.exception.status, caught.exception.name), (-1, "PK_EINVAL"))
+        with self.assertRaises(TypeError):
+            pk.start(log=None)
+        with tempfile.TemporaryDirectory() as folder, pk.session(
+                trace_path=os.path.join(folder, "a.json").encode(), report_path=None, backends=["none"], flush_ms=50,
+                memory_bytes=1 << 24, rank=1, world_size=2, clock="monotonic", report_threads=True):
+            self.assertTrue(pk.started())
+        self.assertFalse(pk.started())
+
+    def test_figures(self):
+        r = pk.region("figures")
+        self.assertEqual((r.stats().count, r.stats().quantile(0.5), r.gpu_stats().count), (0, 0, 0))
+        for i in range(100):
+            with r:
+                r.add(bytes=8, flops=2)
+            pk.step(4)
+            pk.counter("c", "unit").set(i)
+        stats = r.stats()
+        self.assertEqual((stats.count, stats.bytes, stats.flops), (100, 800, 200))
+        self.assertTrue(stats.min <= stats.quantile(0.01) <= stats.quantile(0.99) <= stats.max <= stats.sum)
+        self.assertRegex(repr(stats), r"^Stats\(count=100, sum=\d+, min=\d+, .*unit_ns=[\d.]+\)$")
+        self.assertEqual(pk.step_stats().count, 100)
+        with self.assertRaisesRegex(pk.Error, "PK_ENOENT"):
+            pk.backend("nonsense")
+        self.assertEqual(list(pk.backends()), list(pk.BACKENDS))
+        counts = self.ended()
+        self.assertEqual((counts.begun, counts.points, counts.steps), (100, 200, 100))
+
+    def test_streams_without_a_gpu(self):
+        with pk.region("span").on(0) as r, r.on(12345):
+            pass
+        self.assertEqual(r.gpu_stats().count, 0)
+
+    def test_recording_keeps_the_lock(self):
+        """The pair that loops call is ctypes' plain function with its argument bound: nothing is converted."""
+        r = pk.region("bound")
+        self.assertIs(r.begin.func, pk._begin)
+        self.assertIsNone(pk._begin.argtypes)
+        self.assertIsInstance(pk._library, ctypes.PyDLL)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=0)

@@ -1,0 +1,73 @@
+"""What the trace of a mixed program has to show, whatever language it is in.
+
+Ten times, on one thread: the region "outer" (compute; 100 bytes, 10 flops), in it "in C" of a C library (data), in
+that "back", to which C calls back (io); the counter "number" and the end of a step of 32 items. Then "outer[n=3]",
+in it "first", which goes over into "second", with the mark "moment" inside. On a thread named "second thread":
+"elsewhere". Nothing else.
+"""
+
+import collections
+import json
+import subprocess
+
+COLOURS = {"thread_state_running": "compute", "rail_load": "data", "thread_state_iowait": "io", None: "other"}
+SLICES = {  # path: kind, calls
+    "outer": ("compute", 10), "outer/in C": ("data", 10), "outer/in C/back": ("io", 10), "outer[n=3]": ("compute", 1),
+    "outer[n=3]/first": ("other", 1), "outer[n=3]/second": ("other", 1), "elsewhere": ("other", 1)}
+
+
+def paths(events):
+    """Each slice with those that are open around it on its thread, outermost first."""
+    threads = collections.defaultdict(list)
+    for event in sorted(events, key=lambda e: (e["ts"], -e["dur"])):
+        around = threads[event["tid"]]
+        while around and around[-1]["ts"] + around[-1]["dur"] <= event["ts"]:
+            around.pop()
+        around.append(event)
+        yield "/".join(e["name"] for e in around), event
+
+
+def check_slices(regions):
+    found = collections.Counter((path, COLOURS[event.get("cname")]) for path, event in paths(regions))
+    wanted = collections.Counter({(path, kind): count for path, (kind, count) in SLICES.items()})
+    for key in sorted(found.keys() | wanted.keys()):
+        if found[key] != wanted[key]:
+            yield f"slice {key}: {found[key]} times, expected {wanted[key]}"
+    for event in regions:
+        if event["name"] == "outer" and event.get("args") != {"bytes": 100, "flops": 10}:
+            yield f"work: {event}"
+        if event["name"] == "outer[n=3]" and event.get("args") != {"n": 3}:
+            yield f"a variant's value: {event}"
+
+
+def check_events(events):
+    steps = [e for e in events if e["ph"] == "X" and e["name"].startswith("ProfilerStep#")]
+    if [e["args"]["items"] for e in steps] != [32] * 10:
+        yield f"steps: {steps}"
+    values = [e["args"] for e in events if e["ph"] == "C" and e["name"] == "number"]
+    if values != [{"pieces": i} for i in range(10)]:
+        yield f"counter: {values}"
+    if [e["name"] for e in events if e["ph"] == "i"] != ["moment"]:
+        yield "there is not one mark"
+    names = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    threads = {e["name"]: names.get(e["tid"]) for e in events if e["ph"] == "X"}
+    if threads["elsewhere"] != "second thread" or threads["outer"] == "second thread":
+        yield f"threads: {threads}"
+
+
+def check_report(pk, trace):
+    said = subprocess.run([pk, "report", "--json", trace], capture_output=True, text=True, check=True).stdout
+    report = json.loads(said)
+    found = {region["name"]: (region["kind"], region["time"]["count"]) for region in report["regions"]}
+    wanted = {path.rsplit("/", 1)[-1]: what for path, what in SLICES.items()}
+    if found != wanted:
+        yield f"the report has {found}, expected {wanted}"
+    if report["counts"]["dropped"] or report["counts"]["unbalanced"]:
+        yield f"the report's counts: {report['counts']}"
+
+
+def complaints(pk, trace):
+    with open(trace, encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+    regions = [e for e in events if e["ph"] == "X" and e.get("cat") == "cpu_op"]
+    return [*check_slices(regions), *check_events(events), *check_report(pk, trace)]
