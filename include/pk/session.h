@@ -124,7 +124,9 @@ typedef struct pk_options {
 #endif
 
 /* Begins a session. NULL: environment and defaults. PK_EBUSY if one is open; also one of another
- * copy of perfkit in this process, where two libraries are linked with libpk.a each. */
+ * copy of perfkit in this process, where two libraries are linked with libpk.a each. Best called
+ * before the program's other threads are made: to be found by NCCL or NVTX it may set an environment
+ * variable (docs/backends.md says which and when, and how to do without). */
 PK_API pk_status pk_start(const pk_options *options);
 
 /* Everything recorded before this call is in the trace file when it returns. */

@@ -167,15 +167,53 @@ run_copies()
     grep '! two-perfkits: Another copy' report.txt
 }
 
+# Whom NCCL's loader finds, and by which way: nccl.c has its steps.
+run_nccl()
+{
+    have pkg-config
+    [ -n "$(pkg-config --variable=nccl_export pk)" ] || skip "this build is without NCCL, or its linker without the flags"
+    local build="compile -D_GNU_SOURCE $here/nccl.c -o"
+    finds() # program, words
+    {
+        local said=$(PK_BACKENDS=nccl "$1" 2>&1)
+        [[ $said == $2 ]] || { echo "$1: $said, not $2"; return 1; }
+    }
+    if [ -e "$root/$libdir/libpk.so" ]; then
+        $build linked $(pkg-config --cflags --libs pk) -Wl,-rpath,"$root/$libdir"
+        finds ./linked 'STATIC_PLUGIN 5'
+        NCCL_PROFILER_PLUGIN=none finds ./linked 'none 0' # somebody has said so
+        NCCL_PROFILER_PLUGIN=/opt/other.so finds ./linked '/opt/other.so 0'
+        $build plain -DLOADED -ldl
+        LD_PRELOAD=$root/$libdir/libpk.so finds ./plain 'STATIC_PLUGIN 5'
+        rm -f "$root/$libdir"/libpk.so*
+    fi
+    local by_hand="-I$root/include $root/$libdir/libpk.a $(pkg-config --static --libs-only-l pk | sed s/-lpk//)"
+    $build whole $(pkg-config --static --cflags --libs pk) -Wl,--gc-sections -s
+    $build one $by_hand -Wl,-u,ncclProfiler_v6 -Wl,--export-dynamic-symbol=ncclProfiler_v6
+    $build bare $by_hand
+    $build asked $by_hand $(pkg-config --variable=nccl_export pk)
+    export LD_LIBRARY_PATH=$root/$libdir
+    finds ./whole 'STATIC_PLUGIN 5'
+    finds ./asked 'STATIC_PLUGIN 5'
+    finds ./bare '*/libpkshim.so 5'
+    nm -D --defined-only one | grep -c ncclProfiler | grep -x 1
+    rm "$root/$libdir/libpkshim.so"
+    finds ./whole 'STATIC_PLUGIN 5'
+    finds ./one 'STATIC_PLUGIN 1'
+    finds ./bare '(not set) 0'
+    NCCL_PROFILER_PLUGIN=none finds ./whole 'none 0'
+}
+
 run_cmake()
 {
-    have cmake; have_shared
+    have cmake; have pkg-config; have_shared
     cp "$here/cmake/CMakeLists.txt" "$here/consumer.c" .
     cmake -G Ninja -S . -B made -DCMAKE_PREFIX_PATH="$root" -DVERSION="$version" >log 2>&1 || { cat log; return 1; }
     cmake --build made >log 2>&1 || { cat log; return 1; }
     for program in made/with-*; do $program; done
     readelf -d made/with-pk | grep 'NEEDED.*libpk\.so\.'
     readelf -d made/with-pk_static | none 'NEEDED.*libpk'
+    [ -z "$(pkg-config --variable=nccl_export pk)" ] || nm -D made/with-pk_static | grep ncclProfiler_v6
 }
 
 # Through a wrap, and installed from there; what it has installed goes again.

@@ -55,6 +55,10 @@ static void by_name(void **state)
     for (int again = 0; again < 2; again++) {
         start("nccl");
         assert_non_null(strstr(status(), "NCCL_PROFILER_PLUGIN="));
+        if (shim)
+            assert_non_null(strstr(variable(), "libpkshim.so"));
+        else
+            assert_string_equal(variable(), "STATIC_PLUGIN");
         for (version = 2; version <= 6; version++) {
             open_plugin();
             assert_string_equal(plugin->name, "perfkit");

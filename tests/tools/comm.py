@@ -82,6 +82,12 @@ class Session(unittest.TestCase):
         wanted = [(name, n + 1) for name in ('row "0"', "world") for n in range(2 * ROUNDS)]
         self.assertEqual(seen, wanted)
 
+    def test_comms_id(self):
+        """The library's own number, where it has one."""
+        ids = {(e["args"]["Process Group Name"], e["args"].get("Comms Id")) for e in self.events
+               if "Collective name" in e.get("args", {})}
+        self.assertEqual(ids, {("world", None), ('row "0"', "fedcba9876543210")})
+
     def test_pairs(self):
         begun, ended = ({e["id"]: e["ts"] for e in self.events if e["ph"] == phase} for phase in "be")
         self.assertEqual(len(begun), 2 * ROUNDS)

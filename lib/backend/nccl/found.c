@@ -2,9 +2,9 @@
  *
  * It opens what NCCL_PROFILER_PLUGIN names, or itself and all that is linked with it if that is
  * STATIC_PLUGIN, and looks for ncclProfiler_v6 and older ones. With a static perfkit nobody finds
- * those unless the program exports them (-Wl,--export-dynamic-symbol=ncclProfiler_v5 and so on, with
- * -u); libpkshim.so has them then, and gets our functions. A search that failed is not repeated by
- * NCCL, so it has to find us before the first communicator.
+ * those unless the program exports them (-u and --export-dynamic-symbol, as pk.pc and CMake's package
+ * say); libpkshim.so has them otherwise, and gets our functions. A search that failed is not repeated
+ * by NCCL, so it has to find us before the first communicator.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -49,11 +49,17 @@ static const char *claimed(void)
 
 /* ---- where we are ---- */
 
-/* A table of ours has our functions in it, wherever it lies. */
+/* A table of ours has our functions in it, wherever it lies. A program may export one of them only,
+ * that of its NCCL. */
 static bool is_ours(void *library)
 {
-    const pki_nccl_table_v5 *table = library ? dlsym(library, "ncclProfiler_v5") : NULL;
-    return table && table->start == table_v5.start;
+    bool ours = false;
+#define LOOK(V, INIT, STATE)                                                                       \
+    const pki_nccl_table_v##V *v##V = library ? dlsym(library, "ncclProfiler_v" #V) : NULL;        \
+    ours |= v##V && v##V->start == table_v##V.start;
+    PKI_NCCL_TABLES(LOOK)
+#undef LOOK
+    return ours;
 }
 
 /* Does whoever looks into that file find us? NULL: the program and what it is linked with. */

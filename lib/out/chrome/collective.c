@@ -1,5 +1,7 @@
 #include "out/chrome/collective.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -32,6 +34,17 @@ static const char *peer_key(uint32_t op)
                                 : ",\"Root\":";
 }
 
+/* The library's own number, the same on all ranks; of a killed run it is not known. */
+static char *put_id(char *p, uint32_t name)
+{
+    const pk_comm *comm = pki_comm_of_name(name);
+    char text[17];
+    if (!comm || !comm->id)
+        return p;
+    snprintf(text, sizeof text, "%016" PRIx64, comm->id);
+    return put_string(p, ",\"Comms Id\":", text, 16);
+}
+
 static char *put_parent(char *p, const pki_chrome *c, uint32_t id)
 {
     pki_chrome_name region = c->names(c->user, id);
@@ -60,7 +73,7 @@ char *pki_chrome_put_collective(char *p, const pki_chrome *c, const pki_record *
     p = pki_put_u64(PKI_PUT(p, ",\"In msg nelems\":"), pki_comm_elements_in(f.op, count, ranks));
     p = pki_put_u64(PKI_PUT(p, ",\"Out msg nelems\":"), pki_comm_elements_out(f.op, count, ranks));
     p = pki_put_u64(PKI_PUT(p, ",\"Group size\":"), ranks);
-    p = put_comm(p, &comm);
+    p = put_id(put_comm(p, &comm), f.comm);
     p = pki_put_u64(PKI_PUT(p, ",\"Seq\":"), f.sequence);
     if (f.peer >= 0)
         p = put_signed(p, peer_key(f.op), f.peer);

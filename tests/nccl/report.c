@@ -1,0 +1,141 @@
+/* report.c - what the report has of what NCCL tells: the steps of the slowest operations, the
+ * algorithms, and how far a communicator has come that hangs.
+ *
+ * report [SHIM] */
+#include "role.h"
+
+static pk_region backward = PK_REGION_OF(PK_COMPUTE, "backward");
+static void *world;
+
+static int setup(void **state)
+{
+    (void)state;
+    start_session();
+    world = make_comm("world", 0x1234, 1, 4);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    plugin->finalize(world);
+    pk_stop();
+    kit_clean();
+    unsetenv("NCCL_PROFILER_PLUGIN");
+    return 0;
+}
+
+static json_t *comm_of(json_t *report, const char *part)
+{
+    return member(member(report, "comm"), part);
+}
+
+/* Each under its region and its step. */
+static void steps(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        pk_region_begin(&backward);
+        collective(world, "AllReduce", 100 + i);
+        pk_region_end(&backward);
+        pk_step(1);
+    }
+    json_decref(stop_session());
+    json_t *report = load_document(report_path), *slow = comm_of(report, "slowest"), *row;
+    size_t i;
+    bool seen[4] = {false};
+    assert_int_equal(json_array_size(slow), 4);
+    json_array_foreach(slow, i, row) {
+        json_int_t step = json_integer_value(member(row, "step"));
+        assert_true(json_is_true(member(row, "in_step")));
+        assert_int_equal(json_integer_value(member(row, "bytes")), 4 * (100 + step));
+        assert_string_equal(json_string_value(member(row, "region")), "backward");
+        seen[step] = true;
+    }
+    assert_true(seen[0] && seen[1] && seen[2] && seen[3]);
+    json_decref(report);
+}
+
+static void algorithms(void **state)
+{
+    (void)state;
+    says tree = coll("AllReduce", float32, 1000);
+    tree.algorithm = "TREE";
+    tree.protocol = "SIMPLE";
+    tree.channels = 8;
+    for (int i = 0; i < 3; i++)
+        collective(world, "AllReduce", 1000); /* RING LL128 on 2 */
+    task(world, NULL, tree);
+    json_decref(stop_session());
+    json_t *report = load_document(report_path);
+    json_t *row = json_array_get(comm_of(report, "collectives"), 0);
+    json_t *ways = member(row, "algorithms"), *first = json_array_get(ways, 0);
+    assert_int_equal(json_array_size(ways), 2);
+    assert_string_equal(json_string_value(member(first, "algorithm")), "RING");
+    assert_string_equal(json_string_value(member(first, "protocol")), "LL128");
+    assert_int_equal(json_integer_value(member(first, "calls")), 3);
+    assert_true(json_number_value(member(first, "channels")) == 2);
+    assert_string_equal(json_string_value(member(json_array_get(ways, 1), "algorithm")), "TREE");
+    json_decref(report);
+}
+
+/* Three are handed to NCCL, of which the first is over and the second has begun to move data. */
+static void a_hang(void **state)
+{
+    (void)state;
+    collective(world, "AllReduce", 1);
+    must(pk_flush() == PK_OK);
+    begin(world, .type = PROXY_OP, .parent = collective(world, "AllReduce", 2));
+    begin(world, .type = COLL, .func = "AllReduce", .element = float32, .count = 3);
+    must(pk_flush() == PK_OK);
+    json_decref(stop_session());
+    json_t *report = load_document(report_path);
+    json_t *row = json_array_get(comm_of(report, "communicators"), 0);
+    json_int_t enqueued = json_integer_value(member(row, "enqueued"));
+    assert_int_equal(json_integer_value(member(row, "started")), enqueued - 1);
+    assert_int_equal(json_integer_value(member(row, "completed")), enqueued - 2);
+    json_decref(report);
+}
+
+static void ranks(void **state)
+{
+    (void)state;
+    void *pair = make_comm("pair", 5, 0, 2);
+    collective(world, "AllReduce", 1);
+    collective(pair, "Broadcast", 1);
+    json_t *doc = stop_session();
+    plugin->finalize(pair);
+    json_t *whole = member(find_event(doc, "NCCL all_reduce"), "args");
+    json_t *part = member(find_event(doc, "NCCL broadcast"), "args");
+    const char *list = json_string_value(json_object_get(whole, "Process Group Ranks"));
+    if (version < 4) /* how many there are is not told */
+        assert_null(list);
+    else
+        assert_string_equal(list, "[0, 1, 2, 3]");
+    assert_null(json_object_get(part, "Process Group Ranks"));
+    json_decref(doc);
+}
+
+#define with_world(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+static int run(int of_version)
+{
+    const struct CMUnitTest tests[] = {with_world(steps), with_world(algorithms),
+                                       with_world(a_hang), with_world(ranks)};
+    char name[16];
+    version = of_version;
+    snprintf(name, sizeof name, "version %d", version);
+    return _cmocka_run_group_tests(name, tests, sizeof tests / sizeof *tests, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    int failed = 0;
+    shim = argc > 1 && *argv[1] ? argv[1] : NULL;
+    unsetenv("NCCL_PROFILER_PLUGIN");
+    setenv("RANK", "1", 1);
+    setenv("WORLD_SIZE", "4", 1);
+    for (int v = 2; v <= 6; v++)
+        failed += run(v);
+    return failed;
+}
