@@ -42,24 +42,24 @@ void show_clock(void)
     printf("region    %.1f ns for a begin and an end, recorded\n", pki_measure_region_ns(!trusted));
 }
 
-static void show_limit(const char *what, int resource)
+static void show_limit(const char *what, const struct rlimit *limit)
 {
-    struct rlimit limit;
-    if (getrlimit((__rlimit_resource_t)resource, &limit) != 0)
-        return;
-    if (limit.rlim_cur == RLIM_INFINITY)
+    if (limit->rlim_cur == RLIM_INFINITY)
         printf(", %s unlimited", what);
     else
-        printf(", %s %llu MiB", what, (unsigned long long)limit.rlim_cur >> 20);
+        printf(", %s %llu MiB", what, (unsigned long long)limit->rlim_cur >> 20);
 }
 
 void show_limits(void)
 {
+    struct rlimit limit;
     printf("limits    %d names, %d levels, a ring of 65536 records (2 MiB) per thread by default\n",
            PKI_NAMES_MAX - 1, PKI_DEPTH_MAX);
     printf("memory    1024 MiB by default, reserved and used as needed");
-    show_limit("address space", RLIMIT_AS);
-    show_limit("file size", RLIMIT_FSIZE);
+    if (getrlimit(RLIMIT_AS, &limit) == 0)
+        show_limit("address space", &limit);
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0)
+        show_limit("file size", &limit);
     printf("\ntraces    JSON%s\n", pki_gz_available() ? ", gzip" : "; gzip not in this build");
 }
 

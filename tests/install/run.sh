@@ -288,4 +288,52 @@ END
     found static
 }
 
+# Debian's packages, unpacked into a folder, used like any installed tree. Not optimised, since that is quicker.
+run_deb()
+{
+    have dpkg-buildpackage; have dh
+    DEB_BUILD_OPTIONS='nocheck noopt nostrip noautodbgsym parallel=2' "$source/package/deb.sh" debs >log 2>&1 ||
+        { tail -n 40 log; return 1; }
+    local deb
+    for deb in debs/*.deb; do
+        dpkg-deb -x "$deb" unpacked
+        dpkg-deb --showformat='${Package} ${Version}: ${Depends}\n' -W "$deb"
+        [[ $(dpkg-deb -f "$deb" Version) = "$version"-* ]]
+    done
+    use "$folder/unpacked/usr" "lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)"
+    "$root/bin/pk" --version
+    local file
+    for file in man/man1/pk.1.gz man/man1/pk-report.1.gz man/man7/perfkit.7.gz fish/vendor_completions.d/pk.fish \
+                bash-completion/completions/pk zsh/vendor-completions/_pk doc/libpk-dev/guide.md.gz; do
+        [ -s "$root/share/$file" ] || { echo "no package has share/$file"; return 1; }
+    done
+    for file in headers shared cmake static; do "run_$file"; done
+}
+
+# With musl's C library: no zlib, no jansson there. Debian has the kernel's headers elsewhere.
+run_musl()
+{
+    have musl-gcc
+    local part
+    mkdir kernel
+    for part in linux asm-generic; do ln -s "/usr/include/$part" "kernel/$part"; done
+    ln -s "/usr/include/$(${CC:-cc} -print-multiarch)/asm" kernel/asm
+    export CC="musl-gcc -isystem $folder/kernel"
+    meson setup made "$source" --buildtype=plain --prefix="$folder/musl" --libdir=lib -Dwerror=true -Dtests=false \
+        -Dexamples=false -Dbench=false -Dmpi=disabled -Dzlib=disabled -Djansson=disabled -Dcuda=disabled \
+        -Dcupti=disabled -Dnvtx=disabled >log 2>&1 || { cat log; return 1; }
+    ninja -C made install >log 2>&1 || { cat log; return 1; }
+    use "$folder/musl" lib
+    musl/bin/pk status
+    run_headers
+    run_shared
+    run_static
+    part=$(pkg-config --static --cflags --libs pk)
+    compile -static "$here/consumer.c" -o whole $part
+    ./whole
+    compile -D_GNU_SOURCE "$source/examples/steps.c" -o steps $part
+    ./steps 2>report
+    grep 'step time' report
+}
+
 "run_$case"

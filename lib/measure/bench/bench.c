@@ -28,10 +28,22 @@ const pki_bench_engine *pki_bench_engine_get(void)
     return &engine;
 }
 
-static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+static pthread_mutex_t lock;
+static pthread_once_t lock_once = PTHREAD_ONCE_INIT;
+
+/* One that its owner is refused: not every C library has an initializer for that. */
+static void make_lock(void)
+{
+    pthread_mutexattr_t kind;
+    pthread_mutexattr_init(&kind);
+    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ERRORCHECK);
+    pthread_mutex_init(&lock, &kind);
+    pthread_mutexattr_destroy(&kind);
+}
 
 pk_status pki_bench_enter(void)
 {
+    pthread_once(&lock_once, make_lock);
     if (pthread_mutex_lock(&lock) != 0)
         return pki_fail(PK_EBUSY, "a benchmark cannot measure benchmarks");
     return PK_OK;

@@ -46,21 +46,22 @@ bool pki_bench_counters_open(pki_bench_counters *counters)
     return any;
 }
 
-static void tell(pki_bench_counters *counters, unsigned long request)
+/* A constant at the call: C libraries disagree about the type of requests. */
+static void switch_to(pki_bench_counters *counters, bool on)
 {
     for (int i = 0; i < PKI_BENCH_COUNTERS; i++)
         if (counters->fd[i] >= 0)
-            ioctl(counters->fd[i], request, 0);
+            ioctl(counters->fd[i], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 }
 
 void pki_bench_counters_start(pki_bench_counters *counters)
 {
-    tell(counters, PERF_EVENT_IOC_ENABLE);
+    switch_to(counters, true);
 }
 
 void pki_bench_counters_stop(pki_bench_counters *counters)
 {
-    tell(counters, PERF_EVENT_IOC_DISABLE);
+    switch_to(counters, false);
 }
 
 void pki_bench_counters_read(pki_bench_counters *counters, pki_bench_counts *counts)

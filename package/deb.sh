@@ -1,0 +1,17 @@
+#!/bin/bash
+# deb.sh OUT - the Debian packages of this tree, in the folder OUT. The tree stays as it is: they are built in a copy,
+# where package/debian is at its place. DEB_BUILD_OPTIONS as for any package: "noopt nostrip" is quickest.
+
+set -eu -o pipefail
+[ $# -eq 1 ] || { echo "usage: deb.sh OUT" >&2; exit 2; }
+source=$(cd "$(dirname "$0")/.." && pwd)
+mkdir -p "$1"
+cd "$1"
+rm -rf perfkit *.deb *.buildinfo *.changes
+mkdir perfkit
+tar -C "$source" --exclude='./build*' --exclude=./.git --exclude=./subprojects -c . | tar -C perfkit -x
+cd perfkit
+mv package/debian debian
+dpkg-buildpackage -us -uc -b
+cd ..
+rm -rf perfkit
