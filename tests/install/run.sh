@@ -307,6 +307,14 @@ run_deb()
                 bash-completion/completions/pk zsh/vendor-completions/_pk doc/libpk-dev/guide.md.gz; do
         [ -s "$root/share/$file" ] || { echo "no package has share/$file"; return 1; }
     done
+    LD_LIBRARY_PATH=$root/$libdir PYTHONPATH=$root/lib/python3/dist-packages python3 -B - <<'END'
+import pk
+pk.start(backends="none")
+with pk.region("work"):
+    pass
+pk.stop()
+assert pk.counts().recorded == 1
+END
     for file in headers shared cmake static; do "run_$file"; done
 }
 
