@@ -103,9 +103,13 @@ type Scope struct{ c *C.pk_region }
 
 // Begin begins the region and ties the goroutine to its thread until End: defer forward.Begin().End()
 func (r Region) Begin() Scope {
-	if !Started() {
-		return Scope{}
+	if Started() { // all that is compiled into the caller
+		return r.begin()
 	}
+	return Scope{}
+}
+
+func (r Region) begin() Scope {
 	runtime.LockOSThread()
 	C.begin(r.c)
 	return Scope{r.c}
@@ -113,9 +117,12 @@ func (r Region) Begin() Scope {
 
 // End ends what Begin began.
 func (s Scope) End() {
-	if s.c == nil {
-		return
+	if s.c != nil {
+		s.end()
 	}
+}
+
+func (s Scope) end() {
 	C.end(s.c)
 	runtime.UnlockOSThread()
 }

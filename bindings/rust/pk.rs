@@ -84,8 +84,8 @@ unsafe impl Sync for Region {}
 impl Region {
     /// For statics, which [`region!`] writes for you. Both texts end with a NUL byte.
     pub const fn new(kind: Kind, name: &'static str, file: &'static str, line: u32) -> Region {
-        assert!(name.len() > 0 && name.as_bytes()[name.len() - 1] == 0, "the name has to end with \\0");
-        assert!(file.len() > 0 && file.as_bytes()[file.len() - 1] == 0, "the file has to end with \\0");
+        assert!(!name.is_empty() && name.as_bytes()[name.len() - 1] == 0, "the name has to end with \\0");
+        assert!(!file.is_empty() && file.as_bytes()[file.len() - 1] == 0, "the file has to end with \\0");
         Region(UnsafeCell::new(raw::Region {
             name: name.as_ptr() as *const c_char,
             kind: kind as u32,
@@ -246,8 +246,8 @@ unsafe impl Sync for Counter {}
 impl Counter {
     /// For statics, which [`counter!`] writes for you. Both texts end with a NUL byte.
     pub const fn new(name: &'static str, unit: &'static str) -> Counter {
-        assert!(name.len() > 0 && name.as_bytes()[name.len() - 1] == 0, "the name has to end with \\0");
-        assert!(unit.len() > 0 && unit.as_bytes()[unit.len() - 1] == 0, "the unit has to end with \\0");
+        assert!(!name.is_empty() && name.as_bytes()[name.len() - 1] == 0, "the name has to end with \\0");
+        assert!(!unit.is_empty() && unit.as_bytes()[unit.len() - 1] == 0, "the unit has to end with \\0");
         Counter(UnsafeCell::new(raw::Counter {
             name: name.as_ptr() as *const c_char,
             unit: unit.as_ptr() as *const c_char,

@@ -256,6 +256,19 @@ run_plugin()
     [ "$(grep -c '"plugin.work"' plugin.json)" -ge 12000 ]
 }
 
+# pk.py finds the library of its own tree, wherever that has been moved; docs/ffi.md uses the rest (suite docs).
+run_python()
+{
+    have python3; have_shared
+    for file in fortran/pk.f90 go/go.mod go/pk.go go/example/main.go rust/Cargo.toml rust/pk.rs python/pk.py; do
+        cmp "$source/bindings/$file" "$root/share/perfkit/$file"
+    done
+    python3 -B "$root/share/perfkit/python/example.py" >said 2>report
+    grep 'backward: 50 calls' said
+    grep 'wait for batch' report
+    none -r "$source" "$root/share/perfkit"
+}
+
 # One rank, which is started without mpiexec.
 run_mpi()
 {

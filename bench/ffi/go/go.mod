@@ -1,0 +1,7 @@
+module pairs
+
+go 1.18
+
+require perfkit/pk v0.0.0
+
+replace perfkit/pk => ../../../bindings/go
