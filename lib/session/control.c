@@ -266,9 +266,18 @@ static pk_status write_reports(pki_session *s)
     return status;
 }
 
+static void tell_of_copies(const pki_session *s)
+{
+    if (s->final.other_starts)
+        pki_log(PK_LOG_WARNING,
+                "another copy of perfkit in this process wanted to start and was refused, %llu times",
+                (unsigned long long)s->final.other_starts);
+}
+
 static pk_status stop(pki_session *s)
 {
     last_rounds(s);
+    tell_of_copies(s);
     pk_status status = write_reports(s);
     s->arena->header->running = 0;
     if (!s->trouble)

@@ -131,11 +131,19 @@ static void at_once(library a, library b)
         EXPECT(one.started[i] + two.started[i] == 1);
 }
 
-static void told_in_the_report(library a, const char *report)
+static void hear(void *user, pk_log_level level, const char *message)
 {
-    EXPECT(pk_start(pk_options(.backends = "none", .report_path = report)) == PK_OK);
+    (void)user;
+    if (level == PK_LOG_WARNING)
+        snprintf(why, sizeof why, "%s", message);
+}
+
+static void told_in_log_and_report(library a, const char *report)
+{
+    EXPECT(pk_start(pk_options(.backends = "none", .report_path = report, .log = hear)) == PK_OK);
     EXPECT(start(a) == PK_EBUSY && strstr(why, "in the program"));
     EXPECT(pk_stop() == PK_OK);
+    EXPECT(strstr(why, "refused, 1 times") != NULL);
 }
 
 int main(int argc, char **argv)
@@ -149,6 +157,6 @@ int main(int argc, char **argv)
     in_a_child(a, b);
     in_a_namespace(a);
     at_once(a, b);
-    told_in_the_report(a, argv[1]);
+    told_in_log_and_report(a, argv[1]);
     return 0;
 }

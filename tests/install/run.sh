@@ -305,7 +305,8 @@ END
 run_deb()
 {
     have dpkg-buildpackage; have dh
-    DEB_BUILD_OPTIONS='nocheck noopt nostrip noautodbgsym parallel=2' "$source/package/deb.sh" debs >log 2>&1 ||
+    DPKG_DEB_COMPRESSOR_TYPE=none DEB_CFLAGS_APPEND=-g0 DEB_CXXFLAGS_APPEND=-g0 \
+        DEB_BUILD_OPTIONS='nocheck noopt nostrip noautodbgsym parallel=2' "$source/package/deb.sh" debs >log 2>&1 ||
         { tail -n 40 log; return 1; }
     local deb
     for deb in debs/*.deb; do
