@@ -78,13 +78,13 @@ class Words(unittest.TestCase):
             answer = run(PK, *case)
             self.assertEqual((answer.returncode, answer.stdout), (2, ""), case)
             self.assertRegex(answer.stderr, r"\Apk: .+\n\Z", case)
-            self.assertIn(case[-1], answer.stderr, case)
+            self.assertIn(case[-1].split("=")[0], answer.stderr, case)
 
     def test_each_option_in_a_help_is_one(self):
         for name in commands():
             for option in options_in(help_of(name)) - {"--help", "-h"}:
                 answer = run(PK, name, option, timeout=60)
-                self.assertEqual(answer.returncode, 2, (name, option))
+                self.assertIn(answer.returncode, (0, 2), (name, option))
                 self.assertNotIn("no option", answer.stderr, (name, option))
 
     def test_each_option_that_pk_knows_is_in_a_help(self):
@@ -107,6 +107,10 @@ def sources(*folders):
     return text
 
 
+def words(text):
+    return {word.strip(".") for word in re.findall(r"[\w.%-]+", text)} - {""}
+
+
 class Man(unittest.TestCase):
     def options(self, text):
         heads = re.findall(r"^\.TP\n(.*)$", text, re.M)
@@ -122,9 +126,8 @@ class Man(unittest.TestCase):
         for name in commands():
             shown = run("mandoc", "-Tutf8", "-O", "width=400", os.path.join(FOLDER, f"pk-{name}.1")).stdout
             shown = re.sub(r".\x08", "", shown).replace("\u2019", "'").replace("\u2010", "-")
-            text = set(re.findall(r"[\w.%-]+", shown))
-            missing = set(re.findall(r"[\w.%-]+", help_of(name))) - text - {"usage", "Exit", "status"}
-            self.assertEqual({word for word in missing if word.strip(".")}, set(), name)
+            missing = words(help_of(name)) - words(shown) - {"usage", "Exit", "status"}
+            self.assertEqual(missing, set(), name)
 
     def test_headers_are_named(self):
         for header in os.listdir(os.path.join(SOURCE, "include/pk")):
