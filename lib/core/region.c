@@ -285,11 +285,24 @@ static pki_thread *joined_self(void)
     return pki_thread_is_joined(t) && !pki_load(&t->ended) ? t : NULL;
 }
 
+/* The innermost region, whose end has more to do, and no guard above it: an operation on a
+ * communicator ends here. */
+static inline bool is_top_with_work(pki_thread *t, uint32_t id)
+{
+    const pki_frame *f = pki_top_frame(t, pki_load(&t->state));
+    return PKI_LIKELY(pki_load(&f->id) == (id | PKI_SPECIAL) && !pki_load(&t->ended));
+}
+
 /* Below, a region that has never been used is looked up, too: one that is static in a header has
  * been begun, perhaps, as another file's copy of it. */
 static void end_slow(pk_region *region)
 {
-    pki_thread *t = joined_self();
+    pki_thread *t = pki_self;
+    if (is_top_with_work(t, pki_load(&region->id))) {
+        close_top(t, pki_ticks(t->monotonic), 0);
+        return;
+    }
+    t = joined_self();
     if (t)
         end_at(t, pki_region_id(region), pki_ticks(t->monotonic), 0);
 }
@@ -307,10 +320,19 @@ static void next_slow(pk_region *from, pk_region *to)
     begin_at(t, announce(t, id), now);
 }
 
-pki_work *pki_region_work(pk_region *region, uint32_t *parent)
+static PKI_NOINLINE pki_frame *find_own_frame(pk_region *region)
 {
     pki_thread *t = joined_self();
-    pki_frame *f = t ? find_frame(t, pki_region_id(region)) : NULL;
+    return t ? find_frame(t, pki_region_id(region)) : NULL;
+}
+
+/* It is the innermost one, nearly always: the same test as an end's. */
+pki_work *pki_region_work(pk_region *region, uint32_t *parent)
+{
+    pki_thread *t = pki_self;
+    pki_frame *f = pki_top_frame(t, pki_load(&t->state));
+    if (PKI_UNLIKELY(pki_load(&f->id) != pki_load(&region->id) || pki_load(&t->ended)))
+        f = find_own_frame(region);
     if (!f)
         return NULL;
     pki_store(&f->id, pki_load(&f->id) | PKI_SPECIAL);

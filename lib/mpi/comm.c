@@ -84,6 +84,8 @@ static pki_mpi_comm *make(MPI_Comm comm)
 
 static pki_mpi_comm *find(MPI_Comm comm)
 {
+    if (comm == MPI_COMM_NULL)
+        return NULL;
     pthread_mutex_lock(&lock);
     pki_mpi_comm *c = attribute_of(comm);
     c = c ? c : make(comm);
@@ -100,17 +102,24 @@ static unsigned place_of(MPI_Comm comm)
                       (64 - CACHED_BITS));
 }
 
-const pki_mpi_comm *pki_mpi_comm_of(MPI_Comm comm)
+/* The generation is that of before the look-up. */
+static __attribute__((noinline)) const pki_mpi_comm *look_up(MPI_Comm comm, unsigned i,
+                                                             uint64_t now)
 {
-    unsigned i = place_of(comm);
-    uint64_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
-    if (__builtin_expect(cache[i].comm == comm && cache[i].generation == now, 1))
-        return cache[i].known;
-    const pki_mpi_comm *c = comm == MPI_COMM_NULL ? NULL : find(comm);
+    const pki_mpi_comm *c = find(comm);
     if (c) {
         cache[i].generation = now;
         cache[i].comm = comm;
         cache[i].known = c;
     }
     return c;
+}
+
+const pki_mpi_comm *pki_mpi_comm_of(MPI_Comm comm)
+{
+    unsigned i = place_of(comm);
+    uint64_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
+    if (__builtin_expect(cache[i].comm == comm && cache[i].generation == now, 1))
+        return cache[i].known;
+    return look_up(comm, i, now);
 }
