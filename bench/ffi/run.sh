@@ -44,4 +44,12 @@ if have go; then
     (cd bench/ffi/go && go build -buildmode=c-shared -o "$folder/go.so" .)
     "$program" "${modules[0]}" "Go, Begin().End()=./go.so" "$@"
 fi
+for home in "${JAVA_HOME:-}" /usr/lib/jvm/*; do
+    case $("$home/bin/javac" -version 2>/dev/null) in
+        "javac 2"[2-9]* | "javac "[3-9][0-9]*)
+            "$home/bin/javac" -d classes "$bindings"/java/perfkit/*.java "$here/Pairs.java"
+            "$home/bin/java" --enable-native-access=ALL-UNNAMED -cp classes Pairs "$@"
+            break ;;
+    esac
+done
 PYTHONPATH=$bindings/python PK_LIBRARY=$library python3 -B "$here/python.py" "$@"

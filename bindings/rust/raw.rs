@@ -1,6 +1,7 @@
 //! What pk/*.h declares, as C lays it out.
 
 use crate::{Counts, Stats};
+use std::mem::size_of;
 use std::os::raw::{c_char, c_int, c_void};
 use std::sync::atomic::AtomicU32;
 
@@ -54,6 +55,10 @@ pub struct Backend {
     pub version: [c_char; 32],
     pub reason: [c_char; 192],
 }
+
+// What C has (tests/abi); larger ones come with a larger size member.
+const _: () = assert!(size_of::<Region>() == 32 && size_of::<Counter>() == 24 && size_of::<Stats>() == 30336);
+const _: () = assert!(size_of::<Options>() == 128 && size_of::<Backend>() == 232 && size_of::<Counts>() == 128);
 
 #[link(name = "pk")]
 extern "C" {

@@ -47,6 +47,8 @@ int main()
     pk::options options;
     options.trace_path = "mixed.json";
     options.backends = "none";
+    options.rank = 1;
+    options.world_size = 2;
     pk::session session(options);
     expect(pk::session(options).status() == PK_EBUSY, __LINE__);
     work();

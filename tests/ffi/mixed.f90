@@ -32,7 +32,8 @@ program mixed
     integer :: i
     logical :: live
 
-    call pk_start(trace_path="mixed.json  ", report_path="", backends="none", status=status)
+    call pk_start(trace_path="mixed.json  ", report_path="", backends="none", rank=1, world_size=2, &
+                  status=status)
     call expect(status == PK_OK, "start")
     call pk_start(status=status)
     reason = pk_error_text()

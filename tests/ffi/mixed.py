@@ -49,7 +49,7 @@ def work():
     thread.join()
 
 
-with pk.session(trace_path="mixed.json", backends=["none"]):
+with pk.session(trace_path="mixed.json", backends=["none"], rank=1, world_size=2):
     try:
         pk.start()
     except pk.Error as error:

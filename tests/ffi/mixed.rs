@@ -31,7 +31,7 @@ fn work() {
 
 fn main() -> Result<(), pk::Error> {
     assert!(!pk::started());
-    let session = pk::Options::new().trace_path("mixed.json").backends("none").start()?;
+    let session = pk::Options::new().trace_path("mixed.json").backends("none").rank(1).world_size(2).start()?;
     let again = pk::Options::new().start().err().expect("a second start");
     assert_eq!(again.status, -2);
     assert!(again.to_string().ends_with("(PK_EBUSY)"), "{}", again);

@@ -1,4 +1,5 @@
-"""python_module.py SOURCE LIBPK_SO CC - pk.py by itself: where it finds the library, what it refuses, threads, forks."""
+"""python_module.py SOURCE LIBPK_SO CC - pk.py by itself: where it finds the library, what it refuses, threads,
+forks."""
 
 import asyncio
 import ctypes
@@ -64,9 +65,10 @@ class Finding(unittest.TestCase):
 
     def test_older(self):
         made = self.path("old.so")
-        subprocess.run([*CC, "-shared", "-fPIC", "-x", "c", "-", "-o", made], input="int pk_region_begin; int pk_gate_;",
-                       text=True, check=True)
-        self.assertRegex(fresh("import pk", PK_LIBRARY=made), "ImportError: .*old.so has no pk_region_end: a perfkit older")
+        subprocess.run([*CC, "-shared", "-fPIC", "-x", "c", "-", "-o", made], text=True, check=True,
+                       input="int pk_region_begin; int pk_gate_;")
+        said = fresh("import pk", PK_LIBRARY=made)
+        self.assertRegex(said, "ImportError: .*old.so has no pk_region_end: a perfkit older than this pk.py")
 
     def test_none(self):
         said = fresh("""import pk
@@ -78,7 +80,8 @@ with pk.session(trace_path="/nowhere/x.json"):
     print(pk.started(), a.stats().count, a.stats().quantile(0.5), pk.step_stats().count, pk.counts().begun)
 print(pk.backend("cuda"), repr(pk.version()), len(pk.backends()))
 """, PK_LIBRARY="none")
-        self.assertEqual(said, "called\nFalse 0 0 0 0\nBackend(live=False, version='', reason='PK_LIBRARY=none') '' 5\n")
+        backend = "Backend(live=False, version='', reason='PK_LIBRARY=none')"
+        self.assertEqual(said, f"called\nFalse 0 0 0 0\n{backend} '' 5\n")
 
     def test_before_the_first_start(self):
         self.assertIn("pk.Error: ", fresh("import pk; pk.counts()", PK_LIBRARY=LIBRARY))

@@ -1,8 +1,10 @@
-"""run.py LANGUAGE SOURCE LIBPK_SO PK CC CXX - builds the mixed program and the example of a language with libpk.so, runs
-both, and reads what they recorded (seen.py). Exit status 77: the language's compiler is not here."""
+"""run.py LANGUAGE SOURCE LIBPK_SO PK CC CXX - builds the mixed program and the example of a language with libpk.so,
+runs both, and reads what they recorded (seen.py). Exit status 77: the language's compiler is not here."""
 
+import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +19,7 @@ EXAMPLES = {
     "python": {"load": 50, "wait for batch": 50, "forward": 50, "backward": 50, "row": 1600},
     "fortran": {"heat": 1, "edges": 100, "sweep[n=64]": 50, "sweep[n=256]": 50},
     "rust": {"load": 50, "wait for batch": 51, "forward": 50, "backward": 50},
+    "java": {"load": 50, "wait for batch": 50, "forward": 50, "backward": 50},
     "go": {"load": 50, "wait for batch": 51, "forward": 50, "backward": 50},
 }
 
@@ -44,8 +47,8 @@ class Place:
                        f"Libs: -L{self.lib} -lpk\n")
         clean = {name: value for name, value in os.environ.items() if not name.startswith("PK_")}
         self.env = clean | {"LD_LIBRARY_PATH": self.lib, "PKG_CONFIG_PATH": self.lib, "LIBRARY_PATH": self.lib,
-                            "CPATH": HERE, "GOCACHE": os.path.join(folder, "go"), "GOFLAGS": "-mod=mod",
-                            "GOPROXY": "off", "TMPDIR": folder}
+                            "CPATH": HERE, "TMPDIR": folder, "GOCACHE": os.path.join(folder, "go-cache"),
+                            "GOPATH": os.path.join(folder, "go"), "GOFLAGS": "-mod=mod", "GOPROXY": "off"}
 
     def run(self, *command, fails=False, cwd=None):
         done = subprocess.run(command, cwd=cwd or self.folder, env=self.env, text=True, errors="replace", timeout=250,
@@ -112,7 +115,26 @@ def go(place):
     return ["./mixed"], ["./example"]
 
 
-LANGUAGES = {"cpp": cpp, "python": python, "fortran": fortran, "rust": rust, "go": go}
+def jdk():
+    """The folder of a JDK of Java 22 or later, wherever such things lie."""
+    homes = [os.environ.get("JAVA_HOME", ""), *glob.glob("/usr/lib/jvm/*")]
+    for javac in [shutil.which("javac"), *(os.path.join(home, "bin", "javac") for home in homes if home)]:
+        if javac and os.path.exists(javac):
+            said = subprocess.run([javac, "-version"], capture_output=True, text=True, check=False).stdout
+            if (version := re.match(r"javac (\d+)", said)) and int(version.group(1)) >= 22:
+                return os.path.dirname(os.path.realpath(javac))
+    raise Absent("no JDK of Java 22 or later is installed, which is when java.lang.foreign came")
+
+
+def java(place):
+    bin, binding = jdk(), place.binding("java")
+    sources = [*glob.glob(binding + "/perfkit/*.java"), binding + "/Example.java", os.path.join(HERE, "Mixed.java")]
+    place.run(bin + "/javac", "-Xlint:all,-restricted", "-Werror", "-d", "classes", *sources)
+    run = [bin + "/java", "--enable-native-access=ALL-UNNAMED", "-XX:TieredStopAtLevel=1", "-cp", "classes"]
+    return [*run, "Mixed"], [*run, "Example"]
+
+
+LANGUAGES = {"cpp": cpp, "python": python, "fortran": fortran, "rust": rust, "go": go, "java": java}
 
 
 def check_example(language, folder):

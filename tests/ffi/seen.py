@@ -3,7 +3,7 @@
 Ten times, on one thread: the region "outer" (compute; 100 bytes, 10 flops), in it "in C" of a C library (data), in
 that "back", to which C calls back (io); the counter "number" and the end of a step of 32 items. Then "outer[n=3]",
 in it "first", which goes over into "second", with the mark "moment" inside. On a thread named "second thread":
-"elsewhere". Nothing else.
+"elsewhere". Nothing else. The process is rank 1 of 2.
 """
 
 import collections
@@ -68,6 +68,8 @@ def check_report(pk, trace):
 
 def complaints(pk, trace):
     with open(trace, encoding="utf-8") as file:
-        events = json.load(file)["traceEvents"]
+        document = json.load(file)
+    events, job = document["traceEvents"], document["distributedInfo"]
     regions = [e for e in events if e["ph"] == "X" and e.get("cat") == "cpu_op"]
-    return [*check_slices(regions), *check_events(events), *check_report(pk, trace)]
+    place = [] if (job["rank"], job["world_size"]) == (1, 2) else [f"the place in the job: {job}"]
+    return [*place, *check_slices(regions), *check_events(events), *check_report(pk, trace)]

@@ -63,7 +63,7 @@ func elsewhere(done chan<- bool) {
 
 func main() {
 	runtime.LockOSThread()
-	session, err := pk.Start(pk.Options{TracePath: "mixed.json", Backends: "none"})
+	session, err := pk.Start(pk.Options{TracePath: "mixed.json", Backends: "none", Rank: 1, WorldSize: 2})
 	expect(err == nil, err)
 	_, err = pk.Start(pk.Options{})
 	expect(err != nil && err.(*pk.Error).Status == -2, err)

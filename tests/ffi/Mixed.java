@@ -1,0 +1,98 @@
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SymbolLookup;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import perfkit.Pk;
+
+/** What each mixed program does, in Java: see seen.py. */
+public class Mixed {
+    static final Pk.Region OUTER = Pk.region("outer", Pk.Kind.COMPUTE);
+    static final Pk.Region BACK = Pk.region("back", Pk.Kind.IO);
+
+    static void calledBack() {
+        try (var _ = BACK.begin()) {
+            expect(Pk.started(), "started");
+        }
+    }
+
+    static void expect(boolean fine, String what) {
+        if (!fine)
+            throw new AssertionError(what);
+    }
+
+    static int failure(Runnable call) {
+        try {
+            call.run();
+        } catch (Pk.Failure failure) {
+            expect(!failure.getMessage().isEmpty(), "a sentence");
+            return failure.status;
+        }
+        return 0;
+    }
+
+    static void work(MethodHandle inner, MemorySegment callback) throws Throwable {
+        Pk.Counter number = Pk.counter("number", "pieces");
+        for (int i = 0; i < 10; i++) {
+            try (var scope = OUTER.begin()) {
+                scope.add(100, 10);
+                inner.invokeExact(callback);
+                number.set(i);
+                Pk.step(32);
+            }
+        }
+        Pk.Region second = Pk.region("second", Pk.Kind.OTHER);
+        try (var _ = OUTER.variant("n", 3).begin()) {
+            Pk.Region first = Pk.region("first", Pk.Kind.OTHER);
+            first.begin();
+            try (var _ = first.next(second)) {
+                Pk.region("moment", Pk.Kind.OTHER).mark();
+            }
+        }
+    }
+
+    static void elsewhere() {
+        Pk.threadName("second thread");
+        try (var _ = Pk.region("elsewhere", Pk.Kind.OTHER).begin()) {
+            expect(Pk.started(), "started");
+        }
+    }
+
+    static void figures() {
+        Pk.Stats stats = OUTER.stats();
+        expect(stats.count() == 10 && stats.bytes() == 1000 && stats.flops() == 100, "sums");
+        expect(stats.quantile(0.5) >= stats.min() && stats.quantile(0.5) <= stats.max(), "quantile");
+        expect(stats.mean() >= stats.min() && stats.sum() >= stats.max() && stats.self() <= stats.sum(), "order");
+        expect(Pk.stepStats().count() == 10, "steps");
+        expect(Pk.region("never", Pk.Kind.OTHER).stats().count() == 0, "never");
+        expect(!Pk.backend("cuda").live() && !Pk.backend("cuda").reason().isEmpty(), "cuda");
+        expect(failure(() -> Pk.backend("nonsense")) == -8, "no such backend");
+        expect(failure(() -> new Pk.Options().start()) == -2, "a second start");
+        expect(Pk.version().length() >= 5, "version");
+    }
+
+    public static void main(String[] arguments) throws Throwable {
+        Linker linker = Linker.nativeLinker();
+        MethodHandle inner = linker.downcallHandle(
+            SymbolLookup.libraryLookup("libinner.so", Arena.global()).find("inner_work").orElseThrow(),
+            FunctionDescriptor.ofVoid(ValueLayout.ADDRESS));
+        MemorySegment callback = linker.upcallStub(
+            MethodHandles.lookup().findStatic(Mixed.class, "calledBack", MethodType.methodType(void.class)),
+            FunctionDescriptor.ofVoid(), Arena.global());
+        expect(!Pk.started(), "off");
+        try (var _ = new Pk.Options().tracePath("mixed.json").backends("none").rank(1).worldSize(2).start()) {
+            work(inner, callback);
+            Thread thread = Thread.ofPlatform().start(Mixed::elsewhere);
+            thread.join();
+            figures();
+            Pk.flush();
+        }
+        Pk.Counts counts = Pk.counts();
+        expect(counts.begun() == 34 && counts.recorded() == 34 && counts.unbalanced() == 0, counts.toString());
+        expect(counts.steps() == 10 && counts.strayEnds() == 0, counts.toString());
+    }
+}
