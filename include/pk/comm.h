@@ -34,7 +34,7 @@
  *     BROADCAST, REDUCE, SEND, RECV, SEND_RECV   count * s / t          1
  *
  * where count is what one rank gives to (or, for REDUCE_SCATTER and SCATTER, gets from) one other.
- * There is none for one rank alone, for BARRIER, and for OTHER.
+ * There is none for one rank alone, for BARRIER, OTHER and GROUP.
  *
  * Threads: all of them from any thread; a request is finished by one thread, not necessarily the
  *          one that started it.
@@ -67,7 +67,8 @@ extern "C" {
     X(PK_COMM_RECV, 9, "recv")                                                                     \
     X(PK_COMM_SEND_RECV, 10, "send_recv")                                                          \
     X(PK_COMM_BARRIER, 11, "barrier")                                                              \
-    X(PK_COMM_OTHER, 12, "other")
+    X(PK_COMM_OTHER, 12, "other")                                                                  \
+    X(PK_COMM_GROUP, 13, "group") /* several unlike ones, timed as one: pk/nccl.h */
 
 typedef enum pk_comm_op {
 #define PK_COMM_OP_ENUM(code, value, name) code = value,

@@ -99,6 +99,8 @@ typedef struct pk_gpu_counts {
     uint64_t unbalanced; /* left open by somebody, closed by an end around them; recorded */
     uint64_t stray_ends; /* ends without a begin on that thread and stream */
     uint64_t pairs;      /* pairs of events made */
+    uint64_t operations; /* of recorded: a communicator's, see pk/nccl.h */
+    uint64_t refused;    /* of skipped: operations whose library returned an error */
 } pk_gpu_counts;
 
 /* During a session and after it, until the next one; all 0 without a GPU. PK_EINVAL if size is 0 or

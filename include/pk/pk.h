@@ -27,5 +27,6 @@
 #include <pk/gpu.h>
 #include <pk/bench.h>
 #include <pk/comm.h>
+#include <pk/nccl.h>
 
 #endif

@@ -149,7 +149,7 @@ pki_comm_words pki_comm_enqueue(pk_comm *comm, pk_comm_op op, pk_comm_type type,
 }
 
 /* The sequence's upper half is that of the last one enqueued, or one less. */
-static uint64_t whole_sequence(const pk_comm *comm, uint32_t low)
+uint64_t pki_comm_whole(const pk_comm *comm, uint32_t low)
 {
     uint64_t last = pki_comm_enqueued(comm);
     uint64_t n = (last & ~(uint64_t)UINT32_MAX) | low;
@@ -171,8 +171,21 @@ void pki_comm_complete(uint64_t what, uint64_t extra)
     if (!comm)
         return;
     if (pki_comm_in_flight(comm) > 1 || pki_load(&comm->given_up))
-        raise_completed(comm, whole_sequence(comm, f.sequence));
+        raise_completed(comm, pki_comm_whole(comm, f.sequence));
     __atomic_sub_fetch(&comm->flow, PKI_COMM_FLYING, __ATOMIC_RELAXED);
+}
+
+uint64_t pki_comm_oldest(const pk_comm *comm)
+{
+    uint64_t flow = pki_load(&comm->flow);
+    uint64_t n = flow % PKI_COMM_FLYING, flying = flow / PKI_COMM_FLYING;
+    return n - PKI_MIN(flying, n) + (flying > 0);
+}
+
+void pki_comm_begun(pk_comm *comm, uint64_t sequence)
+{
+    if (pki_load(&comm->started) < sequence)
+        pki_store(&comm->started, sequence);
 }
 
 void pki_comm_give_up(pk_comm *comm)
@@ -211,6 +224,16 @@ const char *pki_comm_op_name(uint32_t op)
 #undef OP_NAME
     };
     return op < PKI_COUNT_OF(names) ? names[op] : "other";
+}
+
+pk_comm_op pki_comm_op_named(const char *name)
+{
+#define OP_NAMED(code, value, text)                                                                \
+    if (strcmp(name, text) == 0)                                                                   \
+        return code;
+    PK_COMM_OP_LIST(OP_NAMED)
+#undef OP_NAMED
+    return PK_COMM_OTHER;
 }
 
 uint64_t pki_comm_elements_in(uint32_t op, uint64_t n, uint64_t ranks)

@@ -17,6 +17,7 @@
 
 #define PKI_COMMS_MAX 4096 /* the last one is shared by all that are too many */
 #define PKI_COMM_TEXT 64
+#define PKI_COMM_ENDS 16
 
 struct pk_comm {
     uint32_t index, name; /* name: id */
@@ -26,6 +27,8 @@ struct pk_comm {
     uint64_t flow;      /* sequence number of the last one enqueued, and how many are in flight */
     uint64_t completed; /* sequence number; kept while something is in flight or was given up */
     uint64_t started;   /* 0: as far as enqueued; libraries with a queue tell more */
+    uint64_t ends[PKI_COMM_ENDS]; /* ns: of the last operations on streams; the collector's */
+    uint32_t end_count, ends_session;
     uint32_t given_up;  /* 1: an operation has not completed and never will */
     uint32_t gone;      /* destroyed: another one just like it may take its place */
 };
@@ -123,13 +126,29 @@ const char *pki_comm_op_name(uint32_t op);
 uint64_t pki_comm_elements_in(uint32_t op, uint64_t count, uint64_t ranks);
 uint64_t pki_comm_elements_out(uint32_t op, uint64_t count, uint64_t ranks);
 
-/* An argument in the trace; unless it is PKI_COMM_BY_KERNEL, the times are not those of the data's
- * way, and there is no bandwidth. */
+pk_comm_op pki_comm_op_named(const char *name); /* PK_COMM_OTHER for what is none of the names */
+
+/* The one that has been in flight for longest; for operations that complete in their order. */
+uint64_t pki_comm_oldest(const pk_comm *comm);
+
+/* From a sequence number's low half. */
+uint64_t pki_comm_whole(const pk_comm *comm, uint32_t low);
+
+/* It has begun: what waits in a queue before it has, too. */
+void pki_comm_begun(pk_comm *comm, uint64_t sequence);
+
+/* Arguments in the trace. Unless the times are those of a kernel or of a stream, they are not those
+ * of the data's way, and there is no bandwidth. */
 #define PKI_COMM_TIMED "timed by"
 #define PKI_COMM_BY_KERNEL "kernel"
+#define PKI_COMM_BY_STREAM "stream"
 
-/* 1: a wrapper library counts NCCL's operations as they are called; the profiler's backend then
- * leaves the counting to it (lib/backend/nccl/tell.c). */
+/* How many operations alike a slice is, and of how many communicators it is the time. */
+#define PKI_COMM_CALLS "calls"
+#define PKI_COMM_SHARERS "communicators"
+
+/* 1: NCCL's operations are counted where they are called (pk/nccl.h); the profiler's backend then
+ * leaves the counting to that (lib/backend/nccl/tell.c). */
 extern uint32_t pki_comms_wrapped;
 
 void pki_comms_after_fork(void);

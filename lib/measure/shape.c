@@ -47,7 +47,7 @@ static const char *severity_name(uint32_t severity)
 
 static const pki_choice kind = {kind_name, PKI_SHARES, PK_OTHER};
 static const pki_choice severity = {severity_name, PKI_WARN + 1, PKI_NOTE};
-static const pki_choice operation = {pki_comm_op_name, PK_COMM_OTHER + 1, PK_COMM_OTHER};
+static const pki_choice operation = {pki_comm_op_name, PK_COMM_GROUP + 1, PK_COMM_OTHER};
 
 /* ---- what everything is made of ---- */
 
@@ -260,6 +260,7 @@ static const pki_member comm_members[] = {
     PLAIN(pki_comm_row, bytes),
     PLAIN(pki_comm_row, time),
     PLAIN(pki_comm_row, exposed),
+    PLAIN(pki_comm_row, on_stream),
     PLAIN(pki_comm_row, enqueued),
     PLAIN(pki_comm_row, started),
     PLAIN(pki_comm_row, completed),

@@ -224,6 +224,7 @@ typedef struct pki_comm_row {
     int32_t rank, size;
     uint64_t calls, bytes; /* bytes as given to the calls */
     uint64_t time, exposed;
+    uint64_t on_stream; /* of time: timed on a device's stream; what of it was waited is unknown */
     uint64_t enqueued, started, completed; /* sequence numbers of the last ones, from 1 */
     uint32_t in_flight;                    /* most at once */
 } pki_comm_row;

@@ -157,11 +157,11 @@ void pki_activity_add(const pki_activity *a)
         counted.unwritten += s->writing;
 }
 
-void pki_activity_collective(const pki_collective *operation)
+void pki_activity_collective(const pki_collective *operation, uint32_t calls)
 {
     pki_fold_lock();
     if (pki_fold_now())
-        pki_collectives_add(pki_fold_now()->collectives, operation);
+        pki_collectives_add_calls(pki_fold_now()->collectives, operation, calls);
     pki_fold_unlock();
 }
 

@@ -29,8 +29,9 @@ uint32_t pki_track_apart(uint32_t n);
 
 void pki_activity_add(const pki_activity *activity);
 
-/* An operation on a communicator, into the figures; comm and region are of lib/core. */
-void pki_activity_collective(const pki_collective *operation);
+/* An operation on a communicator, or so many alike, into the figures (see
+ * pki_collectives_add_calls); comm and region are of lib/core. */
+void pki_activity_collective(const pki_collective *operation, uint32_t calls);
 
 /* Who tells what devices did. A step's figures are made once every source that is in use has told
  * all of it, so each says how far it is:

@@ -300,14 +300,15 @@ static bool comm_facts(void *user, uint32_t index, pki_comm_facts *facts)
     if (!c)
         return false;
     uint64_t enqueued = pki_comm_enqueued(c), started = pki_load(&c->started);
+    uint64_t completed = pki_comm_completed(c);
     *facts = (pki_comm_facts){.library = c->library,
                               .name = pki_name_at(c->name)->name,
                               .id = c->id,
                               .rank = c->rank,
                               .size = c->size,
                               .enqueued = enqueued,
-                              .started = started ? started : enqueued,
-                              .completed = pki_comm_completed(c)};
+                              .started = started ? PKI_MAX(started, completed) : enqueued,
+                              .completed = completed};
     return true;
 }
 

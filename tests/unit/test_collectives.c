@@ -89,7 +89,8 @@ static void formulas(void **state)
                  {PK_COMM_RECV, 1000, 1},
                  {PK_COMM_SEND_RECV, 1000, 1},
                  {PK_COMM_BARRIER, 0, 0},
-                 {PK_COMM_OTHER, 0, 0}};
+                 {PK_COMM_OTHER, 0, 0},
+                 {PK_COMM_GROUP, 0, 0}};
     (void)state;
     assert_int_equal(PKI_COUNT_OF(known), PKI_COMM_OPS);
     for (size_t i = 0; i < PKI_COUNT_OF(known); i++) {

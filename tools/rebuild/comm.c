@@ -25,18 +25,10 @@ static bool find_comm(rebuild *r, const event_comm *c, uint32_t *id)
     return true;
 }
 
-static pk_comm_op op_named(const char *name)
-{
-    uint32_t op = 0;
-    while (op < PK_COMM_OTHER && strcmp(name, pki_comm_op_name(op)) != 0)
-        op++;
-    return (pk_comm_op)op;
-}
-
 static bool read_operation(rebuild *r, const event *e, pki_collective *op)
 {
     *op = (pki_collective){.ranks = e->comm.ranks,
-                           .op = op_named(e->comm.op),
+                           .op = pki_comm_op_named(e->comm.op),
                            .bytes = e->bytes,
                            .sequence = e->comm.sequence,
                            .start = e->start,
@@ -46,7 +38,9 @@ static bool read_operation(rebuild *r, const event *e, pki_collective *op)
                            .unrated = e->comm.unrated,
                            .algorithm = e->comm.algorithm,
                            .protocol = e->comm.protocol,
-                           .channels = e->comm.channels};
+                           .channels = e->comm.channels,
+                           .sharers = e->comm.calls * e->comm.sharers,
+                           .on_stream = e->comm.on_stream};
     return find_comm(r, &e->comm, &op->comm) && rebuild_find_launcher(r, e, &op->region);
 }
 
@@ -81,7 +75,7 @@ bool rebuild_comm(rebuild *r, const event *e)
     } else {
         if (e->type == EVENT_REGION) /* all of it is waited for */
             op.exposed = op.end - op.start;
-        pki_collectives_add(r->collectives, &op);
+        pki_collectives_add_calls(r->collectives, &op, e->comm.calls);
     }
     return true;
 }

@@ -34,7 +34,8 @@ typedef struct event_comm {
     uint64_t sequence, exposed;
     uint32_t ranks, in_flight;
     int32_t rank;
-    bool unrated, unfinished;
+    uint32_t calls, sharers; /* alike in this one, and communicators whose time it is; at least 1 */
+    bool unrated, unfinished, on_stream;
     const char *algorithm, *protocol; /* "": not told */
     uint32_t channels;
     uint64_t enqueued, started, completed; /* EVENT_PROGRESS */

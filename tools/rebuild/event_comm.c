@@ -16,6 +16,14 @@ static uint32_t at_most_32(uint64_t n)
     return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
 
+#define SHARERS_MOST 65536 /* of a file that may say anything */
+
+static uint32_t sharers(object args, const char *key)
+{
+    uint32_t n = at_most_32(number(args, key));
+    return n == 0 ? 1 : n < SHARERS_MOST ? n : SHARERS_MOST;
+}
+
 static void read_who(event *e)
 {
     event_comm *c = &e->comm;
@@ -46,8 +54,11 @@ void event_read_comm(event *e, object o)
     c->exposed = number(e->args, "exposed_ns");
     c->in_flight = at_most_32(number(e->args, "in flight"));
     c->in_flight += c->in_flight == 0;
+    c->calls = sharers(e->args, PKI_COMM_CALLS);
+    c->sharers = sharers(e->args, PKI_COMM_SHARERS);
     const char *timed = object_text(e->args, PKI_COMM_TIMED);
-    c->unrated = *timed && strcmp(timed, PKI_COMM_BY_KERNEL) != 0;
+    c->on_stream = strcmp(timed, PKI_COMM_BY_STREAM) == 0;
+    c->unrated = *timed && !c->on_stream && strcmp(timed, PKI_COMM_BY_KERNEL) != 0;
     c->algorithm = object_text(e->args, "algorithm");
     c->protocol = object_text(e->args, "protocol");
     c->channels = at_most_32(number(e->args, "channels"));

@@ -53,10 +53,13 @@ static pki_cuda_mark mark_of(pki_cuda_mark_type type, uint32_t pair, uint32_t re
 static pki_cuda_reason begin_in(pki_cuda_graph *g, const pki_cuda_lane *l, pki_cuda_open *o,
                                 uint32_t pair, CUresult *code)
 {
-    CUgraphNode node = record(l->stream, pki_cuda_pair_at(&l->context->pool, pair)->begin, code);
+    pki_cuda_pair *p = pki_cuda_pair_at(&l->context->pool, pair);
+    CUgraphNode node = record(l->stream, p->begin, code);
     pki_cuda_mark mark = mark_of(PKI_CUDA_BEGIN, pair, o->region);
-    if (!node || !pki_cuda_graph_append(g, l->stream, node, mark, &o->ordinal))
+    if (!node || !pki_cuda_graph_append(g, l->stream, node, mark, &o->ordinal)) {
+        pki_cuda_operation_lost(&p->operation);
         return PKI_CUDA_CAPTURE_FAILED;
+    }
     o->how = PKI_CUDA_CAPTURED;
     o->pair = pair;
     o->capture = g->capture;
@@ -74,7 +77,7 @@ pki_cuda_reason pki_cuda_capture_begin(const pki_cuda_lane *l, pki_cuda_open *o,
         g = pki_cuda_graph_for(l->context, c.graph, c.id, code);
     if (g)
         return begin_in(g, l, o, pair, code);
-    pki_cuda_pool_give(&l->context->pool, pair);
+    pki_cuda_pair_give(&l->context->pool, pair);
     return can_follow() ? PKI_CUDA_CAPTURE_FAILED : PKI_CUDA_CAPTURE_OLD;
 }
 

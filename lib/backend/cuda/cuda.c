@@ -52,6 +52,7 @@ static bool start(const pki_config *config)
     pki_store(&pki_cuda_refused_dropped, (uint64_t)0);
     for (pki_cuda_context *c = pki_cuda_contexts(); c; c = c->next)
         pki_cuda_anchors_reset(&c->anchors);
+    pki_store(&pki_comms_wrapped, 0u);
     pki_store(&pki_cuda_session, pki_cuda_session + 1);
     running = true;
     pki_store_release(&pk_gpu_gate_, 1u);
@@ -103,6 +104,7 @@ static void after_fork(void)
     pki_cuda_contexts_after_fork();
     pki_cuda_lanes_after_fork();
     pki_cuda_graphs_after_fork();
+    pki_cuda_operations_after_fork();
     pki_cuda_threads_after_fork();
 }
 

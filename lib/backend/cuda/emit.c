@@ -42,16 +42,16 @@ static bool is_shared(const pki_cuda_lane *l)
     return false;
 }
 
-static void name_lane(const pki_cuda_lane *l, char *text, size_t size)
+void pki_cuda_name_lane(const pki_cuda_lane *l, const char *what, char *text, size_t size)
 {
     char stream[48];
     name_stream(l, stream, sizeof stream);
     if (l->graph)
-        snprintf(text, size, "graph %u, captured on %s (spans)", l->graph, stream);
+        snprintf(text, size, "graph %u, captured on %s (%s)", l->graph, stream, what);
     else if (l->stream != CU_STREAM_PER_THREAD && is_shared(l))
-        snprintf(text, size, "%s (spans of thread %u)", stream, l->tid);
+        snprintf(text, size, "%s (%s of thread %u)", stream, what, l->tid);
     else
-        snprintf(text, size, "%s (spans)", stream);
+        snprintf(text, size, "%s (%s)", stream, what);
 }
 
 static uint32_t track_of(pki_cuda_lane *l)
@@ -62,7 +62,7 @@ static uint32_t track_of(pki_cuda_lane *l)
         return pki_load(&l->track);
     l->track_session = pki_load(&pki_cuda_session);
     snprintf(process, sizeof process, "GPU %u", device);
-    name_lane(l, thread, sizeof thread);
+    pki_cuda_name_lane(l, "spans", thread, sizeof thread);
     const pki_track track = {pki_track_device_pid(device), TRACK_FIRST + l->number, process, thread,
                              (uint32_t)l->stream_id * 2};
     pki_store(&l->track, pki_track_add(&track));
@@ -115,7 +115,7 @@ void pki_cuda_emit_cancel(pki_cuda_lane *l, uint32_t region)
 }
 
 /* Whole microseconds: arguments that differ in each span are frames of their own to speedscope. */
-static int64_t doubt_of(const pki_cuda_lane *l)
+int64_t pki_cuda_doubt_of(const pki_cuda_lane *l)
 {
     return (int64_t)ceil(l->context->anchors.clock.doubt / 1000) * 1000;
 }
@@ -124,7 +124,7 @@ void pki_cuda_emit_end(pki_cuda_lane *l, uint32_t region, double device)
 {
     pki_cuda_read r = pop(l, region);
     const pki_name *name = pki_name_at(region);
-    const pki_activity_arg doubt = {"uncertainty_ns", NULL, doubt_of(l)};
+    const pki_activity_arg doubt = {"uncertainty_ns", NULL, pki_cuda_doubt_of(l)};
     const pki_activity span = {
         .kind = PKI_ACTIVITY_SPAN,
         .track = track_of(l),
@@ -141,4 +141,13 @@ void pki_cuda_emit_end(pki_cuda_lane *l, uint32_t region, double device)
         .arg_count = 1,
     };
     pki_activity_add(&span);
+}
+
+void pki_cuda_emit_operation(pki_cuda_lane *l, uint32_t region, double device,
+                             pki_cuda_operation *op, bool replayed)
+{
+    pki_cuda_read r = pop(l, region);
+    pki_cuda_tell_operation(l, r.start, not_before(l, ns_of(l, device)), op, replayed);
+    if (!replayed)
+        pki_cuda_operation_complete(op);
 }

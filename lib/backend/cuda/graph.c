@@ -167,7 +167,7 @@ void pki_cuda_graph_retire(pki_cuda_graph *g)
     for (uint32_t i = 0; alive && i < g->count; i++) {
         pki_cuda_mark mark = pki_cuda_graph_node(g, i)->mark;
         if (pki_cuda_mark_type_of(mark) == PKI_CUDA_BEGIN)
-            pki_cuda_pool_give(&g->context->pool, pki_cuda_mark_pair(mark));
+            pki_cuda_pair_give(&g->context->pool, pki_cuda_mark_pair(mark));
     }
     for (uint32_t i = 0; i < PKI_CUDA_BRANCHES; i++)
         if (g->lanes[i])

@@ -26,7 +26,35 @@ static void count_lost(pki_cuda_lane *l)
 static void give_pair(const pki_cuda_lane *l, pki_cuda_mark m)
 {
     if (!l->exec && pki_cuda_mark_type_of(m) != PKI_CUDA_BEGIN)
-        pki_cuda_pool_give(&l->context->pool, pki_cuda_mark_pair(m));
+        pki_cuda_pair_give(&l->context->pool, pki_cuda_mark_pair(m));
+}
+
+static pki_cuda_operation *operation_of(const pki_cuda_lane *l, pki_cuda_mark m)
+{
+    if (l->exec)
+        return pki_cuda_exec_operation(l->exec, m);
+    return &pki_cuda_pair_at(&l->context->pool, pki_cuda_mark_pair(m))->operation;
+}
+
+/* Also of a context that is not there any more: what lies beside the events is. */
+static void leave_pair(const pki_cuda_lane *l, uint32_t pair, bool alive)
+{
+    if (alive)
+        pki_cuda_pair_give(&l->context->pool, pair);
+    else
+        pki_cuda_operation_lost(&pki_cuda_pair_at(&l->context->pool, pair)->operation);
+}
+
+/* Nothing will be heard of what the mark ends. */
+static void lose(pki_cuda_lane *l, pki_cuda_mark m)
+{
+    pki_cuda_mark_type type = pki_cuda_mark_type_of(m);
+    if (type == PKI_CUDA_END)
+        count_lost(l);
+    if (type == PKI_CUDA_END && l->exec)
+        pki_cuda_replay_lost(operation_of(l, m));
+    else if (type != PKI_CUDA_BEGIN && !l->exec)
+        pki_cuda_operation_lost(operation_of(l, m));
 }
 
 /* ---- marks of a thread's stream ---- */
@@ -58,6 +86,20 @@ static void take_begin(pki_cuda_lane *l, pki_cuda_mark m, CUresult code)
         pki_cuda_emit_begin_failed(l, m.region);
     else
         pki_cuda_emit_begin(l, m.region, device);
+    if (operation_of(l, m)->what)
+        pki_cuda_operation_begun(operation_of(l, m));
+}
+
+static void emit_end(pki_cuda_lane *l, pki_cuda_mark m, double device)
+{
+    pki_cuda_operation *op = operation_of(l, m);
+    if (op->what) {
+        pki_cuda_emit_operation(l, m.region, device, op, l->exec != NULL);
+        pki_bump(&l->operations, 1);
+    } else {
+        pki_cuda_emit_end(l, m.region, device);
+    }
+    pki_bump(&l->recorded, 1);
 }
 
 static void take_end(pki_cuda_lane *l, pki_cuda_mark m, CUresult code)
@@ -69,8 +111,7 @@ static void take_end(pki_cuda_lane *l, pki_cuda_mark m, CUresult code)
         count_lost(l);
         pki_cuda_say(PKI_CUDA_CALL_FAILED, code, 0);
     } else {
-        pki_cuda_emit_end(l, m.region, device);
-        pki_bump(&l->recorded, 1);
+        emit_end(l, m, device);
     }
     give_pair(l, m);
 }
@@ -141,8 +182,7 @@ static bool was_skipped(pki_cuda_lane *l, uint64_t head)
 static void lose_replay(pki_cuda_lane *l)
 {
     for (uint32_t i = l->exec->per_replay[l->branch]; i > 0; i--) {
-        if (pki_cuda_mark_type_of(mark_at(l, l->tail)) == PKI_CUDA_END)
-            count_lost(l);
+        lose(l, mark_at(l, l->tail));
         take(l);
     }
     l->reading = 0;
@@ -154,8 +194,7 @@ static void take_replayed(pki_cuda_lane *l, pki_cuda_mark m, double device)
     if (pki_cuda_mark_type_of(m) == PKI_CUDA_BEGIN) {
         pki_cuda_emit_begin(l, m.region, device);
     } else {
-        pki_cuda_emit_end(l, m.region, device);
-        pki_bump(&l->recorded, 1);
+        emit_end(l, m, device);
         pki_bump(&l->replayed, 1);
     }
     take(l);
@@ -186,8 +225,7 @@ static void discard(pki_cuda_lane *l, uint64_t head, bool alive)
 {
     for (; l->tail < head; take(l)) {
         pki_cuda_mark m = mark_at(l, l->tail);
-        if (pki_cuda_mark_type_of(m) == PKI_CUDA_END)
-            count_lost(l);
+        lose(l, m);
         if (alive)
             give_pair(l, m);
     }
@@ -206,8 +244,8 @@ static void recycle(pki_cuda_lane *l)
 {
     bool alive = !pki_load(&l->context->dead);
     for (uint32_t i = 0; i < l->depth; i++)
-        if (alive && l->open[i].how == PKI_CUDA_RECORDED)
-            pki_cuda_pool_give(&l->context->pool, l->open[i].pair);
+        if (l->open[i].how == PKI_CUDA_RECORDED)
+            leave_pair(l, l->open[i].pair, alive);
     if (is_current(l) && l->depth > 0)
         pki_cuda_say(PKI_CUDA_NO_END, CUDA_SUCCESS, 0);
     l->depth = 0;
@@ -326,6 +364,8 @@ static void add_lane(pk_gpu_counts *c, const pki_cuda_lane *l)
     c->lost += pki_load(&l->lost);
     c->replayed += pki_load(&l->replayed);
     c->sampled += pki_load(&l->sampled);
+    c->operations += pki_load(&l->operations);
+    c->refused += pki_load(&o->refused);
     c->dropped += pki_load_acquire(&o->dropped); /* these pair with the releases in cuda/span.c */
     c->skipped += pki_load_acquire(&o->skipped);
     uint64_t captured = pki_load_acquire(&o->captured);

@@ -81,11 +81,11 @@ static void give_back(pki_cuda_lane *l)
     for (uint64_t i = l->tail; i < l->head; i++) {
         pki_cuda_mark m = l->marks[i % PKI_CUDA_MARKS];
         if (pki_cuda_mark_type_of(m) != PKI_CUDA_BEGIN)
-            pki_cuda_pool_give(pool, pki_cuda_mark_pair(m));
+            pki_cuda_pair_give(pool, pki_cuda_mark_pair(m));
     }
     for (uint32_t i = 0; i < l->depth; i++)
         if (l->open[i].how == PKI_CUDA_RECORDED)
-            pki_cuda_pool_give(pool, l->open[i].pair);
+            pki_cuda_pair_give(pool, l->open[i].pair);
 }
 
 void pki_cuda_lane_enter(pki_cuda_lane *l)
@@ -94,7 +94,7 @@ void pki_cuda_lane_enter(pki_cuda_lane *l)
         give_back(l);
     l->depth = l->over = 0;
     l->reading = 0;
-    l->last = l->recorded = l->lost = l->replayed = l->sampled = 0;
+    l->last = l->recorded = l->lost = l->replayed = l->sampled = l->operations = 0;
     pki_store(&l->tail, l->head);
     memset(&l->counters, 0, sizeof l->counters);
     pki_store(&l->context->session, pki_load(&pki_cuda_session));

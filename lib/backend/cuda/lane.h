@@ -58,7 +58,7 @@ typedef struct pki_cuda_read {
 } pki_cuda_read;
 
 typedef struct pki_cuda_counters { /* each with one writer: the owner */
-    uint64_t begun, dropped, skipped, captured, unbalanced, stray_ends;
+    uint64_t begun, dropped, skipped, captured, unbalanced, stray_ends, refused;
 } pki_cuda_counters;
 
 typedef enum pki_cuda_life {
@@ -84,7 +84,7 @@ typedef struct pki_cuda_lane {
     /* the collector's */
     uint64_t tail PKI_ALIGNED;
     uint64_t last; /* ns: nothing on this lane begins or ends before */
-    uint64_t recorded, lost, replayed, sampled;
+    uint64_t recorded, lost, replayed, sampled, operations;
     uint32_t reading; /* begun, not yet ended */
     uint32_t track, track_session;
     pki_cuda_read read[PKI_CUDA_DEPTH + 1];
@@ -149,6 +149,23 @@ extern uint64_t pki_cuda_refused_begun, pki_cuda_refused_dropped;
 
 /* Forgets which lanes this thread has for the stream: it is another one now. */
 void pki_cuda_lane_forget(pki_cuda_lane *lane);
+
+/* Is it still this thread's lane for its stream? */
+bool pki_cuda_lane_is_own(const pki_cuda_lane *lane, CUstream stream);
+
+static inline CUstream pki_cuda_stream_of(void *stream)
+{
+    return stream ? stream : CU_STREAM_LEGACY;
+}
+
+/* cuda/span.c: is there a GPU? Finds out at the first call, if need be. */
+bool pki_cuda_is_ready(void);
+
+/* A span that is a communicator's operation, and goes by the communicator's name; op->what is 0
+ * then. Its end; or what is done when the call failed, or may be done later. By the lane's owner. */
+void pki_cuda_operation_begin(pki_cuda_lane *lane, uint32_t name, pki_cuda_operation *op);
+void pki_cuda_operation_end(pki_cuda_lane *lane, uint32_t name);
+void pki_cuda_operation_refused(pki_cuda_lane *lane, uint32_t name, bool by_error);
 
 bool pki_cuda_threads_prepare(void);
 void pki_cuda_lanes_after_fork(void);

@@ -9,6 +9,7 @@
 #define PKI_BACKEND_CUDA_POOL_H
 
 #include "backend/cuda/api.h"
+#include "backend/cuda/comm/operation.h"
 #include "base/atomic.h"
 #include "base/compiler.h"
 
@@ -19,6 +20,7 @@ typedef struct pki_cuda_pair {
     CUevent begin, end;
     uint32_t next; /* while free */
     uint32_t reserved;
+    pki_cuda_operation operation; /* that lies between the two; written before the begin's mark */
 } pki_cuda_pair;
 
 typedef struct pki_cuda_pool {
@@ -58,6 +60,13 @@ static inline void pki_cuda_pool_give(pki_cuda_pool *pool, uint32_t index)
         pki_store(&pair->next, (uint32_t)head);
     while (!__atomic_compare_exchange_n(&pool->free, &head, (head >> 32) << 32 | index, true,
                                         __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+/* The same for one that may have an operation, of which nothing will be heard any more. */
+static inline void pki_cuda_pair_give(pki_cuda_pool *pool, uint32_t index)
+{
+    pki_cuda_operation_lost(&pki_cuda_pair_at(pool, index)->operation);
+    pki_cuda_pool_give(pool, index);
 }
 
 /* Makes one more batch in the context. What went wrong, or CUDA_SUCCESS; _OUT_OF_MEMORY also where

@@ -15,6 +15,16 @@ pki_cuda_stamped *pki_cuda_exec_event(const pki_cuda_exec *x, pki_cuda_mark mark
     return &x->sets[at / x->spans].events[at % x->spans * 2 + end];
 }
 
+static pki_cuda_operation *pattern_of(const pki_cuda_exec *x, uint32_t ordinal)
+{
+    return &pki_cuda_pair_at(&x->graph->context->pool, x->pairs[ordinal])->operation;
+}
+
+pki_cuda_operation *pki_cuda_exec_operation(const pki_cuda_exec *x, pki_cuda_mark mark)
+{
+    return pattern_of(x, pki_cuda_mark_pair(mark) % x->spans);
+}
+
 /* ---- an exec that is met for the first time ---- */
 
 /* The graph has to be the one that was captured, node by node: its handle may be another's now. */
@@ -74,13 +84,16 @@ static pki_cuda_exec *make_exec(pki_cuda_graph *g, CUgraphExec handle, CUgraph g
     x->count = pki_cuda_graph_count(g);
     x->spans = g->spans;
     x->current = PKI_CUDA_NO_SET;
-    for (uint32_t i = 0; i < x->count; i++) {
+    x->pairs = calloc(x->spans, sizeof *x->pairs);
+    for (uint32_t i = 0; x->pairs && i < x->count; i++) {
         const pki_cuda_node *n = pki_cuda_graph_node(g, i);
         x->per_replay[n->branch]++;
         x->ends[n->branch] += pki_cuda_mark_type_of(n->mark) == PKI_CUDA_END;
+        x->pairs[n->ordinal] = pki_cuda_mark_pair(n->mark);
     }
-    if (!make_lanes(x)) {
+    if (!x->pairs || !make_lanes(x)) {
         leave_lanes(x);
+        free(x->pairs);
         free(x);
         return NULL;
     }
@@ -194,6 +207,8 @@ static void publish(pki_cuda_exec *x, uint32_t set)
         const pki_cuda_node *n = pki_cuda_graph_node(x->graph, i);
         pki_cuda_lane *l = x->lanes[n->branch];
         pki_cuda_mark_type type = pki_cuda_mark_type_of(n->mark);
+        if (type == PKI_CUDA_END)
+            pki_cuda_replay_enqueue(pattern_of(x, n->ordinal));
         pki_cuda_lane_mark(l, type, set * x->spans + n->ordinal, n->mark.region);
         x->sets[set].until[n->branch] = l->head;
     }
@@ -286,5 +301,6 @@ void pki_cuda_exec_retire(pki_cuda_exec *x)
             pki_cuda.event_destroy(x->sets[s].events[i].event);
         free(x->sets[s].events);
     }
+    free(x->pairs);
     free(x);
 }

@@ -32,6 +32,7 @@ typedef struct pki_cuda_exec {
     size_t graph_nodes; /* of all kinds: a graph with others is another one */
     uint32_t count;     /* of our nodes */
     uint32_t spans;
+    uint32_t *pairs;    /* of the spans, as captured: what they are operations of lies there */
     uint32_t current;   /* the set that the nodes point to; PKI_CUDA_NO_SET: the captured events */
     bool broken;        /* some nodes could not be told */
     uint32_t sets_made; /* release; the collector acquires by the marks */
@@ -43,6 +44,9 @@ typedef struct pki_cuda_exec {
 
 /* A mark's pair, on an exec's lane: set * spans + ordinal. */
 pki_cuda_stamped *pki_cuda_exec_event(const pki_cuda_exec *exec, pki_cuda_mark mark);
+
+/* The pattern of the operation that the mark begins or ends; its what is 0: none. */
+pki_cuda_operation *pki_cuda_exec_operation(const pki_cuda_exec *exec, pki_cuda_mark mark);
 
 /* Destroys its events and leaves its lanes to the collector. By the collector, once the graph is
  * gone. */

@@ -96,6 +96,20 @@ static void count_span(pki_cuda_lane *l)
     pki_bump(&l->sampled, 1);
 }
 
+/* Operations are enqueued as they are seen: of the replays in between nothing is known. */
+static void emit_end(pki_cuda_lane *l, pki_cuda_graph *g, const pki_cuda_node *n, double device)
+{
+    pki_cuda_operation *op =
+        &pki_cuda_pair_at(&g->context->pool, pki_cuda_mark_pair(n->mark))->operation;
+    if (op->what) {
+        pki_cuda_replay_enqueue(op);
+        pki_cuda_emit_operation(l, n->mark.region, device, op, true);
+        pki_bump(&l->operations, 1);
+    } else {
+        pki_cuda_emit_end(l, n->mark.region, device);
+    }
+}
+
 static void emit(pki_cuda_graph *g, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -106,7 +120,7 @@ static void emit(pki_cuda_graph *g, uint32_t count)
             pki_cuda_emit_begin(l, n->mark.region, g->times[i]);
             break;
         case PKI_CUDA_END:
-            pki_cuda_emit_end(l, n->mark.region, g->times[i]);
+            emit_end(l, g, n, g->times[i]);
             count_span(l);
             break;
         default:

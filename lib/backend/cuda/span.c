@@ -39,7 +39,14 @@ static uint32_t take_pair(pki_cuda_context *c)
     return pair;
 }
 
-static void begin_plain(pki_cuda_lane *l, pki_cuda_open *o)
+/* What is left in op is nobody's yet. */
+static void hand_over(pki_cuda_operation *op, pki_cuda_operation *to)
+{
+    *to = *op;
+    op->what = 0;
+}
+
+static inline void begin_plain(pki_cuda_lane *l, pki_cuda_open *o, pki_cuda_operation *op)
 {
     if (PKI_UNLIKELY(!pki_cuda_lane_has_room(l, l->depth))) {
         count_out(o, &l->counters.dropped, PKI_CUDA_NO_ROOM, CUDA_SUCCESS);
@@ -50,19 +57,23 @@ static void begin_plain(pki_cuda_lane *l, pki_cuda_open *o)
         count_out(o, &l->counters.dropped, PKI_CUDA_NO_PAIR, CUDA_SUCCESS);
         return;
     }
-    CUresult code =
-        pki_cuda.event_record(pki_cuda_pair_at(&l->context->pool, pair)->begin, l->stream);
+    pki_cuda_pair *p = pki_cuda_pair_at(&l->context->pool, pair);
+    CUresult code = pki_cuda.event_record(p->begin, l->stream);
     if (PKI_UNLIKELY(code)) {
         pki_cuda_pool_give(&l->context->pool, pair);
         count_failed(l, o, code);
         return;
+    }
+    if (op) {
+        hand_over(op, &p->operation);
+        pki_cuda_operation_enqueue(&p->operation);
     }
     o->how = PKI_CUDA_RECORDED;
     o->pair = pair;
     pki_cuda_lane_mark(l, PKI_CUDA_BEGIN, pair, o->region);
 }
 
-static PKI_COLD void begin_captured(pki_cuda_lane *l, pki_cuda_open *o)
+static PKI_COLD void begin_captured(pki_cuda_lane *l, pki_cuda_open *o, pki_cuda_operation *op)
 {
     CUresult code = CUDA_SUCCESS;
     uint32_t pair = take_pair(l->context);
@@ -70,6 +81,8 @@ static PKI_COLD void begin_captured(pki_cuda_lane *l, pki_cuda_open *o)
         count_out(o, &l->counters.dropped, PKI_CUDA_NO_PAIR, CUDA_SUCCESS);
         return;
     }
+    if (op)
+        hand_over(op, &pki_cuda_pair_at(&l->context->pool, pair)->operation);
     pki_cuda_reason reason = pki_cuda_capture_begin(l, o, pair, &code);
     if (reason)
         count_out(o, &l->counters.skipped, reason, code);
@@ -77,14 +90,14 @@ static PKI_COLD void begin_captured(pki_cuda_lane *l, pki_cuda_open *o)
 
 /* The state that makes a span one of a capture, or impossible. */
 static PKI_COLD void begin_otherwise(pki_cuda_lane *l, pki_cuda_open *o, CUresult code,
-                                     CUstreamCaptureStatus status)
+                                     CUstreamCaptureStatus status, pki_cuda_operation *op)
 {
     if (code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
         count_out(o, &l->counters.skipped, PKI_CUDA_LEGACY_CAPTURED, CUDA_SUCCESS);
     else if (code)
         count_failed(l, o, code);
     else if (status == CU_STREAM_CAPTURE_STATUS_ACTIVE)
-        begin_captured(l, o);
+        begin_captured(l, o, op);
     else
         count_out(o, &l->counters.skipped, PKI_CUDA_CAPTURE_INVALID, CUDA_SUCCESS);
 }
@@ -95,7 +108,7 @@ static PKI_COLD void begin_too_deep(pki_cuda_lane *l)
     pki_store_release(&l->counters.dropped, l->counters.dropped + 1); /* acquire: pki_cuda_sum */
 }
 
-static void begin(pki_cuda_lane *l, uint32_t region)
+static inline void begin(pki_cuda_lane *l, uint32_t region, pki_cuda_operation *op)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     pki_bump(&l->counters.begun, 1);
@@ -110,9 +123,9 @@ static void begin(pki_cuda_lane *l, uint32_t region)
     } else {
         CUresult code = pki_cuda.is_capturing(l->stream, &status);
         if (PKI_UNLIKELY(code || status != CU_STREAM_CAPTURE_STATUS_NONE))
-            begin_otherwise(l, o, code, status);
+            begin_otherwise(l, o, code, status, op);
         else
-            begin_plain(l, o);
+            begin_plain(l, o, op);
     }
     l->depth++;
 }
@@ -184,11 +197,6 @@ static PKI_COLD void end_below(pki_cuda_lane *l, uint32_t region)
         end_top(l);
 }
 
-static CUstream stream_of(void *stream)
-{
-    return stream ? stream : CU_STREAM_LEGACY;
-}
-
 static PKI_COLD bool wake_up(void)
 {
     if (pki_cuda_decide() == PKI_CUDA_LIVE)
@@ -197,7 +205,17 @@ static PKI_COLD bool wake_up(void)
     return false;
 }
 
-static bool is_ready(void)
+static inline void end(pki_cuda_lane *l, uint32_t id)
+{
+    if (PKI_UNLIKELY(l->over > 0))
+        l->over--;
+    else if (PKI_LIKELY(l->depth > 0 && l->open[l->depth - 1].region == id))
+        end_top(l);
+    else
+        end_below(l, id);
+}
+
+bool pki_cuda_is_ready(void)
 {
     return PKI_LIKELY(pki_cuda_known() == PKI_CUDA_LIVE) || wake_up();
 }
@@ -206,9 +224,9 @@ void pk_gpu_begin_on_(pk_region *region, void *stream)
 {
     int saved = errno;
     uint32_t id = pki_load(&region->id);
-    pki_cuda_lane *l = is_ready() ? pki_cuda_lane_of(stream_of(stream), true) : NULL;
+    pki_cuda_lane *l = pki_cuda_is_ready() ? pki_cuda_lane_of(pki_cuda_stream_of(stream), true) : NULL;
     if (PKI_LIKELY(l))
-        begin(l, PKI_LIKELY(id) ? id : pki_region_id(region));
+        begin(l, PKI_LIKELY(id) ? id : pki_region_id(region), NULL);
     errno = saved;
 }
 
@@ -216,14 +234,33 @@ void pk_gpu_end_on_(pk_region *region, void *stream)
 {
     int saved = errno;
     uint32_t id = pki_load(&region->id);
-    pki_cuda_lane *l = is_ready() ? pki_cuda_lane_of(stream_of(stream), false) : NULL;
-    if (PKI_UNLIKELY(!l))
-        errno = saved;
-    else if (PKI_UNLIKELY(l->over > 0))
-        l->over--;
-    else if (PKI_LIKELY(l->depth > 0 && l->open[l->depth - 1].region == id))
-        end_top(l);
-    else
-        end_below(l, id);
+    pki_cuda_lane *l = pki_cuda_is_ready() ? pki_cuda_lane_of(pki_cuda_stream_of(stream), false) : NULL;
+    if (PKI_LIKELY(l))
+        end(l, id);
     errno = saved;
+}
+
+void pki_cuda_operation_begin(pki_cuda_lane *l, uint32_t name, pki_cuda_operation *op)
+{
+    begin(l, name, op);
+    if (op->what)
+        pki_cuda_operation_unseen(op);
+}
+
+void pki_cuda_operation_end(pki_cuda_lane *l, uint32_t name)
+{
+    end(l, name);
+}
+
+/* Nothing of the operation lies between the events, or it may not. */
+PKI_COLD void pki_cuda_operation_refused(pki_cuda_lane *l, uint32_t name, bool by_error)
+{
+    pki_cuda_open *o = l->depth > 0 && l->over == 0 ? &l->open[l->depth - 1] : NULL;
+    if (o && o->region == name && o->how == PKI_CUDA_RECORDED) {
+        l->depth--;
+        pki_bump(&l->counters.refused, by_error);
+        give_up(l, o, by_error ? PKI_CUDA_REFUSED : PKI_CUDA_LATE, CUDA_SUCCESS);
+    } else {
+        end(l, name);
+    }
 }

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "backend/cuda/lane.h"
+#include "backend/cuda/comm/group.h"
 #include "backend/cuda/words.h"
 
 #define BUCKETS 64u
@@ -30,6 +30,7 @@ static void leave(void *pointer)
             pki_store_release(&l->life, (uint32_t)PKI_CUDA_LEFT); /* acquire: cuda/harvest.c */
         }
     self = NULL;
+    pki_cuda_group_leave();
     free(t);
 }
 
@@ -146,6 +147,14 @@ static pki_cuda_lane *find(CUstream stream, CUcontext current)
 {
     pki_cuda_lane *l = *bucket_of(self, stream);
     while (l && !(l->stream == stream && l->current == current))
+        l = l->in_thread;
+    return l;
+}
+
+bool pki_cuda_lane_is_own(const pki_cuda_lane *lane, CUstream stream)
+{
+    const pki_cuda_lane *l = self ? *bucket_of(self, stream) : NULL;
+    while (l && l != lane)
         l = l->in_thread;
     return l;
 }

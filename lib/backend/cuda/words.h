@@ -7,6 +7,8 @@
 typedef enum pki_cuda_reason {
     PKI_CUDA_FINE,
     PKI_CUDA_SAMPLED, /* the mildest first: a milder one does not replace another */
+    PKI_CUDA_REFUSED,
+    PKI_CUDA_LATE,
     PKI_CUDA_NO_PAIR,
     PKI_CUDA_NO_ROOM,
     PKI_CUDA_NO_MEMORY,

@@ -6,10 +6,9 @@
 #include "backend/nccl/abi.h"
 #include "backend/nccl/words.h"
 #include "session/activity.h"
-#include "session/session.h"
+#include "session/operation.h"
 
 #define ARGS 32
-#define RANKS_BYTES 384 /* as much as an argument may have */
 
 typedef struct args {
     pki_activity_arg list[ARGS];
@@ -58,42 +57,16 @@ static uint64_t bytes_of(const pki_nccl_operation *o)
     return o->count * pki_comm_type_bytes((uint32_t)o->type);
 }
 
-/* Who they are is known if it is all of the job. A list that is cut would be wrong. */
-static const char *ranks_of(const pk_comm *c, char text[RANKS_BYTES])
+static void put_what(args *a, pki_operation_text *words, const pk_comm *c,
+                     const pki_nccl_operation *o)
 {
-    size_t n = 0;
-    bool all = c->size > 1 && c->size == pki_the_session.config.world.size;
-    for (int32_t i = 0; all && i < c->size && n < RANKS_BYTES; i++)
-        n += (size_t)snprintf(text + n, RANKS_BYTES - n, "%s%d%s", i ? ", " : "[", i,
-                              i == c->size - 1 ? "]" : "");
-    return all && n < RANKS_BYTES ? text : "";
-}
-
-static bool has_peer(pk_comm_op op)
-{
-    return op == PK_COMM_BROADCAST || op == PK_COMM_REDUCE || op == PK_COMM_GATHER ||
-           op == PK_COMM_SCATTER || op == PK_COMM_SEND || op == PK_COMM_RECV;
-}
-
-static void put_what(args *a, const pk_comm *c, const pki_nccl_operation *o, char *list)
-{
-    uint64_t ranks = (uint64_t)PKI_MAX(c->size, 1);
-    text(a, "Collective name", pki_comm_op_name((uint32_t)o->op));
-    text(a, "dtype", pki_comm_type_name((uint32_t)o->type));
-    number(a, "In msg nelems", pki_comm_elements_in(o->op, o->count, ranks));
-    number(a, "Out msg nelems", pki_comm_elements_out(o->op, o->count, ranks));
-    number(a, "Group size", ranks);
-    text(a, "Process Group Name", c->title);
-    text(a, "Process Group Description", c->library);
-    text_if(a, "Process Group Ranks", ranks_of(c, list));
-    a->list[a->count++] = (pki_activity_arg){.key = "Rank", .number = c->rank};
-    number(a, "Seq", o->sequence);
-    if (o->peer >= 0 && has_peer(o->op)) /* NCCL has a root of 0 for all others */
-        number(a,
-               o->op == PK_COMM_SEND   ? "Dst Rank"
-               : o->op == PK_COMM_RECV ? "Src Rank"
-                                       : "Root",
-               (uint64_t)o->peer);
+    a->count += pki_operation_args(&(pki_operation){.comm = c,
+                                                    .op = o->op,
+                                                    .type = o->type,
+                                                    .count = o->count,
+                                                    .sequence = o->sequence,
+                                                    .peer = o->peer},
+                                   words, a->list + a->count);
 }
 
 static const char *algorithm_of(const pki_nccl_operation *o)
@@ -153,7 +126,8 @@ static bool is_wrapped(void)
 static void write_operation(pki_nccl_told *t, const pki_nccl_operation *o, uint64_t exposed,
                             uint32_t in_flight)
 {
-    char hash[24], name[32], list[RANKS_BYTES];
+    pki_operation_text words;
+    char name[32];
     args a = {.count = 0};
     uint64_t start = o->start;
     pki_activity activity = {.kind = is_wrapped() ? PKI_ACTIVITY_RANGE : PKI_ACTIVITY_COLLECTIVE,
@@ -167,10 +141,8 @@ static void write_operation(pki_nccl_told *t, const pki_nccl_operation *o, uint6
     activity.start = start;
     activity.name_length =
         (size_t)snprintf(name, sizeof name, "NCCL %s", pki_comm_op_name((uint32_t)o->op));
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)t->comm->id);
     number(&a, "exposed_ns", exposed);
-    put_what(&a, t->comm, o, list);
-    text(&a, "Comms Id", hash);
+    put_what(&a, &words, t->comm, o);
     put_how(&a, o, in_flight);
     put_network(&a, o);
     activity.arg_count = a.count;
@@ -198,7 +170,8 @@ void pki_nccl_tell_operation(pki_nccl_told *t, const pki_nccl_operation *o)
                                                   .unrated = o->timed != PKI_NCCL_BY_KERNEL,
                                                   .algorithm = algorithm_of(o),
                                                   .protocol = protocol_of(o),
-                                                  .channels = o->event->channels});
+                                                  .channels = o->event->channels},
+                                1);
 }
 
 /* ---- details ---- */

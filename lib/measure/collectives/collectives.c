@@ -28,7 +28,7 @@ void pki_collectives_destroy(pki_collectives *c)
 
 double pki_comm_size(pk_comm_op op, uint64_t bytes, uint32_t ranks)
 {
-    if (ranks < 2 || op == PK_COMM_BARRIER || op == PK_COMM_OTHER)
+    if (ranks < 2 || op >= PK_COMM_BARRIER)
         return 0;
     return op >= PK_COMM_ALL_GATHER && op <= PK_COMM_SCATTER ? (double)bytes * ranks
                                                              : (double)bytes;
@@ -37,7 +37,7 @@ double pki_comm_size(pk_comm_op op, uint64_t bytes, uint32_t ranks)
 double pki_comm_bus_factor(pk_comm_op op, uint32_t ranks)
 {
     double n = ranks;
-    if (ranks < 2 || op == PK_COMM_BARRIER || op == PK_COMM_OTHER)
+    if (ranks < 2 || op >= PK_COMM_BARRIER)
         return 0;
     if (op == PK_COMM_ALL_REDUCE)
         return 2 * (n - 1) / n;
@@ -109,9 +109,9 @@ static pki_comm_cell *comm_of(pki_collectives *c, uint32_t comm)
 
 /* ---- an operation ---- */
 
-static uint64_t duration_of(const pki_collective *op)
+uint64_t pki_collective_duration(const pki_collective *op)
 {
-    return op->end > op->start ? op->end - op->start : 0;
+    return op->end > op->start ? (op->end - op->start) / PKI_MAX(op->sharers, 1u) : 0;
 }
 
 static bool count_in(pki_collective_cell *cell, const pki_collective *op)
@@ -119,8 +119,8 @@ static bool count_in(pki_collective_cell *cell, const pki_collective *op)
     if (!cell)
         return false;
     cell->bytes += op->bytes;
-    cell->exposed += PKI_MIN(op->exposed, duration_of(op));
-    return pki_tally_add(&cell->time, (double)duration_of(op), 1);
+    cell->exposed += PKI_MIN(op->exposed, pki_collective_duration(op));
+    return pki_tally_add(&cell->time, (double)pki_collective_duration(op), 1);
 }
 
 /* Bytes per nanosecond are GB/s. What took no time on this clock has no bandwidth. */
@@ -128,9 +128,9 @@ static bool count_bandwidth(pki_collective_cell *cell, const pki_collective *op)
 {
     double size = pki_comm_size(op->op, op->bytes, op->ranks);
     double factor = pki_comm_bus_factor(op->op, op->ranks);
-    if (!cell || size <= 0 || duration_of(op) == 0 || op->unrated)
+    if (!cell || size <= 0 || pki_collective_duration(op) == 0 || op->unrated)
         return true;
-    double algbw = size / (double)duration_of(op);
+    double algbw = size / (double)pki_collective_duration(op);
     bool kept = pki_tally_add(&cell->algbw, algbw, 1);
     return pki_tally_add(&cell->busbw, algbw * factor, 1) && kept;
 }
@@ -138,7 +138,7 @@ static bool count_bandwidth(pki_collective_cell *cell, const pki_collective *op)
 static void keep_if_slow(pki_collectives *c, const pki_collective *op)
 {
     size_t at = c->slow_count;
-    while (at > 0 && duration_of(&c->slow[at - 1]) < duration_of(op))
+    while (at > 0 && pki_collective_duration(&c->slow[at - 1]) < pki_collective_duration(op))
         at--;
     if (at == PKI_COLLECTIVE_SLOWEST)
         return;
@@ -159,8 +159,9 @@ void pki_collectives_add(pki_collectives *c, const pki_collective *op)
     }
     comm->calls++;
     comm->bytes += op->bytes;
-    comm->time += duration_of(op);
-    comm->exposed += PKI_MIN(op->exposed, duration_of(op));
+    comm->time += pki_collective_duration(op);
+    comm->exposed += PKI_MIN(op->exposed, pki_collective_duration(op));
+    comm->on_stream += op->on_stream ? pki_collective_duration(op) : 0;
     comm->in_flight = PKI_MAX(comm->in_flight, op->in_flight);
     pki_collective_cell *sized = cell_of(c, op, 0, pki_comm_class(op->bytes));
     bool timed = count_in(sized, op), rated = count_bandwidth(sized, op);
@@ -168,4 +169,13 @@ void pki_collectives_add(pki_collectives *c, const pki_collective *op)
     bool placed = count_in(cell_of(c, op, op->region + 1, 0), op);
     c->unmeasured += !(timed && rated && placed);
     keep_if_slow(c, op);
+}
+
+void pki_collectives_add_calls(pki_collectives *c, const pki_collective *op, uint32_t calls)
+{
+    pki_collective one = *op;
+    for (uint32_t i = calls; i > 0; i--) {
+        one.sequence = op->sequence - (i - 1);
+        pki_collectives_add(c, &one);
+    }
 }

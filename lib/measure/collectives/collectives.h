@@ -19,7 +19,7 @@
 #define PKI_COLLECTIVE_SLOWEST 10
 #define PKI_COLLECTIVE_STEPS 1024
 #define PKI_COMM_WAYS 6 /* algorithms of a row; the last one is all others, if there are more */
-#define PKI_COMM_OPS 13
+#define PKI_COMM_OPS 14
 #define PKI_COMM_TYPES 13
 
 /* An operation that has ended; times in ns since the session started. */
@@ -34,6 +34,9 @@ typedef struct pki_collective {
     uint64_t exposed;  /* ns of it that the program waited; all of it where the call blocks */
     uint32_t in_flight; /* operations of the communicator that were under way, this one included */
     uint32_t unrated;   /* 1: when the data moved is not known, so no bandwidth */
+    uint32_t sharers;   /* operations that had this time together, of which this one's part is
+                           entered; 0, 1: it alone */
+    uint32_t on_stream; /* 1: timed on a device's stream: what the program waited is not known */
     const char *algorithm, *protocol; /* as the library says; NULL or "": it does not */
     uint32_t channels;
     uint32_t in_step; /* filled in by pki_collectives_step */
@@ -46,6 +49,12 @@ pki_collectives *pki_collectives_create(void);
 void pki_collectives_destroy(pki_collectives *c);
 
 void pki_collectives_add(pki_collectives *c, const pki_collective *op);
+
+/* So many alike, one behind the other; the sequence number is the last one's. */
+void pki_collectives_add_calls(pki_collectives *c, const pki_collective *op, uint32_t calls);
+
+/* Its part of the time. */
+uint64_t pki_collective_duration(const pki_collective *op);
 
 /* A step of the loop, from start until before end, so that the slowest operations can be told with
  * the step that they began in. Of the last PKI_COLLECTIVE_STEPS it does not matter which of the two

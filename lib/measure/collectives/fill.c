@@ -40,6 +40,7 @@ static bool fill_comm(filler *f, uint32_t index)
                           .bytes = cell->bytes,
                           .time = cell->time,
                           .exposed = cell->exposed,
+                          .on_stream = cell->on_stream,
                           .enqueued = facts.enqueued,
                           .started = facts.started,
                           .completed = facts.completed,
@@ -151,7 +152,7 @@ static bool fill_slowest(filler *f)
                                    .bytes = op->bytes,
                                    .sequence = op->sequence,
                                    .start = op->start,
-                                   .duration = op->end > op->start ? op->end - op->start : 0,
+                                   .duration = pki_collective_duration(op),
                                    .exposed = op->exposed,
                                    .in_step = op->in_step,
                                    .step = op->step};

@@ -29,7 +29,7 @@ typedef struct pki_comm_step {
 } pki_comm_step;
 
 typedef struct pki_comm_cell {
-    uint64_t calls, bytes, time, exposed;
+    uint64_t calls, bytes, time, exposed, on_stream;
     uint32_t in_flight;
 } pki_comm_cell;
 

@@ -20,7 +20,7 @@ void pki_fold_collective(pki_fold *fold, const pki_record *r, const pki_record *
     pki_collectives_add(fold->collectives,
                         &(pki_collective){.comm = comm->index,
                                           .ranks = (uint32_t)PKI_MAX(comm->size, 0),
-                                          .op = (pk_comm_op)PKI_MIN(f.op, (uint32_t)PK_COMM_OTHER),
+                                          .op = f.op < PKI_COMM_OPS ? (pk_comm_op)f.op : PK_COMM_OTHER,
                                           .region = f.parent,
                                           .bytes = more->start,
                                           .sequence = f.sequence,

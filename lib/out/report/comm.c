@@ -57,19 +57,32 @@ static void put_progress(const pki_comm_row *c, FILE *file)
                    c->enqueued, c->started, c->completed);
 }
 
-static void put_comm(const pki_comm_row *c, FILE *file)
+/* Of what a stream did the program waits elsewhere, if at all: the GPU's figures tell what computed
+ * meanwhile. */
+static void put_amount(const pki_comm_row *c, FILE *file)
 {
     uint64_t hidden = c->time > c->exposed ? c->time - c->exposed : 0;
+    if (c->on_stream)
+        pki_report_say(file, "  %s in %s, timed on their streams; at most %" PRIu32 " at once",
+                       pki_figure_scaled((double)c->bytes, "B").text,
+                       pki_figure_time((double)c->time).text, c->in_flight);
+    else
+        pki_report_say(
+            file, "  %s in %s, of which %s waited for, %s hidden; at most %" PRIu32 " at once",
+            pki_figure_scaled((double)c->bytes, "B").text, pki_figure_time((double)c->time).text,
+            pki_figure_time((double)c->exposed).text, share_text(hidden, c->time).text,
+            c->in_flight);
+}
+
+static void put_comm(const pki_comm_row *c, FILE *file)
+{
     fputs("  ", file);
     pki_put_left(file, c->name, REGION);
     fputc(' ', file);
     pki_put_left(file, c->library, LIBRARY);
     fprintf(file, " rank %" PRId32 " of %" PRId32 ": %s operations\n", c->rank, c->size,
             COUNT(c->calls));
-    pki_report_say(
-        file, "  %s in %s, of which %s waited for, %s hidden; at most %" PRIu32 " at once",
-        pki_figure_scaled((double)c->bytes, "B").text, pki_figure_time((double)c->time).text,
-        pki_figure_time((double)c->exposed).text, share_text(hidden, c->time).text, c->in_flight);
+    put_amount(c, file);
     put_progress(c, file);
 }
 
@@ -182,7 +195,7 @@ static void put_regions(const pki_comm_summary *s, FILE *file)
         pki_put_left(file, pki_comm_op_name(r->op), OPERATION);
         put_cell(file, COUNT(r->time.count), 6);
         put_cell(file, TIGHT(r->time.sum), 7);
-        put_cell(file, pki_figure_percent(share).text, 7);
+        put_cell(file, s->comms[r->comm].on_stream ? "-" : pki_figure_percent(share).text, 7);
         put_cell(file, TIGHT(r->time.p50), 7);
         put_cell(file, TIGHT(r->time.p99), 7);
         fputc('\n', file);

@@ -1,0 +1,192 @@
+#include "backend/cuda/comm/operation.h"
+
+#include <stdlib.h>
+
+#include "base/compiler.h"
+
+/* ---- places ---- */
+
+#define BATCH 64u
+#define BATCHES 1024u
+
+typedef struct place {
+    pki_cuda_operation operation;
+    uint32_t next; /* while free */
+} place;
+
+static uint64_t free_ones PKI_ALIGNED; /* tag << 32 | index of the first; 0: none */
+static uint32_t batches;
+static place *chunks[BATCHES];
+
+static place *at(uint32_t index)
+{
+    place *chunk = pki_load_acquire(&chunks[(index - 1) / BATCH]); /* pairs with the release in grow */
+    return &chunk[(index - 1) % BATCH];
+}
+
+pki_cuda_operation *pki_cuda_place_at(uint32_t index)
+{
+    return &at(index)->operation;
+}
+
+static void give(uint32_t index)
+{
+    place *p = at(index);
+    uint64_t head = pki_load(&free_ones);
+    do
+        pki_store(&p->next, (uint32_t)head);
+    while (!__atomic_compare_exchange_n(&free_ones, &head, (head >> 32) << 32 | index, true,
+                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+static uint32_t take(void)
+{
+    uint64_t head = pki_load_acquire(&free_ones); /* pairs with the release in give */
+    while ((uint32_t)head) {
+        uint64_t after = ((head >> 32) + 1) << 32 | pki_load(&at((uint32_t)head)->next);
+        if (__atomic_compare_exchange_n(&free_ones, &head, after, true, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_ACQUIRE))
+            return (uint32_t)head;
+    }
+    return 0;
+}
+
+/* One of a new batch. */
+static PKI_COLD uint32_t grow(void)
+{
+    place *chunk = pki_load(&batches) < BATCHES ? calloc(BATCH, sizeof *chunk) : NULL;
+    if (!chunk)
+        return 0;
+    uint32_t batch = pki_fetch_add(&batches, 1u);
+    if (batch >= BATCHES) {
+        free(chunk);
+        return 0;
+    }
+    pki_store_release(&chunks[batch], chunk); /* pairs with the acquire in at */
+    for (uint32_t i = BATCH; i > 1; i--)
+        give(batch * BATCH + i);
+    return batch * BATCH + 1;
+}
+
+uint32_t pki_cuda_place_take(void)
+{
+    uint32_t index = take();
+    return PKI_LIKELY(index) ? index : grow();
+}
+
+/* The places of the parent's operations are not used again. */
+void pki_cuda_operations_after_fork(void)
+{
+    free_ones = 0;
+}
+
+/* ---- operations ---- */
+
+static pk_comm *comm_of(const pki_cuda_operation *o)
+{
+    return pki_comm_of_name(pki_comm_unpack(o->what, o->extra).comm);
+}
+
+static pki_comm_words enqueue(const pki_cuda_operation *o)
+{
+    uint64_t sequence;
+    pki_comm_fields f = pki_comm_unpack(o->what, o->extra);
+    pk_comm *comm = pki_comm_of_name(f.comm);
+    pki_comm_words words = {o->what, o->extra};
+    for (uint32_t i = 0; comm && i < o->calls; i++)
+        words = pki_comm_enqueue(comm, (pk_comm_op)f.op, (pk_comm_type)f.type, f.peer, f.parent,
+                                 &sequence);
+    return words;
+}
+
+void pki_cuda_operation_enqueue(pki_cuda_operation *o)
+{
+    for (; o; o = pki_cuda_operation_next(o)) {
+        pki_comm_words words = enqueue(o);
+        o->what = words.what;
+        o->extra = words.extra;
+    }
+}
+
+/* Its places go back, and it is none any more. */
+static void clear(pki_cuda_operation *o)
+{
+    uint32_t left = o->more;
+    o->what = 0;
+    o->more = 0;
+    while (left) {
+        uint32_t next = pki_cuda_place_at(left)->more;
+        give(left);
+        left = next;
+    }
+}
+
+static void complete(const pki_cuda_operation *o)
+{
+    for (; o; o = pki_cuda_operation_next(o))
+        for (uint32_t i = o->calls; i > 0; i--)
+            pki_comm_complete(o->what, o->extra - (i - 1));
+}
+
+void pki_cuda_operation_unseen(pki_cuda_operation *o)
+{
+    pki_cuda_operation_enqueue(o);
+    pki_cuda_operation_complete(o);
+}
+
+void pki_cuda_operation_begun(const pki_cuda_operation *o)
+{
+    for (; o; o = pki_cuda_operation_next(o)) {
+        pk_comm *comm = o->calls ? comm_of(o) : NULL;
+        if (comm)
+            pki_comm_begun(comm, pki_comm_whole(comm, (uint32_t)o->extra));
+    }
+}
+
+void pki_cuda_operation_complete(pki_cuda_operation *o)
+{
+    complete(o);
+    clear(o);
+}
+
+static void give_up(const pki_cuda_operation *o)
+{
+    for (; o; o = pki_cuda_operation_next(o)) {
+        pk_comm *comm = comm_of(o);
+        for (uint32_t i = 0; comm && i < o->calls; i++)
+            pki_comm_give_up(comm);
+    }
+}
+
+void pki_cuda_operation_lost(pki_cuda_operation *o)
+{
+    if (!o->what)
+        return;
+    if (pki_cuda_operation_is_numbered(o))
+        give_up(o);
+    clear(o);
+}
+
+/* ---- replays ---- */
+
+void pki_cuda_replay_enqueue(const pki_cuda_operation *pattern)
+{
+    for (const pki_cuda_operation *o = pattern->what ? pattern : NULL; o;
+         o = pki_cuda_operation_next(o))
+        enqueue(o);
+}
+
+pki_comm_words pki_cuda_replay_words(const pki_cuda_operation *pattern)
+{
+    pki_comm_fields f = pki_comm_unpack(pattern->what, pattern->extra);
+    const pk_comm *comm = comm_of(pattern);
+    if (comm && pattern->calls)
+        f.sequence = (uint32_t)(pki_comm_oldest(comm) + pattern->calls - 1);
+    return pki_comm_pack(&f);
+}
+
+void pki_cuda_replay_lost(const pki_cuda_operation *pattern)
+{
+    if (pattern->what)
+        give_up(pattern);
+}

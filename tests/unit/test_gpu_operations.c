@@ -1,0 +1,478 @@
+/* pk/nccl.h on the double of the driver: operations of communicators between events, and groups. */
+#include "document.h"
+#include "gpu.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#define TOP "t.json"
+
+static pk_region layer = PK_REGION("layer");
+static pk_comm *world, *other;
+static json_t *doc, *report;
+static uint64_t ids = 0xABC; /* another communicator in each test: numbers go on with the old one */
+
+static int start_traced(void **state)
+{
+    if (enter_folder(state))
+        return -1;
+    gpu->reset();
+    the_context = gpu->context_create(1);
+    the_stream = gpu->stream_create(the_context);
+    ids += 2;
+    world = pk_comm_create("NCCL", "world", ids, 1, 4);
+    other = pk_comm_create("NCCL", "other", ids + 1, 0, 2);
+    return pk_start(pk_options(.backends = "cuda", .trace_path = TOP, .report_path = "r.json"));
+}
+
+static int stop_traced(void **state)
+{
+    stop_gpu(state);
+    pk_comm_destroy(world);
+    pk_comm_destroy(other);
+    json_decref(doc);
+    json_decref(report);
+    doc = report = NULL;
+    return leave_folder(state);
+}
+
+static pk_gpu_counts finish(void)
+{
+    pk_gpu_counts c = stop_and_count();
+    doc = load_document(TOP);
+    report = json_load_file("r.json", 0, NULL);
+    assert_non_null(report);
+    return c;
+}
+
+static json_int_t number(json_t *event, const char *key)
+{
+    return json_integer_value(json_object_get(json_object_get(event, "args"), key));
+}
+
+static const char *text(json_t *event, const char *key)
+{
+    const char *s = json_string_value(json_object_get(json_object_get(event, "args"), key));
+    return s ? s : "";
+}
+
+/* The n-th operation in the trace, from 0; NULL: there are not as many. */
+static json_t *operation(size_t n)
+{
+    size_t i;
+    json_t *event;
+    json_array_foreach(json_object_get(doc, "traceEvents"), i, event)
+    {
+        const char *cat = json_string_value(json_object_get(event, "cat"));
+        if (cat && strcmp(cat, "collective") == 0 && n-- == 0)
+            return event;
+    }
+    return NULL;
+}
+
+static json_t *row(const char *list, size_t i)
+{
+    return json_array_get(json_object_get(json_object_get(report, "comm"), list), i);
+}
+
+static json_int_t of_row(size_t i, const char *key)
+{
+    return json_integer_value(json_object_get(row("collectives", i), key));
+}
+
+static json_int_t of_comm(uint64_t id, const char *key)
+{
+    char hash[17];
+    snprintf(hash, sizeof hash, "%" PRIx64, id);
+    for (size_t i = 0; row("communicators", i); i++)
+        if (strcmp(json_string_value(json_object_get(row("communicators", i), "id")), hash) == 0)
+            return json_integer_value(json_object_get(row("communicators", i), key));
+    fail_msg("there is no communicator %s", hash);
+    return 0;
+}
+
+static json_int_t of_world(const char *key)
+{
+    return of_comm(ids, key);
+}
+
+static json_int_t of_other(const char *key)
+{
+    return of_comm(ids + 1, key);
+}
+
+static json_int_t calls_of_row(size_t i)
+{
+    return json_integer_value(
+        json_object_get(json_object_get(row("collectives", i), "time"), "count"));
+}
+
+static void all_reduce(pk_comm *comm, uint64_t count, CUstream stream, int32_t result)
+{
+    pk_nccl_begin(comm, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, count, -1, stream);
+    gpu->work(stream);
+    pk_nccl_end(comm, stream, result);
+}
+
+static void message(pk_comm_op op, uint64_t count, int32_t peer)
+{
+    pk_nccl_begin(world, op, PK_COMM_BYTE, count, peer, the_stream);
+    pk_nccl_end(world, the_stream, 0);
+}
+
+static void end_group(int32_t result)
+{
+    pk_nccl_group_launch();
+    pk_nccl_group_end(result);
+}
+
+static void once_under_its_region(void **state)
+{
+    (void)state;
+    pk_region_begin(&layer);
+    errno = 7;
+    all_reduce(world, 1000, the_stream, 0);
+    assert_int_equal(errno, 7);
+    pk_region_end(&layer);
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.recorded, 1);
+    assert_int_equal(c.operations, 1);
+    json_t *e = operation(0);
+    assert_string_equal(json_string_value(json_object_get(e, "name")), "NCCL all_reduce");
+    assert_string_equal(text(e, "region"), "layer");
+    assert_string_equal(text(e, "Collective name"), "all_reduce");
+    assert_string_equal(text(e, "dtype"), "Float");
+    assert_string_equal(text(e, "Process Group Name"), "world");
+    assert_string_equal(text(e, "Comms Id"), "0000000000000abe");
+    assert_string_equal(text(e, "timed by"), "stream");
+    assert_int_equal(number(e, "bytes"), 4000);
+    assert_int_equal(number(e, "Seq"), 1);
+    assert_int_equal(number(e, "device"), 1);
+    assert_int_equal(number(e, "Rank"), 1);
+    assert_null(operation(1));
+    assert_int_equal(of_world("calls"), 1);
+    assert_int_equal(of_world("enqueued"), 1);
+    assert_int_equal(of_world("started"), 1);
+    assert_int_equal(of_world("completed"), 1);
+    assert_int_equal(of_world("on_stream"),
+                     of_world("time"));
+}
+
+static void beside_spans(void **state)
+{
+    (void)state;
+    pk_gpu_begin(&layer, the_stream);
+    all_reduce(world, 10, the_stream, 0);
+    span(&layer);
+    all_reduce(other, 10, the_stream, 0);
+    pk_gpu_end(&layer, the_stream);
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.recorded, 4);
+    assert_int_equal(c.operations, 2);
+    assert_int_equal(spans_of(&layer), 2);
+    assert_non_null(operation(1));
+    assert_int_not_equal(json_integer_value(json_object_get(operation(0), "tid")),
+                         json_integer_value(json_object_get(operation(1), "tid")));
+}
+
+/* NCCL's error: no time. What is in progress is no error, and has no time either. */
+static void refused(void **state)
+{
+    (void)state;
+    all_reduce(world, 10, the_stream, 5);
+    all_reduce(world, 10, the_stream, 7);
+    all_reduce(world, 10, the_stream, 0);
+    expect_words("may put them into their stream after the call");
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.recorded, 1);
+    assert_int_equal(c.skipped, 2);
+    assert_int_equal(c.refused, 1);
+    assert_int_equal(number(operation(0), "Seq"), 3);
+    assert_null(operation(1));
+    assert_int_equal(of_world("completed"), 3);
+}
+
+/* What a hang needs: enqueued, begun and completed. */
+static void hangs(void **state)
+{
+    (void)state;
+    all_reduce(world, 10, the_stream, 0);
+    gpu->hold(true);
+    for (int i = 0; i < 5; i++)
+        all_reduce(world, 10, the_stream, 0);
+    gpu->run(the_stream, 3); /* one complete, and the next one's begin */
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.recorded, 2);
+    assert_int_equal(c.lost, 4);
+    assert_int_equal(of_world("enqueued"), 6);
+    assert_int_equal(of_world("started"), 3);
+    assert_int_equal(of_world("completed"), 2);
+}
+
+static void alike_share_a_group(void **state)
+{
+    (void)state;
+    pk_nccl_group_start();
+    pk_nccl_group_start(); /* they nest */
+    for (int i = 0; i < 8; i++)
+        all_reduce(world, 256, the_stream, 0);
+    end_group(0);
+    assert_int_equal(counts_now().begun, 0);
+    end_group(0);
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.recorded, 1);
+    json_t *e = operation(0);
+    assert_int_equal(number(e, "calls"), 8);
+    assert_int_equal(number(e, "bytes"), 1024);
+    assert_int_equal(number(e, "Seq"), 8);
+    assert_int_equal(calls_of_row(0), 8);
+    assert_int_equal(of_row(0, "bytes"), 8 * 1024);
+    assert_int_equal(of_world("completed"), 8);
+    double dur = json_number_value(json_object_get(e, "dur")) * 1000;
+    assert_in_range((json_int_t)(dur - (double)of_world("time")), 0, 8);
+}
+
+static void messages_are_pairs(void **state)
+{
+    (void)state;
+    pk_nccl_group_start(); /* with two neighbours */
+    for (int32_t peer = 0; peer < 3; peer += 2) {
+        message(PK_COMM_SEND, 512, peer);
+        message(PK_COMM_RECV, 512, peer);
+    }
+    end_group(0);
+    pk_nccl_group_start(); /* with everybody */
+    for (int32_t peer = 0; peer < 4; peer++) {
+        message(PK_COMM_SEND, 64, peer);
+        message(PK_COMM_RECV, 64, peer);
+    }
+    end_group(0);
+    pk_nccl_group_start(); /* with one twice */
+    for (int i = 0; i < 4; i++) {
+        message(PK_COMM_SEND, 64, 2);
+        message(PK_COMM_RECV, 64, 2);
+    }
+    end_group(0);
+    finish();
+    assert_string_equal(text(operation(0), "Collective name"), "send_recv");
+    assert_int_equal(number(operation(0), "calls"), 2);
+    assert_int_equal(number(operation(0), "bytes"), 512);
+    assert_string_equal(text(operation(1), "Collective name"), "all_to_all");
+    assert_int_equal(number(operation(1), "bytes"), 64);
+    assert_int_equal(number(operation(1), "Out msg nelems"), 256);
+    assert_string_equal(text(operation(2), "Collective name"), "send_recv");
+    assert_int_equal(number(operation(2), "calls"), 4);
+}
+
+static void unlike_are_one(void **state)
+{
+    (void)state;
+    pk_nccl_group_start();
+    all_reduce(world, 100, the_stream, 0);
+    message(PK_COMM_SEND, 16, 3);
+    message(PK_COMM_SEND, 16, 2);
+    all_reduce(other, 5, the_stream, 0);
+    end_group(0);
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.recorded, 1);
+    json_t *e = operation(0), *f = operation(1);
+    assert_string_equal(text(e, "Collective name"), "group");
+    assert_string_equal(text(e, "members"), "all_reduce 400 B, send 16 B x2");
+    assert_int_equal(number(e, "bytes"), 432);
+    assert_int_equal(number(e, "communicators"), 2);
+    assert_string_equal(text(f, "members"), "all_reduce 20 B");
+    assert_string_equal(text(f, "Process Group Name"), "other");
+    assert_null(operation(2));
+    assert_null(json_object_get(row("collectives", 0), "busbw"));
+    double dur = json_number_value(json_object_get(e, "dur")) * 1000;
+    json_int_t sum = of_world("time") + of_other("time");
+    assert_in_range((json_int_t)(dur - (double)sum) + 2, 0, 4);
+}
+
+/* More members than the trace has room for, and places for them in several batches. */
+static void many_members(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        pk_nccl_group_start();
+        for (uint64_t i = 0; i < 1000; i++)
+            all_reduce(world, 1 + i, the_stream, 0);
+        end_group(0);
+    }
+    finish();
+    assert_int_equal(number(operation(2), "bytes"), 4 * 500500);
+    assert_non_null(strstr(text(operation(2), "members"), " more"));
+}
+
+static void streams_of_a_group(void **state)
+{
+    CUcontext second = gpu->context_create(0);
+    CUstream there = gpu->stream_create(second);
+    (void)state;
+    pk_nccl_group_start();
+    all_reduce(world, 10, the_stream, 0);
+    all_reduce(other, 20, there, 0);
+    all_reduce(world, 10, the_stream, 0);
+    end_group(0);
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.recorded, 2);
+    assert_int_equal(number(operation(0), "calls") + number(operation(1), "calls"), 2);
+    assert_int_equal(number(operation(0), "device") + number(operation(1), "device"), 1);
+}
+
+static void refused_groups(void **state)
+{
+    (void)state;
+    pk_nccl_group_start();
+    all_reduce(world, 10, the_stream, 4); /* not a member */
+    all_reduce(world, 20, the_stream, 0);
+    end_group(0);
+    pk_nccl_group_start();
+    all_reduce(world, 30, the_stream, 0);
+    all_reduce(other, 30, the_stream, 0);
+    end_group(6);
+    pk_nccl_group_start(); /* aborted in the middle: what is left of it is */
+    all_reduce(world, 40, the_stream, 0);
+    all_reduce(other, 50, the_stream, 0);
+    all_reduce(world, 40, the_stream, 0);
+    pk_nccl_abort(world);
+    end_group(0);
+    pk_nccl_group_start(); /* and nothing */
+    all_reduce(world, 60, the_stream, 0);
+    pk_nccl_abort(world);
+    end_group(0);
+    pk_nccl_group_end(0); /* one too many */
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.recorded, 2);
+    assert_int_equal(c.refused, 2);
+    assert_int_equal(number(operation(0), "bytes"), 80);
+    assert_int_equal(number(operation(1), "bytes"), 200);
+    assert_string_equal(text(operation(1), "Process Group Name"), "other");
+    assert_null(operation(2));
+}
+
+/* A group that is open across the end of a session belongs to none. */
+static void group_across_sessions(void **state)
+{
+    (void)state;
+    pk_nccl_group_start();
+    all_reduce(world, 10, the_stream, 0);
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(pk_start(pk_options(.backends = "cuda", .trace_path = TOP,
+                                         .report_path = "r.json")),
+                     PK_OK);
+    end_group(0);
+    all_reduce(world, 20, the_stream, 0);
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.begun, 1);
+    assert_int_equal(number(operation(0), "bytes"), 80);
+}
+
+static void no_context(void **state)
+{
+    (void)state;
+    gpu->let_fail(FAKE_STREAM_CTX, 0, 1, CUDA_ERROR_INVALID_HANDLE);
+    all_reduce(world, 1, the_stream, 0);
+    pk_nccl_begin(NULL, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, 1, -1, the_stream);
+    pk_nccl_end(NULL, the_stream, 0);
+    all_reduce(world, 1, the_stream, 0);
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.begun, 2);
+    assert_int_equal(c.recorded, 1);
+    assert_int_equal(number(operation(0), "Seq"), 2);
+}
+
+/* ---- graphs ---- */
+
+static CUgraph capture(void)
+{
+    CUgraph graph;
+    assert_int_equal(gpu->capture_begin(the_stream, CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
+    pk_region_begin(&layer);
+    all_reduce(world, 100, the_stream, 0);
+    pk_nccl_group_start();
+    message(PK_COMM_SEND, 16, 3);
+    all_reduce(other, 5, the_stream, 0);
+    end_group(0);
+    pk_region_end(&layer);
+    assert_int_equal(gpu->capture_end(the_stream, &graph), 0);
+    return graph;
+}
+
+static void replays(void **state)
+{
+    (void)state;
+    CUgraph graph = capture();
+    CUgraphExec exec = gpu->instantiate(graph);
+    for (int i = 0; i < 10; i++) {
+        pk_gpu_graph_launching(exec, graph, the_stream);
+        gpu->launch(exec, the_stream);
+    }
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.captured, 2);
+    assert_int_equal(c.replayed, 20);
+    assert_int_equal(c.operations, 20);
+    json_t *e = operation(27); /* of the last replay: each is an operation and a group of two */
+    assert_string_equal(text(e, "Collective name"), "all_reduce");
+    assert_string_equal(text(e, "region"), "layer");
+    assert_int_equal(number(e, "bytes"), 400);
+    assert_int_equal(number(e, "Seq"), 19);
+    assert_true(number(e, "graph") > 0);
+    assert_non_null(operation(29));
+    assert_null(operation(30));
+    assert_int_equal(of_world("enqueued"), 20);
+    assert_int_equal(of_world("completed"), 20);
+    assert_int_equal(of_other("completed"), 10);
+    gpu->graph_destroy(graph);
+    gpu->exec_destroy(exec);
+}
+
+static void replays_unannounced(void **state)
+{
+    (void)state;
+    CUgraph graph = capture();
+    CUgraphExec exec = gpu->instantiate(graph);
+    gpu->launch(exec, the_stream);
+    await(counts_now().sampled == 2);
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.operations, 2);
+    assert_int_equal(of_world("completed"), 2);
+    assert_non_null(operation(2));
+    gpu->graph_destroy(graph);
+    gpu->exec_destroy(exec);
+}
+
+/* Announced, launched, and not reached. */
+static void replays_lost(void **state)
+{
+    (void)state;
+    CUgraph graph = capture();
+    CUgraphExec exec = gpu->instantiate(graph);
+    gpu->hold(true);
+    pk_gpu_graph_launching(exec, graph, the_stream);
+    gpu->launch(exec, the_stream);
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.lost, 2);
+    assert_int_equal(of_world("enqueued"), 2);
+    assert_int_equal(of_world("completed"), 0);
+    gpu->graph_destroy(graph);
+    gpu->exec_destroy(exec);
+}
+
+#define traced(test) cmocka_unit_test_setup_teardown(test, start_traced, stop_traced)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        traced(once_under_its_region), traced(beside_spans),       traced(refused),
+        traced(hangs),                 traced(alike_share_a_group), traced(messages_are_pairs),
+        traced(unlike_are_one),        traced(many_members),       traced(streams_of_a_group),
+        traced(refused_groups),        traced(group_across_sessions),
+        traced(no_context),            traced(replays),            traced(replays_unannounced),
+        traced(replays_lost),
+    };
+    if (argc != 2)
+        return 2;
+    open_double(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
