@@ -179,7 +179,8 @@ static void add_collectives(pk_comm *comm, uint64_t step, uint64_t start, uint64
                                                   .in_flight = 1,
                                                   .algorithm = sequence % 3 ? "RING" : "TREE",
                                                   .protocol = "LL",
-                                                  .channels = 4});
+                                                  .channels = 4},
+                                1);
     }
 }
 
