@@ -1,20 +1,24 @@
 /* tools/report.c - pk report */
 #include "command.h"
+#include "html/html.h"
 #include "read/json_read.h"
 #include "load/load.h"
+#include "out/file.h"
 #include "out/report/report.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define JSON_MEMORY_MOST ((size_t)4 << 30)
 
 typedef struct wish {
     bool json, threads, help;
     uint32_t top;
-    const char *path;
+    const char *path, *html, *against;
 } wish;
 
 static int print_help(void)
@@ -25,10 +29,13 @@ static int print_help(void)
            "trace of perfkit, or any Chrome trace; .gz too; \"-\" is the standard input. A trace\n"
            "without a report in it, of a killed run say, is reported from its events.\n"
            "\n"
-           "  --top N     show N regions (default %d; 0: all)\n"
-           "  --threads   the regions of each thread, too\n"
-           "  --json      the report as JSON (docs/report-format.md)\n"
-           "  --help      this\n"
+           "  --top N         show N regions (default %d; 0: all)\n"
+           "  --threads       the regions of each thread, too\n"
+           "  --json          the report as JSON (docs/report-format.md)\n"
+           "  --html PAGE     the report with charts, as one file for a browser; \"-\" is the\n"
+           "                  standard output (docs/html-report.md)\n"
+           "  --against FILE  with --html: beside another run's report or trace\n"
+           "  --help          this\n"
            "\n"
            "Exit status: 0; 2 if FILE cannot be used or an option is wrong.\n",
            PKI_REPORT_TOP);
@@ -59,9 +66,29 @@ static bool take_path(wish *w, const char *path)
     return true;
 }
 
+/* The value of an option that has one: "--NAME VALUE" or "--NAME=VALUE". How many arguments it was;
+ * 0 if it is another option, -1 after a complaint. */
+static int take_value(const char *option, const char *name, const char *next, const char **value)
+{
+    size_t length = strlen(name);
+    bool inside = strncmp(option, name, length) == 0 && option[length] == '=';
+    if (!inside && strcmp(option, name) != 0)
+        return 0;
+    *value = inside ? option + length + 1 : next;
+    if (*value && **value)
+        return inside ? 1 : 2;
+    complain("%s needs a file", name);
+    return -1;
+}
+
 /* How many arguments it was; 0 after a complaint. */
 static int take_option(wish *w, const char *option, const char *next)
 {
+    int taken = take_value(option, "--html", next, &w->html);
+    if (!taken)
+        taken = take_value(option, "--against", next, &w->against);
+    if (taken)
+        return taken > 0 ? taken : 0;
     if (strcmp(option, "--json") == 0)
         w->json = true;
     else if (strcmp(option, "--threads") == 0)
@@ -75,6 +102,22 @@ static int take_option(wish *w, const char *option, const char *next)
     else
         return complain("report has no option \"%s\" (pk report --help)", option), 0;
     return 1;
+}
+
+static bool makes_sense(const wish *w)
+{
+    if (!w->path)
+        complain("report needs a file (pk report --help)");
+    else if (w->html && w->json)
+        complain("--html or --json?");
+    else if (w->against && !w->html)
+        complain("--against is for --html");
+    else if (w->html && !html_is_there)
+        complain("this pk was built without uPlot, which draws the charts of --html: in perfkit's"
+                 " sources run `./dev charts`, then `meson setup --reconfigure` and build");
+    else
+        return true;
+    return false;
 }
 
 static bool take_arguments(wish *w, int argc, char **argv)
@@ -92,9 +135,7 @@ static bool take_arguments(wish *w, int argc, char **argv)
             return false;
         i += taken;
     }
-    if (!w->path && !w->help)
-        complain("report needs a file (pk report --help)");
-    return w->path || w->help;
+    return w->help || makes_sense(w);
 }
 
 static bool has_thread_regions(const pki_summary *summary)
@@ -117,20 +158,66 @@ static int print_report(const wish *w, const pki_summary *summary)
     return EXIT_OK;
 }
 
+/* ---- the page ---- */
+
+static bool load(const wish *w, const char *path, pki_summary *summary)
+{
+    complaint why = {""};
+    load_options options = {.per_thread = w->threads, .progress = true};
+    if (load_run(strcmp(path, "-") == 0 ? "/dev/stdin" : path, &options, summary, &why))
+        return true;
+    complain("%s: %s", path, why.text);
+    return false;
+}
+
+/* A file that is whole or not there: under another name until then. */
+static int write_page(const char *path, const html_run *run, const html_run *against)
+{
+    char temporary[PATH_MAX];
+    int fd = pki_file_fresh(path, temporary, sizeof temporary);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!file) {
+        int error = -errno;
+        if (fd >= 0)
+            close(fd);
+        return error;
+    }
+    int error = html_write(run, against, file);
+    if (fclose(file) != 0 && !error)
+        error = -errno;
+    if (!error && !pki_file_publish(temporary, path))
+        return -errno;
+    if (error)
+        unlink(temporary);
+    return error;
+}
+
+static int print_page(const wish *w, const pki_summary *summary)
+{
+    pki_summary other;
+    html_run run = {w->path, summary}, against = {w->against, &other};
+    const html_run *beside = w->against ? &against : NULL;
+    if (beside && !load(w, w->against, &other))
+        return EXIT_UNUSABLE;
+    int error = strcmp(w->html, "-") == 0 ? html_write(&run, beside, stdout)
+                                          : write_page(w->html, &run, beside);
+    if (beside)
+        pki_summary_finish(&other);
+    return error ? complain("%s could not be written: %s", w->html, strerror(-error)) : EXIT_OK;
+}
+
 int command_report(int argc, char **argv)
 {
     wish w = {0};
-    complaint why = {""};
     pki_summary summary;
     if (!take_arguments(&w, argc, argv))
         return EXIT_UNUSABLE;
     if (w.help)
         return print_help();
-    const char *path = strcmp(w.path, "-") == 0 ? "/dev/stdin" : w.path;
     json_limit_memory(JSON_MEMORY_MOST);
-    if (!load_run(path, &(load_options){.per_thread = w.threads, .progress = true}, &summary, &why))
-        return complain("%s: %s", w.path, why.text);
-    int status = print_report(&w, &summary);
+    if (!load(&w, w.path, &summary))
+        return EXIT_UNUSABLE;
+    int status = w.html ? print_page(&w, &summary) : print_report(&w, &summary);
     pki_summary_finish(&summary);
     return status;
 }

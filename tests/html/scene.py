@@ -1,0 +1,183 @@
+"""scene.py - the reports of runs that never were, for the page to show: everything that a report may hold, as much of
+it as one of 100,000 steps has, and names that try to be markup."""
+
+import collections
+import json
+import math
+import random
+
+MS = 1_000_000
+SHARES = ("other", "compute", "data", "comm", "io", "wait", "untracked")
+HOSTILE = "</script><script>window.hurt=1</script><img src=x onerror='window.hurt=1'>&lt;\u2028\u2029\"'`${hurt}{{data}}"
+
+
+def dist(values):
+    order, n = sorted(values), len(values)
+    if not n:
+        return {"count": 0}
+    mean = sum(order) / n
+    rank = {f"p{q}": order[min(n - 1, math.ceil(q / 100 * n) - 1)] for q in (50, 90, 95, 99)}
+    return {"count": n, "sum": sum(order), "min": order[0], "max": order[-1], "mean": mean,
+            "stddev": math.sqrt(sum((v - mean) ** 2 for v in order) / n), **rank}
+
+
+def histogram(values):
+    """16 buckets per octave."""
+    counts = collections.Counter(math.floor(16 * (e + 2 * m - 2)) for m, e in map(math.frexp, values))
+
+    def edge(i):
+        return math.ldexp(1 + i % 16 / 16, i // 16)
+    return [[round(edge(i)), round(edge(i + 1)), n] for i, n in sorted(counts.items())]
+
+
+def durations(rng, count, base):
+    """A slow start, jitter, a slow stretch, and now and then a checkpoint."""
+    out = []
+    for i in range(count):
+        ns = base * (1 + 0.06 * rng.random() ** 2) * (1.12 if 0.55 < i / count < 0.62 else 1)
+        if i < 4:
+            ns *= 12 / (i + 1)
+        elif i % max(50, count // 9) == 17:
+            ns *= 1.7 + rng.random()
+        out.append(int(ns))
+    return out
+
+
+def kinds_of(rng, ns, slow):
+    parts = {"compute": 0.58, "data": 0.13 + 0.05 * rng.random(), "comm": 0.14, "wait": 0.02, "other": 0.01, "io": 0}
+    kinds = {kind: int(share * ns / (1.8 if slow else 1)) for kind, share in parts.items()}
+    if slow:
+        kinds["io"] = int(0.4 * ns)
+    kinds["untracked"] = ns - sum(kinds.values())
+    return {kind: kinds[kind] for kind in SHARES}
+
+
+def stride_of(count, most):
+    """So many steps share a row, a power of two."""
+    stride = 1
+    while count > most * stride:
+        stride *= 2
+    return stride
+
+
+def rows_of(rng, took):
+    """The series: 4096 rows at most."""
+    stride, now, rows = stride_of(len(took), 4096), 250 * MS, []
+    base = sorted(took)[len(took) // 2]
+    for i in range(0, len(took), stride):
+        part = sorted(took[i:i + stride])
+        slow = stride == 1 and i > 4 and part[0] > 1.5 * base
+        rows.append({"index": i, "start": now, "steps": len(part), "duration": sum(part), "longest": part[-1],
+                     "items": 256 * len(part), "kinds": kinds_of(rng, sum(part), slow), "shortest": part[0],
+                     "median": part[len(part) // 2]})
+        now += sum(part)
+    return rows
+
+
+def slow_step(rng, index, ns):
+    kinds = kinds_of(rng, ns, True)
+    return {"index": index, "start": index, "duration": ns, "items": 256, "kinds": kinds,
+            "parts": [{"name": "checkpoint", "kind": "io", "self": kinds["io"], "usual": 0},
+                      {"name": HOSTILE, "kind": "data", "self": 9 * MS, "usual": 7 * MS}]}
+
+
+def steps_of(rng, count, base):
+    took, warmup = durations(rng, count, base), min(3, count - 1)
+    rows, steady = rows_of(rng, took), took[warmup:]
+    slowest = sorted(range(warmup, count), key=lambda i: -took[i])[:10]
+    return took, {
+        "count": count, "warmup": warmup, "all": dist(took), "steady": dist(steady), "warm": dist(took[:warmup]),
+        "items": 256 * len(steady), "items_per_second": 256 * len(steady) / (sum(steady) / 1e9),
+        "kinds": {kind: sum(row["kinds"][kind] for row in rows) for kind in SHARES}, "broken_down": len(steady),
+        "slowest": [slow_step(rng, i, took[i]) for i in slowest], "series": rows, "histogram": histogram(steady)}
+
+
+def region(rng, name, kind, usual, calls, share=0.0, **more):
+    values = [usual * math.exp(rng.gauss(0, 0.16)) * (4 if rng.random() < 0.02 else 1) for _ in range(calls)]
+    return {"name": name, "kind": kind, "time": dist(values), "self": int(sum(values)), "step_share": share,
+            "step_self": dist(values), "histogram": histogram(values), **more}
+
+
+def gpu(rng, device, took, measured):
+    stride, out = stride_of(len(took), 512), []
+    for i in range(0, len(took), stride):
+        part = took[i:i + stride]
+        step = sum(part)
+        busy = int(step * (0.78 + 0.05 * rng.random()))
+        idle = step - busy
+        out.append({"index": i, "steps": len(part), "step": step, "busy": busy, "gaps": 40 * len(part), "longest_gap": 3 * MS,
+                    "copy_alone": busy // 20 if measured else 0, "sync_gaps": idle // 2 if measured else 0,
+                    "launch_gaps": idle // 4 if measured else 0, "kernels": 300 * len(part) if measured else 0})
+    shares = {"step": 1, "busy": 0.8, "idle": 0.2}
+    if measured:
+        shares |= {"sync_gaps": 0.1, "launch_gaps": 0.05, "comm": 0.14, "comm_hidden": 0.09, "comm_exposed": 0.05}
+    fixed = {"gaps": 40, "longest_gap": 3 * MS} | ({"kernels": 300, "memory": 6.1e10} if measured else {})
+    sample = took[:500]
+    return {"device": device, "measured": measured, "streams": 4, "series": out,
+            "per_step": {key: dist([share * ns for ns in sample]) for key, share in shares.items()}
+                        | {key: dist([value] * len(sample)) for key, value in fixed.items()}}
+
+
+def collectives(rng):
+    rows = []
+    for op, calls in (("all_reduce", 400), ("all_gather", 120), ("barrier", 9)):
+        for power in range(10, 29, 2) if op != "barrier" else (0,):
+            size = 2 ** power if power else 0
+            took = [20_000 + 1.5 * size / 180 * (1 + 0.1 * rng.random()) for _ in range(calls)]
+            rate = [(1.75 if op == "all_reduce" else 0.9) * size * 1.3 / ns for ns in took]
+            rows.append({"communicator": 0, "operation": op, "size": size, "bytes": int(size * 1.3) * calls,
+                         "exposed": int(sum(took) / 4), "time": dist(took), **({"algbw": dist(rate), "busbw": dist(rate)} if size else {})})
+    return {"unmeasured": 0, "communicators": [{"library": "nccl", "name": "world", "id": "7f", "rank": 3, "size": 8, "calls": 999}],
+            "collectives": rows, "regions": [],
+            "slowest": [{"region": HOSTILE, "communicator": 0, "operation": "all_reduce", "bytes": 2 ** 28, "sequence": 41 + i,
+                         "in_step": True, "step": 7 + i, "start": 5 * MS, "duration": 9 * MS, "exposed": 3 * MS} for i in range(3)]}
+
+
+def counter(rng, name, unit, low, high, wall, parts=256, samples=4):
+    points = []
+    for i in range(parts):
+        middle = low + (high - low) * (0.5 + 0.35 * math.sin(i / 17) + 0.1 * rng.random())
+        spread = (high - low) * 0.04 * (samples > 1)
+        points.append([int(wall * i / parts), samples, middle - spread, middle, middle + spread])
+    return {"name": name, "unit": unit, "value": dist([p[3] for p in points]) | {"min": min(p[2] for p in points), "max": max(p[4] for p in points)},
+            "last": points[-1][3], "series": points}
+
+
+def report(count=100_000, base=40 * MS, seed=1, name="train"):
+    rng = random.Random(seed)
+    took, steps = steps_of(rng, count, base)
+    wall = sum(took) + 250 * MS
+    return {
+        "format": "perfkit report", "schema": 1,
+        "run": {"program": name, "host": "node07", "version": "0.1.0", "pid": 4242, "rank": 3, "world_size": 8,
+                "start_unix": 1795173753123456789, "wall": wall, "cpu": wall, "clock": "tsc", "clock_hz": 2.6e9,
+                "clock_step_ns": 0.4, "clock_uncertainty_ns": 35.5, "trace_path": "train-3.json.gz", "source": "session",
+                "complete": True},
+        "verdicts": [
+            {"name": "communication-heavy", "severity": "warning", "value": 0.34, "threshold": 0.3,
+             "text": "Communication takes 34.1 % of the step (threshold 30 %): overlap it with the backward pass."},
+            {"name": "gpu-bound", "severity": "good", "value": 0.82, "threshold": 0.8, "text": "GPU 0 is busy for 82 % of the step."},
+            {"name": "warm-up", "severity": "note", "value": 3, "threshold": 0, "text": "The first 3 steps: " + HOSTILE}],
+        "steps": steps,
+        "gpus": [gpu(rng, 0, took, True), gpu(rng, 1, took[:600], False)],
+        "kernels": [{"name": f"void kernel_{i}<float, {HOSTILE if i == 1 else 'int'}>(float*)", "region": "backward", "region_share": 0.9,
+                     "time": dist([90_000 / (i + 1) * (1 + 0.1 * rng.random()) for _ in range(300)])} for i in range(40)],
+        "comm": collectives(rng),
+        "regions": [region(rng, "backward", "compute", 16 * MS, 2000, 0.4, flops=10 ** 15),
+                    region(rng, "forward", "compute", 8 * MS, 2000, 0.2), region(rng, HOSTILE, "data", 5 * MS, 900, 0.13, bytes=10 ** 12),
+                    region(rng, "all_reduce", "comm", 5 * MS, 2000, 0.14), region(rng, "once", "other", 77, 1),
+                    *(region(rng, f"layer[{i}]", "compute", MS / 3, 60, 0.001) for i in range(60))],
+        "threads": [{"name": "main", "tid": 4242, "recorded": 10 ** 6, "kinds": {"compute": wall // 2, "comm": wall // 9}},
+                    {"name": HOSTILE, "tid": 4250, "ended": True, "recorded": 99, "dropped": 12, "kinds": {"data": wall // 3}}],
+        "counters": [counter(rng, "gpu0.memory", "bytes", 5.0e10, 6.2e10, wall), counter(rng, "gpu0.power", "W", 380, 640, wall),
+                     counter(rng, "loss", "", 0.2, 4.1, wall, samples=1), counter(rng, HOSTILE, "°C", 40, 71, wall),
+                     {"name": "rare", "unit": "", "value": dist([1, 2, 3]), "last": 3}],
+        "counts": {"threads": 2, "begun": 10 ** 6 + 12, "recorded": 10 ** 6, "dropped": 12, "points": 4096, "steps": count},
+        "overhead": {"region_ns": 23.1, "total": 2e7, "share": 0.0004, "collector": 3e8},
+        "backends": [{"name": "cuda", "live": True, "version": "13.0", "reason": ""},
+                     {"name": "nvml", "live": False, "version": "", "reason": "libnvidia-ml.so.1 " + HOSTILE}]}
+
+
+def write(path, **options):
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(report(**options), file)

@@ -1,0 +1,44 @@
+"""scripts.py FOLDER - the scripts of the page: each one parses, none is long, and none writes markup. Exit status 77:
+there is no node."""
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+LINES_MOST, COLUMNS_MOST = 400, 180
+MARKUP = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|setAttribute\('on|https?:")
+
+
+def complaints(path):
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    name, lines = os.path.basename(path), text.splitlines()
+    if len(lines) > LINES_MOST:
+        yield f"{name} has {len(lines)} lines"
+    for number, line in enumerate(lines, 1):
+        if len(line) > COLUMNS_MOST:
+            yield f"{name}:{number}: {len(line)} columns"
+        if found := MARKUP.search(line):
+            yield f"{name}:{number}: {found.group()}: all text goes in as text (dom.js), and nothing is asked of a network"
+    if path.endswith(".js"):
+        parsed = subprocess.run([shutil.which("node"), "--check", path], capture_output=True, text=True, check=False)
+        if parsed.returncode:
+            yield f"{name}: {parsed.stderr.strip()[:400]}"
+
+
+def main(folder):
+    scripts = sorted(glob.glob(os.path.join(folder, "*.js")))
+    found = [complaint for path in scripts for complaint in (complaints(path) if shutil.which("node") else ())]
+    for complaint in found:
+        print(complaint)
+    if not shutil.which("node"):
+        print("node is not installed")
+        return 77
+    return 1 if found or len(scripts) < 10 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

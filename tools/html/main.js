@@ -1,0 +1,22 @@
+/* main.js - the data of the page, and its parts in order. */
+
+function embedded(id) {
+    const node = document.getElementById(id);
+    return node ? JSON.parse(node.textContent) : null;
+}
+
+function build() {
+    const report = embedded('run'), against = embedded('against'), files = embedded('files');
+    head(report);
+    verdicts(report);
+    compareSection(report, against, files);
+    stepSection(report);
+    regionSection(report, against);
+    gpuSection(report);
+    commSection(report);
+    counterSection(report);
+    detailSection(report, files);
+    document.documentElement.dataset.ready = 'yes';
+}
+
+build();
