@@ -8,6 +8,9 @@ extern "C" {
 
 void inner_work(void (*back)(void));
 
+/* A stream of the double of CUDA's driver (tests/fake) that $PK_CUDA_LIBRARY names; NULL if it names none. */
+void *inner_stream(void);
+
 #ifdef __cplusplus
 }
 #endif

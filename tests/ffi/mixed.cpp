@@ -3,6 +3,7 @@
 
 #include <pk/pk.hpp>
 
+#include <cstdlib>
 #include <thread>
 
 namespace {
@@ -10,6 +11,7 @@ namespace {
 pk_region outer = PK_REGION_OF(PK_COMPUTE, "outer");
 pk_region back = PK_REGION_OF(PK_IO, "back");
 pk_region first = PK_REGION("first"), second = PK_REGION("second"), moment = PK_REGION("moment");
+pk_region span = PK_REGION_OF(PK_COMPUTE, "span");
 
 int failed;
 
@@ -38,6 +40,10 @@ void work()
     pk::scope phases(first);
     phases.next(second);
     pk_region_mark(&moment);
+    if (void *stream = inner_stream()) {
+        pk::gpu_scope on_stream(span, stream);
+        pk::gpu_scope on_default(span, nullptr);
+    }
 }
 
 } // namespace
@@ -46,7 +52,7 @@ int main()
 {
     pk::options options;
     options.trace_path = "mixed.json";
-    options.backends = "none";
+    options.backends = "cuda";
     options.rank = 1;
     options.world_size = 2;
     pk::session session(options);
@@ -61,5 +67,6 @@ int main()
     expect(stats.quantile(0.5) >= stats.min() && stats.quantile(0.5) <= stats.max(), __LINE__);
     expect(pk::stats::of_steps().count() == 10, __LINE__);
     expect(session.stop() == PK_OK, __LINE__);
+    expect(pk::stats::on_gpu(span).count() == (std::getenv("PK_CUDA_LIBRARY") ? 2 : 0), __LINE__);
     return failed;
 }

@@ -21,8 +21,13 @@ program mixed
             import :: c_funptr
             type(c_funptr), value :: callback
         end subroutine
+
+        type(c_ptr) function inner_stream() bind(c)
+            import :: c_ptr
+        end function
     end interface
-    type(pk_region) :: outer, sized, first, second, there
+    type(pk_region) :: outer, sized, first, second, there, span
+    type(c_ptr) :: stream
     type(pk_counter) :: number
     type(pk_stats) :: stats
     type(pk_counts) :: counts
@@ -32,7 +37,7 @@ program mixed
     integer :: i
     logical :: live
 
-    call pk_start(trace_path="mixed.json  ", report_path="", backends="none", rank=1, world_size=2, &
+    call pk_start(trace_path="mixed.json  ", report_path="", backends="cuda", rank=1, world_size=2, &
                   status=status)
     call expect(status == PK_OK, "start")
     call pk_start(status=status)
@@ -58,6 +63,14 @@ program mixed
     call pk_region_mark(pk_region_named("moment"))
     call pk_region_end(second)
     call pk_region_end(sized)
+    span = pk_region_named("span", PK_COMPUTE)
+    stream = inner_stream()
+    if (c_associated(stream)) then
+        call pk_gpu_begin(span, stream)
+        call pk_gpu_begin(span, c_null_ptr)
+        call pk_gpu_end(span, c_null_ptr)
+        call pk_gpu_end(span, stream)
+    end if
     there = pk_region_named("elsewhere")
     !$omp parallel num_threads(2)
     if (omp_get_thread_num() == 1) then
@@ -73,8 +86,8 @@ program mixed
     call expect(median >= stats%min .and. median <= stats%max, "quantile")
     status = pk_step_stats(stats)
     call expect(status == PK_OK .and. stats%count == 10, "steps")
-    live = pk_backend_live("cuda", reason)
-    call expect(.not. live .and. len(reason) > 0, "cuda")
+    live = pk_backend_live("nvml", reason)
+    call expect(.not. live .and. len(reason) > 0, "nvml")
     live = pk_backend_live("nonsense", reason)
     call expect(.not. live .and. len(reason) > 0, "no such backend")
     reason = pk_version_text()
@@ -83,6 +96,10 @@ program mixed
     call expect(status == PK_OK, "flush")
     call pk_stop(status)
     call expect(status == PK_OK, "stop")
+    if (c_associated(stream)) then
+        status = pk_region_gpu_stats(span, stats)
+        call expect(status == PK_OK .and. stats%count == 2, "spans")
+    end if
     status = pk_get_counts(counts)
     call expect(status == PK_OK .and. counts%begun == 34 .and. counts%recorded == 34, "counts")
     call expect(counts%unbalanced == 0 .and. counts%steps == 10, "more counts")

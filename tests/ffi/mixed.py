@@ -2,10 +2,12 @@
 extension module that links libpk.so; pk.py has to find that copy, whatever PK_LIBRARY says."""
 
 import ctypes
+import os
 import sys
 import threading
 
 inner = ctypes.PyDLL(sys.argv[1])
+inner.inner_stream.restype = ctypes.c_void_p
 
 import pk  # noqa: E402
 
@@ -44,12 +46,16 @@ def work():
         first.next(second)
         pk.region("moment").mark()
         second.end()
+    stream = inner.inner_stream()
+    if stream:
+        with pk.region("span", pk.COMPUTE).on(stream) as span, span.on():
+            pass
     thread = threading.Thread(target=elsewhere)
     thread.start()
     thread.join()
 
 
-with pk.session(trace_path="mixed.json", backends=["none"], rank=1, world_size=2):
+with pk.session(trace_path="mixed.json", backends=["cuda"], rank=1, world_size=2):
     try:
         pk.start()
     except pk.Error as error:
@@ -61,5 +67,6 @@ with pk.session(trace_path="mixed.json", backends=["none"], rank=1, world_size=2
     assert (stats.count, stats.bytes, stats.flops) == (10, 1000, 100), stats
     assert stats.min <= stats.quantile(0.5) <= stats.max
     assert pk.step_stats().count == 10
+assert pk.region("span", pk.COMPUTE).gpu_stats().count == (2 if "PK_CUDA_LIBRARY" in os.environ else 0)
 counts = pk.counts()
 assert counts.begun == counts.recorded == 34 and counts.unbalanced == 0, counts

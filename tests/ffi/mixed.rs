@@ -4,11 +4,13 @@ use pk::{Kind, Region};
 use std::thread;
 
 static OUTER: &Region = pk::region!("outer", Kind::Compute);
+static SPAN: &Region = pk::region!("span", Kind::Compute);
 static BACK: &Region = pk::region!("back", Kind::Io);
 
 #[link(name = "inner")]
 extern "C" {
     fn inner_work(back: extern "C" fn());
+    fn inner_stream() -> *mut std::os::raw::c_void;
 }
 
 extern "C" fn called_back() {
@@ -27,11 +29,18 @@ fn work() {
     let mut phases = pk::scope!("first");
     phases.next(pk::region!("second"));
     pk::region!("moment").mark();
+    unsafe {
+        let stream = inner_stream();
+        if !stream.is_null() {
+            let _on_stream = pk::gpu_scope(SPAN, stream);
+            let _on_default = pk::gpu_scope(SPAN, std::ptr::null_mut());
+        }
+    }
 }
 
 fn main() -> Result<(), pk::Error> {
     assert!(!pk::started());
-    let session = pk::Options::new().trace_path("mixed.json").backends("none").rank(1).world_size(2).start()?;
+    let session = pk::Options::new().trace_path("mixed.json").backends("cuda").rank(1).world_size(2).start()?;
     let again = pk::Options::new().start().err().expect("a second start");
     assert_eq!(again.status, -2);
     assert!(again.to_string().ends_with("(PK_EBUSY)"), "{}", again);
@@ -46,14 +55,14 @@ fn main() -> Result<(), pk::Error> {
     assert_eq!((stats.count, stats.bytes, stats.flops), (10, 1000, 100));
     assert!(stats.quantile(0.5) >= stats.min && stats.quantile(0.5) <= stats.max);
     assert_eq!(pk::step_stats()?.count, 10);
-    assert_eq!(pk::region!("never")
-        .stats()?
-        .count, 0);
-    assert!(!pk::backend("cuda")?.live && !pk::backend("cuda")?.reason.is_empty());
+    assert_eq!(pk::region!("never").stats()?.count, 0);
+    assert!(!pk::backend("nvml")?.live && !pk::backend("nvml")?.reason.is_empty());
     assert_eq!(pk::backend("nonsense").err().expect("no such backend").status, -8);
     assert!(pk::version().len() >= 5);
     pk::flush()?;
     session.stop()?;
+    let spans = if std::env::var_os("PK_CUDA_LIBRARY").is_some() { 2 } else { 0 };
+    assert_eq!(SPAN.gpu_stats()?.count, spans);
     let counts = pk::counts()?;
     assert_eq!((counts.begun, counts.recorded, counts.unbalanced, counts.steps), (34, 34, 0, 10));
     Ok(())

@@ -1,5 +1,6 @@
-"""run.py LANGUAGE SOURCE LIBPK_SO PK CC CXX - builds the mixed program and the example of a language with libpk.so,
-runs both, and reads what they recorded (seen.py). Exit status 77: the language's compiler is not here."""
+"""run.py LANGUAGE SOURCE LIBPK_SO PK CC CXX [DRIVER] - builds the mixed program and the example of a language with
+libpk.so, runs both, and reads what they recorded (seen.py); with the double of CUDA's driver, spans on streams too.
+Exit status 77: the language's compiler is not here."""
 
 import glob
 import json
@@ -22,6 +23,8 @@ EXAMPLES = {
     "java": {"load": 50, "wait for batch": 50, "forward": 50, "backward": 50},
     "go": {"load": 50, "wait for batch": 51, "forward": 50, "backward": 50},
 }
+
+WITH_STREAMS = ("cpp", "python", "fortran", "rust")  # Go and Java have no word for CUDA's
 
 
 class Absent(Exception):
@@ -147,14 +150,18 @@ def check_example(language, folder):
             yield f"the example has {found} of {region}, expected {count}"
 
 
-def check(language, source, library, pk, cc, cxx):
+def check(language, source, library, pk, cc, cxx, driver=None):
     with tempfile.TemporaryDirectory(prefix="pk-ffi-") as folder:
         place = Place(source, library, cc.split(","), cxx.split(","), folder)
         place.run(*place.cc, "-shared", "-fPIC", "-O2", "-I", place.include, os.path.join(HERE, "inner.c"),
-                  "-o", os.path.join(place.lib, "libinner.so"), "-L", place.lib, "-lpk")
+                  "-o", os.path.join(place.lib, "libinner.so"), "-L", place.lib, "-lpk", "-ldl")
         mixed, example = LANGUAGES[language](place)
+        spans = driver and language in WITH_STREAMS
+        if spans:
+            place.env["PK_CUDA_LIBRARY"] = os.path.realpath(driver)
         place.run(*mixed)
-        found = seen.complaints(pk, os.path.join(folder, "mixed.json"))
+        place.env.pop("PK_CUDA_LIBRARY", None)
+        found = seen.complaints(pk, os.path.join(folder, "mixed.json"), 2 if spans else 0)
         place.run(*example)
         return found + list(check_example(language, folder))
 

@@ -3,7 +3,8 @@
 Ten times, on one thread: the region "outer" (compute; 100 bytes, 10 flops), in it "in C" of a C library (data), in
 that "back", to which C calls back (io); the counter "number" and the end of a step of 32 items. Then "outer[n=3]",
 in it "first", which goes over into "second", with the mark "moment" inside. On a thread named "second thread":
-"elsewhere". Nothing else. The process is rank 1 of 2.
+"elsewhere". Where there is the double of a driver, "span" on two CUDA streams. Nothing else. The process is rank 1
+of 2.
 """
 
 import collections
@@ -58,7 +59,8 @@ def check_events(events):
 def check_report(pk, trace):
     said = subprocess.run([pk, "report", "--json", trace], capture_output=True, text=True, check=True).stdout
     report = json.loads(said)
-    found = {region["name"]: (region["kind"], region["time"]["count"]) for region in report["regions"]}
+    found = {region["name"]: (region["kind"], region["time"]["count"]) for region in report["regions"]
+             if region["name"] != "span"}
     wanted = {path.rsplit("/", 1)[-1]: what for path, what in SLICES.items()}
     if found != wanted:
         yield f"the report has {found}, expected {wanted}"
@@ -66,10 +68,13 @@ def check_report(pk, trace):
         yield f"the report's counts: {report['counts']}"
 
 
-def complaints(pk, trace):
+def complaints(pk, trace, spans):
     with open(trace, encoding="utf-8") as file:
         document = json.load(file)
     events, job = document["traceEvents"], document["distributedInfo"]
     regions = [e for e in events if e["ph"] == "X" and e.get("cat") == "cpu_op"]
     place = [] if (job["rank"], job["world_size"]) == (1, 2) else [f"the place in the job: {job}"]
+    found = [e["tid"] for e in events if e["ph"] == "X" and e["name"] == "span"]
+    if len(found) != spans or len(set(found)) != spans:
+        place.append(f"spans on streams: {len(found)}, on {len(set(found))} of them; expected {spans}")
     return [*place, *check_slices(regions), *check_events(events), *check_report(pk, trace)]
