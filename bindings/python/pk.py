@@ -41,8 +41,7 @@ OTHER, COMPUTE, DATA, COMM, IO, WAIT = range(6)  # what a region's own time is s
 KINDS = ("other", "compute", "data", "comm", "io", "wait")
 BACKENDS = ("cuda", "cupti", "nvtx", "nccl", "nvml")
 
-_SONAME = "libpk.so.0"
-_ENOENT = -8
+_SONAME, _ENOENT = "libpk.so.0", -8
 _U32, _I32, _U64, _DOUBLE = ctypes.c_uint32, ctypes.c_int32, ctypes.c_uint64, ctypes.c_double
 _TEXT, _POINTER = ctypes.c_char_p, ctypes.c_void_p
 
@@ -101,13 +100,17 @@ def _nothing(*_):
     return 0
 
 
+def _bytes(name):
+    return name.encode("utf-8", "surrogatepass")  # whatever a str may hold; the library replaces what is not UTF-8
+
+
 def _function(name, result, *arguments, library=_library):
     if _library is None:
         return _nothing
     try:
         function = library[name]
     except AttributeError:
-        raise ImportError(f"{library._name or 'the program'} has no {name}: a perfkit older than this pk.py") from None
+        raise ImportError(f"{library._name or 'the program'} has no {name}: a perfkit older than this, or linked in part") from None
     function.restype, function.argtypes = result, arguments or None
     return function
 
@@ -251,12 +254,11 @@ class Region:
     __slots__ = ("name", "kind", "begin", "end", "_struct", "_ref")
 
     def __init__(self, name, kind=OTHER, address=None):
-        address = address or _named(kind, name.encode("utf-8", "surrogateescape"))
+        address = address or _named(kind, _bytes(name))
         self._struct = _Region.from_address(address) if address else _Region()
         self._ref = ctypes.byref(self._struct)
         self.name, self.kind = name, kind
-        self.begin = functools.partial(_begin, self._ref)
-        self.end = functools.partial(_end, self._ref)
+        self.begin, self.end = functools.partial(_begin, self._ref), functools.partial(_end, self._ref)
 
     def __repr__(self):
         return f"pk.region({self.name!r}, pk.{KINDS[self.kind].upper()})"
@@ -287,7 +289,7 @@ class Region:
 
     def add(self, bytes=0, flops=0):  # as in C
         """Work done inside the open region: throughput in report and trace."""
-        _add(self._ref, bytes, flops)
+        _add(self._ref, int(bytes), int(flops))
 
     def mark(self):
         """A mark at this moment in the trace, under the region's name."""
@@ -323,7 +325,7 @@ def region(name, kind=OTHER):
 
 @functools.lru_cache(maxsize=None)
 def _variant_of(base, key, value):
-    return Region(f"{base.name}[{key}={value}]", base.kind, _variant(base._ref, key.encode(), value))
+    return Region(f"{base.name}[{key}={value}]", base.kind, _variant(base._ref, _bytes(key), int(value)))
 
 
 def traced(function):
@@ -335,7 +337,7 @@ def traced(function):
 
 def step(items=0):
     """Ends the current step of the training loop, in which there were so many samples, and begins the next."""
-    _step(items)
+    _step(int(items))
 
 
 def step_stats():
@@ -349,7 +351,7 @@ class Counter:
     __slots__ = ("name", "unit", "_struct", "_ref")
 
     def __init__(self, name, unit=""):
-        address = _counter_named(name.encode(), unit.encode())
+        address = _counter_named(_bytes(name), _bytes(unit))
         self._struct = _Counter.from_address(address) if address else _Counter()
         self._ref = ctypes.byref(self._struct)
         self.name, self.unit = name, unit
@@ -368,7 +370,7 @@ def counter(name, unit=""):
 
 def thread_name(name):
     """Names the calling thread in trace and report."""
-    _thread_name(name.encode())
+    _thread_name(_bytes(name))
 
 
 def counts():
@@ -383,9 +385,7 @@ Backend = collections.namedtuple("Backend", "live version reason")
 
 def backend(name):
     """Whether "cuda", "cupti", "nvtx", "nccl" or "nvml" records, the version of what is behind it, and the reason."""
-    info = _BackendInfo(size=ctypes.sizeof(_BackendInfo))
-    if _library is None:
-        info.reason = b"PK_LIBRARY=none"
+    info = _BackendInfo(ctypes.sizeof(_BackendInfo), reason=b"" if _library else b"PK_LIBRARY=none")
     _check(_backend_status(name.encode(), ctypes.byref(info)))
     return Backend(bool(info.live), info.version.decode(), info.reason.decode("utf-8", "replace"))
 

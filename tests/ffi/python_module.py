@@ -68,7 +68,7 @@ class Finding(unittest.TestCase):
         subprocess.run([*CC, "-shared", "-fPIC", "-x", "c", "-", "-o", made], text=True, check=True,
                        input="int pk_region_begin; int pk_gate_;")
         said = fresh("import pk", PK_LIBRARY=made)
-        self.assertRegex(said, "ImportError: .*old.so has no pk_region_end: a perfkit older than this pk.py")
+        self.assertRegex(said, "ImportError: .*old.so has no pk_region_end: a perfkit older than this, or linked in part")
 
     def test_none(self):
         said = fresh("""import pk
@@ -127,6 +127,19 @@ class Session(unittest.TestCase):
             pass
         self.assertEqual(r.stats().count, 3)
         self.assertEqual(self.ended().unbalanced, 0)
+
+    def test_any_text_and_any_integer(self):
+        class Integer:
+            def __int__(self):
+                return 7
+        for name in "\ud800 alone", "\udcff escaped", "cut\0here", "", "x" * 1000, "\u00e9t\u00e9":
+            with pk.region(name) as r:
+                r.add(Integer(), Integer())
+                r.variant(name, Integer()).mark()
+            pk.counter(name, name).set(True)
+            pk.thread_name(name)
+        pk.step(Integer())
+        self.assertEqual((r.stats().bytes, self.ended().begun), (7, 6))
 
     def test_exceptions(self):
         r = pk.region("raises")
