@@ -8,8 +8,8 @@ of its own, so that no port is open and no library is needed.
         page.picture("out.png")
         assert not page.errors                                 # exceptions, console.error, what did not load
 
-One start of the browser serves any number of pages. Served(FOLDER...) serves files on 127.0.0.1 for pages that may
-not read files."""
+One start of the browser serves any number of pages. Served(name=FOLDER, ...) serves files on 127.0.0.1, as /name/...,
+for pages that may not read files."""
 
 import base64
 import functools
@@ -118,7 +118,7 @@ class Page:
     """One page. errors: all that its console calls an error."""
 
     def __init__(self, browser, url, width=1280, height=800, dark=False, scale=1, mobile=False):
-        self.browser, self.errors, self.loaded = browser, [], False
+        self.browser, self.errors, self.loaded, self.title = browser, [], False, None
         target = browser.send("Target.createTarget", url="about:blank")["targetId"]
         self.session = browser.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self.target = target
@@ -164,9 +164,9 @@ class Page:
             raise Failed(details.get("exception", {}).get("description") or details["text"])
         return answer["result"].get("value")
 
-    def wait(self, expression, limit=LIMIT):
+    def wait(self, expression, limit=None):
         """Until the expression is true; what it is then."""
-        end = time.monotonic() + limit
+        end = time.monotonic() + (limit or LIMIT)
         while not (value := self.ask(expression)):
             if time.monotonic() > end:
                 raise Failed(f"never true: {expression}; errors: {self.errors}")
@@ -210,15 +210,15 @@ KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowLeft": 37, "ArrowUp"
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Files of several folders: /0/NAME is of the first."""
+    """Files of several folders, by their names."""
 
     def __init__(self, *args, folders, **more):
         self.folders = folders
         super().__init__(*args, **more)
 
     def translate_path(self, path):
-        number, _, rest = path.split("?")[0].split("#")[0].lstrip("/").partition("/")
-        self.directory = self.folders[int(number)] if number.isdigit() and int(number) < len(self.folders) else "/nowhere"
+        name, _, rest = path.split("?")[0].split("#")[0].lstrip("/").partition("/")
+        self.directory = self.folders.get(name, "/nowhere")
         return super().translate_path("/" + rest)
 
     def log_message(self, *_):
@@ -226,9 +226,9 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 class Served:
-    """The folders at self.url + "/0/", "/1/", ... while the `with` lasts."""
+    """The folders at self.url + "/name/" while the `with` lasts."""
 
-    def __init__(self, *folders):
+    def __init__(self, **folders):
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, folders=folders))
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
 

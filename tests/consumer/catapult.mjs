@@ -1,4 +1,4 @@
-// catapult.mjs PAGE TRACE - the model of catapult's trace viewer, the page behind chrome://tracing.
+// catapult.mjs PAGE TRACE... - the model of catapult's trace viewer, the page behind chrome://tracing.
 
 import { readFileSync } from 'node:fs';
 import { createContext, runInContext } from 'node:vm';
@@ -25,7 +25,7 @@ function load(path) {
 }
 
 // As the page does it: text as text, the rest as bytes.
-function look(tr, path) {
+function read_model(tr, path) {
     const bytes = read(path), options = new tr.importer.ImportOptions(), model = new tr.Model();
     options.shiftWorldToZero = options.pruneEmptyContainers = false;
     const data = path.endsWith('.gz') ? bytes : new TextDecoder().decode(bytes);
@@ -33,32 +33,43 @@ function look(tr, path) {
     return model;
 }
 
-const slices = new Rows(), args = new Rows(), tracks = [], values = [];
-
-function see(thread, slice) {
+function see_slice(seen, thread, slice) {
     let depth = 0;
     for (let s = slice.parentSlice; s; s = s.parentSlice) depth++;
-    slices.add(1, thread.name, slice.title, slice.parentSlice?.title ?? null, depth);
-    for (const [key, value] of Object.entries(slice.args)) args.add(value, slice.title, key);
+    seen.slices.add(1, thread.name, slice.title, slice.parentSlice?.title ?? null, depth);
+    for (const [key, value] of Object.entries(slice.args)) seen.args.add(value, slice.title, key);
+}
+
+function see_process(seen, process) {
+    for (const thread of Object.values(process.threads)) {
+        seen.tracks.push(thread.name);
+        thread.sliceGroup.slices.forEach((slice) => see_slice(seen, thread, slice));
+        thread.asyncSliceGroup.slices.forEach((slice) => seen.others.add(1, slice.title));
+    }
+    process.instantEvents.forEach((mark) => seen.others.add(1, mark.title));
+    for (const counter of Object.values(process.counters))
+        for (const { name, samples } of counter.series)
+            samples.forEach((sample) => seen.values.push([`${counter.name} ${name}`, sample.value]));
+}
+
+function look(tr, path) {
+    const seen = { slices: new Rows(), others: new Rows(), flows: new Rows(), args: new Rows(), tracks: [], values: [] };
+    const model = read_model(tr, path), processes = model.getAllProcesses();
+    processes.forEach((process) => see_process(seen, process));
+    for (const flow of model.flowEvents)
+        seen.flows.add(1, flow.startSlice?.title ?? null, flow.endSlice?.title ?? null);
+    return {
+        errors: model.importWarnings.map((warning) => `${warning.type}: ${warning.message}`),
+        processes: processes.map((process) => process.name),
+        tracks: seen.tracks,
+        slices: seen.slices.list(),
+        others: seen.others.list(),
+        flows: seen.flows.list(),
+        values: seen.values,
+        arguments: seen.args.list(),
+    };
 }
 
 const tr = load(process.argv[2]);
 console.log = console.warn = () => {};
-const model = look(tr, process.argv[3]);
-for (const process of model.getAllProcesses()) {
-    for (const thread of Object.values(process.threads)) {
-        tracks.push(thread.name);
-        thread.sliceGroup.slices.forEach((slice) => see(thread, slice));
-    }
-    for (const counter of Object.values(process.counters))
-        for (const { name, samples } of counter.series)
-            samples.forEach((sample) => values.push([`${counter.name} ${name}`, sample.value]));
-}
-await tell({
-    errors: model.importWarnings.map((warning) => `${warning.type}: ${warning.message}`),
-    processes: model.getAllProcesses().map((process) => process.name),
-    tracks,
-    slices: slices.list(),
-    values,
-    arguments: args.list(),
-});
+await tell(process.argv.slice(3).map((path) => look(tr, path)));

@@ -1,4 +1,4 @@
-"""check.py WHO KIND BUILD PROGRAM COARSE PK - makes a trace and has it read: by a
+"""check.py WHO BUILD PROGRAM COARSE PK KIND... - makes traces and has them read: by a
 viewer, whose view is compared with what the program recorded, or by the rules of those that cannot
 be run here. Exit status 77: this viewer cannot be had."""
 
@@ -80,18 +80,30 @@ def text_of(path):
     return data.decode("utf-8", "strict")
 
 
-def complaints(who, kind, build, tools):
+def make(kinds, tools, folder):
+    """Paths, and what each has to show."""
+    made = []
+    for kind in kinds:
+        os.mkdir(os.path.join(folder, kind))
+        made.append(traces.make(kind, tools, os.path.join(folder, kind)))
+    return zip(*made)
+
+
+def complaints(who, kinds, build, tools):
     with tempfile.TemporaryDirectory() as folder:
-        path, want = traces.make(kind, tools, folder)
+        paths, wanted = make(kinds, tools, folder)
         if who == "rules":
-            return list(rules.complaints(text_of(path)))
-        seen = viewers.VIEWERS[who](path, build)
-        return list(compare(who, kind, traces.program_of(kind, tools), want, seen))
+            found = [list(rules.complaints(text_of(path))) for path in paths]
+        else:
+            seen = viewers.VIEWERS[who](paths, build)
+            found = [list(compare(who, kind, traces.program_of(kind, tools), want, view))
+                     for kind, want, view in zip(kinds, wanted, seen)]
+    return [f"{kind}: {complaint}" for kind, some in zip(kinds, found) for complaint in some]
 
 
-def main(who, kind, build, program, coarse, pk):
+def main(who, build, program, coarse, pk, *kinds):
     try:
-        found = complaints(who, kind, build, {"program": program, "coarse": coarse, "pk": pk})
+        found = complaints(who, kinds, build, {"program": program, "coarse": coarse, "pk": pk})
     except viewers.Skip as reason:
         print(reason)
         return 77

@@ -1,4 +1,4 @@
-// perfetto.mjs FOLDER TRACE - Perfetto's trace processor, the engine behind ui.perfetto.dev.
+// perfetto.mjs FOLDER TRACE... - Perfetto's trace processor, the engine behind ui.perfetto.dev.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -78,6 +78,13 @@ const SQL = {
     values: `
         select process_counter_track.name, value
         from counter join process_counter_track on counter.track_id = process_counter_track.id`,
+    others: `
+        select slice.name, count(*) from slice left join thread_track on slice.track_id = thread_track.id
+        where thread_track.id is null group by 1`,
+    flows: `
+        select start.name, stop.name, count(*)
+        from flow join slice start on slice_out = start.id join slice stop on slice_in = stop.id
+        group by 1, 2`,
     arguments: `
         select slice.name, substr(args.key, 6), total(coalesce(int_value, real_value))
         from slice join args using (arg_set_id)
@@ -85,8 +92,9 @@ const SQL = {
 };
 const SINGLE = ['errors', 'processes', 'tracks'];
 
-async function look(path) {
-    const engine = await start(), seen = {};
+async function look(engine, path) {
+    const seen = {};
+    await engine.resetTraceProcessor({});
     await engine.parse(new Uint8Array(read(path)));
     await engine.notifyEof();
     for (const [what, sql] of Object.entries(SQL)) {
@@ -97,5 +105,8 @@ async function look(path) {
 }
 
 console.log = console.warn = () => {}; // the engine's chatter
-await tell(await look(process.argv[3]).catch((error) => ({ errors: [String(error)] })));
+const engine = await start(), seen = [];
+for (const path of process.argv.slice(3))
+    seen.push(await look(engine, path).catch((error) => ({ errors: [String(error)] })));
+await tell(seen);
 process.exit(0);

@@ -1,4 +1,4 @@
-// speedscope.mjs FOLDER TRACE - the importer of speedscope, taken out of its page.
+// speedscope.mjs FOLDER TRACE... - the importer of speedscope, taken out of its page.
 
 import { readFileSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -39,17 +39,22 @@ function walk(profile, track, slices) {
     );
 }
 
-const errors = [], tracks = [], processes = new Set(), slices = new Rows();
-const path = process.argv[3];
-console.log = () => {};
-console.warn = (text) => harmless(text) || errors.push(text);
-const group = await importers().importProfilesFromArrayBuffer(basename(path), read(path));
-for (const profile of group?.profiles ?? []) {
-    const parts = /^(.*) \(pid \d+\), (.*) \(tid \d+\)$/s.exec(profile.getName());
-    const [program, track] = parts ? parts.slice(1) : ['', profile.getName()];
-    processes.add(program);
-    tracks.push(track);
-    walk(profile, track, slices);
+async function look(importer, path) {
+    const errors = [], tracks = [], processes = new Set(), slices = new Rows();
+    console.warn = (text) => harmless(text) || errors.push(text);
+    const group = await importer.importProfilesFromArrayBuffer(basename(path), read(path));
+    for (const profile of group?.profiles ?? []) {
+        const parts = /^(.*) \(pid \d+\), (.*) \(tid \d+\)$/s.exec(profile.getName());
+        const [program, track] = parts ? parts.slice(1) : ['', profile.getName()];
+        processes.add(program);
+        tracks.push(track);
+        walk(profile, track, slices);
+    }
+    if (!group) errors.push('takes it for nothing that it knows');
+    return { errors, processes: [...processes], tracks, slices: slices.list() };
 }
-if (!group) errors.push('takes it for nothing that it knows');
-await tell({ errors, processes: [...processes], tracks, slices: slices.list() });
+
+const importer = importers(), seen = [];
+console.log = () => {};
+for (const path of process.argv.slice(3)) seen.push(await look(importer, path));
+await tell(seen);

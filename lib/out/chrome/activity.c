@@ -131,9 +131,10 @@ static char *put_more(char *p, const char *end, const pki_activity *a)
     return p;
 }
 
-static char *put_args(char *p, const char *end, const pki_activity *a, const char *region, size_t n)
+/* Nothing at all if there are none: speedscope shows empty ones as part of the name. */
+static char *put_args(char *out, const char *end, const pki_activity *a, const char *region, size_t n)
 {
-    char *start = PKI_PUT(p, ",\"args\":{");
+    char *p, *start = PKI_PUT(out, ",\"args\":{");
     p = put_device(start, a);
     if (a->correlation)
         p = put_number(p, "correlation", a->correlation);
@@ -150,11 +151,10 @@ static char *put_args(char *p, const char *end, const pki_activity *a, const cha
     if (region)
         p = put_text(p, "region", region, n, REGION_BYTES);
     p = put_more(p, end, a);
-    if (p > start) { /* the first has no comma */
-        memmove(start, start + 1, (size_t)(p - start - 1));
-        p--;
-    }
-    *p++ = '}';
+    if (p == start)
+        return out;
+    memmove(start, start + 1, (size_t)(p - start - 1)); /* the first has no comma */
+    p[-1] = '}';
     return p;
 }
 
