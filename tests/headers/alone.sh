@@ -32,4 +32,5 @@ fi
 for standard in c++11 c++14 c++17 c++20; do
     compile "$cxx" c++ $standard -Wold-style-cast
 done
+compile "$cxx" c++ c++11 -fno-exceptions -fno-rtti
 exit $failed
