@@ -13,7 +13,7 @@ import tree
 
 LAYER = {"base": 0, "core": 1, "measure": 2, "out": 2, "session": 3, "backend": 4}
 # Libraries of their own, which know libpk as any program does.
-BESIDE = ("mpi",)
+BESIDE = ("mpi", "nccl")
 TOOLS_SEE = LAYER["out"]
 # lib/backend/none.h, which every NAME/none.c consists of, and the shim's, which any may need.
 COMMON = ("none", "shim")

@@ -10,6 +10,7 @@ import places
 import sizes
 import symbols
 import symbols_mpi
+import symbols_nccl
 import tree
 
 LONG = "void pki_f(void)\n{\n" + "    ;\n" * 59 + "}\n"
@@ -133,14 +134,31 @@ GLUE = [
     ("#include <stdio.h>\nvoid pki_mpi_a(void); void pki_mpi_a(void) { puts(\"a\"); }", "prints"),
 ]
 
+# The same for libpk_nccl.a.
+WRAP = [
+    ("int pncclA(void); int ncclA(void); int ncclA(void) { return pncclA(); }", None),
+    ("int pki_wrap_a(void); int pki_wrap_a(void) { return 0; }", None),
+    ("int pncclB(void); int ncclA(void); int ncclA(void) { return pncclB(); }", "never calls pncclA"),
+    ("int ncclB(void); int pki_wrap_a(void); int pki_wrap_a(void) { return ncclB(); }", "calls ncclB, not pncclB"),
+    ("int pki_nccl_a(void); int pki_nccl_a(void) { return 0; }", "without our prefix"),
+    ("int pncclGather(void); int ncclGather(void); int ncclGather(void) { return pncclGather(); }", "has to be weak"),
+    ("int pncclA(void) __attribute__((weak)); int ncclA(void); int ncclA(void) { return pncclA(); }",
+     "must not be weak"),
+]
 
-def prove_glue(cc, ar, nm, _):
-    for code, wanted in GLUE:
+
+def prove_beside(cc, ar, nm, cases, rules):
+    for code, wanted in cases:
         with tempfile.TemporaryDirectory() as root:
-            source, made = write(root, "a.c", code), os.path.join(root, "libpk_mpi.a")
+            source, made = write(root, "a.c", code), os.path.join(root, "lib.a")
             subprocess.run([*cc, "-O0", "-fPIC", "-c", source, "-o", root + "/a.o"], check=True)
             subprocess.run([ar, "rcs", made, root + "/a.o"], check=True)
-            yield from verdict(code, wanted, symbols_mpi.check_archive(nm, made))
+            yield from verdict(code, wanted, rules.check_archive(nm, made))
+
+
+def prove_glue(cc, ar, nm, _):
+    yield from prove_beside(cc, ar, nm, GLUE, symbols_mpi)
+    yield from prove_beside(cc, ar, nm, WRAP, symbols_nccl)
 
 
 def prove_shared(cc, ar, nm, readelf):
