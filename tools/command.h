@@ -19,6 +19,8 @@ typedef struct command {
 
 command_function command_bench_ab;
 command_function command_compare;
+command_function command_export;
+command_function command_query;
 command_function command_report;
 command_function command_recover;
 command_function command_status;

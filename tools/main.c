@@ -9,6 +9,8 @@
 
 static const command commands[] = {
     {"report", command_report, "where a run spent its time, from its report or trace file"},
+    {"query", command_query, "what runs did, asked in SQL: calls, kernels, steps of all ranks"},
+    {"export", command_export, "what runs did, as tables: CSV, JSON lines or a SQLite database"},
     {"bench-ab", command_bench_ab, "which benchmarks are slower in one of two builds, run in turn"},
     {"compare", command_compare, "which benchmarks became slower, from their files"},
     {"recover", command_recover, "a whole trace from what a killed run has left"},

@@ -110,7 +110,7 @@ def _function(name, result, *arguments, library=_library):
     try:
         function = library[name]
     except AttributeError:
-        raise ImportError(f"{library._name or 'this program'} has no {name}: too old, or linked in part") from None
+        raise ImportError(f"{library._name or 'the program'} has no {name}: older than this, or linked in part") from None
     function.restype, function.argtypes = result, arguments or None
     return function
 

@@ -332,7 +332,7 @@ END
     for file in headers shared cmake static; do "run_$file"; done
 }
 
-# With musl's C library: no zlib, no jansson there. Debian has the kernel's headers elsewhere.
+# With musl's C library: no zlib, jansson and SQLite there. Debian has the kernel's headers elsewhere.
 run_musl()
 {
     have musl-gcc
@@ -342,7 +342,7 @@ run_musl()
     ln -s "/usr/include/$(${CC:-cc} -print-multiarch)/asm" kernel/asm
     export CC="musl-gcc -isystem $folder/kernel"
     meson setup made "$source" --buildtype=plain --prefix="$folder/musl" --libdir=lib -Dwerror=true -Dtests=false \
-        -Dexamples=false -Dbench=false -Dmpi=disabled -Dzlib=disabled -Djansson=disabled -Dcuda=disabled \
+        -Dexamples=false -Dbench=false -Dmpi=disabled -Dzlib=disabled -Djansson=disabled -Dsqlite=disabled -Dcuda=disabled \
         -Dcupti=disabled -Dnvtx=disabled >log 2>&1 || { cat log; return 1; }
     ninja -C made install >log 2>&1 || { cat log; return 1; }
     use "$folder/musl" lib

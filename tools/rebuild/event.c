@@ -140,11 +140,12 @@ static event_type type_of_mark(event *e, object o, const char *text, size_t leng
         event_read_progress(e);
         return EVENT_PROGRESS;
     }
+    bool timed = read_time(o, text, length, "ts", &e->start);
     e->on = strcmp(e->name, PKI_CHROME_MEASURES) == 0;
     bool told = e->on || strcmp(e->name, PKI_CHROME_MEASURES_NOT) == 0;
     if (!told || !ours)
         return EVENT_MARK;
-    return read_time(o, text, length, "ts", &e->start) ? EVENT_MEASURES : EVENT_OTHER;
+    return timed ? EVENT_MEASURES : EVENT_OTHER;
 }
 
 static event_type type_of_pair(event *e, object o, const char *text, size_t length, bool begin)

@@ -1,0 +1,103 @@
+/* tools/export/sqlite.c - all tables in one database. */
+#include "export/export.h"
+
+#include "out/file.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool fail(sqlite3 *db, complaint *why)
+{
+    return complaint_set(why, "%s", db ? sqlite3_errmsg(db) : "out of memory");
+}
+
+static bool run(sqlite3 *db, const char *sql, complaint *why)
+{
+    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK || fail(db, why);
+}
+
+/* "CREATE TABLE calls(file INTEGER, ...)" and "INSERT INTO calls VALUES(?, ...)" */
+static void write_sql(rows_table of, char create[4096], char insert[512])
+{
+    static const char *const types[] = {
+        [CELL_INTEGER] = "INTEGER", [CELL_REAL] = "REAL", [CELL_TEXT] = "TEXT"};
+    const rows_about *about = rows_about_table(of);
+    size_t c = (size_t)snprintf(create, 4096, "CREATE TABLE %s(", about->name);
+    size_t n = (size_t)snprintf(insert, 512, "INSERT INTO %s VALUES(", about->name);
+    for (size_t i = 0; i < about->count; i++) {
+        const char *end = i + 1 < about->count ? ", " : ")";
+        c += (size_t)snprintf(create + c, 4096 - c, "%s %s%s", about->columns[i].name,
+                              types[rows_column_type(&about->columns[i])], end);
+        n += (size_t)snprintf(insert + n, 512 - n, "?%s", end);
+    }
+}
+
+static void bind(sqlite3_stmt *to, int at, const cell *c)
+{
+    if (c->type == CELL_INTEGER)
+        sqlite3_bind_int64(to, at, c->integer);
+    else if (c->type == CELL_REAL)
+        sqlite3_bind_double(to, at, c->real);
+    else if (c->type == CELL_TEXT)
+        sqlite3_bind_text(to, at, c->text, -1, SQLITE_STATIC);
+    else
+        sqlite3_bind_null(to, at);
+}
+
+static bool insert_rows(sqlite3_stmt *to, rows *r, rows_table of)
+{
+    size_t columns = rows_about_table(of)->count;
+    for (uint64_t row = 0; row < rows_count(r, of); row++) {
+        for (unsigned i = 0; i < columns; i++) {
+            cell c = rows_cell(r, of, row, i);
+            bind(to, (int)i + 1, &c);
+        }
+        if (sqlite3_step(to) != SQLITE_DONE)
+            return false;
+        sqlite3_reset(to);
+    }
+    return true;
+}
+
+static bool write_table(sqlite3 *db, rows *r, rows_table of, complaint *why)
+{
+    char create[4096], insert[512];
+    sqlite3_stmt *to = NULL;
+    write_sql(of, create, insert);
+    bool written = run(db, create, why) &&
+                   (sqlite3_prepare_v2(db, insert, -1, &to, NULL) == SQLITE_OK || fail(db, why)) &&
+                   (insert_rows(to, r, of) || fail(db, why));
+    sqlite3_finalize(to);
+    return written;
+}
+
+/* If it fails the file goes, so nothing needs to be undone, nor flushed in the meantime. */
+static bool write_database(const char *path, rows *r, const rows_wish *wish, complaint *why)
+{
+    sqlite3 *db = NULL;
+    bool written = (sqlite3_open(path, &db) == SQLITE_OK || fail(db, why)) &&
+                   run(db, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN", why);
+    for (unsigned of = 0; written && of < ROWS_TABLES; of++)
+        if (wish->columns[of])
+            written = write_table(db, r, (rows_table)of, why);
+    written = written && run(db, "COMMIT", why);
+    return (sqlite3_close(db) == SQLITE_OK || fail(db, why)) && written;
+}
+
+bool export_sqlite(const char *path, rows *r, const rows_wish *wish, complaint *why)
+{
+    char temporary[PATH_MAX];
+    int fd = pki_file_fresh(path, temporary, sizeof temporary);
+    if (fd < 0)
+        return complaint_set(why, "%s: %s", path, strerror(errno));
+    close(fd);
+    if (!write_database(temporary, r, wish, why)) {
+        unlink(temporary);
+        return false;
+    }
+    return pki_file_publish(temporary, path) || complaint_set(why, "%s: %s", path, strerror(errno));
+}

@@ -1,0 +1,291 @@
+/* tools/query/functions.c - aggregates that SQLite does not have: percentiles and spreads, of groups and
+ * of windows; and REGEXP.
+ *
+ * percentile(x, p) has p from 0 to 100, percentile_cont(x, p) from 0 to 1; both interpolate between
+ * the two nearest values, as percentile_cont of other engines does.
+ */
+#include "query/query.h"
+
+#include <math.h>
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The numbers of a group or a window. */
+typedef struct numbers {
+    double *values;
+    size_t count, room;
+    double part; /* of 0 .. 1; NaN until it is given */
+    bool sorted; /* a window: kept in order */
+    bool failed;
+} numbers;
+
+enum { PERCENT, PART, MEDIAN };
+
+static bool make_room(numbers *n)
+{
+    if (n->count < n->room)
+        return true;
+    size_t room = n->room ? 2 * n->room : 16;
+    double *grown = realloc(n->values, room * sizeof *grown);
+    if (!grown)
+        return false;
+    n->values = grown;
+    n->room = room;
+    return true;
+}
+
+/* The first one that is not below. */
+static size_t place_of(const numbers *n, double value)
+{
+    size_t low = 0, high = n->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (n->values[middle] < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static bool add(numbers *n, double value)
+{
+    if (!make_room(n))
+        return false;
+    size_t at = n->sorted ? place_of(n, value) : n->count;
+    memmove(n->values + at + 1, n->values + at, (n->count - at) * sizeof *n->values);
+    n->values[at] = value;
+    n->count++;
+    return true;
+}
+
+static void fail(sqlite3_context *context, numbers *n, const char *why)
+{
+    n->failed = true;
+    if (why)
+        sqlite3_result_error(context, why, -1);
+    else
+        sqlite3_result_error_nomem(context);
+}
+
+static bool take_part(sqlite3_context *context, numbers *n, int argc, sqlite3_value **argv)
+{
+    intptr_t unit = (intptr_t)sqlite3_user_data(context);
+    double most = unit == PERCENT ? 100 : 1, given = unit == MEDIAN ? 0.5 : NAN;
+    if (argc > 1 && sqlite3_value_numeric_type(argv[1]) != SQLITE_NULL)
+        given = sqlite3_value_double(argv[1]);
+    if (!(given >= 0 && given <= most))
+        fail(context, n,
+             unit == PERCENT ? "percentile(x, p): p is a number from 0 to 100"
+                             : "percentile_cont(x, p): p is a number from 0 to 1");
+    n->part = given / most;
+    return !n->failed;
+}
+
+static void step(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    numbers *n = sqlite3_aggregate_context(context, sizeof *n);
+    if (!n || n->failed)
+        return;
+    int type = sqlite3_value_numeric_type(argv[0]);
+    if (!take_part(context, n, argc, argv) || type == SQLITE_NULL)
+        return;
+    if (type != SQLITE_INTEGER && type != SQLITE_FLOAT)
+        fail(context, n, "a percentile is of numbers");
+    else if (!add(n, sqlite3_value_double(argv[0])))
+        fail(context, n, NULL);
+}
+
+static void leave(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    numbers *n = sqlite3_aggregate_context(context, sizeof *n);
+    (void)argc;
+    if (!n || n->failed || sqlite3_value_numeric_type(argv[0]) == SQLITE_NULL)
+        return;
+    if (!n->sorted && n->count)
+        qsort(n->values, n->count, sizeof *n->values, by_value);
+    n->sorted = true;
+    size_t at = place_of(n, sqlite3_value_double(argv[0]));
+    if (at < n->count)
+        memmove(n->values + at, n->values + at + 1, (--n->count - at) * sizeof *n->values);
+}
+
+static void swap(double *a, double *b)
+{
+    double was = *a;
+    *a = *b;
+    *b = was;
+}
+
+/* Puts the k-th smallest at k, smaller ones before and larger ones behind it (Hoare). */
+static void select_at(double *values, size_t count, size_t k)
+{
+    size_t low = 0, high = count - 1;
+    while (low < high) {
+        double pivot = values[low + (high - low) / 2];
+        size_t i = low, j = high;
+        while (i <= j) {
+            while (values[i] < pivot)
+                i++;
+            while (values[j] > pivot)
+                j--;
+            if (i > j)
+                break;
+            swap(&values[i++], &values[j]);
+            if (j-- == 0)
+                break;
+        }
+        if (k >= i)
+            low = i;
+        else if (j != SIZE_MAX && k <= j)
+            high = j;
+        else
+            return;
+    }
+}
+
+static double smallest(const double *values, size_t count)
+{
+    double least = values[0];
+    for (size_t i = 1; i < count; i++)
+        least = values[i] < least ? values[i] : least;
+    return least;
+}
+
+static void value(sqlite3_context *context)
+{
+    numbers *n = sqlite3_aggregate_context(context, 0);
+    if (!n || n->failed || n->count == 0)
+        return;
+    double at = n->part * (double)(n->count - 1);
+    size_t below = (size_t)at;
+    if (!n->sorted)
+        select_at(n->values, n->count, below);
+    double low = n->values[below], high = low;
+    if (below + 1 < n->count)
+        high = n->sorted ? n->values[below + 1]
+                         : smallest(n->values + below + 1, n->count - below - 1);
+    sqlite3_result_double(context, low + (high - low) * (at - (double)below));
+}
+
+static void finish(sqlite3_context *context)
+{
+    numbers *n = sqlite3_aggregate_context(context, 0);
+    value(context);
+    if (n)
+        free(n->values);
+}
+
+/* ---- spread ---- */
+
+/* Welford's sums, which can be taken back, too. */
+typedef struct spread {
+    int64_t count;
+    double mean, squares;
+} spread;
+
+static void spread_step(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    spread *s = sqlite3_aggregate_context(context, sizeof *s);
+    (void)argc;
+    if (!s || sqlite3_value_numeric_type(argv[0]) == SQLITE_NULL)
+        return;
+    double x = sqlite3_value_double(argv[0]), before = x - s->mean;
+    s->mean += before / (double)++s->count;
+    s->squares += before * (x - s->mean);
+}
+
+static void spread_leave(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    spread *s = sqlite3_aggregate_context(context, sizeof *s);
+    (void)argc;
+    if (!s || sqlite3_value_numeric_type(argv[0]) == SQLITE_NULL)
+        return;
+    double x = sqlite3_value_double(argv[0]), after = x - s->mean;
+    if (--s->count <= 0) {
+        *s = (spread){0};
+        return;
+    }
+    s->mean -= after / (double)s->count;
+    s->squares -= after * (x - s->mean);
+}
+
+/* Of a sample (user data 1) or of all (0). */
+static void spread_value(sqlite3_context *context)
+{
+    const spread *s = sqlite3_aggregate_context(context, 0);
+    int64_t less = (intptr_t)sqlite3_user_data(context);
+    if (s && s->count > less)
+        sqlite3_result_double(context, sqrt(fmax(s->squares, 0) / (double)(s->count - less)));
+}
+
+/* ---- x REGEXP pattern ---- */
+
+static void free_pattern(void *pattern)
+{
+    regfree(pattern);
+    sqlite3_free(pattern);
+}
+
+static void tell_bad_pattern(sqlite3_context *context, int error, const regex_t *pattern)
+{
+    char why[200] = "REGEXP: ";
+    size_t length = strlen(why);
+    regerror(error, pattern, why + length, sizeof why - length);
+    sqlite3_result_error(context, why, -1);
+}
+
+static void regexp(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    const char *text = (const char *)sqlite3_value_text(argv[1]);
+    const char *pattern = (const char *)sqlite3_value_text(argv[0]);
+    (void)argc;
+    if (!text || !pattern)
+        return;
+    regex_t *compiled = sqlite3_get_auxdata(context, 0);
+    bool fresh = !compiled;
+    if (fresh) {
+        compiled = sqlite3_malloc(sizeof *compiled);
+        int error = compiled ? regcomp(compiled, pattern, REG_EXTENDED | REG_NOSUB) : REG_ESPACE;
+        if (error) {
+            tell_bad_pattern(context, error, compiled);
+            sqlite3_free(compiled);
+            return;
+        }
+    }
+    sqlite3_result_int(context, regexec(compiled, text, 0, NULL, 0) == 0);
+    if (fresh) /* last: SQLite may free it at once */
+        sqlite3_set_auxdata(context, 0, compiled, free_pattern);
+}
+
+#define FLAGS (SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS)
+
+int query_add_functions(sqlite3 *db)
+{
+    static const struct {
+        const char *name;
+        int arguments;
+        intptr_t unit;
+    } percentiles[] = {{"percentile", 2, PERCENT},
+                       {"percentile_cont", 2, PART},
+                       {"median", 1, MEDIAN}},
+      spreads[] = {{"stddev", 1, 1}, {"stddev_pop", 1, 0}};
+    int error = SQLITE_OK;
+    for (size_t i = 0; !error && i < sizeof percentiles / sizeof *percentiles; i++)
+        error = sqlite3_create_window_function(db, percentiles[i].name, percentiles[i].arguments,
+                                               FLAGS, (void *)percentiles[i].unit, step, finish,
+                                               value, leave, NULL);
+    for (size_t i = 0; !error && i < sizeof spreads / sizeof *spreads; i++)
+        error = sqlite3_create_window_function(db, spreads[i].name, spreads[i].arguments, FLAGS,
+                                               (void *)spreads[i].unit, spread_step, spread_value,
+                                               spread_value, spread_leave, NULL);
+    return error ? error
+                 : sqlite3_create_function(db, "regexp", 2, FLAGS, NULL, regexp, NULL, NULL);
+}

@@ -1,0 +1,53 @@
+/* tools/query/query.h - what the files of pk query share. */
+#ifndef TOOLS_QUERY_H
+#define TOOLS_QUERY_H
+
+#include "complaint.h"
+#include "rows/rows.h"
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* ---- tables.c: rows as tables of SQLite ---- */
+
+/* What the tables of a connection are made of. rows NULL: nothing yet; who prepares a statement then
+ * has the columns that it uses added to the wish. */
+typedef struct query_tables {
+    rows *rows;
+    rows_wish wish;
+} query_tables;
+
+/* An error of SQLite's. */
+int query_add_tables(sqlite3 *db, query_tables *tables);
+
+/* ---- functions.c ---- */
+
+/* percentile, percentile_cont, median, stddev, stddev_pop, regexp. */
+int query_add_functions(sqlite3 *db);
+
+/* ---- print.c ---- */
+
+typedef enum query_format {
+    QUERY_TABLE,
+    QUERY_CSV,
+    QUERY_NDJSON,
+    QUERY_JSON,
+    QUERY_MARKDOWN,
+    QUERY_FORMATS
+} query_format;
+
+extern const char *const query_format_names[QUERY_FORMATS];
+
+/* Runs it and prints its rows. An error of SQLite's, SQLITE_DONE if there is none. */
+int query_print(sqlite3_stmt *statement, query_format format);
+
+/* ---- sql.c ---- */
+
+/* Where in the SQL something is wrong, for whoever wrote it: the line, and a mark below. */
+void query_point_at(const char *sql, int offset);
+
+/* Nothing but reading is allowed from now on. */
+void query_forbid_changes(sqlite3 *db);
+
+#endif

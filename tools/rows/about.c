@@ -1,0 +1,275 @@
+/* tools/rows/about.c - the tables and their columns: names, and where they lie. */
+#include "rows/layout.h"
+
+#include "base/compiler.h"
+
+#include <stddef.h>
+
+#define AT(type, member) offsetof(type, member)
+#define OF_FILE                                                                                    \
+    {"file", "number of the file on the command line, from 1", FORM_FILE, 0, 0},                   \
+    {                                                                                              \
+        "rank", "rank of the process in its job", FORM_RANK, 0, 0                                  \
+    }
+#define TIMES                                                                                      \
+    {"start_ns", "since the start of its run", FORM_U64, 0, 0}, {"end_ns", "", FORM_END, 0, 0},    \
+        {"duration_ns", "", FORM_U64, 0, 8}, {"duration_us", "", FORM_US, 0, 8},                   \
+        {"start_unix_ns", "since 1970, by the host's clock", FORM_UNIX, 0, 0},                     \
+    {                                                                                              \
+        "step", "the step in which it began", FORM_STEP, 0, 0                                      \
+    }
+#define MOMENT                                                                                     \
+    {"time_ns", "since the start of its run", FORM_U64, 0, 0},                                     \
+        {"time_unix_ns", "since 1970, by the host's clock", FORM_UNIX, 0, 0},                      \
+    {                                                                                              \
+        "step", "the step in which it was", FORM_STEP, 0, 0                                        \
+    }
+
+static const rows_column files[] = {
+    {"file", "its number on the command line, from 1", FORM_FILE, 0, 0},
+    {"path", "", FORM_NAME, 0, AT(file_row, path)},
+    {"rank", "", FORM_RANK, 0, 0},
+    {"ranks", "processes in the job", FORM_I32, 0, AT(file_row, ranks)},
+    {"host", "", FORM_NAME, 0, AT(file_row, host)},
+    {"pid", "", FORM_U32, 0, AT(file_row, pid)},
+    {"program", "", FORM_NAME, 0, AT(file_row, program)},
+    {"start_unix_ns", "the moment of start_ns 0, since 1970", FORM_COUNT, 0,
+     AT(file_row, start_unix)},
+    {"complete", "1: the run ended with pk_stop", FORM_BOOL, 0, AT(file_row, complete)},
+    {"cut", "1: the file ends amid its events", FORM_BOOL, 0, AT(file_row, cut)},
+    {"events", "that were read; NULL: it is a report", FORM_COUNT, 0, AT(file_row, events)},
+    {"perfkit", "version that wrote it; NULL: others", FORM_NAME, 0, AT(file_row, version)},
+};
+
+static const rows_column steps[] = {
+    OF_FILE,
+    {"step", "its index, from 0", FORM_U64, 0, AT(step_row, step)},
+    {"start_ns", "since the start of its run", FORM_U64, 0, 0},
+    {"end_ns", "", FORM_END, 0, 0},
+    {"duration_ns", "", FORM_U64, 0, 8},
+    {"duration_us", "", FORM_US, 0, 8},
+    {"start_unix_ns", "since 1970, by the host's clock", FORM_UNIX, 0, 0},
+    {"items", "as given to pk_step", FORM_U64, 0, AT(step_row, items)},
+    {"thread", "that called pk_step", FORM_U32, 0, AT(step_row, thread)},
+    {"warmup", "1: told apart as warm-up", FORM_BOOL, 0, AT(step_row, warmup)},
+};
+
+static const rows_column regions[] = {
+    OF_FILE,
+    {"name", "", FORM_NAME, 0, AT(region_row, name)},
+    {"kind", "compute, data, comm, io, wait or other", FORM_KIND, 0, AT(region_row, kind)},
+    {"calls", "", FORM_U64, 0, AT(region_row, calls)},
+    {"total_ns", "", FORM_U64, 0, AT(region_row, total)},
+    {"self_ns", "without the regions inside", FORM_U64, 0, AT(region_row, self)},
+    {"mean_ns", "of a call", FORM_REAL, 0, AT(region_row, mean)},
+    {"stddev_ns", "", FORM_REAL, 0, AT(region_row, stddev)},
+    {"min_ns", "", FORM_REAL, 0, AT(region_row, min)},
+    {"p50_ns", "within 1 %, as all percentiles here", FORM_REAL, 0, AT(region_row, p50)},
+    {"p90_ns", "", FORM_REAL, 0, AT(region_row, p90)},
+    {"p95_ns", "", FORM_REAL, 0, AT(region_row, p95)},
+    {"p99_ns", "", FORM_REAL, 0, AT(region_row, p99)},
+    {"max_ns", "", FORM_REAL, 0, AT(region_row, max)},
+    {"step_share", "own time as a share of the steady steps", FORM_REAL, 0,
+     AT(region_row, step_share)},
+    {"bytes", "", FORM_COUNT, 0, AT(region_row, bytes)},
+    {"flops", "", FORM_COUNT, 0, AT(region_row, flops)},
+    {"spans", "on GPU streams", FORM_COUNT, 0, AT(region_row, spans)},
+    {"span_ns", "", FORM_COUNT, 0, AT(region_row, span_time)},
+    {"kernels", "launched in it", FORM_COUNT, 0, AT(region_row, kernels)},
+    {"kernel_ns", "", FORM_COUNT, 0, AT(region_row, kernel_time)},
+};
+
+static const rows_column calls[] = {
+    OF_FILE,
+    {"id", "of the call, over all files", FORM_ID, 0, 0},
+    {"parent", "id of the call around it", FORM_PARENT, 2, AT(call_nest, parent)},
+    {"depth", "0: in no other", FORM_U32, 2, AT(call_nest, depth)},
+    {"thread", "the kernel's number of it", FORM_TRACK, 0, AT(call_row, track)},
+    {"name", "of the region", FORM_REGION, 0, AT(call_row, region)},
+    {"kind", "compute, data, comm, io, wait or other", FORM_REGION_KIND, 0, AT(call_row, region)},
+    TIMES,
+    {"self_ns", "without the calls inside", FORM_U64, 2, AT(call_nest, self)},
+    {"bytes", "", FORM_COUNT, 1, AT(call_work, bytes)},
+    {"flops", "", FORM_COUNT, 1, AT(call_work, flops)},
+    {"unbalanced", "1: closed by somebody else's end", FORM_UNBALANCED, 0, AT(call_row, track)},
+};
+
+static const rows_column kernels[] = {
+    OF_FILE,
+    {"device", "its ordinal", FORM_U32, 0, AT(device_row, device)},
+    {"stream", "", FORM_U32, 0, AT(device_row, stream)},
+    {"name", "", FORM_NAME, 0, AT(device_row, name)},
+    TIMES,
+    {"region", "that launched it", FORM_NAME, 0, AT(device_row, region)},
+    {"correlation", "the same as of its launch", FORM_COUNT, 0, AT(device_row, correlation)},
+    {"queued_ns", "when it was handed to the driver", FORM_COUNT, 1, AT(kernel_more, queued)},
+    {"registers", "per thread", FORM_U32, 1, AT(kernel_more, registers)},
+    {"shared_bytes", "shared memory per block", FORM_U32, 1, AT(kernel_more, shared)},
+};
+
+static const rows_column memcpys[] = {
+    OF_FILE,
+    {"device", "its ordinal", FORM_U32, 0, AT(device_row, device)},
+    {"stream", "", FORM_U32, 0, AT(device_row, stream)},
+    {"name", "", FORM_NAME, 0, AT(device_row, name)},
+    {"direction", "h2d, d2h, d2d, h2h, p2p or set", FORM_NAME, 0, AT(device_row, direction)},
+    TIMES,
+    {"bytes", "divide by duration_ns for GB/s", FORM_U64, 0, AT(device_row, bytes)},
+    {"region", "that asked for it", FORM_NAME, 0, AT(device_row, region)},
+    {"correlation", "the same as of its call", FORM_COUNT, 0, AT(device_row, correlation)},
+};
+
+static const rows_column collectives[] = {
+    OF_FILE,
+    {"communicator", "", FORM_NAME, 0, AT(collective_row, communicator)},
+    {"library", "MPI, NCCL ...", FORM_NAME, 0, AT(collective_row, library)},
+    {"operation", "all_reduce ...", FORM_NAME, 0, AT(collective_row, operation)},
+    {"name", "of the region or event", FORM_NAME, 0, AT(collective_row, name)},
+    {"sequence", "on its communicator, from 1: the same on all ranks", FORM_COUNT, 0,
+     AT(collective_row, sequence)},
+    {"ranks", "in the communicator", FORM_U32, 0, AT(collective_row, ranks)},
+    TIMES,
+    {"bytes", "as given to the call", FORM_U64, 0, AT(collective_row, bytes)},
+    {"dtype", "of the elements", FORM_NAME, 0, AT(collective_row, type)},
+    {"calls", "alike that this row is of: of a group, else 1", FORM_U32, 0,
+     AT(collective_row, calls)},
+    {"exposed_ns", "that the program waited; NULL: unknown", FORM_KNOWN, 0,
+     AT(collective_row, exposed)},
+    {"algbw_gbps", "algorithm bandwidth, 10^9 bytes/s", FORM_REAL, 0, AT(collective_row, algbw)},
+    {"busbw_gbps", "bus bandwidth, as nccl-tests count it", FORM_REAL, 0,
+     AT(collective_row, busbw)},
+    {"in_flight", "on its communicator, this one included", FORM_U32, 0,
+     AT(collective_row, in_flight)},
+    {"algorithm", "", FORM_NAME, 0, AT(collective_row, algorithm)},
+    {"protocol", "", FORM_NAME, 0, AT(collective_row, protocol)},
+    {"region", "around the call", FORM_NAME, 0, AT(collective_row, region)},
+};
+
+static const rows_column counters[] = {
+    OF_FILE,
+    {"name", "", FORM_NAME, 0, AT(counter_row, name)},
+    {"unit", "", FORM_NAME, 0, AT(counter_row, unit)},
+    MOMENT,
+    {"value", "", FORM_REAL, 0, AT(counter_row, value)},
+    {"thread", "that set it", FORM_U32, 0, AT(counter_row, thread)},
+};
+
+static const rows_column marks[] = {
+    OF_FILE,
+    {"name", "", FORM_NAME, 0, AT(mark_row, name)},
+    MOMENT,
+    {"thread", "", FORM_U32, 0, AT(mark_row, thread)},
+};
+
+static const rows_column activities[] = {
+    OF_FILE,
+    {"kind", "span (on a stream), runtime, driver, sync, overhead or range", FORM_NAME, 0,
+     AT(activity_row, kind)},
+    {"name", "", FORM_NAME, 0, AT(activity_row, name)},
+    {"track", "of the viewer", FORM_TRACK_NAME, 0, AT(activity_row, track)},
+    {"device", "", FORM_U32, 0, AT(activity_row, device)},
+    TIMES,
+    {"region", "that asked for it", FORM_NAME, 0, AT(activity_row, region)},
+    {"correlation", "the same as of what it launched", FORM_COUNT, 0,
+     AT(activity_row, correlation)},
+};
+
+static const rows_column threads[] = {
+    OF_FILE,
+    {"thread", "the kernel's number of it", FORM_U32, 0, AT(thread_row, tid)},
+    {"name", "", FORM_NAME, 0, AT(thread_row, name)},
+    {"recorded", "regions", FORM_U64, 0, AT(thread_row, recorded)},
+    {"dropped", "regions", FORM_U64, 0, AT(thread_row, dropped)},
+    {"compute_ns", "own time of its regions, by kind", FORM_U64, 0,
+     AT(thread_row, kinds[PK_COMPUTE])},
+    {"data_ns", "", FORM_U64, 0, AT(thread_row, kinds[PK_DATA])},
+    {"comm_ns", "", FORM_U64, 0, AT(thread_row, kinds[PK_COMM])},
+    {"io_ns", "", FORM_U64, 0, AT(thread_row, kinds[PK_IO])},
+    {"wait_ns", "", FORM_U64, 0, AT(thread_row, kinds[PK_WAIT])},
+    {"other_ns", "", FORM_U64, 0, AT(thread_row, kinds[PK_OTHER])},
+};
+
+static const rows_column devices[] = {
+    OF_FILE,
+    {"device", "its ordinal", FORM_U32, 0, AT(gpu_row, device)},
+    {"measured", "1: by CUPTI; 0: by stream spans", FORM_BOOL, 0, AT(gpu_row, measured)},
+    {"streams", "", FORM_U64, 0, AT(gpu_row, streams)},
+    {"kernels", "in the whole run, as the next ones", FORM_U64, 0, AT(gpu_row, kernels)},
+    {"kernel_ns", "", FORM_U64, 0, AT(gpu_row, kernel_time)},
+    {"short_kernels", "of less than 10 us", FORM_U64, 0, AT(gpu_row, short_kernels)},
+    {"h2d_bytes", "", FORM_U64, 0, AT(gpu_row, h2d)},
+    {"d2h_bytes", "", FORM_U64, 0, AT(gpu_row, d2h)},
+    {"d2d_bytes", "", FORM_U64, 0, AT(gpu_row, d2d)},
+    {"p2p_bytes", "", FORM_U64, 0, AT(gpu_row, p2p)},
+    {"step_ns", "mean of the steady steps, as the next ones", FORM_REAL, 0, AT(gpu_row, step)},
+    {"busy_ns", "", FORM_REAL, 0, AT(gpu_row, busy)},
+    {"idle_ns", "", FORM_REAL, 0, AT(gpu_row, idle)},
+    {"launch_gaps_ns", "", FORM_REAL, 0, AT(gpu_row, launch_gaps)},
+    {"sync_gaps_ns", "", FORM_REAL, 0, AT(gpu_row, sync_gaps)},
+    {"memory_bytes", "in use at the steps' ends", FORM_REAL, 0, AT(gpu_row, memory)},
+};
+
+static const rows_column verdicts[] = {
+    OF_FILE,
+    {"name", "input-bound ... (docs/report-format.md)", FORM_NAME, 0, AT(verdict_row, name)},
+    {"severity", "good, note or warning", FORM_NAME, 0, AT(verdict_row, severity)},
+    {"value", "what was compared ...", FORM_REAL, 0, AT(verdict_row, value)},
+    {"threshold", "... with what", FORM_REAL, 0, AT(verdict_row, threshold)},
+    {"text", "", FORM_NAME, 0, AT(verdict_row, text)},
+};
+
+#define COLUMNS(of) .columns = of, .count = PKI_COUNT_OF(of)
+
+static const rows_about tables[ROWS_TABLES] = {
+    [ROWS_FILES] = {"files", "the files that were given", COLUMNS(files)},
+    [ROWS_STEPS] = {"steps", "each step; of a report, its series", COLUMNS(steps)},
+    [ROWS_REGIONS] = {"regions", "each region, with dropped calls too", COLUMNS(regions)},
+    [ROWS_CALLS] = {"calls", "each recorded call of a region", COLUMNS(calls)},
+    [ROWS_KERNELS] = {"kernels", "each kernel that CUPTI measured", COLUMNS(kernels)},
+    [ROWS_MEMCPYS] = {"memcpys", "each copy and memset on a device", COLUMNS(memcpys)},
+    [ROWS_COLLECTIVES] = {"collectives", "each operation on a communicator", COLUMNS(collectives)},
+    [ROWS_COUNTERS] = {"counters", "each sample", COLUMNS(counters)},
+    [ROWS_MARKS] = {"marks", "each moment that was marked", COLUMNS(marks)},
+    [ROWS_ACTIVITIES] = {"activities", "what else devices and libraries did", COLUMNS(activities)},
+    [ROWS_THREADS] = {"threads", "each thread that recorded", COLUMNS(threads)},
+    [ROWS_DEVICES] = {"devices", "each GPU", COLUMNS(devices)},
+    [ROWS_VERDICTS] = {"verdicts", "what the report says", COLUMNS(verdicts)},
+};
+
+const rows_about *rows_about_table(rows_table of)
+{
+    return &tables[of];
+}
+
+cell_type rows_column_type(const rows_column *column)
+{
+    switch (column->form) {
+    case FORM_NAME:
+    case FORM_KIND:
+    case FORM_REGION:
+    case FORM_REGION_KIND:
+    case FORM_TRACK_NAME:
+        return CELL_TEXT;
+    case FORM_REAL:
+    case FORM_US:
+        return CELL_REAL;
+    default:
+        return CELL_INTEGER;
+    }
+}
+
+const size_t rows_widths[ROWS_TABLES][ROWS_PARTS] = {
+    [ROWS_FILES] = {sizeof(file_row)},
+    [ROWS_STEPS] = {sizeof(step_row)},
+    [ROWS_REGIONS] = {sizeof(region_row)},
+    [ROWS_CALLS] = {sizeof(call_row), sizeof(call_work), sizeof(call_nest)},
+    [ROWS_KERNELS] = {sizeof(device_row), sizeof(kernel_more)},
+    [ROWS_MEMCPYS] = {sizeof(device_row)},
+    [ROWS_COLLECTIVES] = {sizeof(collective_row)},
+    [ROWS_COUNTERS] = {sizeof(counter_row)},
+    [ROWS_MARKS] = {sizeof(mark_row)},
+    [ROWS_ACTIVITIES] = {sizeof(activity_row)},
+    [ROWS_THREADS] = {sizeof(thread_row)},
+    [ROWS_DEVICES] = {sizeof(gpu_row)},
+    [ROWS_VERDICTS] = {sizeof(verdict_row)},
+};

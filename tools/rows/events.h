@@ -1,0 +1,25 @@
+/* tools/rows/events.h - rows of the events of a trace. Of rows*.c alone. */
+#ifndef TOOLS_ROWS_EVENTS_H
+#define TOOLS_ROWS_EVENTS_H
+
+#include "rebuild/event.h"
+#include "rows/layout.h"
+
+#define ROWS_KNOWN 1024u /* a power of two */
+
+typedef struct rows_known {
+    uint32_t known, region, track;
+} rows_known;
+
+typedef struct rows_reader {
+    rows *to;
+    uint64_t events;
+    size_t begun;        /* the operation whose end comes next, + 1; 0: none. Its id is... */
+    uint64_t begun_id;   /* ...this */
+    rows_known known[ROWS_KNOWN];
+} rows_reader;
+
+/* False without memory. */
+bool rows_take_event(void *reader, const event *e);
+
+#endif

@@ -1,0 +1,201 @@
+/* tools/rows/layout.h - the structs that rows are kept in, and how columns lie in them. Of rows*.c
+ * alone. */
+#ifndef TOOLS_ROWS_LAYOUT_H
+#define TOOLS_ROWS_LAYOUT_H
+
+#include "measure/summary.h"
+#include "rows/rows.h"
+#include "table.h"
+
+/* How a cell is made of a row. Rows with times begin with start and duration, in ns. */
+typedef enum rows_form {
+    /* of the file that the row is from */
+    FORM_FILE,
+    FORM_RANK,
+    /* of start and duration */
+    FORM_END,
+    FORM_UNIX, /* start, since 1970 */
+    FORM_STEP, /* in which it began */
+    /* of the member at the offset */
+    FORM_U64,
+    FORM_COUNT, /* the same; 0 is NULL */
+    FORM_KNOWN, /* the same; UINT64_MAX is NULL */
+    FORM_U32,   /* ROWS_NONE is NULL */
+    FORM_I32,   /* -1 is NULL */
+    FORM_BOOL,  /* a uint8_t */
+    FORM_US,    /* ns in a uint64_t, as us */
+    FORM_REAL,  /* NaN is NULL */
+    FORM_NAME,  /* a name's number, ROWS_NONE is NULL */
+    FORM_KIND,  /* a pk_kind in a uint8_t */
+    FORM_REGION, /* the name of one of rows.regions... */
+    FORM_REGION_KIND,
+    FORM_TRACK, /* the thread of one of rows.tracks... */
+    FORM_TRACK_NAME,
+    FORM_UNBALANCED, /* ...and the highest bit of its number */
+    FORM_ID,    /* the row's number, from 1 */
+    FORM_PARENT /* the number of another one + 1, or 0 */
+} rows_form;
+
+#define ROWS_NONE UINT32_MAX
+#define ROWS_PARTS 3
+#define ROWS_FILES_MOST 65536
+
+typedef struct file_row {
+    uint64_t start_unix, duration;
+    uint64_t events;
+    uint32_t file, path, host, pid, program, version;
+    int32_t rank, ranks;
+    uint8_t complete, cut, has_events;
+} file_row;
+
+typedef struct step_row {
+    uint64_t start, duration, step, items;
+    uint32_t thread;
+    uint8_t warmup;
+} step_row;
+
+typedef struct call_row {
+    uint64_t start, duration;
+    uint32_t region; /* of rows.regions */
+    uint32_t track;  /* of rows.tracks; the highest bit: unbalanced */
+} call_row;
+
+typedef struct call_work {
+    uint64_t bytes, flops;
+} call_work;
+
+typedef struct call_nest {
+    uint64_t self;
+    uint32_t parent, depth;
+} call_nest;
+
+typedef struct device_row { /* kernels, copies */
+    uint64_t start, duration, correlation, bytes;
+    uint32_t name, region, device, stream;
+    uint32_t direction;
+} device_row;
+
+typedef struct kernel_more {
+    uint64_t queued;
+    uint32_t registers, shared;
+} kernel_more;
+
+typedef struct collective_row {
+    uint64_t start, duration, bytes, sequence, exposed;
+    double algbw, busbw;
+    uint32_t name, communicator, library, operation, type, region;
+    uint32_t ranks, in_flight, algorithm, protocol, calls;
+} collective_row;
+
+typedef struct counter_row {
+    uint64_t start, duration; /* duration 0 */
+    double value;
+    uint32_t name, unit, thread;
+} counter_row;
+
+typedef struct mark_row {
+    uint64_t start, duration;
+    uint32_t name, thread;
+} mark_row;
+
+typedef struct activity_row {
+    uint64_t start, duration, correlation;
+    uint32_t kind, name, region, device, track;
+} activity_row;
+
+typedef struct region_row {
+    double step_share, mean, p50, p90, p95, p99, max, min, stddev;
+    uint64_t calls, total, self, bytes, flops, spans, span_time, kernels, kernel_time;
+    uint32_t name;
+    uint8_t kind;
+} region_row;
+
+typedef struct thread_row {
+    uint64_t recorded, dropped, kinds[PKI_KINDS];
+    uint32_t tid, name;
+} thread_row;
+
+typedef struct gpu_row {
+    uint64_t kernels, kernel_time, short_kernels, h2d, d2h, d2d, p2p, streams;
+    double step, busy, idle, launch_gaps, sync_gaps, memory;
+    uint32_t device;
+    uint8_t measured;
+} gpu_row;
+
+typedef struct verdict_row {
+    double value, threshold;
+    uint32_t name, severity, text;
+} verdict_row;
+
+/* Rows of one layout, in the order in which they were added. */
+typedef struct part {
+    char *data;
+    size_t count, room;
+} part;
+
+/* A thread or a stream, of one file. */
+typedef struct rows_track {
+    uint32_t tid, name;
+    uint64_t last_end;
+} rows_track;
+
+/* A region, by name and kind. */
+typedef struct rows_region {
+    uint32_t name;
+    uint8_t kind;
+} rows_region;
+
+/* The rows of a table that are of this file begin here. */
+typedef struct file_start {
+    size_t first[ROWS_TABLES];
+} file_start;
+
+/* Where the last cell was found, since the next one is near. */
+typedef struct rows_memo {
+    size_t file, step;
+} rows_memo;
+
+struct rows {
+    rows_wish wish;
+    part parts[ROWS_TABLES][ROWS_PARTS];
+    part files; /* of file_start */
+    table names, region_keys, track_keys;
+    part regions, tracks; /* of rows_region, rows_track */
+    size_t first_track;   /* of this file */
+    rows_memo memo[ROWS_TABLES];
+};
+
+extern const size_t rows_widths[ROWS_TABLES][ROWS_PARTS];
+
+/* rows.c. Room for one more, zeroed; NULL without memory. */
+void *rows_push(part *p, size_t width);
+void *rows_append(rows *r, rows_table of, unsigned part_of);
+
+static inline void *rows_at(const part *p, size_t width, size_t i)
+{
+    return p->data + i * width;
+}
+
+static inline bool rows_wanted(const rows *r, rows_table of)
+{
+    return r->wish.columns[of] != 0;
+}
+
+/* Is a column of this part of it? */
+bool rows_wants_part(const rows *r, rows_table of, unsigned part_of);
+
+/* The name's number; "" is ROWS_NONE. False without memory. */
+bool rows_name(rows *r, const char *name, uint32_t *id);
+const char *rows_name_of(const rows *r, uint32_t id);
+
+/* The first row of the file that is being added, or of the given one. */
+size_t rows_first(const rows *r, rows_table of, size_t file);
+file_row *rows_file(const rows *r, size_t file);
+
+/* rows/nest.c: depth, parent and own time of the calls from `first` on. False without memory. */
+bool rows_nest(rows *r, size_t first);
+
+/* rows/summary.c: what a report says. False without memory. */
+bool rows_take_summary(rows *r, const pki_summary *summary, bool steps_too);
+
+#endif

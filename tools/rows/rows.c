@@ -1,0 +1,90 @@
+#include "rows/layout.h"
+
+#include "base/compiler.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_ROOM 64u
+
+rows *rows_create(const rows_wish *wish)
+{
+    rows *r = calloc(1, sizeof *r);
+    if (r)
+        r->wish = *wish;
+    return r;
+}
+
+void rows_destroy(rows *r)
+{
+    if (!r)
+        return;
+    for (size_t t = 0; t < ROWS_TABLES; t++)
+        for (size_t p = 0; p < ROWS_PARTS; p++)
+            free(r->parts[t][p].data);
+    free(r->files.data);
+    free(r->regions.data);
+    free(r->tracks.data);
+    table_finish(&r->names);
+    table_finish(&r->region_keys);
+    table_finish(&r->track_keys);
+    free(r);
+}
+
+void *rows_push(part *p, size_t width)
+{
+    if (p->count == p->room) {
+        size_t room = p->room ? p->room + p->room / 2 : FIRST_ROOM;
+        char *grown = realloc(p->data, room * width);
+        if (!grown)
+            return NULL;
+        p->data = grown;
+        p->room = room;
+    }
+    return memset(p->data + p->count++ * width, 0, width);
+}
+
+void *rows_append(rows *r, rows_table of, unsigned part_of)
+{
+    return rows_push(&r->parts[of][part_of], rows_widths[of][part_of]);
+}
+
+bool rows_wants_part(const rows *r, rows_table of, unsigned part_of)
+{
+    const rows_about *about = rows_about_table(of);
+    for (size_t i = 0; i < about->count; i++)
+        if ((r->wish.columns[of] >> i & 1) && about->columns[i].part == part_of)
+            return true;
+    return false;
+}
+
+bool rows_name(rows *r, const char *name, uint32_t *id)
+{
+    *id = ROWS_NONE;
+    if (name && name[0])
+        *id = table_add(&r->names, name);
+    return *id != ROWS_NONE || !name || !name[0];
+}
+
+const char *rows_name_of(const rows *r, uint32_t id)
+{
+    return id < r->names.count ? r->names.texts[id] : NULL;
+}
+
+uint64_t rows_count(const rows *r, rows_table of)
+{
+    return r->parts[of][0].count;
+}
+
+size_t rows_first(const rows *r, rows_table of, size_t file)
+{
+    if (file >= r->files.count)
+        return r->parts[of][0].count;
+    const file_start *start = rows_at(&r->files, sizeof *start, file);
+    return start->first[of];
+}
+
+file_row *rows_file(const rows *r, size_t file)
+{
+    return rows_at(&r->parts[ROWS_FILES][0], sizeof(file_row), file);
+}

@@ -1,0 +1,89 @@
+/* tools/rows/rows.h - what runs did, as tables: one row per call, kernel, step ... of all files given.
+ *
+ *     rows *r = rows_create(&wish);            // only these columns
+ *     rows_add_file(r, "rank0.json", false, &why);
+ *     rows_add_file(r, "rank1.json", false, &why);
+ *     rows_cell(r, ROWS_CALLS, 0, column);
+ *
+ * Rows are kept as small structs, names as numbers: 24 bytes for a call, 16 more for each group of
+ * columns that costs something (rows_about). Columns that follow from others, such as a call's step,
+ * are made when they are asked for. What nobody wished for is not kept, and a file is not walked
+ * through if nothing of it was.
+ *
+ * Not for two threads at once.
+ */
+#ifndef TOOLS_ROWS_H
+#define TOOLS_ROWS_H
+
+#include "complaint.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum rows_table {
+    ROWS_FILES,
+    ROWS_STEPS,
+    ROWS_REGIONS,
+    ROWS_CALLS,
+    ROWS_KERNELS,
+    ROWS_MEMCPYS,
+    ROWS_COLLECTIVES,
+    ROWS_COUNTERS,
+    ROWS_MARKS,
+    ROWS_ACTIVITIES,
+    ROWS_THREADS,
+    ROWS_DEVICES,
+    ROWS_VERDICTS,
+    ROWS_TABLES
+} rows_table;
+
+typedef enum cell_type { CELL_NULL, CELL_INTEGER, CELL_REAL, CELL_TEXT } cell_type;
+
+typedef struct cell {
+    cell_type type;
+    int64_t integer;
+    double real;      /* finite */
+    const char *text; /* as long as the rows */
+} cell;
+
+typedef struct rows_column {
+    const char *name, *about;
+    uint8_t form, part; /* rows/layout.h */
+    uint16_t offset;
+} rows_column;
+
+typedef struct rows_about {
+    const char *name, *about;
+    const rows_column *columns;
+    size_t count; /* at most ROWS_COLUMNS */
+} rows_about;
+
+#define ROWS_COLUMNS 40
+
+const rows_about *rows_about_table(rows_table of);
+cell_type rows_column_type(const rows_column *column);
+
+/* A bit for each column that will be asked for; ROWS_COUNTED: at least how many there are. */
+#define ROWS_COUNTED (UINT64_C(1) << 63)
+typedef struct rows_wish {
+    uint64_t columns[ROWS_TABLES];
+    bool lenient; /* of a report, tables of events are empty; else it is refused */
+} rows_wish;
+
+#define ROWS_ALL (ROWS_COUNTED | ((UINT64_C(1) << ROWS_COLUMNS) - 1))
+
+typedef struct rows rows;
+
+/* NULL without memory. */
+rows *rows_create(const rows_wish *wish);
+void rows_destroy(rows *r);
+
+/* A trace or a report of perfkit, or any Chrome trace. False, and why: then the rows are of no more
+ * use. telling: on stderr how far it is, when it takes long. */
+bool rows_add_file(rows *r, const char *path, bool telling, complaint *why);
+
+uint64_t rows_count(const rows *r, rows_table of);
+cell rows_cell(rows *r, rows_table of, uint64_t row, unsigned column);
+
+#endif
