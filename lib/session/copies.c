@@ -19,8 +19,8 @@ typedef struct copy {
     char version[16];
 } copy;
 
-/* An ELF note, which the linker keeps, --gc-sections or not. It is read-only and needs no relocation,
- * so it says how far away its copy is, in the same object. */
+/* An ELF note, which the linker keeps, --gc-sections or not. It is read-only and needs no
+ * relocation, so it says how far away its copy is, in the same object. */
 typedef struct note {
     uint32_t owner_bytes, bytes, layout;
     char owner[sizeof OWNER];
@@ -38,7 +38,7 @@ __asm__(".pushsection .note.perfkit, \"a\", %note\n"
         ".asciz \"" OWNER "\"\n"
         ".long pki_this_copy - .\n"
         ".popsection\n");
-_Static_assert(sizeof OWNER == 8 && LAYOUT == 1 && sizeof(note) == 24, "the note is written by hand");
+_Static_assert(sizeof OWNER == 8 && LAYOUT == 1 && sizeof(note) == 24, "as it is written here");
 
 typedef struct other {
     char version[16];
@@ -69,13 +69,19 @@ static copy *open_copy(const struct dl_phdr_info *object, const note *n)
     return usable && __atomic_load_n(&c->open, __ATOMIC_SEQ_CST) ? c : NULL;
 }
 
-static copy *search_notes(const struct dl_phdr_info *object, uintptr_t at, size_t size, size_t align)
+static uint64_t aligned(uint64_t size, uint64_t align)
+{
+    return (size + align - 1) & ~(align - 1);
+}
+
+static copy *search_notes(const struct dl_phdr_info *object, uintptr_t at, size_t size,
+                          size_t align)
 {
     while (size >= sizeof(note)) {
         const note *n = (const note *)at;
         copy *found = open_copy(object, n);
-        uint64_t head = (offsetof(note, owner) + (uint64_t)n->owner_bytes + align - 1) & ~(align - 1);
-        uint64_t whole = (head + n->bytes + align - 1) & ~(align - 1);
+        uint64_t head = aligned(offsetof(note, owner) + (uint64_t)n->owner_bytes, align);
+        uint64_t whole = aligned(head + n->bytes, align);
         if (found || whole >= size)
             return found;
         at += whole;
@@ -107,13 +113,14 @@ static int find_other(struct dl_phdr_info *object, size_t size, void *result)
         return 0;
     __atomic_fetch_add(&found->refused, 1, __ATOMIC_RELAXED);
     snprintf(o->version, sizeof o->version, "%.15s", found->version);
-    snprintf(o->where, sizeof o->where, "%s", object->dlpi_name[0] ? object->dlpi_name : "the program");
+    snprintf(o->where, sizeof o->where, "%s",
+             object->dlpi_name[0] ? object->dlpi_name : "the program");
     return 1;
 }
 
 /* Within a round through the objects the loader's lock is held (and may be taken again), so of two
- * copies that start at once the second one sees the first. musl's loader holds none here: there both
- * may give way. */
+ * copies that start at once the second one sees the first. musl's loader holds none here: there
+ * both may give way. */
 static int claim(struct dl_phdr_info *object, size_t size, void *result)
 {
     (void)object;

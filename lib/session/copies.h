@@ -5,8 +5,8 @@
  * copy at a time has a session. Whoever comes second is told, and counted by the first one.
  *
  * Copies find each other whatever their symbols' visibility: each carries an ELF note, the linker
- * gathers notes where the loader shows them, and dl_iterate_phdr goes through all objects. Namespaces
- * of dlmopen do not see each other; each has a C library of its own, too.
+ * gathers notes where the loader shows them, and dl_iterate_phdr goes through all objects.
+ * Namespaces of dlmopen do not see each other; each has a C library of its own, too.
  */
 #ifndef PKI_SESSION_COPIES_H
 #define PKI_SESSION_COPIES_H

@@ -39,7 +39,8 @@ static int take_option(wish *w, const char *option, const char *next)
     if (strcmp(option, "-o") != 0)
         complain("recover has no option \"%s\" (pk recover --help)", option);
     else if (!next || w->out)
-        complain("recover: -o needs the name of %s (pk recover --help)", next ? "one file" : "a file");
+        complain("recover: -o needs the name of %s (pk recover --help)",
+                 next ? "one file" : "a file");
     else
         return w->out = next, 2;
     return 0;
@@ -55,7 +56,8 @@ static bool take_arguments(wish *w, int argc, char **argv)
         else if (options && argv[i][0] == '-' && argv[i][1])
             taken = take_option(w, argv[i], i + 1 < argc ? argv[i + 1] : NULL);
         else if (w->path)
-            return complain("recover takes one file: \"%s\" or \"%s\"?", w->path, argv[i]), false;
+            return complain("recover takes one file: \"%s\" or \"%s\"?", w->path, argv[i]),
+                   false;
         else
             w->path = argv[i];
         if (!taken)
