@@ -10,6 +10,10 @@ cd "$1"
 rm -rf perfkit *.deb *.buildinfo *.changes
 mkdir perfkit
 tar -C "$source" --exclude='./build*' --exclude=./.git --exclude=./subprojects -c . | tar -C perfkit -x
+if [ -e "$source/build/charts/package" ]; then # of pk report --html, see ./dev charts
+    mkdir -p perfkit/build/charts
+    cp -r "$source/build/charts/package" perfkit/build/charts
+fi
 cd perfkit
 mv package/debian debian
 dpkg-buildpackage -us -uc -b

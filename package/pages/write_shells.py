@@ -19,7 +19,7 @@ def takes(value):
         return ""
     if re.search(r"DIR|FOLDER", value):
         return "folder"
-    return "file" if re.search(r"FILE|TRACE|PATH|HTML|JSON|\.[a-z]+$", value) else "text"
+    return "file" if re.search(r"FILE|TRACE|PAGE|PATH|\.[a-z]+$", value) else "text"
 
 
 def options(text):
