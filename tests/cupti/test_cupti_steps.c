@@ -2,6 +2,7 @@
  * all of it. */
 #include "scene.h"
 
+#include <math.h>
 #include <time.h>
 
 static pk_region forward = PK_REGION("forward");
@@ -95,6 +96,51 @@ static void wait_for_late_records(void **state)
     json_decref(doc);
 }
 
+/* From when till when, in ns. */
+typedef struct times {
+    int64_t start, end;
+} times;
+
+static times times_of(const json_t *event)
+{
+    int64_t start = llround(1000 * json_number_value(member(event, "ts")));
+    return (times){start, start + llround(1000 * json_number_value(member(event, "dur")))};
+}
+
+static int64_t common(times a, times b)
+{
+    int64_t start = a.start > b.start ? a.start : b.start, end = a.end < b.end ? a.end : b.end;
+    return end > start ? end - start : 0;
+}
+
+/* One while a kernel runs on another stream, as far as the machine lets it, and one after that. */
+static void collectives_beside_kernels(void **state)
+{
+    (void)state;
+    start_cupti(.report_path = "run.report.json");
+    launch(.kernel = "first");
+    fake->finish();
+    pk_step(1);
+    launch(.kernel = "gemm", .ns = 20000000);
+    launch(.kernel = "ncclDevKernel_AllReduce", .stream = 20, .ns = 4000000);
+    launch(.kernel = "ncclDevKernel_AllGather", .stream = 20, .ns = 3000000, .delay = 30000000);
+    fake->finish();
+    for (int i = 0; i < 20; i++)
+        nap();
+    pk_step(1);
+    json_t *doc = stop_and_load();
+    times gemm = times_of(the_event(doc, "kernel", "gemm"));
+    times one = times_of(the_event(doc, "kernel", "ncclDevKernel_AllReduce"));
+    times two = times_of(the_event(doc, "kernel", "ncclDevKernel_AllGather"));
+    times step = times_of(the_event(doc, "user_annotation", "ProfilerStep#1"));
+    int64_t hidden = common(one, gemm) + common(two, gemm);
+    assert_int_equal(common(one, step) + common(two, step), one.end - one.start + two.end - two.start);
+    assert_int_equal(of(figure(doc, "comm"), "sum"), 7000000);
+    assert_int_equal(of(figure(doc, "comm_hidden"), "sum"), hidden);
+    assert_int_equal(of(figure(doc, "comm_exposed"), "sum"), 7000000 - hidden);
+    json_decref(doc);
+}
+
 #define with_fake(test) cmocka_unit_test_setup_teardown(test, reset_fake, stop_and_leave)
 
 int main(int argc, char **argv)
@@ -103,6 +149,7 @@ int main(int argc, char **argv)
         with_fake(all_steps),
         with_fake(a_window_of_steps),
         with_fake(wait_for_late_records),
+        with_fake(collectives_beside_kernels),
     };
     if (argc < 2)
         return 2;

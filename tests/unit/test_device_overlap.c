@@ -189,6 +189,7 @@ static void collectives_alone(void **state)
     assert_int_equal(s.gpus->per_step[PKI_GPU_COMM_EXPOSED].count, 0);
     assert_int_equal(s.gpus->per_step[PKI_GPU_BUSY].count, 0);
     assert_int_equal(s.gpus->per_step[PKI_GPU_IDLE].count, 0);
+    assert_int_equal(s.gpus->series_count, 0);
 }
 
 static void the_views_are_not_mixed(void **state)

@@ -78,8 +78,10 @@ static bool fill_row(const pki_device_one *one, uint64_t warmup, uint64_t first,
     row->streams = one->track_count;
     row->measured = has_steps(one, MEASURED, warmup) ||
                     (one->first[MEASURED] < UINT64_MAX && !has_steps(one, SPANS, warmup));
+    int view = row->measured ? MEASURED : SPANS;
     return fill_figures(one, warmup, row) &&
-           pki_device_series_fill(&one->series[row->measured ? MEASURED : SPANS], first, row);
+           (!is_known(one, view, PKI_GPU_BUSY) ||
+            pki_device_series_fill(&one->series[view], first, row));
 }
 
 static bool fill_rows(const pki_device *d, uint64_t warmup, pki_summary *out)
