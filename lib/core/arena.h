@@ -91,7 +91,8 @@ typedef struct pki_names_entry {
 
 /* Sequence numbers of a communicator's last operations, as of the collector's last round. */
 typedef struct pki_comms_entry {
-    uint32_t name, reserved; /* name: id; 0: nothing was done on it */
+    uint32_t name;      /* id; 0: nothing was done on it */
+    uint32_t under_way; /* so many are: they need not complete in their order */
     uint64_t enqueued, started, completed;
 } pki_comms_entry;
 

@@ -264,6 +264,7 @@ static const pki_member comm_members[] = {
     PLAIN(pki_comm_row, enqueued),
     PLAIN(pki_comm_row, started),
     PLAIN(pki_comm_row, completed),
+    PLAIN(pki_comm_row, under_way),
     PLAIN(pki_comm_row, in_flight),
 };
 static const pki_shape comm = SHAPE(pki_comm_row, comm_members);

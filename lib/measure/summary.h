@@ -226,6 +226,7 @@ typedef struct pki_comm_row {
     uint64_t time, exposed;
     uint64_t on_stream; /* of time: timed on a device's stream; what of it was waited is unknown */
     uint64_t enqueued, started, completed; /* sequence numbers of the last ones, from 1 */
+    uint64_t under_way;                    /* at the end: they need not complete in their order */
     uint32_t in_flight;                    /* most at once */
 } pki_comm_row;
 

@@ -337,7 +337,8 @@ static bool put_comms(output *o)
 {
     uint64_t offset = o->from->header->comms;
     for (unsigned i = 0; offset && i <= PKI_COMMS_MAX / PKI_COMMS_IN_SPAN; i++) {
-        const pki_comms_span *span = offset % 8 == 0 ? at(o->from, offset, sizeof *span) : NULL;
+        const pki_comms_span *span =
+            offset % PKI_PAGE == 0 ? at(o->from, offset, sizeof *span) : NULL;
         if (!span)
             break;
         for (size_t k = 0; k < PKI_COMMS_IN_SPAN; k++)

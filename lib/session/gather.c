@@ -308,7 +308,8 @@ static bool comm_facts(void *user, uint32_t index, pki_comm_facts *facts)
                               .size = c->size,
                               .enqueued = enqueued,
                               .started = started ? PKI_MAX(started, completed) : enqueued,
-                              .completed = completed};
+                              .completed = completed,
+                              .under_way = pki_comm_in_flight(c)};
     return true;
 }
 

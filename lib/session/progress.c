@@ -44,14 +44,16 @@ static pki_comms_entry progress_of(const pk_comm *c)
     uint64_t completed = pki_comm_completed(c), started = pki_load(&c->started);
     uint64_t enqueued = pki_comm_enqueued(c); /* after what it bounds */
     return (pki_comms_entry){.name = c->name,
+                             .under_way = pki_comm_in_flight(c),
                              .enqueued = enqueued,
-                             .started = started ? started : enqueued,
+                             .started = started ? PKI_MAX(started, completed) : enqueued,
                              .completed = PKI_MIN(completed, enqueued)};
 }
 
 static bool is_same(const pki_comms_entry *a, const pki_comms_entry *b)
 {
-    return a->enqueued == b->enqueued && a->started == b->started && a->completed == b->completed;
+    return a->enqueued == b->enqueued && a->started == b->started &&
+           a->completed == b->completed && a->under_way == b->under_way;
 }
 
 static void write_stall(pki_session *s, const pki_comms_entry *e, uint64_t ns)
@@ -72,7 +74,7 @@ static void look_at(pki_session *s, const pk_comm *c, uint64_t now)
         told[c->index] = false;
         return;
     }
-    if (told[c->index] || is.completed == is.enqueued ||
+    if (told[c->index] || (is.completed == is.enqueued && !is.under_way) ||
         now - since[c->index] < PKI_PROGRESS_STALL_NS)
         return;
     told[c->index] = true;

@@ -105,14 +105,14 @@ class Session(unittest.TestCase):
         self.pk("recover", trace + ".arena", "-o", whole)
         comm = json.loads(self.pk("report", "--json", whole))["comm"]
         self.assertEqual([c["calls"] for c in comm["communicators"]], [2 * ROUNDS, 2 * ROUNDS])
-        self.assertEqual(self.progress(comm), {"world": (2 * ROUNDS,) * 3, 'row "0"': (2 * ROUNDS,) * 3})
+        self.assertEqual(self.progress(comm), {"world": (2 * ROUNDS,) * 3 + (0,), 'row "0"': (2 * ROUNDS,) * 3 + (0,)})
 
     @staticmethod
     def progress(comm):
-        return {c["name"]: (c["enqueued"], c["started"], c["completed"]) for c in comm["communicators"]}
+        return {c["name"]: (c["enqueued"], c["started"], c["completed"], c["under_way"]) for c in comm["communicators"]}
 
-    HUNG = {"world": (2 * ROUNDS + 1, 2 * ROUNDS + 1, 2 * ROUNDS),
-            'row "0"': (2 * ROUNDS + 3, 2 * ROUNDS + 3, 2 * ROUNDS + 2)}
+    HUNG = {"world": (2 * ROUNDS + 1, 2 * ROUNDS + 1, 2 * ROUNDS, 1),
+            'row "0"': (2 * ROUNDS + 3, 2 * ROUNDS + 3, 2 * ROUNDS + 2, 2)}
 
     def test_a_run_killed_in_a_hang(self):
         """At once: `pk recover` knows it from the arena."""
@@ -121,7 +121,7 @@ class Session(unittest.TestCase):
         self.pk("recover", trace + ".arena", "-o", whole)
         self.assertEqual(self.progress(json.loads(self.pk("report", "--json", whole))["comm"]), self.HUNG)
         text = " ".join(self.pk("report", whole).split())
-        self.assertIn("operation 81 was the last one enqueued, 81 started, 80 completed", text)
+        self.assertIn("operation 81 was the last one enqueued, 81 started, 80 completed; 1 under way", text)
 
     def test_a_run_that_hung_for_a_while(self):
         """Then the trace says so itself, once."""

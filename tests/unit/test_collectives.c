@@ -34,9 +34,9 @@ static int tear_down(void **state)
 /* Number 2 has begun something that has not ended. */
 static bool facts_of(void *user, uint32_t comm, pki_comm_facts *facts)
 {
-    static const pki_comm_facts known[] = {{"MPI", "world", 0, 1, 4, 7, 7, 6},
-                                           {"NCCL", "tp", 0xABC, 0, 2, 0, 0, 0},
-                                           {"NCCL", "dp", 0xDEF, 0, 2, 1, 1, 0}};
+    static const pki_comm_facts known[] = {{"MPI", "world", 0, 1, 4, 7, 7, 6, 1},
+                                           {"NCCL", "tp", 0xABC, 0, 2, 0, 0, 0, 0},
+                                           {"NCCL", "dp", 0xDEF, 0, 2, 1, 1, 0, 1}};
     (void)user;
     if (comm >= comms_known)
         return false;

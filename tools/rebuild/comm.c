@@ -22,6 +22,7 @@ static bool find_comm(rebuild *r, const event_comm *c, uint32_t *id)
     facts->rank = c->rank;
     facts->size = (int32_t)PKI_MIN(c->ranks, (uint32_t)INT32_MAX);
     facts->last = PKI_MAX(facts->last, c->sequence);
+    facts->under_way -= facts->under_way > 0 && c->sequence && c->sequence <= facts->enqueued;
     return true;
 }
 
@@ -89,6 +90,7 @@ bool rebuild_progress(rebuild *r, const event *e)
     c->enqueued = PKI_MAX(c->enqueued, e->comm.enqueued);
     c->started = PKI_MAX(c->started, e->comm.started);
     c->completed = PKI_MAX(c->completed, e->comm.completed);
+    c->under_way = e->comm.under_way;
     return true;
 }
 
@@ -107,7 +109,8 @@ static bool facts_of(void *user, uint32_t comm, pki_comm_facts *facts)
                               .size = c->size,
                               .enqueued = PKI_MAX(c->last, c->enqueued),
                               .started = PKI_MAX(c->last, c->started),
-                              .completed = PKI_MAX(c->last, c->completed)};
+                              .completed = PKI_MAX(c->last, c->completed),
+                              .under_way = c->under_way};
     return true;
 }
 

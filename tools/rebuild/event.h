@@ -38,7 +38,7 @@ typedef struct event_comm {
     bool unrated, unfinished, on_stream;
     const char *algorithm, *protocol; /* "": not told */
     uint32_t channels;
-    uint64_t enqueued, started, completed; /* EVENT_PROGRESS */
+    uint64_t enqueued, started, completed, under_way; /* EVENT_PROGRESS */
 } event_comm;
 
 typedef struct event {

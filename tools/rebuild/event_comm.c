@@ -40,6 +40,7 @@ void event_read_progress(event *e)
     e->comm.enqueued = number(e->args, "enqueued");
     e->comm.started = number(e->args, "started");
     e->comm.completed = number(e->args, "completed");
+    e->comm.under_way = number(e->args, "under way");
 }
 
 void event_read_comm(event *e, object o)

@@ -67,7 +67,7 @@ typedef struct own_span {
 typedef struct rebuilt_comm {
     int32_t rank, size;
     uint64_t last; /* sequence number of those that the trace has */
-    uint64_t enqueued, started, completed; /* as told; 0: not */
+    uint64_t enqueued, started, completed, under_way; /* as told; 0: not */
 } rebuilt_comm;
 
 /* What a known event's region and thread are. */

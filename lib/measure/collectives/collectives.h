@@ -76,6 +76,7 @@ typedef struct pki_comm_facts {
     uint64_t id;
     int32_t rank, size;
     uint64_t enqueued, started, completed; /* sequence numbers of the last ones, from 1; 0: none */
+    uint64_t under_way;
 } pki_comm_facts;
 
 typedef bool pki_comm_facts_of(void *user, uint32_t comm, pki_comm_facts *facts);

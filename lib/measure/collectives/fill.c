@@ -44,6 +44,7 @@ static bool fill_comm(filler *f, uint32_t index)
                           .enqueued = facts.enqueued,
                           .started = facts.started,
                           .completed = facts.completed,
+                          .under_way = facts.under_way,
                           .in_flight = cell->in_flight};
     return row->library && row->name;
 }

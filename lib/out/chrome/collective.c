@@ -128,6 +128,7 @@ size_t pki_chrome_progress(const pki_chrome *c, char out[PKI_EVENT_BYTES], uint6
     p = pki_put_u64(PKI_PUT(p, ",\"args\":{\"enqueued\":"), entry->enqueued);
     p = pki_put_u64(PKI_PUT(p, ",\"started\":"), entry->started);
     p = pki_put_u64(PKI_PUT(p, ",\"completed\":"), entry->completed);
+    p = pki_put_u64(PKI_PUT(p, ",\"under way\":"), entry->under_way);
     p = pki_put_u64(PKI_PUT(p, ",\"Group size\":"),
                     known ? (uint64_t)PKI_MAX(pki_comm_value_size(comm.value), 1) : 1);
     return (size_t)(PKI_PUT(put_comm(p, &comm), "}}") - out);

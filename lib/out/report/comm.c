@@ -49,12 +49,14 @@ static pki_figure share_text(uint64_t part, uint64_t whole)
 /* The one place that tells a run that hangs from one that is slow. */
 static void put_progress(const pki_comm_row *c, FILE *file)
 {
-    if (c->completed == c->enqueued)
+    if (c->completed == c->enqueued && !c->under_way)
         return;
     pki_report_say(file,
                    "not all has completed: operation %" PRIu64
-                   " was the last one enqueued, %" PRIu64 " started, %" PRIu64 " completed",
-                   c->enqueued, c->started, c->completed);
+                   " was the last one enqueued, %" PRIu64 " started, %" PRIu64
+                   " completed; %s under way",
+                   c->enqueued, c->started, c->completed,
+                   c->under_way ? COUNT(c->under_way) : "none");
 }
 
 /* Of what a stream did the program waits elsewhere, if at all: the GPU's figures tell what computed
