@@ -3,6 +3,8 @@
 #include "document.h"
 #include "gpu.h"
 
+#include <math.h>
+
 #include "session/activity.h"
 #include "session/session.h"
 
@@ -119,6 +121,92 @@ static void not_before_the_device(void **state)
     json_decref(report);
 }
 
+/* ---- collectives beside spans ---- */
+
+static int start_traced(void **state)
+{
+    if (enter_folder(state))
+        return -1;
+    gpu->reset();
+    the_context = gpu->context_create(1);
+    the_stream = gpu->stream_create(the_context);
+    return pk_start(pk_options(.backends = "cuda", .report_path = "r.json", .trace_path = "t.json",
+                               .warmup_steps = 1));
+}
+
+typedef struct times {
+    int64_t start, end; /* ns */
+} times;
+
+static times times_of(const json_t *event)
+{
+    int64_t start = llround(1000 * json_number_value(member(event, "ts")));
+    return (times){start, start + llround(1000 * json_number_value(member(event, "dur")))};
+}
+
+static times both(times a, times b)
+{
+    times c = {a.start > b.start ? a.start : b.start, a.end < b.end ? a.end : b.end};
+    c.end = c.end > c.start ? c.end : c.start;
+    return c;
+}
+
+/* All of that category, but for the warm-up's step. */
+static size_t take(const json_t *trace, const char *cat, times list[16])
+{
+    size_t i, n = 0;
+    json_t *event;
+    json_array_foreach(member(trace, "traceEvents"), i, event)
+    {
+        const char *c = json_string_value(json_object_get(event, "cat"));
+        const char *name = json_string_value(member(event, "name"));
+        if (c && strcmp(c, cat) == 0 && strcmp(name, "ProfilerStep#0") != 0 && n < 16)
+            list[n++] = times_of(event);
+    }
+    return n;
+}
+
+static void overlap(CUstream other, pk_comm *comm)
+{
+    pk_gpu_begin(&inner, the_stream);
+    sleep_ms(1);
+    pk_nccl_begin(comm, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, 100, -1, other);
+    sleep_ms(1);
+    pk_gpu_end(&inner, the_stream);
+    sleep_ms(1);
+    pk_nccl_end(comm, other, 0);
+    pk_step(1);
+}
+
+static void hidden_and_exposed(void **state)
+{
+    (void)state;
+    CUstream other = gpu->stream_create(the_context);
+    pk_comm *comm = pk_comm_create("NCCL", "dp", 1, 0, 2);
+    for (int i = 0; i < 6; i++)
+        overlap(other, comm);
+    json_t *report = stop_and_load(), *trace = load_document("t.json");
+    times steps[16], spans[16], comms[16];
+    size_t step_count = take(trace, "user_annotation", steps);
+    size_t span_count = take(trace, "gpu_user_annotation", spans);
+    size_t comm_count = take(trace, "collective", comms);
+    int64_t in_flight = 0, hidden = 0;
+    assert_true(step_count == 5 && span_count == 6 && comm_count == 6);
+    for (size_t i = 0; i < step_count; i++)
+        for (size_t k = 0; k < comm_count; k++) {
+            times c = both(comms[k], steps[i]);
+            in_flight += c.end - c.start;
+            for (size_t j = 0; j < span_count; j++)
+                hidden += both(c, spans[j]).end - both(c, spans[j]).start;
+        }
+    assert_true(hidden > 0 && hidden < in_flight);
+    assert_int_equal(of(report, "comm", "sum"), in_flight);
+    assert_int_equal(of(report, "comm_hidden", "sum"), hidden);
+    assert_int_equal(of(report, "comm_exposed", "sum"), in_flight - hidden);
+    json_decref(report);
+    json_decref(trace);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -126,6 +214,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(done_with_in_time, start_reported, stop_reported),
         cmocka_unit_test_setup_teardown(not_before_the_span_around, start_reported, stop_reported),
         cmocka_unit_test_setup_teardown(not_before_the_device, start_reported, stop_reported),
+        cmocka_unit_test_setup_teardown(hidden_and_exposed, start_traced, stop_reported),
     };
     open_double(argc > 1 ? argv[1] : "");
     return cmocka_run_group_tests(tests, NULL, NULL);
