@@ -21,25 +21,24 @@ function bandwidthChart(comm, node) {
     const groups = [...operations(comm)].map(([name, rows]) => [name, rows.filter((row) => row.busbw?.count && row.size)])
         .filter(([, rows]) => rows.length).slice(0, LINES.length);
     if (!groups.length) return false;
-    const mean = (row) => row.bytes / row.time.count;
-    const all = groups.flatMap(([name, rows], g) => rows.map((row) => ({ name, row, g, x: mean(row) }))).sort((a, b) => a.x - b.x);
-    const data = [all.map((p) => p.x), ...groups.map((_, g) => all.map((p) => (p.g === g ? p.row.busbw.p50 : null)))];
-    const format = (v) => amount(v, 'GB/s'), [low, high] = [all[0].x, all.at(-1).x];
-    const most = Math.max(...all.map((p) => p.row.busbw.p50)), least = Math.min(...all.map((p) => p.row.busbw.p50));
+    const all = groups.flatMap(([name, rows], g) => rows.map((row) => ({ name, row, g, x: row.bytes / row.time.count })));
+    const places = [...new Set(all.map((p) => p.x))].sort((a, b) => a - b);
+    const at = places.map((x) => all.filter((p) => p.x === x));
+    const format = (v) => amount(v, 'GB/s');
+    const rates = all.map((p) => p.row.busbw.p50), most = Math.max(...rates), least = Math.min(...rates);
     const log = most / least > 30;
     new Chart(node, {
         id: 'chart-comm', title: 'Bus bandwidth by size', height: 280,
         note: 'The median of each size class, at the mean size in it; bus bandwidth as nccl-tests count it.',
-        x: { ticks: eachTick((v) => amount(v, 'bytes')), log: 10, range: () => [low / 2, high * 2] },
-        y: { ticks: eachTick(format), ...(log ? { log: 10, range: () => [least / 2, most * 2] } : { range: fromZero }) },
+        x: { ticks: eachTick((v) => byteTicks([v])[0]), log: 10, range: () => [places[0] / 2, places.at(-1) * 2] },
+        y: { ticks: eachTick((v) => `${Number(v.toPrecision(3))}\u202fGB/s`),
+            ...(log ? { log: 10, range: () => [least / 2, most * 2] } : { range: fromZero }) },
         lines: groups.map(([name], g) => ({ name, colour: LINES[g], points: true, spanGaps: true, width: 2 })),
-        data,
+        data: [places, ...groups.map((_, g) => at.map((here) => here.find((p) => p.g === g)?.row.busbw.p50 ?? null))],
         legend: groups.map(([name], g) => ({ colour: LINES[g], shape: 'line', name })),
-        tip: (i) => {
-            const { row, name, g, x } = all[i];
-            return { title: `${name}, ${amount(x, 'bytes')}`, rows: [['bus bandwidth', format(row.busbw.p50), LINES[g], 'line'],
-                ['from', format(row.busbw.min)], ['to', format(row.busbw.max)], ['time, p50', time(row.time.p50)], ['calls', count(row.time.count)]] };
-        },
+        tip: (i) => ({ title: amount(places[i], 'bytes'), rows: at[i].flatMap(({ name, row, g }) => [
+            [name, format(row.busbw.p50), LINES[g], 'line'], ['from, to', `${format(row.busbw.min)}, ${format(row.busbw.max)}`],
+            [`${count(row.time.count)} calls, p50`, time(row.time.p50)]]) }),
         table: { head: ['Operation', 'Size', 'Calls', 'Time p50', 'Bus p50', 'Bus min', 'Bus max', 'Algorithm p50'], rows: all.length, row: (i) => {
             const { row, name, x } = all[i];
             return [name, amount(x, 'bytes'), count(row.time.count), time(row.time.p50),

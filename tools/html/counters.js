@@ -7,7 +7,7 @@ function counterChart(counter, index, host) {
     const low = ends[0] >= 0 && ends[0] < 0.5 * ends[1] ? 0 : ends[0] - pad;
     new Chart(host, {
         id: `chart-counter-${index}`, title: counter.name, height: 170,
-        note: `last ${format(counter.last)}, p50 ${format(counter.value.p50)}, ${format(ends[0])} to ${format(ends[1])}`,
+        note: `${format(ends[0])} to ${format(ends[1])}, p50 ${format(counter.value.p50)}, last ${format(counter.last)}`,
         x: { ticks: timeTicks, range: (u, min, max) => (max > min ? [min, max] : [min - 1, max + 1]) },
         y: { ticks: counter.unit === 'bytes' ? byteTicks : plainTicks, range: () => [low, ends[1] + pad] },
         lines: [...(merged ? [{ name: 'largest', colour: 'main', fill: 'band', width: 0 }, { name: 'smallest', colour: 'main', fill: 'surface', width: 0 }] : []),
