@@ -17,7 +17,7 @@ Comments in front of a block (HTML's, so that readers do not see them):
 
     <!-- not run: needs a GPU -->       it is not, for this reason
     <!-- file: run.c -->                written into the page's folder under this name, for the commands behind it
-    <!-- needs: jq mpicc -->            left out, and counted, where one of these is not installed
+    <!-- needs: jq mpicc -->            left out, and counted, where one of these is not installed; also files: $PREFIX/...
     <!-- before: mkdir old -->          a command that is run first, for what the page takes for granted
     <!-- exit 1: means "slower" -->     this status is no failure, for this reason
     <!-- on: run.json -->               the files that SQL is about; run.json if nothing is said
@@ -83,7 +83,7 @@ class Place:
 
 def missing(place, block):
     """What the block needs and is not there."""
-    for name in block.markers.get("needs", "").replace(",", " ").split():
+    for name in block.markers.get("needs", "").replace(",", " ").replace("$PREFIX", place.prefix).split():
         if not (os.path.exists(name) if "/" in name else shutil.which(name, path=place.env["PATH"])):
             return name
     return None
