@@ -78,7 +78,8 @@ static bool ask(void)
            initialise();
 }
 
-bool pki_driver_live(char *reason, size_t size)
+/* Asked once; why_not does not change afterwards. */
+static bool is_live(void)
 {
     pthread_mutex_lock(&lock);
     if (!asked) {
@@ -86,16 +87,21 @@ bool pki_driver_live(char *reason, size_t size)
         asked = true;
     }
     bool is = live;
+    pthread_mutex_unlock(&lock);
+    return is;
+}
+
+bool pki_driver_live(char *reason, size_t size)
+{
+    bool is = is_live();
     if (!is)
         snprintf(reason, size, "%s", why_not);
-    pthread_mutex_unlock(&lock);
     return is;
 }
 
 unsigned pki_driver_devices(void)
 {
-    char reason[8];
-    return pki_driver_live(reason, sizeof reason) ? (unsigned)device_count : 0;
+    return is_live() ? (unsigned)device_count : 0;
 }
 
 static int attribute(int device, int which)

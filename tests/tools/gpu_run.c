@@ -205,15 +205,20 @@ static void work(void)
     }
 }
 
+/* A step began between `before` and `after`: the thread may have lost its processor in between. */
+typedef struct edge {
+    uint64_t before, after;
+} edge;
+
 /* What device 0 and 1 did in a step, three steps later. */
-static void tell(pk_comm *comm, uint64_t step, const uint64_t *starts)
+static void tell(pk_comm *comm, uint64_t step, const edge *edges)
 {
-    uint64_t start = starts[step], length = starts[step + 1] - start;
+    uint64_t start = edges[step].after, length = edges[step + 1].before - start;
     bool measured = step >= 10 && step < 50;
     pthread_mutex_lock(&pki_drain_lock);
     if (step == 10) {
         pki_activity_begins(PKI_SOURCE_CUPTI, start);
-        pki_activity_measures(start - 20 * US, true); /* step 10 itself is whole */
+        pki_activity_measures(edges[step].before, true); /* step 10 itself is whole */
     }
     if (measured) {
         add_others(start, length);
@@ -236,7 +241,7 @@ static void tell(pk_comm *comm, uint64_t step, const uint64_t *starts)
 
 int main(int argc, char **argv)
 {
-    uint64_t starts[STEPS + 1];
+    edge edges[STEPS + 1];
     (void)argv;
     if (pk_start(NULL) != PK_OK)
         return 1;
@@ -244,16 +249,17 @@ int main(int argc, char **argv)
     pki_activity_begins(PKI_SOURCE_CUDA, 0);
     pthread_mutex_unlock(&pki_drain_lock);
     pk_comm *comm = pk_comm_create("NCCL", "dp", 0, 1, 2);
-    starts[0] = now();
+    edges[0].after = now();
     for (uint64_t i = 0; i < STEPS; i++) {
         work();
         if (i >= 3)
-            tell(comm, i - 3, starts);
+            tell(comm, i - 3, edges);
+        edges[i + 1].before = now();
         pk_step(32);
-        starts[i + 1] = now();
+        edges[i + 1].after = now();
     }
     for (uint64_t i = STEPS - 3; i < STEPS; i++)
-        tell(comm, i, starts);
+        tell(comm, i, edges);
     pk_flush();
     if (argc > 1)
         raise(SIGKILL);

@@ -49,13 +49,21 @@ static inline pk_gpu_counts counts_now(void)
     return c;
 }
 
-/* What holds at the end of every session, and no capture spoilt by anybody. */
-static inline pk_gpu_counts stop_and_count(void)
+/* What holds at the end of every session, whoever goes on recording; and no capture spoilt by
+ * anybody. */
+static inline pk_gpu_counts stop_amid_others(void)
 {
     assert_int_equal(pk_stop(), PK_OK);
     pk_gpu_counts c = counts_now();
     assert_int_equal(c.begun, c.recorded + c.dropped + c.skipped + c.lost);
     assert_int_equal(gpu->invalidated(), 0);
+    return c;
+}
+
+/* Likewise, and every thread has the capture mode that it had. */
+static inline pk_gpu_counts stop_and_count(void)
+{
+    pk_gpu_counts c = stop_amid_others();
     assert_int_equal(gpu->modes(), 0);
     return c;
 }

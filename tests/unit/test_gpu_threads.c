@@ -126,7 +126,7 @@ static void sessions_meanwhile(void **state)
     for (int i = 0; i < 20; i++) {
         sleep_ms(15);
         assert_int_equal(pk_flush(), PK_OK);
-        stop_and_count();
+        stop_amid_others();
         assert_int_equal(pk_start(pk_options(.backends = "cuda")), PK_OK);
     }
     __atomic_store_n(&go_on, 0u, __ATOMIC_RELAXED);
