@@ -1,6 +1,30 @@
 """everybody.py - the page for whoever reads it: by keyboard, by ear, in the dark, on paper, on a phone."""
 
+import itertools
+import math
+
 from opened import Pages
+
+KINDS = ("compute", "data", "comm", "io", "wait", "other", "untracked")
+
+# What protanopes, deuteranopes and tritanopes see of linear RGB (Machado, Oliveira and Fernandes 2009, full severity).
+EYES = {
+    "all": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "no red": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "no green": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "no blue": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+}
+
+
+def seen(colour, eyes):
+    """#rrggbb in CIELAB, as such eyes see it."""
+    parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in parts]
+    r, g, b = (min(1, max(0, sum(m * v for m, v in zip(row, linear)))) for row in eyes)
+    white = (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.95047, 0.2126 * r + 0.7152 * g + 0.0722 * b, (
+        0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.08883
+    x, y, z = (t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116 for t in white)
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
 
 
 class ForEverybody(Pages):
@@ -35,8 +59,12 @@ class ForEverybody(Pages):
                 self.assertGreaterEqual(page.ask(f"contrast(named('{name}'), named('{back}'))"), 4.5, (name, back))
         for name in ("warning", "good", "note"):
             self.assertGreaterEqual(page.ask(f"contrast(named('{name}'), named('{name}-back'))"), 4.5, name)
-        for name in ("compute", "data", "comm", "io", "wait", "other", "untracked", "main", "against"):
+        for name in (*KINDS, "main", "against"):
             self.assertGreaterEqual(page.ask(f"contrast(named('{name}'), named('surface'))"), 3, name)
+        colours = {name: page.ask(f"named('{name}')") for name in (*KINDS, "main", "against")}
+        for (sort, eyes), pairs in itertools.product(EYES.items(), (KINDS, ("main", "against"))):
+            for a, b in itertools.combinations(pairs, 2):
+                self.assertGreater(math.dist(seen(colours[a], eyes), seen(colours[b], eyes)), 20, (sort, a, b))
 
     def test_light(self):
         self.check_contrast(self.page)
