@@ -209,6 +209,7 @@ static const pki_member gpu_series_members[] = {
     PLAIN(pki_gpu_series_row, gaps),        PLAIN(pki_gpu_series_row, longest_gap),
     PLAIN(pki_gpu_series_row, copy_alone),  PLAIN(pki_gpu_series_row, sync_gaps),
     PLAIN(pki_gpu_series_row, launch_gaps), PLAIN(pki_gpu_series_row, kernels),
+    PLAIN(pki_gpu_series_row, comm_hidden), PLAIN(pki_gpu_series_row, comm_exposed),
 };
 static const pki_shape gpu_series = SHAPE(pki_gpu_series_row, gpu_series_members);
 

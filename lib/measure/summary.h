@@ -181,6 +181,7 @@ typedef struct pki_gpu_series_row {
     uint64_t index, steps;
     uint64_t step, busy, gaps, longest_gap;
     uint64_t copy_alone, sync_gaps, launch_gaps, kernels; /* 0 if it was not measured */
+    uint64_t comm_hidden, comm_exposed;                   /* 0 if that is not known */
 } pki_gpu_series_row;
 
 /* A device, over the whole run; `per_step` over the steady steps since its first use. */

@@ -107,7 +107,8 @@ def gpu(rng, device, took, measured):
         idle = step - busy
         out.append({"index": i, "steps": len(part), "step": step, "busy": busy, "gaps": 40 * len(part), "longest_gap": 3 * MS,
                     "copy_alone": busy // 20 if measured else 0, "sync_gaps": idle // 2 if measured else 0,
-                    "launch_gaps": idle // 4 if measured else 0, "kernels": 300 * len(part) if measured else 0})
+                    "launch_gaps": idle // 4 if measured else 0, "kernels": 300 * len(part) if measured else 0, "comm_hidden": 0,
+                    "comm_exposed": step // 20 if measured else 0})
     shares = {"step": 1, "busy": 0.8, "idle": 0.2}
     if measured:
         shares |= {"sync_gaps": 0.1, "launch_gaps": 0.05, "comm": 0.14, "comm_hidden": 0.09, "comm_exposed": 0.05}

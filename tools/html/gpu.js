@@ -14,7 +14,8 @@ const FIGURES = [
 
 /* A step's time on the device, in parts that add up to it. */
 const PARTS = [
-    ['kernels', 'compute', (r) => r.busy - r.copy_alone], ['copies alone', 'data', (r) => r.copy_alone],
+    ['kernels', 'compute', (r) => Math.max(0, r.busy - r.copy_alone - (r.comm_exposed ?? 0))],
+    ['collectives, nothing beside them', 'comm', (r) => r.comm_exposed ?? 0], ['copies alone', 'data', (r) => r.copy_alone],
     ['idle after a wait of the host', 'wait', (r) => r.sync_gaps], ['idle between launches', 'io', (r) => r.launch_gaps],
     ['idle otherwise', 'idle', (r) => Math.max(0, r.step - r.busy - r.sync_gaps - r.launch_gaps)],
 ];

@@ -23,6 +23,8 @@ static void join(pki_gpu_series_row *row, const pki_gpu_series_row *next)
     row->sync_gaps += next->sync_gaps;
     row->launch_gaps += next->launch_gaps;
     row->kernels += next->kernels;
+    row->comm_hidden += next->comm_hidden;
+    row->comm_exposed += next->comm_exposed;
 }
 
 static void halve(pki_device_series *s)

@@ -52,7 +52,9 @@ static void add_to_series(pki_device *d, pki_device_one *one, int view, const do
                               .copy_alone = (uint64_t)of[PKI_GPU_COPY_ALONE],
                               .sync_gaps = (uint64_t)of[PKI_GPU_SYNC_GAPS],
                               .launch_gaps = (uint64_t)of[PKI_GPU_LAUNCH_GAPS],
-                              .kernels = (uint64_t)of[PKI_GPU_KERNELS]};
+                              .kernels = (uint64_t)of[PKI_GPU_KERNELS],
+                              .comm_hidden = (uint64_t)of[PKI_GPU_COMM_HIDDEN],
+                              .comm_exposed = (uint64_t)of[PKI_GPU_COMM_EXPOSED]};
     d->without_room += !pki_device_series_add(&one->series[view], &row);
 }
 
