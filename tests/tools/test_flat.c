@@ -21,7 +21,7 @@ static void simple_lines_need_no_tree(void **state)
     (void)state;
     assert_true(takes("{\"ph\":\"X\",\"name\":\"mlp\",\"ts\":1.002,\"dur\":3.004}"));
     assert_true(takes("{\"args\":{\"device\":0,\"grid\":[64,8,1],\"loss\":1e-05,\"x\":null}}"));
-    assert_true(takes(" { \"a\" : -1 , \"b\" : true } "));
+    assert_true(takes(" { \"a\" : -1 , \"b\" : true }"));
 }
 
 static void others_are_left_alone(void **state)

@@ -20,51 +20,55 @@ static place skip_blanks(place s, place end)
     return s;
 }
 
-/* Does one of the eight bytes end a string, or is it one that a simple string has not? A quote, a
- * backslash, a control character, or one that is not ASCII. It may also be true of a byte above one
- * of these: whoever asks looks again. */
-static bool ends_here(uint64_t bytes)
+/* Which of eight bytes, in the order of the text, is the first that ends a string or that a simple
+ * string has not: a quote, a backslash, a control character, or one that is not ASCII; 8: none. Borrows
+ * mark bytes behind a true one only. */
+static size_t first_end(const char *s)
 {
+    uint64_t bytes;
+    memcpy(&bytes, s, sizeof bytes);
+    if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
+        bytes = __builtin_bswap64(bytes);
     uint64_t quote = bytes ^ (LOW * '"'), slash = bytes ^ (LOW * '\\');
-    uint64_t found = (quote - LOW) | (slash - LOW) | (bytes - LOW * 0x20) | bytes;
-    return (found & HIGH) != 0;
+    uint64_t found = ((quote - LOW) | (slash - LOW) | (bytes - LOW * 0x20) | bytes) & HIGH;
+    return found ? (size_t)__builtin_ctzll(found) / 8 : 8;
 }
 
 /* From behind the first quote to behind the last. */
 static place read_string(place s, place end)
 {
-    uint64_t bytes;
     while (end - s >= 8) {
-        memcpy(&bytes, s, sizeof bytes);
-        if (ends_here(bytes))
-            break;
-        s += 8;
+        size_t at = first_end(s);
+        s += at;
+        if (at < 8)
+            return *s == '"' ? s + 1 : NULL;
     }
     while (s < end && *s >= 0x20 && *s != '"' && *s != '\\' && !(*s & 0x80))
         s++;
     return s < end && *s == '"' ? s + 1 : NULL;
 }
 
-static place skip_digits(place s, place end)
+/* The text ends with a bracket, which ends numbers, too. */
+static place skip_digits(place s)
 {
-    while (s < end && *s >= '0' && *s <= '9')
+    while (*s >= '0' && *s <= '9')
         s++;
     return s;
 }
 
 /* The part behind the point, and that behind the e. */
-static place read_fraction(place s, place end, flat_member *m)
+static place read_fraction(place s, flat_member *m)
 {
-    if (s < end && *s == '.') {
+    if (*s == '.') {
         place digits = s + 1;
-        s = skip_digits(digits, end);
+        s = skip_digits(digits);
         m->type = VALUE_REAL;
         if (s == digits)
             return NULL;
     }
-    if (s < end && (*s == 'e' || *s == 'E')) {
-        place digits = s + 1 < end && (s[1] == '+' || s[1] == '-') ? s + 2 : s + 1;
-        s = skip_digits(digits, end);
+    if (*s == 'e' || *s == 'E') {
+        place digits = s[1] == '+' || s[1] == '-' ? s + 2 : s + 1;
+        s = skip_digits(digits);
         m->type = VALUE_REAL;
         if (s == digits || s - digits > EXPONENT_MOST)
             return NULL;
@@ -72,17 +76,17 @@ static place read_fraction(place s, place end, flat_member *m)
     return s;
 }
 
-static place read_number(place s, place end, flat_member *m)
+static place read_number(place s, flat_member *m)
 {
     bool negative = *s == '-';
     place digits = s + negative, start = s;
     uint64_t n = 0;
-    for (s = digits; s < end && *s >= '0' && *s <= '9' && s - digits <= DIGITS_MOST; s++)
+    for (s = digits; *s >= '0' && *s <= '9' && s - digits <= DIGITS_MOST; s++)
         n = 10 * n + (uint64_t)(*s - '0');
     if (s == digits || s - digits > DIGITS_MOST || (*digits == '0' && s - digits > 1))
         return NULL;
     m->type = VALUE_INTEGER;
-    s = read_fraction(s, end, m);
+    s = read_fraction(s, m);
     if (!s || s - start > NUMBER_MOST)
         return NULL;
     m->integer = m->type == VALUE_REAL ? 0 : negative ? -(int64_t)n : (int64_t)n;
@@ -99,7 +103,7 @@ static place read_array(place s, place end)
     if (s < end && *s == ']')
         return s + 1;
     while (s < end) {
-        s = read_number(s, end, &ignored);
+        s = read_number(s, &ignored);
         s = s ? skip_blanks(s, end) : NULL;
         if (!s || s >= end)
             return NULL;
@@ -142,7 +146,8 @@ static place read_key(place s, place end, flat *f, flat_member *m)
     place after = s < end && *s == '"' ? read_string(s + 1, end) : NULL;
     if (!after)
         return NULL;
-    *m = (flat_member){.key = s + 1, .key_length = (uint32_t)(after - s - 2)};
+    m->key = s + 1;
+    m->key_length = (uint32_t)(after - s - 2);
     if (!is_new(f, m))
         return NULL;
     s = skip_blanks(after, end);
@@ -156,6 +161,9 @@ static place read_value(place s, place end, flat_member *m, flat_line *line)
 {
     place after = NULL;
     m->type = VALUE_OTHER;
+    m->text = NULL;
+    m->integer = 0;
+    m->length = 0;
     if (s >= end)
         return NULL;
     if (*s == '"') {
@@ -164,7 +172,7 @@ static place read_value(place s, place end, flat_member *m, flat_line *line)
         m->text = s + 1;
         m->length = after ? (uint32_t)(after - s - 2) : 0;
     } else if (*s == '-' || (*s >= '0' && *s <= '9')) {
-        after = read_number(s, end, m);
+        after = read_number(s, m);
     } else if (*s == '[') {
         after = read_array(s + 1, end);
     } else if (*s == '{') {
@@ -215,7 +223,7 @@ bool flat_read(flat_line *out, char *text, size_t length)
     out->top.count = out->args.count = 0;
     out->top.seen = out->args.seen = 0;
     out->has_args = false;
-    if (length > UINT32_MAX)
+    if (length == 0 || length > UINT32_MAX || end[-1] != '}')
         return false;
     place after = read_object(skip_blanks(text, end), end, &out->top, out);
     if (!after || skip_blanks(after, end) < end)

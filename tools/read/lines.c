@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_ROOM ((size_t)256 * 1024)
+#define FIRST_ROOM ((size_t)1024 * 1024)
 
 bool lines_open(lines *l, const char *path, size_t most, complaint *why)
 {

@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #define BUFFER (128u * 1024)
+#define READ_MOST (1u << 20) /* twice the buffer and more: plain files are not copied once more */
 
 struct source {
     source_file file;
@@ -48,7 +49,7 @@ void source_close(source *s)
 
 long source_read(source *s, char *out, size_t size, complaint *why)
 {
-    int got = gzread(s->gz, out, (unsigned)(size < BUFFER ? size : BUFFER));
+    int got = gzread(s->gz, out, (unsigned)(size < READ_MOST ? size : READ_MOST));
     int error = Z_OK;
     const char *message = gzerror(s->gz, &error);
     if (got > 0)
