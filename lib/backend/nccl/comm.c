@@ -25,6 +25,17 @@ static bool claim(pki_nccl_comm *c)
                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
+/* All but the state, which others look at meanwhile. */
+static void clear(pki_nccl_comm *c, uint32_t context)
+{
+    c->context = context;
+    c->told = 0;
+    c->rank = -1;
+    c->ranks = c->nodes = 0;
+    c->id = 0;
+    memset(c->name, 0, sizeof c->name);
+}
+
 uint32_t pki_nccl_comm_open(void)
 {
     for (uint32_t i = 0; i < PKI_NCCL_COMMS; i++) {
@@ -32,7 +43,7 @@ uint32_t pki_nccl_comm_open(void)
         if (!claim(c))
             continue;
         uint32_t context = next_context(c, i);
-        *c = (pki_nccl_comm){.state = PKI_NCCL_COMM_CLAIMED, .context = context, .rank = -1};
+        clear(c, context);
         pki_store_release(&c->state, PKI_NCCL_COMM_LIVE); /* pairs with pki_nccl_comm_at */
         pki_fetch_add(&live, 1);
         return context;
