@@ -64,3 +64,19 @@ elif ! "$nvcc" -std=c++17 -O2 -arch=native -Iinclude -o "$folder/examples/cuda_t
         "$folder/libpk.a" "${zlib[@]}" -lpthread -lm -ldl; then
     echo "nvcc does not compile examples/cuda_train: without it"
 fi
+
+# With the NCCL of the toolkit, if that has one.
+wraps=()
+for source in lib/nccl/*.c; do
+    [ "$source" = lib/nccl/real_loaded.c ] && continue
+    object=$objects/$(basename "$source" .c).wrap.o
+    "$cc" "${flags[@]}" -o "$object" -c "$source"
+    wraps+=("$object")
+done
+rm -f "$folder/libpk_nccl.a"
+ar rcs "$folder/libpk_nccl.a" "${wraps[@]}"
+if [ -n "$nvcc" ] && ! "$nvcc" -std=c++17 -O2 -arch=native -Iinclude -o "$folder/examples/nccl_allreduce" \
+        examples/nccl_allreduce.cu "$folder/libpk_nccl.a" "$folder/libpk.a" "-L$(dirname "$nvcc")/../lib64" -lnccl \
+        -Xlinker "-rpath=$(dirname "$nvcc")/../lib64" "${zlib[@]}" -lpthread -lm -ldl; then
+    echo "nvcc does not compile examples/nccl_allreduce: without it"
+fi

@@ -45,6 +45,7 @@ one 45 capture
 one 45 kernels
 one 80 clocks
 one 45 holder
+one 90 nccl
 one 45 faults
 one 180 train "$build/examples/cuda_train"
 printf 'date\t%s\n' "$(date +%Y-%m-%d)" >>"$PK_GPU_FIGURES"
