@@ -1,7 +1,6 @@
 /* lib/nccl/calls.h - the functions of NCCL that are wrapped or asked. The one place that knows their
  * parameters; each has a strong name with a p in front, which is called.
- *
- * SINCE(name, parameters): those that every NCCL since 2.19 has; LATER the others, with the version.
+ * Every NCCL since 2.19 has them, but for those that came LATER.
  */
 #ifndef PKI_NCCL_CALLS_H
 #define PKI_NCCL_CALLS_H
@@ -45,27 +44,27 @@
     X(Scatter, P_ROOTED, (sendbuff, recvbuff, count, type, root, comm, stream), PK_COMM_SCATTER,   \
       root)
 
+/* X(name, parameters, version that brought it) */
 #define PKI_WRAP_OTHERS(X)                                                                         \
-    X(GroupStart, (void))                                                                          \
-    X(GroupEnd, (void))                                                                            \
-    X(CommInitRank, (pki_wrap_comm * newcomm, int ranks, pki_wrap_id id, int rank))                \
+    X(GroupStart, (void), 2.19)                                                                    \
+    X(GroupEnd, (void), 2.19)                                                                      \
+    X(CommInitRank, (pki_wrap_comm * newcomm, int ranks, pki_wrap_id id, int rank), 2.19)          \
     X(CommInitRankConfig, (pki_wrap_comm * newcomm, int ranks, pki_wrap_id id, int rank,           \
-                           pki_wrap_config_arg *config))                                           \
-    X(CommInitAll, (pki_wrap_comm * newcomms, int devices, const int *list))                       \
+                           pki_wrap_config_arg *config), 2.19)                                     \
+    X(CommInitAll, (pki_wrap_comm * newcomms, int devices, const int *list), 2.19)                 \
     X(CommSplit, (pki_wrap_comm comm, int color, int key, pki_wrap_comm *newcomm,                  \
-                  pki_wrap_config_arg *config))                                                    \
-    X(CommFinalize, (pki_wrap_comm comm))                                                          \
-    X(CommDestroy, (pki_wrap_comm comm))                                                           \
-    X(CommAbort, (pki_wrap_comm comm))                                                             \
-    X(CommCount, (const pki_wrap_comm comm, int *count))                                           \
-    X(CommUserRank, (const pki_wrap_comm comm, int *rank))
+                  pki_wrap_config_arg *config), 2.19)                                              \
+    X(CommFinalize, (pki_wrap_comm comm), 2.19)                                                    \
+    X(CommDestroy, (pki_wrap_comm comm), 2.19)                                                     \
+    X(CommAbort, (pki_wrap_comm comm), 2.19)                                                       \
+    X(CommCount, (const pki_wrap_comm comm, int *count), 2.19)                                     \
+    X(CommUserRank, (const pki_wrap_comm comm, int *rank), 2.19)
 
-/* Since 2.22, 2.23 and 2.27. */
 #define PKI_WRAP_LATER_OTHERS(X)                                                                   \
-    X(GroupSimulateEnd, (pki_wrap_sim * info))                                                     \
+    X(GroupSimulateEnd, (pki_wrap_sim * info), 2.22)                                               \
     X(CommInitRankScalable, (pki_wrap_comm * newcomm, int ranks, int rank, int count,              \
-                             pki_wrap_id *ids, pki_wrap_config_arg *config))                       \
+                             pki_wrap_id *ids, pki_wrap_config_arg *config), 2.23)                 \
     X(CommShrink, (pki_wrap_comm comm, int *excluded, int count, pki_wrap_comm *newcomm,           \
-                   pki_wrap_config_arg *config, int flags))
+                   pki_wrap_config_arg *config, int flags), 2.27)
 
 #endif
