@@ -103,7 +103,8 @@ def ask(pk, *arguments):
                             stdin=subprocess.DEVNULL)
     if answer.returncode == 0:
         return answer.stdout
-    return f"usage: pk {arguments[0]}\n\n{answer.stderr.strip().removeprefix('pk: ').capitalize()}.\n"
+    why = answer.stderr.strip().removeprefix("pk: ").removeprefix(f"{arguments[0]}: ")
+    return f"usage: pk {arguments[0]}\n\n{why[:1].upper()}{why[1:]}.\n"
 
 
 def read(pk, *arguments):
