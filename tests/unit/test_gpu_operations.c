@@ -2,6 +2,7 @@
 #include "gpu_operations.h"
 
 #include <errno.h>
+#include <pthread.h>
 
 static void once_under_its_region(void **state)
 {
@@ -228,6 +229,43 @@ static void refused_groups(void **state)
     assert_null(operation(2));
 }
 
+/* ---- threads: places of groups' members go back and forth ---- */
+
+enum { THREADS = 3, GROUPS = 400 };
+
+static void *make_groups(void *nothing)
+{
+    gpu->context_current(the_context);
+    CUstream own = gpu->stream_create(the_context);
+    for (uint64_t i = 0; i < GROUPS; i++) {
+        pk_nccl_group_start();
+        for (uint64_t n = 1; n < 6; n++)
+            all_reduce(n % 2 ? world : other, n + i, own, 0);
+        end_group(0);
+        if (i % 50 == 0)
+            sleep_ms(2); /* the collector comes meanwhile */
+    }
+    return nothing;
+}
+
+static void threads(void **state)
+{
+    pthread_t all[THREADS];
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&all[i], NULL, make_groups, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(all[i], NULL);
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.operations, THREADS * GROUPS);
+    assert_int_equal(of_world("calls"), THREADS * GROUPS);
+    assert_int_equal(of_world("completed"), THREADS * GROUPS);
+    assert_int_equal(of_other("completed"), THREADS * GROUPS);
+    /* 1, 3, 5 and 2, 4, each with i from 0 to 399 more; 4 bytes an element */
+    assert_int_equal(of_world("bytes"), THREADS * 4 * (9 * GROUPS + 3 * GROUPS * (GROUPS - 1) / 2));
+    assert_int_equal(of_other("bytes"), THREADS * 4 * (6 * GROUPS + 2 * GROUPS * (GROUPS - 1) / 2));
+}
+
 /* A group that is open across the end of a session belongs to none. */
 static void group_across_sessions(void **state)
 {
@@ -266,7 +304,7 @@ int main(int argc, char **argv)
         traced(hangs),                 traced(alike_share_a_group), traced(messages_are_pairs),
         traced(unlike_are_one),        traced(many_members),       traced(streams_of_a_group),
         traced(refused_groups),        traced(group_across_sessions),
-        traced(no_context),
+        traced(no_context),            traced(threads),
     };
     if (argc != 2)
         return 2;
