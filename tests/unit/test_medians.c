@@ -94,6 +94,24 @@ static void many_stay_within_the_bound(void **state)
     }
 }
 
+/* Errors of either sign follow each other: over many rows they cancel. */
+static void nothing_is_shifted(void **state)
+{
+    static uint64_t all[512];
+    double shift = 0;
+    (void)state;
+    for (size_t run = 0; run < 400; run++) {
+        pki_medians m = {0};
+        size_t below = 0;
+        for (size_t i = 0; i < 512; i++)
+            pki_medians_add(&m, all[i] = random_number());
+        for (size_t i = 0; i < 512; i++)
+            below += all[i] < pki_medians_median(&m);
+        shift += (double)below / 512 - 0.5;
+    }
+    assert_true(shift / 400 > -0.01 && shift / 400 < 0.01);
+}
+
 /* One slow step in nine: the mean of a row is far above, the median is not. */
 static void rows_of_a_long_series(void **state)
 {
@@ -141,6 +159,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_are_exact),
         cmocka_unit_test(many_stay_within_the_bound),
+        cmocka_unit_test(nothing_is_shifted),
         cmocka_unit_test(rows_of_a_long_series),
         cmocka_unit_test(the_last_row_is_not_full),
     };

@@ -23,7 +23,16 @@ static void put_in_order(uint64_t *values, size_t count, uint64_t value)
     values[place] = value;
 }
 
-pki_some pki_some_join(const pki_some *a, const pki_some *b, uint64_t steps, bool second)
+/* As good as thrown, and the same for the same values. */
+static size_t coin(const uint64_t *values, size_t count)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < count; i++)
+        hash = (hash ^ values[i]) * UINT64_C(0x9E3779B97F4A7C15);
+    return hash >> 63;
+}
+
+pki_some pki_some_join(const pki_some *a, const pki_some *b, uint64_t steps)
 {
     size_t each = (size_t)PKI_MIN(steps, (uint64_t)PKI_SOME);
     uint64_t all[2 * PKI_SOME];
@@ -31,8 +40,9 @@ pki_some pki_some_join(const pki_some *a, const pki_some *b, uint64_t steps, boo
     for (size_t i = 0; i < 2 * each; i++)
         put_in_order(all, i, i < each ? a->of[i] : b->of[i - each]);
     size_t stride = 2 * each > PKI_SOME ? 2 : 1;
+    size_t second = stride == 2 ? coin(all, 2 * each) : 0;
     for (size_t i = 0; i < 2 * each / stride; i++)
-        joined.of[i] = all[stride * i + (stride == 2 && second)];
+        joined.of[i] = all[stride * i + second];
     return joined;
 }
 
@@ -57,7 +67,7 @@ static void push_eight(pki_medians *m)
     memcpy(eight.of, m->loose, sizeof eight.of);
     m->loose_count = 0;
     for (; level + 1 < PKI_SOME_LEVELS && (m->full >> level & 1); level++) {
-        eight = pki_some_join(&m->levels[level], &eight, PKI_SOME, m->turn++ & 1);
+        eight = pki_some_join(&m->levels[level], &eight, PKI_SOME);
         m->full &= ~(UINT64_C(1) << level);
     }
     m->levels[level] = eight;

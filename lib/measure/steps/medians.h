@@ -1,14 +1,13 @@
 /* lib/measure/steps/medians.h - the median of a growing number of steps, in little room.
  *
  * Of up to 8 steps it is exact. Twice as many are 8 again: of both halves' 16 in order every other
- * one stays, now the first, now the second of each two. Each doubling puts the median's rank off by
- * at most 1/16 of the steps, and as a rule by much less, since errors of either sign follow each
- * other.
+ * one stays, either the first or the second of each two, as a hash of them says. Each doubling puts
+ * the median's rank off by at most 1/16 of the steps, and as a rule by much less, since errors are
+ * of either sign.
  */
 #ifndef PKI_MEASURE_MEDIANS_H
 #define PKI_MEASURE_MEDIANS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,7 +25,6 @@ typedef struct pki_medians {
     size_t loose_count;
     uint64_t loose[PKI_SOME];
     uint64_t full; /* a bit for each level that holds any */
-    uint64_t turn;
     pki_some levels[PKI_SOME_LEVELS];
 } pki_medians;
 
@@ -36,8 +34,8 @@ void pki_medians_add(pki_medians *m, uint64_t value);
 pki_some pki_medians_some(const pki_medians *m, uint64_t steps);
 uint64_t pki_medians_median(const pki_medians *m);
 
-/* Of two that stand for `steps` values each; `second` says which of each two stays. */
-pki_some pki_some_join(const pki_some *a, const pki_some *b, uint64_t steps, bool second);
+/* Of two that stand for `steps` values each. */
+pki_some pki_some_join(const pki_some *a, const pki_some *b, uint64_t steps);
 uint64_t pki_some_median(const pki_some *some, uint64_t steps);
 
 #endif

@@ -31,8 +31,7 @@ static void halve(pki_series *series)
         pki_series_row row = series->rows[i];
         series->some[kept] = series->some[i];
         if (i + 1 < series->used) {
-            series->some[kept] = pki_some_join(&series->some[i], &series->some[i + 1], row.steps,
-                                               kept & 1);
+            series->some[kept] = pki_some_join(&series->some[i], &series->some[i + 1], row.steps);
             add_to(&row, &series->rows[i + 1]);
         }
         series->rows[kept++] = row;
