@@ -78,6 +78,7 @@ static const char *base_name(const char *path)
 int html_write(const html_run *run, const html_run *against, FILE *file)
 {
     const char *names[] = {base_name(run->name), against ? base_name(against->name) : NULL};
+    errno = 0;
     fwrite(html_before, 1, html_before_bytes, file);
     int error = put_data("files", write_names, names, file);
     if (!error)
@@ -87,6 +88,5 @@ int html_write(const html_run *run, const html_run *against, FILE *file)
     if (error)
         return error;
     fwrite(html_behind, 1, html_behind_bytes, file);
-    errno = 0;
     return fflush(file) == 0 && !ferror(file) ? 0 : -(errno ? errno : EIO);
 }
