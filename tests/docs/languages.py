@@ -61,10 +61,11 @@ def shell(place, block):
 
 
 def commands(block):
-    """(command, what it is shown to say) of a console: `$ ` begins a command, and \\ at its end goes on."""
+    """(command, what it is shown to say) of a console: `$ ` begins a command, which goes on in lines of `> ` and behind
+    a \\ at its end."""
     found, goes_on = [], False
     for line in block.lines:
-        if goes_on:
+        if goes_on or (found and not found[-1][1] and line.startswith("> ")):
             found[-1][0] += "\n" + re.sub(r"^> ", "", line)
         elif line.startswith("$ "):
             found.append([line[2:], ""])
@@ -72,7 +73,7 @@ def commands(block):
             found[-1][1] += line + "\n"
         else:
             raise Wrong("does not begin with a command: $ ...")
-        goes_on = (goes_on or line.startswith("$ ")) and line.endswith("\\")
+        goes_on = (goes_on or line.startswith(("$ ", "> "))) and line.endswith("\\")
     if not found:
         raise Wrong("there is no command: $ ...")
     return found
