@@ -33,6 +33,11 @@ function kindsBeside(a, b) {
     }));
 }
 
+/* A p99 of few calls is the largest or the second largest of them. */
+function tails(region, other) {
+    return Math.min(region.time.count, other.time.count) >= 300;
+}
+
 function regionsBeside(a, b) {
     const others = new Map(b.regions.map((region) => [`${region.kind} ${region.name}`, region]));
     const rows = a.regions.map((region) => ({ region, other: others.get(`${region.kind} ${region.name}`) })).filter((row) => row.other);
@@ -41,7 +46,7 @@ function regionsBeside(a, b) {
     rows.sort((x, y) => Math.abs(spent(y.region) - spent(y.other)) - Math.abs(spent(x.region) - spent(x.other)));
     return [table(['Region', 'p50', 'Other', 'Change', 'p99', 'Other', 'Change'], rows.slice(0, 20).map(({ region, other }) => [
         [swatch(region.kind), region.name], time(region.time.p50), time(other.time.p50), judged(region.time.p50, other.time.p50),
-        time(region.time.p99), time(other.time.p99), judged(region.time.p99, other.time.p99)])),
+        time(region.time.p99), time(other.time.p99), tails(region, other) ? judged(region.time.p99, other.time.p99) : DASH])),
     gone.length > 0 && el('p', null, `Only in the other run: ${gone.slice(0, 12).map((region) => region.name).join(', ')}${gone.length > 12 ? ' …' : ''}`)];
 }
 
