@@ -78,6 +78,15 @@ class Tables(unittest.TestCase):
             self.assertEqual(call[1], max(around, key=lambda c: c[4])[0] if around else None)
             self.assertEqual(call[6], call[5] - call[4] - sum(c[5] - c[4] for c in inside))
 
+    def test_nesting_at_the_same_moment(self):
+        """Of two calls that begin or end together the longer one is around the other; of two alike, the later one."""
+        calls = [("b", 0, 4), ("a", 0, 10), ("d", 14, 6), ("e", 14, 6), ("c", 10, 10), ("f", 20, 0), ("g", 20, 1)]
+        lines = ",\n".join(json.dumps({"ph": "X", "cat": "cpu_op", "name": n, "pid": 1, "tid": 1, "ts": s, "dur": d}) for n, s, d in calls)
+        found = ask("SELECT c.name, p.name AS parent, c.depth, c.self_ns / 1000 FROM calls c LEFT JOIN calls p ON p.id = c.parent ORDER BY c.name",
+                    write("ties.json", '{"traceEvents":[\n' + lines + "\n]}"))
+        self.assertEqual(found, [("a", None, 0, 6), ("b", "a", 1, 4), ("c", None, 0, 4), ("d", "e", 2, 6), ("e", "c", 1, 0),
+                                 ("f", "g", 1, 0), ("g", None, 0, 1)])
+
     def test_kernels_and_copies(self):
         kernels = [e for e in events() if e.get("cat") == "kernel"]
         found = ask("SELECT name, device, stream, duration_ns, correlation, region, registers, shared_bytes, queued_ns FROM kernels")
@@ -229,9 +238,9 @@ class Sql(unittest.TestCase):
                 "SELECT kind, count(DISTINCT name) FROM calls GROUP BY kind ORDER BY kind DESC",
                 "SELECT bytes, id FROM calls ORDER BY bytes, id LIMIT 300",
                 "SELECT bytes, id FROM calls ORDER BY bytes DESC, id LIMIT 300",
-                "SELECT c.name, p.name, count(*), sum(c.self_ns) FROM calls c LEFT JOIN calls p ON c.parent = p.id GROUP BY 1, 2",
+                "SELECT c.name, p.name AS parent, count(*), sum(c.self_ns) FROM calls c LEFT JOIN calls p ON c.parent = p.id GROUP BY 1, 2",
                 "SELECT s.rank, s.step, sum(c.duration_ns) FROM steps s JOIN calls c ON c.rank = s.rank AND c.step = s.step GROUP BY 1, 2",
-                "SELECT k.name, a.name, count(*) FROM kernels k JOIN activities a ON a.correlation = k.correlation AND a.rank = k.rank GROUP BY 1, 2",
+                "SELECT k.name, a.name AS call, count(*) FROM kernels k JOIN activities a ON a.correlation = k.correlation AND a.rank = k.rank GROUP BY 1, 2",
                 "SELECT r.name, (SELECT count(*) FROM calls c WHERE c.name = r.name AND c.rank = r.rank) = r.calls FROM regions r ORDER BY r.rank, r.name",
                 "SELECT r.name, (SELECT count(*) FROM calls c WHERE c.kind = r.kind) FROM regions r ORDER BY 1, 2",
                 "SELECT value, count(*) FROM counters GROUP BY value ORDER BY value",

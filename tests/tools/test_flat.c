@@ -83,12 +83,28 @@ static void known_lines_are_compared(void **state)
     event_reader_close(&r);
 }
 
+/* There are fewer places than names, so many of these have each other's. */
+static void a_place_is_not_a_line(void **state)
+{
+    event_reader r;
+    char text[200], name[16];
+    (void)state;
+    assert_true(event_reader_open(&r));
+    for (int i = 0; i < 5000; i++) {
+        snprintf(name, sizeof name, "name%04d", i);
+        snprintf(text, sizeof text, CALL("%s", "2", "\"ts\":1.5,\"dur\":2"), name);
+        assert_string_equal(read_one(&r, text)->name, name);
+    }
+    event_reader_close(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(simple_lines_need_no_tree),
         cmocka_unit_test(others_are_left_alone),
         cmocka_unit_test(known_lines_are_compared),
+        cmocka_unit_test(a_place_is_not_a_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
