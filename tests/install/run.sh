@@ -301,6 +301,43 @@ END
     found static
 }
 
+# With an NCCL that answers at once: what makes communicators shows that the wrappers are there. No GPU is needed.
+run_wrap()
+{
+    have pkg-config
+    [ -e "$root/$libdir/pkgconfig/pk_nccl.pc" ] || skip "this build has no libpk_nccl"
+    local stub=$source/tests/nccl/wrap
+    cat >train.c <<'END'
+#include "nccl_stub.h"
+int main(void)
+{
+    float x[4] = {1}, sum[4];
+    ncclUniqueId id;
+    ncclComm_t comm;
+    return ncclGetUniqueId(&id) || ncclCommInitRank(&comm, 2, id, 0) || ncclGroupStart() ||
+           ncclAllReduce(x, sum, 4, FLOAT, SUM, comm, NULL) || ncclGroupEnd() || ncclCommDestroy(comm);
+}
+END
+    mkdir nccl
+    compile -shared -fPIC -Wl,-soname,libnccl.so.2 "$stub/stub.c" -o nccl/libnccl.so.2
+    ln -s libnccl.so.2 nccl/libnccl.so
+    export PK_NCCL_START=1 PK_REPORT_PATH=-
+    local with=(-I"$stub" train.c) nccl=(-L"$folder/nccl" -lnccl -Wl,-rpath,"$folder/nccl")
+    found() { grep 'ncclCommInitRank  *comm  *1 ' "$1" || { cat "$1"; return 1; }; }
+    if [ -e "$root/$libdir/libpk_nccl.so" ]; then
+        compile "${with[@]}" -o plain "${nccl[@]}"
+        LD_PRELOAD=$root/$libdir/libpk_nccl.so ./plain 2>preloaded
+        found preloaded
+        compile "${with[@]}" -o linked $(pkg-config --cflags --libs pk_nccl) "${nccl[@]}" -Wl,-rpath,"$root/$libdir"
+        ./linked 2>shared
+        found shared
+        rm -f "$root/$libdir"/libpk*.so*
+    fi
+    compile "${with[@]}" -o whole $(pkg-config --static --cflags --libs pk_nccl) "${nccl[@]}"
+    ./whole 2>static
+    found static
+}
+
 # Debian's packages, unpacked into a folder, used like any installed tree. Not optimised, since that is quicker.
 run_deb()
 {
