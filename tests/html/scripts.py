@@ -23,20 +23,25 @@ def complaints(path):
             yield f"{name}:{number}: {len(line)} columns"
         if found := MARKUP.search(line):
             yield f"{name}:{number}: {found.group()}: all text goes in as text (dom.js), and nothing is asked of a network"
-    if path.endswith(".js"):
-        parsed = subprocess.run([shutil.which("node"), "--check", path], capture_output=True, text=True, check=False)
-        if parsed.returncode:
-            yield f"{name}: {parsed.stderr.strip()[:400]}"
+
+
+def unparsed(paths):
+    """What `node --check` would say of each, in one process."""
+    check = ("const { readFileSync } = require('fs'), { Script } = require('vm');"
+             "for (const path of process.argv.slice(1)) new Script(readFileSync(path, 'utf8'), { filename: path });")
+    done = subprocess.run([shutil.which("node"), "-e", check, *paths], capture_output=True, text=True, check=False)
+    if done.returncode:
+        yield done.stderr.strip()[:400]
 
 
 def main(folder):
     scripts = sorted(glob.glob(os.path.join(folder, "*.js")))
-    found = [complaint for path in scripts for complaint in (complaints(path) if shutil.which("node") else ())]
-    for complaint in found:
-        print(complaint)
     if not shutil.which("node"):
         print("node is not installed")
         return 77
+    found = [complaint for path in scripts for complaint in complaints(path)] + list(unparsed(scripts))
+    for complaint in found:
+        print(complaint)
     return 1 if found or len(scripts) < 10 else 0
 
 
