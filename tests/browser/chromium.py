@@ -81,6 +81,14 @@ class Browser:
             self.process.wait()
         os.close(self.ours_out)
         os.close(self.ours_in)
+        self.clean()
+
+    def clean(self):
+        """Its children end a little later than it does, and write until then."""
+        end = time.monotonic() + LIMIT
+        while os.path.exists(self.folder.name) and time.monotonic() < end:
+            shutil.rmtree(self.folder.name, ignore_errors=True)
+            time.sleep(0.05)
         self.folder.cleanup()
 
     def send(self, method, session=None, **params):
