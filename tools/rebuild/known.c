@@ -10,9 +10,11 @@
 
 #define TS ",\"ts\":"
 #define DUR ",\"dur\":"
+#define ID ",\"id\":" /* of arrows, which no report shows: a third of a GPU's lines */
 
 typedef struct known_line {
     uint32_t length;
+    bool arrow;
     char *before; /* the line up to its times; the event's name is behind it */
     event e;
 } known_line;
@@ -20,15 +22,17 @@ typedef struct known_line {
 struct known {
     uint32_t kept;          /* so many so far */
     uint32_t length, place; /* of the line asked for last; length 0: it can't be kept */
+    bool arrow;
     char before[BEFORE_MOST];
     known_line lines[PLACES];
 };
 
 /* A line in its parts. */
 typedef struct parts {
-    size_t before; /* bytes up to TS */
-    const char *ts, *dur;
+    size_t before;        /* bytes up to TS */
+    const char *ts, *dur; /* dur: or the id */
     size_t ts_length, dur_length;
+    bool arrow;
 } parts;
 
 known *known_create(void)
@@ -67,6 +71,9 @@ static bool split(parts *p, const char *text, size_t length)
     if (length < 2 || *end != '}')
         return false;
     const char *dur = number_before(text, end, DUR, sizeof DUR - 1, &p->dur);
+    p->arrow = !dur;
+    if (p->arrow)
+        dur = number_before(text, end, ID, sizeof ID - 1, &p->dur);
     const char *ts = dur ? number_before(text, dur, TS, sizeof TS - 1, &p->ts) : NULL;
     if (!ts)
         return false;
@@ -105,13 +112,15 @@ const event *known_find(known *k, const char *text, size_t length)
         return NULL;
     uint32_t place = place_of(text, p.before);
     known_line *line = &k->lines[place];
-    if (line->length == p.before && memcmp(line->before, text, p.before) == 0)
+    if (line->length == p.before && line->arrow == p.arrow &&
+        memcmp(line->before, text, p.before) == 0)
         return is_json(p.ts, p.ts_length) && is_json(p.dur, p.dur_length) &&
                        scan_us(p.ts, p.ts_length, &line->e.start) &&
                        scan_us(p.dur, p.dur_length, &duration)
                    ? (line->e.end = line->e.start + duration, &line->e)
                    : NULL;
     k->length = (uint32_t)p.before;
+    k->arrow = p.arrow;
     k->place = place;
     memcpy(k->before, text, p.before);
     return NULL;
@@ -124,11 +133,21 @@ static bool ends_with_times(const known *k, const flat *f, const char *text)
     return f->count > 2 && ts->key == text + k->length + 2 && ts->key_length == 2;
 }
 
+/* What it is must not hang on its times: an arrow is nothing whatever they are. */
+static bool may_be_kept(const known *k, const flat_line *line, const char *text, const event *e)
+{
+    if (!k->length || line->has_args || !ends_with_times(k, &line->top, text))
+        return false;
+    const char *phase = object_text(flat_object(line), "ph");
+    return k->arrow ? phase[0] && strchr("stf", phase[0]) && !phase[1] : e->type == EVENT_REGION;
+}
+
 void known_keep(known *k, const flat_line *line, const char *text, const event *e)
 {
-    if (!k->length || line->has_args || e->type != EVENT_REGION ||
-        !ends_with_times(k, &line->top, text))
+    static const event arrow = {.type = EVENT_OTHER, .name = ""};
+    if (!may_be_kept(k, line, text, e))
         return;
+    e = k->arrow ? &arrow : e;
     size_t name = strlen(e->name) + 1;
     char *before = malloc(k->length + name);
     if (!before)
@@ -137,7 +156,7 @@ void known_keep(known *k, const flat_line *line, const char *text, const event *
     free(to->before);
     memcpy(before, k->before, k->length);
     memcpy(before + k->length, e->name, name);
-    *to = (known_line){.length = k->length, .before = before, .e = *e};
+    *to = (known_line){.length = k->length, .arrow = k->arrow, .before = before, .e = *e};
     to->e.name = before + k->length;
     to->e.known = ++k->kept;
     to->e.args = (object){0};
