@@ -4,6 +4,7 @@ be run here. Exit status 77: this viewer cannot be had."""
 
 import math
 import os
+import signal
 import sys
 import tempfile
 import zlib
@@ -102,6 +103,7 @@ def complaints(who, kinds, build, tools):
 
 
 def main(who, build, program, coarse, pk, *kinds):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # and take the folder along
     try:
         found = complaints(who, kinds, build, {"program": program, "coarse": coarse, "pk": pk})
     except viewers.Skip as reason:

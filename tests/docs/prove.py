@@ -2,6 +2,7 @@
 without, in which they must not find any."""
 
 import os
+import signal
 import sys
 import tempfile
 
@@ -57,6 +58,7 @@ def complaints(text, build, installed, libdir):
 
 
 def main(build, prefix, libdir):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # and take the folder along
     failed = []
     with tempfile.TemporaryDirectory(prefix="pk-docs-") as folder:
         installed = run.install(os.path.abspath(build), folder, prefix)

@@ -30,6 +30,7 @@ and where that is installed.
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -143,6 +144,7 @@ def install(build, folder, prefix):
 
 
 def main(root, build, prefix, libdir, *chosen):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # and take the folder along
     root, build, total, failed = os.path.abspath(root), os.path.abspath(build), Counter(), False
     with tempfile.TemporaryDirectory(prefix="pk-docs-") as folder:
         installed = install(build, folder, prefix)

@@ -6,6 +6,7 @@ Exit status 77: there is no browser, or none of the pages."""
 
 import os
 import re
+import signal
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -136,6 +137,7 @@ def get(build):
 
 
 def main(build, *named):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # and take the folder along
     tools = dict(word.split("=", 1) for word in named)
     traces = os.path.join(build, "traces")
     try:
