@@ -76,12 +76,38 @@ static void replays_lost(void **state)
     gpu->exec_destroy(exec);
 }
 
+/* NCCL refused what was captured: it is nothing in a replay, and what else there is, is told. */
+static void refused_in_a_capture(void **state)
+{
+    CUgraph graph;
+    (void)state;
+    assert_int_equal(gpu->capture_begin(the_stream, CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
+    all_reduce(world, 100, the_stream, 4);
+    all_reduce(world, 200, the_stream, 0);
+    assert_int_equal(gpu->capture_end(the_stream, &graph), 0);
+    CUgraphExec exec = gpu->instantiate(graph);
+    for (int i = 0; i < 5; i++) {
+        pk_gpu_graph_launching(exec, graph, the_stream);
+        gpu->launch(exec, the_stream);
+    }
+    pk_gpu_counts c = finish();
+    assert_int_equal(c.captured, 1);
+    assert_int_equal(c.refused, 1);
+    assert_int_equal(c.operations, 5);
+    assert_int_equal(number(operation(0), "bytes"), 800);
+    assert_null(operation(5));
+    assert_int_equal(of_world("completed"), 5);
+    gpu->graph_destroy(graph);
+    gpu->exec_destroy(exec);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         traced(replays),
         traced(replays_unannounced),
         traced(replays_lost),
+        traced(refused_in_a_capture),
     };
     if (argc != 2)
         return 2;

@@ -106,3 +106,8 @@ pki_cuda_reason pki_cuda_capture_end(const pki_cuda_lane *l, const pki_cuda_open
         return give_up(g, l, o, PKI_CUDA_CAPTURE_FAILED);
     return PKI_CUDA_FINE;
 }
+
+void pki_cuda_capture_cancel(const pki_cuda_lane *l, const pki_cuda_open *o)
+{
+    give_up(pki_cuda_graph_of_capture(o->capture), l, o, PKI_CUDA_FINE);
+}

@@ -16,4 +16,7 @@ pki_cuda_reason pki_cuda_capture_begin(const pki_cuda_lane *lane, pki_cuda_open 
 pki_cuda_reason pki_cuda_capture_end(const pki_cuda_lane *lane, const pki_cuda_open *open,
                                      CUresult *code);
 
+/* What was begun in the capture has no end: its replays are nothing. */
+void pki_cuda_capture_cancel(const pki_cuda_lane *lane, const pki_cuda_open *open);
+
 #endif

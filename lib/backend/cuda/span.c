@@ -255,12 +255,18 @@ void pki_cuda_operation_end(pki_cuda_lane *l, uint32_t name)
 /* Nothing of the operation lies between the events, or it may not. */
 PKI_COLD void pki_cuda_operation_refused(pki_cuda_lane *l, uint32_t name, bool by_error)
 {
+    pki_cuda_reason reason = by_error ? PKI_CUDA_REFUSED : PKI_CUDA_LATE;
     pki_cuda_open *o = l->depth > 0 && l->over == 0 ? &l->open[l->depth - 1] : NULL;
-    if (o && o->region == name && o->how == PKI_CUDA_RECORDED) {
-        l->depth--;
-        pki_bump(&l->counters.refused, by_error);
-        give_up(l, o, by_error ? PKI_CUDA_REFUSED : PKI_CUDA_LATE, CUDA_SUCCESS);
-    } else {
+    if (!o || o->region != name || o->how == PKI_CUDA_COUNTED) {
         end(l, name);
+        return;
+    }
+    l->depth--;
+    pki_bump(&l->counters.refused, by_error);
+    if (o->how == PKI_CUDA_RECORDED) {
+        give_up(l, o, reason, CUDA_SUCCESS);
+    } else {
+        pki_cuda_capture_cancel(l, o);
+        count_out(o, &l->counters.skipped, reason, CUDA_SUCCESS);
     }
 }
