@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path += [os.path.join(HERE, ".."), os.path.join(HERE, "../../browser")]
@@ -37,6 +38,15 @@ def names_in_table(text):
     return {re.sub(r" \{\".*\}$", "", line) for line in lines[3::3] if line}
 
 
+def settled(page, text, wanted):
+    """What the table shows when it has been drawn: at the latest after ten seconds."""
+    end = time.monotonic() + 10
+    while names_in_table(text) != wanted and time.monotonic() < end:
+        page.frames(1)
+        text = page.ask("document.body.innerText")
+    return names_in_table(text)
+
+
 def rows_of(document):
     """The most lines that a table of one track has: names with each of their arguments."""
     lines = {}
@@ -61,8 +71,8 @@ def speedscope(browser, served, name, document):
         track = int(title.group(2)), int(title.group(4))
         if title.group(3) != threads.get(track):
             yield f"{title.group(0)}: the track is {threads.get(track)}"
-        if names_in_table(text) != wanted.pop(track, set()):
-            yield f"{title.group(0)}: shows {names_in_table(text)}"
+        if (shown := settled(page, text, names := wanted.pop(track, set()))) != names:
+            yield f"{title.group(0)}: shows {shown}"
         page.key("n")
         page.frames(1)
     yield from page.errors
@@ -81,13 +91,15 @@ def catapult(browser, served, name, document):
     events, page = document["traceEvents"], the_page(browser, served)
     page.ask(f"open_trace('{name}')")
     page.wait("document.querySelectorAll('tr-ui-b-heading').length")
-    page.frames(1)
-    shown = page.ask("document.body.innerText")
     threads = truth.names_of(events, "thread_name")
     used = {threads[e["pid"], e["tid"]] for e in events if e["ph"] == "X"}
-    for missing in (used | set(truth.names_of(events, "process_name").values())):
-        if missing not in shown:
-            yield f"no track or process is called {missing}"
+    names = used | set(truth.names_of(events, "process_name").values())
+    end = time.monotonic() + 10
+    while (missing := [name for name in names if name not in page.ask("document.body.innerText")]) \
+            and time.monotonic() < end:
+        page.frames(1)
+    if missing:
+        yield f"no track or process is called {missing}"
     steps = sum(e["name"].startswith(STEP) for e in events)
     page.ask(FIND % STEP)
     try:
