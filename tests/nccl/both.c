@@ -7,18 +7,29 @@
 
 static void *world;
 
-static int set_up(void **state)
+static int start_with(const char *backends)
 {
-    (void)state;
     gpu->reset();
     the_context = gpu->context_create(0);
     the_stream = gpu->stream_create(the_context);
     trace_path = kit_path("nccl.json");
     report_path = kit_path("report.json");
     must(pk_start(pk_options(.trace_path = trace_path, .report_path = report_path,
-                             .backends = "cuda,nccl", .nvtx_shim = shim)) == PK_OK);
+                             .backends = backends, .nvtx_shim = shim)) == PK_OK);
     open_plugin();
     return 0;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    return start_with("cuda,nccl");
+}
+
+static int set_up_plugin(void **state)
+{
+    (void)state;
+    return start_with("nccl");
 }
 
 static int tear_down(void **state)
@@ -84,7 +95,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(counted_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(counted_by_the_plugin, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(counted_by_the_plugin, set_up_plugin, tear_down),
     };
     shim = argc > 1 && *argv[1] ? argv[1] : NULL;
     unsetenv("NCCL_PROFILER_PLUGIN");

@@ -27,6 +27,7 @@ static bool is_named(const char *list)
 static bool start(const pki_config *config)
 {
     started = true;
+    pki_store(&pki_comms_wrapped, 0u); /* who wraps says so with the first call */
     found = pki_nccl_make_found(config, is_named(config->backends), how, sizeof how);
     if (!found && pki_nccl_comms_live() == 0)
         return false;
