@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
-/* The program comes first; with a loader at work it names that loader. */
+/* In a namespace of dlmopen the first one is what was loaded into that. */
 static int has_loader(struct dl_phdr_info *program, size_t size, void *found)
 {
     (void)size;
@@ -16,10 +17,13 @@ static int has_loader(struct dl_phdr_info *program, size_t size, void *found)
     return 1;
 }
 
+/* The kernel says where it has put the loader, unless that was started by its own name; then the
+ * program, which comes first, names it. */
 bool pki_dl_possible(void)
 {
-    bool found = false;
-    dl_iterate_phdr(has_loader, &found);
+    bool found = getauxval(AT_BASE) != 0;
+    if (!found)
+        dl_iterate_phdr(has_loader, &found);
     return found;
 }
 

@@ -1,6 +1,7 @@
 /* Libraries that may be absent: which file is taken, and what is said when it cannot be. */
 #include "base/dl.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,6 +21,7 @@ typedef struct table {
 
 static const char *const math[] = {"libnothing-of-that-name.so", "libm.so.6", NULL};
 static char reason[192];
+static const char *apart; /* NULL: no namespaces here */
 
 static void *open_math(void)
 {
@@ -69,13 +71,30 @@ static void functions(void **state)
     assert_string_equal(reason, "the library has no no_such_function");
 }
 
-int main(void)
+/* A copy of perfkit in a namespace of its own, as pk ab has them. */
+static void in_a_namespace(void **state)
+{
+    (void)state;
+    assert_true(pki_dl_possible());
+    if (!apart)
+        skip();
+    void *library = dlmopen(LM_ID_NEWLM, apart, RTLD_NOW);
+    bool (*possible)(void);
+    assert_non_null(library);
+    *(void **)&possible = dlsym(library, "possible");
+    assert_non_null(possible);
+    assert_true(possible());
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_that_is_there),
         cmocka_unit_test(the_variable_names_another_file),
         cmocka_unit_test(absence_has_a_reason),
         cmocka_unit_test(functions),
+        cmocka_unit_test(in_a_namespace),
     };
+    apart = argc > 1 ? argv[1] : NULL;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,9 @@
+/* lib/base/dl.c in a namespace of its own: what it says there. */
+#include "base/dl.h"
+
+__attribute__((visibility("default"))) bool possible(void);
+
+bool possible(void)
+{
+    return pki_dl_possible();
+}
