@@ -220,8 +220,13 @@ static void refused_groups(void **state)
     pk_nccl_abort(world);
     end_group(0);
     pk_nccl_group_end(0); /* one too many */
+    pk_nccl_group_start(); /* refused on a stream that nobody knows: the one before it stays */
+    all_reduce(world, 70, the_stream, 0);
+    gpu->let_fail(FAKE_STREAM_CTX, 0, 1, CUDA_ERROR_INVALID_HANDLE);
+    all_reduce(world, 70, gpu->stream_create(the_context), 4);
+    end_group(0);
     pk_gpu_counts c = finish();
-    assert_int_equal(c.recorded, 2);
+    assert_int_equal(c.recorded, 3);
     assert_int_equal(c.refused, 2);
     assert_int_equal(number(operation(0), "bytes"), 80);
     assert_int_equal(number(operation(1), "bytes"), 200);

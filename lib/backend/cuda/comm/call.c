@@ -85,10 +85,10 @@ static void join_group(const pki_cuda_member *m)
 }
 
 /* NCCL refused the call: the group is without it. */
-static PKI_COLD void leave_group(const pk_comm *comm)
+static PKI_COLD void leave_group(const pk_comm *comm, CUstream stream)
 {
     pki_cuda_member *last = group.count ? &group.list[group.count - 1] : NULL;
-    if (!last || last->comm != comm)
+    if (!last || last->comm != comm || last->stream != stream)
         return;
     pki_bump(&last->lane->counters.refused, 1);
     count_skipped(last->lane, &last->lane->counters.skipped);
@@ -142,7 +142,7 @@ void pk_nccl_end_on_(pk_comm *comm, void *stream, int32_t result)
     int saved = errno;
     if (comm && group.depth > 0) {
         if (PKI_UNLIKELY(result != 0 && result != IN_PROGRESS))
-            leave_group(comm);
+            leave_group(comm, pki_cuda_stream_of(stream));
     } else if (comm && pki_cuda_known() == PKI_CUDA_LIVE) {
         pki_cuda_lane *l = pki_cuda_lane_of(pki_cuda_stream_of(stream), false);
         if (PKI_LIKELY(l))
