@@ -70,6 +70,25 @@ static void refused(void **state)
     assert_int_equal(of_world("completed"), 3);
 }
 
+/* What may be done after the call counts as complete: nothing will be heard of it, and it is no hang.
+ * What NCCL refused never is. */
+static void late_is_not_lost(void **state)
+{
+    (void)state;
+    all_reduce(world, 10, the_stream, 0);
+    all_reduce(other, 10, the_stream, 0);
+    for (int i = 0; i < 3; i++) {
+        all_reduce(world, 10, the_stream, 7);
+        all_reduce(other, 10, the_stream, 5);
+    }
+    finish();
+    assert_int_equal(of_world("enqueued"), 4);
+    assert_int_equal(of_world("completed"), 4);
+    assert_int_equal(of_world("under_way"), 0);
+    assert_int_equal(of_other("enqueued"), 4);
+    assert_int_equal(of_other("completed"), 1);
+}
+
 /* What a hang needs: enqueued, begun and completed. */
 static void hangs(void **state)
 {
@@ -231,7 +250,8 @@ static void refused_groups(void **state)
     assert_int_equal(number(operation(0), "bytes"), 80);
     assert_int_equal(number(operation(1), "bytes"), 200);
     assert_string_equal(text(operation(1), "Process Group Name"), "other");
-    assert_null(operation(2));
+    assert_int_equal(number(operation(2), "bytes"), 280);
+    assert_null(operation(3));
 }
 
 /* ---- threads: places of groups' members go back and forth ---- */
@@ -306,6 +326,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         traced(once_under_its_region), traced(beside_spans),       traced(refused),
+        traced(late_is_not_lost),
         traced(hangs),                 traced(alike_share_a_group), traced(messages_are_pairs),
         traced(unlike_are_one),        traced(many_members),       traced(streams_of_a_group),
         traced(refused_groups),        traced(group_across_sessions),

@@ -116,6 +116,16 @@ static void take_end(pki_cuda_lane *l, pki_cuda_mark m, CUresult code)
     give_pair(l, m);
 }
 
+/* An operation without a second event is not timed, but done, unless NCCL refused it. */
+static void take_cancel(pki_cuda_lane *l, pki_cuda_mark m)
+{
+    pki_cuda_pair *pair = pki_cuda_pair_at(&l->context->pool, pki_cuda_mark_pair(m));
+    pki_cuda_emit_cancel(l, m.region);
+    if (pair->operation.what && !pair->refused)
+        pki_cuda_operation_complete(&pair->operation);
+    give_pair(l, m);
+}
+
 /* An answer that is neither yes nor not yet: is it the context, or this event? True: go on. */
 static bool survives(pki_cuda_lane *l, CUresult code)
 {
@@ -128,8 +138,7 @@ static bool take_mark(pki_cuda_lane *l, pki_cuda_mark m, bool reached)
 {
     CUresult code = CUDA_SUCCESS;
     if (pki_cuda_mark_type_of(m) == PKI_CUDA_CANCEL) {
-        pki_cuda_emit_cancel(l, m.region);
-        give_pair(l, m);
+        take_cancel(l, m);
         return true;
     }
     if (!reached)

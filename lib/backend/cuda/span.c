@@ -134,6 +134,7 @@ static inline void begin(pki_cuda_lane *l, uint32_t region, pki_cuda_operation *
 static PKI_COLD void give_up(pki_cuda_lane *l, pki_cuda_open *o, pki_cuda_reason reason,
                              CUresult code)
 {
+    pki_cuda_pair_at(&l->context->pool, o->pair)->refused = reason == PKI_CUDA_REFUSED;
     pki_cuda_lane_mark(l, PKI_CUDA_CANCEL, o->pair, o->region);
     count_out(o, &l->counters.skipped, reason, code);
 }
