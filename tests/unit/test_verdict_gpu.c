@@ -210,13 +210,36 @@ static void exposed_communication(void **state)
     assert_non_null(strstr(v->text, "for 25.0 % of the step GPU 0 has collectives in flight and no"
                                     " kernel on another stream beside"));
     assert_non_null(strstr(v->text, "; hidden: 12.5 %. Start each"));
-    s.comm.slowest = calloc(1, sizeof *s.comm.slowest);
-    s.comm.slowest_count = 1;
-    *s.comm.slowest = (pki_comm_call_row){
-        .region = strdup("backward"), .op = PK_COMM_ALL_REDUCE, .bytes = 1000, .duration = 2500};
-    v = found(&s, "communication-exposed");
-    assert_non_null(strstr(v->text, "The longest one, all_reduce of 1.00 KB in \"backward\", took"
+    pki_summary_finish(&s);
+}
+
+/* Of those that are on a GPU: by NCCL, or timed on a stream. */
+static void the_longest_collective(void **state)
+{
+    static const char *const libraries[] = {"MPI", "NCCL", "mine"};
+    (void)state;
+    pki_summary s = good_run(true);
+    set(&s, PKI_GPU_COMM_EXPOSED, STEP / 4);
+    s.comm.comms = calloc(3, sizeof *s.comm.comms);
+    s.comm.slowest = calloc(3, sizeof *s.comm.slowest);
+    s.comm.comm_count = s.comm.slowest_count = 3;
+    for (uint32_t i = 0; i < 3; i++) {
+        s.comm.comms[i] = (pki_comm_row){.library = strdup(libraries[i]), .name = strdup("world")};
+        s.comm.slowest[i] = (pki_comm_call_row){.region = strdup(i ? "backward" : "load"),
+                                                .comm = i,
+                                                .op = i,
+                                                .bytes = 1000,
+                                                .duration = 3500 - 1000 * i};
+    }
+    const pki_verdict *v = found(&s, "communication-exposed");
+    assert_non_null(strstr(v->text, "The longest one, broadcast of 1.00 KB in \"backward\", took"
                                     " 2.50 us."));
+    s.comm.slowest[1].comm = 0;
+    v = found(&s, "communication-exposed");
+    assert_null(strstr(v->text, "The longest one"));
+    s.comm.comms[2].on_stream = 1;
+    v = found(&s, "communication-exposed");
+    assert_non_null(strstr(v->text, ", took 1.50 us."));
     pki_summary_finish(&s);
 }
 
@@ -256,6 +279,7 @@ int main(void)
         cmocka_unit_test(the_good_news_names_the_device),
         cmocka_unit_test(the_device_that_is_judged),
         cmocka_unit_test(exposed_communication),
+        cmocka_unit_test(the_longest_collective),
         cmocka_unit_test(a_device_with_collectives_alone),
         cmocka_unit_test(copies_say_which_way),
     };

@@ -4,6 +4,8 @@
 #include "measure/figure.h"
 #include "measure/verdict/verdict.h"
 
+#include <string.h>
+
 #define PERCENT(share) (pki_figure_percent(share).text)
 #define TIME(ns) (pki_figure_time(ns).text)
 #define KERNELS_MOST 3
@@ -79,11 +81,24 @@ static const pki_gpu_row *most_exposed(const pki_summary *s)
     return found;
 }
 
+/* Of a device: those of other libraries, MPI's above all, are not what the figure is made of. */
+static const pki_comm_call_row *slowest_collective(const pki_summary *s)
+{
+    for (size_t i = 0; i < s->comm.slowest_count; i++) {
+        const pki_comm_call_row *slow = &s->comm.slowest[i];
+        const pki_comm_row *comm =
+            slow->comm < s->comm.comm_count ? &s->comm.comms[slow->comm] : NULL;
+        if (comm && (comm->on_stream || strcmp(comm->library, "NCCL") == 0))
+            return slow;
+    }
+    return NULL;
+}
+
 /* " The longest one, all_reduce of 4.19 MB in "backward", took 2.44 ms." */
 static void add_slowest_collective(pki_words *words, const pki_summary *s)
 {
-    const pki_comm_call_row *slow = s->comm.slowest;
-    if (s->comm.slowest_count == 0)
+    const pki_comm_call_row *slow = slowest_collective(s);
+    if (!slow)
         return;
     pki_words_add(words, " The longest one, %s of %s", pki_comm_op_name(slow->op),
                   pki_figure_scaled((double)slow->bytes, "B").text);
