@@ -150,6 +150,7 @@ int kit_child(void (*body)(void *), void *arg, unsigned seconds)
 {
     int status = 0;
     fflush(NULL);
+    (void)kit_folder(); /* ours, which we remove: a child does not get there */
     pid_t child = fork();
     if (child == 0) {
         kit_watchdog(seconds);
