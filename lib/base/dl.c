@@ -2,10 +2,50 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <time.h>
+
+/* ---- rounds through the objects that are loaded ---- */
+
+static pthread_mutex_t rounds = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local bool holds_rounds; /* from before a fork until after it */
+
+int pki_dl_each(int (*visit)(struct dl_phdr_info *, size_t, void *), void *arg)
+{
+    pthread_mutex_lock(&rounds);
+    int result = dl_iterate_phdr(visit, arg);
+    pthread_mutex_unlock(&rounds);
+    return result;
+}
+
+void pki_dl_before_fork(void)
+{
+    const struct timespec pause = {0, 50000};
+    for (int i = 0; i < 2000 && !holds_rounds; i++) {
+        holds_rounds = pthread_mutex_trylock(&rounds) == 0;
+        if (!holds_rounds)
+            nanosleep(&pause, NULL);
+    }
+}
+
+void pki_dl_after_fork_in_parent(void)
+{
+    if (holds_rounds)
+        pthread_mutex_unlock(&rounds);
+    holds_rounds = false;
+}
+
+void pki_dl_after_fork(void)
+{
+    rounds = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    holds_rounds = false;
+}
+
+/* ---- libraries ---- */
 
 /* In a namespace of dlmopen the first one is what was loaded into that. */
 static int has_loader(struct dl_phdr_info *program, size_t size, void *found)
@@ -23,7 +63,7 @@ bool pki_dl_possible(void)
 {
     bool found = getauxval(AT_BASE) != 0;
     if (!found)
-        dl_iterate_phdr(has_loader, &found);
+        pki_dl_each(has_loader, &found);
     return found;
 }
 

@@ -11,6 +11,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct dl_phdr_info;
+
+/* What dl_iterate_phdr does. While another thread is in one, glibc's fork leaves a child in which
+ * every such call waits for ever, exceptions of C++ and backtraces included; so ours do not happen
+ * while somebody forks (the functions below). */
+int pki_dl_each(int (*visit)(struct dl_phdr_info *object, size_t size, void *arg), void *arg);
+
+/* For pthread_atfork. The first waits for a round that is under way, microseconds, and gives up
+ * after 100 ms: a round itself waits for the loader. */
+void pki_dl_before_fork(void);
+void pki_dl_after_fork_in_parent(void);
+void pki_dl_after_fork(void);
+
 /* False in a program of -static: what dlopen brings into it has a second C library in tow. */
 bool pki_dl_possible(void);
 

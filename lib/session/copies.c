@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/dl.h"
 #include "base/error.h"
 
 #include <pk/version.h>
@@ -136,7 +137,7 @@ pk_status pki_copies_claim(void)
     other o = {"", ""};
     snprintf(pki_this_copy.version, sizeof pki_this_copy.version, "%s", pk_version());
     __atomic_store_n(&pki_this_copy.refused, 0, __ATOMIC_RELAXED);
-    dl_iterate_phdr(claim, &o);
+    pki_dl_each(claim, &o);
     if (!o.where[0])
         return PK_OK;
     return pki_fail(PK_EBUSY,

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/dl.h"
 #include "base/driver.h"
 #include "base/log.h"
 #include "core/comms.h"
@@ -20,8 +21,8 @@
 #include "session/tail.h"
 
 /* The child has one thread and a copy of everything; the files, the arena and the collector are the
- * parent's. Nothing was locked before the fork, since that could have meant waiting for a disk; so
- * no state is trusted, it is made anew; what nobody held is given back, what somebody did is not. */
+ * parent's. None of our locks was taken before the fork, but for that of base/dl.h, since that could
+ * have meant waiting for a disk; so no state is trusted, it is made anew; what nobody held is given back, what somebody did is not. */
 static void in_child(void)
 {
     pki_session *s = &pki_the_session;
@@ -34,6 +35,7 @@ static void in_child(void)
     pki_activity_after_fork();
     pki_tail_after_fork();
     pki_progress_reset();
+    pki_dl_after_fork();
     pki_driver_after_fork();
     pki_backends_after_fork();
     pki_log_after_fork();
@@ -65,7 +67,7 @@ static void stay_loaded(void)
 
 static void prepare(void)
 {
-    pthread_atfork(NULL, NULL, in_child);
+    pthread_atfork(pki_dl_before_fork, pki_dl_after_fork_in_parent, in_child);
     atexit(stop_at_exit);
     stay_loaded();
 }

@@ -2,12 +2,17 @@
 #include "base/dl.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -86,6 +91,84 @@ static void in_a_namespace(void **state)
     assert_true(possible());
 }
 
+/* ---- forks ---- */
+
+static bool going;
+
+static int slowly(struct dl_phdr_info *object, size_t size, void *arg)
+{
+    const struct timespec ms = {0, 1000000};
+    (void)object, (void)size, (void)arg;
+    return nanosleep(&ms, NULL);
+}
+
+static int pass(struct dl_phdr_info *object, size_t size, void *arg)
+{
+    (void)object, (void)size, (void)arg;
+    return 0;
+}
+
+static void *go_round(void *arg)
+{
+    while (__atomic_load_n(&going, __ATOMIC_RELAXED)) {
+        pki_dl_each(slowly, NULL);
+        for (int i = 0; i < 5; i++)
+            slowly(NULL, 0, NULL); /* or a fork would hardly get in between */
+    }
+    return arg;
+}
+
+/* As exceptions and backtraces do, the child goes through the objects that are loaded. */
+static int fork_and_pass(void)
+{
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        dl_iterate_phdr(pass, NULL);
+        pki_dl_each(pass, NULL);
+        _exit(0);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
+}
+
+/* glibc's fork leaves the lock of dl_iterate_phdr to the child as it is. */
+static void nobody_forks_amid_a_round(void **state)
+{
+    pthread_t thread;
+    (void)state;
+    if (getenv("PK_TEST_QEMU"))
+        skip(); /* qemu-user's own locks do not survive it */
+    pthread_atfork(pki_dl_before_fork, pki_dl_after_fork_in_parent, pki_dl_after_fork);
+    __atomic_store_n(&going, true, __ATOMIC_RELAXED);
+    assert_int_equal(pthread_create(&thread, NULL, go_round, NULL), 0);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(fork_and_pass(), 0);
+    }
+    __atomic_store_n(&going, false, __ATOMIC_RELAXED);
+    pthread_join(thread, NULL);
+}
+
+static int fork_inside(struct dl_phdr_info *object, size_t size, void *arg)
+{
+    (void)object, (void)size;
+    pki_dl_before_fork();
+    pki_dl_after_fork_in_parent();
+    *(int *)arg += 1;
+    return 1;
+}
+
+/* Somebody may fork where waiting would be for ever. */
+static void a_fork_does_not_wait_for_ever(void **state)
+{
+    int visited = 0;
+    (void)state;
+    pki_dl_each(fork_inside, &visited);
+    assert_int_equal(visited, 1);
+    pki_dl_each(fork_inside, &visited);
+    assert_int_equal(visited, 2);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -94,6 +177,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(absence_has_a_reason),
         cmocka_unit_test(functions),
         cmocka_unit_test(in_a_namespace),
+        cmocka_unit_test(nobody_forks_amid_a_round),
+        cmocka_unit_test(a_fork_does_not_wait_for_ever),
     };
     apart = argc > 1 ? argv[1] : NULL;
     return cmocka_run_group_tests(tests, NULL, NULL);
