@@ -74,8 +74,7 @@ static void look_at(pki_session *s, const pk_comm *c, uint64_t now)
         told[c->index] = false;
         return;
     }
-    if (told[c->index] || (is.completed == is.enqueued && !is.under_way) ||
-        now - since[c->index] < PKI_PROGRESS_STALL_NS)
+    if (told[c->index] || !is.under_way || now - since[c->index] < PKI_PROGRESS_STALL_NS)
         return;
     told[c->index] = true;
     write_stall(s, &is, now);

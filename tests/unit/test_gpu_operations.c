@@ -2,6 +2,7 @@
 #include "gpu_operations.h"
 
 #include <errno.h>
+#include <unistd.h>
 #include <pthread.h>
 
 static void once_under_its_region(void **state)
@@ -291,6 +292,32 @@ static void threads(void **state)
     assert_int_equal(of_other("bytes"), THREADS * 4 * (6 * GROUPS + 2 * GROUPS * (GROUPS - 1) / 2));
 }
 
+static size_t notes_of_progress(void)
+{
+    size_t i, n = 0;
+    json_t *event;
+    json_array_foreach(json_object_get(doc, "traceEvents"), i, event)
+    {
+        const char *name = json_string_value(json_object_get(event, "name"));
+        n += name && strcmp(name, "communicator") == 0;
+    }
+    return n;
+}
+
+/* What NCCL refused is not under way: nobody waits for it, least of all a later session. */
+static void refused_is_no_stall(void **state)
+{
+    (void)state;
+    all_reduce(world, 10, the_stream, 5);
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(pk_start(pk_options(.backends = "cuda", .trace_path = TOP,
+                                         .report_path = "r.json")),
+                     PK_OK);
+    usleep(1300 * 1000); /* longer than PKI_PROGRESS_STALL_NS, and a round */
+    finish();
+    assert_int_equal(notes_of_progress(), 0);
+}
+
 /* A group that is open across the end of a session belongs to none. */
 static void group_across_sessions(void **state)
 {
@@ -329,7 +356,8 @@ int main(int argc, char **argv)
         traced(late_is_not_lost),
         traced(hangs),                 traced(alike_share_a_group), traced(messages_are_pairs),
         traced(unlike_are_one),        traced(many_members),       traced(streams_of_a_group),
-        traced(refused_groups),        traced(group_across_sessions),
+        traced(refused_groups),        traced(refused_is_no_stall),
+        traced(group_across_sessions),
         traced(no_context),            traced(threads),
     };
     if (argc != 2)
