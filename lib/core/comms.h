@@ -107,6 +107,12 @@ static inline pki_comm_fields pki_comm_unpack(uint64_t what, uint64_t extra)
                              .sequence = (uint32_t)extra};
 }
 
+/* The words' extra of the operation so many before: its number is the lower half alone. */
+static inline uint64_t pki_comm_extra_before(uint64_t extra, uint32_t n)
+{
+    return (extra & ~(uint64_t)UINT32_MAX) | (uint32_t)((uint32_t)extra - n);
+}
+
 /* One more operation, and what a record says of it. */
 pki_comm_words pki_comm_enqueue(pk_comm *comm, pk_comm_op op, pk_comm_type type, int32_t peer,
                                 uint32_t parent, uint64_t *sequence);

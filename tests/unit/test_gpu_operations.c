@@ -1,6 +1,8 @@
 /* pk/nccl.h on the double of the driver: operations of communicators between events, and groups. */
 #include "gpu_operations.h"
 
+#include "core/comms.h"
+
 #include <errno.h>
 #include <unistd.h>
 #include <pthread.h>
@@ -128,6 +130,21 @@ static void alike_share_a_group(void **state)
     assert_int_equal(of_world("completed"), 8);
     double dur = json_number_value(json_object_get(e, "dur")) * 1000;
     assert_in_range((json_int_t)(dur - (double)of_world("time")), 0, 8);
+}
+
+/* Of their numbers the words have the lower half. */
+static void alike_across_a_round_number(void **state)
+{
+    (void)state;
+    pki_store(&other->flow, (UINT64_C(1) << 32) - 3);
+    pk_nccl_group_start();
+    for (int i = 0; i < 8; i++)
+        all_reduce(other, 256, the_stream, 0);
+    end_group(0);
+    finish();
+    assert_int_equal(of_other("enqueued"), (INT64_C(1) << 32) + 5);
+    assert_int_equal(of_other("completed"), (INT64_C(1) << 32) + 5);
+    assert_int_equal(of_other("under_way"), 0);
 }
 
 static void messages_are_pairs(void **state)
@@ -354,7 +371,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         traced(once_under_its_region), traced(beside_spans),       traced(refused),
         traced(late_is_not_lost),
-        traced(hangs),                 traced(alike_share_a_group), traced(messages_are_pairs),
+        traced(hangs),                 traced(alike_share_a_group), traced(alike_across_a_round_number),
+        traced(messages_are_pairs),
         traced(unlike_are_one),        traced(many_members),       traced(streams_of_a_group),
         traced(refused_groups),        traced(refused_is_no_stall),
         traced(group_across_sessions),

@@ -125,7 +125,7 @@ static void complete(const pki_cuda_operation *o)
 {
     for (; o; o = pki_cuda_operation_next(o))
         for (uint32_t i = o->calls; i > 0; i--)
-            pki_comm_complete(o->what, o->extra - (i - 1));
+            pki_comm_complete(o->what, pki_comm_extra_before(o->extra, i - 1));
 }
 
 void pki_cuda_operation_unseen(pki_cuda_operation *o)

@@ -182,7 +182,7 @@ static void tell_part(const told *t, const pki_cuda_operation *part)
     write_part(t, part, &o, f.parent, in_flight);
     count_part(t, part, &o, f.parent, in_flight);
     for (uint32_t i = t->replayed ? part->calls : 0; i > 0; i--)
-        pki_comm_complete(words.what, words.extra - (i - 1));
+        pki_comm_complete(words.what, pki_comm_extra_before(words.extra, i - 1));
 }
 
 void pki_cuda_tell_operation(const pki_cuda_lane *l, uint64_t start, uint64_t end,
