@@ -1,6 +1,7 @@
 #include "base/dl.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -25,11 +26,13 @@ int pki_dl_each(int (*visit)(struct dl_phdr_info *, size_t, void *), void *arg)
 void pki_dl_before_fork(void)
 {
     const struct timespec pause = {0, 50000};
+    int saved = errno; /* a signal interrupts the pause */
     for (int i = 0; i < 2000 && !holds_rounds; i++) {
         holds_rounds = pthread_mutex_trylock(&rounds) == 0;
         if (!holds_rounds)
             nanosleep(&pause, NULL);
     }
+    errno = saved;
 }
 
 void pki_dl_after_fork_in_parent(void)
