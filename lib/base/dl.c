@@ -44,8 +44,9 @@ void pki_dl_after_fork_in_parent(void)
 
 void pki_dl_after_fork(void)
 {
-    rounds = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    holds_rounds = false;
+    if (!holds_rounds) /* then a thread that is not here may have it */
+        rounds = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    pki_dl_after_fork_in_parent();
 }
 
 /* ---- libraries ---- */

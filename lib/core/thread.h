@@ -103,7 +103,6 @@ typedef struct pki_thread {
     uint64_t unbalanced;
     uint64_t too_deep;
     uint64_t stray_ends;
-    uint64_t points;
     uint64_t points_dropped;
     uint64_t laps_behind; /* laps, stored behind it: see pki_thread_position */
     uint32_t starved;     /* no memory for more slots in `lost` */
@@ -123,6 +122,7 @@ typedef struct pki_thread {
     uint32_t released;  /* the owner may overwrite up to here */
     uint32_t folded;    /* entered into distributions */
     uint64_t recorded;  /* region records folded */
+    uint64_t points;    /* others, folded: what has an event of its own in the trace */
     uint64_t populated; /* ring bytes brought in */
     uint64_t losses_folded;
     uint64_t inside[PKI_DEPTH_MAX + 2]; /* by depth: ticks of recorded calls there, and of what a

@@ -259,14 +259,14 @@ static PKI_NOINLINE void fold_other(pki_fold *fold, pki_thread_fold *alone, pki_
     case PKI_RECORD_REGION_WORK:
         pki_fold_collective(fold, r, more);
         fold_call_with_work(fold, alone, t, r, more);
-        break;
+        return;
     case PKI_RECORD_STEP_OPEN:
         fold_open(fold, alone, r, pki_own_so_far(t, r));
-        break;
+        return;
     case PKI_RECORD_STEP_SELF: /* the step's; the region has it in the table of lost calls */
         if (alone->tracked)
             fold_step_self(fold, &alone->calls, r);
-        break;
+        return;
     case PKI_RECORD_STEP:
         fold_step(fold, alone, r, more);
         break;
@@ -279,6 +279,7 @@ static PKI_NOINLINE void fold_other(pki_fold *fold, pki_thread_fold *alone, pki_
     default:
         break;
     }
+    pki_bump(&t->points, 1);
 }
 
 static inline void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
