@@ -1,5 +1,5 @@
 """selfcheck.py PK OLD TWIN SLOWER2 SLOWER5 [--minutes M] [--decisions N] [--workers N] [--google PROGRAM]
-[--write FILE] - how often `pk bench-ab` is right: OLD and TWIN are the same build, SLOWER2 and SLOWER5 do 2 and 5 % more work.
+[--kernel NAME] [--write FILE] - how often `pk bench-ab` is right: OLD and TWIN are the same build, SLOWER2 and SLOWER5 do 2 and 5 % more work.
 
 Every cell takes its turn, so whatever ends the run (M minutes, N decisions) leaves all cells equally far; workers
 take turns at the same time, which loads the machine. With --write the tables replace what stands between the marks in FILE.
@@ -18,7 +18,7 @@ import threading
 import time
 
 KERNELS = {"arithmetic": ("50 ns arithmetic", ["--launches=30", "--time=1s"]),
-           "memory": ("50 µs memory", ["--launches=60", "--time=4s"])}
+           "memory": ("50 µs memory", ["--launches=90", "--time=1.8s"])}
 FILES, ROWS = 200, 50  # of the simulation
 BEGIN, END = "<!-- selfcheck: begin -->", "<!-- selfcheck: end -->"
 
@@ -29,8 +29,10 @@ options.add_argument("--minutes", type=float, default=60)
 options.add_argument("--decisions", type=int, default=100)
 options.add_argument("--workers", type=int, default=1)
 options.add_argument("--google")
+options.add_argument("--kernel", choices=KERNELS)
 options.add_argument("--write")
 options = options.parse_args()
+chosen = [options.kernel] if options.kernel else list(KERNELS)
 builds = dict(zip(("old", "A/A", "+2 %", "+5 %"), map(os.path.abspath, options.builds)))
 TRUTH = {"A/A": 1.0, "+2 %": 1.02, "+5 %": 1.05}
 
@@ -47,7 +49,7 @@ def median(values):
 
 
 def launch_logs(folder, name):
-    """What compare/gather.c makes of each launch: the median of its rounds' ratios, as logarithms."""
+    """What compare_gather.c makes of each launch: the median of its rounds' ratios, as logarithms."""
     sides = []
     for side in ("old", "new"):
         with open(os.path.join(folder, side + ".json"), encoding="utf-8") as file:
@@ -147,7 +149,7 @@ def work(turns, cells, pool, loads, until):
     for turn in turns:
         if time.monotonic() > until:
             break
-        for name in KERNELS:
+        for name in chosen:
             for build in TRUTH:
                 decide(cells[name, build], name, build, pool)
             if options.google and turn % 2 == 0:
