@@ -1,4 +1,5 @@
 /* tools/report.c - pk report */
+#include "arguments.h"
 #include "command.h"
 #include "html/html.h"
 #include "read/json_read.h"
@@ -122,18 +123,12 @@ static bool makes_sense(const wish *w)
 
 static bool take_arguments(wish *w, int argc, char **argv)
 {
-    bool options = true;
-    for (int i = 1; i < argc && !w->help;) {
-        int taken = 1;
-        if (options && strcmp(argv[i], "--") == 0)
-            options = false;
-        else if (options && argv[i][0] == '-' && argv[i][1])
-            taken = take_option(w, argv[i], i + 1 < argc ? argv[i + 1] : NULL);
-        else
-            taken = take_path(w, argv[i]);
-        if (!taken)
+    arguments all = arguments_of(argc, argv);
+    for (argument one; !w->help && arguments_next(&all, &one);) {
+        int taken = one.is_option ? take_option(w, one.text, one.next) : take_path(w, one.text);
+        if (taken <= 0)
             return false;
-        i += taken;
+        arguments_took(&all, taken);
     }
     return w->help || makes_sense(w);
 }

@@ -1,5 +1,6 @@
 /* tools/compare/command.c - pk compare */
 #include "compare/baseline.h"
+#include "arguments.h"
 #include "command.h"
 #include "compare/options.h"
 #include "read/json_read.h"
@@ -114,18 +115,16 @@ static bool check(const wish *w)
 
 static bool take_arguments(wish *w, int argc, char **argv)
 {
-    bool options = true;
-    for (int i = 1; i < argc && !w->help;) {
+    arguments all = arguments_of(argc, argv);
+    for (argument one; !w->help && arguments_next(&all, &one);) {
         int taken = 1;
-        if (options && strcmp(argv[i], "--") == 0)
-            options = false;
-        else if (options && argv[i][0] == '-' && argv[i][1])
-            taken = take_option(w, argv[i], i + 1 < argc ? argv[i + 1] : NULL);
+        if (one.is_option)
+            taken = take_option(w, one.text, one.next);
         else
-            w->paths[w->count++] = argv[i];
-        if (taken < 0)
+            w->paths[w->count++] = one.text;
+        if (taken <= 0)
             return false;
-        i += taken;
+        arguments_took(&all, taken);
     }
     return check(w);
 }

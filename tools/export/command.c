@@ -1,4 +1,5 @@
 /* tools/export/command.c - pk export */
+#include "arguments.h"
 #include "command.h"
 
 #include "export/export.h"
@@ -103,18 +104,16 @@ static int take_option(wish *w, const char *option, const char *next)
 
 static bool take_arguments(wish *w, int argc, char **argv)
 {
-    bool options = true;
-    for (int i = 1; i < argc && !w->help;) {
+    arguments all = arguments_of(argc, argv);
+    for (argument one; !w->help && arguments_next(&all, &one);) {
         int taken = 1;
-        if (options && strcmp(argv[i], "--") == 0)
-            options = false;
-        else if (options && argv[i][0] == '-' && argv[i][1])
-            taken = take_option(w, argv[i], i + 1 < argc ? argv[i + 1] : NULL);
+        if (one.is_option)
+            taken = take_option(w, one.text, one.next);
         else
-            w->files[w->file_count++] = argv[i];
-        if (!taken)
+            w->files[w->file_count++] = one.text;
+        if (taken <= 0)
             return false;
-        i += taken;
+        arguments_took(&all, taken);
     }
     bool any = w->csv || w->ndjson || w->sqlite;
     if (!w->help && !any)

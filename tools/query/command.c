@@ -1,4 +1,5 @@
 /* tools/query/command.c - pk query */
+#include "arguments.h"
 #include "command.h"
 
 #include "base/compiler.h"
@@ -110,26 +111,23 @@ static int take_option(wish *w, const char *option, const char *next)
 }
 
 /* SQL may begin with a comment: "-- what took longest". */
-static bool is_option(const char *argument)
+static bool is_comment(const char *text)
 {
-    return argument[0] == '-' && argument[1] &&
-           !(argument[1] == '-' && argument[2] && strchr(" \t\n", argument[2]));
+    return text[1] == '-' && text[2] && strchr(" \t\n", text[2]);
 }
 
 static bool take_arguments(wish *w, int argc, char **argv)
 {
-    bool options = true;
-    for (int i = 1; i < argc && !w->help;) {
+    arguments all = arguments_of(argc, argv);
+    for (argument one; !w->help && arguments_next(&all, &one);) {
         int taken = 1;
-        if (options && strcmp(argv[i], "--") == 0)
-            options = false;
-        else if (options && is_option(argv[i]))
-            taken = take_option(w, argv[i], i + 1 < argc ? argv[i + 1] : NULL);
+        if (one.is_option && !is_comment(one.text))
+            taken = take_option(w, one.text, one.next);
         else
-            w->files[w->file_count++] = argv[i];
-        if (!taken)
+            w->files[w->file_count++] = one.text;
+        if (taken <= 0)
             return false;
-        i += taken;
+        arguments_took(&all, taken);
     }
     if (w->help || w->schema)
         return true;

@@ -2,6 +2,7 @@
  * was cut. */
 #include "recover/recover.h"
 
+#include "arguments.h"
 #include "command.h"
 
 #include <stdio.h>
@@ -46,23 +47,22 @@ static int take_option(wish *w, const char *option, const char *next)
     return 0;
 }
 
+static bool take_path(wish *w, const char *path)
+{
+    if (w->path)
+        return complain("recover takes one file: \"%s\" or \"%s\"?", w->path, path), false;
+    w->path = path;
+    return true;
+}
+
 static bool take_arguments(wish *w, int argc, char **argv)
 {
-    bool options = true;
-    for (int i = 1; i < argc && !w->help;) {
-        int taken = 1;
-        if (options && strcmp(argv[i], "--") == 0)
-            options = false;
-        else if (options && argv[i][0] == '-' && argv[i][1])
-            taken = take_option(w, argv[i], i + 1 < argc ? argv[i + 1] : NULL);
-        else if (w->path)
-            return complain("recover takes one file: \"%s\" or \"%s\"?", w->path, argv[i]),
-                   false;
-        else
-            w->path = argv[i];
-        if (!taken)
+    arguments all = arguments_of(argc, argv);
+    for (argument one; !w->help && arguments_next(&all, &one);) {
+        int taken = one.is_option ? take_option(w, one.text, one.next) : take_path(w, one.text);
+        if (taken <= 0)
             return false;
-        i += taken;
+        arguments_took(&all, taken);
     }
     if (!w->path && !w->help)
         return complain("recover needs a file (pk recover --help)"), false;
