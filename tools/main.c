@@ -66,21 +66,21 @@ static int run_help(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    int status;
+    int status = EXIT_OK;
     if (argc < 2)
         return complain("no command is given (pk --help lists them)");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         status = print_help();
     else if (strcmp(argv[1], "--version") == 0)
-        status = printf("pk (perfkit) %s\n", pk_version()) > 0 ? EXIT_OK : EXIT_UNUSABLE;
+        printf("pk (perfkit) %s\n", pk_version());
     else if (strcmp(argv[1], "help") == 0)
         status = run_help(argc - 1, argv + 1);
     else if (argv[1][0] == '-')
         status = complain("pk has no option \"%s\" (pk --help)", argv[1]);
     else
         status = run_command(argc - 1, argv + 1);
-    /* A full disk behind a redirection is not a success. */
-    if (fflush(stdout) != 0 || ferror(stdout))
+    /* A full disk behind a redirection is not a success, and what is wrong is said once. */
+    if (status != EXIT_UNUSABLE && (fflush(stdout) != 0 || ferror(stdout)))
         return complain("the output could not be written");
     return status;
 }

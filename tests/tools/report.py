@@ -74,6 +74,7 @@ class Report(unittest.TestCase):
                 done = subprocess.run([PK, *arguments], stdout=full, stderr=subprocess.PIPE, check=False)
                 self.assertEqual(done.returncode, 2)
                 self.assertIn(b"could not be written", done.stderr)
+                self.assertEqual(done.stderr.count(b"\n"), 1)
 
     # ---- report files ----
 

@@ -107,9 +107,8 @@ static pki_cuda_operation fold_pairs(const pki_cuda_member *list, const pki_cuda
                                      uint32_t pairs)
 {
     bool all = is_all_to_all(list, first, pairs);
-    pki_cuda_operation o = make(first, all ? PK_COMM_ALL_TO_ALL : PK_COMM_SEND_RECV, first->count,
-                                first->type, all ? 1 : pairs);
-    return o;
+    return make(first, all ? PK_COMM_ALL_TO_ALL : PK_COMM_SEND_RECV, first->count, first->type,
+                all ? 1 : pairs);
 }
 
 /* ---- anything else ---- */
