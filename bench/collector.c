@@ -1,10 +1,19 @@
 /* Does the collector keep up with a thread that records a region every 200 ns, and what does it
- * take of a processor, then and when there is nothing to do? */
+ * take of a processor, then and when there is nothing to do?
+ *
+ * In two situations, each several times, in turns, each time in a process of its own:
+ *     apart   the recording thread has a processor of its own, the collector has the others
+ *     shared  both are bound to one processor, which is the usual life of an MPI rank
+ * What the rate was is said beside what was dropped: where the two share a processor, or others use
+ * it, a region every 200 ns of the thread's time is fewer in a second.
+ */
 #include <pk/pk.h>
 
 #include <dirent.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,16 +22,15 @@
 #include "harness.h"
 #include "scratch.h"
 
-enum { EVERY_NS = 200 };
-
 static pk_region one = PK_REGION("one");
 
-/* Never closer together than that, also after the processor was somebody else's for a while. */
-static void record(uint64_t until)
+/* One every so often, on average; what has not been recorded while the processor was somebody
+ * else's is not made up for. */
+static void record(uint64_t every, uint64_t until)
 {
-    uint64_t now = pki_monotonic_ns();
+    uint64_t now = pki_monotonic_ns(), next = now;
     while (now < until) {
-        uint64_t next = now + EVERY_NS;
+        next = now > next + every ? now + every : next + every;
         pk_region_begin(&one);
         pk_region_end(&one);
         while ((now = pki_monotonic_ns()) < next)
@@ -36,19 +44,13 @@ static void rest(unsigned long seconds)
     nanosleep(&t, NULL);
 }
 
-static void print(const char *what, uint64_t collector_ns, uint64_t wall_ns)
-{
-    printf("  %-44s %8.3f s in %.1f s: %.2f %% of a processor\n", what, (double)collector_ns * 1e-9,
-           (double)wall_ns * 1e-9, (double)collector_ns * 100 / (double)wall_ns);
-}
-
 /* All that the process does besides this thread, the collector does. */
 static uint64_t collector_ns(void)
 {
     return bench_process_ns() - bench_thread_ns();
 }
 
-/* How long the collector could have run, but other programs did. */
+/* How long the collector could have run, but others did. */
 static double waited_seconds(void)
 {
     char path[64];
@@ -57,7 +59,8 @@ static double waited_seconds(void)
     for (struct dirent *e; tasks && (e = readdir(tasks));) {
         unsigned long ran = 0, waited = 0;
         snprintf(path, sizeof path, "/proc/self/task/%.20s/schedstat", e->d_name);
-        FILE *f = atoi(e->d_name) == getpid() ? NULL : fopen(path, "r");
+        bool other = e->d_name[0] != '.' && atoi(e->d_name) != getpid(); /* ".." is this thread's */
+        FILE *f = other ? fopen(path, "r") : NULL;
         if (f && fscanf(f, "%lu %lu", &ran, &waited) == 2)
             seconds += (double)waited * 1e-9;
         if (f)
@@ -68,31 +71,110 @@ static double waited_seconds(void)
     return seconds;
 }
 
-int main(int argc, char **argv)
+/* The threads that are created from here on get all processors but the last; the caller follows
+ * with bench_pin. False if there is only one. */
+static bool leave_the_last(void)
 {
-    unsigned long seconds = bench_number(argc, argv, "--seconds", 5);
-    pk_counts counts = {.size = sizeof counts};
+    cpu_set_t all;
+    if (sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < 2)
+        return false;
+    size_t last = CPU_SETSIZE - 1;
+    while (!CPU_ISSET(last, &all))
+        last--;
+    cpu_set_t others = all;
+    CPU_CLR(last, &others);
+    if (sched_setaffinity(0, sizeof others, &others) != 0)
+        bench_fail("sched_setaffinity");
+    return true;
+}
+
+/* bench_pin goes by what the thread may use. */
+static void pin_to_the_last(const cpu_set_t *all)
+{
+    if (sched_setaffinity(0, sizeof *all, all) != 0)
+        bench_fail("sched_setaffinity");
     bench_pin(0);
-    if (pk_start(pk_options(.trace_path = bench_scratch("collector.json"))) != PK_OK)
+}
+
+static void start(bool shared)
+{
+    cpu_set_t all;
+    if (sched_getaffinity(0, sizeof all, &all) != 0)
+        bench_fail("sched_getaffinity");
+    if (shared)
+        bench_pin(0);
+    else
+        leave_the_last();
+    if (pk_start(pk_options(.trace_path = bench_scratch("collector.json"), .backends = "none")) !=
+        PK_OK)
         bench_fail(pk_error_message());
+    if (!shared)
+        pin_to_the_last(&all);
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return (double)part * 100 / (double)whole;
+}
+
+static void measure(const char *name, bool shared, unsigned long seconds, uint64_t every)
+{
+    pk_counts counts = {.size = sizeof counts};
+    start(shared);
     uint64_t wall = bench_wall_ns(), cpu = collector_ns();
-    rest(seconds);
-    printf("the collector\n");
-    print("nothing recorded", collector_ns() - cpu, bench_wall_ns() - wall);
+    rest(1);
+    double idle = percent(collector_ns() - cpu, bench_wall_ns() - wall);
     wall = bench_wall_ns();
     cpu = collector_ns();
+    uint64_t own = bench_thread_ns();
     double waited = waited_seconds();
-    record(wall + seconds * 1000000000u);
+    record(every, wall + seconds * 1000000000u);
     uint64_t busy = collector_ns() - cpu;
     wall = bench_wall_ns() - wall;
+    own = bench_thread_ns() - own;
     waited = waited_seconds() - waited;
     if (pk_stop() != PK_OK || pk_get_counts(&counts) != PK_OK)
         bench_fail(pk_error_message());
-    print("a region every 200 ns, with a trace", busy, wall);
-    printf("  %-44s %8llu\n", "regions", (unsigned long long)counts.begun);
-    printf("  %-44s %8.3f s\n", "waited for a processor", waited);
-    printf("  %-44s %8.1f ns\n", "collector per region", (double)busy / (double)counts.recorded);
-    printf("  %-44s %8llu\n", "dropped", (unsigned long long)counts.dropped);
-    printf("  %-44s %8llu\n", "written", (unsigned long long)counts.written);
+    double n = (double)counts.begun;
+    printf("  %-7s %6.2f M/s, one per %5.0f ns (%4.0f of its own time) %10llu dropped of %11llu;"
+           " collector %5.1f ns per region, %5.1f %% of a processor (idle %4.2f), waited %5.2f s\n",
+           name, n * 1e3 / (double)wall, (double)wall / n, (double)own / n,
+           (unsigned long long)counts.dropped, (unsigned long long)counts.begun, (double)busy / n,
+           percent(busy, wall), idle, waited);
+}
+
+/* In a process of its own: affinities and what a session leaves are not the next one's. */
+static void in_a_child(const char *name, bool shared, unsigned long seconds, uint64_t every)
+{
+    int status = 1;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        measure(name, shared, seconds, every);
+        fflush(stdout);
+        _exit(0);
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+        bench_fail(name);
+}
+
+int main(int argc, char **argv)
+{
+    unsigned long seconds = bench_number(argc, argv, "--seconds", 5);
+    unsigned long rounds = bench_number(argc, argv, "--rounds", 3);
+    unsigned long every = bench_number(argc, argv, "--every", 200);
+    cpu_set_t all;
+    double load = 0;
+    if (sched_getaffinity(0, sizeof all, &all) != 0 || getloadavg(&load, 1) != 1)
+        bench_fail("what the machine is");
+    printf("the collector, with a trace; a region every %lu ns for %lu s; load %.1f\n", every,
+           seconds, load);
+    for (unsigned long i = 0; i < rounds; i++) {
+        if (CPU_COUNT(&all) > 1)
+            in_a_child("apart", false, seconds, every);
+        in_a_child("shared", true, seconds, every);
+    }
+    if (CPU_COUNT(&all) < 2)
+        printf("  apart: only one processor\n");
     return 0;
 }

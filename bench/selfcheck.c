@@ -34,7 +34,10 @@
 #define KEEP_DOUBLE(d) "+m"(d)
 #endif
 
-enum { PIECES = 10, PIECE = 100000 }; /* a million */
+enum {
+    PIECES = 50,
+    PIECE = 20000
+}; /* a million, each piece shorter than a turn of the scheduler */
 
 static volatile uint64_t in_integer = 12345, in_key = 0x5DEECE66D;
 static volatile double in_double = 1.2345678, in_quotient = 1.9876543;

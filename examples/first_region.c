@@ -9,6 +9,7 @@ static pk_region sum_up = PK_REGION_OF(PK_COMPUTE, "sum_up");
 
 static double harmonic(int terms)
 {
+    PK_REGION_SCOPE(sum_up); /* to the end of the block, on every way out */
     double sum = 0;
     for (int i = 1; i <= terms; i++)
         sum += 1.0 / i;
@@ -21,9 +22,7 @@ int main(void)
         fprintf(stderr, "perfkit: %s\n", pk_error_message()); /* it is off then, and harmless */
     double sum = 0;
     for (int i = 0; i < 100; i++)
-        PK_SCOPE(sum_up) {
-            sum += harmonic(1000 * i);
-        }
+        sum += harmonic(1000 * i);
     printf("%f\n", sum);
     return pk_stop() == PK_OK ? 0 : 1;
 }

@@ -34,10 +34,10 @@ static void train(int step)
     pk_region_next(&forward, &backward);
     spend(2);
     pk_region_end(&backward);
-    if (step % 40 == 39)
-        PK_SCOPE(checkpoint) {
-            spend(15);
-        }
+    if (step % 40 == 39) {
+        PK_REGION_SCOPE(checkpoint);
+        spend(15);
+    }
 }
 
 int main(void)

@@ -23,28 +23,27 @@ static _Thread_local volatile double sink;
 
 static int take_task(void)
 {
+    PK_REGION_SCOPE(wait_for_task);
     int number = -1;
-    PK_SCOPE(wait_for_task) {
-        pthread_mutex_lock(&lock);
-        if (left > 0) {
-            number = --left;
-            pk_counter_set(&tasks_left, left);
-        }
-        pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&lock);
+    if (left > 0) {
+        number = --left;
+        pk_counter_set(&tasks_left, left);
     }
+    pthread_mutex_unlock(&lock);
     return number;
 }
 
 static void *work(void *name)
 {
     pk_thread_name(name); /* in the trace and the report; copied */
-    for (int number; (number = take_task()) >= 0;)
-        PK_SCOPE(task) {
-            double sum = 0;
-            for (int i = 1; i < 200000; i++)
-                sum += 1.0 / (i + number);
-            sink = sum;
-        }
+    for (int number; (number = take_task()) >= 0;) {
+        PK_REGION_SCOPE(task);
+        double sum = 0;
+        for (int i = 1; i < 200000; i++)
+            sum += 1.0 / (i + number);
+        sink = sum;
+    }
     return NULL;
 }
 

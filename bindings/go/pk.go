@@ -266,7 +266,7 @@ type Counts struct {
 
 	Begun, Recorded, Written, Dropped, Unbalanced, TooDeep, StrayEnds uint64
 	Points, PointsDropped, Unwritten, Regions, Steps                  uint64
-	MemoryBytes, TraceBytes, OtherStarts                              uint64
+	MemoryBytes, TraceBytes, OtherStarts, NotFinite                   uint64
 }
 
 // GetCounts is for during a session and after it.
@@ -279,6 +279,7 @@ func GetCounts() (Counts, error) {
 		StrayEnds: uint64(c.stray_ends), Points: uint64(c.points), PointsDropped: uint64(c.points_dropped),
 		Unwritten: uint64(c.unwritten), Regions: uint64(c.regions), Steps: uint64(c.steps),
 		MemoryBytes: uint64(c.memory_bytes), TraceBytes: uint64(c.trace_bytes), OtherStarts: uint64(c.other_starts),
+		NotFinite: uint64(c.not_finite),
 	}, err
 }
 

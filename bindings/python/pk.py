@@ -172,7 +172,7 @@ class Counts(_Plain):
     """What became of what was recorded; pk_counts in pk/session.h."""
     _fields_ = [("size", _U32), ("threads", _U32)] + [(name, _U64) for name in (
         "begun", "recorded", "written", "dropped", "unbalanced", "too_deep", "stray_ends", "points", "points_dropped",
-        "unwritten", "regions", "steps", "memory_bytes", "trace_bytes", "other_starts")]
+        "unwritten", "regions", "steps", "memory_bytes", "trace_bytes", "other_starts", "not_finite")]
 
 
 class _BackendInfo(ctypes.Structure):

@@ -140,6 +140,7 @@ pub struct Counts {
     pub memory_bytes: u64,
     pub trace_bytes: u64,
     pub other_starts: u64,
+    pub not_finite: u64,
 }
 
 /// During a session and after it.

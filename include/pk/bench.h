@@ -22,7 +22,7 @@
  *     pk_bench_result_release(&r);
  *
  * How it measures. A *sample* times so many iterations at once that clock and harness are below a
- * thousandth of it; their cost is subtracted and stated. Samples are taken until the confidence
+ * thousandth of it; what they certainly cost beside the work is subtracted and stated. Samples are taken until the confidence
  * interval of their median is narrow enough (options), within bounds of time and number. All are
  * kept. Benchmarks of a program take turns, in an order drawn anew each round, so what changes on
  * the machine meanwhile changes all of them alike. docs/bench-accuracy.md says how exact this is,
@@ -37,7 +37,7 @@
  * Failure: a status, and a sentence in pk_error_message(). What is not available (counters, a GPU)
  *          is said in words in the result and never guessed. Only pk_bench_main prints, since it is
  *          asked to.
- * Cost:    the time limits below, and 24 bytes per sample.
+ * Cost:    the time limits below, and 32 bytes per sample.
  */
 #ifndef PK_BENCH_H
 #define PK_BENCH_H
@@ -113,7 +113,8 @@ typedef struct pk_bench_options {
 typedef enum pk_bench_verdict {
     PK_BENCH_UNKNOWN = 0,  /* too few samples */
     PK_BENCH_STEADY = 1,   /* figures that can be repeated within this launch */
-    PK_BENCH_NOISY = 2,    /* the middle half is wide: repeat on a quieter machine */
+    PK_BENCH_NOISY = 2,    /* the middle half is wide: repeat on a quieter machine. Samples that
+                              were interrupted alone do not make it so: the median is not theirs */
     PK_BENCH_DRIFTING = 3, /* became slower or faster all along */
     PK_BENCH_BIMODAL = 4   /* two speeds: one median hides them */
 } pk_bench_verdict;
@@ -154,7 +155,8 @@ typedef struct pk_bench_result {
     /* Beyond Tukey's fences: 1.5 (mild) and 3 (severe) interquartile ranges. Counted, kept. */
     uint64_t low_severe, low_mild, high_mild, high_severe;
 
-    double overhead; /* ns per iteration that were subtracted */
+    double overhead; /* ns per iteration that were subtracted from the median: for the loop (on most
+                        processors nothing, since it runs beside the work) and the clock's reading */
     uint64_t warmup_iterations;
     uint64_t warmup_time;     /* ns */
     uint32_t warmup_steady;   /* 1: it became steady; 0: max_warmup came first */
@@ -174,7 +176,8 @@ typedef struct pk_bench_result {
 
 /* Measures fn(arg), one iteration per call. options NULL: defaults; result NULL: only runs it.
  * PK_ENOTSUP: it cannot be measured here, result->reason says why. The result's arrays belong to
- * the caller, who releases them. */
+ * the caller, who releases them. The call is a part of the figure: one of an empty function takes 1 to
+ * 2 ns, and hides as much work. What is shorter belongs into PK_BENCH_LOOP. */
 PK_API pk_status pk_bench(const char *name, void (*fn)(void *), void *arg,
                           const pk_bench_options *options, pk_bench_result *result);
 
@@ -210,10 +213,20 @@ typedef struct pk_bench_run pk_bench_run;
     }                                                                                              \
     static void pk_bench_body_##name(pk_bench_run *bench __attribute__((unused)))
 
+/* How often the compiler should put the loop's body in a row; define it before the include. A loop
+ * of a cycle or two takes twice as long where its code lies unluckily, or while the other half of
+ * the core is busy; four short bodies in a row hide that. The compiler does so only where it
+ * optimises, gcc only to bodies without a loop of their own. 1: one, for bodies that are thousands of
+ * instructions long, or have inline assembly that defines labels. */
+#ifndef PK_BENCH_UNROLL
+#define PK_BENCH_UNROLL 4
+#endif
+
 /* The timed part, exactly once per body. `break` out of it is an error of the benchmark. */
 #define PK_BENCH_LOOP                                                                              \
-    for (uint64_t pk_left_ = pk_bench_begin(bench); pk_left_ || (pk_bench_end(bench), 0);          \
-         pk_left_--)
+    for (uint64_t pk_left_ = pk_bench_begin(bench), pk_once_ = 1; pk_once_;                        \
+         pk_once_ = 0, pk_left_ ? (void)0 : pk_bench_end(bench))                                   \
+    PK_BENCH_UNROLLED_ for (; pk_left_; pk_left_--)
 
 /* Parameters, behind the PK_BENCH in the same file, without a semicolon. Each is an axis; several
  * of them make the cartesian product. Names become sum/n:1024/stride:2/threads:4. */

@@ -52,6 +52,17 @@ PK_API void pk_bench_attach_(pk_bench_entry *entry, pk_bench_axis *axis);
 #define PK_BENCH_OPTIMIZED_ 0
 #endif
 
+/* Asks the compiler for that many copies of a loop's body. */
+#define PK_BENCH_PRAGMA_(text) _Pragma(#text)
+#ifdef __clang__
+#define PK_BENCH_COPIES_(n) PK_BENCH_PRAGMA_(clang loop unroll_count(n))
+#elif __GNUC__ >= 8
+#define PK_BENCH_COPIES_(n) PK_BENCH_PRAGMA_(GCC unroll n)
+#else
+#define PK_BENCH_COPIES_(n)
+#endif
+#define PK_BENCH_UNROLLED_ PK_BENCH_COPIES_(PK_BENCH_UNROLL)
+
 #define PK_BENCH_JOIN_(a, b) PK_BENCH_JOIN2_(a, b)
 #define PK_BENCH_JOIN2_(a, b) a##b
 #define PK_BENCH_AXIS_(name, key, kind, n, ...)                                                    \

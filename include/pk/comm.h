@@ -114,6 +114,9 @@ PK_API void pk_comm_destroy(pk_comm *comm);
 PK_API PK_INLINE void pk_comm_call(pk_region *region, pk_comm *comm, pk_comm_op op,
                                    pk_comm_type type, uint64_t count, int32_t peer);
 
+/* The tag of the message that the region is, after its pk_comm_call, in the trace. Negative: none. */
+PK_API PK_INLINE void pk_comm_tag(pk_region *region, int32_t tag);
+
 /* An operation that goes on when the call that started it has returned. All zero: none. */
 typedef struct pk_comm_request {
     pk_comm *comm;
@@ -127,6 +130,9 @@ PK_API pk_comm_request pk_comm_start(pk_comm *comm, pk_comm_op op, pk_comm_type 
 /* What was not known when it started: of a receive, how many bytes came and from whom. */
 PK_API void pk_comm_correct(pk_comm_request *request, uint64_t bytes, int32_t peer);
 
+/* The tag of a message, before it is finished; the last one counts. Negative: as it was. */
+PK_API void pk_comm_tag_request(pk_comm_request *request, int32_t tag);
+
 /* It is complete, as far as this process knows by now; for so many nanoseconds of that time the
  * program had to wait. The request becomes zero; a zero one is nothing. */
 PK_API void pk_comm_finish(pk_comm_request *request, uint64_t waited_ns);
@@ -136,12 +142,19 @@ PK_API void pk_comm_finish(pk_comm_request *request, uint64_t waited_ns);
 extern PK_API uint32_t pk_gate_;
 PK_API void pk_comm_call_on_(pk_region *region, pk_comm *comm, pk_comm_op op, pk_comm_type type,
                              uint64_t count, int32_t peer);
+PK_API void pk_comm_tag_on_(pk_region *region, int32_t tag);
 
 PK_INLINE void pk_comm_call(pk_region *region, pk_comm *comm, pk_comm_op op, pk_comm_type type,
                             uint64_t count, int32_t peer)
 {
     if (__builtin_expect(__atomic_load_n(&pk_gate_, __ATOMIC_RELAXED) != 0, 0))
         pk_comm_call_on_(region, comm, op, type, count, peer);
+}
+
+PK_INLINE void pk_comm_tag(pk_region *region, int32_t tag)
+{
+    if (__builtin_expect(__atomic_load_n(&pk_gate_, __ATOMIC_RELAXED) != 0, 0))
+        pk_comm_tag_on_(region, tag);
 }
 
 #ifdef __cplusplus

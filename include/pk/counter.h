@@ -4,11 +4,13 @@
  *     pk_counter_set(&queue, (double)n);
  *
  * Each call is a point of the trace and a sample of the counter's distribution in the report
- * (count, sum, min, max, last exact; quantiles within 1 % for magnitudes from 2^-64 to 2^63).
+ * (count, min, max, last exact; sum, mean and deviation to the last digit but for a rounding, however
+ * large the values and small their spread; quantiles within 1 % for magnitudes from 2^-64 to 2^63).
  *
  * Threads: from any thread, one counter from many.
- * Failure: none visible; a value that is not finite, or for which the ring has no room, is dropped
- *          from the trace and counted (pk_counts.points_dropped).
+ * Failure: none visible; a value for which the ring has no room is missing in the trace, not in the
+ *          distribution, and counted (pk_counts.points_dropped). One that is not finite is in
+ *          neither and counted by itself (pk_counts.not_finite).
  * Cost:    off: a load and a branch. On: one clock read and a 32-byte store.
  */
 #ifndef PK_COUNTER_H

@@ -36,9 +36,11 @@ static PK_INLINE void pk_clobber(void)
 #endif
 
 #ifdef __cplusplus
+extern "C++" { /* also if somebody includes it in extern "C" */
 template <class T> inline void pk_keep(const T &value) noexcept
 {
     __asm__ volatile("" : : PK_KEEP_IN_(value));
+}
 }
 #else
 #define pk_keep(value)                                                                             \

@@ -5,8 +5,10 @@
  *     int main(void)
  *     {
  *         pk_start(pk_options(.trace_path = "hello.json", .report_path = "-"));
- *         for (int i = 0; i < 100; i++)
- *             PK_SCOPE_NAMED("work") { work(); }
+ *         for (int i = 0; i < 100; i++) {
+ *             PK_REGION_SCOPE_NAMED("work");
+ *             work();
+ *         }
  *         return pk_stop();
  *     }
  *

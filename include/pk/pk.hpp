@@ -130,6 +130,9 @@ public:
     /* Of a receive, how many bytes came and from whom. */
     void correct(uint64_t bytes, int32_t peer) noexcept { pk_comm_correct(&request_, bytes, peer); }
 
+    /* Of a message; negative: as it was. */
+    void tag(int32_t tag) noexcept { pk_comm_tag_request(&request_, tag); }
+
     /* It is complete; for so long the program had to wait for it. A second call is nothing. */
     void finish(std::chrono::nanoseconds waited = std::chrono::nanoseconds(0)) noexcept
     {

@@ -6,16 +6,24 @@
  *     ...
  *     pk_region_end(&forward);
  *
- *     PK_SCOPE(forward) { ... }                // the same; closed on every way out but longjmp
- *     PK_SCOPE_NAMED("checkpoint") { ... }     // no declaration needed
+ *     PK_REGION_SCOPE(forward);                // from here to the end of the block around it; closed on
+ *                                              // every way out but longjmp
+ *     PK_REGION_SCOPE_NAMED("checkpoint");     // no pk_region needed
  *
  * Regions nest, up to 64 deep per thread; each call is a slice of the trace and a sample of the
  * region's distribution (count, sum, min, max exact; quantiles within 1 %). Regions of the same
  * name and kind share one distribution, wherever they are declared.
  *
  * Threads: every call from any thread; a pk_region may be used by all of them at once. A region
- *          begins and ends on the same thread. Not for signal handlers.
- * Failure: none visible. What cannot be recorded is counted (pk_get_counts). A call that finds its
+ *          begins and ends on the same thread.
+ * Signals: what this header, step.h and counter.h record may be called in a signal handler, whatever
+ *          it has interrupted; a region ends in the handler in which it began. Amid a call of perfkit
+ *          other than a plain begin or end, what the handler records is dropped and counted, and
+ *          pk_region_named and its like know no new names ("(too many names)"). Within a plain begin
+ *          or end, some nanoseconds long, it is undone: neither recorded nor counted; where each one
+ *          has to count, PK_CLOCK=monotonic makes no call a plain one. With mirrored backends (nvtx,
+ *          cupti) a region calls their libraries, which promise nothing to handlers.
+ * Failure: pointers are never NULL, but for names. None visible. What cannot be recorded is counted (pk_get_counts). A call that finds its
  *          ring full is missing in the trace but not in the distribution; one below 64 open regions
  *          is missing in both. Beyond 65,533 names all share one. A region left open by longjmp or
  *          an exception is closed by the next end around it, and counted as unbalanced.
@@ -47,15 +55,18 @@ typedef enum pk_kind {
  * is replaced in the output. The name is copied at the first use. */
 typedef struct pk_region {
     const char *name;
-    uint32_t kind;    /* a pk_kind */
-    uint32_t id;      /* 0 until first used; then perfkit's */
+    uint32_t kind; /* a pk_kind */
+    uint32_t id;   /* 0 until first used; then perfkit's */
     const char *file;
     uint32_t line;
     uint32_t reserved;
 } pk_region;
 
 #define PK_REGION(name) PK_REGION_OF(PK_OTHER, name)
-#define PK_REGION_OF(kind, name) {(name), (uint32_t)(kind), 0, __FILE__, __LINE__, 0}
+#define PK_REGION_OF(kind, name)                                                                   \
+    {                                                                                              \
+        (name), (uint32_t)(kind), 0, __FILE__, __LINE__, 0                                         \
+    }
 
 /* Begin, and end what this thread began. An end also closes what was left open inside it. */
 PK_API PK_INLINE void pk_region_begin(pk_region *region);
@@ -81,27 +92,38 @@ PK_API pk_region *pk_region_named(const char *name);
 PK_API pk_region *pk_region_named_of(pk_kind kind, const char *name);
 
 /* "attention[seq=512]": a region of its own, hence a distribution of its own, per value; key and
- * value are arguments in the trace. Interned, as above. */
+ * value are arguments in the trace. Interned, as above; region NULL is the unnamed one, key NULL
+ * "value". */
 PK_API pk_region *pk_region_variant(pk_region *region, const char *key, int64_t value);
 
-/* A block as a region. PK_SCOPE takes an lvalue, PK_SCOPE_NAMED a string literal (inside functions
- * only). break and continue inside leave the block itself. */
+/* The rest of the block that it stands in, as a region: a declaration, any number of them in one block.
+ * PK_REGION_SCOPE takes an lvalue, PK_REGION_SCOPE_NAMED a string literal (inside functions only).
+ * As with every variable that has something to do at its end, no goto and no case label may jump past
+ * it into its block. */
+#define PK_REGION_SCOPE(region) PK_REGION_SCOPE_AT_(region, PK_JOIN_(pk_scope_, __COUNTER__))
+#define PK_REGION_SCOPE_NAMED(name) PK_REGION_SCOPE(PK_REGION_HERE_(name))
+
+/* The block behind it as a region. A trap: it is a loop that runs once, so break and continue inside
+ * end the block, not the loop around it, and compile without a word. Where the block has one of them,
+ * PK_REGION_SCOPE as its first line does what they say. */
 #define PK_SCOPE(region) PK_SCOPE_AT_(region, __COUNTER__)
-#define PK_SCOPE_NAMED(name)                                                                       \
-    PK_SCOPE(*__extension__({                                                                      \
-        static pk_region pk_here_ = PK_REGION(name);                                               \
-        &pk_here_;                                                                                 \
-    }))
+#define PK_SCOPE_NAMED(name) PK_SCOPE(PK_REGION_HERE_(name))
 
 /* ---- below: how it is done; not for direct use ---- */
 
 #define PK_JOIN_(a, b) PK_JOIN2_(a, b)
 #define PK_JOIN2_(a, b) a##b
-#define PK_SCOPE_AT_(region, n)                                                                    \
-    PK_SCOPE_AS_(region, PK_JOIN_(pk_scope_, n), PK_JOIN_(pk_once_, n))
+#define PK_REGION_HERE_(name)                                                                      \
+    (*__extension__({                                                                              \
+        static pk_region pk_here_ = PK_REGION(name);                                               \
+        &pk_here_;                                                                                 \
+    }))
+#define PK_REGION_SCOPE_AT_(region, scope)                                                         \
+    pk_region *scope __attribute__((cleanup(pk_scope_close_), unused)) = pk_scope_open_(&(region))
+#define PK_SCOPE_AT_(region, n) PK_SCOPE_AS_(region, PK_JOIN_(pk_scope_, n), PK_JOIN_(pk_once_, n))
 #define PK_SCOPE_AS_(region, scope, once)                                                          \
-    for (pk_region *scope __attribute__((cleanup(pk_scope_close_))) = pk_scope_open_(&(region)),   \
-                          *once = scope;                                                           \
+    for (pk_region * scope __attribute__((cleanup(pk_scope_close_))) = pk_scope_open_(&(region)),  \
+                           *once = scope;                                                          \
          once; once = 0)
 
 /* Non-zero while a session is open. */

@@ -17,8 +17,14 @@
  * Cost:    pk_start about 2 ms (1 ms of it clock calibration) and one thread, which wakes about
  *          every 10 ms; a second one, every 100 ms, where NVML is asked about GPUs; pk_flush and
  *          pk_stop as long as the disk takes.
- * Exit:    a session that is still open at exit() is stopped there. After a kill, `pk recover`
- *          makes the trace whole from the arena file that lies beside it.
+ * Stack:   pk_start, pk_flush and pk_stop need 64 KiB at most, a log function's own on
+ *          top; what records fits PTHREAD_STACK_MIN.
+ * Signals: not for handlers, but for exit() in one. A call that a handler makes amid another one of
+ *          perfkit's on the same thread answers PK_EBUSY.
+ * Exit:    a session that is still open at exit() is stopped there, on perfkit's own thread; also one
+ *          that a function of atexit() has opened. If exit() is called in a handler amid a call of
+ *          perfkit, or nothing has moved for 10 s, the session is left as by a kill. After a kill,
+ *          `pk recover` makes the trace whole from the arena file that lies beside it.
  * Fork:    the child is off until it calls pk_start itself; the parent goes on.
  */
 #ifndef PK_SESSION_H
@@ -51,15 +57,24 @@ typedef struct pk_options {
     /* Records per thread, a power of two in 64 .. 2^24, 32 bytes each. 0: 65536. */
     uint32_t ring_records;
 
-    /* Chrome trace; %r rank, %p pid, %h host, %%. Ending in .gz: compressed. NULL: none. */
+    /* Chrome trace; %r rank, %p pid, %h host, %%. Ending in .gz: compressed. NULL: none.
+     * Of this path and the two below: an older file is replaced; a symbolic link, a device
+     * (/dev/stdout, /dev/null), a pipe, a socket or a directory is left as it is, and pk_start
+     * answers PK_EACCES. Trace and report get the permissions that the umask leaves of 0666, the
+     * arena, which is memory of the running program, 0600. If the program closes the descriptor
+     * of the file (close_range), what comes after counts as unwritten, and pk_flush and pk_stop
+     * answer PK_EIO. */
     const char *trace_path;
 
     /* Report at stop; "-": text on stderr; ending in .json: JSON; else text. The same %-fields.
-     * NULL: none. */
+     * NULL: none. A program that was started without a stderr, or has closed it, has none: what it
+     * opens as descriptor 2 is not written to, and pk_stop answers PK_EIO. */
     const char *report_path;
 
     /* Upper bound of all recording memory, 4 MiB .. 1 TiB; beyond it regions are dropped and
-     * counted. 0: 1 GiB. Reserved at start, used as threads need it. */
+     * counted. 0: 1 GiB. Reserved at start, used as threads need it. After mlockall(MCL_FUTURE) only
+     * what is used is locked. mlockall(MCL_CURRENT) after pk_start counts what is reserved, without
+     * bringing it in: where RLIMIT_MEMLOCK is small, call it before, or set a small bound. */
     uint64_t memory_bytes;
 
     /* "cuda,cupti,nvtx,nccl,nvml": these; "-nvml": all but these; "none". NULL: all that are there
@@ -129,12 +144,15 @@ typedef struct pk_options {
  * variable (docs/backends.md says which and when, and how to do without). */
 PK_API pk_status pk_start(const pk_options *options);
 
-/* Everything recorded before this call is in the trace file when it returns. */
+/* Everything recorded before this call is in the trace file when it returns. PK_ENOSPC: the disk is
+ * full; it is tried again, about every 10 ms. PK_EIO, here and at the stop: among others, the trace was
+ * deleted or replaced by another file, and its events are lost; one that was only renamed is written
+ * on. Both are counted as unwritten. */
 PK_API pk_status pk_flush(void);
 
 /* Ends the session: regions still open are closed and marked, everything is written, the report
  * too. Statistics stay readable until the next pk_start. The status is the first one that went
- * wrong while writing. PK_EOFF if no session is open. */
+ * wrong while writing; PK_ENOMEM or PK_ENOSPC also if there was no room to record anything. PK_EOFF if no session is open. */
 PK_API pk_status pk_stop(void);
 
 /* What became of what was recorded. With every region closed and after pk_stop,
@@ -150,13 +168,14 @@ typedef struct pk_counts {
     uint64_t too_deep;       /* begun below 64 open ones; among dropped */
     uint64_t stray_ends;     /* ends without a begin */
     uint64_t points;         /* steps, counter values and instants recorded */
-    uint64_t points_dropped; /* of those, dropped: ring full, no memory, not a finite number */
+    uint64_t points_dropped; /* of those, dropped: ring full, no memory */
     uint64_t unwritten;      /* recorded, but kept out of the file by the disk or trace_max_bytes */
     uint64_t regions;        /* different names */
     uint64_t steps;          /* closed */
     uint64_t memory_bytes;   /* recording memory in use */
     uint64_t trace_bytes;    /* trace text written so far (before compression) */
     uint64_t other_starts;   /* of another copy of perfkit in this process, refused */
+    uint64_t not_finite;     /* counter values that were infinite or no number; not recorded */
 } pk_counts;
 
 /* During a session and after it. PK_EOFF if there was none. PK_EINVAL if size is 0 or too large. */
@@ -175,6 +194,17 @@ PK_API pk_status pk_backend_status(const char *name, pk_backend_info *info);
 /* Names the calling thread in trace and report (copied, at most 63 bytes). Without it: the name
  * that pthread_setname_np gave it. */
 PK_API void pk_thread_name(const char *name);
+
+/* ---- for libpk_mpi and libpk_nccl, which a program that knows nothing of perfkit preloads ---- */
+
+/* pk_start where the environment alone asked for a session, by variable=1. Nobody looks at the
+ * status then: a failure is one line on stderr, from rank 0 of the job as far as options or launcher
+ * tell the rank. None if PK_LOG=stderr has said it, or if the program has a session of its own. */
+PK_API pk_status pk_start_asked_(const char *variable, const pk_options *options);
+
+/* "perfkit: SENTENCE" on stderr. rank: of this process, nothing unless 0; -1: as the launcher tells
+ * it. */
+PK_API void pk_say_(int32_t rank, const char *sentence);
 
 #ifdef __cplusplus
 }

@@ -26,7 +26,9 @@ extern "C" {
 
 typedef struct pk_stats {
     uint64_t count;
-    uint64_t sum; /* ns, as are all that follow */
+    uint64_t sum; /* ns, as are all that follow. A duration is the distance of both ends, each rounded
+                     down to a nanosecond of the session, as the trace has it: count, sum, min and
+                     max are exactly those of the trace's durations (and of calls without a record) */
     uint64_t min; /* 0 if count is 0 */
     uint64_t max;
     double mean;
@@ -34,7 +36,7 @@ typedef struct pk_stats {
     uint64_t self;   /* sum without the time in regions inside this one */
     uint64_t bytes;  /* pk_region_add */
     uint64_t flops;
-    double unit_ns;  /* ns per bucket unit (a clock tick) */
+    double unit_ns;  /* ns per bucket unit: 1 */
     uint64_t reserved[6];
     /* Log-linear: values below 128 exactly, then 64 buckets per octave; a bucket is at most 1/64 of
      * its value wide, so its middle is within 1/128 = 0.8 %. */
@@ -48,7 +50,7 @@ PK_API pk_status pk_region_stats(const pk_region *region, pk_stats *stats);
 PK_API pk_status pk_step_stats(pk_stats *stats);
 
 /* The smallest duration that at least q of all samples do not exceed (nearest rank, q clamped to 0
- * .. 1): its bucket's middle, never outside min .. max. 0 if there are no samples. */
+ * .. 1): its bucket's middle, never outside min .. max. 0 if there are no samples, or stats is NULL. */
 PK_API uint64_t pk_stats_quantile(const pk_stats *stats, double q);
 
 #ifdef __cplusplus

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/own.h"
 
 #define ONE ((uint64_t)1 << PKI_RATE_BITS)
 #define HORIZON_NS 1000000000.0 /* an error found now is gone this much later, */
@@ -14,7 +15,7 @@
 
 bool pki_read_line(const char *path, char *line, unsigned long size)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = pki_fd_open(path, O_RDONLY, 0);
     if (fd < 0)
         return false;
     ssize_t n = read(fd, line, size - 1);
@@ -172,16 +173,32 @@ void pki_clock_map_check(pki_clock_map *map, pki_clock_sample now)
     pki_store(&map->whole_rate, fixed(rate_between(map->first, now)));
 }
 
-uint64_t pki_clock_ns(const pki_clock_map *map, uint64_t ticks)
+/* The one in force at that moment; NULL before the first. */
+static const pki_clock_segment *segment_at(const pki_clock_map *map, uint64_t ticks)
 {
     uint32_t i = pki_load_acquire(&map->count); /* pairs with the release in correct */
-    i = PKI_MIN(i, PKI_CLOCK_SEGMENTS);
-    while (i > 0) {
-        const pki_clock_segment *s = &map->segments[--i];
+    const pki_clock_segment *s = map->segments + PKI_MIN(i, PKI_CLOCK_SEGMENTS);
+    while (s-- > map->segments)
         if (ticks >= s->start_ticks)
-            return s->start_ns + scale(ticks - s->start_ticks, s->rate);
-    }
-    return 0;
+            return s;
+    return NULL;
+}
+
+static uint64_t ns_in(const pki_clock_segment *s, uint64_t ticks)
+{
+    return s ? s->start_ns + scale(ticks - s->start_ticks, s->rate) : 0;
+}
+
+uint64_t pki_clock_ns(const pki_clock_map *map, uint64_t ticks)
+{
+    return ns_in(segment_at(map, ticks), ticks);
+}
+
+uint64_t pki_clock_span_ns(const pki_clock_map *map, uint64_t start, uint64_t ticks)
+{
+    const pki_clock_segment *s = segment_at(map, start + ticks);
+    bool both = s && start >= s->start_ticks; /* nearly always */
+    return ns_in(s, start + ticks) - (both ? ns_in(s, start) : pki_clock_ns(map, start));
 }
 
 double pki_clock_unit_ns(const pki_clock_map *map)

@@ -52,11 +52,17 @@ typedef struct pki_clock_map {
     pki_clock_segment segments[PKI_CLOCK_SEGMENTS];
 } pki_clock_map;
 
+/* Nanoseconds of one of the system's clocks; 0 if there is none such. */
+static inline uint64_t pki_read_clock(clockid_t id)
+{
+    struct timespec now = {0, 0};
+    clock_gettime(id, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 static inline uint64_t pki_monotonic_ns(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return pki_read_clock(CLOCK_MONOTONIC);
 }
 
 /* The tick source of the running session: one predictable branch. */
@@ -83,6 +89,9 @@ void pki_clock_map_check(pki_clock_map *map, pki_clock_sample now);
 
 /* Nanoseconds since the session started; ticks from before it give 0. */
 uint64_t pki_clock_ns(const pki_clock_map *map, uint64_t ticks);
+
+/* How far apart the ends of so many ticks are in them: the duration that a trace shows. */
+uint64_t pki_clock_span_ns(const pki_clock_map *map, uint64_t start, uint64_t ticks);
 
 /* A tick in nanoseconds, and the counter's frequency, over the whole run so far. */
 double pki_clock_unit_ns(const pki_clock_map *map);

@@ -47,6 +47,12 @@ const char *pk_version(void)
     return STRING(PK_VERSION_MAJOR) "." STRING(PK_VERSION_MINOR) "." STRING(PK_VERSION_PATCH);
 }
 
+pk_status pki_fail_unheard(pk_status status, const char *message)
+{
+    snprintf(last_message, sizeof last_message, "%s", message);
+    return status;
+}
+
 pk_status pki_fail(pk_status status, const char *format, ...)
 {
     va_list args;
@@ -67,12 +73,13 @@ pk_status pki_status_of_errno(int error)
     case EACCES:
     case EPERM:
     case EROFS:
-    case ENOENT:
     case EEXIST:
-    case ENOTDIR:
     case EISDIR:
     case ELOOP:
         return PK_EACCES;
+    case ENOENT: /* the folder of a file that was to be made */
+    case ENOTDIR:
+        return PK_ENOENT;
     case ENOMEM:
     case EAGAIN:
         return PK_ENOMEM;

@@ -18,9 +18,9 @@
 #define GPFS_MAGIC 0x47504653
 #define BEEGFS_MAGIC 0x19830326
 
-int pki_mem_file(const char *name)
+bool pki_mem_file(pki_owned *file, const char *name)
 {
-    return memfd_create(name, MFD_CLOEXEC);
+    return pki_own_take(file, pki_fd_up(memfd_create(name, MFD_CLOEXEC)));
 }
 
 bool pki_mem_may_grow(uint64_t bytes)
@@ -33,11 +33,53 @@ bool pki_mem_may_grow(uint64_t bytes)
     return false;
 }
 
-void *pki_mem_map(int fd, size_t bytes)
+static size_t page_bytes(void)
 {
-    if (!pki_mem_may_grow(bytes) || ftruncate(fd, (off_t)bytes) != 0)
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The one answer that msync has for locked pages alone. */
+static bool is_locked(void *page)
+{
+    int error = errno;
+    bool locked = msync(page, page_bytes(), MS_INVALIDATE) != 0 && errno == EBUSY;
+    errno = error;
+    return locked;
+}
+
+bool pki_mem_is_locking(void)
+{
+    size_t page = page_bytes();
+    void *probe = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (probe == MAP_FAILED)
+        return false;
+    bool locked = is_locked(probe);
+    munmap(probe, page);
+    return locked;
+}
+
+void *pki_mem_map(const pki_owned *file, size_t bytes, bool *locked)
+{
+    size_t page = page_bytes();
+    if (!pki_mem_may_grow(bytes) || !pki_own_check(file) || ftruncate(file->fd, (off_t)bytes) != 0)
         return NULL;
-    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    void *seed = mmap(NULL, page, PROT_NONE, MAP_SHARED | MAP_NORESERVE, file->fd, 0);
+    if (seed == MAP_FAILED)
+        return NULL;
+    *locked = is_locked(seed);
+    munlock(seed, page);
+    void *base = mremap(seed, page, bytes, MREMAP_MAYMOVE);
+    if (base != MAP_FAILED)
+        return base;
+    int error = errno;
+    munmap(seed, page);
+    errno = error;
+    return NULL;
+}
+
+void *pki_mem_private(size_t bytes)
+{
+    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return base == MAP_FAILED ? NULL : base;
 }
 
@@ -47,12 +89,29 @@ void pki_mem_unmap(void *base, size_t bytes)
         munmap(base, bytes);
 }
 
-bool pki_mem_back(int fd, uint64_t offset, uint64_t bytes)
+/* In whole pages: the system's may be larger than what is asked for. Their pages are locked as they
+ * come in, so that nobody waits for all of a ring; to be refused costs the program's wish, not more. */
+static bool give_access(char *base, uint64_t offset, uint64_t bytes, bool lock)
 {
-    int error = posix_fallocate(fd, (off_t)offset, (off_t)bytes);
+    uint64_t beside = offset % page_bytes();
+    void *from = base + offset - beside;
+    if (mprotect(from, bytes + beside, PROT_READ | PROT_WRITE) != 0)
+        return false;
+    int error = errno;
+    if (lock)
+        mlock2(from, bytes + beside, MLOCK_ONFAULT);
+    errno = error;
+    return true;
+}
+
+bool pki_mem_back(const pki_owned *file, void *base, uint64_t offset, uint64_t bytes, bool lock)
+{
+    if (!pki_own_check(file))
+        return false;
+    int error = posix_fallocate(file->fd, (off_t)offset, (off_t)bytes);
     if (error)
         errno = error;
-    return error == 0;
+    return error == 0 && give_access(base, offset, bytes, lock);
 }
 
 void pki_mem_populate(void *at, size_t bytes)

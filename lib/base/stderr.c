@@ -6,6 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/standard.h"
+
 static bool write_all(const char *text, size_t n)
 {
     while (n > 0) {
@@ -24,6 +26,8 @@ static bool write_all(const char *text, size_t n)
 bool pki_write_stderr(const char *text, size_t n)
 {
     sigset_t pipe, before, waiting;
+    if (!pki_standard_is_there(STDERR_FILENO))
+        return false;
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
     sigemptyset(&waiting);

@@ -1,8 +1,9 @@
 #include "core/arena.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
@@ -19,30 +20,30 @@ static uint64_t pages_up(uint64_t bytes)
 uint32_t pki_arena_layout(void)
 {
     uint32_t h = 17;
-    const size_t sizes[] = {sizeof(pki_arena_header),    sizeof(pki_thread), sizeof(pki_slot),
-                            sizeof(pki_frame),           sizeof(pki_record), sizeof(void *),
-                            sizeof(pki_comms_span),
-                            offsetof(pki_thread, frames)};
+    const size_t sizes[] = {
+        sizeof(pki_arena_header), sizeof(pki_thread), sizeof(pki_slot),
+        sizeof(pki_frame),        sizeof(pki_record), sizeof(void *),
+        sizeof(pki_comms_span),   sizeof(pki_toll),   offsetof(pki_thread, frames)};
     for (size_t i = 0; i < PKI_COUNT_OF(sizes); i++)
         h = h * 31 + (uint32_t)sizes[i];
     return h;
 }
 
-pki_arena *pki_arena_create(int fd, size_t bytes)
+pki_arena *pki_arena_create(const pki_owned *file, size_t bytes)
 {
-    pki_arena *arena = calloc(1, sizeof *arena);
+    pki_arena *arena = pki_mem_private(sizeof *arena);
     if (!arena)
         return NULL;
     bytes = (size_t)pages_up(bytes);
-    void *base = pki_mem_map(fd, bytes);
-    if (!base || !pki_mem_back(fd, 0, pages_up(sizeof(pki_arena_header)))) {
+    void *base = pki_mem_map(file, bytes, &arena->locked);
+    if (!base || !pki_mem_back(file, base, 0, pages_up(sizeof(pki_arena_header)), arena->locked)) {
         pki_mem_unmap(base, bytes);
-        free(arena);
+        pki_mem_unmap(arena, sizeof *arena);
         return NULL;
     }
+    arena->file = *file;
     arena->header = base;
     arena->bytes = bytes;
-    arena->fd = fd;
     memcpy(arena->header->magic, PKI_ARENA_MAGIC, sizeof PKI_ARENA_MAGIC);
     arena->header->version = PKI_ARENA_VERSION;
     arena->header->layout = pki_arena_layout();
@@ -52,13 +53,34 @@ pki_arena *pki_arena_create(int fd, size_t bytes)
     return arena;
 }
 
+uint32_t pki_arena_pid(const char *path)
+{
+    struct stat file;
+    char head[offsetof(pki_arena_header, pid) + sizeof(uint32_t)];
+    uint32_t pid = 0;
+    int fd = lstat(path, &file) == 0 && S_ISREG(file.st_mode) ? pki_fd_open(path, O_RDONLY, 0) : -1;
+    if (fd < 0)
+        return 0;
+    if (pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
+        memcmp(head, PKI_ARENA_MAGIC, sizeof PKI_ARENA_MAGIC) == 0)
+        memcpy(&pid, head + offsetof(pki_arena_header, pid), sizeof pid);
+    close(fd);
+    return pid;
+}
+
 void pki_arena_destroy(pki_arena *arena)
 {
     if (!arena)
         return;
     pki_mem_unmap(arena->header, arena->bytes);
-    close(arena->fd);
-    free(arena);
+    pki_own_close(&arena->file);
+    pki_mem_unmap(arena, sizeof *arena);
+}
+
+static void *refuse(pki_arena *arena, int error)
+{
+    pki_store(&arena->refused, error);
+    return NULL;
 }
 
 void *pki_arena_claim(pki_arena *arena, size_t bytes)
@@ -68,12 +90,13 @@ void *pki_arena_claim(pki_arena *arena, size_t bytes)
     bytes = (size_t)pages_up(bytes);
     do {
         if (bytes > h->bytes - at)
-            return NULL;
+            return refuse(arena, ENOMEM);
     } while (!__atomic_compare_exchange_n(&h->used, &at, at + bytes, true, __ATOMIC_RELAXED,
                                           __ATOMIC_RELAXED));
     int saved = errno; /* whoever records may be the one who claims */
-    if (pki_mem_back(arena->fd, at, bytes))
+    if (pki_mem_back(&arena->file, h, at, bytes, arena->locked))
         return pki_arena_at(arena, at);
+    refuse(arena, errno);
     errno = saved;
     uint64_t end = at + bytes; /* a full disk is no reason to use up the bound */
     __atomic_compare_exchange_n(&h->used, &end, at, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);

@@ -27,7 +27,9 @@
 #include <pk/session.h>
 
 #include "base/clock.h"
+#include "base/own.h"
 #include "core/names.h"
+#include "core/overhead.h"
 
 #define PKI_ARENA_MAGIC "PKARENA"
 #define PKI_ARENA_VERSION 1u
@@ -71,6 +73,9 @@ typedef struct pki_arena_header {
     uint64_t comms;                /* of the first comms span; 0: none */
 
     pk_counts ended; /* what blocks counted for threads that have ended */
+    uint64_t steps;  /* made so far, whoever made them */
+    uint64_t joined; /* threads, ever */
+    pki_toll toll;   /* what perfkit has taken; a second old at most */
     pki_clock_map clock;
     uint32_t blocks[PKI_BLOCKS_MAX]; /* offsets of pki_threads in pages */
 } pki_arena_header;
@@ -107,14 +112,16 @@ typedef struct pki_comms_span {
 typedef struct pki_arena {
     pki_arena_header *header; /* also the mapping's start */
     size_t bytes;
-    int fd;
+    pki_owned file;
+    bool locked; /* the process wants what it uses to stay in memory */
+    int refused; /* why there was no room, the last time; 0: there has always been */
     pki_names_span *last_names;
     uint64_t mirrored[PKI_NAMES_MAX / 64]; /* which names are in the names spans */
 } pki_arena;
 
-/* On fd (a memory file or a fresh empty file), which the arena then owns. NULL and errno; fd stays
- * open then. */
-pki_arena *pki_arena_create(int fd, size_t bytes);
+/* On a memory file or a fresh empty file, which the arena then owns. NULL and errno; it stays the
+ * caller's then. */
+pki_arena *pki_arena_create(const pki_owned *file, size_t bytes);
 void pki_arena_destroy(pki_arena *arena);
 
 /* A page-aligned, zeroed, backed span; NULL if the bound or the file system leaves no room. Any
@@ -126,6 +133,9 @@ void *pki_arena_claim(pki_arena *arena, size_t bytes);
 bool pki_arena_mirror_name(pki_arena *arena, uint32_t id);
 
 uint32_t pki_arena_layout(void);
+
+/* The process that made the arena in this file, as its header says; 0 if that is none. */
+uint32_t pki_arena_pid(const char *path);
 
 static inline uint64_t pki_arena_offset(const pki_arena *arena, const void *at)
 {

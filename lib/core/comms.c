@@ -7,6 +7,7 @@
 
 #include "base/compiler.h"
 #include "core/names.h"
+#include "core/thread.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pk_comm *comms[PKI_COMMS_MAX];
@@ -106,22 +107,26 @@ pk_comm *pk_comm_create(const char *library, const char *name, uint64_t id, int3
     pk_comm wanted = {.id = id, .rank = rank, .size = size};
     copy_text(wanted.library, library, "");
     copy_text(wanted.title, name, "(unnamed)");
+    if (!pki_enter()) /* a handler, amid a call of ours */
+        return share();
     pthread_mutex_lock(&lock);
     pk_comm *c = find_gone(&wanted);
     c = c ? c : make(&wanted);
     c = c ? c : share();
     c->gone = 0;
     pthread_mutex_unlock(&lock);
+    pki_leave();
     return c;
 }
 
 void pk_comm_destroy(pk_comm *comm)
 {
-    if (!comm)
+    if (!comm || !pki_enter())
         return;
     pthread_mutex_lock(&lock);
     comm->gone = comm != &too_many;
     pthread_mutex_unlock(&lock);
+    pki_leave();
 }
 
 void pki_comms_after_fork(void)

@@ -29,8 +29,8 @@ struct pk_comm {
     uint64_t started;   /* 0: as far as enqueued; libraries with a queue tell more */
     uint64_t ends[PKI_COMM_ENDS]; /* ns: of the last operations on streams; the collector's */
     uint32_t end_count, ends_session;
-    uint32_t given_up;  /* 1: an operation has not completed and never will */
-    uint32_t gone;      /* destroyed: another one just like it may take its place */
+    uint32_t given_up; /* 1: an operation has not completed and never will */
+    uint32_t gone;     /* destroyed: another one just like it may take its place */
 };
 
 /* Both in one word, since each atomic change takes as long as a quarter of a region. */

@@ -133,7 +133,7 @@ uint64_t pki_rank(double q, uint64_t n)
 uint64_t pk_stats_quantile(const pk_stats *stats, double q)
 {
     uint64_t total = 0, seen = 0;
-    for (unsigned i = 0; i < PK_STATS_BUCKETS; i++)
+    for (unsigned i = 0; stats && i < PK_STATS_BUCKETS; i++)
         total += stats->buckets[i];
     if (total == 0)
         return 0;

@@ -18,13 +18,17 @@
 #define RETRY_REFUSED 1024 /* a thread that found no memory asks again after so many regions */
 
 /* No room for a frame, and a top frame that is nobody's: every fast path's test fails here. */
-static pki_thread sentinel = {
-    .state = PKI_FRAME_OFFSET(UPPER_GUARD),
-    .frames = {[0] = {.id = PKI_NOBODY, .start = UINT64_MAX},
-               [UPPER_GUARD] = {.id = PKI_NOBODY, .start = UINT64_MAX}},
-};
+#define NO_ROOM                                                                                    \
+    {                                                                                              \
+        .state = PKI_FRAME_OFFSET(UPPER_GUARD),                                                    \
+        .frames = {[0] = {.id = PKI_NOBODY, .start = UINT64_MAX},                                  \
+                   [UPPER_GUARD] = {.id = PKI_NOBODY, .start = UINT64_MAX}},                       \
+    }
+static pki_thread sentinel = NO_ROOM;
+pki_thread pki_amid = NO_ROOM;
 
 _Thread_local pki_thread *pki_self = &sentinel;
+_Thread_local pki_thread *pki_own = &sentinel;
 
 static _Thread_local unsigned leaves;
 static _Thread_local unsigned refusals; /* in the session of this serial number */
@@ -44,7 +48,7 @@ bool pki_join_prepare(void)
 
 void pki_join_after_fork(void)
 {
-    pki_self = &sentinel;
+    pki_own = pki_self = &sentinel;
     leaves = refusals = 0;
     if (key_made)
         pthread_setspecific(key, NULL);
@@ -52,7 +56,13 @@ void pki_join_after_fork(void)
 
 bool pki_thread_is_joined(const pki_thread *t)
 {
-    return t != &sentinel;
+    return t != &sentinel && t != &pki_amid;
+}
+
+pki_thread *pki_thread_joined(void)
+{
+    pki_thread *t = pki_own;
+    return t != &sentinel && !pki_load(&t->ended) ? t : NULL;
 }
 
 void pki_block_init(pki_thread *t, pki_record *ring, uint32_t ring_bytes, uint32_t monotonic)
@@ -136,14 +146,14 @@ static void adopt(pki_registry *r, pki_thread *t)
     pki_store_release(
         &t->life, (uint32_t)PKI_THREAD_LIVE); /* pairs with the acquire in the collector's round */
     r->references++;
-    r->joined++;
+    r->arena->header->joined++;
 }
 
 /* Gives the calling thread's block back. Its registry may end with it: see pki_registry_drop. */
 static pki_registry *part(pki_thread *t)
 {
     pki_registry *r = t->registry;
-    pki_self = &sentinel;
+    pki_own = &sentinel;
     pthread_setspecific(key, NULL);
     if (!pki_load(&t->ended)) {
         if (!t->named)
@@ -157,10 +167,8 @@ static pki_registry *part(pki_thread *t)
     return pki_registry_drop(r);
 }
 
-static void leave_at_exit(void *block)
+static void leave(pki_thread *t)
 {
-    int saved = errno;
-    pki_thread *t = block;
     leaves++;
     if (!pki_load(&t->ended))
         pki_close_above(t, t->frames, pki_ticks(t->monotonic)); /* may take the lock itself */
@@ -171,6 +179,16 @@ static void leave_at_exit(void *block)
     pki_registry_destroy(over);
     if (drain)
         drain(); /* threads that follow each other fast would each take new memory */
+}
+
+static void leave_at_exit(void *block)
+{
+    int saved = errno;
+    if (!pki_enter()) /* pthread_exit in a handler, amid something of ours: it stays as it is */
+        return;
+    if (pki_registry_is_responsive())
+        leave(block);
+    pki_leave();
     errno = saved;
 }
 
@@ -187,7 +205,7 @@ static pki_thread *join(pki_registry *r)
         return NULL;
     }
     adopt(r, t);
-    pki_self = t;
+    pki_own = t;
     refusals = 0;
     return t;
 }
@@ -210,7 +228,7 @@ static pki_thread *join_now(void)
     bool open = r && !r->over;
     if (open) {
         r->references++;
-        over[0] = pki_self != &sentinel ? part(pki_self) : NULL;
+        over[0] = pki_own != &sentinel ? part(pki_own) : NULL;
         t = join(r);
         over[1] = pki_registry_drop(r);
     }
@@ -236,7 +254,7 @@ static bool is_refused(void)
 
 pki_thread *pki_thread_join(void)
 {
-    pki_thread *t = pki_self;
+    pki_thread *t = pki_own;
     if (t != &sentinel && !pki_load(&t->ended))
         return t;
     if (leaves >= REJOINS_AT_EXIT)
@@ -261,12 +279,15 @@ static void set_name(pki_thread *t, const char *name)
 
 void pk_thread_name(const char *name)
 {
-    pki_thread *t = name && pki_load(&pk_gate_) ? pki_thread_join() : NULL;
-    if (!t)
+    if (!name || !pki_load(&pk_gate_) || !pki_enter())
         return;
-    pki_registry_lock();
-    set_name(t, name);
-    pki_registry_unlock();
+    pki_thread *t = pki_thread_join();
+    if (t) {
+        pki_registry_lock();
+        set_name(t, name);
+        pki_registry_unlock();
+    }
+    pki_leave();
 }
 
 bool pki_thread_name_of(uint32_t tid, const char *name)

@@ -20,4 +20,8 @@ bool pki_thread_name_of(uint32_t tid, const char *name);
 /* Has the thread a block, of whatever session? */
 bool pki_thread_is_joined(const pki_thread *t);
 
+/* This thread's block, if its session goes on. A thread without one has no open regions: if there
+ * was a begin, it has been counted as refused. */
+pki_thread *pki_thread_joined(void);
+
 #endif

@@ -4,11 +4,11 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "base/mem.h"
 #include "core/registry.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* among those that add */
@@ -30,6 +30,8 @@ static uint32_t next_id = PKI_NAME_FIRST;
  * no name hashes to stay untouched. */
 #define BUCKETS (2 * PKI_NAMES_MAX)
 static uint32_t buckets[BUCKETS];
+
+#define CHUNK_BYTES 65536u /* of names, at a time */
 
 typedef struct wanted {
     uint32_t kind;
@@ -72,6 +74,25 @@ static pki_name *find(const wanted *w, uint32_t hash, uint32_t *empty)
     }
 }
 
+/* Memory of its own: a handler may have interrupted malloc. Never given back. Under the lock. */
+static void *take(size_t bytes)
+{
+    static char *spare;
+    static size_t left;
+    bytes = (bytes + 15) & ~(size_t)15;
+    if (left < bytes) {
+        char *more = pki_mem_private(CHUNK_BYTES);
+        if (!more)
+            return NULL;
+        spare = more;
+        left = CHUNK_BYTES;
+    }
+    char *at = spare;
+    spare += bytes;
+    left -= bytes;
+    return at;
+}
+
 static void make_handle(pki_name *n)
 {
     if (n->kind == PKI_KIND_COUNTER)
@@ -82,7 +103,7 @@ static void make_handle(pki_name *n)
 
 static pki_name *make(const wanted *w, uint32_t hash, uint32_t id)
 {
-    pki_name *n = calloc(1, sizeof *n + w->length + 1 + w->key_length + 1);
+    pki_name *n = take(sizeof *n + w->length + 1 + w->key_length + 1);
     if (!n)
         return NULL;
     char *text = (char *)(n + 1);
@@ -111,7 +132,7 @@ static pki_name *add(const wanted *w, uint32_t hash)
     n = id < PKI_NAMES_MAX ? make(w, hash, id) : NULL;
     if (!n)
         return NULL;
-    by_id[id] = n;
+    pki_store_release(&by_id[id], n); /* pairs with the acquire in name_of */
     pki_store_release(&next_id, id + 1);
     pki_store_release(&buckets[empty], id);
     return n;
@@ -124,12 +145,23 @@ static pki_name *intern(const wanted *w)
     if (n)
         return n;
     int saved = errno;
+    bool outermost = pki_enter(); /* a handler that interrupts us must not want the lock, too */
     pthread_mutex_lock(&lock);
     n = add(w, hash);
     pthread_mutex_unlock(&lock);
     if (n)
         pki_registry_mirror(n->id);
+    if (outermost)
+        pki_leave();
     errno = saved;
+    return n ? n : &too_many;
+}
+
+/* For callers that may be handlers, amid the above: these get what is there. */
+static pki_name *intern_or_share(const wanted *w)
+{
+    uint32_t empty;
+    pki_name *n = pki_is_amid() ? find(w, hash_of(w), &empty) : intern(w);
     return n ? n : &too_many;
 }
 
@@ -141,29 +173,23 @@ static wanted wanted_region(uint32_t kind, const char *name)
         .kind = kind > PK_WAIT ? PK_OTHER : kind, .name = name, .length = bounded_length(name)};
 }
 
-static pki_name *intern_region(uint32_t kind, const char *name)
-{
-    wanted w = wanted_region(kind, name);
-    return intern(&w);
-}
-
-static pki_name *intern_counter(const char *name, const char *unit)
+static wanted wanted_counter(const char *name, const char *unit)
 {
     if (!name || !*name)
         name = "(unnamed)";
-    wanted w = {.kind = PKI_KIND_COUNTER,
-                .name = name,
-                .length = bounded_length(name),
-                .key = unit,
-                .key_length = bounded_length(unit)};
-    return intern(&w);
+    return (wanted){.kind = PKI_KIND_COUNTER,
+                    .name = name,
+                    .length = bounded_length(name),
+                    .key = unit,
+                    .key_length = bounded_length(unit)};
 }
 
 uint32_t pki_region_id(pk_region *region)
 {
     uint32_t id = pki_load(&region->id);
     if (id == 0) {
-        id = intern_region(region->kind, region->name)->id;
+        wanted w = wanted_region(region->kind, region->name);
+        id = intern(&w)->id;
         pki_store(&region->id, id);
     }
     return id;
@@ -182,7 +208,8 @@ uint32_t pki_counter_id(pk_counter *counter)
 {
     uint32_t id = pki_load(&counter->id);
     if (id == 0) {
-        const pki_name *n = intern_counter(counter->name, counter->unit);
+        wanted w = wanted_counter(counter->name, counter->unit);
+        const pki_name *n = intern(&w);
         id = n->kind == PKI_KIND_COUNTER ? n->id : 0;
         pki_store(&counter->id, id);
     }
@@ -191,7 +218,8 @@ uint32_t pki_counter_id(pk_counter *counter)
 
 pk_region *pk_region_named_of(pk_kind kind, const char *name)
 {
-    return &intern_region((uint32_t)kind, name)->handle.region;
+    wanted w = wanted_region((uint32_t)kind, name);
+    return &intern_or_share(&w)->handle.region;
 }
 
 pk_region *pk_region_named(const char *name)
@@ -199,12 +227,25 @@ pk_region *pk_region_named(const char *name)
     return pk_region_named_of(PK_OTHER, name);
 }
 
+/* NULL is as pk_region_named(NULL). */
+static const pki_name *name_of(pk_region *region)
+{
+    uint32_t id = region ? pki_load(&region->id) : 0;
+    if (!id && region && !pki_is_amid())
+        id = pki_region_id(region);
+    const pki_name *n = id ? pki_load_acquire(&by_id[id]) : NULL;
+    if (n)
+        return n;
+    wanted w = wanted_region(region ? region->kind : PK_OTHER, region ? region->name : NULL);
+    return intern_or_share(&w);
+}
+
 pk_region *pk_region_variant(pk_region *region, const char *key, int64_t value)
 {
     char text[PKI_NAME_BYTES + 1];
     if (!key || !*key)
         key = "value";
-    const pki_name *base = pki_name_at(pki_region_id(region));
+    const pki_name *base = name_of(region);
     /* The end is what tells variants apart, so a long name is cut, not the key and its value. */
     char tail[128];
     int tail_length = snprintf(tail, sizeof tail, "[%.80s=%lld]", key, (long long)value);
@@ -216,7 +257,7 @@ pk_region *pk_region_variant(pk_region *region, const char *key, int64_t value)
                 .key = key,
                 .key_length = bounded_length(key),
                 .value = value};
-    return &intern(&w)->handle.region;
+    return &intern_or_share(&w)->handle.region;
 }
 
 pk_region *pki_region_tagged(pk_kind kind, const char *name, const char *key, int64_t value)
@@ -242,7 +283,8 @@ uint32_t pki_name_internal(const char *name, const char *key, int64_t value)
 pk_counter *pk_counter_named(const char *name, const char *unit)
 {
     static pk_counter nowhere = PK_COUNTER("(too many names)", "");
-    pki_name *n = intern_counter(name, unit);
+    wanted w = wanted_counter(name, unit);
+    pki_name *n = intern_or_share(&w);
     return n->kind == PKI_KIND_COUNTER ? &n->handle.counter : &nowhere;
 }
 

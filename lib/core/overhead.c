@@ -28,12 +28,12 @@ double pki_measure_region_ns(uint32_t monotonic)
         return 0;
     memset(t, 0, sizeof *t + ring_bytes);
     pki_block_init(t, (pki_record *)(t + 1), (uint32_t)ring_bytes, monotonic);
-    pki_thread *mine = pki_self;
+    pki_thread *mine = pki_own;
     uint64_t least = UINT64_MAX;
-    pki_self = t;
+    pki_thread_be(t);
     for (int i = 0; i < BATCHES; i++)
         least = PKI_MIN(least, batch(t, &region));
-    pki_self = mine;
+    pki_thread_be(mine);
     free(t);
     return (double)least / PAIRS;
 }

@@ -4,6 +4,25 @@
 
 #include <stdint.h>
 
+/* What a thread has had of the processors; ns. */
+typedef struct pki_processor {
+    uint64_t observed; /* how long it was watched; 0: nothing is known */
+    uint64_t running;  /* of that: on a processor */
+    uint64_t ready;    /* of that: ready to run, and without one; the rest it waited by itself */
+} pki_processor;
+
+/* What perfkit has taken of the processors since the session began; CPU time in ns. It lies in the
+ * arena, so that a killed run's is known too. */
+typedef struct pki_toll {
+    double region_ns;   /* one begin and end, by pki_measure_region_ns */
+    uint64_t process;   /* what the whole process has taken meanwhile, perfkit's part included */
+    uint64_t collector; /* its thread: folding, formatting, compressing, writing */
+    uint64_t callers;   /* the program's threads, where they did the same: pk_flush, pk_stop, and on
+                           their way out */
+    uint64_t backends;  /* threads of their own */
+    pki_processor stepper; /* what the thread that makes steps had of them */
+} pki_toll;
+
 /* Nanoseconds of one pk_region_begin and pk_region_end, recorded: the least of several batches. 0
  * without memory. */
 double pki_measure_region_ns(uint32_t monotonic);

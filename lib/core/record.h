@@ -8,19 +8,21 @@ typedef enum pki_record_type {
     PKI_RECORD_REGION = 1,      /* start, value = duration in ticks; extra means something only with
                                    PKI_FLAG_LOST */
     PKI_RECORD_REGION_WORK = 2, /* the same; the next slot's start and value hold bytes and flops,
-                                   its what and extra a payload's type and bits */
-    PKI_RECORD_STEP_SELF = 3,   /* value = own time, in the step that the next STEP closes, of calls
-                                   that found no room */
+                                   its what and extra a payload's type and bits. Of a
+                                   PKI_PAYLOAD_COLLECTIVE, extra without PKI_FLAG_LOST is the
+                                   message's tag (PKI_TAGGED) */
+    PKI_RECORD_STEP_SELF = 3,   /* start = the step's end; value = own time in ns, in that step, of
+                                   calls that found no room */
     PKI_RECORD_STEP_OPEN =
-        4, /* of a region that is open across the step's end: value = ticks up to where the one
-              inside it began, or the step ended; extra = those of lost calls in them */
+        4, /* of a region that is open across the step's end, which is its start: value = ns up to
+              where the one inside it began, or the step ended; extra = those of lost calls in them */
     PKI_RECORD_STEP =
         5, /* start, value = duration; the next slot's start and value hold index and items */
-    PKI_RECORD_COUNTER = 6, /* start; value = the double's bits */
-    PKI_RECORD_MARK = 7,    /* start; value and extra = a payload's bits and type */
+    PKI_RECORD_COUNTER = 6,   /* start; value = the double's bits */
+    PKI_RECORD_MARK = 7,      /* start; value and extra = a payload's bits and type */
     PKI_RECORD_COLLECTIVE = 8 /* start, value = duration, id = the region around its start, extra =
                                  ns of it that were waited for; the next slot as REGION_WORK's, with
-                                 a PKI_PAYLOAD_COLLECTIVE */
+                                 a PKI_PAYLOAD_COLLECTIVE, and its value the message's tag */
 } pki_record_type;
 
 /* A number that came with a region or a mark, in 64 bits. */
@@ -32,10 +34,13 @@ typedef enum pki_payload_type {
     PKI_PAYLOAD_COLLECTIVE = 4 /* the word's lowest byte; the rest: lib/core/comms.h */
 } pki_payload_type;
 
+#define PKI_TAGGED ((uint64_t)1 << 32) /* above a message's tag: there is one */
+
 #define PKI_FLAG_UNBALANCED 1u /* region: not closed by its own end */
 #define PKI_FLAG_UNKNOWN 2u    /* step: no breakdown */
 #define PKI_FLAG_TOUCHES 4u    /* region: the next one begins at the tick where it ends */
-#define PKI_FLAG_LOST 8u       /* region: extra = ticks of calls right inside it without a record */
+#define PKI_FLAG_CUT_OFF 16u   /* region: the process ended within it; also PKI_FLAG_UNBALANCED */
+#define PKI_FLAG_LOST 8u       /* region: extra = ns of calls right inside it without a record */
 
 /* what = name id | place << 32. The place's low 11 bits are the low half of a thread's state
  * (lib/core/thread.h), which the fast path stores as it is: type + PKI_PLACE_BASE + depth *
@@ -54,7 +59,7 @@ _Static_assert(sizeof(pki_record) == 32, "the ring's bytes per region are a prom
 #define PKI_PLACE_BASE 32u
 #define PKI_PLACE_STEP 16u
 #define PKI_PLACE(type, depth)                                                                     \
-    ((uint32_t)(type) + PKI_PLACE_BASE + (uint32_t)(depth) * PKI_PLACE_STEP)
+    ((uint32_t)(type) + PKI_PLACE_BASE + (uint32_t)(depth)*PKI_PLACE_STEP)
 #define PKI_PLACE_FLAGS(flags) ((uint32_t)(flags) << 24)
 
 #define PKI_WHAT(id, type, depth) ((uint64_t)(id) | (uint64_t)PKI_PLACE(type, depth) << 32)
@@ -103,6 +108,26 @@ static inline unsigned pki_record_slots(uint64_t what)
                    type == PKI_RECORD_COLLECTIVE
                ? 2
                : 1;
+}
+
+/* Those of them that are not a region of their own. */
+static inline unsigned pki_record_others(uint64_t what)
+{
+    return pki_record_slots(what) - (pki_what_type(what) <= PKI_RECORD_REGION_WORK);
+}
+
+/* When it was written, or shortly before: a thread's records stand in this order. */
+static inline uint64_t pki_record_ticks(const pki_record *r)
+{
+    switch (pki_what_type(r->what)) {
+    case PKI_RECORD_REGION:
+    case PKI_RECORD_REGION_WORK:
+    case PKI_RECORD_STEP:
+    case PKI_RECORD_COLLECTIVE:
+        return r->start + r->value;
+    default:
+        return r->start;
+    }
 }
 
 /* A clock that lags on another core can make a difference negative: that is 0. */

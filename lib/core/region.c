@@ -8,7 +8,7 @@
  *   state >= limit   not joined, too deep, session over, slow clock
  *   id == 0          first use of this pk_region
  *   id differs       unbalanced, too deep, or PKI_SPECIAL: this end has more to do
- *   next == stop     ring wrapped or full
+ *   next >= stop     ring wrapped or full
  *   equal starts     the region around began at the same tick
  *
  * What only the owner writes, it reads without pki_load: the compiler may then read it in the
@@ -43,7 +43,7 @@ static inline void write_record(pki_record *r, uint32_t id, uint32_t place, uint
 static inline bool plain_end(const pki_thread *t, const pki_frame *f, uint64_t start,
                              uint64_t state, uint32_t id)
 {
-    return f->id == id && (uint32_t)(state >> 32) != t->stop && f[-1].start != start;
+    return f->id == id && (uint32_t)(state >> 32) < t->stop && f[-1].start != start;
 }
 
 PKI_IN_ORDER PKI_ALIGNED void pk_region_begin_on_(pk_region *region)
@@ -112,8 +112,11 @@ static void begin_too_deep(pki_thread *t, uint32_t id)
 static uint32_t announce(pki_thread *t, uint32_t id)
 {
     uint32_t offset = (uint32_t)pki_load(&t->state);
-    if (offset < PKI_FRAME_OFFSET(PKI_DEPTH_MAX))
+    if (offset < PKI_FRAME_OFFSET(PKI_DEPTH_MAX) && pki_mirrors_count()) {
+        pki_leave(); /* who is told may record, too */
         id |= pki_mirrors_begin(id, pki_depth_in(offset));
+        pki_enter();
+    }
     return t->monotonic ? id | PKI_SPECIAL : id;
 }
 
@@ -129,7 +132,7 @@ static void begin_at(pki_thread *t, uint32_t what, uint64_t now)
     pki_store_release(&t->state, state + sizeof(pki_frame));
 }
 
-static void begin_slow(pk_region *region)
+static void begin(pk_region *region)
 {
     uint32_t id = pki_region_id(region);
     pki_thread *t = pki_thread_join();
@@ -139,6 +142,16 @@ static void begin_slow(pk_region *region)
     }
     uint32_t what = announce(t, id);
     begin_at(t, what, pki_ticks(t->monotonic));
+}
+
+static void begin_slow(pk_region *region)
+{
+    if (!pki_enter()) {
+        pki_registry_refuse_region();
+        return;
+    }
+    begin(region);
+    pki_leave();
 }
 
 /* What was open when the ring became full may have recorded calls inside it; what has begun since
@@ -154,19 +167,19 @@ static void tell_loss(pki_thread *t, unsigned depth, uint32_t id, uint64_t own)
 }
 
 /* The call has no record: its distribution is ours to keep, and its time is none of its parent's. */
-static PKI_COLD void lose(pki_thread *t, unsigned depth, uint32_t id, uint64_t ticks,
+static PKI_COLD void lose(pki_thread *t, unsigned depth, uint32_t id, uint64_t ns,
                           const pki_work *work)
 {
     pki_slot *slot = pki_lost_slot(t, id);
-    uint64_t own = pki_not_negative(ticks - t->lost_inside[depth]);
+    uint64_t own = pki_not_negative(ns - t->lost_inside[depth]);
     pki_bump(&t->dropped, 1);
     pki_bump(&slot->self, own);
     pki_bump(&slot->bytes, work->bytes);
     pki_bump(&slot->flops, work->flops);
-    pki_table_count(t->registry->arena, &t->lost, slot, ticks);
+    pki_table_count(t->registry->arena, &t->lost, slot, ns);
     t->lost_since_step++;
     tell_loss(t, depth, slot->id, own);
-    pki_bump(&t->lost_inside[depth - 1], ticks);
+    pki_bump(&t->lost_inside[depth - 1], ns);
     pki_store(&t->frames[depth - 1].id, pki_load(&t->frames[depth - 1].id) | PKI_SPECIAL);
 }
 
@@ -186,24 +199,29 @@ static void close_top(pki_thread *t, uint64_t now, unsigned flags)
     unsigned worked = pki_worked(&done), depth = (unsigned)(f - t->frames);
     uint64_t start = pki_load(&f->start), lost = t->lost_inside[depth];
     flags |= lost ? PKI_FLAG_LOST : 0;
-    pki_record records[2] = {{start, now - start, what_of(&done, f, id, depth, flags), lost},
-                             pki_work_slot(&done)};
+    pki_record records[2] = {
+        {start, now - start, what_of(&done, f, id, depth, flags), lost ? lost : done.tag},
+        pki_work_slot(&done)};
     if (pki_push(t, records, 1 + worked, 1)) {
         pki_bump(&t->others, worked);
     } else {
         /* First it is no open region any more: were the session to end here, it would count
          * twice. */
         pki_store_release(&t->state, pki_load(&t->state) - sizeof(pki_frame));
-        lose(t, depth, id, pki_not_negative(records[0].value), &done);
+        lose(t, depth, id, pki_thread_ns(t, start, pki_not_negative(records[0].value)), &done);
     }
     pki_store(&work->bytes, (uint64_t)0);
     pki_store(&work->flops, (uint64_t)0);
     pki_store(&work->payload_type, (uint64_t)0);
+    pki_store(&work->tag, (uint64_t)0);
     pki_store(&t->lost_inside[depth], (uint64_t)0);
     if (pki_is_collective(done.payload_type))
         pki_comm_complete(done.payload_type, done.payload);
-    if (what & PKI_MIRRORED)
+    if (what & PKI_MIRRORED) {
+        pki_leave();
         pki_mirrors_end(id, &done);
+        pki_enter();
+    }
 }
 
 void pki_record_open(const pki_thread *t, unsigned depth, uint64_t now, pki_record record[2])
@@ -213,10 +231,11 @@ void pki_record_open(const pki_thread *t, unsigned depth, uint64_t now, pki_reco
     uint64_t start = pki_load(&f->start);
     const pki_work *w = &t->work[depth];
     pki_work work = {pki_load(&w->bytes), pki_load(&w->flops), pki_load(&w->payload),
-                     pki_load(&w->payload_type)};
+                     pki_load(&w->payload_type), pki_load(&w->tag)};
     uint64_t lost = pki_load(&t->lost_inside[depth]), ticks = pki_not_negative(now - start);
     unsigned flags = PKI_FLAG_UNBALANCED | (lost ? PKI_FLAG_LOST : 0);
-    record[0] = (pki_record){start, ticks, what_of(&work, f, id, depth, flags), lost};
+    record[0] =
+        (pki_record){start, ticks, what_of(&work, f, id, depth, flags), lost ? lost : work.tag};
     record[1] = pki_work_slot(&work);
 }
 
@@ -242,7 +261,7 @@ static void remove_guard(pki_thread *t)
         pki_store_release(&t->state, state - sizeof(pki_frame));
 }
 
-static pki_frame *find_frame(pki_thread *t, uint32_t id)
+pki_frame *pki_find_frame(pki_thread *t, uint32_t id)
 {
     for (pki_frame *f = &t->frames[pki_depth_in(pki_load(&t->state))]; f > t->frames; f--)
         if ((pki_load(&f->id) & PKI_FRAME_ID) == id)
@@ -267,7 +286,7 @@ static bool end_at(pki_thread *t, uint32_t id, uint64_t now, unsigned flags)
         remove_guard(t);
         return true;
     }
-    const pki_frame *f = find_frame(t, id);
+    const pki_frame *f = pki_find_frame(t, id);
     if (!f) {
         pki_bump(&t->stray_ends, 1);
         return false;
@@ -275,14 +294,6 @@ static bool end_at(pki_thread *t, uint32_t id, uint64_t now, unsigned flags)
     pki_close_above(t, f, now);
     close_top(t, now, flags);
     return true;
-}
-
-/* A thread without a block has no open regions: if there was a begin, it has been counted as
- * refused. */
-static pki_thread *joined_self(void)
-{
-    pki_thread *t = pki_self;
-    return pki_thread_is_joined(t) && !pki_load(&t->ended) ? t : NULL;
 }
 
 /* The innermost region, whose end has more to do, and no guard above it: an operation on a
@@ -295,24 +306,33 @@ static inline bool is_top_with_work(pki_thread *t, uint32_t id)
 
 /* Below, a region that has never been used is looked up, too: one that is static in a header has
  * been begun, perhaps, as another file's copy of it. */
-static void end_slow(pk_region *region)
+static void end(pk_region *region)
 {
-    pki_thread *t = pki_self;
+    pki_thread *t = pki_own;
     if (is_top_with_work(t, pki_load(&region->id))) {
         close_top(t, pki_ticks(t->monotonic), 0);
         return;
     }
-    t = joined_self();
+    t = pki_thread_joined();
     if (t)
         end_at(t, pki_region_id(region), pki_ticks(t->monotonic), 0);
 }
 
-static void next_slow(pk_region *from, pk_region *to)
+/* Where there was no room for it to begin, there is nothing to end. */
+static void end_slow(pk_region *region)
+{
+    if (!pki_enter())
+        return;
+    end(region);
+    pki_leave();
+}
+
+static void next(pk_region *from, pk_region *to)
 {
     uint32_t ended_id = pki_region_id(from), id = pki_region_id(to);
-    pki_thread *t = joined_self();
+    pki_thread *t = pki_thread_joined();
     if (!t) {
-        begin_slow(to);
+        begin(to);
         return;
     }
     uint64_t now = pki_ticks(t->monotonic);
@@ -320,60 +340,12 @@ static void next_slow(pk_region *from, pk_region *to)
     begin_at(t, announce(t, id), now);
 }
 
-static PKI_NOINLINE pki_frame *find_own_frame(pk_region *region)
+static void next_slow(pk_region *from, pk_region *to)
 {
-    pki_thread *t = joined_self();
-    return t ? find_frame(t, pki_region_id(region)) : NULL;
-}
-
-/* It is the innermost one, nearly always: the same test as an end's. */
-pki_work *pki_region_work(pk_region *region, uint32_t *parent)
-{
-    pki_thread *t = pki_self;
-    pki_frame *f = pki_top_frame(t, pki_load(&t->state));
-    if (PKI_UNLIKELY(pki_load(&f->id) != pki_load(&region->id) || pki_load(&t->ended)))
-        f = find_own_frame(region);
-    if (!f)
-        return NULL;
-    pki_store(&f->id, pki_load(&f->id) | PKI_SPECIAL);
-    *parent = f - t->frames > 1 ? pki_load(&f[-1].id) & PKI_FRAME_ID : 0;
-    return &t->work[f - t->frames];
-}
-
-void pk_region_add_on_(pk_region *region, uint64_t bytes, uint64_t flops)
-{
-    uint32_t parent;
-    pki_work *work = pki_region_work(region, &parent);
-    if (!work)
-        return;
-    pki_bump(&work->bytes, bytes);
-    pki_bump(&work->flops, flops);
-}
-
-void pki_region_payload(pk_region *region, pki_payload_type type, uint64_t bits)
-{
-    uint32_t parent;
-    pki_work *work = pki_region_work(region, &parent);
-    if (!work)
-        return;
-    pki_store(&work->payload, bits);
-    pki_store(&work->payload_type, (uint64_t)type);
-}
-
-void pk_region_mark_on_(pk_region *region)
-{
-    pki_mark_payload(region, PKI_PAYLOAD_NONE, 0);
-}
-
-void pki_mark_payload(pk_region *region, pki_payload_type type, uint64_t bits)
-{
-    uint32_t id = pki_region_id(region);
-    pki_thread *t = pki_thread_join();
-    if (!t) {
-        pki_registry_refuse_point();
+    if (!pki_enter()) {
+        pki_registry_refuse_region();
         return;
     }
-    pki_record mark = {pki_ticks(t->monotonic), bits, PKI_WHAT(id, PKI_RECORD_MARK, 0), type};
-    pki_push_point(t, &mark, 1);
-    pki_mirrors_mark(id);
+    next(from, to);
+    pki_leave();
 }

@@ -1,13 +1,17 @@
 #include "core/registry.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
+#include "base/mem.h"
+#include "core/inside.h"
 #include "core/join.h"
+
+#define PATIENCE_NS 1000000000u
 
 uint32_t pk_gate_;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool entered; /* by who holds it, with pki_enter: it was in no slow path before */
 static pki_registry *now;
 static uint32_t opened;   /* so many, ever */
 static pki_registry *all; /* that anybody holds on to */
@@ -16,12 +20,27 @@ static uint64_t refused_regions, refused_points;
 
 void pki_registry_lock(void)
 {
+    bool outermost = pki_enter(); /* a handler that interrupts us must not want it, too */
     pthread_mutex_lock(&lock);
+    entered = outermost;
+}
+
+bool pki_registry_is_responsive(void)
+{
+    bool outermost = pki_enter(), locked = pki_lock_within(&lock, PATIENCE_NS);
+    if (locked)
+        pthread_mutex_unlock(&lock);
+    if (outermost)
+        pki_leave();
+    return locked;
 }
 
 void pki_registry_unlock(void)
 {
+    bool outermost = entered;
     pthread_mutex_unlock(&lock);
+    if (outermost)
+        pki_leave();
 }
 
 pki_registry *pki_registry_now(void)
@@ -71,7 +90,7 @@ void pki_registry_on_drain(pki_registry *r, void (*drain)(void))
 
 static pki_registry *make(pki_arena *arena, uint32_t ring_records, uint32_t monotonic)
 {
-    pki_registry *r = mirror_all_names(arena) ? calloc(1, sizeof *r) : NULL;
+    pki_registry *r = mirror_all_names(arena) ? pki_mem_private(sizeof *r) : NULL;
     if (!r)
         return NULL;
     r->arena = arena;
@@ -120,7 +139,7 @@ void pki_registry_destroy(pki_registry *r)
     if (!r)
         return;
     pki_arena_destroy(r->arena);
-    free(r);
+    pki_mem_unmap(r, sizeof *r);
 }
 
 void pki_registry_close(pki_registry *r)
@@ -197,6 +216,7 @@ void pki_thread_counts(const pki_thread *t, pk_counts *c)
     c->stray_ends += pki_load(&t->stray_ends);
     c->points += pki_load(&t->points);
     c->points_dropped += pki_load(&t->points_dropped);
+    c->not_finite += pki_load(&t->not_finite);
 }
 
 void pki_registry_counts(const pki_registry *r, pk_counts *c)
@@ -206,19 +226,20 @@ void pki_registry_counts(const pki_registry *r, pk_counts *c)
     c->begun += none;
     c->dropped += none;
     c->points_dropped += pki_load(&r->steps_missed) + pki_load(&refused_points);
-    c->threads = (uint32_t)r->joined;
+    c->threads = (uint32_t)r->arena->header->joined;
     for (uint32_t i = 0; i < pki_registry_blocks(r); i++)
         pki_thread_counts(pki_registry_block(r, i), c);
-    c->steps = pki_load(&r->step_index);
+    c->steps = pki_load(&r->arena->header->steps);
     c->memory_bytes = pki_load(&r->arena->header->used);
 }
 
 /* The ring goes on where it is, so that what the collector knows of it stays true. */
 static void forget_counters(pki_thread *t)
 {
-    t->others = t->sealed_others = pki_thread_position(t).bytes / sizeof(pki_record);
-    t->recorded = t->dropped = t->unbalanced = t->too_deep = t->stray_ends = t->points =
-        t->points_dropped = 0;
+    t->others = t->sealed_others = t->folded_others =
+        pki_thread_position(t).bytes / sizeof(pki_record);
+    t->told = t->recorded = t->dropped = t->unbalanced = t->too_deep = t->stray_ends = t->points =
+        t->points_dropped = t->not_finite = 0;
 }
 
 void pki_registry_recycle(pki_registry *r, pki_thread *t)
@@ -236,15 +257,18 @@ void pki_registry_recycle(pki_registry *r, pki_thread *t)
     r->waiting--;
 }
 
-void pki_registry_after_fork(void)
+void pki_registry_after_fork(pki_arena *unlisted)
 {
     pthread_mutex_init(&lock, NULL);
+    entered = false;
     pk_gate_ = 0;
     now = NULL;
     while (all) { /* the parent's memory, shared: out of reach from here on */
         pki_registry *r = all;
         all = r->next;
+        unlisted = r->arena == unlisted ? NULL : unlisted;
         pki_registry_destroy(r);
     }
+    pki_arena_destroy(unlisted);
     pki_join_after_fork();
 }

@@ -21,7 +21,6 @@ typedef struct pki_registry {
     uint32_t references; /* one for the session, one for each joined thread */
     struct pki_registry *next;
     bool over;
-    uint64_t joined;     /* threads, ever */
     pki_thread *free;    /* blocks that are nobody's, linked by next_free */
     uint32_t waiting;    /* blocks that ended threads have left and that are not drained */
     void (*drain)(void); /* asks for that when many wait; without locks. May be NULL */
@@ -29,7 +28,6 @@ typedef struct pki_registry {
     uint32_t stepping;
     pki_thread *stepper; /* who made the last step */
     uint64_t step_start;
-    uint64_t step_index;
     uint64_t steps_missed; /* calls while another thread was in one */
 } pki_registry;
 
@@ -45,6 +43,9 @@ void pki_registry_close(pki_registry *registry);
 void pki_registry_discard(pki_registry *registry);
 
 void pki_registry_lock(void);
+
+/* Is it to be had in reasonable time? Who exits does not wait longer. */
+bool pki_registry_is_responsive(void);
 void pki_registry_unlock(void);
 
 /* With its arena; NULL is fine. Without the lock. */
@@ -55,6 +56,12 @@ void pki_registry_mirror(uint32_t id);
 
 /* Another number for each session. Without the lock. */
 uint32_t pki_registry_serial(void);
+
+/* A duration of that thread's session as statistics and traces have it. */
+static inline uint64_t pki_thread_ns(const pki_thread *t, uint64_t start, uint64_t ticks)
+{
+    return pki_clock_span_ns(&t->registry->arena->header->clock, start, ticks);
+}
 
 /* Counts what a thread without a block could not record, while a session is open. Without the
  * lock. */
@@ -93,8 +100,9 @@ pki_position pki_thread_position(const pki_thread *t);
 /* What the thread does from here on is not seen any more. Under the fold lock. */
 void pki_thread_seal(pki_thread *t);
 
-/* In the child of a fork: as if nothing had ever been started. */
-void pki_registry_after_fork(void);
+/* In the child of a fork: as if nothing had ever been started. unlisted: the arena of a session that
+ * is being started, if any; it is let go of, too. */
+void pki_registry_after_fork(pki_arena *unlisted);
 
 /* The blocks, without the lock: the list only grows. */
 uint32_t pki_registry_blocks(const pki_registry *registry);

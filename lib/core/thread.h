@@ -49,6 +49,7 @@ _Static_assert(sizeof(pki_frame) == PKI_PLACE_STEP, "its offset says its depth")
 typedef struct pki_work {
     uint64_t bytes, flops;
     uint64_t payload, payload_type;
+    uint64_t tag; /* of a message: PKI_TAGGED | tag; else 0 */
 } pki_work;
 
 static inline bool pki_worked(const pki_work *work)
@@ -65,7 +66,7 @@ static inline pki_record pki_work_slot(const pki_work *work)
 /* A call that was lost although calls inside it may have been recorded: only who folds the ring
  * knows how much of its time was theirs. */
 typedef struct pki_loss {
-    uint64_t own; /* ticks, those of lost calls inside it taken off */
+    uint64_t own; /* ns, those of lost calls inside it taken off */
     uint32_t at;  /* the next free record then */
     uint16_t id, depth;
 } pki_loss;
@@ -95,15 +96,17 @@ typedef struct pki_thread {
      * line, so that a region with cold caches waits for no other. */
     pki_frame frames[PKI_DEPTH_MAX + 2];
 
-    uint32_t ended;     /* the session is over for this block; pk_stop's */
-    uint32_t over;      /* open regions beyond PKI_DEPTH_MAX */
-    uint64_t laps;      /* bytes of earlier rounds through the ring; stored before state wraps */
-    uint64_t others;    /* ring slots that held something else than a region */
+    uint32_t ended;  /* the session is over for this block; pk_stop's */
+    uint32_t over;   /* open regions beyond PKI_DEPTH_MAX */
+    uint64_t laps;   /* bytes of earlier rounds through the ring; stored before state wraps */
+    uint64_t others; /* ring slots that held something else than a region */
+    uint64_t told;   /* points among them */
     uint64_t dropped;
     uint64_t unbalanced;
     uint64_t too_deep;
     uint64_t stray_ends;
     uint64_t points_dropped;
+    uint64_t not_finite;
     uint64_t laps_behind; /* laps, stored behind it: see pki_thread_position */
     uint32_t starved;     /* no memory for more slots in `lost` */
     uint32_t named;       /* by pk_thread_name */
@@ -125,9 +128,11 @@ typedef struct pki_thread {
     uint64_t points;    /* others, folded: what has an event of its own in the trace */
     uint64_t populated; /* ring bytes brought in */
     uint64_t losses_folded;
-    uint64_t inside[PKI_DEPTH_MAX + 2]; /* by depth: ticks of recorded calls there, and of what a
+    uint64_t inside[PKI_DEPTH_MAX + 2];   /* by depth: ns of recorded calls there, and of what a
                                            step has been credited with, that belong to the region
                                            that is open around them */
+    uint64_t folded_bytes, folded_others; /* as laps and others are the owner's count */
+    uint64_t folded_ticks;                /* of the last record */
     uint32_t name_written;
     uint32_t reserved;
     uint64_t sealed; /* the state at which the session ended for its readers; 0: it goes on */
@@ -142,14 +147,54 @@ typedef struct pki_thread {
     char name[64];
     uint32_t deep[PKI_DEEP_KEPT];
     pki_work work[PKI_DEPTH_MAX + 2];
-    uint64_t lost_inside[PKI_DEPTH_MAX + 2]; /* of the region open there: ticks of calls right inside
+    uint64_t
+        lost_inside[PKI_DEPTH_MAX + 2]; /* of the region open there: ns of calls right inside
                                                 it that have no record */
 } PKI_ALIGNED pki_thread;
 
 _Static_assert(offsetof(pki_thread, frames) == PKI_PLACE_BASE, "a frame's offset says its depth");
 
-/* In libpk.so too a fixed distance from the thread pointer: one load. */
+/* What the fast path goes by: the thread's block, or one without room for a frame. In libpk.so too a
+ * fixed distance from the thread pointer: one load. */
 extern _Thread_local pki_thread *pki_self;
+
+/* The thread's block, or the sentinel. */
+extern _Thread_local pki_thread *pki_own;
+
+/* While a thread is amid a slow path of ours, pki_self points here. A signal handler that interrupts
+ * it there and records finds no room, and learns at the head of each slow path why: whatever it would
+ * touch may be half of something, and a lock that it would take may be held below it on the same
+ * stack. What it has to tell is dropped and counted. */
+extern pki_thread pki_amid;
+
+/* Every slow path, on a thread of the program. False: this is a handler, amid another one. */
+static inline bool pki_is_amid(void)
+{
+    return pki_load(&pki_self) == &pki_amid;
+}
+
+static inline bool pki_enter(void)
+{
+    if (pki_is_amid())
+        return false;
+    pki_store(&pki_self, &pki_amid);
+    pki_compiler_fence();
+    return true;
+}
+
+static inline void pki_leave(void)
+{
+    pki_compiler_fence();
+    pki_store(&pki_self, pki_own);
+}
+
+/* From here on the thread records there; for tests and for our own measurement, too. */
+static inline void pki_thread_be(pki_thread *t)
+{
+    pki_own = t;
+    if (!pki_is_amid())
+        pki_store(&pki_self, t);
+}
 
 /* The low half of state with so many regions open: the top frame's offset, which leaves the low
  * bits to the type of its record. */
@@ -226,8 +271,12 @@ bool pki_push_point(pki_thread *t, const pki_record *records, unsigned n);
 pki_slot *pki_lost_slot(pki_thread *t, uint32_t id);
 
 /* This thread's block in the running session; NULL if the session is over or has no memory for one:
- * the caller counts what that costs (pki_registry_refuse_region, pki_registry_refuse_point). */
+ * the caller counts what that costs (pki_registry_refuse_region, pki_registry_refuse_point). Within
+ * pki_enter and pki_leave. */
 pki_thread *pki_thread_join(void);
+
+/* The innermost open region of that id; NULL: none. Within pki_enter and pki_leave. */
+pki_frame *pki_find_frame(pki_thread *t, uint32_t id);
 
 /* Where the innermost open region of that name collects what its end has to tell, and the id of the
  * region around it, 0 for none. NULL: no such region is open. */

@@ -39,6 +39,25 @@ static double middle_of(uint32_t bank, uint32_t bucket)
     return copysign(ldexp(mantissa, e - 64), octave - ZERO_OCTAVE);
 }
 
+/* Read by others meanwhile, who see the last value half entered at worst: the count, which says
+ * whether there are any, is the last word to be stored and the first to be read. */
+typedef uint64_t __attribute__((may_alias)) word;
+#define WORDS (sizeof(pki_moments) / sizeof(word))
+
+static void store_moments(pki_moments *to, const pki_moments *from)
+{
+    for (size_t i = 0; i < WORDS; i++)
+        pki_store((word *)to + i, ((const word *)from)[i]);
+}
+
+static pki_moments load_moments(const pki_moments *from)
+{
+    pki_moments m;
+    for (size_t i = WORDS; i-- > 0;)
+        ((word *)&m)[i] = pki_load((const word *)from + i);
+    return m;
+}
+
 static void store_double(double *at, double value)
 {
     __atomic_store(at, &value, __ATOMIC_RELAXED);
@@ -56,20 +75,16 @@ void pki_values_clear(pki_values *values, uint32_t id)
     memset(values, 0, sizeof *values);
     for (unsigned i = 0; i < PKI_VALUE_BANKS; i++)
         pki_slot_clear(&values->banks[i], i ? 0 : id);
-    values->min = INFINITY;
-    values->max = -INFINITY;
 }
 
 void pki_values_add(pki_arena *arena, pki_table *table, pki_values *v, double value, uint64_t ticks)
 {
     place p = place_of(value);
-    pki_bump(&v->banks[0].count, 1);
-    store_double(&v->sum, v->sum + value);
-    store_double(&v->squares, v->squares + value * value);
-    store_double(&v->min, fmin(v->min, value));
-    store_double(&v->max, fmax(v->max, value));
+    pki_moments moments = v->moments;
+    pki_moments_add(&moments, value, 1);
     store_double(&v->last, value);
     pki_store(&v->last_ticks, ticks);
+    store_moments(&v->moments, &moments);
     pki_table_count_bucket(arena, table, &v->banks[p.bank], p.bucket);
 }
 
@@ -80,7 +95,7 @@ static void lose(pki_thread *t, uint32_t id, double value, uint64_t ticks)
         pki_values_add(t->registry->arena, &t->lost, (pki_values *)slot, value, ticks);
 }
 
-void pk_counter_set_on_(pk_counter *counter, double value)
+static void set(pk_counter *counter, double value)
 {
     uint32_t id = pki_counter_id(counter);
     pki_thread *t = pki_thread_join();
@@ -89,7 +104,7 @@ void pk_counter_set_on_(pk_counter *counter, double value)
         return;
     }
     if (id == 0 || !isfinite(value)) {
-        pki_bump(&t->points_dropped, 1);
+        pki_bump(isfinite(value) ? &t->points_dropped : &t->not_finite, 1);
         return;
     }
     pki_record r = {pki_ticks(t->monotonic), 0, PKI_WHAT(id, PKI_RECORD_COUNTER, 0), 0};
@@ -98,14 +113,21 @@ void pk_counter_set_on_(pk_counter *counter, double value)
         lose(t, id, value, r.start);
 }
 
+void pk_counter_set_on_(pk_counter *counter, double value)
+{
+    if (!pki_enter()) {
+        pki_registry_refuse_point();
+        return;
+    }
+    set(counter, value);
+    pki_leave();
+}
+
 void pki_values_merge(pki_arena *arena, pki_table *table, pki_values *to, const pki_values *from)
 {
     for (unsigned i = 0; i < PKI_VALUE_BANKS; i++)
         pki_table_merge_slot(arena, table, &to->banks[i], &from->banks[i]);
-    to->sum += from->sum;
-    to->squares += from->squares;
-    to->min = fmin(to->min, from->min);
-    to->max = fmax(to->max, from->max);
+    pki_moments_merge(&to->moments, &from->moments);
     if (from->last_ticks >= to->last_ticks) {
         to->last = from->last;
         to->last_ticks = from->last_ticks;
@@ -120,14 +142,10 @@ static void add_buckets(pki_value_stats *stats, const pki_values *v)
 
 void pki_value_stats_add(pki_value_stats *stats, const pki_values *v)
 {
-    uint64_t count = pki_load(&v->banks[0].count);
-    if (!count)
+    pki_moments moments = load_moments(&v->moments);
+    if (!moments.count)
         return;
-    stats->min = stats->count ? fmin(stats->min, load_double(&v->min)) : load_double(&v->min);
-    stats->max = stats->count ? fmax(stats->max, load_double(&v->max)) : load_double(&v->max);
-    stats->count += count;
-    stats->sum += load_double(&v->sum);
-    stats->squares += load_double(&v->squares);
+    pki_moments_merge(&stats->moments, &moments);
     if (pki_load(&v->last_ticks) >= stats->last_ticks) {
         stats->last = load_double(&v->last);
         stats->last_ticks = pki_load(&v->last_ticks);
@@ -137,9 +155,10 @@ void pki_value_stats_add(pki_value_stats *stats, const pki_values *v)
 
 double pki_value_stats_quantile(const pki_value_stats *stats, double q)
 {
-    uint64_t seen = 0, rank = pki_rank(q, stats->count);
-    if (rank <= 1 || rank >= stats->count)
-        return rank <= 1 ? stats->min : stats->max;
+    uint64_t seen = 0, count = stats->moments.count, rank = pki_rank(q, count);
+    double min = stats->moments.min, max = stats->moments.max;
+    if (rank <= 1 || rank >= count)
+        return rank <= 1 ? min : max;
     for (uint32_t bank = 0; bank < PKI_VALUE_BANKS; bank++)
         for (uint32_t b = 0; b < PK_STATS_BUCKETS; b++) {
             /* Below zero the values fall as the buckets inside an octave rise. */
@@ -147,7 +166,7 @@ double pki_value_stats_quantile(const pki_value_stats *stats, double q)
             uint32_t i = octave < ZERO_OCTAVE ? b ^ (PKI_CHUNK_BUCKETS - 1) : b;
             seen += stats->buckets[bank][i];
             if (seen >= rank)
-                return fmin(fmax(middle_of(bank, i), stats->min), stats->max);
+                return fmin(fmax(middle_of(bank, i), min), max);
         }
-    return stats->max;
+    return max;
 }

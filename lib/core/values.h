@@ -6,22 +6,23 @@
 #ifndef PKI_CORE_VALUES_H
 #define PKI_CORE_VALUES_H
 
+#include "core/moments.h"
 #include "core/slots.h"
 
 #define PKI_VALUE_EXPONENTS 128
 #define PKI_VALUE_BANKS 5 /* 5 * 59 octaves hold zero and 128 of each sign */
 
 typedef struct pki_values {
-    pki_slot
-        banks[PKI_VALUE_BANKS]; /* [0].count is the number of values; other moments are below */
-    double sum, squares, min, max, last;
+    pki_slot banks[PKI_VALUE_BANKS]; /* buckets alone */
+    pki_moments moments;
+    double last;
     uint64_t last_ticks;
 } pki_values;
 
 /* What is known of one counter, over threads. */
 typedef struct pki_value_stats {
-    uint64_t count;
-    double sum, squares, min, max, last;
+    pki_moments moments;
+    double last;
     uint64_t last_ticks;
     uint64_t buckets[PKI_VALUE_BANKS][PK_STATS_BUCKETS];
 } pki_value_stats;

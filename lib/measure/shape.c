@@ -123,6 +123,13 @@ static const pki_member series_members[] = {
 };
 static const pki_shape series = SHAPE(pki_series_row, series_members);
 
+static const pki_member processor_members[] = {
+    PLAIN(pki_processor, observed),
+    PLAIN(pki_processor, running),
+    PLAIN(pki_processor, ready),
+};
+static const pki_shape processor = SHAPE(pki_processor, processor_members);
+
 static const pki_member steps_members[] = {
     PLAIN(pki_step_summary, count),
     PLAIN(pki_step_summary, warmup),
@@ -137,6 +144,7 @@ static const pki_member steps_members[] = {
     PLAIN(pki_step_summary, first_third),
     PLAIN(pki_step_summary, last_third),
     PLAIN(pki_step_summary, drift),
+    OPTIONAL(pki_step_summary, processor, processor),
     {ROWS("slowest", pki_step_summary, slowest, slowest_count, slow_step), .lines = true},
     {ROWS("series", pki_step_summary, series, series_count, series), .lines = true},
     HISTOGRAM(pki_step_summary),
@@ -267,6 +275,8 @@ static const pki_member comm_members[] = {
     PLAIN(pki_comm_row, completed),
     PLAIN(pki_comm_row, under_way),
     PLAIN(pki_comm_row, in_flight),
+    PLAIN(pki_comm_row, busy),
+    PLAIN(pki_comm_row, waited),
 };
 static const pki_shape comm = SHAPE(pki_comm_row, comm_members);
 
@@ -346,6 +356,7 @@ static const pki_member counts_members[] = {
     PLAIN(pk_counts, memory_bytes),
     PLAIN(pk_counts, trace_bytes),
     PLAIN(pk_counts, other_starts),
+    PLAIN(pk_counts, not_finite),
 };
 static const pki_shape counts = SHAPE(pk_counts, counts_members);
 
@@ -354,6 +365,9 @@ static const pki_member overhead_members[] = {
     PLAIN(pki_overhead, total),
     PLAIN(pki_overhead, share),
     PLAIN(pki_overhead, collector),
+    PLAIN(pki_overhead, recording),
+    PLAIN(pki_overhead, callers),
+    PLAIN(pki_overhead, backends),
 };
 static const pki_shape overhead = SHAPE(pki_overhead, overhead_members);
 

@@ -15,6 +15,8 @@
 
 #include <pk/pk.h>
 
+#include "core/overhead.h"
+
 #define PKI_KINDS 6                 /* enum pk_kind */
 #define PKI_UNTRACKED PKI_KINDS     /* index of the time outside every region */
 #define PKI_SHARES (PKI_KINDS + 1)
@@ -128,6 +130,7 @@ typedef struct pki_step_summary {
      * these are too few. */
     double first_third, last_third;
     double drift; /* last over first, minus 1; 0 if too few */
+    pki_processor processor; /* of the thread that makes the steps */
     pki_histogram histogram; /* of `steady` */
 } pki_step_summary;
 
@@ -224,7 +227,8 @@ typedef struct pki_comm_row {
     uint64_t id; /* 0: unknown */
     int32_t rank, size;
     uint64_t calls, bytes; /* bytes as given to the calls */
-    uint64_t time, exposed;
+    uint64_t time, exposed; /* added up: of operations beside each other more than has passed */
+    uint64_t busy, waited;  /* each moment once: any was under way, any was waited for */
     uint64_t on_stream; /* of time: timed on a device's stream; what of it was waited is unknown */
     uint64_t enqueued, started, completed; /* sequence numbers of the last ones, from 1 */
     uint64_t under_way;                    /* at the end: they need not complete in their order */
@@ -310,12 +314,15 @@ typedef struct pki_run {
     bool complete;            /* false: a killed run, recovered, or still running */
 } pki_run;
 
-/* What perfkit itself took, measured at start and multiplied out. */
+/* What perfkit itself took; CPU time in ns. Filled by pki_overhead_fill (measure/overhead.h). */
 typedef struct pki_overhead {
-    double region_ns;  /* one begin + end */
-    double total;      /* ns over all threads */
-    double share;      /* of the CPU time if known, else of wall time */
-    double collector;  /* ns of CPU time of the collector thread; outside the program's threads */
+    double region_ns; /* one begin + end, measured at start */
+    double total;     /* all below */
+    double share;     /* of the process's CPU time if that is known, else of the run's length */
+    double recording; /* region_ns, for each region and point */
+    double collector; /* the collector thread: folding, formatting, compressing, writing */
+    double callers;   /* the program's threads that did so: pk_flush, pk_stop, those that ended */
+    double backends;  /* threads of backends */
 } pki_overhead;
 
 typedef struct pki_summary {

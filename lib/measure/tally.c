@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hist.h"
+
 /* Sign, exponent and the first six bits of the mantissa: what is left of a double's 64 bits. */
 #define KEY_SHIFT 46
 #define KEY_SIGN (1u << 17)
@@ -95,19 +97,6 @@ static bool count_in(pki_tally *tally, uint32_t key, uint64_t times)
     return true;
 }
 
-/* The moments of both together (Chan, Golub and LeVeque's update). */
-static void join_moments(pki_tally *into, const pki_tally *from)
-{
-    double a = (double)into->count, b = (double)from->count;
-    double apart = from->mean - into->mean;
-    into->min = into->count && into->min < from->min ? into->min : from->min;
-    into->max = into->count && into->max > from->max ? into->max : from->max;
-    into->mean += apart * (b / (a + b));
-    into->squares += from->squares + apart * apart * (a * b / (a + b));
-    into->sum += from->sum;
-    into->count += from->count;
-}
-
 bool pki_tally_add(pki_tally *tally, double value, uint64_t times)
 {
     if (!isfinite(value))
@@ -116,22 +105,20 @@ bool pki_tally_add(pki_tally *tally, double value, uint64_t times)
         return true;
     if (!count_in(tally, key_of(value), times))
         return false;
-    pki_tally same = {
-        .count = times, .sum = value * (double)times, .min = value, .max = value, .mean = value};
-    join_moments(tally, &same);
+    pki_moments_add(&tally->moments, value, times);
     return true;
 }
 
 bool pki_tally_merge(pki_tally *into, const pki_tally *from)
 {
-    if (from->count == 0)
+    if (from->moments.count == 0)
         return true;
     /* Room for all first, so that a refusal leaves nothing half done. */
     if (!make_room(into, into->used + from->used))
         return false;
     for (size_t i = 0; i < from->used; i++)
         count_in(into, from->buckets[i].key, from->buckets[i].count);
-    join_moments(into, from);
+    pki_moments_merge(&into->moments, &from->moments);
     return true;
 }
 
@@ -142,32 +129,44 @@ static double clamp(double x, double low, double high)
 
 double pki_tally_quantile(const pki_tally *tally, double q)
 {
-    if (tally->count == 0)
-        return 0;
-    double wanted = ceil(clamp(q, 0, 1) * (double)tally->count);
-    uint64_t rank = wanted < 1 ? 1 : (uint64_t)wanted, seen = 0;
+    const pki_moments *m = &tally->moments;
+    uint64_t rank = pki_rank(q, m->count), seen = 0;
+    if (rank <= 1 || rank >= m->count)
+        return rank <= 1 ? m->min : m->max;
     for (size_t i = 0; i < tally->used; i++) {
         seen += tally->buckets[i].count;
         if (seen >= rank)
-            return clamp(middle_of(tally->buckets[i].key), tally->min, tally->max);
+            return clamp(middle_of(tally->buckets[i].key), m->min, m->max);
     }
-    return tally->max;
+    return m->max;
+}
+
+static pki_dist dist_of(const pki_moments *m)
+{
+    return (pki_dist){.count = m->count,
+                      .sum = pki_moments_sum(m),
+                      .min = m->min,
+                      .max = m->max,
+                      .mean = pki_moments_mean(m),
+                      .stddev = pki_moments_deviation(m, 0)};
+}
+
+pki_dist pki_value_stats_dist(const pki_value_stats *stats)
+{
+    pki_dist dist = dist_of(&stats->moments);
+    dist.p50 = pki_value_stats_quantile(stats, 0.50);
+    dist.p90 = pki_value_stats_quantile(stats, 0.90);
+    dist.p95 = pki_value_stats_quantile(stats, 0.95);
+    dist.p99 = pki_value_stats_quantile(stats, 0.99);
+    return dist;
 }
 
 pki_dist pki_tally_dist(const pki_tally *tally)
 {
-    if (tally->count == 0)
-        return (pki_dist){0};
-    return (pki_dist){
-        .count = tally->count,
-        .sum = tally->sum,
-        .min = tally->min,
-        .max = tally->max,
-        .mean = tally->mean,
-        .stddev = sqrt(tally->squares / (double)tally->count),
-        .p50 = pki_tally_quantile(tally, 0.50),
-        .p90 = pki_tally_quantile(tally, 0.90),
-        .p95 = pki_tally_quantile(tally, 0.95),
-        .p99 = pki_tally_quantile(tally, 0.99),
-    };
+    pki_dist dist = dist_of(&tally->moments);
+    dist.p50 = pki_tally_quantile(tally, 0.50);
+    dist.p90 = pki_tally_quantile(tally, 0.90);
+    dist.p95 = pki_tally_quantile(tally, 0.95);
+    dist.p99 = pki_tally_quantile(tally, 0.99);
+    return dist;
 }

@@ -1,7 +1,7 @@
 /* lib/measure/tally.h - a distribution of any numbers, on the heap, as small as its values are few.
  *
- * The recording threads have histograms in the arena (lib/core/hist.h); this one is for the thread
- * that gathers: per-step self times, and what is rebuilt from a trace. 64 buckets per octave over
+ * The recording threads have histograms in the arena (core/hist.h, core/values.h); this one, with the
+ * same buckets, moments and ranks, is for the thread that gathers: per-step self times, and what is rebuilt from a trace. 64 buckets per octave over
  * all doubles of either sign, kept sorted and only where there are values: a region whose self time
  * stays within an octave takes about a kilobyte. A bucket's middle is within 1/128 of each of its
  * values.
@@ -11,6 +11,7 @@
 #ifndef PKI_MEASURE_TALLY_H
 #define PKI_MEASURE_TALLY_H
 
+#include "core/values.h"
 #include "measure/summary.h"
 
 typedef struct pki_tally_bucket {
@@ -19,10 +20,7 @@ typedef struct pki_tally_bucket {
 } pki_tally_bucket;
 
 typedef struct pki_tally {
-    uint64_t count;
-    double sum; /* exact for integers up to 2^53 */
-    double min, max, mean;
-    double squares; /* sum of (x - mean)^2 */
+    pki_moments moments;
     size_t used, room;
     pki_tally_bucket *buckets;
 } pki_tally;
@@ -35,13 +33,15 @@ bool pki_tally_add(pki_tally *tally, double value, uint64_t times);
 
 bool pki_tally_merge(pki_tally *into, const pki_tally *from);
 
-/* Nearest rank, q clamped to 0 .. 1; its bucket's middle, never outside min .. max. 0 if empty. */
+/* The value of rank pki_rank(q, count) (core/hist.h): the first and the last exactly, others as their
+ * bucket's middle, never outside min .. max. 0 if empty. */
 double pki_tally_quantile(const pki_tally *tally, double q);
 
 /* The smallest value of a bucket, of all that share its key. */
 double pki_tally_bucket_begin(uint32_t key);
 
 /* All zero if empty. */
+pki_dist pki_value_stats_dist(const pki_value_stats *stats);
 pki_dist pki_tally_dist(const pki_tally *tally);
 
 #endif

@@ -8,7 +8,7 @@ static inline int32_t peer_of(int root)
 }
 
 #define BLOCKING(NAME, INAME, PARAMS, ARGS, OP, ROOT, AMOUNT)                                      \
-    PKI_MPI_API int MPI_##NAME PARAMS                                                              \
+    PKI_MPI_CALL(NAME) PARAMS                                                                      \
     {                                                                                              \
         static pk_region region = PK_REGION_OF(PK_COMM, "MPI_" #NAME);                             \
         if (!pki_mpi_is_on())                                                                      \

@@ -12,7 +12,7 @@ static const pki_mpi_comm *begin(pk_region *region, MPI_Comm comm)
 }
 
 #define ON_COMM(NAME, PARAMS, ARGS, COMM)                                                          \
-    PKI_MPI_API int MPI_##NAME PARAMS                                                              \
+    PKI_MPI_CALL(NAME) PARAMS                                                                      \
     {                                                                                              \
         static pk_region region = PK_REGION_OF(PK_COMM, "MPI_" #NAME);                             \
         begin(&region, COMM);                                                                      \

@@ -3,7 +3,7 @@
  *
  * libpk_mpi defines functions of MPI and calls on through PMPI. It knows perfkit as any program
  * does, through <pk/...>. Arguments and results pass through untouched; while perfkit is off a call
- * is a load, a branch and MPI's own.
+ * is two loads and branches and MPI's own.
  */
 #ifndef PKI_MPI_GLUE_H
 #define PKI_MPI_GLUE_H
@@ -13,8 +13,11 @@
 
 #include <pk/comm.h>
 
-/* On the definition of a function of MPI: all else is hidden. */
-#define PKI_MPI_API __attribute__((visibility("default")))
+/* What perfkit makes of a call of MPI_NAME, which is defined in entry.c:
+ *     PKI_MPI_CALL(NAME)(parameters) { ... } */
+#define PKI_MPI_CALL(NAME)                                                                         \
+    extern __typeof__(PMPI_##NAME) pki_mpi_##NAME;                                                 \
+    int pki_mpi_##NAME
 
 static inline bool pki_mpi_is_on(void)
 {
@@ -26,7 +29,7 @@ static inline bool pki_mpi_is_on(void)
 
 /* A call that is a region and nothing more. PARAMS and ARGS in parentheses. */
 #define PKI_MPI_REGION_ONLY(NAME, PARAMS, ARGS)                                                    \
-    PKI_MPI_API int MPI_##NAME PARAMS                                                              \
+    PKI_MPI_CALL(NAME) PARAMS                                                                      \
     {                                                                                              \
         static pk_region region = PK_REGION_OF(PK_COMM, "MPI_" #NAME);                             \
         pk_region_begin(&region);                                                                  \

@@ -3,12 +3,12 @@
 
 /* As in icollective.c, the operation starts outside the call's own region. */
 #define AT_ONCE(NAME, OP, PARAMS, PEER)                                                            \
-    PKI_MPI_API int MPI_##NAME(PKI_MPI_LIST PARAMS, MPI_Request *request)                          \
+    PKI_MPI_CALL(NAME)(PKI_MPI_LIST PARAMS, MPI_Request * request)                                 \
     {                                                                                              \
         static pk_region region = PK_REGION_OF(PK_COMM, "MPI_" #NAME);                             \
         if (!pki_mpi_is_on())                                                                      \
             return PMPI_##NAME(buf, count, type, PEER, tag, comm, request);                        \
-        pki_mpi_operation operation = pki_mpi_message(OP, count, type, PEER, comm);                \
+        pki_mpi_operation operation = pki_mpi_message(OP, count, type, PEER, tag, comm);           \
         pk_comm_request started = pki_mpi_start(&operation);                                       \
         pk_region_begin(&region);                                                                  \
         int status = PMPI_##NAME(buf, count, type, PEER, tag, comm, request);                      \

@@ -4,11 +4,11 @@
 
 /* Kept even while perfkit is off: it may be on when they are started. */
 #define INIT_OF(NAME, OP, PARAMS, PEER)                                                            \
-    PKI_MPI_API int MPI_##NAME(PKI_MPI_LIST PARAMS, MPI_Request *request)                          \
+    PKI_MPI_CALL(NAME)(PKI_MPI_LIST PARAMS, MPI_Request * request)                                 \
     {                                                                                              \
         int status = PMPI_##NAME(buf, count, type, PEER, tag, comm, request);                      \
         if (status == MPI_SUCCESS) {                                                               \
-            pki_mpi_operation operation = pki_mpi_message(OP, count, type, PEER, comm);            \
+            pki_mpi_operation operation = pki_mpi_message(OP, count, type, PEER, tag, comm);       \
             pki_mpi_keep(request, &operation);                                                     \
         }                                                                                          \
         return status;                                                                             \
@@ -19,7 +19,7 @@
 PKI_MPI_SENDS(SEND)
 INIT_OF(Recv_init, PK_COMM_RECV, (PKI_MPI_RECV_PARAMS), source)
 
-PKI_MPI_API int MPI_Start(MPI_Request *request)
+PKI_MPI_CALL(Start)(MPI_Request *request)
 {
     static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Start");
     if (!pki_mpi_is_on())
@@ -31,7 +31,7 @@ PKI_MPI_API int MPI_Start(MPI_Request *request)
     return status;
 }
 
-PKI_MPI_API int MPI_Startall(int count, MPI_Request requests[])
+PKI_MPI_CALL(Startall)(int count, MPI_Request requests[])
 {
     static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Startall");
     if (!pki_mpi_is_on())
@@ -46,7 +46,7 @@ PKI_MPI_API int MPI_Startall(int count, MPI_Request requests[])
 
 /* Nobody will be told when it is complete, so it is over as far as this process knows. Also while
  * perfkit is off: the handle may be another one's next. */
-PKI_MPI_API int MPI_Request_free(MPI_Request *request)
+PKI_MPI_CALL(Request_free)(MPI_Request *request)
 {
     uint32_t entry = pki_mpi_claim(*request);
     int status = PMPI_Request_free(request);

@@ -142,6 +142,7 @@ static void correct(entry *e, const MPI_Status *status)
     PMPI_Test_cancelled(status, &cancelled);
     pk_comm_correct(&e->request, cancelled ? 0 : pki_mpi_bytes_got(status),
                     cancelled ? e->operation.peer : status->MPI_SOURCE);
+    pk_comm_tag_request(&e->request, cancelled ? e->operation.tag : status->MPI_TAG);
 }
 
 static void finish(uint32_t i, uint64_t waited_ns)

@@ -26,11 +26,15 @@ typedef struct pki_mpi_operation {
     pk_comm_op op;
     pki_mpi_amount amount;
     int32_t peer;
+    int32_t tag; /* of a message; -1: none, or not known yet */
 } pki_mpi_operation;
 
 static inline pk_comm_request pki_mpi_start(const pki_mpi_operation *o)
 {
-    return pk_comm_start(o->comm, o->op, o->amount.type, o->amount.count, o->peer);
+    pk_comm_request started =
+        pk_comm_start(o->comm, o->op, o->amount.type, o->amount.count, o->peer);
+    pk_comm_tag_request(&started, o->tag);
+    return started;
 }
 
 /* MPI has answered the call that started it with this status: from now on the request is followed,

@@ -19,15 +19,16 @@
 #define PKI_MPI_RECV_PARAMS                                                                        \
     void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm
 
-/* A message to or from peer; to nobody (MPI_PROC_NULL) there is none, from anybody is from -1. */
+/* A message to or from peer; to nobody (MPI_PROC_NULL) there is none, from anybody is from -1, and
+ * so is what has any tag. */
 static inline pki_mpi_operation pki_mpi_message(pk_comm_op op, int count, MPI_Datatype type,
-                                                int peer, MPI_Comm comm)
+                                                int peer, int tag, MPI_Comm comm)
 {
     const pki_mpi_comm *at = peer == MPI_PROC_NULL ? NULL : pki_mpi_comm_of(comm);
     if (!at)
         return (pki_mpi_operation){0};
     return (pki_mpi_operation){at->messages, op, pki_mpi_amount_of(count, type),
-                               peer < 0 ? -1 : peer};
+                               peer < 0 ? -1 : peer, tag < 0 ? -1 : tag};
 }
 
 #endif

@@ -22,7 +22,8 @@ static void start(void)
         return;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &size);
-    is_ours = pk_start(pk_options(.rank = rank, .world_size = size)) == PK_OK;
+    is_ours =
+        pk_start_asked_("PK_MPI_START", pk_options(.rank = rank, .world_size = size)) == PK_OK;
 }
 
 static void finish(void)
@@ -34,7 +35,7 @@ static void finish(void)
     is_ours = false;
 }
 
-PKI_MPI_API int MPI_Init(int *argc, char ***argv)
+PKI_MPI_CALL(Init)(int *argc, char ***argv)
 {
     static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Init");
     pk_region_begin(&region);
@@ -45,7 +46,7 @@ PKI_MPI_API int MPI_Init(int *argc, char ***argv)
     return status;
 }
 
-PKI_MPI_API int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+PKI_MPI_CALL(Init_thread)(int *argc, char ***argv, int required, int *provided)
 {
     static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Init_thread");
     pk_region_begin(&region);
@@ -56,7 +57,7 @@ PKI_MPI_API int MPI_Init_thread(int *argc, char ***argv, int required, int *prov
     return status;
 }
 
-PKI_MPI_API int MPI_Finalize(void)
+PKI_MPI_CALL(Finalize)(void)
 {
     static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Finalize");
     finish();
@@ -66,7 +67,7 @@ PKI_MPI_API int MPI_Finalize(void)
     return status;
 }
 
-PKI_MPI_API int MPI_Abort(MPI_Comm comm, int code)
+PKI_MPI_CALL(Abort)(MPI_Comm comm, int code)
 {
     finish();
     return PMPI_Abort(comm, code);

@@ -10,7 +10,7 @@ static void close_all(pki_mpi_batch *b, bool done, const MPI_Request requests[],
     pki_mpi_batch_close(b, requests, done ? b->n : 0, NULL, statuses);
 }
 
-PKI_MPI_API int MPI_Wait(MPI_Request *request, MPI_Status *status)
+PKI_MPI_CALL(Wait)(MPI_Request *request, MPI_Status *status)
 {
     static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Wait");
     pki_mpi_batch b;
@@ -25,7 +25,7 @@ PKI_MPI_API int MPI_Wait(MPI_Request *request, MPI_Status *status)
     return result;
 }
 
-PKI_MPI_API int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
+PKI_MPI_CALL(Test)(MPI_Request *request, int *flag, MPI_Status *status)
 {
     static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Test");
     pki_mpi_batch b;
@@ -40,7 +40,7 @@ PKI_MPI_API int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
     return result;
 }
 
-PKI_MPI_API int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
+PKI_MPI_CALL(Waitall)(int count, MPI_Request requests[], MPI_Status statuses[])
 {
     static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Waitall");
     pki_mpi_batch b;
@@ -55,7 +55,7 @@ PKI_MPI_API int MPI_Waitall(int count, MPI_Request requests[], MPI_Status status
     return result;
 }
 
-PKI_MPI_API int MPI_Testall(int count, MPI_Request requests[], int *flag, MPI_Status statuses[])
+PKI_MPI_CALL(Testall)(int count, MPI_Request requests[], int *flag, MPI_Status statuses[])
 {
     static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Testall");
     pki_mpi_batch b;
@@ -79,7 +79,7 @@ static void close_any(pki_mpi_batch *b, bool done, const int *index, const MPI_R
     pki_mpi_batch_close(b, requests, one ? 1 : 0, index, status);
 }
 
-PKI_MPI_API int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status)
+PKI_MPI_CALL(Waitany)(int count, MPI_Request requests[], int *index, MPI_Status *status)
 {
     static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Waitany");
     pki_mpi_batch b;
@@ -94,8 +94,7 @@ PKI_MPI_API int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_S
     return result;
 }
 
-PKI_MPI_API int MPI_Testany(int count, MPI_Request requests[], int *index, int *flag,
-                            MPI_Status *status)
+PKI_MPI_CALL(Testany)(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
 {
     static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Testany");
     pki_mpi_batch b;
@@ -120,8 +119,8 @@ static void close_some(pki_mpi_batch *b, bool done, const int *count, const int 
 }
 
 #define SOME(NAME)                                                                                 \
-    PKI_MPI_API int MPI_##NAME(int count, MPI_Request requests[], int *done, int indices[],        \
-                               MPI_Status statuses[])                                              \
+    PKI_MPI_CALL(NAME)                                                                             \
+    (int count, MPI_Request requests[], int *done, int indices[], MPI_Status statuses[])           \
     {                                                                                              \
         static pk_region region = PK_REGION_OF(PK_COMM, "MPI_" #NAME);                             \
         pki_mpi_batch b;                                                                           \

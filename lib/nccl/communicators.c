@@ -16,7 +16,7 @@ static void start(void)
 {
     const char *wanted = secure_getenv("PK_NCCL_START");
     if (wanted && strcmp(wanted, "1") == 0)
-        pk_start(pk_options());
+        pk_start_asked_("PK_NCCL_START", pk_options());
 }
 
 static void start_once(void)

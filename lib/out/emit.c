@@ -1,5 +1,6 @@
 #include "out/emit.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,11 +23,18 @@ static size_t with_point(char *out, const char *in)
     return n;
 }
 
+/* Perfetto adds up a number's decimals in 64 bits and overflows at 20 of them, which 17 digits have
+ * without an exponent from here down to where %g writes one anyway. */
+#define TOO_MANY_DECIMALS 1e-3
+
 char *pki_put_double(char *p, double value)
 {
     char text[48];
-    snprintf(text, sizeof text, "%.15g", value);
-    if (strtod(text, NULL) != value)
-        snprintf(text, sizeof text, "%.17g", value);
+    int digits = 15;
+    snprintf(text, sizeof text, "%.*g", digits, value);
+    while (strtod(text, NULL) != value && digits < 17)
+        snprintf(text, sizeof text, "%.*g", ++digits, value);
+    if (digits == 17 && fabs(value) < TOO_MANY_DECIMALS)
+        snprintf(text, sizeof text, "%.*e", digits - 1, value);
     return p + with_point(p, text);
 }

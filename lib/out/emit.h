@@ -55,7 +55,8 @@ static inline char *pki_put_us(char *p, uint64_t ns)
     return pki_put_three(p, (uint32_t)(ns % 1000));
 }
 
-/* A finite double, shortest of %.15g and %.17g that reads back the same; at most 25 bytes. */
+/* A finite double in the fewest of 15, 16 or 17 digits that read back the same, and in at most 19
+ * decimals: more than those are misread (emit.c). At most 25 bytes. */
 char *pki_put_double(char *p, double value);
 
 #endif

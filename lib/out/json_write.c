@@ -1,6 +1,7 @@
 #include "out/json_write.h"
 
 #include "base/text.h"
+#include "out/emit.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -74,15 +75,10 @@ void pki_json_int(pki_json *json, const char *key, int64_t value)
     fprintf(json->file, "%" PRId64, value);
 }
 
-/* The shortest form that reads back as the same number. */
 static void put_real(FILE *file, double value)
 {
     char text[32];
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (strtod(text, NULL) == value)
-            break;
-    }
+    *pki_put_double(text, value) = '\0';
     fputs(text, file);
 }
 

@@ -13,6 +13,7 @@
 #include "core/comms.h"
 #include "core/registry.h"
 #include "out/chrome/collective.h"
+#include "out/file.h"
 
 static bool fail(pki_salvage *s, const char *format, ...) PKI_PRINTF(2, 3);
 
@@ -63,11 +64,23 @@ static bool map(pki_salvage *s, const char *path)
     return true;
 }
 
+/* In the order in which pk_start fills it in. */
+static bool is_unfinished(const pki_arena_header *h)
+{
+    if (h->version == 0 || h->layout == 0)
+        return true;
+    bool ours = h->version == PKI_ARENA_VERSION && h->layout == pki_arena_layout();
+    bool headless = h->trace_name[0] && h->commit[h->generation & 1].file_bytes == 0;
+    return ours && (h->clock.count == 0 || headless);
+}
+
 static bool check_header(pki_salvage *s)
 {
     const pki_arena_header *h = s->header;
     if (memcmp(h->magic, PKI_ARENA_MAGIC, sizeof PKI_ARENA_MAGIC) != 0)
         return fail(s, "not an arena of perfkit");
+    if (is_unfinished(h))
+        return fail(s, "%s", PKI_SALVAGE_UNFINISHED);
     if (h->version != PKI_ARENA_VERSION || h->layout != pki_arena_layout())
         return fail(s, "an arena of another perfkit: use the pk of the version that wrote it");
     if (h->block_count > PKI_BLOCKS_MAX || h->clock.count == 0 ||
@@ -133,6 +146,7 @@ bool pki_salvage_open(pki_salvage *s, const char *path)
     s->generation = s->header->generation & 1;
     s->commit = s->header->commit[s->generation];
     s->counts = s->header->ended;
+    s->counts.steps = s->header->steps;
     pki_chrome_init(&s->chrome, &s->header->clock, s->header->pid, name_of, s);
     s->chrome.id_base = (uint64_t)PKI_MAX(s->header->rank, 0) << 32;
     return true;
@@ -150,24 +164,10 @@ void pki_salvage_close(pki_salvage *s)
 
 int pki_salvage_writer(const char *path)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0)
+    if (!pki_file_is_locked(path))
         return 0;
-    int writer = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK ? (int)lock.l_pid : 0;
-    close(fd);
-    return writer;
-}
-
-bool pki_salvage_recognise(const char *path)
-{
-    char magic[sizeof PKI_ARENA_MAGIC] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return false;
-    bool whole = read(fd, magic, sizeof magic) == (ssize_t)sizeof magic;
-    close(fd);
-    return whole && memcmp(magic, PKI_ARENA_MAGIC, sizeof magic) == 0;
+    uint32_t pid = pki_arena_pid(path);
+    return pid ? (int)pid : -1;
 }
 
 const char *pki_salvage_buffer(const pki_salvage *s, size_t *bytes)
@@ -276,6 +276,15 @@ typedef struct output {
     void *user;
 } output;
 
+/* Who folded the rings had not counted it yet. */
+static void count_point(pki_salvage *s, const pki_record *r, const pki_record *more)
+{
+    unsigned type = pki_what_type(r->what);
+    s->counts.points += type >= PKI_RECORD_STEP;
+    if (type == PKI_RECORD_STEP)
+        s->counts.steps = PKI_MAX(s->counts.steps, more->start + 1);
+}
+
 static bool put_record(output *o, const block *b, const pki_record *r, const pki_record *more)
 {
     char event[PKI_EVENT_BYTES];
@@ -286,12 +295,16 @@ static bool put_record(output *o, const block *b, const pki_record *r, const pki
 
 static bool put_ring(output *o, const block *b)
 {
+    bool folded = true;
     for (uint32_t at_offset = b->taken; at_offset != b->head;) {
         const pki_record *r = record_at(b, at_offset);
+        folded = folded && at_offset != b->t->folded;
         at_offset = pki_ring_next(b->t, at_offset);
         const pki_record *more = record_at(b, at_offset);
         if (pki_record_slots(r->what) == 2 && at_offset != b->head)
             at_offset = pki_ring_next(b->t, at_offset);
+        if (!folded)
+            count_point(o->from, r, more);
         if (!put_record(o, b, r, more))
             return false;
     }
@@ -305,9 +318,8 @@ static bool put_open_regions(output *o, const block *b)
         uint64_t ticks = pki_not_negative(o->from->last_ticks - f->start);
         pki_record r = {f->start, ticks,
                         (f->id & PKI_FRAME_ID) | PKI_WHAT(0, PKI_RECORD_REGION, d) |
-                            PKI_FLAGS(PKI_FLAG_UNBALANCED),
+                            PKI_FLAGS(PKI_FLAG_UNBALANCED | PKI_FLAG_CUT_OFF),
                         0};
-        o->from->counts.unbalanced++;
         if (!put_record(o, b, &r, &r))
             return false;
     }
@@ -358,43 +370,9 @@ bool pki_salvage_events(pki_salvage *s, pki_salvage_sink *sink, void *user)
     for (uint32_t i = 0; i < s->block_count; i++) {
         if (!read_block(s, i, &b))
             continue;
-        s->counts.threads++;
         pki_thread_counts(b.t, &s->counts);
         if (!put_name(&o, &b) || !put_ring(&o, &b) || !put_open_regions(&o, &b))
             return false;
     }
     return put_comms(&o);
-}
-
-static void settle_counts(const pki_salvage *s, pk_counts *c)
-{
-    *c = s->counts;
-    c->recorded =
-        c->begun - PKI_MIN(c->dropped, c->begun); /* what was not dropped is in the trace now */
-    c->written = s->commit.events;
-    c->unwritten = s->commit.unwritten;
-    for (uint32_t id = PKI_NAME_FIRST; id < PKI_NAMES_MAX; id++)
-        c->regions += s->names[id] && s->names[id]->kind <= PK_WAIT;
-}
-
-size_t pki_salvage_head(const pki_salvage *s, char out[PKI_HEAD_BYTES])
-{
-    const pki_arena_header *h = s->header;
-    const pki_clock_map *clock = &h->clock;
-    char host[sizeof h->host + 1], program[sizeof h->program + 1];
-    snprintf(host, sizeof host, "%.*s", (int)sizeof h->host, h->host);
-    snprintf(program, sizeof program, "%.*s", (int)sizeof h->program, h->program);
-    pki_chrome_run run = {.host = host,
-                          .program = program,
-                          .rank = h->rank,
-                          .world_size = h->world_size,
-                          .start_unix = h->start_unix,
-                          .base_ns = clock->origin_ns,
-                          .clock_name = clock->monotonic ? "monotonic" : PKI_CYCLE_COUNTER_NAME,
-                          .clock_hz = pki_clock_hz(clock),
-                          .clock_step_ns = (double)clock->step_ticks * pki_clock_unit_ns(clock),
-                          .clock_uncertainty_ns = (double)clock->uncertainty_ns,
-                          .clock_ppm = pki_clock_ppm(clock)};
-    settle_counts(s, &run.counts);
-    return pki_chrome_head(&s->chrome, out, &run);
 }

@@ -17,7 +17,7 @@ typedef struct pki_salvage {
     const pki_arena_header *header;
     pki_commit commit; /* the one in force */
     uint32_t generation;
-    uint32_t block_count; /* of the header, or fewer if they cannot all be there */
+    uint32_t block_count;          /* of the header, or fewer if they cannot all be there */
     const pki_names_entry **names; /* by id */
     pki_chrome chrome;
     uint64_t last_ticks; /* the latest moment that is known */
@@ -29,11 +29,17 @@ typedef struct pki_salvage {
 bool pki_salvage_open(pki_salvage *salvage, const char *path);
 void pki_salvage_close(pki_salvage *salvage);
 
-/* The process that is still writing this arena; 0 if none. */
+/* The process that is still writing this arena; 0 if none, -1 if the arena does not say. */
 int pki_salvage_writer(const char *path);
 
 /* Is the file an arena, by its first bytes? */
 bool pki_salvage_recognise(const char *path);
+
+/* Has nothing been written into it yet, not even who it belongs to? */
+bool pki_salvage_is_blank(const char *path);
+
+/* Of an arena whose process ended before pk_start had returned. */
+#define PKI_SALVAGE_UNFINISHED "the run ended within pk_start: nothing had been recorded"
 
 /* Text of the trace that was formatted and not yet in the file. */
 const char *pki_salvage_buffer(const pki_salvage *salvage, size_t *bytes);

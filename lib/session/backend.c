@@ -20,6 +20,7 @@ static char wanted_list[sizeof((pki_config *)0)->backends];
 static bool asked[PKI_COUNT_OF(pki_backends)]; /* in the running or the last session */
 static bool any_session;                       /* in this process */
 static bool live[PKI_COUNT_OF(pki_backends)];
+static uint64_t stopped_cpu; /* of those that are no longer live */
 
 /* +1: named, -1: named with a minus, 0: not named. */
 static int named(const char *list, const char *name)
@@ -79,6 +80,7 @@ static void remember(const pki_config *config)
 void pki_backends_start(const pki_config *config)
 {
     remember(config);
+    pki_store(&stopped_cpu, 0);
     for (size_t i = 0; i < pki_backend_count; i++)
         pki_store_release(&live[i],
                           asked[i] && pki_backends[i]->start && pki_backends[i]->start(config));
@@ -101,12 +103,27 @@ void pki_backends_collect(void)
             pki_backends[i]->collect();
 }
 
+static uint64_t cpu_of(size_t i)
+{
+    return pki_backends[i]->cpu ? pki_backends[i]->cpu() : 0;
+}
+
+uint64_t pki_backends_cpu(void)
+{
+    uint64_t ns = pki_load(&stopped_cpu);
+    for (size_t i = 0; i < pki_backend_count; i++)
+        if (pki_load_acquire(&live[i])) /* pairs with the release in pki_backends_start */
+            ns += cpu_of(i);
+    return ns;
+}
+
 void pki_backends_stop(void)
 {
     pki_mirrors_close();
     for (size_t i = 0; i < pki_backend_count; i++) {
         if (live[i] && pki_backends[i]->stop)
             pki_backends[i]->stop();
+        pki_bump(&stopped_cpu, live[i] ? cpu_of(i) : 0);
         pki_store(&live[i], false);
     }
 }

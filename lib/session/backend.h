@@ -16,6 +16,8 @@
  *                several threads at once; optional
  *     collect    once in each of the collector's rounds, on its thread or on one that called
  *                pk_flush, under the drain lock; optional
+ *     cpu        what threads of its own have taken of the processors, ns; under the drain lock;
+ *                optional
  *     stop       before the last round, under the drain lock; everything recorded has to be in the
  *                rings or handed over (lib/session/activity.h) when it returns
  *     after_fork in the child: forget everything, free nothing, call no library; optional
@@ -44,6 +46,7 @@ typedef struct pki_backend {
     bool (*asked)(const pki_config *config);
     void (*flush)(pki_flush why);
     void (*collect)(void);
+    uint64_t (*cpu)(void);
     void (*stop)(void);
     void (*after_fork)(void);
 } pki_backend;
@@ -58,6 +61,7 @@ bool pki_backend_wanted(const pki_backend *backend, const char *list);
 void pki_backends_start(const pki_config *config);
 void pki_backends_flush(pki_flush why);
 void pki_backends_collect(void);
+uint64_t pki_backends_cpu(void); /* of the running or the last session */
 void pki_backends_stop(void);
 void pki_backends_after_fork(void);
 

@@ -1,13 +1,16 @@
 #include "session/collect.h"
 
-#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
 
 #include "base/error.h"
+#include "base/spawn.h"
+#include "core/inside.h"
 #include "session/backend.h"
 #include "session/drain.h"
+#include "session/stepper.h"
+#include "session/toll.h"
 
 /* A ring has to be emptied before a thread that records a region every 200 ns has filled it, also
  * when it has been idle until now. Each round costs its wake-up, 5 to 20 us: so not much earlier
@@ -17,9 +20,11 @@
 #define LONGEST_ROUND_NS 100000000u
 
 static pthread_mutex_t wake_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t wake;
-static bool hurried; /* set without the lock: a wake-up that is missed will be asked for again */
-static bool on;      /* a session can be drained; under the drain lock */
+static pthread_cond_t wake, finished;
+static void (*last_job)(pki_session *); /* for the collector; NULL: none, or it is done */
+static bool hurried;    /* set without the lock: a wake-up that is missed will be asked for again */
+static uint64_t within; /* the next round's latest beginning, ns from the last one; 0: as usual */
+static bool on;         /* a session can be drained; under the drain lock */
 
 /* The rate is learnt in the first second, in steps that each make it ten times better; then once a
  * second. */
@@ -34,7 +39,10 @@ void pki_collect_check_clock(pki_session *s, bool now)
     uint64_t t = pki_monotonic_ns();
     if (!now && t < s->next_clock_check)
         return;
+    pki_fold_lock(); /* whoever folds goes by one map from a moment to the next check */
     pki_clock_map_check(&s->arena->header->clock, pki_clock_read(s->config.monotonic));
+    pki_fold_unlock();
+    pki_toll_publish(s);
     s->next_clock_check = t + clock_interval(s->clock_checks++);
 }
 
@@ -48,7 +56,16 @@ static uint64_t round_ns(const pki_session *s)
 {
     uint64_t ns = (uint64_t)s->config.ring_records * RECORD_NS;
     ns = pki_load(&s->fullest) >= s->config.ring_records / 4 ? ns / 4 : ns;
-    return PKI_MIN(PKI_MAX(ns, SHORTEST_ROUND_NS), LONGEST_ROUND_NS);
+    ns = PKI_MIN(PKI_MAX(ns, SHORTEST_ROUND_NS), LONGEST_ROUND_NS);
+    uint64_t wanted = __atomic_exchange_n(&within, 0u, __ATOMIC_RELAXED);
+    return wanted ? PKI_MIN(ns, wanted) : ns;
+}
+
+void pki_collect_within(uint64_t ns)
+{
+    uint64_t wanted = pki_load(&within);
+    if (!wanted || ns < wanted)
+        pki_store(&within, ns);
 }
 
 /* False when it is time to end. */
@@ -56,25 +73,35 @@ static bool sleep_a_round(pki_session *s)
 {
     struct timespec until = later(round_ns(s));
     pthread_mutex_lock(&wake_lock);
-    while (!s->stopping && !pki_load(&hurried) &&
+    while (!s->stopping && !last_job && !pki_load(&hurried) &&
            pthread_cond_timedwait(&wake, &wake_lock, &until) == 0)
         ;
     pki_store(&hurried, false);
-    bool go_on = !s->stopping;
+    bool go_on = !s->stopping && !last_job;
     pthread_mutex_unlock(&wake_lock);
     return go_on;
 }
 
-static uint64_t thread_cpu_ns(void)
+/* Nothing of the session is touched after it: another may begin. */
+static void do_last_job(pki_session *s)
 {
-    struct timespec t = {0, 0};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    pthread_mutex_lock(&wake_lock);
+    void (*job)(pki_session *) = last_job;
+    pthread_mutex_unlock(&wake_lock);
+    if (!job)
+        return;
+    pthread_detach(pthread_self());
+    job(s);
+    pthread_mutex_lock(&wake_lock);
+    last_job = NULL;
+    pthread_cond_signal(&finished);
+    pthread_mutex_unlock(&wake_lock);
 }
 
 static void *collect(void *session)
 {
     pki_session *s = session;
+    pki_go_inside();
     prctl(PR_SET_NAME, "pk-collector", 0, 0, 0);
     while (sleep_a_round(s)) {
         pki_backends_flush(PKI_FLUSH_ROUND);
@@ -82,18 +109,21 @@ static void *collect(void *session)
         pki_collect_check_clock(s, false);
         pki_backends_collect();
         pki_drain_round(s, false);
-        s->collector_cpu = thread_cpu_ns();
+        pki_stepper_look(s, false);
+        pki_toll_of_collector(s);
         pthread_mutex_unlock(&pki_drain_lock);
     }
+    do_last_job(s);
     return NULL;
 }
 
-static void make_condition(void)
+static void make_conditions(void)
 {
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&wake, &monotonic);
+    pthread_cond_init(&finished, &monotonic);
     pthread_condattr_destroy(&monotonic);
 }
 
@@ -104,17 +134,12 @@ static void turn(bool now_on)
     pthread_mutex_unlock(&pki_drain_lock);
 }
 
-/* The program's signals are for the program's threads. */
 pk_status pki_collect_start(pki_session *s)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    sigset_t all, before;
-    pthread_once(&once, make_condition);
+    pthread_once(&once, make_conditions);
     s->stopping = false;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&s->collector, NULL, collect, s);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = pki_spawn(&s->collector, collect, s);
     s->collecting = error == 0;
     turn(s->collecting);
     return error ? pki_fail(PK_ETHREAD, "collector thread: %s", strerror(error)) : PK_OK;
@@ -130,7 +155,10 @@ void pki_collect_left(void)
 {
     if (pthread_mutex_trylock(&pki_drain_lock) != 0)
         return;
-    bool done = !on || pki_drain_left(&pki_the_session);
+    uint64_t before = pki_toll_begin();
+    bool open = on, done = !open || pki_drain_left(&pki_the_session);
+    if (open)
+        pki_toll_of_caller(&pki_the_session, before);
     pthread_mutex_unlock(&pki_drain_lock);
     if (!done)
         hurry();
@@ -141,17 +169,50 @@ void pki_collect_stop(pki_session *s)
     if (!s->collecting)
         return;
     turn(false);
+    s->collecting = false;
+    if (pthread_equal(s->collector, pthread_self()))
+        return;
     pthread_mutex_lock(&wake_lock);
     s->stopping = true;
     pthread_cond_signal(&wake);
     pthread_mutex_unlock(&wake_lock);
     pthread_join(s->collector, NULL);
-    s->collecting = false;
+}
+
+/* Whoever uses a processor is at work; who waits, for a lock or a disk, does not. */
+static bool wait_for_job(pthread_t collector, uint64_t patience_ns)
+{
+    clockid_t clock;
+    uint64_t used = 0, since = pki_monotonic_ns();
+    if (pthread_getcpuclockid(collector, &clock) != 0)
+        return false;
+    while (last_job) {
+        struct timespec until = later(20000000);
+        pthread_cond_timedwait(&finished, &wake_lock, &until);
+        uint64_t now = pki_monotonic_ns(), cpu = last_job ? pki_read_clock(clock) : used;
+        if (cpu == used && now - since >= patience_ns)
+            return !last_job;
+        since = cpu == used ? since : now;
+        used = cpu;
+    }
+    return true;
+}
+
+bool pki_collect_finish(pki_session *s, void (*job)(pki_session *), uint64_t patience_ns)
+{
+    if (!pki_lock_within(&wake_lock, patience_ns))
+        return false;
+    last_job = job;
+    pthread_cond_signal(&wake);
+    bool done = wait_for_job(s->collector, patience_ns);
+    pthread_mutex_unlock(&wake_lock);
+    return done;
 }
 
 void pki_collect_after_fork(void)
 {
     pthread_mutex_init(&wake_lock, NULL);
-    make_condition();
+    make_conditions();
     on = hurried = false;
+    last_job = NULL;
 }

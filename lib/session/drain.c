@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "measure/fold/order.h"
 #include "session/output.h"
 #include "session/progress.h"
 #include "session/run.h"
@@ -56,7 +58,7 @@ static void write_thread_name(pki_session *s, pki_thread *t)
 static void take(pki_session *s, pki_thread *t)
 {
     uint32_t at = t->taken[pki_output_in_preparation(s)];
-    uint32_t until = pki_load_acquire(&t->folded); /* pairs with the release in pki_fold_one, whose
+    uint32_t until = pki_load_acquire(&t->folded); /* pairs with the release in pki_fold_note, whose
                                                       caller may be a reader of statistics */
     uint32_t bytes = until >= at ? until - at : t->ring_bytes - at + until;
     if (bytes == 0)
@@ -88,8 +90,12 @@ static void populate_ahead(pki_thread *t)
 
 static bool is_spent(const pki_session *s, const pki_thread *t)
 {
-    return pki_load_acquire(&t->life) == PKI_THREAD_LEFT && /* pairs with the release in part */
-           t->taken[pki_output_in_force(s)] == pki_thread_head(t);
+    if (pki_load_acquire(&t->life) != PKI_THREAD_LEFT) /* pairs with the release in part */
+        return false;
+    pki_fold_lock();
+    uint32_t head = pki_fold_head(t);
+    pki_fold_unlock();
+    return t->taken[pki_output_in_force(s)] == head;
 }
 
 static void recycle(pki_session *s)
@@ -118,8 +124,22 @@ static bool time_to_write(const pki_session *s)
            pki_monotonic_ns() - s->last_write >= (uint64_t)s->config.flush_ms * 1000000;
 }
 
+/* What has been recorded stays and is written; but nothing more can be had. */
+static void look_at_arena(pki_session *s)
+{
+    if (s->arena_lost || pki_own_check(&s->arena->file))
+        return;
+    s->arena_lost = true;
+    pki_log(PK_LOG_ERROR,
+            "recording memory %s: %s; recording goes on in what there is, what finds no room is "
+            "counted as dropped",
+            s->place.arena, pki_own_why(EBADF));
+}
+
 void pki_drain_round(pki_session *s, bool write_now)
 {
+    pki_output_round(s);
+    look_at_arena(s);
     pki_store(&s->fullest, 0u);
     fold();
     pki_progress_round(s);
@@ -134,10 +154,10 @@ void pki_drain_round(pki_session *s, bool write_now)
         pki_output_write(s);
 }
 
-/* No more than takes some microseconds, and never a write. */
+/* No more than takes some microseconds, and never a write. Under the fold lock. */
 static bool is_little(const pki_session *s, const pki_thread *t)
 {
-    uint32_t at = t->taken[pki_output_in_preparation(s)], head = pki_thread_head(t);
+    uint32_t at = t->taken[pki_output_in_preparation(s)], head = pki_fold_head(t);
     uint32_t records =
         (head >= at ? head - at : t->ring_bytes - at + head) / (uint32_t)sizeof(pki_record);
     size_t room = PKI_OUTPUT_BYTES - s->pending.buffered;
@@ -151,14 +171,14 @@ bool pki_drain_left(pki_session *s)
         pki_thread *t = pki_registry_block(s->registry, i);
         if (pki_load_acquire(&t->life) != PKI_THREAD_LEFT)
             continue;
-        if (!is_little(s, t)) {
-            all = false;
-            continue;
-        }
         pki_fold_lock();
-        pki_fold_one(pki_fold_now(), t);
+        bool little = is_little(s, t);
+        if (little)
+            pki_fold_one(pki_fold_now(), t);
         pki_fold_unlock();
-        take(s, t);
+        if (little)
+            take(s, t);
+        all &= little;
     }
     pki_output_commit(s);
     recycle(s);
@@ -203,8 +223,7 @@ pk_status pki_drain_open(pki_session *s)
     size_t n = pki_chrome_head(&s->chrome, head, &run);
     if (!pki_trace_file_create(&s->file, s->place.trace, s->config.compressed, head, n,
                                PKI_CHROME_TAIL, sizeof PKI_CHROME_TAIL - 1))
-        return pki_fail(pki_status_of_errno(errno), "trace %s: %s", s->place.trace,
-                        strerror(errno));
+        return pki_place_trace_trouble(s->place.trace, errno);
     s->writing = true;
     s->pending.file_bytes = n;
     h->commit[pki_output_in_force(s)] = s->pending;
@@ -217,6 +236,14 @@ static void close_for_owner(pki_session *s, pki_thread *t, const pki_record reco
     pki_fold_extra(pki_fold_now(), t, record);
     pki_fold_unlock();
     write_event(s, t->tid, &record[0], &record[1]);
+}
+
+void pki_drain_settle(pki_session *s)
+{
+    pki_fold_lock();
+    for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++)
+        pki_fold_settle(pki_registry_block(s->registry, i));
+    pki_fold_unlock();
 }
 
 void pki_drain_seal(pki_session *s)
@@ -277,7 +304,7 @@ static void close_document(pki_session *s, const char *report, size_t n)
 
 void pki_drain_close(pki_session *s, const char *report, size_t n)
 {
-    if (s->writing) {
+    if (s->writing && s->trace_place != PKI_TRACE_GONE) {
         close_document(s, report, n);
         rewrite_head(s, true);
     }
@@ -294,7 +321,8 @@ void pki_drain_abandon(pki_session *s)
 
 void pki_drain_counts(const pki_session *s, pk_counts *c)
 {
-    c->written = s->file_events;
-    c->unwritten = s->pending.unwritten + (s->stuck ? s->pending.events - s->file_events : 0);
+    bool gone = s->trace_place == PKI_TRACE_GONE;
+    c->written = gone ? 0 : s->file_events;
+    c->unwritten = s->pending.unwritten + (s->stuck || gone ? s->pending.events - c->written : 0);
     c->trace_bytes = s->pending.file_bytes;
 }

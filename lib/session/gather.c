@@ -1,5 +1,4 @@
 /* lib/session/gather.c - from the session's memory to a summary. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -8,16 +7,17 @@
 #include "core/names.h"
 #include "core/values.h"
 #include "measure/histogram.h"
+#include "measure/overhead.h"
 #include "measure/verdict/verdict.h"
 #include "session/activity.h"
 #include "session/backend.h"
 #include "session/run.h"
+#include "session/toll.h"
 
 typedef struct gatherer {
     const pki_session *session;
     pki_fold *fold;
     pki_summary *out;
-    double unit_ns;
     pk_stats *stats;         /* scratch */
     pki_value_stats *values; /* scratch */
 } gatherer;
@@ -25,14 +25,6 @@ typedef struct gatherer {
 static char *copy(const char *text)
 {
     return strdup(text ? text : "");
-}
-
-static uint64_t cpu_ns(void)
-{
-    struct timespec t;
-    return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) == 0
-               ? (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec
-               : 0;
 }
 
 static pki_dist dist_of(const pk_stats *s)
@@ -52,7 +44,7 @@ static pki_dist dist_of(const pk_stats *s)
 static bool fill_region(gatherer *g, pki_region_row *row, uint32_t id)
 {
     const pki_name *name = pki_name_at(id);
-    pki_stats_finish(g->stats, g->unit_ns);
+    pki_stats_finish(g->stats, 1);
     *row = (pki_region_row){.name = strndup(name->name, name->length),
                             .kind = name->kind,
                             .time = dist_of(g->stats),
@@ -93,20 +85,10 @@ static bool fill_counter(gatherer *g, pki_counter_row *row, uint32_t id)
 {
     const pki_name *name = pki_name_at(id);
     const pki_value_stats *v = g->values;
-    double n = (double)v->count, mean = v->sum / n, variance = v->squares / n - mean * mean;
     *row = (pki_counter_row){.name = strndup(name->name, name->length),
                              .unit = strndup(name->key, name->key_length),
+                             .value = pki_value_stats_dist(v),
                              .last = v->last};
-    row->value = (pki_dist){.count = v->count,
-                            .sum = v->sum,
-                            .min = v->min,
-                            .max = v->max,
-                            .mean = mean,
-                            .stddev = variance > 0 ? sqrt(variance) : 0,
-                            .p50 = pki_value_stats_quantile(v, 0.50),
-                            .p90 = pki_value_stats_quantile(v, 0.90),
-                            .p95 = pki_value_stats_quantile(v, 0.95),
-                            .p99 = pki_value_stats_quantile(v, 0.99)};
     return row->name && row->unit && pki_timelines_fill(&g->fold->timelines, id, row);
 }
 
@@ -151,10 +133,9 @@ static bool fill_thread_regions(gatherer *g, pki_thread_row *row, const pki_tabl
     return true;
 }
 
-static void fill_kinds(const gatherer *g, pki_thread_row *row, const uint64_t *ticks)
+static void fill_kinds(pki_thread_row *row, const uint64_t *ns)
 {
-    for (int k = 0; k < PKI_KINDS; k++)
-        row->kinds[k] = (uint64_t)llround((double)ticks[k] * g->unit_ns);
+    memcpy(row->kinds, ns, sizeof row->kinds);
 }
 
 static bool fill_thread(gatherer *g, pki_thread_row *row, const pki_thread *t)
@@ -167,7 +148,7 @@ static bool fill_thread(gatherer *g, pki_thread_row *row, const pki_thread *t)
                             .recorded = pki_load(&t->recorded),
                             .dropped = pki_load(&t->dropped)};
     if (alone)
-        fill_kinds(g, row, alone->kinds);
+        fill_kinds(row, alone->kinds);
     return row->name &&
            (!alone || !g->fold->per_thread || fill_thread_regions(g, row, &alone->calls, &t->lost));
 }
@@ -181,7 +162,7 @@ static bool fill_ended(gatherer *g, const pki_ended_thread *ended, const char *n
                             .ended = true,
                             .recorded = ended->recorded,
                             .dropped = ended->dropped};
-    fill_kinds(g, row, ended->kinds);
+    fill_kinds(row, ended->kinds);
     return row->name && (!g->fold->per_thread || fill_thread_regions(g, row, &ended->calls, &none));
 }
 
@@ -252,7 +233,6 @@ static bool gather_run(gatherer *g)
                             .world_size = run.world_size,
                             .start_unix = run.start_unix,
                             .wall = s->stop_ns,
-                            .cpu = cpu_ns() - s->start_cpu,
                             .clock = copy(run.clock_name),
                             .clock_hz = run.clock_hz,
                             .clock_step_ns = run.clock_step_ns,
@@ -267,13 +247,8 @@ static bool gather_run(gatherer *g)
 
 static void gather_overhead(gatherer *g)
 {
-    const pki_session *s = g->session;
-    pki_overhead *o = &g->out->overhead;
-    double base = g->out->run.cpu ? (double)g->out->run.cpu : (double)g->out->run.wall;
-    o->region_ns = s->region_ns;
-    o->total = s->region_ns * (double)g->out->counts.begun;
-    o->share = base > 0 ? o->total / base : 0;
-    o->collector = (double)s->collector_cpu;
+    pki_toll toll = pki_toll_now(g->session);
+    pki_overhead_fill(&toll, g->out);
 }
 
 static const char *region_name(void *user, uint32_t id)
@@ -326,15 +301,15 @@ static bool gather_all(gatherer *g)
     if (!gather_run(g) || !gather_regions(g) || !gather_counters(g) || !gather_threads(g) ||
         !gather_backends(g))
         return false;
+    if (!pki_steps_fill(g->fold->steps, g->session->config.warmup_steps, region_name, NULL, g->out))
+        return false;
     gather_overhead(g);
-    return pki_steps_fill(g->fold->steps, g->session->config.warmup_steps, region_name, NULL,
-                          g->out) &&
-           gather_gpus(g) && gather_comms(g) && pki_verdicts_fill(g->out);
+    return gather_gpus(g) && gather_comms(g) && pki_verdicts_fill(g->out);
 }
 
 bool pki_run_gather(const pki_session *s, pki_summary *out)
 {
-    gatherer g = {.session = s, .out = out, .unit_ns = pki_clock_unit_ns(&s->arena->header->clock)};
+    gatherer g = {.session = s, .out = out};
     pki_summary_init(out);
     g.stats = malloc(sizeof *g.stats);
     g.values = malloc(sizeof *g.values);

@@ -41,7 +41,7 @@ void pki_output_trouble(pki_session *s, int error)
     pk_status status = pki_status_of_errno(error);
     if (s->trouble != status)
         pki_log(PK_LOG_ERROR, "trace %s: %s; recording goes on, what cannot be written is counted",
-                s->place.trace, strerror(error));
+                s->place.trace, pki_own_why(error));
     s->trouble = s->trouble ? s->trouble : status;
     s->untold = status;
 }
@@ -49,11 +49,11 @@ void pki_output_trouble(pki_session *s, int error)
 void pki_output_write(pki_session *s)
 {
     s->last_write = pki_monotonic_ns();
-    if (!s->writing || s->pending.buffered == 0)
+    if (!s->writing || s->full || s->trace_place == PKI_TRACE_GONE || s->pending.buffered == 0)
         return;
     if (!pki_trace_file_append(&s->file, s->buffer, s->pending.buffered, PKI_CHROME_TAIL,
                                sizeof PKI_CHROME_TAIL - 1)) {
-        s->stuck = true;
+        s->stuck = s->full = true;
         pki_output_trouble(s, errno);
         return;
     }
@@ -64,10 +64,35 @@ void pki_output_write(pki_session *s)
     pki_output_commit(s);
 }
 
+void pki_output_round(pki_session *s)
+{
+    s->full = false;
+}
+
+void pki_output_look(pki_session *s)
+{
+    pki_trace_place now = s->writing && s->trace_place != PKI_TRACE_GONE
+                              ? pki_trace_file_place(&s->file, s->trace_at)
+                              : s->trace_place;
+    if (now == PKI_TRACE_MOVED && s->trace_place != PKI_TRACE_MOVED)
+        pki_log(PK_LOG_WARNING,
+                "trace %s: has been moved or renamed; it is written where it is now",
+                s->place.trace);
+    s->trace_place = now;
+    if (now != PKI_TRACE_GONE)
+        return;
+    if (s->trouble != PK_EIO)
+        pki_log(PK_LOG_ERROR,
+                "trace %s: " PKI_TRACE_GONE_TEXT
+                "; recording goes on for the report, the events are lost",
+                s->place.trace);
+    s->trouble = s->untold = PK_EIO;
+}
+
 /* Room for one more event: in a buffer that cannot be written out there may be none. */
 bool pki_output_room(pki_session *s)
 {
-    if (!s->writing)
+    if (!s->writing || s->trace_place == PKI_TRACE_GONE)
         return false;
     if (PKI_OUTPUT_BYTES - s->pending.buffered < PKI_EVENT_BYTES)
         pki_output_write(s);

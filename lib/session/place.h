@@ -1,10 +1,11 @@
 /* lib/session/place.h - where the arena and the trace go, and what to do when somebody is there
  * already.
  *
- * The arena's file is locked while its process lives. Found unlocked, it is what a killed run has
- * left: it and the trace it belongs to are kept under ".prev" names, for `pk recover`. Found
- * locked, another process is writing a trace of this name at this moment (ranks without %r in the
- * path, most often): this one takes a name with its pid in it.
+ * The files of the arena and of the trace are locked while they are in use (pki_own_lock). Found
+ * unlocked, an arena is what a killed run has left: it and the trace it belongs to are kept under
+ * ".prev" names, for `pk recover`. If one of the two is found locked, another process is writing a
+ * trace of this name at this moment (ranks without %r in the path, most often): this one takes a
+ * name with its pid in it.
  */
 #ifndef PKI_SESSION_PLACE_H
 #define PKI_SESSION_PLACE_H
@@ -20,10 +21,18 @@ typedef struct pki_place {
 /* Decides on both paths and makes the arena. */
 pk_status pki_place_open(const pki_config *config, pki_place *place, pki_arena **arena);
 
+/* Says why there can be no trace of this name, and answers the status of that error. */
+pk_status pki_place_trace_trouble(const char *trace, int error);
+
 /* Makes a path mean the same after the program has changed its working directory. */
 void pki_place_anchor(char path[PATH_MAX]);
 
-/* After a clean stop: the arena's file has nothing more to tell. */
-void pki_place_remove_arena(const pki_place *place);
+/* For a session that could not begin: the arena's file is gone, *arena is NULL before anything else
+ * happens to it (the child of a fork looks there), and what it was is left to destroy. */
+pki_arena *pki_place_undo(const pki_place *place, pki_arena **arena);
+
+/* At a session's end: without keep the file has nothing more to tell and goes, but not another that
+ * has come to its name; else it is for `pk recover`, or for whoever takes the name next. */
+void pki_place_end(const pki_place *place, const pki_arena *arena, bool keep);
 
 #endif

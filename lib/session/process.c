@@ -9,6 +9,7 @@
 #include "base/dl.h"
 #include "base/driver.h"
 #include "base/log.h"
+#include "base/standard.h"
 #include "core/comms.h"
 #include "core/registry.h"
 #include "session/activity.h"
@@ -31,7 +32,7 @@ static void in_child(void)
         pki_drain_abandon(s);
         pki_activity_reset();
     } else if (s->open && s->writing) {
-        close(s->file.fd);
+        pki_own_close(&s->file.own);
     }
     pki_activity_after_fork();
     pki_tail_after_fork();
@@ -43,16 +44,19 @@ static void in_child(void)
     pki_names_after_fork();
     pki_comms_after_fork();
     pki_fold_after_fork();
-    pki_registry_after_fork();
+    pki_registry_after_fork(s->open ? NULL : s->arena);
     pki_collect_after_fork();
     pki_copies_release();
     memset(s, 0, sizeof *s);
 }
 
+static bool armed; /* exit() will come by */
+
 static void stop_at_exit(void)
 {
+    pki_store(&armed, false);
     if (pki_the_session.open)
-        pk_stop();
+        pki_control_exit();
 }
 
 /* A library that is unloaded while our threads run in it takes the program down with it. */
@@ -69,7 +73,6 @@ static void stay_loaded(void)
 static void prepare(void)
 {
     pthread_atfork(pki_dl_before_fork, pki_dl_after_fork_in_parent, in_child);
-    atexit(stop_at_exit);
     stay_loaded();
 }
 
@@ -77,4 +80,7 @@ void pki_process_prepare(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, prepare);
+    pki_standard_look();
+    if (!armed) /* again, if a function that exit() calls opens a session */
+        armed = atexit(stop_at_exit) == 0;
 }

@@ -2,7 +2,7 @@
 #ifndef PKI_SESSION_PROCESS_H
 #define PKI_SESSION_PROCESS_H
 
-/* Once, at the first pk_start. */
+/* At each pk_start, under its lock. */
 void pki_process_prepare(void);
 
 #endif

@@ -1,16 +1,15 @@
 #include "session/report_file.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/stderr.h"
 #include "out/file.h"
 #include "out/report/report.h"
+#include "out/target.h"
 
 typedef int report_function(const pki_summary *summary, FILE *file);
 
@@ -35,26 +34,18 @@ char *pki_report_line(const pki_summary *summary, size_t *bytes)
     return format(pki_report_json_line, summary, bytes);
 }
 
-static pk_status trouble(const char *path)
+static pk_status trouble(const char *path, int error)
 {
-    int error = errno;
-    return pki_fail(pki_status_of_errno(error), "report %s: %s", path, strerror(error));
+    static const pki_target_hints hints = {"leave report_path empty for no report",
+                                           "\"-\" for the standard error"};
+    return pki_fail(pki_status_of_errno(error), "report %s: %s", path,
+                    pki_target_why(path, error, &hints).text);
 }
 
-static pk_status write_file(const char *path, const char *text, size_t n)
+pk_status pki_report_check(const char *path)
 {
-    char temporary[PATH_MAX];
-    int fd = pki_file_fresh(path, temporary, sizeof temporary);
-    if (fd < 0)
-        return trouble(path);
-    bool written = pki_file_write_at(fd, text, n, 0);
-    int error = errno;
-    close(fd);
-    if (written)
-        return pki_file_publish(temporary, path) ? PK_OK : trouble(path);
-    unlink(temporary);
-    errno = error;
-    return trouble(path);
+    bool file = path[0] && strcmp(path, "-") != 0;
+    return !file || pki_target_is_free(path) ? PK_OK : trouble(path, errno);
 }
 
 pk_status pki_report_file(const pki_summary *summary, const char *path, bool json)
@@ -65,9 +56,14 @@ pk_status pki_report_file(const pki_summary *summary, const char *path, bool jso
     char *text = format(json ? pki_report_json : pki_report_text, summary, &n);
     if (!text)
         return pki_fail(PK_ENOMEM, "no memory for the report");
-    pk_status status = strcmp(path, "-") != 0      ? write_file(path, text, n)
-                       : pki_write_stderr(text, n) ? PK_OK
-                                                   : trouble("on stderr");
+    bool to_stderr = strcmp(path, "-") == 0;
+    bool written = to_stderr ? pki_write_stderr(text, n) : pki_file_put(path, text, n);
+    int error = errno;
     free(text);
-    return status;
+    if (!written && to_stderr)
+        return pki_fail(pki_status_of_errno(error), "report on stderr: %s",
+                        error == EBADF ? "the program has none: descriptor 2 is closed, or a file "
+                                         "of the program's own"
+                                       : strerror(error));
+    return written ? PK_OK : trouble(path, error);
 }

@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "core/names.h"
 #include "session/copies.h"
 #include "session/drain.h"
+#include "session/toll.h"
 
 const char *pki_clock_name(uint32_t monotonic)
 {
@@ -48,6 +50,20 @@ void pki_run_describe(const pki_session *s, bool complete, pki_chrome_run *run)
         .clock_ppm = pki_clock_ppm(clock),
         .complete = complete,
     };
-    if (s->registry)
+    if (s->registry) {
         pki_run_counts(s, &run->counts);
+        run->toll = pki_toll_now(s);
+    }
+}
+
+pk_status pki_run_recorded_any(const pki_session *s)
+{
+    const pk_counts *c = &s->final;
+    int error = pki_load(&s->arena->refused);
+    if (!error || c->recorded || c->points || !(c->dropped || c->points_dropped))
+        return PK_OK;
+    return pki_fail(pki_status_of_errno(error),
+                    "nothing could be recorded: %s; %llu regions and %llu points were dropped",
+                    pki_own_why(error), (unsigned long long)c->dropped,
+                    (unsigned long long)c->points_dropped);
 }

@@ -25,32 +25,39 @@ typedef struct pki_session {
     pki_config config;
     pki_place place;
     pki_arena *arena;
+    bool arena_lost; /* its descriptor is not ours any more; under the drain lock */
     pki_registry *registry;
     uint64_t start_unix, start_cpu; /* ns */
     uint64_t stop_ns;               /* length, once stopped */
-    double region_ns;               /* one begin + end, measured at start */
     pk_counts final;                /* once stopped */
 
     /* under the drain lock */
+    pki_toll toll; /* but for what pki_toll_now asks for (session/toll.h) */
     pki_chrome chrome;
     pki_trace_file file;
-    bool writing;         /* there is a trace file */
-    char *buffer;         /* in the arena; size output_bytes */
-    pki_commit pending;   /* what the next commit puts in force */
-    uint64_t file_events; /* of pending.events, those in the file */
-    bool stuck;           /* the last write failed: what is in the buffer is in no file */
-    pk_status trouble;    /* the first thing that went wrong with the file */
-    pk_status untold;     /* what no pk_flush has answered yet */
-    uint64_t last_write;  /* CLOCK_MONOTONIC, ns */
+    bool writing;            /* there is a trace file */
+    char *buffer;            /* in the arena; size output_bytes */
+    pki_commit pending;      /* what the next commit puts in force */
+    uint64_t file_events;    /* of pending.events, those in the file */
+    char trace_at[PATH_MAX]; /* place.trace, wherever the program has gone since */
+    pki_trace_place trace_place;
+    bool full;           /* a write has failed in this round: the next attempt is the next one's */
+    bool stuck;          /* the last write failed: what is in the buffer is in no file */
+    pk_status trouble;   /* the first thing that went wrong with the file */
+    pk_status untold;    /* what no pk_flush has answered yet */
+    uint64_t last_write; /* CLOCK_MONOTONIC, ns */
     uint64_t next_clock_check;
     uint32_t clock_checks;
+
+    /* the thread that makes steps (session/stepper.h) */
+    uint32_t stepper_tid; /* 0: not seen yet */
+    pki_processor stepper_before; /* as of the last look */
 
     /* the collector */
     pthread_t collector;
     bool collecting;
     bool stopping;    /* under the wake lock */
     uint32_t fullest; /* most records that the last round found in one ring */
-    uint64_t collector_cpu;
 } pki_session;
 
 extern pki_session pki_the_session;

@@ -150,7 +150,7 @@ static void check_counts(void)
 {
     pk_counts counts = {.size = sizeof counts};
     say("pk_get_counts", pk_get_counts(&counts));
-    if (counts.dropped == 2 && counts.too_deep == 2 && counts.points_dropped == 2 &&
+    if (counts.dropped == 2 && counts.too_deep == 2 && counts.points_dropped == 0 && counts.not_finite == 2 &&
         counts.unwritten == 0)
         return;
     fprintf(stderr, "dropped %llu, too deep %llu, points dropped %llu, unwritten %llu\n",

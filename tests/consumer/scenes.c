@@ -1,3 +1,4 @@
+#include "core/thread.h" /* its parameters have names that scenes.h gives to types */
 #include "scenes.h"
 
 #include <math.h>
@@ -151,6 +152,46 @@ static void counters(void)
     value(&bare, 1, "bare " REPLACED " value");
 }
 
+/* What learning rates and late losses are like: Perfetto's reader overflows at 20 decimals, which
+ * 17 digits reach just below 1e-3. */
+static const double small[] = {1.0 / 30,   1.0 / 300,  1.0 / 3000, 1.0 / 30000, 1.0 / 3e20,
+                               1.0 / 2051, 0.0009 / 7, 1.0 / 1001, 0.00025,     0.001};
+#define SMALL (sizeof small / sizeof *small)
+
+static void small_values(void)
+{
+    static pk_counter rate = PK_COUNTER("learning rate", "");
+    for (size_t i = 0; i < SMALL; i++) {
+        value(&rate, small[i], "learning rate value");
+        value(&rate, -small[i], "learning rate value");
+    }
+}
+
+/* A number as ranges of NVTX have it, in a region of its own, since arguments are summed. */
+static void small_argument(const char *key, size_t i, double number)
+{
+    static PLACE(schedule, PK_OTHER, "schedule", "schedule");
+    static char shown[2][SMALL][32];
+    char *name = shown[number < 0][i];
+    pk_region *region = pk_region_variant(&schedule.region, key, (int64_t)i);
+    uint64_t bits;
+    snprintf(name, sizeof shown[0][0], "schedule[%s=%zu]", key, i);
+    memcpy(&bits, &number, sizeof bits);
+    pk_region_begin(region);
+    pki_region_payload(region, PKI_PAYLOAD_REAL, bits);
+    pk_region_end(region);
+    tally_many(name, 1);
+    tally_argument(name, "payload", number);
+}
+
+static void small_arguments(void)
+{
+    for (size_t i = 0; i < SMALL; i++) {
+        small_argument("up", i, small[i]);
+        small_argument("down", i, -small[i]);
+    }
+}
+
 /* ---- depth ---- */
 
 #define DEEPEST 64
@@ -230,6 +271,8 @@ void scenes_of_thread(int number)
         variants();
         work();
         counters();
+        small_values();
+        small_arguments();
     } else if (number == 1) {
         deep();
         abandoned();

@@ -257,6 +257,29 @@ static void devices_are_described(void **state)
     json_decref(doc);
 }
 
+#define A_QUESTION .wait = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE
+
+/* The collector's, by the driver, and the program's, by the runtime: of what is done, and of what is
+ * not, as it comes where CUPTI cannot leave it out. */
+static void questions_are_no_waits(void **state)
+{
+    (void)state;
+    start_cupti(.clock = NULL);
+    assert_non_null(strstr(fake->log, "all_waits:0"));
+    play(DRIVER, .id = CUPTI_DRIVER_TRACE_CBID_cuEventQuery, A_QUESTION);
+    play(RUNTIME, .id = CUPTI_RUNTIME_TRACE_CBID_cudaEventQuery_v3020,
+         .inner = CUPTI_DRIVER_TRACE_CBID_cuEventQuery, A_QUESTION);
+    fake->all_waits(1);
+    play(DRIVER, .id = CUPTI_DRIVER_TRACE_CBID_cuEventQuery, A_QUESTION,
+         .result = CUDA_ERROR_NOT_READY);
+    play(RUNTIME, .id = 131, .wait = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE);
+    json_t *doc = stop_and_load();
+    assert_int_equal(count_of_cat(doc, "cuda_sync", NULL), 1);
+    the_event(doc, "cuda_sync", "Stream Sync");
+    the_event(doc, "cuda_runtime", "cudaEventQuery");
+    json_decref(doc);
+}
+
 int main(int argc, char **argv)
 {
 #define test(name) cmocka_unit_test_setup_teardown(name, reset_fake, stop_and_leave)
@@ -264,8 +287,8 @@ int main(int argc, char **argv)
         test(a_kernel_in_its_region),    test(ids_tell_calls_apart),
         test(copies_sets_and_graphs),    test(calls),
         test(what_overlaps_on_a_stream), test(waits),
-        test(regions_told_late),         test(many_threads_and_flushes),
-        test(devices_are_described),
+        test(questions_are_no_waits),    test(regions_told_late),
+        test(many_threads_and_flushes),  test(devices_are_described),
     };
     if (argc < 2)
         return 2;

@@ -50,6 +50,27 @@ static void the_clock_is_registered_once(void **state)
     assert_in_range(fake->clock(), now, now + 60000000000); /* ours, in ns */
 }
 
+static uint64_t ticks_of_somebody(void)
+{
+    return pki_monotonic_ns() * 3;
+}
+
+/* Theirs is left to them: nothing is placed by it, and the status says why. */
+static void somebody_elses_clock(void **state)
+{
+    (void)state;
+    start_cupti(.clock = NULL);
+    fake->set_clock(ticks_of_somebody);
+    unsigned clocks = fake->clocks;
+    launch(.kernel = "lost");
+    fake->finish();
+    json_t *doc = stop_and_load();
+    assert_int_equal(count_of_cat(doc, "kernel", NULL), 0);
+    assert_non_null(strstr(status().reason, "another tool has given it its own"));
+    assert_int_equal(fake->clocks, clocks);
+    json_decref(doc);
+}
+
 static void node_by_node(void **state)
 {
     (void)state;
@@ -236,6 +257,7 @@ int main(int argc, char **argv)
         test(kinds_that_are_missing),
         test(no_lock_is_held_while_flushing),
         test(forks),
+        test(somebody_elses_clock), /* the last: it stays for the process's life */
     };
     if (argc < 2)
         return 2;

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "base/atomic.h"
+
 static pk_region forward = PK_REGION("forward");
 
 /* Of perfkit's own calls; the rest of the program has memory. */
@@ -17,19 +19,21 @@ void *__wrap_calloc(size_t count, size_t size);
 void *__real_realloc(void *block, size_t size);
 void *__wrap_realloc(void *block, size_t size);
 
+/* On the collector's thread, too. */
 static bool fails(void)
 {
-    if (left < 0)
+    if (pki_load(&left) < 0)
         return false;
     errno = ENOMEM;
-    return left-- == 0;
+    return pki_fetch_add(&left, -1) == 0;
 }
 
 void *__wrap_aligned_alloc(size_t alignment, size_t size)
 {
-    if (no_buffers)
+    bool none = pki_load(&no_buffers);
+    if (none)
         errno = ENOMEM;
-    return no_buffers ? NULL : __real_aligned_alloc(alignment, size);
+    return none ? NULL : __real_aligned_alloc(alignment, size);
 }
 
 void *__wrap_calloc(size_t count, size_t size)
@@ -44,8 +48,8 @@ void *__wrap_realloc(void *block, size_t size)
 
 static int memory_is_back(void **state)
 {
-    no_buffers = false;
-    left = -1;
+    pki_store(&no_buffers, false);
+    pki_store(&left, -1);
     return stop_and_leave(state);
 }
 
@@ -54,12 +58,12 @@ static void no_buffer_to_be_had(void **state)
     (void)state;
     start_cupti(.clock = NULL);
     pk_region_begin(&forward);
-    no_buffers = true;
+    pki_store(&no_buffers, true);
     errno = 4711;
     launch(.kernel = "a");
     assert_int_equal(errno, 4711);
     assert_true(fake->nulls == 0 && fake->buffers > 0 && fake->smallest == 8);
-    no_buffers = false;
+    pki_store(&no_buffers, false);
     launch(.kernel = "b");
     fake->complete();
     launch(.kernel = "c");
@@ -84,10 +88,10 @@ static void every_allocation_once(void **state)
             launch(.kernel = i % 2 ? "a" : "_Z1bv", .stream = (uint32_t)i + 1);
         pk_region_end(&forward);
         fake->finish();
-        left = n;
+        pki_store(&left, n);
         assert_int_equal(pk_flush(), PK_OK);
-        failed = left < 0;
-        left = -1;
+        failed = pki_load(&left) < 0;
+        pki_store(&left, -1);
         json_t *doc = stop_and_load();
         assert_true(count_of_cat(doc, "kernel", NULL) <= 20);
         assert_true(failed || count_of_cat(doc, "kernel", NULL) == 20);

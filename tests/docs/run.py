@@ -17,14 +17,16 @@ Comments in front of a block (HTML's, so that readers do not see them):
 
     <!-- not run: needs a GPU -->       it is not, for this reason
     <!-- file: run.c -->                written into the page's folder under this name, for the commands behind it
-    <!-- needs: jq mpicc -->            left out, and counted, where one of these is not installed; also files: $PREFIX/...
+    <!-- needs: jq mpicc -->            left out, and counted, where one of these is not installed; also files: $PREFIX/... or
+                                       $SOURCE/...
     <!-- before: mkdir old -->          a command that is run first, for what the page takes for granted
     <!-- exit 1: means "slower" -->     this status is no failure, for this reason
     <!-- on: run.json -->               the files that SQL is about; run.json if nothing is said
 
 What a page takes for granted lies in tests/docs/given: guide.h is put in front of guide.md's C (.hpp, .cuh, .py and so
 on likewise), and guide.sh is run in its folder first. $SOURCE, $BUILD and $PREFIX are this tree, what was built of it,
-and where that is installed.
+and where that is installed. docs/install.md has nothing of it but the tree: it is read as by somebody who has just
+got that. What a block exports, the next ones have.
 
     python3 -B tests/docs/run.py . build /usr/local lib docs/guide.md       # one page, by hand"""
 
@@ -41,6 +43,7 @@ import output
 import pages
 
 GIVEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "given")
+ALONE = ("docs/install.md",)  # nothing of ours is at hand: what a reader needs these pages have to say
 HEADERS = {".c": ".h", ".cpp": ".hpp", ".cu": ".cuh"}
 
 
@@ -60,6 +63,10 @@ class Place:
             "CPATH": prefix + "/include", "CMAKE_PREFIX_PATH": prefix, "MANPATH": prefix + "/share/man:",
             "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+        if page in ALONE:
+            ours = ("PKG_CONFIG_PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "CMAKE_PREFIX_PATH", "MANPATH")
+            self.env = {name: value for name, value in self.env.items() if name not in ours}
+            self.env |= {"PATH": env["PATH"], "HOME": folder}
 
     def write(self, name, text):
         path = os.path.join(self.folder, name)
@@ -84,7 +91,8 @@ class Place:
 
 def missing(place, block):
     """What the block needs and is not there."""
-    for name in block.markers.get("needs", "").replace(",", " ").replace("$PREFIX", place.prefix).split():
+    needs = block.markers.get("needs", "").replace(",", " ")
+    for name in needs.replace("$PREFIX", place.prefix).replace("$SOURCE", place.env["SOURCE"]).split():
         if not (os.path.exists(name) if "/" in name else shutil.which(name, path=place.env["PATH"])):
             return name
     return None

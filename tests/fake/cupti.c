@@ -58,13 +58,15 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t id, const
                                           RUNTIME(cudaLaunchKernel_v7000),
                                           RUNTIME(cudaGetLastError_v3020),
                                           RUNTIME(cudaStreamSynchronize_v3020),
+                                          RUNTIME(cudaEventQuery_v3020),
                                           RUNTIME(cudaGraphLaunch_v10000),
                                           RUNTIME(cudaDeviceSynchronize_v3020),
                                           RUNTIME(__cudaLaunchKernel_v13000),
                                           RUNTIME(cudaLaunchKernel_ptsz_v7000),
                                           [440] = NULL};
     static const char *const driver[] = {DRIVER(cuLaunchKernel), DRIVER(cuMemcpyHtoDAsync_v2),
-                                         DRIVER(cuGraphLaunch), DRIVER(cuEventRecord)};
+                                         DRIVER(cuGraphLaunch), DRIVER(cuEventRecord),
+                                         DRIVER(cuEventQuery)};
     const char *const *names = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? runtime : driver;
     size_t count = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? sizeof runtime / sizeof *runtime
                                                          : sizeof driver / sizeof *driver;
@@ -178,6 +180,13 @@ CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId id, uint8_t on)
 CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId id, uint8_t on)
 {
     fake_set(fake_inside.driver_calls[id], on != 0);
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityEnableAllSyncRecords(uint8_t on)
+{
+    fake_note("all_waits", on);
+    fake_set(fake_inside.no_unfinished, !on);
     return CUPTI_SUCCESS;
 }
 

@@ -168,7 +168,9 @@ static void tell_call(CUpti_ActivityKind kind, uint32_t id, uint32_t correlation
 static void tell_wait(const fake_call *c, uint32_t correlation, uint64_t start, uint64_t end)
 {
     any_record r;
-    if (!c->wait || !is_on(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION))
+    bool unfinished = c->result == CUDA_ERROR_NOT_READY;
+    if (!c->wait || !is_on(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION) ||
+        (unfinished && fake_get(fake_inside.no_unfinished)))
         return;
     memset(&r, 0, sizeof r);
     r.wait.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
@@ -179,6 +181,7 @@ static void tell_wait(const fake_call *c, uint32_t correlation, uint64_t start, 
     r.wait.contextId = 1;
     r.wait.streamId = c->stream ? c->stream : (uint32_t)CUPTI_SYNCHRONIZATION_INVALID_VALUE;
     r.wait.cudaEventId = (uint32_t)CUPTI_SYNCHRONIZATION_INVALID_VALUE;
+    r.wait.returnValue = c->result;
     fake_write(&r);
 }
 
@@ -240,6 +243,8 @@ static void reset(void)
     fake.complete = fake_complete;
     fake.correlate = fake_correlate;
     fake.clock = fake_now;
+    fake.set_clock = cuptiActivityRegisterTimestampCallback;
+    fake.all_waits = cuptiActivityEnableAllSyncRecords;
     fake.next = cuptiActivityGetNextRecord;
     fake.reset = reset;
 }

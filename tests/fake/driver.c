@@ -19,9 +19,19 @@ static _Thread_local unsigned push_depth;
 static _Thread_local stream *own; /* the thread's default one */
 static _Thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
+/* The device has gone on meanwhile. */
+static void pass_time(void)
+{
+    uint64_t now = fake_monotonic();
+    for (stream *s = fake.streams; s && fake.lagging; s = s->next)
+        for (; s->tail != s->head && s->queue[s->tail % QUEUE].due <= now; s->tail++)
+            fake_stamp(s, s->queue[s->tail % QUEUE], s->queue[s->tail % QUEUE].due);
+}
+
 CUresult fake_enter(fake_call call)
 {
     pthread_mutex_lock(&fake.lock);
+    pass_time();
     fake.counts[call]++;
     if (fake.failures[call].times == 0)
         return CUDA_SUCCESS;
@@ -56,18 +66,24 @@ bool fake_unsafe(void)
     return spoilt;
 }
 
-static uint64_t monotonic(void)
+uint64_t fake_monotonic(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-uint64_t fake_device_ns(void)
+uint64_t fake_device_at(uint64_t monotonic)
 {
     if (!fake.base_ns)
-        fake.base_ns = monotonic();
-    return (uint64_t)(fake.base_device + (double)(monotonic() - fake.base_ns) * fake.rate);
+        fake.base_ns = monotonic;
+    return (uint64_t)(fake.base_device +
+                      (double)(int64_t)(monotonic - fake.base_ns) * fake.rate);
+}
+
+uint64_t fake_device_ns(void)
+{
+    return fake_device_at(fake_monotonic());
 }
 
 void *fake_keep(size_t bytes)
@@ -114,22 +130,24 @@ static CUresult health(const context *ctx)
     return ctx->alive ? ctx->poison : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-void fake_stamp(stream *s, work_item w)
+void fake_stamp(stream *s, work_item w, uint64_t when)
 {
     if (w.asked < w.event->done)
         return;
     w.event->done = w.asked;
-    w.event->stamp = fake_device_ns();
+    w.event->stamp = fake_device_at(when);
     s->stamps[s->stamped++ % STAMPS] = w.event->stamp;
 }
 
 void fake_enqueue(stream *s, event *e)
 {
-    work_item w = {e, ++e->asked};
-    if ((fake.holding && !s->hasty) || s->head != s->tail)
+    uint64_t now = fake_monotonic();
+    bool held = fake.holding && !s->hasty;
+    work_item w = {e, ++e->asked, held ? UINT64_MAX : now + fake.lag};
+    if (held || fake.lag || s->head != s->tail)
         s->queue[s->head++ % QUEUE] = w;
     else
-        fake_stamp(s, w);
+        fake_stamp(s, w, now);
 }
 
 bool fake_legacy_blocked(const context *ctx)
@@ -184,6 +202,8 @@ CUresult CUDAAPI cuCtxGetCurrent(CUcontext *ctx)
 CUresult CUDAAPI cuCtxPushCurrent(CUcontext ctx)
 {
     CUresult code = fake_enter(FAKE_CTX_PUSH);
+    if (push_depth == sizeof pushed / sizeof *pushed)
+        abort(); /* somebody does not pop */
     if (!code && (!ctx || ctx->magic != MAGIC_CONTEXT || !ctx->alive))
         code = CUDA_ERROR_INVALID_CONTEXT;
     if (!code) {
@@ -196,6 +216,8 @@ CUresult CUDAAPI cuCtxPushCurrent(CUcontext ctx)
 CUresult CUDAAPI cuCtxPopCurrent(CUcontext *ctx)
 {
     CUresult code = fake_enter(FAKE_CTX_POP);
+    if (push_depth == 0)
+        return fake_leave(CUDA_ERROR_INVALID_CONTEXT);
     *ctx = fake_current;
     fake_current = pushed[--push_depth];
     return fake_leave(code);
@@ -282,11 +304,20 @@ CUresult CUDAAPI cuEventCreate(CUevent *out, unsigned flags)
     return fake_leave(code);
 }
 
+/* What the driver's header lists for these calls: CUDA_ERROR_INVALID_CONTEXT on a thread that has
+ * none, whatever context their arguments belong to. */
+static CUresult has_current(CUresult code)
+{
+    return code || fake_current ? code : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 CUresult CUDAAPI cuEventDestroy(CUevent e)
 {
-    CUresult code = fake_enter(FAKE_EVENT_DESTROY);
-    fake.event_count--;
-    e->magic = 0; /* its memory stays: whoever uses it still is told */
+    CUresult code = has_current(fake_enter(FAKE_EVENT_DESTROY));
+    if (!code) {
+        fake.event_count--;
+        e->magic = 0; /* its memory stays: whoever uses it still is told */
+    }
     return fake_leave(code);
 }
 
@@ -299,7 +330,7 @@ static CUresult can_record(const event *e, const stream *s)
 
 CUresult CUDAAPI cuEventRecord(CUevent e, CUstream handle)
 {
-    CUresult code = fake_enter(FAKE_EVENT_RECORD);
+    CUresult code = has_current(fake_enter(FAKE_EVENT_RECORD));
     stream *s = fake_stream(handle);
     code = code ? code : can_record(e, s);
     if (!code && handle == CU_STREAM_LEGACY && fake_legacy_blocked(s->ctx)) {
@@ -315,7 +346,7 @@ CUresult CUDAAPI cuEventRecord(CUevent e, CUstream handle)
 
 CUresult CUDAAPI cuEventRecordWithFlags(CUevent e, CUstream handle, unsigned flags)
 {
-    CUresult code = fake_enter(FAKE_EVENT_RECORD_FLAGS);
+    CUresult code = has_current(fake_enter(FAKE_EVENT_RECORD_FLAGS));
     stream *s = fake_stream(handle);
     code = code ? code : can_record(e, s);
     bool external = flags == CU_EVENT_RECORD_EXTERNAL;
@@ -345,7 +376,7 @@ CUresult CUDAAPI cuEventQuery(CUevent e)
 
 CUresult CUDAAPI cuEventElapsedTime(float *ms, CUevent from, CUevent to)
 {
-    CUresult code = fake_enter(FAKE_EVENT_ELAPSED);
+    CUresult code = has_current(fake_enter(FAKE_EVENT_ELAPSED));
     code = code ? code : fake_unsafe() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
     code = code ? code : state_of(from);
     code = code ? code : state_of(to);

@@ -7,7 +7,8 @@
  * are.
  *
  * What the real driver forbids is forbidden here: in a capture of mode GLOBAL, an unsafe call of
- * any thread that has not exchanged its mode invalidates the capture, and is counted. */
+ * any thread that has not exchanged its mode invalidates the capture, and is counted. Calls for
+ * which cuda.h lists CUDA_ERROR_INVALID_CONTEXT answer it on a thread without a current context. */
 #ifndef TESTS_FAKE_DRIVER_H
 #define TESTS_FAKE_DRIVER_H
 
@@ -72,6 +73,8 @@ typedef struct fake_cuda_script {
     void (*hold)(bool on);
     unsigned (*run)(CUstream stream, unsigned most);
     void (*clock)(double rate); /* of the device's clock, from here on */
+    void (*lag)(uint64_t ns);   /* how late work is done, on all streams: a device that is shared */
+    uint64_t (*host_ns)(uint64_t device); /* CLOCK_MONOTONIC when the device's clock said so */
 
     unsigned (*calls)(fake_call call);
     void (*count_anew)(void);

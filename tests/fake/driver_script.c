@@ -50,7 +50,8 @@ static void reset(void)
     pthread_mutex_lock(&fake.lock);
     memset(fake.failures, 0, sizeof fake.failures);
     memset(fake.counts, 0, sizeof fake.counts);
-    fake.holding = false;
+    fake.holding = fake.lagging = false;
+    fake.lag = 0;
     fake.invalidated = 0;
     fake_current = NULL;
     pthread_mutex_unlock(&fake.lock);
@@ -123,7 +124,7 @@ static unsigned run_locked(stream *s, unsigned most)
 {
     unsigned n = 0;
     for (; s && n < most && s->tail != s->head; n++)
-        fake_stamp(s, s->queue[s->tail++ % QUEUE]);
+        fake_stamp(s, s->queue[s->tail++ % QUEUE], fake_monotonic());
     return n;
 }
 
@@ -151,6 +152,22 @@ static void set_clock(double rate)
     fake.base_ns = 0;
     fake.rate = rate;
     pthread_mutex_unlock(&fake.lock);
+}
+
+static void lag(uint64_t ns)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.lag = ns;
+    fake.lagging = true;
+    pthread_mutex_unlock(&fake.lock);
+}
+
+static uint64_t host_ns(uint64_t device)
+{
+    pthread_mutex_lock(&fake.lock);
+    double passed = ((double)device - fake.base_device) / fake.rate;
+    pthread_mutex_unlock(&fake.lock);
+    return (uint64_t)((double)fake.base_ns + passed);
 }
 
 static unsigned calls(fake_call call)
@@ -231,6 +248,8 @@ const fake_cuda_script fake_cuda_script_table = {
     .hold = hold,
     .run = run,
     .clock = set_clock,
+    .lag = lag,
+    .host_ns = host_ns,
     .calls = calls,
     .count_anew = count_anew,
     .let_fail = let_fail,

@@ -37,6 +37,7 @@ struct CUevent_st {
 typedef struct work_item {
     event *event;
     uint64_t asked;
+    uint64_t due; /* CLOCK_MONOTONIC; UINT64_MAX: when the script says so */
 } work_item;
 
 struct CUstream_st {
@@ -109,7 +110,8 @@ extern struct fake {
     struct fake_failure failures[FAKE_CALLS];
     int version, devices;
     CUresult init_code, count_code;
-    bool is_initialised, holding;
+    bool is_initialised, holding, lagging;
+    uint64_t lag;
     double rate, base_device;
     uint64_t base_ns;
     unsigned long long ids;
@@ -125,7 +127,9 @@ extern _Thread_local context *fake_current;
 void *fake_keep(size_t bytes);
 
 stream *fake_make_stream(context *ctx, bool blocking);
-void fake_stamp(stream *s, work_item w);
+void fake_stamp(stream *s, work_item w, uint64_t when); /* CLOCK_MONOTONIC */
+uint64_t fake_monotonic(void);
+uint64_t fake_device_at(uint64_t monotonic);
 void fake_release(object **objects, unsigned *count);
 
 /* The script's part of fake/driver_graph.c. */

@@ -28,7 +28,8 @@ typedef struct fake_call {
     uint64_t bytes;
     uint32_t result;
     uint64_t graph;
-    CUpti_ActivitySynchronizationType wait; /* also a record of a wait; 0: none */
+    CUpti_ActivitySynchronizationType wait; /* also a record of a wait, which a question
+                                                makes, too: result is its answer; 0: none */
     unsigned kernels;                       /* how many of them; 0: one */
 } fake_call;
 
@@ -58,6 +59,9 @@ typedef struct fake_cupti_table {
     void (*complete)(void);            /* all buffers, as they are, as a worker of CUPTI's would */
     uint32_t (*correlate)(void);       /* a new one */
     uint64_t (*clock)(void);
+    CUptiResult (*set_clock)(
+        CUpti_TimestampCallbackFunc);     /* as another tool does; one per process */
+    CUptiResult (*all_waits)(uint8_t on); /* as if nobody had switched them off */
     CUptiResult (*next)(uint8_t *buffer, size_t valid, CUpti_Activity **record);
     void (*reset)(void);
 } fake_cupti_table;

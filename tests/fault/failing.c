@@ -60,6 +60,7 @@ WRAP(char *, strndup, (const char *s, size_t n), (s, n), NULL)
 WRAP(FILE *, open_memstream, (char **text, size_t *n), (text, n), NULL)
 WRAP(void *, mmap64, (void *at, size_t n, int protection, int flags, int fd, off_t from),
      (at, n, protection, flags, fd, from), MAP_FAILED)
+WRAP(int, mprotect, (void *at, size_t n, int protection), (at, n, protection), -1)
 WRAP(int, memfd_create, (const char *name, unsigned flags), (name, flags), -1)
 WRAP(int, ftruncate64, (int fd, off_t n), (fd, n), -1)
 WRAP(int, posix_fallocate64, (int fd, off_t from, off_t n), (fd, from, n), with)
@@ -70,6 +71,24 @@ WRAP(int, pthread_create,
 WRAP(int, pthread_setspecific, (pthread_key_t key, const void *value), (key, value), with)
 WRAP(ssize_t, getrandom, (void *at, size_t n, unsigned flags), (at, n, flags), -1)
 WRAP(int, madvise, (void *at, size_t n, int advice), (at, n, advice), -1)
+
+void *__real_mremap(void *at, size_t n, size_t wanted, int flags, ...);
+void *__wrap_mremap(void *at, size_t n, size_t wanted, int flags, ...);
+void *__wrap_mremap(void *at, size_t n, size_t wanted, int flags, ...)
+{
+    return fails("mremap") ? MAP_FAILED : __real_mremap(at, n, wanted, flags);
+}
+
+int __real_fcntl64(int fd, int what, ...);
+int __wrap_fcntl64(int fd, int what, ...);
+int __wrap_fcntl64(int fd, int what, ...)
+{
+    va_list list;
+    va_start(list, what);
+    void *argument = va_arg(list, void *);
+    va_end(list);
+    return fails("fcntl64") ? -1 : __real_fcntl64(fd, what, argument);
+}
 
 int __real_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);

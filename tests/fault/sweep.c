@@ -184,6 +184,8 @@ static void memory(void **state)
 static void mappings(void **state)
 {
     sweep((fault){"mmap64", FAILING_ERROR, ENOMEM, false, "run.json", 0});
+    sweep((fault){"mremap", FAILING_ERROR, ENOMEM, false, "run.json", 0});
+    sweep((fault){"mprotect", FAILING_ERROR, ENOMEM, false, "run.json", 0});
     sweep((fault){"ftruncate64", FAILING_ERROR, EFBIG, false, "run.json", 0});
     sweep((fault){"posix_fallocate64", FAILING_ERROR, ENOSPC, false, "run.json", 0});
     sweep((fault){"madvise", FAILING_ERROR, EINVAL, true, "run.json", 0});
@@ -194,6 +196,7 @@ static void files(void **state)
 {
     sweep((fault){"open64", FAILING_ERROR, EACCES, false, "run.json", 0});
     sweep((fault){"open64", FAILING_ERROR, EMFILE, false, "run.json", 0});
+    sweep((fault){"fcntl64", FAILING_ERROR, EMFILE, true, "run.json", 0});
     sweep((fault){"rename", FAILING_ERROR, EACCES, false, "run.json", 0});
     sweep((fault){"getrandom", FAILING_ERROR, EAGAIN, true, "run.json", 0});
     (void)state;

@@ -32,5 +32,13 @@ fi
 for standard in c++11 c++14 c++17 c++20; do
     compile "$cxx" c++ $standard -Wold-style-cast
 done
+# Programs of C++ that include it as C, which theirs may do for all headers of C.
+if [ "${header%.hpp}" = "$header" ]; then
+    for standard in c++11 c++20; do
+        printf 'extern "C" {\n#include <pk/%s>\n}\nextern int used;\n' "$header" |
+            "$cxx" -x c++ "-std=$standard" $common -I"$dir" - ||
+            { echo "failed: $cxx -std=$standard: pk/$header in extern \"C\""; failed=1; }
+    done
+fi
 compile "$cxx" c++ c++11 -fno-exceptions -fno-rtti
 exit $failed

@@ -39,7 +39,13 @@ void expect_call(const char *call)
 
 void expect(const char *call, const char *op, const char *comm, long bytes, int peer)
 {
-    fprintf(expected, "%s\t%s\t%s\t%ld\t%d\n", call, op, comm, bytes, peer);
+    expect_message(call, op, comm, bytes, peer, -1);
+}
+
+void expect_message(const char *call, const char *op, const char *comm, long bytes, int peer,
+                    int tag)
+{
+    fprintf(expected, "%s\t%s\t%s\t%ld\t%d\t%d\n", call, op, comm, bytes, peer, tag);
 }
 
 void result(const char *what, const void *values, size_t bytes)

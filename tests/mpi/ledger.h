@@ -21,6 +21,10 @@ void expect_call(const char *call);
  * none. */
 void expect(const char *call, const char *op, const char *comm, long bytes, int peer);
 
+/* The same of a message. */
+void expect_message(const char *call, const char *op, const char *comm, long bytes, int peer,
+                    int tag);
+
 /* Values that MPI has given. */
 void result(const char *what, const void *values, size_t bytes);
 void result_number(const char *what, long value);

@@ -45,23 +45,23 @@ static void wait_for(MPI_Request *request)
         MPI_Request r;                                                                             \
         MPI_Status s;                                                                              \
         expect_call("MPI_Irecv");                                                                  \
-        expect("request", "recv", WORLD, 24, from);                                                \
+        expect_message("request", "recv", WORLD, 24, from, 1);                                     \
         MPI_Irecv(out, 64, MPI_DOUBLE, from, 1, world, &r);                                        \
         expect("MPI_Barrier", "barrier", "MPI_COMM_WORLD", 0, -1);                                 \
         MPI_Barrier(world);                                                                        \
-        expect("MPI_" #SEND, "send", WORLD, 24, to);                                               \
+        expect_message("MPI_" #SEND, "send", WORLD, 24, to, 1);                                    \
         result_status(#SEND, MPI_##SEND(in, 3, MPI_DOUBLE, to, 1, world));                         \
         expect_call("MPI_Wait");                                                                   \
         MPI_Wait(&r, &s);                                                                          \
         said(#SEND, &s);                                                                           \
         expect_call("MPI_Irecv");                                                                  \
-        expect("request", "recv", WORLD, 8, from);                                                 \
+        expect_message("request", "recv", WORLD, 8, from, 2);                                      \
         MPI_Request both[2];                                                                       \
         MPI_Irecv(out, 64, MPI_DOUBLE, MPI_ANY_SOURCE, 2, world, &both[0]);                        \
         expect("MPI_Barrier", "barrier", "MPI_COMM_WORLD", 0, -1);                                 \
         MPI_Barrier(world);                                                                        \
         expect_call("MPI_" #ISEND);                                                                \
-        expect("request", "send", WORLD, 8, to);                                                   \
+        expect_message("request", "send", WORLD, 8, to, 2);                                        \
         result_status(#ISEND, MPI_##ISEND(in, 1, MPI_DOUBLE, to, 2, world, &both[1]));             \
         expect_call("MPI_Waitall");                                                                \
         MPI_Waitall(2, both, MPI_STATUSES_IGNORE);                                                 \
@@ -86,19 +86,19 @@ static void receive(void)
     MPI_Status s;
     MPI_Request r;
     expect_call("MPI_Isend");
-    expect("request", "send", WORLD, 40, to);
+    expect_message("request", "send", WORLD, 40, to, 3);
     MPI_Isend(in, 5, MPI_DOUBLE, to, 3, world, &r);
     expect_call("MPI_Probe");
     MPI_Probe(MPI_ANY_SOURCE, 3, world, &s);
-    expect("MPI_Recv", "recv", WORLD, 40, from);
+    expect_message("MPI_Recv", "recv", WORLD, 40, from, 3);
     result_status("MPI_Recv",
                   MPI_Recv(out, 64, MPI_DOUBLE, MPI_ANY_SOURCE, 3, world, MPI_STATUS_IGNORE));
     wait_for(&r);
     said("MPI_Recv", &s);
-    expect("MPI_Sendrecv", "send_recv", WORLD, 16, to);
+    expect_message("MPI_Sendrecv", "send_recv", WORLD, 16, to, 4);
     MPI_Sendrecv(in, 2, MPI_DOUBLE, to, 4, out, 64, MPI_DOUBLE, from, 4, world, &s);
     said("MPI_Sendrecv", &s);
-    expect("MPI_Sendrecv_replace", "send_recv", WORLD, 32, to);
+    expect_message("MPI_Sendrecv_replace", "send_recv", WORLD, 32, to, 5);
     MPI_Sendrecv_replace(out, 4, MPI_DOUBLE, to, 5, from, 5, world, MPI_STATUS_IGNORE);
     said("MPI_Sendrecv_replace", NULL);
 }
@@ -110,17 +110,17 @@ static void nobody(void)
     MPI_Request r[2];
     MPI_Status s[2];
     if (rank == 3)
-        expect("MPI_Sendrecv", "recv", WORLD, 16, left);
+        expect_message("MPI_Sendrecv", "recv", WORLD, 16, left, 6);
     else
-        expect("MPI_Sendrecv", rank == 0 ? "send" : "send_recv", WORLD, 16, right);
+        expect_message("MPI_Sendrecv", rank == 0 ? "send" : "send_recv", WORLD, 16, right, 6);
     MPI_Sendrecv(in, 2, MPI_DOUBLE, right, 6, out, 8, MPI_DOUBLE, left, 6, world, &s[0]);
     said("border", &s[0]);
     expect_call("MPI_Irecv");
     expect_call("MPI_Isend");
     if (rank != 0)
-        expect("request", "recv", WORLD, 16, left);
+        expect_message("request", "recv", WORLD, 16, left, 7);
     if (rank != 3)
-        expect("request", "send", WORLD, 16, right);
+        expect_message("request", "send", WORLD, 16, right, 7);
     MPI_Irecv(out, 8, MPI_DOUBLE, left, 7, world, &r[0]);
     MPI_Isend(in, 2, MPI_DOUBLE, right, 7, world, &r[1]);
     expect_call("MPI_Waitall");
@@ -137,12 +137,12 @@ static void exchange(MPI_Request r[], int pairs, int tag)
 {
     for (int i = 0; i < pairs; i++) {
         expect_call("MPI_Irecv");
-        expect("request", "recv", WORLD, 8 * (1 + i % 3), from);
+        expect_message("request", "recv", WORLD, 8 * (1 + i % 3), from, tag + i);
         MPI_Irecv(&out[i % 20 * 3], 3, MPI_DOUBLE, from, tag + i, world, &r[2 * i]);
     }
     for (int i = 0; i < pairs; i++) {
         expect_call("MPI_Isend");
-        expect("request", "send", WORLD, 8 * (1 + i % 3), to);
+        expect_message("request", "send", WORLD, 8 * (1 + i % 3), to, tag + i);
         MPI_Isend(&in[i % 20], 1 + i % 3, MPI_DOUBLE, to, tag + i, world, &r[2 * i + 1]);
     }
 }
@@ -218,8 +218,8 @@ static void persistent(void)
         expect_call(i ? "MPI_Startall" : "MPI_Start");
         if (!i)
             expect_call("MPI_Start");
-        expect("request", "recv", WORLD, 48, from);
-        expect("request", "send", WORLD, 48, to);
+        expect_message("request", "recv", WORLD, 48, from, 70);
+        expect_message("request", "send", WORLD, 48, to, 70);
         if (i)
             MPI_Startall(2, r);
         else
@@ -240,7 +240,7 @@ static void given_up(void)
     MPI_Status s;
     int cancelled = 0;
     expect_call("MPI_Irecv");
-    expect("request", "recv", WORLD, 0, from);
+    expect_message("request", "recv", WORLD, 0, from, 90);
     MPI_Irecv(out, 8, MPI_DOUBLE, from, 90, world, &r);
     expect_call("MPI_Cancel");
     MPI_Cancel(&r);
@@ -249,10 +249,10 @@ static void given_up(void)
     MPI_Test_cancelled(&s, &cancelled);
     result_number("cancelled", cancelled);
     expect_call("MPI_Isend");
-    expect("request", "send", WORLD, 8, to);
+    expect_message("request", "send", WORLD, 8, to, 91);
     MPI_Isend(in, 1, MPI_DOUBLE, to, 91, world, &r);
     MPI_Request_free(&r);
-    expect("MPI_Recv", "recv", WORLD, 8, from);
+    expect_message("MPI_Recv", "recv", WORLD, 8, from, 91);
     MPI_Recv(out, 1, MPI_DOUBLE, from, 91, world, &s);
     said("given up", &s);
 }

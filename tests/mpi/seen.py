@@ -19,17 +19,17 @@ def expected(folder, rank):
             if words[0] != "request":
                 calls[words[0]] += 1
             if len(words) > 1:
-                operations[(words[0], words[1], words[2], int(words[3]), int(words[4]))] += 1
+                operations[(*words[:3], *map(int, words[3:]))] += 1
     return calls, operations
 
 
 def operation(event):
-    """(call or "request", operation, communicator, bytes, peer)"""
+    """(call or "request", operation, communicator, bytes, peer, tag)"""
     args = event["args"]
     peers = [args[key] for key in ("Root", "Dst Rank", "Src Rank") if key in args]
     call = event["name"] if event["ph"] == "X" else "request"
     return (call, args["Collective name"], args["Process Group Name"], args.get("bytes", 0),
-            peers[0] if peers else -1)
+            peers[0] if peers else -1, args.get("Tag", -1))
 
 
 def operations_of(trace):

@@ -70,8 +70,10 @@ static void expect_all(void)
             for (int k = 0; k < BATCH; k++) {
                 expect_call("MPI_Irecv");
                 expect_call("MPI_Isend");
-                expect("request", "recv", "MPI_COMM_WORLD messages", 4, (rank + 3) % 4);
-                expect("request", "send", "MPI_COMM_WORLD messages", 4, (rank + 1) % 4);
+                expect_message("request", "recv", "MPI_COMM_WORLD messages", 4, (rank + 3) % 4,
+                               t * BATCH + k);
+                expect_message("request", "send", "MPI_COMM_WORLD messages", 4, (rank + 1) % 4,
+                               t * BATCH + k);
             }
             expect_call("MPI_Waitall");
         }

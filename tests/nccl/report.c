@@ -2,28 +2,9 @@
  * algorithms, and how far a communicator has come that hangs.
  *
  * report [SHIM] */
-#include "role.h"
+#include "world.h"
 
 static pk_region backward = PK_REGION_OF(PK_COMPUTE, "backward");
-static void *world;
-
-static int setup(void **state)
-{
-    (void)state;
-    start_session();
-    world = make_comm("world", 0x1234, 1, 4);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    plugin->finalize(world);
-    pk_stop();
-    kit_clean();
-    unsetenv("NCCL_PROFILER_PLUGIN");
-    return 0;
-}
 
 static json_t *comm_of(json_t *report, const char *part)
 {
@@ -45,7 +26,8 @@ static void steps(void **state)
     size_t i;
     bool seen[4] = {false};
     assert_int_equal(json_array_size(slow), 4);
-    json_array_foreach(slow, i, row) {
+    json_array_foreach(slow, i, row)
+    {
         json_int_t step = json_integer_value(member(row, "step"));
         assert_true(json_is_true(member(row, "in_step")));
         assert_int_equal(json_integer_value(member(row, "bytes")), 4 * (100 + step));
@@ -116,26 +98,11 @@ static void ranks(void **state)
     json_decref(doc);
 }
 
-#define with_world(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-static int run(int of_version)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {with_world(steps), with_world(algorithms),
                                        with_world(a_hang), with_world(ranks)};
-    char name[16];
-    version = of_version;
-    snprintf(name, sizeof name, "version %d", version);
-    return _cmocka_run_group_tests(name, tests, sizeof tests / sizeof *tests, NULL, NULL);
-}
-
-int main(int argc, char **argv)
-{
-    int failed = 0;
-    shim = argc > 1 && *argv[1] ? argv[1] : NULL;
-    unsetenv("NCCL_PROFILER_PLUGIN");
     setenv("RANK", "1", 1);
     setenv("WORLD_SIZE", "4", 1);
-    for (int v = 2; v <= 6; v++)
-        failed += run(v);
-    return failed;
+    return in_versions(2, argc, argv, tests, sizeof tests / sizeof *tests);
 }

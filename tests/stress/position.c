@@ -27,8 +27,8 @@ static bool done;
 static void *go_round(void *argument)
 {
     pk_region region = {"", PK_OTHER, PKI_NAME_TOO_MANY, "", 0, 0};
-    pki_thread *mine = pki_self;
-    pki_self = block;
+    pki_thread *mine = pki_own;
+    pki_thread_be(block);
     for (uint64_t i = 0, dropped = 0; recorded < kit_scaled(1000000); i++) {
         if (block->dropped > dropped) /* the ring is full: let the other side run */
             sched_yield();
@@ -39,7 +39,7 @@ static void *go_round(void *argument)
         pk_region_end_on_(&region);
         __atomic_store_n(&recorded, i + 1 - block->dropped, __ATOMIC_RELEASE);
     }
-    pki_self = mine;
+    pki_thread_be(mine);
     __atomic_store_n(&done, true, __ATOMIC_RELEASE);
     return argument;
 }
@@ -78,7 +78,8 @@ static pki_registry alone;
 static int make_block(void **state)
 {
     (void)state;
-    alone.arena = pki_arena_create(pki_mem_file("position"), 4 << 20);
+    pki_owned file;
+    alone.arena = pki_mem_file(&file, "position") ? pki_arena_create(&file, 4 << 20) : NULL;
     block = pki_arena_claim(alone.arena, sizeof *block + RECORDS * sizeof(pki_record));
     pki_block_init(block, (pki_record *)(block + 1), RECORDS * (uint32_t)sizeof(pki_record), 0);
     block->registry = &alone;
@@ -113,9 +114,9 @@ static void fill(pk_region *region)
 static void losses_wait_to_be_folded(void **state)
 {
     pk_region region = {"", PK_OTHER, PKI_NAME_TOO_MANY, "", 0, 0};
-    pki_thread *mine = pki_self;
+    pki_thread *mine = pki_own;
     (void)state;
-    pki_self = block;
+    pki_thread_be(block);
     for (unsigned i = 0; i < 4 * PKI_LOSSES; i++) {
         fill(&region);
         pki_store(&block->released, pki_thread_head(block));
@@ -127,7 +128,7 @@ static void losses_wait_to_be_folded(void **state)
     block->losses_folded = block->losses_made;
     fill(&region);
     must_equal(block->dropped, before + 2 * RECORDS + RECORDS + 1);
-    pki_self = mine;
+    pki_thread_be(mine);
 }
 
 int main(void)

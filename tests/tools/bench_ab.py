@@ -82,6 +82,17 @@ class BenchAB(unittest.TestCase):
         self.assertIn("--benchmark_out_format=json", self.launches()[0])
         self.assertEqual(self.launches()[0][-2:], ["--benchmark_filter", "f"])
 
+    def test_what_is_saved_replaces_no_link(self):
+        saved, precious = os.path.join(self.folder, "saved"), os.path.join(self.folder, "precious")
+        os.mkdir(saved)
+        with open(precious, "w", encoding="utf-8") as file:
+            file.write("precious")
+        os.symlink(precious, os.path.join(saved, "new.json"))
+        self.refused(self.old, self.new, "--save", saved, says="new.json: is a symbolic link")
+        self.assertTrue(os.path.islink(os.path.join(saved, "new.json")))
+        with open(precious, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "precious")
+
     def test_what_is_saved_says_the_same(self):
         saved = os.path.join(self.folder, "saved")
         told = self.rows(self.old, self.new, "--save", saved, times="old=100,new=102", status=SLOWER)

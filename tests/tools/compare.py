@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -139,10 +140,14 @@ class Compare(unittest.TestCase):
         for path in out.values():
             self.assertGreater(os.path.getsize(path), 100)
         self.refused_but_told(*files, "--json", os.path.join(self.folder, "none", "x"), says="No such file")
-        self.refused_but_told(*files, "--json", "/dev/full", says="could not be written")
+        self.refused_but_told(*files, "--json", out["json"], says="could not be written: File too large", restore_signals=False,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)))
+        with open(out["json"], encoding="utf-8") as before:
+            self.assertEqual(json.load(before)["format"], "perfkit comparison")
+        self.assertEqual(sorted(os.listdir(self.folder)), sorted([*out, *map(os.path.basename, files)]))
 
-    def refused_but_told(self, *arguments, says):
-        done = run(*arguments)
+    def refused_but_told(self, *arguments, says, **more):
+        done = run(*arguments, **more)
         self.assertEqual(done.returncode, UNUSABLE)
         self.assertIn(says, done.stderr)
 

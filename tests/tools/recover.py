@@ -114,6 +114,22 @@ class Arena(Commands):
         victim.wait()
         return trace, trace + ".arena"
 
+    def test_read_only(self):
+        """Whoever may only read it is told of the writer, too."""
+        trace, arena = self.path("run.json"), self.path("run.json.arena")
+        environment = dict(os.environ, PK_TRACE_PATH=trace, PK_MEMORY_BYTES="8M", PK_RING_RECORDS="1024")
+        victim = subprocess.Popen([VICTIM], env=environment, stdout=subprocess.PIPE)
+        self.addCleanup(victim.stdout.close)
+        victim.stdout.readline()
+        for path in (self.folder, arena, trace):
+            os.chmod(path, 0o755)
+        if os.geteuid() == 0:
+            done = subprocess.run([PK, "recover", arena, "-o", "/dev/shm/none"], user=65534, capture_output=True)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(b"process %d is still writing it" % victim.pid, done.stderr)
+        victim.kill()
+        victim.wait()
+
     def test_recovered(self):
         trace, arena = self.killed()
         done = run("recover", arena, "-o", self.path("again.json"))
@@ -124,7 +140,49 @@ class Arena(Commands):
         self.assertEqual(first, second)
         open_ones = [e["name"] for e in first["traceEvents"] if "unbalanced" in e.get("args", {})]
         self.assertEqual(sorted(open_ones), ["inner", "outer"])
+        self.assertTrue(all(e["args"]["cut_off"] == 1 for e in first["traceEvents"] if e["name"] in open_ones))
         self.assertFalse(first["metadata"]["complete"])
+
+    def test_counts_of_a_killed_run(self):
+        """Steps and points are those of the events; what only the kill left open is nobody's mistake."""
+        trace, arena = self.killed()
+        self.assertEqual(run("recover", arena).returncode, 0)
+        with open(trace) as file:
+            document = json.load(file)
+        counts, events = document["metadata"]["counts"], document["traceEvents"]
+        steps = [e for e in events if e["name"].startswith("ProfilerStep#")]
+        marks = [e for e in events if e["ph"] == "i"]
+        regions = [e for e in events if e["ph"] == "X" and e not in steps]
+        self.assertEqual(counts["steps"], 500)  # all, also those for which the ring was full
+        self.assertEqual(counts["points"], len(steps) + len(marks))
+        self.assertEqual(counts["points"] + counts["points_dropped"], 1000)
+        self.assertEqual((counts["recorded"], counts["recorded"] + counts["dropped"]), (len(regions), 502))
+        self.assertEqual((counts["threads"], counts["unbalanced"]), (1, 0))
+        report = json.loads(run("report", "--json", trace).stdout)
+        self.assertEqual((report["counts"]["steps"], report["counts"]["unbalanced"]), (500, 0))
+        self.assertNotIn("unbalanced", [verdict["name"] for verdict in report["verdicts"]])
+        self.assertIn("incomplete", [verdict["name"] for verdict in report["verdicts"]])
+
+    def test_ended_within_pk_start(self):
+        """Whatever has been made of an arena by then."""
+        _, arena = self.killed()
+        with open(arena, "rb") as file:
+            sound = file.read(1 << 20)
+        for made in (b"", bytes(4096), bytes(1 << 20), sound[:8] + bytes(1 << 20)):
+            for more in ((), ("-o", self.path("out.json"))):
+                self.refused("recover", self.file(made, "start.json.arena"), *more, says="ended within pk_start")
+
+    def test_what_perfkit_took_until_then(self):
+        """The victim's pk_flush, and the recording before it, are known after its death."""
+        trace, arena = self.killed()
+        self.assertEqual(run("recover", arena).returncode, 0)
+        report = json.loads(run("report", "--json", trace).stdout)
+        took = report["overhead"]
+        self.assertGreater(took["callers"], 0)
+        self.assertGreater(took["recording"], 0)
+        self.assertGreater(report["run"]["cpu"], took["callers"])
+        self.assertAlmostEqual(took["total"], took["recording"] + took["collector"] + took["callers"] + took["backends"], 3)
+        self.assertAlmostEqual(took["share"], took["total"] / report["run"]["cpu"], 6)
 
     def test_spoilt(self):
         """Whatever stands in it: a trace or a refusal, never a crash and never a trace that is none."""

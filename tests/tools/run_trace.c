@@ -62,7 +62,7 @@ static struct run {
     unsigned rank, ranks;
     uint32_t pid;
     int gpu;
-    uint64_t now, step_start, sequence, correlation, stream_free;
+    uint64_t now, step_start, sequence, messages, correlation, stream_free;
     uint64_t seed;
     pki_track calls, stream, copies, comm;
 } run;
@@ -196,6 +196,43 @@ static uint64_t reduce(uint64_t at, uint64_t waits)
     return duration;
 }
 
+/* A message of MPI; its numbers are this rank's alone. */
+static void message(const char *op, const char *key, unsigned peer, int tag, uint64_t at,
+                    uint64_t bytes)
+{
+    const pki_activity_arg args[] = {{"Collective name", op, 0},
+                                     {"dtype", "Byte", 0},
+                                     {"Group size", NULL, run.ranks},
+                                     {"Process Group Name", "MPI_COMM_WORLD messages", 0},
+                                     {"Process Group Description", "MPI", 0},
+                                     {"Rank", NULL, run.rank},
+                                     {"Seq", NULL, (int64_t)++run.messages},
+                                     {key, NULL, peer},
+                                     {"Tag", NULL, tag}};
+    activity(&run.comm,
+             (pki_activity){.kind = PKI_ACTIVITY_COLLECTIVE,
+                            .name = op,
+                            .start = at,
+                            .end = at + bytes / 10 + 2 * US,
+                            .device = PKI_NO_DEVICE,
+                            .bytes = bytes,
+                            .args = args,
+                            .arg_count = sizeof args / sizeof *args},
+             FORWARD);
+}
+
+/* To the next rank and from the one before; every tenth time to rank 0, too. */
+static void messages(uint64_t step, uint64_t at)
+{
+    unsigned before = (run.rank + run.ranks - 1) % run.ranks;
+    message("send", "Dst Rank", (run.rank + 1) % run.ranks, 1, at, 1 << 20);
+    message("recv", "Src Rank", before, 1, at + 200 * US, 1 << 20);
+    if (step % 10 == 0 && run.rank > 0)
+        message("send", "Dst Rank", 0, 2, at + 400 * US, 256 << 10);
+    for (unsigned peer = 1; step % 10 == 0 && run.rank == 0 && peer < run.ranks; peer++)
+        message("recv", "Src Rank", peer, 2, at + (300 + 100 * peer) * US, 256 << 10);
+}
+
 /* ---- a step ---- */
 
 static void layers(uint32_t outer, uint32_t first, uint32_t second, const char *const kernels[2])
@@ -237,6 +274,8 @@ static void step(uint64_t index)
     run.step_start = run.now;
     load(index);
     layers(FORWARD, ATTENTION, MLP, forward);
+    if (run.ranks > 1)
+        messages(index, run.step_start + 300 * US);
     layers(BACKWARD, ATTENTION_BACK, MLP_BACK, backward);
     if (index < 2)
         run.now += 20 * MS;

@@ -114,8 +114,58 @@ static void too_long(void **state)
     assert_true(lines_open(&l, path, 1000, &why));
     assert_false(lines_next(&l, &got));
     assert_true(l.failed);
-    assert_non_null(strstr(why.text, "too long"));
+    assert_true(l.overlong);
+    assert_string_equal(why.text, "has a line of more than 1 MiB");
     lines_close(&l);
+    free(text);
+}
+
+/* To the byte, in no more memory than that takes. */
+static void as_long_as_is_allowed(void **state)
+{
+    enum { MOST = 3 << 20 };
+    char *text = malloc(MOST + 2);
+    (void)state;
+    memset(text, 'x', MOST + 2);
+    for (size_t length = MOST - 1; length <= MOST + 1; length++) {
+        lines l;
+        line got;
+        complaint why = {""};
+        text[length] = '\n';
+        write_file(text, length + 1);
+        text[length] = 'x';
+        assert_true(lines_open(&l, path, MOST, &why));
+        assert_int_equal(lines_ahead(&l, MOST), length <= MOST);
+        assert_int_equal(lines_next(&l, &got), length <= MOST);
+        assert_true(l.room <= MOST + 1);
+        assert_int_equal(l.overlong, length > MOST);
+        lines_close(&l);
+    }
+    free(text);
+}
+
+/* What follows the lines that have been taken, in pieces of any length. */
+static void as_bytes(void **state)
+{
+    char *text = malloc(3 << 20), *read = malloc(3 << 20);
+    (void)state;
+    for (size_t i = 0; i < 3 << 20; i++)
+        text[i] = i == 5 ? '\n' : (char)('a' + i % 23);
+    write_file(text, 3 << 20);
+    lines l;
+    line got;
+    complaint why = {""};
+    assert_true(lines_open(&l, path, 100, &why));
+    assert_true(lines_ahead(&l, 5) && lines_next(&l, &got));
+    assert_int_equal(got.length, 5);
+    size_t at = 6;
+    for (size_t n, i = 0; (n = lines_read(&l, read + at, 1 + i * 7919 % 100000)) > 0; i++)
+        at += n;
+    assert_int_equal(at, 3 << 20);
+    assert_memory_equal(read + 6, text + 6, at - 6);
+    assert_false(l.failed);
+    lines_close(&l);
+    free(read);
     free(text);
 }
 
@@ -178,6 +228,8 @@ int main(void)
         cmocka_unit_test(many),
         cmocka_unit_test(newline_at_the_border),
         cmocka_unit_test(too_long),
+        cmocka_unit_test(as_long_as_is_allowed),
+        cmocka_unit_test(as_bytes),
         cmocka_unit_test(what_is_no_file),
         cmocka_unit_test(trimming),
         cmocka_unit_test(complaints_are_one_clean_line),

@@ -53,7 +53,7 @@ static double *copy(const double *values, size_t n)
 /* Samples around `ns`, `spread` wide, that do not change from run to run. */
 static void measure(pki_bench_row *row, double ns, double spread, uint64_t seed)
 {
-    double time[12], cpu[12], at[12];
+    double time[12], cpu[12], at[12], overhead[12];
     pki_bench_engine none = {0};
     struct pk_bench_options o;
     pki_bench_case c;
@@ -64,17 +64,18 @@ static void measure(pki_bench_row *row, double ns, double spread, uint64_t seed)
         time[i] = ns + spread * (double)(pki_random_below(&random, 2001)) / 1000 - spread;
         cpu[i] = time[i] * 0.5;
         at[i] = 250000.0 * i;
+        overhead[i] = 0.25;
     }
     c.time = copy(time, 12);
     c.cpu = copy(cpu, 12);
     c.at = copy(at, 12);
+    c.overhead = copy(overhead, 12);
     c.count = 12;
     c.iterations = 1000;
     c.warmup_iterations = 12345;
     c.warmup_time = 10000000;
     c.warmup_steady = true;
     c.stopped = PK_BENCH_STOP_PRECISE;
-    c.overhead = 0.25;
     c.options.threads = row->result.threads ? row->result.threads : 1;
     c.bytes = row->bytes;
     c.flops = row->flops;
@@ -128,7 +129,7 @@ static void fill_rows(pki_bench_row *rows)
     fill_noisy(&rows[2]);
     rows[3].name = "empty";
     rows[3].family = 2;
-    measure(&rows[3], 0, 0, 9);
+    measure(&rows[3], 0.125, 0, 9); /* of a loop without work */
     rows[4].name = "on a GPU";
     rows[4].family = 3;
     rows[4].clock = PK_BENCH_GPU;
@@ -154,7 +155,7 @@ void fixture_bench(pki_bench_document *d)
     snprintf(d->launch, sizeof d->launch, "0123456789abcdef0123456789abcdef");
     d->environment = &e;
     d->fingerprint = pki_bench_fingerprint(&e);
-    d->overhead = (pki_bench_overhead){20, 500, 1, 0.3, 0.01, 1.3, 0.02};
+    d->overhead = (pki_bench_overhead){20, 500, 1, 0.08, 0.01, 0.9, 0.02, 0.03};
     d->configuration.repetitions = 2;
     d->configuration.interleaved = true;
     d->configuration.over.min_time = 50000000;

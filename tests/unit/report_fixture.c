@@ -2,6 +2,7 @@
 
 #include "base/compiler.h"
 #include "measure/histogram.h"
+#include "measure/overhead.h"
 #include "measure/steps/steps.h"
 #include "measure/timeline.h"
 #include "measure/verdict/verdict.h"
@@ -88,7 +89,7 @@ static void fill_regions(pki_summary *s, pki_tally *calls)
         row->name = strdup(parts[i].name);
         row->kind = parts[i].kind;
         row->time = pki_tally_dist(&calls[i]);
-        row->self = (uint64_t)calls[i].sum;
+        row->self = (uint64_t)pki_moments_sum(&calls[i].moments);
         pki_histogram_of_tally(&calls[i], &row->histogram);
         pki_tally_finish(&calls[i]);
     }
@@ -165,11 +166,11 @@ static void fill_counters(pki_summary *s, uint64_t count)
     s->counters[0] = (pki_counter_row){.name = strdup("gpu.memory"),
                                        .unit = strdup("bytes"),
                                        .value = pki_tally_dist(&memory),
-                                       .last = memory.max};
+                                       .last = memory.moments.max};
     s->counters[1] = (pki_counter_row){.name = strdup("loss"),
                                        .unit = strdup(""),
                                        .value = pki_tally_dist(&loss),
-                                       .last = loss.min};
+                                       .last = loss.moments.min};
     pki_timeline_fill(&memory_line, &s->counters[0]);
     pki_timeline_finish(&memory_line);
     pki_tally_finish(&memory);
@@ -227,7 +228,8 @@ void fixture_train(pki_summary *s, uint64_t steps)
                             .steps = steps,
                             .memory_bytes = 3 << 20,
                             .trace_bytes = 2345678};
-    s->overhead = (pki_overhead){20.5, 393907.5, 393907.5 / 41e9, 12e6};
+    const pki_toll toll = {20.5, s->run.cpu, 12000000, 350000, 0, {40900000000, 38000000000, 2000000000}};
+    pki_overhead_fill(&toll, s);
     pki_verdicts_fill(s);
 }
 
@@ -342,7 +344,7 @@ void fixture_hostile(pki_summary *s)
     fill_hostile_gpus(s);
     fixture_hostile_comm(s, hostile, wild(NAN));
     memset(&s->counts, 0xFF, sizeof s->counts);
-    s->overhead = (pki_overhead){NAN, INFINITY, -INFINITY, 1e300};
+    s->overhead = (pki_overhead){NAN, INFINITY, -INFINITY, 1e300, -1e300, NAN, 1e300};
     fill_hostile_steps(&s->steps);
     pki_verdict_add(s, hostile, PKI_WARN, NAN, INFINITY, hostile);
 }

@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "out/salvage.h"
 
 #define MIB ((size_t)1 << 20)
 
@@ -26,7 +27,8 @@ static pki_arena *arena;
 static int open_arena(void **state)
 {
     (void)state;
-    arena = pki_arena_create(pki_mem_file("test"), 16 * MIB);
+    pki_owned file;
+    arena = pki_mem_file(&file, "test") ? pki_arena_create(&file, 16 * MIB) : NULL;
     return arena ? 0 : -1;
 }
 
@@ -87,13 +89,13 @@ static void the_bound_holds(void **state)
 /* A disk that is full now may have room later. */
 static void room_that_could_not_be_had_is_given_back(void **state)
 {
-    int fd = arena->fd;
+    int fd = arena->file.fd;
     uint64_t used = arena->header->used;
     (void)state;
-    arena->fd = -1;
+    arena->file.fd = -1;
     for (int i = 0; i < 1000; i++)
         assert_null(pki_arena_claim(arena, MIB));
-    arena->fd = fd;
+    arena->file.fd = fd;
     assert_int_equal(arena->header->used, used);
     assert_non_null(pki_arena_claim(arena, MIB));
 }
@@ -214,11 +216,13 @@ static void cannot_be_created(void **state)
 {
     (void)state;
     errno = 0;
-    assert_null(pki_arena_create(-1, 16 * MIB));
+    pki_owned file = {.fd = -1};
+    assert_null(pki_arena_create(&file, 16 * MIB));
     assert_int_equal(errno, EBADF);
-    int full = pki_mem_file("test");
-    assert_null(pki_arena_create(full, SIZE_MAX / 4));
-    assert_int_equal(close(full), 0); /* still the caller's */
+    assert_true(pki_mem_file(&file, "test"));
+    assert_null(pki_arena_create(&file, SIZE_MAX / 4));
+    assert_true(pki_own_check(&file)); /* still the caller's */
+    pki_own_close(&file);
 }
 
 /* ulimit -f: growing a file beyond it would be the end of the program. */
@@ -230,14 +234,49 @@ static void file_size_limit_does_not_kill(void **state)
     if (child == 0) {
         struct rlimit limit = {8 * MIB, 8 * MIB};
         setrlimit(RLIMIT_FSIZE, &limit);
-        int fd = pki_mem_file("test");
-        bool refused = !pki_arena_create(fd, 16 * MIB) && errno == EFBIG;
-        arena = pki_arena_create(fd, 8 * MIB);
+        pki_owned file;
+        pki_mem_file(&file, "test");
+        bool refused = !pki_arena_create(&file, 16 * MIB) && errno == EFBIG;
+        arena = pki_arena_create(&file, 8 * MIB);
         _exit(refused && arena ? 7 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_false(WIFSIGNALED(status));
     assert_int_equal(WEXITSTATUS(status), 7);
+}
+
+static bool says_unfinished(void)
+{
+    char path[64];
+    pki_salvage s;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", arena->file.fd);
+    if (pki_salvage_open(&s, path)) {
+        pki_salvage_close(&s);
+        return false;
+    }
+    return strcmp(s.why, PKI_SALVAGE_UNFINISHED) == 0;
+}
+
+/* As a process that dies in pk_start leaves it, from one line to the next. */
+static void not_filled_in_yet(void **state)
+{
+    pki_arena_header *h = arena->header;
+    uint32_t layout = h->layout, version = h->version;
+    (void)state;
+    h->layout = h->version = 0;
+    assert_true(says_unfinished());
+    h->version = version;
+    assert_true(says_unfinished());
+    h->layout = layout;
+    assert_true(says_unfinished());
+    strcpy(h->trace_name, "run.json");
+    pki_clock_map_init(&h->clock, 0, (pki_clock_sample){1, 1, 0}, (pki_clock_sample){2, 2, 0});
+    assert_true(says_unfinished());
+    h->commit[0].file_bytes = 100; /* the trace's head is there */
+    assert_false(says_unfinished());
+    h->commit[0].file_bytes = 0;
+    h->trace_name[0] = '\0'; /* there is none */
+    assert_false(says_unfinished());
 }
 
 static void hints_and_questions(void **state)
@@ -271,6 +310,7 @@ int main(void)
         on_arena(names_fill_several_spans),
         cmocka_unit_test(cannot_be_created),
         cmocka_unit_test(file_size_limit_does_not_kill),
+        on_arena(not_filled_in_yet),
         on_arena(hints_and_questions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -200,7 +200,8 @@ static void without_a_loop(pk_bench_run *bench)
 static void left_by_break(pk_bench_run *bench)
 {
     PK_BENCH_LOOP {
-        break;
+        if (pk_bench_thread(bench) == 0)
+            break;
     }
 }
 

@@ -71,37 +71,6 @@ static void free_things_end(void **state)
     pk_bench_result_release(&r);
 }
 
-/* ---- overhead ---- */
-
-static void what_a_loop_hides(void **state)
-{
-    (void)state;
-    close_to(pki_bench_without(0.2, 0.3, 0), 0, 0);
-    close_to(pki_bench_without(0.3, 0.3, 0), 0, 1e-12);
-    close_to(pki_bench_without(0.45, 0.3, 0), 0.3, 1e-12);
-    close_to(pki_bench_without(0.6, 0.3, 0), 0.6, 1e-12);
-    close_to(pki_bench_without(5, 0.3, 0), 5, 1e-12);
-    close_to(pki_bench_without(5, 0.3, 0.3), 4.7, 1e-12);
-    double last = 0;
-    for (double taken = 0; taken < 2; taken += 0.01) {
-        double left = pki_bench_without(taken, 0.4, 0.1);
-        assert_true(left >= last);
-        last = left;
-    }
-}
-
-static void the_loop_is_subtracted(void **state)
-{
-    (void)state;
-    engine.overhead.loop = engine.overhead.loop_beside = 3;
-    cost = 13;
-    pk_bench_result r = measured(constant, NULL);
-    cost = 100;
-    close_to(r.median, 10, 0.01);
-    close_to(r.overhead, 3, 0.01);
-    pk_bench_result_release(&r);
-}
-
 /* ---- warm-up ---- */
 
 static unsigned calls;
@@ -366,8 +335,6 @@ int main(void)
         TEST(iterations_can_be_given),
         TEST(a_slow_iteration_is_a_sample),
         TEST(free_things_end),
-        TEST(what_a_loop_hides),
-        TEST(the_loop_is_subtracted),
         TEST(warms_up_until_steady),
         TEST(gives_warming_up),
         TEST(stops_when_precise),

@@ -189,9 +189,10 @@ static void warnings(void **state)
     bad.cgroup_cpus = 0.5;
     strcpy(bad.virtual_machine, "QEMU");
     o.step = 1000;
+    o.unsure = 0.4;
     const char *const names[] = {
-        "debug-build", "sanitizer", "governor",     "turbo",           "smt",
-        "load",        "one-cpu",   "cgroup-limit", "virtual-machine", "clock-coarse"};
+        "debug-build", "sanitizer",    "governor",        "turbo",        "smt",        "load",
+        "one-cpu",     "cgroup-limit", "virtual-machine", "clock-coarse", "calibration"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!warned(&bad, &o, names[i]))
             fail_msg("no warning of %s", names[i]);

@@ -164,6 +164,26 @@ static void files(void **state)
     }
 }
 
+/* Told before anything is measured, and left as it was. */
+static void what_is_no_file_is_refused(void **state)
+{
+    static const char *const forms[] = {"json", "csv", "markdown", "junit"};
+    char line[512], link[128];
+    struct stat is;
+    (void)state;
+    snprintf(link, sizeof link, "%s/link", folder);
+    assert_int_equal(symlink("/proc/self/fd/1", link), 0);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        snprintf(line, sizeof line, QUICK "--%s %s", forms[i], link);
+        assert_int_equal(run(line), 2);
+        assert_string_equal(out, "");
+        assert_true(said(err, "/link: is a link to what a process has open: name a file, or \"-\" "
+                              "for the standard output"));
+        assert_true(lstat(link, &is) == 0 && S_ISLNK(is.st_mode));
+    }
+    unlink(link);
+}
+
 /* A sanitizer's malloc is its own. */
 static void allocations_are_counted(void **state)
 {
@@ -217,6 +237,7 @@ int main(void)
         cmocka_unit_test(measures),
         cmocka_unit_test(failures_show_in_the_status),
         cmocka_unit_test(files),
+        cmocka_unit_test(what_is_no_file_is_refused),
         cmocka_unit_test(allocations_are_counted),
         cmocka_unit_test(a_full_disk_is_no_success),
     };

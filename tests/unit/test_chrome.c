@@ -167,7 +167,7 @@ static void work_and_flags(void **state)
     expect((pki_record){AT(1, 0), 500, WORK(PLAIN, 1), 0}, UINT64_MAX,
            (uint64_t)1 << 63, /* beyond what readers take */
            BEGINNING "\"dur\":0.500,\"args\":{\"bytes\":1.8446744073709552e+19,"
-                     "\"flops\":9.2233720368547758e+18}}");
+                     "\"flops\":9.223372036854776e+18}}");
     expect((pki_record){AT(1, 0), 500, REGION(PLAIN, 1) | PKI_FLAGS(PKI_FLAG_UNBALANCED), 0}, 0, 0,
            BEGINNING "\"dur\":0.499796,\"args\":{\"unbalanced\":1}}");
     expect((pki_record){AT(1, 0), 500, WORK(PLAIN, 1) | PKI_FLAGS(PKI_FLAG_UNBALANCED), 0}, 3, 4,
@@ -226,7 +226,7 @@ static void counters(void **state)
                   {1e300, "1e+300"},
                   {0.1, "0.1"},
                   {5e-324, "4.94065645841247e-324"},
-                  {1.0 / 3, "0.33333333333333331"},
+                  {1.0 / 3, "0.3333333333333333"},
                   {123456789012345, "123456789012345"}};
     char wanted[300];
     (void)state;

@@ -113,6 +113,7 @@ static void what_the_head_says(void **state)
                              .threads = 11,
                              .regions = 12,
                              .steps = 13};
+    run.toll = (pki_toll){22.5, 14, 15, 16, 17, {18, 19, 20}};
     json_t *doc = parse_head(&run), *m = at(doc, "metadata");
     expect_integer(doc, "schemaVersion", 1);
     expect_text(doc, "displayTimeUnit", "ns");
@@ -134,6 +135,14 @@ static void what_the_head_says(void **state)
         "points", "points_dropped", "unwritten", "threads", "regions",    "steps"};
     for (int i = 0; i < 13; i++)
         expect_integer(at(m, "counts"), counts[i], i + 1);
+    expect_integer(m, "cpu_ns", 14);
+    assert_true(json_number_value(at(at(m, "overhead"), "region_ns")) == 22.5);
+    expect_integer(at(m, "overhead"), "collector_ns", 15);
+    expect_integer(at(m, "overhead"), "callers_ns", 16);
+    expect_integer(at(m, "overhead"), "backends_ns", 17);
+    expect_integer(at(m, "stepping_thread"), "observed_ns", 18);
+    expect_integer(at(m, "stepping_thread"), "running_ns", 19);
+    expect_integer(at(m, "stepping_thread"), "ready_ns", 20);
     json_decref(doc);
 }
 

@@ -71,6 +71,20 @@ static void add(uint32_t comm, uint32_t ranks, pk_comm_op op, uint64_t bytes, ui
                                              .in_flight = 1});
 }
 
+/* Eight at once, each waited for: the sums are more than has passed, the unions are not. */
+static void each_moment_is_waited_for_once(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i < 8; i++)
+        add(0, 4, PK_COMM_ALL_REDUCE, 8, 1000 + 10 * i, 400 - 10 * i);
+    add(0, 4, PK_COMM_ALL_REDUCE, 8, 5000, 100);
+    const pki_comm_row *row = &fill()->comms[0];
+    assert_int_equal(row->time, 8 * 400 - 280 + 100);
+    assert_int_equal(row->exposed, (8 * 400 - 280 + 100) / 2);
+    assert_int_equal(row->busy, 500);
+    assert_int_equal(row->waited, 200 + 50);
+}
+
 /* Against nccl-tests, doc/PERFORMANCE.md, worked out by hand for 4 ranks and 1000 bytes. */
 static void formulas(void **state)
 {
@@ -305,6 +319,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         with_collectives(algorithms),
+        with_collectives(each_moment_is_waited_for_once),
         with_collectives(too_many_algorithms),
         with_collectives(the_steps_of_the_slowest),
         cmocka_unit_test(formulas),      cmocka_unit_test(classes),

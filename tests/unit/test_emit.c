@@ -16,7 +16,7 @@
 /* The same source with a C library that is set to a language with a decimal comma: machines that
  * have no such locale installed test it, too. */
 static const char *comma = ",";
-static int comma_snprintf(char *out, size_t size, const char *format, double value);
+static int comma_snprintf(char *out, size_t size, const char *format, int digits, double value);
 static double comma_strtod(const char *text, char **end);
 char *put_double_with_comma(char *p, double value);
 
@@ -30,11 +30,10 @@ char *put_double_with_comma(char *p, double value);
 #undef strtod
 #undef snprintf
 
-static int comma_snprintf(char *out, size_t size, const char *format, double value)
+static int comma_snprintf(char *out, size_t size, const char *format, int digits, double value)
 {
     char text[64];
-    int digits = strcmp(format, "%.15g") == 0 ? 15 : 17;
-    snprintf(text, sizeof text, "%.*g", digits, value);
+    snprintf(text, sizeof text, strcmp(format, "%.*g") == 0 ? "%.*g" : "%.*e", digits, value);
     size_t point = strcspn(text, ".");
     const char *after = text[point] ? text + point + 1 : "";
     return snprintf(out, size, "%.*s%s%s", (int)point, text, text[point] ? comma : "", after);
@@ -89,11 +88,24 @@ static void expect_double(put_double_function *put_it, double value)
     double back = strtod(text, &end);
     assert_true(*end == 0 && memcmp(&back, &value, sizeof back) == 0);
     assert_true(text[0] != '.' && text[strlen(text) - 1] != '.' && text[text[0] == '-'] != '.');
+    const char *point = strchr(text, '.');
+    assert_true(!point || strspn(point + 1, "0123456789") <= 19); /* Perfetto misreads more */
+}
+
+/* Learning rates and late losses, on both sides of where an exponent begins. */
+static void expect_small_doubles(put_double_function *put_it)
+{
+    for (int n = 1; n < 4000; n++)
+        for (double value = 1.0 / n; value > 1e-9; value /= 10) {
+            expect_double(put_it, value);
+            expect_double(put_it, -value);
+        }
 }
 
 static void expect_doubles(put_double_function *put_it)
 {
     uint64_t bits = 88172645463325252u;
+    expect_small_doubles(put_it);
     for (size_t i = 0; i < sizeof doubles / sizeof *doubles; i++)
         expect_double(put_it, doubles[i]);
     for (int i = 0; i < 20000; i++) {
@@ -116,6 +128,12 @@ static void doubles_in_the_plain_locale(void **state)
     assert_string_equal(text, "0.1");
     *pki_put_double(text, -2500) = 0;
     assert_string_equal(text, "-2500");
+    *pki_put_double(text, 0.0005) = 0;
+    assert_string_equal(text, "0.0005");
+    *pki_put_double(text, -1.0 / 3000) = 0; /* 16 digits */
+    assert_string_equal(text, "-0.0003333333333333333");
+    *pki_put_double(text, 1.0 / 2051) = 0; /* 17 */
+    assert_string_equal(text, "4.8756704046806434e-04");
     *pki_put_double(text, 1e21) = 0;
     assert_string_equal(text, "1e+21");
 }

@@ -38,8 +38,16 @@ static void expect_refused(const char *path, int error)
     errno = 0;
     assert_false(create(path));
     assert_int_equal(errno, error);
-    assert_int_equal(file.fd, -1);
+    assert_int_equal(file.own.fd, -1);
     assert_int_equal(count_files(), before); /* nothing left behind */
+}
+
+static void limit_file_size(rlim_t bytes)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = bytes;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
 /* ---- names ---- */
@@ -48,29 +56,38 @@ static void a_new_file(void **state)
 {
     struct stat s;
     (void)state;
-    mode_t before = umask(0);
     assert_true(create("run.json"));
-    umask(before);
     expect_content("run.json", HEAD TAIL);
     assert_int_equal(count_files(), 1); /* the name it was made under is gone */
-    assert_int_equal(fstat(file.fd, &s), 0);
-    assert_int_equal(s.st_mode & 07777, 0600);
-    assert_true(fcntl(file.fd, F_GETFD) & FD_CLOEXEC);
+    assert_int_equal(fstat(file.own.fd, &s), 0);
+    assert_true(fcntl(file.own.fd, F_GETFD) & FD_CLOEXEC);
     pki_trace_file_close(&file);
-    assert_int_equal(file.fd, -1);
+    assert_int_equal(file.own.fd, -1);
     pki_trace_file_close(&file);
 }
 
-static void a_strict_umask(void **state)
+/* As any file that a program makes; what it is to be alone with says so. */
+static void the_umask_decides(void **state)
 {
+    static const mode_t masks[] = {0, 022, 027, 077, 0277};
+    char temporary[PATH_MAX];
     struct stat s;
     (void)state;
-    mode_t before = umask(0277);
-    assert_true(create("run.json"));
-    umask(before);
-    assert_int_equal(stat("run.json", &s), 0);
-    assert_int_equal(s.st_mode & 07777, 0400);
-    pki_trace_file_close(&file);
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
+        mode_t before = umask(masks[i]);
+        bool created = create("run.json"), put = pki_file_put("report.txt", "text", 4);
+        int private = pki_file_fresh("arena", PKI_FILE_PRIVATE, temporary, sizeof temporary);
+        umask(before);
+        assert_true(created && put && private >= 0);
+        assert_int_equal(stat("run.json", &s), 0);
+        assert_int_equal(s.st_mode & 07777, 0666 & ~masks[i]);
+        assert_int_equal(stat("report.txt", &s), 0);
+        assert_int_equal(s.st_mode & 07777, 0666 & ~masks[i]);
+        assert_int_equal(fstat(private, &s), 0);
+        assert_int_equal(s.st_mode & 07777, 0600 & ~masks[i]);
+        close(private);
+        pki_trace_file_close(&file);
+    }
 }
 
 static void an_older_file_is_replaced_not_written_to(void **state)
@@ -84,39 +101,64 @@ static void an_older_file_is_replaced_not_written_to(void **state)
     pki_trace_file_close(&file);
 }
 
-static void a_link_is_replaced_not_followed(void **state)
-{
-    struct stat s;
-    (void)state;
-    write_file("precious", "precious");
-    assert_int_equal(symlink("precious", "run.json"), 0);
-    assert_int_equal(symlink("nowhere", "dangling.json"), 0);
-    assert_int_equal(mkdir("folder", 0700), 0);
-    assert_int_equal(symlink("folder", "to folder.json"), 0);
-    assert_true(create("to folder.json"));
-    pki_trace_file_close(&file);
-    assert_true(lstat("to folder.json", &s) == 0 && S_ISREG(s.st_mode));
-    assert_true(create("run.json"));
-    pki_trace_file_close(&file);
-    assert_true(create("dangling.json"));
-    pki_trace_file_close(&file);
-    expect_content("precious", "precious");
-    assert_true(lstat("run.json", &s) == 0 && S_ISREG(s.st_mode));
-    assert_true(lstat("dangling.json", &s) == 0 && S_ISREG(s.st_mode));
-    assert_false(exists("nowhere"));
-}
-
+/* Neither replaced nor followed. */
 static void what_is_no_file_is_refused(void **state)
 {
     struct stat s;
     (void)state;
+    write_file("precious", "precious");
+    assert_int_equal(symlink("precious", "link"), 0);
+    assert_int_equal(symlink("nowhere", "dangling"), 0);
     assert_int_equal(mkdir("folder", 0700), 0);
+    assert_int_equal(symlink("folder", "to folder"), 0);
     assert_int_equal(mkfifo("fifo", 0600), 0);
+    expect_refused("link", ELOOP);
+    expect_refused("dangling", ELOOP);
+    expect_refused("to folder", ELOOP);
     expect_refused("folder", EISDIR);
     expect_refused("folder/", EISDIR);
     expect_refused("fifo", EEXIST);
+    expect_content("precious", "precious");
+    assert_true(lstat("link", &s) == 0 && S_ISLNK(s.st_mode));
+    assert_true(lstat("dangling", &s) == 0 && S_ISLNK(s.st_mode));
     assert_true(lstat("fifo", &s) == 0 && S_ISFIFO(s.st_mode));
     assert_true(lstat("folder", &s) == 0 && S_ISDIR(s.st_mode));
+    assert_false(exists("nowhere"));
+}
+
+static void put_whole_or_not_at_all(void **state)
+{
+    (void)state;
+    assert_true(pki_file_put("report.txt", "a longer text", 13));
+    assert_true(pki_file_put("report.txt", "text", 4));
+    expect_content("report.txt", "text");
+    limit_file_size(3);
+    errno = 0;
+    assert_false(pki_file_put("report.txt", "more", 4));
+    assert_int_equal(errno, EFBIG);
+    limit_file_size(RLIM_INFINITY);
+    expect_content("report.txt", "text");
+    assert_int_equal(count_files(), 1);
+    assert_int_equal(symlink("report.txt", "link"), 0);
+    assert_false(pki_file_put("link", "more", 4));
+    assert_int_equal(errno, ELOOP);
+    expect_content("report.txt", "text");
+}
+
+/* One that is completed before it gets its name. */
+static void begun_and_published(void **state)
+{
+    char temporary[PATH_MAX];
+    (void)state;
+    write_file("run.json", "older");
+    assert_true(pki_trace_file_begin(&file, "run.json", false, HEAD, strlen(HEAD), TAIL,
+                                     strlen(TAIL), temporary));
+    assert_true(append(",1", TAIL));
+    expect_content("run.json", "older");
+    pki_trace_file_close(&file);
+    assert_true(pki_file_publish(temporary, "run.json"));
+    expect_content("run.json", HEAD ",1" TAIL);
+    assert_int_equal(count_files(), 1);
 }
 
 static void places_that_do_not_exist(void **state)
@@ -130,6 +172,7 @@ static void places_that_do_not_exist(void **state)
     name[255] = 0;
     expect_refused(name, ENAMETOOLONG);
     memset(name, '/', sizeof name);
+    name[PATH_MAX - 6] = 'n';
     name[PATH_MAX - 5] = 0;
     expect_refused(name, ENAMETOOLONG);
 }
@@ -138,12 +181,12 @@ static void fresh_files(void **state)
 {
     char first[PATH_MAX], second[PATH_MAX];
     (void)state;
-    int a = pki_file_fresh("x", first, sizeof first),
-        b = pki_file_fresh("x", second, sizeof second);
-    assert_true(a >= 0 && b >= 0);
+    pki_owned a, b;
+    assert_true(pki_own_take(&a, pki_file_fresh("x", PKI_FILE_MODE, first, sizeof first)));
+    assert_true(pki_own_take(&b, pki_file_fresh("x", PKI_FILE_MODE, second, sizeof second)));
     assert_string_not_equal(first, second);
     assert_int_equal(count_files(), 2);
-    assert_true(pki_file_write_at(a, "data", 4, 3));
+    assert_true(pki_file_write_at(&a, "data", 4, 3));
     assert_true(pki_file_publish(first, "x"));
     assert_int_equal(mkdir("y", 0700), 0);
     assert_false(pki_file_publish(second, "y"));
@@ -152,8 +195,8 @@ static void fresh_files(void **state)
     char *text = read_file("x", &n);
     assert_true(n == 7 && memcmp(text, "\0\0\0data", 7) == 0);
     free(text);
-    close(a);
-    close(b);
+    pki_own_close(&a);
+    pki_own_close(&b);
 }
 
 /* ---- writes ---- */
@@ -202,14 +245,6 @@ static void the_head_again(void **state)
     pki_trace_file_rewrite_head(&file, "nothing", 7); /* closed */
 }
 
-static void limit_file_size(rlim_t bytes)
-{
-    struct rlimit limit;
-    getrlimit(RLIMIT_FSIZE, &limit);
-    limit.rlim_cur = bytes;
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-}
-
 /* No signal comes, the document stays closed, and once there is room it goes on. */
 static void a_write_that_failed(void **state)
 {
@@ -253,10 +288,11 @@ static void a_full_device(void **state)
     if (fd < 0)
         skip();
     errno = 0;
-    assert_false(pki_file_write_at(fd, "x", 1, 0));
+    file = PKI_TRACE_FILE_NONE;
+    assert_true(pki_own_take(&file.own, fd));
+    assert_false(pki_file_write_at(&file.own, "x", 1, 0));
     assert_int_equal(errno, ENOSPC);
-    assert_true(pki_file_write_at(fd, "", 0, 0));
-    file = (pki_trace_file){.fd = fd};
+    assert_true(pki_file_write_at(&file.own, "", 0, 0));
     errno = 0;
     assert_false(append("data", TAIL));
     assert_int_equal(errno, ENOSPC);
@@ -268,10 +304,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         in_folder(a_new_file),
-        in_folder(a_strict_umask),
+        in_folder(the_umask_decides),
         in_folder(an_older_file_is_replaced_not_written_to),
-        in_folder(a_link_is_replaced_not_followed),
         in_folder(what_is_no_file_is_refused),
+        in_folder(put_whole_or_not_at_all),
+        in_folder(begun_and_published),
         in_folder(places_that_do_not_exist),
         in_folder(fresh_files),
         in_folder(closed_after_every_append),

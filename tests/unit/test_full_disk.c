@@ -86,7 +86,7 @@ static void fill_up(const char *path, bool compressed)
         create(path, compressed);
         assert_true(append(",1", TAIL));
         struct stat s;
-        assert_int_equal(fstat(file.fd, &s), 0);
+        assert_int_equal(fstat(file.own.fd, &s), 0);
         capacity = s.st_size + room;
         const char *data =
             ",\"a longer piece of data that does not compress: qjxkvbzwpyfgc 0918273645\"";
@@ -128,7 +128,7 @@ static void an_end_that_does_not_fit(void **state)
         const char *path = gz ? "run.json.gz" : "run.json";
         create(path, gz);
         struct stat s;
-        assert_int_equal(fstat(file.fd, &s), 0);
+        assert_int_equal(fstat(file.own.fd, &s), 0);
         capacity = s.st_size + 5;
         assert_false(append("", LONG_TAIL));
         assert_true(append("", TAIL));

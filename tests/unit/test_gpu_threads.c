@@ -65,6 +65,27 @@ static void threads_and_streams(void **state)
     assert_int_equal(spans_of(&outer) + spans_of(&inner), c.recorded);
 }
 
+/* The stream has a context, the thread has none: it gets one for the calls that want it, and has none
+ * afterwards. */
+static void *spans_without_a_context(void *arg)
+{
+    gpu->context_current(NULL);
+    for (int i = 0; i < 10; i++)
+        some_spans(shared);
+    pk_gpu_begin(&outer, NULL); /* nobody's default stream */
+    return arg;
+}
+
+static void a_thread_without_a_context(void **state)
+{
+    (void)state;
+    run(spans_without_a_context, 1);
+    pk_gpu_counts c = stop_and_count();
+    assert_int_equal(c.recorded, 20);
+    assert_int_equal(c.skipped, 1);
+    assert_int_equal(spans_of(&outer), 10);
+}
+
 static void *many_spans(void *arg)
 {
     CUstream own = gpu->stream_create(contexts[0]);
@@ -191,6 +212,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(threads_and_streams, start_two, stop_gpu),
+        cmocka_unit_test_setup_teardown(a_thread_without_a_context, start_two, stop_gpu),
         cmocka_unit_test_setup_teardown(rings_go_round, start_two, stop_gpu),
         cmocka_unit_test_setup_teardown(short_threads, start_two, stop_gpu),
         cmocka_unit_test_setup_teardown(sessions_meanwhile, start_two, stop_gpu),

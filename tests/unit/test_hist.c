@@ -92,7 +92,8 @@ static uint64_t *samples;
 static int open_table(void **state)
 {
     (void)state;
-    arena = pki_arena_create(pki_mem_file("test"), (size_t)16 << 20);
+    pki_owned file;
+    arena = pki_mem_file(&file, "test") ? pki_arena_create(&file, (size_t)16 << 20) : NULL;
     stats = malloc(sizeof *stats);
     samples = malloc(SAMPLES * sizeof *samples);
     if (!arena || !stats || !samples)

@@ -124,6 +124,7 @@ static void values_in_trace_and_report(void **state)
     const json_t *power = counter_in(report, "gpu0.power");
     assert_string_equal(json_string_value(member(power, "unit")), "W");
     assert_int_equal(count_events(doc, "C", "gpu0.power"), calls(0, FAKE_POWER));
+    assert_true(json_number_value(member(member(report, "overhead"), "backends")) > 0);
     assert_true(calls(0, FAKE_POWER) >= 1);
     json_decref(doc);
     json_decref(report);

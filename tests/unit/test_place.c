@@ -1,67 +1,8 @@
 /* Whose trace it is: killed runs are kept, running ones are left alone, and processes that start at
  * once each get a name. */
-#include "document.h"
-
-#include <errno.h>
-#include <signal.h>
-#include <sys/wait.h>
-
-#include <pk/pk.h>
-
-#include "base/log.h"
-
-static char heard[4000];
-
-static void listen(void *user, pk_log_level level, const char *message)
-{
-    (void)user, (void)level;
-    snprintf(heard + strlen(heard), sizeof heard - strlen(heard), "%s\n", message);
-}
-
-static pk_status start(const char *trace, const char *arena)
-{
-    heard[0] = 0;
-    return pk_start(pk_options(.trace_path = trace, .arena_path = arena, .memory_bytes = 8 << 20,
-                               .ring_records = 1024, .backends = "none", .log = listen));
-}
-
-static int leave(void **state)
-{
-    pk_stop();
-    return leave_folder(state);
-}
-
-static void record(const char *name)
-{
-    PK_SCOPE(*pk_region_named(name)) {
-    }
-}
-
-static void expect_region(const char *path, const char *name)
-{
-    json_t *doc = load_document(path);
-    assert_int_equal(count_events(doc, "X", name), 1);
-    json_decref(doc);
-}
+#include "place.h"
 
 /* ---- a run that was killed ---- */
-
-/* A process that starts a session, records, and dies of it. */
-static void run_and_die(const char *trace, const char *arena, const char *name)
-{
-    int status;
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        if (start(trace, arena))
-            _exit(1);
-        record(name);
-        pk_flush();
-        raise(SIGKILL);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-}
 
 static void a_killed_run_is_kept(void **state)
 {
@@ -143,39 +84,6 @@ static void what_is_no_arena_is_left_alone(void **state)
 
 /* ---- processes side by side ---- */
 
-typedef struct neighbour {
-    pid_t pid;
-    int ready, go; /* it says so, it is told so */
-} neighbour;
-
-/* A process that has a session open until it is let go. */
-static neighbour begin_neighbour(const char *trace, const char *arena, const char *name)
-{
-    int ready[2], go[2];
-    char byte = 0;
-    assert_true(pipe(ready) == 0 && pipe(go) == 0);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        if (start(trace, arena))
-            _exit(1);
-        record(name);
-        if (write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1)
-            _exit(2);
-        _exit(pk_stop() ? 3 : 0);
-    }
-    assert_int_equal(read(ready[0], &byte, 1), 1);
-    return (neighbour){child, ready[0], go[1]};
-}
-
-static void end_neighbour(neighbour n)
-{
-    int status;
-    assert_int_equal(write(n.go, "", 1), 1);
-    assert_int_equal(waitpid(n.pid, &status, 0), n.pid);
-    assert_int_equal(status, 0);
-}
-
 static void a_running_neighbour_keeps_its_name(void **state)
 {
     char mine[64];
@@ -224,6 +132,8 @@ static void an_arena_in_use(void **state)
     end_neighbour(n);
     assert_int_equal(count_files(), 1);
 }
+
+/* ---- all at once ---- */
 
 #define CROWD 6
 #define ROUNDS 5
@@ -319,8 +229,6 @@ static void all_at_once_after_a_kill(void **state)
         assert_int_equal(remove("crowd.json.prev.arena"), 0);
     }
 }
-
-#define with_folder(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave)
 
 int main(void)
 {

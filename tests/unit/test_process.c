@@ -236,6 +236,7 @@ static void a_process_that_only_ends(void **state)
 
 /* ---- again and again ---- */
 
+/* By their first part: what is not used yet is a part of its own. */
 static unsigned mapped_arenas(void)
 {
     unsigned count = 0;
@@ -243,7 +244,8 @@ static unsigned mapped_arenas(void)
     FILE *file = fopen("/proc/self/maps", "r");
     assert_non_null(file);
     while (fgets(line, sizeof line, file))
-        count += strstr(line, "memfd:perfkit") || strstr(line, ".arena");
+        count += strstr(line, " 00000000 ") &&
+                 (strstr(line, "memfd:perfkit") || strstr(line, ".arena"));
     fclose(file);
     return count;
 }
@@ -251,7 +253,7 @@ static unsigned mapped_arenas(void)
 static unsigned open_files(void)
 {
     unsigned count = 0;
-    for (int fd = 0; fd < 1000; fd++)
+    for (int fd = 0; fd < 5000; fd++) /* ours are above most */
         count += fcntl(fd, F_GETFD) >= 0;
     return count;
 }
@@ -271,7 +273,7 @@ static void a_hundred_sessions(void **state)
         pk_step(1);
         assert_int_equal(pk_stop(), PK_OK);
         assert_int_equal(pk_start(pk_options(.trace_path = "no/where.json")),
-                         PK_EACCES); /* nor from failures */
+                         PK_ENOENT); /* nor from failures */
         assert_int_equal(pk_start(pk_options(.clock = "sundial")), PK_EINVAL);
         files = i == 9 ? open_files() : files;
     }

@@ -243,6 +243,33 @@ out:
     assert_int_equal(count_of(pk_region_named("named")), 1);
 }
 
+/* The way out of a loop is the one that the program has written. */
+static int count_until(int last)
+{
+    int counted = 0;
+    for (int i = 0; i < 10; i++) {
+        PK_REGION_SCOPE(outer);
+        PK_REGION_SCOPE_NAMED("declared");
+        if (i % 2)
+            continue;
+        if (i == last)
+            break;
+        PK_REGION_SCOPE(inner);
+        counted++;
+    }
+    return counted;
+}
+
+static void declared_scopes_are_no_loops(void **state)
+{
+    (void)state;
+    assert_int_equal(count_until(4), 2);
+    pk_counts counts = stop_and_count();
+    assert_true(counts.begun == 12 && counts.unbalanced == 0 && counts.stray_ends == 0);
+    assert_true(count_of(&outer) == 5 && count_of(&inner) == 2);
+    assert_int_equal(count_of(pk_region_named("declared")), 5);
+}
+
 static void the_argument_is_evaluated_once(void **state)
 {
     static pk_region list[2] = {PK_REGION("list 0"), PK_REGION("list 1")};
@@ -283,6 +310,7 @@ int main(void)
         with_session(same_name_is_one_distribution),
         with_session(a_copy_that_was_never_begun),
         with_session(blocks_close_on_every_way_out),
+        with_session(declared_scopes_are_no_loops),
         with_session(the_argument_is_evaluated_once),
         with_session(variants_are_regions_of_their_own),
     };

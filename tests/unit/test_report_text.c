@@ -1,4 +1,5 @@
 /* The text report: a realistic one to the byte, and what holds for any. */
+#include "base/compiler.h"
 #include "golden.h"
 #include "out/columns.h"
 #include "out/report/report.h"
@@ -52,6 +53,28 @@ static void two_communicators(void **state)
     char *text = report_of(&s, NULL);
     golden_check("report-comm.txt", text);
     free(text);
+}
+
+/* Eight bytes that wait 10 ms for another rank: 1.2e-6 GB/s is not .00000. */
+static void the_bandwidth_of_small_messages(void **state)
+{
+    static const struct {
+        double rate;
+        const char *text;
+    } known[] = {{1.2e-6, " 1.2e-6 "}, {9.96e-7, " 1.0e-6 "}, {0.00099, " 9.9e-4 "},
+                 {0.001, " .00100 "},  {0.05, " .05000 "},   {0, " 0 "}};
+    (void)state;
+    for (size_t i = 0; i < PKI_COUNT_OF(known); i++) {
+        pki_summary s;
+        fixture_comm(&s);
+        for (size_t r = 0; r < s.comm.collective_count; r++)
+            s.comm.collectives[r].busbw.min = known[i].rate;
+        char *text = report_of(&s, NULL);
+        if (!strstr(text, known[i].text))
+            fail_msg("%s is not in %s", known[i].text, text);
+        assert_null(strstr(text, ".00000"));
+        free(text);
+    }
 }
 
 static void nothing_at_all(void **state)
@@ -155,6 +178,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_training_run),
         cmocka_unit_test(two_gpus),
         cmocka_unit_test(two_communicators),
+        cmocka_unit_test(the_bandwidth_of_small_messages),
         cmocka_unit_test(nothing_at_all),
         cmocka_unit_test(any_summary_fits_the_page),
         cmocka_unit_test(options_are_heard),

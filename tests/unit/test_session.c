@@ -76,6 +76,58 @@ static void what_the_stop_adds(void **state)
     json_decref(doc);
 }
 
+static double cost_in(const json_t *doc, const char *name)
+{
+    return json_number_value(member(member(member(doc, "perfkitReport"), "overhead"), name));
+}
+
+/* But for the six digits of the file. */
+static bool is_about(double a, double b)
+{
+    return a >= b * (1 - 1e-5) && a <= b * (1 + 1e-5);
+}
+
+/* The calling thread has formatted what pk_flush and pk_stop found, and that is in the figure. */
+static void the_cost_is_all_of_it(void **state)
+{
+    (void)state;
+    record(2000);
+    assert_int_equal(pk_flush(), PK_OK);
+    pk_counts counts = stop_and_count();
+    json_t *doc = load_document(trace_name), *run = member(member(doc, "perfkitReport"), "run");
+    double parts = cost_in(doc, "recording") + cost_in(doc, "collector") +
+                   cost_in(doc, "callers") + cost_in(doc, "backends");
+    double regions = cost_in(doc, "region_ns") * (double)(counts.begun + counts.points);
+    double cpu = json_number_value(member(run, "cpu"));
+    assert_true(cost_in(doc, "callers") > 0 && regions > 0);
+    assert_true(is_about(cost_in(doc, "recording"), regions));
+    assert_true(is_about(cost_in(doc, "total"), parts));
+    assert_true(is_about(cost_in(doc, "share"), parts / cpu));
+    json_decref(doc);
+}
+
+/* Where the kernel tells, it is known for as long as between two looks. */
+static void what_the_loop_had_of_the_processors(void **state)
+{
+    char line[64];
+    (void)state;
+    if (!pki_read_line("/proc/self/schedstat", line, sizeof line))
+        skip();
+    pk_step(1);
+    assert_int_equal(pk_flush(), PK_OK);
+    spend();
+    pk_step(1);
+    assert_int_equal(stop_and_count().steps, 2);
+    json_t *doc = load_document(trace_name);
+    const json_t *steps = member(member(doc, "perfkitReport"), "steps");
+    json_int_t observed = json_integer_value(member(member(steps, "processor"), "observed"));
+    assert_true(observed >= 2500);
+    assert_int_equal(json_integer_value(member(member(member(doc, "metadata"), "stepping_thread"),
+                                               "observed_ns")),
+                     observed);
+    json_decref(doc);
+}
+
 static void every_kind_of_event(void **state)
 {
     (void)state;
@@ -225,13 +277,13 @@ static void places_where_no_trace_can_be(void **state)
     write_file("file", "");
     memset(long_name, 'n', sizeof long_name - 1);
     long_name[sizeof long_name - 1] = 0;
-    expect_no_start("missing/run.json", PK_EACCES);
+    expect_no_start("missing/run.json", PK_ENOENT);
     expect_no_start("folder", PK_EACCES);
     expect_no_start("folder/", PK_EACCES);
     expect_no_start("fifo", PK_EACCES);
-    expect_no_start("file/run.json", PK_EACCES);
+    expect_no_start("file/run.json", PK_ENOENT);
     expect_no_start(long_name, PK_EIO);
-    expect_no_start("/proc/run.json", PK_EACCES);
+    expect_no_start("/proc/run.json", PK_ENOENT);
 }
 
 static void too_little_memory_for_a_trace(void **state)
@@ -244,8 +296,9 @@ static void too_little_memory_for_a_trace(void **state)
                                          .ring_records = 1 << 24, .backends = "none")),
                      PK_OK);
     record(100); /* no room for such a ring */
-    pk_counts counts = stop_and_count();
-    assert_true(counts.dropped == 200 && counts.recorded == 0);
+    assert_int_equal(pk_stop(), PK_ENOMEM);
+    pk_counts counts = counts_now();
+    assert_true(counts.dropped == 200 && counts.recorded == 0 && counts.begun == 200);
     json_decref(load_document("t.json"));
 }
 
@@ -256,6 +309,8 @@ int main(void)
     const struct CMUnitTest session[] = {
         with_trace(whole_after_every_flush),
         with_trace(what_the_stop_adds),
+        with_trace(the_cost_is_all_of_it),
+        with_trace(what_the_loop_had_of_the_processors),
         with_trace(every_kind_of_event),
         with_trace(times_hang_together),
         with_trace(compressed),

@@ -17,7 +17,8 @@ static pki_table a, b;
 static int open_arena(void **state)
 {
     (void)state;
-    arena = pki_arena_create(pki_mem_file("test"), (size_t)64 << 20);
+    pki_owned file;
+    arena = pki_mem_file(&file, "test") ? pki_arena_create(&file, (size_t)64 << 20) : NULL;
     memset(&a, 0, sizeof a);
     memset(&b, 0, sizeof b);
     return arena ? 0 : -1;

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "measure/tally.h"
 
 #define SAMPLES 100000
 
@@ -26,7 +27,8 @@ static int open_values(void **state)
 {
     static pk_counter counter = PK_COUNTER("value", "units");
     (void)state;
-    arena = pki_arena_create(pki_mem_file("test"), (size_t)16 << 20);
+    pki_owned file;
+    arena = pki_mem_file(&file, "test") ? pki_arena_create(&file, (size_t)16 << 20) : NULL;
     stats = malloc(sizeof *stats);
     samples = malloc(SAMPLES * sizeof *samples);
     memset(&table, 0, sizeof table);
@@ -79,9 +81,10 @@ static void expect_all(size_t n)
     for (size_t i = 0; i < n; i++)
         sum += (long double)samples[i], size += fabsl((long double)samples[i]);
     qsort(samples, n, sizeof *samples, by_value);
-    assert_int_equal(stats->count, n);
-    assert_true(stats->min == samples[0] && stats->max == samples[n - 1] && stats->last == last);
-    assert_true(fabs(stats->sum - (double)sum) <= (double)size * 1e-9);
+    assert_int_equal(stats->moments.count, n);
+    assert_true(stats->moments.min == samples[0] && stats->moments.max == samples[n - 1] &&
+                stats->last == last);
+    assert_true(fabs(pki_moments_sum(&stats->moments) - (double)sum) <= (double)size * 1e-9);
     expect_quantiles(n);
     assert_true(pki_value_stats_quantile(stats, 0) == samples[0] &&
                 pki_value_stats_quantile(stats, 1) == samples[n - 1]);
@@ -165,8 +168,9 @@ static void out_of_range(void **state)
     (void)state;
     memcpy(samples, some, sizeof some);
     enter(8);
-    assert_int_equal(stats->count, 8);
-    assert_true(stats->min == -DBL_MAX && stats->max == DBL_MAX && stats->last == 1e19);
+    assert_int_equal(stats->moments.count, 8);
+    assert_true(stats->moments.min == -DBL_MAX && stats->moments.max == DBL_MAX &&
+                stats->last == 1e19);
     double last = -DBL_MAX;
     for (double q = 0; q <= 1; q += 0.125) {
         double now = pki_value_stats_quantile(stats, q);
@@ -196,7 +200,8 @@ static void none(void **state)
 {
     (void)state;
     enter(0);
-    assert_true(stats->count == 0 && stats->min == 0 && stats->max == 0 && stats->sum == 0);
+    assert_true(stats->moments.count == 0 && stats->moments.min == 0 && stats->moments.max == 0 &&
+                pki_moments_sum(&stats->moments) == 0);
     assert_true(pki_value_stats_quantile(stats, 0.5) == 0);
 }
 
@@ -213,15 +218,68 @@ static void merged(void **state)
     pki_table_merge(arena, &table, &other);
     memset(stats, 0, sizeof *stats);
     pki_value_stats_add(stats, values);
-    assert_true(stats->count == 2000 && stats->sum == 0 && stats->min == -999 && stats->max == 999);
+    assert_true(stats->moments.count == 2000 && pki_moments_sum(&stats->moments) == 0 &&
+                stats->moments.min == -999 && stats->moments.max == 999);
     assert_true(stats->last == 999 && stats->last_ticks == 1099);
     assert_true(fabs(pki_value_stats_quantile(stats, 0.25) + 500) < 5);
     assert_true(fabs(pki_value_stats_quantile(stats, 0.75) - 500) < 5);
     pki_value_stats_add(stats, more); /* the same, by reading: counted again, last unchanged */
-    assert_true(stats->count == 3000 && stats->last == 999 && stats->min == -999);
+    assert_true(stats->moments.count == 3000 && stats->last == 999 && stats->moments.min == -999);
     pki_values_clear(more, counter_id);
     pki_value_stats_add(stats, more);
-    assert_true(stats->count == 3000 && stats->min == -999 && stats->max == 999);
+    assert_true(stats->moments.count == 3000 && stats->moments.min == -999 &&
+                stats->moments.max == 999);
+}
+
+static double near_8e10(size_t i)
+{
+    return i & 1 ? 8e10 + 1000 : 8e10 - 1000;
+}
+
+static double late_loss(size_t i)
+{
+    return 3e-4 + 1e-12 * (double)(i * 7919 % 1000);
+}
+
+static double of_either_sign(size_t i)
+{
+    (void)i;
+    return (draw_unit() - 0.4) * exp2(40 * (draw_unit() - 0.5));
+}
+
+static void expect_same(const pki_dist *a, const pki_dist *b)
+{
+    assert_true(a->count == b->count && a->sum == b->sum && a->min == b->min && a->max == b->max);
+    assert_true(a->mean == b->mean && a->stddev == b->stddev);
+    assert_true(a->p50 == b->p50 && a->p90 == b->p90 && a->p95 == b->p95 && a->p99 == b->p99);
+}
+
+/* What is kept while recording, by two threads, and what is rebuilt from the trace of it. */
+static void live_and_rebuilt(void **state)
+{
+    static double (*const value_of[])(size_t) = {near_8e10, late_loss, of_either_sign};
+    static const size_t sizes[] = {1, 2, 10, 100, 20000};
+    (void)state;
+    for (size_t k = 0; k < 3; k++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+            pki_table other = {0};
+            pki_tally tally = {0};
+            pki_values *more = (pki_values *)pki_table_add(arena, &other, counter_id);
+            for (size_t i = 0; i < sizes[s]; i++) {
+                double value = value_of[k](i);
+                pki_values_add(arena, &table, i % 3 ? values : more, value, i);
+                assert_true(pki_tally_add(&tally, value, 1));
+            }
+            memset(stats, 0, sizeof *stats);
+            pki_value_stats_add(stats, values);
+            pki_value_stats_add(stats, more);
+            pki_dist live = pki_value_stats_dist(stats), rebuilt = pki_tally_dist(&tally);
+            expect_same(&live, &rebuilt);
+            if (k == 0 && sizes[s] > 1)
+                assert_true(live.stddev == 1000 && live.mean == 8e10);
+            pki_tally_finish(&tally);
+            pki_values_clear(values, counter_id);
+        }
 }
 
 #define on_values(test) cmocka_unit_test_setup_teardown(test, open_values, close_values)
@@ -238,6 +296,7 @@ int main(void)
         on_values(buckets_count_every_value),
         on_values(none),
         on_values(merged),
+        on_values(live_and_rebuilt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

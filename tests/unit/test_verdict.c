@@ -236,6 +236,20 @@ static void drifting_says_where_to(void **state)
     pki_summary_finish(&s);
 }
 
+static void not_finite(void **state)
+{
+    pki_summary s = good_run();
+    (void)state;
+    s.counts.not_finite = 3;
+    assert_true(pki_verdicts_fill(&s));
+    assert_null(find(&s, "records-dropped")); /* no ring was full */
+    assert_string_equal(find(&s, "not-finite")->text,
+                        "3 values given to counters were not finite (infinite, or no number at"
+                        " all): they are in no figure and not in the trace. Look at what"
+                        " pk_counter_set is given.");
+    pki_summary_finish(&s);
+}
+
 static void losses(void **state)
 {
     pki_summary s = good_run();
@@ -288,17 +302,6 @@ static void another_perfkit_is_told_of(void **state)
     assert_true(pki_verdicts_fill(&s));
     assert_non_null(strstr(find(&s, "two-perfkits")->text, "wanted to start, 3 times: what"));
     pki_summary_finish(&s);
-}
-
-static void overhead_at_its_threshold(void **state)
-{
-    pki_summary s = good_run();
-    (void)state;
-    s.overhead.share = 0.01;
-    assert_string_equal(names_of(&s), "compute-bound");
-    s = good_run();
-    s.overhead.share = 0.010001;
-    assert_string_equal(names_of(&s), "overhead compute-bound");
 }
 
 static const char *with_median(double p50, double step)
@@ -380,9 +383,9 @@ int main(void)
         cmocka_unit_test(drifting_steps),
         cmocka_unit_test(drifting_says_where_to),
         cmocka_unit_test(losses),
+        cmocka_unit_test(not_finite),
         cmocka_unit_test(dropped_says_why),
         cmocka_unit_test(another_perfkit_is_told_of),
-        cmocka_unit_test(overhead_at_its_threshold),
         cmocka_unit_test(clock_at_its_threshold),
         cmocka_unit_test(about_the_steps),
         cmocka_unit_test(warnings_first_then_good_then_notes),

@@ -243,6 +243,21 @@ static void the_longest_collective(void **state)
     pki_summary_finish(&s);
 }
 
+/* Idle in few steps, for long: the median of the longest gaps is none. */
+static void the_longest_gap_of_most_steps_is_none(void **state)
+{
+    pki_summary s = good_run(true);
+    (void)state;
+    set(&s, PKI_GPU_IDLE, STEP * 63 / 100);
+    s.gpus->per_step[PKI_GPU_LONGEST_GAP] = (pki_dist){.count = 1000, .p50 = 0, .max = 7000000};
+    const pki_verdict *v = found(&s, "gpu-idle");
+    assert_non_null(strstr(v->text, "gaps per step; most steps have none, the longest took 7.00 ms."));
+    s.gpus->per_step[PKI_GPU_LONGEST_GAP].p50 = 3000;
+    v = found(&s, "gpu-idle");
+    assert_non_null(strstr(v->text, "gaps per step; the longest takes 3.00 us (median)."));
+    pki_summary_finish(&s);
+}
+
 /* It has no say in when the device is busy, or idle. */
 static void a_device_with_collectives_alone(void **state)
 {
@@ -275,6 +290,7 @@ int main(void)
         cmocka_unit_test(many_short_kernels_with_gaps),
         cmocka_unit_test(spans_tell_less),
         cmocka_unit_test(idle_is_a_warning_unless_explained),
+        cmocka_unit_test(the_longest_gap_of_most_steps_is_none),
         cmocka_unit_test(a_busy_device_hides_waits_and_input),
         cmocka_unit_test(the_good_news_names_the_device),
         cmocka_unit_test(the_device_that_is_judged),

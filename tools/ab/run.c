@@ -119,11 +119,10 @@ static void clean_up(ab_session *s)
 static bool save_build(const char *folder, const bench_file *build, complaint *why)
 {
     char path[4096];
-    complaint wrong = {""};
     int length = snprintf(path, sizeof path, "%s/%s.json", folder, build->side);
     if (length < 0 || (size_t)length >= sizeof path)
         return complaint_set(why, "%s: the name is too long", folder);
-    return bench_file_save(build, path, &wrong) || complaint_set(why, "%s: %s", path, wrong.text);
+    return bench_file_save(build, path, why);
 }
 
 static bool save(const ab_session *s, complaint *why)
@@ -140,12 +139,10 @@ static bool store(ab_session *s, complaint *why)
 {
     char path[100];
     bench_file *build = &s->builds[1];
-    complaint wrong = {""};
     snprintf(path, sizeof path, "%s/new.json", s->folder);
     return save_build(s->folder, build, why) &&
-           ((bench_text_set(&build->path, path) &&
-             baseline_store(s->wish->baseline, build, BASELINE_KEEP, &wrong)) ||
-            complaint_set(why, "%s: %s", s->wish->baseline, wrong.text));
+           (bench_text_set(&build->path, path) || complaint_set(why, "out of memory")) &&
+           baseline_store(s->wish->baseline, build, BASELINE_KEEP, why);
 }
 
 static int conclude(ab_session *s)

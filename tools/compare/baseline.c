@@ -2,10 +2,10 @@
 
 #include "base/compiler.h"
 #include "base/text.h"
+#include "output.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,26 +198,20 @@ static bool copy(FILE *from, FILE *to)
     return !ferror(from) && fflush(to) == 0;
 }
 
-/* Under another name first: nobody finds half of a file. */
-static bool copy_file(const char *from, const char *folder, const char *name)
+static bool copy_file(const char *from, const char *folder, const char *name, complaint *why)
 {
-    char path[PATH_MOST + 300], temporary[PATH_MOST + 300];
+    char path[PATH_MOST + 300];
+    output target;
     snprintf(path, sizeof path, "%s/%s.json", folder, name);
-    snprintf(temporary, sizeof temporary, "%s/.%s.XXXXXX", folder, name);
     FILE *source = fopen(from, "re");
-    int fd = source ? mkostemp(temporary, O_CLOEXEC) : -1;
-    FILE *target = fd >= 0 ? fdopen(fd, "w") : NULL;
-    bool done = target && fchmod(fd, 0644) == 0 && copy(source, target);
-    if (target)
-        done &= fclose(target) == 0;
-    done = done && rename(temporary, path) == 0;
-    int error = errno;
-    if (fd >= 0 && !done)
-        unlink(temporary);
-    if (source)
-        fclose(source);
-    errno = error;
-    return done;
+    if (!source)
+        return complaint_set(why, "%s: %s", from, strerror(errno));
+    bool opened = output_open(&target, path, OUTPUT_FILE, why);
+    bool whole = opened && copy(source, target.to);
+    if (opened && ferror(source))
+        complaint_set(why, "%s: %s", from, strerror(errno));
+    fclose(source);
+    return opened && output_close(&target, whole, why);
 }
 
 static void remove_oldest(const char *folder, size_t keep)
@@ -236,14 +230,16 @@ bool baseline_store(const char *folder, const bench_file *fresh, size_t keep, co
 {
     char path[PATH_MOST], date[40], launch[40] = "run", name[100];
     if (!place(path, folder, fresh->fingerprint, fresh))
-        return complaint_set(why, "the name is too long");
+        return complaint_set(why, "%s: the name is too long", folder);
     put_name(date, sizeof date, fresh->date[0] ? fresh->date : "undated");
     for (uint32_t i = 0; i < fresh->names.count; i++)
         if (fresh->series[i].launch_count && fresh->series[i].launches[0].id[0])
             put_name(launch, sizeof launch, fresh->series[i].launches[0].id);
     snprintf(name, sizeof name, "%s-%s", date, launch);
-    if (!make_folders(path) || !copy_file(fresh->path, path, name))
-        return complaint_set(why, "%s", strerror(errno));
+    if (!make_folders(path))
+        return complaint_set(why, "%s: %s", path, strerror(errno));
+    if (!copy_file(fresh->path, path, name, why))
+        return false;
     remove_oldest(path, keep);
     return true;
 }

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FILE_MOST ((size_t)256 << 20)
 #define SCHEMA 1 /* of context.perfkit, see docs/bench-format.md */
 
 /* ---- the context ---- */
@@ -212,13 +211,10 @@ static bool read_document(json_t *document, bench_file *file, complaint *why)
 static bool read_file(bench_file *file, const char *path, complaint *why)
 {
     lines in;
-    line text;
     bool too_large;
-    if (!lines_open(&in, strcmp(path, "-") == 0 ? "/dev/stdin" : path, FILE_MOST, why))
+    if (!lines_open(&in, strcmp(path, "-") == 0 ? "/dev/stdin" : path, LINES_LONGEST, why))
         return false;
-    json_t *document = lines_rest(&in, FILE_MOST, &text)
-                           ? load_json(text.text, text.length, &too_large, why)
-                           : NULL;
+    json_t *document = load_json_rest(NULL, 0, &in, &too_large, why);
     lines_close(&in);
     bool read = document && read_document(document, file, why);
     json_decref(document);

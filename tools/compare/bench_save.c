@@ -3,8 +3,8 @@
 
 #include "measure/bench/sample_stats.h"
 #include "out/json_write.h"
+#include "output.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,12 +164,9 @@ static void put_file(const bench_file *file, FILE *to)
 
 bool bench_file_save(const bench_file *file, const char *path, complaint *why)
 {
-    FILE *to = fopen(path, "we");
-    if (!to)
-        return complaint_set(why, "%s", strerror(errno));
-    put_file(file, to);
-    bool failed = ferror(to) != 0;
-    if (fclose(to) != 0 || failed)
-        return complaint_set(why, "could not be written: %s", strerror(errno));
-    return true;
+    output out;
+    if (!output_open(&out, path, OUTPUT_FILE, why))
+        return false;
+    put_file(file, out.to);
+    return output_close(&out, true, why);
 }

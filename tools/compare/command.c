@@ -208,7 +208,7 @@ static int compare_and_store(const wish *w, const bench_file *fresh)
                 fresh->path);
     baseline_finish(&stored);
     if (status == EXIT_OK && w->store && !baseline_store(w->baseline, fresh, w->keep, &why))
-        return complain("%s: %s", w->baseline, why.text);
+        return complain("%s", why.text);
     return status;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/compiler.h"
 #include "command.h"
+#include "output.h"
 
 #include <errno.h>
 #include <math.h>
@@ -72,12 +73,22 @@ static int take_alpha(compare_wish *w, const char *who, const char *option, cons
     return v.taken;
 }
 
+static bool is_standard(const char *path)
+{
+    return strcmp(path, "-") == 0;
+}
+
 static int take_file(const char *who, const char *key, const char *option, const char *next,
                      const char **path)
 {
+    complaint why = {""};
     option_value v = option_take(who, key, option, next);
     if (v.text && !v.text[0]) {
         complain("%s: %s needs the name of a file (\"-\": here)", who, key);
+        return -1;
+    }
+    if (v.text && !is_standard(v.text) && !output_check(v.text, OUTPUT_OR_STANDARD, &why)) {
+        complain("%s: %s", who, why.text);
         return -1;
     }
     *path = v.text ? v.text : *path;
@@ -103,16 +114,18 @@ int compare_take_option(compare_wish *w, const char *who, const char *option, co
 
 static bool write_file(const char *path, compare_show *show, const comparison *steps, size_t count)
 {
-    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
-    if (!file)
-        return complain("%s: %s", path, strerror(errno)), false;
-    show(steps, count, file);
-    if (file == stdout)
-        return true; /* main looks after it */
-    bool failed = ferror(file) != 0;
-    if (fclose(file) != 0 || failed)
-        return complain("%s could not be written: %s", path, strerror(errno)), false;
-    return true;
+    complaint why = {""};
+    output file;
+    if (is_standard(path)) {
+        show(steps, count, stdout); /* main looks after it */
+        return true;
+    }
+    bool opened = output_open(&file, path, OUTPUT_OR_STANDARD, &why);
+    if (opened)
+        show(steps, count, file.to);
+    if (opened && output_close(&file, true, &why))
+        return true;
+    return complain("%s", why.text), false;
 }
 
 int compare_tell(const compare_wish *w, const comparison *steps, size_t count)
@@ -125,7 +138,7 @@ int compare_tell(const compare_wish *w, const comparison *steps, size_t count)
     const comparison *last = count > 1 ? &steps[count - 2] : &steps[0];
     bool text = true;
     for (size_t i = 0; i < PKI_COUNT_OF(files); i++)
-        text &= !files[i].path || strcmp(files[i].path, "-") != 0;
+        text &= !files[i].path || !is_standard(files[i].path);
     if (text)
         compare_text(steps, count, stdout);
     for (size_t i = 0; i < PKI_COUNT_OF(files); i++)

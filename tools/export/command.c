@@ -3,6 +3,7 @@
 #include "command.h"
 
 #include "export/export.h"
+#include "output.h"
 #include "read/json_read.h"
 
 #include <stdlib.h>
@@ -102,6 +103,20 @@ static int take_option(wish *w, const char *option, const char *next)
     return 0;
 }
 
+static bool makes_sense(const wish *w)
+{
+    complaint why = {""};
+    if (!w->csv && !w->ndjson && !w->sqlite)
+        complain("export needs --csv, --ndjson or --sqlite (pk export --help)");
+    else if (!w->file_count)
+        complain("export needs a file (pk export --help)");
+    else if (w->sqlite && !output_check(w->sqlite, OUTPUT_FILE, &why))
+        complain("export: %s", why.text);
+    else
+        return true;
+    return false;
+}
+
 static bool take_arguments(wish *w, int argc, char **argv)
 {
     arguments all = arguments_of(argc, argv);
@@ -115,12 +130,7 @@ static bool take_arguments(wish *w, int argc, char **argv)
             return false;
         arguments_took(&all, taken);
     }
-    bool any = w->csv || w->ndjson || w->sqlite;
-    if (!w->help && !any)
-        complain("export needs --csv, --ndjson or --sqlite (pk export --help)");
-    else if (!w->help && !w->file_count)
-        complain("export needs a file (pk export --help)");
-    return w->help || (any && w->file_count);
+    return w->help || makes_sense(w);
 }
 
 /* ---- */

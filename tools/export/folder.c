@@ -1,39 +1,23 @@
 /* tools/export/folder.c - a file for each table. */
 #include "export/export.h"
 
-#include "out/file.h"
+#include "output.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define BUFFER ((size_t)1 << 20)
 
-/* Under another name until it is whole. */
 static bool write_file(const char *path, export_table *put, rows *r, rows_table of, complaint *why)
 {
-    char temporary[PATH_MAX];
-    int fd = pki_file_fresh(path, temporary, sizeof temporary);
-    FILE *to = fd < 0 ? NULL : fdopen(fd, "w");
-    if (!to) {
-        complaint_set(why, "%s: %s", path, strerror(errno));
-        if (fd >= 0) {
-            close(fd);
-            unlink(temporary);
-        }
+    output file;
+    if (!output_open(&file, path, OUTPUT_FILE, why))
         return false;
-    }
-    setvbuf(to, NULL, _IOFBF, BUFFER);
-    put(to, r, of);
-    bool failed = fflush(to) != 0 || ferror(to);
-    int error = errno;
-    if (fclose(to) || failed) {
-        unlink(temporary);
-        return complaint_set(why, "%s: %s", path, strerror(failed ? error : errno));
-    }
-    return pki_file_publish(temporary, path) || complaint_set(why, "%s: %s", path, strerror(errno));
+    setvbuf(file.to, NULL, _IOFBF, BUFFER);
+    put(file.to, r, of);
+    return output_close(&file, true, why);
 }
 
 bool export_folder(const char *path, const char *ending, export_table *put, rows *r,

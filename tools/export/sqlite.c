@@ -1,14 +1,10 @@
 /* tools/export/sqlite.c - all tables in one database. */
 #include "export/export.h"
 
-#include "out/file.h"
+#include "output.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <sqlite3.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 static bool fail(sqlite3 *db, complaint *why)
 {
@@ -90,14 +86,7 @@ static bool write_database(const char *path, rows *r, const rows_wish *wish, com
 
 bool export_sqlite(const char *path, rows *r, const rows_wish *wish, complaint *why)
 {
-    char temporary[PATH_MAX];
-    int fd = pki_file_fresh(path, temporary, sizeof temporary);
-    if (fd < 0)
-        return complaint_set(why, "%s: %s", path, strerror(errno));
-    close(fd);
-    if (!write_database(temporary, r, wish, why)) {
-        unlink(temporary);
-        return false;
-    }
-    return pki_file_publish(temporary, path) || complaint_set(why, "%s: %s", path, strerror(errno));
+    output file;
+    return output_open(&file, path, OUTPUT_FILE, why) &&
+           output_close(&file, write_database(file.temporary, r, wish, why), why);
 }

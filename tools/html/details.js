@@ -7,6 +7,14 @@ function threadTable(threads) {
         count(thread.dropped)])));
 }
 
+/* Reports of older versions have no parts but the collector. */
+function cost(run, overhead) {
+    const parts = [['recording', `recording (${amount(overhead.region_ns, 'ns')} per region)`], ['collector', 'in the collector thread'],
+        ['callers', 'in pk_flush, pk_stop and threads that ended'], ['backends', 'in threads of backends']];
+    return `${percent(overhead.share)} of the ${run.cpu ? 'CPU time' : 'run'}: ${parts.filter(([key]) => overhead[key])
+        .map(([key, words]) => `${time(overhead[key])} ${words}`).join(', ')}`;
+}
+
 function detailSection(report, files) {
     const { run, counts, overhead, backends } = report, node = section('details', 'Details', null);
     if (report.threads.length) node.append(threadTable(report.threads));
@@ -14,8 +22,9 @@ function detailSection(report, files) {
         ['File', files.run], ['Program', run.program], ['Host', run.host], ['Process', run.pid ? `${run.pid}${rankOf(run) && `, ${rankOf(run)}`}` : ''],
         ['Trace', run.trace_path], ['Recorded', `${count(counts.recorded)} regions of ${count(counts.begun)}, ${count(counts.points)} points, on ${count(counts.threads)} threads`],
         ['Dropped', counts.dropped || counts.points_dropped ? `${count(counts.dropped)} regions, ${count(counts.points_dropped)} points` : 'nothing'],
+        ['Not finite', counts.not_finite && `${count(counts.not_finite)} counter values, in no figure`],
         ['Clock', run.clock && `${run.clock}, steps of ${amount(run.clock_step_ns, 'ns')}, uncertain by ${amount(run.clock_uncertainty_ns, 'ns')}`],
-        ['Cost of perfkit', overhead.region_ns ? `${amount(overhead.region_ns, 'ns')} per region, ${percent(overhead.share)} of the CPU time` : 'unknown'],
+        ['Cost of perfkit', overhead.total ? cost(run, overhead) : 'unknown'],
         ['perfkit', run.version],
     ])));
     if (backends.length) {

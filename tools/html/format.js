@@ -13,6 +13,7 @@ function scaled(value, units, step) {
         size /= step;
         unit++;
     }
+    if (Math.abs(size) >= step) return value.toExponential(2) + (units[0] ? '\u202f' + units[0] : '');
     const whole = unit === 0 && Number.isInteger(size);
     return (whole ? String(size) : digits(size)) + (units[unit] ? '\u202f' + units[unit] : '');
 }
@@ -74,6 +75,12 @@ function percent(share) {
     const p = 100 * share, size = Math.abs(p);
     if (size > 0 && size < 0.005) return '<0.01\u202f%';
     return p.toFixed(size === 0 ? 0 : size < 0.995 ? 2 : size < 99.95 ? 1 : 0) + '\u202f%';
+}
+
+/* The report's sentences are in plain ASCII, for terminals; the page has one way to write a unit. What is quoted is somebody's name. */
+function typeset(text) {
+    return text.split('"').map((part, i) => (i % 2 ? part
+        : part.replace(/(\d) us\b/g, '$1\u202fµs').replace(/(\d) x(?![\w-])/g, '$1\u202f×'))).join('"');
 }
 
 function rate(perSecond, unit) {

@@ -55,7 +55,7 @@ const SEVERITIES = { warning: 'Warning', good: 'Good', note: 'Note' };
 function verdicts(report) {
     const list = report.verdicts.map((verdict) => el('li', { class: `verdict ${verdict.severity}` },
         el('span', { class: 'severity' }, SEVERITIES[verdict.severity] ?? verdict.severity),
-        el('p', null, el('span', { class: 'name' }, verdict.name), ' ', verdict.text)));
+        el('p', null, el('span', { class: 'name' }, verdict.name), ' ', typeset(verdict.text))));
     return section('verdicts', 'Verdicts', null, list.length ? el('ul', { class: 'verdicts' }, list)
         : el('p', { class: 'lead' }, 'There is nothing to say about this run.'));
 }

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WHOLE_MOST ((size_t)512 << 20) /* of text; no line may be longer either */
 #define HEAD_MOST ((size_t)4 << 20)
 #define HEAD_LINES 64
 #define EVENTS "\"traceEvents\":["
@@ -23,28 +22,6 @@ static bool append(line *to, const char *text, size_t length, complaint *why)
     to->text = grown;
     to->length += length;
     return true;
-}
-
-json_t *load_json(const char *text, size_t length, bool *too_large, complaint *why)
-{
-    json_error_t error;
-    json_memory_again();
-    json_t *json = json_loadb(text, length, 0, &error);
-    *too_large = json_memory_again();
-    if (json && !*too_large)
-        return json;
-    json_decref(json);
-    enum json_error_code code = json_error_code(&error);
-    if (*too_large)
-        complaint_set(why, "is too large to be read whole (only traces with one event per line are"
-                           " read piece by piece)");
-    else if (code == json_error_premature_end_of_input)
-        complaint_set(why, "is cut off: its JSON has not ended in line %d", error.line);
-    else if (code == json_error_stack_overflow)
-        complaint_set(why, "is nested too deep in line %d", error.line);
-    else
-        complaint_set(why, "is not JSON: line %d: %s", error.line, error.text);
-    return NULL;
 }
 
 /* ---- what the file is ---- */
@@ -83,7 +60,9 @@ bool load_head(lines *in, json_t **head, line *read, complaint *why)
     line l;
     *head = NULL;
     *read = (line){0};
-    for (int i = 0; i < HEAD_LINES && read->length < HEAD_MOST && lines_next(in, &l); i++) {
+    for (int i = 0; i < HEAD_LINES && read->length < HEAD_MOST && lines_ahead(in, HEAD_MOST) &&
+                    lines_next(in, &l);
+         i++) {
         bool ends = ends_head(l, i == 0);
         if (!append(read, l.text, l.length, why) || !append(read, "\n", 1, why))
             return false;
@@ -98,7 +77,7 @@ bool load_events_are_lines(lines *in)
     line l;
     complaint ignored = {""};
     bool too_large = false;
-    if (!lines_next(in, &l))
+    if (!lines_ahead(in, LINES_LONGEST) || !lines_next(in, &l))
         return false;
     line trimmed = line_trim(l);
     bool tail = trimmed.length && trimmed.text[0] == ']';
@@ -116,7 +95,7 @@ static bool load_document(json_t *document, const load_options *options, pki_sum
     json_t *report = json_object_get(document, "perfkitReport");
     if (format && strcmp(format, PKI_REPORT_FORMAT) == 0)
         return load_report(document, out, why);
-    if (json_is_object(report))
+    if (json_is_object(report) && !options->events)
         return load_report(report, out, why);
     if (json_is_array(document) || json_is_array(json_object_get(document, "traceEvents")))
         return load_trace_whole(document, options, out, why);
@@ -126,11 +105,8 @@ static bool load_document(json_t *document, const load_options *options, pki_sum
 static bool load_whole(lines *in, line *read, const load_options *options, pki_summary *out,
                        complaint *why)
 {
-    line rest;
-    if (!lines_rest(in, WHOLE_MOST, &rest) || !append(read, rest.text, rest.length, why))
-        return false;
     bool too_large;
-    json_t *document = load_json(read->text, read->length, &too_large, why);
+    json_t *document = load_json_rest(read->text, read->length, in, &too_large, why);
     bool loaded = document && load_document(document, options, out, why);
     json_decref(document);
     return loaded;
@@ -159,7 +135,7 @@ static bool load_lines(lines *in, const char *path, const load_options *options,
 bool load_run(const char *path, const load_options *options, pki_summary *out, complaint *why)
 {
     lines in;
-    if (!lines_open(&in, path, WHOLE_MOST, why))
+    if (!lines_open(&in, path, LINES_LONGEST, why))
         return false;
     bool loaded = load_lines(&in, path, options, out, why);
     lines_close(&in);

@@ -12,6 +12,7 @@
 
 typedef struct load_options {
     bool per_thread; /* each thread's regions, if they have to be made from events */
+    bool events;     /* made from the events also where a trace has its report in it */
     bool progress;   /* on stderr, when it takes long */
 } load_options;
 
@@ -38,7 +39,13 @@ bool load_head(lines *in, json_t **head, line *read, complaint *why);
  * like ours, but then it is not. */
 bool load_events_are_lines(lines *in);
 
-/* NULL if it is not JSON, and why; also without memory, and then *too_large is set. */
+/* load/document.c: NULL if it is not JSON, and why; also without memory or beyond a bound, and then
+ * *too_large is set. */
 json_t *load_json(const char *text, size_t length, bool *too_large, complaint *why);
+
+/* The same of what is left of a file, with this text (NULL: none) before it: in the memory of the document, not
+ * of its text. */
+json_t *load_json_rest(const char *before, size_t length, lines *in, bool *too_large,
+                       complaint *why);
 
 #endif

@@ -42,25 +42,18 @@ static bool take_tail(walk *w, line l)
     const char *opens = w->array ? "[" : object_opens;
     complaint ignored = {""};
     bool too_large = false;
-    line rest;
     if (w->damaged)
         return damaged(w);
-    size_t before = strlen(opens), length = l.length;
-    char *text = malloc(before + length + 1);
+    size_t before = strlen(opens), length = before + l.length + 1;
+    char *text = malloc(length);
     if (!text)
         return out_of_memory(w);
     memcpy(text, opens, before);
-    memcpy(text + before, l.text, length);
-    text[before + length] = '\n';
-    bool taken = lines_rest(w->in, w->in->most, &rest);
-    char *grown = taken ? realloc(text, before + length + 1 + rest.length) : NULL;
-    if (grown) {
-        memcpy(grown + before + length + 1, rest.text, rest.length);
-        w->tail = load_json(grown, before + length + 1 + rest.length, &too_large, &ignored);
-        text = grown;
-    }
+    memcpy(text + before, l.text, l.length);
+    text[length - 1] = '\n';
+    w->tail = load_json_rest(text, length, w->in, &too_large, &ignored);
     free(text);
-    return taken && ((grown && !too_large) || out_of_memory(w));
+    return !w->in->failed && (!too_large || complaint_set(w->why, "%s", ignored.text));
 }
 
 bool walk_lines(walk *w)

@@ -152,6 +152,8 @@ static bool tell_error(session *s, const char *sql)
     if (sqlite3_errcode(s->db) == SQLITE_AUTH)
         complain("the SQL would change something or look elsewhere; only queries are allowed: %s",
                  what);
+    else if (strncmp(what, "not authorized to use function", 30) == 0)
+        complain("%s: only those that know their arguments and nothing else", what);
     else if (strncmp(what, "no such table", 13) == 0 || strncmp(what, "no such column", 14) == 0)
         complain("%s (pk query --schema lists them)", what);
     else
@@ -204,7 +206,7 @@ static bool load_files(session *s)
 /* First without rows: so it is known which ones are needed. */
 static bool ask_files(session *s)
 {
-    if (sqlite3_open(":memory:", &s->db) || query_add_tables(s->db, &s->tables) ||
+    if (query_open(NULL, &s->db) || query_add_tables(s->db, &s->tables) ||
         query_add_functions(s->db)) {
         complain("%s", s->db ? sqlite3_errmsg(s->db) : "out of memory");
         return false;
@@ -215,12 +217,10 @@ static bool ask_files(session *s)
 
 static bool ask_database(session *s)
 {
-    if (sqlite3_open_v2(s->w->files[0], &s->db, SQLITE_OPEN_READONLY, NULL) ||
-        query_add_functions(s->db)) {
+    if (query_open(s->w->files[0], &s->db) || query_add_functions(s->db)) {
         complain("%s: %s", s->w->files[0], s->db ? sqlite3_errmsg(s->db) : "out of memory");
         return false;
     }
-    sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     query_forbid_changes(s->db);
     return each_statement(s, true);
 }

@@ -6,6 +6,8 @@
  */
 #include "query/query.h"
 
+#include "core/moments.h"
+
 #include <math.h>
 #include <regex.h>
 #include <stdlib.h>
@@ -185,45 +187,29 @@ static void finish(sqlite3_context *context)
 
 /* ---- spread ---- */
 
-/* Welford's sums, which can be taken back, too. */
-typedef struct spread {
-    int64_t count;
-    double mean, squares;
-} spread;
-
 static void spread_step(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
-    spread *s = sqlite3_aggregate_context(context, sizeof *s);
+    pki_moments *m = sqlite3_aggregate_context(context, sizeof *m);
     (void)argc;
-    if (!s || sqlite3_value_numeric_type(argv[0]) == SQLITE_NULL)
-        return;
-    double x = sqlite3_value_double(argv[0]), before = x - s->mean;
-    s->mean += before / (double)++s->count;
-    s->squares += before * (x - s->mean);
+    if (m && sqlite3_value_numeric_type(argv[0]) != SQLITE_NULL)
+        pki_moments_add(m, sqlite3_value_double(argv[0]), 1);
 }
 
 static void spread_leave(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
-    spread *s = sqlite3_aggregate_context(context, sizeof *s);
+    pki_moments *m = sqlite3_aggregate_context(context, sizeof *m);
     (void)argc;
-    if (!s || sqlite3_value_numeric_type(argv[0]) == SQLITE_NULL)
-        return;
-    double x = sqlite3_value_double(argv[0]), after = x - s->mean;
-    if (--s->count <= 0) {
-        *s = (spread){0};
-        return;
-    }
-    s->mean -= after / (double)s->count;
-    s->squares -= after * (x - s->mean);
+    if (m && sqlite3_value_numeric_type(argv[0]) != SQLITE_NULL)
+        pki_moments_remove(m, sqlite3_value_double(argv[0]));
 }
 
 /* Of a sample (user data 1) or of all (0). */
 static void spread_value(sqlite3_context *context)
 {
-    const spread *s = sqlite3_aggregate_context(context, 0);
-    int64_t less = (intptr_t)sqlite3_user_data(context);
-    if (s && s->count > less)
-        sqlite3_result_double(context, sqrt(fmax(s->squares, 0) / (double)(s->count - less)));
+    const pki_moments *m = sqlite3_aggregate_context(context, 0);
+    uint64_t less = (uint64_t)(uintptr_t)sqlite3_user_data(context);
+    if (m && m->count > less)
+        sqlite3_result_double(context, pki_moments_deviation(m, less));
 }
 
 /* ---- x REGEXP pattern ---- */

@@ -47,7 +47,12 @@ int query_print(sqlite3_stmt *statement, query_format format);
 /* Where in the SQL something is wrong, for whoever wrote it: the line, and a mark below. */
 void query_point_at(const char *sql, int offset);
 
-/* Nothing but reading is allowed from now on. */
+/* A connection to a database that is read only (NULL: to an empty one in memory), in which SQL from
+ * anywhere, and what a file from anywhere has for a schema, can reach nothing but its rows. An error
+ * of SQLite's; *db may be there all the same, and tells which. */
+int query_open(const char *path, sqlite3 **db);
+
+/* Nothing but reading, by functions that are known to be harmless, is allowed from now on. */
 void query_forbid_changes(sqlite3 *db);
 
 #endif

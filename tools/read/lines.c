@@ -1,5 +1,7 @@
 #include "read/lines.h"
 
+#include "base/compiler.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,10 +27,10 @@ void lines_close(lines *l)
     *l = (lines){0};
 }
 
-static bool fail(lines *l, const char *what)
+static bool too_long(lines *l, size_t most)
 {
-    complaint_set(l->why, "%s", what);
-    l->failed = true;
+    complaint_set(l->why, "has a line of more than %zu MiB", PKI_MAX(most, FIRST_ROOM) >> 20);
+    l->failed = l->overlong = true;
     return false;
 }
 
@@ -40,12 +42,15 @@ static bool make_room(lines *l, size_t most)
     if (l->end < l->room)
         return true;
     if (l->room > most)
-        return fail(l, "has a line that is too long to be read");
-    char *grown = realloc(l->buffer, 2 * l->room);
-    if (!grown)
-        return fail(l, "out of memory");
+        return too_long(l, most);
+    size_t room = PKI_MIN(2 * l->room, most + 1); /* and a newline */
+    char *grown = realloc(l->buffer, room);
+    if (!grown) {
+        l->failed = true;
+        return complaint_set(l->why, "out of memory");
+    }
     l->buffer = grown;
-    l->room *= 2;
+    l->room = room;
     return true;
 }
 
@@ -88,6 +93,35 @@ bool lines_next(lines *l, line *out)
     *out = (line){l->buffer + l->start, l->end - l->start};
     take(l, out->length);
     return true;
+}
+
+bool lines_ahead(lines *l, size_t bytes)
+{
+    size_t looked = 0;
+    for (;;) {
+        const char *from = l->buffer + l->start;
+        size_t left = l->end - l->start;
+        if (left > looked && memchr(from + looked, '\n', left - looked))
+            return true;
+        looked = left;
+        if (left > bytes)
+            return false;
+        if (!read_more(l, l->most))
+            return !l->failed;
+    }
+}
+
+size_t lines_read(lines *l, char *out, size_t size)
+{
+    size_t left = PKI_MIN(l->end - l->start, size);
+    if (left) {
+        memcpy(out, l->buffer + l->start, left);
+        l->start += left;
+        return left;
+    }
+    long got = l->failed ? -1 : source_read(l->from, out, size, l->why);
+    l->failed = got < 0;
+    return got > 0 ? (size_t)got : 0;
 }
 
 bool lines_begin_with(lines *l, const char *bytes, size_t length)

@@ -120,6 +120,7 @@ static event_type type_of_slice(event *e, object o)
     e->bytes = count_of(e->args, "bytes");
     e->flops = count_of(e->args, "flops");
     e->unbalanced = count_of(e->args, "unbalanced") > 0;
+    e->cut_off = count_of(e->args, "cut_off") > 0;
     event_read_comm(e, o);
     return EVENT_REGION;
 }

@@ -33,7 +33,7 @@ typedef struct event_comm {
     uint64_t id; /* of a pair of events */
     uint64_t sequence, exposed;
     uint32_t ranks, in_flight;
-    int32_t rank;
+    int32_t rank, peer, tag; /* -1: none */
     uint32_t calls, sharers; /* alike in this one, and communicators whose time it is; at least 1 */
     bool unrated, unfinished, on_stream;
     const char *algorithm, *protocol; /* "": not told */
@@ -51,7 +51,7 @@ typedef struct event {
     uint64_t index, items;     /* of a step */
     char stepper[EVENT_TRACK]; /* the track whose thread made the step */
     uint64_t bytes, flops;
-    bool unbalanced;
+    bool unbalanced, cut_off;
     bool on;               /* EVENT_MEASURES */
     pki_activity activity; /* but for its track and its region; names are the object's. Also of
                               EVENT_COMM */

@@ -24,6 +24,23 @@ static uint32_t sharers(object args, const char *key)
     return n == 0 ? 1 : n < SHARERS_MOST ? n : SHARERS_MOST;
 }
 
+/* A rank or a tag. */
+static int32_t number_or_none(object args, const char *key)
+{
+    member v = object_get(args, key);
+    bool fits = v.type == VALUE_INTEGER && v.integer >= 0 && v.integer <= INT32_MAX;
+    return fits ? (int32_t)v.integer : -1;
+}
+
+static int32_t read_peer(object args)
+{
+    static const char *const keys[] = {"Dst Rank", "Src Rank", "Root"};
+    int32_t peer = -1;
+    for (size_t i = 0; peer < 0 && i < sizeof keys / sizeof *keys; i++)
+        peer = number_or_none(args, keys[i]);
+    return peer;
+}
+
 static void read_who(event *e)
 {
     event_comm *c = &e->comm;
@@ -51,6 +68,8 @@ void event_read_comm(event *e, object o)
     if (!c->op)
         return;
     read_who(e);
+    c->peer = read_peer(e->args);
+    c->tag = number_or_none(e->args, "Tag");
     c->sequence = number(e->args, "Seq");
     c->exposed = number(e->args, "exposed_ns");
     c->in_flight = at_most_32(number(e->args, "in flight"));

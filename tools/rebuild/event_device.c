@@ -60,7 +60,8 @@ static uint32_t device_of(const event *e, object o)
     uint32_t device;
     if (small(e->args, "device", PKI_NO_DEVICE, &device))
         return device;
-    bool told = e->activity.kind == PKI_ACTIVITY_SYNC || e->activity.kind == PKI_ACTIVITY_COLLECTIVE;
+    bool told =
+        e->activity.kind == PKI_ACTIVITY_SYNC || e->activity.kind == PKI_ACTIVITY_COLLECTIVE;
     return !told && small(o, "pid", DEVICES_MOST, &device) ? device : PKI_NO_DEVICE;
 }
 

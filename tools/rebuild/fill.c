@@ -4,8 +4,10 @@
 #include "base/compiler.h"
 #include "read/json_read.h"
 #include "measure/histogram.h"
+#include "measure/overhead.h"
 #include "measure/verdict/verdict.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +30,7 @@ static bool fill_regions(const rebuild *r, const rebuilt_region *from, uint32_t 
     if (!*rows)
         return false;
     for (uint32_t i = 0; i < count; i++)
-        if (from[i].time.count && !fill_region(r, i, &from[i], &(*rows)[(*row_count)++]))
+        if (from[i].time.moments.count && !fill_region(r, i, &from[i], &(*rows)[(*row_count)++]))
             return false;
     pki_regions_sort(*rows, *row_count);
     return true;
@@ -86,6 +88,7 @@ static void read_counts(json_reader *j, json_t *from, pk_counts *counts)
     json_read_uint(j, from, "stray_ends", &counts->stray_ends);
     json_read_uint(j, from, "points", &counts->points);
     json_read_uint(j, from, "points_dropped", &counts->points_dropped);
+    json_read_uint(j, from, "not_finite", &counts->not_finite);
     json_read_uint(j, from, "unwritten", &counts->unwritten);
     json_read_uint(j, from, "regions", &counts->regions);
     json_read_uint(j, from, "steps", &counts->steps);
@@ -100,8 +103,22 @@ static void read_clock(json_reader *j, json_t *clock, pki_run *run)
     json_read_real(j, clock, "drift_ppm", &run->clock_ppm);
 }
 
+static void read_toll(json_reader *j, json_t *metadata, pki_toll *toll)
+{
+    json_t *from = json_read_object(j, metadata, "overhead");
+    json_read_uint(j, metadata, "cpu_ns", &toll->process);
+    json_read_real(j, from, "region_ns", &toll->region_ns);
+    json_read_uint(j, from, "collector_ns", &toll->collector);
+    json_read_uint(j, from, "callers_ns", &toll->callers);
+    json_read_uint(j, from, "backends_ns", &toll->backends);
+    from = json_read_object(j, metadata, "stepping_thread");
+    json_read_uint(j, from, "observed_ns", &toll->stepper.observed);
+    json_read_uint(j, from, "running_ns", &toll->stepper.running);
+    json_read_uint(j, from, "ready_ns", &toll->stepper.ready);
+}
+
 /* Whatever of it there is: the head of somebody else's trace may hold anything. */
-static void read_head(json_t *head, pki_summary *out)
+static void read_head(json_t *head, pki_toll *toll, pki_summary *out)
 {
     complaint ignored = {""};
     json_reader j = {.why = &ignored};
@@ -117,6 +134,7 @@ static void read_head(json_t *head, pki_summary *out)
     json_read_bool(&j, metadata, "complete", &out->run.complete);
     read_clock(&j, json_read_object(&j, metadata, "clock"), &out->run);
     read_counts(&j, json_read_object(&j, metadata, "counts"), &out->counts);
+    read_toll(&j, metadata, toll);
 }
 
 /* What the events show at least; the head of a killed run's trace may be older than they are. */
@@ -134,9 +152,9 @@ static void raise_counts(const rebuild *r, pki_summary *out)
     c->steps = PKI_MAX(c->steps, out->steps.count);
 }
 
-static bool fill_run(const rebuild *r, json_t *head, bool whole, pki_summary *out)
+static bool fill_run(const rebuild *r, json_t *head, bool whole, pki_toll *toll, pki_summary *out)
 {
-    read_head(head, out);
+    read_head(head, toll, out);
     if (!whole)
         out->run.complete = false;
     /* perfkit's times count from the session's start; others' from anywhere. */
@@ -157,26 +175,39 @@ static const char *name_of(void *user, uint32_t id)
     return id < r->names.count ? rebuild_name(r, id) : NULL;
 }
 
-static bool add_verdict(bool whole, pki_summary *out)
+/* What else the file holds. */
+static const char *others_of(const rebuild *r)
 {
+    return r->mixed ? " It holds several processes of one pid, whose events cannot be told apart."
+           : r->elsewhere ? " It holds several processes: this is the one whose first step comes"
+                            " first."
+                          : "";
+}
+
+static bool add_verdict(const rebuild *r, bool whole, pki_summary *out)
+{
+    char all[400];
     const char *text =
         whole ? "Made from the events of the trace, which holds no report: calls that are not among"
                 " the events are missing from counts and percentiles, too."
               : "The trace is cut off and holds no report: everything is made from the events that"
                 " are left.";
+    snprintf(all, sizeof all, "%s%s", text, others_of(r));
     return pki_verdict_add(out, whole ? "rebuilt" : "trace-cut", whole ? PKI_NOTE : PKI_WARN, 0, 0,
-                           text);
+                           all);
 }
 
 bool rebuild_fill(rebuild *r, json_t *head, bool whole, pki_summary *out)
 {
+    pki_toll toll = {0};
     pki_summary_init(out);
     bool filled = fill_regions(r, r->regions, r->region_room, &out->regions, &out->region_count) &&
                   fill_threads(r, out) && fill_counters(r, out) &&
                   pki_steps_fill(r->steps, 0, name_of, r, out) && rebuild_fill_devices(r, out) &&
-                  rebuild_fill_comms(r, out) && fill_run(r, head, whole, out);
+                  rebuild_fill_comms(r, out) && fill_run(r, head, whole, &toll, out);
     raise_counts(r, out);
-    if (filled && pki_verdicts_fill(out) && add_verdict(whole, out))
+    pki_overhead_fill(&toll, out);
+    if (filled && pki_verdicts_fill(out) && add_verdict(r, whole, out))
         return true;
     pki_summary_finish(out);
     return false;

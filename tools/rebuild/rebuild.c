@@ -56,6 +56,9 @@ void rebuild_destroy(rebuild *r)
     free(r->process);
     table_finish(&r->names);
     table_finish(&r->tracks);
+    table_finish(&r->processes);
+    table_finish(&r->announced);
+    free(r->stepping);
     table_finish(&r->counters);
     pki_collectives_destroy(r->collectives);
     table_finish(&r->comms);
@@ -113,20 +116,26 @@ static uint32_t region_of(rebuild *r, const event *e)
 
 static uint32_t thread_of(rebuild *r, const char *track, uint32_t tid)
 {
+    uint32_t known = r->tracks.count;
     if (r->tracks.count >= REBUILD_THREADS_MOST && table_find(&r->tracks, track) == TABLE_NONE)
         track = "others";
     uint32_t id = table_add(&r->tracks, track);
     if (id == TABLE_NONE || !rebuild_grow(&r->threads, &r->thread_room, id, sizeof *r->threads))
+        return TABLE_NONE;
+    if (id == known &&
+        (r->threads[id].process = rebuild_process_of(&r->processes, track)) == TABLE_NONE)
         return TABLE_NONE;
     if (tid)
         r->threads[id].tid = tid;
     return id;
 }
 
-void rebuild_expect_steps(rebuild *r, const char *track)
+bool rebuild_expect_steps(rebuild *r, const char *track)
 {
+    uint32_t thread = thread_of(r, track, 0);
     if (r->stepper == TABLE_NONE)
-        r->stepper = thread_of(r, track, 0);
+        r->stepper = thread;
+    return thread != TABLE_NONE && rebuild_steps(r, thread);
 }
 
 /* ---- own times ---- */
@@ -216,6 +225,10 @@ static bool feed_slice(rebuild *r, const span *s)
 
 static bool feed(rebuild *r, const span *s)
 {
+    if (rebuild_is_elsewhere(r, s->thread)) {
+        r->elsewhere++;
+        return true;
+    }
     if (s->region == TABLE_NONE)
         return rebuild_step(r, s);
     return feed_slice(r, s);
@@ -250,7 +263,10 @@ static bool take(rebuild *r, const span *s)
     r->last = PKI_MAX(r->last, s->end);
     if (r->sort)
         return keep(r, s);
-    r->disordered |= s->end < before;
+    /* Whether another process has steps is known in the end. */
+    bool other =
+        r->stepper != TABLE_NONE && r->threads[s->thread].process != r->threads[r->stepper].process;
+    r->disordered |= s->end < before || other;
     return feed(r, s);
 }
 
@@ -281,7 +297,7 @@ static bool add_slice(rebuild *r, const event *e)
     if (!find_place(r, e, &s))
         return false;
     r->slices++;
-    r->unbalanced += e->unbalanced;
+    r->unbalanced += e->unbalanced && !e->cut_off;
     return take(r, &s);
 }
 
@@ -290,7 +306,7 @@ static bool add_step(rebuild *r, const event *e)
     span s = {.start = e->start, .end = e->end, .bytes = e->items, .flops = e->index};
     s.region = TABLE_NONE;
     s.thread = thread_of(r, e->stepper, 0);
-    if (s.thread == TABLE_NONE)
+    if (s.thread == TABLE_NONE || !rebuild_steps(r, s.thread))
         return false;
     if (r->stepper == TABLE_NONE)
         r->stepper = s.thread;
@@ -338,18 +354,20 @@ bool rebuild_event(rebuild *r, const event *e)
 {
     switch (e->type) {
     case EVENT_REGION:
-        return add_slice(r, e) && rebuild_comm(r, e);
+        return add_slice(r, e) &&
+               (!e->comm.op || rebuild_is_of_another(r, e) || rebuild_comm(r, e));
     case EVENT_COMM_BEGIN:
     case EVENT_COMM_END:
     case EVENT_COMM:
-        return rebuild_comm(r, e);
+        return rebuild_is_of_another(r, e) || rebuild_comm(r, e);
     case EVENT_STEP:
         return add_step(r, e);
     case EVENT_COUNTER:
-        return add_counter(r, e);
+        return rebuild_is_of_another(r, e) || add_counter(r, e);
     case EVENT_THREAD_NAME:
         return name_thread(r, e);
     case EVENT_PROCESS_NAME:
+        r->mixed |= rebuild_is_named_twice(r, e);
         if (!r->process)
             r->process = strdup(e->name);
         return r->process != NULL;

@@ -27,9 +27,9 @@ typedef struct rebuild rebuild;
 rebuild *rebuild_create(bool sort, bool per_thread);
 void rebuild_destroy(rebuild *r);
 
-/* The thread whose self times the steps are made of; needed before the first event unless sorting.
- * */
-void rebuild_expect_steps(rebuild *r, const char *track);
+/* A thread that makes steps. The first one's self times the steps are made of, and its process is the
+ * one that the report is of; needed before the first event unless sorting. False without memory. */
+bool rebuild_expect_steps(rebuild *r, const char *track);
 
 /* False without memory. */
 bool rebuild_event(rebuild *r, const event *e);

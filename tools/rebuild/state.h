@@ -32,6 +32,7 @@ typedef struct child {
 typedef struct rebuilt_thread {
     char *name;
     uint32_t tid;
+    uint32_t process; /* of rebuild.processes */
     uint64_t recorded, last_end;
     uint64_t kinds[PKI_KINDS];
     size_t child_count, child_room;
@@ -83,6 +84,12 @@ struct rebuild {
     uint32_t region_room;
     rebuilt_region *regions;
     table tracks;
+    table processes;    /* pids, as tracks begin with them */
+    table announced;    /* those that have been named */
+    uint32_t stepping_room;
+    uint8_t *stepping;  /* by process: 1 if it has steps */
+    bool mixed;         /* one of them twice: two processes of one pid, as in containers */
+    uint64_t elsewhere; /* slices and steps of other processes than the stepper's: left out */
     uint32_t thread_room;
     rebuilt_thread *threads;
     pki_device *device;
@@ -118,6 +125,13 @@ struct rebuild {
 
 uint32_t rebuild_kind(const rebuild *r, uint32_t region);
 const char *rebuild_name(const rebuild *r, uint32_t region);
+
+/* rebuild/process.c. A track's process, by what stands before its "/"; TABLE_NONE without memory. */
+uint32_t rebuild_process_of(table *processes, const char *track);
+bool rebuild_steps(rebuild *r, uint32_t thread); /* its process does; false without memory */
+bool rebuild_is_elsewhere(const rebuild *r, uint32_t thread);
+bool rebuild_is_of_another(const rebuild *r, const event *e);
+bool rebuild_is_named_twice(rebuild *r, const event *e);
 
 /* rebuild/steps.c: the stepper's own times, and the ends of steps. False without memory. */
 bool rebuild_own(rebuild *r, own_span part);

@@ -109,8 +109,10 @@ bool recover_arena(const char *path, const char *trace, const char *out, recover
     pki_salvage s;
     rewrite to;
     int writer = pki_salvage_writer(path);
-    if (writer)
+    if (writer > 0)
         return complaint_set(why, "process %d is still writing it", writer);
+    if (writer < 0)
+        return complaint_set(why, "another process is still writing it");
     size_t head_bytes = make_head(path, head, done, why);
     if (!head_bytes)
         return false;
@@ -125,16 +127,25 @@ bool recover_arena(const char *path, const char *trace, const char *out, recover
     return written;
 }
 
+static bool recover_other(const char *path, const char *out, recovery *done, complaint *why)
+{
+    if (pki_ends_with(path, ".arena") && pki_salvage_is_blank(path)) {
+        int writer = pki_salvage_writer(path);
+        return writer ? complaint_set(why, "process %d is still writing it", writer)
+                      : complaint_set(why, "%s", PKI_SALVAGE_UNFINISHED);
+    }
+    snprintf(done->out, sizeof done->out, "%s", out ? out : "");
+    return out ? recover_cut(path, out, done, why)
+               : complaint_set(why, "not an arena; to mend a trace, say where it goes with -o");
+}
+
 bool recover_file(const char *path, const char *out, recovery *done, complaint *why)
 {
     char trace[PATH_MAX];
     if (access(path, R_OK) != 0)
         return complaint_set(why, "%s", strerror(errno));
-    if (!pki_salvage_recognise(path)) {
-        snprintf(done->out, sizeof done->out, "%s", out ? out : "");
-        return out ? recover_cut(path, out, done, why)
-                   : complaint_set(why, "not an arena; to mend a trace, say where it goes with -o");
-    }
+    if (!pki_salvage_recognise(path))
+        return recover_other(path, out, done, why);
     if (!pki_ends_with(path, ".arena"))
         return complaint_set(
             why, "the name of an arena ends in .arena; without that its trace cannot be found");

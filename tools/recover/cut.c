@@ -11,7 +11,6 @@
 
 #include <string.h>
 
-#define LONGEST_LINE ((size_t)64 << 20) /* the report at a trace's end is one line */
 #define EVENTS "\"traceEvents\":["
 
 static bool is_event(line l)
@@ -64,15 +63,18 @@ static bool copy_events(lines *from, rewrite *out, recovery *done, progress *tel
         if (++done->events % 4096 == 0)
             progress_tell(telling, source_progress(from->from));
     }
-    return true;
+    /* The end of a file after a crash may be any amount of zeros. */
+    if (from->overlong)
+        done->cut_bytes = from->end - from->start;
+    return from->overlong || !from->failed;
 }
 
 bool recover_cut(const char *path, const char *out, recovery *done, complaint *why)
 {
     lines from;
-    rewrite to = {.file.fd = -1};
+    rewrite to = {.file = PKI_TRACE_FILE_NONE};
     (void)out;
-    if (!lines_open(&from, path, LONGEST_LINE, why))
+    if (!lines_open(&from, path, LINES_LONGEST, why))
         return false;
     progress telling = progress_start(path, true);
     bool written = read_head(&from, &to, done, why) && copy_events(&from, &to, done, &telling) &&

@@ -2,9 +2,9 @@
 
 #include "base/text.h"
 #include "out/chrome/chrome.h"
+#include "out/target.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,19 +15,17 @@
 
 static bool trouble(rewrite *r)
 {
-    return complaint_set(r->why, "%s: %s", r->path, strerror(errno));
+    return complaint_set(r->why, "%s: %s", r->path, pki_target_why(r->path, errno, NULL).text);
 }
 
 bool rewrite_open(rewrite *r, const char *path, const char *head, size_t n, complaint *why)
 {
-    *r = (rewrite){.path = path, .why = why, .file.fd = -1};
-    if (snprintf(r->part, sizeof r->part, "%s.part", path) >= (int)sizeof r->part)
-        return complaint_set(why, "%s: the name is too long", path);
+    *r = (rewrite){.path = path, .why = why, .file = PKI_TRACE_FILE_NONE};
     r->buffer = malloc(BUFFER_BYTES);
     if (!r->buffer)
         return complaint_set(why, "no memory");
     bool compressed = pki_ends_with(path, ".gz");
-    return pki_trace_file_create(&r->file, r->part, compressed, head, n, TAIL, TAIL_BYTES) ||
+    return pki_trace_file_begin(&r->file, path, compressed, head, n, TAIL, TAIL_BYTES, r->part) ||
            trouble(r);
 }
 
@@ -65,7 +63,7 @@ bool rewrite_publish(rewrite *r)
 
 void rewrite_abandon(rewrite *r)
 {
-    bool created = r->file.fd >= 0;
+    bool created = r->file.own.fd >= 0;
     pki_trace_file_close(&r->file);
     free(r->buffer);
     if (created)

@@ -144,10 +144,15 @@ static bool name_operation(rows *r, const event *e, collective_row *c)
            rows_name(r, e->comm.protocol, &c->protocol);
 }
 
+static bool is_message(pk_comm_op op)
+{
+    return op == PK_COMM_SEND || op == PK_COMM_RECV || op == PK_COMM_SEND_RECV;
+}
+
 /* perfkit writes the two events of a pair one behind the other. */
 static bool end_operation(rows_reader *from, const event *e)
 {
-    part *p = &from->to->parts[ROWS_COLLECTIVES][0];
+    part *p = &from->to->parts[from->begun_in][0];
     if (from->begun && from->begun_id == e->comm.id) {
         collective_row *c = rows_at(p, sizeof *c, from->begun - 1);
         c->duration = e->start > c->start ? e->start - c->start : 0;
@@ -158,33 +163,47 @@ static bool end_operation(rows_reader *from, const event *e)
     return true;
 }
 
-static bool take_operation(rows_reader *from, const event *e)
+static void fill_operation(collective_row *c, pk_comm_op op, const event *e)
 {
-    rows *r = from->to;
-    if (!rows_wanted(r, ROWS_COLLECTIVES) || (e->type == EVENT_REGION && !e->comm.op))
-        return true;
-    if (e->type == EVENT_COMM_END)
-        return end_operation(from, e);
-    bool begins = e->type == EVENT_COMM_BEGIN;
-    collective_row *c = e->comm.op ? rows_append(r, ROWS_COLLECTIVES, 0) : NULL;
-    if (!c || !name_operation(r, e, c))
-        return !e->comm.op;
     /* A pair's bandwidths wait for its duration. */
     c->start = e->start;
-    c->duration = begins ? 1 : e->end - e->start;
+    c->duration = e->type == EVENT_COMM_BEGIN ? 1 : e->end - e->start;
     c->bytes = e->bytes;
     c->sequence = e->comm.sequence;
     c->ranks = e->comm.ranks ? e->comm.ranks : ROWS_NONE;
+    c->peer = e->comm.peer;
+    c->tag = e->comm.tag;
     c->in_flight = e->comm.in_flight;
     c->calls = e->comm.calls;
     c->exposed = e->type == EVENT_REGION ? c->duration : e->comm.exposed;
     if (e->comm.on_stream)
         c->exposed = UINT64_MAX;
-    rate(c, pki_comm_op_named(e->comm.op), e);
-    from->begun = begins ? r->parts[ROWS_COLLECTIVES][0].count : 0;
-    from->begun_id = e->comm.id;
-    if (begins)
+    rate(c, op, e);
+    if (e->type == EVENT_COMM_BEGIN)
         c->duration = 0;
+}
+
+static bool take_operation(rows_reader *from, const event *e)
+{
+    rows *r = from->to;
+    if (e->type == EVENT_COMM_END)
+        return end_operation(from, e);
+    if (!e->comm.op)
+        return true;
+    pk_comm_op op = pki_comm_op_named(e->comm.op);
+    rows_table of = is_message(op) ? ROWS_MESSAGES : ROWS_COLLECTIVES;
+    from->begun = 0;
+    if (!rows_wanted(r, of))
+        return true;
+    collective_row *c = rows_append(r, of, 0);
+    if (!c || !name_operation(r, e, c))
+        return false;
+    fill_operation(c, op, e);
+    if (e->type != EVENT_COMM_BEGIN)
+        return true;
+    from->begun_in = of;
+    from->begun = r->parts[of][0].count;
+    from->begun_id = e->comm.id;
     return true;
 }
 

@@ -14,6 +14,7 @@ typedef struct rows_known {
 typedef struct rows_reader {
     rows *to;
     uint64_t events;
+    rows_table begun_in; /* collectives or messages */
     size_t begun;        /* the operation whose end comes next, + 1; 0: none. Its id is... */
     uint64_t begun_id;   /* ...this */
     rows_known known[ROWS_KNOWN];

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WHOLE_MOST ((size_t)512 << 20) /* as of load/load.c */
-
 /* A file that is being added. */
 typedef struct adding {
     rows *to;
@@ -48,9 +46,8 @@ static bool wants_step(const rows *r)
     return false;
 }
 
-static const rows_table of_events[] = {ROWS_CALLS,       ROWS_KERNELS,  ROWS_MEMCPYS,
-                                       ROWS_COLLECTIVES, ROWS_COUNTERS, ROWS_MARKS,
-                                       ROWS_ACTIVITIES};
+static const rows_table of_events[] = {ROWS_CALLS,    ROWS_KERNELS,  ROWS_MEMCPYS, ROWS_COLLECTIVES,
+                                       ROWS_MESSAGES, ROWS_COUNTERS, ROWS_MARKS,   ROWS_ACTIVITIES};
 static const rows_table of_summary[] = {ROWS_REGIONS, ROWS_THREADS, ROWS_DEVICES, ROWS_VERDICTS};
 
 static bool wants_events(const rows *r)
@@ -177,24 +174,10 @@ static bool take_document(adding *a, json_t *document)
     return complaint_set(a->why, "is JSON, but neither a report of perfkit nor a Chrome trace");
 }
 
-static bool append(line *to, line more, complaint *why)
-{
-    char *grown = realloc(to->text, to->length + more.length + 1);
-    if (!grown)
-        return complaint_set(why, "out of memory");
-    memcpy(grown + to->length, more.text, more.length);
-    to->text = grown;
-    to->length += more.length;
-    return true;
-}
-
 static bool take_whole(adding *a, lines *in, line *read)
 {
-    line rest;
     bool too_large;
-    if (!lines_rest(in, WHOLE_MOST, &rest) || !append(read, rest, a->why))
-        return false;
-    json_t *document = load_json(read->text, read->length, &too_large, a->why);
+    json_t *document = load_json_rest(read->text, read->length, in, &too_large, a->why);
     bool taken = document && take_document(a, document);
     json_decref(document);
     return taken;
@@ -273,7 +256,7 @@ static bool add_events(adding *a)
 {
     lines in;
     rows *r = a->to;
-    if (!lines_open(&in, a->path, WHOLE_MOST, a->why))
+    if (!lines_open(&in, a->path, LINES_LONGEST, a->why))
         return false;
     a->again = source_is_rewindable(in.from);
     bool read = read_file(a, &in);

@@ -18,22 +18,22 @@ typedef enum rows_form {
     FORM_STEP, /* in which it began */
     /* of the member at the offset */
     FORM_U64,
-    FORM_COUNT, /* the same; 0 is NULL */
-    FORM_KNOWN, /* the same; UINT64_MAX is NULL */
-    FORM_U32,   /* ROWS_NONE is NULL */
-    FORM_I32,   /* -1 is NULL */
-    FORM_BOOL,  /* a uint8_t */
-    FORM_US,    /* ns in a uint64_t, as us */
-    FORM_REAL,  /* NaN is NULL */
-    FORM_NAME,  /* a name's number, ROWS_NONE is NULL */
-    FORM_KIND,  /* a pk_kind in a uint8_t */
+    FORM_COUNT,  /* the same; 0 is NULL */
+    FORM_KNOWN,  /* the same; UINT64_MAX is NULL */
+    FORM_U32,    /* ROWS_NONE is NULL */
+    FORM_I32,    /* -1 is NULL */
+    FORM_BOOL,   /* a uint8_t */
+    FORM_US,     /* ns in a uint64_t, as us */
+    FORM_REAL,   /* NaN is NULL */
+    FORM_NAME,   /* a name's number, ROWS_NONE is NULL */
+    FORM_KIND,   /* a pk_kind in a uint8_t */
     FORM_REGION, /* the name of one of rows.regions... */
     FORM_REGION_KIND,
     FORM_TRACK, /* the thread of one of rows.tracks... */
     FORM_TRACK_NAME,
     FORM_UNBALANCED, /* ...and the highest bit of its number */
-    FORM_ID,    /* the row's number, from 1 */
-    FORM_PARENT /* the number of another one + 1, or 0 */
+    FORM_ID,         /* the row's number, from 1 */
+    FORM_PARENT      /* the number of another one + 1, or 0 */
 } rows_form;
 
 #define ROWS_NONE UINT32_MAX
@@ -80,11 +80,12 @@ typedef struct kernel_more {
     uint32_t registers, shared;
 } kernel_more;
 
-typedef struct collective_row {
+typedef struct collective_row { /* collectives, messages */
     uint64_t start, duration, bytes, sequence, exposed;
     double algbw, busbw;
     uint32_t name, communicator, library, operation, type, region;
     uint32_t ranks, in_flight, algorithm, protocol, calls;
+    int32_t peer, tag; /* of a collective the root */
 } collective_row;
 
 typedef struct counter_row {

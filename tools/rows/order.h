@@ -23,7 +23,7 @@ typedef struct order {
     order_by by;
     uint32_t *places; /* of the rows, in order */
     uint64_t *keys;   /* of the first column, by row */
-    uint32_t *ranks; /* of names, in the alphabet */
+    uint32_t *ranks;  /* of names, in the alphabet */
     size_t count;
 } order;
 

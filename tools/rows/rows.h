@@ -29,6 +29,7 @@ typedef enum rows_table {
     ROWS_KERNELS,
     ROWS_MEMCPYS,
     ROWS_COLLECTIVES,
+    ROWS_MESSAGES,
     ROWS_COUNTERS,
     ROWS_MARKS,
     ROWS_ACTIVITIES,

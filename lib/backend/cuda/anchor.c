@@ -7,38 +7,55 @@
 #include "backend/cuda/words.h"
 #include "base/clock.h"
 #include "session/activity.h"
+#include "session/collect.h"
 
 #define TRIALS 6
 #define PATIENCE_NS 100000u
 #define INTERVAL_NS 2000000000u
 #define FARTHEST_MS 2000.0 /* from here on the other anchor may be nearer */
 #define SLEPT_NS 8e9       /* since the last anchor */
+#define WIDE_NS 100e3      /* a bracket that the next anchor may well improve */
+#define SEEN_LATE_NS 5000u /* a stamp may be so much older than the answer that it is there */
 
 /* The rate is learnt in the first second, in steps; then every 2 s. */
-static uint64_t interval_ns(unsigned anchors)
+static uint64_t interval_ns(const pki_cuda_anchors *a)
 {
     static const uint64_t first[] = {0, 40000000, 160000000, 800000000};
+    unsigned anchors = a->clock.anchors;
+    if (anchors > 0 && a->width > WIDE_NS)
+        return first[1];
     return anchors < PKI_COUNT_OF(first) ? first[anchors] : INTERVAL_NS;
 }
 
 void pki_cuda_anchors_reset(pki_cuda_anchors *a)
 {
     memset(&a->clock, 0, sizeof a->clock);
+    memset(&a->bounds, 0, sizeof a->bounds);
     a->pending_ns = 0;
     a->made = a->made && !a->useless; /* try again */
+}
+
+/* Of the highest priority where the driver has priorities. */
+static CUresult make_stream(CUstream *stream)
+{
+    int lowest = 0, highest = 0;
+    if (pki_cuda.stream_create_priority && pki_cuda.priority_range &&
+        !pki_cuda.priority_range(&lowest, &highest) &&
+        !pki_cuda.stream_create_priority(stream, CU_STREAM_NON_BLOCKING, highest))
+        return CUDA_SUCCESS;
+    return pki_cuda.stream_create(stream, CU_STREAM_NON_BLOCKING);
 }
 
 static void make(pki_cuda_context *c)
 {
     pki_cuda_anchors *a = &c->anchors;
-    CUcontext ctx = c->handle;
     a->made = true;
-    CUresult code = pki_cuda.ctx_push(ctx);
+    CUresult code = pki_cuda_enter(c->handle);
     if (!code) {
-        code = pki_cuda.stream_create(&a->stream, CU_STREAM_NON_BLOCKING);
+        code = make_stream(&a->stream);
         for (unsigned i = 0; i < PKI_COUNT_OF(a->events) && !code; i++)
             code = pki_cuda.event_create(&a->events[i], CU_EVENT_DEFAULT);
-        pki_cuda.ctx_pop(&ctx);
+        pki_cuda_leave();
     }
     a->useless = code != CUDA_SUCCESS;
     if (a->useless && !pki_cuda_context_failed(c, code))
@@ -56,13 +73,28 @@ static uint64_t width(const trial *t)
     return t->to - t->from;
 }
 
+/* Had it been stamped long before it was asked about, the answer would have been another one. */
+static uint64_t not_before(uint64_t known, uint64_t asked)
+{
+    return PKI_MAX(known, asked - SEEN_LATE_NS);
+}
+
+static void leave_pending(pki_cuda_anchors *a, const trial *t, uint64_t recorded)
+{
+    a->pending = t->event;
+    a->pending_ns = recorded;
+    a->unready_ns = t->from;
+}
+
 /* False if it is not reached in time; then it is left pending. */
 static bool try_once(pki_cuda_context *c, trial *t)
 {
     pki_cuda_anchors *a = &c->anchors;
-    t->from = pki_monotonic_ns();
+    uint64_t recorded = pki_monotonic_ns();
     CUresult code = pki_cuda.event_record(a->events[t->event], a->stream);
+    t->from = recorded;
     do {
+        uint64_t asked = pki_monotonic_ns();
         code = code ? code : pki_cuda.event_query(a->events[t->event]);
         t->to = pki_monotonic_ns();
         if (code == CUDA_SUCCESS)
@@ -71,10 +103,10 @@ static bool try_once(pki_cuda_context *c, trial *t)
             pki_cuda_context_failed(c, code);
             return false;
         }
+        t->from = not_before(t->from, asked);
         code = CUDA_SUCCESS;
-    } while (width(t) < PATIENCE_NS);
-    a->pending = t->event;
-    a->pending_ns = t->from;
+    } while (t->to - recorded < PATIENCE_NS);
+    leave_pending(a, t, recorded);
     return false;
 }
 
@@ -110,10 +142,13 @@ static bool try_some(pki_cuda_context *c, trial *best)
 static bool finish_pending(pki_cuda_context *c, trial *t)
 {
     pki_cuda_anchors *a = &c->anchors;
+    uint64_t asked = pki_monotonic_ns();
     CUresult code = pki_cuda.event_query(a->events[a->pending]);
-    *t = (trial){a->pending, a->pending_ns, pki_monotonic_ns()};
-    if (code == CUDA_ERROR_NOT_READY)
+    *t = (trial){a->pending, a->unready_ns, pki_monotonic_ns()};
+    if (code == CUDA_ERROR_NOT_READY) {
+        a->unready_ns = not_before(a->unready_ns, asked);
         return false;
+    }
     a->pending_ns = 0;
     pki_cuda_context_failed(c, code);
     return code == CUDA_SUCCESS;
@@ -135,16 +170,27 @@ static double device_time(const pki_cuda_anchors *a, const trial *t, double *dou
 /* After a long pause its distance from the last one is known too badly: the map starts anew. */
 static void take(pki_cuda_anchors *a, const trial *t)
 {
-    double doubt = (double)width(t) / 2;
-    double host = (double)pki_activity_ns(t->from + width(t) / 2);
+    double from = (double)pki_activity_ns(t->from), to = (double)pki_activity_ns(t->to), doubt = 0;
     double device = device_time(a, t, &doubt);
-    if ((double)(t->to - a->taken_ns) > SLEPT_NS)
+    if ((double)(t->to - a->taken_ns) > SLEPT_NS) {
         memset(&a->clock, 0, sizeof a->clock);
-    pki_cuda_clock_anchor(&a->clock, (pki_cuda_point){device, host, doubt});
+        memset(&a->bounds, 0, sizeof a->bounds);
+    }
+    pki_cuda_bounds_narrow(&a->bounds, device, &from, &to);
+    a->width = to - from;
+    doubt += a->width / 2;
+    pki_cuda_clock_anchor(&a->clock, (pki_cuda_point){device, from + a->width / 2, doubt});
     a->before = a->clock.anchors == 1 ? t->event : a->now;
     a->now = t->event;
     a->device[t->event] = device;
     a->taken_ns = t->to;
+}
+
+/* Asked about often while it is young, so that its bracket is half as wide as it was late. */
+static void ask_again_soon(const pki_cuda_anchors *a)
+{
+    if (a->pending_ns)
+        pki_collect_within(PKI_MAX((pki_monotonic_ns() - a->pending_ns) / 2, PATIENCE_NS));
 }
 
 bool pki_cuda_anchors_keep_up(pki_cuda_context *c)
@@ -155,10 +201,22 @@ bool pki_cuda_anchors_keep_up(pki_cuda_context *c)
         make(c);
     if (a->useless || pki_load(&c->dead))
         return false;
-    bool due = pki_monotonic_ns() - a->taken_ns >= interval_ns(a->clock.anchors);
+    bool due = pki_monotonic_ns() - a->taken_ns >= interval_ns(a);
     if ((due || a->clock.anchors == 0) && (a->pending_ns ? finish_pending(c, &t) : try_some(c, &t)))
         take(a, &t);
+    ask_again_soon(a);
     return a->clock.anchors > 0;
+}
+
+void pki_cuda_anchors_learn(pki_cuda_context *c, double device, uint64_t not_reached_ns,
+                            uint64_t reached_ns)
+{
+    pki_cuda_anchors *a = &c->anchors;
+    double step = pki_cuda_step_ns(c, device);
+    pki_cuda_bound_reached(&a->bounds, device, (double)pki_activity_ns(reached_ns) + step);
+    if (not_reached_ns > SEEN_LATE_NS)
+        pki_cuda_bound_not_reached(&a->bounds, device,
+                                   (double)pki_activity_ns(not_reached_ns - SEEN_LATE_NS) - step);
 }
 
 /* Reversed, some drivers may not want to answer. */
@@ -187,8 +245,13 @@ CUresult pki_cuda_event_time(pki_cuda_context *c, CUevent event, double *device)
     return code;
 }
 
-double pki_cuda_same_ns(const pki_cuda_context *c, double device)
+double pki_cuda_step_ns(const pki_cuda_context *c, double device)
 {
     const pki_cuda_anchors *a = &c->anchors;
-    return 1000 + 2 * pki_cuda_quantum_ns((device - a->device[a->now]) / 1e6);
+    return pki_cuda_quantum_ns((device - a->device[a->now]) / 1e6);
+}
+
+double pki_cuda_same_ns(const pki_cuda_context *c, double device)
+{
+    return 1000 + 2 * pki_cuda_step_ns(c, device);
 }

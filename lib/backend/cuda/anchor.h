@@ -1,7 +1,9 @@
 /* lib/backend/cuda/anchor.h - where a context's events lie on the CPU's clock.
  *
- * An anchor is an event of ours on a stream of ours, which waits for nobody: recorded, and seen
- * complete, between two readings of the clock. Times of spans are measured from the anchor that is
+ * An anchor is an event of ours on a stream of ours, which waits for nobody and goes before others:
+ * seen not reached, and then reached, at two readings of the clock. A device that is saturated or
+ * shared lets it wait all the same; then its bracket is cut by what is known of all events that were
+ * asked about meanwhile. Times of spans are measured from the anchor that is
  * nearest, and a new one follows after 2 s at the latest while spans flow, since the float of
  * milliseconds that the driver answers with has steps of 0.24 us at 2 to 4 s, and of 4 us at 60 s.
  * All is done by the collector; nothing is waited for longer than 100 us.
@@ -21,9 +23,12 @@ typedef struct pki_cuda_anchors {
     unsigned now, before; /* of the events, those that times are measured from */
     double device[4];     /* when they lie on the device's clock */
     uint64_t taken_ns;    /* when the last one was, CLOCK_MONOTONIC */
-    uint64_t pending_ns;  /* a trial that the device has not reached: recorded then; 0: none */
+    uint64_t pending_ns;  /* a trial, recorded then, that the device has not reached; 0: none */
+    uint64_t unready_ns;  /* the last moment at which it had not */
     unsigned pending;
+    double width; /* of the last one's bracket, ns */
     pki_cuda_clock clock;
+    pki_cuda_bounds bounds;
 } pki_cuda_anchors;
 
 /* Before the first span is read in a session: times are that session's. */
@@ -34,6 +39,14 @@ bool pki_cuda_anchors_keep_up(struct pki_cuda_context *context);
 
 /* When an event was reached: on the device's clock, ns. CUDA_ERROR_NOT_READY: not yet. */
 CUresult pki_cuda_event_time(struct pki_cuda_context *context, CUevent event, double *device);
+
+/* An event of the context, stamped at `device`, was not reached at one reading of the clock (0: it was
+ * not asked about before) and was reached at another. */
+void pki_cuda_anchors_learn(struct pki_cuda_context *context, double device,
+                            uint64_t not_reached_ns, uint64_t reached_ns);
+
+/* The step of a float at that distance from the last anchor. */
+double pki_cuda_step_ns(const struct pki_cuda_context *context, double device);
 
 /* Two times read of one event differ by less than this, if it is not stamped in between; replays of
  * a graph follow each other at larger distances. The older it is, the coarser are the floats. */

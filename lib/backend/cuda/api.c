@@ -50,6 +50,8 @@ static const entry entries[] = {
     NEED(stream_ctx, "cuStreamGetCtx", 9020, "cuStreamGetCtx"),
     MAYBE(stream_id, "cuStreamGetId", 12000, "cuStreamGetId"),
     NEED(stream_create, "cuStreamCreate", 2000, "cuStreamCreate"),
+    MAYBE(stream_create_priority, "cuStreamCreateWithPriority", 5050, "cuStreamCreateWithPriority"),
+    MAYBE(priority_range, "cuCtxGetStreamPriorityRange", 5050, "cuCtxGetStreamPriorityRange"),
     NEED(is_capturing, "cuStreamIsCapturing", 10000, "cuStreamIsCapturing"),
     NEED(event_create, "cuEventCreate", 2000, "cuEventCreate"),
     NEED(event_destroy, "cuEventDestroy", 4000, "cuEventDestroy_v2"),
@@ -213,6 +215,18 @@ void pki_cuda_api_after_fork(void)
     snprintf(why, sizeof why,
              "CUDA was in use when this process was forked; a child cannot use it");
     verdict = PKI_CUDA_NO_GPU;
+}
+
+PKI_COLD CUresult pki_cuda_record_in(CUcontext context, CUevent event, CUstream stream,
+                                     unsigned flags)
+{
+    CUresult code = pki_cuda_enter(context);
+    if (code)
+        return code;
+    code = flags ? pki_cuda.event_record_flags(event, stream, flags)
+                 : pki_cuda.event_record(event, stream);
+    pki_cuda_leave();
+    return code;
 }
 
 const char *pki_cuda_error_name(CUresult code)

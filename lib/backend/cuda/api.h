@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/compiler.h"
+
 typedef struct pki_cuda_api {
     CUresult(CUDAAPI *init)(unsigned flags);
     CUresult(CUDAAPI *driver_version)(int *version);
@@ -32,6 +34,8 @@ typedef struct pki_cuda_api {
     CUresult(CUDAAPI *stream_ctx)(CUstream stream, CUcontext *ctx);
     CUresult(CUDAAPI *stream_id)(CUstream stream, unsigned long long *id); /* 12.0; may be NULL */
     CUresult(CUDAAPI *stream_create)(CUstream *stream, unsigned flags);
+    CUresult(CUDAAPI *stream_create_priority)(CUstream *stream, unsigned flags, int priority);
+    CUresult(CUDAAPI *priority_range)(int *lowest, int *highest); /* both 5.5; may be NULL */
     CUresult(CUDAAPI *is_capturing)(CUstream stream, CUstreamCaptureStatus *status);
     CUresult(CUDAAPI *event_create)(CUevent *event, unsigned flags);
     CUresult(CUDAAPI *event_destroy)(CUevent event);
@@ -86,6 +90,31 @@ const char *pki_cuda_error_name(CUresult code);
 
 /* Nothing works in a context any more that has answered this; it never recovers. */
 bool pki_cuda_is_sticky(CUresult code);
+
+/* Between the two, the context is current on this thread, whatever was before. Recording an event and
+ * asking for the time between two are refused on a thread without a context. */
+static inline CUresult pki_cuda_enter(CUcontext context)
+{
+    return pki_cuda.ctx_push(context);
+}
+
+static inline void pki_cuda_leave(void)
+{
+    CUcontext popped;
+    pki_cuda.ctx_pop(&popped);
+}
+
+/* On a thread of the program's, which may have no context yet although its stream has one: then the
+ * stream's context is made current for this one call. flags: 0, or CU_EVENT_RECORD_EXTERNAL. */
+CUresult pki_cuda_record_in(CUcontext context, CUevent event, CUstream stream, unsigned flags);
+
+static inline CUresult pki_cuda_record(CUcontext context, CUevent event, CUstream stream)
+{
+    CUresult code = pki_cuda.event_record(event, stream);
+    return PKI_UNLIKELY(code == CUDA_ERROR_INVALID_CONTEXT)
+               ? pki_cuda_record_in(context, event, stream, 0)
+               : code;
+}
 
 /* Between the two, calls that a capture of somebody else would forbid are allowed on this thread,
  * and do not invalidate it. */

@@ -108,13 +108,7 @@ static bool make_events(timer *t)
 /* Between the two, the stream's context is current on this thread. */
 static bool enter(timer *t)
 {
-    return fine(t, "cuCtxPushCurrent", pki_cuda.ctx_push(t->context));
-}
-
-static void leave(void)
-{
-    CUcontext popped;
-    pki_cuda.ctx_pop(&popped);
+    return fine(t, "cuCtxPushCurrent", pki_cuda_enter(t->context));
 }
 
 static void close_timer(void *timer_)
@@ -127,7 +121,7 @@ static void close_timer(void *timer_)
             pki_cuda.event_destroy(t->end);
         if (t->flushed)
             t->cuda.release(t->flushed);
-        leave();
+        pki_cuda_leave();
     }
     free(t);
 }
@@ -144,7 +138,7 @@ static void *open_timer(void *stream, char *reason, size_t size)
     if (made) {
         made = make_events(t);
         put_uuid(t);
-        leave();
+        pki_cuda_leave();
     }
     if (made)
         return t;
@@ -158,24 +152,25 @@ static void *open_timer(void *stream, char *reason, size_t size)
 static bool begin(void *timer_)
 {
     timer *t = timer_;
-    return fine(t, "cuEventRecord", pki_cuda.event_record(t->start, t->stream));
+    return fine(t, "cuEventRecord", pki_cuda_record(t->context, t->start, t->stream));
 }
 
 static bool end(void *timer_)
 {
     timer *t = timer_;
-    return fine(t, "cuEventRecord", pki_cuda.event_record(t->end, t->stream));
+    return fine(t, "cuEventRecord", pki_cuda_record(t->context, t->end, t->stream));
 }
 
 static bool elapsed(void *timer_, double *ns)
 {
     timer *t = timer_;
     float ms = 0;
-    if (!fine(t, "cuEventSynchronize", t->cuda.event_synchronize(t->end)) ||
-        !fine(t, "cuEventElapsedTime", pki_cuda.event_elapsed(&ms, t->start, t->end)))
+    if (!fine(t, "cuEventSynchronize", t->cuda.event_synchronize(t->end)) || !enter(t))
         return false;
+    bool read = fine(t, "cuEventElapsedTime", pki_cuda.event_elapsed(&ms, t->start, t->end));
+    pki_cuda_leave();
     *ns = (double)ms * 1e6;
-    return true;
+    return read;
 }
 
 static bool make_flushed(timer *t)
@@ -197,7 +192,7 @@ static bool flush(void *timer_)
     bool done =
         (t->flushed || make_flushed(t)) &&
         fine(t, "cuMemsetD8Async", t->cuda.fill(t->flushed, 0, t->flushed_bytes, t->stream));
-    leave();
+    pki_cuda_leave();
     return done;
 }
 

@@ -34,12 +34,14 @@ static CUresult look_at(CUstream stream, capture *c)
 }
 
 /* The node that this makes, or NULL. */
-static CUgraphNode record(CUstream stream, CUevent event, CUresult *code)
+static CUgraphNode record(const pki_cuda_lane *l, CUevent event, CUresult *code)
 {
     capture c;
-    *code = pki_cuda.event_record_flags(event, stream, CU_EVENT_RECORD_EXTERNAL);
+    *code = pki_cuda.event_record_flags(event, l->stream, CU_EVENT_RECORD_EXTERNAL);
+    if (*code == CUDA_ERROR_INVALID_CONTEXT)
+        *code = pki_cuda_record_in(l->context->handle, event, l->stream, CU_EVENT_RECORD_EXTERNAL);
     if (!*code)
-        *code = look_at(stream, &c);
+        *code = look_at(l->stream, &c);
     return *code ? NULL : c.node;
 }
 
@@ -54,7 +56,7 @@ static pki_cuda_reason begin_in(pki_cuda_graph *g, const pki_cuda_lane *l, pki_c
                                 uint32_t pair, CUresult *code)
 {
     pki_cuda_pair *p = pki_cuda_pair_at(&l->context->pool, pair);
-    CUgraphNode node = record(l->stream, p->begin, code);
+    CUgraphNode node = record(l, p->begin, code);
     pki_cuda_mark mark = mark_of(PKI_CUDA_BEGIN, pair, o->region);
     if (!node || !pki_cuda_graph_append(g, l->stream, node, mark, &o->ordinal)) {
         pki_cuda_operation_lost(&p->operation);
@@ -100,7 +102,7 @@ pki_cuda_reason pki_cuda_capture_end(const pki_cuda_lane *l, const pki_cuda_open
     if (*code || !g || pki_load(&l->context->dead) || c.status != CU_STREAM_CAPTURE_STATUS_ACTIVE ||
         c.id != o->capture)
         return give_up(g, l, o, *code ? PKI_CUDA_CAPTURE_FAILED : PKI_CUDA_CAPTURE_SPLIT);
-    CUgraphNode node = record(l->stream, pki_cuda_pair_at(&l->context->pool, o->pair)->end, code);
+    CUgraphNode node = record(l, pki_cuda_pair_at(&l->context->pool, o->pair)->end, code);
     if (!node || !pki_cuda_graph_append(g, l->stream, node,
                                         mark_of(PKI_CUDA_END, o->pair, o->region), &ordinal))
         return give_up(g, l, o, PKI_CUDA_CAPTURE_FAILED);

@@ -18,16 +18,34 @@ typedef struct pki_cuda_point {
     double doubt; /* half the bracket */
 } pki_cuda_point;
 
+/* From `device` on, which is at `host`; how far off that is, and how far off the rate is. */
 typedef struct pki_cuda_segment {
     double device, host, rate;
+    double doubt, rate_doubt;
 } pki_cuda_segment;
 
 typedef struct pki_cuda_clock {
     unsigned anchors;
     pki_cuda_segment now, before;
     pki_cuda_point far, middle; /* where the rate is measured from: at least a minute, then two */
-    double doubt;               /* of what the map says now, ns */
 } pki_cuda_clock;
+
+/* An event that was stamped at `device` was not reached yet, or was reached, at `host`. */
+typedef struct pki_cuda_bound {
+    double device, host;
+    bool there;
+} pki_cuda_bound;
+
+/* The tightest bound of each kind among all events that were asked about. */
+typedef struct pki_cuda_bounds {
+    pki_cuda_bound not_reached, reached;
+} pki_cuda_bounds;
+
+void pki_cuda_bound_not_reached(pki_cuda_bounds *bounds, double device, double host);
+void pki_cuda_bound_reached(pki_cuda_bounds *bounds, double device, double host);
+
+/* Narrows the part of the host's time in which `device` lies; what contradicts it is left out. */
+void pki_cuda_bounds_narrow(const pki_cuda_bounds *bounds, double device, double *from, double *to);
 
 /* What an anchor says. The first one starts the map; a first one of a new session needs a zeroed
  * clock. */
@@ -35,6 +53,9 @@ void pki_cuda_clock_anchor(pki_cuda_clock *clock, pki_cuda_point point);
 
 /* Of the session, for a device time not much older than the anchor before the last. */
 double pki_cuda_clock_ns(const pki_cuda_clock *clock, double device);
+
+/* How far off that may be. */
+double pki_cuda_clock_doubt(const pki_cuda_clock *clock, double device);
 
 /* The smallest step of a float of so many milliseconds, in nanoseconds. */
 double pki_cuda_quantum_ns(double milliseconds);

@@ -34,10 +34,10 @@ static pki_cuda_context *find(CUcontext handle, unsigned long long id)
 static uint32_t device_of(CUcontext handle)
 {
     CUdevice device = 0;
-    if (pki_cuda.ctx_push(handle) == CUDA_SUCCESS) {
+    if (pki_cuda_enter(handle) == CUDA_SUCCESS) {
         if (pki_cuda.ctx_device(&device))
             device = 0;
-        pki_cuda.ctx_pop(&handle);
+        pki_cuda_leave();
     }
     return (uint32_t)device;
 }
@@ -98,8 +98,30 @@ bool pki_cuda_context_alive(pki_cuda_context *c)
     return false;
 }
 
+static pki_cuda_context *used; /* under the drain lock */
+
+void pki_cuda_context_use_none(void)
+{
+    if (used)
+        pki_cuda_leave();
+    used = NULL;
+}
+
+bool pki_cuda_context_use(pki_cuda_context *c)
+{
+    if (used == c)
+        return true;
+    pki_cuda_context_use_none();
+    CUresult code = pki_load(&c->dead) ? CUDA_ERROR_INVALID_CONTEXT : pki_cuda_enter(c->handle);
+    if (code && !pki_cuda_context_failed(c, code))
+        pki_cuda_context_alive(c);
+    used = code ? NULL : c;
+    return !code;
+}
+
 void pki_cuda_contexts_after_fork(void)
 {
+    used = NULL;
     static void *volatile parents __attribute__((unused)); /* neither freed nor lost */
     pthread_mutex_init(&lock, NULL);
     parents = first;

@@ -8,6 +8,9 @@
 
 #include "base/error.h"
 
+/* Of the session so far. Under the drain lock. */
+void pki_cuda_sum(pk_gpu_counts *counts);
+
 static inline pk_status pki_cuda_give_counts(pk_gpu_counts *to, const pk_gpu_counts *all)
 {
     if (!to || to->size < 8 || to->size > sizeof *all)

@@ -9,6 +9,7 @@
 #include "backend/cuda/harvest.h"
 #include "backend/cuda/words.h"
 #include "base/clock.h"
+#include "core/inside.h"
 #include "session/backend.h"
 #include "session/session.h"
 
@@ -111,12 +112,15 @@ static void after_fork(void)
 pk_status pk_get_gpu_counts(pk_gpu_counts *counts)
 {
     pk_gpu_counts all;
+    if (!pki_go_inside())
+        return pki_fail_inside();
     pthread_mutex_lock(&pki_drain_lock);
     if (running)
         pki_cuda_sum(&all);
     else
         all = final;
     pthread_mutex_unlock(&pki_drain_lock);
+    pki_go_outside();
     return pki_cuda_give_counts(counts, &all);
 }
 

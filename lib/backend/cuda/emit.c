@@ -14,8 +14,15 @@ static uint64_t ns_of(const pki_cuda_lane *l, double device)
     return ns > 0 ? (uint64_t)llround(ns) : 0;
 }
 
-static uint64_t not_before(pki_cuda_lane *l, uint64_t ns)
+/* Where a device's time lies in the session's; not before what the lane has told already, which adds
+ * to the doubt. */
+static uint64_t place(pki_cuda_lane *l, double device, double *doubt)
 {
+    uint64_t ns = ns_of(l, device);
+    *doubt = pki_cuda_clock_doubt(&l->context->anchors.clock, device) +
+             pki_cuda_step_ns(l->context, device);
+    if (ns < l->last)
+        *doubt += (double)(l->last - ns);
     l->last = PKI_MAX(l->last, ns);
     return l->last;
 }
@@ -78,12 +85,14 @@ static void begin(pki_cuda_lane *l, pki_cuda_read r)
 
 void pki_cuda_emit_begin(pki_cuda_lane *l, uint32_t region, double device)
 {
-    begin(l, (pki_cuda_read){region, false, device, not_before(l, ns_of(l, device))});
+    pki_cuda_read r = {.region = region, .device = device};
+    r.start = place(l, device, &r.doubt);
+    begin(l, r);
 }
 
 void pki_cuda_emit_begin_failed(pki_cuda_lane *l, uint32_t region)
 {
-    begin(l, (pki_cuda_read){region, true, NAN, l->last});
+    begin(l, (pki_cuda_read){region, true, NAN, 0, l->last});
 }
 
 static pki_cuda_read *innermost(pki_cuda_lane *l, uint32_t region)
@@ -103,7 +112,7 @@ double pki_cuda_emit_begun(pki_cuda_lane *l, uint32_t region)
 static pki_cuda_read pop(pki_cuda_lane *l, uint32_t region)
 {
     const pki_cuda_read *r = innermost(l, region);
-    pki_cuda_read found = r ? *r : (pki_cuda_read){region, true, NAN, l->last};
+    pki_cuda_read found = r ? *r : (pki_cuda_read){region, true, NAN, 0, l->last};
     if (r)
         l->reading = (uint32_t)(r - l->read);
     return found;
@@ -117,12 +126,20 @@ void pki_cuda_emit_cancel(pki_cuda_lane *l, uint32_t region)
 /* Whole microseconds: arguments that differ in each span are frames of their own to speedscope. */
 int64_t pki_cuda_doubt_of(const pki_cuda_lane *l)
 {
-    return (int64_t)ceil(l->context->anchors.clock.doubt / 1000) * 1000;
+    return (int64_t)ceil(l->doubt / 1000) * 1000;
+}
+
+static uint64_t place_end(pki_cuda_lane *l, const pki_cuda_read *begun, double device)
+{
+    uint64_t ended = place(l, device, &l->doubt);
+    l->doubt = fmax(l->doubt, begun->doubt);
+    return ended;
 }
 
 void pki_cuda_emit_end(pki_cuda_lane *l, uint32_t region, double device)
 {
     pki_cuda_read r = pop(l, region);
+    uint64_t ended = place_end(l, &r, device);
     const pki_name *name = pki_name_at(region);
     const pki_activity_arg doubt = {"uncertainty_ns", NULL, pki_cuda_doubt_of(l)};
     const pki_activity span = {
@@ -131,7 +148,7 @@ void pki_cuda_emit_end(pki_cuda_lane *l, uint32_t region, double device)
         .name = name ? name->name : "?",
         .name_length = name ? name->length : 1,
         .start = r.start,
-        .end = not_before(l, ns_of(l, device)),
+        .end = ended,
         .region = region,
         .device = l->context->device,
         .context = l->context->number,
@@ -147,7 +164,8 @@ void pki_cuda_emit_operation(pki_cuda_lane *l, uint32_t region, double device,
                              pki_cuda_operation *op, bool replayed)
 {
     pki_cuda_read r = pop(l, region);
-    pki_cuda_tell_operation(l, r.start, not_before(l, ns_of(l, device)), op, replayed);
+    uint64_t ended = place_end(l, &r, device);
+    pki_cuda_tell_operation(l, r.start, ended, op, replayed);
     if (!replayed)
         pki_cuda_operation_complete(op);
 }

@@ -6,6 +6,7 @@
 #include "backend/cuda/replay.h"
 #include "backend/cuda/sample.h"
 #include "backend/cuda/words.h"
+#include "base/clock.h"
 #include "session/activity.h"
 
 static pki_cuda_mark mark_at(const pki_cuda_lane *l, uint64_t i)
@@ -15,6 +16,7 @@ static pki_cuda_mark mark_at(const pki_cuda_lane *l, uint64_t i)
 
 static void take(pki_cuda_lane *l)
 {
+    l->unready_ns = 0;
     pki_store_release(&l->tail, l->tail + 1); /* pairs with the acquire in _has_room */
 }
 
@@ -78,14 +80,16 @@ static CUresult end_time(pki_cuda_lane *l, pki_cuda_mark m, double *device)
     return code;
 }
 
-static void take_begin(pki_cuda_lane *l, pki_cuda_mark m, CUresult code)
+static void take_begin(pki_cuda_lane *l, pki_cuda_mark m, CUresult code, uint64_t seen)
 {
     double device = 0;
     code = code ? code : pki_cuda_event_time(l->context, event_of(l, m), &device);
-    if (code)
+    if (code) {
         pki_cuda_emit_begin_failed(l, m.region);
-    else
+    } else {
+        pki_cuda_anchors_learn(l->context, device, l->unready_ns, seen);
         pki_cuda_emit_begin(l, m.region, device);
+    }
     if (operation_of(l, m)->what)
         pki_cuda_operation_begun(operation_of(l, m));
 }
@@ -102,7 +106,7 @@ static void emit_end(pki_cuda_lane *l, pki_cuda_mark m, double device)
     pki_bump(&l->recorded, 1);
 }
 
-static void take_end(pki_cuda_lane *l, pki_cuda_mark m, CUresult code)
+static void take_end(pki_cuda_lane *l, pki_cuda_mark m, CUresult code, uint64_t seen)
 {
     double device = 0;
     code = code ? code : end_time(l, m, &device);
@@ -111,6 +115,7 @@ static void take_end(pki_cuda_lane *l, pki_cuda_mark m, CUresult code)
         count_lost(l);
         pki_cuda_say(PKI_CUDA_CALL_FAILED, code, 0);
     } else {
+        pki_cuda_anchors_learn(l->context, device, l->unready_ns, seen);
         emit_end(l, m, device);
     }
     give_pair(l, m);
@@ -133,22 +138,28 @@ static bool survives(pki_cuda_lane *l, CUresult code)
            (!pki_cuda_context_failed(l->context, code) && pki_cuda_context_alive(l->context));
 }
 
-/* False if it cannot be taken yet. */
-static bool take_mark(pki_cuda_lane *l, pki_cuda_mark m, bool reached)
+/* seen: when it is known to have been reached; 0: not yet. False if it cannot be taken yet. */
+static bool take_mark(pki_cuda_lane *l, pki_cuda_mark m, uint64_t seen)
 {
     CUresult code = CUDA_SUCCESS;
+    uint64_t asked = seen;
     if (pki_cuda_mark_type_of(m) == PKI_CUDA_CANCEL) {
         take_cancel(l, m);
         return true;
     }
-    if (!reached)
+    if (!seen) {
+        asked = pki_monotonic_ns();
         code = pki_cuda.event_query(event_of(l, m));
+        seen = pki_monotonic_ns();
+    }
+    if (code == CUDA_ERROR_NOT_READY)
+        l->unready_ns = asked;
     if (code == CUDA_ERROR_NOT_READY || !survives(l, code))
         return false;
     if (pki_cuda_mark_type_of(m) == PKI_CUDA_BEGIN)
-        take_begin(l, m, code);
+        take_begin(l, m, code, seen);
     else
-        take_end(l, m, code);
+        take_end(l, m, code, seen);
     return true;
 }
 
@@ -162,8 +173,8 @@ static bool all_reached(const pki_cuda_lane *l, uint64_t head)
 
 static void harvest_stream(pki_cuda_lane *l, uint64_t head)
 {
-    bool reached = head - l->tail > 1 && all_reached(l, head);
-    while (l->tail < head && take_mark(l, mark_at(l, l->tail), reached))
+    uint64_t seen = head - l->tail > 1 && all_reached(l, head) ? pki_monotonic_ns() : 0;
+    while (l->tail < head && take_mark(l, mark_at(l, l->tail), seen))
         take(l);
 }
 
@@ -241,12 +252,6 @@ static void discard(pki_cuda_lane *l, uint64_t head, bool alive)
     l->reading = 0;
 }
 
-static bool is_current(const pki_cuda_lane *l)
-{
-    /* Pairs with the release in pki_cuda_lane_enter. */
-    return pki_load_acquire(&l->session) == pki_load(&pki_cuda_session);
-}
-
 /* The thread that had it has ended, or has another one for that stream: it is free once it is
  * read. */
 static void recycle(pki_cuda_lane *l)
@@ -255,7 +260,7 @@ static void recycle(pki_cuda_lane *l)
     for (uint32_t i = 0; i < l->depth; i++)
         if (l->open[i].how == PKI_CUDA_RECORDED)
             leave_pair(l, l->open[i].pair, alive);
-    if (is_current(l) && l->depth > 0)
+    if (pki_cuda_lane_is_current(l) && l->depth > 0)
         pki_cuda_say(PKI_CUDA_NO_END, CUDA_SUCCESS, 0);
     l->depth = 0;
     pki_store_release(&l->life, (uint32_t)PKI_CUDA_FREE); /* pairs with the acquire in find_free */
@@ -294,7 +299,8 @@ static bool harvest_lane(pki_cuda_lane *l, uint64_t asked, uint64_t *settled)
         return false;
     }
     l->context->waiting += (head - l->tail) / 2;
-    if (!pki_cuda_anchors_keep_up(l->context) && !pki_load(&l->context->dead)) {
+    if (!(pki_cuda_context_use(l->context) && pki_cuda_anchors_keep_up(l->context)) &&
+        !pki_load(&l->context->dead)) {
         *settled = 0; /* it has not been asked */
         return !l->context->anchors.useless;
     }
@@ -338,7 +344,7 @@ bool pki_cuda_harvest(void)
         uint32_t life = pki_load_acquire(&l->life);
         if (life == PKI_CUDA_FREE || life == PKI_CUDA_TAKEN)
             continue;
-        bool more = is_current(l) && harvest_lane(l, asked, &settled);
+        bool more = pki_cuda_lane_is_current(l) && harvest_lane(l, asked, &settled);
         left |= more;
         if (life == PKI_CUDA_LEFT && !more) {
             discard(l, l->head, !pki_load(&l->context->dead));
@@ -346,6 +352,7 @@ bool pki_cuda_harvest(void)
         }
     }
     pki_cuda_sample();
+    pki_cuda_context_use_none();
     tell_settled(settled);
     grow_ahead();
     pki_cuda_restore(mode);
@@ -356,45 +363,11 @@ void pki_cuda_harvest_discard(void)
 {
     for (pki_cuda_lane *l = pki_cuda_lanes(); l; l = l->next) {
         uint32_t life = pki_load_acquire(&l->life);
-        if (life == PKI_CUDA_FREE || life == PKI_CUDA_TAKEN || !is_current(l))
+        if (life == PKI_CUDA_FREE || life == PKI_CUDA_TAKEN || !pki_cuda_lane_is_current(l))
             continue;
         uint64_t head = pki_load_acquire(&l->head); /* pairs with the release in _lane_mark */
         if (l->tail < head)
             pki_cuda_say(PKI_CUDA_NOT_REACHED, CUDA_SUCCESS, 0);
         discard(l, head, !pki_load(&l->context->dead));
-    }
-}
-
-/* Outcomes first: begun is counted before any of them. */
-static void add_lane(pk_gpu_counts *c, const pki_cuda_lane *l)
-{
-    const pki_cuda_counters *o = &l->counters;
-    c->recorded += pki_load(&l->recorded);
-    c->lost += pki_load(&l->lost);
-    c->replayed += pki_load(&l->replayed);
-    c->sampled += pki_load(&l->sampled);
-    c->operations += pki_load(&l->operations);
-    c->refused += pki_load(&o->refused);
-    c->dropped += pki_load_acquire(&o->dropped); /* these pair with the releases in cuda/span.c */
-    c->skipped += pki_load_acquire(&o->skipped);
-    uint64_t captured = pki_load_acquire(&o->captured);
-    c->captured += captured;
-    c->unbalanced += pki_load(&o->unbalanced);
-    c->stray_ends += pki_load(&o->stray_ends);
-    c->begun += pki_load(&o->begun) - captured;
-}
-
-void pki_cuda_sum(pk_gpu_counts *c)
-{
-    uint64_t dropped = pki_load(&pki_cuda_refused_dropped);
-    uint64_t begun = pki_load(&pki_cuda_refused_begun);
-    *c = (pk_gpu_counts){.size = sizeof *c, .begun = begun, .dropped = dropped};
-    c->skipped = begun - dropped;
-    for (const pki_cuda_lane *l = pki_cuda_lanes(); l; l = l->next)
-        if (is_current(l))
-            add_lane(c, l);
-    for (pki_cuda_context *x = pki_cuda_contexts(); x; x = x->next) {
-        c->contexts += pki_load(&x->session) == pki_load(&pki_cuda_session);
-        c->pairs += pki_load(&x->pool.pairs);
     }
 }

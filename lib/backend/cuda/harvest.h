@@ -3,17 +3,12 @@
 #ifndef PKI_BACKEND_CUDA_HARVEST_H
 #define PKI_BACKEND_CUDA_HARVEST_H
 
-#include <pk/gpu.h>
-
-#include "backend/cuda/lane.h"
+#include <stdbool.h>
 
 /* All lanes of the session, once. True if something is left that may yet come. */
 bool pki_cuda_harvest(void);
 
 /* Nothing more of this session will be read: what is left is lost. */
 void pki_cuda_harvest_discard(void);
-
-/* Of the session so far. */
-void pki_cuda_sum(pk_gpu_counts *counts);
 
 #endif

@@ -54,6 +54,7 @@ typedef struct pki_cuda_read {
     uint32_t region;
     bool failed;
     double device; /* when it began there */
+    double doubt;  /* of start, ns */
     uint64_t start;
 } pki_cuda_read;
 
@@ -84,6 +85,9 @@ typedef struct pki_cuda_lane {
     /* the collector's */
     uint64_t tail PKI_ALIGNED;
     uint64_t last; /* ns: nothing on this lane begins or ends before */
+    uint64_t
+        unready_ns; /* when the mark at tail was last seen not reached; 0: it was not asked about */
+    double doubt;   /* of where the span lies that is handed over */
     uint64_t recorded, lost, replayed, sampled, operations;
     uint32_t reading; /* begun, not yet ended */
     uint32_t track, track_session;
@@ -119,6 +123,12 @@ static inline bool pki_cuda_lane_has_room(const pki_cuda_lane *lane, uint32_t op
 {
     uint64_t tail = pki_load_acquire(&lane->tail); /* pairs with the release in cuda/harvest.c */
     return lane->head - tail + open + 2 <= PKI_CUDA_MARKS;
+}
+
+static inline bool pki_cuda_lane_is_current(const pki_cuda_lane *lane)
+{
+    /* Pairs with the release in pki_cuda_lane_enter. */
+    return pki_load_acquire(&lane->session) == pki_load(&pki_cuda_session);
 }
 
 static inline void pki_cuda_lane_mark(pki_cuda_lane *lane, pki_cuda_mark_type type, uint32_t pair,

@@ -5,7 +5,7 @@
 #include "backend/cuda/counts.h"
 #include "backend/none.h"
 
-PKI_BACKEND_NONE(cuda, true, "this build of perfkit was made without CUDA's headers");
+PKI_BACKEND_NONE(cuda, true, "perfkit was built without CUDA's headers");
 
 uint32_t pk_gpu_gate_;
 

@@ -18,11 +18,11 @@ static uint32_t make_pairs(pki_cuda_pair *pairs, CUcontext ctx, CUresult *code)
 {
     uint32_t made = 0;
     CUstreamCaptureMode mode = pki_cuda_relax();
-    *code = pki_cuda.ctx_push(ctx);
+    *code = pki_cuda_enter(ctx);
     if (!*code) {
         while (made < PKI_CUDA_BATCH && !(*code = make_pair(&pairs[made])))
             made++;
-        pki_cuda.ctx_pop(&ctx);
+        pki_cuda_leave();
     }
     pki_cuda_restore(mode);
     return made;

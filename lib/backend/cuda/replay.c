@@ -129,16 +129,15 @@ static bool is_read(const pki_cuda_exec *x, const pki_cuda_set *set)
 
 static bool make_events(pki_cuda_exec *x, pki_cuda_stamped *events)
 {
-    CUcontext ctx = x->graph->context->handle;
     uint32_t made = 0, wanted = 2 * x->spans;
     CUstreamCaptureMode mode = pki_cuda_relax();
-    CUresult code = pki_cuda.ctx_push(ctx);
+    CUresult code = pki_cuda_enter(x->graph->context->handle);
     if (!code) {
         while (made < wanted && !(code = pki_cuda.event_create(&events[made].event, 0)))
             events[made++].seen = NAN;
         while (code && made > 0)
             pki_cuda.event_destroy(events[--made].event);
-        pki_cuda.ctx_pop(&ctx);
+        pki_cuda_leave();
     }
     pki_cuda_restore(mode);
     pki_cuda_context_failed(x->graph->context, code);
@@ -294,7 +293,8 @@ bool pki_cuda_exec_pending(const pki_cuda_exec *x)
 
 void pki_cuda_exec_retire(pki_cuda_exec *x)
 {
-    bool alive = pki_cuda_context_alive(x->graph->context);
+    bool alive =
+        pki_cuda_context_alive(x->graph->context) && pki_cuda_context_use(x->graph->context);
     leave_lanes(x);
     for (uint32_t s = 0; s < x->sets_made; s++) {
         for (uint32_t i = 0; alive && i < 2 * x->spans; i++)

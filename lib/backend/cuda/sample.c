@@ -141,8 +141,9 @@ static double latest(const pki_cuda_graph *g, uint32_t count)
 static void look_at(pki_cuda_graph *g)
 {
     uint32_t count = pki_cuda_graph_count(g);
-    if (count == 0 || !has_room(g, count) || !pki_cuda_anchors_keep_up(g->context) ||
-        !read_all(g, count) || !still_there(g, count) || !make_lanes(g))
+    if (count == 0 || !has_room(g, count) || !pki_cuda_context_use(g->context) ||
+        !pki_cuda_anchors_keep_up(g->context) || !read_all(g, count) || !still_there(g, count) ||
+        !make_lanes(g))
         return;
     emit(g, count);
     g->seen_any = true;
@@ -174,7 +175,7 @@ static void enter_session(pki_cuda_graph *g)
     bool older = g->session != 0;
     if (g->session == pki_load(&pki_cuda_session) || count == 0 || !has_room(g, count))
         return;
-    if (older && !pki_cuda_anchors_keep_up(g->context))
+    if (older && (!pki_cuda_context_use(g->context) || !pki_cuda_anchors_keep_up(g->context)))
         return;
     g->session = pki_load(&pki_cuda_session);
     g->seen_any = false;

@@ -58,7 +58,7 @@ static inline void begin_plain(pki_cuda_lane *l, pki_cuda_open *o, pki_cuda_oper
         return;
     }
     pki_cuda_pair *p = pki_cuda_pair_at(&l->context->pool, pair);
-    CUresult code = pki_cuda.event_record(p->begin, l->stream);
+    CUresult code = pki_cuda_record(l->context->handle, p->begin, l->stream);
     if (PKI_UNLIKELY(code)) {
         pki_cuda_pool_give(&l->context->pool, pair);
         count_failed(l, o, code);
@@ -152,7 +152,8 @@ static void end_plain(pki_cuda_lane *l, pki_cuda_open *o)
         return;
     }
     if (PKI_LIKELY(!code))
-        code = pki_cuda.event_record(pki_cuda_pair_at(&l->context->pool, o->pair)->end, l->stream);
+        code = pki_cuda_record(l->context->handle,
+                               pki_cuda_pair_at(&l->context->pool, o->pair)->end, l->stream);
     if (PKI_UNLIKELY(code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)) {
         give_up(l, o, PKI_CUDA_LEGACY_CAPTURED, CUDA_SUCCESS);
     } else if (PKI_UNLIKELY(pki_cuda_context_failed(l->context, code))) {

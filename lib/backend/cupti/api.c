@@ -37,6 +37,7 @@ static const pki_dl_function functions[] = {
     FUNCTION(ActivityDisable),
     LATER_FUNCTION(ActivityEnableRuntimeApi),
     LATER_FUNCTION(ActivityEnableDriverApi),
+    LATER_FUNCTION(ActivityEnableAllSyncRecords),
     FUNCTION(ActivityFlushAll),
     FUNCTION(ActivityGetNextRecord),
     FUNCTION(ActivityGetNumDroppedRecords),

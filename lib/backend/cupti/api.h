@@ -43,6 +43,7 @@ typedef struct pki_cupti_table {
     PKI_CUPTI_FUNCTION(ActivityDisable);
     PKI_CUPTI_FUNCTION(ActivityEnableRuntimeApi); /* since 12.5 */
     PKI_CUPTI_FUNCTION(ActivityEnableDriverApi);  /* since 12.5 */
+    PKI_CUPTI_FUNCTION(ActivityEnableAllSyncRecords); /* later than 11.6 */
     PKI_CUPTI_FUNCTION(ActivityFlushAll);
     PKI_CUPTI_FUNCTION(ActivityGetNextRecord);
     PKI_CUPTI_FUNCTION(ActivityGetNumDroppedRecords);

@@ -1,6 +1,7 @@
 #include "backend/cupti/attribute.h"
 
 #include "backend/cupti/calls.h"
+#include "backend/cupti/queries.h"
 #include "core/join.h"
 #include "core/names.h"
 #include "core/thread.h"
@@ -59,9 +60,13 @@ void CUPTIAPI pki_cupti_called(void *user, CUpti_CallbackDomain domain, CUpti_Ca
     const CUpti_CallbackData *call = data;
     uint32_t now = pki_load(&epoch);
     mine *m = &self;
-    (void)user, (void)domain, (void)id;
+    (void)user;
     if (!(now & 1) && !m->pushed)
         return;
+    if (pki_cupti_call_of(domain, id)->traits & PKI_CUPTI_ASKS) {
+        pki_cupti_query_note(call->correlationId);
+        return;
+    }
     if (m->epoch != now) {
         pop(m);
         *m = (mine){.epoch = now};
@@ -76,11 +81,14 @@ void CUPTIAPI pki_cupti_called(void *user, CUpti_CallbackDomain domain, CUpti_Ca
     }
 }
 
+/* The runtime's questions are put by the driver's. */
 static unsigned enable(CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain)
 {
-    unsigned refused = 0;
+    unsigned refused = 0, wanted = PKI_CUPTI_LAUNCHES | PKI_CUPTI_WAITS;
+    if (domain == CUPTI_CB_DOMAIN_DRIVER_API)
+        wanted |= PKI_CUPTI_ASKS;
     for (uint32_t id = 1; id < pki_cupti_calls_count(domain); id++)
-        if (pki_cupti_call_of(domain, id)->traits & (PKI_CUPTI_LAUNCHES | PKI_CUPTI_WAITS))
+        if (pki_cupti_call_of(domain, id)->traits & wanted)
             refused += pki_cupti.EnableCallback(1, subscriber, domain, id) != CUPTI_SUCCESS;
     return refused;
 }

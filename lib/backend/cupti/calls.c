@@ -34,6 +34,8 @@ static const trait traits[] = {
     {"StreamSynchronize", PKI_CUPTI_WAITS},
     {"StreamWaitEvent", PKI_CUPTI_WAITS},
     {"EventSynchronize", PKI_CUPTI_WAITS},
+    {"EventQuery", PKI_CUPTI_ASKS},
+    {"StreamQuery", PKI_CUPTI_ASKS},
     {"GetDevice", PKI_CUPTI_QUIET},
     {"SetDevice", PKI_CUPTI_QUIET},
     {"GetLastError", PKI_CUPTI_QUIET},

@@ -225,10 +225,11 @@ static void tell(const pki_cupti_limits *m)
 static void gather(bool last)
 {
     uint64_t t = now_ns();
+    pki_cupti_span span = {pki_load(&opened), t};
     pki_cupti_limits limits = limits_at(t, last); /* before buffers are taken: they have it all */
     for (pki_cupti_buffer *b = pki_cupti_buffers_take(), *next; b; b = next) {
         next = b->next;
-        pki_cupti_read(b, t, &counts, pki_cupti_join_take, &counts);
+        pki_cupti_read(b, &span, &counts, pki_cupti_join_take, &counts);
         pki_cupti_buffer_release(b);
     }
     if (!last && limits.complete == settled_for)
@@ -258,7 +259,13 @@ static void sum_up(uint64_t dropped, uint64_t refused)
                  "; missing: %llu dropped by CUPTI, %llu without times or room, %llu buffers",
                  (unsigned long long)dropped, (unsigned long long)bad,
                  (unsigned long long)(refused + counts.broken));
-    if (missing)
+    if (counts.other_clock)
+        snprintf(
+            text, sizeof text,
+            "%llu of %llu records have no place in time: CUPTI has one clock per process, and another "
+            "tool has given it its own",
+            (unsigned long long)counts.other_clock, (unsigned long long)counts.records);
+    if (missing || counts.other_clock)
         pki_log(PK_LOG_WARNING, "cupti: %s", text);
     enter(OVER, text);
 }

@@ -49,9 +49,9 @@ void pki_cupti_describe_counts(const pki_cupti_counts *c, uint64_t dropped, uint
     snprintf(text, sizeof text,
              "{\"version\":%" PRIu32 ",\"records\":%" PRIu64 ",\"dropped_by_cupti\":%" PRIu64
              ",\"buffers_refused\":%" PRIu64 ",\"unknown\":%" PRIu64 ",\"bad_time\":%" PRIu64
-             ",\"broken_buffers\":%" PRIu64 ",\"outside\":%" PRIu64 ",\"covered\":%" PRIu64
-             ",\"unlinked\":%" PRIu64 ",\"lost\":%" PRIu64 "}",
-             pki_cupti_version(), c->records, dropped, refused, c->unknown, c->bad_time, c->broken,
-             c->outside, c->covered, c->unlinked, c->lost);
+             ",\"other_clock\":%" PRIu64 ",\"broken_buffers\":%" PRIu64 ",\"outside\":%" PRIu64
+             ",\"covered\":%" PRIu64 ",\"unlinked\":%" PRIu64 ",\"lost\":%" PRIu64 "}",
+             pki_cupti_version(), c->records, dropped, refused, c->unknown, c->bad_time,
+             c->other_clock, c->broken, c->outside, c->covered, c->unlinked, c->lost);
     pki_tail_set("cupti", text);
 }

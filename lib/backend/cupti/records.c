@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/cupti/queries.h"
 #include "session/activity.h"
 
 /* The first version whose records have the field. Append-only, as the records are. */
@@ -230,14 +231,28 @@ static reader *reader_of(CUpti_ActivityKind kind)
     }
 }
 
-/* True of what has no times to be wrong. */
-static bool may_be_passed_over(const pki_cupti_record *r)
+static bool is_query(const pki_cupti_record *r)
 {
-    return r->what == PKI_CUPTI_EXTERNAL || r->what == PKI_CUPTI_POOL;
+    return r->what == PKI_CUPTI_SYNC && pki_cupti_is_query(r->correlation);
 }
 
-static void read_one(const CUpti_Activity *record, uint64_t arrived, pki_cupti_counts *counts,
-                     pki_cupti_take *take, void *user)
+/* True of what has no times to be wrong, and of questions, which are no waits. */
+static bool may_be_passed_over(const pki_cupti_record *r)
+{
+    return r->what == PKI_CUPTI_EXTERNAL || r->what == PKI_CUPTI_POOL || is_query(r);
+}
+
+#define SLACK_NS 1000000000u /* devices' clocks are off by microseconds */
+
+/* CUPTI takes its times from the clock that was registered last, by whichever tool of the process:
+ * its ticks, read as nanoseconds, are hours off. */
+static bool is_of_our_clock(const pki_cupti_record *r, const pki_cupti_span *span)
+{
+    return r->start + SLACK_NS >= span->opened && r->end <= span->now + SLACK_NS;
+}
+
+static void read_one(const CUpti_Activity *record, const pki_cupti_span *span,
+                     pki_cupti_counts *counts, pki_cupti_take *take, void *user)
 {
     pki_cupti_record r;
     reader *read = reader_of(record->kind);
@@ -247,14 +262,16 @@ static void read_one(const CUpti_Activity *record, uint64_t arrived, pki_cupti_c
         return;
     }
     memset(&r, 0, sizeof r);
-    r.arrived = arrived;
-    if (read(record, &r))
-        take(user, &r);
-    else
+    r.arrived = span->now;
+    if (!read(record, &r) || is_query(&r))
         counts->bad_time += !may_be_passed_over(&r);
+    else if (r.end && !is_of_our_clock(&r, span))
+        counts->other_clock++;
+    else
+        take(user, &r);
 }
 
-void pki_cupti_read(const pki_cupti_buffer *b, uint64_t arrived, pki_cupti_counts *counts,
+void pki_cupti_read(const pki_cupti_buffer *b, const pki_cupti_span *span, pki_cupti_counts *counts,
                     pki_cupti_take *take, void *user)
 {
     CUpti_Activity *record = NULL;
@@ -263,7 +280,7 @@ void pki_cupti_read(const pki_cupti_buffer *b, uint64_t arrived, pki_cupti_count
     while (b->valid && result == CUPTI_SUCCESS) {
         result = pki_cupti.ActivityGetNextRecord(data, b->valid, &record);
         if (result == CUPTI_SUCCESS)
-            read_one(record, arrived, counts, take, user);
+            read_one(record, span, counts, take, user);
     }
     counts->broken += result != CUPTI_SUCCESS && result != CUPTI_ERROR_MAX_LIMIT_REACHED;
 }

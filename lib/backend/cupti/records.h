@@ -45,20 +45,26 @@ typedef struct pki_cupti_record {
 
 /* Why a record is not in the trace. */
 typedef struct pki_cupti_counts {
-    uint64_t records;  /* read */
-    uint64_t unknown;  /* of kinds that nobody asked for */
-    uint64_t bad_time; /* without times, or with impossible ones */
-    uint64_t broken;   /* buffers that could not be read to their end */
-    uint64_t outside;  /* before the session or outside the window of steps */
-    uint64_t covered;  /* driver calls within a runtime call: the same launch */
-    uint64_t unlinked; /* device activities without the call that launched them */
-    uint64_t lost;     /* no memory to hold them */
+    uint64_t records;     /* read */
+    uint64_t unknown;     /* of kinds that nobody asked for */
+    uint64_t bad_time;    /* without times, or with impossible ones */
+    uint64_t broken;      /* buffers that could not be read to their end */
+    uint64_t other_clock; /* times that are not of our clock, but of another tool's */
+    uint64_t outside;     /* before the session or outside the window of steps */
+    uint64_t covered;     /* driver calls within a runtime call: the same launch */
+    uint64_t unlinked;    /* device activities without the call that launched them */
+    uint64_t lost;        /* no memory to hold them */
 } pki_cupti_counts;
+
+/* When CUPTI began to record, and now: no record's times lie far outside. Of the session, ns. */
+typedef struct pki_cupti_span {
+    uint64_t opened, now;
+} pki_cupti_span;
 
 /* Reads a buffer; each record that has a meaning goes to take. */
 typedef void pki_cupti_take(void *user, const pki_cupti_record *record);
-void pki_cupti_read(const pki_cupti_buffer *buffer, uint64_t arrived, pki_cupti_counts *counts,
-                    pki_cupti_take *take, void *user);
+void pki_cupti_read(const pki_cupti_buffer *buffer, const pki_cupti_span *span,
+                    pki_cupti_counts *counts, pki_cupti_take *take, void *user);
 
 /* Fields that came after CUDA 11.6. */
 typedef enum pki_cupti_field {

@@ -52,7 +52,7 @@ static bool is_known(uint64_t type, uint64_t known, void *context)
 {
     if ((type & known) && (type & (type - 1)) == 0 && context)
         return true;
-    pki_fetch_add(&pki_nccl_tickets.unknown, 1);
+    pki_fetch_add(&pki_nccl_lost.unknown, 1);
     return false;
 }
 
@@ -88,7 +88,7 @@ static void read_proxy(pki_nccl_event *e, const pki_nccl_proxy_op *d)
     e->channels = d->channel;
     e->count = d->steps > 0 ? (uint64_t)d->steps : 0;
     e->flags = d->sends ? PKI_NCCL_SENDS : 0;
-    e->flags |= d->pid == (int32_t)pki_nccl_open.pid ? 0 : PKI_NCCL_FOREIGN;
+    e->flags |= d->pid == pki_load(&pki_nccl_open.pid) ? 0 : PKI_NCCL_FOREIGN;
 }
 
 static void read_net(pki_nccl_event *e, const pki_nccl_net *d)
@@ -253,7 +253,7 @@ int pki_nccl_stop_event(void *event)
     uint64_t handle = (uint64_t)(uintptr_t)event;
     pki_nccl_event *e = pki_nccl_find(handle);
     if (!e || !pki_nccl_end(handle, e, pki_ticks(pki_nccl_open.monotonic)))
-        pki_fetch_add(&pki_nccl_tickets.stale, event != NULL);
+        pki_fetch_add(&pki_nccl_lost.stale, event != NULL);
     return PKI_NCCL_SUCCESS;
 }
 

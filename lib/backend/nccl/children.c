@@ -19,7 +19,7 @@ static pki_nccl_node *parent_of(const pki_nccl_node *n, uint32_t types)
     if (n->flags & PKI_NCCL_FOREIGN)
         return NULL;
     /* Perhaps before its own turn: the pool is looked through while it changes. */
-    pki_nccl_node *p = pki_nccl_meet(pki_nccl_event_of(n->handle)->parent);
+    pki_nccl_node *p = pki_nccl_meet(n->parent);
     return p && (p->type & types) && p->context == n->context ? p : NULL;
 }
 
@@ -88,7 +88,7 @@ static void kernel_ends(pki_nccl_node *n)
 
 void pki_nccl_child_seen(pki_nccl_node *n, bool open)
 {
-    pki_nccl_node *p = parent_of(n, n->type == PKI_NCCL_NET           ? PKI_NCCL_PROXY_STEP
+    pki_nccl_node *p = parent_of(n, n->type == PKI_NCCL_NET          ? PKI_NCCL_PROXY_STEP
                                     : n->type == PKI_NCCL_PROXY_STEP ? PKI_NCCL_PROXY_OP
                                                                      : PKI_NCCL_TASKS);
     pki_nccl_told *t = pki_nccl_told_of(n->context);

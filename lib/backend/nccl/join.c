@@ -7,7 +7,8 @@
  * come. So a task waits until it has no open child and none has come for a while; how long depends
  * on what its communicator has had so far. A call without a task is an operation by itself (symmetric
  * kernels, copy engines); a captured one is none: each replay makes tasks with that same call as
- * their parent, however long it is gone.
+ * their parent, however long it is gone. If the network has no part in it, NCCL makes the tasks once
+ * instead, amid the capture: the call's group is open then, and nothing runs.
  */
 #include "backend/nccl/abi.h"
 #include "backend/nccl/node.h"
@@ -15,9 +16,9 @@
 #include "session/activity.h"
 
 #define MS 1000000u
-#define CALL_ALONE (1000u * MS)     /* a call's task may be waiting for its stream */
-#define PROXY_LINGERS (200u * MS)   /* a task's first operation of the network */
-#define NEXT_LINGERS (20u * MS)     /* from one child to the next */
+#define CALL_ALONE (1000u * MS)      /* a call's task may be waiting for its stream */
+#define PROXY_LINGERS (200u * MS)    /* a task's first operation of the network */
+#define NEXT_LINGERS (20u * MS)      /* from one child to the next */
 #define KERNEL_LINGERS (10000u * MS) /* a kernel behind much other work */
 #define CROWDED (PKI_NCCL_PLACES / 4 * 3)
 
@@ -73,19 +74,26 @@ static void begin(pki_nccl_node *n);
 /* Its call, perhaps before its own turn: the pool is looked through while it changes. */
 static pki_nccl_node *call_of(const pki_nccl_node *n)
 {
-    pki_nccl_node *call = pki_nccl_meet(pki_nccl_event_of(n->handle)->parent);
+    pki_nccl_node *call = pki_nccl_meet(n->parent);
     if (!call || !(call->type & CALLS) || call->context != n->context)
         return NULL;
     begin(call);
     return call;
 }
 
-/* A task whose call has been told by itself already is that operation once more: over. */
+/* Is this task no operation? Its call has been told by itself already, or is being captured. */
+static bool is_none(const pki_nccl_node *n, const pki_nccl_node *call)
+{
+    if (call->flags & PKI_NCCL_CAPTURED)
+        return pki_nccl_was_open(call->parent, n->start);
+    return call->over && !call->taken;
+}
+
 static void begin_task(pki_nccl_node *n)
 {
     pki_nccl_node *call = call_of(n);
     if (call) {
-        n->over = call->over && !call->taken && !(call->flags & PKI_NCCL_CAPTURED);
+        n->over = is_none(n, call);
         inherit(n, call);
     }
     if (!n->queued && !n->over)
@@ -233,11 +241,11 @@ static bool ends(pki_nccl_node *n)
 /* Children before parents. */
 static unsigned level_of(uint32_t type)
 {
-    return type == PKI_NCCL_NET                                   ? 0
-           : type == PKI_NCCL_PROXY_STEP                          ? 1
-           : type & (PKI_NCCL_PROXY_OP | PKI_NCCL_KERNEL_CH)      ? 2
-           : type & PKI_NCCL_TASKS                                         ? 3
-                                                                  : 4;
+    return type == PKI_NCCL_NET                              ? 0
+           : type == PKI_NCCL_PROXY_STEP                     ? 1
+           : type & (PKI_NCCL_PROXY_OP | PKI_NCCL_KERNEL_CH) ? 2
+           : type & PKI_NCCL_TASKS                           ? 3
+                                                             : 4;
 }
 
 static void meet_all(const pki_nccl_item *items, uint32_t count, bool calls)
@@ -277,6 +285,7 @@ static void visit(const pki_nccl_item *item, pki_nccl_node *n)
 static void go_round(bool last)
 {
     uint32_t count;
+    pki_nccl_told_look();
     const pki_nccl_item *items = pki_nccl_gather(&count);
     turn.now = ns(pki_activity_ticks());
     turn.last = last;

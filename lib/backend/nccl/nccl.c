@@ -35,9 +35,9 @@ static bool start(const pki_config *config)
     pki_nccl_join_start();
     pki_nccl_tell_start();
     pki_nccl_tracks_start();
-    dropped = pki_load(&pki_nccl_tickets.dropped);
-    unknown = pki_load(&pki_nccl_tickets.unknown);
-    stale = pki_load(&pki_nccl_tickets.stale);
+    dropped = pki_load(&pki_nccl_lost.dropped);
+    unknown = pki_load(&pki_nccl_lost.unknown);
+    stale = pki_load(&pki_nccl_lost.stale);
     pki_store(&pki_nccl_open.monotonic, config->monotonic);
     pki_store_release(&pki_nccl_open.recording, 1); /* pairs with the acquire of a start */
     pki_nccl_mask_turn(true);
@@ -92,11 +92,11 @@ static void tell(pk_backend_info *info)
     size_t n = (size_t)snprintf(info->reason, size, "%u communicators, %llu operations", live,
                                 (unsigned long long)pki_nccl_operations());
     n += put_lost(info->reason + n, size - n, "events dropped: the pool was full",
-                  pki_load(&pki_nccl_tickets.dropped) - dropped);
+                  pki_load(&pki_nccl_lost.dropped) - dropped);
     n += put_lost(info->reason + n, size - n, "events of unknown types",
-                  pki_load(&pki_nccl_tickets.unknown) - unknown);
+                  pki_load(&pki_nccl_lost.unknown) - unknown);
     n += put_lost(info->reason + n, size - n, "ends of events that were not open",
-                  pki_load(&pki_nccl_tickets.stale) - stale);
+                  pki_load(&pki_nccl_lost.stale) - stale);
     put_lost(info->reason + n, size - n, "communicators refused", pki_nccl_comms_refused());
 }
 

@@ -7,17 +7,18 @@
 
 typedef struct pki_nccl_node {
     uint64_t handle; /* 0: none was ever there */
+    uint64_t parent;
     uint32_t type, context, region;
     uint8_t op, element, flags;
-    bool met;        /* begun here */
-    bool over;       /* told; what comes now is late */
-    bool queued;     /* has a sequence number of its communicator, in words */
-    bool taken;      /* of a call: a task has taken that, and its start, over */
+    bool met;    /* begun here */
+    bool over;   /* told; what comes now is late */
+    bool queued; /* has a sequence number of its communicator, in words */
+    bool taken;  /* of a call: a task has taken that, and its start, over */
     bool started;
     uint64_t count, start, stop; /* ticks; stop 0: still open */
     int32_t peer;
-    uint32_t open;   /* children that are, in this round */
-    uint64_t call;   /* of a task: its call's handle, if that was met; 0 */
+    uint32_t open;                  /* children that are, in this round */
+    uint64_t call;                  /* of a task: its call's handle, if that was met; 0 */
     uint64_t call_start, call_stop; /* of its first task: ticks, else 0 */
     pki_comm_words words;
     uint64_t sequence;
@@ -45,6 +46,10 @@ pki_nccl_node *pki_nccl_node_of(uint64_t handle);
 pki_nccl_node *pki_nccl_meet(uint64_t handle);
 
 pki_nccl_event *pki_nccl_event_of(uint64_t handle);
+
+/* Was the event of this handle open, or about to be stopped, at this tick? False: nobody knows of it
+ * any more. */
+bool pki_nccl_was_open(uint64_t handle, uint64_t ticks);
 void pki_nccl_gather_start(void); /* forgets what the last session knew */
 void pki_nccl_gather_after_fork(void);
 
@@ -62,10 +67,14 @@ bool pki_nccl_child_ends(pki_nccl_node *n);
 
 /* The communicator of an event; NULL: it is nobody's any more. */
 pki_nccl_told *pki_nccl_told_of(uint32_t context);
-void pki_nccl_told_use(uint32_t context);   /* it has events in this round */
+void pki_nccl_told_use(uint32_t context); /* it has events in this round */
+
+/* Which are gone, before the pool is gathered: all that one had is in the pool by then. One that goes
+ * later may have had events since that this round does not know; it goes in the next one. */
+void pki_nccl_told_look(void);
 bool pki_nccl_told_is_gone(uint32_t context);
-void pki_nccl_told_clean(void);             /* those that are gone and have none */
-void pki_nccl_told_start(void);             /* tracks are those of the session that begins */
+void pki_nccl_told_clean(void); /* those that are gone and have none */
+void pki_nccl_told_start(void); /* tracks are those of the session that begins */
 bool pki_nccl_told_spans_nodes(uint32_t context);
 void pki_nccl_told_after_fork(void);
 

@@ -7,6 +7,7 @@
 
 static pki_nccl_told *told[PKI_NCCL_COMMS];
 static bool used[PKI_NCCL_COMMS];
+static bool gone[PKI_NCCL_COMMS]; /* before this round looked into the pool */
 
 /* One that was never named is called by its id. */
 static pk_comm *make_comm(const pki_nccl_comm *c)
@@ -48,10 +49,19 @@ void pki_nccl_told_use(uint32_t context)
     used[pki_nccl_comm_index(context)] = true;
 }
 
+void pki_nccl_told_look(void)
+{
+    for (uint32_t i = 0; i < PKI_NCCL_COMMS; i++) {
+        const pki_nccl_comm *c = pki_nccl_comm_at(i);
+        gone[i] = c && pki_load(&c->state) == PKI_NCCL_COMM_GONE;
+    }
+}
+
 bool pki_nccl_told_is_gone(uint32_t context)
 {
-    const pki_nccl_comm *c = pki_nccl_comm_at(pki_nccl_comm_index(context));
-    return !c || c->context != context || pki_load(&c->state) == PKI_NCCL_COMM_GONE;
+    uint32_t i = pki_nccl_comm_index(context);
+    const pki_nccl_comm *c = pki_nccl_comm_at(i);
+    return !c || c->context != context || gone[i];
 }
 
 bool pki_nccl_told_spans_nodes(uint32_t context)
@@ -70,8 +80,7 @@ static void drop(uint32_t i)
 void pki_nccl_told_clean(void)
 {
     for (uint32_t i = 0; i < PKI_NCCL_COMMS; i++) {
-        const pki_nccl_comm *c = pki_nccl_comm_at(i);
-        if (c && !used[i] && pki_load(&c->state) == PKI_NCCL_COMM_GONE) {
+        if (gone[i] && !used[i]) {
             drop(i);
             pki_nccl_comm_free(i);
         }
@@ -93,4 +102,5 @@ void pki_nccl_told_after_fork(void)
 {
     memset(told, 0, sizeof told);
     memset(used, 0, sizeof used);
+    memset(gone, 0, sizeof gone);
 }

@@ -116,5 +116,6 @@ const pki_backend pki_backend_nvml = {.name = "nvml",
                                       .probe = probe,
                                       .start = start,
                                       .collect = collect,
+                                      .cpu = pki_nvml_sampler_cpu,
                                       .stop = stop,
                                       .after_fork = after_fork};

@@ -1,7 +1,6 @@
 #include "backend/nvml/sampler.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -11,6 +10,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/spawn.h"
 
 #define MS ((uint64_t)1000000)
 #define PERIOD (100 * MS)
@@ -49,6 +49,7 @@ static void back(int code)
     s.failed = code ? s.calling : s.failed;
     s.code = code ? code : s.code;
     s.calling = NULL;
+    s.cpu = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
     pthread_mutex_unlock(&s.lock);
 }
 
@@ -116,6 +117,7 @@ static void read_one(pki_nvml_device *d, unsigned which)
     uint64_t ended = pki_monotonic_ns();
     pthread_mutex_lock(&s.lock);
     s.calling = NULL;
+    s.cpu = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
     slot->took = ended - begun;
     if (code == PKI_NVML_OK)
         succeed(d, slot, which, values, ended);
@@ -248,17 +250,6 @@ static void copy_wish(const pki_nvml_wish *wish)
         s.wish.order = memcpy(s.order, wish->order, strnlen(wish->order, sizeof s.order - 1));
 }
 
-/* The program's signals are for the program's threads. */
-static bool make_thread(void)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&thread, NULL, sample, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error == 0;
-}
-
 const char *pki_nvml_sampler_start(const pki_nvml *nvml, const pki_nvml_wish *wish)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -272,7 +263,7 @@ const char *pki_nvml_sampler_start(const pki_nvml *nvml, const pki_nvml_wish *wi
     s.nvml = nvml;
     copy_wish(wish);
     s.running = true;
-    if (make_thread())
+    if (pki_spawn(&thread, sample, NULL) == 0)
         return NULL;
     s.running = false;
     return "the thread that calls NVML could not be created";
@@ -287,6 +278,14 @@ const pki_nvml_sample *pki_nvml_sampler_take(size_t *count)
     filled = 0;
     pthread_mutex_unlock(&s.lock);
     return taken;
+}
+
+uint64_t pki_nvml_sampler_cpu(void)
+{
+    pthread_mutex_lock(&s.lock);
+    uint64_t ns = s.cpu;
+    pthread_mutex_unlock(&s.lock);
+    return ns;
 }
 
 void pki_nvml_sampler_stop(void)

@@ -42,6 +42,7 @@ typedef struct pki_nvml_state {
     uint64_t called_at;
     const char *failed; /* the last one that failed while looking for devices, and its code */
     int code;
+    uint64_t cpu; /* of the thread, ns */
 } pki_nvml_state;
 
 void pki_nvml_state_describe(const pki_nvml_state *state, pk_backend_info *info);

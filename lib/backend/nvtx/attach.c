@@ -209,14 +209,14 @@ static int push_payload(nvtxDomainHandle_t handle, const nvtxPayloadData_t *data
     pki_nvtx_domain *domain = pki_nvtx_domain_of(handle);
     if (unwanted(domain))
         return domain->ours ? NVTX_NO_PUSH_POP_TRACKING : pki_nvtx_push(domain, NULL);
-    pki_nvtx_event event = {pki_nvtx_payload_region(domain, data, n), {0, 0, 0, 0}};
+    pki_nvtx_event event = {pki_nvtx_payload_region(domain, data, n), {0}};
     pki_nvtx_read_payloads(domain, data, n, &event.work);
     return pki_nvtx_push(domain, &event);
 }
 
 static int pop_payload(nvtxDomainHandle_t handle, const nvtxPayloadData_t *data, size_t n)
 {
-    pki_work more = {0, 0, 0, 0};
+    pki_work more = {0};
     pki_nvtx_domain *domain = pki_nvtx_domain_of(handle);
     if (domain->ours)
         return NVTX_NO_PUSH_POP_TRACKING;
@@ -229,7 +229,7 @@ static void mark_payload(nvtxDomainHandle_t handle, const nvtxPayloadData_t *dat
     const pki_nvtx_domain *domain = pki_nvtx_domain_of(handle);
     if (unwanted(domain))
         return;
-    pki_nvtx_event event = {pki_nvtx_payload_region(domain, data, n), {0, 0, 0, 0}};
+    pki_nvtx_event event = {pki_nvtx_payload_region(domain, data, n), {0}};
     pki_nvtx_read_payloads(domain, data, n, &event.work);
     pki_nvtx_mark(&event);
 }
@@ -240,7 +240,7 @@ static nvtxRangeId_t start_payload(nvtxDomainHandle_t handle, const nvtxPayloadD
     const pki_nvtx_domain *domain = pki_nvtx_domain_of(handle);
     if (unwanted(domain))
         return 0;
-    pki_nvtx_event event = {pki_nvtx_payload_region(domain, data, n), {0, 0, 0, 0}};
+    pki_nvtx_event event = {pki_nvtx_payload_region(domain, data, n), {0}};
     pki_nvtx_read_payloads(domain, data, n, &event.work);
     return pki_nvtx_range_start(&event);
 }
@@ -248,7 +248,7 @@ static nvtxRangeId_t start_payload(nvtxDomainHandle_t handle, const nvtxPayloadD
 static void end_payload(nvtxDomainHandle_t handle, nvtxRangeId_t id, const nvtxPayloadData_t *data,
                         size_t n)
 {
-    pki_work more = {0, 0, 0, 0};
+    pki_work more = {0};
     pki_nvtx_read_payloads(pki_nvtx_domain_of(handle), data, n, &more);
     pki_nvtx_range_end(id, &more);
 }

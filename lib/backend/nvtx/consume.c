@@ -89,7 +89,7 @@ static PKI_COLD int push_first(pki_nvtx_domain *domain, const nvtxEventAttribute
 static PKI_COLD void say_attributes(const pki_nvtx_domain *domain, pk_region *region,
                                     const nvtxEventAttributes_t *attr, pki_nvtx_meaning meaning)
 {
-    pki_work work = {0, 0, 0, 0};
+    pki_work work = {0};
     pki_nvtx_read_attributes(domain, attr, meaning, &work);
     say_work(region, &work);
 }

@@ -284,7 +284,7 @@ pk_region *pki_nvtx_payload_region(const pki_nvtx_domain *domain, const nvtxPayl
 
 static void read_plain(const nvtxEventAttributes_t *attr, pki_nvtx_meaning meaning, pki_work *work)
 {
-    pki_work number = {0, 0, 0, PKI_PAYLOAD_NONE};
+    pki_work number = {.payload_type = PKI_PAYLOAD_NONE};
     switch (attr->payloadType) {
     case NVTX_PAYLOAD_TYPE_UNSIGNED_INT64:
         read_number(&attr->payload, NVTX_PAYLOAD_ENTRY_TYPE_UINT64, 8, &number);

@@ -237,8 +237,9 @@ static void record(const cell *c, bool unbalanced)
 {
     if (c->session != pki_registry_serial())
         return; /* its session is over */
+    uint64_t start = pki_activity_ns_of_ticks(c->start), end = pki_activity_ns_of_ticks(c->end);
     pki_fold_lock();
-    pki_fold_range(pki_fold_now(), c->region, pki_not_negative(c->end - c->start), c->work.bytes,
+    pki_fold_range(pki_fold_now(), c->region, end > start ? end - start : 0, c->work.bytes,
                    c->work.flops);
     pki_fold_unlock();
     add_activity(c, unbalanced);

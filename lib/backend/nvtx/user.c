@@ -142,7 +142,7 @@ PKI_COLD pk_region *pki_nvtx_other_region(const pki_nvtx_domain *domain,
 pki_nvtx_event pki_nvtx_event_of(const pki_nvtx_domain *domain, const nvtxEventAttributes_t *attr)
 {
     pki_nvtx_meaning meaning;
-    pki_nvtx_event event = {NULL, {0, 0, 0, 0}};
+    pki_nvtx_event event = {NULL, {0}};
     event.region = pki_nvtx_region_in(pki_nvtx_find_user(), domain, attr, &meaning);
     if (pki_nvtx_has_payload(attr))
         pki_nvtx_read_attributes(domain, attr, meaning, &event.work);
@@ -152,7 +152,7 @@ pki_nvtx_event pki_nvtx_event_of(const pki_nvtx_domain *domain, const nvtxEventA
 pki_nvtx_event pki_nvtx_event_of_text(const char *message)
 {
     pki_nvtx_meaning meaning;
-    pki_nvtx_event event = {NULL, {0, 0, 0, 0}};
+    pki_nvtx_event event = {NULL, {0}};
     event.region = pki_nvtx_region_of(pki_nvtx_find_user(), pki_nvtx_domain_of(NULL), message,
                                       false, 0, &meaning);
     return event;

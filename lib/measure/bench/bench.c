@@ -19,7 +19,7 @@ static pthread_once_t engine_once = PTHREAD_ONCE_INIT;
 
 static void measure_engine(void)
 {
-    pki_bench_overhead_measure(&engine.overhead, engine.clock);
+    pki_bench_overhead_measure(&engine.overhead, engine.clock, &pki_bench_own_loops);
 }
 
 const pki_bench_engine *pki_bench_engine_get(void)
@@ -133,6 +133,8 @@ static pk_status open_case(pki_bench_case *c, size_t index)
 pk_status pk_bench_open(size_t index, pk_bench_handle **handle)
 {
     int saved = errno;
+    if (!handle)
+        return pki_fail(PK_EINVAL, "there is nowhere to put the benchmark");
     *handle = calloc(1, sizeof **handle);
     if (!*handle)
         return pki_fail(PK_ENOMEM, "no memory for a benchmark");
@@ -148,6 +150,8 @@ pk_status pk_bench_open(size_t index, pk_bench_handle **handle)
 pk_status pk_bench_take(pk_bench_handle *handle, uint64_t iterations, pk_bench_sample *sample)
 {
     int saved = errno;
+    if (!handle || !sample)
+        return pki_fail(PK_EINVAL, "no benchmark is open, or there is nowhere to put the sample");
     pki_bench_case *c = &handle->c;
     double overhead;
     bool fine = iterations || c->iterations || pki_bench_calibrate(c);

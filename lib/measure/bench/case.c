@@ -57,8 +57,8 @@ static void call_function(pk_bench_run *run)
 {
     void (*fn)(void *) = run->owner->fn;
     void *arg = run->owner->fn_arg;
-    for (uint64_t left = pk_bench_begin(run); left; left--)
-        fn(arg);
+    uint64_t left = pk_bench_begin(run);
+    PK_BENCH_UNROLLED_ for (; left; left--) fn(arg);
     pk_bench_end(run);
 }
 
@@ -177,9 +177,10 @@ void pki_bench_case_finish(pki_bench_case *c)
     free(c->time);
     free(c->cpu);
     free(c->at);
+    free(c->overhead);
     for (unsigned i = 0; i < c->series_count; i++)
         free(c->series[i].values);
-    c->time = c->cpu = c->at = NULL;
+    c->time = c->cpu = c->at = c->overhead = NULL;
     c->count = c->room = 0;
     c->series_count = 0;
 }
@@ -216,33 +217,39 @@ static bool complete(pki_bench_case *c)
     return c->state == PKI_BENCH_FINE;
 }
 
-static double above_zero(double value)
+/* What reading the clocks added to a thread's time. */
+static double clock_part(const pk_bench_run *run, double reading)
 {
-    return value > 0 ? value : 0;
+    return reading * (double)(1 + run->pauses);
 }
 
-/* From the first thread's start to the last one's end, pauses apart. */
-static double wall_of(const pki_bench_case *c)
+/* From the first thread's start to the last one's end, pauses apart; in *part what was subtracted. */
+static double wall_of(const pki_bench_case *c, double *part)
 {
-    double longest = 0, clock = c->engine->overhead.clock;
+    double longest = *part = 0, reading = c->engine->overhead.clock;
     uint64_t start = UINT64_MAX;
     for (unsigned i = 0; i < c->options.threads; i++)
         start = PKI_MIN(start, c->runs[i].start);
     for (unsigned i = 0; i < c->options.threads; i++) {
         const pk_bench_run *run = &c->runs[i];
-        double busy = (double)(run->end - start - run->paused) - clock * (double)(1 + run->pauses);
-        longest = PKI_MAX(longest, busy);
+        double taken = (double)(run->end - start - run->paused), clock = clock_part(run, reading);
+        if (taken - clock > longest) {
+            longest = taken - clock;
+            *part = clock;
+        }
     }
     return longest;
 }
 
-static double cpu_of(const pki_bench_case *c)
+static double cpu_of(const pki_bench_case *c, double *part)
 {
-    double sum = 0;
+    double sum = *part = 0, reading = c->engine->overhead.cpu_clock;
     for (unsigned i = 0; i < c->options.threads; i++) {
         const pk_bench_run *run = &c->runs[i];
         double used = (double)(run->cpu_end - run->cpu_start - run->cpu_paused);
-        sum += above_zero(used - c->engine->overhead.cpu_clock * (double)(1 + run->pauses));
+        double clock = PKI_MIN(clock_part(run, reading), used);
+        sum += used - clock;
+        *part += clock;
     }
     return sum;
 }
@@ -285,9 +292,13 @@ bool pki_bench_case_take(pki_bench_case *c, uint64_t iterations, pk_bench_sample
     if (!complete(c))
         return false;
     sample->iterations = iterations;
-    sample->wall = wall_of(c);
-    sample->cpu = cpu_of(c);
+    double wall_part, cpu_part;
+    sample->wall = wall_of(c, &wall_part);
+    sample->cpu = cpu_of(c, &cpu_part);
     sample->time = time_of(c, sample);
+    c->clock_part = c->options.clock == PK_BENCH_WALL  ? wall_part
+                    : c->options.clock == PK_BENCH_CPU ? cpu_part / c->options.threads
+                                                       : 0;
     return c->state == PKI_BENCH_FINE;
 }
 
@@ -299,8 +310,7 @@ double pki_bench_case_per_iteration(const pki_bench_case *c, double time, uint64
     const pki_bench_overhead *o = &c->engine->overhead;
     double taken = time / (double)iterations, left = taken;
     if (c->options.clock == PK_BENCH_WALL || c->options.clock == PK_BENCH_CPU)
-        left = c->fn ? pki_bench_without(taken, o->call, o->call_beside)
-                     : pki_bench_without(taken, o->loop, o->loop_beside);
+        left = pki_bench_without(taken, o->loop_beside);
     *overhead = taken - left;
     return left;
 }
@@ -318,7 +328,8 @@ static bool make_room_for_one(pki_bench_case *c)
     if (c->count < c->room)
         return true;
     size_t room = c->room ? 2 * c->room : 64;
-    if (!grow(&c->time, room) || !grow(&c->cpu, room) || !grow(&c->at, room))
+    if (!grow(&c->time, room) || !grow(&c->cpu, room) || !grow(&c->at, room) ||
+        !grow(&c->overhead, room))
         return false;
     c->room = room;
     return true;
@@ -343,7 +354,7 @@ bool pki_bench_case_sample(pki_bench_case *c)
         pki_bench_case_per_iteration(c, sample.cpu / c->options.threads, sample.iterations, &rest) *
         c->options.threads;
     c->at[c->count] = (double)(before - c->first_at);
-    c->overhead = overhead;
+    c->overhead[c->count] = overhead + c->clock_part / (double)sample.iterations;
     pki_bench_figures_keep(c, &sample);
     c->count++;
     c->spent += clock->now(clock->self) - before;

@@ -17,6 +17,7 @@
 #include "measure/bench/clock.h"
 #include "measure/bench/counters.h"
 #include "measure/bench/device.h"
+#include "measure/bench/overhead.h"
 
 #define PKI_BENCH_AXES 8
 #define PKI_BENCH_FIGURES 16
@@ -82,13 +83,14 @@ typedef struct pki_bench_case {
     /* What has been measured. */
     uint64_t iterations;
     double *time, *cpu, *at; /* per iteration; the last: ns since first_at */
+    double *overhead;        /* per iteration: what was subtracted for `time` */
     size_t count, room;
     uint64_t first_at, spent; /* ns, spent with the untimed parts of samples */
     size_t next_check;
     pk_bench_stop stopped;
     uint64_t warmup_iterations, warmup_time;
     bool warmup_steady;
-    double overhead; /* what was subtracted from the samples in the middle */
+    double clock_part; /* ns of the last sample: what was subtracted for reading the clock */
     pki_bench_series series[PKI_BENCH_FIGURES];
     unsigned series_count, figures_lost;
     double hardware[PKI_BENCH_COUNTERS]; /* per iteration; negative: not counted */

@@ -33,25 +33,43 @@ static int open_one(uint64_t config)
     wanted.exclude_kernel = 1;
     wanted.exclude_hv = 1;
     wanted.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-    return (int)syscall(SYS_perf_event_open, &wanted, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    return pki_fd_up((int)syscall(SYS_perf_event_open, &wanted, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
+}
+
+/* Without ioctl(): this request fits the type that glibc has for it, and not musl's. */
+static bool read_id(int fd, uint64_t *id)
+{
+    return syscall(SYS_ioctl, fd, PERF_EVENT_IOC_ID, id) == 0;
 }
 
 bool pki_bench_counters_open(pki_bench_counters *counters)
 {
     bool any = false;
     for (int i = 0; i < PKI_BENCH_COUNTERS; i++) {
-        counters->fd[i] = open_one(events[i].config);
-        any |= counters->fd[i] >= 0;
+        pki_owned *event = &counters->event[i];
+        if (pki_own_take(event, open_one(events[i].config)) &&
+            !read_id(event->fd, &counters->id[i]))
+            pki_own_close(event);
+        any |= event->fd >= 0;
     }
     return any;
+}
+
+/* What is measured may have closed it and opened its own. */
+static bool is_ours(const pki_bench_counters *counters, int i)
+{
+    uint64_t id;
+    const pki_owned *event = &counters->event[i];
+    return event->fd >= 0 && pki_own_check(event) && read_id(event->fd, &id) &&
+           id == counters->id[i];
 }
 
 /* A constant at the call: C libraries disagree about the type of requests. */
 static void switch_to(pki_bench_counters *counters, bool on)
 {
     for (int i = 0; i < PKI_BENCH_COUNTERS; i++)
-        if (counters->fd[i] >= 0)
-            ioctl(counters->fd[i], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+        if (is_ours(counters, i))
+            ioctl(counters->event[i].fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 }
 
 void pki_bench_counters_start(pki_bench_counters *counters)
@@ -69,8 +87,8 @@ void pki_bench_counters_read(pki_bench_counters *counters, pki_bench_counts *cou
     for (int i = 0; i < PKI_BENCH_COUNTERS; i++) {
         uint64_t value[3]; /* count, time enabled, time running */
         counts->value[i] = -1;
-        if (counters->fd[i] >= 0 && read(counters->fd[i], value, sizeof value) == sizeof value &&
-            value[2] > 0)
+        if (is_ours(counters, i) &&
+            read(counters->event[i].fd, value, sizeof value) == sizeof value && value[2] > 0)
             counts->value[i] = (double)value[0] * ((double)value[1] / (double)value[2]);
     }
 }
@@ -78,8 +96,8 @@ void pki_bench_counters_read(pki_bench_counters *counters, pki_bench_counts *cou
 void pki_bench_counters_close(pki_bench_counters *counters)
 {
     for (int i = 0; i < PKI_BENCH_COUNTERS; i++)
-        if (counters->fd[i] >= 0)
-            close(counters->fd[i]);
+        if (is_ours(counters, i))
+            pki_own_close(&counters->event[i]);
 }
 
 static void explain_error(char *text, size_t size, int error)

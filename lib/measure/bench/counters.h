@@ -5,6 +5,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "base/own.h"
 
 enum {
     PKI_BENCH_INSTRUCTIONS,
@@ -15,7 +18,8 @@ enum {
 };
 
 typedef struct pki_bench_counters {
-    int fd[PKI_BENCH_COUNTERS]; /* -1: not counted */
+    pki_owned event[PKI_BENCH_COUNTERS]; /* none: not counted */
+    uint64_t id[PKI_BENCH_COUNTERS];     /* the kernel's: events are all one inode */
 } pki_bench_counters;
 
 /* What was counted; negative: it could not be. */

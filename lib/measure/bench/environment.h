@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "measure/bench/caches.h"
-#include "measure/bench/clock.h"
+#include "measure/bench/overhead.h"
 
 /* Text that is not known is "", numbers are 0; on and off are "on", "off" or "unknown". */
 typedef struct pki_bench_environment {

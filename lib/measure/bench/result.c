@@ -47,7 +47,6 @@ static void take_circumstances(pk_bench_result *r, const pki_bench_case *c)
     r->stopped = (uint32_t)c->stopped;
     r->threads = c->options.threads;
     r->iterations = c->iterations;
-    r->overhead = c->overhead;
     r->warmup_iterations = c->warmup_iterations;
     r->warmup_time = c->warmup_time;
     r->warmup_steady = c->warmup_steady;
@@ -61,6 +60,14 @@ static void take_circumstances(pk_bench_result *r, const pki_bench_case *c)
     r->failed = c->state == PKI_BENCH_FAILED;
     snprintf(r->note, sizeof r->note, "%s", c->note);
     snprintf(r->reason, sizeof r->reason, "%s", c->reason);
+}
+
+/* What was measured, less what is reported: of the median, not of any one sample. */
+static double overhead_of(const pki_bench_case *c, double median, double *scratch)
+{
+    for (size_t i = 0; i < c->count; i++)
+        scratch[i] = c->time[i] + c->overhead[i];
+    return pki_samples_select_median(scratch, c->count) - median;
 }
 
 static double rate(const pk_bench_result *r, uint64_t work)
@@ -86,6 +93,7 @@ bool pki_bench_result_fill(pk_bench_result *r, pki_bench_case *c)
     memcpy(scratch, c->cpu, c->count * sizeof *scratch);
     take_stats(r, &stats);
     r->cpu = pki_samples_select_median(scratch, c->count);
+    r->overhead = overhead_of(c, r->median, scratch);
     free(scratch);
     r->bytes_per_second = rate(r, c->bytes);
     r->flops_per_second = rate(r, c->flops);

@@ -1,6 +1,7 @@
 #include "measure/bench/sample_stats.h"
 
 #include "base/compiler.h"
+#include "core/moments.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -120,10 +121,10 @@ double pki_samples_mean(const double *samples, size_t n)
 
 double pki_samples_stddev(const double *samples, size_t n)
 {
-    double mean = pki_samples_mean(samples, n), sum = 0;
+    pki_moments moments = {0};
     for (size_t i = 0; i < n; i++)
-        sum += (samples[i] - mean) * (samples[i] - mean);
-    return n > 1 ? sqrt(sum / (double)(n - 1)) : 0;
+        pki_moments_add(&moments, samples[i], 1);
+    return pki_moments_deviation(&moments, 1);
 }
 
 double pki_samples_mad(const double *sorted, size_t n, double *scratch)

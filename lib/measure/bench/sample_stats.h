@@ -93,7 +93,8 @@ typedef enum pki_quality_verdict { /* pk/bench.h's pk_bench_verdict, value by va
 
 #define PKI_QUALITY_LEAST 10       /* samples for any verdict */
 #define PKI_QUALITY_NOISE 0.05     /* noisy: the interquartile range over the median... */
-#define PKI_QUALITY_OUTLIERS 0.05  /* ...or so many of them are severe outliers */
+#define PKI_QUALITY_CORE 0.005     /* ...unless half of the samples lie within this */
+#define PKI_QUALITY_OUTLIERS 0.05  /* so many severe outliers are said beside the verdict */
 #define PKI_QUALITY_DRIFT 0.02     /* drifting: last third over first, and a trend beyond chance */
 #define PKI_QUALITY_GAP 0.03       /* bimodal: the modes are so far apart... */
 #define PKI_QUALITY_SEPARATION 3.0 /* ...and so many of their own spreads... */

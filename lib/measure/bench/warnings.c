@@ -89,6 +89,11 @@ static void warn_of_clocks(list *l, const pki_bench_environment *e, const pki_be
     if (o->step > 100 || o->clock > 200)
         warn(l, "clock-coarse", "the clock (%s) takes %d ns to read, in steps of %d ns",
              *e->clock_source ? e->clock_source : "unknown", (int)o->clock, (int)o->step);
+    if (o->unsure > PKI_BENCH_UNSURE)
+        warn(l, "calibration",
+             "what perfkit's loop costs could not be told to %.1f ns: only what is certain is"
+             " subtracted",
+             o->unsure);
 }
 
 static void warn_of_others(list *l, const pki_bench_environment *e)

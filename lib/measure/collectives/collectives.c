@@ -162,6 +162,9 @@ void pki_collectives_add(pki_collectives *c, const pki_collective *op)
     comm->time += pki_collective_duration(op);
     comm->exposed += PKI_MIN(op->exposed, pki_collective_duration(op));
     comm->on_stream += op->on_stream ? pki_collective_duration(op) : 0;
+    pki_union_add(&comm->busy, op->start, op->end);
+    pki_union_add(&comm->waited, PKI_MAX(op->start, op->end - PKI_MIN(op->exposed, op->end)),
+                  op->end);
     comm->in_flight = PKI_MAX(comm->in_flight, op->in_flight);
     pki_collective_cell *sized = cell_of(c, op, 0, pki_comm_class(op->bytes));
     bool timed = count_in(sized, op), rated = count_bandwidth(sized, op);

@@ -41,6 +41,8 @@ static bool fill_comm(filler *f, uint32_t index)
                           .time = cell->time,
                           .exposed = cell->exposed,
                           .on_stream = cell->on_stream,
+                          .busy = pki_union_length(&cell->busy),
+                          .waited = pki_union_length(&cell->waited),
                           .enqueued = facts.enqueued,
                           .started = facts.started,
                           .completed = facts.completed,

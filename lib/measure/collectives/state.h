@@ -5,6 +5,7 @@
 
 #include "measure/collectives/collectives.h"
 #include "measure/tally.h"
+#include "measure/union.h"
 
 #define PKI_COMM_WORD 24
 
@@ -31,6 +32,7 @@ typedef struct pki_comm_step {
 typedef struct pki_comm_cell {
     uint64_t calls, bytes, time, exposed, on_stream;
     uint32_t in_flight;
+    pki_union busy, waited; /* times in which any operation was under way, and was waited for */
 } pki_comm_cell;
 
 struct pki_collectives {

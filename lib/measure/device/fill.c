@@ -29,7 +29,7 @@ static bool has_steps(const pki_device_one *one, int view, uint64_t warmup)
     for (uint64_t i = warmup; i < PKI_STEPS_HEAD; i++)
         if (one->head[i].in[view])
             return true;
-    return one->tail[view][PKI_GPU_STEP].count > 0;
+    return one->tail[view][PKI_GPU_STEP].moments.count > 0;
 }
 
 /* Where no collective was seen, or nothing that could hide one, nothing is known of it. */
@@ -117,7 +117,8 @@ static uint32_t main_launcher(const pki_device_kernel *k, double *share)
             most = k->launchers[i].ns;
             region = k->launchers[i].region;
         }
-    *share = k->time.sum > 0 ? (double)most / k->time.sum : 0;
+    double all = pki_moments_sum(&k->time.moments);
+    *share = all > 0 ? (double)most / all : 0;
     return region;
 }
 
@@ -152,7 +153,7 @@ static bool fill_kernels(const pki_device *d, pki_steps_name *name, void *user, 
                                           &out->kernels[out->kernel_count++]))
             return false;
     qsort(out->kernels, out->kernel_count, sizeof *out->kernels, by_total);
-    return d->other_kernels.time.count == 0 ||
+    return d->other_kernels.time.moments.count == 0 ||
            fill_kernel(&d->other_kernels, PKI_OTHER_KERNELS, name, user,
                        &out->kernels[out->kernel_count++]);
 }

@@ -42,7 +42,7 @@ static const pki_device_region *known_region(const pki_device *d, uint32_t id)
 bool pki_device_has_region(const pki_device *d, uint32_t region)
 {
     const pki_device_region *known = known_region(d, region);
-    return known->spans.count + known->kernels.count > 0;
+    return known->spans.moments.count + known->kernels.moments.count > 0;
 }
 
 pki_dist pki_device_region_spans(const pki_device *d, uint32_t region)

@@ -1,11 +1,11 @@
 #include "measure/fold/fold.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "measure/fold/leave.h"
+#include "measure/fold/order.h"
 #include "measure/fold/own.h"
 #include "measure/steps/watch.h"
 
@@ -99,11 +99,16 @@ static pki_slot *slot_in(pki_fold *fold, pki_table *table, uint32_t id)
     return NULL;
 }
 
-static void count_call(pki_fold *fold, pki_table *table, pki_slot *slot, const pki_record *r,
-                       uint64_t own)
+static void count_call(pki_fold *fold, pki_table *table, pki_slot *slot, uint64_t ns, uint64_t own)
 {
     pki_bump(&slot->self, own);
-    pki_table_count(arena_of(fold), table, slot, pki_not_negative(r->value));
+    pki_table_count(arena_of(fold), table, slot, ns);
+}
+
+/* What the trace shows: the sum of a region's durations there is its sum here, to the nanosecond. */
+static inline uint64_t duration_of(const pki_fold *fold, const pki_record *r)
+{
+    return pki_clock_span_ns(&arena_of(fold)->header->clock, r->start, pki_not_negative(r->value));
 }
 
 static void fold_work(pki_fold *fold, pki_table *table, uint32_t id, const pki_record *work)
@@ -165,15 +170,15 @@ static inline void fold_call(pki_fold *fold, pki_thread_fold *alone, pki_thread 
                              const pki_record *r)
 {
     uint32_t id = pki_what_id(r->what);
-    uint64_t own = pki_own_of_call(t, r);
+    uint64_t ns = duration_of(fold, r), own = pki_own_of_call(t, r, ns);
     pki_slot *slot = slot_in(fold, &fold->totals, id);
-    count_call(fold, &fold->totals, slot, r, own);
+    count_call(fold, &fold->totals, slot, ns, own);
     count_kind(alone, slot, id, own);
     pki_bump(&t->recorded, 1);
     if (alone->tracked && !fold->per_thread) /* steps want to know no more */
         fold_own(fold, &alone->calls, id, own);
     else if (alone->tracked && (slot = slot_in(fold, &alone->calls, id)))
-        count_call(fold, &alone->calls, slot, r, own);
+        count_call(fold, &alone->calls, slot, ns, own);
 }
 
 static void fold_open(pki_fold *fold, pki_thread_fold *alone, const pki_record *r, uint64_t own)
@@ -198,47 +203,37 @@ static void fold_value(pki_fold *fold, const pki_record *r)
                       pki_clock_ns(&arena_of(fold)->header->clock, r->start), value);
 }
 
-static uint64_t in_ns(uint64_t ticks, double unit_ns)
+/* The own time of every region of this thread since its last step: no more than the step has, even if
+ * the clock was corrected while the thread told what was open in it. */
+static void feed_own_times(pki_fold *fold, pki_table *calls, uint64_t left)
 {
-    return (uint64_t)llround((double)ticks * unit_ns);
-}
-
-/* The own time of every region of this thread since its last step. Each is rounded so that the sum
- * is the sum of all, rounded: no more than the step has. */
-static void feed_own_times(pki_fold *fold, pki_table *calls, double unit_ns)
-{
-    uint64_t ticks = 0;
     for (pki_slot *s = calls->first; s; s = pki_table_next(s)) {
-        uint64_t own = pki_not_negative(s->self - s->self_mark), before = in_ns(ticks, unit_ns);
+        uint64_t own = PKI_MIN(pki_not_negative(s->self - s->self_mark), left);
         const pki_name *name = pki_name_at(s->id);
         s->self_mark = s->self;
-        ticks += own;
+        left -= own;
         if (own)
-            pki_steps_add_self(fold->steps, s->id, name ? name->kind : PK_OTHER,
-                               in_ns(ticks, unit_ns) - before);
+            pki_steps_add_self(fold->steps, s->id, name ? name->kind : PK_OTHER, own);
     }
 }
 
 static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *r,
                       const pki_record *more)
 {
-    uint64_t ticks = pki_not_negative(r->value);
-    double unit_ns = pki_clock_unit_ns(&arena_of(fold)->header->clock);
+    uint64_t ns = duration_of(fold, r);
     bool known = alone->tracked && !alone->partial && !fold->starved &&
                  !(pki_what_flags(r->what) & PKI_FLAG_UNKNOWN);
-    pki_table_count(arena_of(fold), &fold->totals, slot_in(fold, &fold->totals, PKI_NAME_STEP),
-                    ticks);
-    feed_own_times(fold, &alone->calls, unit_ns);
+    pki_table_count(arena_of(fold), &fold->totals, slot_in(fold, &fold->totals, PKI_NAME_STEP), ns);
+    feed_own_times(fold, &alone->calls, ns);
     alone->partial = false;
     pki_step step = {.index = more->start,
                      .start = pki_clock_ns(&arena_of(fold)->header->clock, r->start),
-                     .duration = in_ns(ticks, unit_ns),
+                     .duration = ns,
                      .items = more->value,
                      .broken_down = known};
     pki_steps_add(fold->steps, &step);
-    /* Where the next one begins, to the nanosecond. */
-    uint64_t end = pki_clock_ns(&arena_of(fold)->header->clock, r->start + ticks);
-    pki_step_watch_see(step.index, step.start, end - step.start);
+    uint64_t end = step.start + ns; /* where the next one begins */
+    pki_step_watch_see(step.index, step.start, ns);
     pki_device_step(fold->device, step.start, end);
     pki_collectives_step(fold->collectives, step.index, step.start, end);
 }
@@ -330,26 +325,29 @@ static uint32_t fold_losses(pki_fold *fold, pki_thread_fold *alone, pki_thread *
 
 void pki_fold_one(pki_fold *fold, pki_thread *t)
 {
-    uint32_t at = t->folded, head = pki_thread_head(t), loss;
+    uint32_t at = t->folded, head = pki_fold_head(t), loss;
     if (at == head && !pki_next_loss(t))
         return;
     pki_thread_fold *alone = alone_of(fold, t);
     decide_tracking(fold, alone, t);
     fold->starved = alone->starved;
     loss = fold_losses(fold, alone, t, at);
+    const pki_record *r = NULL;
+    uint64_t others = 0;
     while (at != head) {
         if (PKI_UNLIKELY(at == loss))
             loss = fold_losses(fold, alone, t, at);
-        const pki_record *r = pki_record_at(t, at);
+        r = pki_record_at(t, at);
         at = pki_ring_next(t, at);
         const pki_record *more = pki_record_at(t, at);
         if (pki_record_slots(r->what) == 2)
             at = pki_ring_next(t, at);
+        others += pki_record_others(r->what);
         fold_record(fold, alone, t, r, more);
     }
     fold_losses(fold, alone, t, at);
     alone->starved = fold->starved;
-    pki_store_release(&t->folded, at); /* pairs with the acquire in the collector's take */
+    pki_fold_note(t, r, at, others);
 }
 
 void pki_fold_all(pki_fold *fold)
@@ -366,13 +364,12 @@ void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record record[2])
     pki_registry_unlock();
 }
 
-void pki_fold_range(pki_fold *fold, uint32_t id, uint64_t ticks, uint64_t bytes, uint64_t flops)
+void pki_fold_range(pki_fold *fold, uint32_t id, uint64_t ns, uint64_t bytes, uint64_t flops)
 {
-    const pki_record call = {0, ticks, PKI_WHAT(id, PKI_RECORD_REGION, 0), 0};
     const pki_record work = {bytes, flops, 0, 0};
     if (!fold)
         return;
-    count_call(fold, &fold->totals, slot_in(fold, &fold->totals, id), &call, 0);
+    count_call(fold, &fold->totals, slot_in(fold, &fold->totals, id), ns, 0);
     if (bytes || flops)
         fold_work(fold, &fold->totals, id, &work);
 }
@@ -386,6 +383,7 @@ void pki_fold_point(pki_fold *fold, const pki_record *record)
 void pki_fold_recycle(pki_fold *fold, pki_thread *t)
 {
     pki_fold_one(fold, t); /* calls may have been lost since */
+    pki_fold_settle(t);
     pki_thread_fold *alone = alone_of(fold, t);
     pki_fold_leave(fold, alone, t);
     alone->tracked = alone->starved = false;

@@ -24,7 +24,7 @@
  * makes the steps. */
 typedef struct pki_thread_fold {
     pki_table calls;
-    uint64_t kinds[PKI_KINDS]; /* own time by kind, ticks; always kept up */
+    uint64_t kinds[PKI_KINDS]; /* own time by kind, ns; always kept up */
     bool tracked;              /* calls is kept up */
     bool partial;              /* it was not from the thread's start, or the last step, on */
     bool starved;              /* some of them found no room in it */
@@ -83,14 +83,14 @@ void pki_fold_collective(pki_fold *fold, const pki_record *record, const pki_rec
 void pki_fold_point(pki_fold *fold, const pki_record *record);
 
 /* A call that is no thread's, hence in nobody's own time. */
-void pki_fold_range(pki_fold *fold, uint32_t id, uint64_t ticks, uint64_t bytes, uint64_t flops);
+void pki_fold_range(pki_fold *fold, uint32_t id, uint64_t ns, uint64_t bytes, uint64_t flops);
 
 /* A thread that has ended and whose ring has been folded: what is known of it alone is added up,
  * its block is free again. */
 void pki_fold_recycle(pki_fold *fold, pki_thread *t);
 
-/* The region's or counter's distribution over all threads. False if there is none. Times still in
- * ticks: finish with pki_stats_finish. */
+/* The region's or counter's distribution over all threads. False if there is none. Finish
+ * with pki_stats_finish. */
 bool pki_fold_stats(const pki_fold *fold, uint32_t id, pk_stats *stats);
 bool pki_fold_values(const pki_fold *fold, uint32_t id, pki_value_stats *stats);
 

@@ -4,25 +4,26 @@
  * comes before it. So one sum per depth tells what of a region's time belongs to others, and who
  * records keeps no account of it. Calls without a record would be missing in these sums:
  *
- * - A lost call's ticks are kept by the region around it and come with its record (PKI_FLAG_LOST).
+ * - A lost call's time is kept by the region around it and comes with its record (PKI_FLAG_LOST).
  * - Of a lost call that may have recorded ones inside it, a pki_loss says where in the ring it ended.
  *   Its block's `lost` table has all of its time; what was not its own is taken off here.
  *
- * All under the fold lock.
+ * All of it in nanoseconds, each end of a region through the clock map as in the trace. All under the
+ * fold lock.
  */
 #ifndef PKI_MEASURE_OWN_H
 #define PKI_MEASURE_OWN_H
 
 #include "core/thread.h"
 
-static inline uint64_t pki_own_of_call(pki_thread *t, const pki_record *r)
+/* Of a call that took so many ns. */
+static inline uint64_t pki_own_of_call(pki_thread *t, const pki_record *r, uint64_t ns)
 {
     unsigned depth = pki_what_depth(r->what);
-    uint64_t ticks = pki_not_negative(r->value);
     uint64_t lost = pki_what_flags(r->what) & PKI_FLAG_LOST ? r->extra : 0;
-    uint64_t own = pki_not_negative(ticks - t->inside[depth + 1] - lost);
+    uint64_t own = pki_not_negative(ns - t->inside[depth + 1] - lost);
     t->inside[depth + 1] = 0;
-    t->inside[depth] += ticks;
+    t->inside[depth] += ns;
     return own;
 }
 
@@ -34,12 +35,12 @@ static inline uint64_t pki_own_so_far(pki_thread *t, const pki_record *r)
     return pki_not_negative(*inside - before);
 }
 
-/* Ticks of recorded calls inside a lost one. */
+/* ns of recorded calls inside a lost one. */
 static inline uint64_t pki_not_own_of_loss(pki_thread *t, const pki_loss *loss)
 {
-    uint64_t *inside = &t->inside[loss->depth + 1], ticks = PKI_MIN(*inside, loss->own);
+    uint64_t *inside = &t->inside[loss->depth + 1], ns = PKI_MIN(*inside, loss->own);
     *inside = 0;
-    return ticks;
+    return ns;
 }
 
 /* The next lost call that has to be looked at; NULL: there is none. */

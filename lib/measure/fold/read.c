@@ -31,5 +31,5 @@ bool pki_fold_values(const pki_fold *fold, uint32_t id, pki_value_stats *stats)
             pki_value_stats_add(stats, (const pki_values *)lost);
     }
     pki_registry_unlock();
-    return stats->count > 0;
+    return stats->moments.count > 0;
 }

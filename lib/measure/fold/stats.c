@@ -3,12 +3,15 @@
 
 #include <errno.h>
 
+#include "core/inside.h"
 #include "measure/fold/fold.h"
 
 static pk_status stats_of(uint32_t id, pk_stats *stats)
 {
     pk_status status = PK_EOFF;
     int saved = errno;
+    if (!pki_go_inside())
+        return pki_fail_inside();
     pki_stats_begin(stats);
     pki_fold_lock();
     pki_fold *fold = pki_fold_now();
@@ -16,8 +19,9 @@ static pk_status stats_of(uint32_t id, pk_stats *stats)
         pki_fold_all(fold);
         status = id && pki_fold_stats(fold, id, stats) ? PK_OK : PK_ENOENT;
     }
-    pki_stats_finish(stats, fold ? pki_clock_unit_ns(&fold->registry->arena->header->clock) : 1);
+    pki_stats_finish(stats, 1);
     pki_fold_unlock();
+    pki_go_outside();
     errno = saved;
     return status;
 }

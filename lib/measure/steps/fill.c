@@ -31,8 +31,8 @@ static uint64_t find_warmup(const pki_steps *steps)
 
 static uint64_t warmup_of(const pki_steps *steps, uint64_t given)
 {
-    if (steps->late_warmup.count)
-        return steps->head_count + steps->late_warmup.count;
+    if (steps->late_warmup.moments.count)
+        return steps->head_count + steps->late_warmup.moments.count;
     if (given)
         return PKI_MIN(given, steps->head_count);
     return find_warmup(steps);
@@ -76,8 +76,8 @@ static bool fill_up(steady *s)
     bool fits = true;
     for (size_t i = 0; i < s->steps->region_room; i++) {
         pki_tally *self = &s->selves[i];
-        if (self->count && self->count < s->totals.broken_down)
-            fits = fits && pki_tally_add(self, 0, s->totals.broken_down - self->count);
+        if (self->moments.count && self->moments.count < s->totals.broken_down)
+            fits = fits && pki_tally_add(self, 0, s->totals.broken_down - self->moments.count);
     }
     return fits;
 }
@@ -263,7 +263,7 @@ static bool fill_regions(const steady *s, pki_summary *out)
         rows[i] = &out->regions[i];
     qsort(rows, out->region_count, sizeof(pki_region_row *), by_name_and_kind);
     for (uint32_t id = 0; id < s->steps->region_room; id++) {
-        if (s->selves[id].count == 0)
+        if (s->selves[id].moments.count == 0)
             continue;
         pki_region_row key = {.name = (char *)(uintptr_t)name_of(s, id, 0),
                               .kind = s->steps->regions[id]->kind};
@@ -273,7 +273,8 @@ static bool fill_regions(const steady *s, pki_summary *out)
         if (!row)
             continue;
         (*row)->step_self = pki_tally_dist(&s->selves[id]);
-        (*row)->step_share = s->tracked_total > 0 ? s->selves[id].sum / s->tracked_total : 0;
+        (*row)->step_share =
+            s->tracked_total > 0 ? pki_moments_sum(&s->selves[id].moments) / s->tracked_total : 0;
     }
     free(rows);
     return true;

@@ -211,12 +211,14 @@ static void add_meanwhile(pki_words *words, const pki_summary *s)
 static bool say_idle(pki_summary *s, const pki_gpu_row *gpu, double share, pki_words *words,
                      pki_severity severity)
 {
-    pki_words_add(words,
-                  "GPU %u is idle for %s of the step (threshold 30 %%), in %s gaps per step; the"
-                  " longest takes %s (median).",
+    const pki_dist *longest = &gpu->per_step[PKI_GPU_LONGEST_GAP];
+    pki_words_add(words, "GPU %u is idle for %s of the step (threshold 30 %%), in %s gaps per step",
                   gpu->device, PERCENT(share),
-                  pki_figure_scaled(gpu->per_step[PKI_GPU_GAPS].mean, "").text,
-                  TIME(gpu->per_step[PKI_GPU_LONGEST_GAP].p50));
+                  pki_figure_scaled(gpu->per_step[PKI_GPU_GAPS].mean, "").text);
+    if (longest->p50 > 0)
+        pki_words_add(words, "; the longest takes %s (median).", TIME(longest->p50));
+    else /* it is idle in few steps, for long */
+        pki_words_add(words, "; most steps have none, the longest took %s.", TIME(longest->max));
     add_meanwhile(words, s);
     pki_words_add(words, " Look in the trace at what the CPU does in the longest gaps.");
     return pki_words_say(words, s, "gpu-idle", severity, share, PKI_GPU_IDLE_SHARE);

@@ -4,6 +4,9 @@
 #include "measure/figure.h"
 #include "measure/verdict/copies.h"
 #include "measure/verdict/gpu.h"
+#include "measure/verdict/overhead.h"
+#include "measure/verdict/processor.h"
+#include "measure/verdict/values.h"
 #include "measure/verdict/words.h"
 
 #include <math.h>
@@ -215,31 +218,6 @@ static bool unwritten(pki_summary *s, pki_words *words)
     return pki_words_say(words, s, "trace-incomplete", PKI_WARN, (double)lost / all, 0);
 }
 
-static const pki_region_row *most_called(const pki_summary *s)
-{
-    const pki_region_row *found = NULL;
-    for (size_t i = 0; i < s->region_count; i++)
-        if (!found || found->time.count < s->regions[i].time.count)
-            found = &s->regions[i];
-    return found;
-}
-
-static bool overhead(pki_summary *s, pki_words *words)
-{
-    double share = s->overhead.share;
-    if (!(share > PKI_OVERHEAD_SHARE))
-        return true;
-    pki_words_add(words,
-                  "perfkit itself took %s of the run (threshold 1 %%): %s regions at %s each.",
-                  PERCENT(share), COUNT(s->counts.begun), TIME(s->overhead.region_ns));
-    const pki_region_row *often = most_called(s);
-    if (often)
-        pki_words_add(words,
-                      " Most calls are to \"%s\" (%s, %s each): a region around the loop would do.",
-                      often->name, COUNT(often->time.count), TIME(often->time.mean));
-    return pki_words_say(words, s, "overhead", PKI_WARN, share, PKI_OVERHEAD_SHARE);
-}
-
 static bool clock_coarse(pki_summary *s, pki_words *words)
 {
     double bound = PKI_CLOCK_STEPS * s->run.clock_step_ns;
@@ -347,40 +325,46 @@ static bool no_steps(pki_summary *s, pki_words *words)
 
 typedef bool rule(pki_summary *summary, pki_words *words);
 
-static rule *const rules[] = {
-    input_bound,
-    communication,
-    waiting,
-    io_bound,
-    pki_verdict_comm_exposed,
-    pki_verdict_launch_bound,
-    pki_verdict_copy_bound,
-    pki_verdict_sync_bound,
-    gpu_idle,
-    unsteady,
-    drifting,
-    gpu_bound,
-    nothing_found,
-    incomplete,
-    dropped,
-    unwritten,
-    pki_verdict_two_perfkits,
-    overhead,
-    clock_coarse,
-    untracked,
-    unbalanced,
-    warm_up,
-    few_steps,
-    no_breakdown,
-    no_steps,
+static const struct {
+    rule *say;
+    pki_yielding yielding;
+} rules[] = {
+    {pki_verdict_cpu_starved, PKI_STANDS},
+    {input_bound, PKI_YIELDS_SHARE},
+    {communication, PKI_YIELDS_SHARE},
+    {waiting, PKI_YIELDS_SHARE},
+    {io_bound, PKI_YIELDS_SHARE},
+    {pki_verdict_comm_exposed, PKI_YIELDS_SHARE},
+    {pki_verdict_launch_bound, PKI_YIELDS_SHARE},
+    {pki_verdict_copy_bound, PKI_STANDS},
+    {pki_verdict_sync_bound, PKI_YIELDS_SHARE},
+    {gpu_idle, PKI_YIELDS_SHARE},
+    {unsteady, PKI_YIELDS},
+    {drifting, PKI_YIELDS},
+    {gpu_bound, PKI_STANDS},
+    {nothing_found, PKI_STANDS},
+    {incomplete, PKI_STANDS},
+    {dropped, PKI_STANDS},
+    {unwritten, PKI_STANDS},
+    {pki_verdict_two_perfkits, PKI_STANDS},
+    {pki_verdict_not_finite, PKI_STANDS},
+    {pki_verdict_overhead, PKI_STANDS},
+    {clock_coarse, PKI_STANDS},
+    {untracked, PKI_STANDS},
+    {unbalanced, PKI_STANDS},
+    {warm_up, PKI_STANDS},
+    {few_steps, PKI_STANDS},
+    {no_breakdown, PKI_STANDS},
+    {no_steps, PKI_STANDS},
 };
 
 bool pki_verdicts_fill(pki_summary *summary)
 {
+    double starved = pki_starved_share(summary);
     pki_summary_clear_verdicts(summary);
     for (size_t i = 0; i < PKI_COUNT_OF(rules); i++) {
-        pki_words words = {0};
-        bool fits = rules[i](summary, &words);
+        pki_words words = {.starved = starved, .yielding = rules[i].yielding};
+        bool fits = rules[i].say(summary, &words);
         free(words.text);
         if (!fits) {
             pki_summary_clear_verdicts(summary);

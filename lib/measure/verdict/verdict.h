@@ -15,7 +15,9 @@
 
 #include "measure/summary.h"
 
-#define PKI_INPUT_SHARE 0.30 /* input-bound */
+#define PKI_STARVED_SHARE 0.10         /* cpu-starved: ready to run and without a processor... */
+#define PKI_STARVED_LEAST_NS 50000000u /* ...watched for so long */
+#define PKI_INPUT_SHARE 0.30           /* input-bound */
 #define PKI_LOADER_BUSY 0.80
 #define PKI_COMM_BOUND_SHARE 0.50 /* communication-bound */
 #define PKI_COMM_SHARE 0.30       /* communication-heavy */
@@ -25,11 +27,13 @@
 #define PKI_UNSTEADY_STEPS 20     /* ...of at least so many steady steps */
 #define PKI_DRIFT 0.10            /* drifting, either way... */
 #define PKI_DRIFT_STEPS 30        /* ...with at least so many steady steps */
-#define PKI_OVERHEAD_SHARE 0.01   /* overhead */
-#define PKI_CLOCK_STEPS 10.0      /* clock-coarse: a region's median in steps of the clock */
-#define PKI_UNTRACKED_SHARE 0.20  /* untracked */
-#define PKI_COMPUTE_SHARE 0.50    /* compute-bound, if nothing else is found */
-#define PKI_FEW_STEPS 10          /* few-steps: fewer steady steps than that */
+#define PKI_OVERHEAD_SHARE 0.01   /* overhead, of the CPU time... */
+#define PKI_OVERHEAD_LEAST_NS 5e6 /* ...and so much of it, since every run has a start and an end */
+#define PKI_OVERHEAD_OF_WALL 0.005 /* a warning: of one processor; else a note */
+#define PKI_CLOCK_STEPS 10.0       /* clock-coarse: a region's median in steps of the clock */
+#define PKI_UNTRACKED_SHARE 0.20   /* untracked */
+#define PKI_COMPUTE_SHARE 0.50     /* compute-bound, if nothing else is found */
+#define PKI_FEW_STEPS 10           /* few-steps: fewer steady steps than that */
 
 #define PKI_GPU_BUSY_SHARE 0.80      /* gpu-bound */
 #define PKI_GPU_IDLE_SHARE 0.30      /* gpu-idle */
@@ -38,6 +42,10 @@
 #define PKI_SHORT_KERNELS_SHARE 0.50 /* ...and at least so many kernels below PKI_GPU_SHORT_NS */
 #define PKI_COPY_SHARE 0.20          /* copy-bound: copies with no kernel beside */
 #define PKI_SYNC_SHARE 0.20          /* sync-bound: idle in gaps that a wait reaches into */
+
+/* A verdict about the loop yields to cpu-starved if that alone can explain it, which is a share that
+ * would not exceed its threshold without the time in which the loop had no processor, and any step
+ * that takes longer than others: then it is a note, and says so. */
 
 /* With a GPU that is busy for most of the step, the loop's waits are for it: then there is neither
  * `waiting` nor, where CUPTI has measured, `input-bound`. */

@@ -14,7 +14,8 @@
 static void give_up(pki_words *words)
 {
     free(words->text);
-    *words = (pki_words){.failed = true};
+    words->text = NULL;
+    words->failed = true;
 }
 
 void pki_words_add(pki_words *words, const char *format, ...)
@@ -82,9 +83,20 @@ void pki_words_add_slowest(pki_words *words, const pki_summary *summary)
                   pki_figure_time((double)part->self - part->usual).text);
 }
 
-bool pki_words_say(const pki_words *words, pki_summary *summary, const char *name,
-                   pki_severity severity, double value, double threshold)
+static bool yields(const pki_words *words, double value, double threshold)
 {
+    return words->starved > 0 &&
+           (words->yielding == PKI_YIELDS ||
+            (words->yielding == PKI_YIELDS_SHARE && value - words->starved <= threshold));
+}
+
+bool pki_words_say(pki_words *words, pki_summary *summary, const char *name, pki_severity severity,
+                   double value, double threshold)
+{
+    if (words->text && severity != PKI_GOOD && yields(words, value, threshold)) {
+        pki_words_add(words, " Without a processor (cpu-starved), that can come of itself.");
+        severity = PKI_NOTE;
+    }
     return words->text && pki_verdict_add(summary, name, severity, value, threshold, words->text);
 }
 

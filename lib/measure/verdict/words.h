@@ -6,8 +6,16 @@
 #include "base/compiler.h"
 #include "measure/summary.h"
 
+typedef enum pki_yielding {
+    PKI_STANDS,
+    PKI_YIELDS_SHARE, /* if its value, less the time without a processor, is below the threshold */
+    PKI_YIELDS
+} pki_yielding;
+
 typedef struct pki_words {
-    char *text; /* the caller's to free; NULL if there was no memory, or nothing yet */
+    double starved;        /* pki_starved_share */
+    pki_yielding yielding; /* what becomes of a warning then */
+    char *text;            /* the caller's to free; NULL if there was no memory, or nothing yet */
     bool failed;
 } pki_words;
 
@@ -21,7 +29,7 @@ void pki_words_add_regions(pki_words *words, const pki_summary *summary, unsigne
 void pki_words_add_slowest(pki_words *words, const pki_summary *summary);
 
 /* The verdict with these words. False without memory, also if there was none for the words. */
-bool pki_words_say(const pki_words *words, pki_summary *summary, const char *name,
-                   pki_severity severity, double value, double threshold);
+bool pki_words_say(pki_words *words, pki_summary *summary, const char *name, pki_severity severity,
+                   double value, double threshold);
 
 #endif

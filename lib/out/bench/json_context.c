@@ -100,6 +100,7 @@ static void put_overhead(pki_json *json, const pki_bench_overhead *o)
     pki_json_real(json, "loop_beside_ns", o->loop_beside);
     pki_json_real(json, "call_ns", o->call);
     pki_json_real(json, "call_beside_ns", o->call_beside);
+    pki_json_real(json, "unsure_ns", o->unsure);
     pki_json_close(json, '}');
 }
 

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "base/error.h"
+#include "base/standard.h"
 #include "base/stderr.h"
 #include "measure/bench/registry.h"
 #include "measure/bench/set.h"
@@ -13,9 +14,9 @@
 #include "out/bench/progress.h"
 #include "out/file.h"
 #include "out/json_write.h"
+#include "out/target.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <regex.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -205,6 +206,8 @@ static bool open_output(output *o)
 
 static bool write_stdout(const char *text, size_t n)
 {
+    if (!pki_standard_is_there(STDOUT_FILENO))
+        return false;
     fflush(NULL); /* what the program has printed comes first */
     while (n > 0) {
         ssize_t wrote = write(STDOUT_FILENO, text, n);
@@ -218,20 +221,10 @@ static bool write_stdout(const char *text, size_t n)
     return true;
 }
 
-static bool write_file(const char *path, const char *text, size_t n)
+static int refuse(const char *path, int error)
 {
-    char temporary[PATH_MAX];
-    int fd = pki_file_fresh(path, temporary, sizeof temporary);
-    if (fd < 0)
-        return false;
-    bool written = pki_file_write_at(fd, text, n, 0);
-    int error = errno;
-    close(fd);
-    if (written)
-        return pki_file_publish(temporary, path);
-    unlink(temporary);
-    errno = error;
-    return false;
+    static const pki_target_hints hints = {NULL, "\"-\" for the standard output"};
+    return complain("%s: %s", path, pki_target_why(path, error, &hints).text);
 }
 
 /* Closes it, and puts what is in it there. */
@@ -243,12 +236,14 @@ static int deliver(output *o, const char *path)
         errno = ENOMEM;
     if (fine)
         fine = strcmp(path, "-") == 0 ? write_stdout(o->text, o->size)
-                                      : write_file(path, o->text, o->size);
+                                      : pki_file_put(path, o->text, o->size);
     int error = errno;
     free(o->text);
     if (fine)
         return EXIT_FINE;
-    return complain("%s: %s", strcmp(path, "-") == 0 ? "stdout" : path, strerror(error));
+    if (strcmp(path, "-") == 0)
+        return complain("stdout: %s", strerror(error));
+    return refuse(path, error);
 }
 
 typedef void form(const pki_bench_document *document, FILE *file);
@@ -267,6 +262,16 @@ static int write_form(const program *p, form *put, const char *path)
 static bool is_stdout(const char *path)
 {
     return path && strcmp(path, "-") == 0;
+}
+
+/* What will not do is said before anything is measured for it. */
+static int check_files(const pki_bench_args *a)
+{
+    const char *const paths[] = {a->json, a->csv, a->markdown, a->junit};
+    for (size_t i = 0; i < PKI_COUNT_OF(paths); i++)
+        if (paths[i] && !is_stdout(paths[i]) && !pki_target_is_free(paths[i]))
+            return refuse(paths[i], errno);
+    return EXIT_FINE;
 }
 
 static int write_table(const program *p)
@@ -335,7 +340,9 @@ static int run(program *p, int argc, char **argv)
         return complain("%s", p->args.complaint);
     if (p->args.help || p->args.version)
         return print_words(p, executable);
-    int status = choose(p);
+    int status = check_files(&p->args);
+    if (status == EXIT_FINE)
+        status = choose(p);
     if (status != EXIT_FINE)
         return status;
     return p->args.list ? print_words(p, executable) : run_chosen(p, executable);

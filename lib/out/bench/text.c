@@ -92,8 +92,15 @@ static void put_figures(const pki_bench_row *row, FILE *file)
         put_indented(file, text);
 }
 
+/* Times of one's own, and a device's, have no loop of ours in them. */
+static bool no_work(const pki_bench_row *row, double loop)
+{
+    bool in_loop = row->clock == PK_BENCH_WALL || row->clock == PK_BENCH_CPU;
+    return row->result.median <= (in_loop ? PKI_BENCH_NO_WORK * loop : 0);
+}
+
 /* What a verdict other than steady means, and what else there is to know. */
-static void put_remarks(const pki_bench_row *row, bool note, FILE *file)
+static void put_remarks(const pki_bench_row *row, double loop, bool note, FILE *file)
 {
     const pk_bench_result *r = &row->result;
     if (r->verdict != PK_BENCH_STEADY)
@@ -104,8 +111,8 @@ static void put_remarks(const pki_bench_row *row, bool note, FILE *file)
                                : "stopped by the limit of samples");
     if (!r->warmup_steady)
         put_indented(file, "warm-up was given up before it ran steadily");
-    if (r->median <= 0)
-        put_indented(file, "not longer than the empty loop: was it optimised away? (pk_keep)");
+    if (no_work(row, loop))
+        put_indented(file, "hardly longer than the empty loop: was it optimised away? (pk_keep)");
     if (note && *r->note)
         put_indented(file, r->note);
 }
@@ -121,10 +128,15 @@ static void put_picture(const pk_bench_result *r, pki_bench_picture picture, FIL
         pki_bench_histogram(r, file);
 }
 
-/* `note`: not the same as the row's before. */
-static void put_row(const pki_bench_row *row, size_t name, bool note, pki_bench_picture picture,
+static bool noted_before(const pki_bench_document *d, size_t at)
+{
+    return at > 0 && strcmp(d->rows[at].result.note, d->rows[at - 1].result.note) == 0;
+}
+
+static void put_row(const pki_bench_document *d, size_t at, size_t name, pki_bench_picture picture,
                     FILE *file)
 {
+    const pki_bench_row *row = &d->rows[at];
     const pk_bench_result *r = &row->result;
     char width[16];
     pki_put_left(file, row->name, name);
@@ -144,7 +156,7 @@ static void put_row(const pki_bench_row *row, size_t name, bool note, pki_bench_
     pki_put_left(file, row->label, pki_width(row->label));
     fputc('\n', file);
     put_figures(row, file);
-    put_remarks(row, note, file);
+    put_remarks(row, d->overhead.loop, !noted_before(d, at), file);
     put_picture(r, picture, file);
 }
 
@@ -167,11 +179,6 @@ static void put_aggregates(const pki_bench_row *rows, size_t count, size_t name,
     }
 }
 
-static bool noted_before(const pki_bench_document *d, size_t at)
-{
-    return at > 0 && strcmp(d->rows[at].result.note, d->rows[at - 1].result.note) == 0;
-}
-
 static void put_foot(const pki_bench_document *d, FILE *file)
 {
     const pki_bench_overhead *o = &d->overhead;
@@ -191,7 +198,7 @@ void pki_bench_text(const pki_bench_document *d, pki_bench_picture picture, FILE
     for (size_t at = 0; at < d->row_count; at += pki_bench_group(d, at)) {
         size_t count = pki_bench_group(d, at);
         for (size_t i = 0; i < count; i++)
-            put_row(&d->rows[at + i], name, !noted_before(d, at + i), picture, file);
+            put_row(d, at + i, name, picture, file);
         put_aggregates(&d->rows[at], count, name, file);
     }
     put_foot(d, file);

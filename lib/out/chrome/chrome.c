@@ -235,11 +235,14 @@ static char *put_args(char *p, const pki_chrome *c, const text *t, const pki_rec
             p = put_field(p, "bytes", more->start);
         if (more->value)
             p = put_field(p, "flops", more->value);
-        p = pki_is_collective(more->what) ? pki_chrome_put_collective(p, c, more)
+        uint64_t tag = pki_what_flags(r->what) & PKI_FLAG_LOST ? 0 : r->extra;
+        p = pki_is_collective(more->what) ? pki_chrome_put_collective(p, c, more, tag)
                                           : put_payload(p, more->what, more->extra);
     }
     if (pki_what_flags(r->what) & PKI_FLAG_UNBALANCED)
         p = put_field(p, "unbalanced", 1);
+    if (pki_what_flags(r->what) & PKI_FLAG_CUT_OFF)
+        p = put_field(p, "cut_off", 1);
     return end_args(start, p);
 }
 

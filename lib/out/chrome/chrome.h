@@ -18,6 +18,7 @@
 #include <pk/session.h>
 
 #include "base/clock.h"
+#include "core/overhead.h"
 #include "core/record.h"
 
 #define PKI_EVENT_BYTES 4096 /* no event is longer */
@@ -70,6 +71,7 @@ typedef struct pki_chrome_run {
     double clock_hz, clock_step_ns, clock_uncertainty_ns, clock_ppm;
     bool complete;
     pk_counts counts;
+    pki_toll toll;
 } pki_chrome_run;
 
 /* The head has the same length whatever the figures in it, so that it can be written again at the

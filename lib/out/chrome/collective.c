@@ -60,7 +60,7 @@ static char *put_comm(char *p, const pki_chrome_name *comm)
     return put_signed(p, ",\"Rank\":", known ? pki_comm_value_rank(comm->value) : -1);
 }
 
-char *pki_chrome_put_collective(char *p, const pki_chrome *c, const pki_record *more)
+char *pki_chrome_put_collective(char *p, const pki_chrome *c, const pki_record *more, uint64_t tag)
 {
     pki_comm_fields f = pki_comm_unpack(more->what, more->extra);
     pki_chrome_name comm = c->names(c->user, f.comm);
@@ -77,6 +77,8 @@ char *pki_chrome_put_collective(char *p, const pki_chrome *c, const pki_record *
     p = pki_put_u64(PKI_PUT(p, ",\"Seq\":"), f.sequence);
     if (f.peer >= 0)
         p = put_signed(p, peer_key(f.op), f.peer);
+    if (tag & PKI_TAGGED)
+        p = pki_put_u64(PKI_PUT(p, ",\"Tag\":"), (uint32_t)tag);
     if (f.in_flight > 1)
         p = pki_put_u64(PKI_PUT(p, ",\"in flight\":"), f.in_flight);
     return f.parent ? put_parent(p, c, f.parent) : p;
@@ -110,7 +112,7 @@ size_t pki_chrome_collective(const pki_chrome *c, char out[PKI_EVENT_BYTES], uin
     char *p = put_head(out, c, 'b', tid, start, &f);
     p = pki_put_u64(PKI_PUT(p, ",\"args\":{\"bytes\":"), more->start);
     p = pki_put_u64(PKI_PUT(p, ",\"exposed_ns\":"), r->extra);
-    p = PKI_PUT(pki_chrome_put_collective(p, c, more), "}}");
+    p = PKI_PUT(pki_chrome_put_collective(p, c, more, more->value), "}}");
     p = PKI_PUT(put_head(p, c, 'e', tid, PKI_MAX(start, end), &f), "}");
     return (size_t)(p - out);
 }

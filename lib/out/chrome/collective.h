@@ -6,10 +6,11 @@
 #include "core/arena.h"
 #include "out/chrome/chrome.h"
 
-/* Appends the arguments, each with a comma before it; `more` is the record's second slot. At most
- * PKI_COLLECTIVE_BYTES. */
+/* Appends the arguments, each with a comma before it; `more` is the record's second slot, tag the
+ * message's (PKI_TAGGED). At most PKI_COLLECTIVE_BYTES. */
 #define PKI_COLLECTIVE_BYTES 1800
-char *pki_chrome_put_collective(char *p, const pki_chrome *chrome, const pki_record *more);
+char *pki_chrome_put_collective(char *p, const pki_chrome *chrome, const pki_record *more,
+                                uint64_t tag);
 
 /* An operation of its own, which may overlap with others: a pair of asynchronous events, each
  * preceded by ",\n". Returns the length. */

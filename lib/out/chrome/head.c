@@ -71,10 +71,25 @@ static void put_counts(writer *w, const pk_counts *c)
     put_count(w, "stray_ends", c->stray_ends, ",");
     put_count(w, "points", c->points, ",");
     put_count(w, "points_dropped", c->points_dropped, ",");
+    put_count(w, "not_finite", c->not_finite, ",");
     put_count(w, "unwritten", c->unwritten, ",");
     put_count(w, "threads", c->threads, ",");
     put_count(w, "regions", c->regions, ",");
-    put_count(w, "steps", c->steps, "}");
+    put_count(w, "steps", c->steps, "},");
+}
+
+static void put_toll(writer *w, const pki_toll *t)
+{
+    put_count(w, "cpu_ns", t->process, ",");
+    put(w, "\"overhead\":{");
+    put_figure(w, "region_ns", t->region_ns);
+    put_count(w, "collector_ns", t->collector, ",");
+    put_count(w, "callers_ns", t->callers, ",");
+    put_count(w, "backends_ns", t->backends, "},");
+    put(w, "\"stepping_thread\":{");
+    put_count(w, "observed_ns", t->stepper.observed, ",");
+    put_count(w, "running_ns", t->stepper.running, ",");
+    put_count(w, "ready_ns", t->stepper.ready, "}");
 }
 
 static void put_metadata(writer *w, const pki_chrome *c, const pki_chrome_run *run)
@@ -88,6 +103,7 @@ static void put_metadata(writer *w, const pki_chrome *c, const pki_chrome_run *r
     put(w, "\"complete\":%s,", run->complete ? "true " : "false");
     put_clock(w, run);
     put_counts(w, &run->counts);
+    put_toll(w, &run->toll);
     put(w, "},");
 }
 

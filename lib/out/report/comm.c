@@ -63,7 +63,8 @@ static void put_progress(const pki_comm_row *c, FILE *file)
  * meanwhile. */
 static void put_amount(const pki_comm_row *c, FILE *file)
 {
-    uint64_t hidden = c->time > c->exposed ? c->time - c->exposed : 0;
+    uint64_t busy = c->busy ? c->busy : c->time; /* in reports of older versions */
+    uint64_t waited = c->busy ? c->waited : c->exposed, hidden = busy > waited ? busy - waited : 0;
     if (c->on_stream)
         pki_report_say(file, "  %s in %s, timed on their streams; at most %" PRIu32 " at once",
                        pki_figure_scaled((double)c->bytes, "B").text,
@@ -71,9 +72,8 @@ static void put_amount(const pki_comm_row *c, FILE *file)
     else
         pki_report_say(
             file, "  %s in %s, of which %s waited for, %s hidden; at most %" PRIu32 " at once",
-            pki_figure_scaled((double)c->bytes, "B").text, pki_figure_time((double)c->time).text,
-            pki_figure_time((double)c->exposed).text, share_text(hidden, c->time).text,
-            c->in_flight);
+            pki_figure_scaled((double)c->bytes, "B").text, pki_figure_time((double)busy).text,
+            pki_figure_time((double)waited).text, share_text(hidden, busy).text, c->in_flight);
 }
 
 static void put_comm(const pki_comm_row *c, FILE *file)
@@ -88,11 +88,18 @@ static void put_comm(const pki_comm_row *c, FILE *file)
     put_progress(c, file);
 }
 
-/* GB/s in six columns: what MPI moves over a slow wire is a few thousandths. */
+/* GB/s in six columns: what MPI moves over a slow wire is a few thousandths, 8 bytes that wait for
+ * others a few millionths. */
 static pki_figure bandwidth_text(double value)
 {
     pki_figure f = {"-"};
     long milli = value < 1e6 ? lround(value * 1000) : 0, micro = lround(value * 1e6);
+    int power = value > 0 ? (int)floor(log10(value)) : 0;
+    long tenths = value > 0 ? lround(value / pow(10, power - 1)) : 0;
+    if (tenths == 100) { /* rounded up */
+        tenths = 10;
+        power++;
+    }
     if (value >= 100 && value < 1e6)
         snprintf(f.text, sizeof f.text, "%ld", lround(value));
     else if (value >= 10 && value < 100)
@@ -100,8 +107,12 @@ static pki_figure bandwidth_text(double value)
                  lround(value * 10) % 10);
     else if (value >= 0.1 && value < 10)
         snprintf(f.text, sizeof f.text, "%ld.%03ld", milli / 1000, milli % 1000);
-    else if (value >= 0 && value < 0.1)
+    else if (value >= 0.001 && value < 0.1)
         snprintf(f.text, sizeof f.text, ".%05ld", micro / 10);
+    else if (value >= 1e-9 && value < 0.001)
+        snprintf(f.text, sizeof f.text, "%ld.%lde%d", tenths / 10, tenths % 10, power);
+    else if (value >= 0 && value < 1e-9)
+        snprintf(f.text, sizeof f.text, "0");
     return f;
 }
 

@@ -144,10 +144,10 @@ static void put_percent(FILE *file, double share)
     put_cell(file, text, 5);
 }
 
-static void put_kernel(const pki_kernel_row *kernel, double all, FILE *file)
+static void put_kernel(const pki_kernel_row *kernel, double all, size_t name, FILE *file)
 {
     fputs("  ", file);
-    pki_put_left(file, kernel->name ? kernel->name : "", KERNEL);
+    pki_put_left(file, kernel->name ? kernel->name : "", name);
     fputc(' ', file);
     pki_put_left(file, kernel->region && kernel->region[0] ? kernel->region : "-", LAUNCHER);
     put_cell(file, COUNT(kernel->time.count), 6);
@@ -158,21 +158,27 @@ static void put_kernel(const pki_kernel_row *kernel, double all, FILE *file)
     fputc('\n', file);
 }
 
-static void put_kernels(const pki_summary *summary, size_t top, FILE *file)
+static void put_kernels(const pki_summary *summary, const pki_report_options *options, FILE *file)
 {
-    size_t count = summary->kernel_count;
+    size_t top = options->top == PKI_REPORT_TOP ? KERNELS_SHOWN : options->top;
+    size_t count = summary->kernel_count, matching = 0, longest = 0;
     double all = 0;
     if (count == 0)
         return;
-    for (size_t i = 0; i < count; i++)
-        all += summary->kernels[i].time.sum;
+    for (size_t i = 0; i < count; i++) {
+        const pki_kernel_row *kernel = &summary->kernels[i];
+        all += kernel->time.sum;
+        longest = PKI_MAX(longest, pki_width(kernel->name ? kernel->name : ""));
+    }
+    size_t name = pki_report_name_room(options, KERNEL, longest);
     pki_report_title(file, "KERNELS by total time, and the region that launched most of it");
-    fprintf(file, "  %-*s %-*s  calls  total     %%    p50    p99\n", KERNEL, "kernel", LAUNCHER,
+    fprintf(file, "  %-*s %-*s  calls  total     %%    p50    p99\n", (int)name, "kernel", LAUNCHER,
             "region");
-    for (size_t i = 0; i < count && i < top; i++)
-        put_kernel(&summary->kernels[i], all, file);
-    if (count > top)
-        fprintf(file, "  ... and %zu more\n", count - top);
+    for (size_t i = 0; i < count; i++)
+        if (pki_report_shows(options, summary->kernels[i].name) && matching++ < top)
+            put_kernel(&summary->kernels[i], all, name, file);
+    if (matching > top)
+        fprintf(file, "  ... and %zu more\n", matching - top);
 }
 
 /* ---- regions on devices ---- */
@@ -186,10 +192,10 @@ static void put_dist(const pki_dist *dist, FILE *file)
     put_cell(file, any ? TIGHT(dist->p99) : "", 6);
 }
 
-static void put_region(const pki_region_row *region, FILE *file)
+static void put_region(const pki_region_row *region, size_t name, FILE *file)
 {
     fputs("  ", file);
-    pki_put_left(file, region->name ? region->name : "", REGION - 3);
+    pki_put_left(file, region->name ? region->name : "", name);
     put_dist(&region->gpu, file);
     if (region->kernels.count)
         put_dist(&region->kernels, file);
@@ -201,31 +207,36 @@ static bool is_on_device(const pki_region_row *region)
     return region->gpu.count > 0 || region->kernels.count > 0;
 }
 
-static void put_regions(const pki_summary *summary, size_t top, FILE *file)
+static void put_regions(const pki_summary *summary, const pki_report_options *options, FILE *file)
 {
-    size_t count = 0;
+    size_t matching = 0, count = 0, longest = 0;
     for (size_t i = 0; i < summary->region_count; i++)
-        count += is_on_device(&summary->regions[i]);
+        if (is_on_device(&summary->regions[i])) {
+            count++;
+            longest = PKI_MAX(longest, pki_width(summary->regions[i].name));
+        }
     if (count == 0)
         return;
+    size_t name = pki_report_name_room(options, REGION - 3, longest);
     pki_report_title(file, "REGIONS on GPUs: spans on streams, and kernels launched in them");
-    fprintf(file, "  %-*s  spans  total    p50    p99 kernels total    p50    p99\n", REGION - 3,
+    fprintf(file, "  %-*s  spans  total    p50    p99 kernels total    p50    p99\n", (int)name,
             "region");
-    for (size_t i = 0, shown = 0; i < summary->region_count && shown < top; i++)
-        if (is_on_device(&summary->regions[i])) {
-            put_region(&summary->regions[i], file);
-            shown++;
-        }
-    if (count > top)
-        fprintf(file, "  ... and %zu more\n", count - top);
+    for (size_t i = 0; i < summary->region_count; i++) {
+        const pki_region_row *region = &summary->regions[i];
+        if (is_on_device(region) && pki_report_shows(options, region->name) &&
+            matching++ < options->top)
+            put_region(region, name, file);
+    }
+    if (matching > options->top)
+        fprintf(file, "  ... and %zu more\n", matching - options->top);
 }
 
-void pki_report_gpus(const pki_summary *summary, uint32_t top, FILE *file)
+void pki_report_gpus(const pki_summary *summary, const pki_report_options *options, FILE *file)
 {
     for (size_t i = 0; i < summary->gpu_count; i++)
         put_gpu(&summary->gpus[i], file);
-    put_kernels(summary, top == PKI_REPORT_TOP ? KERNELS_SHOWN : top, file);
-    put_regions(summary, top, file);
+    put_kernels(summary, options, file);
+    put_regions(summary, options, file);
 }
 
 void pki_report_activities(const pki_activity_summary *a, FILE *file)

@@ -3,7 +3,7 @@
  * Both write to a stream and leave it open, flushed. 0, or -errno of what went wrong (a write,
  * memory); then part of the report may have been written. Neither changes the summary. The result
  * does not depend on the program's locale, and is valid UTF-8 whatever bytes the names hold. The
- * text is 80 columns wide.
+ * text is 80 columns wide, or has wider tables where it is asked for.
  */
 #ifndef PKI_OUT_REPORT_H
 #define PKI_OUT_REPORT_H
@@ -17,6 +17,9 @@
 typedef struct pki_report_options {
     uint32_t top;    /* regions shown; 0: PKI_REPORT_TOP */
     bool no_threads; /* not each thread's regions, although the summary has them */
+    uint32_t width;  /* columns of a line; what is more than 80 gives room to names. 0: 80 */
+    bool (*shows)(void *user, const char *name); /* of a region or kernel; NULL: all */
+    void *user;
 } pki_report_options;
 
 #define PKI_REPORT_TOP 25

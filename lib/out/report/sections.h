@@ -5,20 +5,35 @@
 #define PKI_OUT_REPORT_SECTIONS_H
 
 #include "base/compiler.h"
+#include "out/columns.h"
 #include "out/report/report.h"
 
 void pki_report_head(const pki_summary *summary, FILE *file);
 void pki_report_verdicts(const pki_summary *summary, FILE *file);
 void pki_report_steps(const pki_summary *summary, FILE *file);
 void pki_report_chart(const pki_step_summary *steps, FILE *file);
-void pki_report_gpus(const pki_summary *summary, uint32_t top, FILE *file);
+void pki_report_gpus(const pki_summary *summary, const pki_report_options *options, FILE *file);
 void pki_report_activities(const pki_activity_summary *activities, FILE *file);
-void pki_report_regions(const pki_summary *summary, uint32_t top, FILE *file);
-void pki_report_threads(const pki_summary *summary, bool with_regions, uint32_t top, FILE *file);
+void pki_report_regions(const pki_summary *summary, const pki_report_options *options, FILE *file);
+void pki_report_threads(const pki_summary *summary, const pki_report_options *options, FILE *file);
 void pki_report_counters(const pki_summary *summary, FILE *file);
 void pki_report_comm(const pki_summary *summary, FILE *file);
 void pki_report_recording(const pki_summary *summary, FILE *file);
 void pki_report_backends(const pki_summary *summary, FILE *file);
+
+/* Columns for names that take `usual` on a page of the usual width: no more than there is room for,
+ * or than the longest one needs. */
+static inline size_t pki_report_name_room(const pki_report_options *options, size_t usual,
+                                          size_t longest)
+{
+    size_t more = options->width > PKI_PAGE_WIDTH ? options->width - PKI_PAGE_WIDTH : 0;
+    return PKI_MIN(PKI_MAX(longest, usual), usual + more);
+}
+
+static inline bool pki_report_shows(const pki_report_options *options, const char *name)
+{
+    return !options->shows || options->shows(options->user, name ? name : "");
+}
 
 /* A blank line, and the title in capitals. */
 PKI_PRINTF(2, 3) void pki_report_title(FILE *file, const char *format, ...);

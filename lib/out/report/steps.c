@@ -27,6 +27,17 @@ static void put_rates(const pki_step_summary *steps, FILE *file)
     fputc('\n', file);
 }
 
+/* What is neither, it waited by itself. */
+static void put_processor(const pki_processor *p, FILE *file)
+{
+    if (!p->observed)
+        return;
+    double all = (double)p->observed;
+    fprintf(file, "  processor    had one for %s of the time; ready and without one for %s\n",
+            pki_figure_percent((double)p->running / all).text,
+            pki_figure_percent((double)p->ready / all).text);
+}
+
 static void put_durations(const pki_dist *dist, FILE *file)
 {
     const double values[] = {dist->p50, dist->p90,  dist->p95,   dist->p99,
@@ -151,6 +162,7 @@ void pki_report_steps(const pki_summary *summary, FILE *file)
     put_title(steps, file);
     put_durations(&steps->steady, file);
     put_rates(steps, file);
+    put_processor(&steps->processor, file);
     put_warmup(steps, file);
     put_shares(steps, file);
     pki_report_chart(steps, file);

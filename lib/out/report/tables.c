@@ -49,10 +49,10 @@ static double all_self(const pki_region_row *regions, size_t count)
     return sum;
 }
 
-static void put_region(const pki_region_row *r, double all, bool steps, FILE *file)
+static void put_region(const pki_region_row *r, double all, bool steps, size_t name, FILE *file)
 {
     fputs("  ", file);
-    pki_put_left(file, r->name, steps ? NAME - 6 : NAME);
+    pki_put_left(file, r->name, name);
     fputc(' ', file);
     pki_put_left(file, short_kind(r->kind), 4);
     put_cell(file, COUNT(r->time.count));
@@ -83,26 +83,46 @@ static void put_work(const pki_region_row *r, FILE *file)
     fputc('\n', file);
 }
 
-static void put_regions(const pki_region_row *regions, size_t count, uint32_t top, bool steps,
-                        FILE *file)
+static size_t longest_name(const pki_region_row *regions, size_t count,
+                           const pki_report_options *options)
 {
-    double all = all_self(regions, count);
-    fprintf(file, "  %-*s kind  calls  total   self self%%%s    p50    p99    max\n",
-            steps ? NAME - 6 : NAME, "region", steps ? " step%" : "");
-    for (size_t i = 0; i < count && i < top; i++) {
-        put_region(&regions[i], all, steps, file);
-        put_work(&regions[i], file);
-    }
-    if (count > top)
-        fprintf(file, "  ... and %zu more\n", count - top);
+    size_t longest = 0;
+    for (size_t i = 0, shown = 0; i < count && shown < options->top; i++)
+        if (pki_report_shows(options, regions[i].name)) {
+            longest = PKI_MAX(longest, pki_width(regions[i].name));
+            shown++;
+        }
+    return longest;
 }
 
-void pki_report_regions(const pki_summary *summary, uint32_t top, FILE *file)
+/* Shares are of all regions, also of those that are not shown. */
+static void put_regions(const pki_region_row *regions, size_t count,
+                        const pki_report_options *options, bool steps, FILE *file)
+{
+    double all = all_self(regions, count);
+    size_t usual = steps ? NAME - 6 : NAME, matching = 0;
+    size_t name = pki_report_name_room(options, usual, longest_name(regions, count, options));
+    fprintf(file, "  %-*s kind  calls  total   self self%%%s    p50    p99    max\n", (int)name,
+            "region", steps ? " step%" : "");
+    for (size_t i = 0; i < count; i++) {
+        if (!pki_report_shows(options, regions[i].name) || matching++ >= options->top)
+            continue;
+        put_region(&regions[i], all, steps, name, file);
+        put_work(&regions[i], file);
+    }
+    if (matching > options->top)
+        fprintf(file, "  ... and %zu more\n", matching - options->top);
+    else if (matching == 0 && count > 0)
+        fprintf(file, "  none of %zu regions has a name that was asked for\n", count);
+}
+
+void pki_report_regions(const pki_summary *summary, const pki_report_options *options, FILE *file)
 {
     if (summary->region_count == 0)
         return;
     pki_report_title(file, "REGIONS by self time, over all threads");
-    put_regions(summary->regions, summary->region_count, top, summary->steps.broken_down > 0, file);
+    put_regions(summary->regions, summary->region_count, options, summary->steps.broken_down > 0,
+                file);
 }
 
 /* ---- threads ---- */
@@ -151,7 +171,8 @@ static size_t with_regions_shown(const pki_summary *summary)
     return count;
 }
 
-static void put_thread_regions(const pki_summary *summary, uint32_t top, FILE *file)
+static void put_thread_regions(const pki_summary *summary, const pki_report_options *options,
+                               FILE *file)
 {
     for (size_t i = 0; i < summary->thread_count; i++) {
         const pki_thread_row *thread = &summary->threads[i];
@@ -161,16 +182,16 @@ static void put_thread_regions(const pki_summary *summary, uint32_t top, FILE *f
         fputs("\n  ", file);
         pki_put_left(file, name, PKI_MIN(pki_width(name), 60));
         fprintf(file, " (%" PRIu32 ")\n", thread->tid);
-        put_regions(thread->regions, thread->region_count, top, false, file);
+        put_regions(thread->regions, thread->region_count, options, false, file);
     }
 }
 
-void pki_report_threads(const pki_summary *summary, bool with_regions, uint32_t top, FILE *file)
+void pki_report_threads(const pki_summary *summary, const pki_report_options *options, FILE *file)
 {
     size_t count = summary->thread_count;
     if (count == 0)
         return;
-    bool all = with_regions && with_regions_shown(summary);
+    bool all = !options->no_threads && with_regions_shown(summary);
     size_t shown = all ? count : PKI_MIN(count, THREADS_MOST);
     pki_report_title(file, "THREADS");
     fputs("  thread                         tid regions dropped tracked         mostly\n", file);
@@ -179,7 +200,7 @@ void pki_report_threads(const pki_summary *summary, bool with_regions, uint32_t 
     if (shown < count)
         fprintf(file, "  ... and %zu more\n", count - shown);
     if (all)
-        put_thread_regions(summary, top, file);
+        put_thread_regions(summary, options, file);
 }
 
 /* ---- counters ---- */

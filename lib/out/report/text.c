@@ -1,4 +1,5 @@
 #include "measure/figure.h"
+#include "measure/overhead.h"
 #include "out/columns.h"
 #include "out/json_write.h"
 #include "out/report/sections.h"
@@ -129,6 +130,8 @@ static void say_counts(const pk_counts *c, FILE *file)
         pki_report_say(
             file, "lost: %s regions (%s nested too deep), %s points, %s unwritten events",
             COUNT(c->dropped), COUNT(c->too_deep), COUNT(c->points_dropped), COUNT(c->unwritten));
+    if (c->not_finite)
+        pki_report_say(file, "not finite: %s counter values, in no figure", COUNT(c->not_finite));
     if (c->unbalanced || c->stray_ends)
         pki_report_say(file, "unbalanced: %s closed by another's end, %s ends without a begin",
                        COUNT(c->unbalanced), COUNT(c->stray_ends));
@@ -137,13 +140,11 @@ static void say_counts(const pk_counts *c, FILE *file)
 static void say_overhead(const pki_summary *s, FILE *file)
 {
     const pki_overhead *o = &s->overhead;
-    if (!(o->region_ns > 0))
+    if (!(o->total > 0))
         return;
-    pki_report_say(file,
-                   "perfkit's own time: %s per region, %s in all, %s of the %s; its collector"
-                   " thread took %s of CPU time",
-                   TIME(o->region_ns), TIME(o->total), pki_figure_percent(o->share).text,
-                   s->run.cpu ? "CPU time" : "run", TIME(o->collector));
+    pki_report_say(file, "perfkit's own time: %s of the %s, %s in all: %s",
+                   pki_figure_percent(o->share).text, s->run.cpu ? "process's CPU time" : "run",
+                   TIME(o->total), pki_overhead_parts(o).text);
 }
 
 void pki_report_recording(const pki_summary *summary, FILE *file)
@@ -174,15 +175,14 @@ void pki_report_backends(const pki_summary *summary, FILE *file)
 
 static void put_sections(const pki_summary *summary, const pki_report_options *options, FILE *file)
 {
-    uint32_t top = options->top ? options->top : PKI_REPORT_TOP;
     pki_report_head(summary, file);
     pki_report_verdicts(summary, file);
     pki_report_steps(summary, file);
-    pki_report_gpus(summary, top, file);
-    pki_report_regions(summary, top, file);
+    pki_report_gpus(summary, options, file);
+    pki_report_regions(summary, options, file);
     pki_report_comm(summary, file);
     pki_report_counters(summary, file);
-    pki_report_threads(summary, !options->no_threads, top, file);
+    pki_report_threads(summary, options, file);
     pki_report_recording(summary, file);
     pki_report_backends(summary, file);
 }
@@ -192,9 +192,11 @@ int pki_report_text_with(const pki_summary *summary, const pki_report_options *o
     pki_plain plain;
     if (!pki_plain_enter(&plain))
         return -ENOMEM;
+    pki_report_options how = *options;
+    how.top = how.top ? how.top : PKI_REPORT_TOP;
     errno = 0;
     memory_failed = false;
-    put_sections(summary, options, file);
+    put_sections(summary, &how, file);
     bool written = fflush(file) == 0 && !ferror(file);
     int error = errno ? errno : EIO;
     pki_plain_leave(&plain);

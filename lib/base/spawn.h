@@ -1,0 +1,12 @@
+/* lib/base/spawn.h - threads of ours. */
+#ifndef PKI_BASE_SPAWN_H
+#define PKI_BASE_SPAWN_H
+
+#include <pthread.h>
+
+/* pthread_create with all signals blocked, since the program's are for the program's threads. In a
+ * process that locks what it maps (mlockall) the stack is a small one: a usual one would be brought
+ * in whole, or be refused. 0 or an errno. */
+int pki_spawn(pthread_t *thread, void *(*body)(void *), void *arg);
+
+#endif

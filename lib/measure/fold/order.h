@@ -1,0 +1,24 @@
+/* lib/measure/fold/order.h - a ring's records stand in the order in which they were written.
+ *
+ * The fast path stores `state` as it has computed it. A signal handler that interrupts it between
+ * reading state and storing it, and records, is undone by that store: the head steps back, and what
+ * the handler has recorded will be overwritten. If it has been folded by then, the head lies behind
+ * what has been folded, which in a ring looks as if the ring were nearly full, of records of the
+ * round before. These are told by their time.
+ */
+#ifndef PKI_MEASURE_FOLD_ORDER_H
+#define PKI_MEASURE_FOLD_ORDER_H
+
+#include "core/thread.h"
+
+/* Up to where there are records that have not been folded. Under the fold lock. */
+uint32_t pki_fold_head(const pki_thread *t);
+
+/* Folded up to there; the last record of them, NULL for none, and how many slots were no regions. */
+void pki_fold_note(pki_thread *t, const pki_record *last, uint32_t at, uint64_t others);
+
+/* With everything folded, and an owner that is gone or not seen any more: what its counts say beyond
+ * what was in the ring has been undone as above. Such points are dropped ones. */
+void pki_fold_settle(pki_thread *t);
+
+#endif

@@ -1,0 +1,19 @@
+/* lib/measure/overhead.h - what perfkit takes of a process, as one figure. */
+#ifndef PKI_MEASURE_OVERHEAD_H
+#define PKI_MEASURE_OVERHEAD_H
+
+#include "core/overhead.h"
+#include "measure/summary.h"
+
+/* Fills out->overhead, out->run.cpu and out->steps.processor; out->run.wall, out->counts and the
+ * steps have to be there. */
+void pki_overhead_fill(const pki_toll *toll, pki_summary *out);
+
+typedef struct pki_overhead_text {
+    char text[320];
+} pki_overhead_text;
+
+/* "12.3 ms recording (22.8 ns per region), 101 ms in its collector thread, ...": its parts. */
+pki_overhead_text pki_overhead_parts(const pki_overhead *overhead);
+
+#endif

@@ -1,0 +1,31 @@
+#include "measure/verdict/processor.h"
+
+#include "measure/figure.h"
+#include "measure/verdict/verdict.h"
+
+#define PERCENT(share) (pki_figure_percent(share).text)
+
+double pki_starved_share(const pki_summary *s)
+{
+    const pki_processor *p = &s->steps.processor;
+    if (p->observed < PKI_STARVED_LEAST_NS)
+        return 0;
+    double share = (double)p->ready / (double)p->observed;
+    return share > PKI_STARVED_SHARE ? share : 0;
+}
+
+bool pki_verdict_cpu_starved(pki_summary *s, pki_words *words)
+{
+    const pki_processor *p = &s->steps.processor;
+    double share = pki_starved_share(s);
+    if (!(share > 0))
+        return true;
+    pki_words_add(words,
+                  "The loop had a processor for %s of the time; for %s (threshold 10 %%) it was"
+                  " ready to run and others had it: other programs, other ranks, or threads of its"
+                  " own beyond the processors that it may use. All that follows, waits and"
+                  " communication above all, is longer for it: give each rank its processors first"
+                  " (binding, fewer threads, another machine).",
+                  PERCENT((double)p->running / (double)p->observed), PERCENT(share));
+    return pki_words_say(words, s, "cpu-starved", PKI_WARN, share, PKI_STARVED_SHARE);
+}

@@ -1,0 +1,31 @@
+/* tools/output.h - a file that a command makes: under another name until it is whole. */
+#ifndef TOOLS_OUTPUT_H
+#define TOOLS_OUTPUT_H
+
+#include "complaint.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+typedef struct output {
+    FILE *to;
+    const char *path;
+    char temporary[PATH_MAX]; /* for who writes it in another way than through `to` */
+} output;
+
+/* What can be an output. OUTPUT_OR_STANDARD: the option also takes "-", which its owner has looked
+ * for already; it is named where a path is refused. */
+typedef enum output_kind { OUTPUT_FILE, OUTPUT_OR_STANDARD } output_kind;
+
+/* Can there be a file of this path? False, and why, beginning with the path. To be asked before long
+ * work; output_open asks again. */
+bool output_check(const char *path, output_kind kind, complaint *why);
+
+/* False, and why, beginning with the path. */
+bool output_open(output *o, const char *path, output_kind kind, complaint *why);
+
+/* Puts it in its place, if `whole` and all that was written has gone through; if not, it is removed.
+ * False, and why: `why` keeps what its owner has put there when it was not whole. */
+bool output_close(output *o, bool whole, complaint *why);
+
+#endif

@@ -1,0 +1,179 @@
+#include "report_text.h"
+
+#include "base/compiler.h"
+#include "measure/figure.h"
+#include "out/columns.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME 26 /* columns of a region's name */
+
+/* ---- threads ---- */
+
+static pki_thread_row *thread_of(pki_summary *summary, uint32_t tid)
+{
+    for (size_t i = 0; i < summary->thread_count; i++)
+        if (summary->threads[i].tid == tid && !summary->threads[i].region_count)
+            return &summary->threads[i];
+    return NULL;
+}
+
+void report_take_thread_regions(pki_summary *summary, pki_summary *events)
+{
+    for (size_t i = 0; i < events->thread_count; i++) {
+        pki_thread_row *from = &events->threads[i], *to = thread_of(summary, from->tid);
+        if (!to || !from->region_count)
+            continue;
+        to->regions = from->regions;
+        to->region_count = from->region_count;
+        from->regions = NULL;
+        from->region_count = 0;
+    }
+}
+
+/* ---- another run ---- */
+
+typedef struct pair {
+    const pki_region_row *mine, *other; /* one of them may be NULL */
+    double now, then;                   /* ns of own time, of each step or of the run */
+} pair;
+
+/* Own time in a step, where both runs have steps; of what other threads than the stepping one do,
+ * their share of a step. */
+static double own_of(const pki_summary *run, const pki_region_row *r, bool steps)
+{
+    if (!r || !steps)
+        return r ? (double)r->self : 0;
+    return r->step_self.count ? r->step_self.mean : (double)r->self / (double)run->steps.count;
+}
+
+static const pki_region_row *find(const pki_summary *in, const pki_region_row *like)
+{
+    for (size_t i = 0; i < in->region_count; i++)
+        if (in->regions[i].kind == like->kind && strcmp(in->regions[i].name, like->name) == 0)
+            return &in->regions[i];
+    return NULL;
+}
+
+static int by_moved(const void *a, const void *b)
+{
+    const pair *p = a, *q = b;
+    double x = fabs(p->now - p->then), y = fabs(q->now - q->then);
+    return (x < y) - (x > y);
+}
+
+/* What moved most comes first. */
+static size_t pair_regions(const pki_summary *mine, const pki_summary *other,
+                           const pki_report_options *o, bool steps, pair *pairs)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < mine->region_count; i++)
+        if (!o->shows || o->shows(o->user, mine->regions[i].name))
+            pairs[count++] = (pair){&mine->regions[i], find(other, &mine->regions[i]), 0, 0};
+    for (size_t i = 0; i < other->region_count; i++)
+        if ((!o->shows || o->shows(o->user, other->regions[i].name)) &&
+            !find(mine, &other->regions[i]))
+            pairs[count++] = (pair){NULL, &other->regions[i], 0, 0};
+    for (size_t i = 0; i < count; i++) {
+        pairs[i].now = own_of(mine, pairs[i].mine, steps);
+        pairs[i].then = own_of(other, pairs[i].other, steps);
+    }
+    qsort(pairs, count, sizeof *pairs, by_moved);
+    return count;
+}
+
+static void put_time(FILE *file, bool known, double ns)
+{
+    fputc(' ', file);
+    pki_put_right(file, known ? pki_figure_time(ns).text : "-", 9);
+}
+
+static void put_change(FILE *file, double now, double then)
+{
+    char text[32] = "-";
+    double percent = then > 0 && now > 0 ? 100 * (now / then - 1) : NAN;
+    if (isfinite(percent))
+        snprintf(text, sizeof text, "%+.1f %%", fmin(percent, 99999));
+    fputc(' ', file);
+    pki_put_right(file, text, 9);
+}
+
+static void put_pair(const pair *p, size_t name, FILE *file)
+{
+    double p50 = p->mine ? p->mine->time.p50 : 0, other = p->other ? p->other->time.p50 : 0;
+    fputs("  ", file);
+    pki_put_left(file, (p->mine ? p->mine : p->other)->name, name);
+    put_time(file, p->mine, p->now);
+    put_time(file, p->other, p->then);
+    put_change(file, p->now, p->then);
+    put_time(file, p->mine, p50);
+    put_time(file, p->other, other);
+    fputc('\n', file);
+}
+
+static size_t name_room(const pair *pairs, size_t count, uint32_t width)
+{
+    size_t longest = 0, more = width > PKI_PAGE_WIDTH ? width - PKI_PAGE_WIDTH : 0;
+    for (size_t i = 0; i < count; i++)
+        longest =
+            PKI_MAX(longest, pki_width((pairs[i].mine ? pairs[i].mine : pairs[i].other)->name));
+    return PKI_MIN(PKI_MAX(longest, (size_t)NAME), NAME + more);
+}
+
+static void put_regions(const pki_report_options *options, bool steps, const pair *pairs,
+                        size_t count, FILE *file)
+{
+    uint32_t top = options->top ? options->top : PKI_REPORT_TOP;
+    size_t shown = PKI_MIN(count, (size_t)top), name = name_room(pairs, shown, options->width);
+    fprintf(file, "\nREGIONS by how much their own time %s differs\n",
+            steps ? "in a step" : "in the run");
+    fprintf(file, "  %-*s  own time     other    change       p50     other\n", (int)name,
+            "region");
+    for (size_t i = 0; i < shown; i++)
+        put_pair(&pairs[i], name, file);
+    if (count > shown)
+        fprintf(file, "  ... and %zu more\n", count - shown);
+}
+
+static void put_figure(const char *what, double now, double then, FILE *file)
+{
+    if (!(now > 0) || !(then > 0))
+        return;
+    fputs("  ", file);
+    pki_put_left(file, what, NAME);
+    put_time(file, true, now);
+    put_time(file, true, then);
+    put_change(file, now, then);
+    fputc('\n', file);
+}
+
+static void put_figures(const pki_summary *mine, const pki_summary *other, FILE *file)
+{
+    fprintf(file, "  %-*s  this run     other    change\n", NAME, "figure");
+    put_figure("step, median", mine->steps.steady.p50, other->steps.steady.p50, file);
+    put_figure("step, p95", mine->steps.steady.p95, other->steps.steady.p95, file);
+    put_figure("step, p99", mine->steps.steady.p99, other->steps.steady.p99, file);
+    put_figure("run", (double)mine->run.wall, (double)other->run.wall, file);
+    put_figure("CPU time", (double)mine->run.cpu, (double)other->run.cpu, file);
+}
+
+int report_beside(const pki_summary *mine, const pki_summary *other, const char *path,
+                  const pki_report_options *options, FILE *file)
+{
+    size_t most = mine->region_count + other->region_count;
+    pair *pairs = malloc((most + 1) * sizeof *pairs);
+    bool steps = mine->steps.count && other->steps.count;
+    if (!pairs)
+        return -ENOMEM;
+    fputs("BESIDE ", file);
+    pki_put_left(file, path, pki_width(path));
+    fputc('\n', file);
+    put_figures(mine, other, file);
+    put_regions(options, steps, pairs, pair_regions(mine, other, options, steps, pairs), file);
+    free(pairs);
+    errno = 0;
+    return fflush(file) == 0 && !ferror(file) ? 0 : -(errno ? errno : EIO);
+}
