@@ -47,10 +47,11 @@ static bool is_locked(void *page)
     return locked;
 }
 
+/* Readable: valgrind takes a question about a page of PROT_NONE for a mistake. */
 bool pki_mem_is_locking(void)
 {
     size_t page = page_bytes();
-    void *probe = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *probe = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (probe == MAP_FAILED)
         return false;
     bool locked = is_locked(probe);
@@ -66,7 +67,7 @@ void *pki_mem_map(const pki_owned *file, size_t bytes, bool *locked)
     void *seed = mmap(NULL, page, PROT_NONE, MAP_SHARED | MAP_NORESERVE, file->fd, 0);
     if (seed == MAP_FAILED)
         return NULL;
-    *locked = is_locked(seed);
+    *locked = pki_mem_is_locking();
     munlock(seed, page);
     void *base = mremap(seed, page, bytes, MREMAP_MAYMOVE);
     if (base != MAP_FAILED)

@@ -15,14 +15,28 @@ static void close_all(void)
         close(fd);
 }
 
+/* Until the child is past its fork: before that it has what its parent had, locks too. */
 static void fork_a_while(void)
 {
-    if (fork() == 0) {
+    int ends[2];
+    char byte = 0;
+    if (pipe(ends) != 0)
+        _exit(3);
+    pid_t child = fork();
+    if (child == 0) {
+        if (write(ends[1], &byte, 1) != 1)
+            _exit(1);
         for (int fd = 0; fd < 3; fd++)
             close(fd); /* whoever runs this test waits for their end */
+        close(ends[0]);
+        close(ends[1]);
         sleep(20);
         _exit(0);
     }
+    if (child < 0 || read(ends[0], &byte, 1) != 1)
+        _exit(3);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 static void expect_way_given(const char *arena)
