@@ -14,11 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "measure/bench/bench.h"
-#include "measure/bench/registry.h"
-#include "measure/bench/result.h"
-#include "measure/bench/sample_stats.h"
-#include "measure/bench/set.h"
+#include "bench/bench.h"
+#include "bench/registry.h"
+#include "bench/result.h"
+#include "bench/stats/sample_stats.h"
+#include "bench/set.h"
 
 #include "harness.h"
 

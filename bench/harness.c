@@ -9,6 +9,8 @@
 
 #include <pk/bench.h>
 
+#include "bench/drive.h"
+
 _Noreturn void bench_fail(const char *what)
 {
     fflush(stdout);
@@ -103,24 +105,24 @@ static void after(void *user)
 }
 
 /* Several threads may measure at once; the last one on the list is the one just added. */
-static pk_bench_handle *open_case(bench_case *c)
+static pki_bench_handle *open_case(bench_case *c)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pk_bench_handle *handle;
+    pki_bench_handle *handle;
     pthread_mutex_lock(&lock);
     if (pk_bench_add(c->name && *c->name ? c->name : "a case", body,
                      pk_bench_options(.user = c, .before = before, .after = after)) ||
-        pk_bench_open(pk_bench_list() - 1, &handle))
+        pk_bench_open_(pk_bench_instance_count_() - 1, &handle))
         bench_fail(pk_error_message());
     pthread_mutex_unlock(&lock);
     return handle;
 }
 
 /* The loop is the case's own, so only what surrounds the batch is subtracted. */
-static double batch(const bench_case *c, pk_bench_handle *handle)
+static double batch(const bench_case *c, pki_bench_handle *handle)
 {
-    pk_bench_sample sample;
-    if (pk_bench_take(handle, c->n, &sample) != PK_OK)
+    pki_bench_sample sample;
+    if (pk_bench_take_(handle, c->n, &sample) != PK_OK)
         bench_fail(pk_error_message());
     return sample.cpu / (double)c->n;
 }
@@ -142,7 +144,7 @@ static void sum_up(bench_case *c, const bench_case *floor, size_t rounds)
 
 void bench_rounds(bench_case *cases, size_t count, unsigned long rounds)
 {
-    pk_bench_handle *handles[BENCH_CASES_MAX];
+    pki_bench_handle *handles[BENCH_CASES_MAX];
     if (rounds > BENCH_ROUNDS_MAX)
         rounds = BENCH_ROUNDS_MAX;
     if (count > BENCH_CASES_MAX)
@@ -156,7 +158,7 @@ void bench_rounds(bench_case *cases, size_t count, unsigned long rounds)
             cases[i].rounds[r] = batch(&cases[i], handles[i]);
     for (size_t i = 0; i < count; i++) {
         sum_up(&cases[i], &cases[0], rounds);
-        pk_bench_close(handles[i]);
+        pk_bench_close_(handles[i]);
     }
 }
 

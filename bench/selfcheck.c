@@ -1,6 +1,7 @@
 /* Does pk_bench measure what is there? Chains of dependent operations, which take a whole number of
  * cycles each, timed by pk_bench and, in turns with it, by the cycle counter around a million
  * operations without a loop. docs/bench-accuracy.md has the method and the figures. */
+#include <pk/bench.h>
 #include <pk/pk.h>
 
 #include <math.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "bench/drive.h"
 
 #include "harness.h"
 
@@ -174,11 +176,11 @@ static const check checks[] = {
     {"40 independent operations", "wide", wide_flips, 10, 0.03, false},
 };
 
-static pk_bench_handle *open_named(const char *name)
+static pki_bench_handle *open_named(const char *name)
 {
-    pk_bench_handle *handle = NULL;
-    for (size_t i = 0; i < pk_bench_list(); i++)
-        if (strcmp(pk_bench_list_name(i), name) == 0 && pk_bench_open(i, &handle) != PK_OK)
+    pki_bench_handle *handle = NULL;
+    for (size_t i = 0; i < pk_bench_instance_count_(); i++)
+        if (strcmp(pk_bench_instance_name_(i), name) == 0 && pk_bench_open_(i, &handle) != PK_OK)
             bench_fail(pk_error_message());
     if (!handle)
         bench_fail(name);
@@ -186,10 +188,10 @@ static pk_bench_handle *open_named(const char *name)
 }
 
 /* Per iteration, in ns. */
-static double take(pk_bench_handle *handle)
+static double take(pki_bench_handle *handle)
 {
-    pk_bench_sample sample;
-    if (pk_bench_take(handle, 0, &sample) != PK_OK)
+    pki_bench_sample sample;
+    if (pk_bench_take_(handle, 0, &sample) != PK_OK)
         bench_fail(pk_error_message());
     return sample.time / (double)sample.iterations;
 }
@@ -197,7 +199,7 @@ static double take(pk_bench_handle *handle)
 static bool run(const check *c, unsigned long rounds)
 {
     double errors[1000], cycles[1000], times[1000];
-    pk_bench_handle *handle = open_named(c->benchmark);
+    pki_bench_handle *handle = open_named(c->benchmark);
     for (unsigned long i = 0; i < rounds; i++) {
         double cycle = a_million(flips), truth = a_million(c->piece);
         double measured = take(handle) / c->operations;
@@ -205,7 +207,7 @@ static bool run(const check *c, unsigned long rounds)
         cycles[i] = measured / cycle;
         times[i] = measured;
     }
-    pk_bench_close(handle);
+    pk_bench_close_(handle);
     double error = bench_quantile(errors, rounds, 0.5);
     double in_cycles = bench_quantile(cycles, rounds, 0.5);
     bool fine = fabs(error) <= c->bar;
@@ -225,13 +227,13 @@ static bool run(const check *c, unsigned long rounds)
 static bool run_loop(unsigned long rounds)
 {
     double left[1000], beside[1000];
-    pk_bench_handle *empty = open_named("empty"), *one = open_named("multiply_1");
+    pki_bench_handle *empty = open_named("empty"), *one = open_named("multiply_1");
     for (unsigned long i = 0; i < rounds; i++) {
         left[i] = take(empty);
         beside[i] = take(one) - a_million(multiplications);
     }
-    pk_bench_close(empty);
-    pk_bench_close(one);
+    pk_bench_close_(empty);
+    pk_bench_close_(one);
     double adds = bench_quantile(beside, rounds, 0.5);
     printf("%-34s %8.3f ns added per iteration, bar 0.3 ns  %s\n", "the loop beside 1 ns of work",
            adds, adds <= 0.3 ? "held" : "MISSED");

@@ -2,7 +2,7 @@
  *
  *     cc -O2 bench_one.c $(pkg-config --cflags --libs pk) -o bench_one && ./bench_one
  */
-#include <pk/pk.h>
+#include <pk/bench.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  *     ./bench_sum --filter strided --histogram
  *     ./bench_sum --repetitions 9 --json sum.json --markdown sum.md
  */
-#include <pk/pk.h>
+#include <pk/bench.h>
 #include <stdlib.h>
 
 static float *numbers(size_t n)

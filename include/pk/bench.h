@@ -305,28 +305,6 @@ typedef enum pk_bench_unit {
 } pk_bench_unit;
 PK_API void pk_bench_count(pk_bench_run *bench, const char *name, double value, pk_bench_unit unit);
 
-/* ---- driving benchmarks oneself: one sample of another build after each of this one's ---- */
-
-/* Registered benchmarks, each combination of parameters counted, in order of registration. */
-PK_API size_t pk_bench_list(void);
-/* "sum/n:1024": valid as long as the module is loaded. NULL beyond the last one, or no memory. */
-PK_API const char *pk_bench_list_name(size_t index);
-
-typedef struct pk_bench_sample {
-    double wall, cpu, time; /* ns of the whole sample, overhead subtracted; time: what counts */
-    uint64_t iterations;    /* of each thread */
-} pk_bench_sample;
-
-typedef struct pk_bench_handle pk_bench_handle;
-
-/* Set-up and threads of one of them; close tears down. iterations 0: as many as sample_time takes,
- * found at the first call after open by running it. PK_ENOTSUP: skipped; pk_error_message() has the
- * reason. A handle belongs to one thread at a time. */
-PK_API pk_status pk_bench_open(size_t index, pk_bench_handle **handle);
-PK_API pk_status pk_bench_take(pk_bench_handle *handle, uint64_t iterations,
-                               pk_bench_sample *sample);
-PK_API void pk_bench_close(pk_bench_handle *handle);
-
 /* ---- allocations ---- */
 
 /* Once in a program, at file scope: stands in front of malloc and its kin, so that options->

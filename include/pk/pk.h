@@ -1,4 +1,4 @@
-/* pk/pk.h - all of perfkit but the C++ wrapper (pk/pk.hpp).
+/* pk/pk.h - all of perfkit but the C++ wrapper (pk/pk.hpp) and benchmarks (pk/bench.h).
  *
  *     #include <pk/pk.h>
  *
@@ -27,7 +27,6 @@
 #include <pk/counter.h>
 #include <pk/stats.h>
 #include <pk/gpu.h>
-#include <pk/bench.h>
 #include <pk/comm.h>
 #include <pk/nccl.h>
 

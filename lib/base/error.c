@@ -63,6 +63,11 @@ pk_status pki_fail(pk_status status, const char *format, ...)
     return status;
 }
 
+pk_status pk_fail_(pk_status status, const char *sentence)
+{
+    return pki_fail(status, "%s", sentence);
+}
+
 pk_status pki_status_of_errno(int error)
 {
     switch (error) {

@@ -1,4 +1,4 @@
-"""ffi_bench.py LIBPK_SO - pk_bench from another language: structures and calls as their header says."""
+"""ffi_bench.py LIBPKBENCH_SO - pk_bench from another language: structures and calls as their header says."""
 
 import ctypes as c
 import sys
@@ -16,10 +16,6 @@ class Options(c.Structure):
                 ("teardown", POINTER), ("before", POINTER), ("after", POINTER)]
 
 
-class Sample(c.Structure):
-    _fields_ = [("wall", DOUBLE), ("cpu", DOUBLE), ("time", DOUBLE), ("iterations", U64)]
-
-
 def prepare(path):
     pk = c.CDLL(path)
     pk.pk_error_message.restype = c.c_char_p
@@ -27,11 +23,7 @@ def prepare(path):
     pk.pk_bench_begin.restype, pk.pk_bench_begin.argtypes = U64, [POINTER]
     pk.pk_bench_end.argtypes = [POINTER]
     pk.pk_bench_add.argtypes = [c.c_char_p, CALL, c.POINTER(Options)]
-    pk.pk_bench_list.restype = c.c_size_t
-    pk.pk_bench_list_name.restype, pk.pk_bench_list_name.argtypes = c.c_char_p, [c.c_size_t]
-    pk.pk_bench_open.argtypes = [c.c_size_t, c.POINTER(POINTER)]
-    pk.pk_bench_take.argtypes = [POINTER, U64, c.POINTER(Sample)]
-    pk.pk_bench_close.argtypes = [POINTER]
+    pk.pk_bench_main.argtypes = [c.c_int, c.POINTER(c.c_char_p)]
     return pk
 
 
@@ -48,13 +40,11 @@ def main(path):
     assert pk.pk_bench(b"python", function, None, c.byref(options), None) == 0, pk.pk_error_message()
     assert len(calls) >= 12, calls
     assert pk.pk_bench_add(b"added", kept, c.byref(options)) == 0, pk.pk_error_message()
-    assert pk.pk_bench_list() == 1 and pk.pk_bench_list_name(0) == b"added"
-    handle, sample = POINTER(), Sample()
-    assert pk.pk_bench_open(0, c.byref(handle)) == 0, pk.pk_error_message()
+    words = [b"program", b"--filter=^added$", b"--iterations=5", b"--quiet"]
     calls.clear()
-    assert pk.pk_bench_take(handle, 5, c.byref(sample)) == 0 and len(calls) == 5
-    assert sample.iterations == 5 and sample.wall > 0
-    pk.pk_bench_close(handle)
+    assert pk.pk_bench_main(len(words), (c.c_char_p * (len(words) + 1))(*words)) == 0, pk.pk_error_message()
+    assert len(calls) >= 4 * 5 and len(calls) % 5 == 0, calls
+    assert pk.pk_bench_main(2, (c.c_char_p * 3)(b"program", b"--nonsense")) == 2
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ choose()
 }
 
 # libpk: everything but the libraries beside it and what is for another processor.
-mapfile -t sources < <(find lib -name '*.c' -not -path 'lib/mpi/*' -not -path 'lib/nccl/*' -not -path 'lib/backend/shim/*' \
+mapfile -t sources < <(find lib -name '*.c' -not -path 'lib/bench/*' -not -path 'lib/mpi/*' -not -path 'lib/nccl/*' -not -path 'lib/backend/shim/*' \
                             -not -path 'lib/base/arch/*'; ls "lib/base/arch/$arch"/*.c)
 for twin in lib/backend/*/*none.c; do
     mapfile -t real < <(find "$(dirname "$twin")" -name '*.c' -not -name '*none.c')

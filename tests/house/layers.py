@@ -1,7 +1,8 @@
 """layers.py ROOT - a file includes public headers, its own layer and lower layers; nothing upward.
 
-The layers are docs/design.md's. Backends never include each other; tools see no further than lib/out;
-examples and public headers know public headers only.
+The layers are docs/design.md's. lib/bench stands on top of all of them as a library of its own, which takes what it
+needs of libpk and of which libpk knows nothing. Backends never include each other; tools see no further than lib/out,
+and lib/bench; examples and public headers know public headers only.
 """
 
 import glob
@@ -11,10 +12,10 @@ import sys
 
 import tree
 
-LAYER = {"base": 0, "core": 1, "measure": 2, "out": 2, "session": 3, "backend": 4}
+LAYER = {"base": 0, "core": 1, "measure": 2, "out": 2, "session": 3, "backend": 4, "bench": 5}
 # Libraries of their own, which know libpk as any program does.
 BESIDE = ("mpi", "nccl")
-TOOLS_SEE = LAYER["out"]
+TOOLS_SEE = ("base", "core", "measure", "out", "bench")
 # lib/backend/none.h, which every NAME/none.c consists of, and the shim's, which any may need.
 COMMON = ("none", "shim")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
@@ -56,8 +57,8 @@ def objection(path, target):
         return None if layer == its_layer else f"lib/{its_layer} is a library of its own"
     if here == "lib" and layer in BESIDE:
         return f"lib/{layer} knows what a user knows: <pk/...>"
-    if here == "tools" and there == "lib" and LAYER[its_layer] > TOOLS_SEE:
-        return "tools see no further than lib/out"
+    if here == "tools" and there == "lib" and its_layer not in TOOLS_SEE:
+        return "tools see no further than lib/out and lib/bench"
     if here != "lib":
         return None
     if there != "lib":

@@ -9,6 +9,7 @@ import layers
 import places
 import sizes
 import symbols
+import symbols_bench
 import symbols_mpi
 import symbols_nccl
 import tree
@@ -40,6 +41,10 @@ TREES = [
     (layers, {"tools/a.c": '#include "mpi/b.h"\n', "lib/mpi/b.h": ""}, "of its own"),
     (layers, {"tools/a.c": '#include "out/b.h"\n', "lib/out/b.h": ""}, None),
     (layers, {"tools/a.c": '#include "session/b.h"\n', "lib/session/b.h": ""}, "no further"),
+    (layers, {"tools/a.c": '#include "bench/b.h"\n', "lib/bench/b.h": ""}, None),
+    (layers, {"lib/bench/a.c": '#include "backend/cuda/b.h"\n', "lib/backend/cuda/b.h": ""}, None),
+    (layers, {"lib/out/a.c": '#include "bench/b.h"\n', "lib/bench/b.h": ""}, "upward"),
+    (layers, {"lib/backend/cuda/a.c": '#include "bench/b.h"\n', "lib/bench/b.h": ""}, "upward"),
     (layers, {"examples/a.c": "#include <pk/b.h>\n", "include/pk/b.h": ""}, None),
     (layers, {"examples/a.c": '#include "base/b.h"\n', "lib/base/b.h": ""}, "what a user knows"),
     (layers, {"include/pk/a.h": "#include <base/b.h>\n", "lib/base/b.h": ""}, "public header"),
@@ -147,6 +152,23 @@ WRAP = [
 ]
 
 
+# C for libpk.a beside a libpkbench that is empty, and a piece of the complaint.
+WITHOUT = [
+    ("int pk_a(void); int pk_a(void) { return 0; }", None),
+    ("int pk_bench_a(void); int pk_bench_a(void) { return 0; }", "pk_bench_a is of benchmarks"),
+    ("static int pki_bench_a; int pk_a(void); int pk_a(void) { return pki_bench_a++; }", "pki_bench_a is of benchmarks"),
+]
+
+
+def prove_without(cc, ar, nm, _):
+    for code, wanted in WITHOUT:
+        with tempfile.TemporaryDirectory() as root:
+            source, made = write(root, "a.c", code), os.path.join(root, "libpk.a")
+            subprocess.run([*cc, "-O0", "-c", source, "-o", root + "/a.o"], check=True)
+            subprocess.run([ar, "rcs", made, root + "/a.o"], check=True)
+            yield from verdict(code, wanted, symbols_bench.check_without(nm, made))
+
+
 def prove_beside(cc, ar, nm, cases, rules):
     for code, wanted in cases:
         with tempfile.TemporaryDirectory() as root:
@@ -175,4 +197,5 @@ def prove_shared(cc, ar, nm, readelf):
 if __name__ == "__main__":
     ar_, nm_, readelf_ = sys.argv[1:4]
     tools = (sys.argv[4:], ar_, nm_, readelf_)
-    tree.tell([*prove_trees(), *prove_archives(*tools), *prove_glue(*tools), *prove_shared(*tools)])
+    tree.tell([*prove_trees(), *prove_archives(*tools), *prove_glue(*tools), *prove_without(*tools),
+               *prove_shared(*tools)])

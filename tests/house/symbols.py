@@ -32,13 +32,16 @@ DENIED = {
     "cannot be bounded": "gets sprintf vsprintf strcpy strcat stpcpy alloca",
     "reaches thread-local storage by a call (-ftls-model=initial-exec is missing)": "__tls_get_addr",
 }
-# lib/out sets its thread's locale to C while it writes a report.
+# lib/out sets its thread's locale to C while it writes a report; libpkbench while it reads arguments and writes.
 IN_C_LOCALE = {"strtod", "strftime"}
+SETS_LOCALE = re.compile(r"\[(out_|args\.|forms_)")
 # What finds us does so by a variable; set where nobody else has.
 FOUND = re.compile(r"\[backend_(nvtx_tool|nccl_found)")
 IN_FOUND = {"setenv"}
 WHY = {name: why for why, names in DENIED.items() for name in names.split()}
 DECLARED = re.compile(r"\bPK_API\b([^;{]*?)\s*[;{]")
+# The headers of libpkbench; all others are libpk's.
+BENCH = re.compile(r"^(bench|bench_register|keep)\.h$")
 
 
 def run(*command):
@@ -70,7 +73,7 @@ def check_archive(nm, archive, ours=OURS):
         if kind == "C":
             yield f"{inside}: {name} is a common symbol"
     for inside, name, _ in names(nm, archive, "-u"):
-        if "[out_" in inside and plain(name) in IN_C_LOCALE:
+        if SETS_LOCALE.search(inside) and plain(name) in IN_C_LOCALE:
             continue
         if FOUND.search(inside) and plain(name) in IN_FOUND:
             continue
@@ -78,20 +81,22 @@ def check_archive(nm, archive, ours=OURS):
             yield f"{inside}: {name} {WHY[plain(name)]}"
 
 
-def declared(headers):
+def declared_in(root, path):
     """Every function and object that a header declares PK_API, or PK_API by a definition's macro."""
-    found = set()
-    for path in tree.files(headers, endings=(".h",)):
-        for match in DECLARED.finditer(tree.bare(tree.read(headers, path))):
-            word = re.search(r"(\w+)\s*(?:\(|$)", match.group(1).strip())
-            found.add(word.group(1))
-    return found
+    for match in DECLARED.finditer(tree.bare(tree.read(root, path))):
+        yield re.search(r"(\w+)\s*(?:\(|$)", match.group(1).strip()).group(1)
 
 
-def check_exports(nm, shared, headers):
+def declared(headers, bench=False):
+    """Those of libpk, or of libpkbench."""
+    paths = tree.files(headers, endings=(".h",))
+    return {name for path in paths if bool(BENCH.match(os.path.basename(path))) == bench
+            for name in declared_in(headers, path)}
+
+
+def check_exports(nm, shared, public):
     found = names(nm, shared, "-D", "--defined-only")
     exported = {name.split("@")[0] for _, name, kind in found if kind != "A"}  # A: the version itself
-    public = declared(headers)
     for name in sorted(exported - public):
         if not PLUGIN.match(name):
             yield f"{os.path.basename(shared)}: {name} is exported, but no header declares it"
@@ -105,7 +110,7 @@ def check_shape(readelf, shared, needed=NEEDED):
     for library in re.findall(r"\(NEEDED\).*\[(.*?)\]", dynamic):
         if not needed.match(library):
             yield f"{here}: needs {library}, which may be absent"
-    for wanted in ("NODELETE", "BIND_NOW|Flags:.*NOW", r"\(SONAME\).*\[libpk(_[\w-]+)?\.so\.\d+\]"):
+    for wanted in ("NODELETE", "BIND_NOW|Flags:.*NOW", r"\(SONAME\).*\[libpk(bench|_[\w-]+)?\.so\.\d+\]"):
         if not re.search(wanted, dynamic):
             yield f"{here}: {wanted} is missing"
     if "TEXTREL" in dynamic:
@@ -117,7 +122,7 @@ def check_shape(readelf, shared, needed=NEEDED):
 def check(nm, readelf, headers, archive, shared=None):
     complaints = list(check_archive(nm, archive))
     if shared:
-        complaints += check_exports(nm, shared, headers)
+        complaints += check_exports(nm, shared, declared(headers))
         complaints += check_shape(readelf, shared)
     return complaints
 

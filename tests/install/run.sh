@@ -36,12 +36,13 @@ copy_source()
     tar -C "$source" --exclude='./build*' --exclude=./.git --exclude=./subprojects -c . | tar -C "$1" -x
 }
 
+. "$here/bench.sh"
 . "$here/mpi.sh"
 
 run_files()
 {
     diff <(cd "$source/include/pk" && ls) <(cd "$root/include/pk" && ls)
-    for file in libpk.a pkgconfig/pk.pc cmake/pk/pkConfig.cmake cmake/pk/pkConfigVersion.cmake; do
+    for file in libpk.a libpkbench.a pkgconfig/pk.pc pkgconfig/pk-bench.pc cmake/pk/pkConfig.cmake cmake/pk/pkConfigVersion.cmake; do
         [ -s "$root/$libdir/$file" ] || { echo "$file is not installed"; return 1; }
     done
     diff <(cd "$source/docs" && ls) <(cd "$root/share/doc/perfkit" && ls)
@@ -213,10 +214,11 @@ run_nccl()
 run_cmake()
 {
     have cmake; have pkg-config; have_shared
-    cp "$here/cmake/CMakeLists.txt" "$here/consumer.c" .
+    cp "$here/cmake/CMakeLists.txt" "$here/bench.c" "$here/consumer.c" .
     cmake -G Ninja -S . -B made -DCMAKE_PREFIX_PATH="$root" -DVERSION="$version" >log 2>&1 || { cat log; return 1; }
     cmake --build made >log 2>&1 || { cat log; return 1; }
     for program in made/with-*; do $program; done
+    for program in made/bench-*; do measures $program; done
     readelf -d made/with-pk | grep 'NEEDED.*libpk\.so\.'
     readelf -d made/with-pk_static | none 'NEEDED.*libpk'
     [ -z "$(pkg-config --variable=nccl_export pk)" ] || nm -D made/with-pk_static | grep ncclProfiler_v6
@@ -237,13 +239,16 @@ source_filename = perfkit.tar.gz
 source_hash = $(sha256sum perfkit.tar.gz | cut -d ' ' -f 1)
 
 [provide]
-dependency_names = pk
+dependency_names = pk, pk-bench
 END
-    cp "$here/subproject/meson.build" "$here/consumer.c" consumer/
+    cp "$here/subproject/meson.build" "$here/bench.c" "$here/consumer.c" consumer/
     meson setup made consumer --wrap-mode=forcefallback --buildtype=plain --prefix="$folder/prefix" >log 2>&1 ||
         { cat log; return 1; }
     meson compile -C made >log 2>&1 || { cat log; return 1; }
-    for kind in static shared default; do "made/with-$kind"; done
+    for kind in static shared default; do
+        "made/with-$kind"
+        measures "made/bench-$kind"
+    done
     readelf -d made/with-shared | grep 'NEEDED.*libpk\.so\.'
     readelf -d made/with-static made/with-default | none 'NEEDED.*libpk'
     meson install -C made --quiet
@@ -340,7 +345,7 @@ with pk.region("work"):
 pk.stop()
 assert pk.counts().recorded == 1
 END
-    for file in headers shared cmake mpi static; do "run_$file"; done
+    for file in headers shared cmake mpi bench static; do "run_$file"; done
 }
 
 # With musl's C library: no zlib, jansson and SQLite there. Debian has the kernel's headers elsewhere.
@@ -360,6 +365,7 @@ run_musl()
     musl/bin/pk status
     run_headers
     run_shared
+    run_bench
     run_static
     part=$(pkg-config --static --cflags --libs pk)
     compile -static "$here/consumer.c" -o whole $part

@@ -1,7 +1,7 @@
 /* ab_object.c - a build for `pk bench-ab` whose times are made up: what pk/bench.h drives benchmarks by, and
  * no clock. -DTIME=ns of an iteration; -DALONE: has a benchmark more; -DBROKEN: dies amid a launch.
  */
-#include <pk/bench.h>
+#include "bench/drive.h"
 
 #include <stdlib.h>
 
@@ -17,16 +17,16 @@
 static const char *const names[] = {"steady", "skipped", "scattered", "alone"};
 static unsigned taken;
 
-struct pk_bench_handle {
+struct pki_bench_handle {
     size_t index;
 };
 
-size_t pk_bench_list(void)
+size_t pk_bench_instance_count_(void)
 {
     return COUNT;
 }
 
-const char *pk_bench_list_name(size_t index)
+const char *pk_bench_instance_name_(size_t index)
 {
     return index < COUNT ? names[index] : NULL;
 }
@@ -36,7 +36,7 @@ const char *pk_error_message(void)
     return "not on this machine";
 }
 
-pk_status pk_bench_open(size_t index, pk_bench_handle **handle)
+pk_status pk_bench_open_(size_t index, pki_bench_handle **handle)
 {
     *handle = index == 1 ? NULL : malloc(sizeof **handle);
     if (*handle)
@@ -45,7 +45,7 @@ pk_status pk_bench_open(size_t index, pk_bench_handle **handle)
 }
 
 /* Every seventh batch is hit by a burst, and "scattered" has luck of its own in each batch. */
-pk_status pk_bench_take(pk_bench_handle *handle, uint64_t iterations, pk_bench_sample *sample)
+pk_status pk_bench_take_(pki_bench_handle *handle, uint64_t iterations, pki_bench_sample *sample)
 {
     double each = (double)(TIME);
 #ifdef BROKEN
@@ -61,7 +61,7 @@ pk_status pk_bench_take(pk_bench_handle *handle, uint64_t iterations, pk_bench_s
     return PK_OK;
 }
 
-void pk_bench_close(pk_bench_handle *handle)
+void pk_bench_close_(pki_bench_handle *handle)
 {
     free(handle);
 }

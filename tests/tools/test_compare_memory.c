@@ -1,6 +1,6 @@
 /* Two files of the command line loaded, compared and taken into another with the n-th allocation failing,
  * for every n: a comparison or a reason. */
-#include "compare/compare.h"
+#include "bench/compare/compare.h"
 #include "failing_memory.h"
 #include "read/json_read.h"
 

@@ -2,7 +2,7 @@
 #ifndef BENCH_FIXTURE_H
 #define BENCH_FIXTURE_H
 
-#include "out/bench/document.h"
+#include "bench/forms/document.h"
 
 /* Two repetitions of a steady benchmark with parameters, a noisy one with everything that can be
  * counted and a hostile name, a skipped and a failed one. The caller finishes it. */

@@ -14,11 +14,11 @@
 
 #include <math.h>
 
-#include "measure/bench/case.h"
-#include "measure/bench/plan.h"
-#include "measure/bench/result.h"
-#include "measure/bench/set.h"
-#include "measure/bench/sample_stats.h"
+#include "bench/case.h"
+#include "bench/plan.h"
+#include "bench/result.h"
+#include "bench/set.h"
+#include "bench/stats/sample_stats.h"
 
 static struct {
     double now, cpu;  /* ns */

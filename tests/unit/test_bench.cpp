@@ -84,8 +84,8 @@ int main()
     check(result.count == 4 && calls == 40 + result.warmup_iterations, "calls");
     pk_bench_result_release(&result);
 
-    check(pk_bench_list() == 4, "registered");
-    check(std::string(pk_bench_list_name(2)) == "numbers/n:16", "names");
+    check(pk_bench_instance_count_() == 4, "registered");
+    check(std::string(pk_bench_instance_name_(2)) == "numbers/n:16", "names");
     char program[] = "program", quiet[] = "--quiet", warm[] = "--max-warmup=1ms";
     char *argv[] = {program, quiet, warm, nullptr};
     check(pk_bench_main(3, argv) == 0, "pk_bench_main");

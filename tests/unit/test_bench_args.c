@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "out/bench/args.h"
+#include "bench/args.h"
 
 static pki_bench_args args;
 

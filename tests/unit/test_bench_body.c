@@ -2,8 +2,8 @@
 #include "script_clock.h"
 
 #include "base/atomic.h"
-#include "measure/bench/allocations.h"
-#include "measure/bench/figures.h"
+#include "bench/allocations.h"
+#include "bench/figures.h"
 
 #include <stdio.h>
 
@@ -328,7 +328,7 @@ static void only_the_loop_s_are_counted(void **state)
     (void)state;
     uint64_t count, bytes;
     pki_bench_case c = make("one", allocating, few);
-    pk_bench_sample sample;
+    pki_bench_sample sample;
     assert_int_equal(pki_bench_case_open(&c), PK_OK);
     c.counting_allocations = true;
     assert_true(pki_bench_case_take(&c, 10, &sample));

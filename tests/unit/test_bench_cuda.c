@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <dlfcn.h>
 
+#include <pk/bench.h>
 #include <pk/pk.h>
 
 #include "../fake/driver.h"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "measure/bench/environment.h"
+#include "bench/environment.h"
 
 static char root[] = "/tmp/perfkit-test-XXXXXX";
 static pki_bench_environment e;

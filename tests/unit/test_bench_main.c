@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <pk/bench.h>
 #include <pk/pk.h>
 
 #include "valgrind.h"

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <pk/bench.h>
 #include <pk/pk.h>
 
 #include "failing_memory.h"

@@ -1,7 +1,7 @@
 /* What the harness takes to cost itself, found with loops and a clock that the test moves. */
 #include "script_clock.h"
 
-#include "measure/bench/overhead.h"
+#include "bench/overhead.h"
 
 /* ---- loops that take what a test says ---- */
 

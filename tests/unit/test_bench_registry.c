@@ -9,12 +9,13 @@
 
 #include <cmocka.h>
 
+#include <pk/bench.h>
 #include <pk/pk.h>
 #include <sched.h>
 
 #include "base/atomic.h"
-#include "measure/bench/bench.h"
-#include "measure/bench/registry.h"
+#include "bench/bench.h"
+#include "bench/registry.h"
 
 /* ---- benchmarks: their order is the list's ---- */
 
@@ -77,8 +78,8 @@ PK_BENCH_THREADS(absent, 2)
 
 static size_t find(const char *name)
 {
-    for (size_t i = 0; i < pk_bench_list(); i++)
-        if (strcmp(pk_bench_list_name(i), name) == 0)
+    for (size_t i = 0; i < pk_bench_instance_count_(); i++)
+        if (strcmp(pk_bench_instance_name_(i), name) == 0)
             return i;
     fail_msg("there is no \"%s\"", name);
     return 0;
@@ -88,15 +89,15 @@ static void names(void **state)
 {
     (void)state;
     /* 2 values, 8 32 100, 1 3 5; the last one turns fastest */
-    assert_int_equal(pk_bench_list(), 1 + 2 * 3 * 3 + 1 + 1);
-    assert_string_equal(pk_bench_list_name(0), "plain");
-    assert_string_equal(pk_bench_list_name(1), "product/7/n:8/k:1");
-    assert_string_equal(pk_bench_list_name(2), "product/7/n:8/k:3");
-    assert_string_equal(pk_bench_list_name(4), "product/7/n:32/k:1");
-    assert_string_equal(pk_bench_list_name(9), "product/7/n:100/k:5");
-    assert_string_equal(pk_bench_list_name(18), "product/-3/n:100/k:5");
-    assert_string_equal(pk_bench_list_name(19), "crowd/threads:3");
-    assert_null(pk_bench_list_name(1000));
+    assert_int_equal(pk_bench_instance_count_(), 1 + 2 * 3 * 3 + 1 + 1);
+    assert_string_equal(pk_bench_instance_name_(0), "plain");
+    assert_string_equal(pk_bench_instance_name_(1), "product/7/n:8/k:1");
+    assert_string_equal(pk_bench_instance_name_(2), "product/7/n:8/k:3");
+    assert_string_equal(pk_bench_instance_name_(4), "product/7/n:32/k:1");
+    assert_string_equal(pk_bench_instance_name_(9), "product/7/n:100/k:5");
+    assert_string_equal(pk_bench_instance_name_(18), "product/-3/n:100/k:5");
+    assert_string_equal(pk_bench_instance_name_(19), "crowd/threads:3");
+    assert_null(pk_bench_instance_name_(1000));
     const pki_bench_instance *last = pki_bench_instance_at(18);
     assert_int_equal(last->family, 1);
     assert_int_equal(last->member, 17);
@@ -107,43 +108,43 @@ static void names(void **state)
 static void arguments_arrive(void **state)
 {
     (void)state;
-    pk_bench_handle *handle;
-    pk_bench_sample sample;
-    assert_int_equal(pk_bench_open(find("product/-3/n:32/k:5"), &handle), PK_OK);
-    assert_int_equal(pk_bench_take(handle, 1000, &sample), PK_OK);
+    pki_bench_handle *handle;
+    pki_bench_sample sample;
+    assert_int_equal(pk_bench_open_(find("product/-3/n:32/k:5"), &handle), PK_OK);
+    assert_int_equal(pk_bench_take_(handle, 1000, &sample), PK_OK);
     assert_int_equal(sample.iterations, 1000);
     assert_true(sample.wall >= 0 && sample.time >= 0);
     assert_int_equal(seen_arguments[0], -3);
     assert_int_equal(seen_arguments[1], 32);
     assert_int_equal(seen_arguments[2], 5);
-    pk_bench_close(handle);
+    pk_bench_close_(handle);
 }
 
 static void iterations_are_found(void **state)
 {
     (void)state;
-    pk_bench_handle *handle;
-    pk_bench_sample sample;
-    assert_int_equal(pk_bench_open(find("plain"), &handle), PK_OK);
-    assert_int_equal(pk_bench_take(handle, 0, &sample), PK_OK);
+    pki_bench_handle *handle;
+    pki_bench_sample sample;
+    assert_int_equal(pk_bench_open_(find("plain"), &handle), PK_OK);
+    assert_int_equal(pk_bench_take_(handle, 0, &sample), PK_OK);
     assert_true(sample.iterations > 1); /* of some nanoseconds; how many, the machine decides */
-    pk_bench_close(handle);
-    pk_bench_close(NULL);
-    assert_int_equal(pk_bench_open(1000, &handle), PK_ENOENT);
+    pk_bench_close_(handle);
+    pk_bench_close_(NULL);
+    assert_int_equal(pk_bench_open_(1000, &handle), PK_ENOENT);
     assert_null(handle);
 }
 
 static void threads_start_together(void **state)
 {
     (void)state;
-    pk_bench_handle *handle;
-    pk_bench_sample sample;
+    pki_bench_handle *handle;
+    pki_bench_sample sample;
     in_loop = most_in_loop = 0;
     numbers_seen = 0;
-    assert_int_equal(pk_bench_open(find("crowd/threads:3"), &handle), PK_OK);
+    assert_int_equal(pk_bench_open_(find("crowd/threads:3"), &handle), PK_OK);
     for (int i = 0; i < 20; i++)
-        assert_int_equal(pk_bench_take(handle, 5, &sample), PK_OK);
-    pk_bench_close(handle);
+        assert_int_equal(pk_bench_take_(handle, 5, &sample), PK_OK);
+    pk_bench_close_(handle);
     assert_int_equal(most_in_loop, 3);
     assert_int_equal(seen_threads, 3);
     assert_true(numbers_seen == 20 * 0x010101); /* each number once per sample */
@@ -152,12 +153,12 @@ static void threads_start_together(void **state)
 static void a_thread_that_stays_away_holds_up_nobody(void **state)
 {
     (void)state;
-    pk_bench_handle *handle;
-    pk_bench_sample sample;
-    assert_int_equal(pk_bench_open(find("absent/threads:2"), &handle), PK_OK);
-    assert_int_equal(pk_bench_take(handle, 10, &sample), PK_ENOTSUP);
+    pki_bench_handle *handle;
+    pki_bench_sample sample;
+    assert_int_equal(pk_bench_open_(find("absent/threads:2"), &handle), PK_OK);
+    assert_int_equal(pk_bench_take_(handle, 10, &sample), PK_ENOTSUP);
     assert_non_null(strstr(pk_error_message(), "not on this thread"));
-    pk_bench_close(handle);
+    pk_bench_close_(handle);
 }
 
 /* ---- options ---- */
@@ -193,17 +194,17 @@ static void body(pk_bench_run *bench)
 static void added(void **state)
 {
     (void)state;
-    size_t before = pk_bench_list();
+    size_t before = pk_bench_instance_count_();
     char name[] = "added";
     assert_int_equal(pk_bench_add(name, body, pk_bench_options(.iterations = 4)), PK_OK);
     name[0] = 'x';
-    assert_int_equal(pk_bench_list(), before + 1);
-    assert_string_equal(pk_bench_list_name(before), "added");
+    assert_int_equal(pk_bench_instance_count_(), before + 1);
+    assert_string_equal(pk_bench_instance_name_(before), "added");
     assert_int_equal(pk_bench_add(NULL, body, NULL), PK_EINVAL);
     assert_int_equal(pk_bench_add("", body, NULL), PK_EINVAL);
     assert_int_equal(pk_bench_add("x", NULL, NULL), PK_EINVAL);
     assert_int_equal(pk_bench_add("x", body, pk_bench_options(.precision = 2)), PK_EINVAL);
-    assert_int_equal(pk_bench_list(), before + 1);
+    assert_int_equal(pk_bench_instance_count_(), before + 1);
 }
 
 /* ---- parameters that make no list ---- */

@@ -12,7 +12,7 @@
 #include <math.h>
 
 #include "base/compiler.h"
-#include "measure/compare/verdict.h"
+#include "bench/stats/decision.h"
 #include "valgrind.h"
 
 static void close_to(double is, double should, double by)

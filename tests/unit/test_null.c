@@ -7,7 +7,10 @@
 
 #include <cmocka.h>
 
+#include <pk/bench.h>
 #include <pk/pk.h>
+
+#include "bench/drive.h"
 
 static pk_region work = PK_REGION("work");
 
@@ -65,9 +68,9 @@ static void benchmarks_answer(void **state)
     (void)state;
     assert_int_equal(pk_bench(NULL, NULL, NULL, NULL, &result), PK_EINVAL);
     assert_int_equal(pk_bench_add(NULL, NULL, NULL), PK_EINVAL);
-    assert_int_equal(pk_bench_open(0, NULL), PK_EINVAL);
-    assert_int_equal(pk_bench_take(NULL, 1, NULL), PK_EINVAL);
-    pk_bench_close(NULL);
+    assert_int_equal(pk_bench_open_(0, NULL), PK_EINVAL);
+    assert_int_equal(pk_bench_take_(NULL, 1, NULL), PK_EINVAL);
+    pk_bench_close_(NULL);
     pk_bench_result_release(NULL);
 }
 

@@ -1,0 +1,362 @@
+#include "bench/case.h"
+
+#include "base/compiler.h"
+#include "bench/fail.h"
+#include "bench/allocations.h"
+#include "bench/caches.h"
+#include "bench/figures.h"
+#include "bench/team.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* ---- reasons and notes ---- */
+
+void pki_bench_case_give_up(pki_bench_case *c, pki_bench_state state, const char *reason)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    if (c->state == PKI_BENCH_FINE) {
+        c->state = state;
+        snprintf(c->reason, sizeof c->reason, "%s", reason && *reason ? reason : "no reason given");
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void pki_bench_case_note(pki_bench_case *c, const char *text)
+{
+    size_t used = strlen(c->note);
+    if (*text && !strstr(c->note, text))
+        snprintf(c->note + used, sizeof c->note - used, "%s%s", used ? "; " : "", text);
+}
+
+/* ---- life ---- */
+
+void pki_bench_case_init(pki_bench_case *c, const pki_bench_engine *engine, const char *name,
+                         const struct pk_bench_options *whole)
+{
+    memset(c, 0, sizeof *c);
+    c->engine = engine;
+    c->name = name;
+    c->options = *whole;
+    c->iterations = whole->iterations;
+    c->bytes = whole->bytes;
+    c->flops = whole->flops;
+    c->items = whole->items;
+    for (int i = 0; i < PKI_BENCH_COUNTERS; i++)
+        c->hardware[i] = -1;
+    c->allocations = c->allocated_bytes = -1;
+}
+
+static void call_function(pk_bench_run *run)
+{
+    void (*fn)(void *) = run->owner->fn;
+    void *arg = run->owner->fn_arg;
+    uint64_t left = pk_bench_begin(run);
+    PK_BENCH_UNROLLED_ for (; left; left--) fn(arg);
+    pk_bench_end(run);
+}
+
+static void run_thread(void *arg, unsigned thread)
+{
+    pki_bench_case *c = arg;
+    pk_bench_run *run = &c->runs[thread];
+    if (c->fn)
+        call_function(run);
+    else
+        c->body(run);
+    if (!run->begun && c->team)
+        pki_bench_team_meet(c->team);
+}
+
+#define COLD_MOST ((size_t)256 << 20)
+#define COLD_UNKNOWN ((size_t)64 << 20)
+
+/* Twice the largest cache, so that whatever was there has been replaced. */
+static size_t cold_bytes(pki_bench_case *c)
+{
+    if (c->engine->cold_bytes)
+        return c->engine->cold_bytes;
+    size_t largest = pki_bench_largest_cache();
+    if (2 * largest > COLD_MOST)
+        pki_bench_case_note(c, "the largest cache is not emptied whole: 256 MiB are read");
+    return largest ? PKI_MIN(2 * largest, COLD_MOST) : COLD_UNKNOWN;
+}
+
+static bool prepare_cold(pki_bench_case *c)
+{
+    size_t bytes = cold_bytes(c);
+    void *block = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED)
+        return false;
+    memset(block, 1, bytes); /* else all of it is one page of zeros */
+    c->cold = block;
+    c->cold_words = bytes / sizeof *c->cold;
+    return true;
+}
+
+static void find_device(pki_bench_case *c)
+{
+    const char *why_not = "";
+    c->device = c->engine->device ? c->engine->device : pki_bench_device_find(&why_not);
+    if (!c->device)
+        pki_bench_case_give_up(c, PKI_BENCH_SKIPPED, why_not);
+}
+
+/* After the set-up, which may have made the stream's context current. */
+static void open_timer(pki_bench_case *c)
+{
+    char reason[192] = "";
+    c->timer = c->device->open(c->options.stream, reason, sizeof reason);
+    if (!c->timer)
+        pki_bench_case_give_up(c, PKI_BENCH_SKIPPED, reason);
+}
+
+static pk_status make_room(pki_bench_case *c)
+{
+    unsigned threads = c->options.threads;
+    c->runs = calloc(threads, sizeof *c->runs);
+    if (!c->runs)
+        return pki_bench_fail(PK_ENOMEM, "%s: no memory for its threads", c->name);
+    if (c->options.cold && c->options.clock != PK_BENCH_GPU && !prepare_cold(c))
+        return pki_bench_fail(PK_ENOMEM, "%s: no memory to empty the caches with", c->name);
+    if (threads > 1)
+        c->team = pki_bench_team_create(threads, run_thread, c);
+    if (threads > 1 && !c->team)
+        return pki_bench_fail(errno == ENOMEM ? PK_ENOMEM : PK_ETHREAD,
+                        "%s: %u threads could not be made", c->name, threads);
+    return PK_OK;
+}
+
+pk_status pki_bench_case_open(pki_bench_case *c)
+{
+    c->opened = true;
+    if (c->options.clock == PK_BENCH_GPU)
+        find_device(c);
+    if (c->state != PKI_BENCH_FINE)
+        return PK_OK;
+    pk_status status = make_room(c);
+    if (status != PK_OK)
+        return status;
+    if (c->options.setup && c->options.setup(c->options.user) != 0)
+        pki_bench_case_give_up(c, PKI_BENCH_FAILED, "its set-up failed");
+    else
+        c->set_up = true;
+    if (c->set_up && c->device)
+        open_timer(c);
+    return PK_OK;
+}
+
+void pki_bench_case_close(pki_bench_case *c)
+{
+    if (!c->opened)
+        return;
+    c->opened = false;
+    if (c->set_up && c->options.teardown)
+        c->options.teardown(c->options.user);
+    c->set_up = false;
+    pki_bench_team_destroy(c->team);
+    c->team = NULL;
+    if (c->timer)
+        c->device->close(c->timer);
+    c->timer = NULL;
+    if (c->cold)
+        munmap(c->cold, c->cold_words * sizeof *c->cold);
+    c->cold = NULL;
+    free(c->runs);
+    c->runs = NULL;
+}
+
+void pki_bench_case_finish(pki_bench_case *c)
+{
+    free(c->time);
+    free(c->cpu);
+    free(c->at);
+    free(c->overhead);
+    for (unsigned i = 0; i < c->series_count; i++)
+        free(c->series[i].values);
+    c->time = c->cpu = c->at = c->overhead = NULL;
+    c->count = c->room = 0;
+    c->series_count = 0;
+}
+
+/* ---- one sample ---- */
+
+static void run_all(pki_bench_case *c, uint64_t iterations)
+{
+    for (unsigned i = 0; i < c->options.threads; i++) {
+        memset(&c->runs[i], 0, sizeof c->runs[i]);
+        c->runs[i].owner = c;
+        c->runs[i].thread = i;
+        c->runs[i].iterations = iterations;
+    }
+    if (c->options.before)
+        c->options.before(c->options.user);
+    if (c->team)
+        pki_bench_team_run(c->team);
+    else
+        run_thread(c, 0);
+    if (c->options.after)
+        c->options.after(c->options.user);
+}
+
+/* A body that has not said that it is skipped has to have gone through its loop. */
+static bool complete(pki_bench_case *c)
+{
+    for (unsigned i = 0; i < c->options.threads && c->state == PKI_BENCH_FINE; i++) {
+        if (!c->runs[i].begun)
+            pki_bench_case_give_up(c, PKI_BENCH_FAILED, "its body has no loop (PK_BENCH_LOOP)");
+        else if (!c->runs[i].ended)
+            pki_bench_case_give_up(c, PKI_BENCH_FAILED, "its loop was left before its end");
+    }
+    return c->state == PKI_BENCH_FINE;
+}
+
+/* What reading the clocks added to a thread's time. */
+static double clock_part(const pk_bench_run *run, double reading)
+{
+    return reading * (double)(1 + run->pauses);
+}
+
+/* From the first thread's start to the last one's end, pauses apart; in *part what was subtracted. */
+static double wall_of(const pki_bench_case *c, double *part)
+{
+    double longest = *part = 0, reading = c->engine->overhead.clock;
+    uint64_t start = UINT64_MAX;
+    for (unsigned i = 0; i < c->options.threads; i++)
+        start = PKI_MIN(start, c->runs[i].start);
+    for (unsigned i = 0; i < c->options.threads; i++) {
+        const pk_bench_run *run = &c->runs[i];
+        double taken = (double)(run->end - start - run->paused), clock = clock_part(run, reading);
+        if (taken - clock > longest) {
+            longest = taken - clock;
+            *part = clock;
+        }
+    }
+    return longest;
+}
+
+static double cpu_of(const pki_bench_case *c, double *part)
+{
+    double sum = *part = 0, reading = c->engine->overhead.cpu_clock;
+    for (unsigned i = 0; i < c->options.threads; i++) {
+        const pk_bench_run *run = &c->runs[i];
+        double used = (double)(run->cpu_end - run->cpu_start - run->cpu_paused);
+        double clock = PKI_MIN(clock_part(run, reading), used);
+        sum += used - clock;
+        *part += clock;
+    }
+    return sum;
+}
+
+static double manual_of(const pki_bench_case *c)
+{
+    double longest = c->runs[0].manual;
+    for (unsigned i = 1; i < c->options.threads; i++)
+        longest = PKI_MAX(longest, c->runs[i].manual);
+    return longest;
+}
+
+static double time_of(pki_bench_case *c, const pki_bench_sample *s)
+{
+    double ns = 0;
+    switch (c->options.clock) {
+    case PK_BENCH_CPU:
+        return s->cpu / c->options.threads;
+    case PK_BENCH_MANUAL:
+        ns = manual_of(c);
+        break;
+    case PK_BENCH_GPU:
+        if (!c->device->elapsed(c->timer, &ns))
+            pki_bench_case_give_up(c, PKI_BENCH_FAILED, c->device->why(c->timer));
+        break;
+    default:
+        return s->wall;
+    }
+    if (!(ns >= 0) || !isfinite(ns))
+        pki_bench_case_give_up(c, PKI_BENCH_FAILED, "its time is negative or not a number");
+    return ns;
+}
+
+bool pki_bench_case_take(pki_bench_case *c, uint64_t iterations, pki_bench_sample *sample)
+{
+    memset(sample, 0, sizeof *sample);
+    if (c->state != PKI_BENCH_FINE)
+        return false;
+    run_all(c, iterations);
+    if (!complete(c))
+        return false;
+    sample->iterations = iterations;
+    double wall_part, cpu_part;
+    sample->wall = wall_of(c, &wall_part);
+    sample->cpu = cpu_of(c, &cpu_part);
+    sample->time = time_of(c, sample);
+    c->clock_part = c->options.clock == PK_BENCH_WALL  ? wall_part
+                    : c->options.clock == PK_BENCH_CPU ? cpu_part / c->options.threads
+                                                       : 0;
+    return c->state == PKI_BENCH_FINE;
+}
+
+/* ---- keeping it ---- */
+
+double pki_bench_case_per_iteration(const pki_bench_case *c, double time, uint64_t iterations,
+                                    double *overhead)
+{
+    const pki_bench_overhead *o = &c->engine->overhead;
+    double taken = time / (double)iterations, left = taken;
+    if (c->options.clock == PK_BENCH_WALL || c->options.clock == PK_BENCH_CPU)
+        left = pki_bench_without(taken, o->loop_beside);
+    *overhead = taken - left;
+    return left;
+}
+
+static bool grow(double **values, size_t room)
+{
+    double *grown = realloc(*values, room * sizeof **values);
+    if (grown)
+        *values = grown;
+    return grown != NULL;
+}
+
+static bool make_room_for_one(pki_bench_case *c)
+{
+    if (c->count < c->room)
+        return true;
+    size_t room = c->room ? 2 * c->room : 64;
+    if (!grow(&c->time, room) || !grow(&c->cpu, room) || !grow(&c->at, room) ||
+        !grow(&c->overhead, room))
+        return false;
+    c->room = room;
+    return true;
+}
+
+bool pki_bench_case_sample(pki_bench_case *c)
+{
+    const pki_bench_clock *clock = c->engine->clock;
+    uint64_t before = clock->now(clock->self);
+    pki_bench_sample sample;
+    double overhead, rest;
+    if (!make_room_for_one(c)) {
+        c->stopped = PK_BENCH_STOP_MEMORY;
+        return false;
+    }
+    if (!pki_bench_case_take(c, c->iterations, &sample))
+        return false;
+    if (c->count == 0)
+        c->first_at = before;
+    c->time[c->count] = pki_bench_case_per_iteration(c, sample.time, sample.iterations, &overhead);
+    c->cpu[c->count] =
+        pki_bench_case_per_iteration(c, sample.cpu / c->options.threads, sample.iterations, &rest) *
+        c->options.threads;
+    c->at[c->count] = (double)(before - c->first_at);
+    c->overhead[c->count] = overhead + c->clock_part / (double)sample.iterations;
+    pki_bench_figures_keep(c, &sample);
+    c->count++;
+    c->spent += clock->now(clock->self) - before;
+    return true;
+}

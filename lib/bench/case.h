@@ -1,0 +1,149 @@
+/* lib/bench/case.h - one benchmark with its parameters, while it is measured.
+ *
+ * Life: init (options made whole, parameters set), open (set-up, threads), take samples, close
+ * (teardown), finish. What pk/bench.h gives to a body, pk_bench_run, is one thread's view of one
+ * sample.
+ *
+ * Threads: a case belongs to the thread that drives it, which is thread 0 of the benchmark; its
+ *          team's other threads wait between samples.
+ */
+#ifndef PKI_BENCH_CASE_H
+#define PKI_BENCH_CASE_H
+
+#include <pk/bench.h>
+
+#include <stdbool.h>
+
+#include "bench/clock.h"
+#include "bench/counters.h"
+#include "bench/device.h"
+#include "bench/drive.h"
+#include "bench/overhead.h"
+
+#define PKI_BENCH_AXES 8
+#define PKI_BENCH_FIGURES 16
+#define PKI_BENCH_NAME 32 /* of a figure, with its NUL */
+#define PKI_BENCH_THREADS_MOST 1024
+
+typedef struct pki_bench_engine {
+    const pki_bench_clock *clock;
+    pki_bench_overhead overhead;
+    size_t cold_bytes;              /* walked to empty the caches; 0: found from the machine */
+    const pki_bench_device *device; /* NULL: the build's */
+} pki_bench_engine;
+
+/* A figure of the benchmark's own: of one thread in one sample. */
+typedef struct pki_bench_figure {
+    char name[PKI_BENCH_NAME];
+    double value;
+    pk_bench_unit unit;
+} pki_bench_figure;
+
+/* The same over the samples: each one's, summed over threads and in its unit. */
+typedef struct pki_bench_series {
+    char name[PKI_BENCH_NAME];
+    double *values;
+    size_t count, room;
+} pki_bench_series;
+
+typedef enum pki_bench_state {
+    PKI_BENCH_FINE,
+    PKI_BENCH_SKIPPED,
+    PKI_BENCH_FAILED
+} pki_bench_state;
+
+struct pki_bench_team;
+
+typedef struct pki_bench_case {
+    const pki_bench_engine *engine;
+    const char *name; /* with the parameters; not owned */
+
+    void (*body)(pk_bench_run *);
+    void (*fn)(void *); /* pk_bench's, with fn_arg: called in a loop instead of the body */
+    void *fn_arg;
+    struct pk_bench_options options; /* nothing in it is left to a default */
+    int64_t arguments[PKI_BENCH_AXES];
+    const char *keys[PKI_BENCH_AXES];
+    unsigned argument_count;
+
+    pki_bench_state state;
+    char reason[192]; /* why skipped or failed */
+    char label[64];
+    char note[256]; /* what was asked for and could not be had */
+
+    bool opened, set_up;
+    pk_bench_run *runs; /* one per thread */
+    struct pki_bench_team *team;
+    const pki_bench_device *device; /* PK_BENCH_GPU */
+    void *timer;
+    uint64_t *cold; /* what is walked between samples */
+    size_t cold_words;
+
+    bool counting_hardware, counting_allocations;
+
+    /* What has been measured. */
+    uint64_t iterations;
+    double *time, *cpu, *at; /* per iteration; the last: ns since first_at */
+    double *overhead;        /* per iteration: what was subtracted for `time` */
+    size_t count, room;
+    uint64_t first_at, spent; /* ns, spent with the untimed parts of samples */
+    size_t next_check;
+    pk_bench_stop stopped;
+    uint64_t warmup_iterations, warmup_time;
+    bool warmup_steady;
+    double clock_part; /* ns of the last sample: what was subtracted for reading the clock */
+    pki_bench_series series[PKI_BENCH_FIGURES];
+    unsigned series_count, figures_lost;
+    double hardware[PKI_BENCH_COUNTERS]; /* per iteration; negative: not counted */
+    double allocations, allocated_bytes;
+    uint64_t bytes, flops, items; /* of an iteration of one thread */
+} pki_bench_case;
+
+struct pk_bench_run {
+    pki_bench_case *owner;
+    uint32_t thread;
+    bool begun, ended, skipped;
+    uint64_t iterations;
+    uint64_t start, end, cpu_start, cpu_end;
+    uint64_t paused_at, paused, cpu_paused_at, cpu_paused, pauses;
+    double manual;
+    pki_bench_figure figures[PKI_BENCH_FIGURES];
+    unsigned figure_count, figures_lost;
+    bool pausing, counting;
+    pki_bench_counters counters;
+    pki_bench_counts counted;
+};
+
+/* Options as given (NULL: none), made whole. PK_EINVAL and a message. */
+pk_status pki_bench_options_fill(struct pk_bench_options *whole,
+                                 const struct pk_bench_options *given);
+
+/* Zeroes it and takes these; body or fn follow. */
+void pki_bench_case_init(pki_bench_case *c, const pki_bench_engine *engine, const char *name,
+                         const struct pk_bench_options *whole);
+
+/* Set-up and threads. PK_OK, also if it is skipped or failed, which c->state says; else memory or
+ * threads are missing. */
+pk_status pki_bench_case_open(pki_bench_case *c);
+void pki_bench_case_close(pki_bench_case *c);
+
+/* Frees what was measured. */
+void pki_bench_case_finish(pki_bench_case *c);
+
+/* One sample. False if the benchmark was skipped or failed meanwhile. Nothing is kept of it. */
+bool pki_bench_case_take(pki_bench_case *c, uint64_t iterations, pki_bench_sample *sample);
+
+/* ns per iteration of a sample's time, without the loop; what was subtracted goes to *overhead. */
+double pki_bench_case_per_iteration(const pki_bench_case *c, double time, uint64_t iterations,
+                                    double *overhead);
+
+/* Takes one and keeps it. False as above, or without memory (c->stopped says so then). */
+bool pki_bench_case_sample(pki_bench_case *c);
+
+/* The first reason counts. */
+void pki_bench_case_give_up(pki_bench_case *c, pki_bench_state state, const char *reason);
+
+/* One more thing that could not be had. */
+void pki_bench_case_note(pki_bench_case *c, const char *text);
+
+#endif

@@ -1,0 +1,41 @@
+/* lib/bench/counters.h - instructions, cycles, cache and branch misses of the calling
+ * thread, in user mode, where the kernel lets us (perf_event_open). */
+#ifndef PKI_BENCH_COUNTERS_H
+#define PKI_BENCH_COUNTERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/own.h"
+
+enum {
+    PKI_BENCH_INSTRUCTIONS,
+    PKI_BENCH_CYCLES,
+    PKI_BENCH_CACHE_MISSES,
+    PKI_BENCH_BRANCH_MISSES,
+    PKI_BENCH_COUNTERS
+};
+
+typedef struct pki_bench_counters {
+    pki_owned event[PKI_BENCH_COUNTERS]; /* none: not counted */
+    uint64_t id[PKI_BENCH_COUNTERS];     /* the kernel's: events are all one inode */
+} pki_bench_counters;
+
+/* What was counted; negative: it could not be. */
+typedef struct pki_bench_counts {
+    double value[PKI_BENCH_COUNTERS];
+} pki_bench_counts;
+
+/* False if not one of them can be had. They count from start to stop. */
+bool pki_bench_counters_open(pki_bench_counters *counters);
+void pki_bench_counters_start(pki_bench_counters *counters);
+void pki_bench_counters_stop(pki_bench_counters *counters);
+/* Scaled up where the processor had to share its counters. */
+void pki_bench_counters_read(pki_bench_counters *counters, pki_bench_counts *counts);
+void pki_bench_counters_close(pki_bench_counters *counters);
+
+/* Can they be had here? If not, why, in words; if only some, which not. "" if all. */
+void pki_bench_counters_explain(char *text, size_t size);
+
+#endif

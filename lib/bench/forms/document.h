@@ -1,0 +1,129 @@
+/* lib/bench/forms/document.h - what a program of benchmarks has to say, and the forms in which it
+ * does.
+ *
+ * All writers write to a stream and leave it open; write errors stick to it. The locale must be
+ * plain (pki_plain_enter). Names may hold any bytes.
+ */
+#ifndef PKI_BENCH_DOCUMENT_H
+#define PKI_BENCH_DOCUMENT_H
+
+#include <pk/bench.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "bench/case.h"
+#include "bench/environment.h"
+
+#define PKI_BENCH_REPETITIONS_MOST 1000 /* so that aggregates need no memory */
+#define PKI_BENCH_FORMAT "perfkit bench"
+#define PKI_BENCH_SCHEMA 1
+
+/* One benchmark with its parameters, once. */
+typedef struct pki_bench_row {
+    const char *name;
+    size_t family, member;
+    uint32_t repetition;
+    pk_bench_result result; /* owned */
+    uint32_t clock;         /* a pk_bench_clock */
+    uint64_t bytes, flops, items;
+    char label[64];
+    int64_t arguments[PKI_BENCH_AXES];
+    const char *keys[PKI_BENCH_AXES];
+    unsigned argument_count;
+    struct {
+        char name[PKI_BENCH_NAME];
+        double value;
+    } figures[PKI_BENCH_FIGURES];
+    unsigned figure_count;
+} pki_bench_row;
+
+/* What was asked for; 0: each benchmark's own. */
+typedef struct pki_bench_configuration {
+    struct pk_bench_options over;
+    uint32_t repetitions;
+    bool interleaved;
+} pki_bench_configuration;
+
+typedef struct pki_bench_document {
+    const char *executable, *version; /* perfkit's */
+    int64_t began;                    /* seconds since 1970 */
+    uint64_t elapsed;
+    char launch[33];
+    uint64_t fingerprint;
+    const pki_bench_environment *environment;
+    pki_bench_overhead overhead;
+    pki_bench_configuration configuration;
+    pki_bench_warning warnings[PKI_BENCH_WARNINGS];
+    size_t warning_count;
+    pki_bench_row *rows; /* repetitions of a benchmark stand together */
+    size_t row_count;
+} pki_bench_document;
+
+/* Moves what was measured into the row. False without memory. */
+bool pki_bench_row_take(pki_bench_row *row, pki_bench_case *c);
+void pki_bench_row_finish(pki_bench_row *row);
+
+/* Neither skipped nor failed. */
+bool pki_bench_row_measured(const pki_bench_row *row);
+
+/* ---- forms ---- */
+
+void pki_bench_json(const pki_bench_document *document, FILE *file);
+void pki_bench_csv(const pki_bench_document *document, FILE *file);
+void pki_bench_markdown(const pki_bench_document *document, FILE *file);
+void pki_bench_junit(const pki_bench_document *document, FILE *file);
+
+typedef enum pki_bench_picture {
+    PKI_BENCH_NO_PICTURE,
+    PKI_BENCH_SPARKLINE, /* samples in the order taken */
+    PKI_BENCH_HISTOGRAM
+} pki_bench_picture;
+
+void pki_bench_text(const pki_bench_document *document, pki_bench_picture picture, FILE *file);
+
+/* ---- pieces that several of them use ---- */
+
+typedef struct pki_bench_words {
+    char text[48];
+} pki_bench_words;
+
+/* Four digits: "123.4 ns", "0.250 ns", "1.250 us", "12.35 ms" */
+pki_bench_words pki_bench_time(double ns);
+
+/* The unit that suits a benchmark's median: its name and its length in ns. */
+const char *pki_bench_unit_of(double ns, double *length);
+
+/* "1.234 GB/s, 2.000 Gitem/s": the rates; "" if there are none. */
+void pki_bench_rates(const pki_bench_row *row, char *text, size_t size);
+
+/* The next character of a text that may hold any bytes, as valid UTF-8: what is not becomes
+ * U+FFFD, control characters a blank. The bytes it took; *length of those at *out. */
+size_t pki_bench_character(const char *text, const char **out, size_t *length);
+
+/* Half the interval over the median. */
+double pki_bench_half_width(const pk_bench_result *result);
+
+/* Samples as a line of `width` columns of eight heights. */
+void pki_bench_sparkline(const pk_bench_result *result, size_t width, FILE *file);
+void pki_bench_histogram(const pk_bench_result *result, FILE *file);
+
+/* How many rows from `at` on are of the same benchmark. */
+size_t pki_bench_group(const pki_bench_document *document, size_t at);
+
+/* Over the measured rows of a group. */
+typedef struct pki_bench_aggregate {
+    const char *name, *unit; /* "mean", "time" */
+    double real, cpu;        /* ns, or a share for "cv" */
+} pki_bench_aggregate;
+
+#define PKI_BENCH_AGGREGATES 4 /* mean, median, stddev, cv */
+
+/* The n-th of these, of any values; they are rearranged. */
+double pki_bench_aggregate_of(size_t which, double *values, size_t n);
+
+/* 0 if fewer than two rows were measured. */
+size_t pki_bench_aggregates(const pki_bench_row *rows, size_t count,
+                            pki_bench_aggregate out[PKI_BENCH_AGGREGATES]);
+
+#endif

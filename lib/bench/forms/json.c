@@ -1,0 +1,277 @@
+/* Google Benchmark's schema with perfkit's members beside it: docs/bench-format.md. */
+#include "bench/forms/document.h"
+
+#include "base/compiler.h"
+#include "bench/stats/sample_stats.h"
+#include "bench/forms/json_context.h"
+#include "out/json_write.h"
+
+static const char *clock_name(uint32_t clock)
+{
+    static const char *const names[] = {"wall", "cpu", "manual", "gpu"};
+    return clock < PKI_COUNT_OF(names) ? names[clock] : "";
+}
+
+static const char *verdict_name(uint32_t verdict)
+{
+    static const char *const names[] = {"unknown", "steady", "noisy", "drifting", "bimodal"};
+    return verdict < PKI_COUNT_OF(names) ? names[verdict] : "unknown";
+}
+
+static const char *stop_name(uint32_t stop)
+{
+    static const char *const names[] = {"", "precise", "time", "samples", "memory"};
+    return stop < PKI_COUNT_OF(names) ? names[stop] : "";
+}
+
+/* ---- perfkit's members of a row ---- */
+
+static void put_array(pki_json *json, const char *key, const double *values, size_t n)
+{
+    pki_json_open(json, key, '[');
+    for (size_t i = 0; i < n; i++)
+        pki_json_real(json, NULL, values[i]);
+    pki_json_close(json, ']');
+}
+
+static void put_outliers(pki_json *json, const pk_bench_result *r)
+{
+    pki_json_open(json, "outliers", '{');
+    pki_json_uint(json, "low_severe", r->low_severe);
+    pki_json_uint(json, "low_mild", r->low_mild);
+    pki_json_uint(json, "high_mild", r->high_mild);
+    pki_json_uint(json, "high_severe", r->high_severe);
+    pki_json_close(json, '}');
+}
+
+static void put_statistics(pki_json *json, const pk_bench_result *r)
+{
+    pki_json_open(json, "statistics", '{');
+    pki_json_uint(json, "count", r->count);
+    pki_json_real(json, "min", r->min);
+    pki_json_real(json, "max", r->max);
+    pki_json_real(json, "mean", r->mean);
+    pki_json_real(json, "median", r->median);
+    pki_json_real(json, "p90", r->p90);
+    pki_json_real(json, "p95", r->p95);
+    pki_json_real(json, "p99", r->p99);
+    pki_json_real(json, "stddev", r->stddev);
+    pki_json_real(json, "mad", r->mad);
+    pki_json_real(json, "cv", r->cv);
+    pki_json_real(json, "low", r->low);
+    pki_json_real(json, "high", r->high);
+    pki_json_real(json, "confidence", r->confidence);
+    pki_json_uint(json, "block", r->block);
+    pki_json_real(json, "autocorrelation", r->autocorrelation);
+    put_outliers(json, r);
+    pki_json_close(json, '}');
+}
+
+static void put_counted(pki_json *json, const char *key, double value)
+{
+    if (value >= 0)
+        pki_json_real(json, key, value);
+}
+
+static void put_extras(pki_json *json, const pk_bench_result *r)
+{
+    if (r->instructions >= 0 || r->cycles >= 0 || r->cache_misses >= 0 || r->branch_misses >= 0) {
+        pki_json_open(json, "hardware", '{');
+        put_counted(json, "instructions", r->instructions);
+        put_counted(json, "cycles", r->cycles);
+        put_counted(json, "cache_misses", r->cache_misses);
+        put_counted(json, "branch_misses", r->branch_misses);
+        pki_json_close(json, '}');
+    }
+    if (r->allocations >= 0) {
+        pki_json_open(json, "allocations", '{');
+        pki_json_real(json, "count", r->allocations);
+        pki_json_real(json, "bytes", r->allocated_bytes);
+        pki_json_close(json, '}');
+    }
+    if (*r->note)
+        pki_json_text(json, "note", r->note);
+}
+
+static void put_work(pki_json *json, const pki_bench_row *row)
+{
+    pki_json_uint(json, "threads", row->result.threads);
+    if (row->bytes)
+        pki_json_uint(json, "bytes", row->bytes);
+    if (row->flops)
+        pki_json_uint(json, "flops", row->flops);
+    if (row->items)
+        pki_json_uint(json, "items", row->items);
+}
+
+static void put_arguments(pki_json *json, const pki_bench_row *row)
+{
+    pki_json_open(json, "arguments", '{');
+    for (unsigned i = 0; i < row->argument_count; i++)
+        pki_json_int(json, row->keys[i], row->arguments[i]);
+    pki_json_close(json, '}');
+}
+
+static void put_measured(pki_json *json, const pk_bench_result *r)
+{
+    pki_json_uint(json, "iterations", r->iterations);
+    pki_json_real(json, "overhead_ns", r->overhead);
+    pki_json_text(json, "stopped", stop_name(r->stopped));
+    pki_json_open(json, "warmup", '{');
+    pki_json_uint(json, "iterations", r->warmup_iterations);
+    pki_json_uint(json, "ns", r->warmup_time);
+    pki_json_bool(json, "steady", r->warmup_steady != 0);
+    pki_json_close(json, '}');
+    pki_json_text(json, "verdict", verdict_name(r->verdict));
+    pki_json_text(json, "verdict_text", r->verdict_text);
+    put_statistics(json, r);
+    put_extras(json, r);
+    put_array(json, "samples", r->samples, r->count);
+    put_array(json, "cpu_samples", r->cpu_samples, r->count);
+    put_array(json, "at", r->at, r->count);
+}
+
+static void put_perfkit(pki_json *json, const pki_bench_document *d, const pki_bench_row *row)
+{
+    pki_json_open(json, "perfkit", '{');
+    pki_json_text(json, "launch", d->launch);
+    pki_json_text(json, "clock", clock_name(row->clock));
+    put_arguments(json, row);
+    put_work(json, row);
+    if (pki_bench_row_measured(row))
+        put_measured(json, &row->result);
+    else
+        pki_json_bool(json, "skipped", row->result.skipped != 0);
+    pki_json_close(json, '}');
+}
+
+/* ---- Google's members ---- */
+
+static void put_name(pki_json *json, const pki_bench_row *row, const char *suffix)
+{
+    char name[1024];
+    snprintf(name, sizeof name, "%s%s%s", row->name, suffix ? "_" : "", suffix ? suffix : "");
+    pki_json_row(json);
+    pki_json_open(json, NULL, '{');
+    pki_json_text(json, "name", name);
+    pki_json_uint(json, "family_index", row->family);
+    pki_json_uint(json, "per_family_instance_index", row->member);
+    pki_json_text(json, "run_name", row->name);
+    pki_json_text(json, "run_type", suffix ? "aggregate" : "iteration");
+}
+
+/* Always in ns: compare.py leaves out rows whose unit is not that of the first. */
+static void put_times(pki_json *json, double real, double cpu)
+{
+    pki_json_real(json, "real_time", real);
+    pki_json_real(json, "cpu_time", cpu);
+    pki_json_text(json, "time_unit", "ns");
+}
+
+static void put_figures(pki_json *json, const pki_bench_row *row)
+{
+    if (row->result.bytes_per_second > 0)
+        pki_json_real(json, "bytes_per_second", row->result.bytes_per_second);
+    if (row->result.items_per_second > 0)
+        pki_json_real(json, "items_per_second", row->result.items_per_second);
+    if (row->result.flops_per_second > 0)
+        pki_json_real(json, "flops_per_second", row->result.flops_per_second);
+    for (unsigned i = 0; i < row->figure_count; i++)
+        pki_json_real(json, row->figures[i].name, row->figures[i].value);
+}
+
+static void put_row(pki_json *json, const pki_bench_document *d, const pki_bench_row *row)
+{
+    const pk_bench_result *r = &row->result;
+    bool measured = pki_bench_row_measured(row);
+    put_name(json, row, NULL);
+    pki_json_uint(json, "repetitions", d->configuration.repetitions);
+    pki_json_uint(json, "repetition_index", row->repetition);
+    pki_json_uint(json, "threads", r->threads);
+    if (!measured) {
+        pki_json_bool(json, "error_occurred", true);
+        pki_json_text(json, "error_message", r->reason);
+    }
+    pki_json_uint(json, "iterations", measured ? r->count * r->iterations : 0);
+    put_times(json, r->median, r->cpu);
+    if (*row->label)
+        pki_json_text(json, "label", row->label);
+    put_figures(json, row);
+    put_perfkit(json, d, row);
+    pki_json_close(json, '}');
+}
+
+/* A rate or a figure of the benchmark's own, by its place among them; NULL beyond the last one. */
+static const char *figure_of(const pki_bench_row *row, unsigned at, double *value)
+{
+    static const char *const names[] = {"bytes_per_second", "items_per_second", "flops_per_second"};
+    const pk_bench_result *r = &row->result;
+    const double rates[] = {r->bytes_per_second, r->items_per_second, r->flops_per_second};
+    if (at < 3) {
+        *value = rates[at];
+        return names[at];
+    }
+    at -= 3;
+    if (at >= row->figure_count)
+        return NULL;
+    *value = row->figures[at].value;
+    return row->figures[at].name;
+}
+
+/* Over the rows that were measured, as for the times. */
+static void put_aggregate_figures(pki_json *json, const pki_bench_row *rows, size_t count,
+                                  size_t which)
+{
+    const char *name;
+    double value, scratch[PKI_BENCH_REPETITIONS_MOST];
+    for (unsigned at = 0; (name = figure_of(&rows[0], at, &value)); at++) {
+        size_t n = 0;
+        for (size_t i = 0; i < count; i++)
+            if (n < PKI_BENCH_REPETITIONS_MOST && pki_bench_row_measured(&rows[i]) &&
+                figure_of(&rows[i], at, &value))
+                scratch[n++] = value;
+        if (at >= 3 || pki_samples_mean(scratch, n) > 0)
+            pki_json_real(json, name, pki_bench_aggregate_of(which, scratch, n));
+    }
+}
+
+static void put_aggregate(pki_json *json, const pki_bench_row *rows, size_t count,
+                          const pki_bench_aggregate *all, size_t which)
+{
+    put_name(json, &rows[0], all[which].name);
+    pki_json_uint(json, "repetitions", count);
+    pki_json_uint(json, "threads", rows[0].result.threads);
+    pki_json_text(json, "aggregate_name", all[which].name);
+    pki_json_text(json, "aggregate_unit", all[which].unit);
+    pki_json_uint(json, "iterations", count);
+    put_times(json, all[which].real, all[which].cpu);
+    put_aggregate_figures(json, rows, count, which);
+    pki_json_close(json, '}');
+}
+
+static void put_group(pki_json *json, const pki_bench_document *d, size_t at, size_t count)
+{
+    pki_bench_aggregate all[PKI_BENCH_AGGREGATES];
+    for (size_t i = 0; i < count; i++)
+        put_row(json, d, &d->rows[at + i]);
+    size_t made = pki_bench_aggregates(&d->rows[at], count, all);
+    for (size_t i = 0; i < made; i++)
+        put_aggregate(json, &d->rows[at], count, all, i);
+}
+
+void pki_bench_json(const pki_bench_document *d, FILE *file)
+{
+    pki_json json = {file, true, false};
+    pki_json_open(&json, NULL, '{');
+    pki_json_row(&json);
+    pki_bench_json_context(&json, d);
+    pki_json_row(&json);
+    pki_json_open(&json, "benchmarks", '[');
+    for (size_t at = 0; at < d->row_count; at += pki_bench_group(d, at))
+        put_group(&json, d, at, pki_bench_group(d, at));
+    fputc('\n', file);
+    pki_json_close(&json, ']');
+    fputc('\n', file);
+    pki_json_close(&json, '}');
+    fputc('\n', file);
+}

@@ -1,0 +1,106 @@
+/* lib/bench/stats/evidence.h - what replications say about a difference: intervals, p-values,
+ * several decisions at once, and how many more replications it would take.
+ *
+ * A replication is one whole launch of a build (or a pair of launches, or a stored run), never a
+ * sample within one: those share the launch's luck. Differences are logarithms of ratios, so that
+ * twice as slow and twice as fast are equally far from 0.
+ *
+ * All of it is pure arithmetic on at most some hundred numbers.
+ */
+#ifndef PKI_BENCH_EVIDENCE_H
+#define PKI_BENCH_EVIDENCE_H
+
+#include "bench/stats/sample_stats.h"
+
+/* ---- distributions ---- */
+
+/* P(T <= t) for Student's t, by the regularized incomplete beta function I_x(df/2, 1/2),
+ * x = df / (df + t^2) (Abramowitz and Stegun 26.7.1, 26.5.27), whose continued fraction (DLMF
+ * 8.17.22) is evaluated by Lentz's method. df > 0, need not be whole; infinity: the normal one. */
+double pki_t_below(double t, double df);
+
+/* The t that P(T <= t) = p belongs to, 0 < p < 1: the above inverted by Newton's method. */
+double pki_t_quantile(double p, double df);
+
+/* P(Binomial(n, 1/2) <= k), summed in logarithms. */
+double pki_binomial_below(size_t n, size_t k);
+
+/* P(V <= v) of Wilcoxon's signed-rank statistic of n differences without ties: exact, by counting
+ * the subsets of 1 .. n whose sum is s (each rank is in or not), up to n = 60; beyond that the
+ * normal distribution with mean n(n+1)/4, variance n(n+1)(2n+1)/24 and a correction for continuity
+ * (Hollander, Wolfe, Chicken: Nonparametric Statistical Methods, 3rd ed., 3.1). */
+#define PKI_WILCOXON_EXACT 60
+double pki_wilcoxon_below(size_t n, double v);
+
+/* ---- one difference: an estimate, its interval, how likely it is beyond a bound by chance ---- */
+
+typedef enum pki_method {
+    PKI_BY_T,        /* mean and Student's t: launches that hold both builds */
+    PKI_BY_WILCOXON, /* pseudo-median and signed ranks: pairs of launches */
+    PKI_BY_SIGN,     /* median and binomial: pairs of which nothing is assumed */
+    PKI_BY_MOMENTS   /* stored runs, see pki_moments */
+} pki_method;
+
+/* Runs of two builds at different moments. Each number is one run's logarithm. */
+typedef struct pki_moments {
+    double difference; /* of the means */
+    double error;      /* standard error of it from the spread between runs; with no such spread,
+                          from within the two runs */
+    double df;         /* degrees of freedom of that error; 0: from within, normal */
+    double spread;     /* standard deviation between runs; NAN if there is no telling */
+    double allowance;  /* how far runs of one build may lie apart beyond what error says */
+} pki_moments;
+
+/* The differences of n replications, or what stands for them. */
+typedef struct pki_evidence {
+    pki_method method;
+    size_t count;
+    const double *values; /* in ascending order for signs; not for PKI_BY_MOMENTS */
+    const double *walsh;  /* PKI_BY_WILCOXON: pki_walsh_averages of the values */
+    pki_moments moments;
+} pki_evidence;
+
+/* The n (n + 1) / 2 means of two values (each with itself, too), ascending. Their median is Hodges'
+ * and Lehmann's pseudo-median; the number of them above a bound is Wilcoxon's V against it, whence
+ * the interval between order statistics (Tukey 1949; Hollander, Wolfe, Chicken 3.2 and 3.3). */
+size_t pki_walsh_count(size_t n);
+void pki_walsh_averages(const double *values, size_t n, double *walsh);
+
+/* The two runs' groups as moments: pooled variance over both groups if they have at least
+ * `PKI_MOMENTS_DF` degrees of freedom together (Student's two-sample t). Else the allowance, beside
+ * the errors of single runs, given as standard errors of logarithms. */
+#define PKI_MOMENTS_DF 3
+pki_moments pki_moments_of(const double *old_runs, size_t old_count, const double *new_runs,
+                           size_t new_count, double old_error, double new_error, double allowance);
+
+double pki_evidence_estimate(const pki_evidence *e);
+
+/* At the level 1 - alpha, two-sided. Infinite where there are too few replications for it. */
+pki_interval pki_evidence_interval(const pki_evidence *e, double alpha);
+
+/* How likely it would look so large (small) if the truth were `bound`: one-sided. The interval at
+ * 1 - alpha excludes a bound from below exactly where p_above(bound) is at most alpha / 2. */
+double pki_evidence_p_above(const pki_evidence *e, double bound);
+double pki_evidence_p_below(const pki_evidence *e, double bound);
+
+/* ---- several at once ---- */
+
+/* Holm's step-down procedure (Scandinavian Journal of Statistics 6, 1979): sorted p-values against
+ * alpha / m, alpha / (m - 1), ... until one fails. The probability of any false rejection is at most
+ * alpha, whatever the dependence between them. levels[i]: the alpha at which i was tested; what is
+ * not rejected shares the one at which the procedure stopped. False without memory. */
+bool pki_holm(const double *p, size_t count, double alpha, bool *rejected, double *levels);
+
+/* ---- how many it would take ---- */
+
+/* The least n for which an effect that lies `distance` beyond a bound is found with probability
+ * 0.9: (t(1 - alpha/2, n - 1) + z(0.9)) * spread / sqrt(n) <= distance (Chow, Shao, Wang: Sample
+ * Size Calculations in Clinical Research, 3.1, solved for n). PKI_TOO_MANY if it is more. */
+#define PKI_TOO_MANY 100000
+size_t pki_replications_needed(double spread, double distance, double alpha);
+
+/* The standard deviation of replications: for orders, the one that makes the interval as wide as it
+ * is. NAN where there is no telling. */
+double pki_evidence_spread(const pki_evidence *e, double alpha);
+
+#endif

@@ -1,0 +1,203 @@
+/* How well the median is known: sample_stats.h. */
+#include "bench/stats/sample_stats.h"
+
+#include "base/compiler.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- dependence of neighbours ---- */
+
+double pki_samples_autocorrelation(const double *samples, size_t n, size_t lag)
+{
+    double mean = pki_samples_mean(samples, n), all = 0, together = 0;
+    for (size_t i = 0; i < n; i++) {
+        all += (samples[i] - mean) * (samples[i] - mean);
+        if (i + lag < n)
+            together += (samples[i] - mean) * (samples[i + lag] - mean);
+    }
+    return all > 0 ? together / all : 0;
+}
+
+static int side(double sample, double median)
+{
+    return (sample > median) - (sample < median);
+}
+
+/* Correlation of the sides of the median: an outlier weighs no more than any other sample, and it
+ * is what the median's variance depends on. */
+static double side_correlation(const double *samples, size_t n, double median, size_t lag)
+{
+    double all = 0, together = 0;
+    for (size_t i = 0; i < n; i++) {
+        int here = side(samples[i], median);
+        all += here * here;
+        if (i + lag < n)
+            together += here * side(samples[i + lag], median);
+    }
+    return all > 0 ? together / all : 0;
+}
+
+#define MOST_LAGS 256
+
+/* The first lag at which the sides are uncorrelated; the sum of the correlations before it. */
+static size_t memory_of(const double *samples, size_t n, double median, double *sum)
+{
+    double chance = n ? 2 / sqrt((double)n) : 1;
+    size_t lag = 1;
+    for (*sum = 0; lag < PKI_MIN(n / 8, MOST_LAGS); lag++) {
+        double r = side_correlation(samples, n, median, lag);
+        if (!(r > chance))
+            break;
+        *sum += r;
+    }
+    return lag;
+}
+
+double pki_samples_dependence(const double *samples, size_t n, double median)
+{
+    double sum;
+    memory_of(samples, n, median, &sum);
+    return 1 + 2 * sum;
+}
+
+size_t pki_samples_block(const double *samples, size_t n, double median)
+{
+    double sum;
+    size_t lag = memory_of(samples, n, median, &sum);
+    return lag > 1 ? PKI_MAX(PKI_MIN(2 * lag, n / 4), 1) : 1;
+}
+
+/* ---- the sign test's interval ---- */
+
+/* How many of n may be left out on each side: the largest k with P(Binomial(n, 1/2) <= k) at most
+ * (1 - confidence) / 2; -1 if not even 0 is. */
+static ptrdiff_t left_out(size_t n, double confidence)
+{
+    double most = (1 - confidence) / 2, sum = 0, logarithm = -(double)n * M_LN2;
+    for (size_t k = 0; k <= n / 2; k++) {
+        sum += logarithm > -700 ? exp(logarithm) : 0;
+        if (sum > most)
+            return (ptrdiff_t)k - 1;
+        logarithm += log((double)(n - k) / (double)(k + 1));
+    }
+    return (ptrdiff_t)(n / 2);
+}
+
+static size_t independent(size_t n, double dependence)
+{
+    return (size_t)((double)n / PKI_MAX(dependence, 1));
+}
+
+bool pki_samples_sign_supported(size_t n, double dependence, double confidence)
+{
+    return left_out(independent(n, dependence), confidence) >= 0;
+}
+
+pki_interval pki_samples_sign_interval(const double *sorted, size_t n, double dependence,
+                                       double confidence)
+{
+    if (n == 0)
+        return (pki_interval){0, 0};
+    size_t count = independent(n, dependence);
+    ptrdiff_t out = left_out(count, confidence);
+    size_t below = out > 0 ? (size_t)((double)out * (double)n / (double)count) : 0;
+    below = PKI_MIN(below, (n - 1) / 2);
+    return (pki_interval){sorted[below], sorted[n - 1 - below]};
+}
+
+/* ---- bootstrap ---- */
+
+/* Resamples are counted by rank, so that a median takes one pass and no sorting. */
+typedef struct resampler {
+    const double *sorted;
+    const uint32_t *ranks; /* of the samples in the order taken */
+    uint32_t *times;       /* that a rank was drawn: all 0 between rounds */
+    size_t n, block;
+    pki_random random;
+} resampler;
+
+#define MOST_DRAWS 4000000 /* some 20 ms */
+#define FEWEST_ROUNDS 200
+
+static void draw(resampler *r)
+{
+    for (size_t drawn = 0; drawn < r->n;) {
+        size_t at = pki_random_below(&r->random, r->n);
+        size_t here = PKI_MIN(r->block, r->n - drawn);
+        for (size_t i = 0; i < here; i++) {
+            r->times[r->ranks[at]]++;
+            at = at + 1 < r->n ? at + 1 : 0;
+        }
+        drawn += here;
+    }
+}
+
+static double drawn_median(resampler *r)
+{
+    size_t lower = (r->n - 1) / 2, upper = r->n / 2, seen = 0, i = 0;
+    while ((seen += r->times[i]) <= lower)
+        i++;
+    double median = r->sorted[i];
+    while (seen <= upper)
+        seen += r->times[++i];
+    memset(r->times, 0, r->n * sizeof *r->times);
+    return (median + r->sorted[i]) / 2;
+}
+
+typedef struct ranked {
+    double value;
+    uint32_t place;
+} ranked;
+
+static int compare(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    int order = (x->value > y->value) - (x->value < y->value);
+    return order ? order : (x->place > y->place) - (x->place < y->place);
+}
+
+static void rank(const double *samples, size_t n, ranked *pairs, double *sorted, uint32_t *ranks)
+{
+    for (size_t i = 0; i < n; i++)
+        pairs[i] = (ranked){samples[i], (uint32_t)i};
+    qsort(pairs, n, sizeof *pairs, compare);
+    for (size_t i = 0; i < n; i++) {
+        sorted[i] = pairs[i].value;
+        ranks[pairs[i].place] = (uint32_t)i;
+    }
+}
+
+static size_t rounds_for(size_t n, size_t wanted)
+{
+    return PKI_MAX(PKI_MIN(wanted, MOST_DRAWS / n), PKI_MIN(wanted, FEWEST_ROUNDS));
+}
+
+bool pki_samples_bootstrap(const double *samples, size_t n, size_t block, double confidence,
+                           size_t rounds, uint64_t seed, pki_interval *interval)
+{
+    *interval = (pki_interval){n ? samples[0] : 0, n ? samples[0] : 0};
+    if (n < 2)
+        return true;
+    rounds = rounds_for(n, rounds);
+    ranked *pairs = malloc(n * sizeof *pairs);
+    double *sorted = malloc((n + rounds) * sizeof *sorted), *medians = sorted ? sorted + n : NULL;
+    uint32_t *ranks = calloc(2 * n, sizeof *ranks);
+    bool fits = pairs && sorted && ranks;
+    if (fits) {
+        rank(samples, n, pairs, sorted, ranks);
+        resampler r = {sorted, ranks, ranks + n, n, PKI_MAX(block, 1), {seed}};
+        for (size_t i = 0; i < rounds; i++) {
+            draw(&r);
+            medians[i] = drawn_median(&r);
+        }
+        pki_samples_sort(medians, rounds);
+        interval->low = pki_samples_quantile(medians, rounds, (1 - confidence) / 2);
+        interval->high = pki_samples_quantile(medians, rounds, (1 + confidence) / 2);
+    }
+    free(pairs);
+    free(sorted);
+    free(ranks);
+    return fits;
+}

@@ -1,0 +1,192 @@
+#include "bench/stats/sample_stats.h"
+
+#include "base/compiler.h"
+#include "core/moments.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- random numbers ---- */
+
+uint64_t pki_random_next(pki_random *random)
+{
+    uint64_t z = random->state += 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+/* The high half of a product; the few low halves that would favour some results are drawn again. */
+uint64_t pki_random_below(pki_random *random, uint64_t n)
+{
+    uint64_t least = (0 - n) % n;
+    for (;;) {
+        pki_u128 product = (pki_u128)pki_random_next(random) * n;
+        if ((uint64_t)product >= least)
+            return (uint64_t)(product >> 64);
+    }
+}
+
+/* ---- location and spread ---- */
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+void pki_samples_sort(double *samples, size_t n)
+{
+    if (n > 1)
+        qsort(samples, n, sizeof *samples, compare);
+}
+
+double pki_samples_quantile(const double *sorted, size_t n, double q)
+{
+    if (n == 0)
+        return 0;
+    double at = PKI_MIN(PKI_MAX(q, 0), 1) * (double)(n - 1);
+    size_t below = PKI_MIN((size_t)at, n - 1), above = PKI_MIN(below + 1, n - 1);
+    return sorted[below] + (at - (double)below) * (sorted[above] - sorted[below]);
+}
+
+double pki_samples_median(const double *sorted, size_t n)
+{
+    return n == 0 ? 0 : n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
+static void swap(double *a, double *b)
+{
+    double kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+/* Hoare's selection, the pivot the median of three: sorted or equal samples cost no more. */
+static void place(double *samples, size_t n, size_t wanted)
+{
+    size_t first = 0, last = n - 1;
+    while (first < last) {
+        size_t middle = first + (last - first) / 2, i = first, j = last;
+        if (samples[middle] < samples[first])
+            swap(&samples[middle], &samples[first]);
+        if (samples[last] < samples[middle])
+            swap(&samples[last], &samples[middle]);
+        if (samples[middle] < samples[first])
+            swap(&samples[middle], &samples[first]);
+        double pivot = samples[middle];
+        while (i <= j) {
+            while (samples[i] < pivot)
+                i++;
+            while (pivot < samples[j])
+                j--;
+            if (i > j)
+                break;
+            swap(&samples[i], &samples[j]);
+            i++;
+            if (j == 0)
+                break;
+            j--;
+        }
+        if (wanted <= j)
+            last = j;
+        else if (wanted >= i)
+            first = i;
+        else
+            return;
+    }
+}
+
+double pki_samples_select_median(double *samples, size_t n)
+{
+    if (n == 0)
+        return 0;
+    place(samples, n, n / 2);
+    double upper = samples[n / 2], lower = -INFINITY;
+    if (n % 2)
+        return upper;
+    for (size_t i = 0; i < n / 2; i++)
+        lower = PKI_MAX(lower, samples[i]);
+    return (lower + upper) / 2;
+}
+
+double pki_samples_mean(const double *samples, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += samples[i];
+    return n ? sum / (double)n : 0;
+}
+
+double pki_samples_stddev(const double *samples, size_t n)
+{
+    pki_moments moments = {0};
+    for (size_t i = 0; i < n; i++)
+        pki_moments_add(&moments, samples[i], 1);
+    return pki_moments_deviation(&moments, 1);
+}
+
+double pki_samples_mad(const double *sorted, size_t n, double *scratch)
+{
+    double median = pki_samples_median(sorted, n);
+    for (size_t i = 0; i < n; i++)
+        scratch[i] = fabs(sorted[i] - median);
+    return 1.4826 * pki_samples_select_median(scratch, n);
+}
+
+/* ---- outliers ---- */
+
+pki_outliers pki_samples_outliers(const double *sorted, size_t n)
+{
+    pki_outliers found = {0, 0, 0, 0};
+    double lower = pki_samples_quantile(sorted, n, 0.25);
+    double upper = pki_samples_quantile(sorted, n, 0.75), range = upper - lower;
+    for (size_t i = 0; i < n; i++) {
+        found.low_severe += sorted[i] < lower - 3 * range;
+        found.low_mild += sorted[i] < lower - 1.5 * range && !(sorted[i] < lower - 3 * range);
+        found.high_severe += sorted[i] > upper + 3 * range;
+        found.high_mild += sorted[i] > upper + 1.5 * range && !(sorted[i] > upper + 3 * range);
+    }
+    return found;
+}
+
+/* ---- all of it ---- */
+
+static void fill_sorted(pki_sample_stats *s, const double *sorted, size_t n, double *scratch)
+{
+    s->min = sorted[0];
+    s->max = sorted[n - 1];
+    s->median = pki_samples_median(sorted, n);
+    s->p90 = pki_samples_quantile(sorted, n, 0.90);
+    s->p95 = pki_samples_quantile(sorted, n, 0.95);
+    s->p99 = pki_samples_quantile(sorted, n, 0.99);
+    s->iqr = pki_samples_quantile(sorted, n, 0.75) - pki_samples_quantile(sorted, n, 0.25);
+    s->mad = pki_samples_mad(sorted, n, scratch);
+    s->outliers = pki_samples_outliers(sorted, n);
+}
+
+bool pki_sample_stats_fill(pki_sample_stats *stats, const double *samples, size_t n,
+                           double confidence, uint64_t seed)
+{
+    memset(stats, 0, sizeof *stats);
+    stats->count = n;
+    stats->confidence = confidence;
+    double *sorted = n ? malloc(2 * n * sizeof *sorted) : NULL;
+    if (n && !sorted)
+        return false;
+    if (n) {
+        memcpy(sorted, samples, n * sizeof *sorted);
+        pki_samples_sort(sorted, n);
+        fill_sorted(stats, sorted, n, sorted + n);
+    }
+    free(sorted);
+    stats->mean = pki_samples_mean(samples, n);
+    stats->stddev = pki_samples_stddev(samples, n);
+    stats->cv = stats->mean > 0 ? stats->stddev / stats->mean : 0;
+    stats->autocorrelation = pki_samples_autocorrelation(samples, n, 1);
+    stats->block = pki_samples_block(samples, n, stats->median);
+    return pki_samples_quality(samples, n, &stats->quality) &&
+           pki_samples_bootstrap(samples, n, stats->block, confidence, PKI_BOOTSTRAP_ROUNDS, seed,
+                                 &stats->median_interval);
+}

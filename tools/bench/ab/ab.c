@@ -1,0 +1,73 @@
+/* tools/bench/ab/ab.c - what both ways of an A/B share: order, time, progress. */
+#include "bench/ab/ab.h"
+
+#include "bench/environment.h"
+
+#include <pk/pk.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+bool ab_new_first(size_t n)
+{
+    return n % 2 == 1;
+}
+
+double ab_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+bool ab_is_over(const ab_session *s)
+{
+    return s->wish->budget > 0 && ab_now() - s->began > s->wish->budget;
+}
+
+/* The first launch says how long the others may take. */
+void ab_tell(ab_session *s)
+{
+    if (s->wish->quiet || !isatty(STDERR_FILENO))
+        return;
+    double passed = ab_now() - s->began;
+    fprintf(stderr, "\r\033[Kpk: launch %zu of %zu", s->launches + 1, s->wanted);
+    if (s->launches)
+        fprintf(stderr, ", %.0f s left",
+                passed / (double)s->launches * (double)(s->wanted - s->launches));
+    s->telling = true;
+}
+
+static void put_date(char *out, size_t size)
+{
+    struct tm parts;
+    time_t now = time(NULL);
+    char text[40] = "";
+    if (localtime_r(&now, &parts))
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z", &parts);
+    /* RFC 3339 has a colon in the offset. */
+    size_t length = strlen(text);
+    if (length > 5)
+        snprintf(out, size, "%.*s:%s", (int)length - 2, text, text + length - 2);
+    else
+        snprintf(out, size, "%s", text);
+}
+
+bool ab_describe(bench_file *build, const ab_wish *wish)
+{
+    pki_bench_environment machine;
+    char date[64], fingerprint[17], options[128];
+    pki_bench_environment_read(&machine, "");
+    put_date(date, sizeof date);
+    snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, pki_bench_fingerprint(&machine));
+    snprintf(options, sizeof options, "{\"launches\":%zu,\"time\":%.0f}", wish->launches,
+             1e9 * wish->time);
+    return bench_text_set(&build->date, date) && bench_text_set(&build->host, machine.host) &&
+           bench_text_set(&build->cpu, machine.cpu) &&
+           bench_text_set(&build->version, pk_version()) &&
+           bench_text_set(&build->fingerprint, fingerprint) &&
+           bench_text_set(&build->configuration, options);
+}

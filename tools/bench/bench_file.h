@@ -1,0 +1,67 @@
+/* tools/bench/bench_file.h - what files of benchmarks say (docs/bench-format.md, and Google Benchmark's
+ * own): for each benchmark its launches, for each launch its samples.
+ */
+#ifndef TOOLS_BENCH_FILE_H
+#define TOOLS_BENCH_FILE_H
+
+#include "complaint.h"
+#include "table.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* One process's samples of one benchmark: all that share that process's luck. */
+typedef struct bench_launch {
+    char *id;
+    uint64_t pair; /* of an A/B: the launch of the other build that belongs to it; 0: none */
+    double *samples, *cpu_samples; /* ns per iteration */
+    size_t count;
+} bench_launch;
+
+typedef struct bench_series {
+    char *name;
+    char *clock; /* "wall", "cpu", "manual", "gpu"; "" unknown */
+    char *error; /* why a launch of it was not measured; NULL: all were */
+    bool skipped;
+    bench_launch *launches;
+    size_t launch_count;
+} bench_series;
+
+typedef struct bench_file {
+    char *path;
+    char *date, *executable, *host, *cpu, *version;
+    char *fingerprint;   /* of the machine; "" unknown (Google's) */
+    char *configuration; /* as canonical JSON; "" unknown */
+    char *session;       /* of an A/B: which one; "" if it is none */
+    char *side, *method; /* "old" or "new"; "processes" or "one-process" */
+    table names;         /* of the series, by number */
+    bench_series *series;
+} bench_file;
+
+/* Empty, with every text "" but the path; false without memory. */
+bool bench_file_init(bench_file *file, const char *path);
+void bench_file_finish(bench_file *file);
+
+bool bench_text_set(char **text, const char *to); /* false without memory */
+
+/* The benchmark of that name, new if need be; NULL without memory. Pointers to series are good until
+ * the next new one. */
+bench_series *bench_file_series(bench_file *file, const char *name);
+bench_series *bench_file_find(const bench_file *file, const char *name); /* NULL: it has none */
+
+/* Likewise. */
+bench_launch *bench_series_launch(bench_series *series, const char *id);
+
+/* False without memory. */
+bool bench_launch_add(bench_launch *launch, double sample, double cpu_sample);
+
+/* All launches of `from` as launches of `to` with that id and pair (empties `from`). */
+bool bench_file_take(bench_file *to, bench_file *from, const char *id, uint64_t pair);
+
+/* bench_load.c: false, and why. "-" is the standard input. */
+bool bench_file_load(bench_file *file, const char *path, complaint *why);
+
+/* bench_save.c: as docs/bench-format.md says; false, and why. */
+bool bench_file_save(const bench_file *file, const char *path, complaint *why);
+
+#endif

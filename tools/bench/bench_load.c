@@ -1,0 +1,232 @@
+/* tools/bench/bench_load.c - bench_file.h from JSON. */
+#include "bench/bench_file.h"
+
+#include "read/json_read.h"
+#include "read/lines.h"
+#include "load/load.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SCHEMA 1 /* of context.perfkit, see docs/bench-format.md */
+
+/* ---- the context ---- */
+
+/* Members that decide nothing about how was measured stay out of it. */
+static bool read_configuration(json_reader *j, json_t *ours, bench_file *file)
+{
+    json_t *from = json_read_object(j, ours, "configuration");
+    char *text = from ? json_dumps(from, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    if (!from)
+        return true;
+    bool fits = text && bench_text_set(&file->configuration, text);
+    /* jansson's allocator is ours: see json_read.c. */
+    json_free_t release;
+    json_get_alloc_funcs(NULL, &release);
+    release(text);
+    return fits || complaint_set(j->why, "out of memory");
+}
+
+static bool check_schema(json_reader *j, json_t *ours)
+{
+    uint64_t schema = SCHEMA;
+    json_read_uint(j, ours, "schema", &schema);
+    if (j->failed || schema <= SCHEMA)
+        return !j->failed;
+    return complaint_set(j->why, "is of schema %llu, and this pk reads up to %d: a newer pk can",
+                         (unsigned long long)schema, SCHEMA);
+}
+
+static bool read_context(json_reader *j, json_t *document, bench_file *file)
+{
+    json_t *context = json_read_object(j, document, "context");
+    json_t *ours = json_read_object(j, context, "perfkit");
+    json_t *environment = json_read_object(j, ours, "environment");
+    json_t *ab = json_read_object(j, ours, "ab");
+    json_read_text(j, context, "date", &file->date);
+    json_read_text(j, context, "executable", &file->executable);
+    json_read_text(j, context, "host_name", &file->host);
+    json_read_text(j, ours, "version", &file->version);
+    json_read_text(j, ours, "fingerprint", &file->fingerprint);
+    json_read_text(j, environment, "cpu", &file->cpu);
+    json_read_text(j, ab, "session", &file->session);
+    json_read_text(j, ab, "side", &file->side);
+    json_read_text(j, ab, "method", &file->method);
+    return !j->failed && read_configuration(j, ours, file) && check_schema(j, ours);
+}
+
+/* ---- rows ---- */
+
+typedef struct row {
+    json_t *from, *ours;
+    char *name, *type, *unit, *aggregate, *launch, *clock, *error;
+    double real_time, cpu_time; /* ns */
+    bool failed, skipped;
+    uint64_t pair;
+} row;
+
+static void finish_row(row *r)
+{
+    char *texts[] = {r->name, r->type, r->unit, r->aggregate, r->launch, r->clock, r->error};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        free(texts[i]);
+}
+
+static double unit_of(json_reader *j, const char *unit)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"", 1}};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(units[i].name, unit) == 0)
+            return units[i].ns;
+    complaint_set(j->why, "has a \"time_unit\" of \"%.20s\", which is none of ns, us, ms, s", unit);
+    j->failed = true;
+    return 1;
+}
+
+static void read_row(json_reader *j, json_t *from, const char *launch, row *r)
+{
+    *r = (row){.from = from, .real_time = NAN, .cpu_time = NAN};
+    r->ours = json_read_object(j, from, "perfkit");
+    json_read_text(j, from, "name", &r->name);
+    json_read_text(j, from, "run_name", &r->name);
+    json_read_text(j, from, "run_type", &r->type);
+    json_read_text(j, from, "time_unit", &r->unit);
+    json_read_text(j, from, "aggregate_name", &r->aggregate);
+    json_read_text(j, from, "error_message", &r->error);
+    json_read_bool(j, from, "error_occurred", &r->failed);
+    json_read_real(j, from, "real_time", &r->real_time);
+    json_read_real(j, from, "cpu_time", &r->cpu_time);
+    json_read_text(j, r->ours, "launch", &r->launch);
+    json_read_text(j, r->ours, "clock", &r->clock);
+    json_read_uint(j, r->ours, "pair", &r->pair);
+    json_read_bool(j, r->ours, "skipped", &r->skipped);
+    if (j->failed)
+        return;
+    double unit = unit_of(j, r->unit);
+    r->real_time *= unit;
+    r->cpu_time *= unit;
+    if (!r->launch[0] && !bench_text_set(&r->launch, launch))
+        complaint_set(j->why, "out of memory");
+    if (!r->name[0])
+        complaint_set(j->why, "has a benchmark without a name");
+    j->failed |= j->why->text[0] != 0;
+}
+
+static bool add(json_reader *j, bench_launch *launch, double sample, double cpu_sample)
+{
+    if (!isfinite(sample))
+        return true;
+    if (!bench_launch_add(launch, sample, isfinite(cpu_sample) ? cpu_sample : 0))
+        j->failed = !complaint_set(j->why, "out of memory");
+    return !j->failed;
+}
+
+static void add_samples(json_reader *j, row *r, bench_launch *launch)
+{
+    json_t *samples = json_read_array(j, r->ours, "samples"), *sample;
+    json_t *cpu_samples = json_read_array(j, r->ours, "cpu_samples");
+    size_t i;
+    if (json_array_size(samples) == 0)
+        add(j, launch, r->real_time, r->cpu_time);
+    json_array_foreach(samples, i, sample)
+    {
+        double value = json_is_number(sample) ? json_number_value(sample) : NAN;
+        double cpu = json_number_value(json_array_get(cpu_samples, i)); /* 0 if there is none */
+        if (!json_is_number(sample) && !json_is_null(sample))
+            j->failed = !complaint_set(j->why, "has \"samples\" that are no numbers");
+        if (j->failed || !add(j, launch, value, cpu))
+            return;
+    }
+}
+
+static void take_row(json_reader *j, row *r, bench_file *file)
+{
+    bench_series *series = bench_file_series(file, r->name);
+    bench_launch *launch = series && !r->failed ? bench_series_launch(series, r->launch) : NULL;
+    if (series && r->failed) {
+        series->skipped = r->skipped;
+        if (bench_text_set(&series->error, r->error))
+            return;
+    }
+    if (!launch || !bench_text_set(&series->clock, r->clock)) {
+        j->failed = !complaint_set(j->why, "out of memory");
+        return;
+    }
+    launch->pair = r->pair;
+    add_samples(j, r, launch);
+}
+
+/* Of benchmarks that have aggregates only, the median is all there is. */
+static bool is_wanted(const row *r, const bench_file *file, bool aggregates)
+{
+    bool is_aggregate = strcmp(r->type, "aggregate") == 0;
+    if (is_aggregate != aggregates)
+        return false;
+    return !aggregates || (strcmp(r->aggregate, "median") == 0 && !bench_file_find(file, r->name));
+}
+
+static bool read_rows(json_reader *j, json_t *document, bench_file *file, const char *launch,
+                      bool aggregates)
+{
+    json_t *rows = json_read_array(j, document, "benchmarks"), *from;
+    size_t i;
+    json_array_foreach(rows, i, from)
+    {
+        row r;
+        if (!json_is_object(from))
+            return complaint_set(j->why, "has \"benchmarks\" that are no objects");
+        read_row(j, from, launch, &r);
+        if (!j->failed && is_wanted(&r, file, aggregates))
+            take_row(j, &r, file);
+        finish_row(&r);
+        if (j->failed)
+            return false;
+    }
+    return true;
+}
+
+/* ---- the document ---- */
+
+static bool read_document(json_t *document, bench_file *file, complaint *why)
+{
+    json_reader j = {.why = why};
+    char *launch = NULL;
+    if (!json_is_array(json_object_get(document, "benchmarks")))
+        return complaint_set(why,
+                             "is JSON, but has no \"benchmarks\": neither pk_bench's nor Google"
+                             " Benchmark's");
+    json_t *context = json_object_get(document, "context");
+    json_read_text(&j, json_object_get(context, "perfkit"), "launch", &launch);
+    bool read = !j.failed && read_context(&j, document, file) &&
+                read_rows(&j, document, file, launch, false) &&
+                read_rows(&j, document, file, launch, true);
+    free(launch);
+    return read;
+}
+
+static bool read_file(bench_file *file, const char *path, complaint *why)
+{
+    lines in;
+    bool too_large;
+    if (!lines_open(&in, strcmp(path, "-") == 0 ? "/dev/stdin" : path, LINES_LONGEST, why))
+        return false;
+    json_t *document = load_json_rest(NULL, 0, &in, &too_large, why);
+    lines_close(&in);
+    bool read = document && read_document(document, file, why);
+    json_decref(document);
+    return read;
+}
+
+bool bench_file_load(bench_file *file, const char *path, complaint *why)
+{
+    if (!bench_file_init(file, path))
+        complaint_set(why, "out of memory");
+    else if (read_file(file, path, why))
+        return true;
+    bench_file_finish(file);
+    return false;
+}

@@ -1,0 +1,98 @@
+/* tools/bench/compare/compare.h - files of benchmarks against each other: which became slower, as far as the files
+ * can tell.
+ *
+ * Files of one A/B (pk bench-ab) hold launches in pairs, close to each other in time: their ratios
+ * are the replications. Other files are runs at different moments, each one replication however many
+ * samples it has; with several runs on the old side (a baseline's) the spread between them decides,
+ * and with one on each side the allowance does: how far runs of one build lie apart on a machine
+ * that nobody has measured.
+ */
+#ifndef TOOLS_COMPARE_H
+#define TOOLS_COMPARE_H
+
+#include "bench/bench_file.h"
+#include "bench/stats/decision.h"
+
+#include <stdio.h>
+
+#define COMPARE_THRESHOLD 0.02
+#define COMPARE_ALPHA 0.01
+#define COMPARE_MOMENTS 0.25 /* docs/bench-accuracy.md: 3 to 23 % on a shared machine */
+
+/* What the files' launches are to each other. */
+typedef enum compare_way {
+    COMPARE_ONE_PROCESS,  /* each launch has both builds: a ratio each, signed ranks */
+    COMPARE_PAIRS,        /* launches in alternation: a ratio for each pair, signed ranks */
+    COMPARE_MOMENTS_APART /* runs at different moments */
+} compare_way;
+
+typedef struct compare_options {
+    double threshold, alpha, moments;
+    bool cpu;         /* CPU time instead of the clock that counts */
+    bool any_machine; /* verdicts even though the machines differ */
+} compare_options;
+
+typedef struct compare_row {
+    const char *name;          /* the file's */
+    double old_time, new_time; /* ns; NAN: not in that file */
+    pki_evidence evidence;     /* its values and averages are `numbers` */
+    pki_decision decision;
+    bool decided;              /* it took part in the decisions */
+    size_t old_runs, new_runs; /* launches that the times are of */
+    char why[160];             /* why it was not decided; "" */
+    double *numbers;
+} compare_row;
+
+typedef struct comparison {
+    const char *old_path, *new_path;
+    compare_options options;
+    compare_row *rows; /* in the old file's order, then what only the new one has */
+    size_t count;
+    size_t changes[4]; /* rows by pki_change */
+    size_t undecided;  /* rows that are in one file only, or were not measured */
+    compare_way way;
+    char warnings[3][256];
+    size_t warning_count;
+} comparison;
+
+/* new against all of the olds together. False, and why: no benchmark in common, no memory. */
+bool compare_files(const bench_file *const *olds, size_t old_count, const bench_file *new_file,
+                   const compare_options *options, comparison *out, complaint *why);
+void comparison_finish(comparison *c);
+
+/* compare/gather.c: what the files say about one benchmark, as row's times, runs and evidence. */
+typedef struct compare_source {
+    const bench_series *const *olds; /* NULL where an old file lacks it */
+    size_t old_count;
+    const bench_series *new_series; /* NULL likewise */
+    compare_way way;
+    double moments;
+    bool cpu;
+} compare_source;
+
+bool compare_gather(const compare_source *from, compare_row *row); /* false without memory */
+
+/* ---- showing it; errors stick to the stream ---- */
+
+/* Two files: one comparison. A chain of n: for each but the first, with the one before it and with
+ * the first, 2 (n - 1) comparisons. */
+typedef void compare_show(const comparison *steps, size_t count, FILE *file);
+
+compare_show compare_text;     /* compare/text.c */
+compare_show compare_markdown; /* compare/markdown.c */
+compare_show compare_json;     /* compare/json.c, docs/bench-format.md */
+compare_show compare_junit;    /* compare/junit.c */
+
+/* compare/words.c: for all of them, in words. */
+typedef struct compare_words {
+    char text[256];
+} compare_words;
+
+compare_words compare_verdict_words(const compare_row *row);  /* "cannot tell: 14 more launches" */
+compare_words compare_interval_words(const compare_row *row); /* "0.9810 .. 1.0041" */
+compare_words compare_ratio_words(const compare_row *row);
+compare_words compare_time_words(double ns);
+compare_words compare_summary_words(const comparison *c); /* "1 slower, 2 same, 4 cannot tell" */
+compare_words compare_method_words(const comparison *c);  /* "20 pairs of launches, ..." */
+
+#endif

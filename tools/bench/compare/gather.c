@@ -1,0 +1,180 @@
+/* tools/bench/compare/gather.c - from samples to replications: see compare.h. */
+#include "bench/compare/compare.h"
+
+#include "base/compiler.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- a launch ---- */
+
+typedef struct launch_figures {
+    double log;   /* of its time */
+    double error; /* standard error of that, as far as the samples of one launch can say */
+} launch_figures;
+
+/* Half of the sign test's 95 % interval of the median is some 1.96 standard errors. */
+static double error_of(const double *samples, const double *sorted, size_t n)
+{
+    double dependence = pki_samples_dependence(samples, n, pki_samples_median(sorted, n));
+    pki_interval i = pki_samples_sign_interval(sorted, n, dependence, 0.95);
+    return i.low > 0 ? log(i.high / i.low) / (2 * 1.96) : 0;
+}
+
+static bool figure(const bench_launch *launch, const compare_source *from, launch_figures *out)
+{
+    const double *samples = from->cpu ? launch->cpu_samples : launch->samples;
+    double *sorted = malloc(PKI_MAX(launch->count, 1) * sizeof *sorted);
+    if (!sorted)
+        return false;
+    if (launch->count)
+        memcpy(sorted, samples, launch->count * sizeof *sorted);
+    pki_samples_sort(sorted, launch->count);
+    /* The lower quartile: what a neighbour on the machine does hits the upper ones. */
+    double quantile = from->way == COMPARE_PAIRS ? 0.25 : 0.5;
+    double time = pki_samples_quantile(sorted, launch->count, quantile);
+    out->log = time > 0 ? log(time) : NAN;
+    out->error = error_of(samples, sorted, launch->count);
+    free(sorted);
+    return true;
+}
+
+/* ---- a run: all the launches of a file ---- */
+
+typedef struct run {
+    double log, error;
+    size_t launches;
+} run;
+
+static bool summarize(const bench_series *series, const compare_source *from, run *out)
+{
+    double *logs = calloc(PKI_MAX(series->launch_count, 1), sizeof *logs);
+    launch_figures f = {NAN, 0};
+    size_t count = 0;
+    for (size_t i = 0; logs && i < series->launch_count; i++) {
+        if (!figure(&series->launches[i], from, &f)) {
+            free(logs);
+            return false;
+        }
+        if (!isnan(f.log))
+            logs[count++] = f.log;
+    }
+    if (!logs)
+        return false;
+    out->launches = count;
+    out->log = count ? pki_samples_mean(logs, count) : NAN;
+    out->error = count > 1 ? pki_samples_stddev(logs, count) / sqrt((double)count) : f.error;
+    free(logs);
+    return true;
+}
+
+/* ---- pairs ---- */
+
+static const bench_launch *partner(const bench_series *series, const bench_launch *of)
+{
+    for (size_t i = 0; i < series->launch_count; i++)
+        if (series->launches[i].pair == of->pair)
+            return &series->launches[i];
+    return NULL;
+}
+
+static double sample(const compare_source *from, const bench_launch *launch, size_t i)
+{
+    return from->cpu ? launch->cpu_samples[i] : launch->samples[i];
+}
+
+/* Both builds in one launch: batches come in rounds of old new new old, or new old old new, each of
+ * which is a ratio that a drift of the machine leaves alone; their median is one that bursts leave
+ * alone, too. NAN if there are no rounds. False without memory. */
+static bool ratio_of_rounds(const compare_source *from, const bench_launch *old,
+                            const bench_launch *fresh, double *log_ratio)
+{
+    size_t rounds = PKI_MIN(old->count, fresh->count) / 2, count = 0;
+    double *logs = malloc(PKI_MAX(rounds, 1) * sizeof *logs);
+    if (!logs)
+        return false;
+    for (size_t i = 0; i < rounds; i++) {
+        double olds = sample(from, old, 2 * i) + sample(from, old, 2 * i + 1);
+        double news = sample(from, fresh, 2 * i) + sample(from, fresh, 2 * i + 1);
+        if (olds > 0 && news > 0)
+            logs[count++] = log(news / olds);
+    }
+    *log_ratio = count ? pki_samples_select_median(logs, count) : NAN;
+    free(logs);
+    return true;
+}
+
+/* room is for so many differences and, behind them, their Walsh averages. */
+static bool pair_up(const compare_source *from, compare_row *row, double *room)
+{
+    const bench_series *old = from->olds[0], *new_series = from->new_series;
+    double old_sum = 0, new_sum = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < old->launch_count; i++) {
+        const bench_launch *one = &old->launches[i];
+        const bench_launch *other = one->pair ? partner(new_series, one) : NULL;
+        launch_figures a, b;
+        if (!other)
+            continue;
+        if (!figure(one, from, &a) || !figure(other, from, &b))
+            return false;
+        double difference = b.log - a.log;
+        if (from->way == COMPARE_ONE_PROCESS && !ratio_of_rounds(from, one, other, &difference))
+            return false;
+        if (isnan(a.log) || isnan(b.log) || isnan(difference))
+            continue;
+        old_sum += a.log;
+        new_sum += b.log;
+        room[count++] = difference;
+    }
+    row->old_runs = row->new_runs = count;
+    row->old_time = count ? exp(old_sum / (double)count) : NAN;
+    row->new_time = count ? exp(new_sum / (double)count) : NAN;
+    pki_walsh_averages(room, count, room + count);
+    row->evidence = (pki_evidence){
+        .method = PKI_BY_WILCOXON, .count = count, .values = room, .walsh = room + count};
+    return true;
+}
+
+static bool gather_pairs(const compare_source *from, compare_row *row)
+{
+    size_t most = from->olds[0]->launch_count;
+    row->numbers = calloc(PKI_MAX(most + pki_walsh_count(most), 1), sizeof *row->numbers);
+    return row->numbers && pair_up(from, row, row->numbers);
+}
+
+/* ---- runs at different moments ---- */
+
+static bool gather_moments(const compare_source *from, compare_row *row)
+{
+    run last = {0}, fresh;
+    size_t count = 0;
+    row->numbers = calloc(from->old_count, sizeof *row->numbers);
+    if (!row->numbers || !summarize(from->new_series, from, &fresh))
+        return false;
+    for (size_t i = 0; i < from->old_count; i++) {
+        run one = {.log = NAN};
+        if (from->olds[i] && !summarize(from->olds[i], from, &one))
+            return false;
+        if (isnan(one.log))
+            continue;
+        row->numbers[count++] = one.log;
+        row->old_runs += one.launches;
+        last = one;
+    }
+    row->new_runs = fresh.launches;
+    row->old_time = count ? exp(pki_samples_mean(row->numbers, count)) : NAN;
+    row->new_time = exp(fresh.log);
+    row->evidence = (pki_evidence){.method = PKI_BY_MOMENTS, .count = count};
+    row->evidence.moments = pki_moments_of(row->numbers, count, &fresh.log, fresh.launches ? 1 : 0,
+                                           last.error, fresh.error, log1p(from->moments));
+    return true;
+}
+
+bool compare_gather(const compare_source *from, compare_row *row)
+{
+    if (from->way == COMPARE_MOMENTS_APART)
+        return gather_moments(from, row);
+    return gather_pairs(from, row);
+}

@@ -1,0 +1,81 @@
+/* tools/bench/compare/junit.c - what CI services show as tests: slower is a failure, what was not compared is
+ * skipped. */
+#include "bench/compare/compare.h"
+
+#include "base/text.h"
+
+#include <string.h>
+
+/* XML 1.0 has no control characters, not even escaped; bytes that are no UTF-8 become '?'. */
+static void put(FILE *file, const char *text)
+{
+    for (size_t left = strlen(text); left;) {
+        size_t length = pki_utf8_length(text, left);
+        const char *entity = *text == '&'   ? "&amp;"
+                             : *text == '<' ? "&lt;"
+                             : *text == '>' ? "&gt;"
+                             : *text == '"' ? "&quot;"
+                                            : NULL;
+        if (entity)
+            fputs(entity, file);
+        else if (length == 0 || (unsigned char)*text < 0x20)
+            fputc('?', file);
+        else
+            fwrite(text, 1, length, file);
+        length = length ? length : 1;
+        text += length;
+        left -= length;
+    }
+}
+
+static void put_attribute(FILE *file, const char *key, const char *value)
+{
+    fprintf(file, " %s=\"", key);
+    put(file, value);
+    fputc('"', file);
+}
+
+static void put_case(FILE *file, const comparison *c, const compare_row *row)
+{
+    bool slower = row->decided && row->decision.change == PKI_SLOWER;
+    char figures[1536];
+    snprintf(figures, sizeof figures, "%s: %s -> %s, ratio %s, interval %s",
+             compare_verdict_words(row).text, compare_time_words(row->old_time).text,
+             compare_time_words(row->new_time).text, compare_ratio_words(row).text,
+             compare_interval_words(row).text);
+    fputs("    <testcase", file);
+    put_attribute(file, "classname", c->new_path);
+    put_attribute(file, "name", row->name);
+    fputs(">\n      <", file);
+    if (slower || !row->decided) {
+        fputs(slower ? "failure" : "skipped", file);
+        put_attribute(file, "message", figures);
+        fputs("/>\n", file);
+    } else {
+        fputs("system-out>", file);
+        put(file, figures);
+        fputs("</system-out>\n", file);
+    }
+    fputs("    </testcase>\n", file);
+}
+
+static void put_suite(FILE *file, const comparison *c)
+{
+    char name[600];
+    snprintf(name, sizeof name, "%s -> %s", c->old_path, c->new_path);
+    fputs("  <testsuite", file);
+    put_attribute(file, "name", name);
+    fprintf(file, " tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\">\n", c->count,
+            c->changes[PKI_SLOWER], c->undecided);
+    for (size_t i = 0; i < c->count; i++)
+        put_case(file, c, &c->rows[i]);
+    fputs("  </testsuite>\n", file);
+}
+
+void compare_junit(const comparison *steps, size_t count, FILE *file)
+{
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n", file);
+    for (size_t i = 0; i < count; i++)
+        put_suite(file, &steps[i]);
+    fputs("</testsuites>\n", file);
+}
