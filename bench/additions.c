@@ -187,8 +187,8 @@ static void take(const char *line)
     }
     t->launches++;
     t->held += fabs(off) <= bar(truth);
-    t->steady += verdict == PK_BENCH_STEADY;
-    t->noisy_but_known += verdict == PK_BENCH_NOISY && half < 0.001 * median;
+    t->steady += verdict == PK_BENCH_VERDICT_STEADY;
+    t->noisy_but_known += verdict == PK_BENCH_VERDICT_NOISY && half < 0.001 * median;
     t->lowest = fmin(t->lowest, off);
     t->highest = fmax(t->highest, off);
 }

@@ -30,9 +30,8 @@ PK_BENCH(contiguous)
     size_t n = (size_t)pk_bench_arg(bench, 0);
     float *x = numbers(n);
     if (!x)
-        pk_bench_skip(bench, "no memory");
-    pk_bench_set_bytes(bench, n * sizeof *x);
-    pk_bench_set_flops(bench, n);
+        pk_bench_give_up(bench, PK_BENCH_OUTCOME_SKIPPED, "no memory");
+    pk_bench_set_work(bench, n * sizeof *x, n, 0);
     PK_BENCH_LOOP {
         pk_keep(sum(x, n, 1)); /* else the compiler would see that nobody wants it */
     }
@@ -46,8 +45,8 @@ PK_BENCH(strided)
     size_t n = (size_t)pk_bench_arg(bench, 0), stride = (size_t)pk_bench_arg(bench, 1);
     float *x = numbers(n);
     if (!x)
-        pk_bench_skip(bench, "no memory");
-    pk_bench_set_bytes(bench, n * sizeof *x);
+        pk_bench_give_up(bench, PK_BENCH_OUTCOME_SKIPPED, "no memory");
+    pk_bench_set_work(bench, n * sizeof *x, 0, 0);
     PK_BENCH_LOOP {
         pk_keep(sum(x, n, stride));
     }
@@ -62,8 +61,8 @@ PK_BENCH(together)
     enum { N = 1 << 14 };
     float *x = numbers(N);
     if (!x)
-        pk_bench_skip(bench, "no memory");
-    pk_bench_set_bytes(bench, N * sizeof *x);
+        pk_bench_give_up(bench, PK_BENCH_OUTCOME_SKIPPED, "no memory");
+    pk_bench_set_work(bench, N * sizeof *x, 0, 0);
     PK_BENCH_LOOP {
         pk_keep(sum(x, N, 1));
     }

@@ -4,7 +4,7 @@
  *     {
  *         size_t n = (size_t)pk_bench_arg(bench, 0);
  *         float *x = numbers(n);               // set-up: not timed
- *         pk_bench_set_bytes(bench, n * sizeof *x);
+ *         pk_bench_set_work(bench, n * sizeof *x, n, 0); // bytes, flops, items: for rates
  *         PK_BENCH_LOOP {                      // timed
  *             pk_keep(sum(x, n));
  *         }
@@ -38,6 +38,9 @@
  *          is said in words in the result and never guessed. Only pk_bench_main prints, since it is
  *          asked to.
  * Cost:    the time limits below, and 32 bytes per sample.
+ * Units:   times are in ns throughout, sizes in bytes.
+ * Linking: libpkbench, beside libpk: $(pkg-config --cflags --libs pk-bench). A program that is only
+ *          traced needs neither it nor this header.
  */
 #ifndef PK_BENCH_H
 #define PK_BENCH_H
@@ -54,10 +57,10 @@ extern "C" {
 
 /* Which time counts. Wall and CPU time are kept for every sample, whichever it is. */
 typedef enum pk_bench_clock {
-    PK_BENCH_WALL = 0,   /* from the loop's begin to its end */
-    PK_BENCH_CPU = 1,    /* the CPU time of the threads that run it */
-    PK_BENCH_MANUAL = 2, /* what the benchmark says itself: pk_bench_add_time */
-    PK_BENCH_GPU = 3     /* between two events on `stream`; skipped where no GPU is live */
+    PK_BENCH_CLOCK_WALL = 0,   /* from the loop's begin to its end */
+    PK_BENCH_CLOCK_CPU = 1,    /* the CPU time of the threads that run it */
+    PK_BENCH_CLOCK_MANUAL = 2, /* what the benchmark says itself: pk_bench_add_time */
+    PK_BENCH_CLOCK_GPU = 3     /* between two events on `stream`; skipped where no GPU is live */
 } pk_bench_clock;
 
 typedef struct pk_bench_options {
@@ -82,14 +85,14 @@ typedef struct pk_bench_options {
     uint64_t max_warmup;  /* ns until which it should run steadily. 0: 500 ms */
     uint64_t seed;        /* of the order of rounds and of the bootstrap. 0: 1 */
 
-    /* Work of one iteration, for rates; a benchmark may say it itself (pk_bench_set_bytes). */
+    /* Work of one iteration, for rates; a benchmark may say it itself (pk_bench_set_work). */
     uint64_t bytes, flops, items;
 
     uint32_t hardware;    /* 1: count instructions, cycles, cache and branch misses, in a few
                              samples of their own after the timed ones */
     uint32_t allocations; /* 1: count allocations, likewise (PK_BENCH_COUNT_ALLOCATIONS) */
 
-    void *stream; /* PK_BENCH_GPU: a cudaStream_t or CUstream; NULL: the legacy default stream */
+    void *stream; /* PK_BENCH_CLOCK_GPU: a cudaStream_t or CUstream; NULL: the legacy default stream */
     void *user;   /* for the functions below, and pk_bench_user; pk_bench passes its arg */
 
     /* Once before the first and after the last sample, and before and after each. Not timed. A
@@ -111,13 +114,19 @@ typedef struct pk_bench_options {
 
 /* What the samples look like: drifting before bimodal before noisy where several fit. */
 typedef enum pk_bench_verdict {
-    PK_BENCH_UNKNOWN = 0,  /* too few samples */
-    PK_BENCH_STEADY = 1,   /* figures that can be repeated within this launch */
-    PK_BENCH_NOISY = 2,    /* the middle half is wide: repeat on a quieter machine. Samples that
+    PK_BENCH_VERDICT_UNKNOWN = 0,  /* too few samples */
+    PK_BENCH_VERDICT_STEADY = 1,   /* figures that can be repeated within this launch */
+    PK_BENCH_VERDICT_NOISY = 2,    /* the middle half is wide: repeat on a quieter machine. Samples that
                               were interrupted alone do not make it so: the median is not theirs */
-    PK_BENCH_DRIFTING = 3, /* became slower or faster all along */
-    PK_BENCH_BIMODAL = 4   /* two speeds: one median hides them */
+    PK_BENCH_VERDICT_DRIFTING = 3, /* became slower or faster all along */
+    PK_BENCH_VERDICT_BIMODAL = 4   /* two speeds: one median hides them */
 } pk_bench_verdict;
+
+typedef enum pk_bench_outcome {
+    PK_BENCH_OUTCOME_MEASURED = 0,
+    PK_BENCH_OUTCOME_SKIPPED = 1, /* it cannot be measured here; reason says why */
+    PK_BENCH_OUTCOME_FAILED = 2   /* it went wrong; likewise */
+} pk_bench_outcome;
 
 /* Why no more samples were taken. */
 typedef enum pk_bench_stop {
@@ -160,7 +169,7 @@ typedef struct pk_bench_result {
     uint64_t warmup_iterations;
     uint64_t warmup_time;     /* ns */
     uint32_t warmup_steady;   /* 1: it became steady; 0: max_warmup came first */
-    uint32_t skipped, failed; /* 1: not measured; reason says why */
+    uint32_t outcome;         /* a pk_bench_outcome */
     uint32_t block;           /* neighbouring samples that the bootstrap kept together */
 
     double bytes_per_second, flops_per_second, items_per_second; /* at the median; 0: not said */
@@ -231,13 +240,13 @@ typedef struct pk_bench_run pk_bench_run;
 /* Parameters, behind the PK_BENCH in the same file, without a semicolon. Each is an axis; several
  * of them make the cartesian product. Names become sum/n:1024/stride:2/threads:4. */
 #define PK_BENCH_ARGS(name, key, ...) /* these values */                                           \
-    PK_BENCH_AXIS_(name, key, PK_BENCH_LIST_, __COUNTER__, __VA_ARGS__)
+    PK_BENCH_AXIS_(name, key, PK_BENCH_AXIS_LIST_, __COUNTER__, __VA_ARGS__)
 #define PK_BENCH_RANGE(name, key, from, to, times) /* from, from * times, ..., to */               \
-    PK_BENCH_AXIS_(name, key, PK_BENCH_TIMES_, __COUNTER__, (from), (to), (times))
+    PK_BENCH_AXIS_(name, key, PK_BENCH_AXIS_TIMES_, __COUNTER__, (from), (to), (times))
 #define PK_BENCH_STEPS(name, key, from, to, step) /* from, from + step, ..., not beyond to */      \
-    PK_BENCH_AXIS_(name, key, PK_BENCH_STEPS_, __COUNTER__, (from), (to), (step))
+    PK_BENCH_AXIS_(name, key, PK_BENCH_AXIS_STEPS_, __COUNTER__, (from), (to), (step))
 #define PK_BENCH_THREADS(name, ...) /* so many threads */                                          \
-    PK_BENCH_AXIS_(name, "threads", PK_BENCH_THREADS_, __COUNTER__, __VA_ARGS__)
+    PK_BENCH_AXIS_(name, "threads", PK_BENCH_AXIS_THREADS_, __COUNTER__, __VA_ARGS__)
 
 /* Options of one benchmark: `options` points to a pk_bench_options, zeroed but for its size, for
  * each combination of parameters anew. `PK_BENCH_OPTIONS(sum) { options->cold = 1; }` */
@@ -275,35 +284,33 @@ PK_API void pk_bench_end(pk_bench_run *bench);
 PK_API void pk_bench_pause(pk_bench_run *bench);
 PK_API void pk_bench_resume(pk_bench_run *bench);
 
-/* PK_BENCH_MANUAL: so many ns more belong to this sample. */
+/* PK_BENCH_CLOCK_MANUAL: so many ns more belong to this sample. */
 PK_API void pk_bench_add_time(pk_bench_run *bench, double ns);
 
-/* Not here, not now: the benchmark is listed as skipped, with this reason. Return from the body
- * after it. pk_bench_fail: likewise, but the program's exit status is 1. */
-PK_API void pk_bench_skip(pk_bench_run *bench, const char *reason);
-PK_API void pk_bench_fail(pk_bench_run *bench, const char *reason);
+/* The benchmark is not measured, and listed with this reason: PK_BENCH_OUTCOME_SKIPPED, not here or not
+ * now; PK_BENCH_OUTCOME_FAILED, and the program's exit status is 1. Return from the body after it. */
+PK_API void pk_bench_give_up(pk_bench_run *bench, pk_bench_outcome outcome, const char *reason);
 
 PK_API int64_t pk_bench_arg(const pk_bench_run *bench, unsigned axis); /* 0 beyond the last one */
 PK_API uint32_t pk_bench_threads(const pk_bench_run *bench);
 PK_API uint32_t pk_bench_thread(const pk_bench_run *bench); /* 0 .. threads - 1 */
 PK_API void *pk_bench_user(const pk_bench_run *bench);      /* options->user */
 
-/* Work of one iteration of one thread. */
-PK_API void pk_bench_set_bytes(pk_bench_run *bench, uint64_t bytes);
-PK_API void pk_bench_set_flops(pk_bench_run *bench, uint64_t flops);
-PK_API void pk_bench_set_items(pk_bench_run *bench, uint64_t items);
+/* Work of one iteration of one thread; 0: none of that kind. */
+PK_API void pk_bench_set_work(pk_bench_run *bench, uint64_t bytes, uint64_t flops, uint64_t items);
 
 /* A word or two beside the figures. */
 PK_API void pk_bench_label(pk_bench_run *bench, const char *label);
 
-/* A figure of one's own, for this sample; the result's is the median over samples (of the sum over
- * threads). At most 16 names of 31 bytes; more are left out and counted in note. */
+/* So much more of a figure of one's own, in this sample; the result's is the median over samples (of the
+ * sum over threads). At most 16 names of 31 bytes; more are left out and counted in note. */
 typedef enum pk_bench_unit {
-    PK_BENCH_PLAIN = 0,         /* as it is */
-    PK_BENCH_PER_ITERATION = 1, /* divided by the sample's iterations */
-    PK_BENCH_PER_SECOND = 2     /* divided by the sample's time */
+    PK_BENCH_UNIT_PLAIN = 0,         /* as it is */
+    PK_BENCH_UNIT_PER_ITERATION = 1, /* divided by the sample's iterations */
+    PK_BENCH_UNIT_PER_SECOND = 2     /* divided by the sample's time */
 } pk_bench_unit;
-PK_API void pk_bench_count(pk_bench_run *bench, const char *name, double value, pk_bench_unit unit);
+PK_API void pk_bench_add_counter(pk_bench_run *bench, const char *name, double value,
+                                 pk_bench_unit unit);
 
 /* ---- allocations ---- */
 

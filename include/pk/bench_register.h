@@ -21,7 +21,12 @@ typedef struct pk_bench_axis {
     struct pk_bench_axis *next;
 } pk_bench_axis;
 
-enum { PK_BENCH_LIST_ = 0, PK_BENCH_TIMES_ = 1, PK_BENCH_STEPS_ = 2, PK_BENCH_THREADS_ = 3 };
+enum {
+    PK_BENCH_AXIS_LIST_ = 0,
+    PK_BENCH_AXIS_TIMES_ = 1,
+    PK_BENCH_AXIS_STEPS_ = 2,
+    PK_BENCH_AXIS_THREADS_ = 3
+};
 
 typedef struct pk_bench_entry {
     const char *name;

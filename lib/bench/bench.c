@@ -56,6 +56,16 @@ void pki_bench_leave(void)
 
 /* ---- one function ---- */
 
+/* The body of such a benchmark. */
+static void call_function(pk_bench_run *run)
+{
+    void (*fn)(void *) = run->owner->fn;
+    void *arg = run->owner->fn_arg;
+    uint64_t left = pk_bench_begin(run);
+    PK_BENCH_UNROLLED_ for (; left; left--) fn(arg);
+    pk_bench_end(run);
+}
+
 static pk_status deliver(pki_bench_case *c, pk_bench_result *result)
 {
     pk_bench_result whole;
@@ -68,7 +78,7 @@ static pk_status deliver(pki_bench_case *c, pk_bench_result *result)
     } else {
         pk_bench_result_release(&whole);
     }
-    if (c->state == PKI_BENCH_FINE)
+    if (pki_bench_case_is_fine(c))
         return PK_OK;
     return pki_bench_fail(PK_ENOTSUP, "%s: %s", c->name, c->reason);
 }
@@ -98,6 +108,7 @@ pk_status pk_bench(const char *name, void (*fn)(void *), void *arg,
     if (status != PK_OK)
         return status;
     pki_bench_case_init(&c, pki_bench_engine_get(), name && *name ? name : "(unnamed)", &whole);
+    c.body = call_function;
     c.fn = fn;
     c.fn_arg = arg;
     c.options.user = arg;
@@ -125,7 +136,7 @@ static pk_status open_case(pki_bench_case *c, size_t index)
     if (status != PK_OK)
         return status;
     status = pki_bench_case_open(c);
-    if (status == PK_OK && c->state != PKI_BENCH_FINE)
+    if (status == PK_OK && !pki_bench_case_is_fine(c))
         status = pki_bench_fail(PK_ENOTSUP, "%s: %s", c->name, c->reason);
     return status;
 }

@@ -17,12 +17,12 @@
 
 /* ---- reasons and notes ---- */
 
-void pki_bench_case_give_up(pki_bench_case *c, pki_bench_state state, const char *reason)
+void pki_bench_case_give_up(pki_bench_case *c, pk_bench_outcome outcome, const char *reason)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
-    if (c->state == PKI_BENCH_FINE) {
-        c->state = state;
+    if (pki_bench_case_is_fine(c)) {
+        c->outcome = outcome;
         snprintf(c->reason, sizeof c->reason, "%s", reason && *reason ? reason : "no reason given");
     }
     pthread_mutex_unlock(&lock);
@@ -53,23 +53,11 @@ void pki_bench_case_init(pki_bench_case *c, const pki_bench_engine *engine, cons
     c->allocations = c->allocated_bytes = -1;
 }
 
-static void call_function(pk_bench_run *run)
-{
-    void (*fn)(void *) = run->owner->fn;
-    void *arg = run->owner->fn_arg;
-    uint64_t left = pk_bench_begin(run);
-    PK_BENCH_UNROLLED_ for (; left; left--) fn(arg);
-    pk_bench_end(run);
-}
-
 static void run_thread(void *arg, unsigned thread)
 {
     pki_bench_case *c = arg;
     pk_bench_run *run = &c->runs[thread];
-    if (c->fn)
-        call_function(run);
-    else
-        c->body(run);
+    c->body(run);
     if (!run->begun && c->team)
         pki_bench_team_meet(c->team);
 }
@@ -105,7 +93,7 @@ static void find_device(pki_bench_case *c)
     const char *why_not = "";
     c->device = c->engine->device ? c->engine->device : pki_bench_device_find(&why_not);
     if (!c->device)
-        pki_bench_case_give_up(c, PKI_BENCH_SKIPPED, why_not);
+        pki_bench_case_give_up(c, PK_BENCH_OUTCOME_SKIPPED, why_not);
 }
 
 /* After the set-up, which may have made the stream's context current. */
@@ -114,7 +102,7 @@ static void open_timer(pki_bench_case *c)
     char reason[192] = "";
     c->timer = c->device->open(c->options.stream, reason, sizeof reason);
     if (!c->timer)
-        pki_bench_case_give_up(c, PKI_BENCH_SKIPPED, reason);
+        pki_bench_case_give_up(c, PK_BENCH_OUTCOME_SKIPPED, reason);
 }
 
 static pk_status make_room(pki_bench_case *c)
@@ -123,7 +111,7 @@ static pk_status make_room(pki_bench_case *c)
     c->runs = calloc(threads, sizeof *c->runs);
     if (!c->runs)
         return pki_bench_fail(PK_ENOMEM, "%s: no memory for its threads", c->name);
-    if (c->options.cold && c->options.clock != PK_BENCH_GPU && !prepare_cold(c))
+    if (c->options.cold && c->options.clock != PK_BENCH_CLOCK_GPU && !prepare_cold(c))
         return pki_bench_fail(PK_ENOMEM, "%s: no memory to empty the caches with", c->name);
     if (threads > 1)
         c->team = pki_bench_team_create(threads, run_thread, c);
@@ -136,15 +124,15 @@ static pk_status make_room(pki_bench_case *c)
 pk_status pki_bench_case_open(pki_bench_case *c)
 {
     c->opened = true;
-    if (c->options.clock == PK_BENCH_GPU)
+    if (c->options.clock == PK_BENCH_CLOCK_GPU)
         find_device(c);
-    if (c->state != PKI_BENCH_FINE)
+    if (!pki_bench_case_is_fine(c))
         return PK_OK;
     pk_status status = make_room(c);
     if (status != PK_OK)
         return status;
     if (c->options.setup && c->options.setup(c->options.user) != 0)
-        pki_bench_case_give_up(c, PKI_BENCH_FAILED, "its set-up failed");
+        pki_bench_case_give_up(c, PK_BENCH_OUTCOME_FAILED, "its set-up failed");
     else
         c->set_up = true;
     if (c->set_up && c->device)
@@ -208,13 +196,13 @@ static void run_all(pki_bench_case *c, uint64_t iterations)
 /* A body that has not said that it is skipped has to have gone through its loop. */
 static bool complete(pki_bench_case *c)
 {
-    for (unsigned i = 0; i < c->options.threads && c->state == PKI_BENCH_FINE; i++) {
+    for (unsigned i = 0; i < c->options.threads && pki_bench_case_is_fine(c); i++) {
         if (!c->runs[i].begun)
-            pki_bench_case_give_up(c, PKI_BENCH_FAILED, "its body has no loop (PK_BENCH_LOOP)");
+            pki_bench_case_give_up(c, PK_BENCH_OUTCOME_FAILED, "its body has no loop (PK_BENCH_LOOP)");
         else if (!c->runs[i].ended)
-            pki_bench_case_give_up(c, PKI_BENCH_FAILED, "its loop was left before its end");
+            pki_bench_case_give_up(c, PK_BENCH_OUTCOME_FAILED, "its loop was left before its end");
     }
-    return c->state == PKI_BENCH_FINE;
+    return pki_bench_case_is_fine(c);
 }
 
 /* What reading the clocks added to a thread's time. */
@@ -266,27 +254,27 @@ static double time_of(pki_bench_case *c, const pki_bench_sample *s)
 {
     double ns = 0;
     switch (c->options.clock) {
-    case PK_BENCH_CPU:
+    case PK_BENCH_CLOCK_CPU:
         return s->cpu / c->options.threads;
-    case PK_BENCH_MANUAL:
+    case PK_BENCH_CLOCK_MANUAL:
         ns = manual_of(c);
         break;
-    case PK_BENCH_GPU:
+    case PK_BENCH_CLOCK_GPU:
         if (!c->device->elapsed(c->timer, &ns))
-            pki_bench_case_give_up(c, PKI_BENCH_FAILED, c->device->why(c->timer));
+            pki_bench_case_give_up(c, PK_BENCH_OUTCOME_FAILED, c->device->why(c->timer));
         break;
     default:
         return s->wall;
     }
     if (!(ns >= 0) || !isfinite(ns))
-        pki_bench_case_give_up(c, PKI_BENCH_FAILED, "its time is negative or not a number");
+        pki_bench_case_give_up(c, PK_BENCH_OUTCOME_FAILED, "its time is negative or not a number");
     return ns;
 }
 
 bool pki_bench_case_take(pki_bench_case *c, uint64_t iterations, pki_bench_sample *sample)
 {
     memset(sample, 0, sizeof *sample);
-    if (c->state != PKI_BENCH_FINE)
+    if (!pki_bench_case_is_fine(c))
         return false;
     run_all(c, iterations);
     if (!complete(c))
@@ -296,10 +284,10 @@ bool pki_bench_case_take(pki_bench_case *c, uint64_t iterations, pki_bench_sampl
     sample->wall = wall_of(c, &wall_part);
     sample->cpu = cpu_of(c, &cpu_part);
     sample->time = time_of(c, sample);
-    c->clock_part = c->options.clock == PK_BENCH_WALL  ? wall_part
-                    : c->options.clock == PK_BENCH_CPU ? cpu_part / c->options.threads
+    c->clock_part = c->options.clock == PK_BENCH_CLOCK_WALL  ? wall_part
+                    : c->options.clock == PK_BENCH_CLOCK_CPU ? cpu_part / c->options.threads
                                                        : 0;
-    return c->state == PKI_BENCH_FINE;
+    return pki_bench_case_is_fine(c);
 }
 
 /* ---- keeping it ---- */
@@ -309,7 +297,7 @@ double pki_bench_case_per_iteration(const pki_bench_case *c, double time, uint64
 {
     const pki_bench_overhead *o = &c->engine->overhead;
     double taken = time / (double)iterations, left = taken;
-    if (c->options.clock == PK_BENCH_WALL || c->options.clock == PK_BENCH_CPU)
+    if (c->options.clock == PK_BENCH_CLOCK_WALL || c->options.clock == PK_BENCH_CLOCK_CPU)
         left = pki_bench_without(taken, o->loop_beside);
     *overhead = taken - left;
     return left;

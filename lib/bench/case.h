@@ -46,12 +46,6 @@ typedef struct pki_bench_series {
     size_t count, room;
 } pki_bench_series;
 
-typedef enum pki_bench_state {
-    PKI_BENCH_FINE,
-    PKI_BENCH_SKIPPED,
-    PKI_BENCH_FAILED
-} pki_bench_state;
-
 struct pki_bench_team;
 
 typedef struct pki_bench_case {
@@ -59,14 +53,14 @@ typedef struct pki_bench_case {
     const char *name; /* with the parameters; not owned */
 
     void (*body)(pk_bench_run *);
-    void (*fn)(void *); /* pk_bench's, with fn_arg: called in a loop instead of the body */
+    void (*fn)(void *); /* what pk_bench's own body calls, with fn_arg */
     void *fn_arg;
     struct pk_bench_options options; /* nothing in it is left to a default */
     int64_t arguments[PKI_BENCH_AXES];
     const char *keys[PKI_BENCH_AXES];
     unsigned argument_count;
 
-    pki_bench_state state;
+    pk_bench_outcome outcome; /* MEASURED: nothing is against it so far */
     char reason[192]; /* why skipped or failed */
     char label[64];
     char note[256]; /* what was asked for and could not be had */
@@ -74,7 +68,7 @@ typedef struct pki_bench_case {
     bool opened, set_up;
     pk_bench_run *runs; /* one per thread */
     struct pki_bench_team *team;
-    const pki_bench_device *device; /* PK_BENCH_GPU */
+    const pki_bench_device *device; /* PK_BENCH_CLOCK_GPU */
     void *timer;
     uint64_t *cold; /* what is walked between samples */
     size_t cold_words;
@@ -118,11 +112,11 @@ struct pk_bench_run {
 pk_status pki_bench_options_fill(struct pk_bench_options *whole,
                                  const struct pk_bench_options *given);
 
-/* Zeroes it and takes these; body or fn follow. */
+/* Zeroes it and takes these; the body follows. */
 void pki_bench_case_init(pki_bench_case *c, const pki_bench_engine *engine, const char *name,
                          const struct pk_bench_options *whole);
 
-/* Set-up and threads. PK_OK, also if it is skipped or failed, which c->state says; else memory or
+/* Set-up and threads. PK_OK, also if it is skipped or failed, which c->outcome says; else memory or
  * threads are missing. */
 pk_status pki_bench_case_open(pki_bench_case *c);
 void pki_bench_case_close(pki_bench_case *c);
@@ -140,8 +134,14 @@ double pki_bench_case_per_iteration(const pki_bench_case *c, double time, uint64
 /* Takes one and keeps it. False as above, or without memory (c->stopped says so then). */
 bool pki_bench_case_sample(pki_bench_case *c);
 
+/* Neither skipped nor failed. */
+static inline bool pki_bench_case_is_fine(const pki_bench_case *c)
+{
+    return c->outcome == PK_BENCH_OUTCOME_MEASURED;
+}
+
 /* The first reason counts. */
-void pki_bench_case_give_up(pki_bench_case *c, pki_bench_state state, const char *reason);
+void pki_bench_case_give_up(pki_bench_case *c, pk_bench_outcome outcome, const char *reason);
 
 /* One more thing that could not be had. */
 void pki_bench_case_note(pki_bench_case *c, const char *text);

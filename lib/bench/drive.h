@@ -7,6 +7,10 @@
 
 #include <pk/status.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* How many benchmarks are registered, each combination of parameters counted, and the name of each in order of
  * registration: "sum/n:1024", valid as long as the module is loaded. NULL beyond the last one, or without memory. */
 PK_API size_t pk_bench_instance_count_(void);
@@ -26,5 +30,9 @@ PK_API pk_status pk_bench_open_(size_t index, pki_bench_handle **handle);
 PK_API pk_status pk_bench_take_(pki_bench_handle *handle, uint64_t iterations,
                                 pki_bench_sample *sample);
 PK_API void pk_bench_close_(pki_bench_handle *handle);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

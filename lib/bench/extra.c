@@ -31,7 +31,7 @@ static void count_hardware(pki_bench_case *c)
             values[j][i] = counted_in(c, j);
     }
     c->counting_hardware = false;
-    for (int j = 0; j < PKI_BENCH_COUNTERS && c->state == PKI_BENCH_FINE; j++)
+    for (int j = 0; j < PKI_BENCH_COUNTERS && pki_bench_case_is_fine(c); j++)
         c->hardware[j] = pki_samples_select_median(values[j], PKI_BENCH_COUNTED_SAMPLES);
 }
 
@@ -54,7 +54,7 @@ static void count_allocations(pki_bench_case *c)
         bytes[i] = (double)size / (double)c->iterations;
     }
     c->counting_allocations = false;
-    if (c->state != PKI_BENCH_FINE)
+    if (!pki_bench_case_is_fine(c))
         return;
     c->allocations = pki_samples_select_median(counts, PKI_BENCH_COUNTED_SAMPLES);
     c->allocated_bytes = pki_samples_select_median(bytes, PKI_BENCH_COUNTED_SAMPLES);
@@ -62,9 +62,9 @@ static void count_allocations(pki_bench_case *c)
 
 void pki_bench_extra(pki_bench_case *c)
 {
-    if (c->state == PKI_BENCH_FINE && c->count && c->options.hardware)
+    if (pki_bench_case_is_fine(c) && c->count && c->options.hardware)
         count_hardware(c);
-    if (c->state == PKI_BENCH_FINE && c->count && c->options.allocations)
+    if (pki_bench_case_is_fine(c) && c->count && c->options.allocations)
         count_allocations(c);
     if (c->timer) {
         char text[128] = "";

@@ -35,9 +35,9 @@ static bool push(pki_bench_series *series, double value)
 static double in_unit(const pki_bench_figure *figure, double sum, const pki_bench_sample *sample)
 {
     switch (figure->unit) {
-    case PK_BENCH_PER_ITERATION:
+    case PK_BENCH_UNIT_PER_ITERATION:
         return sum / (double)sample->iterations;
-    case PK_BENCH_PER_SECOND:
+    case PK_BENCH_UNIT_PER_SECOND:
         return sample->time > 0 ? sum / (sample->time * 1e-9) : 0;
     default:
         return sum;

@@ -1,4 +1,4 @@
-/* lib/bench/figures.h - what a benchmark counts itself (pk_bench_count), over its samples.
+/* lib/bench/figures.h - what a benchmark counts itself (pk_bench_add_counter), over its samples.
  */
 #ifndef PKI_BENCH_FIGURES_H
 #define PKI_BENCH_FIGURES_H

@@ -295,7 +295,7 @@ static int write_all(const program *p)
     status |= write_form(p, pki_bench_markdown, p->args.markdown);
     status |= write_form(p, pki_bench_junit, p->args.junit);
     for (size_t i = 0; i < p->document.row_count && status == EXIT_FINE; i++)
-        if (p->document.rows[i].result.failed)
+        if (p->document.rows[i].result.outcome == PK_BENCH_OUTCOME_FAILED)
             status = EXIT_FAILED;
     return status;
 }

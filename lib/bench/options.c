@@ -39,7 +39,7 @@ static bool share(double value, double below)
 
 static pk_status check(const struct pk_bench_options *o)
 {
-    if (o->clock > PK_BENCH_GPU)
+    if (o->clock > PK_BENCH_CLOCK_GPU)
         return pki_bench_fail(PK_EINVAL, "pk_bench_options.clock is none of pk_bench_clock");
     if (o->threads > PKI_BENCH_THREADS_MOST)
         return pki_bench_fail(PK_EINVAL, "pk_bench_options.threads is above %d", PKI_BENCH_THREADS_MOST);
@@ -51,7 +51,7 @@ static pk_status check(const struct pk_bench_options *o)
         return pki_bench_fail(PK_EINVAL, "pk_bench_options.max_time is below min_time");
     if (o->max_samples && o->max_samples < o->min_samples)
         return pki_bench_fail(PK_EINVAL, "pk_bench_options.max_samples is below min_samples");
-    if (o->clock == PK_BENCH_GPU && o->threads > 1)
+    if (o->clock == PK_BENCH_CLOCK_GPU && o->threads > 1)
         return pki_bench_fail(PK_EINVAL, "a benchmark on a GPU's stream has one thread");
     if (o->cold && o->iterations > 1)
         return pki_bench_fail(PK_EINVAL, "with pk_bench_options.cold a sample is one iteration");

@@ -15,7 +15,7 @@ double pki_bench_sample_time(const pki_bench_case *c)
     double most = (double)c->options.max_time / c->options.min_samples;
     if (c->options.sample_time)
         return (double)c->options.sample_time;
-    if (c->options.clock == PK_BENCH_CPU)
+    if (c->options.clock == PK_BENCH_CLOCK_CPU)
         least = PKI_MAX(least, PKI_BENCH_FINENESS * o->cpu_clock);
     return PKI_MAX(PKI_MIN(PKI_MAX(PKI_BENCH_SAMPLE_TIME, least), most), least);
 }
@@ -89,7 +89,7 @@ static bool warm_by_windows(pki_bench_case *c, uint64_t start)
             return false;
         bool faster = after < before * (1 - PKI_BENCH_FASTER);
         c->warmup_steady = !faster && now(c) - start >= PKI_BENCH_WARM_LEAST;
-        if (!c->options.iterations && c->options.clock != PK_BENCH_MANUAL)
+        if (!c->options.iterations && c->options.clock != PK_BENCH_CLOCK_MANUAL)
             c->iterations = iterations_for(1, after, pki_bench_sample_time(c));
         before = after;
     }

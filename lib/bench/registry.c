@@ -110,7 +110,7 @@ static bool put_steps(values *v, int64_t from, int64_t to, int64_t by)
 static bool put_axis(values *v)
 {
     const pk_bench_axis *a = v->axis;
-    if (a->kind == PK_BENCH_TIMES_ || a->kind == PK_BENCH_STEPS_) {
+    if (a->kind == PK_BENCH_AXIS_TIMES_ || a->kind == PK_BENCH_AXIS_STEPS_) {
         if (a->count != 3)
             return false;
         return a->kind == PK_BENCH_TIMES_
@@ -118,7 +118,7 @@ static bool put_axis(values *v)
                    : put_steps(v, a->values[0], a->values[1], a->values[2]);
     }
     for (uint32_t i = 0; i < a->count; i++) {
-        bool fits = a->kind != PK_BENCH_THREADS_ ||
+        bool fits = a->kind != PK_BENCH_AXIS_THREADS_ ||
                     (a->values[i] >= 1 && a->values[i] <= PKI_BENCH_THREADS_MOST);
         if (!fits || !put(v, a->values[i]))
             return false;
@@ -155,7 +155,7 @@ static void set_parameters(pki_bench_instance *made, const values *axes, size_t 
 {
     for (size_t i = 0; i < count; i++) {
         int64_t value = axes[i].at[at[i]];
-        if (axes[i].axis->kind == PK_BENCH_THREADS_) {
+        if (axes[i].axis->kind == PK_BENCH_AXIS_THREADS_) {
             made->threads = (uint32_t)value;
             continue;
         }

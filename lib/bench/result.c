@@ -56,8 +56,7 @@ static void take_circumstances(pk_bench_result *r, const pki_bench_case *c)
     r->branch_misses = c->hardware[PKI_BENCH_BRANCH_MISSES];
     r->allocations = c->allocations;
     r->allocated_bytes = c->allocated_bytes;
-    r->skipped = c->state == PKI_BENCH_SKIPPED;
-    r->failed = c->state == PKI_BENCH_FAILED;
+    r->outcome = (uint32_t)c->outcome;
     snprintf(r->note, sizeof r->note, "%s", c->note);
     snprintf(r->reason, sizeof r->reason, "%s", c->reason);
 }
@@ -78,7 +77,7 @@ static double rate(const pk_bench_result *r, uint64_t work)
 bool pki_bench_result_fill(pk_bench_result *r, pki_bench_case *c)
 {
     pki_sample_stats stats;
-    bool measured = c->state == PKI_BENCH_FINE;
+    bool measured = pki_bench_case_is_fine(c);
     if (measured && c->count == 0)
         return false; /* there was not even room for the first one */
     if (!pki_sample_stats_fill(&stats, c->time, measured ? c->count : 0, c->options.confidence,

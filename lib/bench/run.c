@@ -20,10 +20,10 @@ static uint64_t cpu(const pk_bench_run *run)
     return clock->cpu(clock->self);
 }
 
-static void give_up(pk_bench_run *run, pki_bench_state state, const char *reason)
+static void give_up(pk_bench_run *run, pk_bench_outcome outcome, const char *reason)
 {
     run->skipped = true;
-    pki_bench_case_give_up(run->owner, state, reason);
+    pki_bench_case_give_up(run->owner, outcome, reason);
 }
 
 /* ---- the timed part ---- */
@@ -44,7 +44,7 @@ static bool begin_device(pk_bench_run *run)
         return true;
     if ((!c->options.cold || c->device->flush(c->timer)) && c->device->begin(c->timer))
         return true;
-    give_up(run, PKI_BENCH_FAILED, c->device->why(c->timer));
+    give_up(run, PK_BENCH_OUTCOME_FAILED, c->device->why(c->timer));
     return false;
 }
 
@@ -52,7 +52,7 @@ uint64_t pk_bench_begin(pk_bench_run *run)
 {
     pki_bench_case *c = run->owner;
     if (run->begun && !run->skipped)
-        give_up(run, PKI_BENCH_FAILED, "its loop was begun twice in one run");
+        give_up(run, PK_BENCH_OUTCOME_FAILED, "its loop was begun twice in one run");
     if (run->skipped)
         return 0;
     if (c->cold)
@@ -99,7 +99,7 @@ void pk_bench_end(pk_bench_run *run)
     }
     pki_bench_case *c = run->owner;
     if (c->timer && !run->skipped && !c->device->end(c->timer))
-        give_up(run, PKI_BENCH_FAILED, c->device->why(c->timer));
+        give_up(run, PK_BENCH_OUTCOME_FAILED, c->device->why(c->timer));
 }
 
 /* ---- pauses: the slow clock is read within, so only one reading of the fast one is timed ---- */
@@ -109,7 +109,7 @@ void pk_bench_pause(pk_bench_run *run)
     run->paused_at = now(run);
     run->cpu_paused_at = cpu(run);
     if (run->owner->timer)
-        give_up(run, PKI_BENCH_FAILED, "a stream's time cannot be paused");
+        give_up(run, PK_BENCH_OUTCOME_FAILED, "a stream's time cannot be paused");
     run->pausing = true;
 }
 
@@ -130,14 +130,9 @@ void pk_bench_add_time(pk_bench_run *run, double ns)
 
 /* ---- what it is told ---- */
 
-void pk_bench_skip(pk_bench_run *run, const char *reason)
+void pk_bench_give_up(pk_bench_run *run, pk_bench_outcome outcome, const char *reason)
 {
-    give_up(run, PKI_BENCH_SKIPPED, reason);
-}
-
-void pk_bench_fail(pk_bench_run *run, const char *reason)
-{
-    give_up(run, PKI_BENCH_FAILED, reason);
+    give_up(run, outcome == PK_BENCH_OUTCOME_SKIPPED ? outcome : PK_BENCH_OUTCOME_FAILED, reason);
 }
 
 int64_t pk_bench_arg(const pk_bench_run *run, unsigned axis)
@@ -162,22 +157,13 @@ void *pk_bench_user(const pk_bench_run *run)
 
 /* ---- what it tells: thread 0 speaks for all ---- */
 
-void pk_bench_set_bytes(pk_bench_run *run, uint64_t bytes)
+void pk_bench_set_work(pk_bench_run *run, uint64_t bytes, uint64_t flops, uint64_t items)
 {
-    if (run->thread == 0)
-        run->owner->bytes = bytes;
-}
-
-void pk_bench_set_flops(pk_bench_run *run, uint64_t flops)
-{
-    if (run->thread == 0)
-        run->owner->flops = flops;
-}
-
-void pk_bench_set_items(pk_bench_run *run, uint64_t items)
-{
-    if (run->thread == 0)
-        run->owner->items = items;
+    if (run->thread != 0)
+        return;
+    run->owner->bytes = bytes;
+    run->owner->flops = flops;
+    run->owner->items = items;
 }
 
 void pk_bench_label(pk_bench_run *run, const char *label)
@@ -186,7 +172,7 @@ void pk_bench_label(pk_bench_run *run, const char *label)
         snprintf(run->owner->label, sizeof run->owner->label, "%s", label ? label : "");
 }
 
-void pk_bench_count(pk_bench_run *run, const char *name, double value, pk_bench_unit unit)
+void pk_bench_add_counter(pk_bench_run *run, const char *name, double value, pk_bench_unit unit)
 {
     unsigned i = 0;
     name = name ? name : "";

@@ -81,7 +81,7 @@ static pk_status prepare(set *s, pki_bench_case *cases, size_t count)
         if (status != PK_OK)
             return status;
         show(s, &cases[i]);
-        if (cases[i].state == PKI_BENCH_FINE && pki_bench_warm(&cases[i]))
+        if (pki_bench_case_is_fine(&cases[i]) && pki_bench_warm(&cases[i]))
             s->order[s->left++] = &cases[i];
         else
             s->done++;

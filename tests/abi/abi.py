@@ -1,4 +1,5 @@
-"""abi.py check|record NM READELF INCLUDE LIBPK_SO CC... - what programs that were linked against libpk.so rely on.
+"""abi.py check|record NM READELF INCLUDE LIBRARY CC... - what programs that were linked against libpk.so, or
+libpkbench.so, rely on.
 
 The table of a soname, libpk.so.N.abi, is C: it says of each struct where its members are and of which type,
 of each enumeration its values, and declares each function and object once more. So it compiles beside headers
@@ -19,6 +20,7 @@ import tempfile
 from declared import Declared, preprocessed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+BENCH = ("bench.h", "bench_register.h", "keep.h")
 HEAD = """/* What programs linked against %s rely on: made by tests/abi/abi.py, not by hand. */
 %s
 #include <stddef.h>
@@ -40,12 +42,14 @@ def run(*command, check=False, **options):
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=check, **options)
 
 
-def headers(include):
-    return sorted(os.path.basename(path) for path in glob.glob(include + "/pk/*.h"))
+def headers(include, name):
+    """Those of the library of that soname."""
+    every = sorted(os.path.basename(path) for path in glob.glob(include + "/pk/*.h"))
+    return [header for header in every if (header in BENCH) == name.startswith("libpkbench")]
 
 
-def now(cc, include):
-    return Declared(preprocessed(cc, include, headers(include)))
+def now(cc, include, name):
+    return Declared(preprocessed(cc, include, headers(include, name)))
 
 
 def soname(readelf, library):
@@ -68,11 +72,11 @@ def questions(declared):
     yield from declared.values
 
 
-def answers(cc, include, declared):
+def answers(cc, include, name, declared):
     """Their values, from a program that prints them."""
     asked = list(questions(declared))
     source = "#include <stddef.h>\n#include <stdio.h>\n"
-    source += "".join(f"#include <pk/{name}>\n" for name in headers(include))
+    source += "".join(f"#include <pk/{header}>\n" for header in headers(include, name))
     source += "int main(void)\n{\n" + "".join(f'printf("%ld\\n", (long)({text}));\n' for text in asked) + "}\n"
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "ask")
@@ -82,8 +86,8 @@ def answers(cc, include, declared):
 
 
 def write_table(cc, include, name, declared):
-    known = answers(cc, include, declared)
-    lines = [HEAD % (name, "\n".join(f"#include <pk/{header}>" for header in headers(include)))]
+    known = answers(cc, include, name, declared)
+    lines = [HEAD % (name, "\n".join(f"#include <pk/{header}>" for header in headers(include, name)))]
     for struct, inside in declared.structs.items():
         grows = inside[:1] == [("size", "uint32_t")]
         lines.append(f"{'GROWS' if grows else 'SAME'}({struct}, {known[f'sizeof({struct})']});\n")
@@ -140,7 +144,7 @@ def exported(nm, library):
 
 
 def check_symbols(table, nm, name, library):
-    version = "@@PK_" + name.rsplit(".", 1)[-1]
+    version = ("@@PK_BENCH_" if name.startswith("libpkbench") else "@@PK_") + name.rsplit(".", 1)[-1]
     have = exported(nm, library)
     for symbol in sorted(table.rest.exported()):
         if symbol + version not in have:
@@ -153,7 +157,7 @@ def check(nm, readelf, include, library, cc, tables=HERE):
     path = table_of(name, tables)
     if not os.path.exists(path):
         return [f"{name or library}: no table; tests/abi/abi.py record writes one"], []
-    table, declared = Table(path), now(cc, include)
+    table, declared = Table(path), now(cc, include, name)
     complaints = compile_table(cc, include, path, "".join(beyond(table, declared)))
     complaints += [f"{gone} is no longer declared" for gone in sorted(table.rest.rest.keys() - declared.rest.keys())]
     complaints += check_symbols(table, nm, name, library)
@@ -172,7 +176,7 @@ def record(nm, readelf, include, library, cc):
             print("\n".join(complaints))
             print(f"{name} would no longer be what it was: such a change takes a new PK_ABI (pk/version.h)")
             return 1
-    text = write_table(cc, include, name, now(cc, include))
+    text = write_table(cc, include, name, now(cc, include, name))
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
     return 0

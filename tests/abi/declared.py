@@ -13,7 +13,7 @@ POINTER = re.compile(r"\(\*(\w+)\)")
 
 
 def preprocessed(cc, include, headers):
-    """The headers' own lines, without those of the C library."""
+    """These headers' own lines, without those of what they include."""
     source = "".join(f"#include <pk/{name}>\n" for name in headers)
     command = [*cc, "-std=gnu11", "-E", "-I", include, "-x", "c", "-"]
     text = subprocess.run(command, input=source, check=True, capture_output=True, text=True).stdout
@@ -21,7 +21,8 @@ def preprocessed(cc, include, headers):
     for line in text.splitlines():
         marker = MARKER.match(line)
         if marker:
-            ours = "/pk/" in marker.group(1) and marker.group(1).startswith(include)
+            path = marker.group(1)
+            ours = path.startswith(include) and "/pk/" in path and path.rsplit("/", 1)[1] in headers
         elif ours:
             kept.append(line)
     return "\n".join(kept)

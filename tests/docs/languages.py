@@ -123,7 +123,8 @@ class C:
     def compile(self, place, block, text, *options):
         text = f"{place.given(self.ending)}\n#include <pk/pk.h>\n#line {block.line + 1} \"{block.page}\"\n{text}"
         path = place.write("block" + self.ending, text)
-        flags = run(place, ["pkg-config", "--cflags", "--libs", "pk"]).split()
+        package = "pk-bench" if "<pk/bench.h>" in text else "pk"
+        flags = run(place, ["pkg-config", "--cflags", "--libs", package]).split()
         return run(place, [*self.compiler, *options, path, *flags])
 
     def check(self, place, block, text):

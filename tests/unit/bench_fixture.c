@@ -132,14 +132,14 @@ static void fill_rows(pki_bench_row *rows)
     measure(&rows[3], 0.125, 0, 9); /* of a loop without work */
     rows[4].name = "on a GPU";
     rows[4].family = 3;
-    rows[4].clock = PK_BENCH_GPU;
+    rows[4].clock = PK_BENCH_CLOCK_GPU;
     rows[4].result.threads = 1;
-    rows[4].result.skipped = 1;
+    rows[4].result.outcome = PK_BENCH_OUTCOME_SKIPPED;
     snprintf(rows[4].result.reason, sizeof rows[4].result.reason, "no <GPU> is live");
     rows[5].name = "broken";
     rows[5].family = 4;
     rows[5].result.threads = 1;
-    rows[5].result.failed = 1;
+    rows[5].result.outcome = PK_BENCH_OUTCOME_FAILED;
     snprintf(rows[5].result.reason, sizeof rows[5].result.reason, "wrong result");
 }
 

@@ -1,5 +1,8 @@
 // pk/bench.h in C++: macros, barriers for every kind of value, one function by pk_bench.
+#include <pk/bench.h>
 #include <pk/pk.hpp>
+
+#include "bench/drive.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -24,7 +27,7 @@ PK_BENCH(numbers)
             sum += value;
         pk_keep(sum);
     }
-    pk_bench_set_items(bench, n);
+    pk_bench_set_work(bench, 0, 0, n);
 }
 PK_BENCH_RANGE(numbers, "n", 4, 16, 2)
 PK_BENCH_OPTIONS(numbers)

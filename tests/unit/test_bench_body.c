@@ -88,7 +88,7 @@ static void a_set_up_may_fail(void **state)
     tear_downs = 0;
     struct pk_bench_options o = {.size = sizeof o, .setup = no_set_up, .teardown = tear_down};
     pk_bench_result r = measured(with_surroundings, &o);
-    assert_int_equal(r.failed, 1);
+    assert_int_equal(r.outcome, PK_BENCH_OUTCOME_FAILED);
     assert_int_equal(tear_downs, 0);
     assert_string_equal(r.reason, "its set-up failed");
 }
@@ -156,9 +156,9 @@ static double median_by(uint32_t clock)
 static void clocks(void **state)
 {
     (void)state;
-    close_to(median_by(PK_BENCH_WALL), 100, 1e-9);
-    close_to(median_by(PK_BENCH_CPU), 40, 1e-9);
-    close_to(median_by(PK_BENCH_MANUAL), 7, 1e-9);
+    close_to(median_by(PK_BENCH_CLOCK_WALL), 100, 1e-9);
+    close_to(median_by(PK_BENCH_CLOCK_CPU), 40, 1e-9);
+    close_to(median_by(PK_BENCH_CLOCK_MANUAL), 7, 1e-9);
 }
 
 static void negative_time(pk_bench_run *bench)
@@ -172,9 +172,9 @@ static void time_is_not_negative(void **state)
 {
     (void)state;
     struct pk_bench_options o = *few;
-    o.clock = PK_BENCH_MANUAL;
+    o.clock = PK_BENCH_CLOCK_MANUAL;
     pk_bench_result r = measured(negative_time, &o);
-    assert_int_equal(r.failed, 1);
+    assert_int_equal(r.outcome, PK_BENCH_OUTCOME_FAILED);
 }
 
 static void no_gpu_is_a_reason(void **state)
@@ -182,11 +182,11 @@ static void no_gpu_is_a_reason(void **state)
     (void)state;
     struct pk_bench_options o = *few;
     const char *why_not = NULL;
-    o.clock = PK_BENCH_GPU;
+    o.clock = PK_BENCH_CLOCK_GPU;
     if (pki_bench_device_find(&why_not))
         skip();
     pk_bench_result r = measured(waiting, &o);
-    assert_int_equal(r.skipped, 1);
+    assert_int_equal(r.outcome, PK_BENCH_OUTCOME_SKIPPED);
     assert_string_equal(r.reason, why_not);
 }
 
@@ -217,8 +217,8 @@ static void two_loops(pk_bench_run *bench)
 
 static void gives_up(pk_bench_run *bench)
 {
-    pk_bench_fail(bench, "wrong result");
-    pk_bench_skip(bench, "the first word counts");
+    pk_bench_give_up(bench, PK_BENCH_OUTCOME_FAILED, "wrong result");
+    pk_bench_give_up(bench, PK_BENCH_OUTCOME_SKIPPED, "the first word counts");
     PK_BENCH_LOOP {
         fail_msg("a benchmark that has given up is measured");
     }
@@ -227,7 +227,7 @@ static void gives_up(pk_bench_run *bench)
 static void fails_with(void (*body)(pk_bench_run *), const char *reason)
 {
     pk_bench_result r = measured(body, few);
-    assert_int_equal(r.failed, 1);
+    assert_int_equal(r.outcome, PK_BENCH_OUTCOME_FAILED);
     assert_string_equal(r.reason, reason);
 }
 
@@ -245,19 +245,17 @@ static void mistakes_are_told(void **state)
 static void counting(pk_bench_run *bench)
 {
     char name[8];
-    pk_bench_set_bytes(bench, 1000);
-    pk_bench_set_flops(bench, 200);
-    pk_bench_set_items(bench, 3);
+    pk_bench_set_work(bench, 1000, 200, 3);
     pk_bench_label(bench, "a label");
     PK_BENCH_LOOP {
         pass(100);
-        pk_bench_count(bench, "hits", 2, PK_BENCH_PER_ITERATION);
-        pk_bench_count(bench, "bits", 5, PK_BENCH_PER_SECOND);
+        pk_bench_add_counter(bench, "hits", 2, PK_BENCH_UNIT_PER_ITERATION);
+        pk_bench_add_counter(bench, "bits", 5, PK_BENCH_UNIT_PER_SECOND);
     }
-    pk_bench_count(bench, "depth", 42, PK_BENCH_PLAIN);
+    pk_bench_add_counter(bench, "depth", 42, PK_BENCH_UNIT_PLAIN);
     for (int i = 0; i < 20; i++) {
         snprintf(name, sizeof name, "n%d", i);
-        pk_bench_count(bench, name, i, PK_BENCH_PLAIN);
+        pk_bench_add_counter(bench, name, i, PK_BENCH_UNIT_PLAIN);
     }
 }
 
@@ -295,7 +293,7 @@ static void nothing_is_given(void **state)
 {
     (void)state;
     pk_bench_result r = measured(arguments, few);
-    assert_int_equal(r.skipped + r.failed, 0);
+    assert_int_equal(r.outcome, PK_BENCH_OUTCOME_MEASURED);
     pk_bench_result_release(&r);
 }
 

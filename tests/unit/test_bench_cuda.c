@@ -57,7 +57,7 @@ static void slower_later(void *arg)
 static pk_status run(struct pk_bench_options *o, pk_bench_result *r, void (*fn)(void *))
 {
     o->size = sizeof *o;
-    o->clock = PK_BENCH_GPU;
+    o->clock = PK_BENCH_CLOCK_GPU;
     o->iterations = 1;
     o->max_samples = 40;
     o->max_warmup = 1;
@@ -92,7 +92,7 @@ static void the_default_stream_needs_a_context(void **state)
     pk_bench_result_release(&r);
     gpu->context_current(NULL);
     assert_int_equal(run(&o, &r, work), PK_ENOTSUP);
-    assert_int_equal(r.skipped, 1);
+    assert_int_equal(r.outcome, PK_BENCH_OUTCOME_SKIPPED);
     assert_non_null(strstr(r.reason, "no CUDA context is current"));
 }
 
@@ -117,7 +117,7 @@ static void errors_are_reasons(void **state)
     assert_non_null(strstr(r.reason, "cuEventCreate"));
     gpu->let_fail(FAKE_EVENT_RECORD, 5, 1, CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_int_equal(run(&o, &r, work), PK_ENOTSUP);
-    assert_int_equal(r.failed, 1);
+    assert_int_equal(r.outcome, PK_BENCH_OUTCOME_FAILED);
     assert_non_null(strstr(r.reason, "cuEventRecord"));
     gpu->let_fail(FAKE_EVENT_ELAPSED, 5, 1, CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_int_equal(run(&o, &r, work), PK_ENOTSUP);
@@ -136,7 +136,7 @@ static void clocks_are_watched(void **state)
     nvml->device[0].reasons = 0;
     o.max_warmup = 1;
     o.size = sizeof o;
-    o.clock = PK_BENCH_GPU;
+    o.clock = PK_BENCH_CLOCK_GPU;
     o.iterations = 10;
     o.max_samples = 100;
     r.size = sizeof r;

@@ -102,7 +102,7 @@ static void aggregates(void **state)
 {
     (void)state;
     pki_bench_row rows[4] = {{.result = {.median = 10, .cpu = 1}},
-                             {.result = {.skipped = 1}},
+                             {.result = {.outcome = PK_BENCH_OUTCOME_SKIPPED}},
                              {.result = {.median = 20, .cpu = 3}},
                              {.result = {.median = 60}}};
     pki_bench_aggregate all[PKI_BENCH_AGGREGATES];

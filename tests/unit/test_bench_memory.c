@@ -54,7 +54,7 @@ static void one_function(void **state)
 
 static void body(pk_bench_run *bench)
 {
-    pk_bench_count(bench, "one", 1, PK_BENCH_PLAIN);
+    pk_bench_add_counter(bench, "one", 1, PK_BENCH_UNIT_PLAIN);
     for (uint64_t left = pk_bench_begin(bench); left; left--)
         pk_clobber();
     pk_bench_end(bench);

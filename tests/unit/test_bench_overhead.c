@@ -225,7 +225,7 @@ static void a_reading_of_the_clock_is_overhead(void **state)
     close_to(r.overhead, 20, 1e-9);
     pk_bench_result_release(&r);
     r = measured(constant,
-                 pk_bench_options(.iterations = 1, .max_samples = 20, .clock = PK_BENCH_CPU));
+                 pk_bench_options(.iterations = 1, .max_samples = 20, .clock = PK_BENCH_CLOCK_CPU));
     close_to(r.overhead, 40, 1e-9);
     pk_bench_result_release(&r);
 }

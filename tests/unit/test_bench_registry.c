@@ -67,7 +67,7 @@ PK_BENCH_OPTIONS(crowd)
 PK_BENCH(absent)
 {
     if (pk_bench_thread(bench) == 1)
-        pk_bench_skip(bench, "not on this thread");
+        pk_bench_give_up(bench, PK_BENCH_OUTCOME_SKIPPED, "not on this thread");
     PK_BENCH_LOOP {
         pk_clobber();
     }
@@ -222,7 +222,7 @@ static pk_status expand_with(uint32_t kind, const int64_t *values, uint32_t coun
     pk_bench_attach_(entry, axis);
     pk_bench_register_(entry);
     pk_status status = pki_bench_instances(&all);
-    axis->kind = PK_BENCH_LIST_; /* so that those that follow can be listed */
+    axis->kind = PK_BENCH_AXIS_LIST_; /* so that those that follow can be listed */
     axis->count = 1;
     assert_int_equal(pki_bench_instances(&all), PK_OK);
     return status;
@@ -233,13 +233,13 @@ static void odd_parameters_are_refused(void **state)
     (void)state;
     const int64_t down[] = {8, 4, 2}, no_step[] = {1, 5, 0}, once[] = {1, 5, 1}, zero[] = {0, 8, 2},
                   many[] = {1, 100000, 1}, huge[] = {1, INT64_MAX, 2}, none[] = {0};
-    assert_int_equal(expand_with(PK_BENCH_TIMES_, down, 3), PK_EINVAL);
-    assert_int_equal(expand_with(PK_BENCH_TIMES_, once, 3), PK_EINVAL);
-    assert_int_equal(expand_with(PK_BENCH_TIMES_, zero, 3), PK_EINVAL);
-    assert_int_equal(expand_with(PK_BENCH_STEPS_, no_step, 3), PK_EINVAL);
-    assert_int_equal(expand_with(PK_BENCH_STEPS_, many, 3), PK_EINVAL);
-    assert_int_equal(expand_with(PK_BENCH_THREADS_, none, 1), PK_EINVAL);
-    assert_int_equal(expand_with(PK_BENCH_TIMES_, huge, 3), PK_OK); /* 1, 2, 4, ... 2^62, the end */
+    assert_int_equal(expand_with(PK_BENCH_AXIS_TIMES_, down, 3), PK_EINVAL);
+    assert_int_equal(expand_with(PK_BENCH_AXIS_TIMES_, once, 3), PK_EINVAL);
+    assert_int_equal(expand_with(PK_BENCH_AXIS_TIMES_, zero, 3), PK_EINVAL);
+    assert_int_equal(expand_with(PK_BENCH_AXIS_STEPS_, no_step, 3), PK_EINVAL);
+    assert_int_equal(expand_with(PK_BENCH_AXIS_STEPS_, many, 3), PK_EINVAL);
+    assert_int_equal(expand_with(PK_BENCH_AXIS_THREADS_, none, 1), PK_EINVAL);
+    assert_int_equal(expand_with(PK_BENCH_AXIS_TIMES_, huge, 3), PK_OK); /* 1, 2, 4, ... 2^62, the end */
 }
 
 /* ---- pk_bench ---- */

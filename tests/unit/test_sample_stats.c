@@ -332,11 +332,11 @@ static void noise_is_no_pattern(void **state)
 static void verdicts_are_the_header_s(void **state)
 {
     (void)state;
-    assert_int_equal((int)PKI_QUALITY_UNKNOWN, (int)PK_BENCH_UNKNOWN);
-    assert_int_equal((int)PKI_QUALITY_STEADY, (int)PK_BENCH_STEADY);
-    assert_int_equal((int)PKI_QUALITY_NOISY, (int)PK_BENCH_NOISY);
-    assert_int_equal((int)PKI_QUALITY_DRIFTING, (int)PK_BENCH_DRIFTING);
-    assert_int_equal((int)PKI_QUALITY_BIMODAL, (int)PK_BENCH_BIMODAL);
+    assert_int_equal((int)PKI_QUALITY_UNKNOWN, (int)PK_BENCH_VERDICT_UNKNOWN);
+    assert_int_equal((int)PKI_QUALITY_STEADY, (int)PK_BENCH_VERDICT_STEADY);
+    assert_int_equal((int)PKI_QUALITY_NOISY, (int)PK_BENCH_VERDICT_NOISY);
+    assert_int_equal((int)PKI_QUALITY_DRIFTING, (int)PK_BENCH_VERDICT_DRIFTING);
+    assert_int_equal((int)PKI_QUALITY_BIMODAL, (int)PK_BENCH_VERDICT_BIMODAL);
 }
 
 static void all_at_once(void **state)

@@ -24,13 +24,6 @@ static void put_real(FILE *file, double value, bool known)
         fprintf(file, "%.9g", value);
 }
 
-static const char *verdict_of(const pki_bench_row *row)
-{
-    static const char *const names[] = {"unknown", "steady", "noisy", "drifting", "bimodal"};
-    const pk_bench_result *r = &row->result;
-    return r->failed ? "failed" : r->skipped ? "skipped" : names[r->verdict];
-}
-
 static void put_row(FILE *file, const pki_bench_row *row)
 {
     const pk_bench_result *r = &row->result;
@@ -50,7 +43,7 @@ static void put_row(FILE *file, const pki_bench_row *row)
     put_real(file, r->cache_misses, measured && r->cache_misses >= 0);
     put_real(file, r->branch_misses, measured && r->branch_misses >= 0);
     put_real(file, r->allocations, measured && r->allocations >= 0);
-    fprintf(file, ",%s,", verdict_of(row));
+    fprintf(file, ",%s,", pki_bench_outcome_name(r));
     put_field(file, row->label);
     fputc(',', file);
     put_field(file, r->reason);

@@ -36,7 +36,25 @@ void pki_bench_row_finish(pki_bench_row *row)
 
 bool pki_bench_row_measured(const pki_bench_row *row)
 {
-    return !row->result.skipped && !row->result.failed;
+    return row->result.outcome == PK_BENCH_OUTCOME_MEASURED;
+}
+
+const char *pki_bench_verdict_name(uint32_t verdict)
+{
+    static const char *const names[] = {"unknown", "steady", "noisy", "drifting", "bimodal"};
+    return verdict < PKI_COUNT_OF(names) ? names[verdict] : "unknown";
+}
+
+const char *pki_bench_outcome_name(const pk_bench_result *r)
+{
+    switch (r->outcome) {
+    case PK_BENCH_OUTCOME_SKIPPED:
+        return "skipped";
+    case PK_BENCH_OUTCOME_FAILED:
+        return "failed";
+    default:
+        return pki_bench_verdict_name(r->verdict);
+    }
 }
 
 size_t pki_bench_group(const pki_bench_document *document, size_t at)

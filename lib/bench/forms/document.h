@@ -64,8 +64,11 @@ typedef struct pki_bench_document {
 bool pki_bench_row_take(pki_bench_row *row, pki_bench_case *c);
 void pki_bench_row_finish(pki_bench_row *row);
 
-/* Neither skipped nor failed. */
 bool pki_bench_row_measured(const pki_bench_row *row);
+
+/* "skipped", "failed", or the verdict's name; that name alone: "steady". */
+const char *pki_bench_outcome_name(const pk_bench_result *result);
+const char *pki_bench_verdict_name(uint32_t verdict);
 
 /* ---- forms ---- */
 

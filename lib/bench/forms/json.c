@@ -12,12 +12,6 @@ static const char *clock_name(uint32_t clock)
     return clock < PKI_COUNT_OF(names) ? names[clock] : "";
 }
 
-static const char *verdict_name(uint32_t verdict)
-{
-    static const char *const names[] = {"unknown", "steady", "noisy", "drifting", "bimodal"};
-    return verdict < PKI_COUNT_OF(names) ? names[verdict] : "unknown";
-}
-
 static const char *stop_name(uint32_t stop)
 {
     static const char *const names[] = {"", "precise", "time", "samples", "memory"};
@@ -122,7 +116,7 @@ static void put_measured(pki_json *json, const pk_bench_result *r)
     pki_json_uint(json, "ns", r->warmup_time);
     pki_json_bool(json, "steady", r->warmup_steady != 0);
     pki_json_close(json, '}');
-    pki_json_text(json, "verdict", verdict_name(r->verdict));
+    pki_json_text(json, "verdict", pki_bench_verdict_name(r->verdict));
     pki_json_text(json, "verdict_text", r->verdict_text);
     put_statistics(json, r);
     put_extras(json, r);
@@ -141,7 +135,7 @@ static void put_perfkit(pki_json *json, const pki_bench_document *d, const pki_b
     if (pki_bench_row_measured(row))
         put_measured(json, &row->result);
     else
-        pki_json_bool(json, "skipped", row->result.skipped != 0);
+        pki_json_bool(json, "skipped", row->result.outcome == PK_BENCH_OUTCOME_SKIPPED);
     pki_json_close(json, '}');
 }
 

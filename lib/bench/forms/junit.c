@@ -35,7 +35,7 @@ static void put_case(FILE *file, const pki_bench_row *row)
         fputs("</system-out>\n  </testcase>\n", file);
         return;
     }
-    fprintf(file, ">\n    <%s message=\"", r->failed ? "failure" : "skipped");
+    fprintf(file, ">\n    <%s message=\"", r->outcome == PK_BENCH_OUTCOME_FAILED ? "failure" : "skipped");
     put_text(file, r->reason);
     fputs("\"/>\n  </testcase>\n", file);
 }
@@ -44,8 +44,8 @@ void pki_bench_junit(const pki_bench_document *d, FILE *file)
 {
     size_t failed = 0, skipped = 0;
     for (size_t i = 0; i < d->row_count; i++) {
-        failed += d->rows[i].result.failed != 0;
-        skipped += d->rows[i].result.skipped != 0;
+        failed += d->rows[i].result.outcome == PK_BENCH_OUTCOME_FAILED;
+        skipped += d->rows[i].result.outcome == PK_BENCH_OUTCOME_SKIPPED;
     }
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"", file);
     put_text(file, d->executable);

@@ -38,7 +38,7 @@ static void put_row(FILE *file, const pki_bench_row *row)
     fputs("| ", file);
     put_name(file, row->name);
     if (!pki_bench_row_measured(row)) {
-        fprintf(file, " | %s | | | | | ", r->failed ? "failed" : "skipped");
+        fprintf(file, " | %s | | | | | ", pki_bench_outcome_name(r));
         put_plain(file, r->reason);
         fputs(" |\n", file);
         return;

@@ -11,12 +11,6 @@
 #define NAME_MOST 48
 #define PICTURE 48
 
-static const char *verdict_of(const pk_bench_result *r)
-{
-    static const char *const names[] = {"unknown", "steady", "noisy", "drifting", "bimodal"};
-    return r->failed ? "failed" : r->skipped ? "skipped" : names[r->verdict];
-}
-
 static size_t name_width(const pki_bench_document *d)
 {
     size_t widest = NAME_LEAST;
@@ -95,7 +89,7 @@ static void put_figures(const pki_bench_row *row, FILE *file)
 /* Times of one's own, and a device's, have no loop of ours in them. */
 static bool no_work(const pki_bench_row *row, double loop)
 {
-    bool in_loop = row->clock == PK_BENCH_WALL || row->clock == PK_BENCH_CPU;
+    bool in_loop = row->clock == PK_BENCH_CLOCK_WALL || row->clock == PK_BENCH_CLOCK_CPU;
     return row->result.median <= (in_loop ? PKI_BENCH_NO_WORK * loop : 0);
 }
 
@@ -103,7 +97,7 @@ static bool no_work(const pki_bench_row *row, double loop)
 static void put_remarks(const pki_bench_row *row, double loop, bool note, FILE *file)
 {
     const pk_bench_result *r = &row->result;
-    if (r->verdict != PK_BENCH_STEADY)
+    if (r->verdict != PK_BENCH_VERDICT_STEADY)
         put_indented(file, r->verdict_text);
     if (r->stopped == PK_BENCH_STOP_TIME || r->stopped == PK_BENCH_STOP_SAMPLES)
         put_indented(file, r->stopped == PK_BENCH_STOP_TIME
@@ -141,7 +135,7 @@ static void put_row(const pki_bench_document *d, size_t at, size_t name, pki_ben
     char width[16];
     pki_put_left(file, row->name, name);
     if (!pki_bench_row_measured(row)) {
-        fprintf(file, "  %s: ", verdict_of(r));
+        fprintf(file, "  %s: ", pki_bench_outcome_name(r));
         pki_put_paragraph(file, r->reason, name + 11, 4);
         return;
     }
@@ -152,7 +146,7 @@ static void put_row(const pki_bench_document *d, size_t at, size_t name, pki_ben
     put_cell(file, pki_bench_time(r->cpu).text, 9);
     snprintf(width, sizeof width, "%zu", (size_t)r->count);
     put_cell(file, width, 7);
-    fprintf(file, "  %s%s", verdict_of(r), *row->label ? "  " : "");
+    fprintf(file, "  %s%s", pki_bench_outcome_name(r), *row->label ? "  " : "");
     pki_put_left(file, row->label, pki_width(row->label));
     fputc('\n', file);
     put_figures(row, file);
