@@ -8,10 +8,10 @@
 
 #include "base/standard.h"
 
-static bool write_all(const char *text, size_t n)
+bool pki_write_all(int fd, const char *text, size_t n)
 {
     while (n > 0) {
-        ssize_t wrote = write(STDERR_FILENO, text, n);
+        ssize_t wrote = write(fd, text, n);
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote <= 0)
@@ -33,7 +33,7 @@ bool pki_write_stderr(const char *text, size_t n)
     sigemptyset(&waiting);
     sigpending(&waiting);
     pthread_sigmask(SIG_BLOCK, &pipe, &before);
-    bool written = write_all(text, n);
+    bool written = pki_write_all(STDERR_FILENO, text, n);
     int error = errno;
     if (!written && error == EPIPE && !sigismember(&waiting, SIGPIPE)) {
         struct timespec none = {0, 0};

@@ -325,8 +325,7 @@ static bool make_room_for_one(pki_bench_case *c)
 
 bool pki_bench_case_sample(pki_bench_case *c)
 {
-    const pki_bench_clock *clock = c->engine->clock;
-    uint64_t before = clock->now(clock->self);
+    uint64_t before = pki_bench_now(c);
     pki_bench_sample sample;
     double overhead, rest;
     if (!make_room_for_one(c)) {
@@ -345,6 +344,6 @@ bool pki_bench_case_sample(pki_bench_case *c)
     c->overhead[c->count] = overhead + c->clock_part / (double)sample.iterations;
     pki_bench_figures_keep(c, &sample);
     c->count++;
-    c->spent += clock->now(clock->self) - before;
+    c->spent += pki_bench_now(c) - before;
     return true;
 }

@@ -140,6 +140,12 @@ static inline bool pki_bench_case_is_fine(const pki_bench_case *c)
     return c->outcome == PK_BENCH_OUTCOME_MEASURED;
 }
 
+/* ns, on the clock that it is measured by. */
+static inline uint64_t pki_bench_now(const pki_bench_case *c)
+{
+    return c->engine->clock->now(c->engine->clock->self);
+}
+
 /* The first reason counts. */
 void pki_bench_case_give_up(pki_bench_case *c, pk_bench_outcome outcome, const char *reason);
 

@@ -209,16 +209,7 @@ static bool write_stdout(const char *text, size_t n)
     if (!pki_standard_is_there(STDOUT_FILENO))
         return false;
     fflush(NULL); /* what the program has printed comes first */
-    while (n > 0) {
-        ssize_t wrote = write(STDOUT_FILENO, text, n);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote <= 0)
-            return false;
-        text += wrote;
-        n -= (size_t)wrote;
-    }
-    return true;
+    return pki_write_all(STDOUT_FILENO, text, n);
 }
 
 static int refuse(const char *path, int error)

@@ -59,11 +59,6 @@ bool pki_bench_calibrate(pki_bench_case *c)
 
 /* ---- warm-up ---- */
 
-static uint64_t now(const pki_bench_case *c)
-{
-    return c->engine->clock->now(c->engine->clock->self);
-}
-
 /* One window's median, per iteration. */
 static bool window(pki_bench_case *c, double *median)
 {
@@ -84,11 +79,11 @@ static bool warm_by_windows(pki_bench_case *c, uint64_t start)
     double before = 0, after = 0;
     if (!window(c, &before))
         return false;
-    while (!c->warmup_steady && now(c) - start < c->options.max_warmup) {
+    while (!c->warmup_steady && pki_bench_now(c) - start < c->options.max_warmup) {
         if (!window(c, &after))
             return false;
         bool faster = after < before * (1 - PKI_BENCH_FASTER);
-        c->warmup_steady = !faster && now(c) - start >= PKI_BENCH_WARM_LEAST;
+        c->warmup_steady = !faster && pki_bench_now(c) - start >= PKI_BENCH_WARM_LEAST;
         if (!c->options.iterations && c->options.clock != PK_BENCH_CLOCK_MANUAL)
             c->iterations = iterations_for(1, after, pki_bench_sample_time(c));
         before = after;
@@ -107,16 +102,16 @@ static bool touch(pki_bench_case *c)
 
 bool pki_bench_warm(pki_bench_case *c)
 {
-    uint64_t start = now(c);
+    uint64_t start = pki_bench_now(c);
     bool fine = pki_bench_calibrate(c);
     double longest = pki_bench_sample_time(c) * PKI_BENCH_WINDOW;
     if (fine && c->options.cold)
         fine = touch(c);
-    else if (fine && (double)(now(c) - start) + longest < (double)c->options.max_warmup)
+    else if (fine && (double)(pki_bench_now(c) - start) + longest < (double)c->options.max_warmup)
         fine = warm_by_windows(c, start);
     if (fine && c->timer)
         c->device->settled(c->timer);
-    c->warmup_time = now(c) - start;
+    c->warmup_time = pki_bench_now(c) - start;
     return fine;
 }
 

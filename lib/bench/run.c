@@ -8,12 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t now(const pk_bench_run *run)
-{
-    const pki_bench_clock *clock = run->owner->engine->clock;
-    return clock->now(clock->self);
-}
-
 static uint64_t cpu(const pk_bench_run *run)
 {
     const pki_bench_clock *clock = run->owner->engine->clock;
@@ -69,7 +63,7 @@ uint64_t pk_bench_begin(pk_bench_run *run)
     if (hardware)
         pki_bench_counters_start(&run->counters);
     run->cpu_start = cpu(run);
-    run->start = now(run);
+    run->start = pki_bench_now(run->owner);
     return run->iterations;
 }
 
@@ -86,7 +80,7 @@ static void stop_counting(pk_bench_run *run)
 
 void pk_bench_end(pk_bench_run *run)
 {
-    uint64_t end = now(run), cpu_end = cpu(run);
+    uint64_t end = pki_bench_now(run->owner), cpu_end = cpu(run);
     if (!run->begun || run->ended)
         return;
     run->end = end;
@@ -106,7 +100,7 @@ void pk_bench_end(pk_bench_run *run)
 
 void pk_bench_pause(pk_bench_run *run)
 {
-    run->paused_at = now(run);
+    run->paused_at = pki_bench_now(run->owner);
     run->cpu_paused_at = cpu(run);
     if (run->owner->timer)
         give_up(run, PK_BENCH_OUTCOME_FAILED, "a stream's time cannot be paused");
@@ -120,7 +114,7 @@ void pk_bench_resume(pk_bench_run *run)
     run->pausing = false;
     run->pauses++;
     run->cpu_paused += cpu(run) - run->cpu_paused_at;
-    run->paused += now(run) - run->paused_at;
+    run->paused += pki_bench_now(run->owner) - run->paused_at;
 }
 
 void pk_bench_add_time(pk_bench_run *run, double ns)

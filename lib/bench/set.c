@@ -22,15 +22,10 @@ static void show(const set *s, const pki_bench_case *c)
         s->progress(s->user, c, s->done, s->count);
 }
 
-static uint64_t now(const pki_bench_case *c)
-{
-    return c->engine->clock->now(c->engine->clock->self);
-}
-
 /* True when it needs no more. */
 static bool turn(const set *s, pki_bench_case *c)
 {
-    uint64_t start = now(c);
+    uint64_t start = pki_bench_now(c);
     pki_bench_sample dropped;
     double each = pki_bench_sample_time(c);
     if (s->count > 1 && each < PKI_BENCH_SETTLE && c->iterations > 1 &&
@@ -39,7 +34,7 @@ static bool turn(const set *s, pki_bench_case *c)
     do {
         if (!pki_bench_case_sample(c) || pki_bench_enough(c))
             return true;
-    } while (now(c) - start < PKI_BENCH_TURN);
+    } while (pki_bench_now(c) - start < PKI_BENCH_TURN);
     return false;
 }
 

@@ -147,6 +147,12 @@ void pki_put_right(FILE *file, const char *text, size_t width)
     put_fitting(file, text, width);
 }
 
+void pki_put_cell(FILE *file, const char *text, size_t width)
+{
+    fputs("  ", file);
+    pki_put_right(file, text, width);
+}
+
 /* A word longer than a line, over as many as it takes. Returns the column after it. */
 static size_t put_long_word(FILE *file, const char *word, const char *end, size_t at, size_t indent)
 {

@@ -19,6 +19,9 @@ size_t pki_width(const char *text);
 void pki_put_left(FILE *file, const char *text, size_t width);
 void pki_put_right(FILE *file, const char *text, size_t width);
 
+/* Two blanks, then right-aligned: a cell behind another one. */
+void pki_put_cell(FILE *file, const char *text, size_t width);
+
 /* Words, filled to the page's width from column `at` on; further lines are indented by `indent`. A
  * word that is longer than a line is broken. Ends with a newline. */
 void pki_put_paragraph(FILE *file, const char *text, size_t at, size_t indent);

@@ -1,5 +1,6 @@
 /* One line per row; RFC 4180. */
 #include "bench/forms/document.h"
+#include "bench/forms/markup.h"
 
 #include <inttypes.h>
 

@@ -1,7 +1,6 @@
 #include "bench/forms/document.h"
 
 #include "base/compiler.h"
-#include "base/text.h"
 #include "bench/figures.h"
 #include "bench/result.h"
 #include "bench/stats/sample_stats.h"
@@ -37,12 +36,6 @@ void pki_bench_row_finish(pki_bench_row *row)
 bool pki_bench_row_measured(const pki_bench_row *row)
 {
     return row->result.outcome == PK_BENCH_OUTCOME_MEASURED;
-}
-
-const char *pki_bench_verdict_name(uint32_t verdict)
-{
-    static const char *const names[] = {"unknown", "steady", "noisy", "drifting", "bimodal"};
-    return verdict < PKI_COUNT_OF(names) ? names[verdict] : "unknown";
 }
 
 const char *pki_bench_outcome_name(const pk_bench_result *r)
@@ -143,15 +136,6 @@ pki_bench_words pki_bench_time(double ns)
     else
         snprintf(words.text, sizeof words.text, "-");
     return words;
-}
-
-size_t pki_bench_character(const char *text, const char **out, size_t *length)
-{
-    size_t n = pki_utf8_length(text, strnlen(text, 4));
-    bool control = (unsigned char)*text < 0x20 || *text == 0x7f;
-    *out = n == 0 ? "\xEF\xBF\xBD" : control ? " " : text;
-    *length = n == 0 ? 3 : control ? 1 : n;
-    return n ? n : 1;
 }
 
 static void add_rate(char *text, size_t size, double rate, const char *unit)

@@ -66,9 +66,8 @@ void pki_bench_row_finish(pki_bench_row *row);
 
 bool pki_bench_row_measured(const pki_bench_row *row);
 
-/* "skipped", "failed", or the verdict's name; that name alone: "steady". */
+/* "skipped", "failed", or the verdict's name. */
 const char *pki_bench_outcome_name(const pk_bench_result *result);
-const char *pki_bench_verdict_name(uint32_t verdict);
 
 /* ---- forms ---- */
 
@@ -94,15 +93,14 @@ typedef struct pki_bench_words {
 /* Four digits: "123.4 ns", "0.250 ns", "1.250 us", "12.35 ms" */
 pki_bench_words pki_bench_time(double ns);
 
+/* A moment, in seconds since 1970, as Google Benchmark writes it: "2026-11-20T14:20:07+01:00" */
+pki_bench_words pki_bench_date(int64_t seconds);
+
 /* The unit that suits a benchmark's median: its name and its length in ns. */
 const char *pki_bench_unit_of(double ns, double *length);
 
 /* "1.234 GB/s, 2.000 Gitem/s": the rates; "" if there are none. */
 void pki_bench_rates(const pki_bench_row *row, char *text, size_t size);
-
-/* The next character of a text that may hold any bytes, as valid UTF-8: what is not becomes
- * U+FFFD, control characters a blank. The bytes it took; *length of those at *out. */
-size_t pki_bench_character(const char *text, const char **out, size_t *length);
 
 /* Half the interval over the median. */
 double pki_bench_half_width(const pk_bench_result *result);

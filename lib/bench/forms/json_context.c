@@ -4,17 +4,17 @@
 #include <string.h>
 #include <time.h>
 
-/* 2026-11-20T14:20:07+01:00, as Google Benchmark writes it. */
-static void put_date(pki_json *json, int64_t began)
+pki_bench_words pki_bench_date(int64_t seconds)
 {
-    char text[40] = "", zone[8] = "";
+    pki_bench_words words = {""};
+    char zone[8] = "";
     struct tm when;
-    time_t seconds = (time_t)began;
-    if (localtime_r(&seconds, &when) && strftime(zone, sizeof zone, "%z", &when) == 5) {
-        size_t n = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &when);
-        snprintf(text + n, sizeof text - n, "%.3s:%s", zone, zone + 3);
+    time_t at = (time_t)seconds;
+    if (localtime_r(&at, &when) && strftime(zone, sizeof zone, "%z", &when) == 5) {
+        size_t n = strftime(words.text, sizeof words.text, "%Y-%m-%dT%H:%M:%S", &when);
+        snprintf(words.text + n, sizeof words.text - n, "%.3s:%s", zone, zone + 3);
     }
-    pki_json_text(json, "date", text);
+    return words;
 }
 
 static void put_caches(pki_json *json, const pki_bench_environment *e)
@@ -146,7 +146,7 @@ void pki_bench_json_context(pki_json *json, const pki_bench_document *d)
     const pki_bench_environment *e = d->environment;
     bool scaling = *e->governor && strcmp(e->governor, "performance") != 0;
     pki_json_open(json, "context", '{');
-    put_date(json, d->began);
+    pki_json_text(json, "date", pki_bench_date(d->began).text);
     pki_json_text(json, "host_name", e->host);
     pki_json_text(json, "executable", d->executable);
     pki_json_uint(json, "num_cpus", e->cpus_online);

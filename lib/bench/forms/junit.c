@@ -1,21 +1,9 @@
 /* JUnit's XML, as CI systems read it: a benchmark is a test case, its time the median of one
  * iteration in seconds. */
 #include "bench/forms/document.h"
+#include "bench/forms/markup.h"
 
 #include <string.h>
-
-static void put_text(FILE *file, const char *text)
-{
-    while (*text) {
-        const char *one;
-        size_t length;
-        text += pki_bench_character(text, &one, &length);
-        if (strchr("<>&\"", *one))
-            fprintf(file, "&#%d;", *one);
-        else
-            fwrite(one, 1, length, file);
-    }
-}
 
 /* sum/n:1024 is case "sum/n:1024" of class "sum". */
 static void put_case(FILE *file, const pki_bench_row *row)
@@ -24,19 +12,19 @@ static void put_case(FILE *file, const pki_bench_row *row)
     char family[256];
     snprintf(family, sizeof family, "%.*s", (int)strcspn(row->name, "/"), row->name);
     fputs("  <testcase classname=\"", file);
-    put_text(file, family);
+    pki_bench_put_xml(file, family);
     fputs("\" name=\"", file);
-    put_text(file, row->name);
+    pki_bench_put_xml(file, row->name);
     fprintf(file, "\" time=\"%.12f\"", r->median / 1e9);
     if (pki_bench_row_measured(row)) {
         fputs(">\n    <system-out>", file);
-        put_text(file, r->verdict_text);
+        pki_bench_put_xml(file, r->verdict_text);
         fprintf(file, "; median %s", pki_bench_time(r->median).text);
         fputs("</system-out>\n  </testcase>\n", file);
         return;
     }
     fprintf(file, ">\n    <%s message=\"", r->outcome == PK_BENCH_OUTCOME_FAILED ? "failure" : "skipped");
-    put_text(file, r->reason);
+    pki_bench_put_xml(file, r->reason);
     fputs("\"/>\n  </testcase>\n", file);
 }
 
@@ -48,7 +36,7 @@ void pki_bench_junit(const pki_bench_document *d, FILE *file)
         skipped += d->rows[i].result.outcome == PK_BENCH_OUTCOME_SKIPPED;
     }
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"", file);
-    put_text(file, d->executable);
+    pki_bench_put_xml(file, d->executable);
     fprintf(file, "\" tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\" time=\"%.3f\">\n",
             d->row_count, failed, skipped, (double)d->elapsed / 1e9);
     for (size_t i = 0; i < d->row_count; i++)

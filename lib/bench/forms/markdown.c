@@ -1,8 +1,6 @@
 /* For a pull request's comment: GitHub's tables. */
 #include "bench/forms/document.h"
-
-#include <math.h>
-#include <string.h>
+#include "bench/forms/markup.h"
 
 /* As code, so that no character means anything but itself; a bar would still end the cell. */
 static void put_name(FILE *file, const char *name)
@@ -19,18 +17,6 @@ static void put_name(FILE *file, const char *name)
     fputc('`', file);
 }
 
-static void put_plain(FILE *file, const char *text)
-{
-    while (*text) {
-        const char *one;
-        size_t length;
-        text += pki_bench_character(text, &one, &length);
-        if (strchr("\\|`*_<>[]&#~", *one))
-            fputc('\\', file);
-        fwrite(one, 1, length, file);
-    }
-}
-
 static void put_row(FILE *file, const pki_bench_row *row)
 {
     const pk_bench_result *r = &row->result;
@@ -39,7 +25,7 @@ static void put_row(FILE *file, const pki_bench_row *row)
     put_name(file, row->name);
     if (!pki_bench_row_measured(row)) {
         fprintf(file, " | %s | | | | | ", pki_bench_outcome_name(r));
-        put_plain(file, r->reason);
+        pki_bench_put_markdown(file, r->reason);
         fputs(" |\n", file);
         return;
     }
@@ -47,9 +33,9 @@ static void put_row(FILE *file, const pki_bench_row *row)
     fprintf(file, " | %s | ± %.1f %% | %s | %s | %zu | ", pki_bench_time(r->median).text,
             100 * pki_bench_half_width(r), pki_bench_time(r->p99).text, pki_bench_time(r->cpu).text,
             (size_t)r->count);
-    put_plain(file, r->verdict_text);
+    pki_bench_put_markdown(file, r->verdict_text);
     fprintf(file, "%s%s%s", *rates ? "; " : "", rates, *row->label ? "; " : "");
-    put_plain(file, row->label);
+    pki_bench_put_markdown(file, row->label);
     fputs(" |\n", file);
 }
 
@@ -62,15 +48,15 @@ void pki_bench_markdown(const pki_bench_document *d, FILE *file)
     for (size_t i = 0; i < d->row_count; i++)
         put_row(file, &d->rows[i]);
     fputs("\n<sub>", file);
-    put_plain(file, *e->cpu ? e->cpu : e->architecture);
+    pki_bench_put_markdown(file, *e->cpu ? e->cpu : e->architecture);
     fprintf(file, ", %u processors, ", e->cpus_online);
-    put_plain(file, e->kernel);
+    pki_bench_put_markdown(file, e->kernel);
     fprintf(file,
             ", perfkit %s. ± is half the confidence interval of the median within this launch.",
             d->version);
     for (size_t i = 0; i < d->warning_count; i++) {
         fputs(i ? "; " : " Mind: ", file);
-        put_plain(file, d->warnings[i].text);
+        pki_bench_put_markdown(file, d->warnings[i].text);
     }
     fputs("</sub>\n", file);
 }

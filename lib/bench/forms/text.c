@@ -19,12 +19,6 @@ static size_t name_width(const pki_bench_document *d)
     return PKI_MIN(widest, NAME_MOST);
 }
 
-static void put_cell(FILE *file, const char *text, size_t width)
-{
-    fputs("  ", file);
-    pki_put_right(file, text, width);
-}
-
 static void put_head(const pki_bench_document *d, FILE *file)
 {
     const pki_bench_environment *e = d->environment;
@@ -40,11 +34,11 @@ static void put_head(const pki_bench_document *d, FILE *file)
 static void put_titles(size_t name, FILE *file)
 {
     pki_put_left(file, "benchmark", name);
-    put_cell(file, "median", 9);
-    put_cell(file, "+-", 6);
-    put_cell(file, "p99", 9);
-    put_cell(file, "CPU", 9);
-    put_cell(file, "samples", 7);
+    pki_put_cell(file, "median", 9);
+    pki_put_cell(file, "+-", 6);
+    pki_put_cell(file, "p99", 9);
+    pki_put_cell(file, "CPU", 9);
+    pki_put_cell(file, "samples", 7);
     fputs("  verdict\n", file);
 }
 
@@ -140,12 +134,12 @@ static void put_row(const pki_bench_document *d, size_t at, size_t name, pki_ben
         return;
     }
     snprintf(width, sizeof width, "%.1f %%", PKI_MIN(100 * pki_bench_half_width(r), 999));
-    put_cell(file, pki_bench_time(r->median).text, 9);
-    put_cell(file, width, 6);
-    put_cell(file, pki_bench_time(r->p99).text, 9);
-    put_cell(file, pki_bench_time(r->cpu).text, 9);
+    pki_put_cell(file, pki_bench_time(r->median).text, 9);
+    pki_put_cell(file, width, 6);
+    pki_put_cell(file, pki_bench_time(r->p99).text, 9);
+    pki_put_cell(file, pki_bench_time(r->cpu).text, 9);
     snprintf(width, sizeof width, "%zu", (size_t)r->count);
-    put_cell(file, width, 7);
+    pki_put_cell(file, width, 7);
     fprintf(file, "  %s%s", pki_bench_outcome_name(r), *row->label ? "  " : "");
     pki_put_left(file, row->label, pki_width(row->label));
     fputc('\n', file);
@@ -164,11 +158,11 @@ static void put_aggregates(const pki_bench_row *rows, size_t count, size_t name,
         snprintf(title, sizeof title, "  %s of %zu repetitions", all[i].name, count);
         snprintf(share, sizeof share, "%.2f %%", 100 * all[i].real);
         pki_put_left(file, title, name);
-        put_cell(file, is_share ? share : pki_bench_time(all[i].real).text, 9);
+        pki_put_cell(file, is_share ? share : pki_bench_time(all[i].real).text, 9);
         snprintf(share, sizeof share, "%.2f %%", 100 * all[i].cpu);
-        put_cell(file, "", 6);
-        put_cell(file, "", 9);
-        put_cell(file, is_share ? share : pki_bench_time(all[i].cpu).text, 9);
+        pki_put_cell(file, "", 6);
+        pki_put_cell(file, "", 9);
+        pki_put_cell(file, is_share ? share : pki_bench_time(all[i].cpu).text, 9);
         fputc('\n', file);
     }
 }

@@ -1,4 +1,4 @@
-/* Student's t, signs, signed ranks: compare/stats.h. */
+/* Student's t, signed ranks: evidence.h. */
 #include "bench/stats/evidence.h"
 
 #include "base/compiler.h"
@@ -97,20 +97,6 @@ double pki_t_quantile(double p, double df)
         t = next;
     }
     return t;
-}
-
-/* ---- signs ---- */
-
-double pki_binomial_below(size_t n, size_t k)
-{
-    double sum = 0, logarithm = -(double)n * M_LN2;
-    if (k >= n)
-        return 1;
-    for (size_t i = 0; i <= k; i++) {
-        sum += exp(logarithm);
-        logarithm += log((double)(n - i) / (double)(i + 1));
-    }
-    return PKI_MIN(sum, 1);
 }
 
 /* ---- signed ranks ---- */

@@ -22,9 +22,6 @@ double pki_t_below(double t, double df);
 /* The t that P(T <= t) = p belongs to, 0 < p < 1: the above inverted by Newton's method. */
 double pki_t_quantile(double p, double df);
 
-/* P(Binomial(n, 1/2) <= k), summed in logarithms. */
-double pki_binomial_below(size_t n, size_t k);
-
 /* P(V <= v) of Wilcoxon's signed-rank statistic of n differences without ties: exact, by counting
  * the subsets of 1 .. n whose sum is s (each rank is in or not), up to n = 60; beyond that the
  * normal distribution with mean n(n+1)/4, variance n(n+1)(2n+1)/24 and a correction for continuity
@@ -35,29 +32,26 @@ double pki_wilcoxon_below(size_t n, double v);
 /* ---- one difference: an estimate, its interval, how likely it is beyond a bound by chance ---- */
 
 typedef enum pki_method {
-    PKI_BY_T,        /* mean and Student's t: launches that hold both builds */
     PKI_BY_WILCOXON, /* pseudo-median and signed ranks: pairs of launches */
-    PKI_BY_SIGN,     /* median and binomial: pairs of which nothing is assumed */
-    PKI_BY_MOMENTS   /* stored runs, see pki_moments */
+    PKI_BY_MOMENTS   /* stored runs, see pki_run_difference */
 } pki_method;
 
 /* Runs of two builds at different moments. Each number is one run's logarithm. */
-typedef struct pki_moments {
-    double difference; /* of the means */
-    double error;      /* standard error of it from the spread between runs; with no such spread,
-                          from within the two runs */
-    double df;         /* degrees of freedom of that error; 0: from within, normal */
-    double spread;     /* standard deviation between runs; NAN if there is no telling */
-    double allowance;  /* how far runs of one build may lie apart beyond what error says */
-} pki_moments;
+typedef struct pki_run_difference {
+    double mean;      /* the difference of the means */
+    double error;     /* standard error of it from the spread between runs; with no such spread,
+                         from within the two runs */
+    double df;        /* degrees of freedom of that error; 0: from within, normal */
+    double spread;    /* standard deviation between runs; NAN if there is no telling */
+    double allowance; /* how far runs of one build may lie apart beyond what error says */
+} pki_run_difference;
 
 /* The differences of n replications, or what stands for them. */
 typedef struct pki_evidence {
     pki_method method;
     size_t count;
-    const double *values; /* in ascending order for signs; not for PKI_BY_MOMENTS */
-    const double *walsh;  /* PKI_BY_WILCOXON: pki_walsh_averages of the values */
-    pki_moments moments;
+    const double *values, *walsh; /* PKI_BY_WILCOXON: and their pki_walsh_averages */
+    pki_run_difference runs;      /* PKI_BY_MOMENTS */
 } pki_evidence;
 
 /* The n (n + 1) / 2 means of two values (each with itself, too), ascending. Their median is Hodges'
@@ -66,12 +60,13 @@ typedef struct pki_evidence {
 size_t pki_walsh_count(size_t n);
 void pki_walsh_averages(const double *values, size_t n, double *walsh);
 
-/* The two runs' groups as moments: pooled variance over both groups if they have at least
+/* Between the two groups of runs: pooled variance over both groups if they have at least
  * `PKI_MOMENTS_DF` degrees of freedom together (Student's two-sample t). Else the allowance, beside
  * the errors of single runs, given as standard errors of logarithms. */
 #define PKI_MOMENTS_DF 3
-pki_moments pki_moments_of(const double *old_runs, size_t old_count, const double *new_runs,
-                           size_t new_count, double old_error, double new_error, double allowance);
+pki_run_difference pki_run_difference_of(const double *old_runs, size_t old_count,
+                                         const double *new_runs, size_t new_count,
+                                         double old_error, double new_error, double allowance);
 
 double pki_evidence_estimate(const pki_evidence *e);
 
@@ -99,7 +94,7 @@ bool pki_holm(const double *p, size_t count, double alpha, bool *rejected, doubl
 #define PKI_TOO_MANY 100000
 size_t pki_replications_needed(double spread, double distance, double alpha);
 
-/* The standard deviation of replications: for orders, the one that makes the interval as wide as it
+/* The standard deviation of replications: for ranks, the one that makes the interval as wide as it
  * is. NAN where there is no telling. */
 double pki_evidence_spread(const pki_evidence *e, double alpha);
 

@@ -1,4 +1,4 @@
-/* Several decisions at once, and how many replications they take: compare/stats.h. */
+/* Several decisions at once, and how many replications they take: evidence.h. */
 #include "bench/stats/evidence.h"
 
 #include "base/compiler.h"
@@ -74,12 +74,10 @@ size_t pki_replications_needed(double spread, double distance, double alpha)
 
 double pki_evidence_spread(const pki_evidence *e, double alpha)
 {
-    if (e->count < 2 && e->method != PKI_BY_MOMENTS)
-        return NAN;
-    if (e->method == PKI_BY_T)
-        return pki_samples_stddev(e->values, e->count);
     if (e->method == PKI_BY_MOMENTS)
-        return e->moments.spread;
+        return e->runs.spread;
+    if (e->count < 2)
+        return NAN;
     pki_interval range = pki_evidence_interval(e, alpha);
     if (!isfinite(range.high - range.low))
         return pki_samples_stddev(e->values, e->count);

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *pki_quality_name(pki_quality_verdict verdict)
+const char *pki_bench_verdict_name(uint32_t verdict)
 {
     static const char *const names[] = {"unknown", "steady", "noisy", "drifting", "bimodal"};
-    return (unsigned)verdict < PKI_COUNT_OF(names) ? names[verdict] : "unknown";
+    return verdict < PKI_COUNT_OF(names) ? names[verdict] : "unknown";
 }
 
 /* ---- drift ---- */
@@ -127,7 +127,7 @@ static void say_spread(pki_quality *q, double middle, double closest, double out
 {
     bool wide = middle > PKI_QUALITY_NOISE, noisy = wide && closest > PKI_QUALITY_CORE;
     char far[96] = "";
-    q->verdict = noisy ? PKI_QUALITY_NOISY : PKI_QUALITY_STEADY;
+    q->verdict = noisy ? PK_BENCH_VERDICT_NOISY : PK_BENCH_VERDICT_STEADY;
     if (outliers > PKI_QUALITY_OUTLIERS)
         snprintf(far, sizeof far, "; %s of the samples far from it", PERCENT(outliers));
     if (noisy)
@@ -140,7 +140,7 @@ static void say_spread(pki_quality *q, double middle, double closest, double out
 
 static void say_modes(pki_quality *q, bool low_is_minor)
 {
-    q->verdict = PKI_QUALITY_BIMODAL;
+    q->verdict = PK_BENCH_VERDICT_BIMODAL;
     snprintf(q->text, sizeof q->text, "bimodal: %s around %s, %s around %s",
              PERCENT(low_is_minor ? q->minor : 1 - q->minor), pki_figure_time(q->mode_low).text,
              PERCENT(low_is_minor ? 1 - q->minor : q->minor), pki_figure_time(q->mode_high).text);
@@ -148,7 +148,7 @@ static void say_modes(pki_quality *q, bool low_is_minor)
 
 static void say_drift(pki_quality *q)
 {
-    q->verdict = PKI_QUALITY_DRIFTING;
+    q->verdict = PK_BENCH_VERDICT_DRIFTING;
     snprintf(q->text, sizeof q->text, "drifting: the last third is %s %s than the first",
              PERCENT(fabs(q->drift)), q->drift > 0 ? "slower" : "faster");
 }

@@ -8,6 +8,8 @@
 #ifndef PKI_BENCH_SAMPLE_STATS_H
 #define PKI_BENCH_SAMPLE_STATS_H
 
+#include <pk/bench.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -83,14 +85,6 @@ size_t pki_samples_block(const double *samples, size_t n, double median);
 
 /* ---- the verdict: drifting before bimodal before noisy where several fit ---- */
 
-typedef enum pki_quality_verdict { /* pk/bench.h's pk_bench_verdict, value by value */
-                                   PKI_QUALITY_UNKNOWN,
-                                   PKI_QUALITY_STEADY,
-                                   PKI_QUALITY_NOISY,
-                                   PKI_QUALITY_DRIFTING,
-                                   PKI_QUALITY_BIMODAL
-} pki_quality_verdict;
-
 #define PKI_QUALITY_LEAST 10       /* samples for any verdict */
 #define PKI_QUALITY_NOISE 0.05     /* noisy: the interquartile range over the median... */
 #define PKI_QUALITY_CORE 0.005     /* ...unless half of the samples lie within this */
@@ -101,7 +95,7 @@ typedef enum pki_quality_verdict { /* pk/bench.h's pk_bench_verdict, value by va
 #define PKI_QUALITY_MINOR 0.10     /* ...and the smaller one has so many of the samples */
 
 typedef struct pki_quality {
-    pki_quality_verdict verdict;
+    pk_bench_verdict verdict;
     double drift; /* median of the last third over that of the first, less 1 */
     double trend; /* Mann and Kendall's Z of thirtieths of the samples: 3 is beyond
                                  chance */
@@ -113,7 +107,7 @@ typedef struct pki_quality {
 bool pki_samples_quality(const double *samples, size_t n, pki_quality *quality);
 
 /* "unknown", "steady", "noisy", "drifting", "bimodal" */
-const char *pki_quality_name(pki_quality_verdict verdict);
+const char *pki_bench_verdict_name(uint32_t verdict);
 
 /* ---- all of it at once ---- */
 

@@ -2,6 +2,7 @@
 #include "bench/ab/ab.h"
 
 #include "bench/environment.h"
+#include "bench/forms/document.h"
 
 #include <pk/pk.h>
 
@@ -41,31 +42,15 @@ void ab_tell(ab_session *s)
     s->telling = true;
 }
 
-static void put_date(char *out, size_t size)
-{
-    struct tm parts;
-    time_t now = time(NULL);
-    char text[40] = "";
-    if (localtime_r(&now, &parts))
-        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z", &parts);
-    /* RFC 3339 has a colon in the offset. */
-    size_t length = strlen(text);
-    if (length > 5)
-        snprintf(out, size, "%.*s:%s", (int)length - 2, text, text + length - 2);
-    else
-        snprintf(out, size, "%s", text);
-}
-
 bool ab_describe(bench_file *build, const ab_wish *wish)
 {
     pki_bench_environment machine;
-    char date[64], fingerprint[17], options[128];
+    char fingerprint[17], options[128];
     pki_bench_environment_read(&machine, "");
-    put_date(date, sizeof date);
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, pki_bench_fingerprint(&machine));
     snprintf(options, sizeof options, "{\"launches\":%zu,\"time\":%.0f}", wish->launches,
              1e9 * wish->time);
-    return bench_text_set(&build->date, date) && bench_text_set(&build->host, machine.host) &&
+    return bench_text_set(&build->date, pki_bench_date((int64_t)time(NULL)).text) && bench_text_set(&build->host, machine.host) &&
            bench_text_set(&build->cpu, machine.cpu) &&
            bench_text_set(&build->version, pk_version()) &&
            bench_text_set(&build->fingerprint, fingerprint) &&

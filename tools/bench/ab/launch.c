@@ -22,8 +22,8 @@
 typedef struct build {
     const char *path;
     void *object;
-    size_t (*list)(void);
-    const char *(*list_name)(size_t index);
+    size_t (*count)(void);
+    const char *(*name)(size_t index);
     pk_status (*open)(size_t index, pki_bench_handle **handle);
     pk_status (*take)(pki_bench_handle *handle, uint64_t iterations, pki_bench_sample *sample);
     void (*close)(pki_bench_handle *handle);
@@ -63,19 +63,23 @@ static bool refuse(launch *l, const char *path, const char *what)
 static bool bind_to(launch *l, build *b)
 {
     const struct {
-        const char *name;
+        const char *name, *before; /* what it was called when libpk had the benchmarks */
         void *to;
     } functions[] = {
-        {"pk_bench_instance_count_", &b->list},   {"pk_bench_instance_name_", &b->list_name},
-        {"pk_bench_open_", &b->open},   {"pk_bench_take_", &b->take},
-        {"pk_bench_close_", &b->close}, {"pk_error_message", &b->error},
+        {"pk_bench_instance_count_", "pk_bench_list", &b->count},
+        {"pk_bench_instance_name_", "pk_bench_list_name", &b->name},
+        {"pk_bench_open_", "pk_bench_open", &b->open},
+        {"pk_bench_take_", "pk_bench_take", &b->take},
+        {"pk_bench_close_", "pk_bench_close", &b->close},
+        {"pk_error_message", "", &b->error},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *found = dlsym(b->object, functions[i].name);
+        found = found ? found : dlsym(b->object, functions[i].before);
         if (!found)
             return refuse(l, b->path,
-                          "it does not carry pk_bench_open_ and its kin: link it with"
-                          " libpk.so, or with the whole libpk.a");
+                          "it has no benchmarks of pk/bench.h: link it with libpkbench.so, or with the"
+                          " whole of libpkbench.a and libpk.a");
         memcpy(functions[i].to, &found, sizeof found);
     }
     return true;
@@ -99,7 +103,7 @@ static bool load(launch *l)
         return refuse(l, l->builds[0].object ? l->builds[1].path : l->builds[0].path, dlerror());
     if (!bind_to(l, &l->builds[0]) || !bind_to(l, &l->builds[1]))
         return false;
-    if (l->builds[0].list == l->builds[1].list)
+    if (l->builds[0].count == l->builds[1].count)
         return refuse(l, l->builds[1].path, "it shares its libpk with the other build");
     return true;
 }
@@ -170,7 +174,7 @@ static void play(launch *l, duel *d, double until)
 static void measure(launch *l, uint32_t number, const size_t *indices)
 {
     duel d = {.number = number};
-    tell(l, AB_NAME, 0, number, l->builds[0].list_name(indices[0]));
+    tell(l, AB_NAME, 0, number, l->builds[0].name(indices[0]));
     if (start(l, &d, indices))
         play(l, &d, ab_now() + l->seconds);
     for (int side = 0; side < SIDES; side++)
@@ -185,9 +189,9 @@ static void measure(launch *l, uint32_t number, const size_t *indices)
 
 static size_t find(const build *b, const char *name)
 {
-    size_t count = b->list();
+    size_t count = b->count();
     for (size_t i = 0; i < count; i++) {
-        const char *its_name = b->list_name(i);
+        const char *its_name = b->name(i);
         if (its_name && strcmp(its_name, name) == 0)
             return i;
     }
@@ -202,8 +206,8 @@ static bool is_wanted(launch *l, const char *name)
 static void tell_alone(launch *l)
 {
     const build *b = &l->builds[1];
-    for (size_t i = 0; i < b->list(); i++) {
-        const char *name = b->list_name(i);
+    for (size_t i = 0; i < b->count(); i++) {
+        const char *name = b->name(i);
         if (is_wanted(l, name) && find(&l->builds[0], name) == NOT_THERE)
             tell(l, AB_ALONE, 1, 0, name);
     }
@@ -212,8 +216,8 @@ static void tell_alone(launch *l)
 static void measure_all(launch *l)
 {
     uint32_t number = 0;
-    for (size_t i = 0; i < l->builds[0].list(); i++) {
-        const char *name = l->builds[0].list_name(i);
+    for (size_t i = 0; i < l->builds[0].count(); i++) {
+        const char *name = l->builds[0].name(i);
         size_t other = is_wanted(l, name) ? find(&l->builds[1], name) : NOT_THERE;
         if (other != NOT_THERE)
             measure(l, number++, (const size_t[]){i, other});

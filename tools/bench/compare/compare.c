@@ -139,7 +139,7 @@ static bool decide(comparison *c, bool machines)
     /* Whatever one finds, it may be the machine. */
     for (size_t i = 0; evidence && machines && i < count; i++)
         if (evidence[i].method == PKI_BY_MOMENTS)
-            evidence[i].moments.allowance = INFINITY;
+            evidence[i].runs.allowance = INFINITY;
     bool fits = evidence && decisions &&
                 pki_decide(evidence, count, c->options.threshold, c->options.alpha, decisions);
     count = 0;

@@ -167,8 +167,9 @@ static bool gather_moments(const compare_source *from, compare_row *row)
     row->old_time = count ? exp(pki_samples_mean(row->numbers, count)) : NAN;
     row->new_time = exp(fresh.log);
     row->evidence = (pki_evidence){.method = PKI_BY_MOMENTS, .count = count};
-    row->evidence.moments = pki_moments_of(row->numbers, count, &fresh.log, fresh.launches ? 1 : 0,
-                                           last.error, fresh.error, log1p(from->moments));
+    row->evidence.runs =
+        pki_run_difference_of(row->numbers, count, &fresh.log, fresh.launches ? 1 : 0, last.error,
+                              fresh.error, log1p(from->moments));
     return true;
 }
 

@@ -1,37 +1,12 @@
 /* tools/bench/compare/junit.c - what CI services show as tests: slower is a failure, what was not compared is
  * skipped. */
 #include "bench/compare/compare.h"
-
-#include "base/text.h"
-
-#include <string.h>
-
-/* XML 1.0 has no control characters, not even escaped; bytes that are no UTF-8 become '?'. */
-static void put(FILE *file, const char *text)
-{
-    for (size_t left = strlen(text); left;) {
-        size_t length = pki_utf8_length(text, left);
-        const char *entity = *text == '&'   ? "&amp;"
-                             : *text == '<' ? "&lt;"
-                             : *text == '>' ? "&gt;"
-                             : *text == '"' ? "&quot;"
-                                            : NULL;
-        if (entity)
-            fputs(entity, file);
-        else if (length == 0 || (unsigned char)*text < 0x20)
-            fputc('?', file);
-        else
-            fwrite(text, 1, length, file);
-        length = length ? length : 1;
-        text += length;
-        left -= length;
-    }
-}
+#include "bench/forms/markup.h"
 
 static void put_attribute(FILE *file, const char *key, const char *value)
 {
     fprintf(file, " %s=\"", key);
-    put(file, value);
+    pki_bench_put_xml(file, value);
     fputc('"', file);
 }
 
@@ -53,7 +28,7 @@ static void put_case(FILE *file, const comparison *c, const compare_row *row)
         fputs("/>\n", file);
     } else {
         fputs("system-out>", file);
-        put(file, figures);
+        pki_bench_put_xml(file, figures);
         fputs("</system-out>\n", file);
     }
     fputs("    </testcase>\n", file);

@@ -1,42 +1,31 @@
 /* tools/bench/compare/markdown.c - for a pull request's comment. */
 #include "bench/compare/compare.h"
-
-#include <string.h>
-
-/* What would end a cell, or begin markup, is escaped; control characters become '?'. */
-static void put(FILE *file, const char *text)
-{
-    for (; *text; text++) {
-        if (strchr("|\\`*_<>[]~", *text))
-            fputc('\\', file);
-        fputc((unsigned char)*text < 0x20 ? '?' : *text, file);
-    }
-}
+#include "bench/forms/markup.h"
 
 static void put_row(FILE *file, const compare_row *row)
 {
     bool changed = row->decided && row->decision.change >= PKI_FASTER;
     fputs("| ", file);
-    put(file, row->name);
+    pki_bench_put_markdown(file, row->name);
     fprintf(file, " | %s | %s | %s | %s | %s", compare_time_words(row->old_time).text,
             compare_time_words(row->new_time).text, compare_ratio_words(row).text,
             compare_interval_words(row).text, changed ? "**" : "");
-    put(file, compare_verdict_words(row).text);
+    pki_bench_put_markdown(file, compare_verdict_words(row).text);
     fputs(changed ? "** |\n" : " |\n", file);
 }
 
 static void put_one(FILE *file, const comparison *c)
 {
     fputs("**", file);
-    put(file, compare_summary_words(c).text);
+    pki_bench_put_markdown(file, compare_summary_words(c).text);
     fputs("** (", file);
-    put(file, c->old_path);
+    pki_bench_put_markdown(file, c->old_path);
     fputs(" → ", file);
-    put(file, c->new_path);
+    pki_bench_put_markdown(file, c->new_path);
     fprintf(file, ")\n\n");
     for (size_t i = 0; i < c->warning_count; i++) {
         fputs("> ⚠ ", file);
-        put(file, c->warnings[i]);
+        pki_bench_put_markdown(file, c->warnings[i]);
         fputs("\n\n", file);
     }
     fputs("| benchmark | old | new | ratio | interval | verdict |\n"
@@ -45,7 +34,7 @@ static void put_one(FILE *file, const comparison *c)
     for (size_t i = 0; i < c->count; i++)
         put_row(file, &c->rows[i]);
     fputs("\n", file);
-    put(file, compare_method_words(c).text);
+    pki_bench_put_markdown(file, compare_method_words(c).text);
     fprintf(file, "; margin %.3g %%, alpha %.3g over all of them together (Holm)\n",
             100 * c->options.threshold, c->options.alpha);
 }

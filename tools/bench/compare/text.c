@@ -17,12 +17,6 @@ static size_t name_width(const comparison *c)
     return PKI_MIN(width, NAME_MOST);
 }
 
-static void put_cell(FILE *file, const char *text, size_t width)
-{
-    fputs("  ", file);
-    pki_put_right(file, text, width);
-}
-
 /* A name that is too long has a line of its own. */
 static void put_name(FILE *file, const char *name, size_t width)
 {
@@ -45,10 +39,10 @@ static void put_verdict(FILE *file, const compare_row *row)
 static void put_row(FILE *file, const compare_row *row, size_t width)
 {
     put_name(file, row->name, width);
-    put_cell(file, compare_time_words(row->old_time).text, FIGURE);
-    put_cell(file, compare_time_words(row->new_time).text, FIGURE);
-    put_cell(file, compare_ratio_words(row).text, 6);
-    put_cell(file, compare_interval_words(row).text, INTERVAL);
+    pki_put_cell(file, compare_time_words(row->old_time).text, FIGURE);
+    pki_put_cell(file, compare_time_words(row->new_time).text, FIGURE);
+    pki_put_cell(file, compare_ratio_words(row).text, 6);
+    pki_put_cell(file, compare_interval_words(row).text, INTERVAL);
     put_verdict(file, row);
 }
 
@@ -100,10 +94,10 @@ static void put_one(FILE *file, const comparison *c)
     size_t width = name_width(c);
     put_files(file, c);
     pki_put_left(file, "benchmark", width);
-    put_cell(file, "old", FIGURE);
-    put_cell(file, "new", FIGURE);
-    put_cell(file, "ratio", 6);
-    put_cell(file, "interval", INTERVAL);
+    pki_put_cell(file, "old", FIGURE);
+    pki_put_cell(file, "new", FIGURE);
+    pki_put_cell(file, "ratio", 6);
+    pki_put_cell(file, "interval", INTERVAL);
     fputs("  verdict\n", file);
     for (size_t i = 0; i < c->count; i++)
         put_row(file, &c->rows[i], width);
@@ -137,7 +131,7 @@ static void put_step(FILE *file, size_t number, const char *path, double time, s
 {
     fprintf(file, "  %4zu  ", number);
     pki_put_left(file, path, width);
-    put_cell(file, compare_time_words(time).text, FIGURE);
+    pki_put_cell(file, compare_time_words(time).text, FIGURE);
 }
 
 static size_t path_width(const comparison *steps, size_t count)
@@ -156,7 +150,7 @@ static void put_chain_of(FILE *file, const comparison *steps, size_t count, cons
     pki_put_left(file, name, pki_width(name));
     fputs("\n  step  ", file);
     pki_put_left(file, "file", width);
-    put_cell(file, "time", FIGURE);
+    pki_put_cell(file, "time", FIGURE);
     fputs("  to the one before     to the first\n", file);
     put_step(file, 1, steps[0].old_path, row ? row->old_time : 0, width);
     fputc('\n', file);
