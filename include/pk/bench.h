@@ -92,8 +92,9 @@ typedef struct pk_bench_options {
                              samples of their own after the timed ones */
     uint32_t allocations; /* 1: count allocations, likewise (PK_BENCH_COUNT_ALLOCATIONS) */
 
-    void *stream; /* PK_BENCH_CLOCK_GPU: a cudaStream_t or CUstream; NULL: the legacy default stream */
-    void *user;   /* for the functions below, and pk_bench_user; pk_bench passes its arg */
+    void *
+        stream; /* PK_BENCH_CLOCK_GPU: a cudaStream_t or CUstream; NULL: the legacy default stream */
+    void *user; /* for the functions below, and pk_bench_user; pk_bench passes its arg */
 
     /* Once before the first and after the last sample, and before and after each. Not timed. A
      * set-up that answers other than 0 is a failed benchmark, whose teardown is not called. All
@@ -114,9 +115,10 @@ typedef struct pk_bench_options {
 
 /* What the samples look like: drifting before bimodal before noisy where several fit. */
 typedef enum pk_bench_verdict {
-    PK_BENCH_VERDICT_UNKNOWN = 0,  /* too few samples */
-    PK_BENCH_VERDICT_STEADY = 1,   /* figures that can be repeated within this launch */
-    PK_BENCH_VERDICT_NOISY = 2,    /* the middle half is wide: repeat on a quieter machine. Samples that
+    PK_BENCH_VERDICT_UNKNOWN = 0, /* too few samples */
+    PK_BENCH_VERDICT_STEADY = 1,  /* figures that can be repeated within this launch */
+    PK_BENCH_VERDICT_NOISY =
+        2, /* the middle half is wide: repeat on a quieter machine. Samples that
                               were interrupted alone do not make it so: the median is not theirs */
     PK_BENCH_VERDICT_DRIFTING = 3, /* became slower or faster all along */
     PK_BENCH_VERDICT_BIMODAL = 4   /* two speeds: one median hides them */
@@ -167,10 +169,10 @@ typedef struct pk_bench_result {
     double overhead; /* ns per iteration that were subtracted from the median: for the loop (on most
                         processors nothing, since it runs beside the work) and the clock's reading */
     uint64_t warmup_iterations;
-    uint64_t warmup_time;     /* ns */
-    uint32_t warmup_steady;   /* 1: it became steady; 0: max_warmup came first */
-    uint32_t outcome;         /* a pk_bench_outcome */
-    uint32_t block;           /* neighbouring samples that the bootstrap kept together */
+    uint64_t warmup_time;   /* ns */
+    uint32_t warmup_steady; /* 1: it became steady; 0: max_warmup came first */
+    uint32_t outcome;       /* a pk_bench_outcome */
+    uint32_t block;         /* neighbouring samples that the bootstrap kept together */
 
     double bytes_per_second, flops_per_second, items_per_second; /* at the median; 0: not said */
 

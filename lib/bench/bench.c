@@ -162,7 +162,8 @@ pk_status pk_bench_take_(pki_bench_handle *handle, uint64_t iterations, pki_benc
 {
     int saved = errno;
     if (!handle || !sample)
-        return pki_bench_fail(PK_EINVAL, "no benchmark is open, or there is nowhere to put the sample");
+        return pki_bench_fail(PK_EINVAL,
+                              "no benchmark is open, or there is nowhere to put the sample");
     pki_bench_case *c = &handle->c;
     double overhead;
     bool fine = iterations || c->iterations || pki_bench_calibrate(c);

@@ -117,7 +117,7 @@ static pk_status make_room(pki_bench_case *c)
         c->team = pki_bench_team_create(threads, run_thread, c);
     if (threads > 1 && !c->team)
         return pki_bench_fail(errno == ENOMEM ? PK_ENOMEM : PK_ETHREAD,
-                        "%s: %u threads could not be made", c->name, threads);
+                              "%s: %u threads could not be made", c->name, threads);
     return PK_OK;
 }
 
@@ -198,7 +198,8 @@ static bool complete(pki_bench_case *c)
 {
     for (unsigned i = 0; i < c->options.threads && pki_bench_case_is_fine(c); i++) {
         if (!c->runs[i].begun)
-            pki_bench_case_give_up(c, PK_BENCH_OUTCOME_FAILED, "its body has no loop (PK_BENCH_LOOP)");
+            pki_bench_case_give_up(c, PK_BENCH_OUTCOME_FAILED,
+                                   "its body has no loop (PK_BENCH_LOOP)");
         else if (!c->runs[i].ended)
             pki_bench_case_give_up(c, PK_BENCH_OUTCOME_FAILED, "its loop was left before its end");
     }
@@ -286,7 +287,7 @@ bool pki_bench_case_take(pki_bench_case *c, uint64_t iterations, pki_bench_sampl
     sample->time = time_of(c, sample);
     c->clock_part = c->options.clock == PK_BENCH_CLOCK_WALL  ? wall_part
                     : c->options.clock == PK_BENCH_CLOCK_CPU ? cpu_part / c->options.threads
-                                                       : 0;
+                                                             : 0;
     return pki_bench_case_is_fine(c);
 }
 

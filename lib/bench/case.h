@@ -61,7 +61,7 @@ typedef struct pki_bench_case {
     unsigned argument_count;
 
     pk_bench_outcome outcome; /* MEASURED: nothing is against it so far */
-    char reason[192]; /* why skipped or failed */
+    char reason[192];         /* why skipped or failed */
     char label[64];
     char note[256]; /* what was asked for and could not be had */
 

@@ -24,7 +24,8 @@ static pk_status copy(struct pk_bench_options *whole, const struct pk_bench_opti
     if (!given)
         return PK_OK;
     if (given->size < OLDEST_SIZE)
-        return pki_bench_fail(PK_EINVAL, "pk_bench_options.size is not set (use pk_bench_options(...))");
+        return pki_bench_fail(PK_EINVAL,
+                              "pk_bench_options.size is not set (use pk_bench_options(...))");
     if (given->size > sizeof *whole && !tail_is_zero(given, sizeof *whole))
         return pki_bench_fail(PK_EINVAL, "an option of a newer perfkit is set in pk_bench_options");
     memcpy(whole, given, PKI_MIN((size_t)given->size, sizeof *whole));
@@ -42,7 +43,8 @@ static pk_status check(const struct pk_bench_options *o)
     if (o->clock > PK_BENCH_CLOCK_GPU)
         return pki_bench_fail(PK_EINVAL, "pk_bench_options.clock is none of pk_bench_clock");
     if (o->threads > PKI_BENCH_THREADS_MOST)
-        return pki_bench_fail(PK_EINVAL, "pk_bench_options.threads is above %d", PKI_BENCH_THREADS_MOST);
+        return pki_bench_fail(PK_EINVAL, "pk_bench_options.threads is above %d",
+                              PKI_BENCH_THREADS_MOST);
     if (!share(o->precision, 1))
         return pki_bench_fail(PK_EINVAL, "pk_bench_options.precision is not between 0 and 1");
     if (!share(o->confidence, 1) || (o->confidence > 0 && o->confidence < 0.5))

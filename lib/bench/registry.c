@@ -211,8 +211,9 @@ static pk_status combine(const pk_bench_entry *entry, const values *axes, size_t
     for (size_t i = 0; i < count; i++)
         all *= axes[i].count; /* at most 4096^8 = 2^96: checked before it can wrap */
     if (all > PKI_BENCH_COMBINATIONS_MOST)
-        return pki_bench_fail(PK_EINVAL, "benchmark \"%s\": more than %d combinations of parameters",
-                        entry->name, PKI_BENCH_COMBINATIONS_MOST);
+        return pki_bench_fail(PK_EINVAL,
+                              "benchmark \"%s\": more than %d combinations of parameters",
+                              entry->name, PKI_BENCH_COMBINATIONS_MOST);
     do {
         if (!add_instance(entry, axes, count, at, member++)) {
             forget(before);
@@ -228,21 +229,22 @@ static pk_status fill_axes(const pk_bench_entry *entry, values *axes, size_t *co
     size_t all = 1;
     for (const pk_bench_axis *a = entry->axes; a; a = a->next) {
         if (*count == PKI_BENCH_AXES)
-            return pki_bench_fail(PK_EINVAL, "benchmark \"%s\": more than %d parameters", entry->name,
-                            PKI_BENCH_AXES);
+            return pki_bench_fail(PK_EINVAL, "benchmark \"%s\": more than %d parameters",
+                                  entry->name, PKI_BENCH_AXES);
         values *v = &axes[(*count)++];
         *v = (values){a, calloc(PKI_BENCH_VALUES_MOST, sizeof *v->at), 0};
         if (!v->at)
             return pki_bench_fail(PK_ENOMEM, "no memory to list the benchmarks");
         if (!put_axis(v) || v->count == 0)
             return pki_bench_fail(PK_EINVAL,
-                            "benchmark \"%s\": the values of parameter \"%s\" make no"
-                            " list (too many, or from, to and by do not fit)",
-                            entry->name, a->key ? a->key : "");
+                                  "benchmark \"%s\": the values of parameter \"%s\" make no"
+                                  " list (too many, or from, to and by do not fit)",
+                                  entry->name, a->key ? a->key : "");
         all *= v->count;
         if (all > PKI_BENCH_COMBINATIONS_MOST)
-            return pki_bench_fail(PK_EINVAL, "benchmark \"%s\": more than %d combinations of parameters",
-                            entry->name, PKI_BENCH_COMBINATIONS_MOST);
+            return pki_bench_fail(PK_EINVAL,
+                                  "benchmark \"%s\": more than %d combinations of parameters",
+                                  entry->name, PKI_BENCH_COMBINATIONS_MOST);
     }
     return PK_OK;
 }

@@ -32,7 +32,8 @@ RUNS(0)
 RUNS(1)
 RUNS(2)
 RUNS(3)
-RUNS(4) RUNS(5)
+RUNS(4)
+RUNS(5)
 
 #define PLACES(loop)                                                                               \
     {                                                                                              \

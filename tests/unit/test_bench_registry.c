@@ -239,7 +239,8 @@ static void odd_parameters_are_refused(void **state)
     assert_int_equal(expand_with(PK_BENCH_AXIS_STEPS_, no_step, 3), PK_EINVAL);
     assert_int_equal(expand_with(PK_BENCH_AXIS_STEPS_, many, 3), PK_EINVAL);
     assert_int_equal(expand_with(PK_BENCH_AXIS_THREADS_, none, 1), PK_EINVAL);
-    assert_int_equal(expand_with(PK_BENCH_AXIS_TIMES_, huge, 3), PK_OK); /* 1, 2, 4, ... 2^62, the end */
+    assert_int_equal(expand_with(PK_BENCH_AXIS_TIMES_, huge, 3),
+                     PK_OK); /* 1, 2, 4, ... 2^62, the end */
 }
 
 /* ---- pk_bench ---- */

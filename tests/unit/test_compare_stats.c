@@ -77,8 +77,8 @@ static pki_evidence of_twelve(void)
     return of(12, twelve, averages);
 }
 
-static pki_evidence of_runs(const double *old, size_t old_count, const double *new, size_t new_count,
-                            double old_error, double new_error)
+static pki_evidence of_runs(const double *old, size_t old_count, const double *new,
+                            size_t new_count, double old_error, double new_error)
 {
     return (pki_evidence){
         .method = PKI_BY_MOMENTS,

@@ -242,8 +242,9 @@ static pki_quality judged(const double *x, size_t n)
 {
     pki_quality q;
     assert_true(pki_samples_quality(x, n, &q));
-    assert_int_equal(
-        strncmp(q.text, pki_bench_verdict_name(q.verdict), strlen(pki_bench_verdict_name(q.verdict))), 0);
+    assert_int_equal(strncmp(q.text, pki_bench_verdict_name(q.verdict),
+                             strlen(pki_bench_verdict_name(q.verdict))),
+                     0);
     return q;
 }
 

@@ -23,7 +23,8 @@ static void put_case(FILE *file, const pki_bench_row *row)
         fputs("</system-out>\n  </testcase>\n", file);
         return;
     }
-    fprintf(file, ">\n    <%s message=\"", r->outcome == PK_BENCH_OUTCOME_FAILED ? "failure" : "skipped");
+    fprintf(file, ">\n    <%s message=\"",
+            r->outcome == PK_BENCH_OUTCOME_FAILED ? "failure" : "skipped");
     pki_bench_put_xml(file, r->reason);
     fputs("\"/>\n  </testcase>\n", file);
 }

@@ -66,8 +66,8 @@ static double squares(const double *runs, size_t count)
 }
 
 pki_run_difference pki_run_difference_of(const double *old_runs, size_t old_count,
-                                         const double *new_runs, size_t new_count,
-                                         double old_error, double new_error, double allowance)
+                                         const double *new_runs, size_t new_count, double old_error,
+                                         double new_error, double allowance)
 {
     double old_n = (double)old_count, new_n = (double)new_count, df = old_n + new_n - 2;
     pki_run_difference d = {

@@ -65,8 +65,8 @@ void pki_walsh_averages(const double *values, size_t n, double *walsh);
  * the errors of single runs, given as standard errors of logarithms. */
 #define PKI_MOMENTS_DF 3
 pki_run_difference pki_run_difference_of(const double *old_runs, size_t old_count,
-                                         const double *new_runs, size_t new_count,
-                                         double old_error, double new_error, double allowance);
+                                         const double *new_runs, size_t new_count, double old_error,
+                                         double new_error, double allowance);
 
 double pki_evidence_estimate(const pki_evidence *e);
 

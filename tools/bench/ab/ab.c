@@ -50,8 +50,8 @@ bool ab_describe(bench_file *build, const ab_wish *wish)
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, pki_bench_fingerprint(&machine));
     snprintf(options, sizeof options, "{\"launches\":%zu,\"time\":%.0f}", wish->launches,
              1e9 * wish->time);
-    return bench_text_set(&build->date, pki_bench_date((int64_t)time(NULL)).text) && bench_text_set(&build->host, machine.host) &&
-           bench_text_set(&build->cpu, machine.cpu) &&
+    return bench_text_set(&build->date, pki_bench_date((int64_t)time(NULL)).text) &&
+           bench_text_set(&build->host, machine.host) && bench_text_set(&build->cpu, machine.cpu) &&
            bench_text_set(&build->version, pk_version()) &&
            bench_text_set(&build->fingerprint, fingerprint) &&
            bench_text_set(&build->configuration, options);

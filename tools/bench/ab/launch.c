@@ -77,9 +77,10 @@ static bool bind_to(launch *l, build *b)
         void *found = dlsym(b->object, functions[i].name);
         found = found ? found : dlsym(b->object, functions[i].before);
         if (!found)
-            return refuse(l, b->path,
-                          "it has no benchmarks of pk/bench.h: link it with libpkbench.so, or with the"
-                          " whole of libpkbench.a and libpk.a");
+            return refuse(
+                l, b->path,
+                "it has no benchmarks of pk/bench.h: link it with libpkbench.so, or with the"
+                " whole of libpkbench.a and libpk.a");
         memcpy(functions[i].to, &found, sizeof found);
     }
     return true;
