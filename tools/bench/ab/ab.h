@@ -12,7 +12,7 @@
 #define TOOLS_AB_H
 
 #include "bench/bench_file.h"
-#include "bench/options.h"
+#include "bench/compare_options.h"
 
 #define AB_THRESHOLD 0.01
 #define AB_LAUNCHES 40

@@ -2,7 +2,7 @@
 #include "bench/baseline.h"
 #include "arguments.h"
 #include "command.h"
-#include "bench/options.h"
+#include "bench/compare_options.h"
 #include "read/json_read.h"
 
 #include <stdlib.h>

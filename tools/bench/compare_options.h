@@ -1,4 +1,4 @@
-/* tools/bench/options.h - what `pk compare` and `pk bench-ab` both take, and where they put it. */
+/* tools/bench/compare_options.h - what `pk compare` and `pk bench-ab` both take, and where they put it. */
 #ifndef TOOLS_COMPARE_OPTIONS_H
 #define TOOLS_COMPARE_OPTIONS_H
 

@@ -1,4 +1,4 @@
-#include "bench/options.h"
+#include "bench/compare_options.h"
 
 #include "base/compiler.h"
 #include "command.h"
