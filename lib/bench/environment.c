@@ -12,48 +12,43 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* ---- small files ---- */
+/* ---- small files; root stands before every path ---- */
 
-typedef struct system_files {
-    const char *root;
-} system_files;
-
-static void path_of(const system_files *s, char *path, size_t size, const char *name)
+static void path_of(const char *root, char *path, size_t size, const char *name)
 {
-    snprintf(path, size, "%s%s", s->root, name);
+    snprintf(path, size, "%s%s", root, name);
 }
 
-static bool read_line(const system_files *s, const char *name, char *line, size_t size)
+static bool read_line(const char *root, const char *name, char *line, size_t size)
 {
     char path[512];
-    path_of(s, path, sizeof path, name);
+    path_of(root, path, sizeof path, name);
     line[0] = 0;
     return pki_read_line(path, line, size);
 }
 
-static bool exists(const system_files *s, const char *name)
+static bool exists(const char *root, const char *name)
 {
     char path[512];
-    path_of(s, path, sizeof path, name);
+    path_of(root, path, sizeof path, name);
     return access(path, F_OK) == 0;
 }
 
-static bool read_number(const system_files *s, const char *name, uint64_t *value)
+static bool read_number(const char *root, const char *name, uint64_t *value)
 {
     char line[64], *end;
-    if (!read_line(s, name, line, sizeof line) || *line < '0' || *line > '9')
+    if (!read_line(root, name, line, sizeof line) || *line < '0' || *line > '9')
         return false;
     *value = strtoull(line, &end, 10);
     return *end == 0 || *end == ' ';
 }
 
 /* What follows "key<blanks>:<blanks>" in the first such line of a file. */
-static bool read_field(const system_files *s, const char *name, const char *key, char *out,
-                       size_t size)
+static bool read_field(const char *root, const char *name, const char *key, char *out, size_t size)
 {
     char path[512], line[2048];
     bool found = false;
-    path_of(s, path, sizeof path, name);
+    path_of(root, path, sizeof path, name);
     FILE *file = fopen(path, "re");
     while (file && !found && fgets(line, sizeof line, file)) {
         size_t n = strlen(key);
@@ -80,21 +75,21 @@ static void set(char *out, size_t size, const char *text)
 
 /* ---- processor ---- */
 
-static void read_cpu(const system_files *s, pki_bench_environment *e)
+static void read_cpu(const char *root, pki_bench_environment *e)
 {
     char text[64];
     uint64_t khz;
-    if (!read_field(s, "/proc/cpuinfo", "model name", e->cpu, sizeof e->cpu) &&
-        !read_field(s, "/proc/cpuinfo", "Model", e->cpu, sizeof e->cpu) &&
-        read_field(s, "/proc/cpuinfo", "CPU part", text, sizeof text)) {
+    if (!read_field(root, "/proc/cpuinfo", "model name", e->cpu, sizeof e->cpu) &&
+        !read_field(root, "/proc/cpuinfo", "Model", e->cpu, sizeof e->cpu) &&
+        read_field(root, "/proc/cpuinfo", "CPU part", text, sizeof text)) {
         char maker[32] = "";
-        read_field(s, "/proc/cpuinfo", "CPU implementer", maker, sizeof maker);
+        read_field(root, "/proc/cpuinfo", "CPU implementer", maker, sizeof maker);
         snprintf(e->cpu, sizeof e->cpu, "implementer %s part %s", maker, text);
     }
-    if (read_number(s, "/sys/devices/system/cpu/cpu0/cpufreq/base_frequency", &khz) ||
-        read_number(s, "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", &khz))
+    if (read_number(root, "/sys/devices/system/cpu/cpu0/cpufreq/base_frequency", &khz) ||
+        read_number(root, "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", &khz))
         e->mhz = (double)khz / 1000;
-    else if (read_field(s, "/proc/cpuinfo", "cpu MHz", text, sizeof text))
+    else if (read_field(root, "/proc/cpuinfo", "cpu MHz", text, sizeof text))
         e->mhz = (double)strtoull(text, NULL, 10);
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     cpu_set_t may;
@@ -109,41 +104,41 @@ static const char *on_off(bool known, bool on)
     return !known ? "unknown" : on ? "on" : "off";
 }
 
-static void read_power(const system_files *s, pki_bench_environment *e)
+static void read_power(const char *root, pki_bench_environment *e)
 {
     uint64_t value;
-    read_line(s, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", e->governor,
+    read_line(root, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", e->governor,
               sizeof e->governor);
-    bool known = read_number(s, "/sys/devices/system/cpu/intel_pstate/no_turbo", &value);
+    bool known = read_number(root, "/sys/devices/system/cpu/intel_pstate/no_turbo", &value);
     value = known ? !value : 0;
     if (!known)
-        known = read_number(s, "/sys/devices/system/cpu/cpufreq/boost", &value);
+        known = read_number(root, "/sys/devices/system/cpu/cpufreq/boost", &value);
     SET(e->turbo, on_off(known, value != 0));
-    known = read_number(s, "/sys/devices/system/cpu/smt/active", &value);
+    known = read_number(root, "/sys/devices/system/cpu/smt/active", &value);
     SET(e->smt, on_off(known, value != 0));
 }
 
-static void read_numa(const system_files *s, pki_bench_environment *e)
+static void read_numa(const char *root, pki_bench_environment *e)
 {
     char list[256];
-    if (read_line(s, "/sys/devices/system/node/online", list, sizeof list))
+    if (read_line(root, "/sys/devices/system/node/online", list, sizeof list))
         e->numa_nodes = pki_bench_processors_in(list);
 }
 
 /* ---- operating system ---- */
 
-static void read_load(const system_files *s, pki_bench_environment *e)
+static void read_load(const char *root, pki_bench_environment *e)
 {
     char line[128];
     unsigned whole[3], cent[3];
-    if (read_line(s, "/proc/loadavg", line, sizeof line) &&
+    if (read_line(root, "/proc/loadavg", line, sizeof line) &&
         sscanf(line, "%u.%u %u.%u %u.%u", &whole[0], &cent[0], &whole[1], &cent[1], &whole[2],
                &cent[2]) == 6)
         for (int i = 0; i < 3; i++)
             e->load[i] = whole[i] + cent[i] / 100.0;
 }
 
-static void read_kernel(const system_files *s, pki_bench_environment *e)
+static void read_kernel(const char *root, pki_bench_environment *e)
 {
     struct utsname names;
     uint64_t aslr;
@@ -154,10 +149,10 @@ static void read_kernel(const system_files *s, pki_bench_environment *e)
     }
     if (confstr(_CS_GNU_LIBC_VERSION, e->libc, sizeof e->libc) == 0)
         SET(e->libc, "");
-    bool known = read_number(s, "/proc/sys/kernel/randomize_va_space", &aslr);
+    bool known = read_number(root, "/proc/sys/kernel/randomize_va_space", &aslr);
     bool here = !(personality(0xffffffff) & ADDR_NO_RANDOMIZE);
     SET(e->aslr, on_off(known, known && aslr != 0 && here));
-    read_line(s, "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+    read_line(root, "/sys/devices/system/clocksource/clocksource0/current_clocksource",
               e->clock_source, sizeof e->clock_source);
 }
 
@@ -177,53 +172,53 @@ static void limit_memory(pki_bench_environment *e, uint64_t bytes)
         e->cgroup_memory_bytes = bytes;
 }
 
-static void read_limits_of(const system_files *s, pki_bench_environment *e, const char *group)
+static void read_limits_of(const char *root, pki_bench_environment *e, const char *group)
 {
     char name[400], line[64], *end;
     uint64_t bytes;
     snprintf(name, sizeof name, "/sys/fs/cgroup%s/cpu.max", group);
-    if (read_line(s, name, line, sizeof line) && *line != 'm') {
+    if (read_line(root, name, line, sizeof line) && *line != 'm') {
         unsigned long long quota = strtoull(line, &end, 10);
         limit_cpus(e, (double)quota, (double)strtoull(end, NULL, 10));
     }
     snprintf(name, sizeof name, "/sys/fs/cgroup%s/memory.max", group);
-    if (read_number(s, name, &bytes))
+    if (read_number(root, name, &bytes))
         limit_memory(e, bytes);
 }
 
 /* cgroup version 2: the limits of this group and of those above it; version 1: as mounted. */
-static void read_cgroup(const system_files *s, pki_bench_environment *e)
+static void read_cgroup(const char *root, pki_bench_environment *e)
 {
     char group[256] = "";
     uint64_t quota, period, bytes;
-    read_field(s, "/proc/self/cgroup", "0:", group, sizeof group);
+    read_field(root, "/proc/self/cgroup", "0:", group, sizeof group);
     for (;;) {
         size_t n = strlen(group);
         while (n && group[n - 1] == '/')
             group[--n] = 0;
-        read_limits_of(s, e, group);
+        read_limits_of(root, e, group);
         char *slash = strrchr(group, '/');
         if (!slash)
             break;
         *slash = 0;
     }
-    if (read_number(s, "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", &quota) &&
-        read_number(s, "/sys/fs/cgroup/cpu/cpu.cfs_period_us", &period))
+    if (read_number(root, "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", &quota) &&
+        read_number(root, "/sys/fs/cgroup/cpu/cpu.cfs_period_us", &period))
         limit_cpus(e, (double)quota, (double)period);
-    if (read_number(s, "/sys/fs/cgroup/memory/memory.limit_in_bytes", &bytes))
+    if (read_number(root, "/sys/fs/cgroup/memory/memory.limit_in_bytes", &bytes))
         limit_memory(e, bytes);
 }
 
-static void read_container(const system_files *s, pki_bench_environment *e)
+static void read_container(const char *root, pki_bench_environment *e)
 {
     char groups[256] = "";
     const char *said = secure_getenv("container");
-    read_line(s, "/proc/self/cgroup", groups, sizeof groups);
+    read_line(root, "/proc/self/cgroup", groups, sizeof groups);
     if (secure_getenv("KUBERNETES_SERVICE_HOST") || strstr(groups, "kubepods"))
         SET(e->container, "kubernetes");
-    else if (exists(s, "/.dockerenv") || strstr(groups, "docker"))
+    else if (exists(root, "/.dockerenv") || strstr(groups, "docker"))
         SET(e->container, "docker");
-    else if (exists(s, "/run/.containerenv"))
+    else if (exists(root, "/run/.containerenv"))
         SET(e->container, "podman");
     else if (strstr(groups, "lxc"))
         SET(e->container, "lxc");
@@ -231,35 +226,35 @@ static void read_container(const system_files *s, pki_bench_environment *e)
         SET(e->container, said);
 }
 
-static void read_virtual(const system_files *s, pki_bench_environment *e)
+static void read_virtual(const char *root, pki_bench_environment *e)
 {
     char flags[2048] = "";
-    read_field(s, "/proc/cpuinfo", "flags", flags, sizeof flags);
+    read_field(root, "/proc/cpuinfo", "flags", flags, sizeof flags);
     bool guest = strstr(flags, " hypervisor") != NULL;
-    if (guest && !read_line(s, "/sys/class/dmi/id/sys_vendor", e->virtual_machine,
+    if (guest && !read_line(root, "/sys/class/dmi/id/sys_vendor", e->virtual_machine,
                             sizeof e->virtual_machine))
         SET(e->virtual_machine, "unknown");
 }
 
 /* The first of them. */
-static void read_gpu_model(const system_files *s, pki_bench_environment *e)
+static void read_gpu_model(const char *root, pki_bench_environment *e)
 {
     char path[512], name[384];
-    path_of(s, path, sizeof path, "/proc/driver/nvidia/gpus");
+    path_of(root, path, sizeof path, "/proc/driver/nvidia/gpus");
     DIR *folder = opendir(path);
     for (struct dirent *entry; folder && !*e->gpu && (entry = readdir(folder));) {
         snprintf(name, sizeof name, "/proc/driver/nvidia/gpus/%s/information", entry->d_name);
-        read_field(s, name, "Model", e->gpu, sizeof e->gpu);
+        read_field(root, name, "Model", e->gpu, sizeof e->gpu);
     }
     if (folder)
         closedir(folder);
 }
 
-static void read_gpu(const system_files *s, pki_bench_environment *e)
+static void read_gpu(const char *root, pki_bench_environment *e)
 {
     char line[256];
-    read_gpu_model(s, e);
-    if (!read_line(s, "/proc/driver/nvidia/version", line, sizeof line))
+    read_gpu_model(root, e);
+    if (!read_line(root, "/proc/driver/nvidia/version", line, sizeof line))
         return;
     const char *version = strstr(line, "Module");
     snprintf(e->driver, sizeof e->driver, "%.95s",
@@ -269,15 +264,14 @@ static void read_gpu(const system_files *s, pki_bench_environment *e)
 
 void pki_bench_environment_read(pki_bench_environment *e, const char *root)
 {
-    system_files s = {root};
     memset(e, 0, sizeof *e);
-    read_cpu(&s, e);
-    read_power(&s, e);
-    read_numa(&s, e);
-    read_load(&s, e);
-    read_kernel(&s, e);
-    read_cgroup(&s, e);
-    read_container(&s, e);
-    read_virtual(&s, e);
-    read_gpu(&s, e);
+    read_cpu(root, e);
+    read_power(root, e);
+    read_numa(root, e);
+    read_load(root, e);
+    read_kernel(root, e);
+    read_cgroup(root, e);
+    read_container(root, e);
+    read_virtual(root, e);
+    read_gpu(root, e);
 }

@@ -162,16 +162,32 @@ static void put_times(pki_json *json, double real, double cpu)
     pki_json_text(json, "time_unit", "ns");
 }
 
+#define RATES 3
+
+/* A rate or a figure of the benchmark's own, by its place among them; NULL beyond the last one. */
+static const char *figure_of(const pki_bench_row *row, unsigned at, double *value)
+{
+    static const char *const names[] = {"bytes_per_second", "items_per_second", "flops_per_second"};
+    const pk_bench_result *r = &row->result;
+    const double rates[] = {r->bytes_per_second, r->items_per_second, r->flops_per_second};
+    if (at < RATES) {
+        *value = rates[at];
+        return names[at];
+    }
+    at -= RATES;
+    if (at >= row->figure_count)
+        return NULL;
+    *value = row->figures[at].value;
+    return row->figures[at].name;
+}
+
 static void put_figures(pki_json *json, const pki_bench_row *row)
 {
-    if (row->result.bytes_per_second > 0)
-        pki_json_real(json, "bytes_per_second", row->result.bytes_per_second);
-    if (row->result.items_per_second > 0)
-        pki_json_real(json, "items_per_second", row->result.items_per_second);
-    if (row->result.flops_per_second > 0)
-        pki_json_real(json, "flops_per_second", row->result.flops_per_second);
-    for (unsigned i = 0; i < row->figure_count; i++)
-        pki_json_real(json, row->figures[i].name, row->figures[i].value);
+    const char *name;
+    double value;
+    for (unsigned at = 0; (name = figure_of(row, at, &value)); at++)
+        if (at >= RATES || value > 0)
+            pki_json_real(json, name, value);
 }
 
 static void put_row(pki_json *json, const pki_bench_document *d, const pki_bench_row *row)
@@ -195,23 +211,6 @@ static void put_row(pki_json *json, const pki_bench_document *d, const pki_bench
     pki_json_close(json, '}');
 }
 
-/* A rate or a figure of the benchmark's own, by its place among them; NULL beyond the last one. */
-static const char *figure_of(const pki_bench_row *row, unsigned at, double *value)
-{
-    static const char *const names[] = {"bytes_per_second", "items_per_second", "flops_per_second"};
-    const pk_bench_result *r = &row->result;
-    const double rates[] = {r->bytes_per_second, r->items_per_second, r->flops_per_second};
-    if (at < 3) {
-        *value = rates[at];
-        return names[at];
-    }
-    at -= 3;
-    if (at >= row->figure_count)
-        return NULL;
-    *value = row->figures[at].value;
-    return row->figures[at].name;
-}
-
 /* Over the rows that were measured, as for the times. */
 static void put_aggregate_figures(pki_json *json, const pki_bench_row *rows, size_t count,
                                   size_t which)
@@ -224,7 +223,7 @@ static void put_aggregate_figures(pki_json *json, const pki_bench_row *rows, siz
             if (n < PKI_BENCH_REPETITIONS_MOST && pki_bench_row_measured(&rows[i]) &&
                 figure_of(&rows[i], at, &value))
                 scratch[n++] = value;
-        if (at >= 3 || pki_samples_mean(scratch, n) > 0)
+        if (at >= RATES || pki_samples_mean(scratch, n) > 0)
             pki_json_real(json, name, pki_bench_aggregate_of(which, scratch, n));
     }
 }
