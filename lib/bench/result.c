@@ -9,37 +9,11 @@
 
 static void take_samples(pk_bench_result *r, pki_bench_case *c)
 {
-    r->count = c->count;
     r->samples = c->time;
     r->cpu_samples = c->cpu;
     r->at = c->at;
     c->time = c->cpu = c->at = NULL;
     c->count = c->room = 0;
-}
-
-static void take_stats(pk_bench_result *r, const pki_sample_stats *s)
-{
-    r->min = s->min;
-    r->max = s->max;
-    r->mean = s->mean;
-    r->median = s->median;
-    r->p90 = s->p90;
-    r->p95 = s->p95;
-    r->p99 = s->p99;
-    r->stddev = s->stddev;
-    r->mad = s->mad;
-    r->cv = s->cv;
-    r->low = s->median_interval.low;
-    r->high = s->median_interval.high;
-    r->confidence = s->confidence;
-    r->autocorrelation = s->autocorrelation;
-    r->block = (uint32_t)s->block;
-    r->low_severe = s->outliers.low_severe;
-    r->low_mild = s->outliers.low_mild;
-    r->high_mild = s->outliers.high_mild;
-    r->high_severe = s->outliers.high_severe;
-    r->verdict = (uint32_t)s->quality.verdict;
-    snprintf(r->verdict_text, sizeof r->verdict_text, "%s", s->quality.text);
 }
 
 static void take_circumstances(pk_bench_result *r, const pki_bench_case *c)
@@ -76,21 +50,18 @@ static double rate(const pk_bench_result *r, uint64_t work)
 
 bool pki_bench_result_fill(pk_bench_result *r, pki_bench_case *c)
 {
-    pki_sample_stats stats;
-    bool measured = pki_bench_case_is_fine(c);
-    if (measured && c->count == 0)
-        return false; /* there was not even room for the first one */
-    if (!pki_sample_stats_fill(&stats, c->time, measured ? c->count : 0, c->options.confidence,
-                               c->options.seed))
-        return false;
     take_circumstances(r, c);
-    if (!measured)
+    if (!pki_bench_case_is_fine(c))
         return true;
+    if (c->count == 0)
+        return false; /* there was not even room for the first one */
     double *scratch = malloc(c->count * sizeof *scratch);
-    if (!scratch)
+    if (!scratch ||
+        !pki_samples_describe(r, c->time, c->count, c->options.confidence, c->options.seed)) {
+        free(scratch);
         return false;
+    }
     memcpy(scratch, c->cpu, c->count * sizeof *scratch);
-    take_stats(r, &stats);
     r->cpu = pki_samples_select_median(scratch, c->count);
     r->overhead = overhead_of(c, r->median, scratch);
     free(scratch);

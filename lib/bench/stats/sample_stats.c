@@ -4,6 +4,7 @@
 #include "core/moments.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,40 +154,61 @@ pki_outliers pki_samples_outliers(const double *sorted, size_t n)
 
 /* ---- all of it ---- */
 
-static void fill_sorted(pki_sample_stats *s, const double *sorted, size_t n, double *scratch)
+static void describe_sorted(pk_bench_result *r, const double *sorted, size_t n, double *scratch)
 {
-    s->min = sorted[0];
-    s->max = sorted[n - 1];
-    s->median = pki_samples_median(sorted, n);
-    s->p90 = pki_samples_quantile(sorted, n, 0.90);
-    s->p95 = pki_samples_quantile(sorted, n, 0.95);
-    s->p99 = pki_samples_quantile(sorted, n, 0.99);
-    s->iqr = pki_samples_quantile(sorted, n, 0.75) - pki_samples_quantile(sorted, n, 0.25);
-    s->mad = pki_samples_mad(sorted, n, scratch);
-    s->outliers = pki_samples_outliers(sorted, n);
+    r->min = sorted[0];
+    r->max = sorted[n - 1];
+    r->median = pki_samples_median(sorted, n);
+    r->p90 = pki_samples_quantile(sorted, n, 0.90);
+    r->p95 = pki_samples_quantile(sorted, n, 0.95);
+    r->p99 = pki_samples_quantile(sorted, n, 0.99);
+    r->mad = pki_samples_mad(sorted, n, scratch);
+    pki_outliers outliers = pki_samples_outliers(sorted, n);
+    r->low_severe = outliers.low_severe;
+    r->low_mild = outliers.low_mild;
+    r->high_mild = outliers.high_mild;
+    r->high_severe = outliers.high_severe;
 }
 
-bool pki_sample_stats_fill(pki_sample_stats *stats, const double *samples, size_t n,
-                           double confidence, uint64_t seed)
+static bool describe_quality(pk_bench_result *r, const double *samples, size_t n)
 {
-    memset(stats, 0, sizeof *stats);
-    stats->count = n;
-    stats->confidence = confidence;
+    pki_quality quality;
+    if (!pki_samples_quality(samples, n, &quality))
+        return false;
+    r->verdict = (uint32_t)quality.verdict;
+    snprintf(r->verdict_text, sizeof r->verdict_text, "%s", quality.text);
+    return true;
+}
+
+static bool describe_interval(pk_bench_result *r, const double *samples, size_t n, uint64_t seed)
+{
+    pki_interval interval;
+    r->block = (uint32_t)pki_samples_block(samples, n, r->median);
+    if (!pki_samples_bootstrap(samples, n, r->block, r->confidence, PKI_BOOTSTRAP_ROUNDS, seed,
+                               &interval))
+        return false;
+    r->low = interval.low;
+    r->high = interval.high;
+    return true;
+}
+
+bool pki_samples_describe(pk_bench_result *r, const double *samples, size_t n, double confidence,
+                          uint64_t seed)
+{
     double *sorted = n ? malloc(2 * n * sizeof *sorted) : NULL;
     if (n && !sorted)
         return false;
     if (n) {
         memcpy(sorted, samples, n * sizeof *sorted);
         pki_samples_sort(sorted, n);
-        fill_sorted(stats, sorted, n, sorted + n);
+        describe_sorted(r, sorted, n, sorted + n);
     }
     free(sorted);
-    stats->mean = pki_samples_mean(samples, n);
-    stats->stddev = pki_samples_stddev(samples, n);
-    stats->cv = stats->mean > 0 ? stats->stddev / stats->mean : 0;
-    stats->autocorrelation = pki_samples_autocorrelation(samples, n, 1);
-    stats->block = pki_samples_block(samples, n, stats->median);
-    return pki_samples_quality(samples, n, &stats->quality) &&
-           pki_samples_bootstrap(samples, n, stats->block, confidence, PKI_BOOTSTRAP_ROUNDS, seed,
-                                 &stats->median_interval);
+    r->count = n;
+    r->confidence = confidence;
+    r->mean = pki_samples_mean(samples, n);
+    r->stddev = pki_samples_stddev(samples, n);
+    r->cv = r->mean > 0 ? r->stddev / r->mean : 0;
+    r->autocorrelation = pki_samples_autocorrelation(samples, n, 1);
+    return describe_quality(r, samples, n) && describe_interval(r, samples, n, seed);
 }

@@ -111,19 +111,9 @@ const char *pki_bench_verdict_name(uint32_t verdict);
 
 /* ---- all of it at once ---- */
 
-typedef struct pki_sample_stats {
-    size_t count;
-    double min, max, mean, median, p90, p95, p99, stddev, mad, cv, iqr;
-    double autocorrelation;
-    size_t block; /* of the bootstrap */
-    pki_interval median_interval;
-    double confidence;
-    pki_outliers outliers;
-    pki_quality quality;
-} pki_sample_stats;
-
-/* False without memory. */
-bool pki_sample_stats_fill(pki_sample_stats *stats, const double *samples, size_t n,
-                           double confidence, uint64_t seed);
+/* What the samples say, as the result's figures from count to verdict; the arrays are left alone. False without
+ * memory. */
+bool pki_samples_describe(pk_bench_result *result, const double *samples, size_t n,
+                          double confidence, uint64_t seed);
 
 #endif
