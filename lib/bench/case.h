@@ -32,6 +32,13 @@ typedef struct pki_bench_engine {
     const pki_bench_device *device; /* NULL: the build's */
 } pki_bench_engine;
 
+/* Which combination of parameters it is; threads are apart. */
+typedef struct pki_bench_arguments {
+    int64_t values[PKI_BENCH_AXES];
+    const char *keys[PKI_BENCH_AXES];
+    unsigned count;
+} pki_bench_arguments;
+
 /* A figure of the benchmark's own: of one thread in one sample. */
 typedef struct pki_bench_figure {
     char name[PKI_BENCH_NAME];
@@ -56,9 +63,7 @@ typedef struct pki_bench_case {
     void (*fn)(void *); /* what pk_bench's own body calls, with fn_arg */
     void *fn_arg;
     struct pk_bench_options options; /* nothing in it is left to a default */
-    int64_t arguments[PKI_BENCH_AXES];
-    const char *keys[PKI_BENCH_AXES];
-    unsigned argument_count;
+    pki_bench_arguments arguments;
 
     pk_bench_outcome outcome; /* MEASURED: nothing is against it so far */
     char reason[192];         /* why skipped or failed */

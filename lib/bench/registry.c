@@ -159,8 +159,8 @@ static void set_parameters(pki_bench_instance *made, const values *axes, size_t 
             made->threads = (uint32_t)value;
             continue;
         }
-        made->keys[made->argument_count] = axes[i].axis->key ? axes[i].axis->key : "";
-        made->arguments[made->argument_count++] = value;
+        made->arguments.keys[made->arguments.count] = axes[i].axis->key ? axes[i].axis->key : "";
+        made->arguments.values[made->arguments.count++] = value;
     }
 }
 
@@ -350,8 +350,6 @@ pk_status pki_bench_instance_case(const pki_bench_instance *instance,
         return status;
     pki_bench_case_init(c, engine, instance->name, &whole);
     c->body = instance->entry->body;
-    c->argument_count = instance->argument_count;
-    memcpy(c->arguments, instance->arguments, sizeof c->arguments);
-    memcpy(c->keys, instance->keys, sizeof c->keys);
+    c->arguments = instance->arguments;
     return PK_OK;
 }

@@ -13,9 +13,7 @@ typedef struct pki_bench_instance {
     size_t family, member; /* number of the benchmark, of the combination within it */
     char *name;
     uint32_t threads; /* 0: as the options say */
-    int64_t arguments[PKI_BENCH_AXES];
-    const char *keys[PKI_BENCH_AXES];
-    unsigned argument_count;
+    pki_bench_arguments arguments;
 } pki_bench_instance;
 
 /* How many there are, all expanded. PK_ENOMEM, or PK_EINVAL for parameters that are none. */

@@ -131,7 +131,8 @@ void pk_bench_give_up(pk_bench_run *run, pk_bench_outcome outcome, const char *r
 
 int64_t pk_bench_arg(const pk_bench_run *run, unsigned axis)
 {
-    return axis < run->owner->argument_count ? run->owner->arguments[axis] : 0;
+    const pki_bench_arguments *arguments = &run->owner->arguments;
+    return axis < arguments->count ? arguments->values[axis] : 0;
 }
 
 uint32_t pk_bench_threads(const pk_bench_run *run)

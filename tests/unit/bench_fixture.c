@@ -122,9 +122,7 @@ static void fill_rows(pki_bench_row *rows)
         rows[i].repetition = (uint32_t)i;
         rows[i].bytes = 4096;
         measure(&rows[i], 250 + i, 1, (uint64_t)i + 1);
-        rows[i].argument_count = 1;
-        rows[i].keys[0] = "n";
-        rows[i].arguments[0] = 1024;
+        rows[i].arguments = (pki_bench_arguments){{1024}, {"n"}, 1};
     }
     fill_noisy(&rows[2]);
     rows[3].name = "empty";

@@ -17,9 +17,7 @@ bool pki_bench_row_take(pki_bench_row *row, pki_bench_case *c)
     row->flops = c->flops;
     row->items = c->items;
     memcpy(row->label, c->label, sizeof row->label);
-    memcpy(row->arguments, c->arguments, sizeof row->arguments);
-    memcpy(row->keys, c->keys, sizeof row->keys);
-    row->argument_count = c->argument_count;
+    row->arguments = c->arguments;
     for (unsigned i = 0; i < c->series_count; i++) {
         memcpy(row->figures[i].name, c->series[i].name, sizeof row->figures[i].name);
         row->figures[i].value = pki_bench_series_median(&c->series[i]);

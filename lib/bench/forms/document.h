@@ -28,9 +28,7 @@ typedef struct pki_bench_row {
     uint32_t clock;         /* a pk_bench_clock */
     uint64_t bytes, flops, items;
     char label[64];
-    int64_t arguments[PKI_BENCH_AXES];
-    const char *keys[PKI_BENCH_AXES];
-    unsigned argument_count;
+    pki_bench_arguments arguments;
     struct {
         char name[PKI_BENCH_NAME];
         double value;

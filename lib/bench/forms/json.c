@@ -101,8 +101,8 @@ static void put_work(pki_json *json, const pki_bench_row *row)
 static void put_arguments(pki_json *json, const pki_bench_row *row)
 {
     pki_json_open(json, "arguments", '{');
-    for (unsigned i = 0; i < row->argument_count; i++)
-        pki_json_int(json, row->keys[i], row->arguments[i]);
+    for (unsigned i = 0; i < row->arguments.count; i++)
+        pki_json_int(json, row->arguments.keys[i], row->arguments.values[i]);
     pki_json_close(json, '}');
 }
 
