@@ -1,7 +1,7 @@
 /* lib/bench/device.h - timing what runs on a device: where the time of a sample comes from
  * when it is not the processor's clock.
  *
- * One table, filled in by the build: lib/backend has it. A timer belongs to one stream and one
+ * One table, filled in by the build (device_cuda.c). A timer belongs to one stream and one
  * thread; begin and end put their marks into the stream, elapsed waits for them.
  */
 #ifndef PKI_BENCH_DEVICE_H

@@ -2,6 +2,7 @@
  * itself and waits, so waiting for the stream is in order. */
 #include "bench/device.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,10 +222,18 @@ static void trouble(void *timer_, char *text, size_t size)
                  now.mhz);
 }
 
+/* A shared libpkbench has a driver's table of its own, of which libpk's handler of forks does not know. */
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, pki_cuda_api_after_fork);
+}
+
 const pki_bench_device *pki_bench_device_find(const char **why_not)
 {
     static const pki_bench_device cuda = {"cuda events", open_timer, close_timer, begin,   end,
                                           elapsed,       why,        flush,       settled, trouble};
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
     *why_not = "";
     if (pki_cuda_decide() == PKI_CUDA_LIVE)
         return &cuda;
