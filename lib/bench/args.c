@@ -38,10 +38,12 @@ static const option options[] = {
     {"allocations", FLAG32, ARG(over.allocations), NULL, "count allocations, too"},
     {"alone", FLAG, ARG(alone), NULL, "one benchmark after the other, not in turns"},
     {"seed", COUNT64, ARG(over.seed), "N", "of the order of turns and of the bootstrap (1)"},
-    {"json", TEXT, ARG(json), "FILE", "every sample, in Google Benchmark's schema"},
-    {"csv", TEXT, ARG(csv), "FILE", "a line per benchmark"},
-    {"markdown", TEXT, ARG(markdown), "FILE", "a table for a pull request"},
-    {"junit", TEXT, ARG(junit), "FILE", "for a CI system; FILE may be - in all four"},
+    {"json", TEXT, ARG(files[PKI_BENCH_JSON]), "FILE",
+     "every sample, in Google Benchmark's schema"},
+    {"csv", TEXT, ARG(files[PKI_BENCH_CSV]), "FILE", "a line per benchmark"},
+    {"markdown", TEXT, ARG(files[PKI_BENCH_MARKDOWN]), "FILE", "a table for a pull request"},
+    {"junit", TEXT, ARG(files[PKI_BENCH_JUNIT]), "FILE",
+     "for a CI system; FILE may be - in all four"},
     {"sparkline", SPARK, ARG(picture), NULL, "the samples over time, in a line of characters"},
     {"histogram", HISTOGRAM, ARG(picture), NULL, "the samples by size"},
     {"quiet", FLAG, ARG(quiet), NULL, "no table and no progress"},
@@ -185,9 +187,9 @@ static bool consistent(pki_bench_args *args)
 {
     const struct pk_bench_options *o = &args->over;
     int to_stdout = 0;
-    const char *const files[] = {args->json, args->csv, args->markdown, args->junit};
-    for (size_t i = 0; i < PKI_COUNT_OF(files); i++)
-        to_stdout += files[i] && strcmp(files[i], "-") == 0;
+    for (int i = 0; i < PKI_BENCH_FILES; i++)
+        to_stdout += args->files[i] && strcmp(args->files[i], "-") == 0;
+    args->to_stdout = to_stdout > 0;
     if (to_stdout > 1)
         return complain(args, "only one of the files can be - (stdout)");
     if (o->max_time && o->max_time < o->min_time)

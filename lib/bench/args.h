@@ -9,11 +9,21 @@
 
 #include "bench/forms/document.h"
 
+/* What is written besides the table. */
+typedef enum pki_bench_file {
+    PKI_BENCH_JSON,
+    PKI_BENCH_CSV,
+    PKI_BENCH_MARKDOWN,
+    PKI_BENCH_JUNIT,
+    PKI_BENCH_FILES
+} pki_bench_file;
+
 typedef struct pki_bench_args {
     const char *filter;                     /* NULL: all */
     bool list, help, version, alone, quiet; /* alone: one after the other */
     pki_bench_picture picture;
-    const char *json, *csv, *markdown, *junit; /* "-": stdout, instead of the table */
+    const char *files[PKI_BENCH_FILES]; /* "-": stdout, instead of the table; NULL: not wanted */
+    bool to_stdout;                     /* one of them is */
     uint32_t repetitions;
     struct pk_bench_options over; /* what wins over the benchmarks' own options */
     char complaint[256];

@@ -237,54 +237,41 @@ static int deliver(output *o, const char *path)
     return refuse(path, error);
 }
 
-typedef void form(const pki_bench_document *document, FILE *file);
-
-static int write_form(const program *p, form *put, const char *path)
-{
-    output o;
-    if (!path)
-        return EXIT_FINE;
-    if (!open_output(&o))
-        return complain("no memory to write %s", path);
-    put(&p->document, o.file);
-    return deliver(&o, path);
-}
-
-static bool is_stdout(const char *path)
-{
-    return path && strcmp(path, "-") == 0;
-}
-
 /* What will not do is said before anything is measured for it. */
 static int check_files(const pki_bench_args *a)
 {
-    const char *const paths[] = {a->json, a->csv, a->markdown, a->junit};
-    for (size_t i = 0; i < PKI_COUNT_OF(paths); i++)
-        if (paths[i] && !is_stdout(paths[i]) && !pki_target_is_free(paths[i]))
-            return refuse(paths[i], errno);
+    for (int i = 0; i < PKI_BENCH_FILES; i++)
+        if (a->files[i] && strcmp(a->files[i], "-") != 0 && !pki_target_is_free(a->files[i]))
+            return refuse(a->files[i], errno);
     return EXIT_FINE;
 }
 
 static int write_table(const program *p)
 {
-    const pki_bench_args *a = &p->args;
     output o;
-    if (a->quiet || is_stdout(a->json) || is_stdout(a->csv) || is_stdout(a->markdown) ||
-        is_stdout(a->junit))
-        return EXIT_FINE;
     if (!open_output(&o))
         return complain("no memory to write the table");
-    pki_bench_text(&p->document, a->picture, o.file);
+    pki_bench_text(&p->document, p->args.picture, o.file);
     return deliver(&o, "-");
+}
+
+static int write_file(const program *p, pki_bench_file which)
+{
+    static void (*const forms[])(const pki_bench_document *document, FILE *file) = {
+        pki_bench_json, pki_bench_csv, pki_bench_markdown, pki_bench_junit};
+    output o;
+    if (!open_output(&o))
+        return complain("no memory to write %s", p->args.files[which]);
+    forms[which](&p->document, o.file);
+    return deliver(&o, p->args.files[which]);
 }
 
 static int write_all(const program *p)
 {
-    int status = write_table(p);
-    status |= write_form(p, pki_bench_json, p->args.json);
-    status |= write_form(p, pki_bench_csv, p->args.csv);
-    status |= write_form(p, pki_bench_markdown, p->args.markdown);
-    status |= write_form(p, pki_bench_junit, p->args.junit);
+    int status = p->args.quiet || p->args.to_stdout ? EXIT_FINE : write_table(p);
+    for (int i = 0; i < PKI_BENCH_FILES; i++)
+        if (p->args.files[i])
+            status |= write_file(p, (pki_bench_file)i);
     for (size_t i = 0; i < p->document.row_count && status == EXIT_FINE; i++)
         if (p->document.rows[i].result.outcome == PK_BENCH_OUTCOME_FAILED)
             status = EXIT_FAILED;

@@ -78,33 +78,19 @@ static bool put(values *v, int64_t value)
     return ++v->count <= PKI_BENCH_VALUES_MOST;
 }
 
-/* from, from * by, ... below to, then to. */
-static bool put_products(values *v, int64_t from, int64_t to, int64_t by)
+/* from, from * by, ... below to, then to; or from, from + by, ... up to it. */
+static bool put_range(values *v, bool times, int64_t from, int64_t to, int64_t by)
 {
     int64_t value = from;
-    if (from < 1 || by < 2 || to < from)
+    if (by < 1 + times || to < from || (times && from < 1))
         return false;
-    while (value < to) {
+    for (bool over = false; !over && (times ? value < to : value <= to);) {
         if (!put(v, value))
             return false;
-        if (__builtin_mul_overflow(value, by, &value))
-            break;
+        over = times ? __builtin_mul_overflow(value, by, &value)
+                     : __builtin_add_overflow(value, by, &value);
     }
-    return put(v, to);
-}
-
-static bool put_steps(values *v, int64_t from, int64_t to, int64_t by)
-{
-    int64_t value = from;
-    if (by < 1 || to < from)
-        return false;
-    while (value <= to) {
-        if (!put(v, value))
-            return false;
-        if (__builtin_add_overflow(value, by, &value))
-            break;
-    }
-    return true;
+    return !times || put(v, to);
 }
 
 static bool put_axis(values *v)
@@ -207,13 +193,7 @@ static void forget(size_t from)
 
 static pk_status combine(const pk_bench_entry *entry, const values *axes, size_t count)
 {
-    size_t at[PKI_BENCH_AXES] = {0}, before = instance_count, member = 0, all = 1;
-    for (size_t i = 0; i < count; i++)
-        all *= axes[i].count; /* at most 4096^8 = 2^96: checked before it can wrap */
-    if (all > PKI_BENCH_COMBINATIONS_MOST)
-        return pki_bench_fail(PK_EINVAL,
-                              "benchmark \"%s\": more than %d combinations of parameters",
-                              entry->name, PKI_BENCH_COMBINATIONS_MOST);
+    size_t at[PKI_BENCH_AXES] = {0}, before = instance_count, member = 0;
     do {
         if (!add_instance(entry, axes, count, at, member++)) {
             forget(before);

@@ -46,10 +46,10 @@ static void everything(void **state)
     assert_int_equal(args.over.hardware, 1);
     assert_int_equal(args.over.allocations, 1);
     assert_int_equal(args.over.seed, 42);
-    assert_string_equal(args.json, "a");
-    assert_string_equal(args.csv, "b");
-    assert_string_equal(args.markdown, "c");
-    assert_string_equal(args.junit, "-");
+    assert_string_equal(args.files[PKI_BENCH_JSON], "a");
+    assert_string_equal(args.files[PKI_BENCH_CSV], "b");
+    assert_string_equal(args.files[PKI_BENCH_MARKDOWN], "c");
+    assert_string_equal(args.files[PKI_BENCH_JUNIT], "-");
     assert_int_equal(args.picture, PKI_BENCH_HISTOGRAM);
 }
 
