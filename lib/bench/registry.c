@@ -99,9 +99,8 @@ static bool put_axis(values *v)
     if (a->kind == PK_BENCH_AXIS_TIMES_ || a->kind == PK_BENCH_AXIS_STEPS_) {
         if (a->count != 3)
             return false;
-        return a->kind == PK_BENCH_TIMES_
-                   ? put_products(v, a->values[0], a->values[1], a->values[2])
-                   : put_steps(v, a->values[0], a->values[1], a->values[2]);
+        return put_range(v, a->kind == PK_BENCH_AXIS_TIMES_, a->values[0], a->values[1],
+                         a->values[2]);
     }
     for (uint32_t i = 0; i < a->count; i++) {
         bool fits = a->kind != PK_BENCH_AXIS_THREADS_ ||
