@@ -10,7 +10,8 @@ run_bench()
 {
     have pkg-config
     local how static
-    none -r 'bench' "$root/include/pk/pk.h" "$root/$libdir/pkgconfig/pk.pc"
+    none '<pk/bench' "$root/include/pk/pk.h"
+    none pkbench "$root/$libdir/pkgconfig/pk.pc"
     nm "$root/$libdir/libpk.a" 2>/dev/null | none 'pki*_bench'
     if [ -e "$root/$libdir/libpkbench.so" ]; then
         compile "$here/bench.c" -o bench-shared $(pkg-config --cflags --libs pk-bench)
