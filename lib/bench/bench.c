@@ -80,7 +80,7 @@ static pk_status deliver(pki_bench_case *c, pk_bench_result *result)
     }
     if (pki_bench_case_is_fine(c))
         return PK_OK;
-    return pki_bench_fail(PK_ENOTSUP, "%s: %s", c->name, c->reason);
+    return pki_bench_fail(PK_ENOTSUP, "%s: %s", c->name, c->result.reason);
 }
 
 static pk_status measure(pki_bench_case *c, pk_bench_result *result)
@@ -137,7 +137,7 @@ static pk_status open_case(pki_bench_case *c, size_t index)
         return status;
     status = pki_bench_case_open(c);
     if (status == PK_OK && !pki_bench_case_is_fine(c))
-        status = pki_bench_fail(PK_ENOTSUP, "%s: %s", c->name, c->reason);
+        status = pki_bench_fail(PK_ENOTSUP, "%s: %s", c->name, c->result.reason);
     return status;
 }
 
@@ -170,7 +170,7 @@ pk_status pk_bench_take_(pki_bench_handle *handle, uint64_t iterations, pki_benc
     fine = fine && pki_bench_case_take(c, iterations ? iterations : c->iterations, sample);
     errno = saved;
     if (!fine)
-        return pki_bench_fail(PK_ENOTSUP, "%s: %s", c->name, c->reason);
+        return pki_bench_fail(PK_ENOTSUP, "%s: %s", c->name, c->result.reason);
     double n = (double)sample->iterations;
     sample->time = n * pki_bench_case_per_iteration(c, sample->time, sample->iterations, &overhead);
     return PK_OK;

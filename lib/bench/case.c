@@ -22,17 +22,19 @@ void pki_bench_case_give_up(pki_bench_case *c, pk_bench_outcome outcome, const c
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
     if (pki_bench_case_is_fine(c)) {
-        c->outcome = outcome;
-        snprintf(c->reason, sizeof c->reason, "%s", reason && *reason ? reason : "no reason given");
+        c->result.outcome = outcome;
+        snprintf(c->result.reason, sizeof c->result.reason, "%s",
+                 reason && *reason ? reason : "no reason given");
     }
     pthread_mutex_unlock(&lock);
 }
 
 void pki_bench_case_note(pki_bench_case *c, const char *text)
 {
-    size_t used = strlen(c->note);
-    if (*text && !strstr(c->note, text))
-        snprintf(c->note + used, sizeof c->note - used, "%s%s", used ? "; " : "", text);
+    size_t used = strlen(c->result.note);
+    if (*text && !strstr(c->result.note, text))
+        snprintf(c->result.note + used, sizeof c->result.note - used, "%s%s", used ? "; " : "",
+                 text);
 }
 
 /* ---- life ---- */
@@ -48,9 +50,9 @@ void pki_bench_case_init(pki_bench_case *c, const pki_bench_engine *engine, cons
     c->bytes = whole->bytes;
     c->flops = whole->flops;
     c->items = whole->items;
-    for (int i = 0; i < PKI_BENCH_COUNTERS; i++)
-        c->hardware[i] = -1;
-    c->allocations = c->allocated_bytes = -1;
+    c->result.instructions = c->result.cycles = -1;
+    c->result.cache_misses = c->result.branch_misses = -1;
+    c->result.allocations = c->result.allocated_bytes = -1;
 }
 
 static void run_thread(void *arg, unsigned thread)
@@ -330,7 +332,7 @@ bool pki_bench_case_sample(pki_bench_case *c)
     pki_bench_sample sample;
     double overhead, rest;
     if (!make_room_for_one(c)) {
-        c->stopped = PK_BENCH_STOP_MEMORY;
+        c->result.stopped = PK_BENCH_STOP_MEMORY;
         return false;
     }
     if (!pki_bench_case_take(c, c->iterations, &sample))

@@ -65,10 +65,11 @@ typedef struct pki_bench_case {
     struct pk_bench_options options; /* nothing in it is left to a default */
     pki_bench_arguments arguments;
 
-    pk_bench_outcome outcome; /* MEASURED: nothing is against it so far */
-    char reason[192];         /* why skipped or failed */
     char label[64];
-    char note[256]; /* what was asked for and could not be had */
+
+    /* What will be told of it and is known before its samples are: the outcome (MEASURED: nothing is
+     * against it so far), reason and note, how it was warmed up and stopped, what was counted. */
+    pk_bench_result result;
 
     bool opened, set_up;
     pk_bench_run *runs; /* one per thread */
@@ -87,14 +88,9 @@ typedef struct pki_bench_case {
     size_t count, room;
     uint64_t first_at, spent; /* ns, spent with the untimed parts of samples */
     size_t next_check;
-    pk_bench_stop stopped;
-    uint64_t warmup_iterations, warmup_time;
-    bool warmup_steady;
     double clock_part; /* ns of the last sample: what was subtracted for reading the clock */
     pki_bench_series series[PKI_BENCH_FIGURES];
     unsigned series_count, figures_lost;
-    double hardware[PKI_BENCH_COUNTERS]; /* per iteration; negative: not counted */
-    double allocations, allocated_bytes;
     uint64_t bytes, flops, items; /* of an iteration of one thread */
 } pki_bench_case;
 
@@ -121,7 +117,7 @@ pk_status pki_bench_options_fill(struct pk_bench_options *whole,
 void pki_bench_case_init(pki_bench_case *c, const pki_bench_engine *engine, const char *name,
                          const struct pk_bench_options *whole);
 
-/* Set-up and threads. PK_OK, also if it is skipped or failed, which c->outcome says; else memory or
+/* Set-up and threads. PK_OK, also if it is skipped or failed, which c->result.outcome says; else memory or
  * threads are missing. */
 pk_status pki_bench_case_open(pki_bench_case *c);
 void pki_bench_case_close(pki_bench_case *c);
@@ -136,13 +132,13 @@ bool pki_bench_case_take(pki_bench_case *c, uint64_t iterations, pki_bench_sampl
 double pki_bench_case_per_iteration(const pki_bench_case *c, double time, uint64_t iterations,
                                     double *overhead);
 
-/* Takes one and keeps it. False as above, or without memory (c->stopped says so then). */
+/* Takes one and keeps it. False as above, or without memory (c->result.stopped says so then). */
 bool pki_bench_case_sample(pki_bench_case *c);
 
 /* Neither skipped nor failed. */
 static inline bool pki_bench_case_is_fine(const pki_bench_case *c)
 {
-    return c->outcome == PK_BENCH_OUTCOME_MEASURED;
+    return c->result.outcome == PK_BENCH_OUTCOME_MEASURED;
 }
 
 /* ns, on the clock that it is measured by. */

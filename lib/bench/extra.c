@@ -18,7 +18,10 @@ static double counted_in(const pki_bench_case *c, int counter)
 
 static void count_hardware(pki_bench_case *c)
 {
+    pk_bench_result *r = &c->result;
     double values[PKI_BENCH_COUNTERS][PKI_BENCH_COUNTED_SAMPLES];
+    double *const into[PKI_BENCH_COUNTERS] = {&r->instructions, &r->cycles, &r->cache_misses,
+                                              &r->branch_misses};
     char why[192];
     pki_bench_sample sample;
     pki_bench_counters_explain(why, sizeof why);
@@ -32,7 +35,7 @@ static void count_hardware(pki_bench_case *c)
     }
     c->counting_hardware = false;
     for (int j = 0; j < PKI_BENCH_COUNTERS && pki_bench_case_is_fine(c); j++)
-        c->hardware[j] = pki_samples_select_median(values[j], PKI_BENCH_COUNTED_SAMPLES);
+        *into[j] = pki_samples_select_median(values[j], PKI_BENCH_COUNTED_SAMPLES);
 }
 
 static void count_allocations(pki_bench_case *c)
@@ -56,8 +59,8 @@ static void count_allocations(pki_bench_case *c)
     c->counting_allocations = false;
     if (!pki_bench_case_is_fine(c))
         return;
-    c->allocations = pki_samples_select_median(counts, PKI_BENCH_COUNTED_SAMPLES);
-    c->allocated_bytes = pki_samples_select_median(bytes, PKI_BENCH_COUNTED_SAMPLES);
+    c->result.allocations = pki_samples_select_median(counts, PKI_BENCH_COUNTED_SAMPLES);
+    c->result.allocated_bytes = pki_samples_select_median(bytes, PKI_BENCH_COUNTED_SAMPLES);
 }
 
 void pki_bench_extra(pki_bench_case *c)

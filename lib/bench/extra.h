@@ -7,7 +7,7 @@
 
 #define PKI_BENCH_COUNTED_SAMPLES 5
 
-/* After the last timed sample, while the case is open. What cannot be had goes into c->note. */
+/* After the last timed sample, while the case is open. What cannot be had goes into c->result.note. */
 void pki_bench_extra(pki_bench_case *c);
 
 #endif

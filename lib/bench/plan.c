@@ -42,7 +42,7 @@ static bool seek(pki_bench_case *c, double wanted, bool *found)
     double taken = c->timer ? sample.time : sample.wall;
     *found = taken >= wanted / 2 || c->iterations >= PKI_BENCH_ITERATIONS_MOST;
     uint64_t next = iterations_for(c->iterations, taken, wanted);
-    c->warmup_iterations += c->iterations;
+    c->result.warmup_iterations += c->iterations;
     c->iterations = *found ? next : PKI_MIN(next, 10 * c->iterations);
     return true;
 }
@@ -68,7 +68,7 @@ static bool window(pki_bench_case *c, double *median)
         if (!pki_bench_case_take(c, c->iterations, &sample))
             return false;
         times[i] = sample.time / (double)sample.iterations;
-        c->warmup_iterations += c->iterations;
+        c->result.warmup_iterations += c->iterations;
     }
     *median = pki_samples_select_median(times, PKI_BENCH_WINDOW);
     return true;
@@ -79,11 +79,11 @@ static bool warm_by_windows(pki_bench_case *c, uint64_t start)
     double before = 0, after = 0;
     if (!window(c, &before))
         return false;
-    while (!c->warmup_steady && pki_bench_now(c) - start < c->options.max_warmup) {
+    while (!c->result.warmup_steady && pki_bench_now(c) - start < c->options.max_warmup) {
         if (!window(c, &after))
             return false;
         bool faster = after < before * (1 - PKI_BENCH_FASTER);
-        c->warmup_steady = !faster && pki_bench_now(c) - start >= PKI_BENCH_WARM_LEAST;
+        c->result.warmup_steady = !faster && pki_bench_now(c) - start >= PKI_BENCH_WARM_LEAST;
         if (!c->options.iterations && c->options.clock != PK_BENCH_CLOCK_MANUAL)
             c->iterations = iterations_for(1, after, pki_bench_sample_time(c));
         before = after;
@@ -95,8 +95,8 @@ static bool warm_by_windows(pki_bench_case *c, uint64_t start)
 static bool touch(pki_bench_case *c)
 {
     pki_bench_sample sample;
-    c->warmup_iterations += c->iterations;
-    c->warmup_steady = true;
+    c->result.warmup_iterations += c->iterations;
+    c->result.warmup_steady = true;
     return pki_bench_case_take(c, c->iterations, &sample);
 }
 
@@ -111,7 +111,7 @@ bool pki_bench_warm(pki_bench_case *c)
         fine = warm_by_windows(c, start);
     if (fine && c->timer)
         c->device->settled(c->timer);
-    c->warmup_time = pki_bench_now(c) - start;
+    c->result.warmup_time = pki_bench_now(c) - start;
     return fine;
 }
 
@@ -135,16 +135,16 @@ static bool precise(pki_bench_case *c)
 bool pki_bench_enough(pki_bench_case *c)
 {
     const struct pk_bench_options *o = &c->options;
-    if (c->stopped == PK_BENCH_STOP_NONE && c->count >= o->max_samples)
-        c->stopped = PK_BENCH_STOP_SAMPLES;
-    if (c->stopped == PK_BENCH_STOP_NONE && c->spent >= o->max_time)
-        c->stopped = PK_BENCH_STOP_TIME;
-    if (c->stopped != PK_BENCH_STOP_NONE)
+    if (c->result.stopped == PK_BENCH_STOP_NONE && c->count >= o->max_samples)
+        c->result.stopped = PK_BENCH_STOP_SAMPLES;
+    if (c->result.stopped == PK_BENCH_STOP_NONE && c->spent >= o->max_time)
+        c->result.stopped = PK_BENCH_STOP_TIME;
+    if (c->result.stopped != PK_BENCH_STOP_NONE)
         return true;
     if (c->count < c->next_check || c->count < o->min_samples || c->spent < o->min_time)
         return false;
     c->next_check = c->count + c->count / 10 + 1;
     if (precise(c))
-        c->stopped = PK_BENCH_STOP_PRECISE;
-    return c->stopped != PK_BENCH_STOP_NONE;
+        c->result.stopped = PK_BENCH_STOP_PRECISE;
+    return c->result.stopped != PK_BENCH_STOP_NONE;
 }

@@ -32,7 +32,7 @@ bool pki_bench_warm(pki_bench_case *c);
 /* Only the iterations, one sample after the other until it is long enough. */
 bool pki_bench_calibrate(pki_bench_case *c);
 
-/* Is there enough? Then c->stopped says why. */
+/* Is there enough? Then c->result.stopped says why. */
 bool pki_bench_enough(pki_bench_case *c);
 
 #endif

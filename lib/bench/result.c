@@ -1,9 +1,7 @@
 #include "bench/result.h"
 
-#include "base/compiler.h"
 #include "bench/stats/sample_stats.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,25 +12,6 @@ static void take_samples(pk_bench_result *r, pki_bench_case *c)
     r->at = c->at;
     c->time = c->cpu = c->at = NULL;
     c->count = c->room = 0;
-}
-
-static void take_circumstances(pk_bench_result *r, const pki_bench_case *c)
-{
-    r->stopped = (uint32_t)c->stopped;
-    r->threads = c->options.threads;
-    r->iterations = c->iterations;
-    r->warmup_iterations = c->warmup_iterations;
-    r->warmup_time = c->warmup_time;
-    r->warmup_steady = c->warmup_steady;
-    r->instructions = c->hardware[PKI_BENCH_INSTRUCTIONS];
-    r->cycles = c->hardware[PKI_BENCH_CYCLES];
-    r->cache_misses = c->hardware[PKI_BENCH_CACHE_MISSES];
-    r->branch_misses = c->hardware[PKI_BENCH_BRANCH_MISSES];
-    r->allocations = c->allocations;
-    r->allocated_bytes = c->allocated_bytes;
-    r->outcome = (uint32_t)c->outcome;
-    snprintf(r->note, sizeof r->note, "%s", c->note);
-    snprintf(r->reason, sizeof r->reason, "%s", c->reason);
 }
 
 /* What was measured, less what is reported: of the median, not of any one sample. */
@@ -50,7 +29,9 @@ static double rate(const pk_bench_result *r, uint64_t work)
 
 bool pki_bench_result_fill(pk_bench_result *r, pki_bench_case *c)
 {
-    take_circumstances(r, c);
+    *r = c->result;
+    r->threads = c->options.threads;
+    r->iterations = c->iterations;
     if (!pki_bench_case_is_fine(c))
         return true;
     if (c->count == 0)

@@ -72,10 +72,10 @@ static void measure(pki_bench_row *row, double ns, double spread, uint64_t seed)
     c.overhead = copy(overhead, 12);
     c.count = 12;
     c.iterations = 1000;
-    c.warmup_iterations = 12345;
-    c.warmup_time = 10000000;
-    c.warmup_steady = true;
-    c.stopped = PK_BENCH_STOP_PRECISE;
+    c.result.warmup_iterations = 12345;
+    c.result.warmup_time = 10000000;
+    c.result.warmup_steady = true;
+    c.result.stopped = PK_BENCH_STOP_PRECISE;
     c.options.threads = row->result.threads ? row->result.threads : 1;
     c.bytes = row->bytes;
     c.flops = row->flops;
