@@ -1,6 +1,14 @@
 /* ab_object.c - a build for `pk bench-ab` whose times are made up: what pk/bench.h drives benchmarks by, and
  * no clock. -DTIME=ns of an iteration; -DALONE: has a benchmark more; -DBROKEN: dies amid a launch.
  */
+#ifdef BEFORE /* there was a libpkbench, these were called so */
+#define pk_bench_instance_count_ pk_bench_list
+#define pk_bench_instance_name_ pk_bench_list_name
+#define pk_bench_open_ pk_bench_open
+#define pk_bench_take_ pk_bench_take
+#define pk_bench_close_ pk_bench_close
+#endif
+
 #include "bench/drive.h"
 
 #include <stdlib.h>
