@@ -1,7 +1,8 @@
 /* ab_object.c - a build for `pk bench-ab` whose times are made up: what pk/bench.h drives benchmarks by, and
- * no clock. -DTIME=ns of an iteration; -DALONE: has a benchmark more; -DBROKEN: dies amid a launch.
+ * no clock. -DTIME=ns of an iteration; -DALONE: has a benchmark more; -DBROKEN: dies amid a launch; -DBEFORE: has
+ * the names of before there was a libpkbench.
  */
-#ifdef BEFORE /* there was a libpkbench, these were called so */
+#ifdef BEFORE
 #define pk_bench_instance_count_ pk_bench_list
 #define pk_bench_instance_name_ pk_bench_list_name
 #define pk_bench_open_ pk_bench_open

@@ -13,15 +13,23 @@ bool bench_text_set(char **text, const char *to)
     return true;
 }
 
+#define TEXTS 11
+#define OF_LAUNCH 4 /* the first one that a launch's file says anew */
+
+static char **text_at(bench_file *f, size_t i)
+{
+    char **const all[TEXTS] = {&f->path,    &f->session,     &f->side,         &f->method,
+                               &f->date,    &f->host,        &f->executable,   &f->cpu,
+                               &f->version, &f->fingerprint, &f->configuration};
+    return all[i];
+}
+
 bool bench_file_init(bench_file *file, const char *path)
 {
+    bool fits = true;
     memset(file, 0, sizeof *file);
-    char **texts[] = {&file->date,    &file->executable,  &file->host,    &file->cpu,
-                      &file->version, &file->fingerprint, &file->session, &file->configuration,
-                      &file->side,    &file->method};
-    bool fits = bench_text_set(&file->path, path);
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        fits &= bench_text_set(texts[i], "");
+    for (size_t i = 0; i < TEXTS; i++)
+        fits &= bench_text_set(text_at(file, i), i ? "" : path);
     return fits;
 }
 
@@ -44,11 +52,8 @@ void bench_file_finish(bench_file *file)
         finish_series(&file->series[i]);
     free(file->series);
     table_finish(&file->names);
-    char *texts[] = {file->path, file->date,    file->executable,   file->host,
-                     file->cpu,  file->version, file->fingerprint,  file->session,
-                     file->side, file->method,  file->configuration};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        free(texts[i]);
+    for (size_t i = 0; i < TEXTS; i++)
+        free(*text_at(file, i));
     memset(file, 0, sizeof *file);
 }
 
@@ -150,6 +155,11 @@ static bool take_series(bench_series *to, bench_series *from, const char *id, ui
 bool bench_file_take(bench_file *to, bench_file *from, const char *id, uint64_t pair)
 {
     bool fits = true;
+    for (size_t i = to->date[0] ? OF_LAUNCH + 1 : OF_LAUNCH; i < TEXTS; i++) {
+        char *before = *text_at(to, i);
+        *text_at(to, i) = *text_at(from, i);
+        *text_at(from, i) = before;
+    }
     for (uint32_t i = 0; i < from->names.count && fits; i++)
         fits = take_series(bench_file_series(to, from->series[i].name), &from->series[i], id, pair);
     bench_file_finish(from);

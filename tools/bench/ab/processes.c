@@ -104,16 +104,7 @@ static bool read_launch(ab_session *s, int side, const char *path, complaint *wh
     for (uint32_t i = 0; i < one.names.count; i++)
         if (one.series[i].launch_count && one.series[i].launches[0].id[0])
             snprintf(id, sizeof id, "%.60s", one.series[i].launches[0].id);
-    bool fits = bench_text_set(&build->date, build->date[0] ? build->date : one.date) &&
-                bench_text_set(&build->executable, one.executable) &&
-                bench_text_set(&build->host, one.host) && bench_text_set(&build->cpu, one.cpu) &&
-                bench_text_set(&build->version, one.version) &&
-                bench_text_set(&build->fingerprint, one.fingerprint) &&
-                bench_text_set(&build->configuration, one.configuration);
-    if (!fits)
-        bench_file_finish(&one);
-    else
-        fits = bench_file_take(build, &one, id, s->launches + 1);
+    bool fits = bench_file_take(build, &one, id, s->launches + 1);
     return fits || complaint_set(why, "out of memory");
 }
 
