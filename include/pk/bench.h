@@ -4,7 +4,7 @@
  *     {
  *         size_t n = (size_t)pk_bench_arg(bench, 0);
  *         float *x = numbers(n);               // set-up: not timed
- *         pk_bench_set_work(bench, n * sizeof *x, n, 0); // bytes, flops, items: for rates
+ *         pk_bench_set_work(bench, n * sizeof *x, n, 0);  // bytes, flops, items: for rates
  *         PK_BENCH_LOOP {                      // timed
  *             pk_keep(sum(x, n));
  *         }
@@ -117,9 +117,9 @@ typedef struct pk_bench_options {
 typedef enum pk_bench_verdict {
     PK_BENCH_VERDICT_UNKNOWN = 0, /* too few samples */
     PK_BENCH_VERDICT_STEADY = 1,  /* figures that can be repeated within this launch */
-    PK_BENCH_VERDICT_NOISY =
-        2, /* the middle half is wide: repeat on a quieter machine. Samples that
-                              were interrupted alone do not make it so: the median is not theirs */
+    /* The middle half is wide: repeat on a quieter machine. Samples that were interrupted do not make
+     * it so alone: the median is not theirs. */
+    PK_BENCH_VERDICT_NOISY = 2,
     PK_BENCH_VERDICT_DRIFTING = 3, /* became slower or faster all along */
     PK_BENCH_VERDICT_BIMODAL = 4   /* two speeds: one median hides them */
 } pk_bench_verdict;
@@ -277,7 +277,7 @@ PK_API pk_status pk_bench_add(const char *name, void (*body)(pk_bench_run *),
 
 /* ---- inside a benchmark ---- */
 
-/* Starts the clock; how many iterations to run (0 after a skip). Ends it. */
+/* Starts the clock; how many iterations to run (0 after pk_bench_give_up). Ends it. */
 PK_API uint64_t pk_bench_begin(pk_bench_run *bench);
 PK_API void pk_bench_end(pk_bench_run *bench);
 
