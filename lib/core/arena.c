@@ -8,7 +8,7 @@
 
 #include "base/atomic.h"
 #include "base/mem.h"
-#include "core/hist.h"
+#include "stats/slot.h"
 #include "core/record.h"
 #include "core/thread.h"
 

@@ -5,7 +5,7 @@
  *       output    formatted text on its way to the trace file
  *       names     names of regions and counters, appended
  *       blocks    one per recording thread: pki_thread and its ring (lib/core/thread.h)
- *       slots     distributions, 64 KiB at a time (lib/core/slots.h)
+ *       slots     distributions, 64 KiB at a time (lib/stats/table.h)
  *       comms     how far each communicator has come (lib/session/progress.h)
  *
  * Pointers stored inside are addresses of the process that wrote them; header.base turns them into

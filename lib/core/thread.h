@@ -25,7 +25,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "core/record.h"
-#include "core/slots.h"
+#include "stats/table.h"
 
 #define PKI_DEPTH_MAX 64
 #define PKI_DEEP_KEPT                                                                              \

@@ -39,7 +39,7 @@ typedef struct pki_histogram_bucket {
 } pki_histogram_bucket;
 
 /* A distribution's shape: buckets that hold anything, in order, at most PKI_HISTOGRAM_MOST
- * (measure/histogram.h). */
+ * (stats/histogram.h). */
 typedef struct pki_histogram {
     size_t count;
     pki_histogram_bucket *buckets;

@@ -5,8 +5,8 @@
 
 #include "core/comms.h"
 #include "core/names.h"
-#include "core/values.h"
-#include "measure/histogram.h"
+#include "stats/values.h"
+#include "stats/histogram.h"
 #include "measure/overhead.h"
 #include "measure/verdict/verdict.h"
 #include "session/activity.h"

@@ -12,10 +12,10 @@ import sys
 
 import tree
 
-LAYER = {"base": 0, "core": 1, "measure": 2, "out": 2, "session": 3, "backend": 4, "bench": 5}
+LAYER = {"base": 0, "stats": 1, "core": 2, "measure": 3, "out": 3, "session": 4, "backend": 5, "bench": 6}
 # Libraries of their own, which know libpk as any program does.
 BESIDE = ("mpi", "nccl")
-TOOLS_SEE = ("base", "core", "measure", "out", "bench")
+TOOLS_SEE = ("base", "stats", "core", "measure", "out", "bench")
 # lib/backend/none.h, which every NAME/none.c consists of, and the shim's, which any may need.
 COMMON = ("none", "shim")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)

@@ -1,7 +1,7 @@
 #include "report_fixture.h"
 
 #include "base/compiler.h"
-#include "measure/histogram.h"
+#include "stats/histogram.h"
 #include "measure/overhead.h"
 #include "measure/steps/steps.h"
 #include "measure/timeline.h"

@@ -1,5 +1,5 @@
 /* Buckets and quantiles of durations: over all 64 bits, and against exact ones. */
-#include "core/hist.h"
+#include "stats/slot.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "core/arena.h"
-#include "core/slots.h"
+#include "stats/table.h"
 
 #define SAMPLES 100000
 #define HOUR 3600000000000ull

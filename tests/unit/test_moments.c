@@ -1,5 +1,5 @@
 /* Moments of doubles: what is known beforehand, to the last digit, and the same in any order and parts. */
-#include "core/moments.h"
+#include "stats/moments.h"
 
 #include <math.h>
 #include <setjmp.h>

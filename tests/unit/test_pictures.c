@@ -1,8 +1,8 @@
 /* What a report's pictures are made of: shapes of distributions, counters over time, devices over
  * the steps. */
-#include "core/hist.h"
+#include "stats/slot.h"
 #include "measure/device/series.h"
-#include "measure/histogram.h"
+#include "stats/histogram.h"
 #include "measure/timeline.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Tables of distributions: growth, overflowing buckets, merging, reuse, and no memory. */
-#include "core/slots.h"
+#include "stats/table.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* The tally against exact values of the samples themselves. */
-#include "measure/tally.h"
+#include "stats/tally.h"
 
-#include "core/hist.h"
+#include "stats/slot.h"
 
 #include <float.h>
 #include <math.h>

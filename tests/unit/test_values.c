@@ -1,5 +1,5 @@
 /* Distributions of counters: doubles of either sign, from the smallest to the largest. */
-#include "core/values.h"
+#include "stats/values.h"
 
 #include <float.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "measure/tally.h"
+#include "stats/tally.h"
 
 #define SAMPLES 100000
 

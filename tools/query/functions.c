@@ -6,7 +6,7 @@
  */
 #include "query/query.h"
 
-#include "core/moments.h"
+#include "stats/moments.h"
 
 #include <math.h>
 #include <regex.h>

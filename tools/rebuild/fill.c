@@ -3,7 +3,7 @@
 
 #include "base/compiler.h"
 #include "read/json_read.h"
-#include "measure/histogram.h"
+#include "stats/histogram.h"
 #include "measure/overhead.h"
 #include "measure/verdict/verdict.h"
 

@@ -5,7 +5,7 @@
 #include "measure/collectives/collectives.h"
 #include "measure/device/device.h"
 #include "measure/steps/steps.h"
-#include "measure/tally.h"
+#include "stats/tally.h"
 #include "measure/timeline.h"
 #include "rebuild/rebuild.h"
 #include "table.h"

@@ -1,7 +1,7 @@
 #include "bench/stats/sample_stats.h"
 
 #include "base/compiler.h"
-#include "core/moments.h"
+#include "stats/moments.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #define PKI_MEASURE_COLLECTIVES_STATE_H
 
 #include "measure/collectives/collectives.h"
-#include "measure/tally.h"
+#include "stats/tally.h"
 #include "measure/union.h"
 
 #define PKI_COMM_WORD 24

@@ -5,7 +5,7 @@
 #include "measure/device/device.h"
 #include "measure/device/series.h"
 #include "measure/steps/steps.h"
-#include "measure/tally.h"
+#include "stats/tally.h"
 
 /* How a device's time is known. */
 enum { MEASURED, SPANS, VIEWS };

@@ -14,7 +14,7 @@
 #include <pk/stats.h>
 
 #include "core/registry.h"
-#include "core/values.h"
+#include "stats/values.h"
 #include "measure/collectives/collectives.h"
 #include "measure/device/device.h"
 #include "measure/fold/timelines.h"

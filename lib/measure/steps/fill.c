@@ -1,7 +1,7 @@
 #include "measure/steps/state.h"
 
 #include "base/compiler.h"
-#include "measure/histogram.h"
+#include "stats/histogram.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #ifndef PKI_MEASURE_SERIES_H
 #define PKI_MEASURE_SERIES_H
 
-#include "measure/steps/medians.h"
+#include "stats/medians.h"
 #include "measure/summary.h"
 
 #define PKI_SERIES_MOST 4096

@@ -5,7 +5,7 @@
 
 #include "measure/steps/series.h"
 #include "measure/steps/steps.h"
-#include "measure/tally.h"
+#include "stats/tally.h"
 
 typedef struct pki_step_bit {
     uint32_t id;

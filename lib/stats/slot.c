@@ -1,4 +1,4 @@
-#include "core/hist.h"
+#include "stats/slot.h"
 
 #include <math.h>
 #include <string.h>

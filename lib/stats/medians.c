@@ -1,4 +1,4 @@
-#include "measure/steps/medians.h"
+#include "stats/medians.h"
 
 #include "base/compiler.h"
 

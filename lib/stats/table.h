@@ -1,13 +1,13 @@
-/* lib/core/slots.h - a table of distributions by name id, in 64 KiB spans of the arena.
+/* lib/stats/table.h - a table of distributions by name id, in 64 KiB spans of the arena.
  *
  * A table has one writer at a time. Readers of somebody else's table take the registry's lock,
  * under which slots are added and tables grow; buckets are added without it.
  */
-#ifndef PKI_CORE_SLOTS_H
-#define PKI_CORE_SLOTS_H
+#ifndef PKI_STATS_TABLE_H
+#define PKI_STATS_TABLE_H
 
 #include "core/arena.h"
-#include "core/hist.h"
+#include "stats/slot.h"
 
 typedef struct pki_table {
     pki_slot **slots; /* by name id; NULL where there is none */

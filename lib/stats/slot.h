@@ -1,15 +1,15 @@
-/* lib/core/hist.h - one region's distribution: a slot and its chunks of buckets.
+/* lib/stats/slot.h - one region's distribution: a slot and its chunks of buckets.
  *
  * Log-linear in two levels: a value's chunk is its octave, 64 buckets of 32 bits each, and only the
  * octaves that a region touches have one. Values below 128 have buckets of their own, above that a
  * bucket is 1/64 of its octave's start wide; taking the middle, a quantile is within 1/128 = 0.8 %.
  * A bucket that overflows carries into a second table, so 2^32 calls are nothing special.
  *
- * One writer at a time (lib/core/slots.h); anybody may read meanwhile and sees, at worst, the last
+ * One writer at a time (lib/stats/table.h); anybody may read meanwhile and sees, at worst, the last
  * call half entered.
  */
-#ifndef PKI_CORE_HIST_H
-#define PKI_CORE_HIST_H
+#ifndef PKI_STATS_SLOT_H
+#define PKI_STATS_SLOT_H
 
 #include <stdbool.h>
 #include <stdint.h>

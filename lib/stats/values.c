@@ -1,4 +1,4 @@
-#include "core/values.h"
+#include "stats/values.h"
 
 #include <math.h>
 #include <string.h>

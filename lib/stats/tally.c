@@ -1,10 +1,10 @@
-#include "measure/tally.h"
+#include "stats/tally.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/hist.h"
+#include "stats/slot.h"
 
 /* Sign, exponent and the first six bits of the mantissa: what is left of a double's 64 bits. */
 #define KEY_SHIFT 46

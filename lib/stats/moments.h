@@ -1,4 +1,4 @@
-/* lib/core/moments.h - count, sum, extremes and spread of doubles: the same ones, in whatever order
+/* lib/stats/moments.h - count, sum, extremes and spread of doubles: the same ones, in whatever order
  * and parts they come, to the last digit but for a rounding.
  *
  * What is summed is how far each value lies from the first one, and the squares of that, in pairs of
@@ -10,8 +10,8 @@
  * Distances beyond 2^500 have no squares: the deviation is infinite then. Distances below 2^-500 count as
  * none.
  */
-#ifndef PKI_CORE_MOMENTS_H
-#define PKI_CORE_MOMENTS_H
+#ifndef PKI_STATS_MOMENTS_H
+#define PKI_STATS_MOMENTS_H
 
 #include <stdint.h>
 
@@ -25,7 +25,7 @@ typedef struct pki_moments {
     double first, min, max;
     pki_pair apart;   /* sum of value - first */
     pki_pair squares; /* sum of (value - first)^2 */
-    uint64_t count;   /* last: see core/values.c */
+    uint64_t count;   /* last: see stats/values.c */
 } pki_moments;
 
 /* A finite value, so many times. */

@@ -1,7 +1,7 @@
-#include "measure/histogram.h"
+#include "stats/histogram.h"
 
 #include "base/compiler.h"
-#include "core/hist.h"
+#include "stats/slot.h"
 
 #include <math.h>
 #include <stdlib.h>

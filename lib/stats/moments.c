@@ -1,4 +1,4 @@
-#include "core/moments.h"
+#include "stats/moments.h"
 
 #include <math.h>
 

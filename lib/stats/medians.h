@@ -1,12 +1,12 @@
-/* lib/measure/steps/medians.h - the median of a growing number of steps, in little room.
+/* lib/stats/medians.h - the median of a growing number of steps, in little room.
  *
  * Of up to 8 steps it is exact. Twice as many are 8 again: of both halves' 16 in order every other
  * one stays, either the first or the second of each two, as a hash of them says. Each doubling puts
  * the median's rank off by at most 1/16 of the steps, and as a rule by much less, since errors are
  * of either sign.
  */
-#ifndef PKI_MEASURE_MEDIANS_H
-#define PKI_MEASURE_MEDIANS_H
+#ifndef PKI_STATS_MEDIANS_H
+#define PKI_STATS_MEDIANS_H
 
 #include <stddef.h>
 #include <stdint.h>

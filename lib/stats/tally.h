@@ -1,6 +1,6 @@
-/* lib/measure/tally.h - a distribution of any numbers, on the heap, as small as its values are few.
+/* lib/stats/tally.h - a distribution of any numbers, on the heap, as small as its values are few.
  *
- * The recording threads have histograms in the arena (core/hist.h, core/values.h); this one, with the
+ * The recording threads have histograms in the arena (stats/slot.h, stats/values.h); this one, with the
  * same buckets, moments and ranks, is for the thread that gathers: per-step self times, and what is rebuilt from a trace. 64 buckets per octave over
  * all doubles of either sign, kept sorted and only where there are values: a region whose self time
  * stays within an octave takes about a kilobyte. A bucket's middle is within 1/128 of each of its
@@ -8,10 +8,10 @@
  *
  * Not for two threads at once. No room: the sample is refused and nothing has changed.
  */
-#ifndef PKI_MEASURE_TALLY_H
-#define PKI_MEASURE_TALLY_H
+#ifndef PKI_STATS_TALLY_H
+#define PKI_STATS_TALLY_H
 
-#include "core/values.h"
+#include "stats/values.h"
 #include "measure/summary.h"
 
 typedef struct pki_tally_bucket {
@@ -33,7 +33,7 @@ bool pki_tally_add(pki_tally *tally, double value, uint64_t times);
 
 bool pki_tally_merge(pki_tally *into, const pki_tally *from);
 
-/* The value of rank pki_rank(q, count) (core/hist.h): the first and the last exactly, others as their
+/* The value of rank pki_rank(q, count) (stats/slot.h): the first and the last exactly, others as their
  * bucket's middle, never outside min .. max. 0 if empty. */
 double pki_tally_quantile(const pki_tally *tally, double q);
 

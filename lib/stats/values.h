@@ -1,13 +1,13 @@
-/* lib/core/values.h - a counter's distribution: doubles of either sign.
+/* lib/stats/values.h - a counter's distribution: doubles of either sign.
  *
  * The same buckets as for times, 64 to an octave, in several banks of octaves: magnitudes from
  * 2^-64 to 2^63, beyond which only min and max tell values apart. Octave 0 is zero.
  */
-#ifndef PKI_CORE_VALUES_H
-#define PKI_CORE_VALUES_H
+#ifndef PKI_STATS_VALUES_H
+#define PKI_STATS_VALUES_H
 
-#include "core/moments.h"
-#include "core/slots.h"
+#include "stats/moments.h"
+#include "stats/table.h"
 
 #define PKI_VALUE_EXPONENTS 128
 #define PKI_VALUE_BANKS 5 /* 5 * 59 octaves hold zero and 128 of each sign */

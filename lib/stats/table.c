@@ -1,8 +1,8 @@
-#include "core/slots.h"
+#include "stats/table.h"
 
 #include <string.h>
 
-#include "core/values.h"
+#include "stats/values.h"
 
 typedef struct span {
     uint64_t next; /* offset, 0 for none */
