@@ -1,6 +1,5 @@
 #include "core/arena.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,14 +7,8 @@
 
 #include "base/atomic.h"
 #include "base/mem.h"
-#include "stats/slot.h"
 #include "core/record.h"
 #include "core/thread.h"
-
-static uint64_t pages_up(uint64_t bytes)
-{
-    return (bytes + PKI_PAGE - 1) & ~(uint64_t)(PKI_PAGE - 1);
-}
 
 uint32_t pki_arena_layout(void)
 {
@@ -34,22 +27,17 @@ pki_arena *pki_arena_create(const pki_owned *file, size_t bytes)
     pki_arena *arena = pki_mem_private(sizeof *arena);
     if (!arena)
         return NULL;
-    bytes = (size_t)pages_up(bytes);
-    void *base = pki_mem_map(file, bytes, &arena->locked);
-    if (!base || !pki_mem_back(file, base, 0, pages_up(sizeof(pki_arena_header)), arena->locked)) {
-        pki_mem_unmap(base, bytes);
+    if (!pki_spans_map(&arena->spans, file, bytes, sizeof(pki_arena_header),
+                       offsetof(pki_arena_header, used))) {
         pki_mem_unmap(arena, sizeof *arena);
         return NULL;
     }
-    arena->file = *file;
-    arena->header = base;
-    arena->bytes = bytes;
-    memcpy(arena->header->magic, PKI_ARENA_MAGIC, sizeof PKI_ARENA_MAGIC);
-    arena->header->version = PKI_ARENA_VERSION;
-    arena->header->layout = pki_arena_layout();
-    arena->header->bytes = bytes;
-    arena->header->base = (uint64_t)(uintptr_t)base;
-    arena->header->used = pages_up(sizeof(pki_arena_header));
+    pki_arena_header *h = arena->header = (pki_arena_header *)(void *)arena->spans.start;
+    memcpy(h->magic, PKI_ARENA_MAGIC, sizeof PKI_ARENA_MAGIC);
+    h->version = PKI_ARENA_VERSION;
+    h->layout = pki_arena_layout();
+    h->bytes = arena->spans.bytes;
+    h->base = (uint64_t)(uintptr_t)h;
     return arena;
 }
 
@@ -72,40 +60,13 @@ void pki_arena_destroy(pki_arena *arena)
 {
     if (!arena)
         return;
-    pki_mem_unmap(arena->header, arena->bytes);
-    pki_own_close(&arena->file);
+    pki_spans_unmap(&arena->spans);
     pki_mem_unmap(arena, sizeof *arena);
-}
-
-static void *refuse(pki_arena *arena, int error)
-{
-    pki_store(&arena->refused, error);
-    return NULL;
-}
-
-void *pki_arena_claim(pki_arena *arena, size_t bytes)
-{
-    pki_arena_header *h = arena->header;
-    uint64_t at = pki_load(&h->used);
-    bytes = (size_t)pages_up(bytes);
-    do {
-        if (bytes > h->bytes - at)
-            return refuse(arena, ENOMEM);
-    } while (!__atomic_compare_exchange_n(&h->used, &at, at + bytes, true, __ATOMIC_RELAXED,
-                                          __ATOMIC_RELAXED));
-    int saved = errno; /* whoever records may be the one who claims */
-    if (pki_mem_back(&arena->file, h, at, bytes, arena->locked))
-        return pki_arena_at(arena, at);
-    refuse(arena, errno);
-    errno = saved;
-    uint64_t end = at + bytes; /* a full disk is no reason to use up the bound */
-    __atomic_compare_exchange_n(&h->used, &end, at, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    return NULL;
 }
 
 static bool add_names_span(pki_arena *arena)
 {
-    pki_names_span *span = pki_arena_claim(arena, PKI_SPAN_BYTES);
+    pki_names_span *span = pki_arena_claim(arena, PKI_NAMES_SPAN_BYTES);
     if (!span)
         return false;
     uint64_t offset = pki_arena_offset(arena, span);
@@ -119,7 +80,7 @@ static bool add_names_span(pki_arena *arena)
 
 static bool room_for(const pki_names_span *span, size_t bytes)
 {
-    return span && sizeof *span + span->used + bytes <= PKI_SPAN_BYTES;
+    return span && sizeof *span + span->used + bytes <= PKI_NAMES_SPAN_BYTES;
 }
 
 bool pki_arena_mirror_name(pki_arena *arena, uint32_t id)

@@ -1,7 +1,7 @@
 /* lib/core/arena.h - the one mapping that holds all that is recorded, readable by another process.
  *
  *     header      who, when, the clock map, the commit, the table of blocks
- *     spans       handed out one after the other, each backed before use:
+ *     spans       handed out one after the other, each backed before use (base/spans.h):
  *       output    formatted text on its way to the trace file
  *       names     names of regions and counters, appended
  *       blocks    one per recording thread: pki_thread and its ring (lib/core/thread.h)
@@ -27,15 +27,14 @@
 #include <pk/session.h>
 
 #include "base/clock.h"
-#include "base/own.h"
+#include "base/spans.h"
 #include "core/names.h"
 #include "core/overhead.h"
 
 #define PKI_ARENA_MAGIC "PKARENA"
 #define PKI_ARENA_VERSION 1u
-#define PKI_PAGE 4096u
 #define PKI_BLOCKS_MAX 32768u
-#define PKI_SPAN_BYTES 65536u /* names and slots come in these */
+#define PKI_NAMES_SPAN_BYTES 65536u
 
 typedef struct pki_commit {
     uint64_t file_bytes; /* of trace text in the file, before the closing brackets */
@@ -111,10 +110,7 @@ typedef struct pki_comms_span {
 /* A process's hold on an arena it writes. */
 typedef struct pki_arena {
     pki_arena_header *header; /* also the mapping's start */
-    size_t bytes;
-    pki_owned file;
-    bool locked; /* the process wants what it uses to stay in memory */
-    int refused; /* why there was no room, the last time; 0: there has always been */
+    pki_spans spans;
     pki_names_span *last_names;
     uint64_t mirrored[PKI_NAMES_MAX / 64]; /* which names are in the names spans */
 } pki_arena;
@@ -123,10 +119,6 @@ typedef struct pki_arena {
  * caller's then. */
 pki_arena *pki_arena_create(const pki_owned *file, size_t bytes);
 void pki_arena_destroy(pki_arena *arena);
-
-/* A page-aligned, zeroed, backed span; NULL if the bound or the file system leaves no room. Any
- * thread, no lock. */
-void *pki_arena_claim(pki_arena *arena, size_t bytes);
 
 /* Sees to it that the arena holds the name's text. False if there is no room. One caller at a time.
  */
@@ -137,14 +129,20 @@ uint32_t pki_arena_layout(void);
 /* The process that made the arena in this file, as its header says; 0 if that is none. */
 uint32_t pki_arena_pid(const char *path);
 
+/* As of pki_spans. */
+static inline void *pki_arena_claim(pki_arena *arena, size_t bytes)
+{
+    return pki_spans_claim(&arena->spans, bytes);
+}
+
 static inline uint64_t pki_arena_offset(const pki_arena *arena, const void *at)
 {
-    return (uint64_t)((const char *)at - (const char *)arena->header);
+    return pki_spans_offset(&arena->spans, at);
 }
 
 static inline void *pki_arena_at(const pki_arena *arena, uint64_t offset)
 {
-    return (char *)arena->header + offset;
+    return pki_spans_at(&arena->spans, offset);
 }
 
 #endif

@@ -8,76 +8,37 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "core/close.h"
 #include "core/mirror.h"
 
-#define UPPER_GUARD (PKI_DEPTH_MAX + 1) /* its index among the frames */
 #define POPULATED_AT_JOIN 65536u
 #define REJOINS_AT_EXIT                                                                            \
     3 /* thread-exit destructors that still record make a thread join again; not for ever */
 #define MANY_WAITING 8 /* blocks that ended threads have left: a reason not to wait for a round */
 #define RETRY_REFUSED 1024 /* a thread that found no memory asks again after so many regions */
 
-/* No room for a frame, and a top frame that is nobody's: every fast path's test fails here. */
-#define NO_ROOM                                                                                    \
-    {                                                                                              \
-        .state = PKI_FRAME_OFFSET(UPPER_GUARD),                                                    \
-        .frames = {[0] = {.id = PKI_NOBODY, .start = UINT64_MAX},                                  \
-                   [UPPER_GUARD] = {.id = PKI_NOBODY, .start = UINT64_MAX}},                       \
-    }
-static pki_thread sentinel = NO_ROOM;
-pki_thread pki_amid = NO_ROOM;
-
-_Thread_local pki_thread *pki_self = &sentinel;
-_Thread_local pki_thread *pki_own = &sentinel;
-
-static _Thread_local unsigned leaves;
+static _Thread_local unsigned releases;
 static _Thread_local unsigned refusals; /* in the session of this serial number */
 static _Thread_local uint32_t refused_in;
 
 static pthread_key_t key;
 static bool key_made;
 
-static void leave_at_exit(void *block);
+static void at_thread_exit(void *block);
 
 bool pki_join_prepare(void)
 {
     if (!key_made)
-        key_made = pthread_key_create(&key, leave_at_exit) == 0;
+        key_made = pthread_key_create(&key, at_thread_exit) == 0;
     return key_made;
 }
 
 void pki_join_after_fork(void)
 {
-    pki_own = pki_self = &sentinel;
-    leaves = refusals = 0;
+    pki_own = pki_self = &pki_sentinel;
+    releases = refusals = 0;
     if (key_made)
         pthread_setspecific(key, NULL);
-}
-
-bool pki_thread_is_joined(const pki_thread *t)
-{
-    return t != &sentinel && t != &pki_amid;
-}
-
-pki_thread *pki_thread_joined(void)
-{
-    pki_thread *t = pki_own;
-    return t != &sentinel && !pki_load(&t->ended) ? t : NULL;
-}
-
-void pki_block_init(pki_thread *t, pki_record *ring, uint32_t ring_bytes, uint32_t monotonic)
-{
-    t->ring = ring;
-    t->ring_bytes = ring_bytes;
-    t->stop =
-        ring_bytes - (uint32_t)sizeof(pki_record); /* one slot stays empty: full and empty differ */
-    t->monotonic = monotonic;
-    t->state = PKI_FRAME_OFFSET(0);
-    t->limit = monotonic ? 0 : PKI_FRAME_OFFSET(PKI_DEPTH_MAX);
-    t->mixed = PKI_DEPTH_MAX;
-    t->frames[0].id = t->frames[UPPER_GUARD].id = PKI_NOBODY;
-    t->frames[0].start = t->frames[UPPER_GUARD].start = UINT64_MAX;
-    pki_slot_clear(&t->last_resort, PKI_NAME_TOO_MANY);
 }
 
 static size_t block_bytes(const pki_registry *r)
@@ -114,7 +75,7 @@ static pki_thread *new_block(pki_registry *r)
     return t;
 }
 
-static pki_thread *take_free_block(pki_registry *r)
+static pki_thread *pop_free_block(pki_registry *r)
 {
     pki_thread *t = r->free;
     if (t)
@@ -122,7 +83,7 @@ static pki_thread *take_free_block(pki_registry *r)
     return t;
 }
 
-static void take_system_name(pki_thread *t)
+static void copy_system_name(pki_thread *t)
 {
     char name[17] = "";
     prctl(PR_GET_NAME, name, 0, 0, 0);
@@ -138,7 +99,7 @@ static void adopt(pki_registry *r, pki_thread *t)
     t->named = 0;
     t->name[0] = 0;
     pki_bump(&t->name_version, 1);
-    take_system_name(t);
+    copy_system_name(t);
     t->starved = t->over = 0;
     t->steps = t->lost_since_step = 0;
     pki_store(&t->state, (pki_load(&t->state) & ~(uint64_t)UINT32_MAX) | PKI_FRAME_OFFSET(0));
@@ -150,14 +111,14 @@ static void adopt(pki_registry *r, pki_thread *t)
 }
 
 /* Gives the calling thread's block back. Its registry may end with it: see pki_registry_drop. */
-static pki_registry *part(pki_thread *t)
+static pki_registry *detach(pki_thread *t)
 {
     pki_registry *r = t->registry;
-    pki_own = &sentinel;
+    pki_own = &pki_sentinel;
     pthread_setspecific(key, NULL);
     if (!pki_load(&t->ended)) {
         if (!t->named)
-            take_system_name(t);
+            copy_system_name(t);
         pki_store(&t->limit, 0u);
         pki_store_release(
             &t->life,
@@ -167,13 +128,13 @@ static pki_registry *part(pki_thread *t)
     return pki_registry_drop(r);
 }
 
-static void leave(pki_thread *t)
+static void release_block(pki_thread *t)
 {
-    leaves++;
+    releases++;
     if (!pki_load(&t->ended))
         pki_close_above(t, t->frames, pki_ticks(t->monotonic)); /* may take the lock itself */
     pki_registry_lock();
-    pki_registry *r = t->registry, *over = part(t);
+    pki_registry *r = t->registry, *over = detach(t);
     void (*drain)(void) = r->waiting >= MANY_WAITING ? r->drain : NULL;
     pki_registry_unlock();
     pki_registry_destroy(over);
@@ -181,20 +142,20 @@ static void leave(pki_thread *t)
         drain(); /* threads that follow each other fast would each take new memory */
 }
 
-static void leave_at_exit(void *block)
+static void at_thread_exit(void *block)
 {
     int saved = errno;
     if (!pki_enter()) /* pthread_exit in a handler, amid something of ours: it stays as it is */
         return;
     if (pki_registry_is_responsive())
-        leave(block);
+        release_block(block);
     pki_leave();
     errno = saved;
 }
 
 static pki_thread *join(pki_registry *r)
 {
-    pki_thread *t = take_free_block(r);
+    pki_thread *t = pop_free_block(r);
     if (!t)
         t = new_block(r);
     if (!t)
@@ -228,7 +189,7 @@ static pki_thread *join_now(void)
     bool open = r && !r->over;
     if (open) {
         r->references++;
-        over[0] = pki_own != &sentinel ? part(pki_own) : NULL;
+        over[0] = pki_own != &pki_sentinel ? detach(pki_own) : NULL;
         t = join(r);
         over[1] = pki_registry_drop(r);
     }
@@ -255,11 +216,11 @@ static bool is_refused(void)
 pki_thread *pki_thread_join(void)
 {
     pki_thread *t = pki_own;
-    if (t != &sentinel && !pki_load(&t->ended))
+    if (t != &pki_sentinel && !pki_load(&t->ended))
         return t;
-    if (leaves >= REJOINS_AT_EXIT)
+    if (releases >= REJOINS_AT_EXIT)
         return NULL;
-    if (t == &sentinel && is_refused()) {
+    if (t == &pki_sentinel && is_refused()) {
         refusals++;
         return NULL;
     }

@@ -10,18 +10,13 @@ bool pki_join_prepare(void);
 /* In the child of a fork: its one thread has no block. */
 void pki_join_after_fork(void);
 
-/* Fills in what a block needs before it is anybody's. ring_bytes a multiple of a record's. */
-void pki_block_init(pki_thread *t, pki_record *ring, uint32_t ring_bytes, uint32_t monotonic);
+/* This thread's block in the running session; NULL if the session is over or has no memory for one:
+ * the caller counts what that costs (pki_registry_refuse_region, pki_registry_refuse_point). Within
+ * pki_enter and pki_leave. */
+pki_thread *pki_thread_join(void);
 
 /* Names another thread that has recorded in the running session; false if there is none with that
  * system's id. */
 bool pki_thread_name_of(uint32_t tid, const char *name);
-
-/* Has the thread a block, of whatever session? */
-bool pki_thread_is_joined(const pki_thread *t);
-
-/* This thread's block, if its session goes on. A thread without one has no open regions: if there
- * was a begin, it has been counted as refused. */
-pki_thread *pki_thread_joined(void);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/mem.h"
-#include "core/registry.h"
+#include "core/thread.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* among those that add */
 
@@ -25,6 +25,7 @@ static pki_name step = {
 
 static pki_name *by_id[PKI_NAMES_MAX] = {[PKI_NAME_TOO_MANY] = &too_many, [PKI_NAME_STEP] = &step};
 static uint32_t next_id = PKI_NAME_FIRST;
+static void (*on_new)(uint32_t id);
 
 /* Open addressing over ids; 0 is empty. Twice the number of ids, so a probe always ends. Pages that
  * no name hashes to stay untouched. */
@@ -75,7 +76,7 @@ static pki_name *find(const wanted *w, uint32_t hash, uint32_t *empty)
 }
 
 /* Memory of its own: a handler may have interrupted malloc. Never given back. Under the lock. */
-static void *take(size_t bytes)
+static void *allocate(size_t bytes)
 {
     static char *spare;
     static size_t left;
@@ -103,7 +104,7 @@ static void make_handle(pki_name *n)
 
 static pki_name *make(const wanted *w, uint32_t hash, uint32_t id)
 {
-    pki_name *n = take(sizeof *n + w->length + 1 + w->key_length + 1);
+    pki_name *n = allocate(sizeof *n + w->length + 1 + w->key_length + 1);
     if (!n)
         return NULL;
     char *text = (char *)(n + 1);
@@ -138,6 +139,13 @@ static pki_name *add(const wanted *w, uint32_t hash)
     return n;
 }
 
+static void announce(uint32_t id)
+{
+    void (*called)(uint32_t) = pki_load(&on_new);
+    if (called)
+        called(id);
+}
+
 static pki_name *intern(const wanted *w)
 {
     uint32_t empty, hash = hash_of(w);
@@ -150,7 +158,7 @@ static pki_name *intern(const wanted *w)
     n = add(w, hash);
     pthread_mutex_unlock(&lock);
     if (n)
-        pki_registry_mirror(n->id);
+        announce(n->id);
     if (outermost)
         pki_leave();
     errno = saved;
@@ -293,9 +301,27 @@ const pki_name *pki_name_at(uint32_t id)
     return id > 0 && id < pki_name_count() ? by_id[id] : NULL;
 }
 
+uint32_t pki_name_kind(uint32_t id)
+{
+    const pki_name *n = pki_name_at(id);
+    return n ? n->kind : PK_OTHER;
+}
+
 uint32_t pki_name_count(void)
 {
     return pki_load_acquire(&next_id); /* pairs with the release in add */
+}
+
+/* Under the lock: whoever looks through the names behind this call finds all those that it is not
+ * called for. */
+void pki_names_on_new(void (*called)(uint32_t id))
+{
+    bool outermost = pki_enter();
+    pthread_mutex_lock(&lock);
+    pki_store(&on_new, called);
+    pthread_mutex_unlock(&lock);
+    if (outermost)
+        pki_leave();
 }
 
 void pki_names_after_fork(void)

@@ -13,6 +13,8 @@
 #include <pk/counter.h>
 #include <pk/region.h>
 
+#include "stats/kinds.h"
+
 #define PKI_NAMES_MAX 65536
 #define PKI_NAME_BYTES 255
 
@@ -22,13 +24,9 @@ enum {
     PKI_NAME_FIRST = 3
 };
 
-/* What a name names. 0 .. 5: a region of that pk_kind. */
-#define PKI_KIND_COUNTER 100u
-#define PKI_KIND_INTERNAL 101u
-
 typedef struct pki_name {
     uint32_t id;
-    uint32_t kind;
+    uint32_t kind; /* stats/kinds.h */
     uint32_t hash;
     uint16_t length;     /* of name, bytes */
     uint16_t key_length; /* of key; for a counter, of its unit */
@@ -58,8 +56,15 @@ uint32_t pki_name_internal(const char *name, const char *key, int64_t value);
 /* NULL for ids that were never given out. */
 const pki_name *pki_name_at(uint32_t id);
 
+/* What it is of; PK_OTHER for ids that were never given out. */
+uint32_t pki_name_kind(uint32_t id);
+
 /* Ids below this have been given out. */
 uint32_t pki_name_count(void);
+
+/* Called with each name that is not yet among those counted below, by the thread that interns it,
+ * without locks. */
+void pki_names_on_new(void (*called)(uint32_t id));
 
 void pki_names_after_fork(void);
 

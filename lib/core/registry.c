@@ -4,7 +4,6 @@
 
 #include "base/mem.h"
 #include "core/inside.h"
-#include "core/join.h"
 
 #define PATIENCE_NS 1000000000u
 
@@ -74,7 +73,8 @@ static bool mirror_all_names(pki_arena *arena)
     return true;
 }
 
-void pki_registry_mirror(uint32_t id)
+/* Makes a new name known in the arena of the running session. */
+static void mirror_name(uint32_t id)
 {
     pki_registry_lock();
     if (now && !now->over)
@@ -103,9 +103,8 @@ static pki_registry *make(pki_arena *arena, uint32_t ring_records, uint32_t mono
 
 pki_registry *pki_registry_open(pki_arena *arena, uint32_t ring_records, uint32_t monotonic)
 {
-    if (!pki_join_prepare())
-        return NULL;
     pki_registry *before = NULL;
+    pki_names_on_new(mirror_name);
     pki_registry_lock();
     pki_registry *r = make(arena, ring_records, monotonic);
     if (r) {
@@ -246,7 +245,7 @@ void pki_registry_recycle(pki_registry *r, pki_thread *t)
 {
     pki_thread_counts(t, &r->arena->header->ended);
     forget_counters(t);
-    pki_table_reset(r->arena, &t->lost);
+    pki_table_reset(&r->arena->spans, &t->lost);
     pki_slot_clear(&t->last_resort, PKI_NAME_TOO_MANY);
     pki_thread *gone = t; /* another thread may be making a step meanwhile: its word stands */
     __atomic_compare_exchange_n(&r->stepper, &gone, NULL, false, __ATOMIC_RELAXED,
@@ -270,5 +269,4 @@ void pki_registry_after_fork(pki_arena *unlisted)
         pki_registry_destroy(r);
     }
     pki_arena_destroy(unlisted);
-    pki_join_after_fork();
 }

@@ -51,9 +51,6 @@ void pki_registry_unlock(void);
 /* With its arena; NULL is fine. Without the lock. */
 void pki_registry_destroy(pki_registry *registry);
 
-/* Makes the name known in the arena of the running session. Takes the lock. */
-void pki_registry_mirror(uint32_t id);
-
 /* Another number for each session. Without the lock. */
 uint32_t pki_registry_serial(void);
 

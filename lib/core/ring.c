@@ -82,7 +82,7 @@ pki_slot *pki_lost_slot(pki_thread *t, uint32_t id)
         return slot;
     if (!t->starved) {
         pki_registry_lock();
-        slot = pki_table_add(t->registry->arena, &t->lost, id);
+        slot = pki_table_add(&t->registry->arena->spans, &t->lost, id, pki_name_kind(id));
         pki_registry_unlock();
         t->starved = !slot;
     }

@@ -7,10 +7,10 @@
  */
 #include <pk/step.h>
 
-#include "core/registry.h"
+#include "core/join.h"
 
 /* False if the ring has no room for it. */
-static bool tell(pki_thread *t, uint64_t now, uint64_t what, uint64_t ns, uint64_t lost)
+static bool push_part(pki_thread *t, uint64_t now, uint64_t what, uint64_t ns, uint64_t lost)
 {
     pki_record r = {now, ns, what, lost};
     if (!ns)
@@ -21,37 +21,38 @@ static bool tell(pki_thread *t, uint64_t now, uint64_t what, uint64_t ns, uint64
     return true;
 }
 
-static bool tell_open_regions(pki_thread *t, uint64_t now)
+static bool push_open_regions(pki_thread *t, uint64_t now)
 {
     uint64_t inner = now; /* where the region inside began */
-    bool told = true;
+    bool pushed = true;
     for (unsigned depth = pki_depth_in(pki_load(&t->state)); depth > 0; depth--) {
         const pki_frame *f = &t->frames[depth];
-        told &= tell(t, now, PKI_WHAT(f->id & PKI_FRAME_ID, PKI_RECORD_STEP_OPEN, depth),
-                     pki_thread_ns(t, f->start, pki_not_negative(inner - f->start)),
-                     t->lost_inside[depth]);
+        pushed &= push_part(t, now, PKI_WHAT(f->id & PKI_FRAME_ID, PKI_RECORD_STEP_OPEN, depth),
+                            pki_thread_ns(t, f->start, pki_not_negative(inner - f->start)),
+                            t->lost_inside[depth]);
         inner = f->start;
     }
-    return told;
+    return pushed;
 }
 
-static bool tell_lost_calls(pki_thread *t, uint64_t now)
+static bool push_lost_calls(pki_thread *t, uint64_t now)
 {
-    bool told = !t->starved || !t->lost_since_step;
+    bool pushed = !t->starved || !t->lost_since_step;
     for (pki_slot *s = t->lost.first; s && t->lost_since_step; s = pki_table_next(s)) {
-        told &= tell(t, now, PKI_WHAT(s->id, PKI_RECORD_STEP_SELF, 0), s->self - s->self_mark, 0);
+        pushed &=
+            push_part(t, now, PKI_WHAT(s->id, PKI_RECORD_STEP_SELF, 0), s->self - s->self_mark, 0);
         s->self_mark = s->self;
     }
     t->lost_since_step = 0;
-    return told;
+    return pushed;
 }
 
 /* The step's duration counts whether or not its record finds room. */
-static void lose_step(pki_thread *t, uint64_t start, uint64_t ticks)
+static void count_dropped_step(pki_thread *t, uint64_t start, uint64_t ticks)
 {
     pki_slot *slot = pki_lost_slot(t, PKI_NAME_STEP);
     if (slot->id == PKI_NAME_STEP)
-        pki_table_count(t->registry->arena, &t->lost, slot, pki_thread_ns(t, start, ticks));
+        pki_table_count(&t->registry->arena->spans, &t->lost, slot, pki_thread_ns(t, start, ticks));
 }
 
 static void end_step(pki_registry *r, pki_thread *t, uint64_t items)
@@ -61,16 +62,17 @@ static void end_step(pki_registry *r, pki_thread *t, uint64_t items)
     const pki_thread *before = pki_load(&r->stepper);
     bool same_thread = before == t || *made == 0;
     pki_store_release(&t->steps, t->steps + 1);
-    bool open_told = tell_open_regions(t, now);
-    bool lost_told = tell_lost_calls(t, now);
-    unsigned flags = same_thread && open_told && lost_told ? 0 : PKI_FLAG_UNKNOWN;
+    bool open_pushed = push_open_regions(t, now);
+    bool lost_pushed = push_lost_calls(t, now);
+    unsigned flags = same_thread && open_pushed && lost_pushed ? 0 : PKI_FLAG_UNKNOWN;
     pki_record step[2] = {
         {start, ticks, PKI_WHAT(PKI_NAME_STEP, PKI_RECORD_STEP, 0) | PKI_FLAGS(flags), 0},
         {*made, items, 0, 0}};
     bool pushed = pki_push_point(t, step, 2);
     if (!pushed)
-        lose_step(t, start, ticks);
-    bool complete = pushed && open_told; /* else the next one's own times are those of two steps */
+        count_dropped_step(t, start, ticks);
+    bool complete =
+        pushed && open_pushed; /* else the next one's own times are those of two steps */
     pki_store(&r->stepper, complete ? t : NULL);
     r->step_start = now;
     pki_bump(made, 1);

@@ -161,6 +161,9 @@ extern _Thread_local pki_thread *pki_self;
 /* The thread's block, or the sentinel. */
 extern _Thread_local pki_thread *pki_own;
 
+/* Who has no block yet. */
+extern pki_thread pki_sentinel;
+
 /* While a thread is amid a slow path of ours, pki_self points here. A signal handler that interrupts
  * it there and records finds no room, and learns at the head of each slow path why: whatever it would
  * touch may be half of something, and a lock that it would take may be held below it on the same
@@ -187,6 +190,16 @@ static inline void pki_leave(void)
     pki_compiler_fence();
     pki_store(&pki_self, pki_own);
 }
+
+/* Fills in what a block needs before it is anybody's. ring_bytes a multiple of a record's. */
+void pki_block_init(pki_thread *t, pki_record *ring, uint32_t ring_bytes, uint32_t monotonic);
+
+/* Has the thread a block, of whatever session? */
+bool pki_thread_is_joined(const pki_thread *t);
+
+/* This thread's block, if its session goes on. A thread without one has no open regions: if there
+ * was a begin, it has been counted as refused. */
+pki_thread *pki_thread_joined(void);
 
 /* From here on the thread records there; for tests and for our own measurement, too. */
 static inline void pki_thread_be(pki_thread *t)
@@ -256,10 +269,6 @@ static inline uint32_t pki_ring_next(const pki_thread *t, uint32_t offset)
     return offset == t->ring_bytes ? 0 : offset;
 }
 
-/* The record, and its second slot, of the region that is open at this depth, as if it ended now.
- * Any thread. */
-void pki_record_open(const pki_thread *t, unsigned depth, uint64_t now, pki_record record[2]);
-
 /* Appends n records in one piece and pops `pop` frames with them; false, and nothing done, if the
  * ring has no room. */
 bool pki_push(pki_thread *t, const pki_record *records, unsigned n, unsigned pop);
@@ -270,14 +279,6 @@ bool pki_push_point(pki_thread *t, const pki_record *records, unsigned n);
 /* The owner's distribution for a call without a record; never NULL. */
 pki_slot *pki_lost_slot(pki_thread *t, uint32_t id);
 
-/* This thread's block in the running session; NULL if the session is over or has no memory for one:
- * the caller counts what that costs (pki_registry_refuse_region, pki_registry_refuse_point). Within
- * pki_enter and pki_leave. */
-pki_thread *pki_thread_join(void);
-
-/* The innermost open region of that id; NULL: none. Within pki_enter and pki_leave. */
-pki_frame *pki_find_frame(pki_thread *t, uint32_t id);
-
 /* Where the innermost open region of that name collects what its end has to tell, and the id of the
  * region around it, 0 for none. NULL: no such region is open. */
 pki_work *pki_region_work(pk_region *region, uint32_t *parent);
@@ -286,8 +287,5 @@ pki_work *pki_region_work(pk_region *region, uint32_t *parent);
  * the trace. */
 void pki_region_payload(pk_region *region, pki_payload_type type, uint64_t bits);
 void pki_mark_payload(pk_region *region, pki_payload_type type, uint64_t bits);
-
-/* Closes every region above `until`, as unbalanced; by the owner. */
-void pki_close_above(pki_thread *t, const pki_frame *until, uint64_t now);
 
 #endif

@@ -1,6 +1,7 @@
 /* lib/core/work.c - what an open region is told besides its beginning and end, and marks. */
 #include <pk/region.h>
 
+#include "core/close.h"
 #include "core/join.h"
 #include "core/mirror.h"
 

@@ -1,7 +1,7 @@
 /* lib/measure/summary.h - a run in numbers: what the reports print and what the report files hold.
  *
  * A pki_summary is filled in one of three ways, and the text report knows which by run.source
- * alone: by the session from live memory (lib/session/gather.c), by `pk report` from a report file,
+ * alone: by the session from live memory (lib/session/summarise.c), by `pk report` from a report file,
  * or by `pk report` from the events of a trace. Strings and arrays belong to the summary's own heap
  * blocks and go with pki_summary_finish. All times are nanoseconds; start times count from the
  * session's start.
@@ -16,6 +16,8 @@
 #include <pk/pk.h>
 
 #include "core/overhead.h"
+#include "stats/dist.h"
+#include "stats/histogram.h"
 
 #define PKI_KINDS 6                 /* enum pk_kind */
 #define PKI_UNTRACKED PKI_KINDS     /* index of the time outside every region */
@@ -24,26 +26,6 @@
 
 /* "other", "compute", "data", "comm", "io", "wait", "untracked" */
 extern const char *const pki_kind_names[PKI_SHARES];
-
-/* A distribution; quantiles within 1 %, the rest exact. Zero when count is 0. */
-typedef struct pki_dist {
-    uint64_t count;
-    double sum, min, max, mean, stddev;
-    double p50, p90, p95, p99;
-} pki_dist;
-
-/* How many values were at least `from` and less than `to`. */
-typedef struct pki_histogram_bucket {
-    double from, to;
-    uint64_t count;
-} pki_histogram_bucket;
-
-/* A distribution's shape: buckets that hold anything, in order, at most PKI_HISTOGRAM_MOST
- * (stats/histogram.h). */
-typedef struct pki_histogram {
-    size_t count;
-    pki_histogram_bucket *buckets;
-} pki_histogram;
 
 typedef struct pki_region_row {
     char *name;
@@ -346,7 +328,6 @@ typedef struct pki_summary {
 void pki_summary_init(pki_summary *summary);   /* all zero */
 void pki_summary_finish(pki_summary *summary); /* frees what it points to, zeroes it */
 void pki_step_summary_finish(pki_step_summary *steps);
-void pki_histogram_finish(pki_histogram *histogram);
 void pki_gpu_finish(pki_summary *summary); /* of it gpus and kernels */
 void pki_comm_finish(pki_summary *summary); /* of it comm */
 void pki_summary_clear_verdicts(pki_summary *summary);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "core/names.h"
 #include "measure/device/regions.h"
 #include "out/chrome/activity.h"
@@ -14,7 +15,8 @@
 #define DEVICE (1u << 31)
 
 static pki_track *tracks; /* track id - 1 */
-static uint32_t track_count, track_room;
+static uint32_t track_count;
+static size_t track_room;
 static pki_activity_counts counted;
 
 /* Until when each source has told everything; UINT64_MAX: it is not in use. */
@@ -23,7 +25,8 @@ static uint64_t told[PKI_SOURCES] = {UINT64_MAX, UINT64_MAX};
 static void forget(void)
 {
     tracks = NULL;
-    track_count = track_room = 0;
+    track_count = 0;
+    track_room = 0;
     counted = (pki_activity_counts){0, 0};
     for (int i = 0; i < PKI_SOURCES; i++)
         told[i] = UINT64_MAX;
@@ -75,25 +78,13 @@ static uint32_t find(uint32_t pid, uint32_t tid)
     return 0;
 }
 
-static bool make_track_room(void)
-{
-    if (track_count < track_room)
-        return true;
-    uint32_t room = PKI_MAX(16u, 2 * track_room);
-    pki_track *more = realloc(tracks, room * sizeof *more);
-    if (!more)
-        return false;
-    tracks = more;
-    track_room = room;
-    return true;
-}
-
 static uint32_t make_track(const pki_track *t)
 {
     pki_track copy = *t;
     copy.process = t->process ? strdup(t->process) : NULL;
     copy.thread = strdup(t->thread);
-    if (!copy.thread || (t->process && !copy.process) || !make_track_room()) {
+    if (!copy.thread || (t->process && !copy.process) ||
+        !pki_array_fit(&tracks, &track_room, track_count + (size_t)1, sizeof *tracks)) {
         free((char *)(uintptr_t)copy.process);
         free((char *)(uintptr_t)copy.thread);
         return 0;

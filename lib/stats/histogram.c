@@ -1,7 +1,7 @@
 #include "stats/histogram.h"
 
 #include "base/compiler.h"
-#include "stats/slot.h"
+#include "stats/buckets.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -25,8 +25,7 @@ static uint64_t count_at(const source *s, size_t i)
 
 static double begin_of(const source *s, uint32_t key)
 {
-    double value =
-        s->stats ? pki_bucket_begin(key) * s->stats->unit_ns : pki_tally_bucket_begin(key);
+    double value = s->stats ? pki_bucket_begin(key) * s->stats->unit_ns : pki_key_begin(key);
     return fabs(value) >= 1000 ? round(value) : round(value * 1000) / 1000;
 }
 
@@ -53,8 +52,8 @@ static void fill(const source *s, unsigned shift, pki_histogram *out)
         if (!count_at(s, i))
             continue;
         if (key != last)
-            out->buckets[out->count++] = (pki_histogram_bucket){.from = begin_of(s, key << shift),
-                                                      .to = begin_of(s, (key + 1) << shift)};
+            out->buckets[out->count++] = (pki_histogram_bucket){
+                .from = begin_of(s, key << shift), .to = begin_of(s, (key + 1) << shift)};
         out->buckets[out->count - 1].count += count_at(s, i);
         last = key;
     }
@@ -74,6 +73,12 @@ static bool make(const source *s, pki_histogram *out)
         return false;
     fill(s, shift, out);
     return true;
+}
+
+void pki_histogram_finish(pki_histogram *histogram)
+{
+    free(histogram->buckets);
+    *histogram = (pki_histogram){0};
 }
 
 bool pki_histogram_of_stats(const pk_stats *stats, pki_histogram *out)

@@ -3,8 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Between pki_stats_begin and pki_stats_finish the sum of squares travels in the reserved words. */
-enum { LOW, HIGH };
+#include "stats/quantile.h"
 
 void pki_slot_clear(pki_slot *slot, uint32_t id)
 {
@@ -12,6 +11,85 @@ void pki_slot_clear(pki_slot *slot, uint32_t id)
     slot->min = UINT64_MAX;
     slot->id = id;
 }
+
+/* The bucket's counter, made if needed; NULL without room. */
+static uint32_t *bucket_of(pki_spans *spans, pki_pool *pool, pki_slot *slot, uint32_t bucket)
+{
+    pki_link *link = &slot->chunks[bucket / PKI_CHUNK_BUCKETS];
+    if (PKI_UNLIKELY(!*link)) {
+        void *chunk = pki_pool_claim(spans, pool, sizeof(pki_chunk));
+        if (!chunk)
+            return NULL;
+        pki_store_release(link, pki_link_to(slot, chunk)); /* zeroed before readers see it */
+    }
+    return (uint32_t *)pki_follow(slot, *link) + bucket % PKI_CHUNK_BUCKETS;
+}
+
+/* The bucket has overflowed so many times. */
+static PKI_COLD void add_carry(pki_spans *spans, pki_pool *pool, pki_slot *slot, uint32_t bucket,
+                               uint32_t times)
+{
+    if (!slot->carry) {
+        void *words = pki_pool_claim(spans, pool, PK_STATS_BUCKETS * sizeof(uint32_t));
+        if (!words)
+            return;
+        pki_store_release(&slot->carry,
+                          pki_link_to(slot, words)); /* zeroed before readers see it */
+    }
+    uint32_t *counter = (uint32_t *)pki_follow(slot, slot->carry) + bucket;
+    pki_bump(counter, times);
+}
+
+static void add_to_bucket(pki_spans *spans, pki_pool *pool, pki_slot *slot, uint32_t bucket,
+                          uint32_t n)
+{
+    uint32_t *counter = bucket_of(spans, pool, slot, bucket);
+    if (!counter)
+        return;
+    uint32_t sum = pki_load(counter) + n;
+    if (PKI_UNLIKELY(sum < n))
+        add_carry(spans, pool, slot, bucket, 1);
+    pki_store(counter, sum);
+}
+
+void pki_slot_count_bucket(pki_spans *spans, pki_pool *pool, pki_slot *slot, uint32_t bucket)
+{
+    add_to_bucket(spans, pool, slot, bucket, 1);
+}
+
+static void merge_buckets(pki_spans *spans, pki_pool *pool, pki_slot *to, const pki_slot *from)
+{
+    for (uint32_t c = 0; c < PKI_CHUNKS; c++) {
+        const uint32_t *chunk = from->chunks[c] ? pki_follow(from, from->chunks[c]) : NULL;
+        for (uint32_t i = 0; chunk && i < PKI_CHUNK_BUCKETS; i++)
+            if (chunk[i])
+                add_to_bucket(spans, pool, to, c * PKI_CHUNK_BUCKETS + i, chunk[i]);
+    }
+    const uint32_t *carries = from->carry ? pki_follow(from, from->carry) : NULL;
+    for (uint32_t i = 0; carries && i < PK_STATS_BUCKETS; i++)
+        if (carries[i])
+            add_carry(spans, pool, to, i, carries[i]);
+}
+
+void pki_slot_merge(pki_spans *spans, pki_pool *pool, pki_slot *to, const pki_slot *from)
+{
+    uint64_t low = to->squares_low + from->squares_low;
+    to->squares_high += from->squares_high + (low < from->squares_low);
+    to->squares_low = low;
+    to->count += from->count;
+    to->sum += from->sum;
+    to->min = PKI_MIN(to->min, from->min);
+    to->max = PKI_MAX(to->max, from->max);
+    to->self += from->self;
+    to->bytes += from->bytes;
+    to->flops += from->flops;
+    merge_buckets(spans, pool, to, from);
+}
+
+/* ---- reading ---- */
+
+/* Between pki_stats_begin and pki_stats_finish the sum of squares travels in the reserved words. */
+enum { LOW, HIGH };
 
 void pki_stats_begin(pk_stats *stats)
 {
@@ -26,31 +104,27 @@ static void add_square(pk_stats *stats, uint64_t low, uint64_t high)
     stats->reserved[LOW] = sum;
 }
 
-static void add_chunk(uint64_t *buckets, const pki_slot *slot, pki_link link, unsigned first)
+uint64_t pki_slot_bucket(const pki_slot *slot, uint32_t bucket)
 {
+    /* pairs with the releases in bucket_of and add_carry */
+    pki_link link = pki_load_acquire(&slot->chunks[bucket / PKI_CHUNK_BUCKETS]);
+    if (!link)
+        return 0;
     const uint32_t *chunk = pki_follow(slot, link);
-    for (unsigned i = 0; i < PKI_CHUNK_BUCKETS; i++)
-        buckets[first + i] += pki_load(&chunk[i]);
-}
-
-static void add_carries(uint64_t *buckets, const pki_slot *slot, pki_link link)
-{
-    const uint32_t *carry = pki_follow(slot, link);
-    for (unsigned i = 0; i < PK_STATS_BUCKETS; i++)
-        buckets[i] += (uint64_t)pki_load(&carry[i]) << 32;
-}
-
-void pki_slot_add_buckets(uint64_t buckets[PK_STATS_BUCKETS], const pki_slot *slot)
-{
-    for (unsigned c = 0; c < PKI_CHUNKS; c++) {
-        pki_link link =
-            pki_load_acquire(&slot->chunks[c]); /* pairs with the release in bucket_of */
-        if (link)
-            add_chunk(buckets, slot, link, c * PKI_CHUNK_BUCKETS);
-    }
-    pki_link carry = pki_load_acquire(&slot->carry); /* pairs with the release in carry */
+    uint64_t count = pki_load(&chunk[bucket % PKI_CHUNK_BUCKETS]);
+    pki_link carry = pki_load_acquire(&slot->carry);
     if (carry)
-        add_carries(buckets, slot, carry);
+        count += (uint64_t)pki_load((const uint32_t *)pki_follow(slot, carry) + bucket) << 32;
+    return count;
+}
+
+static void add_buckets(uint64_t buckets[PK_STATS_BUCKETS], const pki_slot *slot)
+{
+    for (uint32_t i = 0; i < PK_STATS_BUCKETS; i++)
+        if (pki_load(&slot->chunks[i / PKI_CHUNK_BUCKETS]))
+            buckets[i] += pki_slot_bucket(slot, i);
+        else
+            i |= PKI_CHUNK_BUCKETS - 1; /* a whole chunk without any */
 }
 
 void pki_stats_add_slot(pk_stats *stats, const pki_slot *slot)
@@ -63,7 +137,7 @@ void pki_stats_add_slot(pk_stats *stats, const pki_slot *slot)
     stats->bytes += pki_load(&slot->bytes);
     stats->flops += pki_load(&slot->flops);
     add_square(stats, pki_load(&slot->squares_low), pki_load(&slot->squares_high));
-    pki_slot_add_buckets(stats->buckets, slot);
+    add_buckets(stats->buckets, slot);
 }
 
 /* A number of 192 bits: high * 2^64 + low. */
@@ -118,21 +192,9 @@ void pki_stats_finish(pk_stats *stats, double unit_ns)
     memset(stats->reserved, 0, sizeof stats->reserved);
 }
 
-uint64_t pki_rank(double q, uint64_t n)
-{
-    if (!(q > 0))
-        return 1;
-    if (q >= 1)
-        return n;
-    uint64_t below = (uint64_t)(q * (double)n), rank = below > 1 ? below - 1 : 1;
-    while (rank < n && (double)rank / (double)n < q)
-        rank++;
-    return rank;
-}
-
 uint64_t pk_stats_quantile(const pk_stats *stats, double q)
 {
-    uint64_t total = 0, seen = 0;
+    uint64_t total = 0;
     for (unsigned i = 0; stats && i < PK_STATS_BUCKETS; i++)
         total += stats->buckets[i];
     if (total == 0)
@@ -140,9 +202,21 @@ uint64_t pk_stats_quantile(const pk_stats *stats, double q)
     uint64_t rank = pki_rank(q, total);
     if (rank == 1 || rank == total)
         return rank == 1 ? stats->min : stats->max;
-    unsigned bucket = 0;
-    while (bucket < PK_STATS_BUCKETS && seen + stats->buckets[bucket] < rank)
-        seen += stats->buckets[bucket++];
-    uint64_t ns = (uint64_t)llround(pki_bucket_middle(bucket) * stats->unit_ns);
+    size_t bucket = pki_rank_bucket(stats->buckets, PK_STATS_BUCKETS, sizeof *stats->buckets, rank);
+    uint64_t ns = (uint64_t)llround(pki_bucket_middle((uint32_t)bucket) * stats->unit_ns);
     return PKI_MIN(PKI_MAX(ns, stats->min), stats->max);
+}
+
+pki_dist pki_stats_dist(const pk_stats *s)
+{
+    return (pki_dist){.count = s->count,
+                      .sum = (double)s->sum,
+                      .min = (double)s->min,
+                      .max = (double)s->max,
+                      .mean = s->mean,
+                      .stddev = s->stddev,
+                      .p50 = (double)pk_stats_quantile(s, 0.50),
+                      .p90 = (double)pk_stats_quantile(s, 0.90),
+                      .p95 = (double)pk_stats_quantile(s, 0.95),
+                      .p99 = (double)pk_stats_quantile(s, 0.99)};
 }

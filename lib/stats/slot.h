@@ -1,26 +1,27 @@
 /* lib/stats/slot.h - one region's distribution: a slot and its chunks of buckets.
  *
- * Log-linear in two levels: a value's chunk is its octave, 64 buckets of 32 bits each, and only the
- * octaves that a region touches have one. Values below 128 have buckets of their own, above that a
- * bucket is 1/64 of its octave's start wide; taking the middle, a quantile is within 1/128 = 0.8 %.
- * A bucket that overflows carries into a second table, so 2^32 calls are nothing special.
+ * A chunk has the 64 buckets of an octave (stats/buckets.h), of 32 bits each, and only the octaves that
+ * a region touches have one. A bucket that overflows carries into a second table, so 2^32 calls are
+ * nothing special. Slots and chunks come from a pool (stats/pool.h).
  *
- * One writer at a time (lib/stats/table.h); anybody may read meanwhile and sees, at worst, the last
- * call half entered.
+ * One writer at a time (stats/table.h); anybody may read meanwhile and sees, at worst, the last call
+ * half entered.
  */
 #ifndef PKI_STATS_SLOT_H
 #define PKI_STATS_SLOT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include <pk/stats.h>
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "stats/buckets.h"
+#include "stats/dist.h"
+#include "stats/pool.h"
 
 #define PKI_CHUNKS 59
-#define PKI_CHUNK_BUCKETS 64
+#define PKI_CHUNK_BUCKETS PKI_OCTAVE_BUCKETS
 
 _Static_assert(PKI_CHUNKS *PKI_CHUNK_BUCKETS == PK_STATS_BUCKETS,
                "public and internal buckets are the same");
@@ -41,7 +42,7 @@ typedef struct pki_slot {
     uint64_t self_mark; /* own time at the last step */
 
     uint32_t id;
-    uint32_t kind; /* its name's */
+    uint32_t kind; /* stats/kinds.h */
     uint64_t bytes;
     uint64_t flops;
     pki_link next;  /* of this table's slots */
@@ -53,31 +54,6 @@ _Static_assert(sizeof(pki_slot) == 6 * PKI_LINE,
                "with five chunks of 256 bytes a region takes 1664 bytes per thread");
 
 typedef uint32_t pki_chunk[PKI_CHUNK_BUCKETS];
-
-/* Which bucket a value belongs to; chunk = bucket / 64. */
-static inline uint32_t pki_bucket(uint64_t value)
-{
-    int shift = 57 - __builtin_clzll(value | 64);
-    return ((uint32_t)shift << 6) + (uint32_t)(value >> shift);
-}
-
-/* The middle of a bucket, in the unit of the values. */
-static inline double pki_bucket_middle(uint32_t bucket)
-{
-    if (bucket < 128)
-        return bucket;
-    uint32_t shift = (bucket >> 6) - 1;
-    uint64_t first = (uint64_t)(64 + (bucket & 63)) << shift;
-    return (double)first + ((double)((uint64_t)1 << shift) - 1) / 2;
-}
-
-/* The smallest value of a bucket; that of the one behind the last is its end. */
-static inline double pki_bucket_begin(uint32_t bucket)
-{
-    if (bucket < 128)
-        return bucket;
-    return (double)(64 + (bucket & 63)) * (double)((uint64_t)1 << ((bucket >> 6) - 1));
-}
 
 static inline void *pki_follow(const pki_slot *slot, pki_link link)
 {
@@ -103,19 +79,41 @@ static inline void pki_slot_add_moments(pki_slot *slot, uint64_t value)
     pki_store(&slot->max, PKI_MAX(pki_load(&slot->max), value));
 }
 
-/* Which of n samples in order, counted from 1, is the q-quantile: the first whose share, rank / n
- * as a double, is q or more. (q * n rounded up is too much for 0.9 of 10 in long double, 0.07 of
- * 100 in double.) */
-uint64_t pki_rank(double q, uint64_t n);
-
 void pki_slot_clear(pki_slot *slot, uint32_t id);
+
+/* One more in that bucket. Without room it is not in any. */
+void pki_slot_count_bucket(pki_spans *spans, pki_pool *pool, pki_slot *slot, uint32_t bucket);
+
+/* One call of so many ticks. */
+static inline void pki_slot_count(pki_spans *spans, pki_pool *pool, pki_slot *slot, uint64_t ticks)
+{
+    uint32_t bucket = pki_bucket(ticks), calls = 0;
+    pki_link chunk = slot->chunks[bucket / PKI_CHUNK_BUCKETS];
+    uint32_t *counter = (uint32_t *)pki_follow(slot, chunk) + bucket % PKI_CHUNK_BUCKETS;
+    pki_bump(&slot->count, 1);
+    pki_slot_add_moments(slot, ticks);
+    if (PKI_LIKELY(chunk))
+        calls = pki_load(counter) + 1;
+    if (PKI_LIKELY(calls))
+        pki_store(counter, calls);
+    else /* there is none yet, or it overflows */
+        pki_slot_count_bucket(spans, pool, slot, bucket);
+}
+
+/* Adds slot `from` to slot `to`, whose pool this is. */
+void pki_slot_merge(pki_spans *spans, pki_pool *pool, pki_slot *to, const pki_slot *from);
+
+/* How many calls are in that bucket. Any thread. */
+uint64_t pki_slot_bucket(const pki_slot *slot, uint32_t bucket);
 
 /* Adds the slot's content to stats, in ticks: count, sum, min, max, squares (into reserved[0..1]),
  * self, bytes, flops, buckets. pki_stats_begin before the first, pki_stats_finish behind the last.
  */
 void pki_stats_begin(pk_stats *stats);
 void pki_stats_add_slot(pk_stats *stats, const pki_slot *slot);
-void pki_slot_add_buckets(uint64_t buckets[PK_STATS_BUCKETS], const pki_slot *slot);
 void pki_stats_finish(pk_stats *stats, double unit_ns);
+
+/* Of finished ones. */
+pki_dist pki_stats_dist(const pk_stats *stats);
 
 #endif

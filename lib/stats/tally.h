@@ -1,22 +1,25 @@
 /* lib/stats/tally.h - a distribution of any numbers, on the heap, as small as its values are few.
  *
- * The recording threads have histograms in the arena (stats/slot.h, stats/values.h); this one, with the
- * same buckets, moments and ranks, is for the thread that gathers: per-step self times, and what is rebuilt from a trace. 64 buckets per octave over
- * all doubles of either sign, kept sorted and only where there are values: a region whose self time
- * stays within an octave takes about a kilobyte. A bucket's middle is within 1/128 of each of its
- * values.
+ * The recording threads have histograms in the arena (stats/slot.h, stats/values.h); this one, with
+ * the buckets of doubles (stats/buckets.h), is for the thread that gathers: per-step self times,
+ * counters, and what is rebuilt from a trace. Buckets are kept sorted and only where there are values:
+ * a region whose self time stays within an octave takes about a kilobyte.
  *
  * Not for two threads at once. No room: the sample is refused and nothing has changed.
  */
 #ifndef PKI_STATS_TALLY_H
 #define PKI_STATS_TALLY_H
 
-#include "stats/values.h"
-#include "measure/summary.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "stats/dist.h"
+#include "stats/moments.h"
 
 typedef struct pki_tally_bucket {
     uint64_t count;
-    uint32_t key; /* grows with the value */
+    uint32_t key; /* stats/buckets.h */
 } pki_tally_bucket;
 
 typedef struct pki_tally {
@@ -33,15 +36,14 @@ bool pki_tally_add(pki_tally *tally, double value, uint64_t times);
 
 bool pki_tally_merge(pki_tally *into, const pki_tally *from);
 
-/* The value of rank pki_rank(q, count) (stats/slot.h): the first and the last exactly, others as their
- * bucket's middle, never outside min .. max. 0 if empty. */
+/* So many values of that key, whose moments are added by somebody else. */
+bool pki_tally_count(pki_tally *tally, uint32_t key, uint64_t times);
+
+/* The value of rank pki_rank(q, count) (stats/quantile.h): the first and the last exactly, others as
+ * their bucket's middle, never outside min .. max. 0 if empty. */
 double pki_tally_quantile(const pki_tally *tally, double q);
 
-/* The smallest value of a bucket, of all that share its key. */
-double pki_tally_bucket_begin(uint32_t key);
-
 /* All zero if empty. */
-pki_dist pki_value_stats_dist(const pki_value_stats *stats);
 pki_dist pki_tally_dist(const pki_tally *tally);
 
 #endif

@@ -3,40 +3,31 @@
 #include <math.h>
 #include <string.h>
 
-#include <pk/counter.h>
+/* Magnitudes of keys: those of 2^-64 and just below 2^64. */
+#define LOWEST ((1023u - 64) * PKI_OCTAVE_BUCKETS)
+#define HIGHEST ((1023u + 64) * PKI_OCTAVE_BUCKETS - 1)
 
-#include "core/registry.h"
+/* Buckets in order of value, over all banks: the negative octaves, zero's, the positive ones. */
+#define ZERO (HIGHEST - LOWEST + 1)
+#define POSITIVE (ZERO + PKI_OCTAVE_BUCKETS)
+#define BUCKETS (PKI_VALUE_BANKS * PK_STATS_BUCKETS)
 
-/* Octaves in order of value: -2^63 .. -2^-64, zero, 2^-64 .. 2^63. */
-#define ZERO_OCTAVE PKI_VALUE_EXPONENTS
+_Static_assert(POSITIVE + ZERO <= BUCKETS, "the banks hold all octaves");
 
-typedef struct place {
-    uint32_t bank, bucket;
-} place;
-
-static place place_of(double value)
+static uint32_t bucket_of(double value)
 {
-    int exponent;
-    double mantissa = frexp(fabs(value), &exponent); /* 0.5 .. 1; value = mantissa * 2^exponent */
-    int octave = ZERO_OCTAVE;
-    uint32_t sub = 0;
-    if (mantissa > 0) {
-        int e = PKI_MIN(PKI_MAX(exponent - 1 + 64, 0), PKI_VALUE_EXPONENTS - 1);
-        octave = value > 0 ? ZERO_OCTAVE + 1 + e : ZERO_OCTAVE - 1 - e;
-        sub = (uint32_t)((mantissa - 0.5) * 128);
-    }
-    uint32_t chunk = (uint32_t)octave % PKI_CHUNKS;
-    return (place){(uint32_t)octave / PKI_CHUNKS, chunk * PKI_CHUNK_BUCKETS + sub};
+    if (value == 0)
+        return ZERO;
+    uint32_t key = pki_key(fabs(value)) - PKI_KEY_SIGN;
+    uint32_t above = PKI_MIN(PKI_MAX(key, LOWEST), HIGHEST) - LOWEST;
+    return value > 0 ? POSITIVE + above : ZERO - 1 - above;
 }
 
-static double middle_of(uint32_t bank, uint32_t bucket)
+static uint32_t key_of(uint32_t bucket)
 {
-    int octave = (int)(bank * PKI_CHUNKS + bucket / PKI_CHUNK_BUCKETS);
-    double mantissa = 1 + ((double)(bucket % PKI_CHUNK_BUCKETS) + 0.5) / PKI_CHUNK_BUCKETS;
-    if (octave == ZERO_OCTAVE)
-        return 0;
-    int e = octave > ZERO_OCTAVE ? octave - ZERO_OCTAVE - 1 : ZERO_OCTAVE - 1 - octave;
-    return copysign(ldexp(mantissa, e - 64), octave - ZERO_OCTAVE);
+    if (bucket >= POSITIVE)
+        return PKI_KEY_SIGN + LOWEST + (bucket - POSITIVE);
+    return bucket == ZERO ? PKI_KEY_SIGN : PKI_KEY_SIGN - LOWEST - (ZERO - bucket);
 }
 
 /* Read by others meanwhile, who see the last value half entered at worst: the count, which says
@@ -77,56 +68,22 @@ void pki_values_clear(pki_values *values, uint32_t id)
         pki_slot_clear(&values->banks[i], i ? 0 : id);
 }
 
-void pki_values_add(pki_arena *arena, pki_table *table, pki_values *v, double value, uint64_t ticks)
+void pki_values_add(pki_spans *spans, pki_pool *pool, pki_values *v, double value, uint64_t ticks)
 {
-    place p = place_of(value);
+    uint32_t bucket = bucket_of(value);
     pki_moments moments = v->moments;
     pki_moments_add(&moments, value, 1);
     store_double(&v->last, value);
     pki_store(&v->last_ticks, ticks);
     store_moments(&v->moments, &moments);
-    pki_table_count_bucket(arena, table, &v->banks[p.bank], p.bucket);
+    pki_slot_count_bucket(spans, pool, &v->banks[bucket / PK_STATS_BUCKETS],
+                          bucket % PK_STATS_BUCKETS);
 }
 
-static void lose(pki_thread *t, uint32_t id, double value, uint64_t ticks)
-{
-    pki_slot *slot = pki_lost_slot(t, id);
-    if (slot->id == id)
-        pki_values_add(t->registry->arena, &t->lost, (pki_values *)slot, value, ticks);
-}
-
-static void set(pk_counter *counter, double value)
-{
-    uint32_t id = pki_counter_id(counter);
-    pki_thread *t = pki_thread_join();
-    if (!t) {
-        pki_registry_refuse_point();
-        return;
-    }
-    if (id == 0 || !isfinite(value)) {
-        pki_bump(isfinite(value) ? &t->points_dropped : &t->not_finite, 1);
-        return;
-    }
-    pki_record r = {pki_ticks(t->monotonic), 0, PKI_WHAT(id, PKI_RECORD_COUNTER, 0), 0};
-    memcpy(&r.value, &value, sizeof value);
-    if (!pki_push_point(t, &r, 1))
-        lose(t, id, value, r.start);
-}
-
-void pk_counter_set_on_(pk_counter *counter, double value)
-{
-    if (!pki_enter()) {
-        pki_registry_refuse_point();
-        return;
-    }
-    set(counter, value);
-    pki_leave();
-}
-
-void pki_values_merge(pki_arena *arena, pki_table *table, pki_values *to, const pki_values *from)
+void pki_values_merge(pki_spans *spans, pki_pool *pool, pki_values *to, const pki_values *from)
 {
     for (unsigned i = 0; i < PKI_VALUE_BANKS; i++)
-        pki_table_merge_slot(arena, table, &to->banks[i], &from->banks[i]);
+        pki_slot_merge(spans, pool, &to->banks[i], &from->banks[i]);
     pki_moments_merge(&to->moments, &from->moments);
     if (from->last_ticks >= to->last_ticks) {
         to->last = from->last;
@@ -134,39 +91,20 @@ void pki_values_merge(pki_arena *arena, pki_table *table, pki_values *to, const 
     }
 }
 
-static void add_buckets(pki_value_stats *stats, const pki_values *v)
-{
-    for (unsigned i = 0; i < PKI_VALUE_BANKS; i++)
-        pki_slot_add_buckets(stats->buckets[i], &v->banks[i]);
-}
-
-void pki_value_stats_add(pki_value_stats *stats, const pki_values *v)
+bool pki_value_stats_add(pki_value_stats *stats, const pki_values *v)
 {
     pki_moments moments = load_moments(&v->moments);
+    bool fits = true;
     if (!moments.count)
-        return;
-    pki_moments_merge(&stats->moments, &moments);
+        return true;
+    for (uint32_t i = 0; fits && i < BUCKETS; i++) {
+        uint64_t n = pki_slot_bucket(&v->banks[i / PK_STATS_BUCKETS], i % PK_STATS_BUCKETS);
+        fits = n == 0 || pki_tally_count(&stats->tally, key_of(i), n);
+    }
+    pki_moments_merge(&stats->tally.moments, &moments);
     if (pki_load(&v->last_ticks) >= stats->last_ticks) {
         stats->last = load_double(&v->last);
         stats->last_ticks = pki_load(&v->last_ticks);
     }
-    add_buckets(stats, v);
-}
-
-double pki_value_stats_quantile(const pki_value_stats *stats, double q)
-{
-    uint64_t seen = 0, count = stats->moments.count, rank = pki_rank(q, count);
-    double min = stats->moments.min, max = stats->moments.max;
-    if (rank <= 1 || rank >= count)
-        return rank <= 1 ? min : max;
-    for (uint32_t bank = 0; bank < PKI_VALUE_BANKS; bank++)
-        for (uint32_t b = 0; b < PK_STATS_BUCKETS; b++) {
-            /* Below zero the values fall as the buckets inside an octave rise. */
-            int octave = (int)(bank * PKI_CHUNKS + b / PKI_CHUNK_BUCKETS);
-            uint32_t i = octave < ZERO_OCTAVE ? b ^ (PKI_CHUNK_BUCKETS - 1) : b;
-            seen += stats->buckets[bank][i];
-            if (seen >= rank)
-                return fmin(fmax(middle_of(bank, i), min), max);
-        }
-    return max;
+    return fits;
 }

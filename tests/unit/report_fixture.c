@@ -172,7 +172,7 @@ static void fill_counters(pki_summary *s, uint64_t count)
                                        .value = pki_tally_dist(&loss),
                                        .last = loss.moments.min};
     pki_timeline_fill(&memory_line, &s->counters[0]);
-    pki_timeline_finish(&memory_line);
+    pki_series_finish(&memory_line.parts);
     pki_tally_finish(&memory);
     pki_tally_finish(&loss);
 }

@@ -89,13 +89,13 @@ static void the_bound_holds(void **state)
 /* A disk that is full now may have room later. */
 static void room_that_could_not_be_had_is_given_back(void **state)
 {
-    int fd = arena->file.fd;
+    int fd = arena->spans.file.fd;
     uint64_t used = arena->header->used;
     (void)state;
-    arena->file.fd = -1;
+    arena->spans.file.fd = -1;
     for (int i = 0; i < 1000; i++)
         assert_null(pki_arena_claim(arena, MIB));
-    arena->file.fd = fd;
+    arena->spans.file.fd = fd;
     assert_int_equal(arena->header->used, used);
     assert_non_null(pki_arena_claim(arena, MIB));
 }
@@ -249,7 +249,7 @@ static bool says_unfinished(void)
 {
     char path[64];
     pki_salvage s;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", arena->file.fd);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", arena->spans.file.fd);
     if (pki_salvage_open(&s, path)) {
         pki_salvage_close(&s);
         return false;

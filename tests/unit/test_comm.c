@@ -49,7 +49,7 @@ static void reduce(pk_comm *comm, uint64_t count)
 static const pki_comm_summary *stop_and_sum(void)
 {
     stop_and_count();
-    assert_true(pki_run_gather(&pki_the_session, &summary));
+    assert_true(pki_run_summarise(&pki_the_session, &summary));
     return &summary.comm;
 }
 

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "core/arena.h"
 #include "stats/table.h"
 
 #define SAMPLES 100000
@@ -83,7 +82,9 @@ static void buckets_follow_each_other(void **state)
 
 /* ---- distributions ---- */
 
-static pki_arena *arena;
+#define ID 3
+
+static pki_spans spans;
 static pki_table table;
 static pki_slot *slot;
 static pk_stats *stats;
@@ -93,13 +94,15 @@ static int open_table(void **state)
 {
     (void)state;
     pki_owned file;
-    arena = pki_mem_file(&file, "test") ? pki_arena_create(&file, (size_t)16 << 20) : NULL;
+    if (!pki_mem_file(&file, "test") ||
+        !pki_spans_map(&spans, &file, (size_t)16 << 20, sizeof(uint64_t), 0))
+        return -1;
     stats = malloc(sizeof *stats);
     samples = malloc(SAMPLES * sizeof *samples);
-    if (!arena || !stats || !samples)
+    if (!stats || !samples)
         return -1;
     memset(&table, 0, sizeof table);
-    slot = pki_table_add(arena, &table, PKI_NAME_FIRST);
+    slot = pki_table_add(&spans, &table, ID, PK_OTHER);
     random_state = 88172645463325252ull;
     return slot ? 0 : -1;
 }
@@ -107,7 +110,7 @@ static int open_table(void **state)
 static int close_table(void **state)
 {
     (void)state;
-    pki_arena_destroy(arena);
+    pki_spans_unmap(&spans);
     free(stats);
     free(samples);
     return 0;
@@ -176,7 +179,7 @@ static void expect_moments(size_t n, double unit_ns)
 static void enter(size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        pki_table_count(arena, &table, slot, samples[i]);
+        pki_table_count(&spans, &table, slot, samples[i]);
 }
 
 static void expect_all(size_t n)
@@ -191,7 +194,7 @@ static void expect_all(size_t n)
     take_stats(1 / 2.9);
     expect_moments(n, 1 / 2.9);
     expect_quantiles(n, 1 / 2.9);
-    pki_slot_clear(slot, PKI_NAME_FIRST);
+    pki_slot_clear(slot, ID);
 }
 
 static void uniform(void **state)
@@ -273,11 +276,11 @@ static void two_samples(void **state)
         for (int i = 0; i < 100; i++) {
             uint64_t x = draw() >> shift, apart = (uint64_t)1 << draw() % 32;
             pki_slot other;
-            pki_slot_clear(slot, PKI_NAME_FIRST);
-            pki_slot_clear(&other, PKI_NAME_FIRST);
+            pki_slot_clear(slot, ID);
+            pki_slot_clear(&other, ID);
             other.count = 1;
             pki_slot_add_moments(&other, x + apart);
-            pki_table_count(arena, &table, slot, x);
+            pki_table_count(&spans, &table, slot, x);
             pki_stats_begin(stats);
             pki_stats_add_slot(stats, slot);
             pki_stats_add_slot(stats, &other);
@@ -298,7 +301,7 @@ static void few_samples(void **state)
             uint64_t rank = (percent * n + 99) / 100;
             assert_int_equal(pk_stats_quantile(stats, percent / 100.0), rank ? rank : 1);
         }
-        pki_slot_clear(slot, PKI_NAME_FIRST);
+        pki_slot_clear(slot, ID);
     }
 }
 

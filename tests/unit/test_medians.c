@@ -115,43 +115,43 @@ static void nothing_is_shifted(void **state)
 /* One slow step in nine: the mean of a row is far above, the median is not. */
 static void rows_of_a_long_series(void **state)
 {
-    pki_series series = {0};
-    static pki_series_row rows[PKI_SERIES_MOST];
+    pki_step_series series = {0};
+    static pki_series_row rows[PKI_STEP_SERIES_MOST];
     (void)state;
     for (uint64_t i = 0; i < 100000; i++) {
         uint64_t ns = now_and_then_ten_times((size_t)i);
         pki_series_row step = {.index = i, .steps = 1, .duration = ns, .longest = ns, .shortest = ns};
-        assert_true(pki_series_add(&series, &step));
+        assert_true(pki_step_series_add(&series, &step));
     }
-    pki_series_rows(&series, rows);
-    assert_int_equal(series.used, 3125);
-    for (size_t i = 0; i < series.used; i++) {
+    pki_step_series_rows(&series, rows);
+    assert_int_equal(series.rows.used, 3125);
+    for (size_t i = 0; i < series.rows.used; i++) {
         assert_int_equal(rows[i].steps, 32);
         assert_in_range(rows[i].median, 1000, 1100);
         assert_in_range(rows[i].shortest, 1000, 1099);
         assert_in_range(rows[i].longest, 10000, 10100);
         assert_true(rows[i].duration / 32 > 1700);
     }
-    pki_series_finish(&series);
+    pki_series_finish(&series.rows);
 }
 
 static void the_last_row_is_not_full(void **state)
 {
-    pki_series series = {0};
-    static pki_series_row rows[PKI_SERIES_MOST];
+    pki_step_series series = {0};
+    static pki_series_row rows[PKI_STEP_SERIES_MOST];
     (void)state;
-    for (uint64_t i = 0; i < PKI_SERIES_MOST + 3; i++) {
+    for (uint64_t i = 0; i < PKI_STEP_SERIES_MOST + 3; i++) {
         pki_series_row step = {.index = i, .steps = 1, .duration = i + 1, .longest = i + 1, .shortest = i + 1};
-        assert_true(pki_series_add(&series, &step));
+        assert_true(pki_step_series_add(&series, &step));
     }
-    pki_series_rows(&series, rows);
-    assert_int_equal(series.used, PKI_SERIES_MOST / 2 + 2);
+    pki_step_series_rows(&series, rows);
+    assert_int_equal(series.rows.used, PKI_STEP_SERIES_MOST / 2 + 2);
     assert_int_equal(rows[0].median, 1);
     assert_int_equal(rows[1].median, 3);
-    assert_int_equal(rows[series.used - 2].median, PKI_SERIES_MOST + 1);
-    assert_int_equal(rows[series.used - 1].steps, 1);
-    assert_int_equal(rows[series.used - 1].median, PKI_SERIES_MOST + 3);
-    pki_series_finish(&series);
+    assert_int_equal(rows[series.rows.used - 2].median, PKI_STEP_SERIES_MOST + 1);
+    assert_int_equal(rows[series.rows.used - 1].steps, 1);
+    assert_int_equal(rows[series.rows.used - 1].median, PKI_STEP_SERIES_MOST + 3);
+    pki_series_finish(&series.rows);
 }
 
 int main(void)

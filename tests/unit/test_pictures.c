@@ -161,8 +161,8 @@ static void order_does_not_matter(void **state)
     assert_true(a.points[0].start == 0 && a.points[0].min == 0);
     free(a.points);
     free(b.points);
-    pki_timeline_finish(&forward);
-    pki_timeline_finish(&mixed);
+    pki_series_finish(&forward.parts);
+    pki_series_finish(&mixed.parts);
 }
 
 static void few_samples_are_each_there(void **state)
@@ -179,7 +179,7 @@ static void few_samples_are_each_there(void **state)
     assert_int_equal(row.point_count, 20);
     assert_true(row.points[19].start == 6900000000 && row.points[19].max == -28.5);
     free(row.points);
-    pki_timeline_finish(&t);
+    pki_series_finish(&t.parts);
 }
 
 static void the_end_of_time(void **state)
@@ -194,14 +194,14 @@ static void the_end_of_time(void **state)
     assert_true(pki_timeline_fill(&t, &row));
     check_points(&row, 2);
     free(row.points);
-    pki_timeline_finish(&t);
+    pki_series_finish(&t.parts);
 }
 
 /* ---- devices ---- */
 
 static void a_device_stays_bounded_and_whole(void **state)
 {
-    pki_device_series series = {0};
+    pki_series series = {0};
     pki_gpu_row row = {0};
     uint64_t steps = 0, busy = 0, longest = 0;
     (void)state;
@@ -222,7 +222,7 @@ static void a_device_stays_bounded_and_whole(void **state)
     assert_int_equal(busy, 10000 * 45 + 3);
     assert_int_equal(longest, 6);
     free(row.series);
-    pki_device_series_finish(&series);
+    pki_series_finish(&series);
 }
 
 int main(void)

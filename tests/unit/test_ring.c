@@ -156,7 +156,7 @@ static void two_slots_at_a_time(void **state)
 
 static void points_that_find_no_room(void **state)
 {
-    static pki_value_stats values;
+    pki_value_stats values = {0};
     (void)state;
     record(63);
     for (int i = 1; i <= 1000; i++)
@@ -167,13 +167,14 @@ static void points_that_find_no_room(void **state)
     assert_int_equal(pk_step_stats(&the_stats), PK_OK);
     assert_int_equal(the_stats.count, 5); /* durations count all the same */
     pki_fold_lock();
-    memset(&values, 0, sizeof values);
     assert_true(pki_fold_values(pki_fold_now(), pki_counter_id(&counter), &values));
     pki_fold_unlock();
-    assert_true(values.moments.count == 1000 && pki_moments_sum(&values.moments) == 500500 &&
-                values.moments.min == 1 && values.moments.max == 1000);
+    assert_true(values.tally.moments.count == 1000 &&
+                pki_moments_sum(&values.tally.moments) == 500500 && values.tally.moments.min == 1 &&
+                values.tally.moments.max == 1000);
     assert_true(values.last == 1000);
-    assert_true(fabs(pki_value_stats_quantile(&values, 0.5) - 500) <= 5);
+    assert_true(fabs(pki_tally_quantile(&values.tally, 0.5) - 500) <= 5);
+    pki_tally_finish(&values.tally);
     pk_counts counts = stop_now();
     assert_true(counts.points == 1 && counts.points_dropped == 1006 && counts.steps == 5);
     assert_true(counts.recorded == 63 && counts.dropped == 0);
@@ -203,7 +204,7 @@ static pki_summary summary;
 static void stop_and_gather(void)
 {
     stop_now();
-    assert_true(pki_run_gather(&pki_the_session, &summary));
+    assert_true(pki_run_summarise(&pki_the_session, &summary));
 }
 
 /* What a report says of one thread is what the region's statistics say, drops or not. */
@@ -330,7 +331,7 @@ static void breakdowns_around_drops(void **state)
 
 static void not_finite(void **state)
 {
-    static pki_value_stats values;
+    pki_value_stats values = {0};
     (void)state;
     pk_counter_set(&counter, (double)NAN);
     pk_counter_set(&counter, (double)INFINITY);
@@ -338,11 +339,11 @@ static void not_finite(void **state)
     pk_counter_set(&counter, -3);
     pki_fold_lock();
     pki_fold_all(pki_fold_now());
-    memset(&values, 0, sizeof values);
     assert_true(pki_fold_values(pki_fold_now(), pki_counter_id(&counter), &values));
     pki_fold_unlock();
-    assert_true(values.moments.count == 1 && pki_moments_sum(&values.moments) == -3 &&
+    assert_true(values.tally.moments.count == 1 && pki_moments_sum(&values.tally.moments) == -3 &&
                 values.last == -3);
+    pki_tally_finish(&values.tally);
     pk_counts counts = stop_now();
     assert_true(counts.points == 2 && counts.points_dropped == 0 && counts.not_finite == 3);
 }

@@ -16,7 +16,7 @@ static pki_summary summary;
 static void stop_and_gather(void)
 {
     stop_and_count();
-    assert_true(pki_run_gather(&pki_the_session, &summary));
+    assert_true(pki_run_summarise(&pki_the_session, &summary));
 }
 
 static int stop_and_finish(void **state)

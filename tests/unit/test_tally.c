@@ -1,7 +1,7 @@
 /* The tally against exact values of the samples themselves. */
 #include "stats/tally.h"
 
-#include "stats/slot.h"
+#include "stats/quantile.h"
 
 #include <float.h>
 #include <math.h>

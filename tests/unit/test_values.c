@@ -12,47 +12,55 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "stats/tally.h"
+#include "stats/quantile.h"
+#include "stats/table.h"
 
 #define SAMPLES 100000
 
-static pki_arena *arena;
+#define ID 3
+
+static pki_spans spans;
 static pki_table table;
 static pki_values *values;
-static pki_value_stats *stats;
+static pki_value_stats stats;
 static double *samples;
-static uint32_t counter_id;
 
 static int open_values(void **state)
 {
-    static pk_counter counter = PK_COUNTER("value", "units");
     (void)state;
     pki_owned file;
-    arena = pki_mem_file(&file, "test") ? pki_arena_create(&file, (size_t)16 << 20) : NULL;
-    stats = malloc(sizeof *stats);
+    if (!pki_mem_file(&file, "test") ||
+        !pki_spans_map(&spans, &file, (size_t)16 << 20, sizeof(uint64_t), 0))
+        return -1;
     samples = malloc(SAMPLES * sizeof *samples);
     memset(&table, 0, sizeof table);
-    counter_id = pki_counter_id(&counter);
-    values = arena ? (pki_values *)pki_table_add(arena, &table, counter_id) : NULL;
+    values = (pki_values *)pki_table_add(&spans, &table, ID, PKI_KIND_COUNTER);
     srand(1);
-    return values && stats && samples ? 0 : -1;
+    return values && samples ? 0 : -1;
 }
 
 static int close_values(void **state)
 {
     (void)state;
-    pki_arena_destroy(arena);
-    free(stats);
+    pki_spans_unmap(&spans);
+    pki_tally_finish(&stats.tally);
     free(samples);
     return 0;
+}
+
+/* What is in these values, and nothing else. */
+static void read_values(const pki_values *from)
+{
+    pki_tally_finish(&stats.tally);
+    memset(&stats, 0, sizeof stats);
+    assert_true(pki_value_stats_add(&stats, from));
 }
 
 static void enter(size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        pki_values_add(arena, &table, values, samples[i], i);
-    memset(stats, 0, sizeof *stats);
-    pki_value_stats_add(stats, values);
+        pki_values_add(&spans, &table.pool, values, samples[i], i);
+    read_values(values);
 }
 
 static int by_value(const void *a, const void *b)
@@ -67,7 +75,7 @@ static void expect_quantiles(size_t n)
                                        0.75, 0.9,   0.95, 0.99, 0.999, 1};
     for (size_t i = 0; i < sizeof quantiles / sizeof *quantiles; i++) {
         double exact = samples[pki_rank(quantiles[i], n) - 1];
-        double got = pki_value_stats_quantile(stats, quantiles[i]);
+        double got = pki_tally_quantile(&stats.tally, quantiles[i]);
         if (!(fabs(got - exact) <= fabs(exact) / 128))
             fail_msg("p%g is %g, exact %g", 100 * quantiles[i], got, exact);
     }
@@ -81,14 +89,14 @@ static void expect_all(size_t n)
     for (size_t i = 0; i < n; i++)
         sum += (long double)samples[i], size += fabsl((long double)samples[i]);
     qsort(samples, n, sizeof *samples, by_value);
-    assert_int_equal(stats->moments.count, n);
-    assert_true(stats->moments.min == samples[0] && stats->moments.max == samples[n - 1] &&
-                stats->last == last);
-    assert_true(fabs(pki_moments_sum(&stats->moments) - (double)sum) <= (double)size * 1e-9);
+    assert_int_equal(stats.tally.moments.count, n);
+    assert_true(stats.tally.moments.min == samples[0] &&
+                stats.tally.moments.max == samples[n - 1] && stats.last == last);
+    assert_true(fabs(pki_moments_sum(&stats.tally.moments) - (double)sum) <= (double)size * 1e-9);
     expect_quantiles(n);
-    assert_true(pki_value_stats_quantile(stats, 0) == samples[0] &&
-                pki_value_stats_quantile(stats, 1) == samples[n - 1]);
-    pki_values_clear(values, counter_id);
+    assert_true(pki_tally_quantile(&stats.tally, 0) == samples[0] &&
+                pki_tally_quantile(&stats.tally, 1) == samples[n - 1]);
+    pki_values_clear(values, ID);
 }
 
 static double draw_unit(void)
@@ -156,7 +164,8 @@ static void constants(void **state)
         for (size_t i = 0; i < 1000; i++)
             samples[i] = some[k];
         expect_all(1000);
-        assert_true(pki_value_stats_quantile(stats, 0.5) == some[k]); /* never outside min .. max */
+        assert_true(pki_tally_quantile(&stats.tally, 0.5) ==
+                    some[k]); /* never outside min .. max */
     }
 }
 
@@ -168,19 +177,19 @@ static void out_of_range(void **state)
     (void)state;
     memcpy(samples, some, sizeof some);
     enter(8);
-    assert_int_equal(stats->moments.count, 8);
-    assert_true(stats->moments.min == -DBL_MAX && stats->moments.max == DBL_MAX &&
-                stats->last == 1e19);
+    assert_int_equal(stats.tally.moments.count, 8);
+    assert_true(stats.tally.moments.min == -DBL_MAX && stats.tally.moments.max == DBL_MAX &&
+                stats.last == 1e19);
     double last = -DBL_MAX;
     for (double q = 0; q <= 1; q += 0.125) {
-        double now = pki_value_stats_quantile(stats, q);
+        double now = pki_tally_quantile(&stats.tally, q);
         assert_true(isfinite(now) && now >= last);
         last = now;
     }
-    pki_values_clear(values, counter_id);
+    pki_values_clear(values, ID);
     samples[0] = samples[1] = 1e-30;
     enter(2);
-    assert_true(pki_value_stats_quantile(stats, 0.5) == 1e-30);
+    assert_true(pki_tally_quantile(&stats.tally, 0.5) == 1e-30);
 }
 
 static void buckets_count_every_value(void **state)
@@ -190,9 +199,8 @@ static void buckets_count_every_value(void **state)
     for (size_t i = 0; i < SAMPLES; i++)
         samples[i] = (draw_unit() - 0.5) * exp2(200 * (draw_unit() - 0.5));
     enter(SAMPLES);
-    for (int bank = 0; bank < PKI_VALUE_BANKS; bank++)
-        for (int i = 0; i < PK_STATS_BUCKETS; i++)
-            total += stats->buckets[bank][i];
+    for (size_t i = 0; i < stats.tally.used; i++)
+        total += stats.tally.buckets[i].count;
     assert_int_equal(total, SAMPLES);
 }
 
@@ -200,9 +208,9 @@ static void none(void **state)
 {
     (void)state;
     enter(0);
-    assert_true(stats->moments.count == 0 && stats->moments.min == 0 && stats->moments.max == 0 &&
-                pki_moments_sum(&stats->moments) == 0);
-    assert_true(pki_value_stats_quantile(stats, 0.5) == 0);
+    assert_true(stats.tally.moments.count == 0 && stats.tally.moments.min == 0 &&
+                stats.tally.moments.max == 0 && pki_moments_sum(&stats.tally.moments) == 0);
+    assert_true(pki_tally_quantile(&stats.tally, 0.5) == 0);
 }
 
 /* Values of several threads: the last one is the latest, whoever is added last. */
@@ -210,25 +218,25 @@ static void merged(void **state)
 {
     pki_table other = {0};
     (void)state;
-    pki_values *more = (pki_values *)pki_table_add(arena, &other, counter_id);
+    pki_values *more = (pki_values *)pki_table_add(&spans, &other, ID, PKI_KIND_COUNTER);
     for (int i = 0; i < 1000; i++) {
-        pki_values_add(arena, &table, values, i, 100 + (uint64_t)i);
-        pki_values_add(arena, &other, more, -i, (uint64_t)i);
+        pki_values_add(&spans, &table.pool, values, i, 100 + (uint64_t)i);
+        pki_values_add(&spans, &other.pool, more, -i, (uint64_t)i);
     }
-    pki_table_merge(arena, &table, &other);
-    memset(stats, 0, sizeof *stats);
-    pki_value_stats_add(stats, values);
-    assert_true(stats->moments.count == 2000 && pki_moments_sum(&stats->moments) == 0 &&
-                stats->moments.min == -999 && stats->moments.max == 999);
-    assert_true(stats->last == 999 && stats->last_ticks == 1099);
-    assert_true(fabs(pki_value_stats_quantile(stats, 0.25) + 500) < 5);
-    assert_true(fabs(pki_value_stats_quantile(stats, 0.75) - 500) < 5);
-    pki_value_stats_add(stats, more); /* the same, by reading: counted again, last unchanged */
-    assert_true(stats->moments.count == 3000 && stats->last == 999 && stats->moments.min == -999);
-    pki_values_clear(more, counter_id);
-    pki_value_stats_add(stats, more);
-    assert_true(stats->moments.count == 3000 && stats->moments.min == -999 &&
-                stats->moments.max == 999);
+    pki_table_merge(&spans, &table, &other);
+    read_values(values);
+    assert_true(stats.tally.moments.count == 2000 && pki_moments_sum(&stats.tally.moments) == 0 &&
+                stats.tally.moments.min == -999 && stats.tally.moments.max == 999);
+    assert_true(stats.last == 999 && stats.last_ticks == 1099);
+    assert_true(fabs(pki_tally_quantile(&stats.tally, 0.25) + 500) < 5);
+    assert_true(fabs(pki_tally_quantile(&stats.tally, 0.75) - 500) < 5);
+    pki_value_stats_add(&stats, more); /* the same, by reading: counted again, last unchanged */
+    assert_true(stats.tally.moments.count == 3000 && stats.last == 999 &&
+                stats.tally.moments.min == -999);
+    pki_values_clear(more, ID);
+    pki_value_stats_add(&stats, more);
+    assert_true(stats.tally.moments.count == 3000 && stats.tally.moments.min == -999 &&
+                stats.tally.moments.max == 999);
 }
 
 static double near_8e10(size_t i)
@@ -264,21 +272,20 @@ static void live_and_rebuilt(void **state)
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
             pki_table other = {0};
             pki_tally tally = {0};
-            pki_values *more = (pki_values *)pki_table_add(arena, &other, counter_id);
+            pki_values *more = (pki_values *)pki_table_add(&spans, &other, ID, PKI_KIND_COUNTER);
             for (size_t i = 0; i < sizes[s]; i++) {
                 double value = value_of[k](i);
-                pki_values_add(arena, &table, i % 3 ? values : more, value, i);
+                pki_values_add(&spans, &table.pool, i % 3 ? values : more, value, i);
                 assert_true(pki_tally_add(&tally, value, 1));
             }
-            memset(stats, 0, sizeof *stats);
-            pki_value_stats_add(stats, values);
-            pki_value_stats_add(stats, more);
-            pki_dist live = pki_value_stats_dist(stats), rebuilt = pki_tally_dist(&tally);
+            read_values(values);
+            pki_value_stats_add(&stats, more);
+            pki_dist live = pki_tally_dist(&stats.tally), rebuilt = pki_tally_dist(&tally);
             expect_same(&live, &rebuilt);
             if (k == 0 && sizes[s] > 1)
                 assert_true(live.stddev == 1000 && live.mean == 8e10);
             pki_tally_finish(&tally);
-            pki_values_clear(values, counter_id);
+            pki_values_clear(values, ID);
         }
 }
 

@@ -47,7 +47,7 @@ void rebuild_destroy(rebuild *r)
     }
     for (uint32_t i = 0; i < r->counter_room; i++) {
         pki_tally_finish(&r->values[i].value);
-        pki_timeline_finish(&r->values[i].timeline);
+        pki_series_finish(&r->values[i].timeline.parts);
     }
     free_regions(r->regions, r->region_room);
     free(r->threads);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backend/cupti/names.h"
+#include "base/array.h"
 #include "base/compiler.h"
 
 #define IDS_MOST 16384u /* beyond any table of callback ids */
@@ -63,27 +64,13 @@ unsigned pki_cupti_traits(CUpti_CallbackDomain domain, const char *name)
     return 0;
 }
 
-static bool make_room(table *t, uint32_t id, uint32_t *room)
-{
-    if (id < *room)
-        return true;
-    uint32_t more = PKI_MAX(256u, 2 * *room);
-    pki_cupti_call *calls = realloc(t->calls, more * sizeof *calls);
-    if (!calls)
-        return false;
-    memset(calls + *room, 0, (more - *room) * sizeof *calls);
-    t->calls = calls;
-    *room = more;
-    return true;
-}
-
 static bool learn(CUpti_CallbackDomain domain, table *t)
 {
-    uint32_t room = 0;
+    size_t room = 0;
     for (uint32_t id = 1; id < IDS_MOST && id < t->count + GAP; id++) {
         char plain[128];
         const char *name = NULL;
-        if (!make_room(t, id, &room))
+        if (!pki_array_fit(&t->calls, &room, id + (size_t)1, sizeof *t->calls))
             return false;
         if (pki_cupti.GetCallbackName(domain, id, &name) != CUPTI_SUCCESS || !name)
             continue;

@@ -5,6 +5,7 @@
 
 #include "backend/cupti/calls.h"
 #include "backend/cupti/names.h"
+#include "base/array.h"
 
 #define HELD_MOST (1u << 20) /* records; more than CUPTI can make in the time that they are held */
 
@@ -34,19 +35,6 @@ void pki_cupti_join_forget(void)
 
 /* ---- what comes in ---- */
 
-static bool make_room(void)
-{
-    if (count < room)
-        return true;
-    size_t more = room ? 2 * room : 1024;
-    held *grown = more <= HELD_MOST ? realloc(all, more * sizeof *grown) : NULL;
-    if (!grown)
-        return false;
-    all = grown;
-    room = more;
-    return true;
-}
-
 void pki_cupti_join_take(void *user, const pki_cupti_record *r)
 {
     pki_cupti_counts *counts = user;
@@ -56,7 +44,7 @@ void pki_cupti_join_take(void *user, const pki_cupti_record *r)
             l->external = r->id;
         return;
     }
-    if (!make_room()) {
+    if (count == HELD_MOST || !pki_array_fit(&all, &room, count + 1, sizeof *all)) {
         counts->lost++;
         return;
     }

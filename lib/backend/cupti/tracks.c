@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/compiler.h"
+#include "base/array.h"
 #include "session/activity.h"
 #include "session/session.h"
 
@@ -24,31 +24,20 @@ typedef struct lane {
 } lane;
 
 static lane *lanes;
-static uint32_t count, room;
+static uint32_t count;
+static size_t room;
 
 void pki_cupti_tracks_after_fork(void)
 {
     lanes = NULL;
-    count = room = 0;
+    count = 0;
+    room = 0;
 }
 
 void pki_cupti_tracks_forget(void)
 {
     free(lanes);
     pki_cupti_tracks_after_fork();
-}
-
-static bool make_room(void)
-{
-    if (count < room)
-        return true;
-    uint32_t more = PKI_MAX(16u, 2 * room);
-    lane *grown = realloc(lanes, more * sizeof *grown);
-    if (!grown)
-        return false;
-    lanes = grown;
-    room = more;
-    return true;
 }
 
 /* tid: the stream's number, as PyTorch has it, if no other context has a stream of that number. */
@@ -117,7 +106,7 @@ static uint32_t name(const lane *l)
 
 static uint32_t add(lane l, uint64_t end)
 {
-    if (!make_room())
+    if (!pki_array_fit(&lanes, &room, count + (size_t)1, sizeof *lanes))
         return 0;
     l.track = name(&l);
     l.end = end;

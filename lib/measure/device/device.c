@@ -1,5 +1,6 @@
 #include "measure/device/state.h"
 
+#include "base/array.h"
 #include "base/compiler.h"
 #include "core/record.h"
 
@@ -21,7 +22,7 @@ static void destroy_one(pki_device_one *one)
     for (int view = 0; view < VIEWS; view++) {
         for (int i = 0; i < PKI_GPU_FIGURES; i++)
             pki_tally_finish(&one->tail[view][i]);
-        pki_device_series_finish(&one->series[view]);
+        pki_series_finish(&one->series[view]);
     }
     free(one->items);
     free(one->points);
@@ -89,13 +90,7 @@ static bool make_item_room(pki_device_one *one)
         one->item_first = 0;
         return true;
     }
-    size_t room = PKI_MAX(256u, 2 * one->item_room);
-    pki_device_item *items = realloc(one->items, room * sizeof *items);
-    if (!items)
-        return false;
-    one->items = items;
-    one->item_room = room;
-    return true;
+    return pki_array_fit(&one->items, &one->item_room, one->item_end + 1, sizeof *one->items);
 }
 
 static void push(pki_device *d, pki_device_one *one, const pki_device_item *item)
@@ -226,7 +221,7 @@ static void count_overhead(pki_device *d, const pki_activity *a)
     d->overhead += pki_not_negative(a->end - a->start);
 }
 
-static void take(pki_device *d, pki_device_one *one, const pki_activity *a, unsigned kind)
+static void add_item(pki_device *d, pki_device_one *one, const pki_activity *a, unsigned kind)
 {
     pki_device_item item = {.start = a->start,
                             .end = PKI_MAX(a->start, a->end),
@@ -257,14 +252,14 @@ static bool has_context(const pki_device_one *one, uint32_t context)
 
 /* Waits are told with the context that they are for. One that nothing is known of may be that of
  * any device. */
-static void take_wait(pki_device *d, const pki_activity *a)
+static void add_wait(pki_device *d, const pki_activity *a)
 {
     bool known = false;
     for (size_t i = 0; i < d->count; i++)
         known |= has_context(d->ones[i], a->context);
     for (size_t i = 0; i < d->count; i++)
         if (!known || has_context(d->ones[i], a->context))
-            take(d, d->ones[i], a, ITEM_SYNC);
+            add_item(d, d->ones[i], a, ITEM_SYNC);
 }
 
 void pki_device_add(pki_device *d, const pki_activity *a)
@@ -273,12 +268,12 @@ void pki_device_add(pki_device *d, const pki_activity *a)
     if (d && a->kind == PKI_ACTIVITY_OVERHEAD)
         count_overhead(d, a);
     if (kind == ITEM_SYNC && a->device == PKI_NO_DEVICE)
-        take_wait(d, a);
+        add_wait(d, a);
     if (!kind || a->device == PKI_NO_DEVICE)
         return;
     pki_device_one *one = one_of(d, a->device);
     if (one)
-        take(d, one, a, kind);
+        add_item(d, one, a, kind);
     else
         d->without_room++;
 }
@@ -295,21 +290,13 @@ bool pki_device_is_memory(const char *counter, uint32_t *device)
 
 static bool make_point_room(pki_device_one *one)
 {
-    if (one->point_count < one->point_room)
-        return true;
-    if (one->point_room == POINTS_MOST) { /* without steps only the last one is of interest */
+    if (one->point_count == POINTS_MOST) { /* without steps only the last one is of interest */
         one->point_count /= 2;
         memmove(one->points, one->points + POINTS_MOST - one->point_count,
                 one->point_count * sizeof *one->points);
         return true;
     }
-    size_t room = PKI_MAX(64u, 2 * one->point_room);
-    pki_device_point *points = realloc(one->points, room * sizeof *points);
-    if (!points)
-        return false;
-    one->points = points;
-    one->point_room = room;
-    return true;
+    return pki_array_fit(&one->points, &one->point_room, one->point_count + 1, sizeof *one->points);
 }
 
 void pki_device_memory(pki_device *d, uint32_t device, uint64_t ns, double bytes)

@@ -1,6 +1,7 @@
 /* lib/measure/device/names.c - distributions by kernel, and by the region that launched. */
 #include "measure/device/state.h"
 
+#include "base/array.h"
 #include "base/compiler.h"
 
 #include <stdlib.h>
@@ -12,18 +13,10 @@
 
 static pki_device_region *region_of(pki_device *d, uint32_t id)
 {
-    if (id < d->region_room)
-        return &d->regions[id];
-    if (id >= PKI_STEPS_IDS)
+    if (id >= PKI_STEPS_IDS ||
+        !pki_array_fit(&d->regions, &d->region_room, id + (size_t)1, sizeof *d->regions))
         return NULL;
-    size_t room = PKI_MAX((size_t)id + 1, 2 * d->region_room);
-    pki_device_region *regions = realloc(d->regions, room * sizeof *regions);
-    if (!regions)
-        return NULL;
-    memset(regions + d->region_room, 0, (room - d->region_room) * sizeof *regions);
-    d->regions = regions;
-    d->region_room = room;
-    return &regions[id];
+    return &d->regions[id];
 }
 
 void pki_device_count_span(pki_device *d, const pki_activity *a, uint64_t ns)

@@ -9,12 +9,12 @@
 /* Without memory for a region's own distribution the span is not in any: the trace has it. */
 void pki_device_region_add(pki_fold *fold, uint32_t region, uint64_t ns)
 {
-    pki_arena *arena = fold->registry->arena;
-    pki_slot *slot = pki_table_add(arena, &fold->streams, region);
+    pki_spans *spans = &fold->registry->arena->spans;
+    pki_slot *slot = pki_table_add(spans, &fold->streams, region, pki_name_kind(region));
     if (!slot)
         return;
     pki_bump(&slot->self, ns);
-    pki_table_count(arena, &fold->streams, slot, ns);
+    pki_table_count(spans, &fold->streams, slot, ns);
 }
 
 bool pki_device_region_stats(const pki_fold *fold, uint32_t region, pk_stats *stats)

@@ -4,16 +4,14 @@
 
 #include <stdlib.h>
 
-#define ROOM_FIRST 32
-
-void pki_device_series_finish(pki_device_series *series)
+static void join(void *into, const void *from)
 {
-    free(series->rows);
-    *series = (pki_device_series){0};
-}
-
-static void join(pki_gpu_series_row *row, const pki_gpu_series_row *next)
-{
+    pki_gpu_series_row *row = into;
+    const pki_gpu_series_row *next = from;
+    if (row->steps == 0) {
+        *row = *next;
+        return;
+    }
     row->steps += next->steps;
     row->step += next->step;
     row->busy += next->busy;
@@ -27,56 +25,29 @@ static void join(pki_gpu_series_row *row, const pki_gpu_series_row *next)
     row->comm_exposed += next->comm_exposed;
 }
 
-static void halve(pki_device_series *s)
+static const pki_series_kind steps = {.row_bytes = sizeof(pki_gpu_series_row),
+                                      .first_room = 32,
+                                      .most = PKI_DEVICE_SERIES_MOST,
+                                      .first_stride = 1,
+                                      .join = join};
+
+bool pki_device_series_add(pki_series *s, const pki_gpu_series_row *step)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < s->used; i += 2) {
-        pki_gpu_series_row row = s->rows[i];
-        if (i + 1 < s->used)
-            join(&row, &s->rows[i + 1]);
-        s->rows[kept++] = row;
-    }
-    s->used = kept;
-    s->stride *= 2;
+    pki_gpu_series_row *row = pki_series_next(s, &steps);
+    if (row)
+        join(row, step);
+    return row != NULL;
 }
 
-static bool grow(pki_device_series *s)
+bool pki_device_series_fill(const pki_series *s, uint64_t first, pki_gpu_row *row)
 {
-    size_t room = s->room ? 2 * s->room : ROOM_FIRST;
-    pki_gpu_series_row *rows =
-        room <= PKI_DEVICE_SERIES_MOST ? realloc(s->rows, room * sizeof *rows) : NULL;
-    if (!rows)
-        return false;
-    s->rows = rows;
-    s->room = room;
-    return true;
-}
-
-bool pki_device_series_add(pki_device_series *s, const pki_gpu_series_row *step)
-{
-    s->stride = PKI_MAX(s->stride, 1u);
-    pki_gpu_series_row *last = s->used ? &s->rows[s->used - 1] : NULL;
-    if (last && last->steps < s->stride) {
-        join(last, step);
-        return true;
-    }
-    if (s->used == s->room && !grow(s)) {
-        if (s->room == 0)
-            return false;
-        halve(s);
-    }
-    s->rows[s->used++] = *step;
-    return true;
-}
-
-bool pki_device_series_fill(const pki_device_series *s, uint64_t first, pki_gpu_row *row)
-{
+    const pki_gpu_series_row *rows = s->rows;
     row->series_count = 0;
     row->series = malloc(PKI_MAX(s->used, (size_t)1) * sizeof *row->series);
     if (!row->series)
         return false;
     for (size_t i = 0; i < s->used; i++) {
-        row->series[i] = s->rows[i];
+        row->series[i] = rows[i];
         row->series[i].index += first;
     }
     row->series_count = s->used;

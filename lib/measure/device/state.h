@@ -53,7 +53,7 @@ typedef struct pki_device_one {
 
     pki_device_whole *head; /* PKI_STEPS_HEAD */
     pki_tally tail[VIEWS][PKI_GPU_FIGURES];
-    pki_device_series series[VIEWS]; /* all steps */
+    pki_series series[VIEWS]; /* all steps */
 
     size_t context_count;
     uint32_t contexts[16]; /* of the device, as far as there is room */

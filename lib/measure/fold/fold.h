@@ -50,7 +50,7 @@ typedef struct pki_fold {
     pki_table streams;     /* spans of devices' streams, ns (measure/device/regions.h) */
     pki_timelines timelines; /* of counters */
     pki_slot *last_resort; /* calls for which there was no memory; one of totals */
-    uint32_t thread_count;
+    size_t thread_count;
     pki_thread_fold *threads; /* by block index */
     pki_thread_fold nobody;   /* for threads without room in that list; never tracked */
     bool starved;             /* the thread that is being folded */
@@ -67,6 +67,9 @@ bool pki_fold_open(pki_registry *registry, bool per_thread, uint32_t warmup_step
 
 /* The running or last session's; NULL if there was none. Under the lock, as all below. */
 pki_fold *pki_fold_now(void);
+
+/* What is known of that thread alone; `nobody` without memory. */
+pki_thread_fold *pki_fold_thread(pki_fold *fold, const pki_thread *t);
 
 /* Every ring up to its head, or one. */
 void pki_fold_all(pki_fold *fold);
@@ -89,9 +92,10 @@ void pki_fold_range(pki_fold *fold, uint32_t id, uint64_t ns, uint64_t bytes, ui
  * its block is free again. */
 void pki_fold_recycle(pki_fold *fold, pki_thread *t);
 
-/* The region's or counter's distribution over all threads. False if there is none. Finish
- * with pki_stats_finish. */
+/* The region's distribution over all threads. False if there is none. Finish with pki_stats_finish. */
 bool pki_fold_stats(const pki_fold *fold, uint32_t id, pk_stats *stats);
+
+/* A counter's, into stats that are all zero; pki_tally_finish is left to do. False without memory. */
 bool pki_fold_values(const pki_fold *fold, uint32_t id, pki_value_stats *stats);
 
 void pki_fold_after_fork(void);

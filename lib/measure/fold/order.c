@@ -41,7 +41,7 @@ void pki_fold_note(pki_thread *t, const pki_record *last, uint32_t at, uint64_t 
         t->folded_bytes += at > t->folded ? at - t->folded : t->ring_bytes - t->folded + at;
         t->folded_others += others;
     }
-    pki_store_release(&t->folded, at); /* pairs with the acquire in the collector's take */
+    pki_store_release(&t->folded, at); /* pairs with the acquire in format_ring */
 }
 
 void pki_fold_settle(pki_thread *t)

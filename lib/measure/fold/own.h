@@ -46,7 +46,7 @@ static inline uint64_t pki_not_own_of_loss(pki_thread *t, const pki_loss *loss)
 /* The next lost call that has to be looked at; NULL: there is none. */
 static inline const pki_loss *pki_next_loss(const pki_thread *t)
 {
-    bool more = t->losses_folded != pki_load_acquire(&t->losses_made); /* pairs with tell_loss */
+    bool more = t->losses_folded != pki_load_acquire(&t->losses_made); /* pairs with note_loss */
     return more ? &t->losses[t->losses_folded % PKI_LOSSES] : NULL;
 }
 

@@ -22,14 +22,13 @@ bool pki_fold_stats(const pki_fold *fold, uint32_t id, pk_stats *stats)
 bool pki_fold_values(const pki_fold *fold, uint32_t id, pki_value_stats *stats)
 {
     const pki_slot *slot = pki_table_slot(&fold->totals, id);
-    if (slot)
-        pki_value_stats_add(stats, (const pki_values *)slot);
+    bool fits = !slot || pki_value_stats_add(stats, (const pki_values *)slot);
     pki_registry_lock();
     for (uint32_t i = 0; i < pki_registry_blocks(fold->registry); i++) {
         const pki_slot *lost = pki_table_slot(&pki_registry_block(fold->registry, i)->lost, id);
         if (lost)
-            pki_value_stats_add(stats, (const pki_values *)lost);
+            fits = pki_value_stats_add(stats, (const pki_values *)lost) && fits;
     }
     pki_registry_unlock();
-    return stats->moments.count > 0;
+    return fits;
 }

@@ -1,15 +1,14 @@
 #include "measure/fold/timelines.h"
 
-#include "base/compiler.h"
+#include "base/array.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 void pki_timelines_finish(pki_timelines *timelines)
 {
-    for (uint32_t i = 0; i < timelines->room; i++) {
+    for (size_t i = 0; i < timelines->room; i++) {
         if (timelines->by_id[i])
-            pki_timeline_finish(timelines->by_id[i]);
+            pki_series_finish(&timelines->by_id[i]->parts);
         free(timelines->by_id[i]);
     }
     free(timelines->by_id);
@@ -18,15 +17,8 @@ void pki_timelines_finish(pki_timelines *timelines)
 
 static pki_timeline *timeline_of(pki_timelines *timelines, uint32_t id)
 {
-    if (id >= timelines->room) {
-        uint32_t room = PKI_MAX(id + 1, 2 * timelines->room);
-        pki_timeline **grown = realloc(timelines->by_id, room * sizeof(pki_timeline *));
-        if (!grown)
-            return NULL;
-        memset(grown + timelines->room, 0, (room - timelines->room) * sizeof(pki_timeline *));
-        timelines->by_id = grown;
-        timelines->room = room;
-    }
+    if (!pki_array_fit(&timelines->by_id, &timelines->room, id + (size_t)1, sizeof(pki_timeline *)))
+        return NULL;
     if (!timelines->by_id[id])
         timelines->by_id[id] = calloc(1, sizeof(pki_timeline));
     return timelines->by_id[id];

@@ -5,7 +5,7 @@
 #include "measure/timeline.h"
 
 typedef struct pki_timelines {
-    uint32_t room;
+    size_t room;
     pki_timeline **by_id; /* NULL: no sample of it */
 } pki_timelines;
 

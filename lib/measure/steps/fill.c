@@ -55,7 +55,7 @@ static bool add_head_step(steady *s, const pki_whole_step *whole)
     return fits;
 }
 
-static bool take_tail(steady *s)
+static bool merge_tail(steady *s)
 {
     const pki_step_totals *tail = &s->steps->tail;
     s->totals.items = tail->items;
@@ -86,7 +86,7 @@ static bool sum_up(steady *s)
 {
     const pki_steps *steps = s->steps;
     s->selves = calloc(PKI_MAX(steps->region_room, 1), sizeof *s->selves);
-    if (!s->selves || !take_tail(s))
+    if (!s->selves || !merge_tail(s))
         return false;
     for (size_t i = 0; i < steps->head_count; i++) {
         const pki_whole_step *whole = &steps->head[i];
@@ -211,13 +211,13 @@ static bool fill_slowest(const steady *s, pki_step_summary *out)
 
 static bool fill_series(const steady *s, pki_step_summary *out)
 {
-    const pki_series *series = &s->steps->series;
-    out->series = malloc(PKI_MAX(series->used, 1) * sizeof *out->series);
+    const pki_step_series *series = &s->steps->series;
+    out->series = malloc(PKI_MAX(series->rows.used, 1) * sizeof *out->series);
     if (!out->series)
         return false;
-    pki_series_rows(series, out->series);
-    out->series_count = series->used;
-    if (pki_series_thirds(series, s->warmup, &out->first_third, &out->last_third) &&
+    pki_step_series_rows(series, out->series);
+    out->series_count = series->rows.used;
+    if (pki_step_series_thirds(series, s->warmup, &out->first_third, &out->last_third) &&
         out->first_third > 0)
         out->drift = out->last_third / out->first_third - 1;
     return true;

@@ -4,14 +4,10 @@
 
 #include <stdlib.h>
 
-#define ROOM_FIRST 64
-
-void pki_series_finish(pki_series *series)
-{
-    free(series->rows);
-    free(series->some);
-    *series = (pki_series){0};
-}
+typedef struct series_row {
+    pki_series_row row; /* but for its median */
+    pki_some some;      /* if it is full */
+} series_row;
 
 static void add_to(pki_series_row *row, const pki_series_row *next)
 {
@@ -24,73 +20,45 @@ static void add_to(pki_series_row *row, const pki_series_row *next)
         row->kinds[k] += next->kinds[k];
 }
 
-static void halve(pki_series *series)
+/* Two full rows. */
+static void join(void *into, const void *from)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < series->used; i += 2) {
-        pki_series_row row = series->rows[i];
-        series->some[kept] = series->some[i];
-        if (i + 1 < series->used) {
-            series->some[kept] = pki_some_join(&series->some[i], &series->some[i + 1], row.steps);
-            add_to(&row, &series->rows[i + 1]);
-        }
-        series->rows[kept++] = row;
+    series_row *row = into;
+    const series_row *next = from;
+    row->some = pki_some_join(&row->some, &next->some, row->row.steps);
+    add_to(&row->row, &next->row);
+}
+
+static const pki_series_kind steps = {.row_bytes = sizeof(series_row),
+                                      .first_room = 64,
+                                      .most = PKI_STEP_SERIES_MOST,
+                                      .first_stride = 1,
+                                      .join = join};
+
+bool pki_step_series_add(pki_step_series *series, const pki_series_row *step)
+{
+    series_row *at = pki_series_next(&series->rows, &steps);
+    if (!at)
+        return false;
+    if (at->row.steps) {
+        add_to(&at->row, step);
+    } else {
+        at->row = *step;
+        series->last = (pki_medians){0};
     }
-    series->used = kept;
-    series->stride *= 2;
-}
-
-static bool grow(pki_series *series)
-{
-    size_t room = series->room ? 2 * series->room : ROOM_FIRST;
-    if (room > PKI_SERIES_MOST)
-        return false;
-    pki_series_row *rows = realloc(series->rows, room * sizeof *rows);
-    if (!rows)
-        return false;
-    series->rows = rows;
-    pki_some *some = realloc(series->some, room * sizeof *some);
-    if (!some)
-        return false;
-    series->some = some;
-    series->room = room;
-    return true;
-}
-
-static void start_row(pki_series *series, const pki_series_row *step)
-{
-    series->rows[series->used++] = *step;
-    series->last = (pki_medians){0};
-}
-
-bool pki_series_add(pki_series *series, const pki_series_row *step)
-{
-    if (series->stride == 0)
-        series->stride = 1;
-    /* Full, or no memory to be had: coarser. */
-    if (series->used == series->room && !grow(series)) {
-        if (series->room == 0)
-            return false;
-        if (series->rows[series->used - 1].steps >= series->stride)
-            halve(series);
-    }
-    pki_series_row *last = series->used ? &series->rows[series->used - 1] : NULL;
-    if (last && last->steps < series->stride)
-        add_to(last, step);
-    else
-        start_row(series, step);
     pki_medians_add(&series->last, step->duration);
-    if (series->rows[series->used - 1].steps == series->stride)
-        series->some[series->used - 1] = pki_medians_some(&series->last, series->stride);
+    if (at->row.steps == series->rows.stride)
+        at->some = pki_medians_some(&series->last, series->rows.stride);
     return true;
 }
 
-void pki_series_rows(const pki_series *series, pki_series_row *rows)
+void pki_step_series_rows(const pki_step_series *series, pki_series_row *rows)
 {
-    for (size_t i = 0; i < series->used; i++) {
-        rows[i] = series->rows[i];
-        rows[i].median = rows[i].steps == series->stride
-                             ? pki_some_median(&series->some[i], rows[i].steps)
+    const series_row *from = series->rows.rows;
+    for (size_t i = 0; i < series->rows.used; i++) {
+        rows[i] = from[i].row;
+        rows[i].median = rows[i].steps == series->rows.stride
+                             ? pki_some_median(&from[i].some, rows[i].steps)
                              : pki_medians_median(&series->last);
     }
 }
@@ -101,25 +69,27 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double median_step(const pki_series_row *rows, size_t count)
+static double median_step(const series_row *rows, size_t count)
 {
-    double times[PKI_SERIES_MOST / 3];
+    double times[PKI_STEP_SERIES_MOST / 3];
     for (size_t i = 0; i < count; i++)
-        times[i] = (double)rows[i].duration / (double)rows[i].steps;
+        times[i] = (double)rows[i].row.duration / (double)rows[i].row.steps;
     qsort(times, count, sizeof *times, by_size);
     return count % 2 ? times[count / 2] : (times[count / 2 - 1] + times[count / 2]) / 2;
 }
 
-bool pki_series_thirds(const pki_series *series, uint64_t skip, double *first, double *last)
+bool pki_step_series_thirds(const pki_step_series *series, uint64_t skip, double *first,
+                            double *last)
 {
     /* An entry that holds a step to skip is skipped whole. */
-    size_t from = 0;
-    for (uint64_t passed = 0; from < series->used && passed < skip; from++)
-        passed += series->rows[from].steps;
-    size_t left = series->used - from, third = left / 3;
+    const series_row *rows = series->rows.rows;
+    size_t used = series->rows.used, from = 0;
+    for (uint64_t passed = 0; from < used && passed < skip; from++)
+        passed += rows[from].row.steps;
+    size_t left = used - from, third = left / 3;
     if (left < PKI_THIRDS_LEAST)
         return false;
-    *first = median_step(series->rows + from, third);
-    *last = median_step(series->rows + series->used - third, third);
+    *first = median_step(rows + from, third);
+    *last = median_step(rows + used - third, third);
     return true;
 }

@@ -55,7 +55,7 @@ struct pki_steps {
 
     size_t region_room;
     pki_step_region **regions; /* by id */
-    pki_series series;
+    pki_step_series series;
 };
 
 #endif

@@ -1,5 +1,6 @@
 #include "measure/steps/state.h"
 
+#include "base/array.h"
 #include "base/compiler.h"
 
 #include <stdlib.h>
@@ -32,7 +33,7 @@ void pki_steps_destroy(pki_steps *steps)
     pki_tally_finish(&steps->late_warmup);
     pki_tally_finish(&steps->tail.durations);
     pki_tally_finish(&steps->tail_untracked);
-    pki_series_finish(&steps->series);
+    pki_series_finish(&steps->series.rows);
     free(steps);
 }
 
@@ -42,29 +43,10 @@ void pki_steps_expect_warmup(pki_steps *steps, uint32_t warmup_steps)
         steps->expected_warmup = warmup_steps;
 }
 
-/* Room for one more, or false. */
-static bool grow(void **array, size_t *room, size_t wanted, size_t size)
-{
-    if (wanted <= *room)
-        return true;
-    size_t more = PKI_MAX(wanted, 2 * *room);
-    void *grown = realloc(*array, more * size);
-    if (!grown)
-        return false;
-    memset((char *)grown + *room * size, 0, (more - *room) * size);
-    *array = grown;
-    *room = more;
-    return true;
-}
-
 static pki_step_region *region_of(pki_steps *steps, uint32_t id, uint32_t kind)
 {
-    if (id >= PKI_STEPS_IDS)
-        return NULL;
-    void *table = steps->regions;
-    bool fits = grow(&table, &steps->region_room, (size_t)id + 1, sizeof *steps->regions);
-    steps->regions = table;
-    if (!fits)
+    if (id >= PKI_STEPS_IDS || !pki_array_fit(&steps->regions, &steps->region_room, id + (size_t)1,
+                                              sizeof *steps->regions))
         return NULL;
     if (!steps->regions[id]) {
         steps->regions[id] = calloc(1, sizeof(pki_step_region));
@@ -87,10 +69,7 @@ void pki_steps_add_self(pki_steps *steps, uint32_t region_id, uint32_t kind, uin
         steps->bits[region->bit].self += self_ns;
         return;
     }
-    void *bits = steps->bits;
-    bool fits = grow(&bits, &steps->bit_room, steps->bit_count + 1, sizeof *steps->bits);
-    steps->bits = bits;
-    if (!fits)
+    if (!pki_array_fit(&steps->bits, &steps->bit_room, steps->bit_count + 1, sizeof *steps->bits))
         return;
     region->serial = steps->count + 1;
     region->bit = steps->bit_count;
@@ -178,7 +157,7 @@ static void add_to_series(pki_steps *steps, const pki_whole_step *whole)
                           .shortest = whole->step.duration,
                           .items = whole->step.items};
     memcpy(row.kinds, whole->kinds, sizeof row.kinds);
-    pki_series_add(&steps->series, &row);
+    pki_step_series_add(&steps->series, &row);
 }
 
 void pki_steps_add(pki_steps *steps, const pki_step *step)

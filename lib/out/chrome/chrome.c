@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/text.h"
 #include "core/comms.h"
 #include "core/names.h"
@@ -34,7 +35,7 @@ void pki_chrome_init(pki_chrome *c, const pki_clock_map *clock, uint32_t pid,
 
 void pki_chrome_finish(pki_chrome *c)
 {
-    for (uint32_t i = 0; i < c->text_count; i++)
+    for (size_t i = 0; i < c->text_count; i++)
         free(c->texts[i]);
     free(c->texts);
     *c = (pki_chrome){0};
@@ -103,23 +104,11 @@ static text *make_text(const pki_chrome *c, uint32_t id)
     return t;
 }
 
-static bool grow(pki_chrome *c, uint32_t id)
-{
-    uint32_t count = PKI_MAX(256u, 2 * c->text_count);
-    while (count <= id)
-        count *= 2;
-    text **more = realloc(c->texts, count * sizeof *more);
-    if (!more)
-        return false;
-    memset(more + c->text_count, 0, (count - c->text_count) * sizeof(text *));
-    c->texts = more;
-    c->text_count = count;
-    return true;
-}
-
 static const text *text_of(pki_chrome *c, uint32_t id)
 {
-    if (PKI_UNLIKELY(id >= PKI_NAMES_MAX || (id >= c->text_count && !grow(c, id))))
+    if (PKI_UNLIKELY(id >= PKI_NAMES_MAX ||
+                     (id >= c->text_count &&
+                      !pki_array_fit(&c->texts, &c->text_count, id + (size_t)1, sizeof(text *)))))
         return NULL;
     if (PKI_UNLIKELY(!c->texts[id]))
         c->texts[id] = make_text(c, id);

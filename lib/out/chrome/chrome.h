@@ -45,7 +45,7 @@ typedef struct pki_chrome {
     pki_chrome_names *names;
     void *user;
     struct pki_chrome_text **texts; /* by name id */
-    uint32_t text_count;
+    size_t text_count;
 } pki_chrome;
 
 void pki_chrome_init(pki_chrome *chrome, const pki_clock_map *clock, uint32_t pid,

@@ -1,0 +1,25 @@
+/* lib/core/close.h - how a region ends, off the fast path. */
+#ifndef PKI_CORE_CLOSE_H
+#define PKI_CORE_CLOSE_H
+
+#include "core/thread.h"
+
+/* The innermost open region of that id; NULL: none. Within pki_enter and pki_leave. */
+pki_frame *pki_find_frame(pki_thread *t, uint32_t id);
+
+/* Closes the innermost region; there is one, and no guard above it. By the owner, as all below but the
+ * last. */
+void pki_close_top(pki_thread *t, uint64_t now, unsigned flags);
+
+/* Closes the innermost region of that id, and what is open inside it as unbalanced. Without one it is
+ * a stray end. */
+void pki_close(pki_thread *t, uint32_t id, uint64_t now, unsigned flags);
+
+/* Closes every region above `until`, as unbalanced; by the owner. */
+void pki_close_above(pki_thread *t, const pki_frame *until, uint64_t now);
+
+/* The record, and its second slot, of the region that is open at this depth, as if it ended now.
+ * Any thread. */
+void pki_record_open(const pki_thread *t, unsigned depth, uint64_t now, pki_record record[2]);
+
+#endif

@@ -1,0 +1,43 @@
+/* lib/core/counter.c - pk/counter.h: a counter's sample, as a record. */
+#include <pk/counter.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "core/join.h"
+#include "stats/values.h"
+
+static void count_dropped(pki_thread *t, uint32_t id, double value, uint64_t ticks)
+{
+    pki_slot *slot = pki_lost_slot(t, id);
+    if (slot->id == id)
+        pki_values_add(&t->registry->arena->spans, &t->lost.pool, (pki_values *)slot, value, ticks);
+}
+
+static void set(pk_counter *counter, double value)
+{
+    uint32_t id = pki_counter_id(counter);
+    pki_thread *t = pki_thread_join();
+    if (!t) {
+        pki_registry_refuse_point();
+        return;
+    }
+    if (id == 0 || !isfinite(value)) {
+        pki_bump(isfinite(value) ? &t->points_dropped : &t->not_finite, 1);
+        return;
+    }
+    pki_record r = {pki_ticks(t->monotonic), 0, PKI_WHAT(id, PKI_RECORD_COUNTER, 0), 0};
+    memcpy(&r.value, &value, sizeof value);
+    if (!pki_push_point(t, &r, 1))
+        count_dropped(t, id, value, r.start);
+}
+
+void pk_counter_set_on_(pk_counter *counter, double value)
+{
+    if (!pki_enter()) {
+        pki_registry_refuse_point();
+        return;
+    }
+    set(counter, value);
+    pki_leave();
+}

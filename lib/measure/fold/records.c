@@ -1,0 +1,295 @@
+/* lib/measure/fold/records.c - each record into the distributions. */
+#include <string.h>
+
+#include "measure/fold/fold.h"
+#include "measure/fold/order.h"
+#include "measure/fold/own.h"
+#include "measure/steps/watch.h"
+
+static pki_spans *spans_of(const pki_fold *fold)
+{
+    return &fold->registry->arena->spans;
+}
+
+static const pki_clock_map *clock_of(const pki_fold *fold)
+{
+    return &fold->registry->arena->header->clock;
+}
+
+/* Without memory: in the table of all one that is shared, in others none. */
+static pki_slot *slot_in(pki_fold *fold, pki_table *table, uint32_t id)
+{
+    pki_slot *slot = pki_table_slot(table, id);
+    if (PKI_UNLIKELY(!slot))
+        slot = pki_table_add(spans_of(fold), table, id, pki_name_kind(id));
+    if (PKI_LIKELY(slot))
+        return slot;
+    if (table == &fold->totals)
+        return fold->last_resort;
+    fold->starved = true;
+    return NULL;
+}
+
+static void count_call(pki_fold *fold, pki_table *table, pki_slot *slot, uint64_t ns, uint64_t own)
+{
+    pki_bump(&slot->self, own);
+    pki_table_count(spans_of(fold), table, slot, ns);
+}
+
+/* What the trace shows: the sum of a region's durations there is its sum here, to the nanosecond. */
+static inline uint64_t duration_of(const pki_fold *fold, const pki_record *r)
+{
+    return pki_clock_span_ns(clock_of(fold), r->start, pki_not_negative(r->value));
+}
+
+static void fold_work(pki_fold *fold, pki_table *table, uint32_t id, const pki_record *work)
+{
+    pki_slot *slot = slot_in(fold, table, id);
+    if (!slot)
+        return;
+    pki_bump(&slot->bytes, work->start);
+    pki_bump(&slot->flops, work->value);
+}
+
+static void fold_own(pki_fold *fold, pki_table *table, uint32_t id, uint64_t own)
+{
+    pki_slot *slot = slot_in(fold, table, id);
+    if (slot)
+        pki_bump(&slot->self, own);
+}
+
+/* Its block's `lost` table has the rest: the sum of both is right, though this alone may be
+ * negative. */
+static void fold_loss_into(pki_fold *fold, pki_table *table, uint32_t id, uint64_t not_own)
+{
+    pki_slot *slot = slot_in(fold, table, id);
+    if (slot && slot != fold->last_resort)
+        pki_store(&slot->self, pki_load(&slot->self) - not_own);
+}
+
+static void fold_loss(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, const pki_loss *loss)
+{
+    uint64_t not_own = pki_not_own_of_loss(t, loss);
+    if (not_own)
+        fold_loss_into(fold, &fold->totals, loss->id, not_own);
+    if (not_own && alone->tracked)
+        fold_loss_into(fold, &alone->calls, loss->id, not_own);
+}
+
+/* Own time of calls without a record, which is in the step but not in the table for all. */
+static void fold_step_self(pki_fold *fold, pki_table *table, const pki_record *r)
+{
+    pki_slot *slot = slot_in(fold, table, pki_what_id(r->what));
+    if (slot)
+        slot->self_mark -= r->value;
+}
+
+/* Tells the report which thread is busy with what, and its verdicts whether a loader is. */
+static void count_kind(pki_thread_fold *alone, const pki_slot *slot, uint32_t id, uint64_t own)
+{
+    uint32_t kind = slot->kind;
+    if (PKI_UNLIKELY(slot->id != id)) /* that of all for which there was no memory */
+        kind = pki_name_kind(id);
+    if (kind < PKI_KINDS)
+        alone->kinds[kind] += own;
+}
+
+/* What nearly all records are. */
+static inline void fold_call(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
+                             const pki_record *r)
+{
+    uint32_t id = pki_what_id(r->what);
+    uint64_t ns = duration_of(fold, r), own = pki_own_of_call(t, r, ns);
+    pki_slot *slot = slot_in(fold, &fold->totals, id);
+    count_call(fold, &fold->totals, slot, ns, own);
+    count_kind(alone, slot, id, own);
+    pki_bump(&t->recorded, 1);
+    if (alone->tracked && !fold->per_thread) /* steps want to know no more */
+        fold_own(fold, &alone->calls, id, own);
+    else if (alone->tracked && (slot = slot_in(fold, &alone->calls, id)))
+        count_call(fold, &alone->calls, slot, ns, own);
+}
+
+static void fold_open(pki_fold *fold, pki_thread_fold *alone, const pki_record *r, uint64_t own)
+{
+    uint32_t id = pki_what_id(r->what);
+    pki_slot *slot = slot_in(fold, &fold->totals, id);
+    pki_bump(&slot->self, own);
+    count_kind(alone, slot, id, own);
+    if (alone->tracked)
+        fold_own(fold, &alone->calls, id, own);
+}
+
+static void fold_value(pki_fold *fold, const pki_record *r)
+{
+    double value;
+    pki_slot *slot = slot_in(fold, &fold->totals, pki_what_id(r->what));
+    memcpy(&value, &r->value, sizeof value);
+    if (slot == fold->last_resort)
+        return;
+    pki_values_add(spans_of(fold), &fold->totals.pool, (pki_values *)slot, value, r->start);
+    pki_timelines_add(&fold->timelines, pki_what_id(r->what),
+                      pki_clock_ns(clock_of(fold), r->start), value);
+}
+
+/* The own time of every region of this thread since its last step: no more than the step has, even if
+ * the clock was corrected while the thread told what was open in it. */
+static void feed_own_times(pki_fold *fold, pki_table *calls, uint64_t left)
+{
+    for (pki_slot *s = calls->first; s; s = pki_table_next(s)) {
+        uint64_t own = PKI_MIN(pki_not_negative(s->self - s->self_mark), left);
+        s->self_mark = s->self;
+        left -= own;
+        if (own)
+            pki_steps_add_self(fold->steps, s->id, s->kind, own);
+    }
+}
+
+static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *r,
+                      const pki_record *more)
+{
+    uint64_t ns = duration_of(fold, r);
+    bool known = alone->tracked && !alone->partial && !fold->starved &&
+                 !(pki_what_flags(r->what) & PKI_FLAG_UNKNOWN);
+    pki_table_count(spans_of(fold), &fold->totals, slot_in(fold, &fold->totals, PKI_NAME_STEP), ns);
+    feed_own_times(fold, &alone->calls, ns);
+    alone->partial = false;
+    pki_step step = {.index = more->start,
+                     .start = pki_clock_ns(clock_of(fold), r->start),
+                     .duration = ns,
+                     .items = more->value,
+                     .broken_down = known};
+    pki_steps_add(fold->steps, &step);
+    uint64_t end = step.start + ns; /* where the next one begins */
+    pki_step_watch_see(step.index, step.start, ns);
+    pki_device_step(fold->device, step.start, end);
+    pki_collectives_step(fold->collectives, step.index, step.start, end);
+}
+
+static void fold_call_with_work(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
+                                const pki_record *r, const pki_record *more)
+{
+    fold_work(fold, &fold->totals, pki_what_id(r->what), more);
+    if (alone->tracked)
+        fold_work(fold, &alone->calls, pki_what_id(r->what), more);
+    fold_call(fold, alone, t, r);
+}
+
+static PKI_NOINLINE void fold_other(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
+                                    const pki_record *r, const pki_record *more)
+{
+    switch (pki_what_type(r->what)) {
+    case PKI_RECORD_REGION_WORK:
+        pki_fold_collective(fold, r, more);
+        fold_call_with_work(fold, alone, t, r, more);
+        return;
+    case PKI_RECORD_STEP_OPEN:
+        fold_open(fold, alone, r, pki_own_so_far(t, r));
+        return;
+    case PKI_RECORD_STEP_SELF: /* the step's; the region has it in the table of lost calls */
+        if (alone->tracked)
+            fold_step_self(fold, &alone->calls, r);
+        return;
+    case PKI_RECORD_STEP:
+        fold_step(fold, alone, r, more);
+        break;
+    case PKI_RECORD_COLLECTIVE:
+        pki_fold_collective(fold, r, more);
+        break;
+    case PKI_RECORD_COUNTER:
+        fold_value(fold, r);
+        break;
+    default:
+        break;
+    }
+    pki_bump(&t->points, 1);
+}
+
+static inline void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
+                               const pki_record *r, const pki_record *more)
+{
+    if (PKI_LIKELY(pki_what_type(r->what) == PKI_RECORD_REGION))
+        fold_call(fold, alone, t, r);
+    else
+        fold_other(fold, alone, t, r, more);
+}
+
+/* Whoever makes steps is followed alone, and the first thread from the start, since it most often
+ * will. */
+static void decide_tracking(const pki_fold *fold, pki_thread_fold *alone, const pki_thread *t)
+{
+    bool first = t->index == 0 || fold->per_thread;
+    if (alone->tracked || alone == &fold->nobody || (!first && !pki_load_acquire(&t->steps)))
+        return;
+    alone->tracked = true;
+    alone->partial = !first;
+}
+
+/* Lost calls that ended at this place in the ring: what was recorded inside them has been folded,
+ * what follows has not. Returns the next such place; UINT32_MAX: there is none. */
+static uint32_t fold_losses(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, uint32_t at)
+{
+    const pki_loss *loss;
+    while ((loss = pki_next_loss(t)) && loss->at == at) {
+        fold_loss(fold, alone, t, loss);
+        pki_loss_folded(t);
+    }
+    return loss ? loss->at : UINT32_MAX;
+}
+
+void pki_fold_one(pki_fold *fold, pki_thread *t)
+{
+    uint32_t at = t->folded, head = pki_fold_head(t), loss;
+    if (at == head && !pki_next_loss(t))
+        return;
+    pki_thread_fold *alone = pki_fold_thread(fold, t);
+    decide_tracking(fold, alone, t);
+    fold->starved = alone->starved;
+    loss = fold_losses(fold, alone, t, at);
+    const pki_record *r = NULL;
+    uint64_t others = 0;
+    while (at != head) {
+        if (PKI_UNLIKELY(at == loss))
+            loss = fold_losses(fold, alone, t, at);
+        r = pki_record_at(t, at);
+        at = pki_ring_next(t, at);
+        const pki_record *more = pki_record_at(t, at);
+        if (pki_record_slots(r->what) == 2)
+            at = pki_ring_next(t, at);
+        others += pki_record_others(r->what);
+        fold_record(fold, alone, t, r, more);
+    }
+    fold_losses(fold, alone, t, at);
+    alone->starved = fold->starved;
+    pki_fold_note(t, r, at, others);
+}
+
+void pki_fold_all(pki_fold *fold)
+{
+    for (uint32_t i = 0; i < pki_registry_blocks(fold->registry); i++)
+        pki_fold_one(fold, pki_registry_block(fold->registry, i));
+}
+
+void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record record[2])
+{
+    fold_record(fold, pki_fold_thread(fold, t), t, &record[0], &record[1]);
+    pki_registry_lock();
+    fold->registry->arena->header->ended.unbalanced++;
+    pki_registry_unlock();
+}
+
+void pki_fold_range(pki_fold *fold, uint32_t id, uint64_t ns, uint64_t bytes, uint64_t flops)
+{
+    const pki_record work = {bytes, flops, 0, 0};
+    if (!fold)
+        return;
+    count_call(fold, &fold->totals, slot_in(fold, &fold->totals, id), ns, 0);
+    if (bytes || flops)
+        fold_work(fold, &fold->totals, id, &work);
+}
+
+void pki_fold_point(pki_fold *fold, const pki_record *record)
+{
+    if (fold)
+        fold_value(fold, record);
+}
