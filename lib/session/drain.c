@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/close.h"
 #include "measure/fold/order.h"
 #include "session/output.h"
 #include "session/progress.h"
@@ -55,7 +56,7 @@ static void write_thread_name(pki_session *s, pki_thread *t)
 /* ---- rings ---- */
 
 /* Takes what has been folded. */
-static void take(pki_session *s, pki_thread *t)
+static void format_ring(pki_session *s, pki_thread *t)
 {
     uint32_t at = t->taken[pki_output_in_preparation(s)];
     uint32_t until = pki_load_acquire(&t->folded); /* pairs with the release in pki_fold_note, whose
@@ -90,7 +91,7 @@ static void populate_ahead(pki_thread *t)
 
 static bool is_spent(const pki_session *s, const pki_thread *t)
 {
-    if (pki_load_acquire(&t->life) != PKI_THREAD_LEFT) /* pairs with the release in part */
+    if (pki_load_acquire(&t->life) != PKI_THREAD_LEFT) /* pairs with the release in detach */
         return false;
     pki_fold_lock();
     uint32_t head = pki_fold_head(t);
@@ -127,13 +128,13 @@ static bool time_to_write(const pki_session *s)
 /* What has been recorded stays and is written; but nothing more can be had. */
 static void look_at_arena(pki_session *s)
 {
-    if (s->arena_lost || pki_own_check(&s->arena->file))
+    if (s->arena_lost || pki_own_check(&s->arena->spans.file))
         return;
     s->arena_lost = true;
     pki_log(PK_LOG_ERROR,
             "recording memory %s: %s; recording goes on in what there is, what finds no room is "
             "counted as dropped",
-            s->place.arena, pki_own_why(EBADF));
+            s->paths.arena, pki_own_why(EBADF));
 }
 
 void pki_drain_round(pki_session *s, bool write_now)
@@ -145,7 +146,7 @@ void pki_drain_round(pki_session *s, bool write_now)
     pki_progress_round(s);
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
         pki_thread *t = pki_registry_block(s->registry, i);
-        take(s, t);
+        format_ring(s, t);
         populate_ahead(t);
     }
     pki_output_commit(s);
@@ -177,7 +178,7 @@ bool pki_drain_left(pki_session *s)
             pki_fold_one(pki_fold_now(), t);
         pki_fold_unlock();
         if (little)
-            take(s, t);
+            format_ring(s, t);
         all &= little;
     }
     pki_output_commit(s);
@@ -212,7 +213,7 @@ pk_status pki_drain_open(pki_session *s)
     pki_arena_header *h = s->arena->header;
     pki_chrome_init(&s->chrome, &h->clock, s->config.world.pid, name_of, NULL);
     s->chrome.id_base = (uint64_t)PKI_MAX(s->config.world.rank, 0) << 32;
-    if (!s->place.trace[0])
+    if (!s->paths.trace[0])
         return PK_OK;
     s->buffer = pki_arena_claim(s->arena, PKI_OUTPUT_BYTES);
     if (!s->buffer)
@@ -221,9 +222,9 @@ pk_status pki_drain_open(pki_session *s)
     h->output_bytes = PKI_OUTPUT_BYTES;
     pki_run_describe(s, false, &run);
     size_t n = pki_chrome_head(&s->chrome, head, &run);
-    if (!pki_trace_file_create(&s->file, s->place.trace, s->config.compressed, head, n,
+    if (!pki_trace_file_create(&s->file, s->paths.trace, s->config.compressed, head, n,
                                PKI_CHROME_TAIL, sizeof PKI_CHROME_TAIL - 1))
-        return pki_place_trace_trouble(s->place.trace, errno);
+        return pki_paths_trace_trouble(s->paths.trace, errno);
     s->writing = true;
     s->pending.file_bytes = n;
     h->commit[pki_output_in_force(s)] = s->pending;
@@ -317,12 +318,4 @@ void pki_drain_abandon(pki_session *s)
         pki_trace_file_close(&s->file);
     pki_chrome_finish(&s->chrome);
     s->writing = false;
-}
-
-void pki_drain_counts(const pki_session *s, pk_counts *c)
-{
-    bool gone = s->trace_place == PKI_TRACE_GONE;
-    c->written = gone ? 0 : s->file_events;
-    c->unwritten = s->pending.unwritten + (s->stuck || gone ? s->pending.events - c->written : 0);
-    c->trace_bytes = s->pending.file_bytes;
 }

@@ -31,6 +31,4 @@ void pki_drain_close(pki_session *s, const char *report, size_t report_bytes);
 /* Gives back what pki_drain_open took, without writing. */
 void pki_drain_abandon(pki_session *s);
 
-void pki_drain_counts(const pki_session *s, pk_counts *counts);
-
 #endif

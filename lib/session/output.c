@@ -41,7 +41,7 @@ void pki_output_trouble(pki_session *s, int error)
     pk_status status = pki_status_of_errno(error);
     if (s->trouble != status)
         pki_log(PK_LOG_ERROR, "trace %s: %s; recording goes on, what cannot be written is counted",
-                s->place.trace, pki_own_why(error));
+                s->paths.trace, pki_own_why(error));
     s->trouble = s->trouble ? s->trouble : status;
     s->untold = status;
 }
@@ -77,7 +77,7 @@ void pki_output_look(pki_session *s)
     if (now == PKI_TRACE_MOVED && s->trace_place != PKI_TRACE_MOVED)
         pki_log(PK_LOG_WARNING,
                 "trace %s: has been moved or renamed; it is written where it is now",
-                s->place.trace);
+                s->paths.trace);
     s->trace_place = now;
     if (now != PKI_TRACE_GONE)
         return;
@@ -85,7 +85,7 @@ void pki_output_look(pki_session *s)
         pki_log(PK_LOG_ERROR,
                 "trace %s: " PKI_TRACE_GONE_TEXT
                 "; recording goes on for the report, the events are lost",
-                s->place.trace);
+                s->paths.trace);
     s->trouble = s->untold = PK_EIO;
 }
 
@@ -105,4 +105,17 @@ void pki_output_wrote(pki_session *s, size_t n, unsigned events)
 {
     s->pending.buffered += n;
     s->pending.events += events;
+}
+
+void pki_output_counts(const pki_session *s, pk_counts *c)
+{
+    bool gone = s->trace_place == PKI_TRACE_GONE;
+    c->written = gone ? 0 : s->file_events;
+    c->unwritten = s->pending.unwritten + (s->stuck || gone ? s->pending.events - c->written : 0);
+    c->trace_bytes = s->pending.file_bytes;
+}
+
+const char *pki_output_trouble_text(const pki_session *s, pk_status status)
+{
+    return s->trace_place == PKI_TRACE_GONE ? PKI_TRACE_GONE_TEXT : pk_status_text(status);
 }

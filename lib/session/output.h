@@ -39,5 +39,9 @@ void pki_output_wrote(pki_session *s, size_t n, unsigned events);
 
 /* A write has failed: said once, and kept for pk_flush and pk_stop. */
 void pki_output_trouble(pki_session *s, int error);
+const char *pki_output_trouble_text(const pki_session *s, pk_status status);
+
+/* Events and bytes written, events that are in no file. */
+void pki_output_counts(const pki_session *s, pk_counts *counts);
 
 #endif

@@ -11,14 +11,14 @@
 #include "base/log.h"
 #include "base/standard.h"
 #include "core/comms.h"
-#include "core/registry.h"
+#include "core/join.h"
 #include "session/activity.h"
 #include "session/backend.h"
 #include "session/collect.h"
-#include "session/control.h"
-#include "session/copies.h"
+#include "session/duplicates.h"
 #include "session/drain.h"
 #include "session/progress.h"
+#include "session/stop.h"
 #include "session/tail.h"
 
 /* The child has one thread and a copy of everything; the files, the arena and the collector are the
@@ -28,7 +28,7 @@
 static void in_child(void)
 {
     pki_session *s = &pki_the_session;
-    if (pki_control_after_fork()) {
+    if (pki_session_after_fork()) {
         pki_drain_abandon(s);
         pki_activity_reset();
     } else if (s->open && s->writing) {
@@ -45,8 +45,9 @@ static void in_child(void)
     pki_comms_after_fork();
     pki_fold_after_fork();
     pki_registry_after_fork(s->open ? NULL : s->arena);
+    pki_join_after_fork();
     pki_collect_after_fork();
-    pki_copies_release();
+    pki_duplicates_release();
     memset(s, 0, sizeof *s);
 }
 
@@ -56,7 +57,7 @@ static void stop_at_exit(void)
 {
     pki_store(&armed, false);
     if (pki_the_session.open)
-        pki_control_exit();
+        pki_session_exit();
 }
 
 /* A library that is unloaded while our threads run in it takes the program down with it. */

@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "core/names.h"
-#include "session/copies.h"
-#include "session/drain.h"
+#include "session/duplicates.h"
+#include "session/output.h"
 #include "session/toll.h"
 
 const char *pki_clock_name(uint32_t monotonic)
@@ -27,9 +27,9 @@ void pki_run_counts(const pki_session *s, pk_counts *c)
     pki_registry_lock();
     pki_registry_counts(s->registry, c);
     pki_registry_unlock();
-    pki_drain_counts(s, c);
+    pki_output_counts(s, c);
     c->regions = count_regions();
-    c->other_starts = pki_copies_refused();
+    c->other_starts = pki_duplicates_refused();
 }
 
 void pki_run_describe(const pki_session *s, bool complete, pki_chrome_run *run)
@@ -59,7 +59,7 @@ void pki_run_describe(const pki_session *s, bool complete, pki_chrome_run *run)
 pk_status pki_run_recorded_any(const pki_session *s)
 {
     const pk_counts *c = &s->final;
-    int error = pki_load(&s->arena->refused);
+    int error = pki_load(&s->arena->spans.refused);
     if (!error || c->recorded || c->points || !(c->dropped || c->points_dropped))
         return PK_OK;
     return pki_fail(pki_status_of_errno(error),

@@ -18,12 +18,12 @@
 #include "measure/summary.h"
 #include "out/chrome/chrome.h"
 #include "out/file.h"
-#include "session/place.h"
+#include "session/paths.h"
 
 typedef struct pki_session {
     bool open;
     pki_config config;
-    pki_place place;
+    pki_paths paths;
     pki_arena *arena;
     bool arena_lost; /* its descriptor is not ours any more; under the drain lock */
     pki_registry *registry;
@@ -39,7 +39,7 @@ typedef struct pki_session {
     char *buffer;            /* in the arena; size output_bytes */
     pki_commit pending;      /* what the next commit puts in force */
     uint64_t file_events;    /* of pending.events, those in the file */
-    char trace_at[PATH_MAX]; /* place.trace, wherever the program has gone since */
+    char trace_at[PATH_MAX]; /* paths.trace, wherever the program has gone since */
     pki_trace_place trace_place;
     bool full;           /* a write has failed in this round: the next attempt is the next one's */
     bool stuck;          /* the last write failed: what is in the buffer is in no file */
@@ -62,5 +62,25 @@ typedef struct pki_session {
 
 extern pki_session pki_the_session;
 extern pthread_mutex_t pki_drain_lock;
+
+/* The control lock. Every control call begins here; not PK_OK: it does not have the lock, and answers
+ * that. */
+pk_status pki_control_lock(void);
+bool pki_control_lock_within(uint64_t ns);
+void pki_control_unlock(void);
+
+/* exit() has given up on the session, which is left as by a kill; no control call does anything from
+ * here on. */
+void pki_session_abandon(bool yes);
+
+/* What the last session that has ended had counted. False: none has. Under the control lock. */
+void pki_session_set_last_counts(const pk_counts *counts);
+bool pki_session_last_counts(pk_counts *counts);
+
+/* Whoever asked to hear what perfkit says in a session need not be there after it. */
+void pki_session_hush(void);
+
+/* In the child of a fork. False if one of the locks was held: what it guards may be half of something. */
+bool pki_session_after_fork(void);
 
 #endif

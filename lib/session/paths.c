@@ -1,4 +1,4 @@
-#include "session/place.h"
+#include "session/paths.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ typedef enum found {
     MOVED      /* away, just now, by somebody else */
 } found;
 
-static found look(const char *path, pki_owned *own)
+static found examine(const char *path, pki_owned *own)
 {
     struct stat file;
     *own = (pki_owned){.fd = -1};
@@ -42,7 +42,7 @@ static found look(const char *path, pki_owned *own)
     return IN_USE;
 }
 
-pk_status pki_place_trace_trouble(const char *trace, int error)
+pk_status pki_paths_trace_trouble(const char *trace, int error)
 {
     static const pki_target_hints hints = {"leave trace_path empty for statistics only", NULL};
     return pki_fail(pki_status_of_errno(error), "trace %s: %s", trace,
@@ -59,36 +59,36 @@ static pk_status arena_trouble(const char *arena, int error)
 }
 
 /* Before anything is opened or moved away. */
-static pk_status check(const pki_place *place)
+static pk_status check(const pki_paths *paths)
 {
-    if (place->trace[0] && !pki_target_is_free(place->trace))
-        return pki_place_trace_trouble(place->trace, errno);
-    return pki_target_is_free(place->arena) ? PK_OK : arena_trouble(place->arena, errno);
+    if (paths->trace[0] && !pki_target_is_free(paths->trace))
+        return pki_paths_trace_trouble(paths->trace, errno);
+    return pki_target_is_free(paths->arena) ? PK_OK : arena_trouble(paths->arena, errno);
 }
 
 /* run.json, run.json.arena -> run.json.prev, run.json.prev.arena: the pair that `pk recover`
  * expects. An arena that has a path of its own stays there. */
-static pk_status keep_previous(const pki_place *place)
+static pk_status keep_previous(const pki_paths *paths)
 {
     char trace[PATH_MAX], arena[PATH_MAX];
-    size_t before = strlen(place->arena) - (pki_ends_with(place->arena, ".arena") ? 6 : 0);
-    int n = snprintf(arena, sizeof arena, "%.*s.prev.arena", (int)before, place->arena);
-    if (n < 0 || (size_t)n >= sizeof arena || !join(trace, place->trace, ".prev"))
+    size_t before = strlen(paths->arena) - (pki_ends_with(paths->arena, ".arena") ? 6 : 0);
+    int n = snprintf(arena, sizeof arena, "%.*s.prev.arena", (int)before, paths->arena);
+    if (n < 0 || (size_t)n >= sizeof arena || !join(trace, paths->trace, ".prev"))
         return pki_fail(PK_EINVAL, "trace_path is longer than a path can be");
-    if (place->trace[0] && !pki_target_is_free(trace))
-        return pki_place_trace_trouble(trace, errno);
+    if (paths->trace[0] && !pki_target_is_free(trace))
+        return pki_paths_trace_trouble(trace, errno);
     if (!pki_target_is_free(arena))
         return arena_trouble(arena, errno);
     /* The arena last: while it is there, and locked by us, nobody else takes the trace's name. */
-    bool with_trace = place->trace[0] && rename(place->trace, trace) == 0;
-    if (rename(place->arena, arena) != 0) {
+    bool with_trace = paths->trace[0] && rename(paths->trace, trace) == 0;
+    if (rename(paths->arena, arena) != 0) {
         int error = errno;
         if (with_trace)
-            rename(trace, place->trace);
-        return error == ENOENT ? PK_OK : arena_trouble(place->arena, error);
+            rename(trace, paths->trace);
+        return error == ENOENT ? PK_OK : arena_trouble(paths->arena, error);
     }
     pki_log(PK_LOG_WARNING, "%s is of a run that was killed: kept as %s; pk recover makes it whole",
-            with_trace ? place->trace : place->arena, with_trace ? trace : arena);
+            with_trace ? paths->trace : paths->arena, with_trace ? trace : arena);
     return PK_OK;
 }
 
@@ -108,48 +108,48 @@ static bool with_pid(char *path, uint32_t pid)
     return true;
 }
 
-static bool name_arena(const pki_config *c, pki_place *place)
+static bool name_arena(const pki_config *c, pki_paths *paths)
 {
     if (!c->arena[0])
-        return join(place->arena, place->trace, ".arena");
-    return join(place->arena, c->arena, "");
+        return join(paths->arena, paths->trace, ".arena");
+    return join(paths->arena, c->arena, "");
 }
 
 /* Away from the name that another process is writing to. The kernel does not say whose a lock is;
  * the arena does. */
-static pk_status give_way(const pki_config *c, pki_place *place, bool arena_too)
+static pk_status use_another_name(const pki_config *c, pki_paths *paths, bool arena_too)
 {
     char writer[32] = "another process";
-    bool again = strcmp(place->trace, c->trace) != 0;
-    uint32_t pid = arena_too ? pki_arena_pid(place->arena) : 0;
+    bool again = strcmp(paths->trace, c->trace) != 0;
+    uint32_t pid = arena_too ? pki_arena_pid(paths->arena) : 0;
     if (pid)
         snprintf(writer, sizeof writer, "process %u", pid);
-    if ((arena_too && c->arena[0]) || again || !with_pid(place->trace, c->world.pid))
-        return pki_fail(PK_EACCES, "%s is in use by %s", arena_too ? place->arena : place->trace,
+    if ((arena_too && c->arena[0]) || again || !with_pid(paths->trace, c->world.pid))
+        return pki_fail(PK_EACCES, "%s is in use by %s", arena_too ? paths->arena : paths->trace,
                         writer);
     pki_log(PK_LOG_WARNING, "%s writes %s: this one writes %s (use %%r or %%p in trace_path)",
-            writer, c->trace, place->trace);
+            writer, c->trace, paths->trace);
     return PK_OK;
 }
 
 /* A path that nobody else is writing to at this moment. */
-static pk_status settle(const pki_config *c, pki_place *place)
+static pk_status choose_paths(const pki_config *c, pki_paths *paths)
 {
-    memcpy(place->trace, c->trace, sizeof place->trace);
+    memcpy(paths->trace, c->trace, sizeof paths->trace);
     for (int i = 0; i < ATTEMPTS; i++) {
         pki_owned own;
-        if (!name_arena(c, place))
+        if (!name_arena(c, paths))
             return pki_fail(PK_EINVAL, "trace_path is longer than a path can be");
-        pk_status status = check(place);
+        pk_status status = check(paths);
         if (status)
             return status;
-        found what = look(place->arena, &own);
-        bool live = what == IN_USE || pki_file_is_locked(place->trace);
+        found what = examine(paths->arena, &own);
+        bool live = what == IN_USE || pki_file_is_locked(paths->trace);
         if (what == LEFT_OVER && !live)
-            status = keep_previous(place);
+            status = keep_previous(paths);
         pki_own_close(&own);
         if (live)
-            status = give_way(c, place, what == IN_USE);
+            status = use_another_name(c, paths, what == IN_USE);
         if (status || (!live && what != MOVED))
             return status;
     }
@@ -157,12 +157,12 @@ static pk_status settle(const pki_config *c, pki_place *place)
 }
 
 /* The same where no file of an arena lies beside the trace. */
-static pk_status settle_trace(const pki_config *c, pki_place *place)
+static pk_status choose_trace(const pki_config *c, pki_paths *paths)
 {
     pk_status status = PK_OK;
-    memcpy(place->trace, c->trace, sizeof place->trace);
-    while (!status && pki_file_is_locked(place->trace))
-        status = give_way(c, place, false);
+    memcpy(paths->trace, c->trace, sizeof paths->trace);
+    while (!status && pki_file_is_locked(paths->trace))
+        status = use_another_name(c, paths, false);
     return status;
 }
 
@@ -213,10 +213,10 @@ static pki_arena *make_arena(const pki_config *c, const pki_owned *own)
     return arena;
 }
 
-static pk_status memory_only(const pki_config *c, pki_place *place, pki_arena **arena)
+static pk_status memory_only(const pki_config *c, pki_paths *paths, pki_arena **arena)
 {
     pki_owned own;
-    place->arena[0] = 0;
+    paths->arena[0] = 0;
     *arena = pki_mem_file(&own, "perfkit") ? make_arena(c, &own) : NULL;
     if (*arena)
         return PK_OK;
@@ -231,38 +231,38 @@ static void remove_ours(const char *path, const pki_owned *own)
         unlink(path);
 }
 
-static pk_status in_file(const pki_config *c, pki_place *place, pki_arena **arena)
+static pk_status in_file(const pki_config *c, pki_paths *paths, pki_arena **arena)
 {
     pki_owned own;
     bool made = false;
     errno = EEXIST;
     for (int i = 0; i < ATTEMPTS && !made && errno == EEXIST; i++) {
-        pk_status s = settle(c, place);
+        pk_status s = choose_paths(c, paths);
         if (s)
             return s;
-        made = make_file(place->arena, &own);
+        made = make_file(paths->arena, &own);
     }
     if (!made && errno == EXDEV) {
         pki_log(
             PK_LOG_INFO,
             "%s would lie behind a network: the arena stays in memory and does not survive a kill",
-            place->arena);
-        return memory_only(c, place, arena);
+            paths->arena);
+        return memory_only(c, paths, arena);
     }
     *arena = made ? make_arena(c, &own) : NULL;
     if (*arena) {
-        pki_place_anchor(place->arena);
+        pki_paths_anchor(paths->arena);
         return PK_OK;
     }
     int error = errno;
     if (made) {
-        remove_ours(place->arena, &own);
+        remove_ours(paths->arena, &own);
         pki_own_close(&own);
     }
-    return arena_trouble(place->arena, error);
+    return arena_trouble(paths->arena, error);
 }
 
-void pki_place_anchor(char path[PATH_MAX])
+void pki_paths_anchor(char path[PATH_MAX])
 {
     char folder[PATH_MAX], whole[PATH_MAX];
     if (!path[0] || path[0] == '/' || !getcwd(folder, sizeof folder))
@@ -272,30 +272,30 @@ void pki_place_anchor(char path[PATH_MAX])
         memcpy(path, whole, (size_t)n + 1);
 }
 
-pk_status pki_place_open(const pki_config *c, pki_place *place, pki_arena **arena)
+pk_status pki_paths_open(const pki_config *c, pki_paths *paths, pki_arena **arena)
 {
-    memset(place, 0, sizeof *place);
+    memset(paths, 0, sizeof *paths);
     bool to_memory = strcmp(c->arena, "none") == 0 || (!c->arena[0] && !c->trace[0]);
     if (!to_memory)
-        return in_file(c, place, arena);
-    pk_status status = settle_trace(c, place);
-    if (!status && place->trace[0] && !pki_target_is_free(place->trace))
-        status = pki_place_trace_trouble(place->trace, errno);
-    return status ? status : memory_only(c, place, arena);
+        return in_file(c, paths, arena);
+    pk_status status = choose_trace(c, paths);
+    if (!status && paths->trace[0] && !pki_target_is_free(paths->trace))
+        status = pki_paths_trace_trouble(paths->trace, errno);
+    return status ? status : memory_only(c, paths, arena);
 }
 
-pki_arena *pki_place_undo(const pki_place *place, pki_arena **arena)
+pki_arena *pki_paths_undo(const pki_paths *paths, pki_arena **arena)
 {
     pki_arena *was = *arena;
     pki_store(arena, NULL);
-    pki_place_end(place, was, false);
+    pki_paths_end(paths, was, false);
     return was;
 }
 
-void pki_place_end(const pki_place *place, const pki_arena *arena, bool keep)
+void pki_paths_end(const pki_paths *paths, const pki_arena *arena, bool keep)
 {
     if (keep)
-        pki_own_unlock(&arena->file);
-    else if (place->arena[0])
-        remove_ours(place->arena, &arena->file);
+        pki_own_unlock(&arena->spans.file);
+    else if (paths->arena[0])
+        remove_ours(paths->arena, &arena->spans.file);
 }

@@ -1,4 +1,4 @@
-#include "session/copies.h"
+#include "session/duplicates.h"
 
 #include <link.h>
 #include <stdbool.h>
@@ -132,7 +132,7 @@ static int claim(struct dl_phdr_info *object, size_t size, void *result)
     return 1;
 }
 
-pk_status pki_copies_claim(void)
+pk_status pki_duplicates_claim(void)
 {
     other o = {"", ""};
     snprintf(pki_this_copy.version, sizeof pki_this_copy.version, "%s", pk_version());
@@ -146,12 +146,12 @@ pk_status pki_copies_claim(void)
                     o.version, o.where);
 }
 
-void pki_copies_release(void)
+void pki_duplicates_release(void)
 {
     __atomic_store_n(&pki_this_copy.open, 0, __ATOMIC_RELEASE);
 }
 
-uint32_t pki_copies_refused(void)
+uint32_t pki_duplicates_refused(void)
 {
     return __atomic_load_n(&pki_this_copy.refused, __ATOMIC_RELAXED);
 }

@@ -1,4 +1,4 @@
-/* lib/session/copies.h - other copies of perfkit in this process.
+/* lib/session/duplicates.h - other copies of perfkit in this process.
  *
  * Two libraries that are both linked with libpk.a bring two perfkits that share nothing: two
  * collectors, two handlers where CUPTI and NCCL know one, two reports that each say half. So one
@@ -8,19 +8,19 @@
  * gathers notes where the loader shows them, and dl_iterate_phdr goes through all objects.
  * Namespaces of dlmopen do not see each other; each has a C library of its own, too.
  */
-#ifndef PKI_SESSION_COPIES_H
-#define PKI_SESSION_COPIES_H
+#ifndef PKI_SESSION_DUPLICATES_H
+#define PKI_SESSION_DUPLICATES_H
 
 #include <stdint.h>
 
 #include <pk/status.h>
 
 /* This copy has a session from now on. PK_EBUSY, and which one it is, if another one has. */
-pk_status pki_copies_claim(void);
+pk_status pki_duplicates_claim(void);
 
-void pki_copies_release(void);
+void pki_duplicates_release(void);
 
 /* How often another copy wanted to start since the last claim. */
-uint32_t pki_copies_refused(void);
+uint32_t pki_duplicates_refused(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* lib/session/place.h - where the arena and the trace go, and what to do when somebody is there
+/* lib/session/paths.h - where the arena and the trace go, and what to do when somebody is there
  * already.
  *
  * The files of the arena and of the trace are locked while they are in use (pki_own_lock). Found
@@ -7,32 +7,32 @@
  * trace of this name at this moment (ranks without %r in the path, most often): this one takes a
  * name with its pid in it.
  */
-#ifndef PKI_SESSION_PLACE_H
-#define PKI_SESSION_PLACE_H
+#ifndef PKI_SESSION_PATHS_H
+#define PKI_SESSION_PATHS_H
 
 #include "core/arena.h"
 #include "session/config.h"
 
-typedef struct pki_place {
+typedef struct pki_paths {
     char trace[PATH_MAX]; /* "" for none */
     char arena[PATH_MAX]; /* "" for memory only */
-} pki_place;
+} pki_paths;
 
 /* Decides on both paths and makes the arena. */
-pk_status pki_place_open(const pki_config *config, pki_place *place, pki_arena **arena);
+pk_status pki_paths_open(const pki_config *config, pki_paths *paths, pki_arena **arena);
 
 /* Says why there can be no trace of this name, and answers the status of that error. */
-pk_status pki_place_trace_trouble(const char *trace, int error);
+pk_status pki_paths_trace_trouble(const char *trace, int error);
 
 /* Makes a path mean the same after the program has changed its working directory. */
-void pki_place_anchor(char path[PATH_MAX]);
+void pki_paths_anchor(char path[PATH_MAX]);
 
 /* For a session that could not begin: the arena's file is gone, *arena is NULL before anything else
  * happens to it (the child of a fork looks there), and what it was is left to destroy. */
-pki_arena *pki_place_undo(const pki_place *place, pki_arena **arena);
+pki_arena *pki_paths_undo(const pki_paths *paths, pki_arena **arena);
 
 /* At a session's end: without keep the file has nothing more to tell and goes, but not another that
  * has come to its name; else it is for `pk recover`, or for whoever takes the name next. */
-void pki_place_end(const pki_place *place, const pki_arena *arena, bool keep);
+void pki_paths_end(const pki_paths *paths, const pki_arena *arena, bool keep);
 
 #endif

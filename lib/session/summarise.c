@@ -1,53 +1,38 @@
-/* lib/session/gather.c - from the session's memory to a summary. */
+/* lib/session/summarise.c - from the session's memory to a summary. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "core/comms.h"
 #include "core/names.h"
-#include "stats/values.h"
-#include "stats/histogram.h"
 #include "measure/overhead.h"
 #include "measure/verdict/verdict.h"
 #include "session/activity.h"
 #include "session/backend.h"
 #include "session/run.h"
 #include "session/toll.h"
+#include "stats/histogram.h"
+#include "stats/slot.h"
 
-typedef struct gatherer {
+typedef struct builder {
     const pki_session *session;
     pki_fold *fold;
     pki_summary *out;
-    pk_stats *stats;         /* scratch */
-    pki_value_stats *values; /* scratch */
-} gatherer;
+    pk_stats *stats; /* scratch */
+} builder;
 
 static char *copy(const char *text)
 {
     return strdup(text ? text : "");
 }
 
-static pki_dist dist_of(const pk_stats *s)
-{
-    return (pki_dist){.count = s->count,
-                      .sum = (double)s->sum,
-                      .min = (double)s->min,
-                      .max = (double)s->max,
-                      .mean = s->mean,
-                      .stddev = s->stddev,
-                      .p50 = (double)pk_stats_quantile(s, 0.50),
-                      .p90 = (double)pk_stats_quantile(s, 0.90),
-                      .p95 = (double)pk_stats_quantile(s, 0.95),
-                      .p99 = (double)pk_stats_quantile(s, 0.99)};
-}
-
-static bool fill_region(gatherer *g, pki_region_row *row, uint32_t id)
+static bool fill_region(builder *g, pki_region_row *row, uint32_t id)
 {
     const pki_name *name = pki_name_at(id);
     pki_stats_finish(g->stats, 1);
     *row = (pki_region_row){.name = strndup(name->name, name->length),
                             .kind = name->kind,
-                            .time = dist_of(g->stats),
+                            .time = pki_stats_dist(g->stats),
                             .self = g->stats->self,
                             .bytes = g->stats->bytes,
                             .flops = g->stats->flops};
@@ -56,10 +41,10 @@ static bool fill_region(gatherer *g, pki_region_row *row, uint32_t id)
 
 static bool is_region(uint32_t id)
 {
-    return pki_name_at(id)->kind <= PK_WAIT;
+    return pki_name_kind(id) <= PK_WAIT;
 }
 
-static bool gather_regions(gatherer *g)
+static bool add_regions(builder *g)
 {
     uint32_t names = pki_name_count();
     g->out->regions = calloc(names, sizeof *g->out->regions);
@@ -81,36 +66,38 @@ static bool gather_regions(gatherer *g)
     return true;
 }
 
-static bool fill_counter(gatherer *g, pki_counter_row *row, uint32_t id)
+static bool fill_counter(builder *g, uint32_t id, const pki_value_stats *values)
 {
     const pki_name *name = pki_name_at(id);
-    const pki_value_stats *v = g->values;
+    if (values->tally.moments.count == 0)
+        return true;
+    pki_counter_row *row = &g->out->counters[g->out->counter_count++];
     *row = (pki_counter_row){.name = strndup(name->name, name->length),
                              .unit = strndup(name->key, name->key_length),
-                             .value = pki_value_stats_dist(v),
-                             .last = v->last};
+                             .value = pki_tally_dist(&values->tally),
+                             .last = values->last};
     return row->name && row->unit && pki_timelines_fill(&g->fold->timelines, id, row);
 }
 
-static bool gather_counters(gatherer *g)
+static bool add_counters(builder *g)
 {
     uint32_t names = pki_name_count();
+    bool done = true;
     g->out->counters = calloc(names, sizeof *g->out->counters);
     if (!g->out->counters)
         return false;
-    for (uint32_t id = PKI_NAME_FIRST; id < names; id++) {
-        memset(g->values, 0, sizeof *g->values);
-        if (pki_name_at(id)->kind != PKI_KIND_COUNTER || !pki_fold_values(g->fold, id, g->values))
+    for (uint32_t id = PKI_NAME_FIRST; done && id < names; id++) {
+        pki_value_stats values = {0};
+        if (pki_name_kind(id) != PKI_KIND_COUNTER)
             continue;
-        g->out->counter_count++;
-        if (!fill_counter(g, &g->out->counters[g->out->counter_count - 1], id))
-            return false;
+        done = pki_fold_values(g->fold, id, &values) && fill_counter(g, id, &values);
+        pki_tally_finish(&values.tally);
     }
-    return true;
+    return done;
 }
 
 /* One thread's regions, from a table of calls and one of lost calls. */
-static bool fill_thread_regions(gatherer *g, pki_thread_row *row, const pki_table *calls,
+static bool fill_thread_regions(builder *g, pki_thread_row *row, const pki_table *calls,
                                 const pki_table *lost)
 {
     row->regions = calloc((size_t)calls->used + lost->used + 1, sizeof *row->regions);
@@ -138,7 +125,7 @@ static void fill_kinds(pki_thread_row *row, const uint64_t *ns)
     memcpy(row->kinds, ns, sizeof row->kinds);
 }
 
-static bool fill_thread(gatherer *g, pki_thread_row *row, const pki_thread *t)
+static bool fill_thread(builder *g, pki_thread_row *row, const pki_thread *t)
 {
     const pki_thread_fold *alone =
         t->index < g->fold->thread_count ? &g->fold->threads[t->index] : NULL;
@@ -153,7 +140,7 @@ static bool fill_thread(gatherer *g, pki_thread_row *row, const pki_thread *t)
            (!alone || !g->fold->per_thread || fill_thread_regions(g, row, &alone->calls, &t->lost));
 }
 
-static bool fill_ended(gatherer *g, const pki_ended_thread *ended, const char *name)
+static bool fill_ended(builder *g, const pki_ended_thread *ended, const char *name)
 {
     static const pki_table none;
     pki_thread_row *row = &g->out->threads[g->out->thread_count++];
@@ -166,7 +153,7 @@ static bool fill_ended(gatherer *g, const pki_ended_thread *ended, const char *n
     return row->name && (!g->fold->per_thread || fill_thread_regions(g, row, &ended->calls, &none));
 }
 
-static bool gather_ended(gatherer *g)
+static bool add_ended(builder *g)
 {
     const pki_fold *fold = g->fold;
     for (uint32_t i = 0; i < fold->ended_count; i++)
@@ -177,7 +164,7 @@ static bool gather_ended(gatherer *g)
 }
 
 /* Under the registry's lock: a thread that ends now may be changing its name. */
-static bool fill_threads(gatherer *g, uint32_t blocks)
+static bool fill_threads(builder *g, uint32_t blocks)
 {
     for (uint32_t i = 0; i < blocks; i++) {
         const pki_thread *t = pki_registry_block(g->session->registry, i);
@@ -190,7 +177,7 @@ static bool fill_threads(gatherer *g, uint32_t blocks)
     return true;
 }
 
-static bool gather_threads(gatherer *g)
+static bool add_threads(builder *g)
 {
     uint32_t blocks = pki_registry_blocks(g->session->registry);
     g->out->threads = calloc(blocks + g->fold->ended_count + 1u, sizeof *g->out->threads);
@@ -199,10 +186,10 @@ static bool gather_threads(gatherer *g)
     pki_registry_lock();
     bool filled = fill_threads(g, blocks);
     pki_registry_unlock();
-    return filled && gather_ended(g);
+    return filled && add_ended(g);
 }
 
-static bool gather_backends(gatherer *g)
+static bool add_backends(builder *g)
 {
     g->out->backends = calloc(pki_backend_count, sizeof *g->out->backends);
     if (!g->out->backends)
@@ -220,7 +207,7 @@ static bool gather_backends(gatherer *g)
     return true;
 }
 
-static bool gather_run(gatherer *g)
+static bool add_run(builder *g)
 {
     const pki_session *s = g->session;
     pki_chrome_run run;
@@ -238,14 +225,14 @@ static bool gather_run(gatherer *g)
                             .clock_step_ns = run.clock_step_ns,
                             .clock_uncertainty_ns = run.clock_uncertainty_ns,
                             .clock_ppm = run.clock_ppm,
-                            .trace_path = copy(s->place.trace),
+                            .trace_path = copy(s->paths.trace),
                             .source = copy("session"),
                             .complete = true};
     const pki_run *r = &g->out->run;
     return r->program && r->host && r->version && r->clock && r->trace_path && r->source;
 }
 
-static void gather_overhead(gatherer *g)
+static void add_overhead(builder *g)
 {
     pki_toll toll = pki_toll_now(g->session);
     pki_overhead_fill(&toll, g->out);
@@ -259,7 +246,7 @@ static const char *region_name(void *user, uint32_t id)
 }
 
 /* After the steps: how many of them are warm-up is known then. */
-static bool gather_gpus(gatherer *g)
+static bool add_gpus(builder *g)
 {
     pki_activity_counts counts = pki_activity_counted();
     pki_device_settled(g->fold->device, UINT64_MAX);
@@ -288,40 +275,37 @@ static bool comm_facts(void *user, uint32_t index, pki_comm_facts *facts)
     return true;
 }
 
-static bool gather_comms(gatherer *g)
+static bool add_comms(builder *g)
 {
     return pki_collectives_fill(g->fold->collectives, comm_facts, region_name, NULL, g->out);
 }
 
-static bool gather_all(gatherer *g)
+static bool build(builder *g)
 {
     g->out->counts.size = sizeof g->out->counts;
     pki_run_counts(g->session, &g->out->counts);
     g->out->counts.size = sizeof g->out->counts;
-    if (!gather_run(g) || !gather_regions(g) || !gather_counters(g) || !gather_threads(g) ||
-        !gather_backends(g))
+    if (!add_run(g) || !add_regions(g) || !add_counters(g) || !add_threads(g) || !add_backends(g))
         return false;
     if (!pki_steps_fill(g->fold->steps, g->session->config.warmup_steps, region_name, NULL, g->out))
         return false;
-    gather_overhead(g);
-    return gather_gpus(g) && gather_comms(g) && pki_verdicts_fill(g->out);
+    add_overhead(g);
+    return add_gpus(g) && add_comms(g) && pki_verdicts_fill(g->out);
 }
 
-bool pki_run_gather(const pki_session *s, pki_summary *out)
+bool pki_run_summarise(const pki_session *s, pki_summary *out)
 {
-    gatherer g = {.session = s, .out = out};
+    builder g = {.session = s, .out = out};
     pki_summary_init(out);
     g.stats = malloc(sizeof *g.stats);
-    g.values = malloc(sizeof *g.values);
     bool done = false;
-    if (g.stats && g.values) {
+    if (g.stats) {
         pki_fold_lock();
         g.fold = pki_fold_now();
-        done = gather_all(&g);
+        done = build(&g);
         pki_fold_unlock();
     }
     free(g.stats);
-    free(g.values);
     if (!done)
         pki_summary_finish(out);
     return done;

@@ -1,0 +1,151 @@
+#include "session/start.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "core/join.h"
+#include "core/overhead.h"
+#include "session/activity.h"
+#include "session/backend.h"
+#include "session/collect.h"
+#include "session/duplicates.h"
+#include "session/drain.h"
+#include "session/progress.h"
+#include "session/report_file.h"
+#include "session/run.h"
+#include "session/tail.h"
+
+#define CALIBRATION_NS                                                                             \
+    1000000u /* between the first two clock samples: 50 ns of doubt in 1 ms, corrected 4 ms later  \
+              */
+
+static void describe_in_arena(const pki_session *s)
+{
+    pki_arena_header *h = s->arena->header;
+    const char *name = strrchr(s->paths.trace, '/');
+    h->pid = s->config.world.pid;
+    h->rank = s->config.world.rank;
+    h->world_size = s->config.world.size;
+    h->start_unix = s->start_unix;
+    h->compressed = s->config.compressed;
+    h->ring_records = s->config.ring_records;
+    snprintf(h->host, sizeof h->host, "%s", s->config.world.host);
+    snprintf(h->program, sizeof h->program, "%s", s->config.world.program);
+    snprintf(h->trace_name, sizeof h->trace_name, "%.255s", name ? name + 1 : s->paths.trace);
+    h->running = 1;
+}
+
+static void calibrate(pki_session *s, pki_clock_sample first)
+{
+    uint64_t passed = pki_monotonic_ns() - first.ns;
+    if (passed < CALIBRATION_NS && !s->config.monotonic) {
+        struct timespec rest = {0, (long)(CALIBRATION_NS - passed)};
+        nanosleep(&rest, NULL);
+    }
+    pki_clock_map *map = &s->arena->header->clock;
+    pki_clock_map_init(map, s->config.monotonic, first, pki_clock_read(s->config.monotonic));
+    map->step_ticks = pki_clock_step(s->config.monotonic);
+    s->next_clock_check = 0;
+}
+
+static void remember_start(pki_session *s)
+{
+    s->start_unix = pki_read_clock(CLOCK_REALTIME);
+    s->start_cpu = pki_read_clock(CLOCK_PROCESS_CPUTIME_ID);
+    s->last_write = pki_monotonic_ns();
+}
+
+/* Undoes what has been done so far. The child of a fork looks at s->arena. */
+static pk_status undo(pki_session *s, pk_status status)
+{
+    if (s->writing && pki_own_is_at(&s->file.own, s->paths.trace))
+        unlink(s->paths.trace);
+    pki_drain_abandon(s);
+    pki_arena *arena = pki_paths_undo(&s->paths, &s->arena);
+    if (s->registry) {
+        pki_fold_open(NULL, false, 0);
+        pki_registry_discard(s->registry);
+    } else {
+        pki_arena_destroy(arena);
+    }
+    memset(s, 0, sizeof *s);
+    pki_duplicates_release();
+    return status;
+}
+
+/* The gate opens last but one: with the collector there is somebody to take what is recorded. */
+static pk_status open_gate(pki_session *s)
+{
+    pki_fold_open(NULL, false, 0); /* the statistics of the session before end here */
+    if (pki_join_prepare())
+        s->registry = pki_registry_open(s->arena, s->config.ring_records, s->config.monotonic);
+    if (!s->registry)
+        return pki_fail(PK_ENOMEM, "no memory for the list of threads, or no thread key left");
+    if (!pki_fold_open(s->registry, s->config.report_threads, s->config.warmup_steps))
+        return pki_fail(PK_ENOMEM, "no memory for the statistics");
+    pk_status status = pki_collect_start(s);
+    if (status)
+        return status;
+    pki_registry_lock();
+    pki_registry_on_drain(s->registry, pki_collect_left);
+    pki_registry_unlock();
+    return PK_OK;
+}
+
+static pk_status open_session(pki_session *s, const pk_options *options)
+{
+    pk_status status = pki_config_read(&s->config, options);
+    if (status)
+        return status;
+    status = pki_report_check(s->config.report);
+    status = status ? status : pki_duplicates_claim();
+    if (status)
+        return status;
+    pki_clock_sample first = pki_clock_read(s->config.monotonic);
+    remember_start(s);
+    status = pki_paths_open(&s->config, &s->paths, &s->arena);
+    if (status)
+        return pki_duplicates_release(), status;
+    if (strcmp(s->config.report, "-") != 0)
+        pki_paths_anchor(s->config.report);
+    describe_in_arena(s);
+    calibrate(s, first);
+    s->toll.region_ns = pki_measure_region_ns(s->config.monotonic);
+    status = pki_drain_open(s);
+    memcpy(s->trace_at, s->paths.trace, sizeof s->trace_at);
+    pki_paths_anchor(s->trace_at);
+    status = status ? status : open_gate(s);
+    return status ? undo(s, status) : PK_OK;
+}
+
+static void say_hello(const pki_session *s)
+{
+    pki_log(PK_LOG_INFO, "perfkit %s: clock %s%s%s, trace %s, rank %d of %d", pk_version(),
+            pki_clock_name(s->config.monotonic), s->config.clock_reason ? ": " : "",
+            s->config.clock_reason ? s->config.clock_reason : "",
+            s->paths.trace[0] ? s->paths.trace : "none", s->config.world.rank,
+            s->config.world.size);
+}
+
+pk_status pki_session_start(pki_session *s, const pk_options *options)
+{
+    if (s->open)
+        return pki_fail(PK_EBUSY, "perfkit is already started in this process");
+    memset(s, 0, sizeof *s);
+    pki_activity_reset();
+    pki_tail_reset();
+    pki_progress_reset();
+    pk_status status = open_session(s, options);
+    s->open = status == PK_OK;
+    if (!s->open) {
+        pki_session_hush();
+        return status;
+    }
+    pki_backends_start(&s->config);
+    say_hello(s);
+    return PK_OK;
+}
