@@ -4,6 +4,7 @@
  * process's life, so every function here first asks whether a session wants to know.
  */
 #include "backend/nvtx/nvtx.h"
+#include "core/names.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -53,7 +53,7 @@ static unsigned size_of(NvtxCallbackModule module)
     return (unsigned)module < MODULES ? sizes[module] : 0;
 }
 
-static int give_table(NvtxCallbackModule module, NvtxFunctionTable *table, unsigned *size)
+static int module_table(NvtxCallbackModule module, NvtxFunctionTable *table, unsigned *size)
 {
     unsigned n = size_of(module);
     for (unsigned i = 1; i < n && i < FUNCTIONS; i++)
@@ -70,9 +70,9 @@ static void hear_version(uint32_t version)
     (void)version;
 }
 
-static const void *give_export(uint32_t id)
+static const void *export_table(uint32_t id)
 {
-    static const NvtxExportTableCallbacks callbacks = {sizeof callbacks, give_table};
+    static const NvtxExportTableCallbacks callbacks = {sizeof callbacks, module_table};
     static const NvtxExportTableVersionInfo version = {sizeof version, NVTX_VERSION, 0,
                                                        hear_version};
     return id == NVTX_ETID_CALLBACKS     ? (const void *)&callbacks
@@ -135,7 +135,7 @@ static void attach_extension(const pki_nvtx_tool *tool)
 
 #define TOOL(module, id, type) ((type)functions[module][id])
 
-static void take_functions(void)
+static void fill_functions(void)
 {
     push = TOOL(NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangePushEx,
                 nvtxDomainRangePushEx_impl_fntype);
@@ -298,13 +298,13 @@ pki_mirror pki_nvtx_mirror;
 
 static bool attach(const pki_nvtx_tool *tool, char *reason, size_t size)
 {
-    if (tool->init(give_export) == 0) {
+    if (tool->init(export_table) == 0) {
         memset(functions, 0, sizeof functions);
         snprintf(reason, size, "%.120s does not want to hear of ranges", tool->name);
         return false;
     }
     attach_extension(tool);
-    take_functions();
+    fill_functions();
     if (!push || !pop) {
         snprintf(reason, size, "%.120s listens, but to no ranges of threads", tool->name);
         return false;

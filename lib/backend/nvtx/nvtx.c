@@ -50,7 +50,7 @@ static void after_fork(void)
 /* ---- in words ---- */
 
 /* Before pk_start: nothing is opened only to be asked. */
-static void foretell(pk_backend_info *info)
+static void describe_before_start(pk_backend_info *info)
 {
     const char *path = secure_getenv(PKI_NVTX_VARIABLE);
     const char *consume = secure_getenv("PK_NVTX_CONSUME");
@@ -64,7 +64,7 @@ static void foretell(pk_backend_info *info)
                  "no tool listens (" PKI_NVTX_VARIABLE " is not set)");
 }
 
-static void tell(pk_backend_info *info)
+static void describe(pk_backend_info *info)
 {
     size_t n = 0, size = sizeof info->reason;
     unsigned users = pki_nvtx_attached();
@@ -84,9 +84,9 @@ static void probe(pk_backend_info *info)
 {
     snprintf(info->version, sizeof info->version, "%d", NVTX_VERSION);
     if (started)
-        tell(info);
+        describe(info);
     else
-        foretell(info);
+        describe_before_start(info);
 }
 
 extern const pki_backend pki_backend_nvtx;

@@ -9,6 +9,7 @@
  *     nvtx/tool.c    whose the tool is, and how others are made to find us
  *     nvtx/attach.c  the function pointers that we fill in
  *     nvtx/consume.c ranges of a thread (push, pop) and marks become regions
+ *     nvtx/wanted.c  whether a session wants other people's ranges
  *     nvtx/user.c    what is known of each thread
  *     nvtx/range.c   ranges of the process (start, end) become activities
  *     nvtx/domain.c  domains, categories, and the names of regions
@@ -30,6 +31,7 @@
 
 #include <pk/region.h>
 
+#include "backend/nvtx/wanted.h"
 #include "backend/shim/pkshim.h"
 #include "core/thread.h"
 #include "session/backend.h"
@@ -97,9 +99,6 @@ typedef struct pki_nvtx_domain {
 
 pki_nvtx_domain *pki_nvtx_domain_create(const char *name);
 
-/* Here, so that no table of the loader's is between: what a range's begin and end read. */
-#define PKI_NVTX_NEAR __attribute__((visibility("hidden")))
-
 extern PKI_NVTX_NEAR pki_nvtx_domain pki_nvtx_default_domain;
 
 static inline pki_nvtx_domain *pki_nvtx_domain_of(nvtxDomainHandle_t handle)
@@ -151,13 +150,6 @@ void pki_nvtx_read_attributes(const pki_nvtx_domain *domain, const nvtxEventAttr
                               pki_nvtx_meaning meaning, pki_work *work);
 
 /* ---- nvtx/user.c ---- */
-
-/* Is a session open that wants other people's ranges? */
-bool pki_nvtx_consuming(void);
-void pki_nvtx_consume(bool on);
-
-/* What threads remember of messages with categories may be wrong from here on. */
-void pki_nvtx_category_named(void);
 
 /* The event of these attributes, through what the calling thread remembers of the last ones. */
 pki_nvtx_event pki_nvtx_event_of(const pki_nvtx_domain *domain, const nvtxEventAttributes_t *attr);

@@ -62,7 +62,7 @@ static bool exchange(uint64_t *at, uint64_t *seen, uint64_t wanted)
 
 /* ---- cells ---- */
 
-static void give_back(uint32_t i)
+static void release(uint32_t i)
 {
     uint64_t head = pki_load_acquire(&free_head);
     do {
@@ -70,7 +70,7 @@ static void give_back(uint32_t i)
     } while (!exchange(&free_head, &head, ((head >> 32) + 1) << 32 | i));
 }
 
-static uint32_t take_free(void)
+static uint32_t pop_free(void)
 {
     uint64_t head = pki_load_acquire(&free_head);
     while ((uint32_t)head != NOWHERE &&
@@ -91,18 +91,18 @@ static PKI_COLD bool grow(void)
         pki_store(&blocks[block_count], cells);
         pki_store_release(&block_count, block_count + 1); /* pairs with the acquire in range_end */
         for (uint32_t i = CELLS; i-- > 0;)
-            give_back(first + i);
+            release(first + i);
     }
     pthread_mutex_unlock(&lock);
     errno = saved;
     return more || cells;
 }
 
-static uint32_t take(void)
+static uint32_t claim(void)
 {
-    uint32_t i = take_free();
+    uint32_t i = pop_free();
     while (i == NOWHERE && grow())
-        i = take_free();
+        i = pop_free();
     return i;
 }
 
@@ -115,7 +115,7 @@ static uint32_t thread_id(void)
 
 uint64_t pki_nvtx_range_start(const pki_nvtx_event *event)
 {
-    uint32_t i = take();
+    uint32_t i = claim();
     if (i == NOWHERE) {
         pki_registry_refuse_point();
         return 0;
@@ -249,7 +249,7 @@ static void free_cell(uint32_t i)
 {
     cell *c = cell_at(i);
     pki_store_release(&c->state, pki_load(&c->state) >> 2 << 2 | FREE);
-    give_back(i);
+    release(i);
 }
 
 /* The last that ended come first: turned round, so that each finds the tracks as they were. */

@@ -87,8 +87,9 @@ static bool is_program(const char *path)
 /* The library that this code lies in, if it is one and has the entry point. */
 static bool own_library(char path[PATH_MAX])
 {
+    static const char here;
     Dl_info self;
-    if (!dladdr(&pki_nvtx_mirror, &self) || !self.dli_fname || is_program(self.dli_fname))
+    if (!dladdr(&here, &self) || !self.dli_fname || is_program(self.dli_fname))
         return false;
     void *library = dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     void *entry = library ? dlsym(library, ENTRY) : NULL;

@@ -13,10 +13,8 @@
 #define REMAKES_AT_EXIT 3 /* thread-exit destructors may still use NVTX; not for ever */
 
 static pki_nvtx_user nobody = {.knows = UINT64_MAX};
-uint64_t pki_nvtx_wanted;
 _Thread_local pki_nvtx_user *pki_nvtx_self = &nobody;
 
-static uint32_t categories_named;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool key_made;
@@ -32,26 +30,6 @@ static void forget(void *memory)
 static void make_key(void)
 {
     key_made = pthread_key_create(&key, forget) == 0;
-}
-
-bool pki_nvtx_consuming(void)
-{
-    return pki_load(&pki_nvtx_wanted) != 0;
-}
-
-void pki_nvtx_consume(bool on)
-{
-    uint64_t named = pki_load(&categories_named);
-    pki_store(&pki_nvtx_wanted, on ? (uint64_t)pki_registry_serial() << 32 | named : 0);
-}
-
-void pki_nvtx_category_named(void)
-{
-    uint32_t named = pki_fetch_add(&categories_named, 1u) + 1;
-    uint64_t now = pki_load(&pki_nvtx_wanted);
-    while (now && !__atomic_compare_exchange_n(&pki_nvtx_wanted, &now, now >> 32 << 32 | named,
-                                               false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        ;
 }
 
 /* ---- the calling thread ---- */

@@ -44,10 +44,6 @@ typedef struct pki_nvtx_user {
     pki_nvtx_remembered messages[PKI_NVTX_REMEMBERED];
 } pki_nvtx_user;
 
-/* The session that wants ranges, by its registry's serial (high half), and how many categories have
- * been named by then; 0: no session does. */
-extern PKI_NVTX_NEAR uint64_t pki_nvtx_wanted;
-
 extern PKI_NVTX_NEAR _Thread_local pki_nvtx_user *pki_nvtx_self;
 
 /* The calling thread's; NULL without memory. */
@@ -63,11 +59,6 @@ pk_region *pki_nvtx_look_up(pki_nvtx_user *user, const void *message, const pki_
 /* Of attributes whose message is no plain text and no registered one. */
 pk_region *pki_nvtx_other_region(const pki_nvtx_domain *domain, const nvtxEventAttributes_t *attr,
                                  pki_nvtx_meaning *meaning);
-
-static inline uint32_t pki_nvtx_session_now(void)
-{
-    return (uint32_t)(pki_load(&pki_nvtx_wanted) >> 32);
-}
 
 static inline pki_nvtx_remembered *pki_nvtx_place_of(pki_nvtx_user *u, uintptr_t message,
                                                      const pki_nvtx_domain *domain,
