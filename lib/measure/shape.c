@@ -14,22 +14,69 @@
         bool: PKI_BOOL)
 
 #define AT(T, m) .offset = offsetof(T, m)
-#define PLAIN_AS(name, T, m) {.key = name, .type = TYPE(T, m), AT(T, m)}
+#define PLAIN_AS(name, T, m)                                                                       \
+    {                                                                                              \
+        .key = name, .type = TYPE(T, m), AT(T, m)                                                  \
+    }
 #define PLAIN(T, m) PLAIN_AS(#m, T, m)
-#define HEX(T, m) {.key = #m, .type = PKI_HEX, AT(T, m)}
-#define CHOICE(name, T, m, words) {.key = name, .type = PKI_CHOICE, AT(T, m), .choice = &(words)}
-#define OBJECT(T, m, of) {.key = #m, .type = PKI_OBJECT, AT(T, m), .shape = &(of)}
-#define TOP_OBJECT(T, m, of) {.key = #m, .type = PKI_OBJECT, AT(T, m), .shape = &(of), .line = true}
+/* Several in a row, up to 18. */
+#define PICK_19TH(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, it, ...) it
+#define P1(T, m) PLAIN(T, m)
+#define P2(T, m, ...) PLAIN(T, m), P1(T, __VA_ARGS__)
+#define P3(T, m, ...) PLAIN(T, m), P2(T, __VA_ARGS__)
+#define P4(T, m, ...) PLAIN(T, m), P3(T, __VA_ARGS__)
+#define P5(T, m, ...) PLAIN(T, m), P4(T, __VA_ARGS__)
+#define P6(T, m, ...) PLAIN(T, m), P5(T, __VA_ARGS__)
+#define P7(T, m, ...) PLAIN(T, m), P6(T, __VA_ARGS__)
+#define P8(T, m, ...) PLAIN(T, m), P7(T, __VA_ARGS__)
+#define P9(T, m, ...) PLAIN(T, m), P8(T, __VA_ARGS__)
+#define P10(T, m, ...) PLAIN(T, m), P9(T, __VA_ARGS__)
+#define P11(T, m, ...) PLAIN(T, m), P10(T, __VA_ARGS__)
+#define P12(T, m, ...) PLAIN(T, m), P11(T, __VA_ARGS__)
+#define P13(T, m, ...) PLAIN(T, m), P12(T, __VA_ARGS__)
+#define P14(T, m, ...) PLAIN(T, m), P13(T, __VA_ARGS__)
+#define P15(T, m, ...) PLAIN(T, m), P14(T, __VA_ARGS__)
+#define P16(T, m, ...) PLAIN(T, m), P15(T, __VA_ARGS__)
+#define P17(T, m, ...) PLAIN(T, m), P16(T, __VA_ARGS__)
+#define P18(T, m, ...) PLAIN(T, m), P17(T, __VA_ARGS__)
+#define PLAINS(T, ...)                                                                             \
+    PICK_19TH(__VA_ARGS__, P18, P17, P16, P15, P14, P13, P12, P11, P10, P9, P8, P7, P6, P5, P4,    \
+              P3, P2, P1)                                                                          \
+    (T, __VA_ARGS__)
+#define HEX(T, m)                                                                                  \
+    {                                                                                              \
+        .key = #m, .type = PKI_HEX, AT(T, m)                                                       \
+    }
+#define CHOICE(name, T, m, words)                                                                  \
+    {                                                                                              \
+        .key = name, .type = PKI_CHOICE, AT(T, m), .choice = &(words)                              \
+    }
+#define OBJECT(T, m, of)                                                                           \
+    {                                                                                              \
+        .key = #m, .type = PKI_OBJECT, AT(T, m), .shape = &(of)                                    \
+    }
+#define TOP_OBJECT(T, m, of)                                                                       \
+    {                                                                                              \
+        .key = #m, .type = PKI_OBJECT, AT(T, m), .shape = &(of), .line = true                      \
+    }
 #define OPTIONAL(T, m, of)                                                                         \
-    {.key = #m, .type = PKI_OBJECT, AT(T, m), .shape = &(of), .optional = true}
+    {                                                                                              \
+        .key = #m, .type = PKI_OBJECT, AT(T, m), .shape = &(of), .optional = true                  \
+    }
 #define KINDS(T, n)                                                                                \
-    {.key = "kinds", .type = PKI_KEYED, AT(T, kinds), .keys = pki_kind_names, .count = (n)}
+    {                                                                                              \
+        .key = "kinds", .type = PKI_KEYED, AT(T, kinds), .keys = pki_kind_names, .count = (n)      \
+    }
 #define ROWS(name, T, m, n, of)                                                                    \
     .key = name, .type = PKI_ROWS, AT(T, m), .count = offsetof(T, n), .shape = &(of)
 #define TABLE(name, T, m, n, of)                                                                   \
-    {.key = name, .type = PKI_TABLE, AT(T, m), .count = offsetof(T, n), .shape = &(of)}
-#define HISTOGRAM(T) TABLE("histogram", T, histogram.buckets, histogram.count, bucket)
-#define SHAPE(T, list) {sizeof(T), sizeof(list) / sizeof *(list), list}
+    {                                                                                              \
+        .key = name, .type = PKI_TABLE, AT(T, m), .count = offsetof(T, n), .shape = &(of)          \
+    }
+#define SHAPE(T, list)                                                                             \
+    {                                                                                              \
+        sizeof(T), sizeof(list) / sizeof *(list), list                                             \
+    }
 
 /* ---- words ---- */
 
@@ -52,46 +99,27 @@ static const pki_choice operation = {pki_comm_op_name, PK_COMM_GROUP + 1, PK_COM
 /* ---- what everything is made of ---- */
 
 static const pki_member dist_members[] = {
-    PLAIN(pki_dist, count), PLAIN(pki_dist, sum),    PLAIN(pki_dist, min), PLAIN(pki_dist, max),
-    PLAIN(pki_dist, mean),  PLAIN(pki_dist, stddev), PLAIN(pki_dist, p50), PLAIN(pki_dist, p90),
-    PLAIN(pki_dist, p95),   PLAIN(pki_dist, p99),
+    PLAINS(pki_dist, count, sum, min, max, mean, stddev, p50, p90, p95, p99),
 };
 static const pki_shape dist = SHAPE(pki_dist, dist_members);
 
 static const pki_member bucket_members[] = {
-    PLAIN(pki_histogram_bucket, from),
-    PLAIN(pki_histogram_bucket, to),
-    PLAIN(pki_histogram_bucket, count),
+    PLAINS(pki_histogram_bucket, from, to, count),
 };
 static const pki_shape bucket = SHAPE(pki_histogram_bucket, bucket_members);
 
+#define HISTOGRAM(T) TABLE("histogram", T, histogram.buckets, histogram.count, bucket)
+
 static const pki_member run_members[] = {
-    PLAIN(pki_run, program),
-    PLAIN(pki_run, host),
-    PLAIN(pki_run, version),
-    PLAIN(pki_run, pid),
-    PLAIN(pki_run, rank),
-    PLAIN(pki_run, world_size),
-    PLAIN(pki_run, start_unix),
-    PLAIN(pki_run, wall),
-    PLAIN(pki_run, cpu),
-    PLAIN(pki_run, clock),
-    PLAIN(pki_run, clock_hz),
-    PLAIN(pki_run, clock_step_ns),
-    PLAIN(pki_run, clock_uncertainty_ns),
-    PLAIN(pki_run, clock_ppm),
-    PLAIN(pki_run, trace_path),
-    PLAIN(pki_run, source),
-    PLAIN(pki_run, complete),
+    PLAINS(pki_run, program, host, version, pid, rank, world_size, start_unix, wall, cpu, clock,
+           clock_hz, clock_step_ns, clock_uncertainty_ns, clock_ppm, trace_path, source, complete),
 };
 static const pki_shape run = SHAPE(pki_run, run_members);
 
 static const pki_member verdict_members[] = {
     PLAIN(pki_verdict, name),
     CHOICE("severity", pki_verdict, severity, severity),
-    PLAIN(pki_verdict, value),
-    PLAIN(pki_verdict, threshold),
-    PLAIN(pki_verdict, text),
+    PLAINS(pki_verdict, value, threshold, text),
 };
 const pki_shape pki_verdict_shape = SHAPE(pki_verdict, verdict_members);
 
@@ -100,50 +128,37 @@ const pki_shape pki_verdict_shape = SHAPE(pki_verdict, verdict_members);
 static const pki_member part_members[] = {
     PLAIN(pki_step_part, name),
     CHOICE("kind", pki_step_part, kind, kind),
-    PLAIN(pki_step_part, self),
-    PLAIN(pki_step_part, usual),
+    PLAINS(pki_step_part, self, usual),
 };
 static const pki_shape part = SHAPE(pki_step_part, part_members);
 
 static const pki_member slow_members[] = {
-    PLAIN(pki_step_row, index),
-    PLAIN(pki_step_row, start),
-    PLAIN(pki_step_row, duration),
-    PLAIN(pki_step_row, items),
+    PLAINS(pki_step_row, index, start, duration, items),
     KINDS(pki_step_row, PKI_SHARES),
     {ROWS("parts", pki_step_row, parts, part_count, part)},
 };
 static const pki_shape slow_step = SHAPE(pki_step_row, slow_members);
 
 static const pki_member series_members[] = {
-    PLAIN(pki_series_row, index),   PLAIN(pki_series_row, start), PLAIN(pki_series_row, steps),
-    PLAIN(pki_series_row, duration), PLAIN(pki_series_row, longest), PLAIN(pki_series_row, items),
+    PLAINS(pki_series_row, index, start, steps, duration, longest, items),
     KINDS(pki_series_row, PKI_SHARES),
-    PLAIN(pki_series_row, shortest), PLAIN(pki_series_row, median),
+    PLAINS(pki_series_row, shortest, median),
 };
 static const pki_shape series = SHAPE(pki_series_row, series_members);
 
 static const pki_member processor_members[] = {
-    PLAIN(pki_processor, observed),
-    PLAIN(pki_processor, running),
-    PLAIN(pki_processor, ready),
+    PLAINS(pki_processor, observed, running, ready),
 };
 static const pki_shape processor = SHAPE(pki_processor, processor_members);
 
 static const pki_member steps_members[] = {
-    PLAIN(pki_step_summary, count),
-    PLAIN(pki_step_summary, warmup),
-    PLAIN(pki_step_summary, warmup_given),
+    PLAINS(pki_step_summary, count, warmup, warmup_given),
     OBJECT(pki_step_summary, all, dist),
     OBJECT(pki_step_summary, steady, dist),
     OBJECT(pki_step_summary, warm, dist),
-    PLAIN(pki_step_summary, items),
-    PLAIN(pki_step_summary, items_per_second),
+    PLAINS(pki_step_summary, items, items_per_second),
     KINDS(pki_step_summary, PKI_SHARES),
-    PLAIN(pki_step_summary, broken_down),
-    PLAIN(pki_step_summary, first_third),
-    PLAIN(pki_step_summary, last_third),
-    PLAIN(pki_step_summary, drift),
+    PLAINS(pki_step_summary, broken_down, first_third, last_third, drift),
     OPTIONAL(pki_step_summary, processor, processor),
     {ROWS("slowest", pki_step_summary, slowest, slowest_count, slow_step), .lines = true},
     {ROWS("series", pki_step_summary, series, series_count, series), .lines = true},
@@ -157,10 +172,7 @@ static const pki_member region_members[] = {
     PLAIN(pki_region_row, name),
     CHOICE("kind", pki_region_row, kind, kind),
     OBJECT(pki_region_row, time, dist),
-    PLAIN(pki_region_row, self),
-    PLAIN(pki_region_row, bytes),
-    PLAIN(pki_region_row, flops),
-    PLAIN(pki_region_row, step_share),
+    PLAINS(pki_region_row, self, bytes, flops, step_share),
     OBJECT(pki_region_row, step_self, dist),
     OPTIONAL(pki_region_row, gpu, dist),
     OPTIONAL(pki_region_row, kernels, dist),
@@ -169,25 +181,19 @@ static const pki_member region_members[] = {
 static const pki_shape region = SHAPE(pki_region_row, region_members);
 
 static const pki_member thread_members[] = {
-    PLAIN(pki_thread_row, name),
-    PLAIN(pki_thread_row, tid),
-    PLAIN(pki_thread_row, ended),
-    PLAIN(pki_thread_row, recorded),
-    PLAIN(pki_thread_row, dropped),
+    PLAINS(pki_thread_row, name, tid, ended, recorded, dropped),
     KINDS(pki_thread_row, PKI_KINDS),
     {ROWS("regions", pki_thread_row, regions, region_count, region), .lines = true},
 };
 static const pki_shape thread = SHAPE(pki_thread_row, thread_members);
 
 static const pki_member point_members[] = {
-    PLAIN(pki_counter_point, start), PLAIN(pki_counter_point, samples),
-    PLAIN(pki_counter_point, min),   PLAIN(pki_counter_point, mean), PLAIN(pki_counter_point, max),
+    PLAINS(pki_counter_point, start, samples, min, mean, max),
 };
 static const pki_shape point = SHAPE(pki_counter_point, point_members);
 
 static const pki_member counter_members[] = {
-    PLAIN(pki_counter_row, name),
-    PLAIN(pki_counter_row, unit),
+    PLAINS(pki_counter_row, name, unit),
     OBJECT(pki_counter_row, value, dist),
     PLAIN(pki_counter_row, last),
     TABLE("series", pki_counter_row, points, point_count, point),
@@ -195,65 +201,51 @@ static const pki_member counter_members[] = {
 static const pki_shape counter = SHAPE(pki_counter_row, counter_members);
 
 static const pki_member backend_members[] = {
-    PLAIN(pki_backend_row, name),
-    PLAIN(pki_backend_row, live),
-    PLAIN(pki_backend_row, version),
-    PLAIN(pki_backend_row, reason),
+    PLAINS(pki_backend_row, name, live, version, reason),
 };
 static const pki_shape backend = SHAPE(pki_backend_row, backend_members);
 
 /* ---- devices ---- */
 
 static const pki_member copies_members[] = {
-    PLAIN(pki_gpu_copies, count),
-    PLAIN(pki_gpu_copies, time),
-    PLAIN(pki_gpu_copies, bytes),
+    PLAINS(pki_gpu_copies, count, time, bytes),
 };
 static const pki_shape copies = SHAPE(pki_gpu_copies, copies_members);
 
 static const pki_member gpu_series_members[] = {
-    PLAIN(pki_gpu_series_row, index),       PLAIN(pki_gpu_series_row, steps),
-    PLAIN(pki_gpu_series_row, step),        PLAIN(pki_gpu_series_row, busy),
-    PLAIN(pki_gpu_series_row, gaps),        PLAIN(pki_gpu_series_row, longest_gap),
-    PLAIN(pki_gpu_series_row, copy_alone),  PLAIN(pki_gpu_series_row, sync_gaps),
-    PLAIN(pki_gpu_series_row, launch_gaps), PLAIN(pki_gpu_series_row, kernels),
-    PLAIN(pki_gpu_series_row, comm_hidden), PLAIN(pki_gpu_series_row, comm_exposed),
+    PLAINS(pki_gpu_series_row, index, steps, step, busy, gaps, longest_gap, copy_alone, sync_gaps,
+           launch_gaps, kernels, comm_hidden, comm_exposed),
 };
 static const pki_shape gpu_series = SHAPE(pki_gpu_series_row, gpu_series_members);
 
 static const pki_member gpu_members[] = {
-    PLAIN(pki_gpu_row, device),
-    PLAIN(pki_gpu_row, measured),
-    PLAIN(pki_gpu_row, streams),
-    PLAIN(pki_gpu_row, spans),
-    PLAIN(pki_gpu_row, collectives),
-    PLAIN(pki_gpu_row, kernels),
-    PLAIN(pki_gpu_row, short_kernels),
-    PLAIN(pki_gpu_row, kernel_time),
-    PLAIN(pki_gpu_row, memsets),
-    {.key = "copies", .type = PKI_KEYED, AT(pki_gpu_row, copies), .shape = &copies,
-     .keys = pki_direction_names, .count = PKI_DIRECTIONS},
-    {.key = "per_step", .type = PKI_KEYED, AT(pki_gpu_row, per_step), .shape = &dist,
-     .keys = pki_gpu_figures, .count = PKI_GPU_FIGURES, .optional = true},
+    PLAINS(pki_gpu_row, device, measured, streams, spans, collectives, kernels, short_kernels,
+           kernel_time, memsets),
+    {.key = "copies",
+     .type = PKI_KEYED,
+     AT(pki_gpu_row, copies),
+     .shape = &copies,
+     .keys = pki_direction_names,
+     .count = PKI_DIRECTIONS},
+    {.key = "per_step",
+     .type = PKI_KEYED,
+     AT(pki_gpu_row, per_step),
+     .shape = &dist,
+     .keys = pki_gpu_figures,
+     .count = PKI_GPU_FIGURES,
+     .optional = true},
     {ROWS("series", pki_gpu_row, series, series_count, gpu_series), .lines = true},
 };
 const pki_shape pki_gpu_shape = SHAPE(pki_gpu_row, gpu_members);
 
 static const pki_member kernel_members[] = {
-    PLAIN(pki_kernel_row, name),
-    PLAIN(pki_kernel_row, region),
-    PLAIN(pki_kernel_row, region_share),
+    PLAINS(pki_kernel_row, name, region, region_share),
     OBJECT(pki_kernel_row, time, dist),
 };
 const pki_shape pki_kernel_shape = SHAPE(pki_kernel_row, kernel_members);
 
 static const pki_member activities_members[] = {
-    PLAIN(pki_activity_summary, count),
-    PLAIN(pki_activity_summary, unwritten),
-    PLAIN(pki_activity_summary, late),
-    PLAIN(pki_activity_summary, unmeasured),
-    PLAIN(pki_activity_summary, overhead_count),
-    PLAIN(pki_activity_summary, overhead),
+    PLAINS(pki_activity_summary, count, unwritten, late, unmeasured, overhead_count, overhead),
 };
 static const pki_shape activities = SHAPE(pki_activity_summary, activities_members);
 
@@ -263,37 +255,20 @@ static const pki_member comm_members[] = {
     PLAIN(pki_comm_row, library),
     PLAIN(pki_comm_row, name),
     HEX(pki_comm_row, id),
-    PLAIN(pki_comm_row, rank),
-    PLAIN(pki_comm_row, size),
-    PLAIN(pki_comm_row, calls),
-    PLAIN(pki_comm_row, bytes),
-    PLAIN(pki_comm_row, time),
-    PLAIN(pki_comm_row, exposed),
-    PLAIN(pki_comm_row, on_stream),
-    PLAIN(pki_comm_row, enqueued),
-    PLAIN(pki_comm_row, started),
-    PLAIN(pki_comm_row, completed),
-    PLAIN(pki_comm_row, under_way),
-    PLAIN(pki_comm_row, in_flight),
-    PLAIN(pki_comm_row, busy),
-    PLAIN(pki_comm_row, waited),
+    PLAINS(pki_comm_row, rank, size, calls, bytes, time, exposed, on_stream, enqueued, started,
+           completed, under_way, in_flight, busy, waited),
 };
 static const pki_shape comm = SHAPE(pki_comm_row, comm_members);
 
 static const pki_member way_members[] = {
-    PLAIN(pki_comm_way, algorithm),
-    PLAIN(pki_comm_way, protocol),
-    PLAIN(pki_comm_way, calls),
-    PLAIN(pki_comm_way, channels),
+    PLAINS(pki_comm_way, algorithm, protocol, calls, channels),
 };
 static const pki_shape way = SHAPE(pki_comm_way, way_members);
 
 static const pki_member collective_members[] = {
     PLAIN_AS("communicator", pki_collective_row, comm),
     CHOICE("operation", pki_collective_row, op, operation),
-    PLAIN(pki_collective_row, size),
-    PLAIN(pki_collective_row, bytes),
-    PLAIN(pki_collective_row, exposed),
+    PLAINS(pki_collective_row, size, bytes, exposed),
     OBJECT(pki_collective_row, time, dist),
     OPTIONAL(pki_collective_row, algbw, dist),
     OPTIONAL(pki_collective_row, busbw, dist),
@@ -305,8 +280,7 @@ static const pki_member comm_region_members[] = {
     PLAIN(pki_comm_region_row, region),
     PLAIN_AS("communicator", pki_comm_region_row, comm),
     CHOICE("operation", pki_comm_region_row, op, operation),
-    PLAIN(pki_comm_region_row, bytes),
-    PLAIN(pki_comm_region_row, exposed),
+    PLAINS(pki_comm_region_row, bytes, exposed),
     OBJECT(pki_comm_region_row, time, dist),
 };
 static const pki_shape comm_region = SHAPE(pki_comm_region_row, comm_region_members);
@@ -315,18 +289,14 @@ static const pki_member call_members[] = {
     PLAIN(pki_comm_call_row, region),
     PLAIN_AS("communicator", pki_comm_call_row, comm),
     CHOICE("operation", pki_comm_call_row, op, operation),
-    PLAIN(pki_comm_call_row, bytes),
-    PLAIN(pki_comm_call_row, sequence),
-    PLAIN(pki_comm_call_row, in_step),
-    PLAIN(pki_comm_call_row, step),
-    PLAIN(pki_comm_call_row, start),
-    PLAIN(pki_comm_call_row, duration),
-    PLAIN(pki_comm_call_row, exposed),
+    PLAINS(pki_comm_call_row, bytes, sequence, in_step, step, start, duration, exposed),
 };
 static const pki_shape comm_call = SHAPE(pki_comm_call_row, call_members);
 
 #define COMM_ROWS(name, m, n, of)                                                                  \
-    {ROWS(name, pki_comm_summary, m, n, of), .line = true, .lines = true}
+    {                                                                                              \
+        ROWS(name, pki_comm_summary, m, n, of), .line = true, .lines = true                        \
+    }
 
 static const pki_member comms_members[] = {
     PLAIN(pki_comm_summary, unmeasured),
@@ -340,39 +310,21 @@ const pki_shape pki_comm_shape = SHAPE(pki_comm_summary, comms_members);
 /* ---- all of it ---- */
 
 static const pki_member counts_members[] = {
-    PLAIN(pk_counts, threads),
-    PLAIN(pk_counts, begun),
-    PLAIN(pk_counts, recorded),
-    PLAIN(pk_counts, written),
-    PLAIN(pk_counts, dropped),
-    PLAIN(pk_counts, unbalanced),
-    PLAIN(pk_counts, too_deep),
-    PLAIN(pk_counts, stray_ends),
-    PLAIN(pk_counts, points),
-    PLAIN(pk_counts, points_dropped),
-    PLAIN(pk_counts, unwritten),
-    PLAIN(pk_counts, regions),
-    PLAIN(pk_counts, steps),
-    PLAIN(pk_counts, memory_bytes),
-    PLAIN(pk_counts, trace_bytes),
-    PLAIN(pk_counts, other_starts),
-    PLAIN(pk_counts, not_finite),
+    PLAINS(pk_counts, threads, begun, recorded, written, dropped, unbalanced, too_deep, stray_ends,
+           points, points_dropped, unwritten, regions, steps, memory_bytes, trace_bytes,
+           other_starts, not_finite),
 };
 static const pki_shape counts = SHAPE(pk_counts, counts_members);
 
 static const pki_member overhead_members[] = {
-    PLAIN(pki_overhead, region_ns),
-    PLAIN(pki_overhead, total),
-    PLAIN(pki_overhead, share),
-    PLAIN(pki_overhead, collector),
-    PLAIN(pki_overhead, recording),
-    PLAIN(pki_overhead, callers),
-    PLAIN(pki_overhead, backends),
+    PLAINS(pki_overhead, region_ns, total, share, collector, recording, callers, backends),
 };
 static const pki_shape overhead = SHAPE(pki_overhead, overhead_members);
 
 #define TOP_ROWS(m, n, of)                                                                         \
-    {ROWS(#m, pki_summary, m, n, of), .line = true, .lines = true}
+    {                                                                                              \
+        ROWS(#m, pki_summary, m, n, of), .line = true, .lines = true                               \
+    }
 
 static const pki_member summary_members[] = {
     TOP_OBJECT(pki_summary, run, run),

@@ -1,7 +1,5 @@
 #include "measure/summary.h"
 
-#include "measure/shape.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,46 +53,6 @@ uint32_t pki_kind_named(const char *name)
 void pki_summary_init(pki_summary *summary)
 {
     *summary = (pki_summary){0};
-}
-
-void pki_histogram_finish(pki_histogram *histogram)
-{
-    free(histogram->buckets);
-    *histogram = (pki_histogram){0};
-}
-
-void pki_step_summary_finish(pki_step_summary *steps)
-{
-    pki_shape_finish(&pki_steps_shape, steps);
-    *steps = (pki_step_summary){0};
-}
-
-void pki_gpu_finish(pki_summary *summary)
-{
-    pki_shape_finish_rows(&pki_kernel_shape, summary->kernels, summary->kernel_count);
-    pki_shape_finish_rows(&pki_gpu_shape, summary->gpus, summary->gpu_count);
-    summary->kernels = NULL;
-    summary->gpus = NULL;
-    summary->gpu_count = summary->kernel_count = 0;
-}
-
-void pki_comm_finish(pki_summary *summary)
-{
-    pki_shape_finish(&pki_comm_shape, &summary->comm);
-    summary->comm = (pki_comm_summary){0};
-}
-
-void pki_summary_clear_verdicts(pki_summary *summary)
-{
-    pki_shape_finish_rows(&pki_verdict_shape, summary->verdicts, summary->verdict_count);
-    summary->verdicts = NULL;
-    summary->verdict_count = 0;
-}
-
-void pki_summary_finish(pki_summary *summary)
-{
-    pki_shape_finish(&pki_summary_shape, summary);
-    pki_summary_init(summary);
 }
 
 static int by_self(const void *a, const void *b)

@@ -29,6 +29,12 @@ typedef struct pki_salvage {
 bool pki_salvage_open(pki_salvage *salvage, const char *path);
 void pki_salvage_close(pki_salvage *salvage);
 
+/* So many bytes at that offset of the file, or NULL if it does not have them. */
+static inline const void *pki_salvage_at(const pki_salvage *s, uint64_t offset, uint64_t bytes)
+{
+    return offset <= s->bytes && bytes <= s->bytes - offset ? s->base + offset : NULL;
+}
+
 /* The process that is still writing this arena; 0 if none, -1 if the arena does not say. */
 int pki_salvage_writer(const char *path);
 

@@ -1,13 +1,10 @@
-#include "measure/verdict/gpu.h"
-
+/* lib/measure/verdict/gpu.c - what the figures of devices mean. */
 #include "core/comms.h"
-#include "measure/figure.h"
+#include "measure/verdict/rules.h"
 #include "measure/verdict/verdict.h"
 
 #include <string.h>
 
-#define PERCENT(share) (pki_figure_percent(share).text)
-#define TIME(ns) (pki_figure_time(ns).text)
 #define KERNELS_MOST 3
 
 static bool is_better(const pki_gpu_row *a, const pki_gpu_row *b)
@@ -224,14 +221,14 @@ static bool say_idle(pki_summary *s, const pki_gpu_row *gpu, double share, pki_w
     return pki_words_say(words, s, "gpu-idle", severity, share, PKI_GPU_IDLE_SHARE);
 }
 
-bool pki_verdict_gpu_idle(pki_summary *s, pki_words *words, bool explained)
+bool pki_verdict_gpu_idle(pki_summary *s, pki_words *words)
 {
     const pki_gpu_row *gpu = judged(s);
     double share = gpu ? share_of(gpu, PKI_GPU_IDLE) : 0;
     if (!(share > PKI_GPU_IDLE_SHARE))
         return true;
     if (gpu->measured)
-        return say_idle(s, gpu, share, words, explained ? PKI_NOTE : PKI_WARN);
+        return say_idle(s, gpu, share, words, pki_verdict_has_warning(s) ? PKI_NOTE : PKI_WARN);
     pki_words_add(words,
                   "No stream span covers %s of the step on GPU %u (threshold 30 %%): it is idle"
                   " then, or runs what is in no pk_gpu_begin and _end. CUPTI can tell:"
@@ -257,7 +254,7 @@ bool pki_verdict_gpu_bound(pki_summary *s, pki_words *words)
 {
     const pki_gpu_row *gpu = judged(s);
     double share = gpu ? share_of(gpu, PKI_GPU_BUSY) : 0;
-    if (!(share > PKI_GPU_BUSY_SHARE))
+    if (!(share > PKI_GPU_BUSY_SHARE) || pki_verdict_has_warning(s))
         return true;
     if (gpu->measured) {
         pki_words_add(words, "GPU %u runs kernels or copies for %s of the step (threshold 80 %%)",

@@ -1,12 +1,7 @@
-#include "measure/verdict/overhead.h"
-
-#include "measure/figure.h"
+/* lib/measure/verdict/overhead.c - perfkit itself takes much. */
 #include "measure/overhead.h"
+#include "measure/verdict/rules.h"
 #include "measure/verdict/verdict.h"
-
-#define PERCENT(share) (pki_figure_percent(share).text)
-#define TIME(ns) (pki_figure_time(ns).text)
-#define COUNT(n) (pki_figure_count(n).text)
 
 #define WAKE_UPS_NS 1000 /* of the collector, per record: it has little to do */
 #define LOOP_NS 10000    /* a region that is shorter on average may be one in a tight loop */

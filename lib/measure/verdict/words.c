@@ -1,6 +1,5 @@
 #include "measure/verdict/words.h"
 
-#include "measure/figure.h"
 #include "measure/verdict/verdict.h"
 
 #include <stdarg.h>
@@ -101,6 +100,12 @@ bool pki_words_say(pki_words *words, pki_summary *summary, const char *name, pki
 }
 
 /* ---- the list ---- */
+
+/* Warnings come first. */
+bool pki_verdict_has_warning(const pki_summary *s)
+{
+    return s->verdict_count > 0 && s->verdicts[0].severity == PKI_WARN;
+}
 
 static int rank_of(pki_severity severity)
 {

@@ -1,10 +1,15 @@
 /* lib/measure/verdict/words.h - the sentences of a verdict, put together, and the list of
- * verdicts. Only verdict*.c include it. */
+ * verdicts. Only verdict/ includes it. */
 #ifndef PKI_MEASURE_VERDICT_WORDS_H
 #define PKI_MEASURE_VERDICT_WORDS_H
 
 #include "base/compiler.h"
+#include "measure/figure.h"
 #include "measure/summary.h"
+
+#define PERCENT(share) (pki_figure_percent(share).text)
+#define TIME(ns) (pki_figure_time(ns).text)
+#define COUNT(n) (pki_figure_count(n).text)
 
 typedef enum pki_yielding {
     PKI_STANDS,
@@ -27,6 +32,9 @@ void pki_words_add_regions(pki_words *words, const pki_summary *summary, unsigne
 
 /* " The slowest, step 412 (93.1 ms): "load" +48.2 ms." */
 void pki_words_add_slowest(pki_words *words, const pki_summary *summary);
+
+/* Is something wrong, by the verdicts so far? */
+bool pki_verdict_has_warning(const pki_summary *summary);
 
 /* The verdict with these words. False without memory, also if there was none for the words. */
 bool pki_words_say(pki_words *words, pki_summary *summary, const char *name, pki_severity severity,

@@ -1,6 +1,5 @@
 /* lib/out/report/comm.c - communicators and what was done on them. */
 #include "core/comms.h"
-#include "measure/figure.h"
 #include "out/columns.h"
 #include "out/report/sections.h"
 
@@ -16,8 +15,6 @@
 #define REGIONS_MOST 8
 #define SLOWEST_MOST 5
 
-#define COUNT(n) (pki_figure_count(n).text)
-#define TIGHT(ns) (pki_figure_time_tight(ns).text)
 
 static void put_cell(FILE *file, const char *text, size_t width)
 {

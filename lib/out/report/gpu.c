@@ -1,5 +1,4 @@
 /* lib/out/report/gpu.c - devices, their steps, kernels, and regions on streams. */
-#include "measure/figure.h"
 #include "out/columns.h"
 #include "out/report/sections.h"
 
@@ -13,9 +12,6 @@
 #define REGION 24
 #define KERNELS_SHOWN 15
 
-#define COUNT(n) (pki_figure_count(n).text)
-#define TIME(ns) (pki_figure_time(ns).text)
-#define TIGHT(ns) (pki_figure_time_tight(ns).text)
 #define PLAIN(n) (pki_figure_scaled(n, "").text)
 #define BYTES(n) (pki_figure_scaled(n, "B").text)
 

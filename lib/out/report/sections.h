@@ -5,6 +5,7 @@
 #define PKI_OUT_REPORT_SECTIONS_H
 
 #include "base/compiler.h"
+#include "measure/figure.h"
 #include "out/columns.h"
 #include "out/report/report.h"
 
@@ -35,10 +36,26 @@ static inline bool pki_report_shows(const pki_report_options *options, const cha
     return !options->shows || options->shows(options->user, name ? name : "");
 }
 
+#define COUNT(n) (pki_figure_count(n).text)
+#define TIME(ns) (pki_figure_time(ns).text)
+#define TIGHT(ns) (pki_figure_time_tight(ns).text)
+
+/* ---- paragraphs ---- */
+
+/* Of this thread's next report: has there been memory for all of it? */
+void pki_report_begin(void);
+bool pki_report_is_whole(void);
+
+/* Without a margin. */
+PKI_PRINTF(2, 3) void pki_report_heading(FILE *file, const char *format, ...);
+
 /* A blank line, and the title in capitals. */
 PKI_PRINTF(2, 3) void pki_report_title(FILE *file, const char *format, ...);
 
 /* A paragraph at the margin of a section. */
 PKI_PRINTF(2, 3) void pki_report_say(FILE *file, const char *format, ...);
+
+/* The same with a mark in front of it. */
+PKI_PRINTF(3, 4) void pki_report_item(FILE *file, char mark, const char *format, ...);
 
 #endif

@@ -1,4 +1,3 @@
-#include "measure/figure.h"
 #include "out/columns.h"
 #include "out/report/sections.h"
 
@@ -7,9 +6,6 @@
 #define BAR 46 /* columns for a whole step */
 #define SLOWEST_SHOWN 5
 #define PART_NAME 24 /* columns of a name among the reasons */
-
-#define COUNT(n) (pki_figure_count(n).text)
-#define TIME(ns) (pki_figure_time(ns).text)
 
 static void put_rates(const pki_step_summary *steps, FILE *file)
 {

@@ -1,4 +1,3 @@
-#include "measure/figure.h"
 #include "out/columns.h"
 #include "out/report/sections.h"
 
@@ -10,8 +9,6 @@
 #define COUNTER 22      /* columns of a counter's name and unit */
 #define THREADS_MOST 16 /* shown without their regions */
 
-#define COUNT(n) (pki_figure_count(n).text)
-#define TIGHT(ns) (pki_figure_time_tight(ns).text)
 
 static const char *short_kind(uint32_t kind)
 {

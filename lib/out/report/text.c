@@ -1,4 +1,3 @@
-#include "measure/figure.h"
 #include "measure/overhead.h"
 #include "out/columns.h"
 #include "out/json_write.h"
@@ -6,61 +5,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#define MARGIN 2
-#define HANGING 4
-
-#define COUNT(n) (pki_figure_count(n).text)
-#define TIME(ns) (pki_figure_time(ns).text)
-
-/* This thread's report lacks a sentence for want of memory. */
-static _Thread_local bool memory_failed;
 
 static const char *or_unknown(const char *text, const char *unknown)
 {
     return text && text[0] ? text : unknown;
-}
-
-void pki_report_title(FILE *file, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fputc('\n', file);
-    vfprintf(file, format, args);
-    fputc('\n', file);
-    va_end(args);
-}
-
-static void put_words(FILE *file, size_t margin, const char *format, va_list args)
-{
-    char *text = NULL;
-    if (vasprintf(&text, format, args) < 0) {
-        memory_failed = true;
-        return;
-    }
-    pki_put_times(file, ' ', margin);
-    pki_put_paragraph(file, text, margin, margin);
-    free(text);
-}
-
-void pki_report_say(FILE *file, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    put_words(file, MARGIN, format, args);
-    va_end(args);
-}
-
-PKI_PRINTF(2, 3) static void say_title(FILE *file, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    put_words(file, 0, format, args);
-    va_end(args);
 }
 
 /* "2026-11-20 11:22:33 UTC"; "" if unknown. */
@@ -83,7 +33,7 @@ void pki_report_head(const pki_summary *summary, FILE *file)
         snprintf(pid, sizeof pid, ", pid %" PRIu32, run->pid);
     if (run->world_size > 0)
         snprintf(rank, sizeof rank, ", rank %" PRId32 " of %" PRId32, run->rank, run->world_size);
-    say_title(file, "perfkit %s report", or_unknown(run->version, ""));
+    pki_report_heading(file, "perfkit %s report", or_unknown(run->version, ""));
     pki_report_say(file, "%s%s%s%s%s%s%s", or_unknown(run->program, "a program"), pid,
                    or_unknown(run->host, "")[0] ? " on " : "", or_unknown(run->host, ""), rank,
                    date[0] ? "; " : "", date);
@@ -100,14 +50,7 @@ void pki_report_verdicts(const pki_summary *summary, FILE *file)
     pki_report_title(file, "VERDICTS");
     for (size_t i = 0; i < summary->verdict_count; i++) {
         const pki_verdict *verdict = &summary->verdicts[i];
-        char *text = NULL;
-        if (asprintf(&text, "%s: %s", verdict->name, verdict->text) < 0) {
-            memory_failed = true;
-            return;
-        }
-        fprintf(file, "%*s%c ", MARGIN, "", marks[verdict->severity]);
-        pki_put_paragraph(file, text, HANGING, HANGING);
-        free(text);
+        pki_report_item(file, marks[verdict->severity], "%s: %s", verdict->name, verdict->text);
     }
 }
 
@@ -195,12 +138,12 @@ int pki_report_text_with(const pki_summary *summary, const pki_report_options *o
     pki_report_options how = *options;
     how.top = how.top ? how.top : PKI_REPORT_TOP;
     errno = 0;
-    memory_failed = false;
+    pki_report_begin();
     put_sections(summary, &how, file);
     bool written = fflush(file) == 0 && !ferror(file);
     int error = errno ? errno : EIO;
     pki_plain_leave(&plain);
-    return !written ? -error : memory_failed ? -ENOMEM : 0;
+    return !written ? -error : !pki_report_is_whole() ? -ENOMEM : 0;
 }
 
 int pki_report_text(const pki_summary *summary, FILE *file)

@@ -1,0 +1,142 @@
+/* lib/measure/verdict/loop.c - what the loop's time goes to. */
+#include <math.h>
+
+#include "measure/verdict/rules.h"
+#include "measure/verdict/verdict.h"
+
+/* Added up as integers, so that thresholds are met exactly. */
+double pki_verdict_share(const pki_summary *s, unsigned kinds)
+{
+    uint64_t all = 0, some = 0;
+    for (unsigned k = 0; k < PKI_SHARES; k++) {
+        all += s->steps.kinds[k];
+        some += kinds & KIND(k) ? s->steps.kinds[k] : 0;
+    }
+    return all > 0 ? (double)some / (double)all : 0;
+}
+
+static const pki_thread_row *busiest_loader(const pki_summary *s)
+{
+    const pki_thread_row *found = NULL;
+    for (size_t i = 0; i < s->thread_count; i++)
+        if (!found || found->kinds[PK_DATA] < s->threads[i].kinds[PK_DATA])
+            found = &s->threads[i];
+    double busy = found ? (double)found->kinds[PK_DATA] : 0;
+    return busy > 0 && busy >= PKI_LOADER_BUSY * s->steps.steady.sum ? found : NULL;
+}
+
+/* The loader that the loop's PK_WAIT time is for; NULL if it waits for something else, or not at
+ * all. */
+static const pki_thread_row *awaited_loader(const pki_summary *s)
+{
+    return s->steps.kinds[PK_WAIT] ? busiest_loader(s) : NULL;
+}
+
+static unsigned input_kinds(const pki_summary *s)
+{
+    return KIND(PK_DATA) | (awaited_loader(s) ? KIND(PK_WAIT) : 0);
+}
+
+bool pki_verdict_input_bound(pki_summary *s, pki_words *words)
+{
+    double share = pki_verdict_share(s, input_kinds(s));
+    if (!(share > PKI_INPUT_SHARE) || pki_gpu_is_busy(s, true)) /* then it works ahead, unseen */
+        return true;
+    const pki_thread_row *loader = awaited_loader(s);
+    pki_words_add(words, "Getting input takes %s of the step (threshold 30 %%)", PERCENT(share));
+    pki_words_add_regions(words, s, input_kinds(s));
+    if (loader)
+        pki_words_add(words,
+                      " The waits count as input because thread \"%s\" spent %s in data regions.",
+                      loader->name, TIME((double)loader->kinds[PK_DATA]));
+    pki_words_add(words, " Load ahead of the loop, on more threads, or make loading cheaper.");
+    return pki_words_say(words, s, "input-bound", PKI_WARN, share, PKI_INPUT_SHARE);
+}
+
+bool pki_verdict_communication(pki_summary *s, pki_words *words)
+{
+    double share = pki_verdict_share(s, KIND(PK_COMM));
+    bool bound = share > PKI_COMM_BOUND_SHARE;
+    if (!(share > PKI_COMM_SHARE))
+        return true;
+    pki_words_add(words, "Communication takes %s of the step (threshold %s %%)", PERCENT(share),
+                  bound ? "50" : "30");
+    pki_words_add_regions(words, s, KIND(PK_COMM));
+    pki_words_add(words, " Overlap it with computation, send less, or do more work per exchange.");
+    return pki_words_say(words, s, bound ? "communication-bound" : "communication-heavy", PKI_WARN,
+                         share, bound ? PKI_COMM_BOUND_SHARE : PKI_COMM_SHARE);
+}
+
+bool pki_verdict_waiting(pki_summary *s, pki_words *words)
+{
+    double share = pki_verdict_share(s, KIND(PK_WAIT));
+    if (!(share > PKI_WAIT_SHARE) || awaited_loader(s) || pki_gpu_is_busy(s, false))
+        return true; /* what a loop does while a device works is waiting */
+    pki_words_add(words, "The loop waits for %s of the step (threshold 30 %%)", PERCENT(share));
+    pki_words_add_regions(words, s, KIND(PK_WAIT));
+    pki_words_add(words, " Look in the trace at what the awaited thread or device does meanwhile.");
+    return pki_words_say(words, s, "waiting", PKI_WARN, share, PKI_WAIT_SHARE);
+}
+
+bool pki_verdict_io_bound(pki_summary *s, pki_words *words)
+{
+    double share = pki_verdict_share(s, KIND(PK_IO));
+    if (!(share > PKI_IO_SHARE))
+        return true;
+    pki_words_add(words, "Files take %s of the step (threshold 30 %%)", PERCENT(share));
+    pki_words_add_regions(words, s, KIND(PK_IO));
+    pki_words_add(words, " Write less often, or from another thread.");
+    return pki_words_say(words, s, "io-bound", PKI_WARN, share, PKI_IO_SHARE);
+}
+
+bool pki_verdict_unsteady(pki_summary *s, pki_words *words)
+{
+    const pki_dist *steady = &s->steps.steady;
+    double ratio = steady->p50 > 0 ? steady->p99 / steady->p50 : 0;
+    if (steady->count < PKI_UNSTEADY_STEPS || !(ratio > PKI_UNSTEADY_RATIO))
+        return true;
+    pki_words_add(
+        words,
+        "One step in a hundred takes %s the median or more (threshold 1.5 x): p50 %s, p99 %s.",
+        pki_figure_ratio(ratio).text, TIME(steady->p50), TIME(steady->p99));
+    pki_words_add_slowest(words, s);
+    return pki_words_say(words, s, "unsteady", PKI_WARN, ratio, PKI_UNSTEADY_RATIO);
+}
+
+bool pki_verdict_drifting(pki_summary *s, pki_words *words)
+{
+    double drift = s->steps.drift;
+    if (s->steps.steady.count < PKI_DRIFT_STEPS || !(fabs(drift) > PKI_DRIFT))
+        return true;
+    pki_words_add(words,
+                  "Steps became %s %s over the run (threshold 10 %%): a median of %s in its first"
+                  " third, %s in its last.",
+                  PERCENT(fabs(drift)), drift > 0 ? "slower" : "faster", TIME(s->steps.first_third),
+                  TIME(s->steps.last_third));
+    return pki_words_say(words, s, "drifting", drift > 0 ? PKI_WARN : PKI_NOTE, drift, PKI_DRIFT);
+}
+
+/* Comes right after the rules about the loop, so a warning so far is one about the loop. */
+bool pki_verdict_nothing_found(pki_summary *s, pki_words *words)
+{
+    double compute = pki_verdict_share(s, KIND(PK_COMPUTE)),
+           other = pki_verdict_share(s, KIND(PK_OTHER));
+    if (s->steps.broken_down == 0 || pki_verdict_has_warning(s) || pki_gpu_is_busy(s, false) ||
+        pki_verdict_share(s, KIND(PKI_UNTRACKED)) > PKI_UNTRACKED_SHARE)
+        return true;
+    bool bound = compute > PKI_COMPUTE_SHARE;
+    pki_words_add(
+        words,
+        "%s%s of the step is computation; input takes %s, communication %s, waiting %s, files %s"
+        " (thresholds 30 %%).",
+        bound ? "" : "Nothing stands out: ", PERCENT(compute),
+        PERCENT(pki_verdict_share(s, input_kinds(s))), PERCENT(pki_verdict_share(s, KIND(PK_COMM))),
+        PERCENT(awaited_loader(s) ? 0 : pki_verdict_share(s, KIND(PK_WAIT))),
+        PERCENT(pki_verdict_share(s, KIND(PK_IO))));
+    if (other > PKI_COMPUTE_SHARE)
+        pki_words_add(words, " But %s is in regions of no kind: declare them with PK_REGION_OF.",
+                      PERCENT(other));
+    pki_words_add_gpu(words, s);
+    return pki_words_say(words, s, bound ? "compute-bound" : "no-bottleneck", PKI_GOOD, compute,
+                         PKI_COMPUTE_SHARE);
+}
