@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 
+import cycles
 import layers
 import places
 import sizes
@@ -129,6 +130,31 @@ def prove_archives(cc, ar, nm, readelf):
             yield from verdict(code, wanted, symbols.check(nm, readelf, root, made))
 
 
+# C of a few files for an archive, and a piece of the complaint.
+NEEDS = [
+    (["int pki_b(void); int pki_a(void); int pki_a(void) { return pki_b(); }",
+      "int pki_b(void); int pki_b(void) { return 0; }"], None),
+    (["int pki_b(void); int pki_a(void); int pki_a(void) { return pki_b(); }",
+      "int pki_a(void); int pki_b(void); int pki_b(void) { return pki_a(); }"], "a cycle of 2 files"),
+    (["extern int pki_b[]; int pki_a(void); int pki_a(void) { return pki_b[0]; }",
+      "extern int pki_c[]; int pki_b[1]; int pki_d(void); int pki_d(void) { return pki_c[0]; }",
+      "int pki_a(void); int pki_c[1]; int pki_e(void); int pki_e(void) { return pki_a(); }"], "a cycle of 3 files"),
+    (["extern int pki_backend_b; int pki_a(void); int pki_a(void) { return pki_backend_b; }",
+      "int pki_a(void); int pki_backend_b; int pki_c(void); int pki_c(void) { return pki_a(); }"], None),
+]
+
+
+def prove_cycles(cc, ar, nm):
+    for sources, wanted in NEEDS:
+        with tempfile.TemporaryDirectory() as root:
+            made, objects = os.path.join(root, "libpk.a"), []
+            for i, code in enumerate(sources):
+                objects.append(f"{root}/{i}.o")
+                subprocess.run([*cc, "-O0", "-c", write(root, f"{i}.c", code), "-o", objects[-1]], check=True)
+            subprocess.run([ar, "rcs", made, *objects], check=True)
+            yield from verdict(sources, wanted, list(cycles.check(nm, made)))
+
+
 # C for libpk_mpi.a, and a piece of the complaint.
 GLUE = [
     ("int PMPI_A(void); int MPI_A(void); int MPI_A(void) { return PMPI_A(); }", None),
@@ -197,5 +223,5 @@ def prove_shared(cc, ar, nm, readelf):
 if __name__ == "__main__":
     ar_, nm_, readelf_ = sys.argv[1:4]
     tools = (sys.argv[4:], ar_, nm_, readelf_)
-    tree.tell([*prove_trees(), *prove_archives(*tools), *prove_glue(*tools), *prove_without(*tools),
-               *prove_shared(*tools)])
+    tree.tell([*prove_trees(), *prove_cycles(*tools[:3]), *prove_archives(*tools), *prove_glue(*tools),
+               *prove_without(*tools), *prove_shared(*tools)])
