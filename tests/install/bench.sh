@@ -18,7 +18,7 @@ run_bench()
         readelf -d bench-shared | grep 'NEEDED.*libpkbench\.so\.'
         LD_LIBRARY_PATH=$root/$libdir measures ./bench-shared
         compile "$here/consumer.c" -o traced $(pkg-config --cflags --libs pk)
-        LD_LIBRARY_PATH=$root/$libdir ldd traced | none libpkbench
+        readelf -d traced "$root/$libdir/libpk.so" | none 'NEEDED.*libpkbench'
         rm -f "$root/$libdir"/libpk*.so*
     fi
     static=$(pkg-config --static --cflags --libs pk-bench)
