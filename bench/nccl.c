@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/nccl/calls.h"
+#include "comm/plugin/callbacks.h"
 #include "base/clock.h"
 #include "harness.h"
 #include "scratch.h"

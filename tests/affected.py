@@ -17,11 +17,11 @@ ALWAYS = ["house"]
 FOLDERS = [
     ("tests/house/", ["proof"]), # that each rule can fail
     ("include/", ["unit", "headers", "abi", "ffi"]),
-    ("lib/backend/nccl/", ["unit", "nccl"]),
+    ("lib/comm/plugin/", ["unit", "nccl"]),
     ("lib/backend/nvtx/", ["unit", "nvtx"]),
     ("lib/backend/shim/", ["nvtx", "nccl"]),
-    ("lib/nccl/", ["nccl"]),
-    ("lib/mpi/", ["mpi"]),
+    ("lib/comm/nccl/", ["nccl"]),
+    ("lib/comm/mpi/", ["mpi"]),
     ("lib/core/ffi.c", ["unit", "ffi"]),
     ("lib/", ["unit", "tools"]),
     ("tools/html/", ["tools", "html"]),

@@ -6,7 +6,7 @@
  *       names     names of regions and counters, appended
  *       blocks    one per recording thread: pki_thread and its ring (lib/core/thread.h)
  *       slots     distributions, 64 KiB at a time (lib/stats/table.h)
- *       comms     how far each communicator has come (lib/session/progress.h)
+ *       comms     how far each communicator has come (lib/comm/live/progress.h)
  *
  * Pointers stored inside are addresses of the process that wrote them; header.base turns them into
  * offsets, so a copy of the arena can be read anywhere (`pk recover`). A reader checks magic,

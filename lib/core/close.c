@@ -1,6 +1,6 @@
 #include "core/close.h"
 
-#include "core/comms.h"
+#include "comm/model/communicator.h"
 #include "core/mirror.h"
 #include "core/registry.h"
 

@@ -31,7 +31,7 @@ typedef enum pki_payload_type {
     PKI_PAYLOAD_UNSIGNED = 1,
     PKI_PAYLOAD_SIGNED = 2,
     PKI_PAYLOAD_REAL = 3,      /* a double */
-    PKI_PAYLOAD_COLLECTIVE = 4 /* the word's lowest byte; the rest: lib/core/comms.h */
+    PKI_PAYLOAD_COLLECTIVE = 4 /* the word's lowest byte; the rest: lib/comm/model/communicator.h */
 } pki_payload_type;
 
 #define PKI_TAGGED ((uint64_t)1 << 32) /* above a message's tag: there is one */

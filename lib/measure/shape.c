@@ -1,6 +1,6 @@
 #include "measure/shape.h"
 
-#include "core/comms.h"
+#include "comm/model/communicator.h"
 
 /* ---- how a member is said: its type is the compiler's ---- */
 

@@ -1,7 +1,7 @@
 /* lib/out/salvage_events.c - what was in a killed run's rings, and open on its threads' stacks. */
 #include <stdio.h>
 
-#include "core/comms.h"
+#include "comm/model/communicator.h"
 #include "core/registry.h"
 #include "out/chrome/collective.h"
 #include "out/salvage.h"

@@ -12,7 +12,7 @@
 #include <pk/counter.h>
 
 #include "core/activity.h"
-#include "measure/collectives/collectives.h"
+#include "comm/figures/collectives.h"
 
 /* The track with these pid and tid, made and named in the trace at its first call; > 0. 0 without
  * memory. Names are copied, and those of the first call stay. */

@@ -10,7 +10,7 @@
 #include "core/close.h"
 #include "measure/fold/order.h"
 #include "session/output.h"
-#include "session/progress.h"
+#include "comm/live/progress.h"
 #include "session/run.h"
 #include "session/tail.h"
 

@@ -14,7 +14,7 @@
 #include "session/collect.h"
 #include "session/duplicates.h"
 #include "session/drain.h"
-#include "session/progress.h"
+#include "comm/live/progress.h"
 #include "session/report_file.h"
 #include "session/run.h"
 #include "session/tail.h"

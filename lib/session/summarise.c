@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/comms.h"
+#include "comm/model/communicator.h"
 #include "core/names.h"
 #include "measure/overhead.h"
 #include "measure/verdict/verdict.h"

@@ -31,9 +31,9 @@ choose()
 }
 
 # libpk: everything but the libraries beside it and what is for another processor.
-mapfile -t sources < <(find lib -name '*.c' -not -path 'lib/bench/*' -not -path 'lib/mpi/*' -not -path 'lib/nccl/*' -not -path 'lib/backend/shim/*' \
-                            -not -path 'lib/base/arch/*'; ls "lib/base/arch/$arch"/*.c)
-for twin in lib/backend/*/*none.c; do
+mapfile -t sources < <(find lib -name '*.c' -not -path 'lib/comm/mpi/*' -not -path 'lib/comm/nccl/*' -not -path 'lib/bench/*' \
+                            -not -path 'lib/backend/shim/*' -not -path 'lib/base/arch/*'; ls "lib/base/arch/$arch"/*.c)
+for twin in lib/backend/*/*none.c lib/comm/plugin/none.c; do
     mapfile -t real < <(find "$(dirname "$twin")" -name '*.c' -not -name '*none.c')
     choose "$twin" "${real[@]}"
 done
@@ -73,8 +73,8 @@ fi
 
 # With the NCCL of the toolkit, if that has one.
 wraps=()
-for source in lib/nccl/*.c; do
-    [ "$source" = lib/nccl/real_loaded.c ] && continue
+for source in lib/comm/nccl/*.c; do
+    [ "$source" = lib/comm/nccl/real_loaded.c ] && continue
     object=$objects/$(basename "$source" .c).wrap.o
     "$cc" "${flags[@]}" -o "$object" -c "$source"
     wraps+=("$object")

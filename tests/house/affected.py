@@ -6,7 +6,7 @@ import sys
 
 EXPECTED = {
     "lib/core/join.c": ["build all", "suite house", "suite unit", "suite tools"],
-    "lib/mpi/wait.c": ["build all", "suite house", "suite mpi"],
+    "lib/comm/mpi/wait.c": ["build all", "suite house", "suite mpi"],
     "tests/unit/test_text.c": ["build tests/unit/unit-test_text", "suite house", "test test_text"],
     "tests/golden/report-gpu.txt": ["build all", "suite house", "suite unit"],
     "tests/house/layers.py": ["build all", "suite house", "suite proof"],

@@ -12,10 +12,14 @@ import sys
 
 import tree
 
-LAYER = {"base": 0, "stats": 1, "core": 2, "measure": 3, "out": 3, "session": 4, "backend": 5, "bench": 6}
+# A subject that goes through several layers has a folder for each: the longest name that fits counts.
+LAYER = {"base": 0, "stats": 1, "core": 2, "measure": 3, "out": 3, "session": 4, "backend": 5, "bench": 6,
+         "comm/model": 2, "comm/figures": 3, "comm/live": 4, "comm/plugin": 5}
+# Folders of this layer are one backend each, whatever folders they lie in.
+BACKENDS = LAYER["backend"]
 # Libraries of their own, which know libpk as any program does.
-BESIDE = ("mpi", "nccl")
-TOOLS_SEE = ("base", "stats", "core", "measure", "out", "bench")
+BESIDE = ("comm/mpi", "comm/nccl")
+TOOLS_SEE = ("base", "stats", "core", "measure", "out", "bench", "comm/model", "comm/figures")
 # lib/backend/none.h, which every NAME/none.c consists of, and the shim's, which any may need.
 COMMON = ("none", "shim")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
@@ -33,13 +37,18 @@ def find(root, path, quote, name):
 
 
 def place(path):
-    """('lib', 'core') for lib/core/ring.c, ('tools', '') for tools/main.c."""
+    """('lib', 'core') for lib/core/ring.c, ('lib', 'comm/model') for lib/comm/model/a.c, ('tools', '') for
+    tools/main.c."""
     parts = path.split(os.sep)
-    return parts[0], parts[1] if parts[0] == "lib" and len(parts) > 2 else ""
+    two = "/".join(parts[1:3])
+    if parts[0] != "lib" or len(parts) < 3:
+        return parts[0], ""
+    return parts[0], two if len(parts) > 3 and two in (*LAYER, *BESIDE) else parts[1]
 
 
 def library(path):
-    """cupti for lib/backend/cupti/calls.c, none for lib/backend/none.h: a backend is a folder."""
+    """cupti for lib/backend/cupti/calls.c, plugin for lib/comm/plugin/pool.c, none for lib/backend/none.h: a
+    backend is a folder."""
     return path.split(os.sep)[2].removesuffix(".h")
 
 
@@ -65,7 +74,7 @@ def objection(path, target):
         return "the library includes nothing outside itself"
     if LAYER[its_layer] > LAYER[layer]:
         return f"upward: {layer} is layer {LAYER[layer]}, {its_layer} is layer {LAYER[its_layer]}"
-    if layer == its_layer == "backend" and library(target) not in (library(path), *COMMON):
+    if LAYER[layer] == LAYER[its_layer] == BACKENDS and library(target) not in (library(path), *COMMON):
         return "backends never include each other"
     return None
 

@@ -36,7 +36,7 @@ DENIED = {
 IN_C_LOCALE = {"strtod", "strftime"}
 SETS_LOCALE = re.compile(r"\[(out_|args\.|forms_)")
 # What finds us does so by a variable; set where nobody else has.
-FOUND = re.compile(r"\[backend_(nvtx_tool|nccl_found)")
+FOUND = re.compile(r"\[(backend_nvtx_tool|comm_plugin_discovery)")
 IN_FOUND = {"setenv"}
 WHY = {name: why for why, names in DENIED.items() for name in names.split()}
 DECLARED = re.compile(r"\bPK_API\b([^;{]*?)\s*[;{]")

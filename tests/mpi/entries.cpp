@@ -1,10 +1,10 @@
-// The table of lib/mpi/entry.h against MPI's own header: each function has as many parameters as it says, and
+// The table of lib/comm/mpi/entry.h against MPI's own header: each function has as many parameters as it says, and
 // each of them is what passes through a register unseen. What is wrong does not compile.
 #include <mpi.h>
 
 #include <type_traits>
 
-#include "mpi/entry.h"
+#include "comm/mpi/entry.h"
 
 template <class T> struct is_word {
     static constexpr bool value = sizeof(T) <= 8 && (std::is_integral<T>::value || std::is_pointer<T>::value);

@@ -1,6 +1,6 @@
 /* role.h - NCCL's role: opens what NCCL_PROFILER_PLUGIN names, looks up the table of a version, and
  * describes events as that version does. Offsets are those of NCCL's own headers, counted by hand
- * and not taken from lib/backend/nccl/abi.h.
+ * and not taken from lib/comm/plugin/abi.h.
  */
 #ifndef TESTS_NCCL_ROLE_H
 #define TESTS_NCCL_ROLE_H

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "core/comms.h"
+#include "comm/model/communicator.h"
 #include "core/names.h"
 #include "session/activity.h"
 #include "session/session.h"

@@ -1,7 +1,7 @@
 #include "report_fixture.h"
 
 #include "base/compiler.h"
-#include "measure/collectives/collectives.h"
+#include "comm/figures/collectives.h"
 #include "measure/verdict/verdict.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Operations of communicators in numbers: nccl-tests' bandwidths, size classes, what was waited
  * for, how far each one has come. */
-#include "measure/collectives/collectives.h"
+#include "comm/figures/collectives.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

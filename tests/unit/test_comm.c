@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "core/comms.h"
+#include "comm/model/communicator.h"
 #include "measure/fold/fold.h"
 #include "session/run.h"
 #include "session/session.h"

@@ -1,7 +1,7 @@
 /* pk/nccl.h on the double of the driver: operations of communicators between events, and groups. */
 #include "gpu_operations.h"
 
-#include "core/comms.h"
+#include "comm/model/communicator.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -3,9 +3,9 @@
 #include "document.h"
 #include "session.h"
 
-#include "backend/nccl/calls.h"
-#include "backend/nccl/nccl.h"
-#include "backend/nccl/node.h"
+#include "comm/plugin/callbacks.h"
+#include "comm/plugin/plugin.h"
+#include "comm/plugin/nodes.h"
 
 static void *context;
 static int mask;

@@ -2,7 +2,7 @@
 #include "document.h"
 #include "session.h"
 
-#include "core/comms.h"
+#include "comm/model/communicator.h"
 
 static int start_trace(void **state)
 {

@@ -1,9 +1,9 @@
 /* tools/rebuild/comm.c - what was done on communicators, as the session would have found it
- * (measure/collectives/collectives.h). */
+ * (comm/figures/collectives.h). */
 #include "rebuild/state.h"
 
 #include "base/compiler.h"
-#include "core/comms.h"
+#include "comm/model/communicator.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/comms.h"
+#include "comm/model/communicator.h"
 
 static uint64_t number(object o, const char *key)
 {

@@ -2,7 +2,7 @@
 #ifndef TOOLS_REBUILD_STATE_H
 #define TOOLS_REBUILD_STATE_H
 
-#include "measure/collectives/collectives.h"
+#include "comm/figures/collectives.h"
 #include "measure/device/device.h"
 #include "measure/steps/steps.h"
 #include "stats/tally.h"

@@ -1,8 +1,8 @@
 #include "rows/events.h"
 
 #include "base/compiler.h"
-#include "core/comms.h"
-#include "measure/collectives/collectives.h"
+#include "comm/model/communicator.h"
+#include "comm/figures/collectives.h"
 
 #include <math.h>
 #include <stdio.h>

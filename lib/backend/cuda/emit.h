@@ -27,7 +27,7 @@ void pki_cuda_emit_end(pki_cuda_lane *lane, uint32_t region, double device);
 void pki_cuda_emit_operation(pki_cuda_lane *lane, uint32_t region, double device,
                              pki_cuda_operation *op, bool replayed);
 
-/* cuda/comm/tell.c: the operation, part by part, into trace and figures; whole ns of the session. */
+/* cuda/comm/emit.c: the operation, part by part, into trace and figures; whole ns of the session. */
 void pki_cuda_tell_operation(const pki_cuda_lane *lane, uint64_t start, uint64_t end,
                              const pki_cuda_operation *op, bool replayed);
 

@@ -1,5 +1,5 @@
 /* lib/measure/fold/collective.c - operations on communicators, from records to figures. */
-#include "core/comms.h"
+#include "comm/model/communicator.h"
 #include "measure/fold/fold.h"
 
 /* In a region that is one operation, all of it is waited for. */

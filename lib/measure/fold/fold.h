@@ -15,7 +15,7 @@
 
 #include "core/registry.h"
 #include "stats/values.h"
-#include "measure/collectives/collectives.h"
+#include "comm/figures/collectives.h"
 #include "measure/device/device.h"
 #include "measure/fold/timelines.h"
 #include "measure/steps/steps.h"

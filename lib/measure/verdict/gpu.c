@@ -1,5 +1,5 @@
 /* lib/measure/verdict/gpu.c - what the figures of devices mean. */
-#include "core/comms.h"
+#include "comm/model/communicator.h"
 #include "measure/verdict/rules.h"
 #include "measure/verdict/verdict.h"
 

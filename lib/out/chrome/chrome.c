@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "base/text.h"
-#include "core/comms.h"
+#include "comm/model/communicator.h"
 #include "core/names.h"
 #include "core/thread.h"
 #include "out/chrome/collective.h"

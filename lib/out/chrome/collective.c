@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "core/comms.h"
+#include "comm/model/communicator.h"
 #include "core/names.h"
 #include "out/emit.h"
 

@@ -1,5 +1,5 @@
 /* lib/out/report/comm.c - communicators and what was done on them. */
-#include "core/comms.h"
+#include "comm/model/communicator.h"
 #include "out/columns.h"
 #include "out/report/sections.h"
 

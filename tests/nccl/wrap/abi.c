@@ -1,4 +1,4 @@
-/* abi.c - lib/nccl/abi.h and calls.h against the real nccl.h: the same sizes, values and places, and
+/* abi.c - lib/comm/nccl/abi.h and calls.h against the real nccl.h: the same sizes, values and places, and
  * each function taken by a pointer of our type, or this does not compile. */
 #include <nccl.h>
 
@@ -17,7 +17,7 @@ typedef ncclConfig_t pki_wrap_config_arg;
 typedef ncclSimInfo_t pki_wrap_sim;
 #endif
 
-#include "nccl/calls.h"
+#include "comm/nccl/calls.h"
 
 _Static_assert(sizeof(ncclResult_t) == sizeof(int), "results");
 _Static_assert(sizeof(ncclDataType_t) == sizeof(int), "types");
@@ -39,7 +39,7 @@ SAME_PLACE(split_share, splitShare);
 SAME_PLACE(comm_name, commName);
 #endif
 
-/* By value: lib/nccl/collectives.c takes ncclInt8 and its like as places in a list. */
+/* By value: lib/comm/nccl/collectives.c takes ncclInt8 and its like as places in a list. */
 _Static_assert(ncclInt8 == 0 && ncclUint8 == 1 && ncclInt32 == 2 && ncclUint32 == 3, "types");
 _Static_assert(ncclInt64 == 4 && ncclUint64 == 5 && ncclFloat16 == 6 && ncclFloat32 == 7, "types");
 _Static_assert(ncclFloat64 == 8 && ncclBfloat16 == 9, "types");

@@ -1,6 +1,6 @@
 /* lib/backend/cuda/comm/operation.h - what a communicator does between the two events of a pair.
  *
- * The words of lib/core/comms.h lie beside the pair: its thread writes them before it leaves the
+ * The words of lib/comm/model/communicator.h lie beside the pair: its thread writes them before it leaves the
  * mark of the begin, the collector reads them behind it. What a group did is more than one word: the
  * pair has the first part, which names the place of the next. Places come from a list without a lock
  * like the pairs' (cuda/pool.h), and go back with their pair.
@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include "core/comms.h"
+#include "comm/model/communicator.h"
 
 typedef struct pki_cuda_operation {
     uint64_t what, extra; /* pki_comm_words; what 0: none */

@@ -1,0 +1,226 @@
+/* lib/backend/cuda/comm/nccl.c - pk/nccl.h: operations of communicators on streams, and groups of them. */
+#include <pk/nccl.h>
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "backend/cuda/comm/group.h"
+#include "backend/cuda/words.h"
+#include "core/join.h"
+
+#define IN_PROGRESS 7 /* ncclInProgress */
+#define ROOM_FIRST 64u
+#define ROOM_MOST 65536u
+
+/* What lies between this thread's group start and end. */
+static _Thread_local struct {
+    uint32_t depth;
+    uint32_t session; /* of the list */
+    uint32_t count, room;
+    bool launched;
+    pki_cuda_member *list;
+} group;
+
+void pki_cuda_group_leave(void)
+{
+    free(group.list);
+    group.list = NULL;
+    group.count = group.room = 0;
+}
+
+static uint32_t open_region(void)
+{
+    const pki_thread *t = pki_self;
+    return pki_thread_is_joined(t) && !pki_load(&t->ended) ? pki_open_region(t) : 0;
+}
+
+static void say_wrapped(void)
+{
+    if (PKI_UNLIKELY(!pki_load(&pki_comms_wrapped)))
+        pki_store(&pki_comms_wrapped, 1u);
+}
+
+/* Not on a stream that could be followed, which has been counted. */
+static PKI_COLD void count_unseen(const pki_cuda_member *m)
+{
+    pki_cuda_operation op = pki_cuda_operation_of(m);
+    pki_cuda_operation_unseen(&op);
+}
+
+/* ---- in a group ---- */
+
+static bool has_room(void)
+{
+    if (PKI_LIKELY(group.count < group.room))
+        return true;
+    uint32_t room = group.room ? 2 * group.room : ROOM_FIRST;
+    pki_cuda_member *more =
+        room <= ROOM_MOST ? realloc(group.list, room * sizeof *more) : NULL;
+    if (!more)
+        return false;
+    group.list = more;
+    group.room = room;
+    return true;
+}
+
+static void count_skipped(pki_cuda_lane *l, uint64_t *counter)
+{
+    pki_bump(&l->counters.begun, 1);
+    pki_store_release(counter, pki_load(counter) + 1); /* acquire: pki_cuda_sum */
+}
+
+static void join_group(const pki_cuda_member *m)
+{
+    uint32_t session = pki_load(&pki_cuda_session);
+    if (group.session != session)
+        group.count = 0;
+    group.session = session;
+    if (has_room()) {
+        group.list[group.count++] = *m;
+    } else {
+        count_skipped(m->lane, &m->lane->counters.dropped);
+        pki_cuda_say(PKI_CUDA_NO_MEMORY, CUDA_SUCCESS, 0);
+        count_unseen(m);
+    }
+}
+
+/* NCCL refused the call: the group is without it. */
+static PKI_COLD void leave_group(const pk_comm *comm, CUstream stream)
+{
+    pki_cuda_member *last = group.count ? &group.list[group.count - 1] : NULL;
+    if (!last || last->comm != comm || last->stream != stream)
+        return;
+    pki_bump(&last->lane->counters.refused, 1);
+    count_skipped(last->lane, &last->lane->counters.skipped);
+    pki_cuda_say(PKI_CUDA_REFUSED, CUDA_SUCCESS, 0);
+    group.count--;
+}
+
+/* ---- an operation ---- */
+
+static void begin(pki_cuda_member *m, CUstream stream)
+{
+    m->lane = pki_cuda_is_ready() ? pki_cuda_lane_of(stream, true) : NULL;
+    m->stream = stream;
+    m->parent = open_region();
+    say_wrapped();
+    if (PKI_UNLIKELY(!m->lane)) {
+        count_unseen(m);
+    } else if (group.depth > 0) {
+        join_group(m);
+    } else {
+        pki_cuda_operation op = pki_cuda_operation_of(m);
+        pki_cuda_operation_begin(m->lane, m->comm->name, &op);
+    }
+}
+
+void pk_nccl_begin_on_(pk_comm *comm, pk_comm_op op, pk_comm_type type, uint64_t count,
+                       int32_t peer, void *stream)
+{
+    int saved = errno;
+    pki_cuda_member m = {.comm = comm,
+                         .count = count,
+                         .op = (uint32_t)op,
+                         .type = (uint32_t)type,
+                         .peer = peer,
+                         .next = PKI_CUDA_ALONE};
+    if (comm)
+        begin(&m, pki_cuda_stream_of(stream));
+    errno = saved;
+}
+
+static void end_on_lane(pki_cuda_lane *l, uint32_t name, int32_t result)
+{
+    if (PKI_LIKELY(result == 0))
+        pki_cuda_operation_end(l, name);
+    else
+        pki_cuda_operation_refused(l, name, result != IN_PROGRESS);
+}
+
+void pk_nccl_end_on_(pk_comm *comm, void *stream, int32_t result)
+{
+    int saved = errno;
+    if (comm && group.depth > 0) {
+        if (PKI_UNLIKELY(result != 0 && result != IN_PROGRESS))
+            leave_group(comm, pki_cuda_stream_of(stream));
+    } else if (comm && pki_cuda_known() == PKI_CUDA_LIVE) {
+        pki_cuda_lane *l = pki_cuda_lane_of(pki_cuda_stream_of(stream), false);
+        if (PKI_LIKELY(l))
+            end_on_lane(l, comm->name, result);
+    }
+    errno = saved;
+}
+
+/* ---- groups ---- */
+
+void pk_nccl_group_start(void)
+{
+    group.depth++;
+}
+
+static bool is_of_session(void)
+{
+    return pki_load(&pk_gpu_gate_) && group.session == pki_load(&pki_cuda_session);
+}
+
+/* A lane that has been left meanwhile may be somebody else's. */
+static bool leads(const pki_cuda_member *m)
+{
+    return !m->follows && pki_cuda_lane_is_own(m->lane, m->stream);
+}
+
+static void launch(void)
+{
+    pki_cuda_group_link(group.list, group.count);
+    for (uint32_t i = 0; i < group.count; i++) {
+        pki_cuda_member *m = &group.list[i];
+        if (!leads(m))
+            continue;
+        pki_cuda_operation op = pki_cuda_group_fold(group.list, i);
+        m->name = op.what ? pki_comm_unpack(op.what, op.extra).comm : 0;
+        if (m->name)
+            pki_cuda_operation_begin(m->lane, m->name, &op);
+    }
+    group.launched = true;
+}
+
+void pk_nccl_group_launch(void)
+{
+    int saved = errno;
+    if (group.depth == 1 && group.count > 0 && is_of_session())
+        launch();
+    errno = saved;
+}
+
+static void land(int32_t result)
+{
+    for (uint32_t i = 0; i < group.count; i++) {
+        const pki_cuda_member *m = &group.list[i];
+        if (m->name && leads(m))
+            end_on_lane(m->lane, m->name, result);
+    }
+}
+
+void pk_nccl_group_end(int32_t result)
+{
+    int saved = errno;
+    if (group.depth > 0 && --group.depth == 0) {
+        if (group.launched && is_of_session())
+            land(result);
+        group.launched = false;
+        group.count = 0;
+    }
+    errno = saved;
+}
+
+void pk_nccl_abort(pk_comm *comm)
+{
+    for (uint32_t i = 0; comm && i < group.count; i++) {
+        pki_cuda_member *m = &group.list[i];
+        if (m->comm != comm)
+            continue;
+        m->comm = NULL;
+        if (is_of_session())
+            count_skipped(m->lane, &m->lane->counters.skipped);
+    }
+}

@@ -1,0 +1,57 @@
+/* lib/comm/figures/cells.h - what collectives.c gathers and rows.c reads. Nobody
+ * else includes it. */
+#ifndef PKI_COMM_FIGURES_CELLS_H
+#define PKI_COMM_FIGURES_CELLS_H
+
+#include "comm/figures/collectives.h"
+#include "stats/tally.h"
+#include "measure/union.h"
+
+#define PKI_COMM_WORD 24
+
+typedef struct pki_collective_way {
+    char algorithm[PKI_COMM_WORD], protocol[PKI_COMM_WORD];
+    uint64_t calls, channels; /* channels added up */
+} pki_collective_way;
+
+/* By size class if region is 0, else by region. */
+typedef struct pki_collective_cell {
+    uint32_t comm, op;
+    uint32_t region; /* its id + 1 */
+    uint64_t size;
+    uint64_t bytes, exposed;
+    pki_tally time, algbw, busbw;
+    size_t way_count;
+    pki_collective_way ways[PKI_COMM_WAYS]; /* by size class only */
+} pki_collective_cell;
+
+typedef struct pki_comm_step {
+    uint64_t index, start, end;
+} pki_comm_step;
+
+typedef struct pki_comm_cell {
+    uint64_t calls, bytes, time, exposed, on_stream;
+    uint32_t in_flight;
+    pki_union busy, waited; /* times in which any operation was under way, and was waited for */
+} pki_comm_cell;
+
+struct pki_collectives {
+    uint64_t unmeasured;
+    uint32_t comm_room;
+    pki_comm_cell *comms; /* by index */
+    size_t cell_count;
+    pki_collective_cell *cells[PKI_COLLECTIVE_ROWS];
+    uint16_t table[2 * PKI_COLLECTIVE_ROWS]; /* hash to cell index + 1 */
+    size_t slow_count;
+    pki_collective slow[PKI_COLLECTIVE_SLOWEST]; /* slowest first */
+    uint64_t step_count;
+    pki_comm_step steps[PKI_COLLECTIVE_STEPS]; /* the last ones, in turn */
+};
+
+/* algorithms.c */
+void pki_collectives_count_way(pki_collective_cell *cell, const pki_collective *op);
+
+/* slowest.c: the step that it began in, if that is known by now. */
+void pki_collectives_place(const pki_collectives *c, pki_collective *op);
+
+#endif

@@ -1,0 +1,207 @@
+/* lib/comm/figures/rows.c - what has been gathered, as rows of a summary. */
+#include "comm/figures/cells.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+
+typedef struct filler {
+    const pki_collectives *c;
+    pki_comm_facts_of *facts;
+    pki_steps_name *name;
+    void *user;
+    size_t *row_of; /* a communicator's index to its row */
+    pki_comm_summary *out;
+} filler;
+
+static char *region_name(const filler *f, uint32_t id)
+{
+    const char *name = id ? f->name(f->user, id) : NULL;
+    return strdup(name ? name : "");
+}
+
+static bool fill_comm(filler *f, uint32_t index)
+{
+    static const pki_comm_cell nothing;
+    const pki_comm_cell *cell = index < f->c->comm_room ? &f->c->comms[index] : &nothing;
+    pki_comm_facts facts = {.library = "", .name = "(unknown)", .rank = -1};
+    bool known = f->facts(f->user, index, &facts);
+    if (!cell->calls && !(known && facts.enqueued))
+        return true;
+    f->row_of[index] = f->out->comm_count;
+    pki_comm_row *row = &f->out->comms[f->out->comm_count++];
+    *row = (pki_comm_row){.library = strdup(facts.library),
+                          .name = strdup(facts.name),
+                          .id = facts.id,
+                          .rank = facts.rank,
+                          .size = facts.size,
+                          .calls = cell->calls,
+                          .bytes = cell->bytes,
+                          .time = cell->time,
+                          .exposed = cell->exposed,
+                          .on_stream = cell->on_stream,
+                          .busy = pki_union_length(&cell->busy),
+                          .waited = pki_union_length(&cell->waited),
+                          .enqueued = facts.enqueued,
+                          .started = facts.started,
+                          .completed = facts.completed,
+                          .under_way = facts.under_way,
+                          .in_flight = cell->in_flight};
+    return row->library && row->name;
+}
+
+/* Given out so far: indices are dense. */
+static uint32_t count_comms(const filler *f)
+{
+    pki_comm_facts facts;
+    uint32_t n = f->c->comm_room;
+    while (f->facts(f->user, n, &facts))
+        n++;
+    return n;
+}
+
+/* Also one without an operation that has ended: it may be the one that hangs. */
+static bool fill_comms(filler *f)
+{
+    uint32_t n = count_comms(f);
+    f->out->comms = calloc(n + 1u, sizeof *f->out->comms);
+    f->row_of = calloc(n + 1u, sizeof *f->row_of);
+    if (!f->out->comms || !f->row_of)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (!fill_comm(f, i))
+            return false;
+    return true;
+}
+
+static int by_calls(const void *a, const void *b)
+{
+    const pki_comm_way *x = a, *y = b;
+    if (x->calls != y->calls)
+        return x->calls < y->calls ? 1 : -1;
+    int by_algorithm = strcmp(x->algorithm, y->algorithm);
+    return by_algorithm ? by_algorithm : strcmp(x->protocol, y->protocol);
+}
+
+static bool fill_ways(const pki_collective_cell *cell, pki_collective_row *row)
+{
+    row->ways = calloc(cell->way_count + 1, sizeof *row->ways);
+    for (size_t i = 0; row->ways && i < cell->way_count; i++) {
+        const pki_collective_way *way = &cell->ways[i];
+        pki_comm_way *to = &row->ways[row->way_count++];
+        *to = (pki_comm_way){.algorithm = strdup(way->algorithm),
+                             .protocol = strdup(way->protocol),
+                             .calls = way->calls,
+                             .channels = (double)way->channels / (double)way->calls};
+        if (!to->algorithm || !to->protocol)
+            return false;
+    }
+    if (row->ways)
+        qsort(row->ways, row->way_count, sizeof row->ways[0], by_calls);
+    return row->ways;
+}
+
+static bool fill_sized(const filler *f, const pki_collective_cell *cell)
+{
+    pki_collective_row *row = &f->out->collectives[f->out->collective_count++];
+    *row = (pki_collective_row){.comm = f->row_of[cell->comm],
+                                .op = cell->op,
+                                .size = cell->size,
+                                .bytes = cell->bytes,
+                                .exposed = cell->exposed,
+                                .time = pki_tally_dist(&cell->time),
+                                .algbw = pki_tally_dist(&cell->algbw),
+                                .busbw = pki_tally_dist(&cell->busbw)};
+    return fill_ways(cell, row);
+}
+
+static bool fill_region(const filler *f, const pki_collective_cell *cell)
+{
+    pki_comm_region_row *row = &f->out->regions[f->out->region_count++];
+    *row = (pki_comm_region_row){.region = region_name(f, cell->region - 1),
+                                 .comm = f->row_of[cell->comm],
+                                 .op = cell->op,
+                                 .bytes = cell->bytes,
+                                 .exposed = cell->exposed,
+                                 .time = pki_tally_dist(&cell->time)};
+    return row->region;
+}
+
+static bool fill_cells(filler *f)
+{
+    size_t n = f->c->cell_count + 1;
+    f->out->collectives = calloc(n, sizeof *f->out->collectives);
+    f->out->regions = calloc(n, sizeof *f->out->regions);
+    if (!f->out->collectives || !f->out->regions)
+        return false;
+    for (size_t i = 0; i < f->c->cell_count; i++) {
+        const pki_collective_cell *cell = f->c->cells[i];
+        if (!(cell->region ? fill_region(f, cell) : fill_sized(f, cell)))
+            return false;
+    }
+    return true;
+}
+
+static bool fill_slowest(filler *f)
+{
+    f->out->slowest = calloc(f->c->slow_count + 1, sizeof *f->out->slowest);
+    for (size_t i = 0; f->out->slowest && i < f->c->slow_count; i++) {
+        const pki_collective *op = &f->c->slow[i];
+        pki_comm_call_row *row = &f->out->slowest[f->out->slowest_count++];
+        *row = (pki_comm_call_row){.region = region_name(f, op->region),
+                                   .comm = f->row_of[op->comm],
+                                   .op = (uint32_t)op->op,
+                                   .bytes = op->bytes,
+                                   .sequence = op->sequence,
+                                   .start = op->start,
+                                   .duration = pki_collective_duration(op),
+                                   .exposed = op->exposed,
+                                   .in_step = op->in_step,
+                                   .step = op->step};
+        if (!row->region)
+            return false;
+    }
+    return f->out->slowest;
+}
+
+static int order(uint64_t a, uint64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const pki_collective_row *x = a, *y = b;
+    int by_comm = order(x->comm, y->comm), by_op = order(x->op, y->op);
+    return by_comm ? by_comm : by_op ? by_op : order(x->size, y->size);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const pki_comm_region_row *x = a, *y = b;
+    if (x->time.sum != y->time.sum)
+        return x->time.sum < y->time.sum ? 1 : -1;
+    int by_comm = order(x->comm, y->comm), by_name = strcmp(x->region, y->region);
+    return by_comm ? by_comm : by_name ? by_name : order(x->op, y->op);
+}
+
+bool pki_collectives_fill(const pki_collectives *c, pki_comm_facts_of *facts, pki_steps_name *name,
+                          void *user, pki_summary *out)
+{
+    pki_comm_finish(out);
+    if (!c)
+        return true;
+    filler f = {.c = c, .facts = facts, .name = name, .user = user, .out = &out->comm};
+    out->comm.unmeasured = c->unmeasured;
+    bool filled = fill_comms(&f) && fill_cells(&f) && fill_slowest(&f);
+    free(f.row_of);
+    if (!filled) {
+        pki_comm_finish(out);
+        return false;
+    }
+    qsort(out->comm.collectives, out->comm.collective_count, sizeof *out->comm.collectives,
+          by_size);
+    qsort(out->comm.regions, out->comm.region_count, sizeof *out->comm.regions, by_time);
+    return true;
+}

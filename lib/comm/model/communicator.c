@@ -1,0 +1,254 @@
+#include "comm/model/communicator.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "core/names.h"
+#include "core/thread.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pk_comm *comms[PKI_COMMS_MAX];
+uint32_t pki_comms_wrapped;
+static uint32_t count;                  /* grows under the lock */
+static uint16_t by_name[PKI_NAMES_MAX]; /* index + 1 */
+static pk_comm too_many = {.index = PKI_COMMS_MAX - 1,
+                           .name = PKI_NAME_TOO_MANY,
+                           .rank = -1,
+                           .library = "",
+                           .title = "(too many communicators)"};
+
+pk_comm *pki_comm_at(uint32_t index)
+{
+    return index < PKI_COMMS_MAX ? pki_load_acquire(&comms[index]) : NULL;
+}
+
+pk_comm *pki_comm_of_name(uint32_t name)
+{
+    uint32_t index = name < PKI_NAMES_MAX ? pki_load_acquire(&by_name[name]) : 0;
+    return index ? pki_comm_at(index - 1) : NULL;
+}
+
+/* ---- making one ---- */
+
+static void copy_text(char *to, const char *from, const char *otherwise)
+{
+    snprintf(to, PKI_COMM_TEXT, "%s", from && *from ? from : otherwise);
+}
+
+static bool is_like(const pk_comm *a, const pk_comm *b)
+{
+    return a->id == b->id && a->rank == b->rank && a->size == b->size &&
+           strcmp(a->library, b->library) == 0 && strcmp(a->title, b->title) == 0;
+}
+
+/* A loop that makes and frees communicators makes one row of the report, not thousands. */
+static pk_comm *find_gone(const pk_comm *wanted)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (comms[i]->gone && is_like(comms[i], wanted))
+            return comms[i];
+    return NULL;
+}
+
+static uint32_t count_titles(const pk_comm *wanted)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < count; i++)
+        n += strcmp(comms[i]->title, wanted->title) == 0;
+    return n;
+}
+
+/* Two of the same name are told apart by a number. */
+static uint32_t name_of(const pk_comm *c)
+{
+    char text[2 * PKI_COMM_TEXT];
+    uint32_t same = count_titles(c);
+    int64_t value = (int64_t)((uint64_t)(uint32_t)c->size << 32 | (uint32_t)c->rank);
+    if (same)
+        snprintf(text, sizeof text, "%s #%u", c->title, same + 1);
+    else
+        snprintf(text, sizeof text, "%s", c->title);
+    return pki_name_internal(text, c->library, value);
+}
+
+static pk_comm *make(const pk_comm *wanted)
+{
+    if (count >= PKI_COMMS_MAX - 1)
+        return NULL;
+    pk_comm *c = malloc(sizeof *c);
+    if (!c)
+        return NULL;
+    *c = *wanted;
+    c->name = name_of(c);
+    c->index = count;
+    if (c->name == PKI_NAME_TOO_MANY) {
+        free(c);
+        return NULL;
+    }
+    pki_store_release(&comms[count], c); /* pairs with the acquire in pki_comm_at */
+    pki_store_release(&by_name[c->name], (uint16_t)(count + 1));
+    count++;
+    return c;
+}
+
+static pk_comm *share(void)
+{
+    pki_store_release(&comms[too_many.index], &too_many);
+    pki_store_release(&by_name[too_many.name], (uint16_t)PKI_COMMS_MAX);
+    return &too_many;
+}
+
+pk_comm *pk_comm_create(const char *library, const char *name, uint64_t id, int32_t rank,
+                        int32_t size)
+{
+    pk_comm wanted = {.id = id, .rank = rank, .size = size};
+    copy_text(wanted.library, library, "");
+    copy_text(wanted.title, name, "(unnamed)");
+    if (!pki_enter()) /* a handler, amid a call of ours */
+        return share();
+    pthread_mutex_lock(&lock);
+    pk_comm *c = find_gone(&wanted);
+    c = c ? c : make(&wanted);
+    c = c ? c : share();
+    c->gone = 0;
+    pthread_mutex_unlock(&lock);
+    pki_leave();
+    return c;
+}
+
+void pk_comm_destroy(pk_comm *comm)
+{
+    if (!comm || !pki_enter())
+        return;
+    pthread_mutex_lock(&lock);
+    comm->gone = comm != &too_many;
+    pthread_mutex_unlock(&lock);
+    pki_leave();
+}
+
+void pki_comms_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    for (uint32_t i = 0; i < PKI_COMMS_MAX; i++)
+        if (comms[i])
+            comms[i]->flow %= PKI_COMM_FLYING; /* what is in flight is the parent's */
+}
+
+/* ---- operations ---- */
+
+pki_comm_words pki_comm_enqueue(pk_comm *comm, pk_comm_op op, pk_comm_type type, int32_t peer,
+                                uint32_t parent, uint64_t *sequence)
+{
+    uint64_t flow = __atomic_add_fetch(&comm->flow, PKI_COMM_FLYING + 1, __ATOMIC_RELAXED);
+    uint64_t n = flow % PKI_COMM_FLYING;
+    uint32_t flying = (uint32_t)(flow / PKI_COMM_FLYING);
+    if (flying == 1 && !pki_load(&comm->given_up))
+        pki_store(&comm->completed, n - 1); /* nobody has kept it meanwhile */
+    pki_comm_fields fields = {comm->name, parent, (uint32_t)op, (uint32_t)type,
+                              flying,     peer,   (uint32_t)n};
+    *sequence = n;
+    return pki_comm_pack(&fields);
+}
+
+/* The sequence's upper half is that of the last one enqueued, or one less. */
+uint64_t pki_comm_whole(const pk_comm *comm, uint32_t low)
+{
+    uint64_t last = pki_comm_enqueued(comm);
+    uint64_t n = (last & ~(uint64_t)UINT32_MAX) | low;
+    return n > last ? n - ((uint64_t)1 << 32) : n;
+}
+
+static void raise_completed(pk_comm *comm, uint64_t n)
+{
+    uint64_t before = pki_load(&comm->completed);
+    while (before < n && !__atomic_compare_exchange_n(&comm->completed, &before, n, true,
+                                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
+void pki_comm_complete(uint64_t what, uint64_t extra)
+{
+    pki_comm_fields f = pki_comm_unpack(what, extra);
+    pk_comm *comm = pki_comm_of_name(f.comm);
+    if (!comm)
+        return;
+    if (pki_comm_in_flight(comm) > 1 || pki_load(&comm->given_up))
+        raise_completed(comm, pki_comm_whole(comm, f.sequence));
+    __atomic_sub_fetch(&comm->flow, PKI_COMM_FLYING, __ATOMIC_RELAXED);
+}
+
+uint64_t pki_comm_oldest(const pk_comm *comm)
+{
+    uint64_t flow = pki_load(&comm->flow);
+    uint64_t n = flow % PKI_COMM_FLYING, flying = flow / PKI_COMM_FLYING;
+    return n - PKI_MIN(flying, n) + (flying > 0);
+}
+
+void pki_comm_begun(pk_comm *comm, uint64_t sequence)
+{
+    if (pki_load(&comm->started) < sequence)
+        pki_store(&comm->started, sequence);
+}
+
+void pki_comm_give_up(pk_comm *comm)
+{
+    pki_store(&comm->given_up, 1u);
+    __atomic_sub_fetch(&comm->flow, PKI_COMM_FLYING, __ATOMIC_RELAXED);
+}
+
+/* ---- words ---- */
+
+uint32_t pki_comm_type_bytes(uint32_t type)
+{
+    static const uint8_t bytes[] = {
+#define TYPE_BYTES(code, value, n, name) [value] = (n),
+        PK_COMM_TYPE_LIST(TYPE_BYTES)
+#undef TYPE_BYTES
+    };
+    return type < PKI_COUNT_OF(bytes) ? bytes[type] : 1;
+}
+
+const char *pki_comm_type_name(uint32_t type)
+{
+    static const char *const names[] = {
+#define TYPE_NAME(code, value, n, name) [value] = (name),
+        PK_COMM_TYPE_LIST(TYPE_NAME)
+#undef TYPE_NAME
+    };
+    return type < PKI_COUNT_OF(names) ? names[type] : "Byte";
+}
+
+const char *pki_comm_op_name(uint32_t op)
+{
+    static const char *const names[] = {
+#define OP_NAME(code, value, name) [value] = (name),
+        PK_COMM_OP_LIST(OP_NAME)
+#undef OP_NAME
+    };
+    return op < PKI_COUNT_OF(names) ? names[op] : "other";
+}
+
+pk_comm_op pki_comm_op_named(const char *name)
+{
+#define OP_NAMED(code, value, text)                                                                \
+    if (strcmp(name, text) == 0)                                                                   \
+        return code;
+    PK_COMM_OP_LIST(OP_NAMED)
+#undef OP_NAMED
+    return PK_COMM_OTHER;
+}
+
+uint64_t pki_comm_elements_in(uint32_t op, uint64_t n, uint64_t ranks)
+{
+    bool all = op == PK_COMM_REDUCE_SCATTER || op == PK_COMM_ALL_TO_ALL || op == PK_COMM_SCATTER;
+    return op == PK_COMM_RECV ? 0 : all ? n * ranks : n;
+}
+
+uint64_t pki_comm_elements_out(uint32_t op, uint64_t n, uint64_t ranks)
+{
+    bool all = op == PK_COMM_ALL_GATHER || op == PK_COMM_ALL_TO_ALL || op == PK_COMM_GATHER;
+    return op == PK_COMM_SEND ? 0 : all ? n * ranks : n;
+}

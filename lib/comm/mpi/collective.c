@@ -1,0 +1,26 @@
+/* lib/comm/mpi/collective.c - collectives that return when they are done: each call is a region which is
+ * that operation. */
+#include "comm/mpi/collectives.h"
+
+static inline int32_t peer_of(int root)
+{
+    return root < 0 ? -1 : root;
+}
+
+#define BLOCKING(NAME, INAME, PARAMS, ARGS, OP, ROOT, AMOUNT)                                      \
+    PKI_MPI_CALL(NAME) PARAMS                                                                      \
+    {                                                                                              \
+        static pk_region region = PK_REGION_OF(PK_COMM, "MPI_" #NAME);                             \
+        if (!pki_mpi_is_on())                                                                      \
+            return PMPI_##NAME ARGS;                                                               \
+        const pki_mpi_comm *at = pki_mpi_comm_of(comm);                                            \
+        pki_mpi_amount amount = at ? AMOUNT : OF(0, MPI_BYTE);                                     \
+        pk_region_begin(&region);                                                                  \
+        if (at)                                                                                    \
+            pk_comm_call(&region, at->collective, OP, amount.type, amount.count, peer_of(ROOT));   \
+        int status = PMPI_##NAME ARGS;                                                             \
+        pk_region_end(&region);                                                                    \
+        return status;                                                                             \
+    }
+
+PKI_MPI_COLLECTIVES(BLOCKING)

@@ -1,0 +1,105 @@
+/* lib/comm/mpi/collectives.h - the collectives of MPI: what each moves, by the rules of pk/comm.h. The
+ * one place that knows; collective.c and icollective.c make the functions.
+ *
+ * X(name, name of the twin that returns at once, parameters, arguments, operation, root, amount)
+ *
+ * The expressions may use the parameters, and `at`, which is what is known of the communicator.
+ */
+#ifndef PKI_COMM_MPI_COLLECTIVES_H
+#define PKI_COMM_MPI_COLLECTIVES_H
+
+#include "comm/mpi/amount.h"
+
+/* ---- words of the table ---- */
+
+#define OF(count, type) pki_mpi_amount_of(count, type)
+
+/* What a rank gives; where its part lies in the receive buffer already, what it gets from itself.
+ */
+#define GIVES(count, type, or_count, or_type)                                                      \
+    (sendbuf == MPI_IN_PLACE ? OF(or_count, or_type) : OF(count, type))
+#define GETS(count, type, or_count, or_type)                                                       \
+    (recvbuf == MPI_IN_PLACE ? OF(or_count, or_type) : OF(count, type))
+
+/* In an inter-communicator one process is MPI_ROOT and its neighbours are MPI_PROC_NULL; then most
+ * of their arguments mean nothing. */
+#define ROOTED(otherwise, of_root)                                                                 \
+    (root == MPI_PROC_NULL ? (pki_mpi_amount){PK_COMM_BYTE, 0}                                     \
+     : root == MPI_ROOT    ? (of_root)                                                             \
+                           : (otherwise))
+
+/* My own among counts that go by rank. At a root of an inter-communicator they are of others. */
+#define MINE(counts) (at->is_inter ? 0 : (counts)[at->rank])
+
+#define SEND1 const void *sendbuf, int sendcount, MPI_Datatype sendtype
+#define RECV1 void *recvbuf, int recvcount, MPI_Datatype recvtype
+#define SENDV                                                                                      \
+    const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype
+#define RECVV void *recvbuf, const int recvcounts[], const int displs[], MPI_Datatype recvtype
+#define SENDW                                                                                      \
+    const void *sendbuf, const int sendcounts[], const int sdispls[], const MPI_Datatype sendtypes[]
+#define RECVW                                                                                      \
+    void *recvbuf, const int recvcounts[], const int displs[], const MPI_Datatype recvtypes[]
+#define REDUCED const void *sendbuf, void *recvbuf, int count, MPI_Datatype type, MPI_Op op
+
+#define PKI_MPI_COLLECTIVES(X)                                                                     \
+    X(Barrier, Ibarrier, (MPI_Comm comm), (comm), PK_COMM_BARRIER, -1, OF(0, MPI_BYTE))            \
+    X(Bcast, Ibcast, (void *buf, int count, MPI_Datatype type, int root, MPI_Comm comm),           \
+      (buf, count, type, root, comm), PK_COMM_BROADCAST, root,                                     \
+      ROOTED(OF(count, type), OF(count, type)))                                                    \
+    X(Reduce, Ireduce, (REDUCED, int root, MPI_Comm comm),                                         \
+      (sendbuf, recvbuf, count, type, op, root, comm), PK_COMM_REDUCE, root,                       \
+      ROOTED(OF(count, type), OF(count, type)))                                                    \
+    X(Allreduce, Iallreduce, (REDUCED, MPI_Comm comm), (sendbuf, recvbuf, count, type, op, comm),  \
+      PK_COMM_ALL_REDUCE, -1, OF(count, type))                                                     \
+    X(Scan, Iscan, (REDUCED, MPI_Comm comm), (sendbuf, recvbuf, count, type, op, comm),            \
+      PK_COMM_OTHER, -1, OF(count, type))                                                          \
+    X(Exscan, Iexscan, (REDUCED, MPI_Comm comm), (sendbuf, recvbuf, count, type, op, comm),        \
+      PK_COMM_OTHER, -1, OF(count, type))                                                          \
+    X(Reduce_scatter, Ireduce_scatter,                                                             \
+      (const void *sendbuf, void *recvbuf, const int recvcounts[], MPI_Datatype type, MPI_Op op,   \
+       MPI_Comm comm),                                                                             \
+      (sendbuf, recvbuf, recvcounts, type, op, comm), PK_COMM_REDUCE_SCATTER, -1,                  \
+      OF(recvcounts[at->rank], type))                                                              \
+    X(Reduce_scatter_block, Ireduce_scatter_block,                                                 \
+      (const void *sendbuf, void *recvbuf, int recvcount, MPI_Datatype type, MPI_Op op,            \
+       MPI_Comm comm),                                                                             \
+      (sendbuf, recvbuf, recvcount, type, op, comm), PK_COMM_REDUCE_SCATTER, -1,                   \
+      OF(recvcount, type))                                                                         \
+    X(Allgather, Iallgather, (SEND1, RECV1, MPI_Comm comm),                                        \
+      (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm), PK_COMM_ALL_GATHER, -1,  \
+      GIVES(sendcount, sendtype, recvcount, recvtype))                                             \
+    X(Allgatherv, Iallgatherv, (SEND1, RECVV, MPI_Comm comm),                                      \
+      (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm),                 \
+      PK_COMM_ALL_GATHER, -1, GIVES(sendcount, sendtype, MINE(recvcounts), recvtype))              \
+    X(Gather, Igather, (SEND1, RECV1, int root, MPI_Comm comm),                                    \
+      (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm), PK_COMM_GATHER,    \
+      root, ROOTED(GIVES(sendcount, sendtype, recvcount, recvtype), OF(recvcount, recvtype)))      \
+    X(Gatherv, Igatherv, (SEND1, RECVV, int root, MPI_Comm comm),                                  \
+      (sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm),           \
+      PK_COMM_GATHER, root,                                                                        \
+      ROOTED(GIVES(sendcount, sendtype, MINE(recvcounts), recvtype),                               \
+             pki_mpi_share_of(recvcounts, recvtype, at->others)))                                  \
+    X(Scatter, Iscatter, (SEND1, RECV1, int root, MPI_Comm comm),                                  \
+      (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm), PK_COMM_SCATTER,   \
+      root, ROOTED(GETS(recvcount, recvtype, sendcount, sendtype), OF(sendcount, sendtype)))       \
+    X(Scatterv, Iscatterv, (SENDV, RECV1, int root, MPI_Comm comm),                                \
+      (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcount, recvtype, root, comm),          \
+      PK_COMM_SCATTER, root,                                                                       \
+      ROOTED(GETS(recvcount, recvtype, MINE(sendcounts), sendtype),                                \
+             pki_mpi_share_of(sendcounts, sendtype, at->others)))                                  \
+    X(Alltoall, Ialltoall, (SEND1, RECV1, MPI_Comm comm),                                          \
+      (sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm), PK_COMM_ALL_TO_ALL, -1,  \
+      GIVES(sendcount, sendtype, recvcount, recvtype))                                             \
+    X(Alltoallv, Ialltoallv, (SENDV, RECVV, MPI_Comm comm),                                        \
+      (sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, displs, recvtype, comm),       \
+      PK_COMM_ALL_TO_ALL, -1,                                                                      \
+      sendbuf == MPI_IN_PLACE ? pki_mpi_share_of(recvcounts, recvtype, at->others)                 \
+                              : pki_mpi_share_of(sendcounts, sendtype, at->others))                \
+    X(Alltoallw, Ialltoallw, (SENDW, RECVW, MPI_Comm comm),                                        \
+      (sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, displs, recvtypes, comm),     \
+      PK_COMM_ALL_TO_ALL, -1,                                                                      \
+      sendbuf == MPI_IN_PLACE ? pki_mpi_share_of_each(recvcounts, recvtypes, at->others)           \
+                              : pki_mpi_share_of_each(sendcounts, sendtypes, at->others))
+
+#endif

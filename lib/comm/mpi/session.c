@@ -1,0 +1,74 @@
+/* lib/comm/mpi/session.c - the beginning and the end of MPI.
+ *
+ * PK_MPI_START=1 makes MPI_Init start perfkit, with PK_TRACE_PATH and its like, and MPI_Finalize
+ * stop it: for programs that know nothing of perfkit. Without it nothing is started or stopped; a
+ * session of the program's is flushed at MPI_Finalize and MPI_Abort, since not every launcher lets
+ * its processes live for long after that.
+ */
+#include <pk/session.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/mpi/glue.h"
+
+static bool is_ours; /* the session */
+
+static void start(void)
+{
+    const char *wanted = secure_getenv("PK_MPI_START");
+    int rank = 0, size = 0;
+    if (is_ours || !wanted || strcmp(wanted, "1") != 0)
+        return;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &size);
+    is_ours =
+        pk_start_asked_("PK_MPI_START", pk_options(.rank = rank, .world_size = size)) == PK_OK;
+}
+
+static void finish(void)
+{
+    if (is_ours)
+        pk_stop();
+    else if (pki_mpi_is_on())
+        pk_flush();
+    is_ours = false;
+}
+
+PKI_MPI_CALL(Init)(int *argc, char ***argv)
+{
+    static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Init");
+    pk_region_begin(&region);
+    int status = PMPI_Init(argc, argv);
+    pk_region_end(&region);
+    if (status == MPI_SUCCESS)
+        start();
+    return status;
+}
+
+PKI_MPI_CALL(Init_thread)(int *argc, char ***argv, int required, int *provided)
+{
+    static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Init_thread");
+    pk_region_begin(&region);
+    int status = PMPI_Init_thread(argc, argv, required, provided);
+    pk_region_end(&region);
+    if (status == MPI_SUCCESS)
+        start();
+    return status;
+}
+
+PKI_MPI_CALL(Finalize)(void)
+{
+    static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Finalize");
+    finish();
+    pk_region_begin(&region);
+    int status = PMPI_Finalize();
+    pk_region_end(&region);
+    return status;
+}
+
+PKI_MPI_CALL(Abort)(MPI_Comm comm, int code)
+{
+    finish();
+    return PMPI_Abort(comm, code);
+}

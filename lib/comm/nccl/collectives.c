@@ -1,0 +1,36 @@
+/* lib/comm/nccl/collectives.c - collectives and messages: each between two events on its stream. */
+#include "comm/nccl/communicator.h"
+#include "comm/nccl/glue.h"
+
+/* NCCL may call itself by its public names: ncclBcast is made of ncclBroadcast. */
+static __thread bool inside;
+
+static pk_comm_type type_of(pki_wrap_type type)
+{
+    static const uint8_t types[] = {PK_COMM_INT8,    PK_COMM_BYTE,        PK_COMM_INT32,
+                                    PK_COMM_UINT32,  PK_COMM_INT64,       PK_COMM_UINT64,
+                                    PK_COMM_FLOAT16, PK_COMM_FLOAT32,     PK_COMM_FLOAT64,
+                                    PK_COMM_BFLOAT16, PK_COMM_FLOAT8_E4M3, PK_COMM_FLOAT8_E5M2};
+    return type >= 0 && (size_t)type < sizeof types ? (pk_comm_type)types[type] : PK_COMM_BYTE;
+}
+
+#define COLLECTIVE(NAME, PARAMS, ARGS, OP, PEER)                                                   \
+    PKI_WRAP_API pki_wrap_result nccl##NAME PARAMS;                                                \
+    PKI_WRAP_API pki_wrap_result nccl##NAME PARAMS                                                 \
+    {                                                                                              \
+        pki_wrap_result(*call) PARAMS = PKI_WRAP_REAL(NAME);                                       \
+        if (__builtin_expect(!call, 0))                                                            \
+            return PKI_WRAP_INVALID_USAGE;                                                         \
+        if (!pki_wrap_is_on() || inside)                                                           \
+            return call ARGS;                                                                      \
+        pk_comm *known = pki_wrap_comm_of(comm);                                                   \
+        inside = true;                                                                             \
+        pk_nccl_begin(known, OP, type_of(type), count, PEER, stream);                              \
+        pki_wrap_result result = call ARGS;                                                        \
+        pk_nccl_end(known, stream, result);                                                        \
+        inside = false;                                                                            \
+        return result;                                                                             \
+    }
+
+PKI_WRAP_COLLECTIVES(COLLECTIVE)
+PKI_WRAP_LATER_COLLECTIVES(COLLECTIVE)

@@ -1,0 +1,37 @@
+#include "comm/nccl/real.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+
+pki_wrap_table pki_wrap_real;
+
+/* Behind us in the order of look-up; else in a library that was loaded for somebody alone, as Python
+ * loads what PyTorch is made of. It stays: its users' handles are not ours. */
+static void *find(void *library, const char *name)
+{
+    void *address = dlsym(RTLD_NEXT, name);
+    return address || !library ? address : dlsym(library, name);
+}
+
+static void *loaded_library(void)
+{
+    void *library = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_NOLOAD);
+    return library ? library : dlopen("libnccl.so", RTLD_LAZY | RTLD_NOLOAD);
+}
+
+/* Two threads find the same. */
+void pki_wrap_resolve(void)
+{
+    int saved = errno;
+    void *library = loaded_library(), *address;
+#define FIND(NAME, PARAMS, ...)                                                                    \
+    address = find(library, "pnccl" #NAME);                                                        \
+    __atomic_store_n((void **)(void *)&pki_wrap_real.NAME, address, __ATOMIC_RELAXED);
+    PKI_WRAP_COLLECTIVES(FIND)
+    PKI_WRAP_LATER_COLLECTIVES(FIND)
+    PKI_WRAP_OTHERS(FIND)
+    PKI_WRAP_LATER_OTHERS(FIND)
+#undef FIND
+    errno = saved;
+}

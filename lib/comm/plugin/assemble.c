@@ -1,0 +1,324 @@
+/* lib/comm/plugin/assemble.c - the collector: which event belongs to which, and when an operation is
+ * over.
+ *
+ * A collective is told in pieces: the call (version 5 on), the task that NCCL made of it, and its
+ * children on the proxy's thread: operations of the network with their steps, kernels by channel. The
+ * task's own end is not the operation's: it has only been handed over by then, and children may still
+ * come. So a task waits until it has no open child and none has come for a while; how long depends
+ * on what its communicator has had so far. A call without a task is an operation by itself (symmetric
+ * kernels, copy engines); a captured one is none: each replay makes tasks with that same call as
+ * their parent, however long it is gone. If the network has no part in it, NCCL makes the tasks once
+ * instead, amid the capture: the call's group is open then, and nothing runs.
+ */
+#include "comm/plugin/abi.h"
+#include "comm/plugin/nodes.h"
+#include "comm/plugin/codes.h"
+#include "session/activity.h"
+
+#define MS 1000000u
+#define CALL_ALONE (1000u * MS)      /* a call's task may be waiting for its stream */
+#define PROXY_LINGERS (200u * MS)    /* a task's first operation of the network */
+#define NEXT_LINGERS (20u * MS)      /* from one child to the next */
+#define KERNEL_LINGERS (10000u * MS) /* a kernel behind much other work */
+#define CROWDED (PKI_NCCL_PLACES / 4 * 3)
+
+#define CALLS (PKI_NCCL_COLL_API | PKI_NCCL_P2P_API)
+
+static struct {
+    uint64_t now; /* ns */
+    bool last, crowded;
+} turn;
+
+static uint64_t ns(uint64_t ticks)
+{
+    return pki_activity_ns_of_ticks(ticks);
+}
+
+static bool waited(uint64_t since_ticks, uint64_t long_enough)
+{
+    return turn.last || turn.crowded || turn.now >= ns(since_ticks) + long_enough;
+}
+
+/* ---- beginnings ---- */
+
+static void queue(pki_nccl_node *n)
+{
+    const pki_nccl_told *t = pki_nccl_told_of(n->context);
+    if (!t)
+        return;
+    n->words = pki_comm_enqueue(t->comm, pki_nccl_op(n->op), pki_nccl_type(n->element), n->peer,
+                                n->region, &n->sequence);
+    n->queued = true;
+}
+
+static void inherit(pki_nccl_node *n, pki_nccl_node *call)
+{
+    bool captured = (call->flags & PKI_NCCL_CAPTURED) != 0;
+    n->call = call->handle;
+    n->flags |= captured ? PKI_NCCL_CAPTURED : 0;
+    if (captured)
+        return;
+    n->region = call->region;
+    if (call->taken)
+        return;
+    call->taken = true;
+    n->call_start = call->start;
+    n->call_stop = call->stop;
+    n->words = call->words;
+    n->sequence = call->sequence;
+    n->queued = call->queued;
+}
+
+static void begin(pki_nccl_node *n);
+
+/* Its call, perhaps before its own turn: the pool is looked through while it changes. */
+static pki_nccl_node *call_of(const pki_nccl_node *n)
+{
+    pki_nccl_node *call = pki_nccl_meet(n->parent);
+    if (!call || !(call->type & CALLS) || call->context != n->context)
+        return NULL;
+    begin(call);
+    return call;
+}
+
+/* Is this task no operation? Its call has been told by itself already, or is being captured. */
+static bool is_none(const pki_nccl_node *n, const pki_nccl_node *call)
+{
+    if (call->flags & PKI_NCCL_CAPTURED)
+        return pki_nccl_was_open(call->parent, n->start);
+    return call->over && !call->taken;
+}
+
+static void begin_task(pki_nccl_node *n)
+{
+    pki_nccl_node *call = call_of(n);
+    if (call) {
+        n->over = is_none(n, call);
+        inherit(n, call);
+    }
+    if (!n->queued && !n->over)
+        queue(n);
+}
+
+static void begin(pki_nccl_node *n)
+{
+    if (n->met)
+        return;
+    n->met = true;
+    if (n->type & PKI_NCCL_TASKS)
+        begin_task(n);
+    else if ((n->type & CALLS) && !(n->flags & PKI_NCCL_CAPTURED))
+        queue(n);
+}
+
+/* ---- ends ---- */
+
+static pki_nccl_timed timed_by(const pki_nccl_node *n)
+{
+    return n->kernels ? PKI_NCCL_BY_KERNEL : n->proxies ? PKI_NCCL_BY_PROXY : PKI_NCCL_BY_HOST;
+}
+
+static uint64_t last_of(const pki_nccl_node *n)
+{
+    uint64_t last = PKI_MAX(n->stop, n->proxy_end);
+    return PKI_MAX(last, n->kernel_end);
+}
+
+/* The GPU's timer says how long, the host's clock when. */
+static void put_times(const pki_nccl_node *n, pki_nccl_operation *o)
+{
+    uint64_t begun = n->call_start ? n->call_start : n->start;
+    o->timed = timed_by(n);
+    o->start = ns(begun);
+    o->end = ns(last_of(n));
+    o->waited = n->call_start ? ns(n->call_stop) : ns(n->stop);
+    o->waited = o->waited > o->start ? o->waited - o->start : 0;
+    if (o->timed != PKI_NCCL_BY_KERNEL)
+        return;
+    uint64_t duration = n->gpu_last > n->gpu_first ? n->gpu_last - n->gpu_first
+                                                   : ns(n->kernel_end) - ns(n->kernel_start);
+    o->end = ns(n->kernel_end);
+    o->start = o->end > duration ? o->end - duration : 0;
+}
+
+/* In the words of its call, if that is known: a task of AllGather or Broadcast counts bytes. */
+static void put_what(const pki_nccl_node *n, pki_nccl_operation *o)
+{
+    const pki_nccl_node *call = n->call ? pki_nccl_node_of(n->call) : NULL;
+    bool same = call && call->op == n->op;
+    const pki_nccl_node *says = same ? call : n;
+    o->op = pki_nccl_op(n->op);
+    o->type = pki_nccl_type(says->element);
+    o->count = says->count;
+    o->call = call ? call->op : 0;
+    o->captured = (n->flags & PKI_NCCL_CAPTURED) != 0;
+}
+
+static void tell(pki_nccl_node *n, bool unfinished)
+{
+    pki_nccl_told *t = pki_nccl_told_of(n->context);
+    n->over = true;
+    if (!t)
+        return;
+    pki_nccl_operation o = {.event = pki_nccl_event_of(n->handle),
+                            .peer = n->peer,
+                            .region = n->region,
+                            .sequence = n->sequence,
+                            .unfinished = unfinished,
+                            .proxy_operations = n->proxies,
+                            .proxy_steps = n->steps,
+                            .proxy_bytes = n->bytes,
+                            .net_events = n->net_events};
+    put_times(n, &o);
+    put_what(n, &o);
+    for (int i = 0; i < PKI_NCCL_WAITS; i++)
+        o.waits[i] = ns(n->start + n->waits[i]) - ns(n->start);
+    pki_nccl_tell_operation(t, &o);
+    if (!n->queued)
+        return;
+    if (unfinished)
+        pki_comm_give_up(t->comm);
+    else
+        pki_comm_complete(n->words.what, n->words.extra);
+}
+
+/* Kernels come when the GPU gets to them; how many there will be is told for collectives only. */
+static bool kernels_are_in(const pki_nccl_node *n, const pki_nccl_told *t)
+{
+    uint32_t channels = pki_nccl_event_of(n->handle)->channels;
+    uint32_t wanted = n->type == PKI_NCCL_COLL && channels ? channels : 1;
+    if (!pki_nccl_mask_kernels() || n->type == PKI_NCCL_CE_COLL || n->kernels >= wanted)
+        return true;
+    return waited(last_of(n), t && t->kernels ? KERNEL_LINGERS : CALL_ALONE);
+}
+
+static bool is_over(const pki_nccl_node *n)
+{
+    const pki_nccl_told *t = pki_nccl_told_of(n->context);
+    bool network = (t && t->proxies) || pki_nccl_told_spans_nodes(n->context);
+    if (turn.last || n->over)
+        return true;
+    if (n->open || !kernels_are_in(n, t))
+        return false;
+    return !network || waited(last_of(n), n->proxies ? NEXT_LINGERS : PROXY_LINGERS);
+}
+
+static bool call_is_over(pki_nccl_node *n)
+{
+    bool alone = !n->taken && !(n->flags & PKI_NCCL_CAPTURED);
+    if (alone && !waited(n->stop, CALL_ALONE))
+        return false;
+    pki_nccl_tell_call(pki_nccl_event_of(n->handle));
+    if (alone)
+        tell(n, false);
+    n->over = true;
+    return true;
+}
+
+/* True: its place is free again. */
+static bool ends(pki_nccl_node *n)
+{
+    switch (n->type) {
+    case PKI_NCCL_COLL_API:
+    case PKI_NCCL_P2P_API:
+        return call_is_over(n);
+    case PKI_NCCL_COLL:
+    case PKI_NCCL_P2P:
+    case PKI_NCCL_CE_COLL:
+        if (!is_over(n))
+            return false;
+        if (!n->over)
+            tell(n, n->open > 0);
+        return true;
+    default:
+        pki_nccl_tell_call(pki_nccl_event_of(n->handle));
+        return true;
+    }
+}
+
+/* ---- a round ---- */
+
+/* Children before parents. */
+static unsigned level_of(uint32_t type)
+{
+    return type == PKI_NCCL_NET                              ? 0
+           : type == PKI_NCCL_PROXY_STEP                     ? 1
+           : type & (PKI_NCCL_PROXY_OP | PKI_NCCL_KERNEL_CH) ? 2
+           : type & PKI_NCCL_TASKS                           ? 3
+                                                             : 4;
+}
+
+static void meet_all(const pki_nccl_item *items, uint32_t count, bool calls)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        pki_nccl_node *n = pki_nccl_meet(items[i].handle);
+        if (((n->type & CALLS) != 0) != calls)
+            continue;
+        n->open = 0;
+        if (items[i].stopped && !n->stop)
+            n->stop = PKI_MAX(pki_load(&pki_nccl_event_of(n->handle)->stop), n->start);
+        begin(n);
+        pki_nccl_told_use(n->context);
+    }
+}
+
+/* What is open when the session ends, or its communicator is gone, will not be told. */
+static void give_up(pki_nccl_node *n)
+{
+    n->stop = PKI_MAX(pki_activity_ticks(), n->start);
+    if ((n->type & PKI_NCCL_TASKS) && !n->over)
+        tell(n, true);
+    n->over = true;
+    pki_nccl_retire(n->handle);
+}
+
+static void visit(const pki_nccl_item *item, pki_nccl_node *n)
+{
+    if (level_of(n->type) < 3)
+        pki_nccl_child_seen(n, !item->stopped);
+    if (item->stopped && (pki_nccl_child_ends(n) || ends(n)))
+        pki_nccl_free(n->handle);
+    else if (!item->stopped && (turn.last || pki_nccl_told_is_gone(n->context)))
+        give_up(n);
+}
+
+static void go_round(bool last)
+{
+    uint32_t count;
+    pki_nccl_told_look();
+    const pki_nccl_item *items = pki_nccl_gather(&count);
+    turn.now = ns(pki_activity_ticks());
+    turn.last = last;
+    turn.crowded = count > CROWDED;
+    meet_all(items, count, true);
+    meet_all(items, count, false);
+    for (unsigned level = 0; level < 5; level++)
+        for (uint32_t i = 0; i < count; i++) {
+            pki_nccl_node *n = pki_nccl_node_of(items[i].handle);
+            if (level_of(n->type) == level)
+                visit(&items[i], n);
+        }
+    pki_nccl_told_clean();
+}
+
+void pki_nccl_join_start(void)
+{
+    pki_nccl_gather_start();
+    pki_nccl_told_start();
+}
+
+void pki_nccl_join_collect(void)
+{
+    go_round(false);
+}
+
+void pki_nccl_join_stop(void)
+{
+    go_round(true);
+}
+
+void pki_nccl_join_after_fork(void)
+{
+    pki_nccl_gather_after_fork();
+    pki_nccl_told_after_fork();
+}

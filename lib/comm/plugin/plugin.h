@@ -1,0 +1,120 @@
+/* lib/comm/plugin/plugin.h - what the files of the NCCL backend share.
+ *
+ *     backend.c        the backend: start, stop, and what it says of itself
+ *     abi.h            NCCL's profiler interface, as it lies in memory
+ *     discovery.c      how NCCL is made to find us: NCCL_PROFILER_PLUGIN, libpkshim.so
+ *     callbacks.c      what NCCL calls
+ *     entry.c          the tables that it looks up
+ *     pool.c           where events wait for the collector
+ *     codes.c          NCCL's words as numbers
+ *     contexts.c       communicators, as NCCL announces them
+ *     mask.c           which events NCCL is asked for
+ *     nodes.c          the collector: what is in the pool, and what is known of it
+ *     assemble.c       which event belongs to which, and when an operation is over
+ *     children.c       what is told of the network and of kernels
+ *     communicators.c  communicators on the collector's side
+ *     emit.c           an operation, or a detail, into trace and figures
+ *     tracks.c         their tracks
+ *
+ * Callbacks are NCCL's threads', in the midst of a collective. They take no lock, allocate nothing,
+ * call no CUDA, and answer success whatever happens.
+ */
+#ifndef PKI_COMM_PLUGIN_H
+#define PKI_COMM_PLUGIN_H
+
+#include "comm/plugin/contexts.h"
+#include "comm/plugin/pool.h"
+#include "comm/model/communicator.h"
+#include "session/backend.h"
+
+#define PKI_NCCL_VARIABLE "NCCL_PROFILER_PLUGIN"
+
+/* ---- plugin/discovery.c ---- */
+
+/* From here on a first communicator finds us, unless somebody else is to be found: false, and why
+ * in words. words: how it finds us. */
+bool pki_nccl_make_found(const pki_config *config, bool named, char *words, size_t size);
+
+/* ---- plugin/mask.c ---- */
+
+/* What the environment asks for (PK_NCCL_KERNEL_CH, PK_NCCL_PROXY_STEPS). */
+void pki_nccl_mask_choose(void);
+bool pki_nccl_mask_kernels(void);
+
+/* NCCL reads its mask there, as long as a communicator lives. */
+void pki_nccl_mask_at(int *mask);
+void pki_nccl_mask_turn(bool on);
+void pki_nccl_mask_after_fork(void);
+
+/* ---- plugin/assemble.c ---- */
+
+void pki_nccl_join_start(void);
+void pki_nccl_join_collect(void);
+void pki_nccl_join_stop(void);
+void pki_nccl_join_after_fork(void);
+
+/* ---- plugin/emit.c ---- */
+
+typedef enum pki_nccl_timed { PKI_NCCL_BY_HOST, PKI_NCCL_BY_PROXY, PKI_NCCL_BY_KERNEL } pki_nccl_timed;
+
+/* An operation, as far as it is known. Times in ns since the session started. */
+typedef struct pki_nccl_operation {
+    const pki_nccl_event *event; /* of the task, or of the call if there was no task */
+    pk_comm_op op;
+    pk_comm_type type;
+    uint8_t call; /* function of the API's call; 0: not told */
+    uint64_t count;
+    int32_t peer;
+    uint32_t region;
+    uint64_t start, end, waited, sequence;
+    pki_nccl_timed timed;
+    bool unfinished, captured;
+    uint64_t proxy_operations, proxy_steps, proxy_bytes, net_events; /* 0: none were told */
+    uint64_t waits[PKI_NCCL_WAITS];                                  /* ns, summed over the steps */
+} pki_nccl_operation;
+
+#define PKI_NCCL_LANES 8
+#define PKI_NCCL_CHANNELS 64
+#define PKI_NCCL_ENDS 32
+
+enum { PKI_NCCL_RECEIVES, PKI_NCCL_SENDING, PKI_NCCL_KERNELS, PKI_NCCL_DIRECTIONS };
+
+typedef struct pki_nccl_lane { /* a track */
+    uint32_t track;
+    uint64_t end; /* of the last one on it */
+} pki_nccl_lane;
+
+/* What the collector remembers of a communicator. */
+typedef struct pki_nccl_told {
+    uint32_t context;
+    pk_comm *comm;
+    bool proxies, kernels; /* has had one */
+    pki_nccl_lane lanes[PKI_NCCL_LANES];
+    pki_nccl_lane channels[PKI_NCCL_DIRECTIONS][PKI_NCCL_CHANNELS];
+    uint64_t ends[PKI_NCCL_ENDS]; /* of the last operations, in turn */
+    uint32_t end_count;
+} pki_nccl_told;
+
+/* Into trace and figures. The one place that decides who counts, if a wrapper library does, too. */
+void pki_nccl_tell_operation(pki_nccl_told *told, const pki_nccl_operation *operation);
+
+/* Into the trace. */
+void pki_nccl_tell_proxy(pki_nccl_told *told, const pki_nccl_event *event, uint64_t bytes);
+void pki_nccl_tell_kernel(pki_nccl_told *told, const pki_nccl_event *event);
+void pki_nccl_tell_call(const pki_nccl_event *event);
+
+/* Operations told since the session's start. */
+uint64_t pki_nccl_operations(void);
+void pki_nccl_tell_start(void);
+
+/* ---- plugin/tracks.c ---- */
+
+/* A track where nothing is from *start on. *start is moved if all have something there. 0: there
+ * are too many. */
+uint32_t pki_nccl_track_of_operation(pki_nccl_told *told, uint64_t *start, uint64_t end);
+uint32_t pki_nccl_track_of_channel(pki_nccl_told *told, unsigned direction, uint32_t channel,
+                                   uint64_t *start, uint64_t end);
+uint32_t pki_nccl_track_of_thread(uint32_t tid);
+void pki_nccl_tracks_start(void);
+
+#endif
