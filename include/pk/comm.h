@@ -7,13 +7,13 @@
  *     pk_comm *world = pk_comm_create("ring", "world", 0, rank, size);
  *
  *     pk_region_begin(&ring);
- *     pk_comm_call(&ring, world, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, count, -1);
+ *     pk_comm_call(&ring, world, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, count, -1);
  *     ...
  *     pk_region_end(&ring);
  *
  * and where the call returns before the operation is complete:
  *
- *     pk_comm_request r = pk_comm_start(world, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, count, -1);
+ *     pk_comm_request r = pk_comm_start(world, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, count, -1);
  *     ...                                  // the program computes meanwhile: hidden
  *     pk_region_begin(&wait);
  *     ...                                  // the program waits: exposed
@@ -54,48 +54,48 @@ extern "C" {
 #endif
 
 /* Operation, and its name in trace and report. */
-#define PK_COMM_OP_LIST(X)                                                                         \
-    X(PK_COMM_ALL_REDUCE, 0, "all_reduce")                                                         \
-    X(PK_COMM_BROADCAST, 1, "broadcast")                                                           \
-    X(PK_COMM_REDUCE, 2, "reduce")                                                                 \
-    X(PK_COMM_ALL_GATHER, 3, "all_gather")                                                         \
-    X(PK_COMM_REDUCE_SCATTER, 4, "reduce_scatter")                                                 \
-    X(PK_COMM_ALL_TO_ALL, 5, "all_to_all")                                                         \
-    X(PK_COMM_GATHER, 6, "gather")                                                                 \
-    X(PK_COMM_SCATTER, 7, "scatter")                                                               \
-    X(PK_COMM_SEND, 8, "send")                                                                     \
-    X(PK_COMM_RECV, 9, "recv")                                                                     \
-    X(PK_COMM_SEND_RECV, 10, "send_recv")                                                          \
-    X(PK_COMM_BARRIER, 11, "barrier")                                                              \
-    X(PK_COMM_OTHER, 12, "other")                                                                  \
-    X(PK_COMM_GROUP, 13, "group") /* several unlike ones, timed as one: pk/nccl.h */
+#define PK_OP_LIST(X)                                                                              \
+    X(PK_OP_ALL_REDUCE, 0, "all_reduce")                                                           \
+    X(PK_OP_BROADCAST, 1, "broadcast")                                                             \
+    X(PK_OP_REDUCE, 2, "reduce")                                                                   \
+    X(PK_OP_ALL_GATHER, 3, "all_gather")                                                           \
+    X(PK_OP_REDUCE_SCATTER, 4, "reduce_scatter")                                                   \
+    X(PK_OP_ALL_TO_ALL, 5, "all_to_all")                                                           \
+    X(PK_OP_GATHER, 6, "gather")                                                                   \
+    X(PK_OP_SCATTER, 7, "scatter")                                                                 \
+    X(PK_OP_SEND, 8, "send")                                                                       \
+    X(PK_OP_RECV, 9, "recv")                                                                       \
+    X(PK_OP_SEND_RECV, 10, "send_recv")                                                            \
+    X(PK_OP_BARRIER, 11, "barrier")                                                                \
+    X(PK_OP_OTHER, 12, "other")                                                                    \
+    X(PK_OP_GROUP, 13, "group") /* several unlike ones, timed as one: pk/nccl.h */
 
 typedef enum pk_comm_op {
-#define PK_COMM_OP_ENUM(code, value, name) code = value,
-    PK_COMM_OP_LIST(PK_COMM_OP_ENUM)
-#undef PK_COMM_OP_ENUM
+#define PK_OP_ENUM(code, value, name) code = value,
+    PK_OP_LIST(PK_OP_ENUM)
+#undef PK_OP_ENUM
 } pk_comm_op;
 
 /* Type of the elements, bytes of one, and its name in the trace (PyTorch's). */
-#define PK_COMM_TYPE_LIST(X)                                                                       \
-    X(PK_COMM_BYTE, 0, 1, "Byte")                                                                  \
-    X(PK_COMM_INT8, 1, 1, "Char")                                                                  \
-    X(PK_COMM_INT16, 2, 2, "Short")                                                                \
-    X(PK_COMM_INT32, 3, 4, "Int")                                                                  \
-    X(PK_COMM_INT64, 4, 8, "Long")                                                                 \
-    X(PK_COMM_UINT32, 5, 4, "UInt32")                                                              \
-    X(PK_COMM_UINT64, 6, 8, "UInt64")                                                              \
-    X(PK_COMM_FLOAT16, 7, 2, "Half")                                                               \
-    X(PK_COMM_BFLOAT16, 8, 2, "BFloat16")                                                          \
-    X(PK_COMM_FLOAT32, 9, 4, "Float")                                                              \
-    X(PK_COMM_FLOAT64, 10, 8, "Double")                                                            \
-    X(PK_COMM_FLOAT8_E4M3, 11, 1, "Float8_e4m3fn")                                                 \
-    X(PK_COMM_FLOAT8_E5M2, 12, 1, "Float8_e5m2")
+#define PK_TYPE_LIST(X)                                                                            \
+    X(PK_TYPE_BYTE, 0, 1, "Byte")                                                                  \
+    X(PK_TYPE_INT8, 1, 1, "Char")                                                                  \
+    X(PK_TYPE_INT16, 2, 2, "Short")                                                                \
+    X(PK_TYPE_INT32, 3, 4, "Int")                                                                  \
+    X(PK_TYPE_INT64, 4, 8, "Long")                                                                 \
+    X(PK_TYPE_UINT32, 5, 4, "UInt32")                                                              \
+    X(PK_TYPE_UINT64, 6, 8, "UInt64")                                                              \
+    X(PK_TYPE_FLOAT16, 7, 2, "Half")                                                               \
+    X(PK_TYPE_BFLOAT16, 8, 2, "BFloat16")                                                          \
+    X(PK_TYPE_FLOAT32, 9, 4, "Float")                                                              \
+    X(PK_TYPE_FLOAT64, 10, 8, "Double")                                                            \
+    X(PK_TYPE_FLOAT8_E4M3, 11, 1, "Float8_e4m3fn")                                                 \
+    X(PK_TYPE_FLOAT8_E5M2, 12, 1, "Float8_e5m2")
 
 typedef enum pk_comm_type {
-#define PK_COMM_TYPE_ENUM(code, value, bytes, name) code = value,
-    PK_COMM_TYPE_LIST(PK_COMM_TYPE_ENUM)
-#undef PK_COMM_TYPE_ENUM
+#define PK_TYPE_ENUM(code, value, bytes, name) code = value,
+    PK_TYPE_LIST(PK_TYPE_ENUM)
+#undef PK_TYPE_ENUM
 } pk_comm_type;
 
 /* A communicator, for the process's life. */
@@ -124,37 +124,72 @@ typedef struct pk_comm_request {
     uint64_t start, bytes, what, extra; /* perfkit's */
 } pk_comm_request;
 
-PK_API pk_comm_request pk_comm_start(pk_comm *comm, pk_comm_op op, pk_comm_type type,
-                                     uint64_t count, int32_t peer);
+PK_API PK_INLINE pk_comm_request pk_comm_start(pk_comm *comm, pk_comm_op op, pk_comm_type type,
+                                               uint64_t count, int32_t peer);
 
 /* What was not known when it started: of a receive, how many bytes came and from whom. */
-PK_API void pk_comm_correct(pk_comm_request *request, uint64_t bytes, int32_t peer);
+PK_API PK_INLINE void pk_comm_correct(pk_comm_request *request, uint64_t bytes, int32_t peer);
 
 /* The tag of a message, before it is finished; the last one counts. Negative: as it was. */
-PK_API void pk_comm_tag_request(pk_comm_request *request, int32_t tag);
+PK_API PK_INLINE void pk_comm_tag_request(pk_comm_request *request, int32_t tag);
 
 /* It is complete, as far as this process knows by now; for so many nanoseconds of that time the
  * program had to wait. The request becomes zero; a zero one is nothing. */
-PK_API void pk_comm_finish(pk_comm_request *request, uint64_t waited_ns);
+PK_API PK_INLINE void pk_comm_finish(pk_comm_request *request, uint64_t waited_ns);
 
 /* ---- below: how it is done ---- */
 
-extern PK_API uint32_t pk_gate_;
 PK_API void pk_comm_call_on_(pk_region *region, pk_comm *comm, pk_comm_op op, pk_comm_type type,
                              uint64_t count, int32_t peer);
 PK_API void pk_comm_tag_on_(pk_region *region, int32_t tag);
+PK_API pk_comm_request pk_comm_start_on_(pk_comm *comm, pk_comm_op op, pk_comm_type type,
+                                         uint64_t count, int32_t peer);
+PK_API void pk_comm_correct_on_(pk_comm_request *request, uint64_t bytes, int32_t peer);
+PK_API void pk_comm_tag_request_on_(pk_comm_request *request, int32_t tag);
+PK_API void pk_comm_finish_on_(pk_comm_request *request, uint64_t waited_ns);
 
 PK_INLINE void pk_comm_call(pk_region *region, pk_comm *comm, pk_comm_op op, pk_comm_type type,
                             uint64_t count, int32_t peer)
 {
-    if (__builtin_expect(__atomic_load_n(&pk_gate_, __ATOMIC_RELAXED) != 0, 0))
+    if (PK_ON_)
         pk_comm_call_on_(region, comm, op, type, count, peer);
 }
 
 PK_INLINE void pk_comm_tag(pk_region *region, int32_t tag)
 {
-    if (__builtin_expect(__atomic_load_n(&pk_gate_, __ATOMIC_RELAXED) != 0, 0))
+    if (PK_ON_)
         pk_comm_tag_on_(region, tag);
+}
+
+PK_INLINE pk_comm_request pk_comm_start(pk_comm *comm, pk_comm_op op, pk_comm_type type,
+                                        uint64_t count, int32_t peer)
+{
+    pk_comm_request none = {0, 0, 0, 0, 0, 0};
+    if (PK_ON_)
+        return pk_comm_start_on_(comm, op, type, count, peer);
+    return none;
+}
+
+/* A request is zero if it was off when the operation started. What has started is finished also when
+ * the session is over: the communicator goes on. */
+#define PK_STARTED_(request) PK_EXPECT_OFF_((request) && (request)->comm)
+
+PK_INLINE void pk_comm_correct(pk_comm_request *request, uint64_t bytes, int32_t peer)
+{
+    if (PK_STARTED_(request))
+        pk_comm_correct_on_(request, bytes, peer);
+}
+
+PK_INLINE void pk_comm_tag_request(pk_comm_request *request, int32_t tag)
+{
+    if (PK_STARTED_(request))
+        pk_comm_tag_request_on_(request, tag);
+}
+
+PK_INLINE void pk_comm_finish(pk_comm_request *request, uint64_t waited_ns)
+{
+    if (PK_STARTED_(request))
+        pk_comm_finish_on_(request, waited_ns);
 }
 
 #ifdef __cplusplus

@@ -40,12 +40,11 @@ PK_API pk_counter *pk_counter_named(const char *name, const char *unit);
 
 /* ---- below: how it is done ---- */
 
-extern PK_API uint32_t pk_gate_;
 PK_API void pk_counter_set_on_(pk_counter *counter, double value);
 
 PK_INLINE void pk_counter_set(pk_counter *counter, double value)
 {
-    if (__builtin_expect(__atomic_load_n(&pk_gate_, __ATOMIC_RELAXED) != 0, 0))
+    if (PK_ON_)
         pk_counter_set_on_(counter, value);
 }
 

@@ -126,27 +126,11 @@ PK_API pk_region *pk_region_variant(pk_region *region, const char *key, int64_t 
                            *once = scope;                                                          \
          once; once = 0)
 
-/* Non-zero while a session is open. */
-extern PK_API uint32_t pk_gate_;
-
 PK_API void pk_region_begin_on_(pk_region *region);
 PK_API void pk_region_end_on_(pk_region *region);
 PK_API void pk_region_next_on_(pk_region *from, pk_region *to);
 PK_API void pk_region_add_on_(pk_region *region, uint64_t bytes, uint64_t flops);
 PK_API void pk_region_mark_on_(pk_region *region);
-
-/* Off is the straight line. With a probability of 0.9, which __builtin_expect means, gcc moves the
- * calls far from it, and the jumps there and back are 5 % of a recorded region; with less than 0.82
- * clang lays the code out for "on". In between off costs the same (docs/overhead.md). */
-#ifdef __has_builtin
-#if __has_builtin(__builtin_expect_with_probability)
-#define PK_EXPECT_OFF_(on) __builtin_expect_with_probability((on), 0, 0.85)
-#endif
-#endif
-#ifndef PK_EXPECT_OFF_
-#define PK_EXPECT_OFF_(on) __builtin_expect((on), 0)
-#endif
-#define PK_ON_ PK_EXPECT_OFF_(__atomic_load_n(&pk_gate_, __ATOMIC_RELAXED) != 0)
 
 PK_INLINE void pk_region_begin(pk_region *region)
 {

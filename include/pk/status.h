@@ -1,4 +1,4 @@
-/* pk/status.h - what a control call answers, and the two macros every header needs.
+/* pk/status.h - what a control call answers, and what every header needs: linkage, and the gate.
  *
  *     pk_status s = pk_start(NULL);
  *     if (s)
@@ -62,6 +62,24 @@ PK_API pk_status pk_fail_(pk_status status, const char *sentence);
 
 /* "0.1.0": the version of the library in use (pk/version.h has the one compiled against). */
 PK_API const char *pk_version(void);
+
+/* ---- below: how a call that records is inlined up to the gate; not for direct use ---- */
+
+/* Non-zero while a session is open. */
+extern PK_API uint32_t pk_gate_;
+
+/* Off is the straight line. With a probability of 0.9, which __builtin_expect means, gcc moves the
+ * calls far from it, and the jumps there and back are 5 % of a recorded region; with less than 0.82
+ * clang lays the code out for "on". In between off costs the same (docs/overhead.md). */
+#ifdef __has_builtin
+#if __has_builtin(__builtin_expect_with_probability)
+#define PK_EXPECT_OFF_(on) __builtin_expect_with_probability((on), 0, 0.85)
+#endif
+#endif
+#ifndef PK_EXPECT_OFF_
+#define PK_EXPECT_OFF_(on) __builtin_expect((on), 0)
+#endif
+#define PK_ON_ PK_EXPECT_OFF_(__atomic_load_n(&pk_gate_, __ATOMIC_RELAXED) != 0)
 
 #ifdef __cplusplus
 }

@@ -36,12 +36,11 @@ PK_API PK_INLINE void pk_step(uint64_t items);
 
 /* ---- below: how it is done ---- */
 
-extern PK_API uint32_t pk_gate_;
 PK_API void pk_step_on_(uint64_t items);
 
 PK_INLINE void pk_step(uint64_t items)
 {
-    if (__builtin_expect(__atomic_load_n(&pk_gate_, __ATOMIC_RELAXED) != 0, 0))
+    if (PK_ON_)
         pk_step_on_(items);
 }
 

@@ -94,7 +94,7 @@ static const char *severity_name(uint32_t severity)
 
 static const pki_choice kind = {kind_name, PKI_SHARES, PK_OTHER};
 static const pki_choice severity = {severity_name, PKI_WARN + 1, PKI_NOTE};
-static const pki_choice operation = {pki_comm_op_name, PK_COMM_GROUP + 1, PK_COMM_OTHER};
+static const pki_choice operation = {pki_comm_op_name, PK_OP_GROUP + 1, PK_OP_OTHER};
 
 /* ---- what everything is made of ---- */
 

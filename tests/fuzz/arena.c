@@ -67,7 +67,7 @@ static void die_amid_a_run(const char *path)
                              .flush_ms = 3600000, .backends = "none")) == PK_OK,
          pk_error_message());
     record(&outer);
-    pk_comm_start(pk_comm_create("ring", "world", 0, 1, 4), PK_COMM_SEND, PK_COMM_BYTE, 9, 0);
+    pk_comm_start(pk_comm_create("ring", "world", 0, 1, 4), PK_OP_SEND, PK_TYPE_BYTE, 9, 0);
     pk_flush();
     record(&outer);
     for (int i = 0; i < THREADS; i++)

@@ -143,10 +143,10 @@ static void message(void)
     one_gpu *g = &gpus[0];
     size_t n = MESSAGE_BYTES / 4;
     group_begins();
-    pk_nccl_begin(g->comm, PK_COMM_SEND, PK_COMM_FLOAT32, n, 0, g->stream);
+    pk_nccl_begin(g->comm, PK_OP_SEND, PK_TYPE_FLOAT32, n, 0, g->stream);
     int sent = nccl.send(pointer(g->from), n, FLOAT32, 0, g->nccl, g->stream);
     pk_nccl_end(g->comm, g->stream, sent);
-    pk_nccl_begin(g->comm, PK_COMM_RECV, PK_COMM_FLOAT32, n, 0, g->stream);
+    pk_nccl_begin(g->comm, PK_OP_RECV, PK_TYPE_FLOAT32, n, 0, g->stream);
     int received = nccl.receive(pointer(g->to), n, FLOAT32, 0, g->nccl, g->stream);
     pk_nccl_end(g->comm, g->stream, received);
     group_ends();
@@ -219,7 +219,7 @@ static void all_reduce(void)
     group_begins();
     for (int i = 0; i < count; i++) {
         one_gpu *g = &gpus[i];
-        pk_nccl_begin(g->comm, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, n, -1, g->stream);
+        pk_nccl_begin(g->comm, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, n, -1, g->stream);
         int result = nccl.all_reduce(pointer(g->from), pointer(g->to), n, FLOAT32, SUM, g->nccl,
                                      g->stream);
         pk_nccl_end(g->comm, g->stream, result);

@@ -59,7 +59,7 @@ static void play(unsigned times, pk_comm *wrapped)
     world = make_comm("world", 0xABCD, 1, 4);
     for (unsigned i = 0; i < times; i++) {
         if (wrapped)
-            pk_nccl_begin(wrapped, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, 100, -1, the_stream);
+            pk_nccl_begin(wrapped, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 100, -1, the_stream);
         collective(world, "AllReduce", 100);
         if (wrapped)
             pk_nccl_end(wrapped, the_stream, 0);

@@ -67,7 +67,7 @@ static void record_all(int signal)
     pk_step(1);
     pk_region_end(&next_hit);
     add(&begun_there, 2);
-    pk_comm_request request = pk_comm_start(comm, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, 8, -1);
+    pk_comm_request request = pk_comm_start(comm, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 8, -1);
     pk_comm_finish(&request, 0);
     name_something();
     if (errno != before)

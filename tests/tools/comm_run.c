@@ -22,11 +22,11 @@ static void work(unsigned n)
 static void blocking(pk_comm *world, unsigned i)
 {
     pk_region_begin(&reduce);
-    pk_comm_call(&reduce, world, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, 64u << i % 4, -1);
+    pk_comm_call(&reduce, world, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 64u << i % 4, -1);
     work(100u << i % 4);
     pk_region_end(&reduce);
     pk_region_begin(&gather);
-    pk_comm_call(&gather, world, PK_COMM_ALL_GATHER, PK_COMM_BYTE, 1000, -1);
+    pk_comm_call(&gather, world, PK_OP_ALL_GATHER, PK_TYPE_BYTE, 1000, -1);
     work(200);
     pk_region_end(&gather);
 }
@@ -34,8 +34,8 @@ static void blocking(pk_comm *world, unsigned i)
 /* The second one ends first. */
 static void overlapping(pk_comm *row)
 {
-    pk_comm_request a = pk_comm_start(row, PK_COMM_SEND, PK_COMM_FLOAT64, 10, 1);
-    pk_comm_request b = pk_comm_start(row, PK_COMM_RECV, PK_COMM_FLOAT64, 20, 1);
+    pk_comm_request a = pk_comm_start(row, PK_OP_SEND, PK_TYPE_FLOAT64, 10, 1);
+    pk_comm_request b = pk_comm_start(row, PK_OP_RECV, PK_TYPE_FLOAT64, 20, 1);
     work(500);
     pk_comm_finish(&b, 0);
     work(100);
@@ -45,14 +45,14 @@ static void overlapping(pk_comm *row)
 /* Some that never end: a call that does not come back, requests of which only the second does. */
 static void hang(pk_comm *world, pk_comm *row, const char *how)
 {
-    pk_comm_request never = pk_comm_start(row, PK_COMM_SEND, PK_COMM_FLOAT64, 10, 1);
-    pk_comm_request done = pk_comm_start(row, PK_COMM_RECV, PK_COMM_FLOAT64, 20, 1);
-    pk_comm_request other = pk_comm_start(row, PK_COMM_RECV, PK_COMM_FLOAT64, 20, 1);
+    pk_comm_request never = pk_comm_start(row, PK_OP_SEND, PK_TYPE_FLOAT64, 10, 1);
+    pk_comm_request done = pk_comm_start(row, PK_OP_RECV, PK_TYPE_FLOAT64, 20, 1);
+    pk_comm_request other = pk_comm_start(row, PK_OP_RECV, PK_TYPE_FLOAT64, 20, 1);
     (void)never;
     (void)other;
     pk_comm_finish(&done, 0);
     pk_region_begin(&reduce);
-    pk_comm_call(&reduce, world, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, 64, -1);
+    pk_comm_call(&reduce, world, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 64, -1);
     pk_flush();
     for (int i = 0; strcmp(how, "long") == 0 && i < 2; i++) {
         nanosleep(&(struct timespec){1, 200000000}, NULL);

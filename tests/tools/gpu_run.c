@@ -170,7 +170,7 @@ static void add_collectives(pk_comm *comm, uint64_t step, uint64_t start, uint64
             "NCCL all_reduce", at, end);
         pki_activity_collective(&(pki_collective){.comm = comm->index,
                                                   .ranks = 2,
-                                                  .op = PK_COMM_ALL_REDUCE,
+                                                  .op = PK_OP_ALL_REDUCE,
                                                   .bytes = 4096,
                                                   .sequence = sequence,
                                                   .start = at,

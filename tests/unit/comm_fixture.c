@@ -41,7 +41,7 @@ static void add_reductions(pki_collectives *c)
         uint64_t ns = 20 * US + bytes / 10 + (i % 10 == 9 ? 2 * MS : i % 7 * US);
         pki_collectives_add(c, &(pki_collective){.comm = WORLD,
                                                  .ranks = 4,
-                                                 .op = PK_COMM_ALL_REDUCE,
+                                                 .op = PK_OP_ALL_REDUCE,
                                                  .region = BACKWARD,
                                                  .bytes = bytes,
                                                  .sequence = i + 1,
@@ -58,7 +58,7 @@ static void add_messages(pki_collectives *c)
     for (uint64_t i = 0; i < 200; i++)
         pki_collectives_add(c, &(pki_collective){.comm = ROW,
                                                  .ranks = 2,
-                                                 .op = i % 2 ? PK_COMM_RECV : PK_COMM_SEND,
+                                                 .op = i % 2 ? PK_OP_RECV : PK_OP_SEND,
                                                  .region = i < 190 ? HALO : 0,
                                                  .bytes = 5000,
                                                  .sequence = i + 1,
@@ -76,7 +76,7 @@ static void add_told(pki_collectives *c)
         uint64_t ns = large ? 90 * US : 15 * US;
         pki_collectives_add(c, &(pki_collective){.comm = ROW,
                                                  .ranks = 2,
-                                                 .op = PK_COMM_ALL_REDUCE,
+                                                 .op = PK_OP_ALL_REDUCE,
                                                  .region = BACKWARD,
                                                  .bytes = large ? 1 << 24 : 1 << 14,
                                                  .sequence = 200 + i,

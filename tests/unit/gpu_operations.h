@@ -112,14 +112,14 @@ static inline json_int_t calls_of_row(size_t i)
 
 static inline void all_reduce(pk_comm *comm, uint64_t count, CUstream stream, int32_t result)
 {
-    pk_nccl_begin(comm, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, count, -1, stream);
+    pk_nccl_begin(comm, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, count, -1, stream);
     gpu->work(stream);
     pk_nccl_end(comm, stream, result);
 }
 
 static inline void message(pk_comm_op op, uint64_t count, int32_t peer)
 {
-    pk_nccl_begin(world, op, PK_COMM_BYTE, count, peer, the_stream);
+    pk_nccl_begin(world, op, PK_TYPE_BYTE, count, peer, the_stream);
     pk_nccl_end(world, the_stream, 0);
 }
 

@@ -39,7 +39,7 @@ static void reduce(pk_comm *comm, uint64_t count)
 {
     pk_region_begin(&backward);
     pk_region_begin(&ring);
-    pk_comm_call(&ring, comm, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, count, -1);
+    pk_comm_call(&ring, comm, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, count, -1);
     spend();
     pk_region_end(&ring);
     pk_region_end(&backward);
@@ -117,17 +117,17 @@ static void elements(void **state)
         pk_comm_op op;
         uint64_t in, out;
         const char *peer;
-    } known[] = {{PK_COMM_ALL_REDUCE, 5, 5, "Root"},      {PK_COMM_BROADCAST, 5, 5, "Root"},
-                 {PK_COMM_REDUCE, 5, 5, "Root"},          {PK_COMM_ALL_GATHER, 5, 15, "Root"},
-                 {PK_COMM_REDUCE_SCATTER, 15, 5, "Root"}, {PK_COMM_ALL_TO_ALL, 15, 15, "Root"},
-                 {PK_COMM_GATHER, 5, 15, "Root"},         {PK_COMM_SCATTER, 15, 5, "Root"},
-                 {PK_COMM_SEND, 5, 0, "Dst Rank"},        {PK_COMM_RECV, 0, 5, "Src Rank"}};
+    } known[] = {{PK_OP_ALL_REDUCE, 5, 5, "Root"},      {PK_OP_BROADCAST, 5, 5, "Root"},
+                 {PK_OP_REDUCE, 5, 5, "Root"},          {PK_OP_ALL_GATHER, 5, 15, "Root"},
+                 {PK_OP_REDUCE_SCATTER, 15, 5, "Root"}, {PK_OP_ALL_TO_ALL, 15, 15, "Root"},
+                 {PK_OP_GATHER, 5, 15, "Root"},         {PK_OP_SCATTER, 15, 5, "Root"},
+                 {PK_OP_SEND, 5, 0, "Dst Rank"},        {PK_OP_RECV, 0, 5, "Src Rank"}};
     (void)state;
     pk_comm *comm = new_comm(0, 3);
     for (size_t i = 0; i < PKI_COUNT_OF(known); i++) {
         pk_region *region = pk_region_named_of(PK_COMM, pki_comm_op_name(known[i].op));
         pk_region_begin(region);
-        pk_comm_call(region, comm, known[i].op, PK_COMM_FLOAT64, 5, 2);
+        pk_comm_call(region, comm, known[i].op, PK_TYPE_FLOAT64, 5, 2);
         pk_region_end(region);
     }
     stop_and_count();
@@ -148,8 +148,8 @@ static void requests(void **state)
     (void)state;
     pk_comm *comm = new_comm(1, 4);
     pk_region_begin(&backward);
-    pk_comm_request a = pk_comm_start(comm, PK_COMM_ALL_REDUCE, PK_COMM_BYTE, 4096, -1);
-    pk_comm_request b = pk_comm_start(comm, PK_COMM_SEND, PK_COMM_INT64, 2, 3);
+    pk_comm_request a = pk_comm_start(comm, PK_OP_ALL_REDUCE, PK_TYPE_BYTE, 4096, -1);
+    pk_comm_request b = pk_comm_start(comm, PK_OP_SEND, PK_TYPE_INT64, 2, 3);
     pk_region_end(&backward);
     assert_true(a.sequence == 1 && b.sequence == 2);
     spend();
@@ -184,7 +184,7 @@ static void what_hangs(void **state)
 {
     (void)state;
     pk_comm *comm = new_comm(0, 2);
-    pk_comm_request lost = pk_comm_start(comm, PK_COMM_BARRIER, PK_COMM_BYTE, 0, -1);
+    pk_comm_request lost = pk_comm_start(comm, PK_OP_BARRIER, PK_TYPE_BYTE, 0, -1);
     const pki_comm_row *row = row_of(stop_and_sum(), comm->title);
     assert_true(row->enqueued == 1 && row->completed == 0 && row->calls == 0);
     pk_comm_finish(&lost, 0); /* after the stop: complete, and recorded by nobody */
@@ -195,7 +195,7 @@ static void a_request_outlives_its_session(void **state)
 {
     (void)state;
     pk_comm *comm = new_comm(0, 2);
-    pk_comm_request r = pk_comm_start(comm, PK_COMM_BARRIER, PK_COMM_BYTE, 0, -1);
+    pk_comm_request r = pk_comm_start(comm, PK_OP_BARRIER, PK_TYPE_BYTE, 0, -1);
     stop_and_count();
     assert_int_equal(
         pk_start(pk_options(.clock = the_clock, .backends = "none", .trace_path = "b.json")),
@@ -210,8 +210,8 @@ static void off(void **state)
     (void)state;
     pk_comm *comm = new_comm(0, 2);
     stop_and_count();
-    pk_comm_call(&ring, comm, PK_COMM_BARRIER, PK_COMM_BYTE, 0, -1);
-    pk_comm_request r = pk_comm_start(comm, PK_COMM_BARRIER, PK_COMM_BYTE, 0, -1);
+    pk_comm_call(&ring, comm, PK_OP_BARRIER, PK_TYPE_BYTE, 0, -1);
+    pk_comm_request r = pk_comm_start(comm, PK_OP_BARRIER, PK_TYPE_BYTE, 0, -1);
     assert_null(r.comm);
     assert_int_equal(pki_comm_enqueued(comm), 0);
 }
@@ -220,11 +220,11 @@ static void calls_that_fit_nothing(void **state)
 {
     (void)state;
     pk_comm *comm = new_comm(0, 2);
-    pk_comm_call(&ring, comm, PK_COMM_BARRIER, PK_COMM_BYTE, 0, -1); /* no such region is open */
+    pk_comm_call(&ring, comm, PK_OP_BARRIER, PK_TYPE_BYTE, 0, -1); /* no such region is open */
     assert_int_equal(pki_comm_enqueued(comm), 0);
     pk_region_begin(&ring);
-    pk_comm_call(&ring, NULL, PK_COMM_BARRIER, PK_COMM_BYTE, 0, -1);
-    pk_comm_call(&ring, comm, PK_COMM_SEND, PK_COMM_BYTE, 1, -1);
+    pk_comm_call(&ring, NULL, PK_OP_BARRIER, PK_TYPE_BYTE, 0, -1);
+    pk_comm_call(&ring, comm, PK_OP_SEND, PK_TYPE_BYTE, 1, -1);
     pk_comm_call(&ring, comm, (pk_comm_op)99, (pk_comm_type)99, 2, -1); /* takes its place */
     pk_region_end(&ring);
     assert_int_equal(pki_comm_enqueued(comm), 2);
@@ -232,7 +232,7 @@ static void calls_that_fit_nothing(void **state)
     assert_int_equal(pki_comm_in_flight(comm), 0);
     const pki_comm_summary *s = stop_and_sum();
     assert_int_equal(row_of(s, comm->title)->calls, 1);
-    assert_int_equal(s->collectives[0].op, PK_COMM_OTHER);
+    assert_int_equal(s->collectives[0].op, PK_OP_OTHER);
 }
 
 /* What was never finished is not complete because nothing else is under way. */
@@ -242,12 +242,12 @@ static void given_up(void **state)
     (void)state;
     pk_comm *comm = new_comm(0, 2);
     reduce(comm, 1);
-    pki_comm_enqueue(comm, PK_COMM_SEND, PK_COMM_BYTE, 1, 0, &sequence);
+    pki_comm_enqueue(comm, PK_OP_SEND, PK_TYPE_BYTE, 1, 0, &sequence);
     assert_int_equal(pki_comm_completed(comm), 1);
     pki_comm_give_up(comm);
     assert_int_equal(pki_comm_in_flight(comm), 0);
     assert_int_equal(pki_comm_completed(comm), 1);
-    pk_comm_request r = pk_comm_start(comm, PK_COMM_SEND, PK_COMM_BYTE, 1, 1);
+    pk_comm_request r = pk_comm_start(comm, PK_OP_SEND, PK_TYPE_BYTE, 1, 1);
     assert_int_equal(pki_comm_completed(comm), 1);
     pk_comm_finish(&r, 0);
     assert_int_equal(pki_comm_completed(comm), 3);
@@ -259,7 +259,7 @@ static void corrected(void **state)
 {
     (void)state;
     pk_comm *comm = new_comm(1, 4);
-    pk_comm_request none = {0}, r = pk_comm_start(comm, PK_COMM_RECV, PK_COMM_INT32, 100, -1);
+    pk_comm_request none = {0}, r = pk_comm_start(comm, PK_OP_RECV, PK_TYPE_INT32, 100, -1);
     pk_comm_correct(&none, 1, 1);
     pk_comm_correct(NULL, 1, 1);
     assert_null(none.comm);

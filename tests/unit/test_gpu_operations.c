@@ -152,20 +152,20 @@ static void messages_are_pairs(void **state)
     (void)state;
     pk_nccl_group_start(); /* with two neighbours */
     for (int32_t peer = 0; peer < 3; peer += 2) {
-        message(PK_COMM_SEND, 512, peer);
-        message(PK_COMM_RECV, 512, peer);
+        message(PK_OP_SEND, 512, peer);
+        message(PK_OP_RECV, 512, peer);
     }
     end_group(0);
     pk_nccl_group_start(); /* with everybody */
     for (int32_t peer = 0; peer < 4; peer++) {
-        message(PK_COMM_SEND, 64, peer);
-        message(PK_COMM_RECV, 64, peer);
+        message(PK_OP_SEND, 64, peer);
+        message(PK_OP_RECV, 64, peer);
     }
     end_group(0);
     pk_nccl_group_start(); /* with one twice */
     for (int i = 0; i < 4; i++) {
-        message(PK_COMM_SEND, 64, 2);
-        message(PK_COMM_RECV, 64, 2);
+        message(PK_OP_SEND, 64, 2);
+        message(PK_OP_RECV, 64, 2);
     }
     end_group(0);
     finish();
@@ -184,8 +184,8 @@ static void unlike_are_one(void **state)
     (void)state;
     pk_nccl_group_start();
     all_reduce(world, 100, the_stream, 0);
-    message(PK_COMM_SEND, 16, 3);
-    message(PK_COMM_SEND, 16, 2);
+    message(PK_OP_SEND, 16, 3);
+    message(PK_OP_SEND, 16, 2);
     all_reduce(other, 5, the_stream, 0);
     end_group(0);
     pk_gpu_counts c = finish();
@@ -357,7 +357,7 @@ static void no_context(void **state)
     (void)state;
     gpu->let_fail(FAKE_STREAM_CTX, 0, 1, CUDA_ERROR_INVALID_HANDLE);
     all_reduce(world, 1, the_stream, 0);
-    pk_nccl_begin(NULL, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, 1, -1, the_stream);
+    pk_nccl_begin(NULL, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 1, -1, the_stream);
     pk_nccl_end(NULL, the_stream, 0);
     all_reduce(world, 1, the_stream, 0);
     pk_gpu_counts c = finish();

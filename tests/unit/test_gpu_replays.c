@@ -8,7 +8,7 @@ static CUgraph capture(void)
     pk_region_begin(&layer);
     all_reduce(world, 100, the_stream, 0);
     pk_nccl_group_start();
-    message(PK_COMM_SEND, 16, 3);
+    message(PK_OP_SEND, 16, 3);
     all_reduce(other, 5, the_stream, 0);
     end_group(0);
     pk_region_end(&layer);

@@ -170,7 +170,7 @@ static void overlap(CUstream other, pk_comm *comm)
 {
     pk_gpu_begin(&inner, the_stream);
     sleep_ms(1);
-    pk_nccl_begin(comm, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, 100, -1, other);
+    pk_nccl_begin(comm, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 100, -1, other);
     sleep_ms(1);
     pk_gpu_end(&inner, the_stream);
     sleep_ms(1);

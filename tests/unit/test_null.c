@@ -50,14 +50,14 @@ static void names_are_made_up(void **state)
 static void communicators_do_without(void **state)
 {
     (void)state;
-    pk_comm_request none = pk_comm_start(NULL, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, 1, -1);
+    pk_comm_request none = pk_comm_start(NULL, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 1, -1);
     assert_null(none.comm);
     pk_comm_finish(&none, 0);
     pk_comm_finish(NULL, 0);
     pk_comm_correct(NULL, 0, 0);
     pk_comm_destroy(NULL);
     pk_region_begin(&work);
-    pk_comm_call(&work, NULL, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, 1, -1);
+    pk_comm_call(&work, NULL, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 1, -1);
     pk_region_end(&work);
     pk_comm_destroy(pk_comm_create(NULL, NULL, 0, 0, 1));
 }

@@ -266,15 +266,15 @@ void operations(void **)
     unused = std::move(world);
     for (int i = 0; i < 2; i++) {
         pk::scope s(outer);
-        s.call(unused, PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, 100);
+        s.call(unused, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 100);
     }
-    pk::request first = unused.start(PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, 100);
+    pk::request first = unused.start(PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 100);
     pk::request second(std::move(first));
     second.correct(44, 1);
     first.finish();
     second.finish(std::chrono::microseconds(1));
     {
-        pk::request third_one = unused.start(PK_COMM_ALL_REDUCE, PK_COMM_FLOAT32, 100);
+        pk::request third_one = unused.start(PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 100);
     }
     pk::counter("queue", "batches").set(3);
     assert_int_equal(session.stop(), PK_OK);

@@ -26,10 +26,10 @@ static void tags(void **state)
     pk_comm *comm = pk_comm_create("MPI", "messages", 0, 1, 4);
     for (size_t i = 0; i < PKI_COUNT_OF(of); i++) {
         pk_region_begin(&message);
-        pk_comm_call(&message, comm, PK_COMM_SEND, PK_COMM_BYTE, 8, 2);
+        pk_comm_call(&message, comm, PK_OP_SEND, PK_TYPE_BYTE, 8, 2);
         pk_comm_tag(&message, of[i]);
         pk_region_end(&message);
-        pk_comm_request r = pk_comm_start(comm, PK_COMM_RECV, PK_COMM_BYTE, 8, -1);
+        pk_comm_request r = pk_comm_start(comm, PK_OP_RECV, PK_TYPE_BYTE, 8, -1);
         pk_comm_tag_request(&r, 5);
         pk_comm_tag_request(&r, of[i]);
         pk_comm_tag_request(&r, -1); /* as it was */
@@ -39,7 +39,7 @@ static void tags(void **state)
     }
     pk_region_begin(&message);
     pk_comm_tag(&message, 3); /* no message yet */
-    pk_comm_call(&message, comm, PK_COMM_SEND, PK_COMM_BYTE, 8, 2);
+    pk_comm_call(&message, comm, PK_OP_SEND, PK_TYPE_BYTE, 8, 2);
     pk_comm_tag(&message, -1);
     pk_region_end(&message);
     assert_int_equal(pki_comm_completed(comm), 7);

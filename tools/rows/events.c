@@ -146,7 +146,7 @@ static bool name_operation(rows *r, const event *e, collective_row *c)
 
 static bool is_message(pk_comm_op op)
 {
-    return op == PK_COMM_SEND || op == PK_COMM_RECV || op == PK_COMM_SEND_RECV;
+    return op == PK_OP_SEND || op == PK_OP_RECV || op == PK_OP_SEND_RECV;
 }
 
 /* perfkit writes the two events of a pair one behind the other. */

@@ -28,20 +28,19 @@ void pki_collectives_destroy(pki_collectives *c)
 
 double pki_comm_size(pk_comm_op op, uint64_t bytes, uint32_t ranks)
 {
-    if (ranks < 2 || op >= PK_COMM_BARRIER)
+    if (ranks < 2 || op >= PK_OP_BARRIER)
         return 0;
-    return op >= PK_COMM_ALL_GATHER && op <= PK_COMM_SCATTER ? (double)bytes * ranks
-                                                             : (double)bytes;
+    return op >= PK_OP_ALL_GATHER && op <= PK_OP_SCATTER ? (double)bytes * ranks : (double)bytes;
 }
 
 double pki_comm_bus_factor(pk_comm_op op, uint32_t ranks)
 {
     double n = ranks;
-    if (ranks < 2 || op >= PK_COMM_BARRIER)
+    if (ranks < 2 || op >= PK_OP_BARRIER)
         return 0;
-    if (op == PK_COMM_ALL_REDUCE)
+    if (op == PK_OP_ALL_REDUCE)
         return 2 * (n - 1) / n;
-    return op >= PK_COMM_ALL_GATHER && op <= PK_COMM_SCATTER ? (n - 1) / n : 1;
+    return op >= PK_OP_ALL_GATHER && op <= PK_OP_SCATTER ? (n - 1) / n : 1;
 }
 
 uint64_t pki_comm_class(uint64_t bytes)

@@ -8,13 +8,13 @@
 
 static bool has_peer(pk_comm_op op)
 {
-    return op == PK_COMM_BROADCAST || op == PK_COMM_REDUCE || op == PK_COMM_GATHER ||
-           op == PK_COMM_SCATTER || op == PK_COMM_SEND || op == PK_COMM_RECV;
+    return op == PK_OP_BROADCAST || op == PK_OP_REDUCE || op == PK_OP_GATHER ||
+           op == PK_OP_SCATTER || op == PK_OP_SEND || op == PK_OP_RECV;
 }
 
 static const char *peer_key(pk_comm_op op)
 {
-    return op == PK_COMM_SEND ? "Dst Rank" : op == PK_COMM_RECV ? "Src Rank" : "Root";
+    return op == PK_OP_SEND ? "Dst Rank" : op == PK_OP_RECV ? "Src Rank" : "Root";
 }
 
 static int64_t most(uint64_t n)

@@ -132,7 +132,7 @@ const char *pki_comm_op_name(uint32_t op);
 uint64_t pki_comm_elements_in(uint32_t op, uint64_t count, uint64_t ranks);
 uint64_t pki_comm_elements_out(uint32_t op, uint64_t count, uint64_t ranks);
 
-pk_comm_op pki_comm_op_named(const char *name); /* PK_COMM_OTHER for what is none of the names */
+pk_comm_op pki_comm_op_named(const char *name); /* PK_OP_OTHER for what is none of the names */
 
 /* The one that has been in flight for longest; for operations that complete in their order. */
 uint64_t pki_comm_oldest(const pk_comm *comm);

@@ -19,7 +19,7 @@ static uint64_t with_half(uint64_t extra, uint32_t half)
 }
 
 /* The request's words as a record has them; PKI_TAGGED and its tag, or 0. */
-static uint64_t take_tag(pk_comm_request *request)
+static uint64_t remove_tag(pk_comm_request *request)
 {
     uint64_t tag = request->what & TAGGED ? PKI_TAGGED | (uint32_t)request->extra : 0;
     if (tag)
@@ -28,7 +28,7 @@ static uint64_t take_tag(pk_comm_request *request)
     return tag;
 }
 
-static void put_tag(pk_comm_request *request, uint64_t tag)
+static void set_tag(pk_comm_request *request, uint64_t tag)
 {
     if (!(tag & PKI_TAGGED))
         return;
@@ -73,11 +73,11 @@ static void begin_request(pk_comm_request *request, const pki_thread *t, pk_comm
     request->extra = words.extra;
 }
 
-pk_comm_request pk_comm_start(pk_comm *comm, pk_comm_op op, pk_comm_type type, uint64_t count,
-                              int32_t peer)
+pk_comm_request pk_comm_start_on_(pk_comm *comm, pk_comm_op op, pk_comm_type type, uint64_t count,
+                                  int32_t peer)
 {
     pk_comm_request request = {0};
-    if (!comm || !pki_load(&pk_gate_))
+    if (!comm)
         return request;
     if (!pki_enter()) {
         pki_registry_refuse_point();
@@ -92,24 +92,22 @@ pk_comm_request pk_comm_start(pk_comm *comm, pk_comm_op op, pk_comm_type type, u
     return request;
 }
 
-void pk_comm_correct(pk_comm_request *request, uint64_t bytes, int32_t peer)
+void pk_comm_correct_on_(pk_comm_request *request, uint64_t bytes, int32_t peer)
 {
-    if (!request || !request->comm)
-        return;
-    uint64_t tag = take_tag(request);
+    uint64_t tag = remove_tag(request);
     pki_comm_fields fields = pki_comm_unpack(request->what, request->extra);
     fields.peer = peer;
     request->bytes = bytes;
     request->what = pki_comm_pack(&fields).what;
-    put_tag(request, tag);
+    set_tag(request, tag);
 }
 
-void pk_comm_tag_request(pk_comm_request *request, int32_t tag)
+void pk_comm_tag_request_on_(pk_comm_request *request, int32_t tag)
 {
-    if (!request || !request->comm || tag < 0)
+    if (tag < 0)
         return;
-    take_tag(request);
-    put_tag(request, PKI_TAGGED | (uint32_t)tag);
+    remove_tag(request);
+    set_tag(request, PKI_TAGGED | (uint32_t)tag);
 }
 
 /* What began in an earlier session is complete, but nobody's to record. */
@@ -131,11 +129,9 @@ static void record(const pk_comm_request *request, uint64_t tag, uint64_t waited
     pki_push_point(t, records, 2);
 }
 
-void pk_comm_finish(pk_comm_request *request, uint64_t waited_ns)
+void pk_comm_finish_on_(pk_comm_request *request, uint64_t waited_ns)
 {
-    if (!request || !request->comm)
-        return;
-    uint64_t tag = take_tag(request);
+    uint64_t tag = remove_tag(request);
     pki_comm_complete(request->what, request->extra);
     if (!pki_load(&pk_gate_)) {
         /* nobody's to record */

@@ -7,7 +7,7 @@ static const pki_mpi_comm *begin(pk_region *region, MPI_Comm comm)
     const pki_mpi_comm *at = pki_mpi_is_on() ? pki_mpi_comm_of(comm) : NULL;
     pk_region_begin(region);
     if (at)
-        pk_comm_call(region, at->collective, PK_COMM_OTHER, PK_COMM_BYTE, 0, -1);
+        pk_comm_call(region, at->collective, PK_OP_OTHER, PK_TYPE_BYTE, 0, -1);
     return at;
 }
 

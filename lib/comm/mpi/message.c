@@ -18,7 +18,7 @@ static void tell(pk_region *region, const pki_mpi_operation *o)
         static pk_region region = PK_REGION_OF(PK_COMM, "MPI_" #NAME);                             \
         if (!pki_mpi_is_on())                                                                      \
             return PMPI_##NAME(buf, count, type, dest, tag, comm);                                 \
-        pki_mpi_operation sent = pki_mpi_message(PK_COMM_SEND, count, type, dest, tag, comm);      \
+        pki_mpi_operation sent = pki_mpi_message(PK_OP_SEND, count, type, dest, tag, comm);        \
         pk_region_begin(&region);                                                                  \
         tell(&region, &sent);                                                                      \
         int status = PMPI_##NAME(buf, count, type, dest, tag, comm);                               \
@@ -34,7 +34,7 @@ static void tell_received(pk_region *region, MPI_Datatype type, MPI_Comm comm,
                           const MPI_Status *status)
 {
     pki_mpi_operation got =
-        pki_mpi_message(PK_COMM_RECV, 1, type, status->MPI_SOURCE, status->MPI_TAG, comm);
+        pki_mpi_message(PK_OP_RECV, 1, type, status->MPI_SOURCE, status->MPI_TAG, comm);
     got.amount = pki_mpi_amount_got(status, type);
     tell(region, &got);
 }
@@ -66,7 +66,7 @@ static void tell_both(pk_region *region, const pki_mpi_operation *sent, int sour
 
 static pk_comm_op op_of(int source)
 {
-    return source == MPI_PROC_NULL ? PK_COMM_SEND : PK_COMM_SEND_RECV;
+    return source == MPI_PROC_NULL ? PK_OP_SEND : PK_OP_SEND_RECV;
 }
 
 PKI_MPI_CALL(Sendrecv)

@@ -107,8 +107,7 @@ void pki_mpi_keep(const MPI_Request *request, const pki_mpi_operation *operation
 
 bool pki_mpi_receives(uint32_t i)
 {
-    return i != PKI_MPI_UNKNOWN && entries[i].request.comm &&
-           entries[i].operation.op == PK_COMM_RECV;
+    return i != PKI_MPI_UNKNOWN && entries[i].request.comm && entries[i].operation.op == PK_OP_RECV;
 }
 
 static void let_go(uint32_t i)

@@ -24,25 +24,23 @@
  * that are wanted, what one rank gives to (or gets from) one other. */
 #define PKI_WRAP_COLLECTIVES(X)                                                                    \
     X(AllReduce, P_ALLREDUCE, (sendbuff, recvbuff, count, type, op, comm, stream),                 \
-      PK_COMM_ALL_REDUCE, -1)                                                                      \
-    X(Broadcast, P_ROOTED, (sendbuff, recvbuff, count, type, root, comm, stream),                  \
-      PK_COMM_BROADCAST, root)                                                                     \
-    X(Bcast, P_BCAST, (buff, count, type, root, comm, stream), PK_COMM_BROADCAST, root)            \
-    X(Reduce, P_REDUCE, (sendbuff, recvbuff, count, type, op, root, comm, stream),                 \
-      PK_COMM_REDUCE, root)                                                                        \
-    X(AllGather, P_EVEN, (sendbuff, recvbuff, count, type, comm, stream), PK_COMM_ALL_GATHER, -1)  \
+      PK_OP_ALL_REDUCE, -1)                                                                        \
+    X(Broadcast, P_ROOTED, (sendbuff, recvbuff, count, type, root, comm, stream), PK_OP_BROADCAST, \
+      root)                                                                                        \
+    X(Bcast, P_BCAST, (buff, count, type, root, comm, stream), PK_OP_BROADCAST, root)              \
+    X(Reduce, P_REDUCE, (sendbuff, recvbuff, count, type, op, root, comm, stream), PK_OP_REDUCE,   \
+      root)                                                                                        \
+    X(AllGather, P_EVEN, (sendbuff, recvbuff, count, type, comm, stream), PK_OP_ALL_GATHER, -1)    \
     X(ReduceScatter, P_ALLREDUCE, (sendbuff, recvbuff, count, type, op, comm, stream),             \
-      PK_COMM_REDUCE_SCATTER, -1)                                                                  \
-    X(Send, P_SEND, (buff, count, type, peer, comm, stream), PK_COMM_SEND, peer)                   \
-    X(Recv, P_RECV, (buff, count, type, peer, comm, stream), PK_COMM_RECV, peer)
+      PK_OP_REDUCE_SCATTER, -1)                                                                    \
+    X(Send, P_SEND, (buff, count, type, peer, comm, stream), PK_OP_SEND, peer)                     \
+    X(Recv, P_RECV, (buff, count, type, peer, comm, stream), PK_OP_RECV, peer)
 
 /* Since 2.28. */
 #define PKI_WRAP_LATER_COLLECTIVES(X)                                                              \
-    X(AlltoAll, P_EVEN, (sendbuff, recvbuff, count, type, comm, stream), PK_COMM_ALL_TO_ALL, -1)   \
-    X(Gather, P_ROOTED, (sendbuff, recvbuff, count, type, root, comm, stream), PK_COMM_GATHER,     \
-      root)                                                                                        \
-    X(Scatter, P_ROOTED, (sendbuff, recvbuff, count, type, root, comm, stream), PK_COMM_SCATTER,   \
-      root)
+    X(AlltoAll, P_EVEN, (sendbuff, recvbuff, count, type, comm, stream), PK_OP_ALL_TO_ALL, -1)     \
+    X(Gather, P_ROOTED, (sendbuff, recvbuff, count, type, root, comm, stream), PK_OP_GATHER, root) \
+    X(Scatter, P_ROOTED, (sendbuff, recvbuff, count, type, root, comm, stream), PK_OP_SCATTER, root)
 
 /* X(name, parameters, version that brought it) */
 #define PKI_WRAP_OTHERS(X)                                                                         \

@@ -10,23 +10,34 @@ typedef struct word {
     int meaning; /* a pk_comm_op or a pk_comm_type */
 } word;
 
-static const word functions[] = {
-    {"other", PK_COMM_OTHER},           {"AllReduce", PK_COMM_ALL_REDUCE},
-    {"Broadcast", PK_COMM_BROADCAST},   {"Reduce", PK_COMM_REDUCE},
-    {"AllGather", PK_COMM_ALL_GATHER},  {"ReduceScatter", PK_COMM_REDUCE_SCATTER},
-    {"AlltoAll", PK_COMM_ALL_TO_ALL},   {"Gather", PK_COMM_GATHER},
-    {"Scatter", PK_COMM_SCATTER},       {"Send", PK_COMM_SEND},
-    {"Recv", PK_COMM_RECV},             {"SendRecv", PK_COMM_SEND_RECV},
-    {"PutSignal", PK_COMM_OTHER},       {"Signal", PK_COMM_OTHER},
-    {"WaitSignal", PK_COMM_OTHER}};
+static const word functions[] = {{"other", PK_OP_OTHER},
+                                 {"AllReduce", PK_OP_ALL_REDUCE},
+                                 {"Broadcast", PK_OP_BROADCAST},
+                                 {"Reduce", PK_OP_REDUCE},
+                                 {"AllGather", PK_OP_ALL_GATHER},
+                                 {"ReduceScatter", PK_OP_REDUCE_SCATTER},
+                                 {"AlltoAll", PK_OP_ALL_TO_ALL},
+                                 {"Gather", PK_OP_GATHER},
+                                 {"Scatter", PK_OP_SCATTER},
+                                 {"Send", PK_OP_SEND},
+                                 {"Recv", PK_OP_RECV},
+                                 {"SendRecv", PK_OP_SEND_RECV},
+                                 {"PutSignal", PK_OP_OTHER},
+                                 {"Signal", PK_OP_OTHER},
+                                 {"WaitSignal", PK_OP_OTHER}};
 
-static const word elements[] = {
-    {"ncclUint8", PK_COMM_BYTE},         {"ncclInt8", PK_COMM_INT8},
-    {"ncclInt32", PK_COMM_INT32},        {"ncclUint32", PK_COMM_UINT32},
-    {"ncclInt64", PK_COMM_INT64},        {"ncclUint64", PK_COMM_UINT64},
-    {"ncclFloat16", PK_COMM_FLOAT16},    {"ncclFloat32", PK_COMM_FLOAT32},
-    {"ncclFloat64", PK_COMM_FLOAT64},    {"ncclBfloat16", PK_COMM_BFLOAT16},
-    {"ncclFloat8e4m3", PK_COMM_FLOAT8_E4M3}, {"ncclFloat8e5m2", PK_COMM_FLOAT8_E5M2}};
+static const word elements[] = {{"ncclUint8", PK_TYPE_BYTE},
+                                {"ncclInt8", PK_TYPE_INT8},
+                                {"ncclInt32", PK_TYPE_INT32},
+                                {"ncclUint32", PK_TYPE_UINT32},
+                                {"ncclInt64", PK_TYPE_INT64},
+                                {"ncclUint64", PK_TYPE_UINT64},
+                                {"ncclFloat16", PK_TYPE_FLOAT16},
+                                {"ncclFloat32", PK_TYPE_FLOAT32},
+                                {"ncclFloat64", PK_TYPE_FLOAT64},
+                                {"ncclBfloat16", PK_TYPE_BFLOAT16},
+                                {"ncclFloat8e4m3", PK_TYPE_FLOAT8_E4M3},
+                                {"ncclFloat8e5m2", PK_TYPE_FLOAT8_E5M2}};
 
 static const word algorithms[] = {{"", 0},
                                   {"TREE", 0},

@@ -17,15 +17,16 @@ void pki_fold_collective(pki_fold *fold, const pki_record *r, const pki_record *
         return;
     uint64_t start = pki_clock_ns(clock, r->start);
     uint64_t end = pki_clock_ns(clock, r->start + pki_not_negative(r->value));
-    pki_collectives_add(fold->collectives,
-                        &(pki_collective){.comm = comm->index,
-                                          .ranks = (uint32_t)PKI_MAX(comm->size, 0),
-                                          .op = f.op < PKI_COMM_OPS ? (pk_comm_op)f.op : PK_COMM_OTHER,
-                                          .region = f.parent,
-                                          .bytes = more->start,
-                                          .sequence = f.sequence,
-                                          .start = start,
-                                          .end = end,
-                                          .exposed = exposed_of(r, end - start),
-                                          .in_flight = f.in_flight});
+    pki_collectives_add(
+        fold->collectives,
+        &(pki_collective){.comm = comm->index,
+                          .ranks = (uint32_t)PKI_MAX(comm->size, 0),
+                          .op = f.op < PKI_COMM_OPS ? (pk_comm_op)f.op : PK_OP_OTHER,
+                          .region = f.parent,
+                          .bytes = more->start,
+                          .sequence = f.sequence,
+                          .start = start,
+                          .end = end,
+                          .exposed = exposed_of(r, end - start),
+                          .in_flight = f.in_flight});
 }

@@ -29,9 +29,7 @@ static char *put_signed(char *p, const char *key, int64_t n)
 
 static const char *peer_key(uint32_t op)
 {
-    return op == PK_COMM_SEND   ? ",\"Dst Rank\":"
-           : op == PK_COMM_RECV ? ",\"Src Rank\":"
-                                : ",\"Root\":";
+    return op == PK_OP_SEND ? ",\"Dst Rank\":" : op == PK_OP_RECV ? ",\"Src Rank\":" : ",\"Root\":";
 }
 
 /* The library's own number, the same on all ranks; of a killed run it is not known. */
