@@ -70,7 +70,8 @@ typedef struct pki_activity {
     pki_copy copy;
     uint32_t grid[3], block[3], registers, shared_bytes; /* PKI_ACTIVITY_KERNEL */
     uint64_t graph, graph_node;                          /* 0: not of a graph */
-    const pki_activity_arg *args;
+    const struct pki_operation *operation; /* on a communicator (comm/model/operation.h); NULL: none */
+    const pki_activity_arg *args;          /* more of them */
     size_t arg_count;
 } pki_activity;
 

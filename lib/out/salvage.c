@@ -133,7 +133,7 @@ bool pki_salvage_open(pki_salvage *s, const char *path)
     s->counts = s->header->ended;
     s->counts.steps = s->header->steps;
     pki_chrome_init(&s->chrome, &s->header->clock, s->header->pid, name_of, s);
-    s->chrome.id_base = (uint64_t)PKI_MAX(s->header->rank, 0) << 32;
+    pki_chrome_set_rank(&s->chrome, s->header->rank, s->header->world_size);
     return true;
 }
 

@@ -110,11 +110,10 @@ uint32_t pki_track_add(const pki_track *t)
 static bool write_activity(pki_session *s, const pki_activity *a)
 {
     const pki_name *region = a->region ? pki_name_at(a->region) : NULL;
-    uint64_t rank = s->config.world.rank > 0 ? (uint64_t)s->config.world.rank : 0;
     if (a->track == 0 || a->track > track_count || !pki_output_room(s))
         return false;
     size_t n =
-        pki_chrome_activity(s->buffer + s->pending.buffered, &tracks[a->track - 1], a, rank << 32,
+        pki_chrome_activity(&s->chrome, s->buffer + s->pending.buffered, &tracks[a->track - 1], a,
                             region ? region->name : NULL, region ? region->length : 0);
     pki_output_wrote(s, n, 0);
     return true;

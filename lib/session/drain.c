@@ -212,7 +212,7 @@ pk_status pki_drain_open(pki_session *s)
     pki_chrome_run run;
     pki_arena_header *h = s->arena->header;
     pki_chrome_init(&s->chrome, &h->clock, s->config.world.pid, name_of, NULL);
-    s->chrome.id_base = (uint64_t)PKI_MAX(s->config.world.rank, 0) << 32;
+    pki_chrome_set_rank(&s->chrome, s->config.world.rank, s->config.world.size);
     if (!s->paths.trace[0])
         return PK_OK;
     s->buffer = pki_arena_claim(s->arena, PKI_OUTPUT_BYTES);

@@ -113,8 +113,8 @@ static void activity(const pki_track *track, pki_activity a, uint32_t asker)
 {
     char text[PKI_EVENT_BYTES];
     a.name_length = strlen(a.name);
-    put(text, pki_chrome_activity(text, track, &a, (uint64_t)run.rank << 32,
-                                  asker ? names[asker].name : NULL, names[asker].length));
+    put(text, pki_chrome_activity(&run.chrome, text, track, &a, asker ? names[asker].name : NULL,
+                                  names[asker].length));
 }
 
 /* ---- the GPU ---- */
@@ -342,6 +342,7 @@ static void make(unsigned long steps)
     run.pid = 1000 + 10 * run.rank;
     run.seed = 88172645463325252u + run.rank;
     pki_chrome_init(&run.chrome, &map, run.pid, name_of, NULL);
+    pki_chrome_set_rank(&run.chrome, (int32_t)run.rank, 0);
     run.now = 500 * US;
     begin();
     for (unsigned long i = 0; i < steps; i++)

@@ -10,14 +10,17 @@
 #include <cmocka.h>
 
 #include "base/compiler.h"
+#include "comm/model/operation.h"
 
 static const pki_track stream = {2147488000u, 7, "GPU 0", "stream 7", 3};
 
 static void expect(const pki_activity *a, const char *region, const char *wanted)
 {
     char out[PKI_EVENT_BYTES + 1];
-    size_t n = pki_chrome_activity(out, &stream, a, (uint64_t)3 << 32, region,
-                                   region ? strlen(region) : 0);
+    pki_chrome chrome = {0};
+    pki_chrome_set_rank(&chrome, 3, 4);
+    size_t n =
+        pki_chrome_activity(&chrome, out, &stream, a, region, region ? strlen(region) : 0);
     assert_in_range(n, 1, PKI_EVENT_BYTES);
     out[n] = 0;
     assert_string_equal(out, wanted);
@@ -106,7 +109,16 @@ static void the_longest_event_fits(void **state)
     static char name[8192], out[PKI_EVENT_BYTES + 1];
     pki_activity_arg args[64];
     pki_track longest = {UINT32_MAX, UINT32_MAX, name, name, UINT32_MAX};
+    pki_chrome chrome = {.id_base = UINT64_MAX >> 12};
     memset(name, 1, sizeof name - 1); /* six bytes each, escaped */
+    const pki_operation operation = {.comm = name,
+                                     .library = name,
+                                     .comm_length = sizeof name - 1,
+                                     .library_length = sizeof name - 1,
+                                     .count = UINT64_MAX,
+                                     .sequence = UINT64_MAX,
+                                     .op = PK_OP_SCATTER,
+                                     .in_flight = UINT32_MAX};
     for (size_t i = 0; i < PKI_COUNT_OF(args); i++)
         args[i] = (pki_activity_arg){"a key of some length, as some have", name, 0};
     for (int kind = 0; kind < PKI_ACTIVITY_KINDS; kind++) {
@@ -116,11 +128,12 @@ static void the_longest_event_fits(void **state)
         a.name = name;
         a.name_length = sizeof name - 1;
         a.start = 0;
+        a.operation = &operation;
         a.args = args;
         a.arg_count = PKI_COUNT_OF(args);
         a.device--;
         a.stream_hidden = 0;
-        size_t n = pki_chrome_activity(out, &longest, &a, UINT64_MAX >> 12, name, sizeof name - 1);
+        size_t n = pki_chrome_activity(&chrome, out, &longest, &a, name, sizeof name - 1);
         assert_in_range(n, 1, PKI_EVENT_BYTES);
         assert_int_equal(out[n - 1], '}');
     }

@@ -117,9 +117,9 @@ static void elements(void **state)
         pk_comm_op op;
         uint64_t in, out;
         const char *peer;
-    } known[] = {{PK_OP_ALL_REDUCE, 5, 5, "Root"},      {PK_OP_BROADCAST, 5, 5, "Root"},
-                 {PK_OP_REDUCE, 5, 5, "Root"},          {PK_OP_ALL_GATHER, 5, 15, "Root"},
-                 {PK_OP_REDUCE_SCATTER, 15, 5, "Root"}, {PK_OP_ALL_TO_ALL, 15, 15, "Root"},
+    } known[] = {{PK_OP_ALL_REDUCE, 5, 5, NULL},        {PK_OP_BROADCAST, 5, 5, "Root"},
+                 {PK_OP_REDUCE, 5, 5, "Root"},          {PK_OP_ALL_GATHER, 5, 15, NULL},
+                 {PK_OP_REDUCE_SCATTER, 15, 5, NULL},   {PK_OP_ALL_TO_ALL, 15, 15, NULL},
                  {PK_OP_GATHER, 5, 15, "Root"},         {PK_OP_SCATTER, 15, 5, "Root"},
                  {PK_OP_SEND, 5, 0, "Dst Rank"},        {PK_OP_RECV, 0, 5, "Src Rank"}};
     (void)state;
@@ -137,7 +137,8 @@ static void elements(void **state)
         assert_int_equal(number(event, "bytes"), 40);
         assert_int_equal(number(event, "In msg nelems"), known[i].in);
         assert_int_equal(number(event, "Out msg nelems"), known[i].out);
-        assert_int_equal(number(event, known[i].peer), 2);
+        if (known[i].peer)
+            assert_int_equal(number(event, known[i].peer), 2);
     }
     json_decref(doc);
 }

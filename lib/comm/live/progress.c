@@ -18,6 +18,7 @@ void pki_progress_reset(void)
     memset(spans, 0, sizeof spans);
     memset(since, 0, sizeof since);
     memset(told, 0, sizeof told);
+    pki_comms_forget_ends();
 }
 
 /* They are a list, in order. */

@@ -153,6 +153,35 @@ pki_comm_words pki_comm_enqueue(pk_comm *comm, pk_comm_op op, pk_comm_type type,
     return pki_comm_pack(&fields);
 }
 
+uint32_t pki_comm_count_overlap(pk_comm *comm, uint64_t start, uint64_t end)
+{
+    uint32_t n = 1;
+    for (uint32_t i = 0; i < PKI_MIN(comm->end_count, (uint32_t)PKI_COMM_ENDS); i++)
+        n += comm->ends[i] > start;
+    comm->ends[comm->end_count++ % PKI_COMM_ENDS] = end;
+    return n;
+}
+
+void pki_comms_forget_ends(void)
+{
+    for (uint32_t i = 0; i < PKI_COMMS_MAX; i++)
+        if (comms[i])
+            comms[i]->end_count = 0;
+}
+
+pki_operation pki_operation_on(const pk_comm *comm)
+{
+    const pki_name *name = pki_name_at(comm->name);
+    return (pki_operation){.comm = name->name,
+                           .comm_length = name->length,
+                           .library = comm->library,
+                           .library_length = strlen(comm->library),
+                           .rank = comm->rank,
+                           .size = comm->size,
+                           .id = comm->id,
+                           .peer = -1};
+}
+
 /* The sequence's upper half is that of the last one enqueued, or one less. */
 uint64_t pki_comm_whole(const pk_comm *comm, uint32_t low)
 {
@@ -197,58 +226,4 @@ void pki_comm_give_up(pk_comm *comm)
 {
     pki_store(&comm->given_up, 1u);
     __atomic_sub_fetch(&comm->flow, PKI_COMM_FLYING, __ATOMIC_RELAXED);
-}
-
-/* ---- words ---- */
-
-uint32_t pki_comm_type_bytes(uint32_t type)
-{
-    static const uint8_t bytes[] = {
-#define TYPE_BYTES(code, value, n, name) [value] = (n),
-        PK_TYPE_LIST(TYPE_BYTES)
-#undef TYPE_BYTES
-    };
-    return type < PKI_COUNT_OF(bytes) ? bytes[type] : 1;
-}
-
-const char *pki_comm_type_name(uint32_t type)
-{
-    static const char *const names[] = {
-#define TYPE_NAME(code, value, n, name) [value] = (name),
-        PK_TYPE_LIST(TYPE_NAME)
-#undef TYPE_NAME
-    };
-    return type < PKI_COUNT_OF(names) ? names[type] : "Byte";
-}
-
-const char *pki_comm_op_name(uint32_t op)
-{
-    static const char *const names[] = {
-#define OP_NAME(code, value, name) [value] = (name),
-        PK_OP_LIST(OP_NAME)
-#undef OP_NAME
-    };
-    return op < PKI_COUNT_OF(names) ? names[op] : "other";
-}
-
-pk_comm_op pki_comm_op_named(const char *name)
-{
-#define OP_NAMED(code, value, text)                                                                \
-    if (strcmp(name, text) == 0)                                                                   \
-        return code;
-    PK_OP_LIST(OP_NAMED)
-#undef OP_NAMED
-    return PK_OP_OTHER;
-}
-
-uint64_t pki_comm_elements_in(uint32_t op, uint64_t n, uint64_t ranks)
-{
-    bool all = op == PK_OP_REDUCE_SCATTER || op == PK_OP_ALL_TO_ALL || op == PK_OP_SCATTER;
-    return op == PK_OP_RECV ? 0 : all ? n * ranks : n;
-}
-
-uint64_t pki_comm_elements_out(uint32_t op, uint64_t n, uint64_t ranks)
-{
-    bool all = op == PK_OP_ALL_GATHER || op == PK_OP_ALL_TO_ALL || op == PK_OP_GATHER;
-    return op == PK_OP_SEND ? 0 : all ? n * ranks : n;
 }

@@ -1,5 +1,4 @@
-/* lib/comm/model/communicator.h - communicators, for the process's life, and what an operation on one says in a
- * record.
+/* lib/comm/model/communicator.h - communicators, for the process's life, and how far each has come.
  *
  * A communicator has a name of its own among the names (kind PKI_KIND_INTERNAL, its library as key,
  * its rank and size as value), so that records need no more than a name's id to tell which it was,
@@ -13,11 +12,11 @@
 #include <pk/comm.h>
 
 #include "base/atomic.h"
-#include "core/record.h"
+#include "comm/model/operation.h"
 
 #define PKI_COMMS_MAX 4096 /* the last one is shared by all that are too many */
 #define PKI_COMM_TEXT 64
-#define PKI_COMM_ENDS 16
+#define PKI_COMM_ENDS 32
 
 struct pk_comm {
     uint32_t index, name; /* name: id */
@@ -27,8 +26,8 @@ struct pk_comm {
     uint64_t flow;      /* sequence number of the last one enqueued, and how many are in flight */
     uint64_t completed; /* sequence number; kept while something is in flight or was given up */
     uint64_t started;   /* 0: as far as enqueued; libraries with a queue tell more */
-    uint64_t ends[PKI_COMM_ENDS]; /* ns: of the last operations on streams; the collector's */
-    uint32_t end_count, ends_session;
+    uint64_t ends[PKI_COMM_ENDS]; /* ns: of the last operations that a backend has seen, in turn */
+    uint32_t end_count;
     uint32_t given_up; /* 1: an operation has not completed and never will */
     uint32_t gone;     /* destroyed: another one just like it may take its place */
 };
@@ -68,51 +67,6 @@ static inline int32_t pki_comm_value_size(int64_t value)
     return (int32_t)((uint64_t)value >> 32);
 }
 
-/* Is this what a payload's type says, and do the words below? */
-static inline bool pki_is_collective(uint64_t what)
-{
-    return (what & 0xFF) == PKI_PAYLOAD_COLLECTIVE;
-}
-
-/* What of an operation travels in the two free words of a record's second slot. */
-typedef struct pki_comm_words {
-    uint64_t what, extra; /* what: lowest byte PKI_PAYLOAD_COLLECTIVE */
-} pki_comm_words;
-
-typedef struct pki_comm_fields {
-    uint32_t comm, parent; /* name ids; parent: the region around, 0: none */
-    uint32_t op, type, in_flight;
-    int32_t peer;
-    uint32_t sequence; /* its low half */
-} pki_comm_fields;
-
-static inline pki_comm_words pki_comm_pack(const pki_comm_fields *f)
-{
-    return (pki_comm_words){(uint64_t)PKI_PAYLOAD_COLLECTIVE | (uint64_t)(f->op & 0xFF) << 8 |
-                                (uint64_t)(f->type & 0xFF) << 16 |
-                                (uint64_t)(f->in_flight < 255 ? f->in_flight : 255) << 24 |
-                                (uint64_t)(uint32_t)f->peer << 32,
-                            (uint64_t)(f->comm & 0xFFFF) << 48 |
-                                (uint64_t)(f->parent & 0xFFFF) << 32 | f->sequence};
-}
-
-static inline pki_comm_fields pki_comm_unpack(uint64_t what, uint64_t extra)
-{
-    return (pki_comm_fields){.comm = (uint32_t)(extra >> 48),
-                             .parent = (uint32_t)(extra >> 32) & 0xFFFF,
-                             .op = (uint32_t)(what >> 8) & 0xFF,
-                             .type = (uint32_t)(what >> 16) & 0xFF,
-                             .in_flight = (uint32_t)(what >> 24) & 0xFF,
-                             .peer = (int32_t)(uint32_t)(what >> 32),
-                             .sequence = (uint32_t)extra};
-}
-
-/* The words' extra of the operation so many before: its number is the lower half alone. */
-static inline uint64_t pki_comm_extra_before(uint64_t extra, uint32_t n)
-{
-    return (extra & ~(uint64_t)UINT32_MAX) | (uint32_t)((uint32_t)extra - n);
-}
-
 /* One more operation, and what a record says of it. */
 pki_comm_words pki_comm_enqueue(pk_comm *comm, pk_comm_op op, pk_comm_type type, int32_t peer,
                                 uint32_t parent, uint64_t *sequence);
@@ -123,17 +77,6 @@ void pki_comm_complete(uint64_t what, uint64_t extra);
 /* One of the operations in flight will never be: it is not under way, and not complete. */
 void pki_comm_give_up(pk_comm *comm);
 
-/* Bytes of one element; 1 for what is none of the types. */
-uint32_t pki_comm_type_bytes(uint32_t type);
-const char *pki_comm_type_name(uint32_t type);
-const char *pki_comm_op_name(uint32_t op);
-
-/* Elements that this rank gives and gets, where one gives count to (or gets it from) one other. */
-uint64_t pki_comm_elements_in(uint32_t op, uint64_t count, uint64_t ranks);
-uint64_t pki_comm_elements_out(uint32_t op, uint64_t count, uint64_t ranks);
-
-pk_comm_op pki_comm_op_named(const char *name); /* PK_OP_OTHER for what is none of the names */
-
 /* The one that has been in flight for longest; for operations that complete in their order. */
 uint64_t pki_comm_oldest(const pk_comm *comm);
 
@@ -143,15 +86,13 @@ uint64_t pki_comm_whole(const pk_comm *comm, uint32_t low);
 /* It has begun: what waits in a queue before it has, too. */
 void pki_comm_begun(pk_comm *comm, uint64_t sequence);
 
-/* Arguments in the trace. Unless the times are those of a kernel or of a stream, they are not those
- * of the data's way, and there is no bandwidth. */
-#define PKI_COMM_TIMED "timed by"
-#define PKI_COMM_BY_KERNEL "kernel"
-#define PKI_COMM_BY_STREAM "stream"
+/* How many of its operations were under way when the one from start to end began, this one included: of
+ * those that a backend has seen end. The collector's; in ns of a session, so one that begins forgets them. */
+uint32_t pki_comm_count_overlap(pk_comm *comm, uint64_t start, uint64_t end);
+void pki_comms_forget_ends(void);
 
-/* How many operations alike a slice is, and of how many communicators it is the time. */
-#define PKI_COMM_CALLS "calls"
-#define PKI_COMM_SHARERS "communicators"
+/* How the trace names it; what is done on it is for the caller to fill in. */
+pki_operation pki_operation_on(const pk_comm *comm);
 
 /* 1: NCCL's operations are counted where they are called (pk/nccl.h); the profiler's backend then
  * leaves the counting to that (lib/comm/plugin/emit.c). */

@@ -6,9 +6,8 @@
 #include "comm/plugin/abi.h"
 #include "comm/plugin/codes.h"
 #include "session/activity.h"
-#include "comm/live/operation.h"
 
-#define ARGS 32
+#define ARGS 20
 
 typedef struct args {
     pki_activity_arg list[ARGS];
@@ -57,16 +56,16 @@ static uint64_t bytes_of(const pki_nccl_operation *o)
     return o->count * pki_comm_type_bytes((uint32_t)o->type);
 }
 
-static void put_what(args *a, pki_operation_text *words, const pk_comm *c,
-                     const pki_nccl_operation *o)
+static pki_operation describe(const pk_comm *c, const pki_nccl_operation *o, uint32_t in_flight)
 {
-    a->count += pki_operation_args(&(pki_operation){.comm = c,
-                                                    .op = o->op,
-                                                    .type = o->type,
-                                                    .count = o->count,
-                                                    .sequence = o->sequence,
-                                                    .peer = o->peer},
-                                   words, a->list + a->count);
+    pki_operation d = pki_operation_on(c);
+    d.op = (uint32_t)o->op;
+    d.type = (uint32_t)o->type;
+    d.count = o->count;
+    d.sequence = o->sequence;
+    d.peer = o->peer;
+    d.in_flight = in_flight;
+    return d;
 }
 
 static const char *algorithm_of(const pki_nccl_operation *o)
@@ -79,11 +78,10 @@ static const char *protocol_of(const pki_nccl_operation *o)
     return pki_nccl_text(PKI_NCCL_PROTOCOL, o->event->protocol);
 }
 
-static void put_how(args *a, const pki_nccl_operation *o, uint32_t in_flight)
+static void put_how(args *a, const pki_nccl_operation *o)
 {
     static const char *const timed[] = {"host", "proxy", "kernel"};
     const pki_nccl_event *e = o->event;
-    number_if(a, "in flight", in_flight > 1 ? in_flight : 0);
     text(a, PKI_COMM_TIMED, timed[o->timed]);
     text_if(a, "algorithm", algorithm_of(o));
     text_if(a, "protocol", protocol_of(o));
@@ -106,16 +104,6 @@ static void put_network(args *a, const pki_nccl_operation *o)
     number_if(a, "network events", o->net_events);
 }
 
-/* How many of the communicator's operations were not over when this one began, and this one. */
-static uint32_t count_in_flight(pki_nccl_told *t, const pki_nccl_operation *o)
-{
-    uint32_t n = 1;
-    for (uint32_t i = 0; i < PKI_MIN(t->end_count, (uint32_t)PKI_NCCL_ENDS); i++)
-        n += t->ends[i] > o->start;
-    t->ends[t->end_count++ % PKI_NCCL_ENDS] = o->end;
-    return n;
-}
-
 /* A wrapper library counts operations where they are called, this backend where NCCL tells of them:
  * with both, the wrapper does, and what is told here is a detail of the trace. */
 static bool is_wrapped(void)
@@ -126,7 +114,7 @@ static bool is_wrapped(void)
 static void write_operation(pki_nccl_told *t, const pki_nccl_operation *o, uint64_t exposed,
                             uint32_t in_flight)
 {
-    pki_operation_text words;
+    pki_operation described = describe(t->comm, o, in_flight);
     char name[32];
     args a = {.count = 0};
     uint64_t start = o->start;
@@ -137,13 +125,13 @@ static void write_operation(pki_nccl_told *t, const pki_nccl_operation *o, uint6
                              .region = o->region,
                              .device = PKI_NO_DEVICE,
                              .bytes = bytes_of(o),
+                             .operation = &described,
                              .args = a.list};
     activity.start = start;
     activity.name_length =
         (size_t)snprintf(name, sizeof name, "NCCL %s", pki_comm_op_name((uint32_t)o->op));
     number(&a, "exposed_ns", exposed);
-    put_what(&a, &words, t->comm, o);
-    put_how(&a, o, in_flight);
+    put_how(&a, o);
     put_network(&a, o);
     activity.arg_count = a.count;
     pki_activity_add(&activity);
@@ -153,7 +141,7 @@ void pki_nccl_tell_operation(pki_nccl_told *t, const pki_nccl_operation *o)
 {
     uint64_t duration = o->end > o->start ? o->end - o->start : 0;
     uint64_t exposed = PKI_MIN(o->waited, duration);
-    uint32_t in_flight = count_in_flight(t, o);
+    uint32_t in_flight = pki_comm_count_overlap(t->comm, o->start, o->end);
     pki_bump(&operations, 1);
     write_operation(t, o, exposed, in_flight);
     if (!o->unfinished && !is_wrapped())

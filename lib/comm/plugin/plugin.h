@@ -75,7 +75,6 @@ typedef struct pki_nccl_operation {
 
 #define PKI_NCCL_LANES 8
 #define PKI_NCCL_CHANNELS 64
-#define PKI_NCCL_ENDS 32
 
 enum { PKI_NCCL_RECEIVES, PKI_NCCL_SENDING, PKI_NCCL_KERNELS, PKI_NCCL_DIRECTIONS };
 
@@ -91,8 +90,6 @@ typedef struct pki_nccl_told {
     bool proxies, kernels; /* has had one */
     pki_nccl_lane lanes[PKI_NCCL_LANES];
     pki_nccl_lane channels[PKI_NCCL_DIRECTIONS][PKI_NCCL_CHANNELS];
-    uint64_t ends[PKI_NCCL_ENDS]; /* of the last operations, in turn */
-    uint32_t end_count;
 } pki_nccl_told;
 
 /* Into trace and figures. The one place that decides who counts, if a wrapper library does, too. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "out/chrome/collective.h"
 #include "out/emit.h"
 
 /* The room of an event: every variable part has its share, fixed ones need less than the rest. */
@@ -132,7 +133,8 @@ static char *put_more(char *p, const char *end, const pki_activity *a)
 }
 
 /* Nothing at all if there are none: speedscope shows empty ones as part of the name. */
-static char *put_args(char *out, const char *end, const pki_activity *a, const char *region, size_t n)
+static char *put_args(char *out, const char *end, const pki_chrome *c, const pki_activity *a,
+                      const char *region, size_t n)
 {
     char *p, *start = PKI_PUT(out, ",\"args\":{");
     p = put_device(start, a);
@@ -150,6 +152,8 @@ static char *put_args(char *out, const char *end, const pki_activity *a, const c
         p = put_number(p, "graph node id", a->graph_node);
     if (region)
         p = put_text(p, "region", region, n, REGION_BYTES);
+    if (a->operation && end - p > PKI_COLLECTIVE_BYTES)
+        p = pki_chrome_put_operation(p, c, a->operation);
     p = put_more(p, end, a);
     if (p == start)
         return out;
@@ -170,18 +174,18 @@ static char *put_arrow(char *p, const pki_track *track, const pki_activity *a, u
     return p;
 }
 
-size_t pki_chrome_activity(char out[PKI_EVENT_BYTES], const pki_track *track, const pki_activity *a,
-                           uint64_t flow_base, const char *region, size_t n)
+size_t pki_chrome_activity(const pki_chrome *c, char out[PKI_EVENT_BYTES], const pki_track *track,
+                           const pki_activity *a, const char *region, size_t n)
 {
     const char *end = out + PKI_EVENT_BYTES - 256; /* an arrow's room */
     char *p = put_literal(PKI_PUT(out, ",\n{\"ph\":\"X\",\"cat\":\""), categories[a->kind]);
     p = put_escaped(PKI_PUT(p, "\",\"name\":\""), NAME_BYTES, a->name, a->name_length);
     p = put_where(p, track, a->start);
     p = pki_put_us(PKI_PUT(p, ",\"dur\":"), a->end > a->start ? a->end - a->start : 0);
-    p = put_args(p, end, a, region, n);
+    p = put_args(p, end, c, a, region, n);
     *p++ = '}';
     if (a->flow && a->correlation)
-        p = put_arrow(p, track, a, flow_base + a->correlation);
+        p = put_arrow(p, track, a, c->id_base + a->correlation);
     return (size_t)(p - out);
 }
 

@@ -10,11 +10,10 @@
 #include "out/chrome/chrome.h"
 
 /* An X event, and one end of an arrow if the activity is tied to another; preceded by ",\n".
- * flow_base: added to the correlation, unique over ranks. region: name of the region that asked for
- * it, n bytes, or NULL. */
-size_t pki_chrome_activity(char out[PKI_EVENT_BYTES], const pki_track *track,
-                           const pki_activity *activity, uint64_t flow_base, const char *region,
-                           size_t n);
+ * region: name of the region that asked for it, n bytes, or NULL. */
+size_t pki_chrome_activity(const pki_chrome *chrome, char out[PKI_EVENT_BYTES],
+                           const pki_track *track, const pki_activity *activity,
+                           const char *region, size_t n);
 
 /* From this moment on devices are measured (kernels, copies), or no longer: an instant of the
  * process, of category "perfkit", preceded by ",\n". */

@@ -1,12 +1,13 @@
 #include "out/chrome/chrome.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/text.h"
-#include "comm/model/communicator.h"
+#include "comm/model/operation.h"
 #include "core/names.h"
 #include "core/thread.h"
 #include "out/chrome/collective.h"
@@ -15,6 +16,8 @@
 /* Steps have a track of their own: a region may begin in one step and end in the next, and slices
  * of one track must nest. */
 #define STEP_TRACK "4294967294"
+
+#define FLAGS_BYTES 64 /* what may follow an operation's arguments */
 
 #define COARSE_NS 2.0 /* a clock with such steps gives different moments the same tick */
 
@@ -31,6 +34,18 @@ void pki_chrome_init(pki_chrome *c, const pki_clock_map *clock, uint32_t pid,
 {
     *c = (pki_chrome){.clock = clock, .pid = pid, .names = names, .user = user};
     c->coarse = (double)clock->step_ticks * pki_clock_unit_ns(clock) >= COARSE_NS;
+}
+
+void pki_chrome_set_rank(pki_chrome *c, int32_t rank, int32_t world_size)
+{
+    size_t n = 0;
+    c->rank = rank;
+    c->world_size = world_size;
+    c->id_base = (uint64_t)PKI_MAX(rank, 0) << 32;
+    for (int32_t i = 0; world_size > 1 && i < world_size && n < sizeof c->ranks; i++)
+        n += (size_t)snprintf(c->ranks + n, sizeof c->ranks - n, "%s%d%s", i ? ", " : "[", i,
+                              i == world_size - 1 ? "]" : "");
+    c->ranks_length = n < sizeof c->ranks ? n : 0;
 }
 
 void pki_chrome_finish(pki_chrome *c)
@@ -214,8 +229,8 @@ static char *end_args(char *start, char *p)
 }
 
 /* Everything but a plain region has arguments. */
-static char *put_args(char *p, const pki_chrome *c, const text *t, const pki_record *r,
-                      const pki_record *more)
+static char *put_args(char *p, const char *end, const pki_chrome *c, const text *t,
+                      const pki_record *r, const pki_record *more)
 {
     char *start = PKI_PUT(p, ",\"args\":{");
     p = t ? pki_put(start, t->args, t->args_length) : start;
@@ -225,8 +240,10 @@ static char *put_args(char *p, const pki_chrome *c, const text *t, const pki_rec
         if (more->value)
             p = put_field(p, "flops", more->value);
         uint64_t tag = pki_what_flags(r->what) & PKI_FLAG_LOST ? 0 : r->extra;
-        p = pki_is_collective(more->what) ? pki_chrome_put_collective(p, c, more, tag)
-                                          : put_payload(p, more->what, more->extra);
+        if (!pki_is_collective(more->what))
+            p = put_payload(p, more->what, more->extra);
+        else if (end - p > PKI_COLLECTIVE_BYTES) /* unless names of the longest leave no room */
+            p = pki_chrome_put_collective(p, c, more, tag);
     }
     if (pki_what_flags(r->what) & PKI_FLAG_UNBALANCED)
         p = put_field(p, "unbalanced", 1);
@@ -239,12 +256,13 @@ static char *put_region(char *p, pki_chrome *c, uint32_t tid, const pki_record *
                         const pki_record *more)
 {
     const text *t = region_text(c, pki_what_id(r->what));
+    const char *end = p + PKI_EVENT_BYTES - FLAGS_BYTES;
     bool touches = c->coarse || pki_what_flags(r->what) || pki_what_ties(r->what);
     p = put_times(put_name(p, c, t, tid), times_of(c, r), pki_what_depth(r->what), touches);
     bool plain = pki_what_type(r->what) == PKI_RECORD_REGION && t && !t->args_length &&
                  !(pki_what_flags(r->what) & PKI_FLAG_UNBALANCED);
     if (PKI_UNLIKELY(!plain))
-        p = put_args(p, c, t, r, more);
+        p = put_args(p, end, c, t, r, more);
     *p++ = '}';
     return p;
 }

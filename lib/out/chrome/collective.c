@@ -9,7 +9,7 @@
 #include "core/names.h"
 #include "out/emit.h"
 
-#define NAME_ROOM 400 /* of an escaped name */
+#define NAME_ROOM 384 /* of an escaped name */
 
 static char *put_string(char *p, const char *key, const char *text, size_t n)
 {
@@ -19,86 +19,131 @@ static char *put_string(char *p, const char *key, const char *text, size_t n)
     return PKI_PUT(p, "\"");
 }
 
-static char *put_signed(char *p, const char *key, int64_t n)
+static char *put_text(char *p, const char *key, const char *text)
+{
+    return put_string(p, key, text, strlen(text));
+}
+
+/* Perfetto shows integers beyond 63 bits as -1. */
+static char *put_count(char *p, const char *key, uint64_t n)
+{
+    return pki_put_u64(pki_put(p, key, strlen(key)), PKI_MIN(n, (uint64_t)INT64_MAX));
+}
+
+static char *put_rank(char *p, const char *key, int32_t n)
 {
     p = pki_put(p, key, strlen(key));
     if (n < 0)
         *p++ = '-';
-    return pki_put_u64(p, n < 0 ? 0 - (uint64_t)n : (uint64_t)n);
+    return pki_put_u64(p, (uint64_t)(n < 0 ? -(int64_t)n : n));
+}
+
+/* ---- the one list of arguments ---- */
+
+/* Who the ranks are is known if they are all of the job, in its order as far as we can tell. */
+static char *put_ranks(char *p, const pki_chrome *c, const pki_operation *o)
+{
+    if (!c->ranks_length || o->size != c->world_size || o->rank != c->rank)
+        return p;
+    p = pki_put(PKI_PUT(p, ",\"Process Group Ranks\":\""), c->ranks, c->ranks_length);
+    return PKI_PUT(p, "\"");
+}
+
+static char *put_comm(char *p, const pki_chrome *c, const pki_operation *o)
+{
+    char id[17];
+    p = put_count(p, ",\"Group size\":", (uint64_t)PKI_MAX(o->size, 1));
+    p = put_string(p, ",\"Process Group Name\":", o->comm, o->comm_length);
+    p = put_string(p, ",\"Process Group Description\":", o->library, o->library_length);
+    p = put_ranks(p, c, o);
+    p = put_rank(p, ",\"Rank\":", o->rank);
+    if (!o->id)
+        return p;
+    snprintf(id, sizeof id, "%016" PRIx64, o->id);
+    return put_text(p, ",\"Comms Id\":", id);
 }
 
 static const char *peer_key(uint32_t op)
 {
-    return op == PK_OP_SEND ? ",\"Dst Rank\":" : op == PK_OP_RECV ? ",\"Src Rank\":" : ",\"Root\":";
+    return op == PK_OP_SEND   ? ",\"Dst Rank\":"
+           : op == PK_OP_RECV ? ",\"Src Rank\":"
+                              : ",\"Root\":";
 }
 
-/* The library's own number, the same on all ranks; of a killed run it is not known. */
-static char *put_id(char *p, uint32_t name)
+char *pki_chrome_put_operation(char *p, const pki_chrome *c, const pki_operation *o)
 {
+    uint64_t ranks = (uint64_t)PKI_MAX(o->size, 1);
+    p = put_text(p, ",\"Collective name\":", pki_comm_op_name(o->op));
+    p = put_text(p, ",\"dtype\":", pki_comm_type_name(o->type));
+    p = put_count(p, ",\"In msg nelems\":", pki_comm_elements_in(o->op, o->count, ranks));
+    p = put_count(p, ",\"Out msg nelems\":", pki_comm_elements_out(o->op, o->count, ranks));
+    p = put_comm(p, c, o);
+    p = put_count(p, ",\"Seq\":", o->sequence);
+    if (o->peer >= 0 && pki_operation_has_peer(o->op))
+        p = put_rank(p, peer_key(o->op), o->peer);
+    if (o->tag & PKI_TAGGED)
+        p = put_count(p, ",\"Tag\":", (uint32_t)o->tag);
+    return o->in_flight > 1 ? put_count(p, ",\"in flight\":", o->in_flight) : p;
+}
+
+/* ---- of a record ---- */
+
+/* In what a killed run has left, a name may be anybody's. */
+static pki_operation operation_on(const pki_chrome *c, uint32_t name)
+{
+    pki_chrome_name n = c->names(c->user, name);
     const pk_comm *comm = pki_comm_of_name(name);
-    char text[17];
-    if (!comm || !comm->id)
-        return p;
-    snprintf(text, sizeof text, "%016" PRIx64, comm->id);
-    return put_string(p, ",\"Comms Id\":", text, 16);
+    bool known = n.kind == PKI_KIND_INTERNAL;
+    return (pki_operation){.comm = n.name,
+                           .comm_length = n.length,
+                           .library = n.key,
+                           .library_length = known ? n.key_length : 0,
+                           .rank = known ? pki_comm_value_rank(n.value) : -1,
+                           .size = known ? pki_comm_value_size(n.value) : 0,
+                           .id = comm ? comm->id : 0};
 }
 
-static char *put_parent(char *p, const pki_chrome *c, uint32_t id)
+/* As far as the half that a record has of the sequence number tells. */
+static uint64_t sequence_of(const pki_comm_fields *f)
 {
-    pki_chrome_name region = c->names(c->user, id);
-    return put_string(p, ",\"region\":", region.name, region.length);
-}
-
-/* Who it is, in the words of PyTorch's tools. */
-static char *put_comm(char *p, const pki_chrome_name *comm)
-{
-    bool known = comm->kind == PKI_KIND_INTERNAL; /* in what a killed run has left, perhaps not */
-    p = put_string(p, ",\"Process Group Name\":", comm->name, comm->length);
-    p = put_string(p, ",\"Process Group Description\":", comm->key, known ? comm->key_length : 0);
-    return put_signed(p, ",\"Rank\":", known ? pki_comm_value_rank(comm->value) : -1);
+    const pk_comm *comm = pki_comm_of_name(f->comm);
+    return comm ? pki_comm_whole(comm, f->sequence) : f->sequence;
 }
 
 char *pki_chrome_put_collective(char *p, const pki_chrome *c, const pki_record *more, uint64_t tag)
 {
     pki_comm_fields f = pki_comm_unpack(more->what, more->extra);
-    pki_chrome_name comm = c->names(c->user, f.comm);
-    const char *op = pki_comm_op_name(f.op), *type = pki_comm_type_name(f.type);
-    bool known = comm.kind == PKI_KIND_INTERNAL; /* in what a killed run has left, perhaps not */
-    uint64_t count = more->start / pki_comm_type_bytes(f.type);
-    uint64_t ranks = known ? (uint64_t)PKI_MAX(pki_comm_value_size(comm.value), 1) : 1;
-    p = put_string(p, ",\"Collective name\":", op, strlen(op));
-    p = put_string(p, ",\"dtype\":", type, strlen(type));
-    p = pki_put_u64(PKI_PUT(p, ",\"In msg nelems\":"), pki_comm_elements_in(f.op, count, ranks));
-    p = pki_put_u64(PKI_PUT(p, ",\"Out msg nelems\":"), pki_comm_elements_out(f.op, count, ranks));
-    p = pki_put_u64(PKI_PUT(p, ",\"Group size\":"), ranks);
-    p = put_id(put_comm(p, &comm), f.comm);
-    p = pki_put_u64(PKI_PUT(p, ",\"Seq\":"), f.sequence);
-    if (f.peer >= 0)
-        p = put_signed(p, peer_key(f.op), f.peer);
-    if (tag & PKI_TAGGED)
-        p = pki_put_u64(PKI_PUT(p, ",\"Tag\":"), (uint32_t)tag);
-    if (f.in_flight > 1)
-        p = pki_put_u64(PKI_PUT(p, ",\"in flight\":"), f.in_flight);
-    return f.parent ? put_parent(p, c, f.parent) : p;
+    pki_operation o = operation_on(c, f.comm);
+    o.op = f.op;
+    o.type = f.type;
+    o.count = more->start / pki_comm_type_bytes(f.type);
+    o.sequence = sequence_of(&f);
+    o.peer = f.peer;
+    o.tag = tag;
+    o.in_flight = f.in_flight;
+    p = pki_chrome_put_operation(p, c, &o);
+    if (!f.parent)
+        return p;
+    pki_chrome_name region = c->names(c->user, f.parent);
+    return put_string(p, ",\"region\":", region.name, region.length);
 }
 
 static char *put_head(char *p, const pki_chrome *c, char phase, uint32_t tid, uint64_t ns,
                       const pki_comm_fields *f)
 {
+    pki_operation o = operation_on(c, f->comm);
     const char *op = pki_comm_op_name(f->op);
-    pki_chrome_name comm = c->names(c->user, f->comm);
     p = PKI_PUT(p, ",\n{\"ph\":\"");
     *p++ = phase;
     p = PKI_PUT(p, "\",\"cat\":\"collective\",\"name\":\"");
-    p += pki_json_escape(p, NAME_ROOM, comm.key,
-                         comm.kind == PKI_KIND_INTERNAL ? comm.key_length : 0);
+    p += pki_json_escape(p, NAME_ROOM, o.library, o.library_length);
     p = pki_put(PKI_PUT(p, " "), op, strlen(op));
-    p = pki_put_u64(PKI_PUT(p, "\",\"pid\":"), c->pid);
-    p = pki_put_u64(PKI_PUT(p, ",\"tid\":"), tid);
+    p = put_count(p, "\",\"pid\":", c->pid);
+    p = put_count(p, ",\"tid\":", tid);
     p = pki_put_us(PKI_PUT(p, ",\"ts\":"), ns);
-    p = PKI_PUT(p, ",\"id\":");
-    return pki_put_u64(p,
-                       c->id_base + ((uint64_t)(f->comm & 0xFFF) << 20 | (f->sequence & 0xFFFFF)));
+    return put_count(p, ",\"id\":",
+                     c->id_base +
+                         ((uint64_t)(f->comm & 0xFFF) << 20 | (f->sequence & 0xFFFFF)));
 }
 
 size_t pki_chrome_collective(const pki_chrome *c, char out[PKI_EVENT_BYTES], uint32_t tid,
@@ -118,18 +163,15 @@ size_t pki_chrome_collective(const pki_chrome *c, char out[PKI_EVENT_BYTES], uin
 size_t pki_chrome_progress(const pki_chrome *c, char out[PKI_EVENT_BYTES], uint64_t ns,
                            const pki_comms_entry *entry)
 {
-    pki_chrome_name comm = c->names(c->user, entry->name);
-    bool known = comm.kind == PKI_KIND_INTERNAL;
+    pki_operation o = operation_on(c, entry->name);
     char *p = PKI_PUT(out, ",\n{\"ph\":\"i\",\"cat\":\"perfkit\",\"s\":\"p\",\"name\":\"");
     p = pki_put(p, PKI_CHROME_PROGRESS, strlen(PKI_CHROME_PROGRESS));
-    p = pki_put_u64(PKI_PUT(p, "\",\"pid\":"), c->pid);
-    p = pki_put_u64(PKI_PUT(p, ",\"tid\":"), c->pid);
+    p = put_count(p, "\",\"pid\":", c->pid);
+    p = put_count(p, ",\"tid\":", c->pid);
     p = pki_put_us(PKI_PUT(p, ",\"ts\":"), ns);
-    p = pki_put_u64(PKI_PUT(p, ",\"args\":{\"enqueued\":"), entry->enqueued);
-    p = pki_put_u64(PKI_PUT(p, ",\"started\":"), entry->started);
-    p = pki_put_u64(PKI_PUT(p, ",\"completed\":"), entry->completed);
-    p = pki_put_u64(PKI_PUT(p, ",\"under way\":"), entry->under_way);
-    p = pki_put_u64(PKI_PUT(p, ",\"Group size\":"),
-                    known ? (uint64_t)PKI_MAX(pki_comm_value_size(comm.value), 1) : 1);
-    return (size_t)(PKI_PUT(put_comm(p, &comm), "}}") - out);
+    p = put_count(p, ",\"args\":{\"enqueued\":", entry->enqueued);
+    p = put_count(p, ",\"started\":", entry->started);
+    p = put_count(p, ",\"completed\":", entry->completed);
+    p = put_count(p, ",\"under way\":", entry->under_way);
+    return (size_t)(PKI_PUT(put_comm(p, c, &o), "}}") - out);
 }

@@ -1,14 +1,18 @@
-/* lib/out/chrome/collective.h - what a record says of a communicator's operation, as the arguments
- * that PyTorch's profiler gives a collective and HTA reads. */
+/* lib/out/chrome/collective.h - what an operation on a communicator says of itself in the trace: the arguments
+ * that PyTorch's profiler gives a collective and HTA reads, the same for a record and for what a backend has
+ * seen. */
 #ifndef PKI_OUT_CHROME_COLLECTIVE_H
 #define PKI_OUT_CHROME_COLLECTIVE_H
 
+#include "comm/model/operation.h"
 #include "core/arena.h"
 #include "out/chrome/chrome.h"
 
-/* Appends the arguments, each with a comma before it; `more` is the record's second slot, tag the
- * message's (PKI_TAGGED). At most PKI_COLLECTIVE_BYTES. */
-#define PKI_COLLECTIVE_BYTES 1800
+/* Appends the arguments, each with a comma before it. At most PKI_COLLECTIVE_BYTES. */
+#define PKI_COLLECTIVE_BYTES 2200
+char *pki_chrome_put_operation(char *p, const pki_chrome *chrome, const pki_operation *operation);
+
+/* The same for a record, and the region around; `more` is its second slot, tag the message's (PKI_TAGGED). */
 char *pki_chrome_put_collective(char *p, const pki_chrome *chrome, const pki_record *more,
                                 uint64_t tag);
 

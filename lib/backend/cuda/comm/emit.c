@@ -6,12 +6,12 @@
 
 #include "backend/cuda/emit.h"
 #include "session/activity.h"
-#include "comm/live/operation.h"
+#include "comm/model/communicator.h"
 
 /* Of the tracks of communicators: beyond those of lanes, one for each lane and communicator. */
 #define TRACK_FIRST (1u << 24)
 #define TRACKS_KEPT 64u
-#define MORE_ARGS 8
+#define MOST_ARGS 8
 #define MEMBERS_TEXT 300
 
 typedef struct told {
@@ -97,43 +97,29 @@ static void put_members(char text[MEMBERS_TEXT], const pki_cuda_operation *part)
 
 /* ---- one part ---- */
 
-static uint32_t count_in_flight(pk_comm *c, const told *t)
-{
-    uint32_t n = 1;
-    if (c->ends_session != pki_load(&pki_cuda_session))
-        c->end_count = 0;
-    c->ends_session = pki_load(&pki_cuda_session);
-    for (uint32_t i = 0; i < PKI_MIN(c->end_count, (uint32_t)PKI_COMM_ENDS); i++)
-        n += c->ends[i] > t->start;
-    c->ends[c->end_count++ % PKI_COMM_ENDS] = t->end;
-    return n;
-}
-
 static void number_if(pki_activity_arg *args, size_t *n, const char *key, uint64_t value, bool wanted)
 {
     if (wanted)
         args[(*n)++] = (pki_activity_arg){key, NULL, (int64_t)value};
 }
 
-static void write_part(const told *t, const pki_cuda_operation *part, const pki_operation *o,
-                       uint32_t region, uint32_t in_flight)
+static void write_part(const told *t, const pki_cuda_operation *part, const pk_comm *comm,
+                       const pki_operation *o, uint32_t region)
 {
-    pki_operation_text words;
     char name[64], members[MEMBERS_TEXT];
-    pki_activity_arg args[PKI_OPERATION_ARGS + MORE_ARGS];
-    size_t n = pki_operation_args(o, &words, args);
+    pki_activity_arg args[MOST_ARGS];
+    size_t n = 0;
     put_members(members, part);
     args[n++] = (pki_activity_arg){PKI_COMM_TIMED, PKI_COMM_BY_STREAM, 0};
-    number_if(args, &n, "in flight", in_flight, in_flight > 1);
     number_if(args, &n, PKI_COMM_CALLS, part->calls, part->calls > 1);
     number_if(args, &n, PKI_COMM_SHARERS, t->communicators, t->communicators > 1);
     number_if(args, &n, "graph", t->lane->graph, t->lane->graph);
     if (members[0])
         args[n++] = (pki_activity_arg){"members", members, 0};
     args[n++] = (pki_activity_arg){"uncertainty_ns", NULL, pki_cuda_doubt_of(t->lane)};
-    snprintf(name, sizeof name, "%.40s %s", o->comm->library, pki_comm_op_name((uint32_t)o->op));
+    snprintf(name, sizeof name, "%.40s %s", comm->library, pki_comm_op_name(o->op));
     pki_activity_add(&(pki_activity){.kind = PKI_ACTIVITY_COLLECTIVE,
-                                     .track = track_of(t->lane, o->comm),
+                                     .track = track_of(t->lane, comm),
                                      .name = name,
                                      .name_length = strlen(name),
                                      .start = t->start,
@@ -144,22 +130,23 @@ static void write_part(const told *t, const pki_cuda_operation *part, const pki_
                                      .stream = (uint32_t)t->lane->stream_id,
                                      .stream_hidden = 1,
                                      .bytes = bytes_of(part),
+                                     .operation = o,
                                      .args = args,
                                      .arg_count = n});
 }
 
-static void count_part(const told *t, const pki_cuda_operation *part, const pki_operation *o,
-                       uint32_t region, uint32_t in_flight)
+static void count_part(const told *t, const pki_cuda_operation *part, const pk_comm *comm,
+                       const pki_operation *o, uint32_t region)
 {
-    pki_activity_collective(&(pki_collective){.comm = o->comm->index,
-                                              .ranks = (uint32_t)PKI_MAX(o->comm->size, 0),
-                                              .op = o->op,
+    pki_activity_collective(&(pki_collective){.comm = comm->index,
+                                              .ranks = (uint32_t)PKI_MAX(comm->size, 0),
+                                              .op = (pk_comm_op)o->op,
                                               .region = region,
                                               .bytes = bytes_of(part),
                                               .sequence = o->sequence,
                                               .start = t->start,
                                               .end = t->end,
-                                              .in_flight = in_flight,
+                                              .in_flight = o->in_flight,
                                               .sharers = part->calls * t->communicators,
                                               .on_stream = 1},
                             part->calls);
@@ -174,13 +161,15 @@ static void tell_part(const told *t, const pki_cuda_operation *part)
     pk_comm *comm = pki_comm_of_name(f.comm);
     if (!comm)
         return;
-    const pki_operation o = {comm,        (pk_comm_op)f.op,
-                             (pk_comm_type)f.type,
-                             part->count, pki_comm_whole(comm, f.sequence),
-                             f.peer};
-    uint32_t in_flight = count_in_flight(comm, t);
-    write_part(t, part, &o, f.parent, in_flight);
-    count_part(t, part, &o, f.parent, in_flight);
+    pki_operation o = pki_operation_on(comm);
+    o.op = f.op;
+    o.type = f.type;
+    o.count = part->count;
+    o.sequence = pki_comm_whole(comm, f.sequence);
+    o.peer = f.peer;
+    o.in_flight = pki_comm_count_overlap(comm, t->start, t->end);
+    write_part(t, part, comm, &o, f.parent);
+    count_part(t, part, comm, &o, f.parent);
     for (uint32_t i = t->replayed ? part->calls : 0; i > 0; i--)
         pki_comm_complete(words.what, pki_comm_extra_before(words.extra, i - 1));
 }
