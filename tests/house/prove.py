@@ -6,6 +6,7 @@ import sys
 import tempfile
 
 import cycles
+import gates
 import layers
 import places
 import sizes
@@ -69,6 +70,10 @@ TREES = [
     (sizes, {"lib/core/a.c": "int a[] = {\n" + "    0,\n" * 70 + "};\n" + FITS}, None),
     (sizes, {"tests/a.c": "\n" * 400}, None),
     (sizes, {"tests/a.c": "\n" * 401}, "401 lines"),
+    (gates, {"include/pk/a.h": "    if (PK_ON_)\n        pk_a_on_(b);\n"}, None),
+    (gates, {"include/pk/a.h": "{\n    return pk_a_on_(b);\n"}, "without a gate"),
+    (gates, {"include/pk/a.h": "    if (__atomic_load_n(&pk_gate_, 0))\n"}, "of its own"),
+    (gates, {"include/pk/status.h": "#define PK_ON_ __atomic_load_n(&pk_gate_, 0)\n"}, None),
     (places, {"build-x/lib/a.c": HOME, ".git/config": HOME, "shared/a.md": HOME}, None),
     (places, {".ci/run": HOME}, "home folder"),
     (places, {"docs/a.md": "see ./home/x, /tmp/run.json and /usr/include\n"}, None),

@@ -98,7 +98,7 @@ void fixture_comm(pki_summary *s)
     add_reductions(c);
     add_messages(c);
     add_told(c);
-    pki_collectives_fill(c, facts_of, name_of, NULL, s);
+    pki_collectives_build_rows(c, facts_of, name_of, NULL, s);
     pki_collectives_destroy(c);
 }
 
@@ -115,16 +115,17 @@ void fixture_hostile_comm(pki_summary *s, const char *hostile, pki_dist wild)
     c->comms->library = strdup(hostile);
     c->comms->name = strdup(hostile);
     c->comms->completed = 0;
-    *c->collectives = (pki_collective_row){.op = UINT32_MAX,
-                                           .size = UINT64_MAX,
-                                           .bytes = UINT64_MAX,
-                                           .exposed = UINT64_MAX,
-                                           .time = wild,
-                                           .algbw = wild,
-                                           .busbw = wild,
-                                           .way_count = PKI_COMM_WAYS,
-                                           .ways = calloc(PKI_COMM_WAYS, sizeof(pki_comm_way))};
-    for (size_t i = 0; i < PKI_COMM_WAYS; i++)
+    *c->collectives =
+        (pki_collective_row){.op = UINT32_MAX,
+                             .size = UINT64_MAX,
+                             .bytes = UINT64_MAX,
+                             .exposed = UINT64_MAX,
+                             .time = wild,
+                             .algbw = wild,
+                             .busbw = wild,
+                             .way_count = PKI_COMM_ALGORITHMS,
+                             .ways = calloc(PKI_COMM_ALGORITHMS, sizeof(pki_comm_way))};
+    for (size_t i = 0; i < PKI_COMM_ALGORITHMS; i++)
         c->collectives->ways[i] =
             (pki_comm_way){strdup(hostile), strdup(hostile), UINT64_MAX, wild.max};
     *c->regions = (pki_comm_region_row){strdup(hostile), 0, 99, UINT64_MAX, UINT64_MAX, wild};

@@ -52,7 +52,7 @@ static const char *name_of(void *user, uint32_t id)
 
 static const pki_comm_summary *fill(void)
 {
-    assert_true(pki_collectives_fill(c, facts_of, name_of, NULL, &summary));
+    assert_true(pki_collectives_build_rows(c, facts_of, name_of, NULL, &summary));
     return &summary.comm;
 }
 
@@ -232,7 +232,7 @@ static void nothing(void **state)
     comms_known = 0;
     assert_int_equal(fill()->comm_count, 0);
     pki_collectives_add(NULL, NULL);
-    assert_true(pki_collectives_fill(NULL, facts_of, name_of, NULL, &summary));
+    assert_true(pki_collectives_build_rows(NULL, facts_of, name_of, NULL, &summary));
 }
 
 static void add_by(const char *algorithm, const char *protocol, uint32_t channels)
@@ -282,7 +282,7 @@ static void too_many_algorithms(void **state)
     for (size_t i = 0; i < PKI_COUNT_OF(protocols); i++)
         add_by("RING", protocols[i], 1);
     const pki_collective_row *row = fill()->collectives;
-    assert_int_equal(row->way_count, PKI_COMM_WAYS);
+    assert_int_equal(row->way_count, PKI_COMM_ALGORITHMS);
     assert_string_equal(row->ways[0].algorithm, "(others)");
     assert_int_equal(row->ways[0].calls, 3);
 }

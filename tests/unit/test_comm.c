@@ -313,7 +313,7 @@ static void names(void **state)
 static void words(void **state)
 {
     pki_comm_fields f = {65535, 65534, 12, 10, 200, -1, UINT32_MAX};
-    pki_comm_words w = pki_comm_pack(&f);
+    pki_comm_payload w = pki_comm_pack(&f);
     pki_comm_fields back = pki_comm_unpack(w.what, w.extra);
     (void)state;
     assert_true(pki_is_collective(w.what));

@@ -14,11 +14,11 @@ static int mask;
 
 static void (*meanwhile)(void);
 
-const pki_nccl_item *__real_pki_nccl_gather(uint32_t *count);
-const pki_nccl_item *__wrap_pki_nccl_gather(uint32_t *count);
-const pki_nccl_item *__wrap_pki_nccl_gather(uint32_t *count)
+const pki_nccl_item *__real_pki_nccl_list_events(uint32_t *count);
+const pki_nccl_item *__wrap_pki_nccl_list_events(uint32_t *count);
+const pki_nccl_item *__wrap_pki_nccl_list_events(uint32_t *count)
 {
-    const pki_nccl_item *items = __real_pki_nccl_gather(count);
+    const pki_nccl_item *items = __real_pki_nccl_list_events(count);
     void (*once)(void) = meanwhile;
     meanwhile = NULL;
     if (once)

@@ -116,5 +116,5 @@ static bool facts_of(void *user, uint32_t comm, pki_comm_facts *facts)
 
 bool rebuild_fill_comms(rebuild *r, pki_summary *out)
 {
-    return pki_collectives_fill(r->collectives, facts_of, rebuild_launcher_name, r, out);
+    return pki_collectives_build_rows(r->collectives, facts_of, rebuild_launcher_name, r, out);
 }

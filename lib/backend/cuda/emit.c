@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "backend/cuda/comm/emit.h"
 #include "core/names.h"
 #include "session/activity.h"
 
@@ -27,40 +28,6 @@ static uint64_t place(pki_cuda_lane *l, double device, double *doubt)
     return l->last;
 }
 
-static void name_stream(const pki_cuda_lane *l, char *text, size_t size)
-{
-    if (l->stream == CU_STREAM_LEGACY)
-        snprintf(text, size, "default stream");
-    else if (l->stream == CU_STREAM_PER_THREAD)
-        snprintf(text, size, "default stream of thread %u", l->tid);
-    else
-        snprintf(text, size, "stream %llu",
-                 (unsigned long long)(l->stream_id ? l->stream_id : l->number));
-}
-
-/* Does another lane of this session show the same stream? */
-static bool is_shared(const pki_cuda_lane *l)
-{
-    for (const pki_cuda_lane *o = pki_cuda_lanes(); o; o = o->next)
-        if (o != l && pki_load_acquire(&o->life) == PKI_CUDA_OWNED && /* release: _lane_take */
-            pki_load(&o->track) && o->track_session == l->track_session && !o->graph &&
-            o->context == l->context && o->stream == l->stream && o->stream_id == l->stream_id)
-            return true;
-    return false;
-}
-
-void pki_cuda_name_lane(const pki_cuda_lane *l, const char *what, char *text, size_t size)
-{
-    char stream[48];
-    name_stream(l, stream, sizeof stream);
-    if (l->graph)
-        snprintf(text, size, "graph %u, captured on %s (%s)", l->graph, stream, what);
-    else if (l->stream != CU_STREAM_PER_THREAD && is_shared(l))
-        snprintf(text, size, "%s (%s of thread %u)", stream, what, l->tid);
-    else
-        snprintf(text, size, "%s (%s)", stream, what);
-}
-
 static uint32_t track_of(pki_cuda_lane *l)
 {
     char process[32], thread[96];
@@ -69,7 +36,7 @@ static uint32_t track_of(pki_cuda_lane *l)
         return pki_load(&l->track);
     l->track_session = pki_load(&pki_cuda_session);
     snprintf(process, sizeof process, "GPU %u", device);
-    pki_cuda_name_lane(l, "spans", thread, sizeof thread);
+    pki_cuda_lane_name(l, "spans", thread, sizeof thread);
     const pki_track track = {pki_track_device_pid(device), TRACK_FIRST + l->number, process, thread,
                              (uint32_t)l->stream_id * 2};
     pki_store(&l->track, pki_track_add(&track));
@@ -123,12 +90,6 @@ void pki_cuda_emit_cancel(pki_cuda_lane *l, uint32_t region)
     pop(l, region);
 }
 
-/* Whole microseconds: arguments that differ in each span are frames of their own to speedscope. */
-int64_t pki_cuda_doubt_of(const pki_cuda_lane *l)
-{
-    return (int64_t)ceil(l->doubt / 1000) * 1000;
-}
-
 static uint64_t place_end(pki_cuda_lane *l, const pki_cuda_read *begun, double device)
 {
     uint64_t ended = place(l, device, &l->doubt);
@@ -141,7 +102,7 @@ void pki_cuda_emit_end(pki_cuda_lane *l, uint32_t region, double device)
     pki_cuda_read r = pop(l, region);
     uint64_t ended = place_end(l, &r, device);
     const pki_name *name = pki_name_at(region);
-    const pki_activity_arg doubt = {"uncertainty_ns", NULL, pki_cuda_doubt_of(l)};
+    const pki_activity_arg doubt = {"uncertainty_ns", NULL, pki_cuda_lane_doubt_ns(l)};
     const pki_activity span = {
         .kind = PKI_ACTIVITY_SPAN,
         .track = track_of(l),
@@ -165,7 +126,7 @@ void pki_cuda_emit_operation(pki_cuda_lane *l, uint32_t region, double device,
 {
     pki_cuda_read r = pop(l, region);
     uint64_t ended = place_end(l, &r, device);
-    pki_cuda_tell_operation(l, r.start, ended, op, replayed);
+    pki_cuda_emit_parts(l, r.start, ended, op, replayed);
     if (!replayed)
         pki_cuda_operation_complete(op);
 }

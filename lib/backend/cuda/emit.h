@@ -27,12 +27,4 @@ void pki_cuda_emit_end(pki_cuda_lane *lane, uint32_t region, double device);
 void pki_cuda_emit_operation(pki_cuda_lane *lane, uint32_t region, double device,
                              pki_cuda_operation *op, bool replayed);
 
-/* cuda/comm/emit.c: the operation, part by part, into trace and figures; whole ns of the session. */
-void pki_cuda_tell_operation(const pki_cuda_lane *lane, uint64_t start, uint64_t end,
-                             const pki_cuda_operation *op, bool replayed);
-
-/* Of a lane: "stream 7", "graph 2, captured on stream 7"; and what has been found out of when. */
-void pki_cuda_name_lane(const pki_cuda_lane *lane, const char *what, char *text, size_t size);
-int64_t pki_cuda_doubt_of(const pki_cuda_lane *lane);
-
 #endif

@@ -1,6 +1,8 @@
 #include "backend/cuda/lane.h"
 
+#include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -107,4 +109,46 @@ void pki_cuda_lanes_after_fork(void)
     pthread_mutex_init(&lock, NULL);
     parents = first;
     first = NULL;
+}
+
+/* ---- in the trace ---- */
+
+static void name_stream(const pki_cuda_lane *l, char *text, size_t size)
+{
+    if (l->stream == CU_STREAM_LEGACY)
+        snprintf(text, size, "default stream");
+    else if (l->stream == CU_STREAM_PER_THREAD)
+        snprintf(text, size, "default stream of thread %u", l->tid);
+    else
+        snprintf(text, size, "stream %llu",
+                 (unsigned long long)(l->stream_id ? l->stream_id : l->number));
+}
+
+/* Does another lane of this session show the same stream? */
+static bool is_shared(const pki_cuda_lane *l)
+{
+    for (const pki_cuda_lane *o = pki_cuda_lanes(); o; o = o->next)
+        if (o != l && pki_load_acquire(&o->life) == PKI_CUDA_OWNED && /* release: _lane_take */
+            pki_load(&o->track) && o->track_session == l->track_session && !o->graph &&
+            o->context == l->context && o->stream == l->stream && o->stream_id == l->stream_id)
+            return true;
+    return false;
+}
+
+void pki_cuda_lane_name(const pki_cuda_lane *l, const char *what, char *text, size_t size)
+{
+    char stream[48];
+    name_stream(l, stream, sizeof stream);
+    if (l->graph)
+        snprintf(text, size, "graph %u, captured on %s (%s)", l->graph, stream, what);
+    else if (l->stream != CU_STREAM_PER_THREAD && is_shared(l))
+        snprintf(text, size, "%s (%s of thread %u)", stream, what, l->tid);
+    else
+        snprintf(text, size, "%s (%s)", stream, what);
+}
+
+/* Whole microseconds: arguments that differ in each span are frames of their own to speedscope. */
+int64_t pki_cuda_lane_doubt_ns(const pki_cuda_lane *l)
+{
+    return (int64_t)ceil(l->doubt / 1000) * 1000;
 }

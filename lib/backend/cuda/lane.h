@@ -177,6 +177,15 @@ void pki_cuda_operation_begin(pki_cuda_lane *lane, uint32_t name, pki_cuda_opera
 void pki_cuda_operation_end(pki_cuda_lane *lane, uint32_t name);
 void pki_cuda_operation_refused(pki_cuda_lane *lane, uint32_t name, bool by_error);
 
+/* For the trace: "stream 7 (what)", "graph 2, captured on stream 7 (what)"; and what has been found out of when,
+ * in whole microseconds. The collector's. */
+void pki_cuda_lane_name(const pki_cuda_lane *lane, const char *what, char *text, size_t size);
+int64_t pki_cuda_lane_doubt_ns(const pki_cuda_lane *lane);
+
+/* What else a thread gives back as it ends; set by a thread that has lanes, before it has anything to give back.
+ * NULL: nothing. */
+extern void (*pki_cuda_at_thread_end)(void);
+
 bool pki_cuda_threads_prepare(void);
 void pki_cuda_lanes_after_fork(void);
 void pki_cuda_threads_after_fork(void);

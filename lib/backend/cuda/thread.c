@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "backend/cuda/comm/group.h"
+#include "backend/cuda/lane.h"
 #include "backend/cuda/words.h"
 
 #define BUCKETS 64u
@@ -19,6 +19,7 @@ static pthread_key_t key;
 static bool key_made;
 
 uint64_t pki_cuda_refused_begun, pki_cuda_refused_dropped;
+void (*pki_cuda_at_thread_end)(void);
 
 /* The thread ends: its lanes are the collector's, which gives them to others once they are read. */
 static void leave(void *pointer)
@@ -30,7 +31,9 @@ static void leave(void *pointer)
             pki_store_release(&l->life, (uint32_t)PKI_CUDA_LEFT); /* acquire: cuda/harvest.c */
         }
     self = NULL;
-    pki_cuda_group_leave();
+    void (*also)(void) = pki_load(&pki_cuda_at_thread_end);
+    if (also)
+        also();
     free(t);
 }
 

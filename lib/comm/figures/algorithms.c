@@ -6,32 +6,34 @@
 
 #include "base/compiler.h"
 
-static bool is_that(const pki_collective_way *way, const char *algorithm, const char *protocol)
+static bool is_same(const pki_collective_algorithm *a, const char *algorithm, const char *protocol)
 {
-    return strncmp(way->algorithm, algorithm, sizeof way->algorithm - 1) == 0 &&
-           strncmp(way->protocol, protocol, sizeof way->protocol - 1) == 0;
+    return strncmp(a->algorithm, algorithm, sizeof a->algorithm - 1) == 0 &&
+           strncmp(a->protocol, protocol, sizeof a->protocol - 1) == 0;
 }
 
-static pki_collective_way *way_of(pki_collective_cell *cell, const char *algorithm, const char *protocol)
+static pki_collective_algorithm *algorithm_of(pki_collective_cell *cell, const char *algorithm,
+                                              const char *protocol)
 {
-    for (size_t i = 0; i < cell->way_count; i++)
-        if (is_that(&cell->ways[i], algorithm, protocol))
-            return &cell->ways[i];
-    if (cell->way_count == PKI_COMM_WAYS)
-        return &cell->ways[PKI_COMM_WAYS - 1];
-    pki_collective_way *way = &cell->ways[cell->way_count++];
-    if (cell->way_count == PKI_COMM_WAYS)
+    for (size_t i = 0; i < cell->algorithm_count; i++)
+        if (is_same(&cell->algorithms[i], algorithm, protocol))
+            return &cell->algorithms[i];
+    if (cell->algorithm_count == PKI_COMM_ALGORITHMS)
+        return &cell->algorithms[PKI_COMM_ALGORITHMS - 1];
+    pki_collective_algorithm *a = &cell->algorithms[cell->algorithm_count++];
+    if (cell->algorithm_count == PKI_COMM_ALGORITHMS)
         algorithm = "(others)", protocol = "";
-    snprintf(way->algorithm, sizeof way->algorithm, "%s", algorithm);
-    snprintf(way->protocol, sizeof way->protocol, "%s", protocol);
-    return way;
+    snprintf(a->algorithm, sizeof a->algorithm, "%s", algorithm);
+    snprintf(a->protocol, sizeof a->protocol, "%s", protocol);
+    return a;
 }
 
-void pki_collectives_count_way(pki_collective_cell *cell, const pki_collective *op)
+void pki_collectives_count_algorithm(pki_collective_cell *cell, const pki_collective *op)
 {
     if (!cell || !op->algorithm || !*op->algorithm)
         return;
-    pki_collective_way *way = way_of(cell, op->algorithm, op->protocol ? op->protocol : "");
-    way->calls++;
-    way->channels += op->channels;
+    pki_collective_algorithm *a =
+        algorithm_of(cell, op->algorithm, op->protocol ? op->protocol : "");
+    a->calls++;
+    a->channels += op->channels;
 }

@@ -7,12 +7,12 @@
 #include "stats/tally.h"
 #include "measure/union.h"
 
-#define PKI_COMM_WORD 24
+#define PKI_COMM_ALGORITHM_TEXT 24
 
-typedef struct pki_collective_way {
-    char algorithm[PKI_COMM_WORD], protocol[PKI_COMM_WORD];
+typedef struct pki_collective_algorithm {
+    char algorithm[PKI_COMM_ALGORITHM_TEXT], protocol[PKI_COMM_ALGORITHM_TEXT];
     uint64_t calls, channels; /* channels added up */
-} pki_collective_way;
+} pki_collective_algorithm;
 
 /* By size class if region is 0, else by region. */
 typedef struct pki_collective_cell {
@@ -21,8 +21,8 @@ typedef struct pki_collective_cell {
     uint64_t size;
     uint64_t bytes, exposed;
     pki_tally time, algbw, busbw;
-    size_t way_count;
-    pki_collective_way ways[PKI_COMM_WAYS]; /* by size class only */
+    size_t algorithm_count;
+    pki_collective_algorithm algorithms[PKI_COMM_ALGORITHMS]; /* by size class only */
 } pki_collective_cell;
 
 typedef struct pki_comm_step {
@@ -49,9 +49,9 @@ struct pki_collectives {
 };
 
 /* algorithms.c */
-void pki_collectives_count_way(pki_collective_cell *cell, const pki_collective *op);
+void pki_collectives_count_algorithm(pki_collective_cell *cell, const pki_collective *op);
 
 /* slowest.c: the step that it began in, if that is known by now. */
-void pki_collectives_place(const pki_collectives *c, pki_collective *op);
+void pki_collectives_find_step(const pki_collectives *c, pki_collective *op);
 
 #endif

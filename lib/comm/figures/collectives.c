@@ -145,7 +145,7 @@ static void keep_if_slow(pki_collectives *c, const pki_collective *op)
     memmove(&c->slow[at + 1], &c->slow[at], (c->slow_count - 1 - at) * sizeof c->slow[0]);
     c->slow[at] = *op;
     c->slow[at].algorithm = c->slow[at].protocol = NULL; /* the caller's */
-    pki_collectives_place(c, &c->slow[at]);
+    pki_collectives_find_step(c, &c->slow[at]);
 }
 
 void pki_collectives_add(pki_collectives *c, const pki_collective *op)
@@ -167,7 +167,7 @@ void pki_collectives_add(pki_collectives *c, const pki_collective *op)
     comm->in_flight = PKI_MAX(comm->in_flight, op->in_flight);
     pki_collective_cell *sized = cell_of(c, op, 0, pki_comm_class(op->bytes));
     bool timed = count_in(sized, op), rated = count_bandwidth(sized, op);
-    pki_collectives_count_way(sized, op);
+    pki_collectives_count_algorithm(sized, op);
     bool placed = count_in(cell_of(c, op, op->region + 1, 0), op);
     c->unmeasured += !(timed && rated && placed);
     keep_if_slow(c, op);

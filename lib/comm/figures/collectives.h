@@ -18,7 +18,8 @@
 #define PKI_COLLECTIVE_ROWS 4096
 #define PKI_COLLECTIVE_SLOWEST 10
 #define PKI_COLLECTIVE_STEPS 1024
-#define PKI_COMM_WAYS 6 /* algorithms of a row; the last one is all others, if there are more */
+#define PKI_COMM_ALGORITHMS                                                                        \
+    6 /* algorithms of a row; the last one is all others, if there are more */
 #define PKI_COMM_OPS 14
 #define PKI_COMM_TYPES 13
 
@@ -82,7 +83,7 @@ typedef struct pki_comm_facts {
 typedef bool pki_comm_facts_of(void *user, uint32_t comm, pki_comm_facts *facts);
 
 /* Replaces out->comms and what belongs to it. False without memory: there are none then. */
-bool pki_collectives_fill(const pki_collectives *c, pki_comm_facts_of *facts, pki_steps_name *name,
-                          void *user, pki_summary *out);
+bool pki_collectives_build_rows(const pki_collectives *c, pki_comm_facts_of *facts,
+                                pki_steps_name *name, void *user, pki_summary *out);
 
 #endif

@@ -6,22 +6,22 @@
 
 #include "base/compiler.h"
 
-typedef struct filler {
+typedef struct builder {
     const pki_collectives *c;
     pki_comm_facts_of *facts;
     pki_steps_name *name;
     void *user;
     size_t *row_of; /* a communicator's index to its row */
     pki_comm_summary *out;
-} filler;
+} builder;
 
-static char *region_name(const filler *f, uint32_t id)
+static char *region_name(const builder *f, uint32_t id)
 {
     const char *name = id ? f->name(f->user, id) : NULL;
     return strdup(name ? name : "");
 }
 
-static bool fill_comm(filler *f, uint32_t index)
+static bool build_comm(builder *f, uint32_t index)
 {
     static const pki_comm_cell nothing;
     const pki_comm_cell *cell = index < f->c->comm_room ? &f->c->comms[index] : &nothing;
@@ -52,7 +52,7 @@ static bool fill_comm(filler *f, uint32_t index)
 }
 
 /* Given out so far: indices are dense. */
-static uint32_t count_comms(const filler *f)
+static uint32_t count_comms(const builder *f)
 {
     pki_comm_facts facts;
     uint32_t n = f->c->comm_room;
@@ -62,7 +62,7 @@ static uint32_t count_comms(const filler *f)
 }
 
 /* Also one without an operation that has ended: it may be the one that hangs. */
-static bool fill_comms(filler *f)
+static bool build_comms(builder *f)
 {
     uint32_t n = count_comms(f);
     f->out->comms = calloc(n + 1u, sizeof *f->out->comms);
@@ -70,7 +70,7 @@ static bool fill_comms(filler *f)
     if (!f->out->comms || !f->row_of)
         return false;
     for (uint32_t i = 0; i < n; i++)
-        if (!fill_comm(f, i))
+        if (!build_comm(f, i))
             return false;
     return true;
 }
@@ -84,16 +84,16 @@ static int by_calls(const void *a, const void *b)
     return by_algorithm ? by_algorithm : strcmp(x->protocol, y->protocol);
 }
 
-static bool fill_ways(const pki_collective_cell *cell, pki_collective_row *row)
+static bool build_algorithms(const pki_collective_cell *cell, pki_collective_row *row)
 {
-    row->ways = calloc(cell->way_count + 1, sizeof *row->ways);
-    for (size_t i = 0; row->ways && i < cell->way_count; i++) {
-        const pki_collective_way *way = &cell->ways[i];
+    row->ways = calloc(cell->algorithm_count + 1, sizeof *row->ways);
+    for (size_t i = 0; row->ways && i < cell->algorithm_count; i++) {
+        const pki_collective_algorithm *from = &cell->algorithms[i];
         pki_comm_way *to = &row->ways[row->way_count++];
-        *to = (pki_comm_way){.algorithm = strdup(way->algorithm),
-                             .protocol = strdup(way->protocol),
-                             .calls = way->calls,
-                             .channels = (double)way->channels / (double)way->calls};
+        *to = (pki_comm_way){.algorithm = strdup(from->algorithm),
+                             .protocol = strdup(from->protocol),
+                             .calls = from->calls,
+                             .channels = (double)from->channels / (double)from->calls};
         if (!to->algorithm || !to->protocol)
             return false;
     }
@@ -102,7 +102,7 @@ static bool fill_ways(const pki_collective_cell *cell, pki_collective_row *row)
     return row->ways;
 }
 
-static bool fill_sized(const filler *f, const pki_collective_cell *cell)
+static bool build_sized(const builder *f, const pki_collective_cell *cell)
 {
     pki_collective_row *row = &f->out->collectives[f->out->collective_count++];
     *row = (pki_collective_row){.comm = f->row_of[cell->comm],
@@ -113,10 +113,10 @@ static bool fill_sized(const filler *f, const pki_collective_cell *cell)
                                 .time = pki_tally_dist(&cell->time),
                                 .algbw = pki_tally_dist(&cell->algbw),
                                 .busbw = pki_tally_dist(&cell->busbw)};
-    return fill_ways(cell, row);
+    return build_algorithms(cell, row);
 }
 
-static bool fill_region(const filler *f, const pki_collective_cell *cell)
+static bool build_region(const builder *f, const pki_collective_cell *cell)
 {
     pki_comm_region_row *row = &f->out->regions[f->out->region_count++];
     *row = (pki_comm_region_row){.region = region_name(f, cell->region - 1),
@@ -128,7 +128,7 @@ static bool fill_region(const filler *f, const pki_collective_cell *cell)
     return row->region;
 }
 
-static bool fill_cells(filler *f)
+static bool build_cells(builder *f)
 {
     size_t n = f->c->cell_count + 1;
     f->out->collectives = calloc(n, sizeof *f->out->collectives);
@@ -137,13 +137,13 @@ static bool fill_cells(filler *f)
         return false;
     for (size_t i = 0; i < f->c->cell_count; i++) {
         const pki_collective_cell *cell = f->c->cells[i];
-        if (!(cell->region ? fill_region(f, cell) : fill_sized(f, cell)))
+        if (!(cell->region ? build_region(f, cell) : build_sized(f, cell)))
             return false;
     }
     return true;
 }
 
-static bool fill_slowest(filler *f)
+static bool build_slowest(builder *f)
 {
     f->out->slowest = calloc(f->c->slow_count + 1, sizeof *f->out->slowest);
     for (size_t i = 0; f->out->slowest && i < f->c->slow_count; i++) {
@@ -186,17 +186,17 @@ static int by_time(const void *a, const void *b)
     return by_comm ? by_comm : by_name ? by_name : order(x->op, y->op);
 }
 
-bool pki_collectives_fill(const pki_collectives *c, pki_comm_facts_of *facts, pki_steps_name *name,
-                          void *user, pki_summary *out)
+bool pki_collectives_build_rows(const pki_collectives *c, pki_comm_facts_of *facts,
+                                pki_steps_name *name, void *user, pki_summary *out)
 {
     pki_comm_finish(out);
     if (!c)
         return true;
-    filler f = {.c = c, .facts = facts, .name = name, .user = user, .out = &out->comm};
+    builder f = {.c = c, .facts = facts, .name = name, .user = user, .out = &out->comm};
     out->comm.unmeasured = c->unmeasured;
-    bool filled = fill_comms(&f) && fill_cells(&f) && fill_slowest(&f);
+    bool built = build_comms(&f) && build_cells(&f) && build_slowest(&f);
     free(f.row_of);
-    if (!filled) {
+    if (!built) {
         pki_comm_finish(out);
         return false;
     }

@@ -12,7 +12,7 @@ static bool put(pki_collective *op, const pki_comm_step *step)
     return true;
 }
 
-void pki_collectives_place(const pki_collectives *c, pki_collective *op)
+void pki_collectives_find_step(const pki_collectives *c, pki_collective *op)
 {
     uint64_t known = PKI_MIN(c->step_count, (uint64_t)PKI_COLLECTIVE_STEPS);
     for (uint64_t i = 1; i <= known; i++)

@@ -11,13 +11,13 @@
 
 static pki_comms_span *spans[SPANS];
 static uint64_t since[PKI_COMMS_MAX]; /* when it has changed last, ns of the session */
-static bool told[PKI_COMMS_MAX];      /* that it stands still */
+static bool reported[PKI_COMMS_MAX];  /* that it stands still */
 
 void pki_progress_reset(void)
 {
     memset(spans, 0, sizeof spans);
     memset(since, 0, sizeof since);
-    memset(told, 0, sizeof told);
+    memset(reported, 0, sizeof reported);
     pki_comms_forget_ends();
 }
 
@@ -72,12 +72,12 @@ static void look_at(pki_session *s, const pk_comm *c, uint64_t now)
     if (!was->name || !is_same(was, &is)) {
         *was = is;
         since[c->index] = now;
-        told[c->index] = false;
+        reported[c->index] = false;
         return;
     }
-    if (told[c->index] || !is.under_way || now - since[c->index] < PKI_PROGRESS_STALL_NS)
+    if (reported[c->index] || !is.under_way || now - since[c->index] < PKI_PROGRESS_STALL_NS)
         return;
-    told[c->index] = true;
+    reported[c->index] = true;
     write_stall(s, &is, now);
 }
 

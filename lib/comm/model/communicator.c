@@ -139,8 +139,8 @@ void pki_comms_after_fork(void)
 
 /* ---- operations ---- */
 
-pki_comm_words pki_comm_enqueue(pk_comm *comm, pk_comm_op op, pk_comm_type type, int32_t peer,
-                                uint32_t parent, uint64_t *sequence)
+pki_comm_payload pki_comm_enqueue(pk_comm *comm, pk_comm_op op, pk_comm_type type, int32_t peer,
+                                  uint32_t parent, uint64_t *sequence)
 {
     uint64_t flow = __atomic_add_fetch(&comm->flow, PKI_COMM_FLYING + 1, __ATOMIC_RELAXED);
     uint64_t n = flow % PKI_COMM_FLYING;

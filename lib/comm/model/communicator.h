@@ -68,10 +68,10 @@ static inline int32_t pki_comm_value_size(int64_t value)
 }
 
 /* One more operation, and what a record says of it. */
-pki_comm_words pki_comm_enqueue(pk_comm *comm, pk_comm_op op, pk_comm_type type, int32_t peer,
-                                uint32_t parent, uint64_t *sequence);
+pki_comm_payload pki_comm_enqueue(pk_comm *comm, pk_comm_op op, pk_comm_type type, int32_t peer,
+                                  uint32_t parent, uint64_t *sequence);
 
-/* The operation that these words are of is complete. */
+/* The operation of this payload is complete. */
 void pki_comm_complete(uint64_t what, uint64_t extra);
 
 /* One of the operations in flight will never be: it is not under way, and not complete. */

@@ -12,16 +12,16 @@
 
 /* ---- in a record ---- */
 
-/* Is this what a payload's type says, and do the words below? */
+/* Is this what a payload's type says? */
 static inline bool pki_is_collective(uint64_t what)
 {
     return (what & 0xFF) == PKI_PAYLOAD_COLLECTIVE;
 }
 
 /* What of an operation travels in the two free words of a record's second slot. */
-typedef struct pki_comm_words {
+typedef struct pki_comm_payload {
     uint64_t what, extra; /* what: lowest byte PKI_PAYLOAD_COLLECTIVE */
-} pki_comm_words;
+} pki_comm_payload;
 
 typedef struct pki_comm_fields {
     uint32_t comm, parent; /* name ids; parent: the region around, 0: none */
@@ -30,14 +30,14 @@ typedef struct pki_comm_fields {
     uint32_t sequence; /* its low half */
 } pki_comm_fields;
 
-static inline pki_comm_words pki_comm_pack(const pki_comm_fields *f)
+static inline pki_comm_payload pki_comm_pack(const pki_comm_fields *f)
 {
-    return (pki_comm_words){(uint64_t)PKI_PAYLOAD_COLLECTIVE | (uint64_t)(f->op & 0xFF) << 8 |
-                                (uint64_t)(f->type & 0xFF) << 16 |
-                                (uint64_t)(f->in_flight < 255 ? f->in_flight : 255) << 24 |
-                                (uint64_t)(uint32_t)f->peer << 32,
-                            (uint64_t)(f->comm & 0xFFFF) << 48 |
-                                (uint64_t)(f->parent & 0xFFFF) << 32 | f->sequence};
+    return (pki_comm_payload){(uint64_t)PKI_PAYLOAD_COLLECTIVE | (uint64_t)(f->op & 0xFF) << 8 |
+                                  (uint64_t)(f->type & 0xFF) << 16 |
+                                  (uint64_t)(f->in_flight < 255 ? f->in_flight : 255) << 24 |
+                                  (uint64_t)(uint32_t)f->peer << 32,
+                              (uint64_t)(f->comm & 0xFFFF) << 48 |
+                                  (uint64_t)(f->parent & 0xFFFF) << 32 | f->sequence};
 }
 
 static inline pki_comm_fields pki_comm_unpack(uint64_t what, uint64_t extra)
@@ -51,7 +51,7 @@ static inline pki_comm_fields pki_comm_unpack(uint64_t what, uint64_t extra)
                              .sequence = (uint32_t)extra};
 }
 
-/* The words' extra of the operation so many before: its number is the lower half alone. */
+/* The extra of the operation so many before: its number is the lower half alone. */
 static inline uint64_t pki_comm_extra_before(uint64_t extra, uint32_t n)
 {
     return (extra & ~(uint64_t)UINT32_MAX) | (uint32_t)((uint32_t)extra - n);

@@ -18,7 +18,7 @@ static uint64_t with_half(uint64_t extra, uint32_t half)
     return (extra & ~(uint64_t)UINT32_MAX) | half;
 }
 
-/* The request's words as a record has them; PKI_TAGGED and its tag, or 0. */
+/* Makes the request's payload one of a record; PKI_TAGGED and its tag, or 0. */
 static uint64_t remove_tag(pk_comm_request *request)
 {
     uint64_t tag = request->what & TAGGED ? PKI_TAGGED | (uint32_t)request->extra : 0;
@@ -47,10 +47,10 @@ void pk_comm_call_on_(pk_region *region, pk_comm *comm, pk_comm_op op, pk_comm_t
         return;
     if (pki_is_collective(work->payload_type))
         pki_comm_complete(work->payload_type, work->payload);
-    pki_comm_words words = pki_comm_enqueue(comm, op, type, peer, parent, &sequence);
+    pki_comm_payload payload = pki_comm_enqueue(comm, op, type, peer, parent, &sequence);
     pki_bump(&work->bytes, bytes_of(type, count));
-    pki_store(&work->payload, words.extra);
-    pki_store(&work->payload_type, words.what);
+    pki_store(&work->payload, payload.extra);
+    pki_store(&work->payload_type, payload.what);
     pki_store(&work->tag, (uint64_t)0);
 }
 
@@ -66,11 +66,11 @@ static void begin_request(pk_comm_request *request, const pki_thread *t, pk_comm
                           pk_comm_op op, pk_comm_type type, int32_t peer)
 {
     uint32_t parent = pki_open_region(t);
-    pki_comm_words words = pki_comm_enqueue(comm, op, type, peer, parent, &request->sequence);
+    pki_comm_payload payload = pki_comm_enqueue(comm, op, type, peer, parent, &request->sequence);
     request->comm = comm;
     request->start = pki_ticks(t->monotonic);
-    request->what = words.what;
-    request->extra = words.extra;
+    request->what = payload.what;
+    request->extra = payload.extra;
 }
 
 pk_comm_request pk_comm_start_on_(pk_comm *comm, pk_comm_op op, pk_comm_type type, uint64_t count,

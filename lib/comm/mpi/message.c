@@ -1,10 +1,10 @@
 /* lib/comm/mpi/message.c - messages whose calls return when the buffer may be used again.
  *
- * A receive is told of when it is over: only then is it known how much came, and from whom.
+ * A receive is described when it is over: only then is it known how much came, and from whom.
  */
 #include "comm/mpi/sends.h"
 
-static void tell(pk_region *region, const pki_mpi_operation *o)
+static void describe(pk_region *region, const pki_mpi_operation *o)
 {
     if (!o->comm)
         return;
@@ -20,7 +20,7 @@ static void tell(pk_region *region, const pki_mpi_operation *o)
             return PMPI_##NAME(buf, count, type, dest, tag, comm);                                 \
         pki_mpi_operation sent = pki_mpi_message(PK_OP_SEND, count, type, dest, tag, comm);        \
         pk_region_begin(&region);                                                                  \
-        tell(&region, &sent);                                                                      \
+        describe(&region, &sent);                                                                  \
         int status = PMPI_##NAME(buf, count, type, dest, tag, comm);                               \
         pk_region_end(&region);                                                                    \
         return status;                                                                             \
@@ -30,38 +30,38 @@ PKI_MPI_SENDS(SEND)
 
 /* ---- receives ---- */
 
-static void tell_received(pk_region *region, MPI_Datatype type, MPI_Comm comm,
-                          const MPI_Status *status)
+static void describe_received(pk_region *region, MPI_Datatype type, MPI_Comm comm,
+                              const MPI_Status *status)
 {
     pki_mpi_operation got =
         pki_mpi_message(PK_OP_RECV, 1, type, status->MPI_SOURCE, status->MPI_TAG, comm);
     got.amount = pki_mpi_amount_got(status, type);
-    tell(region, &got);
+    describe(region, &got);
 }
 
 PKI_MPI_CALL(Recv)(PKI_MPI_RECV_PARAMS, MPI_Status *status)
 {
     static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Recv");
-    MPI_Status own, *told = status == MPI_STATUS_IGNORE ? &own : status;
+    MPI_Status own, *known = status == MPI_STATUS_IGNORE ? &own : status;
     if (!pki_mpi_is_on())
         return PMPI_Recv(buf, count, type, source, tag, comm, status);
     pk_region_begin(&region);
-    int result = PMPI_Recv(buf, count, type, source, tag, comm, told);
+    int result = PMPI_Recv(buf, count, type, source, tag, comm, known);
     if (result == MPI_SUCCESS)
-        tell_received(&region, type, comm, told);
+        describe_received(&region, type, comm, known);
     pk_region_end(&region);
     return result;
 }
 
 /* ---- both at once: what is sent counts, and where nothing is, what came ---- */
 
-static void tell_both(pk_region *region, const pki_mpi_operation *sent, int source,
-                      MPI_Datatype type, MPI_Comm comm, const MPI_Status *status)
+static void describe_exchange(pk_region *region, const pki_mpi_operation *sent, int source,
+                              MPI_Datatype type, MPI_Comm comm, const MPI_Status *status)
 {
     if (sent->comm)
-        tell(region, sent);
+        describe(region, sent);
     else if (source != MPI_PROC_NULL)
-        tell_received(region, type, comm, status);
+        describe_received(region, type, comm, status);
 }
 
 static pk_comm_op op_of(int source)
@@ -74,7 +74,7 @@ PKI_MPI_CALL(Sendrecv)
  int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status)
 {
     static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Sendrecv");
-    MPI_Status own, *told = status == MPI_STATUS_IGNORE ? &own : status;
+    MPI_Status own, *known = status == MPI_STATUS_IGNORE ? &own : status;
     if (!pki_mpi_is_on())
         return PMPI_Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
                              recvtype, source, recvtag, comm, status);
@@ -82,9 +82,9 @@ PKI_MPI_CALL(Sendrecv)
         pki_mpi_message(op_of(source), sendcount, sendtype, dest, sendtag, comm);
     pk_region_begin(&region);
     int result = PMPI_Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
-                               recvtype, source, recvtag, comm, told);
+                               recvtype, source, recvtag, comm, known);
     if (result == MPI_SUCCESS)
-        tell_both(&region, &sent, source, recvtype, comm, told);
+        describe_exchange(&region, &sent, source, recvtype, comm, known);
     pk_region_end(&region);
     return result;
 }
@@ -94,16 +94,16 @@ PKI_MPI_CALL(Sendrecv_replace)
  MPI_Comm comm, MPI_Status *status)
 {
     static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Sendrecv_replace");
-    MPI_Status own, *told = status == MPI_STATUS_IGNORE ? &own : status;
+    MPI_Status own, *known = status == MPI_STATUS_IGNORE ? &own : status;
     if (!pki_mpi_is_on())
         return PMPI_Sendrecv_replace(buf, count, type, dest, sendtag, source, recvtag, comm,
                                      status);
     pki_mpi_operation sent = pki_mpi_message(op_of(source), count, type, dest, sendtag, comm);
     pk_region_begin(&region);
     int result =
-        PMPI_Sendrecv_replace(buf, count, type, dest, sendtag, source, recvtag, comm, told);
+        PMPI_Sendrecv_replace(buf, count, type, dest, sendtag, source, recvtag, comm, known);
     if (result == MPI_SUCCESS)
-        tell_both(&region, &sent, source, type, comm, told);
+        describe_exchange(&region, &sent, source, type, comm, known);
     pk_region_end(&region);
     return result;
 }

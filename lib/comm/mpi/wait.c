@@ -2,75 +2,12 @@
  * waited for the operations: exposed. */
 #include "comm/mpi/batch.h"
 
-/* ---- all of them: done is everything or nothing ---- */
-
+/* MPI has completed all of them, or none; any one; some. */
 static void close_all(pki_mpi_batch *b, bool done, const MPI_Request requests[],
                       const MPI_Status *statuses)
 {
     pki_mpi_batch_close(b, requests, done ? b->n : 0, NULL, statuses);
 }
-
-PKI_MPI_CALL(Wait)(MPI_Request *request, MPI_Status *status)
-{
-    static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Wait");
-    pki_mpi_batch b;
-    if (!pki_mpi_is_on())
-        return PMPI_Wait(request, status);
-    pk_region_begin(&region);
-    pki_mpi_batch_open(&b, 1, request);
-    MPI_Status *told = pki_mpi_batch_status(&b, status);
-    int result = PMPI_Wait(request, told);
-    close_all(&b, result == MPI_SUCCESS, request, told);
-    pk_region_end(&region);
-    return result;
-}
-
-PKI_MPI_CALL(Test)(MPI_Request *request, int *flag, MPI_Status *status)
-{
-    static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Test");
-    pki_mpi_batch b;
-    if (!pki_mpi_is_on())
-        return PMPI_Test(request, flag, status);
-    pk_region_begin(&region);
-    pki_mpi_batch_open(&b, 1, request);
-    MPI_Status *told = pki_mpi_batch_status(&b, status);
-    int result = PMPI_Test(request, flag, told);
-    close_all(&b, result == MPI_SUCCESS && *flag, request, told);
-    pk_region_end(&region);
-    return result;
-}
-
-PKI_MPI_CALL(Waitall)(int count, MPI_Request requests[], MPI_Status statuses[])
-{
-    static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Waitall");
-    pki_mpi_batch b;
-    if (!pki_mpi_is_on())
-        return PMPI_Waitall(count, requests, statuses);
-    pk_region_begin(&region);
-    pki_mpi_batch_open(&b, count, requests);
-    MPI_Status *told = pki_mpi_batch_statuses(&b, statuses);
-    int result = PMPI_Waitall(count, requests, told);
-    close_all(&b, result == MPI_SUCCESS, requests, told);
-    pk_region_end(&region);
-    return result;
-}
-
-PKI_MPI_CALL(Testall)(int count, MPI_Request requests[], int *flag, MPI_Status statuses[])
-{
-    static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Testall");
-    pki_mpi_batch b;
-    if (!pki_mpi_is_on())
-        return PMPI_Testall(count, requests, flag, statuses);
-    pk_region_begin(&region);
-    pki_mpi_batch_open(&b, count, requests);
-    MPI_Status *told = pki_mpi_batch_statuses(&b, statuses);
-    int result = PMPI_Testall(count, requests, flag, told);
-    close_all(&b, result == MPI_SUCCESS && *flag, requests, told);
-    pk_region_end(&region);
-    return result;
-}
-
-/* ---- one of them ---- */
 
 static void close_any(pki_mpi_batch *b, bool done, const int *index, const MPI_Request requests[],
                       const MPI_Status *status)
@@ -79,38 +16,6 @@ static void close_any(pki_mpi_batch *b, bool done, const int *index, const MPI_R
     pki_mpi_batch_close(b, requests, one ? 1 : 0, index, status);
 }
 
-PKI_MPI_CALL(Waitany)(int count, MPI_Request requests[], int *index, MPI_Status *status)
-{
-    static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Waitany");
-    pki_mpi_batch b;
-    if (!pki_mpi_is_on())
-        return PMPI_Waitany(count, requests, index, status);
-    pk_region_begin(&region);
-    pki_mpi_batch_open(&b, count, requests);
-    MPI_Status *told = pki_mpi_batch_status(&b, status);
-    int result = PMPI_Waitany(count, requests, index, told);
-    close_any(&b, result == MPI_SUCCESS, index, requests, told);
-    pk_region_end(&region);
-    return result;
-}
-
-PKI_MPI_CALL(Testany)(int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status)
-{
-    static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Testany");
-    pki_mpi_batch b;
-    if (!pki_mpi_is_on())
-        return PMPI_Testany(count, requests, index, flag, status);
-    pk_region_begin(&region);
-    pki_mpi_batch_open(&b, count, requests);
-    MPI_Status *told = pki_mpi_batch_status(&b, status);
-    int result = PMPI_Testany(count, requests, index, flag, told);
-    close_any(&b, result == MPI_SUCCESS && *flag, index, requests, told);
-    pk_region_end(&region);
-    return result;
-}
-
-/* ---- some of them ---- */
-
 static void close_some(pki_mpi_batch *b, bool done, const int *count, const int indices[],
                        const MPI_Request requests[], const MPI_Status *statuses)
 {
@@ -118,22 +23,46 @@ static void close_some(pki_mpi_batch *b, bool done, const int *count, const int 
     pki_mpi_batch_close(b, requests, some ? *count : 0, indices, statuses);
 }
 
-#define SOME(NAME)                                                                                 \
-    PKI_MPI_CALL(NAME)                                                                             \
-    (int count, MPI_Request requests[], int *done, int indices[], MPI_Status statuses[])           \
+/* RECEIVED has MPI write its statuses where we can read them; CLOSE may ask whether it is `done`. */
+#define WAITING(NAME, PARAMS, ARGS, COUNT, REQUESTS, RECEIVED, CLOSE)                              \
+    PKI_MPI_CALL(NAME) PARAMS                                                                      \
     {                                                                                              \
         static pk_region region = PK_REGION_OF(PK_COMM, "MPI_" #NAME);                             \
         pki_mpi_batch b;                                                                           \
         if (!pki_mpi_is_on())                                                                      \
-            return PMPI_##NAME(count, requests, done, indices, statuses);                          \
+            return PMPI_##NAME ARGS;                                                               \
         pk_region_begin(&region);                                                                  \
-        pki_mpi_batch_open(&b, count, requests);                                                   \
-        MPI_Status *told = pki_mpi_batch_statuses(&b, statuses);                                   \
-        int result = PMPI_##NAME(count, requests, done, indices, told);                            \
-        close_some(&b, result == MPI_SUCCESS, done, indices, requests, told);                      \
+        pki_mpi_batch_open(&b, COUNT, REQUESTS);                                                   \
+        RECEIVED;                                                                                  \
+        int result = PMPI_##NAME ARGS;                                                             \
+        bool done = result == MPI_SUCCESS;                                                         \
+        CLOSE;                                                                                     \
         pk_region_end(&region);                                                                    \
         return result;                                                                             \
     }
 
-SOME(Waitsome)
-SOME(Testsome)
+#define ONE_STATUS status = pki_mpi_batch_status(&b, status)
+#define STATUSES statuses = pki_mpi_batch_statuses(&b, statuses)
+
+WAITING(Wait, (MPI_Request * request, MPI_Status *status), (request, status), 1, request,
+        ONE_STATUS, close_all(&b, done, request, status))
+WAITING(Test, (MPI_Request * request, int *flag, MPI_Status *status), (request, flag, status), 1,
+        request, ONE_STATUS, close_all(&b, done &&*flag, request, status))
+WAITING(Waitall, (int count, MPI_Request requests[], MPI_Status statuses[]),
+        (count, requests, statuses), count, requests, STATUSES,
+        close_all(&b, done, requests, statuses))
+WAITING(Testall, (int count, MPI_Request requests[], int *flag, MPI_Status statuses[]),
+        (count, requests, flag, statuses), count, requests, STATUSES,
+        close_all(&b, done &&*flag, requests, statuses))
+WAITING(Waitany, (int count, MPI_Request requests[], int *index, MPI_Status *status),
+        (count, requests, index, status), count, requests, ONE_STATUS,
+        close_any(&b, done, index, requests, status))
+WAITING(Testany, (int count, MPI_Request requests[], int *index, int *flag, MPI_Status *status),
+        (count, requests, index, flag, status), count, requests, ONE_STATUS,
+        close_any(&b, done &&*flag, index, requests, status))
+WAITING(Waitsome, (int count, MPI_Request requests[], int *n, int indices[], MPI_Status statuses[]),
+        (count, requests, n, indices, statuses), count, requests, STATUSES,
+        close_some(&b, done, n, indices, requests, statuses))
+WAITING(Testsome, (int count, MPI_Request requests[], int *n, int indices[], MPI_Status statuses[]),
+        (count, requests, n, indices, statuses), count, requests, STATUSES,
+        close_some(&b, done, n, indices, requests, statuses))

@@ -13,7 +13,7 @@
 typedef struct known {
     struct known *next;
     pki_wrap_comm handle;
-    pki_wrap_told told;
+    pki_wrap_identity identity;
     int children; /* split off so far */
     pk_comm *comm; /* NULL: not yet asked for */
 } known;
@@ -32,7 +32,7 @@ static __thread struct {
     unsigned depth, count;
     struct {
         pki_wrap_comm *place;
-        pki_wrap_told told;
+        pki_wrap_identity identity;
     } *list;
 } group;
 
@@ -56,13 +56,13 @@ static void changed(void)
     __atomic_add_fetch(&generation, 1, __ATOMIC_RELEASE); /* pairs with the acquire in comm_of */
 }
 
-static known *add(pki_wrap_comm handle, const pki_wrap_told *told)
+static known *add(pki_wrap_comm handle, const pki_wrap_identity *identity)
 {
     known *k = calloc(1, sizeof *k);
     if (!k)
         return NULL;
     known **at = place_of(handle);
-    *k = (known){.next = *at, .handle = handle, .told = *told};
+    *k = (known){.next = *at, .handle = handle, .identity = *identity};
     *at = k;
     return k;
 }
@@ -107,18 +107,18 @@ static void ask(known *k)
         user_rank(k->handle, &rank) != PKI_WRAP_SUCCESS)
         return;
     char name[PKI_WRAP_NAME];
-    if (k->told.name[0])
-        snprintf(name, sizeof name, "%s", k->told.name);
-    else if (k->told.id)
-        snprintf(name, sizeof name, "nccl %016llx", (unsigned long long)k->told.id);
+    if (k->identity.name[0])
+        snprintf(name, sizeof name, "%s", k->identity.name);
+    else if (k->identity.id)
+        snprintf(name, sizeof name, "nccl %016llx", (unsigned long long)k->identity.id);
     else
         snprintf(name, sizeof name, "communicator of %d", ranks);
-    k->comm = pk_comm_create("NCCL", name, k->told.id, rank, ranks);
+    k->comm = pk_comm_create("NCCL", name, k->identity.id, rank, ranks);
 }
 
 static pk_comm *look_up(pki_wrap_comm handle)
 {
-    static const pki_wrap_told nothing;
+    static const pki_wrap_identity nothing;
     enter();
     known *k = *place_of(handle);
     k = k ? k : add(handle, &nothing);
@@ -175,63 +175,66 @@ static const char *name_in(const pki_wrap_config *config)
     return has && config->comm_name ? config->comm_name : "";
 }
 
-pki_wrap_told pki_wrap_tell(const pki_wrap_id *id, const pki_wrap_config *config)
+pki_wrap_identity pki_wrap_identify(const pki_wrap_id *id, const pki_wrap_config *config)
 {
-    pki_wrap_told told = {0};
+    pki_wrap_identity identity = {0};
     if (id)
-        told.id = hash_bytes(5381, id, sizeof *id);
-    snprintf(told.name, sizeof told.name, "%s", name_in(config));
-    return told;
+        identity.id = hash_bytes(5381, id, sizeof *id);
+    snprintf(identity.name, sizeof identity.name, "%s", name_in(config));
+    return identity;
 }
 
 /* All ranks of the parent call it, those without a colour, too. */
-pki_wrap_told pki_wrap_tell_child(pki_wrap_comm parent, int color, const pki_wrap_config *config)
+pki_wrap_identity pki_wrap_identify_child(pki_wrap_comm parent, int color,
+                                          const pki_wrap_config *config)
 {
-    static const pki_wrap_told nothing;
-    pki_wrap_told told = nothing;
+    static const pki_wrap_identity nothing;
+    pki_wrap_identity identity = nothing;
     enter();
     known *k = *place_of(parent);
     k = k || !parent ? k : add(parent, &nothing);
     int number = k ? ++k->children : 0;
-    if (k && k->told.id)
-        told.id = hash_bytes(hash_bytes(k->told.id, &number, sizeof number), &color, sizeof color);
+    if (k && k->identity.id)
+        identity.id =
+            hash_bytes(hash_bytes(k->identity.id, &number, sizeof number), &color, sizeof color);
     if (*name_in(config))
-        snprintf(told.name, sizeof told.name, "%s", name_in(config));
-    else if (k && k->told.name[0])
-        snprintf(told.name, sizeof told.name, "%.40s/%d.%d", k->told.name, number, color);
+        snprintf(identity.name, sizeof identity.name, "%s", name_in(config));
+    else if (k && k->identity.name[0])
+        snprintf(identity.name, sizeof identity.name, "%.40s/%d.%d", k->identity.name, number,
+                 color);
     pthread_mutex_unlock(&lock);
-    return told;
+    return identity;
 }
 
 /* ---- coming and going ---- */
 
-static void meet(pki_wrap_comm handle, const pki_wrap_told *told)
+static void meet(pki_wrap_comm handle, const pki_wrap_identity *identity)
 {
     enter();
     drop(handle); /* one that went without a word */
-    add(handle, told);
+    add(handle, identity);
     changed();
     pthread_mutex_unlock(&lock);
 }
 
-static void wait_for(pki_wrap_comm *place, const pki_wrap_told *told)
+static void wait_for(pki_wrap_comm *place, const pki_wrap_identity *identity)
 {
     if (!group.list)
         group.list = calloc(WAITING, sizeof *group.list);
     if (!group.list || group.count == WAITING)
         return;
     group.list[group.count].place = place;
-    group.list[group.count++].told = *told;
+    group.list[group.count++].identity = *identity;
 }
 
-void pki_wrap_made(pki_wrap_comm *place, const pki_wrap_told *told, pki_wrap_result result)
+void pki_wrap_made(pki_wrap_comm *place, const pki_wrap_identity *identity, pki_wrap_result result)
 {
     int saved = errno;
     if (pki_wrap_went_well(result) && place) {
         if (group.depth > 0)
-            wait_for(place, told);
+            wait_for(place, identity);
         else if (*place)
-            meet(*place, told);
+            meet(*place, identity);
     }
     errno = saved;
 }
@@ -257,7 +260,7 @@ void pki_wrap_group_end(pki_wrap_result result)
     int saved = errno;
     for (unsigned i = 0; i < group.count && pki_wrap_went_well(result); i++)
         if (*group.list[i].place)
-            meet(*group.list[i].place, &group.list[i].told);
+            meet(*group.list[i].place, &group.list[i].identity);
     free(group.list);
     group.list = NULL;
     group.count = 0;

@@ -15,10 +15,10 @@
 #define PKI_WRAP_NAME 64
 
 /* What a communicator will be, once its handle is there. */
-typedef struct pki_wrap_told {
+typedef struct pki_wrap_identity {
     uint64_t id; /* 0: unknown */
     char name[PKI_WRAP_NAME];
-} pki_wrap_told;
+} pki_wrap_identity;
 
 /* NULL for no communicator, and what NCCL does not take for one. errno stays. */
 pk_comm *pki_wrap_comm_of(pki_wrap_comm handle);
@@ -26,12 +26,13 @@ pk_comm *pki_wrap_comm_of(pki_wrap_comm handle);
 /* The same, if it has been met; NCCL is not asked. */
 pk_comm *pki_wrap_comm_met(pki_wrap_comm handle);
 
-/* How those are told that are made of a unique id, and of another communicator. */
-pki_wrap_told pki_wrap_tell(const pki_wrap_id *id, const pki_wrap_config *config);
-pki_wrap_told pki_wrap_tell_child(pki_wrap_comm parent, int color, const pki_wrap_config *config);
+/* Name and number of those that are made of a unique id, and of another communicator. */
+pki_wrap_identity pki_wrap_identify(const pki_wrap_id *id, const pki_wrap_config *config);
+pki_wrap_identity pki_wrap_identify_child(pki_wrap_comm parent, int color,
+                                          const pki_wrap_config *config);
 
 /* The handle is there; or will be at the end of the thread's group, in its place. */
-void pki_wrap_made(pki_wrap_comm *place, const pki_wrap_told *told, pki_wrap_result result);
+void pki_wrap_made(pki_wrap_comm *place, const pki_wrap_identity *identity, pki_wrap_result result);
 
 /* The communicator goes: another one may get its handle. */
 void pki_wrap_gone(pki_wrap_comm handle);

@@ -52,8 +52,8 @@ DEFINE(CommInitRank, (pki_wrap_comm * newcomm, int ranks, pki_wrap_id id, int ra
     NEED(CommInitRank);
     start_once();
     pki_wrap_result result = IN_REGION(CommInitRank, (newcomm, ranks, id, rank));
-    pki_wrap_told told = pki_wrap_tell(&id, NULL);
-    pki_wrap_made(newcomm, &told, result);
+    pki_wrap_identity identity = pki_wrap_identify(&id, NULL);
+    pki_wrap_made(newcomm, &identity, result);
     return result;
 }
 
@@ -63,8 +63,8 @@ DEFINE(CommInitRankConfig,
     NEED(CommInitRankConfig);
     start_once();
     pki_wrap_result result = IN_REGION(CommInitRankConfig, (newcomm, ranks, id, rank, config));
-    pki_wrap_told told = pki_wrap_tell(&id, config);
-    pki_wrap_made(newcomm, &told, result);
+    pki_wrap_identity identity = pki_wrap_identify(&id, config);
+    pki_wrap_made(newcomm, &identity, result);
     return result;
 }
 
@@ -76,8 +76,8 @@ DEFINE(CommInitRankScalable, (pki_wrap_comm * newcomm, int ranks, int rank, int 
     start_once();
     pki_wrap_result result =
         IN_REGION(CommInitRankScalable, (newcomm, ranks, rank, count, ids, config));
-    pki_wrap_told told = pki_wrap_tell(count > 0 ? ids : NULL, config);
-    pki_wrap_made(newcomm, &told, result);
+    pki_wrap_identity identity = pki_wrap_identify(count > 0 ? ids : NULL, config);
+    pki_wrap_made(newcomm, &identity, result);
     return result;
 }
 
@@ -87,9 +87,9 @@ DEFINE(CommInitAll, (pki_wrap_comm * newcomms, int devices, const int *list))
     NEED(CommInitAll);
     start_once();
     pki_wrap_result result = IN_REGION(CommInitAll, (newcomms, devices, list));
-    pki_wrap_told told = pki_wrap_tell(NULL, NULL);
+    pki_wrap_identity identity = pki_wrap_identify(NULL, NULL);
     for (int i = 0; newcomms && i < devices; i++)
-        pki_wrap_made(&newcomms[i], &told, result);
+        pki_wrap_made(&newcomms[i], &identity, result);
     return result;
 }
 
@@ -98,10 +98,10 @@ DEFINE(CommSplit, (pki_wrap_comm comm, int color, int key, pki_wrap_comm *newcom
 {
     NEED(CommSplit);
     start_once();
-    pki_wrap_told told = pki_wrap_tell_child(comm, color, config);
+    pki_wrap_identity identity = pki_wrap_identify_child(comm, color, config);
     pki_wrap_result result = IN_REGION(CommSplit, (comm, color, key, newcomm, config));
     if (color != PKI_WRAP_NO_COLOR)
-        pki_wrap_made(newcomm, &told, result);
+        pki_wrap_made(newcomm, &identity, result);
     return result;
 }
 
@@ -110,10 +110,10 @@ DEFINE(CommShrink, (pki_wrap_comm comm, int *excluded, int count, pki_wrap_comm 
 {
     NEED(CommShrink);
     start_once();
-    pki_wrap_told told = pki_wrap_tell_child(comm, count, config);
+    pki_wrap_identity identity = pki_wrap_identify_child(comm, count, config);
     pki_wrap_result result =
         IN_REGION(CommShrink, (comm, excluded, count, newcomm, config, flags));
-    pki_wrap_made(newcomm, &told, result);
+    pki_wrap_made(newcomm, &identity, result);
     return result;
 }
 

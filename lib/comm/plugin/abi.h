@@ -88,19 +88,6 @@ typedef struct pki_nccl_coll_v2 {
     const char *algorithm, *protocol;
 } pki_nccl_coll_v2;
 
-typedef struct pki_nccl_coll_v3 {
-    const char *name;
-    uint64_t hash, sequence;
-    const char *func;
-    const void *sent;
-    void *received;
-    size_t count;
-    int32_t root;
-    const char *type;
-    uint8_t channels, warps;
-    const char *algorithm, *protocol;
-} pki_nccl_coll_v3;
-
 typedef struct pki_nccl_coll_v4 {
     uint64_t sequence;
     const char *func;
@@ -113,20 +100,16 @@ typedef struct pki_nccl_coll_v4 {
     const char *algorithm, *protocol;
 } pki_nccl_coll_v4;
 
+typedef struct pki_nccl_coll_v3 {
+    const char *name;
+    uint64_t hash;
+    pki_nccl_coll_v4 v4;
+} pki_nccl_coll_v3;
+
 typedef struct pki_nccl_coll_v5 {
     pki_nccl_coll_v4 v4;
     void *group;
 } pki_nccl_coll_v5;
-
-typedef struct pki_nccl_p2p_v2 {
-    const char *name;
-    uint64_t hash;
-    const char *func;
-    void *buffer;
-    const char *type;
-    size_t count;
-    int32_t peer;
-} pki_nccl_p2p_v2;
 
 typedef struct pki_nccl_p2p_v4 {
     const char *func;
@@ -136,6 +119,12 @@ typedef struct pki_nccl_p2p_v4 {
     int32_t peer;
     uint8_t channels;
 } pki_nccl_p2p_v4;
+
+typedef struct pki_nccl_p2p_v2 {
+    const char *name;
+    uint64_t hash;
+    pki_nccl_p2p_v4 v4; /* but for its channels */
+} pki_nccl_p2p_v2;
 
 typedef struct pki_nccl_p2p_v5 {
     pki_nccl_p2p_v4 v4;
@@ -281,18 +270,18 @@ PKI_NCCL_AT(2, u.coll.traffic, 96);
 PKI_NCCL_AT(2, u.coll.channels, 104);
 PKI_NCCL_AT(2, u.coll.algorithm, 112);
 PKI_NCCL_AT(2, u.coll.protocol, 120);
-PKI_NCCL_AT(2, u.p2p.func, 40);
-PKI_NCCL_AT(2, u.p2p.type, 56);
-PKI_NCCL_AT(2, u.p2p.count, 64);
-PKI_NCCL_AT(2, u.p2p.peer, 72);
+PKI_NCCL_AT(2, u.p2p.v4.func, 40);
+PKI_NCCL_AT(2, u.p2p.v4.type, 56);
+PKI_NCCL_AT(2, u.p2p.v4.count, 64);
+PKI_NCCL_AT(2, u.p2p.v4.peer, 72);
 
 PKI_NCCL_SIZE(3, 120);
-PKI_NCCL_AT(3, u.coll.type, 88);
-PKI_NCCL_AT(3, u.coll.channels, 96);
-PKI_NCCL_AT(3, u.coll.warps, 97);
-PKI_NCCL_AT(3, u.coll.algorithm, 104);
-PKI_NCCL_AT(3, u.coll.protocol, 112);
-PKI_NCCL_AT(3, u.p2p.peer, 72);
+PKI_NCCL_AT(3, u.coll.v4.type, 88);
+PKI_NCCL_AT(3, u.coll.v4.channels, 96);
+PKI_NCCL_AT(3, u.coll.v4.warps, 97);
+PKI_NCCL_AT(3, u.coll.v4.algorithm, 104);
+PKI_NCCL_AT(3, u.coll.v4.protocol, 112);
+PKI_NCCL_AT(3, u.p2p.v4.peer, 72);
 PKI_NCCL_AT(3, u.kernel_ch, 24);
 PKI_NCCL_AT(3, u.net.data, 32);
 

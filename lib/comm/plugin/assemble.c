@@ -43,11 +43,11 @@ static bool waited(uint64_t since_ticks, uint64_t long_enough)
 
 static void queue(pki_nccl_node *n)
 {
-    const pki_nccl_told *t = pki_nccl_told_of(n->context);
+    const pki_nccl_communicator *t = pki_nccl_communicator_of(n->context);
     if (!t)
         return;
-    n->words = pki_comm_enqueue(t->comm, pki_nccl_op(n->op), pki_nccl_type(n->element), n->peer,
-                                n->region, &n->sequence);
+    n->payload = pki_comm_enqueue(t->comm, pki_nccl_op(n->op), pki_nccl_type(n->element), n->peer,
+                                  n->region, &n->sequence);
     n->queued = true;
 }
 
@@ -64,7 +64,7 @@ static void inherit(pki_nccl_node *n, pki_nccl_node *call)
     call->taken = true;
     n->call_start = call->start;
     n->call_stop = call->stop;
-    n->words = call->words;
+    n->payload = call->payload;
     n->sequence = call->sequence;
     n->queued = call->queued;
 }
@@ -74,7 +74,7 @@ static void begin(pki_nccl_node *n);
 /* Its call, perhaps before its own turn: the pool is looked through while it changes. */
 static pki_nccl_node *call_of(const pki_nccl_node *n)
 {
-    pki_nccl_node *call = pki_nccl_meet(n->parent);
+    pki_nccl_node *call = pki_nccl_node_make(n->parent);
     if (!call || !(call->type & CALLS) || call->context != n->context)
         return NULL;
     begin(call);
@@ -141,7 +141,7 @@ static void put_times(const pki_nccl_node *n, pki_nccl_operation *o)
     o->start = o->end > duration ? o->end - duration : 0;
 }
 
-/* In the words of its call, if that is known: a task of AllGather or Broadcast counts bytes. */
+/* As its call says it, if that is known: a task of AllGather or Broadcast counts bytes. */
 static void put_what(const pki_nccl_node *n, pki_nccl_operation *o)
 {
     const pki_nccl_node *call = n->call ? pki_nccl_node_of(n->call) : NULL;
@@ -154,9 +154,9 @@ static void put_what(const pki_nccl_node *n, pki_nccl_operation *o)
     o->captured = (n->flags & PKI_NCCL_CAPTURED) != 0;
 }
 
-static void tell(pki_nccl_node *n, bool unfinished)
+static void emit(pki_nccl_node *n, bool unfinished)
 {
-    pki_nccl_told *t = pki_nccl_told_of(n->context);
+    pki_nccl_communicator *t = pki_nccl_communicator_of(n->context);
     n->over = true;
     if (!t)
         return;
@@ -173,17 +173,17 @@ static void tell(pki_nccl_node *n, bool unfinished)
     put_what(n, &o);
     for (int i = 0; i < PKI_NCCL_WAITS; i++)
         o.waits[i] = ns(n->start + n->waits[i]) - ns(n->start);
-    pki_nccl_tell_operation(t, &o);
+    pki_nccl_emit_operation(t, &o);
     if (!n->queued)
         return;
     if (unfinished)
         pki_comm_give_up(t->comm);
     else
-        pki_comm_complete(n->words.what, n->words.extra);
+        pki_comm_complete(n->payload.what, n->payload.extra);
 }
 
 /* Kernels come when the GPU gets to them; how many there will be is told for collectives only. */
-static bool kernels_are_in(const pki_nccl_node *n, const pki_nccl_told *t)
+static bool kernels_are_in(const pki_nccl_node *n, const pki_nccl_communicator *t)
 {
     uint32_t channels = pki_nccl_event_of(n->handle)->channels;
     uint32_t wanted = n->type == PKI_NCCL_COLL && channels ? channels : 1;
@@ -194,8 +194,8 @@ static bool kernels_are_in(const pki_nccl_node *n, const pki_nccl_told *t)
 
 static bool is_over(const pki_nccl_node *n)
 {
-    const pki_nccl_told *t = pki_nccl_told_of(n->context);
-    bool network = (t && t->proxies) || pki_nccl_told_spans_nodes(n->context);
+    const pki_nccl_communicator *t = pki_nccl_communicator_of(n->context);
+    bool network = (t && t->proxies) || pki_nccl_communicator_spans_nodes(n->context);
     if (turn.last || n->over)
         return true;
     if (n->open || !kernels_are_in(n, t))
@@ -208,9 +208,9 @@ static bool call_is_over(pki_nccl_node *n)
     bool alone = !n->taken && !(n->flags & PKI_NCCL_CAPTURED);
     if (alone && !waited(n->stop, CALL_ALONE))
         return false;
-    pki_nccl_tell_call(pki_nccl_event_of(n->handle));
+    pki_nccl_emit_call(pki_nccl_event_of(n->handle));
     if (alone)
-        tell(n, false);
+        emit(n, false);
     n->over = true;
     return true;
 }
@@ -228,10 +228,10 @@ static bool ends(pki_nccl_node *n)
         if (!is_over(n))
             return false;
         if (!n->over)
-            tell(n, n->open > 0);
+            emit(n, n->open > 0);
         return true;
     default:
-        pki_nccl_tell_call(pki_nccl_event_of(n->handle));
+        pki_nccl_emit_call(pki_nccl_event_of(n->handle));
         return true;
     }
 }
@@ -248,17 +248,17 @@ static unsigned level_of(uint32_t type)
                                                              : 4;
 }
 
-static void meet_all(const pki_nccl_item *items, uint32_t count, bool calls)
+static void begin_all(const pki_nccl_item *items, uint32_t count, bool calls)
 {
     for (uint32_t i = 0; i < count; i++) {
-        pki_nccl_node *n = pki_nccl_meet(items[i].handle);
+        pki_nccl_node *n = pki_nccl_node_make(items[i].handle);
         if (((n->type & CALLS) != 0) != calls)
             continue;
         n->open = 0;
         if (items[i].stopped && !n->stop)
             n->stop = PKI_MAX(pki_load(&pki_nccl_event_of(n->handle)->stop), n->start);
         begin(n);
-        pki_nccl_told_use(n->context);
+        pki_nccl_communicator_use(n->context);
     }
 }
 
@@ -267,7 +267,7 @@ static void give_up(pki_nccl_node *n)
 {
     n->stop = PKI_MAX(pki_activity_ticks(), n->start);
     if ((n->type & PKI_NCCL_TASKS) && !n->over)
-        tell(n, true);
+        emit(n, true);
     n->over = true;
     pki_nccl_retire(n->handle);
 }
@@ -278,47 +278,47 @@ static void visit(const pki_nccl_item *item, pki_nccl_node *n)
         pki_nccl_child_seen(n, !item->stopped);
     if (item->stopped && (pki_nccl_child_ends(n) || ends(n)))
         pki_nccl_free(n->handle);
-    else if (!item->stopped && (turn.last || pki_nccl_told_is_gone(n->context)))
+    else if (!item->stopped && (turn.last || pki_nccl_communicator_is_gone(n->context)))
         give_up(n);
 }
 
-static void go_round(bool last)
+static void run_round(bool last)
 {
     uint32_t count;
-    pki_nccl_told_look();
-    const pki_nccl_item *items = pki_nccl_gather(&count);
+    pki_nccl_communicators_check();
+    const pki_nccl_item *items = pki_nccl_list_events(&count);
     turn.now = ns(pki_activity_ticks());
     turn.last = last;
     turn.crowded = count > CROWDED;
-    meet_all(items, count, true);
-    meet_all(items, count, false);
+    begin_all(items, count, true);
+    begin_all(items, count, false);
     for (unsigned level = 0; level < 5; level++)
         for (uint32_t i = 0; i < count; i++) {
             pki_nccl_node *n = pki_nccl_node_of(items[i].handle);
             if (level_of(n->type) == level)
                 visit(&items[i], n);
         }
-    pki_nccl_told_clean();
+    pki_nccl_communicators_clean();
 }
 
-void pki_nccl_join_start(void)
+void pki_nccl_assemble_start(void)
 {
-    pki_nccl_gather_start();
-    pki_nccl_told_start();
+    pki_nccl_nodes_start();
+    pki_nccl_communicators_start();
 }
 
-void pki_nccl_join_collect(void)
+void pki_nccl_assemble_collect(void)
 {
-    go_round(false);
+    run_round(false);
 }
 
-void pki_nccl_join_stop(void)
+void pki_nccl_assemble_stop(void)
 {
-    go_round(true);
+    run_round(true);
 }
 
-void pki_nccl_join_after_fork(void)
+void pki_nccl_assemble_after_fork(void)
 {
-    pki_nccl_gather_after_fork();
-    pki_nccl_told_after_fork();
+    pki_nccl_nodes_after_fork();
+    pki_nccl_communicators_after_fork();
 }

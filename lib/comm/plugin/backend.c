@@ -28,12 +28,12 @@ static bool start(const pki_config *config)
 {
     started = true;
     pki_store(&pki_comms_wrapped, 0u); /* who wraps says so with the first call */
-    found = pki_nccl_make_found(config, is_named(config->backends), how, sizeof how);
-    if (!found && pki_nccl_comms_live() == 0)
+    found = pki_nccl_make_discoverable(config, is_named(config->backends), how, sizeof how);
+    if (!found && pki_nccl_contexts_live() == 0)
         return false;
     pki_nccl_mask_choose();
-    pki_nccl_join_start();
-    pki_nccl_tell_start();
+    pki_nccl_assemble_start();
+    pki_nccl_emit_start();
     pki_nccl_tracks_start();
     dropped = pki_load(&pki_nccl_lost.dropped);
     unknown = pki_load(&pki_nccl_lost.unknown);
@@ -48,22 +48,22 @@ static void stop(void)
 {
     pki_nccl_mask_turn(false);
     pki_store(&pki_nccl_open.recording, 0);
-    pki_nccl_join_stop();
+    pki_nccl_assemble_stop();
 }
 
 static void after_fork(void)
 {
-    pki_nccl_calls_after_fork();
+    pki_nccl_callbacks_after_fork();
     pki_nccl_pool_after_fork();
-    pki_nccl_comms_after_fork();
+    pki_nccl_contexts_after_fork();
     pki_nccl_mask_after_fork();
-    pki_nccl_join_after_fork();
+    pki_nccl_assemble_after_fork();
     found = false;
 }
 
-/* ---- in words ---- */
+/* ---- what it says of itself ---- */
 
-static void foretell(pk_backend_info *info)
+static void describe_future(pk_backend_info *info)
 {
     const char *name = secure_getenv(PKI_NCCL_VARIABLE);
     info->live = 0;
@@ -80,10 +80,10 @@ static size_t put_lost(char *text, size_t size, const char *words, uint64_t n)
     return length > 0 ? PKI_MIN((size_t)length, size - 1) : 0;
 }
 
-static void tell(pk_backend_info *info)
+static void describe(pk_backend_info *info)
 {
     size_t size = sizeof info->reason;
-    uint32_t live = pki_nccl_comms_live();
+    uint32_t live = pki_nccl_contexts_live();
     info->live = found || live;
     if (!info->live || (live == 0 && pki_nccl_operations() == 0)) {
         snprintf(info->reason, size, "%.180s", how);
@@ -97,16 +97,16 @@ static void tell(pk_backend_info *info)
                   pki_load(&pki_nccl_lost.unknown) - unknown);
     n += put_lost(info->reason + n, size - n, "ends of events that were not open",
                   pki_load(&pki_nccl_lost.stale) - stale);
-    put_lost(info->reason + n, size - n, "communicators refused", pki_nccl_comms_refused());
+    put_lost(info->reason + n, size - n, "communicators refused", pki_nccl_contexts_refused());
 }
 
 static void probe(pk_backend_info *info)
 {
     snprintf(info->version, sizeof info->version, "profiler 2 to 6");
     if (started)
-        tell(info);
+        describe(info);
     else
-        foretell(info);
+        describe_future(info);
 }
 
 extern const pki_backend pki_backend_nccl;
@@ -114,6 +114,6 @@ const pki_backend pki_backend_nccl = {.name = "nccl",
                                       .by_default = true,
                                       .probe = probe,
                                       .start = start,
-                                      .collect = pki_nccl_join_collect,
+                                      .collect = pki_nccl_assemble_collect,
                                       .stop = stop,
                                       .after_fork = after_fork};

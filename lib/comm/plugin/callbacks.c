@@ -58,29 +58,29 @@ static bool is_known(uint64_t type, uint64_t known, void *context)
 
 /* ---- parts of a description ---- */
 
-static void read_words(pki_nccl_event *e, const char *func, const char *type)
+static void read_codes(pki_nccl_event *e, const char *func, const char *type)
 {
     e->op = pki_nccl_code(PKI_NCCL_FUNCTION, func);
     e->element = pki_nccl_code(PKI_NCCL_ELEMENT, type);
 }
 
-#define READ_COLL(e, d)                                                                            \
-    do {                                                                                           \
-        read_words(e, (d)->func, (d)->type);                                                       \
-        (e)->sequence = (d)->sequence;                                                             \
-        (e)->count = (d)->count;                                                                   \
-        (e)->peer = (d)->root;                                                                     \
-        (e)->channels = (d)->channels;                                                             \
-        (e)->algorithm = pki_nccl_code(PKI_NCCL_ALGORITHM, (d)->algorithm);                        \
-        (e)->protocol = pki_nccl_code(PKI_NCCL_PROTOCOL, (d)->protocol);                           \
-    } while (0)
+static void read_coll(pki_nccl_event *e, const pki_nccl_coll_v4 *d)
+{
+    read_codes(e, d->func, d->type);
+    e->sequence = d->sequence;
+    e->count = d->count;
+    e->peer = d->root;
+    e->channels = d->channels;
+    e->algorithm = pki_nccl_code(PKI_NCCL_ALGORITHM, d->algorithm);
+    e->protocol = pki_nccl_code(PKI_NCCL_PROTOCOL, d->protocol);
+}
 
-#define READ_P2P(e, d)                                                                             \
-    do {                                                                                           \
-        read_words(e, (d)->func, (d)->type);                                                       \
-        (e)->count = (d)->count;                                                                   \
-        (e)->peer = (d)->peer;                                                                     \
-    } while (0)
+static void read_p2p(pki_nccl_event *e, const pki_nccl_p2p_v4 *d)
+{
+    read_codes(e, d->func, d->type);
+    e->count = d->count;
+    e->peer = d->peer;
+}
 
 static void read_proxy(pki_nccl_event *e, const pki_nccl_proxy_op *d)
 {
@@ -98,50 +98,12 @@ static void read_net(pki_nccl_event *e, const pki_nccl_net *d)
 
 static void read_api(pki_nccl_event *e, const char *func, const char *type, size_t count, bool captured)
 {
-    read_words(e, func, type);
+    read_codes(e, func, type);
     e->count = count;
     e->flags = captured ? PKI_NCCL_CAPTURED : 0;
 }
 
 /* ---- descriptions ---- */
-
-/* Versions 2 and 3 name the communicator in each collective. */
-static void tell_comm(const pki_nccl_event *e, const char *name, uint64_t hash, int32_t rank)
-{
-    const pki_nccl_comm *c = pki_nccl_comm_at(pki_nccl_comm_index(e->context));
-    if (c && pki_load(&c->told) == 0)
-        pki_nccl_comm_tell(e->context, name, hash, rank, 0, 0);
-}
-
-static void read_v2(pki_nccl_event *e, const pki_nccl_description_v2 *d)
-{
-    if (d->type == PKI_NCCL_COLL) {
-        READ_COLL(e, &d->u.coll);
-        tell_comm(e, d->u.coll.name, d->u.coll.hash, d->rank);
-    } else if (d->type == PKI_NCCL_P2P) {
-        READ_P2P(e, &d->u.p2p);
-        tell_comm(e, d->u.p2p.name, d->u.p2p.hash, d->rank);
-    } else if (d->type == PKI_NCCL_PROXY_OP) {
-        read_proxy(e, &d->u.proxy_op);
-    }
-}
-
-static void read_v3(pki_nccl_event *e, const pki_nccl_description_v3 *d)
-{
-    if (d->type == PKI_NCCL_COLL) {
-        READ_COLL(e, &d->u.coll);
-        tell_comm(e, d->u.coll.name, d->u.coll.hash, d->rank);
-    } else if (d->type == PKI_NCCL_P2P) {
-        READ_P2P(e, &d->u.p2p);
-        tell_comm(e, d->u.p2p.name, d->u.p2p.hash, d->rank);
-    } else if (d->type == PKI_NCCL_PROXY_OP) {
-        read_proxy(e, &d->u.proxy_op);
-    } else if (d->type == PKI_NCCL_KERNEL_CH) {
-        e->channels = d->u.kernel_ch;
-    } else if (d->type == PKI_NCCL_NET) {
-        read_net(e, &d->u.net);
-    }
-}
 
 static void read_kernel(pki_nccl_event *e, const pki_nccl_kernel_ch *d)
 {
@@ -149,30 +111,81 @@ static void read_kernel(pki_nccl_event *e, const pki_nccl_kernel_ch *d)
     e->timer = d->timer;
 }
 
+/* What every version tells, in places of its own. */
+static void read_shared(pki_nccl_event *e, const pki_nccl_coll_v4 *coll, const pki_nccl_p2p_v4 *p2p,
+                        const pki_nccl_proxy_op *proxy)
+{
+    if (e->type == PKI_NCCL_COLL)
+        read_coll(e, coll);
+    else if (e->type == PKI_NCCL_P2P)
+        read_p2p(e, p2p);
+    else if (e->type == PKI_NCCL_PROXY_OP)
+        read_proxy(e, proxy);
+}
+
+/* Versions 2 and 3 name the communicator in each operation. */
+static void describe_context(const pki_nccl_event *e, const char *const *name, const uint64_t *hash,
+                             int32_t rank)
+{
+    bool named = e->type == PKI_NCCL_COLL || e->type == PKI_NCCL_P2P;
+    const pki_nccl_context *c =
+        named ? pki_nccl_context_at(pki_nccl_context_index(e->context)) : NULL;
+    if (c && pki_load(&c->described) == 0)
+        pki_nccl_context_describe(e->context, *name, *hash, rank, 0, 0);
+}
+
+static pki_nccl_coll_v4 coll_of_v2(const pki_nccl_coll_v2 *d)
+{
+    return (pki_nccl_coll_v4){.sequence = d->sequence,
+                              .func = d->func,
+                              .count = d->count,
+                              .root = d->root,
+                              .type = d->type,
+                              .channels = d->channels,
+                              .algorithm = d->algorithm,
+                              .protocol = d->protocol};
+}
+
+static void read_v2(pki_nccl_event *e, const pki_nccl_description_v2 *d)
+{
+    if (e->type == PKI_NCCL_COLL) {
+        pki_nccl_coll_v4 coll = coll_of_v2(&d->u.coll);
+        read_coll(e, &coll);
+    } else {
+        read_shared(e, NULL, &d->u.p2p.v4, &d->u.proxy_op);
+    }
+    describe_context(e, &d->u.coll.name, &d->u.coll.hash, d->rank);
+}
+
+static void read_v3(pki_nccl_event *e, const pki_nccl_description_v3 *d)
+{
+    read_shared(e, &d->u.coll.v4, &d->u.p2p.v4, &d->u.proxy_op);
+    if (e->type == PKI_NCCL_KERNEL_CH)
+        e->channels = d->u.kernel_ch;
+    else if (e->type == PKI_NCCL_NET)
+        read_net(e, &d->u.net);
+    describe_context(e, &d->u.coll.name, &d->u.coll.hash, d->rank);
+}
+
 static void read_v4(pki_nccl_event *e, const pki_nccl_description_v4 *d)
 {
-    if (d->type == PKI_NCCL_COLL)
-        READ_COLL(e, &d->u.coll);
-    else if (d->type == PKI_NCCL_P2P)
-        READ_P2P(e, &d->u.p2p);
-    else if (d->type == PKI_NCCL_PROXY_OP)
-        read_proxy(e, &d->u.proxy_op);
-    else if (d->type == PKI_NCCL_KERNEL_CH)
+    read_shared(e, &d->u.coll, &d->u.p2p, &d->u.proxy_op);
+    if (e->type == PKI_NCCL_KERNEL_CH)
         read_kernel(e, &d->u.kernel_ch);
-    else if (d->type == PKI_NCCL_NET)
+    else if (e->type == PKI_NCCL_NET)
         read_net(e, &d->u.net);
 }
 
 static void read_task(pki_nccl_event *e, const pki_nccl_description_v6 *d)
 {
     if (d->type == PKI_NCCL_COLL) {
-        READ_COLL(e, &d->u.coll.v4);
+        read_coll(e, &d->u.coll.v4);
         e->group = (uint64_t)(uintptr_t)d->u.coll.group;
     } else if (d->type == PKI_NCCL_P2P) {
-        READ_P2P(e, &d->u.p2p.v4);
+        read_p2p(e, &d->u.p2p.v4);
         e->group = (uint64_t)(uintptr_t)d->u.p2p.group;
     } else {
-        read_words(e, d->u.ce.func, d->u.ce.type);
+        read_codes(e, d->u.ce.func, d->u.ce.type);
         e->sequence = d->u.ce.sequence;
         e->count = d->u.ce.count;
         e->peer = d->u.ce.root;
@@ -308,12 +321,12 @@ int pki_nccl_change_v2(void *event, int state, void *args)
 
 int pki_nccl_change_v4(void *event, int state, void *args)
 {
-    const pki_nccl_state_v4 *told = args;
+    const pki_nccl_state_v4 *with = args;
     pki_nccl_event *e = change(event, state);
-    if (e && told && state == PKI_NCCL_KERNEL_STOP)
-        pki_store(&e->stop_timer, told->timer);
-    else if (e && told && e->type == PKI_NCCL_PROXY_STEP)
-        pki_store(&e->moved, told->bytes);
+    if (e && with && state == PKI_NCCL_KERNEL_STOP)
+        pki_store(&e->stop_timer, with->timer);
+    else if (e && with && e->type == PKI_NCCL_PROXY_STEP)
+        pki_store(&e->moved, with->bytes);
     return PKI_NCCL_SUCCESS;
 }
 
@@ -322,9 +335,9 @@ int pki_nccl_change_v4(void *event, int state, void *args)
 /* Whether or not a session is open: the next one will want to know of it. */
 static uint32_t open_comm(void **context, int *mask)
 {
-    uint32_t made = pki_nccl_pool_make() ? pki_nccl_comm_open() : 0;
+    uint32_t made = pki_nccl_pool_make() ? pki_nccl_context_open() : 0;
     *context = (void *)(uintptr_t)made;
-    pki_nccl_words_forget();
+    pki_nccl_codes_forget();
     pki_nccl_mask_at(mask);
     return made;
 }
@@ -339,7 +352,7 @@ int pki_nccl_init_v4(void **context, int *mask, const char *name, uint64_t hash,
                      int rank, pki_nccl_logger *log)
 {
     (void)log;
-    pki_nccl_comm_tell(open_comm(context, mask), name, hash, rank, ranks, nodes);
+    pki_nccl_context_describe(open_comm(context, mask), name, hash, rank, ranks, nodes);
     return PKI_NCCL_SUCCESS;
 }
 
@@ -351,11 +364,11 @@ int pki_nccl_init_v5(void **context, uint64_t id, int *mask, const char *name, i
 
 int pki_nccl_finalize_comm(void *context)
 {
-    pki_nccl_comm_close((uint32_t)(uintptr_t)context);
+    pki_nccl_context_close((uint32_t)(uintptr_t)context);
     return PKI_NCCL_SUCCESS;
 }
 
-void pki_nccl_calls_after_fork(void)
+void pki_nccl_callbacks_after_fork(void)
 {
     own_tid = 0;
 }

@@ -22,7 +22,7 @@ int pki_nccl_init_v5(void **context, uint64_t id, int *mask, const char *name, i
 /* What an event has waited until now, or its end, is added up. */
 void pki_nccl_leave_state(pki_nccl_event *event, uint64_t now);
 
-void pki_nccl_calls_after_fork(void);
+void pki_nccl_callbacks_after_fork(void);
 
 /* X(version, the one whose init it has, the one whose states) */
 #define PKI_NCCL_TABLES(X) X(2, 2, 2) X(3, 2, 2) X(4, 4, 4) X(5, 5, 4) X(6, 5, 4)

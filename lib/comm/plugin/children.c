@@ -5,9 +5,9 @@
 #include "comm/plugin/callbacks.h"
 #include "comm/plugin/nodes.h"
 
-static void start_comm(pki_nccl_node *n)
+static void mark_started(pki_nccl_node *n)
 {
-    const pki_nccl_told *t = pki_nccl_told_of(n->context);
+    const pki_nccl_communicator *t = pki_nccl_communicator_of(n->context);
     if (t && n->queued && !n->started && t->comm->started < n->sequence)
         pki_store(&t->comm->started, n->sequence);
     n->started = true;
@@ -19,7 +19,7 @@ static pki_nccl_node *parent_of(const pki_nccl_node *n, uint32_t types)
     if (n->flags & PKI_NCCL_FOREIGN)
         return NULL;
     /* Perhaps before its own turn: the pool is looked through while it changes. */
-    pki_nccl_node *p = pki_nccl_meet(n->parent);
+    pki_nccl_node *p = pki_nccl_node_make(n->parent);
     return p && (p->type & types) && p->context == n->context ? p : NULL;
 }
 
@@ -56,10 +56,10 @@ static void proxy_ends(pki_nccl_node *n)
 {
     const pki_nccl_event *e = pki_nccl_event_of(n->handle);
     pki_nccl_node *task = parent_of(n, PKI_NCCL_TASKS);
-    pki_nccl_told *t = pki_nccl_told_of(n->context);
+    pki_nccl_communicator *t = pki_nccl_communicator_of(n->context);
     n->bytes = n->bytes ? n->bytes : pki_load(&e->moved);
     if (t)
-        pki_nccl_tell_proxy(t, e, n->bytes);
+        pki_nccl_emit_proxy(t, e, n->bytes);
     if (!task)
         return;
     task->proxies++;
@@ -71,10 +71,10 @@ static void kernel_ends(pki_nccl_node *n)
 {
     const pki_nccl_event *e = pki_nccl_event_of(n->handle);
     pki_nccl_node *task = parent_of(n, PKI_NCCL_TASKS);
-    pki_nccl_told *t = pki_nccl_told_of(n->context);
+    pki_nccl_communicator *t = pki_nccl_communicator_of(n->context);
     uint64_t first = e->timer, last = pki_load(&e->stop_timer);
     if (t)
-        pki_nccl_tell_kernel(t, e);
+        pki_nccl_emit_kernel(t, e);
     if (!task)
         return;
     task->kernel_start = task->kernels ? PKI_MIN(task->kernel_start, n->start) : n->start;
@@ -91,7 +91,7 @@ void pki_nccl_child_seen(pki_nccl_node *n, bool open)
     pki_nccl_node *p = parent_of(n, n->type == PKI_NCCL_NET          ? PKI_NCCL_PROXY_STEP
                                     : n->type == PKI_NCCL_PROXY_STEP ? PKI_NCCL_PROXY_OP
                                                                      : PKI_NCCL_TASKS);
-    pki_nccl_told *t = pki_nccl_told_of(n->context);
+    pki_nccl_communicator *t = pki_nccl_communicator_of(n->context);
     if (t && n->type == PKI_NCCL_PROXY_OP)
         t->proxies = true;
     if (t && n->type == PKI_NCCL_KERNEL_CH)
@@ -100,7 +100,7 @@ void pki_nccl_child_seen(pki_nccl_node *n, bool open)
         return;
     p->open += open;
     if (p->type & PKI_NCCL_TASKS)
-        start_comm(p);
+        mark_started(p);
 }
 
 bool pki_nccl_child_ends(pki_nccl_node *n)

@@ -53,7 +53,7 @@ static const word protocols[] = {{"", 0}, {"LL", 0}, {"LL128", 0}, {"SIMPLE", 0}
 static const struct {
     const word *words;
     uint8_t count;
-} lists[PKI_NCCL_WORD_KINDS] = {{functions, PKI_COUNT_OF(functions)},
+} lists[PKI_NCCL_CODE_KINDS] = {{functions, PKI_COUNT_OF(functions)},
                                 {elements, PKI_COUNT_OF(elements)},
                                 {algorithms, PKI_COUNT_OF(algorithms)},
                                 {protocols, PKI_COUNT_OF(protocols)}};
@@ -62,7 +62,7 @@ uint64_t pki_nccl_seen[PKI_NCCL_SEEN];
 
 _Static_assert(PKI_COUNT_OF(functions) < 32 && PKI_COUNT_OF(elements) < 32, "five bits");
 
-uint8_t pki_nccl_look_up(pki_nccl_words kind, const char *text)
+uint8_t pki_nccl_look_up(pki_nccl_code_kind kind, const char *text)
 {
     uint8_t code = 0;
     if (!text)
@@ -70,18 +70,18 @@ uint8_t pki_nccl_look_up(pki_nccl_words kind, const char *text)
     for (uint8_t i = 0; i < lists[kind].count; i++)
         if (strcmp(lists[kind].words[i].text, text) == 0)
             code = i;
-    uint64_t key = pki_nccl_word_key(kind, text);
-    pki_store(pki_nccl_word_seen(key), key << 5 | code);
+    uint64_t key = pki_nccl_code_key(kind, text);
+    pki_store(pki_nccl_code_seen(key), key << 5 | code);
     return code;
 }
 
-void pki_nccl_words_forget(void)
+void pki_nccl_codes_forget(void)
 {
     for (int i = 0; i < PKI_NCCL_SEEN; i++)
         pki_store(&pki_nccl_seen[i], 0);
 }
 
-const char *pki_nccl_text(pki_nccl_words kind, uint8_t code)
+const char *pki_nccl_text(pki_nccl_code_kind kind, uint8_t code)
 {
     return lists[kind].words[code < lists[kind].count ? code : 0].text;
 }

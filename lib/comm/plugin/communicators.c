@@ -5,12 +5,12 @@
 
 #include "comm/plugin/nodes.h"
 
-static pki_nccl_told *told[PKI_NCCL_COMMS];
-static bool used[PKI_NCCL_COMMS];
-static bool gone[PKI_NCCL_COMMS]; /* before this round looked into the pool */
+static pki_nccl_communicator *known[PKI_NCCL_CONTEXTS];
+static bool used[PKI_NCCL_CONTEXTS];
+static bool gone[PKI_NCCL_CONTEXTS]; /* before this round looked into the pool */
 
 /* One that was never named is called by its id. */
-static pk_comm *make_comm(const pki_nccl_comm *c)
+static pk_comm *make_comm(const pki_nccl_context *c)
 {
     char name[PKI_NCCL_NAME + 8];
     if (c->name[0])
@@ -20,87 +20,88 @@ static pk_comm *make_comm(const pki_nccl_comm *c)
     return pk_comm_create("NCCL", name, c->id, c->rank, c->ranks);
 }
 
-static pki_nccl_told *make(pki_nccl_told *t, const pki_nccl_comm *c)
+static pki_nccl_communicator *make(pki_nccl_communicator *t, const pki_nccl_context *c)
 {
     t = t ? t : malloc(sizeof *t);
     if (!t)
         return NULL;
     memset(t, 0, sizeof *t);
-    t->context = c->context;
+    t->context = c->handle;
     t->comm = make_comm(c);
     return t;
 }
 
-pki_nccl_told *pki_nccl_told_of(uint32_t context)
+pki_nccl_communicator *pki_nccl_communicator_of(uint32_t context)
 {
-    uint32_t i = pki_nccl_comm_index(context);
-    const pki_nccl_comm *c = pki_nccl_comm_at(i);
-    if (!c || c->context != context || pki_load_acquire(&c->told) != 2) /* pairs with its telling */
+    uint32_t i = pki_nccl_context_index(context);
+    const pki_nccl_context *c = pki_nccl_context_at(i);
+    if (!c || c->handle != context ||
+        pki_load_acquire(&c->described) != 2) /* pairs with its telling */
         return NULL;
-    if (!told[i] || told[i]->context != context) {
-        pk_comm_destroy(told[i] ? told[i]->comm : NULL);
-        told[i] = make(told[i], c);
+    if (!known[i] || known[i]->context != context) {
+        pk_comm_destroy(known[i] ? known[i]->comm : NULL);
+        known[i] = make(known[i], c);
     }
-    return told[i];
+    return known[i];
 }
 
-void pki_nccl_told_use(uint32_t context)
+void pki_nccl_communicator_use(uint32_t context)
 {
-    used[pki_nccl_comm_index(context)] = true;
+    used[pki_nccl_context_index(context)] = true;
 }
 
-void pki_nccl_told_look(void)
+void pki_nccl_communicators_check(void)
 {
-    for (uint32_t i = 0; i < PKI_NCCL_COMMS; i++) {
-        const pki_nccl_comm *c = pki_nccl_comm_at(i);
-        gone[i] = c && pki_load(&c->state) == PKI_NCCL_COMM_GONE;
+    for (uint32_t i = 0; i < PKI_NCCL_CONTEXTS; i++) {
+        const pki_nccl_context *c = pki_nccl_context_at(i);
+        gone[i] = c && pki_load(&c->state) == PKI_NCCL_CONTEXT_GONE;
     }
 }
 
-bool pki_nccl_told_is_gone(uint32_t context)
+bool pki_nccl_communicator_is_gone(uint32_t context)
 {
-    uint32_t i = pki_nccl_comm_index(context);
-    const pki_nccl_comm *c = pki_nccl_comm_at(i);
-    return !c || c->context != context || gone[i];
+    uint32_t i = pki_nccl_context_index(context);
+    const pki_nccl_context *c = pki_nccl_context_at(i);
+    return !c || c->handle != context || gone[i];
 }
 
-bool pki_nccl_told_spans_nodes(uint32_t context)
+bool pki_nccl_communicator_spans_nodes(uint32_t context)
 {
-    const pki_nccl_comm *c = pki_nccl_comm_at(pki_nccl_comm_index(context));
+    const pki_nccl_context *c = pki_nccl_context_at(pki_nccl_context_index(context));
     return c && c->nodes > 1;
 }
 
 static void drop(uint32_t i)
 {
-    pk_comm_destroy(told[i] ? told[i]->comm : NULL);
-    free(told[i]);
-    told[i] = NULL;
+    pk_comm_destroy(known[i] ? known[i]->comm : NULL);
+    free(known[i]);
+    known[i] = NULL;
 }
 
-void pki_nccl_told_clean(void)
+void pki_nccl_communicators_clean(void)
 {
-    for (uint32_t i = 0; i < PKI_NCCL_COMMS; i++) {
+    for (uint32_t i = 0; i < PKI_NCCL_CONTEXTS; i++) {
         if (gone[i] && !used[i]) {
             drop(i);
-            pki_nccl_comm_free(i);
+            pki_nccl_context_free(i);
         }
         used[i] = false;
     }
 }
 
-void pki_nccl_told_start(void)
+void pki_nccl_communicators_start(void)
 {
-    for (uint32_t i = 0; i < PKI_NCCL_COMMS; i++)
-        if (told[i]) {
-            pk_comm *comm = told[i]->comm;
-            uint32_t context = told[i]->context;
-            *told[i] = (pki_nccl_told){.context = context, .comm = comm};
+    for (uint32_t i = 0; i < PKI_NCCL_CONTEXTS; i++)
+        if (known[i]) {
+            pk_comm *comm = known[i]->comm;
+            uint32_t context = known[i]->context;
+            *known[i] = (pki_nccl_communicator){.context = context, .comm = comm};
         }
 }
 
-void pki_nccl_told_after_fork(void)
+void pki_nccl_communicators_after_fork(void)
 {
-    memset(told, 0, sizeof told);
+    memset(known, 0, sizeof known);
     memset(used, 0, sizeof used);
     memset(gone, 0, sizeof gone);
 }

@@ -16,7 +16,7 @@ typedef struct args {
 
 static uint64_t operations;
 
-void pki_nccl_tell_start(void)
+void pki_nccl_emit_start(void)
 {
     operations = 0;
 }
@@ -111,7 +111,7 @@ static bool is_wrapped(void)
     return pki_load(&pki_comms_wrapped);
 }
 
-static void write_operation(pki_nccl_told *t, const pki_nccl_operation *o, uint64_t exposed,
+static void write_operation(pki_nccl_communicator *t, const pki_nccl_operation *o, uint64_t exposed,
                             uint32_t in_flight)
 {
     pki_operation described = describe(t->comm, o, in_flight);
@@ -137,7 +137,7 @@ static void write_operation(pki_nccl_told *t, const pki_nccl_operation *o, uint6
     pki_activity_add(&activity);
 }
 
-void pki_nccl_tell_operation(pki_nccl_told *t, const pki_nccl_operation *o)
+void pki_nccl_emit_operation(pki_nccl_communicator *t, const pki_nccl_operation *o)
 {
     uint64_t duration = o->end > o->start ? o->end - o->start : 0;
     uint64_t exposed = PKI_MIN(o->waited, duration);
@@ -178,7 +178,7 @@ static void write_detail(const char *name, uint32_t track, uint64_t start, uint6
                                      .arg_count = a->count});
 }
 
-void pki_nccl_tell_proxy(pki_nccl_told *t, const pki_nccl_event *e, uint64_t bytes)
+void pki_nccl_emit_proxy(pki_nccl_communicator *t, const pki_nccl_event *e, uint64_t bytes)
 {
     args a = {.count = 0};
     bool sends = (e->flags & PKI_NCCL_SENDS) != 0;
@@ -192,7 +192,7 @@ void pki_nccl_tell_proxy(pki_nccl_told *t, const pki_nccl_event *e, uint64_t byt
     write_detail(sends ? "send" : "receive", track, start, end, &a);
 }
 
-void pki_nccl_tell_kernel(pki_nccl_told *t, const pki_nccl_event *e)
+void pki_nccl_emit_kernel(pki_nccl_communicator *t, const pki_nccl_event *e)
 {
     args a = {.count = 0};
     uint64_t start = pki_activity_ns_of_ticks(e->start), end = pki_activity_ns_of_ticks(e->stop);
@@ -219,7 +219,7 @@ static const char *name_of_call(const pki_nccl_event *e)
     }
 }
 
-void pki_nccl_tell_call(const pki_nccl_event *e)
+void pki_nccl_emit_call(const pki_nccl_event *e)
 {
     static const char *const doing[] = {"idle",    "active", "asleep",
                                         "wakes up", "appends", "has appended"};

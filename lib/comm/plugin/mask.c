@@ -49,7 +49,7 @@ void pki_nccl_mask_turn(bool now_on)
 {
     int *mask = pki_load(&its_mask);
     pki_store(&on, now_on);
-    if (mask && pki_nccl_comms_live() > 0)
+    if (mask && pki_nccl_contexts_live() > 0)
         pki_store(mask, now_on ? pki_load(&chosen) : 0);
 }
 

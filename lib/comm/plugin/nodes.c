@@ -55,7 +55,7 @@ static pki_nccl_node *make(uint64_t handle)
     return n;
 }
 
-pki_nccl_node *pki_nccl_meet(uint64_t handle)
+pki_nccl_node *pki_nccl_node_make(uint64_t handle)
 {
     pki_nccl_node *n = pki_nccl_node_of(handle);
     if (n || handle < PKI_NCCL_PLACES)
@@ -67,12 +67,12 @@ pki_nccl_node *pki_nccl_meet(uint64_t handle)
 /* A node that has no end may have one since the pool was looked through. */
 bool pki_nccl_was_open(uint64_t handle, uint64_t ticks)
 {
-    const pki_nccl_node *n = pki_nccl_meet(handle);
+    const pki_nccl_node *n = pki_nccl_node_make(handle);
     if (!n)
         return false;
     if (n->stop)
         return n->stop >= ticks;
-    bool open = word_at(pki_nccl_place(handle)) == pki_nccl_word(handle, PKI_NCCL_OPEN);
+    bool open = word_at(pki_nccl_place(handle)) == pki_nccl_head(handle, PKI_NCCL_OPEN);
     return open || pki_load(&pki_nccl_event_of(handle)->stop) >= ticks;
 }
 
@@ -108,7 +108,7 @@ static void see_new(uint32_t *count)
     }
 }
 
-const pki_nccl_item *pki_nccl_gather(uint32_t *count)
+const pki_nccl_item *pki_nccl_list_events(uint32_t *count)
 {
     *count = 0;
     if (!pki_load_acquire(&pki_nccl_open.pool) || !has_memory()) /* pairs with its making */
@@ -118,13 +118,13 @@ const pki_nccl_item *pki_nccl_gather(uint32_t *count)
     return kept->items;
 }
 
-void pki_nccl_gather_start(void)
+void pki_nccl_nodes_start(void)
 {
     if (kept)
         memset(kept->nodes, 0, sizeof kept->nodes);
 }
 
-void pki_nccl_gather_after_fork(void)
+void pki_nccl_nodes_after_fork(void)
 {
     kept = NULL;
 }

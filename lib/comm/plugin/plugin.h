@@ -32,8 +32,8 @@
 /* ---- plugin/discovery.c ---- */
 
 /* From here on a first communicator finds us, unless somebody else is to be found: false, and why
- * in words. words: how it finds us. */
-bool pki_nccl_make_found(const pki_config *config, bool named, char *words, size_t size);
+ * in reason, which otherwise says how it finds us. */
+bool pki_nccl_make_discoverable(const pki_config *config, bool named, char *reason, size_t size);
 
 /* ---- plugin/mask.c ---- */
 
@@ -48,10 +48,10 @@ void pki_nccl_mask_after_fork(void);
 
 /* ---- plugin/assemble.c ---- */
 
-void pki_nccl_join_start(void);
-void pki_nccl_join_collect(void);
-void pki_nccl_join_stop(void);
-void pki_nccl_join_after_fork(void);
+void pki_nccl_assemble_start(void);
+void pki_nccl_assemble_collect(void);
+void pki_nccl_assemble_stop(void);
+void pki_nccl_assemble_after_fork(void);
 
 /* ---- plugin/emit.c ---- */
 
@@ -62,7 +62,7 @@ typedef struct pki_nccl_operation {
     const pki_nccl_event *event; /* of the task, or of the call if there was no task */
     pk_comm_op op;
     pk_comm_type type;
-    uint8_t call; /* function of the API's call; 0: not told */
+    uint8_t call; /* function of the API's call; 0: not said */
     uint64_t count;
     int32_t peer;
     uint32_t region;
@@ -84,33 +84,36 @@ typedef struct pki_nccl_lane { /* a track */
 } pki_nccl_lane;
 
 /* What the collector remembers of a communicator. */
-typedef struct pki_nccl_told {
+typedef struct pki_nccl_communicator {
     uint32_t context;
     pk_comm *comm;
     bool proxies, kernels; /* has had one */
     pki_nccl_lane lanes[PKI_NCCL_LANES];
     pki_nccl_lane channels[PKI_NCCL_DIRECTIONS][PKI_NCCL_CHANNELS];
-} pki_nccl_told;
+} pki_nccl_communicator;
 
 /* Into trace and figures. The one place that decides who counts, if a wrapper library does, too. */
-void pki_nccl_tell_operation(pki_nccl_told *told, const pki_nccl_operation *operation);
+void pki_nccl_emit_operation(pki_nccl_communicator *communicator,
+                             const pki_nccl_operation *operation);
 
 /* Into the trace. */
-void pki_nccl_tell_proxy(pki_nccl_told *told, const pki_nccl_event *event, uint64_t bytes);
-void pki_nccl_tell_kernel(pki_nccl_told *told, const pki_nccl_event *event);
-void pki_nccl_tell_call(const pki_nccl_event *event);
+void pki_nccl_emit_proxy(pki_nccl_communicator *communicator, const pki_nccl_event *event,
+                         uint64_t bytes);
+void pki_nccl_emit_kernel(pki_nccl_communicator *communicator, const pki_nccl_event *event);
+void pki_nccl_emit_call(const pki_nccl_event *event);
 
-/* Operations told since the session's start. */
+/* Operations emitted since the session's start. */
 uint64_t pki_nccl_operations(void);
-void pki_nccl_tell_start(void);
+void pki_nccl_emit_start(void);
 
 /* ---- plugin/tracks.c ---- */
 
 /* A track where nothing is from *start on. *start is moved if all have something there. 0: there
  * are too many. */
-uint32_t pki_nccl_track_of_operation(pki_nccl_told *told, uint64_t *start, uint64_t end);
-uint32_t pki_nccl_track_of_channel(pki_nccl_told *told, unsigned direction, uint32_t channel,
-                                   uint64_t *start, uint64_t end);
+uint32_t pki_nccl_track_of_operation(pki_nccl_communicator *communicator, uint64_t *start,
+                                     uint64_t end);
+uint32_t pki_nccl_track_of_channel(pki_nccl_communicator *communicator, unsigned direction,
+                                   uint32_t channel, uint64_t *start, uint64_t end);
 uint32_t pki_nccl_track_of_thread(uint32_t tid);
 void pki_nccl_tracks_start(void);
 

@@ -22,7 +22,7 @@ bool pki_nccl_pool_make(void)
         return false;
     memset(pool, 0, sizeof *pool);
     for (uint32_t i = 0; i < PKI_NCCL_PLACES; i++) {
-        pool->heads[i] = pki_nccl_word(i, PKI_NCCL_FREE);
+        pool->heads[i] = pki_nccl_head(i, PKI_NCCL_FREE);
         pool->turns[i] = (uint16_t)i;
     }
     pool->given = PKI_NCCL_PLACES;
@@ -71,10 +71,10 @@ pki_nccl_event *pki_nccl_claim(uint64_t *handle)
 
 bool pki_nccl_end(uint64_t handle, pki_nccl_event *event, uint64_t ticks)
 {
-    uint64_t open = pki_nccl_word(handle, PKI_NCCL_OPEN);
+    uint64_t open = pki_nccl_head(handle, PKI_NCCL_OPEN);
     uint64_t *head = &pki_nccl_the_pool()->heads[pki_nccl_place(handle)];
     pki_store(&event->stop, ticks);
-    return __atomic_compare_exchange_n(head, &open, pki_nccl_word(handle, PKI_NCCL_STOPPED), false,
+    return __atomic_compare_exchange_n(head, &open, pki_nccl_head(handle, PKI_NCCL_STOPPED), false,
                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
@@ -97,7 +97,7 @@ static void give_back(uint64_t handle)
 void pki_nccl_free(uint64_t handle)
 {
     pki_store(&pki_nccl_the_pool()->heads[pki_nccl_place(handle)],
-              pki_nccl_word(handle, PKI_NCCL_FREE));
+              pki_nccl_head(handle, PKI_NCCL_FREE));
     give_back(handle);
 }
 
@@ -105,6 +105,6 @@ void pki_nccl_free(uint64_t handle)
 void pki_nccl_retire(uint64_t handle)
 {
     __atomic_exchange_n(&pki_nccl_the_pool()->heads[pki_nccl_place(handle)],
-                        pki_nccl_word(handle, PKI_NCCL_FREE), __ATOMIC_ACQUIRE);
+                        pki_nccl_head(handle, PKI_NCCL_FREE), __ATOMIC_ACQUIRE);
     give_back(handle);
 }

@@ -92,7 +92,7 @@ static inline uint32_t pki_nccl_place(uint64_t handle)
     return (uint32_t)handle & (PKI_NCCL_PLACES - 1);
 }
 
-static inline uint64_t pki_nccl_word(uint64_t handle, unsigned state)
+static inline uint64_t pki_nccl_head(uint64_t handle, unsigned state)
 {
     return handle << 2 | state;
 }
@@ -106,7 +106,7 @@ static inline pki_nccl_pool *pki_nccl_the_pool(void)
 static inline void pki_nccl_publish(uint64_t handle)
 {
     pki_store_release(&pki_nccl_the_pool()->heads[pki_nccl_place(handle)],
-                      pki_nccl_word(handle, PKI_NCCL_OPEN));
+                      pki_nccl_head(handle, PKI_NCCL_OPEN));
 }
 
 /* Is the event of this handle open? NULL: it is not, or never was. */
@@ -114,7 +114,7 @@ static inline pki_nccl_event *pki_nccl_find(uint64_t handle)
 {
     pki_nccl_pool *pool = pki_load_acquire(&pki_nccl_open.pool); /* pairs with its making */
     uint32_t place = pki_nccl_place(handle);
-    bool open = pool && pki_load(&pool->heads[place]) == pki_nccl_word(handle, PKI_NCCL_OPEN);
+    bool open = pool && pki_load(&pool->heads[place]) == pki_nccl_head(handle, PKI_NCCL_OPEN);
     return open ? &pool->events[place] : NULL;
 }
 

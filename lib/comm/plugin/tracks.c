@@ -41,7 +41,7 @@ static uint32_t add_detail(const char *name)
 
 /* ---- lanes ---- */
 
-static pki_nccl_lane *free_lane(pki_nccl_told *t, uint64_t start)
+static pki_nccl_lane *free_lane(pki_nccl_communicator *t, uint64_t start)
 {
     pki_nccl_lane *best = &t->lanes[0];
     for (unsigned i = 0; i < PKI_NCCL_LANES; i++) {
@@ -60,7 +60,7 @@ static uint32_t use(pki_nccl_lane *lane, uint64_t *start, uint64_t end)
     return lane->track;
 }
 
-uint32_t pki_nccl_track_of_operation(pki_nccl_told *t, uint64_t *start, uint64_t end)
+uint32_t pki_nccl_track_of_operation(pki_nccl_communicator *t, uint64_t *start, uint64_t end)
 {
     pki_nccl_lane *lane = free_lane(t, *start);
     unsigned number = (unsigned)(lane - t->lanes) + 1;
@@ -74,7 +74,7 @@ uint32_t pki_nccl_track_of_operation(pki_nccl_told *t, uint64_t *start, uint64_t
     return use(lane, start, end);
 }
 
-uint32_t pki_nccl_track_of_channel(pki_nccl_told *t, unsigned direction, uint32_t channel,
+uint32_t pki_nccl_track_of_channel(pki_nccl_communicator *t, unsigned direction, uint32_t channel,
                                    uint64_t *start, uint64_t end)
 {
     static const char *const words[PKI_NCCL_DIRECTIONS] = {"receives", "sends", "kernels"};

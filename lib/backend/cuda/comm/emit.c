@@ -1,10 +1,9 @@
-/* lib/backend/cuda/comm/emit.c - operations of communicators that events have timed, into trace and
- * figures. */
+#include "backend/cuda/comm/emit.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/cuda/emit.h"
 #include "session/activity.h"
 #include "comm/model/communicator.h"
 
@@ -14,12 +13,12 @@
 #define MOST_ARGS 8
 #define MEMBERS_TEXT 300
 
-typedef struct told {
+typedef struct timed {
     const pki_cuda_lane *lane;
     uint64_t start, end;
     uint32_t communicators; /* whose time it is */
     bool replayed;
-} told;
+} timed;
 
 /* ---- the track ---- */
 
@@ -32,7 +31,7 @@ static uint32_t add_track(const pki_cuda_lane *l, const pk_comm *c, uint32_t tid
     char process[32], thread[160], what[2 * PKI_COMM_TEXT];
     snprintf(process, sizeof process, "GPU %u", l->context->device);
     snprintf(what, sizeof what, "%s %s", c->library, c->title);
-    pki_cuda_name_lane(l, what, thread, sizeof thread);
+    pki_cuda_lane_name(l, what, thread, sizeof thread);
     return pki_track_add(&(pki_track){pki_track_device_pid(l->context->device), tid, process, thread,
                                       (uint32_t)l->stream_id * 2 + 1});
 }
@@ -49,7 +48,7 @@ static uint32_t track_of(const pki_cuda_lane *l, const pk_comm *c)
     return kept[at].track;
 }
 
-/* ---- words ---- */
+/* ---- members ---- */
 
 static bool is_alike(const pki_cuda_operation *a, const pki_cuda_operation *b)
 {
@@ -103,7 +102,7 @@ static void number_if(pki_activity_arg *args, size_t *n, const char *key, uint64
         args[(*n)++] = (pki_activity_arg){key, NULL, (int64_t)value};
 }
 
-static void write_part(const told *t, const pki_cuda_operation *part, const pk_comm *comm,
+static void write_part(const timed *t, const pki_cuda_operation *part, const pk_comm *comm,
                        const pki_operation *o, uint32_t region)
 {
     char name[64], members[MEMBERS_TEXT];
@@ -116,7 +115,7 @@ static void write_part(const told *t, const pki_cuda_operation *part, const pk_c
     number_if(args, &n, "graph", t->lane->graph, t->lane->graph);
     if (members[0])
         args[n++] = (pki_activity_arg){"members", members, 0};
-    args[n++] = (pki_activity_arg){"uncertainty_ns", NULL, pki_cuda_doubt_of(t->lane)};
+    args[n++] = (pki_activity_arg){"uncertainty_ns", NULL, pki_cuda_lane_doubt_ns(t->lane)};
     snprintf(name, sizeof name, "%.40s %s", comm->library, pki_comm_op_name(o->op));
     pki_activity_add(&(pki_activity){.kind = PKI_ACTIVITY_COLLECTIVE,
                                      .track = track_of(t->lane, comm),
@@ -135,7 +134,7 @@ static void write_part(const told *t, const pki_cuda_operation *part, const pk_c
                                      .arg_count = n});
 }
 
-static void count_part(const told *t, const pki_cuda_operation *part, const pk_comm *comm,
+static void count_part(const timed *t, const pki_cuda_operation *part, const pk_comm *comm,
                        const pki_operation *o, uint32_t region)
 {
     pki_activity_collective(&(pki_collective){.comm = comm->index,
@@ -152,12 +151,12 @@ static void count_part(const told *t, const pki_cuda_operation *part, const pk_c
                             part->calls);
 }
 
-static void tell_part(const told *t, const pki_cuda_operation *part)
+static void emit_part(const timed *t, const pki_cuda_operation *part)
 {
-    pki_comm_words words = {part->what, part->extra};
+    pki_comm_payload payload = {part->what, part->extra};
     if (t->replayed)
-        words = pki_cuda_replay_words(part);
-    pki_comm_fields f = pki_comm_unpack(words.what, words.extra);
+        payload = pki_cuda_replay_payload(part);
+    pki_comm_fields f = pki_comm_unpack(payload.what, payload.extra);
     pk_comm *comm = pki_comm_of_name(f.comm);
     if (!comm)
         return;
@@ -171,16 +170,16 @@ static void tell_part(const told *t, const pki_cuda_operation *part)
     write_part(t, part, comm, &o, f.parent);
     count_part(t, part, comm, &o, f.parent);
     for (uint32_t i = t->replayed ? part->calls : 0; i > 0; i--)
-        pki_comm_complete(words.what, pki_comm_extra_before(words.extra, i - 1));
+        pki_comm_complete(payload.what, pki_comm_extra_before(payload.extra, i - 1));
 }
 
-void pki_cuda_tell_operation(const pki_cuda_lane *l, uint64_t start, uint64_t end,
-                             const pki_cuda_operation *op, bool replayed)
+void pki_cuda_emit_parts(const pki_cuda_lane *l, uint64_t start, uint64_t end,
+                         const pki_cuda_operation *op, bool replayed)
 {
-    told t = {l, start, end, 0, replayed};
+    timed t = {l, start, end, 0, replayed};
     for (const pki_cuda_operation *o = op; o; o = pki_cuda_operation_next(o))
         t.communicators += o->calls > 0;
     for (const pki_cuda_operation *o = op; o; o = pki_cuda_operation_next(o))
         if (o->calls)
-            tell_part(&t, o);
+            emit_part(&t, o);
 }

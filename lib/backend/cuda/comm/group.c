@@ -12,8 +12,8 @@ static pki_cuda_operation make(const pki_cuda_member *m, pk_comm_op op, uint64_t
                          .op = (uint32_t)op,
                          .type = type,
                          .peer = m->peer};
-    pki_comm_words words = pki_comm_pack(&f);
-    return (pki_cuda_operation){words.what, words.extra, count, calls, 0};
+    pki_comm_payload payload = pki_comm_pack(&f);
+    return (pki_cuda_operation){payload.what, payload.extra, count, calls, 0};
 }
 
 pki_cuda_operation pki_cuda_operation_of(const pki_cuda_member *m)
@@ -134,15 +134,15 @@ static uint64_t sum_bytes(const pki_cuda_member *list, const pki_cuda_member *fi
 /* Behind the part at the end; where the end is then. */
 static pki_cuda_operation *append(pki_cuda_operation *end, pki_cuda_operation part)
 {
-    uint32_t place = pki_cuda_place_take();
-    if (!place)
+    uint32_t index = pki_cuda_part_allocate();
+    if (!index)
         return NULL;
-    *pki_cuda_place_at(place) = part;
-    end->more = place;
-    return pki_cuda_place_at(place);
+    *pki_cuda_part_at(index) = part;
+    end->more = index;
+    return pki_cuda_part_at(index);
 }
 
-/* Without a place for them some members are not told, and communicators not counted. */
+/* Without memory for them some members are not listed, and communicators not counted. */
 static pki_cuda_operation *append_members(const pki_cuda_member *list, const pki_cuda_member *first,
                                           pki_cuda_operation *end)
 {

@@ -28,7 +28,4 @@ pki_cuda_operation pki_cuda_group_fold(const pki_cuda_member *list, uint32_t fir
 /* Links those of each lane. */
 void pki_cuda_group_link(pki_cuda_member *list, uint32_t count);
 
-/* cuda/comm/nccl.c: this thread ends, and what it kept for groups goes. */
-void pki_cuda_group_leave(void);
-
 #endif

@@ -21,7 +21,7 @@ static _Thread_local struct {
     pki_cuda_member *list;
 } group;
 
-void pki_cuda_group_leave(void)
+static void free_group(void)
 {
     free(group.list);
     group.list = NULL;
@@ -58,6 +58,7 @@ static bool has_room(void)
         room <= ROOM_MOST ? realloc(group.list, room * sizeof *more) : NULL;
     if (!more)
         return false;
+    pki_store(&pki_cuda_at_thread_end, free_group);
     group.list = more;
     group.room = room;
     return true;

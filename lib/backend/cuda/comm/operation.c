@@ -4,34 +4,35 @@
 
 #include "base/compiler.h"
 
-/* ---- places ---- */
+/* ---- parts beyond the first ---- */
 
 #define BATCH 64u
 #define BATCHES 1024u
 
-typedef struct place {
+typedef struct part {
     pki_cuda_operation operation;
     uint32_t next; /* while free */
-} place;
+} part;
 
 static uint64_t free_ones PKI_ALIGNED; /* tag << 32 | index of the first; 0: none */
 static uint32_t batches;
-static place *chunks[BATCHES];
+static part *chunks[BATCHES];
 
-static place *at(uint32_t index)
+static part *at(uint32_t index)
 {
-    place *chunk = pki_load_acquire(&chunks[(index - 1) / BATCH]); /* pairs with the release in grow */
+    part *chunk =
+        pki_load_acquire(&chunks[(index - 1) / BATCH]); /* pairs with the release in grow */
     return &chunk[(index - 1) % BATCH];
 }
 
-pki_cuda_operation *pki_cuda_place_at(uint32_t index)
+pki_cuda_operation *pki_cuda_part_at(uint32_t index)
 {
     return &at(index)->operation;
 }
 
-static void give(uint32_t index)
+static void give_back(uint32_t index)
 {
-    place *p = at(index);
+    part *p = at(index);
     uint64_t head = pki_load(&free_ones);
     do
         pki_store(&p->next, (uint32_t)head);
@@ -39,7 +40,7 @@ static void give(uint32_t index)
                                         __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
-static uint32_t take(void)
+static uint32_t take_free(void)
 {
     uint64_t head = pki_load_acquire(&free_ones); /* pairs with the release in give */
     while ((uint32_t)head) {
@@ -54,7 +55,7 @@ static uint32_t take(void)
 /* One of a new batch. */
 static PKI_COLD uint32_t grow(void)
 {
-    place *chunk = pki_load(&batches) < BATCHES ? calloc(BATCH, sizeof *chunk) : NULL;
+    part *chunk = pki_load(&batches) < BATCHES ? calloc(BATCH, sizeof *chunk) : NULL;
     if (!chunk)
         return 0;
     uint32_t batch = pki_fetch_add(&batches, 1u);
@@ -64,17 +65,17 @@ static PKI_COLD uint32_t grow(void)
     }
     pki_store_release(&chunks[batch], chunk); /* pairs with the acquire in at */
     for (uint32_t i = BATCH; i > 1; i--)
-        give(batch * BATCH + i);
+        give_back(batch * BATCH + i);
     return batch * BATCH + 1;
 }
 
-uint32_t pki_cuda_place_take(void)
+uint32_t pki_cuda_part_allocate(void)
 {
-    uint32_t index = take();
+    uint32_t index = take_free();
     return PKI_LIKELY(index) ? index : grow();
 }
 
-/* The places of the parent's operations are not used again. */
+/* The parts of the parent's operations are not used again. */
 void pki_cuda_operations_after_fork(void)
 {
     free_ones = 0;
@@ -87,36 +88,36 @@ static pk_comm *comm_of(const pki_cuda_operation *o)
     return pki_comm_of_name(pki_comm_unpack(o->what, o->extra).comm);
 }
 
-static pki_comm_words enqueue(const pki_cuda_operation *o)
+static pki_comm_payload enqueue(const pki_cuda_operation *o)
 {
     uint64_t sequence;
     pki_comm_fields f = pki_comm_unpack(o->what, o->extra);
     pk_comm *comm = pki_comm_of_name(f.comm);
-    pki_comm_words words = {o->what, o->extra};
+    pki_comm_payload payload = {o->what, o->extra};
     for (uint32_t i = 0; comm && i < o->calls; i++)
-        words = pki_comm_enqueue(comm, (pk_comm_op)f.op, (pk_comm_type)f.type, f.peer, f.parent,
-                                 &sequence);
-    return words;
+        payload = pki_comm_enqueue(comm, (pk_comm_op)f.op, (pk_comm_type)f.type, f.peer, f.parent,
+                                   &sequence);
+    return payload;
 }
 
 void pki_cuda_operation_enqueue(pki_cuda_operation *o)
 {
     for (; o; o = pki_cuda_operation_next(o)) {
-        pki_comm_words words = enqueue(o);
-        o->what = words.what;
-        o->extra = words.extra;
+        pki_comm_payload payload = enqueue(o);
+        o->what = payload.what;
+        o->extra = payload.extra;
     }
 }
 
-/* Its places go back, and it is none any more. */
+/* Its parts go back, and it is none any more. */
 static void clear(pki_cuda_operation *o)
 {
     uint32_t left = o->more;
     o->what = 0;
     o->more = 0;
     while (left) {
-        uint32_t next = pki_cuda_place_at(left)->more;
-        give(left);
+        uint32_t next = pki_cuda_part_at(left)->more;
+        give_back(left);
         left = next;
     }
 }
@@ -176,7 +177,7 @@ void pki_cuda_replay_enqueue(const pki_cuda_operation *pattern)
         enqueue(o);
 }
 
-pki_comm_words pki_cuda_replay_words(const pki_cuda_operation *pattern)
+pki_comm_payload pki_cuda_replay_payload(const pki_cuda_operation *pattern)
 {
     pki_comm_fields f = pki_comm_unpack(pattern->what, pattern->extra);
     const pk_comm *comm = comm_of(pattern);

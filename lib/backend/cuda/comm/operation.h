@@ -1,12 +1,12 @@
 /* lib/backend/cuda/comm/operation.h - what a communicator does between the two events of a pair.
  *
- * The words of lib/comm/model/communicator.h lie beside the pair: its thread writes them before it leaves the
- * mark of the begin, the collector reads them behind it. What a group did is more than one word: the
- * pair has the first part, which names the place of the next. Places come from a list without a lock
+ * The payload (lib/comm/model/operation.h) lies beside the pair: its thread writes it before it leaves the
+ * mark of the begin, the collector reads it behind it. What a group did is more than one word: the
+ * pair has the first part, which names the next. Parts come from a list without a lock
  * like the pairs' (cuda/pool.h), and go back with their pair.
  *
  * A pair that a capture recorded has an operation that never was enqueued: a pattern of those that
- * the replays do, which count when they are told of.
+ * the replays do, which count as they are emitted.
  */
 #ifndef PKI_BACKEND_CUDA_COMM_OPERATION_H
 #define PKI_BACKEND_CUDA_COMM_OPERATION_H
@@ -16,21 +16,21 @@
 #include "comm/model/communicator.h"
 
 typedef struct pki_cuda_operation {
-    uint64_t what, extra; /* pki_comm_words; what 0: none */
+    uint64_t what, extra; /* pki_comm_payload; what 0: none */
     uint64_t count;       /* of elements, as given to each call */
-    uint32_t calls;       /* so many alike, the words are the last one's; 0: a member of the group
-                             before it, told in words only */
-    uint32_t more;        /* place of the next part; 0: none */
+    uint32_t calls;       /* so many alike, the payload is the last one's; 0: a member of the group
+                             before it, in the list of members only */
+    uint32_t more;        /* index of the next part; 0: none */
 } pki_cuda_operation;
 
 /* 0: no memory, or too many. Nobody locks; a first use, and now and then another one, allocates. */
-uint32_t pki_cuda_place_take(void);
-pki_cuda_operation *pki_cuda_place_at(uint32_t place);
+uint32_t pki_cuda_part_allocate(void);
+pki_cuda_operation *pki_cuda_part_at(uint32_t index);
 
 /* The next part of a group; NULL: that was all. */
 static inline pki_cuda_operation *pki_cuda_operation_next(const pki_cuda_operation *o)
 {
-    return o->more ? pki_cuda_place_at(o->more) : NULL;
+    return o->more ? pki_cuda_part_at(o->more) : NULL;
 }
 
 /* Each call is one more of its communicator, and gets its number. */
@@ -55,9 +55,9 @@ void pki_cuda_operation_complete(pki_cuda_operation *o);
 void pki_cuda_operation_lost(pki_cuda_operation *o);
 
 /* What a replay does by this pattern: enqueued as it is launched, with the numbers that are the
- * oldest ones in flight as it is told of, and never heard of. */
+ * oldest ones in flight as it is emitted, and those that are never heard of. */
 void pki_cuda_replay_enqueue(const pki_cuda_operation *pattern);
-pki_comm_words pki_cuda_replay_words(const pki_cuda_operation *pattern);
+pki_comm_payload pki_cuda_replay_payload(const pki_cuda_operation *pattern);
 void pki_cuda_replay_lost(const pki_cuda_operation *pattern);
 
 void pki_cuda_operations_after_fork(void);
