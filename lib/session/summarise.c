@@ -261,17 +261,16 @@ static bool comm_facts(void *user, uint32_t index, pki_comm_facts *facts)
     (void)user;
     if (!c)
         return false;
-    uint64_t enqueued = pki_comm_enqueued(c), started = pki_load(&c->started);
-    uint64_t completed = pki_comm_completed(c);
+    pki_comms_entry progress = pki_comm_progress(c);
     *facts = (pki_comm_facts){.library = c->library,
                               .name = pki_name_at(c->name)->name,
                               .id = c->id,
                               .rank = c->rank,
                               .size = c->size,
-                              .enqueued = enqueued,
-                              .started = started ? PKI_MAX(started, completed) : enqueued,
-                              .completed = completed,
-                              .under_way = pki_comm_in_flight(c)};
+                              .enqueued = progress.enqueued,
+                              .started = progress.started,
+                              .completed = progress.completed,
+                              .under_way = progress.under_way};
     return true;
 }
 

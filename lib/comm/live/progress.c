@@ -40,17 +40,6 @@ static pki_comms_entry *entry_of(pki_session *s, uint32_t index)
     return spans[i] ? &spans[i]->entries[index % PKI_COMMS_IN_SPAN] : NULL;
 }
 
-static pki_comms_entry progress_of(const pk_comm *c)
-{
-    uint64_t completed = pki_comm_completed(c), started = pki_load(&c->started);
-    uint64_t enqueued = pki_comm_enqueued(c); /* after what it bounds */
-    return (pki_comms_entry){.name = c->name,
-                             .under_way = pki_comm_in_flight(c),
-                             .enqueued = enqueued,
-                             .started = started ? PKI_MAX(started, completed) : enqueued,
-                             .completed = PKI_MIN(completed, enqueued)};
-}
-
 static bool is_same(const pki_comms_entry *a, const pki_comms_entry *b)
 {
     return a->enqueued == b->enqueued && a->started == b->started &&
@@ -66,7 +55,7 @@ static void write_stall(pki_session *s, const pki_comms_entry *e, uint64_t ns)
 
 static void look_at(pki_session *s, const pk_comm *c, uint64_t now)
 {
-    pki_comms_entry is = progress_of(c), *was = entry_of(s, c->index);
+    pki_comms_entry is = pki_comm_progress(c), *was = entry_of(s, c->index);
     if (!was)
         return;
     if (!was->name || !is_same(was, &is)) {

@@ -222,6 +222,17 @@ void pki_comm_begun(pk_comm *comm, uint64_t sequence)
         pki_store(&comm->started, sequence);
 }
 
+pki_comms_entry pki_comm_progress(const pk_comm *c)
+{
+    uint64_t completed = pki_comm_completed(c), started = pki_load(&c->started);
+    uint64_t enqueued = pki_comm_enqueued(c); /* after what it bounds */
+    return (pki_comms_entry){.name = c->name,
+                             .under_way = pki_comm_in_flight(c),
+                             .enqueued = enqueued,
+                             .started = started ? PKI_MAX(started, completed) : enqueued,
+                             .completed = PKI_MIN(completed, enqueued)};
+}
+
 void pki_comm_give_up(pk_comm *comm)
 {
     pki_store(&comm->given_up, 1u);

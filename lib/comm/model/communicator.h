@@ -13,6 +13,7 @@
 
 #include "base/atomic.h"
 #include "comm/model/operation.h"
+#include "core/arena.h"
 
 #define PKI_COMMS_MAX 4096 /* the last one is shared by all that are too many */
 #define PKI_COMM_TEXT 64
@@ -51,6 +52,9 @@ static inline uint64_t pki_comm_completed(const pk_comm *comm)
     bool is_kept = pki_comm_in_flight(comm) || pki_load(&comm->given_up);
     return is_kept ? pki_load(&comm->completed) : pki_comm_enqueued(comm);
 }
+
+/* How far it has come. */
+pki_comms_entry pki_comm_progress(const pk_comm *comm);
 
 /* NULL for indices, or names, that were never given out. */
 pk_comm *pki_comm_at(uint32_t index);

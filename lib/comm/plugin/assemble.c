@@ -131,8 +131,8 @@ static void put_times(const pki_nccl_node *n, pki_nccl_operation *o)
     o->timed = timed_by(n);
     o->start = ns(begun);
     o->end = ns(last_of(n));
-    o->waited = n->call_start ? ns(n->call_stop) : ns(n->stop);
-    o->waited = o->waited > o->start ? o->waited - o->start : 0;
+    uint64_t returned = n->call_start ? ns(n->call_stop) : ns(n->stop);
+    o->exposed = returned > o->start ? returned - o->start : 0;
     if (o->timed != PKI_NCCL_BY_KERNEL)
         return;
     uint64_t duration = n->gpu_last > n->gpu_first ? n->gpu_last - n->gpu_first
@@ -147,11 +147,12 @@ static void put_what(const pki_nccl_node *n, pki_nccl_operation *o)
     const pki_nccl_node *call = n->call ? pki_nccl_node_of(n->call) : NULL;
     bool same = call && call->op == n->op;
     const pki_nccl_node *says = same ? call : n;
-    o->op = pki_nccl_op(n->op);
-    o->type = pki_nccl_type(says->element);
-    o->count = says->count;
+    o->what.op = (uint32_t)pki_nccl_op(n->op);
+    o->what.type = (uint32_t)pki_nccl_type(says->element);
+    o->what.count = says->count;
+    o->what.peer = n->peer;
+    o->what.sequence = n->sequence;
     o->call = call ? call->op : 0;
-    o->captured = (n->flags & PKI_NCCL_CAPTURED) != 0;
 }
 
 static void emit(pki_nccl_node *n, bool unfinished)
@@ -160,19 +161,9 @@ static void emit(pki_nccl_node *n, bool unfinished)
     n->over = true;
     if (!t)
         return;
-    pki_nccl_operation o = {.event = pki_nccl_event_of(n->handle),
-                            .peer = n->peer,
-                            .region = n->region,
-                            .sequence = n->sequence,
-                            .unfinished = unfinished,
-                            .proxy_operations = n->proxies,
-                            .proxy_steps = n->steps,
-                            .proxy_bytes = n->bytes,
-                            .net_events = n->net_events};
+    pki_nccl_operation o = {.node = n, .what = pki_operation_on(t->comm), .unfinished = unfinished};
     put_times(n, &o);
     put_what(n, &o);
-    for (int i = 0; i < PKI_NCCL_WAITS; i++)
-        o.waits[i] = ns(n->start + n->waits[i]) - ns(n->start);
     pki_nccl_emit_operation(t, &o);
     if (!n->queued)
         return;

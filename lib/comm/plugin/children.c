@@ -8,8 +8,8 @@
 static void mark_started(pki_nccl_node *n)
 {
     const pki_nccl_communicator *t = pki_nccl_communicator_of(n->context);
-    if (t && n->queued && !n->started && t->comm->started < n->sequence)
-        pki_store(&t->comm->started, n->sequence);
+    if (t && n->queued && !n->started)
+        pki_comm_begun(t->comm, n->sequence);
     n->started = true;
 }
 

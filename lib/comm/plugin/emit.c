@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "comm/plugin/plugin.h"
 #include "comm/plugin/abi.h"
 #include "comm/plugin/codes.h"
+#include "comm/plugin/nodes.h"
 #include "session/activity.h"
 
 #define ARGS 20
@@ -51,70 +51,53 @@ static void text_if(args *a, const char *key, const char *words)
 
 /* ---- operations ---- */
 
-static uint64_t bytes_of(const pki_nccl_operation *o)
+static uint64_t bytes_of(const pki_operation *o)
 {
-    return o->count * pki_comm_type_bytes((uint32_t)o->type);
+    return o->count * pki_comm_type_bytes(o->type);
 }
 
-static pki_operation describe(const pk_comm *c, const pki_nccl_operation *o, uint32_t in_flight)
-{
-    pki_operation d = pki_operation_on(c);
-    d.op = (uint32_t)o->op;
-    d.type = (uint32_t)o->type;
-    d.count = o->count;
-    d.sequence = o->sequence;
-    d.peer = o->peer;
-    d.in_flight = in_flight;
-    return d;
-}
-
-static const char *algorithm_of(const pki_nccl_operation *o)
-{
-    return pki_nccl_text(PKI_NCCL_ALGORITHM, o->event->algorithm);
-}
-
-static const char *protocol_of(const pki_nccl_operation *o)
-{
-    return pki_nccl_text(PKI_NCCL_PROTOCOL, o->event->protocol);
-}
-
-static void put_how(args *a, const pki_nccl_operation *o)
+static void put_how(args *a, const pki_nccl_operation *o, const pki_nccl_event *e)
 {
     static const char *const timed[] = {"host", "proxy", "kernel"};
-    const pki_nccl_event *e = o->event;
     text(a, PKI_COMM_TIMED, timed[o->timed]);
-    text_if(a, "algorithm", algorithm_of(o));
-    text_if(a, "protocol", protocol_of(o));
+    text_if(a, "algorithm", pki_nccl_text(PKI_NCCL_ALGORITHM, e->algorithm));
+    text_if(a, "protocol", pki_nccl_text(PKI_NCCL_PROTOCOL, e->protocol));
     number_if(a, "channels", e->channels);
     number_if(a, "nccl seq", e->sequence);
     if (o->call && o->call != e->op)
         text(a, "call", pki_nccl_text(PKI_NCCL_FUNCTION, o->call));
-    number_if(a, "graph", o->captured);
+    number_if(a, "graph", (o->node->flags & PKI_NCCL_CAPTURED) != 0);
     number_if(a, "unfinished", o->unfinished);
 }
 
-static void put_network(args *a, const pki_nccl_operation *o)
+/* Summed over the steps. */
+static uint64_t waited_ns(const pki_nccl_node *n, int what_for)
 {
-    number_if(a, "proxy operations", o->proxy_operations);
-    number_if(a, "proxy steps", o->proxy_steps);
-    number_if(a, "proxy bytes", o->proxy_bytes);
-    number_if(a, "waited for GPU ns", o->waits[PKI_NCCL_FOR_GPU]);
-    number_if(a, "waited for peer ns", o->waits[PKI_NCCL_FOR_PEER]);
-    number_if(a, "waited for network ns", o->waits[PKI_NCCL_FOR_NET]);
-    number_if(a, "network events", o->net_events);
+    return pki_activity_ns_of_ticks(n->start + n->waits[what_for]) -
+           pki_activity_ns_of_ticks(n->start);
+}
+
+static void put_network(args *a, const pki_nccl_node *n)
+{
+    number_if(a, "proxy operations", n->proxies);
+    number_if(a, "proxy steps", n->steps);
+    number_if(a, "proxy bytes", n->bytes);
+    number_if(a, "waited for GPU ns", waited_ns(n, PKI_NCCL_FOR_GPU));
+    number_if(a, "waited for peer ns", waited_ns(n, PKI_NCCL_FOR_PEER));
+    number_if(a, "waited for network ns", waited_ns(n, PKI_NCCL_FOR_NET));
+    number_if(a, "network events", n->net_events);
 }
 
 /* A wrapper library counts operations where they are called, this backend where NCCL tells of them:
- * with both, the wrapper does, and what is told here is a detail of the trace. */
+ * with both, the wrapper does, and what is emitted here is a detail of the trace. */
 static bool is_wrapped(void)
 {
     return pki_load(&pki_comms_wrapped);
 }
 
-static void write_operation(pki_nccl_communicator *t, const pki_nccl_operation *o, uint64_t exposed,
-                            uint32_t in_flight)
+static void write_operation(pki_nccl_communicator *t, const pki_nccl_operation *o,
+                            const pki_nccl_event *event)
 {
-    pki_operation described = describe(t->comm, o, in_flight);
     char name[32];
     args a = {.count = 0};
     uint64_t start = o->start;
@@ -122,44 +105,51 @@ static void write_operation(pki_nccl_communicator *t, const pki_nccl_operation *
                              .track = pki_nccl_track_of_operation(t, &start, o->end),
                              .name = name,
                              .end = PKI_MAX(o->end, start),
-                             .region = o->region,
+                             .region = o->node->region,
                              .device = PKI_NO_DEVICE,
-                             .bytes = bytes_of(o),
-                             .operation = &described,
+                             .bytes = bytes_of(&o->what),
+                             .operation = &o->what,
                              .args = a.list};
     activity.start = start;
     activity.name_length =
-        (size_t)snprintf(name, sizeof name, "NCCL %s", pki_comm_op_name((uint32_t)o->op));
-    number(&a, "exposed_ns", exposed);
-    put_how(&a, o);
-    put_network(&a, o);
+        (size_t)snprintf(name, sizeof name, "NCCL %s", pki_comm_op_name(o->what.op));
+    number(&a, "exposed_ns", o->exposed);
+    put_how(&a, o, event);
+    put_network(&a, o->node);
     activity.arg_count = a.count;
     pki_activity_add(&activity);
 }
 
-void pki_nccl_emit_operation(pki_nccl_communicator *t, const pki_nccl_operation *o)
+static void count_operation(const pki_nccl_communicator *t, const pki_nccl_operation *o,
+                            const pki_nccl_event *e)
 {
-    uint64_t duration = o->end > o->start ? o->end - o->start : 0;
-    uint64_t exposed = PKI_MIN(o->waited, duration);
-    uint32_t in_flight = pki_comm_count_overlap(t->comm, o->start, o->end);
+    pki_activity_collective(
+        &(pki_collective){.comm = t->comm->index,
+                          .ranks = (uint32_t)PKI_MAX(t->comm->size, 0),
+                          .op = (pk_comm_op)o->what.op,
+                          .region = o->node->region,
+                          .bytes = bytes_of(&o->what),
+                          .sequence = o->what.sequence,
+                          .start = o->start,
+                          .end = o->end,
+                          .exposed = o->exposed,
+                          .in_flight = o->what.in_flight,
+                          .unrated = o->timed != PKI_NCCL_BY_KERNEL,
+                          .algorithm = pki_nccl_text(PKI_NCCL_ALGORITHM, e->algorithm),
+                          .protocol = pki_nccl_text(PKI_NCCL_PROTOCOL, e->protocol),
+                          .channels = e->channels},
+        1);
+}
+
+void pki_nccl_emit_operation(pki_nccl_communicator *t, pki_nccl_operation *o)
+{
+    const pki_nccl_event *event = pki_nccl_event_of(o->node->handle);
+    o->exposed = PKI_MIN(o->exposed, o->end > o->start ? o->end - o->start : 0);
+    o->what.in_flight = pki_comm_count_overlap(t->comm, o->start, o->end);
     pki_bump(&operations, 1);
-    write_operation(t, o, exposed, in_flight);
+    write_operation(t, o, event);
     if (!o->unfinished && !is_wrapped())
-        pki_activity_collective(&(pki_collective){.comm = t->comm->index,
-                                                  .ranks = (uint32_t)PKI_MAX(t->comm->size, 0),
-                                                  .op = o->op,
-                                                  .region = o->region,
-                                                  .bytes = bytes_of(o),
-                                                  .sequence = o->sequence,
-                                                  .start = o->start,
-                                                  .end = o->end,
-                                                  .exposed = exposed,
-                                                  .in_flight = in_flight,
-                                                  .unrated = o->timed != PKI_NCCL_BY_KERNEL,
-                                                  .algorithm = algorithm_of(o),
-                                                  .protocol = protocol_of(o),
-                                                  .channels = o->event->channels},
-                                1);
+        count_operation(t, o, event);
 }
 
 /* ---- details ---- */

@@ -59,18 +59,12 @@ typedef enum pki_nccl_timed { PKI_NCCL_BY_HOST, PKI_NCCL_BY_PROXY, PKI_NCCL_BY_K
 
 /* An operation, as far as it is known. Times in ns since the session started. */
 typedef struct pki_nccl_operation {
-    const pki_nccl_event *event; /* of the task, or of the call if there was no task */
-    pk_comm_op op;
-    pk_comm_type type;
+    const struct pki_nccl_node *node; /* of the task, or of the call if there was no task */
+    pki_operation what;
     uint8_t call; /* function of the API's call; 0: not said */
-    uint64_t count;
-    int32_t peer;
-    uint32_t region;
-    uint64_t start, end, waited, sequence;
+    uint64_t start, end, exposed;
     pki_nccl_timed timed;
-    bool unfinished, captured;
-    uint64_t proxy_operations, proxy_steps, proxy_bytes, net_events; /* 0: none were told */
-    uint64_t waits[PKI_NCCL_WAITS];                                  /* ns, summed over the steps */
+    bool unfinished;
 } pki_nccl_operation;
 
 #define PKI_NCCL_LANES 8
@@ -93,8 +87,7 @@ typedef struct pki_nccl_communicator {
 } pki_nccl_communicator;
 
 /* Into trace and figures. The one place that decides who counts, if a wrapper library does, too. */
-void pki_nccl_emit_operation(pki_nccl_communicator *communicator,
-                             const pki_nccl_operation *operation);
+void pki_nccl_emit_operation(pki_nccl_communicator *communicator, pki_nccl_operation *operation);
 
 /* Into the trace. */
 void pki_nccl_emit_proxy(pki_nccl_communicator *communicator, const pki_nccl_event *event,

@@ -1,4 +1,4 @@
-/* lib/out/report/comm.c - communicators and what was done on them. */
+/* lib/out/report/communication.c - communicators and what was done on them. */
 #include "comm/model/communicator.h"
 #include "out/columns.h"
 #include "out/report/sections.h"
@@ -48,12 +48,11 @@ static void put_progress(const pki_comm_row *c, FILE *file)
 {
     if (c->completed == c->enqueued && !c->under_way)
         return;
-    pki_report_say(file,
-                   "not all has completed: operation %" PRIu64
-                   " was the last one enqueued, %" PRIu64 " started, %" PRIu64
-                   " completed; %s under way",
-                   c->enqueued, c->started, c->completed,
-                   c->under_way ? COUNT(c->under_way) : "none");
+    pki_report_say(
+        file,
+        "not all has completed: operation %" PRIu64 " was the last one enqueued, %" PRIu64
+        " started, %" PRIu64 " completed; %s under way",
+        c->enqueued, c->started, c->completed, c->under_way ? COUNT(c->under_way) : "none");
 }
 
 /* Of what a stream did the program waits elsewhere, if at all: the GPU's figures tell what computed
@@ -227,10 +226,9 @@ static void put_slowest(const pki_comm_summary *s, FILE *file)
             snprintf(place + n, sizeof place - n, ", step %s", COUNT(r->step));
         else
             snprintf(place + n, sizeof place - n, " at %s", pki_figure_time((double)r->start).text);
-        pki_report_say(file, "  %s %s of %s%s (#%" PRIu64 " on %.40s)",
-                       TIGHT((double)r->duration), pki_comm_op_name(r->op),
-                       pki_figure_scaled((double)r->bytes, "B").text, place, r->sequence,
-                       s->comms[r->comm].name);
+        pki_report_say(file, "  %s %s of %s%s (#%" PRIu64 " on %.40s)", TIGHT((double)r->duration),
+                       pki_comm_op_name(r->op), pki_figure_scaled((double)r->bytes, "B").text,
+                       place, r->sequence, s->comms[r->comm].name);
     }
 }
 
