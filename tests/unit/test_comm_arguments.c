@@ -85,6 +85,7 @@ static const char *key_of(uint32_t op)
 {
     switch (op) {
     case PK_OP_SEND:
+    case PK_OP_SEND_RECV: /* ours: that of the send */
         return "Dst Rank";
     case PK_OP_RECV:
         return "Src Rank";

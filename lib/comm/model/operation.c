@@ -59,5 +59,5 @@ uint64_t pki_comm_elements_out(uint32_t op, uint64_t n, uint64_t ranks)
 bool pki_operation_has_peer(uint32_t op)
 {
     return op == PK_OP_BROADCAST || op == PK_OP_REDUCE || op == PK_OP_GATHER ||
-           op == PK_OP_SCATTER || op == PK_OP_SEND || op == PK_OP_RECV;
+           op == PK_OP_SCATTER || op == PK_OP_SEND || op == PK_OP_RECV || op == PK_OP_SEND_RECV;
 }

@@ -107,7 +107,9 @@ static pki_cuda_operation fold_pairs(const pki_cuda_member *list, const pki_cuda
                                      uint32_t pairs)
 {
     bool all = is_all_to_all(list, first, pairs);
-    return make(first, all ? PK_OP_ALL_TO_ALL : PK_OP_SEND_RECV, first->count, first->type,
+    pki_cuda_member pair = *first;
+    pair.peer = -1; /* they have several */
+    return make(&pair, all ? PK_OP_ALL_TO_ALL : PK_OP_SEND_RECV, first->count, first->type,
                 all ? 1 : pairs);
 }
 
