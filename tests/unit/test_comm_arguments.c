@@ -167,8 +167,8 @@ static void the_longest_names_leave_no_room(void **state)
     record(whole, PK_OP_BROADCAST, 1);
     stop_and_count();
     doc = load_document("run.json");
-    assert_int_equal(json_integer_value(member(args_of(doc, "region", whole, PK_OP_BROADCAST, 1), "Seq")),
-                     2);
+    const json_t *args = args_of(doc, "region", whole, PK_OP_BROADCAST, 1);
+    assert_int_equal(json_integer_value(member(args, "Seq")), pki_comm_enqueued(whole));
     json_decref(doc);
 }
 
