@@ -35,7 +35,7 @@ static int stop_trace(void **state)
 static const char *name_of(char name[64], const char *who, const pk_comm *comm, uint32_t op,
                            int32_t peer)
 {
-    snprintf(name, 64, "%s %s %u %d", who, comm->title, op, peer);
+    snprintf(name, 64, "%.10s %.10s %u %d", who, comm->title, op, peer);
     return name;
 }
 
