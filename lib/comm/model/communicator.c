@@ -171,9 +171,8 @@ void pki_comms_forget_ends(void)
 
 pki_operation pki_operation_on(const pk_comm *comm)
 {
-    const pki_name *name = pki_name_at(comm->name);
-    return (pki_operation){.comm = name->name,
-                           .comm_length = name->length,
+    return (pki_operation){.comm = comm->title,
+                           .comm_length = strlen(comm->title),
                            .library = comm->library,
                            .library_length = strlen(comm->library),
                            .rank = comm->rank,

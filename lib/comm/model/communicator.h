@@ -95,7 +95,9 @@ void pki_comm_begun(pk_comm *comm, uint64_t sequence);
 uint32_t pki_comm_count_overlap(pk_comm *comm, uint64_t start, uint64_t end);
 void pki_comms_forget_ends(void);
 
-/* How the trace names it; what is done on it is for the caller to fill in. */
+/* How the trace names it; what is done on it is for the caller to fill in. By the title that its library gave it,
+ * without a number: NCCL's wrapper and its profiler know the same communicator, in no order, and it has one name
+ * on all ranks. */
 pki_operation pki_operation_on(const pk_comm *comm);
 
 /* 1: NCCL's operations are counted where they are called (pk/nccl.h); the profiler's backend then
