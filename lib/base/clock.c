@@ -1,6 +1,7 @@
 #include "base/clock.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -57,18 +58,62 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Successive readings differ by what a reading takes; what all those differences are multiples of
- * is the step. */
+static int compare_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static uint64_t most_common(const uint64_t *sorted, unsigned n)
+{
+    uint64_t best = 0;
+    for (unsigned i = 0, most = 0, run = 0; i < n; i++) {
+        run = i > 0 && sorted[i] == sorted[i - 1] ? run + 1 : 1;
+        if (run > most) {
+            most = run;
+            best = sorted[i];
+        }
+    }
+    return best;
+}
+
+/* But for a tick, and for one in fifty. */
+static bool are_multiples(const uint64_t *values, unsigned n, uint64_t step)
+{
+    unsigned off = 0;
+    for (unsigned i = 0; i < n; i++)
+        off += (values[i] + 1) % step > 2;
+    return off <= n / 50;
+}
+
+/* The largest divisor of the most common difference that nearly all are multiples of; steps that a
+ * tick matters to have to be exact. */
+uint64_t pki_clock_step_in(const uint64_t *readings, unsigned count)
+{
+    uint64_t differences[PKI_STEP_READINGS], exact = 0;
+    unsigned n = 0;
+    for (unsigned i = 1; i < PKI_MIN(count, (unsigned)PKI_STEP_READINGS); i++)
+        if (readings[i] > readings[i - 1]) {
+            exact = common_divisor(exact, readings[i] - readings[i - 1]);
+            differences[n++] = readings[i] - readings[i - 1];
+        }
+    qsort(differences, n, sizeof *differences, compare_u64);
+    uint64_t common = most_common(differences, n);
+    for (uint64_t parts = 1; common / parts >= PKI_STEP_INEXACT; parts++)
+        if (common % parts == 0 && are_multiples(differences, n, common / parts))
+            return common / parts;
+    return exact ? exact : 1;
+}
+
 uint64_t pki_clock_step(uint32_t monotonic)
 {
-    uint64_t step = 0;
-    uint64_t last = pki_ticks(monotonic);
-    for (int i = 0; i < 1000; i++) {
-        uint64_t now = pki_ticks(monotonic);
-        step = now > last ? common_divisor(step, now - last) : step;
-        last = now;
+    uint64_t readings[PKI_STEP_READINGS];
+    for (unsigned i = 0; i < PKI_STEP_READINGS; i++) {
+        for (unsigned wait = i * 7 % 23; wait > 0; wait--)
+            __asm__ __volatile__(""); /* or the time of a loop would look like a step */
+        readings[i] = pki_ticks(monotonic);
     }
-    return step ? step : 1;
+    return pki_clock_step_in(readings, PKI_STEP_READINGS);
 }
 
 static uint64_t scale(uint64_t ticks, uint64_t rate)

@@ -42,7 +42,7 @@ typedef struct pki_clock_map {
     uint32_t monotonic;      /* ticks are CLOCK_MONOTONIC's nanoseconds */
     uint32_t count;          /* segments; grows only (release; readers acquire) */
     uint64_t origin_ns;      /* CLOCK_MONOTONIC when the session started: ns counts from there */
-    uint64_t step_ticks;     /* smallest difference that this clock shows */
+    uint64_t step_ticks;     /* what nearly all of its differences are multiples of */
     uint64_t uncertainty_ns; /* largest distance from CLOCK_MONOTONIC found when checking, bracket
                                 included */
     uint64_t first_rate;     /* assumed at start */
@@ -79,6 +79,12 @@ bool pki_read_line(const char *path, char *line, unsigned long size);
 
 pki_clock_sample pki_clock_read(uint32_t monotonic);
 uint64_t pki_clock_step(uint32_t monotonic);
+
+/* The step of a clock that was read so. From PKI_STEP_INEXACT ticks on it may be off by a tick now and
+ * then, as in counters that advance in steps and are corrected (by 26 or 25 at 100 MHz, on Zen 4). */
+#define PKI_STEP_READINGS 1000
+#define PKI_STEP_INEXACT 8
+uint64_t pki_clock_step_in(const uint64_t *readings, unsigned count);
 
 /* Two samples at least 1 ms apart give the first segment. */
 void pki_clock_map_init(pki_clock_map *map, uint32_t monotonic, pki_clock_sample a,

@@ -45,7 +45,7 @@ typedef enum pki_payload_type {
 /* what = name id | place << 32. The place's low 11 bits are the low half of a thread's state
  * (lib/core/thread.h), which the fast path stores as it is: type + PKI_PLACE_BASE + depth *
  * PKI_PLACE_STEP. Depth counts from 1. Above them: ties << 16 | flags << 24. Ties: so many open
- * regions around this one began at the very same tick (viewers need them apart, see
+ * regions around this one began in the same nanosecond (viewers need them apart, see
  * lib/out/chrome/chrome.c). */
 typedef struct pki_record {
     uint64_t start;

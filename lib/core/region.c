@@ -9,7 +9,7 @@
  *   id == 0          first use of this pk_region
  *   id differs       unbalanced, too deep, or PKI_SPECIAL: this end has more to do
  *   next >= stop     ring wrapped or full
- *   equal starts     the region around began at the same tick
+ *   a tie            the region around began in the same nanosecond
  *
  * What only the owner writes, it reads without pki_load: the compiler may then read it in the
  * instruction that needs it. Its stores are atomic, since others read.
@@ -43,7 +43,7 @@ static inline void write_record(pki_record *r, uint32_t id, uint32_t place, uint
 static inline bool plain_end(const pki_thread *t, const pki_frame *f, uint64_t start,
                              uint64_t state, uint32_t id)
 {
-    return f->id == id && (uint32_t)(state >> 32) < t->stop && f[-1].start != start;
+    return f->id == id && (uint32_t)(state >> 32) < t->stop && !pki_is_tie(f[-1].start, start);
 }
 
 PKI_IN_ORDER PKI_ALIGNED void pk_region_begin_on_(pk_region *region)

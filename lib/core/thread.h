@@ -223,11 +223,18 @@ static inline pki_record *pki_record_at(const pki_thread *t, uint32_t offset)
     return (pki_record *)((char *)t->ring + offset);
 }
 
-/* How many of the open regions around this one began at the same tick. */
+/* May two beginnings be the same nanosecond? Counters that advance in steps (100 MHz on Zen 4) add a
+ * tick now and then, so equal ticks would not tell. */
+static inline bool pki_is_tie(uint64_t around, uint64_t start)
+{
+    return start - around <= PKI_TICKS_IN_NS;
+}
+
+/* How many of the open regions around this one began with it. */
 static inline unsigned pki_count_ties(const pki_frame *f)
 {
     unsigned n = 0;
-    while (n < PKI_DEPTH_MAX && pki_load(&f[-1].start) == pki_load(&f->start)) {
+    while (n < PKI_DEPTH_MAX && pki_is_tie(pki_load(&f[-1].start), pki_load(&f->start))) {
         n++;
         f--;
     }

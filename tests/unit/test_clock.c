@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -296,6 +297,34 @@ static void real_clocks(void **state)
     assert_true(pki_clock_step(0) >= 1);
 }
 
+static uint64_t readings[PKI_STEP_READINGS];
+
+/* A clock of that step, read at uneven distances. One reading in `odd` shows a tick more. */
+static uint64_t step_of(uint64_t step, uint64_t least, unsigned odd)
+{
+    uint64_t now = 1000000;
+    for (unsigned i = 0; i < PKI_STEP_READINGS; i++) {
+        now += least + (uint64_t)i * i % 31;
+        readings[i] = now / step * step + (odd && i % odd == 0);
+    }
+    return pki_clock_step_in(readings, PKI_STEP_READINGS);
+}
+
+static void steps(void **state)
+{
+    (void)state;
+    for (unsigned odd = 0; odd < 60; odd += 15) {
+        assert_int_equal(step_of(26, 22, odd), 26);
+        assert_int_equal(step_of(10, 25, odd), 10); /* a reading takes longer */
+        assert_int_equal(step_of(40, 1, odd), 40);  /* many readings are the same */
+        assert_int_equal(step_of(1, 20, odd), 1);
+        assert_int_equal(step_of(2, 18, odd), odd ? 1 : 2);
+    }
+    memset(readings, 0, sizeof readings);
+    assert_int_equal(pki_clock_step_in(readings, PKI_STEP_READINGS), 1); /* stands still */
+    assert_int_equal(pki_clock_step_in(readings, 1), 1);
+}
+
 static void first_lines_of_files(void **state)
 {
     char line[8], name[] = "/tmp/pk-line-XXXXXX";
@@ -321,12 +350,19 @@ static void first_lines_of_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(constant_rate),        cmocka_unit_test(wrong_rate_at_start),
-        cmocka_unit_test(noisy_brackets),       cmocka_unit_test(drift),
-        cmocka_unit_test(large_values),         cmocka_unit_test(list_is_full),
-        cmocka_unit_test(stalled_checks),       cmocka_unit_test(before_the_start),
-        cmocka_unit_test(monotonic_is_itself),  cmocka_unit_test(real_clocks),
-        cmocka_unit_test(first_lines_of_files), cmocka_unit_test(early_check),
+        cmocka_unit_test(constant_rate),
+        cmocka_unit_test(wrong_rate_at_start),
+        cmocka_unit_test(noisy_brackets),
+        cmocka_unit_test(drift),
+        cmocka_unit_test(large_values),
+        cmocka_unit_test(list_is_full),
+        cmocka_unit_test(stalled_checks),
+        cmocka_unit_test(before_the_start),
+        cmocka_unit_test(monotonic_is_itself),
+        cmocka_unit_test(real_clocks),
+        cmocka_unit_test(steps),
+        cmocka_unit_test(first_lines_of_files),
+        cmocka_unit_test(early_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

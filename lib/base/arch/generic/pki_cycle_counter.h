@@ -6,6 +6,8 @@
 
 #define PKI_CYCLE_COUNTER_NAME "none"
 
+#define PKI_TICKS_IN_NS 0
+
 static inline uint64_t pki_cycle_counter(void)
 {
     return 0;
