@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -112,6 +113,20 @@ static void start(bool shared)
         pin_to_the_last(&all);
 }
 
+static double kernel_seconds(int who)
+{
+    struct rusage used;
+    if (getrusage(who, &used) != 0)
+        bench_fail("getrusage");
+    return (double)used.ru_stime.tv_sec + (double)used.ru_stime.tv_usec * 1e-6;
+}
+
+/* What the collector spends in the kernel: the writing, above all. */
+static double collector_kernel_ns(void)
+{
+    return (kernel_seconds(RUSAGE_SELF) - kernel_seconds(RUSAGE_THREAD)) * 1e9;
+}
+
 static double percent(uint64_t part, uint64_t whole)
 {
     return (double)part * 100 / (double)whole;
@@ -127,20 +142,23 @@ static void measure(const char *name, bool shared, unsigned long seconds, uint64
     wall = bench_wall_ns();
     cpu = collector_ns();
     uint64_t own = bench_thread_ns();
-    double waited = waited_seconds();
+    double waited = waited_seconds(), kernel = collector_kernel_ns();
     record(every, wall + seconds * 1000000000u);
     uint64_t busy = collector_ns() - cpu;
     wall = bench_wall_ns() - wall;
     own = bench_thread_ns() - own;
     waited = waited_seconds() - waited;
+    kernel = collector_kernel_ns() - kernel;
     if (pk_stop() != PK_OK || pk_get_counts(&counts) != PK_OK)
         bench_fail(pk_error_message());
-    double n = (double)counts.begun;
-    printf("  %-7s %6.2f M/s, one per %5.0f ns (%4.0f of its own time) %10llu dropped of %11llu;"
-           " collector %5.1f ns per region, %5.1f %% of a processor (idle %4.2f), waited %5.2f s\n",
-           name, n * 1e3 / (double)wall, (double)wall / n, (double)own / n,
-           (unsigned long long)counts.dropped, (unsigned long long)counts.begun, (double)busy / n,
-           percent(busy, wall), idle, waited);
+    double n = (double)counts.begun, recorded = (double)counts.recorded;
+    printf(
+        "  %-7s %6.2f M/s, one per %5.0f ns (%4.0f of its own time) %10llu dropped of %11llu;"
+        " collector %5.1f ns per record, %5.1f of them the kernel's, %5.1f %% of a processor (idle %4.2f),"
+        " waited %5.2f s\n",
+        name, n * 1e3 / (double)wall, (double)wall / n, (double)own / n,
+        (unsigned long long)counts.dropped, (unsigned long long)counts.begun,
+        (double)busy / recorded, kernel / recorded, percent(busy, wall), idle, waited);
 }
 
 /* In a process of its own: affinities and what a session leaves are not the next one's. */

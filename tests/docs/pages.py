@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 
 FENCE = re.compile(r"^( *)(`{3,}|~{3,})\s*([\w+-]*)\s*$")
 MARKER = re.compile(r"^\s*<!--\s*(not run|file|needs|on|exit 1|before):\s*(.*?)\s*-->\s*$")
@@ -92,3 +93,7 @@ def names(root):
 def load(root, name):
     with open(os.path.join(root, name), encoding="utf-8") as file:
         return Page(name, file.read())
+
+
+if __name__ == "__main__":
+    print("\n".join(names(sys.argv[1])))

@@ -50,10 +50,11 @@ static void same_object(object quick, object tree)
 static void same_time(object quick, const char *text, size_t length)
 {
     uint64_t ns_a = 0, ns_b = 0;
+    uint32_t ps = 0;
     member ts = object_get(quick, "ts");
     bool a = ts.digits && scan_us(ts.digits, ts.length, &ns_a);
-    bool b = scan_member_us(text, length, "ts", &ns_b);
-    must(a == b && ns_a == ns_b);
+    bool b = scan_member_us(text, length, "ts", &ns_b, &ps);
+    must(a == b && ns_a == ns_b && (!a || ps == scan_ps(ts.digits, ts.length)));
 }
 
 static void try_line(const char *text, size_t length)

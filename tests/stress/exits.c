@@ -22,6 +22,13 @@ const char *__asan_default_options(void)
     return "detect_leaks=0";
 }
 
+/* It complains of any malloc() in a handler; those that call exit() have them all. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+    return "report_signal_unsafe=0";
+}
+
 enum { SECONDS = 40, FOR_EVER = 1000000000 };
 
 static pk_region work = PK_REGION("work");

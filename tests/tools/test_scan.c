@@ -83,9 +83,27 @@ static void decimals_may_be_missing(void **state)
     assert_int_equal(ns, 5000);
 }
 
+/* Of perfkit's own: six decimals, and a duration that ends early. */
+static void what_a_duration_lacks(void **state)
+{
+    (void)state;
+    assert_int_equal(scan_ps("7.123456", 8), 456);
+    assert_int_equal(scan_ps("7.123", 5), 0);
+    assert_int_equal(scan_ps("7.12345", 7), 0);
+    assert_int_equal(scan_ps("7.1234567", 9), 0);
+    assert_int_equal(scan_ps("7.123456 ", 9), 0);
+    assert_int_equal(scan_ps("7", 1), 0);
+    assert_int_equal(scan_lack(2, 796), 2);
+    assert_int_equal(scan_lack(64, 544), 64);
+    assert_int_equal(scan_lack(65, 544), 0);
+    assert_int_equal(scan_lack(2, 0), 0);
+    assert_int_equal(scan_lack(2, 797), 0);
+}
+
 static bool member(const char *line, uint64_t *ns)
 {
-    return scan_member_us(line, strlen(line), "ts", ns);
+    uint32_t ps = 77;
+    return scan_member_us(line, strlen(line), "ts", ns, &ps) && ps == 0;
 }
 
 static void members(void **state)
@@ -109,6 +127,8 @@ static void members(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (!member(cases[i].line, &ns) || ns != cases[i].ns)
             fail_msg("%s", cases[i].line);
+    uint32_t ps = 0;
+    assert_true(scan_member_us("{\"ts\":1.002003}", 15, "ts", &ns, &ps) && ns == 1002 && ps == 3);
     assert_false(member("{\"dur\":1}", &ns));
     assert_false(member("{\"args\":{\"ts\":1}}", &ns));
     assert_false(member("{\"ts\":\"1\"}", &ns));
@@ -125,6 +145,7 @@ int main(void)
         cmocka_unit_test(exact),
         cmocka_unit_test(refused),
         cmocka_unit_test(decimals_may_be_missing),
+        cmocka_unit_test(what_a_duration_lacks),
         cmocka_unit_test(members),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

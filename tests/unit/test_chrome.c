@@ -1,5 +1,4 @@
-/* Each kind of record as the event that viewers read, byte by byte. docs/trace-format.md says why
- * each is so. */
+/* Each kind of record as the event that viewers read, byte by byte (docs/trace-format.md). */
 #include "out/chrome/chrome.h"
 
 #include <math.h>
@@ -103,10 +102,11 @@ static void expect(pki_record r, uint64_t more_start, uint64_t more_value, const
 #define WORK(id, depth) PKI_WHAT(id, PKI_RECORD_REGION_WORK, depth)
 #define STEP PKI_WHAT(PKI_NAME_STEP, PKI_RECORD_STEP, 0)
 
-#define NAMED(name)                                                                                \
-    ",\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name                                         \
-    "\",\"pid\":4711,\"tid\":99,\"ts\":1.000,"
+#define AT_TIME(what, ts)                                                                          \
+    ",\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" what "\",\"pid\":4711,\"tid\":99,\"ts\":" ts
+#define NAMED(name) AT_TIME(name, "1.000,")
 #define BEGINNING NAMED("step work")
+#define MOVED(lacks) AT_TIME("step work", "1.000" lacks ",")
 
 static void plain_regions(void **state)
 {
@@ -174,17 +174,18 @@ static void work_and_flags(void **state)
            BEGINNING "\"dur\":0.499796,\"args\":{\"bytes\":3,\"flops\":4,\"unbalanced\":1}}");
 }
 
-/* Slices that touch end early, deeper ones earlier, and those that begin with the one around move
- * in. */
+/* Slices that touch end early, deeper ones earlier; those that begin with another move in. */
 static void ties_and_touches(void **state)
 {
     (void)state;
     expect((pki_record){AT(1, 0), 500, REGION(PLAIN, 2) | PKI_FLAGS(PKI_FLAG_TOUCHES), 0}, 0, 0,
            BEGINNING "\"dur\":0.499792}");
     expect((pki_record){AT(1, 0) - 2, 500, REGION(PLAIN, 3) | PKI_TIES(2), 0}, 0, 0,
-           BEGINNING "\"dur\":0.497788}");
+           MOVED("002") "\"dur\":0.497788}");
     expect((pki_record){AT(1, 0) - 2, 1, REGION(PLAIN, 3) | PKI_TIES(2), 0}, 0, 0,
-           BEGINNING "\"dur\":0.000288}");
+           MOVED("001") "\"dur\":0.000288}");
+    expect((pki_record){AT(1, 0) - 2, 0, REGION(PLAIN, 3) | PKI_TIES(2), 0}, 0, 0,
+           BEGINNING "\"dur\":0.000288}"); /* has nothing to lack */
     expect((pki_record){AT(1, 0), 0, REGION(PLAIN, 64), 0}, 0, 0, BEGINNING "\"dur\":0.000044}");
     expect((pki_record){AT(1, 0), 0, REGION(PLAIN, 125), 0}, 0, 0, BEGINNING "\"dur\":0.000044}");
     expect((pki_record){AT(1, 0), UINT64_MAX, REGION(PLAIN, 1), 0}, 0, 0,

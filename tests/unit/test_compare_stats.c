@@ -278,7 +278,7 @@ static void a_file_of_fifty(void **state)
 {
     (void)state;
     pki_random r = {20};
-    size_t files = under_valgrind() ? 2 : 200;
+    size_t files = is_slow() ? 2 : 200;
     assert_in_range(false_alarms(files, 20, &r), 0, 2);
 }
 

@@ -11,6 +11,7 @@
 #include <pk/pk.h>
 
 #include "base/mem.h"
+#include "valgrind.h"
 
 #define SLACK_KB 2048 /* a small stack, what malloc needs */
 #define MIB ((size_t)1 << 20)
@@ -185,6 +186,10 @@ int main(void)
 {
     if (strcmp(RUN_BY, "none") != 0) {
         printf("sanitizers and emulators reserve terabytes, which nobody may lock\n");
+        return 77;
+    }
+    if (under_valgrind()) {
+        printf("valgrind does not know mlock2\n");
         return 77;
     }
     const struct CMUnitTest tests[] = {

@@ -1,5 +1,6 @@
 /* Moments of doubles: what is known beforehand, to the last digit, and the same in any order and parts. */
 #include "stats/moments.h"
+#include "valgrind.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -136,11 +137,12 @@ static void as_defined(void **state)
         squares += (long double)apart * (long double)apart;
     }
     double deviation = (double)sqrtl(squares / N) / N;
+    double fine = under_valgrind() ? 4 : 1; /* its long double is a double */
     pki_moments m = of(values, N);
     assert_true(pki_moments_sum(&m) == (double)sum);
-    assert_true(fabs(pki_moments_deviation(&m, 0) - deviation) <= 4e-16 * deviation);
+    assert_true(fabs(pki_moments_deviation(&m, 0) - deviation) <= fine * 4e-16 * deviation);
     double sample = deviation * sqrt(N / (N - 1.0));
-    assert_true(fabs(pki_moments_deviation(&m, 1) - sample) <= 6e-16 * sample);
+    assert_true(fabs(pki_moments_deviation(&m, 1) - sample) <= fine * 6e-16 * sample);
 }
 
 static void many_at_once(void **state)

@@ -13,4 +13,14 @@ static inline bool under_valgrind(void)
     return preloaded && strstr(preloaded, "vgpreload");
 }
 
+/* Everything takes long: fewer rounds will do. */
+static inline bool is_slow(void)
+{
+#ifdef EMULATED
+    return true;
+#else
+    return under_valgrind();
+#endif
+}
+
 #endif

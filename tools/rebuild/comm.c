@@ -32,7 +32,7 @@ static bool read_operation(rebuild *r, const event *e, pki_collective *op)
                            .op = pki_comm_op_named(e->comm.op),
                            .bytes = e->bytes,
                            .sequence = e->comm.sequence,
-                           .start = e->start,
+                           .start = e->start - e->lacks,
                            .end = e->end,
                            .exposed = e->comm.exposed,
                            .in_flight = e->comm.in_flight,

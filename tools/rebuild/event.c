@@ -58,13 +58,16 @@ static void put_track(char *p, const member *pid, const member *tid)
     *put_part(p, tid) = '\0';
 }
 
-static bool read_time(object o, const char *text, size_t length, const char *key, uint64_t *ns)
+/* ps: see scan_ps. */
+static bool read_exactly(object o, const char *text, size_t length, const char *key, uint64_t *ns,
+                         uint32_t *ps)
 {
     member v = object_get(o, key);
+    *ps = v.digits ? scan_ps(v.digits, v.length) : 0;
     if (v.digits)
         return scan_us(v.digits, v.length, ns);
     if (text && o.tree)
-        return scan_member_us(text, length, key, ns);
+        return scan_member_us(text, length, key, ns, ps);
     double us = value_number(&v);
     if (!value_is_number(&v) || !(us >= 0) || us * 1000 > (double)SCAN_MOST)
         return false;
@@ -72,13 +75,21 @@ static bool read_time(object o, const char *text, size_t length, const char *key
     return true;
 }
 
+static bool read_time(object o, const char *text, size_t length, const char *key, uint64_t *ns)
+{
+    uint32_t ps;
+    return read_exactly(o, text, length, key, ns, &ps);
+}
+
 static bool read_span(event *e, object o, const char *text, size_t length)
 {
     uint64_t duration;
-    if (!read_time(o, text, length, "ts", &e->start) ||
-        !read_time(o, text, length, "dur", &duration))
+    uint32_t start_ps, duration_ps;
+    if (!read_exactly(o, text, length, "ts", &e->start, &start_ps) ||
+        !read_exactly(o, text, length, "dur", &duration, &duration_ps))
         return false;
     e->end = e->start + duration;
+    e->lacks = PKI_MIN(scan_lack(start_ps, duration_ps), e->start);
     return true;
 }
 

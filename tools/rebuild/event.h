@@ -48,6 +48,7 @@ typedef struct event {
     char track[EVENT_TRACK]; /* "pid/tid" */
     uint32_t tid;
     uint64_t start, end;       /* ns; of regions and steps */
+    uint64_t lacks;            /* ns that end - start of a region has too few */
     uint64_t index, items;     /* of a step */
     char stepper[EVENT_TRACK]; /* the track whose thread made the step */
     uint64_t bytes, flops;

@@ -103,6 +103,14 @@ static bool is_json(const char *digits, size_t length)
     return !zero && digits[0] != '.' && digits[length - 1] != '.' && length <= 18;
 }
 
+static const event *set_times(event *e, const parts *p, uint64_t duration)
+{
+    e->end = e->start + duration;
+    uint64_t lack = scan_lack(scan_ps(p->ts, p->ts_length), scan_ps(p->dur, p->dur_length));
+    e->lacks = lack < e->start ? lack : e->start;
+    return e;
+}
+
 const event *known_find(known *k, const char *text, size_t length)
 {
     parts p;
@@ -117,7 +125,7 @@ const event *known_find(known *k, const char *text, size_t length)
         return is_json(p.ts, p.ts_length) && is_json(p.dur, p.dur_length) &&
                        scan_us(p.ts, p.ts_length, &line->e.start) &&
                        scan_us(p.dur, p.dur_length, &duration)
-                   ? (line->e.end = line->e.start + duration, &line->e)
+                   ? set_times(&line->e, &p, duration)
                    : NULL;
     k->length = (uint32_t)p.before;
     k->arrow = p.arrow;

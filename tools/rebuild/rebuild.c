@@ -253,7 +253,9 @@ static int inner_first(const void *a, const void *b)
     const span *x = a, *y = b;
     if (x->end != y->end)
         return x->end < y->end ? -1 : 1;
-    return (x->start < y->start) - (x->start > y->start);
+    if (x->start != y->start)
+        return x->start > y->start ? -1 : 1;
+    return y->moved - x->moved;
 }
 
 static bool take(rebuild *r, const span *s)
@@ -293,7 +295,7 @@ static bool find_place(rebuild *r, const event *e, span *s)
 
 static bool add_slice(rebuild *r, const event *e)
 {
-    span s = {.start = e->start, .end = e->end, .bytes = e->bytes, .flops = e->flops};
+    span s = {e->start - e->lacks, e->end, e->bytes, e->flops, .moved = (uint8_t)e->lacks};
     if (!find_place(r, e, &s))
         return false;
     r->slices++;

@@ -15,6 +15,7 @@ typedef struct span {
     uint64_t start, end;
     uint64_t bytes, flops;   /* a step's items and index */
     uint32_t thread, region; /* region TABLE_NONE: a step */
+    uint8_t moved; /* its start was, for viewers: by less than what lies inside it */
     bool unbalanced;
 } span;
 

@@ -95,8 +95,8 @@ static bool take_call(rows_reader *from, const event *e)
     call_row *c = rows_append(r, ROWS_CALLS, 0);
     if (!c || !find_call(from, e, c))
         return false;
-    c->start = e->start;
-    c->duration = e->end - e->start;
+    c->start = e->start - e->lacks;
+    c->duration = e->end - c->start;
     if (!rows_wants_part(r, ROWS_CALLS, 1))
         return true;
     call_work *work = rows_append(r, ROWS_CALLS, 1);
@@ -166,8 +166,8 @@ static bool end_operation(rows_reader *from, const event *e)
 static void fill_operation(collective_row *c, pk_comm_op op, const event *e)
 {
     /* A pair's bandwidths wait for its duration. */
-    c->start = e->start;
-    c->duration = e->type == EVENT_COMM_BEGIN ? 1 : e->end - e->start;
+    c->start = e->start - e->lacks;
+    c->duration = e->type == EVENT_COMM_BEGIN ? 1 : e->end - c->start;
     c->bytes = e->bytes;
     c->sequence = e->comm.sequence;
     c->ranks = e->comm.ranks ? e->comm.ranks : ROWS_NONE;

@@ -147,17 +147,19 @@ static char *put_name(char *p, pki_chrome *c, const text *t, uint32_t tid)
 }
 
 typedef struct times {
-    uint64_t start, duration;
+    uint64_t start, duration, lacks; /* lacks: what was taken off the duration */
 } times;
 
 /* Both ends are converted, not the duration, so that what nested in ticks nests in ns. Slices that
  * begin together with the one around them are moved in by a nanosecond per tie, since viewers would
- * take the one that comes first in the file for the outer one, and inner ones come first. */
+ * take the one that comes first in the file for the outer one, and inner ones come first. The
+ * nanoseconds that their duration lacks then are shown as picoseconds of their start. */
 static times times_of(const pki_chrome *c, const pki_record *r)
 {
-    uint64_t start = pki_clock_ns(c->clock, r->start) + pki_what_ties(r->what);
+    uint64_t start = pki_clock_ns(c->clock, r->start), ties = pki_what_ties(r->what);
     uint64_t end = pki_clock_ns(c->clock, r->start + pki_not_negative(r->value));
-    return (times){start, end > start ? end - start : 0};
+    uint64_t duration = end > start ? end - start : 0, lacks = PKI_MIN(ties, duration);
+    return (times){start + ties, duration - lacks, lacks};
 }
 
 /* Readers find a slice's end by adding, most of them in floating point. Where that should meet the
@@ -184,6 +186,8 @@ static char *put_times(char *p, times t, unsigned depth, bool touches)
 {
     p = PKI_PUT(p, ",\"ts\":");
     p = pki_put_us(p, t.start);
+    if (PKI_UNLIKELY(t.lacks))
+        p = pki_put_three(p, (uint32_t)t.lacks);
     p = PKI_PUT(p, ",\"dur\":");
     return put_duration(p, t.duration, depth, touches);
 }
