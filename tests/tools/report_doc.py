@@ -26,8 +26,9 @@ def main(root):
     named = set(re.findall(r"`\"?([\w-]+)\"?`", page))
     written = {member for name in ("report-train.json", "report-gpu.json", "report-comm.json")
                for member in members(json.loads(read("tests", "golden", name)))}
+    rules = [name for name in sorted(os.listdir(os.path.join(root, "lib", "measure", "verdict"))) if name.endswith(".c")]
     given = set(re.findall(r'"([a-z]+(?:-[a-z]+)+|waiting|unsteady|drifting|overhead|untracked|unbalanced|incomplete|rebuilt)"',
-                           read("lib", "measure", "verdict", "verdict.c") + read("lib", "measure", "verdict", "gpu.c")
+                           "".join(read("lib", "measure", "verdict", name) for name in rules)
                            + read("tools", "rebuild", "fill.c")))
     schema = re.search(r"#define PKI_REPORT_SCHEMA (\d+)", read("lib", "measure", "summary.h")).group(1)
     missing = sorted((written | given) - named)
