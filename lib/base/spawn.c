@@ -1,6 +1,7 @@
 #include "base/spawn.h"
 
 #include <signal.h>
+#include <time.h>
 
 #include "base/mem.h"
 
@@ -26,4 +27,13 @@ int pki_spawn(pthread_t *thread, void *(*body)(void *), void *arg)
     int error = create(thread, body, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
+}
+
+void pki_condition_make(pthread_cond_t *condition)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &monotonic);
+    pthread_condattr_destroy(&monotonic);
 }

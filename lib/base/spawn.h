@@ -1,4 +1,4 @@
-/* lib/base/spawn.h - threads of ours. */
+/* lib/base/spawn.h - threads of ours, and what they wait for. */
 #ifndef PKI_BASE_SPAWN_H
 #define PKI_BASE_SPAWN_H
 
@@ -8,5 +8,8 @@
  * process that locks what it maps (mlockall) the stack is a small one: a usual one would be brought
  * in whole, or be refused. 0 or an errno. */
 int pki_spawn(pthread_t *thread, void *(*body)(void *), void *arg);
+
+/* A condition whose waits end by CLOCK_MONOTONIC. */
+void pki_condition_make(pthread_cond_t *condition);
 
 #endif

@@ -127,3 +127,11 @@ bool pki_ends_with(const char *s, const char *end)
     size_t n = strlen(s), m = strlen(end);
     return n >= m && memcmp(s + n - m, end, m) == 0;
 }
+
+uint32_t pki_hash(const char *s, size_t n, uint32_t seed)
+{
+    uint32_t hash = 2166136261u ^ seed;
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ (unsigned char)s[i]) * 16777619u;
+    return hash;
+}

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Length of the valid UTF-8 sequence at s (n bytes left), 0 if it is not one: overlong forms,
  * surrogates and values above U+10FFFF are not (RFC 3629). */
@@ -25,6 +26,9 @@ typedef struct pki_path_fields {
 
 bool pki_path_expand(char *out, size_t size, const char *pattern, const pki_path_fields *fields,
                      char *bad);
+
+/* FNV-1a, 32 bits; another seed, another hash. */
+uint32_t pki_hash(const char *s, size_t n, uint32_t seed);
 
 bool pki_ends_with(const char *s, const char *end);
 

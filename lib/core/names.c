@@ -9,6 +9,7 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "core/thread.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* among those that add */
@@ -46,13 +47,9 @@ static size_t bounded_length(const char *s)
     return s ? strnlen(s, PKI_NAME_BYTES) : 0;
 }
 
-/* FNV-1a, 32 bits. */
 static uint32_t hash_of(const wanted *w)
 {
-    uint32_t h = 2166136261u ^ w->kind;
-    for (size_t i = 0; i < w->length; i++)
-        h = (h ^ (unsigned char)w->name[i]) * 16777619u;
-    return h;
+    return pki_hash(w->name, w->length, w->kind);
 }
 
 static bool same(const pki_name *n, const wanted *w, uint32_t hash)

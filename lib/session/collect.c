@@ -119,12 +119,8 @@ static void *collect(void *session)
 
 static void make_conditions(void)
 {
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&wake, &monotonic);
-    pthread_cond_init(&finished, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pki_condition_make(&wake);
+    pki_condition_make(&finished);
 }
 
 static void turn(bool now_on)

@@ -52,28 +52,27 @@ static pk_status flush(pki_session *s)
                   : PK_OK;
 }
 
-pk_status pk_flush(void)
+/* What wants an open session. */
+static pk_status of_open_session(pk_status (*call)(pki_session *))
 {
     int saved = errno;
     pk_status status = pki_control_lock();
     if (status)
         return status;
-    status = pki_the_session.open ? flush(&pki_the_session) : not_open();
+    status = pki_the_session.open ? call(&pki_the_session) : not_open();
     pki_control_unlock();
     errno = saved;
     return status;
 }
 
+pk_status pk_flush(void)
+{
+    return of_open_session(flush);
+}
+
 pk_status pk_stop(void)
 {
-    int saved = errno;
-    pk_status status = pki_control_lock();
-    if (status)
-        return status;
-    status = pki_the_session.open ? pki_session_stop(&pki_the_session) : not_open();
-    pki_control_unlock();
-    errno = saved;
-    return status;
+    return of_open_session(pki_session_stop);
 }
 
 static void count_now(const pki_session *s, pk_counts *counts)

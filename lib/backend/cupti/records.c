@@ -39,17 +39,19 @@ static uint32_t device_of(uint32_t id)
     return id >= (uint32_t)INT_MAX ? PKI_NO_DEVICE : id;
 }
 
+/* What everything has that runs on a device, under the same names. */
+#define READ_WHERE(r, from)                                                                        \
+    ((r)->correlation = (from)->correlationId, (r)->device = (from)->deviceId,                     \
+     (r)->context = (from)->contextId, (r)->stream = (from)->streamId)
+#define READ_NODE(r, from) ((r)->id = (from)->graphId, (r)->node = (from)->graphNodeId)
+
 static bool read_kernel(const void *record, pki_cupti_record *r)
 {
     const CUpti_ActivityKernel10 *k = record;
     r->what = PKI_CUPTI_KERNEL;
-    r->correlation = k->correlationId;
-    r->device = k->deviceId;
-    r->context = k->contextId;
-    r->stream = k->streamId;
+    READ_WHERE(r, k);
     r->name = k->name;
-    r->id = k->graphId;
-    r->node = k->graphNodeId;
+    READ_NODE(r, k);
     memcpy(r->grid, &k->gridX, sizeof r->grid);
     memcpy(r->block, &k->blockX, sizeof r->block);
     if (has(PKI_CUPTI_HAS_CLUSTER))
@@ -63,16 +65,12 @@ static bool read_copy(const void *record, pki_cupti_record *r)
 {
     const CUpti_ActivityMemcpy6 *c = record;
     r->what = PKI_CUPTI_COPY;
-    r->correlation = c->correlationId;
-    r->device = c->deviceId;
-    r->context = c->contextId;
-    r->stream = c->streamId;
+    READ_WHERE(r, c);
     r->detail = c->copyKind;
     r->from = c->srcKind;
     r->to = c->dstKind;
     r->bytes = c->bytes;
-    r->id = c->graphId;
-    r->node = c->graphNodeId;
+    READ_NODE(r, c);
     r->from_device = r->to_device = PKI_NO_DEVICE;
     return read_times(r, c->start, c->end);
 }
@@ -81,16 +79,12 @@ static bool read_copy_between(const void *record, pki_cupti_record *r)
 {
     const CUpti_ActivityMemcpyPtoP4 *c = record;
     r->what = PKI_CUPTI_COPY;
-    r->correlation = c->correlationId;
-    r->device = c->deviceId;
-    r->context = c->contextId;
-    r->stream = c->streamId;
+    READ_WHERE(r, c);
     r->detail = CUPTI_ACTIVITY_MEMCPY_KIND_PTOP;
     r->from = c->srcKind;
     r->to = c->dstKind;
     r->bytes = c->bytes;
-    r->id = c->graphId;
-    r->node = c->graphNodeId;
+    READ_NODE(r, c);
     r->from_device = device_of(c->srcDeviceId);
     r->to_device = device_of(c->dstDeviceId);
     return read_times(r, c->start, c->end);
@@ -100,14 +94,10 @@ static bool read_set(const void *record, pki_cupti_record *r)
 {
     const CUpti_ActivityMemset4 *m = record;
     r->what = PKI_CUPTI_SET;
-    r->correlation = m->correlationId;
-    r->device = m->deviceId;
-    r->context = m->contextId;
-    r->stream = m->streamId;
+    READ_WHERE(r, m);
     r->to = (uint8_t)m->memoryKind;
     r->bytes = m->bytes;
-    r->id = m->graphId;
-    r->node = m->graphNodeId;
+    READ_NODE(r, m);
     return read_times(r, m->start, m->end);
 }
 

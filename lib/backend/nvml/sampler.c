@@ -226,12 +226,8 @@ static void *sample(void *unused)
 
 static void make_conditions(void)
 {
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&wake, &monotonic);
-    pthread_cond_init(&gone, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pki_condition_make(&wake);
+    pki_condition_make(&gone);
 }
 
 static void forget(void)

@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/compiler.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,14 +51,6 @@ pki_dist pki_device_region_kernels(const pki_device *d, uint32_t region)
 
 /* ---- kernels ---- */
 
-static uint32_t hash_of(const char *name, size_t length)
-{
-    uint32_t hash = 2166136261u;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)name[i]) * 16777619u;
-    return hash;
-}
-
 static bool is_named(const pki_device_kernel *k, uint32_t hash, const char *name, size_t length)
 {
     return k->hash == hash && strlen(k->name) == length && memcmp(k->name, name, length) == 0;
@@ -84,7 +77,7 @@ static pki_device_kernel *kernel_of(pki_device *d, const pki_activity *a)
 {
     const char *name = a->name ? a->name : "";
     size_t length = strnlen(name, PKI_MIN(a->name_length, NAME_BYTES));
-    uint32_t hash = hash_of(name, length), at = hash % PKI_COUNT_OF(d->kernels);
+    uint32_t hash = pki_hash(name, length, 0), at = hash % PKI_COUNT_OF(d->kernels);
     while (d->kernels[at] && !is_named(d->kernels[at], hash, name, length))
         at = (at + 1) % PKI_COUNT_OF(d->kernels);
     if (!d->kernels[at])

@@ -15,12 +15,6 @@
 #define PLAIN(n) (pki_figure_scaled(n, "").text)
 #define BYTES(n) (pki_figure_scaled(n, "B").text)
 
-static void put_cell(FILE *file, const char *text, size_t width)
-{
-    fputc(' ', file);
-    pki_put_right(file, text, width);
-}
-
 /* ---- a device in the steps ---- */
 
 typedef enum unit { AS_TIME, AS_COUNT, AS_BYTES } unit;
@@ -56,7 +50,11 @@ static const figure_row figures[] = {
 
 static void put_value(FILE *file, unit as, double value)
 {
-    put_cell(file, as == AS_TIME ? TIME(value) : as == AS_BYTES ? BYTES(value) : PLAIN(value), 9);
+    pki_report_cell(file,
+                    as == AS_TIME    ? TIME(value)
+                    : as == AS_BYTES ? BYTES(value)
+                                     : PLAIN(value),
+                    9);
 }
 
 static void put_figure(const figure_row *row, const pki_gpu_row *gpu, FILE *file)
@@ -68,7 +66,7 @@ static void put_figure(const figure_row *row, const pki_gpu_row *gpu, FILE *file
     fputs("  ", file);
     pki_put_left(file, row->label, LABEL);
     put_value(file, row->unit, dist->mean);
-    put_cell(file, row->share && all > 0 ? pki_figure_percent(dist->sum / all).text : "", 8);
+    pki_report_cell(file, row->share && all > 0 ? pki_figure_percent(dist->sum / all).text : "", 8);
     put_value(file, row->unit, dist->p50);
     put_value(file, row->unit, dist->p99);
     put_value(file, row->unit, dist->max);
@@ -131,26 +129,17 @@ static void put_gpu(const pki_gpu_row *gpu, FILE *file)
 
 /* ---- kernels ---- */
 
-static void put_percent(FILE *file, double share)
-{
-    char text[32];
-    double percent = isfinite(share) ? PKI_MIN(PKI_MAX(100 * share, 0), 999) : 0;
-    long tenths = lround(10 * percent);
-    snprintf(text, sizeof text, "%ld.%ld", tenths / 10, tenths % 10);
-    put_cell(file, text, 5);
-}
-
 static void put_kernel(const pki_kernel_row *kernel, double all, size_t name, FILE *file)
 {
     fputs("  ", file);
     pki_put_left(file, kernel->name ? kernel->name : "", name);
     fputc(' ', file);
     pki_put_left(file, kernel->region && kernel->region[0] ? kernel->region : "-", LAUNCHER);
-    put_cell(file, COUNT(kernel->time.count), 6);
-    put_cell(file, TIGHT(kernel->time.sum), 6);
-    put_percent(file, all > 0 ? kernel->time.sum / all : 0);
-    put_cell(file, TIGHT(kernel->time.p50), 6);
-    put_cell(file, TIGHT(kernel->time.p99), 6);
+    pki_report_cell(file, COUNT(kernel->time.count), 6);
+    pki_report_cell(file, TIGHT(kernel->time.sum), 6);
+    pki_report_percent(file, all > 0 ? kernel->time.sum / all : 0);
+    pki_report_cell(file, TIGHT(kernel->time.p50), 6);
+    pki_report_cell(file, TIGHT(kernel->time.p99), 6);
     fputc('\n', file);
 }
 
@@ -182,10 +171,10 @@ static void put_kernels(const pki_summary *summary, const pki_report_options *op
 static void put_dist(const pki_dist *dist, FILE *file)
 {
     bool any = dist->count > 0;
-    put_cell(file, any ? COUNT(dist->count) : "-", 6);
-    put_cell(file, any ? TIGHT(dist->sum) : "", 6);
-    put_cell(file, any ? TIGHT(dist->p50) : "", 6);
-    put_cell(file, any ? TIGHT(dist->p99) : "", 6);
+    pki_report_cell(file, any ? COUNT(dist->count) : "-", 6);
+    pki_report_cell(file, any ? TIGHT(dist->sum) : "", 6);
+    pki_report_cell(file, any ? TIGHT(dist->p50) : "", 6);
+    pki_report_cell(file, any ? TIGHT(dist->p99) : "", 6);
 }
 
 static void put_region(const pki_region_row *region, size_t name, FILE *file)

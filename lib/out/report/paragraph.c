@@ -1,4 +1,5 @@
 /* lib/out/report/paragraph.c - what the sections of the text report consist of. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -65,4 +66,21 @@ void pki_report_item(FILE *file, char mark, const char *format, ...)
     fprintf(file, "%*s%c ", MARGIN, "", mark);
     put_words(file, HANGING, format, args);
     va_end(args);
+}
+
+/* ---- cells ---- */
+
+void pki_report_cell(FILE *file, const char *text, size_t width)
+{
+    fputc(' ', file);
+    pki_put_right(file, text, width);
+}
+
+void pki_report_percent(FILE *file, double share)
+{
+    char text[32];
+    double percent = isfinite(share) ? PKI_MIN(PKI_MAX(100 * share, 0), 999) : 0;
+    long tenths = lround(10 * percent);
+    snprintf(text, sizeof text, "%ld.%ld", tenths / 10, tenths % 10);
+    pki_report_cell(file, text, 5);
 }

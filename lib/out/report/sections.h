@@ -40,6 +40,13 @@ static inline bool pki_report_shows(const pki_report_options *options, const cha
 #define TIME(ns) (pki_figure_time(ns).text)
 #define TIGHT(ns) (pki_figure_time_tight(ns).text)
 
+/* ---- cells of a table, a blank in front of each ---- */
+
+void pki_report_cell(FILE *file, const char *text, size_t width);
+
+/* A share as a number of percent in five columns. */
+void pki_report_percent(FILE *file, double share);
+
 /* ---- paragraphs ---- */
 
 /* Of this thread's next report: has there been memory for all of it? */

@@ -19,23 +19,6 @@ static const char *short_kind(uint32_t kind)
     return kind < PKI_KINDS ? names[kind] : "-";
 }
 
-/* A share as a number of percent in five columns. */
-static void put_percent(FILE *file, double share)
-{
-    char text[32];
-    double percent = isfinite(share) ? PKI_MIN(PKI_MAX(100 * share, 0), 999) : 0;
-    long tenths = lround(10 * percent);
-    snprintf(text, sizeof text, "%ld.%ld", tenths / 10, tenths % 10);
-    fputc(' ', file);
-    pki_put_right(file, text, 5);
-}
-
-static void put_cell(FILE *file, const char *text)
-{
-    fputc(' ', file);
-    pki_put_right(file, text, 6);
-}
-
 /* ---- regions ---- */
 
 static double all_self(const pki_region_row *regions, size_t count)
@@ -52,15 +35,15 @@ static void put_region(const pki_region_row *r, double all, bool steps, size_t n
     pki_put_left(file, r->name, name);
     fputc(' ', file);
     pki_put_left(file, short_kind(r->kind), 4);
-    put_cell(file, COUNT(r->time.count));
-    put_cell(file, TIGHT(r->time.sum));
-    put_cell(file, TIGHT((double)r->self));
-    put_percent(file, all > 0 ? (double)r->self / all : 0);
+    pki_report_cell(file, COUNT(r->time.count), 6);
+    pki_report_cell(file, TIGHT(r->time.sum), 6);
+    pki_report_cell(file, TIGHT((double)r->self), 6);
+    pki_report_percent(file, all > 0 ? (double)r->self / all : 0);
     if (steps)
-        put_percent(file, r->step_share);
-    put_cell(file, TIGHT(r->time.p50));
-    put_cell(file, TIGHT(r->time.p99));
-    put_cell(file, TIGHT(r->time.max));
+        pki_report_percent(file, r->step_share);
+    pki_report_cell(file, TIGHT(r->time.p50), 6);
+    pki_report_cell(file, TIGHT(r->time.p99), 6);
+    pki_report_cell(file, TIGHT(r->time.max), 6);
     fputc('\n', file);
 }
 
@@ -148,11 +131,11 @@ static void put_thread(const pki_thread_row *thread, FILE *file)
     fputs("  ", file);
     pki_put_left(file, thread->name && thread->name[0] ? thread->name : "(no name)", 23);
     fprintf(file, " %10" PRIu32 " ", thread->tid);
-    put_cell(file, COUNT(thread->recorded));
+    pki_report_cell(file, COUNT(thread->recorded), 6);
     fputc(' ', file);
-    put_cell(file, COUNT(thread->dropped));
+    pki_report_cell(file, COUNT(thread->dropped), 6);
     fputc(' ', file);
-    put_cell(file, TIGHT((double)tracked_of(thread)));
+    pki_report_cell(file, TIGHT((double)tracked_of(thread)), 6);
     bool mostly = tracked_of(thread) > 0;
     fputs(thread->ended ? "  ended" : mostly ? "       " : "", file);
     if (mostly)
@@ -234,7 +217,7 @@ static void put_counter(const pki_counter_row *c, FILE *file)
                              c->value.p99, c->value.max, c->value.mean};
     fputs("  ", file);
     put_counter_name(c, file);
-    put_cell(file, COUNT(c->value.count));
+    pki_report_cell(file, COUNT(c->value.count), 6);
     for (size_t i = 0; i < PKI_COUNT_OF(values); i++)
         put_value(file, values[i]);
     fputc('\n', file);
