@@ -12,17 +12,17 @@
 #include <stdint.h>
 
 typedef enum pki_activity_kind {
-    PKI_ACTIVITY_SPAN,       /* a region on a stream, from one event to another: not kernel time */
+    PKI_ACTIVITY_SPAN, /* a region on a stream, from one event to another: not kernel time */
     PKI_ACTIVITY_KERNEL,
-    PKI_ACTIVITY_GRAPH,      /* a graph's launch as a whole, on the device */
+    PKI_ACTIVITY_GRAPH, /* a graph's launch as a whole, on the device */
     PKI_ACTIVITY_MEMCPY,
     PKI_ACTIVITY_MEMSET,
-    PKI_ACTIVITY_RUNTIME,    /* a call of the CUDA runtime, on a thread of the program */
-    PKI_ACTIVITY_DRIVER,     /* a call of the CUDA driver, the same */
-    PKI_ACTIVITY_SYNC,       /* a thread, a stream or an event that waited */
-    PKI_ACTIVITY_OVERHEAD,   /* what measuring itself took, as the library that measures tells */
-    PKI_ACTIVITY_COLLECTIVE, /* a communicator's operation; with a device: on that stream of it */
-    PKI_ACTIVITY_RANGE,      /* a range of some other library */
+    PKI_ACTIVITY_RUNTIME,   /* a call of the CUDA runtime, on a thread of the program */
+    PKI_ACTIVITY_DRIVER,    /* a call of the CUDA driver, the same */
+    PKI_ACTIVITY_SYNC,      /* a thread, a stream or an event that waited */
+    PKI_ACTIVITY_OVERHEAD,  /* what measuring itself took, as the library that measures tells */
+    PKI_ACTIVITY_OPERATION, /* a communicator's operation; with a device: on that stream of it */
+    PKI_ACTIVITY_RANGE,     /* a range of some other library */
     PKI_ACTIVITY_KINDS
 } pki_activity_kind;
 

@@ -66,7 +66,7 @@ void pki_close_top(pki_thread *t, uint64_t now, unsigned flags)
     pki_store(&work->payload_type, (uint64_t)0);
     pki_store(&work->tag, (uint64_t)0);
     pki_store(&t->lost_inside[depth], (uint64_t)0);
-    if (pki_is_collective(done.payload_type))
+    if (pki_is_operation(done.payload_type))
         pki_comm_complete(done.payload_type, done.payload);
     if (what & PKI_MIRRORED) {
         pki_leave();

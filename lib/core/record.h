@@ -9,7 +9,7 @@ typedef enum pki_record_type {
                                    PKI_FLAG_LOST */
     PKI_RECORD_REGION_WORK = 2, /* the same; the next slot's start and value hold bytes and flops,
                                    its what and extra a payload's type and bits. Of a
-                                   PKI_PAYLOAD_COLLECTIVE, extra without PKI_FLAG_LOST is the
+                                   PKI_PAYLOAD_OPERATION, extra without PKI_FLAG_LOST is the
                                    message's tag (PKI_TAGGED) */
     PKI_RECORD_STEP_SELF = 3,   /* start = the step's end; value = own time in ns, in that step, of
                                    calls that found no room */
@@ -18,11 +18,11 @@ typedef enum pki_record_type {
               where the one inside it began, or the step ended; extra = those of lost calls in them */
     PKI_RECORD_STEP =
         5, /* start, value = duration; the next slot's start and value hold index and items */
-    PKI_RECORD_COUNTER = 6,   /* start; value = the double's bits */
-    PKI_RECORD_MARK = 7,      /* start; value and extra = a payload's bits and type */
-    PKI_RECORD_COLLECTIVE = 8 /* start, value = duration, id = the region around its start, extra =
+    PKI_RECORD_COUNTER = 6,  /* start; value = the double's bits */
+    PKI_RECORD_MARK = 7,     /* start; value and extra = a payload's bits and type */
+    PKI_RECORD_OPERATION = 8 /* start, value = duration, id = the region around its start, extra =
                                  ns of it that were waited for; the next slot as REGION_WORK's, with
-                                 a PKI_PAYLOAD_COLLECTIVE, and its value the message's tag */
+                                 a PKI_PAYLOAD_OPERATION, and its value the message's tag */
 } pki_record_type;
 
 /* A number that came with a region or a mark, in 64 bits. */
@@ -30,8 +30,8 @@ typedef enum pki_payload_type {
     PKI_PAYLOAD_NONE = 0,
     PKI_PAYLOAD_UNSIGNED = 1,
     PKI_PAYLOAD_SIGNED = 2,
-    PKI_PAYLOAD_REAL = 3,      /* a double */
-    PKI_PAYLOAD_COLLECTIVE = 4 /* the word's lowest byte; the rest: lib/comm/model/communicator.h */
+    PKI_PAYLOAD_REAL = 3,     /* a double */
+    PKI_PAYLOAD_OPERATION = 4 /* the word's lowest byte; the rest: lib/comm/model/communicator.h */
 } pki_payload_type;
 
 #define PKI_TAGGED ((uint64_t)1 << 32) /* above a message's tag: there is one */
@@ -104,8 +104,7 @@ static inline unsigned pki_what_flags(uint64_t what)
 static inline unsigned pki_record_slots(uint64_t what)
 {
     unsigned type = pki_what_type(what);
-    return type == PKI_RECORD_REGION_WORK || type == PKI_RECORD_STEP ||
-                   type == PKI_RECORD_COLLECTIVE
+    return type == PKI_RECORD_REGION_WORK || type == PKI_RECORD_STEP || type == PKI_RECORD_OPERATION
                ? 2
                : 1;
 }
@@ -123,7 +122,7 @@ static inline uint64_t pki_record_ticks(const pki_record *r)
     case PKI_RECORD_REGION:
     case PKI_RECORD_REGION_WORK:
     case PKI_RECORD_STEP:
-    case PKI_RECORD_COLLECTIVE:
+    case PKI_RECORD_OPERATION:
         return r->start + r->value;
     default:
         return r->start;

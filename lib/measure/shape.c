@@ -266,15 +266,15 @@ static const pki_member way_members[] = {
 static const pki_shape way = SHAPE(pki_comm_way, way_members);
 
 static const pki_member collective_members[] = {
-    PLAIN_AS("communicator", pki_collective_row, comm),
-    CHOICE("operation", pki_collective_row, op, operation),
-    PLAINS(pki_collective_row, size, bytes, exposed),
-    OBJECT(pki_collective_row, time, dist),
-    OPTIONAL(pki_collective_row, algbw, dist),
-    OPTIONAL(pki_collective_row, busbw, dist),
-    {ROWS("algorithms", pki_collective_row, ways, way_count, way), .optional = true},
+    PLAIN_AS("communicator", pki_operation_row, comm),
+    CHOICE("operation", pki_operation_row, op, operation),
+    PLAINS(pki_operation_row, size, bytes, exposed),
+    OBJECT(pki_operation_row, time, dist),
+    OPTIONAL(pki_operation_row, algbw, dist),
+    OPTIONAL(pki_operation_row, busbw, dist),
+    {ROWS("algorithms", pki_operation_row, ways, way_count, way), .optional = true},
 };
-static const pki_shape collective = SHAPE(pki_collective_row, collective_members);
+static const pki_shape collective = SHAPE(pki_operation_row, collective_members);
 
 static const pki_member comm_region_members[] = {
     PLAIN(pki_comm_region_row, region),

@@ -225,7 +225,7 @@ typedef struct pki_comm_way {
 } pki_comm_way;
 
 /* Its operations of one sort and size; bandwidths in GB/s, count 0 where there is none. */
-typedef struct pki_collective_row {
+typedef struct pki_operation_row {
     size_t comm;   /* index of pki_summary.comms */
     uint32_t op;   /* a pk_comm_op */
     uint64_t size; /* the class: from so many bytes up to twice that; 0: none */
@@ -233,7 +233,7 @@ typedef struct pki_collective_row {
     pki_dist time, algbw, busbw;
     size_t way_count;
     pki_comm_way *ways; /* those that were told, most calls first */
-} pki_collective_row;
+} pki_operation_row;
 
 /* Its operations of one sort in one region. */
 typedef struct pki_comm_region_row {
@@ -258,7 +258,7 @@ typedef struct pki_comm_summary {
     uint64_t unmeasured; /* operations missing in the rows for want of memory or room */
     size_t comm_count, collective_count, region_count, slowest_count;
     pki_comm_row *comms;
-    pki_collective_row *collectives; /* by communicator, operation and size */
+    pki_operation_row *collectives;  /* by communicator, operation and size */
     pki_comm_region_row *regions;    /* by total time, most first */
     pki_comm_call_row *slowest;      /* slowest first */
 } pki_comm_summary;

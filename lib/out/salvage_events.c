@@ -3,7 +3,7 @@
 
 #include "comm/model/communicator.h"
 #include "core/registry.h"
-#include "out/chrome/collective.h"
+#include "out/chrome/operation.h"
 #include "out/salvage.h"
 
 /* What a pointer of the process meant. */

@@ -147,11 +147,11 @@ void pki_activity_add(const pki_activity *a)
         counted.unwritten += s->writing;
 }
 
-void pki_activity_collective(const pki_collective *operation, uint32_t calls)
+void pki_activity_count_operation(const pki_timed_operation *operation, uint32_t calls)
 {
     pki_fold_lock();
     if (pki_fold_now())
-        pki_collectives_add_calls(pki_fold_now()->collectives, operation, calls);
+        pki_comm_figures_add_calls(pki_fold_now()->collectives, operation, calls);
     pki_fold_unlock();
 }
 

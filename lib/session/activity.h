@@ -12,7 +12,7 @@
 #include <pk/counter.h>
 
 #include "core/activity.h"
-#include "comm/figures/collectives.h"
+#include "comm/figures/figures.h"
 
 /* The track with these pid and tid, made and named in the trace at its first call; > 0. 0 without
  * memory. Names are copied, and those of the first call stay. */
@@ -30,8 +30,8 @@ uint32_t pki_track_apart(uint32_t n);
 void pki_activity_add(const pki_activity *activity);
 
 /* An operation on a communicator, or so many alike, into the figures (see
- * pki_collectives_add_calls); comm and region are of lib/core. */
-void pki_activity_collective(const pki_collective *operation, uint32_t calls);
+ * pki_comm_figures_add_calls); comm and region are of lib/core. */
+void pki_activity_count_operation(const pki_timed_operation *operation, uint32_t calls);
 
 /* Who tells what devices did. A step's figures are made once every source that is in use has told
  * all of it, so each says how far it is:

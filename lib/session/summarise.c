@@ -276,7 +276,7 @@ static bool comm_facts(void *user, uint32_t index, pki_comm_facts *facts)
 
 static bool add_comms(builder *g)
 {
-    return pki_collectives_build_rows(g->fold->collectives, comm_facts, region_name, NULL, g->out);
+    return pki_comm_figures_build_rows(g->fold->collectives, comm_facts, region_name, NULL, g->out);
 }
 
 static bool build(builder *g)

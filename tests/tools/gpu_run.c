@@ -159,7 +159,7 @@ static void add_collectives(pk_comm *comm, uint64_t step, uint64_t start, uint64
                                          {"algorithm", sequence % 3 ? "RING" : "TREE", 0},
                                          {"protocol", "LL", 0},
                                          {"channels", NULL, 4}};
-        add((pki_activity){.kind = PKI_ACTIVITY_COLLECTIVE,
+        add((pki_activity){.kind = PKI_ACTIVITY_OPERATION,
                            .device = device,
                            .track = beside(2 + device, device ? "dp, stream 21" : "dp, stream 20"),
                            .stream = device ? 21 : 20,
@@ -168,19 +168,20 @@ static void add_collectives(pk_comm *comm, uint64_t step, uint64_t start, uint64
                            .args = args,
                            .arg_count = PKI_COUNT_OF(args)},
             "NCCL all_reduce", at, end);
-        pki_activity_collective(&(pki_collective){.comm = comm->index,
-                                                  .ranks = 2,
-                                                  .op = PK_OP_ALL_REDUCE,
-                                                  .bytes = 4096,
-                                                  .sequence = sequence,
-                                                  .start = at,
-                                                  .end = end,
-                                                  .exposed = 77,
-                                                  .in_flight = 1,
-                                                  .algorithm = sequence % 3 ? "RING" : "TREE",
-                                                  .protocol = "LL",
-                                                  .channels = 4},
-                                1);
+        pki_activity_count_operation(
+            &(pki_timed_operation){.comm = comm->index,
+                                   .ranks = 2,
+                                   .op = PK_OP_ALL_REDUCE,
+                                   .bytes = 4096,
+                                   .sequence = sequence,
+                                   .start = at,
+                                   .end = end,
+                                   .exposed = 77,
+                                   .in_flight = 1,
+                                   .algorithm = sequence % 3 ? "RING" : "TREE",
+                                   .protocol = "LL",
+                                   .channels = 4},
+            1);
     }
 }
 

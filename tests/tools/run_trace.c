@@ -184,7 +184,7 @@ static uint64_t reduce(uint64_t at, uint64_t waits)
                                      {"exposed_ns", NULL, (int64_t)duration / 2},
                                      {"timed by", "kernel", 0}};
     activity(&run.comm,
-             (pki_activity){.kind = PKI_ACTIVITY_COLLECTIVE,
+             (pki_activity){.kind = PKI_ACTIVITY_OPERATION,
                             .name = "all_reduce",
                             .start = at,
                             .end = at + duration,
@@ -210,7 +210,7 @@ static void message(const char *op, const char *key, unsigned peer, int tag, uin
                                      {key, NULL, peer},
                                      {"Tag", NULL, tag}};
     activity(&run.comm,
-             (pki_activity){.kind = PKI_ACTIVITY_COLLECTIVE,
+             (pki_activity){.kind = PKI_ACTIVITY_OPERATION,
                             .name = op,
                             .start = at,
                             .end = at + bytes / 10 + 2 * US,

@@ -1,7 +1,7 @@
 #include "report_fixture.h"
 
 #include "base/compiler.h"
-#include "comm/figures/collectives.h"
+#include "comm/figures/figures.h"
 #include "measure/verdict/verdict.h"
 
 #include <stdlib.h>
@@ -34,72 +34,72 @@ static bool facts_of(void *user, uint32_t comm, pki_comm_facts *facts)
 }
 
 /* Gradients of four sizes, reduced; every tenth time one takes much longer. */
-static void add_reductions(pki_collectives *c)
+static void add_reductions(pki_comm_figures *c)
 {
     for (uint64_t i = 0; i < 120; i++) {
         uint64_t bytes = (uint64_t)1 << (10 + 4 * (i % 4));
         uint64_t ns = 20 * US + bytes / 10 + (i % 10 == 9 ? 2 * MS : i % 7 * US);
-        pki_collectives_add(c, &(pki_collective){.comm = WORLD,
-                                                 .ranks = 4,
-                                                 .op = PK_OP_ALL_REDUCE,
-                                                 .region = BACKWARD,
-                                                 .bytes = bytes,
-                                                 .sequence = i + 1,
-                                                 .start = i * 10 * MS,
-                                                 .end = i * 10 * MS + ns,
-                                                 .exposed = ns,
-                                                 .in_flight = 1});
+        pki_comm_figures_add(c, &(pki_timed_operation){.comm = WORLD,
+                                                       .ranks = 4,
+                                                       .op = PK_OP_ALL_REDUCE,
+                                                       .region = BACKWARD,
+                                                       .bytes = bytes,
+                                                       .sequence = i + 1,
+                                                       .start = i * 10 * MS,
+                                                       .end = i * 10 * MS + ns,
+                                                       .exposed = ns,
+                                                       .in_flight = 1});
     }
 }
 
 /* Sent while the program computes: the last microseconds are waited for. */
-static void add_messages(pki_collectives *c)
+static void add_messages(pki_comm_figures *c)
 {
     for (uint64_t i = 0; i < 200; i++)
-        pki_collectives_add(c, &(pki_collective){.comm = ROW,
-                                                 .ranks = 2,
-                                                 .op = i % 2 ? PK_OP_RECV : PK_OP_SEND,
-                                                 .region = i < 190 ? HALO : 0,
-                                                 .bytes = 5000,
-                                                 .sequence = i + 1,
-                                                 .start = i * MS,
-                                                 .end = i * MS + 400 * US + i * US,
-                                                 .exposed = i * US / 2,
-                                                 .in_flight = (uint32_t)(i % 3 + 1)});
+        pki_comm_figures_add(c, &(pki_timed_operation){.comm = ROW,
+                                                       .ranks = 2,
+                                                       .op = i % 2 ? PK_OP_RECV : PK_OP_SEND,
+                                                       .region = i < 190 ? HALO : 0,
+                                                       .bytes = 5000,
+                                                       .sequence = i + 1,
+                                                       .start = i * MS,
+                                                       .end = i * MS + 400 * US + i * US,
+                                                       .exposed = i * US / 2,
+                                                       .in_flight = (uint32_t)(i % 3 + 1)});
 }
 
 /* As NCCL tells them: the larger ones by another algorithm, with exceptions. */
-static void add_told(pki_collectives *c)
+static void add_told(pki_comm_figures *c)
 {
     for (uint64_t i = 0; i < 60; i++) {
         bool large = i % 3 == 0, tree = i % 10 == 9 ? large : !large;
         uint64_t ns = large ? 90 * US : 15 * US;
-        pki_collectives_add(c, &(pki_collective){.comm = ROW,
-                                                 .ranks = 2,
-                                                 .op = PK_OP_ALL_REDUCE,
-                                                 .region = BACKWARD,
-                                                 .bytes = large ? 1 << 24 : 1 << 14,
-                                                 .sequence = 200 + i,
-                                                 .start = i * MS,
-                                                 .end = i * MS + ns,
-                                                 .in_flight = 1,
-                                                 .algorithm = tree ? "TREE" : "RING",
-                                                 .protocol = large ? "SIMPLE" : "LL128",
-                                                 .channels = large ? 16 : 2});
+        pki_comm_figures_add(c, &(pki_timed_operation){.comm = ROW,
+                                                       .ranks = 2,
+                                                       .op = PK_OP_ALL_REDUCE,
+                                                       .region = BACKWARD,
+                                                       .bytes = large ? 1 << 24 : 1 << 14,
+                                                       .sequence = 200 + i,
+                                                       .start = i * MS,
+                                                       .end = i * MS + ns,
+                                                       .in_flight = 1,
+                                                       .algorithm = tree ? "TREE" : "RING",
+                                                       .protocol = large ? "SIMPLE" : "LL128",
+                                                       .channels = large ? 16 : 2});
     }
 }
 
 void fixture_comm(pki_summary *s)
 {
-    pki_collectives *c = pki_collectives_create();
+    pki_comm_figures *c = pki_comm_figures_create();
     for (uint64_t i = 0; i < 40; i++)
-        pki_collectives_step(c, i, i * 42 * MS, (i + 1) * 42 * MS);
+        pki_comm_figures_step(c, i, i * 42 * MS, (i + 1) * 42 * MS);
     fixture_train(s, 40);
     add_reductions(c);
     add_messages(c);
     add_told(c);
-    pki_collectives_build_rows(c, facts_of, name_of, NULL, s);
-    pki_collectives_destroy(c);
+    pki_comm_figures_build_rows(c, facts_of, name_of, NULL, s);
+    pki_comm_figures_destroy(c);
 }
 
 void fixture_hostile_comm(pki_summary *s, const char *hostile, pki_dist wild)
@@ -116,15 +116,15 @@ void fixture_hostile_comm(pki_summary *s, const char *hostile, pki_dist wild)
     c->comms->name = strdup(hostile);
     c->comms->completed = 0;
     *c->collectives =
-        (pki_collective_row){.op = UINT32_MAX,
-                             .size = UINT64_MAX,
-                             .bytes = UINT64_MAX,
-                             .exposed = UINT64_MAX,
-                             .time = wild,
-                             .algbw = wild,
-                             .busbw = wild,
-                             .way_count = PKI_COMM_ALGORITHMS,
-                             .ways = calloc(PKI_COMM_ALGORITHMS, sizeof(pki_comm_way))};
+        (pki_operation_row){.op = UINT32_MAX,
+                            .size = UINT64_MAX,
+                            .bytes = UINT64_MAX,
+                            .exposed = UINT64_MAX,
+                            .time = wild,
+                            .algbw = wild,
+                            .busbw = wild,
+                            .way_count = PKI_COMM_ALGORITHMS,
+                            .ways = calloc(PKI_COMM_ALGORITHMS, sizeof(pki_comm_way))};
     for (size_t i = 0; i < PKI_COMM_ALGORITHMS; i++)
         c->collectives->ways[i] =
             (pki_comm_way){strdup(hostile), strdup(hostile), UINT64_MAX, wild.max};

@@ -54,7 +54,7 @@ static void add_measured(pki_device *d, uint64_t start, uint64_t i)
 /* An all-reduce on a stream of its own: the first half beside "backward", which ends then. */
 static void add_collective(pki_device *d, uint64_t start)
 {
-    pki_activity a = {.kind = PKI_ACTIVITY_COLLECTIVE, .device = 1, .track = 4, .stream = 9};
+    pki_activity a = {.kind = PKI_ACTIVITY_OPERATION, .device = 1, .track = 4, .stream = 9};
     add(d, a, "NCCL all_reduce", start + 8500 * US, 1400 * US + start / STEP % 5 * 10 * US);
 }
 

@@ -93,9 +93,14 @@ static void more_arguments(void **state)
     const pki_activity_arg args[] = {{"Collective name", "all\"reduce", 0},
                                      {"In msg nelems", NULL, 1024},
                                      {"Seq", NULL, -1}};
-    pki_activity a = {.kind = PKI_ACTIVITY_COLLECTIVE, .name = "nccl:all_reduce",
-                      .name_length = 15, .start = 1, .end = 2, .device = PKI_NO_DEVICE,
-                      .args = args, .arg_count = PKI_COUNT_OF(args)};
+    pki_activity a = {.kind = PKI_ACTIVITY_OPERATION,
+                      .name = "nccl:all_reduce",
+                      .name_length = 15,
+                      .start = 1,
+                      .end = 2,
+                      .device = PKI_NO_DEVICE,
+                      .args = args,
+                      .arg_count = PKI_COUNT_OF(args)};
     (void)state;
     expect(&a, NULL,
            ",\n{\"ph\":\"X\",\"cat\":\"collective\",\"name\":\"nccl:all_reduce\","

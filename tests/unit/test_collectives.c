@@ -1,6 +1,6 @@
 /* Operations of communicators in numbers: nccl-tests' bandwidths, size classes, what was waited
  * for, how far each one has come. */
-#include "comm/figures/collectives.h"
+#include "comm/figures/figures.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,14 +11,14 @@
 
 #include "base/compiler.h"
 
-static pki_collectives *c;
+static pki_comm_figures *c;
 static pki_summary summary;
 static uint32_t comms_known;
 
 static int set_up(void **state)
 {
     (void)state;
-    c = pki_collectives_create();
+    c = pki_comm_figures_create();
     comms_known = 3;
     return c ? 0 : -1;
 }
@@ -26,7 +26,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    pki_collectives_destroy(c);
+    pki_comm_figures_destroy(c);
     pki_summary_finish(&summary);
     return 0;
 }
@@ -52,23 +52,23 @@ static const char *name_of(void *user, uint32_t id)
 
 static const pki_comm_summary *fill(void)
 {
-    assert_true(pki_collectives_build_rows(c, facts_of, name_of, NULL, &summary));
+    assert_true(pki_comm_figures_build_rows(c, facts_of, name_of, NULL, &summary));
     return &summary.comm;
 }
 
 static void add(uint32_t comm, uint32_t ranks, pk_comm_op op, uint64_t bytes, uint64_t start,
                 uint64_t duration)
 {
-    pki_collectives_add(c, &(pki_collective){.comm = comm,
-                                             .ranks = ranks,
-                                             .op = op,
-                                             .region = 10,
-                                             .bytes = bytes,
-                                             .sequence = start,
-                                             .start = start,
-                                             .end = start + duration,
-                                             .exposed = duration / 2,
-                                             .in_flight = 1});
+    pki_comm_figures_add(c, &(pki_timed_operation){.comm = comm,
+                                                   .ranks = ranks,
+                                                   .op = op,
+                                                   .region = 10,
+                                                   .bytes = bytes,
+                                                   .sequence = start,
+                                                   .start = start,
+                                                   .end = start + duration,
+                                                   .exposed = duration / 2,
+                                                   .in_flight = 1});
 }
 
 /* Eight at once, each waited for: the sums are more than has passed, the unions are not. */
@@ -134,7 +134,7 @@ static void rows(void **state)
     add(0, 4, PK_OP_BARRIER, 0, 4000, 10);
     const pki_comm_summary *s = fill();
     assert_int_equal(s->collective_count, 3);
-    const pki_collective_row *r = &s->collectives[0];
+    const pki_operation_row *r = &s->collectives[0];
     assert_int_equal(r->size, 1024);
     assert_int_equal(r->time.count, 2);
     assert_int_equal(r->bytes, 2600);
@@ -159,14 +159,14 @@ static void communicators(void **state)
 {
     (void)state;
     add(0, 4, PK_OP_ALL_REDUCE, 8, 0, 100);
-    pki_collectives_add(c, &(pki_collective){.comm = 1,
-                                             .ranks = 2,
-                                             .op = PK_OP_SEND,
-                                             .bytes = 5,
-                                             .start = 10,
-                                             .end = 20,
-                                             .exposed = 99,
-                                             .in_flight = 3});
+    pki_comm_figures_add(c, &(pki_timed_operation){.comm = 1,
+                                                   .ranks = 2,
+                                                   .op = PK_OP_SEND,
+                                                   .bytes = 5,
+                                                   .start = 10,
+                                                   .end = 20,
+                                                   .exposed = 99,
+                                                   .in_flight = 3});
     const pki_comm_summary *s = fill();
     assert_int_equal(s->comm_count, 3);
     assert_string_equal(s->comms[0].library, "MPI");
@@ -198,7 +198,7 @@ static void the_slowest_are_kept(void **state)
     for (uint64_t i = 0; i < 100; i++)
         add(0, 4, PK_OP_ALL_REDUCE, 8, i, (i * 37) % 100);
     const pki_comm_summary *s = fill();
-    assert_int_equal(s->slowest_count, PKI_COLLECTIVE_SLOWEST);
+    assert_int_equal(s->slowest_count, PKI_COMM_FIGURES_SLOWEST);
     for (size_t i = 0; i < s->slowest_count; i++)
         assert_int_equal(s->slowest[i].duration, 99 - i);
 }
@@ -208,7 +208,7 @@ static void no_time_at_all(void **state)
 {
     (void)state;
     add(0, 4, PK_OP_ALL_REDUCE, 8, 5, 0);
-    pki_collectives_add(c, &(pki_collective){.ranks = 4, .bytes = 8, .start = 9, .end = 3});
+    pki_comm_figures_add(c, &(pki_timed_operation){.ranks = 4, .bytes = 8, .start = 9, .end = 3});
     const pki_comm_summary *s = fill();
     assert_int_equal(s->collectives[0].time.count, 2);
     assert_float_equal(s->collectives[0].time.max, 0, 0);
@@ -218,12 +218,12 @@ static void no_time_at_all(void **state)
 static void too_many_rows(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < PKI_COLLECTIVE_ROWS; i++)
+    for (uint32_t i = 0; i < PKI_COMM_FIGURES_ROWS; i++)
         add(i, 2, PK_OP_SEND, 1, 0, 1);
     const pki_comm_summary *s = fill();
-    assert_int_equal(s->comm_count, PKI_COLLECTIVE_ROWS);
-    assert_int_equal(s->collective_count, PKI_COLLECTIVE_ROWS / 2);
-    assert_int_equal(s->unmeasured, PKI_COLLECTIVE_ROWS / 2);
+    assert_int_equal(s->comm_count, PKI_COMM_FIGURES_ROWS);
+    assert_int_equal(s->collective_count, PKI_COMM_FIGURES_ROWS / 2);
+    assert_int_equal(s->unmeasured, PKI_COMM_FIGURES_ROWS / 2);
 }
 
 static void nothing(void **state)
@@ -231,20 +231,20 @@ static void nothing(void **state)
     (void)state;
     comms_known = 0;
     assert_int_equal(fill()->comm_count, 0);
-    pki_collectives_add(NULL, NULL);
-    assert_true(pki_collectives_build_rows(NULL, facts_of, name_of, NULL, &summary));
+    pki_comm_figures_add(NULL, NULL);
+    assert_true(pki_comm_figures_build_rows(NULL, facts_of, name_of, NULL, &summary));
 }
 
 static void add_by(const char *algorithm, const char *protocol, uint32_t channels)
 {
-    pki_collectives_add(c, &(pki_collective){.comm = 1,
-                                             .ranks = 2,
-                                             .op = PK_OP_ALL_REDUCE,
-                                             .bytes = 4096,
-                                             .end = 10,
-                                             .algorithm = algorithm,
-                                             .protocol = protocol,
-                                             .channels = channels});
+    pki_comm_figures_add(c, &(pki_timed_operation){.comm = 1,
+                                                   .ranks = 2,
+                                                   .op = PK_OP_ALL_REDUCE,
+                                                   .bytes = 4096,
+                                                   .end = 10,
+                                                   .algorithm = algorithm,
+                                                   .protocol = protocol,
+                                                   .channels = channels});
 }
 
 static void algorithms(void **state)
@@ -262,7 +262,7 @@ static void algorithms(void **state)
     add_by(name, name, 0);
     add_by(name, name, 0); /* cut, and the same even so */
     add_by(name, name, 0);
-    const pki_collective_row *row = fill()->collectives;
+    const pki_operation_row *row = fill()->collectives;
     assert_int_equal(row->time.count, 9);
     assert_int_equal(row->way_count, 4);
     assert_int_equal(row->ways[0].calls, 3);
@@ -281,7 +281,7 @@ static void too_many_algorithms(void **state)
     (void)state;
     for (size_t i = 0; i < PKI_COUNT_OF(protocols); i++)
         add_by("RING", protocols[i], 1);
-    const pki_collective_row *row = fill()->collectives;
+    const pki_operation_row *row = fill()->collectives;
     assert_int_equal(row->way_count, PKI_COMM_ALGORITHMS);
     assert_string_equal(row->ways[0].algorithm, "(others)");
     assert_int_equal(row->ways[0].calls, 3);
@@ -292,25 +292,25 @@ static void the_steps_of_the_slowest(void **state)
 {
     (void)state;
     for (uint64_t i = 0; i < 10; i++)
-        pki_collectives_step(c, i, 100 * i, 100 * (i + 1));
+        pki_comm_figures_step(c, i, 100 * i, 100 * (i + 1));
     add(1, 2, PK_OP_SEND, 8, 299, 500);  /* step 2 */
     add(1, 2, PK_OP_SEND, 8, 300, 400);  /* step 3 */
     add(1, 2, PK_OP_SEND, 8, 1050, 300); /* to come */
     add(1, 2, PK_OP_SEND, 8, 9000, 200); /* in none */
-    pki_collectives_step(c, 10, 1000, 1100);
-    pki_collectives_step(c, 11, 1040, 1200); /* another thread's */
+    pki_comm_figures_step(c, 10, 1000, 1100);
+    pki_comm_figures_step(c, 11, 1040, 1200); /* another thread's */
     const pki_comm_call_row *slow = fill()->slowest;
     assert_true(slow[0].in_step && slow[1].in_step && slow[2].in_step && !slow[3].in_step);
     assert_int_equal(slow[0].step, 2);
     assert_int_equal(slow[1].step, 3);
     assert_int_equal(slow[2].step, 10);
-    for (uint64_t i = 0; i < PKI_COLLECTIVE_STEPS; i++)
-        pki_collectives_step(c, 100 + i, 10000 + i, 10001 + i);
+    for (uint64_t i = 0; i < PKI_COMM_FIGURES_STEPS; i++)
+        pki_comm_figures_step(c, 100 + i, 10000 + i, 10001 + i);
     add(1, 2, PK_OP_SEND, 8, 10000, 700); /* still known */
     add(1, 2, PK_OP_SEND, 8, 550, 600);   /* no longer */
     slow = fill()->slowest;
     assert_true(slow[0].in_step && !slow[1].in_step && slow[2].in_step);
-    pki_collectives_step(NULL, 0, 0, 1);
+    pki_comm_figures_step(NULL, 0, 0, 1);
 }
 
 #define with_collectives(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)

@@ -316,7 +316,7 @@ static void words(void **state)
     pki_comm_payload w = pki_comm_pack(&f);
     pki_comm_fields back = pki_comm_unpack(w.what, w.extra);
     (void)state;
-    assert_true(pki_is_collective(w.what));
+    assert_true(pki_is_operation(w.what));
     assert_memory_equal(&f, &back, sizeof f);
     f.in_flight = 100000;
     w = pki_comm_pack(&f);

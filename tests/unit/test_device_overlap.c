@@ -42,7 +42,7 @@ static pki_activity work(uint32_t stream, uint64_t start, uint64_t end)
 
 static pki_activity timed(uint32_t stream, uint64_t start, uint64_t end)
 {
-    pki_activity a = on(PKI_ACTIVITY_COLLECTIVE, 100 + stream, start, end);
+    pki_activity a = on(PKI_ACTIVITY_OPERATION, 100 + stream, start, end);
     a.stream = stream;
     return a;
 }

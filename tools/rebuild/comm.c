@@ -1,5 +1,5 @@
 /* tools/rebuild/comm.c - what was done on communicators, as the session would have found it
- * (comm/figures/collectives.h). */
+ * (comm/figures/figures.h). */
 #include "rebuild/state.h"
 
 #include "base/compiler.h"
@@ -26,22 +26,22 @@ static bool find_comm(rebuild *r, const event_comm *c, uint32_t *id)
     return true;
 }
 
-static bool read_operation(rebuild *r, const event *e, pki_collective *op)
+static bool read_operation(rebuild *r, const event *e, pki_timed_operation *op)
 {
-    *op = (pki_collective){.ranks = e->comm.ranks,
-                           .op = pki_comm_op_named(e->comm.op),
-                           .bytes = e->bytes,
-                           .sequence = e->comm.sequence,
-                           .start = e->start - e->lacks,
-                           .end = e->end,
-                           .exposed = e->comm.exposed,
-                           .in_flight = e->comm.in_flight,
-                           .unrated = e->comm.unrated,
-                           .algorithm = e->comm.algorithm,
-                           .protocol = e->comm.protocol,
-                           .channels = e->comm.channels,
-                           .sharers = e->comm.calls * e->comm.sharers,
-                           .on_stream = e->comm.on_stream};
+    *op = (pki_timed_operation){.ranks = e->comm.ranks,
+                                .op = pki_comm_op_named(e->comm.op),
+                                .bytes = e->bytes,
+                                .sequence = e->comm.sequence,
+                                .start = e->start - e->lacks,
+                                .end = e->end,
+                                .exposed = e->comm.exposed,
+                                .in_flight = e->comm.in_flight,
+                                .unrated = e->comm.unrated,
+                                .algorithm = e->comm.algorithm,
+                                .protocol = e->comm.protocol,
+                                .channels = e->comm.channels,
+                                .sharers = e->comm.calls * e->comm.sharers,
+                                .on_stream = e->comm.on_stream};
     return find_comm(r, &e->comm, &op->comm) && rebuild_find_launcher(r, e, &op->region);
 }
 
@@ -50,7 +50,7 @@ static void end_operation(rebuild *r, const event *e)
 {
     if (r->begun_id && r->begun_id == e->comm.id) {
         r->begun.end = e->start;
-        pki_collectives_add(r->collectives, &r->begun);
+        pki_comm_figures_add(r->collectives, &r->begun);
         r->points++;
     }
     r->begun_id = 0;
@@ -62,7 +62,7 @@ bool rebuild_comm(rebuild *r, const event *e)
         end_operation(r, e);
         return true;
     }
-    pki_collective op;
+    pki_timed_operation op;
     if (e->type == EVENT_COMM && !rebuild_activity(r, e))
         return false;
     if (!e->comm.op || e->comm.unfinished)
@@ -76,7 +76,7 @@ bool rebuild_comm(rebuild *r, const event *e)
     } else {
         if (e->type == EVENT_REGION) /* all of it is waited for */
             op.exposed = op.end - op.start;
-        pki_collectives_add_calls(r->collectives, &op, e->comm.calls);
+        pki_comm_figures_add_calls(r->collectives, &op, e->comm.calls);
     }
     return true;
 }
@@ -116,5 +116,5 @@ static bool facts_of(void *user, uint32_t comm, pki_comm_facts *facts)
 
 bool rebuild_fill_comms(rebuild *r, pki_summary *out)
 {
-    return pki_collectives_build_rows(r->collectives, facts_of, rebuild_launcher_name, r, out);
+    return pki_comm_figures_build_rows(r->collectives, facts_of, rebuild_launcher_name, r, out);
 }

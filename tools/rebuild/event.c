@@ -2,7 +2,7 @@
 
 #include "measure/summary.h"
 #include "out/chrome/activity.h"
-#include "out/chrome/collective.h"
+#include "out/chrome/operation.h"
 #include "out/emit.h"
 #include "read/scan.h"
 

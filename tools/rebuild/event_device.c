@@ -26,7 +26,7 @@ static const struct {
     {"cuda_runtime", PKI_ACTIVITY_RUNTIME, true},
     {"cuda_driver", PKI_ACTIVITY_DRIVER, true},
     {"user_annotation", PKI_ACTIVITY_RANGE, true},
-    {"collective", PKI_ACTIVITY_COLLECTIVE, false},
+    {"collective", PKI_ACTIVITY_OPERATION, false},
 };
 
 /* PyTorch's profiler and perfkit name copies alike: "Memcpy HtoD (Pinned -> Device)". */
@@ -60,8 +60,7 @@ static uint32_t device_of(const event *e, object o)
     uint32_t device;
     if (small(e->args, "device", PKI_NO_DEVICE, &device))
         return device;
-    bool told =
-        e->activity.kind == PKI_ACTIVITY_SYNC || e->activity.kind == PKI_ACTIVITY_COLLECTIVE;
+    bool told = e->activity.kind == PKI_ACTIVITY_SYNC || e->activity.kind == PKI_ACTIVITY_OPERATION;
     return !told && small(o, "pid", DEVICES_MOST, &device) ? device : PKI_NO_DEVICE;
 }
 

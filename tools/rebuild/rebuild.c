@@ -22,7 +22,7 @@ rebuild *rebuild_create(bool sort, bool per_thread)
     r->first = UINT64_MAX;
     r->steps = pki_steps_create();
     r->device = pki_device_create(ACTIVITIES_MOST);
-    r->collectives = pki_collectives_create();
+    r->collectives = pki_comm_figures_create();
     if (r->steps && r->device && r->collectives)
         return r;
     rebuild_destroy(r);
@@ -60,7 +60,7 @@ void rebuild_destroy(rebuild *r)
     table_finish(&r->announced);
     free(r->stepping);
     table_finish(&r->counters);
-    pki_collectives_destroy(r->collectives);
+    pki_comm_figures_destroy(r->collectives);
     table_finish(&r->comms);
     free(r->comm_facts);
     table_finish(&r->launchers);

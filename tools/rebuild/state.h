@@ -2,7 +2,7 @@
 #ifndef TOOLS_REBUILD_STATE_H
 #define TOOLS_REBUILD_STATE_H
 
-#include "comm/figures/collectives.h"
+#include "comm/figures/figures.h"
 #include "measure/device/device.h"
 #include "measure/steps/steps.h"
 #include "stats/tally.h"
@@ -94,11 +94,11 @@ struct rebuild {
     uint32_t thread_room;
     rebuilt_thread *threads;
     pki_device *device;
-    pki_collectives *collectives;
+    pki_comm_figures *collectives;
     table comms; /* library, '\x1f', name */
     uint32_t comm_room;
     rebuilt_comm *comm_facts;
-    pki_collective begun; /* the operation whose end comes next; its id is... */
+    pki_timed_operation begun; /* the operation whose end comes next; its id is... */
     uint64_t begun_id;    /* ...this, 0: none */
     table launchers;      /* regions, by name alone, that activities name */
     table streams;        /* tracks of activities */

@@ -118,7 +118,7 @@ bool rebuild_step(rebuild *r, const span *step)
                                  .items = step->bytes,
                                  .broken_down = step->thread == r->stepper}};
     pki_device_step(r->device, step->start, step->end);
-    pki_collectives_step(r->collectives, step->flops, step->start, step->end);
+    pki_comm_figures_step(r->collectives, step->flops, step->start, step->end);
     bool taken = take_recent(r, open, step->end);
     r->steps_end = PKI_MAX(r->steps_end, step->end);
     return taken;

@@ -2,7 +2,7 @@
 
 #include "base/compiler.h"
 #include "comm/model/communicator.h"
-#include "comm/figures/collectives.h"
+#include "comm/figures/figures.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,29 +1,29 @@
-/* lib/comm/figures/cells.h - what collectives.c gathers and rows.c reads. Nobody
+/* lib/comm/figures/cells.h - what figures.c gathers and rows.c reads. Nobody
  * else includes it. */
 #ifndef PKI_COMM_FIGURES_CELLS_H
 #define PKI_COMM_FIGURES_CELLS_H
 
-#include "comm/figures/collectives.h"
+#include "comm/figures/figures.h"
 #include "stats/tally.h"
 #include "measure/union.h"
 
 #define PKI_COMM_ALGORITHM_TEXT 24
 
-typedef struct pki_collective_algorithm {
+typedef struct pki_operation_algorithm {
     char algorithm[PKI_COMM_ALGORITHM_TEXT], protocol[PKI_COMM_ALGORITHM_TEXT];
     uint64_t calls, channels; /* channels added up */
-} pki_collective_algorithm;
+} pki_operation_algorithm;
 
 /* By size class if region is 0, else by region. */
-typedef struct pki_collective_cell {
+typedef struct pki_operation_cell {
     uint32_t comm, op;
     uint32_t region; /* its id + 1 */
     uint64_t size;
     uint64_t bytes, exposed;
     pki_tally time, algbw, busbw;
     size_t algorithm_count;
-    pki_collective_algorithm algorithms[PKI_COMM_ALGORITHMS]; /* by size class only */
-} pki_collective_cell;
+    pki_operation_algorithm algorithms[PKI_COMM_ALGORITHMS]; /* by size class only */
+} pki_operation_cell;
 
 typedef struct pki_comm_step {
     uint64_t index, start, end;
@@ -35,23 +35,23 @@ typedef struct pki_comm_cell {
     pki_union busy, waited; /* times in which any operation was under way, and was waited for */
 } pki_comm_cell;
 
-struct pki_collectives {
+struct pki_comm_figures {
     uint64_t unmeasured;
     uint32_t comm_room;
     pki_comm_cell *comms; /* by index */
     size_t cell_count;
-    pki_collective_cell *cells[PKI_COLLECTIVE_ROWS];
-    uint16_t table[2 * PKI_COLLECTIVE_ROWS]; /* hash to cell index + 1 */
+    pki_operation_cell *cells[PKI_COMM_FIGURES_ROWS];
+    uint16_t table[2 * PKI_COMM_FIGURES_ROWS]; /* hash to cell index + 1 */
     size_t slow_count;
-    pki_collective slow[PKI_COLLECTIVE_SLOWEST]; /* slowest first */
+    pki_timed_operation slow[PKI_COMM_FIGURES_SLOWEST]; /* slowest first */
     uint64_t step_count;
-    pki_comm_step steps[PKI_COLLECTIVE_STEPS]; /* the last ones, in turn */
+    pki_comm_step steps[PKI_COMM_FIGURES_STEPS]; /* the last ones, in turn */
 };
 
 /* algorithms.c */
-void pki_collectives_count_algorithm(pki_collective_cell *cell, const pki_collective *op);
+void pki_comm_figures_count_algorithm(pki_operation_cell *cell, const pki_timed_operation *op);
 
 /* slowest.c: the step that it began in, if that is known by now. */
-void pki_collectives_find_step(const pki_collectives *c, pki_collective *op);
+void pki_comm_figures_find_step(const pki_comm_figures *c, pki_timed_operation *op);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/compiler.h"
 
 typedef struct builder {
-    const pki_collectives *c;
+    const pki_comm_figures *c;
     pki_comm_facts_of *facts;
     pki_steps_name *name;
     void *user;
@@ -84,11 +84,11 @@ static int by_calls(const void *a, const void *b)
     return by_algorithm ? by_algorithm : strcmp(x->protocol, y->protocol);
 }
 
-static bool build_algorithms(const pki_collective_cell *cell, pki_collective_row *row)
+static bool build_algorithms(const pki_operation_cell *cell, pki_operation_row *row)
 {
     row->ways = calloc(cell->algorithm_count + 1, sizeof *row->ways);
     for (size_t i = 0; row->ways && i < cell->algorithm_count; i++) {
-        const pki_collective_algorithm *from = &cell->algorithms[i];
+        const pki_operation_algorithm *from = &cell->algorithms[i];
         pki_comm_way *to = &row->ways[row->way_count++];
         *to = (pki_comm_way){.algorithm = strdup(from->algorithm),
                              .protocol = strdup(from->protocol),
@@ -102,21 +102,21 @@ static bool build_algorithms(const pki_collective_cell *cell, pki_collective_row
     return row->ways;
 }
 
-static bool build_sized(const builder *f, const pki_collective_cell *cell)
+static bool build_sized(const builder *f, const pki_operation_cell *cell)
 {
-    pki_collective_row *row = &f->out->collectives[f->out->collective_count++];
-    *row = (pki_collective_row){.comm = f->row_of[cell->comm],
-                                .op = cell->op,
-                                .size = cell->size,
-                                .bytes = cell->bytes,
-                                .exposed = cell->exposed,
-                                .time = pki_tally_dist(&cell->time),
-                                .algbw = pki_tally_dist(&cell->algbw),
-                                .busbw = pki_tally_dist(&cell->busbw)};
+    pki_operation_row *row = &f->out->collectives[f->out->collective_count++];
+    *row = (pki_operation_row){.comm = f->row_of[cell->comm],
+                               .op = cell->op,
+                               .size = cell->size,
+                               .bytes = cell->bytes,
+                               .exposed = cell->exposed,
+                               .time = pki_tally_dist(&cell->time),
+                               .algbw = pki_tally_dist(&cell->algbw),
+                               .busbw = pki_tally_dist(&cell->busbw)};
     return build_algorithms(cell, row);
 }
 
-static bool build_region(const builder *f, const pki_collective_cell *cell)
+static bool build_region(const builder *f, const pki_operation_cell *cell)
 {
     pki_comm_region_row *row = &f->out->regions[f->out->region_count++];
     *row = (pki_comm_region_row){.region = region_name(f, cell->region - 1),
@@ -136,7 +136,7 @@ static bool build_cells(builder *f)
     if (!f->out->collectives || !f->out->regions)
         return false;
     for (size_t i = 0; i < f->c->cell_count; i++) {
-        const pki_collective_cell *cell = f->c->cells[i];
+        const pki_operation_cell *cell = f->c->cells[i];
         if (!(cell->region ? build_region(f, cell) : build_sized(f, cell)))
             return false;
     }
@@ -147,7 +147,7 @@ static bool build_slowest(builder *f)
 {
     f->out->slowest = calloc(f->c->slow_count + 1, sizeof *f->out->slowest);
     for (size_t i = 0; f->out->slowest && i < f->c->slow_count; i++) {
-        const pki_collective *op = &f->c->slow[i];
+        const pki_timed_operation *op = &f->c->slow[i];
         pki_comm_call_row *row = &f->out->slowest[f->out->slowest_count++];
         *row = (pki_comm_call_row){.region = region_name(f, op->region),
                                    .comm = f->row_of[op->comm],
@@ -155,7 +155,7 @@ static bool build_slowest(builder *f)
                                    .bytes = op->bytes,
                                    .sequence = op->sequence,
                                    .start = op->start,
-                                   .duration = pki_collective_duration(op),
+                                   .duration = pki_timed_operation_share(op),
                                    .exposed = op->exposed,
                                    .in_step = op->in_step,
                                    .step = op->step};
@@ -172,7 +172,7 @@ static int order(uint64_t a, uint64_t b)
 
 static int by_size(const void *a, const void *b)
 {
-    const pki_collective_row *x = a, *y = b;
+    const pki_operation_row *x = a, *y = b;
     int by_comm = order(x->comm, y->comm), by_op = order(x->op, y->op);
     return by_comm ? by_comm : by_op ? by_op : order(x->size, y->size);
 }
@@ -186,8 +186,8 @@ static int by_time(const void *a, const void *b)
     return by_comm ? by_comm : by_name ? by_name : order(x->op, y->op);
 }
 
-bool pki_collectives_build_rows(const pki_collectives *c, pki_comm_facts_of *facts,
-                                pki_steps_name *name, void *user, pki_summary *out)
+bool pki_comm_figures_build_rows(const pki_comm_figures *c, pki_comm_facts_of *facts,
+                                 pki_steps_name *name, void *user, pki_summary *out)
 {
     pki_comm_finish(out);
     if (!c)

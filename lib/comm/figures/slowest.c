@@ -3,7 +3,7 @@
 
 #include "base/compiler.h"
 
-static bool put(pki_collective *op, const pki_comm_step *step)
+static bool put(pki_timed_operation *op, const pki_comm_step *step)
 {
     if (op->in_step || op->start < step->start || op->start >= step->end)
         return false;
@@ -12,19 +12,19 @@ static bool put(pki_collective *op, const pki_comm_step *step)
     return true;
 }
 
-void pki_collectives_find_step(const pki_collectives *c, pki_collective *op)
+void pki_comm_figures_find_step(const pki_comm_figures *c, pki_timed_operation *op)
 {
-    uint64_t known = PKI_MIN(c->step_count, (uint64_t)PKI_COLLECTIVE_STEPS);
+    uint64_t known = PKI_MIN(c->step_count, (uint64_t)PKI_COMM_FIGURES_STEPS);
     for (uint64_t i = 1; i <= known; i++)
-        if (put(op, &c->steps[(c->step_count - i) % PKI_COLLECTIVE_STEPS]))
+        if (put(op, &c->steps[(c->step_count - i) % PKI_COMM_FIGURES_STEPS]))
             return;
 }
 
-void pki_collectives_step(pki_collectives *c, uint64_t index, uint64_t start, uint64_t end)
+void pki_comm_figures_step(pki_comm_figures *c, uint64_t index, uint64_t start, uint64_t end)
 {
     if (!c)
         return;
-    pki_comm_step *step = &c->steps[c->step_count++ % PKI_COLLECTIVE_STEPS];
+    pki_comm_step *step = &c->steps[c->step_count++ % PKI_COMM_FIGURES_STEPS];
     *step = (pki_comm_step){index, start, end};
     for (size_t i = 0; i < c->slow_count; i++)
         put(&c->slow[i], step);

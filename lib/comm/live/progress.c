@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "comm/model/communicator.h"
-#include "out/chrome/collective.h"
+#include "out/chrome/operation.h"
 #include "session/activity.h"
 #include "session/output.h"
 
@@ -42,15 +42,15 @@ static pki_comms_entry *entry_of(pki_session *s, uint32_t index)
 
 static bool is_same(const pki_comms_entry *a, const pki_comms_entry *b)
 {
-    return a->enqueued == b->enqueued && a->started == b->started &&
-           a->completed == b->completed && a->under_way == b->under_way;
+    return a->enqueued == b->enqueued && a->started == b->started && a->completed == b->completed &&
+           a->under_way == b->under_way;
 }
 
 static void write_stall(pki_session *s, const pki_comms_entry *e, uint64_t ns)
 {
     if (pki_output_room(s))
-        pki_output_wrote(
-            s, pki_chrome_progress(&s->chrome, s->buffer + s->pending.buffered, ns, e), 0);
+        pki_output_wrote(s, pki_chrome_progress(&s->chrome, s->buffer + s->pending.buffered, ns, e),
+                         0);
 }
 
 static void look_at(pki_session *s, const pk_comm *c, uint64_t now)

@@ -13,14 +13,14 @@
 /* ---- in a record ---- */
 
 /* Is this what a payload's type says? */
-static inline bool pki_is_collective(uint64_t what)
+static inline bool pki_is_operation(uint64_t what)
 {
-    return (what & 0xFF) == PKI_PAYLOAD_COLLECTIVE;
+    return (what & 0xFF) == PKI_PAYLOAD_OPERATION;
 }
 
 /* What of an operation travels in the two free words of a record's second slot. */
 typedef struct pki_comm_payload {
-    uint64_t what, extra; /* what: lowest byte PKI_PAYLOAD_COLLECTIVE */
+    uint64_t what, extra; /* what: lowest byte PKI_PAYLOAD_OPERATION */
 } pki_comm_payload;
 
 typedef struct pki_comm_fields {
@@ -32,7 +32,7 @@ typedef struct pki_comm_fields {
 
 static inline pki_comm_payload pki_comm_pack(const pki_comm_fields *f)
 {
-    return (pki_comm_payload){(uint64_t)PKI_PAYLOAD_COLLECTIVE | (uint64_t)(f->op & 0xFF) << 8 |
+    return (pki_comm_payload){(uint64_t)PKI_PAYLOAD_OPERATION | (uint64_t)(f->op & 0xFF) << 8 |
                                   (uint64_t)(f->type & 0xFF) << 16 |
                                   (uint64_t)(f->in_flight < 255 ? f->in_flight : 255) << 24 |
                                   (uint64_t)(uint32_t)f->peer << 32,

@@ -11,7 +11,7 @@ static uint64_t bytes_of(pk_comm_type type, uint64_t count)
 /* In a request with a tag it stands where the low half of the sequence number, which the request has
  * whole, is without. */
 #define TAGGED 1u
-_Static_assert((PKI_PAYLOAD_COLLECTIVE & TAGGED) == 0, "a bit of the payload's type is free");
+_Static_assert((PKI_PAYLOAD_OPERATION & TAGGED) == 0, "a bit of the payload's type is free");
 
 static uint64_t with_half(uint64_t extra, uint32_t half)
 {
@@ -45,7 +45,7 @@ void pk_comm_call_on_(pk_region *region, pk_comm *comm, pk_comm_op op, pk_comm_t
     pki_work *work = comm ? pki_region_work(region, &parent) : NULL;
     if (!work)
         return;
-    if (pki_is_collective(work->payload_type))
+    if (pki_is_operation(work->payload_type))
         pki_comm_complete(work->payload_type, work->payload);
     pki_comm_payload payload = pki_comm_enqueue(comm, op, type, peer, parent, &sequence);
     pki_bump(&work->bytes, bytes_of(type, count));
@@ -58,7 +58,7 @@ void pk_comm_tag_on_(pk_region *region, int32_t tag)
 {
     uint32_t parent;
     pki_work *work = tag >= 0 ? pki_region_work(region, &parent) : NULL;
-    if (work && pki_is_collective(pki_load(&work->payload_type)))
+    if (work && pki_is_operation(pki_load(&work->payload_type)))
         pki_store(&work->tag, PKI_TAGGED | (uint32_t)tag);
 }
 
@@ -124,7 +124,7 @@ static void record(const pk_comm_request *request, uint64_t tag, uint64_t waited
     uint32_t parent = pki_comm_unpack(request->what, request->extra).parent;
     uint64_t ticks = pki_not_negative(pki_ticks(t->monotonic) - request->start);
     pki_record records[2] = {
-        {request->start, ticks, PKI_WHAT(parent, PKI_RECORD_COLLECTIVE, 0), waited_ns},
+        {request->start, ticks, PKI_WHAT(parent, PKI_RECORD_OPERATION, 0), waited_ns},
         {request->bytes, tag, request->what, request->extra}};
     pki_push_point(t, records, 2);
 }

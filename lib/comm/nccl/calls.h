@@ -47,11 +47,14 @@
     X(GroupStart, (void), 2.19)                                                                    \
     X(GroupEnd, (void), 2.19)                                                                      \
     X(CommInitRank, (pki_wrap_comm * newcomm, int ranks, pki_wrap_id id, int rank), 2.19)          \
-    X(CommInitRankConfig, (pki_wrap_comm * newcomm, int ranks, pki_wrap_id id, int rank,           \
-                           pki_wrap_config_arg *config), 2.19)                                     \
+    X(CommInitRankConfig,                                                                          \
+      (pki_wrap_comm * newcomm, int ranks, pki_wrap_id id, int rank, pki_wrap_config_arg *config), \
+      2.19)                                                                                        \
     X(CommInitAll, (pki_wrap_comm * newcomms, int devices, const int *list), 2.19)                 \
-    X(CommSplit, (pki_wrap_comm comm, int color, int key, pki_wrap_comm *newcomm,                  \
-                  pki_wrap_config_arg *config), 2.19)                                              \
+    X(CommSplit,                                                                                   \
+      (pki_wrap_comm comm, int color, int key, pki_wrap_comm *newcomm,                             \
+       pki_wrap_config_arg *config),                                                               \
+      2.19)                                                                                        \
     X(CommFinalize, (pki_wrap_comm comm), 2.19)                                                    \
     X(CommDestroy, (pki_wrap_comm comm), 2.19)                                                     \
     X(CommAbort, (pki_wrap_comm comm), 2.19)                                                       \
@@ -60,9 +63,13 @@
 
 #define PKI_WRAP_LATER_OTHERS(X)                                                                   \
     X(GroupSimulateEnd, (pki_wrap_sim * info), 2.22)                                               \
-    X(CommInitRankScalable, (pki_wrap_comm * newcomm, int ranks, int rank, int count,              \
-                             pki_wrap_id *ids, pki_wrap_config_arg *config), 2.23)                 \
-    X(CommShrink, (pki_wrap_comm comm, int *excluded, int count, pki_wrap_comm *newcomm,           \
-                   pki_wrap_config_arg *config, int flags), 2.27)
+    X(CommInitRankScalable,                                                                        \
+      (pki_wrap_comm * newcomm, int ranks, int rank, int count, pki_wrap_id *ids,                  \
+       pki_wrap_config_arg *config),                                                               \
+      2.23)                                                                                        \
+    X(CommShrink,                                                                                  \
+      (pki_wrap_comm comm, int *excluded, int count, pki_wrap_comm *newcomm,                       \
+       pki_wrap_config_arg *config, int flags),                                                    \
+      2.27)
 
 #endif

@@ -14,7 +14,7 @@ typedef struct known {
     struct known *next;
     pki_wrap_comm handle;
     pki_wrap_identity identity;
-    int children; /* split off so far */
+    int children;  /* split off so far */
     pk_comm *comm; /* NULL: not yet asked for */
 } known;
 
@@ -33,7 +33,7 @@ static __thread struct {
     struct {
         pki_wrap_comm *place;
         pki_wrap_identity identity;
-    } *list;
+    } * list;
 } group;
 
 static uint64_t hash_of(pki_wrap_comm handle)
@@ -101,8 +101,8 @@ static void enter(void)
 static void ask(known *k)
 {
     int ranks = 0, rank = -1;
-    pki_wrap_result(*count)(const pki_wrap_comm, int *) = PKI_WRAP_REAL(CommCount);
-    pki_wrap_result(*user_rank)(const pki_wrap_comm, int *) = PKI_WRAP_REAL(CommUserRank);
+    pki_wrap_result (*count)(const pki_wrap_comm, int *) = PKI_WRAP_REAL(CommCount);
+    pki_wrap_result (*user_rank)(const pki_wrap_comm, int *) = PKI_WRAP_REAL(CommUserRank);
     if (!count || !user_rank || count(k->handle, &ranks) != PKI_WRAP_SUCCESS ||
         user_rank(k->handle, &rank) != PKI_WRAP_SUCCESS)
         return;

@@ -111,8 +111,7 @@ DEFINE(CommShrink, (pki_wrap_comm comm, int *excluded, int count, pki_wrap_comm 
     NEED(CommShrink);
     start_once();
     pki_wrap_identity identity = pki_wrap_identify_child(comm, count, config);
-    pki_wrap_result result =
-        IN_REGION(CommShrink, (comm, excluded, count, newcomm, config, flags));
+    pki_wrap_result result = IN_REGION(CommShrink, (comm, excluded, count, newcomm, config, flags));
     pki_wrap_made(newcomm, &identity, result);
     return result;
 }

@@ -201,7 +201,7 @@ typedef union pki_nccl_state_v2 {
 } pki_nccl_state_v2;
 
 typedef union pki_nccl_state_v4 {
-    size_t bytes;   /* of a proxy's step */
+    size_t bytes; /* of a proxy's step */
     int32_t appended;
     void *net;
     uint64_t timer; /* of a kernel's channel */

@@ -96,7 +96,8 @@ static void read_net(pki_nccl_event *e, const pki_nccl_net *d)
     e->sequence = (uint64_t)d->id;
 }
 
-static void read_api(pki_nccl_event *e, const char *func, const char *type, size_t count, bool captured)
+static void read_api(pki_nccl_event *e, const char *func, const char *type, size_t count,
+                     bool captured)
 {
     read_codes(e, func, type);
     e->count = count;
@@ -215,7 +216,8 @@ static void read_v6(pki_nccl_event *e, const pki_nccl_description_v6 *d)
         e->peer = d->u.coll_api.root;
         break;
     case PKI_NCCL_P2P_API:
-        read_api(e, d->u.p2p_api.func, d->u.p2p_api.type, d->u.p2p_api.count, d->u.p2p_api.captured);
+        read_api(e, d->u.p2p_api.func, d->u.p2p_api.type, d->u.p2p_api.count,
+                 d->u.p2p_api.captured);
         break;
     default:
         break;
@@ -250,7 +252,7 @@ static bool wanted(void *context, uint64_t type, uint64_t known)
     {                                                                                              \
         uint64_t handle;                                                                           \
         *event = NULL;                                                                             \
-        if (!wanted(context, d->type, TYPES_V##V))                                               \
+        if (!wanted(context, d->type, TYPES_V##V))                                                 \
             return PKI_NCCL_SUCCESS;                                                               \
         pki_nccl_event *e = begin(&handle, context, d->type, d->parent);                           \
         if (!e)                                                                                    \
@@ -348,8 +350,8 @@ int pki_nccl_init_v2(void **context, int *mask)
     return PKI_NCCL_SUCCESS;
 }
 
-int pki_nccl_init_v4(void **context, int *mask, const char *name, uint64_t hash, int nodes, int ranks,
-                     int rank, pki_nccl_logger *log)
+int pki_nccl_init_v4(void **context, int *mask, const char *name, uint64_t hash, int nodes,
+                     int ranks, int rank, pki_nccl_logger *log)
 {
     (void)log;
     pki_nccl_context_describe(open_comm(context, mask), name, hash, rank, ranks, nodes);

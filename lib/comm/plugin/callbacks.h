@@ -14,8 +14,8 @@ pki_nccl_state pki_nccl_change_v2, pki_nccl_change_v4;
 pki_nccl_finalize pki_nccl_finalize_comm;
 
 int pki_nccl_init_v2(void **context, int *mask);
-int pki_nccl_init_v4(void **context, int *mask, const char *name, uint64_t hash, int nodes, int ranks,
-                     int rank, pki_nccl_logger *log);
+int pki_nccl_init_v4(void **context, int *mask, const char *name, uint64_t hash, int nodes,
+                     int ranks, int rank, pki_nccl_logger *log);
 int pki_nccl_init_v5(void **context, uint64_t id, int *mask, const char *name, int nodes, int ranks,
                      int rank, pki_nccl_logger *log);
 
@@ -28,7 +28,9 @@ void pki_nccl_callbacks_after_fork(void);
 #define PKI_NCCL_TABLES(X) X(2, 2, 2) X(3, 2, 2) X(4, 4, 4) X(5, 5, 4) X(6, 5, 4)
 
 #define PKI_NCCL_FUNCTIONS(V, INIT, STATE)                                                         \
-    {"perfkit", pki_nccl_init_v##INIT, pki_nccl_start_v##V, pki_nccl_stop_event,                   \
-     pki_nccl_change_v##STATE, pki_nccl_finalize_comm}
+    {                                                                                              \
+        "perfkit", pki_nccl_init_v##INIT, pki_nccl_start_v##V, pki_nccl_stop_event,                \
+            pki_nccl_change_v##STATE, pki_nccl_finalize_comm                                       \
+    }
 
 #endif

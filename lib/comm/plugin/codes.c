@@ -39,14 +39,9 @@ static const word elements[] = {{"ncclUint8", PK_TYPE_BYTE},
                                 {"ncclFloat8e4m3", PK_TYPE_FLOAT8_E4M3},
                                 {"ncclFloat8e5m2", PK_TYPE_FLOAT8_E5M2}};
 
-static const word algorithms[] = {{"", 0},
-                                  {"TREE", 0},
-                                  {"RING", 0},
-                                  {"COLLNET_DIRECT", 0},
-                                  {"COLLNET_CHAIN", 0},
-                                  {"NVLS", 0},
-                                  {"NVLS_TREE", 0},
-                                  {"PAT", 0}};
+static const word algorithms[] = {
+    {"", 0},     {"TREE", 0},      {"RING", 0}, {"COLLNET_DIRECT", 0}, {"COLLNET_CHAIN", 0},
+    {"NVLS", 0}, {"NVLS_TREE", 0}, {"PAT", 0}};
 
 static const word protocols[] = {{"", 0}, {"LL", 0}, {"LL128", 0}, {"SIMPLE", 0}};
 

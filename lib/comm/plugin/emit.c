@@ -101,7 +101,7 @@ static void write_operation(pki_nccl_communicator *t, const pki_nccl_operation *
     char name[32];
     args a = {.count = 0};
     uint64_t start = o->start;
-    pki_activity activity = {.kind = is_wrapped() ? PKI_ACTIVITY_RANGE : PKI_ACTIVITY_COLLECTIVE,
+    pki_activity activity = {.kind = is_wrapped() ? PKI_ACTIVITY_RANGE : PKI_ACTIVITY_OPERATION,
                              .track = pki_nccl_track_of_operation(t, &start, o->end),
                              .name = name,
                              .end = PKI_MAX(o->end, start),
@@ -123,21 +123,21 @@ static void write_operation(pki_nccl_communicator *t, const pki_nccl_operation *
 static void count_operation(const pki_nccl_communicator *t, const pki_nccl_operation *o,
                             const pki_nccl_event *e)
 {
-    pki_activity_collective(
-        &(pki_collective){.comm = t->comm->index,
-                          .ranks = (uint32_t)PKI_MAX(t->comm->size, 0),
-                          .op = (pk_comm_op)o->what.op,
-                          .region = o->node->region,
-                          .bytes = bytes_of(&o->what),
-                          .sequence = o->what.sequence,
-                          .start = o->start,
-                          .end = o->end,
-                          .exposed = o->exposed,
-                          .in_flight = o->what.in_flight,
-                          .unrated = o->timed != PKI_NCCL_BY_KERNEL,
-                          .algorithm = pki_nccl_text(PKI_NCCL_ALGORITHM, e->algorithm),
-                          .protocol = pki_nccl_text(PKI_NCCL_PROTOCOL, e->protocol),
-                          .channels = e->channels},
+    pki_activity_count_operation(
+        &(pki_timed_operation){.comm = t->comm->index,
+                               .ranks = (uint32_t)PKI_MAX(t->comm->size, 0),
+                               .op = (pk_comm_op)o->what.op,
+                               .region = o->node->region,
+                               .bytes = bytes_of(&o->what),
+                               .sequence = o->what.sequence,
+                               .start = o->start,
+                               .end = o->end,
+                               .exposed = o->exposed,
+                               .in_flight = o->what.in_flight,
+                               .unrated = o->timed != PKI_NCCL_BY_KERNEL,
+                               .algorithm = pki_nccl_text(PKI_NCCL_ALGORITHM, e->algorithm),
+                               .protocol = pki_nccl_text(PKI_NCCL_PROTOCOL, e->protocol),
+                               .channels = e->channels},
         1);
 }
 
@@ -187,8 +187,7 @@ void pki_nccl_emit_kernel(pki_nccl_communicator *t, const pki_nccl_event *e)
     args a = {.count = 0};
     uint64_t start = pki_activity_ns_of_ticks(e->start), end = pki_activity_ns_of_ticks(e->stop);
     uint64_t first = e->timer, last = pki_load(&e->stop_timer);
-    uint32_t track =
-        pki_nccl_track_of_channel(t, PKI_NCCL_KERNELS, e->channels, &start, end);
+    uint32_t track = pki_nccl_track_of_channel(t, PKI_NCCL_KERNELS, e->channels, &start, end);
     number_if(&a, "GPU ns", first && last > first ? last - first : 0);
     write_detail("kernel", track, start, end, &a);
 }
@@ -211,7 +210,7 @@ static const char *name_of_call(const pki_nccl_event *e)
 
 void pki_nccl_emit_call(const pki_nccl_event *e)
 {
-    static const char *const doing[] = {"idle",    "active", "asleep",
+    static const char *const doing[] = {"idle",     "active",  "asleep",
                                         "wakes up", "appends", "has appended"};
     args a = {.count = 0};
     uint32_t state = pki_load(&e->state);

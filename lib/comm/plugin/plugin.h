@@ -55,7 +55,11 @@ void pki_nccl_assemble_after_fork(void);
 
 /* ---- plugin/emit.c ---- */
 
-typedef enum pki_nccl_timed { PKI_NCCL_BY_HOST, PKI_NCCL_BY_PROXY, PKI_NCCL_BY_KERNEL } pki_nccl_timed;
+typedef enum pki_nccl_timed {
+    PKI_NCCL_BY_HOST,
+    PKI_NCCL_BY_PROXY,
+    PKI_NCCL_BY_KERNEL
+} pki_nccl_timed;
 
 /* An operation, as far as it is known. Times in ns since the session started. */
 typedef struct pki_nccl_operation {

@@ -121,7 +121,7 @@ static void note(uint32_t *list, size_t *count, size_t most, uint32_t value)
  * events time lie on tracks of their communicators. */
 static void note_place(pki_device_one *one, const pki_activity *a)
 {
-    if (a->kind == PKI_ACTIVITY_COLLECTIVE)
+    if (a->kind == PKI_ACTIVITY_OPERATION)
         return;
     note(one->tracks, &one->track_count, PKI_COUNT_OF(one->tracks), a->track);
     if (a->kind != PKI_ACTIVITY_SPAN)
@@ -166,7 +166,7 @@ static bool is_nccl(const pki_activity *a)
 
 static bool is_collective(const pki_activity *a)
 {
-    return a->kind == PKI_ACTIVITY_COLLECTIVE ||
+    return a->kind == PKI_ACTIVITY_OPERATION ||
            (a->kind == PKI_ACTIVITY_KERNEL && a->name && is_nccl(a));
 }
 
@@ -180,7 +180,7 @@ static unsigned item_kind(const pki_activity *a)
     case PKI_ACTIVITY_MEMCPY:
         return ITEM_COPY;
     case PKI_ACTIVITY_SPAN:
-    case PKI_ACTIVITY_COLLECTIVE:
+    case PKI_ACTIVITY_OPERATION:
         return ITEM_SPAN;
     case PKI_ACTIVITY_SYNC:
         return holds_up_a_thread(a) ? ITEM_SYNC : 0;
@@ -207,7 +207,7 @@ static void count(pki_device *d, pki_gpu_row *totals, const pki_activity *a, uin
         totals->spans++;
         pki_device_count_span(d, a, ns);
         break;
-    case PKI_ACTIVITY_COLLECTIVE:
+    case PKI_ACTIVITY_OPERATION:
         totals->collectives++;
         break;
     default:

@@ -18,7 +18,7 @@
  *
  * A collective is *hidden* while a stream computes that carries none itself, else *exposed*. As
  * measured, collectives are the kernels of NCCL, and kernels, graphs and memsets compute; by stream
- * spans, they are PKI_ACTIVITY_COLLECTIVE with a device, and regions on streams compute.
+ * spans, they are PKI_ACTIVITY_OPERATION with a device, and regions on streams compute.
  *
  * Bounded: so many intervals wait; when there are more, what waits is summed up and the intervals
  * go, the oldest first, settled or not.

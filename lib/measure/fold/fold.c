@@ -30,7 +30,7 @@ static void destroy(pki_fold *fold)
         return;
     pki_steps_destroy(fold->steps);
     pki_device_destroy(fold->device);
-    pki_collectives_destroy(fold->collectives);
+    pki_comm_figures_destroy(fold->collectives);
     pki_timelines_finish(&fold->timelines);
     free(fold->threads);
     free(fold);
@@ -45,7 +45,7 @@ static pki_fold *create(pki_registry *registry, bool per_thread, uint32_t warmup
     fold->per_thread = per_thread;
     fold->steps = pki_steps_create();
     fold->device = pki_device_create(PKI_DEVICE_ITEMS);
-    fold->collectives = pki_collectives_create();
+    fold->collectives = pki_comm_figures_create();
     pki_spans *spans = &registry->arena->spans;
     fold->last_resort = pki_table_add(spans, &fold->totals, PKI_NAME_TOO_MANY, PK_OTHER);
     if (!fold->steps || !fold->device || !fold->collectives || !fold->last_resort ||

@@ -15,7 +15,7 @@
 
 #include "core/registry.h"
 #include "stats/values.h"
-#include "comm/figures/collectives.h"
+#include "comm/figures/figures.h"
 #include "measure/device/device.h"
 #include "measure/fold/timelines.h"
 #include "measure/steps/steps.h"
@@ -43,7 +43,7 @@ typedef struct pki_ended_thread {
 typedef struct pki_fold {
     pki_registry *registry;
     pki_steps *steps;
-    pki_collectives *collectives;
+    pki_comm_figures *collectives;
     pki_device *device;
     bool per_thread;
     pki_table totals;      /* all threads */
@@ -80,7 +80,7 @@ void pki_fold_one(pki_fold *fold, pki_thread *t);
 void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record record[2]);
 
 /* A communicator's operation, if the record's second slot says that it is one. */
-void pki_fold_collective(pki_fold *fold, const pki_record *record, const pki_record *more);
+void pki_fold_operation(pki_fold *fold, const pki_record *record, const pki_record *more);
 
 /* A counter's sample that is in no ring: a backend's. */
 void pki_fold_point(pki_fold *fold, const pki_record *record);

@@ -163,7 +163,7 @@ static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *
     uint64_t end = step.start + ns; /* where the next one begins */
     pki_step_watch_see(step.index, step.start, ns);
     pki_device_step(fold->device, step.start, end);
-    pki_collectives_step(fold->collectives, step.index, step.start, end);
+    pki_comm_figures_step(fold->collectives, step.index, step.start, end);
 }
 
 static void fold_call_with_work(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
@@ -180,7 +180,7 @@ static PKI_NOINLINE void fold_other(pki_fold *fold, pki_thread_fold *alone, pki_
 {
     switch (pki_what_type(r->what)) {
     case PKI_RECORD_REGION_WORK:
-        pki_fold_collective(fold, r, more);
+        pki_fold_operation(fold, r, more);
         fold_call_with_work(fold, alone, t, r, more);
         return;
     case PKI_RECORD_STEP_OPEN:
@@ -193,8 +193,8 @@ static PKI_NOINLINE void fold_other(pki_fold *fold, pki_thread_fold *alone, pki_
     case PKI_RECORD_STEP:
         fold_step(fold, alone, r, more);
         break;
-    case PKI_RECORD_COLLECTIVE:
-        pki_fold_collective(fold, r, more);
+    case PKI_RECORD_OPERATION:
+        pki_fold_operation(fold, r, more);
         break;
     case PKI_RECORD_COUNTER:
         fold_value(fold, r);

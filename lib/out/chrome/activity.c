@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "out/chrome/collective.h"
+#include "out/chrome/operation.h"
 #include "out/emit.h"
 
 /* The room of an event: every variable part has its share, fixed ones need less than the rest. */
@@ -21,7 +21,7 @@ static const char *const categories[PKI_ACTIVITY_KINDS] = {
     [PKI_ACTIVITY_DRIVER] = "cuda_driver",
     [PKI_ACTIVITY_SYNC] = "cuda_sync",
     [PKI_ACTIVITY_OVERHEAD] = "overhead",
-    [PKI_ACTIVITY_COLLECTIVE] = "collective",
+    [PKI_ACTIVITY_OPERATION] = "collective",
     [PKI_ACTIVITY_RANGE] = "user_annotation"};
 
 static char *put_literal(char *p, const char *text)
@@ -84,7 +84,7 @@ static bool runs_on_device(const pki_activity *a)
 /* What has a "stream" is a kernel to PyTorch's tools. */
 static bool shows_stream_aside(const pki_activity *a)
 {
-    return a->kind == PKI_ACTIVITY_SPAN || a->kind == PKI_ACTIVITY_COLLECTIVE;
+    return a->kind == PKI_ACTIVITY_SPAN || a->kind == PKI_ACTIVITY_OPERATION;
 }
 
 static char *put_device(char *p, const pki_activity *a)
@@ -152,7 +152,7 @@ static char *put_args(char *out, const char *end, const pki_chrome *c, const pki
         p = put_number(p, "graph node id", a->graph_node);
     if (region)
         p = put_text(p, "region", region, n, REGION_BYTES);
-    if (a->operation && end - p > PKI_COLLECTIVE_BYTES)
+    if (a->operation && end - p > PKI_OPERATION_BYTES)
         p = pki_chrome_put_operation(p, c, a->operation);
     p = put_more(p, end, a);
     if (p == start)

@@ -10,7 +10,7 @@
 #include "comm/model/operation.h"
 #include "core/names.h"
 #include "core/thread.h"
-#include "out/chrome/collective.h"
+#include "out/chrome/operation.h"
 #include "out/emit.h"
 
 /* Steps have a track of their own: a region may begin in one step and end in the next, and slices
@@ -244,10 +244,10 @@ static char *put_args(char *p, const char *end, const pki_chrome *c, const text 
         if (more->value)
             p = put_field(p, "flops", more->value);
         uint64_t tag = pki_what_flags(r->what) & PKI_FLAG_LOST ? 0 : r->extra;
-        if (!pki_is_collective(more->what))
+        if (!pki_is_operation(more->what))
             p = put_payload(p, more->what, more->extra);
-        else if (end - p > PKI_COLLECTIVE_BYTES) /* unless names of the longest leave no room */
-            p = pki_chrome_put_collective(p, c, more, tag);
+        else if (end - p > PKI_OPERATION_BYTES) /* unless names of the longest leave no room */
+            p = pki_chrome_put_recorded(p, c, more, tag);
     }
     if (pki_what_flags(r->what) & PKI_FLAG_UNBALANCED)
         p = put_field(p, "unbalanced", 1);
@@ -341,8 +341,8 @@ size_t pki_chrome_event(pki_chrome *c, char out[PKI_EVENT_BYTES], uint32_t tid, 
     case PKI_RECORD_COUNTER:
         end = put_counter(out, c, tid, r);
         break;
-    case PKI_RECORD_COLLECTIVE:
-        return pki_chrome_collective(c, out, tid, r, more);
+    case PKI_RECORD_OPERATION:
+        return pki_chrome_operation(c, out, tid, r, more);
     case PKI_RECORD_STEP:
         end = put_step(out, c, tid, r, more);
         break;

@@ -117,7 +117,7 @@ static void put_bandwidth(const pki_dist *d, double value, FILE *file)
     put_cell(file, d->count ? bandwidth_text(value).text : "-", 6);
 }
 
-static void put_row(const pki_collective_row *r, FILE *file)
+static void put_row(const pki_operation_row *r, FILE *file)
 {
     fputs("    ", file);
     pki_put_left(file, pki_comm_op_name(r->op), OPERATION - 2);
@@ -148,7 +148,7 @@ static void put(char *text, size_t size, size_t *n, const char *format, ...)
 }
 
 /* Said where it changes: "RING LL128 88.0 % on 8 channels, TREE LL 12.0 % on 2". */
-static void put_ways(const pki_collective_row *r, const pki_collective_row *before, FILE *file)
+static void put_ways(const pki_operation_row *r, const pki_operation_row *before, FILE *file)
 {
     char text[512] = "";
     size_t n = 0;
@@ -172,7 +172,7 @@ static void put_ways(const pki_collective_row *r, const pki_collective_row *befo
 static void put_rows(const pki_comm_summary *s, size_t comm, FILE *file)
 {
     size_t shown = 0, all = 0;
-    const pki_collective_row *before = NULL;
+    const pki_operation_row *before = NULL;
     fprintf(file, "    %-*s     from  calls     p50     p99  busbw: min  p50    p95    p99\n",
             OPERATION - 2, "operation");
     for (size_t i = 0; i < s->collective_count; i++) {

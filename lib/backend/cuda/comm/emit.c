@@ -32,8 +32,8 @@ static uint32_t add_track(const pki_cuda_lane *l, const pk_comm *c, uint32_t tid
     snprintf(process, sizeof process, "GPU %u", l->context->device);
     snprintf(what, sizeof what, "%s %s", c->library, c->title);
     pki_cuda_lane_name(l, what, thread, sizeof thread);
-    return pki_track_add(&(pki_track){pki_track_device_pid(l->context->device), tid, process, thread,
-                                      (uint32_t)l->stream_id * 2 + 1});
+    return pki_track_add(&(pki_track){pki_track_device_pid(l->context->device), tid, process,
+                                      thread, (uint32_t)l->stream_id * 2 + 1});
 }
 
 static uint32_t track_of(const pki_cuda_lane *l, const pk_comm *c)
@@ -67,8 +67,8 @@ static size_t put_member(char *text, size_t size, const pki_cuda_operation *o, u
     char repeated[16] = "";
     if (times > 1)
         snprintf(repeated, sizeof repeated, " x%" PRIu32, times);
-    int n = snprintf(text, size, "%s %" PRIu64 " B%s", pki_comm_op_name((uint32_t)(o->what >> 8) & 0xFF),
-                     bytes_of(o), repeated);
+    int n = snprintf(text, size, "%s %" PRIu64 " B%s",
+                     pki_comm_op_name((uint32_t)(o->what >> 8) & 0xFF), bytes_of(o), repeated);
     return PKI_MIN((size_t)n, size - 1);
 }
 
@@ -96,7 +96,8 @@ static void put_members(char text[MEMBERS_TEXT], const pki_cuda_operation *part)
 
 /* ---- one part ---- */
 
-static void number_if(pki_activity_arg *args, size_t *n, const char *key, uint64_t value, bool wanted)
+static void number_if(pki_activity_arg *args, size_t *n, const char *key, uint64_t value,
+                      bool wanted)
 {
     if (wanted)
         args[(*n)++] = (pki_activity_arg){key, NULL, (int64_t)value};
@@ -117,7 +118,7 @@ static void write_part(const timed *t, const pki_cuda_operation *part, const pk_
         args[n++] = (pki_activity_arg){"members", members, 0};
     args[n++] = (pki_activity_arg){"uncertainty_ns", NULL, pki_cuda_lane_doubt_ns(t->lane)};
     snprintf(name, sizeof name, "%.40s %s", comm->library, pki_comm_op_name(o->op));
-    pki_activity_add(&(pki_activity){.kind = PKI_ACTIVITY_COLLECTIVE,
+    pki_activity_add(&(pki_activity){.kind = PKI_ACTIVITY_OPERATION,
                                      .track = track_of(t->lane, comm),
                                      .name = name,
                                      .name_length = strlen(name),
@@ -137,18 +138,18 @@ static void write_part(const timed *t, const pki_cuda_operation *part, const pk_
 static void count_part(const timed *t, const pki_cuda_operation *part, const pk_comm *comm,
                        const pki_operation *o, uint32_t region)
 {
-    pki_activity_collective(&(pki_collective){.comm = comm->index,
-                                              .ranks = (uint32_t)PKI_MAX(comm->size, 0),
-                                              .op = (pk_comm_op)o->op,
-                                              .region = region,
-                                              .bytes = bytes_of(part),
-                                              .sequence = o->sequence,
-                                              .start = t->start,
-                                              .end = t->end,
-                                              .in_flight = o->in_flight,
-                                              .sharers = part->calls * t->communicators,
-                                              .on_stream = 1},
-                            part->calls);
+    pki_activity_count_operation(&(pki_timed_operation){.comm = comm->index,
+                                                        .ranks = (uint32_t)PKI_MAX(comm->size, 0),
+                                                        .op = (pk_comm_op)o->op,
+                                                        .region = region,
+                                                        .bytes = bytes_of(part),
+                                                        .sequence = o->sequence,
+                                                        .start = t->start,
+                                                        .end = t->end,
+                                                        .in_flight = o->in_flight,
+                                                        .sharers = part->calls * t->communicators,
+                                                        .on_stream = 1},
+                                 part->calls);
 }
 
 static void emit_part(const timed *t, const pki_cuda_operation *part)

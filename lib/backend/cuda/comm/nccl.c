@@ -54,8 +54,7 @@ static bool has_room(void)
     if (PKI_LIKELY(group.count < group.room))
         return true;
     uint32_t room = group.room ? 2 * group.room : ROOM_FIRST;
-    pki_cuda_member *more =
-        room <= ROOM_MOST ? realloc(group.list, room * sizeof *more) : NULL;
+    pki_cuda_member *more = room <= ROOM_MOST ? realloc(group.list, room * sizeof *more) : NULL;
     if (!more)
         return false;
     pki_store(&pki_cuda_at_thread_end, free_group);

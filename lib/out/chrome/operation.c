@@ -1,4 +1,4 @@
-#include "out/chrome/collective.h"
+#include "out/chrome/operation.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -110,7 +110,7 @@ static uint64_t sequence_of(const pki_comm_fields *f)
     return comm ? pki_comm_whole(comm, f->sequence) : f->sequence;
 }
 
-char *pki_chrome_put_collective(char *p, const pki_chrome *c, const pki_record *more, uint64_t tag)
+char *pki_chrome_put_recorded(char *p, const pki_chrome *c, const pki_record *more, uint64_t tag)
 {
     pki_comm_fields f = pki_comm_unpack(more->what, more->extra);
     pki_operation o = operation_on(c, f.comm);
@@ -141,13 +141,12 @@ static char *put_head(char *p, const pki_chrome *c, char phase, uint32_t tid, ui
     p = put_count(p, "\",\"pid\":", c->pid);
     p = put_count(p, ",\"tid\":", tid);
     p = pki_put_us(PKI_PUT(p, ",\"ts\":"), ns);
-    return put_count(p, ",\"id\":",
-                     c->id_base +
-                         ((uint64_t)(f->comm & 0xFFF) << 20 | (f->sequence & 0xFFFFF)));
+    return put_count(
+        p, ",\"id\":", c->id_base + ((uint64_t)(f->comm & 0xFFF) << 20 | (f->sequence & 0xFFFFF)));
 }
 
-size_t pki_chrome_collective(const pki_chrome *c, char out[PKI_EVENT_BYTES], uint32_t tid,
-                             const pki_record *r, const pki_record *more)
+size_t pki_chrome_operation(const pki_chrome *c, char out[PKI_EVENT_BYTES], uint32_t tid,
+                            const pki_record *r, const pki_record *more)
 {
     pki_comm_fields f = pki_comm_unpack(more->what, more->extra);
     uint64_t start = pki_clock_ns(c->clock, r->start);
@@ -155,7 +154,7 @@ size_t pki_chrome_collective(const pki_chrome *c, char out[PKI_EVENT_BYTES], uin
     char *p = put_head(out, c, 'b', tid, start, &f);
     p = pki_put_u64(PKI_PUT(p, ",\"args\":{\"bytes\":"), more->start);
     p = pki_put_u64(PKI_PUT(p, ",\"exposed_ns\":"), r->extra);
-    p = PKI_PUT(pki_chrome_put_collective(p, c, more, more->value), "}}");
+    p = PKI_PUT(pki_chrome_put_recorded(p, c, more, more->value), "}}");
     p = PKI_PUT(put_head(p, c, 'e', tid, PKI_MAX(start, end), &f), "}");
     return (size_t)(p - out);
 }
