@@ -9,7 +9,7 @@ trap 'rm -rf "$folder"' EXIT
 here=$source/bench/ffi bindings=$source/bindings
 cd "$folder"
 ln -s "$library" libpk.so
-ln -s "$library" libpk.so.0
+ln -s "$library" libpk.so.1
 cat >pk.pc <<END
 Name: pk
 Description: libpk.so

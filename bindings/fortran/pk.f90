@@ -52,11 +52,12 @@ module pk
 
     ! A distribution of durations in ns; pk_stats of pk/stats.h. 30 KiB.
     type, bind(c), public :: pk_stats
+        integer(c_int32_t) :: size = 30344, reserved = 0
         integer(c_int64_t) :: count = 0, sum = 0, min = 0, max = 0
         real(c_double) :: mean = 0, stddev = 0
         integer(c_int64_t) :: self = 0, bytes = 0, flops = 0
         real(c_double) :: unit_ns = 0
-        integer(c_int64_t) :: reserved(6) = 0, buckets(59 * 64) = 0
+        integer(c_int64_t) :: spare(6) = 0, buckets(59 * 64) = 0
     end type
 
     ! What became of what was recorded; pk_counts of pk/session.h.

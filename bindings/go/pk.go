@@ -169,6 +169,7 @@ func (s *Stats) Quantile(q float64) uint64 {
 
 func distribution(ask func(*C.pk_stats) C.pk_status) (*Stats, error) {
 	s := new(Stats)
+	s.c.size = C.uint32_t(unsafe.Sizeof(s.c))
 	err := check(func() C.pk_status {
 		if status := ask(&s.c); status != C.PK_ENOENT { // no sample yet: Count is 0
 			return status

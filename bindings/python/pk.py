@@ -15,7 +15,7 @@
 
     begin, end = forward.begin, forward.end         # for hot loops: 0.2 us together
 
-The library: the copy of libpk.so.0 that is in the process already, whoever loaded it, so that there is one
+The library: the copy of libpk.so.1 that is in the process already, whoever loaded it, so that there is one
 recorder; else the one that PK_LIBRARY names, the one installed with this file, the loader's. Without any,
 importing this module is an ImportError. PK_LIBRARY=none: everything here is there and does nothing.
 
@@ -41,7 +41,7 @@ OTHER, COMPUTE, DATA, COMM, IO, WAIT = range(6)  # what a region's own time is s
 KINDS = ("other", "compute", "data", "comm", "io", "wait")
 BACKENDS = ("cuda", "cupti", "nvtx", "nccl", "nvml")
 
-_SONAME, _ENOENT = "libpk.so.0", -8
+_SONAME, _ENOENT = "libpk.so.1", -8
 _U32, _I32, _U64, _DOUBLE = ctypes.c_uint32, ctypes.c_int32, ctypes.c_uint64, ctypes.c_double
 _TEXT, _POINTER = ctypes.c_char_p, ctypes.c_void_p
 
@@ -57,7 +57,7 @@ class Error(Exception):
 # ---- the library ----
 
 def _installed():
-    """libpk.so.0 of the tree that this file was installed into."""
+    """libpk.so.1 of the tree that this file was installed into."""
     folder = os.path.dirname(os.path.realpath(__file__))
     for _ in range(4):
         folder = os.path.dirname(folder)
@@ -148,7 +148,7 @@ def _check(status):
 
 class _Plain(ctypes.Structure):
     def __repr__(self):
-        shown = [name for name, _ in self._fields_ if name not in ("size", "reserved", "buckets")]
+        shown = [name for name, _ in self._fields_ if name not in ("size", "reserved", "spare", "buckets")]
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)}' for name in shown)})"
 
 
@@ -181,9 +181,9 @@ class _BackendInfo(ctypes.Structure):
 
 class Stats(_Plain):
     """A distribution of durations in ns (pk/stats.h): count, sum, min, max, mean, stddev, self, bytes, flops."""
-    _fields_ = [("count", _U64), ("sum", _U64), ("min", _U64), ("max", _U64), ("mean", _DOUBLE), ("stddev", _DOUBLE),
-                ("self", _U64), ("bytes", _U64), ("flops", _U64), ("unit_ns", _DOUBLE), ("reserved", _U64 * 6),
-                ("buckets", _U64 * (59 * 64))]
+    _fields_ = [("size", _U32), ("reserved", _U32), ("count", _U64), ("sum", _U64), ("min", _U64), ("max", _U64),
+                ("mean", _DOUBLE), ("stddev", _DOUBLE), ("self", _U64), ("bytes", _U64), ("flops", _U64),
+                ("unit_ns", _DOUBLE), ("spare", _U64 * 6), ("buckets", _U64 * (59 * 64))]
 
     def quantile(self, q):
         """The smallest duration that a share q of all samples does not exceed, within 1 %; 0 without samples."""
@@ -191,7 +191,7 @@ class Stats(_Plain):
 
 
 def _stats(function, *region):
-    stats = Stats()
+    stats = Stats(size=ctypes.sizeof(Stats))
     status = function(*region, ctypes.byref(stats))
     if status != _ENOENT:  # no sample yet: count is 0
         _check(status)

@@ -93,6 +93,7 @@ impl Region {
             file: file.as_ptr() as *const c_char,
             line,
             reserved: 0,
+            spare: [0; 4],
         }))
     }
 

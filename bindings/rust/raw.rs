@@ -13,6 +13,7 @@ pub struct Region {
     pub file: *const c_char,
     pub line: u32,
     pub reserved: u32,
+    pub spare: [u64; 4],
 }
 
 #[repr(C)]
@@ -57,7 +58,7 @@ pub struct Backend {
 }
 
 // What C has (tests/abi); larger ones come with a larger size member.
-const _: () = assert!(size_of::<Region>() == 32 && size_of::<Counter>() == 24 && size_of::<Stats>() == 30336);
+const _: () = assert!(size_of::<Region>() == 64 && size_of::<Counter>() == 24 && size_of::<Stats>() == 30344);
 const _: () = assert!(size_of::<Options>() == 128 && size_of::<Backend>() == 232 && size_of::<Counts>() == 136);
 
 #[link(name = "pk")]

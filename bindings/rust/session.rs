@@ -169,6 +169,8 @@ pub fn backend(name: &str) -> Result<Backend, Error> {
 /// A distribution of durations in ns (pk/stats.h).
 #[repr(C)]
 pub struct Stats {
+    size: u32,
+    reserved: u32,
     pub count: u64,
     pub sum: u64,
     pub min: u64,
@@ -180,7 +182,7 @@ pub struct Stats {
     pub bytes: u64,
     pub flops: u64,
     unit_ns: f64,
-    reserved: [u64; 6],
+    spare: [u64; 6],
     buckets: [u64; 59 * 64],
 }
 
@@ -195,6 +197,7 @@ impl Stats {
             }
             Box::from_raw(raw)
         };
+        stats.size = std::mem::size_of::<Stats>() as u32;
         match ask(ptr::addr_of_mut!(*stats)) {
             ENOENT => Ok(stats),
             status => Error::check(status).map(|_| stats),

@@ -8,37 +8,37 @@
  *
  *     PK_GPU_SCOPE(forward, stream) { ... }      // the same; pk::gpu_scope in C++
  *
- * A begin and an end put an event each into the stream, as cuEventRecord does, and return. When the
- * device has passed both, the collector reads them: the span lands on the stream's own track in the
+ * A begin and an end each put an event into the stream, as cudaEventRecord does, and return. When the
+ * device has passed both, the collector reads them. The span appears on the stream's own track of the
  * trace (process "GPU n", thread "stream m (spans)") and in a distribution beside the region's CPU
- * one. A span is the time from one point of the stream to the other. It contains waiting for other
+ * one. A span is the time from one point of the stream to the other. It includes waiting for other
  * streams and gaps between launches: it is not kernel time, which only CUPTI measures.
  *
- * No CUDA header is needed, and nothing is linked: libcuda.so.1 is opened when a session starts.
- * CUDA is initialised by the program, at the latest by its first span. Where there is no driver or
- * no GPU all of this does nothing, and pk_backend_status("cuda", ...) says why (asked before any
- * span it initialises CUDA to find out). The CUDA runtime is never called, so cudaGetLastError() is
- * the program's alone.
+ * No CUDA header is needed, and nothing is linked: libcuda.so.1 is opened when a session starts. The
+ * program initialises CUDA, at the latest with its first span. Without a driver or a GPU all of this
+ * does nothing, and pk_backend_status("cuda", ...) says why. (Asked before any span, it initialises
+ * CUDA to find out.) perfkit never calls the CUDA runtime, so cudaGetLastError() is the program's
+ * alone.
  *
- * Threads: every call from any thread. Spans of one thread on one stream nest, up to 64 deep; each
- *          thread's spans on a stream are independent of other threads' on the same stream (they
- *          have a track each). A span ends on the thread and on the stream where it began.
- * Streams: 0 is resolved where it is written, as the runtime's header does: the legacy default
+ * Threads: every call from any thread. Spans of one thread on one stream nest, up to 64 deep. Threads
+ *          that use the same stream have independent spans, each thread on a track of its own. A span
+ *          ends on the thread and on the stream where it began.
+ * Streams: 0 is resolved in the file that says it, as the runtime's header does: the legacy default
  *          stream, or the thread's own with CUDA_API_PER_THREAD_DEFAULT_STREAM (nvcc
  *          --default-stream per-thread). Default streams are those of the context that is current
- *          at the call. Called as plain functions (FFI), NULL is the legacy one.
+ *          at the call. For other languages, which call plain functions, NULL is the legacy one.
  * Capture: inside a stream capture a begin or an end becomes a node of the graph, which stamps its
  *          event anew at each replay; see pk_gpu_graph_launching. Both have to lie in the same
  *          capture. What cannot be captured is skipped and counted. No capture is ever invalidated.
- * Failure: none visible. Every span is counted (pk_gpu_counts), and the gravest reason why one is
+ * Failure: none visible. Every span is counted (pk_gpu_counts). The most serious reason why spans are
  *          missing stands in pk_backend_status("cuda", ...). A context that reports an error after
  *          which nothing works in it (an illegal address, a launch timeout, ...) is left alone from
  *          then on.
  * Cost:    off, or without a GPU: a load and a branch. On: what two cuEventRecord calls cost, plus
  *          two queries of the stream's capture state; no lock and no allocation after the first
- *          spans of a stream, no synchronisation ever. Events come from a pool per context that
+ *          spans of a stream, and never a synchronisation. Events come from a pool per context that
  *          grows by 64 pairs at a time; a span that finds no pair is dropped and counted.
- * Stop:    pk_stop waits for spans that the device has not reached yet, at most 100 ms, then counts
+ * Stop:    pk_stop waits at most 100 ms for spans that the device has not reached yet, then counts
  *          them as lost. Synchronise before pk_stop to have them all.
  */
 #ifndef PK_GPU_H
@@ -51,40 +51,40 @@
 extern "C" {
 #endif
 
-/* Begin, and end what this thread began on this stream. An end also closes what was left open
- * inside it. */
+/* Begin a span, and end one that this thread began on this stream. An end also closes what was left
+ * open inside it. */
 PK_API PK_INLINE void pk_gpu_begin(pk_region *region, void *stream);
 PK_API PK_INLINE void pk_gpu_end(pk_region *region, void *stream);
 
-/* A block's work on a stream as a region. region is an lvalue; break and continue leave the block
- * itself. */
+/* What the block that follows puts into a stream, as a region. region is an lvalue. break and
+ * continue leave the block itself, not a loop around it. */
 #define PK_GPU_SCOPE(region, stream) PK_GPU_SCOPE_AT_(region, stream, __COUNTER__)
 
-/* To be called right before cudaGraphLaunch(exec, stream) or cuGraphLaunch: gives this replay
- * events of its own, so that its spans are read however fast replays follow each other.
+/* Call this right before cudaGraphLaunch(exec, stream) or cuGraphLaunch: it gives the replay events
+ * of its own, so that its spans are read however fast replays follow each other.
  *
  *     pk_gpu_graph_launching(exec, graph, stream);
  *     cudaGraphLaunch(exec, stream);
  *
- * exec is a cudaGraphExec_t; graph is the cudaGraph_t that it was instantiated from, as the capture
- * returned it, and not destroyed yet. One exec at a time: calls for the same exec do not overlap,
- * just as its launches.
+ * exec is a cudaGraphExec_t. graph is the cudaGraph_t that it was instantiated from, as the capture
+ * returned it; it must not be destroyed yet. Calls for the same exec must not overlap, just as its
+ * launches must not.
  *
- * Without this call the spans of a graph are read when the collector, about every 10 ms, finds its
- * events stamped anew: replays in between are missing, and not known of. Then the spans recorded
- * are a sample of the replays, and pk_backend_status says so.
+ * Without this call the collector reads a graph's spans when it finds its events stamped anew, about
+ * every 10 ms. It cannot know of the replays in between. The recorded spans are then a sample of the
+ * replays, and pk_backend_status says so.
  *
  * Cost: two driver calls for each span in the graph. Failure: none visible; the replay's spans are
  * then counted as dropped or skipped. A graph that is not the captured one is left alone. */
 PK_API PK_INLINE void pk_gpu_graph_launching(void *exec, void *graph, void *stream);
 
-/* The distribution of the region's spans on all streams, in ns; as pk_region_stats (pk/stats.h) in
- * all else: PK_EOFF before the first pk_start, PK_ENOENT for a region without a span. self is the
- * sum again, bytes and flops are 0. Also after pk_stop until the next pk_start. */
+/* The distribution of the region's spans on all streams, in ns. Everything else is as with
+ * pk_region_stats (pk/stats.h): PK_EOFF before the first pk_start, PK_ENOENT for a region without a
+ * span. self equals sum; bytes and flops are 0. */
 PK_API pk_status pk_region_gpu_stats(const pk_region *region, pk_stats *stats);
 
-/* What became of the spans of the session. While it runs, begun is more than the rest together by
- * what is open or not yet read. After pk_stop, begun == recorded + dropped + skipped + lost. */
+/* Accounting of the session's spans. After pk_stop, begun == recorded + dropped + skipped + lost.
+ * Before, begun is larger by the spans that are open or not yet read. */
 typedef struct pk_gpu_counts {
     uint32_t size;       /* sizeof(pk_gpu_counts), set by the caller */
     uint32_t contexts;   /* that spans were begun in */
@@ -93,18 +93,18 @@ typedef struct pk_gpu_counts {
     uint64_t dropped;    /* no pair of events free, no memory, deeper than 64 */
     uint64_t skipped;    /* in a capture that cannot be followed, or in a dead context */
     uint64_t lost;       /* the end was never read: context gone, not reached at pk_stop, no end */
-    uint64_t captured;   /* spans that became part of a graph; no time of their own, not in begun */
+    uint64_t captured;   /* spans that became part of a graph; they have no time and are not in begun */
     uint64_t replayed;   /* of recorded: spans of graphs' replays */
-    uint64_t sampled;    /* of replayed: those that nobody announced */
-    uint64_t unbalanced; /* left open by somebody, closed by an end around them; recorded */
+    uint64_t sampled;    /* of replayed: without pk_gpu_graph_launching */
+    uint64_t unbalanced; /* left open, then closed by an end around them; recorded */
     uint64_t stray_ends; /* ends without a begin on that thread and stream */
     uint64_t pairs;      /* pairs of events made */
     uint64_t operations; /* of recorded: a communicator's, see pk/nccl.h */
     uint64_t refused;    /* of skipped: operations whose library returned an error */
 } pk_gpu_counts;
 
-/* During a session and after it, until the next one; all 0 without a GPU. PK_EINVAL if size is 0 or
- * too large. */
+/* During a session, and after it until the next one. All 0 without a GPU. PK_EINVAL if size is 0 or
+ * too large; a smaller size is filled in as far as it goes. */
 PK_API pk_status pk_get_gpu_counts(pk_gpu_counts *counts);
 
 /* ---- below: how it is done; not for direct use ---- */
@@ -120,8 +120,22 @@ PK_API pk_status pk_get_gpu_counts(pk_gpu_counts *counts);
 #define pk_gpu_graph_launching(exec, graph, stream)                                                \
     (pk_gpu_graph_launching)((exec), (graph), pk_gpu_stream_(stream))
 
+#define pk_region_gpu_stats(region, stats) (pk_region_gpu_stats)((region), pk_stats_sized_(stats))
+
+/* The caller's default stream: different from one file of a program to another, hence static. */
+static inline void *pk_gpu_stream_(void *stream)
+{
+    uintptr_t number = PK_GPU_DEFAULT_STREAM_;
+    if (!stream)
+        __builtin_memcpy(&stream, &number, sizeof stream);
+    return stream;
+}
+
 #define PK_GPU_SCOPE_AT_(region, stream, n)                                                        \
     PK_GPU_SCOPE_AS_(region, stream, PK_JOIN_(pk_gpu_scope_, n), PK_JOIN_(pk_gpu_once_, n))
+
+#ifndef PK_DISABLE
+
 #define PK_GPU_SCOPE_AS_(region, stream, scope, once)                                              \
     for (struct pk_gpu_open_ scope __attribute__((cleanup(pk_gpu_scope_close_))) =                 \
                                  pk_gpu_scope_open_(&(region), (stream)),                          \
@@ -136,15 +150,6 @@ PK_API void pk_gpu_end_on_(pk_region *region, void *stream);
 PK_API void pk_gpu_graph_launching_on_(void *exec, void *graph, void *stream);
 
 #define PK_GPU_ON_ PK_EXPECT_OFF_(__atomic_load_n(&pk_gpu_gate_, __ATOMIC_RELAXED) != 0)
-
-/* The caller's default stream: different from one file of a program to another, hence static. */
-static PK_INLINE void *pk_gpu_stream_(void *stream)
-{
-    uintptr_t number = PK_GPU_DEFAULT_STREAM_;
-    if (!stream)
-        __builtin_memcpy(&stream, &number, sizeof stream);
-    return stream;
-}
 
 PK_INLINE void (pk_gpu_begin)(pk_region *region, void *stream)
 {
@@ -169,7 +174,7 @@ struct pk_gpu_open_ {
     void *stream;
 };
 
-static PK_INLINE struct pk_gpu_open_ pk_gpu_scope_open_(pk_region *region, void *stream)
+static inline struct pk_gpu_open_ pk_gpu_scope_open_(pk_region *region, void *stream)
 {
     struct pk_gpu_open_ scope;
     scope.region = region;
@@ -178,12 +183,19 @@ static PK_INLINE struct pk_gpu_open_ pk_gpu_scope_open_(pk_region *region, void 
     return scope;
 }
 
-static PK_INLINE void pk_gpu_scope_close_(struct pk_gpu_open_ *scope)
+static inline void pk_gpu_scope_close_(struct pk_gpu_open_ *scope)
 {
     (pk_gpu_end)(scope->region, scope->stream);
 }
 
+#endif /* PK_DISABLE */
+
 #ifdef __cplusplus
 }
+#endif
+
+#ifdef PK_DISABLE
+#define PK_DISABLE_GPU_
+#include <pk/disable.h>
 #endif
 #endif

@@ -21,7 +21,7 @@ static uint64_t batch(pki_thread *t, pk_region *region)
 
 double pki_measure_region_ns(uint32_t monotonic)
 {
-    pk_region region = {"", PK_OTHER, PKI_NAME_TOO_MANY, "", 0, 0};
+    pk_region region = {.name = "", .id = PKI_NAME_TOO_MANY, .file = ""};
     size_t ring_bytes = 2 * PAIRS * sizeof(pki_record);
     pki_thread *t = aligned_alloc(PKI_LINE, sizeof *t + ring_bytes);
     if (!t)

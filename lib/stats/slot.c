@@ -88,20 +88,21 @@ void pki_slot_merge(pki_spans *spans, pki_pool *pool, pki_slot *to, const pki_sl
 
 /* ---- reading ---- */
 
-/* Between pki_stats_begin and pki_stats_finish the sum of squares travels in the reserved words. */
+/* Between pki_stats_begin and pki_stats_finish the sum of squares travels in the spare words. */
 enum { LOW, HIGH };
 
 void pki_stats_begin(pk_stats *stats)
 {
     memset(stats, 0, sizeof *stats);
+    stats->size = sizeof *stats;
     stats->min = UINT64_MAX;
 }
 
 static void add_square(pk_stats *stats, uint64_t low, uint64_t high)
 {
-    uint64_t sum = stats->reserved[LOW] + low;
-    stats->reserved[HIGH] += high + (sum < low);
-    stats->reserved[LOW] = sum;
+    uint64_t sum = stats->spare[LOW] + low;
+    stats->spare[HIGH] += high + (sum < low);
+    stats->spare[LOW] = sum;
 }
 
 uint64_t pki_slot_bucket(const pki_slot *slot, uint32_t bucket)
@@ -162,7 +163,7 @@ static wide difference(wide a, wide b)
  * half entered. */
 static double deviation(const pk_stats *stats)
 {
-    pki_u128 squares = (pki_u128)stats->reserved[HIGH] << 64 | stats->reserved[LOW];
+    pki_u128 squares = (pki_u128)stats->spare[HIGH] << 64 | stats->spare[LOW];
     wide apart = difference(product(squares, stats->count), product(stats->sum, stats->sum));
     if (apart.high >> 127)
         return 0;
@@ -189,13 +190,15 @@ void pki_stats_finish(pk_stats *stats, double unit_ns)
     stats->min = to_ns(stats->min, unit_ns);
     stats->max = to_ns(stats->max, unit_ns);
     stats->self = to_ns(stats->self, unit_ns);
-    memset(stats->reserved, 0, sizeof stats->reserved);
+    memset(stats->spare, 0, sizeof stats->spare);
 }
 
 uint64_t pk_stats_quantile(const pk_stats *stats, double q)
 {
     uint64_t total = 0;
-    for (unsigned i = 0; stats && i < PK_STATS_BUCKETS; i++)
+    if (!stats || stats->size < sizeof *stats)
+        return 0;
+    for (unsigned i = 0; i < PK_STATS_BUCKETS; i++)
         total += stats->buckets[i];
     if (total == 0)
         return 0;

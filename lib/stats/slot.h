@@ -106,7 +106,7 @@ void pki_slot_merge(pki_spans *spans, pki_pool *pool, pki_slot *to, const pki_sl
 /* How many calls are in that bucket. Any thread. */
 uint64_t pki_slot_bucket(const pki_slot *slot, uint32_t bucket);
 
-/* Adds the slot's content to stats, in ticks: count, sum, min, max, squares (into reserved[0..1]),
+/* Adds the slot's content to stats, in ticks: count, sum, min, max, squares (into spare[0..1]),
  * self, bytes, flops, buckets. pki_stats_begin before the first, pki_stats_finish behind the last.
  */
 void pki_stats_begin(pk_stats *stats);

@@ -15,7 +15,8 @@ CHANGES = [
     ("session.h", "    const char *trace_path;\n", "    const char *trace_path;\n    const char *early;\n", "early"),
     ("session.h", "    uint32_t warmup_steps;\n", "    uint64_t warmup_steps;\n", "another type"),
     ("session.h", "    uint32_t nvtx_consume;\n", "    uint32_t nvtx_consume, squeezed;\n", "squeezed"),
-    ("stats.h", "    double unit_ns;", "    double unit_ns, unit_s;", "the size of pk_stats"),
+    ("region.h", "    uint32_t line;", "    uint64_t line;", "the size of pk_region"),
+    ("stats.h", "    double unit_ns;", "    double unit_ns, unit_s;", "pk_stats.spare has moved"),
     ("region.h", "    PK_WAIT = 5 ", "    PK_WAIT = 5, PK_NEW = 6 ", None),
     ("region.h", "    PK_IO = 4,", "    PK_IO = 6,", "PK_IO has another value"),
     ("status.h", "pk_status_name(pk_status status)", "pk_status_name(int64_t status)", "pk_status_name"),
@@ -47,7 +48,7 @@ def complaints(nm, readelf, include, library, cc, change):
 def other_symbols(nm, readelf, include, library, cc):
     """A library of the same name that lacks everything, and one of a name without a table."""
     with tempfile.TemporaryDirectory() as root:
-        for name, wanted in ("libpk.so.0", "pk_start@@PK_0 is not exported"), ("libpk.so.77", "no table"):
+        for name, wanted in ("libpk.so.1", "pk_start@@PK_1 is not exported"), ("libpk.so.77", "no table"):
             made = os.path.join(root, name)
             abi.run(*cc, "-shared", "-nostdlib", "-x", "c", "/dev/null", "-o", made, "-Wl,-soname," + name, check=True)
             said = "; ".join(abi.check(nm, readelf, include, made, cc)[0])

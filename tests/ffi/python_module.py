@@ -43,7 +43,7 @@ class Finding(unittest.TestCase):
         return path
 
     def test_nowhere(self):
-        self.assertRegex(fresh("import pk"), r"ImportError: .*PK_LIBRARY=/path/to/libpk.so.0 .*libpk.so.0: cannot open")
+        self.assertRegex(fresh("import pk"), r"ImportError: .*PK_LIBRARY=/path/to/libpk.so.1 .*libpk.so.1: cannot open")
         self.assertRegex(fresh("import pk", PK_LIBRARY="/nowhere/libpk.so"), r"ImportError: .*/nowhere/libpk.so: ")
 
     def test_named(self):
@@ -53,10 +53,10 @@ class Finding(unittest.TestCase):
         for lib in "lib", "lib64", "lib/x86_64-linux-gnu":
             root = os.path.join(lib.replace("/", "-"), "prefix")
             shutil.copy(os.path.join(MODULE, "pk.py"), self.path(root, "share", "perfkit", "python", "pk.py"))
-            there = self.path(root, lib, "libpk.so.0")
+            there = self.path(root, lib, "libpk.so.1")
             os.symlink(LIBRARY, there)
             said = fresh("import pk; print(pk._library._name)", self.path(root, "share", "perfkit", "python"))
-            self.assertEqual(said.strip(), os.path.realpath(os.path.dirname(there)) + "/libpk.so.0")
+            self.assertEqual(said.strip(), os.path.realpath(os.path.dirname(there)) + "/libpk.so.1")
 
     def test_in_the_program(self):
         """Preloaded, as libpk_mpi may be: nothing else is looked for."""
@@ -92,7 +92,7 @@ class Layout(unittest.TestCase):
     """The structures are C's, member by member, as tests/abi has them."""
 
     def test_members(self):
-        with open(os.path.join(SOURCE, "tests", "abi", "libpk.so.0.abi"), encoding="utf-8") as file:
+        with open(os.path.join(SOURCE, "tests", "abi", "libpk.so.1.abi"), encoding="utf-8") as file:
             rows = re.findall(r"^AT\((pk_\w+), (\w+), (\d+),", file.read(), re.MULTILINE)
         for name, ours in {"pk_region": pk._Region, "pk_counter": pk._Counter, "pk_options": pk._Options,
                            "pk_counts": pk.Counts, "pk_backend_info": pk._BackendInfo, "pk_stats": pk.Stats}.items():

@@ -43,7 +43,7 @@ class Place:
         self.include, self.lib = os.path.join(source, "include"), os.path.join(folder, "lib")
         self.bindings = os.path.join(source, "bindings")
         os.mkdir(self.lib)
-        for name in "libpk.so", "libpk.so.0":
+        for name in "libpk.so", "libpk.so.1":
             os.symlink(os.path.realpath(library), os.path.join(self.lib, name))
         with open(os.path.join(self.lib, "pk.pc"), "w", encoding="utf-8") as file:
             file.write(f"Name: pk\nDescription: libpk.so\nVersion: 0\nCflags: -I{self.include}\n"
@@ -81,7 +81,7 @@ def cpp(place):
 
 def python(place):
     """PK_LIBRARY is a second copy, which must not be taken while the first one is in the process."""
-    shutil.copy(os.path.join(place.lib, "libpk.so.0"), os.path.join(place.folder, "other.so"))
+    shutil.copy(os.path.join(place.lib, "libpk.so.1"), os.path.join(place.folder, "other.so"))
     place.env |= {"PYTHONPATH": place.binding("python"), "PYTHONDONTWRITEBYTECODE": "1",
                   "PK_LIBRARY": os.path.join(place.folder, "other.so")}
     mixed = [sys.executable, os.path.join(HERE, "mixed.py"), os.path.join(place.lib, "libinner.so")]

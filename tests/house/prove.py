@@ -99,7 +99,7 @@ ARCHIVES = [
 ]
 
 # C for a shared library beside a header that declares pk_a, linker flags, a piece of the complaint.
-GOOD = ["-Wl,-z,nodelete", "-Wl,-z,now", "-Wl,-soname,libpk.so.0"]
+GOOD = ["-Wl,-z,nodelete", "-Wl,-z,now", "-Wl,-soname,libpk.so.1"]
 SHARED = [
     ("int pk_a(void) { return 0; }", GOOD, None),
     ("int pk_a(void) { return 0; } int pki_b(void) { return 0; }", GOOD, "pki_b is exported"),

@@ -26,7 +26,7 @@ static bool done;
 /* A block of its own, which no session knows; one region in five has work and takes two slots. */
 static void *go_round(void *argument)
 {
-    pk_region region = {"", PK_OTHER, PKI_NAME_TOO_MANY, "", 0, 0};
+    pk_region region = {.name = "", .id = PKI_NAME_TOO_MANY, .file = ""};
     pki_thread *mine = pki_own;
     pki_thread_be(block);
     for (uint64_t i = 0, dropped = 0; recorded < kit_scaled(1000000); i++) {
@@ -113,7 +113,7 @@ static void fill(pk_region *region)
 /* What is told of lost calls has bounded room: the ring's has to wait for it. */
 static void losses_wait_to_be_folded(void **state)
 {
-    pk_region region = {"", PK_OTHER, PKI_NAME_TOO_MANY, "", 0, 0};
+    pk_region region = {.name = "", .id = PKI_NAME_TOO_MANY, .file = ""};
     pki_thread *mine = pki_own;
     (void)state;
     pki_thread_be(block);

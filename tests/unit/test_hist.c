@@ -321,7 +321,7 @@ static void odd_questions(void **state)
     assert_int_equal(pk_stats_quantile(stats, (double)NAN), 5);
     assert_int_equal(pk_stats_quantile(stats, (double)INFINITY), 7);
     for (int i = 0; i < 6; i++)
-        assert_int_equal(stats->reserved[i], 0);
+        assert_int_equal(stats->spare[i], 0);
 }
 
 #define on_table(test) cmocka_unit_test_setup_teardown(test, open_table, close_table)

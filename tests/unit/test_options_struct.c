@@ -139,6 +139,36 @@ static void counts_of_any_size(void **state)
     assert_int_equal(pk_step_stats(NULL), PK_EINVAL);
 }
 
+/* The functions themselves, as other languages call them. */
+static void stats_of_any_size(void **state)
+{
+    static pk_stats stats;
+    pk_region *one = pk_region_named("one");
+    (void)state;
+    assert_int_equal(pk_start(pk_options(.backends = "none")), PK_OK);
+    PK_SCOPE(*one) {
+    }
+    memset(&stats, 0xEE, sizeof stats);
+    stats.size = offsetof(pk_stats, buckets);
+    assert_int_equal((pk_region_stats)(one, &stats), PK_OK);
+    assert_true(stats.count == 1 && stats.sum == stats.max && stats.spare[5] == 0);
+    assert_int_equal(stats.size, offsetof(pk_stats, buckets));
+    assert_int_equal(stats.buckets[0], 0xEEEEEEEEEEEEEEEEu); /* not touched */
+    assert_int_equal(pk_stats_quantile(&stats, 0.5), 0);
+    memset(&stats, 0xEE, sizeof stats);
+    assert_int_equal(pk_region_stats(one, &stats), PK_OK); /* the macro knows the size */
+    assert_true(stats.size == sizeof stats && stats.count == 1 && stats.buckets[0] <= 1);
+    assert_int_equal(pk_stats_quantile(&stats, 0.5), stats.max);
+    static const uint32_t bad[] = {0, 7, sizeof stats + 8};
+    for (size_t i = 0; i < 3; i++) {
+        stats.size = bad[i];
+        assert_int_equal((pk_region_stats)(one, &stats), PK_EINVAL);
+        assert_non_null(strstr(pk_error_message(), "pk_stats.size"));
+        assert_int_equal((pk_step_stats)(&stats), PK_EINVAL);
+        assert_int_equal((pk_region_gpu_stats)(one, &stats), PK_EINVAL);
+    }
+}
+
 /* ---- the log ---- */
 
 static char heard[2000];
@@ -314,6 +344,7 @@ int main(void)
         alone(smaller_structs),
         alone(sizes_that_no_struct_has),
         alone(counts_of_any_size),
+        alone(stats_of_any_size),
         alone(the_log_hears_what_was_refused),
         alone(the_log_ends_with_the_session),
         alone(log_of_the_environment),

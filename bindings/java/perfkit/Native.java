@@ -50,7 +50,7 @@ final class Native {
 
     private static String library() {
         String path = System.getenv("PK_LIBRARY");
-        return path != null && !path.isEmpty() ? path : "libpk.so.0";
+        return path != null && !path.isEmpty() ? path : "libpk.so.1";
     }
 
     private static MemorySegment symbol(String name) {

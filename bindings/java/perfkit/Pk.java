@@ -25,7 +25,7 @@ import java.lang.foreign.MemorySegment;
  * }</pre>
  *
  * <p>java.lang.foreign and nothing else: {@code java --enable-native-access=ALL-UNNAMED ...}. The library is the
- * libpk.so.0 that the process has already, unless $PK_LIBRARY names another one; else the one that the loader finds.
+ * libpk.so.1 that the process has already, unless $PK_LIBRARY names another one; else the one that the loader finds.
  *
  * <p>Threads: everything from any platform thread; a region begins and ends on one thread. Virtual threads change
  * theirs whenever they wait, so a region on one must not be open while it does.
@@ -121,28 +121,30 @@ public final class Pk {
     /** A distribution of durations in ns (pk/stats.h). */
     public static final class Stats {
         private static final int ENOENT = -8;
-        private final MemorySegment raw = Arena.ofAuto().allocate(30336, 8);
+        private static final int SIZE = 30344;
+        private final MemorySegment raw = Arena.ofAuto().allocate(SIZE, 8);
 
         private interface Question {
             int ask(MemorySegment raw) throws Throwable;
         }
 
         private Stats(Question question) {
+            raw.set(JAVA_INT, 0, SIZE);
             Native.control(arena -> {
                 int status = question.ask(raw);
                 return status == ENOENT ? 0 : status; // no sample yet: count is 0
             });
         }
 
-        public long count() { return raw.get(JAVA_LONG, 0); }
-        public long sum() { return raw.get(JAVA_LONG, 8); }
-        public long min() { return raw.get(JAVA_LONG, 16); }
-        public long max() { return raw.get(JAVA_LONG, 24); }
-        public double mean() { return raw.get(JAVA_DOUBLE, 32); }
-        public double stddev() { return raw.get(JAVA_DOUBLE, 40); }
-        public long self() { return raw.get(JAVA_LONG, 48); }
-        public long bytes() { return raw.get(JAVA_LONG, 56); }
-        public long flops() { return raw.get(JAVA_LONG, 64); }
+        public long count() { return raw.get(JAVA_LONG, 8); }
+        public long sum() { return raw.get(JAVA_LONG, 16); }
+        public long min() { return raw.get(JAVA_LONG, 24); }
+        public long max() { return raw.get(JAVA_LONG, 32); }
+        public double mean() { return raw.get(JAVA_DOUBLE, 40); }
+        public double stddev() { return raw.get(JAVA_DOUBLE, 48); }
+        public long self() { return raw.get(JAVA_LONG, 56); }
+        public long bytes() { return raw.get(JAVA_LONG, 64); }
+        public long flops() { return raw.get(JAVA_LONG, 72); }
 
         /** The smallest duration that a share q of all samples does not exceed, within 1 %; 0 without samples. */
         public long quantile(double q) {

@@ -98,6 +98,11 @@ bool pki_fold_stats(const pki_fold *fold, uint32_t id, pk_stats *stats);
 /* A counter's, into stats that are all zero; pki_tally_finish is left to do. False without memory. */
 bool pki_fold_values(const pki_fold *fold, uint32_t id, pki_value_stats *stats);
 
+/* What pk_region_stats and its like answer; `find` adds up the distribution, under the fold lock, and
+ * answers false if there is none. */
+typedef bool pki_stats_find(pki_fold *fold, uint32_t id, pk_stats *stats);
+pk_status pki_stats_answer(pki_stats_find *find, uint32_t id, pk_stats *stats);
+
 void pki_fold_after_fork(void);
 
 #endif

@@ -2,28 +2,51 @@
 #include <pk/stats.h>
 
 #include <errno.h>
+#include <string.h>
 
+#include "base/error.h"
 #include "core/inside.h"
 #include "measure/fold/fold.h"
 
-static pk_status stats_of(uint32_t id, pk_stats *stats)
+/* Macros, for callers that leave the size to them. */
+#undef pk_region_stats
+#undef pk_step_stats
+
+static pk_stats whole; /* for callers that want the first members alone; under the fold lock */
+
+static pk_status answer(pki_stats_find *find, uint32_t id, pk_stats *stats)
 {
-    pk_status status = PK_EOFF;
+    uint32_t size = stats->size;
+    pk_stats *all = size == sizeof *stats ? stats : &whole;
+    pki_fold *fold = pki_fold_now();
+    pki_stats_begin(all);
+    bool any = fold && find(fold, id, all);
+    pki_stats_finish(all, 1);
+    if (all != stats)
+        memcpy(stats, all, size);
+    stats->size = size;
+    return any ? PK_OK : fold ? PK_ENOENT : PK_EOFF;
+}
+
+pk_status pki_stats_answer(pki_stats_find *find, uint32_t id, pk_stats *stats)
+{
+    if (stats->size < 8 || stats->size > sizeof *stats)
+        return pki_fail(PK_EINVAL, "pk_stats.size has to be sizeof(pk_stats)");
     int saved = errno;
     if (!pki_go_inside())
         return pki_fail_inside();
-    pki_stats_begin(stats);
     pki_fold_lock();
-    pki_fold *fold = pki_fold_now();
-    if (fold) {
-        pki_fold_all(fold);
-        status = id && pki_fold_stats(fold, id, stats) ? PK_OK : PK_ENOENT;
-    }
-    pki_stats_finish(stats, 1);
+    pk_status status = answer(find, id, stats);
     pki_fold_unlock();
     pki_go_outside();
     errno = saved;
     return status;
+}
+
+static bool fold_and_find(pki_fold *fold, uint32_t id, pk_stats *stats)
+{
+    pki_fold_all(fold);
+    return id && pki_fold_stats(fold, id, stats);
 }
 
 pk_status pk_region_stats(const pk_region *region, pk_stats *stats)
@@ -31,10 +54,10 @@ pk_status pk_region_stats(const pk_region *region, pk_stats *stats)
     if (!region || !stats)
         return PK_EINVAL;
     uint32_t id = pki_load(&region->id);
-    return stats_of(id ? id : pki_region_id_of(region), stats);
+    return pki_stats_answer(fold_and_find, id ? id : pki_region_id_of(region), stats);
 }
 
 pk_status pk_step_stats(pk_stats *stats)
 {
-    return stats ? stats_of(PKI_NAME_STEP, stats) : PK_EINVAL;
+    return stats ? pki_stats_answer(fold_and_find, PKI_NAME_STEP, stats) : PK_EINVAL;
 }
