@@ -98,6 +98,28 @@ void exceptions_close_blocks_of_c(void **)
     assert_int_equal(stop_and_count().unbalanced, 0);
 }
 
+struct server {
+    static int handle(int request)
+    {
+        PK_FUNCTION();
+        if (request < 0)
+            throw request;
+        return [](int n) { PK_FUNCTION_OF(PK_WAIT); return n + 1; }(request);
+    }
+};
+
+void functions_as_regions(void **)
+{
+    assert_int_equal(server::handle(1), 2);
+    try {
+        server::handle(-1);
+    } catch (int) {
+    }
+    assert_int_equal(count_of(*pk_region_named("handle")), 2);
+    assert_int_equal(count_of(*pk_region_named_of(PK_WAIT, "operator()")), 1);
+    assert_int_equal(stop_and_count().unbalanced, 0);
+}
+
 void exceptions_over_plain_begins(void **)
 {
     pk_region_begin(&third);
@@ -292,6 +314,7 @@ int main()
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(exceptions_close_scopes, start, stop),
         cmocka_unit_test_setup_teardown(exceptions_close_blocks_of_c, start, stop),
+        cmocka_unit_test_setup_teardown(functions_as_regions, start, stop),
         cmocka_unit_test_setup_teardown(exceptions_over_plain_begins, start, stop),
         cmocka_unit_test_setup_teardown(scopes_of_all_kinds, start, stop),
         cmocka_unit_test_setup_teardown(threads_of_cpp, start, stop),
