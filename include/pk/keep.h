@@ -1,4 +1,4 @@
-/* pk/keep.h - barriers against a compiler that would rather not do what is measured.
+/* pk/keep.h - barriers that keep the compiler from leaving out what is measured.
  *
  *     PK_BENCH_LOOP {
  *         pk_keep(sum(x, n));                  // the result has to be computed
@@ -6,25 +6,24 @@
  *     fill(buffer, n);
  *     pk_clobber();                            // the stores have to happen
  *
- * Threads: these are not for talking between threads.
+ * Threads: these are no fences between threads.
  * Failure: none.
- * Cost:    no instruction, but what it takes to have the value in a register or in memory.
+ * Cost:    no instruction of its own, only what it takes to have the value in a register or in memory.
  */
 #ifndef PK_KEEP_H
 #define PK_KEEP_H
 
 #include <pk/status.h>
 
-/* What was stored so far is in memory, what is read next is read from there: of all memory that
- * somebody else could know of (pk_keep a pointer to what is local). */
-static PK_INLINE void pk_clobber(void)
+/* Everything stored so far is in memory, and everything read next is read from memory. This holds for
+ * memory that other code could know of; for local memory pass a pointer to it to pk_keep first. */
+static inline void pk_clobber(void)
 {
     __asm__ volatile("" : : : "memory");
 }
 
-/* pk_keep(value): the compiler has to compute it, of whatever type it is. gcc takes the register
- * that it is in; clang, which would rather store it given the choice, an integer's register first.
- */
+/* pk_keep(value): the compiler has to compute the value, whatever its type. gcc takes the register
+ * that it is in. clang would store it if it had the choice, so it is offered a register first. */
 #if defined(__clang__)
 #define PK_KEEP_IN_ "r,m"
 #elif defined(__x86_64__)

@@ -1,6 +1,6 @@
 /* pk/nccl.h - NCCL's operations by explicit calls, for programs that reach NCCL through a table of
- * their own. Who calls NCCL by its names needs none of this: libpk_nccl, linked or preloaded, is
- * made of these functions (docs/nccl.md).
+ * their own. A program that calls NCCL by its names needs none of this: it links or preloads
+ * libpk_nccl, which is made of these functions (docs/nccl.md).
  *
  *     pk_comm *world = pk_comm_create("NCCL", "world", hash, rank, ranks);
  *
@@ -8,14 +8,14 @@
  *     ncclResult_t result = table->all_reduce(send, recv, count, ncclFloat, ncclSum, comm, stream);
  *     pk_nccl_end(world, stream, result);
  *
- * A begin and an end put an event each into the stream, as pk_gpu_begin and pk_gpu_end do (pk/gpu.h
- * says what that means, also for captures and replays). The operation lies on a track of its
- * communicator and stream in the trace, under the region that is open on the thread, and in the
- * communicator's figures (pk/comm.h). Its time is that from one point of the stream to the other:
- * the collective, and waiting for the other ranks, which is what nccl-tests measures too.
+ * A begin and an end each put an event into the stream, as pk_gpu_begin and pk_gpu_end do (pk/gpu.h
+ * says what that means, also for captures and replays). In the trace the operation has a track of its
+ * communicator and stream, and belongs to the region that is open on the thread; its figures are the
+ * communicator's (pk/comm.h). Its time is that from one point of the stream to the other: the
+ * collective, and waiting for the other ranks, which is what nccl-tests measures too.
  *
- * Groups: NCCL starts what is between ncclGroupStart and the outermost ncclGroupEnd at that end, as
- * one. So each stream gets one pair of events for a group:
+ * Groups: what lies between ncclGroupStart and the outermost ncclGroupEnd is started as one, by that
+ * ncclGroupEnd. So each stream gets one pair of events for a group:
  *
  *     pk_nccl_group_start();
  *     ncclGroupStart();
@@ -24,29 +24,30 @@
  *     ncclResult_t result = ncclGroupEnd();
  *     pk_nccl_group_end(result);
  *
- * and its time is shared among what the stream was given:
- *   - alike (one communicator, operation, type and count): n operations, each with 1/n of the time,
- *     which is how nccl-tests counts aggregated ones;
- *   - as many sends as receives, all of the same size on one communicator: to and from different
- *     ranks that are all of them (with or without the own one), one ALL_TO_ALL, else so many
- *     SEND_RECV, each with its part of the time;
- *   - anything else: one operation GROUP of each communicator, with the sum of the bytes and
- *     without bandwidth, its members listed in the trace. If the stream was given several
- *     communicators' operations, each of them has an equal part of the time.
+ * Its time is shared among the operations that the stream was given:
+ *   - all alike (one communicator, operation, type and count): n operations, each with 1/n of the
+ *     time, which is how nccl-tests counts aggregated ones;
+ *   - as many sends as receives, all of one size on one communicator: one ALL_TO_ALL if they go to and
+ *     come from all ranks, each once (the own rank may be left out), else as many SEND_RECV, each with
+ *     its part of the time;
+ *   - anything else: one operation GROUP for each communicator, with the sum of the bytes and without
+ *     bandwidth; the trace lists its members. If the stream was given operations of several
+ *     communicators, each communicator has an equal part of the time.
  *
- * result is NCCL's: 0 is success, 7 (ncclInProgress) says that a communicator that does not block
- * may put the operation into the stream later, so that it cannot be timed; anything else is an
- * error. Both are counted in pk_get_gpu_counts as skipped, errors as refused besides.
+ * result is NCCL's. 0 is success. 7 (ncclInProgress) says that a non-blocking communicator may put
+ * the operation into the stream later, so it cannot be timed. Anything else is an error. In
+ * pk_get_gpu_counts the last two count as skipped, errors as refused besides.
  *
- * Threads: every call from any thread; an operation ends on the thread where it began, and a group
- *          is the thread's own, as NCCL's are.
- * Both:    with NCCL's profiler plugin beside it (docs/backends.md) these calls are what is counted,
- *          from the first one of a session on; the plugin's operations are details in the trace.
+ * Threads: every call from any thread. An operation ends on the thread where it began, and a group
+ *          belongs to its thread, as NCCL's groups do.
+ * Plugin:  where NCCL's profiler plugin is active too (docs/backends.md), these calls are what is
+ *          counted, from the first one of a session on; the plugin's operations are details in the
+ *          trace.
  * Failure: none visible; see pk/gpu.h. errno and CUDA's error state stay as they are.
  * Cost:    off, or without a GPU: a load and a branch; a group counts its depth besides. On: two
  *          cuEventRecord calls, two queries of the capture state, and under 150 ns (overhead.md).
- *          No synchronisation ever; no lock, and no allocation after the first ones of a stream and
- *          the first groups of that size.
+ *          Never a synchronisation; no lock, and no allocation after the first operations of a stream
+ *          and the first groups of that size.
  */
 #ifndef PK_NCCL_H
 #define PK_NCCL_H
@@ -58,21 +59,25 @@
 extern "C" {
 #endif
 
-/* An operation, as in pk_comm_call (pk/comm.h). stream: a cudaStream_t or CUstream; 0, as NCCL takes
- * it: the legacy default stream. */
+/* An operation, as in pk_comm_call (pk/comm.h). stream: a cudaStream_t or CUstream; 0 is the legacy
+ * default stream, as for NCCL. */
 PK_API PK_INLINE void pk_nccl_begin(pk_comm *comm, pk_comm_op op, pk_comm_type type, uint64_t count,
                                     int32_t peer, void *stream);
 PK_API PK_INLINE void pk_nccl_end(pk_comm *comm, void *stream, int32_t result);
 
-/* Before ncclGroupStart, before ncclGroupEnd, and after it. They nest as NCCL's do. */
+/* Call these before ncclGroupStart, before ncclGroupEnd and after ncclGroupEnd. They nest as NCCL's
+ * groups do. */
 PK_API void pk_nccl_group_start(void);
 PK_API void pk_nccl_group_launch(void);
 PK_API void pk_nccl_group_end(int32_t result);
 
-/* Before ncclCommAbort: what this thread's group has of the communicator will not be done. */
+/* Call this before ncclCommAbort: the operations on the communicator in this thread's group will not
+ * take place. */
 PK_API void pk_nccl_abort(pk_comm *comm);
 
 /* ---- below: how it is done ---- */
+
+#ifndef PK_DISABLE
 
 PK_API void pk_nccl_begin_on_(pk_comm *comm, pk_comm_op op, pk_comm_type type, uint64_t count,
                               int32_t peer, void *stream);
@@ -91,7 +96,14 @@ PK_INLINE void pk_nccl_end(pk_comm *comm, void *stream, int32_t result)
         pk_nccl_end_on_(comm, stream, result);
 }
 
+#endif /* PK_DISABLE */
+
 #ifdef __cplusplus
 }
+#endif
+
+#ifdef PK_DISABLE
+#define PK_DISABLE_NCCL_
+#include <pk/disable.h>
 #endif
 #endif
