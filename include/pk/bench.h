@@ -218,7 +218,7 @@ typedef struct pk_bench_run pk_bench_run;
                                                    0,                                              \
                                                    0,                                              \
                                                    0};                                             \
-    __attribute__((constructor)) static void pk_bench_register_##name(void)                        \
+    PK_BENCH_AT_LOAD_ static void pk_bench_register_##name(void)                                   \
     {                                                                                              \
         pk_bench_register_(&pk_bench_entry_##name);                                                \
     }                                                                                              \
@@ -254,7 +254,7 @@ typedef struct pk_bench_run pk_bench_run;
  * each combination of parameters anew. `PK_BENCH_OPTIONS(sum) { options->cold = 1; }` */
 #define PK_BENCH_OPTIONS(name)                                                                     \
     static void pk_bench_options_##name(struct pk_bench_options *options);                         \
-    __attribute__((constructor)) static void pk_bench_set_options_##name(void)                     \
+    PK_BENCH_AT_LOAD_ static void pk_bench_set_options_##name(void)                                \
     {                                                                                              \
         pk_bench_entry_##name.options = pk_bench_options_##name;                                   \
     }                                                                                              \
@@ -329,4 +329,8 @@ PK_API void pk_bench_note_allocation(size_t bytes);
 }
 #endif
 
+#ifdef PK_DISABLE
+#define PK_DISABLE_BENCH_
+#include <pk/disable.h>
+#endif
 #endif

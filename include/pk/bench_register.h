@@ -46,6 +46,14 @@ PK_API void pk_bench_attach_(pk_bench_entry *entry, pk_bench_axis *axis);
 }
 #endif
 
+#ifdef PK_DISABLE
+#define PK_DISABLE_BENCH_REGISTER_
+#include <pk/disable.h>
+#define PK_BENCH_AT_LOAD_ __attribute__((unused))
+#else
+#define PK_BENCH_AT_LOAD_ __attribute__((constructor))
+#endif
+
 #ifdef __clang__
 #define PK_BENCH_COMPILER_ __VERSION__
 #else
@@ -78,7 +86,7 @@ PK_API void pk_bench_attach_(pk_bench_entry *entry, pk_bench_axis *axis);
     static const int64_t values[] = {__VA_ARGS__};                                                 \
     static pk_bench_axis axis = {key, kind, (uint32_t)(sizeof values / sizeof *values), values,    \
                                  0};                                                               \
-    __attribute__((constructor)) static void attach(void)                                          \
+    PK_BENCH_AT_LOAD_ static void attach(void)                                                     \
     {                                                                                              \
         pk_bench_attach_(&pk_bench_entry_##name, &axis);                                           \
     }
@@ -145,7 +153,7 @@ PK_API void pk_bench_attach_(pk_bench_entry *entry, pk_bench_axis *axis);
 #elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define PK_BENCH_SANITIZED_
 #endif
-#if defined(__GLIBC__) && !defined(PK_BENCH_SANITIZED_)
+#if defined(__GLIBC__) && !defined(PK_BENCH_SANITIZED_) && !defined(PK_DISABLE)
 #define PK_BENCH_STAND_IN_FRONT_ PK_BENCH_INTERPOSE_
 #else
 #define PK_BENCH_STAND_IN_FRONT_

@@ -139,6 +139,8 @@ PK_API PK_INLINE void pk_comm_finish(pk_comm_request *request, uint64_t waited_n
 
 /* ---- below: how it is done ---- */
 
+#ifndef PK_DISABLE
+
 PK_API void pk_comm_call_on_(pk_region *region, pk_comm *comm, pk_comm_op op, pk_comm_type type,
                              uint64_t count, int32_t peer);
 PK_API void pk_comm_tag_on_(pk_region *region, int32_t tag);
@@ -192,7 +194,14 @@ PK_INLINE void pk_comm_finish(pk_comm_request *request, uint64_t waited_ns)
         pk_comm_finish_on_(request, waited_ns);
 }
 
+#endif /* PK_DISABLE */
+
 #ifdef __cplusplus
 }
+#endif
+
+#ifdef PK_DISABLE
+#define PK_DISABLE_COMM_
+#include <pk/disable.h>
 #endif
 #endif

@@ -40,6 +40,8 @@ PK_API pk_counter *pk_counter_named(const char *name, const char *unit);
 
 /* ---- below: how it is done ---- */
 
+#ifndef PK_DISABLE
+
 PK_API void pk_counter_set_on_(pk_counter *counter, double value);
 
 PK_INLINE void pk_counter_set(pk_counter *counter, double value)
@@ -48,7 +50,14 @@ PK_INLINE void pk_counter_set(pk_counter *counter, double value)
         pk_counter_set_on_(counter, value);
 }
 
+#endif /* PK_DISABLE */
+
 #ifdef __cplusplus
 }
+#endif
+
+#ifdef PK_DISABLE
+#define PK_DISABLE_COUNTER_
+#include <pk/disable.h>
 #endif
 #endif

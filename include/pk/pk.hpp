@@ -34,6 +34,10 @@
 #include <utility>
 
 namespace pk {
+#ifdef PK_DISABLE
+/* Files with and without PK_DISABLE may be parts of one program, so their classes differ in name. */
+inline namespace disabled {
+#endif
 
 /* pk_options, all zero but its size. */
 struct options : pk_options {
@@ -78,9 +82,13 @@ private:
 
 /* A region by a name that is known only at run time: looked up at each call, so keep the reference.
  */
+inline pk_region &region(const char *name, pk_kind kind = PK_OTHER) noexcept
+{
+    return *pk_region_named_of(kind, name);
+}
 inline pk_region &region(const std::string &name, pk_kind kind = PK_OTHER) noexcept
 {
-    return *pk_region_named_of(kind, name.c_str());
+    return region(name.c_str(), kind);
 }
 
 /* "attention[seq=512]": a distribution of its own for each value. */
@@ -98,8 +106,12 @@ inline void step(uint64_t items = 0) noexcept
 /* A value over time, by a name that is known only at run time; pk_counter_set for a static one. */
 class counter {
 public:
+    explicit counter(const char *name, const char *unit = "") noexcept
+        : counter_(pk_counter_named(name, unit))
+    {
+    }
     explicit counter(const std::string &name, const std::string &unit = std::string()) noexcept
-        : counter_(pk_counter_named(name.c_str(), unit.c_str()))
+        : counter(name.c_str(), unit.c_str())
     {
     }
     void set(double value) noexcept { pk_counter_set(counter_, value); }
@@ -146,9 +158,13 @@ private:
 /* A communicator (pk/comm.h) as long as this object; what it has done stays in the report. */
 class comm {
 public:
+    comm(const char *library, const char *name, uint64_t id, int32_t rank, int32_t size) noexcept
+        : comm_(pk_comm_create(library, name, id, rank, size))
+    {
+    }
     comm(const std::string &library, const std::string &name, uint64_t id, int32_t rank,
          int32_t size) noexcept
-        : comm_(pk_comm_create(library.c_str(), name.c_str(), id, rank, size))
+        : comm(library.c_str(), name.c_str(), id, rank, size)
     {
     }
     comm(comm &&other) noexcept : comm_(other.comm_) { other.comm_ = nullptr; }
@@ -291,6 +307,9 @@ private:
 };
 } // namespace stream_...
 
+#ifdef PK_DISABLE
+} // namespace disabled
+#endif
 } // namespace pk
 
 #endif

@@ -4,8 +4,8 @@
  *     if (s)
  *         fprintf(stderr, "perfkit: %s (%s)\n", pk_error_message(), pk_status_name(s));
  *
- * Threads: everything here may be called from any thread at any time.
- * Failure: nothing here fails; an unknown code has the name "PK_E?" and the text "unknown status".
+ * Threads: any thread may call everything here at any time.
+ * Failure: nothing here fails. An unknown code has the name "PK_E?" and the text "unknown status".
  * Cost:    a table look-up.
  */
 #ifndef PK_STATUS_H
@@ -14,18 +14,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifndef PK_DISABLE
+
 /* Linkage of every public function and object: exported although the library hides all else. */
 #define PK_API __attribute__((visibility("default")))
 
-/* Functions that must cost nothing while perfkit is off: inlined here, and symbols of the library
- * too (C's inline rule, lib/core/ffi.c), for callers that cannot inline C. */
+/* Functions that must cost nothing while perfkit is off are inlined. They are symbols of the library
+ * too (C's rule for inline functions, lib/core/ffi.c), for callers that cannot inline C. */
 #define PK_INLINE inline
+
+#else
+
+/* Each public function does nothing, in each file by itself: see pk/disable.h. */
+#define PK_API static inline __attribute__((unused))
+#define PK_INLINE
+
+#endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* code, frozen value, text. Values never change and are never reused. */
+/* Code, value, text. Values never change and are never reused. */
 #define PK_STATUS_LIST(X)                                                                          \
     X(PK_OK, 0, "success")                                                                         \
     X(PK_EINVAL, -1, "an argument, an option or an environment variable is not valid")             \
@@ -60,10 +70,12 @@ PK_API const char *pk_error_message(void);
  * returns status. */
 PK_API pk_status pk_fail_(pk_status status, const char *sentence);
 
-/* "0.1.0": the version of the library in use (pk/version.h has the one compiled against). */
+/* "0.1.0": the version of the library in use. pk/version.h has the one compiled against. */
 PK_API const char *pk_version(void);
 
 /* ---- below: how a call that records is inlined up to the gate; not for direct use ---- */
+
+#ifndef PK_DISABLE
 
 /* Non-zero while a session is open. */
 extern PK_API uint32_t pk_gate_;
@@ -81,7 +93,14 @@ extern PK_API uint32_t pk_gate_;
 #endif
 #define PK_ON_ PK_EXPECT_OFF_(__atomic_load_n(&pk_gate_, __ATOMIC_RELAXED) != 0)
 
+#endif /* PK_DISABLE */
+
 #ifdef __cplusplus
 }
+#endif
+
+#ifdef PK_DISABLE
+#define PK_DISABLE_STATUS_
+#include <pk/disable.h>
 #endif
 #endif

@@ -36,6 +36,8 @@ PK_API PK_INLINE void pk_step(uint64_t items);
 
 /* ---- below: how it is done ---- */
 
+#ifndef PK_DISABLE
+
 PK_API void pk_step_on_(uint64_t items);
 
 PK_INLINE void pk_step(uint64_t items)
@@ -44,7 +46,14 @@ PK_INLINE void pk_step(uint64_t items)
         pk_step_on_(items);
 }
 
+#endif /* PK_DISABLE */
+
 #ifdef __cplusplus
 }
+#endif
+
+#ifdef PK_DISABLE
+#define PK_DISABLE_STEP_
+#include <pk/disable.h>
 #endif
 #endif

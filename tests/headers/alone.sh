@@ -1,6 +1,6 @@
 #!/bin/sh
 # alone.sh COMPILER INCLUDE_DIR HEADER - a public header compiles alone, twice over, in every language
-# that it promises, at warnings stricter than a user's.
+# that it promises, at warnings stricter than a user's, with and without PK_DISABLE.
 #
 # COMPILER is a C compiler's name (gcc, clang); the C++ compiler is found from it.
 
@@ -24,13 +24,15 @@ compile() # COMPILER LANGUAGE STANDARD FLAGS...
         { echo "failed: $compiler -std=$standard: pk/$header"; failed=1; }
 }
 
-if [ "${header%.hpp}" = "$header" ]; then
-    for standard in c11 gnu11 c17; do
-        compile "$cc" c $standard -Wstrict-prototypes -Wmissing-prototypes
+for disabled in "" -DPK_DISABLE; do
+    if [ "${header%.hpp}" = "$header" ]; then
+        for standard in c11 gnu11 c17; do
+            compile "$cc" c $standard -Wstrict-prototypes -Wmissing-prototypes $disabled
+        done
+    fi
+    for standard in c++11 c++14 c++17 c++20; do
+        compile "$cxx" c++ $standard -Wold-style-cast $disabled
     done
-fi
-for standard in c++11 c++14 c++17 c++20; do
-    compile "$cxx" c++ $standard -Wold-style-cast
 done
 # Programs of C++ that include it as C, which theirs may do for all headers of C.
 if [ "${header%.hpp}" = "$header" ]; then

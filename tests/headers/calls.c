@@ -1,0 +1,2 @@
+/* The C part: all of calls.h. */
+#include "calls.h"

@@ -1,0 +1,144 @@
+"""disabled.py ROOT NM CUDA LIBRARY... - with -DPK_DISABLE programs need no libpk.
+
+Each symbol that the libraries export has its twin in the headers: a program that takes the address of every one links
+without them. answers.c says what the calls answer. Every example compiles without a warning and links. In C and in C++, by
+each compiler that is here. CUDA: the folder of its headers, or "".
+"""
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+STRICT = ["-Wall", "-Wextra", "-Werror", "-DPK_DISABLE"]
+COMPILERS = {"c": (["gcc", "-std=gnu11"], ["clang", "-std=gnu11"]),
+             "c++": (["g++", "-std=c++11"], ["clang++", "-std=c++11"])}
+LIBRARIES = ["-lm", "-pthread"]
+# An inline function calls the first where its gate, the second, is open: PK_DISABLE has neither.
+BEHIND_A_GATE = ("_on_", "gate_")
+
+
+class Missing(Exception):
+    """What an example needs is not here."""
+
+
+def run(*command, **more):
+    return subprocess.run(command, capture_output=True, text=True, check=False, **more)
+
+
+def compilers(language):
+    return [command for command in COMPILERS[language] if shutil.which(command[0])]
+
+
+def by_name_alone(root):
+    """What `pk bench-ab` looks up by name in a build of benchmarks, which no public header declares."""
+    with open(root + "/lib/bench/drive.h", encoding="utf-8") as file:
+        return set(re.findall(r"\b(pk_bench_\w+_)\(", file.read()))
+
+
+def exported(root, nm, libraries):
+    """Names of pk/*.h that the shared libraries export."""
+    found = set()
+    for library in libraries:
+        lines = run(nm, "-D", "--defined-only", "--format=posix", library).stdout.splitlines()
+        found |= {line.split()[0].split("@")[0] for line in lines}
+    return sorted(name for name in found - by_name_alone(root)
+                  if name.startswith("pk_") and not name.endswith(BEHIND_A_GATE))
+
+
+def headers(root):
+    return sorted(os.path.basename(path) for path in glob.glob(root + "/include/pk/*.h"))
+
+
+def twins(root, names, folder):
+    """A program with the address of each: what is not declared is an error, what has no body does not link."""
+    source = "".join(f"#include <pk/{name}>\n" for name in headers(root))
+    source += "typedef void function(void);\nextern function *volatile taken;\nfunction *volatile taken;\n"
+    source += "int main(void)\n{\n" + "".join(f"    taken = (function *)({name});\n" for name in names) + "}\n"
+    for language in COMPILERS:
+        for compiler in compilers(language):
+            made = run(*compiler, *STRICT, "-I", root + "/include", "-x", language, "-", "-o", folder + "/twins",
+                       input=source)
+            if made.returncode:
+                yield f"{' '.join(compiler)}: not every exported symbol has its twin in pk/disable.h:\n{made.stderr}"
+
+
+def answers(root, folder):
+    for language in COMPILERS:
+        for compiler in compilers(language):
+            for level in "-O0", "-O2":
+                made = run(*compiler, level, *STRICT, "-I", root + "/include", "-x", language, HERE + "/answers.c", "-o",
+                           folder + "/answers")
+                made = made if made.returncode else run(folder + "/answers")
+                if made.returncode:
+                    yield f"{' '.join(compiler)} {level} answers.c:\n{made.stdout}{made.stderr}"
+
+
+def needs(there, what):
+    if not there:
+        raise Missing(what)
+
+
+def nvcc_of(cuda, folder):
+    """CUDA's compiler, if it is here and has a host compiler that it can use."""
+    nvcc = shutil.which("nvcc") or shutil.which(cuda + "/../bin/nvcc")
+    needs(nvcc, "nvcc")
+    with open(folder + "/probe.cu", "w", encoding="utf-8") as file:
+        file.write("__global__ void f() {}\n")
+    needs(run(nvcc, "-c", folder + "/probe.cu", "-o", folder + "/probe.o").returncode == 0, "an nvcc that compiles")
+    return nvcc
+
+
+def commands(root, path, folder, cuda):
+    """How an example is built, by each compiler; a folder is one program."""
+    name = os.path.basename(path)
+    flags = [*STRICT, "-O1", "-I", root + "/include", "-o", folder + "/example"]
+    if name.startswith("nccl_"):
+        needs(os.path.exists(cuda + "/nccl.h"), "nccl.h")
+    if name.startswith("nvtx_"):
+        needs(os.path.isdir(cuda + "/nvtx3"), "nvtx3")
+    if name.endswith(".cu"):
+        yield [nvcc_of(cuda, folder), "-std=c++17", "-DPK_DISABLE", *flags[-4:], path, "-L" + cuda + "/../lib64",
+               *(["-lnccl"] if name.startswith("nccl_") else [])]
+    elif name.startswith("mpi_"):
+        needs(shutil.which("mpicc"), "mpicc")
+        yield ["mpicc", "-std=gnu11", *flags, path, *LIBRARIES]
+    else:
+        sources = [path]
+        if os.path.isdir(path):
+            sources = [name for name in glob.glob(path + "/*.c") if not os.path.basename(name).startswith("test_")]
+            flags += [f'-DTRAIN_SOURCE_DIR="{path}"']
+        for compiler in compilers("c++" if name.endswith(".cpp") else "c"):
+            yield [*compiler, *flags, *(["-isystem", cuda] if cuda else []), *sources, *LIBRARIES, "-ldl"]
+
+
+def examples(root, folder, cuda):
+    here = root + "/examples"
+    paths = glob.glob(here + "/*.c") + glob.glob(here + "/*.cpp") + glob.glob(here + "/*.cu") + [here + "/train"]
+    for path in sorted(paths):
+        try:
+            for command in commands(root, path, folder, cuda):
+                made = run(*command)
+                if made.returncode:
+                    yield f"{' '.join(command)}\n{made.stderr}"
+        except Missing as what:
+            print(f"left out: {os.path.basename(path)} ({what} is not here)")
+
+
+def main(root, nm, cuda, *libraries):
+    names = exported(root, nm, libraries)
+    with tempfile.TemporaryDirectory() as folder:
+        found = [*twins(root, names, folder), *answers(root, folder), *examples(root, folder, cuda)]
+    if len(names) < 50:
+        found.append(f"only {len(names)} symbols are exported by {' '.join(libraries)}: that cannot be all")
+    print("\n".join(found))
+    print(f"symbols: {len(names)}, failures: {len(found)}")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
