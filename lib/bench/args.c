@@ -1,8 +1,8 @@
 #include "bench/args.h"
 
 #include "base/compiler.h"
+#include "bench/values.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -62,45 +62,18 @@ static PKI_PRINTF(2, 3) bool complain(pki_bench_args *args, const char *format, 
 
 /* ---- values ---- */
 
-static bool read_number(const char *text, double *value, const char **rest)
-{
-    char *end;
-    if ((*text < '0' || *text > '9') && *text != '.')
-        return false;
-    *value = strtod(text, &end);
-    *rest = end;
-    return end != text && isfinite(*value);
-}
-
 static bool read_time(const char *text, uint64_t *ns)
 {
-    static const struct {
-        const char *name;
-        double ns;
-    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}};
     double value;
-    const char *rest;
-    if (!read_number(text, &value, &rest))
+    if (!pki_bench_read_time(text, &value))
         return false;
-    for (size_t i = 0; i < PKI_COUNT_OF(units); i++)
-        if (strcmp(rest, units[i].name) == 0) {
-            value *= units[i].ns;
-            *ns = value < 1e18 ? (uint64_t)value : 0;
-            return *ns > 0;
-        }
-    return false;
+    *ns = value < 1e18 ? (uint64_t)value : 0;
+    return *ns > 0;
 }
 
 static bool read_share(const char *text, double *share)
 {
-    const char *rest;
-    if (!read_number(text, share, &rest))
-        return false;
-    if (strcmp(rest, "%") == 0)
-        *share /= 100;
-    else if (*rest)
-        return false;
-    return *share > 0 && *share < 1;
+    return pki_bench_read_share(text, share) && *share > 0 && *share < 1;
 }
 
 static bool read_count(const char *text, uint64_t most, uint64_t *count)

@@ -92,7 +92,8 @@ static void complaints(void **state)
     refused("--seed 99999999999999999999", "is no value");
     refused("--min-time x", "is no value");
     refused("--min-time 0", "is no value");
-    refused("--min-time 5h", "is no value");
+    refused("--min-time 5d", "is no value");
+    refused("--min-time 0x5s", "is no value");
     refused("--min-time -1s", "is no value");
     refused("--min-time 1e300", "is no value");
     refused("--min-time nan", "is no value");
