@@ -18,7 +18,7 @@
 #include "bench/registry.h"
 #include "bench/result.h"
 #include "bench/stats/sample_stats.h"
-#include "bench/set.h"
+#include "bench/rounds.h"
 
 #include "harness.h"
 
@@ -151,7 +151,7 @@ static void launch(void)
         cases[i].options.user = &references[i];
         cases[i].options.before = beside_sample;
     }
-    if (pki_bench_set_run(cases, CELLS, true, (uint64_t)getpid(), NULL, NULL) != PK_OK)
+    if (pki_bench_run_rounds(cases, CELLS, true, (uint64_t)getpid(), NULL, NULL) != PK_OK)
         bench_fail(pk_error_message());
     for (unsigned i = 0; i < CELLS; i++)
         write_cell(&cases[i], &references[i]);

@@ -5,7 +5,7 @@
 #include "bench/plan.h"
 #include "bench/registry.h"
 #include "bench/result.h"
-#include "bench/set.h"
+#include "bench/rounds.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -41,7 +41,7 @@ static void make_lock(void)
     pthread_mutexattr_destroy(&kind);
 }
 
-pk_status pki_bench_enter(void)
+pk_status pki_bench_lock(void)
 {
     pthread_once(&lock_once, make_lock);
     if (pthread_mutex_lock(&lock) != 0)
@@ -49,7 +49,7 @@ pk_status pki_bench_enter(void)
     return PK_OK;
 }
 
-void pki_bench_leave(void)
+void pki_bench_unlock(void)
 {
     pthread_mutex_unlock(&lock);
 }
@@ -85,7 +85,7 @@ static pk_status deliver(pki_bench_case *c, pk_bench_result *result)
 
 static pk_status measure(pki_bench_case *c, pk_bench_result *result)
 {
-    pk_status status = pki_bench_set_run(c, 1, true, c->options.seed, NULL, NULL);
+    pk_status status = pki_bench_run_rounds(c, 1, true, c->options.seed, NULL, NULL);
     if (status == PK_OK)
         status = deliver(c, result);
     pki_bench_case_finish(c);
@@ -104,7 +104,7 @@ pk_status pk_bench(const char *name, void (*fn)(void *), void *arg,
         return pki_bench_fail(PK_EINVAL, "pk_bench_result.size is not sizeof(pk_bench_result)");
     pk_status status = pki_bench_options_fill(&whole, options);
     if (status == PK_OK)
-        status = pki_bench_enter();
+        status = pki_bench_lock();
     if (status != PK_OK)
         return status;
     pki_bench_case_init(&c, pki_bench_engine_get(), name && *name ? name : "(unnamed)", &whole);
@@ -113,7 +113,7 @@ pk_status pk_bench(const char *name, void (*fn)(void *), void *arg,
     c.fn_arg = arg;
     c.options.user = arg;
     status = measure(&c, result);
-    pki_bench_leave();
+    pki_bench_unlock();
     errno = saved;
     return status;
 }
@@ -167,7 +167,7 @@ pk_status pk_bench_take_(pki_bench_handle *handle, uint64_t iterations, pki_benc
     pki_bench_case *c = &handle->c;
     double overhead;
     bool fine = iterations || c->iterations || pki_bench_calibrate(c);
-    fine = fine && pki_bench_case_take(c, iterations ? iterations : c->iterations, sample);
+    fine = fine && pki_bench_case_run_sample(c, iterations ? iterations : c->iterations, sample);
     errno = saved;
     if (!fine)
         return pki_bench_fail(PK_ENOTSUP, "%s: %s", c->name, c->result.reason);

@@ -9,7 +9,7 @@
 const pki_bench_engine *pki_bench_engine_get(void);
 
 /* PK_EBUSY from within a benchmark, which would wait for itself. */
-pk_status pki_bench_enter(void);
-void pki_bench_leave(void);
+pk_status pki_bench_lock(void);
+void pki_bench_unlock(void);
 
 #endif

@@ -17,7 +17,7 @@
 
 /* ---- reasons and notes ---- */
 
-void pki_bench_case_give_up(pki_bench_case *c, pk_bench_outcome outcome, const char *reason)
+void pki_bench_case_abandon(pki_bench_case *c, pk_bench_outcome outcome, const char *reason)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
@@ -95,7 +95,7 @@ static void find_device(pki_bench_case *c)
     const char *why_not = "";
     c->device = c->engine->device ? c->engine->device : pki_bench_device_find(&why_not);
     if (!c->device)
-        pki_bench_case_give_up(c, PK_BENCH_OUTCOME_SKIPPED, why_not);
+        pki_bench_case_abandon(c, PK_BENCH_OUTCOME_SKIPPED, why_not);
 }
 
 /* After the set-up, which may have made the stream's context current. */
@@ -104,7 +104,7 @@ static void open_timer(pki_bench_case *c)
     char reason[192] = "";
     c->timer = c->device->open(c->options.stream, reason, sizeof reason);
     if (!c->timer)
-        pki_bench_case_give_up(c, PK_BENCH_OUTCOME_SKIPPED, reason);
+        pki_bench_case_abandon(c, PK_BENCH_OUTCOME_SKIPPED, reason);
 }
 
 static pk_status make_room(pki_bench_case *c)
@@ -134,7 +134,7 @@ pk_status pki_bench_case_open(pki_bench_case *c)
     if (status != PK_OK)
         return status;
     if (c->options.setup && c->options.setup(c->options.user) != 0)
-        pki_bench_case_give_up(c, PK_BENCH_OUTCOME_FAILED, "its set-up failed");
+        pki_bench_case_abandon(c, PK_BENCH_OUTCOME_FAILED, "its set-up failed");
     else
         c->set_up = true;
     if (c->set_up && c->device)
@@ -200,10 +200,10 @@ static bool complete(pki_bench_case *c)
 {
     for (unsigned i = 0; i < c->options.threads && pki_bench_case_is_fine(c); i++) {
         if (!c->runs[i].begun)
-            pki_bench_case_give_up(c, PK_BENCH_OUTCOME_FAILED,
+            pki_bench_case_abandon(c, PK_BENCH_OUTCOME_FAILED,
                                    "its body has no loop (PK_BENCH_LOOP)");
         else if (!c->runs[i].ended)
-            pki_bench_case_give_up(c, PK_BENCH_OUTCOME_FAILED, "its loop was left before its end");
+            pki_bench_case_abandon(c, PK_BENCH_OUTCOME_FAILED, "its loop was left before its end");
     }
     return pki_bench_case_is_fine(c);
 }
@@ -264,17 +264,17 @@ static double time_of(pki_bench_case *c, const pki_bench_sample *s)
         break;
     case PK_BENCH_CLOCK_GPU:
         if (!c->device->elapsed(c->timer, &ns))
-            pki_bench_case_give_up(c, PK_BENCH_OUTCOME_FAILED, c->device->why(c->timer));
+            pki_bench_case_abandon(c, PK_BENCH_OUTCOME_FAILED, c->device->why(c->timer));
         break;
     default:
         return s->wall;
     }
     if (!(ns >= 0) || !isfinite(ns))
-        pki_bench_case_give_up(c, PK_BENCH_OUTCOME_FAILED, "its time is negative or not a number");
+        pki_bench_case_abandon(c, PK_BENCH_OUTCOME_FAILED, "its time is negative or not a number");
     return ns;
 }
 
-bool pki_bench_case_take(pki_bench_case *c, uint64_t iterations, pki_bench_sample *sample)
+bool pki_bench_case_run_sample(pki_bench_case *c, uint64_t iterations, pki_bench_sample *sample)
 {
     memset(sample, 0, sizeof *sample);
     if (!pki_bench_case_is_fine(c))
@@ -301,7 +301,7 @@ double pki_bench_case_per_iteration(const pki_bench_case *c, double time, uint64
     const pki_bench_overhead *o = &c->engine->overhead;
     double taken = time / (double)iterations, left = taken;
     if (c->options.clock == PK_BENCH_CLOCK_WALL || c->options.clock == PK_BENCH_CLOCK_CPU)
-        left = pki_bench_without(taken, o->loop_beside);
+        left = pki_bench_subtract_loop(taken, o->loop_beside);
     *overhead = taken - left;
     return left;
 }
@@ -326,7 +326,7 @@ static bool make_room_for_one(pki_bench_case *c)
     return true;
 }
 
-bool pki_bench_case_sample(pki_bench_case *c)
+bool pki_bench_case_record_sample(pki_bench_case *c)
 {
     uint64_t before = pki_bench_now(c);
     pki_bench_sample sample;
@@ -335,7 +335,7 @@ bool pki_bench_case_sample(pki_bench_case *c)
         c->result.stopped = PK_BENCH_STOP_MEMORY;
         return false;
     }
-    if (!pki_bench_case_take(c, c->iterations, &sample))
+    if (!pki_bench_case_run_sample(c, c->iterations, &sample))
         return false;
     if (c->count == 0)
         c->first_at = before;
@@ -345,7 +345,7 @@ bool pki_bench_case_sample(pki_bench_case *c)
         c->options.threads;
     c->at[c->count] = (double)(before - c->first_at);
     c->overhead[c->count] = overhead + c->clock_part / (double)sample.iterations;
-    pki_bench_figures_keep(c, &sample);
+    pki_bench_figures_record(c, &sample);
     c->count++;
     c->spent += pki_bench_now(c) - before;
     return true;

@@ -126,14 +126,14 @@ void pki_bench_case_close(pki_bench_case *c);
 void pki_bench_case_finish(pki_bench_case *c);
 
 /* One sample. False if the benchmark was skipped or failed meanwhile. Nothing is kept of it. */
-bool pki_bench_case_take(pki_bench_case *c, uint64_t iterations, pki_bench_sample *sample);
+bool pki_bench_case_run_sample(pki_bench_case *c, uint64_t iterations, pki_bench_sample *sample);
 
 /* ns per iteration of a sample's time, without the loop; what was subtracted goes to *overhead. */
 double pki_bench_case_per_iteration(const pki_bench_case *c, double time, uint64_t iterations,
                                     double *overhead);
 
 /* Takes one and keeps it. False as above, or without memory (c->result.stopped says so then). */
-bool pki_bench_case_sample(pki_bench_case *c);
+bool pki_bench_case_record_sample(pki_bench_case *c);
 
 /* Neither skipped nor failed. */
 static inline bool pki_bench_case_is_fine(const pki_bench_case *c)
@@ -148,7 +148,7 @@ static inline uint64_t pki_bench_now(const pki_bench_case *c)
 }
 
 /* The first reason counts. */
-void pki_bench_case_give_up(pki_bench_case *c, pk_bench_outcome outcome, const char *reason);
+void pki_bench_case_abandon(pki_bench_case *c, pk_bench_outcome outcome, const char *reason);
 
 /* One more thing that could not be had. */
 void pki_bench_case_note(pki_bench_case *c, const char *text);

@@ -27,11 +27,11 @@ typedef struct pki_bench_device {
     bool (*flush)(void *timer);
 
     /* The warm-up is over: what the clocks are now is what they should stay. */
-    void (*settled)(void *timer);
+    void (*warmed_up)(void *timer);
 
     /* What spoiled the samples since then (throttling, clock changes), in words; "" if nothing did
      * or nothing is known. */
-    void (*trouble)(void *timer, char *text, size_t size);
+    void (*disturbance)(void *timer, char *text, size_t size);
 } pki_bench_device;
 
 /* The device's table; NULL: this build or this machine has none, and *why_not says so. */

@@ -39,7 +39,7 @@ typedef struct timer {
     size_t flushed_bytes;
     CUdevice device;
     char uuid[48], why[160];
-    pki_bench_health settled;
+    pki_bench_health warmed_up;
 } timer;
 
 /* Does the timer remember what went wrong? */
@@ -199,26 +199,26 @@ static bool flush(void *timer_)
 
 /* ---- clocks ---- */
 
-static void settled(void *timer_)
+static void warmed_up(void *timer_)
 {
     timer *t = timer_;
-    pki_bench_health_read(t->uuid, &t->settled);
+    pki_bench_health_read(t->uuid, &t->warmed_up);
 }
 
 #define CLOCK_CHANGE 0.02
 
-static void trouble(void *timer_, char *text, size_t size)
+static void disturbance(void *timer_, char *text, size_t size)
 {
     timer *t = timer_;
     pki_bench_health now;
     text[0] = 0;
     pki_bench_health_read(t->uuid, &now);
-    double before = t->settled.mhz, after = now.mhz,
+    double before = t->warmed_up.mhz, after = now.mhz,
            off = after > before ? after - before : before - after;
     if (*now.held_down)
         snprintf(text, size, "the GPU's clock was held down (%.90s)", now.held_down);
     else if (before > 0 && after > 0 && off > CLOCK_CHANGE * before)
-        snprintf(text, size, "the GPU's clock went from %u to %u MHz meanwhile", t->settled.mhz,
+        snprintf(text, size, "the GPU's clock went from %u to %u MHz meanwhile", t->warmed_up.mhz,
                  now.mhz);
 }
 
@@ -230,8 +230,9 @@ static void watch_forks(void)
 
 const pki_bench_device *pki_bench_device_find(const char **why_not)
 {
-    static const pki_bench_device cuda = {"cuda events", open_timer, close_timer, begin,   end,
-                                          elapsed,       why,        flush,       settled, trouble};
+    static const pki_bench_device cuda = {"cuda events", open_timer, close_timer, begin,
+                                          end,           elapsed,    why,         flush,
+                                          warmed_up,     disturbance};
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch_forks);
     *why_not = "";

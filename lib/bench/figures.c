@@ -64,7 +64,7 @@ static double sum_of(const pki_bench_case *c, const char *name)
     return sum;
 }
 
-void pki_bench_figures_keep(pki_bench_case *c, const pki_bench_sample *sample)
+void pki_bench_figures_record(pki_bench_case *c, const pki_bench_sample *sample)
 {
     for (unsigned i = 0; i < c->options.threads; i++) {
         const pk_bench_run *run = &c->runs[i];

@@ -7,7 +7,7 @@
 #include "base/standard.h"
 #include "base/stderr.h"
 #include "bench/registry.h"
-#include "bench/set.h"
+#include "bench/rounds.h"
 #include "bench/stats/sample_stats.h"
 #include "bench/args.h"
 #include "bench/forms/document.h"
@@ -109,7 +109,7 @@ static pk_status take_rows(program *p, pki_bench_case *cases, uint32_t repetitio
         row->family = p->chosen[i]->family;
         row->member = p->chosen[i]->member;
         row->repetition = repetition;
-        if (!pki_bench_row_take(row, &cases[i]))
+        if (!pki_bench_row_fill(row, &cases[i]))
             return pki_bench_fail(PK_ENOMEM, "no memory for the statistics");
     }
     return PK_OK;
@@ -126,9 +126,9 @@ static pk_status repeat(program *p, pki_bench_case *cases, pki_bench_line *line)
     if (status != PK_OK)
         made--;
     else
-        status = pki_bench_set_run(cases, p->count, !p->args.alone,
-                                   (over->seed ? over->seed : 1) + line->repetition,
-                                   pki_bench_line_show, line);
+        status = pki_bench_run_rounds(cases, p->count, !p->args.alone,
+                                      (over->seed ? over->seed : 1) + line->repetition,
+                                      pki_bench_line_show, line);
     if (status == PK_OK)
         status = take_rows(p, cases, line->repetition);
     for (size_t i = 0; i < made; i++)
@@ -296,7 +296,7 @@ static int print_words(const program *p, const char *executable)
 
 static int run_chosen(program *p, const char *executable)
 {
-    pk_status status = pki_bench_enter();
+    pk_status status = pki_bench_lock();
     if (status == PK_OK) {
         describe(p, executable);
         uint64_t start = pki_monotonic_ns();
@@ -304,7 +304,7 @@ static int run_chosen(program *p, const char *executable)
         status = measure(p);
         uselocale(p->plain.plain);
         p->document.elapsed = pki_monotonic_ns() - start;
-        pki_bench_leave();
+        pki_bench_unlock();
     }
     if (status != PK_OK)
         return complain("%s", pk_error_message());

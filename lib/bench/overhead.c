@@ -81,7 +81,7 @@ void pki_bench_overhead_measure(pki_bench_overhead *overhead, const pki_bench_cl
     measure_loops(overhead, clock, loops);
 }
 
-double pki_bench_without(double taken, double beside)
+double pki_bench_subtract_loop(double taken, double beside)
 {
     return taken > beside ? taken - beside : 0;
 }

@@ -55,6 +55,6 @@ void pki_bench_overhead_measure(pki_bench_overhead *overhead, const pki_bench_cl
                                 const pki_bench_loops *loops);
 
 /* What remains of an iteration that took so long with the loop around it. */
-double pki_bench_without(double taken, double beside);
+double pki_bench_subtract_loop(double taken, double beside);
 
 #endif

@@ -37,7 +37,7 @@ static uint64_t iterations_for(uint64_t n, double taken, double wanted)
 static bool seek(pki_bench_case *c, double wanted, bool *found)
 {
     pki_bench_sample sample;
-    if (!pki_bench_case_take(c, c->iterations, &sample))
+    if (!pki_bench_case_run_sample(c, c->iterations, &sample))
         return false;
     double taken = c->timer ? sample.time : sample.wall;
     *found = taken >= wanted / 2 || c->iterations >= PKI_BENCH_ITERATIONS_MOST;
@@ -65,7 +65,7 @@ static bool window(pki_bench_case *c, double *median)
     double times[PKI_BENCH_WINDOW];
     for (int i = 0; i < PKI_BENCH_WINDOW; i++) {
         pki_bench_sample sample;
-        if (!pki_bench_case_take(c, c->iterations, &sample))
+        if (!pki_bench_case_run_sample(c, c->iterations, &sample))
             return false;
         times[i] = sample.time / (double)sample.iterations;
         c->result.warmup_iterations += c->iterations;
@@ -97,7 +97,7 @@ static bool touch(pki_bench_case *c)
     pki_bench_sample sample;
     c->result.warmup_iterations += c->iterations;
     c->result.warmup_steady = true;
-    return pki_bench_case_take(c, c->iterations, &sample);
+    return pki_bench_case_run_sample(c, c->iterations, &sample);
 }
 
 bool pki_bench_warm(pki_bench_case *c)
@@ -110,7 +110,7 @@ bool pki_bench_warm(pki_bench_case *c)
     else if (fine && (double)(pki_bench_now(c) - start) + longest < (double)c->options.max_warmup)
         fine = warm_by_windows(c, start);
     if (fine && c->timer)
-        c->device->settled(c->timer);
+        c->device->warmed_up(c->timer);
     c->result.warmup_time = pki_bench_now(c) - start;
     return fine;
 }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bench/set.h"
+#include "bench/rounds.h"
 
 typedef struct pki_bench_line {
     bool on; /* stderr is a terminal */

@@ -17,7 +17,7 @@ static uint64_t cpu(const pk_bench_run *run)
 static void give_up(pk_bench_run *run, pk_bench_outcome outcome, const char *reason)
 {
     run->skipped = true;
-    pki_bench_case_give_up(run->owner, outcome, reason);
+    pki_bench_case_abandon(run->owner, outcome, reason);
 }
 
 /* ---- the timed part ---- */

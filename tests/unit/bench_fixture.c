@@ -83,7 +83,7 @@ static void measure(pki_bench_row *row, double ns, double spread, uint64_t seed)
     const char *name = row->name;
     char label[sizeof row->label];
     memcpy(label, row->label, sizeof label);
-    pki_bench_row_take(row, &c);
+    pki_bench_row_fill(row, &c);
     row->name = name;
     memcpy(row->label, label, sizeof label);
     pki_bench_case_finish(&c);

@@ -17,7 +17,7 @@
 #include "bench/case.h"
 #include "bench/plan.h"
 #include "bench/result.h"
-#include "bench/set.h"
+#include "bench/rounds.h"
 #include "bench/stats/sample_stats.h"
 
 static struct {
@@ -85,7 +85,7 @@ static pki_bench_case make(const char *name, void (*body)(pk_bench_run *),
 
 static void run_together(pki_bench_case *cases, size_t count, bool together)
 {
-    assert_int_equal(pki_bench_set_run(cases, count, together, 1, NULL, NULL), PK_OK);
+    assert_int_equal(pki_bench_run_rounds(cases, count, together, 1, NULL, NULL), PK_OK);
 }
 
 static pk_bench_result result_of(pki_bench_case *c)

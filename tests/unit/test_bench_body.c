@@ -329,7 +329,7 @@ static void only_the_loop_s_are_counted(void **state)
     pki_bench_sample sample;
     assert_int_equal(pki_bench_case_open(&c), PK_OK);
     c.counting_allocations = true;
-    assert_true(pki_bench_case_take(&c, 10, &sample));
+    assert_true(pki_bench_case_run_sample(&c, 10, &sample));
     pki_bench_allocations_read(&count, &bytes);
     assert_int_equal(count, 20);
     assert_int_equal(bytes, 640);

@@ -5,9 +5,9 @@
 
 static struct {
     double now, start, end;
-    unsigned opened, closed, begun, ended, flushed, settled;
+    unsigned opened, closed, begun, ended, flushed, warmed_up;
     bool refuse, fail_begin, fail_elapsed;
-    char trouble[64];
+    char disturbance[64];
     void *stream;
 } device;
 
@@ -65,20 +65,20 @@ static bool flush(void *timer)
     return true;
 }
 
-static void settled(void *timer)
+static void warmed_up(void *timer)
 {
     (void)timer;
-    device.settled++;
+    device.warmed_up++;
 }
 
-static void trouble(void *timer, char *text, size_t size)
+static void disturbance(void *timer, char *text, size_t size)
 {
     (void)timer;
-    snprintf(text, size, "%s", device.trouble);
+    snprintf(text, size, "%s", device.disturbance);
 }
 
-static const pki_bench_device table = {"words", open_timer, close_timer, begin,   end,
-                                       elapsed, why,        flush,       settled, trouble};
+static const pki_bench_device table = {"words", open_timer, close_timer, begin,     end,
+                                       elapsed, why,        flush,       warmed_up, disturbance};
 
 static int start(void **state)
 {
@@ -123,7 +123,7 @@ static void the_device_s_time_counts(void **state)
     close_to(r.bytes_per_second, 2e9, 1);
     assert_int_equal(device.begun, device.ended);
     assert_int_equal(device.flushed, 0);
-    assert_int_equal(device.settled, 1);
+    assert_int_equal(device.warmed_up, 1);
     assert_string_equal(r.note, "");
     pk_bench_result_release(&r);
 }
@@ -138,12 +138,12 @@ static void cold_launches_are_single(void **state)
     pk_bench_result_release(&r);
 }
 
-static void trouble_is_noted(void **state)
+static void disturbances_are_noted(void **state)
 {
     (void)state;
-    strcpy(device.trouble, "the GPU's clock was held down (power cap)");
+    strcpy(device.disturbance, "the GPU's clock was held down (power cap)");
     pk_bench_result r = run(0);
-    assert_string_equal(r.note, device.trouble);
+    assert_string_equal(r.note, device.disturbance);
     pk_bench_result_release(&r);
 }
 
@@ -187,8 +187,9 @@ static void a_stream_cannot_be_paused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_device_s_time_counts), TEST(cold_launches_are_single),  TEST(trouble_is_noted),
-        TEST(errors_are_told),          TEST(a_stream_cannot_be_paused),
+        TEST(the_device_s_time_counts),  TEST(cold_launches_are_single),
+        TEST(disturbances_are_noted),    TEST(errors_are_told),
+        TEST(a_stream_cannot_be_paused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

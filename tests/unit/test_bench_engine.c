@@ -252,7 +252,7 @@ static void record_order(uint64_t seed, char *out)
     pki_bench_case cases[3] = {make("a", note_a, &o), make("b", note_b, &o), make("c", note_c, &o)};
     turns = 0;
     memset(order, 0, sizeof order);
-    assert_int_equal(pki_bench_set_run(cases, 3, true, seed, NULL, NULL), PK_OK);
+    assert_int_equal(pki_bench_run_rounds(cases, 3, true, seed, NULL, NULL), PK_OK);
     memcpy(out, order, sizeof order);
     for (int i = 0; i < 3; i++)
         pki_bench_case_finish(&cases[i]);

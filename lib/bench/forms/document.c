@@ -10,7 +10,7 @@
 
 /* ---- rows ---- */
 
-bool pki_bench_row_take(pki_bench_row *row, pki_bench_case *c)
+bool pki_bench_row_fill(pki_bench_row *row, pki_bench_case *c)
 {
     row->clock = c->options.clock;
     row->bytes = c->bytes;

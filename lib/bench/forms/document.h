@@ -59,7 +59,7 @@ typedef struct pki_bench_document {
 } pki_bench_document;
 
 /* Moves what was measured into the row. False without memory. */
-bool pki_bench_row_take(pki_bench_row *row, pki_bench_case *c);
+bool pki_bench_row_fill(pki_bench_row *row, pki_bench_case *c);
 void pki_bench_row_finish(pki_bench_row *row);
 
 bool pki_bench_row_measured(const pki_bench_row *row);

@@ -1,8 +1,8 @@
-#include "bench/set.h"
+#include "bench/rounds.h"
 
 #include "base/compiler.h"
 #include "bench/fail.h"
-#include "bench/extra.h"
+#include "bench/counted.h"
 #include "bench/plan.h"
 #include "bench/stats/sample_stats.h"
 
@@ -29,10 +29,10 @@ static bool turn(const set *s, pki_bench_case *c)
     pki_bench_sample dropped;
     double each = pki_bench_sample_time(c);
     if (s->count > 1 && each < PKI_BENCH_SETTLE && c->iterations > 1 &&
-        !pki_bench_case_take(c, c->iterations, &dropped))
+        !pki_bench_case_run_sample(c, c->iterations, &dropped))
         return true;
     do {
-        if (!pki_bench_case_sample(c) || pki_bench_enough(c))
+        if (!pki_bench_case_record_sample(c) || pki_bench_enough(c))
             return true;
     } while (pki_bench_now(c) - start < PKI_BENCH_TURN);
     return false;
@@ -90,7 +90,7 @@ static pk_status run_group(set *s, pki_bench_case *cases, size_t count)
     if (status == PK_OK) {
         measure_in_rounds(s);
         for (size_t i = 0; i < count; i++)
-            pki_bench_extra(&cases[i]);
+            pki_bench_count_events(&cases[i]);
     }
     for (size_t i = 0; i < count; i++)
         pki_bench_case_close(&cases[i]);
@@ -98,8 +98,8 @@ static pk_status run_group(set *s, pki_bench_case *cases, size_t count)
     return status;
 }
 
-pk_status pki_bench_set_run(pki_bench_case *cases, size_t count, bool together, uint64_t seed,
-                            pki_bench_progress *progress, void *user)
+pk_status pki_bench_run_rounds(pki_bench_case *cases, size_t count, bool together, uint64_t seed,
+                               pki_bench_progress *progress, void *user)
 {
     pki_bench_case **order = calloc(count + 1, sizeof *order);
     set s = {order, 0, 0, together ? count : 1, {seed}, progress, user};

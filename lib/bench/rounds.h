@@ -1,6 +1,6 @@
-/* lib/bench/set.h - several benchmarks measured in turns. */
-#ifndef PKI_BENCH_SET_H
-#define PKI_BENCH_SET_H
+/* lib/bench/rounds.h - several benchmarks measured in turns. */
+#ifndef PKI_BENCH_ROUNDS_H
+#define PKI_BENCH_ROUNDS_H
 
 #include "bench/case.h"
 
@@ -14,7 +14,7 @@ typedef void pki_bench_progress(void *user, const pki_bench_case *c, size_t done
 
 /* Opens, warms, measures in rounds and closes them all; `together` false: one after the other, so
  * that only one is set up at a time. What is skipped or fails does not keep the others. */
-pk_status pki_bench_set_run(pki_bench_case *cases, size_t count, bool together, uint64_t seed,
-                            pki_bench_progress *progress, void *user);
+pk_status pki_bench_run_rounds(pki_bench_case *cases, size_t count, bool together, uint64_t seed,
+                               pki_bench_progress *progress, void *user);
 
 #endif

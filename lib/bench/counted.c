@@ -1,4 +1,4 @@
-#include "bench/extra.h"
+#include "bench/counted.h"
 
 #include "bench/allocations.h"
 #include "bench/stats/sample_stats.h"
@@ -28,7 +28,7 @@ static void count_hardware(pki_bench_case *c)
     pki_bench_case_note(c, why);
     c->counting_hardware = true;
     for (int i = 0; i < PKI_BENCH_COUNTED_SAMPLES; i++) {
-        if (!pki_bench_case_take(c, c->iterations, &sample))
+        if (!pki_bench_case_run_sample(c, c->iterations, &sample))
             break;
         for (int j = 0; j < PKI_BENCH_COUNTERS; j++)
             values[j][i] = counted_in(c, j);
@@ -50,7 +50,7 @@ static void count_allocations(pki_bench_case *c)
     c->counting_allocations = true;
     for (int i = 0; i < PKI_BENCH_COUNTED_SAMPLES; i++) {
         uint64_t count, size;
-        if (!pki_bench_case_take(c, c->iterations, &sample))
+        if (!pki_bench_case_run_sample(c, c->iterations, &sample))
             break;
         pki_bench_allocations_read(&count, &size);
         counts[i] = (double)count / (double)c->iterations;
@@ -63,7 +63,7 @@ static void count_allocations(pki_bench_case *c)
     c->result.allocated_bytes = pki_samples_select_median(bytes, PKI_BENCH_COUNTED_SAMPLES);
 }
 
-void pki_bench_extra(pki_bench_case *c)
+void pki_bench_count_events(pki_bench_case *c)
 {
     if (pki_bench_case_is_fine(c) && c->count && c->options.hardware)
         count_hardware(c);
@@ -71,7 +71,7 @@ void pki_bench_extra(pki_bench_case *c)
         count_allocations(c);
     if (c->timer) {
         char text[128] = "";
-        c->device->trouble(c->timer, text, sizeof text);
+        c->device->disturbance(c->timer, text, sizeof text);
         pki_bench_case_note(c, text);
     }
     if (c->figures_lost)

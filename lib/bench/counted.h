@@ -1,13 +1,13 @@
-/* lib/bench/extra.h - what is counted, not timed: hardware counters and allocations, in a
+/* lib/bench/counted.h - what is counted, not timed: hardware counters and allocations, in a
  * few samples of their own, since counting costs time. */
-#ifndef PKI_BENCH_EXTRA_H
-#define PKI_BENCH_EXTRA_H
+#ifndef PKI_BENCH_COUNTED_H
+#define PKI_BENCH_COUNTED_H
 
 #include "bench/case.h"
 
 #define PKI_BENCH_COUNTED_SAMPLES 5
 
 /* After the last timed sample, while the case is open. What cannot be had goes into c->result.note. */
-void pki_bench_extra(pki_bench_case *c);
+void pki_bench_count_events(pki_bench_case *c);
 
 #endif
