@@ -1,17 +1,14 @@
 /* lib/backend/cuda/pool.h - a context's pairs of events, handed out and given back without a lock.
  *
- * Pairs are known by index. The free ones are linked by index; the list's head carries a tag that
- * counts how often a pair has been taken, so that a pair that went and came back meanwhile is not
- * taken for one that never moved. A pair's memory is never given back, so looking at the link of
- * one that somebody else has just taken reads nothing foreign.
+ * Pairs are known by index. A pair's memory is never given back.
  */
 #ifndef PKI_BACKEND_CUDA_POOL_H
 #define PKI_BACKEND_CUDA_POOL_H
 
 #include "backend/cuda/api.h"
 #include "backend/cuda/comm/operation.h"
-#include "base/atomic.h"
 #include "base/compiler.h"
+#include "base/free_list.h"
 
 #define PKI_CUDA_BATCH 64u
 #define PKI_CUDA_BATCHES 256u
@@ -24,8 +21,8 @@ typedef struct pki_cuda_pair {
 } pki_cuda_pair;
 
 typedef struct pki_cuda_pool {
-    uint64_t free PKI_ALIGNED; /* tag << 32 | index of the first; 0: none */
-    uint32_t batches;          /* given numbers, some of them perhaps without memory */
+    pki_free_list free PKI_ALIGNED;
+    uint32_t batches; /* given numbers, some of them perhaps without memory */
     uint32_t pairs;
     uint32_t tired; /* the last growth failed; cleared by the collector */
     pki_cuda_pair *chunks[PKI_CUDA_BATCHES];
@@ -38,28 +35,20 @@ static inline pki_cuda_pair *pki_cuda_pair_at(pki_cuda_pool *pool, uint32_t inde
     return &chunk[(index - 1) % PKI_CUDA_BATCH];
 }
 
+static inline uint32_t *pki_cuda_pair_link(void *pool, uint32_t index)
+{
+    return &pki_cuda_pair_at(pool, index)->next;
+}
+
 /* 0: none is free. Nothing is grown. */
 static inline uint32_t pki_cuda_pool_take(pki_cuda_pool *pool)
 {
-    uint64_t head = pki_load_acquire(&pool->free); /* pairs with the release in _give */
-    while ((uint32_t)head) {
-        uint64_t next = pki_load(&pki_cuda_pair_at(pool, (uint32_t)head)->next);
-        uint64_t after = ((head >> 32) + 1) << 32 | next;
-        if (__atomic_compare_exchange_n(&pool->free, &head, after, true, __ATOMIC_ACQUIRE,
-                                        __ATOMIC_ACQUIRE))
-            return (uint32_t)head;
-    }
-    return 0;
+    return pki_free_take(&pool->free, pki_cuda_pair_link, pool);
 }
 
 static inline void pki_cuda_pool_give(pki_cuda_pool *pool, uint32_t index)
 {
-    pki_cuda_pair *pair = pki_cuda_pair_at(pool, index);
-    uint64_t head = pki_load(&pool->free);
-    do
-        pki_store(&pair->next, (uint32_t)head);
-    while (!__atomic_compare_exchange_n(&pool->free, &head, (head >> 32) << 32 | index, true,
-                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+    pki_free_give(&pool->free, pki_cuda_pair_link, pool, index);
 }
 
 /* The same for one that may have an operation, of which nothing will be heard any more. */

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/free_list.h"
 #include "core/join.h"
 #include "core/registry.h"
 #include "measure/fold/fold.h"
@@ -46,7 +47,7 @@ typedef struct cell {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for growing */
 static cell *blocks[BLOCKS];
 static uint32_t block_count;
-static uint64_t free_head = NOWHERE; /* tag << 32 | cell: a head that comes back is another one */
+static pki_free_list free_cells; /* by cell + 1 */
 static uint32_t ended_head = NOWHERE;
 static uint64_t lane_end[LANES];
 
@@ -55,36 +56,30 @@ static cell *cell_at(uint32_t i)
     return &pki_load(&blocks[i / CELLS])[i % CELLS];
 }
 
-static bool exchange(uint64_t *at, uint64_t *seen, uint64_t wanted)
-{
-    return __atomic_compare_exchange_n(at, seen, wanted, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-}
-
 /* ---- cells ---- */
+
+static uint32_t *link_of(void *none, uint32_t number)
+{
+    (void)none;
+    return &cell_at(number - 1)->next;
+}
 
 static void release(uint32_t i)
 {
-    uint64_t head = pki_load_acquire(&free_head);
-    do {
-        pki_store(&cell_at(i)->next, (uint32_t)head);
-    } while (!exchange(&free_head, &head, ((head >> 32) + 1) << 32 | i));
+    pki_free_give(&free_cells, link_of, NULL, i + 1);
 }
 
+/* NOWHERE: none is free. */
 static uint32_t pop_free(void)
 {
-    uint64_t head = pki_load_acquire(&free_head);
-    while ((uint32_t)head != NOWHERE &&
-           !exchange(&free_head, &head,
-                     ((head >> 32) + 1) << 32 | pki_load(&cell_at((uint32_t)head)->next)))
-        ;
-    return (uint32_t)head;
+    return pki_free_take(&free_cells, link_of, NULL) - 1;
 }
 
 static PKI_COLD bool grow(void)
 {
     int saved = errno;
     pthread_mutex_lock(&lock);
-    bool more = (uint32_t)pki_load(&free_head) != NOWHERE; /* somebody else has */
+    bool more = (uint32_t)pki_load(&free_cells) != 0; /* somebody else has */
     cell *cells = !more && block_count < BLOCKS ? calloc(CELLS, sizeof *cells) : NULL;
     if (cells) {
         uint32_t first = block_count * CELLS;
@@ -137,7 +132,8 @@ static bool close_cell(cell *c, uint64_t uses)
 {
     uint64_t state = pki_load_acquire(&c->state);
     return (state & 3) == OPEN && state >> 2 == uses &&
-           exchange(&c->state, &state, uses << 2 | ENDED);
+           __atomic_compare_exchange_n(&c->state, &state, uses << 2 | ENDED, false,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 static void hand_over(uint32_t i)
@@ -294,7 +290,8 @@ void pki_nvtx_ranges_stop(void)
 void pki_nvtx_ranges_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
-    free_head = ended_head = NOWHERE;
+    free_cells = 0;
+    ended_head = NOWHERE;
     for (uint32_t i = block_count * CELLS; i-- > 0;)
         free_cell(i);
     memset(lane_end, 0, sizeof lane_end);

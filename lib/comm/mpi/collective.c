@@ -2,11 +2,6 @@
  * that operation. */
 #include "comm/mpi/collectives.h"
 
-static inline int32_t peer_of(int root)
-{
-    return root < 0 ? -1 : root;
-}
-
 #define BLOCKING(NAME, INAME, PARAMS, ARGS, OP, ROOT, AMOUNT)                                      \
     PKI_MPI_CALL(NAME) PARAMS                                                                      \
     {                                                                                              \
@@ -17,7 +12,8 @@ static inline int32_t peer_of(int root)
         pki_mpi_amount amount = at ? AMOUNT : OF(0, MPI_BYTE);                                     \
         pk_region_begin(&region);                                                                  \
         if (at)                                                                                    \
-            pk_comm_call(&region, at->collective, OP, amount.type, amount.count, peer_of(ROOT));   \
+            pk_comm_call(&region, at->collective, OP, amount.type, amount.count,                   \
+                         pki_mpi_peer_of(ROOT));                                                   \
         int status = PMPI_##NAME ARGS;                                                             \
         pk_region_end(&region);                                                                    \
         return status;                                                                             \

@@ -10,6 +10,12 @@
 
 #include "comm/mpi/amount.h"
 
+/* MPI's own numbers are below 0: MPI_ROOT, MPI_PROC_NULL. */
+static inline int32_t pki_mpi_peer_of(int root)
+{
+    return root < 0 ? -1 : root;
+}
+
 /* ---- words of the table ---- */
 
 #define OF(count, type) pki_mpi_amount_of(count, type)

@@ -3,11 +3,6 @@
 #include "comm/mpi/collectives.h"
 #include "comm/mpi/request.h"
 
-static inline int32_t peer_of(int root)
-{
-    return root < 0 ? -1 : root;
-}
-
 /* The operation starts outside the call's own region: it belongs to the program's around it. */
 #define AT_ONCE(NAME, INAME, PARAMS, ARGS, OP, ROOT, AMOUNT)                                       \
     PKI_MPI_CALL(INAME)(PKI_MPI_LIST PARAMS, MPI_Request * request)                                \
@@ -18,7 +13,8 @@ static inline int32_t peer_of(int root)
         const pki_mpi_comm *at = pki_mpi_comm_of(comm);                                            \
         pki_mpi_operation operation = {0};                                                         \
         if (at)                                                                                    \
-            operation = (pki_mpi_operation){at->collective, OP, AMOUNT, peer_of(ROOT), -1};        \
+            operation =                                                                            \
+                (pki_mpi_operation){at->collective, OP, AMOUNT, pki_mpi_peer_of(ROOT), -1};        \
         pk_comm_request started = pki_mpi_start(&operation);                                       \
         pk_region_begin(&region);                                                                  \
         int status = PMPI_##INAME(PKI_MPI_LIST ARGS, request);                                     \

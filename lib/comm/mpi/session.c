@@ -35,27 +35,21 @@ static void finish(void)
     is_ours = false;
 }
 
-PKI_MPI_CALL(Init)(int *argc, char ***argv)
-{
-    static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Init");
-    pk_region_begin(&region);
-    int status = PMPI_Init(argc, argv);
-    pk_region_end(&region);
-    if (status == MPI_SUCCESS)
-        start();
-    return status;
-}
+#define INIT(NAME, PARAMS, ARGS)                                                                   \
+    PKI_MPI_CALL(NAME) PARAMS                                                                      \
+    {                                                                                              \
+        static pk_region region = PK_REGION_OF(PK_COMM, "MPI_" #NAME);                             \
+        pk_region_begin(&region);                                                                  \
+        int status = PMPI_##NAME ARGS;                                                             \
+        pk_region_end(&region);                                                                    \
+        if (status == MPI_SUCCESS)                                                                 \
+            start();                                                                               \
+        return status;                                                                             \
+    }
 
-PKI_MPI_CALL(Init_thread)(int *argc, char ***argv, int required, int *provided)
-{
-    static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Init_thread");
-    pk_region_begin(&region);
-    int status = PMPI_Init_thread(argc, argv, required, provided);
-    pk_region_end(&region);
-    if (status == MPI_SUCCESS)
-        start();
-    return status;
-}
+INIT(Init, (int *argc, char ***argv), (argc, argv))
+INIT(Init_thread, (int *argc, char ***argv, int required, int *provided),
+     (argc, argv, required, provided))
 
 PKI_MPI_CALL(Finalize)(void)
 {

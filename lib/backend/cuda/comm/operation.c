@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/compiler.h"
+#include "base/free_list.h"
 
 /* ---- parts beyond the first ---- */
 
@@ -14,7 +15,7 @@ typedef struct part {
     uint32_t next; /* while free */
 } part;
 
-static uint64_t free_ones PKI_ALIGNED; /* tag << 32 | index of the first; 0: none */
+static pki_free_list free_ones PKI_ALIGNED;
 static uint32_t batches;
 static part *chunks[BATCHES];
 
@@ -30,26 +31,15 @@ pki_cuda_operation *pki_cuda_part_at(uint32_t index)
     return &at(index)->operation;
 }
 
-static void give_back(uint32_t index)
+static uint32_t *link_of(void *none, uint32_t index)
 {
-    part *p = at(index);
-    uint64_t head = pki_load(&free_ones);
-    do
-        pki_store(&p->next, (uint32_t)head);
-    while (!__atomic_compare_exchange_n(&free_ones, &head, (head >> 32) << 32 | index, true,
-                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+    (void)none;
+    return &at(index)->next;
 }
 
-static uint32_t take_free(void)
+static void give_back(uint32_t index)
 {
-    uint64_t head = pki_load_acquire(&free_ones); /* pairs with the release in give */
-    while ((uint32_t)head) {
-        uint64_t after = ((head >> 32) + 1) << 32 | pki_load(&at((uint32_t)head)->next);
-        if (__atomic_compare_exchange_n(&free_ones, &head, after, true, __ATOMIC_ACQUIRE,
-                                        __ATOMIC_ACQUIRE))
-            return (uint32_t)head;
-    }
-    return 0;
+    pki_free_give(&free_ones, link_of, NULL, index);
 }
 
 /* One of a new batch. */
@@ -71,7 +61,7 @@ static PKI_COLD uint32_t grow(void)
 
 uint32_t pki_cuda_part_allocate(void)
 {
-    uint32_t index = take_free();
+    uint32_t index = pki_free_take(&free_ones, link_of, NULL);
     return PKI_LIKELY(index) ? index : grow();
 }
 
