@@ -1,8 +1,8 @@
-/* Any line: what read/flat.h takes apart, jansson takes for the same object; and its event is the
- * same by way of flat.h, and of the lines before it (rebuild/known.h), as by way of jansson. */
-#include "rebuild/reader.h"
+/* Any line: what trace/flat.h takes apart, jansson takes for the same object; and its event is the
+ * same by way of flat.h, and of the lines before it (trace/known.h), as by way of jansson. */
+#include "trace/reader.h"
 #include "read/json_read.h"
-#include "read/scan.h"
+#include "trace/scan.h"
 
 #include <stdlib.h>
 #include <string.h>

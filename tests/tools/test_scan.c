@@ -1,5 +1,5 @@
 /* Microseconds in decimal to nanoseconds, exactly; and only those of the event itself. */
-#include "read/scan.h"
+#include "trace/scan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -39,7 +39,7 @@ bool load_head(lines *in, json_t **head, line *read, complaint *why);
  * like ours, but then it is not. */
 bool load_events_are_lines(lines *in);
 
-/* load/document.c: NULL if it is not JSON, and why; also without memory or beyond a bound, and then
+/* read/document.c: NULL if it is not JSON, and why; also without memory or beyond a bound, and then
  * *too_large is set. */
 json_t *load_json(const char *text, size_t length, bool *too_large, complaint *why);
 

@@ -1,7 +1,7 @@
 /* tools/load/trace.c - traces: the report at their end, or one made from their events. */
 #include "load/load.h"
 
-#include "load/walk.h"
+#include "trace/walk.h"
 #include "rebuild/rebuild.h"
 
 #include <stdlib.h>

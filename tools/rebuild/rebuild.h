@@ -14,7 +14,7 @@
 #ifndef TOOLS_REBUILD_H
 #define TOOLS_REBUILD_H
 
-#include "rebuild/event.h"
+#include "trace/event.h"
 #include "measure/summary.h"
 
 #define REBUILD_WINDOW 8

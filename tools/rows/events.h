@@ -2,7 +2,7 @@
 #ifndef TOOLS_ROWS_EVENTS_H
 #define TOOLS_ROWS_EVENTS_H
 
-#include "rebuild/event.h"
+#include "trace/event.h"
 #include "rows/layout.h"
 
 #define ROWS_KNOWN 1024u /* a power of two */

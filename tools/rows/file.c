@@ -3,7 +3,7 @@
 
 #include "base/compiler.h"
 #include "load/load.h"
-#include "load/walk.h"
+#include "trace/walk.h"
 #include "out/report/report.h"
 #include "read/json_read.h"
 

@@ -1,4 +1,4 @@
-/* tools/rebuild/known.h - lines that differ from an earlier one in nothing but their times.
+/* tools/trace/known.h - lines that differ from an earlier one in nothing but their times.
  *
  * A region's call is written as {what it is,"ts":1.002,"dur":3.004}, and what it is stays the same for
  * every call of the region on its thread. So that part is read once and then compared: eight of ten
@@ -7,8 +7,8 @@
 #ifndef TOOLS_KNOWN_H
 #define TOOLS_KNOWN_H
 
-#include "read/flat.h"
-#include "rebuild/event.h"
+#include "trace/flat.h"
+#include "trace/event.h"
 
 typedef struct known known;
 

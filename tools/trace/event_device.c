@@ -1,5 +1,5 @@
-/* tools/rebuild/event_device.c - what devices and libraries did, from a trace's events. */
-#include "rebuild/event.h"
+/* tools/trace/event_device.c - what devices and libraries did, from a trace's events. */
+#include "trace/event.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "read/object.h"
+#include "trace/object.h"
 
 #include <stdlib.h>
 #include <string.h>

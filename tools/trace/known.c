@@ -1,6 +1,6 @@
-#include "rebuild/known.h"
+#include "trace/known.h"
 
-#include "read/scan.h"
+#include "trace/scan.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* tools/rebuild/event.h - one event of a Chrome trace, as far as a report needs it. */
+/* tools/trace/event.h - one event of a Chrome trace, as far as a report needs it. */
 #ifndef TOOLS_EVENT_H
 #define TOOLS_EVENT_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "core/activity.h"
-#include "read/object.h"
+#include "trace/object.h"
 
 typedef enum event_type {
     EVENT_OTHER, /* nothing that a report shows */

@@ -1,4 +1,4 @@
-/* tools/load/document.c - JSON as one document: from memory, or from a file piece by piece.
+/* tools/read/document.c - JSON as one document: from memory, or from a file piece by piece.
  *
  * The text of a file is not kept, since a small compressed one may hold any amount of it. What grows
  * is the document, whose memory json_limit_memory bounds, and the string or number that is being

@@ -1,10 +1,10 @@
-#include "rebuild/event.h"
+#include "trace/event.h"
 
 #include "measure/summary.h"
 #include "out/chrome/activity.h"
 #include "out/chrome/operation.h"
 #include "out/emit.h"
-#include "read/scan.h"
+#include "trace/scan.h"
 
 #include <math.h>
 #include <stdio.h>

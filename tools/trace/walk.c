@@ -1,4 +1,4 @@
-#include "load/walk.h"
+#include "trace/walk.h"
 
 #include "load/load.h"
 

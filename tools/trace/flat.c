@@ -1,4 +1,4 @@
-#include "read/flat.h"
+#include "trace/flat.h"
 
 #include "base/compiler.h"
 

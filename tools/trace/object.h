@@ -1,4 +1,4 @@
-/* tools/read/object.h - the members of a JSON object, whoever read it.
+/* tools/trace/object.h - the members of a JSON object, whoever read it.
  *
  * A trace of five million events is five million small objects, and a tree of allocations for each
  * takes longer than all the rest. So lines are first tried with flat.h, which takes apart what a

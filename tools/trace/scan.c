@@ -1,4 +1,4 @@
-#include "read/scan.h"
+#include "trace/scan.h"
 
 #include <math.h>
 #include <stdlib.h>

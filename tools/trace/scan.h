@@ -1,4 +1,4 @@
-/* tools/read/scan.h - times of a trace event, exactly.
+/* tools/trace/scan.h - times of a trace event, exactly.
  *
  * Traces give times in microseconds with three decimals. No double is in between here: digits
  * become integer nanoseconds.

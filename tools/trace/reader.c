@@ -1,4 +1,4 @@
-#include "rebuild/reader.h"
+#include "trace/reader.h"
 
 #include "load/load.h"
 

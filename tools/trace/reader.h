@@ -1,9 +1,9 @@
-/* tools/rebuild/reader.h - from a line of a trace to its event, in the shortest way that it allows. */
+/* tools/trace/reader.h - from a line of a trace to its event, in the shortest way that it allows. */
 #ifndef TOOLS_READER_H
 #define TOOLS_READER_H
 
 #include "read/lines.h"
-#include "rebuild/known.h"
+#include "trace/known.h"
 
 typedef struct event_reader {
     known *known;

@@ -1,10 +1,10 @@
-/* tools/load/walk.h - the events of a trace that has one on each line, and what stands behind them. */
+/* tools/trace/walk.h - the events of a trace that has one on each line, and what stands behind them. */
 #ifndef TOOLS_WALK_H
 #define TOOLS_WALK_H
 
 #include "progress.h"
 #include "read/lines.h"
-#include "rebuild/reader.h"
+#include "trace/reader.h"
 
 typedef struct walk {
     lines *in; /* behind the trace's head */

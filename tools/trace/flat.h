@@ -1,4 +1,4 @@
-/* tools/read/flat.h - a line of JSON taken apart in place, if it is a simple one.
+/* tools/trace/flat.h - a line of JSON taken apart in place, if it is a simple one.
  *
  * Simple is: one object; strings of printable ASCII without escapes; numbers that fit into 64 bits;
  * no key twice; nothing inside but arrays of numbers and one object, "args", of the same kind. That
@@ -8,7 +8,7 @@
 #ifndef TOOLS_FLAT_H
 #define TOOLS_FLAT_H
 
-#include "read/object.h"
+#include "trace/object.h"
 
 typedef struct flat_line {
     flat top, args;

@@ -1,5 +1,5 @@
-/* tools/rebuild/event_comm.c - operations on communicators, from a trace's events. */
-#include "rebuild/event.h"
+/* tools/trace/event_comm.c - operations on communicators, from a trace's events. */
+#include "trace/event.h"
 
 #include <string.h>
 
