@@ -24,7 +24,7 @@ progress progress_start(const char *what, bool wanted)
     return p;
 }
 
-void progress_tell(progress *p, double part)
+void progress_show(progress *p, double part)
 {
     if (!p->what || now() < p->next)
         return;

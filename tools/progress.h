@@ -14,7 +14,7 @@ typedef struct progress {
 progress progress_start(const char *what, bool wanted);
 
 /* part: 0 .. 1; negative if unknown. Cheap enough for every few thousand lines. */
-void progress_tell(progress *p, double part);
+void progress_show(progress *p, double part);
 
 /* Takes back what has been said. */
 void progress_end(progress *p);

@@ -1,15 +1,15 @@
 /* tools/report.c - pk report */
-#include "arguments.h"
 #include "command.h"
+#include "base/compiler.h"
 #include "html/html.h"
 #include "read/json_read.h"
 #include "load/load.h"
 #include "out/columns.h"
 #include "out/report/report.h"
 #include "report_text.h"
+#include "command_line.h"
 #include "output.h"
 
-#include <errno.h>
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,127 +17,73 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define JSON_MEMORY_MOST ((size_t)4 << 30)
-
 typedef struct wish {
-    bool json, threads, help;
+    bool json, threads;
     uint32_t top, width;
     const char *path, *html, *against, *filter;
+    operands files;
 } wish;
 
-static int print_help(void)
+static bool take_top(void *to, const option_given *given)
 {
-    printf("usage: pk report [OPTION ...] FILE\n"
-           "\n"
-           "Where a run spent its time. FILE is a report in JSON (report_path ending in .json), a\n"
-           "trace of perfkit, or any Chrome trace; .gz too; \"-\" is the standard input. A trace\n"
-           "without a report in it, of a killed run say, is reported from its events.\n"
-           "\n"
-           "  --top N         show N regions (default %d; 0: all)\n"
-           "  --threads       the regions of each thread, too; of a trace from its events\n"
-           "  --filter REGEX  only regions and kernels whose names match (POSIX, extended);\n"
-           "                  shares are still those of all\n"
-           "  --width N       columns of a line, %d or more: what is more gives room to names\n"
-           "                  (default: the terminal's; %d where there is none)\n"
-           "  --json          the report as JSON (docs/report-format.md)\n"
-           "  --html PAGE     the report with charts, as one file for a browser; \"-\" is the\n"
-           "                  standard output (docs/html-report.md)\n"
-           "  --against FILE  beside another run's report or trace: its figures and regions\n"
-           "                  next to this run's, instead of the report, or in the page\n"
-           "  --help          this\n"
-           "\n"
-           "Exit status: 0; 2 if FILE cannot be used or an option is wrong.\n",
-           PKI_REPORT_TOP, PKI_PAGE_WIDTH, PKI_PAGE_WIDTH);
-    return EXIT_OK;
-}
-
-/* False after a complaint. */
-static bool take_number(const char *option, const char *number, uint32_t least, uint32_t *value)
-{
-    char *end;
-    errno = 0;
-    unsigned long n = number && *number >= '0' && *number <= '9' ? strtoul(number, &end, 10) : 0;
-    if (!number || *number < '0' || *number > '9' || *end || errno || n > UINT32_MAX || n < least) {
-        complain("%s takes a number from %u on, not \"%s\"", option, (unsigned)least,
-                 number ? number : "");
-        return false;
-    }
-    *value = (uint32_t)n;
-    return true;
-}
-
-static bool take_top(wish *w, const char *number)
-{
-    if (!take_number("--top", number, 0, &w->top))
-        return false;
+    wish *w = to;
+    bool taken = option_number(to, given);
     w->top = w->top ? w->top : PKI_REPORT_ALL;
-    return true;
+    return taken;
 }
 
-static bool take_path(wish *w, const char *path)
-{
-    if (w->path) {
-        complain("one file at a time: \"%s\" or \"%s\"?", w->path, path);
-        return false;
-    }
-    w->path = path;
-    return true;
-}
+static const option all_options[] = {
+    {"--top", "N", "show N regions (default {}; 0: all)", OPTION_WORD, take_top,
+     offsetof(wish, top), .shown = PKI_REPORT_TOP},
+    {"--threads", NULL, "the regions of each thread, too; of a trace from its events",
+     .at = offsetof(wish, threads)},
+    {"--filter", "REGEX",
+     "only regions and kernels whose names match (POSIX, extended); shares are still those of all",
+     OPTION_WORD, option_text, offsetof(wish, filter), .needs = "a pattern"},
+    {"--width", "N",
+     "columns of a line, {} or more: what is more gives room to names (default: the terminal's; "
+     "{} where there is none)",
+     OPTION_WORD, option_number, offsetof(wish, width), .least = PKI_PAGE_WIDTH,
+     .shown = PKI_PAGE_WIDTH},
+    {"--json", NULL, "the report as JSON (docs/report-format.md)", .at = offsetof(wish, json)},
+    {"--html", "PAGE",
+     "the report with charts, as one file for a browser; \"-\" is the standard output "
+     "(docs/html-report.md)",
+     OPTION_FILE, option_text, offsetof(wish, html), .needs = "a file"},
+    {"--against", "FILE",
+     "beside another run's report or trace: its figures and regions next to this run's, instead "
+     "of the report, or in the page",
+     OPTION_FILE, option_text, offsetof(wish, against), .needs = "a file"},
+};
 
-/* The value of an option that has one: "--NAME VALUE" or "--NAME=VALUE". How many arguments it was;
- * 0 if it is another option, -1 after a complaint. */
-static int take_value(const char *option, const char *name, const char *next, const char **value)
-{
-    size_t length = strlen(name);
-    bool inside = strncmp(option, name, length) == 0 && option[length] == '=';
-    if (!inside && strcmp(option, name) != 0)
-        return 0;
-    *value = inside ? option + length + 1 : next;
-    if (*value && **value)
-        return inside ? 1 : 2;
-    complain("%s needs %s", name, strcmp(name, "--filter") == 0 ? "a pattern" : "a file");
-    return -1;
-}
-
-/* How many arguments it was; 0 after a complaint. */
-static int take_option(wish *w, const char *option, const char *next)
-{
-    int taken = take_value(option, "--html", next, &w->html);
-    if (!taken)
-        taken = take_value(option, "--against", next, &w->against);
-    if (!taken)
-        taken = take_value(option, "--filter", next, &w->filter);
-    if (taken)
-        return taken > 0 ? taken : 0;
-    if (strcmp(option, "--json") == 0)
-        w->json = true;
-    else if (strcmp(option, "--threads") == 0)
-        w->threads = true;
-    else if (strcmp(option, "--help") == 0 || strcmp(option, "-h") == 0)
-        w->help = true;
-    else if (strcmp(option, "--top") == 0)
-        return take_top(w, next) ? 2 : 0;
-    else if (strncmp(option, "--top=", 6) == 0)
-        return take_top(w, option + 6);
-    else if (strcmp(option, "--width") == 0)
-        return take_number(option, next, PKI_PAGE_WIDTH, &w->width) ? 2 : 0;
-    else if (strncmp(option, "--width=", 8) == 0)
-        return take_number("--width", option + 8, PKI_PAGE_WIDTH, &w->width);
-    else
-        return complain("report has no option \"%s\" (pk report --help)", option), 0;
-    return 1;
-}
+static const option_table command_options = {
+    .command = "report",
+    .usage = "[OPTION ...] FILE",
+    .about =
+        "Where a run spent its time. FILE is a report in JSON (report_path ending in .json), a\n"
+        "trace of perfkit, or any Chrome trace; .gz too; \"-\" is the standard input. A trace\n"
+        "without a report in it, of a killed run say, is reported from its events.",
+    .notes = "Exit status: 0; 2 if FILE cannot be used or an option is wrong.",
+    .all = all_options,
+    .count = PKI_COUNT_OF(all_options),
+    .files = "json gz",
+    .who = "",
+    .operands = offsetof(wish, files),
+};
 
 static bool is_standard(const char *path)
 {
     return strcmp(path, "-") == 0;
 }
 
-static bool makes_sense(const wish *w)
+static bool makes_sense(wish *w)
 {
     complaint why = {""};
-    if (!w->path)
+    w->path = w->files.all[0];
+    if (!w->files.count)
         complain("report needs a file (pk report --help)");
+    else if (w->files.count > 1)
+        complain("one file at a time: \"%s\" or \"%s\"?", w->path, w->files.all[1]);
     else if (w->html && w->json)
         complain("--html or --json?");
     else if (w->against && w->json)
@@ -154,18 +100,6 @@ static bool makes_sense(const wish *w)
     return false;
 }
 
-static bool take_arguments(wish *w, int argc, char **argv)
-{
-    arguments all = arguments_of(argc, argv);
-    for (argument one; !w->help && arguments_next(&all, &one);) {
-        int taken = one.is_option ? take_option(w, one.text, one.next) : take_path(w, one.text);
-        if (taken <= 0)
-            return false;
-        arguments_took(&all, taken);
-    }
-    return w->help || makes_sense(w);
-}
-
 static bool has_thread_regions(const pki_summary *summary)
 {
     for (size_t i = 0; i < summary->thread_count; i++)
@@ -176,11 +110,11 @@ static bool has_thread_regions(const pki_summary *summary)
 
 /* ---- the text ---- */
 
-static bool load(const char *path, bool threads, bool events, pki_summary *summary)
+static bool load(const char *path, bool threads, pki_summary *summary)
 {
     complaint why = {""};
-    load_options options = {.per_thread = threads, .progress = true, .events = events};
-    if (load_run(is_standard(path) ? "/dev/stdin" : path, &options, summary, &why))
+    load_options options = {.per_thread = threads, .progress = true};
+    if (load_run(path, &options, summary, &why))
         return true;
     complain("%s: %s", path, why.text);
     return false;
@@ -223,7 +157,7 @@ static int print_against(const wish *w, const pki_summary *summary,
                          const pki_report_options *options)
 {
     pki_summary other;
-    if (!load(w->against, false, false, &other))
+    if (!load(w->against, false, &other))
         return EXIT_UNUSABLE;
     int error = report_beside(summary, &other, w->against, options, stdout);
     pki_summary_finish(&other);
@@ -286,7 +220,7 @@ static int print_page(const wish *w, const pki_summary *summary)
     pki_summary other;
     html_run run = {w->path, summary}, against = {w->against, &other};
     const html_run *beside = w->against ? &against : NULL;
-    if (beside && !load(w->against, w->threads, false, &other))
+    if (beside && !load(w->against, w->threads, &other))
         return EXIT_UNUSABLE;
     int status =
         is_standard(w->html) ? print_standard(&run, beside) : write_page(w->html, &run, beside);
@@ -299,14 +233,13 @@ int command_report(int argc, char **argv)
 {
     wish w = {0};
     pki_summary summary;
-    if (!take_arguments(&w, argc, argv))
-        return EXIT_UNUSABLE;
-    if (w.help)
-        return print_help();
+    int status = options_read(&command_options, &w, argc, argv);
+    if (status != OPTIONS_READ)
+        return status;
     json_limit_memory(JSON_MEMORY_MOST);
-    if (!load(w.path, w.threads, false, &summary))
+    if (!makes_sense(&w) || !load(w.path, w.threads, &summary))
         return EXIT_UNUSABLE;
-    int status = w.html ? print_page(&w, &summary) : print_report(&w, &summary);
+    status = w.html ? print_page(&w, &summary) : print_report(&w, &summary);
     pki_summary_finish(&summary);
     return status;
 }

@@ -2,26 +2,22 @@
 #include "status_show.h"
 
 #include "command.h"
+#include "command_line.h"
 
 #include <pk/pk.h>
 
 #include <stdio.h>
-#include <string.h>
 
-static int print_help(void)
-{
-    printf(
-        "usage: pk status\n"
-        "\n"
+static const option_table command_options = {
+    .command = "status",
+    .usage = "",
+    .about =
         "What perfkit finds on this machine and in this environment: the clock and what a region\n"
         "costs with it, limits of memory and files, the rank that a launcher gave, the backends\n"
-        "and why they are off, and the PK_ variables that are set.\n"
-        "\n"
-        "  --help      this\n"
-        "\n"
-        "Exit status: 0; 2 if pk_start with these variables would fail.\n");
-    return EXIT_OK;
-}
+        "and why they are off, and the PK_ variables that are set.",
+    .notes = "Exit status: 0; 2 if pk_start with these variables would fail.",
+    .who = "",
+};
 
 /* Would pk_start(NULL) work here? Its words, if not. A session without files says so without
  * leaving any. */
@@ -37,11 +33,12 @@ static int try_start(void)
 
 int command_status(int argc, char **argv)
 {
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
-        return print_help();
-    if (argc > 1)
-        return complain("status %s \"%s\" (pk status --help)",
-                        argv[1][0] == '-' ? "has no option" : "takes no file, thus not", argv[1]);
+    operands files;
+    int status = options_read(&command_options, &files, argc, argv);
+    if (status != OPTIONS_READ)
+        return status;
+    if (files.count)
+        return complain("status takes no file, thus not \"%s\" (pk status --help)", files.all[0]);
     printf("perfkit   %s\n", pk_version());
     show_clock();
     show_limits();

@@ -314,7 +314,7 @@ static const pki_member counts_members[] = {
            points, points_dropped, unwritten, regions, steps, memory_bytes, trace_bytes,
            other_starts, not_finite),
 };
-static const pki_shape counts = SHAPE(pk_counts, counts_members);
+const pki_shape pki_counts_shape = SHAPE(pk_counts, counts_members);
 
 static const pki_member overhead_members[] = {
     PLAINS(pki_overhead, region_ns, total, share, collector, recording, callers, backends),
@@ -336,7 +336,7 @@ static const pki_member summary_members[] = {
     TOP_ROWS(regions, region_count, region),
     TOP_ROWS(threads, thread_count, thread),
     TOP_ROWS(counters, counter_count, counter),
-    TOP_OBJECT(pki_summary, counts, counts),
+    TOP_OBJECT(pki_summary, counts, pki_counts_shape),
     TOP_OBJECT(pki_summary, activities, activities),
     TOP_OBJECT(pki_summary, overhead, overhead),
     TOP_ROWS(backends, backend_count, backend),

@@ -1,7 +1,7 @@
 /* lib/measure/shape.h - what a pki_summary consists of, member by member, in one table.
  *
  * The report file is written from this table (lib/out/report/json.c), read by it
- * (tools/load/report.c) and its memory given back by it (shape_finish.c), so a member that is added here
+ * (tools/read/read_shape.c) and its memory given back by it (shape_finish.c), so a member that is added here
  * is in all three. The order of members is their order in the file.
  */
 #ifndef PKI_MEASURE_SHAPE_H
@@ -36,7 +36,7 @@ typedef struct pki_member {
     const char *key;
     pki_member_type type;
     size_t offset;
-    const pki_shape *shape; /* of OBJECT, ROWS, TABLE, KEYED; NULL: KEYED numbers (uint64_t) */
+    const pki_shape *shape;   /* of OBJECT, ROWS, TABLE, KEYED; NULL: KEYED numbers (uint64_t) */
     const pki_choice *choice; /* CHOICE */
     const char *const *keys;  /* KEYED */
     size_t count;             /* KEYED: how many; ROWS, TABLE: offset of the size_t that says it */
@@ -54,13 +54,13 @@ struct pki_shape {
 
 /* The run, all of it. */
 extern const pki_shape pki_summary_shape;
-/* Parts that are given back before the rest. */
+/* Parts that are given back before the rest, or read from other files. */
 extern const pki_shape pki_steps_shape, pki_comm_shape, pki_verdict_shape, pki_gpu_shape,
-    pki_kernel_shape;
+    pki_kernel_shape, pki_counts_shape;
 
-static inline const void *pki_member_at(const pki_member *member, const void *object)
+static inline const void *pki_member_at(const pki_member *m, const void *of)
 {
-    return (const char *)object + member->offset;
+    return (const char *)of + m->offset;
 }
 
 /* Gives back the strings and rows that it points to. */

@@ -1,20 +1,20 @@
-"""read_help.py - what `pk` says of itself with --help, taken apart: the one source of the manual pages and of
-the shells' completions.
+"""read_help.py - what `pk` says of itself: the one source of the manual pages and of the shells' completions.
 
-The form of a help text, as all commands of pk have it:
+A command's options come from its table, which `pk COMMAND --help=json` prints (tools/command_line.h). What it says
+around them, and what `pk --help` says, is text of this form:
 
     usage: pk NAME [OPTION ...] FILE        and more lines, indented, for other ways to call it
 
     Paragraphs, not indented.
 
-      --option VALUE, --other   two spaces before, two behind; the rest of the
-                                text is indented deeper
-      word                      the same for anything else that is explained
+      word                      something that is explained: two spaces before, two behind; the
+                                rest of the text is indented deeper
 
         a line without an explanation is an example
     Exit status: behind the rest of a paragraph or in one of its own
 """
 
+import json
 import re
 import subprocess
 
@@ -38,12 +38,15 @@ class Item:
 
 
 class Help:
-    """usage: list of command lines; blocks: str (a paragraph), Item, or list of str (an example)."""
+    """usage: list of command lines; blocks: str (a paragraph), Item, or list of str (an example); options: those of
+    the table; files: by what the names of a command's files end, "" for any."""
 
-    def __init__(self, text):
+    def __init__(self, text, options=(), files=()):
         self.usage = []
         self.blocks = []
         self.exit = ""
+        self.options = options
+        self.files = files
         for chunk in re.split(r"\n\s*\n", text.strip("\n")):
             lines = chunk.split("\n")
             if lines[0].startswith("usage: "):
@@ -92,27 +95,30 @@ class Help:
     def items(self):
         return [block for block in self.blocks if isinstance(block, Item)]
 
-    def options(self):
-        """(name, placeholder, text) of every option."""
-        return [(name, value, item.text) for item in self.items() for name, value in item.options()]
-
 
 def ask(pk, *arguments):
-    """What it prints; a command that this build does without says so on stderr."""
+    """What it prints; None and why not for a command that this build does without."""
     answer = subprocess.run([pk, *arguments], capture_output=True, text=True, check=False,
                             stdin=subprocess.DEVNULL)
     if answer.returncode == 0:
-        return answer.stdout
+        return answer.stdout, ""
     why = answer.stderr.strip().removeprefix("pk: ").removeprefix(f"{arguments[0]}: ")
-    return f"usage: pk {arguments[0]}\n\n{why[:1].upper()}{why[1:]}.\n"
+    return None, f"{why[:1].upper()}{why[1:]}."
 
 
-def read(pk, *arguments):
-    return Help(ask(pk, *arguments)).finish()
+def read_command(pk, name):
+    table, why = ask(pk, name, "--help=json")
+    if table is None:
+        return Help(f"usage: pk {name}\n\n{why}\n").finish()
+    table = json.loads(table)
+    usage = "\n       ".join(f"pk {name} {line}".strip() for line in table["usage"].split("\n"))
+    text = Help(f"usage: {usage}\n\n{table['about']}\n\n{table['notes']}\n", table["options"],
+                table["files"].split(" ") if table["takes_files"] else [])
+    return text.finish()
 
 
 def read_all(pk):
     """pk's own help, and [(name, one line, help)] of its commands."""
-    whole = read(pk, "--help")
-    return whole, [(item.term, item.text, read(pk, item.term, "--help"))
+    whole = Help(ask(pk, "--help")[0]).finish()
+    return whole, [(item.term, item.text, read_command(pk, item.term))
                    for item in whole.items() if re.fullmatch(r"[a-z][a-z-]*", item.term)]

@@ -82,8 +82,16 @@ def usage(lines):
     return out
 
 
-def is_option(block):
-    return isinstance(block, Item) and any(block.options())
+def option_items(options):
+    """An Item for the options that one text is for."""
+    items = []
+    for option in options:
+        term = option["name"] + (" " + option["value"] if option["value"] else "")
+        if items and items[-1].text == option["help"]:
+            items[-1].term += ", " + term
+        else:
+            items.append(Item(term, option["help"]))
+    return items
 
 
 def see_also(names):
@@ -96,8 +104,8 @@ def command_page(name, line, text, others, version, date):
     lines = head(page, 1, version, date)
     lines += section("NAME", [f"{plain(page)} \\- {plain(line)}"])
     lines += section("SYNOPSIS", usage(text.usage))
-    lines += section("DESCRIPTION", body([b for b in text.blocks if not is_option(b)]))
-    lines += section("OPTIONS", body([b for b in text.blocks if is_option(b)]))
+    lines += section("DESCRIPTION", body(text.blocks))
+    lines += section("OPTIONS", body(option_items(text.options)))
     lines += section('"EXIT STATUS"', [words(text.exit)] if text.exit else [])
     also = [("pk", 1)] + [(f"pk-{other}", 1) for other in others if other != name] + [("perfkit", 7)]
     lines += section('"SEE ALSO"', see_also(also))

@@ -4,28 +4,10 @@ import re
 
 NOTE = "made from what pk says with --help; not to be changed by hand"
 
-# What a command reads, by the ends of the files' names; "": any file.
-READS = {"recover": ["arena", "json", "gz"], "bench-ab": [""], "status": [], "help": []}
-USUALLY = ["json", "gz"]
-
-
-def reads(name):
-    return READS.get(name, USUALLY)
-
-
-def takes(value):
-    """What an option's value is: "file", "folder", "text", or "" for an option without one."""
-    if not value:
-        return ""
-    if re.search(r"DIR|FOLDER", value):
-        return "folder"
-    return "file" if re.search(r"FILE|TRACE|PAGE|PATH|\.[a-z]+$", value) else "text"
-
 
 def options(text):
-    """[(name, kind, placeholder, first clause of its text)]"""
-    return [(name, takes(value), value, re.split(r"[;.(:]", said)[0].strip())
-            for name, value, said in text.options()]
+    """[(name, kind, placeholder, first clause of its text)]; kind: "file", "folder", "text", or "" without a value"""
+    return [(o["name"], o["kind"], o["value"], re.split(r"[;.(:]", o["help"])[0].strip()) for o in text.options]
 
 
 # ---- bash ----
@@ -103,7 +85,7 @@ def bash(commands):
     cases = []
     for name, _, text in commands:
         entries = options(text)
-        ends = " ".join(f'".{end}"' if end else '""' for end in reads(name))
+        ends = " ".join(f'".{end}"' if end else '""' for end in text.files)
         cases.append(BASH_CASE.format(name=name, values=bash_values(entries),
                                       options=" ".join(entry[0] for entry in entries),
                                       files=f"_pk_files {ends}" if ends else "return"))
@@ -121,8 +103,7 @@ def zsh_option(name, kind, value, said):
     return f"'{name}[{zsh_text(said)}]" + (f":{zsh_text(value)}:{action}'" if kind else "'")
 
 
-def zsh_files(name):
-    ends = reads(name)
+def zsh_files(ends):
     if not ends:
         return ""
     wanted = "" if "" in ends else f' -g "*.({"|".join(ends)})"'
@@ -134,7 +115,7 @@ def zsh(commands):
     cases = ""
     for name, _, text in commands:
         lines = " \\\n            ".join(zsh_option(*entry) for entry in options(text))
-        cases += f"    {name})\n        _arguments \\\n            {lines}{zsh_files(name)}\n        ;;\n"
+        cases += f"    {name})\n        _arguments \\\n            {lines}{zsh_files(text.files)}\n        ;;\n"
     return f"""\
 #compdef pk
 # zsh completion for pk; {NOTE}
@@ -194,8 +175,7 @@ def fish_option(command, name, kind, said):
     return f"complete -c pk -n '__fish_seen_subcommand_from {command}' {way}{value} -d '{fish_text(said)}'\n"
 
 
-def fish_files(name):
-    ends = reads(name)
+def fish_files(name, ends):
     given = f"complete -c pk -n '__fish_seen_subcommand_from {name}'"
     if "" in ends:
         return f"{given} -F\n"
@@ -212,5 +192,5 @@ def fish(commands):
     out += f"complete -c pk -n '__fish_seen_subcommand_from help' -a '{names}'\n"
     for name, _, text in commands:
         out += "".join(fish_option(name, option, kind, said) for option, kind, _, said in options(text))
-        out += fish_files(name)
+        out += fish_files(name, text.files)
     return out

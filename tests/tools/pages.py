@@ -5,6 +5,7 @@ CASE: words (pk alone), man, bash, zsh, fish. Without the program that a case ne
 """
 
 import glob
+import json
 import os
 import re
 import shutil
@@ -29,6 +30,15 @@ def commands():
 
 def help_of(name):
     return run(PK, name, "--help").stdout
+
+
+def table_of(name):
+    """What the command reads its options by."""
+    return json.loads(run(PK, name, "--help=json").stdout)["options"]
+
+
+def known_to(name):
+    return {option["name"] for option in table_of(name)}
 
 
 def options_in(text):
@@ -66,6 +76,13 @@ class Words(unittest.TestCase):
             self.assertTrue(shown[0].stdout.startswith(f"usage: pk {name}"), name)
             self.assertIn("Exit status:", shown[0].stdout, name)
             self.assertIn("--help", options_in(shown[0].stdout), name)
+
+    def test_the_options_of_the_table_are_in_the_help(self):
+        for name in commands():
+            self.assertEqual(options_in(help_of(name)), known_to(name), name)
+            for option in table_of(name):
+                self.assertTrue(option["help"], option)
+                self.assertEqual(bool(option["kind"]), bool(option["value"]), option)
 
     def test_help_fits_a_terminal(self):
         for name in commands():
@@ -120,7 +137,7 @@ class Man(unittest.TestCase):
 
     def test_pages_have_the_options_and_no_others(self):
         for name in commands():
-            self.assertEqual(self.options(page(f"pk-{name}.1")), options_in(help_of(name)), name)
+            self.assertEqual(self.options(page(f"pk-{name}.1")), known_to(name), name)
         self.assertEqual(self.options(page("pk.1")), {"--help", "-h", "--version"})
 
     def test_pages_say_what_the_help_says(self):
@@ -163,17 +180,25 @@ class InFolder(unittest.TestCase):
 
     def test_options(self):
         for name in commands():
-            told = {option for option in options_in(help_of(name)) if option.startswith("--")}
+            told = {option for option in known_to(name) if option.startswith("--")}
             offered = {word for word in self.complete(f"{name} --") if word.startswith("--")}
             self.assertEqual(offered, told, name)
         self.assertEqual(self.complete("report --to"), {"--top"})
+
+    def test_values(self):
+        """Any file, a folder, or nothing that could be known."""
+        offers = {"file": set(self.FILES) - {"notes.txt", "a b.json"} | {"runs"}, "folder": {"runs"}, "text": set()}
+        for name in commands():
+            for option in table_of(name):
+                if option["kind"]:
+                    self.assertEqual(self.complete(f"{name} {option['name']} r"), offers[option["kind"]], option)
 
     def test_files(self):
         self.assertEqual(self.complete("report "), {"run.json", "run.json.gz", "a b.json", "runs"})
         self.assertEqual(self.complete("recover run"), {"run.json", "run.json.gz", "run.json.arena", "runs"})
         self.assertEqual(self.complete("compare --markdown no"), {"notes.txt"})
         self.assertEqual(self.complete("compare --baseline r"), {"runs"})
-        self.assertEqual(self.complete("status ") - {"--help"}, set())
+        self.assertEqual(self.complete("status ") - known_to("status"), set())
 
 
 class Bash(InFolder):

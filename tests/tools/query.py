@@ -14,8 +14,7 @@ import tempfile
 import unittest
 
 PK, RUN_TRACE, GOLDEN = sys.argv[1:4]
-STEPS, LAYERS, RANKS = 30, 12, 3
-FOLDER = None
+STEPS, LAYERS, RANKS, FOLDER = 30, 12, 3, None
 
 
 def run(*arguments, given=None):
@@ -180,6 +179,12 @@ class Files(unittest.TestCase):
         self.assertEqual(ask(self.COUNTS, mixed), ask(self.COUNTS))
         nested = "SELECT name, depth, self_ns, step, thread FROM calls ORDER BY start_ns, end_ns DESC, name"
         self.assertEqual(ask(nested, mixed), ask(nested))
+
+    def test_joined(self):
+        lines = [json.dumps(e | {"ts": e.get("ts", 0) + 1000 * rank}) for rank in (0, 1) for e in events(f"{rank}.json")]
+        joined = write("joined.json", '{"traceEvents":[\n' + ",\n".join(lines) + "\n]}")  # of two processes
+        calls = "SELECT thread, name, step, count(*) FROM calls GROUP BY thread, name, step"
+        self.assertEqual(sorted(ask(calls, joined)), sorted(ask(calls) + ask(calls, path("1.json"))))
 
     def test_standard_input(self):
         with open(path("0.json"), encoding="utf-8") as file:

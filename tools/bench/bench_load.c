@@ -3,7 +3,7 @@
 
 #include "read/json_read.h"
 #include "read/lines.h"
-#include "load/load.h"
+#include "read/document.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -212,9 +212,9 @@ static bool read_file(bench_file *file, const char *path, complaint *why)
 {
     lines in;
     bool too_large;
-    if (!lines_open(&in, strcmp(path, "-") == 0 ? "/dev/stdin" : path, LINES_LONGEST, why))
+    if (!lines_open(&in, path, LINES_LONGEST, why))
         return false;
-    json_t *document = load_json_rest(NULL, 0, &in, &too_large, why);
+    json_t *document = document_from_lines(NULL, 0, &in, &too_large, why);
     lines_close(&in);
     bool read = document && read_document(document, file, why);
     json_decref(document);

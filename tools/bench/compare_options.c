@@ -11,19 +11,6 @@
 
 /* ---- taking ---- */
 
-option_value option_take(const char *who, const char *key, const char *option, const char *next)
-{
-    size_t length = strlen(key);
-    if (strncmp(option, key, length) != 0 || (option[length] && option[length] != '='))
-        return (option_value){NULL, 0};
-    if (option[length] == '=')
-        return (option_value){option + length + 1, 1};
-    if (next)
-        return (option_value){next, 2};
-    complain("%s: %s needs a value (pk %s --help)", who, key, who);
-    return (option_value){NULL, -1};
-}
-
 /* What strtod also takes, hexadecimal and names, is no number here. */
 static bool read_number(const char *text, double *number, const char **end)
 {
@@ -50,27 +37,22 @@ bool option_share(const char *text, double *share)
     return true;
 }
 
-static int take_share(const char *who, const char *key, const char *option, const char *next,
-                      double *share)
+bool compare_take_share(void *wish, const option_given *given)
 {
-    option_value v = option_take(who, key, option, next);
-    if (v.text && !option_share(v.text, share)) {
-        complain("%s: %s takes a percentage such as 2%%, not \"%s\"", who, key, v.text);
-        return -1;
-    }
-    return v.taken;
+    double *share = (double *)(void *)((char *)wish + given->option->at);
+    return option_has_value(given) &&
+           (option_share(given->text, share) || option_refuse(given, "a percentage such as 2%"));
 }
 
-static int take_alpha(compare_wish *w, const char *who, const char *option, const char *next)
+bool compare_take_alpha(void *wish, const option_given *given)
 {
-    option_value v = option_take(who, "--alpha", option, next);
-    double alpha = 0;
-    if (v.text && (!option_share(v.text, &alpha) || alpha < 1e-9 || alpha > 0.5)) {
-        complain("%s: --alpha takes a probability up to 0.5, not \"%s\"", who, v.text);
-        return -1;
-    }
-    w->options.alpha = v.text ? alpha : w->options.alpha;
-    return v.taken;
+    double *alpha = (double *)(void *)((char *)wish + given->option->at), taken;
+    if (!option_has_value(given))
+        return false;
+    if (!option_share(given->text, &taken) || taken < 1e-9 || taken > 0.5)
+        return option_refuse(given, "a probability up to 0.5");
+    *alpha = taken;
+    return true;
 }
 
 static bool is_standard(const char *path)
@@ -78,36 +60,19 @@ static bool is_standard(const char *path)
     return strcmp(path, "-") == 0;
 }
 
-static int take_file(const char *who, const char *key, const char *option, const char *next,
-                     const char **path)
+bool compare_take_file(void *wish, const option_given *given)
 {
     complaint why = {""};
-    option_value v = option_take(who, key, option, next);
-    if (v.text && !v.text[0]) {
-        complain("%s: %s needs the name of a file (\"-\": here)", who, key);
-        return -1;
-    }
-    if (v.text && !is_standard(v.text) && !output_check(v.text, OUTPUT_OR_STANDARD, &why)) {
-        complain("%s: %s", who, why.text);
-        return -1;
-    }
-    *path = v.text ? v.text : *path;
-    return v.taken;
-}
-
-int compare_take_option(compare_wish *w, const char *who, const char *option, const char *next)
-{
-    int taken = take_share(who, "--threshold", option, next, &w->options.threshold);
-    taken = taken ? taken : take_share(who, "--moments", option, next, &w->options.moments);
-    taken = taken ? taken : take_alpha(w, who, option, next);
-    taken = taken ? taken : take_file(who, "--markdown", option, next, &w->markdown);
-    taken = taken ? taken : take_file(who, "--json", option, next, &w->json);
-    taken = taken ? taken : take_file(who, "--junit", option, next, &w->junit);
-    if (!taken && strcmp(option, "--any-machine") == 0)
-        return w->options.any_machine = true;
-    if (!taken && strcmp(option, "--cpu") == 0)
-        return w->options.cpu = true;
-    return taken;
+    if (!option_text(wish, given))
+        return false;
+    if (!given->text[0])
+        complain("%s%s needs the name of a file (\"-\": here)", given->of->who,
+                 given->option->name);
+    else if (is_standard(given->text) || output_check(given->text, OUTPUT_OR_STANDARD, &why))
+        return true;
+    else
+        complain("%s%s", given->of->who, why.text);
+    return false;
 }
 
 /* ---- telling ---- */

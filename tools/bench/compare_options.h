@@ -3,6 +3,7 @@
 #define TOOLS_COMPARE_OPTIONS_H
 
 #include "bench/compare/compare.h"
+#include "command_line.h"
 
 typedef struct compare_wish {
     compare_options options;
@@ -14,17 +15,22 @@ typedef struct compare_wish {
         .options = { COMPARE_THRESHOLD, COMPARE_ALPHA, COMPARE_MOMENTS, false, false }             \
     }
 
-/* An option with a value, as "--key value" or "--key=value". */
-typedef struct option_value {
-    const char *text; /* NULL: it is not this option */
-    int taken;        /* arguments */
-} option_value;
+/* Ways to take a value; the option's offset is that of its member in the command's wish. */
+option_take compare_take_share; /* a double */
+option_take compare_take_alpha; /* a double */
+option_take compare_take_file;  /* a const char *: a file that can be written, or "-" */
 
-/* After a complaint, text is NULL and taken is -1. */
-option_value option_take(const char *who, const char *key, const char *option, const char *next);
-
-/* How many arguments it was; 0: not one of these; -1 after a complaint. */
-int compare_take_option(compare_wish *w, const char *who, const char *option, const char *next);
+/* Of both commands; the wish has its compare_wish as `shared`. */
+#define COMPARE_FORMS(wish)                                                                        \
+    {"--markdown", "FILE", NULL, OPTION_FILE, compare_take_file,                                   \
+     offsetof(wish, shared.markdown), .begins_group = false},                                      \
+        {"--json", "FILE", NULL, OPTION_FILE, compare_take_file, offsetof(wish, shared.json),      \
+         .begins_group = false},                                                                   \
+    {                                                                                              \
+        "--junit", "FILE",                                                                         \
+            "the result in these forms, too (\"-\": here, instead of the text)", OPTION_FILE,      \
+            compare_take_file, offsetof(wish, shared.junit), .begins_group = false                 \
+    }
 
 /* "2%" or "0.02"; false if it is none or not below 10 (1000 %). */
 bool option_share(const char *text, double *share);

@@ -1,45 +1,22 @@
 /* tools/export/command.c - pk export */
-#include "arguments.h"
 #include "command.h"
 
+#include "base/compiler.h"
 #include "export/export.h"
+#include "command_line.h"
 #include "output.h"
 #include "read/json_read.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define JSON_MEMORY_MOST ((size_t)4 << 30)
-
 typedef struct wish {
-    bool help;
     const char *csv, *ndjson, *sqlite;
     rows_wish rows;
-    const char **files;
-    int file_count;
+    operands files;
 } wish;
 
-static int print_help(void)
-{
-    printf(
-        "usage: pk export [OPTION ...] FILE ...\n"
-        "\n"
-        "What runs did, as tables for other engines: those that `pk query --schema` shows.\n"
-        "FILE is a trace of perfkit or any Chrome trace, .gz too, or a report in JSON; the rows\n"
-        "of several are one table, with a column for the rank.\n"
-        "\n"
-        "  --csv DIR        a file DIR/TABLE.csv for each table\n"
-        "  --ndjson DIR     a file DIR/TABLE.ndjson for each table: a JSON object per line\n"
-        "  --sqlite FILE    one SQLite database, for `pk query`, too\n"
-        "  --tables NAMES   these only, with commas between them (default: all)\n"
-        "  --help, -h       this\n"
-        "\n"
-        "docs/query.md has the statements by which DuckDB and ClickHouse read many ranks' files.\n"
-        "Exit status: 0; 2 if a file cannot be read or written.\n");
-    return EXIT_OK;
-}
-
-/* ---- arguments ---- */
+/* ---- options ---- */
 
 static bool take_table(wish *w, const char *name, size_t length)
 {
@@ -54,8 +31,10 @@ static bool take_table(wish *w, const char *name, size_t length)
     return false;
 }
 
-static bool take_tables(wish *w, const char *names)
+static bool take_tables(void *to, const option_given *given)
 {
+    wish *w = to;
+    const char *names = given->text;
     bool good = names && names[0];
     if (!good)
         complain("--tables takes names, with commas between them");
@@ -68,47 +47,42 @@ static bool take_tables(wish *w, const char *names)
     return good;
 }
 
-static bool take_text(const char **to, const char *option, const char *text)
-{
-    if (!text || !text[0]) {
-        complain("%s needs the name of what is to be written", option);
-        return false;
-    }
-    *to = text;
-    return true;
-}
+#define NEEDS "the name of what is to be written"
 
-/* How many arguments it was; 0 after a complaint. */
-static int take_option(wish *w, const char *option, const char *next)
-{
-    if (strcmp(option, "--help") == 0 || strcmp(option, "-h") == 0)
-        return w->help = true;
-    if (strcmp(option, "--csv") == 0)
-        return take_text(&w->csv, option, next) ? 2 : 0;
-    if (strcmp(option, "--ndjson") == 0)
-        return take_text(&w->ndjson, option, next) ? 2 : 0;
-    if (strcmp(option, "--sqlite") == 0)
-        return take_text(&w->sqlite, option, next) ? 2 : 0;
-    if (strcmp(option, "--tables") == 0)
-        return take_tables(w, next) ? 2 : 0;
-    if (strncmp(option, "--csv=", 6) == 0)
-        return take_text(&w->csv, "--csv", option + 6);
-    if (strncmp(option, "--ndjson=", 9) == 0)
-        return take_text(&w->ndjson, "--ndjson", option + 9);
-    if (strncmp(option, "--sqlite=", 9) == 0)
-        return take_text(&w->sqlite, "--sqlite", option + 9);
-    if (strncmp(option, "--tables=", 9) == 0)
-        return take_tables(w, option + 9);
-    complain("export has no option \"%s\" (pk export --help)", option);
-    return 0;
-}
+static const option all_options[] = {
+    {"--csv", "DIR", "a file DIR/TABLE.csv for each table", OPTION_FOLDER, option_text,
+     offsetof(wish, csv), .needs = NEEDS},
+    {"--ndjson", "DIR", "a file DIR/TABLE.ndjson for each table: a JSON object per line",
+     OPTION_FOLDER, option_text, offsetof(wish, ndjson), .needs = NEEDS},
+    {"--sqlite", "FILE", "one SQLite database, for `pk query`, too", OPTION_FILE, option_text,
+     offsetof(wish, sqlite), .needs = NEEDS},
+    {"--tables", "NAMES", "these only, with commas between them (default: all)", OPTION_WORD,
+     .take = take_tables},
+};
+
+static const option_table command_options = {
+    .command = "export",
+    .usage = "[OPTION ...] FILE ...",
+    .about =
+        "What runs did, as tables for other engines: those that `pk query --schema` shows.\n"
+        "FILE is a trace of perfkit or any Chrome trace, .gz too, or a report in JSON; the rows\n"
+        "of several are one table, with a column for the rank.",
+    .notes =
+        "docs/query.md has the statements by which DuckDB and ClickHouse read many ranks' files.\n"
+        "Exit status: 0; 2 if a file cannot be read or written.",
+    .all = all_options,
+    .count = PKI_COUNT_OF(all_options),
+    .files = "json gz",
+    .who = "",
+    .operands = offsetof(wish, files),
+};
 
 static bool makes_sense(const wish *w)
 {
     complaint why = {""};
     if (!w->csv && !w->ndjson && !w->sqlite)
         complain("export needs --csv, --ndjson or --sqlite (pk export --help)");
-    else if (!w->file_count)
+    else if (!w->files.count)
         complain("export needs a file (pk export --help)");
     else if (w->sqlite && !output_check(w->sqlite, OUTPUT_FILE, &why))
         complain("export: %s", why.text);
@@ -117,47 +91,13 @@ static bool makes_sense(const wish *w)
     return false;
 }
 
-static bool take_arguments(wish *w, int argc, char **argv)
-{
-    arguments all = arguments_of(argc, argv);
-    for (argument one; !w->help && arguments_next(&all, &one);) {
-        int taken = 1;
-        if (one.is_option)
-            taken = take_option(w, one.text, one.next);
-        else
-            w->files[w->file_count++] = one.text;
-        if (taken <= 0)
-            return false;
-        arguments_took(&all, taken);
-    }
-    return w->help || makes_sense(w);
-}
-
 /* ---- */
 
-static bool write_all(const wish *w, rows *r)
+static bool write_all(const wish *w, rows *r, complaint *why)
 {
-    complaint why = {""};
-    bool written =
-        (!w->csv || export_folder(w->csv, "csv", export_csv, r, &w->rows, &why)) &&
-        (!w->ndjson || export_folder(w->ndjson, "ndjson", export_ndjson, r, &w->rows, &why)) &&
-        (!w->sqlite || export_sqlite(w->sqlite, r, &w->rows, &why));
-    if (!written)
-        complain("export: %s", why.text);
-    return written;
-}
-
-static bool read_all(const wish *w, rows *r)
-{
-    for (int i = 0; i < w->file_count; i++) {
-        complaint why = {""};
-        const char *path = strcmp(w->files[i], "-") == 0 ? "/dev/stdin" : w->files[i];
-        if (!rows_add_file(r, path, true, &why)) {
-            complain("%s: %s", w->files[i], why.text);
-            return false;
-        }
-    }
-    return true;
+    return (!w->csv || export_folder(w->csv, "csv", export_csv, r, &w->rows, why)) &&
+           (!w->ndjson || export_folder(w->ndjson, "ndjson", export_ndjson, r, &w->rows, why)) &&
+           (!w->sqlite || export_sqlite(w->sqlite, r, &w->rows, why));
 }
 
 static int export(const wish *w)
@@ -166,21 +106,20 @@ static int export(const wish *w)
     if (!r)
         return complain("out of memory");
     json_limit_memory(JSON_MEMORY_MOST);
-    bool exported = read_all(w, r) && write_all(w, r);
+    complaint why = {""};
+    const char *bad = rows_add_files(r, w->files.all, w->files.count, &why);
+    bool written = !bad && write_all(w, r, &why);
     rows_destroy(r);
-    return exported ? EXIT_OK : EXIT_UNUSABLE;
+    return written ? EXIT_OK : complain("%s: %s", bad ? bad : "export", why.text);
 }
 
 int command_export(int argc, char **argv)
 {
-    wish w = {.files = calloc((size_t)argc + 1, sizeof(char *)), .rows = {.lenient = true}};
-    if (!w.files)
-        return complain("out of memory");
+    wish w = {.rows = {.lenient = true}};
     for (unsigned of = 0; of < ROWS_TABLES; of++)
         w.rows.columns[of] = ROWS_ALL;
-    int status = EXIT_UNUSABLE;
-    if (take_arguments(&w, argc, argv))
-        status = w.help ? print_help() : export(&w);
-    free(w.files);
-    return status;
+    int status = options_read(&command_options, &w, argc, argv);
+    if (status != OPTIONS_READ)
+        return status;
+    return makes_sense(&w) ? export(&w) : EXIT_UNUSABLE;
 }

@@ -16,20 +16,14 @@ static bool run(sqlite3 *db, const char *sql, complaint *why)
     return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK || fail(db, why);
 }
 
-/* "CREATE TABLE calls(file INTEGER, ...)" and "INSERT INTO calls VALUES(?, ...)" */
-static void write_sql(rows_table of, char create[4096], char insert[512])
+/* "INSERT INTO calls VALUES(?, ...)" */
+static void write_insert(rows_table of, char insert[512])
 {
-    static const char *const types[] = {
-        [CELL_INTEGER] = "INTEGER", [CELL_REAL] = "REAL", [CELL_TEXT] = "TEXT"};
     const rows_about *about = rows_about_table(of);
-    size_t c = (size_t)snprintf(create, 4096, "CREATE TABLE %s(", about->name);
-    size_t n = (size_t)snprintf(insert, 512, "INSERT INTO %s VALUES(", about->name);
-    for (size_t i = 0; i < about->count; i++) {
-        const char *end = i + 1 < about->count ? ", " : ")";
-        c += (size_t)snprintf(create + c, 4096 - c, "%s %s%s", about->columns[i].name,
-                              types[rows_column_type(&about->columns[i])], end);
-        n += (size_t)snprintf(insert + n, 512 - n, "?%s", end);
-    }
+    size_t used = (size_t)snprintf(insert, 512, "INSERT INTO %s VALUES(", about->name);
+    for (size_t i = 0; i < about->count; i++)
+        used +=
+            (size_t)snprintf(insert + used, 512 - used, "?%s", i + 1 < about->count ? ", " : ")");
 }
 
 static void bind(sqlite3_stmt *to, int at, const cell *c)
@@ -61,9 +55,10 @@ static bool insert_rows(sqlite3_stmt *to, rows *r, rows_table of)
 
 static bool write_table(sqlite3 *db, rows *r, rows_table of, complaint *why)
 {
-    char create[4096], insert[512];
+    char create[ROWS_SQL], insert[512];
     sqlite3_stmt *to = NULL;
-    write_sql(of, create, insert);
+    rows_write_sql(of, rows_about_table(of)->name, create);
+    write_insert(of, insert);
     bool written = run(db, create, why) &&
                    (sqlite3_prepare_v2(db, insert, -1, &to, NULL) == SQLITE_OK || fail(db, why)) &&
                    (insert_rows(to, r, of) || fail(db, why));

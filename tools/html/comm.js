@@ -50,7 +50,7 @@ function bandwidthChart(comm, node) {
 
 function operationTable(comm) {
     const sum = (rows, of) => rows.reduce((total, row) => total + of(row), 0);
-    return card('Operations', 'Exposed is what the program’s threads waited for.', table(
+    return card('Operations', 'Exposed is what the program’s threads waited for. Time and exposed are sums: of operations beside each other they are more than has passed.', table(
         ['Operation', 'Calls', 'Bytes', 'Time', 'Exposed', 'Exposed, share'], [...operations(comm)].map(([name, rows]) => {
             const spent = sum(rows, (r) => r.time.sum), exposed = sum(rows, (r) => r.exposed);
             return [name, count(sum(rows, (r) => r.time.count)), amount(sum(rows, (r) => r.bytes), 'bytes'), time(spent), time(exposed),

@@ -1,143 +1,132 @@
 #include "load/load.h"
 
-#include "core/arena.h"
-#include "read/json_read.h"
-#include "out/report/report.h"
+#include "rebuild/rebuild.h"
+#include "trace/trace.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#define HEAD_MOST ((size_t)4 << 20)
-#define HEAD_LINES 64
-#define EVENTS "\"traceEvents\":["
+#define OTHERS_MOST 256 /* ranks of one file; more than anybody has put together */
 
-/* ---- bytes ---- */
+/* What is looked for in the events of a trace. */
+typedef struct search {
+    trace *in;
+    rebuild *to;                           /* NULL: whose steps there are */
+    char stepper[EVENT_TRACK];             /* of the first step; "" if there is none */
+    char others[OTHERS_MOST][EVENT_TRACK]; /* that step, too */
+    size_t other_count;
+    const load_options *options;
+} search;
 
-static bool append(line *to, const char *text, size_t length, complaint *why)
+static bool out_of_memory(complaint *why)
 {
-    char *grown = realloc(to->text, to->length + length + 1);
-    if (!grown)
-        return complaint_set(why, "out of memory");
-    memcpy(grown + to->length, text, length);
-    to->text = grown;
-    to->length += length;
-    return true;
+    return complaint_set(why, "out of memory");
 }
 
-/* ---- what the file is ---- */
-
-static bool ends_head(line l, bool first)
+static void note_stepper(search *s, const char *track)
 {
-    char tight[sizeof EVENTS] = "";
-    size_t kept = sizeof EVENTS - 1;
-    l = line_trim(l);
-    if (first && l.length == 1 && l.text[0] == '[')
-        return true;
-    /* From the end, without the blanks that some writers put around the colon. */
-    for (size_t i = l.length; i > 0 && kept > 0; i--)
-        if (l.text[i - 1] != ' ')
-            tight[--kept] = l.text[i - 1];
-    return kept == 0 && memcmp(tight, EVENTS, sizeof EVENTS - 1) == 0;
+    if (!s->stepper[0])
+        memcpy(s->stepper, track, sizeof s->stepper);
+    if (strcmp(s->stepper, track) == 0 || s->other_count == OTHERS_MOST)
+        return;
+    for (size_t i = 0; i < s->other_count; i++)
+        if (strcmp(s->others[i], track) == 0)
+            return;
+    memcpy(s->others[s->other_count++], track, sizeof s->others[0]);
 }
 
-/* The head as a document of its own; NULL if it is none. False, and why, without memory. */
-static bool close_head(const line *read, json_t **head, complaint *why)
+/* In the order of their first steps: the report is of the first one. */
+static bool expect_noted(search *s)
 {
-    complaint ignored = {""};
-    line closed = {0}, trimmed = line_trim((line){read->text, read->length - 1});
-    const char *end = trimmed.length == 1 ? "]" : "]}";
-    bool fits =
-        append(&closed, read->text, read->length, why) && append(&closed, end, strlen(end), why);
-    bool too_large = false;
-    if (fits)
-        *head = load_json(closed.text, closed.length, &too_large, &ignored);
-    free(closed.text);
-    return fits && (!too_large || complaint_set(why, "%s", ignored.text));
+    bool fits = !s->stepper[0] || rebuild_expect_steps(s->to, s->stepper);
+    for (size_t i = 0; fits && i < s->other_count; i++)
+        fits = rebuild_expect_steps(s->to, s->others[i]);
+    return fits;
 }
 
-bool load_head(lines *in, json_t **head, line *read, complaint *why)
+static bool take_event(void *user, const event *e)
 {
-    line l;
-    *head = NULL;
-    *read = (line){0};
-    for (int i = 0; i < HEAD_LINES && read->length < HEAD_MOST && lines_ahead(in, HEAD_MOST) &&
-                    lines_next(in, &l);
-         i++) {
-        bool ends = ends_head(l, i == 0);
-        if (!append(read, l.text, l.length, why) || !append(read, "\n", 1, why))
-            return false;
-        if (ends)
-            return close_head(read, head, why);
-    }
-    return !in->failed;
+    search *s = user;
+    if (e->type == EVENT_STEP)
+        note_stepper(s, e->stepper);
+    return !s->to || rebuild_event(s->to, e);
 }
 
-bool load_events_are_lines(lines *in)
+/* Without a rebuild only the steps' thread is of interest. */
+static bool wants_line(void *user, line l)
 {
-    line l;
-    complaint ignored = {""};
-    bool too_large = false;
-    if (!lines_ahead(in, LINES_LONGEST) || !lines_next(in, &l))
-        return false;
-    line trimmed = line_trim(l);
-    bool tail = trimmed.length && trimmed.text[0] == ']';
-    json_t *event = tail ? NULL : load_json(trimmed.text, trimmed.length, &too_large, &ignored);
-    bool whole_line = json_is_object(event);
-    json_decref(event);
-    lines_unread(in);
-    return tail || whole_line || too_large;
+    static const char mark[] = "\"ProfilerStep#";
+    const search *s = user;
+    return s->to || (!s->stepper[0] && memmem(l.text, l.length, mark, sizeof mark - 1) != NULL);
 }
 
-static bool load_document(json_t *document, const load_options *options, pki_summary *out,
-                          complaint *why)
+static bool read_events(search *s)
 {
-    const char *format = json_string_value(json_object_get(document, "format"));
-    json_t *report = json_object_get(document, "perfkitReport");
-    if (format && strcmp(format, PKI_REPORT_FORMAT) == 0)
-        return load_report(document, out, why);
-    if (json_is_object(report) && !options->events)
-        return load_report(report, out, why);
-    if (json_is_array(document) || json_is_array(json_object_get(document, "traceEvents")))
-        return load_trace_whole(document, options, out, why);
-    return complaint_set(why, "is JSON, but neither a report of perfkit nor a Chrome trace");
+    return trace_read(s->in, &(trace_visitor){s, wants_line, take_event});
 }
 
-static bool load_whole(lines *in, line *read, const load_options *options, pki_summary *out,
-                       complaint *why)
+/* ---- the ways to read it ---- */
+
+typedef enum outcome { DONE, FAILED, UNSORTED } outcome;
+
+static outcome load_report_of(search *s, pki_summary *out)
 {
-    bool too_large;
-    json_t *document = load_json_rest(read->text, read->length, in, &too_large, why);
-    bool loaded = document && load_document(document, options, out, why);
-    json_decref(document);
-    return loaded;
+    return load_report(trace_report(s->in), out, s->in->why) ? DONE : FAILED;
 }
 
-static bool load_lines(lines *in, const char *path, const load_options *options, pki_summary *out,
-                       complaint *why)
+static bool has_report(const search *s)
 {
-    json_t *head;
-    line read;
-    if (lines_begin_with(in, PKI_ARENA_MAGIC, sizeof PKI_ARENA_MAGIC))
-        return complaint_set(why, "is the arena of a run, not its report: `pk recover` makes a"
-                                  " trace of it");
-    progress telling = progress_start(path, options->progress);
-    bool loaded = load_head(in, &head, &read, why);
-    if (loaded && head && load_events_are_lines(in))
-        loaded = load_trace_lines(in, head, options, &telling, out, why);
-    else if (loaded)
-        loaded = load_whole(in, &read, options, out, why);
-    json_decref(head);
-    free(read.text);
-    progress_end(&telling);
-    return loaded;
+    return trace_report(s->in) && !(s->options->events && trace_has_events(s->in));
+}
+
+static outcome finish(search *s, pki_summary *out)
+{
+    if (has_report(s))
+        return load_report_of(s, out);
+    if (rebuild_needs_sorting(s->to))
+        return UNSORTED;
+    if (rebuild_finish(s->to, trace_head(s->in), trace_is_whole(s->in), out))
+        return DONE;
+    out_of_memory(s->in->why);
+    return FAILED;
+}
+
+static outcome rebuild_from(search *s, bool sort, pki_summary *out)
+{
+    outcome result = FAILED;
+    s->to = rebuild_create(sort, s->options->per_thread);
+    if (!s->to || !expect_noted(s))
+        out_of_memory(s->in->why);
+    else if (read_events(s))
+        result = finish(s, out);
+    rebuild_destroy(s->to);
+    s->to = NULL;
+    return result;
+}
+
+/* A first look finds the report, or else whose steps there are, without reading each event. */
+static outcome look_twice(search *s, pki_summary *out)
+{
+    if (!has_report(s) && !read_events(s))
+        return FAILED;
+    if (has_report(s))
+        return load_report_of(s, out);
+    outcome result = rebuild_from(s, s->in->document != NULL, out);
+    return result == UNSORTED ? rebuild_from(s, true, out) : result;
+}
+
+bool load_trace(struct trace *t, const load_options *options, pki_summary *out)
+{
+    search s = {.in = t, .options = options};
+    bool again = trace_can_be_read_again(t);
+    return (again ? look_twice(&s, out) : rebuild_from(&s, true, out)) == DONE;
 }
 
 bool load_run(const char *path, const load_options *options, pki_summary *out, complaint *why)
 {
-    lines in;
-    if (!lines_open(&in, path, LINES_LONGEST, why))
+    trace t;
+    if (!trace_open(&t, path, options->progress, why))
         return false;
-    bool loaded = load_lines(&in, path, options, out, why);
-    lines_close(&in);
+    bool loaded = load_trace(&t, options, out);
+    trace_close(&t);
     return loaded;
 }

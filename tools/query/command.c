@@ -1,25 +1,22 @@
 /* tools/query/command.c - pk query */
-#include "arguments.h"
 #include "command.h"
 
 #include "base/compiler.h"
+#include "command_line.h"
 #include "query/query.h"
-#include "query/text.h"
+#include "query/input.h"
 #include "read/json_read.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define JSON_MEMORY_MOST ((size_t)4 << 30)
-
 typedef struct wish {
-    bool help, schema;
+    bool schema;
     query_format format;
     const char *sql;
     char *read; /* the SQL, if it is from a file */
-    const char **files;
-    int file_count;
+    operands files;
 } wish;
 
 typedef struct session {
@@ -27,26 +24,6 @@ typedef struct session {
     sqlite3 *db;
     query_tables tables;
 } session;
-
-static int print_help(void)
-{
-    printf(
-        "usage: pk query [OPTION ...] 'SELECT ...' FILE ...\n"
-        "\n"
-        "Asks what runs did, in SQL (SQLite's). FILE is a trace of perfkit or any Chrome trace, .gz\n"
-        "too, one of a killed run as well, or a report in JSON; \"-\" is the standard input. Several\n"
-        "files are one set of tables, with a column for the rank. Or one database that `pk export\n"
-        "--sqlite` has made. Nothing is changed. Also: percentile(x, 99), median(x), stddev(x),\n"
-        "x REGEXP 'pattern'. docs/query.md has examples.\n"
-        "\n"
-        "  --format FORMAT  table (default), csv, ndjson, json or markdown\n"
-        "  --from FILE      the SQL is in this file; \"-\": on the standard input\n"
-        "  --schema         the tables and their columns\n"
-        "  --help, -h       this\n"
-        "\n"
-        "Exit status: 0; 2 if the SQL is wrong or a file cannot be used.\n");
-    return EXIT_OK;
-}
 
 static int print_schema(void)
 {
@@ -64,88 +41,78 @@ static int print_schema(void)
     return EXIT_OK;
 }
 
-/* ---- arguments ---- */
+/* ---- options ---- */
 
-static bool take_format(wish *w, const char *name)
+static bool take_format(void *to, const option_given *given)
 {
-    for (unsigned i = 0; name && i < QUERY_FORMATS; i++)
+    wish *w = to;
+    const char *name = given->text ? given->text : "";
+    for (unsigned i = 0; i < QUERY_FORMATS; i++)
         if (strcmp(name, query_format_names[i]) == 0) {
             w->format = (query_format)i;
             return true;
         }
-    complain("--format is table, csv, ndjson, json or markdown, not \"%s\"", name ? name : "");
+    complain("--format is table, csv, ndjson, json or markdown, not \"%s\"", name);
     return false;
 }
 
-static bool take_from(wish *w, const char *path)
+static bool take_from(void *to, const option_given *given)
 {
+    wish *w = to;
     complaint why = {""};
-    if (!path || w->read) {
+    if (!given->text || w->read) {
         complain("--from takes one file with SQL");
         return false;
     }
-    w->read = query_read_text(strcmp(path, "-") == 0 ? "/dev/stdin" : path, &why);
+    w->read = query_read_text(given->text, &why);
     if (!w->read)
-        complain("%s: %s", path, why.text);
+        complain("%s: %s", given->text, why.text);
     return w->read != NULL;
 }
 
-/* How many arguments it was; 0 after a complaint. */
-static int take_option(wish *w, const char *option, const char *next)
-{
-    if (strcmp(option, "--help") == 0 || strcmp(option, "-h") == 0)
-        w->help = true;
-    else if (strcmp(option, "--schema") == 0)
-        w->schema = true;
-    else if (strcmp(option, "--format") == 0)
-        return take_format(w, next) ? 2 : 0;
-    else if (strncmp(option, "--format=", 9) == 0)
-        return take_format(w, option + 9);
-    else if (strcmp(option, "--from") == 0)
-        return take_from(w, next) ? 2 : 0;
-    else if (strncmp(option, "--from=", 7) == 0)
-        return take_from(w, option + 7);
-    else
-        return complain("query has no option \"%s\" (pk query --help)", option), 0;
-    return 1;
-}
+static const option all_options[] = {
+    {"--format", "FORMAT", "table (default), csv, ndjson, json or markdown", OPTION_WORD,
+     .take = take_format},
+    {"--from", "FILE", "the SQL is in this file; \"-\": on the standard input", OPTION_FILE,
+     .take = take_from},
+    {"--schema", NULL, "the tables and their columns", .at = offsetof(wish, schema)},
+};
 
-/* SQL may begin with a comment: "-- what took longest". */
-static bool is_comment(const char *text)
-{
-    return text[1] == '-' && text[2] && strchr(" \t\n", text[2]);
-}
+static const option_table command_options = {
+    .command = "query",
+    .usage = "[OPTION ...] 'SELECT ...' FILE ...",
+    .about =
+        "Asks what runs did, in SQL (SQLite's). FILE is a trace of perfkit or any Chrome trace, .gz\n"
+        "too, one of a killed run as well, or a report in JSON; \"-\" is the standard input. Several\n"
+        "files are one set of tables, with a column for the rank. Or one database that `pk export\n"
+        "--sqlite` has made. Nothing is changed. Also: percentile(x, 99), median(x), stddev(x),\n"
+        "x REGEXP 'pattern'. docs/query.md has examples.",
+    .notes = "Exit status: 0; 2 if the SQL is wrong or a file cannot be used.",
+    .all = all_options,
+    .count = PKI_COUNT_OF(all_options),
+    .files = "json gz",
+    .who = "",
+    .sql = true,
+    .operands = offsetof(wish, files),
+};
 
-static bool take_arguments(wish *w, int argc, char **argv)
+/* Without --from the SQL is the first operand. False after a complaint. */
+static bool find_sql(wish *w)
 {
-    arguments all = arguments_of(argc, argv);
-    for (argument one; !w->help && arguments_next(&all, &one);) {
-        int taken = 1;
-        if (one.is_option && !is_comment(one.text))
-            taken = take_option(w, one.text, one.next);
-        else
-            w->files[w->file_count++] = one.text;
-        if (taken <= 0)
-            return false;
-        arguments_took(&all, taken);
-    }
-    if (w->help || w->schema)
-        return true;
-    w->sql = w->read ? w->read : w->file_count ? w->files[0] : NULL;
-    if (!w->read && w->file_count) {
-        w->files++;
-        w->file_count--;
-    }
+    size_t sql = !w->read && w->files.count > 0;
+    w->sql = sql ? w->files.all[0] : w->read;
+    w->files.all += sql;
+    w->files.count -= sql;
     if (!w->sql)
         complain("query needs SQL and a file (pk query --help)");
-    else if (!w->file_count)
+    else if (!w->files.count)
         complain("query needs a file behind the SQL (pk query --help)");
-    return w->sql && w->file_count;
+    return w->sql && w->files.count;
 }
 
 /* ---- SQL ---- */
 
-static bool tell_error(session *s, const char *sql)
+static bool refuse_sql(session *s, const char *sql)
 {
     const char *what = sqlite3_errmsg(s->db);
     int offset = sqlite3_error_offset(s->db);
@@ -171,11 +138,11 @@ static bool each_statement(session *s, bool run)
         sqlite3_stmt *statement = NULL;
         const char *sql = rest;
         if (sqlite3_prepare_v2(s->db, sql, -1, &statement, &rest))
-            return tell_error(s, sql);
+            return refuse_sql(s, sql);
         if (statement && run) {
             int status = query_print(statement, s->w->format);
             good = status == SQLITE_DONE ||
-                   (status == SQLITE_NOMEM ? complain("out of memory"), false : tell_error(s, sql));
+                   (status == SQLITE_NOMEM ? complain("out of memory"), false : refuse_sql(s, sql));
         }
         any |= statement != NULL;
         sqlite3_finalize(statement);
@@ -193,14 +160,10 @@ static bool load_files(session *s)
         complain("out of memory");
         return false;
     }
-    for (int i = 0; i < s->w->file_count; i++) {
-        const char *path = strcmp(s->w->files[i], "-") == 0 ? "/dev/stdin" : s->w->files[i];
-        if (!rows_add_file(s->tables.rows, path, true, &why)) {
-            complain("%s: %s", s->w->files[i], why.text);
-            return false;
-        }
-    }
-    return true;
+    const char *bad = rows_add_files(s->tables.rows, s->w->files.all, s->w->files.count, &why);
+    if (bad)
+        complain("%s: %s", bad, why.text);
+    return !bad;
 }
 
 /* First without rows: so it is known which ones are needed. */
@@ -217,8 +180,8 @@ static bool ask_files(session *s)
 
 static bool ask_database(session *s)
 {
-    if (query_open(s->w->files[0], &s->db) || query_add_functions(s->db)) {
-        complain("%s: %s", s->w->files[0], s->db ? sqlite3_errmsg(s->db) : "out of memory");
+    if (query_open(s->w->files.all[0], &s->db) || query_add_functions(s->db)) {
+        complain("%s: %s", s->w->files.all[0], s->db ? sqlite3_errmsg(s->db) : "out of memory");
         return false;
     }
     query_forbid_changes(s->db);
@@ -228,8 +191,8 @@ static bool ask_database(session *s)
 static int ask(const wish *w)
 {
     session s = {.w = w};
-    bool database = query_is_database(w->files[0]);
-    if (database && w->file_count > 1)
+    bool database = query_is_database(w->files.all[0]);
+    if (database && w->files.count > 1)
         return complain("one database at a time, and no other files beside it");
     json_limit_memory(JSON_MEMORY_MOST);
     bool answered = database ? ask_database(&s) : ask_files(&s);
@@ -240,14 +203,10 @@ static int ask(const wish *w)
 
 int command_query(int argc, char **argv)
 {
-    wish w = {.files = calloc((size_t)argc + 1, sizeof(char *))};
-    const char **all = w.files;
-    int status = EXIT_UNUSABLE;
-    if (!w.files)
-        return complain("out of memory");
-    if (take_arguments(&w, argc, argv))
-        status = w.help ? print_help() : w.schema ? print_schema() : ask(&w);
-    free(all);
+    wish w = {.schema = false};
+    int status = options_read(&command_options, &w, argc, argv);
+    if (status == OPTIONS_READ)
+        status = w.schema ? print_schema() : find_sql(&w) ? ask(&w) : EXIT_UNUSABLE;
     free(w.read);
     return status;
 }

@@ -38,7 +38,7 @@ static bool make_room(numbers *n)
 }
 
 /* The first one that is not below. */
-static size_t place_of(const numbers *n, double value)
+static size_t first_not_below(const numbers *n, double value)
 {
     size_t low = 0, high = n->count;
     while (low < high) {
@@ -57,11 +57,11 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static bool add(numbers *n, double value)
+static bool add_value(numbers *n, double value)
 {
     if (!make_room(n))
         return false;
-    size_t at = n->sorted ? place_of(n, value) : n->count;
+    size_t at = n->sorted ? first_not_below(n, value) : n->count;
     memmove(n->values + at + 1, n->values + at, (n->count - at) * sizeof *n->values);
     n->values[at] = value;
     n->count++;
@@ -101,11 +101,11 @@ static void step(sqlite3_context *context, int argc, sqlite3_value **argv)
         return;
     if (type != SQLITE_INTEGER && type != SQLITE_FLOAT)
         fail(context, n, "a percentile is of numbers");
-    else if (!add(n, sqlite3_value_double(argv[0])))
+    else if (!add_value(n, sqlite3_value_double(argv[0])))
         fail(context, n, NULL);
 }
 
-static void leave(sqlite3_context *context, int argc, sqlite3_value **argv)
+static void remove_value(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
     numbers *n = sqlite3_aggregate_context(context, sizeof *n);
     (void)argc;
@@ -114,7 +114,7 @@ static void leave(sqlite3_context *context, int argc, sqlite3_value **argv)
     if (!n->sorted && n->count)
         qsort(n->values, n->count, sizeof *n->values, by_value);
     n->sorted = true;
-    size_t at = place_of(n, sqlite3_value_double(argv[0]));
+    size_t at = first_not_below(n, sqlite3_value_double(argv[0]));
     if (at < n->count)
         memmove(n->values + at, n->values + at + 1, (--n->count - at) * sizeof *n->values);
 }
@@ -195,7 +195,7 @@ static void spread_step(sqlite3_context *context, int argc, sqlite3_value **argv
         pki_moments_add(m, sqlite3_value_double(argv[0]), 1);
 }
 
-static void spread_leave(sqlite3_context *context, int argc, sqlite3_value **argv)
+static void spread_remove(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
     pki_moments *m = sqlite3_aggregate_context(context, sizeof *m);
     (void)argc;
@@ -220,7 +220,7 @@ static void free_pattern(void *pattern)
     sqlite3_free(pattern);
 }
 
-static void tell_bad_pattern(sqlite3_context *context, int error, const regex_t *pattern)
+static void refuse_pattern(sqlite3_context *context, int error, const regex_t *pattern)
 {
     char why[200] = "REGEXP: ";
     size_t length = strlen(why);
@@ -241,7 +241,7 @@ static void regexp(sqlite3_context *context, int argc, sqlite3_value **argv)
         compiled = sqlite3_malloc(sizeof *compiled);
         int error = compiled ? regcomp(compiled, pattern, REG_EXTENDED | REG_NOSUB) : REG_ESPACE;
         if (error) {
-            tell_bad_pattern(context, error, compiled);
+            refuse_pattern(context, error, compiled);
             sqlite3_free(compiled);
             return;
         }
@@ -267,11 +267,11 @@ int query_add_functions(sqlite3 *db)
     for (size_t i = 0; !error && i < sizeof percentiles / sizeof *percentiles; i++)
         error = sqlite3_create_window_function(db, percentiles[i].name, percentiles[i].arguments,
                                                FLAGS, (void *)percentiles[i].unit, step, finish,
-                                               value, leave, NULL);
+                                               value, remove_value, NULL);
     for (size_t i = 0; !error && i < sizeof spreads / sizeof *spreads; i++)
         error = sqlite3_create_window_function(db, spreads[i].name, spreads[i].arguments, FLAGS,
                                                (void *)spreads[i].unit, spread_step, spread_value,
-                                               spread_value, spread_leave, NULL);
+                                               spread_value, spread_remove, NULL);
     return error ? error
                  : sqlite3_create_function(db, "regexp", 2, FLAGS, NULL, regexp, NULL, NULL);
 }

@@ -3,8 +3,7 @@
 
 #include "base/compiler.h"
 #include "out/columns.h"
-#include "out/emit.h"
-#include "out/json_write.h"
+#include "rows/cell_write.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -184,75 +183,46 @@ static int print_table(printing *p, bool markdown)
     return status;
 }
 
-/* ---- CSV, as of RFC 4180 ---- */
+/* ---- for programs ---- */
 
-static void put_csv_text(const char *text)
+static cell cell_at(sqlite3_stmt *from, int i)
 {
-    if (!text[strcspn(text, ",\"\r\n")]) {
-        fputs(text, stdout);
-        return;
+    switch (sqlite3_column_type(from, i)) {
+    case SQLITE_INTEGER:
+        return (cell){.type = CELL_INTEGER, .integer = sqlite3_column_int64(from, i)};
+    case SQLITE_FLOAT:
+        return (cell){.type = CELL_REAL, .real = sqlite3_column_double(from, i)};
+    case SQLITE_NULL:
+        return (cell){.type = CELL_NULL};
+    default: {
+        const char *text = (const char *)sqlite3_column_text(from, i);
+        return (cell){.type = CELL_TEXT, .text = text ? text : ""};
     }
-    putchar('"');
-    for (; *text; text++) {
-        if (*text == '"')
-            putchar('"');
-        putchar(*text);
     }
-    putchar('"');
-}
-
-static void put_csv_cell(sqlite3_stmt *from, int i)
-{
-    char number[48];
-    if (sqlite3_column_type(from, i) == SQLITE_FLOAT && isfinite(sqlite3_column_double(from, i))) {
-        *pki_put_double(number, sqlite3_column_double(from, i)) = '\0';
-        fputs(number, stdout);
-        return;
-    }
-    const char *text = (const char *)sqlite3_column_text(from, i);
-    put_csv_text(text ? text : "");
 }
 
 static int print_csv(printing *p)
 {
     int status;
     for (int i = 0; i < p->columns; i++) {
-        if (i)
-            putchar(',');
-        put_csv_text(sqlite3_column_name(p->from, i));
+        csv_write_text(stdout, sqlite3_column_name(p->from, i));
+        putchar(i + 1 < p->columns ? ',' : '\n');
     }
-    putchar('\n');
-    while ((status = sqlite3_step(p->from)) == SQLITE_ROW) {
+    while ((status = sqlite3_step(p->from)) == SQLITE_ROW)
         for (int i = 0; i < p->columns; i++) {
-            if (i)
-                putchar(',');
-            put_csv_cell(p->from, i);
+            cell c = cell_at(p->from, i);
+            cell_write_csv(stdout, &c);
+            putchar(i + 1 < p->columns ? ',' : '\n');
         }
-        putchar('\n');
-    }
     return status;
 }
-
-/* ---- JSON ---- */
 
 static void put_json_row(printing *p)
 {
     pki_json_open(&p->json, NULL, '{');
     for (int i = 0; i < p->columns; i++) {
-        const char *key = sqlite3_column_name(p->from, i);
-        switch (sqlite3_column_type(p->from, i)) {
-        case SQLITE_INTEGER:
-            pki_json_int(&p->json, key, sqlite3_column_int64(p->from, i));
-            break;
-        case SQLITE_FLOAT:
-            pki_json_real(&p->json, key, sqlite3_column_double(p->from, i));
-            break;
-        case SQLITE_NULL:
-            pki_json_real(&p->json, key, NAN); /* null */
-            break;
-        default:
-            pki_json_text(&p->json, key, (const char *)sqlite3_column_text(p->from, i));
-        }
+        cell c = cell_at(p->from, i);
+        cell_write_json(&p->json, sqlite3_column_name(p->from, i), &c);
     }
     pki_json_close(&p->json, '}');
 }

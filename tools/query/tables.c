@@ -42,16 +42,8 @@ typedef struct cursor {
 
 static int declare(sqlite3 *db, rows_table of)
 {
-    static const char *const types[] = {
-        [CELL_INTEGER] = "INTEGER", [CELL_REAL] = "REAL", [CELL_TEXT] = "TEXT"};
-    const rows_about *about = rows_about_table(of);
-    char sql[4096] = "CREATE TABLE x(";
-    size_t used = strlen(sql);
-    for (size_t i = 0; i < about->count; i++)
-        used +=
-            (size_t)snprintf(sql + used, sizeof sql - used, "%s%s %s", i ? ", " : "",
-                             about->columns[i].name, types[rows_column_type(&about->columns[i])]);
-    snprintf(sql + used, sizeof sql - used, ")");
+    char sql[ROWS_SQL];
+    rows_write_sql(of, "x", sql);
     return sqlite3_declare_vtab(db, sql);
 }
 
@@ -258,7 +250,7 @@ static int open_cursor(sqlite3_vtab *table, sqlite3_vtab_cursor **out)
     return SQLITE_OK;
 }
 
-static void let_go(cursor *c)
+static void release_order(cursor *c)
 {
     if (c->by)
         c->by->readers--;
@@ -267,7 +259,7 @@ static void let_go(cursor *c)
 
 static int close_cursor(sqlite3_vtab_cursor *at)
 {
-    let_go((cursor *)at);
+    release_order((cursor *)at);
     sqlite3_free(at);
     return SQLITE_OK;
 }
@@ -300,7 +292,7 @@ static int filter(sqlite3_vtab_cursor *at, int way, const char *columns, int arg
 {
     cursor *c = (cursor *)at;
     sheet *s = (sheet *)at->pVtab;
-    let_go(c);
+    release_order(c);
     c->at = 0;
     c->end = s->from->rows ? (size_t)rows_count(s->from->rows, s->of) : 0;
     if (way == ALL || c->end == 0)
@@ -365,7 +357,7 @@ static const sqlite3_module module = {.xConnect = connect,
                                       .xRowid = row_id};
 
 /* A table declares its columns at its first use, which is forbidden later. */
-static int use(sqlite3 *db, const char *name)
+static int declare_columns(sqlite3 *db, const char *name)
 {
     sqlite3_stmt *statement = NULL;
     char sql[64];
@@ -381,7 +373,7 @@ int query_add_tables(sqlite3 *db, query_tables *tables)
     for (unsigned of = 0; !error && of < ROWS_TABLES; of++) {
         const char *name = rows_about_table((rows_table)of)->name;
         error = sqlite3_create_module(db, name, &module, tables);
-        error = error ? error : use(db, name);
+        error = error ? error : declare_columns(db, name);
     }
     tables->wish = (rows_wish){.columns = {0}};
     return error;

@@ -4,7 +4,7 @@
  * is the document, whose memory json_limit_memory bounds, and the string or number that is being
  * read, which is bounded here.
  */
-#include "load/load.h"
+#include "read/document.h"
 
 #include "base/compiler.h"
 #include "read/json_read.h"
@@ -40,13 +40,22 @@ static json_t *conclude(json_t *json, const json_error_t *error, bool *too_large
     return fail(error, *too_large, why);
 }
 
-json_t *load_json(const char *text, size_t length, bool *too_large, complaint *why)
+json_t *document_from_text(const char *text, size_t length, bool *too_large, complaint *why)
 {
     json_error_t error;
     *too_large = false;
     json_memory_again();
     json_t *json = json_loadb(text, length, 0, &error);
     return conclude(json, &error, too_large, why);
+}
+
+bool document_is_object(line l, bool *too_large)
+{
+    complaint ignored = {""};
+    json_t *json = document_from_text(l.text, l.length, too_large, &ignored);
+    bool is = json_is_object(json);
+    json_decref(json);
+    return is;
 }
 
 /* ---- piece by piece ---- */
@@ -102,8 +111,8 @@ static size_t next_piece(void *buffer, size_t size, void *user)
     return checked(f, buffer, n);
 }
 
-json_t *load_json_rest(const char *before, size_t length, lines *in, bool *too_large,
-                       complaint *why)
+json_t *document_from_lines(const char *before, size_t length, lines *in, bool *too_large,
+                            complaint *why)
 {
     json_error_t error;
     feed f = {.before = before ? before : "", .left = length, .in = in};

@@ -153,7 +153,7 @@ void *json_read_tuples(json_reader *r, json_t *object, const char *key, size_t s
 static size_t used, limit;
 static bool refused;
 
-static void *take(size_t bytes)
+static void *allocate(size_t bytes)
 {
     bool fits = !refused && bytes <= limit && used <= limit - bytes;
     void *block = fits ? malloc(bytes) : NULL;
@@ -169,7 +169,7 @@ bool json_memory_again(void)
     return was;
 }
 
-static void give_back(void *block)
+static void release(void *block)
 {
     used -= block ? malloc_usable_size(block) : 0;
     free(block);
@@ -178,14 +178,5 @@ static void give_back(void *block)
 void json_limit_memory(size_t bytes)
 {
     limit = bytes;
-    json_set_alloc_funcs(take, give_back);
-}
-
-bool json_text_is_object(const char *text, size_t length)
-{
-    json_memory_again();
-    json_t *parsed = json_loadb(text, length, 0, NULL);
-    bool is = json_is_object(parsed);
-    json_decref(parsed);
-    return is;
+    json_set_alloc_funcs(allocate, release);
 }

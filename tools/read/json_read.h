@@ -37,12 +37,10 @@ void *json_read_rows(json_reader *r, json_t *object, const char *key, size_t siz
 void *json_read_tuples(json_reader *r, json_t *object, const char *key, size_t size, size_t width,
                        size_t *count);
 
-/* Is the text one whole object? */
-bool json_text_is_object(const char *text, size_t length);
-
 /* Bounds what jansson allocates from now on: a small file can be a large tree. Once it has been
  * refused memory it gets none any more, until json_memory_again: jansson 2.14 crashes where an
  * allocation fails and the next one does not. */
+#define JSON_MEMORY_MOST ((size_t)4 << 30) /* of a command */
 void json_limit_memory(size_t bytes);
 
 /* Has it been refused since the last time? */

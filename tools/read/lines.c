@@ -65,7 +65,7 @@ static bool read_more(lines *l, size_t most)
     return got > 0;
 }
 
-static void take(lines *l, size_t bytes)
+static void consume(lines *l, size_t bytes)
 {
     l->start += bytes;
     l->taken = bytes;
@@ -81,7 +81,7 @@ bool lines_next(lines *l, line *out)
         char *newline = left > looked ? memchr(from + looked, '\n', left - looked) : NULL;
         if (newline) {
             *out = (line){from, (size_t)(newline - from)};
-            take(l, out->length + 1);
+            consume(l, out->length + 1);
             return true;
         }
         looked = left;
@@ -91,7 +91,7 @@ bool lines_next(lines *l, line *out)
     if (l->failed || l->start == l->end)
         return false;
     *out = (line){l->buffer + l->start, l->end - l->start};
-    take(l, out->length);
+    consume(l, out->length);
     return true;
 }
 
@@ -145,7 +145,7 @@ bool lines_rest(lines *l, size_t most, line *out)
     if (l->failed)
         return false;
     *out = (line){l->buffer + l->start, l->end - l->start};
-    take(l, out->length);
+    consume(l, out->length);
     return true;
 }
 

@@ -1,4 +1,4 @@
-/* tools/read/source.h - the bytes of a file, compressed or not. Twins: source_zlib.c, source_plain.c. */
+/* tools/read/source.h - the bytes of a file, compressed or not. */
 #ifndef TOOLS_SOURCE_H
 #define TOOLS_SOURCE_H
 
@@ -9,14 +9,13 @@
 
 typedef struct source source;
 
-/* NULL, and why. */
+/* "-" is the standard input. NULL, and why: it is not there, may not be read, is a directory, is
+ * empty. */
 source *source_open(const char *path, complaint *why);
 void source_close(source *s);
 
-/* Bytes read, 0 at the end; -1, and why. A compressed file that is cut off ends where it is cut,
- * and source_is_cut is true from then on. */
+/* Bytes read, 0 at the end; -1, and why. A compressed file that is cut off ends where it is cut. */
 long source_read(source *s, char *out, size_t size, complaint *why);
-bool source_is_cut(const source *s);
 
 /* False for a pipe: it cannot be read again. */
 bool source_is_rewindable(const source *s);

@@ -2,14 +2,13 @@
 
 #include "base/compiler.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ACTIVITIES_MOST (1u << 24) /* 32 bytes each; beyond it, those of a step's end are off */
 #define NAME_MOST 1000             /* bytes of a name that tell it from others */
-#define CHILDREN_MOST 65536        /* per thread; beyond it, neighbours are merged */
+#define INNER_MOST 65536           /* per thread; beyond it, neighbours are joined */
 
 rebuild *rebuild_create(bool sort, bool per_thread)
 {
@@ -42,7 +41,7 @@ void rebuild_destroy(rebuild *r)
         return;
     for (uint32_t i = 0; i < r->thread_room; i++) {
         free(r->threads[i].name);
-        free(r->threads[i].children);
+        free(r->threads[i].inner.waiting);
         free_regions(r->threads[i].regions, r->threads[i].region_room);
     }
     for (uint32_t i = 0; i < r->counter_room; i++) {
@@ -140,35 +139,19 @@ bool rebuild_expect_steps(rebuild *r, const char *track)
 
 /* ---- own times ---- */
 
-static child joined(const child *a, const child *b)
+static nest_slice joined(const nest_slice *a, const nest_slice *b)
 {
-    child both = {a->start, PKI_MAX(a->end, b->end), a->covered + b->covered};
-    both.covered = PKI_MIN(both.covered, both.end - both.start);
+    nest_slice both = {a->start, PKI_MAX(a->end, b->end), a->value + b->value};
+    both.value = PKI_MIN(both.value, both.end - both.start);
     return both;
 }
 
 /* A slice that begins in the middle of what is joined here will be off by a part of it. */
-static void join_neighbours(rebuilt_thread *t)
+static void join_neighbours(nest *n)
 {
-    for (size_t i = 0; i < CHILDREN_MOST / 2; i++)
-        t->children[i] = joined(&t->children[2 * i], &t->children[2 * i + 1]);
-    t->child_count = CHILDREN_MOST / 2;
-}
-
-static bool push_child(rebuilt_thread *t, child c)
-{
-    if (t->child_count == CHILDREN_MOST)
-        join_neighbours(t);
-    if (t->child_count == t->child_room) {
-        size_t room = t->child_room ? 2 * t->child_room : 16;
-        child *grown = realloc(t->children, room * sizeof *grown);
-        if (!grown)
-            return false;
-        t->children = grown;
-        t->child_room = room;
-    }
-    t->children[t->child_count++] = c;
-    return true;
+    for (size_t i = 0; i < INNER_MOST / 2; i++)
+        n->waiting[i] = joined(&n->waiting[2 * i], &n->waiting[2 * i + 1]);
+    n->count = INNER_MOST / 2;
 }
 
 static bool add_gap(rebuild *r, const span *s, uint64_t start, uint64_t end)
@@ -176,15 +159,15 @@ static bool add_gap(rebuild *r, const span *s, uint64_t start, uint64_t end)
     return end <= start || rebuild_own(r, (own_span){start, end, end - start, s->region});
 }
 
-/* The parts of the slice that its children, the thread's from the first one on, do not cover. */
-static bool add_own(rebuild *r, const span *s, const rebuilt_thread *t, size_t first)
+/* The parts of the slice that those inside it, the thread's from the first one on, do not cover. */
+static bool add_own(rebuild *r, const span *s, const nest *n, size_t first)
 {
     uint64_t at = s->start;
-    for (size_t i = first; i < t->child_count; i++) {
-        child c = t->children[i];
-        uint64_t inside = c.end - c.start - c.covered; /* merged ones have gaps among them */
+    for (size_t i = first; i < n->count; i++) {
+        nest_slice c = n->waiting[i];
+        uint64_t gaps = c.end - c.start - c.value; /* among those that were joined */
         if (!add_gap(r, s, at, c.start) ||
-            (inside && !rebuild_own(r, (own_span){c.start, c.end, inside, s->region})))
+            (gaps && !rebuild_own(r, (own_span){c.start, c.end, gaps, s->region})))
             return false;
         at = PKI_MAX(at, c.end);
     }
@@ -203,13 +186,12 @@ static bool feed_slice(rebuild *r, const span *s)
 {
     rebuilt_thread *t = &r->threads[s->thread];
     uint64_t duration = s->end - s->start, covered = 0;
-    size_t inside = t->child_count;
-    while (inside && t->children[inside - 1].start >= s->start)
-        covered += t->children[--inside].covered;
+    size_t inside = nest_inside(&t->inner, s->start);
+    for (size_t i = inside; i < t->inner.count; i++)
+        covered += t->inner.waiting[i].value;
     uint64_t self = duration - PKI_MIN(duration, covered);
-    if (s->thread == r->stepper && !add_own(r, s, t, inside))
+    if (s->thread == r->stepper && !add_own(r, s, &t->inner, inside))
         return false;
-    t->child_count = inside;
     t->recorded++;
     t->kinds[rebuild_kind(r, s->region)] += self;
     t->last_end = PKI_MAX(t->last_end, s->end);
@@ -217,13 +199,17 @@ static bool feed_slice(rebuild *r, const span *s)
         !(rebuild_grow(&t->regions, &t->region_room, s->region, sizeof *t->regions) &&
           count_region(&t->regions[s->region], s, self)))
         return false;
+    if (inside == INNER_MOST) {
+        join_neighbours(&t->inner);
+        inside = t->inner.count;
+    }
     return count_region(&r->regions[s->region], s, self) &&
-           push_child(t, (child){s->start, s->end, duration});
+           nest_add(&t->inner, inside, (nest_slice){s->start, s->end, duration});
 }
 
 /* ---- order ---- */
 
-static bool feed(rebuild *r, const span *s)
+static bool feed_span(rebuild *r, const span *s)
 {
     if (rebuild_is_elsewhere(r, s->thread)) {
         r->elsewhere++;
@@ -234,7 +220,7 @@ static bool feed(rebuild *r, const span *s)
     return feed_slice(r, s);
 }
 
-static bool keep(rebuild *r, const span *s)
+static bool keep_span(rebuild *r, const span *s)
 {
     if (r->span_count == r->span_room) {
         size_t room = r->span_room ? 2 * r->span_room : 1024;
@@ -251,25 +237,22 @@ static bool keep(rebuild *r, const span *s)
 static int inner_first(const void *a, const void *b)
 {
     const span *x = a, *y = b;
-    if (x->end != y->end)
-        return x->end < y->end ? -1 : 1;
-    if (x->start != y->start)
-        return x->start > y->start ? -1 : 1;
-    return y->moved - x->moved;
+    int order = nest_order(x->start, x->end, y->start, y->end);
+    return order ? order : y->moved - x->moved;
 }
 
-static bool take(rebuild *r, const span *s)
+static bool add_span(rebuild *r, const span *s)
 {
     uint64_t before = s->region == TABLE_NONE ? r->steps_end : r->threads[s->thread].last_end;
     r->first = PKI_MIN(r->first, s->start);
     r->last = PKI_MAX(r->last, s->end);
     if (r->sort)
-        return keep(r, s);
+        return keep_span(r, s);
     /* Whether another process has steps is known in the end. */
     bool other =
         r->stepper != TABLE_NONE && r->threads[s->thread].process != r->threads[r->stepper].process;
     r->disordered |= s->end < before || other;
-    return feed(r, s);
+    return feed_span(r, s);
 }
 
 bool rebuild_needs_sorting(const rebuild *r)
@@ -300,7 +283,7 @@ static bool add_slice(rebuild *r, const event *e)
         return false;
     r->slices++;
     r->unbalanced += e->unbalanced && !e->cut_off;
-    return take(r, &s);
+    return add_span(r, &s);
 }
 
 static bool add_step(rebuild *r, const event *e)
@@ -313,18 +296,15 @@ static bool add_step(rebuild *r, const event *e)
     if (r->stepper == TABLE_NONE)
         r->stepper = s.thread;
     r->points++;
-    return take(r, &s);
+    return add_span(r, &s);
 }
 
 static bool add_counter(rebuild *r, const event *e)
 {
     const char *unit;
-    member v;
+    double number;
     object_cursor at = {0};
-    while (object_next(e->args, &at, &unit, &v)) {
-        double number = value_number(&v);
-        if (!value_is_number(&v) || !isfinite(number))
-            continue;
+    while (event_next_sample(e, &at, &unit, &number)) {
         char key[1024];
         snprintf(key, sizeof key, "%.700s\x1f%.200s", e->name, unit);
         if (r->counters.count >= REBUILD_NAMES_MOST && table_find(&r->counters, key) == TABLE_NONE)
@@ -393,7 +373,7 @@ bool rebuild_finish(rebuild *r, json_t *head, bool whole, pki_summary *out)
     if (r->span_count)
         qsort(r->spans, r->span_count, sizeof *r->spans, inner_first);
     for (size_t i = 0; i < r->span_count; i++)
-        if (!feed(r, &r->spans[i]))
+        if (!feed_span(r, &r->spans[i]))
             return false;
     rebuild_close_steps(r);
     return rebuild_fill(r, head, whole, out);

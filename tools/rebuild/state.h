@@ -9,6 +9,7 @@
 #include "measure/timeline.h"
 #include "rebuild/rebuild.h"
 #include "table.h"
+#include "trace/nest.h"
 
 /* A slice or a step, while it waits to be sorted. */
 typedef struct span {
@@ -24,20 +25,14 @@ typedef struct rebuilt_region {
     uint64_t self, bytes, flops;
 } rebuilt_region;
 
-/* A slice that has ended and may yet turn out to lie inside another. */
-typedef struct child {
-    uint64_t start, end;
-    uint64_t covered; /* end - start, or less if several were merged */
-} child;
-
 typedef struct rebuilt_thread {
     char *name;
     uint32_t tid;
     uint32_t process; /* of rebuild.processes */
     uint64_t recorded, last_end;
     uint64_t kinds[PKI_KINDS];
-    size_t child_count, child_room;
-    child *children; /* by start */
+    nest inner; /* slices that may yet turn out to lie inside another; value: how much of its time
+                   is covered, less than all if several were joined */
     uint32_t region_room;
     rebuilt_region *regions; /* by id; only with per_thread */
 } rebuilt_thread;
@@ -85,8 +80,8 @@ struct rebuild {
     uint32_t region_room;
     rebuilt_region *regions;
     table tracks;
-    table processes;    /* pids, as tracks begin with them */
-    table announced;    /* those that have been named */
+    table processes; /* pids, as tracks begin with them */
+    table announced; /* those that have been named */
     uint32_t stepping_room;
     uint8_t *stepping;  /* by process: 1 if it has steps */
     bool mixed;         /* one of them twice: two processes of one pid, as in containers */
@@ -134,25 +129,25 @@ bool rebuild_is_elsewhere(const rebuild *r, uint32_t thread);
 bool rebuild_is_of_another(const rebuild *r, const event *e);
 bool rebuild_is_named_twice(rebuild *r, const event *e);
 
-/* rebuild/steps.c: the stepper's own times, and the ends of steps. False without memory. */
+/* rebuild/step_parts.c: the stepper's own times, and the ends of steps. False without memory. */
 bool rebuild_own(rebuild *r, own_span part);
 bool rebuild_step(rebuild *r, const span *step);
 void rebuild_close_steps(rebuild *r);
 void rebuild_free_steps(rebuild *r);
 
-/* rebuild/comm.c. False without memory. */
+/* rebuild/communicators.c. False without memory. */
 bool rebuild_comm(rebuild *r, const event *e);
 bool rebuild_progress(rebuild *r, const event *e);
 bool rebuild_fill_comms(rebuild *r, pki_summary *out);
 
-/* rebuild/device.c. False without memory. */
+/* rebuild/devices.c. False without memory. */
 bool rebuild_find_launcher(rebuild *r, const event *e, uint32_t *id);
 const char *rebuild_launcher_name(void *user, uint32_t id);
 bool rebuild_activity(rebuild *r, const event *e);
 void rebuild_sample(rebuild *r, const event *e, double value);
 bool rebuild_fill_devices(rebuild *r, pki_summary *out);
 
-/* rebuild/fill.c */
+/* rebuild/build_summary.c */
 bool rebuild_fill(rebuild *r, json_t *head, bool whole, pki_summary *out);
 
 /* Room for index `at`, new room zeroed. */

@@ -61,7 +61,7 @@ static bool put_part(rewrite *out, const char *piece, uint64_t at, uint64_t n, u
     return rewrite_put(out, piece + from, (size_t)(to - from));
 }
 
-static bool copy_pieces(source *in, uint64_t skip, uint64_t until, rewrite *out, progress *telling,
+static bool copy_pieces(source *in, uint64_t skip, uint64_t until, rewrite *out, progress *shown,
                         complaint *why)
 {
     char piece[PIECE];
@@ -72,7 +72,7 @@ static bool copy_pieces(source *in, uint64_t skip, uint64_t until, rewrite *out,
         if (n < 0 || !put_part(out, piece, at, (uint64_t)n, skip, until, why))
             return false;
         at += (uint64_t)n;
-        progress_tell(telling, (double)at / (double)until);
+        progress_show(shown, (double)at / (double)until);
     }
     return true;
 }
@@ -82,9 +82,9 @@ static bool copy_trace(const char *trace, uint64_t skip, uint64_t until, rewrite
                        complaint *why)
 {
     source *in = source_open(trace, why);
-    progress telling = progress_start(trace, true);
-    bool copied = in && copy_pieces(in, skip, until, out, &telling, why);
-    progress_end(&telling);
+    progress shown = progress_start(trace, true);
+    bool copied = in && copy_pieces(in, skip, until, out, &shown, why);
+    progress_end(&shown);
     source_close(in);
     return copied;
 }

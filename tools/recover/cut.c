@@ -3,39 +3,42 @@
  * perfkit writes one event per line, so a line that parses as an object is an event, and the first
  * that does not is where the file was cut.
  */
-#include "read/json_read.h"
-#include "read/lines.h"
-#include "progress.h"
+#include "read/document.h"
 #include "recover/recover.h"
 #include "recover/rewrite.h"
+#include "trace/trace.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define EVENTS "\"traceEvents\":["
 
 static bool is_event(line l)
 {
+    bool too_large;
     l = line_trim(l);
-    return l.length > 1 && l.text[0] == '{' && json_text_is_object(l.text, l.length);
+    return l.length > 1 && l.text[0] == '{' && document_is_object(l, &too_large);
 }
 
-/* Lines up to the one that opens the list of events. */
-static bool read_head(lines *from, rewrite *out, recovery *done, complaint *why)
+/* As perfkit writes it; what others write may go on in another way than ours. */
+static bool is_head(json_t *head, line text)
 {
-    static char head[65536];
-    size_t used = 0;
-    line l;
-    while (lines_next(from, &l) && used + l.length + 1 < sizeof head) {
-        memcpy(head + used, l.text, l.length);
-        used += l.length;
-        head[used++] = '\n';
-        if (l.length >= sizeof EVENTS - 1 &&
-            memcmp(l.text + l.length - (sizeof EVENTS - 1), EVENTS, sizeof EVENTS - 1) == 0)
-            return rewrite_open(out, done->out, head, used - 1, why);
-    }
-    return why->text[0]
-               ? false
-               : complaint_set(why, "not a trace of perfkit, or cut before its first event");
+    size_t length = sizeof EVENTS - 1;
+    return json_is_object(head) && text.length > length &&
+           memcmp(text.text + text.length - 1 - length, EVENTS, length) == 0;
+}
+
+static bool copy_head(lines *from, rewrite *out, recovery *done, complaint *why)
+{
+    json_t *head;
+    line text;
+    bool copied = trace_read_head(from, &head, &text, why);
+    if (copied && !is_head(head, text))
+        copied = complaint_set(why, "not a trace of perfkit, or cut before its first event");
+    copied = copied && rewrite_open(out, done->out, text.text, text.length - 1, why);
+    json_decref(head);
+    free(text.text);
+    return copied;
 }
 
 /* What a line is to the copy. */
@@ -48,7 +51,7 @@ static part part_of(line l)
     return is_event(l) ? EVENT : CUT;
 }
 
-static bool copy_events(lines *from, rewrite *out, recovery *done, progress *telling)
+static bool copy_events(lines *from, rewrite *out, recovery *done, progress *shown)
 {
     line l;
     while (lines_next(from, &l)) {
@@ -61,7 +64,7 @@ static bool copy_events(lines *from, rewrite *out, recovery *done, progress *tel
             !rewrite_put(out, l.text, l.length))
             return false;
         if (++done->events % 4096 == 0)
-            progress_tell(telling, source_progress(from->from));
+            progress_show(shown, source_progress(from->from));
     }
     /* The end of a file after a crash may be any amount of zeros. */
     if (from->overlong)
@@ -76,10 +79,10 @@ bool recover_cut(const char *path, const char *out, recovery *done, complaint *w
     (void)out;
     if (!lines_open(&from, path, LINES_LONGEST, why))
         return false;
-    progress telling = progress_start(path, true);
-    bool written = read_head(&from, &to, done, why) && copy_events(&from, &to, done, &telling) &&
+    progress shown = progress_start(path, true);
+    bool written = copy_head(&from, &to, done, why) && copy_events(&from, &to, done, &shown) &&
                    rewrite_publish(&to);
-    progress_end(&telling);
+    progress_end(&shown);
     if (!written)
         rewrite_abandon(&to);
     lines_close(&from);

@@ -4,6 +4,7 @@
 #include "base/compiler.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 #define AT(type, member) offsetof(type, member)
 #define OF_FILE                                                                                    \
@@ -287,6 +288,18 @@ cell_type rows_column_type(const rows_column *column)
     default:
         return CELL_INTEGER;
     }
+}
+
+void rows_write_sql(rows_table of, const char *name, char sql[ROWS_SQL])
+{
+    static const char *const types[] = {
+        [CELL_INTEGER] = "INTEGER", [CELL_REAL] = "REAL", [CELL_TEXT] = "TEXT"};
+    const rows_about *about = rows_about_table(of);
+    size_t used = (size_t)snprintf(sql, ROWS_SQL, "CREATE TABLE %s(", name);
+    for (size_t i = 0; i < about->count; i++)
+        used += (size_t)snprintf(sql + used, ROWS_SQL - used, "%s %s%s", about->columns[i].name,
+                                 types[rows_column_type(&about->columns[i])],
+                                 i + 1 < about->count ? ", " : ")");
 }
 
 const size_t rows_widths[ROWS_TABLES][ROWS_PARTS] = {

@@ -4,6 +4,7 @@
 #include "base/compiler.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #define TRACK_MASK (UINT32_MAX >> 1)
@@ -48,6 +49,16 @@ static uint32_t u32_at(const char *p)
     return value;
 }
 
+static const rows_region *region_of(const rows *r, uint32_t id)
+{
+    return rows_at(&r->regions, sizeof(rows_region), id);
+}
+
+static const rows_track *track_of(const rows *r, uint32_t id)
+{
+    return rows_at(&r->tracks, sizeof(rows_track), id & TRACK_MASK);
+}
+
 /* ---- where a row belongs ---- */
 
 static size_t file_of(rows *r, rows_table of, size_t row)
@@ -70,7 +81,7 @@ static bool is_in(const step_row *s, uint64_t moment)
     return s->start <= moment && moment - s->start < s->duration;
 }
 
-/* The last one of the file that begins at that moment or before. A file's steps are in order. */
+/* The first step of [first, end) that begins after that moment, all being one process's. */
 static size_t search(const rows *r, size_t first, size_t end, uint64_t moment)
 {
     while (first < end) {
@@ -80,20 +91,66 @@ static size_t search(const rows *r, size_t first, size_t end, uint64_t moment)
         else
             end = middle;
     }
-    return first ? first - 1 : 0;
+    return first;
+}
+
+/* The end of those of one process, which are in order. */
+static size_t end_of_process(const rows *r, size_t first, size_t end)
+{
+    uint32_t process = step_at(r, first)->process;
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+        if (step_at(r, middle)->process == process)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return first;
+}
+
+/* The process of what has a track; ROWS_NONE: any. */
+static uint32_t process_of(const rows *r, rows_table of, size_t row)
+{
+    if (of != ROWS_CALLS && of != ROWS_ACTIVITIES)
+        return ROWS_NONE;
+    const part *p = &r->parts[of][0];
+    const char *at = rows_at(p, rows_widths[of][0], row);
+    size_t offset = of == ROWS_CALLS ? offsetof(call_row, track) : offsetof(activity_row, track);
+    return track_of(r, u32_at(at + offset))->process;
+}
+
+/* In a file that several processes were joined into, a step of the process; if it has none, as a
+ * device has none, of any. False: it was in none. */
+static bool find_step(rows *r, rows_table of, size_t row, uint64_t moment, size_t *found)
+{
+    size_t file = file_of(r, of, row), first = rows_first(r, ROWS_STEPS, file);
+    size_t end = rows_first(r, ROWS_STEPS, file + 1);
+    uint32_t process = process_of(r, of, row);
+    bool any = false;
+    for (size_t next; first < end; first = next) {
+        bool own = step_at(r, first)->process == process;
+        next = end_of_process(r, first, end);
+        size_t at = search(r, first, next, moment);
+        bool in = at > first && is_in(step_at(r, at - 1), moment);
+        if (in && (own || !any))
+            *found = at - 1;
+        if (own)
+            return in;
+        any |= in;
+    }
+    return any;
 }
 
 static cell step_of(rows *r, rows_table of, size_t row, uint64_t moment)
 {
-    size_t file = file_of(r, of, row), *at = &r->memo[of].step;
-    size_t first = rows_first(r, ROWS_STEPS, file), end = rows_first(r, ROWS_STEPS, file + 1);
-    if (first == end)
-        return (cell){.type = CELL_NULL};
-    bool near = *at >= first && *at < end && is_in(step_at(r, *at), moment);
-    if (!near)
-        *at = PKI_MAX(first, search(r, first, end, moment));
-    const step_row *found = step_at(r, *at);
-    return is_in(found, moment) ? count(found->step) : (cell){.type = CELL_NULL};
+    size_t *at = &r->memo[of].step, file = file_of(r, of, row);
+    uint32_t process = process_of(r, of, row);
+    bool near = *at >= rows_first(r, ROWS_STEPS, file) &&
+                *at < rows_first(r, ROWS_STEPS, file + 1) && is_in(step_at(r, *at), moment) &&
+                (process == ROWS_NONE || process == step_at(r, *at)->process);
+    if (near || find_step(r, of, row, moment, at))
+        return count(step_at(r, *at)->step);
+    return (cell){.type = CELL_NULL};
 }
 
 static cell file_cell(rows *r, rows_table of, size_t row, rows_form form, uint64_t start)
@@ -107,16 +164,6 @@ static cell file_cell(rows *r, rows_table of, size_t row, rows_form form, uint64
 }
 
 /* ---- what it says ---- */
-
-static const rows_region *region_of(const rows *r, uint32_t id)
-{
-    return rows_at(&r->regions, sizeof(rows_region), id);
-}
-
-static const rows_track *track_of(const rows *r, uint32_t id)
-{
-    return rows_at(&r->tracks, sizeof(rows_track), id & TRACK_MASK);
-}
 
 static cell signed_or_none(const char *p)
 {

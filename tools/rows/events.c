@@ -12,6 +12,15 @@
 
 /* ---- who and what ---- */
 
+/* Of a track, "pid/tid". */
+static bool find_process(rows *r, const char *track, uint32_t *id)
+{
+    char key[EVENT_TRACK + 24];
+    snprintf(key, sizeof key, "%zu/%.*s", r->files.count, (int)strcspn(track, "/"), track);
+    *id = table_add(&r->process_keys, key);
+    return *id != TABLE_NONE;
+}
+
 static bool find_track(rows *r, const char *track, uint32_t tid, uint32_t *id)
 {
     char key[EVENT_TRACK + 24];
@@ -23,6 +32,7 @@ static bool find_track(rows *r, const char *track, uint32_t tid, uint32_t *id)
         if (!t)
             return false;
         *t = (rows_track){.tid = tid, .name = ROWS_NONE};
+        return find_process(r, track, &t->process);
     }
     return *id != TABLE_NONE;
 }
@@ -119,7 +129,7 @@ static bool take_step(rows *r, const event *e)
                     .step = e->index,
                     .items = e->items,
                     .thread = tid ? (uint32_t)tid : ROWS_NONE};
-    return true;
+    return find_process(r, e->stepper, &s->process);
 }
 
 /* ---- operations on communicators ---- */
@@ -298,12 +308,10 @@ static bool take_counter(rows *r, const event *e)
 {
     object_cursor at = {0};
     const char *unit;
-    member v;
-    while (rows_wanted(r, ROWS_COUNTERS) && object_next(e->args, &at, &unit, &v)) {
-        double value = value_number(&v);
-        if (value_is_number(&v) && isfinite(value) && !take_sample(r, e, unit, value))
+    double value;
+    while (rows_wanted(r, ROWS_COUNTERS) && event_next_sample(e, &at, &unit, &value))
+        if (!take_sample(r, e, unit, value))
             return false;
-    }
     return true;
 }
 

@@ -50,7 +50,7 @@ typedef struct file_row {
 
 typedef struct step_row {
     uint64_t start, duration, step, items;
-    uint32_t thread;
+    uint32_t thread, process; /* of rows.process_keys */
     uint8_t warmup;
 } step_row;
 
@@ -136,7 +136,7 @@ typedef struct part {
 
 /* A thread or a stream, of one file. */
 typedef struct rows_track {
-    uint32_t tid, name;
+    uint32_t tid, name, process;
     uint64_t last_end;
 } rows_track;
 
@@ -160,7 +160,7 @@ struct rows {
     rows_wish wish;
     part parts[ROWS_TABLES][ROWS_PARTS];
     part files; /* of file_start */
-    table names, region_keys, track_keys;
+    table names, region_keys, track_keys, process_keys;
     part regions, tracks; /* of rows_region, rows_track */
     size_t first_track;   /* of this file */
     rows_memo memo[ROWS_TABLES];
@@ -193,10 +193,10 @@ const char *rows_name_of(const rows *r, uint32_t id);
 size_t rows_first(const rows *r, rows_table of, size_t file);
 file_row *rows_file(const rows *r, size_t file);
 
-/* rows/nest.c: depth, parent and own time of the calls from `first` on. False without memory. */
+/* rows/parents.c: depth, parent and own time of the calls from `first` on. False without memory. */
 bool rows_nest(rows *r, size_t first);
 
-/* rows/summary.c: what a report says. False without memory. */
+/* rows/add_summary.c: what a report says. False without memory. */
 bool rows_take_summary(rows *r, const pki_summary *summary, bool steps_too);
 
 #endif

@@ -28,6 +28,7 @@ void rows_destroy(rows *r)
     table_finish(&r->names);
     table_finish(&r->region_keys);
     table_finish(&r->track_keys);
+    table_finish(&r->process_keys);
     free(r);
 }
 

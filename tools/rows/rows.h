@@ -65,6 +65,10 @@ typedef struct rows_about {
 const rows_about *rows_about_table(rows_table of);
 cell_type rows_column_type(const rows_column *column);
 
+/* "CREATE TABLE NAME(file INTEGER, ...)" */
+#define ROWS_SQL 4096
+void rows_write_sql(rows_table of, const char *name, char sql[ROWS_SQL]);
+
 /* A bit for each column that will be asked for; ROWS_COUNTED: at least how many there are. */
 #define ROWS_COUNTED (UINT64_C(1) << 63)
 typedef struct rows_wish {
@@ -81,8 +85,11 @@ rows *rows_create(const rows_wish *wish);
 void rows_destroy(rows *r);
 
 /* A trace or a report of perfkit, or any Chrome trace. False, and why: then the rows are of no more
- * use. telling: on stderr how far it is, when it takes long. */
-bool rows_add_file(rows *r, const char *path, bool telling, complaint *why);
+ * use. show: on stderr how far it is, when it takes long. */
+bool rows_add_file(rows *r, const char *path, bool show, complaint *why);
+
+/* All of these. NULL; or the one that cannot be read, and why. */
+const char *rows_add_files(rows *r, char *const *paths, size_t count, complaint *why);
 
 uint64_t rows_count(const rows *r, rows_table of);
 cell rows_cell(rows *r, rows_table of, uint64_t row, unsigned column);

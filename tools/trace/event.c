@@ -192,3 +192,14 @@ void event_read(event *e, object o, const char *text, size_t length)
     else if (strcmp(phase, "i") == 0 || strcmp(phase, "I") == 0)
         e->type = type_of_mark(e, o, text, length);
 }
+
+bool event_next_sample(const event *e, object_cursor *at, const char **unit, double *value)
+{
+    member v;
+    while (object_next(e->args, at, unit, &v)) {
+        *value = value_number(&v);
+        if (value_is_number(&v) && isfinite(*value))
+            return true;
+    }
+    return false;
+}

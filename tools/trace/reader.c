@@ -1,6 +1,6 @@
 #include "trace/reader.h"
 
-#include "load/load.h"
+#include "read/document.h"
 
 bool event_reader_open(event_reader *r)
 {
@@ -22,7 +22,7 @@ static reading read_tree(event_reader *r, line l)
     complaint ignored = {""};
     bool too_large = false;
     json_decref(r->tree);
-    r->tree = load_json(l.text, l.length, &too_large, &ignored);
+    r->tree = document_from_text(l.text, l.length, &too_large, &ignored);
     if (too_large)
         return READ_NO_MEMORY;
     if (!json_is_object(r->tree))

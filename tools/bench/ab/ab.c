@@ -48,7 +48,7 @@ bool ab_describe(bench_file *build, const ab_wish *wish)
     char fingerprint[17], options[128];
     pki_bench_environment_read(&machine, "");
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, pki_bench_fingerprint(&machine));
-    snprintf(options, sizeof options, "{\"launches\":%zu,\"time\":%.0f}", wish->launches,
+    snprintf(options, sizeof options, "{\"launches\":%u,\"time\":%.0f}", wish->launches,
              1e9 * wish->time);
     return bench_text_set(&build->date, pki_bench_date((int64_t)time(NULL)).text) &&
            bench_text_set(&build->host, machine.host) && bench_text_set(&build->cpu, machine.cpu) &&

@@ -21,15 +21,16 @@
 
 typedef struct ab_wish {
     compare_wish shared;
-    const char *paths[2]; /* old, new */
+    operands builds;
+    const char *paths[2]; /* old, new: of them */
     char **arguments;     /* for the programs */
     int argument_count;
     const char *filter, *save, *baseline;
-    size_t launches; /* of each build */
+    uint32_t launches; /* of each build */
     double time;     /* s per benchmark, both builds, all launches together */
     double budget;   /* s after which no launch begins; 0: none */
     double timeout;  /* s for one launch */
-    bool google, quiet, help;
+    bool google, quiet;
 } ab_wish;
 
 typedef struct ab_session {

@@ -1,6 +1,6 @@
 /* tools/bench/compare/command.c - pk compare */
 #include "bench/baseline.h"
-#include "arguments.h"
+#include "base/compiler.h"
 #include "command.h"
 #include "bench/compare_options.h"
 #include "read/json_read.h"
@@ -8,132 +8,88 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JSON_MEMORY_MOST ((size_t)4 << 30)
 #define MOST_FILES 1000
 
 typedef struct wish {
     compare_wish shared;
     const char *baseline;
-    size_t keep;
-    bool store, help;
-    const char **paths;
-    size_t count;
+    uint32_t keep;
+    bool store;
+    operands files;
 } wish;
 
-static int print_help(void)
-{
-    printf(
-        "usage: pk compare [OPTION ...] OLD.json NEW.json [MORE.json ...]\n"
-        "       pk compare [OPTION ...] --baseline DIR NEW.json\n"
-        "\n"
+/* ---- options ---- */
+
+static const option all_options[] = {
+    {"--threshold", "2%", "changes up to this do not matter (default {}%)", OPTION_WORD,
+     compare_take_share, offsetof(wish, shared.options.threshold),
+     .shown = 100 * COMPARE_THRESHOLD},
+    {"--alpha", "0.01",
+     "at most this probability that any \"slower\" or \"faster\" of a file is wrong, over all its "
+     "benchmarks together (Holm; default {})",
+     OPTION_WORD, compare_take_alpha, offsetof(wish, shared.options.alpha), .shown = COMPARE_ALPHA},
+    {"--moments", "25%",
+     "how far two runs of one build at different moments may lie apart, where the files cannot say "
+     "it (default {}%)",
+     OPTION_WORD, compare_take_share, offsetof(wish, shared.options.moments),
+     .shown = 100 * COMPARE_MOMENTS},
+    {"--cpu", NULL, "CPU time, not the clock that the benchmark counts by",
+     .at = offsetof(wish, shared.options.cpu)},
+    {"--any-machine", NULL, "verdicts even if the files come from different machines",
+     .at = offsetof(wish, shared.options.any_machine)},
+    {"--baseline", "DIR",
+     "compare with the runs stored there of this machine, program and options; from {} of them on, "
+     "their spread decides",
+     OPTION_FOLDER, option_text, offsetof(wish, baseline), .shown = PKI_MOMENTS_DF + 1,
+     .begins_group = true},
+    {"--store", NULL, "then store NEW.json there, unless it became slower",
+     .at = offsetof(wish, store)},
+    {"--keep", "N", "store at most N runs of a kind (default {})", OPTION_WORD, option_number,
+     offsetof(wish, keep), .needs = NULL, .least = 1, .most = 10000, .shown = BASELINE_KEEP},
+    COMPARE_FORMS(wish),
+};
+
+static const option_table command_options = {
+    .command = "compare",
+    .usage = "[OPTION ...] OLD.json NEW.json [MORE.json ...]\n"
+             "[OPTION ...] --baseline DIR NEW.json",
+    .about =
         "Which benchmarks became slower. Files are those of pk_bench_main (--json FILE), of `pk\n"
         "bench-ab --save`, or of Google Benchmark (--benchmark_out); .gz too. With more than two,\n"
-        "each is compared with the one before it and with the first.\n"
-        "\n"
-        "  --threshold 2%%    changes up to this do not matter (default %.0f%%)\n"
-        "  --alpha 0.01      at most this probability that any \"slower\" or \"faster\" of a file is\n"
-        "                    wrong, over all its benchmarks together (Holm; default %.2f)\n"
-        "  --moments 25%%     how far two runs of one build at different moments may lie apart,\n"
-        "                    where the files cannot say it (default %.0f%%)\n"
-        "  --cpu             CPU time, not the clock that the benchmark counts by\n"
-        "  --any-machine     verdicts even if the files come from different machines\n"
-        "\n"
-        "  --baseline DIR    compare with the runs stored there of this machine, program and\n"
-        "                    options; from %d of them on, their spread decides\n"
-        "  --store           then store NEW.json there, unless it became slower\n"
-        "  --keep N          store at most N runs of a kind (default %d)\n"
-        "\n"
-        "  --markdown FILE, --json FILE, --junit FILE   the result in these forms, too (\"-\": here,\n"
-        "                    instead of the text)\n"
-        "  --help            this\n"
-        "\n"
+        "each is compared with the one before it and with the first.",
+    .notes =
         "Files of different moments say little about small changes: the machine moved meanwhile.\n"
         "Then the verdict is \"cannot tell\", and `pk bench-ab` is the way to know.\n"
         "\n"
         "Exit status: 0; 1 if a benchmark of the last file is slower than in the one before it; 2\n"
-        "if a file cannot be used or an option is wrong.\n",
-        100 * COMPARE_THRESHOLD, COMPARE_ALPHA, 100 * COMPARE_MOMENTS, PKI_MOMENTS_DF + 1,
-        BASELINE_KEEP);
-    return EXIT_OK;
-}
+        "if a file cannot be used or an option is wrong.",
+    .all = all_options,
+    .count = PKI_COUNT_OF(all_options),
+    .files = "json gz",
+    .who = "compare: ",
+    .operands = offsetof(wish, files),
+};
 
-/* ---- arguments ---- */
-
-static int take_keep(wish *w, const char *option, const char *next)
+static bool makes_sense(const wish *w)
 {
-    option_value v = option_take("compare", "--keep", option, next);
-    char *end;
-    if (!v.text)
-        return v.taken;
-    unsigned long keep = v.text[0] >= '0' && v.text[0] <= '9' ? strtoul(v.text, &end, 10) : 0;
-    if (keep < 1 || keep > 10000 || *end) {
-        complain("compare: --keep takes a number from 1 to 10000, not \"%s\"", v.text);
-        return -1;
-    }
-    w->keep = keep;
-    return v.taken;
-}
-
-/* How many arguments it was; -1 after a complaint. */
-static int take_option(wish *w, const char *option, const char *next)
-{
-    int taken = compare_take_option(&w->shared, "compare", option, next);
-    if (taken)
-        return taken;
-    option_value folder = option_take("compare", "--baseline", option, next);
-    if (folder.taken) {
-        w->baseline = folder.text;
-        return folder.taken;
-    }
-    taken = take_keep(w, option, next);
-    if (taken)
-        return taken;
-    if (strcmp(option, "--store") == 0)
-        return w->store = true;
-    if (strcmp(option, "--help") == 0 || strcmp(option, "-h") == 0)
-        return w->help = true;
-    complain("compare has no option \"%s\" (pk compare --help)", option);
-    return -1;
-}
-
-static bool check(const wish *w)
-{
-    if (w->help)
-        return true;
     if (w->store && !w->baseline)
         complain("compare: --store needs --baseline DIR");
-    else if (w->baseline && w->count != 1)
+    else if (w->baseline && w->files.count != 1)
         complain("compare: --baseline takes one file, which is compared with what is stored");
-    else if (!w->baseline && w->count < 2)
+    else if (!w->baseline && w->files.count < 2)
         complain("compare needs two files, or --baseline DIR and one (pk compare --help)");
-    else if (w->count > MOST_FILES)
+    else if (w->files.count > MOST_FILES)
         complain("compare: more than %d files", MOST_FILES);
     else
         return true;
     return false;
 }
 
-static bool take_arguments(wish *w, int argc, char **argv)
-{
-    arguments all = arguments_of(argc, argv);
-    for (argument one; !w->help && arguments_next(&all, &one);) {
-        int taken = 1;
-        if (one.is_option)
-            taken = take_option(w, one.text, one.next);
-        else
-            w->paths[w->count++] = one.text;
-        if (taken <= 0)
-            return false;
-        arguments_took(&all, taken);
-    }
-    return check(w);
-}
-
 /* ---- files ---- */
 
 static int compare_chain(const wish *w, const bench_file *files)
 {
-    size_t count = w->count == 2 ? 1 : 2 * (w->count - 1), done = 0;
+    size_t count = w->files.count == 2 ? 1 : 2 * (w->files.count - 1), done = 0;
     comparison *steps = calloc(count, sizeof *steps);
     int status = steps ? EXIT_OK : complain("out of memory");
     for (; status == EXIT_OK && done < count; done++) {
@@ -155,13 +111,13 @@ static int compare_chain(const wish *w, const bench_file *files)
 
 static int compare_all(const wish *w)
 {
-    bench_file *files = calloc(w->count, sizeof *files);
+    bench_file *files = calloc(w->files.count, sizeof *files);
     int status = files ? EXIT_OK : complain("out of memory");
     size_t loaded = 0;
-    for (; status == EXIT_OK && loaded < w->count; loaded++) {
+    for (; status == EXIT_OK && loaded < w->files.count; loaded++) {
         complaint why = {""};
-        if (!bench_file_load(&files[loaded], w->paths[loaded], &why)) {
-            status = complain("%s: %s", w->paths[loaded], why.text);
+        if (!bench_file_load(&files[loaded], w->files.all[loaded], &why)) {
+            status = complain("%s: %s", w->files.all[loaded], why.text);
             break;
         }
     }
@@ -216,10 +172,10 @@ static int compare_baseline(const wish *w)
 {
     bench_file fresh;
     complaint why = {""};
-    if (w->store && strcmp(w->paths[0], "-") == 0)
+    if (w->store && strcmp(w->files.all[0], "-") == 0)
         return complain("compare: --store needs a file, not the standard input");
-    if (!bench_file_load(&fresh, w->paths[0], &why))
-        return complain("%s: %s", w->paths[0], why.text);
+    if (!bench_file_load(&fresh, w->files.all[0], &why))
+        return complain("%s: %s", w->files.all[0], why.text);
     int status = compare_and_store(w, &fresh);
     bench_file_finish(&fresh);
     return status;
@@ -228,13 +184,11 @@ static int compare_baseline(const wish *w)
 int command_compare(int argc, char **argv)
 {
     wish w = {.shared = COMPARE_WISH_DEFAULTS, .keep = BASELINE_KEEP};
-    int status = EXIT_UNUSABLE;
-    w.paths = calloc((size_t)argc, sizeof *w.paths);
-    if (!w.paths)
-        return complain("out of memory");
     json_limit_memory(JSON_MEMORY_MOST);
-    if (take_arguments(&w, argc, argv))
-        status = w.help ? print_help() : w.baseline ? compare_baseline(&w) : compare_all(&w);
-    free(w.paths);
+    int status = options_read(&command_options, &w, argc, argv);
+    if (status == OPTIONS_READ)
+        status = !makes_sense(&w) ? EXIT_UNUSABLE
+                 : w.baseline     ? compare_baseline(&w)
+                                  : compare_all(&w);
     return status;
 }

@@ -1,4 +1,4 @@
-#include "query/text.h"
+#include "query/input.h"
 
 #include "read/lines.h"
 

@@ -1,6 +1,6 @@
-/* tools/query/text.h - the files around a query: SQL, and databases. */
-#ifndef TOOLS_QUERY_TEXT_H
-#define TOOLS_QUERY_TEXT_H
+/* tools/query/input.h - the files around a query: SQL, and databases. */
+#ifndef TOOLS_QUERY_INPUT_H
+#define TOOLS_QUERY_INPUT_H
 
 #include "complaint.h"
 

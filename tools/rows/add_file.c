@@ -1,11 +1,10 @@
-/* tools/rows/file.c - a file's rows: its events in one walk, and what its report says in another. */
+/* tools/rows/add_file.c - a file's rows: its events in one walk, and what its report says in another. */
 #include "rows/events.h"
 
 #include "base/compiler.h"
 #include "load/load.h"
-#include "trace/walk.h"
-#include "out/report/report.h"
 #include "read/json_read.h"
+#include "trace/trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +12,7 @@
 /* A file that is being added. */
 typedef struct adding {
     rows *to;
-    const char *path;
-    bool telling, again; /* again: it can be read a second time */
+    trace in;
     complaint *why;
     file_row *file;
     rows_reader reader;
@@ -114,7 +112,7 @@ static bool take_run(adding *a, const pki_run *run)
     return set_file(a, run->program, run->host, run->version);
 }
 
-/* ---- events ---- */
+/* ---- events, or a report ---- */
 
 static bool is_never(void *user, line l)
 {
@@ -123,38 +121,22 @@ static bool is_never(void *user, line l)
     return false;
 }
 
-static bool walk_events(adding *a, lines *in, json_t *head)
+static bool read_events(adding *a)
 {
-    progress telling = progress_start(a->path, a->telling);
-    walk w = {.in = in,
-              .why = a->why,
-              .telling = &telling,
-              .array = json_is_array(head),
-              .user = &a->reader,
-              .wants = wants_events(a->to) || rows_wanted(a->to, ROWS_FILES) ? NULL : is_never,
-              .take = rows_take_event};
-    bool walked = walk_open(&w) && walk_lines(&w);
-    a->file->cut = w.tail == NULL;
-    walk_close(&w);
-    progress_end(&telling);
-    return walked;
+    const rows *r = a->to;
+    bool wanted = wants_events(r) || rows_wanted(r, ROWS_FILES);
+    const trace_visitor visitor = {&a->reader, wanted ? NULL : is_never, rows_take_event};
+    a->file->has_events = 1;
+    bool read = take_head(a, trace_head(&a->in)) && trace_read(&a->in, &visitor);
+    a->file->cut = !trace_is_whole(&a->in);
+    a->file->events = a->reader.events;
+    return read;
 }
 
-static bool take_events(adding *a, json_t *events)
-{
-    for (size_t i = 0; i < json_array_size(events); i++) {
-        event e;
-        event_read(&e, (object){.tree = json_array_get(events, i)}, NULL, 0);
-        if (!rows_take_event(&a->reader, &e))
-            return out_of_memory(a);
-    }
-    return true;
-}
-
-static bool take_report(adding *a, json_t *document)
+static bool read_report(adding *a)
 {
     pki_summary summary;
-    if (!load_report(document, &summary, a->why))
+    if (!load_report(trace_report(&a->in), &summary, a->why))
         return false;
     bool taken =
         take_run(a, &summary.run) && (rows_take_summary(a->to, &summary, true) || out_of_memory(a));
@@ -162,52 +144,31 @@ static bool take_report(adding *a, json_t *document)
     return taken;
 }
 
-static bool take_document(adding *a, json_t *document)
+/* Made of the events, if the trace has no report. */
+static bool add_summary(adding *a)
 {
-    const char *format = json_string_value(json_object_get(document, "format"));
-    json_t *events = json_is_array(document) ? document : json_object_get(document, "traceEvents");
-    a->file->has_events = json_is_array(events);
-    if (a->file->has_events)
-        return take_head(a, document) && take_events(a, events);
-    if (format && strcmp(format, PKI_REPORT_FORMAT) == 0)
-        return take_report(a, document);
-    return complaint_set(a->why, "is JSON, but neither a report of perfkit nor a Chrome trace");
-}
-
-static bool take_whole(adding *a, lines *in, line *read)
-{
-    bool too_large;
-    json_t *document = load_json_rest(read->text, read->length, in, &too_large, a->why);
-    bool taken = document && take_document(a, document);
-    json_decref(document);
-    return taken;
-}
-
-static bool read_file(adding *a, lines *in)
-{
-    json_t *head;
-    line read;
-    bool taken = load_head(in, &head, &read, a->why);
-    if (taken && head && load_events_are_lines(in)) {
-        a->file->has_events = 1;
-        taken = take_head(a, head) && walk_events(a, in, head);
-    } else if (taken) {
-        taken = take_whole(a, in, &read);
-    }
-    json_decref(head);
-    free(read.text);
+    pki_summary summary;
+    const load_options options = {0};
+    if (!trace_report(&a->in) && !trace_can_be_read_again(&a->in))
+        return complaint_set(a->why, "cannot be read a second time, as tables of the report need");
+    if (!load_trace(&a->in, &options, &summary))
+        return false;
+    bool taken = rows_take_summary(a->to, &summary, false) || out_of_memory(a);
+    pki_summary_finish(&summary);
     return taken;
 }
 
 /* ---- steps ---- */
 
-static int by_start(const void *a, const void *b)
+static int by_process(const void *a, const void *b)
 {
     const step_row *x = a, *y = b;
+    if (x->process != y->process)
+        return x->process < y->process ? -1 : 1;
     return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Cells look them up by their starts. */
+/* Cells look them up by their processes and starts. */
 static void sort_steps(adding *a)
 {
     part *p = &a->to->parts[ROWS_STEPS][0];
@@ -215,14 +176,14 @@ static void sort_steps(adding *a)
     bool sorted = true;
     for (size_t i = first + 1; i < p->count; i++)
         sorted &=
-            by_start(rows_at(p, sizeof(step_row), i - 1), rows_at(p, sizeof(step_row), i)) <= 0;
+            by_process(rows_at(p, sizeof(step_row), i - 1), rows_at(p, sizeof(step_row), i)) <= 0;
     if (!sorted)
-        qsort(rows_at(p, sizeof(step_row), first), p->count - first, sizeof(step_row), by_start);
+        qsort(rows_at(p, sizeof(step_row), first), p->count - first, sizeof(step_row), by_process);
 }
 
 /* ---- all of it ---- */
 
-static bool open_file(adding *a)
+static bool begin_file(adding *a, const char *path)
 {
     rows *r = a->to;
     file_start *start = rows_push(&r->files, sizeof *start);
@@ -236,46 +197,46 @@ static bool open_file(adding *a)
     *a->file =
         (file_row){.file = (uint32_t)r->files.count, .rank = -1, .ranks = -1, .pid = ROWS_NONE};
     a->file->host = a->file->program = a->file->version = ROWS_NONE;
-    return rows_name(r, a->path, &a->file->path) || out_of_memory(a);
+    return rows_name(r, path, &a->file->path) || out_of_memory(a);
 }
 
-static bool add_summary(adding *a)
+/* Are tables of events asked of what has none? */
+static bool check_events(adding *a)
 {
-    pki_summary summary;
-    load_options options = {.progress = a->telling};
-    if (!a->again)
-        return complaint_set(a->why, "cannot be read a second time, as tables of the report need");
-    if (!load_run(a->path, &options, &summary, a->why))
-        return false;
-    bool taken = rows_take_summary(a->to, &summary, false) || out_of_memory(a);
-    pki_summary_finish(&summary);
-    return taken;
-}
-
-static bool add_events(adding *a)
-{
-    lines in;
-    rows *r = a->to;
-    if (!lines_open(&in, a->path, LINES_LONGEST, a->why))
-        return false;
-    a->again = source_is_rewindable(in.from);
-    bool read = read_file(a, &in);
-    lines_close(&in);
-    if (!read)
-        return false;
-    a->file->events = a->file->has_events ? a->reader.events : 0;
-    sort_steps(a);
     for (size_t i = 0; i < PKI_COUNT_OF(of_events); i++)
-        if (!a->file->has_events && !r->wish.lenient && rows_wanted(r, of_events[i]))
+        if (!a->file->has_events && !a->to->wish.lenient && rows_wanted(a->to, of_events[i]))
             return complaint_set(a->why, "is a report, which has no \"%s\": ask the run's trace",
                                  rows_about_table(of_events[i])->name);
-    size_t first = rows_first(r, ROWS_CALLS, r->files.count - 1);
-    return !rows_wants_part(r, ROWS_CALLS, 2) || rows_nest(r, first) || out_of_memory(a);
+    return true;
 }
 
-bool rows_add_file(rows *r, const char *path, bool telling, complaint *why)
+static bool add_file(adding *a)
 {
-    adding a = {.to = r, .path = path, .telling = telling, .why = why, .reader = {.to = r}};
-    return open_file(&a) && add_events(&a) &&
-           (!a.file->has_events || !wants_summary(r) || add_summary(&a));
+    rows *r = a->to;
+    bool events = trace_has_events(&a->in);
+    size_t first = rows_first(r, ROWS_CALLS, r->files.count - 1);
+    if (!(events ? read_events(a) : read_report(a)))
+        return false;
+    sort_steps(a);
+    return check_events(a) &&
+           (!rows_wants_part(r, ROWS_CALLS, 2) || rows_nest(r, first) || out_of_memory(a)) &&
+           (!events || !wants_summary(r) || add_summary(a));
+}
+
+bool rows_add_file(rows *r, const char *path, bool show, complaint *why)
+{
+    adding a = {.to = r, .why = why, .reader = {.to = r}};
+    if (!begin_file(&a, path) || !trace_open(&a.in, path, show, why))
+        return false;
+    bool added = add_file(&a);
+    trace_close(&a.in);
+    return added;
+}
+
+const char *rows_add_files(rows *r, char *const *paths, size_t count, complaint *why)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!rows_add_file(r, paths[i], true, why))
+            return paths[i];
+    return NULL;
 }

@@ -1,15 +1,7 @@
-/* tools/load/report.c - the report file of docs/report-format.md as a summary: what
- * pki_summary_shape says, in whatever order. */
-#include "load/load.h"
-
-#include "measure/shape.h"
-#include "out/report/report.h"
-#include "read/json_read.h"
+#include "read/read_shape.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static void read_members(json_reader *j, json_t *from, const pki_shape *shape, char *object);
 
 static void read_text(json_reader *j, json_t *from, const char *key, char *at)
 {
@@ -46,7 +38,7 @@ static void read_keyed(json_reader *j, json_t *from, const pki_member *m, char *
     size_t size = m->shape ? m->shape->size : sizeof(uint64_t);
     for (size_t i = 0; i < m->count; i++, at += size)
         if (m->shape)
-            read_members(j, json_read_object(j, object, m->keys[i]), m->shape, at);
+            read_shape(j, json_read_object(j, object, m->keys[i]), m->shape, at);
         else
             json_read_uint(j, object, m->keys[i], (uint64_t *)(void *)at);
 }
@@ -57,8 +49,8 @@ static void read_rows(json_reader *j, json_t *from, const pki_member *m, char *o
     size_t count;
     char *rows = json_read_rows(j, from, m->key, m->shape->size, &count);
     for (size_t i = 0; i < count; i++)
-        read_members(j, json_array_get(json_object_get(from, m->key), i), m->shape,
-                     rows + i * m->shape->size);
+        read_shape(j, json_array_get(json_object_get(from, m->key), i), m->shape,
+                   rows + i * m->shape->size);
     memcpy(object + m->offset, &rows, sizeof rows);
     memcpy(object + m->count, &count, sizeof count);
 }
@@ -82,7 +74,7 @@ static void read_table(json_reader *j, json_t *from, const pki_member *m, char *
     for (size_t i = 0; i < count && !j->failed; i++) {
         json_t *row = named(json_array_get(json_object_get(from, m->key), i), m->shape);
         if (row)
-            read_members(j, row, m->shape, rows + i * m->shape->size);
+            read_shape(j, row, m->shape, rows + i * m->shape->size);
         else
             j->failed = !complaint_set(j->why, "out of memory");
         json_decref(row);
@@ -126,7 +118,7 @@ static void read_member(json_reader *j, json_t *from, const pki_member *m, char 
         read_choice(j, from, m, at);
         break;
     case PKI_OBJECT:
-        read_members(j, json_read_object(j, from, m->key), m->shape, at);
+        read_shape(j, json_read_object(j, from, m->key), m->shape, at);
         break;
     case PKI_KEYED:
         read_keyed(j, from, m, at);
@@ -143,52 +135,8 @@ static void read_member(json_reader *j, json_t *from, const pki_member *m, char 
     }
 }
 
-static void read_members(json_reader *j, json_t *from, const pki_shape *shape, char *object)
+void read_shape(json_reader *j, json_t *from, const pki_shape *shape, void *object)
 {
     for (size_t i = 0; i < shape->count; i++)
         read_member(j, from, &shape->members[i], object);
-}
-
-static bool check_schema(json_reader *j, json_t *report)
-{
-    uint64_t schema = 0;
-    json_read_uint(j, report, "schema", &schema);
-    if (j->failed)
-        return false;
-    if (schema == 0)
-        return complaint_set(j->why, "is a report without its \"schema\" number");
-    if (schema > PKI_REPORT_SCHEMA)
-        return complaint_set(
-            j->why, "is a report of schema %llu, and this pk reads up to %d: a newer pk can",
-            (unsigned long long)schema, PKI_REPORT_SCHEMA);
-    return true;
-}
-
-/* Rows of a communicator that the file does not have would lead nowhere. */
-static void check_comms(json_reader *j, const pki_comm_summary *c)
-{
-    bool known = true;
-    for (size_t i = 0; i < c->collective_count; i++)
-        known &= c->collectives[i].comm < c->comm_count;
-    for (size_t i = 0; i < c->region_count; i++)
-        known &= c->regions[i].comm < c->comm_count;
-    for (size_t i = 0; i < c->slowest_count; i++)
-        known &= c->slowest[i].comm < c->comm_count;
-    if (!j->failed && !known)
-        j->failed = !complaint_set(j->why, "has operations on a communicator that is not in it");
-}
-
-bool load_report(json_t *report, pki_summary *out, complaint *why)
-{
-    json_reader j = {.why = why};
-    pki_summary_init(out);
-    if (!check_schema(&j, report))
-        return false;
-    read_members(&j, report, &pki_summary_shape, (char *)out);
-    out->counts.size = sizeof out->counts;
-    check_comms(&j, &out->comm);
-    if (!j.failed)
-        return true;
-    pki_summary_finish(out);
-    return false;
 }

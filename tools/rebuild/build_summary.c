@@ -1,8 +1,8 @@
-/* tools/rebuild/fill.c - from what was rebuilt to a summary. */
+/* tools/rebuild/build_summary.c - from what was rebuilt to a summary. */
 #include "rebuild/state.h"
 
 #include "base/compiler.h"
-#include "read/json_read.h"
+#include "read/read_shape.h"
 #include "stats/histogram.h"
 #include "measure/overhead.h"
 #include "measure/verdict/verdict.h"
@@ -77,23 +77,6 @@ static bool fill_counters(const rebuild *r, pki_summary *out)
 
 /* ---- the trace's head ---- */
 
-static void read_counts(json_reader *j, json_t *from, pk_counts *counts)
-{
-    json_read_u32(j, from, "threads", &counts->threads);
-    json_read_uint(j, from, "begun", &counts->begun);
-    json_read_uint(j, from, "recorded", &counts->recorded);
-    json_read_uint(j, from, "dropped", &counts->dropped);
-    json_read_uint(j, from, "unbalanced", &counts->unbalanced);
-    json_read_uint(j, from, "too_deep", &counts->too_deep);
-    json_read_uint(j, from, "stray_ends", &counts->stray_ends);
-    json_read_uint(j, from, "points", &counts->points);
-    json_read_uint(j, from, "points_dropped", &counts->points_dropped);
-    json_read_uint(j, from, "not_finite", &counts->not_finite);
-    json_read_uint(j, from, "unwritten", &counts->unwritten);
-    json_read_uint(j, from, "regions", &counts->regions);
-    json_read_uint(j, from, "steps", &counts->steps);
-}
-
 static void read_clock(json_reader *j, json_t *clock, pki_run *run)
 {
     json_read_text(j, clock, "source", &run->clock);
@@ -133,7 +116,7 @@ static void read_head(json_t *head, pki_toll *toll, pki_summary *out)
     json_read_uint(&j, metadata, "start_unix_ns", &out->run.start_unix);
     json_read_bool(&j, metadata, "complete", &out->run.complete);
     read_clock(&j, json_read_object(&j, metadata, "clock"), &out->run);
-    read_counts(&j, json_read_object(&j, metadata, "counts"), &out->counts);
+    read_shape(&j, json_read_object(&j, metadata, "counts"), &pki_counts_shape, &out->counts);
     read_toll(&j, metadata, toll);
 }
 

@@ -1,4 +1,4 @@
-/* tools/rebuild/comm.c - what was done on communicators, as the session would have found it
+/* tools/rebuild/communicators.c - what was done on communicators, as the session would have found it
  * (comm/figures/figures.h). */
 #include "rebuild/state.h"
 

@@ -1,4 +1,4 @@
-/* tools/rows/summary.c - rows of what a report says, or of what was made of a trace instead. */
+/* tools/rows/add_summary.c - rows of what a report says, or of what was made of a trace instead. */
 #include "rows/layout.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* tools/rebuild/steps.c - what the stepping thread's time in each step went to.
+/* tools/rebuild/step_parts.c - what the stepping thread's time in each step went to.
  *
  * Slices arrive when they end. So when a step ends, the slices that ended in it are known; a slice
  * that straddles its end arrives later. Steps stay open for what still belongs to them until

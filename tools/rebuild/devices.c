@@ -1,4 +1,4 @@
-/* tools/rebuild/device.c - what devices did, as the session would have found it (measure/device/device.h). */
+/* tools/rebuild/devices.c - what devices did, as the session would have found it (measure/device/device.h). */
 #include "rebuild/state.h"
 
 #include "base/compiler.h"

@@ -1,0 +1,18 @@
+/* tools/read/source_twin.h - what source.c and its twins share: source_zlib.c, source_plain.c. */
+#ifndef TOOLS_SOURCE_TWIN_H
+#define TOOLS_SOURCE_TWIN_H
+
+#include "read/source.h"
+
+struct source {
+    int fd;
+    uint64_t size;     /* 0 if unknown */
+    uint64_t position; /* without zlib */
+    void *gz;          /* with it */
+    bool rewindable;   /* not a pipe */
+};
+
+/* The file is open. False without memory. */
+bool source_begin(source *s);
+
+#endif
