@@ -147,12 +147,12 @@ static void hurry(void)
     pthread_cond_signal(&wake);
 }
 
-void pki_collect_left(void)
+void pki_collect_ended(void)
 {
     if (pthread_mutex_trylock(&pki_drain_lock) != 0)
         return;
     uint64_t before = pki_toll_begin();
-    bool open = on, done = !open || pki_drain_left(&pki_the_session);
+    bool open = on, done = !open || pki_drain_ended(&pki_the_session);
     if (open)
         pki_toll_of_caller(&pki_the_session, before);
     pthread_mutex_unlock(&pki_drain_lock);

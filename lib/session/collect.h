@@ -19,7 +19,7 @@ void pki_collect_check_clock(pki_session *session, bool now);
 
 /* By a thread that has left its block: sees to it that others find it free, at once if that takes
  * neither long nor waiting. Threads may follow each other faster than the collector is woken. */
-void pki_collect_left(void);
+void pki_collect_ended(void);
 
 /* The next round begins within so many nanoseconds, once. By backends, in collect. */
 void pki_collect_within(uint64_t ns);

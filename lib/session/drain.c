@@ -165,7 +165,7 @@ static bool is_little(const pki_session *s, const pki_thread *t)
     return records <= LITTLE && (!s->writing || (records + 4) * PKI_EVENT_BYTES <= room);
 }
 
-bool pki_drain_left(pki_session *s)
+bool pki_drain_ended(pki_session *s)
 {
     bool all = true;
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {

@@ -13,7 +13,7 @@ void pki_drain_round(pki_session *s, bool write_now);
 
 /* Takes what ended threads have left where that is soon done, so that others can have their blocks.
  * False if there is reason for a round. */
-bool pki_drain_left(pki_session *s);
+bool pki_drain_ended(pki_session *s);
 
 /* Ends the session for its threads: what they do from here on is left alone. */
 void pki_drain_seal(pki_session *s);

@@ -70,7 +70,7 @@ bool pki_session_last_counts(pk_counts *counts)
     return have_last_counts;
 }
 
-void pki_session_hush(void)
+void pki_session_reset_log(void)
 {
     pki_log_to(NULL, NULL, PK_LOG_DEFAULT);
 }

@@ -78,7 +78,7 @@ void pki_session_set_last_counts(const pk_counts *counts);
 bool pki_session_last_counts(pk_counts *counts);
 
 /* Whoever asked to hear what perfkit says in a session need not be there after it. */
-void pki_session_hush(void);
+void pki_session_reset_log(void);
 
 /* In the child of a fork. False if one of the locks was held: what it guards may be half of something. */
 bool pki_session_after_fork(void);

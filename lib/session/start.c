@@ -91,7 +91,7 @@ static pk_status open_gate(pki_session *s)
     if (status)
         return status;
     pki_registry_lock();
-    pki_registry_on_drain(s->registry, pki_collect_left);
+    pki_registry_on_drain(s->registry, pki_collect_ended);
     pki_registry_unlock();
     return PK_OK;
 }
@@ -142,7 +142,7 @@ pk_status pki_session_start(pki_session *s, const pk_options *options)
     pk_status status = open_session(s, options);
     s->open = status == PK_OK;
     if (!s->open) {
-        pki_session_hush();
+        pki_session_reset_log();
         return status;
     }
     pki_backends_start(&s->config);

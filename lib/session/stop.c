@@ -92,7 +92,7 @@ pk_status pki_session_stop(pki_session *s)
                           (unsigned long long)s->final.unwritten);
     else if (!status)
         status = pki_run_recorded_any(s);
-    pki_session_hush();
+    pki_session_reset_log();
     return status;
 }
 
