@@ -237,8 +237,8 @@ static void forget_counters(pki_thread *t)
 {
     t->others = t->sealed_others = t->folded_others =
         pki_thread_position(t).bytes / sizeof(pki_record);
-    t->told = t->recorded = t->dropped = t->unbalanced = t->too_deep = t->stray_ends = t->points =
-        t->points_dropped = t->not_finite = 0;
+    t->points_pushed = t->recorded = t->dropped = t->unbalanced = t->too_deep = t->stray_ends =
+        t->points = t->points_dropped = t->not_finite = 0;
 }
 
 void pki_registry_recycle(pki_registry *r, pki_thread *t)

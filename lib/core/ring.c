@@ -68,7 +68,7 @@ bool pki_push_point(pki_thread *t, const pki_record *records, unsigned n)
     bool pushed = pki_push(t, records, n, 0);
     if (pushed) {
         pki_bump(&t->others, n);
-        pki_bump(&t->told, 1);
+        pki_bump(&t->points_pushed, 1);
     } else {
         pki_bump(&t->points_dropped, 1);
     }

@@ -100,7 +100,7 @@ typedef struct pki_thread {
     uint32_t over;   /* open regions beyond PKI_DEPTH_MAX */
     uint64_t laps;   /* bytes of earlier rounds through the ring; stored before state wraps */
     uint64_t others; /* ring slots that held something else than a region */
-    uint64_t told;   /* points among them */
+    uint64_t points_pushed; /* points among them */
     uint64_t dropped;
     uint64_t unbalanced;
     uint64_t too_deep;

@@ -19,8 +19,8 @@ static uint32_t track_count;
 static size_t track_room;
 static pki_activity_counts counted;
 
-/* Until when each source has told everything; UINT64_MAX: it is not in use. */
-static uint64_t told[PKI_SOURCES] = {UINT64_MAX, UINT64_MAX};
+/* Up to when all is known that each source has to say; UINT64_MAX: it is not in use. */
+static uint64_t known_until[PKI_SOURCES] = {UINT64_MAX, UINT64_MAX};
 
 static void forget(void)
 {
@@ -29,7 +29,7 @@ static void forget(void)
     track_room = 0;
     counted = (pki_activity_counts){0, 0};
     for (int i = 0; i < PKI_SOURCES; i++)
-        told[i] = UINT64_MAX;
+        known_until[i] = UINT64_MAX;
 }
 
 void pki_activity_reset(void)
@@ -193,13 +193,13 @@ void pki_activity_counter_at(pk_counter *counter, double value, uint64_t ns)
     add_sample(counter, value, ticks - PKI_MIN(ago, ticks));
 }
 
-/* ---- who has told what ---- */
+/* ---- up to when each source is known ---- */
 
 static void settle(void)
 {
     uint64_t first = UINT64_MAX;
     for (int i = 0; i < PKI_SOURCES; i++)
-        first = PKI_MIN(first, told[i]);
+        first = PKI_MIN(first, known_until[i]);
     pki_fold_lock();
     if (pki_fold_now() && first < UINT64_MAX)
         pki_device_settled(pki_fold_now()->device, first);
@@ -208,20 +208,20 @@ static void settle(void)
 
 void pki_activity_begins(pki_source source, uint64_t ns)
 {
-    told[source] = ns;
+    known_until[source] = ns;
 }
 
 void pki_activity_settled(pki_source source, uint64_t ns)
 {
-    if (told[source] == UINT64_MAX)
+    if (known_until[source] == UINT64_MAX)
         return;
-    told[source] = PKI_MAX(told[source], ns);
+    known_until[source] = PKI_MAX(known_until[source], ns);
     settle();
 }
 
 void pki_activity_ends(pki_source source)
 {
-    told[source] = UINT64_MAX;
+    known_until[source] = UINT64_MAX;
     settle();
 }
 

@@ -46,10 +46,10 @@ void pki_fold_note(pki_thread *t, const pki_record *last, uint32_t at, uint64_t 
 
 void pki_fold_settle(pki_thread *t)
 {
-    uint64_t points = pki_load(&t->points), told = pki_load(&t->told);
-    if (told > points)
-        pki_bump(&t->points_dropped, told - points);
-    pki_store(&t->told, points); /* an owner that is amid a call may still add to it */
+    uint64_t points = pki_load(&t->points), pushed = pki_load(&t->points_pushed);
+    if (pushed > points)
+        pki_bump(&t->points_dropped, pushed - points);
+    pki_store(&t->points_pushed, points); /* an owner that is amid a call may still add to it */
     t->sealed_bytes = t->folded_bytes;
     t->sealed_others = t->folded_others;
     if (!t->sealed) {
