@@ -17,3 +17,15 @@ int command_report(int argc, char **argv)
     (void)argc;
     return refuse(argv[0]);
 }
+
+int command_compare(int argc, char **argv)
+{
+    (void)argc;
+    return refuse(argv[0]);
+}
+
+int command_bench_ab(int argc, char **argv)
+{
+    (void)argc;
+    return refuse(argv[0]);
+}

@@ -1,47 +1,20 @@
 #include "bench/compare_options.h"
+#include "bench/values.h"
 
 #include "base/compiler.h"
 #include "command.h"
 #include "output.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- taking ---- */
 
-/* What strtod also takes, hexadecimal and names, is no number here. */
-static bool read_number(const char *text, double *number, const char **end)
-{
-    char *stop;
-    if (!*text || strspn(text, "0123456789.") == 0)
-        return false;
-    errno = 0;
-    *number = strtod(text, &stop);
-    *end = stop;
-    return stop > text && !errno && !memchr(text, 'x', (size_t)(stop - text));
-}
-
-bool option_share(const char *text, double *share)
-{
-    const char *end;
-    double number;
-    if (!read_number(text, &number, &end))
-        return false;
-    bool percent = strcmp(end, "%") == 0;
-    number = percent ? number / 100 : number;
-    if ((!percent && *end) || number >= 10 || (!percent && number >= 1))
-        return false;
-    *share = number;
-    return true;
-}
-
 bool compare_take_share(void *wish, const option_given *given)
 {
     double *share = (double *)(void *)((char *)wish + given->option->at);
-    return option_has_value(given) &&
-           (option_share(given->text, share) || option_refuse(given, "a percentage such as 2%"));
+    return option_has_value(given) && (pki_bench_read_share(given->text, share) ||
+                                       option_refuse(given, "a percentage such as 2%"));
 }
 
 bool compare_take_alpha(void *wish, const option_given *given)
@@ -49,7 +22,7 @@ bool compare_take_alpha(void *wish, const option_given *given)
     double *alpha = (double *)(void *)((char *)wish + given->option->at), taken;
     if (!option_has_value(given))
         return false;
-    if (!option_share(given->text, &taken) || taken < 1e-9 || taken > 0.5)
+    if (!pki_bench_read_share(given->text, &taken) || taken < 1e-9 || taken > 0.5)
         return option_refuse(given, "a probability up to 0.5");
     *alpha = taken;
     return true;

@@ -32,9 +32,6 @@ option_take compare_take_file;  /* a const char *: a file that can be written, o
             compare_take_file, offsetof(wish, shared.junit), .begins_group = false                 \
     }
 
-/* "2%" or "0.02"; false if it is none or not below 10 (1000 %). */
-bool option_share(const char *text, double *share);
-
 /* Prints what is wished. EXIT_OK, EXIT_SLOWER if the last file is slower than the one before it, or
  * EXIT_UNUSABLE after a complaint. */
 #define EXIT_SLOWER 1

@@ -1,5 +1,6 @@
 /* tools/bench/ab/command.c - pk bench-ab */
 #include "bench/ab/ab.h"
+#include "bench/values.h"
 #include "base/compiler.h"
 #include "command.h"
 #include "read/json_read.h"
@@ -10,29 +11,15 @@
 
 /* ---- options ---- */
 
-static bool read_time(const char *text, double *seconds)
-{
-    static const struct {
-        const char *name;
-        double seconds;
-    } units[] = {{"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}, {"", 1}};
-    char *end;
-    if (*text != '.' && (*text < '0' || *text > '9'))
-        return false;
-    *seconds = strtod(text, &end);
-    for (size_t i = 0; i < PKI_COUNT_OF(units); i++)
-        if (strcmp(end, units[i].name) == 0) {
-            *seconds *= units[i].seconds;
-            return *seconds > 0 && *seconds < 1e6;
-        }
-    return false;
-}
-
 static bool take_time(void *wish, const option_given *given)
 {
-    double *seconds = (double *)(void *)((char *)wish + given->option->at);
-    return option_has_value(given) &&
-           (read_time(given->text, seconds) || option_refuse(given, "a time such as 2s or 500ms"));
+    double *seconds = (double *)(void *)((char *)wish + given->option->at), ns;
+    if (!option_has_value(given))
+        return false;
+    if (!pki_bench_read_time(given->text, &ns) || ns >= 1e15)
+        return option_refuse(given, "a time such as 2s or 500ms");
+    *seconds = ns / 1e9;
+    return true;
 }
 
 _Static_assert(AB_LAUNCHES_LEAST == 8, "the help says so");
