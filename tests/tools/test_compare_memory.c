@@ -30,7 +30,7 @@ static bool compare_and_take(bench_file *old, bench_file *fresh, complaint *why)
     bench_file all;
     if (!compare(old, fresh, why))
         return false;
-    bool fits = bench_file_init(&all, "all") && bench_file_take(&all, fresh, "id", 1);
+    bool fits = bench_file_init(&all, "all") && bench_file_append(&all, fresh, "id", 1);
     bench_file_finish(&all);
     return fits || complaint_set(why, "out of memory");
 }

@@ -152,7 +152,7 @@ static bool take_series(bench_series *to, bench_series *from, const char *id, ui
     return true;
 }
 
-bool bench_file_take(bench_file *to, bench_file *from, const char *id, uint64_t pair)
+bool bench_file_append(bench_file *to, bench_file *from, const char *id, uint64_t pair)
 {
     bool fits = true;
     for (size_t i = to->date[0] ? OF_LAUNCH + 1 : OF_LAUNCH; i < TEXTS; i++) {

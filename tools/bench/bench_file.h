@@ -57,7 +57,7 @@ bool bench_launch_add(bench_launch *launch, double sample, double cpu_sample);
 
 /* All launches of `from` as launches of `to` with that id and pair, and what it says of machine, program and options;
  * the first one's date stays. Empties `from`. False without memory. */
-bool bench_file_take(bench_file *to, bench_file *from, const char *id, uint64_t pair);
+bool bench_file_append(bench_file *to, bench_file *from, const char *id, uint64_t pair);
 
 /* bench_load.c: false, and why. "-" is the standard input. */
 bool bench_file_load(bench_file *file, const char *path, complaint *why);

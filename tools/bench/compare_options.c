@@ -66,7 +66,7 @@ static bool write_file(const char *path, compare_show *show, const comparison *s
     return complain("%s", why.text), false;
 }
 
-int compare_tell(const compare_wish *w, const comparison *steps, size_t count)
+int compare_print(const compare_wish *w, const comparison *steps, size_t count)
 {
     const struct {
         const char *path;

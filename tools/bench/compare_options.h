@@ -35,6 +35,6 @@ option_take compare_take_file;  /* a const char *: a file that can be written, o
 /* Prints what is wished. EXIT_OK, EXIT_SLOWER if the last file is slower than the one before it, or
  * EXIT_UNUSABLE after a complaint. */
 #define EXIT_SLOWER 1
-int compare_tell(const compare_wish *w, const comparison *steps, size_t count);
+int compare_print(const compare_wish *w, const comparison *steps, size_t count);
 
 #endif

@@ -30,7 +30,7 @@ bool ab_is_over(const ab_session *s)
 }
 
 /* The first launch says how long the others may take. */
-void ab_tell(ab_session *s)
+void ab_show_progress(ab_session *s)
 {
     if (s->wish->quiet || !isatty(STDERR_FILENO))
         return;

@@ -27,9 +27,9 @@ typedef struct ab_wish {
     int argument_count;
     const char *filter, *save, *baseline;
     uint32_t launches; /* of each build */
-    double time;     /* s per benchmark, both builds, all launches together */
-    double budget;   /* s after which no launch begins; 0: none */
-    double timeout;  /* s for one launch */
+    double time;       /* s per benchmark, both builds, all launches together */
+    double budget;     /* s after which no launch begins; 0: none */
+    double timeout;    /* s for one launch */
     bool google, quiet;
 } ab_wish;
 
@@ -56,12 +56,12 @@ bool ab_describe(bench_file *build, const ab_wish *wish);
 
 double ab_now(void);                  /* s */
 bool ab_is_over(const ab_session *s); /* the budget is used up */
-void ab_tell(ab_session *s);
+void ab_show_progress(ab_session *s);
 bool ab_is_interrupted(void);
 
 /* Runs all launches. False, and why. */
-bool ab_run_processes(ab_session *s, complaint *why); /* ab/processes.c */
-bool ab_run_together(ab_session *s, complaint *why);  /* ab/together.c */
+bool ab_run_processes(ab_session *s, complaint *why);      /* ab/processes.c */
+bool ab_run_in_one_process(ab_session *s, complaint *why); /* ab/one_process.c */
 
 /* Is it a shared object that can be loaded (and not a program)? False, and why not in words. */
 bool ab_is_loadable(const char *path, complaint *why);

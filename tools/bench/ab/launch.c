@@ -39,9 +39,9 @@ typedef struct launch {
     bool filtered;
 } launch;
 
-/* ---- telling ---- */
+/* ---- to the parent ---- */
 
-static void tell(launch *l, ab_kind kind, int side, uint32_t number, const char *text)
+static void send_record(launch *l, ab_kind kind, int side, uint32_t number, const char *text)
 {
     size_t length = strlen(text);
     ab_record r = {.kind = kind, .side = (uint32_t)side, .number = number};
@@ -54,7 +54,7 @@ static bool refuse(launch *l, const char *path, const char *what)
 {
     char text[1000];
     snprintf(text, sizeof text, "cannot use %s: %s", path, what);
-    tell(l, AB_SKIP, 0, AB_NO_NUMBER, text);
+    send_record(l, AB_SKIP, 0, AB_NO_NUMBER, text);
     return false;
 }
 
@@ -120,7 +120,7 @@ typedef struct duel {
 static bool give_up(launch *l, const duel *d, int side)
 {
     const char *why = l->builds[side].error();
-    tell(l, AB_SKIP, side, d->number, why && *why ? why : "it could not be measured");
+    send_record(l, AB_SKIP, side, d->number, why && *why ? why : "it could not be measured");
     return false;
 }
 
@@ -175,7 +175,7 @@ static void play(launch *l, duel *d, double until)
 static void measure(launch *l, uint32_t number, const size_t *indices)
 {
     duel d = {.number = number};
-    tell(l, AB_NAME, 0, number, l->builds[0].name(indices[0]));
+    send_record(l, AB_NAME, 0, number, l->builds[0].name(indices[0]));
     if (start(l, &d, indices))
         play(l, &d, ab_now() + l->seconds);
     for (int side = 0; side < SIDES; side++)
@@ -204,13 +204,13 @@ static bool is_wanted(launch *l, const char *name)
     return name && (!l->filtered || regexec(&l->filter, name, 0, NULL, 0) == 0);
 }
 
-static void tell_alone(launch *l)
+static void send_unmatched(launch *l)
 {
     const build *b = &l->builds[1];
     for (size_t i = 0; i < b->count(); i++) {
         const char *name = b->name(i);
         if (is_wanted(l, name) && find(&l->builds[0], name) == NOT_THERE)
-            tell(l, AB_ALONE, 1, 0, name);
+            send_record(l, AB_ALONE, 1, 0, name);
     }
 }
 
@@ -223,9 +223,9 @@ static void measure_all(launch *l)
         if (other != NOT_THERE)
             measure(l, number++, (const size_t[]){i, other});
         else if (is_wanted(l, name))
-            tell(l, AB_ALONE, 0, 0, name);
+            send_record(l, AB_ALONE, 0, 0, name);
     }
-    tell_alone(l);
+    send_unmatched(l);
 }
 
 int ab_launch(int argc, char **argv)
@@ -242,7 +242,7 @@ int ab_launch(int argc, char **argv)
         return EXIT_UNUSABLE; /* the parent has tried it */
     if (load(&l))
         measure_all(&l);
-    tell(&l, AB_DONE, 0, 0, "");
+    send_record(&l, AB_DONE, 0, 0, "");
     /* Neither build is closed: their threads may still be at it. */
     return fclose(l.out) == 0 ? EXIT_OK : EXIT_UNUSABLE;
 }

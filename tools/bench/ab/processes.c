@@ -104,7 +104,7 @@ static bool read_launch(ab_session *s, int side, const char *path, complaint *wh
     for (uint32_t i = 0; i < one.names.count; i++)
         if (one.series[i].launch_count && one.series[i].launches[0].id[0])
             snprintf(id, sizeof id, "%.60s", one.series[i].launches[0].id);
-    bool fits = bench_file_take(build, &one, id, s->launches + 1);
+    bool fits = bench_file_append(build, &one, id, s->launches + 1);
     return fits || complaint_set(why, "out of memory");
 }
 
@@ -134,7 +134,7 @@ bool ab_run_processes(ab_session *s, complaint *why)
 {
     for (; s->launches < s->wanted && !ab_is_over(s); s->launches++) {
         int first = ab_new_first(s->launches);
-        ab_tell(s);
+        ab_show_progress(s);
         if (!launch(s, first, why) || !launch(s, !first, why))
             return false;
     }

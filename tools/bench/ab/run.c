@@ -154,7 +154,7 @@ static int conclude(ab_session *s)
         return complain("%s", why.text);
     if (!compare_files(&old, 1, &s->builds[1], &s->wish->shared.options, &c, &why))
         return complain("%s: %s", s->wish->paths[1], why.text);
-    int status = compare_tell(&s->wish->shared, &c, 1);
+    int status = compare_print(&s->wish->shared, &c, 1);
     comparison_finish(&c);
     if (status == EXIT_OK && s->wish->baseline && !store(s, &why))
         return complain("%s", why.text);
@@ -164,7 +164,7 @@ static int conclude(ab_session *s)
 static int run(ab_session *s, bool together)
 {
     complaint why = {""};
-    bool ran = together ? ab_run_together(s, &why) : ab_run_processes(s, &why);
+    bool ran = together ? ab_run_in_one_process(s, &why) : ab_run_processes(s, &why);
     if (s->telling)
         fputs("\r\033[K", stderr);
     if (!ran)

@@ -102,7 +102,7 @@ static int compare_chain(const wish *w, const bench_file *files)
         }
     }
     if (status == EXIT_OK)
-        status = compare_tell(&w->shared, steps, count);
+        status = compare_print(&w->shared, steps, count);
     for (size_t i = 0; i < done; i++)
         comparison_finish(&steps[i]);
     free(steps);
@@ -145,7 +145,7 @@ static int compare_stored(const wish *w, const baseline *stored, const bench_fil
     if (!compared)
         return complain("%s: %s", fresh->path, why.text);
     c.old_path = w->baseline;
-    int status = compare_tell(&w->shared, &c, 1);
+    int status = compare_print(&w->shared, &c, 1);
     comparison_finish(&c);
     return status;
 }

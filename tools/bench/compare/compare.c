@@ -120,7 +120,7 @@ static bool fill(comparison *c, const char *name, const bench_file *const *olds,
         .moments = c->options.moments,
         .cpu = c->options.cpu,
     };
-    bool fits = !last || !from.new_series || compare_gather(&from, row);
+    bool fits = !last || !from.new_series || compare_replications(&from, row);
     judge(row, last, from.new_series);
     free(series);
     return fits;

@@ -60,7 +60,7 @@ bool compare_files(const bench_file *const *olds, size_t old_count, const bench_
                    const compare_options *options, comparison *out, complaint *why);
 void comparison_finish(comparison *c);
 
-/* compare/gather.c: what the files say about one benchmark, as row's times, runs and evidence. */
+/* compare/replications.c: what the files say about one benchmark, as row's times, runs and evidence. */
 typedef struct compare_source {
     const bench_series *const *olds; /* NULL where an old file lacks it */
     size_t old_count;
@@ -70,7 +70,7 @@ typedef struct compare_source {
     bool cpu;
 } compare_source;
 
-bool compare_gather(const compare_source *from, compare_row *row); /* false without memory */
+bool compare_replications(const compare_source *from, compare_row *row); /* false without memory */
 
 /* ---- showing it; errors stick to the stream ---- */
 
@@ -83,16 +83,16 @@ compare_show compare_markdown; /* compare/markdown.c */
 compare_show compare_json;     /* compare/json.c, docs/bench-format.md */
 compare_show compare_junit;    /* compare/junit.c */
 
-/* compare/words.c: for all of them, in words. */
-typedef struct compare_words {
+/* compare/format.c: for all of them, in words. */
+typedef struct compare_string {
     char text[256];
-} compare_words;
+} compare_string;
 
-compare_words compare_verdict_words(const compare_row *row);  /* "cannot tell: 14 more launches" */
-compare_words compare_interval_words(const compare_row *row); /* "0.9810 .. 1.0041" */
-compare_words compare_ratio_words(const compare_row *row);
-compare_words compare_time_words(double ns);
-compare_words compare_summary_words(const comparison *c); /* "1 slower, 2 same, 4 cannot tell" */
-compare_words compare_method_words(const comparison *c);  /* "20 pairs of launches, ..." */
+compare_string compare_format_verdict(const compare_row *row); /* "cannot tell: 14 more launches" */
+compare_string compare_format_interval(const compare_row *row); /* "0.9810 .. 1.0041" */
+compare_string compare_format_ratio(const compare_row *row);
+compare_string compare_format_time(double ns);
+compare_string compare_format_summary(const comparison *c); /* "1 slower, 2 same, 4 cannot tell" */
+compare_string compare_format_method(const comparison *c);  /* "20 pairs of launches, ..." */
 
 #endif

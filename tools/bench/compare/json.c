@@ -38,7 +38,7 @@ static void put_row(pki_json *json, const compare_row *row)
         put_decision(json, &row->decision);
     else
         pki_json_text(json, "verdict", "not compared");
-    pki_json_text(json, "text", compare_verdict_words(row).text);
+    pki_json_text(json, "text", compare_format_verdict(row).text);
     pki_json_close(json, '}');
 }
 
@@ -49,7 +49,7 @@ static void put_comparison(pki_json *json, const comparison *c)
     pki_json_text(json, "old", c->old_path);
     pki_json_text(json, "new", c->new_path);
     pki_json_text(json, "method", ways[c->way]);
-    pki_json_text(json, "summary", compare_summary_words(c).text);
+    pki_json_text(json, "summary", compare_format_summary(c).text);
     pki_json_open(json, "warnings", '[');
     for (size_t i = 0; i < c->warning_count; i++)
         pki_json_text(json, NULL, c->warnings[i]);

@@ -15,9 +15,9 @@ static void put_case(FILE *file, const comparison *c, const compare_row *row)
     bool slower = row->decided && row->decision.change == PKI_SLOWER;
     char figures[1536];
     snprintf(figures, sizeof figures, "%s: %s -> %s, ratio %s, interval %s",
-             compare_verdict_words(row).text, compare_time_words(row->old_time).text,
-             compare_time_words(row->new_time).text, compare_ratio_words(row).text,
-             compare_interval_words(row).text);
+             compare_format_verdict(row).text, compare_format_time(row->old_time).text,
+             compare_format_time(row->new_time).text, compare_format_ratio(row).text,
+             compare_format_interval(row).text);
     fputs("    <testcase", file);
     put_attribute(file, "classname", c->new_path);
     put_attribute(file, "name", row->name);

@@ -7,17 +7,17 @@ static void put_row(FILE *file, const compare_row *row)
     bool changed = row->decided && row->decision.change >= PKI_FASTER;
     fputs("| ", file);
     pki_bench_put_markdown(file, row->name);
-    fprintf(file, " | %s | %s | %s | %s | %s", compare_time_words(row->old_time).text,
-            compare_time_words(row->new_time).text, compare_ratio_words(row).text,
-            compare_interval_words(row).text, changed ? "**" : "");
-    pki_bench_put_markdown(file, compare_verdict_words(row).text);
+    fprintf(file, " | %s | %s | %s | %s | %s", compare_format_time(row->old_time).text,
+            compare_format_time(row->new_time).text, compare_format_ratio(row).text,
+            compare_format_interval(row).text, changed ? "**" : "");
+    pki_bench_put_markdown(file, compare_format_verdict(row).text);
     fputs(changed ? "** |\n" : " |\n", file);
 }
 
 static void put_one(FILE *file, const comparison *c)
 {
     fputs("**", file);
-    pki_bench_put_markdown(file, compare_summary_words(c).text);
+    pki_bench_put_markdown(file, compare_format_summary(c).text);
     fputs("** (", file);
     pki_bench_put_markdown(file, c->old_path);
     fputs(" → ", file);
@@ -34,7 +34,7 @@ static void put_one(FILE *file, const comparison *c)
     for (size_t i = 0; i < c->count; i++)
         put_row(file, &c->rows[i]);
     fputs("\n", file);
-    pki_bench_put_markdown(file, compare_method_words(c).text);
+    pki_bench_put_markdown(file, compare_format_method(c).text);
     fprintf(file, "; margin %.3g %%, alpha %.3g over all of them together (Holm)\n",
             100 * c->options.threshold, c->options.alpha);
 }

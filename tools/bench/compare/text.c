@@ -30,19 +30,19 @@ static void put_name(FILE *file, const char *name, size_t width)
 
 static void put_verdict(FILE *file, const compare_row *row)
 {
-    compare_words words = compare_verdict_words(row);
+    compare_string verdict = compare_format_verdict(row);
     fputs("  ", file);
-    pki_put_left(file, words.text, pki_width(words.text));
+    pki_put_left(file, verdict.text, pki_width(verdict.text));
     fputc('\n', file);
 }
 
 static void put_row(FILE *file, const compare_row *row, size_t width)
 {
     put_name(file, row->name, width);
-    pki_put_cell(file, compare_time_words(row->old_time).text, FIGURE);
-    pki_put_cell(file, compare_time_words(row->new_time).text, FIGURE);
-    pki_put_cell(file, compare_ratio_words(row).text, 6);
-    pki_put_cell(file, compare_interval_words(row).text, INTERVAL);
+    pki_put_cell(file, compare_format_time(row->old_time).text, FIGURE);
+    pki_put_cell(file, compare_format_time(row->new_time).text, FIGURE);
+    pki_put_cell(file, compare_format_ratio(row).text, 6);
+    pki_put_cell(file, compare_format_interval(row).text, INTERVAL);
     put_verdict(file, row);
 }
 
@@ -83,7 +83,7 @@ static void put_files(FILE *file, const comparison *c)
     snprintf(line, sizeof line, "%s -> %s", c->old_path, c->new_path);
     pki_put_paragraph(file, line, 0, 0);
     snprintf(line, sizeof line, "%s; margin %.3g %%, alpha %.3g over all of them together (Holm)",
-             compare_method_words(c).text, 100 * c->options.threshold, c->options.alpha);
+             compare_format_method(c).text, 100 * c->options.threshold, c->options.alpha);
     pki_put_paragraph(file, line, 0, 0);
     put_warnings(file, c);
     fputc('\n', file);
@@ -101,7 +101,7 @@ static void put_one(FILE *file, const comparison *c)
     fputs("  verdict\n", file);
     for (size_t i = 0; i < c->count; i++)
         put_row(file, &c->rows[i], width);
-    fprintf(file, "\n%s\n", compare_summary_words(c).text);
+    fprintf(file, "\n%s\n", compare_format_summary(c).text);
     put_advice(file, c);
 }
 
@@ -119,7 +119,7 @@ static void put_change(FILE *file, const compare_row *row, size_t width)
 {
     char text[300];
     if (row && row->decided)
-        snprintf(text, sizeof text, "%s %s", compare_ratio_words(row).text,
+        snprintf(text, sizeof text, "%s %s", compare_format_ratio(row).text,
                  pki_change_name(row->decision.change));
     else
         snprintf(text, sizeof text, "-");
@@ -131,7 +131,7 @@ static void put_step(FILE *file, size_t number, const char *path, double time, s
 {
     fprintf(file, "  %4zu  ", number);
     pki_put_left(file, path, width);
-    pki_put_cell(file, compare_time_words(time).text, FIGURE);
+    pki_put_cell(file, compare_format_time(time).text, FIGURE);
 }
 
 static size_t path_width(const comparison *steps, size_t count)
@@ -175,8 +175,8 @@ static void put_chain(FILE *file, const comparison *steps, size_t count)
     fputc('\n', file);
     for (size_t i = 0; i < last[1].count; i++)
         put_chain_of(file, steps, count, last[1].rows[i].name);
-    fprintf(file, "last step: %s\n", compare_summary_words(last).text);
-    fprintf(file, "all steps: %s\n", compare_summary_words(&last[1]).text);
+    fprintf(file, "last step: %s\n", compare_format_summary(last).text);
+    fprintf(file, "all steps: %s\n", compare_format_summary(&last[1]).text);
     put_advice(file, &last[1]);
 }
 

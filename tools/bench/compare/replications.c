@@ -1,4 +1,4 @@
-/* tools/bench/compare/gather.c - from samples to replications: see compare.h. */
+/* tools/bench/compare/replications.c - from samples to replications: see compare.h. */
 #include "bench/compare/compare.h"
 
 #include "base/compiler.h"
@@ -137,7 +137,7 @@ static bool pair_up(const compare_source *from, compare_row *row, double *room)
     return true;
 }
 
-static bool gather_pairs(const compare_source *from, compare_row *row)
+static bool replicate_pairs(const compare_source *from, compare_row *row)
 {
     size_t most = from->olds[0]->launch_count;
     row->numbers = calloc(PKI_MAX(most + pki_walsh_count(most), 1), sizeof *row->numbers);
@@ -146,7 +146,7 @@ static bool gather_pairs(const compare_source *from, compare_row *row)
 
 /* ---- runs at different moments ---- */
 
-static bool gather_moments(const compare_source *from, compare_row *row)
+static bool replicate_moments(const compare_source *from, compare_row *row)
 {
     run last = {0}, fresh;
     size_t count = 0;
@@ -173,9 +173,9 @@ static bool gather_moments(const compare_source *from, compare_row *row)
     return true;
 }
 
-bool compare_gather(const compare_source *from, compare_row *row)
+bool compare_replications(const compare_source *from, compare_row *row)
 {
     if (from->way == COMPARE_MOMENTS_APART)
-        return gather_moments(from, row);
-    return gather_pairs(from, row);
+        return replicate_moments(from, row);
+    return replicate_pairs(from, row);
 }

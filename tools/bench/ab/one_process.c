@@ -1,4 +1,4 @@
-/* tools/bench/ab/together.c - each launch a process that loads both builds: see ab.h. The side of it that
+/* tools/bench/ab/one_process.c - each launch a process that loads both builds: see ab.h. The side of it that
  * starts launches and listens to them. */
 #include "bench/ab/ab.h"
 
@@ -57,7 +57,7 @@ typedef struct listener {
 } listener;
 
 /* All of it, or false: the end, or why. */
-static bool hear(listener *l, void *to, size_t size)
+static bool receive(listener *l, void *to, size_t size)
 {
     char *at = to;
     while (size) {
@@ -70,7 +70,7 @@ static bool hear(listener *l, void *to, size_t size)
     return true;
 }
 
-static bool take_name(listener *l, const char *text)
+static bool add_name(listener *l, const char *text)
 {
     char **grown = realloc(l->names, (l->count + 1) * sizeof *l->names);
     char *copy = grown ? strdup(text) : NULL;
@@ -82,7 +82,7 @@ static bool take_name(listener *l, const char *text)
     return true;
 }
 
-static bool take_sample(listener *l, const ab_record *r)
+static bool add_sample(listener *l, const ab_record *r)
 {
     char id[40];
     snprintf(id, sizeof id, "%032zx", l->s->launches + 1);
@@ -94,7 +94,7 @@ static bool take_sample(listener *l, const ab_record *r)
     return true;
 }
 
-static bool take_skip(listener *l, const ab_record *r, const char *text)
+static bool add_skip(listener *l, const ab_record *r, const char *text)
 {
     if (r->number == AB_NO_NUMBER)
         return complaint_set(l->why, "%s", text);
@@ -112,11 +112,11 @@ static bool take(listener *l, const ab_record *r, const char *text)
         return complaint_set(l->why, "said what cannot be");
     switch (r->kind) {
     case AB_NAME:
-        return take_name(l, text);
+        return add_name(l, text);
     case AB_SAMPLE:
-        return take_sample(l, r);
+        return add_sample(l, r);
     case AB_SKIP:
-        return take_skip(l, r, text);
+        return add_skip(l, r, text);
     case AB_ALONE:
         return bench_file_series(&l->s->builds[r->side], text) ||
                complaint_set(l->why, "out of memory");
@@ -131,7 +131,7 @@ static bool listen_to(listener *l)
     ab_record r;
     char text[AB_TEXT_MOST + 1];
     while (!l->done) {
-        if (!hear(l, &r, sizeof r) || r.length > AB_TEXT_MOST || !hear(l, text, r.length))
+        if (!receive(l, &r, sizeof r) || r.length > AB_TEXT_MOST || !receive(l, text, r.length))
             return false;
         text[r.length] = '\0';
         if (!take(l, &r, text))
@@ -174,10 +174,10 @@ static bool launch(ab_session *s, complaint *why)
                                        : "ended early");
 }
 
-bool ab_run_together(ab_session *s, complaint *why)
+bool ab_run_in_one_process(ab_session *s, complaint *why)
 {
     for (; s->launches < s->wanted && !ab_is_over(s); s->launches++) {
-        ab_tell(s);
+        ab_show_progress(s);
         if (!launch(s, why))
             return false;
     }
