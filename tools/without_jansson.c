@@ -1,9 +1,9 @@
 /* tools/without_jansson.c - what commands answer where jansson was not there when pk was built. */
 #include "command.h"
 
-static int refuse(const char *command)
+static int refuse(const char *name)
 {
-    return complain("%s: this pk was built without jansson, which reads JSON", command);
+    return complain("%s: this pk was built without jansson, which reads JSON", name);
 }
 
 int command_export(int argc, char **argv)
