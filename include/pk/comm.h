@@ -1,7 +1,7 @@
 /* pk/comm.h - collectives and messages: what a communicator was asked for, how many bytes, how fast.
  *
- * libpk_mpi and libpk_nccl tell all this of MPI and NCCL without a change of the program. For a
- * library of one's own:
+ * libpk_mpi and libpk_nccl record all this of MPI and NCCL without a change to the program. For a
+ * library of your own:
  *
  *     static pk_region ring = PK_REGION_OF(PK_COMM, "ring all-reduce");
  *     pk_comm *world = pk_comm_create("ring", "world", 0, rank, size);
