@@ -105,6 +105,21 @@ class Words(unittest.TestCase):
                 self.assertIn(answer.returncode, (0, 2), (name, option))
                 self.assertNotIn("no option", answer.stderr, (name, option))
 
+    def test_nothing_is_an_option_behind_two_dashes(self):
+        for name in commands():
+            answer = run(PK, name, "--", "--help")
+            self.assertEqual((answer.returncode, answer.stdout), (2, ""), name)
+            self.assertNotIn("no option", answer.stderr, name)
+
+    def test_a_value_may_stand_behind_an_equals_sign(self):
+        for name in commands():
+            for option in table_of(name):
+                if option["value"] and option["name"].startswith("--"):
+                    apart, joined = run(PK, name, option["name"], "%"), run(PK, name, option["name"] + "=%")
+                    self.assertEqual((apart.returncode, apart.stderr), (joined.returncode, joined.stderr), option)
+                elif not option["value"]:
+                    self.assertIn("no option", run(PK, name, option["name"] + "=%").stderr, option)
+
     def test_each_option_that_pk_knows_is_in_a_help(self):
         with open(PK, "rb") as file:
             known = {word.decode() for word in re.findall(rb"\0(--[a-z][a-z-]+)=?(?=\0)", file.read())}

@@ -79,18 +79,22 @@ static void put_cell(const printing *p, int i, const char *text)
         pki_put_left(stdout, text, pki_width(text));
 }
 
+/* Of a row, or, NULL, the columns' names. */
+static const char *cell_of(const printing *p, char **cells, int i)
+{
+    return cells ? cells[i] : sqlite3_column_name(p->from, i);
+}
+
 static void put_table_row(const printing *p, char **cells)
 {
     for (int i = 0; i < p->columns; i++)
-        put_cell(p, i, cells[i]);
+        put_cell(p, i, cell_of(p, cells, i));
     putchar('\n');
 }
 
 static void put_names(const printing *p)
 {
-    for (int i = 0; i < p->columns; i++)
-        put_cell(p, i, sqlite3_column_name(p->from, i));
-    putchar('\n');
+    put_table_row(p, NULL);
     for (int i = 0; i < p->columns; i++) {
         size_t width = PKI_MIN(p->widths[i], (size_t)WIDTH_MOST);
         pki_put_times(stdout, ' ', i > 0 ? 2 : 0);
@@ -112,18 +116,14 @@ static void put_markdown_row(const printing *p, char **cells)
 {
     for (int i = 0; i < p->columns; i++) {
         fputs(i ? " | " : "| ", stdout);
-        put_markdown_text(cells[i]);
+        put_markdown_text(cell_of(p, cells, i));
     }
     puts(" |");
 }
 
 static void put_markdown_names(const printing *p)
 {
-    for (int i = 0; i < p->columns; i++) {
-        fputs(i ? " | " : "| ", stdout);
-        put_markdown_text(sqlite3_column_name(p->from, i));
-    }
-    puts(" |");
+    put_markdown_row(p, NULL);
     for (int i = 0; i < p->columns; i++)
         fputs(p->numbers[i] ? "|--:" : "|---", stdout);
     puts("|");

@@ -16,7 +16,7 @@ typedef struct span {
     uint64_t start, end;
     uint64_t bytes, flops;   /* a step's items and index */
     uint32_t thread, region; /* region TABLE_NONE: a step */
-    uint8_t moved; /* its start was, for viewers: by less than what lies inside it */
+    uint8_t moved;           /* its start was, for viewers: by less than what lies inside it */
     bool unbalanced;
 } span;
 
@@ -94,9 +94,9 @@ struct rebuild {
     uint32_t comm_room;
     rebuilt_comm *comm_facts;
     pki_timed_operation begun; /* the operation whose end comes next; its id is... */
-    uint64_t begun_id;    /* ...this, 0: none */
-    table launchers;      /* regions, by name alone, that activities name */
-    table streams;        /* tracks of activities */
+    uint64_t begun_id;         /* ...this, 0: none */
+    table launchers;           /* regions, by name alone, that activities name */
+    table streams;             /* tracks of activities */
     uint64_t activities;
     table counters; /* name, '\x1f', unit */
     uint32_t counter_room;
