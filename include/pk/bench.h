@@ -14,7 +14,7 @@
  *
  *     PK_BENCH_MAIN                            // ./program --help
  *
- * or one function, from anywhere:
+ * Or measure one function, from anywhere:
  *
  *     pk_bench_result r = {.size = sizeof r};
  *     if (pk_bench("parse", parse, text, NULL, &r) == PK_OK)
@@ -22,20 +22,20 @@
  *     pk_bench_result_release(&r);
  *
  * How it measures. A *sample* times so many iterations at once that clock and harness are below a
- * thousandth of it; what they certainly cost beside the work is subtracted and stated. Samples are taken until the confidence
- * interval of their median is narrow enough (options), within bounds of time and number. All are
- * kept. Benchmarks of a program take turns, in an order drawn anew each round, so what changes on
- * the machine meanwhile changes all of them alike. docs/bench-accuracy.md says how exact this is,
- * docs/bench-format.md what the files hold.
+ * thousandth of it. What they certainly cost beside the work is subtracted and stated. Samples are
+ * taken until the confidence interval of their median is narrow enough, within bounds of time and
+ * number (all are options). All samples are kept. The benchmarks of a program take turns, in an order
+ * drawn anew each round, so a change on the machine changes all of them alike.
+ * docs/bench-accuracy.md says how exact this is, docs/bench-format.md what the files hold.
  *
- * What it cannot know: samples of one process share the process's luck (where its pages and its
- * code lie), so their interval says how well *this launch* is known. Whether a change made
- * something slower is a question for `pk bench-ab`, which launches both builds many times.
+ * What it cannot know: all samples of a process share its layout (where its pages and its code lie),
+ * so their interval says how well the figure of *this process run* is known. Whether a change made
+ * something slower is a question for `pk bench-ab`, which runs both builds many times.
  *
  * Threads: one measurement at a time per process: pk_bench and pk_bench_main take a lock and wait
  *          for each other. Calls that take a pk_bench_run belong to the thread that was given it.
- * Failure: a status, and a sentence in pk_error_message(). What is not available (counters, a GPU)
- *          is said in words in the result and never guessed. Only pk_bench_main prints, since it is
+ * Failure: a status, and a sentence in pk_error_message(). The result says in words what is not
+ *          available (counters, a GPU); nothing is guessed. Only pk_bench_main prints, since it is
  *          asked to.
  * Cost:    the time limits below, and 32 bytes per sample.
  * Units:   times are in ns throughout, sizes in bytes.
@@ -96,9 +96,10 @@ typedef struct pk_bench_options {
         stream; /* PK_BENCH_CLOCK_GPU: a cudaStream_t or CUstream; NULL: the legacy default stream */
     void *user; /* for the functions below, and pk_bench_user; pk_bench passes its arg */
 
-    /* Once before the first and after the last sample, and before and after each. Not timed. A
-     * set-up that answers other than 0 is a failed benchmark, whose teardown is not called. All
-     * benchmarks of a program are set up at the same time, unless it runs with --alone. */
+    /* setup and teardown run once, before the first and after the last sample; before and after run
+     * around each sample. None is timed. If setup returns other than 0 the benchmark has failed, and
+     * its teardown is not called. All benchmarks of a program are set up at the same time, unless it
+     * runs with --alone. */
     int (*setup)(void *user);
     void (*teardown)(void *user);
     void (*before)(void *user);
@@ -113,14 +114,14 @@ typedef struct pk_bench_options {
 
 /* ---- the result ---- */
 
-/* What the samples look like: drifting before bimodal before noisy where several fit. */
+/* What the samples look like. If several fit: drifting before bimodal before noisy. */
 typedef enum pk_bench_verdict {
     PK_BENCH_VERDICT_UNKNOWN = 0, /* too few samples */
-    PK_BENCH_VERDICT_STEADY = 1,  /* figures that can be repeated within this launch */
-    /* The middle half is wide: repeat on a quieter machine. Samples that were interrupted do not make
-     * it so alone: the median is not theirs. */
+    PK_BENCH_VERDICT_STEADY = 1,  /* figures that can be repeated in this process run */
+    /* The middle half is wide: repeat on a quieter machine. A few interrupted samples do not make a
+     * benchmark noisy, since they do not move the median. */
     PK_BENCH_VERDICT_NOISY = 2,
-    PK_BENCH_VERDICT_DRIFTING = 3, /* became slower or faster all along */
+    PK_BENCH_VERDICT_DRIFTING = 3, /* it became slower or faster all along */
     PK_BENCH_VERDICT_BIMODAL = 4   /* two speeds: one median hides them */
 } pk_bench_verdict;
 
@@ -181,14 +182,14 @@ typedef struct pk_bench_result {
     double allocations, allocated_bytes;
 
     char verdict_text[192]; /* the verdict and its figures, in words */
-    char note[256];         /* what was asked for and could not be had; "" if nothing */
+    char note[256];         /* what was asked for and is unavailable; "" if nothing */
     char reason[192];       /* why skipped or failed; "" if neither */
 } pk_bench_result;
 
 /* Measures fn(arg), one iteration per call. options NULL: defaults; result NULL: only runs it.
- * PK_ENOTSUP: it cannot be measured here, result->reason says why. The result's arrays belong to
- * the caller, who releases them. The call is a part of the figure: one of an empty function takes 1 to
- * 2 ns, and hides as much work. What is shorter belongs into PK_BENCH_LOOP. */
+ * PK_ENOTSUP: it cannot be measured here, and result->reason says why. The result's arrays belong to
+ * the caller, who releases them. The call is part of the figure: calling an empty function takes 1 to
+ * 2 ns, and hides as much work. Measure anything shorter in a PK_BENCH_LOOP. */
 PK_API pk_status pk_bench(const char *name, void (*fn)(void *), void *arg,
                           const pk_bench_options *options, pk_bench_result *result);
 
@@ -206,7 +207,7 @@ typedef struct pk_bench_run pk_bench_run;
 #endif
 
 /* Defines and registers a benchmark. The body runs once per sample and thread, so what stands
- * before and after the loop is paid per sample; what is dear goes into PK_BENCH_OPTIONS' setup. */
+ * before and after the loop is paid per sample. Put expensive work into PK_BENCH_OPTIONS' setup. */
 #define PK_BENCH(name)                                                                             \
     static void pk_bench_body_##name(pk_bench_run *bench);                                         \
     static pk_bench_entry pk_bench_entry_##name = {#name,                                          \
@@ -224,10 +225,10 @@ typedef struct pk_bench_run pk_bench_run;
     }                                                                                              \
     static void pk_bench_body_##name(pk_bench_run *bench __attribute__((unused)))
 
-/* How often the compiler should put the loop's body in a row; define it before the include. A loop
- * of a cycle or two takes twice as long where its code lies unluckily, or while the other half of
- * the core is busy; four short bodies in a row hide that. The compiler does so only where it
- * optimises, gcc only to bodies without a loop of their own. 1: one, for bodies that are thousands of
+/* How many times the compiler should repeat the loop's body; define it before the include. A loop of
+ * a cycle or two takes twice as long if its code is badly aligned, or while the other half of the
+ * core is busy; four short bodies in a row hide that. The compiler does this only when it optimises,
+ * and gcc only for bodies without a loop of their own. Set it to 1 for bodies that are thousands of
  * instructions long, or have inline assembly that defines labels. */
 #ifndef PK_BENCH_UNROLL
 #define PK_BENCH_UNROLL 4
@@ -239,8 +240,8 @@ typedef struct pk_bench_run pk_bench_run;
          pk_once_ = 0, pk_left_ ? (void)0 : pk_bench_end(bench))                                   \
     PK_BENCH_UNROLLED_ for (; pk_left_; pk_left_--)
 
-/* Parameters, behind the PK_BENCH in the same file, without a semicolon. Each is an axis; several
- * of them make the cartesian product. Names become sum/n:1024/stride:2/threads:4. */
+/* Parameters, after the PK_BENCH in the same file, without a semicolon. Each is an axis; several make
+ * their cartesian product. Names become sum/n:1024/stride:2/threads:4. */
 #define PK_BENCH_ARGS(name, key, ...) /* these values */                                           \
     PK_BENCH_AXIS_(name, key, PK_BENCH_AXIS_LIST_, __COUNTER__, __VA_ARGS__)
 #define PK_BENCH_RANGE(name, key, from, to, times) /* from, from * times, ..., to */               \
@@ -250,8 +251,8 @@ typedef struct pk_bench_run pk_bench_run;
 #define PK_BENCH_THREADS(name, ...) /* so many threads */                                          \
     PK_BENCH_AXIS_(name, "threads", PK_BENCH_AXIS_THREADS_, __COUNTER__, __VA_ARGS__)
 
-/* Options of one benchmark: `options` points to a pk_bench_options, zeroed but for its size, for
- * each combination of parameters anew. `PK_BENCH_OPTIONS(sum) { options->cold = 1; }` */
+/* Options of one benchmark: `PK_BENCH_OPTIONS(sum) { options->cold = 1; }`. For each combination of
+ * parameters `options` points to a new pk_bench_options, zeroed but for its size. */
 #define PK_BENCH_OPTIONS(name)                                                                     \
     static void pk_bench_options_##name(struct pk_bench_options *options);                         \
     PK_BENCH_AT_LOAD_ static void pk_bench_set_options_##name(void)                                \
@@ -260,8 +261,8 @@ typedef struct pk_bench_run pk_bench_run;
     }                                                                                              \
     static void pk_bench_options_##name(struct pk_bench_options *options __attribute__((unused)))
 
-/* Runs the registered benchmarks as the arguments say; --help lists them. Writes to stdout and, for
- * progress and complaints, to stderr. 0; 1: a benchmark failed; 2: arguments or files unusable. */
+/* Runs the registered benchmarks as the arguments say; --help lists them. Writes to stdout; progress
+ * and errors go to stderr. Returns 0; 1: a benchmark failed; 2: arguments or files are unusable. */
 PK_API int pk_bench_main(int argc, char **argv);
 
 #define PK_BENCH_MAIN                                                                              \
@@ -277,20 +278,22 @@ PK_API pk_status pk_bench_add(const char *name, void (*body)(pk_bench_run *),
 
 /* ---- inside a benchmark ---- */
 
-/* Starts the clock; how many iterations to run (0 after pk_bench_give_up). Ends it. */
+/* The first starts the clock and returns how many iterations to run (0 after pk_bench_give_up). The
+ * second stops it. */
 PK_API uint64_t pk_bench_begin(pk_bench_run *bench);
 PK_API void pk_bench_end(pk_bench_run *bench);
 
-/* Keeps a part of the loop out of the time. Two clock reads, subtracted, but not their effect on
- * what follows: mind iterations below a microsecond. */
+/* Keep a part of the loop out of the time. Their two clock reads are subtracted, but not their effect
+ * on what follows: take care with iterations below a microsecond. */
 PK_API void pk_bench_pause(pk_bench_run *bench);
 PK_API void pk_bench_resume(pk_bench_run *bench);
 
-/* PK_BENCH_CLOCK_MANUAL: so many ns more belong to this sample. */
+/* PK_BENCH_CLOCK_MANUAL: adds so many ns to this sample. */
 PK_API void pk_bench_add_time(pk_bench_run *bench, double ns);
 
-/* The benchmark is not measured, and listed with this reason: PK_BENCH_OUTCOME_SKIPPED, not here or not
- * now; PK_BENCH_OUTCOME_FAILED, and the program's exit status is 1. Return from the body after it. */
+/* The benchmark is not measured, and is listed with this reason. PK_BENCH_OUTCOME_SKIPPED: it cannot
+ * run here or now. PK_BENCH_OUTCOME_FAILED: the program's exit status is 1. Return from the body after
+ * the call. */
 PK_API void pk_bench_give_up(pk_bench_run *bench, pk_bench_outcome outcome, const char *reason);
 
 PK_API int64_t pk_bench_arg(const pk_bench_run *bench, unsigned axis); /* 0 beyond the last one */
@@ -298,14 +301,14 @@ PK_API uint32_t pk_bench_threads(const pk_bench_run *bench);
 PK_API uint32_t pk_bench_thread(const pk_bench_run *bench); /* 0 .. threads - 1 */
 PK_API void *pk_bench_user(const pk_bench_run *bench);      /* options->user */
 
-/* Work of one iteration of one thread; 0: none of that kind. */
+/* The work of one iteration of one thread; 0: none of that kind. */
 PK_API void pk_bench_set_work(pk_bench_run *bench, uint64_t bytes, uint64_t flops, uint64_t items);
 
 /* A word or two beside the figures. */
 PK_API void pk_bench_label(pk_bench_run *bench, const char *label);
 
-/* So much more of a figure of one's own, in this sample; the result's is the median over samples (of the
- * sum over threads). At most 16 names of 31 bytes; more are left out and counted in note. */
+/* Adds to a figure of your own, in this sample. The result has the median over samples of the sum over
+ * threads. At most 16 names of 31 bytes; more are left out and counted in note. */
 typedef enum pk_bench_unit {
     PK_BENCH_UNIT_PLAIN = 0,         /* as it is */
     PK_BENCH_UNIT_PER_ITERATION = 1, /* divided by the sample's iterations */
@@ -316,13 +319,13 @@ PK_API void pk_bench_add_counter(pk_bench_run *bench, const char *name, double v
 
 /* ---- allocations ---- */
 
-/* Once in a program, at file scope: stands in front of malloc and its kin, so that options->
- * allocations (--allocations) can count. For glibc, in programs that are not linked with -static;
- * nothing elsewhere and under sanitizers, and the result then says that allocations could not be
- * counted. */
+/* Write this once in a program, at file scope. It defines malloc and its kin in front of the C
+ * library's, so that options->allocations (--allocations) can count. It works with glibc, in programs
+ * that are not linked with -static. Elsewhere and under sanitizers it is nothing, and the result says
+ * that allocations were not counted. */
 #define PK_BENCH_COUNT_ALLOCATIONS PK_BENCH_STAND_IN_FRONT_
 
-/* Whoever allocates by other means may count here, too. */
+/* Counts an allocation that is made by other means. */
 PK_API void pk_bench_note_allocation(size_t bytes);
 
 #ifdef __cplusplus

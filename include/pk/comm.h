@@ -1,6 +1,6 @@
 /* pk/comm.h - collectives and messages: what a communicator was asked for, how many bytes, how fast.
  *
- * libpk_mpi and libpk_nccl record all this of MPI and NCCL without a change to the program. For a
+ * For MPI and NCCL, libpk_mpi and libpk_nccl record all this without a change to the program. For a
  * library of your own:
  *
  *     static pk_region ring = PK_REGION_OF(PK_COMM, "ring all-reduce");
@@ -11,7 +11,7 @@
  *     ...
  *     pk_region_end(&ring);
  *
- * and where the call returns before the operation is complete:
+ * If the call returns before the operation is complete:
  *
  *     pk_comm_request r = pk_comm_start(world, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, count, -1);
  *     ...                                  // the program computes meanwhile: hidden
@@ -20,9 +20,9 @@
  *     pk_region_end(&wait);
  *     pk_comm_finish(&r, waited_ns);
  *
- * The report has calls, bytes, percentiles of the duration, algorithm and bus bandwidth for each
- * communicator, operation and size class (a power of two), and how much of the communication the
- * program had to wait for.
+ * For each communicator, operation and size class (a power of two) the report has calls, bytes,
+ * percentiles of the duration, algorithm bandwidth and bus bandwidth. It also says for how much of
+ * the communication the program had to wait.
  *
  * Bandwidths follow nccl-tests (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md). With n ranks,
  * count elements of s bytes as given to the call, and t the duration, in GB/s (10^9 bytes):
@@ -33,13 +33,13 @@
  *     GATHER, SCATTER                            count * s * n / t      (n - 1) / n
  *     BROADCAST, REDUCE, SEND, RECV, SEND_RECV   count * s / t          1
  *
- * where count is what one rank gives to (or, for REDUCE_SCATTER and SCATTER, gets from) one other.
- * There is none for one rank alone, for BARRIER, OTHER and GROUP.
+ * count is what one rank gives to one other (for REDUCE_SCATTER and SCATTER: gets from it). A single
+ * rank, BARRIER, OTHER and GROUP have no bandwidth.
  *
- * Threads: all of them from any thread; a request is finished by one thread, not necessarily the
- *          one that started it.
+ * Threads: every call from any thread. One thread finishes a request, not necessarily the one that
+ *          started it.
  * Failure: none visible. A call that finds its ring full is missing in the communicator's figures
- *          and counted as dropped there; its region's distribution has it. Beyond 4,095
+ *          and counted there as dropped; its region's distribution has it. Beyond 4,095
  *          communicators all share one.
  * Cost:    off: a load and a branch. On: a region that is an operation takes 57 ns more than another
  *          (docs/overhead.md); no lock, no allocation.
@@ -53,7 +53,7 @@
 extern "C" {
 #endif
 
-/* Operation, and its name in trace and report. */
+/* Operations, with their names in trace and report. */
 #define PK_OP_LIST(X)                                                                              \
     X(PK_OP_ALL_REDUCE, 0, "all_reduce")                                                           \
     X(PK_OP_BROADCAST, 1, "broadcast")                                                             \
@@ -76,7 +76,7 @@ typedef enum pk_comm_op {
 #undef PK_OP_ENUM
 } pk_comm_op;
 
-/* Type of the elements, bytes of one, and its name in the trace (PyTorch's). */
+/* Types of the elements: value, bytes of one, name in the trace (PyTorch's). */
 #define PK_TYPE_LIST(X)                                                                            \
     X(PK_TYPE_BYTE, 0, 1, "Byte")                                                                  \
     X(PK_TYPE_INT8, 1, 1, "Char")                                                                  \
@@ -101,20 +101,21 @@ typedef enum pk_comm_type {
 /* A communicator, for the process's life. */
 typedef struct pk_comm pk_comm;
 
-/* library: "MPI", "NCCL", ...; name: of the communicator; both copied, 63 bytes count. id: the same
- * on all its ranks where the library has such a thing, else 0. Never NULL. */
+/* library: "MPI", "NCCL", ...; name: that of the communicator. Both are copied, and 63 bytes count.
+ * id: a number that is the same on all ranks of the communicator; 0 if the library has none. Never
+ * NULL. */
 PK_API pk_comm *pk_comm_create(const char *library, const char *name, uint64_t id, int32_t rank,
                                int32_t size);
 
-/* No more calls on it; what it has done stays in the report. Accepts NULL. */
+/* There are no more calls on it; what it has done stays in the report. Accepts NULL. */
 PK_API void pk_comm_destroy(pk_comm *comm);
 
-/* What the region that is open on this thread does: an operation on comm. peer: the root or the
- * other side, -1 for none. */
+/* Says that the region, which is open on this thread, is an operation on comm. peer: the root or the
+ * other side; -1: none. */
 PK_API PK_INLINE void pk_comm_call(pk_region *region, pk_comm *comm, pk_comm_op op,
                                    pk_comm_type type, uint64_t count, int32_t peer);
 
-/* The tag of the message that the region is, after its pk_comm_call, in the trace. Negative: none. */
+/* The message's tag, for the trace; after the region's pk_comm_call. Negative: none. */
 PK_API PK_INLINE void pk_comm_tag(pk_region *region, int32_t tag);
 
 /* An operation that goes on when the call that started it has returned. All zero: none. */
@@ -127,14 +128,14 @@ typedef struct pk_comm_request {
 PK_API PK_INLINE pk_comm_request pk_comm_start(pk_comm *comm, pk_comm_op op, pk_comm_type type,
                                                uint64_t count, int32_t peer);
 
-/* What was not known when it started: of a receive, how many bytes came and from whom. */
+/* What was not known when it started: how many bytes a receive got, and from whom. */
 PK_API PK_INLINE void pk_comm_correct(pk_comm_request *request, uint64_t bytes, int32_t peer);
 
 /* The tag of a message, before it is finished; the last one counts. Negative: as it was. */
 PK_API PK_INLINE void pk_comm_tag_request(pk_comm_request *request, int32_t tag);
 
-/* It is complete, as far as this process knows by now; for so many nanoseconds of that time the
- * program had to wait. The request becomes zero; a zero one is nothing. */
+/* The operation is complete, as far as this process knows. waited_ns: for how long of that time the
+ * program had to wait. The request becomes zero; a request that is zero is ignored. */
 PK_API PK_INLINE void pk_comm_finish(pk_comm_request *request, uint64_t waited_ns);
 
 /* ---- below: how it is done ---- */

@@ -3,14 +3,14 @@
  *     static pk_counter queue = PK_COUNTER("loader.queue", "batches");
  *     pk_counter_set(&queue, (double)n);
  *
- * Each call is a point of the trace and a sample of the counter's distribution in the report
- * (count, min, max, last exact; sum, mean and deviation to the last digit but for a rounding, however
- * large the values and small their spread; quantiles within 1 % for magnitudes from 2^-64 to 2^63).
+ * Each call is a sample: of the counter's curve in the trace, and of its distribution in the report.
+ * There count, min, max and last are exact; sum, mean and deviation are rounded once, however large
+ * the values and small their spread; quantiles are within 1 % for magnitudes from 2^-64 to 2^63.
  *
- * Threads: from any thread, one counter from many.
- * Failure: none visible; a value for which the ring has no room is missing in the trace, not in the
- *          distribution, and counted (pk_counts.points_dropped). One that is not finite is in
- *          neither and counted by itself (pk_counts.not_finite).
+ * Threads: any thread; several may set one counter.
+ * Failure: none visible. A value for which the ring has no room is missing in the trace but not in the
+ *          distribution, and counted (pk_counts.points_dropped). A value that is not finite is in
+ *          neither, and counted by itself (pk_counts.not_finite).
  * Cost:    off: a load and a branch. On: one clock read and a 32-byte store.
  */
 #ifndef PK_COUNTER_H
@@ -34,8 +34,8 @@ typedef struct pk_counter {
 
 PK_API PK_INLINE void pk_counter_set(pk_counter *counter, double value);
 
-/* The counter of that name, for FFI and names known only at run time. Interned and copied, never
- * NULL. */
+/* The counter of that name, for names known only at run time and for other languages. The same name
+ * gives the same pointer for the process's life; the name is copied. Never NULL. */
 PK_API pk_counter *pk_counter_named(const char *name, const char *unit);
 
 /* ---- below: how it is done ---- */

@@ -5,17 +5,17 @@
  *         pk_step(batch.samples);              // this step is over, the next one begins
  *     }
  *
- * Each step gets its duration, its throughput, and the own time ("self time": without the regions
- * inside) of every region that the calling thread spent in it, added up by kind: data, compute,
- * comm, io, wait, other, and untracked for time outside every region. Only the calling thread
- * counts: data loaded by another thread is data time just for as long as this one waits for it (in
- * a PK_DATA or PK_WAIT region).
+ * Each step has its duration, its throughput, and a breakdown: the self time (without the regions
+ * inside) of the calling thread's regions during the step, added up by kind. The kinds are data,
+ * compute, comm, io, wait and other, and untracked for time outside every region. Only the calling
+ * thread counts: data that another thread loads is data time only while this thread waits for it, in
+ * a PK_DATA or PK_WAIT region.
  *
  * Threads: one loop per process. Calls from several threads are taken one at a time; a call that
  *          comes while another is under way is dropped and counted. A step whose predecessor ended
  *          on another thread has a duration but no breakdown.
- * Failure: none visible; if the ring has no room, the step is missing in the trace and among the
- *          breakdowns, and counted; its duration is in the distribution all the same.
+ * Failure: none visible. If the ring has no room, the step is missing in the trace and has no
+ *          breakdown, and is counted; its duration is in the distribution all the same.
  * Cost:    off: a load and a branch. On: one clock read and 64 bytes into the ring, and 32 more for
  *          each region that is open across the step's end.
  */
@@ -28,9 +28,9 @@
 extern "C" {
 #endif
 
-/* Ends the current step and begins the next. items: samples or tokens in the step that ends (0: not
- * said). The first step begins with pk_start, so it holds the program's set-up; warm-up is told
- * apart in the report. What follows the last call belongs to no step. In the trace: slices named
+/* Ends the current step and begins the next. items: samples or tokens in the step that ends; 0:
+ * unknown. The first step begins with pk_start, so it includes the program's set-up; the report keeps
+ * warm-up apart. What follows the last call belongs to no step. In the trace steps are slices named
  * ProfilerStep#0, #1, ... on a track of their own. */
 PK_API PK_INLINE void pk_step(uint64_t items);
 
