@@ -84,6 +84,22 @@ class Exact(unittest.TestCase):
                     a, b = row[key][moment], rebuilt[row["name"]][moment]
                     self.assertAlmostEqual(a, b, delta=abs(b) * 1e-15, msg=f"{row['name']} {moment}")
 
+    def test_more_slices_than_are_kept_apart(self):
+        """What lies in a slice that has not ended yet stays apart, at whichever of them room is made."""
+        slices = '{{"ph":"X","cat":"cpu_op","name":"{}","pid":1,"tid":1,"ts":{}.{:03},"dur":{}}},\n'.format
+        count = 70000
+        for alone in range(3):
+            with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+                file.write('{"traceEvents":[\n')
+                file.writelines(slices("alone", i, 0, "0.001") for i in range(alone))
+                file.writelines(slices("inner", i, 100, "0.200") + slices("inner", i, 400, "0.300") + slices("outer", i, 0, "0.800")
+                                for i in range(9, count))
+                file.write(slices("last", count, 0, "0.001")[:-2] + "\n]}\n")
+                file.flush()
+                done = subprocess.run([PK, "report", "--json", file.name], check=True, capture_output=True, text=True)
+            own = {row["name"]: row["self"] for row in json.loads(done.stdout)["regions"]}
+            self.assertEqual((own["outer"], own["inner"]), ((count - 9) * 300, (count - 9) * 500))
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

@@ -146,12 +146,15 @@ static nest_slice joined(const nest_slice *a, const nest_slice *b)
     return both;
 }
 
-/* A slice that begins in the middle of what is joined here will be off by a part of it. */
+/* Of the older ones: what lies in a slice that has not ended yet is among the last. One that begins
+ * in the middle of what is joined here will be off by a part of it. */
 static void join_neighbours(nest *n)
 {
-    for (size_t i = 0; i < INNER_MOST / 2; i++)
+    enum { OLDER = INNER_MOST / 4 * 3 };
+    for (size_t i = 0; i < OLDER / 2; i++)
         n->waiting[i] = joined(&n->waiting[2 * i], &n->waiting[2 * i + 1]);
-    n->count = INNER_MOST / 2;
+    memmove(&n->waiting[OLDER / 2], &n->waiting[OLDER], (n->count - OLDER) * sizeof *n->waiting);
+    n->count -= OLDER / 2;
 }
 
 static bool add_gap(rebuild *r, const span *s, uint64_t start, uint64_t end)
