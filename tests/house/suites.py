@@ -14,9 +14,7 @@ def main(source, build):
     named = set(said.split("Suites", 1)[1].split(":", 1)[1].split("What is missing")[0].split())
     for suite in sorted(there - named):
         print(f"./dev help does not name the suite {suite}")
-    for suite in sorted(named - there - {"gpu"}):  # an option of meson's brings those
-        print(f"./dev help names {suite}, which no test is in")
-    return named != there and named != there | {"gpu"}
+    return bool(there - named)  # without some headers there are fewer suites than it names
 
 
 sys.exit(main(*sys.argv[1:]))
