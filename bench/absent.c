@@ -1,5 +1,5 @@
-/* What finding out costs that there is no GPU: pk_start to pk_stop in a process of its own each time,
- * with no backend, with single ones and with all of them, in turns.
+/* What finding out costs that there is no GPU: pk_start to pk_stop in a process of its own each
+ * time, with no backend, with single ones and with all of them, in turns.
  *
  * On a machine with a GPU it is what a session costs there.
  */

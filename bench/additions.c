@@ -1,6 +1,6 @@
-/* Is a short kernel's figure right, wherever its loop lies? Chains of 1 to 20 dependent additions, each in
- * a loop at eight places, measured as a program's benchmarks are: in turns, until each is precise.
- * A launch is a process, whose library calibrates itself anew; `--launches` says how many.
+/* Is a short kernel's figure right, wherever its loop lies? Chains of 1 to 20 dependent additions,
+ * each in a loop at eight places, measured as a program's benchmarks are: in turns, until each is
+ * precise. A launch is a process, whose library calibrates itself anew; `--launches` says how many.
  *
  * What is there is measured beside each sample, without pk_bench and without a loop to speak of: a
  * long chain of the same additions, between two readings of the clock. docs/bench-accuracy.md has

@@ -1,5 +1,5 @@
 #!/bin/sh
-# gpu.sh PROGRAM LIBRARY - instructions of a span of a GPU stream beside two bare records, on the double of
+# gpu.sh PROGRAM LIBRARY - instructions of a span of a GPU stream beside two bare records, on the mock of
 # the driver, counted by valgrind: two runs of different length, so that all but the loop cancels out. The
 # spans that are counted lie within one round of the collector, whose work is another thread's.
 
@@ -17,7 +17,7 @@ count()
     awk '/^summary:/ { print $2 }' "$folder/out-01"
 }
 
-printf '%-46s %8s\n' "instructions per span, on the double" "count"
+printf '%-46s %8s\n' "instructions per span, on the mock" "count"
 for what in records asked off span; do
     few=$(count $what 500) many=$(count $what 1500)
     each=$(awk "BEGIN { printf \"%.1f\", ($many - $few) / 1000 }")

@@ -1,5 +1,5 @@
-/* library.c - what perfkit's own calls take, as a shared object for `pk bench-ab` (./dev ab): built twice from
- * this file, with the whole of the library of one commit and of another.
+/* library.c - what perfkit's own calls take, as a shared object for `pk bench-ab` (./dev ab): built
+ * twice from this file, with the whole of the library of one commit and of another.
  *
  * One benchmark is open at a time there, so each may have a session of its own. They record into no
  * trace: whether a disk keeps up is nobody's change.
@@ -31,8 +31,7 @@ static void stop(void *user)
 
 PK_BENCH(region_off)
 {
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         pk_region_begin(&outer);
         pk_region_end(&outer);
     }
@@ -40,8 +39,7 @@ PK_BENCH(region_off)
 
 PK_BENCH(region)
 {
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         pk_region_begin(&outer);
         pk_region_end(&outer);
     }
@@ -50,8 +48,7 @@ WITH_SESSION(region)
 
 PK_BENCH(region_nested)
 {
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         pk_region_begin(&outer);
         pk_region_begin(&inner);
         pk_region_next(&inner, &outer);
@@ -64,8 +61,7 @@ WITH_SESSION(region_nested)
 PK_BENCH(counter)
 {
     double value = 0;
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         pk_counter_set(&queue, value++);
     }
 }
@@ -73,8 +69,7 @@ WITH_SESSION(counter)
 
 PK_BENCH(named)
 {
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         pk_keep(pk_region_named("a name that is looked up"));
     }
 }
@@ -82,8 +77,7 @@ WITH_SESSION(named)
 
 PK_BENCH(stats)
 {
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         pk_stats stats;
         pk_keep(pk_region_stats(&outer, &stats));
     }

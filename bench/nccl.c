@@ -1,5 +1,5 @@
-/* What an event of NCCL's costs when perfkit is its profiler: start and stop, by type and by version,
- * as NCCL calls them. The bar: 60 ns. */
+/* What an event of NCCL's costs when perfkit is its profiler: start and stop, by type and by
+ * version, as NCCL calls them. The bar: 60 ns. */
 #include <pk/pk.h>
 
 #include <stdlib.h>
@@ -32,11 +32,14 @@ static void groups(uint64_t n)
 
 static void collectives(uint64_t n)
 {
-    description = (pki_nccl_description_v5){
-        .type = PKI_NCCL_COLL,
-        .parent = parent,
-        .u.coll.v4 = {.func = "AllReduce", .count = 1024, .type = "ncclFloat32", .channels = 1,
-                      .algorithm = "RING", .protocol = "LL"}};
+    description = (pki_nccl_description_v5){.type = PKI_NCCL_COLL,
+                                            .parent = parent,
+                                            .u.coll.v4 = {.func = "AllReduce",
+                                                          .count = 1024,
+                                                          .type = "ncclFloat32",
+                                                          .channels = 1,
+                                                          .algorithm = "RING",
+                                                          .protocol = "LL"}};
     events(context, n);
 }
 
@@ -58,7 +61,8 @@ static void proxies(uint64_t n)
 static void off(uint64_t n)
 {
     void *event;
-    description = (pki_nccl_description_v5){.type = 1u << 20}; /* refused, as all are between sessions */
+    description =
+        (pki_nccl_description_v5){.type = 1u << 20}; /* refused, as all are between sessions */
     for (uint64_t i = 0; i < n; i++) {
         pki_nccl_start_v5(NULL, &event, &description);
         pki_nccl_stop_event(event);
@@ -85,7 +89,8 @@ int main(int argc, char **argv)
     bench_pin(0);
     pki_nccl_init_v5(&context, 1, &mask, "bench", 1, 2, 0, NULL);
     pki_nccl_init_v5(&network, 2, &mask, "network", 1, 2, 0, NULL);
-    if (pk_start(pk_options(.report_path = bench_scratch("nccl.json"), .backends = "nccl")) != PK_OK)
+    if (pk_start(pk_options(.report_path = bench_scratch("nccl.json"), .backends = "nccl")) !=
+        PK_OK)
         bench_fail(pk_error_message());
     bench_case cases[] = {
         {.name = "two clock reads", .run = ticks, .n = EVENTS},

@@ -1,6 +1,6 @@
-/* nccl_wrap.c DOUBLE [WHAT N] - what a collective costs through libpk_nccl, on an NCCL that answers at once and
- * the double of the driver. The bar: two event records, and 150 ns. With WHAT and N: so many of one
- * kind, for a tool that counts instructions (bench/nccl_wrap.sh). */
+/* nccl_wrap.c DOUBLE [WHAT N] - what a collective costs through libpk_nccl, on an NCCL that answers
+ * at once and the mock of the driver. The bar: two event records, and 150 ns. With WHAT and N: so
+ * many of one kind, for a tool that counts instructions (bench/nccl_wrap.sh). */
 #include <pk/pk.h>
 
 #include <dlfcn.h>
@@ -146,7 +146,7 @@ static void time_all(unsigned long rounds)
     bench_print("perfkit off", off, sizeof off / sizeof *off);
     start();
     bench_rounds(on, sizeof on / sizeof *on, rounds);
-    bench_print("perfkit on, on the double of the driver", on, sizeof on / sizeof *on);
+    bench_print("perfkit on, on the mock of the driver", on, sizeof on / sizeof *on);
     pk_gpu_counts counts = {.size = sizeof counts};
     if (pk_stop() != PK_OK || pk_get_gpu_counts(&counts) != PK_OK || counts.dropped > 0)
         bench_fail("spans were dropped: the figures above are not of recorded ones");

@@ -21,7 +21,7 @@ for what in bare off records asked span wrapped; do
     few=$(count $what 500) many=$(count $what 1500)
     eval "$what=$(awk "BEGIN { printf \"%.1f\", ($many - $few) / 1000 }")"
 done
-printf '%-46s %8s\n' "instructions per call, on the double" "count"
+printf '%-46s %8s\n' "instructions per call, on the mock" "count"
 printf '  %-44s %8s\n' "off: more than the bare call" "$(awk "BEGIN { printf \"%.1f\", $off - $bare }")"
 printf '  %-44s %8s\n' "call, two records, two cuStreamIsCapturing" "$asked"
 printf '  %-44s %8s\n' "in a span: perfkit's own" "$(awk "BEGIN { printf \"%.1f\", $span - $asked }")"

@@ -22,9 +22,7 @@ static __attribute__((noinline)) void call(void)
     __asm__ volatile("");
 }
 
-static inline void nothing(void)
-{
-}
+static inline void nothing(void) {}
 
 static inline void add(void)
 {

@@ -1,4 +1,5 @@
-/* cpp_scopes.cpp - C++: sessions and regions as objects, closed on every way out, exceptions included.
+/* cpp_scopes.cpp - C++: sessions and regions as objects, closed on every way out, exceptions
+ * included.
  *
  *     c++ cpp_scopes.cpp $(pkg-config --cflags --libs pk) -o cpp_scopes && ./cpp_scopes
  */
@@ -10,7 +11,8 @@
 #include <thread>
 #include <vector>
 
-namespace {
+namespace
+{
 
 pk_region parse = PK_REGION_OF(PK_DATA, "parse");
 pk_region solve = PK_REGION_OF(PK_COMPUTE, "solve");

@@ -1,13 +1,14 @@
-// cuda_train.cu - training on a GPU, and where its time goes: forward, backward and optimizer on one stream,
-// the next batch's copy on another one meanwhile, optionally the whole step as a captured graph.
+// cuda_train.cu - training on a GPU, and where its time goes: forward, backward and optimizer on
+// one stream, the next batch's copy on another one meanwhile, optionally the whole step as a
+// captured graph.
 //
 //     cuda_train --steps 500 --trace train.json --report -
 //     cuda_train --cupti 100-120 --trace train.json        kernels, too, in those steps
 //     cuda_train --graph                                   the step as a graph, replayed
 //
-// A stack of blocks y = x + gelu(x W1 + b) W2 learns to tell apart 64 clouds of points, by AdamW. Sums are
-// made in the same order each time: the checksum of the weights is the same with perfkit and without, with
-// the graph and without. Without a GPU it says so in one line and exits 77.
+// A stack of blocks y = x + gelu(x W1 + b) W2 learns to tell apart 64 clouds of points, by AdamW.
+// Sums are made in the same order each time: the checksum of the weights is the same with perfkit
+// and without, with the graph and without. Without a GPU it says so in one line and exits 77.
 
 #include <algorithm>
 #include <chrono>
@@ -37,7 +38,8 @@ static void check(cudaError_t error, const char *what)
 // ---- regions ----
 
 static pk_region in_setup = PK_REGION("setup"), in_load = PK_REGION_OF(PK_DATA, "load");
-static pk_region in_copy = PK_REGION_OF(PK_DATA, "copy"), in_step = PK_REGION_OF(PK_COMPUTE, "replay");
+static pk_region in_copy = PK_REGION_OF(PK_DATA, "copy"),
+                 in_step = PK_REGION_OF(PK_COMPUTE, "replay");
 static pk_region in_forward = PK_REGION_OF(PK_COMPUTE, "forward");
 static pk_region in_backward = PK_REGION_OF(PK_COMPUTE, "backward");
 static pk_region in_optimizer = PK_REGION_OF(PK_COMPUTE, "optimizer");
@@ -62,7 +64,7 @@ struct trainer {
     float *weights, *gradients, *means, *variances;
     layer w[LAYERS], g[LAYERS];
     float *head, *head_gradient;
-    float *inputs[2], *host_inputs[2];   // one is worked on while the other is filled
+    float *inputs[2], *host_inputs[2]; // one is worked on while the other is filled
     int *labels[2], *host_labels[2];
     float *x[LAYERS + 1], *z[LAYERS], *h[LAYERS]; // x[0] is the input
     float *scores, *losses, *loss, *dx, *dh, *host_loss;
@@ -88,11 +90,16 @@ template <typename T> static T *host(size_t n)
     return static_cast<T *>(memory);
 }
 
-static unsigned blocks(size_t n) { return (unsigned)((n + 255) / 256); }
-
-static void multiply(trainer &t, float *to, matrix a, matrix b, int m, int n, int k, const float *add = nullptr)
+static unsigned blocks(size_t n)
 {
-    dim3 grid((unsigned)(n + TILE - 1) / TILE, (unsigned)(m + TILE - 1) / TILE), threads(SIDE, SIDE);
+    return (unsigned)((n + 255) / 256);
+}
+
+static void multiply(trainer &t, float *to, matrix a, matrix b, int m, int n, int k,
+                     const float *add = nullptr)
+{
+    dim3 grid((unsigned)(n + TILE - 1) / TILE, (unsigned)(m + TILE - 1) / TILE),
+        threads(SIDE, SIDE);
     matmul<<<grid, threads, 0, t.compute>>>(to, a, b, add, m, n, k);
 }
 
@@ -157,12 +164,13 @@ static void forward(trainer &t, int b)
     for (int l = 0; l < LAYERS; l++) {
         multiply(t, t.z[l], rows(t.x[l], WIDTH), rows(t.w[l].w1, HIDDEN), t.samples, HIDDEN, WIDTH);
         gelu<<<blocks((size_t)n), 256, 0, t.compute>>>(t.h[l], t.z[l], t.w[l].bias, n);
-        multiply(t, t.x[l + 1], rows(t.h[l], HIDDEN), rows(t.w[l].w2, WIDTH), t.samples, WIDTH, HIDDEN,
-                 t.x[l]);
+        multiply(t, t.x[l + 1], rows(t.h[l], HIDDEN), rows(t.w[l].w2, WIDTH), t.samples, WIDTH,
+                 HIDDEN, t.x[l]);
     }
-    multiply(t, t.scores, rows(t.x[LAYERS], WIDTH), rows(t.head, CLASSES), t.samples, CLASSES, WIDTH);
+    multiply(t, t.scores, rows(t.x[LAYERS], WIDTH), rows(t.head, CLASSES), t.samples, CLASSES,
+             WIDTH);
     softmax_loss<<<blocks((size_t)t.samples), 256, 0, t.compute>>>(t.scores, t.losses, t.labels[b],
-                                                                  t.samples);
+                                                                   t.samples);
     finish_loss<<<1, 1, 0, t.compute>>>(t.loss, t.step, t.losses, t.samples);
 }
 
@@ -170,24 +178,29 @@ static void backward(trainer &t)
 {
     phase p(in_backward, t.compute);
     int n = t.samples * HIDDEN;
-    multiply(t, t.head_gradient, transposed(t.x[LAYERS], WIDTH), rows(t.scores, CLASSES), WIDTH, CLASSES,
-             t.samples);
-    multiply(t, t.dx, rows(t.scores, CLASSES), transposed(t.head, CLASSES), t.samples, WIDTH, CLASSES);
+    multiply(t, t.head_gradient, transposed(t.x[LAYERS], WIDTH), rows(t.scores, CLASSES), WIDTH,
+             CLASSES, t.samples);
+    multiply(t, t.dx, rows(t.scores, CLASSES), transposed(t.head, CLASSES), t.samples, WIDTH,
+             CLASSES);
     for (int l = LAYERS - 1; l >= 0; l--) {
-        multiply(t, t.g[l].w2, transposed(t.h[l], HIDDEN), rows(t.dx, WIDTH), HIDDEN, WIDTH, t.samples);
-        multiply(t, t.dh, rows(t.dx, WIDTH), transposed(t.w[l].w2, WIDTH), t.samples, HIDDEN, WIDTH);
+        multiply(t, t.g[l].w2, transposed(t.h[l], HIDDEN), rows(t.dx, WIDTH), HIDDEN, WIDTH,
+                 t.samples);
+        multiply(t, t.dh, rows(t.dx, WIDTH), transposed(t.w[l].w2, WIDTH), t.samples, HIDDEN,
+                 WIDTH);
         gelu_backward<<<blocks((size_t)n), 256, 0, t.compute>>>(t.dh, t.z[l], t.w[l].bias, n);
         column_sums<<<blocks(HIDDEN), 256, 0, t.compute>>>(t.g[l].bias, t.dh, t.samples, HIDDEN);
-        multiply(t, t.g[l].w1, transposed(t.x[l], WIDTH), rows(t.dh, HIDDEN), WIDTH, HIDDEN, t.samples);
-        multiply(t, t.dx, rows(t.dh, HIDDEN), transposed(t.w[l].w1, HIDDEN), t.samples, WIDTH, HIDDEN, t.dx);
+        multiply(t, t.g[l].w1, transposed(t.x[l], WIDTH), rows(t.dh, HIDDEN), WIDTH, HIDDEN,
+                 t.samples);
+        multiply(t, t.dx, rows(t.dh, HIDDEN), transposed(t.w[l].w1, HIDDEN), t.samples, WIDTH,
+                 HIDDEN, t.dx);
     }
 }
 
 static void optimize(trainer &t)
 {
     phase p(in_optimizer, t.compute);
-    adamw<<<blocks(t.weight_count), 256, 0, t.compute>>>(t.weights, t.means, t.variances, t.gradients,
-                                                        t.step, t.weight_count);
+    adamw<<<blocks(t.weight_count), 256, 0, t.compute>>>(t.weights, t.means, t.variances,
+                                                         t.gradients, t.step, t.weight_count);
 }
 
 static void train_on(trainer &t, int b)
@@ -212,7 +225,8 @@ static void capture(trainer &t)
 static void replay(trainer &t, int b)
 {
     pk::scope s(in_step);
-    pk_gpu_graph_launching(t.replays[b], t.graphs[b], t.compute); // its spans, however fast replays follow
+    pk_gpu_graph_launching(t.replays[b], t.graphs[b],
+                           t.compute); // its spans, however fast replays follow
     CHECK(cudaGraphLaunch(t.replays[b], t.compute));
 }
 
@@ -231,7 +245,8 @@ static void load(trainer &t, int step, int b)
         for (int j = 0; j < WIDTH; j++) {
             random = random * 6364136223846793005u + 1442695040888963407u;
             float centre = (label * 31 + j * 17) % 64 < 32 ? 0.3f : -0.3f;
-            t.host_inputs[b][(size_t)i * WIDTH + j] = centre + (float)(random >> 40) / 8388608.0f - 1;
+            t.host_inputs[b][(size_t)i * WIDTH + j] =
+                centre + (float)(random >> 40) / 8388608.0f - 1;
         }
     }
     CHECK(cudaStreamWaitEvent(t.copies, t.used[b], 0));
@@ -251,8 +266,9 @@ static float read_loss(trainer &t)
     return *t.host_loss;
 }
 
-// Ends of the steps, in ms. The load that waits for the copy, which waits for the step before, keeps the
-// thread at most two steps ahead of the device: what lies between two ends is the device's time.
+// Ends of the steps, in ms. The load that waits for the copy, which waits for the step before,
+// keeps the thread at most two steps ahead of the device: what lies between two ends is the
+// device's time.
 static std::vector<double> train(trainer &t, int steps, bool graph)
 {
     std::vector<double> ends;
@@ -297,11 +313,12 @@ struct arguments {
 
 static int usage()
 {
-    std::fputs("cuda_train [--steps N] [--batch N] [--graph] [--cupti A-B] [--off] [--trace FILE] [--report FILE]\n"
-               "  --graph      the step as a captured graph\n"
-               "  --cupti A-B  CUPTI in these steps: each kernel, tied to the region that launched it\n"
-               "  --off        without perfkit\n",
-               stderr);
+    std::fputs(
+        "cuda_train [--steps N] [--batch N] [--graph] [--cupti A-B] [--off] [--trace FILE] [--report FILE]\n"
+        "  --graph      the step as a captured graph\n"
+        "  --cupti A-B  CUPTI in these steps: each kernel, tied to the region that launched it\n"
+        "  --off        without perfkit\n",
+        stderr);
     return 2;
 }
 
@@ -320,28 +337,42 @@ static bool read_arguments(arguments &a, int argc, char **argv)
                                    {"report", 1, nullptr, 'r'}, {nullptr, 0, nullptr, 0}};
     for (int c; (c = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
         switch (c) {
-        case 's': a.steps = std::atoi(optarg); break;
-        case 'b': a.samples = std::atoi(optarg); break;
-        case 'g': a.graph = true; break;
-        case 'o': a.off = true; break;
-        case 't': a.trace = optarg; break;
-        case 'r': a.report = optarg; break;
+        case 's':
+            a.steps = std::atoi(optarg);
+            break;
+        case 'b':
+            a.samples = std::atoi(optarg);
+            break;
+        case 'g':
+            a.graph = true;
+            break;
+        case 'o':
+            a.off = true;
+            break;
+        case 't':
+            a.trace = optarg;
+            break;
+        case 'r':
+            a.report = optarg;
+            break;
         case 'c':
             if (!read_window(a, optarg))
                 return false;
             break;
-        default: return false;
+        default:
+            return false;
         }
     }
     return optind == argc && a.steps > 0 && a.samples > 0 && a.samples <= 65536;
 }
 
-// Median length of the steps within the window or outside it, without the first ones, and without those
-// beside the window's ends, where CUPTI is being turned on and off.
+// Median length of the steps within the window or outside it, without the first ones, and without
+// those beside the window's ends, where CUPTI is being turned on and off.
 static double median_step(const arguments &a, const std::vector<double> &ends, bool inside)
 {
     std::vector<double> lengths;
-    int from = inside ? a.first + 2 : std::min(20, a.steps / 10), to = inside ? a.last - 1 : a.steps;
+    int from = inside ? a.first + 2 : std::min(20, a.steps / 10),
+        to = inside ? a.last - 1 : a.steps;
     for (int i = std::max(from, 1); i < std::min(to, a.steps); i++)
         if (inside || i < a.first - 2 || i > a.last + 4)
             lengths.push_back(ends[(size_t)i] - ends[(size_t)i - 1]);
@@ -359,9 +390,10 @@ static int run(const arguments &a)
         capture(t);
     std::vector<double> ends = train(t, a.steps, a.graph);
     float loss = read_loss(t);
-    std::printf("steps=%d batch=%d step_ms=%.4f window_ms=%.4f total_ms=%.1f loss=%.5f checksum=%016llx\n", a.steps,
-                a.samples, median_step(a, ends, false), median_step(a, ends, true), ends.back() - ends.front(),
-                loss, (unsigned long long)checksum(t));
+    std::printf(
+        "steps=%d batch=%d step_ms=%.4f window_ms=%.4f total_ms=%.1f loss=%.5f checksum=%016llx\n",
+        a.steps, a.samples, median_step(a, ends, false), median_step(a, ends, true),
+        ends.back() - ends.front(), loss, (unsigned long long)checksum(t));
     return std::isfinite(loss) ? 0 : 1;
 }
 

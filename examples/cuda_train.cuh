@@ -1,4 +1,5 @@
-// cuda_train.cuh - the kernels of cuda_train.cu: plain ones, in the order in which a step needs them.
+// cuda_train.cuh - the kernels of cuda_train.cu: plain ones, in the order in which a step needs
+// them.
 #ifndef CUDA_TRAIN_CUH
 #define CUDA_TRAIN_CUH
 
@@ -15,8 +16,14 @@ struct matrix {
     __device__ float at(int i, int j) const { return data[(size_t)i * row + (size_t)j * column]; }
 };
 
-static matrix rows(const float *data, int columns) { return {data, columns, 1}; }
-static matrix transposed(const float *data, int columns) { return {data, 1, columns}; }
+static matrix rows(const float *data, int columns)
+{
+    return {data, columns, 1};
+}
+static matrix transposed(const float *data, int columns)
+{
+    return {data, 1, columns};
+}
 
 // to = a b + add (or without), where a is m x k and b is k x n.
 __global__ void matmul(float *to, matrix a, matrix b, const float *add, int m, int n, int k)
@@ -35,7 +42,8 @@ __global__ void matmul(float *to, matrix a, matrix b, const float *add, int m, i
         for (int p = 0; p < DEPTH; p++)
             for (int i = 0; i < EACH; i++)
                 for (int j = 0; j < EACH; j++)
-                    sums[i][j] += left[p][threadIdx.y * EACH + i] * right[p][threadIdx.x * EACH + j];
+                    sums[i][j] +=
+                        left[p][threadIdx.y * EACH + i] * right[p][threadIdx.x * EACH + j];
         __syncthreads();
     }
     for (int i = i0 + threadIdx.y * EACH, di = 0; di < EACH; i++, di++)
@@ -44,7 +52,10 @@ __global__ void matmul(float *to, matrix a, matrix b, const float *add, int m, i
                 to[(size_t)i * n + j] = sums[di][dj] + (add ? add[(size_t)i * n + j] : 0);
 }
 
-__device__ float gelu_inner(float x) { return 0.7978845608f * (x + 0.044715f * x * x * x); }
+__device__ float gelu_inner(float x)
+{
+    return 0.7978845608f * (x + 0.044715f * x * x * x);
+}
 
 __global__ void gelu(float *h, const float *z, const float *bias, int n)
 {

@@ -1,9 +1,9 @@
 /* Heat in a plate, on as many ranks as there are: explicit steps on a grid that is cut into blocks,
  * halos that travel while the inside is computed, and a residual that all ranks add up.
  *
- * The program says where its phases are, and nothing of what MPI does: libpk_mpi, which it is linked
- * with, knows each message and collective, and the report says how much of that was waited for and
- * how much was hidden behind the inside.
+ * The program says where its phases are, and nothing of what MPI does: libpk_mpi, which it is
+ * linked with, knows each message and collective, and the report says how much of that was waited
+ * for and how much was hidden behind the inside.
  *
  *     mpiexec -n 4 ./mpi_stencil [--cells 512] [--steps 200] [--blocking]
  *

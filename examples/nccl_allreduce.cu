@@ -1,12 +1,13 @@
-// nccl_allreduce.cu - all-reduces over all GPUs of this machine, from small to large, and the table that
-// nccl-tests prints. Linked with libpk_nccl, so each collective is in the trace and the report, too.
+// nccl_allreduce.cu - all-reduces over all GPUs of this machine, from small to large, and the table
+// that nccl-tests prints. Linked with libpk_nccl, so each collective is in the trace and the
+// report, too.
 //
 //     nccl_allreduce --trace nccl.json --report -
 //     nccl_allreduce --begin 1024 --end 268435456 --factor 4 --iterations 50 --gpus 2
 //
-// One process, one thread, a communicator for each GPU (ncclCommInitAll). The loop's own times are those
-// of the wall over all iterations; the report's are those of each operation on its stream. Without a GPU it
-// says so in one line and exits 77.
+// One process, one thread, a communicator for each GPU (ncclCommInitAll). The loop's self times are
+// those of the wall over all iterations; the report's are those of each operation on its stream.
+// Without a GPU it says so in one line and exits 77.
 
 #include <chrono>
 #include <cstdint>
@@ -49,7 +50,8 @@ struct rank {
     float *send, *receive;
 };
 
-static pk_region in_warm_up = PK_REGION_OF(PK_COMM, "warm-up"), in_loop = PK_REGION_OF(PK_COMM, "loop");
+static pk_region in_warm_up = PK_REGION_OF(PK_COMM, "warm-up"),
+                 in_loop = PK_REGION_OF(PK_COMM, "loop");
 static pk_region in_wait = PK_REGION_OF(PK_WAIT, "wait");
 
 static __global__ void fill(float *values, std::size_t count, float value)
@@ -82,16 +84,18 @@ static void wait_for(const std::vector<rank> &ranks)
     }
 }
 
-static void all_reduce(const std::vector<rank> &ranks, const std::vector<ncclComm_t> &comms, std::size_t count)
+static void all_reduce(const std::vector<rank> &ranks, const std::vector<ncclComm_t> &comms,
+                       std::size_t count)
 {
     CHECK(ncclGroupStart());
     for (std::size_t i = 0; i < ranks.size(); i++)
-        CHECK(ncclAllReduce(ranks[i].send, ranks[i].receive, count, ncclFloat, ncclSum, comms[i], ranks[i].stream));
+        CHECK(ncclAllReduce(ranks[i].send, ranks[i].receive, count, ncclFloat, ncclSum, comms[i],
+                            ranks[i].stream));
     CHECK(ncclGroupEnd());
 }
 
-static double seconds_of(const options &o, const std::vector<rank> &ranks, const std::vector<ncclComm_t> &comms,
-                         std::size_t count)
+static double seconds_of(const options &o, const std::vector<rank> &ranks,
+                         const std::vector<ncclComm_t> &comms, std::size_t count)
 {
     {
         pk::scope scope(in_warm_up);
@@ -104,7 +108,8 @@ static double seconds_of(const options &o, const std::vector<rank> &ranks, const
     for (int i = 0; i < o.iterations; i++)
         all_reduce(ranks, comms, count);
     wait_for(ranks);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count() / o.iterations;
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count() /
+           o.iterations;
 }
 
 // Sums of 1, 2, ..., n, on every GPU, in the first and the last element.
@@ -122,21 +127,24 @@ static int count_wrong(const std::vector<rank> &ranks, std::size_t count)
     return wrong;
 }
 
-static int sweep(const options &o, const std::vector<rank> &ranks, const std::vector<ncclComm_t> &comms)
+static int sweep(const options &o, const std::vector<rank> &ranks,
+                 const std::vector<ncclComm_t> &comms)
 {
     int wrong = 0;
     double n = double(ranks.size());
-    std::printf("# %zu GPUs, %d iterations, %d to warm up\n", ranks.size(), o.iterations, o.warm_up);
-    std::printf("#%11s %12s %8s %6s %10s %8s %8s %6s\n", "size", "count", "type", "redop", "time", "algbw", "busbw",
-                "wrong");
-    std::printf("#%11s %12s %8s %6s %10s %8s %8s\n", "(B)", "(elements)", "", "", "(us)", "(GB/s)", "(GB/s)");
+    std::printf("# %zu GPUs, %d iterations, %d to warm up\n", ranks.size(), o.iterations,
+                o.warm_up);
+    std::printf("#%11s %12s %8s %6s %10s %8s %8s %6s\n", "size", "count", "type", "redop", "time",
+                "algbw", "busbw", "wrong");
+    std::printf("#%11s %12s %8s %6s %10s %8s %8s\n", "(B)", "(elements)", "", "", "(us)", "(GB/s)",
+                "(GB/s)");
     for (std::size_t bytes = o.begin; bytes <= o.end; bytes *= o.factor) {
         std::size_t count = bytes / sizeof(float);
         double seconds = seconds_of(o, ranks, comms, count);
         double algbw = double(bytes) / seconds / 1e9;
         int errors = count_wrong(ranks, count);
-        std::printf("%12zu %12zu %8s %6s %10.2f %8.2f %8.2f %6d\n", bytes, count, "float", "sum", seconds * 1e6, algbw,
-                    algbw * 2 * (n - 1) / n, errors);
+        std::printf("%12zu %12zu %8s %6s %10.2f %8.2f %8.2f %6d\n", bytes, count, "float", "sum",
+                    seconds * 1e6, algbw, algbw * 2 * (n - 1) / n, errors);
         wrong += errors;
         pk_step(o.iterations);
     }
@@ -156,23 +164,39 @@ static std::size_t number(const char *text, std::size_t least)
 
 static options read_options(int argc, char **argv)
 {
-    static const option known[] = {{"begin", 1, nullptr, 'b'},      {"end", 1, nullptr, 'e'},
-                                   {"factor", 1, nullptr, 'f'},     {"iterations", 1, nullptr, 'n'},
-                                   {"warm-up", 1, nullptr, 'w'},    {"gpus", 1, nullptr, 'g'},
-                                   {"trace", 1, nullptr, 't'},      {"report", 1, nullptr, 'r'},
-                                   {nullptr, 0, nullptr, 0}};
+    static const option known[] = {
+        {"begin", 1, nullptr, 'b'},      {"end", 1, nullptr, 'e'},     {"factor", 1, nullptr, 'f'},
+        {"iterations", 1, nullptr, 'n'}, {"warm-up", 1, nullptr, 'w'}, {"gpus", 1, nullptr, 'g'},
+        {"trace", 1, nullptr, 't'},      {"report", 1, nullptr, 'r'},  {nullptr, 0, nullptr, 0}};
     options o;
     for (int c; (c = getopt_long(argc, argv, "", known, nullptr)) != -1;)
         switch (c) {
-        case 'b': o.begin = number(optarg, sizeof(float)); break;
-        case 'e': o.end = number(optarg, sizeof(float)); break;
-        case 'f': o.factor = number(optarg, 2); break;
-        case 'n': o.iterations = int(number(optarg, 1)); break;
-        case 'w': o.warm_up = int(number(optarg, 0)); break;
-        case 'g': o.gpus = int(number(optarg, 1)); break;
-        case 't': o.trace = optarg; break;
-        case 'r': o.report = optarg; break;
-        default: std::exit(2);
+        case 'b':
+            o.begin = number(optarg, sizeof(float));
+            break;
+        case 'e':
+            o.end = number(optarg, sizeof(float));
+            break;
+        case 'f':
+            o.factor = number(optarg, 2);
+            break;
+        case 'n':
+            o.iterations = int(number(optarg, 1));
+            break;
+        case 'w':
+            o.warm_up = int(number(optarg, 0));
+            break;
+        case 'g':
+            o.gpus = int(number(optarg, 1));
+            break;
+        case 't':
+            o.trace = optarg;
+            break;
+        case 'r':
+            o.report = optarg;
+            break;
+        default:
+            std::exit(2);
         }
     return o;
 }
@@ -183,7 +207,8 @@ int main(int argc, char **argv)
     int there = 0;
     cudaError_t error = cudaGetDeviceCount(&there);
     if (error != cudaSuccess || there == 0) {
-        std::printf("skipped: no GPU: %s\n", error == cudaSuccess ? "none is there" : cudaGetErrorString(error));
+        std::printf("skipped: no GPU: %s\n",
+                    error == cudaSuccess ? "none is there" : cudaGetErrorString(error));
         return 77;
     }
     int gpus = o.gpus && o.gpus < there ? o.gpus : there;

@@ -1,8 +1,10 @@
 /* nvtx_ranges.c - ranges that other libraries mark with NVTX, between your own regions.
  *
- *     cc nvtx_ranges.c -I/usr/local/cuda/include $(pkg-config --cflags --libs pk) -o nvtx_ranges && ./nvtx_ranges
+ *     cc nvtx_ranges.c -I/usr/local/cuda/include $(pkg-config --cflags --libs pk) -o nvtx_ranges
+ *     ./nvtx_ranges
  *
- * NVTX is how NCCL, cuDNN, PyTorch and others say what they do; it is all headers, and needs no GPU.
+ * NVTX is how NCCL, cuDNN, PyTorch and others say what they do; it is all headers, and needs no
+ * GPU.
  */
 #include <nvtx3/nvToolsExt.h>
 #include <pk/pk.h>

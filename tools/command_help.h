@@ -1,4 +1,5 @@
-/* tools/command_help.h - what a table of options says, for people and for programs. Of command_line.c. */
+/* tools/command_help.h - what a table of options says, for people and for programs. Of
+ * command_line.c. */
 #ifndef TOOLS_COMMAND_HELP_H
 #define TOOLS_COMMAND_HELP_H
 
@@ -7,7 +8,8 @@
 /* EXIT_OK. */
 int options_print(const option_table *table);
 
-/* One JSON object: command, usage, about, notes (texts), options (name, value, kind, help), files. */
+/* One JSON object: command, usage, about, notes (texts), options (name, value, kind, help), files.
+ */
 int options_print_json(const option_table *table);
 
 #endif

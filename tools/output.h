@@ -17,15 +17,15 @@ typedef struct output {
  * for already; it is named where a path is refused. */
 typedef enum output_kind { OUTPUT_FILE, OUTPUT_OR_STANDARD } output_kind;
 
-/* Can there be a file of this path? False, and why, beginning with the path. To be asked before long
- * work; output_open asks again. */
+/* Can there be a file of this path? False, and why, beginning with the path. To be asked before
+ * long work; output_open asks again. */
 bool output_check(const char *path, output_kind kind, complaint *why);
 
 /* False, and why, beginning with the path. */
 bool output_open(output *o, const char *path, output_kind kind, complaint *why);
 
-/* Puts it in its place, if `whole` and all that was written has gone through; if not, it is removed.
- * False, and why: `why` keeps what its owner has put there when it was not whole. */
+/* Puts it in its place, if `whole` and all that was written has gone through; if not, it is
+ * removed. False, and why: `why` keeps what its owner has put there when it was not whole. */
 bool output_close(output *o, bool whole, complaint *why);
 
 #endif

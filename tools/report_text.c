@@ -38,10 +38,10 @@ void report_take_thread_regions(pki_summary *summary, pki_summary *events)
 
 typedef struct pair {
     const pki_region_row *mine, *other; /* one of them may be NULL */
-    double now, then;                   /* ns of own time, of each step or of the run */
+    double now, then;                   /* ns of self time, of each step or of the run */
 } pair;
 
-/* Own time in a step, where both runs have steps; of what other threads than the stepping one do,
+/* Self time in a step, where both runs have steps; of what other threads than the stepping one do,
  * their share of a step. */
 static double own_of(const pki_summary *run, const pki_region_row *r, bool steps)
 {
@@ -128,9 +128,9 @@ static void put_regions(const pki_report_options *options, bool steps, const pai
 {
     uint32_t top = options->top ? options->top : PKI_REPORT_TOP;
     size_t shown = PKI_MIN(count, (size_t)top), name = name_room(pairs, shown, options->width);
-    fprintf(file, "\nREGIONS by how much their own time %s differs\n",
+    fprintf(file, "\nREGIONS by how much their self time %s differs\n",
             steps ? "in a step" : "in the run");
-    fprintf(file, "  %-*s  own time     other    change       p50     other\n", (int)name,
+    fprintf(file, "  %-*s  self time     other    change       p50     other\n", (int)name,
             "region");
     for (size_t i = 0; i < shown; i++)
         put_pair(&pairs[i], name, file);

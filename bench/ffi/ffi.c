@@ -1,5 +1,6 @@
-/* ffi.c NAME=MODULE.so ... - a region from each language: its begin and end, called in a loop of that language,
- * which each module has as ffi_pairs. One process and one libpk.so for all; ratios are to the first. */
+/* ffi.c NAME=MODULE.so ... - a region from each language: its begin and end, called in a loop of
+ * that language, which each module has as ffi_pairs. One process and one libpk.so for all; ratios
+ * are to the first. */
 #include <pk/pk.h>
 
 #include <dlfcn.h>

@@ -7,6 +7,7 @@
 #ifdef __cplusplus
 extern "C"
 #endif
-void ffi_pairs(uint64_t n);
+    void
+    ffi_pairs(uint64_t n);
 
 #endif

@@ -1,4 +1,5 @@
-/* C as a language that cannot inline it: the two symbols of libpk.so, without the header that has them inline. */
+/* C as a language that cannot inline it: the two symbols of libpk.so, without the header that has
+ * them inline. */
 #include "module.h"
 
 struct pk_region;

@@ -1,5 +1,5 @@
-/* kernels.c - what the self-check compares: an arithmetic kernel of about 50 ns and a memory-bound one
- * of about 50 us, truly slower by -DSLOWER=0.02.
+/* kernels.c - what the self-check compares: an arithmetic kernel of about 50 ns and a memory-bound
+ * one of about 50 us, truly slower by -DSLOWER=0.02.
  *
  * The slow-down is more of the same work: links of a chain, lines of a buffer. 200 links and 25000
  * lines, so that 2 % and 5 % are whole numbers of both.
@@ -22,8 +22,7 @@
 PK_BENCH(arithmetic)
 {
     uint64_t x = 88172645463325252u;
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         /* Unrolled whole: no loop's end is predicted right or wrong. */
 #pragma GCC unroll 256
         for (int i = 0; i < LINKS; i++) {
@@ -62,8 +61,7 @@ static void tear_down(void *user)
 PK_BENCH(memory)
 {
     static size_t at;
-    PK_BENCH_LOOP
-    {
+    PK_BENCH_LOOP {
         uint64_t sum = 0;
         for (int i = 0; i < LINES; i++) {
             sum += room[at];

@@ -28,7 +28,7 @@ module pk
     implicit none
     private
 
-    ! What a region's own time is spent on.
+    ! What a region's self time is spent on.
     enum, bind(c)
         enumerator :: PK_OTHER = 0, PK_COMPUTE = 1, PK_DATA = 2, PK_COMM = 3, PK_IO = 4, PK_WAIT = 5
     end enum
@@ -60,7 +60,7 @@ module pk
         integer(c_int64_t) :: spare(6) = 0, buckets(59 * 64) = 0
     end type
 
-    ! What became of what was recorded; pk_counts of pk/session.h.
+    ! Record accounting; pk_counts of pk/session.h.
     type, bind(c), public :: pk_counts
         integer(c_int32_t) :: size = 136, threads = 0
         integer(c_int64_t) :: begun = 0, recorded = 0, written = 0, dropped = 0, unbalanced = 0, too_deep = 0, &

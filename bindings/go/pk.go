@@ -43,7 +43,7 @@ import (
 	"unsafe"
 )
 
-// Kind is what a region's own time is spent on; the report of the steps adds up each.
+// Kind is what a region's self time is spent on; the report of the steps adds up each.
 type Kind int32
 
 // The kinds.
@@ -261,7 +261,7 @@ func Flush() error {
 	return check(func() C.pk_status { return C.pk_flush() })
 }
 
-// Counts is what became of what was recorded (pk_counts).
+// Counts is the record accounting (pk_counts).
 type Counts struct {
 	Threads uint32
 

@@ -37,7 +37,7 @@ import glob
 import inspect
 import os
 
-OTHER, COMPUTE, DATA, COMM, IO, WAIT = range(6)  # what a region's own time is spent on
+OTHER, COMPUTE, DATA, COMM, IO, WAIT = range(6)  # what a region's self time is spent on
 KINDS = ("other", "compute", "data", "comm", "io", "wait")
 BACKENDS = ("cuda", "cupti", "nvtx", "nccl", "nvml")
 
@@ -169,7 +169,7 @@ class _Options(ctypes.Structure):
 
 
 class Counts(_Plain):
-    """What became of what was recorded; pk_counts in pk/session.h."""
+    """Record accounting; pk_counts in pk/session.h."""
     _fields_ = [("size", _U32), ("threads", _U32)] + [(name, _U64) for name in (
         "begun", "recorded", "written", "dropped", "unbalanced", "too_deep", "stray_ends", "points", "points_dropped",
         "unwritten", "regions", "steps", "memory_bytes", "trace_bytes", "other_starts", "not_finite")]
@@ -374,7 +374,7 @@ def thread_name(name):
 
 
 def counts():
-    """What became of what was recorded: Counts."""
+    """Record accounting: Counts."""
     found = Counts(size=ctypes.sizeof(Counts))
     _check(_get_counts(ctypes.byref(found)))
     return found

@@ -42,7 +42,7 @@ use std::marker::PhantomData;
 use std::os::raw::{c_char, c_int, c_void};
 use std::sync::atomic::Ordering;
 
-/// What a region's own time is spent on; the report of the steps adds up each.
+/// What a region's self time is spent on; the report of the steps adds up each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum Kind {

@@ -119,7 +119,7 @@ pub fn version() -> String {
     text_of(unsafe { pk_version() })
 }
 
-/// What became of what was recorded (pk_counts).
+/// Record accounting (pk_counts).
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Counts {

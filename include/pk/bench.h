@@ -24,13 +24,13 @@
  * How it measures. A *sample* times so many iterations at once that clock and harness are below a
  * thousandth of it. What they certainly cost beside the work is subtracted and stated. Samples are
  * taken until the confidence interval of their median is narrow enough, within bounds of time and
- * number (all are options). All samples are kept. The benchmarks of a program take turns, in an order
- * drawn anew each round, so a change on the machine changes all of them alike.
+ * number (all are options). All samples are kept. The benchmarks of a program take turns, in an
+ * order drawn anew each round, so a change on the machine changes all of them alike.
  * docs/bench-accuracy.md says how exact this is, docs/bench-format.md what the files hold.
  *
- * What it cannot know: all samples of a process share its layout (where its pages and its code lie),
- * so their interval says how well the figure of *this process run* is known. Whether a change made
- * something slower is a question for `pk bench-ab`, which runs both builds many times.
+ * What it cannot know: all samples of a process share its layout (where its pages and its code
+ * lie), so their interval says how well the figure of *this process run* is known. Whether a change
+ * made something slower is a question for `pk bench-ab`, which runs both builds many times.
  *
  * Threads: one measurement at a time per process: pk_bench and pk_bench_main take a lock and wait
  *          for each other. Calls that take a pk_bench_run belong to the thread that was given it.
@@ -92,14 +92,14 @@ typedef struct pk_bench_options {
                              samples of their own after the timed ones */
     uint32_t allocations; /* 1: count allocations, likewise (PK_BENCH_COUNT_ALLOCATIONS) */
 
-    void *
-        stream; /* PK_BENCH_CLOCK_GPU: a cudaStream_t or CUstream; NULL: the legacy default stream */
+    /* PK_BENCH_CLOCK_GPU: a cudaStream_t or CUstream; NULL: the legacy default stream */
+    void *stream;
     void *user; /* for the functions below, and pk_bench_user; pk_bench passes its arg */
 
     /* setup and teardown run once, before the first and after the last sample; before and after run
-     * around each sample. None is timed. If setup returns other than 0 the benchmark has failed, and
-     * its teardown is not called. All benchmarks of a program are set up at the same time, unless it
-     * runs with --alone. */
+     * around each sample. None is timed. If setup returns other than 0 the benchmark has failed,
+     * and its teardown is not called. All benchmarks of a program are set up at the same time,
+     * unless it runs with --alone. */
     int (*setup)(void *user);
     void (*teardown)(void *user);
     void (*before)(void *user);
@@ -167,8 +167,9 @@ typedef struct pk_bench_result {
     /* Beyond Tukey's fences: 1.5 (mild) and 3 (severe) interquartile ranges. Counted, kept. */
     uint64_t low_severe, low_mild, high_mild, high_severe;
 
-    double overhead; /* ns per iteration that were subtracted from the median: for the loop (on most
-                        processors nothing, since it runs beside the work) and the clock's reading */
+    /* ns per iteration that were subtracted from the median: for the loop (on most processors
+     * nothing, since it runs beside the work) and the clock's reading */
+    double overhead;
     uint64_t warmup_iterations;
     uint64_t warmup_time;   /* ns */
     uint32_t warmup_steady; /* 1: it became steady; 0: max_warmup came first */
@@ -187,9 +188,9 @@ typedef struct pk_bench_result {
 } pk_bench_result;
 
 /* Measures fn(arg), one iteration per call. options NULL: defaults; result NULL: only runs it.
- * PK_ENOTSUP: it cannot be measured here, and result->reason says why. The result's arrays belong to
- * the caller, who releases them. The call is part of the figure: calling an empty function takes 1 to
- * 2 ns, and hides as much work. Measure anything shorter in a PK_BENCH_LOOP. */
+ * PK_ENOTSUP: it cannot be measured here, and result->reason says why. The result's arrays belong
+ * to the caller, who releases them. The call is part of the figure: calling an empty function takes
+ * 1 to 2 ns, and hides as much work. Measure anything shorter in a PK_BENCH_LOOP. */
 PK_API pk_status pk_bench(const char *name, void (*fn)(void *), void *arg,
                           const pk_bench_options *options, pk_bench_result *result);
 
@@ -225,11 +226,11 @@ typedef struct pk_bench_run pk_bench_run;
     }                                                                                              \
     static void pk_bench_body_##name(pk_bench_run *bench __attribute__((unused)))
 
-/* How many times the compiler should repeat the loop's body; define it before the include. A loop of
- * a cycle or two takes twice as long if its code is badly aligned, or while the other half of the
- * core is busy; four short bodies in a row hide that. The compiler does this only when it optimises,
- * and gcc only for bodies without a loop of their own. Set it to 1 for bodies that are thousands of
- * instructions long, or have inline assembly that defines labels. */
+/* How many times the compiler should repeat the loop's body; define it before the include. A loop
+ * of a cycle or two takes twice as long if its code is badly aligned, or while the other half of
+ * the core is busy; four short bodies in a row hide that. The compiler does this only when it
+ * optimises, and gcc only for bodies without a loop of their own. Set it to 1 for bodies that are
+ * thousands of instructions long, or have inline assembly that defines labels. */
 #ifndef PK_BENCH_UNROLL
 #define PK_BENCH_UNROLL 4
 #endif
@@ -240,8 +241,8 @@ typedef struct pk_bench_run pk_bench_run;
          pk_once_ = 0, pk_left_ ? (void)0 : pk_bench_end(bench))                                   \
     PK_BENCH_UNROLLED_ for (; pk_left_; pk_left_--)
 
-/* Parameters, after the PK_BENCH in the same file, without a semicolon. Each is an axis; several make
- * their cartesian product. Names become sum/n:1024/stride:2/threads:4. */
+/* Parameters, after the PK_BENCH in the same file, without a semicolon. Each is an axis; several
+ * make their cartesian product. Names become sum/n:1024/stride:2/threads:4. */
 #define PK_BENCH_ARGS(name, key, ...) /* these values */                                           \
     PK_BENCH_AXIS_(name, key, PK_BENCH_AXIS_LIST_, __COUNTER__, __VA_ARGS__)
 #define PK_BENCH_RANGE(name, key, from, to, times) /* from, from * times, ..., to */               \
@@ -261,8 +262,9 @@ typedef struct pk_bench_run pk_bench_run;
     }                                                                                              \
     static void pk_bench_options_##name(struct pk_bench_options *options __attribute__((unused)))
 
-/* Runs the registered benchmarks as the arguments say; --help lists them. Writes to stdout; progress
- * and errors go to stderr. Returns 0; 1: a benchmark failed; 2: arguments or files are unusable. */
+/* Runs the registered benchmarks as the arguments say; --help lists them. Writes to stdout;
+ * progress and errors go to stderr. Returns 0; 1: a benchmark failed; 2: arguments or files are
+ * unusable. */
 PK_API int pk_bench_main(int argc, char **argv);
 
 #define PK_BENCH_MAIN                                                                              \
@@ -283,17 +285,17 @@ PK_API pk_status pk_bench_add(const char *name, void (*body)(pk_bench_run *),
 PK_API uint64_t pk_bench_begin(pk_bench_run *bench);
 PK_API void pk_bench_end(pk_bench_run *bench);
 
-/* Keep a part of the loop out of the time. Their two clock reads are subtracted, but not their effect
- * on what follows: take care with iterations below a microsecond. */
+/* Keep a part of the loop out of the time. Their two clock reads are subtracted, but not their
+ * effect on what follows: take care with iterations below a microsecond. */
 PK_API void pk_bench_pause(pk_bench_run *bench);
 PK_API void pk_bench_resume(pk_bench_run *bench);
 
 /* PK_BENCH_CLOCK_MANUAL: adds so many ns to this sample. */
 PK_API void pk_bench_add_time(pk_bench_run *bench, double ns);
 
-/* The benchmark is not measured, and is listed with this reason. PK_BENCH_OUTCOME_SKIPPED: it cannot
- * run here or now. PK_BENCH_OUTCOME_FAILED: the program's exit status is 1. Return from the body after
- * the call. */
+/* The benchmark is not measured, and is listed with this reason. PK_BENCH_OUTCOME_SKIPPED: it
+ * cannot run here or now. PK_BENCH_OUTCOME_FAILED: the program's exit status is 1. Return from the
+ * body after the call. */
 PK_API void pk_bench_give_up(pk_bench_run *bench, pk_bench_outcome outcome, const char *reason);
 
 PK_API int64_t pk_bench_arg(const pk_bench_run *bench, unsigned axis); /* 0 beyond the last one */
@@ -307,8 +309,8 @@ PK_API void pk_bench_set_work(pk_bench_run *bench, uint64_t bytes, uint64_t flop
 /* A word or two beside the figures. */
 PK_API void pk_bench_label(pk_bench_run *bench, const char *label);
 
-/* Adds to a figure of your own, in this sample. The result has the median over samples of the sum over
- * threads. At most 16 names of 31 bytes; more are left out and counted in note. */
+/* Adds to a figure of your own, in this sample. The result has the median over samples of the sum
+ * over threads. At most 16 names of 31 bytes; more are left out and counted in note. */
 typedef enum pk_bench_unit {
     PK_BENCH_UNIT_PLAIN = 0,         /* as it is */
     PK_BENCH_UNIT_PER_ITERATION = 1, /* divided by the sample's iterations */
@@ -320,9 +322,9 @@ PK_API void pk_bench_add_counter(pk_bench_run *bench, const char *name, double v
 /* ---- allocations ---- */
 
 /* Write this once in a program, at file scope. It defines malloc and its kin in front of the C
- * library's, so that options->allocations (--allocations) can count. It works with glibc, in programs
- * that are not linked with -static. Elsewhere and under sanitizers it is nothing, and the result says
- * that allocations were not counted. */
+ * library's, so that options->allocations (--allocations) can count. It works with glibc, in
+ * programs that are not linked with -static. Elsewhere and under sanitizers it is nothing, and the
+ * result says that allocations were not counted. */
 #define PK_BENCH_COUNT_ALLOCATIONS PK_BENCH_STAND_IN_FRONT_
 
 /* Counts an allocation that is made by other means. */

@@ -1,5 +1,5 @@
-/* pk/bench_register.h - how pk/bench.h's macros do it: tables that constructors hand to the library,
- * and functions in front of malloc. Nothing in here is for direct use. */
+/* pk/bench_register.h - how pk/bench.h's macros do it: tables that constructors hand to the
+ * library, and functions in front of malloc. Nothing in here is for direct use. */
 #ifndef PK_BENCH_REGISTER_H
 #define PK_BENCH_REGISTER_H
 

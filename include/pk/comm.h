@@ -1,4 +1,5 @@
-/* pk/comm.h - collectives and messages: what a communicator was asked for, how many bytes, how fast.
+/* pk/comm.h - collectives and messages: what a communicator was asked for, how many bytes, how
+ * fast.
  *
  * For MPI and NCCL, libpk_mpi and libpk_nccl record all this without a change to the program. For a
  * library of your own:
@@ -33,16 +34,16 @@
  *     GATHER, SCATTER                            count * s * n / t      (n - 1) / n
  *     BROADCAST, REDUCE, SEND, RECV, SEND_RECV   count * s / t          1
  *
- * count is what one rank gives to one other (for REDUCE_SCATTER and SCATTER: gets from it). A single
- * rank, BARRIER, OTHER and GROUP have no bandwidth.
+ * count is what one rank gives to one other (for REDUCE_SCATTER and SCATTER: gets from it). A
+ * single rank, BARRIER, OTHER and GROUP have no bandwidth.
  *
  * Threads: every call from any thread. One thread finishes a request, not necessarily the one that
  *          started it.
  * Failure: none visible. A call that finds its ring full is missing in the communicator's figures
  *          and counted there as dropped; its region's distribution has it. Beyond 4,095
  *          communicators all share one.
- * Cost:    off: a load and a branch. On: a region that is an operation takes 57 ns more than another
- *          (docs/overhead.md); no lock, no allocation.
+ * Cost:    off: a load and a branch. On: a region that is an operation takes 57 ns more than
+ * another (docs/overhead.md); no lock, no allocation.
  */
 #ifndef PK_COMM_H
 #define PK_COMM_H
@@ -110,8 +111,8 @@ PK_API pk_comm *pk_comm_create(const char *library, const char *name, uint64_t i
 /* There are no more calls on it; what it has done stays in the report. Accepts NULL. */
 PK_API void pk_comm_destroy(pk_comm *comm);
 
-/* Says that the region, which is open on this thread, is an operation on comm. peer: the root or the
- * other side; -1: none. */
+/* Says that the region, which is open on this thread, is an operation on comm. peer: the root or
+ * the other side; -1: none. */
 PK_API PK_INLINE void pk_comm_call(pk_region *region, pk_comm *comm, pk_comm_op op,
                                    pk_comm_type type, uint64_t count, int32_t peer);
 
@@ -121,7 +122,7 @@ PK_API PK_INLINE void pk_comm_tag(pk_region *region, int32_t tag);
 /* An operation that goes on when the call that started it has returned. All zero: none. */
 typedef struct pk_comm_request {
     pk_comm *comm;
-    uint64_t sequence; /* on this communicator, from 1 */
+    uint64_t sequence;                  /* on this communicator, from 1 */
     uint64_t start, bytes, what, extra; /* perfkit's */
 } pk_comm_request;
 
@@ -173,8 +174,8 @@ PK_INLINE pk_comm_request pk_comm_start(pk_comm *comm, pk_comm_op op, pk_comm_ty
     return none;
 }
 
-/* A request is zero if it was off when the operation started. What has started is finished also when
- * the session is over: the communicator goes on. */
+/* A request is zero if it was off when the operation started. What has started is finished also
+ * when the session is over: the communicator goes on. */
 #define PK_STARTED_(request) PK_EXPECT_OFF_((request) && (request)->comm)
 
 PK_INLINE void pk_comm_correct(pk_comm_request *request, uint64_t bytes, int32_t peer)

@@ -3,13 +3,14 @@
  *     static pk_counter queue = PK_COUNTER("loader.queue", "batches");
  *     pk_counter_set(&queue, (double)n);
  *
- * Each call is a sample: of the counter's curve in the trace, and of its distribution in the report.
- * There count, min, max and last are exact; sum, mean and deviation are rounded once, however large
- * the values and small their spread; quantiles are within 1 % for magnitudes from 2^-64 to 2^63.
+ * Each call is a sample: of the counter's curve in the trace, and of its distribution in the
+ * report. There count, min, max and last are exact; sum, mean and deviation are rounded once,
+ * however large the values and small their spread; quantiles are within 1 % for magnitudes from
+ * 2^-64 to 2^63.
  *
  * Threads: any thread; several may set one counter.
- * Failure: none visible. A value for which the ring has no room is missing in the trace but not in the
- *          distribution, and counted (pk_counts.points_dropped). A value that is not finite is in
+ * Failure: none visible. A value for which the ring has no room is missing in the trace but not in
+ * the distribution, and counted (pk_counts.points_dropped). A value that is not finite is in
  *          neither, and counted by itself (pk_counts.not_finite).
  * Cost:    off: a load and a branch. On: one clock read and a 32-byte store.
  */
@@ -30,7 +31,10 @@ typedef struct pk_counter {
     uint32_t reserved;
 } pk_counter;
 
-#define PK_COUNTER(name, unit) {(name), (unit), 0, 0}
+#define PK_COUNTER(name, unit)                                                                     \
+    {                                                                                              \
+        (name), (unit), 0, 0                                                                       \
+    }
 
 PK_API PK_INLINE void pk_counter_set(pk_counter *counter, double value);
 

@@ -2,28 +2,29 @@
  *
  *     cc -O2 -DPK_DISABLE program.c            // no instruction of perfkit's, and no libpk
  *
- * For builds that must not carry perfkit at all. A program that is merely not to record needs none of
- * this: without pk_start a region costs a load and a branch.
+ * For builds that must not carry perfkit at all. A program that is merely not to record needs none
+ * of this: without pk_start a region costs a load and a branch.
  *
  * Define PK_DISABLE on the command line, before any header of perfkit's, for a whole program or for
- * some of its files: the others record as ever. The program compiles as before, with the same types,
- * checks and warnings, and links without libpk. What the headers declare then means:
+ * some of its files: the others record as ever. The program compiles as before, with the same
+ * types, checks and warnings, and links without libpk. What the headers declare then means:
  *
- *   - Every call is an empty function, inlined. Its arguments are evaluated as those of any function
- *     are, so what they do still happens, and what they only compute is left out by the compiler.
- *     With optimisation (-O1 and more) the code is what it would be without the calls, and regions
- *     and counters that are static take no memory. Without optimisation calls of empty functions are
- *     left.
- *   - Scopes (PK_REGION_SCOPE, PK_SCOPE, PK_FUNCTION, PK_GPU_SCOPE, those of pk.hpp) are plain blocks.
+ *   - Every call is an empty function, inlined. Its arguments are evaluated as those of any
+ * function are, so what they do still happens, and what they only compute is left out by the
+ * compiler. With optimisation (-O1 and more) the code is what it would be without the calls, and
+ * regions and counters that are static take no memory. Without optimisation calls of empty
+ * functions are left.
+ *   - Scopes (PK_REGION_SCOPE, PK_SCOPE, PK_FUNCTION, PK_GPU_SCOPE, those of pk.hpp) are plain
+ * blocks.
  *   - Answers: PK_OK; 0 for figures; structures are zero behind their size. pk_error_message is "",
  *     pk_version "disabled". Pointers that are never NULL point to one that does nothing.
  *     pk_backend_status says in words that this is a program without perfkit.
- *   - Benchmarks do not run: pk_bench answers PK_ENOTSUP, since an answer of 0 ns would be wrong, and
- *     its result is marked as skipped. PK_BENCH registers nothing, pk_bench_begin says 0 iterations,
- *     pk_bench_main returns 0. pk_keep and pk_clobber call nothing and stay as they are.
+ *   - Benchmarks do not run: pk_bench answers PK_ENOTSUP, since an answer of 0 ns would be wrong,
+ * and its result is marked as skipped. PK_BENCH registers nothing, pk_bench_begin says 0
+ * iterations, pk_bench_main returns 0. pk_keep and pk_clobber call nothing and stay as they are.
  *
- * Not for direct use: each header includes the part of this file that belongs to it, once all of its
- * functions are declared. A function without its twin here is an error of the compiler, and of
+ * Not for direct use: each header includes the part of this file that belongs to it, once all of
+ * its functions are declared. A function without its twin here is an error of the compiler, and of
  * tests/headers.
  */
 #ifdef PK_DISABLE
@@ -181,13 +182,13 @@ PK_API pk_counter *pk_counter_named(const char *name, const char *unit)
 #ifdef PK_DISABLE_STATS_
 #undef PK_DISABLE_STATS_
 
-PK_API pk_status (pk_region_stats)(const pk_region *region, pk_stats *stats)
+PK_API pk_status(pk_region_stats)(const pk_region *region, pk_stats *stats)
 {
     PK_DISABLE_ZERO_(stats);
     return PK_OK;
 }
 
-PK_API pk_status (pk_step_stats)(pk_stats *stats)
+PK_API pk_status(pk_step_stats)(pk_stats *stats)
 {
     PK_DISABLE_ZERO_(stats);
     return PK_OK;
@@ -205,11 +206,11 @@ PK_API uint64_t pk_stats_quantile(const pk_stats *stats, double q)
 #define PK_GPU_SCOPE_AS_(region, stream, scope, once)                                              \
     for (int once = ((void)&(region), (void)(stream), 1); once; once = 0)
 
-PK_API void (pk_gpu_begin)(pk_region *region, void *stream) {}
-PK_API void (pk_gpu_end)(pk_region *region, void *stream) {}
-PK_API void (pk_gpu_graph_launching)(void *exec, void *graph, void *stream) {}
+PK_API void(pk_gpu_begin)(pk_region *region, void *stream) {}
+PK_API void(pk_gpu_end)(pk_region *region, void *stream) {}
+PK_API void(pk_gpu_graph_launching)(void *exec, void *graph, void *stream) {}
 
-PK_API pk_status (pk_region_gpu_stats)(const pk_region *region, pk_stats *stats)
+PK_API pk_status(pk_region_gpu_stats)(const pk_region *region, pk_stats *stats)
 {
     PK_DISABLE_ZERO_(stats);
     return PK_OK;

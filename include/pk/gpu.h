@@ -8,38 +8,38 @@
  *
  *     PK_GPU_SCOPE(forward, stream) { ... }      // the same; pk::gpu_scope in C++
  *
- * A begin and an end each put an event into the stream, as cudaEventRecord does, and return. When the
- * device has passed both, the collector reads them. The span appears on the stream's own track of the
- * trace (process "GPU n", thread "stream m (spans)") and in a distribution beside the region's CPU
- * one. A span is the time from one point of the stream to the other. It includes waiting for other
- * streams and gaps between launches: it is not kernel time, which only CUPTI measures.
+ * A begin and an end each put an event into the stream, as cudaEventRecord does, and return. When
+ * the device has passed both, the collector reads them. The span appears on the stream's own track
+ * of the trace (process "GPU n", thread "stream m (spans)") and in a distribution beside the
+ * region's CPU one. A span is the time from one point of the stream to the other. It includes
+ * waiting for other streams and gaps between launches: it is not kernel time, which only CUPTI
+ * measures.
  *
- * No CUDA header is needed, and nothing is linked: libcuda.so.1 is opened when a session starts. The
- * program initialises CUDA, at the latest with its first span. Without a driver or a GPU all of this
- * does nothing, and pk_backend_status("cuda", ...) says why. (Asked before any span, it initialises
- * CUDA to find out.) perfkit never calls the CUDA runtime, so cudaGetLastError() is the program's
- * alone.
+ * No CUDA header is needed, and nothing is linked: libcuda.so.1 is opened when a session starts.
+ * The program initialises CUDA, at the latest with its first span. Without a driver or a GPU all of
+ * this does nothing, and pk_backend_status("cuda", ...) says why. (Asked before any span, it
+ * initialises CUDA to find out.) perfkit never calls the CUDA runtime, so cudaGetLastError() is the
+ * program's alone.
  *
- * Threads: every call from any thread. Spans of one thread on one stream nest, up to 64 deep. Threads
- *          that use the same stream have independent spans, each thread on a track of its own. A span
- *          ends on the thread and on the stream where it began.
- * Streams: 0 is resolved in the file that says it, as the runtime's header does: the legacy default
- *          stream, or the thread's own with CUDA_API_PER_THREAD_DEFAULT_STREAM (nvcc
+ * Threads: every call from any thread. Spans of one thread on one stream nest, up to 64 deep.
+ * Threads that use the same stream have independent spans, each thread on a track of its own. A
+ * span ends on the thread and on the stream where it began. Streams: 0 is resolved in the file that
+ * says it, as the runtime's header does: the legacy default stream, or the thread's own with
+ * CUDA_API_PER_THREAD_DEFAULT_STREAM (nvcc
  *          --default-stream per-thread). Default streams are those of the context that is current
  *          at the call. For other languages, which call plain functions, NULL is the legacy one.
  * Capture: inside a stream capture a begin or an end becomes a node of the graph, which stamps its
  *          event anew at each replay; see pk_gpu_graph_launching. Both have to lie in the same
  *          capture. What cannot be captured is skipped and counted. No capture is ever invalidated.
- * Failure: none visible. Every span is counted (pk_gpu_counts). The most serious reason why spans are
- *          missing stands in pk_backend_status("cuda", ...). A context that reports an error after
- *          which nothing works in it (an illegal address, a launch timeout, ...) is left alone from
- *          then on.
- * Cost:    off, or without a GPU: a load and a branch. On: what two cuEventRecord calls cost, plus
- *          two queries of the stream's capture state; no lock and no allocation after the first
- *          spans of a stream, and never a synchronisation. Events come from a pool per context that
- *          grows by 64 pairs at a time; a span that finds no pair is dropped and counted.
- * Stop:    pk_stop waits at most 100 ms for spans that the device has not reached yet, then counts
- *          them as lost. Synchronise before pk_stop to have them all.
+ * Failure: none visible. Every span is counted (pk_gpu_counts). The most serious reason why spans
+ * are missing stands in pk_backend_status("cuda", ...). A context that reports an error after which
+ * nothing works in it (an illegal address, a launch timeout, ...) is left alone from then on. Cost:
+ * off, or without a GPU: a load and a branch. On: what two cuEventRecord calls cost, plus two
+ * queries of the stream's capture state; no lock and no allocation after the first spans of a
+ * stream, and never a synchronisation. Events come from a pool per context that grows by 64 pairs
+ * at a time; a span that finds no pair is dropped and counted. Stop:    pk_stop waits at most 100
+ * ms for spans that the device has not reached yet, then counts them as lost. Synchronise before
+ * pk_stop to have them all.
  */
 #ifndef PK_GPU_H
 #define PK_GPU_H
@@ -70,9 +70,9 @@ PK_API PK_INLINE void pk_gpu_end(pk_region *region, void *stream);
  * returned it; it must not be destroyed yet. Calls for the same exec must not overlap, just as its
  * launches must not.
  *
- * Without this call the collector reads a graph's spans when it finds its events stamped anew, about
- * every 10 ms. It cannot know of the replays in between. The recorded spans are then a sample of the
- * replays, and pk_backend_status says so.
+ * Without this call the collector reads a graph's spans when it finds its events stamped anew,
+ * about every 10 ms. It cannot know of the replays in between. The recorded spans are then a sample
+ * of the replays, and pk_backend_status says so.
  *
  * Cost: two driver calls for each span in the graph. Failure: none visible; the replay's spans are
  * then counted as dropped or skipped. A graph that is not the captured one is left alone. */
@@ -86,14 +86,15 @@ PK_API pk_status pk_region_gpu_stats(const pk_region *region, pk_stats *stats);
 /* Accounting of the session's spans. After pk_stop, begun == recorded + dropped + skipped + lost.
  * Before, begun is larger by the spans that are open or not yet read. */
 typedef struct pk_gpu_counts {
-    uint32_t size;       /* sizeof(pk_gpu_counts), set by the caller */
-    uint32_t contexts;   /* that spans were begun in */
-    uint64_t begun;      /* begins outside captures, plus spans of replays */
-    uint64_t recorded;   /* in the trace and in the distributions */
-    uint64_t dropped;    /* no pair of events free, no memory, deeper than 64 */
-    uint64_t skipped;    /* in a capture that cannot be followed, or in a dead context */
-    uint64_t lost;       /* the end was never read: context gone, not reached at pk_stop, no end */
-    uint64_t captured;   /* spans that became part of a graph; they have no time and are not in begun */
+    uint32_t size;     /* sizeof(pk_gpu_counts), set by the caller */
+    uint32_t contexts; /* that spans were begun in */
+    uint64_t begun;    /* begins outside captures, plus spans of replays */
+    uint64_t recorded; /* in the trace and in the distributions */
+    uint64_t dropped;  /* no pair of events free, no memory, deeper than 64 */
+    uint64_t skipped;  /* in a capture that cannot be followed, or in a dead context */
+    uint64_t lost;     /* the end was never read: context gone, not reached at pk_stop, no end */
+    uint64_t
+        captured; /* spans that became part of a graph; they have no time and are not in begun */
     uint64_t replayed;   /* of recorded: spans of graphs' replays */
     uint64_t sampled;    /* of replayed: without pk_gpu_graph_launching */
     uint64_t unbalanced; /* left open, then closed by an end around them; recorded */
@@ -137,9 +138,9 @@ static inline void *pk_gpu_stream_(void *stream)
 #ifndef PK_DISABLE
 
 #define PK_GPU_SCOPE_AS_(region, stream, scope, once)                                              \
-    for (struct pk_gpu_open_ scope __attribute__((cleanup(pk_gpu_scope_close_))) =                 \
-                                 pk_gpu_scope_open_(&(region), (stream)),                          \
-                             *once = &scope;                                                       \
+    for (struct pk_gpu_open_ scope                                                                 \
+         __attribute__((cleanup(pk_gpu_scope_close_))) = pk_gpu_scope_open_(&(region), (stream)),  \
+         *once = &scope;                                                                           \
          once; once = 0)
 
 /* Non-zero while a session is open that records spans of streams. */
@@ -151,19 +152,19 @@ PK_API void pk_gpu_graph_launching_on_(void *exec, void *graph, void *stream);
 
 #define PK_GPU_ON_ PK_EXPECT_OFF_(__atomic_load_n(&pk_gpu_gate_, __ATOMIC_RELAXED) != 0)
 
-PK_INLINE void (pk_gpu_begin)(pk_region *region, void *stream)
+PK_INLINE void(pk_gpu_begin)(pk_region *region, void *stream)
 {
     if (PK_GPU_ON_)
         pk_gpu_begin_on_(region, stream);
 }
 
-PK_INLINE void (pk_gpu_end)(pk_region *region, void *stream)
+PK_INLINE void(pk_gpu_end)(pk_region *region, void *stream)
 {
     if (PK_GPU_ON_)
         pk_gpu_end_on_(region, stream);
 }
 
-PK_INLINE void (pk_gpu_graph_launching)(void *exec, void *graph, void *stream)
+PK_INLINE void(pk_gpu_graph_launching)(void *exec, void *graph, void *stream)
 {
     if (PK_GPU_ON_)
         pk_gpu_graph_launching_on_(exec, graph, stream);

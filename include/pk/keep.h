@@ -8,15 +8,17 @@
  *
  * Threads: these are no fences between threads.
  * Failure: none.
- * Cost:    no instruction of its own, only what it takes to have the value in a register or in memory.
+ * Cost:    no instruction of its own, only what it takes to have the value in a register or in
+ * memory.
  */
 #ifndef PK_KEEP_H
 #define PK_KEEP_H
 
 #include <pk/status.h>
 
-/* Everything stored so far is in memory, and everything read next is read from memory. This holds for
- * memory that other code could know of; for local memory pass a pointer to it to pk_keep first. */
+/* Everything stored so far is in memory, and everything read next is read from memory. This holds
+ * for memory that other code could know of; for local memory pass a pointer to it to pk_keep first.
+ */
 static inline void pk_clobber(void)
 {
     __asm__ volatile("" : : : "memory");

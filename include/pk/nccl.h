@@ -9,13 +9,13 @@
  *     pk_nccl_end(world, stream, result);
  *
  * A begin and an end each put an event into the stream, as pk_gpu_begin and pk_gpu_end do (pk/gpu.h
- * says what that means, also for captures and replays). In the trace the operation has a track of its
- * communicator and stream, and belongs to the region that is open on the thread; its figures are the
- * communicator's (pk/comm.h). Its time is that from one point of the stream to the other: the
- * collective, and waiting for the other ranks, which is what nccl-tests measures too.
+ * says what that means, also for captures and replays). In the trace the operation has a track of
+ * its communicator and stream, and belongs to the region that is open on the thread; its figures
+ * are the communicator's (pk/comm.h). Its time is that from one point of the stream to the other:
+ * the collective, and waiting for the other ranks, which is what nccl-tests measures too.
  *
- * Groups: what lies between ncclGroupStart and the outermost ncclGroupEnd is started as one, by that
- * ncclGroupEnd. So each stream gets one pair of events for a group:
+ * Groups: what lies between ncclGroupStart and the outermost ncclGroupEnd is started as one, by
+ * that ncclGroupEnd. So each stream gets one pair of events for a group:
  *
  *     pk_nccl_group_start();
  *     ncclGroupStart();
@@ -27,11 +27,11 @@
  * Its time is shared among the operations that the stream was given:
  *   - all alike (one communicator, operation, type and count): n operations, each with 1/n of the
  *     time, which is how nccl-tests counts aggregated ones;
- *   - as many sends as receives, all of one size on one communicator: one ALL_TO_ALL if they go to and
- *     come from all ranks, each once (the own rank may be left out), else as many SEND_RECV, each with
- *     its part of the time;
- *   - anything else: one operation GROUP for each communicator, with the sum of the bytes and without
- *     bandwidth; the trace lists its members. If the stream was given operations of several
+ *   - as many sends as receives, all of one size on one communicator: one ALL_TO_ALL if they go to
+ * and come from all ranks, each once (the own rank may be left out), else as many SEND_RECV, each
+ * with its part of the time;
+ *   - anything else: one operation GROUP for each communicator, with the sum of the bytes and
+ * without bandwidth; the trace lists its members. If the stream was given operations of several
  *     communicators, each communicator has an equal part of the time.
  *
  * result is NCCL's. 0 is success. 7 (ncclInProgress) says that a non-blocking communicator may put
@@ -46,8 +46,8 @@
  * Failure: none visible; see pk/gpu.h. errno and CUDA's error state stay as they are.
  * Cost:    off, or without a GPU: a load and a branch; a group counts its depth besides. On: two
  *          cuEventRecord calls, two queries of the capture state, and under 150 ns (overhead.md).
- *          Never a synchronisation; no lock, and no allocation after the first operations of a stream
- *          and the first groups of that size.
+ *          Never a synchronisation; no lock, and no allocation after the first operations of a
+ * stream and the first groups of that size.
  */
 #ifndef PK_NCCL_H
 #define PK_NCCL_H
@@ -71,8 +71,8 @@ PK_API void pk_nccl_group_start(void);
 PK_API void pk_nccl_group_launch(void);
 PK_API void pk_nccl_group_end(int32_t result);
 
-/* Call this before ncclCommAbort: the operations on the communicator in this thread's group will not
- * take place. */
+/* Call this before ncclCommAbort: the operations on the communicator in this thread's group will
+ * not take place. */
 PK_API void pk_nccl_abort(pk_comm *comm);
 
 /* ---- below: how it is done ---- */

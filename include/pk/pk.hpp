@@ -33,10 +33,13 @@
 #include <string>
 #include <utility>
 
-namespace pk {
+namespace pk
+{
 #ifdef PK_DISABLE
-/* Files with and without PK_DISABLE may be parts of one program, so their classes differ in name. */
-inline namespace disabled {
+/* Files with and without PK_DISABLE may be parts of one program, so their classes differ in name.
+ */
+inline namespace disabled
+{
 #endif
 
 /* pk_options, all zero but its size. */
@@ -55,8 +58,9 @@ struct options : pk_options {
 };
 
 /* A session as long as a block. False if pk_start failed; status() says how. */
-class session {
-public:
+class session
+{
+  public:
     explicit session(const pk_options &wanted) noexcept : status_(pk_start(&wanted)) {}
     session() noexcept : status_(pk_start(nullptr)) {}
     session(session &&other) noexcept : status_(other.status_) { other.status_ = PK_EOFF; }
@@ -76,7 +80,7 @@ public:
         return pk_stop();
     }
 
-private:
+  private:
     pk_status status_;
 };
 
@@ -104,8 +108,9 @@ inline void step(uint64_t items = 0) noexcept
 }
 
 /* A value over time, by a name that is known only at run time; pk_counter_set for a static one. */
-class counter {
-public:
+class counter
+{
+  public:
     explicit counter(const char *name, const char *unit = "") noexcept
         : counter_(pk_counter_named(name, unit))
     {
@@ -116,14 +121,15 @@ public:
     }
     void set(double value) noexcept { pk_counter_set(counter_, value); }
 
-private:
+  private:
     pk_counter *counter_;
 };
 
 /* An operation that goes on when the call that started it has returned; made by pk::comm::start.
  * Complete at finish(), or at the end of the block. */
-class request {
-public:
+class request
+{
+  public:
     explicit request(const pk_comm_request &started) noexcept : request_(started) {}
     request(request &&other) noexcept : request_(other.request_) { other.request_ = {}; }
     request &operator=(request &&other) noexcept
@@ -151,13 +157,14 @@ public:
         pk_comm_finish(&request_, waited.count() > 0 ? static_cast<uint64_t>(waited.count()) : 0);
     }
 
-private:
+  private:
     pk_comm_request request_;
 };
 
 /* A communicator (pk/comm.h) as long as this object; what it has done stays in the report. */
-class comm {
-public:
+class comm
+{
+  public:
     comm(const char *library, const char *name, uint64_t id, int32_t rank, int32_t size) noexcept
         : comm_(pk_comm_create(library, name, id, rank, size))
     {
@@ -184,14 +191,15 @@ public:
         return request(pk_comm_start(comm_, op, type, count, peer));
     }
 
-private:
+  private:
     pk_comm *comm_;
 };
 
 /* A region as long as a block. Moving hands it on, so functions may return one; it still ends on
  * the thread where it began. */
-class scope {
-public:
+class scope
+{
+  public:
     explicit scope(pk_region &region) noexcept : region_(&region) { pk_region_begin(region_); }
     explicit scope(const char *name) noexcept : scope(*pk_region_named(name)) {}
     explicit scope(const std::string &name) noexcept : scope(name.c_str()) {}
@@ -220,7 +228,7 @@ public:
         region_ = &to;
     }
 
-private:
+  private:
     pk_region *region_;
 };
 
@@ -230,8 +238,9 @@ private:
  *     if (s.quantile(0.99) > std::chrono::milliseconds(5)) ...
  *
  * count() is 0 where nothing has been recorded; status() then says why. */
-class stats {
-public:
+class stats
+{
+  public:
     using nanoseconds = std::chrono::nanoseconds;
     using fractional = std::chrono::duration<double, std::nano>;
 
@@ -264,7 +273,7 @@ public:
     fractional stddev() const noexcept { return fractional(raw_.stddev); }
     nanoseconds quantile(double q) const noexcept { return in_ns(pk_stats_quantile(&raw_, q)); }
 
-private:
+  private:
     stats() noexcept : raw_(), status_(PK_EOFF) {}
     static nanoseconds in_ns(uint64_t n) noexcept { return nanoseconds(static_cast<int64_t>(n)); }
 
@@ -278,12 +287,15 @@ private:
  *
  * Files that differ in what stream 0 is have classes of different names. */
 #if PK_GPU_DEFAULT_STREAM_ == 2
-inline namespace stream_per_thread {
+inline namespace stream_per_thread
+{
 #else
-inline namespace stream_legacy {
+inline namespace stream_legacy
+{
 #endif
-class gpu_scope {
-public:
+class gpu_scope
+{
+  public:
     gpu_scope(pk_region &region, void *stream) noexcept
         : region_(&region), stream_(pk_gpu_stream_(stream))
     {
@@ -301,7 +313,7 @@ public:
     gpu_scope(const gpu_scope &) = delete;
     gpu_scope &operator=(const gpu_scope &) = delete;
 
-private:
+  private:
     pk_region *region_;
     void *stream_;
 };

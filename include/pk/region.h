@@ -6,34 +6,34 @@
  *     ...
  *     pk_region_end(&forward);
  *
- *     PK_REGION_SCOPE(forward);                // from here to the end of the block around it; closed on
+ *     PK_REGION_SCOPE(forward);                // from here to the end of the block around it;
+ * closed on
  *                                              // every way out but longjmp
  *     PK_REGION_SCOPE_NAMED("checkpoint");     // no pk_region needed
  *     PK_FUNCTION();                           // the function around it, under its own name
  *
  * Regions nest, up to 64 deep per thread. Each call is a slice of the trace and a sample of the
- * region's distribution (count, sum, min and max are exact; quantiles are within 1 %). Regions of the
- * same name and kind share one distribution, wherever they are declared.
+ * region's distribution (count, sum, min and max are exact; quantiles are within 1 %). Regions of
+ * the same name and kind share one distribution, wherever they are declared.
  *
  * Threads: every call from any thread; all threads may use one pk_region at the same time. A region
  *          begins and ends on the same thread.
  * Signals: a signal handler may call what this header, step.h and counter.h record, whatever it has
  *          interrupted. A region that begins in a handler ends in it. What the handler records is
- *          dropped and counted if it has interrupted a call of perfkit's other than a plain begin or
- *          end; pk_region_named and its like then know no new names ("(too many names)"). If it has
- *          interrupted a plain begin or end, which takes some nanoseconds, what it records is undone:
- *          neither recorded nor counted. PK_CLOCK=monotonic makes no call a plain one, for programs
+ *          dropped and counted if it has interrupted a call of perfkit's other than a plain begin
+ * or end; pk_region_named and its like then know no new names ("(too many names)"). If it has
+ *          interrupted a plain begin or end, which takes some nanoseconds, what it records is
+ * undone: neither recorded nor counted. PK_CLOCK=monotonic makes no call a plain one, for programs
  *          in which each of them has to count. With mirrored backends (nvtx, cupti) a region calls
  *          their libraries, which promise nothing to signal handlers.
- * Failure: none visible. Pointers must not be NULL, names may be. What cannot be recorded is counted
- *          (pk_get_counts). A call that finds its ring full is missing in the trace but not in the
- *          distribution; one below 64 open regions is missing in both. Beyond 65,533 names all share
- *          one. A region left open by longjmp or an exception is closed by the next end around it,
- *          and counted as unbalanced.
- * Cost:    off: a load and a branch. On: two clock reads, 32 bytes into this thread's ring and
- *          about forty other instructions (docs/overhead.md); no lock, no system call, and no
- *          allocation after a thread's first region and the process's first use of the name.
- *          With -DPK_DISABLE: nothing (pk/disable.h).
+ * Failure: none visible. Pointers must not be NULL, names may be. What cannot be recorded is
+ * counted (pk_get_counts). A call that finds its ring full is missing in the trace but not in the
+ *          distribution; one below 64 open regions is missing in both. Beyond 65,533 names all
+ * share one. A region left open by longjmp or an exception is closed by the next end around it, and
+ * counted as unbalanced. Cost:    off: a load and a branch. On: two clock reads, 32 bytes into this
+ * thread's ring and about forty other instructions (docs/overhead.md); no lock, no system call, and
+ * no allocation after a thread's first region and the process's first use of the name. With
+ * -DPK_DISABLE: nothing (pk/disable.h).
  */
 #ifndef PK_REGION_H
 #define PK_REGION_H
@@ -96,19 +96,20 @@ PK_API PK_INLINE void pk_region_mark(pk_region *region);
 /* The region of that name and kind PK_OTHER, for names known only at run time and for other
  * languages. The same name gives the same pointer for the process's life; the name is copied. Never
  * NULL: a name that is NULL or "" becomes "(unnamed)", and beyond 65,533 names all share
- * "(too many names)". Cost: a hash look-up, without a lock if the name is known. Keep the pointer. */
+ * "(too many names)". Cost: a hash look-up, without a lock if the name is known. Keep the pointer.
+ */
 PK_API pk_region *pk_region_named(const char *name);
 PK_API pk_region *pk_region_named_of(pk_kind kind, const char *name);
 
-/* "attention[seq=512]": a region of its own for each value, and so a distribution of its own. Key and
- * value are arguments in the trace. The same three give the same pointer, as above. A region that is
- * NULL stands for the unnamed one, a key that is NULL for "value". */
+/* "attention[seq=512]": a region of its own for each value, and so a distribution of its own. Key
+ * and value are arguments in the trace. The same three give the same pointer, as above. A region
+ * that is NULL stands for the unnamed one, a key that is NULL for "value". */
 PK_API pk_region *pk_region_variant(pk_region *region, const char *key, int64_t value);
 
-/* The rest of the block around it, as a region. Each is a declaration, and a block may have several.
- * PK_REGION_SCOPE takes an lvalue, PK_REGION_SCOPE_NAMED a string literal; both stand inside
- * functions. As with every variable that does something at its end, no goto and no case label may
- * jump past it into its block. */
+/* The rest of the block around it, as a region. Each is a declaration, and a block may have
+ * several. PK_REGION_SCOPE takes an lvalue, PK_REGION_SCOPE_NAMED a string literal; both stand
+ * inside functions. As with every variable that does something at its end, no goto and no case
+ * label may jump past it into its block. */
 #define PK_REGION_SCOPE(region) PK_REGION_SCOPE_AT_(region, PK_JOIN_(pk_scope_, __COUNTER__))
 #define PK_REGION_SCOPE_NAMED(name) PK_REGION_SCOPE(PK_REGION_HERE_(PK_OTHER, name))
 
@@ -122,15 +123,15 @@ PK_API pk_region *pk_region_variant(pk_region *region, const char *key, int64_t 
  *
  * The region is named __func__. It ends at every return and, in C++, when an exception leaves the
  * function. longjmp out of the function leaves it open: the next end around it closes it and counts
- * it as unbalanced. A recursive call is a region inside a region, of the same distribution. Functions
- * of the same name (static ones in several files, C++ methods of several classes) share one
- * distribution; PK_REGION_SCOPE_NAMED tells them apart. Cost: that of PK_REGION_SCOPE, a begin and an
- * end: no look-up, since the region is static. */
+ * it as unbalanced. A recursive call is a region inside a region, of the same distribution.
+ * Functions of the same name (static ones in several files, C++ methods of several classes) share
+ * one distribution; PK_REGION_SCOPE_NAMED tells them apart. Cost: that of PK_REGION_SCOPE, a begin
+ * and an end: no look-up, since the region is static. */
 #define PK_FUNCTION() PK_FUNCTION_OF(PK_OTHER)
 #define PK_FUNCTION_OF(kind) PK_REGION_SCOPE(PK_REGION_HERE_(kind, __func__))
 
-/* The block that follows, as a region. Mind the trap: PK_SCOPE is a loop that runs once, so break and
- * continue inside end the block, not the loop around it, and the compiler does not warn. Use
+/* The block that follows, as a region. Mind the trap: PK_SCOPE is a loop that runs once, so break
+ * and continue inside end the block, not the loop around it, and the compiler does not warn. Use
  * PK_REGION_SCOPE in blocks that have one of them. */
 #define PK_SCOPE(region) PK_SCOPE_AT_(region, __COUNTER__)
 #define PK_SCOPE_NAMED(name) PK_SCOPE(PK_REGION_HERE_(PK_OTHER, name))

@@ -19,13 +19,13 @@
  *          asked about GPUs. pk_flush and pk_stop take as long as the disk does.
  * Stack:   pk_start, pk_flush and pk_stop need 64 KiB at most, plus what a log function needs. The
  *          calls that record fit PTHREAD_STACK_MIN.
- * Signals: not for handlers, except that a handler may call exit(). A call that a handler makes amid
- *          another one of perfkit's on the same thread answers PK_EBUSY.
- * Exit:    a session that is still open at exit() is stopped there, by perfkit's own thread; so is
- *          one that an atexit() function has opened. The session is left as after a kill if a handler
- *          calls exit() amid a call of perfkit, or if nothing moves for 10 s. After a kill,
- *          `pk recover` completes the trace from the arena file beside it.
- * Fork:    the child is off until it calls pk_start itself; the parent goes on.
+ * Signals: not for handlers, except that a handler may call exit(). A call that a handler makes
+ * amid another one of perfkit's on the same thread answers PK_EBUSY. Exit:    a session that is
+ * still open at exit() is stopped there, by perfkit's own thread; so is one that an atexit()
+ * function has opened. The session is left as after a kill if a handler calls exit() amid a call of
+ * perfkit, or if nothing moves for 10 s. After a kill, `pk recover` completes the trace from the
+ * arena file beside it. Fork:    the child is off until it calls pk_start itself; the parent goes
+ * on.
  */
 #ifndef PK_SESSION_H
 #define PK_SESSION_H
@@ -49,8 +49,8 @@ typedef enum pk_log_level {
 typedef void pk_log_function(void *user, pk_log_level level, const char *message);
 
 /* Zero is every field's default. Each field has a corresponding environment variable, PK_ and the
- * field's name in capitals; a field that is set here wins. Numbers in the environment may end in K, M
- * or G. A malformed value is PK_EINVAL, wherever it comes from. Names of quantities end in their
+ * field's name in capitals; a field that is set here wins. Numbers in the environment may end in K,
+ * M or G. A malformed value is PK_EINVAL, wherever it comes from. Names of quantities end in their
  * unit: _records, _bytes, _ms, _steps. */
 typedef struct pk_options {
     uint32_t size; /* sizeof(pk_options); pk_options(...) sets it */
@@ -58,13 +58,13 @@ typedef struct pk_options {
     /* Records per thread, a power of two in 64 .. 2^24, 32 bytes each. 0: 65536. */
     uint32_t ring_records;
 
-    /* Where the Chrome trace goes: %r is the rank, %p the pid, %h the host, %% a %. A name ending in
-     * .gz is compressed. NULL: no trace.
-     * This path and the two below replace an older file. A symbolic link, a device (/dev/stdout,
-     * /dev/null), a pipe, a socket or a directory is left as it is, and pk_start answers PK_EACCES.
-     * Trace and report get the permissions that the umask leaves of 0666; the arena, which is memory
-     * of the running program, gets 0600. If the program closes the file's descriptor (close_range),
-     * what comes after counts as unwritten, and pk_flush and pk_stop answer PK_EIO. */
+    /* Where the Chrome trace goes: %r is the rank, %p the pid, %h the host, %% a %. A name ending
+     * in .gz is compressed. NULL: no trace. This path and the two below replace an older file. A
+     * symbolic link, a device (/dev/stdout, /dev/null), a pipe, a socket or a directory is left as
+     * it is, and pk_start answers PK_EACCES. Trace and report get the permissions that the umask
+     * leaves of 0666; the arena, which is memory of the running program, gets 0600. If the program
+     * closes the file's descriptor (close_range), what comes after counts as unwritten, and
+     * pk_flush and pk_stop answer PK_EIO. */
     const char *trace_path;
 
     /* Where the report goes at pk_stop. "-" is text on stderr, a name ending in .json is JSON, any
@@ -84,8 +84,8 @@ typedef struct pk_options {
      * available, except cupti. */
     const char *backends;
 
-    /* The file that survives a kill. NULL: trace_path with ".arena" appended; memory only if there is
-     * no trace or if it goes to a network file system. "none": memory only. */
+    /* The file that survives a kill. NULL: trace_path with ".arena" appended; memory only if there
+     * is no trace or if it goes to a network file system. "none": memory only. */
     const char *arena_path;
 
     /* "tsc", "cntvct" or "monotonic". NULL: the fastest that is trustworthy here. */
@@ -119,20 +119,21 @@ typedef struct pk_options {
     void *log_user;
 
     /* Steps during which CUPTI records kernels, copies and CUDA calls: "100-104" or "100", numbered
-     * as in the trace. Turns the cupti backend on for these steps alone. NULL: the whole session, if
-     * backends names cupti. */
+     * as in the trace. Turns the cupti backend on for these steps alone. NULL: the whole session,
+     * if backends names cupti. */
     const char *cupti_steps;
 
     /* 1: CUPTI records every kernel of a CUDA graph, not each launch as a whole. More overhead. */
     uint32_t cupti_graph_nodes;
 
     /* 1: the NVTX ranges and marks of all libraries in the process become regions. Start before the
-     * first of them calls NVTX, since a library looks for a listener only then (docs/backends.md). */
+     * first of them calls NVTX, since a library looks for a listener only then (docs/backends.md).
+     */
     uint32_t nvtx_consume;
 
     /* The path of libpkshim.so. Through it a program with a static perfkit hears of NVTX ranges, if
-     * it asks for them (nvtx_consume), and of NCCL's operations (docs/backends.md). NULL: the loader
-     * finds it, or it is where it was installed. */
+     * it asks for them (nvtx_consume), and of NCCL's operations (docs/backends.md). NULL: the
+     * loader finds it, or it is where it was installed. */
     const char *nvtx_shim;
 } pk_options;
 
@@ -144,20 +145,20 @@ typedef struct pk_options {
 
 /* Begins a session. NULL: environment and defaults. PK_EBUSY if a session is open, also if another
  * copy of perfkit in this process has opened it (two libraries that are both linked with libpk.a).
- * Best called before the program makes other threads: so that NCCL or NVTX find it, pk_start may set
- * an environment variable (docs/backends.md says which and when, and how to do without). */
+ * Best called before the program makes other threads: so that NCCL or NVTX find it, pk_start may
+ * set an environment variable (docs/backends.md says which and when, and how to do without). */
 PK_API pk_status pk_start(const pk_options *options);
 
 /* When it returns, everything recorded before the call is in the trace file. PK_ENOSPC: the disk is
- * full; perfkit tries again about every 10 ms. PK_EIO, here and from pk_stop: for example, the trace
- * was deleted or replaced by another file, and its events are lost. A trace that was only renamed is
- * written on. What is missing counts as unwritten. */
+ * full; perfkit tries again about every 10 ms. PK_EIO, here and from pk_stop: for example, the
+ * trace was deleted or replaced by another file, and its events are lost. A trace that was only
+ * renamed is written on. What is missing counts as unwritten. */
 PK_API pk_status pk_flush(void);
 
-/* Ends the session: regions that are still open are closed and marked so, and everything is written,
- * the report included. Statistics stay readable until the next pk_start. The status is that of the
- * first failure while writing; PK_ENOMEM or PK_ENOSPC also if there was no room to record anything.
- * PK_EOFF if no session is open. */
+/* Ends the session: regions that are still open are closed and marked so, and everything is
+ * written, the report included. Statistics stay readable until the next pk_start. The status is
+ * that of the first failure while writing; PK_ENOMEM or PK_ENOSPC also if there was no room to
+ * record anything. PK_EOFF if no session is open. */
 PK_API pk_status pk_stop(void);
 
 /* Record accounting. With every region closed and after pk_stop, recorded + dropped == begun. */
@@ -203,12 +204,13 @@ PK_API void pk_thread_name(const char *name);
 /* ---- for libpk_mpi and libpk_nccl, which may be preloaded into a program without perfkit ---- */
 
 /* pk_start where only the environment asks for a session, by variable=1. Nobody looks at the status
- * then, so a failure is one line on stderr, from rank 0 of the job as far as options or launcher tell
- * the rank. There is no line if PK_LOG=stderr has said it, or if the program has its own session. */
+ * then, so a failure is one line on stderr, from rank 0 of the job as far as options or launcher
+ * tell the rank. There is no line if PK_LOG=stderr has said it, or if the program has its own
+ * session. */
 PK_API pk_status pk_start_asked_(const char *variable, const pk_options *options);
 
-/* "perfkit: SENTENCE" on stderr. rank: of this process; ranks other than 0 say nothing. -1: the rank
- * that the launcher tells. */
+/* "perfkit: SENTENCE" on stderr. rank: of this process; ranks other than 0 say nothing. -1: the
+ * rank that the launcher tells. */
 PK_API void pk_say_(int32_t rank, const char *sentence);
 
 #ifdef __cplusplus

@@ -9,10 +9,10 @@
  *          very moment some may be missing; none is counted twice.
  * Failure: PK_EOFF before the first pk_start. PK_ENOENT for a region that has not ended once in the
  *          session; the pk_stats is then zeroed. PK_EINVAL for a size that no pk_stats has. Without
- *          memory for a bucket its calls are missing in the quantiles; count, sum, min and max never
- *          miss one.
- * Cost:    walks what the rings hold, some nanoseconds per region recorded since the last walk,
- *          under a lock that no recording thread takes. A pk_stats is 30 KiB: mind small stacks.
+ *          memory for a bucket its calls are missing in the quantiles; count, sum, min and max
+ * never miss one. Cost:    walks what the rings hold, some nanoseconds per region recorded since
+ * the last walk, under a lock that no recording thread takes. A pk_stats is 30 KiB: mind small
+ * stacks.
  */
 #ifndef PK_STATS_H
 #define PK_STATS_H
@@ -29,9 +29,9 @@ typedef struct pk_stats {
     uint32_t size;     /* sizeof(pk_stats); the macros below set it */
     uint32_t reserved; /* 0 */
     uint64_t count;
-    /* From here on in ns. A duration is the distance of both ends, each rounded down to a nanosecond of
-     * the session, as in the trace: count, sum, min and max are exactly those of the trace's durations
-     * (and of calls without a record). */
+    /* From here on in ns. A duration is the distance of both ends, each rounded down to a
+     * nanosecond of the session, as in the trace: count, sum, min and max are exactly those of the
+     * trace's durations (and of calls without a record). */
     uint64_t sum;
     uint64_t min; /* 0 if count is 0 */
     uint64_t max;
@@ -47,10 +47,11 @@ typedef struct pk_stats {
     uint64_t buckets[PK_STATS_BUCKETS];
 } pk_stats;
 
-/* In C and C++ the calls that fill in a pk_stats are macros that set its size first, so a caller need
- * not. Whoever calls the function itself, from another language or as (pk_region_stats)(...), sets
- * size: sizeof(pk_stats), or less for its first members alone. offsetof(pk_stats, buckets) is 136
- * bytes instead of 30 KiB, without quantiles. 0, and more than this library knows, are PK_EINVAL. */
+/* In C and C++ the calls that fill in a pk_stats are macros that set its size first, so a caller
+ * need not. Whoever calls the function itself, from another language or as (pk_region_stats)(...),
+ * sets size: sizeof(pk_stats), or less for its first members alone. offsetof(pk_stats, buckets) is
+ * 136 bytes instead of 30 KiB, without quantiles. 0, and more than this library knows, are
+ * PK_EINVAL. */
 
 /* Merged over all threads, those that have ended included. */
 PK_API pk_status pk_region_stats(const pk_region *region, pk_stats *stats);

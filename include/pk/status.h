@@ -19,8 +19,8 @@
 /* Linkage of every public function and object: exported although the library hides all else. */
 #define PK_API __attribute__((visibility("default")))
 
-/* Functions that must cost nothing while perfkit is off are inlined. They are symbols of the library
- * too (C's rule for inline functions, lib/core/ffi.c), for callers that cannot inline C. */
+/* Functions that must cost nothing while perfkit is off are inlined. They are symbols of the
+ * library too (C's rule for inline functions, lib/core/ffi.c), for callers that cannot inline C. */
 #define PK_INLINE inline
 
 #else
@@ -66,8 +66,8 @@ PK_API const char *pk_status_text(pk_status status);
  * thread. */
 PK_API const char *pk_error_message(void);
 
-/* For libraries beside libpk: makes this sentence the thread's pk_error_message(), logs it as an error, and
- * returns status. */
+/* For libraries beside libpk: makes this sentence the thread's pk_error_message(), logs it as an
+ * error, and returns status. */
 PK_API pk_status pk_fail_(pk_status status, const char *sentence);
 
 /* "0.1.0": the version of the library in use. pk/version.h has the one compiled against. */

@@ -8,8 +8,8 @@
  * Each step has its duration, its throughput, and a breakdown: the self time (without the regions
  * inside) of the calling thread's regions during the step, added up by kind. The kinds are data,
  * compute, comm, io, wait and other, and untracked for time outside every region. Only the calling
- * thread counts: data that another thread loads is data time only while this thread waits for it, in
- * a PK_DATA or PK_WAIT region.
+ * thread counts: data that another thread loads is data time only while this thread waits for it,
+ * in a PK_DATA or PK_WAIT region.
  *
  * Threads: one loop per process. Calls from several threads are taken one at a time; a call that
  *          comes while another is under way is dropped and counted. A step whose predecessor ended
@@ -29,9 +29,9 @@ extern "C" {
 #endif
 
 /* Ends the current step and begins the next. items: samples or tokens in the step that ends; 0:
- * unknown. The first step begins with pk_start, so it includes the program's set-up; the report keeps
- * warm-up apart. What follows the last call belongs to no step. In the trace steps are slices named
- * ProfilerStep#0, #1, ... on a track of their own. */
+ * unknown. The first step begins with pk_start, so it includes the program's set-up; the report
+ * keeps warm-up apart. What follows the last call belongs to no step. In the trace steps are slices
+ * named ProfilerStep#0, #1, ... on a track of their own. */
 PK_API PK_INLINE void pk_step(uint64_t items);
 
 /* ---- below: how it is done ---- */

@@ -80,8 +80,9 @@ bool pki_read_line(const char *path, char *line, unsigned long size);
 pki_clock_sample pki_clock_read(uint32_t monotonic);
 uint64_t pki_clock_step(uint32_t monotonic);
 
-/* The step of a clock that was read so. From PKI_STEP_INEXACT ticks on it may be off by a tick now and
- * then, as in counters that advance in steps and are corrected (by 26 or 25 at 100 MHz, on Zen 4). */
+/* The step of a clock that was read so. From PKI_STEP_INEXACT ticks on it may be off by a tick now
+ * and then, as in counters that advance in steps and are corrected (by 26 or 25 at 100 MHz, on Zen
+ * 4). */
 #define PKI_STEP_READINGS 1000
 #define PKI_STEP_INEXACT 8
 uint64_t pki_clock_step_in(const uint64_t *readings, unsigned count);

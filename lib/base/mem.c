@@ -91,7 +91,8 @@ void pki_mem_unmap(void *base, size_t bytes)
 }
 
 /* In whole pages: the system's may be larger than what is asked for. Their pages are locked as they
- * come in, so that nobody waits for all of a ring; to be refused costs the program's wish, not more. */
+ * come in, so that nobody waits for all of a ring; to be refused costs the program's wish, not
+ * more. */
 static bool give_access(char *base, uint64_t offset, uint64_t bytes, bool lock)
 {
     uint64_t beside = offset % page_bytes();

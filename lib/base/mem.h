@@ -4,10 +4,10 @@
  * room. So the mapping is reserved whole, and each part is backed (blocks allocated) before anybody
  * gets to touch it; where there is no room the answer is "no memory", not a signal.
  *
- * What is reserved only is inaccessible, so an mlockall(MCL_CURRENT) of the program brings none of it
- * in. After an mlockall(MCL_FUTURE) a mapping of 1 GiB would be filled and locked as it is made, or
- * be refused for want of RLIMIT_MEMLOCK. So it begins as a page, which is unlocked, and grows: what
- * grows inherits that. What is backed later is locked then, as the program has asked for.
+ * What is reserved only is inaccessible, so an mlockall(MCL_CURRENT) of the program brings none of
+ * it in. After an mlockall(MCL_FUTURE) a mapping of 1 GiB would be filled and locked as it is made,
+ * or be refused for want of RLIMIT_MEMLOCK. So it begins as a page, which is unlocked, and grows:
+ * what grows inherits that. What is backed later is locked then, as the program has asked for.
  */
 #ifndef PKI_BASE_MEM_H
 #define PKI_BASE_MEM_H
@@ -30,8 +30,8 @@ bool pki_mem_may_grow(uint64_t bytes);
 void *pki_mem_map(const pki_owned *file, size_t bytes, bool *locked);
 void pki_mem_unmap(void *base, size_t bytes);
 
-/* So many zeroed bytes of the process's own, by the page; NULL without memory. For what may be needed
- * amid malloc, in a signal handler; given back with pki_mem_unmap. */
+/* So many zeroed bytes of the process's own, by the page; NULL without memory. For what may be
+ * needed amid malloc, in a signal handler; given back with pki_mem_unmap. */
 void *pki_mem_private(size_t bytes);
 
 /* Allocates blocks for [offset, offset + bytes) of the file, which is mapped at base, and lets that

@@ -3,9 +3,9 @@
  * A number proves nothing: a program may close every descriptor (close_range, as daemons do), and
  * the files that it opens then have the numbers that ours had. So what a descriptor stood for when
  * we opened it is kept with its number: device, inode and, where a file has positions, one that
- * nobody else would have chosen. We read and write at places that we name, so the position is free to
- * be that mark; it tells our opening of a file from the program's own opening of the same file. Both
- * are compared before each write, truncation, allocation and close, for two system calls. What
+ * nobody else would have chosen. We read and write at places that we name, so the position is free
+ * to be that mark; it tells our opening of a file from the program's own opening of the same file.
+ * Both are compared before each write, truncation, allocation and close, for two system calls. What
  * differs is neither written nor closed. (A thread of the program that closes and opens between our
  * look and our write is not noticed; nothing in POSIX makes the two one.)
  *
@@ -25,8 +25,8 @@ typedef struct pki_owned {
 } pki_owned;
 
 /* The same file under a high number, close-on-exec. Where the limit of descriptors leaves no room
- * there it stays where it is, but never at 0, 1 or 2. -1 and errno: fd is closed then. -1 in, -1 out,
- * with errno as it was. */
+ * there it stays where it is, but never at 0, 1 or 2. -1 and errno: fd is closed then. -1 in, -1
+ * out, with errno as it was. */
 int pki_fd_up(int fd);
 
 /* open(2), close-on-exec and under a high number. */

@@ -1,8 +1,8 @@
 /* lib/base/spans.h - a mapping of a file, handed out span by span.
  *
- * Reserved whole, backed piece by piece (base/mem.h): a span is backed before anybody has it. How much
- * has been handed out is counted in the mapping itself, where a reader of the file finds it. What the
- * mapping begins with, and what the spans hold, is its user's business (core/arena.h).
+ * Reserved whole, backed piece by piece (base/mem.h): a span is backed before anybody has it. How
+ * much has been handed out is counted in the mapping itself, where a reader of the file finds it.
+ * What the mapping begins with, and what the spans hold, is its user's business (core/arena.h).
  */
 #ifndef PKI_BASE_SPANS_H
 #define PKI_BASE_SPANS_H
@@ -24,9 +24,9 @@ typedef struct pki_spans {
     int refused; /* why there was no room, the last time; 0: there has always been */
 } pki_spans;
 
-/* Maps so many bytes of a memory file or a fresh empty file, which is the mapping's from then on, with
- * a backed and zeroed head; `used` lies at this offset of it. False and errno; the file stays the
- * caller's then. */
+/* Maps so many bytes of a memory file or a fresh empty file, which is the mapping's from then on,
+ * with a backed and zeroed head; `used` lies at this offset of it. False and errno; the file stays
+ * the caller's then. */
 bool pki_spans_map(pki_spans *spans, const pki_owned *file, size_t bytes, size_t head, size_t used);
 void pki_spans_unmap(pki_spans *spans);
 

@@ -22,7 +22,8 @@ bool pki_write_all(int fd, const char *text, size_t n)
     return true;
 }
 
-/* SIGPIPE goes to the thread that writes. Blocked, it waits; what waited before is the program's own. */
+/* SIGPIPE goes to the thread that writes. Blocked, it waits; what waited before is the program's
+ * own. */
 bool pki_write_stderr(const char *text, size_t n)
 {
     sigset_t pipe, before, waiting;

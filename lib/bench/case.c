@@ -214,7 +214,8 @@ static double clock_part(const pk_bench_run *run, double reading)
     return reading * (double)(1 + run->pauses);
 }
 
-/* From the first thread's start to the last one's end, pauses apart; in *part what was subtracted. */
+/* From the first thread's start to the last one's end, pauses apart; in *part what was subtracted.
+ */
 static double wall_of(const pki_bench_case *c, double *part)
 {
     double longest = *part = 0, reading = c->engine->overhead.clock;

@@ -67,8 +67,9 @@ typedef struct pki_bench_case {
 
     char label[64];
 
-    /* What will be told of it and is known before its samples are: the outcome (MEASURED: nothing is
-     * against it so far), reason and note, how it was warmed up and stopped, what was counted. */
+    /* What will be told of it and is known before its samples are: the outcome (MEASURED: nothing
+     * is against it so far), reason and note, how it was warmed up and stopped, what was counted.
+     */
     pk_bench_result result;
 
     bool opened, set_up;
@@ -117,8 +118,8 @@ pk_status pki_bench_options_fill(struct pk_bench_options *whole,
 void pki_bench_case_init(pki_bench_case *c, const pki_bench_engine *engine, const char *name,
                          const struct pk_bench_options *whole);
 
-/* Set-up and threads. PK_OK, also if it is skipped or failed, which c->result.outcome says; else memory or
- * threads are missing. */
+/* Set-up and threads. PK_OK, also if it is skipped or failed, which c->result.outcome says; else
+ * memory or threads are missing. */
 pk_status pki_bench_case_open(pki_bench_case *c);
 void pki_bench_case_close(pki_bench_case *c);
 
@@ -150,7 +151,7 @@ static inline uint64_t pki_bench_now(const pki_bench_case *c)
 /* The first reason counts. */
 void pki_bench_case_abandon(pki_bench_case *c, pk_bench_outcome outcome, const char *reason);
 
-/* One more thing that could not be had. */
+/* One more thing that was unavailable. */
 void pki_bench_case_note(pki_bench_case *c, const char *text);
 
 #endif

@@ -7,7 +7,8 @@
 
 #define PKI_BENCH_COUNTED_SAMPLES 5
 
-/* After the last timed sample, while the case is open. What cannot be had goes into c->result.note. */
+/* After the last timed sample, while the case is open. What is unavailable goes into
+ * c->result.note. */
 void pki_bench_count_events(pki_bench_case *c);
 
 #endif

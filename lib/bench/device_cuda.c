@@ -222,7 +222,8 @@ static void disturbance(void *timer_, char *text, size_t size)
                  now.mhz);
 }
 
-/* A shared libpkbench has a driver's table of its own, of which libpk's handler of forks does not know. */
+/* A shared libpkbench has a driver's table of its own, of which libpk's handler of forks does not
+ * know. */
 static void watch_forks(void)
 {
     pthread_atfork(NULL, NULL, pki_cuda_api_after_fork);

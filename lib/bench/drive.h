@@ -1,6 +1,6 @@
-/* lib/bench/drive.h - benchmarks driven from outside, one sample of another build after each of this one's. For
- * `pk bench-ab`, which finds these functions in the builds that it loads, and for what measures perfkit
- * itself: libpkbench.so exports them, but they are no part of its interface.
+/* lib/bench/drive.h - benchmarks driven from outside, one sample of another build after each of
+ * this one's. For `pk bench-ab`, which finds these functions in the builds that it loads, and for
+ * what measures perfkit itself: libpkbench.so exports them, but they are no part of its interface.
  */
 #ifndef PKI_BENCH_DRIVE_H
 #define PKI_BENCH_DRIVE_H
@@ -11,8 +11,9 @@
 extern "C" {
 #endif
 
-/* How many benchmarks are registered, each combination of parameters counted, and the name of each in order of
- * registration: "sum/n:1024", valid as long as the module is loaded. NULL beyond the last one, or without memory. */
+/* How many benchmarks are registered, each combination of parameters counted, and the name of each
+ * in order of registration: "sum/n:1024", valid as long as the module is loaded. NULL beyond the
+ * last one, or without memory. */
 PK_API size_t pk_bench_instance_count_(void);
 PK_API const char *pk_bench_instance_name_(size_t index);
 

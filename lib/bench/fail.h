@@ -1,5 +1,6 @@
-/* lib/bench/fail.h - a status and the sentence that belongs to it. The message is libpk's, which a shared
- * libpkbench must not have a copy of: so it goes through pk_fail_, not through base/error.h. */
+/* lib/bench/fail.h - a status and the sentence that belongs to it. The message is libpk's, which a
+ * shared libpkbench must not have a copy of: so it goes through pk_fail_, not through base/error.h.
+ */
 #ifndef PKI_BENCH_FAIL_H
 #define PKI_BENCH_FAIL_H
 

@@ -27,8 +27,9 @@ typedef struct pki_bench_overhead {
 /* Wider than this it is said that the calibration disagrees with itself. */
 #define PKI_BENCH_UNSURE 0.1
 
-/* What takes so many times as long as the empty loop, or less, has no work in it. The shortest work, one
- * cycle, takes four times as long; half that where a busy sibling slowed the empty loop down. */
+/* What takes so many times as long as the empty loop, or less, has no work in it. The shortest
+ * work, one cycle, takes four times as long; half that where a busy sibling slowed the empty loop
+ * down. */
 #define PKI_BENCH_NO_WORK 1.75
 
 typedef enum pki_bench_loop {

@@ -4,8 +4,8 @@
  * Warm-up: samples of one iteration first, ten times as many each time until a sample takes as long
  * as it should; then windows of PKI_BENCH_WINDOW samples, until one's median is not below the
  * one's before by more than PKI_BENCH_FASTER: it no longer gets faster. (Slower is not warmer:
- * that is a drift, and the verdict's.) At least PKI_BENCH_WARM_LEAST ns, at most max_warmup. What is
- * measured cold runs once.
+ * that is a drift, and the verdict's.) At least PKI_BENCH_WARM_LEAST ns, at most max_warmup. What
+ * is measured cold runs once.
  *
  * Stop: after each turn, when a tenth more samples are there than at the last look. The interval is
  * the sign test's, widened where neighbours depend on each other; the one that is reported at the

@@ -6,7 +6,7 @@
 
 #define PKI_BENCH_TURN 5000000u /* ns of a benchmark's turn, one sample at least */
 #define PKI_BENCH_SETTLE                                                                           \
-    1000000u /* ns: samples below that are preceded by one that does not count,
+    1000000u /* ns: samples below that are preceded by one that does not count,                    \
                                      since whoever had the processor before left it his caches */
 
 /* What is going on, for whoever shows it: c is NULL when all is done. */

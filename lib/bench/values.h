@@ -1,4 +1,5 @@
-/* lib/bench/values.h - times and shares as people write them on a command line. The locale has to be plain. */
+/* lib/bench/values.h - times and shares as people write them on a command line. The locale has to
+ * be plain. */
 #ifndef PKI_BENCH_VALUES_H
 #define PKI_BENCH_VALUES_H
 

@@ -27,13 +27,13 @@ typedef enum pki_activity_kind {
 } pki_activity_kind;
 
 typedef enum pki_copy { /* PKI_ACTIVITY_MEMCPY: from where to where */
-    PKI_COPY_UNKNOWN,
-    PKI_COPY_HTOD,
-    PKI_COPY_DTOH,
-    PKI_COPY_DTOD,
-    PKI_COPY_HTOH,
-    PKI_COPY_PTOP, /* from one device to another */
-    PKI_COPY_KINDS
+                        PKI_COPY_UNKNOWN,
+                        PKI_COPY_HTOD,
+                        PKI_COPY_DTOH,
+                        PKI_COPY_DTOD,
+                        PKI_COPY_HTOH,
+                        PKI_COPY_PTOP, /* from one device to another */
+                        PKI_COPY_KINDS
 } pki_copy;
 
 /* One more argument in the trace. text NULL: the number. */
@@ -58,20 +58,21 @@ typedef struct pki_activity {
     const char *name;
     size_t name_length;
     uint64_t start, end;
-    uint32_t region;         /* name id of the region that asked for it; 0: none was open */
-    uint32_t device;         /* ordinal, or PKI_NO_DEVICE */
+    uint32_t region; /* name id of the region that asked for it; 0: none was open */
+    uint32_t device; /* ordinal, or PKI_NO_DEVICE */
     uint32_t context, stream;
-    uint32_t stream_hidden;  /* 1: no "stream" argument, "on_stream" (trace-format.md says where) */
-    uint32_t flow;           /* 1: the other end of its correlation is in the trace too */
-    uint64_t correlation;    /* ties a launch to what it launched; 0: none */
-    uint64_t external;       /* "External id"; 0: none */
+    uint32_t stream_hidden; /* 1: no "stream" argument, "on_stream" (trace-format.md says where) */
+    uint32_t flow;          /* 1: the other end of its correlation is in the trace too */
+    uint64_t correlation;   /* ties a launch to what it launched; 0: none */
+    uint64_t external;      /* "External id"; 0: none */
     uint64_t bytes;
-    uint64_t queued;         /* ns since start when it was handed to the driver; 0: unknown */
+    uint64_t queued; /* ns since start when it was handed to the driver; 0: unknown */
     pki_copy copy;
     uint32_t grid[3], block[3], registers, shared_bytes; /* PKI_ACTIVITY_KERNEL */
     uint64_t graph, graph_node;                          /* 0: not of a graph */
-    const struct pki_operation *operation; /* on a communicator (comm/model/operation.h); NULL: none */
-    const pki_activity_arg *args;          /* more of them */
+    const struct pki_operation
+        *operation;               /* on a communicator (comm/model/operation.h); NULL: none */
+    const pki_activity_arg *args; /* more of them */
     size_t arg_count;
 } pki_activity;
 

@@ -16,7 +16,8 @@ static void note_loss(pki_thread *t, unsigned depth, uint32_t id, uint64_t own)
     pki_store_release(&t->losses_made, t->losses_made + 1); /* pairs with the acquire in fold.c */
 }
 
-/* The call has no record: its distribution is ours to keep, and its time is none of its parent's. */
+/* The call has no record: its distribution is ours to keep, and its time is none of its parent's.
+ */
 static PKI_COLD void count_dropped(pki_thread *t, unsigned depth, uint32_t id, uint64_t ns,
                                    const pki_work *work)
 {

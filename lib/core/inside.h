@@ -2,8 +2,8 @@
  *
  * A signal handler that interrupts such a call, and makes another one or ends the process, must not
  * wait for what the thread below it holds: that would be for ever. So control calls, and those that
- * read statistics, mark their thread; within the mark, or amid a slow path (core/thread.h), they answer
- * PK_EBUSY, and what is done at exit() is left to `pk recover`.
+ * read statistics, mark their thread; within the mark, or amid a slow path (core/thread.h), they
+ * answer PK_EBUSY, and what is done at exit() is left to `pk recover`.
  */
 #ifndef PKI_CORE_INSIDE_H
 #define PKI_CORE_INSIDE_H

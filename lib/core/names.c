@@ -96,8 +96,7 @@ static void make_handle(pki_name *n)
     if (n->kind == PKI_KIND_COUNTER)
         n->handle.counter = (pk_counter){n->name, n->key, n->id, 0};
     else
-        n->handle.region =
-            (pk_region){.name = n->name, .kind = n->kind, .id = n->id, .file = ""};
+        n->handle.region = (pk_region){.name = n->name, .kind = n->kind, .id = n->id, .file = ""};
 }
 
 static pki_name *make(const wanted *w, uint32_t hash, uint32_t id)

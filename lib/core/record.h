@@ -11,11 +11,11 @@ typedef enum pki_record_type {
                                    its what and extra a payload's type and bits. Of a
                                    PKI_PAYLOAD_OPERATION, extra without PKI_FLAG_LOST is the
                                    message's tag (PKI_TAGGED) */
-    PKI_RECORD_STEP_SELF = 3,   /* start = the step's end; value = own time in ns, in that step, of
+    PKI_RECORD_STEP_SELF = 3,   /* start = the step's end; value = self time in ns, in that step, of
                                    calls that found no room */
-    PKI_RECORD_STEP_OPEN =
-        4, /* of a region that is open across the step's end, which is its start: value = ns up to
-              where the one inside it began, or the step ended; extra = those of lost calls in them */
+    PKI_RECORD_STEP_OPEN = 4, /* of a region that is open across the step's end, which is its start:
+                                 value = ns up to where the one inside it began, or the step ended;
+                                 extra = those of lost calls in them */
     PKI_RECORD_STEP =
         5, /* start, value = duration; the next slot's start and value hold index and items */
     PKI_RECORD_COUNTER = 6,  /* start; value = the double's bits */

@@ -73,8 +73,8 @@ void pki_registry_on_drain(pki_registry *registry, void (*drain)(void));
 /* The running or last registry, NULL if there was none. */
 pki_registry *pki_registry_now(void);
 
-/* Gives up one reference. Returns the registry if that was the last: pki_registry_destroy is left to
- * do then, without the lock, since giving memory back takes its time. */
+/* Gives up one reference. Returns the registry if that was the last: pki_registry_destroy is left
+ * to do then, without the lock, since giving memory back takes its time. */
 pki_registry *pki_registry_drop(pki_registry *registry);
 
 /* A block that an ended thread has left and that holds nothing any more: another thread may have
@@ -97,8 +97,8 @@ pki_position pki_thread_position(const pki_thread *t);
 /* What the thread does from here on is not seen any more. Under the fold lock. */
 void pki_thread_seal(pki_thread *t);
 
-/* In the child of a fork: as if nothing had ever been started. unlisted: the arena of a session that
- * is being started, if any; it is let go of, too. */
+/* In the child of a fork: as if nothing had ever been started. unlisted: the arena of a session
+ * that is being started, if any; it is let go of, too. */
 void pki_registry_after_fork(pki_arena *unlisted);
 
 /* The blocks, without the lock: the list only grows. */

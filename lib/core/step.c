@@ -1,8 +1,8 @@
 /* lib/core/step.c - the end of a training step, as records.
  *
- * Who folds the ring knows the own time of every call that has ended in the step. The rest is told
+ * Who folds the ring knows the self time of every call that has ended in the step. The rest is told
  * here: calls that found no room, and regions that are open across the step's end, an outer
- * "training" say, whose own time so far belongs to this step; it is credited then and taken off
+ * "training" say, whose self time so far belongs to this step; it is credited then and taken off
  * the region's at its end, as if it were a child's.
  */
 #include <pk/step.h>
@@ -72,7 +72,7 @@ static void end_step(pki_registry *r, pki_thread *t, uint64_t items)
     if (!pushed)
         count_dropped_step(t, start, ticks);
     bool complete =
-        pushed && open_pushed; /* else the next one's own times are those of two steps */
+        pushed && open_pushed; /* else the next one's self times are those of two steps */
     pki_store(&r->stepper, complete ? t : NULL);
     r->step_start = now;
     pki_bump(made, 1);

@@ -147,15 +147,14 @@ typedef struct pki_thread {
     char name[64];
     uint32_t deep[PKI_DEEP_KEPT];
     pki_work work[PKI_DEPTH_MAX + 2];
-    uint64_t
-        lost_inside[PKI_DEPTH_MAX + 2]; /* of the region open there: ns of calls right inside
-                                                it that have no record */
+    uint64_t lost_inside[PKI_DEPTH_MAX + 2]; /* of the region open there: ns of calls right inside
+                                                     it that have no record */
 } PKI_ALIGNED pki_thread;
 
 _Static_assert(offsetof(pki_thread, frames) == PKI_PLACE_BASE, "a frame's offset says its depth");
 
-/* What the fast path goes by: the thread's block, or one without room for a frame. In libpk.so too a
- * fixed distance from the thread pointer: one load. */
+/* What the fast path goes by: the thread's block, or one without room for a frame. In libpk.so too
+ * a fixed distance from the thread pointer: one load. */
 extern _Thread_local pki_thread *pki_self;
 
 /* The thread's block, or the sentinel. */
@@ -164,10 +163,10 @@ extern _Thread_local pki_thread *pki_own;
 /* Who has no block yet. */
 extern pki_thread pki_sentinel;
 
-/* While a thread is amid a slow path of ours, pki_self points here. A signal handler that interrupts
- * it there and records finds no room, and learns at the head of each slow path why: whatever it would
- * touch may be half of something, and a lock that it would take may be held below it on the same
- * stack. What it has to tell is dropped and counted. */
+/* While a thread is amid a slow path of ours, pki_self points here. A signal handler that
+ * interrupts it there and records finds no room, and learns at the head of each slow path why:
+ * whatever it would touch may be half of something, and a lock that it would take may be held below
+ * it on the same stack. What it has to tell is dropped and counted. */
 extern pki_thread pki_amid;
 
 /* Every slow path, on a thread of the program. False: this is a handler, amid another one. */
@@ -223,8 +222,8 @@ static inline pki_record *pki_record_at(const pki_thread *t, uint32_t offset)
     return (pki_record *)((char *)t->ring + offset);
 }
 
-/* May two beginnings be the same nanosecond? Counters that advance in steps (100 MHz on Zen 4) add a
- * tick now and then, so equal ticks would not tell. */
+/* May two beginnings be the same nanosecond? Counters that advance in steps (100 MHz on Zen 4) add
+ * a tick now and then, so equal ticks would not tell. */
 static inline bool pki_is_tie(uint64_t around, uint64_t start)
 {
     return start - around <= PKI_TICKS_IN_NS;

@@ -1,8 +1,8 @@
 /* lib/measure/shape.h - what a pki_summary consists of, member by member, in one table.
  *
  * The report file is written from this table (lib/out/report/json.c), read by it
- * (tools/read/read_shape.c) and its memory given back by it (shape_finish.c), so a member that is added here
- * is in all three. The order of members is their order in the file.
+ * (tools/read/read_shape.c) and its memory given back by it (shape_finish.c), so a member that is
+ * added here is in all three. The order of members is their order in the file.
  */
 #ifndef PKI_MEASURE_SHAPE_H
 #define PKI_MEASURE_SHAPE_H

@@ -1,10 +1,10 @@
 /* lib/measure/summary.h - a run in numbers: what the reports print and what the report files hold.
  *
  * A pki_summary is filled in one of three ways, and the text report knows which by run.source
- * alone: by the session from live memory (lib/session/summarise.c), by `pk report` from a report file,
- * or by `pk report` from the events of a trace. Strings and arrays belong to the summary's own heap
- * blocks and go with pki_summary_finish. All times are nanoseconds; start times count from the
- * session's start.
+ * alone: by the session from live memory (lib/session/summarise.c), by `pk report` from a report
+ * file, or by `pk report` from the events of a trace. Strings and arrays belong to the summary's
+ * own heap blocks and go with pki_summary_finish. All times are nanoseconds; start times count from
+ * the session's start.
  */
 #ifndef PKI_MEASURE_SUMMARY_H
 #define PKI_MEASURE_SUMMARY_H
@@ -19,10 +19,10 @@
 #include "stats/dist.h"
 #include "stats/histogram.h"
 
-#define PKI_KINDS 6                 /* enum pk_kind */
-#define PKI_UNTRACKED PKI_KINDS     /* index of the time outside every region */
+#define PKI_KINDS 6             /* enum pk_kind */
+#define PKI_UNTRACKED PKI_KINDS /* index of the time outside every region */
 #define PKI_SHARES (PKI_KINDS + 1)
-#define PKI_REPORT_SCHEMA 1         /* "schema" in the report file; docs/report-format.md */
+#define PKI_REPORT_SCHEMA 1 /* "schema" in the report file; docs/report-format.md */
 
 /* "other", "compute", "data", "comm", "io", "wait", "untracked" */
 extern const char *const pki_kind_names[PKI_SHARES];
@@ -30,14 +30,14 @@ extern const char *const pki_kind_names[PKI_SHARES];
 typedef struct pki_region_row {
     char *name;
     uint32_t kind;
-    pki_dist time;      /* of the calls, children included */
-    uint64_t self;      /* sum without children */
+    pki_dist time; /* of the calls, children included */
+    uint64_t self; /* sum without children */
     uint64_t bytes, flops;
     /* self time inside steps, as a share of all (steady) step time; 0 without steps */
     double step_share;
-    pki_dist step_self; /* self time per steady step; steps without a call count as 0 */
-    pki_dist gpu;       /* its spans on streams: from event to event, not kernel time */
-    pki_dist kernels;   /* that were launched in it, in no region inside */
+    pki_dist step_self;      /* self time per steady step; steps without a call count as 0 */
+    pki_dist gpu;            /* its spans on streams: from event to event, not kernel time */
+    pki_dist kernels;        /* that were launched in it, in no region inside */
     pki_histogram histogram; /* of `time` */
 } pki_region_row;
 
@@ -47,13 +47,13 @@ typedef struct pki_thread_row {
     bool ended;
     uint64_t recorded, dropped;
     uint64_t kinds[PKI_KINDS]; /* self time of its regions, by kind */
-    size_t region_count; /* only when report_threads was asked for */
+    size_t region_count;       /* only when report_threads was asked for */
     pki_region_row *regions;
 } pki_thread_row;
 
 /* A counter's samples in a part of the run. */
 typedef struct pki_counter_point {
-    uint64_t start;   /* of the first of them */
+    uint64_t start; /* of the first of them */
     uint64_t samples;
     double min, mean, max;
 } pki_counter_point;
@@ -94,16 +94,16 @@ typedef struct pki_series_row {
 } pki_series_row;
 
 typedef struct pki_step_summary {
-    uint64_t count;        /* all closed steps */
-    uint64_t warmup;       /* so many first ones told apart */
-    bool warmup_given;     /* by the option, not found from the data */
-    pki_dist all;          /* durations */
-    pki_dist steady;       /* without the warm-up */
-    pki_dist warm;         /* the warm-up's */
-    uint64_t items;        /* in the steady steps */
+    uint64_t count;    /* all closed steps */
+    uint64_t warmup;   /* so many first ones told apart */
+    bool warmup_given; /* by the option, not found from the data */
+    pki_dist all;      /* durations */
+    pki_dist steady;   /* without the warm-up */
+    pki_dist warm;     /* the warm-up's */
+    uint64_t items;    /* in the steady steps */
     double items_per_second;
     uint64_t kinds[PKI_SHARES]; /* over the steady steps */
-    uint64_t broken_down;  /* steady steps whose breakdown is known */
+    uint64_t broken_down;       /* steady steps whose breakdown is known */
     size_t slowest_count;
     pki_step_row *slowest; /* of the steady ones, slowest first */
     size_t series_count;
@@ -111,7 +111,7 @@ typedef struct pki_step_summary {
     /* Median step time in the first and the last third of the steady steps (by the series); 0 if
      * these are too few. */
     double first_third, last_third;
-    double drift; /* last over first, minus 1; 0 if too few */
+    double drift;            /* last over first, minus 1; 0 if too few */
     pki_processor processor; /* of the thread that makes the steps */
     pki_histogram histogram; /* of `steady` */
 } pki_step_summary;
@@ -121,15 +121,15 @@ typedef struct pki_step_summary {
 
 /* What is known of a device in a step. Times in ns. */
 enum pki_gpu_figure {
-    PKI_GPU_STEP,        /* the step's duration */
-    PKI_GPU_BUSY,        /* something ran on it, on whatever stream */
-    PKI_GPU_IDLE,        /* nothing did */
-    PKI_GPU_GAPS,        /* how many times; a gap across a step's end is one in each */
+    PKI_GPU_STEP, /* the step's duration */
+    PKI_GPU_BUSY, /* something ran on it, on whatever stream */
+    PKI_GPU_IDLE, /* nothing did */
+    PKI_GPU_GAPS, /* how many times; a gap across a step's end is one in each */
     PKI_GPU_LONGEST_GAP,
     PKI_GPU_COMM,         /* a collective was in flight on one of its streams... */
     PKI_GPU_COMM_HIDDEN,  /* ...and a stream without one computed meanwhile */
     PKI_GPU_COMM_EXPOSED, /* ...and none did */
-    PKI_GPU_MEMORY,      /* bytes in use at the step's end */
+    PKI_GPU_MEMORY,       /* bytes in use at the step's end */
     /* from here on only of steps that were measured */
     PKI_GPU_COPY,        /* something was copied */
     PKI_GPU_COPY_ALONE,  /* ...and no kernel ran meanwhile */
@@ -197,9 +197,9 @@ typedef struct pki_kernel_row {
 /* What became of what devices and libraries did. */
 typedef struct pki_activity_summary {
     uint64_t count;
-    uint64_t unwritten;  /* not in the trace */
-    uint64_t late;       /* in no step: told when its step was done with */
-    uint64_t unmeasured; /* missing in steps or distributions for want of memory */
+    uint64_t unwritten;                /* not in the trace */
+    uint64_t late;                     /* in no step: told when its step was done with */
+    uint64_t unmeasured;               /* missing in steps or distributions for want of memory */
     uint64_t overhead_count, overhead; /* what measuring took, as CUPTI tells; ns */
 } pki_activity_summary;
 
@@ -208,7 +208,7 @@ typedef struct pki_comm_row {
     char *library, *name;
     uint64_t id; /* 0: unknown */
     int32_t rank, size;
-    uint64_t calls, bytes; /* bytes as given to the calls */
+    uint64_t calls, bytes;  /* bytes as given to the calls */
     uint64_t time, exposed; /* added up: of operations beside each other more than has passed */
     uint64_t busy, waited;  /* each moment once: any was under way, any was waited for */
     uint64_t on_stream; /* of time: timed on a device's stream; what of it was waited is unknown */
@@ -258,9 +258,9 @@ typedef struct pki_comm_summary {
     uint64_t unmeasured; /* operations missing in the rows for want of memory or room */
     size_t comm_count, collective_count, region_count, slowest_count;
     pki_comm_row *comms;
-    pki_operation_row *collectives;  /* by communicator, operation and size */
-    pki_comm_region_row *regions;    /* by total time, most first */
-    pki_comm_call_row *slowest;      /* slowest first */
+    pki_operation_row *collectives; /* by communicator, operation and size */
+    pki_comm_region_row *regions;   /* by total time, most first */
+    pki_comm_call_row *slowest;     /* slowest first */
 } pki_comm_summary;
 
 typedef enum pki_severity { PKI_GOOD, PKI_NOTE, PKI_WARN } pki_severity;
@@ -288,12 +288,12 @@ typedef struct pki_run {
     uint64_t cpu;             /* CPU time of the process during the session; 0 if unknown */
     char *clock;              /* "tsc", "cntvct", "monotonic" */
     double clock_hz;
-    double clock_step_ns;     /* smallest difference it can show */
+    double clock_step_ns; /* smallest difference it can show */
     double clock_uncertainty_ns;
-    double clock_ppm;         /* of its rate at start against the whole run */
-    char *trace_path;         /* "" if there is none */
-    char *source;             /* "session", or what it was read from: "trace events", ... */
-    bool complete;            /* false: a killed run, recovered, or still running */
+    double clock_ppm; /* of its rate at start against the whole run */
+    char *trace_path; /* "" if there is none */
+    char *source;     /* "session", or what it was read from: "trace events", ... */
+    bool complete;    /* false: a killed run, recovered, or still running */
 } pki_run;
 
 /* What perfkit itself took; CPU time in ns. Filled by pki_overhead_fill (measure/overhead.h). */
@@ -328,7 +328,7 @@ typedef struct pki_summary {
 void pki_summary_init(pki_summary *summary);   /* all zero */
 void pki_summary_finish(pki_summary *summary); /* frees what it points to, zeroes it */
 void pki_step_summary_finish(pki_step_summary *steps);
-void pki_gpu_finish(pki_summary *summary); /* of it gpus and kernels */
+void pki_gpu_finish(pki_summary *summary);  /* of it gpus and kernels */
 void pki_comm_finish(pki_summary *summary); /* of it comm */
 void pki_summary_clear_verdicts(pki_summary *summary);
 

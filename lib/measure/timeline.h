@@ -1,8 +1,8 @@
 /* lib/measure/timeline.h - how a counter's value went over the run, in bounded room.
  *
- * The run is cut into equal parts (stats/series.h), PKI_TIMELINE_MOST at most. A part has the number of
- * its samples, their smallest, largest and sum. So samples may come in any order, as those of several
- * threads do.
+ * The run is cut into equal parts (stats/series.h), PKI_TIMELINE_MOST at most. A part has the
+ * number of its samples, their smallest, largest and sum. So samples may come in any order, as
+ * those of several threads do.
  *
  * Not for two threads at once.
  */

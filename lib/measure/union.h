@@ -1,8 +1,8 @@
 /* lib/measure/union.h - the length of what a stream of intervals covers, each moment once.
  *
  * Intervals come roughly in the order of their ends. The last PKI_UNION_OPEN pieces are kept to be
- * joined with what comes; older ones are added up, and what comes later counts from their end on: so
- * the length never exceeds the time from the first start to the last end, and is exact unless an
+ * joined with what comes; older ones are added up, and what comes later counts from their end on:
+ * so the length never exceeds the time from the first start to the last end, and is exact unless an
  * interval reaches back over more than that many separate pieces.
  */
 #ifndef PKI_MEASURE_UNION_H

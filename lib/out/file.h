@@ -50,13 +50,14 @@ typedef struct pki_trace_file {
 
 #define PKI_TRACE_FILE_NONE ((pki_trace_file){.own.fd = -1})
 
-/* Makes the file with this text in it, locked for as long as it is open, so that others can see that
- * it is being written. False and errno: nothing is there then. */
+/* Makes the file with this text in it, locked for as long as it is open, so that others can see
+ * that it is being written. False and errno: nothing is there then. */
 bool pki_trace_file_create(pki_trace_file *file, const char *path, bool compressed,
                            const char *head, size_t head_bytes, const char *tail,
                            size_t tail_bytes);
 
-/* The same under its temporary name (PATH_MAX bytes), to be published by whoever has completed it. */
+/* The same under its temporary name (PATH_MAX bytes), to be published by whoever has completed it.
+ */
 bool pki_trace_file_begin(pki_trace_file *file, const char *path, bool compressed, const char *head,
                           size_t head_bytes, const char *tail, size_t tail_bytes, char *temporary);
 
@@ -68,8 +69,8 @@ bool pki_trace_file_append(pki_trace_file *file, const char *data, size_t n, con
 /* Writes the head again; plain files only, others are left alone. */
 void pki_trace_file_rewrite_head(pki_trace_file *file, const char *head, size_t n);
 
-/* Has the file still its name? Moved: it is there, under another one. Gone: it has none, and what is
- * in it ends with this process. (Behind a network a deleted file may count as moved.) */
+/* Has the file still its name? Moved: it is there, under another one. Gone: it has none, and what
+ * is in it ends with this process. (Behind a network a deleted file may count as moved.) */
 typedef enum pki_trace_place { PKI_TRACE_THERE, PKI_TRACE_MOVED, PKI_TRACE_GONE } pki_trace_place;
 pki_trace_place pki_trace_file_place(const pki_trace_file *file, const char *path);
 

@@ -47,7 +47,8 @@ static bool read_block(const pki_salvage *s, uint32_t i, block *b)
            is_offset(t, b->head);
 }
 
-/* Blocks do not overlap. In a damaged list one could stand a thousand times, and be read as often. */
+/* Blocks do not overlap. In a damaged list one could stand a thousand times, and be read as often.
+ */
 static void count_blocks(pki_salvage *s)
 {
     block b;

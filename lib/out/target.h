@@ -2,17 +2,17 @@
  * nothing yet.
  *
  * A finished file is renamed over what has its name. That would put an ordinary file in the place
- * of a device that the whole machine uses (/dev/stdout, /dev/null), of a pipe that somebody reads, or
- * of a link whose file would then go without what was meant for it. Whoever makes a file (file.h)
- * asks here first, and says what is wrong in the same words.
+ * of a device that the whole machine uses (/dev/stdout, /dev/null), of a pipe that somebody reads,
+ * or of a link whose file would then go without what was meant for it. Whoever makes a file
+ * (file.h) asks here first, and says what is wrong in the same words.
  */
 #ifndef PKI_OUT_TARGET_H
 #define PKI_OUT_TARGET_H
 
 #include <stdbool.h>
 
-/* True: there is nothing, a regular file, or no telling. False and errno: EISDIR for a folder, ELOOP
- * for a symbolic link, EEXIST for a device, a pipe or a socket. */
+/* True: there is nothing, a regular file, or no telling. False and errno: EISDIR for a folder,
+ * ELOOP for a symbolic link, EEXIST for a device, a pipe or a socket. */
 bool pki_target_is_free(const char *path);
 
 /* What the option that has the path can say in its stead; NULL: nothing. */

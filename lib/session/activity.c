@@ -195,14 +195,14 @@ void pki_activity_counter_at(pk_counter *counter, double value, uint64_t ns)
 
 /* ---- up to when each source is known ---- */
 
-static void settle(void)
+static void finalise(void)
 {
     uint64_t first = UINT64_MAX;
     for (int i = 0; i < PKI_SOURCES; i++)
         first = PKI_MIN(first, known_until[i]);
     pki_fold_lock();
     if (pki_fold_now() && first < UINT64_MAX)
-        pki_device_settled(pki_fold_now()->device, first);
+        pki_device_finalised(pki_fold_now()->device, first);
     pki_fold_unlock();
 }
 
@@ -211,18 +211,18 @@ void pki_activity_begins(pki_source source, uint64_t ns)
     known_until[source] = ns;
 }
 
-void pki_activity_settled(pki_source source, uint64_t ns)
+void pki_activity_finalised(pki_source source, uint64_t ns)
 {
     if (known_until[source] == UINT64_MAX)
         return;
     known_until[source] = PKI_MAX(known_until[source], ns);
-    settle();
+    finalise();
 }
 
 void pki_activity_ends(pki_source source)
 {
     known_until[source] = UINT64_MAX;
-    settle();
+    finalise();
 }
 
 /* The trace says so too: whoever makes a report of it has to know which steps are measured. */

@@ -37,7 +37,7 @@ void pki_activity_count_operation(const pki_timed_operation *operation, uint32_t
  * all of it, so each says how far it is:
  *
  *     pki_activity_begins(PKI_SOURCE_CUDA, ns);   // what began before will not be told
- *     pki_activity_settled(PKI_SOURCE_CUDA, ns);  // now and then: what began before has been
+ *     pki_activity_finalised(PKI_SOURCE_CUDA, ns);  // now and then: what began before has been
  *     pki_activity_ends(PKI_SOURCE_CUDA);         // nothing more will be
  *
  * As often as it is turned on and off; one that is on when the session ends need not end. A source
@@ -45,11 +45,11 @@ void pki_activity_count_operation(const pki_timed_operation *operation, uint32_t
 typedef enum pki_source { PKI_SOURCE_CUDA, PKI_SOURCE_CUPTI, PKI_SOURCES } pki_source;
 
 void pki_activity_begins(pki_source source, uint64_t ns);
-void pki_activity_settled(pki_source source, uint64_t ns);
+void pki_activity_finalised(pki_source source, uint64_t ns);
 void pki_activity_ends(pki_source source);
 
 /* All kernels and copies are told from this moment on, until that one: steps between count as
- * measured. Before those steps are settled; the trace gets a mark. */
+ * measured. Before those steps are finalised; the trace gets a mark. */
 void pki_activity_measures(uint64_t ns, bool on);
 
 /* A sample of a counter, now. Of one named "gpuN.memory", in bytes: what is in use on device N. */

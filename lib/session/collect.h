@@ -10,8 +10,8 @@ pk_status pki_collect_start(pki_session *session);
 /* Waits until the thread has ended, unless it is the caller. */
 void pki_collect_stop(pki_session *session);
 
-/* Has the thread do this, and end. False: it is not done, and for so long the thread has done nothing
- * at all. */
+/* Has the thread do this, and end. False: it is not done, and for so long the thread has done
+ * nothing at all. */
 bool pki_collect_finish(pki_session *session, void (*job)(pki_session *), uint64_t patience_ns);
 
 /* Compares the clocks if it is time to. Under the drain lock. */

@@ -18,8 +18,8 @@ bool pki_drain_ended(pki_session *s);
 /* Ends the session for its threads: what they do from here on is left alone. */
 void pki_drain_seal(pki_session *s);
 
-/* Counts what was in the rings, not what their owners thought (lib/measure/fold/order.h). Sealed and
- * drained before. */
+/* Counts what was in the rings, not what their owners thought (lib/measure/fold/order.h). Sealed
+ * and drained before. */
 void pki_drain_settle(pki_session *s);
 
 /* Closes on their threads' behalf what is open when the session ends; sealed and drained before. */

@@ -20,14 +20,14 @@ uint32_t pki_output_in_preparation(const pki_session *s);
 /* Puts what has been prepared in force, and gives the rings' owners back what has been taken. */
 void pki_output_commit(pki_session *s);
 
-/* What is in the span goes to the file; what fails is noted, and stays. Once in a round: a disk that
- * is full is asked again when the next round begins, not for each event. */
+/* What is in the span goes to the file; what fails is noted, and stays. Once in a round: a disk
+ * that is full is asked again when the next round begins, not for each event. */
 void pki_output_write(pki_session *s);
 
 void pki_output_round(pki_session *s);
 
-/* Is the trace where it was made? If not that is said, once. A file without a name will be nobody's:
- * what is in it counts as unwritten from here on, and no more is written to it. */
+/* Is the trace where it was made? If not that is said, once. A file without a name will be
+ * nobody's: what is in it counts as unwritten from here on, and no more is written to it. */
 void pki_output_look(pki_session *s);
 
 /* Is there room for PKI_EVENT_BYTES at s->buffer + s->pending.buffered? False without a trace, too,

@@ -181,8 +181,8 @@ static bool claim_name(const char *temporary, const char *path)
     return false;
 }
 
-/* The file of an arena that outlives us. False and errno. Private whatever the umask: who could write
- * into it would write into the memory of the running program. */
+/* The file of an arena that outlives us. False and errno. Private whatever the umask: who could
+ * write into it would write into the memory of the running program. */
 static bool make_file(const char *path, pki_owned *own)
 {
     char temporary[PATH_MAX];

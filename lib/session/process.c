@@ -22,9 +22,9 @@
 #include "session/tail.h"
 
 /* The child has one thread and a copy of everything; the files, the arena and the collector are the
- * parent's. None of our locks was taken before the fork, but for that of base/dl.h, since that could
- * have meant waiting for a disk; so no state is trusted, it is made anew; what nobody held is given
- * back, what somebody did is not. */
+ * parent's. None of our locks was taken before the fork, but for that of base/dl.h, since that
+ * could have meant waiting for a disk; so no state is trusted, it is made anew; what nobody held is
+ * given back, what somebody did is not. */
 static void in_child(void)
 {
     pki_session *s = &pki_the_session;

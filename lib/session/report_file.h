@@ -9,7 +9,8 @@
 
 #include "measure/summary.h"
 
-/* Can there be a report? Asked at the start: a run that ends without one is too late to learn it. */
+/* Can there be a report? Asked at the start: a run that ends without one is too late to learn it.
+ */
 pk_status pki_report_check(const char *path);
 
 /* path "": nowhere; "-": text on stderr. */

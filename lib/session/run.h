@@ -13,8 +13,8 @@ void pki_run_counts(const pki_session *session, pk_counts *counts);
 /* The whole run in numbers. False without memory. Under the drain lock, after a round. */
 bool pki_run_summarise(const pki_session *session, pki_summary *summary);
 
-/* PK_OK unless the threads found no room for their first block: whoever looks at no counts would take
- * the empty report for a program that did nothing. Of a session that has been stopped. */
+/* PK_OK unless the threads found no room for their first block: whoever looks at no counts would
+ * take the empty report for a program that did nothing. Of a session that has been stopped. */
 pk_status pki_run_recorded_any(const pki_session *session);
 
 const char *pki_clock_name(uint32_t monotonic);

@@ -50,7 +50,7 @@ typedef struct pki_session {
     uint32_t clock_checks;
 
     /* the thread that makes steps (session/stepper.h) */
-    uint32_t stepper_tid; /* 0: not seen yet */
+    uint32_t stepper_tid;         /* 0: not seen yet */
     pki_processor stepper_before; /* as of the last look */
 
     /* the collector */
@@ -63,14 +63,14 @@ typedef struct pki_session {
 extern pki_session pki_the_session;
 extern pthread_mutex_t pki_drain_lock;
 
-/* The control lock. Every control call begins here; not PK_OK: it does not have the lock, and answers
- * that. */
+/* The control lock. Every control call begins here; not PK_OK: it does not have the lock, and
+ * answers that. */
 pk_status pki_control_lock(void);
 bool pki_control_lock_within(uint64_t ns);
 void pki_control_unlock(void);
 
-/* exit() has given up on the session, which is left as by a kill; no control call does anything from
- * here on. */
+/* exit() has given up on the session, which is left as by a kill; no control call does anything
+ * from here on. */
 void pki_session_abandon(bool yes);
 
 /* What the last session that has ended had counted. False: none has. Under the control lock. */
@@ -80,7 +80,8 @@ bool pki_session_last_counts(pk_counts *counts);
 /* Whoever asked to hear what perfkit says in a session need not be there after it. */
 void pki_session_reset_log(void);
 
-/* In the child of a fork. False if one of the locks was held: what it guards may be half of something. */
+/* In the child of a fork. False if one of the locks was held: what it guards may be half of
+ * something. */
 bool pki_session_after_fork(void);
 
 #endif

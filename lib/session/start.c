@@ -19,9 +19,8 @@
 #include "session/run.h"
 #include "session/tail.h"
 
-#define CALIBRATION_NS                                                                             \
-    1000000u /* between the first two clock samples: 50 ns of doubt in 1 ms, corrected 4 ms later  \
-              */
+/* Between the first two clock samples: 50 ns of doubt in 1 ms, corrected 4 ms later. */
+#define CALIBRATION_NS 1000000u
 
 static void describe_in_arena(const pki_session *s)
 {

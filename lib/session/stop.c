@@ -15,7 +15,8 @@
 #include "session/stepper.h"
 #include "session/toll.h"
 
-/* At exit() nobody is waited for any longer who does nothing: the arena then stays for pk recover. */
+/* At exit() nobody is waited for any longer who does nothing: the arena then stays for pk recover.
+ */
 #define EXIT_PATIENCE_NS 10000000000u
 
 /* What is in the rings, and what is still open, at one moment. */

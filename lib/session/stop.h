@@ -7,8 +7,8 @@
 /* Of an open session, under the control lock. */
 pk_status pki_session_stop(pki_session *s);
 
-/* Stops an open session at exit(); what cannot be stopped, since somebody holds a lock for long or this
- * is a handler amid a call of ours, is left as by a kill. Takes the control lock. */
+/* Stops an open session at exit(); what cannot be stopped, since somebody holds a lock for long or
+ * this is a handler amid a call of ours, is left as by a kill. Takes the control lock. */
 void pki_session_exit(void);
 
 #endif

@@ -249,7 +249,7 @@ static const char *region_name(void *user, uint32_t id)
 static bool add_gpus(builder *g)
 {
     pki_activity_counts counts = pki_activity_counted();
-    pki_device_settled(g->fold->device, UINT64_MAX);
+    pki_device_finalised(g->fold->device, UINT64_MAX);
     g->out->activities.count = counts.added;
     g->out->activities.unwritten = counts.unwritten;
     return pki_device_fill(g->fold->device, g->out->steps.warmup, region_name, NULL, g->out);

@@ -1,8 +1,8 @@
 /* lib/stats/buckets.h - which values share a bucket: 64 of them to an octave.
  *
- * A bucket is 1/64 of its octave's start wide; taking the middle for each of its values, a quantile is
- * within 1/128 = 0.8 %. There are two numberings, by what is counted: times in ticks or nanoseconds,
- * where values below 128 have buckets of their own, and doubles of either sign.
+ * A bucket is 1/64 of its octave's start wide; taking the middle for each of its values, a quantile
+ * is within 1/128 = 0.8 %. There are two numberings, by what is counted: times in ticks or
+ * nanoseconds, where values below 128 have buckets of their own, and doubles of either sign.
  */
 #ifndef PKI_STATS_BUCKETS_H
 #define PKI_STATS_BUCKETS_H

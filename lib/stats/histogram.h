@@ -1,9 +1,9 @@
 /* lib/stats/histogram.h - the shape of a distribution, in few buckets.
  *
- * Distributions are kept in 64 buckets per octave (stats/buckets.h). A report has neighbours added up,
- * two, four, eight ... at a time, until there are PKI_HISTOGRAM_MOST at most. Their bounds are those of
- * the buckets that were kept, so nothing is counted where it was not; rounded to nanoseconds from
- * 1 us on, else to picoseconds.
+ * Distributions are kept in 64 buckets per octave (stats/buckets.h). A report has neighbours added
+ * up, two, four, eight ... at a time, until there are PKI_HISTOGRAM_MOST at most. Their bounds are
+ * those of the buckets that were kept, so nothing is counted where it was not; rounded to
+ * nanoseconds from 1 us on, else to picoseconds.
  *
  * False without memory; the histogram is empty then.
  */

@@ -4,7 +4,8 @@
 
 #include "base/compiler.h"
 
-/* ---- pairs: the classical exact sums and products (Knuth, Dekker), without a fused multiply-add ---- */
+/* ---- pairs: the classical exact sums and products (Knuth, Dekker), without a fused multiply-add
+ * ---- */
 
 #define FARTHEST 0x1p500
 #define NEAREST 0x1p-500

@@ -1,14 +1,14 @@
-/* lib/stats/moments.h - count, sum, extremes and spread of doubles: the same ones, in whatever order
- * and parts they come, to the last digit but for a rounding.
+/* lib/stats/moments.h - count, sum, extremes and spread of doubles: the same ones, in whatever
+ * order and parts they come, to the last digit but for a rounding.
  *
- * What is summed is how far each value lies from the first one, and the squares of that, in pairs of
- * doubles (106 bits). The first value is one of those whose spread is asked for, so
- * n * variance >= (first - mean)^2: of the n * variance + n * (first - mean)^2 that are summed, the
- * difference cancels a factor of n + 1 at most, however large the values and small their spread. With
- * 2^32 values that leaves 70 bits of the 106. (Values that have been taken away again cancel more.)
+ * What is summed is how far each value lies from the first one, and the squares of that, in pairs
+ * of doubles (106 bits). The first value is one of those whose spread is asked for, so n * variance
+ * >= (first - mean)^2: of the n * variance + n * (first - mean)^2 that are summed, the difference
+ * cancels a factor of n + 1 at most, however large the values and small their spread. With 2^32
+ * values that leaves 70 bits of the 106. (Values that have been taken away again cancel more.)
  *
- * Distances beyond 2^500 have no squares: the deviation is infinite then. Distances below 2^-500 count as
- * none.
+ * Distances beyond 2^500 have no squares: the deviation is infinite then. Distances below 2^-500
+ * count as none.
  */
 #ifndef PKI_STATS_MOMENTS_H
 #define PKI_STATS_MOMENTS_H
@@ -39,8 +39,8 @@ void pki_moments_merge(pki_moments *into, const pki_moments *from);
 double pki_moments_sum(const pki_moments *moments);
 double pki_moments_mean(const pki_moments *moments); /* 0 if empty */
 
-/* sqrt(sum of (x - mean)^2 / (count - less)): less 0 for a population, 1 for a sample. 0 for no more
- * than `less` values. */
+/* sqrt(sum of (x - mean)^2 / (count - less)): less 0 for a population, 1 for a sample. 0 for no
+ * more than `less` values. */
 double pki_moments_deviation(const pki_moments *moments, uint64_t less);
 
 #endif

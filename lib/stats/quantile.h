@@ -10,8 +10,8 @@
  * 100 in double.) */
 uint64_t pki_rank(double q, uint64_t n);
 
-/* The bucket that holds the sample of that rank, of n whose counts lie `stride` bytes apart; the last
- * if they hold fewer. */
+/* The bucket that holds the sample of that rank, of n whose counts lie `stride` bytes apart; the
+ * last if they hold fewer. */
 size_t pki_rank_bucket(const uint64_t *counts, size_t n, size_t stride, uint64_t rank);
 
 #endif

@@ -1,8 +1,8 @@
 /* lib/stats/series.h - how something went over the run, in bounded room: it grows, then halves.
  *
- * Positions (steps counted from 0, nanoseconds) are cut into rows of equal length. When a position lies
- * behind the last row that there may be, each two rows become one of twice the length, as often as it
- * takes. What a row holds, and how two become one, the user says.
+ * Positions (steps counted from 0, nanoseconds) are cut into rows of equal length. When a position
+ * lies behind the last row that there may be, each two rows become one of twice the length, as
+ * often as it takes. What a row holds, and how two become one, the user says.
  *
  * Not for two threads at once.
  */

@@ -1,11 +1,11 @@
 /* lib/stats/slot.h - one region's distribution: a slot and its chunks of buckets.
  *
- * A chunk has the 64 buckets of an octave (stats/buckets.h), of 32 bits each, and only the octaves that
- * a region touches have one. A bucket that overflows carries into a second table, so 2^32 calls are
- * nothing special. Slots and chunks come from a pool (stats/pool.h).
+ * A chunk has the 64 buckets of an octave (stats/buckets.h), of 32 bits each, and only the octaves
+ * that a region touches have one. A bucket that overflows carries into a second table, so 2^32
+ * calls are nothing special. Slots and chunks come from a pool (stats/pool.h).
  *
- * One writer at a time (stats/table.h); anybody may read meanwhile and sees, at worst, the last call
- * half entered.
+ * One writer at a time (stats/table.h); anybody may read meanwhile and sees, at worst, the last
+ * call half entered.
  */
 #ifndef PKI_STATS_SLOT_H
 #define PKI_STATS_SLOT_H
@@ -38,8 +38,8 @@ typedef struct pki_slot {
     uint64_t max;
     uint64_t squares_low; /* sum of squares, 128 bits */
     uint64_t squares_high;
-    uint64_t self;      /* own time; unlike the rest not deferred */
-    uint64_t self_mark; /* own time at the last step */
+    uint64_t self;      /* self time; unlike the rest not deferred */
+    uint64_t self_mark; /* self time at the last step */
 
     uint32_t id;
     uint32_t kind; /* stats/kinds.h */

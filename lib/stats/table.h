@@ -27,7 +27,8 @@ static inline pki_slot *pki_table_next(const pki_slot *slot)
     return slot->next ? pki_follow(slot, slot->next) : NULL;
 }
 
-/* The slot of name id, made if needed: of a counter a pki_values (stats/values.h). NULL without room. */
+/* The slot of name id, made if needed: of a counter a pki_values (stats/values.h). NULL without
+ * room. */
 pki_slot *pki_table_add(pki_spans *spans, pki_table *table, uint32_t id, uint32_t kind);
 
 /* One call of so many ticks, in a slot of this table. */

@@ -2,8 +2,8 @@
  *
  * The recording threads have histograms in the arena (stats/slot.h, stats/values.h); this one, with
  * the buckets of doubles (stats/buckets.h), is for the thread that gathers: per-step self times,
- * counters, and what is rebuilt from a trace. Buckets are kept sorted and only where there are values:
- * a region whose self time stays within an octave takes about a kilobyte.
+ * counters, and what is rebuilt from a trace. Buckets are kept sorted and only where there are
+ * values: a region whose self time stays within an octave takes about a kilobyte.
  *
  * Not for two threads at once. No room: the sample is refused and nothing has changed.
  */
@@ -39,8 +39,8 @@ bool pki_tally_merge(pki_tally *into, const pki_tally *from);
 /* So many values of that key, whose moments are added by somebody else. */
 bool pki_tally_count(pki_tally *tally, uint32_t key, uint64_t times);
 
-/* The value of rank pki_rank(q, count) (stats/quantile.h): the first and the last exactly, others as
- * their bucket's middle, never outside min .. max. 0 if empty. */
+/* The value of rank pki_rank(q, count) (stats/quantile.h): the first and the last exactly, others
+ * as their bucket's middle, never outside min .. max. 0 if empty. */
 double pki_tally_quantile(const pki_tally *tally, double q);
 
 /* All zero if empty. */

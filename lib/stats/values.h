@@ -1,7 +1,7 @@
 /* lib/stats/values.h - a counter's distribution: doubles of either sign.
  *
- * The buckets of stats/buckets.h' keys, for magnitudes from 2^-64 to 2^63, beyond which only min and
- * max tell values apart. They lie in the chunks of several slots, its banks.
+ * The buckets of stats/buckets.h' keys, for magnitudes from 2^-64 to 2^63, beyond which only min
+ * and max tell values apart. They lie in the chunks of several slots, its banks.
  */
 #ifndef PKI_STATS_VALUES_H
 #define PKI_STATS_VALUES_H
@@ -30,8 +30,8 @@ void pki_values_add(pki_spans *spans, pki_pool *pool, pki_values *values, double
                     uint64_t ticks);
 void pki_values_merge(pki_spans *spans, pki_pool *pool, pki_values *to, const pki_values *from);
 
-/* Adds one table's part; stats zeroed before the first, their tally finished in the end. Any thread.
- * False without memory. */
+/* Adds one table's part; stats zeroed before the first, their tally finished in the end. Any
+ * thread. False without memory. */
 bool pki_value_stats_add(pki_value_stats *stats, const pki_values *values);
 
 #endif

@@ -1,6 +1,6 @@
 """check.py WHO BUILD PROGRAM COARSE PK KIND... - makes traces and has them read: by a
 viewer, whose view is compared with what the program recorded, or by the rules of those that cannot
-be run here. Exit status 77: this viewer cannot be had."""
+be run here. Exit status 77: this viewer is unavailable."""
 
 import math
 import os

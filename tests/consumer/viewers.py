@@ -24,7 +24,7 @@ NPM_OPTIONS = ("--ignore-scripts", "--fetch-retries=1", "--fetch-timeout=30000")
 
 
 class Skip(Exception):
-    """This viewer cannot be had here."""
+    """This viewer is unavailable here."""
 
 
 def run(*command, **options):

@@ -1,4 +1,4 @@
-/* tests/cupti/scene.h - a session with the double of libcupti, and what its trace says. */
+/* tests/cupti/scene.h - a session with the mock of libcupti, and what its trace says. */
 #ifndef TESTS_CUPTI_H
 #define TESTS_CUPTI_H
 
@@ -21,7 +21,7 @@ static fake_cupti_table *fake;
 #define play(...) fake->play(&(fake_call){__VA_ARGS__})
 #define launch(...) play(RUNTIME, .id = LAUNCH, A_KERNEL, __VA_ARGS__)
 
-/* The path of the double is the program's first argument. */
+/* The path of the mock is the program's first argument. */
 static inline void open_fake(const char *path)
 {
     setenv("PK_CUPTI_LIBRARY", path, 1);
@@ -130,7 +130,7 @@ static inline double end_of(const json_t *event)
     return ts_of(event) + json_number_value(member(event, "dur"));
 }
 
-/* What the end of the trace says became of the records. */
+/* What the end of the trace says of the records. */
 static inline int64_t fate(const json_t *doc, const char *what)
 {
     return json_integer_value(member(member(doc, "cupti"), what));

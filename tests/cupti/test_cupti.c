@@ -1,4 +1,4 @@
-/* Kernels, copies, calls and waits in the trace, tied to regions, by the double of libcupti. */
+/* Kernels, copies, calls and waits in the trace, tied to regions, by the mock of libcupti. */
 #include "scene.h"
 
 static pk_region forward = PK_REGION_OF(PK_COMPUTE, "forward"), matmul = PK_REGION("matmul");
@@ -259,8 +259,8 @@ static void devices_are_described(void **state)
 
 #define A_QUESTION .wait = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE
 
-/* The collector's, by the driver, and the program's, by the runtime: of what is done, and of what is
- * not, as it comes where CUPTI cannot leave it out. */
+/* The collector's, by the driver, and the program's, by the runtime: of what is done, and of what
+ * is not, as it comes where CUPTI cannot leave it out. */
 static void questions_are_no_waits(void **state)
 {
     (void)state;

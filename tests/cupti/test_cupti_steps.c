@@ -134,7 +134,8 @@ static void collectives_beside_kernels(void **state)
     times two = times_of(the_event(doc, "kernel", "ncclDevKernel_AllGather"));
     times step = times_of(the_event(doc, "user_annotation", "ProfilerStep#1"));
     int64_t hidden = common(one, gemm) + common(two, gemm);
-    assert_int_equal(common(one, step) + common(two, step), one.end - one.start + two.end - two.start);
+    assert_int_equal(common(one, step) + common(two, step),
+                     one.end - one.start + two.end - two.start);
     assert_int_equal(of(figure(doc, "comm"), "sum"), 7000000);
     assert_int_equal(of(figure(doc, "comm_hidden"), "sum"), hidden);
     assert_int_equal(of(figure(doc, "comm_exposed"), "sum"), 7000000 - hidden);

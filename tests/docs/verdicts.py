@@ -47,6 +47,7 @@ def of_guide(root):
     """name -> the sentence quoted; headings without one share the next one's."""
     with open(os.path.join(root, "docs/guide.md"), encoding="utf-8") as file:
         part = file.read().split("## What each verdict means, and what to do\n", 1)[1].split("\n## ", 1)[0]
+    part = re.sub(r"^> .*(\n> .*)+", lambda quote: quote[0].replace("\n>", ""), part, flags=re.MULTILINE)
     found, waiting = {}, []
     for line in part.split("\n"):
         if line.startswith("### "):

@@ -1,4 +1,4 @@
-/* A double of libcupti: see fake_cupti.h. */
+/* A mock of libcupti: see fake_cupti.h. */
 #include "fake_cupti.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* tests/fake/cupti_state.h - what the double's files share. */
+/* tests/fake/cupti_state.h - what the mock's files share. */
 #ifndef TESTS_FAKE_CUPTI_STATE_H
 #define TESTS_FAKE_CUPTI_STATE_H
 

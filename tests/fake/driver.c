@@ -1,4 +1,4 @@
-/* fake/driver.c - the double: fake.contexts, fake.streams, events, and the script (driver.h). */
+/* fake/driver.c - the mock: fake.contexts, fake.streams, events, and the script (driver.h). */
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -77,8 +77,7 @@ uint64_t fake_device_at(uint64_t monotonic)
 {
     if (!fake.base_ns)
         fake.base_ns = monotonic;
-    return (uint64_t)(fake.base_device +
-                      (double)(int64_t)(monotonic - fake.base_ns) * fake.rate);
+    return (uint64_t)(fake.base_device + (double)(int64_t)(monotonic - fake.base_ns) * fake.rate);
 }
 
 uint64_t fake_device_ns(void)

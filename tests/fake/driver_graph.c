@@ -1,4 +1,4 @@
-/* fake/driver_graph.c - the double: captures, graphs and their replays. */
+/* fake/driver_graph.c - the mock: captures, graphs and their replays. */
 #include <stdlib.h>
 #include <string.h>
 

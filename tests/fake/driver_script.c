@@ -1,4 +1,4 @@
-/* fake/driver_script.c - the double: what the test scripts, and how the library is entered. */
+/* fake/driver_script.c - the mock: what the test scripts, and how the library is entered. */
 #include <stdlib.h>
 #include <string.h>
 

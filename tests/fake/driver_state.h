@@ -1,4 +1,4 @@
-/* fake/driver_state.h - what the double keeps; under its one lock. */
+/* fake/driver_state.h - what the mock keeps; under its one lock. */
 #ifndef TESTS_FAKE_DRIVER_STATE_H
 #define TESTS_FAKE_DRIVER_STATE_H
 

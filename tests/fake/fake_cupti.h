@@ -1,4 +1,4 @@
-/* tests/fake/fake_cupti.h - a double of libcupti, and of as much of libcuda as it takes to be live.
+/* tests/fake/fake_cupti.h - a mock of libcupti, and of as much of libcuda as it takes to be live.
  *
  * It is opened by the path in PK_CUPTI_LIBRARY and PK_CUDA_LIBRARY, and by the test, which gets the
  * table below from its fake_cupti(). It writes records as CUPTI does, into a buffer for each

@@ -1,4 +1,4 @@
-/* The double of libnvidia-ml.so.1 that fake/nvml.h describes. */
+/* The mock of libnvidia-ml.so.1 that fake/nvml.h describes. */
 #include "nvml.h"
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* fake/nvml.h - a scripted NVML: the test writes what the devices say, the double counts who asks.
+/* fake/nvml.h - a scripted NVML: the test writes what the devices say, the mock counts who asks.
  *
  * libfake-nvml.so comes in by PK_NVML_LIBRARY, as a library in an unusual place would; the test
  * opens the same file and finds the script under its name. A test writes the script while nobody

@@ -61,7 +61,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* The real ones: a thread of the program that cannot be had is not perfkit's doing. */
+/* The real ones: a thread that the program cannot start is not perfkit's doing. */
 static unsigned work_on_threads(void)
 {
     pthread_t threads[THREADS];

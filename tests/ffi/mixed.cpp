@@ -6,7 +6,8 @@
 #include <cstdlib>
 #include <thread>
 
-namespace {
+namespace
+{
 
 pk_region outer = PK_REGION_OF(PK_COMPUTE, "outer");
 pk_region back = PK_REGION_OF(PK_IO, "back");

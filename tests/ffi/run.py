@@ -1,5 +1,5 @@
 """run.py LANGUAGE SOURCE LIBPK_SO PK CC CXX [DRIVER] - builds the mixed program and the example of a language with
-libpk.so, runs both, and reads what they recorded (seen.py); with the double of CUDA's driver, spans on streams too.
+libpk.so, runs both, and reads what they recorded (seen.py); with the mock of CUDA's driver, spans on streams too.
 Exit status 77: the language's compiler is not here."""
 
 import glob
@@ -28,7 +28,7 @@ WITH_STREAMS = ("cpp", "python", "fortran", "rust")  # Go and Java have no word 
 
 
 class Absent(Exception):
-    """The language cannot be had here."""
+    """The language is unavailable here."""
 
 
 class Wrong(Exception):

@@ -3,7 +3,7 @@
 Ten times, on one thread: the region "outer" (compute; 100 bytes, 10 flops), in it "in C" of a C library (data), in
 that "back", to which C calls back (io); the counter "number" and the end of a step of 32 items. Then "outer[n=3]",
 in it "first", which goes over into "second", with the mark "moment" inside. On a thread named "second thread":
-"elsewhere". Where there is the double of a driver, "span" on two CUDA streams. Nothing else. The process is rank 1
+"elsewhere". Where there is the mock of a driver, "span" on two CUDA streams. Nothing else. The process is rank 1
 of 2.
 """
 

@@ -1,8 +1,8 @@
 /* Any bytes as a file of benchmarks: it is refused with a reason, or compared with itself without
  * harm, and then nothing became slower or faster.
  *
- * With libFuzzer: ninja -C BUILD tests/fuzz/libfuzzer-compare (a build with clang), then run it with
- * a copy of tests/golden/compare-*.json. Without: fuzz_main.c.
+ * With libFuzzer: ninja -C BUILD tests/fuzz/libfuzzer-compare (a build with clang), then run it
+ * with a copy of tests/golden/compare-*.json. Without: fuzz_main.c.
  */
 #include "bench/compare/compare.h"
 #include "read/json_read.h"

@@ -1,5 +1,5 @@
-/* Any bytes as a file of pk query: every cell of every table is made without harm, twice the same, and
- * calls nest. */
+/* Any bytes as a file of pk query: every cell of every table is made without harm, twice the same,
+ * and calls nest. */
 #include "read/json_read.h"
 #include "rows/order.h"
 #include "rows/rows.h"

@@ -1,5 +1,5 @@
-/* spoil_salvage.c - every field of a killed run's arena set to every value that may matter, and many
- * random patches; the same every time.
+/* spoil_salvage.c - every field of a killed run's arena set to every value that may matter, and
+ * many random patches; the same every time.
  */
 #include <stdio.h>
 #include <stdlib.h>

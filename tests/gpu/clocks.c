@@ -1,6 +1,6 @@
-/* Three clocks over a minute: the device's globaltimer, read by the kernel itself; the same moment as
- * perfkit's span and CUPTI's record place it on the host's clock. What is left when one is laid over
- * the other by a line is what the placing adds. PK_GPU_SECONDS: another length than 60.
+/* Three clocks over a minute: the device's globaltimer, read by the kernel itself; the same moment
+ * as perfkit's span and CUPTI's record place it on the host's clock. What is left when one is laid
+ * over the other by a line is what the placing adds. PK_GPU_SECONDS: another length than 60.
  */
 #include <math.h>
 #include <stdio.h>

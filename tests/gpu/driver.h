@@ -71,7 +71,7 @@ enum {
     X(memory, "cuMemAlloc_v2", (cuda_memory * memory, size_t bytes))                               \
     X(to_host, "cuMemcpyDtoH_v2", (void *to, cuda_memory from, size_t bytes))
 
-#define CUDA_MEMBER(name, symbol, parameters) int (*cuda_##name) parameters;
+#define CUDA_MEMBER(name, symbol, parameters) int(*cuda_##name) parameters;
 typedef struct driver {
     CUDA_FUNCTIONS(CUDA_MEMBER)
 } driver;
@@ -79,7 +79,8 @@ typedef struct driver {
 
 extern driver cu;
 
-/* Opens the library and a device's primary context. Without a GPU the program says so and exits 77. */
+/* Opens the library and a device's primary context. Without a GPU the program says so and exits 77.
+ */
 void driver_open(void);
 
 /* The same without a context; for children and for those who make their own. */
@@ -93,7 +94,7 @@ const char *driver_error(int code);
 
 /* ---- kernels, in PTX for any GPU since Volta ---- */
 
-typedef struct spun { /* what the spinning kernel leaves behind */
+typedef struct spun {                  /* what the spinning kernel leaves behind */
     uint64_t began, ended;             /* %globaltimer, ns */
     uint64_t clock_began, clock_ended; /* %clock64 of its multiprocessor */
 } spun;

@@ -128,7 +128,8 @@ static void forked(void)
     must(cu.cuda_stream_synchronize(stream));
     pk_gpu_counts counts = stop_and_count();
     gpu_check(counts.recorded == 20, "%llu recorded", (unsigned long long)counts.recorded);
-    gpu_figure("faults.fork", "the parent recorded %llu of 20", (unsigned long long)counts.recorded);
+    gpu_figure("faults.fork", "the parent recorded %llu of 20",
+               (unsigned long long)counts.recorded);
     gpu_read_trace(path);
 }
 

@@ -1,5 +1,5 @@
-/* gpu.h - what the tests on a GPU share: saying why not, figures for docs/gpu-results.md, checks, and
- * traces read line by line.
+/* gpu.h - what the tests on a GPU share: saying why not, figures for docs/gpu-results.md, checks,
+ * and traces read line by line.
  */
 #ifndef TESTS_GPU_GPU_H
 #define TESTS_GPU_GPU_H
@@ -14,15 +14,16 @@ void gpu_skip(const char *format, ...) __attribute__((noreturn, format(printf, 1
 /* A figure: printed, and appended as "key<TAB>text" to the file that PK_GPU_FIGURES names. */
 void gpu_figure(const char *key, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Said if it is not so; gpu_result() is what main returns then. The tests go on: who has come as far
- * as to a GPU wants to know all that is wrong. */
-#define gpu_check(condition, ...) gpu_checked((condition), #condition, __FILE__, __LINE__, __VA_ARGS__)
+/* Said if it is not so; gpu_result() is what main returns then. The tests go on: who has come as
+ * far as to a GPU wants to know all that is wrong. */
+#define gpu_check(condition, ...)                                                                  \
+    gpu_checked((condition), #condition, __FILE__, __LINE__, __VA_ARGS__)
 bool gpu_checked(bool so, const char *what, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 int gpu_result(void);
 
-/* Starts a session with a trace in a fresh file under $TMPDIR, whose path it returns; backends as in
- * pk_options. Ends the program if perfkit does not start. */
+/* Starts a session with a trace in a fresh file under $TMPDIR, whose path it returns; backends as
+ * in pk_options. Ends the program if perfkit does not start. */
 const char *gpu_start(const char *backends);
 
 /* The backend's line. Skips the test if it is not live. */

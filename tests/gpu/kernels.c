@@ -14,7 +14,8 @@
 #define BOUND_NS 20000 /* twice the 8 to 9 us that others have seen between the clocks */
 
 static pk_region even = PK_REGION("kernels.even"), odd = PK_REGION("kernels.odd");
-static pk_region waiting = PK_REGION_OF(PK_WAIT, "kernels.wait"), length = PK_REGION("kernels.length");
+static pk_region waiting = PK_REGION_OF(PK_WAIT, "kernels.wait"),
+                 length = PK_REGION("kernels.length");
 static const uint64_t lengths[] = {10000, 100000, 1000000, 10000000};
 #define LENGTHS (sizeof lengths / sizeof *lengths)
 
@@ -29,8 +30,7 @@ static void launch_in_regions(void)
         pk_region_begin(region);
         driver_spin(stream, 20000, memory, 0);
         pk_region_end(region);
-        PK_SCOPE(waiting)
-        {
+        PK_SCOPE(waiting) {
             must(cu.cuda_stream_synchronize(stream));
         }
     }
@@ -89,7 +89,8 @@ static void check_ties(const gpu_trace *t, const gpu_event *spins, size_t count)
     gpu_check(calls == TIED, "%zu of %u", calls, TIED);
 }
 
-/* Launch, kernel, end of the wait: the smallest distance is negative if effect comes before cause. */
+/* Launch, kernel, end of the wait: the smallest distance is negative if effect comes before cause.
+ */
 static void check_causality(const gpu_trace *t, const gpu_event *spins, size_t count)
 {
     static gpu_event waits[TIED];
@@ -105,7 +106,8 @@ static void check_causality(const gpu_trace *t, const gpu_event *spins, size_t c
     gpu_check(used == TIED, "only %zu of %u could be compared", used, TIED);
     if (!used)
         return;
-    double least_before = gpu_quantile(before, used, 0), least_behind = gpu_quantile(behind, used, 0);
+    double least_before = gpu_quantile(before, used, 0),
+           least_behind = gpu_quantile(behind, used, 0);
     gpu_figure("kernels.launch_to_start_us", "least %.2f, median %.2f", least_before / 1e3,
                gpu_median(before, used) / 1e3);
     gpu_figure("kernels.end_to_wait_us", "least %.2f, median %.2f", least_behind / 1e3,
@@ -125,7 +127,8 @@ static void show_lengths(const char *what, const gpu_event *events)
             over[i] = (e->end - e->start) - (double)(s->ended - s->began);
         }
         most = gpu_quantile(over, EACH, 0.9);
-        snprintf(key, sizeof key, "lengths.%s.%llu_us", what, (unsigned long long)lengths[l] / 1000);
+        snprintf(key, sizeof key, "lengths.%s.%llu_us", what,
+                 (unsigned long long)lengths[l] / 1000);
         gpu_figure(key, "%+.2f us, p90 %+.2f us", gpu_median(over, EACH) / 1e3, most / 1e3);
         gpu_check(most < 100000 && gpu_quantile(over, EACH, 0.1) > -5000, "%s of %llu ns: %+.0f ns",
                   what, (unsigned long long)lengths[l], most);

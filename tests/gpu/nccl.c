@@ -1,6 +1,7 @@
-/* Collectives of the real NCCL between events, by the explicit calls of pk/nccl.h and a table of this
- * program's own, and what NCCL's profiler interface tells beside them. One GPU: messages to itself,
- * against CUPTI's kernels. Two and more: an all-reduce, against this program's own clock. */
+/* Collectives of the real NCCL between events, by the explicit calls of pk/nccl.h and a table of
+ * this program's own, and what NCCL's profiler interface tells beside them. One GPU: messages to
+ * itself, against CUPTI's kernels. Two and more: an all-reduce, against this program's own clock.
+ */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,8 +195,7 @@ static void on_one_gpu(void)
     make(1, MESSAGE_BYTES);
     gpu_figure("nccl.init", "%s", gpu_reason("nccl"));
     gpu_check(strncmp(gpu_reason("nccl"), "1 communicators", 15) == 0, "%s", gpu_reason("nccl"));
-    PK_SCOPE(sweep)
-    {
+    PK_SCOPE(sweep) {
         for (int i = 0; i < MESSAGES; i++)
             message();
     }
@@ -220,8 +220,8 @@ static void all_reduce(void)
     for (int i = 0; i < count; i++) {
         one_gpu *g = &gpus[i];
         pk_nccl_begin(g->comm, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, n, -1, g->stream);
-        int result = nccl.all_reduce(pointer(g->from), pointer(g->to), n, FLOAT32, SUM, g->nccl,
-                                     g->stream);
+        int result =
+            nccl.all_reduce(pointer(g->from), pointer(g->to), n, FLOAT32, SUM, g->nccl, g->stream);
         pk_nccl_end(g->comm, g->stream, result);
     }
     group_ends();

@@ -38,8 +38,9 @@ static result run(const char *arguments)
     int status = output ? pclose(output) : -1;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
         gpu_skip("%s", line);
-    if (status != 0 || sscanf(line, "steps=%*d batch=%*d step_ms=%lf window_ms=%lf total_ms=%*f "
-                                    "loss=%*f checksum=%31s",
+    if (status != 0 || sscanf(line,
+                              "steps=%*d batch=%*d step_ms=%lf window_ms=%lf total_ms=%*f "
+                              "loss=%*f checksum=%31s",
                               &r.step_ms, &r.window_ms, r.checksum) != 3) {
         printf("%s: status %d, said: %s\n", command, status, line);
         exit(1);
@@ -77,8 +78,8 @@ static void check_graph(const char *checksum)
     snprintf(arguments, sizeof arguments, "--graph --trace '%s'", trace);
     result off = run("--graph --off"), on = run(arguments);
     gpu_trace t = gpu_read_trace(trace);
-    gpu_figure("train.graph", "%.4f ms a step without, %.4f with perfkit; %zu spans of %d", off.step_ms,
-               on.step_ms, gpu_count(&t, "gpu_user_annotation", "forward"), STEPS);
+    gpu_figure("train.graph", "%.4f ms a step without, %.4f with perfkit; %zu spans of %d",
+               off.step_ms, on.step_ms, gpu_count(&t, "gpu_user_annotation", "forward"), STEPS);
     gpu_check(gpu_count(&t, "gpu_user_annotation", "forward") == STEPS, "spans of replays");
     gpu_check(strcmp(on.checksum, checksum) == 0 && strcmp(off.checksum, checksum) == 0,
               "other weights: %s, %s and %s", checksum, off.checksum, on.checksum);
@@ -97,7 +98,8 @@ static void measure(const char *window)
         events[i] = b.step_ms / a.step_ms;
         inside[i] = c.window_ms / a.step_ms;
         outside[i] = c.step_ms / a.step_ms;
-        gpu_check(strcmp(a.checksum, first.checksum) == 0 && strcmp(b.checksum, first.checksum) == 0 &&
+        gpu_check(strcmp(a.checksum, first.checksum) == 0 &&
+                      strcmp(b.checksum, first.checksum) == 0 &&
                       strcmp(c.checksum, first.checksum) == 0,
                   "other weights with perfkit");
     }
@@ -121,7 +123,8 @@ int main(int argc, char **argv)
         gpu_skip("cuda_train is not there: it needs nvcc to be built");
     program = argv[1];
     snprintf(window, sizeof window, "%d-%d", FIRST, LAST);
-    snprintf(trace, sizeof trace, "%s/pk-gpu-train-%d.json", folder ? folder : "/tmp", (int)getpid());
+    snprintf(trace, sizeof trace, "%s/pk-gpu-train-%d.json", folder ? folder : "/tmp",
+             (int)getpid());
     measure(window);
     check_kernels(window);
     return gpu_result();

@@ -1,4 +1,5 @@
-/* What the calls answer with PK_DISABLE, as C and as C++, linked without libpk. Included by no one; built by disabled.py. */
+/* What the calls answer with PK_DISABLE, as C and as C++, linked without libpk. Included by no one;
+ * built by disabled.py. */
 #include <pk/pk.h>
 
 #include <stdio.h>

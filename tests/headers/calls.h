@@ -1,5 +1,5 @@
-/* Functions with calls of perfkit's, and the same functions without: nothing.py compiles both and compares. PK(...) is
- * what the second has not. Included by calls.c and calls.cpp. */
+/* Functions with calls of perfkit's, and the same functions without: nothing.py compiles both and
+ * compares. PK(...) is what the second has not. Included by calls.c and calls.cpp. */
 /* clang-format off: it cannot know what PK(...) becomes. */
 #include <stddef.h>
 #include <stdint.h>
@@ -132,15 +132,18 @@ int collectives(int n)
 {
     PK(pk_comm *world = pk_comm_create("ring", "world", 0, 0, 2);)
     PK(pk_comm_op op = (pk_comm_op)0; pk_comm_type type = (pk_comm_type)9;)
-    PK(pk_region_begin(&outer); pk_comm_call(&outer, world, op, type, 8, -1); pk_comm_tag(&outer, 3);)
+    PK(pk_region_begin(&outer); pk_comm_call(&outer, world, op, type, 8, -1);
+       pk_comm_tag(&outer, 3);)
     n = work(n);
     PK(pk_region_end(&outer);)
     n ^= 7; /* no two functions alike, or a compiler would make them one */
     PK(pk_comm_request request = pk_comm_start(world, op, type, 8, -1);)
     PK(pk_nccl_group_start(); pk_nccl_begin(world, op, type, 8, -1, stream);)
     n += work(n);
-    PK(pk_nccl_end(world, stream, 0); pk_nccl_group_launch(); pk_nccl_group_end(0); pk_nccl_abort(world);)
-    PK(pk_comm_correct(&request, 64, 1); pk_comm_tag_request(&request, 7); pk_comm_finish(&request, 5);)
+    PK(pk_nccl_end(world, stream, 0); pk_nccl_group_launch(); pk_nccl_group_end(0);
+       pk_nccl_abort(world);)
+    PK(pk_comm_correct(&request, 64, 1); pk_comm_tag_request(&request, 7);
+       pk_comm_finish(&request, 5);)
     PK(pk_comm_destroy(world);)
     return n;
 }

@@ -5,7 +5,9 @@ import subprocess
 import sys
 import tempfile
 
+import columns
 import cycles
+import format as formatted
 import gates
 import layers
 import places
@@ -23,6 +25,11 @@ REGISTRY = "https://registry." + "npmj" + "s.org/x"
 
 # check, the files of a tree, and a piece of the complaint; None: there must be none.
 TREES = [
+    (columns, {"a.md": "word " * 20 + "\n"}, None),
+    (columns, {"a.md": "word " * 20 + "word\n"}, "more than 100"),
+    (columns, {"docs/a.md": "- " + "x" * 120 + "\n\n| " + "word " * 30 + "|\n\n```sh\n" + "word " * 30 + "\n```\n"}, None),
+    (columns, {"docs/a.md": "```sh\nx\n```\n\n`" + "code " * 30 + "` word\n"}, None),
+    (columns, {"docs/a.md": "```sh\nx\n```\n\nword `" + "code " * 30 + "`\n"}, "more than 100"),
     (layers, {"lib/core/a.c": '#include "base/b.h"\n', "lib/base/b.h": ""}, None),
     (layers, {"lib/base/a.c": '#include "core/b.h"\n', "lib/core/b.h": ""}, "upward"),
     (layers, {"lib/base/a.c": "#include <core/b.h>\n", "lib/core/b.h": ""}, "upward"),
@@ -138,6 +145,16 @@ def prove_trees():
             yield from verdict(f"{check.__name__} {contents.keys()}", wanted, check.check(root))
 
 
+def prove_format():
+    if not formatted.tool():
+        return
+    for code, wanted in [("int a;\n", None), ("int  a;\n", "a.cu: clang-format would change lines 1"), ("int a;\nint  b;\n", "lines 2")]:
+        with tempfile.TemporaryDirectory() as root:
+            write(root, ".clang-format", "BasedOnStyle: LLVM\n")
+            write(root, "lib/a.cu", code)
+            yield from verdict(code, wanted, formatted.check(root))
+
+
 def prove_archives(cc, ar, nm, readelf):
     for code, wanted in ARCHIVES:
         with tempfile.TemporaryDirectory() as root:
@@ -240,5 +257,5 @@ def prove_shared(cc, ar, nm, readelf):
 if __name__ == "__main__":
     ar_, nm_, readelf_ = sys.argv[1:4]
     tools = (sys.argv[4:], ar_, nm_, readelf_)
-    tree.tell([*prove_trees(), *prove_cycles(*tools[:3]), *prove_archives(*tools), *prove_glue(*tools),
+    tree.tell([*prove_trees(), *prove_format(), *prove_cycles(*tools[:3]), *prove_archives(*tools), *prove_glue(*tools),
                *prove_without(*tools), *prove_shared(*tools)])

@@ -1,4 +1,5 @@
-/* A user's program: it only has to build against the installed tree, record, and say what it got. */
+/* A user's program: it only has to build against the installed tree, record, and say what it got.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +10,8 @@ static pk_region work = PK_REGION("work");
 int main(void)
 {
     char compiled[32];
-    snprintf(compiled, sizeof compiled, "%d.%d.%d", PK_VERSION_MAJOR, PK_VERSION_MINOR, PK_VERSION_PATCH);
+    snprintf(compiled, sizeof compiled, "%d.%d.%d", PK_VERSION_MAJOR, PK_VERSION_MINOR,
+             PK_VERSION_PATCH);
     if (strcmp(compiled, pk_version()) != 0) {
         fprintf(stderr, "headers of %s, library of %s\n", compiled, pk_version());
         return 1;
@@ -19,7 +21,9 @@ int main(void)
         return 1;
     }
     for (int i = 0; i < 100; i++)
-        PK_SCOPE(work) { pk_step(1); }
+        PK_SCOPE(work) {
+            pk_step(1);
+        }
     pk_counts counts = {.size = sizeof counts};
     if (pk_stop() != PK_OK || pk_get_counts(&counts) != PK_OK) {
         fprintf(stderr, "pk_stop: %s\n", pk_error_message());

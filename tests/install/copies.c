@@ -1,4 +1,5 @@
-/* A program with a static perfkit opens two libraries that bring their own: one of the three may record.
+/* A program with a static perfkit opens two libraries that bring their own: one of the three may
+ * record.
  *
  * usage: copies REPORT, with ./libfirst.so and ./libsecond.so here
  */
@@ -71,7 +72,8 @@ static void one_after_the_other(library a, library b)
 /* A start that fails leaves room for others. */
 static void after_a_failure(library a)
 {
-    EXPECT(pk_start(pk_options(.backends = "none", .trace_path = "no/such/folder/x.json")) == PK_EIO ||
+    EXPECT(pk_start(pk_options(.backends = "none", .trace_path = "no/such/folder/x.json")) ==
+               PK_EIO ||
            !strstr(pk_error_message(), "another copy"));
     EXPECT(start(a) == PK_OK);
     EXPECT(a.stop() == PK_OK);

@@ -1,6 +1,6 @@
-/* Opens and closes plugin.so: with a session open, with a thread that has recorded and ends later, and
- * leaves the session to exit(). Nothing of perfkit may be gone by then: its collector runs, the thread's
- * destructor and the exit handler are still to come.
+/* Opens and closes plugin.so: with a session open, with a thread that has recorded and ends later,
+ * and leaves the session to exit(). Nothing of perfkit may be gone by then: its collector runs, the
+ * thread's destructor and the exit handler are still to come.
  *
  * usage: host PLUGIN TRACE
  */

@@ -1,6 +1,6 @@
-/* NCCL's search for its profiler, as its loader makes it: what NCCL_PROFILER_PLUGIN names, the program
- * itself for STATIC_PLUGIN, the newest table first. Says what the variable is, and how many tables of
- * perfkit's there are.
+/* NCCL's search for its profiler, as its loader makes it: what NCCL_PROFILER_PLUGIN names, the
+ * program itself for STATIC_PLUGIN, the newest table first. Says what the variable is, and how many
+ * tables of perfkit's there are.
  *
  * -DLOADED: perfkit is not linked with the program, but there already. */
 #include <dlfcn.h>
@@ -41,7 +41,8 @@ int main(void)
     int status = start();
     const char *name = getenv("NCCL_PROFILER_PLUGIN");
     void *library =
-        name ? dlopen(strcmp(name, "STATIC_PLUGIN") == 0 ? NULL : name, RTLD_NOW | RTLD_LOCAL) : NULL;
+        name ? dlopen(strcmp(name, "STATIC_PLUGIN") == 0 ? NULL : name, RTLD_NOW | RTLD_LOCAL)
+             : NULL;
     printf("%s %d\n", name ? name : "(not set)", library ? count_tables(library) : 0);
     return status;
 }

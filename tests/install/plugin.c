@@ -1,4 +1,5 @@
-/* A plug-in that is the only user of libpk.so in its process: the host closes it while perfkit is at work. */
+/* A plug-in that is the only user of libpk.so in its process: the host closes it while perfkit is
+ * at work. */
 #include <pk/pk.h>
 
 int plugin_start(const char *trace_path);
@@ -12,5 +13,6 @@ int plugin_start(const char *trace_path)
 void plugin_work(void)
 {
     for (int i = 0; i < 1000; i++)
-        PK_SCOPE_NAMED("plugin.work") { }
+        PK_SCOPE_NAMED("plugin.work") {
+        }
 }

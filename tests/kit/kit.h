@@ -1,5 +1,5 @@
-/* kit.h - what the stress and fault tests share: a folder, children under a watchdog, chance that is
- * the same every time, and how much of it all this machine can take.
+/* kit.h - what the stress and fault tests share: a folder, children under a watchdog, chance that
+ * is the same every time, and how much of it all this machine can take.
  */
 #ifndef TESTS_KIT_H
 #define TESTS_KIT_H
@@ -28,8 +28,8 @@ static inline void kit_must_equal(const char *file, int line, const char *what, 
 /* Leaves the program with status 77. */
 void kit_skip(const char *why) __attribute__((noreturn));
 
-/* n, or less of it where a sanitizer or valgrind slows everything down; PK_TEST_SCALE (0.1, say) has
- * the last word. At least 1. */
+/* n, or less of it where a sanitizer or valgrind slows everything down; PK_TEST_SCALE (0.1, say)
+ * has the last word. At least 1. */
 unsigned kit_scaled(unsigned n);
 
 /* Is this program built with that sanitizer ("address", "thread", "undefined")? */
@@ -39,7 +39,8 @@ bool kit_valgrind(void);
 /* xorshift64*; the state is never 0. */
 uint64_t kit_random(uint64_t *state);
 
-/* NAME in a fresh folder of this process that is removed at its end. Three may be in use at once. */
+/* NAME in a fresh folder of this process that is removed at its end. Three may be in use at once.
+ */
 const char *kit_path(const char *name);
 const char *kit_folder(void);
 

@@ -1,5 +1,6 @@
-// The table of lib/comm/mpi/entry.h against MPI's own header: each function has as many parameters as it says, and
-// each of them is what passes through a register unseen. What is wrong does not compile.
+// The table of lib/comm/mpi/entry.h against MPI's own header: each function has as many parameters
+// as it says, and each of them is what passes through a register unseen. What is wrong does not
+// compile.
 #include <mpi.h>
 
 #include <type_traits>
@@ -7,7 +8,8 @@
 #include "comm/mpi/entry.h"
 
 template <class T> struct is_word {
-    static constexpr bool value = sizeof(T) <= 8 && (std::is_integral<T>::value || std::is_pointer<T>::value);
+    static constexpr bool value =
+        sizeof(T) <= 8 && (std::is_integral<T>::value || std::is_pointer<T>::value);
 };
 
 template <class... Parameters> struct words;
@@ -24,8 +26,9 @@ template <class First, class... Rest> struct words<First, Rest...> {
 
 template <class... Parameters> words<Parameters...> words_of(int (*)(Parameters...));
 
-#define HOLDS(NAME, N)                                                                                                 \
-    static_assert(decltype(words_of(&PMPI_##NAME))::count == (N), "the number of parameters of MPI_" #NAME);           \
+#define HOLDS(NAME, N)                                                                             \
+    static_assert(decltype(words_of(&PMPI_##NAME))::count == (N),                                  \
+                  "the number of parameters of MPI_" #NAME);                                       \
     static_assert(decltype(words_of(&PMPI_##NAME))::all, "a parameter of MPI_" #NAME " is no word");
 
 PKI_MPI_ENTRIES(HOLDS)

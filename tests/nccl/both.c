@@ -1,6 +1,6 @@
 /* NCCL's operations from both sides: where they are called (pk/nccl.h, which libpk_nccl is made of)
  * and by its profiler interface. They are in the trace once as an operation, once as a detail, and
- * in the figures once. Arguments: the shim, the double of the driver. */
+ * in the figures once. Arguments: the shim, the mock of the driver. */
 #include "role.h"
 
 #include "../unit/gpu.h"

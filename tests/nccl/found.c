@@ -1,5 +1,5 @@
-/* found.c - who is found by NCCL: perfkit, or whoever was there before; with the real NCCL, as far as
- * it can be asked without a GPU: it opens its profiler only after a device has answered, so the
+/* found.c - who is found by NCCL: perfkit, or whoever was there before; with the real NCCL, as far
+ * as it can be asked without a GPU: it opens its profiler only after a device has answered, so the
  * steps that it takes are taken here.
  *
  * found SHIM LIBNCCL...; 77 if there is no NCCL for the last of the tests. */
@@ -99,9 +99,10 @@ int main(int argc, char **argv)
 {
     shim = argc > 1 && *argv[1] ? argv[1] : NULL;
     unsetenv("NCCL_PROFILER_PLUGIN");
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(nobody_asks, clean), cmocka_unit_test_teardown(somebody_else, clean),
-        cmocka_unit_test_teardown(by_name, clean), cmocka_unit_test_teardown(no_shim, clean)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(nobody_asks, clean),
+                                       cmocka_unit_test_teardown(somebody_else, clean),
+                                       cmocka_unit_test_teardown(by_name, clean),
+                                       cmocka_unit_test_teardown(no_shim, clean)};
     const struct CMUnitTest real[] = {cmocka_unit_test_teardown(real_nccl, clean)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     for (int i = 2; i < argc && !nccl; i++)

@@ -52,8 +52,8 @@ static void *capture(int type, const char *func, bool with_task, bool with_round
     return call;
 }
 
-/* On one node NCCL makes the task as it captures, when nothing runs, and none at a replay. Where the
- * network is, or kernels are timed, it makes one at each replay, and none before. */
+/* On one node NCCL makes the task as it captures, when nothing runs, and none at a replay. Where
+ * the network is, or kernels are timed, it makes one at each replay, and none before. */
 static void captures(void **state)
 {
     (void)state;

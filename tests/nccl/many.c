@@ -1,6 +1,7 @@
-/* many.c - sixteen communicators at once, each on a thread of its own, made, used and finalized while
- * the collector goes its rounds. However the threads fall: what was started is what is counted, of
- * each of them. A session has fewer events than the pool has places, so none may be dropped.
+/* many.c - sixteen communicators at once, each on a thread of its own, made, used and finalized
+ * while the collector goes its rounds. However the threads fall: what was started is what is
+ * counted, of each of them. A session has fewer events than the pool has places, so none may be
+ * dropped.
  *
  * many [SHIM [SESSIONS]] */
 #include "world.h"
@@ -41,8 +42,8 @@ static void play(void)
     pthread_barrier_destroy(&line);
 }
 
-/* Of every communicator as many as were started; those of the session before may still be listed, and
- * have none. */
+/* Of every communicator as many as were started; those of the session before may still be listed,
+ * and have none. */
 static void check(unsigned session)
 {
     json_t *report = load_document(report_path), *comm;

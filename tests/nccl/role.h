@@ -13,8 +13,19 @@
 #include <pk/pk.h>
 
 enum {
-    GROUP = 1, COLL = 2, P2P = 4, PROXY_OP = 8, PROXY_STEP = 16, PROXY_CTRL = 32, KERNEL_CH = 64,
-    NET = 128, GROUP_API = 256, COLL_API = 512, P2P_API = 1024, LAUNCH = 2048, CE_COLL = 4096
+    GROUP = 1,
+    COLL = 2,
+    P2P = 4,
+    PROXY_OP = 8,
+    PROXY_STEP = 16,
+    PROXY_CTRL = 32,
+    KERNEL_CH = 64,
+    NET = 128,
+    GROUP_API = 256,
+    COLL_API = 512,
+    P2P_API = 1024,
+    LAUNCH = 2048,
+    CE_COLL = 4096
 };
 
 typedef struct table {
@@ -198,12 +209,18 @@ static inline void *task(void *context, void *parent, says s)
 
 static inline says coll(const char *func, const char *element, size_t count)
 {
-    return (says){.type = COLL, .func = func, .element = element, .count = count,
-                  .algorithm = "RING", .protocol = "LL128", .channels = 2, .sequence = 7};
+    return (says){.type = COLL,
+                  .func = func,
+                  .element = element,
+                  .count = count,
+                  .algorithm = "RING",
+                  .protocol = "LL128",
+                  .channels = 2,
+                  .sequence = 7};
 }
 
-/* A collective: from version 5 on its call, then its task; the task's handle. Broadcast and AllGather
- * are told as bytes. */
+/* A collective: from version 5 on its call, then its task; the task's handle. Broadcast and
+ * AllGather are told as bytes. */
 static inline void *collective(void *context, const char *func, size_t count)
 {
     bool in_bytes = strcmp(func, "Broadcast") == 0 || strcmp(func, "AllGather") == 0;

@@ -168,7 +168,8 @@ static void no_shim(void *unused)
     must(pk_stop() == PK_OK);
 }
 
-/* The variable and PK_NVTX_CONSUME from outside: whoever pushes before pk_start is heard after it. */
+/* The variable and PK_NVTX_CONSUME from outside: whoever pushes before pk_start is heard after it.
+ */
 static void from_outside(void *unused)
 {
     (void)unused;

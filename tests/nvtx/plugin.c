@@ -1,5 +1,5 @@
-/* A library that uses NVTX comes and goes, with texts of its own, and leaves a range open: nothing of
- * it is touched once it is unmapped, and when it is back, the same names are the same regions.
+/* A library that uses NVTX comes and goes, with texts of its own, and leaves a range open: nothing
+ * of it is touched once it is unmapped, and when it is back, the same names are the same regions.
  *
  * plugin SHIM MODULE
  */

@@ -1,6 +1,7 @@
 /* tool.c - a tool that listens to NVTX and writes down what it hears, one line for each call.
  *
- * TOOL_MANNERS=refuse: it wants nothing. plain: it does not know payloads. deaf: no ranges of threads.
+ * TOOL_MANNERS=refuse: it wants nothing. plain: it does not know payloads. deaf: no ranges of
+ * threads.
  */
 #define NVTX_NO_IMPL
 #include <nvtx3/nvToolsExt.h>

@@ -1,6 +1,6 @@
-/* tests/nvtx/user.h - what the programs of this folder share: each is a user of NVTX like any other,
- * starts perfkit so that it consumes ranges, and looks at the trace. Built twice, with libpk.a and
- * the shim, and with libpk.so.
+/* tests/nvtx/user.h - what the programs of this folder share: each is a user of NVTX like any
+ * other, starts perfkit so that it consumes ranges, and looks at the trace. Built twice, with
+ * libpk.a and the shim, and with libpk.so.
  *
  * PROGRAM [SHIM [MODULE]]
  */

@@ -1,5 +1,5 @@
-/* Nothing is lost without being counted: 64 threads that come and go, rings small and large, readers,
- * flushes and forks beside them; in the end every sum is the program's own.
+/* Nothing is lost without being counted: 64 threads that come and go, rings small and large,
+ * readers, flushes and forks beside them; in the end every sum is the program's own.
  */
 #include <pthread.h>
 #include <setjmp.h>

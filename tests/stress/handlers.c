@@ -1,6 +1,7 @@
-/* Signal handlers that record, ten thousand times a second and more, whatever the thread below them is
- * doing: beginning and ending regions, joining, naming, making steps, flushing, starting and stopping
- * sessions, allocating memory. Nothing hangs, nothing crashes, and everything is recorded or counted.
+/* Signal handlers that record, ten thousand times a second and more, whatever the thread below them
+ * is doing: beginning and ending regions, joining, naming, making steps, flushing, starting and
+ * stopping sessions, allocating memory. Nothing hangs, nothing crashes, and everything is recorded
+ * or counted.
  */
 #include <errno.h>
 #include <pthread.h>

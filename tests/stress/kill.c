@@ -206,8 +206,8 @@ static void recover(const char *path)
     must_equal(system(command), 0);
 }
 
-/* The numbers of one thread's regions in the order of the file: 1, 2, 3, ... The last one of all may
- * be missing, or be there although its end had not returned. */
+/* The numbers of one thread's regions in the order of the file: 1, 2, 3, ... The last one of all
+ * may be missing, or be there although its end had not returned. */
 static void check_thread(const trace *t, unsigned me, bool drops)
 {
     char name[16];

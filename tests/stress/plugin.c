@@ -1,5 +1,5 @@
-/* Plug-ins come and go while threads that have recorded in them live on: nothing of theirs is touched
- * once they are unmapped, and a plug-in that comes back goes on with the same statistics.
+/* Plug-ins come and go while threads that have recorded in them live on: nothing of theirs is
+ * touched once they are unmapped, and a plug-in that comes back goes on with the same statistics.
  */
 #include <dlfcn.h>
 #include <pthread.h>

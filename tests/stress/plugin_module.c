@@ -1,4 +1,5 @@
-/* plugin_module.c - what plugin.c loads and unloads: regions, a counter and names that are gone then.
+/* plugin_module.c - what plugin.c loads and unloads: regions, a counter and names that are gone
+ * then.
  */
 #include <pk/pk.h>
 

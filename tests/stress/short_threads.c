@@ -1,5 +1,5 @@
-/* A server's hundred thousand threads, each there for a moment: their memory is used again, what they
- * did is kept.
+/* A server's hundred thousand threads, each there for a moment: their memory is used again, what
+ * they did is kept.
  */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,7 +1,8 @@
-/* walk.h - one thread's random walk through all calls that record, and what perfkit has to make of it.
+/* walk.h - one thread's random walk through all calls that record, and what perfkit has to make of
+ * it.
  *
- * The walk keeps a stack of its own and counts as the headers promise: so every sum that perfkit gives
- * in the end is known beforehand, whatever was dropped.
+ * The walk keeps a stack of its own and counts as the headers promise: so every sum that perfkit
+ * gives in the end is known beforehand, whatever was dropped.
  */
 #ifndef TESTS_STRESS_WALK_H
 #define TESTS_STRESS_WALK_H
@@ -20,7 +21,8 @@ typedef struct walk_sums {
     uint64_t bytes[WALK_REGIONS];
 } walk_sums;
 
-/* At least so many regions begun and all of them ended; adds to sums. Only one thread may make steps. */
+/* At least so many regions begun and all of them ended; adds to sums. Only one thread may make
+ * steps. */
 void walk(walk_sums *sums, uint64_t seed, unsigned regions, bool steps);
 
 void walk_add(walk_sums *to, const walk_sums *from);

@@ -1,6 +1,6 @@
-/* ab_object.c - a build for `pk bench-ab` whose times are made up: what pk/bench.h drives benchmarks by, and
- * no clock. -DTIME=ns of an iteration; -DALONE: has a benchmark more; -DBROKEN: dies amid a launch; -DBEFORE: has
- * the names of before there was a libpkbench.
+/* ab_object.c - a build for `pk bench-ab` whose times are made up: what pk/bench.h drives
+ * benchmarks by, and no clock. -DTIME=ns of an iteration; -DALONE: has a benchmark more; -DBROKEN:
+ * dies amid a launch; -DBEFORE: has the names of before there was a libpkbench.
  */
 #ifdef BEFORE
 #define pk_bench_instance_count_ pk_bench_list

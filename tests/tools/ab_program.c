@@ -1,8 +1,8 @@
-/* ab_program.c - a scripted program for `pk bench-ab`: writes a file of benchmarks with made-up times, and notes
- * that it ran.
+/* ab_program.c - a scripted program for `pk bench-ab`: writes a file of benchmarks with made-up
+ * times, and notes that it ran.
  *
- * AB_LOG: where it notes its name and arguments; AB_TIMES: "old=100,new=103", by the name of the file;
- * AB_DO: what goes wrong.
+ * AB_LOG: where it notes its name and arguments; AB_TIMES: "old=100,new=103", by the name of the
+ * file; AB_DO: what goes wrong.
  */
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* comm_run.c - a session with communicators of a library that is not there: calls that block, requests
- * that overlap. Where its files go, the environment says. With "die" it kills itself at the end, with
- * "hang" and "long" amid operations, at once or after a while. */
+/* comm_run.c - a session with communicators of a library that is not there: calls that block,
+ * requests that overlap. Where its files go, the environment says. With "die" it kills itself at
+ * the end, with "hang" and "long" amid operations, at once or after a while. */
 #include <pk/pk.h>
 
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* exact_run.c - a second of regions inside each other on two threads, steps and a counter; trace and report
- * as the environment asks. */
+/* exact_run.c - a second of regions inside each other on two threads, steps and a counter; trace
+ * and report as the environment asks. */
 #include <pk/pk.h>
 
 #include <pthread.h>

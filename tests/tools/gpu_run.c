@@ -1,6 +1,6 @@
-/* gpu_run.c - a session with devices that nobody has: what they did is handed over as a backend would,
- * late and in no order. Where its files go, the environment says. With an argument it kills itself
- * at the end. */
+/* gpu_run.c - a session with devices that nobody has: what they did is handed over as a backend
+ * would, late and in no order. Where its files go, the environment says. With an argument it kills
+ * itself at the end. */
 #include <pk/pk.h>
 
 #include <signal.h>
@@ -137,10 +137,9 @@ static void add_spans(uint64_t start, uint64_t length)
 static void add_kernel_of_nccl(uint64_t start, uint64_t length)
 {
     uint64_t at = start + below((uint32_t)length);
-    add((pki_activity){.kind = PKI_ACTIVITY_KERNEL,
-                       .track = stream(0, 20),
-                       .context = 1,
-                       .stream = 20},
+    add(
+        (pki_activity){
+            .kind = PKI_ACTIVITY_KERNEL, .track = stream(0, 20), .context = 1, .stream = 20},
         "ncclDevKernel_AllReduce_Sum_f32_RING_LL", at, at + below(90 * US));
 }
 
@@ -226,7 +225,7 @@ static void tell(pk_comm *comm, uint64_t step, const edge *edges)
         add_kernels(start, length);
         add_copies(start, length);
         add_kernel_of_nccl(start, length);
-        pki_activity_settled(PKI_SOURCE_CUPTI, start);
+        pki_activity_finalised(PKI_SOURCE_CUPTI, start);
     }
     if (step == 50) {
         pki_activity_measures(start, false);
@@ -235,7 +234,7 @@ static void tell(pk_comm *comm, uint64_t step, const edge *edges)
     if (step % 3)
         add_spans(start, length);
     add_collectives(comm, step, start, length);
-    pki_activity_settled(PKI_SOURCE_CUDA, start);
+    pki_activity_finalised(PKI_SOURCE_CUDA, start);
     pki_activity_counter(&memory, 1e9 + 1e6 * (double)step);
     pthread_mutex_unlock(&pki_drain_lock);
 }

@@ -68,7 +68,7 @@ class Tables(unittest.TestCase):
         self.assertEqual(found, written)
 
     def test_nesting(self):
-        """Parents, depths and own times, against all pairs of calls."""
+        """Parents, depths and self times, against all pairs of calls."""
         calls = ask("SELECT id, parent, depth, thread, start_ns, end_ns, self_ns FROM calls WHERE step < 2")
         for call in calls:
             around = [c for c in calls if c is not call and c[3] == call[3] and c[4] <= call[4] and call[5] <= c[5]]

@@ -1,10 +1,10 @@
-/* run_trace FILE RANK RANKS STEPS [cpu] - the trace of a training run that never was, the same bytes
- * every time, through perfkit's own formatter: for the tests of what reads traces, and, with many
- * steps, for measuring that.
+/* run_trace FILE RANK RANKS STEPS [cpu] - the trace of a training run that never was, the same
+ * bytes every time, through perfkit's own formatter: for the tests of what reads traces, and, with
+ * many steps, for measuring that.
  *
- * Two threads, a GPU with two streams (not with "cpu"), a communicator; 60 slices and counters a step
- * on the CPU, 107 with the GPU. Rank 2 is slow in attention, so the others wait for it in all_reduce;
- * every 10th step waits for its batch; the first two steps warm up.
+ * Two threads, a GPU with two streams (not with "cpu"), a communicator; 60 slices and counters a
+ * step on the CPU, 107 with the GPU. Rank 2 is slow in attention, so the others wait for it in
+ * all_reduce; every 10th step waits for its batch; the first two steps warm up.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Two files of the command line loaded, compared and taken into another with the n-th allocation failing,
- * for every n: a comparison or a reason. */
+/* Two files of the command line loaded, compared and taken into another with the n-th allocation
+ * failing, for every n: a comparison or a reason. */
 #include "bench/compare/compare.h"
 #include "failing_memory.h"
 #include "read/json_read.h"

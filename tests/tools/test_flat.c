@@ -1,4 +1,5 @@
-/* The short ways from a line to its event are taken; fuzz_flat.c asks whether they lead to the same place. */
+/* The short ways from a line to its event are taken; fuzz_flat.c asks whether they lead to the same
+ * place. */
 #include "trace/reader.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-/* Each file of the command line loaded with the n-th allocation failing, for every n: a summary or a reason. */
+/* Each file of the command line loaded with the n-th allocation failing, for every n: a summary or
+ * a reason. */
 #include "failing_memory.h"
 #include "read/json_read.h"
 #include "load/load.h"

@@ -1,5 +1,5 @@
-/* Each file of the command line as rows, and these in order, with the n-th allocation failing, for every
- * n up to 100 and ever fewer beyond: all of it or a reason. */
+/* Each file of the command line as rows, and these in order, with the n-th allocation failing, for
+ * every n up to 100 and ever fewer beyond: all of it or a reason. */
 #include "failing_memory.h"
 #include "read/json_read.h"
 #include "rows/order.h"

@@ -24,8 +24,7 @@ int main(void)
         return 1;
     alarm(60); /* should nobody kill it */
     for (int i = 0; i < 500; i++) {
-        PK_SCOPE_NAMED("done")
-        {
+        PK_SCOPE_NAMED("done") {
             pk_region_mark(pk_region_variant(&outer, "i", i % 5));
         }
         pk_step(1);

@@ -112,7 +112,7 @@ static void fill_noisy(pki_bench_row *row)
     row->figures[0].value = 0.975;
     snprintf(row->figures[1].name, sizeof row->figures[1].name, "depth");
     row->figures[1].value = 12;
-    snprintf(row->result.note, sizeof row->result.note, "something could not be had");
+    snprintf(row->result.note, sizeof row->result.note, "something was unavailable");
 }
 
 static void fill_rows(pki_bench_row *rows)

@@ -1,5 +1,5 @@
-/* tests/unit/device.h - activities, steps and what is made of them, for tests of measure/device/device.h.
- * All times in microseconds. */
+/* tests/unit/device.h - activities, steps and what is made of them, for tests of
+ * measure/device/device.h. All times in microseconds. */
 #ifndef TESTS_DEVICE_H
 #define TESTS_DEVICE_H
 
@@ -66,7 +66,7 @@ static inline const char *no_name(void *user, uint32_t id)
 /* The summary of all that has been added, and no more of d. */
 static inline void finish(pki_device *d, uint64_t warmup, pki_summary *s)
 {
-    pki_device_settled(d, UINT64_MAX);
+    pki_device_finalised(d, UINT64_MAX);
     pki_summary_init(s);
     assert_true(pki_device_fill(d, warmup, no_name, NULL, s));
     pki_device_destroy(d);

@@ -1,4 +1,4 @@
-/* tests/unit/gpu.h - a session on the double of the CUDA driver (tests/fake/driver.h), which is the
+/* tests/unit/gpu.h - a session on the mock of the CUDA driver (tests/fake/driver.h), which is the
  * test's first argument. */
 #ifndef TESTS_GPU_H
 #define TESTS_GPU_H

@@ -130,7 +130,7 @@ void fixture_gpu(pki_summary *s, uint64_t count)
         pki_device_memory(d, 0, i * STEP, 6e9 + 1e6 * (double)i);
         pki_device_step(d, i * STEP, (i + 1) * STEP);
     }
-    pki_device_settled(d, UINT64_MAX);
+    pki_device_finalised(d, UINT64_MAX);
     fill_regions(s, d);
     fill_steps(s, count);
     pki_device_fill(d, s->steps.warmup, name_of, NULL, s);

@@ -1,4 +1,4 @@
-/* tests/unit/gpu_operations.h - operations of communicators on the double of the driver, and what the
+/* tests/unit/gpu_operations.h - operations of communicators on the mock of the driver, and what the
  * trace and the report say of them. */
 #ifndef TESTS_GPU_OPERATIONS_H
 #define TESTS_GPU_OPERATIONS_H

@@ -1,19 +1,21 @@
-/* tests/unit/report_fixture.h - a summary as a training run leaves it, the same on every machine. */
+/* tests/unit/report_fixture.h - a summary as a training run leaves it, the same on every machine.
+ */
 #ifndef REPORT_FIXTURE_H
 #define REPORT_FIXTURE_H
 
 #include "measure/summary.h"
 
-/* So many steps (16 at least) of about 40 ms, input-bound, with a slow first step, a checkpoint now and
- * then, a loader thread, counters, work done, losses, and names that nobody should have given. */
+/* So many steps (16 at least) of about 40 ms, input-bound, with a slow first step, a checkpoint now
+ * and then, a loader thread, counters, work done, losses, and names that nobody should have given.
+ */
 void fixture_train(pki_summary *summary, uint64_t steps);
 
-/* So many steps of 10 ms with two GPUs: 0 as CUPTI has measured it, with many short kernels, copies and
- * waits; 1 by stream spans. In gpu_fixture.c. */
+/* So many steps of 10 ms with two GPUs: 0 as CUPTI has measured it, with many short kernels, copies
+ * and waits; 1 by stream spans. In gpu_fixture.c. */
 void fixture_gpu(pki_summary *summary, uint64_t steps);
 
-/* The training run with two communicators, one of which has not completed all. In comm_fixture.c, as is
- * the hostile one's part. */
+/* The training run with two communicators, one of which has not completed all. In comm_fixture.c,
+ * as is the hostile one's part. */
 void fixture_comm(pki_summary *summary);
 void fixture_hostile_comm(pki_summary *summary, const char *hostile, pki_dist wild);
 

@@ -113,7 +113,7 @@ static void steps_wait_for_their_sources(void **state)
         pk_step(1);
         pk_flush();
         pthread_mutex_lock(&pki_drain_lock);
-        pki_activity_settled(PKI_SOURCE_CUDA, now()); /* the other one has not */
+        pki_activity_finalised(PKI_SOURCE_CUDA, now()); /* the other one has not */
         pthread_mutex_unlock(&pki_drain_lock);
     }
     for (int i = 0; i < 10; i++)
@@ -138,7 +138,7 @@ static void late_ones_are_counted(void **state)
     assert_int_equal(pk_flush(), PK_OK);
     pthread_mutex_lock(&pki_drain_lock);
     pki_activity_ends(PKI_SOURCE_CUPTI); /* nobody waits for it any more */
-    pki_activity_settled(PKI_SOURCE_CUDA, now());
+    pki_activity_finalised(PKI_SOURCE_CUDA, now());
     pthread_mutex_unlock(&pki_drain_lock);
     hand_over(PKI_ACTIVITY_KERNEL, before - 1, before);
     json_t *r = report();

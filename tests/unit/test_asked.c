@@ -1,5 +1,5 @@
-/* A session that the environment alone asked for: nobody looks at how its start went, so perfkit says
- * it on stderr, once per job. */
+/* A session that the environment alone asked for: nobody looks at how its start went, so perfkit
+ * says it on stderr, once per job. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

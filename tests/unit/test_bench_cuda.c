@@ -1,4 +1,4 @@
-/* Benchmarks on streams of the double of the CUDA driver, with NVML's double watching: events and
+/* Benchmarks on streams of the mock of the CUDA driver, with NVML's mock watching: events and
  * memory come and go in pairs, errors become reasons. The double's device does its work as soon as
  * it has it; what a real one would measure is not tested here. */
 #include <setjmp.h>
@@ -103,7 +103,7 @@ static void cold_samples_flush_the_cache(void **state)
     struct pk_bench_options o = {.stream = stream, .cold = 1};
     assert_int_equal(run(&o, &r, work), PK_OK);
     assert_true(tally->fills >= 40);
-    assert_int_equal(tally->filled, 1 << 20); /* the double's L2 */
+    assert_int_equal(tally->filled, 1 << 20); /* the mock's L2 */
     pk_bench_result_release(&r);
 }
 

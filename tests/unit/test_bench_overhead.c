@@ -177,8 +177,8 @@ static void the_loop_is_subtracted(void **state)
     pk_bench_result_release(&r);
 }
 
-/* Three additions of 0.31 ns. The empty loop was measured while it took two cycles, or even as long as
- * the work; beside the work it takes nothing. */
+/* Three additions of 0.31 ns. The empty loop was measured while it took two cycles, or even as long
+ * as the work; beside the work it takes nothing. */
 static void an_empty_loop_is_not_subtracted(void **state)
 {
     (void)state;

@@ -19,8 +19,7 @@ static void expect(const pki_activity *a, const char *region, const char *wanted
     char out[PKI_EVENT_BYTES + 1];
     pki_chrome chrome = {0};
     pki_chrome_set_rank(&chrome, 3, 4);
-    size_t n =
-        pki_chrome_activity(&chrome, out, &stream, a, region, region ? strlen(region) : 0);
+    size_t n = pki_chrome_activity(&chrome, out, &stream, a, region, region ? strlen(region) : 0);
     assert_in_range(n, 1, PKI_EVENT_BYTES);
     out[n] = 0;
     assert_string_equal(out, wanted);
@@ -28,10 +27,21 @@ static void expect(const pki_activity *a, const char *region, const char *wanted
 
 static void kernels(void **state)
 {
-    pki_activity a = {.kind = PKI_ACTIVITY_KERNEL, .name = "void gemm<128, \"x\">(float*)",
-                      .name_length = 27, .start = 1500, .end = 4750, .context = 1, .stream = 7,
-                      .correlation = 42, .external = 9, .registers = 32, .shared_bytes = 1024,
-                      .grid = {4, 5, 6}, .block = {128, 1, 1}, .flow = 1, .graph = 2,
+    pki_activity a = {.kind = PKI_ACTIVITY_KERNEL,
+                      .name = "void gemm<128, \"x\">(float*)",
+                      .name_length = 27,
+                      .start = 1500,
+                      .end = 4750,
+                      .context = 1,
+                      .stream = 7,
+                      .correlation = 42,
+                      .external = 9,
+                      .registers = 32,
+                      .shared_bytes = 1024,
+                      .grid = {4, 5, 6},
+                      .block = {128, 1, 1},
+                      .flow = 1,
+                      .graph = 2,
                       .graph_node = 11};
     (void)state;
     expect(&a, "forward",
@@ -46,9 +56,15 @@ static void kernels(void **state)
 
 static void copies(void **state)
 {
-    pki_activity a = {.kind = PKI_ACTIVITY_MEMCPY, .name = "Memcpy HtoD (Pinned -> Device)",
-                      .name_length = 30, .start = 1000, .end = 3000, .device = 1, .stream = 9,
-                      .bytes = 50000, .copy = PKI_COPY_HTOD};
+    pki_activity a = {.kind = PKI_ACTIVITY_MEMCPY,
+                      .name = "Memcpy HtoD (Pinned -> Device)",
+                      .name_length = 30,
+                      .start = 1000,
+                      .end = 3000,
+                      .device = 1,
+                      .stream = 9,
+                      .bytes = 50000,
+                      .copy = PKI_COPY_HTOD};
     (void)state;
     expect(&a, NULL,
            ",\n{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy HtoD (Pinned -> Device)\","
@@ -63,8 +79,14 @@ static void copies(void **state)
 
 static void calls_begin_arrows(void **state)
 {
-    pki_activity a = {.kind = PKI_ACTIVITY_RUNTIME, .name = "cudaLaunchKernel", .name_length = 16,
-                      .start = 5, .end = 6, .device = PKI_NO_DEVICE, .correlation = 1, .flow = 1};
+    pki_activity a = {.kind = PKI_ACTIVITY_RUNTIME,
+                      .name = "cudaLaunchKernel",
+                      .name_length = 16,
+                      .start = 5,
+                      .end = 6,
+                      .device = PKI_NO_DEVICE,
+                      .correlation = 1,
+                      .flow = 1};
     (void)state;
     expect(&a, NULL,
            ",\n{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\","
@@ -75,12 +97,18 @@ static void calls_begin_arrows(void **state)
 
 static void spans_have_no_stream_argument(void **state)
 {
-    pki_activity a = {.kind = PKI_ACTIVITY_SPAN, .name = "forward", .name_length = 7, .start = 0,
-                      .end = 1000, .stream = 7, .stream_hidden = 1};
+    pki_activity a = {.kind = PKI_ACTIVITY_SPAN,
+                      .name = "forward",
+                      .name_length = 7,
+                      .start = 0,
+                      .end = 1000,
+                      .stream = 7,
+                      .stream_hidden = 1};
     (void)state;
-    expect(&a, NULL,
-           ",\n{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":\"forward\","
-           "\"pid\":2147488000,\"tid\":7,\"ts\":0.000,\"dur\":1.000,\"args\":{\"device\":0,\"on_stream\":7}}");
+    expect(
+        &a, NULL,
+        ",\n{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":\"forward\","
+        "\"pid\":2147488000,\"tid\":7,\"ts\":0.000,\"dur\":1.000,\"args\":{\"device\":0,\"on_stream\":7}}");
     a.stream = 0; /* not known */
     a.device = PKI_NO_DEVICE;
     expect(&a, NULL,
@@ -90,9 +118,8 @@ static void spans_have_no_stream_argument(void **state)
 
 static void more_arguments(void **state)
 {
-    const pki_activity_arg args[] = {{"Collective name", "all\"reduce", 0},
-                                     {"In msg nelems", NULL, 1024},
-                                     {"Seq", NULL, -1}};
+    const pki_activity_arg args[] = {
+        {"Collective name", "all\"reduce", 0}, {"In msg nelems", NULL, 1024}, {"Seq", NULL, -1}};
     pki_activity a = {.kind = PKI_ACTIVITY_OPERATION,
                       .name = "nccl:all_reduce",
                       .name_length = 15,
@@ -153,15 +180,14 @@ static void tracks(void **state)
     (void)state;
     out[pki_chrome_track(out, &stream)] = 0;
     assert_string_equal(
-        out,
-        ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"process_name\",\"pid\":2147488000,"
-        "\"tid\":7,\"ts\":0.000,\"args\":{\"name\":\"GPU 0\"}}"
-        ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"process_sort_index\","
-        "\"pid\":2147488000,\"tid\":7,\"ts\":0.000,\"args\":{\"sort_index\":2147488000}}"
-        ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"thread_name\",\"pid\":2147488000,"
-        "\"tid\":7,\"ts\":0.000,\"args\":{\"name\":\"stream 7\"}}"
-        ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"thread_sort_index\","
-        "\"pid\":2147488000,\"tid\":7,\"ts\":0.000,\"args\":{\"sort_index\":3}}");
+        out, ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"process_name\",\"pid\":2147488000,"
+             "\"tid\":7,\"ts\":0.000,\"args\":{\"name\":\"GPU 0\"}}"
+             ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"process_sort_index\","
+             "\"pid\":2147488000,\"tid\":7,\"ts\":0.000,\"args\":{\"sort_index\":2147488000}}"
+             ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"thread_name\",\"pid\":2147488000,"
+             "\"tid\":7,\"ts\":0.000,\"args\":{\"name\":\"stream 7\"}}"
+             ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"thread_sort_index\","
+             "\"pid\":2147488000,\"tid\":7,\"ts\":0.000,\"args\":{\"sort_index\":3}}");
     out[pki_chrome_track(out, &beside)] = 0;
     assert_null(strstr(out, "process"));
     assert_non_null(strstr(out, "CUDA calls of main"));
@@ -170,9 +196,12 @@ static void tracks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kernels),        cmocka_unit_test(copies),
-        cmocka_unit_test(tracks),         cmocka_unit_test(spans_have_no_stream_argument),
-        cmocka_unit_test(more_arguments), cmocka_unit_test(calls_begin_arrows),
+        cmocka_unit_test(kernels),
+        cmocka_unit_test(copies),
+        cmocka_unit_test(tracks),
+        cmocka_unit_test(spans_have_no_stream_argument),
+        cmocka_unit_test(more_arguments),
+        cmocka_unit_test(calls_begin_arrows),
         cmocka_unit_test(the_longest_event_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

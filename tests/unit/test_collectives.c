@@ -322,10 +322,14 @@ int main(void)
         with_collectives(each_moment_is_waited_for_once),
         with_collectives(too_many_algorithms),
         with_collectives(the_steps_of_the_slowest),
-        cmocka_unit_test(formulas),      cmocka_unit_test(classes),
-        with_collectives(rows),          with_collectives(communicators),
-        with_collectives(strangers),     with_collectives(the_slowest_are_kept),
-        with_collectives(nothing),       with_collectives(no_time_at_all),
+        cmocka_unit_test(formulas),
+        cmocka_unit_test(classes),
+        with_collectives(rows),
+        with_collectives(communicators),
+        with_collectives(strangers),
+        with_collectives(the_slowest_are_kept),
+        with_collectives(nothing),
+        with_collectives(no_time_at_all),
         with_collectives(too_many_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

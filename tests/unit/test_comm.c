@@ -117,11 +117,11 @@ static void elements(void **state)
         pk_comm_op op;
         uint64_t in, out;
         const char *peer;
-    } known[] = {{PK_OP_ALL_REDUCE, 5, 5, NULL},        {PK_OP_BROADCAST, 5, 5, "Root"},
-                 {PK_OP_REDUCE, 5, 5, "Root"},          {PK_OP_ALL_GATHER, 5, 15, NULL},
-                 {PK_OP_REDUCE_SCATTER, 15, 5, NULL},   {PK_OP_ALL_TO_ALL, 15, 15, NULL},
-                 {PK_OP_GATHER, 5, 15, "Root"},         {PK_OP_SCATTER, 15, 5, "Root"},
-                 {PK_OP_SEND, 5, 0, "Dst Rank"},        {PK_OP_RECV, 0, 5, "Src Rank"}};
+    } known[] = {{PK_OP_ALL_REDUCE, 5, 5, NULL},      {PK_OP_BROADCAST, 5, 5, "Root"},
+                 {PK_OP_REDUCE, 5, 5, "Root"},        {PK_OP_ALL_GATHER, 5, 15, NULL},
+                 {PK_OP_REDUCE_SCATTER, 15, 5, NULL}, {PK_OP_ALL_TO_ALL, 15, 15, NULL},
+                 {PK_OP_GATHER, 5, 15, "Root"},       {PK_OP_SCATTER, 15, 5, "Root"},
+                 {PK_OP_SEND, 5, 0, "Dst Rank"},      {PK_OP_RECV, 0, 5, "Src Rank"}};
     (void)state;
     pk_comm *comm = new_comm(0, 3);
     for (size_t i = 0; i < PKI_COUNT_OF(known); i++) {

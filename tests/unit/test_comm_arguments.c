@@ -1,5 +1,5 @@
-/* What an operation says of itself in the trace: the same whether a thread of the program recorded it or a backend
- * has seen it, by PyTorch's rules. */
+/* What an operation says of itself in the trace: the same whether a thread of the program recorded
+ * it or a backend has seen it, by PyTorch's rules. */
 #include "document.h"
 #include "session.h"
 
@@ -79,8 +79,8 @@ static json_t *args_of(json_t *doc, const char *who, const pk_comm *comm, uint32
     return member(find_event(doc, name_of(name, who, comm, op, peer)), "args");
 }
 
-/* PyTorch's profiler has a rank as "Dst Rank" of a send and "Src Rank" of a receive alone, and none for a
- * collective without a root, whatever the library said. */
+/* PyTorch's profiler has a rank as "Dst Rank" of a send and "Src Rank" of a receive alone, and none
+ * for a collective without a root, whatever the library said. */
 static const char *key_of(uint32_t op)
 {
     switch (op) {
@@ -151,8 +151,8 @@ static void both_write_the_same(void **state)
     json_decref(doc);
 }
 
-/* A name and a variant's key of the longest, each byte of which takes six: the event ends within its room, without
- * the operation. */
+/* A name and a variant's key of the longest, each byte of which takes six: the event ends within
+ * its room, without the operation. */
 static void the_longest_names_leave_no_room(void **state)
 {
     char name[256], key[256];

@@ -243,7 +243,7 @@ static double normal(pki_random *r)
     return sqrt(-2 * log(u)) * cos(2 * M_PI * v);
 }
 
-/* A launch's luck: its place, and now and then a neighbour's burst. */
+/* Layout variance of a process run: its place, and now and then a neighbour's burst. */
 static double launch(pki_random *r, double spread)
 {
     return spread * (normal(r) + (pki_random_below(r, 20) == 0 ? 3 * normal(r) : 0));

@@ -1,5 +1,5 @@
-/* A session in a program that closes what it did not open: the files of the program stay as they are,
- * and what could not be written is said. */
+/* A session in a program that closes what it did not open: the files of the program stay as they
+ * are, and what could not be written is said. */
 #include "document.h"
 
 #include <errno.h>

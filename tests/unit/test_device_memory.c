@@ -30,9 +30,9 @@ static void feed(pki_device *d)
         pki_device_memory(d, 0, 100 * i * US, 5);
         step(d, 100 * i, 100 * i + 100);
         if (i % 70 == 69)
-            pki_device_settled(d, (100 * i - 500) * US);
+            pki_device_finalised(d, (100 * i - 500) * US);
     }
-    pki_device_settled(d, UINT64_MAX);
+    pki_device_finalised(d, UINT64_MAX);
 }
 
 static void check_whole(const pki_summary *s)

@@ -64,7 +64,7 @@ static uint64_t min_start(const scene *s, size_t from)
     return first;
 }
 
-/* As a session does: steps first, activities later, and what is settled now and then. */
+/* As a session does: steps first, activities later, and what is finalised now and then. */
 static void tell_in_time(const scene *s, size_t room, pki_summary *out)
 {
     pki_device *d = pki_device_create(room);
@@ -78,7 +78,7 @@ static void tell_in_time(const scene *s, size_t room, pki_summary *out)
             pki_device_make_room(d);
         add(d, s->of[i]);
         if (i % 7 == 0)
-            pki_device_settled(d, min_start(s, i + 1));
+            pki_device_finalised(d, min_start(s, i + 1));
     }
     finish(d, 0, out);
 }
@@ -141,7 +141,7 @@ static void test_a_step_larger_than_the_room(void **state)
         add(d, kernel(1, 10 * i, 10 * i + 4));
         add(d, kernel(2, 10 * i + 2, 10 * i + 7));
         add(d, copy(PKI_COPY_HTOD, 3, 10 * i + 5, 10 * i + 8));
-        pki_device_settled(d, 10 * i * US);
+        pki_device_finalised(d, 10 * i * US);
     }
     step(d, 0, 1000000);
     finish(d, 0, &s);
@@ -157,7 +157,7 @@ static void test_a_step_larger_than_the_room(void **state)
     pki_summary_finish(&s);
 }
 
-/* Nobody says what is settled, and no step ends: there is a bound all the same. */
+/* Nobody says what is finalised, and no step ends: there is a bound all the same. */
 static void test_bound_without_anybody_saying(void **state)
 {
     pki_summary s;
@@ -182,7 +182,7 @@ static void test_late_ones_are_counted(void **state)
     (void)state;
     add(d, kernel(1, 10, 20));
     step(d, 0, 100);
-    pki_device_settled(d, 100 * US);
+    pki_device_finalised(d, 100 * US);
     add(d, kernel(1, 50, 60));  /* its step is done with */
     add(d, kernel(1, 90, 120)); /* in part */
     step(d, 100, 200);
@@ -194,17 +194,17 @@ static void test_late_ones_are_counted(void **state)
     pki_summary_finish(&s);
 }
 
-static void test_a_step_waits_for_what_is_not_settled(void **state)
+static void test_a_step_waits_for_what_is_not_finalised(void **state)
 {
     pki_summary s;
     pki_device *d = pki_device_create(PKI_DEVICE_ITEMS);
     (void)state;
     step(d, 0, 100);
     step(d, 100, 200);
-    pki_device_settled(d, 99 * US);
+    pki_device_finalised(d, 99 * US);
     add(d, kernel(1, 50, 60));
-    pki_device_settled(d, 150 * US);
-    pki_device_settled(d, 120 * US); /* never back */
+    pki_device_finalised(d, 150 * US);
+    pki_device_finalised(d, 120 * US); /* never back */
     add(d, kernel(1, 150, 160));
     finish(d, 0, &s);
     assert_int_equal(s.activities.late, 0);
@@ -251,7 +251,7 @@ static void test_kernels_by_name(void **state)
     add(d, a);
     a.name_length--;
     add(d, a);
-    pki_device_settled(d, UINT64_MAX);
+    pki_device_finalised(d, UINT64_MAX);
     pki_summary_init(&s);
     assert_true(pki_device_fill(d, 0, letter, NULL, &s));
     assert_int_equal(s.kernel_count, 2);
@@ -331,7 +331,7 @@ int main(void)
         cmocka_unit_test(test_a_step_larger_than_the_room),
         cmocka_unit_test(test_bound_without_anybody_saying),
         cmocka_unit_test(test_late_ones_are_counted),
-        cmocka_unit_test(test_a_step_waits_for_what_is_not_settled),
+        cmocka_unit_test(test_a_step_waits_for_what_is_not_finalised),
         cmocka_unit_test(test_very_many_steps_wait),
         cmocka_unit_test(test_kernels_by_name),
         cmocka_unit_test(test_spans_by_region),

@@ -237,7 +237,7 @@ static uint32_t below(uint32_t n)
 
 static struct {
     bool comm[STREAMS][TICKS], work[STREAMS][TICKS];
-} *played;
+} * played;
 
 static void play(bool comm, uint32_t stream, uint32_t start, uint32_t end)
 {

@@ -1,4 +1,4 @@
-/* Captures on the double of the driver: which spans are skipped, which graphs are left alone, and
+/* Captures on the mock of the driver: which spans are skipped, which graphs are left alone, and
  * that nobody's capture is spoilt. */
 #include "gpu_capture.h"
 

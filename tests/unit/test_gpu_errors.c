@@ -1,4 +1,4 @@
-/* What goes wrong with a device, on the double of the driver: each span is counted once, and there
+/* What goes wrong with a device, on the mock of the driver: each span is counted once, and there
  * are words for it. */
 #include "gpu.h"
 
@@ -31,9 +31,7 @@ static void a_poisoned_context(void **state)
     assert_int_equal(gpu->calls(FAKE_EVENT_RECORD), 0); /* nothing is asked of it any more */
     gpu->hold(false);
     for (int i = 0; i < 10; i++)
-        PK_GPU_SCOPE(inner, healthy)
-        {
-        }
+        PK_GPU_SCOPE(inner, healthy) {}
     pk_gpu_counts c = stop_and_count();
     assert_int_equal(c.recorded, 11);
     assert_int_equal(c.lost, 2);

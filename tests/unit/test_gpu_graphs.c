@@ -1,4 +1,4 @@
-/* Graphs on the double of the driver: spans that were captured are read at their replays. */
+/* Graphs on the mock of the driver: spans that were captured are read at their replays. */
 #include "gpu_capture.h"
 
 #include "session/session.h"

@@ -1,5 +1,5 @@
-/* A device that is shared or saturated: all work comes late, the anchors' too. Where a span is said to
- * lie is off by no more than the uncertainty that is stated with it. */
+/* A device that is shared or saturated: all work comes late, the anchors' too. Where a span is said
+ * to lie is off by no more than the uncertainty that is stated with it. */
 #include "document.h"
 #include "gpu.h"
 

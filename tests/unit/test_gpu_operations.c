@@ -1,4 +1,4 @@
-/* pk/nccl.h on the double of the driver: operations of communicators between events, and groups. */
+/* pk/nccl.h on the mock of the driver: operations of communicators between events, and groups. */
 #include "gpu_operations.h"
 
 #include "comm/model/communicator.h"
@@ -35,8 +35,7 @@ static void once_under_its_region(void **state)
     assert_int_equal(of_world("enqueued"), 1);
     assert_int_equal(of_world("started"), 1);
     assert_int_equal(of_world("completed"), 1);
-    assert_int_equal(of_world("on_stream"),
-                     of_world("time"));
+    assert_int_equal(of_world("on_stream"), of_world("time"));
 }
 
 static void beside_spans(void **state)
@@ -73,8 +72,8 @@ static void refused(void **state)
     assert_int_equal(of_world("completed"), 3);
 }
 
-/* What may be done after the call counts as complete: nothing will be heard of it, and it is no hang.
- * What NCCL refused never is. */
+/* What may be done after the call counts as complete: nothing will be heard of it, and it is no
+ * hang. What NCCL refused never is. */
 static void late_is_not_lost(void **state)
 {
     (void)state;
@@ -256,7 +255,7 @@ static void refused_groups(void **state)
     all_reduce(world, 60, the_stream, 0);
     pk_nccl_abort(world);
     end_group(0);
-    pk_nccl_group_end(0); /* one too many */
+    pk_nccl_group_end(0);  /* one too many */
     pk_nccl_group_start(); /* refused on a stream that nobody knows: the one before it stays */
     all_reduce(world, 70, the_stream, 0);
     gpu->let_fail(FAKE_STREAM_CTX, 0, 1, CUDA_ERROR_INVALID_HANDLE);
@@ -327,9 +326,9 @@ static void refused_is_no_stall(void **state)
     (void)state;
     all_reduce(world, 10, the_stream, 5);
     assert_int_equal(pk_stop(), PK_OK);
-    assert_int_equal(pk_start(pk_options(.backends = "cuda", .trace_path = TOP,
-                                         .report_path = "r.json")),
-                     PK_OK);
+    assert_int_equal(
+        pk_start(pk_options(.backends = "cuda", .trace_path = TOP, .report_path = "r.json")),
+        PK_OK);
     usleep(1300 * 1000); /* longer than PKI_PROGRESS_STALL_NS, and a round */
     finish();
     assert_int_equal(notes_of_progress(), 0);
@@ -342,9 +341,9 @@ static void group_across_sessions(void **state)
     pk_nccl_group_start();
     all_reduce(world, 10, the_stream, 0);
     assert_int_equal(pk_stop(), PK_OK);
-    assert_int_equal(pk_start(pk_options(.backends = "cuda", .trace_path = TOP,
-                                         .report_path = "r.json")),
-                     PK_OK);
+    assert_int_equal(
+        pk_start(pk_options(.backends = "cuda", .trace_path = TOP, .report_path = "r.json")),
+        PK_OK);
     end_group(0);
     all_reduce(world, 20, the_stream, 0);
     pk_gpu_counts c = finish();
@@ -369,14 +368,22 @@ static void no_context(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        traced(once_under_its_region), traced(beside_spans),       traced(refused),
+        traced(once_under_its_region),
+        traced(beside_spans),
+        traced(refused),
         traced(late_is_not_lost),
-        traced(hangs),                 traced(alike_share_a_group), traced(alike_across_a_round_number),
+        traced(hangs),
+        traced(alike_share_a_group),
+        traced(alike_across_a_round_number),
         traced(messages_are_pairs),
-        traced(unlike_are_one),        traced(many_members),       traced(streams_of_a_group),
-        traced(refused_groups),        traced(refused_is_no_stall),
+        traced(unlike_are_one),
+        traced(many_members),
+        traced(streams_of_a_group),
+        traced(refused_groups),
+        traced(refused_is_no_stall),
         traced(group_across_sessions),
-        traced(no_context),            traced(threads),
+        traced(no_context),
+        traced(threads),
     };
     if (argc != 2)
         return 2;

@@ -1,4 +1,4 @@
-/* Spans of streams on the double of the driver: what is recorded, in which order, at what cost. */
+/* Spans of streams on the mock of the driver: what is recorded, in which order, at what cost. */
 #include "document.h"
 #include "gpu.h"
 
@@ -32,9 +32,7 @@ static void spans_and_counts(void **state)
     (void)state;
     for (int i = 0; i < 100; i++) {
         pk_gpu_begin(&outer, the_stream);
-        PK_GPU_SCOPE(inner, the_stream)
-        {
-        }
+        PK_GPU_SCOPE(inner, the_stream) {}
         span(&inner);
         pk_gpu_end(&outer, the_stream);
     }

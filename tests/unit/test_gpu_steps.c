@@ -1,4 +1,4 @@
-/* Steps by stream spans, on the double of the driver: done with once the device has passed all of
+/* Steps by stream spans, on the mock of the driver: done with once the device has passed all of
  * theirs, and not before. */
 #include "document.h"
 #include "gpu.h"

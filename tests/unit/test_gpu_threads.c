@@ -1,4 +1,4 @@
-/* Many threads, streams, contexts and sessions at once, on the double of the driver: what
+/* Many threads, streams, contexts and sessions at once, on the mock of the driver: what
  * ThreadSanitizer is to see, and the books that have to balance. */
 #include "gpu.h"
 
@@ -65,8 +65,8 @@ static void threads_and_streams(void **state)
     assert_int_equal(spans_of(&outer) + spans_of(&inner), c.recorded);
 }
 
-/* The stream has a context, the thread has none: it gets one for the calls that want it, and has none
- * afterwards. */
+/* The stream has a context, the thread has none: it gets one for the calls that want it, and has
+ * none afterwards. */
 static void *spans_without_a_context(void *arg)
 {
     gpu->context_current(NULL);

@@ -1,4 +1,5 @@
-/* The median of a series' rows: exact while steps are few, within its bound whatever their order. */
+/* The median of a series' rows: exact while steps are few, within its bound whatever their order.
+ */
 #include "measure/steps/series.h"
 
 #include <setjmp.h>
@@ -120,7 +121,8 @@ static void rows_of_a_long_series(void **state)
     (void)state;
     for (uint64_t i = 0; i < 100000; i++) {
         uint64_t ns = now_and_then_ten_times((size_t)i);
-        pki_series_row step = {.index = i, .steps = 1, .duration = ns, .longest = ns, .shortest = ns};
+        pki_series_row step = {
+            .index = i, .steps = 1, .duration = ns, .longest = ns, .shortest = ns};
         assert_true(pki_step_series_add(&series, &step));
     }
     pki_step_series_rows(&series, rows);
@@ -141,7 +143,8 @@ static void the_last_row_is_not_full(void **state)
     static pki_series_row rows[PKI_STEP_SERIES_MOST];
     (void)state;
     for (uint64_t i = 0; i < PKI_STEP_SERIES_MOST + 3; i++) {
-        pki_series_row step = {.index = i, .steps = 1, .duration = i + 1, .longest = i + 1, .shortest = i + 1};
+        pki_series_row step = {
+            .index = i, .steps = 1, .duration = i + 1, .longest = i + 1, .shortest = i + 1};
         assert_true(pki_step_series_add(&series, &step));
     }
     pki_step_series_rows(&series, rows);

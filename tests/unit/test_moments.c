@@ -1,4 +1,5 @@
-/* Moments of doubles: what is known beforehand, to the last digit, and the same in any order and parts. */
+/* Moments of doubles: what is known beforehand, to the last digit, and the same in any order and
+ * parts. */
 #include "stats/moments.h"
 #include "valgrind.h"
 

@@ -218,7 +218,8 @@ static void *group(void)
 
 enum { STAY = 100 };
 
-/* Some events stay open next to each other for long, and all others come by there again and again. */
+/* Some events stay open next to each other for long, and all others come by there again and again.
+ */
 static void around_what_stays_open(void **state)
 {
     void *stays[STAY];

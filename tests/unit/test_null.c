@@ -89,10 +89,8 @@ static int stop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(control_calls_answer),
-        cmocka_unit_test(statistics_answer),
-        cmocka_unit_test(names_are_made_up),
-        cmocka_unit_test(communicators_do_without),
+        cmocka_unit_test(control_calls_answer), cmocka_unit_test(statistics_answer),
+        cmocka_unit_test(names_are_made_up),    cmocka_unit_test(communicators_do_without),
         cmocka_unit_test(benchmarks_answer),
     };
     return cmocka_run_group_tests(tests, start, stop);

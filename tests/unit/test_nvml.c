@@ -1,4 +1,4 @@
-/* What devices say about themselves, told by the double in tests/fake: what arrives in trace,
+/* What devices say about themselves, told by the mock in tests/fake: what arrives in trace,
  * statistics and status, and what happens when NVML fails, is slow, or does not come back. */
 #include "document.h"
 #include "session.h"
@@ -347,7 +347,7 @@ int main(int argc, char **argv)
     bool forks = !strstr(SANITIZERS, "thread") && !getenv("PK_TEST_QEMU") &&
                  !(preloaded && strstr(preloaded, "vgpreload"));
     const struct CMUnitTest tests[] = {
-        sampling(a_library_of_another_kind), /* before the double has been taken */
+        sampling(a_library_of_another_kind), /* before the mock has been taken */
         sampling(before_any_session),
         sampling(values_in_trace_and_report),
         sampling(held_down_clocks_are_told),

@@ -1,5 +1,5 @@
-/* Options and their environment twins: what is taken, what is refused, and that each refusal names
- * its cause. */
+/* Options and their environment variables: what is taken, what is refused, and that each refusal
+ * names its cause. */
 #include "session/config.h"
 
 #include <setjmp.h>

@@ -98,8 +98,8 @@ static void ticks_become_nanoseconds(void **state)
     pki_histogram h;
     (void)state;
     stats->unit_ns = 0.4;
-    stats->buckets[5] = 2;                      /* 2 ns */
-    stats->buckets[pki_bucket(1000000)] = 40;   /* 400 us */
+    stats->buckets[5] = 2;                    /* 2 ns */
+    stats->buckets[pki_bucket(1000000)] = 40; /* 400 us */
     stats->buckets[pki_bucket(1 << 30)] = 1;
     assert_true(pki_histogram_of_stats(stats, &h));
     check_whole(&h, 43);
@@ -206,7 +206,8 @@ static void a_device_stays_bounded_and_whole(void **state)
     uint64_t steps = 0, busy = 0, longest = 0;
     (void)state;
     for (uint64_t i = 0; i < 100003; i++) {
-        pki_gpu_series_row step = {.index = i, .steps = 1, .step = 10, .busy = i % 10, .longest_gap = i % 7};
+        pki_gpu_series_row step = {
+            .index = i, .steps = 1, .step = 10, .busy = i % 10, .longest_gap = i % 7};
         assert_true(pki_device_series_add(&series, &step));
     }
     assert_true(pki_device_series_fill(&series, 1000, &row));

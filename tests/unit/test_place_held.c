@@ -1,4 +1,5 @@
-/* Nothing but the end of a session lets go of its files: not what its process opens, closes or forks. */
+/* Nothing but the end of a session lets go of its files: not what its process opens, closes or
+ * forks. */
 #include "place.h"
 
 #include <sys/resource.h>

@@ -244,8 +244,8 @@ static unsigned mapped_arenas(void)
     FILE *file = fopen("/proc/self/maps", "r");
     assert_non_null(file);
     while (fgets(line, sizeof line, file))
-        count += strstr(line, " 00000000 ") &&
-                 (strstr(line, "memfd:perfkit") || strstr(line, ".arena"));
+        count +=
+            strstr(line, " 00000000 ") && (strstr(line, "memfd:perfkit") || strstr(line, ".arena"));
     fclose(file);
     return count;
 }

@@ -1,4 +1,4 @@
-/* Regions through the public API: nesting and own time, phases, work, marks, blocks. */
+/* Regions through the public API: nesting and self time, phases, work, marks, blocks. */
 #include "session.h"
 
 #include "core/thread.h"

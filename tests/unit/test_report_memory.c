@@ -1,5 +1,5 @@
-/* From steps to reports with the n-th allocation failing, for every n: an answer each time, the right one
- * if it says so, and nothing left behind (which a sanitizer or valgrind sees). */
+/* From steps to reports with the n-th allocation failing, for every n: an answer each time, the
+ * right one if it says so, and nothing left behind (which a sanitizer or valgrind sees). */
 #include "failing_memory.h"
 #include "measure/steps/steps.h"
 #include "measure/verdict/verdict.h"

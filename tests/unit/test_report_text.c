@@ -62,7 +62,7 @@ static void the_bandwidth_of_small_messages(void **state)
         double rate;
         const char *text;
     } known[] = {{1.2e-6, " 1.2e-6 "}, {9.96e-7, " 1.0e-6 "}, {0.00099, " 9.9e-4 "},
-                 {0.001, " .00100 "},  {0.05, " .05000 "},   {0, " 0 "}};
+                 {0.001, " .00100 "},  {0.05, " .05000 "},    {0, " 0 "}};
     (void)state;
     for (size_t i = 0; i < PKI_COUNT_OF(known); i++) {
         pki_summary s;
@@ -175,14 +175,10 @@ int main(int argc, char **argv)
 {
     golden_folder = argc > 1 ? argv[1] : "tests/golden";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_training_run),
-        cmocka_unit_test(two_gpus),
-        cmocka_unit_test(two_communicators),
-        cmocka_unit_test(the_bandwidth_of_small_messages),
-        cmocka_unit_test(nothing_at_all),
-        cmocka_unit_test(any_summary_fits_the_page),
-        cmocka_unit_test(options_are_heard),
-        cmocka_unit_test(no_locale_gets_in),
+        cmocka_unit_test(a_training_run),        cmocka_unit_test(two_gpus),
+        cmocka_unit_test(two_communicators),     cmocka_unit_test(the_bandwidth_of_small_messages),
+        cmocka_unit_test(nothing_at_all),        cmocka_unit_test(any_summary_fits_the_page),
+        cmocka_unit_test(options_are_heard),     cmocka_unit_test(no_locale_gets_in),
         cmocka_unit_test(write_errors_are_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -180,7 +180,7 @@ static void points_that_find_no_room(void **state)
     assert_true(counts.recorded == 63 && counts.dropped == 0);
 }
 
-/* Own time is credited to steps even if the record that says so finds no room. */
+/* Self time is credited to steps even if the record that says so finds no room. */
 static void own_time_when_the_ring_is_full(void **state)
 {
     (void)state;
@@ -208,7 +208,7 @@ static void stop_and_gather(void)
 }
 
 /* What a report says of one thread is what the region's statistics say, drops or not. */
-static void one_threads_own_time(void **state)
+static void one_threads_self_time(void **state)
 {
     uint64_t seen = 0;
     (void)state;
@@ -360,7 +360,7 @@ int main(void)
         held(two_slots_at_a_time),
         held(points_that_find_no_room),
         held(own_time_when_the_ring_is_full),
-        held(one_threads_own_time),
+        held(one_threads_self_time),
         held(own_times_around_drops),
         held(a_small_record_behind_a_loss),
         held(breakdowns_around_drops),

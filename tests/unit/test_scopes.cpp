@@ -104,7 +104,10 @@ struct server {
         PK_FUNCTION();
         if (request < 0)
             throw request;
-        return [](int n) { PK_FUNCTION_OF(PK_WAIT); return n + 1; }(request);
+        return [](int n) {
+            PK_FUNCTION_OF(PK_WAIT);
+            return n + 1;
+        }(request);
     }
 };
 
@@ -168,10 +171,7 @@ void threads_of_cpp(void **)
 /* Destroyed while the thread ends, and records once more. */
 struct last_words {
     bool spoken = false;
-    ~last_words()
-    {
-        pk::scope s(third);
-    }
+    ~last_words() { pk::scope s(third); }
 };
 thread_local last_words words;
 
@@ -210,7 +210,10 @@ void streams(void **)
     /* Nothing to see without a GPU: only that it compiles, and does no harm. */
     for (int i = 0; i < 2; i++) {
         pk::gpu_scope s(outer, nullptr);
-        PK_GPU_SCOPE(inner, 0) { pk_gpu_begin(&third, NULL); }
+        PK_GPU_SCOPE(inner, 0)
+        {
+            pk_gpu_begin(&third, NULL);
+        }
     }
     pk_gpu_counts counts;
     counts.size = sizeof counts;
@@ -247,8 +250,10 @@ void moving(void **)
     assert_true(session && !begun);
     assert_int_equal(session.stop(), PK_OK);
     assert_int_equal(session.stop(), PK_EOFF);
-    assert_false(std::is_copy_constructible<pk::scope>::value || std::is_copy_constructible<pk::session>::value ||
-                 std::is_copy_constructible<pk::gpu_scope>::value || std::is_copy_constructible<pk::comm>::value ||
+    assert_false(std::is_copy_constructible<pk::scope>::value ||
+                 std::is_copy_constructible<pk::session>::value ||
+                 std::is_copy_constructible<pk::gpu_scope>::value ||
+                 std::is_copy_constructible<pk::comm>::value ||
                  std::is_copy_constructible<pk::request>::value);
 }
 
@@ -266,7 +271,8 @@ void distributions_in_chrono(void **)
     }
     pk::stats of(named);
     assert_true(of.status() == PK_OK && of.count() == 3 && of.bytes() == 24 && of.flops() == 6);
-    assert_true(of.min() >= std::chrono::milliseconds(2) && of.max() >= of.min() && of.sum() >= 3 * of.min());
+    assert_true(of.min() >= std::chrono::milliseconds(2) && of.max() >= of.min() &&
+                of.sum() >= 3 * of.min());
     assert_true(of.mean() >= of.min() && of.mean() <= of.max() && of.self() <= of.sum());
     assert_true(of.quantile(0) >= of.min() && of.quantile(1) <= of.max() && of.raw().count == 3);
     assert_true(of.stddev() <= of.max() - of.min());
@@ -275,7 +281,8 @@ void distributions_in_chrono(void **)
     assert_int_equal(pk::stats::on_gpu(named).count(), 0);
 }
 
-/* Two blocking operations, and two that are waited for later: one by name, one by the end of its block. */
+/* Two blocking operations, and two that are waited for later: one by name, one by the end of its
+ * block. */
 void operations(void **)
 {
     const std::string report = "test_scopes." + std::to_string(getpid()) + ".json";
@@ -301,9 +308,11 @@ void operations(void **)
     pk::counter("queue", "batches").set(3);
     assert_int_equal(session.stop(), PK_OK);
     std::ifstream file(report);
-    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const std::string text((std::istreambuf_iterator<char>(file)),
+                           std::istreambuf_iterator<char>());
     unlink(report.c_str());
-    assert_true(text.find("\"world\"") != std::string::npos && text.find("\"queue\"") != std::string::npos);
+    assert_true(text.find("\"world\"") != std::string::npos &&
+                text.find("\"queue\"") != std::string::npos);
     assert_true(text.find("\"calls\":4,\"bytes\":1244") != std::string::npos);
 }
 

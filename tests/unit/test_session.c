@@ -95,8 +95,8 @@ static void the_cost_is_all_of_it(void **state)
     assert_int_equal(pk_flush(), PK_OK);
     pk_counts counts = stop_and_count();
     json_t *doc = load_document(trace_name), *run = member(member(doc, "perfkitReport"), "run");
-    double parts = cost_in(doc, "recording") + cost_in(doc, "collector") +
-                   cost_in(doc, "callers") + cost_in(doc, "backends");
+    double parts = cost_in(doc, "recording") + cost_in(doc, "collector") + cost_in(doc, "callers") +
+                   cost_in(doc, "backends");
     double regions = cost_in(doc, "region_ns") * (double)(counts.begun + counts.points);
     double cpu = json_number_value(member(run, "cpu"));
     assert_true(cost_in(doc, "callers") > 0 && regions > 0);
@@ -122,8 +122,8 @@ static void what_the_loop_had_of_the_processors(void **state)
     const json_t *steps = member(member(doc, "perfkitReport"), "steps");
     json_int_t observed = json_integer_value(member(member(steps, "processor"), "observed"));
     assert_true(observed >= 2500);
-    assert_int_equal(json_integer_value(member(member(member(doc, "metadata"), "stepping_thread"),
-                                               "observed_ns")),
+    assert_int_equal(json_integer_value(
+                         member(member(member(doc, "metadata"), "stepping_thread"), "observed_ns")),
                      observed);
     json_decref(doc);
 }

@@ -1,5 +1,5 @@
-/* Programs that run with 0, 1 or 2 closed: none of our files has such a number, and what is opened there
- * by the program is not written to. */
+/* Programs that run with 0, 1 or 2 closed: none of our files has such a number, and what is opened
+ * there by the program is not written to. */
 #include "document.h"
 #include "valgrind.h"
 
@@ -35,7 +35,8 @@ static bool is_open(int fd)
     return fcntl(fd, F_GETFD) >= 0;
 }
 
-/* Opens its files, which get the numbers that are free, and prints as if nothing were. closed: bits. */
+/* Opens its files, which get the numbers that are free, and prints as if nothing were. closed:
+ * bits. */
 static void be_host(unsigned closed, const char *report, bool files_first)
 {
     char name[] = "host-0";

@@ -58,7 +58,8 @@ static void nobody_reads(void **state)
     (void)state;
 }
 
-/* A SIGPIPE that waited for the program before is still there behind it, and the mask is as it was. */
+/* A SIGPIPE that waited for the program before is still there behind it, and the mask is as it was.
+ */
 static void signals_stay(void **state)
 {
     sigset_t mask, pending, pipe_only;

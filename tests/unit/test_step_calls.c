@@ -268,7 +268,7 @@ static void a_thread_that_begins_while_others_record(void **state)
 {
     (void)state;
     pthread_mutex_lock(&pki_drain_lock); /* this thread must not get the first one's block */
-    run(load_elsewhere, NULL); /* the first thread to record is not the one that steps */
+    run(load_elsewhere, NULL);           /* the first thread to record is not the one that steps */
     load_elsewhere(NULL);
     pthread_mutex_unlock(&pki_drain_lock);
     pk_flush(); /* and what it records is taken before it is known to be the one */

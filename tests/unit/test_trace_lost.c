@@ -1,5 +1,5 @@
-/* A trace that loses its name while it is written, and a disk that stays full: said by the next flush
- * and by the stop, counted, and soon over.
+/* A trace that loses its name while it is written, and a disk that stays full: said by the next
+ * flush and by the stop, counted, and soon over.
  *
  * Built with the linker's --wrap: while `full` is set no write finds room, and each is counted.
  */
@@ -131,8 +131,8 @@ static void noticed_at_the_stop(void **state)
     assert_int_equal(times_heard("the events are lost"), 1);
 }
 
-/* Nothing is lost: it is said, and the trace goes on where it is. The program may have gone elsewhere
- * itself. */
+/* Nothing is lost: it is said, and the trace goes on where it is. The program may have gone
+ * elsewhere itself. */
 static void a_moved_trace(void **state)
 {
     (void)state;
@@ -158,8 +158,8 @@ static void a_moved_trace(void **state)
 
 /* ---- a disk that stays full ---- */
 
-/* The span holds a few thousand events; what does not fit into it asks the disk once in a round, not
- * for each event. The collector's rounds are 39 ms apart. */
+/* The span holds a few thousand events; what does not fit into it asks the disk once in a round,
+ * not for each event. The collector's rounds are 39 ms apart. */
 static void a_full_disk(const char *path)
 {
     const unsigned events = 200000;

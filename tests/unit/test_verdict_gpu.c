@@ -251,7 +251,8 @@ static void the_longest_gap_of_most_steps_is_none(void **state)
     set(&s, PKI_GPU_IDLE, STEP * 63 / 100);
     s.gpus->per_step[PKI_GPU_LONGEST_GAP] = (pki_dist){.count = 1000, .p50 = 0, .max = 7000000};
     const pki_verdict *v = found(&s, "gpu-idle");
-    assert_non_null(strstr(v->text, "gaps per step; most steps have none, the longest took 7.00 ms."));
+    assert_non_null(
+        strstr(v->text, "gaps per step; most steps have none, the longest took 7.00 ms."));
     s.gpus->per_step[PKI_GPU_LONGEST_GAP].p50 = 3000;
     v = found(&s, "gpu-idle");
     assert_non_null(strstr(v->text, "gaps per step; the longest takes 3.00 us (median)."));

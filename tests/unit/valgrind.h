@@ -1,5 +1,5 @@
-/* tests/unit/valgrind.h - is this one of valgrind's runs? It replaces malloc, and takes fifty times as
- * long. */
+/* tests/unit/valgrind.h - is this one of valgrind's runs? It replaces malloc, and takes fifty times
+ * as long. */
 #ifndef TESTS_VALGRIND_H
 #define TESTS_VALGRIND_H
 

@@ -19,8 +19,9 @@ typedef struct baseline {
     bool other_machine; /* there was none of this one */
 } baseline;
 
-/* The stored runs that have a benchmark in common with `fresh`, at most the `keep` newest ones, and of
- * those of one minute the last: a moment is what is counted. None is fine; false, and why, if the folder cannot be read or what lies in it is no such file. */
+/* The stored runs that have a benchmark in common with `fresh`, at most the `keep` newest ones, and
+ * of those of one minute the last: a moment is what is counted. None is fine; false, and why, if
+ * the folder cannot be read or what lies in it is no such file. */
 bool baseline_find(const char *folder, const bench_file *fresh, size_t keep, baseline *out,
                    complaint *why);
 void baseline_finish(baseline *b);

@@ -1,5 +1,5 @@
-/* tools/bench/bench_file.h - what files of benchmarks say (docs/bench-format.md, and Google Benchmark's
- * own): for each benchmark its launches, for each launch its samples.
+/* tools/bench/bench_file.h - what files of benchmarks say (docs/bench-format.md, and Google
+ * Benchmark's own): for each benchmark its launches, for each launch its samples.
  */
 #ifndef TOOLS_BENCH_FILE_H
 #define TOOLS_BENCH_FILE_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One process's samples of one benchmark: all that share that process's luck. */
+/* One process's samples of one benchmark: all that share that process's layout. */
 typedef struct bench_launch {
     char *id;
     uint64_t pair; /* of an A/B: the launch of the other build that belongs to it; 0: none */
@@ -44,8 +44,8 @@ void bench_file_finish(bench_file *file);
 
 bool bench_text_set(char **text, const char *to); /* false without memory */
 
-/* The benchmark of that name, new if need be; NULL without memory. Pointers to series are good until
- * the next new one. */
+/* The benchmark of that name, new if need be; NULL without memory. Pointers to series are good
+ * until the next new one. */
 bench_series *bench_file_series(bench_file *file, const char *name);
 bench_series *bench_file_find(const bench_file *file, const char *name); /* NULL: it has none */
 
@@ -55,8 +55,8 @@ bench_launch *bench_series_launch(bench_series *series, const char *id);
 /* False without memory. */
 bool bench_launch_add(bench_launch *launch, double sample, double cpu_sample);
 
-/* All launches of `from` as launches of `to` with that id and pair, and what it says of machine, program and options;
- * the first one's date stays. Empties `from`. False without memory. */
+/* All launches of `from` as launches of `to` with that id and pair, and what it says of machine,
+ * program and options; the first one's date stays. Empties `from`. False without memory. */
 bool bench_file_append(bench_file *to, bench_file *from, const char *id, uint64_t pair);
 
 /* bench_load.c: false, and why. "-" is the standard input. */

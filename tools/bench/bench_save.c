@@ -1,4 +1,5 @@
-/* tools/bench/bench_save.c - bench_file.h as docs/bench-format.md says: what pk bench-ab has measured. */
+/* tools/bench/bench_save.c - bench_file.h as docs/bench-format.md says: what pk bench-ab has
+ * measured. */
 #include "bench/bench_file.h"
 
 #include "bench/stats/sample_stats.h"

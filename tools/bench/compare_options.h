@@ -1,4 +1,5 @@
-/* tools/bench/compare_options.h - what `pk compare` and `pk bench-ab` both take, and where they put it. */
+/* tools/bench/compare_options.h - what `pk compare` and `pk bench-ab` both take, and where they put
+ * it. */
 #ifndef TOOLS_COMPARE_OPTIONS_H
 #define TOOLS_COMPARE_OPTIONS_H
 
@@ -22,14 +23,23 @@ option_take compare_take_file;  /* a const char *: a file that can be written, o
 
 /* Of both commands; the wish has its compare_wish as `shared`. */
 #define COMPARE_FORMS(wish)                                                                        \
-    {"--markdown", "FILE", NULL, OPTION_FILE, compare_take_file,                                   \
-     offsetof(wish, shared.markdown), .begins_group = false},                                      \
-        {"--json", "FILE", NULL, OPTION_FILE, compare_take_file, offsetof(wish, shared.json),      \
+    {"--markdown",                                                                                 \
+     "FILE",                                                                                       \
+     NULL,                                                                                         \
+     OPTION_FILE,                                                                                  \
+     compare_take_file,                                                                            \
+     offsetof(wish, shared.markdown),                                                              \
+     .begins_group = false},                                                                       \
+        {"--json",                                                                                 \
+         "FILE",                                                                                   \
+         NULL,                                                                                     \
+         OPTION_FILE,                                                                              \
+         compare_take_file,                                                                        \
+         offsetof(wish, shared.json),                                                              \
          .begins_group = false},                                                                   \
     {                                                                                              \
-        "--junit", "FILE",                                                                         \
-            "the result in these forms, too (\"-\": here, instead of the text)", OPTION_FILE,      \
-            compare_take_file, offsetof(wish, shared.junit), .begins_group = false                 \
+        "--junit", "FILE", "the result in these forms, too (\"-\": here, instead of the text)",    \
+            OPTION_FILE, compare_take_file, offsetof(wish, shared.junit), .begins_group = false    \
     }
 
 /* Prints what is wished. EXIT_OK, EXIT_SLOWER if the last file is slower than the one before it, or

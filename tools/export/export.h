@@ -1,4 +1,5 @@
-/* tools/export/export.h - rows in files that other engines read: one for each table, or one database. */
+/* tools/export/export.h - rows in files that other engines read: one for each table, or one
+ * database. */
 #ifndef TOOLS_EXPORT_H
 #define TOOLS_EXPORT_H
 

@@ -1,4 +1,4 @@
-/* details.js - threads, what became of what was recorded, and how far the figures can be trusted. */
+/* details.js - threads, record accounting, and how far the figures can be trusted. */
 
 function threadTable(threads) {
     const kinds = KINDS.filter((kind) => threads.some((thread) => thread.kinds[kind]));

@@ -1,5 +1,5 @@
-/* tools/load/load.h - the summary of a run from a file: its report, the report inside its trace, or one
- * made from the events of its trace. */
+/* tools/load/load.h - the summary of a run from a file: its report, the report inside its trace, or
+ * one made from the events of its trace. */
 #ifndef TOOLS_LOAD_H
 #define TOOLS_LOAD_H
 
@@ -17,7 +17,8 @@ typedef struct load_options {
 /* False, and why. */
 bool load_run(const char *path, const load_options *options, pki_summary *out, complaint *why);
 
-/* The same of a file that is open; if its events have been read, and its report found, not again. */
+/* The same of a file that is open; if its events have been read, and its report found, not again.
+ */
 struct trace;
 bool load_trace(struct trace *t, const load_options *options, pki_summary *out);
 

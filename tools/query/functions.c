@@ -1,5 +1,5 @@
-/* tools/query/functions.c - aggregates that SQLite does not have: percentiles and spreads, of groups and
- * of windows; and REGEXP.
+/* tools/query/functions.c - aggregates that SQLite does not have: percentiles and spreads, of
+ * groups and of windows; and REGEXP.
  *
  * percentile(x, p) has p from 0 to 100, percentile_cont(x, p) from 0 to 1; both interpolate between
  * the two nearest values, as percentile_cont of other engines does.

@@ -25,7 +25,8 @@ typedef struct printing {
     pki_json json;
 } printing;
 
-/* A real number that people look at: not more digits than they want, nor fewer than an integer has. */
+/* A real number that people look at: not more digits than they want, nor fewer than an integer has.
+ */
 static char *put_real(char out[48], double value)
 {
     double size = fabs(value);

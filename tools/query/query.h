@@ -11,8 +11,8 @@
 
 /* ---- tables.c: rows as tables of SQLite ---- */
 
-/* What the tables of a connection are made of. rows NULL: nothing yet; who prepares a statement then
- * has the columns that it uses added to the wish. */
+/* What the tables of a connection are made of. rows NULL: nothing yet; who prepares a statement
+ * then has the columns that it uses added to the wish. */
 typedef struct query_tables {
     rows *rows;
     rows_wish wish;
@@ -48,8 +48,8 @@ int query_print(sqlite3_stmt *statement, query_format format);
 void query_point_at(const char *sql, int offset);
 
 /* A connection to a database that is read only (NULL: to an empty one in memory), in which SQL from
- * anywhere, and what a file from anywhere has for a schema, can reach nothing but its rows. An error
- * of SQLite's; *db may be there all the same, and tells which. */
+ * anywhere, and what a file from anywhere has for a schema, can reach nothing but its rows. An
+ * error of SQLite's; *db may be there all the same, and tells which. */
 int query_open(const char *path, sqlite3 **db);
 
 /* Nothing but reading, by functions that are known to be harmless, is allowed from now on. */

@@ -41,8 +41,8 @@ int query_open(const char *path, sqlite3 **db)
 
 /* ---- what it may call ---- */
 
-/* Functions of their arguments and of the time: SQLite's as far as 3.50, and ours. Not on the list is
- * whatever knows of pointers, files, extensions or the connection. */
+/* Functions of their arguments and of the time: SQLite's as far as 3.50, and ours. Not on the list
+ * is whatever knows of pointers, files, extensions or the connection. */
 static const char harmless[] =
     " -> ->> abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling char coalesce concat "
     "concat_ws cos cosh count cume_dist current_date current_time current_timestamp date "

@@ -1,8 +1,8 @@
 /* tools/read/document.c - JSON as one document: from memory, or from a file piece by piece.
  *
- * The text of a file is not kept, since a small compressed one may hold any amount of it. What grows
- * is the document, whose memory json_limit_memory bounds, and the string or number that is being
- * read, which is bounded here.
+ * The text of a file is not kept, since a small compressed one may hold any amount of it. What
+ * grows is the document, whose memory json_limit_memory bounds, and the string or number that is
+ * being read, which is bounded here.
  */
 #include "read/document.h"
 

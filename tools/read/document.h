@@ -1,4 +1,5 @@
-/* tools/read/document.h - JSON as one document in memory: from a text, or from a file piece by piece. */
+/* tools/read/document.h - JSON as one document in memory: from a text, or from a file piece by
+ * piece. */
 #ifndef TOOLS_DOCUMENT_H
 #define TOOLS_DOCUMENT_H
 

@@ -1,5 +1,5 @@
-/* tools/rebuild/communicators.c - what was done on communicators, as the session would have found it
- * (comm/figures/figures.h). */
+/* tools/rebuild/communicators.c - what was done on communicators, as the session would have found
+ * it (comm/figures/figures.h). */
 #include "rebuild/state.h"
 
 #include "base/compiler.h"

@@ -1,4 +1,5 @@
-/* tools/rebuild/devices.c - what devices did, as the session would have found it (measure/device/device.h). */
+/* tools/rebuild/devices.c - what devices did, as the session would have found it
+ * (measure/device/device.h). */
 #include "rebuild/state.h"
 
 #include "base/compiler.h"
@@ -124,7 +125,7 @@ static bool fill_regions(const rebuild *r, pki_summary *out)
 
 bool rebuild_fill_devices(rebuild *r, pki_summary *out)
 {
-    pki_device_settled(r->device, UINT64_MAX);
+    pki_device_finalised(r->device, UINT64_MAX);
     out->activities.count = r->activities;
     return (r->launchers.count == 0 || fill_regions(r, out)) &&
            pki_device_fill(r->device, out->steps.warmup, rebuild_launcher_name, r, out);

@@ -137,7 +137,7 @@ bool rebuild_expect_steps(rebuild *r, const char *track)
     return thread != TABLE_NONE && rebuild_steps(r, thread);
 }
 
-/* ---- own times ---- */
+/* ---- self times ---- */
 
 static nest_slice joined(const nest_slice *a, const nest_slice *b)
 {

@@ -1,7 +1,7 @@
-/* tools/rebuild/rebuild.h - the summary of a run from the events of its trace, for traces that hold no
- * report.
+/* tools/rebuild/rebuild.h - the summary of a run from the events of its trace, for traces that hold
+ * no report.
  *
- * Self times come from nesting: a slice's own time is what the slices inside it on its thread
+ * Self times come from nesting: a slice's self time is what the slices inside it on its thread
  * leave. Traces of perfkit list each thread's slices by their ends, inner ones first, so this goes
  * event by event and keeps only what is open, per name, per thread; rebuild_needs_sorting says when
  * a trace is not like that, and a rebuild made with `sort` keeps the events (about 50 bytes each)
@@ -27,8 +27,9 @@ typedef struct rebuild rebuild;
 rebuild *rebuild_create(bool sort, bool per_thread);
 void rebuild_destroy(rebuild *r);
 
-/* A thread that makes steps. The first one's self times the steps are made of, and its process is the
- * one that the report is of; needed before the first event unless sorting. False without memory. */
+/* A thread that makes steps. The first one's self times the steps are made of, and its process is
+ * the one that the report is of; needed before the first event unless sorting. False without
+ * memory. */
 bool rebuild_expect_steps(rebuild *r, const char *track);
 
 /* False without memory. */

@@ -54,7 +54,7 @@ typedef struct open_step {
     own parts;
 } open_step;
 
-/* So much own time of a region somewhere between start and end. */
+/* So much self time of a region somewhere between start and end. */
 typedef struct own_span {
     uint64_t start, end, ns;
     uint32_t region;
@@ -112,7 +112,7 @@ struct rebuild {
     size_t open_count;
     open_step open[REBUILD_WINDOW]; /* oldest first */
     size_t recent_count;
-    own_span *recent; /* the stepper's own times after steps_end */
+    own_span *recent; /* the stepper's self times after steps_end */
     own folded;       /* the same of those that were too many to keep apart */
 
     char *process;
@@ -122,14 +122,15 @@ struct rebuild {
 uint32_t rebuild_kind(const rebuild *r, uint32_t region);
 const char *rebuild_name(const rebuild *r, uint32_t region);
 
-/* rebuild/process.c. A track's process, by what stands before its "/"; TABLE_NONE without memory. */
+/* rebuild/process.c. A track's process, by what stands before its "/"; TABLE_NONE without memory.
+ */
 uint32_t rebuild_process_of(table *processes, const char *track);
 bool rebuild_steps(rebuild *r, uint32_t thread); /* its process does; false without memory */
 bool rebuild_is_elsewhere(const rebuild *r, uint32_t thread);
 bool rebuild_is_of_another(const rebuild *r, const event *e);
 bool rebuild_is_named_twice(rebuild *r, const event *e);
 
-/* rebuild/step_parts.c: the stepper's own times, and the ends of steps. False without memory. */
+/* rebuild/step_parts.c: the stepper's self times, and the ends of steps. False without memory. */
 bool rebuild_own(rebuild *r, own_span part);
 bool rebuild_step(rebuild *r, const span *step);
 void rebuild_close_steps(rebuild *r);

@@ -1,5 +1,5 @@
-/* tools/recover/recover.c - pk recover: a whole trace from what a killed run has left, or from a trace that
- * was cut. */
+/* tools/recover/recover.c - pk recover: a whole trace from what a killed run has left, or from a
+ * trace that was cut. */
 #include "recover/recover.h"
 
 #include "base/compiler.h"

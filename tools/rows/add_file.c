@@ -1,4 +1,5 @@
-/* tools/rows/add_file.c - a file's rows: its events in one walk, and what its report says in another. */
+/* tools/rows/add_file.c - a file's rows: its events in one walk, and what its report says in
+ * another. */
 #include "rows/events.h"
 
 #include "base/compiler.h"

@@ -193,7 +193,8 @@ const char *rows_name_of(const rows *r, uint32_t id);
 size_t rows_first(const rows *r, rows_table of, size_t file);
 file_row *rows_file(const rows *r, size_t file);
 
-/* rows/parents.c: depth, parent and own time of the calls from `first` on. False without memory. */
+/* rows/parents.c: depth, parent and self time of the calls from `first` on. False without memory.
+ */
 bool rows_nest(rows *r, size_t first);
 
 /* rows/add_summary.c: what a report says. False without memory. */

@@ -1,7 +1,7 @@
 /* tools/rows/order.h - the rows of a table in the order of some of its columns, and found by one.
  *
- * SQL asks for it in two ways: rows by groups, and the rows that another one belongs to. Both are one
- * permutation: made by radix, so five million calls by name take a tenth of a second.
+ * SQL asks for it in two ways: rows by groups, and the rows that another one belongs to. Both are
+ * one permutation: made by radix, so five million calls by name take a tenth of a second.
  */
 #ifndef TOOLS_ROWS_ORDER_H
 #define TOOLS_ROWS_ORDER_H

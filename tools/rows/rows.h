@@ -1,4 +1,5 @@
-/* tools/rows/rows.h - what runs did, as tables: one row per call, kernel, step ... of all files given.
+/* tools/rows/rows.h - what runs did, as tables: one row per call, kernel, step ... of all files
+ * given.
  *
  *     rows *r = rows_create(&wish);            // only these columns
  *     rows_add_file(r, "rank0.json", false, &why);
@@ -6,9 +7,9 @@
  *     rows_cell(r, ROWS_CALLS, 0, column);
  *
  * Rows are kept as small structs, names as numbers: 24 bytes for a call, 16 more for each group of
- * columns that costs something (rows_about). Columns that follow from others, such as a call's step,
- * are made when they are asked for. What nobody wished for is not kept, and a file is not walked
- * through if nothing of it was.
+ * columns that costs something (rows_about). Columns that follow from others, such as a call's
+ * step, are made when they are asked for. What nobody wished for is not kept, and a file is not
+ * walked through if nothing of it was.
  *
  * Not for two threads at once.
  */

@@ -74,8 +74,8 @@ bool event_read_activity(event *e, object o, const char *cat);
 void event_read_comm(event *e, object o);
 void event_read_progress(event *e);
 
-/* Of a counter: the next value that is a finite number, and its unit; from a cursor of zeros on. False
- * behind the last. */
+/* Of a counter: the next value that is a finite number, and its unit; from a cursor of zeros on.
+ * False behind the last. */
 bool event_next_sample(const event *e, object_cursor *at, const char **unit, double *value);
 
 /* "region" among its arguments; "" if there is none. */

@@ -5,8 +5,9 @@
 
 #include "base/compiler.h"
 
-/* perfkit's tracks beside those of threads, and Linux gives out no such number (session/activity.c).
- * Others count their threads as they like: there a call is part of its thread's time. */
+/* perfkit's tracks beside those of threads, and Linux gives out no such number
+ * (session/activity.c). Others count their threads as they like: there a call is part of its
+ * thread's time. */
 #define BESIDE_FROM (1u << 29)
 #define BESIDE_TO (1u << 31)
 

@@ -21,8 +21,8 @@ static place skip_blanks(place s, place end)
 }
 
 /* Which of eight bytes, in the order of the text, is the first that ends a string or that a simple
- * string has not: a quote, a backslash, a control character, or one that is not ASCII; 8: none. Borrows
- * mark bytes behind a true one only. */
+ * string has not: a quote, a backslash, a control character, or one that is not ASCII; 8: none.
+ * Borrows mark bytes behind a true one only. */
 static size_t first_end(const char *s)
 {
     uint64_t bytes;

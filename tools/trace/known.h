@@ -1,8 +1,8 @@
 /* tools/trace/known.h - lines that differ from an earlier one in nothing but their times.
  *
- * A region's call is written as {what it is,"ts":1.002,"dur":3.004}, and what it is stays the same for
- * every call of the region on its thread. So that part is read once and then compared: eight of ten
- * lines of a trace are known ones. What a line is not known for is read as any other.
+ * A region's call is written as {what it is,"ts":1.002,"dur":3.004}, and what it is stays the same
+ * for every call of the region on its thread. So that part is read once and then compared: eight of
+ * ten lines of a trace are known ones. What a line is not known for is read as any other.
  */
 #ifndef TOOLS_KNOWN_H
 #define TOOLS_KNOWN_H
@@ -16,8 +16,8 @@ typedef struct known known;
 known *known_create(void);
 void known_destroy(known *k);
 
-/* The event of a line like one before, with this one's times; valid until the next call. NULL: it is
- * not known. */
+/* The event of a line like one before, with this one's times; valid until the next call. NULL: it
+ * is not known. */
 const event *known_find(known *k, const char *text, size_t length);
 
 /* The line that was not found, as it has been read since. Without memory it stays unknown. */

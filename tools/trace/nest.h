@@ -1,8 +1,8 @@
 /* tools/trace/nest.h - which slices of a thread lie in which.
  *
- * Slices come in the order of their ends, inner ones first, as perfkit lists them. So a slice lies in
- * the first one after it that begins no later; until that one comes it waits here, with those that
- * began before it.
+ * Slices come in the order of their ends, inner ones first, as perfkit lists them. So a slice lies
+ * in the first one after it that begins no later; until that one comes it waits here, with those
+ * that began before it.
  */
 #ifndef TOOLS_NEST_H
 #define TOOLS_NEST_H

@@ -1,4 +1,5 @@
-/* tools/trace/reader.h - from a line of a trace to its event, in the shortest way that it allows. */
+/* tools/trace/reader.h - from a line of a trace to its event, in the shortest way that it allows.
+ */
 #ifndef TOOLS_READER_H
 #define TOOLS_READER_H
 

@@ -21,8 +21,8 @@ typedef struct trace {
     complaint *why;
     progress shown;
     /* Of a file in lines: the members of its object but for the events, or an empty array if it is
-     * one; and what stands behind the events, once they have been read: NULL if the file is cut off.
-     * Else `document`: all of it. */
+     * one; and what stands behind the events, once they have been read: NULL if the file is cut
+     * off. Else `document`: all of it. */
     json_t *head, *tail, *document;
     event_reader reader;
     bool behind_events; /* of a file in lines */
@@ -45,8 +45,8 @@ void trace_close(trace *t);
 bool trace_has_events(const trace *t);
 
 /* All events, from the first on: also a second time, if it can be read again. False, and why: it is
- * damaged amid its events, or there is no memory. A file that is cut off, even in a line, is none of
- * it. */
+ * damaged amid its events, or there is no memory. A file that is cut off, even in a line, is none
+ * of it. */
 bool trace_read(trace *t, const trace_visitor *to);
 
 /* False for lines from a pipe. */

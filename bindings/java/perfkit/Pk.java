@@ -35,7 +35,7 @@ import java.lang.foreign.MemorySegment;
 public final class Pk {
     private Pk() {}
 
-    /** What a region's own time is spent on; the report of the steps adds up each. */
+    /** What a region's self time is spent on; the report of the steps adds up each. */
     public enum Kind { OTHER, COMPUTE, DATA, COMM, IO, WAIT }
 
     /** A control call that failed: its number, as in pk/status.h, and the sentence. */
@@ -250,7 +250,7 @@ public final class Pk {
         Native.control(arena -> (int) Native.FLUSH.invokeExact());
     }
 
-    /** What became of what was recorded (pk_counts). */
+    /** Record accounting (pk_counts). */
     public record Counts(int threads, long begun, long recorded, long written, long dropped, long unbalanced,
                          long strayEnds, long steps) {}
 

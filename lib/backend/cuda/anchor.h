@@ -2,11 +2,11 @@
  *
  * An anchor is an event of ours on a stream of ours, which waits for nobody and goes before others:
  * seen not reached, and then reached, at two readings of the clock. A device that is saturated or
- * shared lets it wait all the same; then its bracket is cut by what is known of all events that were
- * asked about meanwhile. Times of spans are measured from the anchor that is
- * nearest, and a new one follows after 2 s at the latest while spans flow, since the float of
- * milliseconds that the driver answers with has steps of 0.24 us at 2 to 4 s, and of 4 us at 60 s.
- * All is done by the collector; nothing is waited for longer than 100 us.
+ * shared lets it wait all the same; then its bracket is cut by what is known of all events that
+ * were asked about meanwhile. Times of spans are measured from the anchor that is nearest, and a
+ * new one follows after 2 s at the latest while spans flow, since the float of milliseconds that
+ * the driver answers with has steps of 0.24 us at 2 to 4 s, and of 4 us at 60 s. All is done by the
+ * collector; nothing is waited for longer than 100 us.
  */
 #ifndef PKI_BACKEND_CUDA_ANCHOR_H
 #define PKI_BACKEND_CUDA_ANCHOR_H
@@ -40,8 +40,8 @@ bool pki_cuda_anchors_keep_up(struct pki_cuda_context *context);
 /* When an event was reached: on the device's clock, ns. CUDA_ERROR_NOT_READY: not yet. */
 CUresult pki_cuda_event_time(struct pki_cuda_context *context, CUevent event, double *device);
 
-/* An event of the context, stamped at `device`, was not reached at one reading of the clock (0: it was
- * not asked about before) and was reached at another. */
+/* An event of the context, stamped at `device`, was not reached at one reading of the clock (0: it
+ * was not asked about before) and was reached at another. */
 void pki_cuda_anchors_learn(struct pki_cuda_context *context, double device,
                             uint64_t not_reached_ns, uint64_t reached_ns);
 

@@ -91,8 +91,8 @@ const char *pki_cuda_error_name(CUresult code);
 /* Nothing works in a context any more that has answered this; it never recovers. */
 bool pki_cuda_is_sticky(CUresult code);
 
-/* Between the two, the context is current on this thread, whatever was before. Recording an event and
- * asking for the time between two are refused on a thread without a context. */
+/* Between the two, the context is current on this thread, whatever was before. Recording an event
+ * and asking for the time between two are refused on a thread without a context. */
 static inline CUresult pki_cuda_enter(CUcontext context)
 {
     return pki_cuda.ctx_push(context);

@@ -7,7 +7,9 @@
 #include "core/names.h"
 #include "session/activity.h"
 
-#define TRACK_FIRST (1u << 20) /* of the tracks of spans; kernels have their streams' ids, below */
+#define TRACK_FIRST                                                                                \
+    (1u << 20) /* of the tracks of spans; kernels have their streams' ids, below                   \
+                */
 
 static uint64_t ns_of(const pki_cuda_lane *l, double device)
 {
@@ -15,8 +17,8 @@ static uint64_t ns_of(const pki_cuda_lane *l, double device)
     return ns > 0 ? (uint64_t)llround(ns) : 0;
 }
 
-/* Where a device's time lies in the session's; not before what the lane has told already, which adds
- * to the doubt. */
+/* Where a device's time lies in the session's; not before what the lane has told already, which
+ * adds to the doubt. */
 static uint64_t place(pki_cuda_lane *l, double device, double *doubt)
 {
     uint64_t ns = ns_of(l, device);

@@ -268,7 +268,7 @@ static void recycle(pki_cuda_lane *l)
 
 /* What a lane may yet tell began no earlier than this: it has just been asked, and what the device
  * has not passed begins later than that; but for what has begun and not ended. */
-static uint64_t settled_of(const pki_cuda_lane *l, uint64_t asked)
+static uint64_t finalised_of(const pki_cuda_lane *l, uint64_t asked)
 {
     return l->reading ? PKI_MIN(l->read[0].start, asked) : asked;
 }
@@ -276,10 +276,10 @@ static uint64_t settled_of(const pki_cuda_lane *l, uint64_t asked)
 /* The clocks of host and device are tied together within much less. */
 #define DOUBT_NS 1000000u
 
-static void tell_settled(uint64_t ns)
+static void tell_finalised(uint64_t ns)
 {
     if (ns > DOUBT_NS)
-        pki_activity_settled(PKI_SOURCE_CUDA, ns - DOUBT_NS);
+        pki_activity_finalised(PKI_SOURCE_CUDA, ns - DOUBT_NS);
 }
 
 static void begin_telling(void)
@@ -290,18 +290,18 @@ static void begin_telling(void)
     told = pki_load(&pki_cuda_session);
 }
 
-/* True if something is left. *settled is lowered to what of it may begin. */
-static bool harvest_lane(pki_cuda_lane *l, uint64_t asked, uint64_t *settled)
+/* True if something is left. *finalised is lowered to what of it may begin. */
+static bool harvest_lane(pki_cuda_lane *l, uint64_t asked, uint64_t *finalised)
 {
     uint64_t head = pki_load_acquire(&l->head); /* pairs with the release in _lane_mark */
     if (l->tail == head) {
-        *settled = PKI_MIN(*settled, settled_of(l, asked));
+        *finalised = PKI_MIN(*finalised, finalised_of(l, asked));
         return false;
     }
     l->context->waiting += (head - l->tail) / 2;
     if (!(pki_cuda_context_use(l->context) && pki_cuda_anchors_keep_up(l->context)) &&
         !pki_load(&l->context->dead)) {
-        *settled = 0; /* it has not been asked */
+        *finalised = 0; /* it has not been asked */
         return !l->context->anchors.useless;
     }
     if (!pki_load(&l->context->dead) && l->exec)
@@ -310,7 +310,7 @@ static bool harvest_lane(pki_cuda_lane *l, uint64_t asked, uint64_t *settled)
         harvest_stream(l, head);
     if (pki_load(&l->context->dead))
         discard(l, head, false);
-    *settled = PKI_MIN(*settled, settled_of(l, asked));
+    *finalised = PKI_MIN(*finalised, finalised_of(l, asked));
     return l->tail < head;
 }
 
@@ -335,7 +335,7 @@ static void forget_the_dead(void)
 bool pki_cuda_harvest(void)
 {
     bool left = false;
-    uint64_t asked = pki_activity_ns_of_ticks(pki_activity_ticks()), settled = asked;
+    uint64_t asked = pki_activity_ns_of_ticks(pki_activity_ticks()), finalised = asked;
     CUstreamCaptureMode mode = pki_cuda_relax();
     begin_telling();
     forget_the_dead();
@@ -344,7 +344,7 @@ bool pki_cuda_harvest(void)
         uint32_t life = pki_load_acquire(&l->life);
         if (life == PKI_CUDA_FREE || life == PKI_CUDA_TAKEN)
             continue;
-        bool more = pki_cuda_lane_is_current(l) && harvest_lane(l, asked, &settled);
+        bool more = pki_cuda_lane_is_current(l) && harvest_lane(l, asked, &finalised);
         left |= more;
         if (life == PKI_CUDA_LEFT && !more) {
             discard(l, l->head, !pki_load(&l->context->dead));
@@ -353,7 +353,7 @@ bool pki_cuda_harvest(void)
     }
     pki_cuda_sample();
     pki_cuda_context_use_none();
-    tell_settled(settled);
+    tell_finalised(finalised);
     grow_ahead();
     pki_cuda_restore(mode);
     return left;

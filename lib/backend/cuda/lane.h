@@ -172,18 +172,19 @@ static inline CUstream pki_cuda_stream_of(void *stream)
 bool pki_cuda_is_ready(void);
 
 /* A span that is a communicator's operation, and goes by the communicator's name; op->what is 0
- * then. Its end; or what is done when the call failed, or may be done later. By the lane's owner. */
+ * then. Its end; or what is done when the call failed, or may be done later. By the lane's owner.
+ */
 void pki_cuda_operation_begin(pki_cuda_lane *lane, uint32_t name, pki_cuda_operation *op);
 void pki_cuda_operation_end(pki_cuda_lane *lane, uint32_t name);
 void pki_cuda_operation_refused(pki_cuda_lane *lane, uint32_t name, bool by_error);
 
-/* For the trace: "stream 7 (what)", "graph 2, captured on stream 7 (what)"; and what has been found out of when,
- * in whole microseconds. The collector's. */
+/* For the trace: "stream 7 (what)", "graph 2, captured on stream 7 (what)"; and what has been found
+ * out of when, in whole microseconds. The collector's. */
 void pki_cuda_lane_name(const pki_cuda_lane *lane, const char *what, char *text, size_t size);
 int64_t pki_cuda_lane_doubt_ns(const pki_cuda_lane *lane);
 
-/* What else a thread gives back as it ends; set by a thread that has lanes, before it has anything to give back.
- * NULL: nothing. */
+/* What else a thread gives back as it ends; set by a thread that has lanes, before it has anything
+ * to give back. NULL: nothing. */
 extern void (*pki_cuda_at_thread_end)(void);
 
 bool pki_cuda_threads_prepare(void);

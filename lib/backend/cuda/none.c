@@ -35,13 +35,9 @@ void pk_nccl_end_on_(pk_comm *comm, void *stream, int32_t result)
     (void)comm, (void)stream, (void)result;
 }
 
-void pk_nccl_group_start(void)
-{
-}
+void pk_nccl_group_start(void) {}
 
-void pk_nccl_group_launch(void)
-{
-}
+void pk_nccl_group_launch(void) {}
 
 void pk_nccl_group_end(int32_t result)
 {

@@ -15,7 +15,7 @@
 
 typedef struct pki_cuda_pair {
     CUevent begin, end;
-    uint32_t next; /* while free */
+    uint32_t next;    /* while free */
     uint32_t refused; /* 1: the operation was never done; written before the cancel's mark */
     pki_cuda_operation operation; /* that lies between the two; written before the begin's mark */
 } pki_cuda_pair;

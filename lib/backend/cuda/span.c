@@ -226,7 +226,8 @@ void pk_gpu_begin_on_(pk_region *region, void *stream)
 {
     int saved = errno;
     uint32_t id = pki_load(&region->id);
-    pki_cuda_lane *l = pki_cuda_is_ready() ? pki_cuda_lane_of(pki_cuda_stream_of(stream), true) : NULL;
+    pki_cuda_lane *l =
+        pki_cuda_is_ready() ? pki_cuda_lane_of(pki_cuda_stream_of(stream), true) : NULL;
     if (PKI_LIKELY(l))
         begin(l, PKI_LIKELY(id) ? id : pki_region_id(region), NULL);
     errno = saved;
@@ -236,7 +237,8 @@ void pk_gpu_end_on_(pk_region *region, void *stream)
 {
     int saved = errno;
     uint32_t id = pki_load(&region->id);
-    pki_cuda_lane *l = pki_cuda_is_ready() ? pki_cuda_lane_of(pki_cuda_stream_of(stream), false) : NULL;
+    pki_cuda_lane *l =
+        pki_cuda_is_ready() ? pki_cuda_lane_of(pki_cuda_stream_of(stream), false) : NULL;
     if (PKI_LIKELY(l))
         end(l, id);
     errno = saved;

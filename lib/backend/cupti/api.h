@@ -12,7 +12,8 @@
 
 #include <cupti.h>
 
-/* cuptiGetVersion counted 1 to 28; since CUDA 13.0 it is major, minor and patch in two digits each. */
+/* cuptiGetVersion counted 1 to 28; since CUDA 13.0 it is major, minor and patch in two digits each.
+ */
 enum {
     PKI_CUPTI_11_6 = 17, /* takes somebody else's clock: the oldest that is used */
     PKI_CUPTI_11_8 = 18,
@@ -41,8 +42,8 @@ typedef struct pki_cupti_table {
     PKI_CUPTI_FUNCTION(ActivityRegisterTimestampCallback);
     PKI_CUPTI_FUNCTION(ActivityEnable);
     PKI_CUPTI_FUNCTION(ActivityDisable);
-    PKI_CUPTI_FUNCTION(ActivityEnableRuntimeApi); /* since 12.5 */
-    PKI_CUPTI_FUNCTION(ActivityEnableDriverApi);  /* since 12.5 */
+    PKI_CUPTI_FUNCTION(ActivityEnableRuntimeApi);     /* since 12.5 */
+    PKI_CUPTI_FUNCTION(ActivityEnableDriverApi);      /* since 12.5 */
     PKI_CUPTI_FUNCTION(ActivityEnableAllSyncRecords); /* later than 11.6 */
     PKI_CUPTI_FUNCTION(ActivityFlushAll);
     PKI_CUPTI_FUNCTION(ActivityGetNextRecord);

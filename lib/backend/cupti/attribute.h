@@ -16,7 +16,8 @@
 void CUPTIAPI pki_cupti_called(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                                const void *data);
 
-/* Asks for callbacks of all calls that launch, wait or ask whether something is done. The number of those that were refused. */
+/* Asks for callbacks of all calls that launch, wait or ask whether something is done. The number of
+ * those that were refused. */
 unsigned pki_cupti_attribute_on(CUpti_SubscriberHandle subscriber);
 void pki_cupti_attribute_off(void);
 

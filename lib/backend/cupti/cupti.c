@@ -53,7 +53,7 @@ static uint64_t complete; /* what began before it and has ended has been given b
 
 /* Under the drain lock. */
 static pki_cupti_counts counts;
-static uint64_t refused_before, settled_for;
+static uint64_t refused_before, finalised_for;
 static enum { SILENT, TELLS, MEASURES, HAS_MEASURED } telling;
 static bool described;
 
@@ -103,7 +103,7 @@ static void read_config(const pki_config *config)
     refused_before = pki_cupti_buffers_refused();
     described = false;
     telling = SILENT;
-    settled_for = 0;
+    finalised_for = 0;
     pki_cupti_window_start(config);
 }
 
@@ -219,7 +219,7 @@ static void tell(const pki_cupti_limits *m)
         pki_activity_measures(m->end, false);
         telling = HAS_MEASURED;
     }
-    pki_activity_settled(PKI_SOURCE_CUPTI, pki_cupti_join_settled(m));
+    pki_activity_finalised(PKI_SOURCE_CUPTI, pki_cupti_join_finalised(m));
 }
 
 static void gather(bool last)
@@ -232,10 +232,10 @@ static void gather(bool last)
         pki_cupti_read(b, &span, &counts, pki_cupti_join_take, &counts);
         pki_cupti_buffer_release(b);
     }
-    if (!last && limits.complete == settled_for)
+    if (!last && limits.complete == finalised_for)
         return; /* nothing that is held can have become ready, but by chance */
-    settled_for = limits.complete;
-    pki_cupti_join_settle(&limits, &counts, pki_cupti_emit);
+    finalised_for = limits.complete;
+    pki_cupti_join_finalise(&limits, &counts, pki_cupti_emit);
     tell(&limits);
 }
 

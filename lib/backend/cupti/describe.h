@@ -10,7 +10,7 @@
 /* "deviceProperties", in the words of PyTorch's profiler. */
 void pki_cupti_describe_devices(void);
 
-/* "cupti": the library's version and what became of its records. */
+/* "cupti": the library's version and the accounting of its records. */
 void pki_cupti_describe_counts(const pki_cupti_counts *counts, uint64_t dropped, uint64_t refused);
 
 #endif

@@ -7,7 +7,9 @@
 #include "backend/cupti/names.h"
 #include "base/array.h"
 
-#define HELD_MOST (1u << 20) /* records; more than CUPTI can make in the time that they are held */
+#define HELD_MOST                                                                                  \
+    (1u << 20) /* records; more than CUPTI can make in the time that they are held                 \
+                */
 
 typedef struct held {
     pki_cupti_record record;
@@ -234,8 +236,8 @@ static pki_cupti_tie tie_of(const pki_cupti_record *r, pki_cupti_counts *counts)
     return tie;
 }
 
-void pki_cupti_join_settle(const pki_cupti_limits *m, pki_cupti_counts *counts,
-                           pki_cupti_give *give)
+void pki_cupti_join_finalise(const pki_cupti_limits *m, pki_cupti_counts *counts,
+                             pki_cupti_give *give)
 {
     admit_all(m, counts);
     size_t kept = part(m, counts);
@@ -252,7 +254,7 @@ void pki_cupti_join_settle(const pki_cupti_limits *m, pki_cupti_counts *counts,
     pki_cupti_links_age();
 }
 
-uint64_t pki_cupti_join_settled(const pki_cupti_limits *m)
+uint64_t pki_cupti_join_finalised(const pki_cupti_limits *m)
 {
     uint64_t until = PKI_MIN(m->complete, m->decided);
     for (size_t i = 0; i < count; i++)

@@ -39,11 +39,11 @@ typedef void pki_cupti_give(const pki_cupti_record *record, const pki_cupti_tie 
 void pki_cupti_join_take(void *counts, const pki_cupti_record *record);
 
 /* Hands over what is ready. */
-void pki_cupti_join_settle(const pki_cupti_limits *limits, pki_cupti_counts *counts,
-                           pki_cupti_give *give);
+void pki_cupti_join_finalise(const pki_cupti_limits *limits, pki_cupti_counts *counts,
+                             pki_cupti_give *give);
 
 /* Everything on devices that began before this, and inside the limits, has been handed over. */
-uint64_t pki_cupti_join_settled(const pki_cupti_limits *limits);
+uint64_t pki_cupti_join_finalised(const pki_cupti_limits *limits);
 
 void pki_cupti_join_forget(void);
 void pki_cupti_join_after_fork(void);

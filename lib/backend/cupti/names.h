@@ -14,7 +14,8 @@ const char *pki_cupti_kernel_name(const char *mangled);
 /* cudaLaunchKernel of __cudaLaunchKernel_ptsz_v13000. At most size - 1 bytes of it. */
 void pki_cupti_plain_name(const char *name, char *plain, size_t size);
 
-/* The identifier that a mangled name begins with; false: it is not mangled in a way that is known. */
+/* The identifier that a mangled name begins with; false: it is not mangled in a way that is known.
+ */
 bool pki_cupti_identifier(const char *mangled, char *name, size_t size);
 
 /* Of a copy, a memset, a graph, a wait, an overhead. */

@@ -1,4 +1,5 @@
-/* lib/backend/cupti/queries.h - calls that ask whether an event or a stream is done, and do not wait.
+/* lib/backend/cupti/queries.h - calls that ask whether an event or a stream is done, and do not
+ * wait.
  *
  * CUPTI records them as synchronisations, like calls that wait, and the collector asks about events
  * many times a second. Neither the record nor its type tells the two apart, so CUPTI's callback

@@ -1,8 +1,8 @@
 /* lib/backend/nvml/api.h - as much of libnvidia-ml.so.1 as is used here.
  *
  * NVML comes with the driver, its header with the toolkit's development files, which often are not
- * there; so the few functions are declared here, in our own words, after NVIDIA's NVML API reference
- * (API version 13; all of them are older). The versions bound by name do not change.
+ * there; so the few functions are declared here, in our own words, after NVIDIA's NVML API
+ * reference (API version 13; all of them are older). The versions bound by name do not change.
  */
 #ifndef PKI_BACKEND_NVML_API_H
 #define PKI_BACKEND_NVML_API_H

@@ -1,8 +1,9 @@
 /* lib/backend/nvml/sampler.h - a thread that reads the devices, and what it has read.
  *
  * Each reading of each device has a period of its own: 100 ms, or a hundred times what the call
- * took, whichever is longer; a single slow call no more than doubles it. A reading that fails is tried again more and more rarely, and given up
- * where NVML says that it will never work, or after eight failures in a row.
+ * took, whichever is longer; a single slow call no more than doubles it. A reading that fails is
+ * tried again more and more rarely, and given up where NVML says that it will never work, or after
+ * eight failures in a row.
  *
  * All functions but the thread's own are called under the session's drain lock, or by a probe.
  */

@@ -4,13 +4,11 @@
  * NVTX_INJECTION64_PATH, and the tool fills in function pointers. perfkit is on either side:
  *
  *     nvtx.c         the backend: start, stop, and what it says of itself
- *     nvtx/emit.c    our regions as ranges, for a tool that listens: a small user of NVTX, of our own,
- *                    since the functions in the headers would put their symbols into our archive
- *     nvtx/tool.c    whose the tool is, and how others are made to find us
- *     nvtx/attach.c  the function pointers that we fill in
- *     nvtx/consume.c ranges of a thread (push, pop) and marks become regions
- *     nvtx/wanted.c  whether a session wants other people's ranges
- *     nvtx/user.c    what is known of each thread
+ *     nvtx/emit.c    our regions as ranges, for a tool that listens: a small user of NVTX, of our
+ * own, since the functions in the headers would put their symbols into our archive nvtx/tool.c
+ * whose the tool is, and how others are made to find us nvtx/attach.c  the function pointers that
+ * we fill in nvtx/consume.c ranges of a thread (push, pop) and marks become regions nvtx/wanted.c
+ * whether a session wants other people's ranges nvtx/user.c    what is known of each thread
  *     nvtx/range.c   ranges of the process (start, end) become activities
  *     nvtx/domain.c  domains, categories, and the names of regions
  *     nvtx/payload.c numbers that come with a range

@@ -3,9 +3,9 @@
  *
  * So they are no regions of a thread: they stand on tracks of their own, as many as are needed to
  * keep those that overlap apart, and count in the distribution of their name, but in no thread's
- * own times. An open range is a cell; its id is the cell's number and how often that has been used,
- * so an id that is ended twice, or never was one, finds nothing. Taking and giving back cells is
- * lock-free; memory for more is taken under a lock.
+ * self times. An open range is a cell; its id is the cell's number and how often that has been
+ * used, so an id that is ended twice, or never was one, finds nothing. Taking and giving back cells
+ * is lock-free; memory for more is taken under a lock.
  */
 #include "backend/nvtx/nvtx.h"
 
@@ -169,8 +169,8 @@ void pki_nvtx_range_end(uint64_t id, const pki_work *more)
 
 /* ---- into the trace: under the drain lock ---- */
 
-/* The first track that has nothing at that time or later; nor at the same, since viewers that add up
- * in floating point would see those overlap. */
+/* The first track that has nothing at that time or later; nor at the same, since viewers that add
+ * up in floating point would see those overlap. */
 static uint32_t lane_for(uint64_t start, uint64_t end)
 {
     uint32_t lane = 0;

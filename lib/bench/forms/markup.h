@@ -1,4 +1,5 @@
-/* lib/bench/forms/markup.h - text that may hold any bytes, where some of them would mean something else. */
+/* lib/bench/forms/markup.h - text that may hold any bytes, where some of them would mean something
+ * else. */
 #ifndef PKI_BENCH_MARKUP_H
 #define PKI_BENCH_MARKUP_H
 

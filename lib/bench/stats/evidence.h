@@ -2,8 +2,8 @@
  * several decisions at once, and how many more replications it would take.
  *
  * A replication is one whole launch of a build (or a pair of launches, or a stored run), never a
- * sample within one: those share the launch's luck. Differences are logarithms of ratios, so that
- * twice as slow and twice as fast are equally far from 0.
+ * sample within one: those share the layout of one process run. Differences are logarithms of
+ * ratios, so that twice as slow and twice as fast are equally far from 0.
  *
  * All of it is pure arithmetic on at most some hundred numbers.
  */
@@ -81,9 +81,9 @@ double pki_evidence_p_below(const pki_evidence *e, double bound);
 /* ---- several at once ---- */
 
 /* Holm's step-down procedure (Scandinavian Journal of Statistics 6, 1979): sorted p-values against
- * alpha / m, alpha / (m - 1), ... until one fails. The probability of any false rejection is at most
- * alpha, whatever the dependence between them. levels[i]: the alpha at which i was tested; what is
- * not rejected shares the one at which the procedure stopped. False without memory. */
+ * alpha / m, alpha / (m - 1), ... until one fails. The probability of any false rejection is at
+ * most alpha, whatever the dependence between them. levels[i]: the alpha at which i was tested;
+ * what is not rejected shares the one at which the procedure stopped. False without memory. */
 bool pki_holm(const double *p, size_t count, double alpha, bool *rejected, double *levels);
 
 /* ---- how many it would take ---- */

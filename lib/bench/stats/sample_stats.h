@@ -1,5 +1,5 @@
-/* lib/bench/stats/sample_stats.h - what a handful of samples says: location, spread, outliers, how well
- * the median is known, and whether the samples are worth believing.
+/* lib/bench/stats/sample_stats.h - what a handful of samples says: location, spread, outliers, how
+ * well the median is known, and whether the samples are worth believing.
  *
  * Samples are plain doubles, all finite, in the order in which they were taken unless a parameter
  * is called `sorted`. With no samples every figure is 0. Filling, judging and
@@ -70,8 +70,9 @@ bool pki_samples_sign_supported(size_t n, double dependence, double confidence);
 pki_interval pki_samples_sign_interval(const double *sorted, size_t n, double dependence,
                                        double confidence);
 
-/* Percentile bootstrap of the median: `rounds` resamples (fewer of very many samples) in blocks of `block` neighbours (1: as if
- * independent). The same seed gives the same interval. False without memory. */
+/* Percentile bootstrap of the median: `rounds` resamples (fewer of very many samples) in blocks of
+ * `block` neighbours (1: as if independent). The same seed gives the same interval. False without
+ * memory. */
 #define PKI_BOOTSTRAP_ROUNDS 1000
 bool pki_samples_bootstrap(const double *samples, size_t n, size_t block, double confidence,
                            size_t rounds, uint64_t seed, pki_interval *interval);
@@ -111,8 +112,8 @@ const char *pki_bench_verdict_name(uint32_t verdict);
 
 /* ---- all of it at once ---- */
 
-/* What the samples say, as the result's figures from count to verdict; the arrays are left alone. False without
- * memory. */
+/* What the samples say, as the result's figures from count to verdict; the arrays are left alone.
+ * False without memory. */
 bool pki_samples_describe(pk_bench_result *result, const double *samples, size_t n,
                           double confidence, uint64_t seed);
 

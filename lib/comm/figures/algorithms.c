@@ -1,4 +1,5 @@
-/* lib/comm/figures/algorithms.c - by which algorithm and protocol operations of a size were done. */
+/* lib/comm/figures/algorithms.c - by which algorithm and protocol operations of a size were done.
+ */
 #include "comm/figures/cells.h"
 
 #include <stdio.h>

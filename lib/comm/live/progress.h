@@ -1,5 +1,5 @@
-/* lib/comm/live/progress.h - how far each communicator has come, for whoever looks at a run that was
- * killed because it hung: the last operations enqueued, started and completed.
+/* lib/comm/live/progress.h - how far each communicator has come, for whoever looks at a run that
+ * was killed because it hung: the last operations enqueued, started and completed.
  *
  * The collector keeps these numbers in the arena, from round to round; `pk recover` writes them
  * behind the events. And when a communicator has had something under way and nothing has happened

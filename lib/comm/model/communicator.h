@@ -90,14 +90,15 @@ uint64_t pki_comm_whole(const pk_comm *comm, uint32_t low);
 /* It has begun: what waits in a queue before it has, too. */
 void pki_comm_begun(pk_comm *comm, uint64_t sequence);
 
-/* How many of its operations were under way when the one from start to end began, this one included: of
- * those that a backend has seen end. The collector's; in ns of a session, so one that begins forgets them. */
+/* How many of its operations were under way when the one from start to end began, this one
+ * included: of those that a backend has seen end. The collector's; in ns of a session, so one that
+ * begins forgets them. */
 uint32_t pki_comm_count_overlap(pk_comm *comm, uint64_t start, uint64_t end);
 void pki_comms_forget_ends(void);
 
-/* How the trace names it; what is done on it is for the caller to fill in. By the title that its library gave it,
- * without a number: NCCL's wrapper and its profiler know the same communicator, in no order, and it has one name
- * on all ranks. */
+/* How the trace names it; what is done on it is for the caller to fill in. By the title that its
+ * library gave it, without a number: NCCL's wrapper and its profiler know the same communicator, in
+ * no order, and it has one name on all ranks. */
 pki_operation pki_operation_on(const pk_comm *comm);
 
 /* 1: NCCL's operations are counted where they are called (pk/nccl.h); the profiler's backend then

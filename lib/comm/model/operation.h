@@ -1,5 +1,5 @@
-/* lib/comm/model/operation.h - an operation on a communicator: what a record says of it, in two words, and what
- * the trace says, the same from everybody who has seen one. */
+/* lib/comm/model/operation.h - an operation on a communicator: what a record says of it, in two
+ * words, and what the trace says, the same from everybody who has seen one. */
 #ifndef PKI_COMM_MODEL_OPERATION_H
 #define PKI_COMM_MODEL_OPERATION_H
 
@@ -72,8 +72,8 @@ typedef struct pki_operation {
     uint32_t in_flight; /* operations of the communicator that were under way, this one included */
 } pki_operation;
 
-/* Has it one rank that is another side, or the root? Of others peer is not looked at: NCCL has a root of
- * 0 for all of them. */
+/* Has it one rank that is another side, or the root? Of others peer is not looked at: NCCL has a
+ * root of 0 for all of them. */
 bool pki_operation_has_peer(uint32_t op);
 
 /* Arguments in the trace. Unless the times are those of a kernel or of a stream, they are not those

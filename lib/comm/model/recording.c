@@ -1,4 +1,5 @@
-/* lib/comm/model/recording.c - pk/comm.h: operations on communicators, from the thread that makes them.
+/* lib/comm/model/recording.c - pk/comm.h: operations on communicators, from the thread that makes
+ * them.
  */
 #include "comm/model/communicator.h"
 #include "core/join.h"
@@ -8,8 +9,8 @@ static uint64_t bytes_of(pk_comm_type type, uint64_t count)
     return count * pki_comm_type_bytes((uint32_t)type);
 }
 
-/* In a request with a tag it stands where the low half of the sequence number, which the request has
- * whole, is without. */
+/* In a request with a tag it stands where the low half of the sequence number, which the request
+ * has whole, is without. */
 #define TAGGED 1u
 _Static_assert((PKI_PAYLOAD_OPERATION & TAGGED) == 0, "a bit of the payload's type is free");
 

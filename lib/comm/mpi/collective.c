@@ -1,5 +1,5 @@
-/* lib/comm/mpi/collective.c - collectives that return when they are done: each call is a region which is
- * that operation. */
+/* lib/comm/mpi/collective.c - collectives that return when they are done: each call is a region
+ * which is that operation. */
 #include "comm/mpi/collectives.h"
 
 #define BLOCKING(NAME, INAME, PARAMS, ARGS, OP, ROOT, AMOUNT)                                      \

@@ -1,5 +1,5 @@
-/* lib/comm/mpi/collectives.h - the collectives of MPI: what each moves, by the rules of pk/comm.h. The
- * one place that knows; collective.c and icollective.c make the functions.
+/* lib/comm/mpi/collectives.h - the collectives of MPI: what each moves, by the rules of pk/comm.h.
+ * The one place that knows; collective.c and icollective.c make the functions.
  *
  * X(name, name of the twin that returns at once, parameters, arguments, operation, root, amount)
  *

@@ -1,5 +1,5 @@
-/* lib/comm/mpi/entry.c - MPI's functions as the program calls them: on to what perfkit makes of the call,
- * or, where the MPI in this process is another one than this library is for, to MPI's own.
+/* lib/comm/mpi/entry.c - MPI's functions as the program calls them: on to what perfkit makes of the
+ * call, or, where the MPI in this process is another one than this library is for, to MPI's own.
  *
  * Then nothing may look at an argument, nor even know its type: a communicator is a pointer in one
  * MPI and an int in the other, and a pointer that passes through an int has lost its upper half. So

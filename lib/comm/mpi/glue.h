@@ -1,5 +1,5 @@
-/* lib/comm/mpi/glue.h - what all files of libpk_mpi share: the way between a call of the program's and
- * MPI's own.
+/* lib/comm/mpi/glue.h - what all files of libpk_mpi share: the way between a call of the program's
+ * and MPI's own.
  *
  * libpk_mpi defines functions of MPI and calls on through PMPI. It knows perfkit as any program
  * does, through <pk/...>. Arguments and results pass through untouched; while perfkit is off a call

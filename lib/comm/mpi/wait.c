@@ -1,5 +1,5 @@
-/* lib/comm/mpi/wait.c - waiting for requests, and asking for them. The time in here is what the program
- * waited for the operations: exposed. */
+/* lib/comm/mpi/wait.c - waiting for requests, and asking for them. The time in here is what the
+ * program waited for the operations: exposed. */
 #include "comm/mpi/batch.h"
 
 /* MPI has completed all of them, or none; any one; some. */
@@ -23,7 +23,8 @@ static void close_some(pki_mpi_batch *b, bool done, const int *count, const int 
     pki_mpi_batch_close(b, requests, some ? *count : 0, indices, statuses);
 }
 
-/* RECEIVED has MPI write its statuses where we can read them; CLOSE may ask whether it is `done`. */
+/* RECEIVED has MPI write its statuses where we can read them; CLOSE may ask whether it is `done`.
+ */
 #define WAITING(NAME, PARAMS, ARGS, COUNT, REQUESTS, RECEIVED, CLOSE)                              \
     PKI_MPI_CALL(NAME) PARAMS                                                                      \
     {                                                                                              \

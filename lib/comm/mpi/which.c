@@ -25,8 +25,8 @@ static const char *const names[] = {"Open MPI", "MPICH", "another MPI"};
 static const char *const libraries[] = {" (libpk_mpi-openmpi is for that)",
                                         " (libpk_mpi-mpich is for that)", ""};
 
-/* By what MPIs say of themselves. Those of one family have the same handles: MPICH's are bound to it
- * by its ABI compatibility initiative. */
+/* By what MPIs say of themselves. Those of one family have the same handles: MPICH's are bound to
+ * it by its ABI compatibility initiative. */
 static family family_of(const char *version)
 {
     static const struct {
@@ -55,8 +55,9 @@ static void say(const char *version)
     pk_say_(-1, line);
 }
 
-/* PMPI_Get_library_version is the one function that may be called at any time, even before MPI_Init,
- * and has the same parameters in all MPIs. The longest answer, MPICH's, takes up to 8192 bytes. */
+/* PMPI_Get_library_version is the one function that may be called at any time, even before
+ * MPI_Init, and has the same parameters in all MPIs. The longest answer, MPICH's, takes up to 8192
+ * bytes. */
 static pki_mpi_which look(char version[16384])
 {
     int n = 0;

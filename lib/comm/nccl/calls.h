@@ -1,6 +1,6 @@
-/* lib/comm/nccl/calls.h - the functions of NCCL that are wrapped or asked. The one place that knows their
- * parameters; each has a strong name with a p in front, which is called.
- * Every NCCL since 2.19 has them, but for those that came LATER.
+/* lib/comm/nccl/calls.h - the functions of NCCL that are wrapped or asked. The one place that knows
+ * their parameters; each has a strong name with a p in front, which is called. Every NCCL
+ * since 2.19 has them, but for those that came LATER.
  */
 #ifndef PKI_COMM_NCCL_CALLS_H
 #define PKI_COMM_NCCL_CALLS_H

@@ -1,9 +1,9 @@
 /* lib/comm/nccl/communicator.h - what is known of a communicator of NCCL, by its handle.
  *
- * The functions that make one say how it is called; of one that was made before anybody listened NCCL
- * is asked. Names and ids are the same on all ranks: an id is the hash that NCCL makes of the unique
- * id and tells its profilers, so that both speak of the same communicator; for one that was split
- * off, it is made of the other's, how often that was split, and the colour.
+ * The functions that make one say how it is called; of one that was made before anybody listened
+ * NCCL is asked. Names and ids are the same on all ranks: an id is the hash that NCCL makes of the
+ * unique id and tells its profilers, so that both speak of the same communicator; for one that was
+ * split off, it is made of the other's, how often that was split, and the colour.
  *
  * Threads: any. The look-up takes no lock once a thread has met a communicator.
  */
@@ -37,8 +37,8 @@ void pki_wrap_made(pki_wrap_comm *place, const pki_wrap_identity *identity, pki_
 /* The communicator goes: another one may get its handle. */
 void pki_wrap_gone(pki_wrap_comm handle);
 
-/* The thread's groups, by how deep they nest; at the end of the outermost one NCCL has filled in the
- * handles. */
+/* The thread's groups, by how deep they nest; at the end of the outermost one NCCL has filled in
+ * the handles. */
 void pki_wrap_group_start(void);
 void pki_wrap_group_end(pki_wrap_result result);
 

@@ -1,5 +1,5 @@
-/* lib/comm/nccl/communicator_calls.c - making and ending communicators: each call is a region, since it may
- * take seconds, and says what the communicator is.
+/* lib/comm/nccl/communicator_calls.c - making and ending communicators: each call is a region,
+ * since it may take seconds, and says what the communicator is.
  *
  * PK_NCCL_START=1 makes the first of them start perfkit, with PK_TRACE_PATH and its like, for
  * programs that know nothing of perfkit; it stops as they exit. Without it nothing is started. */

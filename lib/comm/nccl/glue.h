@@ -1,7 +1,7 @@
 /* lib/comm/nccl/glue.h - what all files of libpk_nccl share.
  *
- * libpk_nccl defines functions of NCCL and calls on by their names with a p. It knows perfkit as any
- * program does, through <pk/...>. Arguments, results, errno and CUDA's error state pass through
+ * libpk_nccl defines functions of NCCL and calls on by their names with a p. It knows perfkit as
+ * any program does, through <pk/...>. Arguments, results, errno and CUDA's error state pass through
  * untouched; while perfkit is off a call is two loads and branches and NCCL's own.
  */
 #ifndef PKI_COMM_NCCL_GLUE_H

@@ -1,10 +1,10 @@
 /* lib/comm/nccl/real.h - NCCL's own functions, by their names with a p in front.
  *
- * In the static library they are references like any others (real_linked.c), so that a static NCCL is
- * linked as if it had been called by name; those of newer versions are weak, and NULL where the NCCL
- * at hand has them not. The shared library may be preloaded before any NCCL is there, and NCCL may be
- * visible to nobody but the library that uses it, so it looks for them at the first call of each
- * (real_loaded.c).
+ * In the static library they are references like any others (real_linked.c), so that a static NCCL
+ * is linked as if it had been called by name; those of newer versions are weak, and NULL where the
+ * NCCL at hand has them not. The shared library may be preloaded before any NCCL is there, and NCCL
+ * may be visible to nobody but the library that uses it, so it looks for them at the first call of
+ * each (real_loaded.c).
  */
 #ifndef PKI_COMM_NCCL_REAL_H
 #define PKI_COMM_NCCL_REAL_H

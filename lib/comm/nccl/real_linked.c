@@ -15,6 +15,4 @@ pki_wrap_table pki_wrap_real = {
 #undef POINT
 };
 
-void pki_wrap_resolve(void)
-{
-}
+void pki_wrap_resolve(void) {}

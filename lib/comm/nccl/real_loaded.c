@@ -6,8 +6,8 @@
 
 pki_wrap_table pki_wrap_real;
 
-/* Behind us in the order of look-up; else in a library that was loaded for somebody alone, as Python
- * loads what PyTorch is made of. It stays: its users' handles are not ours. */
+/* Behind us in the order of look-up; else in a library that was loaded for somebody alone, as
+ * Python loads what PyTorch is made of. It stays: its users' handles are not ours. */
 static void *find(void *library, const char *name)
 {
     void *address = dlsym(RTLD_NEXT, name);

@@ -1,9 +1,10 @@
 /* lib/comm/plugin/abi.h - what NCCL's profiler interface looks like in memory, version by version.
  *
  * NCCL looks up a constant table of functions by name in a library, ncclProfiler_v6 first, then
- * older ones, and fills in an event's description as that version of the table wants it. The layouts
- * are those that NCCL's documentation gives (github.com/NVIDIA/nccl, plugins/profiler), declared in
- * our own words so that no header of NCCL's is needed; sizes and offsets are checked below.
+ * older ones, and fills in an event's description as that version of the table wants it. The
+ * layouts are those that NCCL's documentation gives (github.com/NVIDIA/nccl, plugins/profiler),
+ * declared in our own words so that no header of NCCL's is needed; sizes and offsets are checked
+ * below.
  *
  *     version   first NCCL   what changed
  *     2         2.24.3       the communicator's name and hash in each collective

@@ -1,14 +1,14 @@
-/* lib/comm/plugin/assemble.c - the collector: which event belongs to which, and when an operation is
- * over.
+/* lib/comm/plugin/assemble.c - the collector: which event belongs to which, and when an operation
+ * is over.
  *
  * A collective is told in pieces: the call (version 5 on), the task that NCCL made of it, and its
- * children on the proxy's thread: operations of the network with their steps, kernels by channel. The
- * task's own end is not the operation's: it has only been handed over by then, and children may still
- * come. So a task waits until it has no open child and none has come for a while; how long depends
- * on what its communicator has had so far. A call without a task is an operation by itself (symmetric
- * kernels, copy engines); a captured one is none: each replay makes tasks with that same call as
- * their parent, however long it is gone. If the network has no part in it, NCCL makes the tasks once
- * instead, amid the capture: the call's group is open then, and nothing runs.
+ * children on the proxy's thread: operations of the network with their steps, kernels by channel.
+ * The task's own end is not the operation's: it has only been handed over by then, and children may
+ * still come. So a task waits until it has no open child and none has come for a while; how long
+ * depends on what its communicator has had so far. A call without a task is an operation by itself
+ * (symmetric kernels, copy engines); a captured one is none: each replay makes tasks with that same
+ * call as their parent, however long it is gone. If the network has no part in it, NCCL makes the
+ * tasks once instead, amid the capture: the call's group is open then, and nothing runs.
  */
 #include "comm/plugin/abi.h"
 #include "comm/plugin/nodes.h"

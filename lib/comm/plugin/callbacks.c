@@ -1,4 +1,5 @@
-/* lib/comm/plugin/callbacks.c - what NCCL calls. What an event of an unknown type says is not looked at.
+/* lib/comm/plugin/callbacks.c - what NCCL calls. What an event of an unknown type says is not
+ * looked at.
  */
 #include "comm/plugin/callbacks.h"
 

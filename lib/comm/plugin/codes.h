@@ -1,7 +1,7 @@
 /* lib/comm/plugin/codes.h - NCCL's words as numbers.
  *
- * They are literals of NCCL's, so an address has been seen before, and is looked up in a small table;
- * that is forgotten when a communicator is made, since NCCL may be another one by then.
+ * They are literals of NCCL's, so an address has been seen before, and is looked up in a small
+ * table; that is forgotten when a communicator is made, since NCCL may be another one by then.
  */
 #ifndef PKI_COMM_PLUGIN_CODES_H
 #define PKI_COMM_PLUGIN_CODES_H

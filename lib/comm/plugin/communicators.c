@@ -1,4 +1,5 @@
-/* lib/comm/plugin/communicators.c - communicators on the collector's side: perfkit's own, and tracks. */
+/* lib/comm/plugin/communicators.c - communicators on the collector's side: perfkit's own, and
+ * tracks. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

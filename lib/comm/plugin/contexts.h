@@ -1,8 +1,8 @@
 /* lib/comm/plugin/contexts.h - NCCL's communicators, as its profiler interface tells of them.
  *
- * A context is an index and a number that does not come again, like an event's handle. Version 4 and
- * later tell name, id, rank and size as a communicator is made; of older ones the first collective
- * tells what there is.
+ * A context is an index and a number that does not come again, like an event's handle. Version 4
+ * and later tell name, id, rank and size as a communicator is made; of older ones the first
+ * collective tells what there is.
  */
 #ifndef PKI_COMM_PLUGIN_CONTEXTS_H
 #define PKI_COMM_PLUGIN_CONTEXTS_H

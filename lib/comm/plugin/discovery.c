@@ -2,9 +2,9 @@
  *
  * It opens what NCCL_PROFILER_PLUGIN names, or itself and all that is linked with it if that is
  * STATIC_PLUGIN, and looks for ncclProfiler_v6 and older ones. With a static perfkit nobody finds
- * those unless the program exports them (-u and --export-dynamic-symbol, as pk.pc and CMake's package
- * say); libpkshim.so has them otherwise, and gets our functions. A search that failed is not repeated
- * by NCCL, so it has to find us before the first communicator.
+ * those unless the program exports them (-u and --export-dynamic-symbol, as pk.pc and CMake's
+ * package say); libpkshim.so has them otherwise, and gets our functions. A search that failed is
+ * not repeated by NCCL, so it has to find us before the first communicator.
  */
 #include <dlfcn.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
-/* What NCCL looks up in libpk.so. In libpk.a it is in an object that nothing refers to, so a program
- * gets it only if it asks for it. */
+/* What NCCL looks up in libpk.so. In libpk.a it is in an object that nothing refers to, so a
+ * program gets it only if it asks for it. */
 #include <pk/pk.h>
 
 #include "comm/plugin/callbacks.h"

@@ -47,8 +47,8 @@ pki_nccl_node *pki_nccl_node_make(uint64_t handle);
 
 pki_nccl_event *pki_nccl_event_of(uint64_t handle);
 
-/* Was the event of this handle open, or about to be stopped, at this tick? False: nobody knows of it
- * any more. */
+/* Was the event of this handle open, or about to be stopped, at this tick? False: nobody knows of
+ * it any more. */
 bool pki_nccl_was_open(uint64_t handle, uint64_t ticks);
 void pki_nccl_nodes_start(void); /* forgets what the last session knew */
 void pki_nccl_nodes_after_fork(void);
@@ -69,8 +69,8 @@ bool pki_nccl_child_ends(pki_nccl_node *n);
 pki_nccl_communicator *pki_nccl_communicator_of(uint32_t context);
 void pki_nccl_communicator_use(uint32_t context); /* it has events in this round */
 
-/* Which are gone, before the pool is gathered: all that one had is in the pool by then. One that goes
- * later may have had events since that this round does not know; it goes in the next one. */
+/* Which are gone, before the pool is gathered: all that one had is in the pool by then. One that
+ * goes later may have had events since that this round does not know; it goes in the next one. */
 void pki_nccl_communicators_check(void);
 bool pki_nccl_communicator_is_gone(uint32_t context);
 void pki_nccl_communicators_clean(void); /* those that are gone and have none */

@@ -78,7 +78,8 @@ bool pki_nccl_end(uint64_t handle, pki_nccl_event *event, uint64_t ticks)
                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-/* A turn's slot is written anew when as many places have come back as there were turns until then. */
+/* A turn's slot is written anew when as many places have come back as there were turns until then.
+ */
 bool pki_nccl_is_taken(uint64_t turn, uint32_t *place)
 {
     pki_nccl_pool *pool = pki_nccl_the_pool();

@@ -6,13 +6,14 @@
  * a number that does not fit, and is never followed.
  *
  * A place goes free -> open (by who starts an event) -> stopped (by who stops it) -> free (by the
- * collector). What the event says is written before `open`, and when it ended before `stopped`; both
- * are releases that the collector's acquire of the word pairs with.
+ * collector). What the event says is written before `open`, and when it ended before `stopped`;
+ * both are releases that the collector's acquire of the word pairs with.
  *
- * Free places wait in a queue, so one that is given back is found whatever its neighbours are in, and
- * an event is dropped only if there is none. Threads take from it by moving `taken` by one, which
- * gives each the place of that turn for itself; the collector alone puts places into it, in turns that
- * go on where the last one was. Its release of `given` pairs with the acquire of the next claim.
+ * Free places wait in a queue, so one that is given back is found whatever its neighbours are in,
+ * and an event is dropped only if there is none. Threads take from it by moving `taken` by one,
+ * which gives each the place of that turn for itself; the collector alone puts places into it, in
+ * turns that go on where the last one was. Its release of `given` pairs with the acquire of the
+ * next claim.
  */
 #ifndef PKI_COMM_PLUGIN_POOL_H
 #define PKI_COMM_PLUGIN_POOL_H
@@ -123,8 +124,8 @@ bool pki_nccl_end(uint64_t handle, pki_nccl_event *event, uint64_t ticks);
 
 /* ---- the collector's ---- */
 
-/* Has this turn been taken, and which place is it? Whoever asks has seen all turns before it, and not
- * given back this one's: so it still stands where it stood. */
+/* Has this turn been taken, and which place is it? Whoever asks has seen all turns before it, and
+ * not given back this one's: so it still stands where it stood. */
 bool pki_nccl_is_taken(uint64_t turn, uint32_t *place);
 
 /* The place may be given away. */

@@ -1,4 +1,5 @@
-/* lib/measure/device/overlap.c - collectives in flight on a device, and what computed beside them. */
+/* lib/measure/device/overlap.c - collectives in flight on a device, and what computed beside them.
+ */
 #include "measure/device/state.h"
 
 #include "base/compiler.h"

@@ -1,5 +1,6 @@
 /* lib/measure/device/series.h - how a device's steps went over the run, in bounded room: a row per
- * step (stats/series.h) until there are PKI_DEVICE_SERIES_MOST, then rows of two, four, eight ... */
+ * step (stats/series.h) until there are PKI_DEVICE_SERIES_MOST, then rows of two, four, eight ...
+ */
 #ifndef PKI_MEASURE_DEVICE_SERIES_H
 #define PKI_MEASURE_DEVICE_SERIES_H
 

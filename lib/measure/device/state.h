@@ -10,7 +10,8 @@
 /* How a device's time is known. */
 enum { MEASURED, SPANS, VIEWS };
 
-/* What an interval is: work is kernels, graphs and memsets; collectives that events time are spans. */
+/* What an interval is: work is kernels, graphs and memsets; collectives that events time are spans.
+ */
 enum { ITEM_WORK = 1, ITEM_COPY = 2, ITEM_SPAN = 4, ITEM_SYNC = 8 };
 
 typedef struct pki_device_item {
@@ -18,7 +19,7 @@ typedef struct pki_device_item {
     uint8_t kind; /* ITEM_... */
     uint8_t copy; /* pki_copy */
     uint8_t kernel;
-    uint8_t comm;    /* a collective, of whichever kind */
+    uint8_t comm; /* a collective, of whichever kind */
     uint32_t stream;
 } pki_device_item;
 
@@ -57,7 +58,7 @@ typedef struct pki_device_one {
 
     size_t context_count;
     uint32_t contexts[16]; /* of the device, as far as there is room */
-    pki_gpu_row totals; /* what of it does not depend on steps */
+    pki_gpu_row totals;    /* what of it does not depend on steps */
     size_t track_count;
     uint32_t tracks[64]; /* of kernels, copies and spans, as far as there is room */
 } pki_device_one;
@@ -89,7 +90,7 @@ typedef struct pki_device_window {
 struct pki_device {
     size_t items_most, item_count; /* over all devices */
     uint64_t expected_warmup;
-    uint64_t settled;
+    uint64_t finalised;
     uint64_t step_count; /* swept */
     uint64_t late, without_room;
     size_t step_first, step_used, step_room;

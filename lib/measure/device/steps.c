@@ -1,4 +1,4 @@
-/* lib/measure/device/steps.c - from intervals to steps, once these are settled. */
+/* lib/measure/device/steps.c - from intervals to steps, once these are finalised. */
 #include "measure/device/state.h"
 
 #include "base/compiler.h"
@@ -134,9 +134,9 @@ static void close_oldest(pki_device *d)
     d->step_count++;
 }
 
-static void close_settled(pki_device *d)
+static void close_finalised(pki_device *d)
 {
-    while (d->step_used && d->steps[d->step_first].end <= d->settled)
+    while (d->step_used && d->steps[d->step_first].end <= d->finalised)
         close_oldest(d);
 }
 
@@ -170,15 +170,15 @@ void pki_device_step(pki_device *d, uint64_t start, uint64_t end)
     }
     d->steps[(d->step_first + d->step_used++) % d->step_room] =
         (pki_device_window){start, PKI_MAX(start, end)};
-    close_settled(d);
+    close_finalised(d);
 }
 
-void pki_device_settled(pki_device *d, uint64_t ns)
+void pki_device_finalised(pki_device *d, uint64_t ns)
 {
     if (!d)
         return;
-    d->settled = PKI_MAX(d->settled, ns);
-    close_settled(d);
+    d->finalised = PKI_MAX(d->finalised, ns);
+    close_finalised(d);
 }
 
 void pki_device_measures(pki_device *d, uint64_t ns, bool on)
@@ -231,7 +231,7 @@ void pki_device_make_room(pki_device *d)
 {
     size_t enough = d->items_most - d->items_most / 4;
     if (d->step_used == 0)
-        sweep_all(d, d->settled);
+        sweep_all(d, d->finalised);
     while (d->step_used && d->item_count > enough)
         close_oldest(d);
     if (d->item_count > enough)

@@ -20,11 +20,11 @@
 #include "measure/fold/timelines.h"
 #include "measure/steps/steps.h"
 
-/* What is known of one thread alone: for the report's threads, and for the own times of whoever
+/* What is known of one thread alone: for the report's threads, and for the self times of whoever
  * makes the steps. */
 typedef struct pki_thread_fold {
     pki_table calls;
-    uint64_t kinds[PKI_KINDS]; /* own time by kind, ns; always kept up */
+    uint64_t kinds[PKI_KINDS]; /* self time by kind, ns; always kept up */
     bool tracked;              /* calls is kept up */
     bool partial;              /* it was not from the thread's start, or the last step, on */
     bool starved;              /* some of them found no room in it */
@@ -46,10 +46,10 @@ typedef struct pki_fold {
     pki_comm_figures *collectives;
     pki_device *device;
     bool per_thread;
-    pki_table totals;      /* all threads */
-    pki_table streams;     /* spans of devices' streams, ns (measure/device/regions.h) */
+    pki_table totals;        /* all threads */
+    pki_table streams;       /* spans of devices' streams, ns (measure/device/regions.h) */
     pki_timelines timelines; /* of counters */
-    pki_slot *last_resort; /* calls for which there was no memory; one of totals */
+    pki_slot *last_resort;   /* calls for which there was no memory; one of totals */
     size_t thread_count;
     pki_thread_fold *threads; /* by block index */
     pki_thread_fold nobody;   /* for threads without room in that list; never tracked */
@@ -85,21 +85,23 @@ void pki_fold_operation(pki_fold *fold, const pki_record *record, const pki_reco
 /* A counter's sample that is in no ring: a backend's. */
 void pki_fold_point(pki_fold *fold, const pki_record *record);
 
-/* A call that is no thread's, hence in nobody's own time. */
+/* A call that is no thread's, hence in nobody's self time. */
 void pki_fold_range(pki_fold *fold, uint32_t id, uint64_t ns, uint64_t bytes, uint64_t flops);
 
 /* A thread that has ended and whose ring has been folded: what is known of it alone is added up,
  * its block is free again. */
 void pki_fold_recycle(pki_fold *fold, pki_thread *t);
 
-/* The region's distribution over all threads. False if there is none. Finish with pki_stats_finish. */
+/* The region's distribution over all threads. False if there is none. Finish with pki_stats_finish.
+ */
 bool pki_fold_stats(const pki_fold *fold, uint32_t id, pk_stats *stats);
 
-/* A counter's, into stats that are all zero; pki_tally_finish is left to do. False without memory. */
+/* A counter's, into stats that are all zero; pki_tally_finish is left to do. False without memory.
+ */
 bool pki_fold_values(const pki_fold *fold, uint32_t id, pki_value_stats *stats);
 
-/* What pk_region_stats and its like answer; `find` adds up the distribution, under the fold lock, and
- * answers false if there is none. */
+/* What pk_region_stats and its like answer; `find` adds up the distribution, under the fold lock,
+ * and answers false if there is none. */
 typedef bool pki_stats_find(pki_fold *fold, uint32_t id, pk_stats *stats);
 pk_status pki_stats_answer(pki_stats_find *find, uint32_t id, pk_stats *stats);
 

@@ -14,11 +14,12 @@
 /* Up to where there are records that have not been folded. Under the fold lock. */
 uint32_t pki_fold_head(const pki_thread *t);
 
-/* Folded up to there; the last record of them, NULL for none, and how many slots were no regions. */
+/* Folded up to there; the last record of them, NULL for none, and how many slots were no regions.
+ */
 void pki_fold_note(pki_thread *t, const pki_record *last, uint32_t at, uint64_t others);
 
-/* With everything folded, and an owner that is gone or not seen any more: what its counts say beyond
- * what was in the ring has been undone as above. Such points are dropped ones. */
+/* With everything folded, and an owner that is gone or not seen any more: what its counts say
+ * beyond what was in the ring has been undone as above. Such points are dropped ones. */
 void pki_fold_settle(pki_thread *t);
 
 #endif

@@ -1,15 +1,15 @@
-/* lib/measure/fold/own.h - own time, from records alone.
+/* lib/measure/fold/own.h - self time, from records alone.
  *
  * A ring holds regions in the order of their ends, each with its depth: what lies inside a region
  * comes before it. So one sum per depth tells what of a region's time belongs to others, and who
  * records keeps no account of it. Calls without a record would be missing in these sums:
  *
  * - A lost call's time is kept by the region around it and comes with its record (PKI_FLAG_LOST).
- * - Of a lost call that may have recorded ones inside it, a pki_loss says where in the ring it ended.
- *   Its block's `lost` table has all of its time; what was not its own is taken off here.
+ * - Of a lost call that may have recorded ones inside it, a pki_loss says where in the ring it
+ * ended. Its block's `lost` table has all of its time; what was not its own is taken off here.
  *
- * All of it in nanoseconds, each end of a region through the clock map as in the trace. All under the
- * fold lock.
+ * All of it in nanoseconds, each end of a region through the clock map as in the trace. All under
+ * the fold lock.
  */
 #ifndef PKI_MEASURE_OWN_H
 #define PKI_MEASURE_OWN_H

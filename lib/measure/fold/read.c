@@ -1,4 +1,5 @@
-/* lib/measure/fold/read.c - one name's distribution: what has been folded, and what threads keep. */
+/* lib/measure/fold/read.c - one name's distribution: what has been folded, and what threads keep.
+ */
 #include "measure/fold/fold.h"
 
 bool pki_fold_stats(const pki_fold *fold, uint32_t id, pk_stats *stats)

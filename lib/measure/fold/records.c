@@ -36,7 +36,8 @@ static void count_call(pki_fold *fold, pki_table *table, pki_slot *slot, uint64_
     pki_table_count(spans_of(fold), table, slot, ns);
 }
 
-/* What the trace shows: the sum of a region's durations there is its sum here, to the nanosecond. */
+/* What the trace shows: the sum of a region's durations there is its sum here, to the nanosecond.
+ */
 static inline uint64_t duration_of(const pki_fold *fold, const pki_record *r)
 {
     return pki_clock_span_ns(clock_of(fold), r->start, pki_not_negative(r->value));
@@ -76,7 +77,7 @@ static void fold_loss(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, con
         fold_loss_into(fold, &alone->calls, loss->id, not_own);
 }
 
-/* Own time of calls without a record, which is in the step but not in the table for all. */
+/* Self time of calls without a record, which is in the step but not in the table for all. */
 static void fold_step_self(pki_fold *fold, pki_table *table, const pki_record *r)
 {
     pki_slot *slot = slot_in(fold, table, pki_what_id(r->what));
@@ -132,9 +133,9 @@ static void fold_value(pki_fold *fold, const pki_record *r)
                       pki_clock_ns(clock_of(fold), r->start), value);
 }
 
-/* The own time of every region of this thread since its last step: no more than the step has, even if
- * the clock was corrected while the thread told what was open in it. */
-static void feed_own_times(pki_fold *fold, pki_table *calls, uint64_t left)
+/* The self time of every region of this thread since its last step: no more than the step has, even
+ * if the clock was corrected while the thread told what was open in it. */
+static void feed_self_times(pki_fold *fold, pki_table *calls, uint64_t left)
 {
     for (pki_slot *s = calls->first; s; s = pki_table_next(s)) {
         uint64_t own = PKI_MIN(pki_not_negative(s->self - s->self_mark), left);
@@ -152,7 +153,7 @@ static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *
     bool known = alone->tracked && !alone->partial && !fold->starved &&
                  !(pki_what_flags(r->what) & PKI_FLAG_UNKNOWN);
     pki_table_count(spans_of(fold), &fold->totals, slot_in(fold, &fold->totals, PKI_NAME_STEP), ns);
-    feed_own_times(fold, &alone->calls, ns);
+    feed_self_times(fold, &alone->calls, ns);
     alone->partial = false;
     pki_step step = {.index = more->start,
                      .start = pki_clock_ns(clock_of(fold), r->start),

@@ -1,6 +1,6 @@
 /* lib/measure/steps/series.h - how the steps went over the run, in bounded room: one row per step
- * (stats/series.h) until there are PKI_STEP_SERIES_MOST, then rows of two, four, eight ... steps. Not
- * for two threads at once.
+ * (stats/series.h) until there are PKI_STEP_SERIES_MOST, then rows of two, four, eight ... steps.
+ * Not for two threads at once.
  */
 #ifndef PKI_MEASURE_STEPS_SERIES_H
 #define PKI_MEASURE_STEPS_SERIES_H

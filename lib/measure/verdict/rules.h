@@ -1,9 +1,9 @@
-/* lib/measure/verdict/rules.h - one function for each thing that may be said of a run, and what they
- * share. Only verdict/ includes it.
+/* lib/measure/verdict/rules.h - one function for each thing that may be said of a run, and what
+ * they share. Only verdict/ includes it.
  *
  * Of devices, the one that is judged is the one that was busy longest in the steady steps, of those
- * that CUPTI has measured if there are any. Shares are of those steps' time. What only CUPTI can tell
- * (gaps between kernels, copies, waits) is only said of steps that it has measured.
+ * that CUPTI has measured if there are any. Shares are of those steps' time. What only CUPTI can
+ * tell (gaps between kernels, copies, waits) is only said of steps that it has measured.
  */
 #ifndef PKI_MEASURE_VERDICT_RULES_H
 #define PKI_MEASURE_VERDICT_RULES_H

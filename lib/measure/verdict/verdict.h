@@ -1,5 +1,5 @@
-/* lib/measure/verdict/verdict.h - what the figures of a run mean, in words, with the threshold that they
- * crossed.
+/* lib/measure/verdict/verdict.h - what the figures of a run mean, in words, with the threshold that
+ * they crossed.
  *
  * Each verdict has a name that stays (docs/report-format.md lists them), the value that was
  * compared and the threshold, which it has to exceed (fall below, for clock-coarse). Warnings come
@@ -28,24 +28,28 @@
 #define PKI_DRIFT 0.10            /* drifting, either way... */
 #define PKI_DRIFT_STEPS 30        /* ...with at least so many steady steps */
 #define PKI_OVERHEAD_SHARE 0.01   /* overhead, of the CPU time... */
-#define PKI_OVERHEAD_LEAST_NS 5e6 /* ...and so much of it, since every run has a start and an end */
+#define PKI_OVERHEAD_LEAST_NS                                                                      \
+    5e6                            /* ...and so much of it, since every run has a start and an end \
+                                    */
 #define PKI_OVERHEAD_OF_WALL 0.005 /* a warning: of one processor; else a note */
 #define PKI_CLOCK_STEPS 10.0       /* clock-coarse: a region's median in steps of the clock */
 #define PKI_UNTRACKED_SHARE 0.20   /* untracked */
 #define PKI_COMPUTE_SHARE 0.50     /* compute-bound, if nothing else is found */
 #define PKI_FEW_STEPS 10           /* few-steps: fewer steady steps than that */
 
-#define PKI_GPU_BUSY_SHARE 0.80      /* gpu-bound */
-#define PKI_GPU_IDLE_SHARE 0.30      /* gpu-idle */
-#define PKI_COMM_EXPOSED_SHARE 0.10  /* communication-exposed: in flight on a GPU, nothing beside */
+#define PKI_GPU_BUSY_SHARE 0.80 /* gpu-bound */
+#define PKI_GPU_IDLE_SHARE 0.30 /* gpu-idle */
+#define PKI_COMM_EXPOSED_SHARE                                                                     \
+    0.10                             /* communication-exposed: in flight on a GPU, nothing beside  \
+                                      */
 #define PKI_LAUNCH_GAP_SHARE 0.20    /* launch-bound: idle in gaps up to PKI_GPU_LAUNCH_GAP_NS... */
 #define PKI_SHORT_KERNELS_SHARE 0.50 /* ...and at least so many kernels below PKI_GPU_SHORT_NS */
 #define PKI_COPY_SHARE 0.20          /* copy-bound: copies with no kernel beside */
 #define PKI_SYNC_SHARE 0.20          /* sync-bound: idle in gaps that a wait reaches into */
 
-/* A verdict about the loop yields to cpu-starved if that alone can explain it, which is a share that
- * would not exceed its threshold without the time in which the loop had no processor, and any step
- * that takes longer than others: then it is a note, and says so. */
+/* A verdict about the loop yields to cpu-starved if that alone can explain it, which is a share
+ * that would not exceed its threshold without the time in which the loop had no processor, and any
+ * step that takes longer than others: then it is a note, and says so. */
 
 /* With a GPU that is busy for most of the step, the loop's waits are for it: then there is neither
  * `waiting` nor, where CUPTI has measured, `input-bound`. */

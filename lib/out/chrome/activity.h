@@ -12,8 +12,8 @@
 /* An X event, and one end of an arrow if the activity is tied to another; preceded by ",\n".
  * region: name of the region that asked for it, n bytes, or NULL. */
 size_t pki_chrome_activity(const pki_chrome *chrome, char out[PKI_EVENT_BYTES],
-                           const pki_track *track, const pki_activity *activity,
-                           const char *region, size_t n);
+                           const pki_track *track, const pki_activity *activity, const char *region,
+                           size_t n);
 
 /* From this moment on devices are measured (kernels, copies), or no longer: an instant of the
  * process, of category "perfkit", preceded by ",\n". */

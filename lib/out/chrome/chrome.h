@@ -42,10 +42,11 @@ typedef struct pki_chrome {
     const pki_clock_map *clock;
     uint32_t pid;
     int32_t rank, world_size; /* of the job; set by pki_chrome_set_rank, as what follows from it */
-    uint64_t id_base; /* added to ids of events: unique over the ranks of a job */
+    uint64_t id_base;         /* added to ids of events: unique over the ranks of a job */
     char ranks[PKI_RANKS_BYTES]; /* "[0, 1, 2, 3]" */
-    size_t ranks_length;         /* 0: there is one, or they do not fit: a list that is cut would be wrong */
-    bool coarse; /* slices often begin and end at the same tick */
+    size_t
+        ranks_length; /* 0: there is one, or they do not fit: a list that is cut would be wrong */
+    bool coarse;      /* slices often begin and end at the same tick */
     pki_chrome_names *names;
     void *user;
     struct pki_chrome_text **texts; /* by name id */
@@ -54,7 +55,8 @@ typedef struct pki_chrome {
 
 void pki_chrome_init(pki_chrome *chrome, const pki_clock_map *clock, uint32_t pid,
                      pki_chrome_names *names, void *user);
-void pki_chrome_set_rank(pki_chrome *chrome, int32_t rank, int32_t world_size); /* -1, 0: not known */
+void pki_chrome_set_rank(pki_chrome *chrome, int32_t rank,
+                         int32_t world_size); /* -1, 0: not known */
 void pki_chrome_finish(pki_chrome *chrome);
 
 /* An event for the record (`more` is its second slot), preceded by ",\n". Returns its length, 0 if

@@ -1,6 +1,6 @@
-/* lib/out/chrome/operation.h - what an operation on a communicator says of itself in the trace: the arguments
- * that PyTorch's profiler gives a collective and HTA reads, the same for a record and for what a backend has
- * seen. */
+/* lib/out/chrome/operation.h - what an operation on a communicator says of itself in the trace: the
+ * arguments that PyTorch's profiler gives a collective and HTA reads, the same for a record and for
+ * what a backend has seen. */
 #ifndef PKI_OUT_CHROME_OPERATION_H
 #define PKI_OUT_CHROME_OPERATION_H
 
@@ -12,7 +12,8 @@
 #define PKI_OPERATION_BYTES 2200
 char *pki_chrome_put_operation(char *p, const pki_chrome *chrome, const pki_operation *operation);
 
-/* The same for a record, and the region around; `more` is its second slot, tag the message's (PKI_TAGGED). */
+/* The same for a record, and the region around; `more` is its second slot, tag the message's
+ * (PKI_TAGGED). */
 char *pki_chrome_put_recorded(char *p, const pki_chrome *chrome, const pki_record *more,
                               uint64_t tag);
 

@@ -15,7 +15,6 @@
 #define REGIONS_MOST 8
 #define SLOWEST_MOST 5
 
-
 static void put_cell(FILE *file, const char *text, size_t width)
 {
     fputc(' ', file);

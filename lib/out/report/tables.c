@@ -9,7 +9,6 @@
 #define COUNTER 22      /* columns of a counter's name and unit */
 #define THREADS_MOST 16 /* shown without their regions */
 
-
 static const char *short_kind(uint32_t kind)
 {
     static const char *const names[PKI_KINDS] = {

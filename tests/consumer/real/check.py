@@ -1,6 +1,6 @@
 """check.py WHO BUILD NAME=PATH... - the traces of real programs, as a viewer sees them. What it has to see is worked
 out from the events (truth.py), and these are held against the report's counts. NAME=PATH are the programs of make.py.
-WHO is truth, perfetto, speedscope, catapult or hta. Exit status 77: this viewer cannot be had."""
+WHO is truth, perfetto, speedscope, catapult or hta. Exit status 77: this viewer is unavailable."""
 
 import os
 import sys

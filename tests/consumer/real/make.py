@@ -52,8 +52,8 @@ def killed(tools, folder):
 
 
 def devices(tools, folder):
-    run([tools["cupti"], tools["cupti_double"], "gpu.json"], folder)
-    run([tools["streams"], tools["cuda_double"], "streams.json", tools["shim"]], folder)
+    run([tools["cupti"], tools["cupti_mock"], "gpu.json"], folder)
+    run([tools["streams"], tools["cuda_mock"], "streams.json", tools["shim"]], folder)
     return ["gpu.json", "streams.json"]
 
 

@@ -1,5 +1,5 @@
-/* streams DOUBLE TRACE [SHIM] - a trace with spans on two GPU streams (the double of the driver) and with NCCL's
- * collectives (its role played), for those that read them. */
+/* streams DOUBLE TRACE [SHIM] - a trace with spans on two GPU streams (the mock of the driver) and
+ * with NCCL's collectives (its role played), for those that read them. */
 #include "../../fake/driver.h"
 #include "../../nccl/role.h"
 
@@ -43,10 +43,12 @@ static void exchange(void *world)
 {
     pk_region_begin(&reduce);
     void *all = collective(world, "AllReduce", 1000);
-    void *op = begin(world, .type = PROXY_OP, .parent = all, .channels = 1, .peer = 0, .steps = 1, .sends = 1);
+    void *op = begin(world, .type = PROXY_OP, .parent = all, .channels = 1, .peer = 0, .steps = 1,
+                     .sends = 1);
     kit_sleep_us(100);
     end(op);
-    task(world, NULL, (says){.type = P2P, .func = "Send", .element = float32, .count = 9, .peer = 0});
+    task(world, NULL,
+         (says){.type = P2P, .func = "Send", .element = float32, .count = 9, .peer = 0});
     pk_region_end(&reduce);
 }
 
@@ -56,13 +58,15 @@ int main(int argc, char **argv)
     open_gpu(argv[1]);
     CUcontext context = gpu->context_create(0);
     CUstream one = gpu->stream_create(context), other = gpu->stream_create(context);
-    must(pk_start(pk_options(.trace_path = argv[2], .backends = "cuda,nccl", .rank = 1, .world_size = 2,
-                             .nvtx_shim = argc > 3 ? argv[3] : NULL)) == PK_OK);
+    must(pk_start(pk_options(.trace_path = argv[2], .backends = "cuda,nccl", .rank = 1,
+                             .world_size = 2, .nvtx_shim = argc > 3 ? argv[3] : NULL)) == PK_OK);
     version = 5;
     open_plugin();
     void *world = make_comm("world", 0x1234, 1, 2);
     for (int i = 0; i < STEPS; i++) {
-        PK_SCOPE(load) { kit_sleep_us(100); }
+        PK_SCOPE(load) {
+            kit_sleep_us(100);
+        }
         compute(one, other);
         exchange(world);
         pk_counter_set(&loss, 1.0 / (1 + i));

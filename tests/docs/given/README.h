@@ -1,3 +1,3 @@
 /* What README.md's program trains with. */
-static void read_batch(void) { }
-static void train(void) { }
+static void read_batch(void) {}
+static void train(void) {}

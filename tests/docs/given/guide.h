@@ -1,10 +1,13 @@
-/* guide.md's program has a model, a loader and somebody to reduce with; its benchmark has matrices. */
+/* guide.md's program has a model, a loader and somebody to reduce with; its benchmark has matrices.
+ */
 #include <pk/pk.h>
 #include <stdlib.h>
 #include <time.h>
 
 enum { steps = 1000 };
-struct batch { unsigned samples; };
+struct batch {
+    unsigned samples;
+};
 static struct batch *batch;
 static int loader, gradients;
 static int rank, size = 1;

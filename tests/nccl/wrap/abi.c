@@ -1,5 +1,5 @@
-/* abi.c - lib/comm/nccl/abi.h and calls.h against the real nccl.h: the same sizes, values and places, and
- * each function taken by a pointer of our type, or this does not compile. */
+/* abi.c - lib/comm/nccl/abi.h and calls.h against the real nccl.h: the same sizes, values and
+ * places, and each function taken by a pointer of our type, or this does not compile. */
 #include <nccl.h>
 
 #include <stdint.h>
@@ -44,11 +44,11 @@ _Static_assert(ncclInt8 == 0 && ncclUint8 == 1 && ncclInt32 == 2 && ncclUint32 =
 _Static_assert(ncclInt64 == 4 && ncclUint64 == 5 && ncclFloat16 == 6 && ncclFloat32 == 7, "types");
 _Static_assert(ncclFloat64 == 8 && ncclBfloat16 == 9, "types");
 
-#define SAME_FUNCTION(NAME, PARAMS, ...) \
-    pki_wrap_result(*const check_##NAME) PARAMS = nccl##NAME; \
+#define SAME_FUNCTION(NAME, PARAMS, ...)                                                           \
+    pki_wrap_result(*const check_##NAME) PARAMS = nccl##NAME;                                      \
     pki_wrap_result(*const check_p##NAME) PARAMS = pnccl##NAME;
-#define DECLARED_FUNCTION(NAME, PARAMS, ...) extern pki_wrap_result(*const check_##NAME) PARAMS, \
-    (*const check_p##NAME) PARAMS;
+#define DECLARED_FUNCTION(NAME, PARAMS, ...)                                                       \
+    extern pki_wrap_result(*const check_##NAME) PARAMS, (*const check_p##NAME)PARAMS;
 PKI_WRAP_COLLECTIVES(DECLARED_FUNCTION)
 PKI_WRAP_COLLECTIVES(SAME_FUNCTION)
 PKI_WRAP_OTHERS(DECLARED_FUNCTION)

@@ -1,5 +1,6 @@
-/* nccl_stub.h - the part of NCCL's interface that the stub has, for a program that was never built for
- * perfkit, and for the test that scripts it. In words of its own; ../abi.c knows the real one. */
+/* nccl_stub.h - the part of NCCL's interface that the stub has, for a program that was never built
+ * for perfkit, and for the test that scripts it. In words of its own; ../abi.c knows the real one.
+ */
 #ifndef TESTS_NCCL_STUB_H
 #define TESTS_NCCL_STUB_H
 
@@ -30,37 +31,38 @@ enum { SUM };
                   stub_stream stream))                                                             \
     X(Broadcast, (const void *send, void *recv, size_t count, int type, int root, ncclComm_t comm, \
                   stub_stream stream))                                                             \
-    X(Bcast, (void *buffer, size_t count, int type, int root, ncclComm_t comm, stub_stream stream)) \
+    X(Bcast,                                                                                       \
+      (void *buffer, size_t count, int type, int root, ncclComm_t comm, stub_stream stream))       \
     X(Reduce, (const void *send, void *recv, size_t count, int type, int op, int root,             \
                ncclComm_t comm, stub_stream stream))                                               \
-    X(AllGather, (const void *send, void *recv, size_t count, int type, ncclComm_t comm,           \
-                  stub_stream stream))                                                             \
+    X(AllGather,                                                                                   \
+      (const void *send, void *recv, size_t count, int type, ncclComm_t comm, stub_stream stream)) \
     X(ReduceScatter, (const void *send, void *recv, size_t count, int type, int op,                \
                       ncclComm_t comm, stub_stream stream))                                        \
-    X(Send, (const void *send, size_t count, int type, int peer, ncclComm_t comm,                  \
-             stub_stream stream))                                                                  \
+    X(Send,                                                                                        \
+      (const void *send, size_t count, int type, int peer, ncclComm_t comm, stub_stream stream))   \
     X(Recv, (void *recv, size_t count, int type, int peer, ncclComm_t comm, stub_stream stream))
 
 #define STUB_LATER(X)                                                                              \
-    X(AlltoAll, (const void *send, void *recv, size_t count, int type, ncclComm_t comm,            \
-                 stub_stream stream))                                                              \
+    X(AlltoAll,                                                                                    \
+      (const void *send, void *recv, size_t count, int type, ncclComm_t comm, stub_stream stream)) \
     X(Gather, (const void *send, void *recv, size_t count, int type, int root, ncclComm_t comm,    \
                stub_stream stream))                                                                \
     X(Scatter, (const void *send, void *recv, size_t count, int type, int root, ncclComm_t comm,   \
                 stub_stream stream))                                                               \
     X(GroupSimulateEnd, (void *info))                                                              \
-    X(CommInitRankScalable, (ncclComm_t * comm, int ranks, int rank, int n, ncclUniqueId *ids,     \
-                             ncclConfig *config))                                                  \
-    X(CommShrink, (ncclComm_t comm, int *excluded, int n, ncclComm_t *newcomm, ncclConfig *config, \
-                   int flags))
+    X(CommInitRankScalable,                                                                        \
+      (ncclComm_t * comm, int ranks, int rank, int n, ncclUniqueId *ids, ncclConfig *config))      \
+    X(CommShrink,                                                                                  \
+      (ncclComm_t comm, int *excluded, int n, ncclComm_t *newcomm, ncclConfig *config, int flags))
 
 #define STUB_OTHERS(X)                                                                             \
     X(GetUniqueId, (ncclUniqueId * id))                                                            \
     X(GroupStart, (void))                                                                          \
     X(GroupEnd, (void))                                                                            \
     X(CommInitRank, (ncclComm_t * comm, int ranks, ncclUniqueId id, int rank))                     \
-    X(CommInitRankConfig, (ncclComm_t * comm, int ranks, ncclUniqueId id, int rank,                \
-                           ncclConfig *config))                                                    \
+    X(CommInitRankConfig,                                                                          \
+      (ncclComm_t * comm, int ranks, ncclUniqueId id, int rank, ncclConfig *config))               \
     X(CommInitAll, (ncclComm_t * comms, int n, const int *list))                                   \
     X(CommSplit, (ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig *config))   \
     X(CommFinalize, (ncclComm_t comm))                                                             \

@@ -1,5 +1,5 @@
 /* program.c DOUBLE FOLDER - uses NCCL as a training engine does, and knows nothing of perfkit. Its
- * streams are those of the double of the driver. What it saw goes to FOLDER/result, what a profiler
+ * streams are those of the mock of the driver. What it saw goes to FOLDER/result, what a profiler
  * should have seen to FOLDER/ledger: communicator, operation, bytes of a call, calls, sharers. */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,12 +1,13 @@
 /* tools/bench/ab/ab.h - two builds in turn, launched many times: pk bench-ab.
  *
- * A launch is one replication: it loads code and allocates buffers anew, and where those come to lie
- * moves some kernels by more than the change that is looked for. Both builds run close to each other
- * in time, in the order old new, new old, ..., so that a drift of the machine hits both alike.
+ * A launch is one replication: it loads code and allocates buffers anew, and where those come to
+ * lie moves some kernels by more than the change that is looked for. Both builds run close to each
+ * other in time, in the order old new, new old, ..., so that a drift of the machine hits both
+ * alike.
  *
  *   processes     each launch is a process of one build; a launch of the other one is its partner
- *   one process   each launch loads both builds, as shared objects, into namespaces of their own, and
- *                 alternates short batches of them: what the machine does meanwhile cancels out
+ *   one process   each launch loads both builds, as shared objects, into namespaces of their own,
+ * and alternates short batches of them: what the machine does meanwhile cancels out
  */
 #ifndef TOOLS_AB_H
 #define TOOLS_AB_H
@@ -50,8 +51,8 @@ int ab_run(const ab_wish *wish);
 /* Does launch or pair number `n` (from 0) begin with the new build? old new, new old, ... */
 bool ab_new_first(size_t n);
 
-/* The machine, the moment and the options of a build's launches that write no file themselves; false
- * without memory. */
+/* The machine, the moment and the options of a build's launches that write no file themselves;
+ * false without memory. */
 bool ab_describe(bench_file *build, const ab_wish *wish);
 
 double ab_now(void);                  /* s */

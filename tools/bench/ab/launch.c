@@ -1,9 +1,9 @@
-/* tools/bench/ab/launch.c - one launch of both builds: loads them, alternates short batches, tells its parent
- * each one. See ab.h.
+/* tools/bench/ab/launch.c - one launch of both builds: loads them, alternates short batches, tells
+ * its parent each one. See ab.h.
  *
- * Each build gets a namespace of its own (dlmopen), hence a C library and a libpk of its own: neither
- * symbols nor heaps nor static variables are shared. Where the loader has no room for that, both are
- * opened locally (RTLD_LOCAL) if their libpk is part of them.
+ * Each build gets a namespace of its own (dlmopen), hence a C library and a libpk of its own:
+ * neither symbols nor heaps nor static variables are shared. Where the loader has no room for that,
+ * both are opened locally (RTLD_LOCAL) if their libpk is part of them.
  */
 #include "bench/ab/ab.h"
 #include "bench/drive.h"

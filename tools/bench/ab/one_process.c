@@ -1,5 +1,5 @@
-/* tools/bench/ab/one_process.c - each launch a process that loads both builds: see ab.h. The side of it that
- * starts launches and listens to them. */
+/* tools/bench/ab/one_process.c - each launch a process that loads both builds: see ab.h. The side
+ * of it that starts launches and listens to them. */
 #include "bench/ab/ab.h"
 
 #include <elf.h>

@@ -1,4 +1,5 @@
-/* tools/bench/ab/processes.c - each launch a process that writes its file of benchmarks: see ab.h. */
+/* tools/bench/ab/processes.c - each launch a process that writes its file of benchmarks: see ab.h.
+ */
 #include "bench/ab/ab.h"
 
 #include "base/compiler.h"
@@ -57,7 +58,8 @@ static void put_options(command_line *c, const ab_wish *w, double seconds)
     }
 }
 
-/* Ours first: what the user says after -- is the last word. The filter is a word of its own length. */
+/* Ours first: what the user says after -- is the last word. The filter is a word of its own length.
+ */
 static bool make_command(command_line *c, const ab_session *s, int side)
 {
     const ab_wish *w = s->wish;

@@ -1,11 +1,11 @@
-/* tools/bench/compare/compare.h - files of benchmarks against each other: which became slower, as far as the files
- * can tell.
+/* tools/bench/compare/compare.h - files of benchmarks against each other: which became slower, as
+ * far as the files can tell.
  *
  * Files of one A/B (pk bench-ab) hold launches in pairs, close to each other in time: their ratios
- * are the replications. Other files are runs at different moments, each one replication however many
- * samples it has; with several runs on the old side (a baseline's) the spread between them decides,
- * and with one on each side the allowance does: how far runs of one build lie apart on a machine
- * that nobody has measured.
+ * are the replications. Other files are runs at different moments, each one replication however
+ * many samples it has; with several runs on the old side (a baseline's) the spread between them
+ * decides, and with one on each side the allowance does: how far runs of one build lie apart on a
+ * machine that nobody has measured.
  */
 #ifndef TOOLS_COMPARE_H
 #define TOOLS_COMPARE_H
@@ -60,7 +60,8 @@ bool compare_files(const bench_file *const *olds, size_t old_count, const bench_
                    const compare_options *options, comparison *out, complaint *why);
 void comparison_finish(comparison *c);
 
-/* compare/replications.c: what the files say about one benchmark, as row's times, runs and evidence. */
+/* compare/replications.c: what the files say about one benchmark, as row's times, runs and
+ * evidence. */
 typedef struct compare_source {
     const bench_series *const *olds; /* NULL where an old file lacks it */
     size_t old_count;

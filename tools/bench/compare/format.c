@@ -81,8 +81,8 @@ compare_string compare_format_summary(const comparison *c)
     size_t length = 0;
     for (size_t i = 0; i < PKI_COUNT_OF(order); i++)
         if (c->changes[order[i]])
-            length += (size_t)snprintf(string.text + length, sizeof string.text - length, "%s%zu %s",
-                                       length ? ", " : "", c->changes[order[i]],
+            length += (size_t)snprintf(string.text + length, sizeof string.text - length,
+                                       "%s%zu %s", length ? ", " : "", c->changes[order[i]],
                                        pki_change_name(order[i]));
     if (c->undecided)
         snprintf(string.text + length, sizeof string.text - length, "%s%zu not compared",

@@ -1,5 +1,5 @@
-/* tools/bench/compare/junit.c - what CI services show as tests: slower is a failure, what was not compared is
- * skipped. */
+/* tools/bench/compare/junit.c - what CI services show as tests: slower is a failure, what was not
+ * compared is skipped. */
 #include "bench/compare/compare.h"
 #include "bench/forms/markup.h"
 

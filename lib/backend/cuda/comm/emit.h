@@ -1,4 +1,5 @@
-/* lib/backend/cuda/comm/emit.h - operations of communicators that events have timed, into trace and figures. */
+/* lib/backend/cuda/comm/emit.h - operations of communicators that events have timed, into trace and
+ * figures. */
 #ifndef PKI_BACKEND_CUDA_COMM_EMIT_H
 #define PKI_BACKEND_CUDA_COMM_EMIT_H
 

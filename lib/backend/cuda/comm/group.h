@@ -1,5 +1,5 @@
-/* lib/backend/cuda/comm/group.h - what a stream is given by a group, as one operation (pk/nccl.h says by
- * which rules). */
+/* lib/backend/cuda/comm/group.h - what a stream is given by a group, as one operation (pk/nccl.h
+ * says by which rules). */
 #ifndef PKI_BACKEND_CUDA_COMM_GROUP_H
 #define PKI_BACKEND_CUDA_COMM_GROUP_H
 

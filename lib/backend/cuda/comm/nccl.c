@@ -1,4 +1,5 @@
-/* lib/backend/cuda/comm/nccl.c - pk/nccl.h: operations of communicators on streams, and groups of them. */
+/* lib/backend/cuda/comm/nccl.c - pk/nccl.h: operations of communicators on streams, and groups of
+ * them. */
 #include <pk/nccl.h>
 
 #include <errno.h>
