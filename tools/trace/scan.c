@@ -68,10 +68,10 @@ uint32_t scan_ps(const char *text, size_t length)
     return (uint32_t)(100 * (point[4] - '0') + 10 * (point[5] - '0') + (point[6] - '0'));
 }
 
-/* Durations of such slices end early: by 4 ps per level, so that others' numbers hardly look so. */
+/* Slices end early by 4 ps per level, those that lack something by 2 more (lib/out/chrome). */
 uint64_t scan_lack(uint32_t start_ps, uint32_t duration_ps)
 {
-    return start_ps <= 64 && duration_ps && duration_ps % 4 == 0 ? start_ps : 0;
+    return start_ps <= 64 && duration_ps % 4 == 2 ? start_ps : 0;
 }
 
 static const char *skip_string(const char *s, const char *end)

@@ -147,19 +147,21 @@ static char *put_name(char *p, pki_chrome *c, const text *t, uint32_t tid)
 }
 
 typedef struct times {
-    uint64_t start, duration, lacks; /* lacks: what was taken off the duration */
+    uint64_t start, duration, moved;
+    bool lacks; /* the duration lacks what the start was moved by */
 } times;
 
 /* Both ends are converted, not the duration, so that what nested in ticks nests in ns. Slices that
  * begin together with the one around them are moved in by a nanosecond per tie, since viewers would
  * take the one that comes first in the file for the outer one, and inner ones come first. The
- * nanoseconds that their duration lacks then are shown as picoseconds of their start. */
+ * nanoseconds by which a slice was moved are shown as picoseconds of its start; where its duration
+ * lacks as many it ends LACKS_PS early. */
 static times times_of(const pki_chrome *c, const pki_record *r)
 {
     uint64_t start = pki_clock_ns(c->clock, r->start), ties = pki_what_ties(r->what);
     uint64_t end = pki_clock_ns(c->clock, r->start + pki_not_negative(r->value));
-    uint64_t duration = end > start ? end - start : 0, lacks = PKI_MIN(ties, duration);
-    return (times){start + ties, duration - lacks, lacks};
+    uint64_t duration = end > start ? end - start : 0;
+    return (times){start + ties, duration - PKI_MIN(ties, duration), ties, ties && duration};
 }
 
 /* Readers find a slice's end by adding, most of them in floating point. Where that should meet the
@@ -171,25 +173,27 @@ static times times_of(const pki_chrome *c, const pki_record *r)
 #define EARLY_PS 200
 #define EARLY_PER_LEVEL_PS 4
 #define SHORTEST_PS 300
+#define LACKS_PS 2
 
-static char *put_duration(char *p, uint64_t ns, unsigned depth, bool touches)
+static char *put_duration(char *p, times t, unsigned depth, bool touches)
 {
-    if (PKI_LIKELY(!touches && ns > 0))
-        return pki_put_us(p, ns);
+    if (PKI_LIKELY(!touches && t.duration > 0))
+        return pki_put_us(p, t.duration);
     uint32_t inner = EARLY_PER_LEVEL_PS * PKI_MIN(depth, (unsigned)PKI_DEPTH_MAX);
-    if (PKI_UNLIKELY(ns == 0))
-        return pki_put_three(PKI_PUT(p, "0.000"), SHORTEST_PS - inner);
-    return pki_put_three(pki_put_us(p, ns - 1), 1000 - EARLY_PS - inner);
+    uint32_t early = inner + (t.lacks ? LACKS_PS : 0);
+    if (PKI_UNLIKELY(t.duration == 0))
+        return pki_put_three(PKI_PUT(p, "0.000"), SHORTEST_PS - early);
+    return pki_put_three(pki_put_us(p, t.duration - 1), 1000 - EARLY_PS - early);
 }
 
 static char *put_times(char *p, times t, unsigned depth, bool touches)
 {
     p = PKI_PUT(p, ",\"ts\":");
     p = pki_put_us(p, t.start);
-    if (PKI_UNLIKELY(t.lacks))
-        p = pki_put_three(p, (uint32_t)t.lacks);
+    if (PKI_UNLIKELY(t.moved))
+        p = pki_put_three(p, (uint32_t)t.moved);
     p = PKI_PUT(p, ",\"dur\":");
-    return put_duration(p, t.duration, depth, touches);
+    return put_duration(p, t, depth, touches);
 }
 
 /* Perfetto shows integers beyond 63 bits as -1. */
