@@ -16,11 +16,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* among those that add
 
 /* Reserved ones need no memory, so there always is an id to give. */
 #define TOO_MANY "(too many names)"
-static pki_name too_many = {.id = PKI_NAME_TOO_MANY,
-                            .length = sizeof TOO_MANY - 1,
-                            .name = TOO_MANY,
-                            .key = "",
-                            .handle.region = {TOO_MANY, PK_OTHER, PKI_NAME_TOO_MANY, "", 0, 0}};
+static pki_name too_many = {
+    .id = PKI_NAME_TOO_MANY,
+    .length = sizeof TOO_MANY - 1,
+    .name = TOO_MANY,
+    .key = "",
+    .handle.region = {.name = TOO_MANY, .kind = PK_OTHER, .id = PKI_NAME_TOO_MANY, .file = ""}};
 static pki_name step = {
     .id = PKI_NAME_STEP, .kind = PKI_KIND_INTERNAL, .length = 4, .name = "step", .key = ""};
 
