@@ -17,8 +17,8 @@
 /* For fields that only one thread writes: no locked instruction. */
 #define pki_bump(p, v) pki_store((p), pki_load(p) + (v))
 
-/* Keeps the compiler, not the processor, from moving accesses across: the processor's part is done
- * by the other side (membarrier, lib/base/quiesce.h). */
+/* Keeps the compiler, not the processor, from moving accesses across: enough between a thread and
+ * its signal handlers. */
 #define pki_compiler_fence() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
 #endif

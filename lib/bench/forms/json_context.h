@@ -1,5 +1,5 @@
 /* lib/bench/forms/json_context.h - the machine and the circumstances, in a benchmark file. Only
- * bench/json.c includes it. */
+ * bench/forms/json.c includes it. */
 #ifndef PKI_BENCH_JSON_CONTEXT_H
 #define PKI_BENCH_JSON_CONTEXT_H
 
