@@ -1,6 +1,8 @@
 /* Moments of doubles: what is known beforehand, to the last digit, and the same in any order and
  * parts. */
 #include "stats/moments.h"
+
+#include "base/compiler.h"
 #include "valgrind.h"
 
 #include <math.h>
@@ -127,7 +129,7 @@ static void in_any_order_and_parts(void **state)
 static void as_defined(void **state)
 {
     uint64_t sum = 0;
-    long double squares = 0;
+    pki_u128 squares = 0;
     (void)state;
     for (size_t i = 0; i < N; i++) {
         values[i] = memory();
@@ -135,9 +137,10 @@ static void as_defined(void **state)
     }
     for (size_t i = 0; i < N; i++) { /* n x - sum is an integer */
         int64_t apart = (int64_t)((uint64_t)values[i] * N - sum);
-        squares += (long double)apart * (long double)apart;
+        uint64_t distance = (uint64_t)(apart < 0 ? -apart : apart);
+        squares += (pki_u128)distance * distance;
     }
-    double deviation = (double)sqrtl(squares / N) / N;
+    double deviation = (double)sqrtl((long double)squares / N) / N;
     double fine = under_valgrind() ? 4 : 1; /* its long double is a double */
     pki_moments m = of(values, N);
     assert_true(pki_moments_sum(&m) == (double)sum);
