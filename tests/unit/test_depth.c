@@ -111,7 +111,7 @@ static void time_too_deep_is_the_64ths(void **state)
     pk_region_end(&again);
     ascend(64, 0);
     const pk_stats *s = stats_of(&levels[63]);
-    assert_true(s->self == s->sum && s->sum >= 2000);
+    assert_true(s->self == s->sum && s->sum >= SPENT_NS);
 }
 
 static void next_at_the_limit(void **state)

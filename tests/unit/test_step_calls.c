@@ -75,8 +75,8 @@ static void kinds_add_up_to_the_step(void **state)
     for (size_t i = 0; i < 20; i++) {
         expect_known(i);
         for (size_t k = 0; k < 6; k++) /* the kinds are in this order */
-            assert_int_equal(row_of(i)->kinds[k] >= 2000, k < i % 7);
-        assert_true(row_of(i)->kinds[PKI_UNTRACKED] >= 2000);
+            assert_int_equal(row_of(i)->kinds[k] >= SPENT_NS, k < i % 7);
+        assert_true(row_of(i)->kinds[PKI_UNTRACKED] >= SPENT_NS);
         assert_int_equal(row_of(i)->items, i);
         total += row_of(i)->duration;
     }
@@ -126,9 +126,9 @@ static void regions_that_stay_open(void **state)
         const pki_series_row *row = row_of(i);
         expect_known(i);
         training += row->kinds[PK_COMPUTE];
-        assert_true(row->kinds[PK_COMPUTE] >= 2000 || i == 6);
-        assert_true(row->kinds[PK_COMM] >= (i > 1 && i < 6 ? 4000u : 2000u));
-        assert_true(row->kinds[PK_DATA] >= 2000 || i == 6);
+        assert_true(row->kinds[PK_COMPUTE] >= SPENT_NS || i == 6);
+        assert_true(row->kinds[PK_COMM] >= (i > 1 && i < 6 ? 2 * SPENT_NS : SPENT_NS));
+        assert_true(row->kinds[PK_DATA] >= SPENT_NS || i == 6);
     }
     uint64_t self = stats_of(&forward)->self; /* what the steps have is what the region has */
     assert_int_equal(the_stats.count, 1);
