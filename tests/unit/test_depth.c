@@ -251,9 +251,24 @@ static void open_at_the_stop(void **state)
     assert_int_equal(counts_now().stray_ends, 0);
 }
 
+/* Counters that advance in steps are a tick off now and then. */
+static void beginnings_in_one_nanosecond(void **state)
+{
+    pki_frame frames[] = {{.start = UINT64_MAX},
+                          {.start = 100},
+                          {.start = 100 + PKI_TICKS_IN_NS},
+                          {.start = 100 + 2 * PKI_TICKS_IN_NS},
+                          {.start = 101 + 3 * PKI_TICKS_IN_NS}};
+    static const unsigned ties[] = {0, 0, 1, 2, 0};
+    (void)state;
+    for (unsigned i = 1; i < 5; i++)
+        assert_int_equal(pki_count_ties(&frames[i]), ties[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest depth[] = {
+        cmocka_unit_test(beginnings_in_one_nanosecond),
         with_session(sixty_four_levels),
         with_session(beyond_is_counted_and_its_ends_are_known),
         with_session(recursion),
