@@ -1,17 +1,20 @@
 #!/bin/bash
-# by_hand.sh FOLDER - builds what the tests on a GPU need where meson is missing: a C compiler is enough. Of twins,
-# NAME/none.c is taken where the files of NAME do not compile, for want of a header.
+# by_hand.sh FOLDER - builds what the tests on a GPU need where meson is missing: gcc or clang is enough, and bash with
+# what every Linux has beside it. Of twins, NAME/none.c is taken where the files of NAME do not compile, for want of a
+# header. nvcc, where there is one, builds the examples.
 set -eu -o pipefail
 
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 cd "$(dirname "$0")/../.."
-cc=${CC:-cc}
+for cc in "${CC:-cc}" gcc clang; do
+    command -v "$cc" >/dev/null && break
+done
 arch=$(uname -m)
 [ -d "lib/base/arch/$arch" ] || arch=generic
 flags=(-std=gnu11 -O2 -g -D_GNU_SOURCE -DNDEBUG -fPIC -fvisibility=hidden -fno-semantic-interposition
        -ftls-model=initial-exec -ffp-contract=off -pthread -Iinclude -Ilib "-Ilib/base/arch/$arch"
-       "-DPKI_SHIM_FOLDER=\"$folder\"")
+       "-DPKI_SHIM_FOLDER=\"$folder/lib\"")
 for cuda in "${CUDA_HOME:-}" /usr/local/cuda; do
     [ -n "$cuda" ] && [ -d "$cuda/include" ] && flags+=(-isystem "$cuda/include") && break
 done
@@ -41,14 +44,16 @@ choose lib/out/gz_none.c lib/out/gz.c
 zlib=()
 compiles lib/out/gz.c && zlib=(-lz)
 
-objects=$folder/by-hand
-mkdir -p "$objects" "$folder/tests/gpu" "$folder/examples"
-rm -f "$objects"/*.o "$folder/libpk.a"
+objects=$(mktemp -d)
+trap 'rm -rf "$objects"' EXIT
+mkdir -p "$folder/tests/gpu" "$folder/examples" "$folder/lib"
 for source in "${sources[@]}"; do
     [[ " ${without[*]} " = *" $source "* ]] || echo "$source"
 done | xargs -P "$(nproc)" -I{} sh -c \
     'out=$1/$(echo "$2" | tr / _).o; shift 2; exec "$@" -o "$out"' sh "$objects" {} "$cc" "${flags[@]}" -c {}
-ar rcs "$folder/libpk.a" "$objects"/*.o
+ar rcs "$objects/libpk.a" "$objects"/*.o
+"$cc" -shared -o "$folder/lib/libpk.so.1" -Wl,-soname,libpk.so.1,-z,nodelete "$objects"/*.o "${zlib[@]}" -pthread -lm -ldl
+"$cc" "${flags[@]}" -shared -o "$folder/lib/libpkshim.so" lib/backend/shim/*.c -Wl,-z,nodelete,-z,now -ldl
 
 common=(tests/gpu/gpu.c tests/gpu/driver.c)
 # NCCL looks for its profiler in the program; linkers before 2020 cannot export a single symbol.
@@ -60,14 +65,14 @@ echo 'int main(void) { return 0; }' | "$cc" -x c - "${exports[@]}" -o "$objects/
 for source in tests/gpu/*.c; do
     [[ " ${common[*]} " = *" $source "* ]] && continue
     "$cc" "${flags[@]}" -o "$folder/tests/gpu/gpu-$(basename "$source" .c)" "$source" "${common[@]}" \
-        "${exports[@]}" "$folder/libpk.a" "${zlib[@]}" -lm -ldl
+        "${exports[@]}" "$objects/libpk.a" "${zlib[@]}" -lm -ldl
 done
 
 nvcc=$(PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin:/usr/local/cuda/bin command -v nvcc || true)
 if [ -z "$nvcc" ]; then
     echo "no nvcc: without examples/cuda_train"
 elif ! "$nvcc" -std=c++17 -O2 -arch=native -Iinclude -o "$folder/examples/cuda_train" examples/cuda_train.cu \
-        "$folder/libpk.a" "${zlib[@]}" -lpthread -lm -ldl; then
+        "$objects/libpk.a" "${zlib[@]}" -lpthread -lm -ldl; then
     echo "nvcc does not compile examples/cuda_train: without it"
 fi
 
@@ -79,10 +84,11 @@ for source in lib/comm/nccl/*.c; do
     "$cc" "${flags[@]}" -o "$object" -c "$source"
     wraps+=("$object")
 done
-rm -f "$folder/libpk_nccl.a"
-ar rcs "$folder/libpk_nccl.a" "${wraps[@]}"
+ar rcs "$objects/libpk_nccl.a" "${wraps[@]}"
+"$cc" "${flags[@]}" -shared -o "$folder/lib/libpk_nccl.so.1" -Wl,-soname,libpk_nccl.so.1,-z,nodelete,-z,now,-rpath,'$ORIGIN' \
+    lib/comm/nccl/real_loaded.c $(printf '%s\n' "${wraps[@]}" | grep -v real_linked) "$folder/lib/libpk.so.1" -pthread -ldl
 if [ -n "$nvcc" ] && ! "$nvcc" -std=c++17 -O2 -arch=native -Iinclude -o "$folder/examples/nccl_allreduce" \
-        examples/nccl_allreduce.cu "$folder/libpk_nccl.a" "$folder/libpk.a" "-L$(dirname "$nvcc")/../lib64" -lnccl \
+        examples/nccl_allreduce.cu "$objects/libpk_nccl.a" "$objects/libpk.a" "-L$(dirname "$nvcc")/../lib64" -lnccl \
         -Xlinker "-rpath=$(dirname "$nvcc")/../lib64" "${zlib[@]}" -lpthread -lm -ldl; then
     echo "nvcc does not compile examples/nccl_allreduce: without it"
 fi

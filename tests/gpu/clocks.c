@@ -1,10 +1,14 @@
-/* Three clocks over a minute: the device's globaltimer, read by the kernel itself; the same moment
- * as perfkit's span and CUPTI's record place it on the host's clock. What is left when one is laid
- * over the other by a line is what the placing adds. PK_GPU_SECONDS: another length than 60.
+/* Three clocks: the device's globaltimer, read by the kernel itself; the same moment as perfkit's
+ * span and CUPTI's record place it on the host's clock. What is left when one is laid over the
+ * other by a line is what the placing adds. First without CUPTI, then with it, which may set the
+ * device's timer to another rate.
+ *
+ *     clocks [SECONDS]      each of the two; 60
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <pk/pk.h>
 
@@ -17,9 +21,8 @@
 static pk_region region = PK_REGION("clocks.span");
 static spun truth[MOST];
 
-static size_t how_many(void)
+static size_t how_many(const char *text)
 {
-    const char *text = getenv("PK_GPU_SECONDS");
     size_t n = (size_t)(text ? atoi(text) : 60) * 1000 / PAUSE_MS;
     return n < 20 ? 20 : n > MOST ? MOST : n;
 }
@@ -40,8 +43,10 @@ static void compare(const gpu_trace *t, const char *category, const char *name, 
     for (size_t i = 0; events && i < t->count && count < n; i++)
         if (gpu_is(&t->events[i], category, name))
             events[count++] = t->events[i];
-    if (!gpu_check(count == n, "%zu of %zu %ss are in the trace", count, n, what))
+    if (!gpu_check(count == n, "%zu of %zu are in the trace: %s", count, n, what)) {
+        free(events);
         return;
+    }
     qsort(events, n, sizeof *events, by_start);
     for (size_t i = 0; i < n; i++) {
         device[i] = (double)(truth[i].began - truth[0].began);
@@ -58,19 +63,8 @@ static void compare(const gpu_trace *t, const char *category, const char *name, 
     free(events);
 }
 
-int main(void)
+static void one_by_one(cuda_stream stream, cuda_memory memory, size_t n)
 {
-    cuda_stream stream;
-    cuda_memory memory;
-    size_t n = how_many();
-    driver_open();
-    driver_load_kernels();
-    must(cu.cuda_stream_create(&stream, CUDA_NON_BLOCKING));
-    must(cu.cuda_memory(&memory, n * sizeof(spun)));
-    const char *path = gpu_start("cuda,cupti");
-    gpu_need("cuda");
-    pk_backend_info cupti = {.size = sizeof cupti};
-    pk_backend_status("cupti", &cupti);
     for (size_t i = 0; i < n; i++) {
         pk_region_begin(&region);
         pk_gpu_begin(&region, stream);
@@ -81,10 +75,53 @@ int main(void)
         gpu_sleep_ms(PAUSE_MS);
     }
     must(cu.cuda_to_host(truth, memory, n * sizeof(spun)));
+}
+
+/* The shortest step of the device's timer, as far as kernels that follow each other show it. */
+static void show_steps(const char *key, size_t n)
+{
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 1; i < n; i++) {
+        uint64_t step = truth[i].ended - truth[i].began - 20000;
+        least = step && step < least ? step : least;
+    }
+    gpu_figure(key, "least %llu ns beyond the 20 us that a kernel was to take",
+               (unsigned long long)least);
+}
+
+static void session(const char *backends, cuda_stream stream, cuda_memory memory, size_t n)
+{
+    const char *path = gpu_start(backends);
+    pk_backend_info cupti = {.size = sizeof cupti};
+    gpu_need("cuda");
+    bool with =
+        strstr(backends, "cupti") && pk_backend_status("cupti", &cupti) == PK_OK && cupti.live;
+    one_by_one(stream, memory, n);
     gpu_check(pk_stop() == PK_OK, "%s", pk_error_message());
     gpu_trace t = gpu_read_trace(path);
-    compare(&t, "gpu_user_annotation", "clocks.span", "span", n);
-    if (cupti.live)
+    if (!strstr(backends, "cupti")) {
+        compare(&t, "gpu_user_annotation", "clocks.span", "span", n);
+        show_steps("clocks.steps", n);
+    } else if (with) {
+        compare(&t, "gpu_user_annotation", "clocks.span", "span_with_cupti", n);
         compare(&t, "kernel", "spin", "kernel", n);
+        show_steps("clocks.steps_with_cupti", n);
+    } else {
+        gpu_figure("clocks.kernel_us", "CUPTI is off: %s", cupti.reason);
+    }
+    free(t.events);
+}
+
+int main(int argc, char **argv)
+{
+    cuda_stream stream;
+    cuda_memory memory;
+    size_t n = how_many(argc > 1 ? argv[1] : NULL);
+    driver_open();
+    driver_load_kernels();
+    must(cu.cuda_stream_create(&stream, CUDA_NON_BLOCKING));
+    must(cu.cuda_memory(&memory, n * sizeof(spun)));
+    session("cuda", stream, memory, n);
+    session("cuda,cupti", stream, memory, n);
     return gpu_result();
 }

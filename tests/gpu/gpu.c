@@ -24,9 +24,20 @@ void gpu_skip(const char *format, ...)
     exit(77);
 }
 
-void gpu_figure(const char *key, const char *format, ...)
+/* One write of a whole line, so that several programs may append, and a kill leaves no half of it.
+ */
+static void append(const char *key, const char *text)
 {
     const char *path = getenv("PK_GPU_FIGURES");
+    FILE *file = path && *path ? fopen(path, "a") : NULL;
+    if (!file)
+        return;
+    fprintf(file, "%s\t%s\n", key, text);
+    fclose(file);
+}
+
+void gpu_figure(const char *key, const char *format, ...)
+{
     char text[256];
     va_list list;
     va_start(list, format);
@@ -34,24 +45,24 @@ void gpu_figure(const char *key, const char *format, ...)
     va_end(list);
     printf("  %-28s %s\n", key, text);
     fflush(stdout);
-    FILE *file = path && *path ? fopen(path, "a") : NULL;
-    if (file) {
-        fprintf(file, "%s\t%s\n", key, text);
-        fclose(file);
-    }
+    append(key, text);
 }
 
 bool gpu_checked(bool so, const char *what, const char *file, int line, const char *format, ...)
 {
+    char details[256], text[512];
     va_list list;
     if (so)
         return true;
     va_start(list, format);
-    printf("%s:%d: not so: %s: ", file, line, what);
-    vprintf(format, list);
-    printf("\n");
-    fflush(stdout);
+    vsnprintf(details, sizeof details, format, list);
     va_end(list);
+    const char *name = strrchr(file, '/');
+    snprintf(text, sizeof text, "%s:%d: not so: %s: %s", name ? name + 1 : file, line, what,
+             details);
+    printf("%s\n", text);
+    fflush(stdout);
+    append("wrong", text);
     failures++;
     return false;
 }
@@ -225,7 +236,6 @@ gpu_trace gpu_read_trace(const char *path)
     }
     free(line);
     fclose(file);
-    unlink(path);
     return trace;
 }
 

@@ -14,8 +14,8 @@ void gpu_skip(const char *format, ...) __attribute__((noreturn, format(printf, 1
 /* A figure: printed, and appended as "key<TAB>text" to the file that PK_GPU_FIGURES names. */
 void gpu_figure(const char *key, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Said if it is not so; gpu_result() is what main returns then. The tests go on: who has come as
- * far as to a GPU wants to know all that is wrong. */
+/* Said if it is not so, and appended to that file, too; gpu_result() is what main returns then. The
+ * tests go on: who has come as far as to a GPU wants to know all that is wrong. */
 #define gpu_check(condition, ...)                                                                  \
     gpu_checked((condition), #condition, __FILE__, __LINE__, __VA_ARGS__)
 bool gpu_checked(bool so, const char *what, const char *file, int line, const char *format, ...)
@@ -67,7 +67,7 @@ typedef struct gpu_trace {
 /* Lines of the file that contain this. */
 size_t gpu_count_lines(const char *path, const char *containing);
 
-/* Reads, and removes, the file. */
+/* The file stays: run.sh removes those of a test that was well. */
 gpu_trace gpu_read_trace(const char *path);
 bool gpu_is(const gpu_event *event, const char *category, const char *name); /* NULL: any */
 size_t gpu_count(const gpu_trace *trace, const char *category, const char *name);

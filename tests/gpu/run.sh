@@ -1,54 +1,177 @@
 #!/bin/bash
-# run.sh FOLDER - the tests on a GPU, in the order in which one wants to know, with the programs of a build folder.
-# Says what is not so and goes on; ends with 0, 1, or 77 and the reason if there is no GPU. Figures go to
-# FOLDER/gpu-figures.tsv.
+# run.sh [--seconds N] [--list] FOLDER [TEST...] - the tests on a GPU, with the programs of a build folder.
+#
+# In the order in which one wants to know, the longest last; only those named, if any are. N seconds are never
+# exceeded (default 540): a test that would need more than is left is not begun, one that takes more is ended.
+# Says what is not so and goes on; ends with 0, 1, or 77 and the reason if there is no GPU.
+#
+# PK_GPU_FIGURES (default FOLDER/gpu-figures.tsv) gets each figure and each test's outcome at once, at its end: what
+# was measured stays, whatever happens next. Beside it: gpu-log.txt, all that was said, and gpu-traces/TEST, the
+# traces of a test that was not well. results.py puts the figures into docs/gpu-results.md.
 set -u
 
-build=$(cd "$1" && pwd)
-programs=$build/tests/gpu
-export PK_GPU_FIGURES=$build/gpu-figures.tsv
-failed=() skipped=()
+# NAME SECONDS LEAST - at most so many seconds, and not worth beginning with less left.
+tests="status 60 5
+pairs 45 10
+capture 45 10
+kernels 45 10
+holder 45 5
+faults 60 10
+nccl 120 15
+train 180 40
+clocks 140 15"
 
-# CUPTI comes with the toolkit, which puts it where the loader does not look. One that was carried here is the last
-# choice: it may be newer than the driver.
-find_cupti()
+here=$(cd "$(dirname "$0")" && pwd)
+seconds=540 build= wanted=()
+
+known() { cut -d ' ' -f 1 <<<"$tests" | grep -qxF -- "$1"; }
+
+usage()
 {
-    local file
-    for file in {"${CUDA_HOME:-/usr/local/cuda}",/usr/local/cuda*}/{extras/CUPTI/lib64,lib64}/libcupti.so.1? \
-        "$build"/libcupti.so.1?; do
-        [ -e "$file" ] && export PK_CUPTI_LIBRARY=$file && return
-    done
+    printf '%s\n' "$1" "run.sh [--seconds N] [--list] FOLDER [TEST...]; tests: $(cut -d ' ' -f 1 <<<"$tests" | xargs)" >&2
+    exit 2
 }
 
-# one SECONDS NAME ARGUMENT...
+while [ $# -gt 0 ]; do
+    case $1 in
+        --list) cut -d ' ' -f 1 <<<"$tests"; exit ;;
+        --seconds)
+            [[ ${2-} =~ ^[1-9][0-9]{0,5}$ ]] || usage "--seconds wants a number"
+            seconds=$2
+            shift
+            ;;
+        -*) usage "unknown option $1" ;;
+        *)
+            if [ -z "$build" ]; then
+                build=$1
+            elif known "$1"; then
+                wanted+=("$1")
+            else
+                usage "no test is called $1"
+            fi
+            ;;
+    esac
+    shift
+done
+[ -d "$build" ] || usage "no folder of a build"
+
+build=$(cd "$build" && pwd)
+export PK_GPU_FIGURES=${PK_GPU_FIGURES:-$build/gpu-figures.tsv}
+beside=$(realpath -m "$(dirname "$PK_GPU_FIGURES")")
+PK_GPU_FIGURES=$beside/$(basename "$PK_GPU_FIGURES") log=$beside/gpu-log.txt
+failed=() skipped=() not_run=()
+
+say() { printf '%s\n' "$*" | tee -a "$log"; }
+left() { echo $((seconds - SECONDS)); }
+
+# What a test came to; a later line of the same key replaces an earlier one.
+note() { printf '%s\t%s\n' "$1" "$2" >>"$PK_GPU_FIGURES"; }
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# arguments NAME - what a program is given.
+arguments()
+{
+    case $1 in
+        train) printf '%s\n' "$build/examples/cuda_train" ;;
+        clocks) # what is left, in two halves
+            local half=$((($(left) - 20) / 2))
+            printf '%s\n' $((half > 60 ? 60 : half < 2 ? 2 : half))
+            ;;
+    esac
+}
+
+# is_wanted NAME
+is_wanted() { [ ${#wanted[@]} -eq 0 ] || [[ " ${wanted[*]} " = *" $1 "* ]]; }
+
+# command NAME - into the array `command`; answers with a reason if there is nothing to run.
+find_command()
+{
+    command=("$build/tests/gpu/gpu-$1")
+    if [ -e "$here/$1.py" ]; then
+        command=(python3 -B "$here/$1.py")
+        have python3 || { echo "skipped: there is no python3"; return 1; }
+    elif [ ! -x "${command[0]}" ]; then
+        echo "skipped: $build has no tests/gpu/gpu-$1"
+        return 1
+    fi
+}
+
+# keep_traces NAME - small enough to be carried away.
+keep_traces()
+{
+    local traces=$beside/gpu-traces/$1
+    have gzip && find "$traces" -name '*.json' -size +256k -exec gzip -f {} +
+    rmdir "$traces" 2>/dev/null || say "$1: its traces are in $traces"
+}
+
+# one NAME SECONDS
 one()
 {
-    local seconds=$1 name=$2 status=0 begun=$SECONDS
-    shift 2
-    echo "$name"
-    timeout "$seconds" "$programs/gpu-$name" "$@" 2>&1 || status=$?
-    case $status in
-        0) echo "$name: well, $((SECONDS - begun)) s" ;;
-        77) skipped+=("$name") ;;
-        124) failed+=("$name"); echo "$name: not done in $seconds s" ;;
-        *) failed+=("$name"); echo "$name: failed ($status)" ;;
-    esac
-    return "$status"
+    local name=$1 limit=$2 begun=$SECONDS status said=$beside/gpu-log.last
+    note "test.$name" "begun"
+    say "$name"
+    mkdir -p "$beside/gpu-traces/$name"
+    if find_command "$name" >"$said"; then
+        TMPDIR=$beside/gpu-traces/$name timeout -k 3 "$limit" "${command[@]}" $(arguments "$name") 2>&1 | tee "$said"
+        status=${PIPESTATUS[0]}
+    else
+        cat "$said"
+        status=77
+    fi
+    cat "$said" >>"$log"
+    judge "$name" "$status" "$((SECONDS - begun)) s" "$limit" "$said"
+    rm -f "$said"
 }
 
-[ -n "${PK_CUPTI_LIBRARY-}" ] || find_cupti
-: >"$PK_GPU_FIGURES"
-one 60 status
-[ $? -eq 77 ] && exit 77
-one 45 pairs
-one 45 capture
-one 45 kernels
-one 80 clocks
-one 45 holder
-one 90 nccl
-one 45 faults
-one 180 train "$build/examples/cuda_train"
-printf 'date\t%s\n' "$(date +%Y-%m-%d)" >>"$PK_GPU_FIGURES"
-printf 'failed\t%s\nskipped\t%s\n' "${failed[*]:-none}" "${skipped[*]:-none}" >>"$PK_GPU_FIGURES"
-echo "failed: ${failed[*]:-none}; skipped: ${skipped[*]:-none}; $SECONDS s; figures: $PK_GPU_FIGURES"
-[ ${#failed[@]} -eq 0 ]
+# judge NAME STATUS TOOK LIMIT SAID
+judge()
+{
+    local outcome="failed ($2), $3"
+    case $2 in
+        0) outcome="well, $3" ;;
+        77) outcome="skipped: $(sed -n 's/^skipped: //p' "$5" | tail -n 1)" ;;
+        124 | 137) outcome="failed: not done in $4 s" ;;
+    esac
+    note "test.$1" "$outcome"
+    say "$1: $outcome"
+    case $2 in
+        0) ;;
+        77) skipped+=("$1") ;;
+        *) failed+=("$1"); keep_traces "$1"; return ;;
+    esac
+    rm -rf "$beside/gpu-traces/$1"
+}
+
+all()
+{
+    local name limit least
+    while read -r name limit least; do
+        is_wanted "$name" || continue
+        if [ "$(left)" -lt "$least" ]; then
+            not_run+=("$name")
+            note "test.$name" "not run: $(left) s were left, it wants $least"
+        else
+            # Three seconds for one that does not end when it is told to, and one for us.
+            one "$name" $(($(left) - 4 < limit ? $(left) - 4 : limit)) </dev/null
+        fi
+    done <<<"$tests"
+    rmdir "$beside/gpu-traces" 2>/dev/null
+    say "failed: ${failed[*]:-none}; skipped: ${skipped[*]:-none}; not run: ${not_run[*]:-none}; $SECONDS s;" \
+        "figures: $PK_GPU_FIGURES"
+    [ ${#failed[@]} -eq 0 ]
+}
+
+. "$here/libraries.sh"
+find_libraries "$build"
+machine=$("$build/tests/gpu/gpu-status" --probe 2>&1)
+case $? in
+    0) ;;
+    77) printf '%s\n' "$machine"; exit 77 ;; # nothing is noted
+    *) printf 'gpu-status --probe: %s\n' "$machine"; exit 1 ;;
+esac
+mkdir -p "$beside" && touch "$PK_GPU_FIGURES" || exit 1
+commit=$(git -C "$here" log -n 1 --format=%h 2>/dev/null)
+note run "$(date -u '+%Y-%m-%d %H:%M UTC')${commit:+, commit $commit}"
+printf '%s\n' "$machine" >>"$PK_GPU_FIGURES"
+all

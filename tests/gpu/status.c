@@ -1,4 +1,7 @@
-/* What perfkit finds on this machine, and that one span, one sample and one session work at all. */
+/* What perfkit finds on this machine, and that one span, one sample and one session work at all.
+ *
+ *     status --probe      which GPU there is, as lines of the file of figures; nothing else
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,14 +12,17 @@
 
 static pk_region region = PK_REGION("status.span");
 
-static void show_machine(void)
+static int probe(void)
 {
     char name[128] = "";
-    int version = 0;
+    int version = 0, devices = 0;
+    driver_load();
     must(cu.cuda_device_name(name, sizeof name, 0));
+    must(cu.cuda_device_count(&devices));
     must(cu.cuda_driver_version(&version));
-    gpu_figure("device", "%s", name);
-    gpu_figure("cuda", "%d.%d", version / 1000, version % 1000 / 10);
+    printf("device\t%d x %s\n", devices, name);
+    printf("cuda\t%d.%d\n", version / 1000, version % 1000 / 10);
+    return 0;
 }
 
 static void show_backends(void)
@@ -42,11 +48,12 @@ static void one_span(void)
     must(cu.cuda_stream_synchronize(stream));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], "--probe") == 0)
+        return probe();
     driver_open();
     driver_load_kernels();
-    show_machine();
     uint64_t begun = gpu_now();
     const char *path = gpu_start("cuda,cupti,nvtx,nvml");
     gpu_figure("start.ms", "%.2f", (double)(gpu_now() - begun) / 1e6);

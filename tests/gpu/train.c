@@ -103,7 +103,6 @@ static void measure(const char *window)
                       strcmp(c.checksum, first.checksum) == 0,
                   "other weights with perfkit");
     }
-    unlink(trace);
     double e = gpu_median(events, ROUNDS), in = gpu_median(inside, ROUNDS);
     gpu_figure("train.off_ms", "%.4f", gpu_median(off, ROUNDS));
     gpu_figure("train.events", "%.4f x", e);
