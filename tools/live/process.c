@@ -1,0 +1,241 @@
+#include "live/process.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- one process ---- */
+
+/* /proc/PID/stat behind the program's name, which may hold anything, brackets too. NULL: there is
+ * none. */
+static const char *read_stat(int pid, char *text, size_t size)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+    if (fd >= 0)
+        close(fd);
+    if (n <= 0)
+        return NULL;
+    text[n] = 0;
+    const char *behind = strrchr(text, ')');
+    return behind && behind[1] == ' ' && behind[2] ? behind + 2 : NULL;
+}
+
+#define FIELD_STATE 3
+#define FIELD_BEGAN 22
+
+static uint64_t field_of(const char *fields, int field)
+{
+    for (int i = FIELD_STATE; i < field && fields; i++) {
+        fields = strchr(fields, ' ');
+        fields = fields ? fields + 1 : NULL;
+    }
+    return fields ? strtoull(fields, NULL, 10) : 0;
+}
+
+static bool has_ended(char state)
+{
+    return state == 'Z' || state == 'X' || state == 'x';
+}
+
+bool process_is_there(int pid, process *is)
+{
+    char text[1024];
+    const char *fields = pid > 0 ? read_stat(pid, text, sizeof text) : NULL;
+    *is = (process){0, 0};
+    if (!fields || has_ended(*fields))
+        return false;
+    *is = (process){pid, field_of(fields, FIELD_BEGAN)};
+    return true;
+}
+
+char process_state(const process *p)
+{
+    char text[1024];
+    const char *fields = p->pid > 0 ? read_stat(p->pid, text, sizeof text) : NULL;
+    if (!fields || has_ended(*fields) || field_of(fields, FIELD_BEGAN) != p->began)
+        return 0;
+    return *fields;
+}
+
+static FILE *open_file_of(int pid, const char *which)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", pid, which);
+    return fopen(path, "re");
+}
+
+/* The line "NSpid: 4711 12 1" has its number in each namespace, ours first. */
+bool process_calls_itself(int pid, uint32_t own_pid)
+{
+    char line[512];
+    bool is = false;
+    FILE *status = open_file_of(pid, "status");
+    while (status && fgets(line, sizeof line, status)) {
+        if (strncmp(line, "NSpid:", 6) != 0)
+            continue;
+        char *rest = line + 6;
+        for (char *end; !is; rest = end) {
+            unsigned long n = strtoul(rest, &end, 10);
+            if (end == rest)
+                break;
+            is = n == own_pid;
+        }
+        break;
+    }
+    if (status)
+        fclose(status);
+    return is;
+}
+
+/* ---- what it has mapped ---- */
+
+typedef struct mapping {
+    unsigned long start, end, inode;
+    char path[PATH_MAX];
+} mapping;
+
+/* A line of /proc/PID/maps; false for one that is not shared, writable and a file's beginning. */
+static bool read_mapping(const char *line, mapping *m)
+{
+    char flags[8];
+    unsigned long offset;
+    int at = 0;
+    if (sscanf(line, "%lx-%lx %7s %lx %*s %lu %n", &m->start, &m->end, flags, &offset, &m->inode,
+               &at) < 5)
+        return false;
+    snprintf(m->path, sizeof m->path, "%s", at > 0 ? line + at : "");
+    m->path[strcspn(m->path, "\n")] = 0;
+    return flags[3] == 's' && offset == 0 && m->inode != 0;
+}
+
+static bool next_mapping(FILE *maps, mapping *m)
+{
+    char line[PATH_MAX + 200];
+    while (fgets(line, sizeof line, maps))
+        if (read_mapping(line, m))
+            return true;
+    return false;
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The device is not compared: overlays and snapshots show another one here than stat does. */
+bool process_maps(int pid, uint64_t inode, const char *name)
+{
+    mapping m;
+    bool is = false;
+    FILE *maps = open_file_of(pid, "maps");
+    while (maps && !is && next_mapping(maps, &m))
+        is = m.inode == inode && strncmp(last_part(m.path), name, strlen(name)) == 0;
+    if (maps)
+        fclose(maps);
+    return is;
+}
+
+process process_find(uint32_t own_pid, uint64_t inode, const char *name)
+{
+    process found = {0, 0};
+    if (own_pid <= INT_MAX && process_maps((int)own_pid, inode, name)) {
+        process_is_there((int)own_pid, &found);
+        return found;
+    }
+    DIR *all = opendir("/proc");
+    for (const struct dirent *e; all && !found.pid && (e = readdir(all));) {
+        int pid = isdigit((unsigned char)e->d_name[0]) ? (int)strtol(e->d_name, NULL, 10) : 0;
+        if (pid > 0 && process_calls_itself(pid, own_pid) && process_maps(pid, inode, name))
+            process_is_there(pid, &found);
+    }
+    if (all)
+        closedir(all);
+    return found;
+}
+
+/* ---- opening what it has mapped ---- */
+
+/* Opened if it is the file of that inode, and a regular one: nothing happens to others. */
+static int open_if(const char *path, unsigned long inode)
+{
+    struct stat file;
+    if (stat(path, &file) != 0 || !S_ISREG(file.st_mode) || file.st_ino != inode)
+        return -1;
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+static int open_among_descriptors(int pid, unsigned long inode)
+{
+    char path[300];
+    snprintf(path, sizeof path, "/proc/%d/fd", pid);
+    DIR *all = opendir(path);
+    int fd = -1;
+    for (const struct dirent *e; all && fd < 0 && (e = readdir(all));) {
+        snprintf(path, sizeof path, "/proc/%d/fd/%s", pid, e->d_name);
+        if (e->d_name[0] != '.')
+            fd = open_if(path, inode);
+    }
+    if (all)
+        closedir(all);
+    return fd;
+}
+
+/* By its descriptor; by its path, as the process sees it, should the descriptor be closed; of a
+ * memory file without one by the mapping itself, which takes a privilege. */
+static int open_mapping(int pid, const mapping *m)
+{
+    char path[PATH_MAX + 64];
+    int fd = open_among_descriptors(pid, m->inode);
+    if (fd < 0 && m->path[0] == '/') {
+        snprintf(path, sizeof path, "/proc/%d/root%s", pid, m->path);
+        fd = open_if(path, m->inode);
+    }
+    if (fd < 0) {
+        snprintf(path, sizeof path, "/proc/%d/map_files/%lx-%lx", pid, m->start, m->end);
+        fd = open_if(path, m->inode);
+    }
+    return fd;
+}
+
+#define INODES_MOST 64
+
+/* A mapping that grows in pieces has several lines. */
+static bool is_new(unsigned long *seen, size_t *count, unsigned long inode)
+{
+    for (size_t i = 0; i < *count; i++)
+        if (seen[i] == inode)
+            return false;
+    if (*count == INODES_MOST)
+        return false;
+    seen[(*count)++] = inode;
+    return true;
+}
+
+bool process_open_shared(int pid, process_take_file *take, void *user)
+{
+    unsigned long seen[INODES_MOST];
+    size_t count = 0;
+    mapping m;
+    FILE *maps = open_file_of(pid, "maps");
+    if (!maps)
+        return false;
+    bool go_on = true;
+    while (go_on && next_mapping(maps, &m)) {
+        int fd = is_new(seen, &count, m.inode) ? open_mapping(pid, &m) : -1;
+        if (fd >= 0)
+            go_on = take(user, fd, m.path);
+    }
+    fclose(maps);
+    return true;
+}
