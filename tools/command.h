@@ -3,8 +3,7 @@
  * A command gets its own name as argv[0] and what follows it. It answers the exit status: EXIT_OK,
  * EXIT_UNUSABLE after one line on stderr that says what is wrong, or what its help says.
  */
-#ifndef TOOLS_COMMAND_H
-#define TOOLS_COMMAND_H
+#pragma once
 
 #define EXIT_OK 0
 #define EXIT_UNUSABLE 2 /* wrong arguments, or a file that cannot be used */
@@ -27,5 +26,3 @@ command_function command_status;
 
 /* "pk: what is wrong", then EXIT_UNUSABLE. */
 int complain(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));
-
-#endif

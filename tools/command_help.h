@@ -1,7 +1,6 @@
 /* tools/command_help.h - what a table of options says, for people and for programs. Of
  * command_line.c. */
-#ifndef TOOLS_COMMAND_HELP_H
-#define TOOLS_COMMAND_HELP_H
+#pragma once
 
 #include "command_line.h"
 
@@ -11,5 +10,3 @@ int options_print(const option_table *table);
 /* One JSON object: command, usage, about, notes (texts), options (name, value, kind, help), files.
  */
 int options_print_json(const option_table *table);
-
-#endif

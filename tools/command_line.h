@@ -7,8 +7,7 @@
  * An option's value stands behind it, or behind a "=" if its name begins with "--". Behind "--"
  * nothing is an option, and "-" never is one. --help ends the reading.
  */
-#ifndef TOOLS_COMMAND_LINE_H
-#define TOOLS_COMMAND_LINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -83,5 +82,3 @@ bool option_has_value(const option_given *given);
 
 /* "NAME takes WHAT, not "VALUE"": always false. */
 bool option_refuse(const option_given *given, const char *takes);
-
-#endif

@@ -1,6 +1,5 @@
 /* tools/output.h - a file that a command makes: under another name until it is whole. */
-#ifndef TOOLS_OUTPUT_H
-#define TOOLS_OUTPUT_H
+#pragma once
 
 #include "complaint.h"
 
@@ -27,5 +26,3 @@ bool output_open(output *o, const char *path, output_kind kind, complaint *why);
 /* Puts it in its place, if `whole` and all that was written has gone through; if not, it is
  * removed. False, and why: `why` keeps what its owner has put there when it was not whole. */
 bool output_close(output *o, bool whole, complaint *why);
-
-#endif

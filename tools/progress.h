@@ -1,6 +1,5 @@
 /* tools/progress.h - "reading run.json: 40 %" on stderr, for those who wait at a terminal. */
-#ifndef TOOLS_PROGRESS_H
-#define TOOLS_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -18,5 +17,3 @@ void progress_show(progress *p, double part);
 
 /* Takes back what has been said. */
 void progress_end(progress *p);
-
-#endif

@@ -1,6 +1,5 @@
 /* tools/report_text.h - what `pk report` adds to a report's text. */
-#ifndef TOOLS_REPORT_TEXT_H
-#define TOOLS_REPORT_TEXT_H
+#pragma once
 
 #include "out/report/report.h"
 
@@ -10,5 +9,3 @@ void report_take_thread_regions(pki_summary *summary, pki_summary *events);
 /* This run's figures and regions beside another one's. 0, or -errno of the writing. */
 int report_beside(const pki_summary *mine, const pki_summary *other, const char *path,
                   const pki_report_options *options, FILE *file);
-
-#endif

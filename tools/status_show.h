@@ -1,11 +1,8 @@
 /* tools/status_show.h - the parts of pk status, each a few lines on stdout. */
-#ifndef TOOLS_STATUS_SHOW_H
-#define TOOLS_STATUS_SHOW_H
+#pragma once
 
 void show_clock(void);
 void show_limits(void);
 void show_world(void);
 void show_backends(void);
 void show_environment(void);
-
-#endif

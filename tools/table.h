@@ -1,6 +1,5 @@
 /* tools/table.h - numbers for texts: the n-th different text gets n, from 0. */
-#ifndef TOOLS_TABLE_H
-#define TOOLS_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ uint32_t table_find(const table *t, const char *text);
 
 /* The same, new if need be (then it is t->count - 1). TABLE_NONE without memory. */
 uint32_t table_add(table *t, const char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* lib/backend/none.h - the backend that is not there: what a NAME/none.c consists of. */
-#ifndef PKI_BACKEND_NONE_H
-#define PKI_BACKEND_NONE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -14,5 +13,3 @@
     extern const pki_backend pki_backend_##NAME;                                                   \
     const pki_backend pki_backend_##NAME = {                                                       \
         .name = #NAME, .by_default = (BY_DEFAULT), .probe = probe}
-
-#endif

@@ -1,6 +1,5 @@
 /* lib/base/array.h - arrays that grow. */
-#ifndef PKI_BASE_ARRAY_H
-#define PKI_BASE_ARRAY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,5 +8,3 @@
  * so many: at least twice what it had, the new ones zeroed. False without memory: nothing has
  * changed. */
 bool pki_array_fit(void *array_of, size_t *room, size_t wanted, size_t size);
-
-#endif

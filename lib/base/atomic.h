@@ -4,8 +4,7 @@
  * plain integers and every access that another thread can meet is spelled with one of these. Each
  * acquire says in a comment which release it pairs with.
  */
-#ifndef PKI_BASE_ATOMIC_H
-#define PKI_BASE_ATOMIC_H
+#pragma once
 
 #define pki_load(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 #define pki_store(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
@@ -20,5 +19,3 @@
 /* Keeps the compiler, not the processor, from moving accesses across: enough between a thread and
  * its signal handlers. */
 #define pki_compiler_fence() __atomic_signal_fence(__ATOMIC_SEQ_CST)
-
-#endif

@@ -8,8 +8,7 @@
  *
  * The map lies in the arena's header, so that a killed run can be read.
  */
-#ifndef PKI_BASE_CLOCK_H
-#define PKI_BASE_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -106,5 +105,3 @@ double pki_clock_hz(const pki_clock_map *map);
 
 /* Rate over the whole run against the rate assumed at start, in parts per million. */
 double pki_clock_ppm(const pki_clock_map *map);
-
-#endif

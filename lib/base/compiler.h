@@ -1,6 +1,5 @@
 /* lib/base/compiler.h - what C11 does not say: expectations, cold code, cache lines. */
-#ifndef PKI_BASE_COMPILER_H
-#define PKI_BASE_COMPILER_H
+#pragma once
 
 #define PKI_LIKELY(x) __builtin_expect(!!(x), 1)
 #define PKI_UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -23,5 +22,3 @@ __extension__ typedef unsigned __int128 pki_u128;
 #define PKI_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define PKI_MAX(a, b) ((a) > (b) ? (a) : (b))
 #define PKI_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-
-#endif

@@ -5,8 +5,7 @@
  * in an unusual place, or a test's double, which the loader's search path must not carry since
  * other libraries would take it, too.
  */
-#ifndef PKI_BASE_DL_H
-#define PKI_BASE_DL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ typedef struct pki_dl_function {
 /* False if one that is not optional is missing, with its name in the reason. */
 bool pki_dl_bind(void *library, const pki_dl_function functions[], size_t count, void *table,
                  char *reason, size_t size);
-
-#endif

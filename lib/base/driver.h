@@ -8,8 +8,7 @@
  *
  * Threads: any. Fork: a child asks again, since the driver does not survive one.
  */
-#ifndef PKI_BASE_DRIVER_H
-#define PKI_BASE_DRIVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ typedef struct pki_driver_device {
 bool pki_driver_device_get(unsigned ordinal, pki_driver_device *device);
 
 void pki_driver_after_fork(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* lib/base/error.h - a status and the sentence that belongs to it. */
-#ifndef PKI_BASE_ERROR_H
-#define PKI_BASE_ERROR_H
+#pragma once
 
 #include <pk/status.h>
 
@@ -14,5 +13,3 @@ pk_status pki_fail_unheard(pk_status status, const char *message);
 
 /* The status that fits a system error of a file or of memory. */
 pk_status pki_status_of_errno(int error);
-
-#endif

@@ -5,8 +5,7 @@
  * for one that never moved. An element's memory is never given back, so looking at the link of one
  * that somebody else has just taken reads nothing foreign.
  */
-#ifndef PKI_BASE_FREE_LIST_H
-#define PKI_BASE_FREE_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ PKI_FREE_INLINE void pki_free_give(pki_free_list *list, pki_free_link *link, voi
     while (!__atomic_compare_exchange_n(list, &head, (head >> 32) << 32 | number, true,
                                         __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
-
-#endif

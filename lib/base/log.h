@@ -1,6 +1,5 @@
 /* lib/base/log.h - what perfkit has to say, to whoever asked to hear it. Silent by default. */
-#ifndef PKI_BASE_LOG_H
-#define PKI_BASE_LOG_H
+#pragma once
 
 #include <pk/session.h>
 
@@ -16,5 +15,3 @@ void pki_log(pk_log_level level, const char *format, ...) PKI_PRINTF(2, 3);
 
 /* In the child of a fork: the lock may have been held by a thread that is not here. */
 void pki_log_after_fork(void);
-
-#endif

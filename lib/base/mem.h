@@ -9,8 +9,7 @@
  * or be refused for want of RLIMIT_MEMLOCK. So it begins as a page, which is unlocked, and grows:
  * what grows inherits that. What is backed later is locked then, as the program has asked for.
  */
-#ifndef PKI_BASE_MEM_H
-#define PKI_BASE_MEM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ bool pki_mem_is_locking(void);
 
 /* Is fd on a file system that lives behind a network, where a shared mapping stalls? */
 bool pki_mem_is_remote(int fd);
-
-#endif

@@ -12,8 +12,7 @@
  * Numbers: a program may run with 0, 1 or 2 closed. A descriptor that got such a number would be
  * taken for a standard stream, so each is moved to a high one at once.
  */
-#ifndef PKI_BASE_OWN_H
-#define PKI_BASE_OWN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,4 +55,3 @@ const char *pki_own_why(int error);
 bool pki_own_lock(
     const pki_owned *own); /* False and errno: EAGAIN or EACCES if another holds one */
 void pki_own_unlock(const pki_owned *own);
-#endif

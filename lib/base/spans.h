@@ -4,8 +4,7 @@
  * much has been handed out is counted in the mapping itself, where a reader of the file finds it.
  * What the mapping begins with, and what the spans hold, is its user's business (core/arena.h).
  */
-#ifndef PKI_BASE_SPANS_H
-#define PKI_BASE_SPANS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ static inline void *pki_spans_at(const pki_spans *spans, uint64_t offset)
 {
     return spans->start + offset;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* lib/base/spawn.h - threads of ours, and what they wait for. */
-#ifndef PKI_BASE_SPAWN_H
-#define PKI_BASE_SPAWN_H
+#pragma once
 
 #include <pthread.h>
 
@@ -11,5 +10,3 @@ int pki_spawn(pthread_t *thread, void *(*body)(void *), void *arg);
 
 /* A condition whose waits end by CLOCK_MONOTONIC. */
 void pki_condition_make(pthread_cond_t *condition);
-
-#endif

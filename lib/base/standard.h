@@ -4,8 +4,7 @@
  * number and is nobody's standard stream. dup2 to the number, as programs do that send stderr to a
  * file, looks the same; so what counts is whether the number was ever found closed.
  */
-#ifndef PKI_BASE_STANDARD_H
-#define PKI_BASE_STANDARD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -15,5 +14,3 @@ void pki_standard_look(void);
 /* False and EBADF if number (1 or 2) is closed, or is a file that came after it had been; after the
  * program has closed descriptors of ours, also if it is another file than at the last look. */
 bool pki_standard_is_there(int number);
-
-#endif

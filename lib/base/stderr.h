@@ -1,6 +1,5 @@
 /* lib/base/stderr.h - writing to stderr and other streams, where the user has asked for it. */
-#ifndef PKI_BASE_STDERR_H
-#define PKI_BASE_STDERR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,5 +11,3 @@ bool pki_write_stderr(const char *text, size_t n);
 
 /* All of it, in as many pieces as it takes. False and errno. */
 bool pki_write_all(int fd, const char *text, size_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* lib/base/text.h - bytes that came from outside, made fit for a file. */
-#ifndef PKI_BASE_TEXT_H
-#define PKI_BASE_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ bool pki_path_expand(char *out, size_t size, const char *pattern, const pki_path
 uint32_t pki_hash(const char *s, size_t n, uint32_t seed);
 
 bool pki_ends_with(const char *s, const char *end);
-
-#endif

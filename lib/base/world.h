@@ -1,6 +1,5 @@
 /* lib/base/world.h - which process of which job this is. */
-#ifndef PKI_BASE_WORLD_H
-#define PKI_BASE_WORLD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ typedef struct pki_world {
 } pki_world;
 
 void pki_world_detect(pki_world *world);
-
-#endif

@@ -5,8 +5,7 @@
  * The same in every locale: no digit here comes from printf's %f. A figure that is not finite is
  * "-".
  */
-#ifndef PKI_MEASURE_FIGURE_H
-#define PKI_MEASURE_FIGURE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ pki_figure pki_figure_percent(double share);
 
 /* 2.26: "2.26 x" */
 pki_figure pki_figure_ratio(double ratio);
-
-#endif

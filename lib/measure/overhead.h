@@ -1,6 +1,5 @@
 /* lib/measure/overhead.h - what perfkit takes of a process, as one figure. */
-#ifndef PKI_MEASURE_OVERHEAD_H
-#define PKI_MEASURE_OVERHEAD_H
+#pragma once
 
 #include "core/overhead.h"
 #include "measure/summary.h"
@@ -15,5 +14,3 @@ typedef struct pki_overhead_text {
 
 /* "12.3 ms recording (22.8 ns per region), 101 ms in its collector thread, ...": its parts. */
 pki_overhead_text pki_overhead_parts(const pki_overhead *overhead);
-
-#endif

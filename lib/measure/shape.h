@@ -4,8 +4,7 @@
  * (tools/read/read_shape.c) and its memory given back by it (shape_finish.c), so a member that is
  * added here is in all three. The order of members is their order in the file.
  */
-#ifndef PKI_MEASURE_SHAPE_H
-#define PKI_MEASURE_SHAPE_H
+#pragma once
 
 #include "measure/summary.h"
 
@@ -68,5 +67,3 @@ void pki_shape_finish(const pki_shape *shape, void *object);
 
 /* Likewise of `count` rows, and the rows. */
 void pki_shape_finish_rows(const pki_shape *shape, void *rows, size_t count);
-
-#endif

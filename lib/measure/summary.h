@@ -6,8 +6,7 @@
  * own heap blocks and go with pki_summary_finish. All times are nanoseconds; start times count from
  * the session's start.
  */
-#ifndef PKI_MEASURE_SUMMARY_H
-#define PKI_MEASURE_SUMMARY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -337,5 +336,3 @@ void pki_regions_sort(pki_region_row *regions, size_t count);
 
 /* The index of a kind's name; PKI_SHARES if it is none. */
 uint32_t pki_kind_named(const char *name);
-
-#endif

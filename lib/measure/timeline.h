@@ -6,8 +6,7 @@
  *
  * Not for two threads at once.
  */
-#ifndef PKI_MEASURE_TIMELINE_H
-#define PKI_MEASURE_TIMELINE_H
+#pragma once
 
 #include "measure/summary.h"
 #include "stats/series.h"
@@ -24,5 +23,3 @@ bool pki_timeline_add(pki_timeline *timeline, uint64_t ns, double value);
 
 /* The parts that hold any. False without memory. */
 bool pki_timeline_fill(const pki_timeline *timeline, pki_counter_row *row);
-
-#endif

@@ -5,8 +5,7 @@
  * so the length never exceeds the time from the first start to the last end, and is exact unless an
  * interval reaches back over more than that many separate pieces.
  */
-#ifndef PKI_MEASURE_UNION_H
-#define PKI_MEASURE_UNION_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ typedef struct pki_union {
 
 void pki_union_add(pki_union *u, uint64_t start, uint64_t end);
 uint64_t pki_union_length(const pki_union *u);
-
-#endif

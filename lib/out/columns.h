@@ -4,8 +4,7 @@
  * bytes that are not UTF-8 become U+FFFD. Widths are columns, not bytes: combining marks take none,
  * East Asian wide characters and emoji two.
  */
-#ifndef PKI_OUT_COLUMNS_H
-#define PKI_OUT_COLUMNS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -28,5 +27,3 @@ void pki_put_paragraph(FILE *file, const char *text, size_t at, size_t indent);
 
 /* The same character so many times. */
 void pki_put_times(FILE *file, char c, size_t times);
-
-#endif

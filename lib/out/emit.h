@@ -1,7 +1,6 @@
 /* lib/out/emit.h - numbers into a buffer, fast and independent of the locale. Each function writes
  * at p, where there must be room, and returns the end. */
-#ifndef PKI_OUT_EMIT_H
-#define PKI_OUT_EMIT_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -58,5 +57,3 @@ static inline char *pki_put_us(char *p, uint64_t ns)
 /* A finite double in the fewest of 15, 16 or 17 digits that read back the same, and in at most 19
  * decimals: more than those are misread (emit.c). At most 25 bytes. */
 char *pki_put_double(char *p, double value);
-
-#endif

@@ -8,8 +8,7 @@
  * renamed over it, so nobody else's file, link or device is ever opened or truncated. What is no
  * regular file is not replaced either (target.h).
  */
-#ifndef PKI_OUT_FILE_H
-#define PKI_OUT_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ typedef enum pki_trace_place { PKI_TRACE_THERE, PKI_TRACE_MOVED, PKI_TRACE_GONE 
 pki_trace_place pki_trace_file_place(const pki_trace_file *file, const char *path);
 
 void pki_trace_file_close(pki_trace_file *file);
-
-#endif

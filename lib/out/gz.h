@@ -5,8 +5,7 @@
  * the original and overwrites that end. One member only, since several lose data in the viewers.
  * gz_none.c stands in where zlib is not there.
  */
-#ifndef PKI_OUT_GZ_H
-#define PKI_OUT_GZ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ bool pki_gz_append(pki_gz *gz, const char *data, size_t n, const char *tail, siz
                    pki_gz_output *out);
 void pki_gz_keep(pki_gz *gz);
 void pki_gz_undo(pki_gz *gz);
-
-#endif

@@ -5,8 +5,7 @@
  * number that is not finite becomes null; integers stay integers. Write errors stick to the stream.
  * The locale must be plain (pki_plain_enter).
  */
-#ifndef PKI_OUT_JSON_WRITE_H
-#define PKI_OUT_JSON_WRITE_H
+#pragma once
 
 #include <locale.h>
 #include <stdbool.h>
@@ -39,5 +38,3 @@ typedef struct pki_plain {
 
 bool pki_plain_enter(pki_plain *plain); /* false and errno: no memory */
 void pki_plain_leave(pki_plain *plain);
-
-#endif

@@ -4,8 +4,7 @@
  * file's size. Pointers in it are addresses of the process that wrote it and are turned into
  * offsets.
  */
-#ifndef PKI_OUT_SALVAGE_H
-#define PKI_OUT_SALVAGE_H
+#pragma once
 
 #include "core/arena.h"
 #include "core/thread.h"
@@ -57,5 +56,3 @@ bool pki_salvage_events(pki_salvage *salvage, pki_salvage_sink *sink, void *user
 
 /* The head of the trace with the counts of now; call it behind pki_salvage_events. */
 size_t pki_salvage_head(const pki_salvage *salvage, char out[PKI_HEAD_BYTES]);
-
-#endif

@@ -6,8 +6,7 @@
  * or of a link whose file would then go without what was meant for it. Whoever makes a file
  * (file.h) asks here first, and says what is wrong in the same words.
  */
-#ifndef PKI_OUT_TARGET_H
-#define PKI_OUT_TARGET_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -28,5 +27,3 @@ typedef struct pki_target_words {
 /* Why a file of this path could not be made: what stands there instead and what to name, if that is
  * it; otherwise the error's own words. hints may be NULL. Leaves errno as it is. */
 pki_target_words pki_target_why(const char *path, int error, const pki_target_hints *hints);
-
-#endif

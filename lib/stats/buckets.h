@@ -4,8 +4,7 @@
  * is within 1/128 = 0.8 %. There are two numberings, by what is counted: times in ticks or
  * nanoseconds, where values below 128 have buckets of their own, and doubles of either sign.
  */
-#ifndef PKI_STATS_BUCKETS_H
-#define PKI_STATS_BUCKETS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -85,5 +84,3 @@ static inline double pki_key_begin(uint32_t key)
         magnitude = PKI_KEY_SIGN - magnitude;
     return pki_key_double(magnitude << PKI_KEY_SHIFT, negative);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* lib/stats/dist.h - what is said of a distribution. */
-#ifndef PKI_STATS_DIST_H
-#define PKI_STATS_DIST_H
+#pragma once
 
 #include <stdint.h>
 
@@ -10,5 +9,3 @@ typedef struct pki_dist {
     double sum, min, max, mean, stddev;
     double p50, p90, p95, p99;
 } pki_dist;
-
-#endif

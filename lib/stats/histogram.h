@@ -7,8 +7,7 @@
  *
  * False without memory; the histogram is empty then.
  */
-#ifndef PKI_STATS_HISTOGRAM_H
-#define PKI_STATS_HISTOGRAM_H
+#pragma once
 
 #include <pk/stats.h>
 
@@ -32,5 +31,3 @@ void pki_histogram_finish(pki_histogram *histogram);
 
 bool pki_histogram_of_stats(const pk_stats *stats, pki_histogram *out);
 bool pki_histogram_of_tally(const pki_tally *tally, pki_histogram *out);
-
-#endif

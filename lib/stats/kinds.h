@@ -1,9 +1,6 @@
 /* lib/stats/kinds.h - what a name is of, and its distribution. */
-#ifndef PKI_STATS_KINDS_H
-#define PKI_STATS_KINDS_H
+#pragma once
 
 /* 0 .. 5: a region of that pk_kind. */
 #define PKI_KIND_COUNTER 100u
 #define PKI_KIND_INTERNAL 101u
-
-#endif

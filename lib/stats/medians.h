@@ -5,8 +5,7 @@
  * the median's rank off by at most 1/16 of the steps, and as a rule by much less, since errors are
  * of either sign.
  */
-#ifndef PKI_STATS_MEDIANS_H
-#define PKI_STATS_MEDIANS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ uint64_t pki_medians_median(const pki_medians *m);
 /* Of two that stand for `steps` values each. */
 pki_some pki_some_join(const pki_some *a, const pki_some *b, uint64_t steps);
 uint64_t pki_some_median(const pki_some *some, uint64_t steps);
-
-#endif

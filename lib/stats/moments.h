@@ -10,8 +10,7 @@
  * Distances beyond 2^500 have no squares: the deviation is infinite then. Distances below 2^-500
  * count as none.
  */
-#ifndef PKI_STATS_MOMENTS_H
-#define PKI_STATS_MOMENTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -42,5 +41,3 @@ double pki_moments_mean(const pki_moments *moments); /* 0 if empty */
 /* sqrt(sum of (x - mean)^2 / (count - less)): less 0 for a population, 1 for a sample. 0 for no
  * more than `less` values. */
 double pki_moments_deviation(const pki_moments *moments, uint64_t less);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Nothing is given back by itself: a reset takes all of it again, from the start.
  */
-#ifndef PKI_STATS_POOL_H
-#define PKI_STATS_POOL_H
+#pragma once
 
 #include "base/spans.h"
 
@@ -20,5 +19,3 @@ typedef struct pki_pool {
 /* Zeroed, by the cache line; NULL without room. */
 void *pki_pool_claim(pki_spans *spans, pki_pool *pool, size_t bytes);
 void pki_pool_reset(const pki_spans *spans, pki_pool *pool);
-
-#endif

@@ -1,6 +1,5 @@
 /* lib/stats/quantile.h - which sample is a quantile, and in which bucket it lies. */
-#ifndef PKI_STATS_QUANTILE_H
-#define PKI_STATS_QUANTILE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,5 +12,3 @@ uint64_t pki_rank(double q, uint64_t n);
 /* The bucket that holds the sample of that rank, of n whose counts lie `stride` bytes apart; the
  * last if they hold fewer. */
 size_t pki_rank_bucket(const uint64_t *counts, size_t n, size_t stride, uint64_t rank);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Not for two threads at once.
  */
-#ifndef PKI_STATS_SERIES_H
-#define PKI_STATS_SERIES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ void *pki_series_at(pki_series *series, const pki_series_kind *kind, uint64_t po
 
 /* The row of the position that follows the one of the last call. */
 void *pki_series_next(pki_series *series, const pki_series_kind *kind);
-
-#endif

@@ -7,8 +7,7 @@
  * One writer at a time (stats/table.h); anybody may read meanwhile and sees, at worst, the last
  * call half entered.
  */
-#ifndef PKI_STATS_SLOT_H
-#define PKI_STATS_SLOT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -115,5 +114,3 @@ void pki_stats_finish(pk_stats *stats, double unit_ns);
 
 /* Of finished ones. */
 pki_dist pki_stats_dist(const pk_stats *stats);
-
-#endif

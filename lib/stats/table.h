@@ -3,8 +3,7 @@
  * A table has one writer at a time. Readers of somebody else's table take the registry's lock,
  * under which slots are added and tables grow; buckets are added without it.
  */
-#ifndef PKI_STATS_TABLE_H
-#define PKI_STATS_TABLE_H
+#pragma once
 
 #include "stats/kinds.h"
 #include "stats/slot.h"
@@ -43,5 +42,3 @@ void pki_table_merge(pki_spans *spans, pki_table *to, const pki_table *from);
 
 /* Forgets all slots; their memory is used again. */
 void pki_table_reset(const pki_spans *spans, pki_table *table);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Not for two threads at once. No room: the sample is refused and nothing has changed.
  */
-#ifndef PKI_STATS_TALLY_H
-#define PKI_STATS_TALLY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ double pki_tally_quantile(const pki_tally *tally, double q);
 
 /* All zero if empty. */
 pki_dist pki_tally_dist(const pki_tally *tally);
-
-#endif

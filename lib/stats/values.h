@@ -3,8 +3,7 @@
  * The buckets of stats/buckets.h' keys, for magnitudes from 2^-64 to 2^63, beyond which only min
  * and max tell values apart. They lie in the chunks of several slots, its banks.
  */
-#ifndef PKI_STATS_VALUES_H
-#define PKI_STATS_VALUES_H
+#pragma once
 
 #include "stats/slot.h"
 #include "stats/tally.h"
@@ -33,5 +32,3 @@ void pki_values_merge(pki_spans *spans, pki_pool *pool, pki_values *to, const pk
 /* Adds one table's part; stats zeroed before the first, their tally finished in the end. Any
  * thread. False without memory. */
 bool pki_value_stats_add(pki_value_stats *stats, const pki_values *values);
-
-#endif

@@ -6,8 +6,7 @@
  * its options. Every file is one run at one moment; the spread between them is what tells a change
  * from the machine's moods. Each is a whole file of benchmarks that can be used by itself.
  */
-#ifndef TOOLS_BASELINE_H
-#define TOOLS_BASELINE_H
+#pragma once
 
 #include "bench/bench_file.h"
 
@@ -28,5 +27,3 @@ void baseline_finish(baseline *b);
 
 /* Stores a copy of fresh's file, and removes the oldest ones beyond `keep`. False, and why. */
 bool baseline_store(const char *folder, const bench_file *fresh, size_t keep, complaint *why);
-
-#endif

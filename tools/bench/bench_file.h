@@ -1,8 +1,7 @@
 /* tools/bench/bench_file.h - what files of benchmarks say (docs/bench-format.md, and Google
  * Benchmark's own): for each benchmark its launches, for each launch its samples.
  */
-#ifndef TOOLS_BENCH_FILE_H
-#define TOOLS_BENCH_FILE_H
+#pragma once
 
 #include "complaint.h"
 #include "table.h"
@@ -64,5 +63,3 @@ bool bench_file_load(bench_file *file, const char *path, complaint *why);
 
 /* bench_save.c: as docs/bench-format.md says; false, and why. */
 bool bench_file_save(const bench_file *file, const char *path, complaint *why);
-
-#endif

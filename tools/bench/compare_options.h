@@ -1,7 +1,6 @@
 /* tools/bench/compare_options.h - what `pk compare` and `pk bench-ab` both take, and where they put
  * it. */
-#ifndef TOOLS_COMPARE_OPTIONS_H
-#define TOOLS_COMPARE_OPTIONS_H
+#pragma once
 
 #include "bench/compare/compare.h"
 #include "command_line.h"
@@ -46,5 +45,3 @@ option_take compare_take_file;  /* a const char *: a file that can be written, o
  * EXIT_UNUSABLE after a complaint. */
 #define EXIT_SLOWER 1
 int compare_print(const compare_wish *w, const comparison *steps, size_t count);
-
-#endif

@@ -1,7 +1,6 @@
 /* tools/export/export.h - rows in files that other engines read: one for each table, or one
  * database. */
-#ifndef TOOLS_EXPORT_H
-#define TOOLS_EXPORT_H
+#pragma once
 
 #include "complaint.h"
 #include "rows/rows.h"
@@ -20,5 +19,3 @@ bool export_folder(const char *path, const char *ending, export_table *put, rows
 
 /* export/sqlite.c, or none.c without it. False, and why. */
 bool export_sqlite(const char *path, rows *r, const rows_wish *wish, complaint *why);
-
-#endif

@@ -3,8 +3,7 @@
  * The page holds the report's JSON (docs/report-format.md) and the scripts that draw it. Names may
  * hold anything: in the page's text they are never markup.
  */
-#ifndef TOOLS_HTML_H
-#define TOOLS_HTML_H
+#pragma once
 
 #include "measure/summary.h"
 
@@ -20,5 +19,3 @@ extern const bool html_is_there;
 
 /* `against`: another run to compare with, or NULL. 0, or -errno. */
 int html_write(const html_run *run, const html_run *against, FILE *file);
-
-#endif

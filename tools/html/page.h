@@ -1,10 +1,7 @@
 /* tools/html/page.h - the page without its data (made by pack.py). */
-#ifndef TOOLS_HTML_PAGE_H
-#define TOOLS_HTML_PAGE_H
+#pragma once
 
 #include <stddef.h>
 
 extern const unsigned char html_before[], html_behind[];
 extern const size_t html_before_bytes, html_behind_bytes;
-
-#endif

@@ -1,7 +1,6 @@
 /* tools/load/load.h - the summary of a run from a file: its report, the report inside its trace, or
  * one made from the events of its trace. */
-#ifndef TOOLS_LOAD_H
-#define TOOLS_LOAD_H
+#pragma once
 
 #include "complaint.h"
 #include "measure/summary.h"
@@ -24,5 +23,3 @@ bool load_trace(struct trace *t, const load_options *options, pki_summary *out);
 
 /* load/read_report.c: from the report's JSON object. */
 bool load_report(json_t *report, pki_summary *out, complaint *why);
-
-#endif

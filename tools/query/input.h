@@ -1,6 +1,5 @@
 /* tools/query/input.h - the files around a query: SQL, and databases. */
-#ifndef TOOLS_QUERY_INPUT_H
-#define TOOLS_QUERY_INPUT_H
+#pragma once
 
 #include "complaint.h"
 
@@ -9,5 +8,3 @@ char *query_read_text(const char *path, complaint *why);
 
 /* Does it begin as SQLite's databases do? */
 bool query_is_database(const char *path);
-
-#endif

@@ -1,6 +1,5 @@
 /* tools/query/query.h - what the files of pk query share. */
-#ifndef TOOLS_QUERY_H
-#define TOOLS_QUERY_H
+#pragma once
 
 #include "complaint.h"
 #include "rows/rows.h"
@@ -54,5 +53,3 @@ int query_open(const char *path, sqlite3 **db);
 
 /* Nothing but reading, by functions that are known to be harmless, is allowed from now on. */
 void query_forbid_changes(sqlite3 *db);
-
-#endif

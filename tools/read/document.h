@@ -1,7 +1,6 @@
 /* tools/read/document.h - JSON as one document in memory: from a text, or from a file piece by
  * piece. */
-#ifndef TOOLS_DOCUMENT_H
-#define TOOLS_DOCUMENT_H
+#pragma once
 
 #include "read/lines.h"
 
@@ -18,5 +17,3 @@ json_t *document_from_lines(const char *before, size_t length, lines *in, bool *
 
 /* Is the line one whole object? *too_large as above. */
 bool document_is_object(line l, bool *too_large);
-
-#endif

@@ -4,8 +4,7 @@
  * read. Null for a real number is one that was not finite, and becomes NaN. A member of the wrong
  * type or out of range is a complaint that names it, and the reader is told to stop by `failed`.
  */
-#ifndef TOOLS_JSON_READ_H
-#define TOOLS_JSON_READ_H
+#pragma once
 
 #include "complaint.h"
 
@@ -45,5 +44,3 @@ void json_limit_memory(size_t bytes);
 
 /* Has it been refused since the last time? */
 bool json_memory_again(void);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * A small compressed file may hold a line of any length, so one beyond a bound is a complaint.
  */
-#ifndef TOOLS_LINES_H
-#define TOOLS_LINES_H
+#pragma once
 
 #include "read/source.h"
 
@@ -52,5 +51,3 @@ bool lines_rewind(lines *l);
 
 /* Removes blanks at both ends, and a comma. */
 line line_trim(line l);
-
-#endif

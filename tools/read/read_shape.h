@@ -1,10 +1,7 @@
 /* tools/read/read_shape.h - a JSON object as a struct: what its shape says, in whatever order. */
-#ifndef TOOLS_READ_SHAPE_H
-#define TOOLS_READ_SHAPE_H
+#pragma once
 
 #include "measure/shape.h"
 #include "read/json_read.h"
 
 void read_shape(json_reader *j, json_t *from, const pki_shape *shape, void *object);
-
-#endif

@@ -1,6 +1,5 @@
 /* tools/read/source.h - the bytes of a file, compressed or not. */
-#ifndef TOOLS_SOURCE_H
-#define TOOLS_SOURCE_H
+#pragma once
 
 #include "complaint.h"
 
@@ -23,5 +22,3 @@ bool source_rewind(source *s);
 
 /* How much of the file has been taken, 0 .. 1; negative if its size is not known. */
 double source_progress(source *s);
-
-#endif

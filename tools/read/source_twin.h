@@ -1,6 +1,5 @@
 /* tools/read/source_twin.h - what source.c and its twins share: source_zlib.c, source_plain.c. */
-#ifndef TOOLS_SOURCE_TWIN_H
-#define TOOLS_SOURCE_TWIN_H
+#pragma once
 
 #include "read/source.h"
 
@@ -14,5 +13,3 @@ struct source {
 
 /* The file is open. False without memory. */
 bool source_begin(source *s);
-
-#endif

@@ -11,8 +11,7 @@
  * CPU time. In steps, time of regions that were open across more than REBUILD_WINDOW steps is
  * untracked.
  */
-#ifndef TOOLS_REBUILD_H
-#define TOOLS_REBUILD_H
+#pragma once
 
 #include "trace/event.h"
 #include "measure/summary.h"
@@ -39,5 +38,3 @@ bool rebuild_needs_sorting(const rebuild *r);
 /* head: the members of the trace's object but for the events, or NULL. whole: the file was read to
  * its end, and that was the document's end. False without memory. */
 bool rebuild_finish(rebuild *r, json_t *head, bool whole, pki_summary *out);
-
-#endif

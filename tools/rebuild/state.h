@@ -1,6 +1,5 @@
 /* tools/rebuild/state.h - what rebuild*.c share. Nobody else includes it. */
-#ifndef TOOLS_REBUILD_STATE_H
-#define TOOLS_REBUILD_STATE_H
+#pragma once
 
 #include "comm/figures/figures.h"
 #include "measure/device/device.h"
@@ -153,5 +152,3 @@ bool rebuild_fill(rebuild *r, json_t *head, bool whole, pki_summary *out);
 
 /* Room for index `at`, new room zeroed. */
 bool rebuild_grow(void *array_of, uint32_t *room, uint32_t at, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* tools/recover/recover.h - what pk recover does, apart from its words. */
-#ifndef TOOLS_RECOVER_H
-#define TOOLS_RECOVER_H
+#pragma once
 
 #include "complaint.h"
 
@@ -22,5 +21,3 @@ bool recover_file(const char *path, const char *out, recovery *done, complaint *
 bool recover_arena(const char *path, const char *trace, const char *out, recovery *done,
                    complaint *why);
 bool recover_cut(const char *path, const char *out, recovery *done, complaint *why);
-
-#endif

@@ -1,6 +1,5 @@
 /* tools/recover/rewrite.h - a trace written anew: under another name until it is whole. */
-#ifndef TOOLS_REWRITE_H
-#define TOOLS_REWRITE_H
+#pragma once
 
 #include "complaint.h"
 #include "out/file.h"
@@ -24,5 +23,3 @@ bool rewrite_put(rewrite *r, const char *text, size_t n);
 /* Closes the document and gives it its name. */
 bool rewrite_publish(rewrite *r);
 void rewrite_abandon(rewrite *r);
-
-#endif

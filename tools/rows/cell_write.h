@@ -1,6 +1,5 @@
 /* tools/rows/cell_write.h - a cell in a file: as CSV (RFC 4180), as JSON. */
-#ifndef TOOLS_CELL_WRITE_H
-#define TOOLS_CELL_WRITE_H
+#pragma once
 
 #include "out/json_write.h"
 #include "rows/rows.h"
@@ -11,5 +10,3 @@ void csv_write_text(FILE *to, const char *text);
 
 /* NULL is written: readers take a file's columns from its first lines. */
 void cell_write_json(pki_json *to, const char *key, const cell *c);
-
-#endif

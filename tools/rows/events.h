@@ -1,6 +1,5 @@
 /* tools/rows/events.h - rows of the events of a trace. Of rows*.c alone. */
-#ifndef TOOLS_ROWS_EVENTS_H
-#define TOOLS_ROWS_EVENTS_H
+#pragma once
 
 #include "trace/event.h"
 #include "rows/layout.h"
@@ -22,5 +21,3 @@ typedef struct rows_reader {
 
 /* False without memory. */
 bool rows_take_event(void *reader, const event *e);
-
-#endif

@@ -1,7 +1,6 @@
 /* tools/rows/layout.h - the structs that rows are kept in, and how columns lie in them. Of rows*.c
  * alone. */
-#ifndef TOOLS_ROWS_LAYOUT_H
-#define TOOLS_ROWS_LAYOUT_H
+#pragma once
 
 #include "measure/summary.h"
 #include "rows/rows.h"
@@ -199,5 +198,3 @@ bool rows_nest(rows *r, size_t first);
 
 /* rows/add_summary.c: what a report says. False without memory. */
 bool rows_take_summary(rows *r, const pki_summary *summary, bool steps_too);
-
-#endif

@@ -3,8 +3,7 @@
  * SQL asks for it in two ways: rows by groups, and the rows that another one belongs to. Both are
  * one permutation: made by radix, so five million calls by name take a tenth of a second.
  */
-#ifndef TOOLS_ROWS_ORDER_H
-#define TOOLS_ROWS_ORDER_H
+#pragma once
 
 #include "rows/rows.h"
 
@@ -33,5 +32,3 @@ void order_finish(order *o);
 
 /* The places [*first, *end) at which the first column, ascending, has this value. */
 void order_find(const order *o, rows *r, const cell *value, size_t *first, size_t *end);
-
-#endif

@@ -13,8 +13,7 @@
  *
  * Not for two threads at once.
  */
-#ifndef TOOLS_ROWS_H
-#define TOOLS_ROWS_H
+#pragma once
 
 #include "complaint.h"
 
@@ -94,5 +93,3 @@ const char *rows_add_files(rows *r, char *const *paths, size_t count, complaint 
 
 uint64_t rows_count(const rows *r, rows_table of);
 cell rows_cell(rows *r, rows_table of, uint64_t row, unsigned column);
-
-#endif

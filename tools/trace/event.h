@@ -1,6 +1,5 @@
 /* tools/trace/event.h - one event of a Chrome trace, as far as a report needs it. */
-#ifndef TOOLS_EVENT_H
-#define TOOLS_EVENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,5 +79,3 @@ bool event_next_sample(const event *e, object_cursor *at, const char **unit, dou
 
 /* "region" among its arguments; "" if there is none. */
 const char *event_launcher(const event *e);
-
-#endif

@@ -5,8 +5,7 @@
  * is what perfkit and PyTorch's profiler write but for names in other alphabets. False says nothing
  * about the line: it may be good JSON or none.
  */
-#ifndef TOOLS_FLAT_H
-#define TOOLS_FLAT_H
+#pragma once
 
 #include "trace/object.h"
 
@@ -20,5 +19,3 @@ typedef struct flat_line {
 bool flat_read(flat_line *out, char *text, size_t length);
 
 object flat_object(const flat_line *line);
-
-#endif

@@ -4,8 +4,7 @@
  * for every call of the region on its thread. So that part is read once and then compared: eight of
  * ten lines of a trace are known ones. What a line is not known for is read as any other.
  */
-#ifndef TOOLS_KNOWN_H
-#define TOOLS_KNOWN_H
+#pragma once
 
 #include "trace/flat.h"
 #include "trace/event.h"
@@ -22,5 +21,3 @@ const event *known_find(known *k, const char *text, size_t length);
 
 /* The line that was not found, as it has been read since. Without memory it stays unknown. */
 void known_keep(known *k, const flat_line *line, const char *text, const event *e);
-
-#endif

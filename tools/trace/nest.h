@@ -4,8 +4,7 @@
  * in the first one after it that begins no later; until that one comes it waits here, with those
  * that began before it.
  */
-#ifndef TOOLS_NEST_H
-#define TOOLS_NEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ static inline int nest_order(uint64_t start, uint64_t end, uint64_t other_start,
         return end < other_end ? -1 : 1;
     return (start < other_start) - (start > other_start);
 }
-
-#endif

@@ -5,8 +5,7 @@
  * trace writer usually writes; what it does not know becomes jansson's tree. Whoever asks for
  * members does not see which of the two it was, and gets the same answers (tests/fuzz/fuzz_flat.c).
  */
-#ifndef TOOLS_OBJECT_H
-#define TOOLS_OBJECT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -103,5 +102,3 @@ static inline int64_t object_integer(object o, const char *key)
 {
     return object_get(o, key).integer;
 }
-
-#endif

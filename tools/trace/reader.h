@@ -1,7 +1,6 @@
 /* tools/trace/reader.h - from a line of a trace to its event, in the shortest way that it allows.
  */
-#ifndef TOOLS_READER_H
-#define TOOLS_READER_H
+#pragma once
 
 #include "read/lines.h"
 #include "trace/known.h"
@@ -22,5 +21,3 @@ void event_reader_close(event_reader *r);
 /* A trimmed line, of which nobody needs the text any more. *e is valid until the next call;
  * READ_NOTHING: the line is no JSON object. */
 reading event_reader_read(event_reader *r, line l, const event **e);
-
-#endif

@@ -3,8 +3,7 @@
  * Traces give times in microseconds with three decimals. No double is in between here: digits
  * become integer nanoseconds.
  */
-#ifndef TOOLS_SCAN_H
-#define TOOLS_SCAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ uint64_t scan_lack(uint32_t start_ps, uint32_t duration_ps);
 /* The same of the member `key` of the object on this line (valid JSON), not of objects inside it.
  * False also if there is no such member. */
 bool scan_member_us(const char *text, size_t length, const char *key, uint64_t *ns, uint32_t *ps);
-
-#endif

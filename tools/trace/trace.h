@@ -10,8 +10,7 @@
  * line. What is laid out in another way becomes a document in memory first; who reads the events
  * does not see which of the two it was.
  */
-#ifndef TOOLS_TRACE_H
-#define TOOLS_TRACE_H
+#pragma once
 
 #include "progress.h"
 #include "trace/reader.h"
@@ -66,5 +65,3 @@ bool trace_is_whole(const trace *t);
  * object (or an empty array, for a trace that is one). If the file is not like that, *head is NULL.
  * What was read is in *text, the caller's to free. False, and why, if it cannot be read. */
 bool trace_read_head(lines *in, json_t **head, line *text, complaint *why);
-
-#endif

@@ -3,8 +3,7 @@
  * Compiled against the newest header, run with whatever library is there: records are read field by
  * field up to what its version has (cupti/records.h), functions that came later may be NULL.
  */
-#ifndef PKI_BACKEND_CUPTI_API_H
-#define PKI_BACKEND_CUPTI_API_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -74,5 +73,3 @@ const pki_cupti_fault *pki_cupti_fault_of(uint32_t version);
 
 /* A result in words, with what can be done about it. */
 const char *pki_cupti_words(CUptiResult result);
-
-#endif

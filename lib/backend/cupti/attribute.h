@@ -7,8 +7,7 @@
  *
  * Threads: the callback on any, without locks. The rest: one at a time.
  */
-#ifndef PKI_BACKEND_CUPTI_ATTRIBUTE_H
-#define PKI_BACKEND_CUPTI_ATTRIBUTE_H
+#pragma once
 
 #include "backend/cupti/api.h"
 
@@ -29,5 +28,3 @@ uint64_t pki_cupti_began_of(uint64_t id);
 /* The id as the trace has it, below 2^53 and the same for all launches of one call of a region: the
  * microsecond in which it began, times 65536, plus the region's name id. */
 uint64_t pki_cupti_shown_id(uint64_t id);
-
-#endif

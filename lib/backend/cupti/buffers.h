@@ -8,8 +8,7 @@
  * Out of memory, or past the bound, CUPTI gets eight bytes that no record fits into, never NULL:
  * before CUDA 12.9 it wrote there. It counts what it then drops.
  */
-#ifndef PKI_BACKEND_CUPTI_BUFFERS_H
-#define PKI_BACKEND_CUPTI_BUFFERS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ void pki_cupti_buffers_trim(void);
 
 /* In a fork's child: nothing is anybody's. */
 void pki_cupti_buffers_after_fork(void);
-
-#endif

@@ -6,8 +6,7 @@
  * Threads: pki_cupti_calls_learn before anybody else asks; it learns once per process. After that
  * any thread.
  */
-#ifndef PKI_BACKEND_CUPTI_CALLS_H
-#define PKI_BACKEND_CUPTI_CALLS_H
+#pragma once
 
 #include "backend/cupti/api.h"
 
@@ -32,5 +31,3 @@ const pki_cupti_call *pki_cupti_call_of(CUpti_CallbackDomain domain, uint32_t id
 
 /* For tests: what the name says. */
 unsigned pki_cupti_traits(CUpti_CallbackDomain domain, const char *plain_name);
-
-#endif

@@ -7,8 +7,7 @@
  * Threads: one at a time, and with no lock that a callback takes (there is none): every call here
  * may wait for CUPTI's threads.
  */
-#ifndef PKI_BACKEND_CUPTI_CONTROL_H
-#define PKI_BACKEND_CUPTI_CONTROL_H
+#pragma once
 
 #include "backend/cupti/api.h"
 
@@ -29,5 +28,3 @@ uint64_t pki_cupti_dropped(void);
 
 /* In the child of a fork: nothing is open. A child of a process that had CUPTI open cannot. */
 void pki_cupti_control_after_fork(void);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Threads: one at a time (the drain lock).
  */
-#ifndef PKI_BACKEND_CUPTI_DESCRIBE_H
-#define PKI_BACKEND_CUPTI_DESCRIBE_H
+#pragma once
 
 #include "backend/cupti/records.h"
 
@@ -12,5 +11,3 @@ void pki_cupti_describe_devices(void);
 
 /* "cupti": the library's version and the accounting of its records. */
 void pki_cupti_describe_counts(const pki_cupti_counts *counts, uint64_t dropped, uint64_t refused);
-
-#endif

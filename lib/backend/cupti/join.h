@@ -7,8 +7,7 @@
  *
  * Threads: one at a time (the drain lock).
  */
-#ifndef PKI_BACKEND_CUPTI_JOIN_H
-#define PKI_BACKEND_CUPTI_JOIN_H
+#pragma once
 
 #include "backend/cupti/links.h"
 #include "backend/cupti/records.h"
@@ -47,5 +46,3 @@ uint64_t pki_cupti_join_finalised(const pki_cupti_limits *limits);
 
 void pki_cupti_join_forget(void);
 void pki_cupti_join_after_fork(void);
-
-#endif

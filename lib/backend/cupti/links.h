@@ -6,8 +6,7 @@
  *
  * Threads: one at a time (the drain lock).
  */
-#ifndef PKI_BACKEND_CUPTI_LINKS_H
-#define PKI_BACKEND_CUPTI_LINKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ pki_cupti_link *pki_cupti_link_at(uint32_t correlation);
 void pki_cupti_links_age(void);
 void pki_cupti_links_forget(void);
 void pki_cupti_links_after_fork(void);
-
-#endif

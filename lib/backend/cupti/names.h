@@ -2,8 +2,7 @@
  *
  * Threads: one at a time (the drain lock). Names live until pki_cupti_names_forget.
  */
-#ifndef PKI_BACKEND_CUPTI_NAMES_H
-#define PKI_BACKEND_CUPTI_NAMES_H
+#pragma once
 
 #include "backend/cupti/records.h"
 
@@ -23,5 +22,3 @@ void pki_cupti_name(const pki_cupti_record *record, char *name, size_t size);
 
 void pki_cupti_names_forget(void);
 void pki_cupti_names_after_fork(void);
-
-#endif

@@ -2,13 +2,10 @@
  *
  * Threads: one at a time (the drain lock).
  */
-#ifndef PKI_BACKEND_CUPTI_POOLS_H
-#define PKI_BACKEND_CUPTI_POOLS_H
+#pragma once
 
 #include "backend/cupti/records.h"
 
 void pki_cupti_pool_sample(const pki_cupti_record *record);
 
 void pki_cupti_pools_forget(void);
-
-#endif

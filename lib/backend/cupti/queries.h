@@ -10,13 +10,10 @@
  *
  * Threads: any, without locks.
  */
-#ifndef PKI_BACKEND_CUPTI_QUERIES_H
-#define PKI_BACKEND_CUPTI_QUERIES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 void pki_cupti_query_note(uint32_t correlation);
 bool pki_cupti_is_query(uint32_t correlation);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Threads: the reader is one at a time (the drain lock).
  */
-#ifndef PKI_BACKEND_CUPTI_RECORDS_H
-#define PKI_BACKEND_CUPTI_RECORDS_H
+#pragma once
 
 #include "backend/cupti/buffers.h"
 
@@ -74,5 +73,3 @@ typedef enum pki_cupti_field {
     PKI_CUPTI_FIELDS
 } pki_cupti_field;
 bool pki_cupti_has(uint32_t version, pki_cupti_field field);
-
-#endif

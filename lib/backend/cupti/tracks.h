@@ -7,8 +7,7 @@
  *
  * Threads: one at a time (the drain lock).
  */
-#ifndef PKI_BACKEND_CUPTI_TRACKS_H
-#define PKI_BACKEND_CUPTI_TRACKS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ uint32_t pki_cupti_wait_track(uint64_t start, uint64_t end);
 
 void pki_cupti_tracks_forget(void);
 void pki_cupti_tracks_after_fork(void);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Threads: one at a time; takes the fold lock.
  */
-#ifndef PKI_BACKEND_CUPTI_WINDOW_H
-#define PKI_BACKEND_CUPTI_WINDOW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ typedef struct pki_cupti_window {
 void pki_cupti_window_start(const pki_config *config);
 
 pki_cupti_window pki_cupti_window_at(uint64_t now_ns);
-
-#endif

@@ -4,8 +4,7 @@
  * there; so the few functions are declared here, in our own words, after NVIDIA's NVML API
  * reference (API version 13; all of them are older). The versions bound by name do not change.
  */
-#ifndef PKI_BACKEND_NVML_API_H
-#define PKI_BACKEND_NVML_API_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,5 +77,3 @@ const pki_nvml *pki_nvml_open(char *reason, size_t size);
 
 /* A code in words: NVML's own, or a number. */
 const char *pki_nvml_text(const pki_nvml *nvml, int code);
-
-#endif

@@ -1,6 +1,5 @@
 /* lib/backend/nvml/reading.h - what is read from a device, one call of NVML each. */
-#ifndef PKI_BACKEND_NVML_READING_H
-#define PKI_BACKEND_NVML_READING_H
+#pragma once
 
 #include <stdint.h>
 
@@ -29,5 +28,3 @@ extern const pki_nvml_reading pki_nvml_readings[PKI_NVML_READINGS];
 
 /* One of them in words; NULL for other bits. */
 const char *pki_nvml_reason_text(uint64_t bit);
-
-#endif

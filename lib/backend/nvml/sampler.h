@@ -7,8 +7,7 @@
  *
  * All functions but the thread's own are called under the session's drain lock, or by a probe.
  */
-#ifndef PKI_BACKEND_NVML_SAMPLER_H
-#define PKI_BACKEND_NVML_SAMPLER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ void pki_nvml_sampler_stop(void);
 void pki_nvml_sampler_describe(pk_backend_info *info);
 
 void pki_nvml_sampler_after_fork(void);
-
-#endif

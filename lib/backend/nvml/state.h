@@ -1,7 +1,6 @@
 /* lib/backend/nvml/state.h - what the sampling thread knows, and that in words. Under its lock, but
  * for what only the thread reads. */
-#ifndef PKI_BACKEND_NVML_STATE_H
-#define PKI_BACKEND_NVML_STATE_H
+#pragma once
 
 #include <pthread.h>
 
@@ -46,5 +45,3 @@ typedef struct pki_nvml_state {
 } pki_nvml_state;
 
 void pki_nvml_state_describe(const pki_nvml_state *state, pk_backend_info *info);
-
-#endif

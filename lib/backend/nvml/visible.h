@@ -9,8 +9,7 @@
  * Ranks that a launcher put on one node share the work if each of them sees all devices: of n ranks
  * the i-th takes those with ordinal i, i + n, ...
  */
-#ifndef PKI_BACKEND_NVML_VISIBLE_H
-#define PKI_BACKEND_NVML_VISIBLE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -39,5 +38,3 @@ typedef struct pki_nvml_wish {
 
 /* NVML's code if the devices cannot even be counted. */
 int pki_nvml_find(const pki_nvml *nvml, const pki_nvml_wish *wish, pki_nvml_visible *out);
-
-#endif

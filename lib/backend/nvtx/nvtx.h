@@ -15,8 +15,7 @@
  *     nvtx/entry.c   the symbols that users of NVTX look for
  *     shim/          the same symbols in a library of their own, for programs with a static perfkit
  */
-#ifndef PKI_BACKEND_NVTX_H
-#define PKI_BACKEND_NVTX_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -191,5 +190,3 @@ unsigned pki_nvtx_attached(void);
 
 /* Says yes to those who come from here on, in this process, session or not. */
 void pki_nvtx_welcome(void);
-
-#endif

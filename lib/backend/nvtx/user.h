@@ -5,8 +5,7 @@
  * since the same address may hold another text tomorrow. What is not there takes the way of
  * pk_region_named: a hash, and no lock for a known name.
  */
-#ifndef PKI_BACKEND_NVTX_USER_H
-#define PKI_BACKEND_NVTX_USER_H
+#pragma once
 
 #include <string.h>
 
@@ -113,5 +112,3 @@ static inline bool pki_nvtx_has_payload(const nvtxEventAttributes_t *attr)
 {
     return attr && attr->size >= sizeof *attr && attr->payloadType;
 }
-
-#endif

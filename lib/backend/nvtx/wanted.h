@@ -1,6 +1,5 @@
 /* lib/backend/nvtx/wanted.h - does a session want other people's ranges? */
-#ifndef PKI_BACKEND_NVTX_WANTED_H
-#define PKI_BACKEND_NVTX_WANTED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ static inline uint32_t pki_nvtx_session_now(void)
 {
     return (uint32_t)(pki_load(&pki_nvtx_wanted) >> 32);
 }
-
-#endif

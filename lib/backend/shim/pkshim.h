@@ -5,8 +5,7 @@
  * in a library; a program cannot be opened like one. The shim has the entry point and nothing else:
  * it calls what perfkit has put into pk_shim, and answers "no" as long as that is nothing.
  */
-#ifndef PKI_BACKEND_SHIM_H
-#define PKI_BACKEND_SHIM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ typedef struct pk_shim_calls {
 } pk_shim_calls;
 
 #define PK_SHIM_NAME "pk_shim"
-
-#endif

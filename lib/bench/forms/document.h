@@ -4,8 +4,7 @@
  * All writers write to a stream and leave it open; write errors stick to it. The locale must be
  * plain (pki_plain_enter). Names may hold any bytes.
  */
-#ifndef PKI_BENCH_DOCUMENT_H
-#define PKI_BENCH_DOCUMENT_H
+#pragma once
 
 #include <pk/bench.h>
 
@@ -124,5 +123,3 @@ double pki_bench_aggregate_of(size_t which, double *values, size_t n);
 /* 0 if fewer than two rows were measured. */
 size_t pki_bench_aggregates(const pki_bench_row *rows, size_t count,
                             pki_bench_aggregate out[PKI_BENCH_AGGREGATES]);
-
-#endif

@@ -1,7 +1,6 @@
 /* lib/bench/forms/markup.h - text that may hold any bytes, where some of them would mean something
  * else. */
-#ifndef PKI_BENCH_MARKUP_H
-#define PKI_BENCH_MARKUP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -15,5 +14,3 @@ void pki_bench_put_xml(FILE *file, const char *text);
 
 /* In Markdown, also within a table's cell. */
 void pki_bench_put_markdown(FILE *file, const char *text);
-
-#endif

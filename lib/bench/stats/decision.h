@@ -11,8 +11,7 @@
  * "slower" or "faster" in the whole file at alpha. The interval that is shown is the one at the
  * level at which the benchmark was tested, so that the verdict can be read from it.
  */
-#ifndef PKI_BENCH_DECISION_H
-#define PKI_BENCH_DECISION_H
+#pragma once
 
 #include "bench/stats/evidence.h"
 
@@ -34,5 +33,3 @@ bool pki_decide(const pki_evidence *evidence, size_t count, double margin, doubl
 
 /* "cannot tell", "same", "faster", "slower" */
 const char *pki_change_name(pki_change change);
-
-#endif

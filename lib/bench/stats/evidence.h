@@ -7,8 +7,7 @@
  *
  * All of it is pure arithmetic on at most some hundred numbers.
  */
-#ifndef PKI_BENCH_EVIDENCE_H
-#define PKI_BENCH_EVIDENCE_H
+#pragma once
 
 #include "bench/stats/sample_stats.h"
 
@@ -97,5 +96,3 @@ size_t pki_replications_needed(double spread, double distance, double alpha);
 /* The standard deviation of replications: for ranks, the one that makes the interval as wide as it
  * is. NAN where there is no telling. */
 double pki_evidence_spread(const pki_evidence *e, double alpha);
-
-#endif

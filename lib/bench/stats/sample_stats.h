@@ -5,8 +5,7 @@
  * is called `sorted`. With no samples every figure is 0. Filling, judging and
  * the bootstrap need memory, and answer false without it; the others allocate nothing.
  */
-#ifndef PKI_BENCH_SAMPLE_STATS_H
-#define PKI_BENCH_SAMPLE_STATS_H
+#pragma once
 
 #include <pk/bench.h>
 
@@ -116,5 +115,3 @@ const char *pki_bench_verdict_name(uint32_t verdict);
  * False without memory. */
 bool pki_samples_describe(pk_bench_result *result, const double *samples, size_t n,
                           double confidence, uint64_t seed);
-
-#endif

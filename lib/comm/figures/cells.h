@@ -1,7 +1,6 @@
 /* lib/comm/figures/cells.h - what figures.c gathers and rows.c reads. Nobody
  * else includes it. */
-#ifndef PKI_COMM_FIGURES_CELLS_H
-#define PKI_COMM_FIGURES_CELLS_H
+#pragma once
 
 #include "comm/figures/figures.h"
 #include "stats/tally.h"
@@ -53,5 +52,3 @@ void pki_comm_figures_count_algorithm(pki_operation_cell *cell, const pki_timed_
 
 /* slowest.c: the step that it began in, if that is known by now. */
 void pki_comm_figures_find_step(const pki_comm_figures *c, pki_timed_operation *op);
-
-#endif

@@ -7,8 +7,7 @@
  * Threads: one at a time (the fold lock). Every function takes NULL for c, and then does nothing.
  * Failure: what finds no memory, or no room among PKI_COMM_FIGURES_ROWS, is counted.
  */
-#ifndef PKI_COMM_FIGURES_FIGURES_H
-#define PKI_COMM_FIGURES_FIGURES_H
+#pragma once
 
 #include <pk/comm.h>
 
@@ -85,5 +84,3 @@ typedef bool pki_comm_facts_of(void *user, uint32_t comm, pki_comm_facts *facts)
 /* Replaces out->comms and what belongs to it. False without memory: there are none then. */
 bool pki_comm_figures_build_rows(const pki_comm_figures *c, pki_comm_facts_of *facts,
                                  pki_steps_name *name, void *user, pki_summary *out);
-
-#endif

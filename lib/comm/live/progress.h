@@ -5,8 +5,7 @@
  * behind the events. And when a communicator has had something under way and nothing has happened
  * on it for PKI_PROGRESS_STALL_NS, it writes them into the trace: once, until something happens.
  */
-#ifndef PKI_COMM_LIVE_PROGRESS_H
-#define PKI_COMM_LIVE_PROGRESS_H
+#pragma once
 
 #include "session/session.h"
 
@@ -17,5 +16,3 @@ void pki_progress_round(pki_session *s);
 
 /* A session begins, or a child does. */
 void pki_progress_reset(void);
-
-#endif

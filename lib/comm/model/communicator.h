@@ -4,8 +4,7 @@
  * its rank and size as value), so that records need no more than a name's id to tell which it was,
  * also after a kill. Look-ups take no lock; what is counted is atomic.
  */
-#ifndef PKI_COMM_MODEL_COMMUNICATOR_H
-#define PKI_COMM_MODEL_COMMUNICATOR_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -106,5 +105,3 @@ pki_operation pki_operation_on(const pk_comm *comm);
 extern uint32_t pki_comms_wrapped;
 
 void pki_comms_after_fork(void);
-
-#endif

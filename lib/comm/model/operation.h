@@ -1,7 +1,6 @@
 /* lib/comm/model/operation.h - an operation on a communicator: what a record says of it, in two
  * words, and what the trace says, the same from everybody who has seen one. */
-#ifndef PKI_COMM_MODEL_OPERATION_H
-#define PKI_COMM_MODEL_OPERATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -96,5 +95,3 @@ uint64_t pki_comm_elements_in(uint32_t op, uint64_t count, uint64_t ranks);
 uint64_t pki_comm_elements_out(uint32_t op, uint64_t count, uint64_t ranks);
 
 pk_comm_op pki_comm_op_named(const char *name); /* PK_OP_OTHER for what is none of the names */
-
-#endif

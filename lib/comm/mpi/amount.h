@@ -1,6 +1,5 @@
 /* lib/comm/mpi/amount.h - so many elements of a type of MPI's, in perfkit's types. */
-#ifndef PKI_COMM_MPI_AMOUNT_H
-#define PKI_COMM_MPI_AMOUNT_H
+#pragma once
 
 #include "comm/mpi/communicator.h"
 
@@ -22,5 +21,3 @@ pki_mpi_amount pki_mpi_amount_got(const MPI_Status *status, MPI_Datatype type);
 /* What one of n others gets on the average, in bytes, rounded up. */
 pki_mpi_amount pki_mpi_share_of(const int counts[], MPI_Datatype type, int n);
 pki_mpi_amount pki_mpi_share_of_each(const int counts[], const MPI_Datatype types[], int n);
-
-#endif

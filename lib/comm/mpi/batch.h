@@ -1,7 +1,6 @@
 /* lib/comm/mpi/batch.h - the requests of one wait or test: claimed before MPI is asked, and each
  * completed or let go of when it has answered. */
-#ifndef PKI_COMM_MPI_BATCH_H
-#define PKI_COMM_MPI_BATCH_H
+#pragma once
 
 #include "comm/mpi/request.h"
 
@@ -30,5 +29,3 @@ MPI_Status *pki_mpi_batch_status(pki_mpi_batch *b, MPI_Status *wanted);
  */
 void pki_mpi_batch_close(pki_mpi_batch *b, const MPI_Request requests[], int done,
                          const int indices[], const MPI_Status *statuses);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * The expressions may use the parameters, and `at`, which is what is known of the communicator.
  */
-#ifndef PKI_COMM_MPI_COLLECTIVES_H
-#define PKI_COMM_MPI_COLLECTIVES_H
+#pragma once
 
 #include "comm/mpi/amount.h"
 
@@ -107,5 +106,3 @@ static inline int32_t pki_mpi_peer_of(int root)
       PK_OP_ALL_TO_ALL, -1,                                                                        \
       sendbuf == MPI_IN_PLACE ? pki_mpi_share_of_each(recvcounts, recvtypes, at->others)           \
                               : pki_mpi_share_of_each(sendcounts, sendtypes, at->others))
-
-#endif

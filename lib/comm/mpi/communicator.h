@@ -5,8 +5,7 @@
  *
  * Threads: any. The look-up takes no lock, and MPI is asked once per thread and communicator.
  */
-#ifndef PKI_COMM_MPI_COMMUNICATOR_H
-#define PKI_COMM_MPI_COMMUNICATOR_H
+#pragma once
 
 #include "comm/mpi/glue.h"
 
@@ -20,5 +19,3 @@ typedef struct pki_mpi_comm {
 
 /* NULL for MPI_COMM_NULL and for what MPI does not know. */
 const pki_mpi_comm *pki_mpi_comm_of(MPI_Comm comm);
-
-#endif

@@ -1,8 +1,7 @@
 /* lib/comm/mpi/entry.h - the functions of MPI that libpk_mpi defines, with the number of their
  * parameters. tests/mpi/entries.cpp holds it against mpi.h.
  */
-#ifndef PKI_COMM_MPI_ENTRY_H
-#define PKI_COMM_MPI_ENTRY_H
+#pragma once
 
 /* X(name, number of parameters) */
 #define PKI_MPI_ENTRIES(X)                                                                         \
@@ -89,5 +88,3 @@
     X(Waitall, 3)                                                                                  \
     X(Waitany, 4)                                                                                  \
     X(Waitsome, 5)
-
-#endif

@@ -5,8 +5,7 @@
  * does, through <pk/...>. Arguments and results pass through untouched; while perfkit is off a call
  * is two loads and branches and MPI's own.
  */
-#ifndef PKI_COMM_MPI_GLUE_H
-#define PKI_COMM_MPI_GLUE_H
+#pragma once
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -37,5 +36,3 @@ static inline bool pki_mpi_is_on(void)
         pk_region_end(&region);                                                                    \
         return result;                                                                             \
     }
-
-#endif

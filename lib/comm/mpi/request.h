@@ -12,8 +12,7 @@
  * Beyond the table's room an operation counts as over when the call that started it returns, and as
  * one more of the counter "MPI requests not followed".
  */
-#ifndef PKI_COMM_MPI_REQUEST_H
-#define PKI_COMM_MPI_REQUEST_H
+#pragma once
 
 #include "comm/mpi/amount.h"
 
@@ -63,5 +62,3 @@ void pki_mpi_complete(uint32_t entry, const MPI_Status *status, uint64_t waited_
 
 /* The program gives the handle back. */
 void pki_mpi_drop(uint32_t entry);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * X(returns when the buffer is free, returns at once, to be started later)
  */
-#ifndef PKI_COMM_MPI_SENDS_H
-#define PKI_COMM_MPI_SENDS_H
+#pragma once
 
 #include "comm/mpi/request.h"
 
@@ -30,5 +29,3 @@ static inline pki_mpi_operation pki_mpi_message(pk_comm_op op, int count, MPI_Da
     return (pki_mpi_operation){at->messages, op, pki_mpi_amount_of(count, type),
                                peer < 0 ? -1 : peer, tag < 0 ? -1 : tag};
 }
-
-#endif

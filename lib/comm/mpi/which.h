@@ -5,8 +5,7 @@
  *
  * Threads: any.
  */
-#ifndef PKI_COMM_MPI_WHICH_H
-#define PKI_COMM_MPI_WHICH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -23,5 +22,3 @@ static inline bool pki_mpi_is_other(void)
         return false;
     return pki_mpi_look();
 }
-
-#endif

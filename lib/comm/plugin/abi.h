@@ -13,8 +13,7 @@
  *     5         2.28.3       calls of the API and kernel launches; a type of 64 bits
  *     6         2.29.2       collectives by copy engines
  */
-#ifndef PKI_COMM_PLUGIN_ABI_H
-#define PKI_COMM_PLUGIN_ABI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -330,6 +329,4 @@ PKI_NCCL_AT(6, u.ce.ce_sequence, 100);
 PKI_NCCL_AT(6, u.ce.stream, 104);
 
 _Static_assert(sizeof(pki_nccl_state_v2) == 16 && sizeof(pki_nccl_state_v4) == 8, "states");
-#endif
-
 #endif

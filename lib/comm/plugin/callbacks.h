@@ -1,6 +1,5 @@
 /* lib/comm/plugin/callbacks.h - what NCCL calls, and the tables of it. */
-#ifndef PKI_COMM_PLUGIN_CALLBACKS_H
-#define PKI_COMM_PLUGIN_CALLBACKS_H
+#pragma once
 
 #include "comm/plugin/abi.h"
 #include "comm/plugin/pool.h"
@@ -32,5 +31,3 @@ void pki_nccl_callbacks_after_fork(void);
         "perfkit", pki_nccl_init_v##INIT, pki_nccl_start_v##V, pki_nccl_stop_event,                \
             pki_nccl_change_v##STATE, pki_nccl_finalize_comm                                       \
     }
-
-#endif

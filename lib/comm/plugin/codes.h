@@ -3,8 +3,7 @@
  * They are literals of NCCL's, so an address has been seen before, and is looked up in a small
  * table; that is forgotten when a communicator is made, since NCCL may be another one by then.
  */
-#ifndef PKI_COMM_PLUGIN_CODES_H
-#define PKI_COMM_PLUGIN_CODES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -50,5 +49,3 @@ void pki_nccl_codes_forget(void);
 const char *pki_nccl_text(pki_nccl_code_kind kind, uint8_t code);
 pk_comm_op pki_nccl_op(uint8_t function);
 pk_comm_type pki_nccl_type(uint8_t element);
-
-#endif

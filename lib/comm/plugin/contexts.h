@@ -4,8 +4,7 @@
  * and later tell name, id, rank and size as a communicator is made; of older ones the first
  * collective tells what there is.
  */
-#ifndef PKI_COMM_PLUGIN_CONTEXTS_H
-#define PKI_COMM_PLUGIN_CONTEXTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ uint64_t pki_nccl_contexts_refused(void);
 /* What is left of closed ones is nobody's: no session is open. */
 void pki_nccl_contexts_sweep(void);
 void pki_nccl_contexts_after_fork(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* lib/comm/plugin/nodes.h - what the collector knows of the event in a place: of what is over it
  * keeps what a later child may ask, until the place is somebody else's. */
-#ifndef PKI_COMM_PLUGIN_NODES_H
-#define PKI_COMM_PLUGIN_NODES_H
+#pragma once
 
 #include "comm/plugin/plugin.h"
 
@@ -77,5 +76,3 @@ void pki_nccl_communicators_clean(void); /* those that are gone and have none */
 void pki_nccl_communicators_start(void); /* tracks are those of the session that begins */
 bool pki_nccl_communicator_spans_nodes(uint32_t context);
 void pki_nccl_communicators_after_fork(void);
-
-#endif

@@ -19,8 +19,7 @@
  * Callbacks are NCCL's threads', in the midst of a collective. They take no lock, allocate nothing,
  * call no CUDA, and answer success whatever happens.
  */
-#ifndef PKI_COMM_PLUGIN_H
-#define PKI_COMM_PLUGIN_H
+#pragma once
 
 #include "comm/plugin/contexts.h"
 #include "comm/plugin/pool.h"
@@ -113,5 +112,3 @@ uint32_t pki_nccl_track_of_channel(pki_nccl_communicator *communicator, unsigned
                                    uint32_t channel, uint64_t *start, uint64_t end);
 uint32_t pki_nccl_track_of_thread(uint32_t tid);
 void pki_nccl_tracks_start(void);
-
-#endif

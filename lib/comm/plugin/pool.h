@@ -15,8 +15,7 @@
  * turns that go on where the last one was. Its release of `given` pairs with the acquire of the
  * next claim.
  */
-#ifndef PKI_COMM_PLUGIN_POOL_H
-#define PKI_COMM_PLUGIN_POOL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -133,5 +132,3 @@ void pki_nccl_free(uint64_t handle);
 
 /* The same for one that may still be stopped. */
 void pki_nccl_retire(uint64_t handle);
-
-#endif

@@ -27,8 +27,7 @@
  * Threads: one at a time (the fold lock). Every function takes NULL for d, and then does nothing.
  * Failure: what finds no memory is missing in steps and distributions, and is counted.
  */
-#ifndef PKI_MEASURE_DEVICE_H
-#define PKI_MEASURE_DEVICE_H
+#pragma once
 
 #include "core/activity.h"
 #include "measure/steps/steps.h"
@@ -78,5 +77,3 @@ pki_dist pki_device_region_kernels(const pki_device *d, uint32_t region);
  * many first steps are left out (out->steps.warmup). False without memory: there are none then. */
 bool pki_device_fill(const pki_device *d, uint64_t warmup, pki_steps_name *name, void *user,
                      pki_summary *out);
-
-#endif

@@ -1,7 +1,6 @@
 /* lib/measure/device/regions.h - how long each region took on the streams of devices: its
  * distribution there, beside the one of its calls on the CPU. */
-#ifndef PKI_MEASURE_DEVICE_REGIONS_H
-#define PKI_MEASURE_DEVICE_REGIONS_H
+#pragma once
 
 #include "measure/fold/fold.h"
 
@@ -10,5 +9,3 @@ void pki_device_region_add(pki_fold *fold, uint32_t region, uint64_t ns);
 
 /* False if it has no span. In ns; finish with pki_stats_finish and a unit of 1. Under the lock. */
 bool pki_device_region_stats(const pki_fold *fold, uint32_t region, pk_stats *stats);
-
-#endif

@@ -1,8 +1,7 @@
 /* lib/measure/device/series.h - how a device's steps went over the run, in bounded room: a row per
  * step (stats/series.h) until there are PKI_DEVICE_SERIES_MOST, then rows of two, four, eight ...
  */
-#ifndef PKI_MEASURE_DEVICE_SERIES_H
-#define PKI_MEASURE_DEVICE_SERIES_H
+#pragma once
 
 #include "measure/summary.h"
 #include "stats/series.h"
@@ -14,5 +13,3 @@ bool pki_device_series_add(pki_series *series, const pki_gpu_series_row *step);
 
 /* Indexes count from `first` on. False without memory. */
 bool pki_device_series_fill(const pki_series *series, uint64_t first, pki_gpu_row *row);
-
-#endif

@@ -1,6 +1,5 @@
 /* lib/measure/device/state.h - what the device*.c files share. Nobody else includes it. */
-#ifndef PKI_MEASURE_DEVICE_STATE_H
-#define PKI_MEASURE_DEVICE_STATE_H
+#pragma once
 
 #include "measure/device/device.h"
 #include "measure/device/series.h"
@@ -124,5 +123,3 @@ void pki_device_free_names(pki_device *d);
 /* device/sweep.c: sums up what the items say about [from, to) in this view, and adds it. Sorted. */
 void pki_device_sweep(const pki_device_one *one, int view, uint64_t from, uint64_t to,
                       pki_device_sums *into);
-
-#endif

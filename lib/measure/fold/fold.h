@@ -8,8 +8,7 @@
  *
  * Lock order: fold lock, then the registry's.
  */
-#ifndef PKI_MEASURE_FOLD_H
-#define PKI_MEASURE_FOLD_H
+#pragma once
 
 #include <pk/stats.h>
 
@@ -106,5 +105,3 @@ typedef bool pki_stats_find(pki_fold *fold, uint32_t id, pk_stats *stats);
 pk_status pki_stats_answer(pki_stats_find *find, uint32_t id, pk_stats *stats);
 
 void pki_fold_after_fork(void);
-
-#endif

@@ -6,8 +6,7 @@
  * what has been folded, which in a ring looks as if the ring were nearly full, of records of the
  * round before. These are told by their time.
  */
-#ifndef PKI_MEASURE_FOLD_ORDER_H
-#define PKI_MEASURE_FOLD_ORDER_H
+#pragma once
 
 #include "core/thread.h"
 
@@ -21,5 +20,3 @@ void pki_fold_note(pki_thread *t, const pki_record *last, uint32_t at, uint64_t 
 /* With everything folded, and an owner that is gone or not seen any more: what its counts say
  * beyond what was in the ring has been undone as above. Such points are dropped ones. */
 void pki_fold_settle(pki_thread *t);
-
-#endif

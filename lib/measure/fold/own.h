@@ -11,8 +11,7 @@
  * All of it in nanoseconds, each end of a region through the clock map as in the trace. All under
  * the fold lock.
  */
-#ifndef PKI_MEASURE_OWN_H
-#define PKI_MEASURE_OWN_H
+#pragma once
 
 #include "core/thread.h"
 
@@ -55,5 +54,3 @@ static inline void pki_loss_folded(pki_thread *t)
     pki_store_release(&t->losses_folded,
                       t->losses_folded + 1); /* pairs with the acquire in ring.c */
 }
-
-#endif

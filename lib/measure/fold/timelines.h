@@ -1,6 +1,5 @@
 /* lib/measure/fold/timelines.h - the counters' timelines, by the id of their name. */
-#ifndef PKI_MEASURE_FOLD_TIMELINES_H
-#define PKI_MEASURE_FOLD_TIMELINES_H
+#pragma once
 
 #include "measure/timeline.h"
 
@@ -17,5 +16,3 @@ void pki_timelines_add(pki_timelines *timelines, uint32_t id, uint64_t ns, doubl
 
 /* The counter's timeline into its row. False without memory. */
 bool pki_timelines_fill(const pki_timelines *timelines, uint32_t id, pki_counter_row *row);
-
-#endif

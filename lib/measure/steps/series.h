@@ -2,8 +2,7 @@
  * (stats/series.h) until there are PKI_STEP_SERIES_MOST, then rows of two, four, eight ... steps.
  * Not for two threads at once.
  */
-#ifndef PKI_MEASURE_STEPS_SERIES_H
-#define PKI_MEASURE_STEPS_SERIES_H
+#pragma once
 
 #include "measure/summary.h"
 #include "stats/medians.h"
@@ -29,5 +28,3 @@ void pki_step_series_rows(const pki_step_series *series, pki_series_row *rows);
 #define PKI_THIRDS_LEAST 12
 bool pki_step_series_thirds(const pki_step_series *series, uint64_t skip, double *first,
                             double *last);
-
-#endif

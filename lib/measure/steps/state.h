@@ -1,7 +1,6 @@
 /* lib/measure/steps/state.h - what steps.c gathers and steps/fill.c reads. Nobody else includes it.
  * */
-#ifndef PKI_MEASURE_STEPS_STATE_H
-#define PKI_MEASURE_STEPS_STATE_H
+#pragma once
 
 #include "measure/steps/series.h"
 #include "measure/steps/steps.h"
@@ -57,5 +56,3 @@ struct pki_steps {
     pki_step_region **regions; /* by id */
     pki_step_series series;
 };
-
-#endif

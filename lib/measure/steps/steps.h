@@ -16,8 +16,7 @@
  * Failure: without memory, distributions miss samples and slow steps lack parts; the number of
  *          steps and the totals per kind stay right.
  */
-#ifndef PKI_MEASURE_STEPS_H
-#define PKI_MEASURE_STEPS_H
+#pragma once
 
 #include "measure/summary.h"
 #include "measure/steps/warmup.h"
@@ -53,5 +52,3 @@ void pki_steps_add(pki_steps *steps, const pki_step *step);
 typedef const char *pki_steps_name(void *user, uint32_t region_id); /* NULL: unknown */
 bool pki_steps_fill(const pki_steps *steps, uint32_t warmup_steps, pki_steps_name *name, void *user,
                     pki_summary *out);
-
-#endif

@@ -12,8 +12,7 @@
  * PKI_WARMUP_MOST steps, and at most a tenth of all of them, are warm-up. Comparing with the steps
  * soon after, and not with the whole run, keeps a slow drift from being taken for one.
  */
-#ifndef PKI_MEASURE_WARMUP_H
-#define PKI_MEASURE_WARMUP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@
 /* durations: of the first `known` of `count` steps; those beyond PKI_WARMUP_KNOWN are not looked
  * at. */
 uint64_t pki_warmup_find(const uint64_t *durations, size_t known, uint64_t count);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Threads: under the fold lock (measure/fold/fold.h).
  */
-#ifndef PKI_MEASURE_STEP_WATCH_H
-#define PKI_MEASURE_STEP_WATCH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -29,5 +28,3 @@ pki_step_watch pki_step_watch_now(void);
 
 /* When the range begins as far as can be told, or PKI_NOT_YET. */
 uint64_t pki_step_watch_expect(const pki_step_watch *watch);
-
-#endif

@@ -5,8 +5,7 @@
  * that CUPTI has measured if there are any. Shares are of those steps' time. What only CUPTI can
  * tell (gaps between kernels, copies, waits) is only said of steps that it has measured.
  */
-#ifndef PKI_MEASURE_VERDICT_RULES_H
-#define PKI_MEASURE_VERDICT_RULES_H
+#pragma once
 
 #include "measure/verdict/words.h"
 
@@ -58,5 +57,3 @@ pki_rule pki_verdict_warm_up, pki_verdict_few_steps, pki_verdict_no_breakdown, p
 /* ---- overhead.c: perfkit itself takes much ---- */
 
 pki_rule pki_verdict_overhead;
-
-#endif

@@ -10,8 +10,7 @@
  * regions if some thread spent at least PKI_LOADER_BUSY of the steps' time in PK_DATA regions. A
  * loader that has time to spare is not what the loop waits for.
  */
-#ifndef PKI_MEASURE_VERDICT_H
-#define PKI_MEASURE_VERDICT_H
+#pragma once
 
 #include "measure/summary.h"
 
@@ -60,5 +59,3 @@ bool pki_verdicts_fill(pki_summary *summary);
 /* One more, for those who read files. It takes its place by severity; name and text are copied. */
 bool pki_verdict_add(pki_summary *summary, const char *name, pki_severity severity, double value,
                      double threshold, const char *text);
-
-#endif

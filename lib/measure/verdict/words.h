@@ -1,7 +1,6 @@
 /* lib/measure/verdict/words.h - the sentences of a verdict, put together, and the list of
  * verdicts. Only verdict/ includes it. */
-#ifndef PKI_MEASURE_VERDICT_WORDS_H
-#define PKI_MEASURE_VERDICT_WORDS_H
+#pragma once
 
 #include "base/compiler.h"
 #include "measure/figure.h"
@@ -39,5 +38,3 @@ bool pki_verdict_has_warning(const pki_summary *summary);
 /* The verdict with these words. False without memory, also if there was none for the words. */
 bool pki_words_say(pki_words *words, pki_summary *summary, const char *name, pki_severity severity,
                    double value, double threshold);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Threads: any; nothing is kept. Failure: none; what does not fit into an event is left out.
  */
-#ifndef PKI_OUT_CHROME_ACTIVITY_H
-#define PKI_OUT_CHROME_ACTIVITY_H
+#pragma once
 
 #include "core/activity.h"
 #include "out/chrome/chrome.h"
@@ -23,5 +22,3 @@ size_t pki_chrome_measures(char out[PKI_EVENT_BYTES], uint32_t pid, uint64_t ns,
 
 /* The names and the order of a track, and of its process if it has a name; preceded by ",\n". */
 size_t pki_chrome_track(char out[PKI_EVENT_BYTES], const pki_track *track);
-
-#endif

@@ -8,8 +8,7 @@
  * Threads: one at a time. Failure: without memory for a name's escaped form the event is named "(no
  * memory)".
  */
-#ifndef PKI_OUT_CHROME_H
-#define PKI_OUT_CHROME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -88,5 +87,3 @@ size_t pki_chrome_head(const pki_chrome *chrome, char out[PKI_HEAD_BYTES],
 
 /* Closes the document. */
 #define PKI_CHROME_TAIL "\n]}\n"
-
-#endif

@@ -1,8 +1,7 @@
 /* lib/out/chrome/operation.h - what an operation on a communicator says of itself in the trace: the
  * arguments that PyTorch's profiler gives a collective and HTA reads, the same for a record and for
  * what a backend has seen. */
-#ifndef PKI_OUT_CHROME_OPERATION_H
-#define PKI_OUT_CHROME_OPERATION_H
+#pragma once
 
 #include "comm/model/operation.h"
 #include "core/arena.h"
@@ -27,5 +26,3 @@ size_t pki_chrome_operation(const pki_chrome *chrome, char out[PKI_EVENT_BYTES],
 #define PKI_CHROME_PROGRESS "communicator"
 size_t pki_chrome_progress(const pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint64_t ns,
                            const pki_comms_entry *entry);
-
-#endif

@@ -5,8 +5,7 @@
  * does not depend on the program's locale, and is valid UTF-8 whatever bytes the names hold. The
  * text is 80 columns wide, or has wider tables where it is asked for.
  */
-#ifndef PKI_OUT_REPORT_H
-#define PKI_OUT_REPORT_H
+#pragma once
 
 #include "measure/summary.h"
 
@@ -34,5 +33,3 @@ int pki_report_json(const pki_summary *summary, FILE *file);
 /* The same object on one line, without a newline, for the inside of a trace: "perfkitReport":{...}
  * */
 int pki_report_json_line(const pki_summary *summary, FILE *file);
-
-#endif

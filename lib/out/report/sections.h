@@ -1,8 +1,7 @@
 /* lib/out/report/sections.h - the parts of the text report; report/text.c puts them in order. Each
  * writes nothing if it has nothing to say, and ends with a newline otherwise.
  */
-#ifndef PKI_OUT_REPORT_SECTIONS_H
-#define PKI_OUT_REPORT_SECTIONS_H
+#pragma once
 
 #include "base/compiler.h"
 #include "measure/figure.h"
@@ -64,5 +63,3 @@ PKI_PRINTF(2, 3) void pki_report_say(FILE *file, const char *format, ...);
 
 /* The same with a mark in front of it. */
 PKI_PRINTF(3, 4) void pki_report_item(FILE *file, char mark, const char *format, ...);
-
-#endif

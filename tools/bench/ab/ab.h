@@ -9,8 +9,7 @@
  *   one process   each launch loads both builds, as shared objects, into namespaces of their own,
  * and alternates short batches of them: what the machine does meanwhile cancels out
  */
-#ifndef TOOLS_AB_H
-#define TOOLS_AB_H
+#pragma once
 
 #include "bench/bench_file.h"
 #include "bench/compare_options.h"
@@ -106,5 +105,3 @@ typedef struct ab_record {
 /* The launch itself: pk bench-ab --launch OLD NEW NEW_FIRST SECONDS [FILTER] */
 #define AB_LAUNCH "--launch"
 int ab_launch(int argc, char **argv);
-
-#endif

@@ -7,8 +7,7 @@
  * decides, and with one on each side the allowance does: how far runs of one build lie apart on a
  * machine that nobody has measured.
  */
-#ifndef TOOLS_COMPARE_H
-#define TOOLS_COMPARE_H
+#pragma once
 
 #include "bench/bench_file.h"
 #include "bench/stats/decision.h"
@@ -95,5 +94,3 @@ compare_string compare_format_ratio(const compare_row *row);
 compare_string compare_format_time(double ns);
 compare_string compare_format_summary(const comparison *c); /* "1 slower, 2 same, 4 cannot tell" */
 compare_string compare_format_method(const comparison *c);  /* "20 pairs of launches, ..." */
-
-#endif

@@ -1,7 +1,6 @@
 /* The generic timer's virtual count: constant rate, the same on all cores, readable from user
  * space. */
-#ifndef PKI_CYCLE_COUNTER_H
-#define PKI_CYCLE_COUNTER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ static inline uint64_t pki_cycle_counter(void)
     __asm__ __volatile__("mrs %0, cntvct_el0" : "=r"(count));
     return count;
 }
-
-#endif

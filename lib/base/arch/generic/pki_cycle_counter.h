@@ -1,6 +1,5 @@
 /* No counter known for this architecture: the clock is always CLOCK_MONOTONIC. */
-#ifndef PKI_CYCLE_COUNTER_H
-#define PKI_CYCLE_COUNTER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ static inline uint64_t pki_cycle_counter(void)
 {
     return 0;
 }
-
-#endif

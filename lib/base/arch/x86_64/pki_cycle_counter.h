@@ -1,7 +1,6 @@
 /* The invariant time stamp counter. rdtsc is not ordered with the loads and stores around it, which
  * is what makes it cheap: a region's edge is exact to a few nanoseconds either way. */
-#ifndef PKI_CYCLE_COUNTER_H
-#define PKI_CYCLE_COUNTER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ static inline uint64_t pki_cycle_counter(void)
 {
     return __builtin_ia32_rdtsc();
 }
-
-#endif
