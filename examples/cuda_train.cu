@@ -75,11 +75,13 @@ struct trainer {
     cudaGraphExec_t replays[2];
 };
 
-static float *floats(size_t n)
+// Cleared by the stream that uses it: the default stream, cudaMemset's, has no order with one that
+// does not block.
+static float *floats(const trainer &t, size_t n)
 {
     void *memory;
     CHECK(cudaMalloc(&memory, n * sizeof(float)));
-    CHECK(cudaMemset(memory, 0, n * sizeof(float)));
+    CHECK(cudaMemsetAsync(memory, 0, n * sizeof(float), t.compute));
     return static_cast<float *>(memory);
 }
 
@@ -116,10 +118,10 @@ static float *lay_out(layer *layers, float *at)
 static void set_up_weights(trainer &t)
 {
     t.weight_count = LAYERS * (size_t)(2 * WIDTH * HIDDEN + HIDDEN) + WIDTH * CLASSES;
-    t.weights = floats(t.weight_count);
-    t.gradients = floats(t.weight_count);
-    t.means = floats(t.weight_count);
-    t.variances = floats(t.weight_count);
+    t.weights = floats(t, t.weight_count);
+    t.gradients = floats(t, t.weight_count);
+    t.means = floats(t, t.weight_count);
+    t.variances = floats(t, t.weight_count);
     t.head = lay_out(t.w, t.weights);
     t.head_gradient = lay_out(t.g, t.gradients);
     fill<<<blocks(t.weight_count), 256, 0, t.compute>>>(t.weights, t.weight_count, 0.04f, 7);
@@ -134,25 +136,25 @@ static void set_up(trainer &t, int samples)
     CHECK(cudaStreamCreateWithFlags(&t.copies, cudaStreamNonBlocking));
     set_up_weights(t);
     for (int b = 0; b < 2; b++) {
-        t.inputs[b] = floats(wide);
+        t.inputs[b] = floats(t, wide);
         t.host_inputs[b] = host<float>(wide);
-        t.labels[b] = reinterpret_cast<int *>(floats((size_t)samples));
+        t.labels[b] = reinterpret_cast<int *>(floats(t, (size_t)samples));
         t.host_labels[b] = host<int>((size_t)samples);
         CHECK(cudaEventCreateWithFlags(&t.copied[b], cudaEventDisableTiming));
         CHECK(cudaEventCreateWithFlags(&t.used[b], cudaEventDisableTiming));
     }
     for (int l = 0; l < LAYERS; l++) {
-        t.x[l + 1] = floats(wide);
-        t.z[l] = floats(hidden);
-        t.h[l] = floats(hidden);
+        t.x[l + 1] = floats(t, wide);
+        t.z[l] = floats(t, hidden);
+        t.h[l] = floats(t, hidden);
     }
-    t.scores = floats((size_t)samples * CLASSES);
-    t.losses = floats((size_t)samples);
-    t.loss = floats(1);
+    t.scores = floats(t, (size_t)samples * CLASSES);
+    t.losses = floats(t, (size_t)samples);
+    t.loss = floats(t, 1);
     t.host_loss = host<float>(1);
-    t.step = reinterpret_cast<int *>(floats(1));
-    t.dx = floats(wide);
-    t.dh = floats(hidden);
+    t.step = reinterpret_cast<int *>(floats(t, 1));
+    t.dx = floats(t, wide);
+    t.dh = floats(t, hidden);
     CHECK(cudaDeviceSynchronize());
 }
 
