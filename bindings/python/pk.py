@@ -161,11 +161,11 @@ class _Counter(ctypes.Structure):
 
 
 class _Options(ctypes.Structure):
-    _fields_ = [("size", _U32), ("ring_records", _U32), ("trace_path", _TEXT), ("report_path", _TEXT),
-                ("memory_bytes", _U64), ("backends", _TEXT), ("arena_path", _TEXT), ("clock", _TEXT),
-                ("trace_max_bytes", _U64), ("flush_ms", _U32), ("report_threads", _U32), ("warmup_steps", _U32),
-                ("rank", _I32), ("world_size", _I32), ("log_level", _U32), ("log", _POINTER), ("log_user", _POINTER),
-                ("cupti_steps", _TEXT), ("cupti_graph_nodes", _U32), ("nvtx_consume", _U32), ("nvtx_shim", _TEXT)]
+    _fields_ = [(name, kind) for kind, names in (
+        (_U32, "size ring_records"), (_TEXT, "trace_path report_path"), (_U64, "memory_bytes"),
+        (_TEXT, "backends arena_path clock"), (_U64, "trace_max_bytes"), (_U32, "flush_ms report_threads warmup_steps"),
+        (_I32, "rank world_size"), (_U32, "log_level"), (_POINTER, "log log_user"), (_TEXT, "cupti_steps"),
+        (_U32, "cupti_graph_nodes nvtx_consume"), (_TEXT, "nvtx_shim gpu_capture")) for name in names.split()]
 
 
 class Counts(_Plain):

@@ -31,6 +31,13 @@
  * Capture: inside a stream capture a begin or an end becomes a node of the graph, which stamps its
  *          event anew at each replay; see pk_gpu_graph_launching. Both have to lie in the same
  *          capture. What cannot be captured is skipped and counted. No capture is ever invalidated.
+ *          Where CUDA allows no event nodes, and that can be known, nothing is put into the graph:
+ *          bodies of conditional nodes, and behind a programmatic dependency. It cannot be known of
+ *          graphs for launches from the device, whose instantiation fails with any event in them,
+ *          and of graphs that will be children of a conditional node's body; and events between two
+ *          kernels keep them from overlapping by programmatic dependent launch. For these,
+ *          PK_GPU_CAPTURE=off (pk_options.gpu_capture) leaves all captures alone. What is kept out
+ *          is counted (kept_out).
  * Failure: none visible. Every span is counted (pk_gpu_counts). The most serious reason why spans
  * are missing stands in pk_backend_status("cuda", ...). A context that reports an error after which
  * nothing works in it (an illegal address, a launch timeout, ...) is left alone from then on. Cost:
@@ -102,6 +109,7 @@ typedef struct pk_gpu_counts {
     uint64_t pairs;      /* pairs of events made */
     uint64_t operations; /* of recorded: a communicator's, see pk/nccl.h */
     uint64_t refused;    /* of skipped: operations whose library returned an error */
+    uint64_t kept_out;   /* of skipped: in captures that take no events, or by PK_GPU_CAPTURE=off */
 } pk_gpu_counts;
 
 /* During a session, and after it until the next one. All 0 without a GPU. PK_EINVAL if size is 0 or

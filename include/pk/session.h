@@ -135,6 +135,12 @@ typedef struct pk_options {
      * it asks for them (nvtx_consume), and of NCCL's operations (docs/backends.md). NULL: the
      * loader finds it, or it is where it was installed. */
     const char *nvtx_shim;
+
+    /* "off": nothing is put into CUDA graphs while they are captured; what pk_gpu_begin or
+     * libpk_nccl would have put there is counted (pk_gpu_counts.kept_out). For programs whose
+     * graphs take no event nodes: those launched from the device (pk/gpu.h, "Capture"). "on", NULL:
+     * spans in captures are timed by event nodes. */
+    const char *gpu_capture;
 } pk_options;
 
 /* The options as a pointer to a literal: pk_start(pk_options(.trace_path = "run.json")). For C; in

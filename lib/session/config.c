@@ -150,6 +150,15 @@ static pk_status read_shim(pki_config *c, const pk_options *o)
     return PK_OK;
 }
 
+static pk_status read_capture(pki_config *c, const pk_options *o)
+{
+    const words wanted = words_of(o->gpu_capture, "gpu_capture", "PK_GPU_CAPTURE");
+    c->gpu_capture_off = wanted.text && strcmp(wanted.text, "off") == 0;
+    if (!wanted.text || c->gpu_capture_off || strcmp(wanted.text, "on") == 0)
+        return PK_OK;
+    return pki_fail(PK_EINVAL, "%s: %.20s is neither on nor off", wanted.source, wanted.text);
+}
+
 static pk_status read_clock(pki_config *c, const pk_options *o)
 {
     const words wanted = words_of(o->clock, "clock", "PK_CLOCK");
@@ -315,5 +324,6 @@ pk_status pki_config_read(pki_config *c, const pk_options *given)
     s = s ? s : read_backends(c, &options);
     s = s ? s : read_window(c, &options);
     s = s ? s : read_shim(c, &options);
+    s = s ? s : read_capture(c, &options);
     return s;
 }

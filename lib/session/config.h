@@ -35,6 +35,7 @@ typedef struct pki_config {
     uint32_t cupti_graph_nodes;
     uint32_t nvtx_consume;
     char nvtx_shim[PATH_MAX]; /* "" for the default */
+    bool gpu_capture_off;
 } pki_config;
 
 /* Also sets where messages go. PK_EINVAL names the option or variable and what is wrong with it. */

@@ -351,9 +351,7 @@ CUresult CUDAAPI cuEventRecordWithFlags(CUevent e, CUstream handle, unsigned fla
     bool external = flags == CU_EVENT_RECORD_EXTERNAL;
     if (!code && (!external || s->status != CU_STREAM_CAPTURE_STATUS_ACTIVE))
         code = CUDA_ERROR_INVALID_VALUE;
-    if (!code)
-        fake_add_node(s, e);
-    return fake_leave(code);
+    return fake_leave(code ? code : fake_record_node(s, e));
 }
 
 static CUresult state_of(const event *e)

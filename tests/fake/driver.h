@@ -8,7 +8,11 @@
  *
  * What the real driver forbids is forbidden here: in a capture of mode GLOBAL, an unsafe call of
  * any thread that has not exchanged its mode invalidates the capture, and is counted. Calls for
- * which cuda.h lists CUDA_ERROR_INVALID_CONTEXT answer it on a thread without a current context. */
+ * which cuda.h lists CUDA_ERROR_INVALID_CONTEXT answer it on a thread without a current context.
+ * The body of a conditional node takes kernels, copies, fills, empty nodes, child graphs and
+ * conditional nodes only, a graph for launches from the device the first three and child graphs,
+ * and a programmatic dependency holds between kernels only: an event node is refused there, which
+ * spoils a capture that it was recorded into. */
 #ifndef TESTS_FAKE_DRIVER_H
 #define TESTS_FAKE_DRIVER_H
 
@@ -39,6 +43,8 @@
     X(EVENT_QUERY, cuEventQuery, 2000)                                                             \
     X(EVENT_ELAPSED, cuEventElapsedTime, 2000)                                                     \
     X(CAPTURE_INFO, cuStreamGetCaptureInfo, 12030)                                                 \
+    X(UPDATE_DEPENDENCIES, cuStreamUpdateCaptureDependencies, 12030)                               \
+    X(ADD_EVENT_NODE, cuGraphAddEventRecordNode, 11010)                                            \
     X(EXEC_SET_EVENT, cuGraphExecEventRecordNodeSetEvent, 11010)                                   \
     X(GRAPH_NODES, cuGraphGetNodes, 10000)                                                         \
     X(NODE_EVENT, cuGraphEventRecordNodeGetEvent, 11010)                                           \
@@ -90,13 +96,19 @@ typedef struct fake_cuda_script {
     void (*capture_join)(CUstream other, CUstream stream); /* other takes part in stream's */
     void (*work)(CUstream stream);                         /* a kernel: a node in a capture */
     unsigned (*invalidated)(void); /* captures that somebody's unsafe call has spoilt */
-    CUgraphExec (*instantiate)(CUgraph graph);
+    CUgraph (*graph_create)(void);
+    CUresult (*capture_begin_to)(CUstream stream, CUgraph graph, CUstreamCaptureMode mode);
+    CUgraph (*conditional)(CUstream stream);   /* a node in its capture; returns the node's body */
+    void (*programmatic)(CUstream stream);     /* a kernel, to be overlapped by the stream's next */
+    CUgraphExec (*instantiate)(CUgraph graph); /* NULL: refused */
+    CUresult (*instantiate_for_device)(CUgraph graph, CUgraphExec *exec);
     CUresult (*launch)(CUgraphExec exec, CUstream stream);
     void (*graph_destroy)(CUgraph graph);
     void (*exec_destroy)(CUgraphExec exec);
     void (*graph_again)(CUgraph graph); /* destroyed; another one, of one kernel, has its handle */
-    unsigned (*events)(void);           /* that exist */
-    unsigned (*modes)(void); /* threads whose capture mode is not what it was at first, now */
+    unsigned (*nodes)(CUgraph graph);
+    unsigned (*events)(void); /* that exist */
+    unsigned (*modes)(void);  /* threads whose capture mode is not what it was at first, now */
 } fake_cuda_script;
 
 #define FAKE_CUDA_SCRIPT "fake_cuda_script"

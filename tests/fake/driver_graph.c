@@ -34,9 +34,61 @@ CUresult CUDAAPI cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus *
         *id = s->capturing ? s->capturing->capture : 0;
         *graph_out = s->capturing;
         *nodes = &s->last;
-        *edges = NULL;
         *count = s->last != NULL;
+        if (edges)
+            *edges = &s->edge;
+        else if (s->last && s->edge.type != CU_GRAPH_DEPENDENCY_TYPE_DEFAULT)
+            code = CUDA_ERROR_LOSSY_QUERY;
     }
+    return fake_leave(code);
+}
+
+static bool has_node(const graph *g, const node *n)
+{
+    for (size_t i = 0; g && i < g->count; i++)
+        if (g->nodes[i] == n)
+            return true;
+    return false;
+}
+
+/* Of a set of several, the mock keeps the first. */
+CUresult CUDAAPI cuStreamUpdateCaptureDependencies(CUstream handle, CUgraphNode *nodes,
+                                                   const CUgraphEdgeData *edges, size_t count,
+                                                   unsigned flags)
+{
+    CUresult code = fake_enter(FAKE_UPDATE_DEPENDENCIES);
+    stream *s = fake_stream(handle);
+    if (!code && (!s || s->status != CU_STREAM_CAPTURE_STATUS_ACTIVE))
+        code = CUDA_ERROR_ILLEGAL_STATE;
+    if (!code && (flags != CU_STREAM_SET_CAPTURE_DEPENDENCIES || count != 1 ||
+                  !has_node(s->capturing, nodes[0])))
+        code = CUDA_ERROR_INVALID_VALUE;
+    if (!code) {
+        s->last = nodes[0];
+        s->edge = edges ? edges[0] : (CUgraphEdgeData){0};
+    }
+    return fake_leave(code);
+}
+
+static node *add_node(graph *g, event *e)
+{
+    node *n = fake_keep(sizeof *n);
+    n->event = e;
+    return g->nodes[g->count++] = n;
+}
+
+CUresult CUDAAPI cuGraphAddEventRecordNode(CUgraphNode *out, CUgraph g, const CUgraphNode *from,
+                                           size_t count, CUevent e)
+{
+    CUresult code = fake_enter(FAKE_ADD_EVENT_NODE);
+    for (size_t i = 0; i < count && !code; i++)
+        code = has_node(g, from[i]) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (!code && e->magic != MAGIC_EVENT)
+        code = CUDA_ERROR_INVALID_VALUE;
+    if (!code && g->is_body)
+        code = CUDA_ERROR_NOT_SUPPORTED;
+    if (!code)
+        *out = add_node(g, e);
     return fake_leave(code);
 }
 
@@ -112,19 +164,39 @@ CUresult CUDAAPI cuGraphRetainUserObject(CUgraph g, CUuserObject o, unsigned cou
 
 void fake_add_node(stream *s, event *e)
 {
-    graph *g = s->capturing;
-    node *n = fake_keep(sizeof *n);
-    n->event = e;
-    g->nodes[g->count++] = n;
-    s->last = n;
+    s->last = add_node(s->capturing, e);
+    s->edge = (CUgraphEdgeData){0};
 }
 
-CUresult fake_capture_begin(CUstream handle, CUstreamCaptureMode mode)
+/* What may not be in the graph is not just refused: the capture is over. */
+CUresult fake_record_node(stream *s, event *e)
+{
+    bool programmatic = s->last && s->edge.type != CU_GRAPH_DEPENDENCY_TYPE_DEFAULT;
+    if (!s->capturing->is_body && !programmatic) {
+        fake_add_node(s, e);
+        return CUDA_SUCCESS;
+    }
+    s->capturing->invalid = true;
+    fake.invalidated++;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+CUgraph fake_graph_create(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    graph *g = fake_keep(sizeof *g);
+    pthread_mutex_unlock(&fake.lock);
+    return g;
+}
+
+CUresult fake_capture_begin_to(CUstream handle, CUgraph g, CUstreamCaptureMode mode)
 {
     pthread_mutex_lock(&fake.lock);
     stream *s = fake_stream(handle);
-    graph *g = fake_keep(sizeof *g);
-    *g = (graph){.capture = ++fake.ids, .mode = mode, .owner = pthread_self(), .active = true};
+    g->capture = ++fake.ids;
+    g->mode = mode;
+    g->owner = pthread_self();
+    g->active = true;
     g->next = fake.captures;
     fake.captures = g;
     s->status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
@@ -134,6 +206,33 @@ CUresult fake_capture_begin(CUstream handle, CUstreamCaptureMode mode)
     return CUDA_SUCCESS;
 }
 
+CUresult fake_capture_begin(CUstream handle, CUstreamCaptureMode mode)
+{
+    return fake_capture_begin_to(handle, fake_graph_create(), mode);
+}
+
+CUgraph fake_conditional(CUstream handle)
+{
+    graph *body = fake_graph_create();
+    pthread_mutex_lock(&fake.lock);
+    stream *s = fake_stream(handle);
+    body->is_body = true;
+    fake_add_node(s, NULL);
+    s->last->body = body;
+    pthread_mutex_unlock(&fake.lock);
+    return body;
+}
+
+void fake_programmatic(CUstream handle)
+{
+    pthread_mutex_lock(&fake.lock);
+    stream *s = fake_stream(handle);
+    fake_add_node(s, NULL);
+    s->edge = (CUgraphEdgeData){.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
+                                .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
+    pthread_mutex_unlock(&fake.lock);
+}
+
 void fake_capture_join(CUstream other, CUstream handle)
 {
     pthread_mutex_lock(&fake.lock);
@@ -141,6 +240,7 @@ void fake_capture_join(CUstream other, CUstream handle)
     o->status = s->status;
     o->capturing = s->capturing;
     o->last = s->last;
+    o->edge = s->edge;
     pthread_mutex_unlock(&fake.lock);
 }
 
@@ -181,9 +281,38 @@ void fake_work(CUstream handle)
     pthread_mutex_unlock(&fake.lock);
 }
 
+static bool has_events(const graph *g)
+{
+    for (size_t i = 0; i < g->count; i++)
+        if (g->nodes[i]->event || (g->nodes[i]->body && has_events(g->nodes[i]->body)))
+            return true;
+    return false;
+}
+
+static bool bodies_have_events(const graph *g)
+{
+    for (size_t i = 0; i < g->count; i++)
+        if (g->nodes[i]->body && has_events(g->nodes[i]->body))
+            return true;
+    return false;
+}
+
+CUresult fake_instantiate_for_device(CUgraph g, CUgraphExec *out)
+{
+    *out = NULL;
+    if (has_events(g))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    *out = fake_instantiate(g);
+    return *out ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 CUgraphExec fake_instantiate(CUgraph g)
 {
     pthread_mutex_lock(&fake.lock);
+    if (bodies_have_events(g)) {
+        pthread_mutex_unlock(&fake.lock);
+        return NULL;
+    }
     exec *x = fake_keep(sizeof *x);
     x->origin = g;
     x->count = g->count;

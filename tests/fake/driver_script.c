@@ -224,6 +224,14 @@ static unsigned invalidated(void)
     return locked(&fake.invalidated);
 }
 
+static unsigned nodes(CUgraph g)
+{
+    pthread_mutex_lock(&fake.lock);
+    unsigned count = (unsigned)g->count;
+    pthread_mutex_unlock(&fake.lock);
+    return count;
+}
+
 static unsigned events(void)
 {
     return locked(&fake.event_count);
@@ -260,11 +268,17 @@ const fake_cuda_script fake_cuda_script_table = {
     .capture_join = fake_capture_join,
     .work = fake_work,
     .invalidated = invalidated,
+    .graph_create = fake_graph_create,
+    .capture_begin_to = fake_capture_begin_to,
+    .conditional = fake_conditional,
+    .programmatic = fake_programmatic,
     .instantiate = fake_instantiate,
+    .instantiate_for_device = fake_instantiate_for_device,
     .launch = fake_launch,
     .graph_destroy = fake_graph_destroy,
     .exec_destroy = fake_exec_destroy,
     .graph_again = fake_graph_again,
+    .nodes = nodes,
     .events = events,
     .modes = modes,
 };

@@ -49,6 +49,7 @@ struct CUstream_st {
     CUstreamCaptureStatus status;
     graph *capturing;
     CUgraphNode last;
+    CUgraphEdgeData edge; /* from it */
     work_item queue[QUEUE];
     unsigned head, tail;
     uint64_t stamps[STAMPS];
@@ -58,6 +59,7 @@ struct CUstream_st {
 
 struct CUgraphNode_st {
     event *event; /* NULL: a kernel */
+    graph *body;  /* of a conditional node */
 };
 
 struct CUgraph_st {
@@ -65,6 +67,7 @@ struct CUgraph_st {
     CUstreamCaptureMode mode;
     pthread_t owner;
     bool active, invalid;
+    bool is_body; /* of a conditional node */
     node *nodes[NODES];
     size_t count;
     object *objects[OBJECTS];
@@ -137,11 +140,17 @@ CUresult fake_capture_begin(CUstream handle, CUstreamCaptureMode mode);
 CUresult fake_capture_end(CUstream handle, CUgraph *out);
 void fake_capture_join(CUstream other, CUstream handle);
 void fake_work(CUstream handle);
+CUgraph fake_graph_create(void);
+CUresult fake_capture_begin_to(CUstream handle, CUgraph g, CUstreamCaptureMode mode);
+CUgraph fake_conditional(CUstream handle);
+void fake_programmatic(CUstream handle);
 CUgraphExec fake_instantiate(CUgraph g);
+CUresult fake_instantiate_for_device(CUgraph g, CUgraphExec *out);
 CUresult fake_launch(CUgraphExec x, CUstream handle);
 void fake_graph_destroy(CUgraph g);
 void fake_exec_destroy(CUgraphExec x);
 void fake_graph_again(CUgraph g);
 void fake_add_node(stream *s, event *e);
+CUresult fake_record_node(stream *s, event *e);
 
 #endif

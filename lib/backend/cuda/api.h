@@ -51,6 +51,11 @@ typedef struct pki_cuda_api {
     CUresult(CUDAAPI *capture_info_v2)(CUstream stream, CUstreamCaptureStatus *status,
                                        cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
                                        size_t *count);
+    CUresult(CUDAAPI *depend_v2)(CUstream stream, CUgraphNode *nodes, const CUgraphEdgeData *edges,
+                                 size_t count, unsigned flags);
+    CUresult(CUDAAPI *depend_v1)(CUstream stream, CUgraphNode *nodes, size_t count, unsigned flags);
+    CUresult(CUDAAPI *add_event_node)(CUgraphNode *node, CUgraph graph, const CUgraphNode *nodes,
+                                      size_t count, CUevent event);
     CUresult(CUDAAPI *exec_set_event)(CUgraphExec exec, CUgraphNode node, CUevent event);
     CUresult(CUDAAPI *graph_nodes)(CUgraph graph, CUgraphNode *nodes, size_t *count);
     CUresult(CUDAAPI *node_event)(CUgraphNode node, CUevent *event);

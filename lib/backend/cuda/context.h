@@ -36,6 +36,15 @@ pki_cuda_context *pki_cuda_contexts(void);
 /* Leaves it if the error is one that stays. True if it is left, then or before. */
 bool pki_cuda_context_failed(pki_cuda_context *context, CUresult code);
 
+/* A pair of its pool, which grows if need be; 0: none. Any thread, in any capture mode. */
+static inline uint32_t pki_cuda_pair_take(pki_cuda_context *c)
+{
+    uint32_t pair = pki_cuda_pool_take(&c->pool);
+    if (PKI_UNLIKELY(!pair) && !pki_cuda_context_failed(c, pki_cuda_pool_grow(&c->pool, c->handle)))
+        pair = pki_cuda_pool_take(&c->pool);
+    return pair;
+}
+
 /* Is the handle still the same context's? Only for one that is there, whoever's. */
 bool pki_cuda_context_is_same(const pki_cuda_context *context);
 

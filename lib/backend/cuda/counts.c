@@ -12,6 +12,7 @@ static void add_lane(pk_gpu_counts *c, const pki_cuda_lane *l)
     c->sampled += pki_load(&l->sampled);
     c->operations += pki_load(&l->operations);
     c->refused += pki_load(&o->refused);
+    c->kept_out += pki_load(&o->kept_out);
     c->dropped += pki_load_acquire(&o->dropped); /* these pair with the releases in cuda/span.c */
     c->skipped += pki_load_acquire(&o->skipped);
     uint64_t captured = pki_load_acquire(&o->captured);

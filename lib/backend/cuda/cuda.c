@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "backend/cuda/capture.h"
 #include "backend/cuda/counts.h"
 #include "backend/cuda/graph.h"
 #include "backend/cuda/harvest.h"
@@ -40,11 +41,11 @@ static void probe(pk_backend_info *info)
 
 static bool start(const pki_config *config)
 {
-    (void)config;
     pki_cuda_verdict verdict = pki_cuda_find();
     bool usable =
         (verdict == PKI_CUDA_LIVE || verdict == PKI_CUDA_FOUND) && pki_cuda_threads_prepare();
     pki_cuda_say_nothing();
+    pki_cuda_capture_want(!config->gpu_capture_off);
     started_once = true;
     memset(&final, 0, sizeof final);
     if (!usable)

@@ -68,8 +68,10 @@ static bool watch(pki_cuda_graph *g, CUresult *code)
 {
     CUuserObject object;
     *code = pki_cuda.object_create(&object, g, say_gone, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
-    if (*code)
+    if (*code) {
+        pki_store_release(&g->state, (uint32_t)PKI_CUDA_GRAPH_FREE); /* acquire: free_record */
         return false;
+    }
     *code = pki_cuda.graph_retain(g->handle, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
     if (*code)
         pki_cuda.object_release(object, 1); /* says that the graph is gone: nobody uses it */
@@ -84,7 +86,7 @@ static void use(pki_cuda_graph *g, pki_cuda_context *context, CUgraph handle, ui
     g->capture = capture;
     g->count = g->spans = g->branches = 0;
     g->execs = NULL;
-    g->seen_any = false;
+    g->refuses = g->seen_any = false;
     g->session = 0;
     memset(g->lanes, 0, sizeof g->lanes);
     pki_store_release(&g->state, (uint32_t)PKI_CUDA_GRAPH_USED); /* acquire: is_used */
@@ -166,8 +168,10 @@ void pki_cuda_graph_retire(pki_cuda_graph *g)
     bool alive = pki_cuda_context_alive(g->context);
     for (uint32_t i = 0; alive && i < g->count; i++) {
         pki_cuda_mark mark = pki_cuda_graph_node(g, i)->mark;
-        if (pki_cuda_mark_type_of(mark) == PKI_CUDA_BEGIN)
+        if (pki_cuda_mark_type_of(mark) == PKI_CUDA_BEGIN) {
             pki_cuda_pair_give(&g->context->pool, pki_cuda_mark_pair(mark));
+            pki_cuda_pool_unpin(&g->context->pool);
+        }
     }
     for (uint32_t i = 0; i < PKI_CUDA_BRANCHES; i++)
         if (g->lanes[i])

@@ -41,6 +41,7 @@ typedef struct pki_cuda_graph {
     uint32_t count; /* of nodes */
     uint32_t spans; /* begun */
     uint32_t branches;
+    bool refuses; /* it takes no events */
     CUstream streams[PKI_CUDA_BRANCHES];
     uint64_t stream_ids[PKI_CUDA_BRANCHES];
     pki_cuda_chunk *first;

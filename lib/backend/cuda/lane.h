@@ -59,7 +59,7 @@ typedef struct pki_cuda_read {
 } pki_cuda_read;
 
 typedef struct pki_cuda_counters { /* each with one writer: the owner */
-    uint64_t begun, dropped, skipped, captured, unbalanced, stray_ends, refused;
+    uint64_t begun, dropped, skipped, captured, unbalanced, stray_ends, refused, kept_out;
 } pki_cuda_counters;
 
 typedef enum pki_cuda_life {

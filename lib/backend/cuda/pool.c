@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#define NO_BATCH UINT32_MAX
+
 static CUresult make_pair(pki_cuda_pair *pair)
 {
     CUresult code = pki_cuda.event_create(&pair->begin, CU_EVENT_DEFAULT);
@@ -42,12 +44,30 @@ static CUresult fill(pki_cuda_pool *pool, uint32_t batch, CUcontext ctx)
     return made ? CUDA_SUCCESS : code;
 }
 
+/* In batches. */
+static uint32_t bound_of(const pki_cuda_pool *pool)
+{
+    uint32_t captured = PKI_MIN(pki_load(&pool->captured), PKI_CUDA_CAPTURED_MOST);
+    return PKI_CUDA_BATCHES + (captured + PKI_CUDA_BATCH - 1) / PKI_CUDA_BATCH;
+}
+
+/* Its number is the caller's; NO_BATCH: there are as many as may be. */
+static uint32_t next_batch(pki_cuda_pool *pool)
+{
+    uint32_t batch = pki_load(&pool->batches);
+    while (batch < bound_of(pool))
+        if (__atomic_compare_exchange_n(&pool->batches, &batch, batch + 1, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED))
+            return batch;
+    return NO_BATCH;
+}
+
 CUresult pki_cuda_pool_grow(pki_cuda_pool *pool, CUcontext ctx)
 {
-    if (pki_load(&pool->tired) || pki_load(&pool->batches) >= PKI_CUDA_BATCHES)
+    uint32_t batch = pki_load(&pool->tired) ? NO_BATCH : next_batch(pool);
+    if (batch == NO_BATCH)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    uint32_t batch = pki_fetch_add(&pool->batches, 1u);
-    CUresult code = batch < PKI_CUDA_BATCHES ? fill(pool, batch, ctx) : CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult code = fill(pool, batch, ctx);
     if (code)
         pki_store(&pool->tired, 1u);
     return code;

@@ -11,7 +11,8 @@
 #include "base/free_list.h"
 
 #define PKI_CUDA_BATCH 64u
-#define PKI_CUDA_BATCHES 256u
+#define PKI_CUDA_BATCHES 256u /* of spans that come and go */
+#define PKI_CUDA_CAPTURED_MOST (PKI_CUDA_BATCH * PKI_CUDA_BATCHES)
 
 typedef struct pki_cuda_pair {
     CUevent begin, end;
@@ -24,8 +25,9 @@ typedef struct pki_cuda_pool {
     pki_free_list free PKI_ALIGNED;
     uint32_t batches; /* given numbers, some of them perhaps without memory */
     uint32_t pairs;
-    uint32_t tired; /* the last growth failed; cleared by the collector */
-    pki_cuda_pair *chunks[PKI_CUDA_BATCHES];
+    uint32_t tired;    /* the last growth failed; cleared by the collector */
+    uint32_t captured; /* pairs that graphs hold: beside the bound of all others, with their own */
+    pki_cuda_pair *chunks[2 * PKI_CUDA_BATCHES];
 } pki_cuda_pool;
 
 static inline pki_cuda_pair *pki_cuda_pair_at(pki_cuda_pool *pool, uint32_t index)
@@ -51,6 +53,20 @@ static inline void pki_cuda_pool_give(pki_cuda_pool *pool, uint32_t index)
     pki_free_give(&pool->free, pki_cuda_pair_link, pool, index);
 }
 
+/* A graph wants to keep one more; false: graphs have as many as they may. */
+static inline bool pki_cuda_pool_pin(pki_cuda_pool *pool)
+{
+    bool fits = pki_fetch_add(&pool->captured, 1u) < PKI_CUDA_CAPTURED_MOST;
+    if (!fits)
+        pki_fetch_add(&pool->captured, UINT32_MAX);
+    return fits;
+}
+
+static inline void pki_cuda_pool_unpin(pki_cuda_pool *pool)
+{
+    pki_fetch_add(&pool->captured, UINT32_MAX);
+}
+
 /* The same for one that may have an operation, of which nothing will be heard any more. */
 static inline void pki_cuda_pair_give(pki_cuda_pool *pool, uint32_t index)
 {
@@ -58,8 +74,9 @@ static inline void pki_cuda_pair_give(pki_cuda_pool *pool, uint32_t index)
     pki_cuda_pool_give(pool, index);
 }
 
-/* Makes one more batch in the context. What went wrong, or CUDA_SUCCESS; _OUT_OF_MEMORY also where
- * the bound is reached. Called by any thread, in any capture mode. */
+/* Makes one more batch in the context: PKI_CUDA_BATCHES, and what graphs hold comes on top. What
+ * went wrong, or CUDA_SUCCESS; _OUT_OF_MEMORY also where the bound is reached. Called by any
+ * thread, in any capture mode. */
 CUresult pki_cuda_pool_grow(pki_cuda_pool *pool, CUcontext ctx);
 
 #endif

@@ -31,28 +31,13 @@ static PKI_COLD void count_failed(pki_cuda_lane *l, pki_cuda_open *o, CUresult c
     count_out(o, &l->counters.skipped, PKI_CUDA_CALL_FAILED, code);
 }
 
-static uint32_t take_pair(pki_cuda_context *c)
-{
-    uint32_t pair = pki_cuda_pool_take(&c->pool);
-    if (PKI_UNLIKELY(!pair) && !pki_cuda_context_failed(c, pki_cuda_pool_grow(&c->pool, c->handle)))
-        pair = pki_cuda_pool_take(&c->pool);
-    return pair;
-}
-
-/* What is left in op is nobody's yet. */
-static void hand_over(pki_cuda_operation *op, pki_cuda_operation *to)
-{
-    *to = *op;
-    op->what = 0;
-}
-
 static inline void begin_plain(pki_cuda_lane *l, pki_cuda_open *o, pki_cuda_operation *op)
 {
     if (PKI_UNLIKELY(!pki_cuda_lane_has_room(l, l->depth))) {
         count_out(o, &l->counters.dropped, PKI_CUDA_NO_ROOM, CUDA_SUCCESS);
         return;
     }
-    uint32_t pair = take_pair(l->context);
+    uint32_t pair = pki_cuda_pair_take(l->context);
     if (PKI_UNLIKELY(!pair)) {
         count_out(o, &l->counters.dropped, PKI_CUDA_NO_PAIR, CUDA_SUCCESS);
         return;
@@ -65,7 +50,7 @@ static inline void begin_plain(pki_cuda_lane *l, pki_cuda_open *o, pki_cuda_oper
         return;
     }
     if (op) {
-        hand_over(op, &p->operation);
+        pki_cuda_operation_hand_over(op, &p->operation);
         pki_cuda_operation_enqueue(&p->operation);
     }
     o->how = PKI_CUDA_RECORDED;
@@ -73,19 +58,18 @@ static inline void begin_plain(pki_cuda_lane *l, pki_cuda_open *o, pki_cuda_oper
     pki_cuda_lane_mark(l, PKI_CUDA_BEGIN, pair, o->region);
 }
 
+/* What a capture is kept free of is not done now, and not as often as it is replayed. */
 static PKI_COLD void begin_captured(pki_cuda_lane *l, pki_cuda_open *o, pki_cuda_operation *op)
 {
     CUresult code = CUDA_SUCCESS;
-    uint32_t pair = take_pair(l->context);
-    if (!pair) {
-        count_out(o, &l->counters.dropped, PKI_CUDA_NO_PAIR, CUDA_SUCCESS);
+    pki_cuda_reason reason = pki_cuda_capture_begin(l, o, op, &code);
+    bool dropped = reason == PKI_CUDA_NO_PAIR || reason == PKI_CUDA_CAPTURE_NO_PAIR;
+    if (!reason)
         return;
-    }
     if (op)
-        hand_over(op, &pki_cuda_pair_at(&l->context->pool, pair)->operation);
-    pki_cuda_reason reason = pki_cuda_capture_begin(l, o, pair, &code);
-    if (reason)
-        count_out(o, &l->counters.skipped, reason, code);
+        pki_cuda_operation_lost(op);
+    pki_bump(&l->counters.kept_out, pki_cuda_keeps_out(reason));
+    count_out(o, dropped ? &l->counters.dropped : &l->counters.skipped, reason, code);
 }
 
 /* The state that makes a span one of a capture, or impossible. */
@@ -169,6 +153,7 @@ static PKI_COLD void end_captured(pki_cuda_lane *l, pki_cuda_open *o)
 {
     CUresult code = CUDA_SUCCESS;
     pki_cuda_reason reason = pki_cuda_capture_end(l, o, &code);
+    pki_bump(&l->counters.kept_out, pki_cuda_keeps_out(reason));
     if (reason)
         count_out(o, &l->counters.skipped, reason, code);
     else

@@ -7,10 +7,18 @@
 static const char *const words[PKI_CUDA_REASONS] = {
     [PKI_CUDA_SAMPLED] = "graphs are replayed without pk_gpu_graph_launching: their spans are read "
                          "about every 10 ms, replays in between are missing",
+    [PKI_CUDA_CAPTURE_OFF] = "spans were kept out of captures: gpu_capture (PK_GPU_CAPTURE) is off",
     [PKI_CUDA_REFUSED] = "operations were skipped: NCCL refused the call",
     [PKI_CUDA_LATE] =
         "operations were skipped: a communicator that does not block may put them into "
         "their stream after the call",
+    [PKI_CUDA_CAPTURE_NO_EVENTS] = "spans were kept out of a graph that takes no event nodes, as "
+                                   "the body of a conditional node",
+    [PKI_CUDA_CAPTURE_PROGRAMMATIC] =
+        "spans were kept out of captures where a kernel's dependency is programmatic, which holds "
+        "between kernels only",
+    [PKI_CUDA_CAPTURE_NO_PAIR] = "spans were dropped: graphs hold as many pairs of events as they "
+                                 "may, 16384 of a context",
     [PKI_CUDA_NO_PAIR] = "spans were dropped: no pair of events was free",
     [PKI_CUDA_NO_ROOM] = "spans were dropped: too many were in flight on a stream",
     [PKI_CUDA_NO_MEMORY] = "spans were dropped: no memory",

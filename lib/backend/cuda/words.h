@@ -2,13 +2,19 @@
 #ifndef PKI_BACKEND_CUDA_WORDS_H
 #define PKI_BACKEND_CUDA_WORDS_H
 
+#include <stdbool.h>
+
 #include "backend/cuda/api.h"
 
 typedef enum pki_cuda_reason {
     PKI_CUDA_FINE,
     PKI_CUDA_SAMPLED, /* the mildest first: a milder one does not replace another */
+    PKI_CUDA_CAPTURE_OFF,
     PKI_CUDA_REFUSED,
     PKI_CUDA_LATE,
+    PKI_CUDA_CAPTURE_NO_EVENTS,
+    PKI_CUDA_CAPTURE_PROGRAMMATIC,
+    PKI_CUDA_CAPTURE_NO_PAIR,
     PKI_CUDA_NO_PAIR,
     PKI_CUDA_NO_ROOM,
     PKI_CUDA_NO_MEMORY,
@@ -25,6 +31,13 @@ typedef enum pki_cuda_reason {
     PKI_CUDA_CONTEXT_DEAD,
     PKI_CUDA_REASONS
 } pki_cuda_reason;
+
+/* Is it one for which a capture was left alone? */
+static inline bool pki_cuda_keeps_out(pki_cuda_reason reason)
+{
+    return reason == PKI_CUDA_CAPTURE_OFF || reason == PKI_CUDA_CAPTURE_NO_EVENTS ||
+           reason == PKI_CUDA_CAPTURE_PROGRAMMATIC;
+}
 
 /* Remembers it, if nothing graver is remembered. Any thread. context: its number, or 0. */
 void pki_cuda_say(pki_cuda_reason reason, CUresult code, uint32_t context);

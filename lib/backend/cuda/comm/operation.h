@@ -33,6 +33,13 @@ static inline pki_cuda_operation *pki_cuda_operation_next(const pki_cuda_operati
     return o->more ? pki_cuda_part_at(o->more) : NULL;
 }
 
+/* What is left is nobody's. */
+static inline void pki_cuda_operation_hand_over(pki_cuda_operation *from, pki_cuda_operation *to)
+{
+    *to = *from;
+    from->what = 0;
+}
+
 /* Each call is one more of its communicator, and gets its number. */
 void pki_cuda_operation_enqueue(pki_cuda_operation *o);
 
