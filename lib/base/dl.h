@@ -39,6 +39,12 @@ typedef struct pki_dl_function {
     bool optional; /* NULL in the table if it is not there */
 } pki_dl_function;
 
+/* The entry of one in a list. */
+#define PKI_DL_FUNCTION(table, member, name, optional)                                             \
+    {                                                                                              \
+        name, offsetof(table, member), optional                                                    \
+    }
+
 /* False if one that is not optional is missing, with its name in the reason. */
 bool pki_dl_bind(void *library, const pki_dl_function functions[], size_t count, void *table,
                  char *reason, size_t size);

@@ -43,40 +43,18 @@
     PICK_19TH(__VA_ARGS__, P18, P17, P16, P15, P14, P13, P12, P11, P10, P9, P8, P7, P6, P5, P4,    \
               P3, P2, P1)                                                                          \
     (T, __VA_ARGS__)
-#define HEX(T, m)                                                                                  \
-    {                                                                                              \
-        .key = #m, .type = PKI_HEX, AT(T, m)                                                       \
-    }
-#define CHOICE(name, T, m, words)                                                                  \
-    {                                                                                              \
-        .key = name, .type = PKI_CHOICE, AT(T, m), .choice = &(words)                              \
-    }
-#define OBJECT(T, m, of)                                                                           \
-    {                                                                                              \
-        .key = #m, .type = PKI_OBJECT, AT(T, m), .shape = &(of)                                    \
-    }
-#define TOP_OBJECT(T, m, of)                                                                       \
-    {                                                                                              \
-        .key = #m, .type = PKI_OBJECT, AT(T, m), .shape = &(of), .line = true                      \
-    }
-#define OPTIONAL(T, m, of)                                                                         \
-    {                                                                                              \
-        .key = #m, .type = PKI_OBJECT, AT(T, m), .shape = &(of), .optional = true                  \
-    }
+#define HEX(T, m) .key = #m, .type = PKI_HEX, AT(T, m)
+#define CHOICE(name, T, m, words) .key = name, .type = PKI_CHOICE, AT(T, m), .choice = &(words)
+#define OBJECT(T, m, of) .key = #m, .type = PKI_OBJECT, AT(T, m), .shape = &(of)
+#define TOP_OBJECT(T, m, of) OBJECT(T, m, of), .line = true
+#define OPTIONAL(T, m, of) OBJECT(T, m, of), .optional = true
 #define KINDS(T, n)                                                                                \
-    {                                                                                              \
-        .key = "kinds", .type = PKI_KEYED, AT(T, kinds), .keys = pki_kind_names, .count = (n)      \
-    }
+    .key = "kinds", .type = PKI_KEYED, AT(T, kinds), .keys = pki_kind_names, .count = (n)
 #define ROWS(name, T, m, n, of)                                                                    \
     .key = name, .type = PKI_ROWS, AT(T, m), .count = offsetof(T, n), .shape = &(of)
 #define TABLE(name, T, m, n, of)                                                                   \
-    {                                                                                              \
-        .key = name, .type = PKI_TABLE, AT(T, m), .count = offsetof(T, n), .shape = &(of)          \
-    }
-#define SHAPE(T, list)                                                                             \
-    {                                                                                              \
-        sizeof(T), sizeof(list) / sizeof *(list), list                                             \
-    }
+    .key = name, .type = PKI_TABLE, AT(T, m), .count = offsetof(T, n), .shape = &(of)
+#define SHAPE(T, list) sizeof(T), sizeof(list) / sizeof *(list), list
 
 /* ---- words ---- */
 
@@ -101,12 +79,12 @@ static const pki_choice operation = {pki_comm_op_name, PK_OP_GROUP + 1, PK_OP_OT
 static const pki_member dist_members[] = {
     PLAINS(pki_dist, count, sum, min, max, mean, stddev, p50, p90, p95, p99),
 };
-static const pki_shape dist = SHAPE(pki_dist, dist_members);
+static const pki_shape dist = {SHAPE(pki_dist, dist_members)};
 
 static const pki_member bucket_members[] = {
     PLAINS(pki_histogram_bucket, from, to, count),
 };
-static const pki_shape bucket = SHAPE(pki_histogram_bucket, bucket_members);
+static const pki_shape bucket = {SHAPE(pki_histogram_bucket, bucket_members)};
 
 #define HISTOGRAM(T) TABLE("histogram", T, histogram.buckets, histogram.count, bucket)
 
@@ -114,109 +92,109 @@ static const pki_member run_members[] = {
     PLAINS(pki_run, program, host, version, pid, rank, world_size, start_unix, wall, cpu, clock,
            clock_hz, clock_step_ns, clock_uncertainty_ns, clock_ppm, trace_path, source, complete),
 };
-static const pki_shape run = SHAPE(pki_run, run_members);
+static const pki_shape run = {SHAPE(pki_run, run_members)};
 
 static const pki_member verdict_members[] = {
     PLAIN(pki_verdict, name),
-    CHOICE("severity", pki_verdict, severity, severity),
+    {CHOICE("severity", pki_verdict, severity, severity)},
     PLAINS(pki_verdict, value, threshold, text),
 };
-const pki_shape pki_verdict_shape = SHAPE(pki_verdict, verdict_members);
+const pki_shape pki_verdict_shape = {SHAPE(pki_verdict, verdict_members)};
 
 /* ---- steps ---- */
 
 static const pki_member part_members[] = {
     PLAIN(pki_step_part, name),
-    CHOICE("kind", pki_step_part, kind, kind),
+    {CHOICE("kind", pki_step_part, kind, kind)},
     PLAINS(pki_step_part, self, usual),
 };
-static const pki_shape part = SHAPE(pki_step_part, part_members);
+static const pki_shape part = {SHAPE(pki_step_part, part_members)};
 
 static const pki_member slow_members[] = {
     PLAINS(pki_step_row, index, start, duration, items),
-    KINDS(pki_step_row, PKI_SHARES),
+    {KINDS(pki_step_row, PKI_SHARES)},
     {ROWS("parts", pki_step_row, parts, part_count, part)},
 };
-static const pki_shape slow_step = SHAPE(pki_step_row, slow_members);
+static const pki_shape slow_step = {SHAPE(pki_step_row, slow_members)};
 
 static const pki_member series_members[] = {
     PLAINS(pki_series_row, index, start, steps, duration, longest, items),
-    KINDS(pki_series_row, PKI_SHARES),
+    {KINDS(pki_series_row, PKI_SHARES)},
     PLAINS(pki_series_row, shortest, median),
 };
-static const pki_shape series = SHAPE(pki_series_row, series_members);
+static const pki_shape series = {SHAPE(pki_series_row, series_members)};
 
 static const pki_member processor_members[] = {
     PLAINS(pki_processor, observed, running, ready),
 };
-static const pki_shape processor = SHAPE(pki_processor, processor_members);
+static const pki_shape processor = {SHAPE(pki_processor, processor_members)};
 
 static const pki_member steps_members[] = {
     PLAINS(pki_step_summary, count, warmup, warmup_given),
-    OBJECT(pki_step_summary, all, dist),
-    OBJECT(pki_step_summary, steady, dist),
-    OBJECT(pki_step_summary, warm, dist),
+    {OBJECT(pki_step_summary, all, dist)},
+    {OBJECT(pki_step_summary, steady, dist)},
+    {OBJECT(pki_step_summary, warm, dist)},
     PLAINS(pki_step_summary, items, items_per_second),
-    KINDS(pki_step_summary, PKI_SHARES),
+    {KINDS(pki_step_summary, PKI_SHARES)},
     PLAINS(pki_step_summary, broken_down, first_third, last_third, drift),
-    OPTIONAL(pki_step_summary, processor, processor),
+    {OPTIONAL(pki_step_summary, processor, processor)},
     {ROWS("slowest", pki_step_summary, slowest, slowest_count, slow_step), .lines = true},
     {ROWS("series", pki_step_summary, series, series_count, series), .lines = true},
-    HISTOGRAM(pki_step_summary),
+    {HISTOGRAM(pki_step_summary)},
 };
-const pki_shape pki_steps_shape = SHAPE(pki_step_summary, steps_members);
+const pki_shape pki_steps_shape = {SHAPE(pki_step_summary, steps_members)};
 
 /* ---- regions, threads, counters, backends ---- */
 
 static const pki_member region_members[] = {
     PLAIN(pki_region_row, name),
-    CHOICE("kind", pki_region_row, kind, kind),
-    OBJECT(pki_region_row, time, dist),
+    {CHOICE("kind", pki_region_row, kind, kind)},
+    {OBJECT(pki_region_row, time, dist)},
     PLAINS(pki_region_row, self, bytes, flops, step_share),
-    OBJECT(pki_region_row, step_self, dist),
-    OPTIONAL(pki_region_row, gpu, dist),
-    OPTIONAL(pki_region_row, kernels, dist),
-    HISTOGRAM(pki_region_row),
+    {OBJECT(pki_region_row, step_self, dist)},
+    {OPTIONAL(pki_region_row, gpu, dist)},
+    {OPTIONAL(pki_region_row, kernels, dist)},
+    {HISTOGRAM(pki_region_row)},
 };
-static const pki_shape region = SHAPE(pki_region_row, region_members);
+static const pki_shape region = {SHAPE(pki_region_row, region_members)};
 
 static const pki_member thread_members[] = {
     PLAINS(pki_thread_row, name, tid, ended, recorded, dropped),
-    KINDS(pki_thread_row, PKI_KINDS),
+    {KINDS(pki_thread_row, PKI_KINDS)},
     {ROWS("regions", pki_thread_row, regions, region_count, region), .lines = true},
 };
-static const pki_shape thread = SHAPE(pki_thread_row, thread_members);
+static const pki_shape thread = {SHAPE(pki_thread_row, thread_members)};
 
 static const pki_member point_members[] = {
     PLAINS(pki_counter_point, start, samples, min, mean, max),
 };
-static const pki_shape point = SHAPE(pki_counter_point, point_members);
+static const pki_shape point = {SHAPE(pki_counter_point, point_members)};
 
 static const pki_member counter_members[] = {
     PLAINS(pki_counter_row, name, unit),
-    OBJECT(pki_counter_row, value, dist),
+    {OBJECT(pki_counter_row, value, dist)},
     PLAIN(pki_counter_row, last),
-    TABLE("series", pki_counter_row, points, point_count, point),
+    {TABLE("series", pki_counter_row, points, point_count, point)},
 };
-static const pki_shape counter = SHAPE(pki_counter_row, counter_members);
+static const pki_shape counter = {SHAPE(pki_counter_row, counter_members)};
 
 static const pki_member backend_members[] = {
     PLAINS(pki_backend_row, name, live, version, reason),
 };
-static const pki_shape backend = SHAPE(pki_backend_row, backend_members);
+static const pki_shape backend = {SHAPE(pki_backend_row, backend_members)};
 
 /* ---- devices ---- */
 
 static const pki_member copies_members[] = {
     PLAINS(pki_gpu_copies, count, time, bytes),
 };
-static const pki_shape copies = SHAPE(pki_gpu_copies, copies_members);
+static const pki_shape copies = {SHAPE(pki_gpu_copies, copies_members)};
 
 static const pki_member gpu_series_members[] = {
     PLAINS(pki_gpu_series_row, index, steps, step, busy, gaps, longest_gap, copy_alone, sync_gaps,
            launch_gaps, kernels, comm_hidden, comm_exposed),
 };
-static const pki_shape gpu_series = SHAPE(pki_gpu_series_row, gpu_series_members);
+static const pki_shape gpu_series = {SHAPE(pki_gpu_series_row, gpu_series_members)};
 
 static const pki_member gpu_members[] = {
     PLAINS(pki_gpu_row, device, measured, streams, spans, collectives, kernels, short_kernels,
@@ -236,76 +214,74 @@ static const pki_member gpu_members[] = {
      .optional = true},
     {ROWS("series", pki_gpu_row, series, series_count, gpu_series), .lines = true},
 };
-const pki_shape pki_gpu_shape = SHAPE(pki_gpu_row, gpu_members);
+const pki_shape pki_gpu_shape = {SHAPE(pki_gpu_row, gpu_members)};
 
 static const pki_member kernel_members[] = {
     PLAINS(pki_kernel_row, name, region, region_share),
-    OBJECT(pki_kernel_row, time, dist),
+    {OBJECT(pki_kernel_row, time, dist)},
 };
-const pki_shape pki_kernel_shape = SHAPE(pki_kernel_row, kernel_members);
+const pki_shape pki_kernel_shape = {SHAPE(pki_kernel_row, kernel_members)};
 
 static const pki_member activities_members[] = {
     PLAINS(pki_activity_summary, count, unwritten, late, unmeasured, overhead_count, overhead),
 };
-static const pki_shape activities = SHAPE(pki_activity_summary, activities_members);
+static const pki_shape activities = {SHAPE(pki_activity_summary, activities_members)};
 
 /* ---- communicators ---- */
 
 static const pki_member comm_members[] = {
     PLAIN(pki_comm_row, library),
     PLAIN(pki_comm_row, name),
-    HEX(pki_comm_row, id),
+    {HEX(pki_comm_row, id)},
     PLAINS(pki_comm_row, rank, size, calls, bytes, time, exposed, on_stream, enqueued, started,
            completed, under_way, in_flight, busy, waited),
 };
-static const pki_shape comm = SHAPE(pki_comm_row, comm_members);
+static const pki_shape comm = {SHAPE(pki_comm_row, comm_members)};
 
 static const pki_member way_members[] = {
     PLAINS(pki_comm_way, algorithm, protocol, calls, channels),
 };
-static const pki_shape way = SHAPE(pki_comm_way, way_members);
+static const pki_shape way = {SHAPE(pki_comm_way, way_members)};
 
 static const pki_member collective_members[] = {
     PLAIN_AS("communicator", pki_operation_row, comm),
-    CHOICE("operation", pki_operation_row, op, operation),
+    {CHOICE("operation", pki_operation_row, op, operation)},
     PLAINS(pki_operation_row, size, bytes, exposed),
-    OBJECT(pki_operation_row, time, dist),
-    OPTIONAL(pki_operation_row, algbw, dist),
-    OPTIONAL(pki_operation_row, busbw, dist),
+    {OBJECT(pki_operation_row, time, dist)},
+    {OPTIONAL(pki_operation_row, algbw, dist)},
+    {OPTIONAL(pki_operation_row, busbw, dist)},
     {ROWS("algorithms", pki_operation_row, ways, way_count, way), .optional = true},
 };
-static const pki_shape collective = SHAPE(pki_operation_row, collective_members);
+static const pki_shape collective = {SHAPE(pki_operation_row, collective_members)};
 
 static const pki_member comm_region_members[] = {
     PLAIN(pki_comm_region_row, region),
     PLAIN_AS("communicator", pki_comm_region_row, comm),
-    CHOICE("operation", pki_comm_region_row, op, operation),
+    {CHOICE("operation", pki_comm_region_row, op, operation)},
     PLAINS(pki_comm_region_row, bytes, exposed),
-    OBJECT(pki_comm_region_row, time, dist),
+    {OBJECT(pki_comm_region_row, time, dist)},
 };
-static const pki_shape comm_region = SHAPE(pki_comm_region_row, comm_region_members);
+static const pki_shape comm_region = {SHAPE(pki_comm_region_row, comm_region_members)};
 
 static const pki_member call_members[] = {
     PLAIN(pki_comm_call_row, region),
     PLAIN_AS("communicator", pki_comm_call_row, comm),
-    CHOICE("operation", pki_comm_call_row, op, operation),
+    {CHOICE("operation", pki_comm_call_row, op, operation)},
     PLAINS(pki_comm_call_row, bytes, sequence, in_step, step, start, duration, exposed),
 };
-static const pki_shape comm_call = SHAPE(pki_comm_call_row, call_members);
+static const pki_shape comm_call = {SHAPE(pki_comm_call_row, call_members)};
 
 #define COMM_ROWS(name, m, n, of)                                                                  \
-    {                                                                                              \
-        ROWS(name, pki_comm_summary, m, n, of), .line = true, .lines = true                        \
-    }
+    ROWS(name, pki_comm_summary, m, n, of), .line = true, .lines = true
 
 static const pki_member comms_members[] = {
     PLAIN(pki_comm_summary, unmeasured),
-    COMM_ROWS("communicators", comms, comm_count, comm),
-    COMM_ROWS("collectives", collectives, collective_count, collective),
-    COMM_ROWS("regions", regions, region_count, comm_region),
-    COMM_ROWS("slowest", slowest, slowest_count, comm_call),
+    {COMM_ROWS("communicators", comms, comm_count, comm)},
+    {COMM_ROWS("collectives", collectives, collective_count, collective)},
+    {COMM_ROWS("regions", regions, region_count, comm_region)},
+    {COMM_ROWS("slowest", slowest, slowest_count, comm_call)},
 };
-const pki_shape pki_comm_shape = SHAPE(pki_comm_summary, comms_members);
+const pki_shape pki_comm_shape = {SHAPE(pki_comm_summary, comms_members)};
 
 /* ---- all of it ---- */
 
@@ -314,31 +290,28 @@ static const pki_member counts_members[] = {
            points, points_dropped, unwritten, regions, steps, memory_bytes, trace_bytes,
            other_starts, not_finite),
 };
-const pki_shape pki_counts_shape = SHAPE(pk_counts, counts_members);
+const pki_shape pki_counts_shape = {SHAPE(pk_counts, counts_members)};
 
 static const pki_member overhead_members[] = {
     PLAINS(pki_overhead, region_ns, total, share, collector, recording, callers, backends),
 };
-static const pki_shape overhead = SHAPE(pki_overhead, overhead_members);
+static const pki_shape overhead = {SHAPE(pki_overhead, overhead_members)};
 
-#define TOP_ROWS(m, n, of)                                                                         \
-    {                                                                                              \
-        ROWS(#m, pki_summary, m, n, of), .line = true, .lines = true                               \
-    }
+#define TOP_ROWS(m, n, of) ROWS(#m, pki_summary, m, n, of), .line = true, .lines = true
 
 static const pki_member summary_members[] = {
-    TOP_OBJECT(pki_summary, run, run),
-    TOP_ROWS(verdicts, verdict_count, pki_verdict_shape),
-    TOP_OBJECT(pki_summary, steps, pki_steps_shape),
-    TOP_ROWS(gpus, gpu_count, pki_gpu_shape),
-    TOP_ROWS(kernels, kernel_count, pki_kernel_shape),
-    TOP_OBJECT(pki_summary, comm, pki_comm_shape),
-    TOP_ROWS(regions, region_count, region),
-    TOP_ROWS(threads, thread_count, thread),
-    TOP_ROWS(counters, counter_count, counter),
-    TOP_OBJECT(pki_summary, counts, pki_counts_shape),
-    TOP_OBJECT(pki_summary, activities, activities),
-    TOP_OBJECT(pki_summary, overhead, overhead),
-    TOP_ROWS(backends, backend_count, backend),
+    {TOP_OBJECT(pki_summary, run, run)},
+    {TOP_ROWS(verdicts, verdict_count, pki_verdict_shape)},
+    {TOP_OBJECT(pki_summary, steps, pki_steps_shape)},
+    {TOP_ROWS(gpus, gpu_count, pki_gpu_shape)},
+    {TOP_ROWS(kernels, kernel_count, pki_kernel_shape)},
+    {TOP_OBJECT(pki_summary, comm, pki_comm_shape)},
+    {TOP_ROWS(regions, region_count, region)},
+    {TOP_ROWS(threads, thread_count, thread)},
+    {TOP_ROWS(counters, counter_count, counter)},
+    {TOP_OBJECT(pki_summary, counts, pki_counts_shape)},
+    {TOP_OBJECT(pki_summary, activities, activities)},
+    {TOP_OBJECT(pki_summary, overhead, overhead)},
+    {TOP_ROWS(backends, backend_count, backend)},
 };
-const pki_shape pki_summary_shape = SHAPE(pki_summary, summary_members);
+const pki_shape pki_summary_shape = {SHAPE(pki_summary, summary_members)};

@@ -12,38 +12,10 @@ static uint32_t loaded_version;
 static bool usable;
 static char why_not[192];
 
-#define FUNCTION(name)                                                                             \
-    {                                                                                              \
-        "cupti" #name, offsetof(pki_cupti_table, name), false                                      \
-    }
-#define LATER_FUNCTION(name)                                                                       \
-    {                                                                                              \
-        "cupti" #name, offsetof(pki_cupti_table, name), true                                       \
-    }
+#define FUNCTION(name) PKI_DL_FUNCTION(pki_cupti_table, name, "cupti" #name, false),
+#define LATER_FUNCTION(name) PKI_DL_FUNCTION(pki_cupti_table, name, "cupti" #name, true),
 
-static const pki_dl_function functions[] = {
-    FUNCTION(GetVersion),
-    FUNCTION(GetResultString),
-    FUNCTION(GetCallbackName),
-    FUNCTION(Subscribe),
-    LATER_FUNCTION(Subscribe_v2),
-    FUNCTION(Unsubscribe),
-    FUNCTION(EnableCallback),
-    FUNCTION(SetThreadIdType),
-    FUNCTION(ActivitySetAttribute),
-    FUNCTION(ActivityRegisterCallbacks),
-    FUNCTION(ActivityRegisterTimestampCallback),
-    FUNCTION(ActivityEnable),
-    FUNCTION(ActivityDisable),
-    LATER_FUNCTION(ActivityEnableRuntimeApi),
-    LATER_FUNCTION(ActivityEnableDriverApi),
-    LATER_FUNCTION(ActivityEnableAllSyncRecords),
-    FUNCTION(ActivityFlushAll),
-    FUNCTION(ActivityGetNextRecord),
-    FUNCTION(ActivityGetNumDroppedRecords),
-    FUNCTION(ActivityPushExternalCorrelationId),
-    FUNCTION(ActivityPopExternalCorrelationId),
-};
+static const pki_dl_function functions[] = {PKI_CUPTI_FUNCTIONS(FUNCTION, LATER_FUNCTION)};
 
 /* What NVIDIA's release notes and other tools' users have met. */
 static const pki_cupti_fault faults[] = {

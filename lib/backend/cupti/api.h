@@ -25,30 +25,33 @@ enum {
     PKI_CUPTI_13_1_U1 = 130101
 };
 
-#define PKI_CUPTI_FUNCTION(name) __typeof__(cupti##name) *name
+/* F(name), or L(name): a later one, NULL where the library is older. */
+#define PKI_CUPTI_FUNCTIONS(F, L)                                                                  \
+    F(GetVersion)                                                                                  \
+    F(GetResultString)                                                                             \
+    F(GetCallbackName)                                                                             \
+    F(Subscribe)                                                                                   \
+    L(Subscribe_v2) /* since 13.0 */                                                               \
+    F(Unsubscribe)                                                                                 \
+    F(EnableCallback)                                                                              \
+    F(SetThreadIdType)                                                                             \
+    F(ActivitySetAttribute)                                                                        \
+    F(ActivityRegisterCallbacks)                                                                   \
+    F(ActivityRegisterTimestampCallback)                                                           \
+    F(ActivityEnable)                                                                              \
+    F(ActivityDisable)                                                                             \
+    L(ActivityEnableRuntimeApi)     /* since 12.5 */                                               \
+    L(ActivityEnableDriverApi)      /* since 12.5 */                                               \
+    L(ActivityEnableAllSyncRecords) /* later than 11.6 */                                          \
+    F(ActivityFlushAll)                                                                            \
+    F(ActivityGetNextRecord)                                                                       \
+    F(ActivityGetNumDroppedRecords)                                                                \
+    F(ActivityPushExternalCorrelationId)                                                           \
+    F(ActivityPopExternalCorrelationId)
 
+#define PKI_CUPTI_MEMBER(name) __typeof__(cupti##name) *name;
 typedef struct pki_cupti_table {
-    PKI_CUPTI_FUNCTION(GetVersion);
-    PKI_CUPTI_FUNCTION(GetResultString);
-    PKI_CUPTI_FUNCTION(GetCallbackName);
-    PKI_CUPTI_FUNCTION(Subscribe);
-    PKI_CUPTI_FUNCTION(Subscribe_v2); /* since 13.0; or NULL, as all that say "since" */
-    PKI_CUPTI_FUNCTION(Unsubscribe);
-    PKI_CUPTI_FUNCTION(EnableCallback);
-    PKI_CUPTI_FUNCTION(SetThreadIdType);
-    PKI_CUPTI_FUNCTION(ActivitySetAttribute);
-    PKI_CUPTI_FUNCTION(ActivityRegisterCallbacks);
-    PKI_CUPTI_FUNCTION(ActivityRegisterTimestampCallback);
-    PKI_CUPTI_FUNCTION(ActivityEnable);
-    PKI_CUPTI_FUNCTION(ActivityDisable);
-    PKI_CUPTI_FUNCTION(ActivityEnableRuntimeApi);     /* since 12.5 */
-    PKI_CUPTI_FUNCTION(ActivityEnableDriverApi);      /* since 12.5 */
-    PKI_CUPTI_FUNCTION(ActivityEnableAllSyncRecords); /* later than 11.6 */
-    PKI_CUPTI_FUNCTION(ActivityFlushAll);
-    PKI_CUPTI_FUNCTION(ActivityGetNextRecord);
-    PKI_CUPTI_FUNCTION(ActivityGetNumDroppedRecords);
-    PKI_CUPTI_FUNCTION(ActivityPushExternalCorrelationId);
-    PKI_CUPTI_FUNCTION(ActivityPopExternalCorrelationId);
+    PKI_CUPTI_FUNCTIONS(PKI_CUPTI_MEMBER, PKI_CUPTI_MEMBER)
 } pki_cupti_table;
 
 /* Filled by pki_cupti_load, and never changed after that: its functions may be called for ever. */

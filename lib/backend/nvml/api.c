@@ -7,10 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define FUNCTION(member, name, optional)                                                           \
-    {                                                                                              \
-        name, offsetof(pki_nvml, member), optional                                                 \
-    }
+#define FUNCTION(member, name, optional) PKI_DL_FUNCTION(pki_nvml, member, name, optional)
 
 static const pki_dl_function functions[] = {
     FUNCTION(init, "nvmlInit_v2", false),
