@@ -23,6 +23,10 @@ bool output_check(const char *path, output_kind kind, complaint *why);
 /* False, and why, beginning with the path. */
 bool output_open(output *o, const char *path, output_kind kind, complaint *why);
 
+/* The name that a file has until it is whole: it goes with the command, if that ends before. "": it
+ * is whole, or has been given up. Of one file at a time. */
+void output_begins(const char *temporary);
+
 /* Puts it in its place, if `whole` and all that was written has gone through; if not, it is
  * removed. False, and why: `why` keeps what its owner has put there when it was not whole. */
 bool output_close(output *o, bool whole, complaint *why);

@@ -1,8 +1,7 @@
 #include "report_text.h"
 
-#include "base/compiler.h"
-#include "measure/figure.h"
-#include "out/columns.h"
+#include "memory.h"
+#include "out/report/sections.h"
 
 #include <errno.h>
 #include <math.h>
@@ -41,6 +40,11 @@ typedef struct pair {
     double now, then;                   /* ns of self time, of each step or of the run */
 } pair;
 
+static const char *name_of(const pair *p)
+{
+    return (p->mine ? p->mine : p->other)->name;
+}
+
 /* Self time in a step, where both runs have steps; of what other threads than the stepping one do,
  * their share of a step. */
 static double own_of(const pki_summary *run, const pki_region_row *r, bool steps)
@@ -71,11 +75,10 @@ static size_t pair_regions(const pki_summary *mine, const pki_summary *other,
 {
     size_t count = 0;
     for (size_t i = 0; i < mine->region_count; i++)
-        if (!o->shows || o->shows(o->user, mine->regions[i].name))
+        if (pki_report_shows(o, mine->regions[i].name))
             pairs[count++] = (pair){&mine->regions[i], find(other, &mine->regions[i]), 0, 0};
     for (size_t i = 0; i < other->region_count; i++)
-        if ((!o->shows || o->shows(o->user, other->regions[i].name)) &&
-            !find(mine, &other->regions[i]))
+        if (pki_report_shows(o, other->regions[i].name) && !find(mine, &other->regions[i]))
             pairs[count++] = (pair){NULL, &other->regions[i], 0, 0};
     for (size_t i = 0; i < count; i++) {
         pairs[i].now = own_of(mine, pairs[i].mine, steps);
@@ -87,8 +90,7 @@ static size_t pair_regions(const pki_summary *mine, const pki_summary *other,
 
 static void put_time(FILE *file, bool known, double ns)
 {
-    fputc(' ', file);
-    pki_put_right(file, known ? pki_figure_time(ns).text : "-", 9);
+    pki_report_cell(file, known ? TIME(ns) : "-", 9);
 }
 
 static void put_change(FILE *file, double now, double then)
@@ -97,15 +99,14 @@ static void put_change(FILE *file, double now, double then)
     double percent = then > 0 && now > 0 ? 100 * (now / then - 1) : NAN;
     if (isfinite(percent))
         snprintf(text, sizeof text, "%+.1f %%", fmin(percent, 99999));
-    fputc(' ', file);
-    pki_put_right(file, text, 9);
+    pki_report_cell(file, text, 9);
 }
 
 static void put_pair(const pair *p, size_t name, FILE *file)
 {
     double p50 = p->mine ? p->mine->time.p50 : 0, other = p->other ? p->other->time.p50 : 0;
     fputs("  ", file);
-    pki_put_left(file, (p->mine ? p->mine : p->other)->name, name);
+    pki_put_left(file, name_of(p), name);
     put_time(file, p->mine, p->now);
     put_time(file, p->other, p->then);
     put_change(file, p->now, p->then);
@@ -114,20 +115,14 @@ static void put_pair(const pair *p, size_t name, FILE *file)
     fputc('\n', file);
 }
 
-static size_t name_room(const pair *pairs, size_t count, uint32_t width)
-{
-    size_t longest = 0, more = width > PKI_PAGE_WIDTH ? width - PKI_PAGE_WIDTH : 0;
-    for (size_t i = 0; i < count; i++)
-        longest =
-            PKI_MAX(longest, pki_width((pairs[i].mine ? pairs[i].mine : pairs[i].other)->name));
-    return PKI_MIN(PKI_MAX(longest, (size_t)NAME), NAME + more);
-}
-
 static void put_regions(const pki_report_options *options, bool steps, const pair *pairs,
                         size_t count, FILE *file)
 {
     uint32_t top = options->top ? options->top : PKI_REPORT_TOP;
-    size_t shown = PKI_MIN(count, (size_t)top), name = name_room(pairs, shown, options->width);
+    size_t shown = PKI_MIN(count, (size_t)top), longest = 0;
+    for (size_t i = 0; i < shown; i++)
+        longest = PKI_MAX(longest, pki_width(name_of(&pairs[i])));
+    size_t name = pki_report_name_room(options, NAME, longest);
     fprintf(file, "\nREGIONS by how much their self time %s differs\n",
             steps ? "in a step" : "in the run");
     fprintf(file, "  %-*s  self time     other    change       p50     other\n", (int)name,
@@ -164,10 +159,8 @@ int report_beside(const pki_summary *mine, const pki_summary *other, const char 
                   const pki_report_options *options, FILE *file)
 {
     size_t most = mine->region_count + other->region_count;
-    pair *pairs = malloc((most + 1) * sizeof *pairs);
+    pair *pairs = memory_zeroed(most, sizeof *pairs);
     bool steps = mine->steps.count && other->steps.count;
-    if (!pairs)
-        return -ENOMEM;
     fputs("BESIDE ", file);
     pki_put_left(file, path, pki_width(path));
     fputc('\n', file);

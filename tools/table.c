@@ -1,5 +1,7 @@
 #include "table.h"
 
+#include "memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,29 +42,15 @@ uint32_t table_find(const table *t, const char *text)
     return t->slot[place_of(t, text)] - 1;
 }
 
-static bool grow_slots(table *t)
+static void grow_slots(table *t)
 {
     table bigger = *t;
     bigger.slots = t->slots ? 2 * t->slots : FIRST_SLOTS;
-    bigger.slot = calloc(bigger.slots, sizeof *bigger.slot);
-    if (!bigger.slot)
-        return false;
+    bigger.slot = memory_zeroed(bigger.slots, sizeof *bigger.slot);
     for (uint32_t i = 0; i < t->count; i++)
         bigger.slot[place_of(&bigger, t->texts[i])] = i + 1;
     free(t->slot);
     *t = bigger;
-    return true;
-}
-
-static bool grow_texts(table *t)
-{
-    uint32_t room = t->text_room ? 2 * t->text_room : FIRST_SLOTS / 2;
-    char **grown = realloc(t->texts, room * sizeof(char *));
-    if (!grown)
-        return false;
-    t->texts = grown;
-    t->text_room = room;
-    return true;
 }
 
 uint32_t table_add(table *t, const char *text)
@@ -70,14 +58,10 @@ uint32_t table_add(table *t, const char *text)
     uint32_t found = table_find(t, text);
     if (found != TABLE_NONE)
         return found;
-    if (2 * (t->count + 1) > t->slots && !grow_slots(t))
-        return TABLE_NONE;
-    if (t->count == t->text_room && !grow_texts(t))
-        return TABLE_NONE;
-    char *copy = strdup(text);
-    if (!copy)
-        return TABLE_NONE;
-    t->slot[place_of(t, copy)] = t->count + 1;
-    t->texts[t->count] = copy;
+    if (2 * (t->count + 1) > t->slots)
+        grow_slots(t);
+    memory_fit(&t->texts, &t->text_room, t->count + (size_t)1, sizeof *t->texts);
+    t->texts[t->count] = memory_copy(text);
+    t->slot[place_of(t, text)] = t->count + 1;
     return t->count++;
 }

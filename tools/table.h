@@ -9,8 +9,8 @@
 
 typedef struct table {
     uint32_t count;
-    uint32_t text_room;
-    char **texts;   /* by number */
+    char **texts; /* by number */
+    size_t text_room;
     uint32_t slots; /* a power of two, or 0 */
     uint32_t *slot; /* number + 1; 0 is free */
 } table;
@@ -20,5 +20,5 @@ void table_finish(table *t);
 /* The text's number, TABLE_NONE if it is not there. */
 uint32_t table_find(const table *t, const char *text);
 
-/* The same, new if need be (then it is t->count - 1). TABLE_NONE without memory. */
+/* The same, new if need be (then it is t->count - 1). */
 uint32_t table_add(table *t, const char *text);

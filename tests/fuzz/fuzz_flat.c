@@ -123,7 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     event_reader reader;
     json_limit_memory((size_t)256 << 20);
-    must(event_reader_open(&reader));
+    event_reader_open(&reader);
     const char *text = (const char *)data, *end = text + size;
     while (text < end) {
         const char *newline = memchr(text, '\n', (size_t)(end - text));

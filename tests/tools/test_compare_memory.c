@@ -1,76 +1,54 @@
 /* Two files of the command line loaded, compared and taken into another with the n-th allocation
- * failing, for every n: a comparison or a reason. */
+ * failing: a comparison, a reason, or the command's end. */
 #include "bench/compare/compare.h"
-#include "failing_memory.h"
+#include "ending.h"
 #include "read/json_read.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 #include <cmocka.h>
 
 static char **paths;
 
-typedef void failing(long n);
-
-static bool compare(const bench_file *old, const bench_file *fresh, complaint *why)
+static bool compare_and_take(bench_file *old, bench_file *fresh)
 {
     const compare_options options = {COMPARE_THRESHOLD, COMPARE_ALPHA, COMPARE_MOMENTS, false,
                                      false};
+    const bench_file *olds[] = {old};
+    complaint why = {""};
     comparison c;
-    if (!compare_files(&old, 1, fresh, &options, &c, why))
-        return false;
-    comparison_finish(&c);
-    return true;
-}
-
-static bool compare_and_take(bench_file *old, bench_file *fresh, complaint *why)
-{
     bench_file all;
-    if (!compare(old, fresh, why))
-        return false;
-    bool fits = bench_file_init(&all, "all") && bench_file_append(&all, fresh, "id", 1);
+    bool compared = compare_files(olds, 1, fresh, &options, &c, &why);
+    if (compared)
+        comparison_finish(&c);
+    bench_file_init(&all, "all");
+    bench_file_append(&all, fresh, "id", 1);
     bench_file_finish(&all);
-    return fits || complaint_set(why, "out of memory");
+    return compared;
 }
 
-static bool load_both(complaint *why)
+static bool load_and_compare(const void *of)
 {
+    char *const *both = of;
     bench_file old, fresh;
-    if (!bench_file_load(&old, paths[0], why))
-        return false;
-    bool loaded = bench_file_load(&fresh, paths[1], why);
-    bool done = loaded && compare_and_take(&old, &fresh, why);
+    complaint why = {""};
+    if (!bench_file_load(&old, both[0], &why))
+        return why.text[0] && memory_has_failed();
+    bool loaded = bench_file_load(&fresh, both[1], &why);
+    bool compared = loaded && compare_and_take(&old, &fresh);
     if (loaded)
         bench_file_finish(&fresh);
     bench_file_finish(&old);
-    return done;
-}
-
-static bool run(failing *way, long n)
-{
-    complaint why = {""};
-    way(n);
-    bool done = load_both(&why);
-    bool failed = memory_has_failed();
-    memory_fails_after(-1);
-    assert_true(done == !why.text[0]);
-    if (!failed && !done)
-        fail_msg("%s", why.text);
-    return failed;
+    return loaded == !why.text[0] && (compared || memory_has_failed());
 }
 
 static void every_allocation_may_fail(void **state)
 {
-    static failing *const ways[] = {memory_fails_after, memory_fails_once};
     (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        long n = 0;
-        while (run(ways[i], n))
-            n++;
-        assert_in_range(n, 100, 100000);
-    }
+    assert_in_range(sweep_memory(memory_fails_after, load_and_compare, paths), 100, 100000);
+    assert_in_range(sweep_memory(memory_fails_once, load_and_compare, paths), 100, 100000);
+    assert_true(load_and_compare(paths)); /* here, where a leak would be seen */
 }
 
 int main(int argc, char **argv)

@@ -63,7 +63,7 @@ static void known_lines_are_compared(void **state)
 {
     event_reader r;
     (void)state;
-    assert_true(event_reader_open(&r));
+    event_reader_open(&r);
     assert_int_equal(read_one(&r, CALL("mlp", "2", "\"ts\":1.002,\"dur\":3.004"))->known, 0);
     const event *e = read_one(&r, CALL("mlp", "2", "\"ts\":7.000,\"dur\":0.001"));
     uint32_t id = e->known;
@@ -90,7 +90,7 @@ static void a_place_is_not_a_line(void **state)
     event_reader r;
     char text[200], name[16];
     (void)state;
-    assert_true(event_reader_open(&r));
+    event_reader_open(&r);
     for (int i = 0; i < 5000; i++) {
         snprintf(name, sizeof name, "name%04d", i);
         snprintf(text, sizeof text, CALL("%s", "2", "\"ts\":1.5,\"dur\":2"), name);

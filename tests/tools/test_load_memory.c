@@ -1,50 +1,34 @@
-/* Each file of the command line loaded with the n-th allocation failing, for every n: a summary or
- * a reason. */
-#include "failing_memory.h"
+/* Each file of the command line loaded with the n-th allocation failing: a summary, a reason, or
+ * the command's end. */
+#include "ending.h"
 #include "read/json_read.h"
 #include "load/load.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 #include <cmocka.h>
 
 static int files;
 static char **paths;
 
-typedef void failing(long n);
-
-static bool run(const char *path, failing *way, long n)
+static bool load(const void *path)
 {
     pki_summary summary;
     complaint why = {""};
-    way(n);
     bool loaded = load_run(path, &(load_options){.per_thread = true}, &summary, &why);
-    bool failed = memory_has_failed();
-    memory_fails_after(-1);
-    assert_true(loaded == !why.text[0]);
-    if (!failed && !loaded)
-        fail_msg("%s: %s", path, why.text);
     if (loaded)
         pki_summary_finish(&summary);
-    return failed;
-}
-
-static void sweep(const char *path, failing *way)
-{
-    long n = 0;
-    while (run(path, way, n))
-        n++;
-    assert_in_range(n, 50, 100000);
+    return loaded == !why.text[0] && (loaded || memory_has_failed());
 }
 
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
     for (int i = 0; i < files; i++) {
-        sweep(paths[i], memory_fails_after);
-        sweep(paths[i], memory_fails_once);
+        assert_in_range(sweep_memory(memory_fails_after, load, paths[i]), 50, 100000);
+        assert_in_range(sweep_memory(memory_fails_once, load, paths[i]), 50, 100000);
+        assert_true(load(paths[i])); /* here, where a leak would be seen */
     }
 }
 

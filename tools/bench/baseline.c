@@ -2,6 +2,7 @@
 
 #include "base/compiler.h"
 #include "base/text.h"
+#include "memory.h"
 #include "output.h"
 
 #include <dirent.h>
@@ -82,12 +83,7 @@ static bool load(const char *path, const bench_file *fresh, baseline *out, compl
         out->files[out->count - 1] = file;
         return true;
     }
-    bench_file *grown = realloc(out->files, (out->count + 1) * sizeof *out->files);
-    if (!grown) {
-        bench_file_finish(&file);
-        return complaint_set(why, "out of memory");
-    }
-    out->files = grown;
+    out->files = memory_resized(out->files, (out->count + 1) * sizeof *out->files);
     out->files[out->count++] = file;
     return true;
 }

@@ -1,16 +1,15 @@
 #include "bench/bench_file.h"
 
+#include "memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-bool bench_text_set(char **text, const char *to)
+void bench_text_set(char **text, const char *to)
 {
-    char *copy = strdup(to);
-    if (!copy)
-        return false;
+    char *copy = memory_copy(to);
     free(*text);
     *text = copy;
-    return true;
 }
 
 #define TEXTS 11
@@ -24,13 +23,11 @@ static char **text_at(bench_file *f, size_t i)
     return all[i];
 }
 
-bool bench_file_init(bench_file *file, const char *path)
+void bench_file_init(bench_file *file, const char *path)
 {
-    bool fits = true;
     memset(file, 0, sizeof *file);
     for (size_t i = 0; i < TEXTS; i++)
-        fits &= bench_text_set(text_at(file, i), i ? "" : path);
-    return fits;
+        *text_at(file, i) = memory_copy(i ? "" : path);
 }
 
 static void finish_series(bench_series *series)
@@ -65,39 +62,24 @@ bench_series *bench_file_find(const bench_file *file, const char *name)
     return number == TABLE_NONE ? NULL : &file->series[number];
 }
 
-/* Room first, then the name: the table never has more than there are series. */
 bench_series *bench_file_series(bench_file *file, const char *name)
 {
-    bench_series *found = bench_file_find(file, name);
-    if (found)
-        return found;
-    uint32_t count = file->names.count;
-    bench_series *grown = realloc(file->series, (count + 1) * sizeof *grown);
-    if (!grown)
-        return NULL;
-    file->series = grown;
-    bench_series made = {.name = strdup(name), .clock = strdup("")};
-    if (!made.name || !made.clock || table_add(&file->names, name) == TABLE_NONE) {
-        finish_series(&made);
-        return NULL;
-    }
-    file->series[count] = made;
-    return &file->series[count];
+    uint32_t known = file->names.count, number = table_add(&file->names, name);
+    if (number < known)
+        return &file->series[number];
+    file->series = memory_resized(file->series, (known + 1) * sizeof *file->series);
+    file->series[known] = (bench_series){.name = memory_copy(name), .clock = memory_copy("")};
+    return &file->series[known];
 }
 
 /* ---- launches ---- */
 
 static bench_launch *new_launch(bench_series *series, const char *id)
 {
-    bench_launch *grown =
-        realloc(series->launches, (series->launch_count + 1) * sizeof *series->launches);
-    char *copy = grown ? strdup(id) : NULL;
-    if (grown)
-        series->launches = grown;
-    if (!copy)
-        return NULL;
-    grown[series->launch_count] = (bench_launch){.id = copy};
-    return &grown[series->launch_count++];
+    series->launches =
+        memory_resized(series->launches, (series->launch_count + 1) * sizeof *series->launches);
+    series->launches[series->launch_count] = (bench_launch){.id = memory_copy(id)};
+    return &series->launches[series->launch_count++];
 }
 
 /* The last one first: rows of a launch stand together. */
@@ -109,59 +91,39 @@ bench_launch *bench_series_launch(bench_series *series, const char *id)
     return new_launch(series, id);
 }
 
-static bool is_full(size_t count)
+void bench_launch_add(bench_launch *launch, double sample, double cpu_sample)
 {
-    return (count & (count - 1)) == 0; /* 0 or a power of two */
+    size_t at = launch->count++;
+    memory_fit(&launch->samples, &launch->room, at + 1, sizeof sample);
+    memory_fit(&launch->cpu_samples, &launch->cpu_room, at + 1, sizeof cpu_sample);
+    launch->samples[at] = sample;
+    launch->cpu_samples[at] = cpu_sample;
 }
 
-bool bench_launch_add(bench_launch *launch, double sample, double cpu_sample)
+static void take_series(bench_series *to, const bench_series *from, const char *id, uint64_t pair)
 {
-    if (is_full(launch->count)) {
-        size_t bytes = (launch->count ? 2 * launch->count : 1) * sizeof(double);
-        double *samples = realloc(launch->samples, bytes);
-        if (samples)
-            launch->samples = samples;
-        double *cpu_samples = samples ? realloc(launch->cpu_samples, bytes) : NULL;
-        if (!cpu_samples)
-            return false;
-        launch->cpu_samples = cpu_samples;
-    }
-    launch->samples[launch->count] = sample;
-    launch->cpu_samples[launch->count++] = cpu_sample;
-    return true;
-}
-
-static bool take_series(bench_series *to, bench_series *from, const char *id, uint64_t pair)
-{
-    if (!to || !bench_text_set(&to->clock, from->clock))
-        return false;
-    if (from->error && !bench_text_set(&to->error, from->error))
-        return false;
+    bench_text_set(&to->clock, from->clock);
+    if (from->error)
+        bench_text_set(&to->error, from->error);
     to->skipped |= from->skipped;
     if (from->launch_count == 0)
-        return true;
+        return;
     bench_launch *launch = new_launch(to, id);
-    if (!launch)
-        return false;
     launch->pair = pair;
     for (size_t i = 0; i < from->launch_count; i++)
         for (size_t k = 0; k < from->launches[i].count; k++)
-            if (!bench_launch_add(launch, from->launches[i].samples[k],
-                                  from->launches[i].cpu_samples[k]))
-                return false;
-    return true;
+            bench_launch_add(launch, from->launches[i].samples[k],
+                             from->launches[i].cpu_samples[k]);
 }
 
-bool bench_file_append(bench_file *to, bench_file *from, const char *id, uint64_t pair)
+void bench_file_append(bench_file *to, bench_file *from, const char *id, uint64_t pair)
 {
-    bool fits = true;
     for (size_t i = to->date[0] ? OF_LAUNCH + 1 : OF_LAUNCH; i < TEXTS; i++) {
         char *before = *text_at(to, i);
         *text_at(to, i) = *text_at(from, i);
         *text_at(from, i) = before;
     }
-    for (uint32_t i = 0; i < from->names.count && fits; i++)
-        fits = take_series(bench_file_series(to, from->series[i].name), &from->series[i], id, pair);
+    for (uint32_t i = 0; i < from->names.count; i++)
+        take_series(bench_file_series(to, from->series[i].name), &from->series[i], id, pair);
     bench_file_finish(from);
-    return fits;
 }

@@ -14,7 +14,7 @@ typedef struct bench_launch {
     char *id;
     uint64_t pair; /* of an A/B: the launch of the other build that belongs to it; 0: none */
     double *samples, *cpu_samples; /* ns per iteration */
-    size_t count;
+    size_t count, room, cpu_room;
 } bench_launch;
 
 typedef struct bench_series {
@@ -37,26 +37,25 @@ typedef struct bench_file {
     bench_series *series;
 } bench_file;
 
-/* Empty, with every text "" but the path; false without memory. */
-bool bench_file_init(bench_file *file, const char *path);
+/* Empty, with every text "" but the path. */
+void bench_file_init(bench_file *file, const char *path);
 void bench_file_finish(bench_file *file);
 
-bool bench_text_set(char **text, const char *to); /* false without memory */
+void bench_text_set(char **text, const char *to);
 
-/* The benchmark of that name, new if need be; NULL without memory. Pointers to series are good
- * until the next new one. */
+/* The benchmark of that name, new if need be. Pointers to series are good until the next new
+ * one. */
 bench_series *bench_file_series(bench_file *file, const char *name);
 bench_series *bench_file_find(const bench_file *file, const char *name); /* NULL: it has none */
 
 /* Likewise. */
 bench_launch *bench_series_launch(bench_series *series, const char *id);
 
-/* False without memory. */
-bool bench_launch_add(bench_launch *launch, double sample, double cpu_sample);
+void bench_launch_add(bench_launch *launch, double sample, double cpu_sample);
 
 /* All launches of `from` as launches of `to` with that id and pair, and what it says of machine,
- * program and options; the first one's date stays. Empties `from`. False without memory. */
-bool bench_file_append(bench_file *to, bench_file *from, const char *id, uint64_t pair);
+ * program and options; the first one's date stays. Empties `from`. */
+void bench_file_append(bench_file *to, bench_file *from, const char *id, uint64_t pair);
 
 /* bench_load.c: false, and why. "-" is the standard input. */
 bool bench_file_load(bench_file *file, const char *path, complaint *why);

@@ -1,6 +1,7 @@
 /* tools/bench/bench_load.c - bench_file.h from JSON. */
 #include "bench/bench_file.h"
 
+#include "memory.h"
 #include "read/json_read.h"
 #include "read/lines.h"
 #include "read/document.h"
@@ -14,18 +15,18 @@
 /* ---- the context ---- */
 
 /* Members that decide nothing about how was measured stay out of it. */
-static bool read_configuration(json_reader *j, json_t *ours, bench_file *file)
+static void read_configuration(json_reader *j, json_t *ours, bench_file *file)
 {
     json_t *from = json_read_object(j, ours, "configuration");
     char *text = from ? json_dumps(from, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     if (!from)
-        return true;
-    bool fits = text && bench_text_set(&file->configuration, text);
+        return;
+    memory_needed(text != NULL);
+    bench_text_set(&file->configuration, text);
     /* jansson's allocator is ours: see json_read.c. */
     json_free_t release;
     json_get_alloc_funcs(NULL, &release);
     release(text);
-    return fits || complaint_set(j->why, "out of memory");
 }
 
 static bool check_schema(json_reader *j, json_t *ours)
@@ -53,7 +54,9 @@ static bool read_context(json_reader *j, json_t *document, bench_file *file)
     json_read_text(j, ab, "session", &file->session);
     json_read_text(j, ab, "side", &file->side);
     json_read_text(j, ab, "method", &file->method);
-    return !j->failed && read_configuration(j, ours, file) && check_schema(j, ours);
+    if (!j->failed)
+        read_configuration(j, ours, file);
+    return !j->failed && check_schema(j, ours);
 }
 
 /* ---- rows ---- */
@@ -109,20 +112,17 @@ static void read_row(json_reader *j, json_t *from, const char *launch, row *r)
     double unit = unit_of(j, r->unit);
     r->real_time *= unit;
     r->cpu_time *= unit;
-    if (!r->launch[0] && !bench_text_set(&r->launch, launch))
-        complaint_set(j->why, "out of memory");
+    if (!r->launch[0])
+        bench_text_set(&r->launch, launch);
     if (!r->name[0])
         complaint_set(j->why, "has a benchmark without a name");
     j->failed |= j->why->text[0] != 0;
 }
 
-static bool add(json_reader *j, bench_launch *launch, double sample, double cpu_sample)
+static void add(bench_launch *launch, double sample, double cpu_sample)
 {
-    if (!isfinite(sample))
-        return true;
-    if (!bench_launch_add(launch, sample, isfinite(cpu_sample) ? cpu_sample : 0))
-        j->failed = !complaint_set(j->why, "out of memory");
-    return !j->failed;
+    if (isfinite(sample))
+        bench_launch_add(launch, sample, isfinite(cpu_sample) ? cpu_sample : 0);
 }
 
 static void add_samples(json_reader *j, row *r, bench_launch *launch)
@@ -131,31 +131,29 @@ static void add_samples(json_reader *j, row *r, bench_launch *launch)
     json_t *cpu_samples = json_read_array(j, r->ours, "cpu_samples");
     size_t i;
     if (json_array_size(samples) == 0)
-        add(j, launch, r->real_time, r->cpu_time);
+        add(launch, r->real_time, r->cpu_time);
     json_array_foreach(samples, i, sample)
     {
         double value = json_is_number(sample) ? json_number_value(sample) : NAN;
         double cpu = json_number_value(json_array_get(cpu_samples, i)); /* 0 if there is none */
         if (!json_is_number(sample) && !json_is_null(sample))
             j->failed = !complaint_set(j->why, "has \"samples\" that are no numbers");
-        if (j->failed || !add(j, launch, value, cpu))
+        if (j->failed)
             return;
+        add(launch, value, cpu);
     }
 }
 
 static void take_row(json_reader *j, row *r, bench_file *file)
 {
     bench_series *series = bench_file_series(file, r->name);
-    bench_launch *launch = series && !r->failed ? bench_series_launch(series, r->launch) : NULL;
-    if (series && r->failed) {
+    if (r->failed) {
         series->skipped = r->skipped;
-        if (bench_text_set(&series->error, r->error))
-            return;
-    }
-    if (!launch || !bench_text_set(&series->clock, r->clock)) {
-        j->failed = !complaint_set(j->why, "out of memory");
+        bench_text_set(&series->error, r->error);
         return;
     }
+    bench_launch *launch = bench_series_launch(series, r->launch);
+    bench_text_set(&series->clock, r->clock);
     launch->pair = r->pair;
     add_samples(j, r, launch);
 }
@@ -223,9 +221,8 @@ static bool read_file(bench_file *file, const char *path, complaint *why)
 
 bool bench_file_load(bench_file *file, const char *path, complaint *why)
 {
-    if (!bench_file_init(file, path))
-        complaint_set(why, "out of memory");
-    else if (read_file(file, path, why))
+    bench_file_init(file, path);
+    if (read_file(file, path, why))
         return true;
     bench_file_finish(file);
     return false;

@@ -4,6 +4,7 @@
 
 #include "bench/stats/sample_stats.h"
 #include "out/json_write.h"
+#include "memory.h"
 #include "output.h"
 
 #include <jansson.h>
@@ -76,11 +77,7 @@ static void put_context(pki_json *json, const bench_file *file)
 
 static double median(const double *samples, size_t count)
 {
-    double *scratch = malloc(count * sizeof *scratch + 1);
-    if (!scratch || !count) {
-        free(scratch);
-        return 0;
-    }
+    double *scratch = memory_zeroed(count, sizeof *scratch);
     memcpy(scratch, samples, count * sizeof *scratch);
     double found = pki_samples_select_median(scratch, count);
     free(scratch);

@@ -103,8 +103,6 @@ static bool write_all(const wish *w, rows *r, complaint *why)
 static int export(const wish *w)
 {
     rows *r = rows_create(&w->rows);
-    if (!r)
-        return complain("out of memory");
     json_limit_memory(JSON_MEMORY_MOST);
     complaint why = {""};
     const char *bad = rows_add_files(r, w->files.all, w->files.count, &why);

@@ -17,11 +17,6 @@ typedef struct search {
     const load_options *options;
 } search;
 
-static bool out_of_memory(complaint *why)
-{
-    return complaint_set(why, "out of memory");
-}
-
 static void note_stepper(search *s, const char *track)
 {
     if (!s->stepper[0])
@@ -35,20 +30,21 @@ static void note_stepper(search *s, const char *track)
 }
 
 /* In the order of their first steps: the report is of the first one. */
-static bool expect_noted(search *s)
+static void expect_noted(search *s)
 {
-    bool fits = !s->stepper[0] || rebuild_expect_steps(s->to, s->stepper);
-    for (size_t i = 0; fits && i < s->other_count; i++)
-        fits = rebuild_expect_steps(s->to, s->others[i]);
-    return fits;
+    if (s->stepper[0])
+        rebuild_expect_steps(s->to, s->stepper);
+    for (size_t i = 0; i < s->other_count; i++)
+        rebuild_expect_steps(s->to, s->others[i]);
 }
 
-static bool take_event(void *user, const event *e)
+static void take_event(void *user, const event *e)
 {
     search *s = user;
     if (e->type == EVENT_STEP)
         note_stepper(s, e->stepper);
-    return !s->to || rebuild_event(s->to, e);
+    if (s->to)
+        rebuild_event(s->to, e);
 }
 
 /* Without a rebuild only the steps' thread is of interest. */
@@ -84,20 +80,15 @@ static outcome finish(search *s, pki_summary *out)
         return load_report_of(s, out);
     if (rebuild_needs_sorting(s->to))
         return UNSORTED;
-    if (rebuild_finish(s->to, trace_head(s->in), trace_is_whole(s->in), out))
-        return DONE;
-    out_of_memory(s->in->why);
-    return FAILED;
+    rebuild_finish(s->to, trace_head(s->in), trace_is_whole(s->in), out);
+    return DONE;
 }
 
 static outcome rebuild_from(search *s, bool sort, pki_summary *out)
 {
-    outcome result = FAILED;
     s->to = rebuild_create(sort, s->options->per_thread);
-    if (!s->to || !expect_noted(s))
-        out_of_memory(s->in->why);
-    else if (read_events(s))
-        result = finish(s, out);
+    expect_noted(s);
+    outcome result = read_events(s) ? finish(s, out) : FAILED;
     rebuild_destroy(s->to);
     s->to = NULL;
     return result;

@@ -156,10 +156,6 @@ static bool load_files(session *s)
 {
     complaint why = {""};
     s->tables.rows = rows_create(&s->tables.wish);
-    if (!s->tables.rows) {
-        complain("out of memory");
-        return false;
-    }
     const char *bad = rows_add_files(s->tables.rows, s->w->files.all, s->w->files.count, &why);
     if (bad)
         complain("%s: %s", bad, why.text);

@@ -6,6 +6,8 @@
  */
 #include "query/query.h"
 
+#include "bench/stats/sample_stats.h"
+#include "memory.h"
 #include "stats/moments.h"
 
 #include <math.h>
@@ -24,19 +26,6 @@ typedef struct numbers {
 
 enum { PERCENT, PART, MEDIAN };
 
-static bool make_room(numbers *n)
-{
-    if (n->count < n->room)
-        return true;
-    size_t room = n->room ? 2 * n->room : 16;
-    double *grown = realloc(n->values, room * sizeof *grown);
-    if (!grown)
-        return false;
-    n->values = grown;
-    n->room = room;
-    return true;
-}
-
 /* The first one that is not below. */
 static size_t first_not_below(const numbers *n, double value)
 {
@@ -51,30 +40,19 @@ static size_t first_not_below(const numbers *n, double value)
     return low;
 }
 
-static int by_value(const void *a, const void *b)
+static void add_value(numbers *n, double value)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static bool add_value(numbers *n, double value)
-{
-    if (!make_room(n))
-        return false;
+    memory_fit(&n->values, &n->room, n->count + 1, sizeof value);
     size_t at = n->sorted ? first_not_below(n, value) : n->count;
     memmove(n->values + at + 1, n->values + at, (n->count - at) * sizeof *n->values);
     n->values[at] = value;
     n->count++;
-    return true;
 }
 
 static void fail(sqlite3_context *context, numbers *n, const char *why)
 {
     n->failed = true;
-    if (why)
-        sqlite3_result_error(context, why, -1);
-    else
-        sqlite3_result_error_nomem(context);
+    sqlite3_result_error(context, why, -1);
 }
 
 static bool take_part(sqlite3_context *context, numbers *n, int argc, sqlite3_value **argv)
@@ -101,8 +79,8 @@ static void step(sqlite3_context *context, int argc, sqlite3_value **argv)
         return;
     if (type != SQLITE_INTEGER && type != SQLITE_FLOAT)
         fail(context, n, "a percentile is of numbers");
-    else if (!add_value(n, sqlite3_value_double(argv[0])))
-        fail(context, n, NULL);
+    else
+        add_value(n, sqlite3_value_double(argv[0]));
 }
 
 static void remove_value(sqlite3_context *context, int argc, sqlite3_value **argv)
@@ -111,46 +89,12 @@ static void remove_value(sqlite3_context *context, int argc, sqlite3_value **arg
     (void)argc;
     if (!n || n->failed || sqlite3_value_numeric_type(argv[0]) == SQLITE_NULL)
         return;
-    if (!n->sorted && n->count)
-        qsort(n->values, n->count, sizeof *n->values, by_value);
+    if (!n->sorted)
+        pki_samples_sort(n->values, n->count);
     n->sorted = true;
     size_t at = first_not_below(n, sqlite3_value_double(argv[0]));
     if (at < n->count)
         memmove(n->values + at, n->values + at + 1, (--n->count - at) * sizeof *n->values);
-}
-
-static void swap(double *a, double *b)
-{
-    double was = *a;
-    *a = *b;
-    *b = was;
-}
-
-/* Puts the k-th smallest at k, smaller ones before and larger ones behind it (Hoare). */
-static void select_at(double *values, size_t count, size_t k)
-{
-    size_t low = 0, high = count - 1;
-    while (low < high) {
-        double pivot = values[low + (high - low) / 2];
-        size_t i = low, j = high;
-        while (i <= j) {
-            while (values[i] < pivot)
-                i++;
-            while (values[j] > pivot)
-                j--;
-            if (i > j)
-                break;
-            swap(&values[i++], &values[j]);
-            if (j-- == 0)
-                break;
-        }
-        if (k >= i)
-            low = i;
-        else if (j != SIZE_MAX && k <= j)
-            high = j;
-        else
-            return;
-    }
 }
 
 static double smallest(const double *values, size_t count)
@@ -169,7 +113,7 @@ static void value(sqlite3_context *context)
     double at = n->part * (double)(n->count - 1);
     size_t below = (size_t)at;
     if (!n->sorted)
-        select_at(n->values, n->count, below);
+        pki_samples_place(n->values, n->count, below);
     double low = n->values[below], high = low;
     if (below + 1 < n->count)
         high = n->sorted ? n->values[below + 1]

@@ -1,5 +1,6 @@
 #include "query/input.h"
 
+#include "memory.h"
 #include "read/lines.h"
 
 #include <stdio.h>
@@ -14,9 +15,11 @@ char *query_read_text(const char *path, complaint *why)
     line all;
     if (!lines_open(&in, path, SQL_MOST, why))
         return NULL;
-    char *text = lines_rest(&in, SQL_MOST, &all) ? strndup(all.text, all.length) : NULL;
-    if (!text)
-        complaint_set(why, "out of memory");
+    char *text = NULL;
+    if (lines_rest(&in, SQL_MOST, &all)) {
+        text = strndup(all.text, all.length);
+        memory_needed(text != NULL);
+    }
     lines_close(&in);
     return text;
 }

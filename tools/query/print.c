@@ -2,6 +2,7 @@
 #include "query/query.h"
 
 #include "base/compiler.h"
+#include "memory.h"
 #include "out/columns.h"
 #include "rows/cell_write.h"
 
@@ -41,9 +42,9 @@ static char *text_of(sqlite3_stmt *from, int i)
 {
     char real[48];
     if (sqlite3_column_type(from, i) == SQLITE_FLOAT)
-        return strdup(put_real(real, sqlite3_column_double(from, i)));
+        return memory_copy(put_real(real, sqlite3_column_double(from, i)));
     const char *text = (const char *)sqlite3_column_text(from, i);
-    return strdup(text ? text : "");
+    return memory_copy(text ? text : "");
 }
 
 static bool is_number(sqlite3_stmt *from, int i)
@@ -55,16 +56,13 @@ static bool is_number(sqlite3_stmt *from, int i)
 /* ---- tables ---- */
 
 /* Columns of texts are aligned to the left; those that have begun with a number to the right. */
-static bool take_row(printing *p, size_t row)
+static void take_row(printing *p, size_t row)
 {
     for (int i = 0; i < p->columns; i++) {
         char *text = p->cells[row * (size_t)p->columns + (size_t)i] = text_of(p->from, i);
-        if (!text)
-            return false;
         p->widths[i] = PKI_MAX(p->widths[i], pki_width(text));
         p->numbers[i] |= is_number(p->from, i);
     }
-    return true;
 }
 
 static void put_cell(const printing *p, int i, const char *text)
@@ -151,8 +149,7 @@ static int print_blocks(printing *p, bool markdown)
     int status;
     size_t count = 0;
     while ((status = sqlite3_step(p->from)) == SQLITE_ROW) {
-        if (!take_row(p, count))
-            return SQLITE_NOMEM;
+        take_row(p, count);
         if (++count == BLOCK) {
             put_block(p, count, first, markdown);
             first = false;
@@ -167,16 +164,13 @@ static int print_blocks(printing *p, bool markdown)
 static int print_table(printing *p, bool markdown)
 {
     size_t columns = (size_t)p->columns;
-    p->cells = calloc(columns * BLOCK, sizeof *p->cells);
-    p->widths = calloc(columns, sizeof *p->widths);
-    p->numbers = calloc(columns, sizeof *p->numbers);
-    int status = SQLITE_NOMEM;
-    if (p->cells && p->widths && p->numbers) {
-        for (size_t i = 0; i < columns; i++)
-            p->widths[i] = pki_width(sqlite3_column_name(p->from, (int)i));
-        status = print_blocks(p, markdown);
-    }
-    for (size_t i = 0; p->cells && i < columns * BLOCK; i++)
+    p->cells = memory_zeroed(columns * BLOCK, sizeof *p->cells);
+    p->widths = memory_zeroed(columns, sizeof *p->widths);
+    p->numbers = memory_zeroed(columns, sizeof *p->numbers);
+    for (size_t i = 0; i < columns; i++)
+        p->widths[i] = pki_width(sqlite3_column_name(p->from, (int)i));
+    int status = print_blocks(p, markdown);
+    for (size_t i = 0; i < columns * BLOCK; i++)
         free(p->cells[i]);
     free(p->cells);
     free(p->widths);

@@ -7,6 +7,7 @@
 #include "query/query.h"
 
 #include "base/compiler.h"
+#include "memory.h"
 #include "rows/order.h"
 
 #include <math.h>
@@ -61,15 +62,13 @@ static int connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sq
 {
     (void)argc;
     (void)why;
-    sheet *s = sqlite3_malloc(sizeof *s);
-    if (!s)
-        return SQLITE_NOMEM;
+    sheet *s = memory_zeroed(1, sizeof *s);
     *s = (sheet){.from = aux, .of = table_named(argv[0])};
     *out = &s->base;
     sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
     int error = declare(db, s->of);
     if (error)
-        sqlite3_free(s);
+        free(s);
     return error;
 }
 
@@ -84,7 +83,7 @@ static int disconnect(sqlite3_vtab *table)
     sheet *s = (sheet *)table;
     for (size_t i = 0; i < s->order_count; i++)
         free_order(s->orders[i]);
-    sqlite3_free(s);
+    free(s);
     return SQLITE_OK;
 }
 
@@ -242,10 +241,7 @@ static kept_order *order_for(sheet *s, const char *columns)
 static int open_cursor(sqlite3_vtab *table, sqlite3_vtab_cursor **out)
 {
     (void)table;
-    cursor *c = sqlite3_malloc(sizeof *c);
-    if (!c)
-        return SQLITE_NOMEM;
-    *c = (cursor){.by = NULL};
+    cursor *c = memory_zeroed(1, sizeof *c);
     *out = &c->base;
     return SQLITE_OK;
 }
@@ -260,7 +256,7 @@ static void release_order(cursor *c)
 static int close_cursor(sqlite3_vtab_cursor *at)
 {
     release_order((cursor *)at);
-    sqlite3_free(at);
+    free(at);
     return SQLITE_OK;
 }
 

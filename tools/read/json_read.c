@@ -1,5 +1,7 @@
 #include "read/json_read.h"
 
+#include "memory.h"
+
 #include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
@@ -29,11 +31,7 @@ void json_read_text(json_reader *r, json_t *object, const char *key, char **out)
     if (*out && !value)
         return;
     free(*out);
-    *out = strdup(text);
-    if (!*out) {
-        complaint_set(r->why, "out of memory");
-        r->failed = true;
-    }
+    *out = memory_copy(text);
 }
 
 /* An integer within bounds; a real that is one counts. */
@@ -115,22 +113,16 @@ json_t *json_read_array(json_reader *r, json_t *object, const char *key)
 }
 
 /* Zeroed rows, as many as the array has elements. */
-static void *make_rows(json_reader *r, const json_t *array, size_t size, size_t *count)
+static void *make_rows(const json_t *array, size_t size, size_t *count)
 {
-    size_t length = json_array_size(array);
-    void *rows = length ? calloc(length, size) : NULL;
-    *count = rows ? length : 0;
-    if (length && !rows) {
-        complaint_set(r->why, "out of memory");
-        r->failed = true;
-    }
-    return rows;
+    *count = json_array_size(array);
+    return *count ? memory_zeroed(*count, size) : NULL;
 }
 
 void *json_read_rows(json_reader *r, json_t *object, const char *key, size_t size, size_t *count)
 {
     json_t *array = json_read_array(r, object, key);
-    void *rows = make_rows(r, array, size, count);
+    void *rows = make_rows(array, size, count);
     for (size_t i = 0; i < *count; i++)
         if (!json_is_object(json_array_get(array, i)))
             fail(r, key, "an array of objects");
@@ -141,7 +133,7 @@ void *json_read_tuples(json_reader *r, json_t *object, const char *key, size_t s
                        size_t *count)
 {
     json_t *array = json_read_array(r, object, key);
-    void *rows = make_rows(r, array, size, count);
+    void *rows = make_rows(array, size, count);
     for (size_t i = 0; i < *count; i++)
         if (json_array_size(json_array_get(array, i)) < width)
             fail(r, key, "an array of arrays of numbers");

@@ -1,6 +1,7 @@
 #include "read/lines.h"
 
 #include "base/compiler.h"
+#include "memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +11,7 @@
 bool lines_open(lines *l, const char *path, size_t most, complaint *why)
 {
     *l = (lines){.most = most, .why = why, .room = FIRST_ROOM};
-    l->buffer = malloc(FIRST_ROOM);
-    if (!l->buffer)
-        return complaint_set(why, "out of memory");
+    l->buffer = memory_resized(NULL, FIRST_ROOM);
     l->from = source_open(path, why);
     if (l->from)
         return true;
@@ -43,14 +42,8 @@ static bool make_room(lines *l, size_t most)
         return true;
     if (l->room > most)
         return too_long(l, most);
-    size_t room = PKI_MIN(2 * l->room, most + 1); /* and a newline */
-    char *grown = realloc(l->buffer, room);
-    if (!grown) {
-        l->failed = true;
-        return complaint_set(l->why, "out of memory");
-    }
-    l->buffer = grown;
-    l->room = room;
+    l->room = PKI_MIN(2 * l->room, most + 1); /* and a newline */
+    l->buffer = memory_resized(l->buffer, l->room);
     return true;
 }
 

@@ -55,7 +55,7 @@ static void read_rows(json_reader *j, json_t *from, const pki_member *m, char *o
     memcpy(object + m->count, &count, sizeof count);
 }
 
-/* An array of numbers as the object that it stands for. NULL without memory. */
+/* An array of numbers as the object that it stands for. NULL if jansson gets no memory for it. */
 static json_t *named(json_t *numbers, const pki_shape *shape)
 {
     json_t *object = json_object();

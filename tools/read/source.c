@@ -1,5 +1,7 @@
 #include "read/source_twin.h"
 
+#include "memory.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -26,19 +28,19 @@ static bool open_file(source *s, const char *path, complaint *why)
     s->fd = open(strcmp(path, "-") == 0 ? "/dev/stdin" : path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (s->fd < 0)
         return complaint_set(why, "%s", strerror(errno));
-    if (check(s, why) && (source_begin(s) || complaint_set(why, "out of memory")))
-        return true;
-    close(s->fd);
-    return false;
+    if (!check(s, why)) {
+        close(s->fd);
+        return false;
+    }
+    source_begin(s);
+    return true;
 }
 
 source *source_open(const char *path, complaint *why)
 {
-    source *s = calloc(1, sizeof *s);
-    if (s && open_file(s, path, why))
+    source *s = memory_zeroed(1, sizeof *s);
+    if (open_file(s, path, why))
         return s;
-    if (!s)
-        complaint_set(why, "out of memory");
     free(s);
     return NULL;
 }

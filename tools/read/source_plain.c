@@ -6,10 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-bool source_begin(source *s)
+void source_begin(source *s)
 {
     s->position = 0;
-    return true;
 }
 
 void source_close(source *s)

@@ -11,5 +11,5 @@ struct source {
     bool rewindable;   /* not a pipe */
 };
 
-/* The file is open. False without memory. */
-bool source_begin(source *s);
+/* The file is open. */
+void source_begin(source *s);

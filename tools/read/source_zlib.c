@@ -1,6 +1,8 @@
 /* tools/read/source_zlib.c - source.h with zlib, which also reads what is not compressed. */
 #include "read/source_twin.h"
 
+#include "memory.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +11,11 @@
 #define BUFFER (128u * 1024)
 #define READ_MOST (1u << 20) /* twice the buffer and more: plain files are not copied once more */
 
-bool source_begin(source *s)
+void source_begin(source *s)
 {
     s->gz = gzdopen(s->fd, "rb");
-    if (s->gz)
-        gzbuffer(s->gz, BUFFER);
-    return s->gz != NULL;
+    memory_needed(s->gz != NULL);
+    gzbuffer(s->gz, BUFFER);
 }
 
 void source_close(source *s)

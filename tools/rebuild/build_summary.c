@@ -2,6 +2,7 @@
 #include "rebuild/state.h"
 
 #include "base/compiler.h"
+#include "memory.h"
 #include "read/read_shape.h"
 #include "stats/histogram.h"
 #include "measure/overhead.h"
@@ -11,68 +12,58 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool fill_region(const rebuild *r, uint32_t id, const rebuilt_region *from,
+static void fill_region(const rebuild *r, uint32_t id, const rebuilt_region *from,
                         pki_region_row *row)
 {
-    *row = (pki_region_row){.name = strdup(rebuild_name(r, id)),
+    *row = (pki_region_row){.name = memory_copy(rebuild_name(r, id)),
                             .kind = rebuild_kind(r, id),
                             .time = pki_tally_dist(&from->time),
                             .self = from->self,
                             .bytes = from->bytes,
                             .flops = from->flops};
-    return row->name && pki_histogram_of_tally(&from->time, &row->histogram);
+    memory_needed(pki_histogram_of_tally(&from->time, &row->histogram));
 }
 
-static bool fill_regions(const rebuild *r, const rebuilt_region *from, uint32_t count,
+static void fill_regions(const rebuild *r, const rebuilt_region *from, size_t count,
                          pki_region_row **rows, size_t *row_count)
 {
-    *rows = calloc(PKI_MAX(count, 1), sizeof **rows);
-    if (!*rows)
-        return false;
+    *rows = memory_zeroed(count, sizeof **rows);
     for (uint32_t i = 0; i < count; i++)
-        if (from[i].time.moments.count && !fill_region(r, i, &from[i], &(*rows)[(*row_count)++]))
-            return false;
+        if (from[i].time.moments.count)
+            fill_region(r, i, &from[i], &(*rows)[(*row_count)++]);
     pki_regions_sort(*rows, *row_count);
-    return true;
 }
 
-static bool fill_thread(const rebuild *r, const rebuilt_thread *from, pki_thread_row *row)
+static void fill_thread(const rebuild *r, const rebuilt_thread *from, pki_thread_row *row)
 {
-    *row = (pki_thread_row){
-        .name = strdup(from->name ? from->name : ""), .tid = from->tid, .recorded = from->recorded};
+    *row = (pki_thread_row){.name = memory_copy(from->name ? from->name : ""),
+                            .tid = from->tid,
+                            .recorded = from->recorded};
     memcpy(row->kinds, from->kinds, sizeof row->kinds);
-    return row->name && (!from->regions || fill_regions(r, from->regions, from->region_room,
-                                                        &row->regions, &row->region_count));
+    if (from->regions)
+        fill_regions(r, from->regions, from->region_room, &row->regions, &row->region_count);
 }
 
-static bool fill_threads(const rebuild *r, pki_summary *out)
+static void fill_threads(const rebuild *r, pki_summary *out)
 {
-    out->threads = calloc(PKI_MAX(r->tracks.count, 1), sizeof *out->threads);
-    if (!out->threads)
-        return false;
+    out->threads = memory_zeroed(r->tracks.count, sizeof *out->threads);
     for (uint32_t i = 0; i < r->tracks.count; i++)
-        if (r->threads[i].recorded &&
-            !fill_thread(r, &r->threads[i], &out->threads[out->thread_count++]))
-            return false;
-    return true;
+        if (r->threads[i].recorded)
+            fill_thread(r, &r->threads[i], &out->threads[out->thread_count++]);
 }
 
-static bool fill_counters(const rebuild *r, pki_summary *out)
+static void fill_counters(const rebuild *r, pki_summary *out)
 {
-    out->counters = calloc(PKI_MAX(r->counters.count, 1), sizeof *out->counters);
-    if (!out->counters)
-        return false;
+    out->counters = memory_zeroed(r->counters.count, sizeof *out->counters);
     for (uint32_t i = 0; i < r->counters.count; i++) {
         const char *name = r->counters.texts[i], *unit = strrchr(name, '\x1f') + 1;
         pki_counter_row *row = &out->counters[out->counter_count++];
         *row = (pki_counter_row){.name = strndup(name, (size_t)(unit - 1 - name)),
-                                 .unit = strdup(strcmp(unit, "value") ? unit : ""),
+                                 .unit = memory_copy(strcmp(unit, "value") ? unit : ""),
                                  .value = pki_tally_dist(&r->values[i].value),
                                  .last = r->values[i].last};
-        if (!row->name || !row->unit || !pki_timeline_fill(&r->values[i].timeline, row))
-            return false;
+        memory_needed(row->name && pki_timeline_fill(&r->values[i].timeline, row));
     }
-    return true;
 }
 
 /* ---- the trace's head ---- */
@@ -135,7 +126,7 @@ static void raise_counts(const rebuild *r, pki_summary *out)
     c->steps = PKI_MAX(c->steps, out->steps.count);
 }
 
-static bool fill_run(const rebuild *r, json_t *head, bool whole, pki_toll *toll, pki_summary *out)
+static void fill_run(const rebuild *r, json_t *head, bool whole, pki_toll *toll, pki_summary *out)
 {
     read_head(head, toll, out);
     if (!whole)
@@ -143,13 +134,12 @@ static bool fill_run(const rebuild *r, json_t *head, bool whole, pki_toll *toll,
     /* perfkit's times count from the session's start; others' from anywhere. */
     bool ours = out->run.version && out->run.version[0];
     out->run.wall = r->last - (ours ? 0 : PKI_MIN(r->first, r->last));
-    out->run.source = strdup(whole ? "trace events" : "trace events (the file is cut off)");
-    out->run.trace_path = strdup("");
-    if (out->run.program && !out->run.program[0] && r->process) {
+    out->run.source = memory_copy(whole ? "trace events" : "trace events (the file is cut off)");
+    out->run.trace_path = memory_copy("");
+    if (!out->run.program[0] && r->process) {
         free(out->run.program);
-        out->run.program = strdup(r->process);
+        out->run.program = memory_copy(r->process);
     }
-    return out->run.source && out->run.trace_path && out->run.program;
 }
 
 static const char *name_of(void *user, uint32_t id)
@@ -167,7 +157,7 @@ static const char *others_of(const rebuild *r)
                           : "";
 }
 
-static bool add_verdict(const rebuild *r, bool whole, pki_summary *out)
+static void add_verdict(const rebuild *r, bool whole, pki_summary *out)
 {
     char all[400];
     const char *text =
@@ -176,22 +166,23 @@ static bool add_verdict(const rebuild *r, bool whole, pki_summary *out)
               : "The trace is cut off and holds no report: everything is made from the events that"
                 " are left.";
     snprintf(all, sizeof all, "%s%s", text, others_of(r));
-    return pki_verdict_add(out, whole ? "rebuilt" : "trace-cut", whole ? PKI_NOTE : PKI_WARN, 0, 0,
-                           all);
+    memory_needed(pki_verdict_add(out, whole ? "rebuilt" : "trace-cut", whole ? PKI_NOTE : PKI_WARN,
+                                  0, 0, all));
 }
 
-bool rebuild_fill(rebuild *r, json_t *head, bool whole, pki_summary *out)
+void rebuild_fill(rebuild *r, json_t *head, bool whole, pki_summary *out)
 {
     pki_toll toll = {0};
     pki_summary_init(out);
-    bool filled = fill_regions(r, r->regions, r->region_room, &out->regions, &out->region_count) &&
-                  fill_threads(r, out) && fill_counters(r, out) &&
-                  pki_steps_fill(r->steps, 0, name_of, r, out) && rebuild_fill_devices(r, out) &&
-                  rebuild_fill_comms(r, out) && fill_run(r, head, whole, &toll, out);
+    fill_regions(r, r->regions, r->region_room, &out->regions, &out->region_count);
+    fill_threads(r, out);
+    fill_counters(r, out);
+    memory_needed(pki_steps_fill(r->steps, 0, name_of, r, out));
+    rebuild_fill_devices(r, out);
+    rebuild_fill_comms(r, out);
+    fill_run(r, head, whole, &toll, out);
     raise_counts(r, out);
     pki_overhead_fill(&toll, out);
-    if (filled && pki_verdicts_fill(out) && add_verdict(r, whole, out))
-        return true;
-    pki_summary_finish(out);
-    return false;
+    memory_needed(pki_verdicts_fill(out));
+    add_verdict(r, whole, out);
 }

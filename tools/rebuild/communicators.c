@@ -4,45 +4,45 @@
 
 #include "base/compiler.h"
 #include "comm/model/communicator.h"
+#include "memory.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static bool find_comm(rebuild *r, const event_comm *c, uint32_t *id)
+static uint32_t comm_of(rebuild *r, const event_comm *c)
 {
     char key[512];
     snprintf(key, sizeof key, "%.200s\x1f%.300s", c->library, c->name);
     if (r->comms.count >= PKI_COMMS_MAX && table_find(&r->comms, key) == TABLE_NONE)
         snprintf(key, sizeof key, "\x1f(too many communicators)");
-    *id = table_add(&r->comms, key);
-    if (*id == TABLE_NONE ||
-        !rebuild_grow(&r->comm_facts, &r->comm_room, *id, sizeof *r->comm_facts))
-        return false;
-    rebuilt_comm *facts = &r->comm_facts[*id];
+    uint32_t id = table_add(&r->comms, key);
+    memory_fit(&r->comm_facts, &r->comm_room, id + (size_t)1, sizeof *r->comm_facts);
+    rebuilt_comm *facts = &r->comm_facts[id];
     facts->rank = c->rank;
     facts->size = (int32_t)PKI_MIN(c->ranks, (uint32_t)INT32_MAX);
     facts->last = PKI_MAX(facts->last, c->sequence);
     facts->under_way -= facts->under_way > 0 && c->sequence && c->sequence <= facts->enqueued;
-    return true;
+    return id;
 }
 
-static bool read_operation(rebuild *r, const event *e, pki_timed_operation *op)
+static pki_timed_operation read_operation(rebuild *r, const event *e)
 {
-    *op = (pki_timed_operation){.ranks = e->comm.ranks,
-                                .op = pki_comm_op_named(e->comm.op),
-                                .bytes = e->bytes,
-                                .sequence = e->comm.sequence,
-                                .start = e->start - e->lacks,
-                                .end = e->end,
-                                .exposed = e->comm.exposed,
-                                .in_flight = e->comm.in_flight,
-                                .unrated = e->comm.unrated,
-                                .algorithm = e->comm.algorithm,
-                                .protocol = e->comm.protocol,
-                                .channels = e->comm.channels,
-                                .sharers = e->comm.calls * e->comm.sharers,
-                                .on_stream = e->comm.on_stream};
-    return find_comm(r, &e->comm, &op->comm) && rebuild_find_launcher(r, e, &op->region);
+    return (pki_timed_operation){.comm = comm_of(r, &e->comm),
+                                 .ranks = e->comm.ranks,
+                                 .region = rebuild_launcher(r, e),
+                                 .op = pki_comm_op_named(e->comm.op),
+                                 .bytes = e->bytes,
+                                 .sequence = e->comm.sequence,
+                                 .start = e->start - e->lacks,
+                                 .end = e->end,
+                                 .exposed = e->comm.exposed,
+                                 .in_flight = e->comm.in_flight,
+                                 .unrated = e->comm.unrated,
+                                 .algorithm = e->comm.algorithm,
+                                 .protocol = e->comm.protocol,
+                                 .channels = e->comm.channels,
+                                 .sharers = e->comm.calls * e->comm.sharers,
+                                 .on_stream = e->comm.on_stream};
 }
 
 /* perfkit writes the two events of a pair one behind the other. */
@@ -56,19 +56,17 @@ static void end_operation(rebuild *r, const event *e)
     r->begun_id = 0;
 }
 
-bool rebuild_comm(rebuild *r, const event *e)
+void rebuild_comm(rebuild *r, const event *e)
 {
     if (e->type == EVENT_COMM_END) {
         end_operation(r, e);
-        return true;
+        return;
     }
-    pki_timed_operation op;
-    if (e->type == EVENT_COMM && !rebuild_activity(r, e))
-        return false;
+    if (e->type == EVENT_COMM)
+        rebuild_activity(r, e);
     if (!e->comm.op || e->comm.unfinished)
-        return true;
-    if (!read_operation(r, e, &op))
-        return false;
+        return;
+    pki_timed_operation op = read_operation(r, e);
     if (e->type == EVENT_COMM_BEGIN) {
         r->begun = op;
         r->begun.algorithm = r->begun.protocol = NULL; /* the event's */
@@ -78,20 +76,16 @@ bool rebuild_comm(rebuild *r, const event *e)
             op.exposed = op.end - op.start;
         pki_comm_figures_add_calls(r->collectives, &op, e->comm.calls);
     }
-    return true;
 }
 
-bool rebuild_progress(rebuild *r, const event *e)
+void rebuild_progress(rebuild *r, const event *e)
 {
-    uint32_t id;
-    if (!find_comm(r, &e->comm, &id))
-        return false;
+    uint32_t id = comm_of(r, &e->comm);
     rebuilt_comm *c = &r->comm_facts[id];
     c->enqueued = PKI_MAX(c->enqueued, e->comm.enqueued);
     c->started = PKI_MAX(c->started, e->comm.started);
     c->completed = PKI_MAX(c->completed, e->comm.completed);
     c->under_way = e->comm.under_way;
-    return true;
 }
 
 static bool facts_of(void *user, uint32_t comm, pki_comm_facts *facts)
@@ -114,7 +108,8 @@ static bool facts_of(void *user, uint32_t comm, pki_comm_facts *facts)
     return true;
 }
 
-bool rebuild_fill_comms(rebuild *r, pki_summary *out)
+void rebuild_fill_comms(rebuild *r, pki_summary *out)
 {
-    return pki_comm_figures_build_rows(r->collectives, facts_of, rebuild_launcher_name, r, out);
+    memory_needed(
+        pki_comm_figures_build_rows(r->collectives, facts_of, rebuild_launcher_name, r, out));
 }

@@ -1,6 +1,8 @@
 /* tools/rebuild/process.c - which of the processes in a file an event is of. */
 #include "rebuild/state.h"
 
+#include "memory.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -11,13 +13,11 @@ uint32_t rebuild_process_of(table *processes, const char *track)
     return table_add(processes, pid);
 }
 
-bool rebuild_steps(rebuild *r, uint32_t thread)
+void rebuild_steps(rebuild *r, uint32_t thread)
 {
     uint32_t process = r->threads[thread].process;
-    if (!rebuild_grow(&r->stepping, &r->stepping_room, process, sizeof *r->stepping))
-        return false;
+    memory_fit(&r->stepping, &r->stepping_room, process + (size_t)1, sizeof *r->stepping);
     r->stepping[process] = 1;
-    return true;
 }
 
 static bool has_steps(const rebuild *r, uint32_t process)

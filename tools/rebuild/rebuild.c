@@ -1,6 +1,7 @@
 #include "rebuild/state.h"
 
 #include "base/compiler.h"
+#include "memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +13,7 @@
 
 rebuild *rebuild_create(bool sort, bool per_thread)
 {
-    rebuild *r = calloc(1, sizeof *r);
-    if (!r)
-        return NULL;
+    rebuild *r = memory_zeroed(1, sizeof *r);
     r->sort = sort;
     r->per_thread = per_thread;
     r->stepper = TABLE_NONE;
@@ -22,29 +21,25 @@ rebuild *rebuild_create(bool sort, bool per_thread)
     r->steps = pki_steps_create();
     r->device = pki_device_create(ACTIVITIES_MOST);
     r->collectives = pki_comm_figures_create();
-    if (r->steps && r->device && r->collectives)
-        return r;
-    rebuild_destroy(r);
-    return NULL;
+    memory_needed(r->steps && r->device && r->collectives);
+    return r;
 }
 
-static void free_regions(rebuilt_region *regions, uint32_t count)
+static void free_regions(rebuilt_region *regions, size_t count)
 {
-    for (uint32_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         pki_tally_finish(&regions[i].time);
     free(regions);
 }
 
 void rebuild_destroy(rebuild *r)
 {
-    if (!r)
-        return;
-    for (uint32_t i = 0; i < r->thread_room; i++) {
+    for (size_t i = 0; i < r->thread_room; i++) {
         free(r->threads[i].name);
         free(r->threads[i].inner.waiting);
         free_regions(r->threads[i].regions, r->threads[i].region_room);
     }
-    for (uint32_t i = 0; i < r->counter_room; i++) {
+    for (size_t i = 0; i < r->counter_room; i++) {
         pki_tally_finish(&r->values[i].value);
         pki_series_finish(&r->values[i].timeline.parts);
     }
@@ -67,22 +62,6 @@ void rebuild_destroy(rebuild *r)
     pki_device_destroy(r->device);
     rebuild_free_steps(r);
     free(r);
-}
-
-bool rebuild_grow(void *array_of, uint32_t *room, uint32_t at, size_t size)
-{
-    if (at < *room)
-        return true;
-    char *array;
-    memcpy(&array, array_of, sizeof array);
-    uint32_t more = PKI_MAX(at + 1, 2 * *room);
-    array = realloc(array, more * size);
-    if (!array)
-        return false;
-    memset(array + *room * size, 0, (more - *room) * size);
-    memcpy(array_of, &array, sizeof array);
-    *room = more;
-    return true;
 }
 
 uint32_t rebuild_kind(const rebuild *r, uint32_t region)
@@ -108,9 +87,8 @@ static uint32_t region_of(rebuild *r, const event *e)
     if (r->names.count >= REBUILD_NAMES_MOST && table_find(&r->names, key) == TABLE_NONE)
         snprintf(key, sizeof key, "0(too many names)");
     uint32_t id = table_add(&r->names, key);
-    bool fits =
-        id != TABLE_NONE && rebuild_grow(&r->regions, &r->region_room, id, sizeof *r->regions);
-    return fits ? id : TABLE_NONE;
+    memory_fit(&r->regions, &r->region_room, id + (size_t)1, sizeof *r->regions);
+    return id;
 }
 
 static uint32_t thread_of(rebuild *r, const char *track, uint32_t tid)
@@ -119,22 +97,20 @@ static uint32_t thread_of(rebuild *r, const char *track, uint32_t tid)
     if (r->tracks.count >= REBUILD_THREADS_MOST && table_find(&r->tracks, track) == TABLE_NONE)
         track = "others";
     uint32_t id = table_add(&r->tracks, track);
-    if (id == TABLE_NONE || !rebuild_grow(&r->threads, &r->thread_room, id, sizeof *r->threads))
-        return TABLE_NONE;
-    if (id == known &&
-        (r->threads[id].process = rebuild_process_of(&r->processes, track)) == TABLE_NONE)
-        return TABLE_NONE;
+    memory_fit(&r->threads, &r->thread_room, id + (size_t)1, sizeof *r->threads);
+    if (id == known)
+        r->threads[id].process = rebuild_process_of(&r->processes, track);
     if (tid)
         r->threads[id].tid = tid;
     return id;
 }
 
-bool rebuild_expect_steps(rebuild *r, const char *track)
+void rebuild_expect_steps(rebuild *r, const char *track)
 {
     uint32_t thread = thread_of(r, track, 0);
     if (r->stepper == TABLE_NONE)
         r->stepper = thread;
-    return thread != TABLE_NONE && rebuild_steps(r, thread);
+    rebuild_steps(r, thread);
 }
 
 /* ---- self times ---- */
@@ -157,35 +133,36 @@ static void join_neighbours(nest *n)
     n->count -= OLDER / 2;
 }
 
-static bool add_gap(rebuild *r, const span *s, uint64_t start, uint64_t end)
+static void add_gap(rebuild *r, const span *s, uint64_t start, uint64_t end)
 {
-    return end <= start || rebuild_own(r, (own_span){start, end, end - start, s->region});
+    if (end > start)
+        rebuild_own(r, (own_span){start, end, end - start, s->region});
 }
 
 /* The parts of the slice that those inside it, the thread's from the first one on, do not cover. */
-static bool add_own(rebuild *r, const span *s, const nest *n, size_t first)
+static void add_own(rebuild *r, const span *s, const nest *n, size_t first)
 {
     uint64_t at = s->start;
     for (size_t i = first; i < n->count; i++) {
         nest_slice c = n->waiting[i];
         uint64_t gaps = c.end - c.start - c.value; /* among those that were joined */
-        if (!add_gap(r, s, at, c.start) ||
-            (gaps && !rebuild_own(r, (own_span){c.start, c.end, gaps, s->region})))
-            return false;
+        add_gap(r, s, at, c.start);
+        if (gaps)
+            rebuild_own(r, (own_span){c.start, c.end, gaps, s->region});
         at = PKI_MAX(at, c.end);
     }
-    return add_gap(r, s, at, s->end);
+    add_gap(r, s, at, s->end);
 }
 
-static bool count_region(rebuilt_region *region, const span *s, uint64_t self)
+static void count_region(rebuilt_region *region, const span *s, uint64_t self)
 {
     region->self += self;
     region->bytes += s->bytes;
     region->flops += s->flops;
-    return pki_tally_add(&region->time, (double)(s->end - s->start), 1);
+    memory_needed(pki_tally_add(&region->time, (double)(s->end - s->start), 1));
 }
 
-static bool feed_slice(rebuild *r, const span *s)
+static void feed_slice(rebuild *r, const span *s)
 {
     rebuilt_thread *t = &r->threads[s->thread];
     uint64_t duration = s->end - s->start, covered = 0;
@@ -193,48 +170,39 @@ static bool feed_slice(rebuild *r, const span *s)
     for (size_t i = inside; i < t->inner.count; i++)
         covered += t->inner.waiting[i].value;
     uint64_t self = duration - PKI_MIN(duration, covered);
-    if (s->thread == r->stepper && !add_own(r, s, &t->inner, inside))
-        return false;
+    if (s->thread == r->stepper)
+        add_own(r, s, &t->inner, inside);
     t->recorded++;
     t->kinds[rebuild_kind(r, s->region)] += self;
     t->last_end = PKI_MAX(t->last_end, s->end);
-    if (r->per_thread &&
-        !(rebuild_grow(&t->regions, &t->region_room, s->region, sizeof *t->regions) &&
-          count_region(&t->regions[s->region], s, self)))
-        return false;
+    count_region(&r->regions[s->region], s, self);
+    if (r->per_thread) {
+        memory_fit(&t->regions, &t->region_room, s->region + (size_t)1, sizeof *t->regions);
+        count_region(&t->regions[s->region], s, self);
+    }
     if (inside == INNER_MOST) {
         join_neighbours(&t->inner);
         inside = t->inner.count;
     }
-    return count_region(&r->regions[s->region], s, self) &&
-           nest_add(&t->inner, inside, (nest_slice){s->start, s->end, duration});
+    nest_add(&t->inner, inside, (nest_slice){s->start, s->end, duration});
 }
 
 /* ---- order ---- */
 
-static bool feed_span(rebuild *r, const span *s)
+static void feed_span(rebuild *r, const span *s)
 {
-    if (rebuild_is_elsewhere(r, s->thread)) {
+    if (rebuild_is_elsewhere(r, s->thread))
         r->elsewhere++;
-        return true;
-    }
-    if (s->region == TABLE_NONE)
-        return rebuild_step(r, s);
-    return feed_slice(r, s);
+    else if (s->region == TABLE_NONE)
+        rebuild_step(r, s);
+    else
+        feed_slice(r, s);
 }
 
-static bool keep_span(rebuild *r, const span *s)
+static void keep_span(rebuild *r, const span *s)
 {
-    if (r->span_count == r->span_room) {
-        size_t room = r->span_room ? 2 * r->span_room : 1024;
-        span *grown = realloc(r->spans, room * sizeof *grown);
-        if (!grown)
-            return false;
-        r->spans = grown;
-        r->span_room = room;
-    }
+    memory_fit(&r->spans, &r->span_room, r->span_count + 1, sizeof *r->spans);
     r->spans[r->span_count++] = *s;
-    return true;
 }
 
 static int inner_first(const void *a, const void *b)
@@ -244,18 +212,20 @@ static int inner_first(const void *a, const void *b)
     return order ? order : y->moved - x->moved;
 }
 
-static bool add_span(rebuild *r, const span *s)
+static void add_span(rebuild *r, const span *s)
 {
     uint64_t before = s->region == TABLE_NONE ? r->steps_end : r->threads[s->thread].last_end;
     r->first = PKI_MIN(r->first, s->start);
     r->last = PKI_MAX(r->last, s->end);
-    if (r->sort)
-        return keep_span(r, s);
+    if (r->sort) {
+        keep_span(r, s);
+        return;
+    }
     /* Whether another process has steps is known in the end. */
     bool other =
         r->stepper != TABLE_NONE && r->threads[s->thread].process != r->threads[r->stepper].process;
     r->disordered |= s->end < before || other;
-    return feed_span(r, s);
+    feed_span(r, s);
 }
 
 bool rebuild_needs_sorting(const rebuild *r)
@@ -265,44 +235,37 @@ bool rebuild_needs_sorting(const rebuild *r)
 
 /* ---- events ---- */
 
-static bool find_place(rebuild *r, const event *e, span *s)
+static void find_place(rebuild *r, const event *e, span *s)
 {
     rebuilt_known *k = &r->known[e->known % REBUILD_KNOWN];
-    if (!e->known || k->known != e->known) {
-        *k = (rebuilt_known){0, region_of(r, e), thread_of(r, e->track, e->tid)};
-        if (k->thread == TABLE_NONE || k->region == TABLE_NONE)
-            return false;
-        k->known = e->known;
-    }
+    if (!e->known || k->known != e->known)
+        *k = (rebuilt_known){e->known, region_of(r, e), thread_of(r, e->track, e->tid)};
     s->thread = k->thread;
     s->region = k->region;
-    return true;
 }
 
-static bool add_slice(rebuild *r, const event *e)
+static void add_slice(rebuild *r, const event *e)
 {
     span s = {e->start - e->lacks, e->end, e->bytes, e->flops, .moved = (uint8_t)e->lacks};
-    if (!find_place(r, e, &s))
-        return false;
+    find_place(r, e, &s);
     r->slices++;
     r->unbalanced += e->unbalanced && !e->cut_off;
-    return add_span(r, &s);
+    add_span(r, &s);
 }
 
-static bool add_step(rebuild *r, const event *e)
+static void add_step(rebuild *r, const event *e)
 {
     span s = {.start = e->start, .end = e->end, .bytes = e->items, .flops = e->index};
     s.region = TABLE_NONE;
     s.thread = thread_of(r, e->stepper, 0);
-    if (s.thread == TABLE_NONE || !rebuild_steps(r, s.thread))
-        return false;
+    rebuild_steps(r, s.thread);
     if (r->stepper == TABLE_NONE)
         r->stepper = s.thread;
     r->points++;
-    return add_span(r, &s);
+    add_span(r, &s);
 }
 
-static bool add_counter(rebuild *r, const event *e)
+static void add_counter(rebuild *r, const event *e)
 {
     const char *unit;
     double number;
@@ -313,71 +276,81 @@ static bool add_counter(rebuild *r, const event *e)
         if (r->counters.count >= REBUILD_NAMES_MOST && table_find(&r->counters, key) == TABLE_NONE)
             continue;
         uint32_t id = table_add(&r->counters, key);
-        if (id == TABLE_NONE ||
-            !rebuild_grow(&r->values, &r->counter_room, id, sizeof *r->values) ||
-            !pki_tally_add(&r->values[id].value, number, 1) ||
-            !pki_timeline_add(&r->values[id].timeline, e->start, number))
-            return false;
-        r->values[id].last = number;
+        memory_fit(&r->values, &r->counter_room, id + (size_t)1, sizeof *r->values);
+        rebuilt_counter *c = &r->values[id];
+        memory_needed(pki_tally_add(&c->value, number, 1) &&
+                      pki_timeline_add(&c->timeline, e->start, number));
+        c->last = number;
         rebuild_sample(r, e, number);
         r->points++;
     }
-    return true;
 }
 
-static bool name_thread(rebuild *r, const event *e)
+static void name_thread(rebuild *r, const event *e)
 {
     uint32_t id = thread_of(r, e->track, e->tid);
-    if (id == TABLE_NONE)
-        return false;
     free(r->threads[id].name);
-    r->threads[id].name = strdup(e->name);
-    return r->threads[id].name != NULL;
+    r->threads[id].name = memory_copy(e->name);
 }
 
-bool rebuild_event(rebuild *r, const event *e)
+/* What counts only if it is of the process that the report is of. */
+static void add_own_event(rebuild *r, const event *e)
+{
+    if (rebuild_is_of_another(r, e))
+        return;
+    if (e->type == EVENT_COUNTER)
+        add_counter(r, e);
+    else
+        rebuild_comm(r, e);
+}
+
+void rebuild_event(rebuild *r, const event *e)
 {
     switch (e->type) {
     case EVENT_REGION:
-        return add_slice(r, e) &&
-               (!e->comm.op || rebuild_is_of_another(r, e) || rebuild_comm(r, e));
+        add_slice(r, e);
+        if (e->comm.op)
+            add_own_event(r, e);
+        break;
     case EVENT_COMM_BEGIN:
     case EVENT_COMM_END:
     case EVENT_COMM:
-        return rebuild_is_of_another(r, e) || rebuild_comm(r, e);
-    case EVENT_STEP:
-        return add_step(r, e);
     case EVENT_COUNTER:
-        return rebuild_is_of_another(r, e) || add_counter(r, e);
+        add_own_event(r, e);
+        break;
+    case EVENT_STEP:
+        add_step(r, e);
+        break;
     case EVENT_THREAD_NAME:
-        return name_thread(r, e);
+        name_thread(r, e);
+        break;
     case EVENT_PROCESS_NAME:
         r->mixed |= rebuild_is_named_twice(r, e);
-        if (!r->process)
-            r->process = strdup(e->name);
-        return r->process != NULL;
+        r->process = r->process ? r->process : memory_copy(e->name);
+        break;
     case EVENT_MARK:
         r->points++;
-        return true;
+        break;
     case EVENT_ACTIVITY:
-        return rebuild_activity(r, e);
+        rebuild_activity(r, e);
+        break;
     case EVENT_PROGRESS:
-        return rebuild_progress(r, e);
+        rebuild_progress(r, e);
+        break;
     case EVENT_MEASURES:
         pki_device_measures(r->device, e->start, e->on);
-        return true;
+        break;
     default:
-        return true;
+        break;
     }
 }
 
-bool rebuild_finish(rebuild *r, json_t *head, bool whole, pki_summary *out)
+void rebuild_finish(rebuild *r, json_t *head, bool whole, pki_summary *out)
 {
     if (r->span_count)
         qsort(r->spans, r->span_count, sizeof *r->spans, inner_first);
     for (size_t i = 0; i < r->span_count; i++)
-        if (!feed_span(r, &r->spans[i]))
-            return false;
+        feed_span(r, &r->spans[i]);
     rebuild_close_steps(r);
-    return rebuild_fill(r, head, whole, out);
+    rebuild_fill(r, head, whole, out);
 }

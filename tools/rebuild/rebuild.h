@@ -22,19 +22,17 @@
 
 typedef struct rebuild rebuild;
 
-/* per_thread: each thread's regions, too. NULL without memory. */
+/* per_thread: each thread's regions, too. */
 rebuild *rebuild_create(bool sort, bool per_thread);
 void rebuild_destroy(rebuild *r);
 
 /* A thread that makes steps. The first one's self times the steps are made of, and its process is
- * the one that the report is of; needed before the first event unless sorting. False without
- * memory. */
-bool rebuild_expect_steps(rebuild *r, const char *track);
+ * the one that the report is of; needed before the first event unless sorting. */
+void rebuild_expect_steps(rebuild *r, const char *track);
 
-/* False without memory. */
-bool rebuild_event(rebuild *r, const event *e);
+void rebuild_event(rebuild *r, const event *e);
 bool rebuild_needs_sorting(const rebuild *r);
 
 /* head: the members of the trace's object but for the events, or NULL. whole: the file was read to
- * its end, and that was the document's end. False without memory. */
-bool rebuild_finish(rebuild *r, json_t *head, bool whole, pki_summary *out);
+ * its end, and that was the document's end. */
+void rebuild_finish(rebuild *r, json_t *head, bool whole, pki_summary *out);

@@ -32,7 +32,7 @@ typedef struct rebuilt_thread {
     uint64_t kinds[PKI_KINDS];
     nest inner; /* slices that may yet turn out to lie inside another; value: how much of its time
                    is covered, less than all if several were joined */
-    uint32_t region_room;
+    size_t region_room;
     rebuilt_region *regions; /* by id; only with per_thread */
 } rebuilt_thread;
 
@@ -44,7 +44,7 @@ typedef struct rebuilt_counter {
 
 /* Self times by region id. */
 typedef struct own {
-    uint32_t count;
+    size_t count;
     uint64_t *ns;
 } own;
 
@@ -76,21 +76,21 @@ struct rebuild {
     bool sort, per_thread, disordered;
 
     table names; /* kind as a digit, then the name */
-    uint32_t region_room;
+    size_t region_room;
     rebuilt_region *regions;
     table tracks;
     table processes; /* pids, as tracks begin with them */
     table announced; /* those that have been named */
-    uint32_t stepping_room;
+    size_t stepping_room;
     uint8_t *stepping;  /* by process: 1 if it has steps */
     bool mixed;         /* one of them twice: two processes of one pid, as in containers */
     uint64_t elsewhere; /* slices and steps of other processes than the stepper's: left out */
-    uint32_t thread_room;
+    size_t thread_room;
     rebuilt_thread *threads;
     pki_device *device;
     pki_comm_figures *collectives;
     table comms; /* library, '\x1f', name */
-    uint32_t comm_room;
+    size_t comm_room;
     rebuilt_comm *comm_facts;
     pki_timed_operation begun; /* the operation whose end comes next; its id is... */
     uint64_t begun_id;         /* ...this, 0: none */
@@ -98,7 +98,7 @@ struct rebuild {
     table streams;             /* tracks of activities */
     uint64_t activities;
     table counters; /* name, '\x1f', unit */
-    uint32_t counter_room;
+    size_t counter_room;
     rebuilt_counter *values;
 
     size_t span_count, span_room;
@@ -121,34 +121,30 @@ struct rebuild {
 uint32_t rebuild_kind(const rebuild *r, uint32_t region);
 const char *rebuild_name(const rebuild *r, uint32_t region);
 
-/* rebuild/process.c. A track's process, by what stands before its "/"; TABLE_NONE without memory.
- */
+/* rebuild/process.c. A track's process, by what stands before its "/". */
 uint32_t rebuild_process_of(table *processes, const char *track);
-bool rebuild_steps(rebuild *r, uint32_t thread); /* its process does; false without memory */
+void rebuild_steps(rebuild *r, uint32_t thread); /* its process does */
 bool rebuild_is_elsewhere(const rebuild *r, uint32_t thread);
 bool rebuild_is_of_another(const rebuild *r, const event *e);
 bool rebuild_is_named_twice(rebuild *r, const event *e);
 
-/* rebuild/step_parts.c: the stepper's self times, and the ends of steps. False without memory. */
-bool rebuild_own(rebuild *r, own_span part);
-bool rebuild_step(rebuild *r, const span *step);
+/* rebuild/step_parts.c: the stepper's self times, and the ends of steps. */
+void rebuild_own(rebuild *r, own_span part);
+void rebuild_step(rebuild *r, const span *step);
 void rebuild_close_steps(rebuild *r);
 void rebuild_free_steps(rebuild *r);
 
-/* rebuild/communicators.c. False without memory. */
-bool rebuild_comm(rebuild *r, const event *e);
-bool rebuild_progress(rebuild *r, const event *e);
-bool rebuild_fill_comms(rebuild *r, pki_summary *out);
+/* rebuild/communicators.c */
+void rebuild_comm(rebuild *r, const event *e);
+void rebuild_progress(rebuild *r, const event *e);
+void rebuild_fill_comms(rebuild *r, pki_summary *out);
 
-/* rebuild/devices.c. False without memory. */
-bool rebuild_find_launcher(rebuild *r, const event *e, uint32_t *id);
+/* rebuild/devices.c. The region that it names: ids from 1 on; 0: none, or one of too many. */
+uint32_t rebuild_launcher(rebuild *r, const event *e);
 const char *rebuild_launcher_name(void *user, uint32_t id);
-bool rebuild_activity(rebuild *r, const event *e);
+void rebuild_activity(rebuild *r, const event *e);
 void rebuild_sample(rebuild *r, const event *e, double value);
-bool rebuild_fill_devices(rebuild *r, pki_summary *out);
+void rebuild_fill_devices(rebuild *r, pki_summary *out);
 
 /* rebuild/build_summary.c */
-bool rebuild_fill(rebuild *r, json_t *head, bool whole, pki_summary *out);
-
-/* Room for index `at`, new room zeroed. */
-bool rebuild_grow(void *array_of, uint32_t *room, uint32_t at, size_t size);
+void rebuild_fill(rebuild *r, json_t *head, bool whole, pki_summary *out);

@@ -7,18 +7,17 @@
 #include "rebuild/state.h"
 
 #include "base/compiler.h"
+#include "memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define RECENT_MOST 65536
 
-static bool add_part(own *o, uint32_t region, uint64_t ns)
+static void add_part(own *o, uint32_t region, uint64_t ns)
 {
-    if (!rebuild_grow(&o->ns, &o->count, region, sizeof *o->ns))
-        return false;
+    memory_fit(&o->ns, &o->count, region + (size_t)1, sizeof *o->ns);
     o->ns[region] += ns;
-    return true;
 }
 
 /* How much of the part lies between start and end, if it is spread evenly. */
@@ -33,11 +32,12 @@ static uint64_t within(const own_span *part, uint64_t start, uint64_t end)
     return (uint64_t)((double)part->ns * ((double)(to - from) / (double)length));
 }
 
-static bool add_overlap(open_step *step, const own_span *part)
+static void add_overlap(open_step *step, const own_span *part)
 {
     uint64_t start = step->step.start;
     uint64_t ns = within(part, start, start + step->step.duration);
-    return ns == 0 || add_part(&step->parts, part->region, ns);
+    if (ns)
+        add_part(&step->parts, part->region, ns);
 }
 
 /* What of the part comes after this moment; ns 0 if nothing does. */
@@ -48,32 +48,29 @@ static own_span after(const own_span *part, uint64_t moment)
 }
 
 /* Very many slices since the last step: they will all lie in the next. */
-static bool fold_recent(rebuild *r)
+static void fold_recent(rebuild *r)
 {
     for (size_t i = 0; i < r->recent_count; i++)
-        if (!add_part(&r->folded, r->recent[i].region, r->recent[i].ns))
-            return false;
+        add_part(&r->folded, r->recent[i].region, r->recent[i].ns);
     r->recent_count = 0;
-    return true;
 }
 
-static bool keep_recent(rebuild *r, own_span part)
+static void keep_recent(rebuild *r, own_span part)
 {
     if (!r->recent)
-        r->recent = malloc(RECENT_MOST * sizeof *r->recent);
-    if (!r->recent || (r->recent_count == RECENT_MOST && !fold_recent(r)))
-        return false;
+        r->recent = memory_zeroed(RECENT_MOST, sizeof *r->recent);
+    if (r->recent_count == RECENT_MOST)
+        fold_recent(r);
     r->recent[r->recent_count++] = part;
-    return true;
 }
 
-bool rebuild_own(rebuild *r, own_span part)
+void rebuild_own(rebuild *r, own_span part)
 {
     for (size_t i = 0; i < r->open_count; i++)
-        if (!add_overlap(&r->open[i], &part))
-            return false;
+        add_overlap(&r->open[i], &part);
     part = after(&part, r->steps_end);
-    return part.ns == 0 || keep_recent(r, part);
+    if (part.ns)
+        keep_recent(r, part);
 }
 
 static void close_oldest(rebuild *r)
@@ -88,26 +85,24 @@ static void close_oldest(rebuild *r)
 }
 
 /* What was recent is in the step, as far as it overlaps with it. */
-static bool take_recent(rebuild *r, open_step *step, uint64_t end)
+static void take_recent(rebuild *r, open_step *step, uint64_t end)
 {
     size_t kept = 0;
     for (size_t i = 0; i < r->recent_count; i++) {
         own_span left = after(&r->recent[i], end);
-        if (!add_overlap(step, &r->recent[i]))
-            return false;
+        add_overlap(step, &r->recent[i]);
         if (left.ns)
             r->recent[kept++] = left;
     }
     r->recent_count = kept;
     for (uint32_t i = 0; i < r->folded.count; i++)
-        if (r->folded.ns[i] && !add_part(&step->parts, i, r->folded.ns[i]))
-            return false;
+        if (r->folded.ns[i])
+            add_part(&step->parts, i, r->folded.ns[i]);
     if (r->folded.count)
         memset(r->folded.ns, 0, r->folded.count * sizeof *r->folded.ns);
-    return true;
 }
 
-bool rebuild_step(rebuild *r, const span *step)
+void rebuild_step(rebuild *r, const span *step)
 {
     if (r->open_count == REBUILD_WINDOW)
         close_oldest(r);
@@ -119,9 +114,8 @@ bool rebuild_step(rebuild *r, const span *step)
                                  .broken_down = step->thread == r->stepper}};
     pki_device_step(r->device, step->start, step->end);
     pki_comm_figures_step(r->collectives, step->flops, step->start, step->end);
-    bool taken = take_recent(r, open, step->end);
+    take_recent(r, open, step->end);
     r->steps_end = PKI_MAX(r->steps_end, step->end);
-    return taken;
 }
 
 void rebuild_close_steps(rebuild *r)

@@ -1,6 +1,8 @@
 #include "recover/rewrite.h"
 
 #include "base/text.h"
+#include "memory.h"
+#include "output.h"
 #include "out/chrome/chrome.h"
 #include "out/target.h"
 
@@ -21,12 +23,12 @@ static bool trouble(rewrite *r)
 bool rewrite_open(rewrite *r, const char *path, const char *head, size_t n, complaint *why)
 {
     *r = (rewrite){.path = path, .why = why, .file = PKI_TRACE_FILE_NONE};
-    r->buffer = malloc(BUFFER_BYTES);
-    if (!r->buffer)
-        return complaint_set(why, "no memory");
+    r->buffer = memory_resized(NULL, BUFFER_BYTES);
     bool compressed = pki_ends_with(path, ".gz");
-    return pki_trace_file_begin(&r->file, path, compressed, head, n, TAIL, TAIL_BYTES, r->part) ||
-           trouble(r);
+    if (!pki_trace_file_begin(&r->file, path, compressed, head, n, TAIL, TAIL_BYTES, r->part))
+        return trouble(r);
+    output_begins(r->part);
+    return true;
 }
 
 static bool flush(rewrite *r)
@@ -58,6 +60,7 @@ bool rewrite_publish(rewrite *r)
     pki_trace_file_close(&r->file);
     free(r->buffer);
     r->buffer = NULL;
+    output_begins("");
     return pki_file_publish(r->part, r->path) || trouble(r);
 }
 
@@ -66,6 +69,7 @@ void rewrite_abandon(rewrite *r)
     bool created = r->file.own.fd >= 0;
     pki_trace_file_close(&r->file);
     free(r->buffer);
+    output_begins("");
     if (created)
         unlink(r->part);
 }

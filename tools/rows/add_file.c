@@ -19,11 +19,6 @@ typedef struct adding {
     rows_reader reader;
 } adding;
 
-static bool out_of_memory(adding *a)
-{
-    return complaint_set(a->why, "out of memory");
-}
-
 /* ---- what is wanted ---- */
 
 static bool wants_any(const rows *r, const rows_table *tables, size_t count)
@@ -69,15 +64,14 @@ static bool wants_summary(const rows *r)
 /* ---- the file itself ---- */
 
 /* "" is NULL, as of what others wrote. */
-static bool set_file(adding *a, const char *program, const char *host, const char *version)
+static void set_file(adding *a, const char *program, const char *host, const char *version)
 {
-    file_row *f = a->file;
-    return (rows_name(a->to, program, &f->program) && rows_name(a->to, host, &f->host) &&
-            rows_name(a->to, version, &f->version)) ||
-           out_of_memory(a);
+    a->file->program = rows_name(a->to, program);
+    a->file->host = rows_name(a->to, host);
+    a->file->version = rows_name(a->to, version);
 }
 
-static bool take_head(adding *a, json_t *head)
+static void take_head(adding *a, json_t *head)
 {
     complaint ignored = {""};
     json_reader j = {.why = &ignored};
@@ -95,14 +89,13 @@ static bool take_head(adding *a, json_t *head)
     json_read_bool(&j, about, "complete", &complete);
     json_read_uint(&j, head, "baseTimeNanoseconds", &f->start_unix);
     f->complete = complete;
-    bool set = set_file(a, program, host, version);
+    set_file(a, program, host, version);
     free(program);
     free(host);
     free(version);
-    return set;
 }
 
-static bool take_run(adding *a, const pki_run *run)
+static void take_run(adding *a, const pki_run *run)
 {
     file_row *f = a->file;
     f->rank = run->rank;
@@ -110,7 +103,7 @@ static bool take_run(adding *a, const pki_run *run)
     f->pid = run->pid;
     f->start_unix = run->start_unix;
     f->complete = run->complete;
-    return set_file(a, run->program, run->host, run->version);
+    set_file(a, run->program, run->host, run->version);
 }
 
 /* ---- events, or a report ---- */
@@ -128,7 +121,8 @@ static bool read_events(adding *a)
     bool wanted = wants_events(r) || rows_wanted(r, ROWS_FILES);
     const trace_visitor visitor = {&a->reader, wanted ? NULL : is_never, rows_take_event};
     a->file->has_events = 1;
-    bool read = take_head(a, trace_head(&a->in)) && trace_read(&a->in, &visitor);
+    take_head(a, trace_head(&a->in));
+    bool read = trace_read(&a->in, &visitor);
     a->file->cut = !trace_is_whole(&a->in);
     a->file->events = a->reader.events;
     return read;
@@ -139,10 +133,10 @@ static bool read_report(adding *a)
     pki_summary summary;
     if (!load_report(trace_report(&a->in), &summary, a->why))
         return false;
-    bool taken =
-        take_run(a, &summary.run) && (rows_take_summary(a->to, &summary, true) || out_of_memory(a));
+    take_run(a, &summary.run);
+    rows_take_summary(a->to, &summary, true);
     pki_summary_finish(&summary);
-    return taken;
+    return true;
 }
 
 /* Made of the events, if the trace has no report. */
@@ -154,9 +148,9 @@ static bool add_summary(adding *a)
         return complaint_set(a->why, "cannot be read a second time, as tables of the report need");
     if (!load_trace(&a->in, &options, &summary))
         return false;
-    bool taken = rows_take_summary(a->to, &summary, false) || out_of_memory(a);
+    rows_take_summary(a->to, &summary, false);
     pki_summary_finish(&summary);
-    return taken;
+    return true;
 }
 
 /* ---- steps ---- */
@@ -184,21 +178,17 @@ static void sort_steps(adding *a)
 
 /* ---- all of it ---- */
 
-static bool begin_file(adding *a, const char *path)
+static void begin_file(adding *a, const char *path)
 {
     rows *r = a->to;
     file_start *start = rows_push(&r->files, sizeof *start);
-    if (!start)
-        return out_of_memory(a);
     for (size_t t = 0; t < ROWS_TABLES; t++)
         start->first[t] = r->parts[t][0].count;
     a->file = rows_append(r, ROWS_FILES, 0);
-    if (!a->file)
-        return out_of_memory(a);
     *a->file =
         (file_row){.file = (uint32_t)r->files.count, .rank = -1, .ranks = -1, .pid = ROWS_NONE};
     a->file->host = a->file->program = a->file->version = ROWS_NONE;
-    return rows_name(r, path, &a->file->path) || out_of_memory(a);
+    a->file->path = rows_name(r, path);
 }
 
 /* Are tables of events asked of what has none? */
@@ -219,15 +209,18 @@ static bool add_file(adding *a)
     if (!(events ? read_events(a) : read_report(a)))
         return false;
     sort_steps(a);
-    return check_events(a) &&
-           (!rows_wants_part(r, ROWS_CALLS, 2) || rows_nest(r, first) || out_of_memory(a)) &&
-           (!events || !wants_summary(r) || add_summary(a));
+    if (!check_events(a))
+        return false;
+    if (rows_wants_part(r, ROWS_CALLS, 2))
+        rows_nest(r, first);
+    return !events || !wants_summary(r) || add_summary(a);
 }
 
 bool rows_add_file(rows *r, const char *path, bool show, complaint *why)
 {
     adding a = {.to = r, .why = why, .reader = {.to = r}};
-    if (!begin_file(&a, path) || !trace_open(&a.in, path, show, why))
+    begin_file(&a, path);
+    if (!trace_open(&a.in, path, show, why))
         return false;
     bool added = add_file(&a);
     trace_close(&a.in);

@@ -13,12 +13,11 @@ static uint64_t whole(double value)
     return value > 0 ? (uint64_t)value : 0;
 }
 
-static bool take_region(rows *r, const pki_region_row *from)
+static void take_region(rows *r, const pki_region_row *from)
 {
     region_row *to = rows_append(r, ROWS_REGIONS, 0);
     const pki_dist *d = &from->time;
-    if (!to || !rows_name(r, from->name, &to->name))
-        return false;
+    to->name = rows_name(r, from->name);
     to->kind = (uint8_t)from->kind;
     to->step_share = from->step_share;
     to->mean = or_nan(d, d->mean);
@@ -38,20 +37,17 @@ static bool take_region(rows *r, const pki_region_row *from)
     to->span_time = whole(from->gpu.sum);
     to->kernels = from->kernels.count;
     to->kernel_time = whole(from->kernels.sum);
-    return true;
 }
 
-static bool take_thread(rows *r, const pki_thread_row *from)
+static void take_thread(rows *r, const pki_thread_row *from)
 {
     thread_row *to = rows_append(r, ROWS_THREADS, 0);
-    if (!to || !rows_name(r, from->name, &to->name))
-        return false;
+    to->name = rows_name(r, from->name);
     to->tid = from->tid ? from->tid : ROWS_NONE;
     to->recorded = from->recorded;
     to->dropped = from->dropped;
     for (size_t k = 0; k < PKI_KINDS; k++)
         to->kinds[k] = from->kinds[k];
-    return true;
 }
 
 static double per_step(const pki_gpu_row *from, int figure)
@@ -60,11 +56,9 @@ static double per_step(const pki_gpu_row *from, int figure)
     return or_nan(d, d->mean);
 }
 
-static bool take_gpu(rows *r, const pki_gpu_row *from)
+static void take_gpu(rows *r, const pki_gpu_row *from)
 {
     gpu_row *to = rows_append(r, ROWS_DEVICES, 0);
-    if (!to)
-        return false;
     *to = (gpu_row){.device = from->device,
                     .measured = from->measured,
                     .streams = from->streams,
@@ -81,48 +75,42 @@ static bool take_gpu(rows *r, const pki_gpu_row *from)
                     .launch_gaps = per_step(from, PKI_GPU_LAUNCH_GAPS),
                     .sync_gaps = per_step(from, PKI_GPU_SYNC_GAPS),
                     .memory = per_step(from, PKI_GPU_MEMORY)};
-    return true;
 }
 
-static bool take_verdict(rows *r, const pki_verdict *from)
+static void take_verdict(rows *r, const pki_verdict *from)
 {
     static const char *const severities[] = {
         [PKI_GOOD] = "good", [PKI_NOTE] = "note", [PKI_WARN] = "warning"};
     verdict_row *to = rows_append(r, ROWS_VERDICTS, 0);
-    if (!to)
-        return false;
     to->value = from->value;
     to->threshold = from->threshold;
-    return rows_name(r, from->name, &to->name) && rows_name(r, from->text, &to->text) &&
-           rows_name(r, severities[from->severity], &to->severity);
+    to->name = rows_name(r, from->name);
+    to->text = rows_name(r, from->text);
+    to->severity = rows_name(r, severities[from->severity]);
 }
 
 /* An entry of the series may stand for several steps: then it is their mean. */
-static bool take_series(rows *r, const pki_series_row *from)
+static void take_series(rows *r, const pki_series_row *from)
 {
     step_row *to = rows_append(r, ROWS_STEPS, 0);
     uint64_t steps = from->steps ? from->steps : 1;
-    if (to)
-        *to = (step_row){.start = from->start,
-                         .duration = from->duration / steps,
-                         .step = from->index,
-                         .items = from->items / steps,
-                         .thread = ROWS_NONE};
-    return to != NULL;
+    *to = (step_row){.start = from->start,
+                     .duration = from->duration / steps,
+                     .step = from->index,
+                     .items = from->items / steps,
+                     .thread = ROWS_NONE};
 }
 
-static bool take_lists(rows *r, const pki_summary *s)
+static void take_lists(rows *r, const pki_summary *s)
 {
-    bool fits = true;
-    for (size_t i = 0; fits && rows_wanted(r, ROWS_REGIONS) && i < s->region_count; i++)
-        fits = take_region(r, &s->regions[i]);
-    for (size_t i = 0; fits && rows_wanted(r, ROWS_THREADS) && i < s->thread_count; i++)
-        fits = take_thread(r, &s->threads[i]);
-    for (size_t i = 0; fits && rows_wanted(r, ROWS_DEVICES) && i < s->gpu_count; i++)
-        fits = take_gpu(r, &s->gpus[i]);
-    for (size_t i = 0; fits && rows_wanted(r, ROWS_VERDICTS) && i < s->verdict_count; i++)
-        fits = take_verdict(r, &s->verdicts[i]);
-    return fits;
+    for (size_t i = 0; rows_wanted(r, ROWS_REGIONS) && i < s->region_count; i++)
+        take_region(r, &s->regions[i]);
+    for (size_t i = 0; rows_wanted(r, ROWS_THREADS) && i < s->thread_count; i++)
+        take_thread(r, &s->threads[i]);
+    for (size_t i = 0; rows_wanted(r, ROWS_DEVICES) && i < s->gpu_count; i++)
+        take_gpu(r, &s->gpus[i]);
+    for (size_t i = 0; rows_wanted(r, ROWS_VERDICTS) && i < s->verdict_count; i++)
+        take_verdict(r, &s->verdicts[i]);
 }
 
 /* The first steps of the file that is being added. */
@@ -134,11 +122,10 @@ static void mark_warmup(rows *r, uint64_t warmup)
         ((step_row *)rows_at(&r->parts[ROWS_STEPS][0], sizeof(step_row), i))->warmup = 1;
 }
 
-bool rows_take_summary(rows *r, const pki_summary *s, bool steps_too)
+void rows_take_summary(rows *r, const pki_summary *s, bool steps_too)
 {
-    bool fits = true;
-    for (size_t i = 0; fits && steps_too && i < s->steps.series_count; i++)
-        fits = take_series(r, &s->steps.series[i]);
+    for (size_t i = 0; steps_too && i < s->steps.series_count; i++)
+        take_series(r, &s->steps.series[i]);
     mark_warmup(r, s->steps.warmup);
-    return fits && take_lists(r, s);
+    take_lists(r, s);
 }

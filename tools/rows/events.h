@@ -19,5 +19,4 @@ typedef struct rows_reader {
     rows_known known[ROWS_KNOWN];
 } rows_reader;
 
-/* False without memory. */
-bool rows_take_event(void *reader, const event *e);
+void rows_take_event(void *reader, const event *e);

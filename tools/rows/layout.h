@@ -167,7 +167,7 @@ struct rows {
 
 extern const size_t rows_widths[ROWS_TABLES][ROWS_PARTS];
 
-/* rows.c. Room for one more, zeroed; NULL without memory. */
+/* rows.c. Room for one more, zeroed. */
 void *rows_push(part *p, size_t width);
 void *rows_append(rows *r, rows_table of, unsigned part_of);
 
@@ -184,17 +184,16 @@ static inline bool rows_wanted(const rows *r, rows_table of)
 /* Is a column of this part of it? */
 bool rows_wants_part(const rows *r, rows_table of, unsigned part_of);
 
-/* The name's number; "" is ROWS_NONE. False without memory. */
-bool rows_name(rows *r, const char *name, uint32_t *id);
+/* The name's number; "" is ROWS_NONE. */
+uint32_t rows_name(rows *r, const char *name);
 const char *rows_name_of(const rows *r, uint32_t id);
 
 /* The first row of the file that is being added, or of the given one. */
 size_t rows_first(const rows *r, rows_table of, size_t file);
 file_row *rows_file(const rows *r, size_t file);
 
-/* rows/parents.c: depth, parent and self time of the calls from `first` on. False without memory.
- */
-bool rows_nest(rows *r, size_t first);
+/* rows/parents.c: depth, parent and self time of the calls from `first` on. */
+void rows_nest(rows *r, size_t first);
 
-/* rows/add_summary.c: what a report says. False without memory. */
-bool rows_take_summary(rows *r, const pki_summary *summary, bool steps_too);
+/* rows/add_summary.c: what a report says. */
+void rows_take_summary(rows *r, const pki_summary *summary, bool steps_too);

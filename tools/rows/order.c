@@ -1,6 +1,6 @@
 #include "rows/order.h"
 
-#include "base/compiler.h"
+#include "memory.h"
 #include "rows/layout.h"
 
 #include <stdlib.h>
@@ -22,21 +22,18 @@ static int by_text(const void *a, const void *b, void *user)
     return strcmp(texts[*(const uint32_t *)a], texts[*(const uint32_t *)b]);
 }
 
-static bool rank_names(keys *k)
+static uint32_t *rank_names(const rows *r)
 {
-    uint32_t count = k->r->names.count;
-    uint32_t *sorted = malloc((count + 1) * sizeof *sorted);
-    k->ranks = malloc((count + 1) * sizeof *k->ranks);
-    if (sorted && k->ranks) {
-        for (uint32_t i = 0; i < count; i++)
-            sorted[i] = i;
-        qsort_r(sorted, count, sizeof *sorted, by_text, k->r->names.texts);
-        for (uint32_t i = 0; i < count; i++)
-            k->ranks[sorted[i]] = i + 1;
-    }
-    bool ranked = sorted && k->ranks;
+    uint32_t count = r->names.count;
+    uint32_t *sorted = memory_zeroed(count, sizeof *sorted);
+    uint32_t *ranks = memory_zeroed(count, sizeof *ranks);
+    for (uint32_t i = 0; i < count; i++)
+        sorted[i] = i;
+    qsort_r(sorted, count, sizeof *sorted, by_text, r->names.texts);
+    for (uint32_t i = 0; i < count; i++)
+        ranks[sorted[i]] = i + 1;
     free(sorted);
-    return ranked;
+    return ranks;
 }
 
 static uint64_t key_of_real(double value)
@@ -147,24 +144,18 @@ static void sort_all(order *o, const keys *k, uint32_t **spare)
 bool order_make(order *o, rows *r, const order_by *by)
 {
     size_t count = (size_t)rows_count(r, by->of);
-    keys k = {.r = r};
     *o = (order){.by = *by, .count = count};
     if (count >= UINT32_MAX)
         return false;
-    o->places = malloc((count + 1) * sizeof *o->places);
-    o->keys = malloc((count + 1) * sizeof *o->keys);
-    uint32_t *spare = malloc((count + 1) * sizeof *spare);
-    bool made = o->places && o->keys && spare && rank_names(&k);
-    o->ranks = k.ranks;
-    if (made) {
-        for (size_t i = 0; i < count; i++)
-            o->places[i] = (uint32_t)i;
-        sort_all(o, &k, &spare);
-    } else {
-        order_finish(o);
-    }
+    o->places = memory_zeroed(count, sizeof *o->places);
+    o->keys = memory_zeroed(count, sizeof *o->keys);
+    o->ranks = rank_names(r);
+    uint32_t *spare = memory_zeroed(count, sizeof *spare);
+    for (size_t i = 0; i < count; i++)
+        o->places[i] = (uint32_t)i;
+    sort_all(o, &(keys){r, o->ranks}, &spare);
     free(spare);
-    return made;
+    return true;
 }
 
 void order_finish(order *o)

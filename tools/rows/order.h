@@ -26,7 +26,7 @@ typedef struct order {
     size_t count;
 } order;
 
-/* False without memory, or if there are 2^32 rows. NULL comes first, as in SQLite. */
+/* False if there are 2^32 rows. NULL comes first, as in SQLite. */
 bool order_make(order *o, rows *r, const order_by *by);
 void order_finish(order *o);
 

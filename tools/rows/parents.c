@@ -5,6 +5,7 @@
 #include "rows/layout.h"
 
 #include "base/compiler.h"
+#include "memory.h"
 #include "trace/nest.h"
 
 #include <stdlib.h>
@@ -23,7 +24,7 @@ static uint32_t track_of(const call_row *c)
     return c->track & TRACK_MASK;
 }
 
-static bool place(nesting *n, uint32_t i)
+static void place(nesting *n, uint32_t i)
 {
     const call_row *c = &n->calls[i];
     nest *open = &n->open[track_of(c)];
@@ -35,20 +36,18 @@ static bool place(nesting *n, uint32_t i)
         self -= PKI_MIN(self, inner->end - inner->start);
     }
     n->nests[i].self = self;
-    return nest_add(open, inside, (nest_slice){c->start, c->start + c->duration, i});
+    nest_add(open, inside, (nest_slice){c->start, c->start + c->duration, i});
 }
 
 /* Outer calls come behind those that are in them, so from the last one on depths are known. */
-static bool place_all(nesting *n, size_t first, size_t count, const uint32_t *order)
+static void place_all(nesting *n, size_t first, size_t count, const uint32_t *order)
 {
     for (size_t i = first; i < count; i++)
-        if (!place(n, order ? order[i - first] : (uint32_t)i))
-            return false;
+        place(n, order ? order[i - first] : (uint32_t)i);
     for (size_t i = count; i > first; i--) {
         call_nest *at = &n->nests[order ? order[i - 1 - first] : i - 1];
         at->depth = at->parent ? n->nests[at->parent - 1].depth + 1 : 0;
     }
-    return true;
 }
 
 /* ---- traces whose calls are in another order ---- */
@@ -77,38 +76,32 @@ static int inner_first(const void *a, const void *b, void *user)
     return order ? order : i < k ? -1 : 1;
 }
 
-static bool place_sorted(nesting *n, size_t first, size_t count)
+static void place_sorted(nesting *n, size_t first, size_t count)
 {
-    uint32_t *order = malloc((count - first) * sizeof *order);
-    if (!order)
-        return false;
+    uint32_t *order = memory_zeroed(count - first, sizeof *order);
     for (size_t i = first; i < count; i++)
         order[i - first] = (uint32_t)i;
     qsort_r(order, count - first, sizeof *order, inner_first, (void *)n->calls);
-    bool placed = place_all(n, first, count, order);
+    place_all(n, first, count, order);
     free(order);
-    return placed;
 }
 
-bool rows_nest(rows *r, size_t first)
+void rows_nest(rows *r, size_t first)
 {
     part *calls = &r->parts[ROWS_CALLS][0], *nests = &r->parts[ROWS_CALLS][2];
     if (calls->count == first)
-        return true;
-    call_nest *all = realloc(nests->data, calls->count * sizeof *all);
-    if (!all)
-        return false;
+        return;
+    call_nest *all = memory_resized(nests->data, calls->count * sizeof *all);
     memset(all + nests->count, 0, (calls->count - nests->count) * sizeof *all);
     nests->data = (char *)all;
     nests->count = nests->room = calls->count;
-    nesting n = {(const call_row *)calls->data, all, calloc(r->tracks.count, sizeof *n.open)};
-    if (!n.open)
-        return false;
-    bool placed = is_ordered(r, n.calls, first, calls->count)
-                      ? place_all(&n, first, calls->count, NULL)
-                      : place_sorted(&n, first, calls->count);
+    nesting n = {(const call_row *)calls->data, all,
+                 memory_zeroed(r->tracks.count, sizeof *n.open)};
+    if (is_ordered(r, n.calls, first, calls->count))
+        place_all(&n, first, calls->count, NULL);
+    else
+        place_sorted(&n, first, calls->count);
     for (size_t i = 0; i < r->tracks.count; i++)
         free(n.open[i].waiting);
     free(n.open);
-    return placed;
 }

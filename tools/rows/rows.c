@@ -1,6 +1,6 @@
 #include "rows/layout.h"
 
-#include "base/compiler.h"
+#include "memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +9,8 @@
 
 rows *rows_create(const rows_wish *wish)
 {
-    rows *r = calloc(1, sizeof *r);
-    if (r)
-        r->wish = *wish;
+    rows *r = memory_zeroed(1, sizeof *r);
+    r->wish = *wish;
     return r;
 }
 
@@ -35,12 +34,8 @@ void rows_destroy(rows *r)
 void *rows_push(part *p, size_t width)
 {
     if (p->count == p->room) {
-        size_t room = p->room ? p->room + p->room / 2 : FIRST_ROOM;
-        char *grown = realloc(p->data, room * width);
-        if (!grown)
-            return NULL;
-        p->data = grown;
-        p->room = room;
+        p->room = p->room ? p->room + p->room / 2 : FIRST_ROOM;
+        p->data = memory_resized(p->data, p->room * width);
     }
     return memset(p->data + p->count++ * width, 0, width);
 }
@@ -59,12 +54,9 @@ bool rows_wants_part(const rows *r, rows_table of, unsigned part_of)
     return false;
 }
 
-bool rows_name(rows *r, const char *name, uint32_t *id)
+uint32_t rows_name(rows *r, const char *name)
 {
-    *id = ROWS_NONE;
-    if (name && name[0])
-        *id = table_add(&r->names, name);
-    return *id != ROWS_NONE || !name || !name[0];
+    return name && name[0] ? table_add(&r->names, name) : ROWS_NONE;
 }
 
 const char *rows_name_of(const rows *r, uint32_t id)

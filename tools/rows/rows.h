@@ -80,7 +80,6 @@ typedef struct rows_wish {
 
 typedef struct rows rows;
 
-/* NULL without memory. */
 rows *rows_create(const rows_wish *wish);
 void rows_destroy(rows *r);
 

@@ -1,5 +1,6 @@
 #include "trace/known.h"
 
+#include "memory.h"
 #include "trace/scan.h"
 
 #include <stdlib.h>
@@ -37,7 +38,7 @@ typedef struct parts {
 
 known *known_create(void)
 {
-    return calloc(1, sizeof(known));
+    return memory_zeroed(1, sizeof(known));
 }
 
 void known_destroy(known *k)
@@ -157,11 +158,8 @@ void known_keep(known *k, const flat_line *line, const char *text, const event *
         return;
     e = k->arrow ? &arrow : e;
     size_t name = strlen(e->name) + 1;
-    char *before = malloc(k->length + name);
-    if (!before)
-        return;
     known_line *to = &k->lines[k->place];
-    free(to->before);
+    char *before = memory_resized(to->before, k->length + name);
     memcpy(before, k->before, k->length);
     memcpy(before + k->length, e->name, name);
     *to = (known_line){.length = k->length, .arrow = k->arrow, .before = before, .e = *e};

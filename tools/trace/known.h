@@ -11,7 +11,6 @@
 
 typedef struct known known;
 
-/* NULL without memory. */
 known *known_create(void);
 void known_destroy(known *k);
 
@@ -19,5 +18,5 @@ void known_destroy(known *k);
  * is not known. */
 const event *known_find(known *k, const char *text, size_t length);
 
-/* The line that was not found, as it has been read since. Without memory it stays unknown. */
+/* The line that was not found, as it has been read since. */
 void known_keep(known *k, const flat_line *line, const char *text, const event *e);

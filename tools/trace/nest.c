@@ -1,8 +1,6 @@
 #include "trace/nest.h"
 
-#include <stdlib.h>
-
-#define FIRST_ROOM 16u
+#include "memory.h"
 
 size_t nest_inside(const nest *n, uint64_t start)
 {
@@ -12,17 +10,9 @@ size_t nest_inside(const nest *n, uint64_t start)
     return inside;
 }
 
-bool nest_add(nest *n, size_t inside, nest_slice slice)
+void nest_add(nest *n, size_t inside, nest_slice slice)
 {
-    if (inside == n->room) {
-        size_t room = n->room ? 2 * n->room : FIRST_ROOM;
-        nest_slice *grown = realloc(n->waiting, room * sizeof *grown);
-        if (!grown)
-            return false;
-        n->waiting = grown;
-        n->room = room;
-    }
+    memory_fit(&n->waiting, &n->room, inside + 1, sizeof *n->waiting);
     n->waiting[inside] = slice;
     n->count = inside + 1;
-    return true;
 }

@@ -23,8 +23,8 @@ typedef struct nest {
 /* Those that lie directly in a slice that begins then: waiting[the answer .. count). */
 size_t nest_inside(const nest *n, uint64_t start);
 
-/* The slice waits in their place. False without memory. */
-bool nest_add(nest *n, size_t inside, nest_slice slice);
+/* The slice waits in their place. */
+void nest_add(nest *n, size_t inside, nest_slice slice);
 
 /* For qsort: the order in which slices have to come. 0: both are of the same times. */
 static inline int nest_order(uint64_t start, uint64_t end, uint64_t other_start, uint64_t other_end)

@@ -2,6 +2,7 @@
 #include "trace/trace.h"
 
 #include "core/arena.h"
+#include "memory.h"
 #include "out/report/report.h"
 #include "read/document.h"
 
@@ -12,15 +13,11 @@
 #define HEAD_LINES 64
 #define EVENTS "\"traceEvents\":["
 
-static bool append(line *to, const char *text, size_t length, complaint *why)
+static void append(line *to, const char *text, size_t length)
 {
-    char *grown = realloc(to->text, to->length + length + 1);
-    if (!grown)
-        return complaint_set(why, "out of memory");
-    memcpy(grown + to->length, text, length);
-    to->text = grown;
+    to->text = memory_resized(to->text, to->length + length + 1);
+    memcpy(to->text + to->length, text, length);
     to->length += length;
-    return true;
 }
 
 static bool ends_head(line l, bool first)
@@ -37,19 +34,18 @@ static bool ends_head(line l, bool first)
     return kept == 0 && memcmp(tight, EVENTS, sizeof EVENTS - 1) == 0;
 }
 
-/* The head as a document of its own; NULL if it is none. False, and why, without memory. */
+/* The head as a document of its own; NULL if it is none. False, and why, if it is too large. */
 static bool close_head(const line *text, json_t **head, complaint *why)
 {
     complaint ignored = {""};
     line closed = {0}, trimmed = line_trim((line){text->text, text->length - 1});
     const char *end = trimmed.length == 1 ? "]" : "]}";
-    bool fits =
-        append(&closed, text->text, text->length, why) && append(&closed, end, strlen(end), why);
     bool too_large = false;
-    if (fits)
-        *head = document_from_text(closed.text, closed.length, &too_large, &ignored);
+    append(&closed, text->text, text->length);
+    append(&closed, end, strlen(end));
+    *head = document_from_text(closed.text, closed.length, &too_large, &ignored);
     free(closed.text);
-    return fits && (!too_large || complaint_set(why, "%s", ignored.text));
+    return !too_large || complaint_set(why, "%s", ignored.text);
 }
 
 bool trace_read_head(lines *in, json_t **head, line *text, complaint *why)
@@ -61,8 +57,8 @@ bool trace_read_head(lines *in, json_t **head, line *text, complaint *why)
                     lines_next(in, &l);
          i++) {
         bool ends = ends_head(l, i == 0);
-        if (!append(text, l.text, l.length, why) || !append(text, "\n", 1, why))
-            return false;
+        append(text, l.text, l.length);
+        append(text, "\n", 1);
         if (ends)
             return close_head(text, head, why);
     }
@@ -118,7 +114,7 @@ static bool open_lines(trace *t)
         t->head = NULL;
         opened = open_document(t, &text);
     } else if (opened) {
-        opened = event_reader_open(&t->reader) || complaint_set(t->why, "out of memory");
+        event_reader_open(&t->reader);
     }
     free(text.text);
     return opened;

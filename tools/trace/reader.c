@@ -2,11 +2,10 @@
 
 #include "read/document.h"
 
-bool event_reader_open(event_reader *r)
+void event_reader_open(event_reader *r)
 {
     r->tree = NULL;
     r->known = known_create();
-    return r->known != NULL;
 }
 
 void event_reader_close(event_reader *r)

@@ -14,8 +14,7 @@ typedef struct event_reader {
 
 typedef enum reading { READ_EVENT, READ_NOTHING, READ_NO_MEMORY } reading;
 
-/* False without memory. */
-bool event_reader_open(event_reader *r);
+void event_reader_open(event_reader *r);
 void event_reader_close(event_reader *r);
 
 /* A trimmed line, of which nobody needs the text any more. *e is valid until the next call;

@@ -1,17 +1,13 @@
 /* tools/trace/trace.c - the events of a trace, from the first to the last. */
 #include "trace/trace.h"
 
+#include "memory.h"
 #include "read/document.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define LINES_BETWEEN_LOOKS 4096
-
-static bool out_of_memory(trace *t)
-{
-    return complaint_set(t->why, "out of memory");
-}
 
 /* ---- line by line ---- */
 
@@ -26,7 +22,7 @@ static bool read_line(trace *t, const trace_visitor *to, line l)
     const event *e;
     reading found = event_reader_read(&t->reader, l, &e);
     if (found == READ_NO_MEMORY)
-        return out_of_memory(t);
+        return complaint_set(t->why, "out of memory");
     if (found == READ_NOTHING) {
         /* If nothing good follows, this is where the file was cut. */
         if (!t->damaged)
@@ -35,7 +31,8 @@ static bool read_line(trace *t, const trace_visitor *to, line l)
     }
     if (t->damaged)
         return complain_of_damage(t);
-    return to->event(to->user, e) || out_of_memory(t);
+    to->event(to->user, e);
+    return true;
 }
 
 /* The rest of the document, from the bracket that closes the events. */
@@ -48,9 +45,7 @@ static bool read_tail(trace *t, line l)
     if (t->damaged)
         return complain_of_damage(t);
     size_t before = strlen(opens), length = before + l.length + 1;
-    char *text = malloc(length);
-    if (!text)
-        return out_of_memory(t);
+    char *text = memory_resized(NULL, length);
     memcpy(text, opens, before);
     memcpy(text + before, l.text, l.length);
     text[length - 1] = '\n';
@@ -94,23 +89,23 @@ static bool rewind_lines(trace *t)
 
 /* ---- in memory ---- */
 
-static bool read_document(trace *t, const trace_visitor *to)
+static void read_document(trace *t, const trace_visitor *to)
 {
     json_t *events =
         json_is_array(t->document) ? t->document : json_object_get(t->document, "traceEvents");
     for (size_t i = 0; i < json_array_size(events); i++) {
         event e;
         event_read(&e, (object){.tree = json_array_get(events, i)}, NULL, 0);
-        if (!to->event(to->user, &e))
-            return out_of_memory(t);
+        to->event(to->user, &e);
     }
-    return true;
 }
 
 bool trace_read(trace *t, const trace_visitor *to)
 {
-    if (t->document)
-        return read_document(t, to);
+    if (t->document) {
+        read_document(t, to);
+        return true;
+    }
     if (t->behind_events && !rewind_lines(t))
         return false;
     t->behind_events = true;

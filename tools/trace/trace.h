@@ -31,8 +31,8 @@ typedef struct trace {
 /* Who wants the events. */
 typedef struct trace_visitor {
     void *user;
-    bool (*wants)(void *user, line l);         /* NULL: all lines are of interest. Of lines alone */
-    bool (*event)(void *user, const event *e); /* false: no memory */
+    bool (*wants)(void *user, line l); /* NULL: all lines are of interest. Of lines alone */
+    void (*event)(void *user, const event *e);
 } trace_visitor;
 
 /* "-" is the standard input. show: on stderr how far it is, if it takes long. False, and why, if it
@@ -44,7 +44,7 @@ void trace_close(trace *t);
 bool trace_has_events(const trace *t);
 
 /* All events, from the first on: also a second time, if it can be read again. False, and why: it is
- * damaged amid its events, or there is no memory. A file that is cut off, even in a line, is none
+ * damaged amid its events. A file that is cut off, even in a line, is none
  * of it. */
 bool trace_read(trace *t, const trace_visitor *to);
 

@@ -63,7 +63,7 @@ static void swap(double *a, double *b)
 }
 
 /* Hoare's selection, the pivot the median of three: sorted or equal samples cost no more. */
-static void place(double *samples, size_t n, size_t wanted)
+void pki_samples_place(double *samples, size_t n, size_t wanted)
 {
     size_t first = 0, last = n - 1;
     while (first < last) {
@@ -101,7 +101,7 @@ double pki_samples_select_median(double *samples, size_t n)
 {
     if (n == 0)
         return 0;
-    place(samples, n, n / 2);
+    pki_samples_place(samples, n, n / 2);
     double upper = samples[n / 2], lower = -INFINITY;
     if (n % 2)
         return upper;

@@ -50,9 +50,8 @@ int ab_run(const ab_wish *wish);
 /* Does launch or pair number `n` (from 0) begin with the new build? old new, new old, ... */
 bool ab_new_first(size_t n);
 
-/* The machine, the moment and the options of a build's launches that write no file themselves;
- * false without memory. */
-bool ab_describe(bench_file *build, const ab_wish *wish);
+/* The machine, the moment and the options of a build's launches that write no file themselves. */
+void ab_describe(bench_file *build, const ab_wish *wish);
 
 double ab_now(void);                  /* s */
 bool ab_is_over(const ab_session *s); /* the budget is used up */

@@ -1,6 +1,7 @@
 /* tools/bench/ab/one_process.c - each launch a process that loads both builds: see ab.h. The side
  * of it that starts launches and listens to them. */
 #include "bench/ab/ab.h"
+#include "memory.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -70,28 +71,20 @@ static bool receive(listener *l, void *to, size_t size)
     return true;
 }
 
-static bool add_name(listener *l, const char *text)
+static void add_name(listener *l, const char *text)
 {
-    char **grown = realloc(l->names, (l->count + 1) * sizeof *l->names);
-    char *copy = grown ? strdup(text) : NULL;
-    if (grown)
-        l->names = grown;
-    if (!copy)
-        return complaint_set(l->why, "out of memory");
-    l->names[l->count++] = copy;
-    return true;
+    l->names = memory_resized(l->names, (l->count + 1) * sizeof *l->names);
+    l->names[l->count++] = memory_copy(text);
 }
 
-static bool add_sample(listener *l, const ab_record *r)
+static void add_sample(listener *l, const ab_record *r)
 {
     char id[40];
     snprintf(id, sizeof id, "%032zx", l->s->launches + 1);
     bench_series *series = bench_file_series(&l->s->builds[r->side], l->names[r->number]);
-    bench_launch *launch = series ? bench_series_launch(series, id) : NULL;
-    if (!launch || !bench_launch_add(launch, r->sample, r->cpu_sample))
-        return complaint_set(l->why, "out of memory");
+    bench_launch *launch = bench_series_launch(series, id);
+    bench_launch_add(launch, r->sample, r->cpu_sample);
     launch->pair = l->s->launches + 1;
-    return true;
 }
 
 static bool add_skip(listener *l, const ab_record *r, const char *text)
@@ -99,8 +92,7 @@ static bool add_skip(listener *l, const ab_record *r, const char *text)
     if (r->number == AB_NO_NUMBER)
         return complaint_set(l->why, "%s", text);
     bench_series *series = bench_file_series(&l->s->builds[r->side], l->names[r->number]);
-    if (!series || !bench_text_set(&series->error, text))
-        return complaint_set(l->why, "out of memory");
+    bench_text_set(&series->error, text);
     series->skipped = true;
     return true;
 }
@@ -112,14 +104,16 @@ static bool take(listener *l, const ab_record *r, const char *text)
         return complaint_set(l->why, "said what cannot be");
     switch (r->kind) {
     case AB_NAME:
-        return add_name(l, text);
+        add_name(l, text);
+        return true;
     case AB_SAMPLE:
-        return add_sample(l, r);
+        add_sample(l, r);
+        return true;
     case AB_SKIP:
         return add_skip(l, r, text);
     case AB_ALONE:
-        return bench_file_series(&l->s->builds[r->side], text) ||
-               complaint_set(l->why, "out of memory");
+        bench_file_series(&l->s->builds[r->side], text);
+        return true;
     default:
         l->done = true;
         return true;

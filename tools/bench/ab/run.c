@@ -61,14 +61,16 @@ static bool choose(const ab_wish *w, bool *together, complaint *why)
 
 /* ---- the session ---- */
 
-static bool set_up_build(bench_file *build, const ab_wish *w, int side, const char *session,
+static void set_up_build(bench_file *build, const ab_wish *w, int side, const char *session,
                          bool together)
 {
-    return bench_file_init(build, w->paths[side]) && bench_text_set(&build->session, session) &&
-           bench_text_set(&build->executable, w->paths[side]) &&
-           bench_text_set(&build->side, side ? "new" : "old") &&
-           bench_text_set(&build->method, together ? "one-process" : "processes") &&
-           (!together || ab_describe(build, w));
+    bench_file_init(build, w->paths[side]);
+    bench_text_set(&build->session, session);
+    bench_text_set(&build->executable, w->paths[side]);
+    bench_text_set(&build->side, side ? "new" : "old");
+    bench_text_set(&build->method, together ? "one-process" : "processes");
+    if (together)
+        ab_describe(build, w);
 }
 
 static bool set_up(ab_session *s, const ab_wish *w, bool together, complaint *why)
@@ -86,9 +88,8 @@ static bool set_up(ab_session *s, const ab_wish *w, bool together, complaint *wh
         drawn[1] ^= drawn[0];
     snprintf(session, sizeof session, "%016llx%016llx", (unsigned long long)drawn[0],
              (unsigned long long)drawn[1]);
-    if (!set_up_build(&s->builds[0], w, 0, session, together) ||
-        !set_up_build(&s->builds[1], w, 1, session, together))
-        return complaint_set(why, "out of memory");
+    for (int side = 0; side < 2; side++)
+        set_up_build(&s->builds[side], w, side, session, together);
     int length = snprintf(s->folder, sizeof s->folder, "%s/pk-bench-ab.XXXXXX",
                           temporary && strlen(temporary) < 40 ? temporary : "/tmp");
     if (length < 0 || !mkdtemp(s->folder)) {
@@ -112,6 +113,15 @@ static void clean_up(ab_session *s)
         bench_file_finish(&s->builds[side]);
         free(s->files[side]);
     }
+}
+
+/* Of a command that ends amid it. */
+static ab_session *unfinished;
+
+static void clean_up_unfinished(void)
+{
+    if (unfinished)
+        clean_up(unfinished);
 }
 
 /* ---- what is done with it ---- */
@@ -140,9 +150,10 @@ static bool store(ab_session *s, complaint *why)
     char path[100];
     bench_file *build = &s->builds[1];
     snprintf(path, sizeof path, "%s/new.json", s->folder);
-    return save_build(s->folder, build, why) &&
-           (bench_text_set(&build->path, path) || complaint_set(why, "out of memory")) &&
-           baseline_store(s->wish->baseline, build, BASELINE_KEEP, why);
+    if (!save_build(s->folder, build, why))
+        return false;
+    bench_text_set(&build->path, path);
+    return baseline_store(s->wish->baseline, build, BASELINE_KEEP, why);
 }
 
 static int conclude(ab_session *s)
@@ -183,11 +194,10 @@ int ab_run(const ab_wish *w)
     if (!choose(w, &together, &why))
         return complain("%s", why.text);
     catch_interruptions();
-    int status = EXIT_UNUSABLE;
-    if (set_up(&s, w, together, &why))
-        status = run(&s, together);
-    else
-        complain("%s", why.text);
+    unfinished = &s;
+    atexit(clean_up_unfinished);
+    int status = set_up(&s, w, together, &why) ? run(&s, together) : complain("%s", why.text);
+    unfinished = NULL;
     clean_up(&s);
     return status;
 }

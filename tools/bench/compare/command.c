@@ -3,6 +3,7 @@
 #include "base/compiler.h"
 #include "command.h"
 #include "bench/compare_options.h"
+#include "memory.h"
 #include "read/json_read.h"
 
 #include <stdlib.h>
@@ -90,19 +91,19 @@ static bool makes_sense(const wish *w)
 static int compare_chain(const wish *w, const bench_file *files)
 {
     size_t count = w->files.count == 2 ? 1 : 2 * (w->files.count - 1), done = 0;
-    comparison *steps = calloc(count, sizeof *steps);
-    int status = steps ? EXIT_OK : complain("out of memory");
-    for (; status == EXIT_OK && done < count; done++) {
+    comparison *steps = memory_zeroed(count, sizeof *steps);
+    complaint why = {""};
+    const bench_file *fresh = NULL;
+    bool compared = true;
+    while (compared && done < count) {
         size_t at = count == 1 ? 1 : done / 2 + 1;
         const bench_file *old = count > 1 && done % 2 ? &files[0] : &files[at - 1];
-        complaint why = {""};
-        if (!compare_files(&old, 1, &files[at], &w->shared.options, &steps[done], &why)) {
-            status = complain("%s: %s", files[at].path, why.text);
-            break;
-        }
+        fresh = &files[at];
+        compared = compare_files(&old, 1, fresh, &w->shared.options, &steps[done], &why);
+        done += compared;
     }
-    if (status == EXIT_OK)
-        status = compare_print(&w->shared, steps, count);
+    int status = compared ? compare_print(&w->shared, steps, count)
+                          : complain("%s: %s", fresh->path, why.text);
     for (size_t i = 0; i < done; i++)
         comparison_finish(&steps[i]);
     free(steps);
@@ -111,18 +112,13 @@ static int compare_chain(const wish *w, const bench_file *files)
 
 static int compare_all(const wish *w)
 {
-    bench_file *files = calloc(w->files.count, sizeof *files);
-    int status = files ? EXIT_OK : complain("out of memory");
+    bench_file *files = memory_zeroed(w->files.count, sizeof *files);
+    complaint why = {""};
     size_t loaded = 0;
-    for (; status == EXIT_OK && loaded < w->files.count; loaded++) {
-        complaint why = {""};
-        if (!bench_file_load(&files[loaded], w->files.all[loaded], &why)) {
-            status = complain("%s: %s", w->files.all[loaded], why.text);
-            break;
-        }
-    }
-    if (status == EXIT_OK)
-        status = compare_chain(w, files);
+    while (loaded < w->files.count && bench_file_load(&files[loaded], w->files.all[loaded], &why))
+        loaded++;
+    int status = loaded == w->files.count ? compare_chain(w, files)
+                                          : complain("%s: %s", w->files.all[loaded], why.text);
     for (size_t i = 0; i < loaded; i++)
         bench_file_finish(&files[i]);
     free(files);
@@ -133,11 +129,9 @@ static int compare_all(const wish *w)
 
 static int compare_stored(const wish *w, const baseline *stored, const bench_file *fresh)
 {
-    const bench_file **olds = calloc(stored->count, sizeof *olds);
+    const bench_file **olds = memory_zeroed(stored->count, sizeof *olds);
     comparison c;
     complaint why = {""};
-    if (!olds)
-        return complain("out of memory");
     for (size_t i = 0; i < stored->count; i++)
         olds[i] = &stored->files[i];
     bool compared = compare_files(olds, stored->count, fresh, &w->shared.options, &c, &why);

@@ -1,6 +1,7 @@
 #include "bench/compare/compare.h"
 
 #include "base/compiler.h"
+#include "memory.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -100,14 +101,12 @@ static void judge(compare_row *row, const bench_series *old, const bench_series 
         snprintf(row->why, sizeof row->why, "no time was measured");
 }
 
-static bool fill(comparison *c, const char *name, const bench_file *const *olds, size_t old_count,
+static void fill(comparison *c, const char *name, const bench_file *const *olds, size_t old_count,
                  const bench_file *fresh)
 {
-    const bench_series **series = calloc(PKI_MAX(old_count, 1), sizeof *series), *last = NULL;
+    const bench_series **series = memory_zeroed(old_count, sizeof *series), *last = NULL;
     compare_row *row = &c->rows[c->count++];
     *row = (compare_row){.name = name, .old_time = NAN, .new_time = NAN};
-    if (!series)
-        return false;
     for (size_t i = 0; i < old_count; i++) {
         series[i] = bench_file_find(olds[i], name);
         last = series[i] ? series[i] : last;
@@ -120,65 +119,60 @@ static bool fill(comparison *c, const char *name, const bench_file *const *olds,
         .moments = c->options.moments,
         .cpu = c->options.cpu,
     };
-    bool fits = !last || !from.new_series || compare_replications(&from, row);
+    if (last && from.new_series)
+        compare_replications(&from, row);
     judge(row, last, from.new_series);
     free(series);
-    return fits;
 }
 
 /* ---- all of them ---- */
 
-static bool decide(comparison *c, bool machines)
+static void decide(comparison *c, bool machines)
 {
-    pki_evidence *evidence = calloc(PKI_MAX(c->count, 1), sizeof *evidence);
-    pki_decision *decisions = calloc(PKI_MAX(c->count, 1), sizeof *decisions);
+    pki_evidence *evidence = memory_zeroed(c->count, sizeof *evidence);
+    pki_decision *decisions = memory_zeroed(c->count, sizeof *decisions);
     size_t count = 0;
-    for (size_t i = 0; evidence && i < c->count; i++)
+    for (size_t i = 0; i < c->count; i++)
         if (c->rows[i].decided)
             evidence[count++] = c->rows[i].evidence;
     /* Whatever one finds, it may be the machine. */
-    for (size_t i = 0; evidence && machines && i < count; i++)
+    for (size_t i = 0; machines && i < count; i++)
         if (evidence[i].method == PKI_BY_MOMENTS)
             evidence[i].runs.allowance = INFINITY;
-    bool fits = evidence && decisions &&
-                pki_decide(evidence, count, c->options.threshold, c->options.alpha, decisions);
+    memory_needed(pki_decide(evidence, count, c->options.threshold, c->options.alpha, decisions));
     count = 0;
-    for (size_t i = 0; fits && i < c->count; i++) {
-        if (c->rows[i].decided) {
-            c->rows[i].decision = decisions[count++];
-            c->changes[c->rows[i].decision.change]++;
-        } else {
+    for (size_t i = 0; i < c->count; i++) {
+        if (!c->rows[i].decided) {
             c->undecided++;
+            continue;
         }
-        if (c->rows[i].decided && machines)
+        c->rows[i].decision = decisions[count++];
+        c->changes[c->rows[i].decision.change]++;
+        if (machines)
             snprintf(c->rows[i].why, sizeof c->rows[i].why, "the machines differ");
     }
     free(evidence);
     free(decisions);
-    return fits;
 }
 
 /* The olds' benchmarks in order, then those that are new. */
-static bool fill_all(comparison *c, const bench_file *const *olds, size_t old_count,
+static void fill_all(comparison *c, const bench_file *const *olds, size_t old_count,
                      const bench_file *fresh)
 {
     size_t most = fresh->names.count;
     for (size_t i = 0; i < old_count; i++)
         most += olds[i]->names.count;
-    c->rows = calloc(PKI_MAX(most, 1), sizeof *c->rows);
+    c->rows = memory_zeroed(most, sizeof *c->rows);
     table seen = {0};
-    bool fits = c->rows != NULL;
-    for (size_t f = 0; f <= old_count && fits; f++) {
+    for (size_t f = 0; f <= old_count; f++) {
         const bench_file *file = f < old_count ? olds[f] : fresh;
-        for (uint32_t i = 0; i < file->names.count && fits; i++) {
-            const char *name = file->series[i].name;
-            if (table_find(&seen, name) == TABLE_NONE)
-                fits =
-                    table_add(&seen, name) != TABLE_NONE && fill(c, name, olds, old_count, fresh);
+        for (uint32_t i = 0; i < file->names.count; i++) {
+            uint32_t known = seen.count;
+            if (table_add(&seen, file->series[i].name) == known)
+                fill(c, file->series[i].name, olds, old_count, fresh);
         }
     }
     table_finish(&seen);
-    return fits;
 }
 
 bool compare_files(const bench_file *const *olds, size_t old_count, const bench_file *new_file,
@@ -188,12 +182,11 @@ bool compare_files(const bench_file *const *olds, size_t old_count, const bench_
     out->way = way_of(olds, old_count, new_file);
     bool machines = machines_differ(out, olds, old_count, new_file) && !options->any_machine;
     check_configurations(out, olds, old_count, new_file);
-    if (!fill_all(out, olds, old_count, new_file) || !decide(out, machines))
-        complaint_set(why, "out of memory");
-    else if (out->undecided == out->count)
-        complaint_set(why, "has no benchmark with times that %s has, too", olds[0]->path);
-    else
+    fill_all(out, olds, old_count, new_file);
+    decide(out, machines);
+    if (out->undecided < out->count)
         return true;
+    complaint_set(why, "has no benchmark with times that %s has, too", olds[0]->path);
     comparison_finish(out);
     return false;
 }

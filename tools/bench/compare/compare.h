@@ -54,7 +54,7 @@ typedef struct comparison {
     size_t warning_count;
 } comparison;
 
-/* new against all of the olds together. False, and why: no benchmark in common, no memory. */
+/* new against all of the olds together. False, and why: no benchmark in common. */
 bool compare_files(const bench_file *const *olds, size_t old_count, const bench_file *new_file,
                    const compare_options *options, comparison *out, complaint *why);
 void comparison_finish(comparison *c);
@@ -70,7 +70,7 @@ typedef struct compare_source {
     bool cpu;
 } compare_source;
 
-bool compare_replications(const compare_source *from, compare_row *row); /* false without memory */
+void compare_replications(const compare_source *from, compare_row *row);
 
 /* ---- showing it; errors stick to the stream ---- */
 

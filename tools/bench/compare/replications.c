@@ -2,6 +2,7 @@
 #include "bench/compare/compare.h"
 
 #include "base/compiler.h"
+#include "memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,22 +23,19 @@ static double error_of(const double *samples, const double *sorted, size_t n)
     return i.low > 0 ? log(i.high / i.low) / (2 * 1.96) : 0;
 }
 
-static bool figure(const bench_launch *launch, const compare_source *from, launch_figures *out)
+static launch_figures figures_of(const bench_launch *launch, const compare_source *from)
 {
     const double *samples = from->cpu ? launch->cpu_samples : launch->samples;
-    double *sorted = malloc(PKI_MAX(launch->count, 1) * sizeof *sorted);
-    if (!sorted)
-        return false;
+    double *sorted = memory_zeroed(launch->count, sizeof *sorted);
     if (launch->count)
         memcpy(sorted, samples, launch->count * sizeof *sorted);
     pki_samples_sort(sorted, launch->count);
     /* The lower quartile: what a neighbour on the machine does hits the upper ones. */
     double quantile = from->way == COMPARE_PAIRS ? 0.25 : 0.5;
     double time = pki_samples_quantile(sorted, launch->count, quantile);
-    out->log = time > 0 ? log(time) : NAN;
-    out->error = error_of(samples, sorted, launch->count);
+    launch_figures out = {time > 0 ? log(time) : NAN, error_of(samples, sorted, launch->count)};
     free(sorted);
-    return true;
+    return out;
 }
 
 /* ---- a run: all the launches of a file ---- */
@@ -47,26 +45,23 @@ typedef struct run {
     size_t launches;
 } run;
 
-static bool summarize(const bench_series *series, const compare_source *from, run *out)
+static run summarize(const bench_series *series, const compare_source *from)
 {
-    double *logs = calloc(PKI_MAX(series->launch_count, 1), sizeof *logs);
+    double *logs = memory_zeroed(series->launch_count, sizeof *logs);
     launch_figures f = {NAN, 0};
-    size_t count = 0;
-    for (size_t i = 0; logs && i < series->launch_count; i++) {
-        if (!figure(&series->launches[i], from, &f)) {
-            free(logs);
-            return false;
-        }
+    run out = {.log = NAN};
+    for (size_t i = 0; i < series->launch_count; i++) {
+        f = figures_of(&series->launches[i], from);
         if (!isnan(f.log))
-            logs[count++] = f.log;
+            logs[out.launches++] = f.log;
     }
-    if (!logs)
-        return false;
-    out->launches = count;
-    out->log = count ? pki_samples_mean(logs, count) : NAN;
-    out->error = count > 1 ? pki_samples_stddev(logs, count) / sqrt((double)count) : f.error;
+    out.error = f.error;
+    if (out.launches)
+        out.log = pki_samples_mean(logs, out.launches);
+    if (out.launches > 1)
+        out.error = pki_samples_stddev(logs, out.launches) / sqrt((double)out.launches);
     free(logs);
-    return true;
+    return out;
 }
 
 /* ---- pairs ---- */
@@ -86,27 +81,25 @@ static double sample(const compare_source *from, const bench_launch *launch, siz
 
 /* Both builds in one launch: batches come in rounds of old new new old, or new old old new, each of
  * which is a ratio that a drift of the machine leaves alone; their median is one that bursts leave
- * alone, too. NAN if there are no rounds. False without memory. */
-static bool ratio_of_rounds(const compare_source *from, const bench_launch *old,
-                            const bench_launch *fresh, double *log_ratio)
+ * alone, too. NAN if there are no rounds. */
+static double ratio_of_rounds(const compare_source *from, const bench_launch *old,
+                              const bench_launch *fresh)
 {
     size_t rounds = PKI_MIN(old->count, fresh->count) / 2, count = 0;
-    double *logs = malloc(PKI_MAX(rounds, 1) * sizeof *logs);
-    if (!logs)
-        return false;
+    double *logs = memory_zeroed(rounds, sizeof *logs);
     for (size_t i = 0; i < rounds; i++) {
         double olds = sample(from, old, 2 * i) + sample(from, old, 2 * i + 1);
         double news = sample(from, fresh, 2 * i) + sample(from, fresh, 2 * i + 1);
         if (olds > 0 && news > 0)
             logs[count++] = log(news / olds);
     }
-    *log_ratio = count ? pki_samples_select_median(logs, count) : NAN;
+    double ratio = count ? pki_samples_select_median(logs, count) : NAN;
     free(logs);
-    return true;
+    return ratio;
 }
 
 /* room is for so many differences and, behind them, their Walsh averages. */
-static bool pair_up(const compare_source *from, compare_row *row, double *room)
+static void pair_up(const compare_source *from, compare_row *row, double *room)
 {
     const bench_series *old = from->olds[0], *new_series = from->new_series;
     double old_sum = 0, new_sum = 0;
@@ -114,14 +107,11 @@ static bool pair_up(const compare_source *from, compare_row *row, double *room)
     for (size_t i = 0; i < old->launch_count; i++) {
         const bench_launch *one = &old->launches[i];
         const bench_launch *other = one->pair ? partner(new_series, one) : NULL;
-        launch_figures a, b;
         if (!other)
             continue;
-        if (!figure(one, from, &a) || !figure(other, from, &b))
-            return false;
-        double difference = b.log - a.log;
-        if (from->way == COMPARE_ONE_PROCESS && !ratio_of_rounds(from, one, other, &difference))
-            return false;
+        launch_figures a = figures_of(one, from), b = figures_of(other, from);
+        double difference =
+            from->way == COMPARE_ONE_PROCESS ? ratio_of_rounds(from, one, other) : b.log - a.log;
         if (isnan(a.log) || isnan(b.log) || isnan(difference))
             continue;
         old_sum += a.log;
@@ -134,29 +124,26 @@ static bool pair_up(const compare_source *from, compare_row *row, double *room)
     pki_walsh_averages(room, count, room + count);
     row->evidence = (pki_evidence){
         .method = PKI_BY_WILCOXON, .count = count, .values = room, .walsh = room + count};
-    return true;
 }
 
-static bool replicate_pairs(const compare_source *from, compare_row *row)
+static void replicate_pairs(const compare_source *from, compare_row *row)
 {
     size_t most = from->olds[0]->launch_count;
-    row->numbers = calloc(PKI_MAX(most + pki_walsh_count(most), 1), sizeof *row->numbers);
-    return row->numbers && pair_up(from, row, row->numbers);
+    row->numbers = memory_zeroed(most + pki_walsh_count(most), sizeof *row->numbers);
+    pair_up(from, row, row->numbers);
 }
 
 /* ---- runs at different moments ---- */
 
-static bool replicate_moments(const compare_source *from, compare_row *row)
+static void replicate_moments(const compare_source *from, compare_row *row)
 {
-    run last = {0}, fresh;
+    run last = {0}, fresh = summarize(from->new_series, from);
     size_t count = 0;
-    row->numbers = calloc(from->old_count, sizeof *row->numbers);
-    if (!row->numbers || !summarize(from->new_series, from, &fresh))
-        return false;
+    row->numbers = memory_zeroed(from->old_count, sizeof *row->numbers);
     for (size_t i = 0; i < from->old_count; i++) {
         run one = {.log = NAN};
-        if (from->olds[i] && !summarize(from->olds[i], from, &one))
-            return false;
+        if (from->olds[i])
+            one = summarize(from->olds[i], from);
         if (isnan(one.log))
             continue;
         row->numbers[count++] = one.log;
@@ -170,12 +157,12 @@ static bool replicate_moments(const compare_source *from, compare_row *row)
     row->evidence.runs =
         pki_run_difference_of(row->numbers, count, &fresh.log, fresh.launches ? 1 : 0, last.error,
                               fresh.error, log1p(from->moments));
-    return true;
 }
 
-bool compare_replications(const compare_source *from, compare_row *row)
+void compare_replications(const compare_source *from, compare_row *row)
 {
     if (from->way == COMPARE_MOMENTS_APART)
-        return replicate_moments(from, row);
-    return replicate_pairs(from, row);
+        replicate_moments(from, row);
+    else
+        replicate_pairs(from, row);
 }
