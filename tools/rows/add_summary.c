@@ -3,78 +3,42 @@
 
 #include <math.h>
 
-static double or_nan(const pki_dist *d, double value)
+/* Of nothing there is no mean. */
+static void blank(pki_dist *d)
 {
-    return d->count ? value : NAN;
+    if (!d->count)
+        d->mean = d->stddev = d->min = d->p50 = d->p90 = d->p95 = d->p99 = d->max = NAN;
 }
 
-static uint64_t whole(double value)
+/* The text goes with the summary, this one with the rows. */
+static char *keep(rows *r, const char *text)
 {
-    return value > 0 ? (uint64_t)value : 0;
+    uint32_t name = rows_name(r, text);
+    return name == ROWS_NONE ? NULL : r->names.texts[name];
 }
 
 static void take_region(rows *r, const pki_region_row *from)
 {
-    region_row *to = rows_append(r, ROWS_REGIONS, 0);
-    const pki_dist *d = &from->time;
-    to->name = rows_name(r, from->name);
-    to->kind = (uint8_t)from->kind;
-    to->step_share = from->step_share;
-    to->mean = or_nan(d, d->mean);
-    to->stddev = or_nan(d, d->stddev);
-    to->min = or_nan(d, d->min);
-    to->p50 = or_nan(d, d->p50);
-    to->p90 = or_nan(d, d->p90);
-    to->p95 = or_nan(d, d->p95);
-    to->p99 = or_nan(d, d->p99);
-    to->max = or_nan(d, d->max);
-    to->calls = d->count;
-    to->total = whole(d->sum);
-    to->self = from->self;
-    to->bytes = from->bytes;
-    to->flops = from->flops;
-    to->spans = from->gpu.count;
-    to->span_time = whole(from->gpu.sum);
-    to->kernels = from->kernels.count;
-    to->kernel_time = whole(from->kernels.sum);
+    pki_region_row *to = rows_append(r, ROWS_REGIONS, 0);
+    *to = *from;
+    to->name = keep(r, from->name);
+    blank(&to->time);
 }
 
 static void take_thread(rows *r, const pki_thread_row *from)
 {
-    thread_row *to = rows_append(r, ROWS_THREADS, 0);
-    to->name = rows_name(r, from->name);
+    pki_thread_row *to = rows_append(r, ROWS_THREADS, 0);
+    *to = *from;
+    to->name = keep(r, from->name);
     to->tid = from->tid ? from->tid : ROWS_NONE;
-    to->recorded = from->recorded;
-    to->dropped = from->dropped;
-    for (size_t k = 0; k < PKI_KINDS; k++)
-        to->kinds[k] = from->kinds[k];
-}
-
-static double per_step(const pki_gpu_row *from, int figure)
-{
-    const pki_dist *d = &from->per_step[figure];
-    return or_nan(d, d->mean);
 }
 
 static void take_gpu(rows *r, const pki_gpu_row *from)
 {
-    gpu_row *to = rows_append(r, ROWS_DEVICES, 0);
-    *to = (gpu_row){.device = from->device,
-                    .measured = from->measured,
-                    .streams = from->streams,
-                    .kernels = from->kernels,
-                    .kernel_time = from->kernel_time,
-                    .short_kernels = from->short_kernels,
-                    .h2d = from->copies[PKI_H2D].bytes,
-                    .d2h = from->copies[PKI_D2H].bytes,
-                    .d2d = from->copies[PKI_D2D].bytes,
-                    .p2p = from->copies[PKI_P2P].bytes,
-                    .step = per_step(from, PKI_GPU_STEP),
-                    .busy = per_step(from, PKI_GPU_BUSY),
-                    .idle = per_step(from, PKI_GPU_IDLE),
-                    .launch_gaps = per_step(from, PKI_GPU_LAUNCH_GAPS),
-                    .sync_gaps = per_step(from, PKI_GPU_SYNC_GAPS),
-                    .memory = per_step(from, PKI_GPU_MEMORY)};
+    pki_gpu_row *to = rows_append(r, ROWS_DEVICES, 0);
+    *to = *from;
+    for (size_t i = 0; i < PKI_GPU_FIGURES; i++)
+        blank(&to->per_step[i]);
 }
 
 static void take_verdict(rows *r, const pki_verdict *from)

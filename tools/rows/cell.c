@@ -171,11 +171,23 @@ static cell signed_or_none(const char *p)
     return value < 0 ? (cell){.type = CELL_NULL} : integer(value);
 }
 
-static cell real_at(const char *p)
+static double real_at(const char *p)
 {
     double value;
     memcpy(&value, p, sizeof value);
-    return real(value);
+    return value;
+}
+
+static uint64_t whole_at(const char *p)
+{
+    return real_at(p) > 0 ? (uint64_t)real_at(p) : 0;
+}
+
+static const char *text_at(const char *p)
+{
+    const char *value;
+    memcpy(&value, p, sizeof value);
+    return value;
 }
 
 static cell named_cell(const rows *r, rows_form form, const char *p)
@@ -217,9 +229,15 @@ static cell member_cell(const rows *r, rows_form form, const char *p)
     case FORM_US:
         return real((double)u64_at(p) / 1000);
     case FORM_REAL:
-        return real_at(p);
+        return real(real_at(p));
+    case FORM_WHOLE:
+        return count(whole_at(p));
+    case FORM_SOME:
+        return whole_at(p) ? count(whole_at(p)) : (cell){.type = CELL_NULL};
     case FORM_KIND:
-        return text(pki_kind_names[(uint8_t)*p]);
+        return text(pki_kind_names[u32_at(p)]);
+    case FORM_TEXT:
+        return text(text_at(p));
     default:
         return named_cell(r, form, p);
     }

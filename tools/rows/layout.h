@@ -24,8 +24,11 @@ typedef enum rows_form {
     FORM_BOOL,   /* a uint8_t */
     FORM_US,     /* ns in a uint64_t, as us */
     FORM_REAL,   /* NaN is NULL */
+    FORM_WHOLE,  /* a double too */
+    FORM_SOME,   /* the same; 0 is NULL */
+    FORM_TEXT,   /* a char * to one of the names' texts */
     FORM_NAME,   /* a name's number, ROWS_NONE is NULL */
-    FORM_KIND,   /* a pk_kind in a uint8_t */
+    FORM_KIND,   /* a pk_kind in a uint32_t */
     FORM_REGION, /* the name of one of rows.regions... */
     FORM_REGION_KIND,
     FORM_TRACK, /* the thread of one of rows.tracks... */
@@ -102,25 +105,6 @@ typedef struct activity_row {
     uint64_t start, duration, correlation;
     uint32_t kind, name, region, device, track;
 } activity_row;
-
-typedef struct region_row {
-    double step_share, mean, p50, p90, p95, p99, max, min, stddev;
-    uint64_t calls, total, self, bytes, flops, spans, span_time, kernels, kernel_time;
-    uint32_t name;
-    uint8_t kind;
-} region_row;
-
-typedef struct thread_row {
-    uint64_t recorded, dropped, kinds[PKI_KINDS];
-    uint32_t tid, name;
-} thread_row;
-
-typedef struct gpu_row {
-    uint64_t kernels, kernel_time, short_kernels, h2d, d2h, d2d, p2p, streams;
-    double step, busy, idle, launch_gaps, sync_gaps, memory;
-    uint32_t device;
-    uint8_t measured;
-} gpu_row;
 
 typedef struct verdict_row {
     double value, threshold;
