@@ -13,6 +13,11 @@ static inline char *pki_put(char *p, const char *text, size_t n)
     return p + n;
 }
 
+static inline char *pki_put_text(char *p, const char *text)
+{
+    return pki_put(p, text, strlen(text));
+}
+
 #define PKI_PUT(p, literal) pki_put((p), "" literal, sizeof(literal) - 1)
 
 static inline char *pki_put_pair(char *p, uint32_t pair)
@@ -46,6 +51,13 @@ static inline char *pki_put_u64(char *p, uint64_t n)
     return pki_put(p, at, length);
 }
 
+static inline char *pki_put_i64(char *p, int64_t n)
+{
+    if (n < 0)
+        *p++ = '-';
+    return pki_put_u64(p, n < 0 ? 0 - (uint64_t)n : (uint64_t)n);
+}
+
 /* Nanoseconds as microseconds with exactly three decimals: "12.345". */
 static inline char *pki_put_us(char *p, uint64_t ns)
 {
@@ -57,3 +69,16 @@ static inline char *pki_put_us(char *p, uint64_t ns)
 /* A finite double in the fewest of 15, 16 or 17 digits that read back the same, and in at most 19
  * decimals: more than those are misread (emit.c). At most 25 bytes. */
 char *pki_put_double(char *p, double value);
+
+/* Perfetto shows integers beyond 63 bits as -1. */
+static inline char *pki_put_count(char *p, uint64_t value)
+{
+    return value > INT64_MAX ? pki_put_double(p, (double)value) : pki_put_u64(p, value);
+}
+
+/* One more member of an object. */
+static inline char *pki_put_field(char *p, const char *key, uint64_t value)
+{
+    p = pki_put_text(PKI_PUT(p, ",\""), key);
+    return pki_put_count(PKI_PUT(p, "\":"), value);
+}

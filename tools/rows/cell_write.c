@@ -7,19 +7,12 @@
 
 static void write_number(FILE *to, const cell *c)
 {
-    char text[32], *end = text;
+    char text[32], *end;
     if (c->type == CELL_REAL && !isfinite(c->real)) { /* SQLite's names */
         fputs(c->real > 0 ? "Inf" : "-Inf", to);
         return;
     }
-    if (c->type == CELL_REAL) {
-        end = pki_put_double(text, c->real);
-    } else {
-        if (c->integer < 0)
-            *end++ = '-';
-        uint64_t n = (uint64_t)c->integer;
-        end = pki_put_u64(end, c->integer < 0 ? 0 - n : n);
-    }
+    end = c->type == CELL_REAL ? pki_put_double(text, c->real) : pki_put_i64(text, c->integer);
     fwrite(text, 1, (size_t)(end - text), to);
 }
 

@@ -45,10 +45,7 @@ static char *put_part(char *p, const member *part)
 {
     if (part->type == VALUE_TEXT)
         return p + snprintf(p, 31, "%.30s", part->text);
-    if (part->integer < 0)
-        *p++ = '-';
-    uint64_t n = (uint64_t)part->integer;
-    return pki_put_u64(p, part->integer < 0 ? 0 - n : n);
+    return pki_put_i64(p, part->integer);
 }
 
 static void put_track(char *p, const member *pid, const member *tid)

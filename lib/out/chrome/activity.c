@@ -24,34 +24,20 @@ static const char *const categories[PKI_ACTIVITY_KINDS] = {
     [PKI_ACTIVITY_OPERATION] = "collective",
     [PKI_ACTIVITY_RANGE] = "user_annotation"};
 
-static char *put_literal(char *p, const char *text)
-{
-    return pki_put(p, text, strlen(text));
-}
-
 static char *put_escaped(char *p, size_t room, const char *s, size_t n)
 {
     return p + pki_json_escape(p, room, s, n);
 }
 
-static char *put_number(char *p, const char *key, uint64_t value)
-{
-    p = put_literal(PKI_PUT(p, ",\""), key);
-    p = PKI_PUT(p, "\":");
-    return value > INT64_MAX ? pki_put_double(p, (double)value) : pki_put_u64(p, value);
-}
-
 static char *put_signed(char *p, const char *key, int64_t value)
 {
-    if (value >= 0)
-        return put_number(p, key, (uint64_t)value);
-    p = put_literal(PKI_PUT(p, ",\""), key);
-    return pki_put_u64(PKI_PUT(p, "\":-"), 0 - (uint64_t)value);
+    p = pki_put_text(PKI_PUT(p, ",\""), key);
+    return pki_put_i64(PKI_PUT(p, "\":"), value);
 }
 
 static char *put_text(char *p, const char *key, const char *text, size_t n, size_t room)
 {
-    p = put_literal(PKI_PUT(p, ",\""), key);
+    p = pki_put_text(PKI_PUT(p, ",\""), key);
     p = put_escaped(PKI_PUT(p, "\":\""), room, text, n);
     *p++ = '"';
     return p;
@@ -59,7 +45,7 @@ static char *put_text(char *p, const char *key, const char *text, size_t n, size
 
 static char *put_three(char *p, const char *key, const uint32_t three[3])
 {
-    p = put_literal(PKI_PUT(p, ",\""), key);
+    p = pki_put_text(PKI_PUT(p, ",\""), key);
     p = PKI_PUT(p, "\":[");
     for (int i = 0; i < 3; i++) {
         p = pki_put_u64(p, three[i]);
@@ -90,21 +76,21 @@ static bool shows_stream_aside(const pki_activity *a)
 static char *put_device(char *p, const pki_activity *a)
 {
     if (a->device != PKI_NO_DEVICE)
-        p = put_number(p, "device", a->device);
+        p = pki_put_field(p, "device", a->device);
     if (a->context)
-        p = put_number(p, "context", a->context);
+        p = pki_put_field(p, "context", a->context);
     if (a->stream && !a->stream_hidden)
-        p = put_number(p, "stream", a->stream);
+        p = pki_put_field(p, "stream", a->stream);
     else if (a->stream && shows_stream_aside(a))
-        p = put_number(p, "on_stream", a->stream);
+        p = pki_put_field(p, "on_stream", a->stream);
     return p;
 }
 
 static char *put_kernel(char *p, const pki_activity *a)
 {
-    p = put_number(p, "queued", a->queued);
-    p = put_number(p, "registers per thread", a->registers);
-    p = put_number(p, "shared memory", a->shared_bytes);
+    p = pki_put_field(p, "queued", a->queued);
+    p = pki_put_field(p, "registers per thread", a->registers);
+    p = pki_put_field(p, "shared memory", a->shared_bytes);
     p = put_three(p, "grid", a->grid);
     return put_three(p, "block", a->block);
 }
@@ -112,7 +98,7 @@ static char *put_kernel(char *p, const pki_activity *a)
 /* Bytes, and what moves them how fast. */
 static char *put_bytes(char *p, const pki_activity *a)
 {
-    p = put_number(p, "bytes", a->bytes);
+    p = pki_put_field(p, "bytes", a->bytes);
     if (a->end <= a->start || !runs_on_device(a))
         return p;
     p = PKI_PUT(p, ",\"memory bandwidth (GB/s)\":");
@@ -139,17 +125,17 @@ static char *put_args(char *out, const char *end, const pki_chrome *c, const pki
     char *p, *start = PKI_PUT(out, ",\"args\":{");
     p = put_device(start, a);
     if (a->correlation)
-        p = put_number(p, "correlation", a->correlation);
+        p = pki_put_field(p, "correlation", a->correlation);
     if (a->external)
-        p = put_number(p, "External id", a->external);
+        p = pki_put_field(p, "External id", a->external);
     if (a->kind == PKI_ACTIVITY_KERNEL)
         p = put_kernel(p, a);
     if (a->bytes || a->kind == PKI_ACTIVITY_MEMCPY || a->kind == PKI_ACTIVITY_MEMSET)
         p = put_bytes(p, a);
     if (a->graph)
-        p = put_number(p, "graph id", a->graph);
+        p = pki_put_field(p, "graph id", a->graph);
     if (a->graph_node)
-        p = put_number(p, "graph node id", a->graph_node);
+        p = pki_put_field(p, "graph node id", a->graph_node);
     if (region)
         p = put_text(p, "region", region, n, REGION_BYTES);
     if (a->operation && end - p > PKI_OPERATION_BYTES)
@@ -178,7 +164,7 @@ size_t pki_chrome_activity(const pki_chrome *c, char out[PKI_EVENT_BYTES], const
                            const pki_activity *a, const char *region, size_t n)
 {
     const char *end = out + PKI_EVENT_BYTES - 256; /* an arrow's room */
-    char *p = put_literal(PKI_PUT(out, ",\n{\"ph\":\"X\",\"cat\":\""), categories[a->kind]);
+    char *p = pki_put_text(PKI_PUT(out, ",\n{\"ph\":\"X\",\"cat\":\""), categories[a->kind]);
     p = put_escaped(PKI_PUT(p, "\",\"name\":\""), NAME_BYTES, a->name, a->name_length);
     p = put_where(p, track, a->start);
     p = pki_put_us(PKI_PUT(p, ",\"dur\":"), a->end > a->start ? a->end - a->start : 0);
@@ -192,7 +178,7 @@ size_t pki_chrome_activity(const pki_chrome *c, char out[PKI_EVENT_BYTES], const
 size_t pki_chrome_measures(char out[PKI_EVENT_BYTES], uint32_t pid, uint64_t ns, bool on)
 {
     char *p = PKI_PUT(out, ",\n{\"ph\":\"i\",\"cat\":\"perfkit\",\"s\":\"p\",\"name\":\"");
-    p = put_literal(p, on ? PKI_CHROME_MEASURES : PKI_CHROME_MEASURES_NOT);
+    p = pki_put_text(p, on ? PKI_CHROME_MEASURES : PKI_CHROME_MEASURES_NOT);
     p = pki_put_u64(PKI_PUT(p, "\",\"pid\":"), pid);
     p = pki_put_u64(PKI_PUT(p, ",\"tid\":"), pid);
     p = pki_put_us(PKI_PUT(p, ",\"ts\":"), ns);
@@ -202,7 +188,7 @@ size_t pki_chrome_measures(char out[PKI_EVENT_BYTES], uint32_t pid, uint64_t ns,
 
 static char *put_meta(char *p, const pki_track *track, const char *what)
 {
-    p = put_literal(PKI_PUT(p, ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\""), what);
+    p = pki_put_text(PKI_PUT(p, ",\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\""), what);
     return PKI_PUT(put_where(p, track, 0), ",\"args\":{");
 }
 

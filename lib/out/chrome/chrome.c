@@ -82,7 +82,7 @@ static char *put_before(char *p, const pki_chrome *c, const pki_chrome_name *n)
     const char *colour_name = colour(n->kind);
     if (colour_name) {
         p = PKI_PUT(p, "\",\"cname\":\"");
-        p = pki_put(p, colour_name, strlen(colour_name));
+        p = pki_put_text(p, colour_name);
     }
     p = PKI_PUT(p, "\",\"pid\":");
     p = pki_put_u64(p, c->pid);
@@ -97,12 +97,7 @@ static char *put_key(char *p, const pki_chrome_name *n)
     *p++ = '"';
     p = n->key_length ? put_escaped(p, n->key, n->key_length) : PKI_PUT(p, "value");
     p = PKI_PUT(p, "\":");
-    if (!counter) {
-        if (n->value < 0)
-            *p++ = '-';
-        p = pki_put_u64(p, n->value < 0 ? 0 - (uint64_t)n->value : (uint64_t)n->value);
-    }
-    return p;
+    return counter ? p : pki_put_i64(p, n->value);
 }
 
 static text *make_text(const pki_chrome *c, uint32_t id)
@@ -196,32 +191,17 @@ static char *put_times(char *p, times t, unsigned depth, bool touches)
     return put_duration(p, t, depth, touches);
 }
 
-/* Perfetto shows integers beyond 63 bits as -1. */
-static char *put_count(char *p, uint64_t value)
-{
-    return value > INT64_MAX ? pki_put_double(p, (double)value) : pki_put_u64(p, value);
-}
-
-static char *put_field(char *p, const char *name, uint64_t value)
-{
-    *p++ = ',';
-    *p++ = '"';
-    p = pki_put(p, name, strlen(name));
-    p = PKI_PUT(p, "\":");
-    return put_count(p, value);
-}
-
 static char *put_payload(char *p, uint64_t type, uint64_t bits)
 {
     double real;
     if (type < PKI_PAYLOAD_UNSIGNED || type > PKI_PAYLOAD_REAL)
         return p; /* in what a killed run has left it may be anything */
-    if (type == PKI_PAYLOAD_UNSIGNED || (type == PKI_PAYLOAD_SIGNED && (int64_t)bits >= 0))
-        return put_field(p, "payload", bits);
+    if (type == PKI_PAYLOAD_UNSIGNED)
+        return pki_put_field(p, "payload", bits);
     p = PKI_PUT(p, ",\"payload\":");
     memcpy(&real, &bits, sizeof real);
     if (type == PKI_PAYLOAD_SIGNED)
-        return pki_put_u64(PKI_PUT(p, "-"), 0 - bits);
+        return pki_put_i64(p, (int64_t)bits);
     return isfinite(real) ? pki_put_double(p, real) : PKI_PUT(p, "null");
 }
 
@@ -244,9 +224,9 @@ static char *put_args(char *p, const char *end, const pki_chrome *c, const text 
     p = t ? pki_put(start, t->args, t->args_length) : start;
     if (pki_what_type(r->what) == PKI_RECORD_REGION_WORK) {
         if (more->start)
-            p = put_field(p, "bytes", more->start);
+            p = pki_put_field(p, "bytes", more->start);
         if (more->value)
-            p = put_field(p, "flops", more->value);
+            p = pki_put_field(p, "flops", more->value);
         uint64_t tag = pki_what_flags(r->what) & PKI_FLAG_LOST ? 0 : r->extra;
         if (!pki_is_operation(more->what))
             p = put_payload(p, more->what, more->extra);
@@ -254,9 +234,9 @@ static char *put_args(char *p, const char *end, const pki_chrome *c, const text 
             p = pki_chrome_put_recorded(p, c, more, tag);
     }
     if (pki_what_flags(r->what) & PKI_FLAG_UNBALANCED)
-        p = put_field(p, "unbalanced", 1);
+        p = pki_put_field(p, "unbalanced", 1);
     if (pki_what_flags(r->what) & PKI_FLAG_CUT_OFF)
-        p = put_field(p, "cut_off", 1);
+        p = pki_put_field(p, "cut_off", 1);
     return end_args(start, p);
 }
 
@@ -322,7 +302,7 @@ static char *put_step(char *p, const pki_chrome *c, uint32_t tid, const pki_reco
         p, ",\"args\":{\"thread\":"); /* which made it: `pk report` takes the step apart by that */
     p = pki_put_u64(p, tid);
     p = PKI_PUT(p, ",\"items\":");
-    p = put_count(p, more->value);
+    p = pki_put_count(p, more->value);
     if (t.duration && more->value) {
         p = PKI_PUT(p, ",\"items_per_second\":");
         p = pki_put_double(p, (double)more->value * 1e9 / (double)t.duration);

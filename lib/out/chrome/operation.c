@@ -13,7 +13,7 @@
 
 static char *put_string(char *p, const char *key, const char *text, size_t n)
 {
-    p = pki_put(p, key, strlen(key));
+    p = pki_put_text(p, key);
     p = PKI_PUT(p, "\"");
     p += pki_json_escape(p, NAME_ROOM, text, n);
     return PKI_PUT(p, "\"");
@@ -27,15 +27,12 @@ static char *put_text(char *p, const char *key, const char *text)
 /* Perfetto shows integers beyond 63 bits as -1. */
 static char *put_count(char *p, const char *key, uint64_t n)
 {
-    return pki_put_u64(pki_put(p, key, strlen(key)), PKI_MIN(n, (uint64_t)INT64_MAX));
+    return pki_put_u64(pki_put_text(p, key), PKI_MIN(n, (uint64_t)INT64_MAX));
 }
 
 static char *put_rank(char *p, const char *key, int32_t n)
 {
-    p = pki_put(p, key, strlen(key));
-    if (n < 0)
-        *p++ = '-';
-    return pki_put_u64(p, (uint64_t)(n < 0 ? -(int64_t)n : n));
+    return pki_put_i64(pki_put_text(p, key), n);
 }
 
 /* ---- the one list of arguments ---- */
@@ -137,7 +134,7 @@ static char *put_head(char *p, const pki_chrome *c, char phase, uint32_t tid, ui
     *p++ = phase;
     p = PKI_PUT(p, "\",\"cat\":\"collective\",\"name\":\"");
     p += pki_json_escape(p, NAME_ROOM, o.library, o.library_length);
-    p = pki_put(PKI_PUT(p, " "), op, strlen(op));
+    p = pki_put_text(PKI_PUT(p, " "), op);
     p = put_count(p, "\",\"pid\":", c->pid);
     p = put_count(p, ",\"tid\":", tid);
     p = pki_put_us(PKI_PUT(p, ",\"ts\":"), ns);
@@ -164,7 +161,7 @@ size_t pki_chrome_progress(const pki_chrome *c, char out[PKI_EVENT_BYTES], uint6
 {
     pki_operation o = operation_on(c, entry->name);
     char *p = PKI_PUT(out, ",\n{\"ph\":\"i\",\"cat\":\"perfkit\",\"s\":\"p\",\"name\":\"");
-    p = pki_put(p, PKI_CHROME_PROGRESS, strlen(PKI_CHROME_PROGRESS));
+    p = PKI_PUT(p, PKI_CHROME_PROGRESS);
     p = put_count(p, "\",\"pid\":", c->pid);
     p = put_count(p, ",\"tid\":", c->pid);
     p = pki_put_us(PKI_PUT(p, ",\"ts\":"), ns);
