@@ -2,10 +2,11 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef struct progress {
     const char *what; /* NULL: say nothing */
-    double next;      /* when there is something to say again, s */
+    uint64_t next;    /* when there is something to say again, ns */
     bool said;
 } progress;
 

@@ -42,14 +42,6 @@ const char *const pki_gpu_figures[PKI_GPU_FIGURES] = {
 
 const char *const pki_direction_names[PKI_DIRECTIONS] = {"h2d", "d2h", "d2d", "p2p"};
 
-uint32_t pki_kind_named(const char *name)
-{
-    for (uint32_t k = 0; k < PKI_SHARES; k++)
-        if (strcmp(name, pki_kind_names[k]) == 0)
-            return k;
-    return PKI_SHARES;
-}
-
 void pki_summary_init(pki_summary *summary)
 {
     *summary = (pki_summary){0};

@@ -333,6 +333,3 @@ void pki_summary_clear_verdicts(pki_summary *summary);
 
 /* The order of pki_summary.regions: by self time, most first; then by name and kind. */
 void pki_regions_sort(pki_region_row *regions, size_t count);
-
-/* The index of a kind's name; PKI_SHARES if it is none. */
-uint32_t pki_kind_named(const char *name);

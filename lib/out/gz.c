@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <zlib.h>
 
 #define GZIP_WINDOW (15 + 16) /* zlib's way of asking for gzip's frame */

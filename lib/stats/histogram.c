@@ -1,6 +1,5 @@
 #include "stats/histogram.h"
 
-#include "base/compiler.h"
 #include "stats/buckets.h"
 
 #include <math.h>

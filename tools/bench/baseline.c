@@ -1,6 +1,5 @@
 #include "bench/baseline.h"
 
-#include "base/compiler.h"
 #include "base/text.h"
 #include "memory.h"
 #include "output.h"

@@ -5,7 +5,6 @@
 #include "command.h"
 #include "output.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- taking ---- */

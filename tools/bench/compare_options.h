@@ -21,25 +21,14 @@ option_take compare_take_alpha; /* a double */
 option_take compare_take_file;  /* a const char *: a file that can be written, or "-" */
 
 /* Of both commands; the wish has its compare_wish as `shared`. */
-#define COMPARE_FORMS(wish)                                                                        \
-    {"--markdown",                                                                                 \
-     "FILE",                                                                                       \
-     NULL,                                                                                         \
-     OPTION_FILE,                                                                                  \
-     compare_take_file,                                                                            \
-     offsetof(wish, shared.markdown),                                                              \
-     .begins_group = false},                                                                       \
-        {"--json",                                                                                 \
-         "FILE",                                                                                   \
-         NULL,                                                                                     \
-         OPTION_FILE,                                                                              \
-         compare_take_file,                                                                        \
-         offsetof(wish, shared.json),                                                              \
-         .begins_group = false},                                                                   \
+#define COMPARE_FORM(wish, name, help, member)                                                     \
     {                                                                                              \
-        "--junit", "FILE", "the result in these forms, too (\"-\": here, instead of the text)",    \
-            OPTION_FILE, compare_take_file, offsetof(wish, shared.junit), .begins_group = false    \
+        name, "FILE", help, OPTION_FILE, compare_take_file, .at = offsetof(wish, shared.member)    \
     }
+#define COMPARE_FORMS(wish)                                                                        \
+    COMPARE_FORM(wish, "--markdown", NULL, markdown), COMPARE_FORM(wish, "--json", NULL, json),    \
+        COMPARE_FORM(wish, "--junit",                                                              \
+                     "the result in these forms, too (\"-\": here, instead of the text)", junit)
 
 /* Prints what is wished. EXIT_OK, EXIT_SLOWER if the last file is slower than the one before it, or
  * EXIT_UNUSABLE after a complaint. */

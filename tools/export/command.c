@@ -7,7 +7,6 @@
 #include "output.h"
 #include "read/json_read.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct wish {

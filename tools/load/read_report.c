@@ -2,7 +2,6 @@
  * pki_summary_shape says, in whatever order. */
 #include "load/load.h"
 
-#include "out/report/report.h"
 #include "read/read_shape.h"
 
 static bool check_schema(json_reader *j, json_t *report)

@@ -4,7 +4,6 @@
 #include "read/lines.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define SQL_MOST ((size_t)1 << 20)

@@ -9,7 +9,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define BLOCK 1000     /* rows by which the widths of columns are found */
 #define WIDTH_MOST 100 /* of a column that is not the last */

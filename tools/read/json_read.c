@@ -5,7 +5,6 @@
 #include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 static void fail(json_reader *r, const char *key, const char *wanted)
 {

@@ -6,7 +6,6 @@
 #include "memory.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Regions are told by their names alone. */
 uint32_t rebuild_launcher(rebuild *r, const event *e)

@@ -102,8 +102,8 @@ static bool put_all(pki_salvage *s, const char *trace, size_t head_bytes, rewrit
            rewrite_put(out, buffer, n) && pki_salvage_events(s, put_event, out);
 }
 
-bool recover_arena(const char *path, const char *trace, const char *out, recovery *done,
-                   complaint *why)
+static bool recover_arena(const char *path, const char *trace, const char *out, recovery *done,
+                          complaint *why)
 {
     char head[PKI_HEAD_BYTES];
     pki_salvage s;

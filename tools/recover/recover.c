@@ -7,7 +7,6 @@
 #include "command_line.h"
 
 #include <stdio.h>
-#include <string.h>
 
 typedef struct wish {
     const char *out;

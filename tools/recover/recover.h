@@ -17,7 +17,5 @@ typedef struct recovery {
 /* out NULL: the arena's own trace. False, and why; nothing has been written over then. */
 bool recover_file(const char *path, const char *out, recovery *done, complaint *why);
 
-/* The two cases; out is not NULL. */
-bool recover_arena(const char *path, const char *trace, const char *out, recovery *done,
-                   complaint *why);
+/* cut.c: of a trace; out is not NULL. */
 bool recover_cut(const char *path, const char *out, recovery *done, complaint *why);

@@ -8,7 +8,6 @@
 #include "trace/trace.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* A file that is being added. */
 typedef struct adding {

@@ -1,7 +1,6 @@
 #include "trace/object.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 member object_of_tree(json_t *json)
 {

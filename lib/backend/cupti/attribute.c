@@ -2,7 +2,6 @@
 
 #include "backend/cupti/calls.h"
 #include "backend/cupti/queries.h"
-#include "core/join.h"
 #include "core/names.h"
 #include "core/thread.h"
 #include "session/activity.h"
@@ -112,8 +111,8 @@ uint32_t pki_cupti_region_of(uint64_t id)
     return (uint32_t)(id & ((1u << ID_BITS) - 1));
 }
 
-/* The lower bits of a tick that was not long ago: 26 hours at 3 GHz. */
-uint64_t pki_cupti_began_of(uint64_t id)
+/* When its region began: the lower bits of a tick that was not long ago, 26 hours at 3 GHz. */
+static uint64_t began_of(uint64_t id)
 {
     uint64_t now = pki_activity_ticks();
     uint64_t ago = (now - (id >> ID_BITS)) & (((uint64_t)1 << TICK_BITS) - 1);
@@ -122,6 +121,6 @@ uint64_t pki_cupti_began_of(uint64_t id)
 
 uint64_t pki_cupti_shown_id(uint64_t id)
 {
-    uint64_t us = pki_cupti_began_of(id) / 1000;
+    uint64_t us = began_of(id) / 1000;
     return pki_cupti_region_of(id) | (us & (((uint64_t)1 << (53 - ID_BITS)) - 1)) << ID_BITS;
 }

@@ -20,10 +20,8 @@ void CUPTIAPI pki_cupti_called(void *user, CUpti_CallbackDomain domain, CUpti_Ca
 unsigned pki_cupti_attribute_on(CUpti_SubscriberHandle subscriber);
 void pki_cupti_attribute_off(void);
 
-/* The parts of an id: the region's name id, 0 for none, and when it began, ns since the session
- * started. */
+/* Of an id the region's name id; 0: none. */
 uint32_t pki_cupti_region_of(uint64_t id);
-uint64_t pki_cupti_began_of(uint64_t id);
 
 /* The id as the trace has it, below 2^53 and the same for all launches of one call of a region: the
  * microsecond in which it began, times 65536, plus the region's name id. */

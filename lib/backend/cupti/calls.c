@@ -1,6 +1,5 @@
 #include "backend/cupti/calls.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "backend/cupti/names.h"

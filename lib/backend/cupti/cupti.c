@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/cupti/attribute.h"
 #include "backend/cupti/buffers.h"
 #include "backend/cupti/control.h"
 #include "backend/cupti/describe.h"
@@ -29,7 +28,6 @@
 #include "backend/cupti/tracks.h"
 #include "backend/cupti/window.h"
 #include "base/clock.h"
-#include "base/driver.h"
 #include "base/log.h"
 #include "measure/fold/fold.h"
 #include "session/activity.h"

@@ -1,7 +1,6 @@
 #include "backend/cupti/join.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "backend/cupti/calls.h"
 #include "backend/cupti/names.h"

@@ -1,7 +1,6 @@
 #include "backend/cupti/links.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct table {
     pki_cupti_link *links;

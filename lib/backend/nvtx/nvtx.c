@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-
 static char emitting[192],
     not_consuming[192]; /* of the last start; "" if there was nothing to say */
 static bool emits, consumes, started;

@@ -19,7 +19,6 @@
 
 #include "base/clock.h"
 #include "base/free_list.h"
-#include "core/join.h"
 #include "core/registry.h"
 #include "measure/fold/fold.h"
 #include "out/emit.h"

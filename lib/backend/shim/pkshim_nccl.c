@@ -1,7 +1,6 @@
 /* NCCL's profiler interface: tables that perfkit fills in. As long as it has not, NCCL is told that
  * there is no profiler. */
 #include <stddef.h>
-#include <stdint.h>
 
 #define EXPORT __attribute__((visibility("default")))
 enum { SYSTEM_ERROR = 2 };

@@ -5,7 +5,6 @@
 #include "bench/stats/sample_stats.h"
 #include "out/columns.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

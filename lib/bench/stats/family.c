@@ -1,43 +1,25 @@
 /* Several decisions at once, and how many replications they take: evidence.h. */
 #include "bench/stats/evidence.h"
 
-#include "base/compiler.h"
-
 #include <math.h>
 #include <stdlib.h>
 
 /* ---- Holm ---- */
 
-typedef struct ranked {
-    double p;
-    size_t index;
-} ranked;
-
-/* p-values that are none come last. */
-static int compare(const void *a, const void *b)
-{
-    const ranked *x = a, *y = b;
-    int order = (x->p > y->p) - (x->p < y->p);
-    return order ? order : (x->index > y->index) - (x->index < y->index);
-}
-
 bool pki_holm(const double *p, size_t count, double alpha, bool *rejected, double *levels)
 {
-    ranked *sorted = count ? malloc(count * sizeof *sorted) : NULL;
+    pki_ranked *sorted = count ? malloc(count * sizeof *sorted) : NULL;
     if (count && !sorted)
         return false;
-    for (size_t i = 0; i < count; i++)
-        sorted[i] = (ranked){isnan(p[i]) ? 2 : p[i], i};
-    if (count)
-        qsort(sorted, count, sizeof *sorted, compare);
+    pki_samples_rank(p, count, sorted);
     double level = 0;
     bool going = true;
     for (size_t i = 0; i < count; i++) {
         if (going)
             level = alpha / (double)(count - i);
-        going = going && sorted[i].p <= level;
-        rejected[sorted[i].index] = going;
-        levels[sorted[i].index] = level;
+        going = going && sorted[i].value <= level;
+        rejected[sorted[i].place] = going;
+        levels[sorted[i].place] = level;
     }
     free(sorted);
     return true;

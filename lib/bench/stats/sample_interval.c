@@ -146,23 +146,10 @@ static double drawn_median(resampler *r)
     return (median + r->sorted[i]) / 2;
 }
 
-typedef struct ranked {
-    double value;
-    uint32_t place;
-} ranked;
-
-static int compare(const void *a, const void *b)
+static void rank(const double *samples, size_t n, pki_ranked *pairs, double *sorted,
+                 uint32_t *ranks)
 {
-    const ranked *x = a, *y = b;
-    int order = (x->value > y->value) - (x->value < y->value);
-    return order ? order : (x->place > y->place) - (x->place < y->place);
-}
-
-static void rank(const double *samples, size_t n, ranked *pairs, double *sorted, uint32_t *ranks)
-{
-    for (size_t i = 0; i < n; i++)
-        pairs[i] = (ranked){samples[i], (uint32_t)i};
-    qsort(pairs, n, sizeof *pairs, compare);
+    pki_samples_rank(samples, n, pairs);
     for (size_t i = 0; i < n; i++) {
         sorted[i] = pairs[i].value;
         ranks[pairs[i].place] = (uint32_t)i;
@@ -181,7 +168,7 @@ bool pki_samples_bootstrap(const double *samples, size_t n, size_t block, double
     if (n < 2)
         return true;
     rounds = rounds_for(n, rounds);
-    ranked *pairs = malloc(n * sizeof *pairs);
+    pki_ranked *pairs = malloc(n * sizeof *pairs);
     double *sorted = malloc((n + rounds) * sizeof *sorted), *medians = sorted ? sorted + n : NULL;
     uint32_t *ranks = calloc(2 * n, sizeof *ranks);
     bool fits = pairs && sorted && ranks;

@@ -29,6 +29,13 @@ uint64_t pki_random_below(pki_random *random, uint64_t n);
 
 void pki_samples_sort(double *samples, size_t n);
 
+/* Each with its place, smallest first; of equal ones the earlier; what is no number last. */
+typedef struct pki_ranked {
+    double value;
+    size_t place;
+} pki_ranked;
+void pki_samples_rank(const double *samples, size_t n, pki_ranked *ranked);
+
 /* Linear between neighbours: at q (n - 1), counted from 0 (R's type 7, NumPy's default). */
 double pki_samples_quantile(const double *sorted, size_t n, double q);
 double pki_samples_median(const double *sorted, size_t n);

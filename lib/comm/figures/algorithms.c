@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/compiler.h"
-
 static bool is_same(const pki_operation_algorithm *a, const char *algorithm, const char *protocol)
 {
     return strncmp(a->algorithm, algorithm, sizeof a->algorithm - 1) == 0 &&

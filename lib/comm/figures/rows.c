@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/compiler.h"
-
 typedef struct builder {
     const pki_comm_figures *c;
     pki_comm_facts_of *facts;

@@ -6,7 +6,6 @@
 
 #include "comm/plugin/abi.h"
 #include "comm/plugin/callbacks.h"
-#include "session/activity.h"
 
 static char how[192]; /* NCCL finds us, or why not; of the last start */
 static bool started, found;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/atomic.h"
-#include "base/compiler.h"
 
 static pki_nccl_context comms[PKI_NCCL_CONTEXTS];
 static uint32_t live;
@@ -103,15 +102,6 @@ uint32_t pki_nccl_contexts_live(void)
 uint64_t pki_nccl_contexts_refused(void)
 {
     return pki_load(&refused);
-}
-
-void pki_nccl_contexts_sweep(void)
-{
-    for (uint32_t i = 0; i < PKI_NCCL_CONTEXTS; i++) {
-        uint32_t gone = PKI_NCCL_CONTEXT_GONE;
-        __atomic_compare_exchange_n(&comms[i].state, &gone, PKI_NCCL_CONTEXT_FREE, false,
-                                    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-    }
 }
 
 /* Their contexts stay used up: the child's NCCL may still hold one. */

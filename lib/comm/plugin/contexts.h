@@ -48,6 +48,4 @@ void pki_nccl_context_free(uint32_t index);
 uint32_t pki_nccl_contexts_live(void);
 uint64_t pki_nccl_contexts_refused(void);
 
-/* What is left of closed ones is nobody's: no session is open. */
-void pki_nccl_contexts_sweep(void);
 void pki_nccl_contexts_after_fork(void);

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "comm/plugin/plugin.h"
 #include "comm/plugin/callbacks.h"

@@ -3,7 +3,6 @@
  * of a track have to nest, so what overlaps even so begins where the one before ends.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "comm/plugin/plugin.h"
 #include "session/activity.h"

@@ -1,7 +1,6 @@
 #include "measure/steps/state.h"
 
 #include "base/array.h"
-#include "base/compiler.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,6 @@
 #include "out/report/sections.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <string.h>
 
 #define LABEL 26  /* columns of a figure's name */
 #define KERNEL 29 /* of a kernel's */

@@ -8,8 +8,6 @@
 #include "out/columns.h"
 #include "out/report/report.h"
 
-void pki_report_head(const pki_summary *summary, FILE *file);
-void pki_report_verdicts(const pki_summary *summary, FILE *file);
 void pki_report_steps(const pki_summary *summary, FILE *file);
 void pki_report_chart(const pki_step_summary *steps, FILE *file);
 void pki_report_gpus(const pki_summary *summary, const pki_report_options *options, FILE *file);
@@ -18,8 +16,6 @@ void pki_report_regions(const pki_summary *summary, const pki_report_options *op
 void pki_report_threads(const pki_summary *summary, const pki_report_options *options, FILE *file);
 void pki_report_counters(const pki_summary *summary, FILE *file);
 void pki_report_comm(const pki_summary *summary, FILE *file);
-void pki_report_recording(const pki_summary *summary, FILE *file);
-void pki_report_backends(const pki_summary *summary, FILE *file);
 
 /* Columns for names that take `usual` on a page of the usual width: no more than there is room for,
  * or than the longest one needs. */

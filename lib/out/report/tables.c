@@ -2,8 +2,6 @@
 #include "out/report/sections.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <string.h>
 
 #define NAME 25         /* columns of a region's name */
 #define COUNTER 22      /* columns of a counter's name and unit */

@@ -1,5 +1,4 @@
 #include "measure/overhead.h"
-#include "out/columns.h"
 #include "out/json_write.h"
 #include "out/report/sections.h"
 
@@ -23,7 +22,7 @@ static void date_of(char *out, size_t size, uint64_t unix_ns)
         strftime(out, size, "%Y-%m-%d %H:%M:%S UTC", &parts);
 }
 
-void pki_report_head(const pki_summary *summary, FILE *file)
+static void put_head(const pki_summary *summary, FILE *file)
 {
     const pki_run *run = &summary->run;
     bool live = !run->source || !run->source[0] || strcmp(run->source, "session") == 0;
@@ -42,7 +41,7 @@ void pki_report_head(const pki_summary *summary, FILE *file)
                    live ? "" : "; made from its ", live ? "" : run->source);
 }
 
-void pki_report_verdicts(const pki_summary *summary, FILE *file)
+static void put_verdicts(const pki_summary *summary, FILE *file)
 {
     static const char marks[] = {[PKI_GOOD] = '+', [PKI_NOTE] = '-', [PKI_WARN] = '!'};
     if (summary->verdict_count == 0)
@@ -90,7 +89,7 @@ static void say_overhead(const pki_summary *s, FILE *file)
                    TIME(o->total), pki_overhead_parts(o).text);
 }
 
-void pki_report_recording(const pki_summary *summary, FILE *file)
+static void put_recording(const pki_summary *summary, FILE *file)
 {
     pki_report_title(file, "RECORDING");
     say_counts(&summary->counts, file);
@@ -102,7 +101,7 @@ void pki_report_recording(const pki_summary *summary, FILE *file)
                        pki_figure_scaled((double)summary->counts.trace_bytes, "B").text);
 }
 
-void pki_report_backends(const pki_summary *summary, FILE *file)
+static void put_backends(const pki_summary *summary, FILE *file)
 {
     if (summary->backend_count == 0)
         return;
@@ -118,16 +117,16 @@ void pki_report_backends(const pki_summary *summary, FILE *file)
 
 static void put_sections(const pki_summary *summary, const pki_report_options *options, FILE *file)
 {
-    pki_report_head(summary, file);
-    pki_report_verdicts(summary, file);
+    put_head(summary, file);
+    put_verdicts(summary, file);
     pki_report_steps(summary, file);
     pki_report_gpus(summary, options, file);
     pki_report_regions(summary, options, file);
     pki_report_comm(summary, file);
     pki_report_counters(summary, file);
     pki_report_threads(summary, options, file);
-    pki_report_recording(summary, file);
-    pki_report_backends(summary, file);
+    put_recording(summary, file);
+    put_backends(summary, file);
 }
 
 int pki_report_text_with(const pki_summary *summary, const pki_report_options *options, FILE *file)

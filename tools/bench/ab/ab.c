@@ -1,6 +1,7 @@
 /* tools/bench/ab/ab.c - what both ways of an A/B share: order, time, progress. */
 #include "bench/ab/ab.h"
 
+#include "base/clock.h"
 #include "bench/environment.h"
 #include "bench/forms/document.h"
 
@@ -8,7 +9,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,9 +19,7 @@ bool ab_new_first(size_t n)
 
 double ab_now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+    return (double)pki_monotonic_ns() / 1e9;
 }
 
 bool ab_is_over(const ab_session *s)

@@ -6,7 +6,6 @@
 #include "read/json_read.h"
 
 #include <regex.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- options ---- */

@@ -4,7 +4,6 @@
 #include "measure/figure.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- figures ---- */
 
