@@ -28,6 +28,23 @@
  * order drawn anew each round, so a change on the machine changes all of them alike.
  * docs/bench-accuracy.md says how exact this is, docs/bench-format.md what the files hold.
  *
+ * On a GPU (PK_BENCH_CLOCK_GPU; the body launches into options->stream and does not wait). A
+ * sample's launches are queued behind a stream that is held back (cuStreamWaitValue32 on a word of
+ * host memory, no kernel) and let go behind the last one: so a kernel shorter than its launch is
+ * measured by itself, between two events around all of the sample's. The host's time for the same
+ * loop is what launching costs, and the result says which of the two is longer. A queue has about
+ * 1024 places; a sample has 512 iterations at most. A watchdog lets go after 250 ms: if the queue
+ * was full, samples become shorter; if the body waits for the device, its launches are not queued,
+ * and the note says so, as on devices without that wait (cuStreamWaitValue32 answers
+ * CUDA_ERROR_NOT_SUPPORTED). The first iteration is never held, since loading a kernel may wait for
+ * the device.
+ *     Warm-up lasts until the SM clock (NVML) has not risen by 1 % for 100 ms; without NVML, 200
+ * ms; max_warmup at most. While it is measured the clock, and what holds it down, are read every 10
+ * ms between samples; samples of a stretch with either reading held down are marked, and stay in
+ * the figures. perfkit never changes a GPU's settings. `cold` fills twice the size of the L2 cache
+ * (CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) in the stream before each iteration, outside its time.
+ *     None of this has been seen on a real GPU yet (docs/gpu-results.md).
+ *
  * What it cannot know: all samples of a process share its layout (where its pages and its code
  * lie), so their interval says how well the figure of *this process run* is known. Whether a change
  * made something slower is a question for `pk bench-ab`, which runs both builds many times.
@@ -37,10 +54,10 @@
  * Failure: a status, and a sentence in pk_error_message(). The result says in words what is not
  *          available (counters, a GPU); nothing is guessed. Only pk_bench_main prints, since it is
  *          asked to.
- * Cost:    the time limits below, and 32 bytes per sample.
- * Units:   times are in ns throughout, sizes in bytes.
- * Linking: libpkbench, beside libpk: $(pkg-config --cflags --libs pk-bench). A program that is only
- *          traced needs neither it nor this header.
+ * Cost:    the time limits below, and 32 bytes per sample; on a GPU 41, a thread that sleeps, 4
+ * bytes of pinned memory, and for `cold` twice the L2 cache of the device's memory. Units:   times
+ * are in ns throughout, sizes in bytes. Linking: libpkbench, beside libpk: $(pkg-config --cflags
+ * --libs pk-bench). A program that is only traced needs neither it nor this header.
  */
 #ifndef PK_BENCH_H
 #define PK_BENCH_H
@@ -60,14 +77,15 @@ typedef enum pk_bench_clock {
     PK_BENCH_CLOCK_WALL = 0,   /* from the loop's begin to its end */
     PK_BENCH_CLOCK_CPU = 1,    /* the CPU time of the threads that run it */
     PK_BENCH_CLOCK_MANUAL = 2, /* what the benchmark says itself: pk_bench_add_time */
-    PK_BENCH_CLOCK_GPU = 3     /* between two events on `stream`; skipped where no GPU is live */
+    PK_BENCH_CLOCK_GPU = 3 /* between two events on `stream`, below; skipped where no GPU is live */
 } pk_bench_clock;
 
 typedef struct pk_bench_options {
     uint32_t size;    /* sizeof(pk_bench_options); pk_bench_options(...) sets it */
     uint32_t clock;   /* a pk_bench_clock */
     uint32_t threads; /* that run it at once, with a common start. 0: 1 */
-    uint32_t cold;    /* 1: caches are flushed before each sample, and a sample is one iteration */
+    uint32_t cold; /* 1: caches are flushed before each sample, and a sample is one iteration; on a
+                      GPU its L2. 0: hot, each iteration finds what the ones before it left */
 
     /* Stop when half the confidence interval of the median is below this share of it... 0: 0.01 */
     double precision;
@@ -80,7 +98,8 @@ typedef struct pk_bench_options {
     uint32_t min_samples; /* 0: 20 */
     uint32_t max_samples; /* 0: 100000 */
 
-    uint64_t sample_time; /* ns that a sample should take. 0: 200 us, or more on a coarse clock */
+    uint64_t sample_time; /* ns that a sample should take. 0: 200 us, or more on a coarse clock; on
+                             a GPU at least 2 x 0.5 us (the events' steps) / precision */
     uint64_t iterations;  /* in a sample. 0: as many as that takes */
     uint64_t max_warmup;  /* ns until which it should run steadily. 0: 500 ms */
     uint64_t seed;        /* of the order of rounds and of the bootstrap. 0: 1 */
@@ -104,6 +123,9 @@ typedef struct pk_bench_options {
     void (*teardown)(void *user);
     void (*before)(void *user);
     void (*after)(void *user);
+
+    uint32_t unqueued; /* PK_BENCH_CLOCK_GPU, 1: launches run as they come, and what the device
+                          waits for them counts */
 } pk_bench_options;
 
 /* The options as a pointer to a literal; C only. */
@@ -139,6 +161,18 @@ typedef enum pk_bench_stop {
     PK_BENCH_STOP_SAMPLES = 3, /* max_samples */
     PK_BENCH_STOP_MEMORY = 4   /* no memory for more */
 } pk_bench_stop;
+
+/* What a loop of such iterations waits for when it is not queued: the slower of the two. */
+typedef enum pk_bench_bound {
+    PK_BENCH_BOUND_UNKNOWN = 0, /* not of a GPU, or the body waits for the device itself */
+    PK_BENCH_BOUND_DEVICE = 1,  /* the device takes longer: faster kernels help */
+    PK_BENCH_BOUND_LAUNCH = 2   /* launching takes longer: fewer launches (fusion, graphs) help */
+} pk_bench_bound;
+
+typedef enum pk_bench_mark {
+    PK_BENCH_MARK_THROTTLED =
+        1 /* taken while the GPU's clock was held down: by power, by heat, ... */
+} pk_bench_mark;
 
 typedef struct pk_bench_result {
     uint32_t size;    /* sizeof(pk_bench_result), set by the caller */
@@ -185,6 +219,16 @@ typedef struct pk_bench_result {
     char verdict_text[192]; /* the verdict and its figures, in words */
     char note[256];         /* what was asked for and is unavailable; "" if nothing */
     char reason[192];       /* why skipped or failed; "" if neither */
+
+    /* PK_BENCH_CLOCK_GPU; else 0. */
+    double launch;   /* median wall time of the loop: what the host takes to launch an iteration */
+    uint32_t queued; /* 1: a sample's launches waited in the stream for the last of them, so the
+                        samples are the device's own time; 0: `note` says why not */
+    uint32_t bound;  /* a pk_bench_bound */
+    uint32_t clock_low, clock_high; /* MHz of the device's processors while it was measured; 0:
+                                       nobody tells (no NVML) */
+    uint64_t throttled;             /* samples that are marked so */
+    uint8_t *marks;                 /* of each sample: bits of pk_bench_mark; NULL: not of a GPU */
 } pk_bench_result;
 
 /* Measures fn(arg), one iteration per call. options NULL: defaults; result NULL: only runs it.

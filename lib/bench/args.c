@@ -34,6 +34,7 @@ static const option options[] = {
     {"iterations", COUNT64, ARG(over.iterations), "N", "in a sample, instead of that"},
     {"max-warmup", TIME, ARG(over.max_warmup), "T", "until which it has to run steadily (500ms)"},
     {"cold", FLAG32, ARG(over.cold), NULL, "empty the caches before each iteration"},
+    {"unqueued", FLAG32, ARG(over.unqueued), NULL, "a GPU's launches run as they come"},
     {"hardware", FLAG32, ARG(over.hardware), NULL, "count instructions, cycles and misses, too"},
     {"allocations", FLAG32, ARG(over.allocations), NULL, "count allocations, too"},
     {"alone", FLAG, ARG(alone), NULL, "one benchmark after the other, not in turns"},

@@ -72,12 +72,10 @@ static pk_status deliver(pki_bench_case *c, pk_bench_result *result)
     memset(&whole, 0, sizeof whole);
     if (!pki_bench_result_fill(&whole, c))
         return pki_bench_fail(PK_ENOMEM, "%s: no memory for its statistics", c->name);
-    if (result) {
-        whole.size = result->size;
-        *result = whole;
-    } else {
+    if (result)
+        pki_bench_result_give(result, &whole);
+    else
         pk_bench_result_release(&whole);
-    }
     if (pki_bench_case_is_fine(c))
         return PK_OK;
     return pki_bench_fail(PK_ENOTSUP, "%s: %s", c->name, c->result.reason);
@@ -100,7 +98,7 @@ pk_status pk_bench(const char *name, void (*fn)(void *), void *arg,
     pki_bench_case c;
     if (!fn)
         return pki_bench_fail(PK_EINVAL, "pk_bench needs a function");
-    if (result && result->size != sizeof *result)
+    if (result && result->size < PKI_BENCH_RESULT_OLDEST)
         return pki_bench_fail(PK_EINVAL, "pk_bench_result.size is not sizeof(pk_bench_result)");
     pk_status status = pki_bench_options_fill(&whole, options);
     if (status == PK_OK)
@@ -158,6 +156,18 @@ pk_status pk_bench_open_(size_t index, pki_bench_handle **handle)
     return status;
 }
 
+/* Once more if the watchdog ended it, without queueing. */
+static bool take(pki_bench_case *c, uint64_t iterations, pki_bench_sample *sample)
+{
+    bool loaded = !c->timer || c->queue.loaded || pki_bench_touch(c);
+    if (!loaded || !pki_bench_case_run_sample(c, iterations, sample))
+        return false;
+    if (!c->queue.forced)
+        return true;
+    pki_bench_queue_give_up(c);
+    return pki_bench_case_run_sample(c, iterations, sample);
+}
+
 pk_status pk_bench_take_(pki_bench_handle *handle, uint64_t iterations, pki_bench_sample *sample)
 {
     int saved = errno;
@@ -167,7 +177,7 @@ pk_status pk_bench_take_(pki_bench_handle *handle, uint64_t iterations, pki_benc
     pki_bench_case *c = &handle->c;
     double overhead;
     bool fine = iterations || c->iterations || pki_bench_calibrate(c);
-    fine = fine && pki_bench_case_run_sample(c, iterations ? iterations : c->iterations, sample);
+    fine = fine && take(c, iterations ? iterations : c->iterations, sample);
     errno = saved;
     if (!fine)
         return pki_bench_fail(PK_ENOTSUP, "%s: %s", c->name, c->result.reason);

@@ -9,33 +9,10 @@
 
 #include <errno.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-/* ---- reasons and notes ---- */
-
-void pki_bench_case_abandon(pki_bench_case *c, pk_bench_outcome outcome, const char *reason)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
-    if (pki_bench_case_is_fine(c)) {
-        c->result.outcome = outcome;
-        snprintf(c->result.reason, sizeof c->result.reason, "%s",
-                 reason && *reason ? reason : "no reason given");
-    }
-    pthread_mutex_unlock(&lock);
-}
-
-void pki_bench_case_note(pki_bench_case *c, const char *text)
-{
-    size_t used = strlen(c->result.note);
-    if (*text && !strstr(c->result.note, text))
-        snprintf(c->result.note + used, sizeof c->result.note - used, "%s%s", used ? "; " : "",
-                 text);
-}
 
 /* ---- life ---- */
 
@@ -102,8 +79,10 @@ static void find_device(pki_bench_case *c)
 static void open_timer(pki_bench_case *c)
 {
     char reason[192] = "";
-    c->timer = c->device->open(c->options.stream, reason, sizeof reason);
-    if (!c->timer)
+    c->timer = c->device->open(c->options.stream, c->options.cold, reason, sizeof reason);
+    if (c->timer)
+        pki_bench_queue_open(c);
+    else
         pki_bench_case_abandon(c, PK_BENCH_OUTCOME_SKIPPED, reason);
 }
 
@@ -152,6 +131,7 @@ void pki_bench_case_close(pki_bench_case *c)
     c->set_up = false;
     pki_bench_team_destroy(c->team);
     c->team = NULL;
+    pki_bench_queue_close(c);
     if (c->timer)
         c->device->close(c->timer);
     c->timer = NULL;
@@ -168,9 +148,12 @@ void pki_bench_case_finish(pki_bench_case *c)
     free(c->cpu);
     free(c->at);
     free(c->overhead);
+    free(c->launch);
+    free(c->marks);
     for (unsigned i = 0; i < c->series_count; i++)
         free(c->series[i].values);
-    c->time = c->cpu = c->at = c->overhead = NULL;
+    c->time = c->cpu = c->at = c->overhead = c->launch = NULL;
+    c->marks = NULL;
     c->count = c->room = 0;
     c->series_count = 0;
 }
@@ -191,6 +174,7 @@ static void run_all(pki_bench_case *c, uint64_t iterations)
         pki_bench_team_run(c->team);
     else
         run_thread(c, 0);
+    pki_bench_queue_let_go(c, iterations); /* a body that left its loop has not */
     if (c->options.after)
         c->options.after(c->options.user);
 }
@@ -315,39 +299,62 @@ static bool grow(double **values, size_t room)
     return grown != NULL;
 }
 
+/* What is known of a device's samples only. */
+static bool make_room_for_device(pki_bench_case *c, size_t room)
+{
+    uint8_t *marks = realloc(c->marks, room);
+    c->marks = marks ? marks : c->marks;
+    return marks && grow(&c->launch, room);
+}
+
 static bool make_room_for_one(pki_bench_case *c)
 {
     if (c->count < c->room)
         return true;
     size_t room = c->room ? 2 * c->room : 64;
     if (!grow(&c->time, room) || !grow(&c->cpu, room) || !grow(&c->at, room) ||
-        !grow(&c->overhead, room))
+        !grow(&c->overhead, room) || (c->timer && !make_room_for_device(c, room)))
         return false;
     c->room = room;
     return true;
+}
+
+static void keep(pki_bench_case *c, const pki_bench_sample *sample, uint64_t began)
+{
+    double overhead, rest, n = (double)sample->iterations;
+    if (c->count == 0)
+        c->first_at = began;
+    c->time[c->count] =
+        pki_bench_case_per_iteration(c, sample->time, sample->iterations, &overhead);
+    c->cpu[c->count] = pki_bench_case_per_iteration(c, sample->cpu / c->options.threads,
+                                                    sample->iterations, &rest) *
+                       c->options.threads;
+    c->at[c->count] = (double)(began - c->first_at);
+    c->overhead[c->count] = overhead + c->clock_part / n;
+    if (c->timer) {
+        c->launch[c->count] = sample->wall / n;
+        c->marks[c->count] = 0;
+    }
+    pki_bench_figures_record(c, sample);
+    c->count++;
 }
 
 bool pki_bench_case_record_sample(pki_bench_case *c)
 {
     uint64_t before = pki_bench_now(c);
     pki_bench_sample sample;
-    double overhead, rest;
     if (!make_room_for_one(c)) {
         c->result.stopped = PK_BENCH_STOP_MEMORY;
         return false;
     }
     if (!pki_bench_case_run_sample(c, c->iterations, &sample))
         return false;
-    if (c->count == 0)
-        c->first_at = before;
-    c->time[c->count] = pki_bench_case_per_iteration(c, sample.time, sample.iterations, &overhead);
-    c->cpu[c->count] =
-        pki_bench_case_per_iteration(c, sample.cpu / c->options.threads, sample.iterations, &rest) *
-        c->options.threads;
-    c->at[c->count] = (double)(before - c->first_at);
-    c->overhead[c->count] = overhead + c->clock_part / (double)sample.iterations;
-    pki_bench_figures_record(c, &sample);
-    c->count++;
+    if (c->queue.forced)
+        c->queue.lost++;
+    else
+        keep(c, &sample, before);
+    if (c->timer)
+        pki_bench_clocks_look(c);
     c->spent += pki_bench_now(c) - before;
     return true;
 }

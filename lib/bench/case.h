@@ -15,10 +15,13 @@
 #include <stdbool.h>
 
 #include "bench/clock.h"
+#include "bench/clocks.h"
 #include "bench/counters.h"
 #include "bench/device.h"
 #include "bench/drive.h"
 #include "bench/overhead.h"
+#include "bench/queue.h"
+#include "bench/watchdog.h"
 
 #define PKI_BENCH_AXES 8
 #define PKI_BENCH_FIGURES 16
@@ -28,8 +31,9 @@
 typedef struct pki_bench_engine {
     const pki_bench_clock *clock;
     pki_bench_overhead overhead;
-    size_t cold_bytes;              /* walked to empty the caches; 0: found from the machine */
-    const pki_bench_device *device; /* NULL: the build's */
+    size_t cold_bytes;                  /* walked to empty the caches; 0: found from the machine */
+    const pki_bench_device *device;     /* NULL: the build's */
+    const pki_bench_watchdog *watchdog; /* NULL: the system's */
 } pki_bench_engine;
 
 /* Which combination of parameters it is; threads are apart. */
@@ -77,7 +81,9 @@ typedef struct pki_bench_case {
     struct pki_bench_team *team;
     const pki_bench_device *device; /* PK_BENCH_CLOCK_GPU */
     void *timer;
-    uint64_t *cold; /* what is walked between samples */
+    pki_bench_queue queue;   /* of that device */
+    pki_bench_clocks clocks; /* likewise */
+    uint64_t *cold;          /* what is walked between samples */
     size_t cold_words;
 
     bool counting_hardware, counting_allocations;
@@ -86,6 +92,8 @@ typedef struct pki_bench_case {
     uint64_t iterations;
     double *time, *cpu, *at; /* per iteration; the last: ns since first_at */
     double *overhead;        /* per iteration: what was subtracted for `time` */
+    double *launch;          /* per iteration: the loop's wall time, with a device */
+    uint8_t *marks;          /* PK_BENCH_MARK_... of each sample */
     size_t count, room;
     uint64_t first_at, spent; /* ns, spent with the untimed parts of samples */
     size_t next_check;
@@ -133,7 +141,8 @@ bool pki_bench_case_run_sample(pki_bench_case *c, uint64_t iterations, pki_bench
 double pki_bench_case_per_iteration(const pki_bench_case *c, double time, uint64_t iterations,
                                     double *overhead);
 
-/* Takes one and keeps it. False as above, or without memory (c->result.stopped says so then). */
+/* Takes one and keeps it, unless the watchdog ended it: that is counted in c->queue.lost. False as
+ * above, or without memory (c->result.stopped says so then). */
 bool pki_bench_case_record_sample(pki_bench_case *c);
 
 /* Neither skipped nor failed. */

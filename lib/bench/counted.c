@@ -69,11 +69,6 @@ void pki_bench_count_events(pki_bench_case *c)
         count_hardware(c);
     if (pki_bench_case_is_fine(c) && c->count && c->options.allocations)
         count_allocations(c);
-    if (c->timer) {
-        char text[128] = "";
-        c->device->disturbance(c->timer, text, sizeof text);
-        pki_bench_case_note(c, text);
-    }
     if (c->figures_lost)
         pki_bench_case_note(c, "figures beyond 16 names, or without memory, are missing");
 }

@@ -10,11 +10,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* How a device feels, by who can ask it without using it (NVML): its clock, and why it is where it
+ * is. */
+typedef struct pki_bench_health {
+    unsigned mhz;        /* of the processors; 0: unknown */
+    char held_down[128]; /* what keeps it below, in words; "" if nothing does or nothing is known */
+} pki_bench_health;
+
 typedef struct pki_bench_device {
     const char *name;
+    double resolution; /* ns: a mark is so exact */
 
-    /* A timer on that stream; NULL, and in words why not. */
-    void *(*open)(void *stream, char *reason, size_t size);
+    /* A timer on that stream, which will be asked to flush if it is `cold`; NULL, and in words why
+     * not. */
+    void *(*open)(void *stream, bool cold, char *reason, size_t size);
     void (*close)(void *timer);
 
     /* False: the device reported an error, which `why` puts in words. */
@@ -26,25 +35,25 @@ typedef struct pki_bench_device {
     /* Empties the device's cache, in the stream; before begin. */
     bool (*flush)(void *timer);
 
-    /* The warm-up is over: what the clocks are now is what they should stay. */
-    void (*warmed_up)(void *timer);
+    /* What is put into the stream after hold does not begin before release, which may come from any
+     * thread, more than once, or with nothing held, and asks nothing of the driver. cannot_hold:
+     * why that cannot be done here; NULL if it can. */
+    const char *(*cannot_hold)(void *timer);
+    bool (*hold)(void *timer);
+    void (*release)(void *timer);
 
-    /* What spoiled the samples since then (throttling, clock changes), in words; "" if nothing did
-     * or nothing is known. */
-    void (*disturbance)(void *timer, char *text, size_t size);
+    /* False: nobody can tell. */
+    bool (*health)(void *timer, pki_bench_health *health);
 } pki_bench_device;
 
 /* The device's table; NULL: this build or this machine has none, and *why_not says so. */
 const pki_bench_device *pki_bench_device_find(const char **why_not);
 
-/* How a device feels, by who can ask it without using it (NVML): its clock, and why it is where it
- * is. */
-typedef struct pki_bench_health {
-    unsigned mhz;        /* of the processors; 0: unknown */
-    char held_down[128]; /* what keeps it below, in words; "" if nothing does or nothing is known */
-} pki_bench_health;
-
-/* uuid: "GPU-..." */
-void pki_bench_health_read(const char *uuid, pki_bench_health *health);
+/* By NVML, of the device with that UUID ("GPU-..."): NULL if NVML is not there or does not know it.
+ * What is open keeps NVML initialised. */
+typedef struct pki_bench_health_source pki_bench_health_source;
+pki_bench_health_source *pki_bench_health_open(const char *uuid);
+bool pki_bench_health_read(const pki_bench_health_source *source, pki_bench_health *health);
+void pki_bench_health_close(pki_bench_health_source *source);
 
 #endif

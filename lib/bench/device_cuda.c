@@ -1,6 +1,7 @@
 /* Timing benchmarks on a stream, by two events: lib/bench/device.h. Here a program measures
  * itself and waits, so waiting for the stream is in order. */
 #include "bench/device.h"
+#include "bench/device_gate.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -32,15 +33,20 @@ static const pki_dl_function functions[] = {
 
 typedef struct timer {
     table cuda;
+    void *library;
     CUcontext context;
     CUstream stream;
     CUevent start, end;
-    CUdeviceptr flushed; /* as large as the L2 cache; 0: not yet */
+    CUdeviceptr flushed; /* twice as large as the L2 cache; 0: not asked for */
     size_t flushed_bytes;
     CUdevice device;
-    char uuid[48], why[160];
-    pki_bench_health warmed_up;
+    pki_bench_gate gate;
+    const char *no_gate; /* why there is none; NULL: there is */
+    pki_bench_health_source *health;
+    char why[160];
 } timer;
+
+#define RESOLUTION 500.0 /* ns, by cuda.h's cuEventElapsedTime */
 
 /* Does the timer remember what went wrong? */
 static bool fine(timer *t, const char *call, CUresult code)
@@ -57,26 +63,27 @@ static const char *why(void *timer_)
 
 /* ---- life ---- */
 
-static void put_uuid(timer *t)
+static void open_health(timer *t)
 {
     CUuuid uuid;
-    char *out = t->uuid;
+    char text[48], *out = text;
     if (!t->cuda.uuid || t->cuda.uuid(&uuid, t->device) != CUDA_SUCCESS)
         return;
-    out += snprintf(out, sizeof t->uuid, "GPU");
+    out += snprintf(out, sizeof text, "GPU");
     for (int i = 0; i < 16; i++)
         out +=
             snprintf(out, 4, "%s%02x", i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
                      (unsigned)(unsigned char)uuid.bytes[i]);
+    t->health = pki_bench_health_open(text);
 }
 
 static bool bind(timer *t)
 {
     static const char *const names[] = {"libcuda.so.1", NULL};
     char reason[sizeof t->why] = "";
-    void *library = pki_dl_open("PK_CUDA_LIBRARY", names, reason, sizeof reason);
-    bool bound = library && pki_dl_bind(library, functions, PKI_COUNT_OF(functions), &t->cuda,
-                                        reason, sizeof reason);
+    t->library = pki_dl_open("PK_CUDA_LIBRARY", names, reason, sizeof reason);
+    bool bound = t->library && pki_dl_bind(t->library, functions, PKI_COUNT_OF(functions), &t->cuda,
+                                           reason, sizeof reason);
     if (!bound)
         snprintf(t->why, sizeof t->why, "the CUDA driver cannot time streams: %.110s", reason);
     return bound;
@@ -106,6 +113,18 @@ static bool make_events(timer *t)
            fine(t, "cuEventCreate", pki_cuda.event_create(&t->end, CU_EVENT_BLOCKING_SYNC));
 }
 
+/* Twice what the cache holds, since nobody says in which order it gives up its lines. Before
+ * anything is held back: allocating may wait for the device. */
+static bool make_flushed(timer *t)
+{
+    int bytes = 0;
+    if (!fine(t, "cuDeviceGetAttribute",
+              t->cuda.attribute(&bytes, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, t->device)))
+        return false;
+    t->flushed_bytes = bytes > 0 ? 2 * (size_t)bytes : 1;
+    return fine(t, "cuMemAlloc", t->cuda.allocate(&t->flushed, t->flushed_bytes));
+}
+
 /* Between the two, the stream's context is current on this thread. */
 static bool enter(timer *t)
 {
@@ -122,12 +141,14 @@ static void close_timer(void *timer_)
             pki_cuda.event_destroy(t->end);
         if (t->flushed)
             t->cuda.release(t->flushed);
+        pki_bench_gate_destroy(&t->gate);
         pki_cuda_leave();
     }
+    pki_bench_health_close(t->health);
     free(t);
 }
 
-static void *open_timer(void *stream, char *reason, size_t size)
+static void *open_timer(void *stream, bool cold, char *reason, size_t size)
 {
     timer *t = calloc(1, sizeof *t);
     if (!t) {
@@ -137,8 +158,11 @@ static void *open_timer(void *stream, char *reason, size_t size)
     t->stream = stream;
     bool made = bind(t) && find_context(t) && enter(t);
     if (made) {
-        made = make_events(t);
-        put_uuid(t);
+        made = make_events(t) && (!cold || make_flushed(t));
+        if (made) {
+            t->no_gate = pki_bench_gate_make(&t->gate, t->library, t->device, t->stream);
+            open_health(t);
+        }
         pki_cuda_leave();
     }
     if (made)
@@ -174,53 +198,45 @@ static bool elapsed(void *timer_, double *ns)
     return read;
 }
 
-static bool make_flushed(timer *t)
-{
-    int bytes = 0;
-    if (!fine(t, "cuDeviceGetAttribute",
-              t->cuda.attribute(&bytes, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, t->device)))
-        return false;
-    t->flushed_bytes = bytes > 0 ? (size_t)bytes : 1;
-    return fine(t, "cuMemAlloc", t->cuda.allocate(&t->flushed, t->flushed_bytes));
-}
-
-/* Fills as much as the L2 cache holds, in the stream: what was in it has to go. */
 static bool flush(void *timer_)
 {
     timer *t = timer_;
     if (!enter(t))
         return false;
     bool done =
-        (t->flushed || make_flushed(t)) &&
         fine(t, "cuMemsetD8Async", t->cuda.fill(t->flushed, 0, t->flushed_bytes, t->stream));
     pki_cuda_leave();
     return done;
 }
 
-/* ---- clocks ---- */
+/* ---- holding back ---- */
 
-static void warmed_up(void *timer_)
+static const char *cannot_hold(void *timer_)
 {
-    timer *t = timer_;
-    pki_bench_health_read(t->uuid, &t->warmed_up);
+    return ((timer *)timer_)->no_gate;
 }
 
-#define CLOCK_CHANGE 0.02
-
-static void disturbance(void *timer_, char *text, size_t size)
+static bool hold(void *timer_)
 {
     timer *t = timer_;
-    pki_bench_health now;
-    text[0] = 0;
-    pki_bench_health_read(t->uuid, &now);
-    double before = t->warmed_up.mhz, after = now.mhz,
-           off = after > before ? after - before : before - after;
-    if (*now.held_down)
-        snprintf(text, size, "the GPU's clock was held down (%.90s)", now.held_down);
-    else if (before > 0 && after > 0 && off > CLOCK_CHANGE * before)
-        snprintf(text, size, "the GPU's clock went from %u to %u MHz meanwhile", t->warmed_up.mhz,
-                 now.mhz);
+    if (!enter(t))
+        return false;
+    bool held = fine(t, "cuStreamWaitValue32", pki_bench_gate_shut(&t->gate, t->stream));
+    pki_cuda_leave();
+    return held;
 }
+
+static void release(void *timer_)
+{
+    pki_bench_gate_open(&((timer *)timer_)->gate);
+}
+
+static bool health(void *timer_, pki_bench_health *now)
+{
+    return pki_bench_health_read(((timer *)timer_)->health, now);
+}
+
+/* ---- the table ---- */
 
 /* A shared libpkbench has a driver's table of its own, of which libpk's handler of forks does not
  * know. */
@@ -231,9 +247,9 @@ static void watch_forks(void)
 
 const pki_bench_device *pki_bench_device_find(const char **why_not)
 {
-    static const pki_bench_device cuda = {"cuda events", open_timer, close_timer, begin,
-                                          end,           elapsed,    why,         flush,
-                                          warmed_up,     disturbance};
+    static const pki_bench_device cuda = {
+        "cuda events", RESOLUTION, open_timer,  close_timer, begin,   end,   elapsed,
+        why,           flush,      cannot_hold, hold,        release, health};
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch_forks);
     *why_not = "";

@@ -295,6 +295,7 @@ static void override(struct pk_bench_options *o, const struct pk_bench_options *
     OVER(seed);
     OVER(hardware);
     OVER(allocations);
+    OVER(unqueued);
 #undef OVER
     if (over->cold) {
         o->cold = 1;

@@ -36,7 +36,8 @@ static bool begin_device(pk_bench_run *run)
     pki_bench_case *c = run->owner;
     if (!c->timer)
         return true;
-    if ((!c->options.cold || c->device->flush(c->timer)) && c->device->begin(c->timer))
+    if (pki_bench_queue_hold(c) && (!c->options.cold || c->device->flush(c->timer)) &&
+        c->device->begin(c->timer))
         return true;
     give_up(run, PK_BENCH_OUTCOME_FAILED, c->device->why(c->timer));
     return false;
@@ -94,6 +95,7 @@ void pk_bench_end(pk_bench_run *run)
     pki_bench_case *c = run->owner;
     if (c->timer && !run->skipped && !c->device->end(c->timer))
         give_up(run, PK_BENCH_OUTCOME_FAILED, c->device->why(c->timer));
+    pki_bench_queue_let_go(c, run->iterations);
 }
 
 /* ---- pauses: the slow clock is read within, so only one reading of the fast one is timed ---- */

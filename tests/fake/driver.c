@@ -19,19 +19,10 @@ static _Thread_local unsigned push_depth;
 static _Thread_local stream *own; /* the thread's default one */
 static _Thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-/* The device has gone on meanwhile. */
-static void pass_time(void)
-{
-    uint64_t now = fake_monotonic();
-    for (stream *s = fake.streams; s && fake.lagging; s = s->next)
-        for (; s->tail != s->head && s->queue[s->tail % QUEUE].due <= now; s->tail++)
-            fake_stamp(s, s->queue[s->tail % QUEUE], s->queue[s->tail % QUEUE].due);
-}
-
 CUresult fake_enter(fake_call call)
 {
     pthread_mutex_lock(&fake.lock);
-    pass_time();
+    fake_go_on();
     fake.counts[call]++;
     if (fake.failures[call].times == 0)
         return CUDA_SUCCESS;
@@ -69,6 +60,8 @@ bool fake_unsafe(void)
 uint64_t fake_monotonic(void)
 {
     struct timespec t;
+    if (fake.time)
+        return fake.time->now();
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
@@ -131,10 +124,12 @@ static CUresult health(const context *ctx)
 
 void fake_stamp(stream *s, work_item w, uint64_t when)
 {
-    if (w.asked < w.event->done)
+    if (!w.event || w.asked < w.event->done)
         return;
     w.event->done = w.asked;
     w.event->stamp = fake_device_at(when);
+    if (fake.time)
+        w.event->stamp -= w.event->stamp % EVENT_STEP;
     s->stamps[s->stamped++ % STAMPS] = w.event->stamp;
 }
 
@@ -142,9 +137,11 @@ void fake_enqueue(stream *s, event *e)
 {
     uint64_t now = fake_monotonic();
     bool held = fake.holding && !s->hasty;
-    work_item w = {e, ++e->asked, held ? UINT64_MAX : now + fake.lag};
-    if (held || fake.lag || s->head != s->tail)
-        s->queue[s->head++ % QUEUE] = w;
+    work_item w = {
+        .event = e, .asked = ++e->asked, .due = held ? UINT64_MAX : now + fake.lag, .ns = 0};
+    e->on = s;
+    if (held || fake.lag || fake.time || s->head != s->tail)
+        fake_push(s, w);
     else
         fake_stamp(s, w, now);
 }

@@ -12,7 +12,15 @@
  * The body of a conditional node takes kernels, copies, fills, empty nodes, child graphs and
  * conditional nodes only, a graph for launches from the device the first three and child graphs,
  * and a programmatic dependency holds between kernels only: an event node is refused there, which
- * spoils a capture that it was recorded into. */
+ * spoils a capture that it was recorded into.
+ *
+ * The device can live on a test's own clock (live_on): kernels take what the test says, launching
+ * them, too, and whoever waits for the device lets that clock go on. As on a device: work of a
+ * stream runs in order; a wait for memory (cuStreamWaitValue32) holds back what follows it on that
+ * stream and nothing else, and is refused where the device has none; the 1025th launch that has not
+ * run blocks its thread; events are stamped in steps of 0.5 us; loading a kernel, at its first
+ * launch, and allocating wait for the device. Who waits for what will never come gets
+ * CUDA_ERROR_UNKNOWN, and is counted as hung. */
 #ifndef TESTS_FAKE_DRIVER_H
 #define TESTS_FAKE_DRIVER_H
 
@@ -58,6 +66,14 @@ typedef enum fake_call {
 #undef FAKE_CALL_ENUM
         FAKE_CALLS
 } fake_call;
+
+/* The test's clock. wait: the calling thread waits for something that is not the device's; false:
+ * there is nothing that could ever come. */
+typedef struct fake_cuda_time {
+    uint64_t (*now)(void);
+    void (*pass)(uint64_t ns);
+    bool (*wait)(void);
+} fake_cuda_time;
 
 typedef struct fake_cuda_script {
     /* Forgets contexts, streams and graphs, and what was scripted. Events stay readable. */
@@ -109,6 +125,13 @@ typedef struct fake_cuda_script {
     unsigned (*nodes)(CUgraph graph);
     unsigned (*events)(void); /* that exist */
     unsigned (*modes)(void);  /* threads whose capture mode is not what it was at first, now */
+
+    void (*live_on)(const fake_cuda_time *time); /* until reset */
+    void (*no_waits)(void);    /* cuStreamWaitValue32 is not supported, until reset */
+    unsigned (*misused)(void); /* its first form's calls where the attribute forbids them */
+    unsigned (*hung)(void);
+    CUresult (*kernel)(CUstream stream, uint64_t launch_ns, uint64_t ns);
+    CUresult (*synchronize)(CUstream stream);
 } fake_cuda_script;
 
 #define FAKE_CUDA_SCRIPT "fake_cuda_script"

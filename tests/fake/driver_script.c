@@ -52,9 +52,11 @@ static void reset(void)
     memset(fake.counts, 0, sizeof fake.counts);
     fake.holding = fake.lagging = false;
     fake.lag = 0;
-    fake.invalidated = 0;
+    fake.invalidated = fake.hung = fake.misused = 0;
+    fake.waiting = fake.no_waits = false;
     fake_current = NULL;
     pthread_mutex_unlock(&fake.lock);
+    fake_live_on(NULL);
 }
 
 static void set_driver(int version, int devices, CUresult init, CUresult count)
@@ -242,6 +244,16 @@ static unsigned modes(void)
     return locked(&fake.exchanged);
 }
 
+static unsigned hung(void)
+{
+    return locked(&fake.hung);
+}
+
+static unsigned misused(void)
+{
+    return locked(&fake.misused);
+}
+
 extern const fake_cuda_script fake_cuda_script_table __asm__(FAKE_CUDA_SCRIPT);
 const fake_cuda_script fake_cuda_script_table = {
     .reset = reset,
@@ -281,4 +293,10 @@ const fake_cuda_script fake_cuda_script_table = {
     .nodes = nodes,
     .events = events,
     .modes = modes,
+    .live_on = fake_live_on,
+    .no_waits = fake_no_waits,
+    .misused = misused,
+    .hung = hung,
+    .kernel = fake_kernel,
+    .synchronize = fake_synchronize,
 };

@@ -7,7 +7,8 @@
 #include "driver.h"
 
 enum { MAGIC_CONTEXT = 0x63747830, MAGIC_STREAM = 0x73747230, MAGIC_EVENT = 0x65767430 };
-enum { QUEUE = 16384, STAMPS = 4096, OBJECTS = 16, NODES = 1024 };
+enum { QUEUE = 16384, STAMPS = 4096, OBJECTS = 16, NODES = 1024, LAUNCHES = 1024 };
+enum { EVENT_STEP = 500 }; /* ns, as cuda.h has it */
 
 typedef struct CUctx_st context;
 typedef struct CUstream_st stream;
@@ -19,7 +20,7 @@ typedef struct CUuserObject_st object;
 
 struct CUctx_st {
     int magic, device;
-    bool alive;
+    bool alive, loaded; /* its kernels' code is there */
     unsigned long long id;
     CUresult poison;
     stream *legacy;
@@ -32,12 +33,17 @@ struct CUevent_st {
     bool captured;        /* last recorded into a capture, not as an external one */
     uint64_t asked, done; /* how often recorded, and the newest of those that was reached */
     uint64_t stamp;
+    stream *on; /* where it was recorded last */
 };
 
+/* An event, a wait for a word, or (neither) a kernel. */
 typedef struct work_item {
     event *event;
     uint64_t asked;
     uint64_t due; /* CLOCK_MONOTONIC; UINT64_MAX: when the script says so */
+    uint64_t ns;  /* that it takes */
+    const uint32_t *word;
+    uint32_t value;
 } work_item;
 
 struct CUstream_st {
@@ -52,6 +58,8 @@ struct CUstream_st {
     CUgraphEdgeData edge; /* from it */
     work_item queue[QUEUE];
     unsigned head, tail;
+    unsigned launched; /* kernels in the queue */
+    uint64_t free_at;  /* when what ran last was done */
     uint64_t stamps[STAMPS];
     unsigned stamped;
     stream *next;
@@ -122,6 +130,9 @@ extern struct fake {
     context *contexts;
     stream *streams;
     graph *captures;
+    const fake_cuda_time *time; /* NULL: CLOCK_MONOTONIC */
+    bool waiting, no_waits;     /* has a stream waited for memory */
+    unsigned hung, misused;
 } fake;
 extern _Thread_local context *fake_current;
 
@@ -134,6 +145,22 @@ void fake_stamp(stream *s, work_item w, uint64_t when); /* CLOCK_MONOTONIC */
 uint64_t fake_monotonic(void);
 uint64_t fake_device_at(uint64_t monotonic);
 void fake_release(object **objects, unsigned *count);
+
+/* fake/driver_time.c: what the device has done by now; under the lock. */
+void fake_go_on(void);
+void fake_push(stream *s, work_item w);
+void fake_live_on(const fake_cuda_time *time);
+void fake_no_waits(void);
+CUresult fake_kernel(CUstream handle, uint64_t launch_ns, uint64_t ns);
+CUresult fake_synchronize(CUstream handle);
+void fake_run(stream *s, uint64_t ns);
+
+/* For what the device does; they take the lock themselves. False: for ever. */
+bool fake_wait_for(stream *s);
+bool fake_settle(void);
+
+/* What the device finds at that address of host memory; NULL: nothing. */
+const uint32_t *fake_host_word(CUdeviceptr address);
 
 /* The script's part of fake/driver_graph.c. */
 CUresult fake_capture_begin(CUstream handle, CUstreamCaptureMode mode);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 6 };
+enum { ROWS = 7 };
 
 static pki_bench_environment machine(void)
 {
@@ -115,6 +115,24 @@ static void fill_noisy(pki_bench_row *row)
     snprintf(row->result.note, sizeof row->result.note, "something was unavailable");
 }
 
+static void fill_kernel(pki_bench_row *row)
+{
+    pk_bench_result *r = &row->result;
+    row->name = "kernel";
+    row->family = 5;
+    measure(row, 2000, 10, 5);
+    row->clock = PK_BENCH_CLOCK_GPU;
+    r->launch = 5000;
+    r->queued = 1;
+    r->bound = PK_BENCH_BOUND_LAUNCH;
+    r->clock_low = 1410;
+    r->clock_high = 1980;
+    r->throttled = 2;
+    r->marks = calloc(r->count, 1);
+    for (int i = 3; r->marks && i < 5; i++)
+        r->marks[i] = PK_BENCH_MARK_THROTTLED;
+}
+
 static void fill_rows(pki_bench_row *rows)
 {
     for (int i = 0; i < 2; i++) {
@@ -139,6 +157,7 @@ static void fill_rows(pki_bench_row *rows)
     rows[5].result.threads = 1;
     rows[5].result.outcome = PK_BENCH_OUTCOME_FAILED;
     snprintf(rows[5].result.reason, sizeof rows[5].result.reason, "wrong result");
+    fill_kernel(&rows[6]);
 }
 
 void fixture_bench(pki_bench_document *d)

@@ -60,7 +60,8 @@ static void nothing(void **state)
     assert_int_equal(args.repetitions, 1);
     assert_null(args.filter);
     assert_int_equal(args.over.size, sizeof args.over);
-    assert_true(parse("--cold -h --sparkline"));
+    assert_true(parse("--cold -h --unqueued --sparkline"));
+    assert_true(args.over.unqueued == 1);
     assert_true(args.help && args.over.cold == 1 && args.picture == PKI_BENCH_SPARKLINE);
 }
 
@@ -123,7 +124,7 @@ static void help(void **state)
         assert_true(taken || strstr(args.complaint, "needs a value"));
         found++;
     }
-    assert_int_equal(found, 26);
+    assert_int_equal(found, 27);
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
         if (strlen(line) > 100)
             fail_msg("%zu columns: %s", strlen(line), line);

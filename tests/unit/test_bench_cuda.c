@@ -23,6 +23,7 @@ static fake_nvml *nvml;
 static struct {
     unsigned blocks, fills;
     size_t filled;
+    unsigned words;
 } const *tally;
 static CUcontext context;
 static CUstream stream;
@@ -67,6 +68,7 @@ static pk_status run(struct pk_bench_options *o, pk_bench_result *r, void (*fn)(
     pk_status status = pk_bench("work", fn, NULL, o, r);
     assert_int_equal(gpu->events(), events);
     assert_int_equal(tally->blocks, 0);
+    assert_int_equal(tally->words, 0);
     return status;
 }
 
@@ -78,7 +80,8 @@ static void two_events_around_each_sample(void **state)
     assert_int_equal(run(&o, &r, work), PK_OK);
     assert_int_equal(r.count, 40);
     assert_true(r.min >= 0 && r.max < 1e9);
-    assert_string_equal(r.note, "");
+    assert_int_equal(r.queued, 1);
+    assert_null(strstr(r.note, "clock"));
     assert_int_equal(tally->fills, 0);
     pk_bench_result_release(&r);
 }
@@ -103,7 +106,7 @@ static void cold_samples_flush_the_cache(void **state)
     struct pk_bench_options o = {.stream = stream, .cold = 1};
     assert_int_equal(run(&o, &r, work), PK_OK);
     assert_true(tally->fills >= 40);
-    assert_int_equal(tally->filled, 1 << 20); /* the mock's L2 */
+    assert_int_equal(tally->filled, 2 << 20); /* twice the mock's L2 */
     pk_bench_result_release(&r);
 }
 
@@ -124,6 +127,56 @@ static void errors_are_reasons(void **state)
     assert_non_null(strstr(r.reason, "cuEventElapsedTime"));
 }
 
+/* With the system's own watchdog, which lets go; how soon is not asked. */
+static void waits(void *arg)
+{
+    (void)arg;
+    assert_int_equal(gpu->synchronize(stream), CUDA_SUCCESS);
+}
+
+static void a_body_that_waits_is_let_go(void **state)
+{
+    (void)state;
+    pk_bench_result r;
+    struct pk_bench_options o = {.stream = stream};
+    assert_int_equal(run(&o, &r, waits), PK_OK);
+    assert_int_equal(r.queued, 0);
+    assert_true(r.count >= 20);
+    assert_non_null(strstr(r.note, "its body waits for the device"));
+    pk_bench_result_release(&r);
+}
+
+/* Programs that were compiled before and after this perfkit. */
+static void results_of_other_sizes(void **state)
+{
+    (void)state;
+    union {
+        pk_bench_result r;
+        unsigned char bytes[2 * sizeof(pk_bench_result)];
+    } given;
+    const size_t sizes[] = {offsetof(pk_bench_result, launch), offsetof(pk_bench_result, marks),
+                            sizeof(pk_bench_result), sizeof given};
+    struct pk_bench_options o = {.size = sizeof o,
+                                 .clock = PK_BENCH_CLOCK_GPU,
+                                 .stream = stream,
+                                 .iterations = 1,
+                                 .max_samples = 3,
+                                 .max_warmup = 1};
+    for (int i = 0; i < 4; i++) {
+        memset(&given, 0x55, sizeof given);
+        given.r.size = (uint32_t)sizes[i];
+        assert_int_equal(pk_bench("work", work, NULL, &o, &given.r), PK_OK);
+        assert_true(given.r.size == sizes[i] && given.r.count == 3);
+        if (sizes[i] < sizeof given)
+            assert_int_equal(given.bytes[sizes[i]], 0x55);
+        else
+            assert_int_equal(given.bytes[sizeof given - 1], 0);
+        pk_bench_result_release(&given.r);
+    }
+    given.r.size = (uint32_t)sizes[0] - 8;
+    assert_int_equal(pk_bench("work", work, NULL, &o, &given.r), PK_EINVAL);
+}
+
 static void clocks_are_watched(void **state)
 {
     (void)state;
@@ -141,7 +194,8 @@ static void clocks_are_watched(void **state)
     o.max_samples = 100;
     r.size = sizeof r;
     assert_int_equal(pk_bench("slower", slower_later, NULL, &o, &r), PK_OK);
-    assert_string_equal(r.note, "the GPU's clock went from 1980 to 1200 MHz meanwhile");
+    assert_non_null(strstr(r.note, "the GPU's clock went between 1200 and 1980 MHz meanwhile"));
+    assert_true(r.clock_low == 1200 && r.clock_high == 1980);
     pk_bench_result_release(&r);
     assert_int_equal(nvml->inits, nvml->shutdowns);
 }
@@ -164,6 +218,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(the_default_stream_needs_a_context, start),
         cmocka_unit_test_setup(cold_samples_flush_the_cache, start),
         cmocka_unit_test_setup(errors_are_reasons, start),
+        cmocka_unit_test_setup(a_body_that_waits_is_let_go, start),
+        cmocka_unit_test_setup(results_of_other_sizes, start),
         cmocka_unit_test_setup(clocks_are_watched, start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,6 +25,18 @@ static void put_real(FILE *file, double value, bool known)
         fprintf(file, "%.9g", value);
 }
 
+static void put_device(FILE *file, const pki_bench_row *row, bool known)
+{
+    const pk_bench_result *r = &row->result;
+    put_real(file, r->launch, known);
+    fprintf(file, ",%s", known ? pki_bench_bound_name(r->bound) : "");
+    put_real(file, r->queued, known);
+    put_real(file, row->cold, known);
+    put_real(file, (double)r->throttled, known);
+    put_real(file, r->clock_low, known && r->clock_high);
+    put_real(file, r->clock_high, known && r->clock_high);
+}
+
 static void put_row(FILE *file, const pki_bench_row *row)
 {
     const pk_bench_result *r = &row->result;
@@ -48,6 +60,7 @@ static void put_row(FILE *file, const pki_bench_row *row)
     put_field(file, row->label);
     fputc(',', file);
     put_field(file, r->reason);
+    put_device(file, row, measured && row->clock == PK_BENCH_CLOCK_GPU);
     fputs("\r\n", file);
 }
 
@@ -56,7 +69,7 @@ void pki_bench_csv(const pki_bench_document *d, FILE *file)
     fputs("name,repetition,threads,samples,iterations,median_ns,low_ns,high_ns,mean_ns,stddev_ns,"
           "mad_ns,min_ns,p90_ns,p95_ns,p99_ns,max_ns,cpu_ns,bytes_per_second,flops_per_second,"
           "items_per_second,instructions,cycles,cache_misses,branch_misses,allocations,verdict,"
-          "label,reason\r\n",
+          "label,reason,launch_ns,bound,queued,cold,throttled,clock_low_mhz,clock_high_mhz\r\n",
           file);
     for (size_t i = 0; i < d->row_count; i++)
         put_row(file, &d->rows[i]);

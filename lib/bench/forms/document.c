@@ -13,6 +13,7 @@
 bool pki_bench_row_fill(pki_bench_row *row, pki_bench_case *c)
 {
     row->clock = c->options.clock;
+    row->cold = c->options.cold != 0;
     row->bytes = c->bytes;
     row->flops = c->flops;
     row->items = c->items;

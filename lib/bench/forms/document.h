@@ -25,6 +25,7 @@ typedef struct pki_bench_row {
     uint32_t repetition;
     pk_bench_result result; /* owned */
     uint32_t clock;         /* a pk_bench_clock */
+    bool cold;
     uint64_t bytes, flops, items;
     char label[64];
     pki_bench_arguments arguments;
@@ -98,6 +99,11 @@ const char *pki_bench_unit_of(double ns, double *length);
 
 /* "1.234 GB/s, 2.000 Gitem/s": the rates; "" if there are none. */
 void pki_bench_rates(const pki_bench_row *row, char *text, size_t size);
+
+/* "L2 hot, queued: launching takes 5.000 us, launch-bound if not queued; 1980 MHz"; "" if it was
+ * not measured on a device. And its bound in a word. */
+void pki_bench_device_words(const pki_bench_row *row, char *text, size_t size);
+const char *pki_bench_bound_name(uint32_t bound);
 
 /* Half the interval over the median. */
 double pki_bench_half_width(const pk_bench_result *result);

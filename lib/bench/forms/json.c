@@ -125,6 +125,27 @@ static void put_measured(pki_json *json, const pk_bench_result *r)
     put_array(json, "at", r->at, r->count);
 }
 
+static void put_device(pki_json *json, const pki_bench_row *row)
+{
+    const pk_bench_result *r = &row->result;
+    pki_json_open(json, "device", '{');
+    pki_json_real(json, "launch_ns", r->launch);
+    pki_json_text(json, "bound", pki_bench_bound_name(r->bound));
+    pki_json_bool(json, "queued", r->queued != 0);
+    pki_json_bool(json, "cold", row->cold);
+    if (r->clock_high) {
+        pki_json_uint(json, "clock_low_mhz", r->clock_low);
+        pki_json_uint(json, "clock_high_mhz", r->clock_high);
+    }
+    pki_json_uint(json, "throttled", r->throttled);
+    pki_json_open(json, "throttled_samples", '[');
+    for (size_t i = 0; r->marks && i < r->count; i++)
+        if (r->marks[i] & PK_BENCH_MARK_THROTTLED)
+            pki_json_uint(json, NULL, i);
+    pki_json_close(json, ']');
+    pki_json_close(json, '}');
+}
+
 static void put_perfkit(pki_json *json, const pki_bench_document *d, const pki_bench_row *row)
 {
     pki_json_open(json, "perfkit", '{');
@@ -132,6 +153,8 @@ static void put_perfkit(pki_json *json, const pki_bench_document *d, const pki_b
     pki_json_text(json, "clock", clock_name(row->clock));
     put_arguments(json, row);
     put_work(json, row);
+    if (pki_bench_row_measured(row) && row->clock == PK_BENCH_CLOCK_GPU)
+        put_device(json, row);
     if (pki_bench_row_measured(row))
         put_measured(json, &row->result);
     else

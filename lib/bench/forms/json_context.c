@@ -56,6 +56,7 @@ static void put_configuration(pki_json *json, const pki_bench_configuration *c)
     pki_json_uint(json, "iterations", o->iterations);
     pki_json_uint(json, "max_warmup", o->max_warmup);
     pki_json_bool(json, "cold", o->cold != 0);
+    pki_json_bool(json, "unqueued", o->unqueued != 0);
     pki_json_bool(json, "hardware", o->hardware != 0);
     pki_json_bool(json, "allocations", o->allocations != 0);
     pki_json_close(json, '}');

@@ -9,7 +9,7 @@
 static void put_case(FILE *file, const pki_bench_row *row)
 {
     const pk_bench_result *r = &row->result;
-    char family[256];
+    char family[256], device[192];
     snprintf(family, sizeof family, "%.*s", (int)strcspn(row->name, "/"), row->name);
     fputs("  <testcase classname=\"", file);
     pki_bench_put_xml(file, family);
@@ -19,7 +19,9 @@ static void put_case(FILE *file, const pki_bench_row *row)
     if (pki_bench_row_measured(row)) {
         fputs(">\n    <system-out>", file);
         pki_bench_put_xml(file, r->verdict_text);
-        fprintf(file, "; median %s", pki_bench_time(r->median).text);
+        pki_bench_device_words(row, device, sizeof device);
+        fprintf(file, "; median %s%s%s", pki_bench_time(r->median).text, *device ? "; " : "",
+                device);
         fputs("</system-out>\n  </testcase>\n", file);
         return;
     }

@@ -20,7 +20,7 @@ static void put_name(FILE *file, const char *name)
 static void put_row(FILE *file, const pki_bench_row *row)
 {
     const pk_bench_result *r = &row->result;
-    char rates[128];
+    char rates[128], device[192];
     fputs("| ", file);
     put_name(file, row->name);
     if (!pki_bench_row_measured(row)) {
@@ -34,7 +34,9 @@ static void put_row(FILE *file, const pki_bench_row *row)
             100 * pki_bench_half_width(r), pki_bench_time(r->p99).text, pki_bench_time(r->cpu).text,
             (size_t)r->count);
     pki_bench_put_markdown(file, r->verdict_text);
-    fprintf(file, "%s%s%s", *rates ? "; " : "", rates, *row->label ? "; " : "");
+    pki_bench_device_words(row, device, sizeof device);
+    fprintf(file, "%s%s%s%s%s", *device ? "; " : "", device, *rates ? "; " : "", rates,
+            *row->label ? "; " : "");
     pki_bench_put_markdown(file, row->label);
     fputs(" |\n", file);
 }

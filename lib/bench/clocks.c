@@ -1,0 +1,102 @@
+#include "bench/clocks.h"
+
+#include "base/compiler.h"
+#include "bench/case.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool read_now(pki_bench_case *c, pki_bench_health *health)
+{
+    c->clocks.read = pki_bench_now(c);
+    c->clocks.looked = true;
+    return c->device->health(c->timer, health);
+}
+
+static bool is_time(const pki_bench_case *c)
+{
+    return !c->clocks.looked || pki_bench_now(c) - c->clocks.read >= PKI_BENCH_CLOCKS_EVERY;
+}
+
+/* ---- warm-up ---- */
+
+bool pki_bench_clocks_risen(pki_bench_case *c, uint64_t began)
+{
+    pki_bench_clocks *clocks = &c->clocks;
+    pki_bench_health health;
+    if (is_time(c) && read_now(c, &health) && health.mhz) {
+        if (health.mhz > clocks->top * (1 + PKI_BENCH_CLOCKS_RISE)) {
+            clocks->top = health.mhz;
+            clocks->rose = clocks->read;
+        }
+    }
+    uint64_t now = pki_bench_now(c);
+    return clocks->top ? now - clocks->rose >= PKI_BENCH_CLOCKS_STILL
+                       : now - began >= PKI_BENCH_CLOCKS_BLIND;
+}
+
+/* ---- measurement ---- */
+
+static void mark(pki_bench_case *c)
+{
+    pki_bench_clocks *clocks = &c->clocks;
+    if (clocks->first < c->count)
+        memset(c->marks + clocks->first, PK_BENCH_MARK_THROTTLED, c->count - clocks->first);
+    c->result.throttled += c->count - clocks->first;
+}
+
+/* Samples since the last reading lie between two; both judge them. */
+static void look(pki_bench_case *c)
+{
+    pki_bench_clocks *clocks = &c->clocks;
+    pki_bench_health health;
+    if (!read_now(c, &health))
+        return;
+    bool held = *health.held_down != 0;
+    if (held || clocks->held)
+        mark(c);
+    if (held)
+        memcpy(clocks->why, health.held_down, sizeof clocks->why);
+    if (health.mhz) {
+        clocks->low = clocks->low ? PKI_MIN(clocks->low, health.mhz) : health.mhz;
+        clocks->high = PKI_MAX(clocks->high, health.mhz);
+    }
+    clocks->held = held;
+    clocks->first = c->count;
+}
+
+void pki_bench_clocks_start(pki_bench_case *c)
+{
+    c->clocks.low = c->clocks.high = 0;
+    c->clocks.held = false;
+    c->clocks.first = c->count;
+    c->clocks.why[0] = 0;
+    c->result.throttled = 0;
+    look(c);
+}
+
+void pki_bench_clocks_look(pki_bench_case *c)
+{
+    if (is_time(c))
+        look(c);
+}
+
+#define CHANGE 0.02
+
+void pki_bench_clocks_finish(pki_bench_case *c)
+{
+    pki_bench_clocks *clocks = &c->clocks;
+    char text[160] = "";
+    look(c);
+    c->result.clock_low = clocks->low;
+    c->result.clock_high = clocks->high;
+    if (c->result.throttled)
+        snprintf(text, sizeof text,
+                 "throttled: in %zu of %zu samples the GPU's clock was held "
+                 "down (%.70s)",
+                 (size_t)c->result.throttled, c->count, clocks->why);
+    else if (clocks->high - clocks->low > CHANGE * clocks->high)
+        snprintf(text, sizeof text, "the GPU's clock went between %u and %u MHz meanwhile",
+                 clocks->low, clocks->high);
+    pki_bench_case_note(c, text);
+}

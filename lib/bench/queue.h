@@ -1,0 +1,48 @@
+/* lib/bench/queue.h - samples of a device whose launches are queued before the first one runs.
+ *
+ * A kernel that takes less time than its launch leaves the device waiting for the processor, and
+ * between two events the wait counts. So the stream is held back while a sample's launches are
+ * handed over, and let go behind the last one: the device runs them one after the other, and the
+ * processor's time for the same loop is what launching costs.
+ *
+ * Two things end that, and the watchdog, after PKI_BENCH_HOLD ns, tells: more launches than the
+ * stream's queue takes (fewer iterations, then), and a body that waits for the device (no queueing,
+ * then). The first sample of a benchmark is never held: what is loaded at a kernel's first use may
+ * have to wait for the device.
+ *
+ * Threads: as the case, but for the watchdog's bark, which only lets go.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PKI_BENCH_HOLD 250000000u /* ns until the watchdog barks */
+#define PKI_BENCH_QUEUED 512u /* iterations in a sample, at most: a queue has about 1024 places */
+#define PKI_BENCH_LOST 3      /* samples it may end while measuring, before queueing is given up */
+
+struct pki_bench_case;
+
+typedef struct pki_bench_queue {
+    bool on;       /* samples are held */
+    bool loaded;   /* one has run, so they may be */
+    bool held;     /* this one is, now */
+    bool waits;    /* off, because its body waits for the device */
+    uint64_t fits; /* iterations that were queued whole */
+    uint64_t most; /* iterations a sample may have */
+    unsigned lost; /* samples that the watchdog ended, of those to be kept */
+    bool forced;   /* the last sample is one of them */
+    void *dog;
+} pki_bench_queue;
+
+/* Once the timer is there. What cannot be done goes to the case's note. */
+void pki_bench_queue_open(struct pki_bench_case *c);
+void pki_bench_queue_close(struct pki_bench_case *c);
+
+/* Around a sample's launches. False: the device reports an error. Letting go twice is fine. */
+bool pki_bench_queue_hold(struct pki_bench_case *c);
+void pki_bench_queue_let_go(struct pki_bench_case *c, uint64_t iterations);
+
+/* After a sample that the watchdog ended: fewer iterations from here on, or none are queued. */
+void pki_bench_queue_shorten(struct pki_bench_case *c, uint64_t iterations);
+void pki_bench_queue_give_up(struct pki_bench_case *c);

@@ -1,0 +1,92 @@
+#include "bench/watchdog.h"
+
+#include "base/clock.h"
+#include "base/spawn.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+typedef struct dog {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    pthread_t thread;
+    void (*bark)(void *);
+    void *arg;
+    uint64_t due; /* 0: off */
+    bool barked, over;
+} dog;
+
+static struct timespec moment(uint64_t ns)
+{
+    return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+}
+
+static void *watch(void *dog_)
+{
+    dog *d = dog_;
+    pthread_mutex_lock(&d->lock);
+    while (!d->over) {
+        struct timespec next = moment(pki_monotonic_ns() + PKI_BENCH_WATCHDOG_LOOK);
+        pthread_cond_timedwait(&d->wake, &d->lock, &next);
+        if (d->due && pki_monotonic_ns() >= d->due) {
+            d->due = 0;
+            d->barked = true;
+            d->bark(d->arg);
+        }
+    }
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+static void *open_dog(void (*bark)(void *), void *arg)
+{
+    dog *d = calloc(1, sizeof *d);
+    if (!d)
+        return NULL;
+    d->bark = bark;
+    d->arg = arg;
+    pthread_mutex_init(&d->lock, NULL);
+    pki_condition_make(&d->wake);
+    if (pki_spawn(&d->thread, watch, d) == 0)
+        return d;
+    pthread_cond_destroy(&d->wake);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+    return NULL;
+}
+
+static void close_dog(void *dog_)
+{
+    dog *d = dog_;
+    pthread_mutex_lock(&d->lock);
+    d->over = true;
+    pthread_cond_signal(&d->wake);
+    pthread_mutex_unlock(&d->lock);
+    pthread_join(d->thread, NULL);
+    pthread_cond_destroy(&d->wake);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+static void set(void *dog_, uint64_t ns)
+{
+    dog *d = dog_;
+    pthread_mutex_lock(&d->lock);
+    d->barked = false;
+    d->due = pki_monotonic_ns() + ns;
+    pthread_mutex_unlock(&d->lock);
+}
+
+static bool call_off(void *dog_)
+{
+    dog *d = dog_;
+    pthread_mutex_lock(&d->lock);
+    bool barked = d->barked;
+    d->barked = false;
+    d->due = 0;
+    pthread_mutex_unlock(&d->lock);
+    return barked;
+}
+
+const pki_bench_watchdog pki_bench_system_watchdog = {open_dog, close_dog, set, call_off};
