@@ -23,6 +23,7 @@ command_function command_query;
 command_function command_report;
 command_function command_recover;
 command_function command_status;
+command_function command_where;
 
 /* "pk: what is wrong", then EXIT_UNUSABLE. */
 int complain(const char *format, ...) __attribute__((__format__(__printf__, 1, 2)));

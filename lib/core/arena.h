@@ -45,6 +45,15 @@ typedef struct pki_commit {
     uint64_t closed;     /* of so many blocks, what was open at the session's end has been closed */
 } pki_commit;
 
+/* What goes on, for who looks from outside (tools/live): as of the collector's last round. */
+typedef struct pki_live {
+    uint64_t totals;     /* offset of the first slot of all threads' distributions, ns; 0: none yet
+                            (release) */
+    uint64_t streams;    /* the same of spans on devices' streams */
+    uint64_t step_ticks; /* when the last step ended; 0: none has */
+    uint64_t round_ticks;
+} pki_live;
+
 typedef struct pki_arena_header {
     char magic[8];
     uint32_t version;
@@ -76,6 +85,7 @@ typedef struct pki_arena_header {
     uint64_t joined; /* threads, ever */
     pki_toll toll;   /* what perfkit has taken; a second old at most */
     pki_clock_map clock;
+    pki_live live;
     uint32_t blocks[PKI_BLOCKS_MAX]; /* offsets of pki_threads in pages */
 } pki_arena_header;
 
@@ -98,6 +108,8 @@ typedef struct pki_comms_entry {
     uint32_t name;      /* id; 0: nothing was done on it */
     uint32_t under_way; /* so many are: they need not complete in their order */
     uint64_t enqueued, started, completed;
+    uint32_t messages; /* 1: not collectives alone, so ranks count differently */
+    uint32_t reserved;
 } pki_comms_entry;
 
 #define PKI_COMMS_IN_SPAN ((PKI_PAGE - sizeof(uint64_t)) / sizeof(pki_comms_entry))

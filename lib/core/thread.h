@@ -133,6 +133,8 @@ typedef struct pki_thread {
                                            that is open around them */
     uint64_t folded_bytes, folded_others; /* as laps and others are the owner's count */
     uint64_t folded_ticks;                /* of the last record */
+    uint64_t kinds[PK_WAIT + 1]; /* self time by kind, ns, as of the last round; for who looks from
+                                    outside */
     uint32_t name_written;
     uint32_t reserved;
     uint64_t sealed; /* the state at which the session ended for its readers; 0: it goes on */

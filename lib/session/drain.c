@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "core/close.h"
 #include "measure/fold/order.h"
+#include "session/live.h"
 #include "session/output.h"
 #include "comm/live/progress.h"
 #include "session/run.h"
@@ -144,6 +145,7 @@ void pki_drain_round(pki_session *s, bool write_now)
     pki_store(&s->fullest, 0u);
     fold();
     pki_progress_round(s);
+    pki_live_round(s);
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
         pki_thread *t = pki_registry_block(s->registry, i);
         format_ring(s, t);

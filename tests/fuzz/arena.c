@@ -114,6 +114,8 @@ static void find_areas(arena_copy *a)
     add_area(a, h->names, 512);
     need(h->comms != 0, "communicators");
     add_area(a, h->comms, 2 * sizeof(pki_comms_entry));
+    need(h->live.totals != 0, "distributions");
+    add_area(a, h->live.totals, sizeof(pki_slot));
     need(h->block_count == THREADS + 1, "blocks");
     for (uint32_t i = 0; i < h->block_count && i < 2; i++) {
         size_t t = (size_t)h->blocks[i] * PKI_PAGE;

@@ -16,6 +16,7 @@
 #include <jansson.h>
 
 #include "arena.h"
+#include "live/where.h"
 #include "out/salvage.h"
 
 #define PATCHES_MOST 64
@@ -83,7 +84,7 @@ typedef struct seen {
     uint64_t events, bytes;
 } seen;
 
-static bool look(void *user, const char *event, size_t n)
+static bool parse(void *user, const char *event, size_t n)
 {
     seen *s = user;
     must(n > 2 && n <= PKI_EVENT_BYTES && memcmp(event, ",\n", 2) == 0);
@@ -127,11 +128,39 @@ static void salvage(const arena_copy *a)
     const char *text = pki_salvage_buffer(&s, &n);
     for (size_t i = 0; i < n; i += 4096)
         all.bytes += (uint8_t)text[i];
-    must(pki_salvage_events(&s, look, &all));
+    must(pki_salvage_events(&s, parse, &all));
     /* No more than the file has room for, however its parts point at each other. */
     must(all.events <= a->bytes / 32 * 2);
     check_head(&s);
     pki_salvage_close(&s);
+}
+
+/* What `pk where` and `pk top` read of it. */
+static void look_on(const arena_copy *a)
+{
+    static pk_stats stats;
+    static FILE *nowhere;
+    char *names[] = {(char *)(uintptr_t)a->path};
+    complaint why = {""};
+    targets t;
+    look one = {0};
+    where w = {.looks = &one, .count = 1};
+    nowhere = nowhere ? nowhere : fopen("/dev/null", "w");
+    must(nowhere);
+    if (targets_open(&t, names, 1, &why)) {
+        w.looks[0].t = &t.all[0];
+        must(snapshot_take(&w.looks[0].s, &t.all[0]));
+        for (size_t i = 0; i < w.looks[0].s.call_count && i < 1000; i++)
+            snapshot_stats(&t.all[0], &w.looks[0].s.calls[i], &stats);
+        must(behind_find(&w.behind, w.looks, w.count));
+        where_text(&w, nowhere);
+        where_json(&w, nowhere);
+        behind_finish(&w.behind);
+        snapshot_finish(&w.looks[0].s);
+    } else {
+        must(why.text[0] != 0);
+    }
+    targets_close(&t);
 }
 
 static place make_all_blocks_one(const arena_copy *a)
@@ -170,6 +199,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     must(ftruncate(a->fd, (off_t)keep) == 0);
     salvage(a);
+    look_on(a);
     if (keep < a->bytes)
         arena_restore(a, 0, a->bytes);
     while (patches-- > 0)

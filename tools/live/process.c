@@ -15,10 +15,8 @@
 
 /* /proc/PID/stat behind the program's name, which may hold anything, brackets too. NULL: there is
  * none. */
-static const char *read_stat(int pid, char *text, size_t size)
+static const char *read_stat_at(const char *path, char *text, size_t size)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
     if (fd >= 0)
@@ -28,6 +26,13 @@ static const char *read_stat(int pid, char *text, size_t size)
     text[n] = 0;
     const char *behind = strrchr(text, ')');
     return behind && behind[1] == ' ' && behind[2] ? behind + 2 : NULL;
+}
+
+static const char *read_stat(int pid, char *text, size_t size)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    return read_stat_at(path, text, size);
 }
 
 #define FIELD_STATE 3
@@ -74,27 +79,79 @@ static FILE *open_file_of(int pid, const char *which)
     return fopen(path, "re");
 }
 
-/* The line "NSpid: 4711 12 1" has its number in each namespace, ours first. */
+/* The line "NSpid: 4711 12 1" has its number in each namespace; the last is what it calls itself.
+ */
+static uint32_t last_number(const char *text)
+{
+    uint32_t last = 0;
+    for (char *end;; text = end) {
+        unsigned long n = strtoul(text, &end, 10);
+        if (end == text)
+            return last;
+        last = (uint32_t)n;
+    }
+}
+
 bool process_calls_itself(int pid, uint32_t own_pid)
 {
     char line[512];
-    bool is = false;
+    bool is = false, found = false;
     FILE *status = open_file_of(pid, "status");
-    while (status && fgets(line, sizeof line, status)) {
-        if (strncmp(line, "NSpid:", 6) != 0)
-            continue;
-        char *rest = line + 6;
-        for (char *end; !is; rest = end) {
-            unsigned long n = strtoul(rest, &end, 10);
-            if (end == rest)
-                break;
-            is = n == own_pid;
-        }
-        break;
+    while (status && !found && fgets(line, sizeof line, status)) {
+        found = strncmp(line, "NSpid:", 6) == 0;
+        is = found && last_number(line + 6) == own_pid;
     }
     if (status)
         fclose(status);
     return is;
+}
+
+/* ---- its threads ---- */
+
+/* In a namespace of its own: by asking all of them. */
+int process_thread(const process *p, uint32_t own_pid, uint32_t own_tid)
+{
+    char path[64];
+    int found = 0;
+    if ((uint32_t)p->pid == own_pid)
+        return (int)own_tid;
+    snprintf(path, sizeof path, "/proc/%d/task", p->pid);
+    DIR *all = opendir(path);
+    for (const struct dirent *e; all && !found && (e = readdir(all));) {
+        int tid = isdigit((unsigned char)e->d_name[0]) ? (int)strtol(e->d_name, NULL, 10) : 0;
+        if (tid > 0 && process_calls_itself(tid, own_tid))
+            found = tid;
+    }
+    if (all)
+        closedir(all);
+    return found;
+}
+
+static void read_word(const char *path, char *word, size_t size)
+{
+    ssize_t n = -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        n = read(fd, word, size - 1);
+        close(fd);
+    }
+    word[n > 0 ? n : 0] = 0;
+    word[strcspn(word, "\n")] = 0;
+}
+
+char process_thread_state(const process *p, int tid, char *waits_in, size_t size)
+{
+    char path[64], text[1024];
+    waits_in[0] = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", p->pid, tid);
+    const char *fields = tid > 0 ? read_stat_at(path, text, sizeof text) : NULL;
+    if (!fields)
+        return 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/wchan", p->pid, tid);
+    read_word(path, waits_in, size);
+    if (strcmp(waits_in, "0") == 0)
+        waits_in[0] = 0;
+    return *fields;
 }
 
 /* ---- what it has mapped ---- */

@@ -21,6 +21,14 @@ char process_state(const process *p);
 /* Does the process call itself so, in a namespace of its own perhaps? */
 bool process_calls_itself(int pid, uint32_t own_pid);
 
+/* The thread that its process, which calls itself own_pid, numbers so, as this system does; 0 if it
+ * is gone. */
+int process_thread(const process *p, uint32_t own_pid, uint32_t own_tid);
+
+/* The thread's state as in ps, and the kernel's function that it waits in ("" if it does not, or
+ * must not be seen). 0 if it is gone. */
+char process_thread_state(const process *p, int tid, char *waits_in, size_t size);
+
 /* Has it mapped the file of this inode for writing, together with its other writers? `name`: the
  * last part of its path. */
 bool process_maps(int pid, uint64_t inode, const char *name);

@@ -139,6 +139,12 @@ void pki_comms_after_fork(void)
 
 /* ---- operations ---- */
 
+/* What not all ranks take part in: they need not count alike then. */
+static bool is_message(pk_comm_op op)
+{
+    return op == PK_OP_SEND || op == PK_OP_RECV || op == PK_OP_SEND_RECV || op == PK_OP_GROUP;
+}
+
 pki_comm_payload pki_comm_enqueue(pk_comm *comm, pk_comm_op op, pk_comm_type type, int32_t peer,
                                   uint32_t parent, uint64_t *sequence)
 {
@@ -149,6 +155,8 @@ pki_comm_payload pki_comm_enqueue(pk_comm *comm, pk_comm_op op, pk_comm_type typ
         pki_store(&comm->completed, n - 1); /* nobody has kept it meanwhile */
     pki_comm_fields fields = {comm->name, parent, (uint32_t)op, (uint32_t)type,
                               flying,     peer,   (uint32_t)n};
+    if (is_message(op) && !pki_load(&comm->messages))
+        pki_store(&comm->messages, 1u);
     *sequence = n;
     return pki_comm_pack(&fields);
 }
@@ -229,7 +237,8 @@ pki_comms_entry pki_comm_progress(const pk_comm *c)
                              .under_way = pki_comm_in_flight(c),
                              .enqueued = enqueued,
                              .started = started ? PKI_MAX(started, completed) : enqueued,
-                             .completed = PKI_MIN(completed, enqueued)};
+                             .completed = PKI_MIN(completed, enqueued),
+                             .messages = pki_load(&c->messages)};
 }
 
 void pki_comm_give_up(pk_comm *comm)

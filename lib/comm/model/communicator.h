@@ -28,6 +28,7 @@ struct pk_comm {
     uint64_t started;   /* 0: as far as enqueued; libraries with a queue tell more */
     uint64_t ends[PKI_COMM_ENDS]; /* ns: of the last operations that a backend has seen, in turn */
     uint32_t end_count;
+    uint32_t messages; /* 1: some operations were no collectives */
     uint32_t given_up; /* 1: an operation has not completed and never will */
     uint32_t gone;     /* destroyed: another one just like it may take its place */
 };

@@ -162,6 +162,8 @@ static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *
                      .broken_down = known};
     pki_steps_add(fold->steps, &step);
     uint64_t end = step.start + ns; /* where the next one begins */
+    pki_store(&fold->registry->arena->header->live.step_ticks,
+              r->start + pki_not_negative(r->value));
     pki_step_watch_see(step.index, step.start, ns);
     pki_device_step(fold->device, step.start, end);
     pki_comm_figures_step(fold->collectives, step.index, step.start, end);

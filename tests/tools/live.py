@@ -1,0 +1,177 @@
+"""live.py PK HANG_RUN - `pk where` of real jobs: whoever hangs is named, with evidence; and the dead are read."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PK, RUN = sys.argv[1], sys.argv[2]
+RANKS = 4
+STEP = 20
+
+
+def pk(*arguments):
+    return subprocess.run([PK, *arguments], capture_output=True, timeout=60, check=False)
+
+
+class Job:
+    """Ranks of hang_run in a folder of their own."""
+
+    def __init__(self, how, victim, size=RANKS, prefix=(), **more):
+        self.folder = tempfile.mkdtemp()
+        meeting = os.path.join(self.folder, "meeting")
+        with open(meeting, "wb") as file:
+            file.write(bytes(4096))
+        env = {k: v for k, v in os.environ.items() if not k.startswith("PK_")}
+        env.update(PK_TRACE_PATH=os.path.join(self.folder, "run-%r.json"), **more)
+        self.ranks = [subprocess.Popen([*prefix, RUN, str(rank), str(size), meeting, str(victim), how, str(STEP)],
+                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env)
+                      for rank in range(size)]
+        self.ranks[0].stdout.readline()
+
+    def close(self):
+        for p in self.ranks:
+            p.kill()
+            p.wait()
+            p.stdout.close()
+        shutil.rmtree(self.folder)
+
+    def where(self, *targets):
+        done = pk("where", "--json", *(targets or [self.folder]))
+        assert done.returncode == 0, done.stderr.decode()
+        return json.loads(done.stdout)
+
+    def hung(self):
+        """What pk where says once all but the victim stand in the collective."""
+        until = time.monotonic() + 30
+        while True:
+            seen = self.where()
+            if len(seen["behind"]) == 1 and min(t["steps"] for t in seen["targets"]) == STEP - 1:
+                break
+            if time.monotonic() > until:
+                raise AssertionError(seen)
+            time.sleep(0.05)
+        time.sleep(0.2)  # the collector's next round
+        return self.where()
+
+
+class Where(unittest.TestCase):
+    def job(self, *arguments, **more):
+        job = Job(*arguments, **more)
+        self.addCleanup(job.close)
+        return job
+
+    def named(self, how, why, says):
+        job = self.job(how, 2)
+        seen = job.hung()
+        only, = seen["behind"]
+        self.assertEqual((only["rank"], only["pid"], only["why"]), (2, job.ranks[2].pid, why))
+        self.assertRegex(only["evidence"], says)
+        self.assertIn("wait for rank 2", seen["verdict"])
+        text = pk("where", job.folder).stdout.decode()
+        self.assertRegex(text, r"(?m)^rank 2 ")
+        self.assertIn("The others wait for rank 2.", text)
+        return seen, text
+
+    def test_stopped(self):
+        seen, _ = self.named("stopped", "stopped", "is stopped")
+        self.assertEqual([t["state"] for t in seen["targets"]], ["running", "running", "stopped", "running"])
+
+    def test_spinning(self):
+        seen, text = self.named("spinning", "missing in a collective",
+                                rf"has not entered operation {STEP} on world, in which 3 others are for .*"
+                                rf"in step {STEP - 1}, in forward for ")
+        self.assertRegex(text, r"communicator world of test: enqueued 20, started 20, completed 19, under way 1")
+        main = seen["targets"][2]["threads"][0]
+        self.assertEqual((main["name"], main["main"]), ("trainer", True))
+        self.assertEqual([r["name"] for r in main["open"]], ["forward"])
+        waiting = seen["targets"][0]["threads"][0]["open"][0]
+        self.assertEqual((waiting["name"], waiting["operation"], waiting["sequence"]),
+                         ("all-reduce", "all_reduce", STEP))
+
+    def test_blocked(self):
+        self.named("blocked", "missing in a collective", "has not entered operation 20 on world, .*in load for ")
+
+    def test_gone(self):
+        seen, _ = self.named("gone", "gone", "has ended without pk_stop")
+        self.assertEqual(seen["targets"][2]["state"], "gone")
+
+    def test_without_a_communicator(self):
+        self.named("plain-blocked", "in a region that others have left",
+                   "is inside load, which 3 others have left and wait since")
+
+    def test_one_process_and_the_dead(self):
+        job = self.job("spinning", 1)
+        job.hung()
+        one, = job.where(str(job.ranks[1].pid))["targets"]
+        self.assertEqual((one["rank"], one["state"], one["host"]), (1, "running", os.uname().nodename))
+        job.ranks[1].kill()
+        job.ranks[1].wait()
+        arena = os.path.join(job.folder, "run-1.json.arena")
+        one, = job.where(arena)["targets"]
+        self.assertEqual((one["state"], one["steps"]), ("gone", STEP - 1))
+        self.assertEqual([r["name"] for r in one["threads"][0]["open"]], ["forward"])
+        refused = pk("where", str(job.ranks[1].pid))
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn(b"there is no process", refused.stderr)
+
+    def test_what_is_torn_is_left_out(self):
+        job = self.job("spinning", 1)
+        job.hung()
+        with open(os.path.join(job.folder, "torn.arena"), "wb") as file:
+            file.write(b"PKARENA\0" + bytes(5000))
+        done = pk("where", job.folder)
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stderr.decode(), r"\Apk: where: left out: .*torn.arena: .*\n\Z")
+
+    def test_nobody_hangs(self):
+        job = self.job("stopped", -1)
+        for _ in range(20):
+            seen = job.where()
+            self.assertEqual([t["state"] for t in seen["targets"]], ["running"] * RANKS)
+            for target in seen["targets"]:
+                for thread in target["threads"]:
+                    for region in thread["open"]:
+                        self.assertIn(region["name"], ("load", "forward", "all-reduce", "checkpoint"))
+                        self.assertLess(region["seconds"], 20)
+
+    def test_refusals(self):
+        for arguments, says in ([], "needs a TARGET"), (["/nowhere"], "No such file"), (["--what"], "--what"):
+            done = pk("where", *arguments)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(says, done.stderr.decode())
+
+
+class Namespace(unittest.TestCase):
+    """As from the host of a container: the processes number themselves differently."""
+
+    def test_where(self):
+        prefix = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"]
+        try:
+            subprocess.run([*prefix, "true"], check=True, capture_output=True, timeout=20)
+        except (OSError, subprocess.SubprocessError) as why:
+            self.skipTest(f"no namespaces here: {why}")
+        job = Job("spinning", 0, size=2, prefix=prefix)
+        self.addCleanup(job.close)
+        seen = job.hung()
+        self.assertEqual(seen["behind"][0]["rank"], 0)
+        self.assertEqual([t["state"] for t in seen["targets"]], ["running", "running"])
+        pids = [t["pid"] for t in seen["targets"]]
+        self.assertEqual(len(set(pids)), 2)
+        for pid in pids:
+            self.assertGreater(pid, 100)
+            with open(f"/proc/{pid}/status", encoding="ascii") as file:
+                self.assertTrue(re.search(r"(?m)^NSpid:.*\t[1-9]$", file.read()))
+        self.assertEqual(job.where(str(pids[1]))["targets"][0]["rank"], 1)
+        os.kill(pids[0], signal.SIGSTOP)
+        self.assertEqual(job.where()["targets"][0]["state"], "stopped")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

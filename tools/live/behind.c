@@ -1,0 +1,304 @@
+#include "live/behind.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "live/collective.h"
+#include "measure/figure.h"
+
+/* ---- words ---- */
+
+const char *behind_why_text(behind_why why)
+{
+    static const char *const texts[] = {"not behind",
+                                        "gone",
+                                        "stopped",
+                                        "missing in a collective",
+                                        "in an earlier step",
+                                        "in a region that others have left"};
+    return (size_t)why < PKI_COUNT_OF(texts) ? texts[why] : "?";
+}
+
+void look_name(const look *l, char name[LOOK_NAME])
+{
+    const pki_arena_header *h = l->t->header;
+    if (h->world_size > 0)
+        snprintf(name, LOOK_NAME, "rank %d", h->rank);
+    else
+        snprintf(name, LOOK_NAME, "pid %u",
+                 l->t->process.pid ? (unsigned)l->t->process.pid : h->pid);
+}
+
+const live_region *look_innermost(const look *l)
+{
+    const live_thread *main = snapshot_main(&l->s);
+    return main && main->depth ? &main->open[main->depth - 1] : NULL;
+}
+
+static void say(char words[BEHIND_WORDS], const char *format, ...) PKI_PRINTF(2, 3);
+
+/* Behind what has been said. */
+static void say(char words[BEHIND_WORDS], const char *format, ...)
+{
+    size_t n = strlen(words);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(words + n, BEHIND_WORDS - n, format, args);
+    va_end(args);
+}
+
+static uint64_t age(const look *l, uint64_t since_ns)
+{
+    return l->s.now_ns > since_ns ? l->s.now_ns - since_ns : 0;
+}
+
+/* Where it stands: its step, its innermost region, what the kernel says. */
+static void say_place(char words[BEHIND_WORDS], const look *l)
+{
+    const live_thread *main = snapshot_main(&l->s);
+    const live_region *in = look_innermost(l);
+    if (l->s.steps)
+        say(words, "; it is in step %llu", (unsigned long long)l->s.steps);
+    if (in)
+        say(words, "%s %s for %s", l->s.steps ? ", in" : "; it is in",
+            live_name_of(&l->s.names, in->id)->text,
+            pki_figure_time((double)age(l, in->since_ns)).text);
+    if (main && main->waits_in[0])
+        say(words, ", asleep in %s", main->waits_in);
+    else if (main && main->system_state == 'R')
+        say(words, ", on a processor");
+}
+
+/* ---- evidence ---- */
+
+typedef struct inquiry {
+    const look *looks;
+    size_t count;
+    bool *waits; /* in a collective where somebody is missing */
+    behind *to;
+} inquiry;
+
+static void add(inquiry *q, size_t of, behind_why why, const char *words)
+{
+    behind_row *row = &q->to->rows[q->to->count++];
+    *row = (behind_row){.of = of, .why = why};
+    say(row->words, "%s", words);
+    say_place(row->words, &q->looks[of]);
+}
+
+static void find_ended(inquiry *q)
+{
+    for (size_t i = 0; i < q->count; i++) {
+        target_state state = q->looks[i].t->state;
+        if (state == TARGET_GONE)
+            add(q, i, BEHIND_GONE, "has ended without pk_stop");
+        else if (state == TARGET_STOPPED)
+            add(q, i, BEHIND_STOPPED, "is stopped, by a signal, a terminal or a debugger");
+    }
+}
+
+static bool is_found(const inquiry *q, size_t of)
+{
+    for (size_t i = 0; i < q->to->count; i++)
+        if (q->to->rows[i].of == of)
+            return true;
+    return false;
+}
+
+static void add_missing(inquiry *q, const collective *c, size_t of, const char *verb)
+{
+    char words[BEHIND_WORDS] = "";
+    say(words, "has not %s operation %llu on %s, in which %zu other%s", verb,
+        (unsigned long long)c->operation, c->comm, c->inside, c->inside == 1 ? " is" : "s are");
+    if (c->since_known)
+        say(words, " for %s", pki_figure_time((double)c->shortest_ns).text);
+    if (!is_found(q, of))
+        add(q, of, BEHIND_MISSING, words);
+}
+
+/* Who waits himself is left out, unless everybody does: that is a deadlock. */
+static size_t find_missing(inquiry *q, bool also_waiting)
+{
+    size_t before = q->to->count;
+    collective c;
+    for (size_t i = 0; collective_next(&c, q->looks, q->count, &i);)
+        for (size_t of = 0; of < q->count; of++) {
+            collective_part part = collective_part_of(&c, q->looks, of);
+            if (part == COLLECTIVE_INSIDE || part == COLLECTIVE_STRANGER)
+                continue;
+            if (also_waiting || !q->waits[of])
+                add_missing(q, &c, of, part == COLLECTIVE_NOT_ENQUEUED ? "entered" : "started");
+        }
+    return q->to->count - before;
+}
+
+static void note_waiting(inquiry *q)
+{
+    collective c;
+    for (size_t i = 0; collective_next(&c, q->looks, q->count, &i);)
+        for (size_t of = 0; of < q->count; of++)
+            if (collective_part_of(&c, q->looks, of) == COLLECTIVE_INSIDE)
+                q->waits[of] = true;
+}
+
+static bool stands(const look *l)
+{
+    return l->t->state == TARGET_RUNNING;
+}
+
+static bool is_waiting(const look *l)
+{
+    const live_region *in = look_innermost(l);
+    uint32_t kind = in ? live_name_of(&l->s.names, in->id)->kind : PK_OTHER;
+    return kind == PK_COMM || kind == PK_WAIT;
+}
+
+/* also_waiting: those, too, who themselves wait. */
+static void find_in_earlier_steps(inquiry *q, bool also_waiting)
+{
+    uint64_t furthest = 0;
+    size_t ahead = 0;
+    for (size_t i = 0; i < q->count; i++)
+        furthest = PKI_MAX(furthest, stands(&q->looks[i]) ? q->looks[i].s.steps : 0);
+    for (size_t i = 0; i < q->count; i++)
+        ahead += stands(&q->looks[i]) && q->looks[i].s.steps == furthest;
+    for (size_t i = 0; i < q->count; i++) {
+        char words[BEHIND_WORDS] = "";
+        if (!stands(&q->looks[i]) || q->looks[i].s.steps >= furthest ||
+            (!also_waiting && is_waiting(&q->looks[i])))
+            continue;
+        say(words, "is %llu steps behind %zu other%s",
+            (unsigned long long)(furthest - q->looks[i].s.steps), ahead, ahead == 1 ? "" : "s");
+        add(q, i, BEHIND_STEP, words);
+    }
+}
+
+/* Calls of that region that have ended. */
+static uint64_t count_calls(const look *l, const live_name *name)
+{
+    for (size_t i = 0; i < l->s.call_count; i++) {
+        const live_name *n = live_name_of(&l->s.names, l->s.calls[i].id);
+        if (n->kind == name->kind && strcmp(n->text, name->text) == 0)
+            return l->s.calls[i].count;
+    }
+    return 0;
+}
+
+static size_t count_left(const inquiry *q, size_t of, const live_name *name)
+{
+    size_t n = 0;
+    uint64_t mine = count_calls(&q->looks[of], name);
+    for (size_t i = 0; i < q->count; i++)
+        n += i != of && stands(&q->looks[i]) && is_waiting(&q->looks[i]) &&
+             count_calls(&q->looks[i], name) > mine;
+    return n;
+}
+
+static void find_in_regions_left(inquiry *q)
+{
+    for (size_t i = 0; i < q->count; i++) {
+        char words[BEHIND_WORDS] = "";
+        const live_region *in = look_innermost(&q->looks[i]);
+        if (!stands(&q->looks[i]) || !in || is_waiting(&q->looks[i]))
+            continue;
+        const live_name *name = live_name_of(&q->looks[i].s.names, in->id);
+        size_t left = count_left(q, i, name);
+        if (!left)
+            continue;
+        say(words, "is inside %s, which %zu other%s left and wait%s since", name->text, left,
+            left == 1 ? " has" : "s have", left == 1 ? "s" : "");
+        add(q, i, BEHIND_REGION, words);
+    }
+}
+
+/* ---- the verdict ---- */
+
+static void list_ranks(const inquiry *q, char words[BEHIND_WORDS])
+{
+    for (size_t i = 0; i < q->to->count && i < 8; i++) {
+        char name[LOOK_NAME];
+        look_name(&q->looks[q->to->rows[i].of], name);
+        say(words, "%s%s", i ? ", " : "", name);
+    }
+    if (q->to->count > 8)
+        say(words, " and %zu more", q->to->count - 8);
+}
+
+/* Ranks of the job that are not among the targets. */
+static void say_absent(const inquiry *q, char words[BEHIND_WORDS])
+{
+    int32_t size = q->looks[0].t->header->world_size;
+    size_t absent = 0;
+    for (int32_t rank = 0; rank < size && rank < 65536; rank++) {
+        bool there = false;
+        for (size_t i = 0; i < q->count && !there; i++)
+            there = q->looks[i].t->header->rank == rank;
+        if (!there && absent++ < 8)
+            say(words, "%s %d", absent == 1 ? " Not among the targets: rank" : ",", rank);
+    }
+    if (absent > 8)
+        say(words, " and %zu more", absent - 8);
+    if (absent)
+        say(words, ".");
+}
+
+static void conclude(inquiry *q, bool deadlock)
+{
+    char *words = q->to->verdict;
+    size_t inside = 0;
+    for (size_t i = 0; i < q->count; i++)
+        inside += is_waiting(&q->looks[i]);
+    if (deadlock)
+        say(words, "Each waits for another: ");
+    else if (q->to->count)
+        say(words, "The others wait for ");
+    if (q->to->count && q->to->count == q->count && !deadlock)
+        words[0] = 0;
+    if (q->to->count)
+        list_ranks(q, words);
+    else if (q->count > 1 && inside == q->count)
+        say(words,
+            "All %zu wait, and nobody is behind: it is the library, the network, or a rank "
+            "that is not seen here",
+            q->count);
+    else
+        say(words, "%s", q->count > 1 ? "Nobody is behind" : "Of one process nobody can be behind");
+    say(words, ".");
+    say_absent(q, words);
+}
+
+/* Ranks that are gone or stopped are found; of the rest those without which others cannot go on. */
+static void inquire(inquiry *q)
+{
+    bool deadlock = false;
+    find_ended(q);
+    note_waiting(q);
+    size_t ended = q->to->count, missing = find_missing(q, false);
+    if (!ended && !missing)
+        deadlock = find_missing(q, true) > 0;
+    if (!q->to->count)
+        find_in_earlier_steps(q, false);
+    if (!q->to->count)
+        find_in_regions_left(q);
+    if (!q->to->count)
+        find_in_earlier_steps(q, true);
+    conclude(q, deadlock);
+}
+
+bool behind_find(behind *b, const look *looks, size_t count)
+{
+    *b = (behind){.rows = calloc(count + 1, sizeof *b->rows)};
+    inquiry q = {looks, count, calloc(count + 1, sizeof *q.waits), b};
+    if (b->rows && q.waits)
+        inquire(&q);
+    free(q.waits);
+    return b->rows && q.waits;
+}
+
+void behind_finish(behind *b)
+{
+    free(b->rows);
+    *b = (behind){0};
+}

@@ -1,0 +1,57 @@
+/* tools/live/behind.h - which of several ranks the others wait for, and how that is known.
+ *
+ * Evidence, the strongest first:
+ *   - its process is gone, or stopped
+ *   - it is missing in a collective that others have begun: their last operation that is complete
+ *     on a communicator is n, something is under way, and this rank has not enqueued n + 1 (or has
+ *     enqueued it, and not started it). Who is itself in a collective where somebody else is
+ * missing is not to blame. Communicators with messages on them tell nothing: ranks count
+ * differently
+ *   - it is in an earlier step than others
+ *   - it is inside a region that others have left, who stand in a region of kind comm or wait
+ */
+#pragma once
+
+#include "live/snapshot.h"
+
+typedef struct look {
+    target *t;
+    snapshot s;
+} look;
+
+typedef enum behind_why {
+    BEHIND_NOT,
+    BEHIND_GONE,
+    BEHIND_STOPPED,
+    BEHIND_MISSING,
+    BEHIND_STEP,
+    BEHIND_REGION
+} behind_why;
+
+#define BEHIND_WORDS 600
+
+typedef struct behind_row {
+    size_t of; /* which of the looks */
+    behind_why why;
+    char words[BEHIND_WORDS]; /* "has not entered ..." */
+} behind_row;
+
+typedef struct behind {
+    behind_row *rows; /* of those that are, the strongest evidence first */
+    size_t count;
+    char verdict[BEHIND_WORDS]; /* in words, also where nobody is */
+} behind;
+
+/* False without memory. */
+bool behind_find(behind *b, const look *looks, size_t count);
+void behind_finish(behind *b);
+
+/* "missing in a collective" and so on. */
+const char *behind_why_text(behind_why why);
+
+/* "rank 3", "pid 4711". */
+#define LOOK_NAME 24
+void look_name(const look *l, char name[LOOK_NAME]);
+
+/* The innermost open region of the thread that makes the steps; NULL: none is open. */
+const live_region *look_innermost(const look *l);

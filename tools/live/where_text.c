@@ -1,0 +1,111 @@
+#include <string.h>
+
+#include "comm/model/operation.h"
+#include "live/where.h"
+#include "measure/figure.h"
+#include "out/columns.h"
+
+static double age(const look *l, uint64_t since_ns)
+{
+    return l->s.now_ns > since_ns ? (double)(l->s.now_ns - since_ns) : 0;
+}
+
+static void put_region(FILE *to, const look *l, const live_region *r, unsigned depth)
+{
+    char text[400];
+    const live_name *name = live_name_of(&l->s.names, r->id);
+    int n = snprintf(text, sizeof text, "%*s%s", (int)depth, "", name->text);
+    if (r->operation && n > 0 && (size_t)n < sizeof text)
+        snprintf(text + n, sizeof text - (size_t)n, ": %s %llu on %s",
+                 pki_comm_op_name(r->operation - 1), (unsigned long long)r->sequence,
+                 live_name_of(&l->s.names, r->comm)->text);
+    fputs("    ", to);
+    pki_put_left(to, text, 58);
+    pki_put_cell(to, pki_figure_time(age(l, r->since_ns)).text, 14);
+    fputc('\n', to);
+}
+
+static void put_thread(FILE *to, const look *l, const live_thread *t)
+{
+    fprintf(to, "  thread %u ", t->index);
+    pki_put_left(to, t->name, pki_width(t->name));
+    fprintf(to, " (%u)", t->tid);
+    if (t->waits_in[0])
+        fprintf(to, ", asleep in %s", t->waits_in);
+    else if (t->system_state)
+        fprintf(to, ", %s",
+                t->system_state == 'R'   ? "on a processor"
+                : t->system_state == 'D' ? "asleep, not to be interrupted"
+                : t->system_state == 'S' ? "asleep"
+                                         : "stopped");
+    fputc('\n', to);
+    for (unsigned d = 0; d < t->depth; d++)
+        put_region(to, l, &t->open[d], d);
+    if (t->moving)
+        fputs("    ... regions begin and end too fast to be seen\n", to);
+}
+
+static void put_threads(FILE *to, const look *l)
+{
+    size_t idle = 0;
+    for (size_t i = 0; i < l->s.thread_count; i++) {
+        const live_thread *t = &l->s.threads[i];
+        if (t->depth || t->moving || t == snapshot_main(&l->s))
+            put_thread(to, l, t);
+        else
+            idle++;
+    }
+    if (idle)
+        fprintf(to, "  %zu more thread%s with nothing open\n", idle, idle == 1 ? "" : "s");
+}
+
+static void put_comm(FILE *to, const look *l, const live_comm *c)
+{
+    const live_name *name = live_name_of(&l->s.names, c->name);
+    fputs("  communicator ", to);
+    pki_put_left(to, name->text, pki_width(name->text));
+    if (name->key[0]) {
+        fputs(" of ", to);
+        pki_put_left(to, name->key, pki_width(name->key));
+    }
+    fprintf(to, ": enqueued %llu, started %llu, completed %llu, under way %u\n",
+            (unsigned long long)c->enqueued, (unsigned long long)c->started,
+            (unsigned long long)c->completed, c->under_way);
+}
+
+static void put_target(FILE *to, const look *l)
+{
+    char text[TARGET_TEXT];
+    target_describe(l->t, text);
+    pki_put_left(to, text, pki_width(text));
+    fprintf(to, ": %s", target_state_text(l->t->state));
+    if (l->s.steps)
+        fprintf(to, ", in step %llu for %s", (unsigned long long)l->s.steps,
+                pki_figure_time(age(l, l->s.step_since_ns)).text);
+    fputc('\n', to);
+    put_threads(to, l);
+    for (size_t i = 0; i < l->s.comm_count; i++)
+        put_comm(to, l, &l->s.comms[i]);
+}
+
+static void put_behind(FILE *to, const where *w)
+{
+    char name[LOOK_NAME], text[BEHIND_WORDS + LOOK_NAME + 8];
+    for (size_t i = 0; i < w->behind.count; i++) {
+        const behind_row *row = &w->behind.rows[i];
+        look_name(&w->looks[row->of], name);
+        snprintf(text, sizeof text, "%s %s.", name, row->words);
+        pki_put_paragraph(to, text, 0, 2);
+    }
+    pki_put_paragraph(to, w->behind.verdict, 0, 2);
+}
+
+void where_text(const where *w, FILE *to)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        put_target(to, &w->looks[i]);
+        fputc('\n', to);
+    }
+    if (w->count > 1 || w->behind.count)
+        put_behind(to, w);
+}
