@@ -89,7 +89,7 @@ module pk
     public :: pk_start, pk_flush, pk_stop, pk_error_text, pk_version_text, pk_get_counts, pk_backend_live
     public :: pk_region_named, pk_region_variant, pk_region_begin, pk_region_end, pk_region_next, pk_region_add, &
               pk_region_mark, pk_region_stats, pk_stats_quantile
-    public :: pk_step, pk_step_stats, pk_counter_named, pk_counter_set, pk_thread_name
+    public :: pk_step, pk_step_begin, pk_step_kind, pk_step_stats, pk_counter_named, pk_counter_set, pk_thread_name
     public :: pk_gpu_begin, pk_gpu_end, pk_region_gpu_stats
 
     ! ---- as they are in C ----
@@ -147,6 +147,15 @@ module pk
         subroutine pk_step(items) bind(c, name="pk_step")
             import :: c_int64_t
             integer(c_int64_t), value :: items
+        end subroutine
+
+        ! The next step begins here, not where the last one ended; what lies between is in none.
+        subroutine pk_step_begin() bind(c, name="pk_step_begin")
+        end subroutine
+
+        subroutine step_kind_c(kind) bind(c, name="pk_step_kind")
+            import :: c_char
+            character(kind=c_char), intent(in) :: kind(*)
         end subroutine
 
         subroutine pk_counter_set(counter, number) bind(c, name="pk_counter_set")
@@ -310,6 +319,12 @@ contains
         integer, intent(in) :: number
         pk_region_variant = variant_c(region, c_text(key), int(number, c_int64_t))
     end function
+
+    ! Of the step that runs: "evaluation", say, which has figures of its own. "": the usual kind.
+    subroutine pk_step_kind(kind)
+        character(len=*), intent(in) :: kind
+        call step_kind_c(c_text(kind))
+    end subroutine
 
     ! The counter of that name, for the process's life.
     type(pk_counter) function pk_counter_named(name, unit)

@@ -197,6 +197,22 @@ func Step(items uint64) {
 	}
 }
 
+// StepBegin says that the next step begins here, not where the last one ended; what lies between is in none.
+func StepBegin() {
+	if Started() {
+		C.pk_step_begin_on_()
+	}
+}
+
+// StepKind is the kind of the step that runs: "evaluation", say, which has figures of its own. "": the usual one.
+func StepKind(kind string) {
+	if Started() {
+		text := C.CString(kind)
+		C.pk_step_kind_on_(text)
+		C.free(unsafe.Pointer(text))
+	}
+}
+
 // Counter is a value over time.
 type Counter struct{ c *C.pk_counter }
 

@@ -125,6 +125,8 @@ _variant = _function("pk_region_variant", _POINTER, _POINTER, _TEXT, ctypes.c_in
 _counter_named = _function("pk_counter_named", _POINTER, _TEXT, _TEXT)
 _counter_set = _function("pk_counter_set", None, _POINTER, _DOUBLE)
 _step = _function("pk_step", None, _U64)
+_step_begin = _function("pk_step_begin", None)
+_step_kind = _function("pk_step_kind", None, _TEXT)
 _gpu_begin, _gpu_end = (_function("pk_gpu_" + verb, None, _POINTER, _POINTER) for verb in ("begin", "end"))
 _thread_name = _function("pk_thread_name", None, _TEXT)
 _flush, _stop = (_control(name, ctypes.c_int) for name in ("pk_flush", "pk_stop"))
@@ -338,6 +340,16 @@ def traced(function):
 def step(items=0):
     """Ends the current step of the training loop, in which there were so many samples, and begins the next."""
     _step(int(items))
+
+
+def step_begin():
+    """The next step begins here, not where the last one ended; what lies between is in none."""
+    _step_begin()
+
+
+def step_kind(kind=None):
+    """Of the step that runs: "evaluation", say, which has figures of its own. None: the usual kind."""
+    _step_kind(None if kind is None else kind.encode())
 
 
 def step_stats():

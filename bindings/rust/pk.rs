@@ -233,6 +233,21 @@ pub fn step(items: u64) {
     }
 }
 
+/// The next step begins here, not where the last one ended; what lies between is in none.
+#[inline]
+pub fn step_begin() {
+    if started() {
+        unsafe { pk_step_begin_on_() }
+    }
+}
+
+/// Of the step that runs: "evaluation", say, which has figures of its own. "": the usual kind.
+pub fn step_kind(kind: &str) {
+    if started() {
+        unsafe { pk_step_kind_on_(c_text(kind).as_ptr()) }
+    }
+}
+
 /// The distribution of the durations of all steps.
 pub fn step_stats() -> Result<Box<Stats>, Error> {
     Stats::from(|stats| unsafe { pk_step_stats(stats) })

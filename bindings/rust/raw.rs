@@ -73,6 +73,8 @@ extern "C" {
     pub fn pk_region_add_on_(region: *mut Region, bytes: u64, flops: u64);
     pub fn pk_region_mark_on_(region: *mut Region);
     pub fn pk_step_on_(items: u64);
+    pub fn pk_step_begin_on_();
+    pub fn pk_step_kind_on_(kind: *const c_char);
     pub fn pk_counter_set_on_(counter: *mut Counter, value: f64);
     pub fn pk_gpu_begin_on_(region: *mut Region, stream: *mut c_void);
     pub fn pk_gpu_end_on_(region: *mut Region, stream: *mut c_void);

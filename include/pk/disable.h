@@ -165,6 +165,8 @@ PK_API pk_region *pk_region_variant(pk_region *region, const char *key, int64_t 
 #undef PK_DISABLE_STEP_
 
 PK_API void pk_step(uint64_t items) {}
+PK_API void pk_step_begin(void) {}
+PK_API void pk_step_kind(const char *kind) {}
 #endif
 
 #ifdef PK_DISABLE_COUNTER_

@@ -107,6 +107,18 @@ inline void step(uint64_t items = 0) noexcept
     pk_step(items);
 }
 
+/* The next step begins here, not where the last one ended. */
+inline void step_begin() noexcept
+{
+    pk_step_begin();
+}
+
+/* Of the step that runs: "evaluation", say. NULL: the usual kind. */
+inline void step_kind(const char *kind) noexcept
+{
+    pk_step_kind(kind);
+}
+
 /* A value over time, by a name that is known only at run time; pk_counter_set for a static one. */
 class counter
 {

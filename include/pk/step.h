@@ -11,6 +11,17 @@
  * thread counts: data that another thread loads is data time only while this thread waits for it,
  * in a PK_DATA or PK_WAIT region.
  *
+ * A step begins where the one before has ended, unless the program says that it begins later: what
+ * a loop does between its steps (a validation, a checkpoint) then belongs to none.
+ *
+ *     pk_step_begin();                         // after the validation
+ *     ... a training step ...
+ *     pk_step(batch.samples);
+ *
+ * Steps that do something else than most are announced, pk_step_kind("evaluation"): they have
+ * figures of their own, by kind, and do not count in those of the usual steps, nor in their
+ * warm-up, their slowest ones or their verdicts.
+ *
  * Threads: one loop per process. Calls from several threads are taken one at a time; a call that
  *          comes while another is under way is dropped and counted. A step whose predecessor ended
  *          on another thread has a duration but no breakdown.
@@ -34,16 +45,42 @@ extern "C" {
  * named ProfilerStep#0, #1, ... on a track of their own. */
 PK_API PK_INLINE void pk_step(uint64_t items);
 
+/* The next step starts here, not where the last one ended. The time from there to here is shown as
+ * "between steps": in the trace as a slice of that name on the steps' track, in the report with
+ * what the calling thread did meanwhile, by kind. Called twice in a row, or before the first step,
+ * it ends what has passed until then in the same way. Cost and threads as pk_step. */
+PK_API PK_INLINE void pk_step_begin(void);
+
+/* Of the step that runs (or that is about to begin): its kind, "evaluation" say. It holds up to the
+ * next pk_step; the step after that is a usual one again. NULL or "": the usual kind. The name is
+ * copied; up to 16 kinds are told apart, further ones are summed up as "(other kinds)". Any thread;
+ * a look-up of the name, some 50 ns. */
+PK_API PK_INLINE void pk_step_kind(const char *kind);
+
 /* ---- below: how it is done ---- */
 
 #ifndef PK_DISABLE
 
 PK_API void pk_step_on_(uint64_t items);
+PK_API void pk_step_begin_on_(void);
+PK_API void pk_step_kind_on_(const char *kind);
 
 PK_INLINE void pk_step(uint64_t items)
 {
     if (PK_ON_)
         pk_step_on_(items);
+}
+
+PK_INLINE void pk_step_begin(void)
+{
+    if (PK_ON_)
+        pk_step_begin_on_();
+}
+
+PK_INLINE void pk_step_kind(const char *kind)
+{
+    if (PK_ON_)
+        pk_step_kind_on_(kind);
 }
 
 #endif /* PK_DISABLE */

@@ -8,6 +8,8 @@ extern inline void pk_region_next(pk_region *from, pk_region *to);
 extern inline void pk_region_add(pk_region *region, uint64_t bytes, uint64_t flops);
 extern inline void pk_region_mark(pk_region *region);
 extern inline void pk_step(uint64_t items);
+extern inline void pk_step_begin(void);
+extern inline void pk_step_kind(const char *kind);
 extern inline void pk_counter_set(pk_counter *counter, double value);
 extern inline void pk_comm_call(pk_region *region, pk_comm *comm, pk_comm_op op, pk_comm_type type,
                                 uint64_t count, int32_t peer);

@@ -17,7 +17,9 @@ typedef enum pki_record_type {
                                  value = ns up to where the one inside it began, or the step ended;
                                  extra = those of lost calls in them */
     PKI_RECORD_STEP =
-        5, /* start, value = duration; the next slot's start and value hold index and items */
+        5, /* start, value = duration; the next slot's start and value hold index and items, its
+              extra the id of the kind's name, 0: the usual kind. With PKI_FLAG_BETWEEN the time
+              before the step of that index, which belongs to none */
     PKI_RECORD_COUNTER = 6,  /* start; value = the double's bits */
     PKI_RECORD_MARK = 7,     /* start; value and extra = a payload's bits and type */
     PKI_RECORD_OPERATION = 8 /* start, value = duration, id = the region around its start, extra =
@@ -40,6 +42,7 @@ typedef enum pki_payload_type {
 #define PKI_FLAG_UNKNOWN 2u    /* step: no breakdown */
 #define PKI_FLAG_TOUCHES 4u    /* region: the next one begins at the tick where it ends */
 #define PKI_FLAG_CUT_OFF 16u   /* region: the process ended within it; also PKI_FLAG_UNBALANCED */
+#define PKI_FLAG_BETWEEN 32u   /* step: it is none, but the time between two */
 #define PKI_FLAG_LOST 8u       /* region: extra = ns of calls right inside it without a record */
 
 /* what = name id | place << 32. The place's low 11 bits are the low half of a thread's state

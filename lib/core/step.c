@@ -8,6 +8,7 @@
 #include <pk/step.h>
 
 #include "core/join.h"
+#include "core/names.h"
 
 /* False if the ring has no room for it. */
 static bool push_part(pki_thread *t, uint64_t now, uint64_t what, uint64_t ns, uint64_t lost)
@@ -55,30 +56,55 @@ static void count_dropped_step(pki_thread *t, uint64_t start, uint64_t ticks)
         pki_table_count(&t->registry->arena->spans, &t->lost, slot, pki_thread_ns(t, start, ticks));
 }
 
-static void end_step(pki_registry *r, pki_thread *t, uint64_t items)
+/* What ends here: a step, or the time between two, which belongs to none. */
+typedef struct part {
+    unsigned flags; /* PKI_FLAG_BETWEEN */
+    uint64_t items;
+    uint32_t kind; /* a name's id; 0: the usual one */
+} part;
+
+static void end_part(pki_registry *r, pki_thread *t, const part *p)
 {
     uint64_t now = pki_ticks(t->monotonic), *made = &r->arena->header->steps;
     uint64_t start = r->step_start, ticks = pki_not_negative(now - start);
     const pki_thread *before = pki_load(&r->stepper);
-    bool same_thread = before == t || *made == 0;
+    bool same_thread = before == t || !r->stepped, between = p->flags & PKI_FLAG_BETWEEN;
     pki_store_release(&t->steps, t->steps + 1);
     bool open_pushed = push_open_regions(t, now);
     bool lost_pushed = push_lost_calls(t, now);
-    unsigned flags = same_thread && open_pushed && lost_pushed ? 0 : PKI_FLAG_UNKNOWN;
+    unsigned unknown = same_thread && open_pushed && lost_pushed ? 0 : PKI_FLAG_UNKNOWN;
     pki_record step[2] = {
-        {start, ticks, PKI_WHAT(PKI_NAME_STEP, PKI_RECORD_STEP, 0) | PKI_FLAGS(flags), 0},
-        {*made, items, 0, 0}};
+        {start, ticks, PKI_WHAT(PKI_NAME_STEP, PKI_RECORD_STEP, 0) | PKI_FLAGS(unknown | p->flags),
+         0},
+        {*made, p->items, 0, p->kind}};
     bool pushed = pki_push_point(t, step, 2);
-    if (!pushed)
+    if (!pushed && !between)
         count_dropped_step(t, start, ticks);
     bool complete =
         pushed && open_pushed; /* else the next one's self times are those of two steps */
     pki_store(&r->stepper, complete ? t : NULL);
+    r->stepped = true;
     r->step_start = now;
-    pki_bump(made, 1);
+    if (!between)
+        pki_bump(made, 1);
 }
 
-static void step(uint64_t items)
+static void end_step(pki_registry *r, pki_thread *t, const void *items)
+{
+    const part step = {.items = *(const uint64_t *)items, .kind = pki_load(&r->step_kind)};
+    end_part(r, t, &step);
+    pki_store(&r->step_kind, 0u);
+}
+
+static void end_between(pki_registry *r, pki_thread *t, const void *none)
+{
+    const part between = {.flags = PKI_FLAG_BETWEEN};
+    (void)none;
+    end_part(r, t, &between);
+}
+
+/* Another thread's may be under way: this one is dropped, and counted if it is a step. */
+static void with_steps(void (*act)(pki_registry *, pki_thread *, const void *), const void *what)
 {
     pki_thread *t = pki_thread_join();
     if (!t) {
@@ -87,19 +113,40 @@ static void step(uint64_t items)
     }
     pki_registry *r = t->registry;
     if (pki_exchange_acquire(&r->stepping, 1u) == 0) { /* pairs with the release below */
-        end_step(r, t, items);
+        act(r, t, what);
         pki_store_release(&r->stepping, 0u);
     } else {
         pki_fetch_add(&r->steps_missed, 1);
     }
 }
 
-void pk_step_on_(uint64_t items)
+static void record(void (*act)(pki_registry *, pki_thread *, const void *), const void *what)
 {
     if (!pki_enter()) {
         pki_registry_refuse_point();
         return;
     }
-    step(items);
+    with_steps(act, what);
+    pki_leave();
+}
+
+void pk_step_on_(uint64_t items)
+{
+    record(end_step, &items);
+}
+
+void pk_step_begin_on_(void)
+{
+    record(end_between, NULL);
+}
+
+void pk_step_kind_on_(const char *kind)
+{
+    if (!pki_enter())
+        return;
+    pki_thread *t = pki_thread_join();
+    if (t)
+        pki_store(&t->registry->step_kind,
+                  kind && *kind ? pki_name_internal(kind, "", 0) : (uint32_t)0);
     pki_leave();
 }

@@ -129,6 +129,21 @@ static const pki_member processor_members[] = {
 };
 static const pki_shape processor = {SHAPE(pki_processor, processor_members)};
 
+static const pki_member step_kind_members[] = {
+    PLAIN(pki_step_kind_row, name),
+    {OBJECT(pki_step_kind_row, time, dist)},
+    PLAINS(pki_step_kind_row, items, broken_down),
+    {KINDS(pki_step_kind_row, PKI_SHARES)},
+};
+static const pki_shape step_kind = {SHAPE(pki_step_kind_row, step_kind_members)};
+
+static const pki_member between_members[] = {
+    {OBJECT(pki_step_kind_row, time, dist)},
+    PLAINS(pki_step_kind_row, broken_down),
+    {KINDS(pki_step_kind_row, PKI_SHARES)},
+};
+static const pki_shape between = {SHAPE(pki_step_kind_row, between_members)};
+
 static const pki_member steps_members[] = {
     PLAINS(pki_step_summary, count, warmup, warmup_given),
     {OBJECT(pki_step_summary, all, dist)},
@@ -141,6 +156,9 @@ static const pki_member steps_members[] = {
     {ROWS("slowest", pki_step_summary, slowest, slowest_count, slow_step), .lines = true},
     {ROWS("series", pki_step_summary, series, series_count, series), .lines = true},
     {HISTOGRAM(pki_step_summary)},
+    {ROWS("step_kinds", pki_step_summary, step_kinds, step_kind_count, step_kind), .lines = true,
+     .optional = true},
+    {OPTIONAL(pki_step_summary, between, between)},
 };
 const pki_shape pki_steps_shape = {SHAPE(pki_step_summary, steps_members)};
 
@@ -285,6 +303,12 @@ const pki_shape pki_comm_shape = {SHAPE(pki_comm_summary, comms_members)};
 
 /* ---- all of it ---- */
 
+static const pki_member whole_run_members[] = {
+    PLAINS(pki_whole_run, time, thread),
+    {KINDS(pki_whole_run, PKI_SHARES)},
+};
+static const pki_shape whole_run = {SHAPE(pki_whole_run, whole_run_members)};
+
 static const pki_member counts_members[] = {
     PLAINS(pk_counts, threads, begun, recorded, written, dropped, unbalanced, too_deep, stray_ends,
            points, points_dropped, unwritten, regions, steps, memory_bytes, trace_bytes,
@@ -303,6 +327,7 @@ static const pki_member summary_members[] = {
     {TOP_OBJECT(pki_summary, run, run)},
     {TOP_ROWS(verdicts, verdict_count, pki_verdict_shape)},
     {TOP_OBJECT(pki_summary, steps, pki_steps_shape)},
+    {TOP_OBJECT(pki_summary, whole_run, whole_run), .optional = true},
     {TOP_ROWS(gpus, gpu_count, pki_gpu_shape)},
     {TOP_ROWS(kernels, kernel_count, pki_kernel_shape)},
     {TOP_OBJECT(pki_summary, comm, pki_comm_shape)},

@@ -92,6 +92,16 @@ typedef struct pki_series_row {
     uint64_t kinds[PKI_SHARES];
 } pki_series_row;
 
+/* Steps of a kind of their own (pk_step_kind), or the time between steps. */
+typedef struct pki_step_kind_row {
+    pki_dist time; /* first: count 0 leaves it out of the report file */
+    char *name;    /* NULL of what lies between steps */
+    uint64_t items;
+    uint64_t broken_down;       /* so many of them, of which... */
+    uint64_t kinds[PKI_SHARES]; /* ...this is the self time of the thread that makes steps */
+} pki_step_kind_row;
+
+/* Of the steps of the usual kind; the others are in step_kinds. */
 typedef struct pki_step_summary {
     uint64_t count;    /* all closed steps */
     uint64_t warmup;   /* so many first ones told apart */
@@ -113,7 +123,17 @@ typedef struct pki_step_summary {
     double drift;            /* last over first, minus 1; 0 if too few */
     pki_processor processor; /* of the thread that makes the steps */
     pki_histogram histogram; /* of `steady` */
+    size_t step_kind_count;
+    pki_step_kind_row *step_kinds; /* most time first */
+    pki_step_kind_row between;     /* time.count 0: each step began where the last one ended */
 } pki_step_summary;
+
+/* Of a run without steps (measure/whole_run.h). */
+typedef struct pki_whole_run {
+    uint64_t time; /* 0: there is none */
+    char *thread;  /* whose it is */
+    uint64_t kinds[PKI_SHARES];
+} pki_whole_run;
 
 #define PKI_GPU_SHORT_NS 10000u      /* a kernel below that is a short one */
 #define PKI_GPU_LAUNCH_GAP_NS 50000u /* a gap up to that is one between launches */
@@ -318,6 +338,7 @@ typedef struct pki_summary {
     pki_thread_row *threads;
     pki_counter_row *counters;
     pki_step_summary steps;
+    pki_whole_run whole_run;
     pki_backend_row *backends;
     pki_gpu_row *gpus;       /* by ordinal */
     pki_kernel_row *kernels; /* by total time, most first */

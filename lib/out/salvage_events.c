@@ -115,7 +115,8 @@ static void count_point(pki_salvage *s, const pki_record *r, const pki_record *m
     unsigned type = pki_what_type(r->what);
     s->counts.points += type >= PKI_RECORD_STEP;
     if (type == PKI_RECORD_STEP)
-        s->counts.steps = PKI_MAX(s->counts.steps, more->start + 1);
+        s->counts.steps =
+            PKI_MAX(s->counts.steps, more->start + !(pki_what_flags(r->what) & PKI_FLAG_BETWEEN));
 }
 
 static bool put_record(output *o, const block *b, const pki_record *r, const pki_record *more)

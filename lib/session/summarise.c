@@ -7,6 +7,7 @@
 #include "core/names.h"
 #include "measure/overhead.h"
 #include "measure/verdict/verdict.h"
+#include "measure/whole_run.h"
 #include "session/activity.h"
 #include "session/backend.h"
 #include "session/run.h"
@@ -289,7 +290,7 @@ static bool build(builder *g)
     if (!pki_steps_fill(g->fold->steps, g->session->config.warmup_steps, region_name, NULL, g->out))
         return false;
     add_overhead(g);
-    return add_gpus(g) && add_comms(g) && pki_verdicts_fill(g->out);
+    return add_gpus(g) && add_comms(g) && pki_whole_run_fill(g->out) && pki_verdicts_fill(g->out);
 }
 
 bool pki_run_summarise(const pki_session *s, pki_summary *out)

@@ -62,10 +62,33 @@ class Exact(unittest.TestCase):
         self.assertEqual(own, {row["name"]: row["self"] for row in self.rebuilt["regions"]})
         self.assertEqual(own["outer"], sum(self.durations("outer")) - sum(self.durations("inner|next")))
 
+    def step_durations(self, kind):
+        return [round(e["dur"] * 1000) for e in self.trace["traceEvents"]
+                if e["name"].startswith("ProfilerStep#") and e["args"].get("kind") == kind]
+
     def test_steps(self):
-        steps = self.durations("ProfilerStep#[0-9]+")
         for report in (self.live, self.rebuilt):
-            self.compare(report["steps"]["all"], steps)
+            self.compare(report["steps"]["all"], self.step_durations(None))
+
+    def test_steps_of_other_kinds(self):
+        for report in (self.live, self.rebuilt):
+            kinds = {row["name"]: row for row in report["steps"]["step_kinds"]}
+            self.assertEqual(set(kinds), {"evaluation", 'evaluation "full"'})
+            for name, row in kinds.items():
+                self.compare(row["time"], self.step_durations(name))
+
+    def test_time_between_steps(self):
+        for report in (self.live, self.rebuilt):
+            self.compare(report["steps"]["between"]["time"], self.durations("between steps"))
+
+    def test_what_the_others_were_spent_on(self):
+        """In the rebuilt report to a nanosecond a slice: those are cut where a step ends."""
+        slices = len(self.durations("outer|inner|next"))
+        parts = lambda report: report["steps"]["step_kinds"] + [report["steps"]["between"]]
+        for live, rebuilt in zip(parts(self.live), parts(self.rebuilt)):
+            self.assertEqual(sum(live["kinds"].values()), live["time"]["sum"])
+            for kind, ns in live["kinds"].items():
+                self.assertAlmostEqual(ns, rebuilt["kinds"][kind], delta=slices, msg=kind)
 
     def test_counter(self):
         values = [e["args"]["bytes"] for e in self.trace["traceEvents"] if e["ph"] == "C"]

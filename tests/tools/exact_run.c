@@ -46,9 +46,13 @@ static void *record_for_a_while(void *steps)
             record(20 * i + k);
         if (steps) {
             pk_counter_set(&memory, i & 1 ? 8e10 + 1000 : 8e10 - 1000);
+            if (i % 7 == 3)
+                pk_step_kind(i % 2 ? "evaluation \"full\"" : "evaluation");
             pk_step(1);
         }
         nanosleep(&(struct timespec){0, 200000}, NULL);
+        if (steps && i % 5 == 4)
+            pk_step_begin();
     }
     return NULL;
 }

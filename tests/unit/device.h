@@ -53,7 +53,8 @@ static inline void add(pki_device *d, pki_activity a)
 
 static inline void step(pki_device *d, uint64_t start, uint64_t end)
 {
-    pki_device_step(d, start * US, end * US);
+    const pki_step step = {.start = start * US, .duration = (end - start) * US};
+    pki_device_step(d, &step);
 }
 
 static inline const char *no_name(void *user, uint32_t id)

@@ -112,7 +112,10 @@ static bool fill_steps(pki_summary *s, uint64_t count)
     for (uint64_t i = 0; i < count; i++) {
         pki_steps_add_self(steps, FORWARD, PK_COMPUTE, 3 * MS);
         pki_steps_add_self(steps, LOSS, PK_WAIT, 4 * MS);
-        pki_steps_add(steps, &(pki_step){i, i * STEP, STEP, 32, true});
+        pki_steps_add(
+            steps,
+            &(pki_step){
+                .index = i, .start = i * STEP, .duration = STEP, .items = 32, .broken_down = true});
     }
     bool filled = pki_steps_fill(steps, 0, name_of, NULL, s);
     pki_steps_destroy(steps);
@@ -128,7 +131,8 @@ void fixture_gpu(pki_summary *s, uint64_t count)
         add_spans(d, i * STEP);
         add_collective(d, i * STEP);
         pki_device_memory(d, 0, i * STEP, 6e9 + 1e6 * (double)i);
-        pki_device_step(d, i * STEP, (i + 1) * STEP);
+        const pki_step step = {.index = i, .start = i * STEP, .duration = STEP};
+        pki_device_step(d, &step);
     }
     pki_device_finalised(d, UINT64_MAX);
     fill_regions(s, d);

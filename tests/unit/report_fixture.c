@@ -75,7 +75,8 @@ static void add_step(pki_steps *steps, pki_tally *calls, uint64_t index, uint64_
         pki_tally_add(&calls[CHECKPOINT], (double)self, 1);
         duration += self;
     }
-    pki_step step = {index, *now, duration, 256, true};
+    pki_step step = {
+        .index = index, .start = *now, .duration = duration, .items = 256, .broken_down = true};
     pki_steps_add(steps, &step);
     pki_tally_add(&calls[LOADER], (double)(uint64_t)(23 * MS * jitter()), 1);
     *now += duration;

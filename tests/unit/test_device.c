@@ -353,7 +353,7 @@ static void test_null_does_nothing(void **state)
     (void)state;
     pki_activity a = kernel(1, 0, 1);
     pki_device_add(NULL, &a);
-    pki_device_step(NULL, 0, 1);
+    pki_device_step(NULL, NULL);
     pki_device_finalised(NULL, 1);
     pki_device_measures(NULL, 1, true);
     pki_device_memory(NULL, 0, 1, 1);

@@ -27,7 +27,11 @@ static void feed(pki_steps *steps)
         uint64_t work = 1000 + 37 * (i % 50);
         pki_steps_add_self(steps, 1, PK_DATA, 2000);
         pki_steps_add_self(steps, 2, PK_COMPUTE, work);
-        pki_steps_add(steps, &(pki_step){i, 10000 * i, 4000 + work, 1, true});
+        pki_steps_add(steps, &(pki_step){.index = i,
+                                         .start = 10000 * i,
+                                         .duration = 4000 + work,
+                                         .items = 1,
+                                         .broken_down = true});
     }
 }
 

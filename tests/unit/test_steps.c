@@ -21,7 +21,11 @@ static const char *name_of(void *user, uint32_t id)
 
 static pki_step step_of(uint64_t index, uint64_t duration)
 {
-    return (pki_step){index, 1000 * index, duration, 4, true};
+    return (pki_step){.index = index,
+                      .start = 1000 * index,
+                      .duration = duration,
+                      .items = 4,
+                      .broken_down = true};
 }
 
 /* load 30 us, work 60 us, 10 us untracked; the extra goes to work */

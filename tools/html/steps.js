@@ -120,8 +120,29 @@ function slowSteps(steps) {
                 el('b', null, signed(time(part.self - part.usual), part.self - part.usual))))])));
 }
 
+/* Steps announced as different, and what lies between steps. */
+function otherSteps(report) {
+    const { step_kinds: kinds = [], between } = report.steps;
+    const rows = [...kinds, ...(between ? [{ ...between, name: 'between steps' }] : [])];
+    if (!rows.length) return null;
+    return card('In none of these figures', null,
+        table(['', 'Count', 'p50', 'Longest', 'In all', 'Of the run'], rows.map((row) => [
+            row.name, count(row.time.count), time(row.time.p50), time(row.time.max), time(row.time.sum),
+            percent(row.time.sum / report.run.wall)])));
+}
+
+/* A run without steps: its main thread's time. */
+function wholeRun(report) {
+    const { whole_run: run } = report;
+    const kinds = KINDS.filter((kind) => run.kinds[kind] > 0).toSorted((a, b) => run.kinds[b] - run.kinds[a]);
+    section('steps', 'Whole run, without steps', null).append(
+        card('Where the time of its main thread went', run.thread, table(['Kind', 'In all', 'Share'], kinds.map((kind) => [
+            [swatch(kind), kind], time(run.kinds[kind]), [percent(run.kinds[kind] / run.time), bar(run.kinds[kind] / run.time, kind)]]))));
+}
+
 function stepSection(report) {
     const { steps } = report;
+    if (report.whole_run) wholeRun(report);
     if (!steps.series.length) return;
     const node = section('steps', 'Steps', null), times = card(null, null);
     node.append(times);
@@ -132,5 +153,5 @@ function stepSection(report) {
         pair.append(kinds, kindShares(steps));
         stepKinds(report, kinds);
     }
-    node.append(slowSteps(steps) ?? '');
+    node.append(slowSteps(steps) ?? '', otherSteps(report) ?? '');
 }

@@ -41,7 +41,7 @@ static void expect_noted(search *s)
 static void take_event(void *user, const event *e)
 {
     search *s = user;
-    if (e->type == EVENT_STEP)
+    if (e->type == EVENT_STEP || e->type == EVENT_BETWEEN)
         note_stepper(s, e->stepper);
     if (s->to)
         rebuild_event(s->to, e);

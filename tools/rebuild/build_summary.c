@@ -7,6 +7,7 @@
 #include "stats/histogram.h"
 #include "measure/overhead.h"
 #include "measure/verdict/verdict.h"
+#include "measure/whole_run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +112,14 @@ static void read_head(json_t *head, pki_toll *toll, pki_summary *out)
     read_toll(&j, metadata, toll);
 }
 
+static uint64_t steps_of(const pki_step_summary *steps)
+{
+    uint64_t all = steps->count;
+    for (size_t i = 0; i < steps->step_kind_count; i++)
+        all += steps->step_kinds[i].time.count;
+    return all;
+}
+
 /* What the events show at least; the head of a killed run's trace may be older than they are. */
 static void raise_counts(const rebuild *r, pki_summary *out)
 {
@@ -123,7 +132,7 @@ static void raise_counts(const rebuild *r, pki_summary *out)
     c->unbalanced = PKI_MAX(c->unbalanced, r->unbalanced);
     c->points = PKI_MAX(c->points, r->points);
     c->regions = PKI_MAX(c->regions, out->region_count);
-    c->steps = PKI_MAX(c->steps, out->steps.count);
+    c->steps = PKI_MAX(c->steps, steps_of(&out->steps));
 }
 
 static void fill_run(const rebuild *r, json_t *head, bool whole, pki_toll *toll, pki_summary *out)
@@ -183,6 +192,6 @@ void rebuild_fill(rebuild *r, json_t *head, bool whole, pki_summary *out)
     fill_run(r, head, whole, &toll, out);
     raise_counts(r, out);
     pki_overhead_fill(&toll, out);
-    memory_needed(pki_verdicts_fill(out));
+    memory_needed(pki_whole_run_fill(out) && pki_verdicts_fill(out));
     add_verdict(r, whole, out);
 }

@@ -59,6 +59,7 @@ void rebuild_destroy(rebuild *r)
     free(r->comm_facts);
     table_finish(&r->launchers);
     table_finish(&r->streams);
+    table_finish(&r->step_kinds);
     pki_device_destroy(r->device);
     rebuild_free_steps(r);
     free(r);
@@ -253,11 +254,23 @@ static void add_slice(rebuild *r, const event *e)
     add_span(r, &s);
 }
 
+static uint32_t step_kind_of(rebuild *r, const event *e)
+{
+    if (e->type == EVENT_BETWEEN)
+        return REBUILD_BETWEEN;
+    if (!e->step_kind || !e->step_kind[0])
+        return 0;
+    bool fits = r->step_kinds.count < REBUILD_NAMES_MOST ||
+                table_find(&r->step_kinds, e->step_kind) != TABLE_NONE;
+    return table_add(&r->step_kinds, fits ? e->step_kind : "(too many names)") + 1;
+}
+
 static void add_step(rebuild *r, const event *e)
 {
     span s = {.start = e->start, .end = e->end, .bytes = e->items, .flops = e->index};
     s.region = TABLE_NONE;
     s.thread = thread_of(r, e->stepper, 0);
+    s.step_kind = step_kind_of(r, e);
     rebuild_steps(r, s.thread);
     if (r->stepper == TABLE_NONE)
         r->stepper = s.thread;
@@ -319,6 +332,7 @@ void rebuild_event(rebuild *r, const event *e)
         add_own_event(r, e);
         break;
     case EVENT_STEP:
+    case EVENT_BETWEEN:
         add_step(r, e);
         break;
     case EVENT_THREAD_NAME:

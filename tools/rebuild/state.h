@@ -11,10 +11,13 @@
 #include "trace/nest.h"
 
 /* A slice or a step, while it waits to be sorted. */
+#define REBUILD_BETWEEN UINT32_MAX /* ...this: no step, but the time between two */
+
 typedef struct span {
     uint64_t start, end;
     uint64_t bytes, flops;   /* a step's items and index */
     uint32_t thread, region; /* region TABLE_NONE: a step */
+    uint32_t step_kind;      /* its place in rebuild.step_kinds, from 1; 0: the usual one, or... */
     uint8_t moved;           /* its start was, for viewers: by less than what lies inside it */
     bool unbalanced;
 } span;
@@ -106,6 +109,7 @@ struct rebuild {
 
     rebuilt_known known[REBUILD_KNOWN];
     uint32_t stepper; /* TABLE_NONE: not known, no steps so far */
+    table step_kinds;
     pki_steps *steps;
     uint64_t steps_end;
     size_t open_count;

@@ -102,6 +102,12 @@ static void take_recent(rebuild *r, open_step *step, uint64_t end)
         memset(r->folded.ns, 0, r->folded.count * sizeof *r->folded.ns);
 }
 
+static const char *kind_of(const rebuild *r, const span *step)
+{
+    bool usual = !step->step_kind || step->step_kind == REBUILD_BETWEEN;
+    return usual ? NULL : r->step_kinds.texts[step->step_kind - 1];
+}
+
 void rebuild_step(rebuild *r, const span *step)
 {
     if (r->open_count == REBUILD_WINDOW)
@@ -111,9 +117,12 @@ void rebuild_step(rebuild *r, const span *step)
                                  .start = step->start,
                                  .duration = step->end - step->start,
                                  .items = step->bytes,
+                                 .kind = kind_of(r, step),
+                                 .between = step->step_kind == REBUILD_BETWEEN,
                                  .broken_down = step->thread == r->stepper}};
-    pki_device_step(r->device, step->start, step->end);
-    pki_comm_figures_step(r->collectives, step->flops, step->start, step->end);
+    pki_device_step(r->device, &open->step);
+    if (!open->step.between)
+        pki_comm_figures_step(r->collectives, step->flops, step->start, step->end);
     take_recent(r, open, step->end);
     r->steps_end = PKI_MAX(r->steps_end, step->end);
 }

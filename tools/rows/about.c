@@ -53,6 +53,7 @@ static const rows_column steps[] = {
     {"items", "as given to pk_step", FORM_U64, 0, AT(step_row, items)},
     {"thread", "that called pk_step", FORM_U32, 0, AT(step_row, thread)},
     {"warmup", "1: told apart as warm-up", FORM_BOOL, 0, AT(step_row, warmup)},
+    {"kind", "as given to pk_step_kind; \"\": the usual one", FORM_NAME, 0, AT(step_row, kind)},
 };
 
 static const rows_column regions[] = {

@@ -62,7 +62,8 @@ static void take_series(rows *r, const pki_series_row *from)
                      .duration = from->duration / steps,
                      .step = from->index,
                      .items = from->items / steps,
-                     .thread = ROWS_NONE};
+                     .thread = ROWS_NONE,
+                     .kind = rows_name(r, "")};
 }
 
 static void take_lists(rows *r, const pki_summary *s)
@@ -77,13 +78,16 @@ static void take_lists(rows *r, const pki_summary *s)
         take_verdict(r, &s->verdicts[i]);
 }
 
-/* The first steps of the file that is being added. */
+/* The first usual steps of the file that is being added. */
 static void mark_warmup(rows *r, uint64_t warmup)
 {
-    size_t first = rows_first(r, ROWS_STEPS, r->files.count - 1);
     size_t end = r->parts[ROWS_STEPS][0].count;
-    for (size_t i = first; i < end && i - first < warmup; i++)
-        ((step_row *)rows_at(&r->parts[ROWS_STEPS][0], sizeof(step_row), i))->warmup = 1;
+    uint32_t usual = rows_name(r, "");
+    for (size_t i = rows_first(r, ROWS_STEPS, r->files.count - 1); i < end && warmup; i++) {
+        step_row *step = rows_at(&r->parts[ROWS_STEPS][0], sizeof(step_row), i);
+        step->warmup = step->kind == usual;
+        warmup -= step->warmup;
+    }
 }
 
 void rows_take_summary(rows *r, const pki_summary *s, bool steps_too)

@@ -105,7 +105,8 @@ static void take_step(rows *r, const event *e)
                     .step = e->index,
                     .items = e->items,
                     .thread = tid ? (uint32_t)tid : ROWS_NONE,
-                    .process = process_of(r, e->stepper)};
+                    .process = process_of(r, e->stepper),
+                    .kind = rows_name(r, e->step_kind)};
 }
 
 /* ---- operations on communicators ---- */

@@ -53,6 +53,7 @@ typedef struct file_row {
 typedef struct step_row {
     uint64_t start, duration, step, items;
     uint32_t thread, process; /* of rows.process_keys */
+    uint32_t kind;            /* "": the usual one */
     uint8_t warmup;
 } step_row;
 

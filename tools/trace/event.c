@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define STEP_PREFIX "ProfilerStep#"
+#define BETWEEN_STEPS "between steps"
 #define STEP_TRACK 4294967294 /* perfkit's for steps: no thread (lib/out/chrome/chrome.c) */
 
 static uint64_t count_of(object o, const char *key)
@@ -100,10 +101,23 @@ static bool read_step(event *e, object o)
         return false;
     e->index = strtoull(number, &end, 10);
     e->items = count_of(e->args, "items");
+    e->step_kind = object_text(e->args, "kind");
     if (thread.type != VALUE_INTEGER)
         thread = tid.integer == STEP_TRACK ? pid : tid;
     put_track(e->stepper, &pid, &thread);
     return *end == '\0';
+}
+
+/* Anybody's region may have this name; on that track it is perfkit's. */
+static bool is_between_steps(event *e, object o)
+{
+    member pid = object_get(o, "pid"), tid = object_get(o, "tid");
+    member thread = object_get(e->args, "thread");
+    if (strcmp(e->name, BETWEEN_STEPS) != 0 || tid.type != VALUE_INTEGER ||
+        tid.integer != STEP_TRACK || thread.type != VALUE_INTEGER)
+        return false;
+    put_track(e->stepper, &pid, &thread);
+    return true;
 }
 
 static event_type read_operation(event *e, object o)
@@ -118,11 +132,14 @@ static event_type type_of_slice(event *e, object o)
 {
     const char *cat = object_text(o, "cat");
     bool step = strncmp(e->name, STEP_PREFIX, strlen(STEP_PREFIX)) == 0;
+    bool annotation = strcmp(cat, "user_annotation") == 0;
     if (strcmp(cat, "collective") == 0)
         return read_operation(e, o);
     if (event_read_activity(e, o, cat))
         return EVENT_ACTIVITY;
-    if (step && strcmp(cat, "user_annotation") == 0)
+    if (annotation && is_between_steps(e, o))
+        return EVENT_BETWEEN;
+    if (annotation && step)
         return read_step(e, o) ? EVENT_STEP : EVENT_OTHER;
     e->kind = kind_of(o);
     e->bytes = count_of(e->args, "bytes");

@@ -11,7 +11,8 @@
 typedef enum event_type {
     EVENT_OTHER, /* nothing that a report shows */
     EVENT_REGION,
-    EVENT_STEP, /* ProfilerStep#N */
+    EVENT_STEP,    /* ProfilerStep#N */
+    EVENT_BETWEEN, /* the time between two of them */
     EVENT_COUNTER,
     EVENT_MARK,
     EVENT_THREAD_NAME,
@@ -49,6 +50,7 @@ typedef struct event {
     uint64_t start, end;       /* ns; of regions and steps */
     uint64_t lacks;            /* ns that end - start of a region has too few */
     uint64_t index, items;     /* of a step */
+    const char *step_kind;     /* of a step; "" or NULL: the usual one; the object's */
     char stepper[EVENT_TRACK]; /* the track whose thread made the step */
     uint64_t bytes, flops;
     bool unbalanced, cut_off;

@@ -31,6 +31,8 @@ final class Native {
     private static final MethodHandle ADD = recording("pk_region_add_on_", ADDRESS, JAVA_LONG, JAVA_LONG);
     private static final MethodHandle MARK = recording("pk_region_mark_on_", ADDRESS);
     private static final MethodHandle STEP = recording("pk_step_on_", JAVA_LONG);
+    private static final MethodHandle STEP_BEGIN = recording("pk_step_begin_on_");
+    static final MethodHandle STEP_KIND = LINKER.downcallHandle(symbol("pk_step_kind"), FunctionDescriptor.ofVoid(ADDRESS));
     private static final MethodHandle SET = recording("pk_counter_set_on_", ADDRESS, JAVA_DOUBLE);
     static final MethodHandle THREAD_NAME =
         LINKER.downcallHandle(symbol("pk_thread_name"), FunctionDescriptor.ofVoid(ADDRESS));
@@ -152,6 +154,15 @@ final class Native {
         try {
             if (started())
                 STEP.invokeExact(items);
+        } catch (Throwable thrown) {
+            throw unexpected(thrown);
+        }
+    }
+
+    static void stepBegin() {
+        try {
+            if (started())
+                STEP_BEGIN.invokeExact();
         } catch (Throwable thrown) {
             throw unexpected(thrown);
         }

@@ -159,6 +159,19 @@ public final class Pk {
         Native.step(items);
     }
 
+    /** The next step begins here, not where the last one ended; what lies between is in none. */
+    public static void stepBegin() {
+        Native.stepBegin();
+    }
+
+    /** Of the step that runs: "evaluation", say, which has figures of its own. "": the usual kind. */
+    public static void stepKind(String kind) {
+        Native.call(arena -> {
+            Native.STEP_KIND.invokeExact(arena.allocateFrom(kind));
+            return null;
+        });
+    }
+
     /** The distribution of the durations of all steps. */
     public static Stats stepStats() {
         return new Stats(raw -> (int) Native.STEP_STATS.invokeExact(raw));

@@ -2,7 +2,7 @@
  *
  *     pki_device *d = pki_device_create(PKI_DEVICE_ITEMS);
  *     pki_device_add(d, &activity);            // in any order
- *     pki_device_step(d, start, end);          // in order
+ *     pki_device_step(d, &step);               // in order
  *     pki_device_finalised(d, ns);               // all that began before that has been added
  *     pki_device_fill(d, warmup, name_of, user, &summary);
  *
@@ -54,8 +54,9 @@ bool pki_device_is_memory(const char *counter, uint32_t *device);
 /* So many bytes of it are in use from this moment on. */
 void pki_device_memory(pki_device *d, uint32_t device, uint64_t ns, double bytes);
 
-/* A step of the loop, in order. */
-void pki_device_step(pki_device *d, uint64_t start, uint64_t end);
+/* A step of the loop, in order. What ran in one that is not of the usual kind, or between two, is
+ * in no step's figures. */
+void pki_device_step(pki_device *d, const pki_step *step);
 
 /* All that began before this moment has been added. */
 void pki_device_finalised(pki_device *d, uint64_t ns);

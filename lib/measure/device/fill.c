@@ -71,18 +71,17 @@ static bool is_used(const pki_device_one *one)
     return one->first[MEASURED] < UINT64_MAX || one->first[SPANS] < UINT64_MAX;
 }
 
-static bool fill_series(const pki_device_one *one, int view, uint64_t first, pki_gpu_row *row)
+static bool fill_series(const pki_device_one *one, int view, pki_gpu_row *row)
 {
     bool known = is_known(one, view, PKI_GPU_COMM_EXPOSED);
-    if (!pki_device_series_fill(&one->series[view], first, row))
+    if (!pki_device_series_fill(&one->series[view], row))
         return false;
     for (size_t i = 0; !known && i < row->series_count; i++)
         row->series[i].comm_hidden = row->series[i].comm_exposed = 0;
     return true;
 }
 
-/* Steps have numbers of their own in the program; here they were counted from 0. */
-static bool fill_row(const pki_device_one *one, uint64_t warmup, uint64_t first, pki_gpu_row *row)
+static bool fill_row(const pki_device_one *one, uint64_t warmup, pki_gpu_row *row)
 {
     *row = one->totals;
     row->streams = one->track_count;
@@ -90,18 +89,16 @@ static bool fill_row(const pki_device_one *one, uint64_t warmup, uint64_t first,
                     (one->first[MEASURED] < UINT64_MAX && !has_steps(one, SPANS, warmup));
     int view = row->measured ? MEASURED : SPANS;
     return fill_figures(one, warmup, row) &&
-           (!is_known(one, view, PKI_GPU_BUSY) || fill_series(one, view, first, row));
+           (!is_known(one, view, PKI_GPU_BUSY) || fill_series(one, view, row));
 }
 
 static bool fill_rows(const pki_device *d, uint64_t warmup, pki_summary *out)
 {
-    uint64_t first = out->steps.series_count ? out->steps.series[0].index : 0;
     out->gpus = calloc(PKI_MAX(d->count, 1u), sizeof *out->gpus);
     if (!out->gpus)
         return false;
     for (size_t i = 0; i < d->count; i++)
-        if (is_used(d->ones[i]) &&
-            !fill_row(d->ones[i], warmup, first, &out->gpus[out->gpu_count++]))
+        if (is_used(d->ones[i]) && !fill_row(d->ones[i], warmup, &out->gpus[out->gpu_count++]))
             return false;
     return true;
 }

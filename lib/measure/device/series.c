@@ -3,6 +3,7 @@
 #include "base/compiler.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void join(void *into, const void *from)
 {
@@ -39,17 +40,14 @@ bool pki_device_series_add(pki_series *s, const pki_gpu_series_row *step)
     return row != NULL;
 }
 
-bool pki_device_series_fill(const pki_series *s, uint64_t first, pki_gpu_row *row)
+bool pki_device_series_fill(const pki_series *s, pki_gpu_row *row)
 {
-    const pki_gpu_series_row *rows = s->rows;
     row->series_count = 0;
     row->series = malloc(PKI_MAX(s->used, (size_t)1) * sizeof *row->series);
     if (!row->series)
         return false;
-    for (size_t i = 0; i < s->used; i++) {
-        row->series[i] = rows[i];
-        row->series[i].index += first;
-    }
+    if (s->used)
+        memcpy(row->series, s->rows, s->used * sizeof *row->series);
     row->series_count = s->used;
     return true;
 }

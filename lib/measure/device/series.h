@@ -11,5 +11,5 @@
 /* A row of one step. False without memory for it. */
 bool pki_device_series_add(pki_series *series, const pki_gpu_series_row *step);
 
-/* Indexes count from `first` on. False without memory. */
-bool pki_device_series_fill(const pki_series *series, uint64_t first, pki_gpu_row *row);
+/* False without memory. */
+bool pki_device_series_fill(const pki_series *series, pki_gpu_row *row);

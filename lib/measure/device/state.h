@@ -83,6 +83,11 @@ typedef struct pki_device_window {
     uint64_t start, end;
 } pki_device_window;
 
+typedef struct pki_device_step_window {
+    uint64_t index, start, end;
+    bool counts; /* it is one of the usual kind */
+} pki_device_step_window;
+
 #define PKI_DEVICE_STEPS 65536 /* wait at most */
 #define PKI_DEVICE_MARKS 64    /* windows of measuring that are remembered */
 
@@ -90,10 +95,10 @@ struct pki_device {
     size_t items_most, item_count; /* over all devices */
     uint64_t expected_warmup;
     uint64_t finalised;
-    uint64_t step_count; /* swept */
+    uint64_t step_count; /* swept, of those that count */
     uint64_t late, without_room;
     size_t step_first, step_used, step_room;
-    pki_device_window *steps; /* a ring of those that wait */
+    pki_device_step_window *steps; /* a ring of those that wait */
     size_t mark_count;
     pki_device_window marks[PKI_DEVICE_MARKS]; /* end UINT64_MAX: still on */
     size_t count;

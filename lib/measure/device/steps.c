@@ -41,9 +41,10 @@ bool pki_device_has_figure(int view, int figure, double memory)
     return view == MEASURED || figure < PKI_GPU_MEMORY;
 }
 
-static void add_to_series(pki_device *d, pki_device_one *one, int view, const double *of)
+static void add_to_series(pki_device *d, pki_device_one *one, int view, uint64_t index,
+                          const double *of)
 {
-    pki_gpu_series_row row = {.index = d->step_count,
+    pki_gpu_series_row row = {.index = index,
                               .steps = 1,
                               .step = (uint64_t)of[PKI_GPU_STEP],
                               .busy = (uint64_t)of[PKI_GPU_BUSY],
@@ -58,9 +59,10 @@ static void add_to_series(pki_device *d, pki_device_one *one, int view, const do
     d->without_room += !pki_device_series_add(&one->series[view], &row);
 }
 
-static void keep(pki_device *d, pki_device_one *one, int view, const pki_device_sums *sums)
+static void keep(pki_device *d, pki_device_one *one, int view, uint64_t index)
 {
-    add_to_series(d, one, view, sums->of);
+    const pki_device_sums *sums = &one->part[view];
+    add_to_series(d, one, view, index, sums->of);
     if (d->step_count < PKI_STEPS_HEAD) {
         one->head[d->step_count].in[view] = true;
         one->head[d->step_count].sums[view] = *sums;
@@ -111,27 +113,27 @@ static void sweep_to(pki_device *d, pki_device_one *one, uint64_t from, uint64_t
     drop_swept(d, one);
 }
 
-static void close_step(pki_device *d, pki_device_one *one, const pki_device_window *step)
+static void close_step(pki_device *d, pki_device_one *one, const pki_device_step_window *step)
 {
     double memory = memory_at(one, step->end);
     sweep_to(d, one, step->start, step->end);
     for (int view = 0; view < VIEWS; view++) {
         one->part[view].of[PKI_GPU_STEP] = (double)(step->end - step->start);
         one->part[view].of[PKI_GPU_MEMORY] = memory;
-        if (is_in(d, one, view, step->start, step->end))
-            keep(d, one, view, &one->part[view]);
+        if (step->counts && is_in(d, one, view, step->start, step->end))
+            keep(d, one, view, step->index);
     }
     memset(one->part, 0, sizeof one->part);
 }
 
 static void close_oldest(pki_device *d)
 {
-    pki_device_window step = d->steps[d->step_first];
+    pki_device_step_window step = d->steps[d->step_first];
     d->step_first = (d->step_first + 1) % d->step_room;
     d->step_used--;
     for (size_t i = 0; i < d->count; i++)
         close_step(d, d->ones[i], &step);
-    d->step_count++;
+    d->step_count += step.counts;
 }
 
 static void close_finalised(pki_device *d)
@@ -145,7 +147,7 @@ static bool make_step_room(pki_device *d)
     if (d->step_used < d->step_room)
         return true;
     size_t room = PKI_MAX(64u, 2 * d->step_room);
-    pki_device_window *steps = room <= PKI_DEVICE_STEPS ? malloc(room * sizeof *steps) : NULL;
+    pki_device_step_window *steps = room <= PKI_DEVICE_STEPS ? malloc(room * sizeof *steps) : NULL;
     if (!steps)
         return false;
     for (size_t i = 0; i < d->step_used; i++)
@@ -157,19 +159,20 @@ static bool make_step_room(pki_device *d)
     return true;
 }
 
-void pki_device_step(pki_device *d, uint64_t start, uint64_t end)
+void pki_device_step(pki_device *d, const pki_step *step)
 {
     if (!d)
         return;
+    bool counts = !step->kind && !step->between;
     if (!make_step_room(d)) {
         if (!d->step_used) { /* no memory at all */
-            d->step_count++;
+            d->step_count += counts;
             return;
         }
         close_oldest(d);
     }
     d->steps[(d->step_first + d->step_used++) % d->step_room] =
-        (pki_device_window){start, PKI_MAX(start, end)};
+        (pki_device_step_window){step->index, step->start, step->start + step->duration, counts};
     close_finalised(d);
 }
 

@@ -146,26 +146,39 @@ static void feed_self_times(pki_fold *fold, pki_table *calls, uint64_t left)
     }
 }
 
+static pki_step step_of(const pki_fold *fold, const pki_thread_fold *alone, const pki_record *r,
+                        const pki_record *more)
+{
+    bool known = alone->tracked && !alone->partial && !fold->starved &&
+                 !(pki_what_flags(r->what) & PKI_FLAG_UNKNOWN);
+    const pki_name *kind = more->extra ? pki_name_at((uint32_t)more->extra) : NULL;
+    return (pki_step){.index = more->start,
+                      .start = pki_clock_ns(clock_of(fold), r->start),
+                      .duration = duration_of(fold, r),
+                      .items = more->value,
+                      .kind = kind ? kind->name : NULL,
+                      .between = pki_what_flags(r->what) & PKI_FLAG_BETWEEN,
+                      .broken_down = known};
+}
+
 static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *r,
                       const pki_record *more)
 {
-    uint64_t ns = duration_of(fold, r);
-    bool known = alone->tracked && !alone->partial && !fold->starved &&
-                 !(pki_what_flags(r->what) & PKI_FLAG_UNKNOWN);
-    pki_table_count(spans_of(fold), &fold->totals, slot_in(fold, &fold->totals, PKI_NAME_STEP), ns);
-    feed_self_times(fold, &alone->calls, ns);
+    pki_step step = step_of(fold, alone, r, more);
+    uint64_t end = step.start + step.duration; /* where the next one begins */
+    feed_self_times(fold, &alone->calls, step.duration);
     alone->partial = false;
-    pki_step step = {.index = more->start,
-                     .start = pki_clock_ns(clock_of(fold), r->start),
-                     .duration = ns,
-                     .items = more->value,
-                     .broken_down = known};
     pki_steps_add(fold->steps, &step);
-    uint64_t end = step.start + ns; /* where the next one begins */
     pki_store(&fold->registry->arena->header->live.step_ticks,
               r->start + pki_not_negative(r->value));
-    pki_step_watch_see(step.index, step.start, ns);
-    pki_device_step(fold->device, step.start, end);
+    pki_device_step(fold->device, &step);
+    if (step.between) {
+        pki_step_watch_wait(end);
+        return;
+    }
+    pki_table_count(spans_of(fold), &fold->totals, slot_in(fold, &fold->totals, PKI_NAME_STEP),
+                    step.duration);
+    pki_step_watch_see(step.index, step.start, step.duration);
     pki_comm_figures_step(fold->collectives, step.index, step.start, end);
 }
 

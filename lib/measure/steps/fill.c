@@ -233,6 +233,43 @@ static bool fill_durations(steady *s, pki_step_summary *out)
     return fits;
 }
 
+/* ---- steps of other kinds, and what lies between steps ---- */
+
+static void fill_totals(const pki_step_totals *totals, pki_step_kind_row *row)
+{
+    *row = (pki_step_kind_row){.time = pki_tally_dist(&totals->durations),
+                               .items = totals->items,
+                               .broken_down = totals->broken_down};
+    memcpy(row->kinds, totals->kinds, sizeof row->kinds);
+}
+
+static int most_time_first(const void *a, const void *b)
+{
+    const pki_step_kind_row *x = a, *y = b;
+    if (x->time.sum != y->time.sum)
+        return x->time.sum < y->time.sum ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+static bool fill_kinds(const pki_steps *steps, pki_step_summary *out)
+{
+    out->step_kinds = calloc(PKI_MAX(steps->other_count, 1), sizeof *out->step_kinds);
+    if (!out->step_kinds)
+        return false;
+    for (size_t i = 0; i < steps->other_count; i++) {
+        const pki_step_others *others = &steps->others[i];
+        fill_totals(&others->totals, &out->step_kinds[i]);
+        out->step_kind_count = i + 1;
+        if (!(out->step_kinds[i].name = strdup(others->kind)))
+            return false;
+    }
+    qsort(out->step_kinds, out->step_kind_count, sizeof *out->step_kinds, most_time_first);
+    fill_totals(&steps->between, &out->between);
+    return true;
+}
+
+/* ---- all of it ---- */
+
 static bool fill_steps(steady *s, pki_step_summary *out)
 {
     out->count = s->steps->count;
@@ -240,7 +277,8 @@ static bool fill_steps(steady *s, pki_step_summary *out)
     out->items = s->totals.items;
     out->broken_down = s->totals.broken_down;
     memcpy(out->kinds, s->totals.kinds, sizeof out->kinds);
-    if (!fill_durations(s, out) || !fill_slowest(s, out) || !fill_series(s, out))
+    if (!fill_durations(s, out) || !fill_slowest(s, out) || !fill_series(s, out) ||
+        !fill_kinds(s->steps, out))
         return false;
     if (out->steady.sum > 0)
         out->items_per_second = (double)out->items / (out->steady.sum / 1e9);
@@ -284,7 +322,7 @@ bool pki_steps_fill(const pki_steps *steps, uint32_t warmup_steps, pki_steps_nam
                     pki_summary *out)
 {
     pki_step_summary_finish(&out->steps);
-    if (!steps || steps->count == 0)
+    if (!steps || steps->serial == 1)
         return true;
     uint64_t given = warmup_steps ? warmup_steps : steps->expected_warmup;
     steady s = {.steps = steps, .warmup = warmup_of(steps, given), .name = name, .user = user};

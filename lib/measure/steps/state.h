@@ -22,19 +22,26 @@ typedef struct pki_whole_step {
 typedef struct pki_step_region {
     uint32_t kind;
     size_t bit;      /* where it is among the current step's bits, if... */
-    uint64_t serial; /* ...this is the current step's number from 1 */
+    uint64_t serial; /* ...this is pki_steps.serial */
     pki_tally self;  /* per step after the head that it was in */
 } pki_step_region;
 
-/* Sums over steps; those of the head are not in them. */
+/* Sums over steps; those of the usual kind are without the head. */
 typedef struct pki_step_totals {
     pki_tally durations;
     uint64_t items, broken_down;
     uint64_t kinds[PKI_SHARES];
 } pki_step_totals;
 
+/* Steps of a kind of their own, or what lies between steps. */
+typedef struct pki_step_others {
+    char *kind;
+    pki_step_totals totals;
+} pki_step_others;
+
 struct pki_steps {
-    uint64_t count;
+    uint64_t count;  /* of the usual kind */
+    uint64_t serial; /* of the current step among all that is added, from 1 */
     uint64_t expected_warmup;
 
     pki_step_bit *bits; /* the current step */
@@ -55,4 +62,8 @@ struct pki_steps {
     size_t region_room;
     pki_step_region **regions; /* by id */
     pki_step_series series;
+
+    size_t other_count;
+    pki_step_others others[PKI_STEP_KINDS];
+    pki_step_totals between;
 };

@@ -11,7 +11,10 @@
 
 pki_steps *pki_steps_create(void)
 {
-    return calloc(1, sizeof(pki_steps));
+    pki_steps *steps = calloc(1, sizeof *steps);
+    if (steps)
+        steps->serial = 1;
+    return steps;
 }
 
 void pki_steps_destroy(pki_steps *steps)
@@ -27,6 +30,11 @@ void pki_steps_destroy(pki_steps *steps)
             pki_tally_finish(&steps->regions[i]->self);
             free(steps->regions[i]);
         }
+    for (size_t i = 0; i < steps->other_count; i++) {
+        free(steps->others[i].kind);
+        pki_tally_finish(&steps->others[i].totals.durations);
+    }
+    pki_tally_finish(&steps->between.durations);
     free(steps->regions);
     free(steps->bits);
     pki_tally_finish(&steps->late_warmup);
@@ -64,13 +72,13 @@ void pki_steps_add_self(pki_steps *steps, uint32_t region_id, uint32_t kind, uin
     pki_step_region *region = region_of(steps, region_id, kind);
     if (!region)
         return;
-    if (region->serial == steps->count + 1) {
+    if (region->serial == steps->serial) {
         steps->bits[region->bit].self += self_ns;
         return;
     }
     if (!pki_array_fit(&steps->bits, &steps->bit_room, steps->bit_count + 1, sizeof *steps->bits))
         return;
-    region->serial = steps->count + 1;
+    region->serial = steps->serial;
     region->bit = steps->bit_count;
     steps->bits[steps->bit_count++] = (pki_step_bit){region_id, self_ns};
 }
@@ -131,16 +139,23 @@ static void keep_if_slow(pki_steps *steps, const pki_whole_step *whole)
     steps->slow_count++;
 }
 
+static void add_to_totals(pki_step_totals *totals, const pki_whole_step *whole)
+{
+    pki_tally_add(&totals->durations, (double)whole->step.duration, 1);
+    totals->items += whole->step.items;
+    if (!whole->step.broken_down)
+        return;
+    totals->broken_down++;
+    for (int k = 0; k < PKI_SHARES; k++)
+        totals->kinds[k] += whole->kinds[k];
+}
+
 static void add_to_tail(pki_steps *steps, const pki_whole_step *whole)
 {
-    pki_tally_add(&steps->tail.durations, (double)whole->step.duration, 1);
-    steps->tail.items += whole->step.items;
+    add_to_totals(&steps->tail, whole);
     keep_if_slow(steps, whole);
     if (!whole->step.broken_down)
         return;
-    steps->tail.broken_down++;
-    for (int k = 0; k < PKI_SHARES; k++)
-        steps->tail.kinds[k] += whole->kinds[k];
     pki_tally_add(&steps->tail_untracked, (double)whole->kinds[PKI_UNTRACKED], 1);
     for (size_t i = 0; i < whole->bit_count; i++)
         pki_tally_add(&steps->regions[whole->bits[i].id]->self, (double)whole->bits[i].self, 1);
@@ -159,19 +174,60 @@ static void add_to_series(pki_steps *steps, const pki_whole_step *whole)
     pki_step_series_add(&steps->series, &row);
 }
 
+static void add_usual(pki_steps *steps, const pki_whole_step *whole)
+{
+    add_to_series(steps, whole);
+    if (!keep_in_head(steps, whole)) {
+        if (steps->count < steps->expected_warmup)
+            pki_tally_add(&steps->late_warmup, (double)whole->step.duration, 1);
+        else
+            add_to_tail(steps, whole);
+    }
+    steps->count++;
+}
+
+static pki_step_totals *find_kind(pki_steps *steps, const char *kind)
+{
+    for (size_t i = 0; i < steps->other_count; i++)
+        if (strcmp(steps->others[i].kind, kind) == 0)
+            return &steps->others[i].totals;
+    return NULL;
+}
+
+/* The last place is for all kinds that come when there is no other. */
+static pki_step_totals *totals_of(pki_steps *steps, const char *kind)
+{
+    pki_step_totals *known = find_kind(steps, kind);
+    if (known || steps->other_count == PKI_STEP_KINDS)
+        return known ? known : &steps->others[PKI_STEP_KINDS - 1].totals;
+    bool last = steps->other_count == PKI_STEP_KINDS - 1;
+    pki_step_others *place = &steps->others[steps->other_count];
+    place->kind = strdup(last ? "(other kinds)" : kind);
+    if (!place->kind)
+        return NULL;
+    steps->other_count++;
+    return &place->totals;
+}
+
+static void add_other(pki_steps *steps, const pki_whole_step *whole)
+{
+    pki_step_totals *totals = totals_of(steps, whole->step.kind);
+    if (totals)
+        add_to_totals(totals, whole);
+}
+
 void pki_steps_add(pki_steps *steps, const pki_step *step)
 {
     if (!steps)
         return;
     pki_whole_step whole = current_of(steps, step);
-    add_to_series(steps, &whole);
-    if (!keep_in_head(steps, &whole)) {
-        if (steps->count < steps->expected_warmup)
-            pki_tally_add(&steps->late_warmup, (double)step->duration, 1);
-        else
-            add_to_tail(steps, &whole);
-    }
-    steps->count++;
+    if (step->between)
+        add_to_totals(&steps->between, &whole);
+    else if (step->kind)
+        add_other(steps, &whole);
+    else
+        add_usual(steps, &whole);
+    steps->serial++;
     steps->bit_count = 0;
     memset(steps->kinds, 0, sizeof steps->kinds);
 }

@@ -28,8 +28,12 @@
 
 typedef struct pki_steps pki_steps;
 
+#define PKI_STEP_KINDS 16 /* told apart; what has no room is "(other kinds)" */
+
 typedef struct pki_step {
     uint64_t index, start, duration, items;
+    const char *kind; /* NULL: the usual one; the others have figures of their own */
+    bool between;     /* no step, but the time before one: of no kind, without items */
     bool broken_down; /* false: what was fed as self time is not this thread's, and is dropped */
 } pki_step;
 

@@ -23,6 +23,11 @@ void pki_step_watch_see(uint64_t index, uint64_t start_ns, uint64_t duration_ns)
         watch.end_ns = index == watch.last ? end_ns : start_ns;
 }
 
+void pki_step_watch_wait(uint64_t begin_ns)
+{
+    watch.next_ns = begin_ns;
+}
+
 pki_step_watch pki_step_watch_now(void)
 {
     return watch;

@@ -24,6 +24,9 @@ void pki_step_watch_start(uint64_t first, uint64_t last);
 /* The fold has come by a step. */
 void pki_step_watch_see(uint64_t index, uint64_t start_ns, uint64_t duration_ns);
 
+/* The step that runs has begun later than the last one ended. */
+void pki_step_watch_wait(uint64_t begin_ns);
+
 pki_step_watch pki_step_watch_now(void);
 
 /* When the range begins as far as can be told, or PKI_NOT_YET. */

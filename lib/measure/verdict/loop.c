@@ -7,12 +7,23 @@
 /* Added up as integers, so that thresholds are met exactly. */
 double pki_verdict_share(const pki_summary *s, unsigned kinds)
 {
+    const uint64_t *times = s->whole_run.time ? s->whole_run.kinds : s->steps.kinds;
     uint64_t all = 0, some = 0;
     for (unsigned k = 0; k < PKI_SHARES; k++) {
-        all += s->steps.kinds[k];
-        some += kinds & KIND(k) ? s->steps.kinds[k] : 0;
+        all += times[k];
+        some += kinds & KIND(k) ? times[k] : 0;
     }
     return all > 0 ? (double)some / (double)all : 0;
+}
+
+const char *pki_verdict_unit(const pki_summary *s)
+{
+    return s->whole_run.time ? "run" : "step";
+}
+
+static double time_of(const pki_summary *s)
+{
+    return s->whole_run.time ? (double)s->whole_run.time : s->steps.steady.sum;
 }
 
 static const pki_thread_row *busiest_loader(const pki_summary *s)
@@ -22,14 +33,14 @@ static const pki_thread_row *busiest_loader(const pki_summary *s)
         if (!found || found->kinds[PK_DATA] < s->threads[i].kinds[PK_DATA])
             found = &s->threads[i];
     double busy = found ? (double)found->kinds[PK_DATA] : 0;
-    return busy > 0 && busy >= PKI_LOADER_BUSY * s->steps.steady.sum ? found : NULL;
+    return busy > 0 && busy >= PKI_LOADER_BUSY * time_of(s) ? found : NULL;
 }
 
 /* The loader that the loop's PK_WAIT time is for; NULL if it waits for something else, or not at
  * all. */
 static const pki_thread_row *awaited_loader(const pki_summary *s)
 {
-    return s->steps.kinds[PK_WAIT] ? busiest_loader(s) : NULL;
+    return pki_verdict_share(s, KIND(PK_WAIT)) > 0 ? busiest_loader(s) : NULL;
 }
 
 static unsigned input_kinds(const pki_summary *s)
@@ -43,7 +54,8 @@ bool pki_verdict_input_bound(pki_summary *s, pki_words *words)
     if (!(share > PKI_INPUT_SHARE) || pki_gpu_is_busy(s, true)) /* then it works ahead, unseen */
         return true;
     const pki_thread_row *loader = awaited_loader(s);
-    pki_words_add(words, "Getting input takes %s of the step (threshold 30 %%)", PERCENT(share));
+    pki_words_add(words, "Getting input takes %s of the %s (threshold 30 %%)", PERCENT(share),
+                  pki_verdict_unit(s));
     pki_words_add_regions(words, s, input_kinds(s));
     if (loader)
         pki_words_add(words,
@@ -59,8 +71,8 @@ bool pki_verdict_communication(pki_summary *s, pki_words *words)
     bool bound = share > PKI_COMM_BOUND_SHARE;
     if (!(share > PKI_COMM_SHARE))
         return true;
-    pki_words_add(words, "Communication takes %s of the step (threshold %s %%)", PERCENT(share),
-                  bound ? "50" : "30");
+    pki_words_add(words, "Communication takes %s of the %s (threshold %s %%)", PERCENT(share),
+                  pki_verdict_unit(s), bound ? "50" : "30");
     pki_words_add_regions(words, s, KIND(PK_COMM));
     pki_words_add(words, " Overlap it with computation, send less, or do more work per exchange.");
     return pki_words_say(words, s, bound ? "communication-bound" : "communication-heavy", PKI_WARN,
@@ -72,7 +84,9 @@ bool pki_verdict_waiting(pki_summary *s, pki_words *words)
     double share = pki_verdict_share(s, KIND(PK_WAIT));
     if (!(share > PKI_WAIT_SHARE) || awaited_loader(s) || pki_gpu_is_busy(s, false))
         return true; /* what a loop does while a device works is waiting */
-    pki_words_add(words, "The loop waits for %s of the step (threshold 30 %%)", PERCENT(share));
+    pki_words_add(words, "%s waits for %s of the %s (threshold 30 %%)",
+                  s->whole_run.time ? "The main thread" : "The loop", PERCENT(share),
+                  pki_verdict_unit(s));
     pki_words_add_regions(words, s, KIND(PK_WAIT));
     pki_words_add(words, " Look in the trace at what the awaited thread or device does meanwhile.");
     return pki_words_say(words, s, "waiting", PKI_WARN, share, PKI_WAIT_SHARE);
@@ -83,7 +97,8 @@ bool pki_verdict_io_bound(pki_summary *s, pki_words *words)
     double share = pki_verdict_share(s, KIND(PK_IO));
     if (!(share > PKI_IO_SHARE))
         return true;
-    pki_words_add(words, "Files take %s of the step (threshold 30 %%)", PERCENT(share));
+    pki_words_add(words, "Files take %s of the %s (threshold 30 %%)", PERCENT(share),
+                  pki_verdict_unit(s));
     pki_words_add_regions(words, s, KIND(PK_IO));
     pki_words_add(words, " Write less often, or from another thread.");
     return pki_words_say(words, s, "io-bound", PKI_WARN, share, PKI_IO_SHARE);
@@ -116,11 +131,29 @@ bool pki_verdict_drifting(pki_summary *s, pki_words *words)
     return pki_words_say(words, s, "drifting", drift > 0 ? PKI_WARN : PKI_NOTE, drift, PKI_DRIFT);
 }
 
+/* Without regions of the program's own, what is in none is its own work. */
+static bool say_whole_run(pki_summary *s, pki_words *words)
+{
+    double untracked = pki_verdict_share(s, KIND(PKI_UNTRACKED));
+    if (pki_verdict_has_warning(s))
+        return true;
+    pki_words_add(words,
+                  "Nothing stands out in the whole run: input takes %s, communication %s, waiting"
+                  " %s, files %s (thresholds 30 %%); %s is in no region.",
+                  PERCENT(pki_verdict_share(s, input_kinds(s))),
+                  PERCENT(pki_verdict_share(s, KIND(PK_COMM))),
+                  PERCENT(awaited_loader(s) ? 0 : pki_verdict_share(s, KIND(PK_WAIT))),
+                  PERCENT(pki_verdict_share(s, KIND(PK_IO))), PERCENT(untracked));
+    return pki_words_say(words, s, "no-bottleneck", PKI_GOOD, untracked, 0);
+}
+
 /* Comes right after the rules about the loop, so a warning so far is one about the loop. */
 bool pki_verdict_nothing_found(pki_summary *s, pki_words *words)
 {
     double compute = pki_verdict_share(s, KIND(PK_COMPUTE)),
            other = pki_verdict_share(s, KIND(PK_OTHER));
+    if (s->whole_run.time)
+        return say_whole_run(s, words);
     if (s->steps.broken_down == 0 || pki_verdict_has_warning(s) || pki_gpu_is_busy(s, false) ||
         pki_verdict_share(s, KIND(PKI_UNTRACKED)) > PKI_UNTRACKED_SHARE)
         return true;

@@ -74,7 +74,7 @@ bool pki_verdict_clock_coarse(pki_summary *s, pki_words *words)
 bool pki_verdict_untracked(pki_summary *s, pki_words *words)
 {
     double share = pki_verdict_share(s, KIND(PKI_UNTRACKED));
-    if (!(share > PKI_UNTRACKED_SHARE))
+    if (!(share > PKI_UNTRACKED_SHARE) || s->whole_run.time)
         return true;
     pki_words_add(
         words,
@@ -169,7 +169,7 @@ bool pki_verdict_no_breakdown(pki_summary *s, pki_words *words)
 
 bool pki_verdict_no_steps(pki_summary *s, pki_words *words)
 {
-    if (s->steps.count > 0)
+    if (s->steps.count > 0 || s->steps.step_kind_count > 0)
         return true;
     pki_words_add(
         words,

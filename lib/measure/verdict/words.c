@@ -41,6 +41,14 @@ void pki_words_add(pki_words *words, const char *format, ...)
     free(more);
 }
 
+/* Of the step; of a run without steps if there is but one thread that it can be a share of. */
+static double share_of(const pki_summary *s, const pki_region_row *row)
+{
+    if (!s->whole_run.time)
+        return row->step_share;
+    return s->thread_count == 1 ? (double)row->self / (double)s->whole_run.time : 0;
+}
+
 /* The next one in falling order of share after `last`. */
 static const pki_region_row *next_largest(const pki_summary *s, unsigned kinds,
                                           const pki_region_row *last)
@@ -48,12 +56,12 @@ static const pki_region_row *next_largest(const pki_summary *s, unsigned kinds,
     const pki_region_row *found = NULL;
     for (size_t i = 0; i < s->region_count; i++) {
         const pki_region_row *row = &s->regions[i];
-        if (row->kind >= PKI_KINDS || !(kinds >> row->kind & 1) || row->step_share < REGION_LEAST)
+        double share = share_of(s, row), limit = last ? share_of(s, last) : 0;
+        if (row->kind >= PKI_KINDS || !(kinds >> row->kind & 1) || share < REGION_LEAST)
             continue;
         /* Equal shares: in the order of the rows. */
-        bool after = !last || row->step_share < last->step_share ||
-                     (row->step_share <= last->step_share && row > last);
-        if (after && (!found || row->step_share > found->step_share))
+        bool after = !last || share < limit || (share <= limit && row > last);
+        if (after && (!found || share > share_of(s, found)))
             found = row;
     }
     return found;
@@ -64,7 +72,7 @@ void pki_words_add_regions(pki_words *words, const pki_summary *summary, unsigne
     const pki_region_row *row = NULL;
     for (int i = 0; i < REGIONS_MOST && (row = next_largest(summary, kinds, row)); i++)
         pki_words_add(words, "%s\"%s\" %s", i ? ", " : ": ", row->name,
-                      pki_figure_percent(row->step_share).text);
+                      pki_figure_percent(share_of(summary, row)).text);
     pki_words_add(words, ".");
 }
 

@@ -128,8 +128,7 @@ static void put_member(pki_json *j, const pki_member *m, const void *object)
         put_choice(j, m->key, m->choice, u32_at(at));
         break;
     case PKI_OBJECT:
-        if (!m->optional || uint_at(at))
-            put_object(j, m->key, m->shape, at);
+        put_object(j, m->key, m->shape, at);
         break;
     case PKI_KEYED:
         put_keyed(j, m, at);
@@ -146,12 +145,20 @@ static void put_member(pki_json *j, const pki_member *m, const void *object)
     }
 }
 
+static bool is_left_out(const pki_member *m, const void *object)
+{
+    return m->type == PKI_OBJECT && m->optional && !uint_at(pki_member_at(m, object));
+}
+
 static void put_members(pki_json *j, const pki_shape *shape, const void *object)
 {
     for (size_t i = 0; i < shape->count; i++) {
-        if (shape->members[i].line)
+        const pki_member *m = &shape->members[i];
+        if (is_left_out(m, object))
+            continue;
+        if (m->line)
             pki_json_row(j);
-        put_member(j, &shape->members[i], object);
+        put_member(j, m, object);
     }
 }
 

@@ -72,22 +72,64 @@ static void put_share(const char *name, double share, double per_step, FILE *fil
     fputc('\n', file);
 }
 
-static void put_shares(const pki_step_summary *steps, FILE *file)
+/* parts: so many of what is shown are in these sums. */
+static void put_kinds(const uint64_t *kinds, uint64_t parts, FILE *file)
 {
     /* In order of interest; untracked time last, as it is not a kind. */
     static const int order[] = {PK_DATA, PK_COMPUTE, PK_COMM,      PK_IO,
                                 PK_WAIT, PK_OTHER,   PKI_UNTRACKED};
-    double total = total_of(steps->kinds);
-    if (!(total > 0) || steps->broken_down == 0)
+    double total = total_of(kinds);
+    for (size_t i = 0; i < PKI_COUNT_OF(order); i++) {
+        double time = (double)kinds[order[i]];
+        if (time > 0)
+            put_share(pki_kind_names[order[i]], time / total, time / (double)parts, file);
+    }
+}
+
+static void put_shares(const pki_step_summary *steps, FILE *file)
+{
+    if (!(total_of(steps->kinds) > 0) || steps->broken_down == 0)
         return;
     fputs("\n  where a step's time goes, on the thread that calls pk_step            per step\n",
           file);
-    for (size_t i = 0; i < PKI_COUNT_OF(order); i++) {
-        double time = (double)steps->kinds[order[i]];
-        if (time > 0)
-            put_share(pki_kind_names[order[i]], time / total, time / (double)steps->broken_down,
-                      file);
-    }
+    put_kinds(steps->kinds, steps->broken_down, file);
+}
+
+/* ---- steps of other kinds, and what lies between steps ---- */
+
+static void put_other(const char *name, const pki_step_kind_row *row, double wall, FILE *file)
+{
+    fputs("  ", file);
+    pki_put_left(file, name, 24);
+    pki_put_right(file, COUNT(row->time.count), 8);
+    pki_put_right(file, TIME(row->time.p50), 10);
+    pki_put_right(file, TIME(row->time.max), 10);
+    pki_put_right(file, TIME(row->time.sum), 10);
+    pki_put_right(file, wall > 0 ? pki_figure_percent(row->time.sum / wall).text : "", 12);
+    fputc('\n', file);
+}
+
+static void put_others(const pki_summary *summary, FILE *file)
+{
+    const pki_step_summary *steps = &summary->steps;
+    double wall = (double)summary->run.wall;
+    if (steps->step_kind_count == 0 && steps->between.time.count == 0)
+        return;
+    fputs("\n  in none of these figures   count       p50       max       sum      of run\n", file);
+    for (size_t i = 0; i < steps->step_kind_count; i++)
+        put_other(steps->step_kinds[i].name, &steps->step_kinds[i], wall, file);
+    if (steps->between.time.count)
+        put_other("between steps", &steps->between, wall, file);
+}
+
+static void put_whole_run(const pki_whole_run *whole, FILE *file)
+{
+    if (whole->time == 0)
+        return;
+    pki_report_title(file, "WHOLE RUN, without steps");
+    fputs("  where the time of its main thread goes                                        sum\n",
+          file);
+    put_kinds(whole->kinds, 1, file);
 }
 
 /* ---- the slowest ---- */
@@ -153,7 +195,8 @@ static void put_title(const pki_step_summary *steps, FILE *file)
 void pki_report_steps(const pki_summary *summary, FILE *file)
 {
     const pki_step_summary *steps = &summary->steps;
-    if (steps->count == 0)
+    put_whole_run(&summary->whole_run, file);
+    if (steps->count == 0 && steps->step_kind_count == 0)
         return;
     put_title(steps, file);
     put_durations(&steps->steady, file);
@@ -163,4 +206,5 @@ void pki_report_steps(const pki_summary *summary, FILE *file)
     put_shares(steps, file);
     pki_report_chart(steps, file);
     put_slowest(steps, file);
+    put_others(summary, file);
 }
