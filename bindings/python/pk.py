@@ -25,8 +25,7 @@ Threads: everything from any thread. A region begins and ends on one thread, and
 Failure: recording never raises; what could not be recorded is in counts(). start, flush, stop and the statistics
          raise pk.Error, whose text is the library's.
 Fork:    the child records nothing until it calls start itself.
-GIL:     recording keeps it, since it takes less time than to give it up; start, flush, stop and statistics
-         give it up.
+GIL:     recording keeps it, since that takes less time than giving it up; control and statistics give it up.
 """
 
 import collections
@@ -120,13 +119,11 @@ _control = functools.partial(_function, library=_free)
 # Without argtypes and with what byref() makes, ctypes converts nothing: half the time of a call.
 _begin, _end, _next, _mark = (_function("pk_region_" + verb, None) for verb in ("begin", "end", "next", "mark"))
 _add = _function("pk_region_add", None, _POINTER, _U64, _U64)
-_named = _function("pk_region_named_of", _POINTER, _I32, _TEXT)
+_named, _counter_named = (_function(name, _POINTER, first, _TEXT) for name, first in (
+    ("pk_region_named_of", _I32), ("pk_counter_named", _TEXT)))
 _variant = _function("pk_region_variant", _POINTER, _POINTER, _TEXT, ctypes.c_int64)
-_counter_named = _function("pk_counter_named", _POINTER, _TEXT, _TEXT)
 _counter_set = _function("pk_counter_set", None, _POINTER, _DOUBLE)
-_step = _function("pk_step", None, _U64)
-_step_begin = _function("pk_step_begin", None)
-_step_kind = _function("pk_step_kind", None, _TEXT)
+_step, _step_kind = _function("pk_step", None, _U64), _function("pk_step_kind", None, _TEXT)
 _gpu_begin, _gpu_end = (_function("pk_gpu_" + verb, None, _POINTER, _POINTER) for verb in ("begin", "end"))
 _thread_name = _function("pk_thread_name", None, _TEXT)
 _flush, _stop = (_control(name, ctypes.c_int) for name in ("pk_flush", "pk_stop"))
@@ -337,19 +334,14 @@ def traced(function):
 
 # ---- steps, counters, what is known ----
 
-def step(items=0):
-    """Ends the current step of the training loop, in which there were so many samples, and begins the next."""
+def step(items=0, kind=""):
+    """Ends the current step, in which there were so many samples; kind: it was no usual one, but an "evaluation", say."""
+    if kind:
+        _step_kind(_bytes(kind))
     _step(int(items))
 
 
-def step_begin():
-    """The next step begins here, not where the last one ended; what lies between is in none."""
-    _step_begin()
-
-
-def step_kind(kind=None):
-    """Of the step that runs: "evaluation", say, which has figures of its own. None: the usual kind."""
-    _step_kind(None if kind is None else kind.encode())
+step_begin = _function("pk_step_begin", None)  # the next step begins here, not where the last one ended
 
 
 def step_stats():
