@@ -22,8 +22,7 @@ importing this module is an ImportError. PK_LIBRARY=none: everything here is the
 Threads: everything from any thread. A region begins and ends on one thread, and regions on it nest. So a region
          must not be open across `yield` or `await`: others run on the thread meanwhile. The decorator refuses
          generators and coroutines; inside them, time what lies between two of these points.
-Failure: recording never raises; what could not be recorded is in counts(). start, flush, stop and the statistics
-         raise pk.Error, whose text is the library's.
+Failure: recording never raises; what could not be recorded is in counts(). The others raise pk.Error.
 Fork:    the child records nothing until it calls start itself.
 GIL:     recording keeps it, since that takes less time than giving it up; control and statistics give it up.
 """
@@ -126,12 +125,10 @@ _counter_set = _function("pk_counter_set", None, _POINTER, _DOUBLE)
 _step, _step_kind = _function("pk_step", None, _U64), _function("pk_step_kind", None, _TEXT)
 _gpu_begin, _gpu_end = (_function("pk_gpu_" + verb, None, _POINTER, _POINTER) for verb in ("begin", "end"))
 _thread_name = _function("pk_thread_name", None, _TEXT)
-_flush, _stop = (_control(name, ctypes.c_int) for name in ("pk_flush", "pk_stop"))
-_start, _get_counts, _step_stats = (_control(name, ctypes.c_int, _POINTER)
-                                    for name in ("pk_start", "pk_get_counts", "pk_step_stats"))
+_flush, _stop = (_control("pk_" + name, ctypes.c_int) for name in ("flush", "stop"))
+_start, _get_counts, _step_stats = (_control("pk_" + name, ctypes.c_int, _POINTER) for name in ("start", "get_counts", "step_stats"))
 _backend_status = _control("pk_backend_status", ctypes.c_int, _TEXT, _POINTER)
-_region_stats, _region_gpu_stats = (_control(name, ctypes.c_int, _POINTER, _POINTER)
-                                    for name in ("pk_region_stats", "pk_region_gpu_stats"))
+_region_stats, _region_gpu_stats = (_control(f"pk_region_{what}", ctypes.c_int, _POINTER, _POINTER) for what in ("stats", "gpu_stats"))
 _quantile = _function("pk_stats_quantile", _U64, _POINTER, _DOUBLE)
 _status_name = _function("pk_status_name", _TEXT, ctypes.c_int)
 _error_message, _version = (_function(name, _TEXT) for name in ("pk_error_message", "pk_version"))
@@ -334,14 +331,13 @@ def traced(function):
 
 # ---- steps, counters, what is known ----
 
+step_begin = _function("pk_step_begin", None)  # the next step begins here, not where the last one ended
+
 def step(items=0, kind=""):
     """Ends the current step, in which there were so many samples; kind: it was no usual one, but an "evaluation", say."""
     if kind:
         _step_kind(_bytes(kind))
     _step(int(items))
-
-
-step_begin = _function("pk_step_begin", None)  # the next step begins here, not where the last one ended
 
 
 def step_stats():
