@@ -69,7 +69,7 @@ module pk
     end type
 
     type, bind(c) :: options
-        integer(c_int32_t) :: size = 136, ring_records = 0
+        integer(c_int32_t) :: size = 144, ring_records = 0
         type(c_ptr) :: trace_path = c_null_ptr, report_path = c_null_ptr
         integer(c_int64_t) :: memory_bytes = 0
         type(c_ptr) :: backends = c_null_ptr, arena_path = c_null_ptr, clock = c_null_ptr
@@ -79,6 +79,7 @@ module pk
         type(c_ptr) :: log = c_null_ptr, log_user = c_null_ptr, cupti_steps = c_null_ptr
         integer(c_int32_t) :: cupti_graph_nodes = 0, nvtx_consume = 0
         type(c_ptr) :: nvtx_shim = c_null_ptr, gpu_capture = c_null_ptr
+        integer(c_int32_t) :: cupti_sync_events = 0
     end type
 
     type, bind(c) :: backend_info

@@ -158,10 +158,10 @@ class _Counter(ctypes.Structure):
 
 class _Options(ctypes.Structure):
     _fields_ = [(name, kind) for kind, names in (
-        (_U32, "size ring_records"), (_TEXT, "trace_path report_path"), (_U64, "memory_bytes"),
-        (_TEXT, "backends arena_path clock"), (_U64, "trace_max_bytes"), (_U32, "flush_ms report_threads warmup_steps"),
-        (_I32, "rank world_size"), (_U32, "log_level"), (_POINTER, "log log_user"), (_TEXT, "cupti_steps"),
-        (_U32, "cupti_graph_nodes nvtx_consume"), (_TEXT, "nvtx_shim gpu_capture")) for name in names.split()]
+        (_U32, "size ring_records"), (_TEXT, "trace_path report_path"), (_U64, "memory_bytes"), (_TEXT, "backends "
+        "arena_path clock"), (_U64, "trace_max_bytes"), (_U32, "flush_ms report_threads warmup_steps"), (_I32, "rank "
+        "world_size"), (_U32, "log_level"), (_POINTER, "log log_user"), (_TEXT, "cupti_steps"), (_U32, "cupti_graph_nodes "
+        "nvtx_consume"), (_TEXT, "nvtx_shim gpu_capture"), (_U32, "cupti_sync_events")) for name in names.split()]
 
 
 class Counts(_Plain):

@@ -48,6 +48,7 @@ pub struct Options {
     pub nvtx_consume: u32,
     pub nvtx_shim: *const c_char,
     pub gpu_capture: *const c_char,
+    pub cupti_sync_events: u32,
 }
 
 #[repr(C)]
@@ -60,7 +61,7 @@ pub struct Backend {
 
 // What C has (tests/abi); larger ones come with a larger size member.
 const _: () = assert!(size_of::<Region>() == 64 && size_of::<Counter>() == 24 && size_of::<Stats>() == 30344);
-const _: () = assert!(size_of::<Options>() == 136 && size_of::<Backend>() == 232 && size_of::<Counts>() == 136);
+const _: () = assert!(size_of::<Options>() == 144 && size_of::<Backend>() == 232 && size_of::<Counts>() == 136);
 
 #[link(name = "pk")]
 extern "C" {

@@ -73,7 +73,7 @@ impl Options {
                     gpu_capture }
     number_options! { ring_records: u32 memory_bytes: u64 trace_max_bytes: u64 flush_ms: u32 report_threads: u32
                       warmup_steps: u32 rank: i32 world_size: i32 log_level: u32 cupti_graph_nodes: u32
-                      nvtx_consume: u32 }
+                      nvtx_consume: u32 cupti_sync_events: u32 }
 
     /// Begins a session, which ends when it is dropped.
     pub fn start(&self) -> Result<Session, Error> {

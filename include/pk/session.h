@@ -141,6 +141,12 @@ typedef struct pk_options {
      * graphs take no event nodes: those launched from the device (pk/gpu.h, "Capture"). "on", NULL:
      * spans in captures are timed by event nodes. */
     const char *gpu_capture;
+
+    /* 1: CUPTI also records which event is recorded and waited for where, as HTA's critical path
+     * analysis wants it (PyTorch's enable_cuda_sync_events): waits have their call's correlation
+     * and their stream, and stand beside the device's kernels. Tools that take what has a stream
+     * for work then count waits for streams as such. More overhead. */
+    uint32_t cupti_sync_events;
 } pk_options;
 
 /* The options as a pointer to a literal: pk_start(pk_options(.trace_path = "run.json")). For C; in

@@ -96,6 +96,7 @@ static pk_status read_numbers(pki_config *c, const pk_options *o)
     static const number flush = {"flush_ms", "PK_FLUSH_MS", 10, 3600000, 1000, false};
     static const number threads = {"report_threads", "PK_REPORT_THREADS", 0, 1, 0, false};
     static const number nodes = {"cupti_graph_nodes", "PK_CUPTI_GRAPH_NODES", 0, 1, 0, false};
+    static const number events = {"cupti_sync_events", "PK_CUPTI_SYNC_EVENTS", 0, 1, 0, false};
     static const number warmup = {"warmup_steps", "PK_WARMUP_STEPS", 0, 1000000, 0, false};
     static const number consume = {"nvtx_consume", "PK_NVTX_CONSUME", 0, 1, 0, false};
     pk_status s = read_small(&ring, o->ring_records, &c->ring_records);
@@ -105,6 +106,7 @@ static pk_status read_numbers(pki_config *c, const pk_options *o)
     s = s ? s : read_small(&threads, o->report_threads, &c->report_threads);
     s = s ? s : read_small(&warmup, o->warmup_steps, &c->warmup_steps);
     s = s ? s : read_small(&nodes, o->cupti_graph_nodes, &c->cupti_graph_nodes);
+    s = s ? s : read_small(&events, o->cupti_sync_events, &c->cupti_sync_events);
     s = s ? s : read_small(&consume, o->nvtx_consume, &c->nvtx_consume);
     return s;
 }

@@ -33,6 +33,7 @@ typedef struct pki_config {
     bool cupti_window;    /* for these steps only */
     uint64_t cupti_first, cupti_last;
     uint32_t cupti_graph_nodes;
+    uint32_t cupti_sync_events;
     uint32_t nvtx_consume;
     char nvtx_shim[PATH_MAX]; /* "" for the default */
     bool gpu_capture_off;

@@ -1,4 +1,5 @@
-/* A trace with all that CUPTI tells, for readers in other languages: make_trace DOUBLE TRACE. */
+/* A trace with all that CUPTI tells, for readers in other languages: make_trace DOUBLE TRACE. What
+ * else is wanted is in the environment. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,14 @@ static fake_cupti_table *open_fake(const char *path)
     return table ? table() : NULL;
 }
 
+static void record(const fake_cupti_table *fake, uint32_t event, uint32_t stream)
+{
+    fake->play(&(fake_call){.domain = CUPTI_CB_DOMAIN_RUNTIME_API,
+                            .id = CUPTI_RUNTIME_TRACE_CBID_cudaEventRecord_v3020,
+                            .records = event,
+                            .stream = stream});
+}
+
 static void step(const fake_cupti_table *fake)
 {
     static const CUpti_CallbackDomain runtime = CUPTI_CB_DOMAIN_RUNTIME_API;
@@ -32,9 +41,15 @@ static void step(const fake_cupti_table *fake)
                             .bytes = 1 << 20,
                             .ns = 9000,
                             .stream = 13});
+    record(fake, 5, 13);
     pk_region_end(&load);
     pk_region_begin(&forward);
     fake->play(&(fake_call){.domain = runtime, .id = 10});
+    fake->play(&(fake_call){.domain = runtime,
+                            .id = CUPTI_RUNTIME_TRACE_CBID_cudaStreamWaitEvent_v3020,
+                            .wait = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT,
+                            .waits_for = 5,
+                            .stream = 7});
     for (uint64_t i = 0; i < 5; i++)
         fake->play(&(fake_call){.domain = runtime,
                                 .id = i % 2 ? 211 : 505,
@@ -43,6 +58,11 @@ static void step(const fake_cupti_table *fake)
                                 .kernel = i == 4 ? "_Z23ncclDevKernel_AllReducePf" : "_Z4gemmPf",
                                 .delay = 30000,
                                 .ns = 20000});
+    record(fake, 6, 7);
+    fake->play(&(fake_call){.domain = runtime,
+                            .id = CUPTI_RUNTIME_TRACE_CBID_cudaEventSynchronize_v3020,
+                            .wait = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE,
+                            .waits_for = 6});
     fake->play(&(fake_call){.domain = CUPTI_CB_DOMAIN_DRIVER_API,
                             .id = 307,
                             .device = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,

@@ -51,7 +51,7 @@ def links(events):
                                 if "correlation" in e["args"])
     names = {e["args"]["correlation"]: e["name"] for e in by(events, *CALLS)}
     starts = {e["args"]["correlation"]: e["ts"] for e in by(events, *CALLS)}
-    regions = {e["args"]["correlation"]: e["args"]["region"] for e in by(events, *CALLS)}
+    regions = {e["args"]["correlation"]: e["args"].get("region") for e in by(events, *CALLS)}
     for correlation, count in calls.items():
         if count != 1:
             yield f"{count} calls have correlation {correlation}"
@@ -125,11 +125,93 @@ def check(doc):
     yield from flows(events, doc["distributedInfo"]["rank"])
     yield from document(doc)
     counts = collections.Counter(e.get("cat") for e in events)
-    expected = {"kernel": 140, "gpu_memcpy": 20, "gpu_memset": 20, "cuda_runtime": 180, "cuda_driver": 20,
-                "cuda_sync": 20, "ac2g": 360}
+    expected = {"kernel": 140, "gpu_memcpy": 20, "gpu_memset": 20, "cuda_runtime": 260, "cuda_driver": 20,
+                "cuda_sync": 60, "ac2g": 360, "cuda_event": 0}
     for cat, count in expected.items():
         if counts[cat] != count:
             yield f"{counts[cat]} events of {cat}, not {count}"
+
+
+# ---- HTA's critical path (analyzers/critical_path_analysis.py), on a trace with cupti_sync_events ----
+
+def of_gpu(e):
+    """What HTA takes for the device's end of a correlation."""
+    args = e.get("args", {})
+    return "correlation" in args and ("stream" in args or e["name"] in ("Event Sync", "Context Sync"))
+
+
+def previous_launch(launches, pid, stream, ts):
+    """The last launch on that stream of that device before; HTA knows it by the kernel's pid and stream."""
+    return max((item for item in launches if item[1:3] == (pid, stream) and item[0] < ts), default=None)
+
+
+def edges(events):
+    """(kind of wait, name of the kernel that it waits for, name of the kernel or call that waits)."""
+    slices = [e for e in events if e["ph"] == "X"]
+    on_gpu = [e for e in slices if of_gpu(e)]
+    kernels = {e["args"]["correlation"]: e for e in by(on_gpu, *ON_DEVICE)}
+    calls = {e["args"]["correlation"]: e for e in by(slices, *CALLS) if "correlation" in e["args"]}
+    launches = sorted((call["ts"], k["pid"], k["args"]["stream"], k["name"], call["tid"]) for c, k in kernels.items()
+                      for call in [calls[c]] if call["name"] in LAUNCHES)
+    sources = {}
+    for e in by(on_gpu, "cuda_sync"):
+        if e["args"].get("wait_on_stream", -1) > -1:
+            key, place = e["args"].get("wait_on_cuda_event_record_corr_id", -1), (e["pid"], e["args"]["wait_on_stream"])
+            if sources.setdefault(key, place) != place:
+                raise ValueError(f"recording {key} was made in two places: HTA's merge fails")
+    for e in by(on_gpu, "cuda_sync"):
+        call = calls[e["args"]["correlation"]]
+        if e["name"] in ("Event Sync", "Stream Wait Event"):
+            key = e["args"]["wait_on_cuda_event_record_corr_id"]
+            if calls[key]["name"] != "cudaEventRecord":
+                raise ValueError(f"{e['name']}: {calls[key]['name']} has recorded its event")
+            source = previous_launch(launches, *sources[key], calls[key]["ts"])
+        else:
+            streams = {item[2] for item in launches} if e["name"] == "Context Sync" else {e["args"]["stream"]}
+            source = max((previous_launch(launches, e["pid"], stream, call["ts"]) for stream in streams),
+                         key=lambda item: item or (0,))
+        after = call["name"]
+        if e["name"] == "Stream Wait Event":
+            after = min(item for item in launches if item[0] > call["ts"] and item[4] == call["tid"]
+                        and item[2] == e["args"]["stream"])[3]
+        yield e["name"], source and source[3], after
+
+
+def critical_path(doc):
+    events = doc["traceEvents"]
+    try:
+        found = collections.Counter(edges(events))
+    except (KeyError, ValueError) as error:
+        yield f"critical path: {error!r}"
+        return
+    wanted = {("Stream Wait Event", "Memcpy HtoD (Pageable -> Device)", "gemm"): 20,
+              ("Event Sync", "ncclDevKernel_AllReduce", "cudaEventSynchronize"): 20,
+              ("Context Sync", "CUDA graph 3", "cudaDeviceSynchronize"): 20}
+    if found != wanted:
+        yield f"critical path: {dict(found)}, not {wanted}"
+    counts = collections.Counter(e["args"]["correlation"] for e in by(events, *CALLS) if "correlation" in e["args"])
+    if any(counts[e["args"]["correlation"]] != 1 for e in by(events, "cuda_sync", "cuda_event")):
+        yield "a wait or an event without its one call"
+    for e in by(events, "cuda_event"):
+        if not {"event_id", "stream", "correlation", "device", "context"} <= set(e["args"]) or e["dur"]:
+            yield f"cuda_event: {e}"
+    if len(by(events, "cuda_event")) != 40:
+        yield f"{len(by(events, 'cuda_event'))} events were recorded, not 40"
+    for rule in (nesting, one_at_a_time):
+        yield from rule(events)
+
+
+def critical_can_fail(doc):
+    def waits(ev, name):
+        return [e for e in by(ev, "cuda_sync") if e["name"] == name]
+
+    changes = {
+        "no recording": lambda ev: waits(ev, "Event Sync")[0]["args"].pop("wait_on_cuda_event_record_corr_id"),
+        "of another stream": lambda ev: waits(ev, "Event Sync")[0]["args"].update(wait_on_stream=13),
+        "of the process": lambda ev: [e.update(pid=1) for e in waits(ev, "Stream Wait Event")],
+        "no stream that waits": lambda ev: [e["args"].pop("stream") for e in waits(ev, "Stream Wait Event")],
+    }
+    return [name for name, change in changes.items() if not list(critical_path(spoilt(doc, change)))]
 
 
 def spoilt(doc, change):
@@ -154,14 +236,18 @@ def can_fail(doc):
     return [name for name, change in changes.items() if not list(check(spoilt(doc, change)))]
 
 
-def main(make_trace, double):
+def make(make_trace, double, **settings):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "run.json")
-        subprocess.run([make_trace, double, path], check=True)
+        subprocess.run([make_trace, double, path], check=True, env={**os.environ, **settings})
         with open(path, encoding="utf-8") as file:
-            doc = json.load(file)
-    complaints = list(check(doc))
-    complaints += [f"nothing objects to: {name}" for name in can_fail(doc)]
+            return json.load(file)
+
+
+def main(make_trace, double):
+    doc, events = make(make_trace, double), make(make_trace, double, PK_CUPTI_SYNC_EVENTS="1")
+    complaints = [*check(doc), *critical_path(events)]
+    complaints += [f"nothing objects to: {name}" for name in can_fail(doc) + critical_can_fail(events)]
     print("\n".join(complaints[:20]) or f"{len(doc['traceEvents'])} events as they should be")
     return bool(complaints)
 

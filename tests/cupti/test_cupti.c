@@ -176,7 +176,8 @@ static void waits(void **state)
     json_t *doc = stop_and_load();
     const json_t *wait = the_event(doc, "cuda_sync", "Stream Sync");
     const json_t *call = the_event(doc, "cuda_runtime", "cudaStreamSynchronize");
-    assert_int_equal(number(wait, "wait_on_stream"), 7);
+    assert_int_equal(number(wait, "on_stream"), 7);
+    assert_null(arg(wait, "wait_on_stream")); /* to HTA the stream of an event */
     assert_string_equal(text_of(wait, "cuda_sync_kind"), "Stream Sync");
     assert_string_equal(text_of(wait, "region"), "forward");
     assert_null(arg(wait, "stream"));
@@ -185,6 +186,79 @@ static void waits(void **state)
     assert_int_equal(json_integer_value(member(wait, "tid")),
                      json_integer_value(member(call, "tid")));
     the_event(doc, "cuda_sync", "Context Sync");
+    json_decref(doc);
+}
+
+#define RECORD .id = CUPTI_RUNTIME_TRACE_CBID_cudaEventRecord_v3020
+#define STREAM_WAIT                                                                                \
+    .id = CUPTI_RUNTIME_TRACE_CBID_cudaStreamWaitEvent_v3020,                                      \
+    .wait = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT
+#define EVENT_WAIT                                                                                 \
+    .id = CUPTI_RUNTIME_TRACE_CBID_cudaEventSynchronize_v3020,                                     \
+    .wait = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE
+
+static void event_waits_for(const json_t *doc, size_t n, uint32_t record, int64_t stream)
+{
+    const json_t *wait = nth_event(doc, "cuda_sync", "Event Sync", n);
+    assert_int_equal(number(wait, "wait_on_cuda_event_record_corr_id"), record);
+    assert_int_equal(number(wait, "wait_on_stream"), stream);
+    assert_int_equal(number(wait, "wait_on_cuda_event_id"), 5);
+    assert_null(arg(wait, "stream")); /* it is no stream that waits */
+}
+
+/* The newest recording before the wait, on another stream or in another buffer, and also when the
+ * same event was recorded again before the records came. */
+static void waits_for_events(void **state)
+{
+    (void)state;
+    start_cupti(.cupti_sync_events = 1);
+    launch(.kernel = "a", .stream = 13);
+    uint32_t first = play(RUNTIME, RECORD, .records = 5, .stream = 13);
+    uint32_t waited = play(RUNTIME, STREAM_WAIT, .waits_for = 5, .stream = 8);
+    play(RUNTIME, EVENT_WAIT, .waits_for = 5);
+    uint32_t second = play(RUNTIME, RECORD, .records = 5, .stream = 14);
+    play(RUNTIME, EVENT_WAIT, .waits_for = 5);
+    play(RUNTIME, EVENT_WAIT, .waits_for = 77); /* recorded before anybody listened */
+    play(RUNTIME, .id = 131, .wait = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE,
+         .stream = 8);
+    fake->finish();
+    json_t *doc = stop_and_load();
+    const json_t *wait = the_event(doc, "cuda_sync", "Stream Wait Event");
+    assert_int_equal(number(wait, "stream"), 8);
+    assert_int_equal(number(wait, "correlation"), waited);
+    assert_int_equal(number(wait, "wait_on_stream"), 13);
+    assert_int_equal(number(wait, "wait_on_cuda_event_record_corr_id"), first);
+    assert_int_equal(json_integer_value(member(wait, "pid")),
+                     json_integer_value(member(the_event(doc, "kernel", "a"), "pid")));
+    event_waits_for(doc, 0, first, 13);
+    event_waits_for(doc, 1, second, 14);
+    const json_t *unknown = nth_event(doc, "cuda_sync", "Event Sync", 2);
+    assert_null(arg(unknown, "wait_on_stream"));
+    assert_null(arg(unknown, "wait_on_cuda_event_record_corr_id"));
+    wait = the_event(doc, "cuda_sync", "Stream Sync");
+    assert_int_equal(number(wait, "stream"), 8);
+    assert_null(arg(wait, "wait_on_stream"));
+    assert_int_equal(count_of_cat(doc, "cuda_event", "cudaEvent"), 2);
+    const json_t *event = nth_event(doc, "cuda_event", "cudaEvent", 1);
+    assert_int_equal(number(event, "event_id"), 5);
+    assert_int_equal(number(event, "stream"), 14);
+    assert_int_equal(number(event, "correlation"), second);
+    json_decref(doc);
+}
+
+/* Nobody asked: CUPTI is not to make these records. */
+static void no_events_unasked(void **state)
+{
+    (void)state;
+    start_cupti(.clock = NULL);
+    assert_false(fake->enabled >> CUPTI_ACTIVITY_KIND_CUDA_EVENT & 1);
+    play(RUNTIME, RECORD, .records = 5);
+    play(RUNTIME, EVENT_WAIT, .waits_for = 5);
+    json_t *doc = stop_and_load();
+    assert_int_equal(count_of_cat(doc, "cuda_event", NULL), 0);
+    const json_t *wait = the_event(doc, "cuda_sync", "Event Sync");
+    assert_null(arg(wait, "correlation"));
+    assert_int_equal(number(wait, "wait_on_cuda_event_id"), 5);
     json_decref(doc);
 }
 
@@ -287,6 +361,7 @@ int main(int argc, char **argv)
         test(a_kernel_in_its_region),    test(ids_tell_calls_apart),
         test(copies_sets_and_graphs),    test(calls),
         test(what_overlaps_on_a_stream), test(waits),
+        test(waits_for_events),          test(no_events_unasked),
         test(questions_are_no_waits),    test(regions_told_late),
         test(many_threads_and_flushes),  test(devices_are_described),
     };

@@ -20,6 +20,7 @@ typedef union any_record {
     CUpti_ActivityAPI call;
     CUpti_ActivityExternalCorrelation external;
     CUpti_ActivitySynchronization2 wait;
+    CUpti_ActivityCudaEvent2 event;
     uint8_t longest[512];
 } any_record;
 
@@ -77,6 +78,12 @@ static void call_back(const fake_call *c, CUpti_CallbackDomain domain, CUpti_Cal
         callback(fake_inside.user, domain, id, &data);
 }
 
+/* A context is of one device. */
+static uint32_t context_of(const fake_call *c)
+{
+    return c->context ? c->context : 1 + c->device_id;
+}
+
 static void launch_one(const fake_call *c, uint32_t correlation, uint64_t start)
 {
     any_record r;
@@ -89,7 +96,7 @@ static void launch_one(const fake_call *c, uint32_t correlation, uint64_t start)
         r.kernel.start = start;
         r.kernel.end = end;
         r.kernel.deviceId = c->device_id;
-        r.kernel.contextId = c->context ? c->context : 1;
+        r.kernel.contextId = context_of(c);
         r.kernel.streamId = c->stream ? c->stream : 7;
         r.kernel.correlationId = correlation;
         r.kernel.gridX = 4, r.kernel.gridY = 5, r.kernel.gridZ = 6;
@@ -105,7 +112,7 @@ static void launch_one(const fake_call *c, uint32_t correlation, uint64_t start)
         r.copy.dstKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
         r.copy.bytes = c->bytes;
         r.copy.start = start, r.copy.end = end;
-        r.copy.deviceId = c->device_id, r.copy.contextId = 1;
+        r.copy.deviceId = c->device_id, r.copy.contextId = context_of(c);
         r.copy.streamId = c->stream ? c->stream : 7;
         r.copy.correlationId = correlation;
         break;
@@ -113,14 +120,14 @@ static void launch_one(const fake_call *c, uint32_t correlation, uint64_t start)
         r.set.bytes = c->bytes;
         r.set.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
         r.set.start = start, r.set.end = end;
-        r.set.deviceId = c->device_id, r.set.contextId = 1;
+        r.set.deviceId = c->device_id, r.set.contextId = context_of(c);
         r.set.streamId = c->stream ? c->stream : 7;
         r.set.correlationId = correlation;
         break;
     default:
         r.graph.correlationId = correlation;
         r.graph.start = start, r.graph.end = end;
-        r.graph.deviceId = c->device_id, r.graph.contextId = 1;
+        r.graph.deviceId = c->device_id, r.graph.contextId = context_of(c);
         r.graph.graphId = (uint32_t)c->graph;
         r.graph.streamId = c->stream ? c->stream : 7;
     }
@@ -165,6 +172,44 @@ static void tell_call(CUpti_ActivityKind kind, uint32_t id, uint32_t correlation
     fake_write(&r);
 }
 
+/* Each recording of an event has a number of its own, which waits for it have, too. */
+static uint64_t recordings[256];
+
+static void tell_event(const fake_call *c, uint32_t correlation)
+{
+    static uint64_t number;
+    any_record r;
+    if (!c->records)
+        return;
+    recordings[c->records % 256] = __atomic_add_fetch(&number, 1, __ATOMIC_RELAXED);
+    if (!is_on(CUPTI_ACTIVITY_KIND_CUDA_EVENT))
+        return;
+    memset(&r, 0, sizeof r);
+    r.event.kind = CUPTI_ACTIVITY_KIND_CUDA_EVENT;
+    r.event.correlationId = correlation;
+    r.event.contextId = context_of(c);
+    r.event.streamId = c->stream ? c->stream : 7;
+    r.event.eventId = c->records;
+    r.event.deviceId = c->device_id;
+    r.event.cudaEventSyncId = recordings[c->records % 256];
+    put_on_device(&r); /* in another buffer than the call, as kernels */
+}
+
+/* Which members mean something, says the header by type. */
+static void fill_wait(const fake_call *c, CUpti_ActivitySynchronization2 *w)
+{
+    bool of_stream = c->wait == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE ||
+                     c->wait == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT;
+    bool of_event =
+        c->waits_for && (c->wait == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE ||
+                         c->wait == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT);
+    w->streamId =
+        of_stream && c->stream ? c->stream : (uint32_t)CUPTI_SYNCHRONIZATION_INVALID_VALUE;
+    w->cudaEventId = of_event ? c->waits_for : (uint32_t)CUPTI_SYNCHRONIZATION_INVALID_VALUE;
+    w->cudaEventSyncId =
+        of_event ? recordings[c->waits_for % 256] : (uint64_t)CUPTI_SYNCHRONIZATION_INVALID_VALUE;
+}
+
 static void tell_wait(const fake_call *c, uint32_t correlation, uint64_t start, uint64_t end)
 {
     any_record r;
@@ -178,9 +223,8 @@ static void tell_wait(const fake_call *c, uint32_t correlation, uint64_t start, 
     r.wait.start = start;
     r.wait.end = end;
     r.wait.correlationId = correlation;
-    r.wait.contextId = 1;
-    r.wait.streamId = c->stream ? c->stream : (uint32_t)CUPTI_SYNCHRONIZATION_INVALID_VALUE;
-    r.wait.cudaEventId = (uint32_t)CUPTI_SYNCHRONIZATION_INVALID_VALUE;
+    r.wait.contextId = context_of(c);
+    fill_wait(c, &r.wait);
     r.wait.returnValue = c->result;
     fake_write(&r);
 }
@@ -200,6 +244,7 @@ uint32_t fake_play(const fake_call *c)
         call_back(c, CUPTI_CB_DOMAIN_DRIVER_API, c->inner, CUPTI_API_EXIT, correlation);
         tell_call(CUPTI_ACTIVITY_KIND_DRIVER, c->inner, correlation, inner, fake_now(), c->result);
     }
+    tell_event(c, correlation);
     tell_wait(c, correlation, wait_start, wait_end);
     uint64_t end = fake_now() + 10;
     call_back(c, c->domain, c->id, CUPTI_API_EXIT, correlation);
@@ -231,6 +276,7 @@ static void reset(void)
     fake.lengths[CUPTI_ACTIVITY_KIND_RUNTIME] = sizeof(CUpti_ActivityAPI);
     fake.lengths[CUPTI_ACTIVITY_KIND_DRIVER] = sizeof(CUpti_ActivityAPI);
     fake.lengths[CUPTI_ACTIVITY_KIND_SYNCHRONIZATION] = sizeof(CUpti_ActivitySynchronization2);
+    fake.lengths[CUPTI_ACTIVITY_KIND_CUDA_EVENT] = sizeof(CUpti_ActivityCudaEvent2);
     fake.lengths[CUPTI_ACTIVITY_KIND_OVERHEAD] = sizeof(CUpti_ActivityOverhead3);
     fake.lengths[CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION] =
         sizeof(CUpti_ActivityExternalCorrelation);

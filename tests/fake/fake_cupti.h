@@ -31,6 +31,8 @@ typedef struct fake_call {
     CUpti_ActivitySynchronizationType wait; /* also a record of a wait, which a question
                                                 makes, too: result is its answer; 0: none */
     unsigned kernels;                       /* how many of them; 0: one */
+    uint32_t records, waits_for; /* an event's id: a record of the first on the stream; the second
+                                    in that of the wait */
 } fake_call;
 
 typedef struct fake_cupti_table {

@@ -44,6 +44,12 @@ static void put_right(uint64_t *start, uint64_t *end, uint64_t base)
         *end += base;
 }
 
+static bool has_times(CUpti_ActivityKind kind)
+{
+    return kind != CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION &&
+           kind != CUPTI_ACTIVITY_KIND_CUDA_EVENT;
+}
+
 /* Where start and end are. */
 static size_t times_in(CUpti_ActivityKind kind)
 {
@@ -75,7 +81,7 @@ static void vouch(CUpti_Activity *record, uint64_t base)
     default:
         break;
     }
-    if (record->kind == CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION)
+    if (!has_times(record->kind))
         return;
     uint8_t *at = (uint8_t *)record + times_in(record->kind);
     memcpy(times, at, sizeof times);
@@ -116,7 +122,8 @@ static void check_trace(bool spoilt)
 static void try_input(const uint8_t *data, size_t size, bool spoilt)
 {
     must(pk_start(pk_options(.trace_path = path, .backends = "cupti", .arena_path = "none",
-                             .clock = "monotonic", .flush_ms = 3600000)) == PK_OK,
+                             .clock = "monotonic", .flush_ms = 3600000, .cupti_sync_events = 1)) ==
+             PK_OK,
          "pk_start");
     for (size_t i = 0, piece = size / PIECES; i < PIECES; i++) {
         give(data + i * piece, i + 1 < PIECES ? piece : size - i * piece);
@@ -146,7 +153,7 @@ static size_t put(uint8_t *out, size_t at, CUpti_ActivityKind kind, uint32_t n)
         whole[i] = chance(4) ? 0 : 1 + n % 7;
     whole[0] = kind;
     const uint64_t times[2] = {100 * n + 1, 100 * n + 1 + chance(200)};
-    if (kind != CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION)
+    if (has_times(kind))
         memcpy((uint8_t *)whole + times_in(kind), times, sizeof times);
     memcpy(out + at, whole, length);
     return at + length;
@@ -160,7 +167,8 @@ static size_t make_seed(uint8_t *out)
         CUPTI_ACTIVITY_KIND_DRIVER,          CUPTI_ACTIVITY_KIND_GRAPH_TRACE,
         CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_OVERHEAD,
         CUPTI_ACTIVITY_KIND_MEMSET,          CUPTI_ACTIVITY_KIND_MEMORY2,
-        CUPTI_ACTIVITY_KIND_MEMORY_POOL,     CUPTI_ACTIVITY_KIND_MEMCPY2};
+        CUPTI_ACTIVITY_KIND_MEMORY_POOL,     CUPTI_ACTIVITY_KIND_MEMCPY2,
+        CUPTI_ACTIVITY_KIND_CUDA_EVENT};
     size_t at = 0;
     for (uint32_t n = 0; at < MOST - 512; n++)
         at = put(out, at, kinds[chance(sizeof kinds / sizeof *kinds)], n);

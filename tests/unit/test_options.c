@@ -22,7 +22,8 @@ static const char *const variables[] = {
     "PK_BACKENDS",          "PK_ARENA_PATH",     "PK_CLOCK",        "PK_TRACE_MAX_BYTES",
     "PK_FLUSH_MS",          "PK_REPORT_THREADS", "PK_WARMUP_STEPS", "PK_RANK",
     "PK_WORLD_SIZE",        "PK_LOG_LEVEL",      "PK_LOG",          "PK_CUPTI_STEPS",
-    "PK_CUPTI_GRAPH_NODES", "PK_NVTX_CONSUME",   "PK_NVTX_SHIM",    "PK_GPU_CAPTURE"};
+    "PK_CUPTI_GRAPH_NODES", "PK_NVTX_CONSUME",   "PK_NVTX_SHIM",    "PK_GPU_CAPTURE",
+    "PK_CUPTI_SYNC_EVENTS"};
 
 static int clear_environment(void **state)
 {
@@ -64,7 +65,8 @@ static void defaults(void **state)
                 config.memory_bytes == 0);
     assert_true(config.trace_max_bytes == UINT64_MAX && config.report_threads == 0 &&
                 config.warmup_steps == 0 && !config.cupti_window && !config.cupti_graph_nodes &&
-                config.nvtx_consume == 0 && !config.nvtx_shim[0] && !config.gpu_capture_off);
+                config.nvtx_consume == 0 && !config.nvtx_shim[0] && !config.gpu_capture_off &&
+                !config.cupti_sync_events);
     assert_true(!config.trace[0] && !config.report[0] && !config.arena[0] && !config.backends[0]);
     assert_int_equal(config.monotonic, !pki_cycle_counter_trusted(&why_not));
     assert_true(config.world.pid > 0 && config.world.host[0] && config.world.program[0]);
@@ -82,7 +84,8 @@ static void every_field(void **state)
                             .clock = "monotonic", .trace_max_bytes = 70000, .flush_ms = 20,
                             .report_threads = 1, .warmup_steps = 3, .rank = 2, .world_size = 4,
                             .log_level = PK_LOG_DEBUG, .cupti_steps = "7-9", .cupti_graph_nodes = 1,
-                            .nvtx_consume = 1, .nvtx_shim = "s.so", .gpu_capture = "off"));
+                            .nvtx_consume = 1, .nvtx_shim = "s.so", .gpu_capture = "off",
+                            .cupti_sync_events = 1));
     assert_true(config.ring_records == 128 && config.memory_bytes == 5 << 20);
     assert_string_equal(config.trace, trace);
     assert_string_equal(config.report, "r.json");
@@ -97,14 +100,14 @@ static void every_field(void **state)
     assert_int_equal(config.cupti_graph_nodes, 1);
     assert_true(config.nvtx_consume == 1);
     assert_string_equal(config.nvtx_shim, "s.so");
-    assert_true(config.gpu_capture_off);
+    assert_true(config.gpu_capture_off && config.cupti_sync_events == 1);
 }
 
 static void every_variable(void **state)
 {
     static const char *const values[] = {
-        "128", "t.json", "-", "5M",    "-cupti", "none", "monotonic", "1G", "20",   "1",
-        "3",   "2",      "4", "debug", "stderr", "12",   "1",         "1",  "s.so", "off"};
+        "128", "t.json", "-",     "5M",     "-cupti", "none", "monotonic", "1G",   "20",  "1", "3",
+        "2",   "4",      "debug", "stderr", "12",     "1",    "1",         "s.so", "off", "1"};
     (void)state;
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         setenv(variables[i], values[i], 1);
@@ -122,7 +125,7 @@ static void every_variable(void **state)
     assert_int_equal(config.cupti_graph_nodes, 1);
     assert_true(config.nvtx_consume == 1);
     assert_string_equal(config.nvtx_shim, "s.so");
-    assert_true(config.gpu_capture_off);
+    assert_true(config.gpu_capture_off && config.cupti_sync_events == 1);
 }
 
 static void the_option_wins(void **state)
@@ -202,6 +205,7 @@ static void bounds(void **state)
     expect_refused(pk_options(.trace_max_bytes = 1), "trace_max_bytes", "65536");
     expect_refused(pk_options(.warmup_steps = UINT32_MAX), "warmup_steps", "1000000");
     expect_refused(pk_options(.cupti_graph_nodes = 2), "cupti_graph_nodes", "1");
+    expect_refused(pk_options(.cupti_sync_events = 2), "cupti_sync_events", "1");
     expect_refused(pk_options(.nvtx_consume = 2), "nvtx_consume", "1");
     expect_refused(pk_options(.gpu_capture = "never"), "gpu_capture", "never");
     expect_taken(pk_options(.gpu_capture = "on"));

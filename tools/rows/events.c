@@ -234,7 +234,8 @@ static void take_other(rows *r, const event *e)
     static const char *const kinds[PKI_ACTIVITY_KINDS] = {
         [PKI_ACTIVITY_SPAN] = "span",         [PKI_ACTIVITY_RUNTIME] = "runtime",
         [PKI_ACTIVITY_DRIVER] = "driver",     [PKI_ACTIVITY_SYNC] = "sync",
-        [PKI_ACTIVITY_OVERHEAD] = "overhead", [PKI_ACTIVITY_RANGE] = "range"};
+        [PKI_ACTIVITY_OVERHEAD] = "overhead", [PKI_ACTIVITY_RANGE] = "range",
+        [PKI_ACTIVITY_EVENT] = "event"};
     if (!rows_wanted(r, ROWS_ACTIVITIES))
         return;
     activity_row *a = rows_append(r, ROWS_ACTIVITIES, 0);

@@ -23,6 +23,7 @@ static const struct {
     {"gpu_memset", PKI_ACTIVITY_MEMSET, false},
     {"gpu_user_annotation", PKI_ACTIVITY_SPAN, false},
     {"cuda_sync", PKI_ACTIVITY_SYNC, false},
+    {"cuda_event", PKI_ACTIVITY_EVENT, false},
     {"overhead", PKI_ACTIVITY_OVERHEAD, false},
     {"cuda_runtime", PKI_ACTIVITY_RUNTIME, true},
     {"cuda_driver", PKI_ACTIVITY_DRIVER, true},

@@ -36,6 +36,7 @@ static const trait traits[] = {
     {"EventSynchronize", PKI_CUPTI_WAITS},
     {"EventQuery", PKI_CUPTI_ASKS},
     {"StreamQuery", PKI_CUPTI_ASKS},
+    {"EventRecord", PKI_CUPTI_RECORDS},
     {"GetDevice", PKI_CUPTI_QUIET},
     {"SetDevice", PKI_CUPTI_QUIET},
     {"GetLastError", PKI_CUPTI_QUIET},

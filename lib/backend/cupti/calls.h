@@ -13,6 +13,7 @@
 #define PKI_CUPTI_LAUNCHES 1u /* puts work on a device: kernels, copies, graphs */
 #define PKI_CUPTI_WAITS 2u    /* for a device, a stream or an event */
 #define PKI_CUPTI_ASKS 8u     /* whether an event or a stream is done */
+#define PKI_CUPTI_RECORDS 16u /* an event */
 #define PKI_CUPTI_QUIET 4u    /* asks for nothing but state, and is called very often */
 
 typedef struct pki_cupti_call {

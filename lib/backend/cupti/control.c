@@ -6,6 +6,7 @@
 #include "backend/cupti/attribute.h"
 #include "backend/cupti/buffers.h"
 #include "backend/cupti/calls.h"
+#include "backend/cupti/events.h"
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/driver.h"
@@ -154,6 +155,9 @@ static bool enable(bool graph_nodes, char *reason, size_t size)
     }
     if (!graph_nodes && pki_cupti.ActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) != CUPTI_SUCCESS)
         pki_log(PK_LOG_INFO, "cupti: graphs are recorded node by node");
+    if (pki_cupti_events_wanted() &&
+        pki_cupti.ActivityEnable(CUPTI_ACTIVITY_KIND_CUDA_EVENT) != CUPTI_SUCCESS)
+        pki_log(PK_LOG_WARNING, "cupti: no records of events: waits do not say what for");
     enable_driver(true);
     silence_runtime();
     return true;
@@ -195,6 +199,8 @@ void pki_cupti_quiet(void)
     recording = false;
     enable_driver(false);
     pki_cupti.ActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+    if (pki_cupti_events_wanted())
+        pki_cupti.ActivityDisable(CUPTI_ACTIVITY_KIND_CUDA_EVENT);
     for (size_t i = PKI_COUNT_OF(kinds); i-- > 0;)
         pki_cupti.ActivityDisable(kinds[i].kind);
     pki_cupti_attribute_off();

@@ -7,6 +7,7 @@
  *     cupti_buffers    memory for records, from and to CUPTI's threads
  *     cupti_records    what is in a buffer
  *     cupti_links      what belongs to a correlation
+ *     cupti_events     which call recorded the event that is waited for
  *     cupti_join       records put together, and in order
  *     cupti_window     a range of steps
  *     cupti_names, _tracks, _emit, _pools, _describe    into the trace
@@ -92,6 +93,7 @@ static void read_config(const pki_config *config)
     windowed = config->cupti_window;
     pthread_mutex_unlock(&words);
     graph_nodes = config->cupti_graph_nodes;
+    pki_cupti_events_want(config->cupti_sync_events);
     flush_every = PKI_MAX((uint64_t)config->flush_ms, 100u) * 1000000u;
     enter(CLOSED, "");
     last_flush = 0;

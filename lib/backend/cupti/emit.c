@@ -11,7 +11,7 @@
 #include "core/names.h"
 #include "session/activity.h"
 
-#define ARGS 4
+#define ARGS 6
 
 static pki_activity basics(const pki_cupti_record *r, const pki_cupti_tie *tie, const char *name)
 {
@@ -106,6 +106,26 @@ static void emit_on_device(const pki_cupti_record *r, const pki_cupti_tie *tie)
 
 /* ---- on threads ---- */
 
+/* As PyTorch's profiler has it; CUPTI gives no time but the call's. */
+static void emit_event(const pki_cupti_record *call, const pki_cupti_link *l)
+{
+    static const char name[] = "cudaEvent";
+    pki_activity_arg id = {"event_id", NULL, l->event};
+    pki_activity a = {.kind = PKI_ACTIVITY_EVENT,
+                      .name = name,
+                      .name_length = sizeof name - 1,
+                      .start = call->end,
+                      .end = call->end,
+                      .device = pki_cupti_context_device(l->event_context),
+                      .context = l->event_context,
+                      .stream = l->event_stream,
+                      .correlation = l->correlation,
+                      .args = &id,
+                      .arg_count = 1};
+    a.track = pki_cupti_event_track(a.device, a.start);
+    pki_activity_add(&a);
+}
+
 static void emit_call(const pki_cupti_record *r, const pki_cupti_tie *tie)
 {
     bool runtime = r->what == PKI_CUPTI_RUNTIME;
@@ -118,6 +138,8 @@ static void emit_call(const pki_cupti_record *r, const pki_cupti_tie *tie)
     a.arg_count = r->result != 0;
     a.track = pki_cupti_thread_track(r->thread);
     pki_activity_add(&a);
+    if (tie->record && r->result == 0)
+        emit_event(r, tie->record);
 }
 
 /* Within the call that waited, and not as long as that: one slice has to be around the other. */
@@ -133,6 +155,20 @@ static void place_wait(const pki_cupti_tie *tie, pki_activity *a)
         within ? pki_cupti_thread_track(tie->thread) : pki_cupti_wait_track(a->start, a->end);
 }
 
+/* For HTA's critical path: beside the device's kernels, with the stream that waits and the call
+ * that recorded what it waits for. A stream's wait takes the host no longer than the call. */
+static void place_beside_kernels(const pki_cupti_record *r, const pki_cupti_tie *tie,
+                                 pki_activity *a, pki_activity_arg *args)
+{
+    a->stream_hidden = 0;
+    a->track = pki_cupti_device_wait_track(pki_cupti_context_device(r->context), a->start, a->end);
+    if (!tie->source.correlation)
+        return;
+    args[a->arg_count++] = (pki_activity_arg){"wait_on_stream", NULL, tie->source.stream};
+    args[a->arg_count++] =
+        (pki_activity_arg){"wait_on_cuda_event_record_corr_id", NULL, tie->source.correlation};
+}
+
 static void emit_wait(const pki_cupti_record *r, const pki_cupti_tie *tie)
 {
     char name[32];
@@ -143,11 +179,12 @@ static void emit_wait(const pki_cupti_record *r, const pki_cupti_tie *tie)
     a.stream_hidden = 1;
     a.args = args;
     a.arg_count = 1;
-    if (r->stream)
-        args[a.arg_count++] = (pki_activity_arg){"wait_on_stream", NULL, r->stream};
     if (r->id)
         args[a.arg_count++] = (pki_activity_arg){"wait_on_cuda_event_id", NULL, (int64_t)r->id};
-    place_wait(tie, &a);
+    if (pki_cupti_events_wanted())
+        place_beside_kernels(r, tie, &a, args);
+    else
+        place_wait(tie, &a);
     pki_activity_add(&a);
 }
 

@@ -25,26 +25,54 @@ void pki_cupti_join_after_fork(void)
     count = room = 0;
     aged = 0;
     pki_cupti_links_after_fork();
+    pki_cupti_events_after_fork();
 }
 
 void pki_cupti_join_forget(void)
 {
     free(all);
     pki_cupti_links_forget();
+    pki_cupti_events_forget();
     pki_cupti_join_after_fork();
 }
 
 /* ---- what comes in ---- */
 
+static void take_event(const pki_cupti_record *r, pki_cupti_counts *counts)
+{
+    pki_cupti_link *l = pki_cupti_link_at(r->correlation);
+    if (l) {
+        l->recorded = true;
+        l->event = (uint32_t)r->id;
+        l->event_context = r->context;
+        l->event_stream = r->stream;
+    }
+    if (pki_cupti_events_wanted() &&
+        !pki_cupti_event_note(r->context, (uint32_t)r->id,
+                              (pki_cupti_recorded){r->correlation, r->stream}))
+        counts->lost++;
+}
+
+static void take_external(const pki_cupti_record *r)
+{
+    pki_cupti_link *l = pki_cupti_link_at(r->correlation);
+    if (l)
+        l->external = r->id;
+}
+
 void pki_cupti_join_take(void *user, const pki_cupti_record *r)
 {
     pki_cupti_counts *counts = user;
     if (r->what == PKI_CUPTI_EXTERNAL) {
-        pki_cupti_link *l = pki_cupti_link_at(r->correlation);
-        if (l)
-            l->external = r->id;
+        take_external(r);
         return;
     }
+    if (r->what == PKI_CUPTI_EVENT) {
+        take_event(r, counts);
+        return;
+    }
+    if (r->what <= PKI_CUPTI_SET && r->what != PKI_CUPTI_GRAPH)
+        pki_cupti_context_note(r->context, r->device);
     if (count == HELD_MOST || !pki_array_fit(&all, &room, count + 1, sizeof *all)) {
         counts->lost++;
         return;
@@ -142,10 +170,19 @@ static verdict judge_call(const pki_cupti_record *r, const pki_cupti_link *l, bo
     return !arrow || !l || l->on_device || waited ? GIVE : KEEP;
 }
 
+/* Of the events that a call recorded or waited for all is known once the rest of that time is. */
+static bool awaits_events(const pki_cupti_record *r, bool complete)
+{
+    bool concerned = r->what == PKI_CUPTI_SYNC || (is_call(r) && traits_of(r) & PKI_CUPTI_RECORDS);
+    return pki_cupti_events_wanted() && concerned && !complete;
+}
+
 static verdict judge(const pki_cupti_record *r, const pki_cupti_link *l, const pki_cupti_limits *m)
 {
     bool complete = m->last || r->start < m->complete;
     bool waited = m->last || m->now - PKI_MIN(r->arrived, m->now) >= PKI_CUPTI_PATIENCE_NS;
+    if (awaits_events(r, complete))
+        return KEEP;
     switch (r->what) {
     case PKI_CUPTI_DRIVER: /* the runtime's call around it ends, and is recorded, after it */
         if (l && l->by_runtime)
@@ -216,6 +253,16 @@ static void tie_device(pki_cupti_link *l, pki_cupti_tie *tie, pki_cupti_counts *
     counts->unlinked += !l->called;
 }
 
+/* A wait has the correlation of its call, and each has one call (HTA's rule). */
+static void tie_wait(const pki_cupti_link *l, const pki_cupti_record *r, pki_cupti_tie *tie)
+{
+    if (!pki_cupti_events_wanted() || !l->called)
+        return;
+    tie->correlation = r->correlation;
+    if (r->id)
+        tie->source = pki_cupti_event_before(r->context, (uint32_t)r->id, r->correlation);
+}
+
 static pki_cupti_tie tie_of(const pki_cupti_record *r, pki_cupti_counts *counts)
 {
     pki_cupti_link *l = pki_cupti_link_at(r->correlation);
@@ -228,7 +275,10 @@ static pki_cupti_tie tie_of(const pki_cupti_record *r, pki_cupti_counts *counts)
     tie.thread = l->thread;
     tie.start = l->start;
     tie.end = l->end;
-    if (is_call(r))
+    tie.record = is_call(r) && l->recorded ? l : NULL;
+    if (r->what == PKI_CUPTI_SYNC)
+        tie_wait(l, r, &tie);
+    else if (is_call(r))
         tie_call(l, &tie);
     else if (is_on_device(r))
         tie_device(l, &tie, counts);
@@ -251,6 +301,7 @@ void pki_cupti_join_finalise(const pki_cupti_limits *m, pki_cupti_counts *counts
         return;
     aged = m->now;
     pki_cupti_links_age();
+    pki_cupti_events_age();
 }
 
 uint64_t pki_cupti_join_finalised(const pki_cupti_limits *m)

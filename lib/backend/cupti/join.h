@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "backend/cupti/events.h"
 #include "backend/cupti/links.h"
 #include "backend/cupti/records.h"
 
@@ -25,11 +26,13 @@ typedef struct pki_cupti_limits {
 
 /* What a record needs besides itself. */
 typedef struct pki_cupti_tie {
-    uint64_t external;    /* id of the region; 0: none */
-    uint64_t correlation; /* 0: not to be shown */
-    bool flow;            /* both ends of the arrow are in the trace */
-    uint32_t thread;      /* of the call; 0: unknown */
-    uint64_t start, end;  /* of the call */
+    uint64_t external;            /* id of the region; 0: none */
+    uint64_t correlation;         /* 0: not to be shown */
+    bool flow;                    /* both ends of the arrow are in the trace */
+    uint32_t thread;              /* of the call; 0: unknown */
+    uint64_t start, end;          /* of the call */
+    pki_cupti_recorded source;    /* of a wait for an event: where that was recorded */
+    const pki_cupti_link *record; /* of a call: it has recorded an event; else NULL */
 } pki_cupti_tie;
 
 typedef void pki_cupti_give(const pki_cupti_record *record, const pki_cupti_tie *tie);

@@ -23,6 +23,8 @@ typedef struct pki_cupti_link {
     bool alone;           /* one end has been handed over without an arrow */
     bool arrived;         /* the arrow's end has been handed over */
     uint8_t age;
+    bool recorded; /* an event: it, its context and stream */
+    uint32_t event, event_context, event_stream;
     uint32_t thread;
     uint64_t start, end; /* of the call */
     uint64_t external;   /* what was pushed; 0: no region was open */

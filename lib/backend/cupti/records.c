@@ -163,6 +163,18 @@ static bool read_external(const void *record, pki_cupti_record *r)
     return e->externalKind == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2; /* others are others' */
 }
 
+/* The first members, which are those of the older form. Its time is its call's. */
+static bool read_event(const void *record, pki_cupti_record *r)
+{
+    const CUpti_ActivityCudaEvent2 *e = record;
+    r->what = PKI_CUPTI_EVENT;
+    r->correlation = e->correlationId;
+    r->context = e->contextId;
+    r->stream = e->streamId;
+    r->id = e->eventId;
+    return true;
+}
+
 /* What allocations of a pool leave in use. Those beside a pool say nothing about the whole. */
 static bool read_memory(const void *record, pki_cupti_record *r)
 {
@@ -212,6 +224,8 @@ static reader *reader_of(CUpti_ActivityKind kind)
         return read_overhead;
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
         return read_external;
+    case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
+        return read_event;
     case CUPTI_ACTIVITY_KIND_MEMORY2:
         return read_memory;
     case CUPTI_ACTIVITY_KIND_MEMORY_POOL:

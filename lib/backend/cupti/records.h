@@ -21,6 +21,7 @@ typedef enum pki_cupti_what {
     PKI_CUPTI_SYNC,
     PKI_CUPTI_OVERHEAD,
     PKI_CUPTI_EXTERNAL, /* id: what was pushed; no time */
+    PKI_CUPTI_EVENT,    /* id: the event that the call recorded; no time */
     PKI_CUPTI_POOL      /* a sample of a memory pool: bytes in use */
 } pki_cupti_what;
 

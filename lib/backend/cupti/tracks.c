@@ -15,6 +15,10 @@
 #define WAITS (PKI_NO_DEVICE - 2)
 #define CALLS (PKI_NO_DEVICE - 3) /* the thread in place of the stream */
 
+/* Of a device: numbers that no stream has. */
+#define DEVICE_WAITS UINT32_MAX
+#define DEVICE_EVENTS (UINT32_MAX - 1)
+
 typedef struct lane {
     uint32_t device, context, stream;
     uint32_t number; /* 1, 2, ... of its stream */
@@ -42,7 +46,7 @@ void pki_cupti_tracks_forget(void)
 /* tid: the stream's number, as PyTorch has it, if no other context has a stream of that number. */
 static uint32_t tid_of(const lane *l)
 {
-    bool other = l->number > 1 || l->stream == 0;
+    bool other = l->number > 1 || l->stream == 0 || l->stream >= DEVICE_EVENTS;
     for (uint32_t i = 0; i < count; i++)
         other = other || (lanes[i].device == l->device && lanes[i].stream == l->stream);
     return other ? 1u << 24 | count : l->stream;
@@ -53,11 +57,16 @@ static uint32_t name_device(const lane *l)
     char process[32], thread[48];
     pki_track t = {pki_track_device_pid(l->device), tid_of(l), process, thread,
                    PKI_MIN(l->stream, 1u << 16) * LANES_MOST + l->number};
+    char line[32];
     snprintf(process, sizeof process, "GPU %u", l->device);
+    snprintf(line, sizeof line, "stream %u", l->stream);
+    const char *what = l->stream == DEVICE_WAITS    ? "CUDA waits"
+                       : l->stream == DEVICE_EVENTS ? "CUDA events"
+                                                    : line;
     if (l->number == 1)
-        snprintf(thread, sizeof thread, "stream %u", l->stream);
+        snprintf(thread, sizeof thread, "%s", what);
     else
-        snprintf(thread, sizeof thread, "stream %u (%u)", l->stream, l->number);
+        snprintf(thread, sizeof thread, "%s (%u)", what, l->number);
     return pki_track_add(&t);
 }
 
@@ -145,6 +154,16 @@ uint32_t pki_cupti_overhead_track(uint64_t start, uint64_t end)
 uint32_t pki_cupti_wait_track(uint64_t start, uint64_t end)
 {
     return lay(WAITS, 0, 0, start, end);
+}
+
+uint32_t pki_cupti_device_wait_track(uint32_t device, uint64_t start, uint64_t end)
+{
+    return lay(device, 0, DEVICE_WAITS, start, end);
+}
+
+uint32_t pki_cupti_event_track(uint32_t device, uint64_t at)
+{
+    return lay(device, 0, DEVICE_EVENTS, at, at);
 }
 
 uint32_t pki_cupti_thread_track(uint32_t tid)

@@ -14,6 +14,10 @@
 /* Ids of lib/session/activity.h's tracks; 0 without memory. */
 uint32_t pki_cupti_stream_track(uint32_t device, uint32_t context, uint32_t stream, uint64_t start,
                                 uint64_t end);
+/* Of a device's process: what waits for it, and events that were recorded on it. */
+uint32_t pki_cupti_device_wait_track(uint32_t device, uint64_t start, uint64_t end);
+uint32_t pki_cupti_event_track(uint32_t device, uint64_t at);
+
 uint32_t pki_cupti_thread_track(uint32_t tid);
 uint32_t pki_cupti_overhead_track(uint64_t start, uint64_t end);
 uint32_t pki_cupti_wait_track(uint64_t start, uint64_t end);

@@ -11,18 +11,19 @@
 #define REGION_BYTES 512
 #define TEXT_BYTES 384
 
-static const char *const categories[PKI_ACTIVITY_KINDS] = {
-    [PKI_ACTIVITY_SPAN] = "gpu_user_annotation",
-    [PKI_ACTIVITY_KERNEL] = "kernel",
-    [PKI_ACTIVITY_GRAPH] = "kernel",
-    [PKI_ACTIVITY_MEMCPY] = "gpu_memcpy",
-    [PKI_ACTIVITY_MEMSET] = "gpu_memset",
-    [PKI_ACTIVITY_RUNTIME] = "cuda_runtime",
-    [PKI_ACTIVITY_DRIVER] = "cuda_driver",
-    [PKI_ACTIVITY_SYNC] = "cuda_sync",
-    [PKI_ACTIVITY_OVERHEAD] = "overhead",
-    [PKI_ACTIVITY_OPERATION] = "collective",
-    [PKI_ACTIVITY_RANGE] = "user_annotation"};
+static const char *const categories[PKI_ACTIVITY_KINDS] = {[PKI_ACTIVITY_SPAN] =
+                                                               "gpu_user_annotation",
+                                                           [PKI_ACTIVITY_KERNEL] = "kernel",
+                                                           [PKI_ACTIVITY_GRAPH] = "kernel",
+                                                           [PKI_ACTIVITY_MEMCPY] = "gpu_memcpy",
+                                                           [PKI_ACTIVITY_MEMSET] = "gpu_memset",
+                                                           [PKI_ACTIVITY_RUNTIME] = "cuda_runtime",
+                                                           [PKI_ACTIVITY_DRIVER] = "cuda_driver",
+                                                           [PKI_ACTIVITY_SYNC] = "cuda_sync",
+                                                           [PKI_ACTIVITY_OVERHEAD] = "overhead",
+                                                           [PKI_ACTIVITY_OPERATION] = "collective",
+                                                           [PKI_ACTIVITY_RANGE] = "user_annotation",
+                                                           [PKI_ACTIVITY_EVENT] = "cuda_event"};
 
 static char *put_escaped(char *p, size_t room, const char *s, size_t n)
 {
@@ -70,7 +71,8 @@ static bool runs_on_device(const pki_activity *a)
 /* What has a "stream" is a kernel to PyTorch's tools. */
 static bool shows_stream_aside(const pki_activity *a)
 {
-    return a->kind == PKI_ACTIVITY_SPAN || a->kind == PKI_ACTIVITY_OPERATION;
+    return a->kind == PKI_ACTIVITY_SPAN || a->kind == PKI_ACTIVITY_OPERATION ||
+           a->kind == PKI_ACTIVITY_SYNC;
 }
 
 static char *put_device(char *p, const pki_activity *a)
