@@ -269,6 +269,7 @@ PK_API void pk_nccl_end(pk_comm *comm, void *stream, int32_t result) {}
 PK_API void pk_nccl_group_start(void) {}
 PK_API void pk_nccl_group_launch(void) {}
 PK_API void pk_nccl_group_end(int32_t result) {}
+PK_API void pk_nccl_async(pk_comm *comm, int32_t state) {}
 PK_API void pk_nccl_abort(pk_comm *comm) {}
 #endif
 

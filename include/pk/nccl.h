@@ -35,8 +35,10 @@
  *     communicators, each communicator has an equal part of the time.
  *
  * result is NCCL's. 0 is success. 7 (ncclInProgress) says that a non-blocking communicator may put
- * the operation into the stream later, so it cannot be timed. Anything else is an error. In
- * pk_get_gpu_counts the last two count as skipped, errors as refused besides.
+ * the operation into the stream later: it is timed from the call until it is done, if
+ * pk_nccl_async hears of it before the next operation on that communicator; else it counts as
+ * skipped. Anything else is an error; it counts as skipped, too, and as refused besides
+ * (pk_get_gpu_counts).
  *
  * Threads: every call from any thread. An operation ends on the thread where it began, and a group
  *          belongs to its thread, as NCCL's groups do.
@@ -70,6 +72,11 @@ PK_API PK_INLINE void pk_nccl_end(pk_comm *comm, void *stream, int32_t result);
 PK_API void pk_nccl_group_start(void);
 PK_API void pk_nccl_group_launch(void);
 PK_API void pk_nccl_group_end(int32_t result);
+
+/* Call this after each ncclCommGetAsyncError(comm, &state), on the thread that made the operation,
+ * with what it said. An operation whose call answered 7 (ncclInProgress) has come into its stream
+ * when the state is first 0: then its end is recorded. 7: nothing. Anything else: it failed. */
+PK_API void pk_nccl_async(pk_comm *comm, int32_t state);
 
 /* Call this before ncclCommAbort: the operations on the communicator in this thread's group will
  * not take place. */

@@ -13,7 +13,7 @@ import tree
 OURS = re.compile(r"^(nccl[A-Z]\w*|pki_wrap_\w+)$")
 NCCLS = re.compile(r"^nccl[A-Z]")
 LATER = {"pncclAlltoAll", "pncclGather", "pncclScatter", "pncclGroupSimulateEnd", "pncclCommInitRankScalable",
-         "pncclCommShrink"}
+         "pncclCommShrink", "pncclCommRevoke", "pncclCommGrow", "pncclPutSignal", "pncclSignal"}
 NEEDED = re.compile(symbols.NEEDED.pattern + r"|^libpk\.so\.")
 
 

@@ -83,6 +83,7 @@ static void late_is_not_lost(void **state)
         all_reduce(world, 10, the_stream, 7);
         all_reduce(other, 10, the_stream, 5);
     }
+    pk_nccl_abort(world); /* the last one: no other follows it */
     finish();
     assert_int_equal(of_world("enqueued"), 4);
     assert_int_equal(of_world("completed"), 4);

@@ -86,7 +86,7 @@ static void give_back(pki_cuda_lane *l)
             pki_cuda_pair_give(pool, pki_cuda_mark_pair(m));
     }
     for (uint32_t i = 0; i < l->depth; i++)
-        if (l->open[i].how == PKI_CUDA_RECORDED)
+        if (l->open[i].how == PKI_CUDA_RECORDED || l->open[i].how == PKI_CUDA_PENDING)
             pki_cuda_pair_give(pool, l->open[i].pair);
 }
 

@@ -39,7 +39,8 @@ typedef struct pki_cuda_mark {
 typedef enum pki_cuda_how {
     PKI_CUDA_RECORDED,
     PKI_CUDA_CAPTURED,
-    PKI_CUDA_COUNTED /* dropped or skipped: its end is nothing but expected */
+    PKI_CUDA_PENDING, /* recorded; what lies in it has not come into the stream yet */
+    PKI_CUDA_COUNTED  /* dropped or skipped: its end is nothing but expected */
 } pki_cuda_how;
 
 typedef struct pki_cuda_open {
@@ -177,6 +178,11 @@ bool pki_cuda_is_ready(void);
 void pki_cuda_operation_begin(pki_cuda_lane *lane, uint32_t name, pki_cuda_operation *op);
 void pki_cuda_operation_end(pki_cuda_lane *lane, uint32_t name);
 void pki_cuda_operation_refused(pki_cuda_lane *lane, uint32_t name, bool by_error);
+
+/* The call was made and its work comes later: true if its end can be recorded then, by _settle,
+ * which does nothing if it is not open any more. */
+bool pki_cuda_operation_wait(pki_cuda_lane *lane, uint32_t name);
+void pki_cuda_operation_settle(pki_cuda_lane *lane, uint32_t name, bool arrived, bool by_error);
 
 /* For the trace: "stream 7 (what)", "graph 2, captured on stream 7 (what)"; and what has been found
  * out of when, in whole microseconds. The collector's. */

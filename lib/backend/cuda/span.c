@@ -167,6 +167,8 @@ static void end_top(pki_cuda_lane *l)
         end_plain(l, o);
     else if (o->how == PKI_CUDA_CAPTURED)
         end_captured(l, o);
+    else if (o->how == PKI_CUDA_PENDING) /* its end would stand before it */
+        give_up(l, o, PKI_CUDA_LATE, CUDA_SUCCESS);
 }
 
 /* Not the innermost one: those inside it end, too, if it is open at all. */
@@ -241,21 +243,49 @@ void pki_cuda_operation_end(pki_cuda_lane *l, uint32_t name)
     end(l, name);
 }
 
+static PKI_COLD pki_cuda_open *innermost(pki_cuda_lane *l, uint32_t name)
+{
+    pki_cuda_open *o = l->depth > 0 && l->over == 0 ? &l->open[l->depth - 1] : NULL;
+    return o && o->region == name ? o : NULL;
+}
+
+PKI_COLD bool pki_cuda_operation_wait(pki_cuda_lane *l, uint32_t name)
+{
+    pki_cuda_open *o = innermost(l, name);
+    if (!o || o->how != PKI_CUDA_RECORDED)
+        return false;
+    o->how = PKI_CUDA_PENDING;
+    return true;
+}
+
 /* Nothing of the operation lies between the events, or it may not. */
 PKI_COLD void pki_cuda_operation_refused(pki_cuda_lane *l, uint32_t name, bool by_error)
 {
     pki_cuda_reason reason = by_error ? PKI_CUDA_REFUSED : PKI_CUDA_LATE;
-    pki_cuda_open *o = l->depth > 0 && l->over == 0 ? &l->open[l->depth - 1] : NULL;
-    if (!o || o->region != name || o->how == PKI_CUDA_COUNTED) {
+    pki_cuda_open *o = innermost(l, name);
+    if (!o || o->how == PKI_CUDA_COUNTED) {
         end(l, name);
         return;
     }
     l->depth--;
     pki_bump(&l->counters.refused, by_error);
-    if (o->how == PKI_CUDA_RECORDED) {
+    if (o->how != PKI_CUDA_CAPTURED) {
         give_up(l, o, reason, CUDA_SUCCESS);
     } else {
         pki_cuda_capture_cancel(l, o);
         count_out(o, &l->counters.skipped, reason, CUDA_SUCCESS);
     }
+}
+
+PKI_COLD void pki_cuda_operation_settle(pki_cuda_lane *l, uint32_t name, bool arrived,
+                                        bool by_error)
+{
+    pki_cuda_open *o = innermost(l, name);
+    if (!o || o->how != PKI_CUDA_PENDING)
+        return;
+    o->how = PKI_CUDA_RECORDED;
+    if (arrived)
+        end_top(l);
+    else
+        pki_cuda_operation_refused(l, name, by_error);
 }

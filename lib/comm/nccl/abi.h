@@ -2,7 +2,7 @@
  * header need not be there, and no version of it is preferred. NCCL is a C library whose
  * enumerations are ints and whose handles are pointers; the unique id travels by value.
  * tests/nccl/abi.c holds this against a real nccl.h where there is one. Source: NCCL's
- * documentation and headers, 2.19 to 2.30.
+ * documentation and headers, 2.19 to 2.28, and the user guide of 2.30.
  */
 #ifndef PKI_COMM_NCCL_ABI_H
 #define PKI_COMM_NCCL_ABI_H
@@ -38,6 +38,7 @@ typedef struct pki_wrap_id {
     char internal[PKI_WRAP_ID_BYTES];
 } pki_wrap_id;
 typedef pki_wrap_config pki_wrap_config_arg;
+typedef struct ncclWindow_vidmem *pki_wrap_window; /* an opaque pointer, since 2.27 */
 typedef struct pki_wrap_sim pki_wrap_sim;
 #endif
 

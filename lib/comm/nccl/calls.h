@@ -42,6 +42,19 @@
     X(Gather, P_ROOTED, (sendbuff, recvbuff, count, type, root, comm, stream), PK_OP_GATHER, root) \
     X(Scatter, P_ROOTED, (sendbuff, recvbuff, count, type, root, comm, stream), PK_OP_SCATTER, root)
 
+/* One-sided, since 2.29. X(name, parameters, arguments, operation, peer, type, count). A signal
+ * alone moves nothing. Source: the user guide, "Point To Point Communication Functions". */
+#define P_PUT                                                                                      \
+    (const void *buff, size_t count, pki_wrap_type type, int peer, pki_wrap_window window,         \
+     size_t offset, int signal, int context, unsigned flags, ON)
+#define P_SIGNAL (int peer, int signal, int context, unsigned flags, ON)
+#define PKI_WRAP_ONE_SIDED(X)                                                                      \
+    X(PutSignal, P_PUT,                                                                            \
+      (buff, count, type, peer, window, offset, signal, context, flags, comm, stream), PK_OP_SEND, \
+      peer, type_of(type), count)                                                                  \
+    X(Signal, P_SIGNAL, (peer, signal, context, flags, comm, stream), PK_OP_OTHER, peer,           \
+      PK_TYPE_BYTE, 0)
+
 /* X(name, parameters, version that brought it) */
 #define PKI_WRAP_OTHERS(X)                                                                         \
     X(GroupStart, (void), 2.19)                                                                    \
@@ -58,6 +71,7 @@
     X(CommFinalize, (pki_wrap_comm comm), 2.19)                                                    \
     X(CommDestroy, (pki_wrap_comm comm), 2.19)                                                     \
     X(CommAbort, (pki_wrap_comm comm), 2.19)                                                       \
+    X(CommGetAsyncError, (pki_wrap_comm comm, pki_wrap_result * state), 2.19)                      \
     X(CommCount, (const pki_wrap_comm comm, int *count), 2.19)                                     \
     X(CommUserRank, (const pki_wrap_comm comm, int *rank), 2.19)
 
@@ -71,5 +85,12 @@
       (pki_wrap_comm comm, int *excluded, int count, pki_wrap_comm *newcomm,                       \
        pki_wrap_config_arg *config, int flags),                                                    \
       2.27)
+
+#define PKI_WRAP_NEWEST_OTHERS(X)                                                                  \
+    X(CommRevoke, (pki_wrap_comm comm, int flags), 2.28)                                           \
+    X(CommGrow,                                                                                    \
+      (pki_wrap_comm comm, int ranks, const pki_wrap_id *id, int rank, pki_wrap_comm *newcomm,     \
+       pki_wrap_config_arg *config),                                                               \
+      2.29)
 
 #endif

@@ -14,7 +14,7 @@ static pk_comm_type type_of(pki_wrap_type type)
     return type >= 0 && (size_t)type < sizeof types ? (pk_comm_type)types[type] : PK_TYPE_BYTE;
 }
 
-#define COLLECTIVE(NAME, PARAMS, ARGS, OP, PEER)                                                   \
+#define OPERATION(NAME, PARAMS, ARGS, OP, PEER, TYPE, COUNT)                                       \
     PKI_WRAP_API pki_wrap_result nccl##NAME PARAMS;                                                \
     PKI_WRAP_API pki_wrap_result nccl##NAME PARAMS                                                 \
     {                                                                                              \
@@ -25,12 +25,16 @@ static pk_comm_type type_of(pki_wrap_type type)
             return call ARGS;                                                                      \
         pk_comm *known = pki_wrap_comm_of(comm);                                                   \
         inside = true;                                                                             \
-        pk_nccl_begin(known, OP, type_of(type), count, PEER, stream);                              \
+        pk_nccl_begin(known, OP, TYPE, COUNT, PEER, stream);                                       \
         pki_wrap_result result = call ARGS;                                                        \
         pk_nccl_end(known, stream, result);                                                        \
         inside = false;                                                                            \
         return result;                                                                             \
     }
 
+#define COLLECTIVE(NAME, PARAMS, ARGS, OP, PEER)                                                   \
+    OPERATION(NAME, PARAMS, ARGS, OP, PEER, type_of(type), count)
+
 PKI_WRAP_COLLECTIVES(COLLECTIVE)
 PKI_WRAP_LATER_COLLECTIVES(COLLECTIVE)
+PKI_WRAP_ONE_SIDED(OPERATION)

@@ -121,12 +121,13 @@ static pk_comm *look_up(pki_wrap_comm handle)
     static const pki_wrap_identity nothing;
     enter();
     known *k = *place_of(handle);
+    bool unmet = !k;
     k = k ? k : add(handle, &nothing);
     if (k && !k->comm)
-        ask(k);
+        ask(k); /* one that does not block may not be ready: asked again the next time */
     pk_comm *comm = k ? k->comm : NULL;
-    if (k && !comm)
-        drop(handle); /* not one, or not ready: asked again the next time */
+    if (k && !comm && unmet)
+        drop(handle); /* not one */
     pthread_mutex_unlock(&lock);
     return comm;
 }

@@ -137,3 +137,34 @@ DEFINE(CommAbort, (pki_wrap_comm comm))
     pki_wrap_gone(comm);
     return IN_REGION(CommAbort, (comm));
 }
+
+/* In-flight operations are stopped, and the communicator stays until it is destroyed. */
+DEFINE(CommRevoke, (pki_wrap_comm comm, int flags))
+{
+    NEED(CommRevoke);
+    pk_nccl_abort(pki_wrap_comm_met(comm));
+    return IN_REGION(CommRevoke, (comm, flags));
+}
+
+/* Those who were in it know the other communicator, and those who join the unique id, which only
+ * one of the others has: nothing that all ranks know makes a number, so it has none. */
+DEFINE(CommGrow, (pki_wrap_comm comm, int ranks, const pki_wrap_id *id, int rank,
+                  pki_wrap_comm *newcomm, pki_wrap_config_arg *config))
+{
+    NEED(CommGrow);
+    start_once();
+    pki_wrap_result result = IN_REGION(CommGrow, (comm, ranks, id, rank, newcomm, config));
+    pki_wrap_identity identity = pki_wrap_identify(NULL, config);
+    pki_wrap_made(newcomm, &identity, result);
+    return result;
+}
+
+/* The first success after an operation that was in progress: it has come into its stream. */
+DEFINE(CommGetAsyncError, (pki_wrap_comm comm, pki_wrap_result *state))
+{
+    NEED(CommGetAsyncError);
+    pki_wrap_result result = pki_wrap_real.CommGetAsyncError(comm, state);
+    if (result == PKI_WRAP_SUCCESS && state && *state != PKI_WRAP_IN_PROGRESS && pki_wrap_is_on())
+        pk_nccl_async(pki_wrap_comm_met(comm), *state);
+    return result;
+}

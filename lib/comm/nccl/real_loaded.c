@@ -32,6 +32,8 @@ void pki_wrap_resolve(void)
     PKI_WRAP_LATER_COLLECTIVES(FIND)
     PKI_WRAP_OTHERS(FIND)
     PKI_WRAP_LATER_OTHERS(FIND)
+    PKI_WRAP_ONE_SIDED(FIND)
+    PKI_WRAP_NEWEST_OTHERS(FIND)
 #undef FIND
     errno = saved;
 }

@@ -16,6 +16,10 @@ typedef ncclConfig_t pki_wrap_config_arg;
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 22, 0)
 typedef ncclSimInfo_t pki_wrap_sim;
 #endif
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
+typedef ncclWindow_t pki_wrap_window;
+_Static_assert(sizeof(ncclWindow_t) == sizeof(void *), "windows");
+#endif
 
 #include "comm/nccl/calls.h"
 
@@ -58,4 +62,17 @@ PKI_WRAP_LATER_COLLECTIVES(DECLARED_FUNCTION)
 PKI_WRAP_LATER_COLLECTIVES(SAME_FUNCTION)
 PKI_WRAP_LATER_OTHERS(DECLARED_FUNCTION)
 PKI_WRAP_LATER_OTHERS(SAME_FUNCTION)
+#endif
+
+/* Newer than the header, perhaps: then the table goes by the documentation. */
+#ifdef NCCL_REVOKE_DEFAULT
+extern ncclResult_t (*const of_revoke)(ncclComm_t, int);
+ncclResult_t (*const of_revoke)(ncclComm_t, int) = ncclCommRevoke;
+#endif
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 30, 0)
+PKI_WRAP_NEWEST_OTHERS(DECLARED_FUNCTION)
+PKI_WRAP_NEWEST_OTHERS(SAME_FUNCTION)
+#define SAME_ONE_SIDED(NAME, PARAMS, ...) SAME_FUNCTION(NAME, PARAMS)
+PKI_WRAP_ONE_SIDED(DECLARED_FUNCTION)
+PKI_WRAP_ONE_SIDED(SAME_ONE_SIDED)
 #endif

@@ -8,6 +8,7 @@
 
 typedef struct ncclComm *ncclComm_t;
 typedef struct CUstream_st *stub_stream;
+typedef struct stub_window_s *stub_window;
 typedef struct {
     char internal[128];
 } ncclUniqueId;
@@ -54,7 +55,15 @@ enum { SUM };
     X(CommInitRankScalable,                                                                        \
       (ncclComm_t * comm, int ranks, int rank, int n, ncclUniqueId *ids, ncclConfig *config))      \
     X(CommShrink,                                                                                  \
-      (ncclComm_t comm, int *excluded, int n, ncclComm_t *newcomm, ncclConfig *config, int flags))
+      (ncclComm_t comm, int *excluded, int n, ncclComm_t *newcomm, ncclConfig *config, int flags)) \
+    X(CommRevoke, (ncclComm_t comm, int flags))                                                    \
+    X(CommGrow, (ncclComm_t comm, int ranks, const ncclUniqueId *id, int rank,                     \
+                 ncclComm_t *newcomm, ncclConfig *config))                                         \
+    X(PutSignal,                                                                                   \
+      (const void *send, size_t count, int type, int peer, stub_window window, size_t offset,      \
+       int signal, int context, unsigned flags, ncclComm_t comm, stub_stream stream))              \
+    X(Signal,                                                                                      \
+      (int peer, int signal, int context, unsigned flags, ncclComm_t comm, stub_stream stream))
 
 #define STUB_OTHERS(X)                                                                             \
     X(GetUniqueId, (ncclUniqueId * id))                                                            \
@@ -68,6 +77,7 @@ enum { SUM };
     X(CommFinalize, (ncclComm_t comm))                                                             \
     X(CommDestroy, (ncclComm_t comm))                                                              \
     X(CommAbort, (ncclComm_t comm))                                                                \
+    X(CommGetAsyncError, (ncclComm_t comm, int *state))                                            \
     X(CommCount, (const ncclComm_t comm, int *count))                                              \
     X(CommUserRank, (const ncclComm_t comm, int *rank))
 
@@ -81,6 +91,11 @@ STUB_OTHERS(STUB_DECLARE)
 /* What the next collective, and the next end of a group, will answer on this thread. */
 void stub_next(int result);
 void stub_next_end(int result);
+
+/* One that does not block answers ncclInProgress to what takes time, and so does
+ * ncclCommGetAsyncError the first two times; until it has answered success every other function of
+ * it but abort is refused (the user guide, "Error handling and communicator abort"). */
+enum { STUB_TURNS = 2 };
 
 /* Collectives and messages that were done so far, by name and not through one another. */
 unsigned stub_done(void);

@@ -143,6 +143,81 @@ static void later_ones(void)
     }
 }
 
+/* As training that survives a lost rank uses them. */
+static void newest_ones(void)
+{
+    ncclUniqueId id = {{1}};
+    ncclConfig config = {.size = sizeof config, .blocking = 1, .name = "grown"};
+    int (*revoke)(ncclComm_t, int);
+    int (*grow)(ncclComm_t, int, const ncclUniqueId *, int, ncclComm_t *, ncclConfig *);
+    int (*put)(const void *, size_t, int, int, stub_window, size_t, int, int, unsigned, ncclComm_t,
+               stub_stream);
+    int (*signal)(int, int, int, unsigned, ncclComm_t, stub_stream);
+    void *there = dlsym(RTLD_DEFAULT, "pncclSignal");
+    *(void **)&revoke = dlsym(RTLD_DEFAULT, "ncclCommRevoke");
+    *(void **)&grow = dlsym(RTLD_DEFAULT, "ncclCommGrow");
+    *(void **)&put = dlsym(RTLD_DEFAULT, "ncclPutSignal");
+    *(void **)&signal = dlsym(RTLD_DEFAULT, "ncclSignal");
+    saw("Put", put ? put(out, 43, FLOAT, 2, NULL, 0, 0, 0, 0, world, stream) : 5);
+    saw("Signal", signal ? signal(2, 0, 0, 0, world, stream) : 5);
+    saw("bad signal", signal ? signal(2, 1, 0, 0, world, stream) : 5);
+    ncclComm_t more = NULL, joined = NULL, last = NULL;
+    saw("Grow", grow ? grow(world, 6, NULL, -1, &more, &config) : 5);
+    saw("Grow in", grow ? grow(NULL, 6, &id, 5, &joined, &config) : 5);
+    saw("Grow wrongly", grow ? grow(world, 6, NULL, 2, &last, &config) : 5);
+    if (!there)
+        return;
+    expect("world", "send", 172, 1, 1);
+    expect("world", "other", 0, 1, 1);
+    saw("grown", ncclAllReduce(out, in, 47, FLOAT, SUM, more, stream));
+    saw("joined", ncclAllReduce(out, in, 47, FLOAT, SUM, joined, stream));
+    expect("grown", "all_reduce", 188, 1, 1);
+    expect("grown", "all_reduce", 188, 1, 1);
+    saw("Revoke", revoke(more, 0));
+    saw("revoked", ncclAllReduce(out, in, 47, FLOAT, SUM, more, stream));
+    ncclCommDestroy(more);
+    ncclCommDestroy(joined);
+}
+
+/* ---- communicators that do not block ---- */
+
+static void wait_until_done(ncclComm_t comm)
+{
+    int state = 7, turns = 0;
+    for (; state == 7; turns++)
+        need(!ncclCommGetAsyncError(comm, &state), "the communicator's state");
+    need(state == 0, "an error in the background");
+    fprintf(result, "done after %d\n", turns);
+}
+
+static void patient(void)
+{
+    ncclUniqueId id = {{2}};
+    ncclConfig config = {.size = sizeof config, .blocking = 0, .name = "patient"};
+    ncclComm_t comm = NULL;
+    int ranks;
+    saw("patient", ncclCommInitRankConfig(&comm, 2, id, 0, &config));
+    saw("too early", ncclAllReduce(out, in, 600, INT8, SUM, comm, stream));
+    saw("count", ncclCommCount(comm, &ranks));
+    wait_until_done(comm);
+    for (int i = 0; i < 3; i++) {
+        saw("in progress", ncclAllReduce(out, in, 601, INT8, SUM, comm, stream));
+        wait_until_done(comm);
+        expect("patient", "all_reduce", 601, 1, 1);
+    }
+    saw("in progress", ncclAllReduce(out, in, 602, INT8, SUM, comm, stream));
+    saw("too early", ncclAllReduce(out, in, 602, INT8, SUM, comm, stream)); /* when is not known */
+    wait_until_done(comm);
+    ncclGroupStart();
+    for (int i = 0; i < 2; i++)
+        saw("member", ncclAllReduce(out, in, 603, INT8, SUM, comm, stream));
+    saw("group in progress", ncclGroupEnd());
+    wait_until_done(comm);
+    expect("patient", "all_reduce", 603, 2, 1);
+    saw("in progress", ncclAllReduce(out, in, 604, INT8, SUM, comm, stream));
+    saw("abort", ncclCommAbort(comm)); /* never came */
+}
+
 static void of_all_communicators(void)
 {
     saw("plain", ncclAllReduce(out, in, 100, INT8, SUM, plain, stream));
@@ -287,6 +362,8 @@ int main(int argc, char **argv)
     threads();
     graph();
     later_ones();
+    newest_ones();
+    patient();
     destroy_all();
     fprintf(result, "done %u\n", stub_done());
     need(gpu->invalidated() == 0, "a capture was spoilt");

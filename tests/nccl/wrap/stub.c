@@ -10,6 +10,10 @@
 
 struct ncclComm {
     int magic, ranks, rank, aborted;
+    int patient; /* it does not block */
+    int turns;   /* questions until what is in progress is done */
+    int queued;  /* in the open group */
+    int revoked;
 };
 
 static __thread int next_result, next_end, depth;
@@ -47,11 +51,25 @@ static size_t bytes_of(int type)
     return type >= 0 && type < 12 ? bytes[type] : 0;
 }
 
+static int refuses(const struct ncclComm *comm)
+{
+    return !comm || comm->magic != MAGIC || comm->turns > 0 || comm->revoked;
+}
+
+/* What takes time on one that does not block. */
+static int begin(struct ncclComm *comm)
+{
+    if (!comm->patient)
+        return 0;
+    comm->turns = STUB_TURNS + 1; /* the last one is answered success */
+    return 7;
+}
+
 /* Something that depends on all that was passed. */
 static int act(int what, const void *send, void *recv, size_t count, int type, ncclComm_t comm)
 {
     int result = take(&next_result);
-    if (!comm || comm->magic != MAGIC || !bytes_of(type))
+    if (refuses(comm) || !bytes_of(type))
         return 4;
     if (result && result != 7)
         return result;
@@ -61,8 +79,11 @@ static int act(int what, const void *send, void *recv, size_t count, int type, n
         to[i] = (unsigned char)(from[i] * 3 + what + comm->rank);
     __atomic_add_fetch(&done, 1, __ATOMIC_RELAXED);
     queued += depth > 0;
-    return result;
+    comm->queued += depth > 0;
+    return result || depth > 0 ? result : begin(comm);
 }
+
+static ncclComm_t all[NEXT]; /* that do not block: a group's end begins theirs */
 
 static int make(ncclComm_t *place, int ranks, int rank)
 {
@@ -71,7 +92,7 @@ static int make(ncclComm_t *place, int ranks, int rank)
         free(comm);
         return 4;
     }
-    *comm = (struct ncclComm){MAGIC, ranks, rank, 0};
+    *comm = (struct ncclComm){.magic = MAGIC, .ranks = ranks, .rank = rank};
     *place = NULL;
     if (depth == 0 || filling == NEXT) {
         *place = comm;
@@ -162,6 +183,12 @@ int pncclGroupEnd(void)
     if (--depth > 0)
         return 0;
     int result = take(&next_end);
+    for (unsigned i = 0; i < NEXT && !result; i++)
+        if (all[i] && all[i]->queued)
+            result = begin(all[i]);
+    for (unsigned i = 0; i < NEXT; i++)
+        if (all[i])
+            all[i]->queued = 0;
     for (unsigned i = 0; i < filling; i++)
         *fill[i].place = fill[i].comm;
     filling = queued = 0;
@@ -179,7 +206,23 @@ int pncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int ra
 {
     (void)id;
     int result = make(comm, ranks, rank);
-    return result ? result : config && config->blocking == 0 ? 7 : 0;
+    if (result || !config || config->blocking != 0)
+        return result;
+    unsigned i = 0;
+    while (i < NEXT - 1 && all[i])
+        i++;
+    all[i] = *comm;
+    (*comm)->patient = 1;
+    return begin(*comm);
+}
+
+int pncclCommGetAsyncError(ncclComm_t comm, int *state)
+{
+    if (!comm || comm->magic != MAGIC)
+        return 4;
+    comm->turns -= comm->turns > 0;
+    *state = comm->turns > 0 ? 7 : 0;
+    return 0;
 }
 
 int pncclCommInitAll(ncclComm_t *comms, int n, const int *list)
@@ -204,8 +247,10 @@ int pncclCommFinalize(ncclComm_t comm)
 
 int pncclCommDestroy(ncclComm_t comm)
 {
-    if (!comm || comm->magic != MAGIC)
+    if (!comm || comm->magic != MAGIC || comm->turns > 0)
         return 4;
+    for (unsigned i = 0; i < NEXT; i++)
+        all[i] = all[i] == comm ? NULL : all[i];
     comm->magic = 0;
     free(comm);
     return 0;
@@ -213,12 +258,14 @@ int pncclCommDestroy(ncclComm_t comm)
 
 int pncclCommAbort(ncclComm_t comm)
 {
+    if (comm && comm->magic == MAGIC)
+        comm->turns = 0;
     return pncclCommDestroy(comm);
 }
 
 int pncclCommCount(const ncclComm_t comm, int *count)
 {
-    if (!comm || comm->magic != MAGIC)
+    if (!comm || comm->magic != MAGIC || comm->turns > 0)
         return 4;
     *count = comm->ranks;
     return 0;
@@ -226,7 +273,7 @@ int pncclCommCount(const ncclComm_t comm, int *count)
 
 int pncclCommUserRank(const ncclComm_t comm, int *rank)
 {
-    if (!comm || comm->magic != MAGIC)
+    if (!comm || comm->magic != MAGIC || comm->turns > 0)
         return 4;
     *rank = comm->rank;
     return 0;
@@ -276,6 +323,45 @@ int pncclCommShrink(ncclComm_t comm, int *excluded, int n, ncclComm_t *newcomm, 
 {
     (void)excluded, (void)config, (void)flags;
     return make(newcomm, comm->ranks - n, 0);
+}
+
+/* The communicator is quiet then, and may only be destroyed, split or shrunk. */
+int pncclCommRevoke(ncclComm_t comm, int flags)
+{
+    if (!comm || comm->magic != MAGIC || flags != 0)
+        return 4;
+    comm->turns = 0;
+    comm->revoked = 1;
+    return 0;
+}
+
+/* Existing ranks: theirs, and no rank; new ones: none, and the id and the rank. */
+int pncclCommGrow(ncclComm_t comm, int ranks, const ncclUniqueId *id, int rank, ncclComm_t *newcomm,
+                  ncclConfig *config)
+{
+    (void)config;
+    if (comm ? rank != -1 || ranks <= comm->ranks || refuses(comm) : !id)
+        return 4;
+    return make(newcomm, ranks, comm ? comm->rank : rank);
+}
+
+int pncclPutSignal(const void *send, size_t count, int type, int peer, stub_window window,
+                   size_t offset, int signal, int context, unsigned flags, ncclComm_t comm,
+                   stub_stream stream)
+{
+    (void)window, (void)stream;
+    if (signal != 0 || context != 0 || flags != 0)
+        return 4;
+    return act(10 + peer + (int)offset, send, NULL, count, type, comm);
+}
+
+int pncclSignal(int peer, int signal, int context, unsigned flags, ncclComm_t comm,
+                stub_stream stream)
+{
+    (void)stream;
+    if (signal != 0 || context != 0 || flags != 0)
+        return 4;
+    return act(11 + peer, NULL, NULL, 0, INT8, comm);
 }
 
 STUB_LATER(WEAK)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "backend/cuda/comm/group.h"
+#include "backend/cuda/comm/pending.h"
 #include "backend/cuda/words.h"
 #include "core/join.h"
 
@@ -27,6 +28,7 @@ static void free_group(void)
     free(group.list);
     group.list = NULL;
     group.count = group.room = 0;
+    pki_cuda_pending_free();
 }
 
 static uint32_t open_region(void)
@@ -105,6 +107,7 @@ static void begin(pki_cuda_member *m, CUstream stream)
     m->stream = stream;
     m->parent = open_region();
     say_wrapped();
+    pki_cuda_pending_settle(m->comm, PKI_CUDA_NEVER_ASKED);
     if (PKI_UNLIKELY(!m->lane)) {
         count_unseen(m);
     } else if (group.depth > 0) {
@@ -130,12 +133,23 @@ void pk_nccl_begin_on_(pk_comm *comm, pk_comm_op op, pk_comm_type type, uint64_t
     errno = saved;
 }
 
-static void end_on_lane(pki_cuda_lane *l, uint32_t name, int32_t result)
+/* It comes later: the end waits for the communicator to say so. */
+static PKI_COLD void wait_on_lane(pk_comm *comm, pki_cuda_lane *l, CUstream stream, uint32_t name)
+{
+    pki_store(&pki_cuda_at_thread_end, free_group);
+    if (!pki_cuda_operation_wait(l, name) || !pki_cuda_pending_add(comm, l, stream, name))
+        pki_cuda_operation_refused(l, name, false);
+}
+
+static void end_on_lane(pk_comm *comm, pki_cuda_lane *l, CUstream stream, uint32_t name,
+                        int32_t result)
 {
     if (PKI_LIKELY(result == 0))
         pki_cuda_operation_end(l, name);
+    else if (result == IN_PROGRESS)
+        wait_on_lane(comm, l, stream, name);
     else
-        pki_cuda_operation_refused(l, name, result != IN_PROGRESS);
+        pki_cuda_operation_refused(l, name, true);
 }
 
 void pk_nccl_end_on_(pk_comm *comm, void *stream, int32_t result)
@@ -147,7 +161,7 @@ void pk_nccl_end_on_(pk_comm *comm, void *stream, int32_t result)
     } else if (comm && pki_cuda_known() == PKI_CUDA_LIVE) {
         pki_cuda_lane *l = pki_cuda_lane_of(pki_cuda_stream_of(stream), false);
         if (PKI_LIKELY(l))
-            end_on_lane(l, comm->name, result);
+            end_on_lane(comm, l, pki_cuda_stream_of(stream), comm->name, result);
     }
     errno = saved;
 }
@@ -193,13 +207,36 @@ void pk_nccl_group_launch(void)
     errno = saved;
 }
 
+/* What the stream was given has come when each communicator that takes part says so. */
+static void wait_for_others(const pki_cuda_member *first)
+{
+    const pk_comm *last = first->comm;
+    for (uint32_t i = first->next; i != PKI_CUDA_ALONE; i = group.list[i].next) {
+        const pki_cuda_member *m = &group.list[i];
+        if (m->comm && m->comm != last)
+            pki_cuda_pending_add(m->comm, first->lane, first->stream, first->name);
+        last = m->comm ? m->comm : last;
+    }
+}
+
 static void land(int32_t result)
 {
     for (uint32_t i = 0; i < group.count; i++) {
         const pki_cuda_member *m = &group.list[i];
-        if (m->name && leads(m))
-            end_on_lane(m->lane, m->name, result);
+        if (!m->name || !leads(m))
+            continue;
+        end_on_lane(m->comm, m->lane, m->stream, m->name, result);
+        if (result == IN_PROGRESS)
+            wait_for_others(m);
     }
+}
+
+void pk_nccl_async(pk_comm *comm, int32_t state)
+{
+    int saved = errno;
+    if (comm && state != IN_PROGRESS)
+        pki_cuda_pending_settle(comm, state == 0 ? PKI_CUDA_ARRIVED : PKI_CUDA_FAILED);
+    errno = saved;
 }
 
 void pk_nccl_group_end(int32_t result)
@@ -216,6 +253,8 @@ void pk_nccl_group_end(int32_t result)
 
 void pk_nccl_abort(pk_comm *comm)
 {
+    if (comm)
+        pki_cuda_pending_settle(comm, PKI_CUDA_NEVER_ASKED);
     for (uint32_t i = 0; comm && i < group.count; i++) {
         pki_cuda_member *m = &group.list[i];
         if (m->comm != comm)
