@@ -13,6 +13,7 @@ struct fake fake = {.lock = PTHREAD_MUTEX_INITIALIZER,
                     .rate = 1,
                     .base_device = 1e9};
 _Thread_local context *fake_current;
+void (*fake_on_query)(CUresult answer);
 
 static _Thread_local context *pushed[8];
 static _Thread_local unsigned push_depth;
@@ -365,7 +366,10 @@ CUresult CUDAAPI cuEventQuery(CUevent e)
 {
     CUresult code = fake_enter(FAKE_EVENT_QUERY);
     code = code ? code : fake_unsafe() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : state_of(e);
-    return fake_leave(code);
+    fake_leave(code);
+    if (fake_on_query)
+        fake_on_query(code);
+    return code;
 }
 
 CUresult CUDAAPI cuEventElapsedTime(float *ms, CUevent from, CUevent to)

@@ -56,6 +56,7 @@ struct CUstream_st {
     graph *capturing;
     CUgraphNode last;
     CUgraphEdgeData edge; /* from it */
+    uint64_t ends_at;     /* when all of its kernels will be done (fake/device.c) */
     work_item queue[QUEUE];
     unsigned head, tail;
     unsigned launched; /* kernels in the queue */
@@ -135,6 +136,7 @@ extern struct fake {
     unsigned hung, misused;
 } fake;
 extern _Thread_local context *fake_current;
+extern void (*fake_on_query)(CUresult answer); /* told of each cuEventQuery, without the lock */
 
 /* Zeroed memory that stays: whoever uses a handle for too long is told so, and does not crash.
  * Under the lock. */

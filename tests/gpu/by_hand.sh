@@ -55,7 +55,7 @@ ar rcs "$objects/libpk.a" "$objects"/*.o
 "$cc" -shared -o "$folder/lib/libpk.so.1" -Wl,-soname,libpk.so.1,-z,nodelete "$objects"/*.o "${zlib[@]}" -pthread -lm -ldl
 "$cc" "${flags[@]}" -shared -o "$folder/lib/libpkshim.so" lib/backend/shim/*.c -Wl,-z,nodelete,-z,now -ldl
 
-common=(tests/gpu/gpu.c tests/gpu/driver.c)
+common=(tests/gpu/gpu.c tests/gpu/driver.c tests/gpu/collectives.c)
 # NCCL looks for its profiler in the program; linkers before 2020 cannot export a single symbol.
 exports=()
 for version in 2 3 4 5 6; do

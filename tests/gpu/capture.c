@@ -54,10 +54,9 @@ static void announced_replays(int mode)
     uint64_t got = counts_now().replayed - before;
     gpu_check(got == REPLAYS, "mode %d: %llu spans of %d replays", mode, (unsigned long long)got,
               REPLAYS);
-    gpu_check(pk_region_gpu_stats(&replayed, &stats) == PK_OK &&
-                  (double)stats.min >= SPIN_NS * 0.9 && stats.max < SPIN_NS * 3,
-              "%llu .. %llu ns for %d", (unsigned long long)stats.min,
-              (unsigned long long)stats.max, SPIN_NS);
+    gpu_check(pk_region_gpu_stats(&replayed, &stats) == PK_OK && (double)stats.min >= SPIN_NS * 0.9,
+              "%llu ns for %d", (unsigned long long)stats.min, SPIN_NS);
+    gpu_bar(stats.max < SPIN_NS * 3, "%llu ns for %d", (unsigned long long)stats.max, SPIN_NS);
     must(cu.cuda_exec_destroy(exec));
     must(cu.cuda_graph_destroy(graph));
 }

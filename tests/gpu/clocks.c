@@ -85,8 +85,11 @@ static void show_steps(const char *key, size_t n)
         uint64_t step = truth[i].ended - truth[i].began - 20000;
         least = step && step < least ? step : least;
     }
-    gpu_figure(key, "least %llu ns beyond the 20 us that a kernel was to take",
-               (unsigned long long)least);
+    if (least == UINT64_MAX)
+        gpu_figure(key, "none: each kernel took 20 us to the ns");
+    else
+        gpu_figure(key, "least %llu ns beyond the 20 us that a kernel was to take",
+                   (unsigned long long)least);
 }
 
 static void session(const char *backends, cuda_stream stream, cuda_memory memory, size_t n)

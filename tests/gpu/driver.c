@@ -9,6 +9,7 @@
 
 driver cu;
 kernels the_kernels;
+static void *the_library;
 
 static const char ptx[] = ".version 7.0\n"
                           ".target sm_70\n"
@@ -70,10 +71,12 @@ void driver_load(void)
         size_t offset;
     } functions[] = {CUDA_FUNCTIONS(CUDA_BIND)};
 #undef CUDA_BIND
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    const char *named = getenv("PK_CUDA_LIBRARY");
+    void *library = dlopen(named && *named ? named : "libcuda.so.1", RTLD_NOW);
     int devices = 0;
     if (!library)
         gpu_skip("no GPU: %s", dlerror());
+    the_library = library;
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *function = dlsym(library, functions[i].name);
         if (!function)
@@ -106,11 +109,26 @@ void driver_load_kernels(void)
     must(cu.cuda_module_function(&the_kernels.stray, module, "stray"));
 }
 
+static void spin(cuda_stream stream, uint64_t ns, cuda_memory to, unsigned blocks, unsigned threads)
+{
+    void *arguments[] = {&ns, &to};
+    must(cu.cuda_launch(the_kernels.spin, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, NULL));
+}
+
 void driver_spin(cuda_stream stream, uint64_t ns, cuda_memory memory, size_t index)
 {
-    cuda_memory to = memory + index * sizeof(spun);
-    void *arguments[] = {&ns, &to};
-    must(cu.cuda_launch(the_kernels.spin, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
+    spin(stream, ns, memory + index * sizeof(spun), 1, 1);
+}
+
+void driver_spin_wide(cuda_stream stream, uint64_t ns, cuda_memory memory, size_t index,
+                      unsigned blocks)
+{
+    spin(stream, ns, memory + index * sizeof(spun), blocks, 1024);
+}
+
+void *driver_function(const char *name)
+{
+    return dlsym(the_library, name);
 }
 
 void driver_launch(cuda_stream stream, cuda_function function)

@@ -20,6 +20,7 @@ typedef uint64_t cuda_memory;
 enum {
     CUDA_OK = 0,
     CUDA_NOT_READY = 600,
+    CUDA_INVALID_CONTEXT = 201,
     CUDA_ILLEGAL_ADDRESS = 700,
     CUDA_CAPTURED_EVENT = 907,
     CUDA_NON_BLOCKING = 1, /* of streams */
@@ -41,6 +42,7 @@ enum {
     X(retain, "cuDevicePrimaryCtxRetain", (cuda_context * context, int device))                    \
     X(reset, "cuDevicePrimaryCtxReset_v2", (int device))                                           \
     X(set_current, "cuCtxSetCurrent", (cuda_context context))                                      \
+    X(get_current, "cuCtxGetCurrent", (cuda_context * context))                                    \
     X(create_context, "cuCtxCreate_v2", (cuda_context * context, unsigned flags, int device))      \
     X(destroy_context, "cuCtxDestroy_v2", (cuda_context context))                                  \
     X(synchronize, "cuCtxSynchronize", (void))                                                     \
@@ -111,5 +113,12 @@ void driver_load_kernels(void);
 /* Into the stream; the result goes to memory + index * sizeof(spun). */
 void driver_spin(cuda_stream stream, uint64_t ns, cuda_memory memory, size_t index);
 void driver_launch(cuda_stream stream, cuda_function function);
+
+/* The same by so many blocks of 1024 threads: enough of them and nothing else is run meanwhile. */
+void driver_spin_wide(cuda_stream stream, uint64_t ns, cuda_memory memory, size_t index,
+                      unsigned blocks);
+
+/* A function that older drivers lack; NULL then. */
+void *driver_function(const char *name);
 
 #endif

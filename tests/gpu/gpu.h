@@ -20,6 +20,12 @@ void gpu_figure(const char *key, const char *format, ...) __attribute__((format(
     gpu_checked((condition), #condition, __FILE__, __LINE__, __VA_ARGS__)
 bool gpu_checked(bool so, const char *what, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+/* The same for what takes time: on a mock (PK_GPU_MOCK) it is said and does not count, since that
+ * has no times of its own, and shares its processors with everybody. */
+#define gpu_bar(condition, ...)                                                                    \
+    gpu_measured((condition), #condition, __FILE__, __LINE__, __VA_ARGS__)
+bool gpu_measured(bool so, const char *what, const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 int gpu_result(void);
 
 /* Starts a session with a trace in a fresh file under $TMPDIR, whose path it returns; backends as
@@ -53,7 +59,8 @@ static inline double gpu_at(gpu_line l, double x)
 
 typedef struct gpu_event {
     char name[64], category[32], region[64];
-    double start, end; /* ns since the session's start */
+    double start, end;  /* ns since the session's start */
+    double uncertainty; /* ns; of a span's ends */
     uint64_t correlation;
     uint64_t pid, tid;
 } gpu_event;

@@ -105,7 +105,7 @@ int main(void)
     gpu_figure("pairs.perfkit_ns", "%.0f", gpu_median(spans, ROUNDS));
     gpu_figure("pairs.ratio", "%.3f (p10 %.3f, p90 %.3f)", middle, gpu_quantile(ratio, ROUNDS, 0.1),
                gpu_quantile(ratio, ROUNDS, 0.9));
-    gpu_check(middle <= BAR, "%.3f x two bare records", middle);
+    gpu_bar(middle <= BAR, "%.3f x two bare records", middle);
     gpu_read_trace(path);
     return gpu_result();
 }

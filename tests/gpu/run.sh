@@ -12,12 +12,17 @@ set -u
 
 # NAME SECONDS LEAST - at most so many seconds, and not worth beginning with less left.
 tests="status 60 5
+threads 30 5
 pairs 45 10
 capture 45 10
 kernels 45 10
+idle 40 12
+launch 45 15
+anchors 60 15
 holder 45 5
 faults 60 10
-nccl 120 15
+nccl 60 15
+sweep 120 20
 train 180 40
 clocks 140 15"
 
@@ -73,10 +78,10 @@ have() { command -v "$1" >/dev/null 2>&1; }
 arguments()
 {
     case $1 in
-        train) printf '%s\n' "$build/examples/cuda_train" ;;
+        train) printf '%s\n' "${PK_GPU_TRAIN:-$build/examples/cuda_train}" ;;
         clocks) # what is left, in two halves
-            local half=$((($(left) - 20) / 2))
-            printf '%s\n' $((half > 60 ? 60 : half < 2 ? 2 : half))
+            local half=$((($(left) - 20) / 2)) most=${PK_GPU_CLOCK_SECONDS:-60}
+            printf '%s\n' $((half > most ? most : half < 2 ? 2 : half))
             ;;
     esac
 }

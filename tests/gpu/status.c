@@ -70,9 +70,9 @@ int main(int argc, char **argv)
     pk_get_gpu_counts(&counts);
     gpu_check(counts.begun == 1 && counts.recorded == 1, "%llu begun, %llu recorded",
               (unsigned long long)counts.begun, (unsigned long long)counts.recorded);
-    gpu_check(pk_region_gpu_stats(&region, &stats) == PK_OK && stats.min > 900000 &&
-                  stats.min < 3000000,
+    gpu_check(pk_region_gpu_stats(&region, &stats) == PK_OK && stats.min > 900000,
               "1 ms of spinning took %llu ns", (unsigned long long)stats.min);
+    gpu_bar(stats.min < 3000000, "1 ms of spinning took %llu ns", (unsigned long long)stats.min);
     size_t samples = gpu_count_lines(path, "\"gpu0.power\"");
     gpu_figure("nvml.samples", "%zu of gpu0.power in 2 s", samples);
     gpu_read_trace(path);

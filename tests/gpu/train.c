@@ -37,7 +37,7 @@ static result run(const char *arguments)
         ;
     int status = output ? pclose(output) : -1;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-        gpu_skip("%s", line);
+        gpu_skip("%.*s", (int)strcspn(line, "\n"), line);
     if (status != 0 || sscanf(line,
                               "steps=%*d batch=%*d step_ms=%lf window_ms=%lf total_ms=%*f "
                               "loss=%*f checksum=%31s",
@@ -108,9 +108,9 @@ static void measure(const char *window)
     gpu_figure("train.events", "%.4f x", e);
     gpu_figure("train.window", "%.4f x", in);
     gpu_figure("train.outside", "%.4f x", gpu_median(outside, ROUNDS));
-    gpu_check(e <= BAR_EVENTS, "events: %.4f x", e);
-    gpu_check(in <= BAR_WINDOW, "CUPTI: %.4f x in its window", in);
-    gpu_check(gpu_median(outside, ROUNDS) <= BAR_EVENTS, "and outside of it");
+    gpu_bar(e <= BAR_EVENTS, "events: %.4f x", e);
+    gpu_bar(in <= BAR_WINDOW, "CUPTI: %.4f x in its window", in);
+    gpu_bar(gpu_median(outside, ROUNDS) <= BAR_EVENTS, "and outside of it");
     check_graph(first.checksum);
 }
 

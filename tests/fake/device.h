@@ -1,0 +1,12 @@
+/* fake/device.h - what the mock of a device tells the mock of CUPTI, if that is loaded. */
+#pragma once
+
+#include <cuda.h>
+#include <stdint.h>
+
+typedef enum fake_wait { FAKE_WAIT_STREAM, FAKE_WAIT_CONTEXT, FAKE_WAIT_QUERY } fake_wait;
+
+void fake_tell_begin(void);
+/* It begins so many ns from now. */
+void fake_tell_kernel(const char *name, uint64_t from_now, uint64_t ns);
+void fake_tell_wait(fake_wait kind, CUresult answer);

@@ -1,0 +1,66 @@
+/* fake/device_cupti.c - see fake/device.h. */
+#include "device.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_cupti.h"
+
+static fake_cupti_table *cupti;
+
+static void finish(uint32_t flag)
+{
+    (void)flag;
+    cupti->finish();
+}
+
+void fake_tell_begin(void)
+{
+    const char *path = getenv("PK_CUPTI_LIBRARY");
+    void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *symbol = library ? dlsym(library, "fake_cupti") : NULL;
+    fake_cupti_table *(*table)(void);
+    if (!symbol)
+        return;
+    memcpy(&table, &symbol, sizeof table);
+    cupti = table();
+    cupti->on_flush = finish;
+}
+
+void fake_tell_kernel(const char *name, uint64_t from_now, uint64_t ns)
+{
+    const fake_call call = {
+        .domain = CUPTI_CB_DOMAIN_DRIVER_API,
+        .id = CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+        .device = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+        .kernel = name,
+        .ns = ns,
+        .delay = from_now,
+    };
+    if (cupti)
+        cupti->play(&call);
+}
+
+void fake_tell_wait(fake_wait kind, CUresult answer)
+{
+    static const struct {
+        CUpti_CallbackId id;
+        CUpti_ActivitySynchronizationType type;
+    } calls[] = {
+        [FAKE_WAIT_STREAM] = {CUPTI_DRIVER_TRACE_CBID_cuStreamSynchronize,
+                              CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE},
+        [FAKE_WAIT_CONTEXT] = {CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize,
+                               CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE},
+        [FAKE_WAIT_QUERY] = {CUPTI_DRIVER_TRACE_CBID_cuEventQuery,
+                             CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE},
+    };
+    const fake_call call = {
+        .domain = CUPTI_CB_DOMAIN_DRIVER_API,
+        .id = calls[kind].id,
+        .wait = calls[kind].type,
+        .result = (uint32_t)answer,
+    };
+    if (cupti)
+        cupti->play(&call);
+}
