@@ -301,7 +301,8 @@ DRIVER cuStreamEndCapture(CUstream handle, CUgraph *out)
 
 DRIVER cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph g, unsigned long long flags)
 {
-    (void)flags;
+    if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
+        return fake_instantiate_for_device(g, out);
     *out = fake_instantiate(g);
     return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -314,6 +315,18 @@ static const kernel *kernel_at(const node *n)
     return NULL;
 }
 
+/* Conditions hold. */
+static void run_body(stream *s, const graph *body)
+{
+    for (size_t i = 0; i < body->count; i++) {
+        const kernel *k = kernel_at(body->nodes[i]);
+        if (k)
+            run(s, k);
+        else if (body->nodes[i]->body)
+            run_body(s, body->nodes[i]->body);
+    }
+}
+
 DRIVER cuGraphLaunch(CUgraphExec x, CUstream handle)
 {
     fake_enter(FAKE_STREAM_ID);
@@ -324,8 +337,51 @@ DRIVER cuGraphLaunch(CUgraphExec x, CUstream handle)
             fake_enqueue(s, x->events[i]);
         else if (k)
             run(s, k);
+        else if (x->nodes[i]->body)
+            run_body(s, x->nodes[i]->body);
     }
     return fake_leave(CUDA_SUCCESS);
+}
+
+DRIVER cuGraphCreate(CUgraph *out, unsigned flags)
+{
+    (void)flags;
+    *out = fake_graph_create();
+    return CUDA_SUCCESS;
+}
+
+DRIVER cuGraphConditionalHandleCreate(CUgraphConditionalHandle *out, CUgraph g, CUcontext ctx,
+                                      unsigned first, unsigned flags)
+{
+    (void)g, (void)ctx, (void)first;
+    *out = 1;
+    return flags == CU_GRAPH_COND_ASSIGN_DEFAULT ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Conditional nodes with one body. */
+DRIVER cuGraphAddNode(CUgraphNode *out, CUgraph g, const CUgraphNode *from,
+                      const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *params)
+{
+    (void)from, (void)edges;
+    if (params->type != CU_GRAPH_NODE_TYPE_CONDITIONAL || params->conditional.size != 1 ||
+        count > 0 || params->conditional.type != CU_GRAPH_COND_TYPE_IF || !params->conditional.ctx)
+        return CUDA_ERROR_INVALID_VALUE;
+    graph *body = fake_graph_create();
+    pthread_mutex_lock(&fake.lock);
+    node *n = fake_keep(sizeof *n);
+    body->is_body = true;
+    n->body = body;
+    *out = g->nodes[g->count++] = n;
+    params->conditional.phGraph_out = &n->body;
+    return fake_leave(CUDA_SUCCESS);
+}
+
+DRIVER cuStreamBeginCaptureToGraph(CUstream handle, CUgraph g, const CUgraphNode *from,
+                                   const CUgraphEdgeData *edges, size_t count,
+                                   CUstreamCaptureMode mode)
+{
+    (void)from, (void)edges, (void)count;
+    return fake_capture_begin_to(handle, g, mode);
 }
 
 DRIVER cuGraphExecDestroy(CUgraphExec x)

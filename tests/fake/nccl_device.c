@@ -72,6 +72,20 @@ static const profiler *find_profiler(void)
     return dlsym(RTLD_DEFAULT, "ncclProfiler_v5");
 }
 
+static int make(void **comm, int ranks, int rank, int device)
+{
+    const profiler *p = find_profiler();
+    communicator *c = calloc(1, sizeof *c);
+    if (!c)
+        return 2;
+    *c = (communicator){.rank = rank, .ranks = ranks};
+    retain(&c->context, device);
+    if (p)
+        p->init(&c->profiler, 77, &mask, "mock", 1, ranks, rank, NULL);
+    *comm = c;
+    return 0;
+}
+
 static int run(const work *w, CUfunction kernel)
 {
     uint64_t ns = LEAST_NS + (uint64_t)w->bytes * 1000 / BYTES_PER_US;
@@ -84,40 +98,52 @@ static int run(const work *w, CUfunction kernel)
     return code ? 1 : 0;
 }
 
-int ncclGetVersion(int *version);
-int ncclCommInitAll(void **comms, int ranks, const int *devices);
-int ncclCommDestroy(void *comm);
-int ncclGroupStart(void);
-int ncclGroupEnd(void);
-int ncclSend(const void *, size_t, int, int, void *, CUstream);
-int ncclRecv(void *, size_t, int, int, void *, CUstream);
-int ncclAllReduce(const void *, void *, size_t, int, int, void *, CUstream);
+typedef struct unique_id {
+    char internal[128];
+} unique_id;
 
-int ncclGetVersion(int *version)
+/* Strong with a p, and weak without, as NCCL has them. */
+#define ENTRY(NAME, PARAMS)                                                                        \
+    int pnccl##NAME PARAMS;                                                                        \
+    int nccl##NAME PARAMS __attribute__((weak, alias("pnccl" #NAME)));                             \
+    int pnccl##NAME PARAMS
+
+ENTRY(GetVersion, (int *version))
 {
     *version = 22809;
     return 0;
 }
 
-int ncclCommInitAll(void **comms, int ranks, const int *devices)
+ENTRY(CommInitAll, (void **comms, int ranks, const int *devices))
 {
-    const profiler *p = find_profiler();
     if (!launch)
         return NOT_INITIALISED;
-    for (int i = 0; i < ranks; i++) {
-        communicator *c = calloc(1, sizeof *c);
-        if (!c)
+    for (int i = 0; i < ranks; i++)
+        if (make(&comms[i], ranks, i, devices[i]))
             return 2;
-        *c = (communicator){.rank = i, .ranks = ranks};
-        retain(&c->context, devices[i]);
-        if (p)
-            p->init(&c->profiler, 77, &mask, "mock", 1, ranks, i, NULL);
-        comms[i] = c;
-    }
     return 0;
 }
 
-int ncclCommDestroy(void *comm)
+/* Of this process one rank, whose device is the one that is current. */
+ENTRY(CommInitRank, (void **comm, int ranks, unique_id id, int rank))
+{
+    (void)id;
+    return launch ? make(comm, ranks, rank, rank) : NOT_INITIALISED;
+}
+
+ENTRY(CommCount, (const void *comm, int *ranks))
+{
+    *ranks = ((const communicator *)comm)->ranks;
+    return 0;
+}
+
+ENTRY(CommUserRank, (const void *comm, int *rank))
+{
+    *rank = ((const communicator *)comm)->rank;
+    return 0;
+}
+
+ENTRY(CommDestroy, (void *comm))
 {
     communicator *c = comm;
     const profiler *p = find_profiler();
@@ -127,13 +153,13 @@ int ncclCommDestroy(void *comm)
     return 0;
 }
 
-int ncclGroupStart(void)
+ENTRY(GroupStart, (void))
 {
     depth++;
     return 0;
 }
 
-int ncclGroupEnd(void)
+ENTRY(GroupEnd, (void))
 {
     int result = 0;
     if (--depth > 0)
@@ -156,20 +182,20 @@ static int add(work *queue, size_t *count, work w, CUfunction kernel)
     return 0;
 }
 
-int ncclSend(const void *from, size_t count, int type, int peer, void *comm, CUstream s)
+ENTRY(Send, (const void *from, size_t count, int type, int peer, void *comm, CUstream s))
 {
     (void)from, (void)type, (void)peer;
     return add(messages, &message_count, (work){comm, s, 4 * count}, kernels[0]);
 }
 
-int ncclRecv(void *to, size_t count, int type, int peer, void *comm, CUstream s)
+ENTRY(Recv, (void *to, size_t count, int type, int peer, void *comm, CUstream s))
 {
     (void)to, (void)type, (void)peer;
     return add(messages, &message_count, (work){comm, s, 4 * count}, kernels[0]);
 }
 
-int ncclAllReduce(const void *from, void *to, size_t count, int type, int op, void *comm,
-                  CUstream s)
+ENTRY(AllReduce,
+      (const void *from, void *to, size_t count, int type, int op, void *comm, CUstream s))
 {
     (void)from, (void)to, (void)type, (void)op;
     return add(collectives, &collective_count, (work){comm, s, 4 * count}, kernels[1]);

@@ -14,6 +14,7 @@ import results
 build = os.path.abspath(sys.argv[1])
 here = os.path.dirname(os.path.abspath(__file__))
 environment = {**os.environ, "PK_GPU_MOCK": "1", "PK_GPU_CLOCK_SECONDS": "2",
+               "PYTHONPATH": os.path.join(here, "mock"),
                **dict(zip(("PK_CUDA_LIBRARY", "PK_CUPTI_LIBRARY", "PK_NCCL_LIBRARY", "PK_NVML_LIBRARY"),
                           map(os.path.abspath, sys.argv[2:])))}
 complaints = []
@@ -79,6 +80,16 @@ def keys_of(root, name):
     return keys
 
 
+def check_no_torch():
+    with tempfile.TemporaryDirectory() as folder:
+        script(folder, "torch.py", "raise ImportError('of this test')")
+        seen, done = run(folder, ["profiler", "preload"], PYTHONPATH=folder)
+        for name in ("profiler", "preload"):
+            outcome = seen.get(name, {}).get("outcome", "not there")
+            if outcome != "skipped: torch is not there: ImportError: of this test":
+                complaints.append(f"without torch, {name}: {outcome}\n{done.stdout}{done.stderr}")
+
+
 def check_fault(fault):
     with tempfile.TemporaryDirectory() as folder:
         seen, done = run(folder, FAULTS[fault], FAKE_DEVICE_FAULT=fault)
@@ -89,7 +100,8 @@ def check_fault(fault):
 
 
 with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor() as pool:
-    jobs = [pool.submit(check_all, temporary), *(pool.submit(check_fault, fault) for fault in FAULTS)]
+    jobs = [pool.submit(check_all, temporary), pool.submit(check_no_torch),
+            *(pool.submit(check_fault, fault) for fault in FAULTS)]
     for job in jobs:
         job.result()
 print("\n".join(complaints))

@@ -15,6 +15,7 @@ tests="status 60 5
 threads 30 5
 pairs 45 10
 capture 45 10
+graphs 60 10
 kernels 45 10
 idle 40 12
 launch 45 15
@@ -23,6 +24,8 @@ holder 45 5
 faults 60 10
 nccl 60 15
 sweep 120 20
+profiler 120 20
+preload 120 20
 train 180 40
 clocks 140 15"
 
@@ -79,6 +82,7 @@ arguments()
 {
     case $1 in
         train) printf '%s\n' "${PK_GPU_TRAIN:-$build/examples/cuda_train}" ;;
+        profiler | preload) printf '%s\n' "$build" ;;
         clocks) # what is left, in two halves
             local half=$((($(left) - 20) / 2)) most=${PK_GPU_CLOCK_SECONDS:-60}
             printf '%s\n' $((half > most ? most : half < 2 ? 2 : half))
