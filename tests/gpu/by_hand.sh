@@ -12,7 +12,7 @@ for cc in "${CC:-cc}" gcc clang; do
 done
 arch=$(uname -m)
 [ -d "lib/base/arch/$arch" ] || arch=generic
-flags=(-std=gnu11 -O2 -g -D_GNU_SOURCE -DNDEBUG -fPIC -fvisibility=hidden -fno-semantic-interposition
+flags=(-std=gnu11 -O2 -g1 -D_GNU_SOURCE -DNDEBUG -fPIC -fvisibility=hidden -fno-semantic-interposition
        -ftls-model=initial-exec -ffp-contract=off -pthread -Iinclude -Ilib "-Ilib/base/arch/$arch"
        "-DPKI_SHIM_FOLDER=\"$folder/lib\"")
 for cuda in "${CUDA_HOME:-}" /usr/local/cuda; do

@@ -2,6 +2,7 @@
 which tests it runs, in which order, within which time, and what is left when it is ended amid them."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,8 +30,8 @@ PROBE = 'if [ "$1" = --probe ]; then printf "device\\t1 x Script\\ncuda\\t13.0\\
 FIGURE = 'printf "%s\\t%s\\n" {0}.figure "$(date +%s)" >>"$PK_GPU_FIGURES"; echo "told of {0}"\n'
 
 
-def build_in(folder):
-    build = os.path.join(folder, "build")
+def build_in(folder, name="build"):
+    build = os.path.join(folder, name)
     os.makedirs(os.path.join(build, "tests", "gpu"))
     for name in NAMES:
         program(build, name, (PROBE if name == "status" else "") + FIGURE.format(name) + 'echo trace >"$TMPDIR/trace.json"')
@@ -133,11 +134,58 @@ def check_no_gpu(folder):
     check(not os.path.exists(os.path.join(build, "gpu-figures.tsv")), "figures without a GPU")
 
 
+def check_dev(folder):
+    """What was built elsewhere of the same sources is taken as it is; figures of a mock are no device's."""
+    for name in ("lib", "include", "examples", "docs"):
+        os.mkdir(os.path.join(folder, name))
+    for name in ("meson.build", "meson_options.txt", "examples/x.cu", "docs/gpu-results.md", "lib/x.c"):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write("<!--state--><!--end-->\n")
+    shutil.copy(os.path.join(ROOT, "dev"), folder)
+    shutil.copytree(os.path.join(ROOT, "tests", "gpu"), os.path.join(folder, "tests", "gpu"))
+    build = build_in(folder, os.path.join("build", "gpu"))
+    # Nothing to build with.
+    tools = os.path.join(folder, "bin")
+    os.mkdir(tools)
+    for name in TOOLS:
+        os.symlink(shutil.which(name), os.path.join(tools, name))
+    bare = {"PATH": tools, "HOME": folder, "PK_CUPTI_LIBRARY": "none", "PK_NCCL_LIBRARY": "none"}
+
+    def dev(*arguments, **more):
+        return subprocess.run([os.path.join(folder, "dev"), *arguments], capture_output=True, text=True, env={**bare, **more},
+                              check=False)
+    done = dev("gpu-test", "--seconds", "60", "pairs", PK_CUDA_LIBRARY="none")
+    check(done.returncode == 0 and "of other sources" in done.stdout, f"of other sources: {done.stdout}{done.stderr}")
+    sums = subprocess.run(["bash", "-c", 'eval "$(sed -n "/^gpu_sources/,/^}/p" dev)"; gpu_sources'], cwd=folder,
+                          capture_output=True, text=True, check=True).stdout
+    with open(os.path.join(build, "sources"), "w", encoding="utf-8") as file:
+        file.write(sums)
+    figures = os.path.join(folder, "mine.tsv")
+    done = dev("gpu-test", "--seconds", "60", "pairs", PK_CUDA_LIBRARY="none", PK_GPU_FIGURES=figures)
+    check(done.returncode == 0 and "told of pairs" in done.stdout and "sources" not in done.stdout,
+          f"of the same sources: {done.stdout}{done.stderr}")
+    done = dev("gpu-results", figures)
+    with open(os.path.join(folder, "docs", "gpu-results.md"), encoding="utf-8") as file:
+        head = file.read()
+    check(done.returncode == 0 and "Seen on 1 x Script" in head and len(os.listdir(
+        os.path.join(folder, "tests", "gpu", "figures"))) == 1, f"gpu-results: {done.stdout}{done.stderr}{head}")
+    with open(figures, "a", encoding="utf-8") as file:
+        file.write("device\t2 x Mock of a GPU 0\n")
+    check(dev("gpu-results", figures).returncode != 0, "a mock's figures are taken for a device's")
+    shutil.rmtree(build)
+    done = dev("gpu-test", PK_CUDA_LIBRARY="none")
+    check(done.returncode == 77 and "gpu-build elsewhere" in done.stdout, f"nothing: {done.returncode} {done.stdout}")
+    done = dev("gpu-test", "nonsense", PK_CUDA_LIBRARY="none")
+    check(done.returncode not in (0, 77) and "nonsense" in done.stderr, f"an unknown test: {done.returncode} {done.stderr}")
+
+
+TOOLS = ["bash", "sh", "env", "cat", "cut", "cp", "mkdir", "rm", "rmdir", "find", "sort", "xargs", "cksum", "sed", "tr", "tail",
+         "head", "date", "tee", "touch", "timeout", "realpath", "dirname", "basename", "gzip", "grep", "python3"]
 NAMES = subprocess.run([RUN, "--list"], check=True, capture_output=True, text=True).stdout.split()
 # Those of Python are not scripts of ours.
 PROGRAMS = [name for name in NAMES if not os.path.exists(os.path.join(ROOT, "tests", "gpu", f"{name}.py"))]
 check(NAMES[0] == "status" and NAMES[-1] == "clocks", f"the order: {NAMES}")
-for test in (check_order_and_subset, check_failures, check_budget, check_killed, check_no_gpu):
+for test in (check_order_and_subset, check_failures, check_budget, check_killed, check_no_gpu, check_dev):
     with tempfile.TemporaryDirectory() as temporary:
         test(temporary)
 print("\n".join(complaints))

@@ -36,7 +36,7 @@ known() { cut -d ' ' -f 1 <<<"$tests" | grep -qxF -- "$1"; }
 
 usage()
 {
-    printf '%s\n' "$1" "run.sh [--seconds N] [--list] FOLDER [TEST...]; tests: $(cut -d ' ' -f 1 <<<"$tests" | xargs)" >&2
+    printf '%s\n' "$1" "run.sh [--seconds N] [--list] FOLDER [TEST...]; tests: $(cut -d " " -f 1 <<<"$tests" | tr "\n" " ")" >&2
     exit 2
 }
 

@@ -2,9 +2,11 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/compiler.h"
 #include "base/dl.h"
+#include "base/wheels.h"
 
 pki_cupti_table pki_cupti;
 static uint32_t loaded_version;
@@ -48,16 +50,22 @@ void pki_cupti_version_text(uint32_t version, char *text, size_t size)
         snprintf(text, size, "%u", version);
 }
 
-/* By what it calls itself, for the loader, then where the toolkit puts it. */
+/* By what it calls itself, for the loader, then where the toolkit puts it, then in Python's
+ * packages: those of CUDA 13 share a folder. */
 static void *open_library(void)
 {
+    static const char *const files[] = {"libcupti.so.13", "libcupti.so.12", NULL};
+    static const char *const packages[] = {"cu13", "cuda_cupti", NULL};
+    const char *given = secure_getenv("PK_CUPTI_LIBRARY");
     static const char *const names[] = {"libcupti.so.13",
                                         "libcupti.so.12",
                                         "libcupti.so",
                                         "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
                                         "/usr/local/cuda/lib64/libcupti.so",
                                         NULL};
-    return pki_dl_open("PK_CUPTI_LIBRARY", names, why_not, sizeof why_not);
+    void *library = pki_dl_open("PK_CUPTI_LIBRARY", names, why_not, sizeof why_not);
+    return library || (given && *given) ? library
+                                        : pki_wheel_open(files, packages, why_not, sizeof why_not);
 }
 
 static void load(void)
