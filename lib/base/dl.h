@@ -28,9 +28,10 @@ bool pki_dl_possible(void);
 
 #define PKI_DL_STATIC "the program is linked with -static: no library can be opened"
 
-/* The file that the variable names, else the first of the NULL-terminated names that the process has
- * loaded already, since two copies of a library do not agree, else the first that can be opened.
- * NULL: none, and why in words. Never closed again by anybody: its threads may be inside. */
+/* The file that the variable names, else the first of the NULL-terminated names that the process
+ * has loaded already, since two copies of a library do not agree, else the first that can be
+ * opened. NULL: none, and why in words. Never closed again by anybody: its threads may be inside.
+ */
 void *pki_dl_open(const char *variable, const char *const names[], char *reason, size_t size);
 
 /* A function of the library, and where in a table its pointer goes. */

@@ -33,10 +33,10 @@ static void *bare(void *unused)
 {
     float ms = 0;
     int capturing = 0;
-    check_code("threads.record", cu.cuda_event_record(first, stream));
     check_code("threads.query", cu.cuda_event_query(second));
     check_code("threads.elapsed", cu.cuda_event_elapsed(&ms, first, second));
     check_code("threads.is_capturing", cu.cuda_stream_is_capturing(stream, &capturing));
+    check_code("threads.record", cu.cuda_event_record(first, stream)); /* the last: it is under way */
     return unused;
 }
 
