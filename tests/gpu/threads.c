@@ -36,7 +36,8 @@ static void *bare(void *unused)
     check_code("threads.query", cu.cuda_event_query(second));
     check_code("threads.elapsed", cu.cuda_event_elapsed(&ms, first, second));
     check_code("threads.is_capturing", cu.cuda_stream_is_capturing(stream, &capturing));
-    check_code("threads.record", cu.cuda_event_record(first, stream)); /* the last: it is under way */
+    check_code("threads.record",
+               cu.cuda_event_record(first, stream)); /* the last: it is under way */
     return unused;
 }
 
