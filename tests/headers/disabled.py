@@ -5,6 +5,7 @@ without them. answers.c says what the calls answer. Every example compiles witho
 each compiler that is here. CUDA: the folder of its headers, or "".
 """
 
+import functools
 import glob
 import os
 import re
@@ -83,6 +84,7 @@ def needs(there, what):
         raise Missing(what)
 
 
+@functools.cache
 def nvcc_of(cuda, folder):
     """CUDA's compiler, if it is here and has a host compiler that it can use."""
     nvcc = shutil.which("nvcc") or shutil.which(cuda + "/../bin/nvcc")
