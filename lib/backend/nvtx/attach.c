@@ -30,12 +30,6 @@ static bool unwanted(const pki_nvtx_domain *domain)
     return domain->ours || !pki_nvtx_consuming();
 }
 
-/* ---- text that is wide, or not ---- */
-
-#define NARROWED(wide, name)                                                                       \
-    char name[PKI_NAME_BYTES + 1];                                                                 \
-    pki_nvtx_narrow(name, sizeof name, wide)
-
 /* ---- ranges of a thread, and marks ---- */
 
 static void mark_ex(nvtxDomainHandle_t handle, const nvtxEventAttributes_t *attr)
@@ -52,13 +46,6 @@ static int push_default(const nvtxEventAttributes_t *attr)
     return pki_nvtx_push_ex(NULL, attr);
 }
 
-/* On the stack: an address that other texts will have, too, and each is looked up. */
-static int push_wide(const wchar_t *wide)
-{
-    NARROWED(wide, message);
-    return pki_nvtx_push_text(message);
-}
-
 static void mark_default(const nvtxEventAttributes_t *attr)
 {
     mark_ex(NULL, attr);
@@ -70,12 +57,6 @@ static void mark_text(const char *message)
         return;
     pki_nvtx_event event = pki_nvtx_event_of_text(message);
     pki_nvtx_mark(&event);
-}
-
-static void mark_wide(const wchar_t *wide)
-{
-    NARROWED(wide, message);
-    mark_text(message);
 }
 
 /* ---- ranges of the process ---- */
@@ -108,12 +89,6 @@ static nvtxRangeId_t start_text(const char *message)
     return pki_nvtx_range_start(&event);
 }
 
-static nvtxRangeId_t start_wide(const wchar_t *wide)
-{
-    NARROWED(wide, message);
-    return start_text(message);
-}
-
 static void end_default(nvtxRangeId_t id)
 {
     pki_nvtx_range_end(id, NULL);
@@ -126,22 +101,10 @@ static nvtxDomainHandle_t create_domain(const char *name)
     return (nvtxDomainHandle_t)pki_nvtx_domain_create(name);
 }
 
-static nvtxDomainHandle_t create_domain_wide(const wchar_t *wide)
-{
-    NARROWED(wide, name);
-    return create_domain(name);
-}
-
 static nvtxStringHandle_t register_text(nvtxDomainHandle_t handle, const char *text)
 {
     pki_nvtx_meaning meaning;
     return (nvtxStringHandle_t)pki_nvtx_region(pki_nvtx_domain_of(handle), text, 0, &meaning);
-}
-
-static nvtxStringHandle_t register_wide(nvtxDomainHandle_t handle, const wchar_t *wide)
-{
-    NARROWED(wide, text);
-    return register_text(handle, text);
 }
 
 static void name_category_in(nvtxDomainHandle_t handle, uint32_t id, const char *name)
@@ -149,20 +112,9 @@ static void name_category_in(nvtxDomainHandle_t handle, uint32_t id, const char 
     pki_nvtx_name_category(pki_nvtx_domain_of(handle), id, name);
 }
 
-static void name_category_in_wide(nvtxDomainHandle_t handle, uint32_t id, const wchar_t *wide)
-{
-    NARROWED(wide, name);
-    name_category_in(handle, id, name);
-}
-
 static void name_category(uint32_t id, const char *name)
 {
     name_category_in(NULL, id, name);
-}
-
-static void name_category_wide(uint32_t id, const wchar_t *wide)
-{
-    name_category_in_wide(NULL, id, wide);
 }
 
 static void name_thread(uint32_t tid, const char *name)
@@ -171,11 +123,29 @@ static void name_thread(uint32_t tid, const char *name)
         pki_nvtx_name_thread(tid, name);
 }
 
-static void name_thread_wide(uint32_t tid, const wchar_t *wide)
-{
-    NARROWED(wide, name);
-    name_thread(tid, name);
-}
+/* ---- the same for text that is wide ---- */
+
+/* On the stack: an address that other texts will have, too, and each is looked up. */
+#define WIDE(TYPE, NAME, PARAMS, DO)                                                               \
+    static TYPE NAME##_wide PARAMS                                                                 \
+    {                                                                                              \
+        char text[PKI_NAME_BYTES + 1];                                                             \
+        pki_nvtx_narrow(text, sizeof text, wide);                                                  \
+        DO;                                                                                        \
+    }
+
+WIDE(int, push, (const wchar_t *wide), return pki_nvtx_push_text(text))
+WIDE(void, mark, (const wchar_t *wide), mark_text(text))
+WIDE(nvtxRangeId_t, start, (const wchar_t *wide), return start_text(text))
+WIDE(nvtxDomainHandle_t, create_domain, (const wchar_t *wide), return create_domain(text))
+WIDE(nvtxStringHandle_t, register, (nvtxDomainHandle_t handle, const wchar_t *wide),
+     return register_text(handle, text))
+WIDE(void, name_category_in, (nvtxDomainHandle_t handle, uint32_t id, const wchar_t *wide),
+     name_category_in(handle, id, text))
+WIDE(void, name_category, (uint32_t id, const wchar_t *wide), name_category(id, text))
+WIDE(void, name_thread, (uint32_t tid, const wchar_t *wide), name_thread(tid, text))
+
+/* ---- resources ---- */
 
 static bool is_calling_thread(const nvtxResourceAttributes_t *attr)
 {

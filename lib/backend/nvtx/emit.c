@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <wchar.h>
 
 #include "core/names.h"
 
@@ -80,42 +79,6 @@ static const void *export_table(uint32_t id)
                                          : NULL;
 }
 
-#define TYPE(type)                                                                                 \
-    {                                                                                              \
-        sizeof(type), _Alignof(type)                                                               \
-    }
-
-/* Sizes of C's types, in the order of NVTX_PAYLOAD_ENTRY_TYPE_*. */
-static const nvtxPayloadEntryTypeInfo_t types[NVTX_PAYLOAD_ENTRY_TYPE_INFO_ARRAY_SIZE] = {
-    {NVTX_PAYLOAD_ENTRY_TYPE_INFO_ARRAY_SIZE, sizeof(nvtxPayloadEntryTypeInfo_t)},
-    TYPE(char),
-    TYPE(unsigned char),
-    TYPE(short),
-    TYPE(unsigned short),
-    TYPE(int),
-    TYPE(unsigned int),
-    TYPE(long),
-    TYPE(unsigned long),
-    TYPE(long long),
-    TYPE(unsigned long long),
-    TYPE(int8_t),
-    TYPE(uint8_t),
-    TYPE(int16_t),
-    TYPE(uint16_t),
-    TYPE(int32_t),
-    TYPE(uint32_t),
-    TYPE(int64_t),
-    TYPE(uint64_t),
-    TYPE(float),
-    TYPE(double),
-    TYPE(long double),
-    TYPE(size_t),
-    TYPE(void *),
-    TYPE(wchar_t),
-    {1, 1},
-    {2, 2},
-    {4, 4}};
-
 static void attach_extension(const pki_nvtx_tool *tool)
 {
     nvtxExtModuleSegment_t segment = {0, SLOTS, slots};
@@ -126,7 +89,7 @@ static void attach_extension(const pki_nvtx_tool *tool)
                                   1,
                                   &segment,
                                   NULL,
-                                  types};
+                                  pki_nvtx_types};
     if (!tool->init_extension || tool->init_extension(&module) == 0)
         memset(slots, 0, sizeof slots);
 }

@@ -5,10 +5,12 @@
  *
  *     nvtx.c         the backend: start, stop, and what it says of itself
  *     nvtx/emit.c    our regions as ranges, for a tool that listens: a small user of NVTX, of our
- * own, since the functions in the headers would put their symbols into our archive nvtx/tool.c
- * whose the tool is, and how others are made to find us nvtx/attach.c  the function pointers that
- * we fill in nvtx/consume.c ranges of a thread (push, pop) and marks become regions nvtx/wanted.c
- * whether a session wants other people's ranges nvtx/user.c    what is known of each thread
+ *                    own: the functions in the headers would put their symbols into our archive
+ *     nvtx/tool.c    whose the tool is, and how others are made to find us
+ *     nvtx/attach.c  the function pointers that we fill in
+ *     nvtx/consume.c ranges of a thread (push, pop) and marks become regions
+ *     nvtx/wanted.c  whether a session wants other people's ranges
+ *     nvtx/user.c    what is known of each thread
  *     nvtx/range.c   ranges of the process (start, end) become activities
  *     nvtx/domain.c  domains, categories, and the names of regions
  *     nvtx/payload.c numbers that come with a range
@@ -125,6 +127,9 @@ void pki_nvtx_narrow(char *out, size_t size, const wchar_t *wide);
 void pki_nvtx_domains_after_fork(void);
 
 /* ---- nvtx/payload.c ---- */
+
+/* Sizes of C's types, in the order of NVTX_PAYLOAD_ENTRY_TYPE_*; the first is the list's own. */
+extern const nvtxPayloadEntryTypeInfo_t pki_nvtx_types[NVTX_PAYLOAD_ENTRY_TYPE_INFO_ARRAY_SIZE];
 
 /* What an event says, from wherever it says it. */
 typedef struct pki_nvtx_event {

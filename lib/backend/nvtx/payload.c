@@ -9,50 +9,60 @@
 
 /* ---- numbers ---- */
 
+#define TYPE(type)                                                                                 \
+    {                                                                                              \
+        sizeof(type), _Alignof(type)                                                               \
+    }
+
+const nvtxPayloadEntryTypeInfo_t pki_nvtx_types[NVTX_PAYLOAD_ENTRY_TYPE_INFO_ARRAY_SIZE] = {
+    {NVTX_PAYLOAD_ENTRY_TYPE_INFO_ARRAY_SIZE, sizeof(nvtxPayloadEntryTypeInfo_t)},
+    TYPE(char),
+    TYPE(unsigned char),
+    TYPE(short),
+    TYPE(unsigned short),
+    TYPE(int),
+    TYPE(unsigned int),
+    TYPE(long),
+    TYPE(unsigned long),
+    TYPE(long long),
+    TYPE(unsigned long long),
+    TYPE(int8_t),
+    TYPE(uint8_t),
+    TYPE(int16_t),
+    TYPE(uint16_t),
+    TYPE(int32_t),
+    TYPE(uint32_t),
+    TYPE(int64_t),
+    TYPE(uint64_t),
+    TYPE(float),
+    TYPE(double),
+    TYPE(long double),
+    TYPE(size_t),
+    TYPE(void *),
+    TYPE(wchar_t),
+    {1, 1},
+    {2, 2},
+    {4, 4}};
+
 static uint32_t bytes_of(uint64_t type)
 {
-    static const uint8_t sizes[] = {[NVTX_PAYLOAD_ENTRY_TYPE_CHAR] = sizeof(char),
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_UCHAR] = sizeof(char),
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_SHORT] = sizeof(short),
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_USHORT] = sizeof(short),
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_INT] = sizeof(int),
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_UINT] = sizeof(int),
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_LONG] = sizeof(long),
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_ULONG] = sizeof(long),
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_LONGLONG] = sizeof(long long),
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_ULONGLONG] = sizeof(long long),
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_INT8] = 1,
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_UINT8] = 1,
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_INT16] = 2,
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_UINT16] = 2,
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_INT32] = 4,
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_UINT32] = 4,
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_INT64] = 8,
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_UINT64] = 8,
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_FLOAT] = sizeof(float),
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_DOUBLE] = sizeof(double),
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_LONGDOUBLE] = sizeof(long double),
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_SIZE] = sizeof(size_t),
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_ADDRESS] = sizeof(void *),
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_WCHAR] = sizeof(wchar_t),
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_CHAR8] = 1,
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_CHAR16] = 2,
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_CHAR32] = 4,
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_BYTE] = 1,
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_FLOAT32] = 4,
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_FLOAT64] = 8,
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_CATEGORY] = 4,
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_COLOR_ARGB] = 4,
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_SCOPE_ID] = 8,
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_PID_UINT32] = 4,
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_PID_UINT64] = 8,
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_TID_UINT32] = 4,
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_TID_UINT64] = 8,
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_CSTRING] = sizeof(char *),
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_CSTRING_UTF8] = sizeof(char *),
-                                    [NVTX_PAYLOAD_ENTRY_TYPE_NVTX_REGISTERED_STRING_HANDLE] =
-                                        sizeof(void *)};
-    return type < PKI_COUNT_OF(sizes) ? sizes[type] : 0;
+    static const uint8_t others[] = {[NVTX_PAYLOAD_ENTRY_TYPE_BYTE] = 1,
+                                     [NVTX_PAYLOAD_ENTRY_TYPE_FLOAT32] = 4,
+                                     [NVTX_PAYLOAD_ENTRY_TYPE_FLOAT64] = 8,
+                                     [NVTX_PAYLOAD_ENTRY_TYPE_CATEGORY] = 4,
+                                     [NVTX_PAYLOAD_ENTRY_TYPE_COLOR_ARGB] = 4,
+                                     [NVTX_PAYLOAD_ENTRY_TYPE_SCOPE_ID] = 8,
+                                     [NVTX_PAYLOAD_ENTRY_TYPE_PID_UINT32] = 4,
+                                     [NVTX_PAYLOAD_ENTRY_TYPE_PID_UINT64] = 8,
+                                     [NVTX_PAYLOAD_ENTRY_TYPE_TID_UINT32] = 4,
+                                     [NVTX_PAYLOAD_ENTRY_TYPE_TID_UINT64] = 8,
+                                     [NVTX_PAYLOAD_ENTRY_TYPE_CSTRING] = sizeof(char *),
+                                     [NVTX_PAYLOAD_ENTRY_TYPE_CSTRING_UTF8] = sizeof(char *),
+                                     [NVTX_PAYLOAD_ENTRY_TYPE_NVTX_REGISTERED_STRING_HANDLE] =
+                                         sizeof(void *)};
+    if (type > 0 && type < NVTX_PAYLOAD_ENTRY_TYPE_INFO_ARRAY_SIZE)
+        return pki_nvtx_types[type].size;
+    return type < PKI_COUNT_OF(others) ? others[type] : 0;
 }
 
 static bool is_real(uint32_t type)
@@ -284,29 +294,19 @@ pk_region *pki_nvtx_payload_region(const pki_nvtx_domain *domain, const nvtxPayl
 
 static void read_plain(const nvtxEventAttributes_t *attr, pki_nvtx_meaning meaning, pki_work *work)
 {
+    static const uint8_t types[] = {
+        [NVTX_PAYLOAD_TYPE_UNSIGNED_INT64] = NVTX_PAYLOAD_ENTRY_TYPE_UINT64,
+        [NVTX_PAYLOAD_TYPE_INT64] = NVTX_PAYLOAD_ENTRY_TYPE_INT64,
+        [NVTX_PAYLOAD_TYPE_DOUBLE] = NVTX_PAYLOAD_ENTRY_TYPE_DOUBLE,
+        [NVTX_PAYLOAD_TYPE_UNSIGNED_INT32] = NVTX_PAYLOAD_ENTRY_TYPE_UINT32,
+        [NVTX_PAYLOAD_TYPE_INT32] = NVTX_PAYLOAD_ENTRY_TYPE_INT32,
+        [NVTX_PAYLOAD_TYPE_FLOAT] = NVTX_PAYLOAD_ENTRY_TYPE_FLOAT};
     pki_work number = {.payload_type = PKI_PAYLOAD_NONE};
-    switch (attr->payloadType) {
-    case NVTX_PAYLOAD_TYPE_UNSIGNED_INT64:
-        read_number(&attr->payload, NVTX_PAYLOAD_ENTRY_TYPE_UINT64, 8, &number);
-        break;
-    case NVTX_PAYLOAD_TYPE_INT64:
-        read_number(&attr->payload, NVTX_PAYLOAD_ENTRY_TYPE_INT64, 8, &number);
-        break;
-    case NVTX_PAYLOAD_TYPE_DOUBLE:
-        read_number(&attr->payload, NVTX_PAYLOAD_ENTRY_TYPE_DOUBLE, 8, &number);
-        break;
-    case NVTX_PAYLOAD_TYPE_UNSIGNED_INT32:
-        read_number(&attr->payload, NVTX_PAYLOAD_ENTRY_TYPE_UINT32, 4, &number);
-        break;
-    case NVTX_PAYLOAD_TYPE_INT32:
-        read_number(&attr->payload, NVTX_PAYLOAD_ENTRY_TYPE_INT32, 4, &number);
-        break;
-    case NVTX_PAYLOAD_TYPE_FLOAT:
-        read_number(&attr->payload, NVTX_PAYLOAD_ENTRY_TYPE_FLOAT, 4, &number);
-        break;
-    default:
+    uint32_t plain = (uint32_t)attr->payloadType, type;
+    type = plain < PKI_COUNT_OF(types) ? types[plain] : NVTX_PAYLOAD_ENTRY_TYPE_INVALID;
+    if (type == NVTX_PAYLOAD_ENTRY_TYPE_INVALID)
         return;
-    }
+    read_number(&attr->payload, type, bytes_of(type), &number);
     bool amount = number.payload_type == PKI_PAYLOAD_UNSIGNED ||
                   (number.payload_type == PKI_PAYLOAD_SIGNED && (int64_t)number.payload >= 0);
     if (amount && meaning == PKI_NVTX_BYTES) {
