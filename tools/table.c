@@ -1,5 +1,6 @@
 #include "table.h"
 
+#include "base/text.h"
 #include "memory.h"
 
 #include <stdlib.h>
@@ -16,20 +17,11 @@ void table_finish(table *t)
     *t = (table){0};
 }
 
-/* FNV-1a; files come from whoever made them, and the worst that they can do is to make this slow.
- * */
-static uint32_t hash_of(const char *text)
-{
-    uint32_t hash = 2166136261u;
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 16777619u;
-    return hash;
-}
-
-/* Where the text is, or where it would go. */
+/* Where the text is, or where it would go. Files come from whoever made them, and the worst that
+ * they can do is to make this slow. */
 static uint32_t place_of(const table *t, const char *text)
 {
-    uint32_t place = hash_of(text) & (t->slots - 1);
+    uint32_t place = pki_hash(text, strlen(text), 0) & (t->slots - 1);
     while (t->slot[place] && strcmp(t->texts[t->slot[place] - 1], text) != 0)
         place = (place + 1) & (t->slots - 1);
     return place;

@@ -1,8 +1,8 @@
 #include "bench/figures.h"
 
+#include "base/array.h"
 #include "bench/stats/sample_stats.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static pki_bench_series *series_of(pki_bench_case *c, const char *name)
@@ -20,14 +20,8 @@ static pki_bench_series *series_of(pki_bench_case *c, const char *name)
 
 static bool push(pki_bench_series *series, double value)
 {
-    if (series->count == series->room) {
-        size_t room = series->room ? 2 * series->room : 64;
-        double *grown = realloc(series->values, room * sizeof *grown);
-        if (!grown)
-            return false;
-        series->values = grown;
-        series->room = room;
-    }
+    if (!pki_array_fit(&series->values, &series->room, series->count + 1, sizeof(double)))
+        return false;
     series->values[series->count++] = value;
     return true;
 }

@@ -36,7 +36,7 @@ typedef struct pki_comm_cell {
 
 struct pki_comm_figures {
     uint64_t unmeasured;
-    uint32_t comm_room;
+    size_t comm_room;
     pki_comm_cell *comms; /* by index */
     size_t cell_count;
     pki_operation_cell *cells[PKI_COMM_FIGURES_ROWS];

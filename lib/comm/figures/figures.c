@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/compiler.h"
 
 pki_comm_figures *pki_comm_figures_create(void)
@@ -94,16 +95,8 @@ static pki_operation_cell *cell_of(pki_comm_figures *c, const pki_timed_operatio
 
 static pki_comm_cell *comm_of(pki_comm_figures *c, uint32_t comm)
 {
-    if (comm < c->comm_room)
-        return &c->comms[comm];
-    uint32_t room = PKI_MAX(comm + 1, 2 * c->comm_room);
-    pki_comm_cell *more = realloc(c->comms, room * sizeof *more);
-    if (!more)
-        return NULL;
-    memset(more + c->comm_room, 0, (room - c->comm_room) * sizeof *more);
-    c->comms = more;
-    c->comm_room = room;
-    return &more[comm];
+    bool there = pki_array_fit(&c->comms, &c->comm_room, comm + (size_t)1, sizeof *c->comms);
+    return there ? &c->comms[comm] : NULL;
 }
 
 /* ---- an operation ---- */

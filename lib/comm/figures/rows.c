@@ -53,7 +53,7 @@ static bool build_comm(builder *f, uint32_t index)
 static uint32_t count_comms(const builder *f)
 {
     pki_comm_facts facts;
-    uint32_t n = f->c->comm_room;
+    uint32_t n = (uint32_t)f->c->comm_room;
     while (f->facts(f->user, n, &facts))
         n++;
     return n;
