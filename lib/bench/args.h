@@ -1,6 +1,5 @@
 /* lib/bench/args.h - the command line of a program of benchmarks. */
-#ifndef PKI_BENCH_ARGS_H
-#define PKI_BENCH_ARGS_H
+#pragma once
 
 #include <pk/bench.h>
 
@@ -33,5 +32,3 @@ typedef struct pki_bench_args {
 bool pki_bench_args_parse(pki_bench_args *args, int argc, char **argv);
 
 void pki_bench_args_help(const char *program, FILE *file);
-
-#endif

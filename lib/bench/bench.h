@@ -1,7 +1,6 @@
 /* lib/bench/bench.h - the engine that pk_bench, pk_bench_main and pk_bench_open_ share, and the
  * lock that lets one of them measure at a time. */
-#ifndef PKI_BENCH_BENCH_H
-#define PKI_BENCH_BENCH_H
+#pragma once
 
 #include "bench/case.h"
 
@@ -11,5 +10,3 @@ const pki_bench_engine *pki_bench_engine_get(void);
 /* PK_EBUSY from within a benchmark, which would wait for itself. */
 pk_status pki_bench_lock(void);
 void pki_bench_unlock(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* lib/bench/caches.h - the processor's caches, as the kernel lists them. */
-#ifndef PKI_BENCH_CACHES_H
-#define PKI_BENCH_CACHES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -20,5 +19,3 @@ unsigned pki_bench_processors_in(const char *list);
 
 /* Of those that hold data; 0: unknown. */
 size_t pki_bench_largest_cache(void);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The engine reads time through a table, so that tests run it on a clock of their own making.
  */
-#ifndef PKI_BENCH_CLOCK_H
-#define PKI_BENCH_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -16,5 +15,3 @@ typedef struct pki_bench_clock {
 /* CLOCK_MONOTONIC, whose reading is ordered with the work around it, and
  * CLOCK_THREAD_CPUTIME_ID. */
 extern const pki_bench_clock pki_bench_system_clock;
-
-#endif

@@ -1,7 +1,6 @@
 /* lib/bench/counted.h - what is counted, not timed: hardware counters and allocations, in a
  * few samples of their own, since counting costs time. */
-#ifndef PKI_BENCH_COUNTED_H
-#define PKI_BENCH_COUNTED_H
+#pragma once
 
 #include "bench/case.h"
 
@@ -10,5 +9,3 @@
 /* After the last timed sample, while the case is open. What is unavailable goes into
  * c->result.note. */
 void pki_bench_count_events(pki_bench_case *c);
-
-#endif

@@ -1,7 +1,6 @@
 /* lib/bench/counters.h - instructions, cycles, cache and branch misses of the calling
  * thread, in user mode, where the kernel lets us (perf_event_open). */
-#ifndef PKI_BENCH_COUNTERS_H
-#define PKI_BENCH_COUNTERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ void pki_bench_counters_close(pki_bench_counters *counters);
 
 /* Can they be had here? If not, why, in words; if only some, which not. "" if all. */
 void pki_bench_counters_explain(char *text, size_t size);
-
-#endif

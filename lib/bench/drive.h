@@ -2,8 +2,7 @@
  * this one's. For `pk bench-ab`, which finds these functions in the builds that it loads, and for
  * what measures perfkit itself: libpkbench.so exports them, but they are no part of its interface.
  */
-#ifndef PKI_BENCH_DRIVE_H
-#define PKI_BENCH_DRIVE_H
+#pragma once
 
 #include <pk/status.h>
 
@@ -34,6 +33,4 @@ PK_API void pk_bench_close_(pki_bench_handle *handle);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* lib/bench/environment.h - the machine that benchmarks ran on, and what about it spoils
  * measurements. */
-#ifndef PKI_BENCH_ENVIRONMENT_H
-#define PKI_BENCH_ENVIRONMENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ typedef struct pki_bench_warning {
 /* How many. */
 size_t pki_bench_warnings(const pki_bench_environment *e, const pki_bench_overhead *overhead,
                           pki_bench_warning warnings[PKI_BENCH_WARNINGS]);
-
-#endif

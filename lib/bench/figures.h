@@ -1,7 +1,6 @@
 /* lib/bench/figures.h - what a benchmark counts itself (pk_bench_add_counter), over its samples.
  */
-#ifndef PKI_BENCH_FIGURES_H
-#define PKI_BENCH_FIGURES_H
+#pragma once
 
 #include "bench/case.h"
 
@@ -10,5 +9,3 @@ void pki_bench_figures_record(pki_bench_case *c, const pki_bench_sample *sample)
 
 /* The median over the samples, which are rearranged. */
 double pki_bench_series_median(pki_bench_series *series);
-
-#endif

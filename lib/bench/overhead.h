@@ -8,8 +8,7 @@
  * is measured at several places, many times in turns, and an interval of the differences says what
  * is certain; where they disagree, `unsure` says by how much.
  */
-#ifndef PKI_BENCH_OVERHEAD_H
-#define PKI_BENCH_OVERHEAD_H
+#pragma once
 
 #include "bench/clock.h"
 
@@ -57,5 +56,3 @@ void pki_bench_overhead_measure(pki_bench_overhead *overhead, const pki_bench_cl
 
 /* What remains of an iteration that took so long with the loop around it. */
 double pki_bench_subtract_loop(double taken, double beside);
-
-#endif

@@ -1,6 +1,5 @@
 /* lib/bench/progress.h - one line on a terminal while benchmarks run. */
-#ifndef PKI_BENCH_PROGRESS_H
-#define PKI_BENCH_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ void pki_bench_line_show(void *user, const pki_bench_case *c, size_t done, size_
 /* The line's text: "[3/12] sum/n:1024  123.4 ns  +- 0.8 %". For tests, too. */
 void pki_bench_line_text(const pki_bench_line *line, const pki_bench_case *c, size_t done,
                          size_t count, char *text, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* lib/bench/registry.h - the benchmarks of this process, one instance per combination of
  * parameters. Instances are made at the first look after their registration and stay for ever. */
-#ifndef PKI_BENCH_REGISTRY_H
-#define PKI_BENCH_REGISTRY_H
+#pragma once
 
 #include "bench/case.h"
 
@@ -27,5 +26,3 @@ const pki_bench_instance *pki_bench_instance_at(size_t index);
 pk_status pki_bench_instance_case(const pki_bench_instance *instance,
                                   const pki_bench_engine *engine,
                                   const struct pk_bench_options *over, pki_bench_case *c);
-
-#endif

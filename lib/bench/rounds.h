@@ -1,6 +1,5 @@
 /* lib/bench/rounds.h - several benchmarks measured in turns. */
-#ifndef PKI_BENCH_ROUNDS_H
-#define PKI_BENCH_ROUNDS_H
+#pragma once
 
 #include "bench/case.h"
 
@@ -16,5 +15,3 @@ typedef void pki_bench_progress(void *user, const pki_bench_case *c, size_t done
  * that only one is set up at a time. What is skipped or fails does not keep the others. */
 pk_status pki_bench_run_rounds(pki_bench_case *cases, size_t count, bool together, uint64_t seed,
                                pki_bench_progress *progress, void *user);
-
-#endif

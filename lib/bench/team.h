@@ -1,7 +1,6 @@
 /* lib/bench/team.h - threads that run the same thing at once, over and over, and start it
  * together. */
-#ifndef PKI_BENCH_TEAM_H
-#define PKI_BENCH_TEAM_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ void pki_bench_team_run(pki_bench_team *team);
 
 /* Inside the job, once per thread and run: returns when all have come here. */
 void pki_bench_team_meet(pki_bench_team *team);
-
-#endif

@@ -1,7 +1,6 @@
 /* lib/bench/values.h - times and shares as people write them on a command line. The locale has to
  * be plain. */
-#ifndef PKI_BENCH_VALUES_H
-#define PKI_BENCH_VALUES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -10,5 +9,3 @@ bool pki_bench_read_time(const char *text, double *ns);
 
 /* "1%" or "0.01": below 1; as a percentage below 1000 %. */
 bool pki_bench_read_share(const char *text, double *share);
-
-#endif

@@ -1,6 +1,5 @@
 /* lib/core/close.h - how a region ends, off the fast path. */
-#ifndef PKI_CORE_CLOSE_H
-#define PKI_CORE_CLOSE_H
+#pragma once
 
 #include "core/thread.h"
 
@@ -21,5 +20,3 @@ void pki_close_above(pki_thread *t, const pki_frame *until, uint64_t now);
 /* The record, and its second slot, of the region that is open at this depth, as if it ended now.
  * Any thread. */
 void pki_record_open(const pki_thread *t, unsigned depth, uint64_t now, pki_record record[2]);
-
-#endif

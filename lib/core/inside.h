@@ -5,8 +5,7 @@
  * read statistics, mark their thread; within the mark, or amid a slow path (core/thread.h), they
  * answer PK_EBUSY, and what is done at exit() is left to `pk recover`.
  */
-#ifndef PKI_CORE_INSIDE_H
-#define PKI_CORE_INSIDE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -23,5 +22,3 @@ pk_status pki_fail_inside(void);
 
 /* Takes the lock unless that takes longer than so many ns. */
 bool pki_lock_within(pthread_mutex_t *mutex, uint64_t ns);
-
-#endif

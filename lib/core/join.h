@@ -1,6 +1,5 @@
 /* lib/core/join.h - how a thread gets its block, and gives it back. */
-#ifndef PKI_CORE_JOIN_H
-#define PKI_CORE_JOIN_H
+#pragma once
 
 #include "core/registry.h"
 
@@ -18,5 +17,3 @@ pki_thread *pki_thread_join(void);
 /* Names another thread that has recorded in the running session; false if there is none with that
  * system's id. */
 bool pki_thread_name_of(uint32_t tid, const char *name);
-
-#endif

@@ -6,8 +6,7 @@
  * that were told, in the reverse order, as long as the session lasts: a region that is open at
  * pk_stop has no end, and the next session finds the thread's depth at 0.
  */
-#ifndef PKI_CORE_MIRROR_H
-#define PKI_CORE_MIRROR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -32,5 +31,3 @@ unsigned pki_mirrors_count(void);
 uint32_t pki_mirrors_begin(uint32_t id, unsigned depth);
 void pki_mirrors_end(uint32_t id, const pki_work *work);
 void pki_mirrors_mark(uint32_t id);
-
-#endif

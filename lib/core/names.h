@@ -4,8 +4,7 @@
  * the name, and from then on only the id travels. Ids are dense, 1 .. 65535, never reused. Look-ups
  * take no lock; entries are published whole and never change.
  */
-#ifndef PKI_CORE_NAMES_H
-#define PKI_CORE_NAMES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -67,5 +66,3 @@ uint32_t pki_name_count(void);
 void pki_names_on_new(void (*called)(uint32_t id));
 
 void pki_names_after_fork(void);
-
-#endif

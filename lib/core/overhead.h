@@ -1,6 +1,5 @@
 /* lib/core/overhead.h - what recording costs here and now. */
-#ifndef PKI_CORE_OVERHEAD_H
-#define PKI_CORE_OVERHEAD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ typedef struct pki_toll {
 /* Nanoseconds of one pk_region_begin and pk_region_end, recorded: the least of several batches. 0
  * without memory. */
 double pki_measure_region_ns(uint32_t monotonic);
-
-#endif

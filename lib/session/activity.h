@@ -4,8 +4,7 @@
  * what is added is in the trace's output and in the statistics when the call returns. It may write
  * to the file, so nothing may be locked meanwhile that a thread of the program waits for.
  */
-#ifndef PKI_SESSION_ACTIVITY_H
-#define PKI_SESSION_ACTIVITY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -74,5 +73,3 @@ typedef struct pki_activity_counts {
 pki_activity_counts pki_activity_counted(void);
 void pki_activity_reset(void); /* forgets tracks and counts; between sessions */
 void pki_activity_after_fork(void);
-
-#endif

@@ -22,8 +22,7 @@
  *                rings or handed over (lib/session/activity.h) when it returns
  *     after_fork in the child: forget everything, free nothing, call no library; optional
  */
-#ifndef PKI_SESSION_BACKEND_H
-#define PKI_SESSION_BACKEND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ void pki_backends_collect(void);
 uint64_t pki_backends_cpu(void); /* of the running or the last session */
 void pki_backends_stop(void);
 void pki_backends_after_fork(void);
-
-#endif

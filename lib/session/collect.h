@@ -1,6 +1,5 @@
 /* lib/session/collect.h - the collector: one thread that empties the rings now and then. */
-#ifndef PKI_SESSION_COLLECT_H
-#define PKI_SESSION_COLLECT_H
+#pragma once
 
 #include "session/session.h"
 
@@ -25,5 +24,3 @@ void pki_collect_ended(void);
 void pki_collect_within(uint64_t ns);
 
 void pki_collect_after_fork(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* lib/session/drain.h - from the rings to the file. All of it under the drain lock. */
-#ifndef PKI_SESSION_DRAIN_H
-#define PKI_SESSION_DRAIN_H
+#pragma once
 
 #include "session/session.h"
 
@@ -30,5 +29,3 @@ void pki_drain_close(pki_session *s, const char *report, size_t report_bytes);
 
 /* Gives back what pki_drain_open took, without writing. */
 void pki_drain_abandon(pki_session *s);
-
-#endif

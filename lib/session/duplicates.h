@@ -8,8 +8,7 @@
  * gathers notes where the loader shows them, and dl_iterate_phdr goes through all objects.
  * Namespaces of dlmopen do not see each other; each has a C library of its own, too.
  */
-#ifndef PKI_SESSION_DUPLICATES_H
-#define PKI_SESSION_DUPLICATES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ void pki_duplicates_release(void);
 
 /* How often another copy wanted to start since the last claim. */
 uint32_t pki_duplicates_refused(void);
-
-#endif

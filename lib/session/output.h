@@ -4,8 +4,7 @@
  * (lib/core/arena.h): events are put into the span at will, and count once they are committed. All
  * of it under the drain lock.
  */
-#ifndef PKI_SESSION_OUTPUT_H
-#define PKI_SESSION_OUTPUT_H
+#pragma once
 
 #include "session/session.h"
 
@@ -43,5 +42,3 @@ const char *pki_output_trouble_text(const pki_session *s, pk_status status);
 
 /* Events and bytes written, events that are in no file. */
 void pki_output_counts(const pki_session *s, pk_counts *counts);
-
-#endif

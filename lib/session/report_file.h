@@ -1,6 +1,5 @@
 /* lib/session/report_file.h - a summary into the place that report_path names. */
-#ifndef PKI_SESSION_REPORT_FILE_H
-#define PKI_SESSION_REPORT_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,5 +17,3 @@ pk_status pki_report_file(const pki_summary *summary, const char *path, bool jso
 
 /* The JSON report on one line, in a block of its own; NULL without memory. */
 char *pki_report_line(const pki_summary *summary, size_t *bytes);
-
-#endif

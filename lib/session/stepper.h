@@ -4,8 +4,7 @@
  * others had the processors (/proc/self/task/TID/schedstat). The collector reads that now and then:
  * the thread itself pays nothing. Where the kernel does not tell, nothing is known.
  */
-#ifndef PKI_SESSION_STEPPER_H
-#define PKI_SESSION_STEPPER_H
+#pragma once
 
 #include "session/session.h"
 
@@ -14,5 +13,3 @@ void pki_stepper_look(pki_session *session, bool now);
 
 /* The two figures in the text of such a file. False if it has none. */
 bool pki_stepper_parse(const char *text, uint64_t *running, uint64_t *ready);
-
-#endif

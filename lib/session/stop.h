@@ -1,6 +1,5 @@
 /* lib/session/stop.h - from an open session to its reports. */
-#ifndef PKI_SESSION_STOP_H
-#define PKI_SESSION_STOP_H
+#pragma once
 
 #include "session/session.h"
 
@@ -10,5 +9,3 @@ pk_status pki_session_stop(pki_session *s);
 /* Stops an open session at exit(); what cannot be stopped, since somebody holds a lock for long or
  * this is a handler amid a call of ours, is left as by a kill. Takes the control lock. */
 void pki_session_exit(void);
-
-#endif

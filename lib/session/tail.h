@@ -3,8 +3,7 @@
  *
  * Under the drain lock. A run that is killed has none of it.
  */
-#ifndef PKI_SESSION_TAIL_H
-#define PKI_SESSION_TAIL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ char *pki_tail_text(const char *report, size_t report_bytes, size_t *bytes);
 /* The session's part. */
 void pki_tail_reset(void);
 void pki_tail_after_fork(void);
-
-#endif

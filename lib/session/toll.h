@@ -4,8 +4,7 @@
  * clock twice more at each region would cost more than the region. All that is done between the
  * rings and the file is measured, in CPU time of the threads that do it.
  */
-#ifndef PKI_SESSION_TOLL_H
-#define PKI_SESSION_TOLL_H
+#pragma once
 
 #include "session/session.h"
 
@@ -25,5 +24,3 @@ pki_toll pki_toll_now(const pki_session *session);
 
 /* The same, into the arena. */
 void pki_toll_publish(pki_session *session);
-
-#endif

@@ -1,6 +1,5 @@
 /* tools/live/arena_file.h - an arena's bytes, read from its file and checked. */
-#ifndef TOOLS_LIVE_ARENA_FILE_H
-#define TOOLS_LIVE_ARENA_FILE_H
+#pragma once
 
 #include "complaint.h"
 #include "core/arena.h"
@@ -15,5 +14,3 @@ bool arena_file_recognise(int fd);
  * version, layout and counts are as this program has them, its texts end, and of its lists there is
  * what is used. False, and why: `header` holds what could be read, within the same bounds. */
 bool arena_file_header(int fd, uint64_t bytes, pki_arena_header *header, complaint *why);
-
-#endif

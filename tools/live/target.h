@@ -8,8 +8,7 @@
  * Reading a word that its process writes meanwhile gives the old or the new one; of several words
  * that belong together, see live/snapshot.h.
  */
-#ifndef TOOLS_LIVE_TARGET_H
-#define TOOLS_LIVE_TARGET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,5 +77,3 @@ const char *target_state_text(target_state state);
  * made '?'. */
 #define TARGET_TEXT 320
 void target_describe(const target *t, char text[TARGET_TEXT]);
-
-#endif

@@ -8,8 +8,7 @@
  * the driver answers with has steps of 0.24 us at 2 to 4 s, and of 4 us at 60 s. All is done by the
  * collector; nothing is waited for longer than 100 us.
  */
-#ifndef PKI_BACKEND_CUDA_ANCHOR_H
-#define PKI_BACKEND_CUDA_ANCHOR_H
+#pragma once
 
 #include "backend/cuda/api.h"
 #include "backend/cuda/clock.h"
@@ -51,5 +50,3 @@ double pki_cuda_step_ns(const struct pki_cuda_context *context, double device);
 /* Two times read of one event differ by less than this, if it is not stamped in between; replays of
  * a graph follow each other at larger distances. The older it is, the coarser are the floats. */
 double pki_cuda_same_ns(const struct pki_cuda_context *context, double device);
-
-#endif

@@ -9,8 +9,7 @@
  * first. So pk_start opens the library and asks cuDeviceGetCount, which answers if the program has
  * called cuInit before; else the first span decides, or pk_backend_status.
  */
-#ifndef PKI_BACKEND_CUDA_API_H
-#define PKI_BACKEND_CUDA_API_H
+#pragma once
 
 #include <cuda.h>
 #include <stdbool.h>
@@ -134,5 +133,3 @@ static inline void pki_cuda_restore(CUstreamCaptureMode mode)
 {
     pki_cuda.exchange_mode(&mode);
 }
-
-#endif

@@ -11,8 +11,7 @@
  * kernel is launched with the programmatic attribute, or that the graph becomes the child of a
  * conditional node's body: for those there is PK_GPU_CAPTURE=off.
  */
-#ifndef PKI_BACKEND_CUDA_CAPTURE_H
-#define PKI_BACKEND_CUDA_CAPTURE_H
+#pragma once
 
 #include "backend/cuda/lane.h"
 #include "backend/cuda/words.h"
@@ -29,5 +28,3 @@ pki_cuda_reason pki_cuda_capture_end(const pki_cuda_lane *lane, const pki_cuda_o
 
 /* What was begun in the capture has no end: its replays are nothing. */
 void pki_cuda_capture_cancel(const pki_cuda_lane *lane, const pki_cuda_open *open);
-
-#endif

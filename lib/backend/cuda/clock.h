@@ -7,8 +7,7 @@
  * Its rate comes from anchors far apart, and bends by at most 200 ppm to catch up with what an
  * anchor says.
  */
-#ifndef PKI_BACKEND_CUDA_CLOCK_H
-#define PKI_BACKEND_CUDA_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -59,5 +58,3 @@ double pki_cuda_clock_doubt(const pki_cuda_clock *clock, double device);
 
 /* The smallest step of a float of so many milliseconds, in nanoseconds. */
 double pki_cuda_quantum_ns(double milliseconds);
-
-#endif

@@ -6,8 +6,7 @@
  * answered that nothing works in it any more. Its events are not destroyed then: there is nothing
  * left to ask for that.
  */
-#ifndef PKI_BACKEND_CUDA_CONTEXT_H
-#define PKI_BACKEND_CUDA_CONTEXT_H
+#pragma once
 
 #include "backend/cuda/anchor.h"
 #include "backend/cuda/pool.h"
@@ -57,5 +56,3 @@ bool pki_cuda_context_use(pki_cuda_context *context);
 void pki_cuda_context_use_none(void);
 
 void pki_cuda_contexts_after_fork(void);
-
-#endif

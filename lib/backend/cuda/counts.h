@@ -1,6 +1,5 @@
 /* lib/backend/cuda/counts.h - what pk_get_gpu_counts answers, to callers of any version. */
-#ifndef PKI_BACKEND_CUDA_COUNTS_H
-#define PKI_BACKEND_CUDA_COUNTS_H
+#pragma once
 
 #include <string.h>
 
@@ -20,5 +19,3 @@ static inline pk_status pki_cuda_give_counts(pk_gpu_counts *to, const pk_gpu_cou
     to->size = size;
     return PK_OK;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * device's clock says is raised to what has been said before on this lane, by no more than the
  * steps of the driver's floats: so spans of a lane keep their order and nest.
  */
-#ifndef PKI_BACKEND_CUDA_EMIT_H
-#define PKI_BACKEND_CUDA_EMIT_H
+#pragma once
 
 #include "backend/cuda/lane.h"
 
@@ -26,5 +25,3 @@ void pki_cuda_emit_end(pki_cuda_lane *lane, uint32_t region, double device);
 /* The same for one that is an operation, which is complete then; of a replay, its pattern. */
 void pki_cuda_emit_operation(pki_cuda_lane *lane, uint32_t region, double device,
                              pki_cuda_operation *op, bool replayed);
-
-#endif

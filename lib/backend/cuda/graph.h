@@ -5,8 +5,7 @@
  * nodes are appended by the capturing threads under a lock of theirs, and read without one: chunks
  * never move, and `count` is stored behind what it counts (release; readers acquire).
  */
-#ifndef PKI_BACKEND_CUDA_GRAPH_H
-#define PKI_BACKEND_CUDA_GRAPH_H
+#pragma once
 
 #include "backend/cuda/lane.h"
 
@@ -79,5 +78,3 @@ const pki_cuda_node *pki_cuda_graph_node(const pki_cuda_graph *graph, uint32_t i
 void pki_cuda_graph_retire(pki_cuda_graph *graph);
 
 void pki_cuda_graphs_after_fork(void);
-
-#endif

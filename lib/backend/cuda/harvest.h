@@ -1,7 +1,6 @@
 /* lib/backend/cuda/harvest.h - the collector's part: asks about the oldest event of each lane and
  * takes what the device has passed. Never waits. All under the drain lock. */
-#ifndef PKI_BACKEND_CUDA_HARVEST_H
-#define PKI_BACKEND_CUDA_HARVEST_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -10,5 +9,3 @@ bool pki_cuda_harvest(void);
 
 /* Nothing more of this session will be read: what is left is lost. */
 void pki_cuda_harvest_discard(void);
-
-#endif

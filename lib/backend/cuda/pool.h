@@ -2,8 +2,7 @@
  *
  * Pairs are known by index. A pair's memory is never given back.
  */
-#ifndef PKI_BACKEND_CUDA_POOL_H
-#define PKI_BACKEND_CUDA_POOL_H
+#pragma once
 
 #include "backend/cuda/api.h"
 #include "backend/cuda/comm/operation.h"
@@ -78,5 +77,3 @@ static inline void pki_cuda_pair_give(pki_cuda_pool *pool, uint32_t index)
  * went wrong, or CUDA_SUCCESS; _OUT_OF_MEMORY also where the bound is reached. Called by any
  * thread, in any capture mode. */
 CUresult pki_cuda_pool_grow(pki_cuda_pool *pool, CUcontext ctx);
-
-#endif

@@ -7,8 +7,7 @@
  * which perhaps has not begun: so it is remembered when each of its events was, and an event counts
  * as reached when it is at another time.
  */
-#ifndef PKI_BACKEND_CUDA_REPLAY_H
-#define PKI_BACKEND_CUDA_REPLAY_H
+#pragma once
 
 #include "backend/cuda/graph.h"
 
@@ -54,5 +53,3 @@ void pki_cuda_exec_retire(pki_cuda_exec *exec);
 
 /* Is anything of it still to be read? */
 bool pki_cuda_exec_pending(const pki_cuda_exec *exec);
-
-#endif

@@ -1,6 +1,5 @@
 /* lib/backend/cuda/words.h - why a span is missing, in words, for pk_backend_status. */
-#ifndef PKI_BACKEND_CUDA_WORDS_H
-#define PKI_BACKEND_CUDA_WORDS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -47,5 +46,3 @@ void pki_cuda_say_nothing(void);
 
 /* What is remembered, as a sentence. */
 void pki_cuda_said(char *text, size_t size);
-
-#endif

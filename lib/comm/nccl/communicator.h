@@ -7,8 +7,7 @@
  *
  * Threads: any. The look-up takes no lock once a thread has met a communicator.
  */
-#ifndef PKI_COMM_NCCL_COMMUNICATOR_H
-#define PKI_COMM_NCCL_COMMUNICATOR_H
+#pragma once
 
 #include "comm/nccl/glue.h"
 
@@ -41,5 +40,3 @@ void pki_wrap_gone(pki_wrap_comm handle);
  * the handles. */
 void pki_wrap_group_start(void);
 void pki_wrap_group_end(pki_wrap_result result);
-
-#endif

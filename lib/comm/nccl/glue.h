@@ -4,8 +4,7 @@
  * any program does, through <pk/...>. Arguments, results, errno and CUDA's error state pass through
  * untouched; while perfkit is off a call is two loads and branches and NCCL's own.
  */
-#ifndef PKI_COMM_NCCL_GLUE_H
-#define PKI_COMM_NCCL_GLUE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -26,5 +25,3 @@ static inline bool pki_wrap_went_well(pki_wrap_result result)
 {
     return result == PKI_WRAP_SUCCESS || result == PKI_WRAP_IN_PROGRESS;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* lib/backend/cuda/comm/group.h - what a stream is given by a group, as one operation (pk/nccl.h
  * says by which rules). */
-#ifndef PKI_BACKEND_CUDA_COMM_GROUP_H
-#define PKI_BACKEND_CUDA_COMM_GROUP_H
+#pragma once
 
 #include "backend/cuda/lane.h"
 
@@ -27,5 +26,3 @@ pki_cuda_operation pki_cuda_group_fold(const pki_cuda_member *list, uint32_t fir
 
 /* Links those of each lane. */
 void pki_cuda_group_link(pki_cuda_member *list, uint32_t count);
-
-#endif

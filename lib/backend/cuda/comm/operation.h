@@ -8,8 +8,7 @@
  * A pair that a capture recorded has an operation that never was enqueued: a pattern of those that
  * the replays do, which count as they are emitted.
  */
-#ifndef PKI_BACKEND_CUDA_COMM_OPERATION_H
-#define PKI_BACKEND_CUDA_COMM_OPERATION_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -68,5 +67,3 @@ pki_comm_payload pki_cuda_replay_payload(const pki_cuda_operation *pattern);
 void pki_cuda_replay_lost(const pki_cuda_operation *pattern);
 
 void pki_cuda_operations_after_fork(void);
-
-#endif
