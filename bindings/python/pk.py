@@ -23,8 +23,7 @@ Threads: everything from any thread. A region begins and ends on one thread, and
          must not be open across `yield` or `await`: others run on the thread meanwhile. The decorator refuses
          generators and coroutines; inside them, time what lies between two of these points.
 Failure: recording never raises; what could not be recorded is in counts(). The others raise pk.Error.
-Fork:    the child records nothing until it calls start itself.
-GIL:     recording keeps it, since that takes less time than giving it up; control and statistics give it up.
+Fork:    the child is off until it calls start. GIL: kept while recording; control calls and statistics give it up.
 """
 
 import collections
@@ -39,9 +38,8 @@ OTHER, COMPUTE, DATA, COMM, IO, WAIT = range(6)  # what a region's self time is 
 KINDS = ("other", "compute", "data", "comm", "io", "wait")
 BACKENDS = ("cuda", "cupti", "nvtx", "nccl", "nvml")
 
-_SONAME, _ENOENT = "libpk.so.1", -8
 _U32, _I32, _U64, _DOUBLE = ctypes.c_uint32, ctypes.c_int32, ctypes.c_uint64, ctypes.c_double
-_TEXT, _POINTER = ctypes.c_char_p, ctypes.c_void_p
+_TEXT, _POINTER, _SONAME, _ENOENT = ctypes.c_char_p, ctypes.c_void_p, "libpk.so.1", -8
 
 
 class Error(Exception):
@@ -157,11 +155,13 @@ class _Counter(ctypes.Structure):
 
 
 class _Options(ctypes.Structure):
-    _fields_ = [(name, kind) for kind, names in (
-        (_U32, "size ring_records"), (_TEXT, "trace_path report_path"), (_U64, "memory_bytes"), (_TEXT, "backends "
-        "arena_path clock"), (_U64, "trace_max_bytes"), (_U32, "flush_ms report_threads warmup_steps"), (_I32, "rank "
-        "world_size"), (_U32, "log_level"), (_POINTER, "log log_user"), (_TEXT, "cupti_steps"), (_U32, "cupti_graph_nodes "
-        "nvtx_consume"), (_TEXT, "nvtx_shim gpu_capture"), (_U32, "cupti_sync_events")) for name in names.split()]
+    _fields_ = [(name, kind) for kind, names in ((_U32, "size ring_records"), (_TEXT, "trace_path report_path"),
+        (_U64, "memory_bytes"), (_TEXT, "backends arena_path clock"), (_U64, "trace_max_bytes"),
+        (_U32, "flush_ms report_threads warmup_steps"), (_I32, "rank world_size"), (_U32, "log_level"),
+        (_POINTER, "log log_user"), (_TEXT, "cupti_steps"), (_U32, "cupti_graph_nodes nvtx_consume"),
+        (_TEXT, "nvtx_shim gpu_capture"), (_U32, "cupti_sync_events"), (_U64, "history_bytes"),
+        (_U32, "history_steps captures_per_hour"), (_U64, "capture_bytes_per_hour"),
+        (_TEXT, "capture capture_path")) for name in names.split()]
 
 
 class Counts(_Plain):

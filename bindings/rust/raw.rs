@@ -49,6 +49,12 @@ pub struct Options {
     pub nvtx_shim: *const c_char,
     pub gpu_capture: *const c_char,
     pub cupti_sync_events: u32,
+    pub history_bytes: u64,
+    pub history_steps: u32,
+    pub captures_per_hour: u32,
+    pub capture_bytes_per_hour: u64,
+    pub capture: *const c_char,
+    pub capture_path: *const c_char,
 }
 
 #[repr(C)]
@@ -61,7 +67,7 @@ pub struct Backend {
 
 // What C has (tests/abi); larger ones come with a larger size member.
 const _: () = assert!(size_of::<Region>() == 64 && size_of::<Counter>() == 24 && size_of::<Stats>() == 30344);
-const _: () = assert!(size_of::<Options>() == 144 && size_of::<Backend>() == 232 && size_of::<Counts>() == 136);
+const _: () = assert!(size_of::<Options>() == 184 && size_of::<Backend>() == 232 && size_of::<Counts>() == 136);
 
 #[link(name = "pk")]
 extern "C" {

@@ -103,6 +103,12 @@ PK_API pk_status pk_flush(void)
     return PK_OK;
 }
 
+PK_API pk_status pk_capture(const char *reason, uint32_t steps)
+{
+    (void)reason, (void)steps;
+    return PK_OK;
+}
+
 PK_API pk_status pk_stop(void)
 {
     return PK_OK;

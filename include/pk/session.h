@@ -147,6 +147,45 @@ typedef struct pk_options {
      * and their stream, and stand beside the device's kernels. Tools that take what has a stream
      * for work then count waits for streams as such. More overhead. */
     uint32_t cupti_sync_events;
+
+    /* Upper bound of the history, 1 MiB .. 1 TiB, within memory_bytes; taken piece by piece as it
+     * is needed. The oldest whole steps go first. 0: 64 MiB. */
+    uint64_t history_bytes;
+
+    /* The flight recorder: so many of the last steps are kept whole in memory, unformatted, up to
+     * 65536. 0: none. It costs the collector about 5 ns a region, the threads nothing. With a trace
+     * it serves captures only. Without one it is what survives a kill: the arena then is the file
+     * "run-%r-history.json.arena" in the working directory, unless arena_path says otherwise, and
+     * `pk recover` makes a trace of it. A program without steps keeps what fits. */
+    uint32_t history_steps;
+
+    /* How many captures the last hour may have left, at any moment, 1 .. 3600. Within it the worst
+     * steps win: a slower one takes the place of the one that was slow least, whose file is
+     * removed. perfkit removes no other file. 0: 12. */
+    uint32_t captures_per_hour;
+
+    /* The same bound in bytes of files, 1 MiB or more; a capture that does not fit is cut and says
+     * so. 0: 256 MiB. */
+    uint64_t capture_bytes_per_hour;
+
+    /* Which steps become a trace of their own, from the history; clauses with ';' between:
+     *
+     *     slow=1.2                  a step that takes more than 1.2 x the median of the last 65
+     * like it, and 100 us more; with the 3 steps before it slow=1.2,floor:500        and 500 us
+     * more steps=100-104             these; up to 8 such clauses every=1000                step
+     * 1000, 2000, ... cycle=skip:10,wait:5,warmup:1,active:3,repeat:2 after 10 steps, twice: 6
+     * steps pass, 3 are captured. All but active may be left out; repeat 0 is for ever request what
+     * `pk capture` asks for
+     *
+     * What had begun when the run ends is kept and says that it was cut. Without history_steps the
+     * history is of 32 steps, or of as many as a capture needs. NULL: pk_capture alone, with a
+     * history. */
+    const char *capture;
+
+    /* Where captures go: %s is the number of the first step, the other %-fields as in trace_path;
+     * .gz compresses. NULL: trace_path with "-%s" before its ending; without a trace
+     * "run-%r-%s.json". */
+    const char *capture_path;
 } pk_options;
 
 /* The options as a pointer to a literal: pk_start(pk_options(.trace_path = "run.json")). For C; in
@@ -172,6 +211,13 @@ PK_API pk_status pk_flush(void);
  * that of the first failure while writing; PK_ENOMEM or PK_ENOSPC also if there was no room to
  * record anything. PK_EOFF if no session is open. */
 PK_API pk_status pk_stop(void);
+
+/* Makes a trace of what the history holds and of so many steps more, from the one that runs on; 0:
+ * of what it holds now. It is written by a thread of perfkit's own when the last of them has ended.
+ * reason: at most 95 bytes, copied; NULL is fine. Any thread; it waits for nothing. PK_EOFF without
+ * a session or a history; PK_EBUSY if four such calls wait for the collector's next round. Whether
+ * the hour's budget has room for it shows in the log and in the files that are there. */
+PK_API pk_status pk_capture(const char *reason, uint32_t steps);
 
 /* Record accounting. With every region closed and after pk_stop, recorded + dropped == begun. */
 typedef struct pk_counts {

@@ -7,6 +7,7 @@
  *       blocks    one per recording thread: pki_thread and its ring (lib/core/thread.h)
  *       slots     distributions, 64 KiB at a time (lib/stats/table.h)
  *       comms     how far each communicator has come (lib/comm/live/progress.h)
+ *       history   what the last steps left, in chunks (lib/history/layout.h)
  *
  * Pointers stored inside are addresses of the process that wrote them; header.base turns them into
  * offsets, so a copy of the arena can be read anywhere (`pk recover`). A reader checks magic,
@@ -43,6 +44,7 @@ typedef struct pki_commit {
     uint64_t unwritten;  /* events given up: disk full, size bound */
     uint64_t ticks;      /* the time: all that is in force was recorded before */
     uint64_t closed;     /* of so many blocks, what was open at the session's end has been closed */
+    uint64_t history;    /* position up to which the history holds what has been taken */
 } pki_commit;
 
 /* What goes on, for who looks from outside (tools/live): as of the collector's last round. */
@@ -79,6 +81,7 @@ typedef struct pki_arena_header {
     uint64_t output, output_bytes; /* offset and size of the output span; 0 without a trace */
     uint64_t names;                /* offset of the first names span */
     uint64_t comms;                /* of the first comms span; 0: none */
+    uint64_t history;              /* of what the last steps left (lib/history/layout.h); 0: none */
 
     pk_counts ended; /* what blocks counted for threads that have ended */
     uint64_t steps;  /* made so far, whoever made them */

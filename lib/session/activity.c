@@ -143,6 +143,8 @@ void pki_activity_add(const pki_activity *a)
     pki_session *s = &pki_the_session;
     counted.added++;
     measure(a);
+    if (a->track && a->track <= track_count)
+        pki_history_activity(s->history, a, &tracks[a->track - 1]);
     if (!write_activity(s, a))
         counted.unwritten += s->writing;
 }
@@ -177,6 +179,7 @@ static void add_sample(pk_counter *counter, double value, uint64_t ticks)
                          pki_chrome_event(&s->chrome, s->buffer + s->pending.buffered,
                                           s->config.world.pid, &r, &r),
                          0);
+    pki_history_record(s->history, s->config.world.pid, &r, &r);
 }
 
 void pki_activity_counter(pk_counter *counter, double value)
@@ -233,6 +236,7 @@ void pki_activity_measures(uint64_t ns, bool on)
         pki_output_wrote(
             s, pki_chrome_measures(s->buffer + s->pending.buffered, s->config.world.pid, ns, on),
             0);
+    pki_history_measures(s->history, ns, on);
     pki_fold_lock();
     if (pki_fold_now())
         pki_device_measures(pki_fold_now()->device, ns, on);

@@ -9,7 +9,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "history/layout.h"
 #include "out/gz.h"
+#include "session/config_captures.h"
 
 #define SMALLEST_OPTIONS 8 /* size and the field behind it */
 #define LARGEST_OPTIONS 65536
@@ -98,6 +100,15 @@ static pk_status read_numbers(pki_config *c, const pk_options *o)
     static const number nodes = {"cupti_graph_nodes", "PK_CUPTI_GRAPH_NODES", 0, 1, 0, false};
     static const number events = {"cupti_sync_events", "PK_CUPTI_SYNC_EVENTS", 0, 1, 0, false};
     static const number warmup = {"warmup_steps", "PK_WARMUP_STEPS", 0, 1000000, 0, false};
+    static const number steps = {
+        "history_steps", "PK_HISTORY_STEPS", 1, PKI_HISTORY_STEPS_MOST, 0, false};
+    static const number history = {"history_bytes",   "PK_HISTORY_BYTES", PKI_HISTORY_LEAST,
+                                   (uint64_t)1 << 40, (uint64_t)64 << 20, false};
+    static const number captures = {
+        "captures_per_hour", "PK_CAPTURES_PER_HOUR", 1, 3600, 12, false};
+    static const number capture_bytes = {"capture_bytes_per_hour", "PK_CAPTURE_BYTES_PER_HOUR",
+                                         (uint64_t)1 << 20,        (uint64_t)1 << 50,
+                                         (uint64_t)256 << 20,      false};
     static const number consume = {"nvtx_consume", "PK_NVTX_CONSUME", 0, 1, 0, false};
     pk_status s = read_small(&ring, o->ring_records, &c->ring_records);
     s = s ? s : read_number(&memory, o->memory_bytes, &c->memory_bytes);
@@ -107,6 +118,10 @@ static pk_status read_numbers(pki_config *c, const pk_options *o)
     s = s ? s : read_small(&warmup, o->warmup_steps, &c->warmup_steps);
     s = s ? s : read_small(&nodes, o->cupti_graph_nodes, &c->cupti_graph_nodes);
     s = s ? s : read_small(&events, o->cupti_sync_events, &c->cupti_sync_events);
+    s = s ? s : read_small(&steps, o->history_steps, &c->history_steps);
+    s = s ? s : read_number(&history, o->history_bytes, &c->history_bytes);
+    s = s ? s : read_small(&captures, o->captures_per_hour, &c->captures_per_hour);
+    s = s ? s : read_number(&capture_bytes, o->capture_bytes_per_hour, &c->capture_bytes_per_hour);
     s = s ? s : read_small(&consume, o->nvtx_consume, &c->nvtx_consume);
     return s;
 }
@@ -222,6 +237,14 @@ static const char *read_step(const char *text, uint64_t *step)
     return errno ? NULL : end;
 }
 
+static pk_status read_captures(pki_config *c, const pk_options *o)
+{
+    const words capture = words_of(o->capture, "capture", "PK_CAPTURE");
+    const words path = words_of(o->capture_path, "capture_path", "PK_CAPTURE_PATH");
+    return pki_config_captures(c, (pki_config_text){capture.text, capture.source},
+                               (pki_config_text){path.text, path.source});
+}
+
 static pk_status read_window(pki_config *c, const pk_options *o)
 {
     const words window = words_of(o->cupti_steps, "cupti_steps", "PK_CUPTI_STEPS");
@@ -322,6 +345,7 @@ pk_status pki_config_read(pki_config *c, const pk_options *given)
     s = s ? s : read_world(c, &options);
     s = s ? s : read_numbers(c, &options);
     s = s ? s : read_paths(c, &options);
+    s = s ? s : read_captures(c, &options);
     s = s ? s : read_clock(c, &options);
     s = s ? s : read_backends(c, &options);
     s = s ? s : read_window(c, &options);

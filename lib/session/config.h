@@ -8,6 +8,7 @@
 #include <pk/session.h>
 
 #include "base/world.h"
+#include "capture/clauses.h"
 
 #define PKI_MEMORY_DEFAULT ((uint64_t)1 << 30)
 #define PKI_MEMORY_LEAST ((uint64_t)4 << 20)
@@ -29,8 +30,17 @@ typedef struct pki_config {
     char report[PATH_MAX]; /* "" for none, "-" for stderr */
     bool report_json;
     char arena[PATH_MAX]; /* "" for the default, "none" for memory only */
-    char backends[256];   /* "" for the default */
-    bool cupti_window;    /* for these steps only */
+    uint32_t history_steps;
+    uint64_t history_bytes;
+    pki_clauses capture;
+    char capture_path[PATH_MAX]; /* %s is still in it; "" without a history */
+    bool capture_compressed;
+    uint32_t captures_per_hour;
+    uint64_t capture_bytes_per_hour;
+    char history[PATH_MAX]; /* what a killed run's history becomes, where there is no trace; "":
+                               there is one, or no history */
+    char backends[256];     /* "" for the default */
+    bool cupti_window;      /* for these steps only */
     uint64_t cupti_first, cupti_last;
     uint32_t cupti_graph_nodes;
     uint32_t cupti_sync_events;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "session/backend.h"
+#include "session/captures.h"
 #include "session/drain.h"
 #include "session/output.h"
 #include "session/process.h"
@@ -73,6 +74,20 @@ pk_status pk_flush(void)
 pk_status pk_stop(void)
 {
     return of_open_session(pki_session_stop);
+}
+
+pk_status pk_capture(const char *reason, uint32_t steps)
+{
+    int saved = errno;
+    pk_status status = steps > PKI_CAPTURE_STEPS_MOST ? PK_EINVAL : pki_captures_ask(reason, steps);
+    if (status == PK_EINVAL)
+        pki_fail(status, "pk_capture: %u steps are more than %u", steps, PKI_CAPTURE_STEPS_MOST);
+    else if (status == PK_EBUSY)
+        pki_fail(status, "pk_capture: earlier calls have not been looked at yet");
+    else if (status)
+        pki_fail(status, "pk_capture: no session is open, or it has no history (history_steps)");
+    errno = saved;
+    return status;
 }
 
 static void count_now(const pki_session *s, pk_counts *counts)

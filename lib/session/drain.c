@@ -9,8 +9,10 @@
 #include "base/mem.h"
 #include "core/close.h"
 #include "measure/fold/order.h"
+#include "session/captures.h"
 #include "session/live.h"
 #include "session/output.h"
+#include "session/remember.h"
 #include "comm/live/progress.h"
 #include "session/run.h"
 #include "session/tail.h"
@@ -67,6 +69,7 @@ static void format_ring(pki_session *s, pki_thread *t)
         return;
     pki_store(&s->fullest, PKI_MAX(s->fullest, bytes / (uint32_t)sizeof(pki_record)));
     write_thread_name(s, t);
+    pki_history_thread(s->history, t);
     while (at != until) {
         const pki_record *r = pki_record_at(t, at);
         at = pki_ring_next(t, at);
@@ -74,6 +77,7 @@ static void format_ring(pki_session *s, pki_thread *t)
         if (pki_record_slots(r->what) == 2)
             at = pki_ring_next(t, at);
         write_event(s, t->tid, r, more);
+        pki_remember_record(s, t->tid, r, more);
         t->taken[pki_output_in_preparation(s)] =
             at; /* write_event may commit: what it wrote is taken */
     }
@@ -143,6 +147,8 @@ void pki_drain_round(pki_session *s, bool write_now)
     pki_output_round(s);
     look_at_arena(s);
     pki_store(&s->fullest, 0u);
+    pki_history_round(s->history);
+    pki_captures_round_begins(s);
     fold();
     pki_progress_round(s);
     pki_live_round(s);
@@ -153,6 +159,7 @@ void pki_drain_round(pki_session *s, bool write_now)
     }
     pki_output_commit(s);
     recycle(s);
+    pki_captures_round(s);
     if (write_now || time_to_write(s))
         pki_output_write(s);
 }
@@ -239,6 +246,8 @@ static void close_for_owner(pki_session *s, pki_thread *t, const pki_record reco
     pki_fold_extra(pki_fold_now(), t, record);
     pki_fold_unlock();
     write_event(s, t->tid, &record[0], &record[1]);
+    pki_history_thread(s->history, t);
+    pki_remember_record(s, t->tid, &record[0], &record[1]);
 }
 
 void pki_drain_settle(pki_session *s)
@@ -319,5 +328,6 @@ void pki_drain_abandon(pki_session *s)
     if (s->writing)
         pki_trace_file_close(&s->file);
     pki_chrome_finish(&s->chrome);
+    pki_remember_close(s);
     s->writing = false;
 }

@@ -23,6 +23,7 @@ void pki_output_commit(pki_session *s)
 {
     pki_arena_header *h = s->arena->header;
     s->pending.ticks = pki_ticks(s->config.monotonic);
+    s->pending.history = pki_history_end(s->history);
     h->commit[pki_output_in_preparation(s)] = s->pending;
     pki_store_release(&h->generation, h->generation + 1);
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "out/file.h"
 #include "out/target.h"
+#include "session/capture_path.h"
 
 #define ATTEMPTS 10 /* at a name that others are after, too */
 
@@ -115,27 +116,34 @@ static bool name_arena(const pki_config *c, pki_paths *paths)
     return join(paths->arena, c->arena, "");
 }
 
+/* What the arena lies beside: the trace, or what `pk recover` makes of a history without one. */
+static const char *base_of(const pki_config *c)
+{
+    return c->trace[0] || c->arena[0] ? c->trace : c->history;
+}
+
 /* Away from the name that another process is writing to. The kernel does not say whose a lock is;
  * the arena does. */
 static pk_status use_another_name(const pki_config *c, pki_paths *paths, bool arena_too)
 {
     char writer[32] = "another process";
-    bool again = strcmp(paths->trace, c->trace) != 0;
+    bool again = strcmp(paths->trace, base_of(c)) != 0;
     uint32_t pid = arena_too ? pki_arena_pid(paths->arena) : 0;
     if (pid)
         snprintf(writer, sizeof writer, "process %u", pid);
     if ((arena_too && c->arena[0]) || again || !with_pid(paths->trace, c->world.pid))
         return pki_fail(PK_EACCES, "%s is in use by %s", arena_too ? paths->arena : paths->trace,
                         writer);
-    pki_log(PK_LOG_WARNING, "%s writes %s: this one writes %s (use %%r or %%p in trace_path)",
-            writer, c->trace, paths->trace);
+    paths->renamed = true;
+    pki_log(PK_LOG_WARNING, "%s writes %s: this one writes %s (use %%r or %%p in %s)", writer,
+            base_of(c), paths->trace, c->trace[0] ? "trace_path" : "arena_path");
     return PK_OK;
 }
 
 /* A path that nobody else is writing to at this moment. */
 static pk_status choose_paths(const pki_config *c, pki_paths *paths)
 {
-    memcpy(paths->trace, c->trace, sizeof paths->trace);
+    memcpy(paths->trace, base_of(c), sizeof paths->trace);
     for (int i = 0; i < ATTEMPTS; i++) {
         pki_owned own;
         if (!name_arena(c, paths))
@@ -272,16 +280,45 @@ void pki_paths_anchor(char path[PATH_MAX])
         memcpy(path, whole, (size_t)n + 1);
 }
 
-pk_status pki_paths_open(const pki_config *c, pki_paths *paths, pki_arena **arena)
+/* No file was asked for by name, so the program goes on without. */
+static pk_status beside_history(const pki_config *c, pki_paths *paths, pki_arena **arena)
 {
-    memset(paths, 0, sizeof *paths);
-    bool to_memory = strcmp(c->arena, "none") == 0 || (!c->arena[0] && !c->trace[0]);
+    pk_status status = in_file(c, paths, arena);
+    paths->trace[0] = 0;
+    if (!status)
+        return status;
+    pki_log(PK_LOG_WARNING, "the history stays in memory and does not survive a kill");
+    return memory_only(c, paths, arena);
+}
+
+static pk_status open_paths(const pki_config *c, pki_paths *paths, pki_arena **arena)
+{
+    bool to_memory = strcmp(c->arena, "none") == 0 || (!c->arena[0] && !base_of(c)[0]);
+    if (!to_memory && base_of(c) == c->history)
+        return beside_history(c, paths, arena);
     if (!to_memory)
         return in_file(c, paths, arena);
     pk_status status = choose_trace(c, paths);
     if (!status && paths->trace[0] && !pki_target_is_free(paths->trace))
         status = pki_paths_trace_trouble(paths->trace, errno);
     return status ? status : memory_only(c, paths, arena);
+}
+
+/* Two that would have written one trace do not write each other's captures either. */
+static pk_status choose_captures(const pki_config *c, pki_paths *paths)
+{
+    memcpy(paths->capture, c->capture_path, sizeof paths->capture);
+    if (paths->renamed && paths->capture[0] && !with_pid(paths->capture, c->world.pid))
+        return pki_fail(PK_EINVAL, "capture_path is longer than a path can be");
+    pki_capture_path_anchor(paths->capture);
+    return PK_OK;
+}
+
+pk_status pki_paths_open(const pki_config *c, pki_paths *paths, pki_arena **arena)
+{
+    memset(paths, 0, sizeof *paths);
+    pk_status status = open_paths(c, paths, arena);
+    return status ? status : choose_captures(c, paths);
 }
 
 pki_arena *pki_paths_undo(const pki_paths *paths, pki_arena **arena)

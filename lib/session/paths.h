@@ -14,8 +14,10 @@
 #include "session/config.h"
 
 typedef struct pki_paths {
-    char trace[PATH_MAX]; /* "" for none */
-    char arena[PATH_MAX]; /* "" for memory only */
+    char trace[PATH_MAX];   /* "" for none */
+    char arena[PATH_MAX];   /* "" for memory only */
+    char capture[PATH_MAX]; /* pattern; %s is still in it; "" for none */
+    bool renamed;           /* another process has the name that was asked for */
 } pki_paths;
 
 /* Decides on both paths and makes the arena. */

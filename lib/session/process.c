@@ -14,6 +14,7 @@
 #include "core/join.h"
 #include "session/activity.h"
 #include "session/backend.h"
+#include "session/captures.h"
 #include "session/collect.h"
 #include "session/duplicates.h"
 #include "session/drain.h"
@@ -28,6 +29,7 @@
 static void in_child(void)
 {
     pki_session *s = &pki_the_session;
+    pki_captures_after_fork();
     if (pki_session_after_fork()) {
         pki_drain_abandon(s);
         pki_activity_reset();

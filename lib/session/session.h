@@ -14,6 +14,7 @@
 #include <pthread.h>
 
 #include "core/registry.h"
+#include "history/history.h"
 #include "measure/fold/fold.h"
 #include "measure/summary.h"
 #include "out/chrome/chrome.h"
@@ -34,6 +35,7 @@ typedef struct pki_session {
     /* under the drain lock */
     pki_toll toll; /* but for what pki_toll_now asks for (session/toll.h) */
     pki_chrome chrome;
+    pki_history *history; /* NULL: none is kept */
     pki_trace_file file;
     bool writing;            /* there is a trace file */
     char *buffer;            /* in the arena; size output_bytes */

@@ -15,6 +15,7 @@
 #include "session/duplicates.h"
 #include "session/drain.h"
 #include "comm/live/progress.h"
+#include "session/remember.h"
 #include "session/report_file.h"
 #include "session/run.h"
 #include "session/tail.h"
@@ -117,6 +118,8 @@ static pk_status open_session(pki_session *s, const pk_options *options)
     status = pki_drain_open(s);
     memcpy(s->trace_at, s->paths.trace, sizeof s->trace_at);
     pki_paths_anchor(s->trace_at);
+    if (!status)
+        pki_remember_open(s);
     status = status ? status : open_gate(s);
     return status ? undo(s, status) : PK_OK;
 }

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "core/inside.h"
 #include "session/backend.h"
+#include "session/captures.h"
 #include "session/collect.h"
 #include "session/duplicates.h"
 #include "session/drain.h"
@@ -39,6 +40,7 @@ static void last_rounds(pki_session *s)
     pki_drain_open_regions(s, pki_ticks(s->config.monotonic));
     pki_drain_round(s, true);
     pki_output_look(s);
+    pki_captures_end(s);
     pki_run_counts(s, &s->final);
     pki_session_set_last_counts(&s->final);
     pki_toll_of_caller(s, before);
@@ -80,6 +82,7 @@ static void warn_of_copies(const pki_session *s)
 pk_status pki_session_stop(pki_session *s)
 {
     last_rounds(s);
+    pki_captures_finish(s);
     warn_of_copies(s);
     pk_status status = write_reports(s);
     s->arena->header->running = 0;

@@ -16,6 +16,9 @@
 
 #include "core/arena.h"
 #include "core/thread.h"
+#include "history/layout.h"
+#include "session/activity.h"
+#include "session/session.h"
 
 #define THREADS 3
 #define MEMORY ((uint64_t)4 << 20)
@@ -58,17 +61,45 @@ static void *record_and_stay(void *all_there)
     return NULL;
 }
 
+/* And what a device did. */
+static void hand_over(void)
+{
+    const pki_operation operation = {.comm = "world",
+                                     .comm_length = 5,
+                                     .library = "ring",
+                                     .library_length = 4,
+                                     .size = 4,
+                                     .sequence = 1,
+                                     .count = 8};
+    const pki_activity_arg args[] = {{"text", "value", 0}, {"number", NULL, 7}};
+    const pki_track track = {pki_track_device_pid(0), 1, "gpu 0", "stream 7", 1};
+    pki_activity a = {.kind = PKI_ACTIVITY_MEMCPY,
+                      .name = "copy",
+                      .name_length = 4,
+                      .end = 1000,
+                      .operation = &operation,
+                      .args = args,
+                      .arg_count = 2};
+    pthread_mutex_lock(&pki_drain_lock);
+    a.track = pki_track_add(&track);
+    pki_activity_measures(0, true);
+    pki_activity_add(&a);
+    pthread_mutex_unlock(&pki_drain_lock);
+}
+
 static void die_amid_a_run(const char *path)
 {
     pthread_t threads[THREADS];
     pthread_barrier_t all_there;
     pthread_barrier_init(&all_there, NULL, THREADS + 1);
     need(pk_start(pk_options(.trace_path = path, .memory_bytes = MEMORY, .ring_records = 64,
-                             .flush_ms = 3600000, .backends = "none")) == PK_OK,
+                             .flush_ms = 3600000, .backends = "none", .history_steps = 4,
+                             .history_bytes = PKI_HISTORY_LEAST)) == PK_OK,
          pk_error_message());
     record(&outer);
     pk_comm_start(pk_comm_create("ring", "world", 0, 1, 4), PK_OP_SEND, PK_TYPE_BYTE, 9, 0);
     pk_flush();
+    hand_over();
     record(&outer);
     for (int i = 0; i < THREADS; i++)
         need(pthread_create(&threads[i], NULL, record_and_stay, &all_there) == 0, "a thread");
@@ -116,6 +147,10 @@ static void find_areas(arena_copy *a)
     add_area(a, h->comms, 2 * sizeof(pki_comms_entry));
     need(h->live.totals != 0, "distributions");
     add_area(a, h->live.totals, sizeof(pki_slot));
+    need(h->history != 0, "a history");
+    const pki_history_head *kept = (const pki_history_head *)(a->original + h->history);
+    add_area(a, h->history, sizeof *kept + 2 * sizeof *kept->steps);
+    add_area(a, kept->chunks[0], 2048);
     need(h->block_count == THREADS + 1, "blocks");
     for (uint32_t i = 0; i < h->block_count && i < 2; i++) {
         size_t t = (size_t)h->blocks[i] * PKI_PAGE;

@@ -10,7 +10,7 @@ typedef struct arena_area {
     size_t at, bytes; /* where what is worth spoiling lies */
 } arena_area;
 
-#define ARENA_AREAS 16
+#define ARENA_AREAS 24
 
 typedef struct arena_copy {
     int fd; /* a file in memory with the arena in it */

@@ -16,6 +16,7 @@
 #include <jansson.h>
 
 #include "arena.h"
+#include "history/salvage.h"
 #include "live/where.h"
 #include "out/salvage.h"
 
@@ -129,8 +130,9 @@ static void salvage(const arena_copy *a)
     for (size_t i = 0; i < n; i += 4096)
         all.bytes += (uint8_t)text[i];
     must(pki_salvage_events(&s, parse, &all));
+    must(pki_history_salvage(&s, parse, &all));
     /* No more than the file has room for, however its parts point at each other. */
-    must(all.events <= a->bytes / 32 * 2);
+    must(all.events <= a->bytes / 32 * 3);
     check_head(&s);
     pki_salvage_close(&s);
 }

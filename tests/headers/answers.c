@@ -41,6 +41,7 @@ static void control_calls(void)
     EXPECT(pk_backend_status("cuda", &info) == PK_OK);
     EXPECT(info.live == 0 && strcmp(info.reason, "compiled with PK_DISABLE") == 0);
     EXPECT(pk_flush() == PK_OK);
+    EXPECT(pk_capture("here", 1) == PK_OK);
     EXPECT(pk_stop() == PK_OK);
     EXPECT(strcmp(pk_error_message(), "") == 0);
     EXPECT(strcmp(pk_version(), "disabled") == 0);

@@ -13,13 +13,13 @@ import sys
 import tree
 
 # A subject that goes through several layers has a folder for each: the longest name that fits counts.
-LAYER = {"base": 0, "stats": 1, "core": 2, "measure": 3, "out": 3, "session": 4, "backend": 5, "bench": 6,
+LAYER = {"base": 0, "stats": 1, "core": 2, "measure": 3, "out": 3, "history": 3, "capture": 3, "session": 4, "backend": 5, "bench": 6,
          "comm/model": 2, "comm/figures": 3, "comm/live": 4, "comm/plugin": 5}
 # Folders of this layer are one backend each, whatever folders they lie in.
 BACKENDS = LAYER["backend"]
 # Libraries of their own, which know libpk as any program does.
 BESIDE = ("comm/mpi", "comm/nccl")
-TOOLS_SEE = ("base", "stats", "core", "measure", "out", "bench", "comm/model", "comm/figures")
+TOOLS_SEE = ("base", "stats", "core", "measure", "out", "history", "bench", "comm/model", "comm/figures")
 # lib/backend/none.h, which every NAME/none.c consists of, and the shim's, which any may need.
 COMMON = ("none", "shim")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)

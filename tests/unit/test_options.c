@@ -17,13 +17,33 @@
 
 static pki_config config;
 
-static const char *const variables[] = {
-    "PK_RING_RECORDS",      "PK_TRACE_PATH",     "PK_REPORT_PATH",  "PK_MEMORY_BYTES",
-    "PK_BACKENDS",          "PK_ARENA_PATH",     "PK_CLOCK",        "PK_TRACE_MAX_BYTES",
-    "PK_FLUSH_MS",          "PK_REPORT_THREADS", "PK_WARMUP_STEPS", "PK_RANK",
-    "PK_WORLD_SIZE",        "PK_LOG_LEVEL",      "PK_LOG",          "PK_CUPTI_STEPS",
-    "PK_CUPTI_GRAPH_NODES", "PK_NVTX_CONSUME",   "PK_NVTX_SHIM",    "PK_GPU_CAPTURE",
-    "PK_CUPTI_SYNC_EVENTS"};
+static const char *const variables[] = {"PK_RING_RECORDS",
+                                        "PK_TRACE_PATH",
+                                        "PK_REPORT_PATH",
+                                        "PK_MEMORY_BYTES",
+                                        "PK_BACKENDS",
+                                        "PK_ARENA_PATH",
+                                        "PK_CLOCK",
+                                        "PK_TRACE_MAX_BYTES",
+                                        "PK_FLUSH_MS",
+                                        "PK_REPORT_THREADS",
+                                        "PK_WARMUP_STEPS",
+                                        "PK_RANK",
+                                        "PK_WORLD_SIZE",
+                                        "PK_LOG_LEVEL",
+                                        "PK_LOG",
+                                        "PK_CUPTI_STEPS",
+                                        "PK_CUPTI_GRAPH_NODES",
+                                        "PK_NVTX_CONSUME",
+                                        "PK_NVTX_SHIM",
+                                        "PK_GPU_CAPTURE",
+                                        "PK_CUPTI_SYNC_EVENTS",
+                                        "PK_HISTORY_STEPS",
+                                        "PK_HISTORY_BYTES",
+                                        "PK_CAPTURES_PER_HOUR",
+                                        "PK_CAPTURE_BYTES_PER_HOUR",
+                                        "PK_CAPTURE",
+                                        "PK_CAPTURE_PATH"};
 
 static int clear_environment(void **state)
 {
@@ -67,6 +87,9 @@ static void defaults(void **state)
                 config.warmup_steps == 0 && !config.cupti_window && !config.cupti_graph_nodes &&
                 config.nvtx_consume == 0 && !config.nvtx_shim[0] && !config.gpu_capture_off &&
                 !config.cupti_sync_events);
+    assert_true(config.history_steps == 0 && config.history_bytes == 64 << 20 &&
+                !config.history[0] && !config.capture_path[0]);
+    assert_true(config.captures_per_hour == 12 && config.capture_bytes_per_hour == 256 << 20);
     assert_true(!config.trace[0] && !config.report[0] && !config.arena[0] && !config.backends[0]);
     assert_int_equal(config.monotonic, !pki_cycle_counter_trusted(&why_not));
     assert_true(config.world.pid > 0 && config.world.host[0] && config.world.program[0]);
@@ -85,7 +108,9 @@ static void every_field(void **state)
                             .report_threads = 1, .warmup_steps = 3, .rank = 2, .world_size = 4,
                             .log_level = PK_LOG_DEBUG, .cupti_steps = "7-9", .cupti_graph_nodes = 1,
                             .nvtx_consume = 1, .nvtx_shim = "s.so", .gpu_capture = "off",
-                            .cupti_sync_events = 1));
+                            .cupti_sync_events = 1, .history_steps = 9, .history_bytes = 2 << 20,
+                            .captures_per_hour = 5, .capture_bytes_per_hour = 3 << 20,
+                            .capture = "every=10;request", .capture_path = "c-%s-%r%%.json"));
     assert_true(config.ring_records == 128 && config.memory_bytes == 5 << 20);
     assert_string_equal(config.trace, trace);
     assert_string_equal(config.report, "r.json");
@@ -101,13 +126,41 @@ static void every_field(void **state)
     assert_true(config.nvtx_consume == 1);
     assert_string_equal(config.nvtx_shim, "s.so");
     assert_true(config.gpu_capture_off && config.cupti_sync_events == 1);
+    assert_true(config.history_steps == 9 && config.history_bytes == 2 << 20);
+    assert_true(config.captures_per_hour == 5 && config.capture_bytes_per_hour == 3 << 20);
+    assert_true(config.capture.every == 10 && config.capture.request);
+    assert_string_equal(config.capture_path, "c-%s-2%%.json");
 }
 
 static void every_variable(void **state)
 {
-    static const char *const values[] = {
-        "128", "t.json", "-",     "5M",     "-cupti", "none", "monotonic", "1G",   "20",  "1", "3",
-        "2",   "4",      "debug", "stderr", "12",     "1",    "1",         "s.so", "off", "1"};
+    static const char *const values[] = {"128",
+                                         "t.json",
+                                         "-",
+                                         "5M",
+                                         "-cupti",
+                                         "none",
+                                         "monotonic",
+                                         "1G",
+                                         "20",
+                                         "1",
+                                         "3",
+                                         "2",
+                                         "4",
+                                         "debug",
+                                         "stderr",
+                                         "12",
+                                         "1",
+                                         "1",
+                                         "s.so",
+                                         "off",
+                                         "1",
+                                         "9",
+                                         "2M",
+                                         "5",
+                                         "3M",
+                                         "every=10;request",
+                                         "c-%s-%r%%.json"};
     (void)state;
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         setenv(variables[i], values[i], 1);
@@ -126,6 +179,10 @@ static void every_variable(void **state)
     assert_true(config.nvtx_consume == 1);
     assert_string_equal(config.nvtx_shim, "s.so");
     assert_true(config.gpu_capture_off && config.cupti_sync_events == 1);
+    assert_true(config.history_steps == 9 && config.history_bytes == 2 << 20);
+    assert_true(config.captures_per_hour == 5 && config.capture_bytes_per_hour == 3 << 20);
+    assert_true(config.capture.every == 10 && config.capture.request);
+    assert_string_equal(config.capture_path, "c-%s-2%%.json");
 }
 
 static void the_option_wins(void **state)

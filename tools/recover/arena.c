@@ -1,5 +1,6 @@
 /* tools/recover/arena.c - file + buffer + rings + open regions = the trace of a killed run. */
 #include "base/text.h"
+#include "history/salvage.h"
 #include "out/salvage.h"
 #include "progress.h"
 #include "recover/recover.h"
@@ -24,6 +25,12 @@ static bool put_event(void *user, const char *event, size_t n)
     return rewrite_put(user, event, n);
 }
 
+/* A run with a trace has in it, and in its buffer, all that its history holds. */
+static bool has_trace(const pki_salvage *s)
+{
+    return s->header->output_bytes != 0;
+}
+
 /* A first walk for the counts that the head wants. */
 static size_t make_head(const char *path, char head[PKI_HEAD_BYTES], recovery *done, complaint *why)
 {
@@ -33,6 +40,8 @@ static size_t make_head(const char *path, char head[PKI_HEAD_BYTES], recovery *d
         return 0;
     }
     uint64_t before = s.commit.events;
+    if (!has_trace(&s))
+        pki_history_salvage(&s, count_only, NULL);
     pki_salvage_events(&s, count_only, NULL);
     done->events = s.commit.events;
     done->from_memory = s.commit.events - before;
@@ -94,8 +103,10 @@ static bool put_all(pki_salvage *s, const char *trace, size_t head_bytes, rewrit
 {
     size_t n;
     const char *buffer = pki_salvage_buffer(s, &n);
-    if (s->header->output_bytes == 0)
-        return complaint_set(why, "the run wrote no trace");
+    if (!has_trace(s) && !s->header->history)
+        return complaint_set(why, "the run wrote no trace and kept no history");
+    if (!has_trace(s))
+        return pki_history_salvage(s, put_event, out) && pki_salvage_events(s, put_event, out);
     if (n && !is_seam(&buffer[n - 1], buffer))
         return complaint_set(why, "damaged: its text is not what was written");
     return copy_trace(trace, head_bytes, s->commit.file_bytes, out, why) &&

@@ -1,0 +1,247 @@
+/* What the history costs, whether slow steps are found, and what a capture's end does to a step.
+ *
+ *     cost    CPU time of perfkit's threads per region, at a million a second: with statistics
+ * only, with a history, with a trace. What the recording thread takes is the same in all slow
+ * 10,000 steps of 500 us with noise of +- 5 %, 100 of them slowed by 20 to 50 %: how many of these
+ * are in a capture with the 3 before, and what else is delay   steps of the same work, on one
+ * processor, every 40th captured with 3 others (20 MB): how long they take while a capture is
+ * written, and else
+ *
+ * A machine that does other things adds noise of its own, which "slow" calls false ones.
+ */
+#include <pk/pk.h>
+
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "session/captures.h"
+
+#include "harness.h"
+#include "scratch.h"
+
+enum { STEPS = 10000, SLOWED = 100, DELAY_STEPS = 2000, REGIONS = 20000 };
+
+static pk_region one = PK_REGION("one");
+static uint64_t chance = 88172645463325252u;
+
+static uint64_t draw(uint64_t below)
+{
+    chance ^= chance << 13;
+    chance ^= chance >> 7;
+    chance ^= chance << 17;
+    return chance % below;
+}
+
+static void wait_until(uint64_t wall_ns)
+{
+    while (bench_wall_ns() < wall_ns)
+        ;
+}
+
+static void must_start(const pk_options *options)
+{
+    if (options && pk_start(options) != PK_OK)
+        bench_fail(pk_error_message());
+}
+
+/* ---- cost ---- */
+
+static double cpu_per_region(const pk_options *options, unsigned long seconds)
+{
+    uint64_t n = 0, begin, next, end;
+    must_start(options);
+    uint64_t cpu = bench_process_ns() - bench_thread_ns();
+    begin = next = bench_wall_ns();
+    end = begin + seconds * 1000000000u;
+    while (bench_wall_ns() < end) {
+        for (int i = 0; i < 1000; i++) {
+            pk_region_begin(&one);
+            pk_region_end(&one);
+        }
+        n += 1000;
+        pk_step(1);
+        next += 1000000;
+        wait_until(next);
+    }
+    cpu = bench_process_ns() - bench_thread_ns() - cpu;
+    if (options)
+        pk_stop();
+    return (double)cpu / (double)n;
+}
+
+static void cost(unsigned long seconds)
+{
+    static char trace[512];
+    snprintf(trace, sizeof trace, "%s", bench_scratch("cost.json"));
+    const struct {
+        const char *name;
+        const pk_options *options;
+    } ways[] = {{"statistics only", pk_options(.backends = "none")},
+                {"history of 100 steps",
+                 pk_options(.backends = "none", .history_steps = 100, .arena_path = "none")},
+                {"trace", pk_options(.backends = "none", .trace_path = trace)},
+                {"trace and history",
+                 pk_options(.backends = "none", .trace_path = trace, .history_steps = 100)}};
+    printf("collector's CPU time per region, at 1 million a second      ns\n");
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        printf("  %-54s %6.1f\n", ways[i].name, cpu_per_region(ways[i].options, seconds));
+        bench_scratch_empty();
+    }
+}
+
+/* ---- slow ---- */
+
+static void spin_step(uint64_t ns)
+{
+    uint64_t until = bench_wall_ns() + ns;
+    for (int i = 0; i < 20; i++) {
+        pk_region_begin(&one);
+        pk_region_end(&one);
+    }
+    wait_until(until);
+    pk_step(1);
+}
+
+typedef struct found {
+    bool captured[STEPS];
+    unsigned files;
+} found;
+
+/* The range of steps that a capture says it is of. */
+static void look_into(const char *path, found *f)
+{
+    static char text[1 << 22];
+    FILE *file = fopen(path, "r");
+    size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    text[n] = 0;
+    if (file)
+        fclose(file);
+    const char *about = strstr(text, "\"perfkitCapture\"");
+    unsigned long first, last;
+    const char *range = about ? strstr(about, "\"first\":") : NULL;
+    if (!range || sscanf(range, "\"first\":%lu,\"last\":%lu", &first, &last) != 2)
+        return;
+    f->files++;
+    for (unsigned long s = first; s <= last && s < STEPS; s++)
+        f->captured[s] = true;
+}
+
+static found look_at_captures(const char *pattern)
+{
+    static found f;
+    glob_t files = {0};
+    memset(&f, 0, sizeof f);
+    if (glob(pattern, 0, NULL, &files) == 0)
+        for (size_t i = 0; i < files.gl_pathc; i++)
+            look_into(files.gl_pathv[i], &f);
+    globfree(&files);
+    return f;
+}
+
+static void run_slow(const pk_options *options, const char *pattern)
+{
+    static bool slowed[STEPS];
+    static double took[STEPS];
+    unsigned in = 0, usual = 0;
+    memset(slowed, 0, sizeof slowed);
+    for (unsigned n = 0; n < SLOWED;) {
+        uint64_t at = 100 + draw(STEPS - 100);
+        n += !slowed[at];
+        slowed[at] = true;
+    }
+    must_start(options);
+    for (unsigned s = 0; s < STEPS; s++) {
+        uint64_t ns = 475000 + draw(50001);
+        ns = slowed[s] ? ns + ns * (20 + draw(31)) / 100 : ns;
+        uint64_t begin = bench_wall_ns();
+        spin_step(ns);
+        took[s] = slowed[s] ? 0 : (double)(bench_wall_ns() - begin);
+    }
+    pk_stop();
+    found f = look_at_captures(pattern);
+    for (unsigned s = 0; s < STEPS; s++) {
+        bool whole = f.captured[s] && f.captured[s - 1] && f.captured[s - 2] && f.captured[s - 3];
+        in += slowed[s] && whole;
+        usual += !slowed[s] && took[s] > 1.12 * 500000;
+    }
+    printf(
+        "  %u captures; of %u slowed steps in one with the 3 before: %u; others that the machine "
+        "made slow: %u\n",
+        f.files, SLOWED, in, usual);
+    bench_scratch_empty();
+}
+
+static void slow(void)
+{
+    char path[512], pattern[512];
+    snprintf(path, sizeof path, "%s", bench_scratch("slow-%s.json"));
+    snprintf(pattern, sizeof pattern, "%s", bench_scratch("slow-*.json"));
+    printf("slow=1.12,floor:30 of %u steps, 3600 captures an hour\n", STEPS);
+    run_slow(pk_options(.backends = "none", .capture = "slow=1.12,floor:30", .capture_path = path,
+                        .captures_per_hour = 3600, .arena_path = "none"),
+             pattern);
+    printf("the same, 10 captures an hour\n");
+    run_slow(pk_options(.backends = "none", .capture = "slow=1.12,floor:30", .capture_path = path,
+                        .captures_per_hour = 10, .arena_path = "none"),
+             pattern);
+}
+
+/* ---- delay ---- */
+
+/* Always the same work, some milliseconds of it. */
+static void work_step(void)
+{
+    for (int i = 0; i < REGIONS; i++) {
+        pk_region_begin(&one);
+        for (volatile int k = 0; k < 100; k++)
+            ;
+        pk_region_end(&one);
+    }
+    pk_step(1);
+}
+
+static void print_times(const char *name, double *ms, size_t n)
+{
+    if (n)
+        printf("  %-36s %8zu %8.3f %8.3f %8.3f %8.3f\n", name, n, bench_quantile(ms, n, 0.5),
+               bench_quantile(ms, n, 0.99), bench_quantile(ms, n, 0.999), bench_quantile(ms, n, 1));
+}
+
+static void delay(void)
+{
+    static double ms[2][DELAY_STEPS];
+    static char path[512];
+    size_t n[2] = {0, 0};
+    snprintf(path, sizeof path, "%s", bench_scratch("delay-%s.json"));
+    bench_pin(0);
+    must_start(pk_options(.backends = "none", .capture = "cycle=wait:36,active:4",
+                          .capture_path = path, .captures_per_hour = 3600,
+                          .capture_bytes_per_hour = (uint64_t)1 << 40, .arena_path = "none"));
+    for (unsigned s = 0; s < DELAY_STEPS; s++) {
+        uint64_t before = pki_captures_counted().written, begin = bench_wall_ns();
+        work_step();
+        double took = (double)(bench_wall_ns() - begin) * 1e-6;
+        bool busy = pki_captures_counted().waiting || before != pki_captures_counted().written ||
+                    s % 40 < 20;
+        ms[busy][n[busy]++] = took;
+        if (s % 40 == 39)
+            bench_scratch_empty();
+    }
+    pk_stop();
+    printf(
+        "steps of the same work, ms                  steps      p50      p99    p99.9      max\n");
+    print_times("no capture is being written", ms[0], n[0]);
+    print_times("within 20 steps of a capture's end", ms[1], n[1]);
+}
+
+int main(int argc, char **argv)
+{
+    cost(bench_number(argc, argv, "--seconds", 3));
+    slow();
+    delay();
+    return 0;
+}

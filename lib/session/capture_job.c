@@ -1,0 +1,125 @@
+#include "session/capture_job.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/names.h"
+#include "out/file.h"
+#include "session/capture_path.h"
+#include "session/run.h"
+
+/* The first capture of a step gets its name as it is, others of the same step another one. */
+static bool name_file(const pki_session *s, const pki_budget *budget, pki_capture_job *job)
+{
+    char number[48];
+    for (unsigned again = 1; again < 1000; again++) {
+        int n = snprintf(number, sizeof number, "%llu", (unsigned long long)job->wish.first);
+        if (again > 1)
+            snprintf(number + n, sizeof number - (size_t)n, ".%u", again);
+        if (!pki_capture_path_expand(s->paths.capture, number, job->path))
+            return false;
+        if (!pki_budget_has(budget, job->path))
+            return true;
+    }
+    return false;
+}
+
+/* The steps before it and its own, as far as the index of the history goes. */
+static void note_steps(pki_capture_job *job)
+{
+    const pki_history_head *h = job->view.head;
+    uint64_t last = job->wish.last, kept = PKI_MIN(h->step_end, (uint64_t)h->step_room);
+    for (uint64_t n = h->step_end; n > h->step_end - kept; n--) {
+        const pki_history_step *step = &h->steps[(n - 1) % h->step_room];
+        if (step->number > last || job->around_count == PKI_CAPTURE_AROUND)
+            continue;
+        job->around[PKI_CAPTURE_AROUND - ++job->around_count] = *step;
+    }
+    memmove(job->around, job->around + PKI_CAPTURE_AROUND - job->around_count,
+            job->around_count * sizeof *job->around);
+}
+
+/* The program's words ask for what there is. */
+static void find_first(pki_capture_job *job)
+{
+    const pki_history_head *h = job->view.head;
+    if (job->wish.reason != PKI_CAPTURE_CALL || h->step_end == 0)
+        return;
+    uint64_t n = h->step_end > h->step_room ? h->step_end - h->step_room : 0;
+    while (n + 1 < h->step_end && h->steps[n % h->step_room].at < h->first)
+        n++;
+    job->wish.first = h->steps[n % h->step_room].number;
+}
+
+static void find_range(pki_capture_job *job)
+{
+    const pki_history_step *first = pki_history_find(&job->view, job->wish.first);
+    const pki_history_step *last = pki_history_find(&job->view, job->wish.last);
+    uint64_t kept = job->view.head->first;
+    job->beginning_gone = !first || first->at < kept;
+    job->range = (pki_history_range){.from = first ? first->start : 0,
+                                     .until = last ? last->start + last->ticks : UINT64_MAX,
+                                     .first = job->wish.first,
+                                     .last = job->wish.last,
+                                     .first_at = first ? first->at : kept};
+}
+
+static pki_chrome_name name_of(void *user, uint32_t id)
+{
+    const pki_name *n = pki_name_at(id);
+    (void)user;
+    if (!n)
+        return (pki_chrome_name){.name = "(unknown)", .key = "", .length = 9, .kind = UINT32_MAX};
+    return (pki_chrome_name){n->name, n->key, n->length, n->key_length, n->kind, n->value};
+}
+
+/* What it counts is the capture's own, which its events show. */
+static void make_head(pki_session *s, pki_capture_job *job)
+{
+    pki_chrome_run run;
+    pki_fold_lock();
+    job->clock = s->arena->header->clock;
+    pki_fold_unlock();
+    pki_chrome_init(&job->chrome, &job->clock, s->config.world.pid, name_of, NULL);
+    pki_chrome_set_rank(&job->chrome, s->config.world.rank, s->config.world.size);
+    pki_run_describe(s, true, &run);
+    memset(&run.counts, 0, sizeof run.counts);
+    job->head_bytes = pki_chrome_head(&job->chrome, job->head, &run);
+}
+
+bool pki_capture_job_make(pki_session *s, const pki_wish *wish, pki_budget *budget,
+                          pki_capture_job *job)
+{
+    memset(job, 0, sizeof *job);
+    job->wish = *wish;
+    job->most_bytes = pki_budget_allows(budget, pki_monotonic_ns(), wish->worth);
+    job->compressed = s->config.capture_compressed;
+    if (!job->most_bytes || !pki_history_view_now(s->history, &job->view))
+        return false;
+    job->lost = job->view.head->lost;
+    find_first(job);
+    find_range(job);
+    note_steps(job);
+    if (!name_file(s, budget, job))
+        return false;
+    make_head(s, job);
+    return true;
+}
+
+bool pki_capture_job_write(pki_capture_job *job, pki_budget *budget)
+{
+    uint64_t t = pki_monotonic_ns();
+    bool written = pki_capture_file_write(job);
+    int error = errno;
+    if (written) {
+        pki_budget_make_room(budget, t, job->wish.worth, job->bytes);
+        written = pki_file_publish(job->part, job->path);
+        error = errno;
+    }
+    if (written)
+        pki_budget_enter(budget, t, job->wish.worth, job->bytes, job->path);
+    pki_chrome_finish(&job->chrome);
+    errno = error;
+    return written;
+}

@@ -1,0 +1,15 @@
+/* lib/session/capture_job.h - from a wish to a file with a name. */
+#pragma once
+
+#include "capture/budget.h"
+#include "session/capture_file.h"
+#include "session/session.h"
+
+/* What it takes to write it without the session. False: the hour has no room, or there is nothing.
+ * Under the drain lock. */
+bool pki_capture_job_make(pki_session *session, const pki_wish *wish, pki_budget *budget,
+                          pki_capture_job *job);
+
+/* Writes it, removes what has to make room, and gives it its name. False and errno. Without a lock.
+ */
+bool pki_capture_job_write(pki_capture_job *job, pki_budget *budget);

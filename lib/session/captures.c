@@ -1,0 +1,399 @@
+#include "session/captures.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/spawn.h"
+#include "capture/budget.h"
+#include "core/inside.h"
+#include "session/capture_job.h"
+#include "session/toll.h"
+
+#define WAITING 64      /* wishes */
+#define MERGED_STEPS 32 /* slow steps that follow each other are one capture of so many at most */
+#define ROUNDS_LATER 2  /* after its last step's record others' may come for a round */
+#define ASKED 4
+
+/* A wish on its way. */
+typedef struct waiting {
+    pki_wish wish;
+    uint64_t pin; /* position from which it needs the history; once that is known */
+    uint64_t due; /* the round in which it may be written; 0: its last step has not ended */
+} waiting;
+
+/* Under the drain lock, but for what says otherwise. */
+static struct {
+    bool open;
+    pki_chooser chooser;
+    waiting queue[WAITING];
+    unsigned count;
+    uint64_t busy_pin; /* of what is being written */
+    bool writer_there, leaving;
+    pthread_t writer;
+    sem_t wake;
+    pki_budget budget; /* the writer's */
+    pki_capture_counts counts;
+    bool failing; /* the last one could not be written; said once */
+} now;
+
+/* What pk_capture leaves; under a lock of its own, held for some instructions. */
+static pthread_mutex_t asked_lock = PTHREAD_MUTEX_INITIALIZER;
+static pki_wish asked[ASKED];
+static unsigned asked_count;
+static const pki_arena_header *asked_of; /* NULL: nobody listens */
+
+/* ---- what is pinned ---- */
+
+static void pin(pki_session *s)
+{
+    uint64_t first = now.busy_pin;
+    for (unsigned i = 0; i < now.count; i++)
+        first = PKI_MIN(first, now.queue[i].pin);
+    pki_history_pin(s->history, first);
+}
+
+/* Where a wish begins in the history. */
+static uint64_t begin_of(const pki_history_view *view, const pki_wish *wish)
+{
+    const pki_history_step *step =
+        wish->reason == PKI_CAPTURE_CALL ? NULL : pki_history_find(view, wish->first);
+    return step ? PKI_MAX(step->at, view->head->first) : view->head->first;
+}
+
+/* Its last step has ended. */
+static void make_due(pki_session *s, waiting *w, unsigned rounds_later)
+{
+    pki_history_view view;
+    if (!pki_history_view_now(s->history, &view))
+        return;
+    w->due = pki_history_rounds(s->history) + rounds_later;
+    w->pin = PKI_MIN(w->pin, begin_of(&view, &w->wish));
+}
+
+/* ---- wishes ---- */
+
+static void remove_waiting(unsigned i)
+{
+    memmove(&now.queue[i], &now.queue[i + 1], (--now.count - i) * sizeof *now.queue);
+}
+
+/* Slow steps in a row, as one. */
+static bool merge(const pki_wish *wish)
+{
+    for (unsigned i = 0; i < now.count; i++) {
+        pki_wish *w = &now.queue[i].wish;
+        if (wish->reason != PKI_CAPTURE_SLOW || w->reason != PKI_CAPTURE_SLOW ||
+            wish->first > w->last + 1 || wish->last - w->first >= MERGED_STEPS)
+            continue;
+        uint64_t first = PKI_MIN(w->first, wish->first);
+        if (wish->worth > w->worth)
+            *w = *wish;
+        w->first = first;
+        w->last = wish->last;
+        now.queue[i].due = 0;
+        return true;
+    }
+    return false;
+}
+
+/* In a queue that is full the one of least worth goes. */
+static void add_wish(const pki_wish *wish)
+{
+    if (merge(wish))
+        return;
+    if (now.count == WAITING) {
+        unsigned least = 0;
+        for (unsigned i = 1; i < now.count; i++)
+            if (now.queue[i].wish.worth < now.queue[least].wish.worth)
+                least = i;
+        now.counts.refused++;
+        if (now.queue[least].wish.worth >= wish->worth)
+            return;
+        remove_waiting(least);
+    }
+    now.queue[now.count++] = (waiting){.wish = *wish, .pin = PKI_HISTORY_FREE};
+}
+
+static void add_wishes(const pki_wish *wishes, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        add_wish(&wishes[i]);
+}
+
+void pki_captures_step(pki_session *s, const pki_record *r, const pki_record *more, uint32_t kind)
+{
+    pki_wish wishes[PKI_WISHES_MOST];
+    if (!now.open)
+        return;
+    uint64_t ns = pki_clock_span_ns(&s->arena->header->clock, r->start, pki_not_negative(r->value));
+    add_wishes(wishes, pki_choose(&now.chooser, more->start, kind, ns, wishes));
+}
+
+pk_status pki_captures_ask(const char *text, uint32_t steps)
+{
+    pki_wish wish = {.reason = PKI_CAPTURE_CALL, .worth = PKI_WORTH_ASKED};
+    pk_status status = PK_OK;
+    snprintf(wish.text, sizeof wish.text, "%s", text ? text : "");
+    pthread_mutex_lock(&asked_lock);
+    if (!asked_of) {
+        status = PK_EOFF;
+    } else if (asked_count == ASKED) {
+        status = PK_EBUSY;
+    } else {
+        uint64_t made = pki_load(&asked_of->steps);
+        wish.last = made + steps ? made + steps - 1 : UINT64_MAX;
+        asked[asked_count++] = wish;
+    }
+    pthread_mutex_unlock(&asked_lock);
+    return status;
+}
+
+/* What the history holds now is what they mean. */
+static void pin_asked(pki_session *s)
+{
+    pki_history_view view;
+    if (!pki_history_view_now(s->history, &view))
+        return;
+    for (unsigned i = 0; i < now.count; i++)
+        if (now.queue[i].wish.reason == PKI_CAPTURE_CALL)
+            now.queue[i].pin = PKI_MIN(now.queue[i].pin, view.head->first);
+    pin(s);
+}
+
+static void take_asked(pki_session *s)
+{
+    pthread_mutex_lock(&asked_lock);
+    unsigned n = asked_count;
+    add_wishes(asked, n);
+    asked_count = 0;
+    pthread_mutex_unlock(&asked_lock);
+    if (n)
+        pin_asked(s);
+}
+
+static void listen(const pki_arena_header *header)
+{
+    pthread_mutex_lock(&asked_lock);
+    asked_of = header;
+    asked_count = 0;
+    pthread_mutex_unlock(&asked_lock);
+}
+
+/* ---- writing ---- */
+
+static bool is_ready(const pki_session *s, const waiting *w)
+{
+    return w->due && w->due <= pki_history_rounds(s->history);
+}
+
+/* The one of most worth, of those that are ready; WAITING: none is. */
+static unsigned find_ready(const pki_session *s)
+{
+    unsigned best = WAITING;
+    for (unsigned i = 0; i < now.count; i++)
+        if (is_ready(s, &now.queue[i]) &&
+            (best == WAITING || now.queue[i].wish.worth > now.queue[best].wish.worth))
+            best = i;
+    return best;
+}
+
+static bool take_job(pki_session *s, pki_capture_job *job)
+{
+    for (unsigned i; (i = find_ready(s)) != WAITING;) {
+        waiting w = now.queue[i];
+        remove_waiting(i);
+        now.busy_pin = w.pin;
+        if (pki_capture_job_make(s, &w.wish, &now.budget, job)) {
+            pin(s);
+            return true;
+        }
+        now.counts.refused++;
+        now.busy_pin = PKI_HISTORY_FREE;
+    }
+    pin(s);
+    return false;
+}
+
+static void say_failed(const pki_capture_job *job, int error)
+{
+    if (!now.failing)
+        pki_log(PK_LOG_ERROR, "capture %s: %s; the program goes on without it", job->path,
+                pki_own_why(error));
+    now.failing = true;
+}
+
+static void say_written(const pki_capture_job *job)
+{
+    const pki_wish *w = &job->wish;
+    now.failing = false;
+    if (w->reason == PKI_CAPTURE_SLOW)
+        pki_log(PK_LOG_INFO, "capture %s: step %llu took %.2f x the median of its like", job->path,
+                (unsigned long long)w->slow_step, w->worth);
+    else
+        pki_log(PK_LOG_INFO, "capture %s: %s", job->path, pki_capture_reason_name(w->reason));
+}
+
+/* Under the drain lock before and behind. */
+static void do_jobs(pki_session *s, pki_capture_job *job)
+{
+    while (take_job(s, job)) {
+        uint64_t before = pki_toll_begin();
+        pthread_mutex_unlock(&pki_drain_lock);
+        bool written = pki_capture_job_write(job, &now.budget);
+        int error = errno;
+        pthread_mutex_lock(&pki_drain_lock);
+        now.counts.written += written;
+        now.counts.failed += !written;
+        now.counts.removed = now.budget.removed;
+        now.busy_pin = PKI_HISTORY_FREE;
+        if (written)
+            say_written(job);
+        else
+            say_failed(job, error);
+        pki_toll_of_caller(s, before);
+    }
+}
+
+/* Nobody waits for it but pk_stop. */
+static void *write_captures(void *session)
+{
+    pki_session *s = session;
+    pki_capture_job *job = malloc(sizeof *job);
+    pki_go_inside();
+    prctl(PR_SET_NAME, "pk-captures", 0, 0, 0);
+    syscall(SYS_setpriority, PRIO_PROCESS, 0, 19); /* on Linux this thread alone */
+    for (bool leaving = !job; !leaving;) {
+        while (sem_wait(&now.wake) != 0)
+            ;
+        pthread_mutex_lock(&pki_drain_lock);
+        do_jobs(s, job);
+        leaving = now.leaving;
+        pthread_mutex_unlock(&pki_drain_lock);
+    }
+    free(job);
+    return NULL;
+}
+
+static void wake_writer(pki_session *s)
+{
+    if (!now.writer_there)
+        now.writer_there = pki_spawn(&now.writer, write_captures, s) == 0;
+    if (now.writer_there)
+        sem_post(&now.wake);
+}
+
+/* ---- the session ---- */
+
+void pki_captures_open(pki_session *s)
+{
+    if (!s->history)
+        return;
+    memset(&now, 0, sizeof now);
+    now.open = true;
+    now.busy_pin = PKI_HISTORY_FREE;
+    now.chooser.clauses = s->config.capture;
+    now.budget.captures = s->config.captures_per_hour;
+    now.budget.bytes = s->config.capture_bytes_per_hour;
+    sem_init(&now.wake, 0, 0);
+    listen(s->arena->header);
+}
+
+void pki_captures_round_begins(pki_session *s)
+{
+    if (now.open)
+        take_asked(s);
+}
+
+void pki_captures_round(pki_session *s)
+{
+    bool ready = false;
+    if (!now.open)
+        return;
+    for (unsigned i = 0; i < now.count; i++) {
+        waiting *w = &now.queue[i];
+        bool over = w->wish.last == UINT64_MAX || w->wish.last < now.chooser.next;
+        if (!w->due && over)
+            make_due(s, w, ROUNDS_LATER);
+        ready |= is_ready(s, w);
+    }
+    if (!now.count)
+        return;
+    pin(s);
+    if (ready)
+        wake_writer(s);
+}
+
+void pki_captures_end(pki_session *s)
+{
+    pki_wish wishes[PKI_WISHES_MOST];
+    if (!now.open)
+        return;
+    listen(NULL);
+    add_wishes(wishes, pki_choose_at_end(&now.chooser, wishes));
+    for (unsigned i = 0; i < now.count; i++) {
+        waiting *w = &now.queue[i];
+        if (w->wish.last != UINT64_MAX && w->wish.last >= now.chooser.next) {
+            w->wish.cut = true;
+            w->wish.last = now.chooser.next ? now.chooser.next - 1 : UINT64_MAX;
+        }
+        make_due(s, w, 0);
+    }
+    pin(s);
+}
+
+/* Without its thread, or without memory there, whoever stops the session writes them. */
+void pki_captures_finish(pki_session *s)
+{
+    if (!now.open)
+        return;
+    pthread_mutex_lock(&pki_drain_lock);
+    now.leaving = true;
+    bool there = now.writer_there;
+    pthread_mutex_unlock(&pki_drain_lock);
+    if (there) {
+        sem_post(&now.wake);
+        pthread_join(now.writer, NULL);
+    }
+    pki_capture_job *job = malloc(sizeof *job);
+    pthread_mutex_lock(&pki_drain_lock);
+    now.writer_there = false;
+    if (job)
+        do_jobs(s, job);
+    pthread_mutex_unlock(&pki_drain_lock);
+    free(job);
+}
+
+pki_capture_counts pki_captures_counted(void)
+{
+    pki_capture_counts counts = now.counts;
+    counts.waiting = now.count;
+    return counts;
+}
+
+void pki_captures_forget(void)
+{
+    if (!now.open)
+        return;
+    listen(NULL);
+    pki_budget_finish(&now.budget);
+    sem_destroy(&now.wake);
+    now.open = false;
+}
+
+/* The writer is the parent's. */
+void pki_captures_after_fork(void)
+{
+    pthread_mutex_init(&asked_lock, NULL);
+    asked_of = NULL;
+    asked_count = 0;
+    memset(&now, 0, sizeof now);
+}

@@ -1,0 +1,370 @@
+/* Captures of a session: which files are there, what is in them, and what becomes of the program
+ * when they cannot be written. */
+#include "document.h"
+#include "session.h"
+
+#include <sys/wait.h>
+
+static pk_region work = PK_REGION_OF(PK_COMPUTE, "work"), inner = PK_REGION_OF(PK_DATA, "inner");
+
+static void one_step(unsigned us)
+{
+    pk_region_begin(&work);
+    for (int i = 0; i < 3; i++) {
+        pk_region_begin(&inner);
+        pk_region_end(&inner);
+    }
+    if (us)
+        usleep(us);
+    pk_region_end(&work);
+    pk_step(32);
+}
+
+/* A flush is a round of the collector, so that no ring becomes full on a busy machine. */
+static void steps(unsigned n, unsigned us)
+{
+    for (unsigned i = 0; i < n; i++)
+        one_step(us);
+    assert_int_equal(pk_flush(), PK_OK);
+}
+
+#define begin(...)                                                                                 \
+    assert_int_equal(pk_start(pk_options(.clock = the_clock, .backends = "none", __VA_ARGS__)),    \
+                     PK_OK)
+
+static const json_t *about(const json_t *document)
+{
+    return member(document, "perfkitCapture");
+}
+
+static uint64_t number(const json_t *object, const char *key)
+{
+    return (uint64_t)json_integer_value(member(object, key));
+}
+
+static bool is_true(const json_t *object, const char *key)
+{
+    return json_is_true(member(object, key));
+}
+
+static size_t count_step(const json_t *document, uint64_t n)
+{
+    char name[40];
+    snprintf(name, sizeof name, "ProfilerStep#%llu", (unsigned long long)n);
+    return count_events(document, "X", name);
+}
+
+static size_t count_steps_from(const json_t *document, uint64_t first, uint64_t last)
+{
+    size_t n = 0;
+    for (uint64_t s = first; s <= last; s++)
+        n += count_step(document, s);
+    return n;
+}
+
+/* Whole: its steps once each, no others, and all of their regions. */
+static void expect_capture(const char *path, const char *reason, uint64_t first, uint64_t last)
+{
+    json_t *d = load_document(path);
+    size_t n = last - first + 1;
+    assert_string_equal(json_string_value(member(about(d), "reason")), reason);
+    assert_true(number(about(d), "first") == first && number(about(d), "last") == last);
+    assert_false(is_true(about(d), "full") || is_true(about(d), "beginning_gone"));
+    assert_int_equal(number(about(d), "records_lost"), 0);
+    assert_int_equal(count_steps_from(d, first, last), n);
+    assert_int_equal(count_steps_from(d, 0, last + 20), n);
+    assert_in_range(count_events(d, "X", "work"), n, n + 1); /* one may end as the first begins */
+    assert_in_range(count_events(d, "X", "inner"), 3 * n, 3 * n + 3);
+    assert_true(count_events(d, "M", "thread_name") >= 2);
+    assert_true(json_array_size(member(about(d), "steps")) >= n);
+    json_decref(d);
+}
+
+static void by_number(void **state)
+{
+    (void)state;
+    begin(.capture = "steps=5-7;steps=2;every=10;cycle=skip:11,wait:1,active:2,repeat:1");
+    steps(20, 0);
+    assert_int_equal(pk_stop(), PK_OK);
+    expect_capture("run-0-5.json", "steps", 5, 7);
+    expect_capture("run-0-2.json", "steps", 2, 2);
+    expect_capture("run-0-10.json", "every", 10, 10);
+    expect_capture("run-0-12.json", "cycle", 12, 13);
+    assert_int_equal(count_files(), 4);
+}
+
+static void while_the_run_goes_on(void **state)
+{
+    (void)state;
+    begin(.capture = "steps=5-7");
+    for (unsigned i = 0; i < 3000 && !exists("run-0-5.json"); i++) {
+        steps(8, 0);
+        usleep(1000);
+    }
+    expect_capture("run-0-5.json", "steps", 5, 7);
+    assert_int_equal(pk_stop(), PK_OK);
+}
+
+static void beside_a_trace_and_compressed(void **state)
+{
+    (void)state;
+    begin(.capture = "steps=3-4", .trace_path = "t.json.gz", .history_steps = 10);
+    steps(9, 0);
+    assert_int_equal(pk_stop(), PK_OK);
+    expect_capture("t-3.json.gz", "steps", 3, 4);
+    json_t *d = load_document("t.json.gz");
+    assert_int_equal(count_steps_from(d, 0, 8), 9);
+    json_decref(d);
+    assert_int_equal(count_files(), 2);
+}
+
+/* Is step n in any of the captures that are there, with the three before it? */
+static bool is_captured(uint64_t n)
+{
+    char path[64];
+    bool found = false;
+    for (uint64_t first = 0; first <= n; first++) {
+        snprintf(path, sizeof path, "run-0-%llu.json", (unsigned long long)first);
+        if (!exists(path))
+            continue;
+        json_t *d = load_document(path);
+        found |= count_steps_from(d, n - 3, n) == 4;
+        json_decref(d);
+    }
+    return found;
+}
+
+static void slow_steps(void **state)
+{
+    (void)state;
+    begin(.capture = "slow=1.2,floor:20000");
+    steps(20, 100);
+    one_step(80000);
+    steps(20, 100);
+    one_step(90000);
+    steps(3, 100);
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_true(is_captured(20) && is_captured(41));
+}
+
+static void the_worst_stays(void **state)
+{
+    (void)state;
+    begin(.capture = "slow=1.2,floor:20000", .captures_per_hour = 1);
+    for (unsigned i = 0; i < 20; i++)
+        steps(1, 2000);
+    for (unsigned i = 0; i < 5; i++) {
+        one_step(i == 3 ? 400000 : 50000);
+        for (unsigned k = 0; k < 10; k++)
+            steps(1, 2000);
+    }
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_true(is_captured(20 + 3 * 11));
+    assert_int_equal(count_files(), 1);
+}
+
+static void the_hour_is_full(void **state)
+{
+    (void)state;
+    begin(.capture = "every=1", .captures_per_hour = 2);
+    for (unsigned i = 0; i < 15; i++)
+        steps(1, 0);
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(count_files(), 2);
+}
+
+/* What does not fit is said, and the file is whole as far as it goes. */
+static void larger_than_the_hour_has_bytes(void **state)
+{
+    (void)state;
+    begin(.capture = "steps=0-9", .capture_bytes_per_hour = 1 << 20);
+    for (unsigned s = 0; s < 10; s++) {
+        for (unsigned i = 0; i < 2000; i++) {
+            pk_region_begin(&work);
+            pk_region_end(&work);
+        }
+        steps(1, 0);
+    }
+    assert_int_equal(pk_stop(), PK_OK);
+    struct stat file;
+    assert_int_equal(stat("run-0-0.json", &file), 0);
+    assert_in_range(file.st_size, 900000, 1 << 20);
+    json_t *d = load_document("run-0-0.json");
+    assert_true(is_true(about(d), "full"));
+    json_decref(d);
+}
+
+static void cut_by_the_end(void **state)
+{
+    (void)state;
+    begin(.capture = "steps=5-30;cycle=skip:3,active:10");
+    steps(8, 0);
+    assert_int_equal(pk_stop(), PK_OK);
+    expect_capture("run-0-5.json", "steps", 5, 7);
+    expect_capture("run-0-3.json", "cycle", 3, 7);
+    json_t *d = load_document("run-0-5.json");
+    assert_true(is_true(about(d), "cut"));
+    json_decref(d);
+}
+
+static void the_program_asks(void **state)
+{
+    (void)state;
+    begin(.history_steps = 6);
+    steps(20, 0);
+    assert_int_equal(pk_capture("loss is \"NaN\"", 2), PK_OK);
+    steps(9, 0);
+    assert_int_equal(pk_capture(NULL, 1000), PK_OK); /* the run ends before */
+    assert_int_equal(pk_stop(), PK_OK);
+    /* All 20 were taken in one round: a step begins where its round does. */
+    json_t *d = load_document("run-0-0.json");
+    assert_int_equal(count_steps_from(d, 14, 21), 8);
+    assert_string_equal(json_string_value(member(about(d), "text")), "loss is \"NaN\"");
+    assert_string_equal(json_string_value(member(about(d), "reason")), "call");
+    assert_int_equal(count_step(d, 22), 0);
+    json_decref(d);
+    assert_int_equal(count_files(), 2);
+}
+
+static void the_program_asks_in_vain(void **state)
+{
+    (void)state;
+    assert_int_equal(pk_capture("none", 0), PK_EOFF);
+    begin(.capture = "");
+    assert_int_equal(pk_capture("no history", 0), PK_EOFF);
+    assert_int_equal(pk_stop(), PK_OK);
+    begin(.history_steps = 6);
+    assert_int_equal(pk_capture("too many", 10001), PK_EINVAL);
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(count_files(), 0);
+}
+
+static void without_steps(void **state)
+{
+    (void)state;
+    begin(.history_steps = 6);
+    pk_region_begin(&work);
+    pk_region_end(&work);
+    assert_int_equal(pk_capture("now", 0), PK_OK);
+    assert_int_equal(pk_stop(), PK_OK);
+    json_t *d = load_document("run-0-0.json");
+    assert_int_equal(count_events(d, "X", "work"), 1);
+    json_decref(d);
+}
+
+/* More were asked for than the history holds: what there is, and that there is no more. */
+static void beginning_gone(void **state)
+{
+    (void)state;
+    begin(.capture = "steps=0-3", .history_steps = 4, .history_bytes = 1 << 20);
+    for (unsigned s = 0; s < 4; s++) {
+        for (unsigned i = 0; i < 20000; i++) {
+            pk_region_begin(&work);
+            pk_region_end(&work);
+        }
+        steps(1, 0);
+    }
+    assert_int_equal(pk_stop(), PK_OK);
+    json_t *d = load_document("run-0-0.json");
+    assert_true(is_true(about(d), "beginning_gone"));
+    assert_int_equal(count_step(d, 3), 1);
+    json_decref(d);
+}
+
+static unsigned complaints;
+
+static void listen(void *user, pk_log_level level, const char *message)
+{
+    (void)user;
+    complaints += level == PK_LOG_ERROR && strstr(message, "capture") != NULL;
+}
+
+static void nowhere_to_go(void **state)
+{
+    (void)state;
+    complaints = 0;
+    begin(.capture = "every=1", .capture_path = "none/%s.json", .log = listen);
+    for (unsigned i = 0; i < 20; i++)
+        steps(1, 0);
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(complaints, 1);
+    assert_int_equal(count_files(), 0);
+}
+
+static void options_that_make_no_sense(void **state)
+{
+    (void)state;
+    assert_int_equal(pk_start(pk_options(.capture = "slow")), PK_EINVAL);
+    assert_non_null(strstr(pk_error_message(), "capture"));
+    assert_int_equal(pk_start(pk_options(.capture = "steps=1-9", .history_steps = 8)), PK_EINVAL);
+    assert_non_null(strstr(pk_error_message(), "history_steps"));
+    assert_int_equal(pk_start(pk_options(.capture = "every=1", .capture_path = "c.json")),
+                     PK_EINVAL);
+    assert_non_null(strstr(pk_error_message(), "%s"));
+    assert_int_equal(pk_start(pk_options(.capture = "every=1", .capture_path = "c-%s-%x.json")),
+                     PK_EINVAL);
+    assert_int_equal(count_files(), 0);
+}
+
+/* Names with a % in them, a folder that is left, and a step that is captured twice. */
+static void names(void **state)
+{
+    (void)state;
+    begin(.capture = "steps=2;steps=2-3", .capture_path = "100%%-%s.json", .history_steps = 20);
+    assert_int_equal(mkdir("elsewhere", 0700), 0);
+    assert_int_equal(chdir("elsewhere"), 0);
+    steps(6, 0);
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(chdir(".."), 0);
+    assert_true(exists("100%-2.json") && exists("100%-2.2.json"));
+    assert_int_equal(rmdir("elsewhere"), 0);
+}
+
+static void forks(void **state)
+{
+    (void)state;
+    begin(.capture = "every=1", .captures_per_hour = 1000);
+    for (unsigned i = 0; i < 10; i++) {
+        steps(2, 0);
+        pid_t child = fork();
+        if (child == 0) {
+            if (pk_start(pk_options(.capture = "steps=0", .capture_path = "child-%p-%s.json")))
+                _exit(1);
+            pk_step(1);
+            _exit(pk_stop() != PK_OK);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+        char path[64];
+        snprintf(path, sizeof path, "child-%d-0.json", (int)child);
+        assert_true(exists(path));
+    }
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(count_files(), 10 + 19);
+}
+
+#define in_folder(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        in_folder(by_number),
+        in_folder(while_the_run_goes_on),
+        in_folder(beside_a_trace_and_compressed),
+        in_folder(slow_steps),
+        in_folder(the_worst_stays),
+        in_folder(the_hour_is_full),
+        in_folder(larger_than_the_hour_has_bytes),
+        in_folder(cut_by_the_end),
+        in_folder(the_program_asks),
+        in_folder(the_program_asks_in_vain),
+        in_folder(without_steps),
+        in_folder(beginning_gone),
+        in_folder(nowhere_to_go),
+        in_folder(options_that_make_no_sense),
+        in_folder(names),
+        in_folder(forks),
+    };
+    return both_clocks(tests);
+}
