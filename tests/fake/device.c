@@ -246,6 +246,7 @@ static kernel kernel_of(CUfunction f, void **arguments)
 {
     kernel k = {NULL, f, 0, NULL};
     bool spins = strcmp(f->name, "spin") == 0;
+    k.ns = strcmp(f->name, "walk") == 0 ? fake_walk_ns() : 0;
     uint64_t to = 0;
     if (spins || strncmp(f->name, "nccl", 4) == 0)
         memcpy(&k.ns, arguments[0], sizeof k.ns);
@@ -260,6 +261,7 @@ DRIVER cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsig
                       unsigned bz, unsigned shared, CUstream handle, void **arguments, void **extra)
 {
     (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)extra;
+    fake_await_room(fake_stream(handle));
     CUresult code = fake_enter(FAKE_STREAM_ID);
     stream *s = fake_stream(handle);
     kernel k = kernel_of(f, arguments);

@@ -157,6 +157,9 @@ CUresult fake_kernel(CUstream handle, uint64_t launch_ns, uint64_t ns);
 CUresult fake_synchronize(CUstream handle);
 void fake_run(stream *s, uint64_t ns);
 
+uint64_t fake_walk_ns(void); /* of a kernel that reads: twice as long behind a flush of the cache */
+bool fake_await_room(stream *s);
+
 /* For what the device does; they take the lock themselves. False: for ever. */
 bool fake_wait_for(stream *s);
 bool fake_settle(void);

@@ -107,6 +107,12 @@ static bool wait_while(bool (*so)(const stream *), stream *s)
     }
 }
 
+/* For one more launch. */
+bool fake_await_room(stream *s)
+{
+    return !s || wait_while(is_full, s);
+}
+
 static bool wait_for_device(const context *ctx)
 {
     for (stream *s = fake.streams; s; s = s->next)
@@ -151,7 +157,7 @@ CUresult fake_kernel(CUstream handle, uint64_t launch_ns, uint64_t ns)
         return CUDA_ERROR_UNKNOWN;
     s->ctx->loaded = true;
     fake.time->pass(launch_ns);
-    if (!wait_while(is_full, s))
+    if (!fake_await_room(s))
         return CUDA_ERROR_UNKNOWN;
     fake_run(s, ns);
     return CUDA_SUCCESS;

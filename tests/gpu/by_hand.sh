@@ -41,19 +41,31 @@ for twin in lib/backend/*/*none.c lib/comm/plugin/none.c; do
     choose "$twin" "${real[@]}"
 done
 choose lib/out/gz_none.c lib/out/gz.c
+choose lib/bench/device_none.c lib/bench/device_cuda.c lib/bench/device_gate.c
 zlib=()
 compiles lib/out/gz.c && zlib=(-lz)
 
 objects=$(mktemp -d)
 trap 'rm -rf "$objects"' EXIT
 mkdir -p "$folder/tests/gpu" "$folder/examples" "$folder/lib"
-for source in "${sources[@]}"; do
-    [[ " ${without[*]} " = *" $source "* ]] || echo "$source"
-done | xargs -P "$(nproc)" -I{} sh -c \
-    'out=$1/$(echo "$2" | tr / _).o; shift 2; exec "$@" -o "$out"' sh "$objects" {} "$cc" "${flags[@]}" -c {}
+# objects_of FOLDER SOURCE... - of those that are not left out.
+objects_of()
+{
+    local source
+    mkdir -p "$1"
+    for source in "${@:2}"; do
+        [[ " ${without[*]} " = *" $source "* ]] || echo "$source"
+    done | xargs -P "$(nproc)" -I{} sh -c \
+        'out=$1/$(echo "$2" | tr / _).o; shift 2; exec "$@" -o "$out"' sh "$1" {} "$cc" "${flags[@]}" -c {}
+}
+objects_of "$objects" "${sources[@]}"
 ar rcs "$objects/libpk.a" "$objects"/*.o
 "$cc" -shared -o "$folder/lib/libpk.so.1" -Wl,-soname,libpk.so.1,-z,nodelete "$objects"/*.o "${zlib[@]}" -pthread -lm -ldl
 "$cc" "${flags[@]}" -shared -o "$folder/lib/libpkshim.so" lib/backend/shim/*.c -Wl,-z,nodelete,-z,now -ldl
+
+mapfile -t bench < <(find lib/bench -name '*.c')
+objects_of "$objects/bench" "${bench[@]}"
+ar rcs "$objects/libpkbench.a" "$objects/bench"/*.o
 
 common=(tests/gpu/gpu.c tests/gpu/driver.c tests/gpu/collectives.c)
 # NCCL looks for its profiler in the program; linkers before 2020 cannot export a single symbol.
@@ -65,7 +77,7 @@ echo 'int main(void) { return 0; }' | "$cc" -x c - "${exports[@]}" -o "$objects/
 for source in tests/gpu/*.c; do
     [[ " ${common[*]} " = *" $source "* ]] && continue
     "$cc" "${flags[@]}" -o "$folder/tests/gpu/gpu-$(basename "$source" .c)" "$source" "${common[@]}" \
-        "${exports[@]}" "$objects/libpk.a" "${zlib[@]}" -lm -ldl
+        "${exports[@]}" "$objects/libpkbench.a" "$objects/libpk.a" "${zlib[@]}" -lm -ldl
 done
 
 nvcc=$(PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin:/usr/local/cuda/bin command -v nvcc || true)

@@ -19,6 +19,7 @@ graphs 60 10
 kernels 45 10
 idle 40 12
 launch 45 15
+bench 90 20
 anchors 60 15
 holder 45 5
 faults 60 10
