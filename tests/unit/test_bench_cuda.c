@@ -105,7 +105,7 @@ static void cold_samples_flush_the_cache(void **state)
     pk_bench_result r;
     struct pk_bench_options o = {.stream = stream, .cold = 1};
     assert_int_equal(run(&o, &r, work), PK_OK);
-    assert_true(tally->fills >= 40);
+    assert_true(r.count > 0 && tally->fills >= r.count);
     assert_int_equal(tally->filled, 2 << 20); /* twice the mock's L2 */
     pk_bench_result_release(&r);
 }
