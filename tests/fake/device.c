@@ -9,7 +9,9 @@
  *
  * FAKE_DEVICE_FAULT: something is wrong with it, which a test has to find. waits: questions are
  * told as waits, too. late: kernels see another time than events do. push: no context can be made
- * current for a while. elapsed: no time is negative. kernels: CUPTI does not tell of all. */
+ * current for a while. elapsed: no time is negative. kernels: CUPTI does not tell of all. clock: it
+ * tells of them by another clock. exchange: no thread can say that it takes care of captures.
+ * plugin: NCCL finds no profiler. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,17 +45,11 @@ static kernel captured[KERNELS];
 static size_t captured_count;
 static context *primary[16];
 static bool one_queue;
-static const char *fault = "";
-
-static bool has_fault(const char *name)
-{
-    return strcmp(fault, name) == 0;
-}
 
 static void queried(CUresult answer)
 {
     fake_tell_wait(FAKE_WAIT_QUERY, answer);
-    if (has_fault("waits"))
+    if (fake_has_fault("waits"))
         fake_tell_wait(FAKE_WAIT_STREAM, answer);
 }
 
@@ -61,10 +57,12 @@ __attribute__((constructor)) static void begin(void)
 {
     const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
     one_queue = queues && strcmp(queues, "1") == 0;
-    fault = getenv("FAKE_DEVICE_FAULT") ? getenv("FAKE_DEVICE_FAULT") : "";
-    if (has_fault("push"))
+    if (fake_has_fault("push"))
         fake.failures[FAKE_CTX_PUSH] =
             (struct fake_failure){0, 1000000, CUDA_ERROR_INVALID_CONTEXT};
+    if (fake_has_fault("exchange"))
+        fake.failures[FAKE_EXCHANGE_MODE] =
+            (struct fake_failure){0, 1000000, CUDA_ERROR_NOT_SUPPORTED};
     fake_on_query = queried;
     fake_tell_begin();
 }
@@ -191,7 +189,7 @@ CUresult cuEventElapsedTime_v1(float *ms, CUevent from, CUevent to) __asm__("cuE
 DRIVER cuEventElapsedTime_v1(float *ms, CUevent from, CUevent to)
 {
     CUresult code = cuEventElapsedTime(ms, from, to);
-    *ms = code == CUDA_SUCCESS && has_fault("elapsed") && *ms < 0 ? -2 * *ms : *ms;
+    *ms = code == CUDA_SUCCESS && fake_has_fault("elapsed") && *ms < 0 ? -2 * *ms : *ms;
     return code;
 }
 
@@ -235,7 +233,7 @@ static uint64_t run(stream *s, const kernel *k)
     uint64_t begins = occupy(s, k->ns), ends = begins + k->ns;
     if (strcmp(k->function->name, "stray") == 0)
         s->ctx->poison = CUDA_ERROR_ILLEGAL_ADDRESS;
-    uint64_t off = k->ns > 0 && has_fault("late") ? 1000000 : 0;
+    uint64_t off = k->ns > 0 && fake_has_fault("late") ? 1000000 : 0;
     if (k->to)
         *k->to = (spun){fake_device_at(begins) + off, fake_device_at(ends) + off,
                         begins * MHZ / 1000, ends * MHZ / 1000};
@@ -277,8 +275,7 @@ DRIVER cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsig
         from_now = run(s, &k) - fake_monotonic();
     }
     fake_leave(code);
-    static unsigned told;
-    if (!code && !in_capture && !(has_fault("kernels") && ++told % 10 == 0))
+    if (!code && !in_capture)
         fake_tell_kernel(f->name, (int64_t)from_now > 0 ? from_now : 1, k.ns);
     return code;
 }

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cuda.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum fake_wait { FAKE_WAIT_STREAM, FAKE_WAIT_CONTEXT, FAKE_WAIT_QUERY } fake_wait;
 
+bool fake_has_fault(const char *name); /* FAKE_DEVICE_FAULT */
 void fake_tell_begin(void);
 /* It begins so many ns from now. */
 void fake_tell_kernel(const char *name, uint64_t from_now, uint64_t ns);

@@ -249,6 +249,8 @@ CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *wanted)
 {
     CUresult code = fake_enter(FAKE_EXCHANGE_MODE);
     CUstreamCaptureMode old = mode;
+    if (code)
+        return fake_leave(code);
     mode = *wanted;
     *wanted = old;
     fake.exchanged += mode == CU_STREAM_CAPTURE_MODE_RELAXED ? 1 : 0;

@@ -174,7 +174,7 @@ all()
 
 . "$here/libraries.sh"
 find_libraries "$build"
-machine=$("$build/tests/gpu/gpu-status" --probe 2>&1)
+machine=$(timeout 60 "$build/tests/gpu/gpu-status" --probe 2>&1)
 case $? in
     0) ;;
     77) printf '%s\n' "$machine"; exit 77 ;; # nothing is noted
