@@ -154,7 +154,7 @@ static pk_status measure(program *p)
 
 /* ---- circumstances ---- */
 
-static void draw_launch(char *launch, size_t size)
+static void draw_run_id(char *id, size_t size)
 {
     unsigned char bytes[16];
     if (getrandom(bytes, sizeof bytes, GRND_NONBLOCK) != (ssize_t)sizeof bytes) {
@@ -163,7 +163,7 @@ static void draw_launch(char *launch, size_t size)
             bytes[i] = (unsigned char)pki_random_next(&random);
     }
     for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(launch + 2 * i, size - 2 * i, "%02x", bytes[i]);
+        snprintf(id + 2 * i, size - 2 * i, "%02x", bytes[i]);
 }
 
 static void describe(program *p, const char *executable)
@@ -181,7 +181,7 @@ static void describe(program *p, const char *executable)
     d->executable = executable;
     d->version = pk_version();
     d->began = (int64_t)time(NULL);
-    draw_launch(d->launch, sizeof d->launch);
+    draw_run_id(d->run_id, sizeof d->run_id);
     d->fingerprint = pki_bench_fingerprint(e);
     d->environment = e;
     d->overhead = pki_bench_engine_get()->overhead;

@@ -116,8 +116,8 @@ class BenchAB(unittest.TestCase):
     def test_a_budget(self):
         done = self.run_ab(self.old, self.new, "--budget", "1ms")
         self.assertEqual(done.returncode, SAME)
-        self.assertIn("enough for 1 of 40 launches", done.stderr)
-        self.assertIn("cannot tell: too few launches", done.stdout)
+        self.assertIn("enough for 1 of 40 process runs", done.stderr)
+        self.assertIn("cannot tell: too few process runs", done.stdout)
 
     # ---- what is wrong ----
 

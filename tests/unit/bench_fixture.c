@@ -169,7 +169,7 @@ void fixture_bench(pki_bench_document *d)
     d->version = "1.2.3";
     d->began = 1767225600; /* 2026-01-01 */
     d->elapsed = 1234567890;
-    snprintf(d->launch, sizeof d->launch, "0123456789abcdef0123456789abcdef");
+    snprintf(d->run_id, sizeof d->run_id, "0123456789abcdef0123456789abcdef");
     d->environment = &e;
     d->fingerprint = pki_bench_fingerprint(&e);
     d->overhead = (pki_bench_overhead){20, 500, 1, 0.08, 0.01, 0.9, 0.02, 0.03};

@@ -223,14 +223,14 @@ static void remove_oldest(const char *folder, size_t keep)
 
 bool baseline_store(const char *folder, const bench_file *fresh, size_t keep, complaint *why)
 {
-    char path[PATH_MOST], date[40], launch[40] = "run", name[100];
+    char path[PATH_MOST], date[40], run[40] = "run", name[100];
     if (!place(path, folder, fresh->fingerprint, fresh))
         return complaint_set(why, "%s: the name is too long", folder);
     put_name(date, sizeof date, fresh->date[0] ? fresh->date : "undated");
     for (uint32_t i = 0; i < fresh->names.count; i++)
-        if (fresh->series[i].launch_count && fresh->series[i].launches[0].id[0])
-            put_name(launch, sizeof launch, fresh->series[i].launches[0].id);
-    snprintf(name, sizeof name, "%s-%s", date, launch);
+        if (fresh->series[i].run_count && fresh->series[i].runs[0].id[0])
+            put_name(run, sizeof run, fresh->series[i].runs[0].id);
+    snprintf(name, sizeof name, "%s-%s", date, run);
     if (!make_folders(path))
         return complaint_set(why, "%s: %s", path, strerror(errno));
     if (!copy_file(fresh->path, path, name, why))

@@ -13,7 +13,7 @@ void bench_text_set(char **text, const char *to)
 }
 
 #define TEXTS 11
-#define OF_LAUNCH 4 /* the first one that a launch's file says anew */
+#define OF_RUN 4 /* the first one that a process run's file says anew */
 
 static char **text_at(bench_file *f, size_t i)
 {
@@ -32,12 +32,12 @@ void bench_file_init(bench_file *file, const char *path)
 
 static void finish_series(bench_series *series)
 {
-    for (size_t i = 0; i < series->launch_count; i++) {
-        free(series->launches[i].id);
-        free(series->launches[i].samples);
-        free(series->launches[i].cpu_samples);
+    for (size_t i = 0; i < series->run_count; i++) {
+        free(series->runs[i].id);
+        free(series->runs[i].samples);
+        free(series->runs[i].cpu_samples);
     }
-    free(series->launches);
+    free(series->runs);
     free(series->name);
     free(series->clock);
     free(series->error);
@@ -72,32 +72,31 @@ bench_series *bench_file_series(bench_file *file, const char *name)
     return &file->series[known];
 }
 
-/* ---- launches ---- */
+/* ---- process runs ---- */
 
-static bench_launch *new_launch(bench_series *series, const char *id)
+static bench_run *new_run(bench_series *series, const char *id)
 {
-    series->launches =
-        memory_resized(series->launches, (series->launch_count + 1) * sizeof *series->launches);
-    series->launches[series->launch_count] = (bench_launch){.id = memory_copy(id)};
-    return &series->launches[series->launch_count++];
+    series->runs = memory_resized(series->runs, (series->run_count + 1) * sizeof *series->runs);
+    series->runs[series->run_count] = (bench_run){.id = memory_copy(id)};
+    return &series->runs[series->run_count++];
 }
 
-/* The last one first: rows of a launch stand together. */
-bench_launch *bench_series_launch(bench_series *series, const char *id)
+/* The last one first: rows of a process run stand together. */
+bench_run *bench_series_run(bench_series *series, const char *id)
 {
-    for (size_t i = series->launch_count; i-- > 0;)
-        if (strcmp(series->launches[i].id, id) == 0)
-            return &series->launches[i];
-    return new_launch(series, id);
+    for (size_t i = series->run_count; i-- > 0;)
+        if (strcmp(series->runs[i].id, id) == 0)
+            return &series->runs[i];
+    return new_run(series, id);
 }
 
-void bench_launch_add(bench_launch *launch, double sample, double cpu_sample)
+void bench_run_add(bench_run *run, double sample, double cpu_sample)
 {
-    size_t at = launch->count++;
-    memory_fit(&launch->samples, &launch->room, at + 1, sizeof sample);
-    memory_fit(&launch->cpu_samples, &launch->cpu_room, at + 1, sizeof cpu_sample);
-    launch->samples[at] = sample;
-    launch->cpu_samples[at] = cpu_sample;
+    size_t at = run->count++;
+    memory_fit(&run->samples, &run->room, at + 1, sizeof sample);
+    memory_fit(&run->cpu_samples, &run->cpu_room, at + 1, sizeof cpu_sample);
+    run->samples[at] = sample;
+    run->cpu_samples[at] = cpu_sample;
 }
 
 static void take_series(bench_series *to, const bench_series *from, const char *id, uint64_t pair)
@@ -106,19 +105,18 @@ static void take_series(bench_series *to, const bench_series *from, const char *
     if (from->error)
         bench_text_set(&to->error, from->error);
     to->skipped |= from->skipped;
-    if (from->launch_count == 0)
+    if (from->run_count == 0)
         return;
-    bench_launch *launch = new_launch(to, id);
-    launch->pair = pair;
-    for (size_t i = 0; i < from->launch_count; i++)
-        for (size_t k = 0; k < from->launches[i].count; k++)
-            bench_launch_add(launch, from->launches[i].samples[k],
-                             from->launches[i].cpu_samples[k]);
+    bench_run *run = new_run(to, id);
+    run->pair = pair;
+    for (size_t i = 0; i < from->run_count; i++)
+        for (size_t k = 0; k < from->runs[i].count; k++)
+            bench_run_add(run, from->runs[i].samples[k], from->runs[i].cpu_samples[k]);
 }
 
 void bench_file_append(bench_file *to, bench_file *from, const char *id, uint64_t pair)
 {
-    for (size_t i = to->date[0] ? OF_LAUNCH + 1 : OF_LAUNCH; i < TEXTS; i++) {
+    for (size_t i = to->date[0] ? OF_RUN + 1 : OF_RUN; i < TEXTS; i++) {
         char *before = *text_at(to, i);
         *text_at(to, i) = *text_at(from, i);
         *text_at(from, i) = before;

@@ -1,5 +1,5 @@
 /* tools/bench/bench_file.h - what files of benchmarks say (docs/bench-format.md, and Google
- * Benchmark's own): for each benchmark its launches, for each launch its samples.
+ * Benchmark's own): for each benchmark its process runs, for each process run its samples.
  */
 #pragma once
 
@@ -10,20 +10,20 @@
 #include <stdint.h>
 
 /* One process's samples of one benchmark: all that share that process's layout. */
-typedef struct bench_launch {
+typedef struct bench_run {
     char *id;
-    uint64_t pair; /* of an A/B: the launch of the other build that belongs to it; 0: none */
+    uint64_t pair; /* of an A/B: the process run of the other build that belongs to it; 0: none */
     double *samples, *cpu_samples; /* ns per iteration */
     size_t count, room, cpu_room;
-} bench_launch;
+} bench_run;
 
 typedef struct bench_series {
     char *name;
     char *clock; /* "wall", "cpu", "manual", "gpu"; "" unknown */
-    char *error; /* why a launch of it was not measured; NULL: all were */
+    char *error; /* why a process run of it was not measured; NULL: all were */
     bool skipped;
-    bench_launch *launches;
-    size_t launch_count;
+    bench_run *runs;
+    size_t run_count;
 } bench_series;
 
 typedef struct bench_file {
@@ -49,12 +49,12 @@ bench_series *bench_file_series(bench_file *file, const char *name);
 bench_series *bench_file_find(const bench_file *file, const char *name); /* NULL: it has none */
 
 /* Likewise. */
-bench_launch *bench_series_launch(bench_series *series, const char *id);
+bench_run *bench_series_run(bench_series *series, const char *id);
 
-void bench_launch_add(bench_launch *launch, double sample, double cpu_sample);
+void bench_run_add(bench_run *run, double sample, double cpu_sample);
 
-/* All launches of `from` as launches of `to` with that id and pair, and what it says of machine,
- * program and options; the first one's date stays. Empties `from`. */
+/* All process runs of `from` as process runs of `to` with that id and pair, and what it says of
+ * machine, program and options; the first one's date stays. Empties `from`. */
 void bench_file_append(bench_file *to, bench_file *from, const char *id, uint64_t pair);
 
 /* bench_load.c: false, and why. "-" is the standard input. */

@@ -63,7 +63,7 @@ static bool read_context(json_reader *j, json_t *document, bench_file *file)
 
 typedef struct row {
     json_t *from, *ours;
-    char *name, *type, *unit, *aggregate, *launch, *clock, *error;
+    char *name, *type, *unit, *aggregate, *run, *clock, *error;
     double real_time, cpu_time; /* ns */
     bool failed, skipped;
     uint64_t pair;
@@ -71,7 +71,7 @@ typedef struct row {
 
 static void finish_row(row *r)
 {
-    char *texts[] = {r->name, r->type, r->unit, r->aggregate, r->launch, r->clock, r->error};
+    char *texts[] = {r->name, r->type, r->unit, r->aggregate, r->run, r->clock, r->error};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         free(texts[i]);
 }
@@ -90,7 +90,7 @@ static double unit_of(json_reader *j, const char *unit)
     return 1;
 }
 
-static void read_row(json_reader *j, json_t *from, const char *launch, row *r)
+static void read_row(json_reader *j, json_t *from, const char *run, row *r)
 {
     *r = (row){.from = from, .real_time = NAN, .cpu_time = NAN};
     r->ours = json_read_object(j, from, "perfkit");
@@ -103,7 +103,7 @@ static void read_row(json_reader *j, json_t *from, const char *launch, row *r)
     json_read_bool(j, from, "error_occurred", &r->failed);
     json_read_real(j, from, "real_time", &r->real_time);
     json_read_real(j, from, "cpu_time", &r->cpu_time);
-    json_read_text(j, r->ours, "launch", &r->launch);
+    json_read_text(j, r->ours, "launch", &r->run);
     json_read_text(j, r->ours, "clock", &r->clock);
     json_read_uint(j, r->ours, "pair", &r->pair);
     json_read_bool(j, r->ours, "skipped", &r->skipped);
@@ -112,26 +112,26 @@ static void read_row(json_reader *j, json_t *from, const char *launch, row *r)
     double unit = unit_of(j, r->unit);
     r->real_time *= unit;
     r->cpu_time *= unit;
-    if (!r->launch[0])
-        bench_text_set(&r->launch, launch);
+    if (!r->run[0])
+        bench_text_set(&r->run, run);
     if (!r->name[0])
         complaint_set(j->why, "has a benchmark without a name");
     j->failed |= j->why->text[0] != 0;
 }
 
-static void add(bench_launch *launch, double sample, double cpu_sample)
+static void add(bench_run *run, double sample, double cpu_sample)
 {
     if (isfinite(sample))
-        bench_launch_add(launch, sample, isfinite(cpu_sample) ? cpu_sample : 0);
+        bench_run_add(run, sample, isfinite(cpu_sample) ? cpu_sample : 0);
 }
 
-static void add_samples(json_reader *j, row *r, bench_launch *launch)
+static void add_samples(json_reader *j, row *r, bench_run *run)
 {
     json_t *samples = json_read_array(j, r->ours, "samples"), *sample;
     json_t *cpu_samples = json_read_array(j, r->ours, "cpu_samples");
     size_t i;
     if (json_array_size(samples) == 0)
-        add(launch, r->real_time, r->cpu_time);
+        add(run, r->real_time, r->cpu_time);
     json_array_foreach(samples, i, sample)
     {
         double value = json_is_number(sample) ? json_number_value(sample) : NAN;
@@ -140,7 +140,7 @@ static void add_samples(json_reader *j, row *r, bench_launch *launch)
             j->failed = !complaint_set(j->why, "has \"samples\" that are no numbers");
         if (j->failed)
             return;
-        add(launch, value, cpu);
+        add(run, value, cpu);
     }
 }
 
@@ -152,10 +152,10 @@ static void take_row(json_reader *j, row *r, bench_file *file)
         bench_text_set(&series->error, r->error);
         return;
     }
-    bench_launch *launch = bench_series_launch(series, r->launch);
+    bench_run *run = bench_series_run(series, r->run);
     bench_text_set(&series->clock, r->clock);
-    launch->pair = r->pair;
-    add_samples(j, r, launch);
+    run->pair = r->pair;
+    add_samples(j, r, run);
 }
 
 /* Of benchmarks that have aggregates only, the median is all there is. */
@@ -167,7 +167,7 @@ static bool is_wanted(const row *r, const bench_file *file, bool aggregates)
     return !aggregates || (strcmp(r->aggregate, "median") == 0 && !bench_file_find(file, r->name));
 }
 
-static bool read_rows(json_reader *j, json_t *document, bench_file *file, const char *launch,
+static bool read_rows(json_reader *j, json_t *document, bench_file *file, const char *run,
                       bool aggregates)
 {
     json_t *rows = json_read_array(j, document, "benchmarks"), *from;
@@ -177,7 +177,7 @@ static bool read_rows(json_reader *j, json_t *document, bench_file *file, const 
         row r;
         if (!json_is_object(from))
             return complaint_set(j->why, "has \"benchmarks\" that are no objects");
-        read_row(j, from, launch, &r);
+        read_row(j, from, run, &r);
         if (!j->failed && is_wanted(&r, file, aggregates))
             take_row(j, &r, file);
         finish_row(&r);
@@ -192,17 +192,17 @@ static bool read_rows(json_reader *j, json_t *document, bench_file *file, const 
 static bool read_document(json_t *document, bench_file *file, complaint *why)
 {
     json_reader j = {.why = why};
-    char *launch = NULL;
+    char *run = NULL;
     if (!json_is_array(json_object_get(document, "benchmarks")))
         return complaint_set(why,
                              "is JSON, but has no \"benchmarks\": neither pk_bench's nor Google"
                              " Benchmark's");
     json_t *context = json_object_get(document, "context");
-    json_read_text(&j, json_object_get(context, "perfkit"), "launch", &launch);
+    json_read_text(&j, json_object_get(context, "perfkit"), "launch", &run);
     bool read = !j.failed && read_context(&j, document, file) &&
-                read_rows(&j, document, file, launch, false) &&
-                read_rows(&j, document, file, launch, true);
-    free(launch);
+                read_rows(&j, document, file, run, false) &&
+                read_rows(&j, document, file, run, true);
+    free(run);
     return read;
 }
 

@@ -103,25 +103,25 @@ static void put_array(pki_json *json, const char *key, const double *values, siz
     pki_json_close(json, ']');
 }
 
-/* Launches are Google's repetitions: its readers then have something to work with. */
-static void put_launch(pki_json *json, const bench_series *series, size_t index, size_t i)
+/* Process runs are Google's repetitions: its readers then have something to work with. */
+static void put_run(pki_json *json, const bench_series *series, size_t index, size_t i)
 {
-    const bench_launch *launch = &series->launches[i];
+    const bench_run *run = &series->runs[i];
     open_row(json, series, index);
-    pki_json_uint(json, "repetitions", series->launch_count);
+    pki_json_uint(json, "repetitions", series->run_count);
     pki_json_uint(json, "repetition_index", i);
     pki_json_uint(json, "threads", 1);
-    pki_json_uint(json, "iterations", launch->count);
-    pki_json_real(json, "real_time", median(launch->samples, launch->count));
-    pki_json_real(json, "cpu_time", median(launch->cpu_samples, launch->count));
+    pki_json_uint(json, "iterations", run->count);
+    pki_json_real(json, "real_time", median(run->samples, run->count));
+    pki_json_real(json, "cpu_time", median(run->cpu_samples, run->count));
     pki_json_text(json, "time_unit", "ns");
     pki_json_open(json, "perfkit", '{');
-    pki_json_text(json, "launch", launch->id);
-    if (launch->pair)
-        pki_json_uint(json, "pair", launch->pair);
+    pki_json_text(json, "launch", run->id);
+    if (run->pair)
+        pki_json_uint(json, "pair", run->pair);
     pki_json_text(json, "clock", series->clock);
-    put_array(json, "samples", launch->samples, launch->count);
-    put_array(json, "cpu_samples", launch->cpu_samples, launch->count);
+    put_array(json, "samples", run->samples, run->count);
+    put_array(json, "cpu_samples", run->cpu_samples, run->count);
     pki_json_close(json, '}');
     pki_json_close(json, '}');
 }
@@ -150,8 +150,8 @@ static void put_file(const bench_file *file, FILE *to)
     put_context(&json, file);
     pki_json_open(&json, "benchmarks", '[');
     for (uint32_t s = 0; s < file->names.count; s++) {
-        for (size_t i = 0; i < file->series[s].launch_count; i++)
-            put_launch(&json, &file->series[s], s, i);
+        for (size_t i = 0; i < file->series[s].run_count; i++)
+            put_run(&json, &file->series[s], s, i);
         if (file->series[s].error)
             put_error(&json, &file->series[s], s);
     }

@@ -47,7 +47,7 @@ typedef struct pki_bench_document {
     const char *executable, *version; /* perfkit's */
     int64_t began;                    /* seconds since 1970 */
     uint64_t elapsed;
-    char launch[33];
+    char run_id[33]; /* of this process run */
     uint64_t fingerprint;
     const pki_bench_environment *environment;
     pki_bench_overhead overhead;

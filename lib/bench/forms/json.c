@@ -149,7 +149,7 @@ static void put_device(pki_json *json, const pki_bench_row *row)
 static void put_perfkit(pki_json *json, const pki_bench_document *d, const pki_bench_row *row)
 {
     pki_json_open(json, "perfkit", '{');
-    pki_json_text(json, "launch", d->launch);
+    pki_json_text(json, "launch", d->run_id);
     pki_json_text(json, "clock", clock_name(row->clock));
     put_arguments(json, row);
     put_work(json, row);

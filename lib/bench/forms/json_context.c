@@ -126,7 +126,7 @@ static void put_perfkit(pki_json *json, const pki_bench_document *d)
     pki_json_text(json, "format", PKI_BENCH_FORMAT);
     pki_json_uint(json, "schema", PKI_BENCH_SCHEMA);
     pki_json_text(json, "version", d->version);
-    pki_json_text(json, "launch", d->launch);
+    pki_json_text(json, "launch", d->run_id);
     pki_json_text(json, "fingerprint", fingerprint);
     pki_json_row(json);
     put_configuration(json, &d->configuration);

@@ -53,9 +53,10 @@ void pki_bench_markdown(const pki_bench_document *d, FILE *file)
     pki_bench_put_markdown(file, *e->cpu ? e->cpu : e->architecture);
     fprintf(file, ", %u processors, ", e->cpus_online);
     pki_bench_put_markdown(file, e->kernel);
-    fprintf(file,
-            ", perfkit %s. ± is half the confidence interval of the median within this launch.",
-            d->version);
+    fprintf(
+        file,
+        ", perfkit %s. ± is half the confidence interval of the median within this process run.",
+        d->version);
     for (size_t i = 0; i < d->warning_count; i++) {
         fputs(i ? "; " : " Mind: ", file);
         pki_bench_put_markdown(file, d->warnings[i].text);

@@ -177,7 +177,7 @@ static void put_foot(const pki_bench_document *d, FILE *file)
         file,
         "\nper iteration, without perfkit's part (a loop's %.2f ns when empty, %.2f beside work;"
         "\nthe clock's %.0f ns per sample). +- is half the confidence interval of the median: how"
-        "\nwell this launch is known. To compare two builds: pk bench-ab.\n",
+        "\nwell this process run is known. To compare two builds: pk bench-ab.\n",
         o->loop, o->loop_beside, o->clock);
 }
 

@@ -1,7 +1,7 @@
 /* lib/bench/stats/evidence.h - what replications say about a difference: intervals, p-values,
  * several decisions at once, and how many more replications it would take.
  *
- * A replication is one whole launch of a build (or a pair of launches, or a stored run), never a
+ * A replication is one whole process run of a build (or a pair of them, or a stored run), never a
  * sample within one: those share the layout of one process run. Differences are logarithms of
  * ratios, so that twice as slow and twice as fast are equally far from 0.
  *
@@ -31,7 +31,7 @@ double pki_wilcoxon_below(size_t n, double v);
 /* ---- one difference: an estimate, its interval, how likely it is beyond a bound by chance ---- */
 
 typedef enum pki_method {
-    PKI_BY_WILCOXON, /* pseudo-median and signed ranks: pairs of launches */
+    PKI_BY_WILCOXON, /* pseudo-median and signed ranks: pairs of process runs */
     PKI_BY_MOMENTS   /* stored runs, see pki_run_difference */
 } pki_method;
 

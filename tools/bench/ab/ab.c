@@ -27,16 +27,15 @@ bool ab_is_over(const ab_session *s)
     return s->wish->budget > 0 && ab_now() - s->began > s->wish->budget;
 }
 
-/* The first launch says how long the others may take. */
+/* The first process run says how long the others may take. */
 void ab_show_progress(ab_session *s)
 {
     if (s->wish->quiet || !isatty(STDERR_FILENO))
         return;
     double passed = ab_now() - s->began;
-    fprintf(stderr, "\r\033[Kpk: launch %zu of %zu", s->launches + 1, s->wanted);
-    if (s->launches)
-        fprintf(stderr, ", %.0f s left",
-                passed / (double)s->launches * (double)(s->wanted - s->launches));
+    fprintf(stderr, "\r\033[Kpk: process run %zu of %zu", s->runs + 1, s->wanted);
+    if (s->runs)
+        fprintf(stderr, ", %.0f s left", passed / (double)s->runs * (double)(s->wanted - s->runs));
     s->telling = true;
 }
 
@@ -46,7 +45,7 @@ void ab_describe(bench_file *build, const ab_wish *wish)
     char fingerprint[17], options[128];
     pki_bench_environment_read(&machine, "");
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, pki_bench_fingerprint(&machine));
-    snprintf(options, sizeof options, "{\"launches\":%u,\"time\":%.0f}", wish->launches,
+    snprintf(options, sizeof options, "{\"launches\":%u,\"time\":%.0f}", wish->runs,
              1e9 * wish->time);
     bench_text_set(&build->date, pki_bench_date((int64_t)time(NULL)).text);
     bench_text_set(&build->host, machine.host);

@@ -1,13 +1,13 @@
 /* tools/bench/ab/ab.h - two builds in turn, launched many times: pk bench-ab.
  *
- * A launch is one replication: it loads code and allocates buffers anew, and where those come to
- * lie moves some kernels by more than the change that is looked for. Both builds run close to each
- * other in time, in the order old new, new old, ..., so that a drift of the machine hits both
+ * A process run is one replication: it loads code and allocates buffers anew, and where those come
+ * to lie moves some kernels by more than the change that is looked for. Both builds run close to
+ * each other in time, in the order old new, new old, ..., so that a drift of the machine hits both
  * alike.
  *
- *   processes     each launch is a process of one build; a launch of the other one is its partner
- *   one process   each launch loads both builds, as shared objects, into namespaces of their own,
- * and alternates short batches of them: what the machine does meanwhile cancels out
+ *   processes     each is of one build; one of the other build is its partner
+ *   one process   each loads both builds, as shared objects, into namespaces of their own, and
+ *                 alternates short batches of them: what the machine does meanwhile cancels out
  */
 #pragma once
 
@@ -15,8 +15,8 @@
 #include "bench/compare_options.h"
 
 #define AB_THRESHOLD 0.01
-#define AB_LAUNCHES 40
-#define AB_LAUNCHES_LEAST 8 /* pairs for which signed ranks can say anything at 0.01 */
+#define AB_RUNS 40
+#define AB_RUNS_LEAST 8 /* pairs for which signed ranks can say anything at 0.01 */
 #define AB_TIME 2.0
 
 typedef struct ab_wish {
@@ -26,10 +26,10 @@ typedef struct ab_wish {
     char **arguments;     /* for the programs */
     int argument_count;
     const char *filter, *save, *baseline;
-    uint32_t launches; /* of each build */
-    double time;       /* s per benchmark, both builds, all launches together */
-    double budget;     /* s after which no launch begins; 0: none */
-    double timeout;    /* s for one launch */
+    uint32_t runs;  /* of each build */
+    double time;    /* s per benchmark, both builds, all process runs together */
+    double budget;  /* s after which no process run begins; 0: none */
+    double timeout; /* s for one process run */
     bool google, quiet;
 } ab_wish;
 
@@ -37,20 +37,21 @@ typedef struct ab_session {
     const ab_wish *wish;
     bench_file builds[2]; /* old, new */
     char *files[2];       /* their whole paths */
-    size_t launches;      /* done, of each build */
+    size_t runs;          /* done, of each build */
     size_t wanted;
     double began;    /* s */
     bool telling;    /* progress is on the terminal */
-    char folder[64]; /* for what launches write; removed with the session */
+    char folder[64]; /* for what process runs write; removed with the session */
 } ab_session;
 
 /* ab/run.c: all of it; the exit status. */
 int ab_run(const ab_wish *wish);
 
-/* Does launch or pair number `n` (from 0) begin with the new build? old new, new old, ... */
+/* Does process run or pair number `n` (from 0) begin with the new build? old new, new old, ... */
 bool ab_new_first(size_t n);
 
-/* The machine, the moment and the options of a build's launches that write no file themselves. */
+/* The machine, the moment and the options of a build's process runs that write no file themselves.
+ */
 void ab_describe(bench_file *build, const ab_wish *wish);
 
 double ab_now(void);                  /* s */
@@ -58,7 +59,7 @@ bool ab_is_over(const ab_session *s); /* the budget is used up */
 void ab_show_progress(ab_session *s);
 bool ab_is_interrupted(void);
 
-/* Runs all launches. False, and why. */
+/* Makes all process runs. False, and why. */
 bool ab_run_processes(ab_session *s, complaint *why);      /* ab/processes.c */
 bool ab_run_in_one_process(ab_session *s, complaint *why); /* ab/one_process.c */
 
@@ -82,7 +83,7 @@ long ab_child_read(const ab_child *child, void *to, size_t size, double until, c
  * the last line of its output was. */
 bool ab_child_finish(ab_child *child, bool kill_it, const char *log, complaint *why);
 
-/* ---- one process: what a launch tells through AB_CHILD_FD ---- */
+/* ---- one process: what a process run tells through AB_CHILD_FD ---- */
 
 typedef enum ab_kind {
     AB_NAME,   /* benchmark `number` is called so */
@@ -101,6 +102,6 @@ typedef struct ab_record {
     double sample, cpu_sample; /* ns per iteration */
 } ab_record;
 
-/* The launch itself: pk bench-ab --launch OLD NEW NEW_FIRST SECONDS [FILTER] */
-#define AB_LAUNCH "--launch"
-int ab_launch(int argc, char **argv);
+/* The process run itself: pk bench-ab --launch OLD NEW NEW_FIRST SECONDS [FILTER] */
+#define AB_BOTH "--launch"
+int ab_run_both(int argc, char **argv);

@@ -21,16 +21,16 @@ static bool take_time(void *wish, const option_given *given)
     return true;
 }
 
-_Static_assert(AB_LAUNCHES_LEAST == 8, "the help says so");
+_Static_assert(AB_RUNS_LEAST == 8, "the help says so");
 
 static const option all_options[] = {
     {"--launches", "N", "of each build (default {}, at least 8)", OPTION_WORD, option_number,
-     offsetof(ab_wish, launches), .least = AB_LAUNCHES_LEAST, .most = 1000, .shown = AB_LAUNCHES},
-    {"--time", "2s", "of measuring each benchmark, both builds, all launches (default {}s)",
+     offsetof(ab_wish, runs), .least = AB_RUNS_LEAST, .most = 1000, .shown = AB_RUNS},
+    {"--time", "2s", "of measuring each benchmark, both builds, all process runs (default {}s)",
      OPTION_WORD, take_time, offsetof(ab_wish, time), .shown = AB_TIME},
-    {"--budget", "5min", "begin no launch after this", OPTION_WORD, take_time,
+    {"--budget", "5min", "begin no process run after this", OPTION_WORD, take_time,
      .at = offsetof(ab_wish, budget)},
-    {"--timeout", "10min", "for one launch (default 10min)", OPTION_WORD, take_time,
+    {"--timeout", "10min", "for one process run (default 10min)", OPTION_WORD, take_time,
      .at = offsetof(ab_wish, timeout)},
     {"--filter", "REGEX", "only benchmarks whose name it matches", OPTION_WORD, option_text,
      .at = offsetof(ab_wish, filter)},
@@ -51,7 +51,7 @@ static const option all_options[] = {
     {"--save", "DIR", "every sample, as DIR/old.json and DIR/new.json for pk compare",
      OPTION_FOLDER, option_text, offsetof(ab_wish, save), .begins_group = true},
     {"--baseline", "DIR",
-     "store NEW's launches there as a run of pk compare --baseline, unless it became slower",
+     "store NEW's process runs there as a run of pk compare --baseline, unless it became slower",
      OPTION_FOLDER, option_text, .at = offsetof(ab_wish, baseline)},
     COMPARE_FORMS(ab_wish),
 };
@@ -67,11 +67,11 @@ static const option_table command_options = {
     .command = "bench-ab",
     .usage = "[OPTION ...] OLD NEW [-- ARGUMENT ...]",
     .about =
-        "Which benchmarks of NEW are slower than those of OLD, from launches of both in turn: the\n"
+        "Which benchmarks of NEW are slower than those of OLD, from process runs of both in turn:\n"
         "one comparison that other users of the machine cannot spoil. OLD and NEW are\n"
-        "  programs         of pk_bench_main, that take ARGUMENTs; one process per launch\n"
-        "  shared objects   the same, linked with -shared: every launch loads both of them into one\n"
-        "                   process and alternates short batches; finer, and twice as fast",
+        "  programs         of pk_bench_main, that take ARGUMENTs; each process run is of one\n"
+        "  shared objects   the same, linked with -shared: each process run loads both of them and\n"
+        "                   alternates short batches; finer, and twice as fast",
     .notes = "Exit status: 0; 1 if a benchmark is slower; 2 if OLD or NEW cannot be used.",
     .all = all_options,
     .count = PKI_COUNT_OF(all_options),
@@ -101,11 +101,10 @@ static bool makes_sense(ab_wish *w)
 
 int command_bench_ab(int argc, char **argv)
 {
-    ab_wish w = {
-        .shared = COMPARE_WISH_DEFAULTS, .launches = AB_LAUNCHES, .time = AB_TIME, .timeout = 600};
+    ab_wish w = {.shared = COMPARE_WISH_DEFAULTS, .runs = AB_RUNS, .time = AB_TIME, .timeout = 600};
     w.shared.options.threshold = AB_THRESHOLD;
-    if (argc > 1 && strcmp(argv[1], AB_LAUNCH) == 0)
-        return ab_launch(argc - 2, argv + 2);
+    if (argc > 1 && strcmp(argv[1], AB_BOTH) == 0)
+        return ab_run_both(argc - 2, argv + 2);
     int status = options_read(&command_options, &w, argc, argv);
     if (status != OPTIONS_READ)
         return status;

@@ -1,5 +1,5 @@
-/* tools/bench/ab/launch.c - one launch of both builds: loads them, alternates short batches, tells
- * its parent each one. See ab.h.
+/* tools/bench/ab/launch.c - one process run of both builds: loads them, alternates short
+ * batches, tells its parent each one. See ab.h.
  *
  * Each build gets a namespace of its own (dlmopen), hence a C library and a libpk of its own:
  * neither symbols nor heaps nor static variables are shared. Where the loader has no room for that,
@@ -30,18 +30,18 @@ typedef struct build {
     const char *(*error)(void);
 } build;
 
-typedef struct launch {
+typedef struct run {
     build builds[SIDES];
     int first; /* the side that goes first */
     double seconds;
     FILE *out;
     regex_t filter;
     bool filtered;
-} launch;
+} run;
 
 /* ---- to the parent ---- */
 
-static void send_record(launch *l, ab_kind kind, int side, uint32_t number, const char *text)
+static void send_record(run *l, ab_kind kind, int side, uint32_t number, const char *text)
 {
     size_t length = strlen(text);
     ab_record r = {.kind = kind, .side = (uint32_t)side, .number = number};
@@ -50,7 +50,7 @@ static void send_record(launch *l, ab_kind kind, int side, uint32_t number, cons
     fwrite(text, 1, r.length, l->out);
 }
 
-static bool refuse(launch *l, const char *path, const char *what)
+static bool refuse(run *l, const char *path, const char *what)
 {
     char text[1000];
     snprintf(text, sizeof text, "cannot use %s: %s", path, what);
@@ -60,7 +60,7 @@ static bool refuse(launch *l, const char *path, const char *what)
 
 /* ---- loading ---- */
 
-static bool bind_to(launch *l, build *b)
+static bool bind_to(run *l, build *b)
 {
     const struct {
         const char *name, *before; /* what it was called when libpk had the benchmarks */
@@ -86,7 +86,7 @@ static bool bind_to(launch *l, build *b)
     return true;
 }
 
-static bool load_both(launch *l, bool namespaces)
+static bool load_both(run *l, bool namespaces)
 {
     for (int i = 0; i < SIDES; i++) {
         build *b = &l->builds[i ? !l->first : l->first];
@@ -98,7 +98,7 @@ static bool load_both(launch *l, bool namespaces)
     return true;
 }
 
-static bool load(launch *l)
+static bool load(run *l)
 {
     if (!load_both(l, true) && !load_both(l, false))
         return refuse(l, l->builds[0].object ? l->builds[1].path : l->builds[0].path, dlerror());
@@ -117,7 +117,7 @@ typedef struct duel {
     uint32_t number;
 } duel;
 
-static bool give_up(launch *l, const duel *d, int side)
+static bool give_up(run *l, const duel *d, int side)
 {
     const char *why = l->builds[side].error();
     send_record(l, AB_SKIP, side, d->number, why && *why ? why : "it could not be measured");
@@ -125,7 +125,7 @@ static bool give_up(launch *l, const duel *d, int side)
 }
 
 /* The same number of iterations for both, as many as the slower one takes for a batch. */
-static bool start(launch *l, duel *d, const size_t *indices)
+static bool start(run *l, duel *d, const size_t *indices)
 {
     for (int i = 0; i < SIDES; i++) {
         int side = i ? !l->first : l->first;
@@ -140,7 +140,7 @@ static bool start(launch *l, duel *d, const size_t *indices)
     return true;
 }
 
-static bool batch(launch *l, duel *d, int side, bool counts)
+static bool batch(run *l, duel *d, int side, bool counts)
 {
     pki_bench_sample sample;
     if (l->builds[side].take(d->handles[side], d->iterations, &sample) != PK_OK)
@@ -155,14 +155,14 @@ static bool batch(launch *l, duel *d, int side, bool counts)
 }
 
 /* one other other one */
-static bool play_round(launch *l, duel *d, bool counts)
+static bool play_round(run *l, duel *d, bool counts)
 {
     int one = l->first;
     return batch(l, d, one, counts) && batch(l, d, !one, counts) && batch(l, d, !one, counts) &&
            batch(l, d, one, counts);
 }
 
-static void play(launch *l, duel *d, double until)
+static void play(run *l, duel *d, double until)
 {
     double begin = ab_now(), settled = begin + SETTLING * (until - begin);
     bool going = play_round(l, d, false);
@@ -172,7 +172,7 @@ static void play(launch *l, duel *d, double until)
         going = play_round(l, d, true);
 }
 
-static void measure(launch *l, uint32_t number, const size_t *indices)
+static void measure(run *l, uint32_t number, const size_t *indices)
 {
     duel d = {.number = number};
     send_record(l, AB_NAME, 0, number, l->builds[0].name(indices[0]));
@@ -199,12 +199,12 @@ static size_t find(const build *b, const char *name)
     return NOT_THERE;
 }
 
-static bool is_wanted(launch *l, const char *name)
+static bool is_wanted(run *l, const char *name)
 {
     return name && (!l->filtered || regexec(&l->filter, name, 0, NULL, 0) == 0);
 }
 
-static void send_unmatched(launch *l)
+static void send_unmatched(run *l)
 {
     const build *b = &l->builds[1];
     for (size_t i = 0; i < b->count(); i++) {
@@ -214,7 +214,7 @@ static void send_unmatched(launch *l)
     }
 }
 
-static void measure_all(launch *l)
+static void measure_all(run *l)
 {
     uint32_t number = 0;
     for (size_t i = 0; i < l->builds[0].count(); i++) {
@@ -228,15 +228,15 @@ static void measure_all(launch *l)
     send_unmatched(l);
 }
 
-int ab_launch(int argc, char **argv)
+int ab_run_both(int argc, char **argv)
 {
     if (argc < 4)
-        return complain("bench-ab: %s is for pk itself", AB_LAUNCH);
-    launch l = {.builds = {{.path = argv[0]}, {.path = argv[1]}}, .first = argv[2][0] == '1'};
+        return complain("bench-ab: %s is for pk itself", AB_BOTH);
+    run l = {.builds = {{.path = argv[0]}, {.path = argv[1]}}, .first = argv[2][0] == '1'};
     l.seconds = strtod(argv[3], NULL);
     l.out = fdopen(AB_CHILD_FD, "we");
     if (!l.out)
-        return complain("bench-ab: %s is for pk itself", AB_LAUNCH);
+        return complain("bench-ab: %s is for pk itself", AB_BOTH);
     l.filtered = argc > 4;
     if (l.filtered && regcomp(&l.filter, argv[4], REG_EXTENDED | REG_NOSUB))
         return EXIT_UNUSABLE; /* the parent has tried it */

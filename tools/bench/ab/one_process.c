@@ -1,5 +1,5 @@
-/* tools/bench/ab/one_process.c - each launch a process that loads both builds: see ab.h. The side
- * of it that starts launches and listens to them. */
+/* tools/bench/ab/one_process.c - each process run a process that loads both builds: see ab.h. The
+ * side of it that starts process runs and listens to them. */
 #include "bench/ab/ab.h"
 #include "memory.h"
 
@@ -79,11 +79,11 @@ static void add_name(listener *l, const char *text)
 static void add_sample(listener *l, const ab_record *r)
 {
     char id[40];
-    snprintf(id, sizeof id, "%032zx", l->s->launches + 1);
+    snprintf(id, sizeof id, "%032zx", l->s->runs + 1);
     bench_series *series = bench_file_series(&l->s->builds[r->side], l->names[r->number]);
-    bench_launch *launch = bench_series_launch(series, id);
-    bench_launch_add(launch, r->sample, r->cpu_sample);
-    launch->pair = l->s->launches + 1;
+    bench_run *run = bench_series_run(series, id);
+    bench_run_add(run, r->sample, r->cpu_sample);
+    run->pair = l->s->runs + 1;
 }
 
 static bool add_skip(listener *l, const ab_record *r, const char *text)
@@ -142,10 +142,10 @@ static bool launch(ab_session *s, complaint *why)
     const ab_wish *w = s->wish;
     char *arguments[] = {(char *)(uintptr_t) "/proc/self/exe",
                          (char *)(uintptr_t) "bench-ab",
-                         (char *)(uintptr_t)AB_LAUNCH,
+                         (char *)(uintptr_t)AB_BOTH,
                          s->files[0],
                          s->files[1],
-                         (char *)(uintptr_t)(ab_new_first(s->launches) ? "1" : "0"),
+                         (char *)(uintptr_t)(ab_new_first(s->runs) ? "1" : "0"),
                          seconds,
                          (char *)(uintptr_t)w->filter,
                          NULL};
@@ -161,7 +161,7 @@ static bool launch(ab_session *s, complaint *why)
     free(l.names);
     if (heard && ended)
         return true;
-    return complaint_set(why, "a launch of both builds %s",
+    return complaint_set(why, "a process run of both builds %s",
                          wrong.text[0] ? wrong.text
                          : end.text[0] ? end.text
                                        : "ended early");
@@ -169,7 +169,7 @@ static bool launch(ab_session *s, complaint *why)
 
 bool ab_run_in_one_process(ab_session *s, complaint *why)
 {
-    for (; s->launches < s->wanted && !ab_is_over(s); s->launches++) {
+    for (; s->runs < s->wanted && !ab_is_over(s); s->runs++) {
         ab_show_progress(s);
         if (!launch(s, why))
             return false;

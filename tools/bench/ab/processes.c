@@ -1,4 +1,5 @@
-/* tools/bench/ab/processes.c - each launch a process that writes its file of benchmarks: see ab.h.
+/* tools/bench/ab/processes.c - each process run a process that writes its file of benchmarks: see
+ * ab.h.
  */
 #include "bench/ab/ab.h"
 
@@ -8,10 +9,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* ---- the command line of a launch ---- */
+/* ---- the command line of a process run ---- */
 
 #define OURS 12
-#define WARMUP 0.2 /* of a launch's time; the rest is measured */
+#define WARMUP 0.2 /* of a process run's time; the rest is measured */
 
 typedef struct command_line {
     char json[100];
@@ -75,7 +76,7 @@ static void make_command(command_line *c, const ab_session *s, int side)
         c->words[c->count++] = w->arguments[i];
 }
 
-/* ---- one launch ---- */
+/* ---- one process run ---- */
 
 static bool wait_for(ab_child *child, double until, const char *log, complaint *why)
 {
@@ -91,17 +92,17 @@ static bool wait_for(ab_child *child, double until, const char *log, complaint *
     return ended || complaint_set(why, "%s", second.text);
 }
 
-static bool read_launch(ab_session *s, int side, const char *path, complaint *why)
+static bool read_run(ab_session *s, int side, const char *path, complaint *why)
 {
     char id[64];
     bench_file one;
     if (!bench_file_load(&one, path, why))
         return false;
-    snprintf(id, sizeof id, "%016zx", s->launches + 1);
+    snprintf(id, sizeof id, "%016zx", s->runs + 1);
     for (uint32_t i = 0; i < one.names.count; i++)
-        if (one.series[i].launch_count && one.series[i].launches[0].id[0])
-            snprintf(id, sizeof id, "%.60s", one.series[i].launches[0].id);
-    bench_file_append(&s->builds[side], &one, id, s->launches + 1);
+        if (one.series[i].run_count && one.series[i].runs[0].id[0])
+            snprintf(id, sizeof id, "%.60s", one.series[i].runs[0].id);
+    bench_file_append(&s->builds[side], &one, id, s->runs + 1);
     return true;
 }
 
@@ -119,7 +120,7 @@ static bool launch(ab_session *s, int side, complaint *why)
     if (ran && access(c.json, R_OK))
         ran = complaint_set(&wrong, "wrote no file of benchmarks (%s)",
                             s->wish->google ? "--benchmark_out" : "--json FILE");
-    ran = ran && read_launch(s, side, c.json, &wrong);
+    ran = ran && read_run(s, side, c.json, &wrong);
     free(c.words);
     return ran || complaint_set(why, "%s %s", s->wish->paths[side], wrong.text);
 }
@@ -128,8 +129,8 @@ static bool launch(ab_session *s, int side, complaint *why)
 
 bool ab_run_processes(ab_session *s, complaint *why)
 {
-    for (; s->launches < s->wanted && !ab_is_over(s); s->launches++) {
-        int first = ab_new_first(s->launches);
+    for (; s->runs < s->wanted && !ab_is_over(s); s->runs++) {
+        int first = ab_new_first(s->runs);
         ab_show_progress(s);
         if (!launch(s, first, why) || !launch(s, !first, why))
             return false;

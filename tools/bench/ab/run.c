@@ -1,4 +1,4 @@
-/* tools/bench/ab/run.c - an A/B from its first launch to what is told, saved and stored. */
+/* tools/bench/ab/run.c - an A/B from its first process run to what is told, saved and stored. */
 #include "bench/ab/ab.h"
 #include "bench/baseline.h"
 #include "command.h"
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- interruption: launches are ended and the folder is removed first ---- */
+/* ---- interruption: process runs are ended and the folder is removed first ---- */
 
 static volatile sig_atomic_t interrupted;
 
@@ -78,7 +78,7 @@ static bool set_up(ab_session *s, const ab_wish *w, bool together, complaint *wh
     uint64_t drawn[2] = {(uint64_t)getpid(), (uint64_t)(1e9 * ab_now())};
     char session[40];
     const char *temporary = getenv("TMPDIR");
-    *s = (ab_session){.wish = w, .wanted = w->launches, .began = ab_now()};
+    *s = (ab_session){.wish = w, .wanted = w->runs, .began = ab_now()};
     for (int side = 0; side < 2; side++) {
         s->files[side] = realpath(w->paths[side], NULL);
         if (!s->files[side])
@@ -180,8 +180,8 @@ static int run(ab_session *s, bool together)
         fputs("\r\033[K", stderr);
     if (!ran)
         return complain("%s", why.text);
-    if (s->launches < s->wanted)
-        fprintf(stderr, "pk: the budget was enough for %zu of %zu launches\n", s->launches,
+    if (s->runs < s->wanted)
+        fprintf(stderr, "pk: the budget was enough for %zu of %zu process runs\n", s->runs,
                 s->wanted);
     return conclude(s);
 }

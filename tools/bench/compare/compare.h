@@ -1,11 +1,11 @@
 /* tools/bench/compare/compare.h - files of benchmarks against each other: which became slower, as
  * far as the files can tell.
  *
- * Files of one A/B (pk bench-ab) hold launches in pairs, close to each other in time: their ratios
- * are the replications. Other files are runs at different moments, each one replication however
- * many samples it has; with several runs on the old side (a baseline's) the spread between them
- * decides, and with one on each side the allowance does: how far runs of one build lie apart on a
- * machine that nobody has measured.
+ * Files of one A/B (pk bench-ab) hold process runs in pairs, close to each other in time: their
+ * ratios are the replications. Other files are runs at different moments, each one replication
+ * however many samples it has; with several runs on the old side (a baseline's) the spread between
+ * them decides, and with one on each side the allowance does: how far runs of one build lie apart
+ * on a machine that nobody has measured.
  */
 #pragma once
 
@@ -18,10 +18,10 @@
 #define COMPARE_ALPHA 0.01
 #define COMPARE_MOMENTS 0.25 /* docs/bench-accuracy.md: 3 to 23 % on a shared machine */
 
-/* What the files' launches are to each other. */
+/* What the files' process runs are to each other. */
 typedef enum compare_way {
-    COMPARE_ONE_PROCESS,  /* each launch has both builds: a ratio each, signed ranks */
-    COMPARE_PAIRS,        /* launches in alternation: a ratio for each pair, signed ranks */
+    COMPARE_ONE_PROCESS,  /* each process run has both builds: a ratio each, signed ranks */
+    COMPARE_PAIRS,        /* process runs in alternation: a ratio for each pair, signed ranks */
     COMPARE_MOMENTS_APART /* runs at different moments */
 } compare_way;
 
@@ -37,7 +37,7 @@ typedef struct compare_row {
     pki_evidence evidence;     /* its values and averages are `numbers` */
     pki_decision decision;
     bool decided;              /* it took part in the decisions */
-    size_t old_runs, new_runs; /* launches that the times are of */
+    size_t old_runs, new_runs; /* process runs that the times are of */
     char why[160];             /* why it was not decided; "" */
     double *numbers;
 } compare_row;
@@ -88,9 +88,10 @@ typedef struct compare_string {
     char text[256];
 } compare_string;
 
-compare_string compare_format_verdict(const compare_row *row); /* "cannot tell: 14 more launches" */
+/* "cannot tell: 14 more process runs" */
+compare_string compare_format_verdict(const compare_row *row);
 compare_string compare_format_interval(const compare_row *row); /* "0.9810 .. 1.0041" */
 compare_string compare_format_ratio(const compare_row *row);
 compare_string compare_format_time(double ns);
 compare_string compare_format_summary(const comparison *c); /* "1 slower, 2 same, 4 cannot tell" */
-compare_string compare_format_method(const comparison *c);  /* "20 pairs of launches, ..." */
+compare_string compare_format_method(const comparison *c);  /* "20 pairs of process runs, ..." */

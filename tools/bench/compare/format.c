@@ -47,7 +47,7 @@ static const char *unit_of(const compare_row *row, bool several)
 {
     if (row->evidence.method == PKI_BY_MOMENTS)
         return several ? "runs of each" : "run of each";
-    return several ? "launches" : "launch";
+    return several ? "process runs" : "process run";
 }
 
 compare_string compare_format_verdict(const compare_row *row)
@@ -104,9 +104,10 @@ compare_string compare_format_method(const comparison *c)
     compare_string string;
     size_t n = most_runs(c), size = sizeof string.text;
     if (c->way == COMPARE_ONE_PROCESS)
-        snprintf(string.text, size, "%zu launches of both builds in one process, signed ranks", n);
+        snprintf(string.text, size, "%zu process runs of both builds in one process, signed ranks",
+                 n);
     else if (c->way == COMPARE_PAIRS)
-        snprintf(string.text, size, "%zu pairs of launches in alternation, signed ranks", n);
+        snprintf(string.text, size, "%zu pairs of process runs in alternation, signed ranks", n);
     else if (n >= PKI_MOMENTS_DF + 1)
         snprintf(string.text, size, "one run against %zu stored ones, Student's t", n);
     else
