@@ -20,8 +20,7 @@ const pki_nccl_item *__wrap_pki_nccl_list_events(uint32_t *count);
 const pki_nccl_item *__wrap_pki_nccl_list_events(uint32_t *count)
 {
     const pki_nccl_item *items = __real_pki_nccl_list_events(count);
-    void (*once)(void) = meanwhile;
-    meanwhile = NULL;
+    void (*once)(void) = __atomic_exchange_n(&meanwhile, NULL, __ATOMIC_ACQ_REL);
     if (once)
         once();
     return items;
@@ -169,7 +168,7 @@ static void one_more_and_gone(void)
 static void gone_within_a_round(void **state)
 {
     (void)state;
-    meanwhile = one_more_and_gone;
+    __atomic_store_n(&meanwhile, one_more_and_gone, __ATOMIC_RELEASE);
     assert_int_equal(told(), 0);
     assert_int_equal(told(), 1);
     assert_int_equal(pk_stop(), PK_OK);
@@ -188,7 +187,7 @@ static void ended_and_gone_within_a_round(void **state)
     open_event = begin((pki_nccl_description_v5){
         .type = PKI_NCCL_COLL,
         .u.coll.v4 = {.func = "AllReduce", .type = "ncclFloat16", .count = 100}});
-    meanwhile = over_and_gone;
+    __atomic_store_n(&meanwhile, over_and_gone, __ATOMIC_RELEASE);
     assert_int_equal(told(), 0);
     assert_int_equal(told(), 1);
     assert_int_equal(pk_stop(), PK_OK);
