@@ -17,6 +17,7 @@ typedef struct command {
 } command;
 
 command_function command_bench_ab;
+command_function command_capture;
 command_function command_compare;
 command_function command_export;
 command_function command_query;

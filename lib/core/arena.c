@@ -16,7 +16,7 @@ uint32_t pki_arena_layout(void)
     const size_t sizes[] = {
         sizeof(pki_arena_header),     sizeof(pki_thread), sizeof(pki_slot),       sizeof(pki_frame),
         sizeof(pki_record),           sizeof(void *),     sizeof(pki_comms_span), sizeof(pki_toll),
-        offsetof(pki_thread, frames), sizeof(pki_commit)};
+        offsetof(pki_thread, frames), sizeof(pki_commit), sizeof(pki_answer)};
     for (size_t i = 0; i < PKI_COUNT_OF(sizes); i++)
         h = h * 31 + (uint32_t)sizes[i];
     return h;

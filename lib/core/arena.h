@@ -56,6 +56,33 @@ typedef struct pki_live {
     uint64_t round_ticks;
 } pki_live;
 
+/* What `pk capture` writes into the arena of a running process; the serial last. */
+typedef struct pki_request {
+    uint32_t serial; /* another one for each request; 0: there was none */
+    uint32_t steps;
+    uint64_t first;
+} pki_request;
+
+typedef enum pki_answer_state {
+    PKI_ANSWER_NONE,
+    PKI_ANSWER_ACCEPTED,
+    PKI_ANSWER_LATE,    /* the step had passed */
+    PKI_ANSWER_OFF,     /* requests are not among the clauses */
+    PKI_ANSWER_REFUSED, /* the hour's budget has no room */
+    PKI_ANSWER_FAILED,  /* the file could not be written */
+    PKI_ANSWER_WRITTEN
+} pki_answer_state;
+
+/* And what the process makes of it. */
+typedef struct pki_answer {
+    uint32_t serial; /* of the request that this is about (release) */
+    uint32_t state;  /* a pki_answer_state (release) */
+    uint64_t next;   /* the step that ran when the request was seen */
+    uint32_t cut;    /* 1: the run ended first */
+    uint32_t reserved;
+    char path[1024]; /* of the file, once it is written */
+} pki_answer;
+
 typedef struct pki_arena_header {
     char magic[8];
     uint32_t version;
@@ -82,6 +109,9 @@ typedef struct pki_arena_header {
     uint64_t names;                /* offset of the first names span */
     uint64_t comms;                /* of the first comms span; 0: none */
     uint64_t history;              /* of what the last steps left (lib/history/layout.h); 0: none */
+
+    pki_request request; /* from outside */
+    pki_answer answer;
 
     pk_counts ended; /* what blocks counted for threads that have ended */
     uint64_t steps;  /* made so far, whoever made them */

@@ -16,12 +16,12 @@
 #include "capture/budget.h"
 #include "core/inside.h"
 #include "session/capture_job.h"
+#include "session/requests.h"
 #include "session/toll.h"
 
 #define WAITING 64      /* wishes */
 #define MERGED_STEPS 32 /* slow steps that follow each other are one capture of so many at most */
 #define ROUNDS_LATER 2  /* after its last step's record others' may come for a round */
-#define ASKED 4
 
 /* A wish on its way. */
 typedef struct waiting {
@@ -44,12 +44,6 @@ static struct {
     pki_capture_counts counts;
     bool failing; /* the last one could not be written; said once */
 } now;
-
-/* What pk_capture leaves; under a lock of its own, held for some instructions. */
-static pthread_mutex_t asked_lock = PTHREAD_MUTEX_INITIALIZER;
-static pki_wish asked[ASKED];
-static unsigned asked_count;
-static const pki_arena_header *asked_of; /* NULL: nobody listens */
 
 /* ---- what is pinned ---- */
 
@@ -105,8 +99,14 @@ static bool merge(const pki_wish *wish)
     return false;
 }
 
+static void refuse(pki_session *s, const pki_wish *wish)
+{
+    now.counts.refused++;
+    pki_requests_answer(s, wish, PKI_ANSWER_REFUSED, NULL);
+}
+
 /* In a queue that is full the one of least worth goes. */
-static void add_wish(const pki_wish *wish)
+static void add_wish(pki_session *s, const pki_wish *wish)
 {
     if (merge(wish))
         return;
@@ -115,18 +115,19 @@ static void add_wish(const pki_wish *wish)
         for (unsigned i = 1; i < now.count; i++)
             if (now.queue[i].wish.worth < now.queue[least].wish.worth)
                 least = i;
-        now.counts.refused++;
-        if (now.queue[least].wish.worth >= wish->worth)
+        bool new_one = now.queue[least].wish.worth >= wish->worth;
+        refuse(s, new_one ? wish : &now.queue[least].wish);
+        if (new_one)
             return;
         remove_waiting(least);
     }
     now.queue[now.count++] = (waiting){.wish = *wish, .pin = PKI_HISTORY_FREE};
 }
 
-static void add_wishes(const pki_wish *wishes, unsigned n)
+static void add_wishes(pki_session *s, const pki_wish *wishes, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
-        add_wish(&wishes[i]);
+        add_wish(s, &wishes[i]);
 }
 
 void pki_captures_step(pki_session *s, const pki_record *r, const pki_record *more, uint32_t kind)
@@ -135,26 +136,7 @@ void pki_captures_step(pki_session *s, const pki_record *r, const pki_record *mo
     if (!now.open)
         return;
     uint64_t ns = pki_clock_span_ns(&s->arena->header->clock, r->start, pki_not_negative(r->value));
-    add_wishes(wishes, pki_choose(&now.chooser, more->start, kind, ns, wishes));
-}
-
-pk_status pki_captures_ask(const char *text, uint32_t steps)
-{
-    pki_wish wish = {.reason = PKI_CAPTURE_CALL, .worth = PKI_WORTH_ASKED};
-    pk_status status = PK_OK;
-    snprintf(wish.text, sizeof wish.text, "%s", text ? text : "");
-    pthread_mutex_lock(&asked_lock);
-    if (!asked_of) {
-        status = PK_EOFF;
-    } else if (asked_count == ASKED) {
-        status = PK_EBUSY;
-    } else {
-        uint64_t made = pki_load(&asked_of->steps);
-        wish.last = made + steps ? made + steps - 1 : UINT64_MAX;
-        asked[asked_count++] = wish;
-    }
-    pthread_mutex_unlock(&asked_lock);
-    return status;
+    add_wishes(s, wishes, pki_choose(&now.chooser, more->start, kind, ns, wishes));
 }
 
 /* What the history holds now is what they mean. */
@@ -171,21 +153,11 @@ static void pin_asked(pki_session *s)
 
 static void take_asked(pki_session *s)
 {
-    pthread_mutex_lock(&asked_lock);
-    unsigned n = asked_count;
-    add_wishes(asked, n);
-    asked_count = 0;
-    pthread_mutex_unlock(&asked_lock);
+    pki_wish asked[PKI_REQUESTS_MOST];
+    unsigned n = pki_requests_take(s, now.chooser.clauses.request, asked);
+    add_wishes(s, asked, n);
     if (n)
         pin_asked(s);
-}
-
-static void listen(const pki_arena_header *header)
-{
-    pthread_mutex_lock(&asked_lock);
-    asked_of = header;
-    asked_count = 0;
-    pthread_mutex_unlock(&asked_lock);
 }
 
 /* ---- writing ---- */
@@ -216,7 +188,7 @@ static bool take_job(pki_session *s, pki_capture_job *job)
             pin(s);
             return true;
         }
-        now.counts.refused++;
+        refuse(s, &w.wish);
         now.busy_pin = PKI_HISTORY_FREE;
     }
     pin(s);
@@ -255,6 +227,8 @@ static void do_jobs(pki_session *s, pki_capture_job *job)
         now.counts.failed += !written;
         now.counts.removed = now.budget.removed;
         now.busy_pin = PKI_HISTORY_FREE;
+        pki_requests_answer(s, &job->wish, written ? PKI_ANSWER_WRITTEN : PKI_ANSWER_FAILED,
+                            job->path);
         if (written)
             say_written(job);
         else
@@ -304,7 +278,7 @@ void pki_captures_open(pki_session *s)
     now.budget.captures = s->config.captures_per_hour;
     now.budget.bytes = s->config.capture_bytes_per_hour;
     sem_init(&now.wake, 0, 0);
-    listen(s->arena->header);
+    pki_requests_listen(s->arena->header);
 }
 
 void pki_captures_round_begins(pki_session *s)
@@ -337,8 +311,11 @@ void pki_captures_end(pki_session *s)
     pki_wish wishes[PKI_WISHES_MOST];
     if (!now.open)
         return;
-    listen(NULL);
-    add_wishes(wishes, pki_choose_at_end(&now.chooser, wishes));
+    pki_requests_listen(NULL);
+    add_wishes(s, wishes, pki_choose_at_end(&now.chooser, wishes));
+    for (unsigned i = now.count; i-- > 0;)
+        if (now.queue[i].wish.first >= now.chooser.next && now.queue[i].wish.first > 0)
+            remove_waiting(i); /* its first step never came */
     for (unsigned i = 0; i < now.count; i++) {
         waiting *w = &now.queue[i];
         if (w->wish.last != UINT64_MAX && w->wish.last >= now.chooser.next) {
@@ -383,7 +360,7 @@ void pki_captures_forget(void)
 {
     if (!now.open)
         return;
-    listen(NULL);
+    pki_requests_listen(NULL);
     pki_budget_finish(&now.budget);
     sem_destroy(&now.wake);
     now.open = false;
@@ -392,8 +369,6 @@ void pki_captures_forget(void)
 /* The writer is the parent's. */
 void pki_captures_after_fork(void)
 {
-    pthread_mutex_init(&asked_lock, NULL);
-    asked_of = NULL;
-    asked_count = 0;
+    pki_requests_after_fork();
     memset(&now, 0, sizeof now);
 }

@@ -35,9 +35,6 @@ typedef struct pki_capture_counts {
 } pki_capture_counts;
 pki_capture_counts pki_captures_counted(void);
 
-/* Any thread, no lock: a wish for the history and so many steps more. */
-pk_status pki_captures_ask(const char *text, uint32_t steps);
-
 /* Behind pki_captures_end, without the drain lock: when it returns, all are written. */
 void pki_captures_finish(pki_session *session);
 

@@ -6,10 +6,11 @@
 
 #include "base/error.h"
 #include "session/backend.h"
-#include "session/captures.h"
+#include "capture/choose.h"
 #include "session/drain.h"
 #include "session/output.h"
 #include "session/process.h"
+#include "session/requests.h"
 #include "session/run.h"
 #include "session/start.h"
 #include "session/stepper.h"
@@ -79,7 +80,8 @@ pk_status pk_stop(void)
 pk_status pk_capture(const char *reason, uint32_t steps)
 {
     int saved = errno;
-    pk_status status = steps > PKI_CAPTURE_STEPS_MOST ? PK_EINVAL : pki_captures_ask(reason, steps);
+    pk_status status =
+        steps > PKI_CAPTURE_STEPS_MOST ? PK_EINVAL : pki_requests_call(reason, steps);
     if (status == PK_EINVAL)
         pki_fail(status, "pk_capture: %u steps are more than %u", steps, PKI_CAPTURE_STEPS_MOST);
     else if (status == PK_EBUSY)
