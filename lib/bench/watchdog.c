@@ -14,6 +14,8 @@ typedef struct dog {
     void (*bark)(void *);
     void *arg;
     uint64_t due; /* 0: off */
+    bool used;    /* set since the last look */
+    bool asleep;  /* until it is set */
     bool barked, over;
 } dog;
 
@@ -22,13 +24,25 @@ static struct timespec moment(uint64_t ns)
     return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 }
 
+/* Under the lock. A program may have hundreds of benchmarks, of which one is measured. */
+static void rest(dog *d)
+{
+    struct timespec next = moment(pki_monotonic_ns() + PKI_BENCH_WATCHDOG_LOOK);
+    d->asleep = !d->used && !d->due;
+    d->used = false;
+    if (d->asleep)
+        pthread_cond_wait(&d->wake, &d->lock);
+    else
+        pthread_cond_timedwait(&d->wake, &d->lock, &next);
+    d->asleep = false;
+}
+
 static void *watch(void *dog_)
 {
     dog *d = dog_;
     pthread_mutex_lock(&d->lock);
     while (!d->over) {
-        struct timespec next = moment(pki_monotonic_ns() + PKI_BENCH_WATCHDOG_LOOK);
-        pthread_cond_timedwait(&d->wake, &d->lock, &next);
+        rest(d);
         if (d->due && pki_monotonic_ns() >= d->due) {
             d->due = 0;
             d->barked = true;
@@ -74,7 +88,10 @@ static void set(void *dog_, uint64_t ns)
     dog *d = dog_;
     pthread_mutex_lock(&d->lock);
     d->barked = false;
+    d->used = true;
     d->due = pki_monotonic_ns() + ns;
+    if (d->asleep)
+        pthread_cond_signal(&d->wake);
     pthread_mutex_unlock(&d->lock);
 }
 

@@ -21,8 +21,9 @@ typedef struct pki_bench_watchdog {
     bool (*call_off)(void *dog);
 } pki_bench_watchdog;
 
-/* On CLOCK_MONOTONIC, with a thread that looks every PKI_BENCH_WATCHDOG_LOOK ns: setting it wakes
- * nobody, and it barks at most that much too late. */
+/* On CLOCK_MONOTONIC, with a thread that looks every PKI_BENCH_WATCHDOG_LOOK ns while it is set
+ * again and again: only the first time after a while wakes it, and it barks at most that much too
+ * late. */
 extern const pki_bench_watchdog pki_bench_system_watchdog;
 
 #define PKI_BENCH_WATCHDOG_LOOK 25000000u

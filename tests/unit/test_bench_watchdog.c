@@ -11,6 +11,7 @@
 #include "bench/watchdog.h"
 
 #include <sched.h>
+#include <time.h>
 
 static unsigned barks;
 
@@ -38,6 +39,25 @@ static void barks_once(void **state)
     assert_int_equal(barks, 2);
 }
 
+/* One that has nothing to do sleeps, and wakes when it has. */
+static void sleeps_in_between(void **state)
+{
+    (void)state;
+    const struct timespec longer = {0, 3 * (long)PKI_BENCH_WATCHDOG_LOOK};
+    void *dog = w->open(bark, &barks);
+    pki_store_release(&barks, 0);
+    for (unsigned i = 1; i <= 3; i++) {
+        w->set(dog, UINT64_C(3600000000000));
+        assert_false(w->call_off(dog));
+        nanosleep(&longer, NULL);
+        w->set(dog, 1);
+        while (pki_load_acquire(&barks) < i)
+            sched_yield();
+        assert_true(w->call_off(dog));
+    }
+    w->close(dog);
+}
+
 static void is_called_off(void **state)
 {
     (void)state;
@@ -55,6 +75,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(barks_once),
+        cmocka_unit_test(sleeps_in_between),
         cmocka_unit_test(is_called_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
