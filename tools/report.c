@@ -19,7 +19,7 @@
 typedef struct wish {
     bool json, threads;
     uint32_t top, width;
-    const char *path, *html, *against, *filter;
+    const char *path, *html, *against, *filter, *steps;
     operands files;
 } wish;
 
@@ -53,6 +53,8 @@ static const option all_options[] = {
      "beside another run's report or trace: its figures and regions next to this run's, instead "
      "of the report, or in the page",
      OPTION_FILE, option_text, offsetof(wish, against), .needs = "a file"},
+    {"--steps", "A-B", "of a file of windows: those with any of these steps", OPTION_WORD,
+     option_text, offsetof(wish, steps), .needs = "steps"},
 };
 
 static const option_table command_options = {
@@ -60,8 +62,9 @@ static const option_table command_options = {
     .usage = "[OPTION ...] FILE",
     .about =
         "Where a run spent its time. FILE is a report in JSON (report_path ending in .json), a\n"
-        "trace of perfkit, or any Chrome trace; .gz too; \"-\" is the standard input. A trace\n"
-        "without a report in it, of a killed run say, is reported from its events.",
+        "trace of perfkit, any Chrome trace, or a file of windows (windows_path); .gz too; \"-\" is\n"
+        "the standard input. A trace without a report in it, of a killed run say, is reported\n"
+        "from its events.",
     .notes = "Exit status: 0; 2 if FILE cannot be used or an option is wrong.",
     .all = all_options,
     .count = PKI_COUNT_OF(all_options),
@@ -109,10 +112,10 @@ static bool has_thread_regions(const pki_summary *summary)
 
 /* ---- the text ---- */
 
-static bool load(const char *path, bool threads, pki_summary *summary)
+static bool load(const char *path, const wish *w, pki_summary *summary)
 {
     complaint why = {""};
-    load_options options = {.per_thread = threads, .progress = true};
+    load_options options = {.per_thread = w->threads, .progress = true, .steps = w->steps};
     if (load_run(path, &options, summary, &why))
         return true;
     complain("%s: %s", path, why.text);
@@ -156,7 +159,8 @@ static int print_against(const wish *w, const pki_summary *summary,
                          const pki_report_options *options)
 {
     pki_summary other;
-    if (!load(w->against, false, &other))
+    wish against = {.steps = NULL};
+    if (!load(w->against, &against, &other))
         return EXIT_UNUSABLE;
     int error = report_beside(summary, &other, w->against, options, stdout);
     pki_summary_finish(&other);
@@ -219,7 +223,8 @@ static int print_page(const wish *w, const pki_summary *summary)
     pki_summary other;
     html_run run = {w->path, summary}, against = {w->against, &other};
     const html_run *beside = w->against ? &against : NULL;
-    if (beside && !load(w->against, w->threads, &other))
+    wish wanted = {.threads = w->threads};
+    if (beside && !load(w->against, &wanted, &other))
         return EXIT_UNUSABLE;
     int status =
         is_standard(w->html) ? print_standard(&run, beside) : write_page(w->html, &run, beside);
@@ -236,7 +241,7 @@ int command_report(int argc, char **argv)
     if (status != OPTIONS_READ)
         return status;
     json_limit_memory(JSON_MEMORY_MOST);
-    if (!makes_sense(&w) || !load(w.path, w.threads, &summary))
+    if (!makes_sense(&w) || !load(w.path, &w, &summary))
         return EXIT_UNUSABLE;
     status = w.html ? print_page(&w, &summary) : print_report(&w, &summary);
     pki_summary_finish(&summary);

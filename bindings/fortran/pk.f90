@@ -69,7 +69,7 @@ module pk
     end type
 
     type, bind(c) :: options
-        integer(c_int32_t) :: size = 184, ring_records = 0
+        integer(c_int32_t) :: size = 224, ring_records = 0
         type(c_ptr) :: trace_path = c_null_ptr, report_path = c_null_ptr
         integer(c_int64_t) :: memory_bytes = 0
         type(c_ptr) :: backends = c_null_ptr, arena_path = c_null_ptr, clock = c_null_ptr
@@ -83,7 +83,11 @@ module pk
         integer(c_int64_t) :: history_bytes = 0
         integer(c_int32_t) :: history_steps = 0, captures_per_hour = 0
         integer(c_int64_t) :: capture_bytes_per_hour = 0
-        type(c_ptr) :: capture = c_null_ptr, capture_path = c_null_ptr
+        type(c_ptr) :: capture = c_null_ptr, capture_path = c_null_ptr, windows_path = c_null_ptr
+        integer(c_int32_t) :: window_steps = 0, window_seconds = 0
+        integer(c_int64_t) :: windows_max_bytes = 0
+        type(c_ptr) :: metrics_path = c_null_ptr
+        integer(c_int32_t) :: metrics_seconds = 0, spare_ = 0
     end type
 
     type, bind(c) :: backend_info

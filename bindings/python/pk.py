@@ -161,7 +161,9 @@ class _Options(ctypes.Structure):
         (_POINTER, "log log_user"), (_TEXT, "cupti_steps"), (_U32, "cupti_graph_nodes nvtx_consume"),
         (_TEXT, "nvtx_shim gpu_capture"), (_U32, "cupti_sync_events"), (_U64, "history_bytes"),
         (_U32, "history_steps captures_per_hour"), (_U64, "capture_bytes_per_hour"),
-        (_TEXT, "capture capture_path")) for name in names.split()]
+        (_TEXT, "capture capture_path windows_path"),
+        (_U32, "window_steps window_seconds"), (_U64, "windows_max_bytes"), (_TEXT, "metrics_path"),
+        (_U32, "metrics_seconds")) for name in names.split()]
 
 
 class Counts(_Plain):

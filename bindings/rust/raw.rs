@@ -55,6 +55,12 @@ pub struct Options {
     pub capture_bytes_per_hour: u64,
     pub capture: *const c_char,
     pub capture_path: *const c_char,
+    pub windows_path: *const c_char,
+    pub window_steps: u32,
+    pub window_seconds: u32,
+    pub windows_max_bytes: u64,
+    pub metrics_path: *const c_char,
+    pub metrics_seconds: u32,
 }
 
 #[repr(C)]

@@ -186,6 +186,31 @@ typedef struct pk_options {
      * .gz compresses. NULL: trace_path with "-%s" before its ending; without a trace
      * "run-%r-%s.json". */
     const char *capture_path;
+
+    /* Where windows go: figures of a part of the run each, a line of JSON
+     * (docs/report-format.md), of which `pk report` makes the report of the run again. The same
+     * %-fields; a name ending in .gz is compressed. NULL: none. It replaces an older file. */
+    const char *windows_path;
+
+    /* A window ends after so many steps (those whose numbers they divide, so that all ranks'
+     * windows end with the same ones), or with the first step that ends so many seconds after its
+     * beginning; whichever comes first. 0: not by that; both 0: 60 seconds. Where no step ends,
+     * seconds alone decide. A window costs some hundred nanoseconds for each region that had a call
+     * in it, on perfkit's own thread or whichever folds what has been recorded; where they would
+     * come faster than they can be written, they are longer. */
+    uint32_t window_steps;
+    uint32_t window_seconds;
+
+    /* Bound of all window files together, 1 MiB and more: the file becomes NAME.1, and so on to
+     * NAME.3, whenever it has a quarter of it, and what was NAME.3 goes. 0: 256 MiB. */
+    uint64_t windows_max_bytes;
+
+    /* Where the run's figures go for Prometheus: a file of the text format that node exporter's
+     * textfile collector reads, if its name ends in .prom; at most 300 series
+     * (docs/production.md). The same %-fields; ranks of one host need %r. It is written aside and
+     * renamed every metrics_seconds (0: 15), and a last time at pk_stop. NULL: none. */
+    const char *metrics_path;
+    uint32_t metrics_seconds;
 } pk_options;
 
 /* The options as a pointer to a literal: pk_start(pk_options(.trace_path = "run.json")). For C; in

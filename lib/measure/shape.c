@@ -1,60 +1,6 @@
-#include "measure/shape.h"
+#include "measure/shape_words.h"
 
 #include "comm/model/communicator.h"
-
-/* ---- how a member is said: its type is the compiler's ---- */
-
-#define TYPE(T, m)                                                                                 \
-    _Generic(((T *)0)->m,                                                                          \
-        char *: PKI_TEXT,                                                                          \
-        uint64_t: PKI_UINT,                                                                        \
-        uint32_t: PKI_U32,                                                                         \
-        int32_t: PKI_I32,                                                                          \
-        double: PKI_REAL,                                                                          \
-        bool: PKI_BOOL)
-
-#define AT(T, m) .offset = offsetof(T, m)
-#define PLAIN_AS(name, T, m)                                                                       \
-    {                                                                                              \
-        .key = name, .type = TYPE(T, m), AT(T, m)                                                  \
-    }
-#define PLAIN(T, m) PLAIN_AS(#m, T, m)
-/* Several in a row, up to 18. */
-#define PICK_19TH(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, it, ...) it
-#define P1(T, m) PLAIN(T, m)
-#define P2(T, m, ...) PLAIN(T, m), P1(T, __VA_ARGS__)
-#define P3(T, m, ...) PLAIN(T, m), P2(T, __VA_ARGS__)
-#define P4(T, m, ...) PLAIN(T, m), P3(T, __VA_ARGS__)
-#define P5(T, m, ...) PLAIN(T, m), P4(T, __VA_ARGS__)
-#define P6(T, m, ...) PLAIN(T, m), P5(T, __VA_ARGS__)
-#define P7(T, m, ...) PLAIN(T, m), P6(T, __VA_ARGS__)
-#define P8(T, m, ...) PLAIN(T, m), P7(T, __VA_ARGS__)
-#define P9(T, m, ...) PLAIN(T, m), P8(T, __VA_ARGS__)
-#define P10(T, m, ...) PLAIN(T, m), P9(T, __VA_ARGS__)
-#define P11(T, m, ...) PLAIN(T, m), P10(T, __VA_ARGS__)
-#define P12(T, m, ...) PLAIN(T, m), P11(T, __VA_ARGS__)
-#define P13(T, m, ...) PLAIN(T, m), P12(T, __VA_ARGS__)
-#define P14(T, m, ...) PLAIN(T, m), P13(T, __VA_ARGS__)
-#define P15(T, m, ...) PLAIN(T, m), P14(T, __VA_ARGS__)
-#define P16(T, m, ...) PLAIN(T, m), P15(T, __VA_ARGS__)
-#define P17(T, m, ...) PLAIN(T, m), P16(T, __VA_ARGS__)
-#define P18(T, m, ...) PLAIN(T, m), P17(T, __VA_ARGS__)
-#define PLAINS(T, ...)                                                                             \
-    PICK_19TH(__VA_ARGS__, P18, P17, P16, P15, P14, P13, P12, P11, P10, P9, P8, P7, P6, P5, P4,    \
-              P3, P2, P1)                                                                          \
-    (T, __VA_ARGS__)
-#define HEX(T, m) .key = #m, .type = PKI_HEX, AT(T, m)
-#define CHOICE(name, T, m, words) .key = name, .type = PKI_CHOICE, AT(T, m), .choice = &(words)
-#define OBJECT(T, m, of) .key = #m, .type = PKI_OBJECT, AT(T, m), .shape = &(of)
-#define TOP_OBJECT(T, m, of) OBJECT(T, m, of), .line = true
-#define OPTIONAL(T, m, of) OBJECT(T, m, of), .optional = true
-#define KINDS(T, n)                                                                                \
-    .key = "kinds", .type = PKI_KEYED, AT(T, kinds), .keys = pki_kind_names, .count = (n)
-#define ROWS(name, T, m, n, of)                                                                    \
-    .key = name, .type = PKI_ROWS, AT(T, m), .count = offsetof(T, n), .shape = &(of)
-#define TABLE(name, T, m, n, of)                                                                   \
-    .key = name, .type = PKI_TABLE, AT(T, m), .count = offsetof(T, n), .shape = &(of)
-#define SHAPE(T, list) sizeof(T), sizeof(list) / sizeof *(list), list
 
 /* ---- words ---- */
 
@@ -70,7 +16,7 @@ static const char *severity_name(uint32_t severity)
     return names[severity];
 }
 
-static const pki_choice kind = {kind_name, PKI_SHARES, PK_OTHER};
+const pki_choice pki_kind_choice = {kind_name, PKI_SHARES, PK_OTHER};
 static const pki_choice severity = {severity_name, PKI_WARN + 1, PKI_NOTE};
 static const pki_choice operation = {pki_comm_op_name, PK_OP_GROUP + 1, PK_OP_OTHER};
 
@@ -79,7 +25,7 @@ static const pki_choice operation = {pki_comm_op_name, PK_OP_GROUP + 1, PK_OP_OT
 static const pki_member dist_members[] = {
     PLAINS(pki_dist, count, sum, min, max, mean, stddev, p50, p90, p95, p99),
 };
-static const pki_shape dist = {SHAPE(pki_dist, dist_members)};
+const pki_shape pki_dist_shape = {SHAPE(pki_dist, dist_members)};
 
 static const pki_member bucket_members[] = {
     PLAINS(pki_histogram_bucket, from, to, count),
@@ -92,7 +38,7 @@ static const pki_member run_members[] = {
     PLAINS(pki_run, program, host, version, pid, rank, world_size, start_unix, wall, cpu, clock,
            clock_hz, clock_step_ns, clock_uncertainty_ns, clock_ppm, trace_path, source, complete),
 };
-static const pki_shape run = {SHAPE(pki_run, run_members)};
+const pki_shape pki_run_shape = {SHAPE(pki_run, run_members)};
 
 static const pki_member verdict_members[] = {
     PLAIN(pki_verdict, name),
@@ -105,7 +51,7 @@ const pki_shape pki_verdict_shape = {SHAPE(pki_verdict, verdict_members)};
 
 static const pki_member part_members[] = {
     PLAIN(pki_step_part, name),
-    {CHOICE("kind", pki_step_part, kind, kind)},
+    {CHOICE("kind", pki_step_part, kind, pki_kind_choice)},
     PLAINS(pki_step_part, self, usual),
 };
 static const pki_shape part = {SHAPE(pki_step_part, part_members)};
@@ -127,18 +73,18 @@ static const pki_shape series = {SHAPE(pki_series_row, series_members)};
 static const pki_member processor_members[] = {
     PLAINS(pki_processor, observed, running, ready),
 };
-static const pki_shape processor = {SHAPE(pki_processor, processor_members)};
+const pki_shape pki_processor_shape = {SHAPE(pki_processor, processor_members)};
 
 static const pki_member step_kind_members[] = {
     PLAIN(pki_step_kind_row, name),
-    {OBJECT(pki_step_kind_row, time, dist)},
+    {OBJECT(pki_step_kind_row, time, pki_dist_shape)},
     PLAINS(pki_step_kind_row, items, broken_down),
     {KINDS(pki_step_kind_row, PKI_SHARES)},
 };
 static const pki_shape step_kind = {SHAPE(pki_step_kind_row, step_kind_members)};
 
 static const pki_member between_members[] = {
-    {OBJECT(pki_step_kind_row, time, dist)},
+    {OBJECT(pki_step_kind_row, time, pki_dist_shape)},
     PLAINS(pki_step_kind_row, broken_down),
     {KINDS(pki_step_kind_row, PKI_SHARES)},
 };
@@ -146,13 +92,13 @@ static const pki_shape between = {SHAPE(pki_step_kind_row, between_members)};
 
 static const pki_member steps_members[] = {
     PLAINS(pki_step_summary, count, warmup, warmup_given),
-    {OBJECT(pki_step_summary, all, dist)},
-    {OBJECT(pki_step_summary, steady, dist)},
-    {OBJECT(pki_step_summary, warm, dist)},
+    {OBJECT(pki_step_summary, all, pki_dist_shape)},
+    {OBJECT(pki_step_summary, steady, pki_dist_shape)},
+    {OBJECT(pki_step_summary, warm, pki_dist_shape)},
     PLAINS(pki_step_summary, items, items_per_second),
     {KINDS(pki_step_summary, PKI_SHARES)},
     PLAINS(pki_step_summary, broken_down, first_third, last_third, drift),
-    {OPTIONAL(pki_step_summary, processor, processor)},
+    {OPTIONAL(pki_step_summary, processor, pki_processor_shape)},
     {ROWS("slowest", pki_step_summary, slowest, slowest_count, slow_step), .lines = true},
     {ROWS("series", pki_step_summary, series, series_count, series), .lines = true},
     {HISTOGRAM(pki_step_summary)},
@@ -166,12 +112,12 @@ const pki_shape pki_steps_shape = {SHAPE(pki_step_summary, steps_members)};
 
 static const pki_member region_members[] = {
     PLAIN(pki_region_row, name),
-    {CHOICE("kind", pki_region_row, kind, kind)},
-    {OBJECT(pki_region_row, time, dist)},
+    {CHOICE("kind", pki_region_row, kind, pki_kind_choice)},
+    {OBJECT(pki_region_row, time, pki_dist_shape)},
     PLAINS(pki_region_row, self, bytes, flops, step_share),
-    {OBJECT(pki_region_row, step_self, dist)},
-    {OPTIONAL(pki_region_row, gpu, dist)},
-    {OPTIONAL(pki_region_row, kernels, dist)},
+    {OBJECT(pki_region_row, step_self, pki_dist_shape)},
+    {OPTIONAL(pki_region_row, gpu, pki_dist_shape)},
+    {OPTIONAL(pki_region_row, kernels, pki_dist_shape)},
     {HISTOGRAM(pki_region_row)},
 };
 static const pki_shape region = {SHAPE(pki_region_row, region_members)};
@@ -181,7 +127,7 @@ static const pki_member thread_members[] = {
     {KINDS(pki_thread_row, PKI_KINDS)},
     {ROWS("regions", pki_thread_row, regions, region_count, region), .lines = true},
 };
-static const pki_shape thread = {SHAPE(pki_thread_row, thread_members)};
+const pki_shape pki_thread_shape = {SHAPE(pki_thread_row, thread_members)};
 
 static const pki_member point_members[] = {
     PLAINS(pki_counter_point, start, samples, min, mean, max),
@@ -190,7 +136,7 @@ static const pki_shape point = {SHAPE(pki_counter_point, point_members)};
 
 static const pki_member counter_members[] = {
     PLAINS(pki_counter_row, name, unit),
-    {OBJECT(pki_counter_row, value, dist)},
+    {OBJECT(pki_counter_row, value, pki_dist_shape)},
     PLAIN(pki_counter_row, last),
     {TABLE("series", pki_counter_row, points, point_count, point)},
 };
@@ -226,7 +172,7 @@ static const pki_member gpu_members[] = {
     {.key = "per_step",
      .type = PKI_KEYED,
      AT(pki_gpu_row, per_step),
-     .shape = &dist,
+     .shape = &pki_dist_shape,
      .keys = pki_gpu_figures,
      .count = PKI_GPU_FIGURES,
      .optional = true},
@@ -236,7 +182,7 @@ const pki_shape pki_gpu_shape = {SHAPE(pki_gpu_row, gpu_members)};
 
 static const pki_member kernel_members[] = {
     PLAINS(pki_kernel_row, name, region, region_share),
-    {OBJECT(pki_kernel_row, time, dist)},
+    {OBJECT(pki_kernel_row, time, pki_dist_shape)},
 };
 const pki_shape pki_kernel_shape = {SHAPE(pki_kernel_row, kernel_members)};
 
@@ -265,9 +211,9 @@ static const pki_member collective_members[] = {
     PLAIN_AS("communicator", pki_operation_row, comm),
     {CHOICE("operation", pki_operation_row, op, operation)},
     PLAINS(pki_operation_row, size, bytes, exposed),
-    {OBJECT(pki_operation_row, time, dist)},
-    {OPTIONAL(pki_operation_row, algbw, dist)},
-    {OPTIONAL(pki_operation_row, busbw, dist)},
+    {OBJECT(pki_operation_row, time, pki_dist_shape)},
+    {OPTIONAL(pki_operation_row, algbw, pki_dist_shape)},
+    {OPTIONAL(pki_operation_row, busbw, pki_dist_shape)},
     {ROWS("algorithms", pki_operation_row, ways, way_count, way), .optional = true},
 };
 static const pki_shape collective = {SHAPE(pki_operation_row, collective_members)};
@@ -277,7 +223,7 @@ static const pki_member comm_region_members[] = {
     PLAIN_AS("communicator", pki_comm_region_row, comm),
     {CHOICE("operation", pki_comm_region_row, op, operation)},
     PLAINS(pki_comm_region_row, bytes, exposed),
-    {OBJECT(pki_comm_region_row, time, dist)},
+    {OBJECT(pki_comm_region_row, time, pki_dist_shape)},
 };
 static const pki_shape comm_region = {SHAPE(pki_comm_region_row, comm_region_members)};
 
@@ -319,12 +265,12 @@ const pki_shape pki_counts_shape = {SHAPE(pk_counts, counts_members)};
 static const pki_member overhead_members[] = {
     PLAINS(pki_overhead, region_ns, total, share, collector, recording, callers, backends),
 };
-static const pki_shape overhead = {SHAPE(pki_overhead, overhead_members)};
+const pki_shape pki_overhead_shape = {SHAPE(pki_overhead, overhead_members)};
 
 #define TOP_ROWS(m, n, of) ROWS(#m, pki_summary, m, n, of), .line = true, .lines = true
 
 static const pki_member summary_members[] = {
-    {TOP_OBJECT(pki_summary, run, run)},
+    {TOP_OBJECT(pki_summary, run, pki_run_shape)},
     {TOP_ROWS(verdicts, verdict_count, pki_verdict_shape)},
     {TOP_OBJECT(pki_summary, steps, pki_steps_shape)},
     {TOP_OBJECT(pki_summary, whole_run, whole_run), .optional = true},
@@ -332,11 +278,11 @@ static const pki_member summary_members[] = {
     {TOP_ROWS(kernels, kernel_count, pki_kernel_shape)},
     {TOP_OBJECT(pki_summary, comm, pki_comm_shape)},
     {TOP_ROWS(regions, region_count, region)},
-    {TOP_ROWS(threads, thread_count, thread)},
+    {TOP_ROWS(threads, thread_count, pki_thread_shape)},
     {TOP_ROWS(counters, counter_count, counter)},
     {TOP_OBJECT(pki_summary, counts, pki_counts_shape)},
     {TOP_OBJECT(pki_summary, activities, activities)},
-    {TOP_OBJECT(pki_summary, overhead, overhead)},
+    {TOP_OBJECT(pki_summary, overhead, pki_overhead_shape)},
     {TOP_ROWS(backends, backend_count, backend)},
 };
 const pki_shape pki_summary_shape = {SHAPE(pki_summary, summary_members)};

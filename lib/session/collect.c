@@ -9,8 +9,10 @@
 #include "core/inside.h"
 #include "session/backend.h"
 #include "session/drain.h"
+#include "session/metrics.h"
 #include "session/stepper.h"
 #include "session/toll.h"
+#include "session/windows.h"
 
 /* A ring has to be emptied before a thread that records a region every 200 ns has filled it, also
  * when it has been idle until now. Each round costs its wake-up, 5 to 20 us: so not much earlier
@@ -109,6 +111,8 @@ static void *collect(void *session)
         pki_collect_check_clock(s, false);
         pki_backends_collect();
         pki_drain_round(s, false);
+        pki_windows_round(s);
+        pki_metrics_round(s);
         pki_stepper_look(s, false);
         pki_toll_of_collector(s);
         pthread_mutex_unlock(&pki_drain_lock);

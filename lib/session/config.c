@@ -158,6 +158,45 @@ static pk_status read_paths(pki_config *c, const pk_options *o)
     return s;
 }
 
+static pk_status read_windows(pki_config *c, const pk_options *o)
+{
+    static const number steps = {"window_steps", "PK_WINDOW_STEPS", 0, UINT32_MAX, 0, false};
+    static const number seconds = {"window_seconds", "PK_WINDOW_SECONDS", 0, 31536000, 0, false};
+    static const number most = {"windows_max_bytes", "PK_WINDOWS_MAX_BYTES", PKI_WINDOWS_LEAST,
+                                UINT64_MAX,          PKI_WINDOWS_DEFAULT,    false};
+    const words path = words_of(o->windows_path, "windows_path", "PK_WINDOWS_PATH");
+    pk_status s = read_path(path, &c->world, c->windows);
+    s = s ? s : read_small(&steps, o->window_steps, &c->window_steps);
+    s = s ? s : read_small(&seconds, o->window_seconds, &c->window_seconds);
+    s = s ? s : read_number(&most, o->windows_max_bytes, &c->windows_max_bytes);
+    if (s || !c->windows[0])
+        return s;
+    if (strcmp(c->windows, c->trace) == 0 || strcmp(c->windows, c->report) == 0 ||
+        strcmp(c->windows, c->arena) == 0)
+        return pki_fail(PK_EINVAL, "%s %s: trace, report or arena have the same", path.source,
+                        c->windows);
+    c->windows_compressed = pki_ends_with(c->windows, ".gz");
+    if (c->windows_compressed && !pki_gz_available())
+        return pki_fail(PK_ENOTSUP, "%s %s: this build has no zlib", path.source, c->windows);
+    if (!c->window_steps && !c->window_seconds)
+        c->window_seconds = PKI_WINDOW_SECONDS;
+    return PK_OK;
+}
+
+static pk_status read_metrics(pki_config *c, const pk_options *o)
+{
+    static const number seconds = {"metrics_seconds", "PK_METRICS_SECONDS", 1, 86400, 15, false};
+    const words path = words_of(o->metrics_path, "metrics_path", "PK_METRICS_PATH");
+    pk_status s = read_path(path, &c->world, c->metrics);
+    s = s ? s : read_small(&seconds, o->metrics_seconds, &c->metrics_seconds);
+    if (!s && c->metrics[0] &&
+        (strcmp(c->metrics, c->trace) == 0 || strcmp(c->metrics, c->report) == 0 ||
+         strcmp(c->metrics, c->arena) == 0 || strcmp(c->metrics, c->windows) == 0))
+        return pki_fail(PK_EINVAL, "%s %s: trace, report, arena or windows have the same",
+                        path.source, c->metrics);
+    return s;
+}
+
 static pk_status read_shim(pki_config *c, const pk_options *o)
 {
     const words shim = words_of(o->nvtx_shim, "nvtx_shim", "PK_NVTX_SHIM");
@@ -351,5 +390,7 @@ pk_status pki_config_read(pki_config *c, const pk_options *given)
     s = s ? s : read_window(c, &options);
     s = s ? s : read_shim(c, &options);
     s = s ? s : read_capture(c, &options);
+    s = s ? s : read_windows(c, &options);
+    s = s ? s : read_metrics(c, &options);
     return s;
 }

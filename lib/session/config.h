@@ -12,6 +12,9 @@
 
 #define PKI_MEMORY_DEFAULT ((uint64_t)1 << 30)
 #define PKI_MEMORY_LEAST ((uint64_t)4 << 20)
+#define PKI_WINDOWS_DEFAULT ((uint64_t)256 << 20) /* bytes of all parts */
+#define PKI_WINDOWS_LEAST ((uint64_t)1 << 20)
+#define PKI_WINDOW_SECONDS 60u /* where neither steps nor seconds are asked for */
 
 typedef struct pki_config {
     uint32_t ring_records;
@@ -47,6 +50,12 @@ typedef struct pki_config {
     uint32_t nvtx_consume;
     char nvtx_shim[PATH_MAX]; /* "" for the default */
     bool gpu_capture_off;
+    char windows[PATH_MAX]; /* "" for none */
+    bool windows_compressed;
+    uint32_t window_steps, window_seconds; /* 0: not by that; one of them is set if there are any */
+    uint64_t windows_max_bytes;
+    char metrics[PATH_MAX]; /* "" for none */
+    uint32_t metrics_seconds;
 } pki_config;
 
 /* Also sets where messages go. PK_EINVAL names the option or variable and what is wrong with it. */

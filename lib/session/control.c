@@ -16,6 +16,7 @@
 #include "session/stepper.h"
 #include "session/stop.h"
 #include "session/toll.h"
+#include "session/windows.h"
 
 pk_status pk_start(const pk_options *options)
 {
@@ -42,6 +43,7 @@ static pk_status flush(pki_session *s)
     pthread_mutex_lock(&pki_drain_lock);
     pki_backends_collect();
     pki_drain_round(s, true);
+    pki_windows_flush(s);
     pki_output_look(s);
     pk_status status = s->untold;
     s->untold = PK_OK;

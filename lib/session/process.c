@@ -18,9 +18,11 @@
 #include "session/collect.h"
 #include "session/duplicates.h"
 #include "session/drain.h"
+#include "session/metrics.h"
 #include "comm/live/progress.h"
 #include "session/stop.h"
 #include "session/tail.h"
+#include "session/windows.h"
 
 /* The child has one thread and a copy of everything; the files, the arena and the collector are the
  * parent's. None of our locks was taken before the fork, but for that of base/dl.h, since that
@@ -36,6 +38,8 @@ static void in_child(void)
     } else if (s->open && s->writing) {
         pki_own_close(&s->file.own);
     }
+    pki_windows_after_fork();
+    pki_metrics_after_fork();
     pki_activity_after_fork();
     pki_tail_after_fork();
     pki_progress_reset();

@@ -10,6 +10,16 @@ void pki_run_describe(const pki_session *session, bool complete, pki_chrome_run 
 /* All counts of the session so far, or the final ones. Under the drain lock. */
 void pki_run_counts(const pki_session *session, pk_counts *counts);
 
+/* What ran, where and when; without its length. False without memory: what there
+ * is of it has to be given back. */
+bool pki_run_fill(const pki_session *session, pki_run *run);
+
+/* All threads, ended ones last. The fold lock is held. False likewise. */
+bool pki_run_threads(const pki_session *session, pki_summary *out);
+
+/* Communicators alone. The fold lock is held. False likewise. */
+bool pki_run_comms(pki_summary *out);
+
 /* The whole run in numbers. False without memory. Under the drain lock, after a round. */
 bool pki_run_summarise(const pki_session *session, pki_summary *summary);
 

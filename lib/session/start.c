@@ -17,8 +17,10 @@
 #include "comm/live/progress.h"
 #include "session/remember.h"
 #include "session/report_file.h"
+#include "session/metrics.h"
 #include "session/run.h"
 #include "session/tail.h"
+#include "session/windows.h"
 
 /* Between the first two clock samples: 50 ns of doubt in 1 ms, corrected 4 ms later. */
 #define CALIBRATION_NS 1000000u
@@ -66,6 +68,8 @@ static pk_status undo(pki_session *s, pk_status status)
         unlink(s->paths.trace);
     pki_drain_abandon(s);
     pki_arena *arena = pki_paths_undo(&s->paths, &s->arena);
+    pki_windows_abandon();
+    pki_metrics_abandon();
     if (s->registry) {
         pki_fold_open(NULL, false, 0);
         pki_registry_discard(s->registry);
@@ -87,7 +91,9 @@ static pk_status open_gate(pki_session *s)
         return pki_fail(PK_ENOMEM, "no memory for the list of threads, or no thread key left");
     if (!pki_fold_open(s->registry, s->config.report_threads, s->config.warmup_steps))
         return pki_fail(PK_ENOMEM, "no memory for the statistics");
-    pk_status status = pki_collect_start(s);
+    pk_status status = pki_windows_open(s);
+    status = status ? status : pki_metrics_open(s);
+    status = status ? status : pki_collect_start(s);
     if (status)
         return status;
     pki_registry_lock();

@@ -12,9 +12,11 @@
 #include "session/drain.h"
 #include "session/output.h"
 #include "session/report_file.h"
+#include "session/metrics.h"
 #include "session/run.h"
 #include "session/stepper.h"
 #include "session/toll.h"
+#include "session/windows.h"
 
 /* At exit() nobody is waited for any longer who does nothing: the arena then stays for pk recover.
  */
@@ -43,6 +45,8 @@ static void last_rounds(pki_session *s)
     pki_captures_end(s);
     pki_run_counts(s, &s->final);
     pki_session_set_last_counts(&s->final);
+    pki_windows_end(s);
+    pki_metrics_end(s);
     pki_toll_of_caller(s, before);
     pthread_mutex_unlock(&pki_drain_lock);
 }
@@ -95,6 +99,8 @@ pk_status pki_session_stop(pki_session *s)
                           pki_output_trouble_text(s, s->trouble),
                           (unsigned long long)s->final.unwritten);
     else if (!status)
+        status = pki_windows_status();
+    if (!status)
         status = pki_run_recorded_any(s);
     pki_session_reset_log();
     return status;

@@ -208,29 +208,42 @@ static bool add_backends(builder *g)
     return true;
 }
 
-static bool add_run(builder *g)
+bool pki_run_fill(const pki_session *s, pki_run *r)
 {
-    const pki_session *s = g->session;
     pki_chrome_run run;
     pki_run_describe(s, true, &run);
-    g->out->run = (pki_run){.program = copy(run.program),
-                            .host = copy(run.host),
-                            .version = copy(pk_version()),
-                            .pid = s->config.world.pid,
-                            .rank = run.rank,
-                            .world_size = run.world_size,
-                            .start_unix = run.start_unix,
-                            .wall = s->stop_ns,
-                            .clock = copy(run.clock_name),
-                            .clock_hz = run.clock_hz,
-                            .clock_step_ns = run.clock_step_ns,
-                            .clock_uncertainty_ns = run.clock_uncertainty_ns,
-                            .clock_ppm = run.clock_ppm,
-                            .trace_path = copy(s->paths.trace),
-                            .source = copy("session"),
-                            .complete = true};
-    const pki_run *r = &g->out->run;
+    *r = (pki_run){.program = copy(run.program),
+                   .host = copy(run.host),
+                   .version = copy(pk_version()),
+                   .pid = s->config.world.pid,
+                   .rank = run.rank,
+                   .world_size = run.world_size,
+                   .start_unix = run.start_unix,
+                   .clock = copy(run.clock_name),
+                   .clock_hz = run.clock_hz,
+                   .clock_step_ns = run.clock_step_ns,
+                   .clock_uncertainty_ns = run.clock_uncertainty_ns,
+                   .clock_ppm = run.clock_ppm,
+                   .trace_path = copy(s->paths.trace),
+                   .source = copy("session"),
+                   .complete = true};
     return r->program && r->host && r->version && r->clock && r->trace_path && r->source;
+}
+
+static bool add_run(builder *g)
+{
+    bool filled = pki_run_fill(g->session, &g->out->run);
+    g->out->run.wall = g->session->stop_ns;
+    return filled;
+}
+
+bool pki_run_threads(const pki_session *s, pki_summary *out)
+{
+    builder g = {
+        .session = s, .out = out, .fold = pki_fold_now(), .stats = malloc(sizeof(pk_stats))};
+    bool filled = g.stats && add_threads(&g);
+    free(g.stats);
+    return filled;
 }
 
 static void add_overhead(builder *g)
@@ -278,6 +291,12 @@ static bool comm_facts(void *user, uint32_t index, pki_comm_facts *facts)
 static bool add_comms(builder *g)
 {
     return pki_comm_figures_build_rows(g->fold->collectives, comm_facts, region_name, NULL, g->out);
+}
+
+bool pki_run_comms(pki_summary *out)
+{
+    builder g = {.fold = pki_fold_now(), .out = out};
+    return add_comms(&g);
 }
 
 static bool build(builder *g)

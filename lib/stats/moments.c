@@ -129,6 +129,20 @@ void pki_moments_merge(pki_moments *into, const pki_moments *from)
            add(from->squares, add(twice, times(n, square(d)))));
 }
 
+/* The same sum, with the count and the sums of `before` negative. */
+pki_moments pki_moments_difference(const pki_moments *now, const pki_moments *before)
+{
+    pki_moments rest = *now;
+    if (before->count == 0)
+        return rest;
+    pki_pair d = sum(before->first, -now->first), n = of_count(before->count);
+    pki_pair twice = times((pki_pair){2 * d.high, 2 * d.low}, before->apart);
+    rest.count -= before->count;
+    sum_up(&rest, minus(add(before->apart, times(n, d))),
+           minus(add(before->squares, add(twice, times(n, square(d))))));
+    return rest;
+}
+
 /* ---- what they say ---- */
 
 double pki_moments_sum(const pki_moments *m)

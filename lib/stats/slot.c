@@ -8,8 +8,17 @@
 void pki_slot_clear(pki_slot *slot, uint32_t id)
 {
     memset(slot, 0, sizeof *slot);
-    slot->min = UINT64_MAX;
+    slot->min = slot->min_before = UINT64_MAX;
     slot->id = id;
+}
+
+/* What is kept first: a reader in between sees the same twice. */
+void pki_slot_seal(pki_slot *slot)
+{
+    pki_store_release(&slot->min_before, PKI_MIN(slot->min_before, slot->min));
+    pki_store_release(&slot->max_before, PKI_MAX(slot->max_before, slot->max));
+    pki_store_release(&slot->min, UINT64_MAX);
+    pki_store_release(&slot->max, (uint64_t)0);
 }
 
 /* The bucket's counter, made if needed; NULL without room. */
@@ -80,6 +89,8 @@ void pki_slot_merge(pki_spans *spans, pki_pool *pool, pki_slot *to, const pki_sl
     to->sum += from->sum;
     to->min = PKI_MIN(to->min, from->min);
     to->max = PKI_MAX(to->max, from->max);
+    to->min_before = PKI_MIN(to->min_before, from->min_before);
+    to->max_before = PKI_MAX(to->max_before, from->max_before);
     to->self += from->self;
     to->bytes += from->bytes;
     to->flops += from->flops;
@@ -132,8 +143,10 @@ void pki_stats_add_slot(pk_stats *stats, const pki_slot *slot)
 {
     stats->count += pki_load(&slot->count);
     stats->sum += pki_load(&slot->sum);
-    stats->min = PKI_MIN(stats->min, pki_load(&slot->min));
-    stats->max = PKI_MAX(stats->max, pki_load(&slot->max));
+    /* since the last seal first: pairs with the releases of pki_slot_seal */
+    uint64_t min = pki_load_acquire(&slot->min), max = pki_load_acquire(&slot->max);
+    stats->min = PKI_MIN(stats->min, PKI_MIN(min, pki_load(&slot->min_before)));
+    stats->max = PKI_MAX(stats->max, PKI_MAX(max, pki_load(&slot->max_before)));
     stats->self += pki_load(&slot->self);
     stats->bytes += pki_load(&slot->bytes);
     stats->flops += pki_load(&slot->flops);

@@ -47,6 +47,8 @@ typedef struct pki_slot {
     pki_link next;  /* of this table's slots */
     pki_link carry; /* PK_STATS_BUCKETS words: how often each bucket has overflowed */
     pki_link chunks[PKI_CHUNKS];
+    uint64_t min_before; /* smallest and largest up to the last pki_slot_seal; min and max are */
+    uint64_t max_before; /* since then */
 } PKI_ALIGNED pki_slot;
 
 _Static_assert(sizeof(pki_slot) == 6 * PKI_LINE,
@@ -79,6 +81,10 @@ static inline void pki_slot_add_moments(pki_slot *slot, uint64_t value)
 }
 
 void pki_slot_clear(pki_slot *slot, uint32_t id);
+
+/* From here on min and max are those of the calls to come; what they were so far is kept, and
+ * pki_stats_add_slot knows both. By the writer. */
+void pki_slot_seal(pki_slot *slot);
 
 /* One more in that bucket. Without room it is not in any. */
 void pki_slot_count_bucket(pki_spans *spans, pki_pool *pool, pki_slot *slot, uint32_t bucket);

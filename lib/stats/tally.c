@@ -73,6 +73,25 @@ bool pki_tally_merge(pki_tally *into, const pki_tally *from)
     return true;
 }
 
+bool pki_tally_difference(const pki_tally *now, const pki_tally *before, pki_tally *out)
+{
+    size_t at = 0;
+    *out = (pki_tally){0};
+    if (!fit(out, now->used))
+        return false;
+    for (size_t i = 0; i < now->used; i++) {
+        const pki_tally_bucket *b = &now->buckets[i];
+        while (at < before->used && before->buckets[at].key < b->key)
+            at++;
+        bool was = at < before->used && before->buckets[at].key == b->key;
+        uint64_t count = b->count - (was ? before->buckets[at].count : 0);
+        if (count)
+            out->buckets[out->used++] = (pki_tally_bucket){count, b->key};
+    }
+    out->moments = pki_moments_difference(&now->moments, &before->moments);
+    return true;
+}
+
 static double clamp(double x, double low, double high)
 {
     return x < low ? low : x > high ? high : x;

@@ -35,6 +35,10 @@ bool pki_tally_add(pki_tally *tally, double value, uint64_t times);
 
 bool pki_tally_merge(pki_tally *into, const pki_tally *from);
 
+/* What is in `now` and was not yet in `before`, into an empty tally; its min and max are now's.
+ * False without memory: it is empty then. */
+bool pki_tally_difference(const pki_tally *now, const pki_tally *before, pki_tally *out);
+
 /* So many values of that key, whose moments are added by somebody else. */
 bool pki_tally_count(pki_tally *tally, uint32_t key, uint64_t times);
 

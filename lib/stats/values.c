@@ -66,6 +66,13 @@ void pki_values_clear(pki_values *values, uint32_t id)
     memset(values, 0, sizeof *values);
     for (unsigned i = 0; i < PKI_VALUE_BANKS; i++)
         pki_slot_clear(&values->banks[i], i ? 0 : id);
+    pki_values_seal(values);
+}
+
+void pki_values_seal(pki_values *values)
+{
+    values->min_since = INFINITY;
+    values->max_since = -INFINITY;
 }
 
 void pki_values_add(pki_spans *spans, pki_pool *pool, pki_values *v, double value, uint64_t ticks)
@@ -75,6 +82,8 @@ void pki_values_add(pki_spans *spans, pki_pool *pool, pki_values *v, double valu
     pki_moments_add(&moments, value, 1);
     store_double(&v->last, value);
     pki_store(&v->last_ticks, ticks);
+    v->min_since = PKI_MIN(v->min_since, value);
+    v->max_since = PKI_MAX(v->max_since, value);
     store_moments(&v->moments, &moments);
     pki_slot_count_bucket(spans, pool, &v->banks[bucket / PK_STATS_BUCKETS],
                           bucket % PK_STATS_BUCKETS);
@@ -85,6 +94,8 @@ void pki_values_merge(pki_spans *spans, pki_pool *pool, pki_values *to, const pk
     for (unsigned i = 0; i < PKI_VALUE_BANKS; i++)
         pki_slot_merge(spans, pool, &to->banks[i], &from->banks[i]);
     pki_moments_merge(&to->moments, &from->moments);
+    to->min_since = PKI_MIN(to->min_since, from->min_since);
+    to->max_since = PKI_MAX(to->max_since, from->max_since);
     if (from->last_ticks >= to->last_ticks) {
         to->last = from->last;
         to->last_ticks = from->last_ticks;

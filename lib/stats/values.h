@@ -15,6 +15,8 @@ typedef struct pki_values {
     pki_moments moments;
     double last;
     uint64_t last_ticks;
+    /* of the values since the last seal, by the writer alone; none: min is above max */
+    double min_since, max_since;
 } pki_values;
 
 /* What is known of one counter, over threads. */
@@ -25,6 +27,7 @@ typedef struct pki_value_stats {
 } pki_value_stats;
 
 void pki_values_clear(pki_values *values, uint32_t id);
+void pki_values_seal(pki_values *values);
 void pki_values_add(pki_spans *spans, pki_pool *pool, pki_values *values, double value,
                     uint64_t ticks);
 void pki_values_merge(pki_spans *spans, pki_pool *pool, pki_values *to, const pki_values *from);

@@ -1,5 +1,6 @@
 #include "load/load.h"
 
+#include "load/windows.h"
 #include "rebuild/rebuild.h"
 #include "trace/trace.h"
 
@@ -115,9 +116,12 @@ bool load_trace(struct trace *t, const load_options *options, pki_summary *out)
 bool load_run(const char *path, const load_options *options, pki_summary *out, complaint *why)
 {
     trace t;
-    if (!trace_open(&t, path, options->progress, why))
+    if (!trace_open_run(&t, path, options->progress, why))
         return false;
-    bool loaded = load_trace(&t, options, out);
+    bool loaded = t.windows ? load_windows(&t.in, path, options->steps, out, why)
+                  : !options->steps
+                      ? load_trace(&t, options, out)
+                      : complaint_set(why, "is no file of windows: --steps is for those");
     trace_close(&t);
     return loaded;
 }

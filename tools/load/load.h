@@ -8,9 +8,10 @@
 #include <jansson.h>
 
 typedef struct load_options {
-    bool per_thread; /* each thread's regions, if they have to be made from events */
-    bool events;     /* made from the events also where a trace has its report in it */
-    bool progress;   /* on stderr, when it takes long */
+    bool per_thread;   /* each thread's regions, if they have to be made from events */
+    bool events;       /* made from the events also where a trace has its report in it */
+    bool progress;     /* on stderr, when it takes long */
+    const char *steps; /* "A-B" or "A": of windows only those with any of these; NULL: all */
 } load_options;
 
 /* False, and why. */

@@ -2,6 +2,7 @@
 #include "trace/trace.h"
 
 #include "core/arena.h"
+#include "measure/window/window.h"
 #include "memory.h"
 #include "out/report/report.h"
 #include "read/document.h"
@@ -12,6 +13,7 @@
 #define HEAD_MOST ((size_t)4 << 20)
 #define HEAD_LINES 64
 #define EVENTS "\"traceEvents\":["
+#define WINDOWS "{\"format\":\"" PKI_WINDOW_FORMAT "\""
 
 static void append(line *to, const char *text, size_t length)
 {
@@ -108,6 +110,9 @@ static bool open_lines(trace *t)
     if (lines_begin_with(&t->in, PKI_ARENA_MAGIC, sizeof PKI_ARENA_MAGIC))
         return complaint_set(t->why, "is the arena of a run, not its report: `pk recover` makes a"
                                      " trace of it");
+    t->windows = lines_begin_with(&t->in, WINDOWS, sizeof WINDOWS - 1);
+    if (t->windows)
+        return true;
     bool opened = trace_read_head(&t->in, &t->head, &text, t->why);
     if (opened && !(t->head && events_are_lines(&t->in))) {
         json_decref(t->head);
@@ -120,7 +125,7 @@ static bool open_lines(trace *t)
     return opened;
 }
 
-bool trace_open(trace *t, const char *path, bool show, complaint *why)
+bool trace_open_run(trace *t, const char *path, bool show, complaint *why)
 {
     *t = (trace){.why = why};
     if (!lines_open(&t->in, path, LINES_LONGEST, why))
@@ -130,6 +135,16 @@ bool trace_open(trace *t, const char *path, bool show, complaint *why)
         return true;
     trace_close(t);
     return false;
+}
+
+bool trace_open(trace *t, const char *path, bool show, complaint *why)
+{
+    if (!trace_open_run(t, path, show, why))
+        return false;
+    if (!t->windows)
+        return true;
+    trace_close(t);
+    return complaint_set(why, "holds the windows of a run, which `pk report` reads");
 }
 
 void trace_close(trace *t)

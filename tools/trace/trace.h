@@ -25,6 +25,7 @@ typedef struct trace {
     json_t *head, *tail, *document;
     event_reader reader;
     bool behind_events; /* of a file in lines */
+    bool windows;       /* it is a file of windows (load/windows.h): lines, and nothing else */
     uint64_t damaged;   /* the first line that is no event, 0: none so far */
 } trace;
 
@@ -38,6 +39,9 @@ typedef struct trace_visitor {
 /* "-" is the standard input. show: on stderr how far it is, if it takes long. False, and why, if it
  * is no file of a run; then it need not be closed. */
 bool trace_open(trace *t, const char *path, bool show, complaint *why);
+
+/* The same, and a file of windows is one, too. */
+bool trace_open_run(trace *t, const char *path, bool show, complaint *why);
 void trace_close(trace *t);
 
 /* Are there events? If not, it is a report. */

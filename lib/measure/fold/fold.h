@@ -39,7 +39,12 @@ typedef struct pki_ended_thread {
     pki_table calls; /* with per_thread */
 } pki_ended_thread;
 
+/* Told of each step that has been folded, and of nothing behind it yet. Under the fold lock. */
+struct pki_fold;
+typedef void pki_fold_on_step(struct pki_fold *fold, const pki_step *step);
+
 typedef struct pki_fold {
+    pki_fold_on_step *on_step; /* NULL: nobody */
     pki_registry *registry;
     pki_steps *steps;
     pki_comm_figures *collectives;
@@ -90,6 +95,12 @@ void pki_fold_range(pki_fold *fold, uint32_t id, uint64_t ns, uint64_t bytes, ui
 /* A thread that has ended and whose ring has been folded: what is known of it alone is added up,
  * its block is free again. */
 void pki_fold_recycle(pki_fold *fold, pki_thread *t);
+
+/* What of a region only grows, over all threads. False if it has had no call. */
+typedef struct pki_fold_sum {
+    uint64_t count, sum, self, bytes;
+} pki_fold_sum;
+bool pki_fold_sums(const pki_fold *fold, uint32_t id, pki_fold_sum *sum);
 
 /* The region's distribution over all threads. False if there is none. Finish with pki_stats_finish.
  */

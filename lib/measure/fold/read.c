@@ -20,6 +20,27 @@ bool pki_fold_stats(const pki_fold *fold, uint32_t id, pk_stats *stats)
     return stats->count > 0;
 }
 
+static void add_sums(pki_fold_sum *sum, const pki_slot *slot)
+{
+    if (!slot)
+        return;
+    sum->count += pki_load(&slot->count);
+    sum->sum += pki_load(&slot->sum);
+    sum->self += pki_load(&slot->self);
+    sum->bytes += pki_load(&slot->bytes);
+}
+
+bool pki_fold_sums(const pki_fold *fold, uint32_t id, pki_fold_sum *sum)
+{
+    *sum = (pki_fold_sum){0};
+    add_sums(sum, pki_table_slot(&fold->totals, id));
+    pki_registry_lock();
+    for (uint32_t i = 0; i < pki_registry_blocks(fold->registry); i++)
+        add_sums(sum, pki_table_slot(&pki_registry_block(fold->registry, i)->lost, id));
+    pki_registry_unlock();
+    return sum->count > 0;
+}
+
 bool pki_fold_values(const pki_fold *fold, uint32_t id, pki_value_stats *stats)
 {
     const pki_slot *slot = pki_table_slot(&fold->totals, id);

@@ -180,6 +180,8 @@ static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *
                     step.duration);
     pki_step_watch_see(step.index, step.start, step.duration);
     pki_comm_figures_step(fold->collectives, step.index, step.start, end);
+    if (fold->on_step)
+        fold->on_step(fold, &step);
 }
 
 static void fold_call_with_work(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,

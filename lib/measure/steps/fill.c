@@ -31,8 +31,11 @@ static uint64_t find_warmup(const pki_steps *steps)
 
 static uint64_t warmup_of(const pki_steps *steps, uint64_t given)
 {
-    if (steps->late_warmup.moments.count)
-        return steps->head_count + steps->late_warmup.moments.count;
+    uint64_t late = steps->before.late_warmup.moments.count + steps->late_warmup.moments.count;
+    if (steps->no_beginning)
+        return 0;
+    if (late)
+        return steps->head_count + late;
     if (given)
         return PKI_MIN(given, steps->head_count);
     return find_warmup(steps);
@@ -55,18 +58,21 @@ static bool add_head_step(steady *s, const pki_whole_step *whole)
     return fits;
 }
 
+/* What was added up before the last cut, and what since. */
 static bool merge_tail(steady *s)
 {
-    const pki_step_totals *tail = &s->steps->tail;
-    s->totals.items = tail->items;
-    s->totals.broken_down = tail->broken_down;
-    memcpy(s->totals.kinds, tail->kinds, sizeof tail->kinds);
-    bool fits = pki_tally_merge(&s->totals.durations, &tail->durations) &&
-                pki_tally_merge(&s->untracked, &s->steps->tail_untracked) &&
-                pki_tally_merge(&s->warm, &s->steps->late_warmup);
-    for (size_t i = 0; i < s->steps->region_room; i++)
-        if (s->steps->regions[i])
-            fits = fits && pki_tally_merge(&s->selves[i], &s->steps->regions[i]->self);
+    const pki_steps *steps = s->steps;
+    const pki_steps_before *before = &steps->before;
+    bool fits = pki_step_totals_merge(&s->totals, &before->tail) &&
+                pki_step_totals_merge(&s->totals, &steps->tail) &&
+                pki_tally_merge(&s->untracked, &before->tail_untracked) &&
+                pki_tally_merge(&s->untracked, &steps->tail_untracked) &&
+                pki_tally_merge(&s->warm, &before->late_warmup) &&
+                pki_tally_merge(&s->warm, &steps->late_warmup);
+    for (size_t i = 0; i < steps->region_room; i++)
+        if (steps->regions[i])
+            fits = fits && pki_tally_merge(&s->selves[i], &steps->regions[i]->before) &&
+                   pki_tally_merge(&s->selves[i], &steps->regions[i]->self);
     return fits;
 }
 
@@ -188,10 +194,12 @@ static int slower_first(const void *a, const void *b)
 
 static bool fill_slowest(const steady *s, pki_step_summary *out)
 {
-    const pki_whole_step *candidates[PKI_STEPS_HEAD + PKI_STEPS_SLOWEST];
+    const pki_whole_step *candidates[PKI_STEPS_HEAD + 2 * PKI_STEPS_SLOWEST];
     size_t count = 0;
     for (size_t i = s->warmup; i < s->steps->head_count; i++)
         candidates[count++] = &s->steps->head[i];
+    for (size_t i = 0; i < s->steps->before.slow_count; i++)
+        candidates[count++] = &s->steps->before.slow[i];
     for (size_t i = 0; i < s->steps->slow_count; i++)
         candidates[count++] = &s->steps->slow[i];
     qsort(candidates, count, sizeof *candidates, slower_first);
@@ -235,12 +243,16 @@ static bool fill_durations(steady *s, pki_step_summary *out)
 
 /* ---- steps of other kinds, and what lies between steps ---- */
 
-static void fill_totals(const pki_step_totals *totals, pki_step_kind_row *row)
+static bool fill_totals(const pki_step_totals *before, const pki_step_totals *since,
+                        pki_step_kind_row *row)
 {
-    *row = (pki_step_kind_row){.time = pki_tally_dist(&totals->durations),
-                               .items = totals->items,
-                               .broken_down = totals->broken_down};
-    memcpy(row->kinds, totals->kinds, sizeof row->kinds);
+    pki_step_totals all = {0};
+    bool fits = pki_step_totals_merge(&all, before) && pki_step_totals_merge(&all, since);
+    *row = (pki_step_kind_row){
+        .time = pki_tally_dist(&all.durations), .items = all.items, .broken_down = all.broken_down};
+    memcpy(row->kinds, all.kinds, sizeof row->kinds);
+    pki_tally_finish(&all.durations);
+    return fits;
 }
 
 static int most_time_first(const void *a, const void *b)
@@ -258,14 +270,13 @@ static bool fill_kinds(const pki_steps *steps, pki_step_summary *out)
         return false;
     for (size_t i = 0; i < steps->other_count; i++) {
         const pki_step_others *others = &steps->others[i];
-        fill_totals(&others->totals, &out->step_kinds[i]);
+        bool fits = fill_totals(&others->before, &others->totals, &out->step_kinds[i]);
         out->step_kind_count = i + 1;
-        if (!(out->step_kinds[i].name = strdup(others->kind)))
+        if (!fits || !(out->step_kinds[i].name = strdup(others->kind)))
             return false;
     }
     qsort(out->step_kinds, out->step_kind_count, sizeof *out->step_kinds, most_time_first);
-    fill_totals(&steps->between, &out->between);
-    return true;
+    return fill_totals(&steps->before.between, &steps->between, &out->between);
 }
 
 /* ---- all of it ---- */

@@ -25,21 +25,29 @@ void pki_steps_destroy(pki_steps *steps)
         free(steps->head[i].bits);
     for (size_t i = 0; i < steps->slow_count; i++)
         free(steps->slow[i].bits);
+    for (size_t i = 0; i < steps->before.slow_count; i++)
+        free(steps->before.slow[i].bits);
     for (size_t i = 0; i < steps->region_room; i++)
         if (steps->regions[i]) {
             pki_tally_finish(&steps->regions[i]->self);
+            pki_tally_finish(&steps->regions[i]->before);
             free(steps->regions[i]);
         }
     for (size_t i = 0; i < steps->other_count; i++) {
         free(steps->others[i].kind);
         pki_tally_finish(&steps->others[i].totals.durations);
+        pki_tally_finish(&steps->others[i].before.durations);
     }
     pki_tally_finish(&steps->between.durations);
+    pki_tally_finish(&steps->before.between.durations);
     free(steps->regions);
     free(steps->bits);
     pki_tally_finish(&steps->late_warmup);
     pki_tally_finish(&steps->tail.durations);
     pki_tally_finish(&steps->tail_untracked);
+    pki_tally_finish(&steps->before.late_warmup);
+    pki_tally_finish(&steps->before.tail.durations);
+    pki_tally_finish(&steps->before.tail_untracked);
     pki_series_finish(&steps->series.rows);
     free(steps);
 }
@@ -50,7 +58,7 @@ void pki_steps_expect_warmup(pki_steps *steps, uint32_t warmup_steps)
         steps->expected_warmup = warmup_steps;
 }
 
-static pki_step_region *region_of(pki_steps *steps, uint32_t id, uint32_t kind)
+pki_step_region *pki_steps_region(pki_steps *steps, uint32_t id, uint32_t kind)
 {
     if (id >= PKI_STEPS_IDS || !pki_array_fit(&steps->regions, &steps->region_room, id + (size_t)1,
                                               sizeof *steps->regions))
@@ -69,7 +77,7 @@ void pki_steps_add_self(pki_steps *steps, uint32_t region_id, uint32_t kind, uin
         return;
     kind = kind < PKI_KINDS ? kind : PK_OTHER;
     steps->kinds[kind] += self_ns;
-    pki_step_region *region = region_of(steps, region_id, kind);
+    pki_step_region *region = pki_steps_region(steps, region_id, kind);
     if (!region)
         return;
     if (region->serial == steps->serial) {
@@ -100,8 +108,7 @@ static pki_whole_step current_of(const pki_steps *steps, const pki_step *step)
     return whole;
 }
 
-/* A copy with bits of its own; with none where there is no memory for them. */
-static pki_whole_step copy_of(const pki_whole_step *whole)
+pki_whole_step pki_whole_step_copy(const pki_whole_step *whole)
 {
     pki_whole_step copy = *whole;
     copy.bits = whole->bit_count ? malloc(whole->bit_count * sizeof *copy.bits) : NULL;
@@ -116,7 +123,7 @@ static bool keep_in_head(pki_steps *steps, const pki_whole_step *whole)
 {
     if (steps->head_closed)
         return false;
-    steps->head[steps->head_count++] = copy_of(whole);
+    steps->head[steps->head_count++] = pki_whole_step_copy(whole);
     steps->head_bits += whole->bit_count;
     steps->head_closed =
         steps->head_count == PKI_STEPS_HEAD ||
@@ -124,19 +131,18 @@ static bool keep_in_head(pki_steps *steps, const pki_whole_step *whole)
     return true;
 }
 
-static void keep_if_slow(pki_steps *steps, const pki_whole_step *whole)
+void pki_slowest_keep(pki_whole_step *slow, size_t *count, const pki_whole_step *whole)
 {
-    size_t place = steps->slow_count;
-    while (place && steps->slow[place - 1].step.duration < whole->step.duration)
+    size_t place = *count;
+    while (place && slow[place - 1].step.duration < whole->step.duration)
         place--;
     if (place == PKI_STEPS_SLOWEST)
         return;
-    if (steps->slow_count == PKI_STEPS_SLOWEST)
-        free(steps->slow[--steps->slow_count].bits);
-    memmove(&steps->slow[place + 1], &steps->slow[place],
-            (steps->slow_count - place) * sizeof *steps->slow);
-    steps->slow[place] = copy_of(whole);
-    steps->slow_count++;
+    if (*count == PKI_STEPS_SLOWEST)
+        free(slow[--*count].bits);
+    memmove(&slow[place + 1], &slow[place], (*count - place) * sizeof *slow);
+    slow[place] = pki_whole_step_copy(whole);
+    ++*count;
 }
 
 static void add_to_totals(pki_step_totals *totals, const pki_whole_step *whole)
@@ -153,7 +159,7 @@ static void add_to_totals(pki_step_totals *totals, const pki_whole_step *whole)
 static void add_to_tail(pki_steps *steps, const pki_whole_step *whole)
 {
     add_to_totals(&steps->tail, whole);
-    keep_if_slow(steps, whole);
+    pki_slowest_keep(steps->slow, &steps->slow_count, whole);
     if (!whole->step.broken_down)
         return;
     pki_tally_add(&steps->tail_untracked, (double)whole->kinds[PKI_UNTRACKED], 1);
@@ -186,34 +192,44 @@ static void add_usual(pki_steps *steps, const pki_whole_step *whole)
     steps->count++;
 }
 
-static pki_step_totals *find_kind(pki_steps *steps, const char *kind)
+static pki_step_others *find_kind(pki_steps *steps, const char *kind)
 {
     for (size_t i = 0; i < steps->other_count; i++)
         if (strcmp(steps->others[i].kind, kind) == 0)
-            return &steps->others[i].totals;
+            return &steps->others[i];
     return NULL;
 }
 
-/* The last place is for all kinds that come when there is no other. */
-static pki_step_totals *totals_of(pki_steps *steps, const char *kind)
+pki_step_others *pki_steps_of_kind(pki_steps *steps, const char *kind)
 {
-    pki_step_totals *known = find_kind(steps, kind);
+    pki_step_others *known = find_kind(steps, kind);
     if (known || steps->other_count == PKI_STEP_KINDS)
-        return known ? known : &steps->others[PKI_STEP_KINDS - 1].totals;
+        return known ? known : &steps->others[PKI_STEP_KINDS - 1];
     bool last = steps->other_count == PKI_STEP_KINDS - 1;
     pki_step_others *place = &steps->others[steps->other_count];
     place->kind = strdup(last ? "(other kinds)" : kind);
     if (!place->kind)
         return NULL;
     steps->other_count++;
-    return &place->totals;
+    return place;
 }
 
 static void add_other(pki_steps *steps, const pki_whole_step *whole)
 {
-    pki_step_totals *totals = totals_of(steps, whole->step.kind);
-    if (totals)
-        add_to_totals(totals, whole);
+    pki_step_others *others = pki_steps_of_kind(steps, whole->step.kind);
+    if (others)
+        add_to_totals(&others->totals, whole);
+}
+
+static void note_span(pki_steps_span *span, const pki_step *step)
+{
+    if (span->all++ == 0) {
+        span->first = step->index;
+        span->start = step->start;
+    }
+    span->count += !step->kind;
+    span->last = step->index;
+    span->end = step->start + step->duration;
 }
 
 void pki_steps_add(pki_steps *steps, const pki_step *step)
@@ -221,6 +237,8 @@ void pki_steps_add(pki_steps *steps, const pki_step *step)
     if (!steps)
         return;
     pki_whole_step whole = current_of(steps, step);
+    if (!step->between)
+        note_span(&steps->span, step);
     if (step->between)
         add_to_totals(&steps->between, &whole);
     else if (step->kind)

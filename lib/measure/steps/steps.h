@@ -37,6 +37,12 @@ typedef struct pki_step {
     bool broken_down; /* false: what was fed as self time is not this thread's, and is dropped */
 } pki_step;
 
+/* Steps on end, `all` of them, `count` of the usual kind: the first and the last one's numbers,
+ * from the first one's beginning to the last one's end, ns. */
+typedef struct pki_steps_span {
+    uint64_t all, count, first, last, start, end;
+} pki_steps_span;
+
 /* NULL without memory. Everything below takes NULL for steps, and then does nothing. */
 pki_steps *pki_steps_create(void);
 void pki_steps_destroy(pki_steps *steps);

@@ -1,6 +1,6 @@
 /* lib/out/report/json.c - the report file: what pki_summary_shape says, in that order. */
 #include "measure/shape.h"
-#include "out/json_write.h"
+#include "out/json_shape.h"
 #include "out/report/report.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 static void put_members(pki_json *j, const pki_shape *shape, const void *object);
 
-static void put_object(pki_json *j, const char *key, const pki_shape *shape, const void *object)
+void pki_json_object(pki_json *j, const char *key, const pki_shape *shape, const void *object)
 {
     pki_json_open(j, key, '{');
     put_members(j, shape, object);
@@ -50,7 +50,7 @@ static void put_keyed(pki_json *j, const pki_member *m, const char *at)
         if (!m->shape)
             pki_json_uint(j, m->keys[i], uint_at(at));
         else if (!m->optional || uint_at(at))
-            put_object(j, m->keys[i], m->shape, at);
+            pki_json_object(j, m->keys[i], m->shape, at);
     pki_json_close(j, '}');
 }
 
@@ -65,7 +65,7 @@ static void put_rows(pki_json *j, const pki_member *m, const void *object)
     for (size_t i = 0; i < count; i++) {
         if (m->lines)
             pki_json_row(j);
-        put_object(j, NULL, m->shape, rows + i * m->shape->size);
+        pki_json_object(j, NULL, m->shape, rows + i * m->shape->size);
     }
     pki_json_close(j, ']');
 }
@@ -109,7 +109,7 @@ static void put_table(pki_json *j, const pki_member *m, const void *object)
     pki_json_close(j, ']');
 }
 
-static void put_member(pki_json *j, const pki_member *m, const void *object)
+void pki_json_member(pki_json *j, const pki_member *m, const void *object)
 {
     const void *at = pki_member_at(m, object);
     const char *text;
@@ -128,7 +128,7 @@ static void put_member(pki_json *j, const pki_member *m, const void *object)
         put_choice(j, m->key, m->choice, u32_at(at));
         break;
     case PKI_OBJECT:
-        put_object(j, m->key, m->shape, at);
+        pki_json_object(j, m->key, m->shape, at);
         break;
     case PKI_KEYED:
         put_keyed(j, m, at);
@@ -158,7 +158,7 @@ static void put_members(pki_json *j, const pki_shape *shape, const void *object)
             continue;
         if (m->line)
             pki_json_row(j);
-        put_member(j, m, object);
+        pki_json_member(j, m, object);
     }
 }
 

@@ -1,0 +1,390 @@
+#include "measure/window/merge.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "measure/overhead.h"
+#include "measure/verdict/verdict.h"
+#include "measure/window/course.h"
+#include "measure/window/named.h"
+#include "measure/whole_run.h"
+#include "stats/histogram.h"
+
+typedef struct region {
+    uint32_t kind;
+    uint64_t self, bytes, flops;
+    pki_window_sum sum;
+} region;
+
+typedef struct counter {
+    char *unit;
+    double last;
+    pki_tally values;
+    size_t point_count, point_room;
+    pki_counter_point *points; /* one a window */
+} counter;
+
+struct pki_windows {
+    bool light; /* no distributions of regions and counters */
+    size_t count, missing;
+    uint64_t first, last; /* windows */
+    uint64_t start, end;
+    bool ended;
+    pki_named region_names, counter_names;
+    size_t region_room, counter_room;
+    region *regions;
+    counter *counters;
+    pki_steps *steps;
+    uint32_t warmup_steps;
+    pki_course course;
+    pki_run run;
+    pki_toll toll;
+    pk_counts counts;
+    size_t thread_count;
+    pki_thread_row *threads;
+    pk_stats stats; /* scratch */
+};
+
+pki_windows *pki_windows_create(bool light)
+{
+    pki_windows *w = calloc(1, sizeof *w);
+    if (w)
+        w->steps = pki_steps_create();
+    if (w && w->steps) {
+        w->light = light;
+        return w;
+    }
+    free(w);
+    return NULL;
+}
+
+void pki_windows_destroy(pki_windows *w)
+{
+    if (!w)
+        return;
+    for (size_t i = 0; i < w->region_names.count; i++)
+        pki_tally_finish(&w->regions[i].sum.buckets);
+    for (size_t i = 0; i < w->counter_names.count; i++) {
+        pki_tally_finish(&w->counters[i].values);
+        free(w->counters[i].unit);
+        free(w->counters[i].points);
+    }
+    free(w->regions);
+    free(w->counters);
+    pki_named_finish(&w->region_names);
+    pki_named_finish(&w->counter_names);
+    pki_steps_destroy(w->steps);
+    pki_course_finish(&w->course);
+    pki_shape_finish(&pki_run_shape, &w->run);
+    pki_shape_finish_rows(&pki_thread_shape, w->threads, w->thread_count);
+    free(w);
+}
+
+size_t pki_windows_count(const pki_windows *w)
+{
+    return w->count;
+}
+
+/* ---- is it one? ---- */
+
+/* What is not finite has been written as null, and read as NaN. */
+static bool is_sane(pki_tally *t)
+{
+    pki_moments *m = &t->moments;
+    if (isnan(m->squares.high))
+        m->squares = (pki_pair){INFINITY, 0};
+    return isfinite(m->first) && isfinite(m->min) && isfinite(m->max) && isfinite(m->apart.high) &&
+           isfinite(m->apart.low) && !isnan(m->squares.low);
+}
+
+static bool are_rows(const pki_whole_step *steps, size_t count, size_t rows)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < steps[i].bit_count; k++)
+            if (steps[i].bits[k].id >= rows)
+                return false;
+    return true;
+}
+
+static bool refers_to_its_rows(const pki_window *w)
+{
+    const pki_steps_part *part = &w->steps.exact;
+    bool known = are_rows(part->head, part->head_count, w->region_count) &&
+                 are_rows(part->slow, part->slow_count, w->region_count);
+    for (size_t i = 0; known && i < part->region_count; i++)
+        known = part->regions[i].id < w->region_count;
+    return known;
+}
+
+static bool has_sane_tallies(pki_window *w)
+{
+    pki_steps_part *part = &w->steps.exact;
+    bool sane =
+        is_sane(&part->tail.durations) && is_sane(&part->untracked) && is_sane(&part->late_warmup);
+    sane = is_sane(&part->between.durations) && sane;
+    for (size_t i = 0; i < part->other_count; i++)
+        sane = is_sane(&part->others[i].totals.durations) && sane;
+    for (size_t i = 0; i < part->region_count; i++)
+        sane = is_sane(&part->regions[i].self) && sane;
+    for (size_t i = 0; i < w->counter_count; i++)
+        sane = is_sane(&w->counters[i].exact) && sane;
+    return sane;
+}
+
+static bool is_of_this_run(const pki_windows *all, const pki_run *run)
+{
+    return all->count == 0 || (all->run.pid == run->pid && all->run.start_unix == run->start_unix);
+}
+
+static const char *objection(const pki_windows *all, pki_window *w)
+{
+    if (!is_of_this_run(all, &w->run))
+        return "is of another run than the windows before it";
+    if (all->count && w->index <= all->last)
+        return "does not follow the window before it";
+    if (w->end < w->start || w->steps.count < w->steps.exact.head_count)
+        return "has times or steps that cannot be";
+    if (!refers_to_its_rows(w))
+        return "refers to a region that it does not have";
+    return has_sane_tallies(w) ? NULL : "has a distribution that is not finite";
+}
+
+/* ---- adding ---- */
+
+/* The region's own number, among those of all windows. UINT32_MAX without memory. */
+static uint32_t add_region(pki_windows *all, const pki_window_region *row)
+{
+    uint32_t at = pki_named_find(&all->region_names, row->name, row->kind);
+    if (at == UINT32_MAX ||
+        !pki_array_fit(&all->regions, &all->region_room, at + (size_t)1, sizeof *all->regions))
+        return UINT32_MAX;
+    region *r = &all->regions[at];
+    r->kind = row->kind;
+    r->self += row->self;
+    r->bytes += row->bytes;
+    r->flops += row->flops;
+    bool fits = (all->light || pki_window_sum_add(&r->sum, &row->exact)) &&
+                pki_steps_region(all->steps, at, row->kind);
+    return fits ? at : UINT32_MAX;
+}
+
+static bool add_counter(pki_windows *all, const pki_window *w, const pki_window_counter *row)
+{
+    const pki_moments *m = &row->exact.moments;
+    uint32_t at = pki_named_find(&all->counter_names, row->name, 0);
+    if (at == UINT32_MAX ||
+        !pki_array_fit(&all->counters, &all->counter_room, at + (size_t)1, sizeof *all->counters))
+        return false;
+    counter *c = &all->counters[at];
+    if (!c->unit && !(c->unit = strdup(row->unit)))
+        return false;
+    c->last = row->last;
+    if (!pki_array_fit(&c->points, &c->point_room, c->point_count + 1, sizeof *c->points))
+        return false;
+    c->points[c->point_count++] =
+        (pki_counter_point){w->start, m->count, m->min, pki_moments_mean(m), m->max};
+    return pki_tally_merge(&c->values, &row->exact);
+}
+
+static void renumber(pki_whole_step *steps, size_t count, const uint32_t *numbers)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < steps[i].bit_count; k++)
+            steps[i].bits[k].id = numbers[steps[i].bits[k].id];
+}
+
+/* From the window's rows to our numbers. */
+static void renumber_part(pki_steps_part *part, const uint32_t *numbers)
+{
+    renumber(part->head, part->head_count, numbers);
+    renumber(part->slow, part->slow_count, numbers);
+    for (size_t i = 0; i < part->region_count; i++)
+        part->regions[i].id = numbers[part->regions[i].id];
+}
+
+static bool add_regions(pki_windows *all, const pki_window *w, uint32_t *numbers)
+{
+    for (size_t i = 0; i < w->region_count; i++) {
+        numbers[i] = add_region(all, &w->regions[i]);
+        if (numbers[i] == UINT32_MAX)
+            return false;
+    }
+    return true;
+}
+
+/* What is of the process, and not added up, is the last window's. */
+static void take_facts(pki_windows *all, pki_window *w)
+{
+    pki_run run = w->run;
+    pki_thread_row *threads = w->threads;
+    size_t count = w->thread_count;
+    w->run = all->run;
+    w->threads = all->threads;
+    w->thread_count = all->thread_count;
+    all->run = run;
+    all->threads = threads;
+    all->thread_count = count;
+}
+
+/* Of a file anything may be said; as nanoseconds. */
+static uint64_t ns_of(double ns)
+{
+    return ns > 0 && ns < 0x1p63 ? (uint64_t)ns : 0;
+}
+
+static void add_toll(pki_toll *toll, const pki_window *w)
+{
+    const pki_processor *p = &w->steps.processor;
+    toll->region_ns = w->overhead.region_ns;
+    toll->process += w->run.cpu;
+    toll->collector += ns_of(w->overhead.collector);
+    toll->callers += ns_of(w->overhead.callers);
+    toll->backends += ns_of(w->overhead.backends);
+    toll->stepper.observed += p->observed;
+    toll->stepper.running += p->running;
+    toll->stepper.ready += p->ready;
+}
+
+static void note_place(pki_windows *all, const pki_window *w)
+{
+    if (all->count == 0) {
+        all->first = w->index;
+        all->start = w->start;
+        all->warmup_steps = w->warmup_steps;
+        pki_steps_expect_warmup(all->steps, w->warmup_steps);
+        if (w->index)
+            pki_steps_without_beginning(all->steps);
+    } else {
+        all->missing += w->index - all->last - 1;
+    }
+    all->last = w->index;
+    all->end = w->end;
+    all->ended = w->last;
+    all->count++;
+}
+
+static bool add_steps(pki_windows *all, pki_window *w, const uint32_t *numbers)
+{
+    pki_steps_part *part = &w->steps.exact;
+    part->span.count = w->steps.count;
+    part->span.all = w->steps.of_all_kinds;
+    renumber_part(part, numbers);
+    return pki_course_add(&all->course, w) && pki_steps_join(all->steps, part);
+}
+
+static bool add(pki_windows *all, pki_window *w)
+{
+    uint32_t *numbers = malloc((w->region_count + 1) * sizeof *numbers);
+    note_place(all, w);
+    add_toll(&all->toll, w);
+    pki_counts_add(&all->counts, &w->counts);
+    bool fits = numbers && add_regions(all, w, numbers) && add_steps(all, w, numbers);
+    for (size_t i = 0; fits && !all->light && i < w->counter_count; i++)
+        fits = add_counter(all, w, &w->counters[i]);
+    take_facts(all, w);
+    free(numbers);
+    return fits;
+}
+
+const char *pki_windows_add(pki_windows *all, pki_window *window)
+{
+    const char *why = objection(all, window);
+    return why || add(all, window) ? why : "is more than fits into memory";
+}
+
+/* ---- the summary ---- */
+
+static bool fill_regions(pki_windows *all, pki_summary *out)
+{
+    size_t count = all->region_names.count;
+    out->regions = calloc(count + 1, sizeof *out->regions);
+    for (size_t i = 0; out->regions && i < count; i++) {
+        const region *r = &all->regions[i];
+        if (r->sum.count == 0 && !all->light)
+            continue;
+        pki_region_row *row = &out->regions[out->region_count++];
+        *row = (pki_region_row){.name = strdup(all->region_names.names[i].name),
+                                .kind = r->kind,
+                                .time = pki_window_sum_dist(&r->sum, &all->stats),
+                                .self = r->self,
+                                .bytes = r->bytes,
+                                .flops = r->flops};
+        if (!row->name || !pki_histogram_of_stats(&all->stats, &row->histogram))
+            return false;
+    }
+    if (out->regions)
+        pki_regions_sort(out->regions, out->region_count);
+    return out->regions;
+}
+
+static bool fill_counters(const pki_windows *all, pki_summary *out)
+{
+    size_t count = all->counter_names.count;
+    out->counters = calloc(count + 1, sizeof *out->counters);
+    for (size_t i = 0; out->counters && i < count; i++) {
+        const counter *c = &all->counters[i];
+        pki_counter_row *row = &out->counters[out->counter_count++];
+        *row = (pki_counter_row){.name = strdup(all->counter_names.names[i].name),
+                                 .unit = strdup(c->unit),
+                                 .value = pki_tally_dist(&c->values),
+                                 .last = c->last};
+        row->points = malloc((c->point_count + 1) * sizeof *row->points);
+        if (!row->name || !row->unit || !row->points)
+            return false;
+        memcpy(row->points, c->points, c->point_count * sizeof *row->points);
+        row->point_count = c->point_count;
+    }
+    return out->counters;
+}
+
+static char *source_of(const pki_windows *all)
+{
+    char text[128];
+    size_t n = (size_t)snprintf(text, sizeof text, "windows %llu to %llu",
+                                (unsigned long long)all->first, (unsigned long long)all->last);
+    if (all->missing)
+        snprintf(text + n, sizeof text - n, " (%zu of them are missing)", all->missing);
+    return strdup(text);
+}
+
+/* The facts and threads move: a summary is made once. */
+static bool take_run(pki_windows *all, pki_summary *out)
+{
+    out->run = all->run;
+    out->threads = all->threads;
+    out->thread_count = all->thread_count;
+    all->run = (pki_run){0};
+    all->threads = NULL;
+    all->thread_count = 0;
+    out->run.wall = all->end - all->start;
+    out->run.complete = all->ended || all->light; /* a window says nothing of the run's end */
+    free(out->run.source);
+    out->run.source = source_of(all);
+    return out->run.source;
+}
+
+static const char *name_of(void *user, uint32_t id)
+{
+    const pki_windows *all = user;
+    return id < all->region_names.count ? all->region_names.names[id].name : NULL;
+}
+
+bool pki_windows_summary(pki_windows *all, pki_summary *out)
+{
+    pki_summary_init(out);
+    out->counts = all->counts;
+    out->counts.size = sizeof out->counts;
+    bool fits = take_run(all, out) && fill_regions(all, out) && fill_counters(all, out) &&
+                pki_steps_fill(all->steps, all->warmup_steps, name_of, all, out) &&
+                (!out->steps.count || pki_course_fill(&all->course, &out->steps));
+    if (fits) {
+        pki_overhead_fill(&all->toll, out);
+        fits = pki_whole_run_fill(out) && pki_verdicts_fill(out);
+    }
+    if (!fits)
+        pki_summary_finish(out);
+    return fits;
+}

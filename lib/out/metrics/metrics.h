@@ -1,0 +1,63 @@
+/* lib/out/metrics/metrics.h - a run's figures for Prometheus: the text that node exporter's
+ * textfile collector reads, and everything else that reads version 0.0.4 of the text format.
+ *
+ * All names begin with pk_, end in their unit, and in _total where they only grow. Every sample has
+ * the labels program and rank, so files of several ranks lie beside each other. The histogram of
+ * the steps has edges of our own buckets (stats/buckets.h): its counts are exact. A bucket holds
+ * values below its edge, and `le` means "or equal", so each `le` is the last nanosecond before one.
+ *
+ * At most PKI_METRICS_SERIES series, whatever the program does.
+ */
+#pragma once
+
+#include <stdio.h>
+
+#include "core/overhead.h"
+#include "measure/summary.h"
+
+#define PKI_METRICS_SERIES 300
+#define PKI_METRICS_REGIONS 24 /* and one for all others */
+#define PKI_METRICS_COUNTERS 16
+#define PKI_METRICS_COMMS 8
+#define PKI_METRICS_VERDICTS 8
+
+/* The edges: two in an octave, from 2^10 to 2^40 ns: 1 us to 18 minutes. */
+#define PKI_METRICS_FIRST_OCTAVE 10
+#define PKI_METRICS_LAST_OCTAVE 40
+#define PKI_METRICS_EDGES (2 * (PKI_METRICS_LAST_OCTAVE - PKI_METRICS_FIRST_OCTAVE) + 1)
+
+typedef struct pki_metrics_region {
+    const char *name;
+    uint32_t kind;
+    uint64_t calls, time, self, bytes; /* ns */
+} pki_metrics_region;
+
+typedef struct pki_metrics_counter {
+    const char *name, *unit;
+    double last;
+} pki_metrics_counter;
+
+typedef struct pki_metrics_verdict {
+    char name[32];
+    pki_severity severity;
+} pki_metrics_verdict;
+
+typedef struct pki_metrics {
+    const char *program, *host, *version;
+    int32_t rank, world_size;
+    uint32_t pid;
+    bool running;
+    uint64_t now_unix, wall; /* ns */
+    pk_counts counts;
+    pki_toll toll;
+    uint64_t items, kinds[PKI_SHARES]; /* of all steps, ns */
+    const pk_stats *steps;             /* NULL: none. Their durations */
+    size_t region_count, counter_count, comm_count, verdict_count;
+    pki_metrics_region regions[PKI_METRICS_REGIONS + 1];
+    pki_metrics_counter counters[PKI_METRICS_COUNTERS];
+    const pki_comm_row *comms;
+    pki_metrics_verdict verdicts[PKI_METRICS_VERDICTS];
+} pki_metrics;
+
+/* Write errors stick to the stream. */
+void pki_metrics_put(const pki_metrics *metrics, FILE *file);

@@ -1,0 +1,244 @@
+"""windows.py PK PROGRAM [--gz] - windows_path and what `pk report` makes of it: the report of the run, to the last
+digit, of the whole run or as much of it as is there.
+"""
+
+import fcntl
+import gzip
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PK, PROGRAM, GZ = sys.argv[1], sys.argv[2], "--gz" in sys.argv
+
+# What a window does not know step by step, or what goes on while the windows are being written.
+UNKNOWN = {"steps": ("series", "drift", "first_third", "last_third"), "run": ("cpu", "source")}
+NOT_IN_WINDOWS = ("backends", "overhead", "verdicts")
+
+
+def comparable(report):
+    report = {key: value for key, value in report.items() if key not in NOT_IN_WINDOWS}
+    for part, keys in UNKNOWN.items():
+        report[part] = {key: value for key, value in report[part].items() if key not in keys}
+    report["steps"].pop("processor", None)  # looked at again at the end
+    report["counters"] = [{k: v for k, v in row.items() if k != "series"} for row in report["counters"]]
+    return report
+
+
+class Windows(unittest.TestCase):
+    maxDiff = 4000
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def record(self, steps, *arguments, expect=0, **options):
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("PK_")}
+        environment.update(PK_WINDOWS_PATH=self.path("w.jsonl"), PK_REPORT_PATH=self.path("r.json"),
+                           PK_BACKENDS="none", PK_LOG="stderr")
+        environment.update((key, str(value)) for key, value in options.items())
+        done = subprocess.run([PROGRAM, str(steps), *arguments], env=environment, capture_output=True, text=True,
+                              timeout=120, check=False)
+        self.assertEqual(done.returncode, expect, done.stderr)
+        return done.stderr
+
+    def lines(self, name="w.jsonl"):
+        opener = gzip.open if name.endswith(".gz") else open
+        with opener(self.path(name), "rt", encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+    def report(self, *arguments, name="w.jsonl"):
+        done = subprocess.run([PK, "report", "--json", *arguments, self.path(name)], check=True, capture_output=True,
+                              text=True, timeout=120)
+        return json.loads(done.stdout)
+
+    def own_report(self):
+        with open(self.path("r.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def refused(self, *arguments, says):
+        done = subprocess.run([PK, *arguments], capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn(says, done.stderr)
+
+    # ---- the same report ----
+
+    def same_report(self, steps, **options):
+        self.record(steps, **options)
+        own, made = self.own_report(), self.report()
+        self.assertEqual(comparable(own), comparable(made))
+        return own
+
+    def test_by_steps(self):
+        own = self.same_report(5000, PK_WINDOW_STEPS=100, PK_RING_RECORDS=1024)
+        self.assertEqual([row["name"] for row in own["steps"]["step_kinds"]], ["evaluation"])
+        self.assertGreater(own["steps"]["between"]["time"]["count"], 0)
+        self.assertGreater(own["counts"]["dropped"], 0)  # and the distributions have these calls
+
+    def test_uneven(self):
+        self.same_report(1234, PK_WINDOW_STEPS=77, PK_RING_RECORDS=4096)
+
+    def test_one_window(self):
+        self.same_report(700, PK_WINDOW_STEPS=100000)
+        self.assertEqual(len(self.lines()), 1)
+
+    def test_warmup_given(self):
+        own = self.same_report(1000, PK_WINDOW_STEPS=90, PK_WARMUP_STEPS=400)
+        self.assertEqual(own["steps"]["warmup"], 400)
+
+    def test_few_steps(self):
+        self.same_report(3, PK_WINDOW_STEPS=2)
+
+    def test_by_seconds(self):
+        self.same_report(100000, PK_WINDOW_SECONDS=1, PK_RING_RECORDS=4096)
+
+    @unittest.skipUnless(GZ, "no zlib")
+    def test_compressed(self):
+        self.record(2000, PK_WINDOW_STEPS=100, PK_WINDOWS_PATH=self.path("w.jsonl.gz"))
+        self.assertEqual(sum(w["steps"]["of_all_kinds"] for w in self.lines("w.jsonl.gz")), 2000)
+        self.assertEqual(comparable(self.own_report()), comparable(self.report(name="w.jsonl.gz")))
+
+    # ---- the lines ----
+
+    def test_lines(self):
+        self.record(1000, PK_WINDOW_STEPS=100)
+        windows = self.lines()
+        self.assertEqual([w["window"] for w in windows], list(range(len(windows))))
+        self.assertEqual([w["last"] for w in windows], [False] * (len(windows) - 1) + [True])
+        last = -1
+        for before, after in zip(windows, windows[1:]):
+            self.assertEqual(before["end"], after["start"])
+        for w in windows:
+            steps = w["steps"]
+            if steps["of_all_kinds"]:
+                self.assertEqual((steps["first"], steps["last"]), (last + 1, last + steps["of_all_kinds"]))
+                last = steps["last"]
+            self.assertEqual(steps["count"], steps["time"]["count"])
+            if not w["last"]:
+                self.assertEqual((last + 1) % 100, 0)  # on the edge
+        self.assertEqual(last, 999)
+        self.assertEqual(sum(w["counts"]["dropped"] for w in windows), self.own_report()["counts"]["dropped"])
+        self.assertTrue(all(isinstance(w["verdicts"], list) for w in windows))
+        self.assertNotIn("incomplete", [v["name"] for w in windows for v in w["verdicts"]])
+
+    def test_extremes_are_each_windows_own(self):
+        self.record(3000, PK_WINDOW_STEPS=500)
+        for w in self.lines():
+            for row in w["regions"]:
+                exact = row["exact"]
+                self.assertLessEqual(exact["min"], exact["max"])
+                self.assertEqual(sum(count for _, count in exact["buckets"]), exact["count"])
+                self.assertLessEqual(exact["count"] * exact["min"], exact["sum"])
+                self.assertGreaterEqual(exact["count"] * exact["max"], exact["sum"])
+
+    # ---- parts ----
+
+    def test_some_steps(self):
+        self.record(2000, PK_WINDOW_STEPS=100)
+        chosen = [w for w in self.lines() if w["steps"]["count"] and w["steps"]["last"] >= 650 and w["steps"]["first"] <= 950]
+        made = self.report("--steps", "650-950")
+        self.assertEqual(made["steps"]["count"], sum(w["steps"]["count"] for w in chosen))
+        self.assertEqual(made["steps"]["warmup"], 0)
+        self.assertEqual(made["steps"]["items"], sum(w["steps"]["items"] for w in chosen))
+        self.refused("report", "--steps", "5000", self.path("w.jsonl"), says="no window with any of these steps")
+        self.refused("report", "--steps", "7-3", self.path("w.jsonl"), says="--steps 7-3")
+        self.refused("report", "--steps", "7", self.path("r.json"), says="no file of windows")
+
+    def test_rotation(self):
+        bound = 1 << 20
+        self.record(30000, PK_WINDOW_STEPS=20, PK_WINDOWS_MAX_BYTES=bound)
+        parts = sorted(name for name in os.listdir(self.folder) if name.startswith("w.jsonl"))
+        self.assertIn("w.jsonl.1", parts)
+        self.assertLessEqual(set(parts), {"w.jsonl", "w.jsonl.1", "w.jsonl.2", "w.jsonl.3"})
+        self.assertLessEqual(sum(os.path.getsize(self.path(name)) for name in parts), bound)
+        windows = [w for name in sorted(parts, reverse=True) for w in self.lines(name)]
+        numbers = [w["window"] for w in windows]
+        self.assertEqual(numbers, list(range(numbers[0], numbers[-1] + 1)))
+        made = self.report()
+        self.assertEqual(made["run"]["source"], f"windows {numbers[0]} to {numbers[-1]}")
+        self.assertEqual(made["steps"]["count"], sum(w["steps"]["count"] for w in windows))
+
+    def test_parts_of_another_run(self):
+        self.record(500, PK_WINDOW_STEPS=100)
+        os.rename(self.path("w.jsonl"), self.path("w.jsonl.2"))
+        self.record(700, PK_WINDOW_STEPS=100)
+        self.assertEqual(comparable(self.own_report()), comparable(self.report()))
+
+    def test_another_process_writes_it(self):
+        self.record(100, PK_WINDOW_STEPS=100)
+        with open(self.path("w.jsonl"), "r+b") as file:
+            fcntl.fcntl(file, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))  # F_OFD_SETLK
+            self.assertIn("another process", self.record(10, PK_WINDOW_STEPS=100, expect=1))
+
+    # ---- trouble ----
+
+    def test_killed(self):
+        self.record(5000, "kill", PK_WINDOW_STEPS=100, expect=-9)
+        windows = self.lines()  # whole lines
+        self.assertFalse(windows[-1]["last"])
+        made = self.report()
+        self.assertFalse(made["run"]["complete"])
+        self.assertEqual(made["steps"]["count"], sum(w["steps"]["count"] for w in windows))
+        self.assertEqual(sum(w["steps"]["of_all_kinds"] for w in windows), 5000)
+        self.assertIn("incomplete", [v["name"] for v in made["verdicts"]])
+
+    def test_cut_anywhere(self):
+        self.record(1000, PK_WINDOW_STEPS=100)
+        with open(self.path("w.jsonl"), "rb") as file:
+            content = file.read()
+        first = content.index(b"\n") + 1
+        for length in [*range(first, len(content), len(content) // 50), len(content) - 1]:
+            with open(self.path("cut"), "wb") as file:
+                file.write(content[:length])
+            whole = content[:length].count(b"\n") + (length == len(content) - 1)
+            self.assertEqual(self.report(name="cut")["run"]["source"], f"windows 0 to {whole - 1}")
+
+    def test_not_windows(self):
+        self.record(500, PK_WINDOW_STEPS=100)
+        with open(self.path("w.jsonl"), encoding="utf-8") as file:
+            lines = file.readlines()
+
+        def refused(content, says):
+            with open(self.path("bad"), "w", encoding="utf-8") as file:
+                file.writelines(content)
+            self.refused("report", self.path("bad"), says=says)
+        refused([lines[0], "nonsense\n", lines[1]], "line 2")
+        refused([lines[1], lines[0]], "does not follow")
+        refused([lines[0], lines[1].replace('"schema":1', '"schema":2')], "a newer pk can")
+        refused([lines[0], lines[1].replace('"schema":1', '"scheme":1')], '"schema"')
+        refused([lines[0][:30]], "")
+        self.refused("recover", self.path("w.jsonl"), says="")
+        self.refused("query", "select 1", self.path("w.jsonl"), says="windows")
+
+    def test_missing_in_the_middle(self):
+        self.record(1000, PK_WINDOW_STEPS=100)
+        with open(self.path("w.jsonl"), encoding="utf-8") as file:
+            lines = file.readlines()
+        with open(self.path("gap"), "w", encoding="utf-8") as file:
+            file.writelines(lines[:2] + lines[4:])
+        self.assertIn("(2 of them are missing)", self.report(name="gap")["run"]["source"])
+
+    def test_full_disk(self):
+        """The run goes on, says so once, and what is there is whole."""
+        said = self.record(5000, "full", PK_WINDOW_STEPS=20, PK_REPORT_PATH="", expect=3)
+        self.assertRegex(said, r"[0-9]+ windows are missing")
+        self.assertEqual(len([line for line in said.splitlines() if "tried again" in line]), 1)
+        windows = self.lines()
+        self.assertEqual([w["window"] for w in windows], list(range(len(windows))))
+        self.assertEqual(self.report()["steps"]["count"], sum(w["steps"]["count"] for w in windows))
+
+    def test_nowhere(self):
+        os.symlink("/dev/null", self.path("link"))
+        self.assertIn("windows", self.record(10, PK_WINDOWS_PATH=self.path("link"), expect=1))
+        self.assertIn("windows", self.record(10, PK_WINDOWS_PATH=self.path("no/where"), expect=1))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,121 @@
+/* The options of windows and metrics, and their environment variables. */
+#include "session/config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "out/gz.h"
+
+static pki_config config;
+
+static int clear_environment(void **state)
+{
+    static const char *const variables[] = {
+        "PK_WINDOWS_PATH", "PK_WINDOW_STEPS",    "PK_WINDOW_SECONDS", "PK_WINDOWS_MAX_BYTES",
+        "PK_METRICS_PATH", "PK_METRICS_SECONDS", "PK_RANK",           "PK_WORLD_SIZE"};
+    (void)state;
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        unsetenv(variables[i]);
+    return 0;
+}
+
+static void expect_taken(const pk_options *options)
+{
+    if (pki_config_read(&config, options))
+        fail_msg("%s", pk_error_message());
+}
+
+/* Refused, by a sentence that holds these two. */
+static void expect_refused(const pk_options *options, const char *culprit, const char *why)
+{
+    assert_int_equal(pki_config_read(&config, options), PK_EINVAL);
+    if (!strstr(pk_error_message(), culprit) || !strstr(pk_error_message(), why))
+        fail_msg("'%s' does not say %s and %s", pk_error_message(), culprit, why);
+}
+
+static void defaults(void **state)
+{
+    (void)state;
+    expect_taken(NULL);
+    assert_true(!config.windows[0] && !config.metrics[0]);
+    expect_taken(pk_options(.windows_path = "w.jsonl", .metrics_path = "m.prom"));
+    assert_true(config.window_steps == 0 && config.window_seconds == 60);
+    assert_true(config.windows_max_bytes == (uint64_t)256 << 20 && config.metrics_seconds == 15);
+    expect_taken(pk_options(.windows_path = "w.jsonl", .window_steps = 5));
+    assert_true(config.window_steps == 5 && config.window_seconds == 0);
+}
+
+static void every_field(void **state)
+{
+    (void)state;
+    expect_taken(pk_options(.windows_path = "w.jsonl", .window_steps = 10, .window_seconds = 20,
+                            .windows_max_bytes = 3 << 20, .metrics_path = "m.prom",
+                            .metrics_seconds = 5));
+    assert_string_equal(config.windows, "w.jsonl");
+    assert_true(config.window_steps == 10 && config.window_seconds == 20);
+    assert_true(config.windows_max_bytes == 3 << 20 && !config.windows_compressed);
+    assert_string_equal(config.metrics, "m.prom");
+    assert_int_equal(config.metrics_seconds, 5);
+}
+
+static void every_variable(void **state)
+{
+    (void)state;
+    setenv("PK_WINDOWS_PATH", "w-%r.jsonl", 1);
+    setenv("PK_WINDOW_STEPS", "7", 1);
+    setenv("PK_WINDOW_SECONDS", "30", 1);
+    setenv("PK_WINDOWS_MAX_BYTES", "2M", 1);
+    setenv("PK_METRICS_PATH", "m-%r.prom", 1);
+    setenv("PK_METRICS_SECONDS", "60", 1);
+    setenv("PK_RANK", "2", 1);
+    setenv("PK_WORLD_SIZE", "4", 1);
+    expect_taken(NULL);
+    assert_string_equal(config.windows, "w-2.jsonl");
+    assert_true(config.window_steps == 7 && config.window_seconds == 30);
+    assert_int_equal(config.windows_max_bytes, 2 << 20);
+    assert_string_equal(config.metrics, "m-2.prom");
+    assert_int_equal(config.metrics_seconds, 60);
+    expect_taken(pk_options(.windows_path = "given", .metrics_seconds = 3));
+    assert_string_equal(config.windows, "given");
+    assert_int_equal(config.metrics_seconds, 3);
+}
+
+static void what_is_refused(void **state)
+{
+    (void)state;
+    expect_refused(pk_options(.windows_path = "same", .trace_path = "same"), "windows_path",
+                   "have the same");
+    expect_refused(pk_options(.windows_path = "same", .metrics_path = "same"), "metrics_path",
+                   "have the same");
+    expect_refused(pk_options(.windows_path = "w", .windows_max_bytes = 1000), "windows_max_bytes",
+                   "1048576");
+    expect_refused(pk_options(.metrics_path = "m", .metrics_seconds = 90000), "metrics_seconds",
+                   "86400");
+    setenv("PK_WINDOW_STEPS", "many", 1);
+    expect_refused(NULL, "PK_WINDOW_STEPS", "not a number");
+}
+
+static void compressed(void **state)
+{
+    (void)state;
+    if (!pki_gz_available())
+        skip();
+    expect_taken(pk_options(.windows_path = "w.jsonl.gz"));
+    assert_true(config.windows_compressed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(defaults, clear_environment),
+        cmocka_unit_test_setup(every_field, clear_environment),
+        cmocka_unit_test_setup(every_variable, clear_environment),
+        cmocka_unit_test_setup(what_is_refused, clear_environment),
+        cmocka_unit_test_setup(compressed, clear_environment),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
