@@ -155,15 +155,12 @@ class _Counter(ctypes.Structure):
 
 
 class _Options(ctypes.Structure):
-    _fields_ = [(name, kind) for kind, names in ((_U32, "size ring_records"), (_TEXT, "trace_path report_path"),
-        (_U64, "memory_bytes"), (_TEXT, "backends arena_path clock"), (_U64, "trace_max_bytes"),
-        (_U32, "flush_ms report_threads warmup_steps"), (_I32, "rank world_size"), (_U32, "log_level"),
-        (_POINTER, "log log_user"), (_TEXT, "cupti_steps"), (_U32, "cupti_graph_nodes nvtx_consume"),
-        (_TEXT, "nvtx_shim gpu_capture"), (_U32, "cupti_sync_events"), (_U64, "history_bytes"),
-        (_U32, "history_steps captures_per_hour"), (_U64, "capture_bytes_per_hour"),
-        (_TEXT, "capture capture_path windows_path"),
-        (_U32, "window_steps window_seconds"), (_U64, "windows_max_bytes"), (_TEXT, "metrics_path"),
-        (_U32, "metrics_seconds")) for name in names.split()]
+    _fields_ = [(name[2:], {"u": _U32, "i": _I32, "w": _U64, "s": _TEXT, "p": _POINTER}[name[0]]) for name in (
+        "u.size u.ring_records s.trace_path s.report_path w.memory_bytes s.backends s.arena_path s.clock "
+        "w.trace_max_bytes u.flush_ms u.report_threads u.warmup_steps i.rank i.world_size u.log_level p.log "
+        "p.log_user s.cupti_steps u.cupti_graph_nodes u.nvtx_consume s.nvtx_shim s.gpu_capture u.cupti_sync_events "
+        "w.history_bytes u.history_steps u.captures_per_hour w.capture_bytes_per_hour s.capture s.capture_path "
+        "s.windows_path u.window_steps u.window_seconds w.windows_max_bytes s.metrics_path u.metrics_seconds").split()]
 
 
 class Counts(_Plain):
