@@ -10,8 +10,8 @@
  *
  * Threads: any thread; several may set one counter.
  * Failure: none visible. A value for which the ring has no room is missing in the trace but not in
- * the distribution, and counted (pk_counts.points_dropped). A value that is not finite is in
- *          neither, and counted by itself (pk_counts.not_finite).
+ *          the distribution, and counted (pk_counts.points_dropped). A value that is not finite is
+ *          in neither, and counted by itself (pk_counts.not_finite).
  * Cost:    off: a load and a branch. On: one clock read and a 32-byte store.
  */
 #ifndef PK_COUNTER_H

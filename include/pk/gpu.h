@@ -22,10 +22,10 @@
  * program's alone.
  *
  * Threads: every call from any thread. Spans of one thread on one stream nest, up to 64 deep.
- * Threads that use the same stream have independent spans, each thread on a track of its own. A
- * span ends on the thread and on the stream where it began. Streams: 0 is resolved in the file that
- * says it, as the runtime's header does: the legacy default stream, or the thread's own with
- * CUDA_API_PER_THREAD_DEFAULT_STREAM (nvcc
+ *          Threads that use the same stream have independent spans, each thread on a track of its
+ *          own. A span ends on the thread and on the stream where it began.
+ * Streams: 0 is resolved in the file that says it, as the runtime's header does: the legacy default
+ *          stream, or the thread's own with CUDA_API_PER_THREAD_DEFAULT_STREAM (nvcc
  *          --default-stream per-thread). Default streams are those of the context that is current
  *          at the call. For other languages, which call plain functions, NULL is the legacy one.
  * Capture: inside a stream capture a begin or an end becomes a node of the graph, which stamps its
@@ -39,14 +39,15 @@
  *          PK_GPU_CAPTURE=off (pk_options.gpu_capture) leaves all captures alone. What is kept out
  *          is counted (kept_out).
  * Failure: none visible. Every span is counted (pk_gpu_counts). The most serious reason why spans
- * are missing stands in pk_backend_status("cuda", ...). A context that reports an error after which
- * nothing works in it (an illegal address, a launch timeout, ...) is left alone from then on. Cost:
- * off, or without a GPU: a load and a branch. On: what two cuEventRecord calls cost, plus two
- * queries of the stream's capture state; no lock and no allocation after the first spans of a
- * stream, and never a synchronisation. Events come from a pool per context that grows by 64 pairs
- * at a time; a span that finds no pair is dropped and counted. Stop:    pk_stop waits at most 100
- * ms for spans that the device has not reached yet, then counts them as lost. Synchronise before
- * pk_stop to have them all.
+ *          are missing stands in pk_backend_status("cuda", ...). A context that reports an error
+ *          after which nothing works in it (an illegal address, a launch timeout, ...) is left
+ *          alone from then on.
+ * Cost:    off, or without a GPU: a load and a branch. On: what two cuEventRecord calls cost, plus
+ *          two queries of the stream's capture state; no lock and no allocation after the first
+ *          spans of a stream, and never a synchronisation. Events come from a pool per context that
+ *          grows by 64 pairs at a time; a span that finds no pair is dropped and counted.
+ * Stop:    pk_stop waits at most 100 ms for spans that the device has not reached yet, then counts
+ *          them as lost. Synchronise before pk_stop to have them all.
  */
 #ifndef PK_GPU_H
 #define PK_GPU_H

@@ -28,10 +28,10 @@
  *   - all alike (one communicator, operation, type and count): n operations, each with 1/n of the
  *     time, which is how nccl-tests counts aggregated ones;
  *   - as many sends as receives, all of one size on one communicator: one ALL_TO_ALL if they go to
- * and come from all ranks, each once (the own rank may be left out), else as many SEND_RECV, each
- * with its part of the time;
+ *     and come from all ranks, each once (the own rank may be left out), else as many SEND_RECV,
+ *     each with its part of the time;
  *   - anything else: one operation GROUP for each communicator, with the sum of the bytes and
- * without bandwidth; the trace lists its members. If the stream was given operations of several
+ *     without bandwidth; the trace lists its members. If the stream was given operations of several
  *     communicators, each communicator has an equal part of the time.
  *
  * result is NCCL's. 0 is success. 7 (ncclInProgress) says that a non-blocking communicator may put
@@ -49,7 +49,7 @@
  * Cost:    off, or without a GPU: a load and a branch; a group counts its depth besides. On: two
  *          cuEventRecord calls, two queries of the capture state, and under 150 ns (overhead.md).
  *          Never a synchronisation; no lock, and no allocation after the first operations of a
- * stream and the first groups of that size.
+ *          stream and the first groups of that size.
  */
 #ifndef PK_NCCL_H
 #define PK_NCCL_H

@@ -6,9 +6,8 @@
  *     ...
  *     pk_region_end(&forward);
  *
- *     PK_REGION_SCOPE(forward);                // from here to the end of the block around it;
- * closed on
- *                                              // every way out but longjmp
+ *     PK_REGION_SCOPE(forward);                // from here to the end of the block around it,
+ *                                              // on every way out of it but longjmp
  *     PK_REGION_SCOPE_NAMED("checkpoint");     // no pk_region needed
  *     PK_FUNCTION();                           // the function around it, under its own name
  *
@@ -21,19 +20,21 @@
  * Signals: a signal handler may call what this header, step.h and counter.h record, whatever it has
  *          interrupted. A region that begins in a handler ends in it. What the handler records is
  *          dropped and counted if it has interrupted a call of perfkit's other than a plain begin
- * or end; pk_region_named and its like then know no new names ("(too many names)"). If it has
- *          interrupted a plain begin or end, which takes some nanoseconds, what it records is
- * undone: neither recorded nor counted. PK_CLOCK=monotonic makes no call a plain one, for programs
- *          in which each of them has to count. With mirrored backends (nvtx, cupti) a region calls
- *          their libraries, which promise nothing to signal handlers.
+ *          or end; pk_region_named and its like then know no new names ("(too many names)"). If it
+ *          has interrupted a plain begin or end, which takes some nanoseconds, what it records is
+ *          undone: neither recorded nor counted. PK_CLOCK=monotonic makes no call a plain one, for
+ *          programs in which each of them has to count. With mirrored backends (nvtx, cupti) a
+ *          region calls their libraries, which promise nothing to signal handlers.
  * Failure: none visible. Pointers must not be NULL, names may be. What cannot be recorded is
- * counted (pk_get_counts). A call that finds its ring full is missing in the trace but not in the
- *          distribution; one below 64 open regions is missing in both. Beyond 65,533 names all
- * share one. A region left open by longjmp or an exception is closed by the next end around it, and
- * counted as unbalanced. Cost:    off: a load and a branch. On: two clock reads, 32 bytes into this
- * thread's ring and about forty other instructions (docs/overhead.md); no lock, no system call, and
- * no allocation after a thread's first region and the process's first use of the name. With
- * -DPK_DISABLE: nothing (pk/disable.h).
+ *          counted (pk_get_counts). A call that finds its ring full is missing in the trace but not
+ *          in the distribution; one below 64 open regions is missing in both. Beyond 65,533 names
+ *          all share one. A region left open by longjmp or an exception is closed by the next end
+ *          around it, and counted as unbalanced.
+ * Cost:    off: a load and a branch. On: two clock reads, 32 bytes into this thread's ring and
+ *          about forty other instructions (docs/overhead.md). No lock, and no allocation after a
+ *          thread's first region and the process's first use of the name. No system call, but one
+ *          to wake the collector, if it sleeps, when a quarter of the thread's ring has filled: one
+ *          in 16,384 regions at most. With -DPK_DISABLE: nothing (pk/disable.h).
  */
 #ifndef PK_REGION_H
 #define PK_REGION_H

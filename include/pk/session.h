@@ -15,17 +15,19 @@
  *          and answered by the next pk_flush or pk_stop; the program goes on. No call ends the
  *          process, installs a signal handler, changes errno, or prints unless asked to.
  * Cost:    pk_start takes about 2 ms (1 ms of it calibrates the clock). A session has one thread,
- *          which wakes about every 10 ms, and a second one, which wakes every 100 ms, where NVML is
+ *          which wakes four times a second while nothing is recorded, ten times otherwise, when a
+ *          thread has filled a quarter of its ring, and about every 10 ms where CUDA or NCCL is
+ *          there; and a second one, which wakes every 100 ms, where NVML is
  *          asked about GPUs. pk_flush and pk_stop take as long as the disk does.
  * Stack:   pk_start, pk_flush and pk_stop need 64 KiB at most, plus what a log function needs. The
  *          calls that record fit PTHREAD_STACK_MIN.
  * Signals: not for handlers, except that a handler may call exit(). A call that a handler makes
- * amid another one of perfkit's on the same thread answers PK_EBUSY. Exit:    a session that is
- * still open at exit() is stopped there, by perfkit's own thread; so is one that an atexit()
- * function has opened. The session is left as after a kill if a handler calls exit() amid a call of
- * perfkit, or if nothing moves for 10 s. After a kill, `pk recover` completes the trace from the
- * arena file beside it. Fork:    the child is off until it calls pk_start itself; the parent goes
- * on.
+ *          amid another one of perfkit's on the same thread answers PK_EBUSY.
+ * Exit:    a session that is still open at exit() is stopped there, by perfkit's own thread; so is
+ *          one that an atexit() function has opened. The session is left as after a kill if a
+ *          handler calls exit() amid a call of perfkit, or if nothing moves for 10 s. After a kill,
+ *          `pk recover` completes the trace from the arena file beside it.
+ * Fork:    the child is off until it calls pk_start itself; the parent goes on.
  */
 #ifndef PK_SESSION_H
 #define PK_SESSION_H

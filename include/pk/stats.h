@@ -10,9 +10,9 @@
  * Failure: PK_EOFF before the first pk_start. PK_ENOENT for a region that has not ended once in the
  *          session; the pk_stats is then zeroed. PK_EINVAL for a size that no pk_stats has. Without
  *          memory for a bucket its calls are missing in the quantiles; count, sum, min and max
- * never miss one. Cost:    walks what the rings hold, some nanoseconds per region recorded since
- * the last walk, under a lock that no recording thread takes. A pk_stats is 30 KiB: mind small
- * stacks.
+ *          never miss one.
+ * Cost:    walks what the rings hold, some nanoseconds per region recorded since the last walk,
+ *          under a lock that no recording thread takes. A pk_stats is 30 KiB: mind small stacks.
  */
 #ifndef PK_STATS_H
 #define PK_STATS_H

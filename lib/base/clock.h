@@ -64,6 +64,12 @@ static inline uint64_t pki_monotonic_ns(void)
     return pki_read_clock(CLOCK_MONOTONIC);
 }
 
+/* A moment of it, for calls that wait until then. */
+static inline struct timespec pki_moment(uint64_t ns)
+{
+    return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+}
+
 /* The tick source of the running session: one predictable branch. */
 static inline uint64_t pki_ticks(uint32_t monotonic)
 {

@@ -19,15 +19,10 @@ typedef struct dog {
     bool barked, over;
 } dog;
 
-static struct timespec moment(uint64_t ns)
-{
-    return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
-}
-
 /* Under the lock. A program may have hundreds of benchmarks, of which one is measured. */
 static void rest(dog *d)
 {
-    struct timespec next = moment(pki_monotonic_ns() + PKI_BENCH_WATCHDOG_LOOK);
+    struct timespec next = pki_moment(pki_monotonic_ns() + PKI_BENCH_WATCHDOG_LOOK);
     d->asleep = !d->used && !d->due;
     d->used = false;
     if (d->asleep)

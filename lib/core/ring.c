@@ -3,16 +3,42 @@
 
 #define SLOT ((uint32_t)sizeof(pki_record))
 
+/* The collector sleeps long where little is recorded, and is rung for where much is: the owner
+ * looks each time that it has filled so many of these parts of its ring. That costs the fast path
+ * nothing, since it stops there as it would at the ring's end. */
+#define PARTS 8u
+#define FULL_ENOUGH 2u /* parts */
+
+pki_bell pki_collector_bell;
+
+/* Pages that nobody has touched are brought in ahead of the owner, in the first lap. */
+static bool nears_untouched(const pki_thread *t, uint32_t at)
+{
+    uint64_t populated = pki_load(&t->populated);
+    return t->laps == 0 && populated < t->ring_bytes && at >= populated / 2;
+}
+
+static uint32_t next_look(const pki_thread *t, uint32_t at)
+{
+    uint64_t half = pki_load(&t->populated) / 2 / SLOT * SLOT;
+    uint32_t part = PKI_MAX(t->ring_bytes / PARTS / SLOT * SLOT, SLOT);
+    uint32_t look = at < t->ring_bytes - part ? at + part : t->ring_bytes;
+    return t->laps == 0 && at < half ? PKI_MIN(look, (uint32_t)half) : look;
+}
+
 /* Free slots, all but the one that keeps full and empty apart, and where the fast path has to stop.
  */
 static unsigned find_room(pki_thread *t, uint32_t at)
 {
     uint32_t released =
         pki_load_acquire(&t->released); /* pairs with the release in pki_fold_release */
-    t->stop = released > at   ? released - SLOT
-              : released == 0 ? t->ring_bytes - SLOT
-                              : t->ring_bytes;
+    uint32_t bound = released > at   ? released - SLOT
+                     : released == 0 ? t->ring_bytes - SLOT
+                                     : t->ring_bytes;
     uint32_t distance = released > at ? released - at : t->ring_bytes - at + released;
+    t->stop = PKI_MIN(bound, next_look(t, at));
+    if (t->ring_bytes - distance >= t->ring_bytes / PARTS * FULL_ENOUGH || nears_untouched(t, at))
+        pki_bell_ring(&pki_collector_bell);
     return distance / SLOT - 1;
 }
 

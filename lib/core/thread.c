@@ -32,8 +32,7 @@ void pki_block_init(pki_thread *t, pki_record *ring, uint32_t ring_bytes, uint32
 {
     t->ring = ring;
     t->ring_bytes = ring_bytes;
-    t->stop =
-        ring_bytes - (uint32_t)sizeof(pki_record); /* one slot stays empty: full and empty differ */
+    t->stop = 0; /* the first record's way finds out */
     t->monotonic = monotonic;
     t->state = PKI_FRAME_OFFSET(0);
     t->limit = monotonic ? 0 : PKI_FRAME_OFFSET(PKI_DEPTH_MAX);

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "base/bell.h"
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "core/record.h"
@@ -78,6 +79,9 @@ enum pki_thread_life {
     PKI_THREAD_LIVE, /* owned by a thread */
     PKI_THREAD_LEFT  /* the thread has ended; what it left is to be taken, then the block is free */
 };
+
+/* Whoever empties the rings sleeps on it; owners ring it when much is waiting in theirs. */
+extern pki_bell pki_collector_bell;
 
 struct pki_registry;
 

@@ -95,6 +95,14 @@ void pki_backends_flush(pki_flush why)
             pki_backends[i]->flush(why);
 }
 
+bool pki_backends_collecting(void)
+{
+    for (size_t i = 0; i < pki_backend_count; i++)
+        if (pki_load(&live[i]) && pki_backends[i]->collect)
+            return true;
+    return false;
+}
+
 void pki_backends_collect(void)
 {
     for (size_t i = 0; i < pki_backend_count; i++)

@@ -60,6 +60,7 @@ bool pki_backend_wanted(const pki_backend *backend, const char *list);
 void pki_backends_start(const pki_config *config);
 void pki_backends_flush(pki_flush why);
 void pki_backends_collect(void);
-uint64_t pki_backends_cpu(void); /* of the running or the last session */
+bool pki_backends_collecting(void); /* does any have something to be collected, now or later? */
+uint64_t pki_backends_cpu(void);    /* of the running or the last session */
 void pki_backends_stop(void);
 void pki_backends_after_fork(void);

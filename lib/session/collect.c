@@ -2,7 +2,6 @@
 
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 #include "base/error.h"
 #include "base/spawn.h"
@@ -14,17 +13,18 @@
 #include "session/toll.h"
 #include "session/windows.h"
 
-/* A ring has to be emptied before a thread that records a region every 200 ns has filled it, also
- * when it has been idle until now. Each round costs its wake-up, 5 to 20 us: so not much earlier
- * than that either, unless a ring was found a quarter full. */
+/* Each round costs its wake-up, 5 to 20 us. Who fills a ring rings (core/ring.c), so without
+ * records it is the trace's freshness alone that asks for rounds. What devices and libraries tell
+ * has to be fetched before their pools are empty, and they do not ring: a ring's worth of records,
+ * one every 150 ns, is the time for that. */
 #define RECORD_NS 150u
 #define SHORTEST_ROUND_NS 500000u
 #define LONGEST_ROUND_NS 100000000u
+#define IDLE_ROUND_NS 250000000u
 
 static pthread_mutex_t wake_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t wake, finished;
+static pthread_cond_t finished;
 static void (*last_job)(pki_session *); /* for the collector; NULL: none, or it is done */
-static bool hurried;    /* set without the lock: a wake-up that is missed will be asked for again */
 static uint64_t within; /* the next round's latest beginning, ns from the last one; 0: as usual */
 static bool on;         /* a session can be drained; under the drain lock */
 
@@ -48,18 +48,26 @@ void pki_collect_check_clock(pki_session *s, bool now)
     s->next_clock_check = t + clock_interval(s->clock_checks++);
 }
 
-static struct timespec later(uint64_t ns)
+static uint64_t device_round_ns(const pki_session *s)
 {
-    uint64_t t = pki_monotonic_ns() + ns;
-    return (struct timespec){(time_t)(t / 1000000000), (long)(t % 1000000000)};
+    uint64_t ns = (uint64_t)s->config.ring_records * RECORD_NS;
+    return PKI_MIN(PKI_MAX(ns, SHORTEST_ROUND_NS), LONGEST_ROUND_NS);
+}
+
+/* Corrections of the clock have their moments; later on they come with some round or other. */
+static uint64_t clock_check_ns(const pki_session *s)
+{
+    uint64_t now = pki_monotonic_ns();
+    return s->next_clock_check > now ? s->next_clock_check - now : 0;
 }
 
 static uint64_t round_ns(const pki_session *s)
 {
-    uint64_t ns = (uint64_t)s->config.ring_records * RECORD_NS;
-    ns = pki_load(&s->fullest) >= s->config.ring_records / 4 ? ns / 4 : ns;
-    ns = PKI_MIN(PKI_MAX(ns, SHORTEST_ROUND_NS), LONGEST_ROUND_NS);
+    uint64_t ns = pki_load(&s->fullest) ? LONGEST_ROUND_NS : IDLE_ROUND_NS;
     uint64_t wanted = __atomic_exchange_n(&within, 0u, __ATOMIC_RELAXED);
+    ns = PKI_MIN(ns, (uint64_t)s->config.flush_ms * 1000000);
+    ns = PKI_MIN(ns, clock_check_ns(s));
+    ns = pki_backends_collecting() ? PKI_MIN(ns, device_round_ns(s)) : ns;
     return wanted ? PKI_MIN(ns, wanted) : ns;
 }
 
@@ -73,12 +81,8 @@ void pki_collect_within(uint64_t ns)
 /* False when it is time to end. */
 static bool sleep_a_round(pki_session *s)
 {
-    struct timespec until = later(round_ns(s));
+    pki_bell_sleep(&pki_collector_bell, pki_monotonic_ns() + round_ns(s));
     pthread_mutex_lock(&wake_lock);
-    while (!s->stopping && !last_job && !pki_load(&hurried) &&
-           pthread_cond_timedwait(&wake, &wake_lock, &until) == 0)
-        ;
-    pki_store(&hurried, false);
     bool go_on = !s->stopping && !last_job;
     pthread_mutex_unlock(&wake_lock);
     return go_on;
@@ -121,9 +125,8 @@ static void *collect(void *session)
     return NULL;
 }
 
-static void make_conditions(void)
+static void make_condition(void)
 {
-    pki_condition_make(&wake);
     pki_condition_make(&finished);
 }
 
@@ -137,18 +140,12 @@ static void turn(bool now_on)
 pk_status pki_collect_start(pki_session *s)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, make_conditions);
+    pthread_once(&once, make_condition);
     s->stopping = false;
     int error = pki_spawn(&s->collector, collect, s);
     s->collecting = error == 0;
     turn(s->collecting);
     return error ? pki_fail(PK_ETHREAD, "collector thread: %s", strerror(error)) : PK_OK;
-}
-
-static void hurry(void)
-{
-    pki_store(&hurried, true);
-    pthread_cond_signal(&wake);
 }
 
 void pki_collect_ended(void)
@@ -161,7 +158,7 @@ void pki_collect_ended(void)
         pki_toll_of_caller(&pki_the_session, before);
     pthread_mutex_unlock(&pki_drain_lock);
     if (!done)
-        hurry();
+        pki_bell_ring(&pki_collector_bell);
 }
 
 void pki_collect_stop(pki_session *s)
@@ -174,8 +171,8 @@ void pki_collect_stop(pki_session *s)
         return;
     pthread_mutex_lock(&wake_lock);
     s->stopping = true;
-    pthread_cond_signal(&wake);
     pthread_mutex_unlock(&wake_lock);
+    pki_bell_ring(&pki_collector_bell);
     pthread_join(s->collector, NULL);
 }
 
@@ -187,7 +184,7 @@ static bool wait_for_job(pthread_t collector, uint64_t patience_ns)
     if (pthread_getcpuclockid(collector, &clock) != 0)
         return false;
     while (last_job) {
-        struct timespec until = later(20000000);
+        struct timespec until = pki_moment(pki_monotonic_ns() + 20000000);
         pthread_cond_timedwait(&finished, &wake_lock, &until);
         uint64_t now = pki_monotonic_ns(), cpu = last_job ? pki_read_clock(clock) : used;
         if (cpu == used && now - since >= patience_ns)
@@ -203,7 +200,7 @@ bool pki_collect_finish(pki_session *s, void (*job)(pki_session *), uint64_t pat
     if (!pki_lock_within(&wake_lock, patience_ns))
         return false;
     last_job = job;
-    pthread_cond_signal(&wake);
+    pki_bell_ring(&pki_collector_bell);
     bool done = wait_for_job(s->collector, patience_ns);
     pthread_mutex_unlock(&wake_lock);
     return done;
@@ -212,7 +209,8 @@ bool pki_collect_finish(pki_session *s, void (*job)(pki_session *), uint64_t pat
 void pki_collect_after_fork(void)
 {
     pthread_mutex_init(&wake_lock, NULL);
-    make_conditions();
-    on = hurried = false;
+    make_condition();
+    pki_collector_bell = (pki_bell){0};
+    on = false;
     last_job = NULL;
 }

@@ -27,11 +27,6 @@ static pki_nvml_sample queue[2][QUEUE]; /* the thread fills one, the collector r
 static unsigned filling;
 static size_t filled;
 
-static struct timespec at(uint64_t ns)
-{
-    return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-}
-
 /* ---- the thread ---- */
 
 /* From here on until `back` the thread is NVML's. */
@@ -153,7 +148,7 @@ static uint64_t read_due(void)
 /* False when it is time to end. */
 static bool wait_until(uint64_t ns)
 {
-    struct timespec until = at(ns);
+    struct timespec until = pki_moment(ns);
     pthread_mutex_lock(&s.lock);
     while (!s.stopping && pthread_cond_timedwait(&wake, &s.lock, &until) == 0)
         ;
@@ -286,7 +281,7 @@ uint64_t pki_nvml_sampler_cpu(void)
 
 void pki_nvml_sampler_stop(void)
 {
-    struct timespec until = at(pki_monotonic_ns() + PATIENCE);
+    struct timespec until = pki_moment(pki_monotonic_ns() + PATIENCE);
     pthread_mutex_lock(&s.lock);
     pki_store(&s.stopping, true);
     pthread_cond_signal(&wake);
