@@ -12,7 +12,7 @@ import make  # noqa: E402
 import truth  # noqa: E402
 import viewers  # noqa: E402
 
-COUNTED = ("cpu_op", "user_annotation", "counter", "collective")  # by the report, each
+COUNTED = ("cpu_op", "counter", "collective")  # by the report, each; and steps
 NOT_EXACT = 1e-12  # counters' values, as parsers of others read them
 
 
@@ -93,13 +93,18 @@ def as_seen(document):
             "processes": list(truth.names_of(events, "process_name").values())}
 
 
+def is_counted(event):
+    return event.get("cat") in COUNTED or event["name"].startswith("ProfilerStep#")
+
+
 def cannot_fail(document):
     """Changes of a trace that nothing objects to."""
     seen, report, events = as_seen(document), document.get("perfkitReport"), document["traceEvents"]
     if list(compare(document, seen, "perfetto")):
         yield "it differs from itself"
     for kind in ("X", "C", "b", "s"):
-        found = next((e for e in events if e["ph"] == kind), None)
+        # The first one that the report counts, if there is such: which comes first in a file depends on when it was flushed.
+        found = min((e for e in events if e["ph"] == kind), key=lambda e: not is_counted(e), default=None)
         if found is None:
             continue
         rest = [e for e in events if e is not found]
@@ -107,7 +112,7 @@ def cannot_fail(document):
         spoilt = document | {"traceEvents": rest}
         if not list(compare(spoilt, seen, "perfetto")):
             yield f"nobody misses an event of {kind}"
-        if report and kind in "XCb" and found.get("cat") in COUNTED and not list(truth.against_report(spoilt, report)):
+        if report and kind in "XCb" and is_counted(found) and not list(truth.against_report(spoilt, report)):
             yield f"the report does not miss an event of {kind}"
 
 
