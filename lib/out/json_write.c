@@ -92,6 +92,14 @@ void pki_json_real(pki_json *json, const char *key, double value)
         put_real(json->file, value);
 }
 
+void pki_json_reals(pki_json *json, const char *key, const double *values, size_t count)
+{
+    pki_json_open(json, key, '[');
+    for (size_t i = 0; i < count; i++)
+        pki_json_real(json, NULL, values[i]);
+    pki_json_close(json, ']');
+}
+
 void pki_json_bool(pki_json *json, const char *key, bool value)
 {
     put_key(json, key);

@@ -28,6 +28,7 @@ void pki_json_uint(pki_json *json, const char *key,
                    uint64_t value); /* at most 2^63 - 1 is written */
 void pki_json_int(pki_json *json, const char *key, int64_t value);
 void pki_json_real(pki_json *json, const char *key, double value);
+void pki_json_reals(pki_json *json, const char *key, const double *values, size_t count);
 void pki_json_bool(pki_json *json, const char *key, bool value);
 void pki_json_text(pki_json *json, const char *key, const char *value); /* NULL is "" */
 

@@ -95,14 +95,6 @@ static void open_row(pki_json *json, const bench_series *series, size_t index)
     pki_json_text(json, "run_type", "iteration");
 }
 
-static void put_array(pki_json *json, const char *key, const double *values, size_t count)
-{
-    pki_json_open(json, key, '[');
-    for (size_t i = 0; i < count; i++)
-        pki_json_real(json, NULL, values[i]);
-    pki_json_close(json, ']');
-}
-
 /* Process runs are Google's repetitions: its readers then have something to work with. */
 static void put_run(pki_json *json, const bench_series *series, size_t index, size_t i)
 {
@@ -120,8 +112,8 @@ static void put_run(pki_json *json, const bench_series *series, size_t index, si
     if (run->pair)
         pki_json_uint(json, "pair", run->pair);
     pki_json_text(json, "clock", series->clock);
-    put_array(json, "samples", run->samples, run->count);
-    put_array(json, "cpu_samples", run->cpu_samples, run->count);
+    pki_json_reals(json, "samples", run->samples, run->count);
+    pki_json_reals(json, "cpu_samples", run->cpu_samples, run->count);
     pki_json_close(json, '}');
     pki_json_close(json, '}');
 }

@@ -7,8 +7,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#define TRACK_MASK (UINT32_MAX >> 1)
-
 static cell integer(int64_t value)
 {
     return (cell){.type = CELL_INTEGER, .integer = value};

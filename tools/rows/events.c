@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define UNBALANCED (UINT32_MAX / 2 + 1)
-
 /* ---- who and what ---- */
 
 /* Of a track, "pid/tid". */
@@ -77,7 +75,7 @@ static void find_call(rows_reader *from, const event *e, call_row *c)
     if (!e->known || k->known != e->known)
         *k = (rows_known){e->known, region_of(from->to, e), track_of(from->to, e->track, e->tid)};
     c->region = k->region;
-    c->track = k->track | (e->unbalanced ? UNBALANCED : 0);
+    c->track = k->track | (e->unbalanced ? ~TRACK_MASK : 0);
 }
 
 static void take_call(rows_reader *from, const event *e)

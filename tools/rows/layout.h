@@ -40,7 +40,7 @@ typedef enum rows_form {
 
 #define ROWS_NONE UINT32_MAX
 #define ROWS_PARTS 3
-#define ROWS_FILES_MOST 65536
+#define TRACK_MASK (UINT32_MAX >> 1) /* the bit above it: call_row */
 
 typedef struct file_row {
     uint64_t start_unix, duration;
@@ -146,7 +146,6 @@ struct rows {
     part files; /* of file_start */
     table names, region_keys, track_keys, process_keys;
     part regions, tracks; /* of rows_region, rows_track */
-    size_t first_track;   /* of this file */
     rows_memo memo[ROWS_TABLES];
 };
 

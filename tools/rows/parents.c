@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TRACK_MASK (UINT32_MAX >> 1)
-
 typedef struct nesting {
     const call_row *calls;
     call_nest *nests;

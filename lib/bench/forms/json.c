@@ -20,14 +20,6 @@ static const char *stop_name(uint32_t stop)
 
 /* ---- perfkit's members of a row ---- */
 
-static void put_array(pki_json *json, const char *key, const double *values, size_t n)
-{
-    pki_json_open(json, key, '[');
-    for (size_t i = 0; i < n; i++)
-        pki_json_real(json, NULL, values[i]);
-    pki_json_close(json, ']');
-}
-
 static void put_outliers(pki_json *json, const pk_bench_result *r)
 {
     pki_json_open(json, "outliers", '{');
@@ -120,9 +112,9 @@ static void put_measured(pki_json *json, const pk_bench_result *r)
     pki_json_text(json, "verdict_text", r->verdict_text);
     put_statistics(json, r);
     put_extras(json, r);
-    put_array(json, "samples", r->samples, r->count);
-    put_array(json, "cpu_samples", r->cpu_samples, r->count);
-    put_array(json, "at", r->at, r->count);
+    pki_json_reals(json, "samples", r->samples, r->count);
+    pki_json_reals(json, "cpu_samples", r->cpu_samples, r->count);
+    pki_json_reals(json, "at", r->at, r->count);
 }
 
 static void put_device(pki_json *json, const pki_bench_row *row)

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/compiler.h"
+
 pki_bench_words pki_bench_date(int64_t seconds)
 {
     pki_bench_words words = {""};
@@ -28,14 +30,6 @@ static void put_caches(pki_json *json, const pki_bench_environment *e)
         pki_json_uint(json, "num_sharing", e->caches[i].sharing);
         pki_json_close(json, '}');
     }
-    pki_json_close(json, ']');
-}
-
-static void put_load(pki_json *json, const char *key, const pki_bench_environment *e)
-{
-    pki_json_open(json, key, '[');
-    for (int i = 0; i < 3; i++)
-        pki_json_real(json, NULL, e->load[i]);
     pki_json_close(json, ']');
 }
 
@@ -72,7 +66,7 @@ static void put_system(pki_json *json, const pki_bench_environment *e)
     pki_json_text(json, "governor", e->governor);
     pki_json_text(json, "turbo", e->turbo);
     pki_json_text(json, "smt", e->smt);
-    put_load(json, "load", e);
+    pki_json_reals(json, "load", e->load, PKI_COUNT_OF(e->load));
     pki_json_real(json, "cgroup_cpus", e->cgroup_cpus);
     pki_json_uint(json, "cgroup_memory_bytes", e->cgroup_memory_bytes);
     pki_json_text(json, "container", e->container);
@@ -154,7 +148,7 @@ void pki_bench_json_context(pki_json *json, const pki_bench_document *d)
     pki_json_uint(json, "mhz_per_cpu", (uint64_t)(e->mhz + 0.5));
     pki_json_bool(json, "cpu_scaling_enabled", scaling);
     put_caches(json, e);
-    put_load(json, "load_avg", e);
+    pki_json_reals(json, "load_avg", e->load, PKI_COUNT_OF(e->load));
     pki_json_text(json, "library_version", d->version);
     pki_json_text(json, "library_build_type", e->library_optimized ? "release" : "debug");
     pki_json_uint(json, "json_schema_version", 1);
