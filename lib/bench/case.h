@@ -7,8 +7,7 @@
  * Threads: a case belongs to the thread that drives it, which is thread 0 of the benchmark; its
  *          team's other threads wait between samples.
  */
-#ifndef PKI_BENCH_CASE_H
-#define PKI_BENCH_CASE_H
+#pragma once
 
 #include <pk/bench.h>
 
@@ -162,5 +161,3 @@ void pki_bench_case_abandon(pki_bench_case *c, pk_bench_outcome outcome, const c
 
 /* One more thing that was unavailable. */
 void pki_bench_case_note(pki_bench_case *c, const char *text);
-
-#endif

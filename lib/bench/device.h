@@ -4,8 +4,7 @@
  * One table, filled in by the build (device_cuda.c). A timer belongs to one stream and one
  * thread; begin and end put their marks into the stream, elapsed waits for them.
  */
-#ifndef PKI_BENCH_DEVICE_H
-#define PKI_BENCH_DEVICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ typedef struct pki_bench_health_source pki_bench_health_source;
 pki_bench_health_source *pki_bench_health_open(const char *uuid);
 bool pki_bench_health_read(const pki_bench_health_source *source, pki_bench_health *health);
 void pki_bench_health_close(pki_bench_health_source *source);
-
-#endif

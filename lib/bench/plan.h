@@ -16,8 +16,7 @@
  * the sign test's, widened where neighbours depend on each other; the one that is reported at the
  * end is the bootstrap's.
  */
-#ifndef PKI_BENCH_PLAN_H
-#define PKI_BENCH_PLAN_H
+#pragma once
 
 #include "bench/case.h"
 
@@ -44,5 +43,3 @@ bool pki_bench_touch(pki_bench_case *c);
 /* One more sample, kept. False when there are enough, and c->result.stopped says why, or when it
  * was skipped or failed. */
 bool pki_bench_take_sample(pki_bench_case *c);
-
-#endif

@@ -1,6 +1,5 @@
 /* lib/bench/result.h - from a case's samples to figures. */
-#ifndef PKI_BENCH_RESULT_H
-#define PKI_BENCH_RESULT_H
+#pragma once
 
 #include "bench/case.h"
 
@@ -13,5 +12,3 @@ bool pki_bench_result_fill(pk_bench_result *result, pki_bench_case *c);
 
 /* Moves a whole one to a caller's, as much of it as that has room for by its size. */
 void pki_bench_result_give(pk_bench_result *given, pk_bench_result *whole);
-
-#endif

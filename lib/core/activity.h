@@ -5,8 +5,7 @@
  * backend makes on the collector's thread of what a driver tells it. Times are nanoseconds since
  * the session started, on the session's clock. Strings belong to the caller and are copied.
  */
-#ifndef PKI_CORE_ACTIVITY_H
-#define PKI_CORE_ACTIVITY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -76,5 +75,3 @@ typedef struct pki_activity {
     const pki_activity_arg *args; /* more of them */
     size_t arg_count;
 } pki_activity;
-
-#endif

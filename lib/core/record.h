@@ -1,6 +1,5 @@
 /* lib/core/record.h - what a thread hands over: 32 bytes in a ring. */
-#ifndef PKI_CORE_RECORD_H
-#define PKI_CORE_RECORD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -137,5 +136,3 @@ static inline uint64_t pki_not_negative(uint64_t ticks)
 {
     return ticks >> 63 ? 0 : ticks;
 }
-
-#endif

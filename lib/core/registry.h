@@ -6,8 +6,7 @@
  *
  * One lock for joining, leaving, naming and adding slots; recording takes none.
  */
-#ifndef PKI_CORE_REGISTRY_H
-#define PKI_CORE_REGISTRY_H
+#pragma once
 
 #include <pk/session.h>
 
@@ -106,5 +105,3 @@ void pki_registry_after_fork(pki_arena *unlisted);
 /* The blocks, without the lock: the list only grows. */
 uint32_t pki_registry_blocks(const pki_registry *registry);
 pki_thread *pki_registry_block(const pki_registry *registry, uint32_t i);
-
-#endif

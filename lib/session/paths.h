@@ -7,8 +7,7 @@
  * trace of this name at this moment (ranks without %r in the path, most often): this one takes a
  * name with its pid in it.
  */
-#ifndef PKI_SESSION_PATHS_H
-#define PKI_SESSION_PATHS_H
+#pragma once
 
 #include "core/arena.h"
 #include "session/config.h"
@@ -36,5 +35,3 @@ pki_arena *pki_paths_undo(const pki_paths *paths, pki_arena **arena);
 /* At a session's end: without keep the file has nothing more to tell and goes, but not another that
  * has come to its name; else it is for `pk recover`, or for whoever takes the name next. */
 void pki_paths_end(const pki_paths *paths, const pki_arena *arena, bool keep);
-
-#endif

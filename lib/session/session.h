@@ -8,8 +8,7 @@
  * A recording thread takes only the last, and only to join, to leave and at the first use of a
  * name.
  */
-#ifndef PKI_SESSION_SESSION_H
-#define PKI_SESSION_SESSION_H
+#pragma once
 
 #include <pthread.h>
 
@@ -85,5 +84,3 @@ void pki_session_reset_log(void);
 /* In the child of a fork. False if one of the locks was held: what it guards may be half of
  * something. */
 bool pki_session_after_fork(void);
-
-#endif

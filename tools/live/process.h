@@ -1,6 +1,5 @@
 /* tools/live/process.h - what /proc says of a process, which hears nothing of it. */
-#ifndef TOOLS_LIVE_PROCESS_H
-#define TOOLS_LIVE_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ process process_find(uint32_t own_pid, uint64_t inode, const char *name);
  * descriptor and answers whether to go on. False and errno: it could not be looked into. */
 typedef bool process_take_file(void *user, int fd, const char *path);
 bool process_open_shared(int pid, process_take_file *take, void *user);
-
-#endif

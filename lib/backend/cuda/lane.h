@@ -13,8 +13,7 @@
  * acquire. A lane belongs to the session whose number it carries. The collector leaves others
  * alone; their owner, at its first span in the new session, gives back what they hold.
  */
-#ifndef PKI_BACKEND_CUDA_LANE_H
-#define PKI_BACKEND_CUDA_LANE_H
+#pragma once
 
 #include "backend/cuda/context.h"
 
@@ -196,5 +195,3 @@ extern void (*pki_cuda_at_thread_end)(void);
 bool pki_cuda_threads_prepare(void);
 void pki_cuda_lanes_after_fork(void);
 void pki_cuda_threads_after_fork(void);
-
-#endif

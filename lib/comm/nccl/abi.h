@@ -4,8 +4,7 @@
  * tests/nccl/abi.c holds this against a real nccl.h where there is one. Source: NCCL's
  * documentation and headers, 2.19 to 2.28, and the user guide of 2.30.
  */
-#ifndef PKI_COMM_NCCL_ABI_H
-#define PKI_COMM_NCCL_ABI_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,6 +39,4 @@ typedef struct pki_wrap_id {
 typedef pki_wrap_config pki_wrap_config_arg;
 typedef struct ncclWindow_vidmem *pki_wrap_window; /* an opaque pointer, since 2.27 */
 typedef struct pki_wrap_sim pki_wrap_sim;
-#endif
-
 #endif

@@ -2,8 +2,7 @@
  * their parameters; each has a strong name with a p in front, which is called. Every NCCL
  * since 2.19 has them, but for those that came LATER.
  */
-#ifndef PKI_COMM_NCCL_CALLS_H
-#define PKI_COMM_NCCL_CALLS_H
+#pragma once
 
 #include <pk/comm.h>
 
@@ -92,5 +91,3 @@
       (pki_wrap_comm comm, int ranks, const pki_wrap_id *id, int rank, pki_wrap_comm *newcomm,     \
        pki_wrap_config_arg *config),                                                               \
       2.29)
-
-#endif

@@ -6,8 +6,7 @@
  * may be visible to nobody but the library that uses it, so it looks for them at the first call of
  * each (real_loaded.c).
  */
-#ifndef PKI_COMM_NCCL_REAL_H
-#define PKI_COMM_NCCL_REAL_H
+#pragma once
 
 #include "comm/nccl/calls.h"
 
@@ -34,5 +33,3 @@ void pki_wrap_resolve(void);
             pki_wrap_resolve();                                                                    \
         __atomic_load_n(&pki_wrap_real.NAME, __ATOMIC_RELAXED);                                    \
     }))
-
-#endif
