@@ -106,7 +106,9 @@ def zsh_option(name, kind, value, said):
 def zsh_files(ends):
     if not ends:
         return ""
-    wanted = "" if "" in ends else f' -g "*.({"|".join(ends)})"'
+    # Of one ending alone zsh would take the brackets for what a file has to be, not for a choice.
+    ending = ends[0] if len(ends) == 1 else f"({'|'.join(ends)})"
+    wanted = "" if "" in ends else f' -g "*.{ending}"'
     return f" \\\n            '*:file:_files{wanted}'"
 
 
