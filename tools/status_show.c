@@ -94,7 +94,7 @@ static bool is_known(const char *variable, size_t n)
         "PK_FLUSH_MS",          "PK_REPORT_THREADS", "PK_WARMUP_STEPS", "PK_RANK",
         "PK_WORLD_SIZE",        "PK_LOG_LEVEL",      "PK_LOG",          "PK_CUPTI_STEPS",
         "PK_CUPTI_GRAPH_NODES", "PK_NVTX_CONSUME",   "PK_NVTX_SHIM",    "PK_GPU_CAPTURE",
-        "PK_CUPTI_SYNC_EVENTS"};
+        "PK_CUPTI_SYNC_EVENTS", "PK_HANG_COMMAND",   "PK_HANG_SECONDS"};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strlen(known[i]) == n && memcmp(known[i], variable, n) == 0)
             return true;

@@ -62,14 +62,14 @@ module pk
 
     ! Record accounting; pk_counts of pk/session.h.
     type, bind(c), public :: pk_counts
-        integer(c_int32_t) :: size = 136, threads = 0
+        integer(c_int32_t) :: size = 152, threads = 0
         integer(c_int64_t) :: begun = 0, recorded = 0, written = 0, dropped = 0, unbalanced = 0, too_deep = 0, &
                               stray_ends = 0, points = 0, points_dropped = 0, unwritten = 0, regions = 0, steps = 0, &
                               memory_bytes = 0, trace_bytes = 0, other_starts = 0, not_finite = 0
     end type
 
     type, bind(c) :: options
-        integer(c_int32_t) :: size = 224, ring_records = 0
+        integer(c_int32_t) :: size = 232, ring_records = 0
         type(c_ptr) :: trace_path = c_null_ptr, report_path = c_null_ptr
         integer(c_int64_t) :: memory_bytes = 0
         type(c_ptr) :: backends = c_null_ptr, arena_path = c_null_ptr, clock = c_null_ptr
@@ -87,7 +87,8 @@ module pk
         integer(c_int32_t) :: window_steps = 0, window_seconds = 0
         integer(c_int64_t) :: windows_max_bytes = 0
         type(c_ptr) :: metrics_path = c_null_ptr
-        integer(c_int32_t) :: metrics_seconds = 0, spare_ = 0
+        integer(c_int32_t) :: metrics_seconds = 0, hang_seconds = 0
+        type(c_ptr) :: hang_command = c_null_ptr
     end type
 
     type, bind(c) :: backend_info

@@ -61,6 +61,8 @@ pub struct Options {
     pub windows_max_bytes: u64,
     pub metrics_path: *const c_char,
     pub metrics_seconds: u32,
+    pub hang_seconds: u32,
+    pub hang_command: *const c_char,
 }
 
 #[repr(C)]
@@ -73,7 +75,7 @@ pub struct Backend {
 
 // What C has (tests/abi); larger ones come with a larger size member.
 const _: () = assert!(size_of::<Region>() == 64 && size_of::<Counter>() == 24 && size_of::<Stats>() == 30344);
-const _: () = assert!(size_of::<Options>() == 224 && size_of::<Backend>() == 232 && size_of::<Counts>() == 136);
+const _: () = assert!(size_of::<Options>() == 232 && size_of::<Backend>() == 232 && size_of::<Counts>() == 136);
 
 #[link(name = "pk")]
 extern "C" {

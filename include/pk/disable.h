@@ -161,6 +161,8 @@ PK_API pk_region *pk_region_named_of(pk_kind kind, const char *name)
     return pk_region_named(name);
 }
 
+PK_API void pk_region_limit(pk_region *region, double seconds) {}
+
 PK_API pk_region *pk_region_variant(pk_region *region, const char *key, int64_t value)
 {
     return pk_region_named(key);

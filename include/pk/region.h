@@ -107,6 +107,15 @@ PK_API pk_region *pk_region_named_of(pk_kind kind, const char *name);
  * that is NULL stands for the unnamed one, a key that is NULL for "value". */
 PK_API pk_region *pk_region_variant(pk_region *region, const char *key, int64_t value);
 
+/* How long a call of this region may take, in seconds, before the watchdog says that the program
+ * hangs (pk_options.hang_seconds): for phases that are long and rare, a compilation say, and for
+ * those that never are. While a region with a limit is open on the thread that makes the steps
+ * (where none does: on any), it takes the place of hang_seconds, the innermost one first. 0, or
+ * less: as others. Without a limit a region of kind PK_IO may take as long as it takes. Any thread,
+ * any time, also before pk_start; of all regions of that name and kind. Cost: as a first use of the
+ * name. */
+PK_API void pk_region_limit(pk_region *region, double seconds);
+
 /* The rest of the block around it, as a region. Each is a declaration, and a block may have
  * several. PK_REGION_SCOPE takes an lvalue, PK_REGION_SCOPE_NAMED a string literal; both stand
  * inside functions. As with every variable that does something at its end, no goto and no case

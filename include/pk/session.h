@@ -18,7 +18,7 @@
  *          which wakes four times a second while nothing is recorded, ten times otherwise, when a
  *          thread has filled a quarter of its ring, and about every 10 ms where CUDA or NCCL is
  *          there; and a second one, which wakes every 100 ms, where NVML is
- *          asked about GPUs. pk_flush and pk_stop take as long as the disk does.
+ *          asked about GPUs; hang_seconds adds one that wakes twice a second. pk_flush and pk_stop take as long as the disk does.
  * Stack:   pk_start, pk_flush and pk_stop need 64 KiB at most, plus what a log function needs. The
  *          calls that record fit PTHREAD_STACK_MIN.
  * Signals: not for handlers, except that a handler may call exit(). A call that a handler makes
@@ -213,6 +213,19 @@ typedef struct pk_options {
      * renamed every metrics_seconds (0: 15), and a last time at pk_stop. NULL: none. */
     const char *metrics_path;
     uint32_t metrics_seconds;
+
+    /* The program hangs if no step and no region has ended for so many seconds, or for 5 times the
+     * 99th percentile of the step and of the innermost open region, if that is more. perfkit says
+     * so through the log function and in the arena (`pk where` shows it), with where each thread
+     * stands; it never ends the program. Regions of kind PK_IO may take as long as they take, and
+     * those with a limit so long (pk_region_limit). The watchdog is a thread that wakes twice a
+     * second at most. 1 .. 604800; 0: no watchdog. */
+    uint32_t hang_seconds;
+
+    /* A command for /bin/sh, run when the program hangs (hang_seconds), with the same %-fields. It
+     * is no child that the program could notice: its input is /dev/null, its output the program's,
+     * all other descriptors are closed, and nobody waits for it. NULL: none. */
+    const char *hang_command;
 } pk_options;
 
 /* The options as a pointer to a literal: pk_start(pk_options(.trace_path = "run.json")). For C; in

@@ -83,6 +83,15 @@ typedef struct pki_answer {
     char path[1024]; /* of the file, once it is written */
 } pki_answer;
 
+/* What the watchdog has said (session/hang.h). */
+typedef struct pki_hang {
+    uint32_t count;       /* alarms so far (release: the words are whole) */
+    uint32_t raised;      /* 1: nothing has ended since */
+    uint64_t raised_unix; /* of the last one, ns since 1970 */
+    uint64_t quiet_ns;    /* for how long nothing had ended then */
+    char words[1000];     /* lines */
+} pki_hang;
+
 typedef struct pki_arena_header {
     char magic[8];
     uint32_t version;
@@ -119,6 +128,7 @@ typedef struct pki_arena_header {
     pki_toll toll;   /* what perfkit has taken; a second old at most */
     pki_clock_map clock;
     pki_live live;
+    pki_hang hang;
     uint32_t blocks[PKI_BLOCKS_MAX]; /* offsets of pki_threads in pages */
 } pki_arena_header;
 

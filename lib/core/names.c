@@ -299,6 +299,22 @@ const pki_name *pki_name_at(uint32_t id)
     return id > 0 && id < pki_name_count() ? by_id[id] : NULL;
 }
 
+uint64_t pki_name_limit(uint32_t id)
+{
+    const pki_name *n = pki_name_at(id);
+    return n ? pki_load(&n->limit_ns) : 0;
+}
+
+#define LONGEST_LIMIT_S 1e9
+
+void pk_region_limit(pk_region *region, double seconds)
+{
+    uint32_t id = pki_region_id(region);
+    double s = seconds > 0 ? seconds : 0; /* also of what is no number */
+    if (id != PKI_NAME_TOO_MANY)
+        pki_store(&by_id[id]->limit_ns, (uint64_t)(PKI_MIN(s, LONGEST_LIMIT_S) * 1e9));
+}
+
 uint32_t pki_name_kind(uint32_t id)
 {
     const pki_name *n = pki_name_at(id);

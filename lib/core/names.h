@@ -30,6 +30,7 @@ typedef struct pki_name {
     uint16_t length;     /* of name, bytes */
     uint16_t key_length; /* of key; for a counter, of its unit */
     int64_t value;       /* of a variant */
+    uint64_t limit_ns;   /* how long a call may take (pk_region_limit); 0: not said. Atomic */
     union {
         pk_region region; /* what pk_region_named hands out */
         pk_counter counter;
@@ -57,6 +58,9 @@ const pki_name *pki_name_at(uint32_t id);
 
 /* What it is of; PK_OTHER for ids that were never given out. */
 uint32_t pki_name_kind(uint32_t id);
+
+/* How long a call of it may take, ns; 0: nobody has said. */
+uint64_t pki_name_limit(uint32_t id);
 
 /* Ids below this have been given out. */
 uint32_t pki_name_count(void);

@@ -110,6 +110,7 @@ static pk_status read_numbers(pki_config *c, const pk_options *o)
                                          (uint64_t)1 << 20,        (uint64_t)1 << 50,
                                          (uint64_t)256 << 20,      false};
     static const number consume = {"nvtx_consume", "PK_NVTX_CONSUME", 0, 1, 0, false};
+    static const number hang = {"hang_seconds", "PK_HANG_SECONDS", 1, 604800, 0, false};
     pk_status s = read_small(&ring, o->ring_records, &c->ring_records);
     s = s ? s : read_number(&memory, o->memory_bytes, &c->memory_bytes);
     s = s ? s : read_number(&most, o->trace_max_bytes, &c->trace_max_bytes);
@@ -123,6 +124,7 @@ static pk_status read_numbers(pki_config *c, const pk_options *o)
     s = s ? s : read_small(&captures, o->captures_per_hour, &c->captures_per_hour);
     s = s ? s : read_number(&capture_bytes, o->capture_bytes_per_hour, &c->capture_bytes_per_hour);
     s = s ? s : read_small(&consume, o->nvtx_consume, &c->nvtx_consume);
+    s = s ? s : read_small(&hang, o->hang_seconds, &c->hang_seconds);
     return s;
 }
 
@@ -146,9 +148,11 @@ static pk_status read_paths(pki_config *c, const pk_options *o)
     const words trace = words_of(o->trace_path, "trace_path", "PK_TRACE_PATH");
     const words report = words_of(o->report_path, "report_path", "PK_REPORT_PATH");
     const words arena = words_of(o->arena_path, "arena_path", "PK_ARENA_PATH");
+    const words command = words_of(o->hang_command, "hang_command", "PK_HANG_COMMAND");
     pk_status s = read_path(trace, &c->world, c->trace);
     s = s ? s : read_path(report, &c->world, c->report);
     s = s ? s : read_path(arena, &c->world, c->arena);
+    s = s ? s : read_path(command, &c->world, c->hang_command);
     if (!s && c->trace[0] && (strcmp(c->trace, c->report) == 0 || strcmp(c->trace, c->arena) == 0))
         return pki_fail(PK_EINVAL, "%s %s: report or arena have the same", trace.source, c->trace);
     c->compressed = pki_ends_with(c->trace, ".gz");

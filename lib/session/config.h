@@ -56,6 +56,8 @@ typedef struct pki_config {
     uint64_t windows_max_bytes;
     char metrics[PATH_MAX]; /* "" for none */
     uint32_t metrics_seconds;
+    uint32_t hang_seconds;       /* 0: no watchdog */
+    char hang_command[PATH_MAX]; /* "" for none */
 } pki_config;
 
 /* Also sets where messages go. PK_EINVAL names the option or variable and what is wrong with it. */

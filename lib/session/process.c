@@ -22,6 +22,7 @@
 #include "comm/live/progress.h"
 #include "session/stop.h"
 #include "session/tail.h"
+#include "session/watchdog.h"
 #include "session/windows.h"
 
 /* The child has one thread and a copy of everything; the files, the arena and the collector are the
@@ -53,6 +54,7 @@ static void in_child(void)
     pki_registry_after_fork(s->open ? NULL : s->arena);
     pki_join_after_fork();
     pki_collect_after_fork();
+    pki_watchdog_after_fork();
     pki_duplicates_release();
     memset(s, 0, sizeof *s);
 }

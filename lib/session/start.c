@@ -20,6 +20,7 @@
 #include "session/metrics.h"
 #include "session/run.h"
 #include "session/tail.h"
+#include "session/watchdog.h"
 #include "session/windows.h"
 
 /* Between the first two clock samples: 50 ns of doubt in 1 ms, corrected 4 ms later. */
@@ -155,5 +156,6 @@ pk_status pki_session_start(pki_session *s, const pk_options *options)
     }
     pki_backends_start(&s->config);
     say_hello(s);
+    (void)pki_watchdog_start(s); /* it has said what is wrong; nothing that is recorded is less */
     return PK_OK;
 }

@@ -16,6 +16,7 @@
 #include "session/run.h"
 #include "session/stepper.h"
 #include "session/toll.h"
+#include "session/watchdog.h"
 #include "session/windows.h"
 
 /* At exit() nobody is waited for any longer who does nothing: the arena then stays for pk recover.
@@ -26,6 +27,7 @@
 static void last_rounds(pki_session *s)
 {
     uint64_t now = pki_ticks(s->config.monotonic), before = pki_toll_begin();
+    pki_watchdog_stop();
     pki_backends_flush(PKI_FLUSH_LAST);
     pthread_mutex_lock(&pki_drain_lock);
     pki_backends_stop();

@@ -130,13 +130,35 @@ uint64_t pki_slot_bucket(const pki_slot *slot, uint32_t bucket)
     return count;
 }
 
+/* In bucket i, or in none of its chunk: then i is the chunk's last. */
+static uint64_t count_in(const pki_slot *slot, uint32_t *i)
+{
+    if (pki_load(&slot->chunks[*i / PKI_CHUNK_BUCKETS]))
+        return pki_slot_bucket(slot, *i);
+    *i |= PKI_CHUNK_BUCKETS - 1;
+    return 0;
+}
+
+uint64_t pki_slot_quantile(const pki_slot *slot, double q)
+{
+    uint64_t total = 0, before = 0;
+    for (uint32_t i = 0; i < PK_STATS_BUCKETS; i++)
+        total += count_in(slot, &i);
+    uint64_t rank = total ? pki_rank(q, total) : 0;
+    for (uint32_t i = 0; i < PK_STATS_BUCKETS && rank; i++) {
+        before += count_in(slot, &i);
+        if (before >= rank)
+            return (uint64_t)pki_bucket_middle(i);
+    }
+    return 0;
+}
+
 static void add_buckets(uint64_t buckets[PK_STATS_BUCKETS], const pki_slot *slot)
 {
-    for (uint32_t i = 0; i < PK_STATS_BUCKETS; i++)
-        if (pki_load(&slot->chunks[i / PKI_CHUNK_BUCKETS]))
-            buckets[i] += pki_slot_bucket(slot, i);
-        else
-            i |= PKI_CHUNK_BUCKETS - 1; /* a whole chunk without any */
+    for (uint32_t i = 0; i < PK_STATS_BUCKETS; i++) {
+        uint64_t count = count_in(slot, &i);
+        buckets[i] += count;
+    }
 }
 
 void pki_stats_add_slot(pk_stats *stats, const pki_slot *slot)

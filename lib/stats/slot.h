@@ -111,6 +111,9 @@ void pki_slot_merge(pki_spans *spans, pki_pool *pool, pki_slot *to, const pki_sl
 /* How many calls are in that bucket. Any thread. */
 uint64_t pki_slot_bucket(const pki_slot *slot, uint32_t bucket);
 
+/* The q-quantile of its values, by their buckets; 0 if it has none. Any thread. */
+uint64_t pki_slot_quantile(const pki_slot *slot, double q);
+
 /* Adds the slot's content to stats, in ticks: count, sum, min, max, squares (into spare[0..1]),
  * self, bytes, flops, buckets. pki_stats_begin before the first, pki_stats_finish behind the last.
  */

@@ -23,8 +23,8 @@ def pk(*arguments):
 class Job:
     """Ranks of hang_run in a folder of their own."""
 
-    def __init__(self, how, victim, size=RANKS, prefix=(), **more):
-        self.folder = tempfile.mkdtemp()
+    def __init__(self, how, victim, size=RANKS, prefix=(), folder=None, **more):
+        self.folder = folder or tempfile.mkdtemp()
         meeting = os.path.join(self.folder, "meeting")
         with open(meeting, "wb") as file:
             file.write(bytes(4096))
@@ -40,7 +40,7 @@ class Job:
             p.kill()
             p.wait()
             p.stdout.close()
-        shutil.rmtree(self.folder)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def where(self, *targets):
         done = pk("where", "--json", *(targets or [self.folder]))
@@ -146,6 +146,43 @@ class Where(unittest.TestCase):
             done = pk("where", *arguments)
             self.assertEqual(done.returncode, 2)
             self.assertIn(says, done.stderr.decode())
+
+
+class Watchdog(unittest.TestCase):
+    """hang_seconds: each rank that waits says so, and runs a command that names the one that does not."""
+
+    def alarm(self, how):
+        folder = tempfile.mkdtemp()
+        command = f"cd {folder} && '{os.path.abspath(PK)}' where --json . > new-%r && mv new-%r said-%r.json"
+        job = Job(how, 1, folder=folder, PK_HANG_SECONDS="1", PK_HANG_COMMAND=command)
+        self.addCleanup(job.close)
+        said = os.path.join(folder, "said-0.json")
+        until = time.monotonic() + 30
+        while not os.path.exists(said) and time.monotonic() < until:
+            time.sleep(0.02)
+        with open(said, encoding="utf-8") as file:
+            seen = json.load(file)
+        self.assertEqual([b["rank"] for b in seen["behind"]], [1])
+        dog = seen["targets"][0]["watchdog"]
+        self.assertEqual((dog["alarms"], dog["hangs"]), (1, True))
+        self.assertRegex(dog["words"], r"\Ano step and no region has ended for \d+\.\d s .*in step 19\n"
+                                       r"thread 0 \(trainer\): in all-reduce for \d+\.\d s\n"
+                                       r"communicator world of test: enqueued 20, started 20, completed 19, 1 under way\Z")
+        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(job.ranks[0].pid)], capture_output=True, check=False)
+        self.assertEqual(children.stdout, b"")
+        self.assertIn("its watchdog:", pk("where", folder).stdout.decode())
+
+    def test_stopped(self):
+        self.alarm("stopped")
+
+    def test_spinning(self):
+        self.alarm("spinning")
+
+    def test_blocked(self):
+        self.alarm("blocked")
+
+    def test_gone(self):
+        self.alarm("gone")
 
 
 class Namespace(unittest.TestCase):

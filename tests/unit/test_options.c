@@ -43,7 +43,9 @@ static const char *const variables[] = {"PK_RING_RECORDS",
                                         "PK_CAPTURES_PER_HOUR",
                                         "PK_CAPTURE_BYTES_PER_HOUR",
                                         "PK_CAPTURE",
-                                        "PK_CAPTURE_PATH"};
+                                        "PK_CAPTURE_PATH",
+                                        "PK_HANG_COMMAND",
+                                        "PK_HANG_SECONDS"};
 
 static int clear_environment(void **state)
 {
@@ -89,7 +91,8 @@ static void defaults(void **state)
                 !config.cupti_sync_events);
     assert_true(config.history_steps == 0 && config.history_bytes == 64 << 20 &&
                 !config.history[0] && !config.capture_path[0]);
-    assert_true(config.captures_per_hour == 12 && config.capture_bytes_per_hour == 256 << 20);
+    assert_true(config.captures_per_hour == 12 && config.capture_bytes_per_hour == 256 << 20 &&
+                !config.hang_command[0] && !config.hang_seconds);
     assert_true(!config.trace[0] && !config.report[0] && !config.arena[0] && !config.backends[0]);
     assert_int_equal(config.monotonic, !pki_cycle_counter_trusted(&why_not));
     assert_true(config.world.pid > 0 && config.world.host[0] && config.world.program[0]);
@@ -110,7 +113,8 @@ static void every_field(void **state)
                             .nvtx_consume = 1, .nvtx_shim = "s.so", .gpu_capture = "off",
                             .cupti_sync_events = 1, .history_steps = 9, .history_bytes = 2 << 20,
                             .captures_per_hour = 5, .capture_bytes_per_hour = 3 << 20,
-                            .capture = "every=10;request", .capture_path = "c-%s-%r%%.json"));
+                            .capture = "every=10;request", .capture_path = "c-%s-%r%%.json",
+                            .hang_command = "say %r", .hang_seconds = 30));
     assert_true(config.ring_records == 128 && config.memory_bytes == 5 << 20);
     assert_string_equal(config.trace, trace);
     assert_string_equal(config.report, "r.json");
@@ -130,6 +134,8 @@ static void every_field(void **state)
     assert_true(config.captures_per_hour == 5 && config.capture_bytes_per_hour == 3 << 20);
     assert_true(config.capture.every == 10 && config.capture.request);
     assert_string_equal(config.capture_path, "c-%s-2%%.json");
+    assert_string_equal(config.hang_command, "say 2");
+    assert_int_equal(config.hang_seconds, 30);
 }
 
 static void every_variable(void **state)
@@ -160,7 +166,9 @@ static void every_variable(void **state)
                                          "5",
                                          "3M",
                                          "every=10;request",
-                                         "c-%s-%r%%.json"};
+                                         "c-%s-%r%%.json",
+                                         "say %r",
+                                         "30"};
     (void)state;
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         setenv(variables[i], values[i], 1);
@@ -183,6 +191,8 @@ static void every_variable(void **state)
     assert_true(config.captures_per_hour == 5 && config.capture_bytes_per_hour == 3 << 20);
     assert_true(config.capture.every == 10 && config.capture.request);
     assert_string_equal(config.capture_path, "c-%s-2%%.json");
+    assert_string_equal(config.hang_command, "say 2");
+    assert_int_equal(config.hang_seconds, 30);
 }
 
 static void the_option_wins(void **state)
@@ -267,6 +277,8 @@ static void bounds(void **state)
     expect_refused(pk_options(.gpu_capture = "never"), "gpu_capture", "never");
     expect_taken(pk_options(.gpu_capture = "on"));
     assert_false(config.gpu_capture_off);
+    expect_refused(pk_options(.hang_seconds = 604801), "hang_seconds", "604800");
+    expect_refused(pk_options(.hang_command = "date +%s"), "hang_command", "%s");
     expect_refused(pk_options(.log_level = 5), "log_level", "5");
     expect_refused_variable("PK_GPU_CAPTURE", "0", "neither on nor off");
     expect_refused_variable("PK_FLUSH_MS", "3", "10");

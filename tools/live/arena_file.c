@@ -85,8 +85,10 @@ bool arena_file_header(int fd, uint64_t bytes, pki_arena_header *header, complai
     end_texts(header);
     const pki_clock_map *clock = &header->clock;
     if (!read_list(fd, header, &header->live, sizeof header->live) ||
+        !read_list(fd, header, &header->hang, sizeof header->hang) ||
         !read_list(fd, header, clock->segments, clock->count * sizeof *clock->segments) ||
         !read_list(fd, header, header->blocks, header->block_count * sizeof *header->blocks))
         return complaint_set(why, "cut off: shorter than an arena's header");
+    header->hang.words[sizeof header->hang.words - 1] = 0;
     return true;
 }

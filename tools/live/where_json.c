@@ -59,6 +59,17 @@ static void put_comm(pki_json *j, const look *l, const live_comm *c)
     pki_json_close(j, '}');
 }
 
+static void put_hang(pki_json *j, const look *l)
+{
+    const pki_hang *hang = &l->t->header->hang;
+    pki_json_open(j, "watchdog", '{');
+    pki_json_uint(j, "alarms", hang->count);
+    pki_json_bool(j, "hangs", hang->raised != 0);
+    pki_json_real(j, "since", (double)hang->raised_unix / 1e9);
+    pki_json_text(j, "words", hang->words);
+    pki_json_close(j, '}');
+}
+
 static void put_target(pki_json *j, const look *l)
 {
     const pki_arena_header *h = l->t->header;
@@ -73,6 +84,7 @@ static void put_target(pki_json *j, const look *l)
     pki_json_text(j, "state", target_state_text(l->t->state));
     pki_json_uint(j, "steps", l->s.steps);
     pki_json_real(j, "step_seconds", l->s.steps ? seconds(l, l->s.step_since_ns) : 0);
+    put_hang(j, l);
     pki_json_open(j, "threads", '[');
     for (size_t i = 0; i < l->s.thread_count; i++)
         put_thread(j, l, &l->s.threads[i]);

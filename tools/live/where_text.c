@@ -73,6 +73,23 @@ static void put_comm(FILE *to, const look *l, const live_comm *c)
             (unsigned long long)c->completed, c->under_way);
 }
 
+/* What the process's own watchdog says. */
+static void put_hang(FILE *to, const look *l)
+{
+    const pki_hang *hang = &l->t->header->hang;
+    const char *line = hang->words;
+    if (!hang->raised)
+        return;
+    fputs("  its watchdog:\n", to);
+    while (*line) {
+        char text[sizeof hang->words];
+        int n = (int)strcspn(line, "\n");
+        snprintf(text, sizeof text, "    %.*s", n, line);
+        pki_put_paragraph(to, text, 0, 6);
+        line += n + (line[n] != 0);
+    }
+}
+
 static void put_target(FILE *to, const look *l)
 {
     char text[TARGET_TEXT];
@@ -84,6 +101,7 @@ static void put_target(FILE *to, const look *l)
                 pki_figure_time(age(l, l->s.step_since_ns)).text);
     fputc('\n', to);
     put_threads(to, l);
+    put_hang(to, l);
     for (size_t i = 0; i < l->s.comm_count; i++)
         put_comm(to, l, &l->s.comms[i]);
 }

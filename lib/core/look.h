@@ -1,0 +1,14 @@
+/* lib/core/look.h - what a thread has open, seen by another one of its process. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "core/thread.h"
+
+typedef struct pki_look {
+    unsigned depth;
+    pki_frame open[PKI_DEPTH_MAX]; /* outermost first; ids without their flags */
+} pki_look;
+
+/* Frames that were open together. False: the thread moves too fast for that. */
+bool pki_look_at(const pki_thread *t, pki_look *look);

@@ -1,0 +1,195 @@
+#include "session/hang.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "comm/model/communicator.h"
+#include "core/look.h"
+#include "core/names.h"
+
+/* ---- looking ---- */
+
+static bool is_live(const pki_thread *t)
+{
+    return pki_load_acquire(&t->life) == PKI_THREAD_LIVE; /* pairs with the release in attach */
+}
+
+/* The thread that makes the steps; NULL: none does. */
+static const pki_thread *find_stepper(const pki_session *s)
+{
+    const pki_thread *found = NULL;
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
+        const pki_thread *t = pki_registry_block(s->registry, i);
+        uint64_t steps = is_live(t) ? pki_load(&t->steps) : 0;
+        if (steps > most) {
+            most = steps;
+            found = t;
+        }
+    }
+    return found;
+}
+
+static uint64_t count_ended(const pki_thread *t)
+{
+    pki_position p = pki_thread_position(t);
+    return p.bytes / sizeof(pki_record) - p.others + pki_load(&t->dropped);
+}
+
+static uint64_t ns_of(const pki_session *s, uint64_t ticks)
+{
+    const pki_clock_map *clock = &s->arena->header->clock;
+    return clock->origin_ns + pki_clock_ns(clock, ticks);
+}
+
+/* The innermost region with a limit decides; else one of kind PK_IO excuses all inside it. */
+static void note_announced(const pki_session *s, const pki_look *look, pki_watch_sight *sight)
+{
+    for (unsigned d = look->depth; d > 0; d--) {
+        const pki_frame *f = &look->open[d - 1];
+        uint64_t limit = pki_name_limit(f->id);
+        if (limit && !sight->limit) {
+            sight->limit = limit;
+            sight->since = ns_of(s, f->start);
+        }
+        sight->excused |= !limit && !sight->limit && pki_name_kind(f->id) == PK_IO;
+    }
+    if (sight->limit)
+        sight->excused = false;
+}
+
+void pki_hang_look(const pki_session *s, pki_watch_sight *sight)
+{
+    const pki_thread *stepper = find_stepper(s);
+    *sight = (pki_watch_sight){.now = pki_monotonic_ns(),
+                               .ended = pki_load(&s->arena->header->steps),
+                               .any = stepper != NULL};
+    for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
+        const pki_thread *t = pki_registry_block(s->registry, i);
+        pki_look look = {0};
+        sight->ended += count_ended(t);
+        if (!is_live(t) || (stepper && t != stepper) || !pki_look_at(t, &look))
+            continue;
+        sight->any |= look.depth > 0;
+        note_announced(s, &look, sight);
+    }
+}
+
+/* ---- how long such calls take ---- */
+
+/* Of all calls that have been folded; 0: there are none. */
+static uint64_t p99_of(const pki_session *s, uint32_t id)
+{
+    uint64_t first = pki_load_acquire(&s->arena->header->live.totals); /* pairs with the release in
+                                                                         session/live.c */
+    const pki_slot *slot = first ? pki_arena_at(s->arena, first) : NULL;
+    while (slot && slot->id != id)
+        slot = pki_table_next(slot);
+    return slot ? pki_slot_quantile(slot, 0.99) : 0;
+}
+
+uint64_t pki_hang_usual(const pki_session *s)
+{
+    const pki_thread *stepper = find_stepper(s);
+    uint64_t usual = stepper ? p99_of(s, PKI_NAME_STEP) : 0;
+    for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
+        const pki_thread *t = pki_registry_block(s->registry, i);
+        pki_look look = {0};
+        if (is_live(t) && (!stepper || t == stepper) && pki_look_at(t, &look) && look.depth)
+            usual = PKI_MAX(usual, p99_of(s, look.open[look.depth - 1].id));
+    }
+    return usual;
+}
+
+/* ---- telling ---- */
+
+/* Lines for the log, and the same in the arena for who comes later. */
+typedef struct teller {
+    pki_hang *hang;
+    size_t used;
+} teller;
+
+static void tell(teller *to, pk_log_level level, const char *line)
+{
+    size_t room = sizeof to->hang->words - to->used;
+    int n = snprintf(to->hang->words + to->used, room, "%s%s", to->used ? "\n" : "", line);
+    to->used += n > 0 ? PKI_MIN((size_t)n, room - 1) : 0;
+    pki_log(level, "%s", line);
+}
+
+/* "a > b > c", the innermost ones if there are too many. */
+static void put_path(char *line, size_t size, const pki_look *look)
+{
+    size_t n = strlen(line);
+    unsigned from = look->depth > 6 ? look->depth - 6 : 0;
+    if (from && n < size)
+        n += (size_t)snprintf(line + n, size - n, "... > ");
+    for (unsigned d = from; d < look->depth && n < size; d++) {
+        const pki_name *name = pki_name_at(look->open[d].id);
+        n += (size_t)snprintf(line + n, size - n, "%s%.60s", d > from ? " > " : "",
+                              name ? name->name : "?");
+    }
+}
+
+static void tell_thread(teller *to, const pki_session *s, const pki_thread *t)
+{
+    char line[384];
+    pki_look look;
+    bool still = pki_look_at(t, &look);
+    if (!still || !look.depth)
+        return;
+    uint64_t since = ns_of(s, look.open[look.depth - 1].start), now = pki_monotonic_ns();
+    snprintf(line, sizeof line, "thread %u (%.63s): in ", t->index, t->name);
+    put_path(line, sizeof line - 32, &look);
+    size_t n = strlen(line);
+    snprintf(line + n, sizeof line - n, " for %.1f s",
+             (double)(now > since ? now - since : 0) / 1e9);
+    tell(to, PK_LOG_WARNING, line);
+}
+
+static void tell_comm(teller *to, const pk_comm *c)
+{
+    char line[384];
+    pki_comms_entry e = pki_comm_progress(c);
+    if (!e.under_way)
+        return;
+    snprintf(line, sizeof line,
+             "communicator %s of %s: enqueued %llu, started %llu, completed %llu, %u under way",
+             c->title, c->library, (unsigned long long)e.enqueued, (unsigned long long)e.started,
+             (unsigned long long)e.completed, e.under_way);
+    tell(to, PK_LOG_WARNING, line);
+}
+
+void pki_hang_tell(const pki_session *s, uint64_t quiet, uint64_t limit)
+{
+    pki_hang *hang = &s->arena->header->hang;
+    teller to = {hang, 0};
+    char line[384];
+    const pk_comm *c;
+    pki_store(&hang->quiet_ns, quiet);
+    pki_store(&hang->raised_unix, pki_read_clock(CLOCK_REALTIME));
+    snprintf(
+        line, sizeof line,
+        "no step and no region has ended for %.1f s (limit %.1f s): the program hangs, in step "
+        "%llu",
+        (double)quiet / 1e9, (double)limit / 1e9,
+        (unsigned long long)pki_load(&s->arena->header->steps));
+    tell(&to, PK_LOG_ERROR, line);
+    for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
+        const pki_thread *t = pki_registry_block(s->registry, i);
+        if (is_live(t))
+            tell_thread(&to, s, t);
+    }
+    for (uint32_t i = 0; i < PKI_COMMS_MAX - 1 && (c = pki_comm_at(i)); i++)
+        tell_comm(&to, c);
+    pki_store_release(&hang->count, hang->count + 1); /* the words are whole before it */
+    pki_store_release(&hang->raised, 1u);
+}
+
+void pki_hang_tell_end(const pki_session *s, uint64_t quiet)
+{
+    pki_store_release(&s->arena->header->hang.raised, 0u);
+    pki_log(PK_LOG_WARNING, "the program goes on, after %.1f s in which nothing ended",
+            (double)quiet / 1e9);
+}
