@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/spawn.h"
 #include "core/inside.h"
+#include "session/captures.h"
 #include "session/hang.h"
 
 #define SHORTEST_NS 50000000u
@@ -52,6 +53,7 @@ static void run_command(const pki_session *s)
 static void raise_alarm(const pki_session *s, const pki_watch *w, const pki_watch_sight *sight)
 {
     pki_hang_tell(s, pki_watch_quiet(w, sight->now), pki_watch_limit(w, sight));
+    (void)pki_captures_ask("hang", 0); /* refused where there is no history: nothing is missing */
     run_command(s);
 }
 
