@@ -79,7 +79,7 @@ static int between(void *argument)
     plan *p = argument;
     close_others();
     p->error = spawn(p);
-    _exit(0);
+    return 0; /* to clone's own code, which ends this process and no more */
 }
 
 int pki_run_aside(const char *command, pid_t *pid)
