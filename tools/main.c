@@ -15,6 +15,7 @@ static const command commands[] = {
     {"compare", command_compare, "which benchmarks became slower, from their files"},
     {"recover", command_recover, "a whole trace from what a killed run has left"},
     {"capture", command_capture, "the same steps of running processes, each as a trace"},
+    {"top", command_top, "what processes do, look after look: steps, regions, communicators"},
     {"where", command_where, "where processes stand, running or dead, and who waits for whom"},
     {"status", command_status, "what perfkit finds on this machine: clock, limits, backends"},
 };

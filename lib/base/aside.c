@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -88,10 +89,15 @@ int pki_run_aside(const char *command, pid_t *pid)
     char *stack = pki_mem_private(STACK);
     if (!stack)
         return ENOMEM;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all,
+                    &before); /* a handler would run in the process between, too */
     int child = clone(between, stack + STACK, CLONE_VM | CLONE_VFORK, &p);
     int error = child < 0 ? errno : p.error;
     while (child > 0 && waitpid(child, NULL, (int)__WCLONE) < 0 && errno == EINTR)
         ;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     pki_mem_unmap(stack, STACK);
     *pid = p.pid;
     return error;

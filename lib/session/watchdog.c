@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "base/spawn.h"
 #include "core/inside.h"
-#include "session/captures.h"
 #include "session/hang.h"
+#include "session/requests.h"
 
 #define SHORTEST_NS 50000000u
 #define LONGEST_NS 500000000u
@@ -53,7 +53,7 @@ static void run_command(const pki_session *s)
 static void raise_alarm(const pki_session *s, const pki_watch *w, const pki_watch_sight *sight)
 {
     pki_hang_tell(s, pki_watch_quiet(w, sight->now), pki_watch_limit(w, sight));
-    (void)pki_captures_ask("hang", 0); /* refused where there is no history: nothing is missing */
+    (void)pki_requests_call("hang", 0); /* refused where there is no history: nothing is missing */
     run_command(s);
 }
 

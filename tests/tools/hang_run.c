@@ -20,6 +20,7 @@
 static pk_region load = PK_REGION_OF(PK_DATA, "load"),
                  forward = PK_REGION_OF(PK_COMPUTE, "forward");
 static pk_region reduce = PK_REGION_OF(PK_COMM, "all-reduce");
+static pk_region odd = PK_REGION("rückwärts");
 static pk_region checkpoint = PK_REGION_OF(PK_IO, "checkpoint");
 
 static _Atomic unsigned *arrived; /* the step that each rank has reached */
@@ -74,7 +75,10 @@ static void one_step(unsigned step, const char *how, pk_comm *world)
     PK_SCOPE(forward) {
         if (how)
             hang(how);
-        sleep_us(800);
+        sleep_us(600);
+        PK_SCOPE(odd) {
+            sleep_us(200);
+        }
     }
     PK_SCOPE(reduce) {
         if (world)

