@@ -17,8 +17,9 @@
  * Cost:    pk_start takes about 2 ms (1 ms of it calibrates the clock). A session has one thread,
  *          which wakes four times a second while nothing is recorded, ten times otherwise, when a
  *          thread has filled a quarter of its ring, and about every 10 ms where CUDA or NCCL is
- *          there; and a second one, which wakes every 100 ms, where NVML is
- *          asked about GPUs; hang_seconds adds one that wakes twice a second. pk_flush and pk_stop take as long as the disk does.
+ *          there; and a second one, which wakes every 100 ms, where NVML is asked about GPUs;
+ *          hang_seconds adds one that wakes twice a second. pk_flush and pk_stop take as long as
+ *          the disk does.
  * Stack:   pk_start, pk_flush and pk_stop need 64 KiB at most, plus what a log function needs. The
  *          calls that record fit PTHREAD_STACK_MIN.
  * Signals: not for handlers, except that a handler may call exit(). A call that a handler makes
