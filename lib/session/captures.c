@@ -327,6 +327,17 @@ void pki_captures_end(pki_session *s)
     pin(s);
 }
 
+static void say_counts(void)
+{
+    const pki_capture_counts *c = &now.counts;
+    if (c->written + c->refused + c->failed)
+        pki_log(PK_LOG_INFO,
+                "captures: %llu written, %llu of them removed for worse ones; %llu refused (the "
+                "hour's budget, or too many at once), %llu failed",
+                (unsigned long long)c->written, (unsigned long long)c->removed,
+                (unsigned long long)c->refused, (unsigned long long)c->failed);
+}
+
 /* Without its thread, or without memory there, whoever stops the session writes them. */
 void pki_captures_finish(pki_session *s)
 {
@@ -345,6 +356,7 @@ void pki_captures_finish(pki_session *s)
     now.writer_there = false;
     if (job)
         do_jobs(s, job);
+    say_counts();
     pthread_mutex_unlock(&pki_drain_lock);
     free(job);
 }
