@@ -17,6 +17,7 @@ static const command commands[] = {
     {"capture", command_capture, "the same steps of running processes, each as a trace"},
     {"top", command_top, "what processes do, look after look: steps, regions, communicators"},
     {"where", command_where, "where processes stand, running or dead, and who waits for whom"},
+    {"serve", command_serve, "what running processes write for Prometheus, over HTTP"},
     {"status", command_status, "what perfkit finds on this machine: clock, limits, backends"},
 };
 
