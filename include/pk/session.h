@@ -173,12 +173,17 @@ typedef struct pk_options {
 
     /* Which steps become a trace of their own, from the history; clauses with ';' between:
      *
-     *     slow=1.2                  a step that takes more than 1.2 x the median of the last 65
-     * like it, and 100 us more; with the 3 steps before it slow=1.2,floor:500        and 500 us
-     * more steps=100-104             these; up to 8 such clauses every=1000                step
-     * 1000, 2000, ... cycle=skip:10,wait:5,warmup:1,active:3,repeat:2 after 10 steps, twice: 6
-     * steps pass, 3 are captured. All but active may be left out; repeat 0 is for ever request what
-     * `pk capture` asks for
+     *     slow=1.2                  a step that takes more than 1.2 x the median of
+     *                               the last 65 like it, and 100 us more; with the
+     *                               3 steps before it
+     *     slow=1.2,floor:500        and 500 us more
+     *     steps=100-104             these; up to 8 such clauses
+     *     every=1000                step 1000, 2000, ...
+     *     cycle=skip:10,wait:5,warmup:1,active:3,repeat:2
+     *                               after 10 steps, twice: 6 steps pass, 3 are
+     *                               captured. All but active may be left out;
+     *                               repeat 0 is for ever
+     *     request                   what `pk capture` asks for
      *
      * What had begun when the run ends is kept and says that it was cut. Without history_steps the
      * history is of 32 steps, or of as many as a capture needs. NULL: pk_capture alone, with a
