@@ -14,6 +14,7 @@
 #include "core/overhead.h"
 #include "core/thread.h"
 #include "out/gz.h"
+#include "base/variable.h"
 #include "base/world.h"
 
 extern char **environ;
@@ -86,26 +87,12 @@ void show_backends(void)
 }
 
 /* A misspelt variable does nothing, silently; here it shows. */
-static bool is_known(const char *variable, size_t n)
-{
-    static const char *const known[] = {
-        "PK_RING_RECORDS",      "PK_TRACE_PATH",     "PK_REPORT_PATH",  "PK_MEMORY_BYTES",
-        "PK_BACKENDS",          "PK_ARENA_PATH",     "PK_CLOCK",        "PK_TRACE_MAX_BYTES",
-        "PK_FLUSH_MS",          "PK_REPORT_THREADS", "PK_WARMUP_STEPS", "PK_RANK",
-        "PK_WORLD_SIZE",        "PK_LOG_LEVEL",      "PK_LOG",          "PK_CUPTI_STEPS",
-        "PK_CUPTI_GRAPH_NODES", "PK_NVTX_CONSUME",   "PK_NVTX_SHIM",    "PK_GPU_CAPTURE",
-        "PK_CUPTI_SYNC_EVENTS", "PK_HANG_COMMAND",   "PK_HANG_SECONDS"};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strlen(known[i]) == n && memcmp(known[i], variable, n) == 0)
-            return true;
-    return false;
-}
-
 void show_environment(void)
 {
     for (char **e = environ; *e; e++) {
         size_t n = strcspn(*e, "=");
         if (strncmp(*e, "PK_", 3) == 0)
-            printf("%s%s\n", *e, is_known(*e, n) ? "" : "   (perfkit does not know this variable)");
+            printf("%s%s\n", *e,
+                   pki_variable_is_known(*e, n) ? "" : "   (perfkit does not know this variable)");
     }
 }

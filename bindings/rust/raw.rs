@@ -63,6 +63,8 @@ pub struct Options {
     pub metrics_seconds: u32,
     pub hang_seconds: u32,
     pub hang_command: *const c_char,
+    pub collector: *const c_char,
+    pub collector_cpus: *const c_char,
 }
 
 #[repr(C)]
@@ -75,7 +77,7 @@ pub struct Backend {
 
 // What C has (tests/abi); larger ones come with a larger size member.
 const _: () = assert!(size_of::<Region>() == 64 && size_of::<Counter>() == 24 && size_of::<Stats>() == 30344);
-const _: () = assert!(size_of::<Options>() == 232 && size_of::<Backend>() == 232 && size_of::<Counts>() == 136);
+const _: () = assert!(size_of::<Options>() == 248 && size_of::<Backend>() == 232 && size_of::<Counts>() == 136);
 
 #[link(name = "pk")]
 extern "C" {

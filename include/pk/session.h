@@ -232,6 +232,20 @@ typedef struct pk_options {
      * is no child that the program could notice: its input is /dev/null, its output the program's,
      * all other descriptors are closed, and nobody waits for it. NULL: none. */
     const char *hang_command;
+
+    /* "none": perfkit has no thread that empties the rings; pk_flush does it, at moments of the
+     * program's choice (between steps, say), on the thread that calls it. What finds its ring full
+     * meanwhile is dropped and counted (64 Ki records by default); metrics, windows and captures
+     * come with the calls. At exit() a thread is made for the end of an open session. "thread",
+     * NULL: a thread. */
+    const char *collector;
+
+    /* Processors that this thread may use: "3", "0-3,8", numbered as in sched_setaffinity, up to
+     * 1023. Where the system does not let it, it stays where it is, which is logged. NULL: those of
+     * the thread that calls pk_start. If that is one alone (a launcher has bound the program), the
+     * thread has the policy SCHED_BATCH: it does not interrupt what runs there, but takes its
+     * share. */
+    const char *collector_cpus;
 } pk_options;
 
 /* The options as a pointer to a literal: pk_start(pk_options(.trace_path = "run.json")). For C; in

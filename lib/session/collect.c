@@ -1,9 +1,12 @@
 #include "session/collect.h"
 
+#include <errno.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/prctl.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/spawn.h"
 #include "core/inside.h"
 #include "session/backend.h"
@@ -104,11 +107,24 @@ static void do_last_job(pki_session *s)
     pthread_mutex_unlock(&wake_lock);
 }
 
+/* Who shares its only processor with the program does not interrupt it. */
+static void take_place(const pki_session *s)
+{
+    const pki_config *c = &s->config;
+    cpu_set_t may;
+    if (c->collector_placed && sched_setaffinity(0, sizeof c->collector_cpus, &c->collector_cpus))
+        pki_log(PK_LOG_WARNING, "collector_cpus: %s; the collector runs where the program does",
+                strerror(errno));
+    if (sched_getaffinity(0, sizeof may, &may) == 0 && CPU_COUNT(&may) == 1)
+        sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
+}
+
 static void *collect(void *session)
 {
     pki_session *s = session;
     pki_go_inside();
     prctl(PR_SET_NAME, "pk-collector", 0, 0, 0);
+    take_place(s);
     while (sleep_a_round(s)) {
         pki_backends_flush(PKI_FLUSH_ROUND);
         pthread_mutex_lock(&pki_drain_lock);
@@ -142,9 +158,9 @@ pk_status pki_collect_start(pki_session *s)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_condition);
     s->stopping = false;
-    int error = pki_spawn(&s->collector, collect, s);
-    s->collecting = error == 0;
-    turn(s->collecting);
+    int error = s->config.no_collector ? 0 : pki_spawn(&s->collector, collect, s);
+    s->collecting = error == 0 && !s->config.no_collector;
+    turn(error == 0);
     return error ? pki_fail(PK_ETHREAD, "collector thread: %s", strerror(error)) : PK_OK;
 }
 
@@ -163,9 +179,9 @@ void pki_collect_ended(void)
 
 void pki_collect_stop(pki_session *s)
 {
+    turn(false);
     if (!s->collecting)
         return;
-    turn(false);
     s->collecting = false;
     if (pthread_equal(s->collector, pthread_self()))
         return;
@@ -200,6 +216,8 @@ bool pki_collect_finish(pki_session *s, void (*job)(pki_session *), uint64_t pat
     if (!pki_lock_within(&wake_lock, patience_ns))
         return false;
     last_job = job;
+    if (!s->collecting && pki_spawn(&s->collector, collect, s) == 0)
+        s->collecting = true;
     pki_bell_ring(&pki_collector_bell);
     bool done = wait_for_job(s->collector, patience_ns);
     pthread_mutex_unlock(&wake_lock);

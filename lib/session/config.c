@@ -9,9 +9,12 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/variable.h"
 #include "history/layout.h"
 #include "out/gz.h"
 #include "session/config_captures.h"
+#include "session/config_collector.h"
+#include "session/config_text.h"
 
 #define SMALLEST_OPTIONS 8 /* size and the field behind it */
 #define LARGEST_OPTIONS 65536
@@ -38,29 +41,9 @@ static bool parse(const char *text, uint64_t *value)
     return true;
 }
 
-/* An empty variable counts as not set. */
-static const char *variable(const char *name)
-{
-    const char *text = secure_getenv(name);
-    return text && *text ? text : NULL;
-}
-
-/* What an option or, without one, its variable says, and which of the two it is. An empty option
- * asks for the default whatever the variable says. */
-typedef struct words {
-    const char *text, *source;
-} words;
-
-static words words_of(const char *given, const char *field, const char *name)
-{
-    if (given)
-        return (words){*given ? given : NULL, field};
-    return (words){variable(name), name};
-}
-
 static pk_status read_number(const number *n, uint64_t given, uint64_t *value)
 {
-    const char *text = given ? NULL : variable(n->variable);
+    const char *text = given ? NULL : pki_variable(n->variable);
     const char *source = text ? n->variable : n->field;
     *value = given;
     if (text && !parse(text, value))
@@ -128,7 +111,7 @@ static pk_status read_numbers(pki_config *c, const pk_options *o)
     return s;
 }
 
-static pk_status read_path(words pattern, const pki_world *world, char *path)
+static pk_status read_path(pki_config_text pattern, const pki_world *world, char *path)
 {
     char bad;
     const pki_path_fields fields = {world->rank, (int)world->pid, world->host};
@@ -145,10 +128,12 @@ static pk_status read_path(words pattern, const pki_world *world, char *path)
 
 static pk_status read_paths(pki_config *c, const pk_options *o)
 {
-    const words trace = words_of(o->trace_path, "trace_path", "PK_TRACE_PATH");
-    const words report = words_of(o->report_path, "report_path", "PK_REPORT_PATH");
-    const words arena = words_of(o->arena_path, "arena_path", "PK_ARENA_PATH");
-    const words command = words_of(o->hang_command, "hang_command", "PK_HANG_COMMAND");
+    const pki_config_text trace = pki_config_text_of(o->trace_path, "trace_path", "PK_TRACE_PATH");
+    const pki_config_text report =
+        pki_config_text_of(o->report_path, "report_path", "PK_REPORT_PATH");
+    const pki_config_text arena = pki_config_text_of(o->arena_path, "arena_path", "PK_ARENA_PATH");
+    const pki_config_text command =
+        pki_config_text_of(o->hang_command, "hang_command", "PK_HANG_COMMAND");
     pk_status s = read_path(trace, &c->world, c->trace);
     s = s ? s : read_path(report, &c->world, c->report);
     s = s ? s : read_path(arena, &c->world, c->arena);
@@ -168,7 +153,8 @@ static pk_status read_windows(pki_config *c, const pk_options *o)
     static const number seconds = {"window_seconds", "PK_WINDOW_SECONDS", 0, 31536000, 0, false};
     static const number most = {"windows_max_bytes", "PK_WINDOWS_MAX_BYTES", PKI_WINDOWS_LEAST,
                                 UINT64_MAX,          PKI_WINDOWS_DEFAULT,    false};
-    const words path = words_of(o->windows_path, "windows_path", "PK_WINDOWS_PATH");
+    const pki_config_text path =
+        pki_config_text_of(o->windows_path, "windows_path", "PK_WINDOWS_PATH");
     pk_status s = read_path(path, &c->world, c->windows);
     s = s ? s : read_small(&steps, o->window_steps, &c->window_steps);
     s = s ? s : read_small(&seconds, o->window_seconds, &c->window_seconds);
@@ -190,7 +176,8 @@ static pk_status read_windows(pki_config *c, const pk_options *o)
 static pk_status read_metrics(pki_config *c, const pk_options *o)
 {
     static const number seconds = {"metrics_seconds", "PK_METRICS_SECONDS", 1, 86400, 15, false};
-    const words path = words_of(o->metrics_path, "metrics_path", "PK_METRICS_PATH");
+    const pki_config_text path =
+        pki_config_text_of(o->metrics_path, "metrics_path", "PK_METRICS_PATH");
     pk_status s = read_path(path, &c->world, c->metrics);
     s = s ? s : read_small(&seconds, o->metrics_seconds, &c->metrics_seconds);
     if (!s && c->metrics[0] &&
@@ -203,7 +190,7 @@ static pk_status read_metrics(pki_config *c, const pk_options *o)
 
 static pk_status read_shim(pki_config *c, const pk_options *o)
 {
-    const words shim = words_of(o->nvtx_shim, "nvtx_shim", "PK_NVTX_SHIM");
+    const pki_config_text shim = pki_config_text_of(o->nvtx_shim, "nvtx_shim", "PK_NVTX_SHIM");
     if (shim.text && strlen(shim.text) >= sizeof c->nvtx_shim)
         return pki_fail(PK_EINVAL, "%s is longer than a path can be", shim.source);
     snprintf(c->nvtx_shim, sizeof c->nvtx_shim, "%s", shim.text ? shim.text : "");
@@ -212,7 +199,8 @@ static pk_status read_shim(pki_config *c, const pk_options *o)
 
 static pk_status read_capture(pki_config *c, const pk_options *o)
 {
-    const words wanted = words_of(o->gpu_capture, "gpu_capture", "PK_GPU_CAPTURE");
+    const pki_config_text wanted =
+        pki_config_text_of(o->gpu_capture, "gpu_capture", "PK_GPU_CAPTURE");
     c->gpu_capture_off = wanted.text && strcmp(wanted.text, "off") == 0;
     if (!wanted.text || c->gpu_capture_off || strcmp(wanted.text, "on") == 0)
         return PK_OK;
@@ -221,7 +209,7 @@ static pk_status read_capture(pki_config *c, const pk_options *o)
 
 static pk_status read_clock(pki_config *c, const pk_options *o)
 {
-    const words wanted = words_of(o->clock, "clock", "PK_CLOCK");
+    const pki_config_text wanted = pki_config_text_of(o->clock, "clock", "PK_CLOCK");
     const char *why_not = NULL;
     bool trusted = pki_cycle_counter_trusted(&why_not);
     if (!wanted.text) {
@@ -250,7 +238,7 @@ static bool is_backend(const char *name, size_t n)
 
 static pk_status read_backends(pki_config *c, const pk_options *o)
 {
-    const words list = words_of(o->backends, "backends", "PK_BACKENDS");
+    const pki_config_text list = pki_config_text_of(o->backends, "backends", "PK_BACKENDS");
     if (!list.text)
         return PK_OK;
     if (strlen(list.text) >= sizeof c->backends)
@@ -280,17 +268,10 @@ static const char *read_step(const char *text, uint64_t *step)
     return errno ? NULL : end;
 }
 
-static pk_status read_captures(pki_config *c, const pk_options *o)
-{
-    const words capture = words_of(o->capture, "capture", "PK_CAPTURE");
-    const words path = words_of(o->capture_path, "capture_path", "PK_CAPTURE_PATH");
-    return pki_config_captures(c, (pki_config_text){capture.text, capture.source},
-                               (pki_config_text){path.text, path.source});
-}
-
 static pk_status read_window(pki_config *c, const pk_options *o)
 {
-    const words window = words_of(o->cupti_steps, "cupti_steps", "PK_CUPTI_STEPS");
+    const pki_config_text window =
+        pki_config_text_of(o->cupti_steps, "cupti_steps", "PK_CUPTI_STEPS");
     const char *end = window.text ? read_step(window.text, &c->cupti_first) : NULL;
     if (!window.text)
         return PK_OK;
@@ -307,7 +288,7 @@ static pk_status read_window(pki_config *c, const pk_options *o)
 static pk_status read_level(const pk_options *o, pk_log_level *level)
 {
     static const char *const names[] = {"", "error", "warning", "info", "debug"};
-    const char *text = o->log_level ? NULL : variable("PK_LOG_LEVEL");
+    const char *text = o->log_level ? NULL : pki_variable("PK_LOG_LEVEL");
     *level = (pk_log_level)o->log_level;
     if (o->log_level > PK_LOG_DEBUG)
         return pki_fail(PK_EINVAL, "log_level %u is no pk_log_level", o->log_level);
@@ -325,7 +306,7 @@ static pk_status read_level(const pk_options *o, pk_log_level *level)
 static pk_status read_log(const pk_options *o)
 {
     pk_log_level level;
-    const char *where = o->log ? NULL : variable("PK_LOG");
+    const char *where = o->log ? NULL : pki_variable("PK_LOG");
     bool to_stderr = where && strcmp(where, "stderr") == 0;
     pki_log_to(to_stderr ? pki_log_to_stderr : o->log, o->log_user, PK_LOG_DEFAULT);
     if (where && !to_stderr)
@@ -388,7 +369,7 @@ pk_status pki_config_read(pki_config *c, const pk_options *given)
     s = s ? s : read_world(c, &options);
     s = s ? s : read_numbers(c, &options);
     s = s ? s : read_paths(c, &options);
-    s = s ? s : read_captures(c, &options);
+    s = s ? s : pki_config_captures(c, &options);
     s = s ? s : read_clock(c, &options);
     s = s ? s : read_backends(c, &options);
     s = s ? s : read_window(c, &options);
@@ -396,5 +377,6 @@ pk_status pki_config_read(pki_config *c, const pk_options *given)
     s = s ? s : read_capture(c, &options);
     s = s ? s : read_windows(c, &options);
     s = s ? s : read_metrics(c, &options);
+    s = s ? s : pki_config_collector(c, &options);
     return s;
 }

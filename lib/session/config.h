@@ -3,6 +3,7 @@
 #define PKI_SESSION_CONFIG_H
 
 #include <limits.h>
+#include <sched.h>
 #include <stdbool.h>
 
 #include <pk/session.h>
@@ -50,7 +51,10 @@ typedef struct pki_config {
     uint32_t nvtx_consume;
     char nvtx_shim[PATH_MAX]; /* "" for the default */
     bool gpu_capture_off;
-    char windows[PATH_MAX]; /* "" for none */
+    bool no_collector; /* pk_flush takes its place */
+    bool collector_placed;
+    cpu_set_t collector_cpus; /* if so */
+    char windows[PATH_MAX];   /* "" for none */
     bool windows_compressed;
     uint32_t window_steps, window_seconds; /* 0: not by that; one of them is set if there are any */
     uint64_t windows_max_bytes;

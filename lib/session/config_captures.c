@@ -8,6 +8,7 @@
 #include "history/layout.h"
 #include "out/gz.h"
 #include "session/capture_path.h"
+#include "session/config_text.h"
 
 #define STEPS_DEFAULT 32u /* where there are captures */
 
@@ -50,8 +51,11 @@ static bool name_history(pki_config *c)
     return c->trace[0] || pki_capture_path_expand(c->capture_path, "history", c->history);
 }
 
-pk_status pki_config_captures(pki_config *c, pki_config_text capture, pki_config_text path)
+pk_status pki_config_captures(pki_config *c, const pk_options *o)
 {
+    const pki_config_text capture = pki_config_text_of(o->capture, "capture", "PK_CAPTURE");
+    const pki_config_text path =
+        pki_config_text_of(o->capture_path, "capture_path", "PK_CAPTURE_PATH");
     const pki_config_text usual = {"run-%r-%s.json", "capture_path"};
     pk_status s = read_clauses(c, capture);
     if (s || !c->history_steps)

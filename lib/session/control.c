@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "session/backend.h"
 #include "capture/choose.h"
+#include "session/backend.h"
+#include "session/collect.h"
 #include "session/drain.h"
+#include "session/metrics.h"
 #include "session/output.h"
 #include "session/process.h"
 #include "session/requests.h"
@@ -44,6 +46,10 @@ static pk_status flush(pki_session *s)
     pki_backends_collect();
     pki_drain_round(s, true);
     pki_windows_flush(s);
+    if (s->config.no_collector) {
+        pki_collect_check_clock(s, false);
+        pki_metrics_round(s);
+    }
     pki_output_look(s);
     pk_status status = s->untold;
     s->untold = PK_OK;

@@ -31,8 +31,9 @@ static int start_backend(const char *kernels)
     setenv("PK_NCCL_KERNEL_CH", kernels, 1);
     setenv(PKI_NCCL_VARIABLE, "none", 1); /* a communicator that is there has found us */
     pki_nccl_init_v5(&context, 1, &mask, "world", 1, 4, 2, NULL);
-    return pk_start(
-        pk_options(.trace_path = "run.json", .report_path = "report.json", .backends = "nccl"));
+    return pk_start(pk_options(.trace_path = "run.json", .report_path = "report.json",
+                               .backends = "nccl",
+                               .collector = "none")); /* no round but those of pk_flush */
 }
 
 static int start_plain(void **state)
@@ -294,7 +295,7 @@ static void communicators_between_sessions(void **state)
         assert_non_null(one);
         pki_nccl_finalize_comm(one);
     }
-    assert_int_equal(pk_start(pk_options(.backends = "nccl")), PK_OK);
+    assert_int_equal(pk_start(pk_options(.backends = "nccl", .collector = "none")), PK_OK);
     pki_nccl_init_v5(&one, 3, &mask, "stays", 1, 4, 2, NULL);
     assert_non_null(one);
     pki_nccl_finalize_comm(one);
