@@ -273,10 +273,11 @@ PK_API pk_status pk_flush(void);
 PK_API pk_status pk_stop(void);
 
 /* Makes a trace of what the history holds and of so many steps more, from the one that runs on; 0:
- * of what it holds now. It is written by a thread of perfkit's own when the last of them has ended.
- * reason: at most 95 bytes, copied; NULL is fine. Any thread; it waits for nothing. PK_EOFF without
- * a session or a history; PK_EBUSY if four such calls wait for the collector's next round. Whether
- * the hour's budget has room for it shows in the log and in the files that are there. */
+ * of what it holds now, the step that runs included. It is written by a thread of perfkit's own
+ * when the last of them has ended. reason: at most 95 bytes, copied; NULL is fine. Any thread; it
+ * waits for nothing. PK_EOFF without a session or a history; PK_EBUSY if four such calls wait for
+ * the collector's next round. Whether the hour's budget has room for it shows in the log and in the
+ * files that are there. */
 PK_API pk_status pk_capture(const char *reason, uint32_t steps);
 
 /* Record accounting. With every region closed and after pk_stop, recorded + dropped == begun. */

@@ -110,14 +110,22 @@ static void put_kernels(writer *w, const pki_capture_job *job)
     put(w, "],");
 }
 
+/* Of what there was at that moment: the last step that had ended. */
+static uint64_t last_of(const pki_capture_job *job)
+{
+    bool whole = job->wish.last != UINT64_MAX;
+    if (!whole && job->around_count)
+        return job->around[job->around_count - 1].number;
+    return whole ? job->wish.last : job->wish.first;
+}
+
 static size_t put_tail(const pki_capture_job *job, char tail[TAIL_BYTES])
 {
     writer w = {tail, tail + TAIL_BYTES};
     const pki_wish *wish = &job->wish;
     put(&w, "\n],\n\"perfkitCapture\":{\"reason\":\"%s\",", pki_capture_reason_name(wish->reason));
     put_text(&w, "text", wish->text, strlen(wish->text));
-    if (wish->last != UINT64_MAX)
-        put(&w, ",\"first\":%" PRIu64 ",\"last\":%" PRIu64, wish->first, wish->last);
+    put(&w, ",\"first\":%" PRIu64 ",\"last\":%" PRIu64, wish->first, last_of(job));
     if (wish->reason == PKI_CAPTURE_SLOW)
         put(&w, ",\"slow_step\":%" PRIu64 ",\"slow_ns\":%" PRIu64 ",\"median_ns\":%" PRIu64,
             wish->slow_step, wish->slow_ns, wish->median_ns);

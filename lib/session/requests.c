@@ -35,7 +35,7 @@ pk_status pki_requests_call(const char *text, uint32_t steps)
         status = PK_EBUSY;
     } else {
         uint64_t made = pki_load(&listening->steps);
-        wish.last = made + steps ? made + steps - 1 : UINT64_MAX;
+        wish.last = steps ? made + steps - 1 : UINT64_MAX; /* all that is there */
         calls[call_count++] = wish;
     }
     pthread_mutex_unlock(&lock);

@@ -239,6 +239,22 @@ static void the_program_asks_in_vain(void **state)
     assert_int_equal(count_files(), 0);
 }
 
+/* Also of the step that runs: where it hangs is what one wants to see. */
+static void what_there_is_now(void **state)
+{
+    (void)state;
+    begin(.history_steps = 6);
+    steps(3, 0);
+    pk_region_begin(&inner);
+    pk_region_end(&inner);
+    assert_int_equal(pk_capture("now", 0), PK_OK);
+    assert_int_equal(pk_stop(), PK_OK);
+    json_t *d = load_document("run-0-0.json");
+    assert_true(number(about(d), "first") == 0 && number(about(d), "last") == 2);
+    assert_int_equal(count_events(d, "X", "inner"), 3 * 3 + 1);
+    json_decref(d);
+}
+
 static void without_steps(void **state)
 {
     (void)state;
@@ -361,6 +377,7 @@ int main(void)
         in_folder(cut_by_the_end),
         in_folder(the_program_asks),
         in_folder(the_program_asks_in_vain),
+        in_folder(what_there_is_now),
         in_folder(without_steps),
         in_folder(beginning_gone),
         in_folder(nowhere_to_go),
