@@ -48,6 +48,7 @@ static pk_status flush(pki_session *s)
     pki_windows_flush(s);
     if (s->config.no_collector) {
         pki_collect_check_clock(s, false);
+        pki_windows_round(s);
         pki_metrics_round(s);
     }
     pki_output_look(s);

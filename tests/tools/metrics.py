@@ -84,7 +84,7 @@ class Metrics(unittest.TestCase):
         self.assertEqual(sum(calls.values()), 60000 * 3 + 60000 + 60)  # none is missing
 
     def test_whole_at_any_moment(self):
-        process = subprocess.Popen([PROGRAM, "400000"], env=self.environment(), stderr=subprocess.DEVNULL)
+        process = subprocess.Popen([PROGRAM, "4000", "slow"], env=self.environment(), stderr=subprocess.DEVNULL)
         seen, last = set(), 0
         while process.poll() is None:
             if os.path.exists(self.prom):

@@ -1,7 +1,8 @@
-/* windows_run.c STEPS [kill|full] - a loop of so many steps with regions inside each other, a
+/* windows_run.c STEPS [kill|full|slow] - a loop of so many steps with regions inside each other, a
  * counter and a second thread that records more than its ring holds; what is written the
  * environment says. With "kill" the process ends as by somebody else's hand; with "full" no file
- * may grow any more once half of the steps are done. */
+ * may grow any more once half of the steps are done; with "slow" a step takes a millisecond more.
+ */
 #include <pk/pk.h>
 
 #include <pthread.h>
@@ -87,6 +88,8 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < steps; i++) {
         if (argc > 2 && strcmp(argv[2], "full") == 0 && i == steps / 2)
             fill_disk();
+        if (argc > 2 && strcmp(argv[2], "slow") == 0)
+            usleep(1000);
         step(i);
     }
     pthread_join(other, NULL);
