@@ -62,7 +62,7 @@ module pk
 
     ! Record accounting; pk_counts of pk/session.h.
     type, bind(c), public :: pk_counts
-        integer(c_int32_t) :: size = 152, threads = 0
+        integer(c_int32_t) :: size = 136, threads = 0
         integer(c_int64_t) :: begun = 0, recorded = 0, written = 0, dropped = 0, unbalanced = 0, too_deep = 0, &
                               stray_ends = 0, points = 0, points_dropped = 0, unwritten = 0, regions = 0, steps = 0, &
                               memory_bytes = 0, trace_bytes = 0, other_starts = 0, not_finite = 0

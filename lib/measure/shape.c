@@ -85,7 +85,7 @@ static const pki_shape step_kind = {SHAPE(pki_step_kind_row, step_kind_members)}
 
 static const pki_member between_members[] = {
     {OBJECT(pki_step_kind_row, time, pki_dist_shape)},
-    PLAINS(pki_step_kind_row, broken_down),
+    PLAIN(pki_step_kind_row, broken_down),
     {KINDS(pki_step_kind_row, PKI_SHARES)},
 };
 static const pki_shape between = {SHAPE(pki_step_kind_row, between_members)};

@@ -6,7 +6,7 @@ import re
 import sys
 
 SOURCES = ("lib/measure/verdict", "tools/rebuild")
-FUNCTION = re.compile(r"^(?:static )?bool \w+\([^;{]*\)\n\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+FUNCTION = re.compile(r"^(?:static )?(?:bool|void) \w+\([^;{]*\)\n\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"(?:\s*"(?:[^"\\]|\\.)*")*')
 NAME = re.compile(r"[a-z]+(?:-[a-z]+)*")
 SAID = ("pki_words_say(", "pki_verdict_add(")
