@@ -4,7 +4,6 @@
 #include "session.h"
 
 #include "comm/plugin/callbacks.h"
-#include "comm/plugin/contexts.h"
 #include "comm/plugin/plugin.h"
 #include "comm/plugin/nodes.h"
 
@@ -284,23 +283,6 @@ static void in_order(void **state)
     json_decref(trace);
 }
 
-/* More than there is room for, each made and gone while nobody records. */
-static void communicators_between_sessions(void **state)
-{
-    void *one;
-    (void)state;
-    assert_int_equal(pk_stop(), PK_OK);
-    for (int i = 0; i < PKI_NCCL_CONTEXTS - 1; i++) {
-        pki_nccl_init_v5(&one, 2, &mask, "passing", 1, 4, 2, NULL);
-        assert_non_null(one);
-        pki_nccl_finalize_comm(one);
-    }
-    assert_int_equal(pk_start(pk_options(.backends = "nccl", .collector = "none")), PK_OK);
-    pki_nccl_init_v5(&one, 3, &mask, "stays", 1, 4, 2, NULL);
-    assert_non_null(one);
-    pki_nccl_finalize_comm(one);
-}
-
 #define plain(test) cmocka_unit_test_setup_teardown(test, start_plain, stop)
 #define with_kernels(test) cmocka_unit_test_setup_teardown(test, start_with_kernels, stop)
 
@@ -317,7 +299,6 @@ int main(void)
         plain(around_what_stays_open),
         plain(until_it_is_full),
         plain(in_order),
-        plain(communicators_between_sessions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -174,7 +174,7 @@ static void begun_twice_is_one_pause_in_two_parts(void **state)
     stop_and_gather();
     assert_int_equal(summary.steps.count, 2);
     assert_int_equal(summary.steps.between.time.count, 2);
-    assert_true(summary.steps.series[1].duration < summary.steps.between.time.sum);
+    assert_true((double)summary.steps.series[1].duration < summary.steps.between.time.sum);
 }
 
 static void off_is_nothing(void **state)

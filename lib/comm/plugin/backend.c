@@ -26,7 +26,6 @@ static bool is_named(const char *list)
 static bool start(const pki_config *config)
 {
     started = true;
-    pki_nccl_contexts_sweep();
     pki_store(&pki_comms_wrapped, 0u); /* who wraps says so with the first call */
     found = pki_nccl_make_discoverable(config, is_named(config->backends), how, sizeof how);
     if (!found && pki_nccl_contexts_live() == 0)
@@ -49,7 +48,6 @@ static void stop(void)
     pki_nccl_mask_turn(false);
     pki_store(&pki_nccl_open.recording, 0);
     pki_nccl_assemble_stop();
-    pki_nccl_contexts_sweep();
 }
 
 static void after_fork(void)

@@ -104,15 +104,6 @@ uint64_t pki_nccl_contexts_refused(void)
     return pki_load(&refused);
 }
 
-void pki_nccl_contexts_sweep(void)
-{
-    for (uint32_t i = 0; i < PKI_NCCL_CONTEXTS; i++) {
-        uint32_t gone = PKI_NCCL_CONTEXT_GONE;
-        __atomic_compare_exchange_n(&comms[i].state, &gone, PKI_NCCL_CONTEXT_FREE, false,
-                                    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-    }
-}
-
 /* Their contexts stay used up: the child's NCCL may still hold one. */
 void pki_nccl_contexts_after_fork(void)
 {

@@ -48,6 +48,4 @@ void pki_nccl_context_free(uint32_t index);
 uint32_t pki_nccl_contexts_live(void);
 uint64_t pki_nccl_contexts_refused(void);
 
-/* No session is open: what is left of closed ones is nobody's, and there is room for others. */
-void pki_nccl_contexts_sweep(void);
 void pki_nccl_contexts_after_fork(void);
