@@ -60,9 +60,9 @@ static bool read_ratio(part p, double *value)
         return false;
     if (has_point && (right.end - right.at > 9 || !read_whole(right, &fraction)))
         return false;
-    *value = (double)whole;
+    *value = (double)(uint32_t)whole; /* neither has more than nine digits */
     if (has_point)
-        *value += (double)fraction / pow(10, (double)(right.end - right.at));
+        *value += (double)(uint32_t)fraction / pow(10, (double)(right.end - right.at));
     return true;
 }
 

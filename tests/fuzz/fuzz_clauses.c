@@ -29,11 +29,12 @@ static void go(const pki_clauses *c, const uint8_t *data, size_t size)
     pki_chooser chooser = {.clauses = *c};
     pki_wish wishes[PKI_WISHES_MOST];
     uint64_t number = 0;
-    for (size_t i = 0; i < size && i<300; i++, number += data[i]> 250 ? 2 : 1) {
+    for (size_t i = 0; i < size && i < 300; i++) {
         unsigned n = pki_choose(&chooser, number, data[i] % 3u, (uint64_t)data[i] * 100000, wishes);
         must(n <= PKI_WISHES_MOST);
         for (unsigned k = 0; k < n; k++)
             must(wishes[k].first <= wishes[k].last && wishes[k].last <= number && !wishes[k].cut);
+        number += data[i] > 250 ? 2 : 1;
     }
     unsigned n = pki_choose_at_end(&chooser, wishes);
     must(n <= PKI_WISHES_MOST);

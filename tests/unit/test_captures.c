@@ -1,5 +1,6 @@
 /* Captures of a session: which files are there, what is in them, and what becomes of the program
  * when they cannot be written. */
+#include "valgrind.h"
 #include "document.h"
 #include "session.h"
 
@@ -339,8 +340,8 @@ static void names(void **state)
 static void forks(void **state)
 {
     (void)state;
-    if (strstr(SANITIZERS, "thread"))
-        skip(); /* its child may make no threads */
+    if (forked_child_may_not_record())
+        skip();
     begin(.capture = "every=1", .captures_per_hour = 1000);
     for (unsigned i = 0; i < 10; i++) {
         steps(2, 0);

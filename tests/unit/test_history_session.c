@@ -1,4 +1,5 @@
 /* The history of a session: where its arena lies, and what a killed run has left of it. */
+#include "valgrind.h"
 #include "folder.h"
 #include "session.h"
 
@@ -140,6 +141,8 @@ static void two_without_ranks(void **state)
 static void forks(void **state)
 {
     (void)state;
+    if (forked_child_may_not_record())
+        skip();
     assert_int_equal(pk_start(pk_options(.history_steps = 8, .backends = "none")), PK_OK);
     pk_step(1);
     pid_t child = fork();

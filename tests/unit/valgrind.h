@@ -23,4 +23,15 @@ static inline bool is_slow(void)
 #endif
 }
 
+/* ThreadSanitizer and qemu know no child of a fork that makes threads; valgrind takes what it has
+ * left of its parent for lost. */
+static inline bool forked_child_may_not_record(void)
+{
+#ifdef __SANITIZE_THREAD__
+    return true;
+#else
+    return is_slow();
+#endif
+}
+
 #endif

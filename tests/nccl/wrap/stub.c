@@ -250,7 +250,8 @@ int pncclCommDestroy(ncclComm_t comm)
     if (!comm || comm->magic != MAGIC || comm->turns > 0)
         return 4;
     for (unsigned i = 0; i < NEXT; i++)
-        all[i] = all[i] == comm ? NULL : all[i];
+        if (all[i] == comm) /* written only then: threads have blocking ones, which are not in it */
+            all[i] = NULL;
     comm->magic = 0;
     free(comm);
     return 0;
