@@ -56,7 +56,7 @@ static bool read_ratio(part p, double *value)
     part rest = p, left, right = {NULL, NULL};
     next_part(&rest, '.', &left);
     bool has_point = next_part(&rest, '.', &right);
-    if (rest.at || !read_whole(left, &whole) || whole > SLOWEST)
+    if (rest.at || !read_whole(left, &whole) || whole > (uint64_t)SLOWEST)
         return false;
     if (has_point && (right.end - right.at > 9 || !read_whole(right, &fraction)))
         return false;
