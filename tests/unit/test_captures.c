@@ -67,15 +67,16 @@ static size_t count_steps_from(const json_t *document, uint64_t first, uint64_t 
 static void expect_capture(const char *path, const char *reason, uint64_t first, uint64_t last)
 {
     json_t *d = load_document(path);
-    size_t n = last - first + 1;
+    /* One may end as the first begins; an emulator's clock bends so far that one more may begin. */
+    size_t n = last - first + 1, beside = is_slow() ? 2 : 1;
     assert_string_equal(json_string_value(member(about(d), "reason")), reason);
     assert_true(number(about(d), "first") == first && number(about(d), "last") == last);
     assert_false(is_true(about(d), "full") || is_true(about(d), "beginning_gone"));
     assert_int_equal(number(about(d), "records_lost"), 0);
     assert_int_equal(count_steps_from(d, first, last), n);
     assert_int_equal(count_steps_from(d, 0, last + 20), n);
-    assert_in_range(count_events(d, "X", "work"), n, n + 1); /* one may end as the first begins */
-    assert_in_range(count_events(d, "X", "inner"), 3 * n, 3 * n + 3);
+    assert_in_range(count_events(d, "X", "work"), n, n + beside);
+    assert_in_range(count_events(d, "X", "inner"), 3 * n, 3 * (n + beside));
     assert_true(count_events(d, "M", "thread_name") >= 2);
     assert_true(json_array_size(member(about(d), "steps")) >= n);
     json_decref(d);
