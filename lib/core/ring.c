@@ -63,12 +63,19 @@ static bool has_room_for_losses(const pki_thread *t)
            t->losses_made - pki_load_acquire(&t->losses_folded) <= PKI_LOSSES - PKI_DEPTH_MAX;
 }
 
+/* What lies before `stop` is free, unless `stop` is from the lap before. */
+static bool has_room(pki_thread *t, uint32_t at, unsigned n, bool wrapped)
+{
+    return (!wrapped && at + n * SLOT <= t->stop) || find_room(t, at) >= n;
+}
+
 bool pki_push(pki_thread *t, const pki_record *records, unsigned n, unsigned pop)
 {
+    bool wrapped = pki_load(&t->state) >> 32 == t->ring_bytes;
     uint64_t state = wrap(t);
     uint32_t at = (uint32_t)(state >> 32);
     uint64_t laps = t->laps;
-    if (find_room(t, at) < n || !has_room_for_losses(t)) {
+    if (!has_room(t, at, n, wrapped) || !has_room_for_losses(t)) {
         t->stop = at; /* nor does the fast path, if a smaller record would have room */
         return false;
     }
