@@ -110,4 +110,3 @@ bool pki_dl_bind(void *library, const pki_dl_function functions[], size_t count,
     }
     return true;
 }
-// x
