@@ -141,13 +141,3 @@ unsigned pki_choose_at_end(pki_chooser *ch, pki_wish wishes[PKI_WISHES_MOST])
     }
     return n;
 }
-
-bool pki_choose_foresees(const pki_chooser *ch, uint64_t number)
-{
-    uint64_t turn, at = 0;
-    const pki_clauses *c = &ch->clauses;
-    for (uint32_t i = 0; i < c->range_count; i++)
-        if (number + 1 >= c->ranges[i].first && number <= c->ranges[i].last)
-            return true;
-    return place_in_cycle(&c->cycle, number, &turn, &at) && at >= c->cycle.wait;
-}

@@ -51,6 +51,3 @@ unsigned pki_choose(pki_chooser *chooser, uint64_t number, uint32_t kind, uint64
 
 /* The run has: what has begun is kept, and cut. */
 unsigned pki_choose_at_end(pki_chooser *chooser, pki_wish wishes[PKI_WISHES_MOST]);
-
-/* Is this step, which is not over, one of warm-up or to be kept whole, as far as can be known? */
-bool pki_choose_foresees(const pki_chooser *chooser, uint64_t number);

@@ -189,18 +189,6 @@ static void cycles_cut_by_the_end(void **state)
     assert_int_equal(pki_choose_at_end(&chooser, wishes), 0); /* skipped all of it */
 }
 
-/* Warm-up and what is to come, so that whoever needs time can begin. */
-static void what_is_foreseen(void **state)
-{
-    (void)state;
-    by("cycle=wait:5,warmup:1,active:3;steps=100-104");
-    assert_true(!pki_choose_foresees(&chooser, 4) && pki_choose_foresees(&chooser, 5));
-    assert_true(pki_choose_foresees(&chooser, 8) && !pki_choose_foresees(&chooser, 9));
-    by("steps=100-104");
-    assert_true(!pki_choose_foresees(&chooser, 98) && pki_choose_foresees(&chooser, 99));
-    assert_true(pki_choose_foresees(&chooser, 104) && !pki_choose_foresees(&chooser, 105));
-}
-
 /* ---- slow ---- */
 
 static uint64_t chance = 88172645463325252u;
@@ -315,7 +303,6 @@ int main(void)
         cmocka_unit_test(every),
         cmocka_unit_test(cycles),
         cmocka_unit_test(cycles_cut_by_the_end),
-        cmocka_unit_test(what_is_foreseen),
         cmocka_unit_test(all_that_are_slow_and_no_other),
         cmocka_unit_test(like_is_compared_with_like),
         cmocka_unit_test(few_steps_and_short_ones_are_no_ground),
