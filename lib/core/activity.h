@@ -58,6 +58,7 @@ typedef struct pki_activity {
     const char *name;
     size_t name_length;
     uint64_t start, end;
+    uint32_t level;  /* 0: touches no other of its track; else 1 and as many as can be around it */
     uint32_t region; /* name id of the region that asked for it; 0: none was open */
     uint32_t device; /* ordinal, or PKI_NO_DEVICE */
     uint32_t context, stream;

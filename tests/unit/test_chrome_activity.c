@@ -116,6 +116,36 @@ static void spans_have_no_stream_argument(void **state)
            "\"pid\":2147488000,\"tid\":7,\"ts\":0.000,\"dur\":1.000}");
 }
 
+/* Where a reader's sums in floating point put its end, from the time of the first event on. */
+static double end_of(uint64_t base, uint32_t level, uint64_t start, uint64_t end)
+{
+    pki_activity a = {.kind = PKI_ACTIVITY_RANGE, .name = "x", .name_length = 1};
+    char out[PKI_EVENT_BYTES + 1];
+    pki_chrome chrome = {0};
+    double ts, dur;
+    a.start = start;
+    a.end = end;
+    a.level = level;
+    out[pki_chrome_activity(&chrome, out, &stream, &a, NULL, 0)] = 0;
+    assert_int_equal(sscanf(strstr(out, "\"ts\":"), "\"ts\":%lf,\"dur\":%lf", &ts, &dur), 2);
+    assert_true((uint64_t)(dur * 1000 + 0.5) == end - start || end == start);
+    return ts - (double)base / 1000 + dur;
+}
+
+/* A group, a call in it and the launch in that: on a clock of coarse steps they end together. */
+static void touching_ones_end_from_the_inside_out(void **state)
+{
+    uint64_t chance = 88172645463325252u, base = 16543917;
+    (void)state;
+    for (int i = 0; i < 20000; i++) {
+        chance = chance * 6364136223846793005u + 1442695040888963407u;
+        uint64_t start = base + 10 * (chance >> 40), end = start + 10 * (chance >> 20 & 255);
+        double outer = end_of(base, 1, start, end + 1), call = end_of(base, 2, start, end + 1);
+        double launch = end_of(base, 3, end, end + 1), next = (double)(end + 1 - base) / 1000;
+        assert_true(launch < call && call < outer && outer < next);
+    }
+}
+
 static void more_arguments(void **state)
 {
     const pki_activity_arg args[] = {
@@ -200,6 +230,7 @@ int main(void)
         cmocka_unit_test(copies),
         cmocka_unit_test(tracks),
         cmocka_unit_test(spans_have_no_stream_argument),
+        cmocka_unit_test(touching_ones_end_from_the_inside_out),
         cmocka_unit_test(more_arguments),
         cmocka_unit_test(calls_begin_arrows),
         cmocka_unit_test(the_longest_event_fits),

@@ -154,11 +154,12 @@ void pki_nccl_emit_operation(pki_nccl_communicator *t, pki_nccl_operation *o)
 
 /* ---- details ---- */
 
-static void write_detail(const char *name, uint32_t track, uint64_t start, uint64_t end,
-                         const args *a)
+static void write_detail(const char *name, uint32_t track, uint32_t level, uint64_t start,
+                         uint64_t end, const args *a)
 {
     pki_activity_add(&(pki_activity){.kind = PKI_ACTIVITY_RANGE,
                                      .track = track,
+                                     .level = level,
                                      .name = name,
                                      .name_length = strlen(name),
                                      .start = start,
@@ -179,7 +180,7 @@ void pki_nccl_emit_proxy(pki_nccl_communicator *t, const pki_nccl_event *e, uint
     number(&a, "steps", e->count);
     number_if(&a, "bytes moved", bytes);
     number_if(&a, "for another process", (e->flags & PKI_NCCL_FOREIGN) != 0);
-    write_detail(sends ? "send" : "receive", track, start, end, &a);
+    write_detail(sends ? "send" : "receive", track, 0, start, end, &a);
 }
 
 void pki_nccl_emit_kernel(pki_nccl_communicator *t, const pki_nccl_event *e)
@@ -189,7 +190,7 @@ void pki_nccl_emit_kernel(pki_nccl_communicator *t, const pki_nccl_event *e)
     uint64_t first = e->timer, last = pki_load(&e->stop_timer);
     uint32_t track = pki_nccl_track_of_channel(t, PKI_NCCL_KERNELS, e->channels, &start, end);
     number_if(&a, "GPU ns", first && last > first ? last - first : 0);
-    write_detail("kernel", track, start, end, &a);
+    write_detail("kernel", track, 0, start, end, &a);
 }
 
 static const char *name_of_call(const pki_nccl_event *e)
@@ -208,6 +209,13 @@ static const char *name_of_call(const pki_nccl_event *e)
     }
 }
 
+/* Calls are in the group around them, the launch in its tasks; a clock of coarse steps lets them
+ * end together. */
+static uint32_t level_of_call(const pki_nccl_event *e)
+{
+    return e->type == PKI_NCCL_GROUP_API ? 1 : e->type == PKI_NCCL_LAUNCH ? 3 : 2;
+}
+
 void pki_nccl_emit_call(const pki_nccl_event *e)
 {
     static const char *const doing[] = {"idle",     "active",  "asleep",
@@ -218,6 +226,6 @@ void pki_nccl_emit_call(const pki_nccl_event *e)
         state <= PKI_NCCL_CTRL_APPEND_END)
         text(&a, "state", doing[state - PKI_NCCL_CTRL_IDLE]);
     number_if(&a, "graph", (e->flags & PKI_NCCL_CAPTURED) != 0);
-    write_detail(name_of_call(e), pki_nccl_track_of_thread(e->thread),
+    write_detail(name_of_call(e), pki_nccl_track_of_thread(e->thread), level_of_call(e),
                  pki_activity_ns_of_ticks(e->start), pki_activity_ns_of_ticks(e->stop), &a);
 }

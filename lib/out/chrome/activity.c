@@ -150,6 +150,13 @@ static char *put_args(char *out, const char *end, const pki_chrome *c, const pki
     return p;
 }
 
+static char *put_duration(char *p, const pki_activity *a)
+{
+    uint64_t duration = a->end > a->start ? a->end - a->start : 0;
+    p = PKI_PUT(p, ",\"dur\":");
+    return a->level ? pki_chrome_put_early(p, duration, a->level - 1, 0) : pki_put_us(p, duration);
+}
+
 /* The arrow starts at the launch and binds to what encloses its end: the kernel. */
 static char *put_arrow(char *p, const pki_track *track, const pki_activity *a, uint64_t id)
 {
@@ -169,7 +176,7 @@ size_t pki_chrome_activity(const pki_chrome *c, char out[PKI_EVENT_BYTES], const
     char *p = pki_put_text(PKI_PUT(out, ",\n{\"ph\":\"X\",\"cat\":\""), categories[a->kind]);
     p = put_escaped(PKI_PUT(p, "\",\"name\":\""), NAME_BYTES, a->name, a->name_length);
     p = put_where(p, track, a->start);
-    p = pki_put_us(PKI_PUT(p, ",\"dur\":"), a->end > a->start ? a->end - a->start : 0);
+    p = put_duration(p, a);
     p = put_args(p, end, c, a, region, n);
     *p++ = '}';
     if (a->flow && a->correlation)

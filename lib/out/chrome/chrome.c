@@ -170,15 +170,19 @@ static times times_of(const pki_chrome *c, const pki_record *r)
 #define SHORTEST_PS 300
 #define LACKS_PS 2
 
+char *pki_chrome_put_early(char *p, uint64_t duration, unsigned depth, uint32_t lacks_ps)
+{
+    uint32_t early = EARLY_PER_LEVEL_PS * PKI_MIN(depth, (unsigned)PKI_DEPTH_MAX) + lacks_ps;
+    if (PKI_UNLIKELY(duration == 0))
+        return pki_put_three(PKI_PUT(p, "0.000"), SHORTEST_PS - early);
+    return pki_put_three(pki_put_us(p, duration - 1), 1000 - EARLY_PS - early);
+}
+
 static char *put_duration(char *p, times t, unsigned depth, bool touches)
 {
     if (PKI_LIKELY(!touches && t.duration > 0))
         return pki_put_us(p, t.duration);
-    uint32_t inner = EARLY_PER_LEVEL_PS * PKI_MIN(depth, (unsigned)PKI_DEPTH_MAX);
-    uint32_t early = inner + (t.lacks ? LACKS_PS : 0);
-    if (PKI_UNLIKELY(t.duration == 0))
-        return pki_put_three(PKI_PUT(p, "0.000"), SHORTEST_PS - early);
-    return pki_put_three(pki_put_us(p, t.duration - 1), 1000 - EARLY_PS - early);
+    return pki_chrome_put_early(p, t.duration, depth, t.lacks ? LACKS_PS : 0);
 }
 
 static char *put_times(char *p, times t, unsigned depth, bool touches)

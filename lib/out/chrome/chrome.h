@@ -63,6 +63,10 @@ void pki_chrome_finish(pki_chrome *chrome);
 size_t pki_chrome_event(pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid,
                         const pki_record *record, const pki_record *more);
 
+/* A duration in ns that, `depth` levels deep, ends a part of a nanosecond early where it touches
+ * others: chrome.c says why. lacks_ps: how much earlier still. */
+char *pki_chrome_put_early(char *p, uint64_t duration, unsigned depth, uint32_t lacks_ps);
+
 /* The thread's name and place among the tracks, preceded by ",\n". */
 size_t pki_chrome_thread(const pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid,
                          const char *name, uint32_t index);
