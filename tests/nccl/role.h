@@ -219,11 +219,13 @@ static inline says coll(const char *func, const char *element, size_t count)
                   .sequence = 7};
 }
 
-/* A collective: from version 5 on its call, then its task; the task's handle. Broadcast and
+/* A collective: from version 5 on its call, then its task, which is open; the task's handle. What
+ * has begun before its task ends belongs to it, however late the thread gets there. Broadcast and
  * AllGather are told as bytes. */
-static inline void *collective(void *context, const char *func, size_t count)
+static inline void *begin_collective(void *context, const char *func, size_t count)
 {
     bool in_bytes = strcmp(func, "Broadcast") == 0 || strcmp(func, "AllGather") == 0;
+    says what = in_bytes ? coll(func, int8, 4 * count) : coll(func, float32, count);
     void *group = NULL, *call = NULL;
     if (version >= 5) {
         group = begin(context, .type = GROUP_API);
@@ -232,11 +234,19 @@ static inline void *collective(void *context, const char *func, size_t count)
         end(call);
     }
     void *tasks = begin(context, .type = GROUP);
-    void *event = task(context, version >= 5 ? call : tasks,
-                       in_bytes ? coll(func, int8, 4 * count) : coll(func, float32, count));
+    what.parent = version >= 5 ? call : tasks;
+    void *event = begin_(context, &what);
     end(tasks);
     if (version >= 5)
         end(group);
+    return event;
+}
+
+/* The same, handed over. */
+static inline void *collective(void *context, const char *func, size_t count)
+{
+    void *event = begin_collective(context, func, count);
+    end(event);
     return event;
 }
 

@@ -21,6 +21,26 @@ static pk_comm *make_comm(const pki_nccl_context *c)
     return pk_comm_create("NCCL", name, c->id, c->rank, c->ranks);
 }
 
+static void destroy(pki_nccl_communicator *t)
+{
+    if (t && !t->destroyed)
+        pk_comm_destroy(t->comm);
+    if (t)
+        t->destroyed = true;
+}
+
+/* An event of a new communicator is seen after the ends of those that were finalized before it was
+ * made, so whether one of them is the same one made anew does not depend on where rounds fall. What
+ * is still to be told of the old one is told under the name that both have. */
+static void destroy_finalized(void)
+{
+    for (uint32_t i = 0; i < PKI_NCCL_CONTEXTS; i++) {
+        const pki_nccl_context *c = known[i] ? pki_nccl_context_at(i) : NULL;
+        if (c && c->handle == known[i]->context && pki_load(&c->state) == PKI_NCCL_CONTEXT_GONE)
+            destroy(known[i]);
+    }
+}
+
 static pki_nccl_communicator *make(pki_nccl_communicator *t, const pki_nccl_context *c)
 {
     t = t ? t : malloc(sizeof *t);
@@ -40,7 +60,8 @@ pki_nccl_communicator *pki_nccl_communicator_of(uint32_t context)
         pki_load_acquire(&c->described) != 2) /* pairs with its telling */
         return NULL;
     if (!known[i] || known[i]->context != context) {
-        pk_comm_destroy(known[i] ? known[i]->comm : NULL);
+        destroy(known[i]);
+        destroy_finalized();
         known[i] = make(known[i], c);
     }
     return known[i];
@@ -74,7 +95,7 @@ bool pki_nccl_communicator_spans_nodes(uint32_t context)
 
 static void drop(uint32_t i)
 {
-    pk_comm_destroy(known[i] ? known[i]->comm : NULL);
+    destroy(known[i]);
     free(known[i]);
     known[i] = NULL;
 }
@@ -93,11 +114,10 @@ void pki_nccl_communicators_clean(void)
 void pki_nccl_communicators_start(void)
 {
     for (uint32_t i = 0; i < PKI_NCCL_CONTEXTS; i++)
-        if (known[i]) {
-            pk_comm *comm = known[i]->comm;
-            uint32_t context = known[i]->context;
-            *known[i] = (pki_nccl_communicator){.context = context, .comm = comm};
-        }
+        if (known[i])
+            *known[i] = (pki_nccl_communicator){.context = known[i]->context,
+                                                .comm = known[i]->comm,
+                                                .destroyed = known[i]->destroyed};
 }
 
 void pki_nccl_communicators_after_fork(void)

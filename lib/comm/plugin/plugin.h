@@ -84,6 +84,7 @@ typedef struct pki_nccl_lane { /* a track */
 typedef struct pki_nccl_communicator {
     uint32_t context;
     pk_comm *comm;
+    bool destroyed;        /* comm is: it may be another context's by now */
     bool proxies, kernels; /* has had one */
     pki_nccl_lane lanes[PKI_NCCL_LANES];
     pki_nccl_lane channels[PKI_NCCL_DIRECTIONS][PKI_NCCL_CHANNELS];
