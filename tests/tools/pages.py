@@ -4,14 +4,18 @@ and in what the shells complete. FOLDER has the pages as they were made.
 CASE: words (pk alone), man, bash, zsh, fish. Without the program that a case needs: 77.
 """
 
+import contextlib
 import glob
 import json
 import os
+import pty
 import re
+import select
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 PK = FOLDER = SOURCE = ""
@@ -255,44 +259,82 @@ class Fish(InFolder):
 
 
 class Zsh(InFolder):
-    """zsh completes at a terminal only: it gets one, and prints what it would offer. Which functions complete what takes it
-    a quarter of a second to find out, so the first one leaves that (compinit's dump) to the others."""
+    """zsh completes at a terminal only, so one has a terminal, at which nobody types: what is typed ahead of a line editor
+    is the terminal's to edit. As the editor begins it asks for lines, by a pipe, and answers by another."""
 
-    SCRIPT = """
-        zmodload zsh/zpty
-        zpty z zsh -f -i
-        zpty -w z "PS1=; cd ${(q)2}; fpath=(${(q)1:h} \\$fpath); autoload -Uz compinit; compinit -u -C -d ${(q)5}"
-        zpty -w z 'zstyle ":completion:*" list-separator ""; zstyle ":completion:*" verbose no'
-        zpty -w z 'compadd() { local -a hits opts
+    STARTUP = """
+        PS1= fpath=($PAGES $fpath)
+        autoload -Uz compinit
+        compinit -u -D
+        zstyle ':completion:*' list-separator ''
+        zstyle ':completion:*' verbose no
+        compadd() {
+            local -a hits
             [[ ${@[1,(i)(-|--)]} == *-(O|A|D)\\ * ]] && { builtin compadd "$@"; return }
-            builtin compadd -O hits "$@"; local it; for it in $hits; do print -r -- "HIT<$it>" >>$HITS; done
-            builtin compadd "$@" }'
-        zpty -w z "HITS=${(q)4}; print READY"
-        zpty -r z seen '*READY*READY*'
-        zpty -n -w z "pk $3"$'\\t'
-        zpty -n -w z $'\\C-u'
-        zpty -w z 'print DO""NE'
-        zpty -r z seen '*DONE*'
-        zpty -d z
+            builtin compadd -O hits "$@"
+            offered+=("${hits[@]}")
+            builtin compadd "$@"
+        }
+        offer() { _main_complete; compstate[insert]= compstate[list]= }
+        zle -C offer complete-word offer
+        answer() {
+            local folder line
+            local -a offered
+            while IFS= read -r -u $ASKED folder && IFS= read -r -u $ASKED line; do
+                cd -q -- $folder
+                offered=()
+                BUFFER="pk $line" CURSOR=$(($#line + 3))
+                zle offer
+                print -r -l -u $ANSWERED -- "${offered[@]}" .
+            done
+            exit
+        }
+        zle -N zle-line-init answer
     """
+    PATIENCE = 240  # seconds
 
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.known = os.path.join(folder.name, "known")
+        home = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(home.cleanup)
+        with open(os.path.join(home.name, ".zshrc"), "w", encoding="utf-8") as file:
+            file.write(cls.STARTUP)
+        asked, cls.asks = os.pipe()
+        cls.answers, answered = os.pipe()
+        places = {"HOME": home.name, "ZDOTDIR": home.name, "PAGES": FOLDER, "ASKED": str(asked), "ANSWERED": str(answered)}
+        pid, cls.terminal = pty.fork()
+        if pid == 0:
+            os.set_inheritable(asked, True)
+            os.set_inheritable(answered, True)
+            os.execvpe("zsh", ["zsh", "-d", "-i"], dict(os.environ, LC_ALL="C.UTF-8", TERM="dumb", **places))
+        os.close(asked)
+        os.close(answered)
+        cls.shown = b""
+        watch = threading.Thread(target=cls.read_terminal)
+        watch.start()
+        for last in (cls.answers, cls.terminal):
+            cls.addClassCleanup(os.close, last)
+        cls.addClassCleanup(watch.join)
+        cls.addClassCleanup(os.waitpid, pid, 0)
+        cls.addClassCleanup(os.close, cls.asks)  # the first one: zsh ends
+
+    @classmethod
+    def read_terminal(cls):
+        """Or else whoever writes to it waits. Its end is an error on Linux."""
+        with contextlib.suppress(OSError):
+            while more := os.read(cls.terminal, 65536):
+                cls.shown += more
 
     def complete(self, line):
-        with tempfile.TemporaryDirectory() as home:
-            hits = os.path.join(home, "hits")
-            answer = subprocess.run(["zsh", "-f", "-c", self.SCRIPT, "zsh", os.path.join(FOLDER, "_pk"),
-                                     self.folder.name, line, hits, self.known], capture_output=True, text=True, check=False,
-                                    timeout=120, env=dict(os.environ, HOME=home, ZDOTDIR=home, TERM="dumb"))
-            self.assertEqual(answer.returncode, 0, answer.stderr)
-            if not os.path.exists(hits):
-                return set()
-            with open(hits, encoding="utf-8") as file:
-                return set(re.findall(r"HIT<(.*)>", file.read().replace("\\ ", " ")))
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.asks, f"{self.folder.name}\n{line}\n".encode())
+        answer = b""
+        while not f"\n{answer.decode()}".endswith("\n.\n"):
+            ready = select.select([self.answers], [], [], self.PATIENCE)[0]
+            more = os.read(self.answers, 65536) if ready else b""
+            self.assertTrue(more, f"zsh has {'ended' if ready else 'not answered'}: {self.shown.decode(errors='replace')}")
+            answer += more
+        return {word.replace("\\ ", " ") for word in answer.decode().split("\n")[:-2]}
 
     def test_it_is_zsh(self):
         answer = run("zsh", "-n", os.path.join(FOLDER, "_pk"))
