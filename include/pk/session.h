@@ -184,6 +184,11 @@ typedef struct pk_options {
      *                               captured. All but active may be left out;
      *                               repeat 0 is for ever
      *     request                   what `pk capture` asks for
+     *     kernels=armed             CUPTI, if `backends` names it, records only where a capture
+     *                               is foreseen, from a cycle's warm-up on, and from a slow
+     *                               step on, with the next 4 in the same capture. The default
+     *                               without a trace; kernels=armed,steps:8 for the next 8
+     *     kernels=always            from start to stop: the default with a trace
      *
      * What had begun when the run ends is kept and says that it was cut. Without history_steps the
      * history is of 32 steps, or of as many as a capture needs. NULL: pk_capture alone, with a

@@ -39,6 +39,19 @@ static unsigned choose_slow(pki_chooser *ch, uint64_t number, uint32_t kind, uin
     return 1;
 }
 
+bool pki_wish_merge(pki_wish *w, const pki_wish *next)
+{
+    if (next->reason != PKI_CAPTURE_SLOW || w->reason != PKI_CAPTURE_SLOW ||
+        next->first > w->last + 1 || next->last - w->first >= PKI_WISH_MERGED_STEPS)
+        return false;
+    uint64_t first = PKI_MIN(w->first, next->first);
+    if (next->worth > w->worth)
+        *w = *next;
+    w->first = first;
+    w->last = next->last;
+    return true;
+}
+
 /* ---- by number ---- */
 
 static unsigned choose_ranges(pki_chooser *ch, uint64_t number, pki_wish *wishes)
@@ -140,4 +153,31 @@ unsigned pki_choose_at_end(pki_chooser *ch, pki_wish wishes[PKI_WISHES_MOST])
         wishes[n++].cut = true;
     }
     return n;
+}
+
+/* ---- what is to come ---- */
+
+/* Of the turns whose active steps begin no later than the last of these: the latest one. */
+static bool is_active_within(const pki_cycle *c, uint64_t first, uint64_t last)
+{
+    if (!c->active || last < active_begin(c, 0))
+        return false;
+    uint64_t turn = (last - active_begin(c, 0)) / (c->wait + c->warmup + c->active);
+    if (c->repeat)
+        turn = PKI_MIN(turn, c->repeat - 1);
+    return active_begin(c, turn) + c->active > first;
+}
+
+/* A slow step is foreseen by nobody. */
+bool pki_choose_foresees(const pki_chooser *ch, uint64_t first, uint64_t last)
+{
+    const pki_clauses *c = &ch->clauses;
+    uint64_t turn, at = 0;
+    for (uint32_t i = 0; i < c->range_count; i++)
+        if (last >= c->ranges[i].first && first <= c->ranges[i].last)
+            return true;
+    if (c->every && last / c->every > (first ? (first - 1) / c->every : 0))
+        return true;
+    bool warm = place_in_cycle(&c->cycle, first, &turn, &at) && at >= c->cycle.wait;
+    return warm || is_active_within(&c->cycle, first, last);
 }

@@ -43,11 +43,20 @@ typedef struct pki_chooser {
     uint32_t ranges_met; /* a bit for each that is over */
 } pki_chooser;
 
+/* Slow steps that follow each other are one capture, of so many steps at most. False: these are
+ * two. */
+#define PKI_WISH_MERGED_STEPS 32
+bool pki_wish_merge(pki_wish *wish, const pki_wish *next);
+
 #define PKI_WISHES_MOST (PKI_CAPTURE_RANGES + 3) /* that one step can give rise to */
 
 /* A step has ended: how many wishes there are now. */
 unsigned pki_choose(pki_chooser *chooser, uint64_t number, uint32_t kind, uint64_t ns,
                     pki_wish wishes[PKI_WISHES_MOST]);
+
+/* Is one of these steps, none of which is over, to be captured by its number, or the first of them
+ * in a cycle's warm-up? */
+bool pki_choose_foresees(const pki_chooser *chooser, uint64_t first, uint64_t last);
 
 /* The run has: what has begun is kept, and cut. */
 unsigned pki_choose_at_end(pki_chooser *chooser, pki_wish wishes[PKI_WISHES_MOST]);

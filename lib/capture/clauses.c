@@ -152,6 +152,33 @@ static bool read_cycle(reading *r, part value)
     return true;
 }
 
+/* The steps behind a slow one: only where it is armed. */
+static bool read_behind(reading *r, part value)
+{
+    part key;
+    next_part(&value, ':', &key);
+    return is_named(key, "steps") && value.at &&
+           read_whole((part){value.at, value.end}, &r->to->behind) && r->to->behind > 0 &&
+           r->to->behind <= PKI_CAPTURE_BEHIND_MOST;
+}
+
+static bool read_kernels(reading *r, part value)
+{
+    part which, behind;
+    if (r->to->kernels != PKI_KERNELS_UNSAID)
+        return wrong(r, "there are two of it");
+    next_part(&value, ',', &which);
+    bool more = next_part(&value, ',', &behind);
+    if (is_named(which, "always") && !more)
+        r->to->kernels = PKI_KERNELS_ALWAYS;
+    else if (is_named(which, "armed") && !value.at && (!more || read_behind(r, behind)))
+        r->to->kernels = PKI_KERNELS_ARMED;
+    else
+        return wrong(r, "is neither always nor armed, behind which steps:NUMBER may stand, 1 to "
+                        "1000");
+    return true;
+}
+
 static bool read_request(reading *r, part value)
 {
     if (value.at)
@@ -165,11 +192,8 @@ static bool read_clause(reading *r, part clause)
     static const struct {
         const char *name;
         bool (*read)(reading *, part);
-    } kinds[] = {{"slow", read_slow},
-                 {"steps", read_steps},
-                 {"every", read_every},
-                 {"cycle", read_cycle},
-                 {"request", read_request}};
+    } kinds[] = {{"slow", read_slow},   {"steps", read_steps},     {"every", read_every},
+                 {"cycle", read_cycle}, {"request", read_request}, {"kernels", read_kernels}};
     part key;
     next_part(&clause, '=', &key);
     for (size_t i = 0; i < PKI_COUNT_OF(kinds); i++) {
@@ -179,7 +203,7 @@ static bool read_clause(reading *r, part clause)
             return wrong(r, "takes a value");
         return kinds[i].read(r, clause);
     }
-    return wrong(r, "is none of slow, steps, every, cycle and request");
+    return wrong(r, "is none of slow, steps, every, cycle, request and kernels");
 }
 
 bool pki_clauses_parse(const char *text, pki_clauses *clauses, char *why, size_t size)
@@ -187,6 +211,7 @@ bool pki_clauses_parse(const char *text, pki_clauses *clauses, char *why, size_t
     part rest = {text, text + strlen(text)}, clause;
     reading r = {clauses, NULL};
     memset(clauses, 0, sizeof *clauses);
+    clauses->behind = PKI_CAPTURE_BEHIND;
     if (!*text)
         return true;
     while (next_part(&rest, ';', &clause))
@@ -200,7 +225,8 @@ bool pki_clauses_parse(const char *text, pki_clauses *clauses, char *why, size_t
 
 uint64_t pki_clauses_longest(const pki_clauses *c)
 {
-    uint64_t longest = c->slow != 0 ? PKI_CAPTURE_BEFORE + 1 : 1;
+    uint64_t behind = c->kernels == PKI_KERNELS_ARMED ? c->behind : 0;
+    uint64_t longest = c->slow != 0 ? PKI_CAPTURE_BEFORE + 1 + behind : 1;
     for (uint32_t i = 0; i < c->range_count; i++)
         longest = PKI_MAX(longest, c->ranges[i].last - c->ranges[i].first + 1);
     return PKI_MAX(longest, c->cycle.active);

@@ -6,6 +6,8 @@
  *     every=1000            each thousandth
  *     cycle=skip:10,wait:5,warmup:1,active:3,repeat:2     active is needed; repeat 0: for ever
  *     request               what `pk capture` asks for
+ *     kernels=armed         CUPTI records while one of these is near; kernels=always: all the time;
+ *                           kernels=armed,steps:4 so many behind a slow one
  */
 #pragma once
 
@@ -16,6 +18,8 @@
 #define PKI_CAPTURE_RANGES 8
 #define PKI_CAPTURE_BEFORE 3          /* steps that are kept with a slow one */
 #define PKI_CAPTURE_STEPS_MOST 10000u /* in one capture */
+#define PKI_CAPTURE_BEHIND 4          /* a slow step, with CUPTI armed by it */
+#define PKI_CAPTURE_BEHIND_MOST 1000u
 
 typedef struct pki_step_range {
     uint64_t first, last;
@@ -25,6 +29,13 @@ typedef struct pki_cycle {
     uint64_t skip, wait, warmup, active, repeat; /* active 0: there is none */
 } pki_cycle;
 
+/* CUPTI cannot look back. */
+typedef enum pki_capture_kernels {
+    PKI_KERNELS_UNSAID,
+    PKI_KERNELS_ARMED, /* it records from a slow step on, and where a capture is foreseen */
+    PKI_KERNELS_ALWAYS
+} pki_capture_kernels;
+
 typedef struct pki_clauses {
     double slow; /* 0: no such clause */
     uint64_t floor_ns;
@@ -33,6 +44,8 @@ typedef struct pki_clauses {
     uint64_t every; /* 0: no such clause */
     pki_cycle cycle;
     bool request;
+    pki_capture_kernels kernels;
+    uint64_t behind; /* steps behind a slow one that are captured with it, if CUPTI is armed */
 } pki_clauses;
 
 /* "" is none. False, and why (which clause, and what is wrong with it). */

@@ -198,11 +198,17 @@ void pki_activity_counter_at(pk_counter *counter, double value, uint64_t ns)
 
 /* ---- up to when each source is known ---- */
 
-static void finalise(void)
+uint64_t pki_activity_known(void)
 {
     uint64_t first = UINT64_MAX;
     for (int i = 0; i < PKI_SOURCES; i++)
         first = PKI_MIN(first, known_until[i]);
+    return first;
+}
+
+static void finalise(void)
+{
+    uint64_t first = pki_activity_known();
     pki_fold_lock();
     if (pki_fold_now() && first < UINT64_MAX)
         pki_device_finalised(pki_fold_now()->device, first);

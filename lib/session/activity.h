@@ -47,6 +47,9 @@ void pki_activity_begins(pki_source source, uint64_t ns);
 void pki_activity_finalised(pki_source source, uint64_t ns);
 void pki_activity_ends(pki_source source);
 
+/* Up to when all that devices did is here; UINT64_MAX: nobody tells anything. */
+uint64_t pki_activity_known(void);
+
 /* All kernels and copies are told from this moment on, until that one: steps between count as
  * measured. Before those steps are finalised; the trace gets a mark. */
 void pki_activity_measures(uint64_t ns, bool on);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
+#include "base/log.h"
 #include "core/names.h"
 #include "out/file.h"
 #include "session/capture_path.h"
@@ -122,4 +124,27 @@ bool pki_capture_job_write(pki_capture_job *job, pki_budget *budget)
     pki_chrome_finish(&job->chrome);
     errno = error;
     return written;
+}
+
+void pki_capture_job_say(const pki_capture_job *job, int error)
+{
+    const pki_wish *w = &job->wish;
+    if (error)
+        pki_log(PK_LOG_ERROR, "capture %s: %s; the program goes on without it", job->path,
+                pki_own_why(error));
+    else if (w->reason == PKI_CAPTURE_SLOW)
+        pki_log(PK_LOG_INFO, "capture %s: step %llu took %.2f x the median of its like", job->path,
+                (unsigned long long)w->slow_step, w->worth);
+    else
+        pki_log(PK_LOG_INFO, "capture %s: %s", job->path, pki_capture_reason_name(w->reason));
+}
+
+void pki_capture_counts_say(const pki_capture_counts *c)
+{
+    if (c->written + c->refused + c->failed)
+        pki_log(PK_LOG_INFO,
+                "captures: %llu written, %llu of them removed for worse ones; %llu refused (the "
+                "hour's budget, or too many at once), %llu failed",
+                (unsigned long long)c->written, (unsigned long long)c->removed,
+                (unsigned long long)c->refused, (unsigned long long)c->failed);
 }

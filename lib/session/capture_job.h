@@ -13,3 +13,13 @@ bool pki_capture_job_make(pki_session *session, const pki_wish *wish, pki_budget
 /* Writes it, removes what has to make room, and gives it its name. False and errno. Without a lock.
  */
 bool pki_capture_job_write(pki_capture_job *job, pki_budget *budget);
+
+/* So many wishes wait; what has become of the others. */
+typedef struct pki_capture_counts {
+    uint64_t written, refused, failed, removed;
+    unsigned waiting;
+} pki_capture_counts;
+void pki_capture_counts_say(const pki_capture_counts *counts); /* to the log, if there were any */
+
+/* To the log: what it is, or, with an error, why it is not. */
+void pki_capture_job_say(const pki_capture_job *job, int error);

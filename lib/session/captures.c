@@ -15,19 +15,22 @@
 #include "base/spawn.h"
 #include "capture/budget.h"
 #include "core/inside.h"
-#include "session/capture_job.h"
+#include "session/activity.h"
+#include "session/arming.h"
 #include "session/requests.h"
 #include "session/toll.h"
 
-#define WAITING 64      /* wishes */
-#define MERGED_STEPS 32 /* slow steps that follow each other are one capture of so many at most */
-#define ROUNDS_LATER 2  /* after its last step's record others' may come for a round */
+#define WAITING 64     /* wishes */
+#define ROUNDS_LATER 2 /* after its last step's record others' may come for a round */
+#define DEVICE_PATIENCE_NS 3000000000u /* for kernels of its steps */
 
 /* A wish on its way. */
 typedef struct waiting {
     pki_wish wish;
     uint64_t pin; /* position from which it needs the history; once that is known */
     uint64_t due; /* the round in which it may be written; 0: its last step has not ended */
+    uint64_t end; /* of its last step, ns of the session; what devices did until then is awaited */
+    uint64_t latest; /* but not longer than this, CLOCK_MONOTONIC */
 } waiting;
 
 /* Under the drain lock, but for what says otherwise. */
@@ -63,6 +66,14 @@ static uint64_t begin_of(const pki_history_view *view, const pki_wish *wish)
     return step ? PKI_MAX(step->at, view->head->first) : view->head->first;
 }
 
+/* When its last step ended, or now: all that there is. */
+static uint64_t end_of(const pki_session *s, const pki_history_view *view, const pki_wish *wish)
+{
+    const pki_history_step *step = pki_history_find(view, wish->last);
+    return step ? pki_clock_ns(&s->arena->header->clock, step->start + step->ticks)
+                : pki_activity_ns(pki_monotonic_ns());
+}
+
 /* Its last step has ended. */
 static void make_due(pki_session *s, waiting *w, unsigned rounds_later)
 {
@@ -70,6 +81,8 @@ static void make_due(pki_session *s, waiting *w, unsigned rounds_later)
     if (!pki_history_view_now(s->history, &view))
         return;
     w->due = pki_history_rounds(s->history) + rounds_later;
+    w->end = end_of(s, &view, &w->wish);
+    w->latest = pki_monotonic_ns() + (rounds_later ? DEVICE_PATIENCE_NS : 0);
     w->pin = PKI_MIN(w->pin, begin_of(&view, &w->wish));
 }
 
@@ -84,15 +97,8 @@ static void remove_waiting(unsigned i)
 static bool merge(const pki_wish *wish)
 {
     for (unsigned i = 0; i < now.count; i++) {
-        pki_wish *w = &now.queue[i].wish;
-        if (wish->reason != PKI_CAPTURE_SLOW || w->reason != PKI_CAPTURE_SLOW ||
-            wish->first > w->last + 1 || wish->last - w->first >= MERGED_STEPS)
+        if (!pki_wish_merge(&now.queue[i].wish, wish))
             continue;
-        uint64_t first = PKI_MIN(w->first, wish->first);
-        if (wish->worth > w->worth)
-            *w = *wish;
-        w->first = first;
-        w->last = wish->last;
         now.queue[i].due = 0;
         return true;
     }
@@ -136,7 +142,9 @@ void pki_captures_step(pki_session *s, const pki_record *r, const pki_record *mo
     if (!now.open)
         return;
     uint64_t ns = pki_clock_span_ns(&s->arena->header->clock, r->start, pki_not_negative(r->value));
-    add_wishes(s, wishes, pki_choose(&now.chooser, more->start, kind, ns, wishes));
+    unsigned n = pki_choose(&now.chooser, more->start, kind, ns, wishes);
+    pki_arming_step(more->start, ns, wishes, n);
+    add_wishes(s, wishes, n);
 }
 
 /* What the history holds now is what they mean. */
@@ -162,9 +170,14 @@ static void take_asked(pki_session *s)
 
 /* ---- writing ---- */
 
+static bool has_devices(const waiting *w)
+{
+    return w->end <= pki_activity_known() || pki_monotonic_ns() >= w->latest;
+}
+
 static bool is_ready(const pki_session *s, const waiting *w)
 {
-    return w->due && w->due <= pki_history_rounds(s->history);
+    return w->due && w->due <= pki_history_rounds(s->history) && has_devices(w);
 }
 
 /* The one of most worth, of those that are ready; WAITING: none is. */
@@ -195,25 +208,6 @@ static bool take_job(pki_session *s, pki_capture_job *job)
     return false;
 }
 
-static void say_failed(const pki_capture_job *job, int error)
-{
-    if (!now.failing)
-        pki_log(PK_LOG_ERROR, "capture %s: %s; the program goes on without it", job->path,
-                pki_own_why(error));
-    now.failing = true;
-}
-
-static void say_written(const pki_capture_job *job)
-{
-    const pki_wish *w = &job->wish;
-    now.failing = false;
-    if (w->reason == PKI_CAPTURE_SLOW)
-        pki_log(PK_LOG_INFO, "capture %s: step %llu took %.2f x the median of its like", job->path,
-                (unsigned long long)w->slow_step, w->worth);
-    else
-        pki_log(PK_LOG_INFO, "capture %s: %s", job->path, pki_capture_reason_name(w->reason));
-}
-
 /* Under the drain lock before and behind. */
 static void do_jobs(pki_session *s, pki_capture_job *job)
 {
@@ -229,10 +223,9 @@ static void do_jobs(pki_session *s, pki_capture_job *job)
         now.busy_pin = PKI_HISTORY_FREE;
         pki_requests_answer(s, &job->wish, written ? PKI_ANSWER_WRITTEN : PKI_ANSWER_FAILED,
                             job->path);
-        if (written)
-            say_written(job);
-        else
-            say_failed(job, error);
+        if (written || !now.failing)
+            pki_capture_job_say(job, written ? 0 : error);
+        now.failing = !written;
         pki_toll_of_caller(s, before);
     }
 }
@@ -278,6 +271,7 @@ void pki_captures_open(pki_session *s)
     now.budget.captures = s->config.captures_per_hour;
     now.budget.bytes = s->config.capture_bytes_per_hour;
     sem_init(&now.wake, 0, 0);
+    pki_arming_open(&s->config);
     pki_requests_listen(s->arena->header);
 }
 
@@ -287,11 +281,35 @@ void pki_captures_round_begins(pki_session *s)
         take_asked(s);
 }
 
+/* Is a capture near that somebody has asked for? */
+static bool is_asked_for(uint64_t horizon)
+{
+    for (unsigned i = 0; i < now.count; i++) {
+        const pki_wish *w = &now.queue[i].wish;
+        if (w->worth == PKI_WORTH_ASKED && w->first <= horizon && w->last >= now.chooser.next &&
+            w->last != UINT64_MAX)
+            return true;
+    }
+    return false;
+}
+
+static void arm(void)
+{
+    uint64_t next = now.chooser.next, horizon = pki_arming_horizon(next), last = 0;
+    for (unsigned i = 0; i < now.count; i++)
+        if (now.queue[i].due && now.queue[i].end > last)
+            last = now.queue[i].end;
+    pki_arming_await(last);
+    pki_arming_round(next,
+                     pki_choose_foresees(&now.chooser, next, horizon) || is_asked_for(horizon));
+}
+
 void pki_captures_round(pki_session *s)
 {
     bool ready = false;
     if (!now.open)
         return;
+    arm();
     for (unsigned i = 0; i < now.count; i++) {
         waiting *w = &now.queue[i];
         bool over = w->wish.last == UINT64_MAX || w->wish.last < now.chooser.next;
@@ -327,17 +345,6 @@ void pki_captures_end(pki_session *s)
     pin(s);
 }
 
-static void say_counts(void)
-{
-    const pki_capture_counts *c = &now.counts;
-    if (c->written + c->refused + c->failed)
-        pki_log(PK_LOG_INFO,
-                "captures: %llu written, %llu of them removed for worse ones; %llu refused (the "
-                "hour's budget, or too many at once), %llu failed",
-                (unsigned long long)c->written, (unsigned long long)c->removed,
-                (unsigned long long)c->refused, (unsigned long long)c->failed);
-}
-
 /* Without its thread, or without memory there, whoever stops the session writes them. */
 void pki_captures_finish(pki_session *s)
 {
@@ -356,7 +363,7 @@ void pki_captures_finish(pki_session *s)
     now.writer_there = false;
     if (job)
         do_jobs(s, job);
-    say_counts();
+    pki_capture_counts_say(&now.counts);
     pthread_mutex_unlock(&pki_drain_lock);
     free(job);
 }
@@ -373,6 +380,7 @@ void pki_captures_forget(void)
     if (!now.open)
         return;
     pki_requests_listen(NULL);
+    pki_arming_close();
     pki_budget_finish(&now.budget);
     sem_destroy(&now.wake);
     now.open = false;
@@ -382,5 +390,6 @@ void pki_captures_forget(void)
 void pki_captures_after_fork(void)
 {
     pki_requests_after_fork();
+    pki_arming_after_fork();
     memset(&now, 0, sizeof now);
 }

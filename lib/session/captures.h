@@ -9,8 +9,7 @@
  */
 #pragma once
 
-#include "capture/choose.h"
-#include "session/session.h"
+#include "session/capture_job.h"
 
 /* All but the last three: under the drain lock. */
 
@@ -28,11 +27,7 @@ void pki_captures_round(pki_session *session);
 /* What is still waited for ends with the run. */
 void pki_captures_end(pki_session *session);
 
-/* So many wishes wait, or are being written; what has become of the others. */
-typedef struct pki_capture_counts {
-    uint64_t written, refused, failed, removed;
-    unsigned waiting;
-} pki_capture_counts;
+/* What is being written waits, too. */
 pki_capture_counts pki_captures_counted(void);
 
 /* Behind pki_captures_end, without the drain lock: when it returns, all are written. */

@@ -369,10 +369,10 @@ pk_status pki_config_read(pki_config *c, const pk_options *given)
     s = s ? s : read_world(c, &options);
     s = s ? s : read_numbers(c, &options);
     s = s ? s : read_paths(c, &options);
+    s = s ? s : read_window(c, &options);
     s = s ? s : pki_config_captures(c, &options);
     s = s ? s : read_clock(c, &options);
     s = s ? s : read_backends(c, &options);
-    s = s ? s : read_window(c, &options);
     s = s ? s : read_shim(c, &options);
     s = s ? s : read_capture(c, &options);
     s = s ? s : read_windows(c, &options);

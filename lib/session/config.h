@@ -46,6 +46,7 @@ typedef struct pki_config {
     char backends[256];     /* "" for the default */
     bool cupti_window;      /* for these steps only */
     uint64_t cupti_first, cupti_last;
+    bool cupti_armed; /* captures say when it records */
     uint32_t cupti_graph_nodes;
     uint32_t cupti_sync_events;
     uint32_t nvtx_consume;

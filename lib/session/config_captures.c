@@ -51,6 +51,19 @@ static bool name_history(pki_config *c)
     return c->trace[0] || pki_capture_path_expand(c->capture_path, "history", c->history);
 }
 
+/* A trace shows all steps, and with a history alone nobody says which: CUPTI records all the time.
+ * Where only captures are kept, what it would record otherwise is thrown away. */
+static void read_kernels(pki_config *c)
+{
+    pki_clauses *k = &c->capture;
+    bool any = k->slow != 0 || k->range_count || k->every || k->cycle.active || k->request;
+    bool unsaid = k->kernels == PKI_KERNELS_UNSAID;
+    c->cupti_armed =
+        !c->cupti_window && (k->kernels == PKI_KERNELS_ARMED || (unsaid && any && !c->trace[0]));
+    uint64_t room = c->history_steps - PKI_MIN(c->history_steps, PKI_CAPTURE_BEFORE + 1);
+    k->behind = PKI_MIN(k->behind, room);
+}
+
 pk_status pki_config_captures(pki_config *c, const pk_options *o)
 {
     const pki_config_text capture = pki_config_text_of(o->capture, "capture", "PK_CAPTURE");
@@ -60,6 +73,7 @@ pk_status pki_config_captures(pki_config *c, const pk_options *o)
     pk_status s = read_clauses(c, capture);
     if (s || !c->history_steps)
         return s;
+    read_kernels(c);
     if (!path.text && c->trace[0] && !pki_capture_path_derive(c->trace, c->capture_path))
         return pki_fail(PK_EINVAL, "trace_path is longer than a path can be");
     if (path.text || !c->trace[0])

@@ -45,6 +45,8 @@ static inline int reset_fake(void **state)
 static inline int stop_and_leave(void **state)
 {
     pk_stop();
+    if (fake->misuses)
+        fail_msg("%u times against CUPTI's documentation: %s", fake->misuses, fake->misuse);
     return leave_folder(state);
 }
 

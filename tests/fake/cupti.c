@@ -23,6 +23,14 @@ void fake_note(const char *what, long number)
     pthread_mutex_unlock(&fake_lock);
 }
 
+void fake_misused(const char *how)
+{
+    pthread_mutex_lock(&fake_lock);
+    if (!fake.misuses++)
+        snprintf(fake.misuse, sizeof fake.misuse, "%s", how);
+    pthread_mutex_unlock(&fake_lock);
+}
+
 uint64_t fake_now(void)
 {
     struct timespec t;
@@ -108,8 +116,12 @@ CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle *subscriber, CUpti_Callback
 CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
 {
     fake_note("unsubscribe", -1);
-    if (!subscriber)
+    if (!subscriber || !fake_get(fake_inside.callback))
         return CUPTI_ERROR_INVALID_PARAMETER;
+    if (__atomic_load_n(&fake.enabled, __ATOMIC_RELAXED))
+        fake_misused("unsubscribe while kinds are enabled: they go on, for nobody");
+    if (fake.outstanding)
+        fake_misused("unsubscribe before the last flush: buffers come back to nobody");
     __atomic_store_n(&fake_inside.callback, NULL, __ATOMIC_RELEASE);
     for (int domain = 0; domain < 3; domain++)
         for (int id = 0; id < FAKE_IDS; id++)
@@ -153,6 +165,8 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requ
 CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc clock)
 {
     fake_note("clock", -1);
+    if (__atomic_load_n(&fake.enabled, __ATOMIC_RELAXED))
+        fake_misused("a clock after kinds have been enabled");
     fake.clocks++;
     fake_set(fake_inside.clock, clock);
     return fake.register_clock;
@@ -161,6 +175,12 @@ CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc c
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
 {
     fake_note("enable", kind);
+    if (!fake_get(fake_inside.requested))
+        fake_misused("enable before cuptiActivityRegisterCallbacks");
+    if (!fake_get(fake_inside.callback))
+        fake_misused("enable without the subscription that is the lock");
+    if (__atomic_load_n(&fake.enabled, __ATOMIC_RELAXED) >> kind & 1)
+        fake_misused("a kind is enabled twice");
     if (fake.kinds[kind])
         return fake.kinds[kind];
     __atomic_fetch_or(&fake.enabled, (uint64_t)1 << kind, __ATOMIC_RELAXED);
@@ -170,6 +190,8 @@ CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
 {
     fake_note("disable", kind);
+    if (!fake_get(fake_inside.callback))
+        fake_misused("disable of what another tool may have enabled since");
     __atomic_fetch_and(&fake.enabled, ~((uint64_t)1 << kind), __ATOMIC_RELAXED);
     return CUPTI_SUCCESS;
 }

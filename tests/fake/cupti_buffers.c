@@ -41,8 +41,10 @@ static place take(long tid)
 
 static void hand_back(place p)
 {
-    if (p.data)
-        fake_get(fake_inside.completed)(NULL, 0, p.data, p.size, p.used);
+    if (!p.data)
+        return;
+    __atomic_fetch_sub(&fake.outstanding, 1, __ATOMIC_RELAXED);
+    fake_get(fake_inside.completed)(NULL, 0, p.data, p.size, p.used);
 }
 
 static void put(place p)
@@ -66,6 +68,7 @@ static void request(place *p)
     fake.nulls += p->data == NULL;
     fake.misaligned += (uintptr_t)p->data % 64 != 0 || most != 0;
     fake.buffers++;
+    fake.outstanding += p->data != NULL;
     fake.smallest = p->size < fake.smallest ? p->size : fake.smallest;
     pthread_mutex_unlock(&fake_lock);
     p->used = 0;

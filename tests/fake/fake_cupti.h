@@ -53,6 +53,9 @@ typedef struct fake_cupti_table {
     size_t buffers;   /* asked for */
     size_t smallest;  /* of them, bytes */
     unsigned misaligned;
+    size_t outstanding; /* buffers that it has and has not given back */
+    unsigned misuses;   /* what the documentation forbids: the first is in `misuse` */
+    char misuse[80];
 
     /* What it does. */
     uint32_t (*play)(const fake_call *call); /* its correlation */

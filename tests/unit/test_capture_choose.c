@@ -189,6 +189,50 @@ static void cycles_cut_by_the_end(void **state)
     assert_int_equal(pki_choose_at_end(&chooser, wishes), 0); /* skipped all of it */
 }
 
+/* Warm-up and what is to come, so that whoever needs time can begin. */
+static void what_is_foreseen(void **state)
+{
+    (void)state;
+    by("cycle=wait:5,warmup:1,active:3;steps=100-104");
+    assert_true(!pki_choose_foresees(&chooser, 4, 4) && pki_choose_foresees(&chooser, 5, 5));
+    assert_true(pki_choose_foresees(&chooser, 8, 8) && !pki_choose_foresees(&chooser, 9, 9));
+    assert_true(pki_choose_foresees(&chooser, 3, 6) && !pki_choose_foresees(&chooser, 3, 5));
+    assert_true(pki_choose_foresees(&chooser, 9, 20)); /* over and wait of the next one between */
+    by("cycle=skip:10,wait:5,warmup:2,active:3,repeat:2");
+    assert_true(!pki_choose_foresees(&chooser, 0, 16) && pki_choose_foresees(&chooser, 0, 17));
+    assert_true(pki_choose_foresees(&chooser, 29, 1000) &&
+                !pki_choose_foresees(&chooser, 30, 1000));
+    by("steps=100-104");
+    assert_true(!pki_choose_foresees(&chooser, 90, 99) && pki_choose_foresees(&chooser, 90, 100));
+    assert_true(pki_choose_foresees(&chooser, 104, 104) &&
+                !pki_choose_foresees(&chooser, 105, 106));
+    by("every=100");
+    assert_true(!pki_choose_foresees(&chooser, 0, 99) && pki_choose_foresees(&chooser, 0, 100));
+    assert_true(pki_choose_foresees(&chooser, 100, 100) &&
+                !pki_choose_foresees(&chooser, 101, 199));
+    by("slow=1.2");
+    assert_false(pki_choose_foresees(&chooser, 0, 1000000));
+}
+
+static void kernels_are_read(void **state)
+{
+    (void)state;
+    assert_true(parses("slow=1.2") && clauses.kernels == PKI_KERNELS_UNSAID && clauses.behind == 4);
+    assert_true(parses("slow=1.2;kernels=always") && clauses.kernels == PKI_KERNELS_ALWAYS);
+    assert_int_equal(pki_clauses_longest(&clauses), 4);
+    assert_true(parses("kernels=armed,steps:7;slow=1.2") && clauses.behind == 7);
+    assert_true(clauses.kernels == PKI_KERNELS_ARMED && pki_clauses_longest(&clauses) == 11);
+    assert_false(parses("kernels"));
+    assert_false(parses("kernels="));
+    assert_false(parses("kernels=never"));
+    assert_false(parses("kernels=always,steps:3"));
+    assert_false(parses("kernels=armed,steps:0"));
+    assert_false(parses("kernels=armed,steps:1001"));
+    assert_false(parses("kernels=armed,steps"));
+    assert_false(parses("kernels=armed,steps:3,steps:3"));
+    assert_false(parses("kernels=armed;kernels=always"));
+}
+
 /* ---- slow ---- */
 
 static uint64_t chance = 88172645463325252u;
@@ -303,6 +347,8 @@ int main(void)
         cmocka_unit_test(every),
         cmocka_unit_test(cycles),
         cmocka_unit_test(cycles_cut_by_the_end),
+        cmocka_unit_test(what_is_foreseen),
+        cmocka_unit_test(kernels_are_read),
         cmocka_unit_test(all_that_are_slow_and_no_other),
         cmocka_unit_test(like_is_compared_with_like),
         cmocka_unit_test(few_steps_and_short_ones_are_no_ground),

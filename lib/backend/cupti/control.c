@@ -181,12 +181,21 @@ bool pki_cupti_open(bool graph_nodes, char *reason, size_t size)
 {
     if (!is_there(reason, size) || !take(reason, size))
         return false;
-    pki_store(&dropped, (uint64_t)0);
     recording = true;
     unsigned refused = pki_cupti_attribute_on(subscriber);
     if (refused)
         pki_log(PK_LOG_WARNING, "cupti: %u calls cannot be tied to regions", refused);
     if (prepare(reason, size) && enable(graph_nodes, reason, size))
+        return true;
+    pki_cupti_close();
+    return false;
+}
+
+bool pki_cupti_resume(bool graph_nodes, char *reason, size_t size)
+{
+    recording = true;
+    pki_cupti_attribute_on(subscriber);
+    if (enable(graph_nodes, reason, size))
         return true;
     pki_cupti_close();
     return false;
@@ -224,6 +233,11 @@ void pki_cupti_close(void)
     pki_cupti_flush(true);
     pki_cupti.Unsubscribe(subscriber);
     subscriber = NULL;
+}
+
+void pki_cupti_forget_dropped(void)
+{
+    pki_store(&dropped, (uint64_t)0);
 }
 
 uint64_t pki_cupti_dropped(void)

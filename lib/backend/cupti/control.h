@@ -17,14 +17,19 @@ bool pki_cupti_open(bool graph_nodes, char *reason, size_t size);
 /* Records nothing more. What it has is still to be flushed. */
 void pki_cupti_quiet(void);
 
+/* Records again, after pki_cupti_quiet. False: why not, and it is closed. */
+bool pki_cupti_resume(bool graph_nodes, char *reason, size_t size);
+
 /* Gives back all that is complete; forced: all. */
 void pki_cupti_flush(bool forced);
 
 /* Quiet, a forced flush, and anybody may have it. */
 void pki_cupti_close(void);
 
-/* Records that CUPTI says it has dropped since it was opened. Any thread. */
+/* Records that CUPTI says it has dropped since the last forgetting, however often it was opened.
+ * Any thread. */
 uint64_t pki_cupti_dropped(void);
+void pki_cupti_forget_dropped(void);
 
 /* In the child of a fork: nothing is open. A child of a process that had CUPTI open cannot. */
 void pki_cupti_control_after_fork(void);

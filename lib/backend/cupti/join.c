@@ -308,7 +308,7 @@ uint64_t pki_cupti_join_finalised(const pki_cupti_limits *m)
 {
     uint64_t until = PKI_MIN(m->complete, m->decided);
     for (size_t i = 0; i < count; i++)
-        if (is_on_device(&all[i].record))
+        if (is_on_device(&all[i].record) || is_call(&all[i].record))
             until = PKI_MIN(until, all[i].record.start);
     return until;
 }

@@ -44,7 +44,8 @@ void pki_cupti_join_take(void *counts, const pki_cupti_record *record);
 void pki_cupti_join_finalise(const pki_cupti_limits *limits, pki_cupti_counts *counts,
                              pki_cupti_give *give);
 
-/* Everything on devices that began before this, and inside the limits, has been handed over. */
+/* Everything on devices that began before this, and inside the limits, has been handed over: what
+ * was launched before it, too, but for what has not come for PKI_CUPTI_PATIENCE_NS. */
 uint64_t pki_cupti_join_finalised(const pki_cupti_limits *limits);
 
 void pki_cupti_join_forget(void);

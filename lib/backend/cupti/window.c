@@ -3,15 +3,18 @@
 #include "base/compiler.h"
 #include "measure/fold/fold.h"
 #include "measure/steps/watch.h"
+#include "session/arming.h"
 
 #define LEAD_NS 500000000u /* what taking CUPTI may take, and some rounds of the collector */
 #define LINGER_NS 1000000000u
 
 static bool whole;
+static uint64_t off_since; /* and one; 0: it is wanted, or never was */
 
 void pki_cupti_window_start(const pki_config *config)
 {
     whole = !config->cupti_window;
+    off_since = 0;
     if (whole)
         return;
     pki_fold_lock();
@@ -40,4 +43,14 @@ pki_cupti_window pki_cupti_window_at(uint64_t now)
     else if (w.begin_ns != PKI_NOT_YET || is_near(&w, now))
         window.phase = PKI_CUPTI_WITHIN;
     return window;
+}
+
+pki_cupti_phase pki_cupti_armed_at(uint64_t now)
+{
+    if (pki_arming_now()) {
+        off_since = 0;
+        return PKI_CUPTI_WITHIN;
+    }
+    off_since = off_since ? off_since : now + 1;
+    return now >= off_since + LINGER_NS ? PKI_CUPTI_PAST : PKI_CUPTI_BEHIND;
 }

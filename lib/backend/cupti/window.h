@@ -1,4 +1,5 @@
-/* lib/backend/cupti/window.h - when CUPTI is to record, if for a range of steps only.
+/* lib/backend/cupti/window.h - when CUPTI is to record, if for a range of steps only, or for what
+ * captures want (session/arming.h).
  *
  * The collector switches it on somewhat ahead of the range, going by how long steps have taken, and
  * off behind it; what began outside the range is dropped. Kernels that are still running then have
@@ -29,3 +30,6 @@ typedef struct pki_cupti_window {
 void pki_cupti_window_start(const pki_config *config);
 
 pki_cupti_window pki_cupti_window_at(uint64_t now_ns);
+
+/* As captures want it: any number of times, and of whatever steps. */
+pki_cupti_phase pki_cupti_armed_at(uint64_t now_ns);

@@ -1,0 +1,262 @@
+#include "backend/cupti/switch.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "backend/cupti/control.h"
+#include "backend/cupti/marks.h"
+#include "backend/cupti/window.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "session/activity.h"
+#include "session/arming.h"
+
+#define AWAITED_NS 50000000u /* between flushes that a capture waits for */
+
+typedef enum stage { CLOSED, OPEN, QUIET, OVER, FAILED } stage;
+
+/* Flushes come from the collector and from control calls, one at a time. Held while CUPTI is waited
+ * for, so nobody takes it who holds a lock, and no callback does. */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+/* What the status says; held for no longer than it takes to copy. */
+static pthread_mutex_t words = PTHREAD_MUTEX_INITIALIZER;
+static stage now_in; /* read by flushes without the lock, while a stop writes the last one */
+static char reason[192];
+
+static bool windowed, armed, graph_nodes;
+static bool refused; /* what captures wanted, last: it is not asked for again before they do */
+static bool said;    /* why it is not on */
+static uint64_t flush_every, last_flush; /* ns; of the session */
+static uint64_t opened;                  /* when it began to record; 0: not yet */
+static uint64_t complete; /* what began before it and has ended has been given back */
+
+static uint64_t now_ns(void)
+{
+    return pki_activity_ns(pki_monotonic_ns());
+}
+
+/* ---- on and off ---- */
+
+static void enter(stage next, const char *why)
+{
+    pthread_mutex_lock(&words);
+    pki_store(&now_in, next);
+    snprintf(reason, sizeof reason, "%s", why);
+    pthread_mutex_unlock(&words);
+}
+
+static bool open_or_say(char why[sizeof reason])
+{
+    if (!pki_cupti_open(graph_nodes, why, sizeof reason)) {
+        if (!said)
+            pki_log(PK_LOG_WARNING, "cupti: %s", why);
+        said = true;
+        return false;
+    }
+    enter(OPEN, "");
+    const pki_cupti_fault *fault = pki_cupti_fault_of(pki_cupti_version());
+    if (fault && !pki_load(&opened))
+        pki_log(PK_LOG_WARNING, "cupti: %s", fault->why);
+    last_flush = now_ns();
+    if (!pki_load(&opened))
+        pki_store(&opened, PKI_MAX(last_flush, 1u));
+    return true;
+}
+
+static void open_it(void)
+{
+    char why[sizeof reason] = "";
+    if (!open_or_say(why))
+        enter(FAILED, why);
+}
+
+static void read_config(const pki_config *config)
+{
+    pthread_mutex_lock(&words);
+    windowed = config->cupti_window;
+    armed = config->cupti_armed;
+    pthread_mutex_unlock(&words);
+    refused = said = false;
+    pki_cupti_marks_forget();
+    pki_cupti_forget_dropped();
+    graph_nodes = config->cupti_graph_nodes;
+    flush_every = PKI_MAX((uint64_t)config->flush_ms, 100u) * 1000000u;
+    enter(CLOSED, "");
+    last_flush = 0;
+    pki_store(&complete, (uint64_t)0);
+    pki_store(&opened, (uint64_t)0);
+    pki_cupti_window_start(config);
+}
+
+bool pki_cupti_switch_start(const pki_config *config)
+{
+    pthread_mutex_lock(&turn);
+    read_config(config);
+    if (!windowed && !armed)
+        open_it();
+    pki_arming_listen(armed);
+    bool live = pki_load(&now_in) != FAILED;
+    pthread_mutex_unlock(&turn);
+    return live;
+}
+
+/* ---- in flush ---- */
+
+static void flush_now(bool at_once, bool forced)
+{
+    uint64_t t = now_ns();
+    pki_cupti_flush(forced);
+    /* The flush before this one: a record that was written meanwhile may be in no buffer yet. */
+    pki_store(&complete, at_once ? t : last_flush);
+    last_flush = t;
+}
+
+static void follow_window(uint64_t t)
+{
+    pki_cupti_phase phase = pki_cupti_window_at(t).phase;
+    if (pki_load(&now_in) == CLOSED && phase == PKI_CUPTI_WITHIN)
+        open_it();
+    else if (pki_load(&now_in) == CLOSED && phase > PKI_CUPTI_WITHIN)
+        enter(OVER, "");
+    if (pki_load(&now_in) == OPEN && phase > PKI_CUPTI_WITHIN) {
+        pki_cupti_quiet();
+        enter(QUIET, "");
+    }
+    if (pki_load(&now_in) == QUIET && phase == PKI_CUPTI_PAST) {
+        pki_cupti_close();
+        pki_store(&complete, UINT64_MAX);
+        enter(OVER, "");
+    }
+}
+
+static bool resume(char why[sizeof reason])
+{
+    bool on = pki_cupti_resume(graph_nodes, why, sizeof reason);
+    if (on)
+        enter(OPEN, "");
+    return on;
+}
+
+/* Who cannot have it now, since somebody else does, may the next time. */
+static void open_armed(void)
+{
+    char why[sizeof reason] = "";
+    if (refused || !pki_cupti_marks_have_room())
+        return;
+    bool on = pki_load(&now_in) == QUIET ? resume(why) : open_or_say(why);
+    pki_arming_listen(on);
+    refused = !on;
+    if (on)
+        pki_cupti_marks_put(now_ns(), true);
+    else
+        enter(CLOSED, why);
+}
+
+/* As often as it is wanted. A mark is where it was on for certain: put behind the switching on, and
+ * before the switching off. */
+static void follow_captures(uint64_t t)
+{
+    pki_cupti_phase phase = pki_cupti_armed_at(t);
+    refused = refused && phase == PKI_CUPTI_WITHIN;
+    if (pki_load(&now_in) != OPEN && phase == PKI_CUPTI_WITHIN)
+        open_armed();
+    if (pki_load(&now_in) == OPEN && phase > PKI_CUPTI_WITHIN && pki_cupti_marks_have_room()) {
+        pki_cupti_marks_put(now_ns(), false);
+        pki_cupti_quiet();
+        enter(QUIET, "");
+    }
+    if (pki_load(&now_in) == QUIET && phase == PKI_CUPTI_PAST) {
+        pki_cupti_close();
+        pki_store(&complete, now_ns());
+        enter(CLOSED, "");
+    }
+}
+
+static void finish(void)
+{
+    if (pki_load(&now_in) == OPEN || pki_load(&now_in) == QUIET)
+        pki_cupti_close();
+    pki_store(&complete, UINT64_MAX);
+    if (pki_load(&now_in) != FAILED)
+        enter(OVER, "");
+}
+
+/* A capture that waits gets what there is soon. */
+static uint64_t flush_after(void)
+{
+    return pki_arming_awaited() > pki_load(&complete) ? PKI_MIN(flush_every, AWAITED_NS)
+                                                      : flush_every;
+}
+
+void pki_cupti_switch_flush(pki_flush why)
+{
+    if (why != PKI_FLUSH_ROUND)
+        pthread_mutex_lock(&turn);
+    else if (pthread_mutex_trylock(&turn) != 0)
+        return;
+    uint64_t t = now_ns();
+    if (why == PKI_FLUSH_LAST)
+        finish();
+    else if (windowed)
+        follow_window(t);
+    else if (armed)
+        follow_captures(t);
+    if ((pki_load(&now_in) == OPEN || pki_load(&now_in) == QUIET) &&
+        (why == PKI_FLUSH_NOW || t - last_flush >= flush_after()))
+        flush_now(why == PKI_FLUSH_NOW, false);
+    pthread_mutex_unlock(&turn);
+}
+
+/* ---- what others ask ---- */
+
+uint64_t pki_cupti_opened(void)
+{
+    return pki_load(&opened);
+}
+
+uint64_t pki_cupti_complete(void)
+{
+    return pki_load(&complete);
+}
+
+bool pki_cupti_is_closed(void)
+{
+    return pki_load(&now_in) == CLOSED;
+}
+
+void pki_cupti_switch_over(const char *why)
+{
+    enter(OVER, why);
+}
+
+static const char *words_of_stage(void)
+{
+    switch (pki_load(&now_in)) {
+    case OPEN:
+        return armed ? "recording for captures" : windowed ? "recording its steps" : "recording";
+    case QUIET:
+        return "its steps are over; waiting for their last kernels";
+    case OVER:
+        return windowed ? "its steps are over" : "stopped";
+    default:
+        return armed ? "waiting for a capture to want it" : windowed ? "waiting for its steps" : "";
+    }
+}
+
+bool pki_cupti_switch_says(char *why, size_t size)
+{
+    pthread_mutex_lock(&words);
+    bool failed = pki_load(&now_in) == FAILED;
+    snprintf(why, size, "%s", reason[0] ? reason : words_of_stage());
+    pthread_mutex_unlock(&words);
+    return !failed;
+}
+
+void pki_cupti_switch_after_fork(void)
+{
+    pthread_mutex_init(&turn, NULL);
+    pthread_mutex_init(&words, NULL);
+    pki_store(&now_in, CLOSED);
+    pki_cupti_control_after_fork();
+}

@@ -1,0 +1,28 @@
+/* lib/backend/cupti/switch.h - when CUPTI is on: all the time, for a range of steps, or as captures
+ * want it, any number of times.
+ *
+ * Threads: start, then flushes of any thread, one of which acts at a time; they may wait for
+ * CUPTI's threads, so no lock is held that a callback or a recording thread takes. What is asked:
+ * any.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "session/backend.h"
+
+/* False: it is not there; pki_cupti_switch_says has the reason. */
+bool pki_cupti_switch_start(const pki_config *config);
+void pki_cupti_switch_flush(pki_flush why);
+
+uint64_t pki_cupti_opened(void); /* when it first began to record, ns of the session; 0: not yet */
+uint64_t pki_cupti_complete(void); /* what began before it and has ended has been given back */
+bool pki_cupti_is_closed(void);    /* not yet, or between two times that captures want it */
+
+/* The session's last word of it. */
+void pki_cupti_switch_over(const char *why);
+
+/* How it stands, in words. False: it is off. */
+bool pki_cupti_switch_says(char *why, size_t size);
+
+void pki_cupti_switch_after_fork(void);
