@@ -1,11 +1,13 @@
 /* tools/report.c - pk report */
 #include "command.h"
 #include "base/compiler.h"
+#include "beside/beside.h"
 #include "html/html.h"
 #include "read/json_read.h"
 #include "load/load.h"
 #include "out/columns.h"
 #include "out/report/report.h"
+#include "report_capture.h"
 #include "report_text.h"
 #include "command_line.h"
 #include "output.h"
@@ -17,8 +19,8 @@
 #include <unistd.h>
 
 typedef struct wish {
-    bool json, threads;
-    uint32_t top, width;
+    bool json, threads, tree;
+    uint32_t top, width, depth, least;
     const char *path, *html, *against, *filter, *steps;
     operands files;
 } wish;
@@ -31,11 +33,26 @@ static bool take_top(void *to, const option_given *given)
     return taken;
 }
 
+/* Kept plus one: 0 is not given. */
+static bool take_share(void *to, const option_given *given)
+{
+    wish *w = to;
+    bool taken = option_number(to, given);
+    w->least += taken;
+    return taken;
+}
+
 static const option all_options[] = {
     {"--top", "N", "show N regions (default {}; 0: all)", OPTION_WORD, take_top,
      offsetof(wish, top), .shown = PKI_REPORT_TOP},
     {"--threads", NULL, "the regions of each thread, too; of a trace from its events",
      .at = offsetof(wish, threads)},
+    {"--tree", NULL, "the call tree, too: calls, time and self time by path; of a trace",
+     .at = offsetof(wish, tree)},
+    {"--depth", "N", "of the call tree so many levels (default: all)", OPTION_WORD, option_number,
+     offsetof(wish, depth), .least = 1},
+    {"--min-share", "PERCENT", "of the call tree what takes at least so much (default {})",
+     OPTION_WORD, take_share, offsetof(wish, least), .shown = 1},
     {"--filter", "REGEX",
      "only regions and kernels whose names match (POSIX, extended); shares are still those of all",
      OPTION_WORD, option_text, offsetof(wish, filter), .needs = "a pattern"},
@@ -115,7 +132,8 @@ static bool has_thread_regions(const pki_summary *summary)
 static bool load(const char *path, const wish *w, pki_summary *summary)
 {
     complaint why = {""};
-    load_options options = {.per_thread = w->threads, .progress = true, .steps = w->steps};
+    load_options options = {
+        .per_thread = w->threads, .tree = w->tree, .progress = true, .steps = w->steps};
     if (load_run(path, &options, summary, &why))
         return true;
     complain("%s: %s", path, why.text);
@@ -138,6 +156,34 @@ static void add_thread_regions(const wish *w, pki_summary *summary)
     if (!has_thread_regions(summary))
         complain("%s has no regions by thread; a trace does, and a run with PK_REPORT_THREADS=1",
                  w->path);
+}
+
+/* The same of the call tree, which no report of a session has. */
+static void add_tree(const wish *w, pki_summary *summary)
+{
+    complaint why = {""};
+    pki_summary events;
+    load_options options = {.tree = true, .progress = true, .events = true};
+    if (summary->tree_count)
+        return;
+    if (!is_standard(w->path) && load_run(w->path, &options, &events, &why)) {
+        report_take_tree(summary, &events);
+        pki_summary_finish(&events);
+    }
+    if (!summary->tree_count && w->tree)
+        complain(
+            "%s has no call tree: that is made of the events of a trace, and a report has none",
+            w->path);
+}
+
+/* A capture is a file that can be read again; from a pipe it is told without its reasons. */
+static void add_beside(const wish *w, pki_summary *summary, slices *events)
+{
+    complaint why = {""};
+    if (summary->beside.took || is_standard(w->path))
+        return;
+    if (!beside_of_file(w->path, events, summary, &why))
+        complain("%s: %s", w->path, why.text);
 }
 
 static uint32_t width_of(const wish *w)
@@ -167,6 +213,18 @@ static int print_against(const wish *w, const pki_summary *summary,
     return error ? complain("the report could not be written: %s", strerror(-error)) : EXIT_OK;
 }
 
+static int print_json(const pki_summary *summary)
+{
+    int error = pki_report_json(summary, stdout);
+    return error ? complain("the report could not be written: %s", strerror(-error)) : EXIT_OK;
+}
+
+static void print_tree(const wish *w, const pki_summary *summary, const pki_report_options *options)
+{
+    double least = w->least ? (w->least - 1) / 100.0 : 0.01;
+    report_tree(summary, options, w->depth ? w->depth : UINT32_MAX, least, stdout);
+}
+
 static int print_text(const wish *w, const pki_summary *summary, regex_t *pattern)
 {
     pki_report_options options = {.top = w->top,
@@ -176,8 +234,12 @@ static int print_text(const wish *w, const pki_summary *summary, regex_t *patter
                                   .user = pattern};
     if (w->against)
         return print_against(w, summary, &options);
-    int error = w->json ? pki_report_json(summary, stdout)
-                        : pki_report_text_with(summary, &options, stdout);
+    if (w->json)
+        return print_json(summary);
+    report_capture(summary, &options, stdout);
+    int error = pki_report_text_with(summary, &options, stdout);
+    if (!error && w->tree)
+        print_tree(w, summary, &options);
     return error ? complain("the report could not be written: %s", strerror(-error)) : EXIT_OK;
 }
 
@@ -192,6 +254,10 @@ static int print_report(const wish *w, pki_summary *summary)
     }
     if (w->threads && !w->against)
         add_thread_regions(w, summary);
+    if (w->tree && !w->against)
+        add_tree(w, summary);
+    if (summary->capture.captured && !w->against)
+        add_beside(w, summary, NULL);
     int status = print_text(w, summary, w->filter ? &pattern : NULL);
     if (w->filter)
         regfree(&pattern);

@@ -33,6 +33,14 @@ void report_take_thread_regions(pki_summary *summary, pki_summary *events)
     }
 }
 
+void report_take_tree(pki_summary *summary, pki_summary *events)
+{
+    summary->tree = events->tree;
+    summary->tree_count = events->tree_count;
+    events->tree = NULL;
+    events->tree_count = 0;
+}
+
 /* ---- another run ---- */
 
 typedef struct pair {

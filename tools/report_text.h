@@ -6,6 +6,9 @@
 /* The regions of each thread, from what was made of the same run's events, which loses them. */
 void report_take_thread_regions(pki_summary *summary, pki_summary *events);
 
+/* Likewise the call tree. */
+void report_take_tree(pki_summary *summary, pki_summary *events);
+
 /* This run's figures and regions beside another one's. 0, or -errno of the writing. */
 int report_beside(const pki_summary *mine, const pki_summary *other, const char *path,
                   const pki_report_options *options, FILE *file);

@@ -247,6 +247,40 @@ static const pki_member comms_members[] = {
 };
 const pki_shape pki_comm_shape = {SHAPE(pki_comm_summary, comms_members)};
 
+/* ---- paths: what is made of events alone ---- */
+
+static const pki_member tree_members[] = {
+    PLAINS(pki_tree_row, name, depth),
+    {CHOICE("kind", pki_tree_row, kind, pki_kind_choice)},
+    PLAINS(pki_tree_row, calls, time, self),
+};
+static const pki_shape tree = {SHAPE(pki_tree_row, tree_members)};
+
+static const pki_member path_members[] = {
+    PLAINS(pki_path_row, where, path),
+    {CHOICE("kind", pki_path_row, kind, pki_kind_choice)},
+    PLAINS(pki_path_row, calls, self, usual),
+};
+static const pki_shape path = {SHAPE(pki_path_row, path_members)};
+
+static const pki_member beside_members[] = {
+    PLAINS(pki_beside, took, step, usual, usual_step, usual_count, same_kind),
+    {ROWS("paths", pki_beside, paths, path_count, path), .lines = true},
+};
+static const pki_shape beside = {SHAPE(pki_beside, beside_members)};
+
+static const pki_member captured_step_members[] = {
+    PLAINS(pki_captured_step, index, start, duration, items, kind, captured, kernels),
+};
+static const pki_shape captured_step = {SHAPE(pki_captured_step, captured_step_members)};
+
+static const pki_member capture_members[] = {
+    PLAINS(pki_capture, captured, reason, text, first, last, slow_step, slow, median, cut,
+           beginning_gone, full, records_lost, refused),
+    {ROWS("steps", pki_capture, steps, step_count, captured_step), .lines = true},
+};
+static const pki_shape capture = {SHAPE(pki_capture, capture_members)};
+
 /* ---- all of it ---- */
 
 static const pki_member whole_run_members[] = {
@@ -271,6 +305,8 @@ const pki_shape pki_overhead_shape = {SHAPE(pki_overhead, overhead_members)};
 
 static const pki_member summary_members[] = {
     {TOP_OBJECT(pki_summary, run, pki_run_shape)},
+    {TOP_OBJECT(pki_summary, capture, capture), .optional = true},
+    {TOP_OBJECT(pki_summary, beside, beside), .optional = true},
     {TOP_ROWS(verdicts, verdict_count, pki_verdict_shape)},
     {TOP_OBJECT(pki_summary, steps, pki_steps_shape)},
     {TOP_OBJECT(pki_summary, whole_run, whole_run), .optional = true},
@@ -278,6 +314,7 @@ static const pki_member summary_members[] = {
     {TOP_ROWS(kernels, kernel_count, pki_kernel_shape)},
     {TOP_OBJECT(pki_summary, comm, pki_comm_shape)},
     {TOP_ROWS(regions, region_count, region)},
+    {TOP_ROWS(tree, tree_count, tree), .optional = true},
     {TOP_ROWS(threads, thread_count, pki_thread_shape)},
     {TOP_ROWS(counters, counter_count, counter)},
     {TOP_OBJECT(pki_summary, counts, pki_counts_shape)},

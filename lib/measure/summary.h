@@ -15,6 +15,7 @@
 #include <pk/pk.h>
 
 #include "core/overhead.h"
+#include "measure/paths.h"
 #include "stats/dist.h"
 #include "stats/histogram.h"
 
@@ -343,6 +344,10 @@ typedef struct pki_summary {
     pki_gpu_row *gpus;       /* by ordinal */
     pki_kernel_row *kernels; /* by total time, most first */
     pki_comm_summary comm;
+    pki_capture capture;
+    pki_beside beside;
+    size_t tree_count;
+    pki_tree_row *tree;
 } pki_summary;
 
 void pki_summary_init(pki_summary *summary);   /* all zero */

@@ -129,9 +129,11 @@ static size_t put_tail(const pki_capture_job *job, char tail[TAIL_BYTES])
     if (wish->reason == PKI_CAPTURE_SLOW)
         put(&w, ",\"slow_step\":%" PRIu64 ",\"slow_ns\":%" PRIu64 ",\"median_ns\":%" PRIu64,
             wish->slow_step, wish->slow_ns, wish->median_ns);
-    put(&w, ",\"cut\":%s,\"beginning_gone\":%s,\"full\":%s,\"records_lost\":%" PRIu64 ",",
+    put(&w,
+        ",\"cut\":%s,\"beginning_gone\":%s,\"full\":%s,\"records_lost\":%" PRIu64
+        ",\"refused\":%" PRIu64 ",",
         wish->cut ? "true" : "false", job->beginning_gone ? "true" : "false",
-        job->full ? "true" : "false", job->lost);
+        job->full ? "true" : "false", job->lost, job->refused);
     put_kernels(&w, job);
     put(&w, "\"steps\":[");
     for (unsigned i = 0; i < job->around_count; i++) {

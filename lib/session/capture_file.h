@@ -18,6 +18,7 @@ typedef struct pki_capture_job {
     pki_history_range range;
     bool beginning_gone; /* of its first step */
     uint64_t lost;       /* records that found no room in the history, in the run so far */
+    uint64_t refused;    /* other captures, in the run so far */
     pki_history_step around[PKI_CAPTURE_AROUND]; /* up to its last step, in order */
     unsigned around_count;
     uint64_t most_bytes;

@@ -198,6 +198,7 @@ static bool take_job(pki_session *s, pki_capture_job *job)
         remove_waiting(i);
         now.busy_pin = w.pin;
         if (pki_capture_job_make(s, &w.wish, &now.budget, job)) {
+            job->refused = now.counts.refused;
             pin(s);
             return true;
         }

@@ -24,7 +24,7 @@ def main(root):
 
     page = read("docs", "report-format.md")
     named = set(re.findall(r"`\"?([\w-]+)\"?`", page))
-    written = {member for name in ("report-train.json", "report-gpu.json", "report-comm.json")
+    written = {member for name in ("report-train.json", "report-gpu.json", "report-comm.json", "report-capture.json")
                for member in members(json.loads(read("tests", "golden", name)))}
     rules = [name for name in sorted(os.listdir(os.path.join(root, "lib", "measure", "verdict"))) if name.endswith(".c")]
     given = set(re.findall(r'"([a-z]+(?:-[a-z]+)+|waiting|unsteady|drifting|overhead|untracked|unbalanced|incomplete|rebuilt)"',

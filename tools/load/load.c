@@ -82,12 +82,15 @@ static outcome finish(search *s, pki_summary *out)
     if (rebuild_needs_sorting(s->to))
         return UNSORTED;
     rebuild_finish(s->to, trace_head(s->in), trace_is_whole(s->in), out);
+    load_capture(trace_capture(s->in), &out->capture);
     return DONE;
 }
 
 static outcome rebuild_from(search *s, bool sort, pki_summary *out)
 {
     s->to = rebuild_create(sort, s->options->per_thread);
+    if (s->options->tree)
+        rebuild_want_tree(s->to);
     expect_noted(s);
     outcome result = read_events(s) ? finish(s, out) : FAILED;
     rebuild_destroy(s->to);

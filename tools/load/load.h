@@ -10,6 +10,7 @@
 typedef struct load_options {
     bool per_thread;   /* each thread's regions, if they have to be made from events */
     bool events;       /* made from the events also where a trace has its report in it */
+    bool tree;         /* the call tree; made from events alone */
     bool progress;     /* on stderr, when it takes long */
     const char *steps; /* "A-B" or "A": of windows only those with any of these; NULL: all */
 } load_options;
@@ -21,6 +22,9 @@ bool load_run(const char *path, const load_options *options, pki_summary *out, c
  */
 struct trace;
 bool load_trace(struct trace *t, const load_options *options, pki_summary *out);
+
+/* load/read_capture.c: what a capture says of itself. Whatever of it makes sense. */
+void load_capture(json_t *from, pki_capture *out);
 
 /* load/read_report.c: from the report's JSON object. */
 bool load_report(json_t *report, pki_summary *out, complaint *why);

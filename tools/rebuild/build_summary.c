@@ -184,6 +184,7 @@ void rebuild_fill(rebuild *r, json_t *head, bool whole, pki_summary *out)
     pki_toll toll = {0};
     pki_summary_init(out);
     fill_regions(r, r->regions, r->region_room, &out->regions, &out->region_count);
+    rebuild_fill_tree(r, out);
     fill_threads(r, out);
     fill_counters(r, out);
     memory_needed(pki_steps_fill(r->steps, 0, name_of, r, out));

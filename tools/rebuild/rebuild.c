@@ -25,6 +25,11 @@ rebuild *rebuild_create(bool sort, bool per_thread)
     return r;
 }
 
+void rebuild_want_tree(rebuild *r)
+{
+    r->wants_tree = true;
+}
+
 static void free_regions(rebuilt_region *regions, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -48,6 +53,7 @@ void rebuild_destroy(rebuild *r)
     free(r->values);
     free(r->spans);
     free(r->process);
+    tree_free(&r->tree);
     table_finish(&r->names);
     table_finish(&r->tracks);
     table_finish(&r->processes);
@@ -181,6 +187,8 @@ static void feed_slice(rebuild *r, const span *s)
         memory_fit(&t->regions, &t->region_room, s->region + (size_t)1, sizeof *t->regions);
         count_region(&t->regions[s->region], s, self);
     }
+    if (r->wants_tree)
+        tree_call(&r->tree, s->thread, s->region, s->start, s->end);
     if (inside == INNER_MOST) {
         join_neighbours(&t->inner);
         inside = t->inner.count;

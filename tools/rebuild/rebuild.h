@@ -26,6 +26,9 @@ typedef struct rebuild rebuild;
 rebuild *rebuild_create(bool sort, bool per_thread);
 void rebuild_destroy(rebuild *r);
 
+/* Before the first event: the call tree, too. */
+void rebuild_want_tree(rebuild *r);
+
 /* A thread that makes steps. The first one's self times the steps are made of, and its process is
  * the one that the report is of; needed before the first event unless sorting. */
 void rebuild_expect_steps(rebuild *r, const char *track);

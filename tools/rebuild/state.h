@@ -9,6 +9,7 @@
 #include "rebuild/rebuild.h"
 #include "table.h"
 #include "trace/nest.h"
+#include "tree/tree.h"
 
 /* A slice or a step, while it waits to be sorted. */
 #define REBUILD_BETWEEN UINT32_MAX /* ...this: no step, but the time between two */
@@ -76,7 +77,8 @@ typedef struct rebuilt_known {
 } rebuilt_known;
 
 struct rebuild {
-    bool sort, per_thread, disordered;
+    bool sort, per_thread, wants_tree, disordered;
+    tree tree; /* if wanted: by region and thread */
 
     table names; /* kind as a digit, then the name */
     size_t region_room;
@@ -149,6 +151,9 @@ const char *rebuild_launcher_name(void *user, uint32_t id);
 void rebuild_activity(rebuild *r, const event *e);
 void rebuild_sample(rebuild *r, const event *e, double value);
 void rebuild_fill_devices(rebuild *r, pki_summary *out);
+
+/* rebuild/tree_rows.c */
+void rebuild_fill_tree(rebuild *r, pki_summary *out);
 
 /* rebuild/build_summary.c */
 void rebuild_fill(rebuild *r, json_t *head, bool whole, pki_summary *out);

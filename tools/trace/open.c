@@ -172,12 +172,20 @@ json_t *trace_head(const trace *t)
     return t->document ? t->document : t->head;
 }
 
+static json_t *object_behind(const trace *t, const char *key)
+{
+    json_t *found = json_object_get(t->document ? t->document : t->tail, key);
+    return json_is_object(found) ? found : NULL;
+}
+
 json_t *trace_report(const trace *t)
 {
-    if (t->document && is_report(t->document))
-        return t->document;
-    json_t *report = json_object_get(t->document ? t->document : t->tail, "perfkitReport");
-    return json_is_object(report) ? report : NULL;
+    return t->document && is_report(t->document) ? t->document : object_behind(t, "perfkitReport");
+}
+
+json_t *trace_capture(const trace *t)
+{
+    return object_behind(t, "perfkitCapture");
 }
 
 bool trace_is_whole(const trace *t)

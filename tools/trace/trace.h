@@ -62,6 +62,9 @@ json_t *trace_head(const trace *t);
  * none. */
 json_t *trace_report(const trace *t);
 
+/* What it says of itself if it is a capture; known when the report is. NULL: it is none. */
+json_t *trace_capture(const trace *t);
+
 /* Does it have its end? Of lines once they have been read. */
 bool trace_is_whole(const trace *t);
 

@@ -147,7 +147,10 @@ void pki_json_member(pki_json *j, const pki_member *m, const void *object)
 
 static bool is_left_out(const pki_member *m, const void *object)
 {
-    return m->type == PKI_OBJECT && m->optional && !uint_at(pki_member_at(m, object));
+    const char *first = object;
+    size_t what = m->type == PKI_ROWS ? m->count : m->offset;
+    bool may = m->optional && (m->type == PKI_OBJECT || m->type == PKI_ROWS);
+    return may && !uint_at(first + what);
 }
 
 static void put_members(pki_json *j, const pki_shape *shape, const void *object)

@@ -1,0 +1,221 @@
+"""slow_step.py PK GOLDEN_FOLDER - what `pk report` says of a capture: why it was kept, what is missing, which paths
+made its step slow; and the call tree. PK_WRITE_GOLDEN=1 writes the expected files."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import traces
+
+PK, GOLDEN = sys.argv[1], sys.argv[2]
+MS = 1_000_000
+GPU = 9001  # the pid of the device's tracks
+
+
+def kernel(name, start, end):
+    return (f'{{"ph":"X","cat":"kernel","name":"{name}","pid":{GPU},"tid":7,"ts":{traces.us(start)},"dur":{traces.us(end - start)},'
+            '"args":{"device":0,"stream":7}}')
+
+
+def step_events(index, begin, load=2 * MS, kind=None, read=3 * MS):
+    """A step of load, forward (two layers) and a gap; a loader beside it; a kernel. Answers its end, too."""
+    now, out = begin, []
+    out.append(traces.slice_of("load", traces.PID, now, now + load, "rail_load"))
+    out.append(traces.slice_of("read file", traces.LOADER, now, now + read, "rail_load"))
+    now += load
+    forward = now
+    for layer in range(2):
+        out.append(traces.slice_of("attention", traces.PID, now, now + 3 * MS, "thread_state_running"))
+        now += 3 * MS
+        out.append(traces.slice_of(f"mlp[layer={layer}]", traces.PID, now, now + 2 * MS, "thread_state_running"))
+        now += 2 * MS + 100_000
+    out.append(traces.slice_of("forward", traces.PID, forward, now, "thread_state_running"))
+    out.append(kernel("gemm", forward, forward + MS))
+    now += 500_000
+    step = traces.step_of(index, begin, now)
+    out.append(step if kind is None else step.replace('"items":', f'"kind":"{kind}","items":'))
+    return out, now
+
+
+DEVICE = [f'{{"ph":"M","cat":"__metadata","name":"process_name","pid":{GPU},"tid":7,"ts":0.000,"args":{{"name":"GPU 0"}}}}',
+          f'{{"ph":"M","cat":"__metadata","name":"thread_name","pid":{GPU},"tid":7,"ts":0.000,"args":{{"name":"stream 7"}}}}']
+
+
+def loop(loads, first=38, kinds=None, around=True):
+    """Events of steps whose `load` takes so long each, and a region that is open around all of them on a third thread."""
+    now, out, rows = 500 * MS, [traces.named(traces.PID, "trainer"), traces.named(traces.LOADER, "loader"), *DEVICE], []
+    for i, load in enumerate(loads):
+        kind = (kinds or {}).get(first + i)
+        lines, end = step_events(first + i, now, load, kind, max(load, 3 * MS))
+        rows.append({"step": first + i, "start_ns": now, "duration_ns": end - now, "items": 256, "kind": kind or ""})
+        out += lines
+        now = end
+    if around:
+        out.append(traces.slice_of("monitor", 4260, 499 * MS, now + MS))
+    return out, rows
+
+
+def capture(events, rows, **about):
+    said = {"reason": "slow", "text": "", "first": rows[0]["step"], "last": rows[-1]["step"], "cut": False, "beginning_gone": False,
+            "full": False, "records_lost": 0, "refused": 0, "kernels": [], "steps": rows} | about
+    if said["reason"] == "slow" and "slow_step" not in about:
+        worst = max(rows, key=lambda row: row["duration_ns"])
+        said |= {"slow_step": worst["step"], "slow_ns": worst["duration_ns"], "median_ns": 12_700_000}
+    return traces.trace(events, tail='\n],\n"perfkitCapture":' + json.dumps(said) + "}\n")
+
+
+def run(*arguments, **more):
+    return subprocess.run([PK, "report", *arguments], capture_output=True, timeout=300, check=False, text=True, **more)
+
+
+class SlowStep(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def file(self, text, name="capture.json"):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def report(self, *arguments, **more):
+        done = run(*arguments, **more)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def usual_capture(self, **about):
+        return self.file(capture(*loop([2 * MS, 2 * MS + 40_000, 2 * MS - 20_000, 43 * MS]), kernels=[41], refused=2, **about))
+
+    def golden(self, name, found):
+        path = os.path.join(GOLDEN, name)
+        if os.environ.get("PK_WRITE_GOLDEN"):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(found)
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(found, file.read())
+
+    # ---- the capture ----
+
+    def test_text_and_json(self):
+        path = self.usual_capture()
+        self.golden("report-capture.txt", self.report("--tree", path))
+        self.golden("report-capture.json", self.report("--json", "--tree", path))
+
+    def test_a_report_of_it_says_the_same(self):
+        path = self.usual_capture()
+        saved = self.file(self.report("--json", "--tree", path), "saved.json")
+        self.assertEqual(self.report("--tree", path), self.report("--tree", saved))
+
+    def test_times_add_up_to_the_step(self):
+        beside = json.loads(self.report("--json", self.usual_capture()))["beside"]
+        own = [row for row in beside["paths"] if not row["where"]]
+        self.assertEqual(sum(row["self"] for row in own), beside["took"])
+        self.assertEqual((beside["step"], beside["usual_count"], beside["same_kind"]), (41, 3, True))
+        self.assertEqual(own[0], {"where": "", "path": "load", "kind": "data", "calls": 1, "self": 43 * MS, "usual": 2 * MS})
+        self.assertEqual([row["path"] for row in own if row["path"].startswith("forward")],
+                         ["forward", "forward > attention", "forward > mlp[layer=0]", "forward > mlp[layer=1]"])
+        outside = next(row for row in own if not row["path"])
+        self.assertEqual((outside["kind"], outside["self"], outside["usual"]), ("untracked", 500_000, 500_000))
+        elsewhere = {(row["where"], row["path"]): (row["self"], row["usual"]) for row in beside["paths"] if row["where"]}
+        self.assertEqual(elsewhere["loader", "read file"], (43 * MS, 3 * MS))
+        self.assertEqual(elsewhere["GPU 0", "gemm"], (MS, MS))
+        # What reaches beyond the step counts as far as it is in it.
+        self.assertEqual(elsewhere["4242/4260", "monitor"], (beside["took"], beside["usual"]))
+
+    def test_steps_of_another_kind_are_not_usual(self):
+        events, rows = loop([2 * MS, 90 * MS, 2 * MS, 43 * MS], kinds={39: "evaluation"})
+        beside = json.loads(self.report("--json", self.file(capture(events, rows, slow_step=41, slow_ns=rows[3]["duration_ns"],
+                                                                    median_ns=12_700_000))))["beside"]
+        self.assertEqual((beside["step"], beside["usual_count"], beside["same_kind"]), (41, 2, True))
+        text = self.report(self.file(capture(*loop([2 * MS, 43 * MS], kinds={39: "evaluation"}))))
+        self.assertIn("1 usual step of the file, which are of another kind", " ".join(text.split()))
+
+    def test_other_slow_steps_are_not_usual(self):
+        beside = json.loads(self.report("--json", self.file(capture(*loop([2 * MS, 40 * MS, 43 * MS, 41 * MS])))))["beside"]
+        self.assertEqual((beside["step"], beside["usual_count"], beside["usual_step"]), (40, 1, 38))
+
+    def test_what_is_missing(self):
+        events, rows = loop([2 * MS, 43 * MS])
+        text = " ".join(self.report(self.file(capture(events, rows, cut=True, beginning_gone=True, full=True, records_lost=7, refused=1,
+                                                      kernels=[]))).split())
+        for words in ("Cut: the run ended before its last step.", "no longer in the history", "longer than capture_bytes_per_hour allowed",
+                      "had no room for 7 records", "By then 1 other capture had been refused", "without kernels"):
+            self.assertIn(words, text)
+        self.assertNotIn("Nothing of it was cut", text)
+
+    def test_other_reasons(self):
+        for reason, words in (("steps", "asked for by number"), ("every", "every so many"), ("cycle", "A part of a cycle"),
+                              ("request", "Asked for by `pk capture`"), ("call", "(pk_capture): loss is not a number.")):
+            text = self.report(self.file(capture(*loop([2 * MS, 3 * MS, 2 * MS]), reason=reason, text="loss is not a number" if reason == "call" else "")))
+            self.assertIn(words, text)
+            self.assertIn("THE LONGEST: step 39", text)
+
+    def test_one_step_alone(self):
+        text = self.report(self.file(capture(*loop([2 * MS]), reason="request")))
+        self.assertIn("no other step", text)
+
+    def test_no_path_stands_out(self):
+        events, rows = loop([2 * MS] * 3)
+        wide = [traces.slice_of(f"part {i}", traces.PID, (900 + 2 * i) * MS, (902 + 2 * i) * MS - 10) for i in range(24)]
+        events += [*wide, traces.step_of(41, 900 * MS, 950 * MS)]
+        rows.append({"step": 41, "start_ns": 900 * MS, "duration_ns": 50 * MS, "items": 1, "kind": ""})
+        text = " ".join(self.report(self.file(capture(events, rows))).split())
+        self.assertIn("No path stands out", text)
+
+    def test_from_a_pipe_without_reasons(self):
+        with open(self.usual_capture(), encoding="utf-8") as file:
+            text = self.report("-", stdin=file)
+        self.assertIn("CAPTURE: a slow step", text)
+
+    def test_whatever_it_says(self):
+        """Names that are no names, numbers that are none."""
+        events, rows = loop([2 * MS, 43 * MS])
+        for about in ({"steps": 7}, {"kernels": {"a": 1}}, {"reason": None}, {"slow_step": 10 ** 30}, {"text": ["x"]}, {"first": -1},
+                      {"steps": [None, {"step": "x"}, {"duration_ns": 1}]}):
+            done = run(self.file(capture(events, rows, **about)))
+            self.assertEqual((done.returncode, done.stderr), (0, ""), about)
+
+    def test_a_trace_is_reported_as_before(self):
+        path = self.file(traces.trace(), "trace.json")
+        text = self.report(path)
+        self.assertTrue(text.startswith("perfkit 0.1.0 report\n"), text[:80])
+        self.assertEqual({"capture", "beside", "tree"} & set(json.loads(self.report("--json", path))), set())
+
+    # ---- the tree ----
+
+    def test_the_tree_is_exact(self):
+        report = json.loads(self.report("--json", "--tree", self.usual_capture()))
+        rows = {(row["depth"], row["name"]): row for row in report["tree"]}
+        self.assertEqual([row["depth"] for row in report["tree"]].count(0), 4)
+        self.assertEqual((rows[0, "forward"]["calls"], rows[0, "forward"]["time"], rows[0, "forward"]["self"]), (4, 4 * 10_200_000, 4 * 200_000))
+        self.assertEqual(rows[1, "attention"], {"name": "attention", "depth": 1, "kind": "compute", "calls": 8, "time": 24 * MS, "self": 24 * MS})
+        self.assertEqual(sum(row["self"] for row in report["tree"]), sum(region["self"] for region in report["regions"]))
+
+    def test_the_trees_limits(self):
+        path = self.usual_capture()
+        shallow = self.report("--tree", "--depth", "1", path).split("CALL TREE")[1]
+        self.assertNotIn("attention", shallow)
+        self.assertIn("more rows", shallow)
+        large = self.report("--tree", "--min-share", "20", path).split("CALL TREE")[1]
+        self.assertNotIn("mlp", large)
+        self.assertIn("mlp", self.report("--tree", "--min-share", "0", path).split("CALL TREE")[1])
+        self.assertEqual(self.report("--tree", "--top", "2", path).split("CALL TREE")[1].count("\n"), 5)
+
+    def test_of_a_trace_with_a_report(self):
+        report = json.loads(self.report("--json", self.file(traces.trace(), "bare.json")))
+        whole = self.file(traces.trace(tail='\n],"perfkitReport":' + json.dumps(report) + "}\n"), "whole.json")
+        self.assertIn("CALL TREE", self.report("--tree", whole))
+
+    def test_a_report_has_none_and_says_so(self):
+        done = run("--tree", os.path.join(GOLDEN, "report-train.json"))
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("has no call tree: that is made of the events of a trace", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,59 @@
+/* tools/beside/slices.h - what a trace has of some of its steps: all slices of all threads and
+ * devices that overlap with them, in memory.
+ *
+ * The file is read twice: for its steps, of which the caller then marks those that it wants, and
+ * for their slices.
+ */
+#pragma once
+
+#include "table.h"
+#include "trace/trace.h"
+
+#define SLICES_STEP_THREAD 0u /* the track of the thread that makes the steps */
+
+typedef struct step_seen {
+    uint64_t index, start, end, items;
+    uint32_t kind; /* of slices.kinds; 0: the usual one */
+    bool wanted;
+} step_seen;
+
+typedef struct slice {
+    uint64_t start, end;
+    uint32_t track, name; /* name: in slices.names */
+    uint32_t order;       /* in the file */
+} slice;
+
+typedef struct slice_track {
+    char *process, *thread; /* NULL: not named */
+    bool device, beside;    /* beside: what a library tells of the process itself */
+    uint32_t slices;
+} slice_track;
+
+typedef struct slices {
+    size_t step_count, step_room, count, room, track_room;
+    step_seen *steps; /* by time */
+    slice *all;       /* once they have been read: by track, and in it by end, inner ones first */
+    table tracks;     /* pid, '/', tid; the first is that of SLICES_STEP_THREAD */
+    slice_track *about;
+    table names; /* the kind as a digit, then the name */
+    table kinds; /* of steps, from 1 on */
+} slices;
+
+/* The steps of the first thread that makes some. False, and why: it cannot be read; no steps are no
+ * reason. */
+bool slices_find_steps(slices *s, trace *t);
+
+/* The slices of the steps that are wanted. */
+bool slices_read(slices *s, trace *t);
+
+void slices_free(slices *s);
+
+static inline uint32_t slices_kind(const slices *s, uint32_t name)
+{
+    return (uint32_t)(s->names.texts[name][0] - '0');
+}
+
+static inline const char *slices_name(const slices *s, uint32_t name)
+{
+    return s->names.texts[name] + 1;
+}
