@@ -5,7 +5,8 @@
 - "..." on its own or amid a line stands for anything, nothing too.
 - Words of nothing but # . | + - = * are bars and frames, and are left out.
 - That the program had no processor is so on a busy machine: unless the page shows it, what the report says of
-  it (cpu-starved) is left out.
+  it (cpu-starved) is left out, and a verdict that the page shows as a warning is one, though the report has made
+  a note of it for that reason.
 """
 
 import re
@@ -16,6 +17,17 @@ BAR = re.compile(r"[#.|+=*-]+")
 ANYTHING = "..."
 STARVED = re.compile(r"^  [!-] cpu-starved:.*\n(?:    .*\n)*", re.MULTILINE)
 STARVED_HINT = re.compile(r"\s+Without\s+a\s+processor\s+\(cpu-starved\),\s+that\s+can\s+come\s+of\s+itself\.")
+
+
+def without_starvation(shown, said):
+    """What would have been said of a program that had a processor."""
+    said = STARVED.sub("", said)
+    for name in reversed(re.findall(r"^ *! ([\w-]+):", shown, re.MULTILINE)):
+        note = re.search(rf"^  - {name}:.*\n(?:    .*\n)*", said, re.MULTILINE)
+        if note and STARVED_HINT.search(note[0]):
+            warning = note[0].replace("  - ", "  ! ", 1)
+            said = said.replace(note[0], "").replace("VERDICTS\n", "VERDICTS\n" + warning, 1)
+    return STARVED_HINT.sub("", said)
 
 
 def words(text, shown=False):
@@ -59,7 +71,7 @@ def tell(part, good, said):
 def difference(shown_text, said_text):
     """None, or where they part, in words."""
     if "cpu-starved" not in shown_text:
-        said_text = STARVED_HINT.sub("", STARVED.sub("", said_text))
+        said_text = without_starvation(shown_text, said_text)
     parts, said = segments(words(shown_text, shown=True)), words(said_text)
     good = common(parts[0], said)
     if good < len(parts[0]):

@@ -9,12 +9,31 @@ import tempfile
 import links
 import run
 
+STARVED = """```sh
+cat <<'END'
+VERDICTS
+  ! cpu-starved: The loop had no processor.
+    That explains much.
+  - unsteady: Steps differ. Without a processor
+    (cpu-starved), that can come of itself.
+  - input-bound: Input takes 80 %. Without a
+    processor (cpu-starved), that can come of itself.
+END
+```
+
+```output
+VERDICTS
+  ! input-bound: Input takes 86 %.
+  ...
+```
+"""
 RIGHT = {
     "program": "```c\nint main(void) { return pk_start(NULL) || pk_stop(); }\n```\n",
     "fragment": "```c\nstatic pk_region r = PK_REGION(\"r\");\nPK_SCOPE(r) { }\n...\n```\n",
     "file and command": "<!-- file: a.txt -->\n```make\nall:\n```\n\n```sh\nmake -f a.txt && test -d /usr/local/lib\n```\n",
     "output": "```sh\necho took 12 ms of 99.5 %\n```\n\n```output\ntook 1.5 s of\n   3 %\n```\n",
     "console": "```console\n$ echo a b \\\n> c; echo d\na ...\nd\n$ true\n```\n",
+    "starved": STARVED,
     "not run": "<!-- not run: needs a GPU -->\n```sh\nfalse\n```\n",
     "left out": "<!-- needs: no-such-program -->\n```sh\nno-such-program\n```\n",
     "before": "<!-- before: mkdir old -->\n```sh\ncd old\n```\n",
@@ -37,6 +56,7 @@ WRONG = {
     "other words": "```sh\necho took 12 ms\n```\n\n```output\ntook 12 ms in all\n```\n",
     "more words": "```sh\necho took 12 ms in all\n```\n\n```output\ntook 12 ms\n```\n",
     "other name": "```sh\necho p50 12\n```\n\n```output\np99 12\n```\n",
+    "a note of itself": STARVED.replace(" Without a\n    processor (cpu-starved), that can come of itself.", ""),
     "output of nothing": "```output\nx\n```\n",
     "console": "```console\n$ echo a\nb\n```\n",
     "commands as text": "```text\n$ pk report\n```\n",
