@@ -187,16 +187,6 @@ static void say_meanwhile(const pki_beside *b, FILE *file)
     }
 }
 
-/* The end of a path says more than its beginning. */
-static void put_end_of(const char *path, size_t width, FILE *file)
-{
-    const char *from = path, *next;
-    while (pki_width(from) + (from == path ? 0 : 5) > width && (next = strstr(from, " > ")))
-        from = next + 3;
-    fputs(from == path ? "" : ".. > ", file);
-    pki_put_left(file, from, from == path ? width : width - 5);
-}
-
 static void put_path(const pki_path_row *r, size_t width, FILE *file)
 {
     fputs("  ", file);
@@ -204,7 +194,7 @@ static void put_path(const pki_path_row *r, size_t width, FILE *file)
         pki_put_left(file, r->where, PLACE);
         fputc(' ', file);
     }
-    put_end_of(path_of(r), is_own(r) ? width : width - PLACE - 1, file);
+    pki_put_left(file, path_of(r), is_own(r) ? width : width - PLACE - 1);
     pki_report_cell(file, TIME((double)r->self), 9);
     pki_report_cell(file, TIME(r->usual), 9);
     pki_report_cell(file, more_or_less(difference(r)).text, 11);

@@ -13,6 +13,7 @@
  * They are not data time of the step: that is what the trainer waits, "batch.wait" in trainer.c. */
 static pk_region read_region = PK_REGION_OF(PK_DATA, "loader.read");
 static pk_region slow_region = PK_REGION_OF(PK_DATA, "loader.slow");
+static pk_region stalled_region = PK_REGION_OF(PK_DATA, "loader.stalled");
 static pk_region full_region = PK_REGION_OF(PK_WAIT, "loader.full");
 
 struct loader {
@@ -49,6 +50,20 @@ static uint64_t slowness(const loader *l)
     return wanted == LOADER_TOO_SLOW ? 3 * queue_kept(l->queue) : wanted * 1000000;
 }
 
+/* Nothing is ahead any more, and then it takes as long as STALL_STEPS steps. A median is at most
+ * twice the mean, so this is four times the median at least, on whatever machine. */
+static bool stall(loader *l)
+{
+    enum { STALL_STEPS = 8, LEAST_MS = 50 };
+    bool open = false;
+    PK_SCOPE(stalled_region) {
+        uint64_t wait = STALL_STEPS * queue_kept_mean(l->queue);
+        open = queue_drain(l->queue) &&
+               queue_sleep(l->queue, wait > LEAST_MS * 1000000u ? wait : LEAST_MS * 1000000u);
+    }
+    return open;
+}
+
 static bool load(loader *l, uint64_t number)
 {
     batch *b = NULL;
@@ -60,6 +75,8 @@ static bool load(loader *l, uint64_t number)
         PK_SCOPE(slow_region) {
             good = queue_sleep(l->queue, slowness(l));
         }
+    if (b && good && l->options.slow_step && number == l->options.slow_step)
+        good = stall(l);
     if (!b || !good)
         return false;
     PK_SCOPE(read_region) {

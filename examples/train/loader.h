@@ -14,8 +14,9 @@ typedef struct loader_options {
     size_t batch; /* windows per batch */
     size_t queue; /* batches ahead at most */
     uint64_t seed;
-    uint64_t first;   /* number of the first batch */
-    uint64_t slow_ms; /* pretend that the storage takes so long per batch; 0: do not */
+    uint64_t first;     /* number of the first batch */
+    uint64_t slow_ms;   /* pretend that the storage takes so long per batch; 0: do not */
+    uint64_t slow_step; /* and that it stands still before the batch of this step; 0: it does not */
 } loader_options;
 
 /* As slow_ms: three times as long as the trainer takes, which makes any machine wait. */

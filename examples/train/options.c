@@ -44,6 +44,8 @@ static const setting settings[] = {
     {"queue", WHOLE, AT(queue), 1, 1024, "4", "N", "batches that the loader may be ahead"},
     {"slow-loader", OPTIONAL_WHOLE, AT(slow_ms), 1, 600000, NULL, "MS",
      "read so slowly that the training waits, or MS per batch"},
+    {"slow-step", WHOLE, AT(slow_step), 1, 1e9, NULL, "N",
+     "let the storage stand still before step N (the first is 0), so that one step is slow"},
     {"print-every", WHOLE, AT(print_every), 1, 1e9, "20", "N", "steps between progress lines"},
     {"quiet", FLAG, AT(quiet), 0, 0, NULL, NULL, "no progress lines"},
     {"trace", TEXT, AT(trace), 0, 0, NULL, "FILE", "write a Chrome trace"},

@@ -13,7 +13,8 @@ typedef struct options {
     uint64_t checkpoint_every;
     bool resume;
     uint64_t slow_ms; /* as in loader.h */
-    uint64_t queue;   /* batches ready at most */
+    uint64_t slow_step;
+    uint64_t queue; /* batches ready at most */
     uint64_t print_every;
     bool quiet;
     const char *trace, *report; /* NULL: the environment decides */

@@ -17,7 +17,7 @@ struct queue {
     size_t full;      /* committed and not yet released */
     size_t next_full; /* the oldest of them */
     uint64_t taken;   /* when, by nanoseconds() */
-    uint64_t kept;
+    uint64_t kept, kept_in_all, released;
     batch *batches;
     uint8_t *memory;
 };
@@ -115,6 +115,8 @@ void queue_release(queue *q)
     q->next_full = (q->next_full + 1) % q->capacity;
     q->full--;
     q->kept = nanoseconds() - q->taken;
+    q->kept_in_all += q->kept;
+    q->released++;
     pk_counter_set(&length_counter, (double)q->full);
     pthread_cond_broadcast(&q->changed);
     pthread_mutex_unlock(&q->lock);
@@ -148,4 +150,22 @@ uint64_t queue_kept(queue *q)
     uint64_t kept = q->kept;
     pthread_mutex_unlock(&q->lock);
     return kept;
+}
+
+uint64_t queue_kept_mean(queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    uint64_t mean = q->released ? q->kept_in_all / q->released : 0;
+    pthread_mutex_unlock(&q->lock);
+    return mean;
+}
+
+bool queue_drain(queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    while (!q->closed && q->full > 0)
+        pthread_cond_wait(&q->changed, &q->lock);
+    bool open = !q->closed;
+    pthread_mutex_unlock(&q->lock);
+    return open;
 }

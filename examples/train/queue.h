@@ -39,4 +39,11 @@ bool queue_sleep(queue *q, uint64_t duration);
 /* How long the trainer has kept its last batch, in nanoseconds; 0 before it has released one. */
 uint64_t queue_kept(queue *q);
 
+/* The mean of that over all batches so far. */
+uint64_t queue_kept_mean(queue *q);
+
+/* The loader's side: waits until the trainer has released all; false at once when the queue is
+ * closed. */
+bool queue_drain(queue *q);
+
 #endif

@@ -40,11 +40,13 @@ static void all_that_can_be_said(void **state)
     assert_true(PARSE(&o, "--steps", "7", "--batch=2", "--seq", "3", "--layers", "1", "--dim", "10",
                       "--heads", "5", "--lr", "1e-2", "a.txt", "--seed", "0", "--checkpoint", "c",
                       "--checkpoint-every", "4", "--resume", "--queue", "9", "--slow-loader=20",
-                      "--print-every", "6", "--quiet", "--trace", "t", "--report", "-", "--clip",
-                      "0", "--decay", "0.5", "--warmup", "0", "--", "--b.txt"));
+                      "--slow-step", "7", "--print-every", "6", "--quiet", "--trace", "t",
+                      "--report", "-", "--clip", "0", "--decay", "0.5", "--warmup", "0", "--",
+                      "--b.txt"));
     assert_true(o.steps == 7 && o.batch == 2 && o.seq == 3 && o.layers == 1 && o.dim == 10);
     assert_true(o.heads == 5 && o.rate == 0.01 && o.seed == 0 && o.clip == 0 && o.decay == 0.5);
-    assert_true(o.checkpoint_every == 4 && o.queue == 9 && o.slow_ms == 20 && o.print_every == 6);
+    assert_true(o.checkpoint_every == 4 && o.queue == 9 && o.slow_ms == 20 && o.slow_step == 7 &&
+                o.print_every == 6);
     assert_true(o.resume && o.quiet && o.warmup == 0);
     assert_string_equal(o.checkpoint, "c");
     assert_string_equal(o.trace, "t");

@@ -95,8 +95,19 @@ verdicts()
     done
 }
 
+# The step that is slow on purpose is in a capture, with the reason; whatever else is slow on a busy machine.
+slow_step()
+{
+    (export PK_CAPTURE=slow=1.2 PK_CAPTURE_PATH=slow-%s.json PK_CAPTURES_PER_HOUR=1000
+        train --steps 60 --slow-step 40 text >out) || fail "--slow-step: exit $?"
+    grep -q '^on purpose: ' out || fail "--slow-step is not announced: $(cat out)"
+    grep -l '"ProfilerStep#40"' slow-*.json >captures || fail "no capture of step 40: $(ls)"
+    grep -q '"loader.stalled"' $(cat captures) || fail "the reason is not in $(cat captures)"
+}
+
 arguments
 progress
 kill_and_resume
 interrupt
 verdicts
+slow_step

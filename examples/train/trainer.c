@@ -78,7 +78,8 @@ static bool start_loader(trainer *t)
                                                .queue = (size_t)o->queue,
                                                .seed = o->seed,
                                                .first = t->step,
-                                               .slow_ms = o->slow_ms});
+                                               .slow_ms = o->slow_ms,
+                                               .slow_step = o->slow_step});
     return t->loader != NULL;
 }
 
@@ -166,6 +167,10 @@ static void introduce(const trainer *t)
     printf("%zu files, %.1f KiB of text; %.2f M parameters; %" PRIu64 " bytes per step\n",
            t->corpus.file_count, (double)(t->corpus.windows * t->corpus.seq) / 1024,
            (double)t->model->parameters.count * 1e-6, tokens_per_step(t));
+    if (t->options->slow_step)
+        printf("on purpose: nothing can be read for a while before step %" PRIu64
+               ", counted from 0 (--slow-step)\n",
+               t->options->slow_step);
 }
 
 /* Since the last line. */
