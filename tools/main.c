@@ -18,6 +18,7 @@ static const command commands[] = {
     {"top", command_top, "what processes do, look after look: steps, regions, communicators"},
     {"where", command_where, "where processes stand, running or dead, and who waits for whom"},
     {"serve", command_serve, "what running processes write for Prometheus, over HTTP"},
+    {"machine", command_machine, "what this machine can do at most, measured once and kept"},
     {"status", command_status, "what perfkit finds on this machine: clock, limits, backends"},
 };
 
