@@ -177,6 +177,26 @@ PK_API void pk_step_begin(void) {}
 PK_API void pk_step_kind(const char *kind) {}
 #endif
 
+#ifdef PK_DISABLE_SPAN_
+#undef PK_DISABLE_SPAN_
+
+PK_API pk_span pk_span_begin(pk_region *region, uint64_t id)
+{
+    pk_span none;
+    __builtin_memset(&none, 0, sizeof none);
+    return none;
+}
+
+PK_API void pk_span_mark(pk_span *span, pk_region *region) {}
+PK_API void pk_span_end(pk_span *span) {}
+
+PK_API pk_status pk_get_span_counts(pk_span_counts *counts)
+{
+    PK_DISABLE_ZERO_(counts);
+    return PK_OK;
+}
+#endif
+
 #ifdef PK_DISABLE_COUNTER_
 #undef PK_DISABLE_COUNTER_
 

@@ -24,6 +24,7 @@
 #include <pk/session.h>
 #include <pk/region.h>
 #include <pk/step.h>
+#include <pk/span.h>
 #include <pk/counter.h>
 #include <pk/stats.h>
 #include <pk/gpu.h>

@@ -16,7 +16,7 @@
  *         pk::step(32);                        // the end of a step of the training loop
  *     }
  *
- * Sessions, scopes, communicators and requests may be moved, not copied.
+ * Sessions, scopes, spans, communicators and requests may be moved, not copied.
  *
  * Threads: a pk::scope belongs to the thread that made it.
  * Failure: nothing here throws; exceptions and RTTI may be switched off.
@@ -135,6 +135,45 @@ class counter
 
   private:
     pk_counter *counter_;
+};
+
+/* What begins on one thread and ends on another (pk/span.h): moved to whoever goes on with it. It
+ * ends at end(), or with the object that has it last. */
+class span
+{
+  public:
+    explicit span(pk_region &region, uint64_t id = 0) noexcept : span_(pk_span_begin(&region, id))
+    {
+    }
+    span() noexcept : span_() {}
+    span(span &&other) noexcept : span_(other.span_) { other.span_ = {}; }
+    span &operator=(span &&other) noexcept
+    {
+        if (this != &other) {
+            end();
+            span_ = other.span_;
+            other.span_ = {};
+        }
+        return *this;
+    }
+    ~span() { end(); }
+    span(const span &) = delete;
+    span &operator=(const span &) = delete;
+
+    uint64_t id() const noexcept { return span_.id; }
+
+    /* It has come to this point: the time since the last one counts under this region. */
+    void mark(pk_region &region) noexcept { pk_span_mark(&span_, &region); }
+
+    /* A second call is nothing. */
+    void end() noexcept
+    {
+        pk_span_end(&span_);
+        span_ = {};
+    }
+
+  private:
+    pk_span span_;
 };
 
 /* An operation that goes on when the call that started it has returned; made by pk::comm::start.

@@ -31,6 +31,7 @@
 #include "base/spans.h"
 #include "core/names.h"
 #include "core/overhead.h"
+#include "core/record.h"
 
 #define PKI_ARENA_MAGIC "PKARENA"
 #define PKI_ARENA_VERSION 1u
@@ -123,6 +124,7 @@ typedef struct pki_arena_header {
     pki_answer answer;
 
     pk_counts ended; /* what blocks counted for threads that have ended */
+    pki_span_tally ended_spans;
     uint64_t steps;  /* made so far, whoever made them */
     uint64_t joined; /* threads, ever */
     pki_toll toll;   /* what perfkit has taken; a second old at most */

@@ -10,6 +10,9 @@ extern inline void pk_region_mark(pk_region *region);
 extern inline void pk_step(uint64_t items);
 extern inline void pk_step_begin(void);
 extern inline void pk_step_kind(const char *kind);
+extern inline pk_span pk_span_begin(pk_region *region, uint64_t id);
+extern inline void pk_span_mark(pk_span *span, pk_region *region);
+extern inline void pk_span_end(pk_span *span);
 extern inline void pk_counter_set(pk_counter *counter, double value);
 extern inline void pk_comm_call(pk_region *region, pk_comm *comm, pk_comm_op op, pk_comm_type type,
                                 uint64_t count, int32_t peer);

@@ -53,6 +53,7 @@ static pki_thread *make_block(pki_registry *r)
         pki_block_init(t, (pki_record *)(t + 1), r->ring_records * (uint32_t)sizeof(pki_record),
                        r->monotonic);
         t->registry = r;
+        t->session = r->serial;
     }
     return t;
 }

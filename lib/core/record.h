@@ -21,9 +21,15 @@ typedef enum pki_record_type {
               before the step of that index, which belongs to none */
     PKI_RECORD_COUNTER = 6,  /* start; value = the double's bits */
     PKI_RECORD_MARK = 7,     /* start; value and extra = a payload's bits and type */
-    PKI_RECORD_OPERATION = 8 /* start, value = duration, id = the region around its start, extra =
+    PKI_RECORD_OPERATION = 8, /* start, value = duration, id = the region around its start, extra =
                                  ns of it that were waited for; the next slot as REGION_WORK's, with
                                  a PKI_PAYLOAD_OPERATION, and its value the message's tag */
+    PKI_RECORD_SPAN_BEGIN = 9, /* of a pk_span: start; value = the program's id; extra = its serial */
+    PKI_RECORD_SPAN_MARK = 10, /* start; value = ticks since the last mark, or the begin; id = the
+                                  mark's; extra = serial | the span's name id << 32 */
+    PKI_RECORD_SPAN_END = 11   /* start, value = duration, extra = serial; the next slot's start
+                                  holds the program's id. With PKI_FLAG_NO_BEGIN its begin has no
+                                  record */
 } pki_record_type;
 
 /* A number that came with a region or a mark, in 64 bits. */
@@ -39,6 +45,7 @@ typedef enum pki_payload_type {
 
 #define PKI_FLAG_UNBALANCED 1u /* region: not closed by its own end */
 #define PKI_FLAG_UNKNOWN 2u    /* step: no breakdown */
+#define PKI_FLAG_NO_BEGIN 2u   /* the end of a span: its begin found no room */
 #define PKI_FLAG_TOUCHES 4u    /* region: the next one begins at the tick where it ends */
 #define PKI_FLAG_CUT_OFF 16u   /* region: the process ended within it; also PKI_FLAG_UNBALANCED */
 #define PKI_FLAG_BETWEEN 32u   /* step: it is none, but the time between two */
@@ -67,6 +74,13 @@ _Static_assert(sizeof(pki_record) == 32, "the ring's bytes per region are a prom
 #define PKI_WHAT(id, type, depth) ((uint64_t)(id) | (uint64_t)PKI_PLACE(type, depth) << 32)
 #define PKI_TIES(n) ((uint64_t)(n) << 48)
 #define PKI_FLAGS(flags) ((uint64_t)(flags) << 56)
+
+/* What an owner counts of pk_spans; all else is known from their records. */
+typedef struct pki_span_tally {
+    uint64_t begins_dropped, marks_dropped, ends_dropped;
+    uint64_t ended_twice; /* ends and marks of what had ended */
+    uint64_t of_earlier;  /* the same of an earlier session's */
+} pki_span_tally;
 
 /* The halves of a record's what, in two stores: putting them together first takes longer. */
 static inline void pki_record_set_what(pki_record *r, uint32_t id, uint32_t place)
@@ -106,7 +120,8 @@ static inline unsigned pki_what_flags(uint64_t what)
 static inline unsigned pki_record_slots(uint64_t what)
 {
     unsigned type = pki_what_type(what);
-    return type == PKI_RECORD_REGION_WORK || type == PKI_RECORD_STEP || type == PKI_RECORD_OPERATION
+    return type == PKI_RECORD_REGION_WORK || type == PKI_RECORD_STEP ||
+                   type == PKI_RECORD_OPERATION || type == PKI_RECORD_SPAN_END
                ? 2
                : 1;
 }
@@ -125,6 +140,7 @@ static inline uint64_t pki_record_ticks(const pki_record *r)
     case PKI_RECORD_REGION_WORK:
     case PKI_RECORD_STEP:
     case PKI_RECORD_OPERATION:
+    case PKI_RECORD_SPAN_END:
         return r->start + r->value;
     default:
         return r->start;

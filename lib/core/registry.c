@@ -111,6 +111,7 @@ pki_registry *pki_registry_open(pki_arena *arena, uint32_t ring_records, uint32_
         before = now;
         r->next = all;
         all = now = r;
+        r->serial = opened + 1;
         pki_store(&opened, opened + 1);
         before = before ? pki_registry_drop(before) : NULL;
         pki_store(&refused_regions, (uint64_t)0);
@@ -232,6 +233,22 @@ void pki_registry_counts(const pki_registry *r, pk_counts *c)
     c->memory_bytes = pki_load(&r->arena->header->used);
 }
 
+static void add_span_tally(pki_span_tally *sum, const pki_span_tally *t)
+{
+    sum->begins_dropped += pki_load(&t->begins_dropped);
+    sum->marks_dropped += pki_load(&t->marks_dropped);
+    sum->ends_dropped += pki_load(&t->ends_dropped);
+    sum->ended_twice += pki_load(&t->ended_twice);
+    sum->of_earlier += pki_load(&t->of_earlier);
+}
+
+void pki_registry_span_tally(const pki_registry *r, pki_span_tally *tally)
+{
+    *tally = r->arena->header->ended_spans;
+    for (uint32_t i = 0; i < pki_registry_blocks(r); i++)
+        add_span_tally(tally, &pki_registry_block(r, i)->spans);
+}
+
 /* The ring goes on where it is, so that what the collector knows of it stays true. */
 static void forget_counters(pki_thread *t)
 {
@@ -239,11 +256,13 @@ static void forget_counters(pki_thread *t)
         pki_thread_position(t).bytes / sizeof(pki_record);
     t->points_pushed = t->recorded = t->dropped = t->unbalanced = t->too_deep = t->stray_ends =
         t->points = t->points_dropped = t->not_finite = 0;
+    t->spans = (pki_span_tally){0};
 }
 
 void pki_registry_recycle(pki_registry *r, pki_thread *t)
 {
     pki_thread_counts(t, &r->arena->header->ended);
+    add_span_tally(&r->arena->header->ended_spans, &t->spans);
     forget_counters(t);
     pki_table_reset(&r->arena->spans, &t->lost);
     pki_slot_clear(&t->last_resort, PKI_NAME_TOO_MANY);

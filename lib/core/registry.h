@@ -17,6 +17,7 @@ typedef struct pki_registry {
     pki_arena *arena;
     uint32_t ring_records;
     uint32_t monotonic;
+    uint32_t serial;     /* of its session in this process, from 1 */
     uint32_t references; /* one for the session, one for each joined thread */
     struct pki_registry *next;
     bool over;
@@ -84,6 +85,9 @@ void pki_registry_recycle(pki_registry *registry, pki_thread *t);
 
 /* Sums of all blocks' counters, into counts. */
 void pki_registry_counts(const pki_registry *registry, pk_counts *counts);
+
+/* Of spans, over all blocks. */
+void pki_registry_span_tally(const pki_registry *registry, pki_span_tally *tally);
 
 /* Adds what one block has counted. */
 void pki_thread_counts(const pki_thread *t, pk_counts *counts);

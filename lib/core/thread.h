@@ -117,9 +117,13 @@ typedef struct pki_thread {
     uint64_t steps;       /* made by this thread; set before the first record of the first one */
     uint64_t lost_since_step;
     uint32_t mixed; /* regions up to this depth may have recorded and lost calls inside them */
-    uint32_t spare;
+    uint32_t session; /* its number, which spans carry */
     uint64_t losses_made;
     pki_loss losses[PKI_LOSSES];
+
+    uint32_t span_serial; /* the next span's... */
+    uint32_t span_left;   /* ...and so many more in a row are this thread's */
+    pki_span_tally spans;
 
     pki_table lost;       /* distributions of calls whose records were dropped */
     pki_slot last_resort; /* and of those for which that table found no memory */

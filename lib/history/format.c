@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/compiler.h"
 #include "base/text.h"
+#include "history/spans.h"
 #include "out/chrome/activity.h"
 
 /* A thread that has been named, and how. */
@@ -27,6 +28,7 @@ typedef struct job {
     named *threads;
     size_t thread_count, thread_room;
     bool measured;
+    pki_open_spans spans;
 } job;
 
 static bool give(job *j, const char *event, size_t n)
@@ -86,6 +88,21 @@ static bool is_wanted(const job *j, const pki_record *r, const pki_record *more)
     return pki_record_ticks(r) >= j->range.from && r->start <= j->range.until;
 }
 
+static bool is_span(const pki_record *r)
+{
+    unsigned type = pki_what_type(r->what);
+    return type >= PKI_RECORD_SPAN_BEGIN && type <= PKI_RECORD_SPAN_END;
+}
+
+/* Its length; 0: none is wanted. */
+static size_t put_record(job *j, char event[PKI_EVENT_BYTES], uint32_t tid, const pki_record *r,
+                         const pki_record *more)
+{
+    if (is_span(r))
+        return pki_history_span(&j->spans, j->chrome, event, tid, &j->range, r, more);
+    return is_wanted(j, r, more) ? pki_chrome_event(j->chrome, event, tid, r, more) : 0;
+}
+
 static bool put_records(job *j, const pki_history_reader *reader, const pki_piece *piece)
 {
     char event[PKI_EVENT_BYTES];
@@ -95,9 +112,9 @@ static bool put_records(job *j, const pki_history_reader *reader, const pki_piec
         const pki_record *at = &r[i], *more = &r[i];
         if (pki_record_slots(at->what) == 2 && ++i < count)
             more = &r[i];
-        if (i >= count || !is_wanted(j, at, more))
+        if (i >= count)
             continue;
-        size_t n = pki_chrome_event(j->chrome, event, piece->id, at, more);
+        size_t n = put_record(j, event, piece->id, at, more);
         j->events += n > 0;
         if (!give(j, event, n))
             return false;
@@ -176,8 +193,10 @@ bool pki_history_format(const pki_history_view *view, pki_history_range *range, 
     bool done = true;
     for (const pki_piece *piece; done && (piece = pki_history_next(&reader));)
         done = put_piece(&j, &reader, piece);
+    done = done && pki_history_open_spans(&j.spans, chrome, range, sink, user);
     *events += j.events;
     *range = j.range;
+    pki_open_spans_finish(&j.spans);
     free(j.tracks);
     free(j.threads);
     return done;

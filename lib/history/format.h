@@ -6,6 +6,7 @@
 #pragma once
 
 #include "history/layout.h"
+#include "measure/spans/open_spans.h"
 #include "out/chrome/chrome.h"
 
 typedef bool pki_history_sink(void *user, const char *event, size_t bytes);
@@ -18,9 +19,11 @@ typedef struct pki_history_measured {
 
 /* What overlaps with these ticks, and the steps with these numbers, if any are asked for. */
 typedef struct pki_history_range {
-    uint64_t from, until; /* ticks */
-    uint64_t first, last; /* steps */
-    uint64_t first_at;    /* position from which it is to be looked for */
+    uint64_t from, until;      /* ticks */
+    uint64_t first, last;      /* steps */
+    uint64_t first_at;         /* position from which it is to be looked for */
+    const pki_open_span *open; /* pk_spans that are open now, as far as they are known */
+    size_t open_count;
     /* to be found out: when devices were measured, ns of the session */
     unsigned measured_count;
     pki_history_measured measured[PKI_HISTORY_MEASURED];

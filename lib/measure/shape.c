@@ -110,6 +110,11 @@ const pki_shape pki_steps_shape = {SHAPE(pki_step_summary, steps_members)};
 
 /* ---- regions, threads, counters, backends ---- */
 
+static const pki_member span_members[] = {
+    PLAINS(pki_span_row, events, begun, ended, unfinished, marks),
+};
+static const pki_shape span = {SHAPE(pki_span_row, span_members)};
+
 static const pki_member region_members[] = {
     PLAIN(pki_region_row, name),
     {CHOICE("kind", pki_region_row, kind, pki_kind_choice)},
@@ -118,6 +123,7 @@ static const pki_member region_members[] = {
     {OBJECT(pki_region_row, step_self, pki_dist_shape)},
     {OPTIONAL(pki_region_row, gpu, pki_dist_shape)},
     {OPTIONAL(pki_region_row, kernels, pki_dist_shape)},
+    {OPTIONAL(pki_region_row, span, span)},
     {HISTOGRAM(pki_region_row)},
 };
 static const pki_shape region = {SHAPE(pki_region_row, region_members)};
@@ -283,6 +289,12 @@ static const pki_shape capture = {SHAPE(pki_capture, capture_members)};
 
 /* ---- all of it ---- */
 
+static const pki_member spans_members[] = {
+    PLAINS(pki_span_summary, events, begun, ended, unfinished, marks, dropped, ended_twice,
+           of_earlier),
+};
+static const pki_shape spans = {SHAPE(pki_span_summary, spans_members)};
+
 static const pki_member whole_run_members[] = {
     PLAINS(pki_whole_run, time, thread),
     {KINDS(pki_whole_run, PKI_SHARES)},
@@ -315,6 +327,7 @@ static const pki_member summary_members[] = {
     {TOP_OBJECT(pki_summary, comm, pki_comm_shape)},
     {TOP_ROWS(regions, region_count, region)},
     {TOP_ROWS(tree, tree_count, tree), .optional = true},
+    {TOP_OBJECT(pki_summary, spans, spans), .optional = true},
     {TOP_ROWS(threads, thread_count, pki_thread_shape)},
     {TOP_ROWS(counters, counter_count, counter)},
     {TOP_OBJECT(pki_summary, counts, pki_counts_shape)},

@@ -27,6 +27,12 @@
 /* "other", "compute", "data", "comm", "io", "wait", "untracked" */
 extern const char *const pki_kind_names[PKI_SHARES];
 
+/* What of a region's calls were pk_spans and their marks. */
+typedef struct pki_span_row {
+    uint64_t events; /* begins and marks; first: 0 leaves it out of the report file */
+    uint64_t begun, ended, unfinished, marks;
+} pki_span_row;
+
 typedef struct pki_region_row {
     char *name;
     uint32_t kind;
@@ -39,6 +45,7 @@ typedef struct pki_region_row {
     pki_dist gpu;            /* its spans on streams: from event to event, not kernel time */
     pki_dist kernels;        /* that were launched in it, in no region inside */
     pki_histogram histogram; /* of `time` */
+    pki_span_row span;
 } pki_region_row;
 
 typedef struct pki_thread_row {
@@ -283,6 +290,12 @@ typedef struct pki_comm_summary {
     pki_comm_call_row *slowest;     /* slowest first */
 } pki_comm_summary;
 
+/* All pk_spans (pk/span.h has what is what). */
+typedef struct pki_span_summary {
+    uint64_t events; /* begins, marks and what is wrong; first: 0 leaves it out of the report file */
+    uint64_t begun, ended, unfinished, marks, dropped, ended_twice, of_earlier;
+} pki_span_summary;
+
 typedef enum pki_severity { PKI_GOOD, PKI_NOTE, PKI_WARN } pki_severity;
 
 /* "input-bound": data time is 61 % of the step (threshold 30 %) ... */
@@ -348,6 +361,7 @@ typedef struct pki_summary {
     pki_beside beside;
     size_t tree_count;
     pki_tree_row *tree;
+    pki_span_summary spans;
 } pki_summary;
 
 void pki_summary_init(pki_summary *summary);   /* all zero */

@@ -10,12 +10,14 @@
 #include "capture/choose.h"
 #include "history/format.h"
 
+#define PKI_CAPTURE_OPEN_SPANS 16384u
 #define PKI_CAPTURE_AROUND 64 /* steps whose figures are in the file */
 
 typedef struct pki_capture_job {
     pki_wish wish;
     pki_history_view view;
     pki_history_range range;
+    pki_open_span *open; /* what the range refers to */
     bool beginning_gone; /* of its first step */
     uint64_t lost;       /* records that found no room in the history, in the run so far */
     uint64_t refused;    /* other captures, in the run so far */

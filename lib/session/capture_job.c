@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -76,6 +77,18 @@ static pki_chrome_name name_of(void *user, uint32_t id)
     return (pki_chrome_name){n->name, n->key, n->length, n->key_length, n->kind, n->value};
 }
 
+/* Without memory the capture has those alone whose begins are in the history. */
+static void note_open_spans(pki_capture_job *job)
+{
+    pki_fold_lock();
+    const pki_fold *fold = pki_fold_now();
+    size_t most = PKI_MIN(fold->spans.open.used, (size_t)PKI_CAPTURE_OPEN_SPANS);
+    job->open = most ? malloc(most * sizeof *job->open) : NULL;
+    job->range.open = job->open;
+    job->range.open_count = job->open ? pki_fold_open_spans(fold, job->open, most) : 0;
+    pki_fold_unlock();
+}
+
 /* What it counts is the capture's own, which its events show. */
 static void make_head(pki_session *s, pki_capture_job *job)
 {
@@ -105,6 +118,7 @@ bool pki_capture_job_make(pki_session *s, const pki_wish *wish, pki_budget *budg
     note_steps(job);
     if (!name_file(s, budget, job))
         return false;
+    note_open_spans(job);
     make_head(s, job);
     return true;
 }
@@ -122,6 +136,7 @@ bool pki_capture_job_write(pki_capture_job *job, pki_budget *budget)
     if (written)
         pki_budget_enter(budget, t, job->wish.worth, job->bytes, job->path);
     pki_chrome_finish(&job->chrome);
+    free(job->open);
     errno = error;
     return written;
 }

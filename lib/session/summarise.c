@@ -54,16 +54,19 @@ static bool add_regions(builder *g)
     for (uint32_t id = PKI_NAME_TOO_MANY; id < names; id++) {
         pki_stats_begin(g->stats);
         if (!is_region(id) ||
-            !(pki_fold_stats(g->fold, id, g->stats) || pki_device_has_region(g->fold->device, id)))
+            !(pki_fold_stats(g->fold, id, g->stats) || pki_device_has_region(g->fold->device, id) ||
+              pki_spans_row(&g->fold->spans, id, 0).events))
             continue;
         pki_region_row *row = &g->out->regions[g->out->region_count];
         if (!fill_region(g, row, id))
             return false;
+        row->span = pki_spans_row(&g->fold->spans, id, row->self ? 0 : row->time.count);
         row->gpu = pki_device_region_spans(g->fold->device, id);
         row->kernels = pki_device_region_kernels(g->fold->device, id);
         g->out->region_count++;
     }
     pki_regions_sort(g->out->regions, g->out->region_count);
+    g->out->spans = pki_fold_span_summary(g->fold);
     return true;
 }
 

@@ -76,6 +76,7 @@ with pk.session(trace_path="/nowhere/x.json"):
     with pk.region("a") as a, a.on(5), a.variant("n", 1):
         a.add(1, 2); a.begin(); a.next(a); a.mark(); a.end()
     pk.region("f")(lambda: print("called"))()
+    with pk.Span(a, 7) as s: s.mark(a)
     pk.step(1); pk.counter("c").set(1); pk.thread_name("t"); pk.flush()
     print(pk.started(), a.stats().count, a.stats().quantile(0.5), pk.step_stats().count, pk.counts().begun)
 print(pk.backend("cuda"), repr(pk.version()), len(pk.backends()))
@@ -95,7 +96,8 @@ class Layout(unittest.TestCase):
         with open(os.path.join(SOURCE, "tests", "abi", "libpk.so.1.abi"), encoding="utf-8") as file:
             rows = re.findall(r"^AT\((pk_\w+), (\w+), (\d+),", file.read(), re.MULTILINE)
         for name, ours in {"pk_region": pk._Region, "pk_counter": pk._Counter, "pk_options": pk._Options,
-                           "pk_counts": pk.Counts, "pk_backend_info": pk._BackendInfo, "pk_stats": pk.Stats}.items():
+                           "pk_counts": pk.Counts, "pk_span_counts": pk.SpanCounts, "pk_span": pk._Span,
+                           "pk_backend_info": pk._BackendInfo, "pk_stats": pk.Stats}.items():
             theirs = [(member, int(offset)) for struct, member, offset in rows if struct == name]
             self.assertEqual([(member, getattr(ours, member).offset) for member, _ in ours._fields_],
                              theirs[:len(ours._fields_)], name)
@@ -114,6 +116,27 @@ class Session(unittest.TestCase):
         counts = pk.counts()
         self.assertEqual(counts.recorded + counts.dropped, counts.begun)
         return counts
+
+    def test_spans(self):
+        request, seen = pk.region("request"), pk.region("seen", pk.DATA)
+        span = pk.Span(request, 2**64 - 1)
+        thread = threading.Thread(target=lambda: (span.mark(seen), span.end()))
+        thread.start()
+        thread.join()
+        with pk.Span(request) as other:
+            self.assertEqual(other.id, 0)
+        span.end()
+        left = pk.Span(request)
+        self.assertEqual((request.stats().count, seen.stats().count), (2, 1))
+        counts = pk.span_counts()
+        self.assertEqual((counts.begun, counts.ended, counts.open, counts.ended_twice), (3, 2, 1, 1))
+        pk.stop()
+        left.end()
+        pk.Span(request).end()
+        self.assertEqual(pk.span_counts().begun, 3)
+        pk.start(backends="none")
+        left.end()
+        self.assertEqual(pk.span_counts().of_earlier, 1)
 
     def test_kinds(self):
         self.assertIs(pk.region("a", pk.IO), pk.region("a", pk.IO))

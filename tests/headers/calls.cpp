@@ -40,6 +40,7 @@ int operations(int n)
     PK(pk::scope whole(outer); whole.call(world, pk_comm_op(0), pk_comm_type(9), 8);)
     n = work(n);
     PK(request.tag(3); request.correct(64, 1); request.finish();)
+    PK(pk::span served(inner, 7); served.mark(outer); served.end();)
     return n;
 }
 

@@ -148,6 +148,16 @@ int collectives(int n)
     return n;
 }
 
+int spans(int n)
+{
+    PK(pk_span span = pk_span_begin(&outer, (uint64_t)n);)
+    n = work(n) ^ 5;
+    PK(pk_span_mark(&span, &outer);)
+    n += work(n);
+    PK(pk_span_end(&span);)
+    return n;
+}
+
 int program(int n)
 {
     PK(if (pk_start(NULL)) return -1;)

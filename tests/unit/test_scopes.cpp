@@ -254,7 +254,8 @@ void moving(void **)
                  std::is_copy_constructible<pk::session>::value ||
                  std::is_copy_constructible<pk::gpu_scope>::value ||
                  std::is_copy_constructible<pk::comm>::value ||
-                 std::is_copy_constructible<pk::request>::value);
+                 std::is_copy_constructible<pk::request>::value ||
+                 std::is_copy_constructible<pk::span>::value);
 }
 
 void distributions_in_chrono(void **)
@@ -316,6 +317,25 @@ void operations(void **)
     assert_true(text.find("\"calls\":4,\"bytes\":1244") != std::string::npos);
 }
 
+/* Moved to another thread, ended by name, by the end of its block, and by what takes its place. */
+void spans(void **)
+{
+    pk::span first(outer, 7), none;
+    assert_int_equal(first.id(), 7);
+    std::thread([](pk::span s) { s.mark(inner); }, std::move(first)).join();
+    pk::span second(outer);
+    second.end();
+    second.end();
+    second = pk::span(outer, 1);
+    second = pk::span(outer, 2);
+    none = std::move(second);
+    pk_span_counts counts = {};
+    counts.size = sizeof counts;
+    assert_int_equal(pk_get_span_counts(&counts), PK_OK);
+    assert_true(counts.begun == 4 && counts.open == 1 && counts.ended_twice == 0);
+    assert_true(count_of(outer) == 3 && count_of(inner) == 1);
+}
+
 } // namespace
 
 int main()
@@ -333,6 +353,7 @@ int main()
         cmocka_unit_test_setup_teardown(moving, start, stop),
         cmocka_unit_test_setup_teardown(distributions_in_chrono, start, stop),
         cmocka_unit_test_setup_teardown(operations, start, stop),
+        cmocka_unit_test_setup_teardown(spans, start, stop),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -22,6 +22,8 @@ static void fill_region(const rebuild *r, uint32_t id, const rebuilt_region *fro
                             .self = from->self,
                             .bytes = from->bytes,
                             .flops = from->flops};
+    if (from == &r->regions[id])
+        row->span = pki_spans_row(&r->async, id, 0);
     memory_needed(pki_histogram_of_tally(&from->time, &row->histogram));
 }
 
@@ -30,7 +32,8 @@ static void fill_regions(const rebuild *r, const rebuilt_region *from, size_t co
 {
     *rows = memory_zeroed(count, sizeof **rows);
     for (uint32_t i = 0; i < count; i++)
-        if (from[i].time.moments.count)
+        if (from[i].time.moments.count ||
+            (from == r->regions && pki_spans_row(&r->async, i, 0).events))
             fill_region(r, i, &from[i], &(*rows)[(*row_count)++]);
     pki_regions_sort(*rows, *row_count);
 }
@@ -190,6 +193,7 @@ void rebuild_fill(rebuild *r, json_t *head, bool whole, pki_summary *out)
     memory_needed(pki_steps_fill(r->steps, 0, name_of, r, out));
     rebuild_fill_devices(r, out);
     rebuild_fill_comms(r, out);
+    rebuild_fill_spans(r, out);
     fill_run(r, head, whole, &toll, out);
     raise_counts(r, out);
     pki_overhead_fill(&toll, out);

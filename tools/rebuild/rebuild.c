@@ -61,6 +61,7 @@ void rebuild_destroy(rebuild *r)
     free(r->stepping);
     table_finish(&r->counters);
     pki_comm_figures_destroy(r->collectives);
+    pki_spans_finish_counter(&r->async);
     table_finish(&r->comms);
     free(r->comm_facts);
     table_finish(&r->launchers);
@@ -83,7 +84,7 @@ const char *rebuild_name(const rebuild *r, uint32_t region)
 
 /* ---- who and what ---- */
 
-static uint32_t region_of(rebuild *r, const event *e)
+uint32_t rebuild_region(rebuild *r, const event *e)
 {
     char key[1024];
     const char *name = e->name[0] ? e->name : "(unnamed)";
@@ -248,7 +249,7 @@ static void find_place(rebuild *r, const event *e, span *s)
 {
     rebuilt_known *k = &r->known[e->known % REBUILD_KNOWN];
     if (!e->known || k->known != e->known)
-        *k = (rebuilt_known){e->known, region_of(r, e), thread_of(r, e->track, e->tid)};
+        *k = (rebuilt_known){e->known, rebuild_region(r, e), thread_of(r, e->track, e->tid)};
     s->thread = k->thread;
     s->region = k->region;
 }
@@ -321,6 +322,8 @@ static void add_own_event(rebuild *r, const event *e)
         return;
     if (e->type == EVENT_COUNTER)
         add_counter(r, e);
+    else if (e->type == EVENT_SPAN_BEGIN || e->type == EVENT_SPAN_MARK || e->type == EVENT_SPAN_END)
+        rebuild_span(r, e);
     else
         rebuild_comm(r, e);
 }
@@ -337,6 +340,9 @@ void rebuild_event(rebuild *r, const event *e)
     case EVENT_COMM_END:
     case EVENT_COMM:
     case EVENT_COUNTER:
+    case EVENT_SPAN_BEGIN:
+    case EVENT_SPAN_MARK:
+    case EVENT_SPAN_END:
         add_own_event(r, e);
         break;
     case EVENT_STEP:

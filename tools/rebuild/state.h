@@ -3,6 +3,7 @@
 
 #include "comm/figures/figures.h"
 #include "measure/device/device.h"
+#include "measure/spans/spans.h"
 #include "measure/steps/steps.h"
 #include "stats/tally.h"
 #include "measure/timeline.h"
@@ -102,7 +103,8 @@ struct rebuild {
     table launchers;           /* regions, by name alone, that activities name */
     table streams;             /* tracks of activities */
     uint64_t activities;
-    table counters; /* name, '\x1f', unit */
+    pki_span_counter async; /* pk_spans, by region id */
+    table counters;         /* name, '\x1f', unit */
     size_t counter_room;
     rebuilt_counter *values;
 
@@ -124,6 +126,7 @@ struct rebuild {
     uint64_t slices, points, unbalanced, first, last;
 };
 
+uint32_t rebuild_region(rebuild *r, const event *e);
 uint32_t rebuild_kind(const rebuild *r, uint32_t region);
 const char *rebuild_name(const rebuild *r, uint32_t region);
 
@@ -144,6 +147,10 @@ void rebuild_free_steps(rebuild *r);
 void rebuild_comm(rebuild *r, const event *e);
 void rebuild_progress(rebuild *r, const event *e);
 void rebuild_fill_comms(rebuild *r, pki_summary *out);
+
+/* rebuild/spans.c: an event of a pk_span. */
+void rebuild_span(rebuild *r, const event *e);
+void rebuild_fill_spans(const rebuild *r, pki_summary *out);
 
 /* rebuild/devices.c. The region that it names: ids from 1 on; 0: none, or one of too many. */
 uint32_t rebuild_launcher(rebuild *r, const event *e);

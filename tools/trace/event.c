@@ -3,6 +3,7 @@
 #include "measure/summary.h"
 #include "out/chrome/activity.h"
 #include "out/chrome/operation.h"
+#include "out/chrome/span.h"
 #include "out/emit.h"
 #include "trace/scan.h"
 
@@ -174,14 +175,25 @@ static event_type type_of_mark(event *e, object o, const char *text, size_t leng
     return timed ? EVENT_MEASURES : EVENT_OTHER;
 }
 
-static event_type type_of_pair(event *e, object o, const char *text, size_t length, bool begin)
+static event_type type_of_span(event *e, object o, char phase)
 {
-    if (strcmp(object_text(o, "cat"), "collective") != 0 ||
+    e->kind = kind_of(o);
+    e->span = count_of(o, "id");
+    e->since = count_of(e->args, "since_ns");
+    return phase == 'b' ? EVENT_SPAN_BEGIN : phase == 'e' ? EVENT_SPAN_END : EVENT_SPAN_MARK;
+}
+
+static event_type type_of_pair(event *e, object o, const char *text, size_t length, char phase)
+{
+    if (strcmp(object_text(o, "cat"), PKI_CHROME_SPAN) == 0)
+        return read_time(o, text, length, "ts", &e->start) ? type_of_span(e, o, phase)
+                                                           : EVENT_OTHER;
+    if (phase == 'n' || strcmp(object_text(o, "cat"), "collective") != 0 ||
         !read_time(o, text, length, "ts", &e->start))
         return EVENT_OTHER;
     e->bytes = count_of(e->args, "bytes");
     event_read_comm(e, o);
-    return begin ? EVENT_COMM_BEGIN : EVENT_COMM_END;
+    return phase == 'b' ? EVENT_COMM_BEGIN : EVENT_COMM_END;
 }
 
 void event_read(event *e, object o, const char *text, size_t length)
@@ -189,7 +201,7 @@ void event_read(event *e, object o, const char *text, size_t length)
     const char *phase = object_text(o, "ph");
     e->type = EVENT_OTHER;
     e->known = 0;
-    if (!phase[0] || phase[1] || !strchr("XMCbeiI", phase[0])) /* arrows: a third of all */
+    if (!phase[0] || phase[1] || !strchr("XMCbneiI", phase[0])) /* arrows: a third of all */
         return;
     member pid = object_get(o, "pid"), tid = object_get(o, "tid");
     *e = (event){.name = object_text(o, "name"), .args = object_args(o)};
@@ -201,8 +213,8 @@ void event_read(event *e, object o, const char *text, size_t length)
         e->type = type_of_metadata(e);
     else if (strcmp(phase, "C") == 0)
         e->type = read_time(o, text, length, "ts", &e->start) ? EVENT_COUNTER : EVENT_OTHER;
-    else if (strcmp(phase, "b") == 0 || strcmp(phase, "e") == 0)
-        e->type = type_of_pair(e, o, text, length, *phase == 'b');
+    else if (strchr("bne", *phase))
+        e->type = type_of_pair(e, o, text, length, *phase);
     else if (strcmp(phase, "i") == 0 || strcmp(phase, "I") == 0)
         e->type = type_of_mark(e, o, text, length);
 }

@@ -22,7 +22,10 @@ typedef enum event_type {
     EVENT_PROGRESS,   /* how far a communicator has come */
     EVENT_COMM_BEGIN, /* an operation on a communicator that may overlap with others */
     EVENT_COMM_END,
-    EVENT_COMM /* the same as one event, by whoever the library told of it */
+    EVENT_COMM,       /* the same as one event, by whoever the library told of it */
+    EVENT_SPAN_BEGIN, /* of a pk_span */
+    EVENT_SPAN_MARK,
+    EVENT_SPAN_END
 } event_type;
 
 #define EVENT_TRACK 80
@@ -58,6 +61,8 @@ typedef struct event {
     pki_activity activity; /* but for its track and its region; names are the object's. Also of
                               EVENT_COMM */
     event_comm comm;       /* also of regions */
+    uint64_t span;         /* of a pk_span's: its id in the trace */
+    uint64_t since;        /* of its mark: ns since the one before */
     object args;           /* of nothing but members */
     uint32_t known;        /* the same for events that differ in their times alone; 0: unknown */
 } event;

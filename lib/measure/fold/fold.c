@@ -31,6 +31,7 @@ static void destroy(pki_fold *fold)
     pki_device_destroy(fold->device);
     pki_comm_figures_destroy(fold->collectives);
     pki_timelines_finish(&fold->timelines);
+    pki_spans_finish_counter(&fold->spans);
     free(fold->threads);
     free(fold);
 }

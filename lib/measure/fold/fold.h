@@ -17,6 +17,7 @@
 #include "comm/figures/figures.h"
 #include "measure/device/device.h"
 #include "measure/fold/timelines.h"
+#include "measure/spans/spans.h"
 #include "measure/steps/steps.h"
 
 /* What is known of one thread alone: for the report's threads, and for the self times of whoever
@@ -48,6 +49,7 @@ typedef struct pki_fold {
     pki_registry *registry;
     pki_steps *steps;
     pki_comm_figures *collectives;
+    pki_span_counter spans;
     pki_device *device;
     bool per_thread;
     pki_table totals;        /* all threads */
@@ -95,6 +97,12 @@ void pki_fold_range(pki_fold *fold, uint32_t id, uint64_t ns, uint64_t bytes, ui
 /* A thread that has ended and whose ring has been folded: what is known of it alone is added up,
  * its block is free again. */
 void pki_fold_recycle(pki_fold *fold, pki_thread *t);
+
+/* Of all pk_spans. */
+pki_span_summary pki_fold_span_summary(const pki_fold *fold);
+
+/* Those that are open now, so many at most; returns how many. */
+size_t pki_fold_open_spans(const pki_fold *fold, pki_open_span *out, size_t most);
 
 /* What of a region only grows, over all threads. False if it has had no call. */
 typedef struct pki_fold_sum {

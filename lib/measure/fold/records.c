@@ -4,6 +4,7 @@
 #include "measure/fold/fold.h"
 #include "measure/fold/order.h"
 #include "measure/fold/own.h"
+#include "measure/fold/spans.h"
 #include "measure/steps/watch.h"
 
 static pki_spans *spans_of(const pki_fold *fold)
@@ -216,6 +217,11 @@ static PKI_NOINLINE void fold_other(pki_fold *fold, pki_thread_fold *alone, pki_
         break;
     case PKI_RECORD_COUNTER:
         fold_value(fold, r);
+        break;
+    case PKI_RECORD_SPAN_BEGIN:
+    case PKI_RECORD_SPAN_MARK:
+    case PKI_RECORD_SPAN_END:
+        pki_fold_span(fold, r, more);
         break;
     default:
         break;

@@ -11,6 +11,7 @@
 #include "core/names.h"
 #include "core/thread.h"
 #include "out/chrome/operation.h"
+#include "out/chrome/span.h"
 #include "out/emit.h"
 
 /* Steps have a track of their own: a region may begin in one step and end in the next, and slices
@@ -58,7 +59,7 @@ void pki_chrome_finish(pki_chrome *c)
 
 /* Reserved colour names of the trace viewer, one for each kind (catapult's color_scheme); other
  * viewers choose their own. `pk report` reads the kind back from it. */
-static const char *colour(uint32_t kind)
+const char *pki_chrome_colour(uint32_t kind)
 {
     static const char *const names[] = {[PK_COMPUTE] = "thread_state_running",
                                         [PK_DATA] = "rail_load",
@@ -79,7 +80,7 @@ static char *put_before(char *p, const pki_chrome *c, const pki_chrome_name *n)
     p = counter ? PKI_PUT(p, ",\n{\"ph\":\"C\",\"cat\":\"counter\",\"name\":\"")
                 : PKI_PUT(p, ",\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"");
     p = put_escaped(p, n->name, n->length);
-    const char *colour_name = colour(n->kind);
+    const char *colour_name = pki_chrome_colour(n->kind);
     if (colour_name) {
         p = PKI_PUT(p, "\",\"cname\":\"");
         p = pki_put_text(p, colour_name);
@@ -352,6 +353,10 @@ size_t pki_chrome_event(pki_chrome *c, char out[PKI_EVENT_BYTES], uint32_t tid, 
         break;
     case PKI_RECORD_OPERATION:
         return pki_chrome_operation(c, out, tid, r, more);
+    case PKI_RECORD_SPAN_BEGIN:
+    case PKI_RECORD_SPAN_MARK:
+    case PKI_RECORD_SPAN_END:
+        return pki_chrome_span(c, out, tid, r, more);
     case PKI_RECORD_STEP:
         end = pki_what_flags(r->what) & PKI_FLAG_BETWEEN ? put_between(out, c, tid, r)
                                                          : put_step(out, c, tid, r, more);

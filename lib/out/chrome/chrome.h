@@ -58,6 +58,9 @@ void pki_chrome_set_rank(pki_chrome *chrome, int32_t rank,
                          int32_t world_size); /* -1, 0: not known */
 void pki_chrome_finish(pki_chrome *chrome);
 
+/* The colour that tells a kind in the trace; NULL: none. */
+const char *pki_chrome_colour(uint32_t kind);
+
 /* An event for the record (`more` is its second slot), preceded by ",\n". Returns its length, 0 if
  * the record has none. */
 size_t pki_chrome_event(pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid,

@@ -15,7 +15,11 @@ void pki_report_activities(const pki_activity_summary *activities, FILE *file);
 void pki_report_regions(const pki_summary *summary, const pki_report_options *options, FILE *file);
 void pki_report_threads(const pki_summary *summary, const pki_report_options *options, FILE *file);
 void pki_report_counters(const pki_summary *summary, FILE *file);
+void pki_report_spans(const pki_summary *summary, const pki_report_options *options, FILE *file);
 void pki_report_comm(const pki_summary *summary, FILE *file);
+
+/* Has the region no calls but pk_spans and their marks? They stand in a table of their own. */
+bool pki_report_is_span_alone(const pki_region_row *region);
 
 /* Columns for names that take `usual` on a page of the usual width: no more than there is room for,
  * or than the longest one needs. */

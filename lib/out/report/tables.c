@@ -60,12 +60,17 @@ static void put_work(const pki_region_row *r, FILE *file)
     fputc('\n', file);
 }
 
+static bool is_shown(const pki_region_row *r, const pki_report_options *options)
+{
+    return !pki_report_is_span_alone(r) && pki_report_shows(options, r->name);
+}
+
 static size_t longest_name(const pki_region_row *regions, size_t count,
                            const pki_report_options *options)
 {
     size_t longest = 0;
     for (size_t i = 0, shown = 0; i < count && shown < options->top; i++)
-        if (pki_report_shows(options, regions[i].name)) {
+        if (is_shown(&regions[i], options)) {
             longest = PKI_MAX(longest, pki_width(regions[i].name));
             shown++;
         }
@@ -82,7 +87,7 @@ static void put_regions(const pki_region_row *regions, size_t count,
     fprintf(file, "  %-*s kind  calls  total   self self%%%s    p50    p99    max\n", (int)name,
             "region", steps ? " step%" : "");
     for (size_t i = 0; i < count; i++) {
-        if (!pki_report_shows(options, regions[i].name) || matching++ >= options->top)
+        if (!is_shown(&regions[i], options) || matching++ >= options->top)
             continue;
         put_region(&regions[i], all, steps, name, file);
         put_work(&regions[i], file);
@@ -95,7 +100,10 @@ static void put_regions(const pki_region_row *regions, size_t count,
 
 void pki_report_regions(const pki_summary *summary, const pki_report_options *options, FILE *file)
 {
-    if (summary->region_count == 0)
+    size_t spans = 0;
+    for (size_t i = 0; i < summary->region_count; i++)
+        spans += pki_report_is_span_alone(&summary->regions[i]);
+    if (summary->region_count == spans)
         return;
     pki_report_title(file, "REGIONS by self time, over all threads");
     put_regions(summary->regions, summary->region_count, options, summary->steps.broken_down > 0,
