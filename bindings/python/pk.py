@@ -121,12 +121,10 @@ _named, _counter_named = (_function(name, _POINTER, first, _TEXT) for name, firs
 _variant = _function("pk_region_variant", _POINTER, _POINTER, _TEXT, ctypes.c_int64)
 _counter_set = _function("pk_counter_set", None, _POINTER, _DOUBLE)
 _step, _step_kind = _function("pk_step", None, _U64), _function("pk_step_kind", None, _TEXT)
-_span_mark, _span_end = _function("pk_span_mark", None, _POINTER, _POINTER), _function("pk_span_end", None, _POINTER)
 _gpu_begin, _gpu_end = (_function("pk_gpu_" + verb, None, _POINTER, _POINTER) for verb in ("begin", "end"))
 _thread_name = _function("pk_thread_name", None, _TEXT)
 _flush, _stop = (_control("pk_" + name, ctypes.c_int) for name in ("flush", "stop"))
-_start, _get_counts, _step_stats, _get_span_counts = (_control("pk_" + name, ctypes.c_int, _POINTER) for name in (
-    "start", "get_counts", "step_stats", "get_span_counts"))
+_start, _get_counts, _step_stats = (_control("pk_" + name, ctypes.c_int, _POINTER) for name in ("start", "get_counts", "step_stats"))
 _backend_status = _control("pk_backend_status", ctypes.c_int, _TEXT, _POINTER)
 _region_stats, _region_gpu_stats = (_control(f"pk_region_{what}", ctypes.c_int, _POINTER, _POINTER) for what in ("stats", "gpu_stats"))
 _quantile = _function("pk_stats_quantile", _U64, _POINTER, _DOUBLE)
@@ -171,20 +169,6 @@ class Counts(_Plain):
     _fields_ = [("size", _U32), ("threads", _U32)] + [(name, _U64) for name in (
         "begun", "recorded", "written", "dropped", "unbalanced", "too_deep", "stray_ends", "points", "points_dropped",
         "unwritten", "regions", "steps", "memory_bytes", "trace_bytes", "other_starts", "not_finite")]
-
-
-class SpanCounts(_Plain):
-    """Spans begun, ended, open, ...; pk_span_counts in pk/span.h."""
-    _fields_ = [("size", _U32), ("reserved", _U32)] + [(name, _U64) for name in (
-        "begun", "ended", "open", "dropped", "ended_twice", "of_earlier")]
-
-
-class _Span(ctypes.Structure):
-    _fields_ = [("id", _U64), ("start", _U64), ("marked", _U64), ("region", _U32), ("serial", _U32), ("session", _U32),
-                ("flags", _U32), ("spare", _U64 * 2)]
-
-
-_span_begin = _function("pk_span_begin", _Span, _POINTER, _U64)
 
 
 class _BackendInfo(ctypes.Structure):
@@ -343,39 +327,6 @@ def _variant_of(base, key, value):
 def traced(function):
     """A decorator: the function under its own name."""
     return region(function.__qualname__)(function)
-
-
-class Span:
-    """What begins on one thread, or in one task, and may end on another (pk/span.h): begins as it is made, and ends at
-    end(), or with the block of a `with`. Unlike a region it may be open across an await."""
-
-    __slots__ = ("id", "_struct", "_ref")
-
-    def __init__(self, region, id=0):  # as in C
-        begun = _span_begin(region._ref, id) if _on.value else None
-        self.id, self._struct = id, begun or _Span()
-        self._ref = ctypes.byref(self._struct)
-
-    def mark(self, region):
-        """It has come to this point: the time since the last mark, or the begin, counts under this region."""
-        _span_mark(self._ref, region._ref)
-
-    def end(self):
-        """A second call is counted as an error of the program's."""
-        _span_end(self._ref)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, value, trace):
-        self.end()
-
-
-def span_counts():
-    """How many spans have begun, ended, ...: SpanCounts."""
-    found = SpanCounts(size=ctypes.sizeof(SpanCounts))
-    _check(_get_span_counts(ctypes.byref(found)))
-    return found
 
 
 # ---- steps, counters, what is known ----

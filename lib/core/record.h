@@ -19,12 +19,13 @@ typedef enum pki_record_type {
         5, /* start, value = duration; the next slot's start and value hold index and items, its
               extra the id of the kind's name, 0: the usual kind. With PKI_FLAG_BETWEEN the time
               before the step of that index, which belongs to none */
-    PKI_RECORD_COUNTER = 6,  /* start; value = the double's bits */
-    PKI_RECORD_MARK = 7,     /* start; value and extra = a payload's bits and type */
+    PKI_RECORD_COUNTER = 6,   /* start; value = the double's bits */
+    PKI_RECORD_MARK = 7,      /* start; value and extra = a payload's bits and type */
     PKI_RECORD_OPERATION = 8, /* start, value = duration, id = the region around its start, extra =
                                  ns of it that were waited for; the next slot as REGION_WORK's, with
                                  a PKI_PAYLOAD_OPERATION, and its value the message's tag */
-    PKI_RECORD_SPAN_BEGIN = 9, /* of a pk_span: start; value = the program's id; extra = its serial */
+    PKI_RECORD_SPAN_BEGIN =
+        9, /* of a pk_span: start; value = the program's id; extra = its serial */
     PKI_RECORD_SPAN_MARK = 10, /* start; value = ticks since the last mark, or the begin; id = the
                                   mark's; extra = serial | the span's name id << 32 */
     PKI_RECORD_SPAN_END = 11   /* start, value = duration, extra = serial; the next slot's start

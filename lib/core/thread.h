@@ -116,7 +116,7 @@ typedef struct pki_thread {
     uint32_t named;       /* by pk_thread_name */
     uint64_t steps;       /* made by this thread; set before the first record of the first one */
     uint64_t lost_since_step;
-    uint32_t mixed; /* regions up to this depth may have recorded and lost calls inside them */
+    uint32_t mixed;   /* regions up to this depth may have recorded and lost calls inside them */
     uint32_t session; /* its number, which spans carry */
     uint64_t losses_made;
     pki_loss losses[PKI_LOSSES];

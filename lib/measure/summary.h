@@ -292,7 +292,8 @@ typedef struct pki_comm_summary {
 
 /* All pk_spans (pk/span.h has what is what). */
 typedef struct pki_span_summary {
-    uint64_t events; /* begins, marks and what is wrong; first: 0 leaves it out of the report file */
+    uint64_t
+        events; /* begins, marks and what is wrong; first: 0 leaves it out of the report file */
     uint64_t begun, ended, unfinished, marks, dropped, ended_twice, of_earlier;
 } pki_span_summary;
 

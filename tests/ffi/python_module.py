@@ -21,6 +21,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, MODULE)
 
 import pk  # noqa: E402
+import pk_span  # noqa: E402
 
 
 def fresh(code, folder=MODULE, **environment):
@@ -71,12 +72,12 @@ class Finding(unittest.TestCase):
         self.assertRegex(said, "ImportError: .*old.so has no pk_region_end: older than this, or linked in part")
 
     def test_none(self):
-        said = fresh("""import pk
+        said = fresh("""import pk, pk_span
 with pk.session(trace_path="/nowhere/x.json"):
     with pk.region("a") as a, a.on(5), a.variant("n", 1):
         a.add(1, 2); a.begin(); a.next(a); a.mark(); a.end()
     pk.region("f")(lambda: print("called"))()
-    with pk.Span(a, 7) as s: s.mark(a)
+    with pk_span.Span(a, 7) as s: s.mark(a)
     pk.step(1); pk.counter("c").set(1); pk.thread_name("t"); pk.flush()
     print(pk.started(), a.stats().count, a.stats().quantile(0.5), pk.step_stats().count, pk.counts().begun)
 print(pk.backend("cuda"), repr(pk.version()), len(pk.backends()))
@@ -96,7 +97,7 @@ class Layout(unittest.TestCase):
         with open(os.path.join(SOURCE, "tests", "abi", "libpk.so.1.abi"), encoding="utf-8") as file:
             rows = re.findall(r"^AT\((pk_\w+), (\w+), (\d+),", file.read(), re.MULTILINE)
         for name, ours in {"pk_region": pk._Region, "pk_counter": pk._Counter, "pk_options": pk._Options,
-                           "pk_counts": pk.Counts, "pk_span_counts": pk.SpanCounts, "pk_span": pk._Span,
+                           "pk_counts": pk.Counts, "pk_span_counts": pk_span.Counts, "pk_span": pk_span._Span,
                            "pk_backend_info": pk._BackendInfo, "pk_stats": pk.Stats}.items():
             theirs = [(member, int(offset)) for struct, member, offset in rows if struct == name]
             self.assertEqual([(member, getattr(ours, member).offset) for member, _ in ours._fields_],
@@ -119,24 +120,24 @@ class Session(unittest.TestCase):
 
     def test_spans(self):
         request, seen = pk.region("request"), pk.region("seen", pk.DATA)
-        span = pk.Span(request, 2**64 - 1)
+        span = pk_span.Span(request, 2**64 - 1)
         thread = threading.Thread(target=lambda: (span.mark(seen), span.end()))
         thread.start()
         thread.join()
-        with pk.Span(request) as other:
+        with pk_span.Span(request) as other:
             self.assertEqual(other.id, 0)
         span.end()
-        left = pk.Span(request)
+        left = pk_span.Span(request)
         self.assertEqual((request.stats().count, seen.stats().count), (2, 1))
-        counts = pk.span_counts()
+        counts = pk_span.counts()
         self.assertEqual((counts.begun, counts.ended, counts.open, counts.ended_twice), (3, 2, 1, 1))
         pk.stop()
         left.end()
-        pk.Span(request).end()
-        self.assertEqual(pk.span_counts().begun, 3)
+        pk_span.Span(request).end()
+        self.assertEqual(pk_span.counts().begun, 3)
         pk.start(backends="none")
         left.end()
-        self.assertEqual(pk.span_counts().of_earlier, 1)
+        self.assertEqual(pk_span.counts().of_earlier, 1)
 
     def test_kinds(self):
         self.assertIs(pk.region("a", pk.IO), pk.region("a", pk.IO))

@@ -194,6 +194,14 @@ static void fold_call_with_work(pki_fold *fold, pki_thread_fold *alone, pki_thre
     fold_call(fold, alone, t, r);
 }
 
+/* In nobody's self time: they overlap with whatever their threads do. */
+static void fold_span(pki_fold *fold, const pki_record *r, const pki_record *more)
+{
+    uint64_t ns = pki_fold_span(fold, r, more);
+    if (ns != PKI_NO_CALL)
+        count_call(fold, &fold->totals, slot_in(fold, &fold->totals, pki_what_id(r->what)), ns, 0);
+}
+
 static PKI_NOINLINE void fold_other(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
                                     const pki_record *r, const pki_record *more)
 {
@@ -221,7 +229,7 @@ static PKI_NOINLINE void fold_other(pki_fold *fold, pki_thread_fold *alone, pki_
     case PKI_RECORD_SPAN_BEGIN:
     case PKI_RECORD_SPAN_MARK:
     case PKI_RECORD_SPAN_END:
-        pki_fold_span(fold, r, more);
+        fold_span(fold, r, more);
         break;
     default:
         break;

@@ -57,18 +57,6 @@ void pki_chrome_finish(pki_chrome *c)
     *c = (pki_chrome){0};
 }
 
-/* Reserved colour names of the trace viewer, one for each kind (catapult's color_scheme); other
- * viewers choose their own. `pk report` reads the kind back from it. */
-const char *pki_chrome_colour(uint32_t kind)
-{
-    static const char *const names[] = {[PK_COMPUTE] = "thread_state_running",
-                                        [PK_DATA] = "rail_load",
-                                        [PK_COMM] = "rail_response",
-                                        [PK_IO] = "thread_state_iowait",
-                                        [PK_WAIT] = "thread_state_sleeping"};
-    return kind < PKI_COUNT_OF(names) ? names[kind] : NULL;
-}
-
 static char *put_escaped(char *p, const char *s, size_t n)
 {
     return p + pki_json_escape(p, 6 * n + 1, s, n);

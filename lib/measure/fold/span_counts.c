@@ -1,0 +1,72 @@
+/* lib/measure/fold/span_counts.c - pk/span.h: what has been counted of spans, to the caller. */
+#include <pk/span.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "core/inside.h"
+#include "measure/fold/fold.h"
+
+pki_span_summary pki_fold_span_summary(const pki_fold *fold)
+{
+    const pki_span_counter *c = &fold->spans;
+    pki_span_tally t;
+    pki_registry_lock();
+    pki_registry_span_tally(fold->registry, &t);
+    pki_registry_unlock();
+    uint64_t begun = c->all.begun - c->unbegun + t.begins_dropped;
+    uint64_t ended = c->all.ended + t.ends_dropped;
+    pki_span_summary s = {.begun = begun,
+                          .ended = ended,
+                          .unfinished = begun - PKI_MIN(begun, ended),
+                          .marks = c->all.marks + t.marks_dropped,
+                          .dropped = t.begins_dropped + t.marks_dropped + t.ends_dropped,
+                          .ended_twice = t.ended_twice + c->open.ended,
+                          .of_earlier = t.of_earlier};
+    s.events = s.begun + s.marks + s.ended_twice + s.of_earlier;
+    return s;
+}
+
+size_t pki_fold_open_spans(const pki_fold *fold, pki_open_span *out, size_t most)
+{
+    const pki_open_spans *open = &fold->spans.open;
+    size_t n = 0;
+    for (size_t i = 0; i < open->room && n < most; i++)
+        if (open->cells[i].state == PKI_SPAN_OPEN)
+            out[n++] = open->cells[i];
+    return n;
+}
+
+static pk_status answer(pk_span_counts *counts)
+{
+    pki_fold *fold = pki_fold_now();
+    if (!fold)
+        return PK_EOFF;
+    pki_fold_all(fold);
+    pki_span_summary s = pki_fold_span_summary(fold);
+    pk_span_counts all = {.size = counts->size,
+                          .begun = s.begun,
+                          .ended = s.ended,
+                          .open = s.unfinished,
+                          .dropped = s.dropped,
+                          .ended_twice = s.ended_twice,
+                          .of_earlier = s.of_earlier};
+    memcpy(counts, &all, counts->size);
+    return PK_OK;
+}
+
+pk_status pk_get_span_counts(pk_span_counts *counts)
+{
+    if (!counts || counts->size < 8 || counts->size > sizeof *counts)
+        return pki_fail(PK_EINVAL, "pk_span_counts.size has to be sizeof(pk_span_counts)");
+    int saved = errno;
+    if (!pki_go_inside())
+        return pki_fail_inside();
+    pki_fold_lock();
+    pk_status status = answer(counts);
+    pki_fold_unlock();
+    pki_go_outside();
+    errno = saved;
+    return status;
+}
