@@ -182,7 +182,7 @@ static void add_beside(const wish *w, pki_summary *summary, slices *events)
     complaint why = {""};
     if (summary->beside.took || is_standard(w->path))
         return;
-    if (!beside_of_file(w->path, events, summary, &why))
+    if (!beside_of_file(w->path, events, summary, &why) && summary->capture.captured)
         complain("%s: %s", w->path, why.text);
 }
 
@@ -266,6 +266,21 @@ static int print_report(const wish *w, pki_summary *summary)
 
 /* ---- the page ---- */
 
+/* What is made of events alone: of a report nothing. */
+static void add_events(const wish *w, pki_summary *summary, slices *events)
+{
+    complaint why = {""};
+    trace t;
+    if (is_standard(w->path) || !trace_open(&t, w->path, false, &why))
+        return;
+    bool there = trace_has_events(&t);
+    trace_close(&t);
+    if (!there)
+        return;
+    add_tree(w, summary);
+    add_beside(w, summary, events);
+}
+
 static int write_page(const char *path, const html_run *run, const html_run *against)
 {
     complaint why = {""};
@@ -284,16 +299,19 @@ static int print_standard(const html_run *run, const html_run *against)
     return error ? complain("- could not be written: %s", strerror(-error)) : EXIT_OK;
 }
 
-static int print_page(const wish *w, const pki_summary *summary)
+static int print_page(const wish *w, pki_summary *summary)
 {
     pki_summary other;
-    html_run run = {w->path, summary}, against = {w->against, &other};
+    slices events = {0};
+    html_run run = {w->path, summary, &events}, against = {w->against, &other, NULL};
     const html_run *beside = w->against ? &against : NULL;
     wish wanted = {.threads = w->threads};
     if (beside && !load(w->against, &wanted, &other))
         return EXIT_UNUSABLE;
+    add_events(w, summary, &events);
     int status =
         is_standard(w->html) ? print_standard(&run, beside) : write_page(w->html, &run, beside);
+    slices_free(&events);
     if (beside)
         pki_summary_finish(&other);
     return status;

@@ -25,6 +25,17 @@ def complaints(path):
             yield f"{name}:{number}: {found.group()}: all text goes in as text (dom.js), and nothing is asked of a network"
 
 
+def twice(paths):
+    """They are one scope in the page: the later of two of a name is both."""
+    seen = {}
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            for name in re.findall(r"^(?:function|class|const|let) ([A-Za-z_]+)", file.read(), re.MULTILINE):
+                if name in seen:
+                    yield f"{name} is in {seen[name]} and in {os.path.basename(path)}"
+                seen[name] = os.path.basename(path)
+
+
 def unparsed(paths):
     """What `node --check` would say of each, in one process."""
     check = ("const { readFileSync } = require('fs'), { Script } = require('vm');"
@@ -39,7 +50,7 @@ def main(folder):
     if not shutil.which("node"):
         print("node is not installed")
         return 77
-    found = [complaint for path in scripts for complaint in complaints(path)] + list(unparsed(scripts))
+    found = [complaint for path in scripts for complaint in complaints(path)] + list(twice(scripts)) + list(unparsed(scripts))
     for complaint in found:
         print(complaint)
     return 1 if found or len(scripts) < 10 else 0

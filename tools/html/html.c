@@ -1,5 +1,6 @@
 #include "html/html.h"
 
+#include "beside/timeline.h"
 #include "html/page.h"
 #include "out/json_write.h"
 #include "out/report/report.h"
@@ -69,6 +70,19 @@ static int write_names(const void *of, FILE *file)
     return 0;
 }
 
+static int write_timeline(const void *of, FILE *file)
+{
+    const html_run *run = of;
+    pki_json json = {.file = file};
+    timeline_put(run->events, &run->summary->beside, &json);
+    return 0;
+}
+
+static bool has_timeline(const html_run *run)
+{
+    return run->events && run->events->step_count && run->summary->beside.took;
+}
+
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -83,6 +97,8 @@ int html_write(const html_run *run, const html_run *against, FILE *file)
     int error = put_data("files", write_names, names, file);
     if (!error)
         error = put_data("run", write_summary, run->summary, file);
+    if (!error && has_timeline(run))
+        error = put_data("timeline-data", write_timeline, run, file);
     if (!error && against)
         error = put_data("against", write_summary, against->summary, file);
     if (error)

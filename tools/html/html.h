@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "beside/slices.h"
 #include "measure/summary.h"
 
 #include <stdio.h>
@@ -12,6 +13,7 @@
 typedef struct html_run {
     const char *name; /* of its file, as the page shall call it */
     const pki_summary *summary;
+    const slices *events; /* of the steps in summary->beside; NULL: none */
 } html_run;
 
 /* Has this pk been built with the library that draws the charts? */

@@ -8,10 +8,13 @@ function embedded(id) {
 function build() {
     const report = embedded('run'), against = embedded('against'), files = embedded('files');
     head(report);
+    if (report.capture) slowSection(report, embedded('timeline-data'));
     verdicts(report);
     compareSection(report, against, files);
     stepSection(report);
+    if (!report.capture) slowSection(report, embedded('timeline-data'));
     regionSection(report, against);
+    treeSection(report);
     gpuSection(report);
     commSection(report);
     counterSection(report);
