@@ -21,6 +21,7 @@ command_function command_capture;
 command_function command_compare;
 command_function command_export;
 command_function command_machine;
+command_function command_merge;
 command_function command_query;
 command_function command_report;
 command_function command_recover;

@@ -14,6 +14,7 @@ static const command commands[] = {
     {"bench-ab", command_bench_ab, "which benchmarks are slower in one of two builds, run in turn"},
     {"compare", command_compare, "which benchmarks became slower, from their files"},
     {"recover", command_recover, "a whole trace from what a killed run has left"},
+    {"merge", command_merge, "the traces of a job's ranks as one, on one time axis"},
     {"capture", command_capture, "the same steps of running processes, each as a trace"},
     {"top", command_top, "what processes do, look after look: steps, regions, communicators"},
     {"where", command_where, "where processes stand, running or dead, and who waits for whom"},

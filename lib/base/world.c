@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/compiler.h"
 
 /* What launchers set, the most specific first. Slurm comes last: under mpirun inside sbatch every
@@ -72,6 +73,18 @@ static void detect_local_rank(pki_world *w)
     }
 }
 
+/* CLOCK_MONOTONIC begins with the machine's start, and a time namespace may have shifted it. */
+static void detect_clock(pki_world *w)
+{
+    static const char usual[] = "time:[4026531834]"; /* that of the machine itself */
+    char boot[40], space[48] = "";
+    ssize_t n = readlink("/proc/self/ns/time", space, sizeof space - 1);
+    if (!pki_read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot))
+        return;
+    bool shifted = n > 0 && strcmp(space, usual) != 0;
+    snprintf(w->clock, sizeof w->clock, "%s%s%s", boot, shifted ? " " : "", shifted ? space : "");
+}
+
 static void detect_program(pki_world *w)
 {
     char path[4096];
@@ -88,6 +101,7 @@ void pki_world_detect(pki_world *w)
     if (gethostname(w->host, sizeof w->host - 1) != 0)
         strcpy(w->host, "localhost");
     detect_program(w);
+    detect_clock(w);
     detect_rank(w);
     detect_local_rank(w);
 }

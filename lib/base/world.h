@@ -10,6 +10,8 @@ typedef struct pki_world {
     int32_t local_rank, local_size; /* among the ranks of this host; 0 and 0: not known */
     uint32_t pid;
     char host[64];
+    char clock[96]; /* whose CLOCK_MONOTONIC it is: the same in all processes that share it; "": not
+                       known */
     char program[128]; /* last part of the executable's path */
 } pki_world;
 

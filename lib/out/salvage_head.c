@@ -19,15 +19,17 @@ size_t pki_salvage_head(const pki_salvage *s, char out[PKI_HEAD_BYTES])
 {
     const pki_arena_header *h = s->header;
     const pki_clock_map *clock = &h->clock;
-    char host[sizeof h->host + 1], program[sizeof h->program + 1];
+    char host[sizeof h->host + 1], program[sizeof h->program + 1], id[sizeof h->clock_id + 1];
     snprintf(host, sizeof host, "%.*s", (int)sizeof h->host, h->host);
     snprintf(program, sizeof program, "%.*s", (int)sizeof h->program, h->program);
+    snprintf(id, sizeof id, "%.*s", (int)sizeof h->clock_id, h->clock_id);
     pki_chrome_run run = {.host = host,
                           .program = program,
                           .rank = h->rank,
                           .world_size = h->world_size,
                           .start_unix = h->start_unix,
                           .base_ns = clock->origin_ns,
+                          .clock_id = id,
                           .clock_name = clock->monotonic ? "monotonic" : PKI_CYCLE_COUNTER_NAME,
                           .clock_hz = pki_clock_hz(clock),
                           .clock_step_ns = (double)clock->step_ticks * pki_clock_unit_ns(clock),

@@ -43,6 +43,7 @@ void pki_run_describe(const pki_session *s, bool complete, pki_chrome_run *run)
         .world_size = s->config.world.size,
         .start_unix = s->start_unix,
         .base_ns = clock->origin_ns,
+        .clock_id = s->config.world.clock,
         .clock_name = pki_clock_name(s->config.monotonic),
         .clock_hz = pki_clock_hz(clock),
         .clock_step_ns = (double)clock->step_ticks * unit,

@@ -20,6 +20,7 @@ COMMANDS = {
     "export": ("export", "--csv", "OUT", "FILE"),
     "compare": ("compare", "FILE", "FILE"),
     "recover": ("recover", "FILE", "-o", "OUT"),
+    "merge": ("merge", "FILE", "-o", "OUT"),
 }
 
 
@@ -80,7 +81,7 @@ class Bounds(unittest.TestCase):
 
     def test_a_line_behind_others(self):
         says = "a line of more than 64 MiB"
-        self.refused(HEAD, b"x", {"compare": "a string or a number of more than 16 MiB", "else": says}, but=["recover"])
+        self.refused(HEAD, b"x", {"compare": "a string or a number of more than 16 MiB", "else": says}, but=["recover", "merge"])
         out = os.path.join(self.folder, "kept.json")
         self.assertEqual(run("recover", self.bomb(HEAD, b"x"), "-o", out)[:2], (0, ""))
         with open(out, encoding="utf-8") as file:

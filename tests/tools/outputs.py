@@ -65,6 +65,8 @@ class Outputs(unittest.TestCase):
         out, tables = self.path("out.x"), self.path("tables")
         yield ("recover", self.cut, "-o", out), out, False
         yield ("recover", self.cut, "-o", out + ".gz"), out + ".gz", False
+        yield ("merge", self.cut, "-o", out), out, False
+        yield ("merge", self.cut, "--manifest", "-o", out), out, False
         for form in ("json", "markdown", "junit"):
             yield ("compare", *self.runs, f"--{form}", out), out, True
         for form in ("csv", "ndjson"):

@@ -81,6 +81,7 @@ typedef struct pki_chrome_run {
     uint64_t start_unix; /* ns */
     uint64_t base_ns;    /* CLOCK_MONOTONIC at ts 0 */
     const char *clock_name;
+    const char *clock_id; /* base/world.h; NULL: not known */
     double clock_hz, clock_step_ns, clock_uncertainty_ns, clock_ppm;
     bool complete;
     pk_counts counts;

@@ -52,6 +52,7 @@ static void put_clock(writer *w, const pki_chrome_run *run)
 {
     put(w, "\"clock\":{");
     put_text(w, "source", run->clock_name);
+    put_text(w, "id", run->clock_id ? run->clock_id : "");
     put_figure(w, "hz", run->clock_hz);
     put_figure(w, "step_ns", run->clock_step_ns);
     put_figure(w, "uncertainty_ns", run->clock_uncertainty_ns);

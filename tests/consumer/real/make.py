@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import time
-from decimal import Decimal
 
 RANKS = 4
 TRAINER = ["--quiet", "--dim", "32", "--heads", "2", "--layers", "2", "--seq", "32", "--batch", "4"]
@@ -57,23 +56,6 @@ def devices(tools, folder):
     return ["gpu.json", "streams.json"]
 
 
-def merged(folder, names):
-    """The ranks in one file, as docs/guide.md does it: the times of all from the beginning of the first."""
-    documents = []
-    for name in names:
-        with open(os.path.join(folder, name), encoding="utf-8") as file:
-            documents.append(json.load(file, parse_float=Decimal))
-    first = min(document["baseTimeNanoseconds"] for document in documents)
-    events = []
-    for document in documents:
-        shift = Decimal(document["baseTimeNanoseconds"] - first) / 1000
-        events += [event | {"ts": event["ts"] + shift} for event in document["traceEvents"]]
-    with open(os.path.join(folder, "merged.json"), "w", encoding="utf-8") as file:
-        file.write('{"displayTimeUnit":"ns","traceEvents":[\n')
-        file.write(",\n".join(json.dumps(event, default=float) for event in events) + "\n]}\n")
-    return "merged.json"
-
-
 def ranks(tools, folder):
     try:
         run([tools["mpiexec"], "-n", "2", "true"], folder)
@@ -82,11 +64,12 @@ def ranks(tools, folder):
         return []
     run([tools["mpiexec"], "-n", str(RANKS), tools["stencil"], "--cells", "64", "--steps", "60"], folder)
     names = [f"mpi_stencil-{rank}.json" for rank in range(RANKS)]
-    return [*names, merged(folder, names)]
+    run([tools["pk"], "merge", *names, "-o", "merged.json"], folder)
+    return [*names, "merged.json"]
 
 
 # Which programs each needs.
-KINDS = {demo: ("train",), killed: ("train", "pk"), devices: ("cupti", "streams"), ranks: ("mpiexec", "stencil")}
+KINDS = {demo: ("train",), killed: ("train", "pk"), devices: ("cupti", "streams"), ranks: ("mpiexec", "stencil", "pk")}
 
 
 def age(tools):

@@ -1,0 +1,161 @@
+#include "merge/collect.h"
+
+#include "comm/model/operation.h"
+#include "memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define OPERATION "\"Collective name\""
+
+void collector_open(collector *c, operations *into)
+{
+    *c = (collector){.into = into};
+    event_reader_open(&c->reader);
+}
+
+void collector_close(collector *c)
+{
+    event_reader_close(&c->reader);
+    free(c->copy);
+}
+
+bool collector_wants(const collector *c, line l, const fields *f)
+{
+    if (f->phase == 'e')
+        return c->is_open;
+    return (f->phase == 'X' || f->phase == 'b') && f->args.length > sizeof OPERATION &&
+           memmem(l.text + f->args.at, f->args.length, OPERATION, sizeof OPERATION - 1) != NULL;
+}
+
+static uint64_t mixed(uint64_t key, uint64_t more)
+{
+    key = (key ^ more) * UINT64_C(0x9E3779B97F4A7C15);
+    return key ^ key >> 29;
+}
+
+static uint64_t mixed_text(uint64_t key, const char *text)
+{
+    for (const char *s = text; *s; s++)
+        key = (key ^ (unsigned char)*s) * UINT64_C(0x100000001B3);
+    return mixed(key, 0);
+}
+
+/* The same on all ranks of a communicator. */
+static uint64_t communicator_of(const event *e)
+{
+    uint64_t key = mixed_text(UINT64_C(0xCBF29CE484222325), e->comm.library);
+    key = mixed_text(key, e->comm.name);
+    key = mixed_text(key, object_text(e->args, "Comms Id"));
+    return mixed(key, e->comm.ranks);
+}
+
+static uint8_t kind_of(uint32_t op)
+{
+    switch (op) {
+    case PK_OP_ALL_REDUCE:
+    case PK_OP_ALL_GATHER:
+    case PK_OP_REDUCE_SCATTER:
+    case PK_OP_ALL_TO_ALL:
+    case PK_OP_BARRIER:
+        return OPERATION_ALL;
+    case PK_OP_BROADCAST:
+    case PK_OP_SCATTER:
+        return OPERATION_FROM;
+    case PK_OP_REDUCE:
+    case PK_OP_GATHER:
+        return OPERATION_TO;
+    case PK_OP_SEND:
+    case PK_OP_SEND_RECV:
+        return OPERATION_SEND;
+    case PK_OP_RECV:
+        return OPERATION_RECEIVE;
+    default:
+        return OPERATION_LOOSE;
+    }
+}
+
+/* Messages of one sender, receiver and tag do not overtake each other, so the n-th that was sent is
+ * the n-th that was received: all of a channel have one key. */
+static uint64_t channel_of(const event *e, const operation *o)
+{
+    bool is_send = o->kind == OPERATION_SEND;
+    uint64_t key = mixed(communicator_of(e), 1);
+    key = mixed(key, (uint64_t)(is_send ? o->rank : o->peer));
+    key = mixed(key, (uint64_t)(is_send ? o->peer : o->rank));
+    return mixed(key, (uint64_t)(uint32_t)e->comm.tag);
+}
+
+static bool is_message(const operation *o)
+{
+    return o->kind == OPERATION_SEND || o->kind == OPERATION_RECEIVE;
+}
+
+/* False: it says too little to find the other ranks' by. Several that were timed as one are none.
+ */
+static bool fill(operation *o, const event *e)
+{
+    const event_comm *c = &e->comm;
+    if (!c->op || c->rank < 0 || c->ranks < 2 || c->sequence == 0 || c->calls > 1 ||
+        c->sharers > 1 || c->unfinished)
+        return false;
+    *o = (operation){.start = e->start, .end = e->end, .tid = e->tid, .rank = c->rank};
+    o->op = (uint8_t)pki_comm_op_named(c->op);
+    o->kind = kind_of(o->op);
+    o->peer = c->peer;
+    o->ranks = c->ranks;
+    if (is_message(o))
+        o->key = channel_of(e, o);
+    else
+        o->key = mixed(mixed(communicator_of(e), 2), c->sequence);
+    return !is_message(o) || o->peer >= 0;
+}
+
+static const event *read_event(collector *c, line l)
+{
+    const event *e;
+    if (c->room < l.length) {
+        c->room = 2 * l.length;
+        c->copy = memory_resized(c->copy, c->room);
+    }
+    memcpy(c->copy, l.text, l.length);
+    return event_reader_read(&c->reader, (line){c->copy, l.length}, &e) == READ_EVENT ? e : NULL;
+}
+
+/* An arrow ends at slices, and a pair of events is none: the region around its beginning is. */
+static void open_pair(collector *c, const event *e, const operation *o)
+{
+    c->open = *o;
+    c->open.written = o->written && *event_launcher(e);
+    c->open_id = e->comm.id;
+    c->is_open = true;
+}
+
+static bool close_pair(collector *c, const event *e, complaint *why)
+{
+    if (!c->is_open || e->comm.id != c->open_id)
+        return true;
+    c->is_open = false;
+    c->open.end = e->start;
+    return operations_add(c->into, &c->open, why);
+}
+
+bool collector_take(collector *c, uint32_t of, line l, uint32_t pid, bool written, complaint *why)
+{
+    const event *e = read_event(c, l);
+    operation o;
+    if (!e)
+        return true;
+    if (e->type == EVENT_COMM_END)
+        return close_pair(c, e, why);
+    if (!fill(&o, e))
+        return true;
+    o.source = of;
+    o.pid = pid;
+    o.written = written;
+    if (e->type == EVENT_COMM_BEGIN)
+        open_pair(c, e, &o);
+    else if (e->type == EVENT_REGION || e->type == EVENT_COMM)
+        return operations_add(c->into, &o, why);
+    return true;
+}

@@ -1,0 +1,25 @@
+/* tools/merge/collect.h - operations on communicators, from the events of a trace. */
+#pragma once
+
+#include "merge/operations.h"
+#include "merge/source.h"
+#include "trace/reader.h"
+
+typedef struct collector {
+    operations *into;
+    event_reader reader;
+    char *copy; /* of a line: it is taken apart in place */
+    size_t room;
+    operation open; /* a pair's beginning, whose end comes next */
+    uint64_t open_id;
+    bool is_open;
+} collector;
+
+void collector_open(collector *c, operations *into);
+void collector_close(collector *c);
+
+/* Could this event be one, or the end of one? */
+bool collector_wants(const collector *c, line l, const fields *f);
+
+/* Takes the event, which became this process's in the merged trace. False, and why. */
+bool collector_take(collector *c, uint32_t of, line l, uint32_t pid, bool written, complaint *why);

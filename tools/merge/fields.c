@@ -1,0 +1,232 @@
+#include "merge/fields.h"
+
+#include "trace/scan.h"
+
+#include <string.h>
+
+typedef struct walk {
+    const char *at, *end;
+} walk;
+
+static void skip_blanks(walk *w)
+{
+    while (w->at < w->end && (*w->at == ' ' || *w->at == '\t'))
+        w->at++;
+}
+
+/* From one quote behind the other; false if that is missing. */
+static bool skip_string(walk *w)
+{
+    for (w->at++; w->at < w->end && *w->at != '"'; w->at++)
+        w->at += *w->at == '\\';
+    return w->at++ < w->end;
+}
+
+static bool skip_nested(walk *w)
+{
+    int depth = 0;
+    while (w->at < w->end) {
+        char c = *w->at;
+        if (c == '"') {
+            if (!skip_string(w))
+                return false;
+            continue;
+        }
+        w->at++;
+        depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+        if (depth == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool skip_value(walk *w)
+{
+    if (w->at < w->end && *w->at == '"')
+        return skip_string(w);
+    if (w->at < w->end && (*w->at == '{' || *w->at == '['))
+        return skip_nested(w);
+    while (w->at < w->end && *w->at != ',' && *w->at != '}' && *w->at != ' ')
+        w->at++;
+    return w->at < w->end;
+}
+
+static field *place_of(fields *f, const char *key, size_t length)
+{
+    switch (length) {
+    case 2:
+        return memcmp(key, "ts", 2) == 0 ? &f->ts : memcmp(key, "id", 2) == 0 ? &f->id : NULL;
+    case 3:
+        return memcmp(key, "pid", 3) == 0   ? &f->pid
+               : memcmp(key, "tid", 3) == 0 ? &f->tid
+               : memcmp(key, "dur", 3) == 0 ? &f->dur
+               : memcmp(key, "cat", 3) == 0 ? &f->cat
+                                            : NULL;
+    case 4:
+        return memcmp(key, "name", 4) == 0   ? &f->name
+               : memcmp(key, "args", 4) == 0 ? &f->args
+                                             : NULL;
+    default:
+        return NULL;
+    }
+}
+
+static void keep(fields *f, line l, const char *key, size_t length, const walk *w,
+                 const char *value)
+{
+    field found = {(size_t)(value - l.text), (size_t)(w->at - value)};
+    field *place = place_of(f, key, length);
+    if (place)
+        *place = found;
+    else if (length == 2 && memcmp(key, "ph", 2) == 0 && found.length == 3)
+        f->phase = value[1];
+}
+
+/* One member and what stands behind it: '}' ends the object. */
+static bool take_member(fields *f, line l, walk *w, char *behind)
+{
+    const char *key = w->at + 1;
+    if (w->at >= w->end || *w->at != '"' || !skip_string(w))
+        return false;
+    size_t length = (size_t)(w->at - 1 - key);
+    skip_blanks(w);
+    if (w->at >= w->end || *w->at++ != ':')
+        return false;
+    skip_blanks(w);
+    const char *value = w->at;
+    if (!skip_value(w))
+        return false;
+    keep(f, l, key, length, w, value);
+    skip_blanks(w);
+    *behind = w->at < w->end ? *w->at++ : '\0';
+    skip_blanks(w);
+    return *behind == ',' || *behind == '}';
+}
+
+static bool find_all(fields *f, line l)
+{
+    walk w = {l.text, l.text + l.length};
+    char behind = ',';
+    *f = (fields){.phase = '?'};
+    if (l.length < 2 || *w.at++ != '{')
+        return false;
+    skip_blanks(&w);
+    while (behind == ',')
+        if (!take_member(f, l, &w, &behind))
+            return false;
+    return w.at == w.end;
+}
+
+/* ---- lines that begin as an earlier one ---- */
+
+/* Where names differ in traces of perfkit and of PyTorch: behind phase and category. */
+static fields_start *start_of(fields_known *known, line l)
+{
+    uint64_t a, b;
+    if (l.length < 64)
+        return NULL;
+    memcpy(&a, l.text + 28, 8);
+    memcpy(&b, l.text + 36, 8);
+    uint64_t hash = (a ^ b * UINT64_C(0x9E3779B97F4A7C15)) * UINT64_C(0xC2B2AE3D27D4EB4F);
+    return &known->all[hash >> 56];
+}
+
+static void keep_start(fields_start *s, line l, const fields *f)
+{
+    if (!f->ts.length || f->ts.at > FIELDS_START || f->id.at || f->pid.at > f->ts.at ||
+        f->name.at > f->ts.at)
+        return;
+    s->is = *f;
+    s->is.ts.length = 0;
+    s->is.dur = s->is.args = (field){0, 0};
+    s->length = (uint16_t)f->ts.at;
+    memcpy(s->text, l.text, f->ts.at);
+}
+
+static size_t number_at(line l, size_t at)
+{
+    size_t n = 0;
+    while (at + n < l.length &&
+           ((l.text[at + n] >= '0' && l.text[at + n] <= '9') || l.text[at + n] == '.'))
+        n++;
+    return n;
+}
+
+static bool is_next(line l, size_t at, const char *key, size_t n)
+{
+    return l.length - at > n && memcmp(l.text + at, key, n) == 0;
+}
+
+/* False: it has to be looked at from its beginning. */
+static bool find_behind(fields *f, const fields_start *s, line l)
+{
+    if (s->length == 0 || l.length <= s->length || memcmp(l.text, s->text, s->length) != 0)
+        return false;
+    *f = s->is;
+    f->ts.length = number_at(l, f->ts.at);
+    size_t at = f->ts.at + f->ts.length;
+    if (is_next(l, at, ",\"dur\":", 7)) {
+        f->dur = (field){at + 7, number_at(l, at + 7)};
+        at = f->dur.at + f->dur.length;
+    }
+    if (is_next(l, at, ",\"args\":{", 9)) {
+        walk w = {l.text + at + 8, l.text + l.length};
+        if (!skip_nested(&w))
+            return false;
+        f->args = (field){at + 8, (size_t)(w.at - l.text) - at - 8};
+        at += 8 + f->args.length;
+    }
+    return at + 1 == l.length && l.text[at] == '}';
+}
+
+bool fields_find(fields *f, fields_known *known, line l)
+{
+    fields_start *s = start_of(known, l);
+    if (s && find_behind(f, s, l))
+        return true;
+    bool found = find_all(f, l);
+    if (s && found)
+        keep_start(s, l, f);
+    return found;
+}
+
+/* ---- what they say ---- */
+
+static bool read_time(line l, field f, uint64_t *ns, size_t *kept)
+{
+    const char *text = l.text + f.at;
+    *kept = f.length > 7 && text[f.length - 7] == '.' ? 3 : 0;
+    return f.length > 0 && scan_us(text, f.length - *kept, ns);
+}
+
+void fields_read_times(fields *f, line l, bool lengths)
+{
+    f->timed = read_time(l, f->ts, &f->start, &f->start_kept);
+    if (lengths && f->dur.length && !read_time(l, f->dur, &f->length, &f->length_kept))
+        f->timed = false;
+}
+
+bool field_is(line l, field f, const char *text)
+{
+    return f.length == strlen(text) && memcmp(l.text + f.at, text, f.length) == 0;
+}
+
+bool field_begins(line l, field f, const char *text)
+{
+    size_t n = strlen(text);
+    return f.length >= n && memcmp(l.text + f.at, text, n) == 0;
+}
+
+bool field_integer(line l, field f, uint64_t *n)
+{
+    *n = 0;
+    if (f.length == 0 || f.length > 19)
+        return false;
+    for (size_t i = 0; i < f.length; i++) {
+        char c = l.text[f.at + i];
+        if (c < '0' || c > '9')
+            return false;
+        *n = 10 * *n + (uint64_t)(c - '0');
+    }
+    return true;
+}

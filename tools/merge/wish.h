@@ -1,0 +1,25 @@
+/* tools/merge/wish.h - what `pk merge` is asked for. */
+#pragma once
+
+#include "command_line.h"
+#include "merge/prescan.h"
+
+typedef struct rank_range {
+    uint64_t first, last;
+} rank_range;
+
+typedef struct merge_wish {
+    const char *out;
+    operands paths;
+    merge_steps steps;
+    merge_window window;
+    rank_range *ranks; /* NULL: all */
+    size_t rank_count, rank_room;
+    bool manifest;
+} merge_wish;
+
+option_take take_ranks, take_steps, take_from, take_to;
+
+/* Sources of other ranks go. */
+void wish_keep_ranks(const merge_wish *w, merge_sources *s);
+void wish_free(merge_wish *w);
