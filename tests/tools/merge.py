@@ -79,11 +79,13 @@ class OneNode(Merge):
         a, b = Rank(0, 2), Rank(1, 2)
         args = {"Collective name": "send", "Group size": 2, "Process Group Name": "world", "Process Group Description": "MPI", "Rank": 0,
                 "Seq": 1, "Dst Rank": 1, "region": "halo"}
+        a.slice("MPI_Irecv", 50, 90)
+        a.slice("MPI_Isend", 130, 200)
         a.slice("halo", 0, 500)
         a.add({"ph": "b", "cat": "collective", "name": "MPI send", "pid": 1000, "tid": 1000, "ts": "0.100", "id": 5, "args": args})
         a.add({"ph": "e", "cat": "collective", "name": "MPI send", "pid": 1000, "tid": 1000, "ts": "0.900", "id": 5})
         b.operation("recv", 50, 800, **{"Src Rank": 0})
-        self.assertEqual(self.flows(self.merge(self.ranks([a, b]))), [((1000, 100), (1001, 799))])
+        self.assertEqual(self.flows(self.merge(self.ranks([a, b]))), [((1000, 130), (1001, 799))])
 
     def test_a_receive_before_its_send_has_no_arrow(self):
         a, b = Rank(0, 2), Rank(1, 2)

@@ -20,6 +20,19 @@ void collector_close(collector *c)
     free(c->copy);
 }
 
+void collector_new_file(collector *c)
+{
+    memset(c->recent, 0, sizeof c->recent);
+    c->is_open = false;
+}
+
+void collector_note(collector *c, line l, const fields *f)
+{
+    recent *r = &c->recent[c->next++ % COLLECTOR_RECENT];
+    field_integer(l, f->tid, &r->tid);
+    r->start = f->start;
+}
+
 bool collector_wants(const collector *c, line l, const fields *f)
 {
     if (f->phase == 'e')
@@ -122,11 +135,30 @@ static const event *read_event(collector *c, line l)
     return event_reader_read(&c->reader, (line){c->copy, l.length}, &e) == READ_EVENT ? e : NULL;
 }
 
-/* An arrow ends at slices, and a pair of events is none: the region around its beginning is. */
+#define CALL_BEGINS 10000 /* ns after its operation, at most */
+
+/* Arrows begin at slices, and a pair of events is none. That of the call has ended before the pair
+ * was written, and is the first one on its thread that begins after the operation. */
+static bool move_to_call(const collector *c, operation *o)
+{
+    uint64_t first = o->start + CALL_BEGINS;
+    bool found = false;
+    for (size_t i = 0; i < COLLECTOR_RECENT; i++) {
+        const recent *r = &c->recent[i];
+        if (r->tid != o->tid || r->start < o->start || r->start >= first)
+            continue;
+        first = r->start;
+        found = true;
+    }
+    if (found)
+        o->start = first;
+    return found;
+}
+
 static void open_pair(collector *c, const event *e, const operation *o)
 {
     c->open = *o;
-    c->open.written = o->written && *event_launcher(e);
+    c->open.written &= move_to_call(c, &c->open);
     c->open_id = e->comm.id;
     c->is_open = true;
 }

@@ -5,6 +5,13 @@
 #include "merge/source.h"
 #include "trace/reader.h"
 
+/* A slice that came lately, on whatever thread. */
+typedef struct recent {
+    uint64_t tid, start;
+} recent;
+
+#define COLLECTOR_RECENT 1024
+
 typedef struct collector {
     operations *into;
     event_reader reader;
@@ -13,10 +20,18 @@ typedef struct collector {
     operation open; /* a pair's beginning, whose end comes next */
     uint64_t open_id;
     bool is_open;
+    recent recent[COLLECTOR_RECENT];
+    uint32_t next; /* place in it */
 } collector;
 
 void collector_open(collector *c, operations *into);
 void collector_close(collector *c);
+
+/* The slices of another file begin. */
+void collector_new_file(collector *c);
+
+/* A slice: a pair of events may be of the call that it is. */
+void collector_note(collector *c, line l, const fields *f);
 
 /* Could this event be one, or the end of one? */
 bool collector_wants(const collector *c, line l, const fields *f);

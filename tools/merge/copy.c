@@ -249,6 +249,8 @@ static bool take_event(void *user, const merge_source *s, line l, const fields *
         return true;
     }
     bool inside = is_inside(c, s, l, f);
+    if (c->collector && f->phase == 'X')
+        collector_note(c->collector, l, f);
     c->left_out += !inside;
     if (c->collector && collector_wants(c->collector, l, f) &&
         !collector_take(c->collector, (uint32_t)(s - c->sources->all), l, pid->becomes, inside,
@@ -270,6 +272,8 @@ bool copy_source(merge_copy *c, merge_source *s)
     complaint trouble = {""};
     bool lengths = c->window.limited || c->clocks->count > 1;
     forget_begun(c);
+    if (c->collector)
+        collector_new_file(c->collector);
     if (source_read_events(s, lengths, take_event, c, &trouble))
         return true;
     if (c->why->text[0])

@@ -47,7 +47,7 @@ def compare(document, seen, who):
     if who == "speedscope":  # shows neither arrows nor curves nor what overlaps
         return
     yield from differences("overlapping", truth.others(document), added(seen["others"]))
-    yield from differences("arrows", truth.flows(document), added(seen["flows"]))
+    yield from differences("arrows", truth.flows(document, who == "perfetto"), added(seen["flows"]))
     yield from compare_values(truth.values(document), sorted(map(tuple, seen["values"])))
     if "total" in seen and seen["total"] != sum(row[-1] for row in seen["slices"] + seen["others"]):
         yield "there are slices that belong to nobody"
@@ -88,7 +88,7 @@ def as_seen(document):
         return [[*(key if isinstance(key, tuple) else (key,)), count] for key, count in counts.items()]
     events = document["traceEvents"]
     return {"errors": [], "slices": rows(truth.slices(document, True)), "others": rows(truth.others(document)),
-            "flows": rows(truth.flows(document)), "values": truth.values(document),
+            "flows": rows(truth.flows(document, True)), "values": truth.values(document),
             "tracks": list(truth.names_of(events, "thread_name").values()),
             "processes": list(truth.names_of(events, "process_name").values())}
 

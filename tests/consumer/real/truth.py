@@ -57,8 +57,9 @@ def others(document):
                    if e["ph"] == "b" or (e["ph"] == "i" and e.get("s") == "p"))
 
 
-def flows(document):
-    """(slice where the arrow starts, slice where it ends): those around its ends, innermost."""
+def flows(document, by_start=False):
+    """(slice where the arrow starts, slice where it ends): those around its ends, innermost. by_start: the slice that
+    began first stands in front, as Perfetto has it: a receive that began before its send."""
     tracks, ends = {}, {}
     for e in document["traceEvents"]:
         if e["ph"] == "X":
@@ -68,9 +69,13 @@ def flows(document):
 
     def around(e):
         inside = [x for x in tracks[e["pid"], e["tid"]] if x["start"] <= e["start"] < x["end"]]
-        return max(inside, key=lambda x: x["start"])["name"] if inside else None
+        return max(inside, key=lambda x: x["start"]) if inside else {"name": None, "start": e["start"]}
 
-    return Counter((around(pair["s"]), around(pair["f"])) for pair in ends.values())
+    def of(pair):
+        both = [around(pair["s"]), around(pair["f"])]
+        return tuple(x["name"] for x in (sorted(both, key=lambda x: x["start"]) if by_start else both))
+
+    return Counter(of(pair) for pair in ends.values())
 
 
 def values(document):
