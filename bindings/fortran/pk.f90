@@ -90,6 +90,8 @@ module pk
         integer(c_int32_t) :: metrics_seconds = 0, hang_seconds = 0
         type(c_ptr) :: hang_command = c_null_ptr
         type(c_ptr) :: collector = c_null_ptr, collector_cpus = c_null_ptr
+        integer(c_int64_t) :: trace_rotate_bytes = 0
+        integer(c_int32_t) :: trace_keep = 0
     end type
 
     type, bind(c) :: backend_info

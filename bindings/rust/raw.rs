@@ -65,6 +65,8 @@ pub struct Options {
     pub hang_command: *const c_char,
     pub collector: *const c_char,
     pub collector_cpus: *const c_char,
+    pub trace_rotate_bytes: u64,
+    pub trace_keep: u32,
 }
 
 #[repr(C)]

@@ -76,7 +76,8 @@ impl Options {
                       warmup_steps: u32 rank: i32 world_size: i32 log_level: u32 cupti_graph_nodes: u32
                       nvtx_consume: u32 cupti_sync_events: u32 history_steps: u32 history_bytes: u64
                       captures_per_hour: u32 capture_bytes_per_hour: u64 window_steps: u32
-                      window_seconds: u32 windows_max_bytes: u64 metrics_seconds: u32 hang_seconds: u32 }
+                      window_seconds: u32 windows_max_bytes: u64 metrics_seconds: u32 hang_seconds: u32
+                      trace_rotate_bytes: u64 trace_keep: u32 }
 
     /// Begins a session, which ends when it is dropped.
     pub fn start(&self) -> Result<Session, Error> {

@@ -94,7 +94,8 @@ typedef struct pk_options {
     /* "tsc", "cntvct" or "monotonic". NULL: the fastest that is trustworthy here. */
     const char *clock;
 
-    /* Events beyond this size of the trace (uncompressed) are counted, not written. 0: no bound. */
+    /* Events beyond this size of the trace (uncompressed, all its files) are counted, not written.
+     * 0: no bound. */
     uint64_t trace_max_bytes;
 
     /* A record is in the file after this time at the latest, 10 .. 3600000. 0: 1000. */
@@ -251,6 +252,17 @@ typedef struct pk_options {
      * thread has the policy SCHED_BATCH: it does not interrupt what runs there, but takes its
      * share. */
     const char *collector_cpus;
+
+    /* The trace goes into several files of at most so many bytes on the disk, each a whole trace.
+     * trace_path names the one that is written; before it would grow beyond that it becomes
+     * run.part1.json, the next one run.part2.json ("run.json", "run.json.gz" alike). A region is in
+     * the file that was written when it ended. `pk report run.json` reads those of its run that lie
+     * beside it. They replace files of these names. 2 MiB or more; 0: one file. */
+    uint64_t trace_rotate_bytes;
+
+    /* So many of these files stay, with the one that is written; the oldest are removed. At most
+     * 65536. 0: all. */
+    uint32_t trace_keep;
 } pk_options;
 
 /* The options as a pointer to a literal: pk_start(pk_options(.trace_path = "run.json")). For C; in

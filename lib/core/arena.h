@@ -46,6 +46,7 @@ typedef struct pki_commit {
     uint64_t ticks;      /* the time: all that is in force was recorded before */
     uint64_t closed;     /* of so many blocks, what was open at the session's end has been closed */
     uint64_t history;    /* position up to which the history holds what has been taken */
+    uint64_t part;       /* files of the trace before the one that is written */
 } pki_commit;
 
 /* What goes on, for who looks from outside (tools/live): as of the collector's last round. */

@@ -18,6 +18,7 @@ static pki_track *tracks; /* track id - 1 */
 static uint32_t track_count;
 static size_t track_room;
 static pki_activity_counts counted;
+static uint64_t measured_since; /* ns, and one; 0: devices are not measured */
 
 /* Up to when all is known that each source has to say; UINT64_MAX: it is not in use. */
 static uint64_t known_until[PKI_SOURCES] = {UINT64_MAX, UINT64_MAX};
@@ -28,6 +29,7 @@ static void forget(void)
     track_count = 0;
     track_room = 0;
     counted = (pki_activity_counts){0, 0};
+    measured_since = 0;
     for (int i = 0; i < PKI_SOURCES; i++)
         known_until[i] = UINT64_MAX;
 }
@@ -103,6 +105,16 @@ uint32_t pki_track_add(const pki_track *t)
     if (id && pki_output_room(s))
         pki_output_wrote(s, pki_chrome_track(s->buffer + s->pending.buffered, &tracks[id - 1]), 0);
     return id;
+}
+
+void pki_activity_tell_again(void (*put)(void *user, const char *text, size_t n), void *user)
+{
+    char event[PKI_EVENT_BYTES];
+    for (uint32_t i = 0; i < track_count; i++)
+        put(user, event, pki_chrome_track(event, &tracks[i]));
+    if (measured_since)
+        put(user, event,
+            pki_chrome_measures(event, pki_the_session.config.world.pid, measured_since - 1, true));
 }
 
 /* ---- activities ---- */
@@ -242,6 +254,7 @@ void pki_activity_measures(uint64_t ns, bool on)
         pki_output_wrote(
             s, pki_chrome_measures(s->buffer + s->pending.buffered, s->config.world.pid, ns, on),
             0);
+    measured_since = on ? ns + 1 : 0;
     pki_history_measures(s->history, ns, on);
     pki_fold_lock();
     if (pki_fold_now())

@@ -67,6 +67,9 @@ uint64_t pki_activity_ns_of_ticks(uint64_t ticks);
 /* Now, on the clock of the threads' records. */
 uint64_t pki_activity_ticks(void);
 
+/* To the beginning of another file: each track by name, and whether devices are measured. */
+void pki_activity_tell_again(void (*put)(void *user, const char *text, size_t n), void *user);
+
 /* Activities added, and those of them that are not in the trace: no room, no track. */
 typedef struct pki_activity_counts {
     uint64_t added, unwritten;

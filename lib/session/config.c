@@ -78,6 +78,9 @@ static pk_status read_numbers(pki_config *c, const pk_options *o)
         "memory_bytes", "PK_MEMORY_BYTES", PKI_MEMORY_LEAST, (uint64_t)1 << 40, 0, false};
     static const number most = {"trace_max_bytes", "PK_TRACE_MAX_BYTES", 65536,
                                 UINT64_MAX,        UINT64_MAX,           false};
+    static const number rotate = {
+        "trace_rotate_bytes", "PK_TRACE_ROTATE_BYTES", (uint64_t)2 << 20, UINT64_MAX, 0, false};
+    static const number keep = {"trace_keep", "PK_TRACE_KEEP", 1, 65536, 0, false};
     static const number flush = {"flush_ms", "PK_FLUSH_MS", 10, 3600000, 1000, false};
     static const number threads = {"report_threads", "PK_REPORT_THREADS", 0, 1, 0, false};
     static const number nodes = {"cupti_graph_nodes", "PK_CUPTI_GRAPH_NODES", 0, 1, 0, false};
@@ -97,6 +100,8 @@ static pk_status read_numbers(pki_config *c, const pk_options *o)
     pk_status s = read_small(&ring, o->ring_records, &c->ring_records);
     s = s ? s : read_number(&memory, o->memory_bytes, &c->memory_bytes);
     s = s ? s : read_number(&most, o->trace_max_bytes, &c->trace_max_bytes);
+    s = s ? s : read_number(&rotate, o->trace_rotate_bytes, &c->trace_rotate_bytes);
+    s = s ? s : read_small(&keep, o->trace_keep, &c->trace_keep);
     s = s ? s : read_small(&flush, o->flush_ms, &c->flush_ms);
     s = s ? s : read_small(&threads, o->report_threads, &c->report_threads);
     s = s ? s : read_small(&warmup, o->warmup_steps, &c->warmup_steps);

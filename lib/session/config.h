@@ -22,6 +22,8 @@ typedef struct pki_config {
     uint64_t
         memory_bytes; /* 0: PKI_MEMORY_DEFAULT, or less where the process may not have as much */
     uint64_t trace_max_bytes;
+    uint64_t trace_rotate_bytes; /* 0: one file */
+    uint32_t trace_keep;         /* 0: all of them */
     uint32_t flush_ms;
     uint32_t report_threads;
     uint32_t warmup_steps;

@@ -13,6 +13,7 @@
 #include "session/live.h"
 #include "session/output.h"
 #include "session/remember.h"
+#include "session/rotate.h"
 #include "comm/live/progress.h"
 #include "session/run.h"
 #include "session/tail.h"
@@ -235,6 +236,7 @@ pk_status pki_drain_open(pki_session *s)
                                PKI_CHROME_TAIL, sizeof PKI_CHROME_TAIL - 1))
         return pki_paths_trace_trouble(s->paths.trace, errno);
     s->writing = true;
+    pki_rotate_open(s);
     s->pending.file_bytes = n;
     h->commit[pki_output_in_force(s)] = s->pending;
     return PK_OK;
@@ -325,6 +327,7 @@ void pki_drain_close(pki_session *s, const char *report, size_t n)
 
 void pki_drain_abandon(pki_session *s)
 {
+    pki_rotate_close();
     if (s->writing)
         pki_trace_file_close(&s->file);
     pki_chrome_finish(&s->chrome);

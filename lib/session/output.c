@@ -47,6 +47,13 @@ void pki_output_trouble(pki_session *s, int error)
     s->untold = status;
 }
 
+static void (*look_behind)(pki_session *);
+
+void pki_output_on_written(void (*look)(pki_session *))
+{
+    look_behind = look;
+}
+
 void pki_output_write(pki_session *s)
 {
     s->last_write = pki_monotonic_ns();
@@ -63,6 +70,8 @@ void pki_output_write(pki_session *s)
     s->pending.file_bytes += s->pending.buffered;
     s->pending.buffered = 0;
     pki_output_commit(s);
+    if (look_behind)
+        look_behind(s);
 }
 
 void pki_output_round(pki_session *s)
@@ -97,7 +106,7 @@ bool pki_output_room(pki_session *s)
         return false;
     if (PKI_OUTPUT_BYTES - s->pending.buffered < PKI_EVENT_BYTES)
         pki_output_write(s);
-    uint64_t size = s->pending.file_bytes + s->pending.buffered;
+    uint64_t size = s->earlier_bytes + s->pending.file_bytes + s->pending.buffered;
     return PKI_OUTPUT_BYTES - s->pending.buffered >= PKI_EVENT_BYTES &&
            size + PKI_EVENT_BYTES <= s->config.trace_max_bytes;
 }
@@ -113,7 +122,7 @@ void pki_output_counts(const pki_session *s, pk_counts *c)
     bool gone = s->trace_place == PKI_TRACE_GONE;
     c->written = gone ? 0 : s->file_events;
     c->unwritten = s->pending.unwritten + (s->stuck || gone ? s->pending.events - c->written : 0);
-    c->trace_bytes = s->pending.file_bytes;
+    c->trace_bytes = s->earlier_bytes + s->pending.file_bytes;
 }
 
 const char *pki_output_trouble_text(const pki_session *s, pk_status status)

@@ -40,6 +40,7 @@ typedef struct pki_session {
     char *buffer;            /* in the arena; size output_bytes */
     pki_commit pending;      /* what the next commit puts in force */
     uint64_t file_events;    /* of pending.events, those in the file */
+    uint64_t earlier_bytes;  /* of text, in the files before it */
     char trace_at[PATH_MAX]; /* paths.trace, wherever the program has gone since */
     pki_trace_place trace_place;
     bool full;           /* a write has failed in this round: the next attempt is the next one's */

@@ -15,8 +15,9 @@ static pki_config config;
 static int clear_environment(void **state)
 {
     static const char *const variables[] = {
-        "PK_WINDOWS_PATH", "PK_WINDOW_STEPS",    "PK_WINDOW_SECONDS", "PK_WINDOWS_MAX_BYTES",
-        "PK_METRICS_PATH", "PK_METRICS_SECONDS", "PK_RANK",           "PK_WORLD_SIZE"};
+        "PK_WINDOWS_PATH",       "PK_WINDOW_STEPS",    "PK_WINDOW_SECONDS", "PK_WINDOWS_MAX_BYTES",
+        "PK_METRICS_PATH",       "PK_METRICS_SECONDS", "PK_RANK",           "PK_WORLD_SIZE",
+        "PK_TRACE_ROTATE_BYTES", "PK_TRACE_KEEP"};
     (void)state;
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         unsetenv(variables[i]);
@@ -47,6 +48,23 @@ static void defaults(void **state)
     assert_true(config.windows_max_bytes == (uint64_t)256 << 20 && config.metrics_seconds == 15);
     expect_taken(pk_options(.windows_path = "w.jsonl", .window_steps = 5));
     assert_true(config.window_steps == 5 && config.window_seconds == 0);
+}
+
+static void traces_in_several_files(void **state)
+{
+    (void)state;
+    expect_taken(NULL);
+    assert_true(config.trace_rotate_bytes == 0 && config.trace_keep == 0);
+    expect_taken(pk_options(.trace_rotate_bytes = 3 << 20, .trace_keep = 4));
+    assert_true(config.trace_rotate_bytes == 3 << 20 && config.trace_keep == 4);
+    setenv("PK_TRACE_ROTATE_BYTES", "5M", 1);
+    setenv("PK_TRACE_KEEP", "7", 1);
+    expect_taken(NULL);
+    assert_true(config.trace_rotate_bytes == 5 << 20 && config.trace_keep == 7);
+    expect_taken(pk_options(.trace_keep = 2));
+    assert_true(config.trace_keep == 2);
+    expect_refused(pk_options(.trace_rotate_bytes = 1 << 20), "trace_rotate_bytes", "2097152");
+    expect_refused(pk_options(.trace_keep = 70000), "trace_keep", "65536");
 }
 
 static void every_field(void **state)
@@ -112,6 +130,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(defaults, clear_environment),
+        cmocka_unit_test_setup(traces_in_several_files, clear_environment),
         cmocka_unit_test_setup(every_field, clear_environment),
         cmocka_unit_test_setup(every_variable, clear_environment),
         cmocka_unit_test_setup(what_is_refused, clear_environment),

@@ -1,5 +1,6 @@
 #include "load/load.h"
 
+#include "load/parts.h"
 #include "load/windows.h"
 #include "rebuild/rebuild.h"
 #include "trace/trace.h"
@@ -16,6 +17,7 @@ typedef struct search {
     char others[OTHERS_MOST][EVENT_TRACK]; /* that step, too */
     size_t other_count;
     const load_options *options;
+    const trace_parts *parts; /* NULL: it is one file */
 } search;
 
 static void note_stepper(search *s, const char *track)
@@ -56,9 +58,20 @@ static bool wants_line(void *user, line l)
     return s->to || (!s->stepper[0] && memmem(l.text, l.length, mark, sizeof mark - 1) != NULL);
 }
 
-static bool read_events(search *s)
+static bool read_file(search *s)
 {
     return trace_read(s->in, &(trace_visitor){s, wants_line, take_event});
+}
+
+static bool read_parts(search *s)
+{
+    trace_visitor to = {s, wants_line, take_event};
+    return !s->parts || parts_read(s->parts, &to, s->in->why);
+}
+
+static bool read_events(search *s)
+{
+    return read_parts(s) && read_file(s);
 }
 
 /* ---- the ways to read it ---- */
@@ -101,19 +114,37 @@ static outcome rebuild_from(search *s, bool sort, pki_summary *out)
 /* A first look finds the report, or else whose steps there are, without reading each event. */
 static outcome look_twice(search *s, pki_summary *out)
 {
-    if (!has_report(s) && !read_events(s))
+    if (!has_report(s) && !read_file(s))
         return FAILED;
     if (has_report(s))
         return load_report_of(s, out);
+    if (!read_parts(s))
+        return FAILED;
     outcome result = rebuild_from(s, s->in->document != NULL, out);
     return result == UNSORTED ? rebuild_from(s, true, out) : result;
 }
 
-bool load_trace(struct trace *t, const load_options *options, pki_summary *out)
+static bool load_all(trace *t, const trace_parts *parts, const load_options *options,
+                     pki_summary *out)
 {
-    search s = {.in = t, .options = options};
+    search s = {.in = t, .options = options, .parts = parts};
     bool again = trace_can_be_read_again(t);
     return (again ? look_twice(&s, out) : rebuild_from(&s, true, out)) == DONE;
+}
+
+bool load_trace(struct trace *t, const load_options *options, pki_summary *out)
+{
+    return load_all(t, NULL, options, out);
+}
+
+static bool load_with_parts(trace *t, const char *path, const load_options *options,
+                            pki_summary *out)
+{
+    trace_parts parts;
+    parts_find(&parts, path, trace_head(t));
+    bool loaded = load_all(t, &parts, options, out);
+    parts_forget(&parts);
+    return loaded;
 }
 
 bool load_run(const char *path, const load_options *options, pki_summary *out, complaint *why)
@@ -123,7 +154,7 @@ bool load_run(const char *path, const load_options *options, pki_summary *out, c
         return false;
     bool loaded = t.windows ? load_windows(&t.in, path, options->steps, out, why)
                   : !options->steps
-                      ? load_trace(&t, options, out)
+                      ? load_with_parts(&t, path, options, out)
                       : complaint_set(why, "is no file of windows: --steps is for those");
     trace_close(&t);
     return loaded;

@@ -1,6 +1,7 @@
 /* tools/recover/arena.c - file + buffer + rings + open regions = the trace of a killed run. */
 #include "base/text.h"
 #include "history/salvage.h"
+#include "out/part_name.h"
 #include "out/salvage.h"
 #include "progress.h"
 #include "recover/recover.h"
@@ -10,6 +11,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PIECE 65536
@@ -138,6 +140,51 @@ static bool recover_arena(const char *path, const char *trace, const char *out, 
     return written;
 }
 
+/* ---- a trace in several files (lib/session/rotate.h) ---- */
+
+static bool is_of_run(const char *path, uint64_t start_unix)
+{
+    char text[512], wanted[64];
+    complaint why = {""};
+    source *in = source_open(path, &why);
+    long n = in ? source_read(in, text, sizeof text - 1, &why) : 0;
+    source_close(in);
+    if (n <= 0)
+        return false;
+    text[n] = 0;
+    snprintf(wanted, sizeof wanted, "\"baseTimeNanoseconds\":%llu,",
+             (unsigned long long)start_unix);
+    return strstr(text, wanted) != NULL;
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* A run that was killed as it went on to another file: what its arena completes has a part's name
+ * already, alone or beside its first one. */
+static void find_part(const char *arena, char trace[PATH_MAX])
+{
+    char of[PATH_MAX], part[PATH_MAX];
+    const char *slash = strrchr(arena, '/');
+    pki_salvage s;
+    if (!pki_salvage_open(&s, arena))
+        return;
+    int n = snprintf(of, sizeof of, "%.*s%.*s", slash ? (int)(slash - arena) + 1 : 0, arena,
+                     (int)sizeof s.header->trace_name, s.header->trace_name);
+    uint32_t number = (uint32_t)s.commit.part + 1;
+    uint64_t start = s.header->start_unix;
+    pki_salvage_close(&s);
+    if (n <= 0 || n >= PATH_MAX || !pki_part_name(of, number, part) || !is_of_run(part, start))
+        return;
+    if (is_same_file(part, trace))
+        unlink(part);
+    else
+        snprintf(trace, PATH_MAX, "%s", part);
+}
+
 static bool recover_other(const char *path, const char *out, recovery *done, complaint *why)
 {
     if (pki_ends_with(path, ".arena") && pki_salvage_is_blank(path)) {
@@ -161,6 +208,7 @@ bool recover_file(const char *path, const char *out, recovery *done, complaint *
         return complaint_set(
             why, "the name of an arena ends in .arena; without that its trace cannot be found");
     snprintf(trace, sizeof trace, "%.*s", (int)(strlen(path) - strlen(".arena")), path);
+    find_part(path, trace);
     snprintf(done->out, sizeof done->out, "%s", out ? out : trace);
     return recover_arena(path, trace, done->out, done, why);
 }
