@@ -1,6 +1,7 @@
 /* lib/core/record.h - what a thread hands over: 32 bytes in a ring. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum pki_record_type {
@@ -127,10 +128,19 @@ static inline unsigned pki_record_slots(uint64_t what)
                : 1;
 }
 
+/* Has it one of the types above, of which PKI_RECORD_SPAN_END is the last? Else it is a record's
+ * second slot. Readers of a ring may come upon one: what a handler wrote and was undone may be
+ * overwritten by longer records (lib/measure/fold/order.h). */
+static inline bool pki_is_record(uint64_t what)
+{
+    return pki_what_type(what) - PKI_RECORD_REGION <= PKI_RECORD_SPAN_END - PKI_RECORD_REGION;
+}
+
 /* Those of them that are not a region of their own. */
 static inline unsigned pki_record_others(uint64_t what)
 {
-    return pki_record_slots(what) - (pki_what_type(what) <= PKI_RECORD_REGION_WORK);
+    unsigned type = pki_what_type(what);
+    return pki_record_slots(what) - (type == PKI_RECORD_REGION || type == PKI_RECORD_REGION_WORK);
 }
 
 /* When it was written, or shortly before: a thread's records stand in this order. */

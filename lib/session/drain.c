@@ -75,10 +75,12 @@ static void format_ring(pki_session *s, pki_thread *t)
         const pki_record *r = pki_record_at(t, at);
         at = pki_ring_next(t, at);
         const pki_record *more = pki_record_at(t, at);
-        if (pki_record_slots(r->what) == 2)
-            at = pki_ring_next(t, at);
-        write_event(s, t->tid, r, more);
-        pki_remember_record(s, t->tid, r, more);
+        bool two = pki_record_slots(r->what) == 2, cut = two && at == until;
+        at = two && !cut ? pki_ring_next(t, at) : at;
+        if (!cut && pki_is_record(r->what)) { /* else it has replaced what was undone */
+            write_event(s, t->tid, r, more);
+            pki_remember_record(s, t->tid, r, more);
+        }
         t->taken[pki_output_in_preparation(s)] =
             at; /* write_event may commit: what it wrote is taken */
     }

@@ -348,6 +348,28 @@ static void not_finite(void **state)
     assert_true(counts.points == 2 && counts.points_dropped == 0 && counts.not_finite == 3);
 }
 
+/* A handler has recorded, a reader has folded that, and the store of whom the handler interrupted
+ * undoes it: longer records come in its place, one of them across where folding goes on. */
+static void what_replaces_the_undone(void **state)
+{
+    (void)state;
+    let_go();
+    pki_thread *t = pki_own;
+    uint64_t before = pki_load(&t->state);
+    record(3);
+    assert_int_equal(count_of(&inner), 3);
+    pki_store_release(&t->state, before);
+    for (int i = 0; i < 4; i++) {
+        pk_region_begin(&middle);
+        pk_region_add(&middle, 8, 1);
+        pk_region_end(&middle);
+    }
+    assert_int_equal(count_of(&middle), 2); /* two lie before that */
+    pk_counts counts = stop_now();
+    assert_int_equal(counts.recorded + counts.dropped, counts.begun);
+    assert_true(counts.recorded == 5 && counts.dropped == 0 && counts.points == 1);
+}
+
 #define held(test) cmocka_unit_test_setup_teardown(test, start_held, stop_held)
 
 int main(void)
@@ -364,6 +386,7 @@ int main(void)
         held(own_times_around_drops),
         held(a_small_record_behind_a_loss),
         held(breakdowns_around_drops),
+        held(what_replaces_the_undone),
         held(not_finite),
     };
     return both_clocks(ring);

@@ -4,7 +4,9 @@
  * reading state and storing it, and records, is undone by that store: the head steps back, and what
  * the handler has recorded will be overwritten. If it has been folded by then, the head lies behind
  * what has been folded, which in a ring looks as if the ring were nearly full, of records of the
- * round before. These are told by their time.
+ * round before. These are told by their time. If it steps on again before the next round, a record
+ * of two slots may lie across the place where folding goes on, or ends: the slot that is met there
+ * is no record (pki_is_record), and no region either.
  */
 #pragma once
 

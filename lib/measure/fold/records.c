@@ -203,9 +203,9 @@ static void fold_span(pki_fold *fold, const pki_record *r, const pki_record *mor
 }
 
 static PKI_NOINLINE void fold_other(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
-                                    const pki_record *r, const pki_record *more)
+                                    uint64_t what, const pki_record *r, const pki_record *more)
 {
-    switch (pki_what_type(r->what)) {
+    switch (pki_what_type(what)) {
     case PKI_RECORD_REGION_WORK:
         pki_fold_operation(fold, r, more);
         fold_call_with_work(fold, alone, t, r, more);
@@ -231,19 +231,21 @@ static PKI_NOINLINE void fold_other(pki_fold *fold, pki_thread_fold *alone, pki_
     case PKI_RECORD_SPAN_END:
         fold_span(fold, r, more);
         break;
-    default:
+    case PKI_RECORD_MARK:
         break;
+    default: /* not a record */
+        return;
     }
     pki_bump(&t->points, 1);
 }
 
-static inline void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
+static inline void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, uint64_t what,
                                const pki_record *r, const pki_record *more)
 {
-    if (PKI_LIKELY(pki_what_type(r->what) == PKI_RECORD_REGION))
+    if (PKI_LIKELY(pki_what_type(what) == PKI_RECORD_REGION))
         fold_call(fold, alone, t, r);
     else
-        fold_other(fold, alone, t, r, more);
+        fold_other(fold, alone, t, what, r, more);
 }
 
 /* Whoever makes steps is followed alone, and the first thread from the start, since it most often
@@ -284,12 +286,17 @@ void pki_fold_one(pki_fold *fold, pki_thread *t)
         if (PKI_UNLIKELY(at == loss))
             loss = fold_losses(fold, alone, t, at);
         r = pki_record_at(t, at);
+        uint64_t what = pki_load(&r->what); /* once: what is undone may change meanwhile */
         at = pki_ring_next(t, at);
         const pki_record *more = pki_record_at(t, at);
-        if (pki_record_slots(r->what) == 2)
-            at = pki_ring_next(t, at);
-        others += pki_record_others(r->what);
-        fold_record(fold, alone, t, r, more);
+        bool two = pki_record_slots(what) == 2;
+        if (PKI_UNLIKELY(two && at == head)) { /* it has replaced what was undone */
+            others++;
+            break;
+        }
+        at = two ? pki_ring_next(t, at) : at;
+        others += pki_record_others(what);
+        fold_record(fold, alone, t, what, r, more);
     }
     fold_losses(fold, alone, t, at);
     alone->starved = fold->starved;
@@ -304,7 +311,7 @@ void pki_fold_all(pki_fold *fold)
 
 void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record record[2])
 {
-    fold_record(fold, pki_fold_thread(fold, t), t, &record[0], &record[1]);
+    fold_record(fold, pki_fold_thread(fold, t), t, record[0].what, &record[0], &record[1]);
     pki_registry_lock();
     fold->registry->arena->header->ended.unbalanced++;
     pki_registry_unlock();
