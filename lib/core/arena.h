@@ -108,6 +108,8 @@ typedef struct pki_arena_header {
     uint64_t start_unix; /* ns since 1970 */
     char host[64];
     char program[128];
+    char job[64]; /* base/world.h; so are the next members */
+    int32_t local_rank, local_size, node;
     char clock_id[96];    /* whose clock it was (base/world.h) */
     char trace_name[256]; /* last part of the trace's path; "" without one */
     uint32_t compressed;  /* the trace file is gzip */

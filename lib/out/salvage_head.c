@@ -20,13 +20,19 @@ size_t pki_salvage_head(const pki_salvage *s, char out[PKI_HEAD_BYTES])
     const pki_arena_header *h = s->header;
     const pki_clock_map *clock = &h->clock;
     char host[sizeof h->host + 1], program[sizeof h->program + 1], id[sizeof h->clock_id + 1];
+    char job[sizeof h->job + 1];
     snprintf(host, sizeof host, "%.*s", (int)sizeof h->host, h->host);
     snprintf(program, sizeof program, "%.*s", (int)sizeof h->program, h->program);
     snprintf(id, sizeof id, "%.*s", (int)sizeof h->clock_id, h->clock_id);
+    snprintf(job, sizeof job, "%.*s", (int)sizeof h->job, h->job);
     pki_chrome_run run = {.host = host,
                           .program = program,
                           .rank = h->rank,
                           .world_size = h->world_size,
+                          .local_rank = h->local_rank,
+                          .local_size = h->local_size,
+                          .node = h->node,
+                          .job = job,
                           .start_unix = h->start_unix,
                           .base_ns = clock->origin_ns,
                           .clock_id = id,

@@ -37,6 +37,10 @@ static void describe_in_arena(const pki_session *s)
     h->compressed = s->config.compressed;
     h->ring_records = s->config.ring_records;
     snprintf(h->host, sizeof h->host, "%s", s->config.world.host);
+    h->local_rank = s->config.world.local_rank;
+    h->local_size = s->config.world.local_size;
+    h->node = s->config.world.node;
+    snprintf(h->job, sizeof h->job, "%s", s->config.world.job);
     snprintf(h->clock_id, sizeof h->clock_id, "%s", s->config.world.clock);
     snprintf(h->program, sizeof h->program, "%s", s->config.world.program);
     snprintf(h->trace_name, sizeof h->trace_name, "%.255s", name ? name + 1 : s->paths.trace);

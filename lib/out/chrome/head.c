@@ -100,6 +100,9 @@ static void put_metadata(writer *w, const pki_chrome *c, const pki_chrome_run *r
     put_text(w, "program", run->program);
     put(w, "\"pid\":%" PRIu32 ",\"rank\": %" PRId32 ",\"world_size\":%" PRId32 ",", c->pid,
         run->rank, run->world_size);
+    put(w, "\"local_rank\":%" PRId32 ",\"local_size\":%" PRId32 ",\"node\":%" PRId32 ",",
+        run->local_rank, run->local_size, run->node);
+    put_text(w, "job", run->job ? run->job : "");
     put(w, "\"start_unix_ns\":%" PRIu64 ",", run->start_unix);
     put(w, "\"complete\":%s,", run->complete ? "true " : "false");
     put_clock(w, run);
