@@ -58,15 +58,23 @@ static bool wants_line(void *user, line l)
     return s->to || (!s->stepper[0] && memmem(l.text, l.length, mark, sizeof mark - 1) != NULL);
 }
 
+static void begin_file(void *user)
+{
+    const search *s = user;
+    if (s->to)
+        rebuild_next_file(s->to);
+}
+
 static bool read_file(search *s)
 {
+    begin_file(s);
     return trace_read(s->in, &(trace_visitor){s, wants_line, take_event});
 }
 
 static bool read_parts(search *s)
 {
     trace_visitor to = {s, wants_line, take_event};
-    return !s->parts || parts_read(s->parts, &to, s->in->why);
+    return !s->parts || parts_read(s->parts, begin_file, &to, s->in->why);
 }
 
 static bool read_events(search *s)

@@ -87,11 +87,14 @@ static bool read_one(const char *path, const trace_visitor *to, complaint *why)
     return read;
 }
 
-bool parts_read(const trace_parts *p, const trace_visitor *to, complaint *why)
+bool parts_read(const trace_parts *p, void (*begins)(void *user), const trace_visitor *to,
+                complaint *why)
 {
     char path[PATH_MAX];
     bool read = true;
-    for (size_t i = 0; read && i < p->count; i++)
+    for (size_t i = 0; read && i < p->count; i++) {
+        begins(to->user);
         read = !path_of(p, p->numbers[i], path) || read_one(path, to, why);
+    }
     return read;
 }

@@ -328,6 +328,11 @@ static void add_own_event(rebuild *r, const event *e)
         rebuild_comm(r, e);
 }
 
+void rebuild_next_file(rebuild *r)
+{
+    memset(r->known, 0, sizeof r->known);
+}
+
 void rebuild_event(rebuild *r, const event *e)
 {
     switch (e->type) {

@@ -34,6 +34,9 @@ void rebuild_want_tree(rebuild *r);
 void rebuild_expect_steps(rebuild *r, const char *track);
 
 void rebuild_event(rebuild *r, const event *e);
+
+/* What follows is another file's: events that were known (event.h) are no more. */
+void rebuild_next_file(rebuild *r);
 bool rebuild_needs_sorting(const rebuild *r);
 
 /* head: the members of the trace's object but for the events, or NULL. whole: the file was read to
