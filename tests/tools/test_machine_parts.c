@@ -72,10 +72,8 @@ typedef struct tally {
 static void spin(void *user, unsigned member)
 {
     tally *t = user;
-    volatile uint64_t x = 0;
     for (uint64_t i = 0; i < t->turns; i++)
-        x += i;
-    t->done[member] += t->turns;
+        (*(volatile uint64_t *)&t->done[member])++;
 }
 
 static void a_team(void **state)
