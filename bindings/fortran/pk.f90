@@ -69,7 +69,7 @@ module pk
     end type
 
     type, bind(c) :: options
-        integer(c_int32_t) :: size = 248, ring_records = 0
+        integer(c_int32_t) :: size = 272, ring_records = 0
         type(c_ptr) :: trace_path = c_null_ptr, report_path = c_null_ptr
         integer(c_int64_t) :: memory_bytes = 0
         type(c_ptr) :: backends = c_null_ptr, arena_path = c_null_ptr, clock = c_null_ptr
@@ -92,6 +92,7 @@ module pk
         type(c_ptr) :: collector = c_null_ptr, collector_cpus = c_null_ptr
         integer(c_int64_t) :: trace_rotate_bytes = 0
         integer(c_int32_t) :: trace_keep = 0
+        type(c_ptr) :: machine_path = c_null_ptr
     end type
 
     type, bind(c) :: backend_info

@@ -67,6 +67,7 @@ pub struct Options {
     pub collector_cpus: *const c_char,
     pub trace_rotate_bytes: u64,
     pub trace_keep: u32,
+    pub machine_path: *const c_char,
 }
 
 #[repr(C)]

@@ -263,6 +263,12 @@ typedef struct pk_options {
     /* So many of these files stay, with the one that is written; the oldest are removed. At most
      * 65536. 0: all. */
     uint32_t trace_keep;
+
+    /* The file of what the machine can do, which `pk machine` has made: the report holds regions
+     * with bytes and flops (pk_region_add) against it (docs/machine.md). The same %-fields. It is
+     * read at pk_stop, if there are such regions; one of another processor is refused, which is
+     * logged. NULL: where `pk machine` keeps it, if it is there. "none": none. */
+    const char *machine_path;
 } pk_options;
 
 /* The options as a pointer to a literal: pk_start(pk_options(.trace_path = "run.json")). For C; in

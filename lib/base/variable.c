@@ -24,6 +24,7 @@ static const char *const variables[] = {
     "PK_HISTORY_STEPS",
     "PK_LOG",
     "PK_LOG_LEVEL",
+    "PK_MACHINE_PATH",
     "PK_MEMORY_BYTES",
     "PK_METRICS_PATH",
     "PK_METRICS_SECONDS",

@@ -153,6 +153,21 @@ static const pki_member backend_members[] = {
 };
 static const pki_shape backend = {SHAPE(pki_backend_row, backend_members)};
 
+/* ---- the machine's limits ---- */
+
+static const pki_member roofline_row_members[] = {
+    PLAINS(pki_roofline_row, region, share, threads, all_processors, intensity, bytes_per_second,
+           flops_per_second, of_double, of_single, memory_bound_double, memory_bound_single),
+};
+static const pki_shape roofline_row = {SHAPE(pki_roofline_row, roofline_row_members)};
+
+static const pki_member roofline_members[] = {
+    PLAINS(pki_roofline, measured, host, cpu, processors, bandwidth_one, bandwidth_all, double_one,
+           double_all, single_one, single_all),
+    {ROWS("regions", pki_roofline, rows, row_count, roofline_row), .lines = true},
+};
+static const pki_shape roofline = {SHAPE(pki_roofline, roofline_members)};
+
 /* ---- devices ---- */
 
 static const pki_member copies_members[] = {
@@ -322,6 +337,7 @@ static const pki_member summary_members[] = {
     {TOP_ROWS(verdicts, verdict_count, pki_verdict_shape)},
     {TOP_OBJECT(pki_summary, steps, pki_steps_shape)},
     {TOP_OBJECT(pki_summary, whole_run, whole_run), .optional = true},
+    {TOP_OBJECT(pki_summary, roofline, roofline), .optional = true},
     {TOP_ROWS(gpus, gpu_count, pki_gpu_shape)},
     {TOP_ROWS(kernels, kernel_count, pki_kernel_shape)},
     {TOP_OBJECT(pki_summary, comm, pki_comm_shape)},

@@ -15,6 +15,7 @@
 #include <pk/pk.h>
 
 #include "core/overhead.h"
+#include "measure/machine/rows.h"
 #include "measure/paths.h"
 #include "stats/dist.h"
 #include "stats/histogram.h"
@@ -39,6 +40,8 @@ typedef struct pki_region_row {
     pki_dist time; /* of the calls, children included */
     uint64_t self; /* sum without children */
     uint64_t bytes, flops;
+    double
+        threads; /* that ran it at once, of regions with bytes or flops; 0: unknown. In no file */
     /* self time inside steps, as a share of all (steady) step time; 0 without steps */
     double step_share;
     pki_dist step_self;      /* self time per steady step; steps without a call count as 0 */
@@ -354,6 +357,7 @@ typedef struct pki_summary {
     pki_counter_row *counters;
     pki_step_summary steps;
     pki_whole_run whole_run;
+    pki_roofline roofline;
     pki_backend_row *backends;
     pki_gpu_row *gpus;       /* by ordinal */
     pki_kernel_row *kernels; /* by total time, most first */

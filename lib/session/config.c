@@ -139,10 +139,13 @@ static pk_status read_paths(pki_config *c, const pk_options *o)
     const pki_config_text arena = pki_config_text_of(o->arena_path, "arena_path", "PK_ARENA_PATH");
     const pki_config_text command =
         pki_config_text_of(o->hang_command, "hang_command", "PK_HANG_COMMAND");
+    const pki_config_text machine =
+        pki_config_text_of(o->machine_path, "machine_path", "PK_MACHINE_PATH");
     pk_status s = read_path(trace, &c->world, c->trace);
     s = s ? s : read_path(report, &c->world, c->report);
     s = s ? s : read_path(arena, &c->world, c->arena);
     s = s ? s : read_path(command, &c->world, c->hang_command);
+    s = s ? s : read_path(machine, &c->world, c->machine);
     if (!s && c->trace[0] && (strcmp(c->trace, c->report) == 0 || strcmp(c->trace, c->arena) == 0))
         return pki_fail(PK_EINVAL, "%s %s: report or arena have the same", trace.source, c->trace);
     c->compressed = pki_ends_with(c->trace, ".gz");

@@ -65,6 +65,7 @@ typedef struct pki_config {
     uint32_t metrics_seconds;
     uint32_t hang_seconds;       /* 0: no watchdog */
     char hang_command[PATH_MAX]; /* "" for none */
+    char machine[PATH_MAX];      /* "" for the usual place, "none" */
 } pki_config;
 
 /* Also sets where messages go. PK_EINVAL names the option or variable and what is wrong with it. */

@@ -10,6 +10,7 @@
 #include "measure/whole_run.h"
 #include "session/activity.h"
 #include "session/backend.h"
+#include "session/limits.h"
 #include "session/run.h"
 #include "session/toll.h"
 #include "stats/histogram.h"
@@ -63,6 +64,7 @@ static bool add_regions(builder *g)
         row->span = pki_spans_row(&g->fold->spans, id, row->self ? 0 : row->time.count);
         row->gpu = pki_device_region_spans(g->fold->device, id);
         row->kernels = pki_device_region_kernels(g->fold->device, id);
+        row->threads = pki_fold_threads(g->fold, id);
         g->out->region_count++;
     }
     pki_regions_sort(g->out->regions, g->out->region_count);
@@ -312,7 +314,8 @@ static bool build(builder *g)
     if (!pki_steps_fill(g->fold->steps, g->session->config.warmup_steps, region_name, NULL, g->out))
         return false;
     add_overhead(g);
-    return add_gpus(g) && add_comms(g) && pki_whole_run_fill(g->out) && pki_verdicts_fill(g->out);
+    return add_gpus(g) && add_comms(g) && pki_whole_run_fill(g->out) &&
+           pki_limits_fill(&g->session->config, g->out) && pki_verdicts_fill(g->out);
 }
 
 bool pki_run_summarise(const pki_session *s, pki_summary *out)

@@ -13,7 +13,7 @@ sys.path.insert(0, sys.argv[3])
 import chromium  # noqa: E402
 import scene  # noqa: E402
 
-CHARTS = {"chart-steps", "chart-kinds", "chart-shape", "chart-gpu-0", "chart-gpu-1", "chart-comm",
+CHARTS = {"chart-steps", "chart-kinds", "chart-shape", "chart-roofline", "chart-gpu-0", "chart-gpu-1", "chart-comm",
           *(f"chart-counter-{i}" for i in range(4))}
 
 # In the page: what a test asks again and again.

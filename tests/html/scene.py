@@ -144,6 +144,12 @@ def counter(rng, name, unit, low, high, wall, parts=256, samples=4):
             "last": points[-1][3], "series": points}
 
 
+def roofed(name, share, threads, intensity, flops):
+    return {"region": name, "share": share, "threads": threads, "all_processors": threads == 64, "intensity": intensity,
+            "bytes_per_second": flops / intensity if intensity else 0, "flops_per_second": flops, "of_double": 0.83, "of_single": 0.41,
+            "memory_bound_double": intensity < 2.4, "memory_bound_single": intensity < 4.9}
+
+
 def report(count=100_000, base=40 * MS, seed=1, name="train"):
     rng = random.Random(seed)
     took, steps = steps_of(rng, count, base)
@@ -168,6 +174,11 @@ def report(count=100_000, base=40 * MS, seed=1, name="train"):
                     region(rng, "forward", "compute", 8 * MS, 2000, 0.2), region(rng, HOSTILE, "data", 5 * MS, 900, 0.13, bytes=10 ** 12),
                     region(rng, "all_reduce", "comm", 5 * MS, 2000, 0.14), region(rng, "once", "other", 77, 1),
                     *(region(rng, f"layer[{i}]", "compute", MS / 3, 60, 0.001) for i in range(60))],
+        "roofline": {"measured": 1795369527, "host": "node07", "cpu": "A processor", "processors": 64,
+                     "bandwidth_one": 2.4e10, "bandwidth_all": 3.8e11, "double_one": 5.8e10, "double_all": 1.9e12,
+                     "single_one": 1.17e11, "single_all": 3.8e12, "regions": [
+                         roofed("backward", 0.4, 64, 31.5, 2.9e12), roofed("forward", 0.2, 1, 0.083, 1.6e9),
+                         roofed(HOSTILE, 0.1, 3.2, 2, 9e10), {**roofed("copy", 0.01, 1, 0, 0), "bytes_per_second": 2e10}]},
         "threads": [{"name": "main", "tid": 4242, "recorded": 10 ** 6, "kinds": {"compute": wall // 2, "comm": wall // 9}},
                     {"name": HOSTILE, "tid": 4250, "ended": True, "recorded": 99, "dropped": 12, "kinds": {"data": wall // 3}}],
         "counters": [counter(rng, "gpu0.memory", "bytes", 5.0e10, 6.2e10, wall), counter(rng, "gpu0.power", "W", 380, 640, wall),

@@ -115,6 +115,47 @@ class Machine(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("-o FILE", done.stderr)
 
+    # ---- the roofline of a trace ----
+
+    LIMITS = ("perfkit machine 1\nhost node7\ncpu A processor of long ago\nprocessors 8\nmeasured 1795369527\n"
+              "limit triad one 20000000000 1 1 1\nlimit triad all 100000000000 1 1 1\n"
+              "limit double-x one 50000000000 1 1 1\nlimit double-x all 350000000000 1 1 1\n"
+              "limit single-x one 100000000000 1 1 1\nlimit single-x all 700000000000 1 1 1\n")
+
+    def trace(self, host):
+        """C = A B with n = 1000 by two threads at once, half of it each in 50 ms: 40 Gflop/s together, of 2 x 50."""
+        n = 1000
+        halves = [{"ph": "X", "name": "matmul", "cat": "compute", "pid": 1, "tid": tid, "ts": 1000.0 + tid, "dur": 50000.0,
+                   "args": {"bytes": 12 * n * n, "flops": n ** 3}} for tid in (1, 2)]
+        with open(self.path("trace.json"), "w", encoding="ascii") as file:
+            json.dump({"traceEvents": halves, "metadata": {"perfkit": "0.1.0", "host": host}}, file)
+
+    def roofline(self, **env):
+        done = subprocess.run([PK, "report", "--json", self.path("trace.json")], capture_output=True, text=True, timeout=60,
+                              check=True, env={**self.env, **env})
+        return json.loads(done.stdout).get("roofline")
+
+    def test_a_trace_beside_its_machine(self):
+        folder = self.path(".cache/perfkit")
+        os.makedirs(folder)
+        with open(os.path.join(folder, "machine-node7.txt"), "w", encoding="ascii") as file:
+            file.write(self.LIMITS)
+        self.trace("node7")
+        found = self.roofline()
+        matmul = found["regions"][0]
+        self.assertEqual((found["host"], found["double_one"], matmul["region"]), ("node7", 50e9, "matmul"))
+        for member, value in (("threads", 2), ("intensity", 1000 / 12), ("flops_per_second", 40e9), ("of_double", 0.4),
+                              ("of_single", 0.2)):
+            self.assertAlmostEqual(matmul[member] / value, 1, delta=1e-6, msg=member)
+        self.assertFalse(matmul["memory_bound_double"])
+        self.assertIsNone(self.roofline(PK_MACHINE_PATH="none"))
+        text = subprocess.run([PK, "report", self.path("trace.json")], capture_output=True, text=True, timeout=60, check=True,
+                              env=self.env).stdout
+        self.assertIn("ROOFLINE", text)
+        self.trace("node8")  # another host has no file here
+        self.assertIsNone(self.roofline())
+        self.assertIsNotNone(self.roofline(PK_MACHINE_PATH=os.path.join(folder, "machine-node7.txt")))  # it is named
+
     def test_devices_come_from_a_table(self):
         nothing = "/nowhere/libnvml.so"
         measured = self.run_pk("-o", self.path("m"), *QUICK, PK_NVML_LIBRARY=nothing)

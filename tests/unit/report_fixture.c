@@ -113,6 +113,36 @@ static void fill_loop(pki_summary *s, uint64_t count)
     s->run.wall = now + 12 * MS;
 }
 
+static void fill_roofline(pki_summary *s)
+{
+    static const pki_roofline_row rows[] = {
+        {NULL, 0.41, 1, false, 31.5, 1.2e9, 3.8e10, 0.655, 0.325, false, false},
+        {NULL, 0.22, 3.97, false, 0.083, 8.8e10, 7.3e9, 0.927, 0.927, true, true},
+        {NULL, 0.02, 1, true, 0, 0, 1.41e12, 0.742, 0.371, false, false},
+        {NULL, 0.01, 1, false, 3.5, 2.2e10, 7.7e10, 1.33, 0.92, false, true},
+        {NULL, 0.01, 1, false, 0, 2.1e10, 0, 0.881, 0.881, true, true},
+    };
+    static const char *const names[] = {"matmul", "scale", "blas", "in between", "copy"};
+    pki_roofline *r = &s->roofline;
+    *r = (pki_roofline){1795173753,
+                        strdup("node07"),
+                        strdup("A processor"),
+                        64,
+                        2.39e10,
+                        3.8e11,
+                        5.8e10,
+                        1.9e12,
+                        1.17e11,
+                        3.8e12,
+                        0,
+                        NULL};
+    r->rows = calloc(PKI_COUNT_OF(rows), sizeof *r->rows);
+    for (; r->row_count < PKI_COUNT_OF(rows); r->row_count++) {
+        r->rows[r->row_count] = rows[r->row_count];
+        r->rows[r->row_count].region = strdup(names[r->row_count]);
+    }
+}
+
 static void fill_run(pki_run *run)
 {
     run->program = strdup("train");
@@ -216,6 +246,7 @@ void fixture_train(pki_summary *s, uint64_t steps)
     fill_loop(s, steps);
     fill_counters(s, steps);
     round_all(s);
+    fill_roofline(s);
     fill_threads(s);
     fill_backends(s);
     s->counts = (pk_counts){.size = sizeof s->counts,
@@ -325,6 +356,20 @@ void fixture_hostile(pki_summary *s)
                                    .gpu = wild(NAN),
                                    .kernels = wild(-1),
                                    .histogram = hostile_histogram()};
+    s->roofline = (pki_roofline){UINT64_MAX,
+                                 strdup(hostile),
+                                 strdup(hostile),
+                                 UINT64_MAX,
+                                 NAN,
+                                 INFINITY,
+                                 -1,
+                                 0,
+                                 1e300,
+                                 NAN,
+                                 1,
+                                 calloc(1, sizeof *s->roofline.rows)};
+    *s->roofline.rows = (pki_roofline_row){strdup(hostile), NAN,    INFINITY, true, 1e300, -1, NAN,
+                                           INFINITY,        -1e300, true,     false};
     s->threads = calloc(1, sizeof *s->threads);
     s->thread_count = 1;
     *s->threads = (pki_thread_row){.name = strdup(hostile),

@@ -45,7 +45,8 @@ static const char *const variables[] = {"PK_RING_RECORDS",
                                         "PK_CAPTURE",
                                         "PK_CAPTURE_PATH",
                                         "PK_HANG_COMMAND",
-                                        "PK_HANG_SECONDS"};
+                                        "PK_HANG_SECONDS",
+                                        "PK_MACHINE_PATH"};
 
 static int clear_environment(void **state)
 {
@@ -92,7 +93,7 @@ static void defaults(void **state)
     assert_true(config.history_steps == 0 && config.history_bytes == 64 << 20 &&
                 !config.history[0] && !config.capture_path[0]);
     assert_true(config.captures_per_hour == 12 && config.capture_bytes_per_hour == 256 << 20 &&
-                !config.hang_command[0] && !config.hang_seconds);
+                !config.hang_command[0] && !config.hang_seconds && !config.machine[0]);
     assert_true(!config.trace[0] && !config.report[0] && !config.arena[0] && !config.backends[0]);
     assert_int_equal(config.monotonic, !pki_cycle_counter_trusted(&why_not));
     assert_true(config.world.pid > 0 && config.world.host[0] && config.world.program[0]);
@@ -114,7 +115,8 @@ static void every_field(void **state)
                             .cupti_sync_events = 1, .history_steps = 9, .history_bytes = 2 << 20,
                             .captures_per_hour = 5, .capture_bytes_per_hour = 3 << 20,
                             .capture = "every=10;request", .capture_path = "c-%s-%r%%.json",
-                            .hang_command = "say %r", .hang_seconds = 30));
+                            .hang_command = "say %r", .hang_seconds = 30,
+                            .machine_path = "m-%r.txt"));
     assert_true(config.ring_records == 128 && config.memory_bytes == 5 << 20);
     assert_string_equal(config.trace, trace);
     assert_string_equal(config.report, "r.json");
@@ -126,8 +128,7 @@ static void every_field(void **state)
     assert_true(config.report_threads == 1 && config.warmup_steps == 3);
     assert_true(config.world.rank == 2 && config.world.size == 4);
     assert_true(config.cupti_window && config.cupti_first == 7 && config.cupti_last == 9);
-    assert_int_equal(config.cupti_graph_nodes, 1);
-    assert_true(config.nvtx_consume == 1);
+    assert_true(config.cupti_graph_nodes == 1 && config.nvtx_consume == 1);
     assert_string_equal(config.nvtx_shim, "s.so");
     assert_true(config.gpu_capture_off && config.cupti_sync_events == 1);
     assert_true(config.history_steps == 9 && config.history_bytes == 2 << 20);
@@ -136,6 +137,7 @@ static void every_field(void **state)
     assert_string_equal(config.capture_path, "c-%s-2%%.json");
     assert_string_equal(config.hang_command, "say 2");
     assert_int_equal(config.hang_seconds, 30);
+    assert_string_equal(config.machine, "m-2.txt");
 }
 
 static void every_variable(void **state)
@@ -168,7 +170,8 @@ static void every_variable(void **state)
                                          "every=10;request",
                                          "c-%s-%r%%.json",
                                          "say %r",
-                                         "30"};
+                                         "30",
+                                         "m-%r.txt"};
     (void)state;
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         setenv(variables[i], values[i], 1);
@@ -183,8 +186,7 @@ static void every_variable(void **state)
     assert_true(config.report_threads == 1 && config.warmup_steps == 3);
     assert_true(config.world.rank == 2 && config.world.size == 4);
     assert_true(config.cupti_window && config.cupti_first == 12 && config.cupti_last == 12);
-    assert_int_equal(config.cupti_graph_nodes, 1);
-    assert_true(config.nvtx_consume == 1);
+    assert_true(config.cupti_graph_nodes == 1 && config.nvtx_consume == 1);
     assert_string_equal(config.nvtx_shim, "s.so");
     assert_true(config.gpu_capture_off && config.cupti_sync_events == 1);
     assert_true(config.history_steps == 9 && config.history_bytes == 2 << 20);
@@ -193,6 +195,7 @@ static void every_variable(void **state)
     assert_string_equal(config.capture_path, "c-%s-2%%.json");
     assert_string_equal(config.hang_command, "say 2");
     assert_int_equal(config.hang_seconds, 30);
+    assert_string_equal(config.machine, "m-2.txt");
 }
 
 static void the_option_wins(void **state)

@@ -14,6 +14,7 @@ function build() {
     stepSection(report);
     if (!report.capture) slowSection(report, embedded('timeline-data'));
     regionSection(report, against);
+    rooflineSection(report);
     treeSection(report);
     gpuSection(report);
     commSection(report);

@@ -2,6 +2,7 @@
 #include "command.h"
 
 #include "base/compiler.h"
+#include "base/variable.h"
 #include "machine/measure.h"
 #include "machine/rates.h"
 #include "output.h"
@@ -17,8 +18,9 @@
 static const option all_options[] = {
     {"--show", NULL, "what is kept, without measuring", .at = offsetof(machine_wish, show)},
     {"--json", NULL, "as JSON", .at = offsetof(machine_wish, json)},
-    {"-o", "FILE", "where it is kept (default ~/.cache/perfkit/machine-HOST.txt)", OPTION_FILE,
-     option_text, offsetof(machine_wish, output), .needs = "a file"},
+    {"-o", "FILE",
+     "where it is kept (default: PK_MACHINE_PATH, or ~/.cache/perfkit/machine-HOST.txt)",
+     OPTION_FILE, option_text, offsetof(machine_wish, output), .needs = "a file"},
     {"--folder", "DIR", "measures writing and reading there, too; 5 x 256 MiB are written",
      OPTION_FOLDER, option_text, offsetof(machine_wish, folder), .needs = "a folder",
      .begins_group = true},
@@ -49,9 +51,11 @@ static const option_table command_options = {
 
 /* ---- its place ---- */
 
-static bool find_place(const machine_wish *w, char path[PATH_MAX], complaint *why)
+static bool find_place(machine_wish *w, char path[PATH_MAX], complaint *why)
 {
     pki_machine here;
+    if (!w->output)
+        w->output = pki_variable("PK_MACHINE_PATH");
     if (w->output) {
         if (snprintf(path, PATH_MAX, "%s", w->output) < PATH_MAX)
             return true;

@@ -21,7 +21,8 @@ static void fill_region(const rebuild *r, uint32_t id, const rebuilt_region *fro
                             .time = pki_tally_dist(&from->time),
                             .self = from->self,
                             .bytes = from->bytes,
-                            .flops = from->flops};
+                            .flops = from->flops,
+                            .threads = rebuild_threads(r, id)};
     if (from == &r->regions[id])
         row->span = pki_spans_row(&r->async, id, 0);
     memory_needed(pki_histogram_of_tally(&from->time, &row->histogram));
@@ -197,6 +198,8 @@ void rebuild_fill(rebuild *r, json_t *head, bool whole, pki_summary *out)
     fill_run(r, head, whole, &toll, out);
     raise_counts(r, out);
     pki_overhead_fill(&toll, out);
-    memory_needed(pki_whole_run_fill(out) && pki_verdicts_fill(out));
+    memory_needed(pki_whole_run_fill(out));
+    rebuild_fill_limits(out);
+    memory_needed(pki_verdicts_fill(out));
     add_verdict(r, whole, out);
 }

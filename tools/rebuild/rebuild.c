@@ -42,6 +42,7 @@ void rebuild_destroy(rebuild *r)
     for (size_t i = 0; i < r->thread_room; i++) {
         free(r->threads[i].name);
         free(r->threads[i].inner.waiting);
+        free(r->threads[i].work);
         free_regions(r->threads[i].regions, r->threads[i].region_room);
     }
     for (size_t i = 0; i < r->counter_room; i++) {
@@ -184,6 +185,7 @@ static void feed_slice(rebuild *r, const span *s)
     t->kinds[rebuild_kind(r, s->region)] += self;
     t->last_end = PKI_MAX(t->last_end, s->end);
     count_region(&r->regions[s->region], s, self);
+    rebuild_work(r, s);
     if (r->per_thread) {
         memory_fit(&t->regions, &t->region_room, s->region + (size_t)1, sizeof *t->regions);
         count_region(&t->regions[s->region], s, self);

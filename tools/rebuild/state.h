@@ -39,6 +39,8 @@ typedef struct rebuilt_thread {
                    is covered, less than all if several were joined */
     size_t region_room;
     rebuilt_region *regions; /* by id; only with per_thread */
+    size_t work_room;
+    uint64_t *work; /* by region's id: ns of its calls with bytes or flops */
 } rebuilt_thread;
 
 typedef struct rebuilt_counter {
@@ -158,6 +160,11 @@ const char *rebuild_launcher_name(void *user, uint32_t id);
 void rebuild_activity(rebuild *r, const event *e);
 void rebuild_sample(rebuild *r, const event *e, double value);
 void rebuild_fill_devices(rebuild *r, pki_summary *out);
+
+/* rebuild/limits.c: who worked when, and that beside the machine's limits. */
+void rebuild_work(rebuild *r, const span *s);
+double rebuild_threads(const rebuild *r, uint32_t region);
+void rebuild_fill_limits(pki_summary *out);
 
 /* rebuild/tree_rows.c */
 void rebuild_fill_tree(rebuild *r, pki_summary *out);

@@ -27,6 +27,8 @@ static void destroy(pki_fold *fold)
 {
     if (!fold)
         return;
+    for (size_t i = 0; i < fold->thread_count; i++)
+        free(fold->threads[i].work);
     pki_steps_destroy(fold->steps);
     pki_device_destroy(fold->device);
     pki_comm_figures_destroy(fold->collectives);

@@ -28,6 +28,8 @@ typedef struct pki_thread_fold {
     bool tracked;              /* calls is kept up */
     bool partial;              /* it was not from the thread's start, or the last step, on */
     bool starved;              /* some of them found no room in it */
+    size_t work_room;
+    uint64_t *work; /* by region's id: ns of its calls with bytes or flops */
 } pki_thread_fold;
 
 /* What is left of threads that have ended: the first ones each by itself, the others together. */
@@ -113,6 +115,11 @@ bool pki_fold_sums(const pki_fold *fold, uint32_t id, pki_fold_sum *sum);
 /* The region's distribution over all threads. False if there is none. Finish with pki_stats_finish.
  */
 bool pki_fold_stats(const pki_fold *fold, uint32_t id, pk_stats *stats);
+
+/* How many threads ran this region at once: the time of all calls with bytes or flops over that of
+ * the thread with most of it. 0: there were no such calls. A block that another thread takes over
+ * counts as one. */
+double pki_fold_threads(const pki_fold *fold, uint32_t id);
 
 /* A counter's, into stats that are all zero; pki_tally_finish is left to do. False without memory.
  */

@@ -54,3 +54,15 @@ bool pki_fold_values(const pki_fold *fold, uint32_t id, pki_value_stats *stats)
     pki_registry_unlock();
     return fits;
 }
+
+double pki_fold_threads(const pki_fold *fold, uint32_t id)
+{
+    uint64_t sum = 0, most = 0;
+    for (size_t i = 0; i < fold->thread_count; i++) {
+        const pki_thread_fold *t = &fold->threads[i];
+        uint64_t ns = id < t->work_room ? t->work[id] : 0;
+        sum += ns;
+        most = PKI_MAX(most, ns);
+    }
+    return most ? (double)sum / (double)most : 0;
+}

@@ -1,6 +1,7 @@
 /* lib/measure/fold/records.c - each record into the distributions. */
 #include <string.h>
 
+#include "base/array.h"
 #include "measure/fold/fold.h"
 #include "measure/fold/order.h"
 #include "measure/fold/own.h"
@@ -51,6 +52,17 @@ static void fold_work(pki_fold *fold, pki_table *table, uint32_t id, const pki_r
         return;
     pki_bump(&slot->bytes, work->start);
     pki_bump(&slot->flops, work->value);
+}
+
+/* Without room for it the region counts as run by fewer threads. */
+static void fold_working(pki_fold *fold, pki_thread_fold *alone, const pki_record *r,
+                         const pki_record *work)
+{
+    uint32_t id = pki_what_id(r->what);
+    bool any = work->start || work->value;
+    if (any && alone != &fold->nobody &&
+        pki_array_fit(&alone->work, &alone->work_room, id + (size_t)1, sizeof *alone->work))
+        alone->work[id] += duration_of(fold, r);
 }
 
 static void fold_own(pki_fold *fold, pki_table *table, uint32_t id, uint64_t own)
@@ -189,6 +201,7 @@ static void fold_call_with_work(pki_fold *fold, pki_thread_fold *alone, pki_thre
                                 const pki_record *r, const pki_record *more)
 {
     fold_work(fold, &fold->totals, pki_what_id(r->what), more);
+    fold_working(fold, alone, r, more);
     if (alone->tracked)
         fold_work(fold, &alone->calls, pki_what_id(r->what), more);
     fold_call(fold, alone, t, r);

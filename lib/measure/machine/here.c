@@ -151,10 +151,15 @@ static bool is_here(const pki_machine *m, bool named, char *why, size_t size)
     return false;
 }
 
-bool pki_machine_load(const char *path, bool named, pki_machine *m, char *why, size_t size)
+bool pki_machine_read(const char *path, pki_machine *m, char *why, size_t size)
 {
     char text[PKI_MACHINE_BYTES + 1];
     size_t length;
     return read_file(path, text, &length, why, size) &&
-           pki_machine_parse(text, length, m, why, size) && is_here(m, named, why, size);
+           pki_machine_parse(text, length, m, why, size);
+}
+
+bool pki_machine_load(const char *path, bool named, pki_machine *m, char *why, size_t size)
+{
+    return pki_machine_read(path, m, why, size) && is_here(m, named, why, size);
 }

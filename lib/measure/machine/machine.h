@@ -68,6 +68,9 @@ void pki_machine_here(pki_machine *machine);
  * under the host's name, since machines may share a home. False: neither is set. */
 bool pki_machine_path(const char *host, char path[PATH_MAX]);
 
+/* Reads the file of any machine. False, and why in words. */
+bool pki_machine_read(const char *path, pki_machine *machine, char *why, size_t size);
+
 /* Reads the file of this machine. False, and why in words: no such file, not one of these, of
  * another processor, or, unless the user has named it (`named`), of another host. */
 bool pki_machine_load(const char *path, bool named, pki_machine *machine, char *why, size_t size);

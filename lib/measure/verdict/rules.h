@@ -50,6 +50,10 @@ pki_rule pki_verdict_gpu_idle, pki_verdict_gpu_bound;
 double pki_starved_share(const pki_summary *summary);
 pki_rule pki_verdict_cpu_starved;
 
+/* ---- roofline.c: the largest region does what the machine allows ---- */
+
+pki_rule pki_verdict_at_the_roof;
+
 /* ---- trust.c ---- */
 
 pki_rule pki_verdict_incomplete, pki_verdict_dropped, pki_verdict_unwritten,

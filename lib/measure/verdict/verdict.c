@@ -22,6 +22,7 @@ static const struct {
     {pki_verdict_unsteady, PKI_YIELDS},
     {pki_verdict_drifting, PKI_YIELDS},
     {pki_verdict_gpu_bound, PKI_STANDS},
+    {pki_verdict_at_the_roof, PKI_STANDS},
     {pki_verdict_nothing_found, PKI_STANDS},
     {pki_verdict_incomplete, PKI_STANDS},
     {pki_verdict_dropped, PKI_STANDS},

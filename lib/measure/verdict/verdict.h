@@ -35,6 +35,9 @@
 #define PKI_UNTRACKED_SHARE 0.20   /* untracked */
 #define PKI_COMPUTE_SHARE 0.50     /* compute-bound, if nothing else is found */
 #define PKI_FEW_STEPS 10           /* few-steps: fewer steady steps than that */
+#define PKI_ROOF_SHARE 0.70        /* at-the-roof: of the attainable, and... */
+#define PKI_ROOF_MOST 1.05         /* ...no more than that, or it has another roof... */
+#define PKI_ROOF_REGION 0.20       /* ...a region of so much of all self time */
 
 #define PKI_GPU_BUSY_SHARE 0.80 /* gpu-bound */
 #define PKI_GPU_IDLE_SHARE 0.30 /* gpu-idle */

@@ -1,0 +1,2 @@
+/* machine.md says what a region does. */
+#include <pk/pk.h>
