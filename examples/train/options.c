@@ -46,6 +46,8 @@ static const setting settings[] = {
      "read so slowly that the training waits, or MS per batch"},
     {"slow-step", WHOLE, AT(slow_step), 1, 1e9, NULL, "N",
      "let the storage stand still before step N (the first is 0), so that one step is slow"},
+    {"slow-compute", WHOLE, AT(slow_compute), 1, 10000, NULL, "PERCENT",
+     "compute gradients so much slower, as a processor that is throttled"},
     {"print-every", WHOLE, AT(print_every), 1, 1e9, "20", "N", "steps between progress lines"},
     {"quiet", FLAG, AT(quiet), 0, 0, NULL, NULL, "no progress lines"},
     {"trace", TEXT, AT(trace), 0, 0, NULL, "FILE", "write a Chrome trace"},

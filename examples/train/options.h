@@ -14,7 +14,9 @@ typedef struct options {
     bool resume;
     uint64_t slow_ms; /* as in loader.h */
     uint64_t slow_step;
-    uint64_t queue; /* batches ready at most */
+    uint64_t slow_compute; /* percent that computing a gradient is to take longer */
+    uint64_t shard;        /* of several trainers: which; each has batches of its own */
+    uint64_t queue;        /* batches ready at most */
     uint64_t print_every;
     bool quiet;
     const char *trace, *report; /* NULL: the environment decides */

@@ -76,7 +76,7 @@ static bool start_loader(trainer *t)
     t->loader = loader_start(&(loader_options){.corpus = &t->corpus,
                                                .batch = (size_t)o->batch,
                                                .queue = (size_t)o->queue,
-                                               .seed = o->seed,
+                                               .seed = o->seed + 1000003 * o->shard,
                                                .first = t->step,
                                                .slow_ms = o->slow_ms,
                                                .slow_step = o->slow_step});
@@ -107,6 +107,21 @@ static const batch *wait_for_batch(trainer *t)
     return b;
 }
 
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Computes on, for that part of the time since then. */
+static void be_slow(double since, uint64_t percent)
+{
+    double now = seconds_now(), until = now + (now - since) * (double)percent / 100;
+    while (percent && seconds_now() < until)
+        ;
+}
+
 static void learn(trainer *t, const batch *b, step_result *result)
 {
     const options *o = t->options;
@@ -116,12 +131,20 @@ static void learn(trainer *t, const batch *b, step_result *result)
 
     /* Phases that follow each other: where one ends and the next begins, one clock read does for
      * both. */
+    double since = o->slow_compute ? seconds_now() : 0;
     pk_region_begin(&forward_region);
     result->loss = model_forward(t->model, b->input, b->target);
     pk_region_next(&forward_region, &backward_region);
     parameters_clear_gradients(&t->model->parameters);
     model_backward(t->model, b->input);
-    pk_region_next(&backward_region, &optimizer_region);
+    be_slow(since, o->slow_compute);
+    if (t->communicate) {
+        pk_region_end(&backward_region);
+        t->communicate(&t->model->parameters, result->loss);
+        pk_region_begin(&optimizer_region);
+    } else {
+        pk_region_next(&backward_region, &optimizer_region);
+    }
     result->gradient_norm = adamw_update(&optimizer, &t->model->parameters, result->rate, t->step);
     pk_region_end(&optimizer_region);
 }
@@ -153,13 +176,6 @@ bool trainer_save(const trainer *t)
 static uint64_t tokens_per_step(const trainer *t)
 {
     return t->options->batch * t->options->seq;
-}
-
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 static void introduce(const trainer *t)

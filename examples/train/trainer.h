@@ -17,6 +17,8 @@ typedef struct trainer {
     model *model;
     loader *loader;
     uint64_t step; /* steps done */
+    /* What several trainers do with their gradients before the optimiser; NULL: there is one. */
+    void (*communicate)(parameters *p, double loss);
 } trainer;
 
 typedef struct step_result {
