@@ -102,7 +102,7 @@ module pk
 
     public :: pk_start, pk_flush, pk_stop, pk_error_text, pk_version_text, pk_get_counts, pk_backend_live
     public :: pk_region_named, pk_region_variant, pk_region_begin, pk_region_end, pk_region_next, pk_region_add, &
-              pk_region_mark, pk_region_stats, pk_stats_quantile
+              pk_region_mark, pk_region_limit, pk_region_stats, pk_stats_quantile
     public :: pk_step, pk_step_begin, pk_step_kind, pk_step_stats, pk_counter_named, pk_counter_set, pk_thread_name
     public :: pk_gpu_begin, pk_gpu_end, pk_region_gpu_stats
 
@@ -132,6 +132,12 @@ module pk
         subroutine pk_region_mark(region) bind(c, name="pk_region_mark")
             import :: pk_region
             type(pk_region), value :: region
+        end subroutine
+        ! How long a call of it may take, in seconds, before the watchdog says that the program hangs.
+        subroutine pk_region_limit(region, seconds) bind(c, name="pk_region_limit")
+            import :: pk_region, c_double
+            type(pk_region), value :: region
+            real(c_double), value :: seconds
         end subroutine
 
         integer(c_int) function pk_region_stats(region, stats) bind(c, name="pk_region_stats")

@@ -98,6 +98,11 @@ func (r Region) Variant(key string, value int64) Region {
 	return Region{C.pk_region_variant(r.c, text, C.int64_t(value))}
 }
 
+// Limit says how long a call of it may take, in seconds, before the watchdog says that the program hangs.
+func (r Region) Limit(seconds float64) {
+	C.pk_region_limit(r.c, C.double(seconds))
+}
+
 // Scope is an open region. It belongs to the goroutine that began it.
 type Scope struct{ c *C.pk_region }
 
@@ -211,6 +216,13 @@ func StepKind(kind string) {
 		C.pk_step_kind_on_(text)
 		C.free(unsafe.Pointer(text))
 	}
+}
+
+// Capture asks for a trace of what the history holds, and of so many steps more.
+func Capture(reason string, steps uint32) error {
+	text := C.CString(reason)
+	defer C.free(unsafe.Pointer(text))
+	return check(func() C.pk_status { return C.pk_capture(text, C.uint32_t(steps)) })
 }
 
 // Counter is a value over time.

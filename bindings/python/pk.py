@@ -3,16 +3,13 @@
     import pk
 
     forward = pk.region("forward", pk.COMPUTE)      # once; the same name is the same region
-
     with pk.session(trace_path="run.json", report_path="-"):
         for batch in batches:
             with forward:                           # 0.3 us (docs/ffi.md)
                 ...
             pk.step(len(batch))                     # this step is over, the next one begins
-
     @forward                                        # the same around every call of a function
     def run(): ...
-
     begin, end = forward.begin, forward.end         # for hot loops: 0.2 us together
 
 The library: the copy of libpk.so.1 that is in the process already, whoever loaded it, so that there is one
@@ -90,10 +87,7 @@ def _load():
 
 _library = _load()
 _free = _library and ctypes.CDLL(None, handle=_library._handle)  # the same; its calls give up the GIL
-
-
-def _nothing(*_):
-    return 0
+_nothing = lambda *_: 0
 
 
 def _bytes(name):
@@ -119,15 +113,15 @@ _add = _function("pk_region_add", None, _POINTER, _U64, _U64)
 _named, _counter_named = (_function(name, _POINTER, first, _TEXT) for name, first in (
     ("pk_region_named_of", _I32), ("pk_counter_named", _TEXT)))
 _variant = _function("pk_region_variant", _POINTER, _POINTER, _TEXT, ctypes.c_int64)
-_counter_set = _function("pk_counter_set", None, _POINTER, _DOUBLE)
+_counter_set, _limit = (_function(name, None, _POINTER, _DOUBLE) for name in ("pk_counter_set", "pk_region_limit"))
 _step, _step_kind = _function("pk_step", None, _U64), _function("pk_step_kind", None, _TEXT)
 _gpu_begin, _gpu_end = (_function("pk_gpu_" + verb, None, _POINTER, _POINTER) for verb in ("begin", "end"))
-_thread_name = _function("pk_thread_name", None, _TEXT)
+_thread_name, _quantile = _function("pk_thread_name", None, _TEXT), _function("pk_stats_quantile", _U64, _POINTER, _DOUBLE)
 _flush, _stop = (_control("pk_" + name, ctypes.c_int) for name in ("flush", "stop"))
 _start, _get_counts, _step_stats = (_control("pk_" + name, ctypes.c_int, _POINTER) for name in ("start", "get_counts", "step_stats"))
 _backend_status = _control("pk_backend_status", ctypes.c_int, _TEXT, _POINTER)
 _region_stats, _region_gpu_stats = (_control(f"pk_region_{what}", ctypes.c_int, _POINTER, _POINTER) for what in ("stats", "gpu_stats"))
-_quantile = _function("pk_stats_quantile", _U64, _POINTER, _DOUBLE)
+_capture = _control("pk_capture", ctypes.c_int, _TEXT, _U32)
 _status_name = _function("pk_status_name", _TEXT, ctypes.c_int)
 _error_message, _version = (_function(name, _TEXT) for name in ("pk_error_message", "pk_version"))
 _on = _U32.in_dll(_library, "pk_gate_") if _library else _U32(0)  # not zero while a session is open
@@ -308,6 +302,10 @@ class Region:
         """The distribution of all calls so far, on all threads."""
         return _stats(_region_stats, self._ref)
 
+    def limit(self, seconds):
+        """How long a call of it may take before the watchdog says that the program hangs."""
+        _limit(self._ref, float(seconds))
+
     def gpu_stats(self):
         """The same of its spans on CUDA streams."""
         return _stats(_region_gpu_stats, self._ref)
@@ -332,12 +330,16 @@ def traced(function):
 # ---- steps, counters, what is known ----
 
 step_begin = _function("pk_step_begin", None)  # the next step begins here, not where the last one ended
-
 def step(items=0, kind=""):
     """Ends the current step, in which there were so many samples; kind: it was no usual one, but an "evaluation", say."""
     if kind:
         _step_kind(_bytes(kind))
     _step(int(items))
+
+
+def capture(reason="", steps=0):
+    """A trace of what the history holds, and of so many steps more."""
+    _check(_capture(_bytes(reason), int(steps)))
 
 
 def step_stats():
@@ -381,8 +383,6 @@ def counts():
 
 
 Backend = collections.namedtuple("Backend", "live version reason")
-
-
 def backend(name):
     """Whether "cuda", "cupti", "nvtx", "nccl" or "nvml" records, the version of what is behind it, and the reason."""
     info = _BackendInfo(ctypes.sizeof(_BackendInfo), reason=b"" if _library else b"PK_LIBRARY=none")

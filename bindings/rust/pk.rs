@@ -107,6 +107,11 @@ impl Region {
         unsafe { Region::at(pk_region_variant(self.0.get(), c_text(key).as_ptr(), value)) }
     }
 
+    /// How long a call of it may take, in seconds, before the watchdog says that the program hangs.
+    pub fn limit(&'static self, seconds: f64) {
+        unsafe { pk_region_limit(self.0.get(), seconds) }
+    }
+
     unsafe fn at(raw: *mut raw::Region) -> &'static Region {
         &*(raw as *const Region)
     }
@@ -246,6 +251,11 @@ pub fn step_kind(kind: &str) {
     if started() {
         unsafe { pk_step_kind_on_(c_text(kind).as_ptr()) }
     }
+}
+
+/// A trace of what the history holds, and of so many steps more.
+pub fn capture(reason: &str, steps: u32) -> Result<(), Error> {
+    Error::check(unsafe { pk_capture(c_text(reason).as_ptr(), steps) })
 }
 
 /// The distribution of the durations of all steps.

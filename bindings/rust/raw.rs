@@ -80,7 +80,7 @@ pub struct Backend {
 
 // What C has (tests/abi); larger ones come with a larger size member.
 const _: () = assert!(size_of::<Region>() == 64 && size_of::<Counter>() == 24 && size_of::<Stats>() == 30344);
-const _: () = assert!(size_of::<Options>() == 248 && size_of::<Backend>() == 232 && size_of::<Counts>() == 136);
+const _: () = assert!(size_of::<Options>() == 264 && size_of::<Backend>() == 232 && size_of::<Counts>() == 136);
 
 #[link(name = "pk")]
 extern "C" {
@@ -100,6 +100,8 @@ extern "C" {
     pub fn pk_gpu_end_on_(region: *mut Region, stream: *mut c_void);
     pub fn pk_region_named_of(kind: c_int, name: *const c_char) -> *mut Region;
     pub fn pk_region_variant(region: *mut Region, key: *const c_char, value: i64) -> *mut Region;
+    pub fn pk_region_limit(region: *mut Region, seconds: f64);
+    pub fn pk_capture(reason: *const c_char, steps: u32) -> c_int;
     pub fn pk_region_stats(region: *const Region, stats: *mut Stats) -> c_int;
     pub fn pk_region_gpu_stats(region: *const Region, stats: *mut Stats) -> c_int;
     pub fn pk_step_stats(stats: *mut Stats) -> c_int;

@@ -119,6 +119,18 @@ inline void step_kind(const char *kind) noexcept
     pk_step_kind(kind);
 }
 
+/* How long a call of this region may take before the watchdog says that the program hangs. */
+inline void limit(pk_region &of, double seconds) noexcept
+{
+    pk_region_limit(&of, seconds);
+}
+
+/* A trace of what the history holds, and of so many steps more. */
+inline pk_status capture(const char *reason, uint32_t steps = 0) noexcept
+{
+    return pk_capture(reason, steps);
+}
+
 /* A value over time, by a name that is known only at run time; pk_counter_set for a static one. */
 class counter
 {

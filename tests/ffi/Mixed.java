@@ -72,6 +72,8 @@ public class Mixed {
         expect(!Pk.backend("cuda").live() && !Pk.backend("cuda").reason().isEmpty(), "cuda");
         expect(failure(() -> Pk.backend("nonsense")) == -8, "no such backend");
         expect(failure(() -> new Pk.Options().start()) == -2, "a second start");
+        OUTER.limit(600);
+        expect(failure(() -> Pk.capture("there is no history", 2)) == -3, "a capture");
         expect(Pk.version().length() >= 5, "version");
     }
 
@@ -85,6 +87,8 @@ public class Mixed {
             FunctionDescriptor.ofVoid(), Arena.global());
         expect(!Pk.started(), "off");
         try (var _ = new Pk.Options().tracePath("mixed.json").backends("none").rank(1).worldSize(2).start()) {
+            Pk.stepBegin();
+            Pk.stepKind("");
             work(inner, callback);
             Thread thread = Thread.ofPlatform().start(Mixed::elsewhere);
             thread.join();

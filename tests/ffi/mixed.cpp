@@ -58,6 +58,10 @@ int main()
     options.world_size = 2;
     pk::session session(options);
     expect(pk::session(options).status() == PK_EBUSY, __LINE__);
+    pk::limit(outer, 600);
+    expect(pk::capture("there is no history") == PK_EOFF, __LINE__);
+    pk::step_begin();
+    pk::step_kind(nullptr);
     work();
     std::thread([] {
         pk_thread_name("second thread");

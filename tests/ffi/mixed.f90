@@ -46,6 +46,9 @@ program mixed
     outer = pk_region_named("outer", PK_COMPUTE)
     back = pk_region_named("back", PK_IO)
     number = pk_counter_named("number", "pieces")
+    call pk_region_limit(outer, 600.0_c_double)
+    call pk_step_begin()
+    call pk_step_kind("")
     do i = 0, 9
         call pk_region_begin(outer)
         call pk_region_add(outer, 100_c_int64_t, 10_c_int64_t)

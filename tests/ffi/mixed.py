@@ -62,6 +62,14 @@ with pk.session(trace_path="mixed.json", backends=["cuda"], rank=1, world_size=2
         assert (error.status, error.name) == (-2, "PK_EBUSY"), error
     else:
         raise AssertionError("a second start")
+    outer.limit(600)
+    try:
+        pk.capture("there is no history", 2)
+    except pk.Error as error:
+        assert error.name == "PK_EOFF", error
+    else:
+        raise AssertionError("a capture")
+    pk.step_begin()
     work()
     stats = outer.stats()
     assert (stats.count, stats.bytes, stats.flops) == (10, 1000, 100), stats

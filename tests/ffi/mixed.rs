@@ -44,6 +44,11 @@ fn main() -> Result<(), pk::Error> {
     let again = pk::Options::new().start().err().expect("a second start");
     assert_eq!(again.status, -2);
     assert!(again.to_string().ends_with("(PK_EBUSY)"), "{}", again);
+    OUTER.limit(600.0);
+    let none = pk::capture("there is no history", 2).err().expect("a capture");
+    assert!(none.to_string().ends_with("(PK_EOFF)"), "{}", none);
+    pk::step_begin();
+    pk::step_kind("");
     work();
     thread::spawn(|| {
         pk::thread_name("second thread");

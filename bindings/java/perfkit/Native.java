@@ -38,6 +38,9 @@ final class Native {
         LINKER.downcallHandle(symbol("pk_thread_name"), FunctionDescriptor.ofVoid(ADDRESS));
     static final MethodHandle NAMED = control("pk_region_named_of", ADDRESS, JAVA_INT, ADDRESS);
     static final MethodHandle VARIANT = control("pk_region_variant", ADDRESS, ADDRESS, ADDRESS, JAVA_LONG);
+    static final MethodHandle LIMIT =
+        LINKER.downcallHandle(symbol("pk_region_limit"), FunctionDescriptor.ofVoid(ADDRESS, JAVA_DOUBLE));
+    static final MethodHandle CAPTURE = control("pk_capture", JAVA_INT, ADDRESS, JAVA_INT);
     static final MethodHandle COUNTER = control("pk_counter_named", ADDRESS, ADDRESS, ADDRESS);
     static final MethodHandle QUANTILE = control("pk_stats_quantile", JAVA_LONG, ADDRESS, JAVA_DOUBLE);
     static final MethodHandle STATS = control("pk_region_stats", JAVA_INT, ADDRESS, ADDRESS);

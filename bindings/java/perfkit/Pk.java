@@ -106,6 +106,14 @@ public final class Pk {
                 new Region((MemorySegment) Native.VARIANT.invokeExact(at, arena.allocateFrom(key), value)));
         }
 
+        /** How long a call of it may take, in seconds, before the watchdog says that the program hangs. */
+        public void limit(double seconds) {
+            Native.call(arena -> {
+                Native.LIMIT.invokeExact(at, seconds);
+                return null;
+            });
+        }
+
         /** The distribution of all calls so far, on all threads; count() is 0 if there was none. */
         public Stats stats() {
             return new Stats(raw -> (int) Native.STATS.invokeExact(at, raw));
@@ -170,6 +178,11 @@ public final class Pk {
             Native.STEP_KIND.invokeExact(arena.allocateFrom(kind));
             return null;
         });
+    }
+
+    /** A trace of what the history holds, and of so many steps more. */
+    public static void capture(String reason, int steps) {
+        Native.control(arena -> (int) Native.CAPTURE.invokeExact(arena.allocateFrom(reason), steps));
     }
 
     /** The distribution of the durations of all steps. */
