@@ -83,7 +83,7 @@ static size_t spoil(uint8_t *data, size_t size)
 
 static int run(const char *path, unsigned long copies)
 {
-    static uint8_t original[SIZE_MOST];
+    static uint8_t original[SIZE_MOST], spoilt[SIZE_MOST];
     FILE *file = fopen(path, "rb");
     if (!file) {
         fprintf(stderr, "%s cannot be read\n", path);
@@ -93,14 +93,16 @@ static int run(const char *path, unsigned long copies)
     fclose(file);
     LLVMFuzzerTestOneInput(original, size);
     for (unsigned long i = 0; i < copies && size; i++) {
-        /* On the heap, to its last byte: a sanitizer sees who reads past it. */
-        uint8_t *copy = malloc(SIZE_MOST);
         size_t length = size;
-        memcpy(copy, original, size);
+        memcpy(spoilt, original, size);
         state = 88172645463325252u + i;
         for (uint64_t n = 1 + next(6); n && length; n--)
-            length = spoil(copy, length);
-        copy = realloc(copy, length ? length : 1);
+            length = spoil(spoilt, length);
+        /* On the heap, to its last byte: a sanitizer sees who reads past it. */
+        uint8_t *copy = malloc(length ? length : 1);
+        if (!copy)
+            return 1;
+        memcpy(copy, spoilt, length);
         LLVMFuzzerTestOneInput(copy, length);
         free(copy);
     }
