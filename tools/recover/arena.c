@@ -54,9 +54,10 @@ static size_t make_head(const char *path, char head[PKI_HEAD_BYTES], recovery *d
 
 /* Where the parts of a trace are put together one event ends and another begins; anything else, and
  * the arena and the trace do not belong together, or one of them is spoilt. */
-static bool is_seam(const char *before, const char *behind)
+static bool is_seam(const char *before, const char *behind, size_t left)
 {
-    return (!before || *before == '}') && (!behind || *behind == ',');
+    return (!before || *before == '}') &&
+           (!behind || memcmp(behind, ",\n", left < 2 ? left : 2) == 0);
 }
 
 /* The part of a piece that lies between two offsets of the whole. */
@@ -67,7 +68,8 @@ static bool put_part(rewrite *out, const char *piece, uint64_t at, uint64_t n, u
     uint64_t to = until - at < n ? until - at : n;
     if (from >= to)
         return true;
-    if (!is_seam(at + to == until ? &piece[to - 1] : NULL, at + from == skip ? &piece[from] : NULL))
+    if (!is_seam(at + to == until ? &piece[to - 1] : NULL, at + from == skip ? &piece[from] : NULL,
+                 (size_t)(to - from)))
         return complaint_set(why, "it does not fit to its trace");
     return rewrite_put(out, piece + from, (size_t)(to - from));
 }
@@ -109,7 +111,7 @@ static bool put_all(pki_salvage *s, const char *trace, size_t head_bytes, rewrit
         return complaint_set(why, "the run wrote no trace and kept no history");
     if (!has_trace(s))
         return pki_history_salvage(s, put_event, out) && pki_salvage_events(s, put_event, out);
-    if (n && !is_seam(&buffer[n - 1], buffer))
+    if (n && !is_seam(&buffer[n - 1], buffer, n))
         return complaint_set(why, "damaged: its text is not what was written");
     return copy_trace(trace, head_bytes, s->commit.file_bytes, out, why) &&
            rewrite_put(out, buffer, n) && pki_salvage_events(s, put_event, out);
