@@ -80,7 +80,7 @@ pub struct Backend {
 
 // What C has (tests/abi); larger ones come with a larger size member.
 const _: () = assert!(size_of::<Region>() == 64 && size_of::<Counter>() == 24 && size_of::<Stats>() == 30344);
-const _: () = assert!(size_of::<Options>() == 264 && size_of::<Backend>() == 232 && size_of::<Counts>() == 136);
+const _: () = assert!(size_of::<Options>() == 272 && size_of::<Backend>() == 232 && size_of::<Counts>() == 136);
 
 #[link(name = "pk")]
 extern "C" {
