@@ -197,6 +197,30 @@ PK_API pk_status pk_get_span_counts(pk_span_counts *counts)
 }
 #endif
 
+#ifdef PK_DISABLE_REQUEST_
+#undef PK_DISABLE_REQUEST_
+
+PK_API pk_request pk_request_begin(pk_region *region, uint64_t id)
+{
+    pk_request none;
+    __builtin_memset(&none, 0, sizeof none);
+    return none;
+}
+
+PK_API void pk_request_schedule(pk_request *request) {}
+PK_API void pk_request_prefill(pk_request *request, uint64_t tokens) {}
+PK_API void pk_request_tokens(pk_request *request, uint64_t count) {}
+PK_API void pk_request_preempt(pk_request *request) {}
+PK_API void pk_request_end(pk_request *request, pk_request_outcome outcome) {}
+PK_API void pk_request_limits(double ttft_seconds, double tpot_seconds) {}
+
+PK_API pk_status pk_get_request_counts(pk_request_counts *counts)
+{
+    PK_DISABLE_ZERO_(counts);
+    return PK_OK;
+}
+#endif
+
 #ifdef PK_DISABLE_COUNTER_
 #undef PK_DISABLE_COUNTER_
 

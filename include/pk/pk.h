@@ -25,6 +25,7 @@
 #include <pk/region.h>
 #include <pk/step.h>
 #include <pk/span.h>
+#include <pk/request.h>
 #include <pk/counter.h>
 #include <pk/stats.h>
 #include <pk/gpu.h>

@@ -13,6 +13,12 @@ extern inline void pk_step_kind(const char *kind);
 extern inline pk_span pk_span_begin(pk_region *region, uint64_t id);
 extern inline void pk_span_mark(pk_span *span, pk_region *region);
 extern inline void pk_span_end(pk_span *span);
+extern inline pk_request pk_request_begin(pk_region *region, uint64_t id);
+extern inline void pk_request_schedule(pk_request *request);
+extern inline void pk_request_prefill(pk_request *request, uint64_t tokens);
+extern inline void pk_request_tokens(pk_request *request, uint64_t count);
+extern inline void pk_request_preempt(pk_request *request);
+extern inline void pk_request_end(pk_request *request, pk_request_outcome outcome);
 extern inline void pk_counter_set(pk_counter *counter, double value);
 extern inline void pk_comm_call(pk_region *region, pk_comm *comm, pk_comm_op op, pk_comm_type type,
                                 uint64_t count, int32_t peer);

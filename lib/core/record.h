@@ -29,9 +29,10 @@ typedef enum pki_record_type {
         9, /* of a pk_span: start; value = the program's id; extra = its serial */
     PKI_RECORD_SPAN_MARK = 10, /* start; value = ticks since the last mark, or the begin; id = the
                                   mark's; extra = serial | the span's name id << 32 */
-    PKI_RECORD_SPAN_END = 11   /* start, value = duration, extra = serial; the next slot's start
-                                  holds the program's id. With PKI_FLAG_NO_BEGIN its begin has no
-                                  record */
+    PKI_RECORD_SPAN_END = 11,  /* start, value = duration, extra = serial; the next slot's start
+                                 holds the program's id. With PKI_FLAG_NO_BEGIN its begin has no
+                                 record */
+    PKI_RECORD_REQUEST = 12    /* one that has ended; both slots: core/request_record.h */
 } pki_record_type;
 
 /* A number that came with a region or a mark, in 64 bits. */
@@ -82,6 +83,7 @@ typedef struct pki_span_tally {
     uint64_t begins_dropped, marks_dropped, ends_dropped;
     uint64_t ended_twice; /* ends and marks of what had ended */
     uint64_t of_earlier;  /* the same of an earlier session's */
+    uint64_t requests_dropped;
 } pki_span_tally;
 
 /* The halves of a record's what, in two stores: putting them together first takes longer. */
@@ -123,7 +125,8 @@ static inline unsigned pki_record_slots(uint64_t what)
 {
     unsigned type = pki_what_type(what);
     return type == PKI_RECORD_REGION_WORK || type == PKI_RECORD_STEP ||
-                   type == PKI_RECORD_OPERATION || type == PKI_RECORD_SPAN_END
+                   type == PKI_RECORD_OPERATION || type == PKI_RECORD_SPAN_END ||
+                   type == PKI_RECORD_REQUEST
                ? 2
                : 1;
 }

@@ -240,6 +240,7 @@ static void add_span_tally(pki_span_tally *sum, const pki_span_tally *t)
     sum->ends_dropped += pki_load(&t->ends_dropped);
     sum->ended_twice += pki_load(&t->ended_twice);
     sum->of_earlier += pki_load(&t->of_earlier);
+    sum->requests_dropped += pki_load(&t->requests_dropped);
 }
 
 void pki_registry_span_tally(const pki_registry *r, pki_span_tally *tally)

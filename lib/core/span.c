@@ -10,7 +10,7 @@
  *   no room          ring wrapped or full
  *   session differs  none, ended, of an earlier session
  */
-#include <pk/span.h>
+#include "core/span.h"
 
 #include "core/join.h"
 
@@ -111,8 +111,7 @@ static inline bool is_open(const pki_thread *t, const pk_span *s)
     return s->session == t->session && !(s->flags & ENDED);
 }
 
-/* The thread, if it has to record something of the span; what is none is nobody's. */
-static PKI_COLD pki_thread *find_thread(const pk_span *s)
+PKI_COLD pki_thread *pki_span_thread(const pk_span *s)
 {
     pki_thread *t = s->region ? pki_thread_join() : NULL;
     if (t && is_open(t, s))
@@ -131,25 +130,31 @@ static void count_dropped(pki_thread *t, uint32_t name, uint64_t start, uint64_t
                     pki_thread_ns(t, start, ticks));
 }
 
-static inline pki_record mark_record(const pk_span *s, uint32_t name, uint64_t now)
+static inline pki_record mark_record(const pk_span *s, uint32_t name, uint64_t now, uint64_t ticks)
 {
-    return (pki_record){now, pki_not_negative(now - s->marked),
-                        PKI_WHAT(name, PKI_RECORD_SPAN_MARK, 0),
+    return (pki_record){now, ticks, PKI_WHAT(name, PKI_RECORD_SPAN_MARK, 0),
                         s->serial | (uint64_t)s->region << 32};
+}
+
+PKI_COLD void pki_span_sample(pki_thread *t, const pk_span *s, uint32_t name, uint64_t now,
+                              uint64_t ticks)
+{
+    pki_record r = mark_record(s, name, now, ticks);
+    if (!pki_push_point(t, &r, 1)) {
+        pki_bump(&t->spans.marks_dropped, 1);
+        count_dropped(t, name, now - ticks, ticks);
+    }
 }
 
 static PKI_COLD void mark_slow(pk_span *s, pk_region *region)
 {
     uint32_t name = pki_region_id(region);
-    pki_thread *t = find_thread(s);
+    pki_thread *t = pki_span_thread(s);
     if (!t)
         return;
-    pki_record r = mark_record(s, name, pki_ticks(t->monotonic));
-    if (!pki_push_point(t, &r, 1)) {
-        pki_bump(&t->spans.marks_dropped, 1);
-        count_dropped(t, name, s->marked, r.value);
-    }
-    s->marked = r.start;
+    uint64_t now = pki_ticks(t->monotonic);
+    pki_span_sample(t, s, name, now, pki_not_negative(now - s->marked));
+    s->marked = now;
 }
 
 PKI_IN_ORDER void pk_span_mark_on_(pk_span *s, pk_region *region)
@@ -164,7 +169,8 @@ PKI_IN_ORDER void pk_span_mark_on_(pk_span *s, pk_region *region)
     if (PKI_UNLIKELY(!has_room(t, state, 1) || name == 0 || !is_open(t, s))) {
         mark_slow(s, region);
     } else {
-        pki_record r = mark_record(s, name, pki_cycle_counter());
+        uint64_t now = pki_cycle_counter();
+        pki_record r = mark_record(s, name, now, pki_not_negative(now - s->marked));
         write_record(pki_record_at(t, (uint32_t)(state >> 32)), r.start, r.value, r.what, r.extra);
         publish(t, state, 1);
         s->marked = r.start;
@@ -181,7 +187,7 @@ static inline pki_record end_record(const pk_span *s, uint64_t now)
 
 static PKI_COLD void end_slow(pk_span *s)
 {
-    pki_thread *t = find_thread(s);
+    pki_thread *t = pki_span_thread(s);
     if (!t)
         return;
     pki_record r[2] = {end_record(s, pki_ticks(t->monotonic)), {s->id, 0, 0, 0}};

@@ -91,7 +91,7 @@ static bool is_wanted(const job *j, const pki_record *r, const pki_record *more)
 static bool is_span(const pki_record *r)
 {
     unsigned type = pki_what_type(r->what);
-    return type >= PKI_RECORD_SPAN_BEGIN && type <= PKI_RECORD_SPAN_END;
+    return type >= PKI_RECORD_SPAN_BEGIN && type <= PKI_RECORD_REQUEST;
 }
 
 /* Its length; 0: none is wanted. */

@@ -310,6 +310,34 @@ static const pki_member spans_members[] = {
 };
 static const pki_shape spans = {SHAPE(pki_span_summary, spans_members)};
 
+static const char *outcome_name(uint32_t outcome)
+{
+    static const char *const names[] = {"finished", "cancelled", "failed"};
+    return names[outcome];
+}
+static const pki_choice outcome = {outcome_name, PK_REQUEST_FAILED + 1, PK_REQUEST_FAILED};
+
+static const pki_member request_parts_members[] = {
+    PLAINS(pki_request_parts, count, total, queued, preempted, prefill, crowded, decode, behind),
+};
+static const pki_shape request_parts = {SHAPE(pki_request_parts, request_parts_members)};
+
+static const pki_member slow_request_members[] = {
+    PLAINS(pki_slow_request, serial, start, ttft, tokens, preemptions, first_step, steps),
+    {CHOICE("outcome", pki_slow_request, outcome, outcome)},
+    {OBJECT(pki_slow_request, parts, request_parts)},
+};
+static const pki_shape slow_request = {SHAPE(pki_slow_request, slow_request_members)};
+
+static const pki_member requests_members[] = {
+    PLAINS(pki_request_summary, count, finished, cancelled, failed, good, tokens, preemptions,
+           dropped, ttft_limit, tpot_limit, goodput, slow_from),
+    {OBJECT(pki_request_summary, all, request_parts)},
+    {OBJECT(pki_request_summary, slow, request_parts)},
+    {ROWS("slowest", pki_request_summary, slowest, slowest_count, slow_request), .lines = true},
+};
+static const pki_shape requests = {SHAPE(pki_request_summary, requests_members)};
+
 static const pki_member whole_run_members[] = {
     PLAINS(pki_whole_run, time, thread),
     {KINDS(pki_whole_run, PKI_SHARES)},
@@ -344,6 +372,7 @@ static const pki_member summary_members[] = {
     {TOP_ROWS(regions, region_count, region)},
     {TOP_ROWS(tree, tree_count, tree), .optional = true},
     {TOP_OBJECT(pki_summary, spans, spans), .optional = true},
+    {TOP_OBJECT(pki_summary, requests, requests), .optional = true},
     {TOP_ROWS(threads, thread_count, pki_thread_shape)},
     {TOP_ROWS(counters, counter_count, counter)},
     {TOP_OBJECT(pki_summary, counts, pki_counts_shape)},

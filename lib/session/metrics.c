@@ -31,6 +31,8 @@ static struct {
     pk_stats steps;
 } x;
 
+static pk_stats *stages; /* once there are requests, for the process's life */
+
 /* ---- regions ---- */
 
 static bool is_chosen(uint32_t id)
@@ -121,6 +123,39 @@ static void fill_steps(const pki_fold *fold, pki_metrics *m)
     pki_steps_so_far(fold->steps, &m->items, m->kinds);
 }
 
+/* All sorts of requests together. */
+static void add_requests(const pki_fold *fold, pk_stats *stats)
+{
+    for (size_t i = 0; i < fold->requests->name_count; i++)
+        pki_fold_stats(fold, fold->requests->names[i], stats);
+}
+
+static void add_stage(const pki_fold *fold, const char *name, pk_stats *stats)
+{
+    const pk_region stage = PK_REGION(name);
+    uint32_t id = pki_region_id_of(&stage);
+    if (id)
+        pki_fold_stats(fold, id, stats);
+}
+
+static void fill_requests(const pki_fold *fold, pki_metrics *m)
+{
+    if (fold->requests && !stages)
+        stages = malloc(PKI_METRICS_STAGES * sizeof *stages);
+    if (!fold->requests || !stages)
+        return;
+    for (unsigned i = 0; i < PKI_METRICS_STAGES; i++)
+        pki_stats_begin(&stages[i]);
+    add_requests(fold, &stages[0]);
+    add_stage(fold, PKI_REQUEST_TTFT, &stages[1]);
+    add_stage(fold, PKI_REQUEST_TPOT, &stages[2]);
+    for (unsigned i = 0; i < PKI_METRICS_STAGES; i++) {
+        pki_stats_finish(&stages[i], 1);
+        m->stages[i] = &stages[i];
+    }
+    m->requests_good = fold->requests->good;
+}
+
 static void fill_process(const pki_session *s, bool running, pki_metrics *m)
 {
     const pki_world *world = &s->config.world;
@@ -149,6 +184,7 @@ static bool gather(const pki_session *s, bool running, pki_metrics *m, pki_summa
     pki_fold_lock();
     const pki_fold *fold = pki_fold_now();
     fill_steps(fold, m);
+    fill_requests(fold, m);
     fill_regions(fold, m);
     fill_counters(fold, m);
     bool filled = pki_run_comms(comms);

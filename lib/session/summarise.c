@@ -69,7 +69,7 @@ static bool add_regions(builder *g)
     }
     pki_regions_sort(g->out->regions, g->out->region_count);
     g->out->spans = pki_fold_span_summary(g->fold);
-    return true;
+    return pki_fold_requests(g->fold, &g->out->requests);
 }
 
 static bool fill_counter(builder *g, uint32_t id, const pki_value_stats *values)

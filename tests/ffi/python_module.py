@@ -21,6 +21,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, MODULE)
 
 import pk  # noqa: E402
+import pk_request  # noqa: E402
 import pk_span  # noqa: E402
 
 
@@ -98,6 +99,7 @@ class Layout(unittest.TestCase):
             rows = re.findall(r"^AT\((pk_\w+), (\w+), (\d+),", file.read(), re.MULTILINE)
         for name, ours in {"pk_region": pk._Region, "pk_counter": pk._Counter, "pk_options": pk._Options,
                            "pk_counts": pk.Counts, "pk_span_counts": pk_span.Counts, "pk_span": pk_span._Span,
+                           "pk_request": pk_request._Request, "pk_request_counts": pk_request.Counts,
                            "pk_backend_info": pk._BackendInfo, "pk_stats": pk.Stats}.items():
             theirs = [(member, int(offset)) for struct, member, offset in rows if struct == name]
             self.assertEqual([(member, getattr(ours, member).offset) for member, _ in ours._fields_],
@@ -138,6 +140,24 @@ class Session(unittest.TestCase):
         pk.start(backends="none")
         left.end()
         self.assertEqual(pk_span.counts().of_earlier, 1)
+
+    def test_requests(self):
+        completion = pk.region("completion")
+        pk_request.limits(ttft=1000)
+        for outcome in (pk_request.FINISHED, pk_request.CANCELLED):
+            request = pk_request.Request(completion, 7)
+            request.schedule()
+            request.prefill(100)
+            request.tokens()
+            request.preempt()
+            request.schedule()
+            request.tokens(3)
+            request.end(outcome)
+        counts = pk_request.counts()
+        self.assertEqual((counts.finished, counts.cancelled, counts.good, counts.tokens, counts.preemptions),
+                         (1, 1, 1, 8, 2))
+        self.assertEqual((completion.stats().count, pk.region("time to first token").stats().count), (2, 2))
+        pk_request.limits()
 
     def test_kinds(self):
         self.assertIs(pk.region("a", pk.IO), pk.region("a", pk.IO))

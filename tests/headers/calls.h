@@ -158,6 +158,18 @@ int spans(int n)
     return n;
 }
 
+int requests(int n)
+{
+    PK(pk_request request = pk_request_begin(&outer, (uint64_t)n);)
+    n = work(n) ^ 9;
+    PK(pk_request_schedule(&request); pk_request_prefill(&request, 64);)
+    n += work(n);
+    PK(pk_request_tokens(&request, 1); pk_request_preempt(&request);)
+    n ^= work(n);
+    PK(pk_request_limits(1, 0.1); pk_request_end(&request, PK_REQUEST_FINISHED);)
+    return n;
+}
+
 int program(int n)
 {
     PK(if (pk_start(NULL)) return -1;)

@@ -93,6 +93,7 @@ static void never_more_than_the_bound(void **state)
         m.counters[i] = m.counters[0];
     for (size_t i = 0; i < PKI_METRICS_VERDICTS; i++)
         m.verdicts[i] = m.verdicts[0];
+    m.stages[0] = m.stages[1] = m.stages[2] = &steps;
     m.comms = comms;
     m.comm_count = PKI_METRICS_COMMS;
     m.region_count = PKI_METRICS_REGIONS + 1;

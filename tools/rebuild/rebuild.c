@@ -324,7 +324,8 @@ static void add_own_event(rebuild *r, const event *e)
         return;
     if (e->type == EVENT_COUNTER)
         add_counter(r, e);
-    else if (e->type == EVENT_SPAN_BEGIN || e->type == EVENT_SPAN_MARK || e->type == EVENT_SPAN_END)
+    else if (e->type == EVENT_SPAN_BEGIN || e->type == EVENT_SPAN_MARK ||
+             e->type == EVENT_SPAN_END || e->type == EVENT_REQUEST)
         rebuild_span(r, e);
     else
         rebuild_comm(r, e);
@@ -350,6 +351,7 @@ void rebuild_event(rebuild *r, const event *e)
     case EVENT_SPAN_BEGIN:
     case EVENT_SPAN_MARK:
     case EVENT_SPAN_END:
+    case EVENT_REQUEST:
         add_own_event(r, e);
         break;
     case EVENT_STEP:

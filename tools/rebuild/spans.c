@@ -4,6 +4,8 @@
 #include "base/compiler.h"
 #include "memory.h"
 
+#include <string.h>
+
 static void count(rebuild *r, uint32_t region, uint64_t ns)
 {
     memory_needed(pki_tally_add(&r->regions[region].time, (double)ns, 1));
@@ -25,6 +27,29 @@ static void end(rebuild *r, const pki_open_span *ended, uint64_t moment)
         count(r, ended->name, moment - start);
 }
 
+static void add_request(rebuild *r, const event *e)
+{
+    static const char *const outcomes[] = {"finished", "cancelled", "failed"};
+    const char *said = object_text(e->args, "outcome");
+    pki_request_done d = {.total = event_count(e, "total_ns"),
+                          .queued = event_count(e, "queued_ns"),
+                          .preempted = event_count(e, "preempted_ns"),
+                          .ttft = event_count(e, "ttft_ns"),
+                          .generated = event_count(e, "generated_ns"),
+                          .reading = event_count(e, "reading_ns"),
+                          .crowded = event_count(e, "crowded_ns"),
+                          .behind = event_count(e, "behind_ns"),
+                          .tokens = event_count(e, "tokens"),
+                          .preemptions = event_count(e, "preemptions"),
+                          .first_step = event_count(e, "first_step"),
+                          .steps = event_count(e, "steps"),
+                          .outcome = PK_REQUEST_FAILED,
+                          .good = event_count(e, "good") > 0};
+    for (uint32_t i = 0; i < PKI_COUNT_OF(outcomes); i++)
+        d.outcome = strcmp(said, outcomes[i]) == 0 ? i : d.outcome;
+    pki_requests_add(&r->requests, &d, rebuild_region(r, e), (uint32_t)e->span, e->start);
+}
+
 void rebuild_span(rebuild *r, const event *e)
 {
     uint32_t region = rebuild_region(r, e);
@@ -37,6 +62,8 @@ void rebuild_span(rebuild *r, const event *e)
         begin(r, &it);
     } else if (e->type == EVENT_SPAN_END) {
         end(r, &it, e->start);
+    } else if (e->type == EVENT_REQUEST) {
+        add_request(r, e);
     } else {
         pki_spans_mark(&r->async, region);
         count(r, region, e->since);
@@ -52,4 +79,6 @@ void rebuild_fill_spans(const rebuild *r, pki_summary *out)
                                     .marks = all->marks,
                                     .ended_twice = r->async.open.ended};
     out->spans.events = all->begun + all->marks + r->async.open.ended;
+    if (r->requests.slowest_count) /* the limits are not in the trace */
+        memory_needed(pki_requests_fill(&r->requests, 0, 0, 0, &out->requests));
 }

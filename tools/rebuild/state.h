@@ -3,6 +3,7 @@
 
 #include "comm/figures/figures.h"
 #include "measure/device/device.h"
+#include "measure/requests/requests.h"
 #include "measure/spans/spans.h"
 #include "measure/steps/steps.h"
 #include "stats/tally.h"
@@ -106,7 +107,8 @@ struct rebuild {
     table streams;             /* tracks of activities */
     uint64_t activities;
     pki_span_counter async; /* pk_spans, by region id */
-    table counters;         /* name, '\x1f', unit */
+    pki_requests requests;
+    table counters; /* name, '\x1f', unit */
     size_t counter_room;
     rebuilt_counter *values;
 

@@ -180,6 +180,8 @@ static event_type type_of_span(event *e, object o, char phase)
     e->kind = kind_of(o);
     e->span = count_of(o, "id");
     e->since = count_of(e->args, "since_ns");
+    if (phase == 'n' && object_text(e->args, "outcome")[0])
+        return EVENT_REQUEST;
     return phase == 'b' ? EVENT_SPAN_BEGIN : phase == 'e' ? EVENT_SPAN_END : EVENT_SPAN_MARK;
 }
 
@@ -217,6 +219,11 @@ void event_read(event *e, object o, const char *text, size_t length)
         e->type = type_of_pair(e, o, text, length, *phase);
     else if (strcmp(phase, "i") == 0 || strcmp(phase, "I") == 0)
         e->type = type_of_mark(e, o, text, length);
+}
+
+uint64_t event_count(const event *e, const char *key)
+{
+    return count_of(e->args, key);
 }
 
 bool event_next_sample(const event *e, object_cursor *at, const char **unit, double *value)

@@ -25,7 +25,8 @@ typedef enum event_type {
     EVENT_COMM,       /* the same as one event, by whoever the library told of it */
     EVENT_SPAN_BEGIN, /* of a pk_span */
     EVENT_SPAN_MARK,
-    EVENT_SPAN_END
+    EVENT_SPAN_END,
+    EVENT_REQUEST /* that has ended: what is known of it stands in its arguments */
 } event_type;
 
 #define EVENT_TRACK 80
@@ -83,6 +84,9 @@ void event_read_progress(event *e);
 /* Of a counter: the next value that is a finite number, and its unit; from a cursor of zeros on.
  * False behind the last. */
 bool event_next_sample(const event *e, object_cursor *at, const char **unit, double *value);
+
+/* An argument that is a count; 0: it is none. */
+uint64_t event_count(const event *e, const char *key);
 
 /* "region" among its arguments; "" if there is none. */
 const char *event_launcher(const event *e);

@@ -34,6 +34,7 @@ static void destroy(pki_fold *fold)
     pki_comm_figures_destroy(fold->collectives);
     pki_timelines_finish(&fold->timelines);
     pki_spans_finish_counter(&fold->spans);
+    free(fold->requests);
     free(fold->threads);
     free(fold);
 }

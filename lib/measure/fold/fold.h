@@ -17,6 +17,7 @@
 #include "comm/figures/figures.h"
 #include "measure/device/device.h"
 #include "measure/fold/timelines.h"
+#include "measure/requests/requests.h"
 #include "measure/spans/spans.h"
 #include "measure/steps/steps.h"
 
@@ -52,6 +53,7 @@ typedef struct pki_fold {
     pki_steps *steps;
     pki_comm_figures *collectives;
     pki_span_counter spans;
+    pki_requests *requests; /* NULL: there was none */
     pki_device *device;
     bool per_thread;
     pki_table totals;        /* all threads */
@@ -102,6 +104,9 @@ void pki_fold_recycle(pki_fold *fold, pki_thread *t);
 
 /* Of all pk_spans. */
 pki_span_summary pki_fold_span_summary(const pki_fold *fold);
+
+/* Of all requests that have ended; its arrays are to be freed. False without memory. */
+bool pki_fold_requests(const pki_fold *fold, pki_request_summary *out);
 
 /* Those that are open now, so many at most; returns how many. */
 size_t pki_fold_open_spans(const pki_fold *fold, pki_open_span *out, size_t most);

@@ -239,6 +239,9 @@ static PKI_NOINLINE void fold_other(pki_fold *fold, pki_thread_fold *alone, pki_
     case PKI_RECORD_COUNTER:
         fold_value(fold, r);
         break;
+    case PKI_RECORD_REQUEST:
+        pki_fold_request(fold, r, more);
+        break;
     case PKI_RECORD_SPAN_BEGIN:
     case PKI_RECORD_SPAN_MARK:
     case PKI_RECORD_SPAN_END:

@@ -1,7 +1,10 @@
-/* lib/measure/fold/span_counts.c - pk/span.h: what has been counted of spans, to the caller. */
-#include <pk/span.h>
+/* lib/measure/fold/span_counts.c - pk/span.h and pk/request.h: what has been counted, to the
+ * caller.
+ */
+#include <pk/request.h>
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -38,35 +41,83 @@ size_t pki_fold_open_spans(const pki_fold *fold, pki_open_span *out, size_t most
     return n;
 }
 
-static pk_status answer(pk_span_counts *counts)
+bool pki_fold_requests(const pki_fold *fold, pki_request_summary *out)
 {
-    pki_fold *fold = pki_fold_now();
-    if (!fold)
-        return PK_EOFF;
-    pki_fold_all(fold);
+    uint64_t ttft, tpot;
+    pki_span_tally t;
+    *out = (pki_request_summary){0};
+    if (!fold->requests)
+        return true;
+    pki_registry_lock();
+    pki_registry_span_tally(fold->registry, &t);
+    pki_registry_unlock();
+    pki_request_limits(&ttft, &tpot);
+    return pki_requests_fill(fold->requests, ttft, tpot, t.requests_dropped, out);
+}
+
+/* ---- public ---- */
+
+/* Fills in `out`, under the fold lock; what it answers is the call's. */
+typedef pk_status filler(const pki_fold *fold, uint32_t size, void *out);
+
+static pk_status fill_spans(const pki_fold *fold, uint32_t size, void *out)
+{
     pki_span_summary s = pki_fold_span_summary(fold);
-    pk_span_counts all = {.size = counts->size,
+    pk_span_counts all = {.size = size,
                           .begun = s.begun,
                           .ended = s.ended,
                           .open = s.unfinished,
                           .dropped = s.dropped,
                           .ended_twice = s.ended_twice,
                           .of_earlier = s.of_earlier};
-    memcpy(counts, &all, counts->size);
+    memcpy(out, &all, size);
     return PK_OK;
+}
+
+static pk_status fill_requests(const pki_fold *fold, uint32_t size, void *out)
+{
+    pki_request_summary s;
+    if (!pki_fold_requests(fold, &s))
+        return pki_fail(PK_ENOMEM, "no memory for the requests");
+    pk_request_counts all = {.size = size,
+                             .finished = s.finished,
+                             .cancelled = s.cancelled,
+                             .failed = s.failed,
+                             .good = s.good,
+                             .tokens = s.tokens,
+                             .preemptions = s.preemptions,
+                             .dropped = s.dropped};
+    free(s.slowest);
+    memcpy(out, &all, size);
+    return PK_OK;
+}
+
+static pk_status answer(filler *fill, uint32_t size, void *out)
+{
+    int saved = errno;
+    if (!pki_go_inside())
+        return pki_fail_inside();
+    pki_fold_lock();
+    pki_fold *fold = pki_fold_now();
+    if (fold)
+        pki_fold_all(fold);
+    pk_status status = fold ? fill(fold, size, out) : PK_EOFF;
+    pki_fold_unlock();
+    pki_go_outside();
+    errno = saved;
+    return status;
 }
 
 pk_status pk_get_span_counts(pk_span_counts *counts)
 {
     if (!counts || counts->size < 8 || counts->size > sizeof *counts)
         return pki_fail(PK_EINVAL, "pk_span_counts.size has to be sizeof(pk_span_counts)");
-    int saved = errno;
-    if (!pki_go_inside())
-        return pki_fail_inside();
-    pki_fold_lock();
-    pk_status status = answer(counts);
-    pki_fold_unlock();
-    pki_go_outside();
-    errno = saved;
-    return status;
+    return answer(fill_spans, counts->size, counts);
+}
+
+pk_status pk_get_request_counts(pk_request_counts *counts)
+{
+    if (!counts || counts->size < 8 || counts->size > sizeof *counts)
+        return pki_fail(PK_EINVAL, "pk_request_counts.size has to be sizeof(pk_request_counts)");
+    return answer(fill_requests, counts->size, counts);
 }

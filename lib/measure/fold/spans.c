@@ -1,5 +1,7 @@
 #include "measure/fold/spans.h"
 
+#include <stdlib.h>
+
 static uint64_t ns_of(const pki_fold *fold, uint64_t start, uint64_t ticks)
 {
     return pki_clock_span_ns(&fold->registry->arena->header->clock, start, pki_not_negative(ticks));
@@ -46,4 +48,14 @@ uint64_t pki_fold_span(pki_fold *fold, const pki_record *r, const pki_record *mo
     default:
         return end(fold, r, more);
     }
+}
+
+void pki_fold_request(pki_fold *fold, const pki_record *r, const pki_record *more)
+{
+    pki_request_done done = pki_request_unpack(r, more);
+    uint64_t end = pki_clock_ns(&fold->registry->arena->header->clock, r->start);
+    if (!fold->requests)
+        fold->requests = calloc(1, sizeof *fold->requests);
+    if (fold->requests)
+        pki_requests_add(fold->requests, &done, pki_what_id(r->what), (uint32_t)r->extra, end);
 }

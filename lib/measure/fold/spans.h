@@ -3,6 +3,9 @@
 
 #include "measure/fold/fold.h"
 
+/* A PKI_RECORD_REQUEST, with its second slot. */
+void pki_fold_request(pki_fold *fold, const pki_record *record, const pki_record *more);
+
 #define PKI_NO_CALL UINT64_MAX
 
 /* Of a PKI_RECORD_SPAN_*: how long a call of its region it is, ns, or PKI_NO_CALL. more is the

@@ -341,6 +341,7 @@ size_t pki_chrome_event(pki_chrome *c, char out[PKI_EVENT_BYTES], uint32_t tid, 
         break;
     case PKI_RECORD_OPERATION:
         return pki_chrome_operation(c, out, tid, r, more);
+    case PKI_RECORD_REQUEST:
     case PKI_RECORD_SPAN_BEGIN:
     case PKI_RECORD_SPAN_MARK:
     case PKI_RECORD_SPAN_END:

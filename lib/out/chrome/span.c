@@ -83,6 +83,10 @@ size_t pki_chrome_span(const pki_chrome *c, char out[PKI_EVENT_BYTES], uint32_t 
     case PKI_RECORD_SPAN_MARK:
         p = put_mark(p, c, tid, r);
         break;
+    case PKI_RECORD_REQUEST:
+        p = put_head(p, c, &(head){'n', tid, span.name, span.serial, r->start});
+        p = pki_chrome_put_request(p, r, more);
+        break;
     default:
         span.id = more->start;
         if (pki_what_flags(r->what) & PKI_FLAG_NO_BEGIN)

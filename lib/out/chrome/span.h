@@ -9,6 +9,9 @@
 size_t pki_chrome_span(const pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid,
                        const pki_record *record, const pki_record *more);
 
+/* The end of an event of a PKI_RECORD_REQUEST: what is known of it. */
+char *pki_chrome_put_request(char *p, const pki_record *record, const pki_record *more);
+
 /* The begin of one that is known to be open, or of an end. Its start in ticks. */
 typedef struct pki_chrome_open {
     uint64_t start, id;

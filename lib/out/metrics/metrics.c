@@ -184,13 +184,17 @@ static void put_bucket(writer *w, uint64_t last_ns, uint64_t count)
     fprintf(w->to, "\"} %" PRIu64 "\n", count);
 }
 
-static void put_histogram(writer *w)
+/* The edges from the first one on, each or every other one. */
+typedef struct edges {
+    unsigned first, end, stride;
+} edges;
+
+static void put_histogram(writer *w, const char *name, const char *help, const pk_stats *s, edges e)
 {
-    const pk_stats *s = w->m->steps;
     uint64_t count = 0;
     uint32_t bucket = 0;
-    begin_family(w, "pk_step_duration_seconds", "histogram", "Durations of the steps.");
-    for (unsigned i = 0; i < PKI_METRICS_EDGES; i++) {
+    begin_family(w, name, "histogram", help);
+    for (unsigned i = e.first; i < e.end; i += e.stride) {
         for (; bucket < pki_bucket(edge_at(i)); bucket++)
             count += s ? s->buckets[bucket] : 0;
         put_bucket(w, edge_at(i) - 1, count);
@@ -211,7 +215,8 @@ static void put_steps(writer *w)
     put_count(w, "pk_steps_total", "counter", "Steps that have ended.",
               m->steps ? m->steps->count : 0);
     put_count(w, "pk_items_total", "counter", "Items (samples, tokens) in them.", m->items);
-    put_histogram(w);
+    put_histogram(w, "pk_step_duration_seconds", "Durations of the steps.", m->steps,
+                  (edges){0, PKI_METRICS_EDGES, 1});
     begin_family(w, "pk_step_kind_seconds_total", "counter",
                  "Where the steps' time went on their thread; untracked: in no region.");
     for (unsigned k = 0; k < PKI_SHARES; k++) {
@@ -219,6 +224,28 @@ static void put_steps(writer *w)
         put_label(w, "kind", pki_kind_names[k]);
         end_with_seconds(w, m->kinds[k]);
     }
+}
+
+/* ---- requests, in the names of OpenTelemetry's conventions ---- */
+
+static void put_requests(writer *w)
+{
+    static const struct {
+        const char *name, *help;
+    } stages[PKI_METRICS_STAGES] = {
+        {"gen_ai_server_request_duration_seconds", "Requests, from begin to end."},
+        {"gen_ai_server_time_to_first_token_seconds", "Their first tokens, from begin on."},
+        {"gen_ai_server_time_per_output_token_seconds",
+         "Per token after the first, of a request."}};
+    const pki_metrics *m = w->m;
+    const edges octaves = {2 * (PKI_METRICS_FIRST_STAGE - PKI_METRICS_FIRST_OCTAVE),
+                           2 * (PKI_METRICS_LAST_STAGE - PKI_METRICS_FIRST_OCTAVE) + 1, 2};
+    if (!m->stages[0])
+        return;
+    for (unsigned i = 0; i < PKI_METRICS_STAGES; i++)
+        put_histogram(w, stages[i].name, stages[i].help, m->stages[i], octaves);
+    put_count(w, "pk_requests_good_total", "counter", "Requests that kept to the limits.",
+              m->requests_good);
 }
 
 /* ---- rows ---- */
@@ -328,6 +355,7 @@ void pki_metrics_put(const pki_metrics *metrics, FILE *file)
     writer w = {.m = metrics, .to = file};
     put_process(&w);
     put_steps(&w);
+    put_requests(&w);
     put_regions(&w);
     put_counters(&w);
     put_comms(&w);

@@ -26,6 +26,11 @@
 #define PKI_METRICS_LAST_OCTAVE 40
 #define PKI_METRICS_EDGES (2 * (PKI_METRICS_LAST_OCTAVE - PKI_METRICS_FIRST_OCTAVE) + 1)
 
+/* Those of requests' stages: one in an octave, from 1 ms to 8.6 s. */
+#define PKI_METRICS_STAGES 3
+#define PKI_METRICS_FIRST_STAGE 20
+#define PKI_METRICS_LAST_STAGE 33
+
 typedef struct pki_metrics_region {
     const char *name;
     uint32_t kind;
@@ -52,6 +57,9 @@ typedef struct pki_metrics {
     pki_toll toll;
     uint64_t items, kinds[PKI_SHARES]; /* of all steps, ns */
     const pk_stats *steps;             /* NULL: none. Their durations */
+    const pk_stats
+        *stages[PKI_METRICS_STAGES]; /* of requests: end to end, TTFT, TPOT. NULL: none */
+    uint64_t requests_good;
     size_t region_count, counter_count, comm_count, verdict_count;
     pki_metrics_region regions[PKI_METRICS_REGIONS + 1];
     pki_metrics_counter counters[PKI_METRICS_COUNTERS];

@@ -2,7 +2,7 @@
 #include "out/columns.h"
 #include "out/report/sections.h"
 
-#define NAME 26 /* columns of a span's name */
+#define NAME 23 /* columns of a span's name */
 
 bool pki_report_is_span_alone(const pki_region_row *r)
 {
@@ -47,8 +47,7 @@ static void put_rows(const pki_summary *s, const pki_report_options *options, bo
     if (!all)
         return;
     fprintf(file, "  %-*s %s    mean     p50     p90     p99     max\n", (int)name,
-            marks ? "mark: since the one before" : "span",
-            marks ? "  marks       " : "  ended   open");
+            marks ? "mark, since the last" : "span", marks ? "  marks       " : "  ended   open");
     for (size_t i = 0; i < s->region_count && shown < options->top; i++)
         if (is_wanted(&s->regions[i], options, marks)) {
             put_row(&s->regions[i], name, marks, file);
