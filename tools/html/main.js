@@ -16,6 +16,8 @@ function build() {
     regionSection(report, against);
     rooflineSection(report);
     treeSection(report);
+    requestSection(report);
+    spanSection(report);
     gpuSection(report);
     commSection(report);
     counterSection(report);
