@@ -179,7 +179,6 @@ PK_API void pk_step_kind(const char *kind) {}
 
 #ifdef PK_DISABLE_SPAN_
 #undef PK_DISABLE_SPAN_
-
 PK_API pk_span pk_span_begin(pk_region *region, uint64_t id)
 {
     pk_span none;
@@ -189,7 +188,6 @@ PK_API pk_span pk_span_begin(pk_region *region, uint64_t id)
 
 PK_API void pk_span_mark(pk_span *span, pk_region *region) {}
 PK_API void pk_span_end(pk_span *span) {}
-
 PK_API pk_status pk_get_span_counts(pk_span_counts *counts)
 {
     PK_DISABLE_ZERO_(counts);
@@ -199,7 +197,6 @@ PK_API pk_status pk_get_span_counts(pk_span_counts *counts)
 
 #ifdef PK_DISABLE_REQUEST_
 #undef PK_DISABLE_REQUEST_
-
 PK_API pk_request pk_request_begin(pk_region *region, uint64_t id)
 {
     pk_request none;
@@ -213,7 +210,6 @@ PK_API void pk_request_tokens(pk_request *request, uint64_t count) {}
 PK_API void pk_request_preempt(pk_request *request) {}
 PK_API void pk_request_end(pk_request *request, pk_request_outcome outcome) {}
 PK_API void pk_request_limits(double ttft_seconds, double tpot_seconds) {}
-
 PK_API pk_status pk_get_request_counts(pk_request_counts *counts)
 {
     PK_DISABLE_ZERO_(counts);

@@ -43,7 +43,8 @@
  * Each of the slowest is listed with the steps (pk/step.h) that it rode in.
  *
  * Threads: every call from any thread, one at a time for one request.
- * Cost:    off: a load and a branch. On: some 20 ns for each call, about what a span's mark costs; the end 70 ns.
+ * Cost:    off: a load and a branch. On: some 20 ns for each call, about what a span's mark costs;
+ * the end 70 ns.
  */
 #ifndef PK_REQUEST_H
 #define PK_REQUEST_H

@@ -58,7 +58,7 @@ class Place:
                if not name.startswith("PK_") and name not in ("PKG_CONFIG_LIBDIR", "PKG_CONFIG_SYSROOT_DIR")}
         self.env = env | {
             "SOURCE": root, "BUILD": build, "PREFIX": prefix, "TMPDIR": folder, "LC_ALL": "C.UTF-8", "COLUMNS": "80",
-            "PATH": os.pathsep.join([prefix + "/bin", examples, examples + "/train", examples + "/serve", env["PATH"]]),
+            "PATH": os.pathsep.join([prefix + "/bin", examples, examples + "/train", env["PATH"]]),
             "PKG_CONFIG_PATH": lib + "/pkgconfig", "LD_LIBRARY_PATH": lib, "LIBRARY_PATH": lib,
             "CPATH": prefix + "/include", "CMAKE_PREFIX_PATH": prefix, "MANPATH": prefix + "/share/man:",
             "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
