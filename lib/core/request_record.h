@@ -1,6 +1,7 @@
 /* lib/core/request_record.h - a request that has ended, as a record of two slots.
  *
- * Times are in units of 1,024 ns (up to 73 minutes: what is more is that), so ten figures fit. The
+ * Times are in units of 1,024 ns (up to 73 minutes: what is more is that), and `behind` in 16 of
+ * them, so ten figures fit. The
  * distributions come from marks, which are exact to the nanosecond; these are for their sums.
  */
 #pragma once
@@ -19,6 +20,7 @@
 
 #define PKI_REQUEST_GOOD 4u /* flags: the outcome, and this */
 #define PKI_REQUEST_UNIT_NS 1024u
+#define PKI_REQUEST_NO_TYPE ((uint64_t)15 << 32) /* a second slot is no record (pki_is_record) */
 
 typedef struct pki_request_done {
     /* ns */
@@ -60,10 +62,11 @@ static inline void pki_request_pack(const pki_request_done *d, const pk_span *sp
                      .what = PKI_WHAT(span->region, PKI_RECORD_REQUEST, 0) | flags,
                      .extra = span->serial | PKI_MIN(d->preemptions, (uint64_t)0xFFF) << 32 |
                               PKI_MIN(d->steps, (uint64_t)0xFFFFF) << 44};
-    record[1] = (pki_record){.start = pki_request_times(d->ttft, d->generated),
-                             .value = pki_request_times(d->preempted, d->reading),
-                             .what = pki_request_times(d->crowded, d->behind),
-                             .extra = pki_request_pair(d->tokens, d->first_step)};
+    record[1] =
+        (pki_record){.start = pki_request_times(d->ttft, d->generated),
+                     .value = pki_request_times(d->preempted, d->reading),
+                     .what = pki_request_times(d->crowded, d->behind) & ~PKI_REQUEST_NO_TYPE,
+                     .extra = pki_request_pair(d->tokens, d->first_step)};
 }
 
 static inline pki_request_done pki_request_unpack(const pki_record *r, const pki_record *more)
