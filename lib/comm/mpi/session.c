@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/mpi/clocks.h"
 #include "comm/mpi/glue.h"
 
 static bool is_ours; /* the session */
@@ -42,8 +43,10 @@ static void finish(void)
         pk_region_begin(&region);                                                                  \
         int status = PMPI_##NAME ARGS;                                                             \
         pk_region_end(&region);                                                                    \
-        if (status == MPI_SUCCESS)                                                                 \
+        if (status == MPI_SUCCESS) {                                                               \
             start();                                                                               \
+            pki_mpi_clocks_begin();                                                                \
+        }                                                                                          \
         return status;                                                                             \
     }
 
@@ -54,6 +57,7 @@ INIT(Init_thread, (int *argc, char ***argv, int required, int *provided),
 PKI_MPI_CALL(Finalize)(void)
 {
     static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Finalize");
+    pki_mpi_clocks_end();
     finish();
     pk_region_begin(&region);
     int status = PMPI_Finalize();
