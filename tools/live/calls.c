@@ -11,6 +11,17 @@ static uint64_t follow(uint64_t slot, pki_link link)
     return slot + (uint64_t)((int64_t)link * PKI_LINE);
 }
 
+/* Windows of the run set aside what was before them (pki_slot_seal, pki_stats_add_slot). */
+static uint64_t min_of(const pki_slot *slot)
+{
+    return slot->count ? PKI_MIN(slot->min, slot->min_before) : 0;
+}
+
+static uint64_t max_of(const pki_slot *slot)
+{
+    return PKI_MAX(slot->max, slot->max_before);
+}
+
 static live_calls row_of(const pki_slot *slot, uint64_t offset)
 {
     return (live_calls){.id = slot->id,
@@ -19,8 +30,8 @@ static live_calls row_of(const pki_slot *slot, uint64_t offset)
                         .count = slot->count,
                         .sum = slot->sum,
                         .self = slot->self >> 63 ? 0 : slot->self,
-                        .min = slot->count ? slot->min : 0,
-                        .max = slot->max,
+                        .min = min_of(slot),
+                        .max = max_of(slot),
                         .bytes = slot->bytes,
                         .flops = slot->flops};
 }
@@ -78,14 +89,13 @@ bool live_calls_stats(const target *t, const live_calls *calls, pk_stats *stats)
     *stats = (pk_stats){.size = sizeof *stats,
                         .count = slot.count,
                         .sum = slot.sum,
-                        .min = slot.min,
-                        .max = slot.max,
+                        .min = min_of(&slot),
+                        .max = max_of(&slot),
                         .self = slot.self};
     for (size_t c = 0; c < PKI_CHUNKS; c++)
         if (slot.chunks[c] && !read_chunk(t, calls, &slot, c, stats))
             return false;
     stats->unit_ns = 1.0;
-    stats->min = stats->count ? stats->min : 0;
     stats->mean = stats->count ? (double)stats->sum / (double)stats->count : 0;
     return true;
 }
