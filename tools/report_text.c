@@ -163,6 +163,35 @@ static void put_figures(const pki_summary *mine, const pki_summary *other, FILE 
     put_figure("CPU time", (double)mine->run.cpu, (double)other->run.cpu, file);
 }
 
+static void put_difference(const char *what, const char *mine, const char *other, FILE *file)
+{
+    if (strcmp(mine ? mine : "", other ? other : "") == 0)
+        return;
+    pki_report_say(file, "%s: %s; the other: %s", what, mine && mine[0] ? mine : "unknown",
+                   other && other[0] ? other : "unknown");
+}
+
+/* What could explain a difference: only what is not the same. */
+static void put_environments(const pki_environment *a, const pki_environment *b, FILE *file)
+{
+    if (!a->memory || !b->memory)
+        return;
+    fputs("\nMACHINE AND BUILD: what is not the same\n", file);
+    put_difference("processor", a->cpu, b->cpu, file);
+    put_difference("processors", COUNT(a->processors), COUNT(b->processors), file);
+    put_difference("memory", pki_figure_scaled((double)a->memory, "B").text,
+                   pki_figure_scaled((double)b->memory, "B").text, file);
+    put_difference("kernel", a->kernel, b->kernel, file);
+    put_difference("GPU", a->gpu, b->gpu, file);
+    put_difference("driver", a->driver, b->driver, file);
+    put_difference("command", a->command, b->command, file);
+    put_difference("program's compiler", a->program_compiler, b->program_compiler, file);
+    put_difference("program's build ID", a->build_id, b->build_id, file);
+    put_difference("perfkit's compiler", a->compiler, b->compiler, file);
+    put_difference("commit", a->commit, b->commit, file);
+    put_difference("changed files", a->modified, b->modified, file);
+}
+
 int report_beside(const pki_summary *mine, const pki_summary *other, const char *path,
                   const pki_report_options *options, FILE *file)
 {
@@ -175,6 +204,7 @@ int report_beside(const pki_summary *mine, const pki_summary *other, const char 
     put_figures(mine, other, file);
     put_regions(options, steps, pairs, pair_regions(mine, other, options, steps, pairs), file);
     free(pairs);
+    put_environments(&mine->environment, &other->environment, file);
     errno = 0;
     return fflush(file) == 0 && !ferror(file) ? 0 : -(errno ? errno : EIO);
 }

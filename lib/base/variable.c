@@ -16,6 +16,7 @@ static const char *const variables[] = {
     "PK_CUPTI_GRAPH_NODES",
     "PK_CUPTI_STEPS",
     "PK_CUPTI_SYNC_EVENTS",
+    "PK_ENVIRONMENT",
     "PK_FLUSH_MS",
     "PK_GPU_CAPTURE",
     "PK_HANG_COMMAND",

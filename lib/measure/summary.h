@@ -15,6 +15,7 @@
 #include <pk/pk.h>
 
 #include "core/overhead.h"
+#include "measure/environment.h"
 #include "measure/machine/rows.h"
 #include "measure/requests/parts.h"
 #include "measure/paths.h"
@@ -347,6 +348,7 @@ typedef struct pki_overhead {
 
 typedef struct pki_summary {
     pki_run run;
+    pki_environment environment;
     pk_counts counts;
     pki_overhead overhead;
     pki_activity_summary activities;

@@ -15,6 +15,7 @@
 #include "session/config_captures.h"
 #include "session/config_collector.h"
 #include "session/config_text.h"
+#include "session/environment.h"
 
 #define SMALLEST_OPTIONS 8 /* size and the field behind it */
 #define LARGEST_OPTIONS 65536
@@ -386,5 +387,6 @@ pk_status pki_config_read(pki_config *c, const pk_options *given)
     s = s ? s : read_windows(c, &options);
     s = s ? s : read_metrics(c, &options);
     s = s ? s : pki_config_collector(c, &options);
+    s = s ? s : pki_environment_config(c);
     return s;
 }

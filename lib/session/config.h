@@ -54,6 +54,7 @@ typedef struct pki_config {
     uint32_t nvtx_consume;
     char nvtx_shim[PATH_MAX]; /* "" for the default */
     bool gpu_capture_off;
+    bool environment_off;
     bool no_collector; /* pk_flush takes its place */
     bool collector_placed;
     cpu_set_t collector_cpus; /* if so */

@@ -10,6 +10,7 @@
 #include "measure/whole_run.h"
 #include "session/activity.h"
 #include "session/backend.h"
+#include "session/environment.h"
 #include "session/limits.h"
 #include "session/run.h"
 #include "session/toll.h"
@@ -330,6 +331,7 @@ bool pki_run_summarise(const pki_session *s, pki_summary *out)
         done = build(&g);
         pki_fold_unlock();
     }
+    done = done && pki_environment_fill(&s->config, &out->environment);
     free(g.stats);
     if (!done)
         pki_summary_finish(out);

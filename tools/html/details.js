@@ -15,6 +15,15 @@ function cost(run, overhead) {
         .map(([key, words]) => `${time(overhead[key])} ${words}`).join(', ')}`;
 }
 
+function environmentCard(e) {
+    const words = { yes: ', with changes', perhaps: ', with files of another time than it knows' };
+    return card('Machine and build', null, facts([
+        ['Processor', `${e.cpu || 'unknown'}, ${count(e.processors)} of them, ${e.architecture}`], ['Memory', amount(e.memory, 'bytes')],
+        ['System', e.kernel], ['GPU', [e.gpu, e.driver && `driver ${e.driver}`].filter(Boolean).join(', ')], ['Command', e.command],
+        ['Program', [e.program_compiler, e.build_id && `build ID ${e.build_id}`].filter(Boolean).join(', ')], ['perfkit', e.compiler],
+        ['Working directory', e.commit && `commit ${e.commit.slice(0, 12)}${e.branch && ` on ${e.branch}`}${words[e.modified] ?? ''}`]]));
+}
+
 function detailSection(report, files) {
     const { run, counts, overhead, backends } = report, node = section('details', 'Details', null);
     if (report.threads.length) node.append(threadTable(report.threads));
@@ -27,6 +36,7 @@ function detailSection(report, files) {
         ['Cost of perfkit', overhead.total ? cost(run, overhead) : 'unknown'],
         ['perfkit', run.version],
     ])));
+    if (report.environment) node.append(environmentCard(report.environment));
     if (backends.length) {
         node.append(card('Backends', null, table(['Backend', ['State', 'words']], backends.map((backend) => [
             backend.name, `${backend.live ? `live${backend.version && ` (${backend.version})`}` : 'off'}${backend.reason && `: ${backend.reason}`}`]))));

@@ -101,6 +101,41 @@ static void put_recording(const pki_summary *summary, FILE *file)
                        pki_figure_scaled((double)summary->counts.trace_bytes, "B").text);
 }
 
+static void say_known(const char *what, const char *a, const char *between, const char *b,
+                      FILE *file)
+{
+    bool first = a && a[0], second = b && b[0];
+    if (first || second)
+        pki_report_say(file, "%s: %s%s%s", what, first ? a : "", first && second ? between : "",
+                       second ? b : "");
+}
+
+static void say_revision(const pki_environment *e, FILE *file)
+{
+    const char *changed = strcmp(e->modified, "yes") == 0 ? ", with changes"
+                          : strcmp(e->modified, "perhaps") == 0
+                              ? ", with files of another time than it knows"
+                              : "";
+    if (e->commit[0])
+        pki_report_say(file, "working directory: commit %.12s%s%s%s", e->commit,
+                       e->branch[0] ? " on " : "", e->branch, changed);
+}
+
+static void put_environment(const pki_environment *e, FILE *file)
+{
+    if (!e->memory)
+        return;
+    pki_report_title(file, "MACHINE AND BUILD");
+    pki_report_say(file, "%s%s%s processors, %s of memory; %s on %s",
+                   or_unknown(e->cpu, "processor unknown"), ", ", COUNT(e->processors),
+                   pki_figure_scaled((double)e->memory, "B").text, e->kernel, e->architecture);
+    say_known("GPU", e->gpu, ", driver ", e->driver, file);
+    say_known("command", e->command, "", NULL, file);
+    say_known("program", e->program_compiler, ", build ID ", e->build_id, file);
+    say_known("perfkit", e->compiler, "", NULL, file);
+    say_revision(e, file);
+}
+
 static void put_backends(const pki_summary *summary, FILE *file)
 {
     if (summary->backend_count == 0)
@@ -129,6 +164,7 @@ static void put_sections(const pki_summary *summary, const pki_report_options *o
     pki_report_counters(summary, file);
     pki_report_threads(summary, options, file);
     put_recording(summary, file);
+    put_environment(&summary->environment, file);
     put_backends(summary, file);
 }
 

@@ -1,0 +1,54 @@
+#include "base/small_file.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static size_t read_all(int fd, char *out, size_t size)
+{
+    struct stat about;
+    size_t used = 0;
+    if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode))
+        return 0;
+    for (ssize_t n = 1; n > 0 && used < size - 1; used += (size_t)n)
+        if ((n = read(fd, out + used, size - 1 - used)) < 0)
+            return 0;
+    return used;
+}
+
+size_t pki_small_file(const char *path, char *out, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    size_t used = 0;
+    if (fd >= 0) {
+        used = read_all(fd, out, size);
+        close(fd);
+    }
+    out[used] = 0;
+    return used;
+}
+
+size_t pki_small_file_in(const char *folder, const char *name, char *out, size_t size)
+{
+    char path[4096];
+    int n = snprintf(path, sizeof path, "%s/%s", folder, name);
+    out[0] = 0;
+    return n > 0 && (size_t)n < sizeof path ? pki_small_file(path, out, size) : 0;
+}
+
+bool pki_small_file_field(const char *text, const char *key, char *out, size_t size)
+{
+    size_t n = strlen(key);
+    for (const char *line = text; line && *line;) {
+        const char *end = strchr(line, '\n'), *value = line + n;
+        if (strncmp(line, key, n) == 0 && (value += strspn(value, " \t")) && *value == ':') {
+            value += 1 + strspn(value + 1, " \t");
+            snprintf(out, size, "%.*s", (int)strcspn(value, "\n"), value);
+            return true;
+        }
+        line = end ? end + 1 : NULL;
+    }
+    return false;
+}

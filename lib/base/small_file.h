@@ -1,0 +1,15 @@
+/* lib/base/small_file.h - what stands in a small file, or at the beginning of a large one. */
+#pragma once
+
+#include <stddef.h>
+#include <stdbool.h>
+
+/* As text: out ends with a 0. How many bytes; 0: none, or no such file. Waits for nobody: what is
+ * no file (a FIFO, a device) has none. */
+size_t pki_small_file(const char *path, char *out, size_t size);
+
+/* The same of a file whose path has parts, each at most so long that all fit into 4096 bytes. */
+size_t pki_small_file_in(const char *folder, const char *name, char *out, size_t size);
+
+/* What follows "key<blanks>:<blanks>" in the first such line of a text. */
+bool pki_small_file_field(const char *text, const char *key, char *out, size_t size);

@@ -1,0 +1,332 @@
+/* Machine, command line, builds and revision: what a report says of where a run ran. */
+#include <pk/pk.h>
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/arguments.h"
+#include "base/executable.h"
+#include "base/host.h"
+#include "base/revision.h"
+#include "base/small_file.h"
+
+#define COMMIT "0123456789abcdef0123456789abcdef01234567"
+#define OTHER "fedcba9876543210fedcba9876543210fedcba98"
+
+static const char *program;
+static char folder[] = "/tmp/pk-environment-XXXXXX";
+
+static void path_in(char path[300], const char *name)
+{
+    snprintf(path, 300, "%s/%s", folder, name);
+}
+
+static void write_file(const char *name, const void *content, size_t size)
+{
+    char path[300];
+    path_in(path, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(content, 1, size, file), size);
+    fclose(file);
+}
+
+static void write_text(const char *name, const char *text)
+{
+    write_file(name, text, strlen(text));
+}
+
+static void make_folder(const char *name)
+{
+    char path[300];
+    path_in(path, name);
+    mkdir(path, 0700);
+}
+
+static void remove_file(const char *name)
+{
+    char path[300];
+    path_in(path, name);
+    unlink(path);
+}
+
+/* ---- the command line ---- */
+
+static void check_shown(const char *arguments, size_t length, const char *wanted)
+{
+    char out[400];
+    pki_arguments_show(arguments, length, out, sizeof out);
+    assert_string_equal(out, wanted);
+}
+
+#define SHOWN(arguments, wanted) check_shown(arguments, sizeof(arguments), wanted)
+
+static void secrets_are_not_shown(void **state)
+{
+    (void)state;
+    SHOWN("train\0--steps\0"
+          "5\0a file",
+          "train --steps 5 'a file'");
+    SHOWN("train\0--api-key=abc\0--token\0xyz\0--steps=3",
+          "train --api-key=*** --token *** --steps=3");
+    SHOWN("train\0--PASSWORD\0--quiet\0x", "train --PASSWORD --quiet x");
+    SHOWN("env\0HF_TOKEN=abc\0MY_SECRET=\0X=1", "env HF_TOKEN=*** MY_SECRET=*** X=1");
+    SHOWN("get\0https://me:word@host/path\0https://host/a@b",
+          "get https://***@host/path https://host/a@b");
+    SHOWN("", "''");
+}
+
+static void a_long_command_line_is_cut(void **state)
+{
+    char out[20];
+    (void)state;
+    pki_arguments_show("0123456789\0abcdefghijklmnop", 28, out, sizeof out);
+    assert_string_equal(out, "0123456789 abcde...");
+}
+
+static void its_own_is_read(void **state)
+{
+    char out[2000];
+    (void)state;
+    pki_arguments_read(out, sizeof out);
+    assert_non_null(strstr(out, "environment"));
+}
+
+/* ---- the executable ---- */
+
+static void an_executable_says_its_compiler(void **state)
+{
+    pki_executable e;
+    (void)state;
+    pki_executable_read(program, &e);
+    assert_true(strstr(e.compiler, "GCC") || strstr(e.compiler, "clang"));
+    assert_int_equal(strlen(e.build_id) % 2, 0);
+    for (const char *c = e.build_id; *c; c++)
+        assert_true(isxdigit((unsigned char)*c));
+}
+
+/* Each byte of the header and the sections' table, and every length: nothing is read beyond. */
+static void a_damaged_one_says_nothing_or_something(void **state)
+{
+    static char content[8192];
+    char path[300];
+    pki_executable e;
+    (void)state;
+    size_t size = pki_small_file(program, content, sizeof content);
+    assert_true(size > 1000);
+    path_in(path, "damaged");
+    for (size_t n = 0; n < 64; n++) {
+        char kept = content[n];
+        content[n] = (char)~content[n];
+        write_file("damaged", content, size);
+        pki_executable_read(path, &e);
+        content[n] = kept;
+    }
+    for (size_t n = 0; n < 70; n += 3) {
+        write_file("damaged", content, n);
+        pki_executable_read(path, &e);
+        assert_string_equal(e.compiler, "");
+    }
+    pki_executable_read("/nowhere", &e);
+    assert_string_equal(e.build_id, "");
+}
+
+/* ---- the revision ---- */
+
+static void expect_revision(const char *commit, const char *branch, const char *modified)
+{
+    pki_revision r;
+    pki_revision_read(folder, &r);
+    assert_string_equal(r.commit, commit);
+    assert_string_equal(r.branch, branch);
+    assert_string_equal(r.modified, modified);
+}
+
+static void a_branch_is_followed(void **state)
+{
+    (void)state;
+    make_folder(".git");
+    write_text(".git/HEAD", "ref: refs/heads/topic/one\n");
+    expect_revision("", "topic/one", "");
+    write_text(".git/packed-refs", "# pack-refs\n" OTHER " refs/heads/topic/one-more\n" COMMIT
+                                   " refs/heads/topic/one\n");
+    expect_revision(COMMIT, "topic/one", "");
+    make_folder(".git/refs");
+    make_folder(".git/refs/heads");
+    make_folder(".git/refs/heads/topic");
+    write_text(".git/refs/heads/topic/one", OTHER "\n");
+    expect_revision(OTHER, "topic/one", "");
+    write_text(".git/HEAD", COMMIT "\n");
+    expect_revision(COMMIT, "", "");
+    write_text(".git/HEAD", "nonsense\n");
+    expect_revision("", "", "");
+}
+
+static void a_work_tree_has_its_refs_elsewhere(void **state)
+{
+    pki_revision r;
+    char path[300], text[400];
+    (void)state;
+    make_folder("tree");
+    make_folder("tree/below");
+    make_folder(".git/worktrees");
+    make_folder(".git/worktrees/tree");
+    path_in(path, ".git/worktrees/tree");
+    snprintf(text, sizeof text, "gitdir: %s\n", path);
+    write_text("tree/.git", text);
+    write_text(".git/worktrees/tree/HEAD", "ref: refs/heads/topic/one\n");
+    write_text(".git/worktrees/tree/commondir", "../..\n");
+    path_in(path, "tree/below");
+    pki_revision_read(path, &r);
+    assert_string_equal(r.commit, OTHER);
+    assert_string_equal(r.branch, "topic/one");
+}
+
+static void put_number(char *at, uint32_t value)
+{
+    value = htonl(value);
+    memcpy(at, &value, 4);
+}
+
+/* An index of version 2 with one file, as git would write it now. */
+static size_t make_index(char index[200], const char *name, uint32_t files)
+{
+    struct stat about;
+    char path[300];
+    path_in(path, name);
+    assert_int_equal(stat(path, &about), 0);
+    memset(index, 0, 200);
+    memcpy(index, "DIRC", 4);
+    put_number(index + 4, 2);
+    put_number(index + 8, files);
+    put_number(index + 12 + 8, (uint32_t)about.st_mtim.tv_sec);
+    put_number(index + 12 + 12, (uint32_t)about.st_mtim.tv_nsec);
+    put_number(index + 12 + 24, 0100644);
+    put_number(index + 12 + 36, (uint32_t)about.st_size);
+    snprintf(index + 12 + 62, 60, "%s", name);
+    return 12 + ((62 + strlen(name) + 8) & ~(size_t)7) + 20; /* and a checksum */
+}
+
+static void changed_files_are_seen(void **state)
+{
+    char index[200], path[300];
+    (void)state;
+    write_text(".git/HEAD", COMMIT "\n");
+    write_text("source.c", "int a;\n");
+    size_t size = make_index(index, "source.c", 1);
+    write_file(".git/index", index, size);
+    expect_revision(COMMIT, "", "no");
+    path_in(path, "source.c");
+    const struct timespec times[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    utimensat(AT_FDCWD, path, times, 0);
+    expect_revision(COMMIT, "", "perhaps");
+    write_text("source.c", "int a, b;\n");
+    expect_revision(COMMIT, "", "yes");
+    remove_file("source.c");
+    expect_revision(COMMIT, "", "yes");
+}
+
+static void an_index_that_makes_no_sense_is_not_known(void **state)
+{
+    char index[200];
+    (void)state;
+    write_text("source.c", "int a;\n");
+    size_t size = make_index(index, "source.c", 1);
+    for (size_t n = 1; n < size - 20; n++) {
+        write_file(".git/index", index, n);
+        pki_revision r;
+        pki_revision_read(folder, &r);
+        assert_string_not_equal(r.modified, "yes");
+    }
+    put_number(index + 8, 1000000); /* files */
+    write_file(".git/index", index, size);
+    expect_revision(COMMIT, "", "");
+    put_number(index + 8, 1);
+    put_number(index + 4, 4); /* version */
+    write_file(".git/index", index, size);
+    expect_revision(COMMIT, "", "");
+}
+
+/* ---- files, the machine ---- */
+
+static void nobody_is_waited_for(void **state)
+{
+    char path[300], text[10];
+    (void)state;
+    path_in(path, "fifo");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(pki_small_file(path, text, sizeof text), 0);
+    assert_int_equal(pki_small_file(folder, text, sizeof text), 0);
+}
+
+static void the_machine_is_known(void **state)
+{
+    pki_host m;
+    (void)state;
+    pki_host_read(&m);
+    assert_true(m.memory_bytes > 1 << 20 && m.processors > 0);
+    assert_non_null(strstr(m.kernel, "Linux "));
+    assert_true(m.architecture[0] != 0);
+}
+
+/* ---- the report ---- */
+
+static bool report_tells(const char *variable)
+{
+    static char text[1 << 20];
+    char path[300];
+    path_in(path, "report.json");
+    setenv("PK_ENVIRONMENT", variable, 1);
+    assert_int_equal(pk_start(pk_options(.report_path = path, .backends = "none")), PK_OK);
+    assert_int_equal(pk_stop(), PK_OK);
+    unsetenv("PK_ENVIRONMENT");
+    assert_true(pki_small_file(path, text, sizeof text) > 0);
+    return strstr(text, "\"environment\":{\"memory\":") != NULL;
+}
+
+static void the_report_has_it_unless_it_is_off(void **state)
+{
+    (void)state;
+    assert_true(report_tells("on"));
+    assert_false(report_tells("off"));
+    setenv("PK_ENVIRONMENT", "perhaps", 1);
+    assert_int_equal(pk_start(NULL), PK_EINVAL);
+    assert_non_null(strstr(pk_error_message(), "PK_ENVIRONMENT"));
+    unsetenv("PK_ENVIRONMENT");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(secrets_are_not_shown),
+        cmocka_unit_test(a_long_command_line_is_cut),
+        cmocka_unit_test(its_own_is_read),
+        cmocka_unit_test(an_executable_says_its_compiler),
+        cmocka_unit_test(a_damaged_one_says_nothing_or_something),
+        cmocka_unit_test(a_branch_is_followed),
+        cmocka_unit_test(a_work_tree_has_its_refs_elsewhere),
+        cmocka_unit_test(changed_files_are_seen),
+        cmocka_unit_test(an_index_that_makes_no_sense_is_not_known),
+        cmocka_unit_test(nobody_is_waited_for),
+        cmocka_unit_test(the_machine_is_known),
+        cmocka_unit_test(the_report_has_it_unless_it_is_off),
+    };
+    char command[400];
+    program = argv[0];
+    if (argc < 1 || !mkdtemp(folder))
+        return 1;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command) || failed;
+}
