@@ -156,7 +156,7 @@ static void sweep(fault f)
 {
     for (f.n = 1; f.n < MOST; f.n++) {
         kit_clean();
-        int status = kit_child(child, &f, 60);
+        int status = kit_child(child, &f, 240);
         if (status == NOT_MADE)
             break;
         if (status != 0)

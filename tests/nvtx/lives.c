@@ -148,7 +148,7 @@ static void forked(void **state)
         skip(); /* it allows no new thread in the child */
     nvtxRangePushA("around a fork");
     nvtxRangeId_t id = nvtxRangeStartA("range around a fork");
-    assert_int_equal(kit_child(in_child, NULL, 60), 0);
+    assert_int_equal(kit_child(in_child, NULL, 240), 0);
     nvtxRangeEnd(id);
     nvtxRangePop();
     path = kit_path("nvtx.json");

@@ -92,7 +92,7 @@ static void *watch(void *argument)
 static void be_a_child(void)
 {
     pk_counts counts = {.size = sizeof counts};
-    alarm(60);
+    alarm(240);
     must_equal(pk_get_counts(&counts), PK_EOFF);
     must_equal(pk_flush(), PK_EOFF);
     pk_region_begin(walk_region(0));

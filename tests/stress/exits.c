@@ -29,7 +29,7 @@ const char *__tsan_default_options(void)
     return "report_signal_unsafe=0";
 }
 
-enum { SECONDS = 40, FOR_EVER = 1000000000 };
+enum { SECONDS = 200, FOR_EVER = 1000000000 };
 
 static pk_region work = PK_REGION("work");
 static const char *path;

@@ -107,7 +107,7 @@ static void fork_once(way w)
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        kit_watchdog(60);
+        kit_watchdog(240);
         must_be_off();
         start_anew();
         end_child(w);
@@ -147,7 +147,7 @@ static void *fork_amid_regions(void *argument)
         fflush(NULL);
         child = fork();
         if (child == 0) {
-            kit_watchdog(60);
+            kit_watchdog(240);
             pk_region_end(&outer);
             must_be_off();
             start_anew();

@@ -176,7 +176,7 @@ static void kill_after(const plan *p, const char *path, unsigned us)
     pid_t victim = fork();
     must(victim >= 0);
     if (victim == 0) {
-        kit_watchdog(60);
+        kit_watchdog(240);
         victims_plan = p;
         p->run(p, path);
         _exit(1);

@@ -92,7 +92,7 @@ static void *make_noise(void *argument)
 static void run_for_ever(const char *path)
 {
     pthread_t noise;
-    kit_watchdog(60);
+    kit_watchdog(240);
     must_equal(pk_start(pk_options(.trace_path = path, .flush_ms = 10, .backends = "none",
                                    .ring_records = 4096)),
                PK_OK);

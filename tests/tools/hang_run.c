@@ -113,7 +113,7 @@ int main(int argc, char **argv)
     const char *how = plain ? argv[5] + 6 : argv[5];
     if (pk_start(pk_options(.rank = rank, .world_size = size, .backends = "none")) != PK_OK)
         return 1;
-    alarm(60);
+    alarm(240);
     pk_thread_name("trainer");
     pk_comm *world = plain ? NULL : pk_comm_create("test", "world", 0, rank, size);
     for (unsigned step = 1; step <= at + 100000; step++) {

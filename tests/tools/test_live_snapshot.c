@@ -48,7 +48,7 @@ static pid_t start_moving(void)
     pid_t pid = fork();
     if (pid == 0) {
         pthread_t thread;
-        alarm(60);
+        alarm(240);
         if (pk_start(pk_options(.ring_records = 64, .backends = "none")) != PK_OK ||
             pthread_create(&thread, NULL, move, NULL) != 0 || write(ready[1], &byte, 1) != 1)
             _exit(1);
@@ -129,7 +129,7 @@ static void figures_of_the_dead(void **state)
     assert_int_equal(pipe(ready), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        alarm(60);
+        alarm(240);
         if (pk_start(pk_options(.backends = "none")) != PK_OK)
             _exit(1);
         for (int i = 0; i < 1000; i++) {

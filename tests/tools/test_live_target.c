@@ -63,7 +63,7 @@ static void live(int ready, int end, int rank, bool in_memory)
         _exit(1);
     pk_region_begin(&outer);
     pk_step(1);
-    alarm(60);
+    alarm(240);
     if (write(ready, &byte, 1) != 1 || read(end, &byte, 1) != 0)
         _exit(2);
     pk_region_end(&outer);

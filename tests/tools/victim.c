@@ -22,7 +22,7 @@ int main(void)
     static pk_region outer = PK_REGION("outer"), inner = PK_REGION_OF(PK_WAIT, "inner");
     if (pk_start(NULL) != PK_OK)
         return 1;
-    alarm(60); /* should nobody kill it */
+    alarm(240); /* should nobody kill it */
     for (int i = 0; i < 500; i++) {
         PK_SCOPE_NAMED("done") {
             pk_region_mark(pk_region_variant(&outer, "i", i % 5));

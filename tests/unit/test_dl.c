@@ -127,7 +127,7 @@ static int fork_and_pass(void)
     int status = -1;
     pid_t child = fork();
     if (child == 0) {
-        alarm(20);
+        alarm(100);
         dl_iterate_phdr(pass, NULL);
         pki_dl_each(pass, NULL);
         _exit(0);
