@@ -96,7 +96,7 @@ def nvcc_of(cuda, folder):
 
 
 def commands(root, path, folder, cuda):
-    """How an example is built, by each compiler; a folder is one program."""
+    """How an example is built, by each compiler; a folder is several programs of the same parts."""
     name = os.path.basename(path)
     flags = [*STRICT, "-O1", "-I", root + "/include", "-o", folder + "/example"]
     if name.startswith("nccl_"):
@@ -110,12 +110,18 @@ def commands(root, path, folder, cuda):
         needs(shutil.which("mpicc"), "mpicc")
         yield ["mpicc", "-std=gnu11", *flags, path, *LIBRARIES]
     else:
-        sources = [path]
+        shared, programs = [], [path]
         if os.path.isdir(path):
-            sources = [name for name in glob.glob(path + "/*.c") if not os.path.basename(name).startswith("test_")]
+            programs = [f"{path}/main.c", f"{path}/serve.c"]  # and ranks.c, for which mpicc is needed
+            others = [*programs, f"{path}/ranks.c"]
+            shared = [file for file in glob.glob(path + "/*.c")
+                      if file not in others and not os.path.basename(file).startswith("test_")]
             flags += [f'-DTRAIN_SOURCE_DIR="{path}"']
-        for compiler in compilers("c++" if name.endswith(".cpp") else "c"):
-            yield [*compiler, *flags, *(["-isystem", cuda] if cuda else []), *sources, *LIBRARIES, "-ldl"]
+        for program in programs:
+            for compiler in compilers("c++" if name.endswith(".cpp") else "c"):
+                yield [*compiler, *flags, *(["-isystem", cuda] if cuda else []), program, *shared, *LIBRARIES, "-ldl"]
+        if shared and shutil.which("mpicc"):
+            yield ["mpicc", "-std=gnu11", *flags, f"{path}/ranks.c", *shared, *LIBRARIES]
 
 
 def examples(root, folder, cuda):
