@@ -57,25 +57,26 @@ module pk
         real(c_double) :: mean = 0, stddev = 0
         integer(c_int64_t) :: self = 0, bytes = 0, flops = 0
         real(c_double) :: unit_ns = 0
-        integer(c_int64_t) :: spare(6) = 0, buckets(59 * 64) = 0
+        integer(c_int64_t) :: untimed = 0
+        real(c_double) :: sampling_error = 0
+        integer(c_int64_t) :: spare(4) = 0, buckets(59 * 64) = 0
     end type
 
     ! Record accounting; pk_counts of pk/session.h.
     type, bind(c), public :: pk_counts
-        integer(c_int32_t) :: size = 136, threads = 0
+        integer(c_int32_t) :: size = 152, threads = 0
         integer(c_int64_t) :: begun = 0, recorded = 0, written = 0, dropped = 0, unbalanced = 0, too_deep = 0, &
                               stray_ends = 0, points = 0, points_dropped = 0, unwritten = 0, regions = 0, steps = 0, &
-                              memory_bytes = 0, trace_bytes = 0, other_starts = 0, not_finite = 0
+                              memory_bytes = 0, trace_bytes = 0, other_starts = 0, not_finite = 0, untimed = 0, untraced = 0
     end type
 
     type, bind(c) :: options
-        integer(c_int32_t) :: size = 272, ring_records = 0
+        integer(c_int32_t) :: size = 280, ring_records = 0
         type(c_ptr) :: trace_path = c_null_ptr, report_path = c_null_ptr
         integer(c_int64_t) :: memory_bytes = 0
         type(c_ptr) :: backends = c_null_ptr, arena_path = c_null_ptr, clock = c_null_ptr
         integer(c_int64_t) :: trace_max_bytes = 0
-        integer(c_int32_t) :: flush_ms = 0, report_threads = 0, warmup_steps = 0, rank = 0, world_size = 0, &
-                              log_level = 0
+        integer(c_int32_t) :: flush_ms = 0, report_threads = 0, warmup_steps = 0, rank = 0, world_size = 0, log_level = 0
         type(c_ptr) :: log = c_null_ptr, log_user = c_null_ptr, cupti_steps = c_null_ptr
         integer(c_int32_t) :: cupti_graph_nodes = 0, nvtx_consume = 0
         type(c_ptr) :: nvtx_shim = c_null_ptr, gpu_capture = c_null_ptr
@@ -88,13 +89,12 @@ module pk
         integer(c_int64_t) :: windows_max_bytes = 0
         type(c_ptr) :: metrics_path = c_null_ptr
         integer(c_int32_t) :: metrics_seconds = 0, hang_seconds = 0
-        type(c_ptr) :: hang_command = c_null_ptr
-        type(c_ptr) :: collector = c_null_ptr, collector_cpus = c_null_ptr
+        type(c_ptr) :: hang_command = c_null_ptr, collector = c_null_ptr, collector_cpus = c_null_ptr
         integer(c_int64_t) :: trace_rotate_bytes = 0
         integer(c_int32_t) :: trace_keep = 0
         type(c_ptr) :: machine_path = c_null_ptr
+        real(c_double) :: overhead_max = 0
     end type
-
     type, bind(c) :: backend_info
         integer(c_int32_t) :: size = 232, live = 0
         character(kind=c_char) :: version(32) = c_null_char, reason(192) = c_null_char

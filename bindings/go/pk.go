@@ -167,6 +167,11 @@ func (s *Stats) Self() uint64    { return uint64(s.c.self) }
 func (s *Stats) Bytes() uint64   { return uint64(s.c.bytes) }
 func (s *Stats) Flops() uint64   { return uint64(s.c.flops) }
 
+// Untimed is how many of the calls were counted and not timed (overhead_max), and SamplingError what their times may be
+// off by: see pk_stats.
+func (s *Stats) Untimed() uint64        { return uint64(s.c.untimed) }
+func (s *Stats) SamplingError() float64 { return float64(s.c.sampling_error) }
+
 // Quantile is the smallest duration that a share q of all samples does not exceed, within 1 %; 0 without samples.
 func (s *Stats) Quantile(q float64) uint64 {
 	return uint64(C.pk_stats_quantile(&s.c, C.double(q)))
@@ -296,6 +301,7 @@ type Counts struct {
 	Begun, Recorded, Written, Dropped, Unbalanced, TooDeep, StrayEnds uint64
 	Points, PointsDropped, Unwritten, Regions, Steps                  uint64
 	MemoryBytes, TraceBytes, OtherStarts, NotFinite                   uint64
+	Untimed, Untraced                                                 uint64
 }
 
 // GetCounts is for during a session and after it.
@@ -308,7 +314,7 @@ func GetCounts() (Counts, error) {
 		StrayEnds: uint64(c.stray_ends), Points: uint64(c.points), PointsDropped: uint64(c.points_dropped),
 		Unwritten: uint64(c.unwritten), Regions: uint64(c.regions), Steps: uint64(c.steps),
 		MemoryBytes: uint64(c.memory_bytes), TraceBytes: uint64(c.trace_bytes), OtherStarts: uint64(c.other_starts),
-		NotFinite: uint64(c.not_finite),
+		NotFinite: uint64(c.not_finite), Untimed: uint64(c.untimed), Untraced: uint64(c.untraced),
 	}, err
 }
 

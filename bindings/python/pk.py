@@ -149,20 +149,20 @@ class _Counter(ctypes.Structure):
 
 
 class _Options(ctypes.Structure):
-    _fields_ = [(name[2:], {"u": _U32, "i": _I32, "w": _U64, "s": _TEXT, "p": _POINTER}[name[0]]) for name in (
+    _fields_ = [(name[2:], {"u": _U32, "i": _I32, "w": _U64, "s": _TEXT, "p": _POINTER, "d": _DOUBLE}[name[0]]) for name in (
         "u.size u.ring_records s.trace_path s.report_path w.memory_bytes s.backends s.arena_path s.clock "
-        "w.trace_max_bytes u.flush_ms u.report_threads u.warmup_steps i.rank i.world_size u.log_level p.log "
-        "p.log_user s.cupti_steps u.cupti_graph_nodes u.nvtx_consume s.nvtx_shim s.gpu_capture u.cupti_sync_events "
-        "w.history_bytes u.history_steps u.captures_per_hour w.capture_bytes_per_hour s.capture s.capture_path "
-        "s.windows_path u.window_steps u.window_seconds w.windows_max_bytes s.metrics_path u.metrics_seconds "
-        "u.hang_seconds s.hang_command s.collector s.collector_cpus w.trace_rotate_bytes u.trace_keep s.machine_path").split()]
+        "w.trace_max_bytes u.flush_ms u.report_threads u.warmup_steps i.rank i.world_size u.log_level p.log p.log_user "
+        "s.cupti_steps u.cupti_graph_nodes u.nvtx_consume s.nvtx_shim s.gpu_capture u.cupti_sync_events w.history_bytes "
+        "u.history_steps u.captures_per_hour w.capture_bytes_per_hour s.capture s.capture_path s.windows_path "
+        "u.window_steps u.window_seconds w.windows_max_bytes s.metrics_path u.metrics_seconds u.hang_seconds "
+        "s.hang_command s.collector s.collector_cpus w.trace_rotate_bytes u.trace_keep s.machine_path d.overhead_max").split()]
 
 
 class Counts(_Plain):
     """Record accounting; pk_counts in pk/session.h."""
     _fields_ = [("size", _U32), ("threads", _U32)] + [(name, _U64) for name in (
-        "begun", "recorded", "written", "dropped", "unbalanced", "too_deep", "stray_ends", "points", "points_dropped",
-        "unwritten", "regions", "steps", "memory_bytes", "trace_bytes", "other_starts", "not_finite")]
+        "begun recorded written dropped unbalanced too_deep stray_ends points points_dropped unwritten regions steps "
+        "memory_bytes trace_bytes other_starts not_finite untimed untraced").split()]
 
 
 class _BackendInfo(ctypes.Structure):
@@ -171,9 +171,9 @@ class _BackendInfo(ctypes.Structure):
 
 class Stats(_Plain):
     """A distribution of durations in ns (pk/stats.h): count, sum, min, max, mean, stddev, self, bytes, flops."""
-    _fields_ = [("size", _U32), ("reserved", _U32), ("count", _U64), ("sum", _U64), ("min", _U64), ("max", _U64),
-                ("mean", _DOUBLE), ("stddev", _DOUBLE), ("self", _U64), ("bytes", _U64), ("flops", _U64),
-                ("unit_ns", _DOUBLE), ("spare", _U64 * 6), ("buckets", _U64 * (59 * 64))]
+    _fields_ = [(name[2:], {"u": _U32, "w": _U64, "d": _DOUBLE}[name[0]]) for name in (
+        "u.size u.reserved w.count w.sum w.min w.max d.mean d.stddev w.self w.bytes w.flops d.unit_ns w.untimed "
+        "d.sampling_error").split()] + [("spare", _U64 * 4), ("buckets", _U64 * (59 * 64))]
 
     def quantile(self, q):
         """The smallest duration that a share q of all samples does not exceed, within 1 %; 0 without samples."""

@@ -68,6 +68,7 @@ pub struct Options {
     pub trace_rotate_bytes: u64,
     pub trace_keep: u32,
     pub machine_path: *const c_char,
+    pub overhead_max: f64,
 }
 
 #[repr(C)]
@@ -80,7 +81,7 @@ pub struct Backend {
 
 // What C has (tests/abi); larger ones come with a larger size member.
 const _: () = assert!(size_of::<Region>() == 64 && size_of::<Counter>() == 24 && size_of::<Stats>() == 30344);
-const _: () = assert!(size_of::<Options>() == 272 && size_of::<Backend>() == 232 && size_of::<Counts>() == 136);
+const _: () = assert!(size_of::<Options>() == 280 && size_of::<Backend>() == 232 && size_of::<Counts>() == 152);
 
 #[link(name = "pk")]
 extern "C" {

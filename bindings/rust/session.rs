@@ -77,7 +77,7 @@ impl Options {
                       nvtx_consume: u32 cupti_sync_events: u32 history_steps: u32 history_bytes: u64
                       captures_per_hour: u32 capture_bytes_per_hour: u64 window_steps: u32
                       window_seconds: u32 windows_max_bytes: u64 metrics_seconds: u32 hang_seconds: u32
-                      trace_rotate_bytes: u64 trace_keep: u32 }
+                      trace_rotate_bytes: u64 trace_keep: u32 overhead_max: f64 }
 
     /// Begins a session, which ends when it is dropped.
     pub fn start(&self) -> Result<Session, Error> {
@@ -146,6 +146,8 @@ pub struct Counts {
     pub trace_bytes: u64,
     pub other_starts: u64,
     pub not_finite: u64,
+    pub untimed: u64,
+    pub untraced: u64,
 }
 
 /// During a session and after it.
@@ -187,7 +189,9 @@ pub struct Stats {
     pub bytes: u64,
     pub flops: u64,
     unit_ns: f64,
-    spare: [u64; 6],
+    pub untimed: u64,
+    pub sampling_error: f64,
+    spare: [u64; 4],
     buckets: [u64; 59 * 64],
 }
 

@@ -61,7 +61,7 @@ typedef enum pk_kind {
 typedef struct pk_region {
     const char *name;
     uint32_t kind; /* a pk_kind */
-    uint32_t id;   /* 0 until first used; then perfkit's */
+    uint32_t id;   /* 0 until first used; then perfkit's, as reserved is */
     const char *file;
     uint32_t line;
     uint32_t reserved;

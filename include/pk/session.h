@@ -269,6 +269,17 @@ typedef struct pk_options {
      * read at pk_stop, if there are such regions; one of another processor is refused, which is
      * logged. NULL: where `pk machine` keeps it, if it is there. "none": none. */
     const char *machine_path;
+
+    /* How much perfkit may take, as a share of the process's CPU time, its own included: 0.01 is
+     * one percent, 0.5 the most. What it takes is estimated while the session runs: calls times
+     * what one costs here, and the CPU time of its threads. When that nears the bound, the regions
+     * that cost most lose their events in the trace, then the times of all but one of n calls, at
+     * random distances, n up to 4096; where there is room again they get them back. All calls are
+     * counted, and what pk_region_add is told stays exact; times of thinned regions are estimates,
+     * and say so, with their error (docs/production.md). Regions of kind PK_COMM and those that
+     * hold operations keep all of theirs. Where even that does not hold the bound, it is logged,
+     * and in the report. 0: no bound, nothing is thinned. */
+    double overhead_max;
 } pk_options;
 
 /* The options as a pointer to a literal: pk_start(pk_options(.trace_path = "run.json")). For C; in
@@ -323,6 +334,8 @@ typedef struct pk_counts {
     uint64_t trace_bytes;    /* trace text written so far (before compression) */
     uint64_t other_starts;   /* pk_starts of other copies of perfkit in this process, refused */
     uint64_t not_finite;     /* counter values that were infinite or NaN; not recorded */
+    uint64_t untimed;        /* of recorded: counted and not timed (overhead_max) */
+    uint64_t untraced;       /* recorded and kept out of the trace for overhead_max */
 } pk_counts;
 
 /* During a session and after it. PK_EOFF if there was none. PK_EINVAL if size is 0 or too large. A

@@ -40,8 +40,19 @@ typedef struct pk_stats {
     uint64_t self;  /* sum without the time in regions inside this one */
     uint64_t bytes; /* pk_region_add */
     uint64_t flops;
-    double unit_ns;    /* ns per bucket unit: 1 */
-    uint64_t spare[6]; /* 0; for later versions */
+    double unit_ns; /* ns per bucket unit: 1 */
+    /* Where overhead_max has had calls counted and not timed (docs/production.md), each timed call
+     * stands for w: itself and the untimed ones before it. count, bytes and flops are exact then;
+     * all else is an estimate, from which the truth is off by as much as calls differ. One standard
+     * error of the sum is count * stddev * sampling_error, of the mean stddev * sampling_error, of
+     * the rank of quantile q sqrt(q * (1 - q)) * sampling_error: sampling_error^2 is the sum of
+     * w * (w - 1), divided by count^2. (Of a total estimated by weights, as Horvitz and Thompson
+     * do, JASA 47, 1952; each timed call is right about itself and a guess about w - 1 others,
+     * hence (w - 1)^2 + (w - 1). It takes calls for independent of those near them.) min and max
+     * are those of timed calls. */
+    uint64_t untimed; /* of count; 0: the error is 0 */
+    double sampling_error;
+    uint64_t spare[4]; /* 0; for later versions */
     /* Log-linear: values below 128 exactly, then 64 buckets per octave. A bucket is at most 1/64 of
      * its value wide, so its middle is within 1/128 = 0.8 %. */
     uint64_t buckets[PK_STATS_BUCKETS];

@@ -4,6 +4,7 @@
 #define PKI_LIKELY(x) __builtin_expect(!!(x), 1)
 #define PKI_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define PKI_COLD __attribute__((cold, noinline))
+#define PKI_HOT __attribute__((noinline, hot)) /* though only cold code calls it */
 #define PKI_NOINLINE __attribute__((noinline))
 #define PKI_PRINTF(format, first) __attribute__((__format__(__printf__, format, first)))
 

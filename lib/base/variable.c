@@ -31,6 +31,7 @@ static const char *const variables[] = {
     "PK_METRICS_SECONDS",
     "PK_NVTX_CONSUME",
     "PK_NVTX_SHIM",
+    "PK_OVERHEAD_MAX",
     "PK_RANK",
     "PK_REPORT_PATH",
     "PK_REPORT_THREADS",

@@ -3,6 +3,7 @@
 #include "comm/model/communicator.h"
 #include "core/mirror.h"
 #include "core/registry.h"
+#include "core/thin.h"
 
 /* What was open when the ring became full may have recorded calls inside it; what has begun since
  * has none. */
@@ -41,26 +42,47 @@ static uint64_t what_of(const pki_work *work, const pki_frame *f, uint32_t id, u
     return PKI_WHAT(id, type, depth) | PKI_TIES(pki_count_ties(f)) | PKI_FLAGS(flags);
 }
 
+/* Untimed calls that this record stands for; what they have told goes with it. */
+static uint32_t take_untimed(const pki_thread *t, uint32_t id, pki_work *work)
+{
+    const pki_counted *e = pki_counted_at(t, id);
+    if (PKI_LIKELY(!e || !e->tells))
+        return 0;
+    work->bytes += e->bytes;
+    work->flops += e->flops;
+    return pki_thin_pending(t, id);
+}
+
+static uint64_t extra_of(uint64_t lost, const pki_work *work, uint32_t untimed)
+{
+    uint64_t extra = lost ? lost : work->tag;
+    return untimed ? PKI_MIN(extra, PKI_THINNED_REST) | (uint64_t)untimed << PKI_THINNED_SHIFT
+                   : extra;
+}
+
 void pki_close_top(pki_thread *t, uint64_t now, unsigned flags)
 {
     pki_frame *f = pki_top_frame(t, pki_load(&t->state));
     pki_work *work = &t->work[f - t->frames];
     uint32_t what = pki_load(&f->id), id = what & PKI_FRAME_ID;
     pki_work done = *work;
+    uint32_t untimed = take_untimed(t, id, &done);
     unsigned worked = pki_worked(&done), depth = (unsigned)(f - t->frames);
     uint64_t start = pki_load(&f->start), lost = t->lost_inside[depth];
     flags |= lost ? PKI_FLAG_LOST : 0;
+    flags |= untimed ? PKI_FLAG_THINNED : 0;
     pki_record records[2] = {
-        {start, now - start, what_of(&done, f, id, depth, flags), lost ? lost : done.tag},
+        {start, now - start, what_of(&done, f, id, depth, flags), extra_of(lost, &done, untimed)},
         pki_work_slot(&done)};
     if (pki_push(t, records, 1 + worked, 1)) {
         pki_bump(&t->others, worked);
+        pki_thin_told(t, id, untimed, now - start);
     } else {
         /* First it is no open region any more: were the session to end here, it would count
          * twice. */
         pki_store_release(&t->state, pki_load(&t->state) - sizeof(pki_frame));
         count_dropped(t, depth, id, pki_thread_ns(t, start, pki_not_negative(records[0].value)),
-                      &done);
+                      work); /* what untimed calls have told goes with the next one's record */
     }
     pki_store(&work->bytes, (uint64_t)0);
     pki_store(&work->flops, (uint64_t)0);
@@ -131,12 +153,65 @@ void pki_close_above(pki_thread *t, const pki_frame *until, uint64_t now)
     }
 }
 
+/* ---- calls that are not timed ---- */
+
+static bool is_open(const pki_thread *t, const pki_untimed *u)
+{
+    const pki_frame *f = (const pki_frame *)((const char *)t + u->place - PKI_RECORD_REGION);
+    return u->place <= (uint32_t)pki_load(&t->state) && pki_load(&f->start) == u->start;
+}
+
+/* Those whose timed call has ended without them: nobody has looked until now. */
+static void drop_ended(pki_thread *t)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < t->untimed_open; i++)
+        if (is_open(t, &t->untimed[i]))
+            t->untimed[kept++] = t->untimed[i];
+    pki_bump(&t->unbalanced, t->untimed_open - kept);
+    pki_store(&t->untimed_open, kept);
+}
+
+/* The innermost open call of that id if it is an untimed one; its position on the list, from 1. */
+static uint32_t find_untimed(pki_thread *t, uint32_t id)
+{
+    if (PKI_LIKELY(!t->untimed_open))
+        return 0;
+    drop_ended(t);
+    uint32_t at = t->untimed_open;
+    while (at > 0 && t->untimed[at - 1].id != id)
+        at--;
+    const pki_frame *f = at ? pki_find_frame(t, id) : NULL;
+    bool inner =
+        f && (const char *)f - (const char *)t + PKI_RECORD_REGION > t->untimed[at - 1].place;
+    return inner ? 0 : at;
+}
+
+pki_counted *pki_untimed_call(pki_thread *t, uint32_t id)
+{
+    return find_untimed(t, id) ? pki_counted_at(t, id) : NULL;
+}
+
+bool pki_close_untimed(pki_thread *t, uint32_t id, uint64_t now)
+{
+    uint32_t at = find_untimed(t, id);
+    if (!at)
+        return false;
+    pki_close_above(t, (pki_frame *)((char *)t + t->untimed[at - 1].place - PKI_RECORD_REGION),
+                    now);
+    pki_bump(&t->unbalanced, t->untimed_open - at);
+    pki_store(&t->untimed_open, at - 1);
+    return true;
+}
+
 void pki_close(pki_thread *t, uint32_t id, uint64_t now, unsigned flags)
 {
     if (t->over && end_too_deep(t, id)) {
         remove_guard(t);
         return;
     }
+    if (pki_close_untimed(t, id, now))
+        return;
     const pki_frame *f = pki_find_frame(t, id);
     if (!f) {
         pki_bump(&t->stray_ends, 1);

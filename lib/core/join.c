@@ -101,7 +101,7 @@ static void adopt(pki_registry *r, pki_thread *t)
     t->name[0] = 0;
     pki_bump(&t->name_version, 1);
     copy_system_name(t);
-    t->starved = t->over = 0;
+    t->starved = t->over = t->untimed_open = 0;
     t->steps = t->lost_since_step = 0;
     pki_store(&t->state, (pki_load(&t->state) & ~(uint64_t)UINT32_MAX) | PKI_FRAME_OFFSET(0));
     pki_store(&t->limit, t->monotonic || pki_mirrors_count() ? 0 : PKI_FRAME_OFFSET(PKI_DEPTH_MAX));
@@ -132,6 +132,7 @@ static pki_registry *detach(pki_thread *t)
 static void release_block(pki_thread *t)
 {
     releases++;
+    pki_bump(&t->unbalanced, t->untimed_open);
     if (!pki_load(&t->ended))
         pki_close_above(t, t->frames, pki_ticks(t->monotonic)); /* may take the lock itself */
     pki_registry_lock();

@@ -193,6 +193,8 @@ static wanted wanted_counter(const char *name, const char *unit)
 uint32_t pki_region_id(pk_region *region)
 {
     uint32_t id = pki_load(&region->id);
+    if (id == 0)
+        id = pki_load(&region->reserved); /* it is thinned (core/thin.h) */
     if (id == 0) {
         wanted w = wanted_region(region->kind, region->name);
         id = intern(&w)->id;

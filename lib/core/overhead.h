@@ -20,8 +20,14 @@ typedef struct pki_toll {
                            their way out */
     uint64_t backends;  /* threads of their own */
     pki_processor stepper; /* what the thread that makes steps had of them */
+    double counted_ns;     /* one of a call that is not timed; 0: there are none (overhead_max) */
+    double overhead_max;
+    uint64_t beyond; /* 1: perfkit takes more than that, with all but few calls not timed */
 } pki_toll;
 
 /* Nanoseconds of one pk_region_begin and pk_region_end, recorded: the least of several batches. 0
  * without memory. */
 double pki_measure_region_ns(uint32_t monotonic);
+
+/* Likewise of a call that is counted and not timed (core/thin.h). */
+double pki_measure_counted_ns(void);

@@ -46,6 +46,10 @@ typedef enum pki_payload_type {
 
 #define PKI_TAGGED ((uint64_t)1 << 32) /* above a message's tag: there is one */
 
+#define PKI_THINNED_SHIFT 40
+#define PKI_THINNED_MOST ((uint64_t)(1 << 24) - 1)
+#define PKI_THINNED_REST (((uint64_t)1 << PKI_THINNED_SHIFT) - 1) /* of extra, the lower part */
+
 #define PKI_FLAG_UNBALANCED 1u /* region: not closed by its own end */
 #define PKI_FLAG_UNKNOWN 2u    /* step: no breakdown */
 #define PKI_FLAG_NO_BEGIN 2u   /* the end of a span: its begin found no room */
@@ -53,6 +57,9 @@ typedef enum pki_payload_type {
 #define PKI_FLAG_CUT_OFF 16u   /* region: the process ended within it; also PKI_FLAG_UNBALANCED */
 #define PKI_FLAG_BETWEEN 32u   /* step: it is none, but the time between two */
 #define PKI_FLAG_LOST 8u       /* region: extra = ns of calls right inside it without a record */
+#define PKI_FLAG_THINNED                                                                           \
+    64u /* region: stands for others, too, which were not timed: so many are                       \
+           the upper 24 bits of extra (core/thin.h) */
 
 /* what = name id | place << 32. The place's low 11 bits are the low half of a thread's state
  * (lib/core/thread.h), which the fast path stores as it is: type + PKI_PLACE_BASE + depth *
@@ -144,6 +151,21 @@ static inline unsigned pki_record_others(uint64_t what)
 {
     unsigned type = pki_what_type(what);
     return pki_record_slots(what) - (type == PKI_RECORD_REGION || type == PKI_RECORD_REGION_WORK);
+}
+
+/* Untimed calls that a region's record stands for, itself not among them. */
+static inline uint32_t pki_record_untimed(const pki_record *r)
+{
+    bool thinned = pki_what_flags(r->what) & PKI_FLAG_THINNED;
+    return thinned ? (uint32_t)(r->extra >> PKI_THINNED_SHIFT) : 0;
+}
+
+/* ns of calls right inside a region that have no record. */
+static inline uint64_t pki_record_lost(const pki_record *r)
+{
+    unsigned flags = pki_what_flags(r->what);
+    uint64_t rest = flags & PKI_FLAG_THINNED ? r->extra & PKI_THINNED_REST : r->extra;
+    return flags & PKI_FLAG_LOST ? rest : 0;
 }
 
 /* When it was written, or shortly before: a thread's records stand in this order. */

@@ -6,7 +6,7 @@
  * there; what is rare is done further down, behind a test that the fast path makes anyway:
  *
  *   state >= limit   not joined, too deep, session over, slow clock
- *   id == 0          first use of this pk_region
+ *   id == 0          first use of this pk_region, or it is thinned (core/thin.h)
  *   id differs       unbalanced, too deep, or PKI_SPECIAL: this end has more to do
  *   next >= stop     ring wrapped or full
  *   a tie            the region around began in the same nanosecond
@@ -19,6 +19,7 @@
 #include "core/close.h"
 #include "core/join.h"
 #include "core/mirror.h"
+#include "core/thin.h"
 
 static PKI_COLD void begin_slow(pk_region *region);
 static PKI_COLD void end_slow(pk_region *region);
@@ -132,26 +133,62 @@ static void begin_at(pki_thread *t, uint32_t what, uint64_t now)
     pki_store_release(&t->state, state + sizeof(pki_frame));
 }
 
-static void begin(pk_region *region)
+/* A call that is timed; or it has been counted, and that is all. Its end is as slow as it if there
+ * are others to tell of. */
+static void begin_on(pki_thread *t, pk_region *region, uint32_t id)
 {
-    uint32_t id = pki_region_id(region);
-    pki_thread *t = pki_thread_join();
-    if (!t) {
-        pki_registry_refuse_region();
+    bool tells;
+    if (pki_thin_begin(t, region, id, &tells))
         return;
-    }
-    uint32_t what = announce(t, id);
+    uint32_t what = announce(t, id) | (tells ? PKI_SPECIAL : 0);
     begin_at(t, what, pki_ticks(t->monotonic));
 }
 
-static void begin_slow(pk_region *region)
+static PKI_COLD void begin(pk_region *region)
 {
+    uint32_t id = pki_region_id(region);
+    pki_thread *t = pki_thread_join();
+    if (t)
+        begin_on(t, region, id);
+    else
+        pki_registry_refuse_region();
+}
+
+/* Most calls of a thinned region: what they touch is whole at any moment, so that a handler that
+ * begins and ends calls of its own amid this does no harm. */
+static inline bool begin_untimed(const pk_region *region)
+{
+    pki_thread *t = pki_self;
+    uint64_t state = t->state;
+    return (uint32_t)state < pki_load(&t->limit) &&
+           pki_count_call(t, pki_load(&region->reserved), state);
+}
+
+static inline bool end_untimed(const pk_region *region)
+{
+    pki_thread *t = pki_self;
+    if (!pki_is_innermost_untimed(t, pki_load(&region->reserved), t->state))
+        return false;
+    pki_store(&t->untimed_open, t->untimed_open - 1);
+    return true;
+}
+
+static PKI_HOT void begin_otherwise(pk_region *region)
+{
+    if (PKI_LIKELY(begin_untimed(region)))
+        return;
     if (!pki_enter()) {
         pki_registry_refuse_region();
         return;
     }
     begin(region);
     pki_leave();
+}
+
+/* Cold to the fast path, whose code lies as if it were never called. */
+static void begin_slow(pk_region *region)
+{
+    begin_otherwise(region);
 }
 
 /* The innermost region, whose end has more to do, and no guard above it: an operation on a
@@ -164,25 +201,34 @@ static inline bool is_top_with_work(pki_thread *t, uint32_t id)
 
 /* Below, a region that has never been used is looked up, too: one that is static in a header has
  * been begun, perhaps, as another file's copy of it. */
-static void end(pk_region *region)
+static PKI_COLD void end(pk_region *region, uint64_t ticks)
 {
     pki_thread *t = pki_own;
+    uint64_t now = PKI_UNLIKELY(t->monotonic) ? pki_ticks(t->monotonic) : ticks;
     if (is_top_with_work(t, pki_load(&region->id))) {
-        pki_close_top(t, pki_ticks(t->monotonic), 0);
+        pki_close_top(t, now, 0);
         return;
     }
     t = pki_thread_joined();
     if (t)
-        pki_close(t, pki_region_id(region), pki_ticks(t->monotonic), 0);
+        pki_close(t, pki_region_id(region), now, 0);
 }
 
 /* Where there was no room for it to begin, there is nothing to end. */
-static void end_slow(pk_region *region)
+static PKI_HOT void end_otherwise(pk_region *region)
 {
+    if (PKI_LIKELY(end_untimed(region)))
+        return;
+    uint64_t now = pki_cycle_counter(); /* before all that is not the region's */
     if (!pki_enter())
         return;
-    end(region);
+    end(region, now);
     pki_leave();
+}
+
+static void end_slow(pk_region *region)
+{
+    end_otherwise(region);
 }
 
 static void next(pk_region *from, pk_region *to)
@@ -194,12 +240,21 @@ static void next(pk_region *from, pk_region *to)
         return;
     }
     uint64_t now = pki_ticks(t->monotonic);
+    bool tells;
     pki_close(t, ended_id, now, PKI_FLAG_TOUCHES);
-    begin_at(t, announce(t, id), now);
+    if (!pki_thin_begin(t, to, id, &tells))
+        begin_at(t, announce(t, id) | (tells ? PKI_SPECIAL : 0), now);
 }
 
 static void next_slow(pk_region *from, pk_region *to)
 {
+    bool ended = end_untimed(from);
+    if (ended && begin_untimed(to))
+        return;
+    if (ended) {
+        pk_region_begin_on_(to);
+        return;
+    }
     if (!pki_enter()) {
         pki_registry_refuse_region();
         return;

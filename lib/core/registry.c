@@ -207,10 +207,13 @@ void pki_thread_seal(pki_thread *t)
 void pki_thread_counts(const pki_thread *t, pk_counts *c)
 {
     uint64_t recorded = pki_load_acquire(&t->recorded), dropped = pki_load_acquire(&t->dropped);
+    uint64_t untimed = pki_load(&t->untimed_told);
     pki_position at = pki_thread_position(t); /* behind them: more may have been begun since */
-    c->begun += at.bytes / sizeof(pki_record) - at.others + pki_depth_in(at.state) + dropped;
+    c->begun +=
+        at.bytes / sizeof(pki_record) - at.others + pki_depth_in(at.state) + dropped + untimed;
     c->recorded += recorded;
     c->dropped += dropped;
+    c->untimed += untimed;
     c->unbalanced += pki_load(&t->unbalanced);
     c->too_deep += pki_load(&t->too_deep);
     c->stray_ends += pki_load(&t->stray_ends);
@@ -255,8 +258,8 @@ static void forget_counters(pki_thread *t)
 {
     t->others = t->sealed_others = t->folded_others =
         pki_thread_position(t).bytes / sizeof(pki_record);
-    t->points_pushed = t->recorded = t->dropped = t->unbalanced = t->too_deep = t->stray_ends =
-        t->points = t->points_dropped = t->not_finite = 0;
+    t->points_pushed = t->recorded = t->untimed_told = t->dropped = t->unbalanced = t->too_deep =
+        t->stray_ends = t->points = t->points_dropped = t->not_finite = 0;
     t->spans = (pki_span_tally){0};
 }
 
@@ -266,6 +269,8 @@ void pki_registry_recycle(pki_registry *r, pki_thread *t)
     add_span_tally(&r->arena->header->ended_spans, &t->spans);
     forget_counters(t);
     pki_table_reset(&r->arena->spans, &t->lost);
+    t->counted = NULL; /* that was in the same pool */
+    t->counted_size = t->pending_told = 0;
     pki_slot_clear(&t->last_resort, PKI_NAME_TOO_MANY);
     pki_thread *gone = t; /* another thread may be making a step meanwhile: its word stands */
     __atomic_compare_exchange_n(&r->stepper, &gone, NULL, false, __ATOMIC_RELAXED,

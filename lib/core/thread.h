@@ -72,6 +72,17 @@ typedef struct pki_loss {
     uint16_t id, depth;
 } pki_loss;
 
+/* An open call that is not timed (core/thin.h), by the timed one around it. */
+typedef struct pki_untimed {
+    uint32_t id;
+    uint32_t place; /* the low half of state as it began, */
+    uint64_t start; /* and when the top frame had: another one of the same depth is told by it */
+} pki_untimed;
+
+#define PKI_UNTIMED_MOST 64u /* calls beyond are timed */
+
+typedef struct pki_counted pki_counted;
+
 #define PKI_LOSSES (2 * PKI_DEPTH_MAX) /* not folded yet; see pki_push */
 
 enum pki_thread_life {
@@ -129,12 +140,13 @@ typedef struct pki_thread {
     pki_slot last_resort; /* and of those for which that table found no memory */
 
     /* The collector's. Offsets in the ring. */
-    uint32_t taken[2];  /* by generation; see lib/core/arena.h */
-    uint32_t released;  /* the owner may overwrite up to here */
-    uint32_t folded;    /* entered into distributions */
-    uint64_t recorded;  /* region records folded */
-    uint64_t points;    /* others, folded: what has an event of its own in the trace */
-    uint64_t populated; /* ring bytes brought in */
+    uint32_t taken[2];     /* by generation; see lib/core/arena.h */
+    uint32_t released;     /* the owner may overwrite up to here */
+    uint32_t folded;       /* entered into distributions */
+    uint64_t recorded;     /* calls of region records folded */
+    uint64_t untimed_told; /* those of them that were counted only */
+    uint64_t points;       /* others, folded: what has an event of its own in the trace */
+    uint64_t populated;    /* ring bytes brought in */
     uint64_t losses_folded;
     uint64_t inside[PKI_DEPTH_MAX + 2];   /* by depth: ns of recorded calls there, and of what a
                                            step has been credited with, that belong to the region
@@ -144,8 +156,8 @@ typedef struct pki_thread {
     uint64_t kinds[PK_WAIT + 1]; /* self time by kind, ns, as of the last round; for who looks from
                                     outside */
     uint32_t name_written;
-    uint32_t reserved;
-    uint64_t sealed; /* the state at which the session ended for its readers; 0: it goes on */
+    uint32_t pending_told; /* 1: of counted calls, what no record has told of has been counted */
+    uint64_t sealed;       /* the state at which the session ended for its readers; 0: it goes on */
     uint64_t sealed_bytes, sealed_others;
 
     struct pki_registry *registry;
@@ -157,6 +169,11 @@ typedef struct pki_thread {
     char name[64];
     uint32_t deep[PKI_DEEP_KEPT];
     pki_work work[PKI_DEPTH_MAX + 2];
+    pki_counted *counted; /* by name id; changes under the registry's lock */
+    uint32_t counted_size;
+    uint32_t untimed_open;
+    uint64_t seed; /* of the gaps between timed calls */
+    pki_untimed untimed[PKI_UNTIMED_MOST];
     uint64_t lost_inside[PKI_DEPTH_MAX + 2]; /* of the region open there: ns of calls right inside
                                                      it that have no record */
 } PKI_ALIGNED pki_thread;

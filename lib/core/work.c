@@ -4,15 +4,31 @@
 #include "core/close.h"
 #include "core/join.h"
 #include "core/mirror.h"
+#include "core/thin.h"
 
 static PKI_NOINLINE pki_frame *find_own_frame(pk_region *region)
 {
     if (!pki_enter())
         return NULL;
     pki_thread *t = pki_thread_joined();
-    pki_frame *f = t ? pki_find_frame(t, pki_region_id(region)) : NULL;
+    uint32_t id = pki_region_id(region);
+    pki_frame *f = t && !pki_untimed_call(t, id) ? pki_find_frame(t, id) : NULL;
     pki_leave();
     return f;
+}
+
+/* Of a call that is not timed; the next one that is has it in its record. */
+static PKI_COLD void add_to_untimed(pk_region *region, uint64_t bytes, uint64_t flops)
+{
+    if (!pki_enter())
+        return;
+    pki_thread *t = pki_thread_joined();
+    pki_counted *e = t ? pki_untimed_call(t, pki_region_id(region)) : NULL;
+    if (e) {
+        pki_bump(&e->bytes, bytes);
+        pki_bump(&e->flops, flops);
+    }
+    pki_leave();
 }
 
 /* It is the innermost one, nearly always: the same test as an end's. */
@@ -33,8 +49,10 @@ void pk_region_add_on_(pk_region *region, uint64_t bytes, uint64_t flops)
 {
     uint32_t parent;
     pki_work *work = pki_region_work(region, &parent);
-    if (!work)
+    if (!work) {
+        add_to_untimed(region, bytes, flops);
         return;
+    }
     pki_bump(&work->bytes, bytes);
     pki_bump(&work->flops, flops);
 }

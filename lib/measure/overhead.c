@@ -10,7 +10,9 @@
 /* A point (a counter's value, a step, a mark, an operation) takes about what a region does. */
 static double recording(const pki_toll *toll, const pk_counts *counts)
 {
-    return toll->region_ns * ((double)counts->begun + (double)counts->points);
+    double untimed = (double)counts->untimed;
+    return toll->region_ns * ((double)counts->begun - untimed + (double)counts->points) +
+           toll->counted_ns * untimed;
 }
 
 void pki_overhead_fill(const pki_toll *toll, pki_summary *out)
@@ -22,7 +24,8 @@ void pki_overhead_fill(const pki_toll *toll, pki_summary *out)
                         .recording = recording(toll, &out->counts),
                         .collector = (double)toll->collector,
                         .callers = (double)toll->callers,
-                        .backends = (double)toll->backends};
+                        .backends = (double)toll->backends,
+                        .counted_ns = toll->counted_ns};
     o->total = o->recording + o->collector + o->callers + o->backends;
     o->share = base > 0 ? o->total / base : 0;
     out->steps.processor = out->steps.count ? toll->stepper : (pki_processor){0, 0, 0};

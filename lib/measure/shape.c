@@ -124,6 +124,7 @@ static const pki_member region_members[] = {
     {OPTIONAL(pki_region_row, gpu, pki_dist_shape)},
     {OPTIONAL(pki_region_row, kernels, pki_dist_shape)},
     {OPTIONAL(pki_region_row, span, span)},
+    {OPTIONAL(pki_region_row, thinned, pki_region_thinned_shape)},
     {HISTOGRAM(pki_region_row)},
 };
 static const pki_shape region = {SHAPE(pki_region_row, region_members)};
@@ -354,11 +355,13 @@ static const pki_member counts_members[] = {
     PLAINS(pk_counts, threads, begun, recorded, written, dropped, unbalanced, too_deep, stray_ends,
            points, points_dropped, unwritten, regions, steps, memory_bytes, trace_bytes,
            other_starts, not_finite),
+    PLAINS(pk_counts, untimed, untraced),
 };
 const pki_shape pki_counts_shape = {SHAPE(pk_counts, counts_members)};
 
 static const pki_member overhead_members[] = {
-    PLAINS(pki_overhead, region_ns, total, share, collector, recording, callers, backends),
+    PLAINS(pki_overhead, region_ns, total, share, collector, recording, callers, backends,
+           counted_ns),
 };
 const pki_shape pki_overhead_shape = {SHAPE(pki_overhead, overhead_members)};
 
@@ -385,6 +388,7 @@ static const pki_member summary_members[] = {
     {TOP_OBJECT(pki_summary, counts, pki_counts_shape)},
     {TOP_OBJECT(pki_summary, activities, activities)},
     {TOP_OBJECT(pki_summary, overhead, pki_overhead_shape)},
+    {TOP_OBJECT(pki_summary, thinned, pki_thinned_shape), .optional = true},
     {TOP_ROWS(backends, backend_count, backend)},
 };
 const pki_shape pki_summary_shape = {SHAPE(pki_summary, summary_members)};

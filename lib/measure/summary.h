@@ -16,6 +16,7 @@
 
 #include "core/overhead.h"
 #include "measure/environment.h"
+#include "measure/thinned.h"
 #include "measure/machine/rows.h"
 #include "measure/requests/parts.h"
 #include "measure/paths.h"
@@ -46,9 +47,10 @@ typedef struct pki_region_row {
         threads; /* that ran it at once, of regions with bytes or flops; 0: unknown. In no file */
     /* self time inside steps, as a share of all (steady) step time; 0 without steps */
     double step_share;
-    pki_dist step_self;      /* self time per steady step; steps without a call count as 0 */
-    pki_dist gpu;            /* its spans on streams: from event to event, not kernel time */
-    pki_dist kernels;        /* that were launched in it, in no region inside */
+    pki_dist step_self; /* self time per steady step; steps without a call count as 0 */
+    pki_dist gpu;       /* its spans on streams: from event to event, not kernel time */
+    pki_dist kernels;   /* that were launched in it, in no region inside */
+    pki_region_thinned thinned;
     pki_histogram histogram; /* of `time` */
     pki_span_row span;
 } pki_region_row;
@@ -337,13 +339,14 @@ typedef struct pki_run {
 
 /* What perfkit itself took; CPU time in ns. Filled by pki_overhead_fill (measure/overhead.h). */
 typedef struct pki_overhead {
-    double region_ns; /* one begin + end, measured at start */
-    double total;     /* all below */
-    double share;     /* of the process's CPU time if that is known, else of the run's length */
-    double recording; /* region_ns, for each region and point */
-    double collector; /* the collector thread: folding, formatting, compressing, writing */
-    double callers;   /* the program's threads that did so: pk_flush, pk_stop, those that ended */
-    double backends;  /* threads of backends */
+    double region_ns;  /* one begin + end, measured at start */
+    double total;      /* all below */
+    double share;      /* of the process's CPU time if that is known, else of the run's length */
+    double recording;  /* region_ns, for each region and point */
+    double collector;  /* the collector thread: folding, formatting, compressing, writing */
+    double callers;    /* the program's threads that did so: pk_flush, pk_stop, those that ended */
+    double backends;   /* threads of backends */
+    double counted_ns; /* one begin + end that is counted and not timed; 0: there are none */
 } pki_overhead;
 
 typedef struct pki_summary {
@@ -351,6 +354,7 @@ typedef struct pki_summary {
     pki_environment environment;
     pk_counts counts;
     pki_overhead overhead;
+    pki_thinned thinned;
     pki_activity_summary activities;
     size_t verdict_count, region_count, thread_count, counter_count, backend_count;
     size_t gpu_count, kernel_count;

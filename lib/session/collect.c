@@ -13,6 +13,7 @@
 #include "session/drain.h"
 #include "session/metrics.h"
 #include "session/stepper.h"
+#include "session/thinning.h"
 #include "session/toll.h"
 #include "session/windows.h"
 
@@ -135,6 +136,7 @@ static void *collect(void *session)
         pki_metrics_round(s);
         pki_stepper_look(s, false);
         pki_toll_of_collector(s);
+        pki_thinning_round(s);
         pthread_mutex_unlock(&pki_drain_lock);
     }
     do_last_job(s);

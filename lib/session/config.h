@@ -55,7 +55,8 @@ typedef struct pki_config {
     char nvtx_shim[PATH_MAX]; /* "" for the default */
     bool gpu_capture_off;
     bool environment_off;
-    bool no_collector; /* pk_flush takes its place */
+    double overhead_max; /* of the process's CPU time; 0: no bound */
+    bool no_collector;   /* pk_flush takes its place */
     bool collector_placed;
     cpu_set_t collector_cpus; /* if so */
     char windows[PATH_MAX];   /* "" for none */

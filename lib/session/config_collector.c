@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/variable.h"
 #include "session/config_text.h"
 
 static bool read_processor(const char **at, unsigned long *number)
@@ -42,6 +43,34 @@ static bool read_list(const char *text, cpu_set_t *set)
     return false;
 }
 
+#define OVERHEAD_MOST 0.5
+
+/* "0.01", in every locale: digits, then perhaps a point and digits. */
+static bool read_share(const char *text, double *share)
+{
+    double digit = 1;
+    *share = 0;
+    for (; *text >= '0' && *text <= '9'; text++)
+        *share = *share * 10 + (*text - '0');
+    if (*text == '.')
+        for (text++; *text >= '0' && *text <= '9'; text++)
+            *share += (*text - '0') * (digit /= 10);
+    return *text == '\0';
+}
+
+static pk_status read_overhead(pki_config *c, double given)
+{
+    const char *text = given != 0 ? NULL : pki_variable("PK_OVERHEAD_MAX");
+    const char *source = text ? "PK_OVERHEAD_MAX" : "overhead_max";
+    c->overhead_max = given;
+    if (text && !read_share(text, &c->overhead_max))
+        return pki_fail(PK_EINVAL, "%s=%.60s is no number such as 0.01", source, text);
+    if (!(c->overhead_max >= 0 && c->overhead_max <= OVERHEAD_MOST))
+        return pki_fail(PK_EINVAL, "%s is a share of the CPU time, and has to be from 0 to 0.5",
+                        source);
+    return PK_OK;
+}
+
 pk_status pki_config_collector(pki_config *c, const pk_options *o)
 {
     const pki_config_text who = pki_config_text_of(o->collector, "collector", "PK_COLLECTOR");
@@ -54,5 +83,5 @@ pk_status pki_config_collector(pki_config *c, const pk_options *o)
     if (where.text && !read_list(where.text, &c->collector_cpus))
         return pki_fail(PK_EINVAL, "%s: %.60s is no list of processors, as 0-3,8", where.source,
                         where.text);
-    return PK_OK;
+    return read_overhead(c, o->overhead_max);
 }

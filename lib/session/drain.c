@@ -17,6 +17,7 @@
 #include "comm/live/progress.h"
 #include "session/run.h"
 #include "session/tail.h"
+#include "session/thinning.h"
 
 #define POPULATE_AHEAD                                                                             \
     262144u /* bytes of ring brought in at a time, before their owner gets there */
@@ -31,7 +32,7 @@ static bool has_event(const pki_record *r)
 
 static void write_event(pki_session *s, uint32_t tid, const pki_record *r, const pki_record *more)
 {
-    if (!has_event(r))
+    if (!has_event(r) || (s->thinning && pki_thinning_keeps_out(s, r)))
         return;
     if (!pki_output_room(s)) {
         s->pending.unwritten += s->writing;
@@ -257,8 +258,10 @@ static void close_for_owner(pki_session *s, pki_thread *t, const pki_record reco
 void pki_drain_settle(pki_session *s)
 {
     pki_fold_lock();
-    for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++)
+    for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
+        pki_fold_pending(pki_fold_now(), pki_registry_block(s->registry, i));
         pki_fold_settle(pki_registry_block(s->registry, i));
+    }
     pki_fold_unlock();
 }
 

@@ -78,6 +78,7 @@ static void add_region(pki_metrics_region *row, const pki_fold_sum *sum)
     row->time += sum->sum;
     row->self += sum->self;
     row->bytes += sum->bytes;
+    row->untimed += sum->untimed;
 }
 
 static void fill_regions(const pki_fold *fold, pki_metrics *m)

@@ -28,6 +28,7 @@ void pki_run_counts(const pki_session *s, pk_counts *c)
     pki_registry_counts(s->registry, c);
     pki_registry_unlock();
     pki_output_counts(s, c);
+    c->untraced = s->untraced;
     c->regions = count_regions();
     c->other_starts = pki_duplicates_refused();
 }

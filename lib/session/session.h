@@ -36,6 +36,8 @@ typedef struct pki_session {
     pki_chrome chrome;
     pki_history *history; /* NULL: none is kept */
     pki_trace_file file;
+    bool thinning;           /* overhead_max is set (session/thinning.h) */
+    uint64_t untraced;       /* events kept out of the trace for it */
     bool writing;            /* there is a trace file */
     char *buffer;            /* in the arena; size output_bytes */
     pki_commit pending;      /* what the next commit puts in force */

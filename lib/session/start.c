@@ -20,6 +20,7 @@
 #include "session/metrics.h"
 #include "session/run.h"
 #include "session/tail.h"
+#include "session/thinning.h"
 #include "session/watchdog.h"
 #include "session/windows.h"
 
@@ -128,6 +129,7 @@ static pk_status open_session(pki_session *s, const pk_options *options)
     calibrate(s, first);
     s->toll.region_ns = pki_measure_region_ns(s->config.monotonic);
     status = pki_drain_open(s);
+    pki_thinning_start(s);
     memcpy(s->trace_at, s->paths.trace, sizeof s->trace_at);
     pki_paths_anchor(s->trace_at);
     if (!status)

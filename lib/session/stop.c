@@ -15,6 +15,7 @@
 #include "session/metrics.h"
 #include "session/run.h"
 #include "session/stepper.h"
+#include "session/thinning.h"
 #include "session/toll.h"
 #include "session/watchdog.h"
 #include "session/windows.h"
@@ -91,6 +92,7 @@ pk_status pki_session_stop(pki_session *s)
     pki_captures_finish(s);
     warn_of_copies(s);
     pk_status status = write_reports(s);
+    pki_thinning_end(s);
     s->arena->header->running = 0;
     /* An arena completes its trace, so without one it has nothing to tell. */
     pki_paths_end(&s->paths, s->arena, s->trouble && s->trace_place != PKI_TRACE_GONE);

@@ -6,6 +6,7 @@
 #include "comm/model/communicator.h"
 #include "core/names.h"
 #include "measure/overhead.h"
+#include "measure/thinned.h"
 #include "measure/verdict/verdict.h"
 #include "measure/whole_run.h"
 #include "session/activity.h"
@@ -13,6 +14,7 @@
 #include "session/environment.h"
 #include "session/limits.h"
 #include "session/run.h"
+#include "session/thinning.h"
 #include "session/toll.h"
 #include "stats/histogram.h"
 #include "stats/slot.h"
@@ -38,7 +40,8 @@ static bool fill_region(builder *g, pki_region_row *row, uint32_t id)
                             .time = pki_stats_dist(g->stats),
                             .self = g->stats->self,
                             .bytes = g->stats->bytes,
-                            .flops = g->stats->flops};
+                            .flops = g->stats->flops,
+                            .thinned = pki_region_thinned_of(g->stats, 0)};
     return row->name && pki_histogram_of_stats(g->stats, &row->histogram);
 }
 
@@ -63,6 +66,7 @@ static bool add_regions(builder *g)
         if (!fill_region(g, row, id))
             return false;
         row->span = pki_spans_row(&g->fold->spans, id, row->self ? 0 : row->time.count);
+        row->thinned = pki_region_thinned_of(g->stats, pki_thinning_kept_out(id));
         row->gpu = pki_device_region_spans(g->fold->device, id);
         row->kernels = pki_device_region_kernels(g->fold->device, id);
         row->threads = pki_fold_threads(g->fold, id);
@@ -255,7 +259,14 @@ bool pki_run_threads(const pki_session *s, pki_summary *out)
 static void add_overhead(builder *g)
 {
     pki_toll toll = pki_toll_now(g->session);
+    pki_thinned *t = &g->out->thinned;
     pki_overhead_fill(&toll, g->out);
+    for (size_t i = 0; i < g->out->region_count; i++)
+        t->regions += g->out->regions[i].thinned.calls > 0;
+    t->untimed = g->out->counts.untimed;
+    t->untraced = g->out->counts.untraced;
+    t->overhead_max = toll.overhead_max;
+    t->beyond = toll.beyond;
 }
 
 static const char *region_name(void *user, uint32_t id)

@@ -92,6 +92,7 @@ static void add_toll(const pki_session *s, pki_window *window)
     pki_toll now = pki_toll_now(s);
     window->run.cpu = now.process - w.toll.process;
     window->overhead = (pki_overhead){.region_ns = now.region_ns,
+                                      .counted_ns = now.counted_ns,
                                       .collector = (double)(now.collector - w.toll.collector),
                                       .callers = (double)(now.callers - w.toll.callers),
                                       .backends = (double)(now.backends - w.toll.backends)};

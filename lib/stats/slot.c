@@ -66,6 +66,24 @@ void pki_slot_count_bucket(pki_spans *spans, pki_pool *pool, pki_slot *slot, uin
     add_to_bucket(spans, pool, slot, bucket, 1);
 }
 
+void pki_slot_count_times(pki_spans *spans, pki_pool *pool, pki_slot *slot, uint64_t ticks,
+                          uint32_t times)
+{
+    pki_u128 squares = (pki_u128)ticks * ticks * times;
+    uint64_t low = pki_load(&slot->squares_low) + (uint64_t)squares;
+    uint64_t carry = low < (uint64_t)squares;
+    pki_store(&slot->squares_high,
+              pki_load(&slot->squares_high) + (uint64_t)(squares >> 64) + carry);
+    pki_store(&slot->squares_low, low);
+    pki_bump(&slot->count, times);
+    pki_bump(&slot->sum, ticks * times);
+    pki_store(&slot->min, PKI_MIN(pki_load(&slot->min), ticks));
+    pki_store(&slot->max, PKI_MAX(pki_load(&slot->max), ticks));
+    pki_bump(&slot->untimed, times - 1);
+    pki_bump(&slot->spread, (uint64_t)times * (times - 1));
+    add_to_bucket(spans, pool, slot, pki_bucket(ticks), times);
+}
+
 static void merge_buckets(pki_spans *spans, pki_pool *pool, pki_slot *to, const pki_slot *from)
 {
     for (uint32_t c = 0; c < PKI_CHUNKS; c++) {
@@ -92,6 +110,8 @@ void pki_slot_merge(pki_spans *spans, pki_pool *pool, pki_slot *to, const pki_sl
     to->min_before = PKI_MIN(to->min_before, from->min_before);
     to->max_before = PKI_MAX(to->max_before, from->max_before);
     to->self += from->self;
+    to->untimed += from->untimed;
+    to->spread += from->spread;
     to->bytes += from->bytes;
     to->flops += from->flops;
     merge_buckets(spans, pool, to, from);
@@ -99,8 +119,9 @@ void pki_slot_merge(pki_spans *spans, pki_pool *pool, pki_slot *to, const pki_sl
 
 /* ---- reading ---- */
 
-/* Between pki_stats_begin and pki_stats_finish the sum of squares travels in the spare words. */
-enum { LOW, HIGH };
+/* Between pki_stats_begin and pki_stats_finish the sum of squares travels in the spare words, and
+ * what sampling_error is made of. */
+enum { LOW, HIGH, SPREAD };
 
 void pki_stats_begin(pk_stats *stats)
 {
@@ -170,6 +191,8 @@ void pki_stats_add_slot(pk_stats *stats, const pki_slot *slot)
     stats->min = PKI_MIN(stats->min, PKI_MIN(min, pki_load(&slot->min_before)));
     stats->max = PKI_MAX(stats->max, PKI_MAX(max, pki_load(&slot->max_before)));
     stats->self += pki_load(&slot->self);
+    stats->untimed += pki_load(&slot->untimed);
+    stats->spare[SPREAD] += pki_load(&slot->spread);
     stats->bytes += pki_load(&slot->bytes);
     stats->flops += pki_load(&slot->flops);
     add_square(stats, pki_load(&slot->squares_low), pki_load(&slot->squares_high));
@@ -220,6 +243,7 @@ void pki_stats_finish(pk_stats *stats, double unit_ns)
         stats->stddev = deviation(stats) * unit_ns;
         stats->mean =
             (double)((long double)stats->sum / (long double)stats->count * (long double)unit_ns);
+        stats->sampling_error = sqrt((double)stats->spare[SPREAD]) / (double)stats->count;
     }
     stats->sum = to_ns(stats->sum, unit_ns);
     stats->min = to_ns(stats->min, unit_ns);

@@ -49,6 +49,10 @@ typedef struct pki_slot {
     pki_link chunks[PKI_CHUNKS];
     uint64_t min_before; /* smallest and largest up to the last pki_slot_seal; min and max are */
     uint64_t max_before; /* since then */
+    /* of thinned regions (pk/stats.h); else 0 */
+    uint64_t untimed; /* of count, calls that others stand for */
+    uint64_t spread;  /* sum of w * (w - 1) over timed calls that stand for w */
+    uint64_t debt;    /* self time that was claimed for calls inside and has not been had yet, ns */
 } PKI_ALIGNED pki_slot;
 
 _Static_assert(sizeof(pki_slot) == 6 * PKI_LINE,
@@ -105,6 +109,10 @@ static inline void pki_slot_count(pki_spans *spans, pki_pool *pool, pki_slot *sl
         pki_slot_count_bucket(spans, pool, slot, bucket);
 }
 
+/* A call that stands for `times` of them, itself among them. */
+void pki_slot_count_times(pki_spans *spans, pki_pool *pool, pki_slot *slot, uint64_t ticks,
+                          uint32_t times);
+
 /* Adds slot `from` to slot `to`, whose pool this is. */
 void pki_slot_merge(pki_spans *spans, pki_pool *pool, pki_slot *to, const pki_slot *from);
 
@@ -115,7 +123,8 @@ uint64_t pki_slot_bucket(const pki_slot *slot, uint32_t bucket);
 uint64_t pki_slot_quantile(const pki_slot *slot, double q);
 
 /* Adds the slot's content to stats, in ticks: count, sum, min, max, squares (into spare[0..1]),
- * self, bytes, flops, buckets. pki_stats_begin before the first, pki_stats_finish behind the last.
+ * spread (into spare[2]), untimed, self, bytes, flops, buckets. pki_stats_begin before the first,
+ * pki_stats_finish behind the last.
  */
 void pki_stats_begin(pk_stats *stats);
 void pki_stats_add_slot(pk_stats *stats, const pki_slot *slot);

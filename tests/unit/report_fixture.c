@@ -261,8 +261,8 @@ void fixture_train(pki_summary *s, uint64_t steps)
                             .steps = steps,
                             .memory_bytes = 3 << 20,
                             .trace_bytes = 2345678};
-    const pki_toll toll = {20.5,   s->run.cpu, 12000000,
-                           350000, 0,          {40900000000, 38000000000, 2000000000}};
+    const pki_toll toll = {
+        20.5, s->run.cpu, 12000000, 350000, 0, {40900000000, 38000000000, 2000000000}, 0, 0, 0};
     pki_overhead_fill(&toll, s);
     pki_verdicts_fill(s);
 }
@@ -393,7 +393,7 @@ void fixture_hostile(pki_summary *s)
     fill_hostile_gpus(s);
     fixture_hostile_comm(s, hostile, wild(NAN));
     memset(&s->counts, 0xFF, sizeof s->counts);
-    s->overhead = (pki_overhead){NAN, INFINITY, -INFINITY, 1e300, -1e300, NAN, 1e300};
+    s->overhead = (pki_overhead){NAN, INFINITY, -INFINITY, 1e300, -1e300, NAN, 1e300, 0};
     fill_hostile_steps(&s->steps);
     pki_verdict_add(s, hostile, PKI_WARN, NAN, INFINITY, hostile);
 }

@@ -113,7 +113,7 @@ static void what_the_head_says(void **state)
                              .threads = 11,
                              .regions = 12,
                              .steps = 13};
-    run.toll = (pki_toll){22.5, 14, 15, 16, 17, {18, 19, 20}};
+    run.toll = (pki_toll){22.5, 14, 15, 16, 17, {18, 19, 20}, 0, 0, 0};
     json_t *doc = parse_head(&run), *m = at(doc, "metadata");
     expect_integer(doc, "schemaVersion", 1);
     expect_text(doc, "displayTimeUnit", "ns");

@@ -38,10 +38,20 @@ static pki_metrics some_metrics(void)
                      .items = 96,
                      .kinds = {[PK_COMPUTE] = 3000000, [PK_DATA] = 1000000, [PKI_UNTRACKED] = 7},
                      .steps = &steps};
-    m.counts = (pk_counts){.threads = 2, .begun = 10, .recorded = 9, .dropped = 1, .points = 3};
-    m.toll = (pki_toll){.region_ns = 20, .process = 4000000000, .collector = 1000};
-    m.regions[0] = (pki_metrics_region){"load \"x\"", PK_DATA, 3, 1000000, 900000, 4096};
-    m.regions[1] = (pki_metrics_region){"(others)", PK_OTHER, 1, 10, 10, 0};
+    m.counts = (pk_counts){.threads = 2,
+                           .begun = 10,
+                           .recorded = 9,
+                           .dropped = 1,
+                           .points = 3,
+                           .untimed = 2,
+                           .untraced = 5};
+    m.toll = (pki_toll){.region_ns = 20,
+                        .process = 4000000000,
+                        .collector = 1000,
+                        .counted_ns = 2,
+                        .overhead_max = 0.02};
+    m.regions[0] = (pki_metrics_region){"load \"x\"", PK_DATA, 3, 1000000, 900000, 4096, 2};
+    m.regions[1] = (pki_metrics_region){"(others)", PK_OTHER, 1, 10, 10, 0, 0};
     m.region_count = 2;
     m.counters[0] = (pki_metrics_counter){"gpu0.memory", "bytes", 1.5e9};
     m.counter_count = 1;

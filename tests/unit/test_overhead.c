@@ -55,7 +55,7 @@ static void all_of_it(void **state)
 {
     pki_summary s = {.run.complete = true, .run.wall = 1000000000};
     (void)state;
-    const pki_toll toll = {20, 1000000000, 40000000, 30000000, 20000000, {0, 0, 0}};
+    const pki_toll toll = {20, 1000000000, 40000000, 30000000, 20000000, {0, 0, 0}, 0, 0, 0};
     s.counts.begun = 1000000;
     s.counts.points = 500000;
     pki_overhead_fill(&toll, &s);
@@ -76,7 +76,7 @@ static void the_advice_fits(void **state)
     pki_region_row row = {.time = {.count = 900000, .mean = 9999},
                           .name = (char *)(uintptr_t) "dot"};
     pki_summary s = {.run.complete = true, .run.wall = 1000000000};
-    const pki_toll toll = {20, 1000000000, 40000000, 0, 0, {0, 0, 0}};
+    const pki_toll toll = {20, 1000000000, 40000000, 0, 0, {0, 0, 0}, 0, 0, 0};
     (void)state;
     s.regions = &row;
     s.region_count = 1;

@@ -3,6 +3,7 @@
  */
 #include "comm/model/communicator.h"
 #include "core/join.h"
+#include "core/thin.h"
 
 static uint64_t bytes_of(pk_comm_type type, uint64_t count)
 {
@@ -44,6 +45,7 @@ void pk_comm_call_on_(pk_region *region, pk_comm *comm, pk_comm_op op, pk_comm_t
     uint32_t parent;
     uint64_t sequence;
     pki_work *work = comm ? pki_region_work(region, &parent) : NULL;
+    pki_thin_never(region);
     if (!work)
         return;
     if (pki_is_operation(work->payload_type))

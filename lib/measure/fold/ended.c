@@ -59,6 +59,7 @@ static void keep_what_is_known(pki_fold *fold, pki_thread_fold *alone, const pki
 void pki_fold_recycle(pki_fold *fold, pki_thread *t)
 {
     pki_fold_one(fold, t); /* calls may have been lost since */
+    pki_fold_pending(fold, t);
     pki_fold_settle(t);
     pki_thread_fold *alone = pki_fold_thread(fold, t);
     keep_what_is_known(fold, alone, t);

@@ -56,6 +56,7 @@ typedef struct pki_fold {
     pki_requests *requests; /* NULL: there was none */
     pki_device *device;
     bool per_thread;
+    bool thinned;            /* a record has told of untimed calls */
     pki_table totals;        /* all threads */
     pki_table streams;       /* spans of devices' streams, ns (measure/device/regions.h) */
     pki_timelines timelines; /* of counters */
@@ -89,6 +90,10 @@ void pki_fold_one(pki_fold *fold, pki_thread *t);
  */
 void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record record[2]);
 
+/* Calls that no timed one has told of, of a thread that has ended or is not seen any more. Once for
+ * each thread. */
+void pki_fold_pending(pki_fold *fold, pki_thread *t);
+
 /* A communicator's operation, if the record's second slot says that it is one. */
 void pki_fold_operation(pki_fold *fold, const pki_record *record, const pki_record *more);
 
@@ -113,7 +118,7 @@ size_t pki_fold_open_spans(const pki_fold *fold, pki_open_span *out, size_t most
 
 /* What of a region only grows, over all threads. False if it has had no call. */
 typedef struct pki_fold_sum {
-    uint64_t count, sum, self, bytes;
+    uint64_t count, sum, self, bytes, untimed;
 } pki_fold_sum;
 bool pki_fold_sums(const pki_fold *fold, uint32_t id, pki_fold_sum *sum);
 

@@ -8,6 +8,10 @@
  * - Of a lost call that may have recorded ones inside it, a pki_loss says where in the ring it
  * ended. Its block's `lost` table has all of its time; what was not its own is taken off here.
  *
+ * - A timed call that stands for w takes w times its own time off the region around it, since the
+ *   others lie in there, too, on average (core/thin.h). That may be more than the region around has
+ *   in this very call: the slot keeps the rest as a debt, which the region's next calls pay.
+ *
  * All of it in nanoseconds, each end of a region through the clock map as in the trace. All under
  * the fold lock.
  */
@@ -15,29 +19,29 @@
 
 #include "core/thread.h"
 
-/* Of a call that took so many ns. */
-static inline uint64_t pki_own_of_call(pki_thread *t, const pki_record *r, uint64_t ns)
+/* Of a call that took so many ns; what is negative has been claimed for calls inside it. */
+static inline int64_t pki_own_of_call(pki_thread *t, const pki_record *r, uint64_t ns)
 {
     unsigned depth = pki_what_depth(r->what);
-    uint64_t lost = pki_what_flags(r->what) & PKI_FLAG_LOST ? r->extra : 0;
-    uint64_t own = pki_not_negative(ns - t->inside[depth + 1] - lost);
+    uint64_t own = ns - t->inside[depth + 1] - pki_record_lost(r);
     t->inside[depth + 1] = 0;
     t->inside[depth] += ns;
-    return own;
+    return (int64_t)own;
 }
 
 /* Of a region that stays open (PKI_RECORD_STEP_OPEN). At its end only the rest is its own. */
-static inline uint64_t pki_own_so_far(pki_thread *t, const pki_record *r)
+static inline int64_t pki_own_so_far(pki_thread *t, const pki_record *r)
 {
     uint64_t *inside = &t->inside[pki_what_depth(r->what) + 1], before = *inside;
     *inside = r->value - r->extra;
-    return pki_not_negative(*inside - before);
+    return (int64_t)(*inside - before);
 }
 
 /* ns of recorded calls inside a lost one. */
 static inline uint64_t pki_not_own_of_loss(pki_thread *t, const pki_loss *loss)
 {
-    uint64_t *inside = &t->inside[loss->depth + 1], ns = PKI_MIN(*inside, loss->own);
+    uint64_t *inside = &t->inside[loss->depth + 1];
+    uint64_t ns = PKI_MIN(pki_not_negative(*inside), loss->own);
     *inside = 0;
     return ns;
 }

@@ -28,6 +28,7 @@ static void add_sums(pki_fold_sum *sum, const pki_slot *slot)
     sum->sum += pki_load(&slot->sum);
     sum->self += pki_load(&slot->self);
     sum->bytes += pki_load(&slot->bytes);
+    sum->untimed += pki_load(&slot->untimed);
 }
 
 bool pki_fold_sums(const pki_fold *fold, uint32_t id, pki_fold_sum *sum)

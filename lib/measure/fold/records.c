@@ -108,13 +108,52 @@ static void count_kind(pki_thread_fold *alone, const pki_slot *slot, uint32_t id
         alone->kinds[kind] += own;
 }
 
+/* What of it counts now: the clock's corrections can make it negative, and so can calls inside that
+ * stand for others (own.h). */
+static inline uint64_t pay_debt(const pki_fold *fold, pki_slot *slot, int64_t own)
+{
+    if (PKI_LIKELY(!fold->thinned))
+        return pki_not_negative((uint64_t)own);
+    uint64_t paid = own > 0 ? PKI_MIN(slot->debt, (uint64_t)own) : (uint64_t)own;
+    slot->debt -= paid;
+    return (uint64_t)own - paid;
+}
+
+/* One call that is timed, and `others` that it stands for. */
+static PKI_NOINLINE void fold_thinned(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
+                                      const pki_record *r, uint32_t others)
+{
+    uint32_t id = pki_what_id(r->what), calls = others + 1;
+    uint64_t ns = duration_of(fold, r);
+    int64_t own = pki_own_of_call(t, r, ns);
+    pki_slot *slot = slot_in(fold, &fold->totals, id), *mine = NULL;
+    fold->thinned = true;
+    t->inside[pki_what_depth(r->what)] += (uint64_t)own * others;
+    uint64_t all = pay_debt(fold, slot, own * (int64_t)calls);
+    pki_bump(&slot->self, all);
+    pki_slot_count_times(spans_of(fold), &fold->totals.pool, slot, ns, calls);
+    count_kind(alone, slot, id, all);
+    pki_bump(&t->untimed_told, others);
+    pki_bump(&t->recorded, calls);
+    if (alone->tracked && (mine = slot_in(fold, &alone->calls, id)))
+        pki_bump(&mine->self, all);
+    if (mine && fold->per_thread)
+        pki_slot_count_times(spans_of(fold), &alone->calls.pool, mine, ns, calls);
+}
+
 /* What nearly all records are. */
 static inline void fold_call(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
                              const pki_record *r)
 {
+    if (PKI_UNLIKELY(pki_what_flags(r->what) & PKI_FLAG_THINNED)) {
+        fold_thinned(fold, alone, t, r, pki_record_untimed(r));
+        return;
+    }
     uint32_t id = pki_what_id(r->what);
-    uint64_t ns = duration_of(fold, r), own = pki_own_of_call(t, r, ns);
+    uint64_t ns = duration_of(fold, r);
+    int64_t rest = pki_own_of_call(t, r, ns);
     pki_slot *slot = slot_in(fold, &fold->totals, id);
+    uint64_t own = pay_debt(fold, slot, rest);
     count_call(fold, &fold->totals, slot, ns, own);
     count_kind(alone, slot, id, own);
     pki_bump(&t->recorded, 1);
@@ -124,10 +163,11 @@ static inline void fold_call(pki_fold *fold, pki_thread_fold *alone, pki_thread 
         count_call(fold, &alone->calls, slot, ns, own);
 }
 
-static void fold_open(pki_fold *fold, pki_thread_fold *alone, const pki_record *r, uint64_t own)
+static void fold_open(pki_fold *fold, pki_thread_fold *alone, const pki_record *r, int64_t so_far)
 {
     uint32_t id = pki_what_id(r->what);
     pki_slot *slot = slot_in(fold, &fold->totals, id);
+    uint64_t own = pay_debt(fold, slot, so_far);
     pki_bump(&slot->self, own);
     count_kind(alone, slot, id, own);
     if (alone->tracked)

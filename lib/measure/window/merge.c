@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "measure/overhead.h"
+#include "measure/thinned.h"
 #include "measure/verdict/verdict.h"
 #include "measure/window/course.h"
 #include "measure/window/named.h"
@@ -239,6 +240,7 @@ static void add_toll(pki_toll *toll, const pki_window *w)
 {
     const pki_processor *p = &w->steps.processor;
     toll->region_ns = w->overhead.region_ns;
+    toll->counted_ns = w->overhead.counted_ns;
     toll->process += w->run.cpu;
     toll->collector += ns_of(w->overhead.collector);
     toll->callers += ns_of(w->overhead.callers);
@@ -312,6 +314,7 @@ static bool fill_regions(pki_windows *all, pki_summary *out)
                                 .self = r->self,
                                 .bytes = r->bytes,
                                 .flops = r->flops};
+        row->thinned = pki_region_thinned_of(&all->stats, 0);
         if (!row->name || !pki_histogram_of_stats(&all->stats, &row->histogram))
             return false;
     }

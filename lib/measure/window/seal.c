@@ -12,7 +12,7 @@
 
 /* What a name's distribution held at the last cut. */
 typedef struct held {
-    uint64_t count, sum, min, max, squares_low, squares_high, self, bytes, flops;
+    uint64_t count, sum, min, max, squares_low, squares_high, self, bytes, flops, untimed, spread;
     uint64_t in_table; /* of count, in the table of all: the rest is lost calls' */
     pki_tally buckets; /* of a counter: all of it */
 } held;
@@ -103,6 +103,7 @@ static void difference(const pk_stats *stats, const held *h, pki_window_sum *out
 {
     out->count = stats->count - h->count;
     out->sum = stats->sum - h->sum;
+    out->thinned = (pki_window_thinned){stats->untimed - h->untimed, stats->spare[2] - h->spread};
     out->squares_low = stats->spare[0] - h->squares_low;
     out->squares_high = stats->spare[1] - h->squares_high - (stats->spare[0] < h->squares_low);
 }
@@ -128,6 +129,8 @@ static void hold(held *h, const pk_stats *stats, const pki_slot *slot, pki_tally
     h->max = stats->max;
     h->squares_low = stats->spare[0];
     h->squares_high = stats->spare[1];
+    h->spread = stats->spare[2];
+    h->untimed = stats->untimed;
     h->bytes = stats->bytes;
     h->flops = stats->flops;
     h->in_table = slot ? slot->count : 0;

@@ -20,6 +20,8 @@ pki_dist pki_window_sum_dist(const pki_window_sum *sum, pk_stats *stats)
     stats->max = sum->max;
     stats->spare[0] = sum->squares_low;
     stats->spare[1] = sum->squares_high;
+    stats->spare[2] = sum->thinned.spread;
+    stats->untimed = sum->thinned.untimed;
     for (size_t i = 0; i < sum->buckets.used; i++)
         if (sum->buckets.buckets[i].key < PK_STATS_BUCKETS)
             stats->buckets[sum->buckets.buckets[i].key] += sum->buckets.buckets[i].count;
@@ -39,6 +41,8 @@ bool pki_window_sum_add(pki_window_sum *into, const pki_window_sum *from)
     into->max = PKI_MAX(into->max, from->max);
     into->count += from->count;
     into->sum += from->sum;
+    into->thinned.untimed += from->thinned.untimed;
+    into->thinned.spread += from->thinned.spread;
     for (size_t i = 0; fits && i < from->buckets.used; i++)
         fits = pki_tally_count(&into->buckets, from->buckets.buckets[i].key,
                                from->buckets.buckets[i].count);

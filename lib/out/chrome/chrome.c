@@ -220,12 +220,14 @@ static char *put_args(char *p, const char *end, const pki_chrome *c, const text 
             p = pki_put_field(p, "bytes", more->start);
         if (more->value)
             p = pki_put_field(p, "flops", more->value);
-        uint64_t tag = pki_what_flags(r->what) & PKI_FLAG_LOST ? 0 : r->extra;
+        uint64_t tag = pki_what_flags(r->what) & PKI_FLAG_LOST ? 0 : r->extra & PKI_THINNED_REST;
         if (!pki_is_operation(more->what))
             p = put_payload(p, more->what, more->extra);
         else if (end - p > PKI_OPERATION_BYTES) /* unless names of the longest leave no room */
             p = pki_chrome_put_recorded(p, c, more, tag);
     }
+    if (pki_record_untimed(r))
+        p = pki_put_field(p, "calls", pki_record_untimed(r) + (uint64_t)1);
     if (pki_what_flags(r->what) & PKI_FLAG_UNBALANCED)
         p = pki_put_field(p, "unbalanced", 1);
     if (pki_what_flags(r->what) & PKI_FLAG_CUT_OFF)
@@ -241,7 +243,7 @@ static char *put_region(char *p, pki_chrome *c, uint32_t tid, const pki_record *
     bool touches = c->coarse || pki_what_flags(r->what) || pki_what_ties(r->what);
     p = put_times(put_name(p, c, t, tid), times_of(c, r), pki_what_depth(r->what), touches);
     bool plain = pki_what_type(r->what) == PKI_RECORD_REGION && t && !t->args_length &&
-                 !(pki_what_flags(r->what) & PKI_FLAG_UNBALANCED);
+                 !(pki_what_flags(r->what) & (PKI_FLAG_UNBALANCED | PKI_FLAG_THINNED));
     if (PKI_UNLIKELY(!plain))
         p = put_args(p, end, c, t, r, more);
     *p++ = '}';

@@ -133,10 +133,12 @@ static void put_part(writer *w, const char *part, uint64_t ns)
 static void put_overhead(writer *w)
 {
     const pki_toll *t = &w->m->toll;
-    double regions = (double)w->m->counts.begun + (double)w->m->counts.points;
+    const pk_counts *c = &w->m->counts;
+    double regions = (double)c->begun - (double)c->untimed + (double)c->points;
+    double recording = t->region_ns * regions + t->counted_ns * (double)c->untimed;
     begin_family(w, "pk_overhead_cpu_seconds_total", "counter",
                  "CPU time that perfkit itself took; recording is an estimate from below.");
-    put_part(w, "recording", (uint64_t)(t->region_ns * regions));
+    put_part(w, "recording", (uint64_t)recording);
     put_part(w, "collector", t->collector);
     put_part(w, "callers", t->callers);
     put_part(w, "backends", t->backends);
@@ -283,6 +285,26 @@ static void put_regions(writer *w)
     }
 }
 
+/* What overhead_max has taken away: the rest of such a region's calls stand for these. */
+static void put_thinned(writer *w)
+{
+    const pki_metrics *m = w->m;
+    if (!(m->toll.overhead_max > 0))
+        return;
+    begin_family(w, "pk_overhead_max_ratio", "gauge",
+                 "What perfkit may take, as a share of the process's CPU time.");
+    begin_sample(w, "");
+    end_with_real(w, m->toll.overhead_max);
+    put_count(w, "pk_untraced_events_total", "counter", "Kept out of the trace for that.",
+              m->counts.untraced);
+    begin_family(w, "pk_region_untimed_calls_total", "counter",
+                 "Calls that were counted and not timed for that; the times are estimates then.");
+    for (size_t i = 0; i < m->region_count; i++) {
+        begin_region(w, &m->regions[i]);
+        end_with_count(w, m->regions[i].untimed);
+    }
+}
+
 static void put_counters(writer *w)
 {
     const pki_metrics *m = w->m;
@@ -357,6 +379,7 @@ void pki_metrics_put(const pki_metrics *metrics, FILE *file)
     put_steps(&w);
     put_requests(&w);
     put_regions(&w);
+    put_thinned(&w);
     put_counters(&w);
     put_comms(&w);
     put_verdicts(&w);

@@ -35,6 +35,7 @@ typedef struct pki_metrics_region {
     const char *name;
     uint32_t kind;
     uint64_t calls, time, self, bytes; /* ns */
+    uint64_t untimed;                  /* calls that were counted alone */
 } pki_metrics_region;
 
 typedef struct pki_metrics_counter {

@@ -65,6 +65,25 @@ static bool is_shown(const pki_region_row *r, const pki_report_options *options)
     return !pki_report_is_span_alone(r) && pki_report_shows(options, r->name);
 }
 
+/* Where not all calls have a time, and how much that leaves open. */
+static void put_thinned(const pki_region_row *r, FILE *file)
+{
+    const pki_region_thinned *t = &r->thinned;
+    uint64_t timed = r->time.count - PKI_MIN(t->untimed, r->time.count);
+    if (t->untimed) {
+        fprintf(file, "      1 of %s calls timed: total +- ",
+                COUNT(timed ? (r->time.count + timed / 2) / timed : r->time.count));
+        fprintf(file, "%s,",
+                pki_figure_percent(r->time.sum > 0 ? t->sum_error / r->time.sum : 0).text);
+        fprintf(file, " p50 %s to", TIGHT(t->p50[0]));
+        fprintf(file, " %s,", TIGHT(t->p50[1]));
+        fprintf(file, " p99 %s to", TIGHT(t->p99[0]));
+        fprintf(file, " %s\n", TIGHT(t->p99[1]));
+    }
+    if (t->untraced)
+        fprintf(file, "      %s timed calls not in the trace\n", COUNT(t->untraced));
+}
+
 static size_t longest_name(const pki_region_row *regions, size_t count,
                            const pki_report_options *options)
 {
@@ -91,6 +110,7 @@ static void put_regions(const pki_region_row *regions, size_t count,
             continue;
         put_region(&regions[i], all, steps, name, file);
         put_work(&regions[i], file);
+        put_thinned(&regions[i], file);
     }
     if (matching > options->top)
         fprintf(file, "  ... and %zu more\n", matching - options->top);

@@ -89,12 +89,28 @@ static void say_overhead(const pki_summary *s, FILE *file)
                    TIME(o->total), pki_overhead_parts(o).text);
 }
 
+static void say_thinned(const pki_summary *s, FILE *file)
+{
+    const pki_thinned *t = &s->thinned;
+    if (t->regions)
+        pki_report_say(file,
+                       "overhead_max %s: of %s region%s %s calls were counted and not timed (%s "
+                       "each), %s timed ones are not in the trace",
+                       pki_figure_percent(t->overhead_max).text, COUNT(t->regions),
+                       t->regions == 1 ? "" : "s", COUNT(t->untimed), TIME(s->overhead.counted_ns),
+                       COUNT(t->untraced));
+    if (t->beyond)
+        pki_report_say(file,
+                       "overhead_max was not held: counting calls alone costs more than that");
+}
+
 static void put_recording(const pki_summary *summary, FILE *file)
 {
     pki_report_title(file, "RECORDING");
     say_counts(&summary->counts, file);
     pki_report_activities(&summary->activities, file);
     say_overhead(summary, file);
+    say_thinned(summary, file);
     say_clock(&summary->run, file);
     if (summary->run.trace_path && summary->run.trace_path[0])
         pki_report_say(file, "trace: %s (%s of events)", summary->run.trace_path,

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "measure/thinned.h"
 #include "out/json_shape.h"
 
 bool pki_window_line_begin(pki_window_line *l, pki_window *window)
@@ -22,6 +23,7 @@ static bool put_region(pki_window_line *l)
         return false;
     pki_window_region *row = &w->regions[l->row++];
     row->time = pki_window_sum_dist(&row->exact, &l->stats);
+    row->thinned = pki_region_thinned_of(&l->stats, 0);
     pki_json_object(&l->json, NULL, &pki_window_region_shape, row);
     return true;
 }

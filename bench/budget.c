@@ -1,0 +1,148 @@
+/* Does overhead_max hold? A loop in which regions of 20 ns take a tenth of the time, without
+ * perfkit's calls, with perfkit unbounded and with a bound, in turns; CPU time of the whole
+ * process, its start, its collector and the writing of its trace included.
+ *
+ *     bench-budget [--turns N] [--percent N] [--millions N]
+ *
+ * The bound is N percent (2); a turn makes N million calls (10). Beside it: whether counts are
+ * exact, and whether the quantiles of a thinned region are where the report says they are, by those
+ * of the unbounded turns of the same run. The one that states them is 95 times in 100 right.
+ */
+#include <pk/pk.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "harness.h"
+#include "scratch.h"
+
+enum { TURNS_MOST = 200, QUANTILES = 3, AROUND = 150 };
+
+static pk_region part = PK_REGION_OF(PK_COMPUTE, "part");
+static uint64_t state = 88172645463325252u;
+static const double shares[QUANTILES] = {0.5, 0.9, 0.99};
+
+/* Each waits for the one before: about 1.2 ns. */
+static inline void chain(unsigned n)
+{
+    uint64_t x = state;
+    for (unsigned i = 0; i < n; i++)
+        x = x * 6364136223846793005u + 1442695040888963407u;
+    state = x;
+}
+
+/* 20 ns on average, and one of 64 calls three times as long. */
+static inline void inside(void)
+{
+    chain(10 + (unsigned)(state >> 60) / 2 + (state >> 58 == 0 ? 32 : 0));
+}
+
+static __attribute__((noinline)) void without(uint64_t calls)
+{
+    for (uint64_t i = 0; i < calls; i++) {
+        inside();
+        chain(AROUND);
+    }
+}
+
+static __attribute__((noinline)) void with(uint64_t calls)
+{
+    for (uint64_t i = 0; i < calls; i++) {
+        pk_region_begin(&part);
+        inside();
+        pk_region_end(&part);
+        chain(AROUND);
+    }
+}
+
+typedef struct way {
+    const char *name;
+    double bound; /* negative: without perfkit */
+    int trace;
+    double ratios[TURNS_MOST], took[TURNS_MOST];
+    uint64_t wrong; /* turns with another count */
+    double untimed; /* share of calls, last turn */
+    double said;    /* by the report of the last turn */
+    double quantiles[QUANTILES];
+    double error; /* sampling_error */
+    unsigned outside, stated;
+} way;
+
+static pk_stats stats;
+
+static void look(way *w, uint64_t calls, const way *truth)
+{
+    if (pk_region_stats(&part, &stats))
+        bench_fail(pk_error_message());
+    w->wrong += stats.count != calls;
+    w->untimed = (double)stats.untimed / (double)stats.count;
+    w->error = stats.sampling_error;
+    for (int i = 0; i < QUANTILES; i++) {
+        double q = shares[i], off = 1.96 * sqrt(q * (1 - q)) * stats.sampling_error;
+        w->quantiles[i] = (double)pk_stats_quantile(&stats, q);
+        if (!truth || truth == w)
+            continue;
+        w->stated++;
+        /* both by the buckets' middle, and whole ticks of a clock that may step by 10 ns */
+        w->outside += truth->quantiles[i] < (double)pk_stats_quantile(&stats, q - off) * 0.98 - 1 ||
+                      truth->quantiles[i] > (double)pk_stats_quantile(&stats, q + off) * 1.02 + 1;
+    }
+}
+
+static double turn(way *w, uint64_t calls, const way *truth)
+{
+    uint64_t before = bench_process_ns();
+    if (w->bound < 0) {
+        without(calls);
+        return (double)(bench_process_ns() - before);
+    }
+    if (pk_start(pk_options(.trace_path = w->trace ? bench_scratch("budget.json") : NULL,
+                            .backends = "none", .overhead_max = w->bound)))
+        bench_fail(pk_error_message());
+    with(calls);
+    pk_stop();
+    double took = (double)(bench_process_ns() - before);
+    look(w, calls, truth);
+    bench_scratch_empty();
+    return took;
+}
+
+static void print(way *w, unsigned long turns)
+{
+    printf("%-34s %8.2f %%", w->name, 100 * (bench_quantile(w->ratios, turns, 0.5) - 1));
+    printf("   %6.2f .. %6.2f", 100 * (bench_quantile(w->ratios, turns, 0.25) - 1),
+           100 * (bench_quantile(w->ratios, turns, 0.75) - 1));
+    printf("   %7.3f %%   %s", 100 * (1 - w->untimed), w->wrong ? "WRONG" : "exact");
+    printf("   %3.0f %3.0f %3.0f", w->quantiles[0], w->quantiles[1], w->quantiles[2]);
+    if (w->stated)
+        printf("   %u of %u", w->stated - w->outside, w->stated);
+    putchar('\n');
+}
+
+int main(int argc, char **argv)
+{
+    unsigned long turns = bench_number(argc, argv, "--turns", 11);
+    double bound = (double)bench_number(argc, argv, "--percent", 2) / 100;
+    uint64_t calls = bench_number(argc, argv, "--millions", 10) * 1000000u;
+    static way ways[] = {{.name = "without perfkit's calls", .bound = -1},
+                         {.name = "statistics, no bound"},
+                         {.name = "statistics, bound"},
+                         {.name = "with a trace, bound", .trace = 1}};
+    size_t count = sizeof ways / sizeof *ways;
+    ways[2].bound = ways[3].bound = bound;
+    turns = turns < TURNS_MOST ? turns : TURNS_MOST;
+    for (unsigned long t = 0; t < turns; t++)
+        for (size_t i = 0; i < count; i++) {
+            ways[i].took[t] = turn(&ways[i], calls, &ways[1]);
+            ways[i].ratios[t] = ways[i].took[t] / ways[0].took[t];
+        }
+    printf("a call: %.0f ns, bound %.0f %%, %.0f million calls a turn, %lu turns\n",
+           bench_quantile(ways[0].took, turns, 0.5) / (double)calls, 100 * bound,
+           (double)calls / 1e6, turns);
+    printf("%-34s %10s   %-16s   %9s   %-5s   %-11s   %s\n", "CPU time beyond the first row's",
+           "median", "   quartiles", "timed", "count", "p50 p90 p99", "quantiles as stated");
+    for (size_t i = 0; i < count; i++)
+        print(&ways[i], turns);
+    return 0;
+}

@@ -1,0 +1,201 @@
+#include "measure/thinning.h"
+
+#include "base/compiler.h"
+#include "core/thin.h"
+
+#define NEAR 0.85
+#define AIM 0.65
+#define AIM_WHEN_OVER 0.4 /* while more has been taken than may be */
+#define ROOM 0.4
+#define ROOM_LEFT 0.5
+#define FIRST_STEP 8u
+#define PATIENCE_LEAST 3u
+#define PATIENCE_MOST 192u
+#define SOON 10u   /* looks */
+#define FEW 2000.0 /* records tell nothing of what one costs */
+#define OVER_MOST_NS 2e9
+
+void pki_thinning_init(pki_thinning *p, double bound, bool traced, pki_thin_costs costs)
+{
+    *p = (pki_thinning){.bound = bound,
+                        .traced = traced,
+                        .costs = costs,
+                        .scale = 1,
+                        .patience = PATIENCE_LEAST,
+                        .since_up = UINT32_MAX};
+}
+
+/* ---- what calls cost ---- */
+
+static double beside_of(const pki_thinning *p, double timed, uint32_t thin)
+{
+    bool traced = p->traced && thin != PKI_THIN_UNTRACED;
+    return timed * (p->costs.fold + (traced ? p->costs.format : 0));
+}
+
+static double owner_of(const pki_thinning *p, double timed, double untimed, uint32_t thin)
+{
+    double each = pki_thin_skips_calls(thin) ? p->costs.timed : p->costs.pair;
+    return timed * each + untimed * p->costs.counted;
+}
+
+/* The same calls again, thinned so. */
+static double cost_of(const pki_thinning *p, const pki_thin_region *r, uint32_t thin)
+{
+    double calls = (double)r->timed + (double)r->untimed;
+    double timed = pki_thin_skips_calls(thin) ? PKI_THIN_PER_GAP * calls / thin : calls;
+    return owner_of(p, timed, calls - timed, thin) + p->scale * beside_of(p, timed, thin);
+}
+
+static double all_cost(const pki_thinning *p, const pki_thin_region *regions, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += cost_of(p, &regions[i], regions[i].thin);
+    return sum;
+}
+
+/* What has been taken, and of it what a collector's record costs here. */
+static double taken(pki_thinning *p, const pki_thin_sight *sight, const pki_thin_region *regions,
+                    size_t count)
+{
+    double owner = 0, beside = 0, records = 0;
+    for (size_t i = 0; i < count; i++) {
+        const pki_thin_region *r = &regions[i];
+        owner += owner_of(p, (double)r->timed, (double)r->untimed, r->thin);
+        beside += beside_of(p, (double)r->timed, r->thin);
+        records += (double)r->timed;
+    }
+    if (records >= FEW && beside > 0) {
+        double scale = PKI_MIN(PKI_MAX(sight->beside / beside, 0.2), 20.0);
+        p->scale = (p->scale + scale) / 2;
+    }
+    return owner + sight->beside;
+}
+
+/* ---- up and down the ladder ---- */
+
+/* 0: there is no further step. */
+static uint32_t next_down(const pki_thinning *p, uint32_t thin)
+{
+    if (thin == PKI_THIN_NEVER)
+        return 0;
+    if (thin == 0 && p->traced)
+        return PKI_THIN_UNTRACED;
+    if (thin < FIRST_STEP)
+        return FIRST_STEP;
+    return thin < PKI_THIN_MOST ? 2 * thin : 0;
+}
+
+static uint32_t next_up(const pki_thinning *p, uint32_t thin)
+{
+    if (thin > FIRST_STEP)
+        return thin / 2;
+    return thin == FIRST_STEP && p->traced ? PKI_THIN_UNTRACED : 0;
+}
+
+static double saving(const pki_thinning *p, const pki_thin_region *r)
+{
+    uint32_t thin = next_down(p, r->thin);
+    return thin ? cost_of(p, r, r->thin) - cost_of(p, r, thin) : 0;
+}
+
+/* The one that costs most, of those where a step down saves anything. */
+static pki_thin_region *costliest(const pki_thinning *p, pki_thin_region *regions, size_t count)
+{
+    pki_thin_region *most = NULL;
+    double cost = 0;
+    for (size_t i = 0; i < count; i++) {
+        double mine = cost_of(p, &regions[i], regions[i].thin);
+        if (mine > cost && saving(p, &regions[i]) > 0.01 * mine) {
+            most = &regions[i];
+            cost = mine;
+        }
+    }
+    return most;
+}
+
+static bool go_down(pki_thinning *p, double most, double may, pki_thin_region *regions,
+                    size_t count)
+{
+    double cost = all_cost(p, regions, count);
+    bool changed = false;
+    pki_thin_region *r;
+    while (cost > most && (r = costliest(p, regions, count))) {
+        cost -= saving(p, r);
+        r->thin = next_down(p, r->thin);
+        changed = true;
+    }
+    p->beyond = cost > may;
+    return changed;
+}
+
+/* The one whose step up costs least, of those that are thinned. */
+static pki_thin_region *cheapest(const pki_thinning *p, pki_thin_region *regions, size_t count,
+                                 double *more)
+{
+    pki_thin_region *least = NULL;
+    for (size_t i = 0; i < count; i++) {
+        pki_thin_region *r = &regions[i];
+        if (!r->thin || r->thin == PKI_THIN_NEVER)
+            continue;
+        double mine = cost_of(p, r, next_up(p, r->thin)) - cost_of(p, r, r->thin);
+        if (!least || mine < *more) {
+            least = r;
+            *more = mine;
+        }
+    }
+    return least;
+}
+
+/* One step for one region, unless steps cost nothing. */
+static bool go_up(pki_thinning *p, double most, pki_thin_region *regions, size_t count)
+{
+    double cost = all_cost(p, regions, count), more = 0;
+    pki_thin_region *r;
+    bool changed = false;
+    while ((r = cheapest(p, regions, count, &more)) && cost + more <= most) {
+        r->thin = next_up(p, r->thin);
+        changed = true;
+        if (more > 0.001 * most)
+            break;
+    }
+    return changed;
+}
+
+static bool tighten(pki_thinning *p, double process, pki_thin_region *regions, size_t count)
+{
+    if (p->since_up < SOON)
+        p->patience = PKI_MIN(2 * p->patience, PATIENCE_MOST);
+    p->roomy = 0;
+    p->since_up = UINT32_MAX;
+    double aim = p->over > 0 ? AIM_WHEN_OVER : AIM;
+    double may = p->bound * process;
+    return go_down(p, aim * may, may, regions, count);
+}
+
+static bool loosen(pki_thinning *p, double process, pki_thin_region *regions, size_t count)
+{
+    if (++p->roomy < p->patience)
+        return false;
+    p->roomy = 0;
+    bool changed = go_up(p, ROOM_LEFT * p->bound * process, regions, count);
+    p->since_up = changed ? 0 : p->since_up;
+    return changed;
+}
+
+bool pki_thinning_look(pki_thinning *p, const pki_thin_sight *sight, pki_thin_region *regions,
+                       size_t count)
+{
+    double took = taken(p, sight, regions, count), may = p->bound * sight->process;
+    p->share = sight->process > 0 ? took / sight->process : 0;
+    p->over = PKI_MIN(PKI_MAX(p->over + took - may, 0.0), OVER_MOST_NS);
+    p->since_up += p->since_up < UINT32_MAX;
+    if (took > NEAR * may)
+        return tighten(p, sight->process, regions, count);
+    p->beyond = false;
+    if (took < ROOM * may && p->over == 0)
+        return loosen(p, sight->process, regions, count);
+    p->roomy = 0;
+    return false;
+}

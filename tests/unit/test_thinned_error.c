@@ -1,0 +1,116 @@
+/* The errors that are stated of thinned regions are the errors: calls of many kinds, of which some
+ * are timed as core/thin.h has it, and how often the figures of all lie where they are said to.
+ */
+#include "measure/thinned.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/compiler.h"
+#include "stats/slot.h"
+
+static uint64_t chance = 88172645463325252u;
+
+static double uniform(void)
+{
+    chance ^= chance << 13;
+    chance ^= chance >> 7;
+    chance ^= chance << 17;
+    return (double)(chance >> 11) / 9007199254740992.0;
+}
+
+enum { CALLS = 30000, TRIALS = 200 };
+static uint64_t calls[CALLS];
+static pk_stats sample, all;
+
+static void add(pk_stats *s, uint64_t ns, uint64_t weight)
+{
+    s->count += weight;
+    s->sum += ns * weight;
+    s->min = PKI_MIN(s->min, ns);
+    s->max = PKI_MAX(s->max, ns);
+    s->spare[0] += ns * ns * weight;
+    s->spare[2] += weight * (weight - 1);
+    s->untimed += weight - 1;
+    s->buckets[pki_bucket(ns)] += weight;
+}
+
+static void draw(unsigned n)
+{
+    pki_stats_begin(&sample);
+    pki_stats_begin(&all);
+    for (int i = 0, last = -1, next = 0; i < CALLS; i++) {
+        add(&all, calls[i], 1);
+        if (i != next && i != CALLS - 1)
+            continue;
+        add(&sample, calls[i], (uint64_t)(i - last));
+        last = i;
+        next = i + 1 + (int)(uniform() * (2 * n - 1));
+    }
+    pki_stats_finish(&sample, 1);
+    pki_stats_finish(&all, 1);
+}
+
+typedef struct hits {
+    unsigned sum, p50, p99;
+} hits;
+
+/* A bucket is 1/64 of its value wide: its middle may lie beside what it stands for. */
+static bool lies_in(double value, const double range[2])
+{
+    return value >= range[0] * (1 - 1.0 / 64) && value <= range[1] * (1 + 1.0 / 64);
+}
+
+static hits try(unsigned n, uint64_t (*duration)(int))
+{
+    hits h = {0, 0, 0};
+    for (int t = 0; t < TRIALS; t++) {
+        for (int i = 0; i < CALLS; i++)
+            calls[i] = duration(i);
+        draw(n);
+        pki_region_thinned said = pki_region_thinned_of(&sample, 0);
+        assert_int_equal(sample.count, CALLS);
+        h.sum += fabs((double)sample.sum - (double)all.sum) <= 1.96 * said.sum_error;
+        h.p50 += lies_in((double)pk_stats_quantile(&all, 0.5), said.p50);
+        h.p99 += lies_in((double)pk_stats_quantile(&all, 0.99), said.p99);
+    }
+    return h;
+}
+
+static uint64_t with_a_tail(int i)
+{
+    double u = uniform();
+    (void)i;
+    return (uint64_t)(200 + 100 / (u + 0.01));
+}
+
+/* A loop's rhythm, which a fixed distance of 16 would never see. */
+static uint64_t in_turns(int i)
+{
+    return (uint64_t)(i % 16 == 0 ? 4000 : 100 + 10 * (i % 16)) + (uint64_t)(uniform() * 20);
+}
+
+static void errors_are_what_is_said(void **state)
+{
+    static uint64_t (*const durations[])(int) = {with_a_tail, in_turns};
+    static const unsigned distances[] = {8, 16, 50};
+    (void)state;
+    for (size_t d = 0; d < 2; d++)
+        for (size_t n = 0; n < 3; n++) {
+            hits h = try(distances[n], durations[d]);
+            assert_true(h.sum >= TRIALS * 0.88);
+            assert_true(h.p50 >= TRIALS * 0.88);
+            assert_true(h.p99 >= TRIALS * 0.88);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(errors_are_what_is_said)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
