@@ -86,7 +86,7 @@ class Place:
 
     def compare(self, shown, said, what):
         if difference := output.difference(shown, said):
-            raise languages.Wrong(f"{what}: {difference}\nall that was said:\n{said[-3000:]}")
+            raise languages.Wrong(f"{what}: {difference}\nall that was said:\n{said[-12000:]}")
 
 
 def missing(place, block):
