@@ -20,6 +20,7 @@ command_function command_bench_ab;
 command_function command_capture;
 command_function command_compare;
 command_function command_export;
+command_function command_job;
 command_function command_machine;
 command_function command_merge;
 command_function command_query;

@@ -9,6 +9,7 @@
 
 static const command commands[] = {
     {"report", command_report, "where a run spent its time, from its report or trace file"},
+    {"job", command_job, "all ranks of a job as one: who is late, where, and what it costs"},
     {"query", command_query, "what runs did, asked in SQL: calls, kernels, steps of all ranks"},
     {"export", command_export, "what runs did, as tables: CSV, JSON lines or a SQLite database"},
     {"bench-ab", command_bench_ab, "which benchmarks are slower in one of two builds, run in turn"},

@@ -9,4 +9,4 @@ static int refuse(int argc, char **argv)
 
 #define REFUSED __attribute__((alias("refuse")))
 command_function command_export REFUSED, command_report REFUSED, command_compare REFUSED,
-    command_merge REFUSED, command_bench_ab REFUSED;
+    command_merge REFUSED, command_bench_ab REFUSED, command_job REFUSED;

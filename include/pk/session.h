@@ -70,10 +70,11 @@ typedef struct pk_options {
      * pk_flush and pk_stop answer PK_EIO. */
     const char *trace_path;
 
-    /* Where the report goes at pk_stop. "-" is text on stderr, a name ending in .json is JSON, any
-     * other is text. The same %-fields. NULL: no report. For a program that was started without a
-     * stderr, or has closed it, "-" is nowhere: perfkit does not write to what the program opens as
-     * descriptor 2, and pk_stop answers PK_EIO. */
+    /* Where the report goes at pk_stop. "-" is text on stderr, a name ending in .json is JSON, one
+     * ending in .rank.json is what `pk job` needs of it, any other is text. The same %-fields.
+     * NULL: no report. For a program that was started without a stderr, or has closed it, "-" is
+     * nowhere: perfkit does not write to what the program opens as descriptor 2, and pk_stop
+     * answers PK_EIO. */
     const char *report_path;
 
     /* Upper bound of all recording memory, 4 MiB .. 1 TiB; beyond it regions are dropped and

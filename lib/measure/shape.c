@@ -37,6 +37,7 @@ static const pki_shape bucket = {SHAPE(pki_histogram_bucket, bucket_members)};
 static const pki_member run_members[] = {
     PLAINS(pki_run, program, host, version, pid, rank, world_size, start_unix, wall, cpu, clock,
            clock_hz, clock_step_ns, clock_uncertainty_ns, clock_ppm, trace_path, source, complete),
+    PLAINS(pki_run, local_rank, local_size),
 };
 const pki_shape pki_run_shape = {SHAPE(pki_run, run_members)};
 
@@ -126,6 +127,7 @@ static const pki_member region_members[] = {
     {OPTIONAL(pki_region_row, span, span)},
     {OPTIONAL(pki_region_row, thinned, pki_region_thinned_shape)},
     {HISTOGRAM(pki_region_row)},
+    {OPTIONAL(pki_region_row, exact, pki_window_sum_shape)},
 };
 static const pki_shape region = {SHAPE(pki_region_row, region_members)};
 
@@ -374,6 +376,7 @@ static const pki_member summary_members[] = {
     {TOP_OBJECT(pki_summary, beside, beside), .optional = true},
     {TOP_ROWS(verdicts, verdict_count, pki_verdict_shape)},
     {TOP_OBJECT(pki_summary, steps, pki_steps_shape)},
+    {TOP_OBJECT(pki_summary, stages, pki_stages_shape), .optional = true},
     {TOP_OBJECT(pki_summary, whole_run, whole_run), .optional = true},
     {TOP_OBJECT(pki_summary, roofline, roofline), .optional = true},
     {TOP_ROWS(gpus, gpu_count, pki_gpu_shape)},

@@ -20,7 +20,8 @@ typedef enum pki_member_type {
     PKI_OBJECT, /* a struct */
     PKI_KEYED,  /* an array of structs or numbers, as an object whose keys are known */
     PKI_ROWS,   /* an allocated array of structs, and its length */
-    PKI_TABLE   /* the same of structs of numbers, each as an array of them; none: not there */
+    PKI_TABLE,  /* the same of structs of numbers, each as an array of them; none: not there */
+    PKI_NUMBERS /* an allocated array of uint64_t, and its length; none: not there */
 } pki_member_type;
 
 typedef struct pki_shape pki_shape;
@@ -38,7 +39,7 @@ typedef struct pki_member {
     const pki_shape *shape;   /* of OBJECT, ROWS, TABLE, KEYED; NULL: KEYED numbers (uint64_t) */
     const pki_choice *choice; /* CHOICE */
     const char *const *keys;  /* KEYED */
-    size_t count;             /* KEYED: how many; ROWS, TABLE: offset of the size_t that says it */
+    size_t count;             /* KEYED: how many; of others the offset of the size_t that says it */
     bool optional; /* not in the file where the struct's first member, a uint64_t, is 0; ROWS: where
                       there are none */
     bool line;     /* begins a line in the file, */
@@ -53,10 +54,13 @@ struct pki_shape {
 
 /* The run, all of it. */
 extern const pki_shape pki_summary_shape;
+/* Of it what a job of many ranks is made of: the file of a rank. */
+extern const pki_shape pki_rank_shape;
 /* Parts that are given back before the rest, or read from other files. */
-extern const pki_shape pki_steps_shape, pki_comm_shape, pki_verdict_shape, pki_gpu_shape,
-    pki_kernel_shape, pki_counts_shape, pki_dist_shape, pki_run_shape, pki_thread_shape,
-    pki_overhead_shape, pki_processor_shape, pki_region_thinned_shape, pki_thinned_shape;
+extern const pki_shape pki_steps_shape, pki_stages_shape, pki_comm_shape, pki_verdict_shape,
+    pki_gpu_shape, pki_kernel_shape, pki_counts_shape, pki_dist_shape, pki_run_shape,
+    pki_thread_shape, pki_overhead_shape, pki_processor_shape, pki_window_sum_shape,
+    pki_region_thinned_shape, pki_thinned_shape;
 extern const pki_choice pki_kind_choice;
 
 static inline const void *pki_member_at(const pki_member *m, const void *of)

@@ -10,6 +10,7 @@ static void finish_member(const pki_member *member, char *object)
     size_t count;
     switch (member->type) {
     case PKI_TEXT:
+    case PKI_NUMBERS:
         memcpy(&block, at, sizeof block);
         free(block);
         break;
@@ -44,6 +45,12 @@ void pki_step_summary_finish(pki_step_summary *steps)
 {
     pki_shape_finish(&pki_steps_shape, steps);
     *steps = (pki_step_summary){0};
+}
+
+void pki_stage_summary_finish(pki_stage_summary *stages)
+{
+    pki_shape_finish(&pki_stages_shape, stages);
+    *stages = (pki_stage_summary){0};
 }
 
 void pki_gpu_finish(pki_summary *summary)

@@ -54,4 +54,5 @@
     .key = name, .type = PKI_ROWS, AT(T, m), .count = offsetof(T, n), .shape = &(of)
 #define TABLE(name, T, m, n, of)                                                                   \
     .key = name, .type = PKI_TABLE, AT(T, m), .count = offsetof(T, n), .shape = &(of)
+#define NUMBERS(name, T, m, n) .key = name, .type = PKI_NUMBERS, AT(T, m), .count = offsetof(T, n)
 #define SHAPE(T, list) sizeof(T), sizeof(list) / sizeof *(list), list

@@ -20,6 +20,8 @@
 #include "measure/machine/rows.h"
 #include "measure/requests/parts.h"
 #include "measure/paths.h"
+#include "measure/stage_rows.h"
+#include "measure/window/sum.h"
 #include "stats/dist.h"
 #include "stats/histogram.h"
 
@@ -53,6 +55,7 @@ typedef struct pki_region_row {
     pki_region_thinned thinned;
     pki_histogram histogram; /* of `time` */
     pki_span_row span;
+    pki_window_sum exact; /* of `time`, as it is added up over ranks; count 0: not known */
 } pki_region_row;
 
 typedef struct pki_thread_row {
@@ -335,6 +338,8 @@ typedef struct pki_run {
     char *trace_path; /* "" if there is none */
     char *source;     /* "session", or what it was read from: "trace events", ... */
     bool complete;    /* false: a killed run, recovered, or still running */
+    /* On this host; local_size 0: not known. */
+    int32_t local_rank, local_size;
 } pki_run;
 
 /* What perfkit itself took; CPU time in ns. Filled by pki_overhead_fill (measure/overhead.h). */
@@ -363,6 +368,7 @@ typedef struct pki_summary {
     pki_thread_row *threads;
     pki_counter_row *counters;
     pki_step_summary steps;
+    pki_stage_summary stages;
     pki_whole_run whole_run;
     pki_roofline roofline;
     pki_backend_row *backends;
@@ -380,6 +386,7 @@ typedef struct pki_summary {
 void pki_summary_init(pki_summary *summary);   /* all zero */
 void pki_summary_finish(pki_summary *summary); /* frees what it points to, zeroes it */
 void pki_step_summary_finish(pki_step_summary *steps);
+void pki_stage_summary_finish(pki_stage_summary *stages);
 void pki_gpu_finish(pki_summary *summary);  /* of it gpus and kernels */
 void pki_comm_finish(pki_summary *summary); /* of it comm */
 void pki_summary_clear_verdicts(pki_summary *summary);

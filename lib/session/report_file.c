@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/stderr.h"
+#include "base/text.h"
 #include "out/file.h"
 #include "out/report/report.h"
 #include "out/target.h"
@@ -48,12 +49,19 @@ pk_status pki_report_check(const char *path)
     return !file || pki_target_is_free(path) ? PK_OK : trouble(path, errno);
 }
 
+static report_function *form_of(const char *path, bool json)
+{
+    return pki_ends_with(path, PKI_RANK_SUFFIX) ? pki_report_rank
+           : json                               ? pki_report_json
+                                                : pki_report_text;
+}
+
 pk_status pki_report_file(const pki_summary *summary, const char *path, bool json)
 {
     size_t n = 0;
     if (!path[0])
         return PK_OK;
-    char *text = format(json ? pki_report_json : pki_report_text, summary, &n);
+    char *text = format(form_of(path, json), summary, &n);
     if (!text)
         return pki_fail(PK_ENOMEM, "no memory for the report");
     bool to_stderr = strcmp(path, "-") == 0;

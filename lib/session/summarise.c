@@ -34,6 +34,8 @@ static char *copy(const char *text)
 static bool fill_region(builder *g, pki_region_row *row, uint32_t id)
 {
     const pki_name *name = pki_name_at(id);
+    pki_window_sum exact = {0};
+    bool fits = pki_window_sum_of_stats(g->stats, &exact);
     pki_stats_finish(g->stats, 1);
     *row = (pki_region_row){.name = strndup(name->name, name->length),
                             .kind = name->kind,
@@ -41,8 +43,9 @@ static bool fill_region(builder *g, pki_region_row *row, uint32_t id)
                             .self = g->stats->self,
                             .bytes = g->stats->bytes,
                             .flops = g->stats->flops,
-                            .thinned = pki_region_thinned_of(g->stats, 0)};
-    return row->name && pki_histogram_of_stats(g->stats, &row->histogram);
+                            .thinned = pki_region_thinned_of(g->stats, 0),
+                            .exact = exact};
+    return fits && row->name && pki_histogram_of_stats(g->stats, &row->histogram);
 }
 
 static bool is_region(uint32_t id)
@@ -228,6 +231,8 @@ bool pki_run_fill(const pki_session *s, pki_run *r)
                    .pid = s->config.world.pid,
                    .rank = run.rank,
                    .world_size = run.world_size,
+                   .local_rank = s->config.world.local_rank,
+                   .local_size = s->config.world.local_size,
                    .start_unix = run.start_unix,
                    .clock = copy(run.clock_name),
                    .clock_hz = run.clock_hz,

@@ -5,6 +5,7 @@
  * a copy of corpus/. Without: fuzz_main.c.
  */
 #include "read/json_read.h"
+#include "read/scan.h"
 #include "load/load.h"
 #include "out/report/report.h"
 
@@ -55,16 +56,32 @@ static char *written(const pki_summary *summary, int (*write_report)(const pki_s
     return text;
 }
 
+/* The other reader of reports, `pk job`'s: of anything it says what it is, of ours that it is fine.
+ */
+static bool scanned(const char *text, size_t length)
+{
+    pki_summary summary;
+    complaint why = {""};
+    scan s = {.at = text, .end = text + length, .why = &why};
+    pki_summary_init(&summary);
+    bool fine = scan_object(&s, &pki_rank_shape, &summary);
+    must(fine == !why.text[0]);
+    pki_summary_finish(&summary);
+    return fine;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     pki_summary summary, again;
     size_t length, json_length, again_length;
     json_limit_memory(JSON_MEMORY);
+    scanned((const char *)data, size);
     if (!load(data, size, &summary))
         return 0;
     free(written(&summary, pki_report_text, &length));
     char *json = written(&summary, pki_report_json, &json_length);
     pki_summary_finish(&summary);
+    must(scanned(json, json_length));
     /* What we write we read, and nothing gets lost on the way. */
     must(load(json, json_length, &again));
     char *json_again = written(&again, pki_report_json, &again_length);

@@ -89,12 +89,45 @@ static void add_told(pki_comm_figures *c)
     }
 }
 
+/* ---- what a job of many ranks needs of it ---- */
+
+static void add_rank(pki_summary *s)
+{
+    s->run.local_rank = 3;
+    s->run.local_size = 4;
+    s->regions[0].exact =
+        (pki_window_sum){.count = 3, .sum = 600, .min = 100, .max = 300, .squares_low = 140000};
+    for (uint32_t key = 100; key < 220; key += 50)
+        pki_tally_count(&s->regions[0].exact.buckets, key, 1);
+}
+
+static void fill_hostile_stages(pki_stage_summary *stages, const char *hostile)
+{
+    *stages = (pki_stage_summary){
+        .width = UINT64_MAX, .warmup = UINT64_MAX, .stage_count = 1, .loop_count = 1};
+    stages->stages = calloc(1, sizeof *stages->stages);
+    *stages->stages = (pki_stage_row){strdup(hostile), 99};
+    stages->loops = calloc(1, sizeof *stages->loops);
+    *stages->loops = (pki_loop_row){strdup(hostile), 2, calloc(2, sizeof(uint64_t))};
+    stages->loops->numbers[1] = UINT64_MAX;
+}
+
+static void add_hostile_rank(pki_summary *s, const char *hostile)
+{
+    pki_window_sum *exact = &s->regions[0].exact;
+    *exact = (pki_window_sum){
+        .count = UINT64_MAX, .sum = UINT64_MAX, .max = UINT64_MAX, .squares_high = UINT64_MAX};
+    pki_tally_count(&exact->buckets, UINT32_MAX, UINT64_MAX);
+    fill_hostile_stages(&s->stages, hostile);
+}
+
 void fixture_comm(pki_summary *s)
 {
     pki_comm_figures *c = pki_comm_figures_create();
     for (uint64_t i = 0; i < 40; i++)
         pki_comm_figures_step(c, i, i * 42 * MS, (i + 1) * 42 * MS);
     fixture_train(s, 40);
+    add_rank(s);
     add_reductions(c);
     add_messages(c);
     add_told(c);
@@ -105,6 +138,7 @@ void fixture_comm(pki_summary *s)
 void fixture_hostile_comm(pki_summary *s, const char *hostile, pki_dist wild)
 {
     pki_comm_summary *c = &s->comm;
+    add_hostile_rank(s, hostile);
     c->unmeasured = UINT64_MAX;
     c->comm_count = c->collective_count = c->region_count = c->slowest_count = 1;
     c->comms = calloc(1, sizeof *c->comms);

@@ -83,6 +83,23 @@ static void read_table(json_reader *j, json_t *from, const pki_member *m, char *
     memcpy(object + m->count, &count, sizeof count);
 }
 
+static void read_numbers(json_reader *j, json_t *from, const pki_member *m, char *object)
+{
+    json_t *all = json_read_array(j, from, m->key);
+    size_t count = json_array_size(all);
+    uint64_t *numbers = calloc(count ? count : 1, sizeof *numbers);
+    if (!numbers) {
+        j->failed = !complaint_set(j->why, "out of memory");
+        count = 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        json_int_t n = json_integer_value(json_array_get(all, i));
+        numbers[i] = n > 0 ? (uint64_t)n : 0;
+    }
+    memcpy(object + m->offset, &numbers, sizeof numbers);
+    memcpy(object + m->count, &count, sizeof count);
+}
+
 static void read_number(json_reader *j, json_t *from, const pki_member *m, void *at)
 {
     switch (m->type) {
@@ -128,6 +145,9 @@ static void read_member(json_reader *j, json_t *from, const pki_member *m, char 
         break;
     case PKI_TABLE:
         read_table(j, from, m, object);
+        break;
+    case PKI_NUMBERS:
+        read_numbers(j, from, m, object);
         break;
     default:
         read_number(j, from, m, at);

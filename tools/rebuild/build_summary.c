@@ -25,7 +25,8 @@ static void fill_region(const rebuild *r, uint32_t id, const rebuilt_region *fro
                             .threads = rebuild_threads(r, id)};
     if (from == &r->regions[id])
         row->span = pki_spans_row(&r->async, id, 0);
-    memory_needed(pki_histogram_of_tally(&from->time, &row->histogram));
+    memory_needed(pki_histogram_of_tally(&from->time, &row->histogram) &&
+                  pki_window_sum_of_tally(&from->time, &row->exact));
 }
 
 static void fill_regions(const rebuild *r, const rebuilt_region *from, size_t count,

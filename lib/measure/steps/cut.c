@@ -170,11 +170,34 @@ static bool join_others(pki_steps *steps, const pki_steps_part *part)
     return fits && pki_step_totals_merge(&steps->before.between, &part->between);
 }
 
+static uint64_t ns_of(double ns)
+{
+    return ns > 0 && ns < 0x1p63 ? (uint64_t)ns : 0;
+}
+
+/* The steps of the tail are known together only: they are one block. */
+static void join_stages(pki_steps *steps, const pki_steps_part *part)
+{
+    const pki_step_totals *tail = &part->tail;
+    pki_stage_block block = {.index = part->span.first + part->head_count,
+                             .steps = tail->durations.moments.count,
+                             .time = ns_of(pki_moments_sum(&tail->durations.moments)),
+                             .items = tail->items};
+    pki_step_bit *bits = calloc(part->region_count + 1, sizeof *bits);
+    for (size_t i = 0; bits && i < part->region_count; i++)
+        bits[i] = (pki_step_bit){part->regions[i].id,
+                                 ns_of(pki_moments_sum(&part->regions[i].self.moments))};
+    if (bits && block.steps)
+        pki_stages_add(&steps->stages, &block, bits, part->region_count);
+    free(bits);
+}
+
 bool pki_steps_join(pki_steps *steps, const pki_steps_part *part)
 {
     pki_steps_before *before = &steps->before;
     for (size_t i = 0; i < part->head_count; i++)
         join_head_step(steps, &part->head[i]);
+    join_stages(steps, part);
     steps->count += part->span.count - part->head_count;
     steps->serial += part->span.all + part->between.durations.moments.count;
     for (size_t i = 0; i < part->slow_count; i++)

@@ -333,12 +333,14 @@ bool pki_steps_fill(const pki_steps *steps, uint32_t warmup_steps, pki_steps_nam
                     pki_summary *out)
 {
     pki_step_summary_finish(&out->steps);
+    pki_stage_summary_finish(&out->stages);
     if (!steps || steps->serial == 1)
         return true;
     uint64_t given = warmup_steps ? warmup_steps : steps->expected_warmup;
     steady s = {.steps = steps, .warmup = warmup_of(steps, given), .name = name, .user = user};
     pki_step_summary filled = {.warmup_given = given != 0};
-    bool fits = sum_up(&s) && fill_steps(&s, &filled) && fill_regions(&s, out);
+    bool fits = sum_up(&s) && fill_steps(&s, &filled) && fill_regions(&s, out) &&
+                pki_steps_fill_stages(steps, s.warmup, name, user, &out->stages);
     finish(&s);
     if (!fits) {
         pki_step_summary_finish(&filled);

@@ -3,13 +3,9 @@
 #pragma once
 
 #include "measure/steps/series.h"
+#include "measure/steps/stages.h"
 #include "measure/steps/steps.h"
 #include "stats/tally.h"
-
-typedef struct pki_step_bit {
-    uint32_t id;
-    uint64_t self;
-} pki_step_bit;
 
 /* A step with all its parts. */
 typedef struct pki_whole_step {
@@ -38,6 +34,7 @@ typedef struct pki_step_totals {
 typedef struct pki_step_others {
     char *kind;
     pki_step_totals totals, before; /* since the last cut, and before it */
+    pki_stages stages;
 } pki_step_others;
 
 /* What has been added up before the last cut. */
@@ -76,6 +73,7 @@ struct pki_steps {
     size_t region_room;
     pki_step_region **regions; /* by id */
     pki_step_series series;
+    pki_stages stages; /* of the usual kind */
 
     size_t other_count;
     pki_step_others others[PKI_STEP_KINDS];
@@ -97,3 +95,7 @@ bool pki_step_totals_merge(pki_step_totals *into, const pki_step_totals *from);
 
 /* Into the slowest ones, slowest first, if it is one of them. */
 void pki_slowest_keep(pki_whole_step *slow, size_t *count, const pki_whole_step *whole);
+
+/* steps/fill_stages.c: into an empty `out`. False without memory: it is empty then. */
+bool pki_steps_fill_stages(const pki_steps *steps, uint64_t warmup, pki_steps_name *name,
+                           void *user, pki_stage_summary *out);

@@ -35,6 +35,7 @@ void pki_steps_destroy(pki_steps *steps)
         }
     for (size_t i = 0; i < steps->other_count; i++) {
         free(steps->others[i].kind);
+        pki_stages_finish(&steps->others[i].stages);
         pki_tally_finish(&steps->others[i].totals.durations);
         pki_tally_finish(&steps->others[i].before.durations);
     }
@@ -49,6 +50,7 @@ void pki_steps_destroy(pki_steps *steps)
     pki_tally_finish(&steps->before.tail.durations);
     pki_tally_finish(&steps->before.tail_untracked);
     pki_series_finish(&steps->series.rows);
+    pki_stages_finish(&steps->stages);
     free(steps);
 }
 
@@ -167,6 +169,12 @@ static void add_to_tail(pki_steps *steps, const pki_whole_step *whole)
         pki_tally_add(&steps->regions[whole->bits[i].id]->self, (double)whole->bits[i].self, 1);
 }
 
+static void add_to_stages(pki_stages *stages, const pki_whole_step *whole)
+{
+    pki_stage_block block = {whole->step.index, 1, whole->step.duration, whole->step.items};
+    pki_stages_add(stages, &block, whole->bits, whole->bit_count);
+}
+
 static void add_to_series(pki_steps *steps, const pki_whole_step *whole)
 {
     pki_series_row row = {.index = whole->step.index,
@@ -183,6 +191,7 @@ static void add_to_series(pki_steps *steps, const pki_whole_step *whole)
 static void add_usual(pki_steps *steps, const pki_whole_step *whole)
 {
     add_to_series(steps, whole);
+    add_to_stages(&steps->stages, whole);
     if (!keep_in_head(steps, whole)) {
         if (steps->count < steps->expected_warmup)
             pki_tally_add(&steps->late_warmup, (double)whole->step.duration, 1);
@@ -217,8 +226,10 @@ pki_step_others *pki_steps_of_kind(pki_steps *steps, const char *kind)
 static void add_other(pki_steps *steps, const pki_whole_step *whole)
 {
     pki_step_others *others = pki_steps_of_kind(steps, whole->step.kind);
-    if (others)
-        add_to_totals(&others->totals, whole);
+    if (!others)
+        return;
+    add_to_totals(&others->totals, whole);
+    add_to_stages(&others->stages, whole);
 }
 
 static void note_span(pki_steps_span *span, const pki_step *step)

@@ -55,10 +55,10 @@ void pki_steps_expect_warmup(pki_steps *steps, uint32_t warmup_steps);
 void pki_steps_add_self(pki_steps *steps, uint32_t region_id, uint32_t kind, uint64_t self_ns);
 void pki_steps_add(pki_steps *steps, const pki_step *step);
 
-/* Replaces out->steps, and sets step_share and step_self of the rows of out->regions that have the
- * name and the kind of a region in it. warmup_steps 0: found from the data
- * (measure/steps/warmup.h). More than were kept apart are cut to those (out->steps.warmup has the
- * number). False without memory: out->steps is empty then. */
+/* Replaces out->steps and out->stages, and sets step_share and step_self of the rows of
+ * out->regions that have the name and the kind of a region in it. warmup_steps 0: found from the
+ * data (measure/steps/warmup.h). More than were kept apart are cut to those (out->steps.warmup has
+ * the number). False without memory: out->steps is empty then. */
 typedef const char *pki_steps_name(void *user, uint32_t region_id); /* NULL: unknown */
 bool pki_steps_fill(const pki_steps *steps, uint32_t warmup_steps, pki_steps_name *name, void *user,
                     pki_summary *out);

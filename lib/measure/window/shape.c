@@ -9,20 +9,6 @@ static const pki_member bucket_members[] = {
 };
 static const pki_shape bucket = {SHAPE(pki_tally_bucket, bucket_members)};
 
-static const pki_member thinned_members[] = {
-    PLAINS(pki_window_thinned, untimed, spread),
-};
-static const pki_shape thinned = {SHAPE(pki_window_thinned, thinned_members)};
-
-static const pki_member sum_members[] = {
-    PLAINS(pki_window_sum, count, sum, min, max),
-    {HEX(pki_window_sum, squares_high)},
-    {HEX(pki_window_sum, squares_low)},
-    {OPTIONAL(pki_window_sum, thinned, thinned)},
-    {TABLE("buckets", pki_window_sum, buckets.buckets, buckets.used, bucket)},
-};
-static const pki_shape sum = {SHAPE(pki_window_sum, sum_members)};
-
 #define MOMENT(name, m) PLAIN_AS(name, pki_tally, moments.m)
 static const pki_member tally_members[] = {
     MOMENT("count", count),
@@ -107,7 +93,7 @@ static const pki_member region_members[] = {
     PLAINS(pki_window_region, self, bytes, flops),
     {OPTIONAL(pki_window_region, step_self, pki_dist_shape)},
     {OPTIONAL(pki_window_region, thinned, pki_region_thinned_shape)},
-    {OBJECT(pki_window_region, exact, sum)},
+    {OBJECT(pki_window_region, exact, pki_window_sum_shape)},
 };
 const pki_shape pki_window_region_shape = {SHAPE(pki_window_region, region_members)};
 

@@ -11,23 +11,10 @@
 
 #include "measure/shape.h"
 #include "measure/steps/cut.h"
+#include "measure/window/sum.h"
 
 #define PKI_WINDOW_FORMAT "perfkit window"
 #define PKI_WINDOW_SCHEMA 1
-
-/* Of a thinned region: what pki_slot has of it. */
-typedef struct pki_window_thinned {
-    uint64_t untimed; /* 0: it is not */
-    uint64_t spread;
-} pki_window_thinned;
-
-/* Durations in ns, in the buckets of times (stats/buckets.h). */
-typedef struct pki_window_sum {
-    uint64_t count, sum, min, max;
-    uint64_t squares_high, squares_low; /* 128 bits */
-    pki_tally buckets;                  /* its moments are not used */
-    pki_window_thinned thinned;
-} pki_window_sum;
 
 typedef struct pki_window_region {
     uint32_t id; /* where it was made: not in the file */

@@ -2,6 +2,7 @@
 #include "measure/shape.h"
 #include "out/json_shape.h"
 #include "out/report/report.h"
+#include "out/report/sections.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -109,6 +110,19 @@ static void put_table(pki_json *j, const pki_member *m, const void *object)
     pki_json_close(j, ']');
 }
 
+static void put_numbers(pki_json *j, const pki_member *m, const void *object)
+{
+    size_t count = uint_at((const char *)object + m->count);
+    const char *numbers;
+    memcpy(&numbers, pki_member_at(m, object), sizeof numbers);
+    if (count == 0)
+        return;
+    pki_json_open(j, m->key, '[');
+    for (size_t i = 0; i < count; i++)
+        pki_json_uint(j, NULL, uint_at(numbers + i * sizeof(uint64_t)));
+    pki_json_close(j, ']');
+}
+
 void pki_json_member(pki_json *j, const pki_member *m, const void *object)
 {
     const void *at = pki_member_at(m, object);
@@ -139,6 +153,9 @@ void pki_json_member(pki_json *j, const pki_member *m, const void *object)
     case PKI_TABLE:
         put_table(j, m, object);
         break;
+    case PKI_NUMBERS:
+        put_numbers(j, m, object);
+        break;
     default:
         put_number(j, m, m->key, at);
         break;
@@ -165,23 +182,23 @@ static void put_members(pki_json *j, const pki_shape *shape, const void *object)
     }
 }
 
-static void put_summary(pki_json *j, const pki_summary *summary)
+static void put_summary(pki_json *j, const pki_shape *shape, const pki_summary *summary)
 {
     pki_json_open(j, NULL, '{');
     pki_json_text(j, "format", PKI_REPORT_FORMAT);
     pki_json_uint(j, "schema", PKI_REPORT_SCHEMA);
-    put_members(j, &pki_summary_shape, summary);
+    put_members(j, shape, summary);
     pki_json_close(j, '}');
 }
 
-static int write_json(const pki_summary *summary, FILE *file, bool rows)
+static int write_json(const pki_summary *summary, const pki_shape *shape, FILE *file, bool rows)
 {
     pki_plain plain;
     if (!pki_plain_enter(&plain))
         return -ENOMEM;
     pki_json json = {.file = file, .rows = rows};
     errno = 0;
-    put_summary(&json, summary);
+    put_summary(&json, shape, summary);
     if (rows)
         fputc('\n', file);
     bool written = fflush(file) == 0 && !ferror(file);
@@ -192,10 +209,15 @@ static int write_json(const pki_summary *summary, FILE *file, bool rows)
 
 int pki_report_json(const pki_summary *summary, FILE *file)
 {
-    return write_json(summary, file, true);
+    return write_json(summary, &pki_summary_shape, file, true);
+}
+
+int pki_report_json_as(const pki_summary *summary, const pki_shape *shape, FILE *file)
+{
+    return write_json(summary, shape, file, true);
 }
 
 int pki_report_json_line(const pki_summary *summary, FILE *file)
 {
-    return write_json(summary, file, false);
+    return write_json(summary, &pki_summary_shape, file, false);
 }

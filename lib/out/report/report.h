@@ -30,6 +30,11 @@ int pki_report_text_with(const pki_summary *summary, const pki_report_options *o
 /* docs/report-format.md. One line per region, thread, step...; ends with a newline. */
 int pki_report_json(const pki_summary *summary, FILE *file);
 
+/* Of it what a job of many ranks is made of, in 64 KiB for 100 regions and any number of steps:
+ * run, stages, communicators and regions, with the buckets of wide distributions joined. */
+#define PKI_RANK_SUFFIX ".rank.json"
+int pki_report_rank(const pki_summary *summary, FILE *file);
+
 /* The same object on one line, without a newline, for the inside of a trace: "perfkitReport":{...}
  * */
 int pki_report_json_line(const pki_summary *summary, FILE *file);

@@ -5,6 +5,7 @@
 
 #include "base/compiler.h"
 #include "measure/figure.h"
+#include "measure/shape.h"
 #include "out/columns.h"
 #include "out/report/report.h"
 
@@ -22,6 +23,9 @@ void pki_report_comm(const pki_summary *summary, FILE *file);
 
 /* Has the region no calls but pk_spans and their marks? They stand in a table of their own. */
 bool pki_report_is_span_alone(const pki_region_row *region);
+
+/* The report's JSON of these members of the summary alone (json.c). */
+int pki_report_json_as(const pki_summary *summary, const pki_shape *shape, FILE *file);
 
 /* Columns for names that take `usual` on a page of the usual width: no more than there is room for,
  * or than the longest one needs. */

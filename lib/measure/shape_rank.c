@@ -1,0 +1,19 @@
+/* lib/measure/shape_rank.c - of a summary what a job of many ranks is made of: the file of a rank.
+ */
+#include "measure/shape_words.h"
+
+static const pki_member rank_region_members[] = {
+    PLAIN(pki_region_row, name),
+    {CHOICE("kind", pki_region_row, kind, pki_kind_choice)},
+    PLAIN(pki_region_row, self),
+    {OPTIONAL(pki_region_row, exact, pki_window_sum_shape)},
+};
+static const pki_shape rank_region = {SHAPE(pki_region_row, rank_region_members)};
+
+static const pki_member rank_members[] = {
+    {TOP_OBJECT(pki_summary, run, pki_run_shape)},
+    {TOP_OBJECT(pki_summary, stages, pki_stages_shape), .optional = true},
+    {TOP_OBJECT(pki_summary, comm, pki_comm_shape)},
+    {ROWS("regions", pki_summary, regions, region_count, rank_region), .line = true, .lines = true},
+};
+const pki_shape pki_rank_shape = {SHAPE(pki_summary, rank_members)};

@@ -1,0 +1,57 @@
+/* lib/measure/steps/stages.h - what each stage of the loop took, step by step, in bounded room:
+ * what a job of many ranks is compared by.
+ *
+ * A stage is a region with self time of the stepping thread in a step; stages stand in the order in
+ * which their regions first began. Steps come in blocks: one of each at first, and when there are
+ * too many blocks, each two become one. Another rank that has made as many steps has the same
+ * blocks.
+ *
+ * Not for two threads at once. Failure: without memory, a stage's time misses in its blocks, as if
+ * it had been outside all regions.
+ */
+#pragma once
+
+#include "measure/summary.h"
+
+#define PKI_STAGE_BLOCKS 128 /* of a kind of steps: a power of two */
+#define PKI_STAGES_KEPT 256  /* different ones; of those that come later nothing is known */
+#define PKI_STAGES_TOLD 16   /* those with the most time; others are added up by their kind */
+/* Numbers in all that is told, so that the file of a rank stays small. */
+#define PKI_STAGE_NUMBERS 1536
+
+typedef struct pki_step_bit {
+    uint32_t id;
+    uint64_t self;
+} pki_step_bit;
+
+typedef struct pki_stage_block {
+    uint64_t index, steps, time, items;
+} pki_stage_block;
+
+/* All zero is an empty one, too. */
+typedef struct pki_stages {
+    uint64_t stride; /* what is added to a block before the next one begins */
+    uint64_t inside; /* the last block, so far */
+    size_t used, kept;
+    pki_stage_block *blocks;
+    size_t room;
+    uint64_t **selves; /* by region id, then by block */
+} pki_stages;
+
+void pki_stages_finish(pki_stages *stages);
+
+/* A step, or several that are known together only. */
+void pki_stages_add(pki_stages *stages, const pki_stage_block *block, const pki_step_bit *bits,
+                    size_t count);
+
+/* The region of an id. False: unknown. */
+typedef bool pki_stage_name(void *user, uint32_t id, const char **name, uint32_t *kind);
+
+typedef struct pki_stages_of {
+    const char *kind; /* of steps; NULL: the usual one */
+    const pki_stages *stages;
+} pki_stages_of;
+
+/* `out` is empty before, and after a failure: without memory. */
+bool pki_stages_fill(const pki_stages_of *all, size_t count, pki_stage_name *name, void *user,
+                     pki_stage_summary *out);

@@ -1,0 +1,203 @@
+"""job.py PK JOB_FILES RUN_TRACE - pk job over files of all sorts: forged ranks with a known culprit, folders, traces
+beside reports, what is missing, cut off, twice there or no file of a run at all.
+"""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PK, FORGE, RUN_TRACE = sys.argv[1:4]
+
+
+class Job(unittest.TestCase):
+    maxDiff = 4000
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def forge(self, name="job", **numbers):
+        """A folder of ranks' files; the ranks that are slow."""
+        os.mkdir(self.path(name))
+        done = subprocess.run([FORGE, self.path(name), *(f"{key}={value}" for key, value in numbers.items())],
+                              check=True, capture_output=True, text=True, timeout=120)
+        return [int(line) for line in done.stdout.split()]
+
+    def run_pk(self, *arguments, expect=0):
+        done = subprocess.run([PK, "job", *arguments], capture_output=True, text=True, timeout=240, check=False)
+        self.assertEqual(done.returncode, expect, done.stderr)
+        return done.stdout if expect != 2 else done.stderr
+
+    def job(self, *arguments):
+        return json.loads(self.run_pk("--json", *arguments))
+
+    def files(self, name="job"):
+        return sorted(os.path.join(folder, file) for folder, _, names in os.walk(self.path(name)) for file in names)
+
+    def verdicts(self, report):
+        return [v["name"] for v in report["verdicts"]]
+
+    def test_names_the_rank_and_its_stage(self):
+        slow = self.forge(ranks=16, culprits=1, slow=0.1, stage=2, per_host=4)
+        report = self.job(self.path("job"))
+        late = report["verdicts"][0]
+        self.assertEqual((late["name"], late["rank"], late["stage"]), ("late-rank", slow[0], "backward"))
+        self.assertEqual(late["host"], f"node{slow[0] // 4}")
+        self.assertTrue(late["late_low"] < 0.1 < late["late_high"], late)
+        text = self.run_pk(self.path("job"))
+        self.assertIn(f"Rank {slow[0]} (host node{slow[0] // 4}) takes", " ".join(text.split()))
+        self.assertIn("16 of 16 ranks on 4 hosts", text)
+
+    def test_whole_reports_say_the_same(self):
+        self.forge("small", ranks=8, culprits=1, slow=0.1, regions=3, calls=50)
+        self.forge("whole", ranks=8, culprits=1, slow=0.1, regions=3, calls=50, report=1)
+        small, whole = self.job(self.path("small")), self.job(self.path("whole"))
+        for member in ("verdicts", "efficiency", "frontier", "stages", "regions"):
+            self.assertEqual(small[member], whole[member], member)
+
+    def test_any_order_says_the_same(self):
+        self.forge(ranks=32, culprits=1, slow=0.05, regions=4, calls=50)
+        files = self.files()
+        first = self.run_pk("--json", *files)
+        for seed in range(3):
+            random.Random(seed).shuffle(files)
+            self.assertEqual(self.run_pk("--json", *files), first)
+        self.assertEqual(self.run_pk("--json", self.path("job")), first)
+
+    def test_missing_cut_off_and_unreadable(self):
+        self.forge(ranks=8)
+        files = self.files()
+        os.remove(files[3])
+        with open(files[5], "r+", encoding="utf-8") as file:
+            file.truncate(os.path.getsize(files[5]) // 2)
+        with open(self.path("job", "other.json"), "w", encoding="utf-8") as file:
+            file.write('{"name": "something else"}')
+        report = self.job(self.path("job"))
+        self.assertEqual(report["job"]["missing"], [3, 5])
+        self.assertEqual(report["job"]["ranks"], 6)
+        self.assertEqual(len(report["job"]["notes"]), 2, report["job"]["notes"])
+        self.assertIn("missing-ranks", self.verdicts(report))
+        self.assertIn("no file of 2 of 8 ranks: 3, 5", " ".join(self.run_pk(self.path("job")).split()))
+
+    def test_a_rank_that_did_not_end(self):
+        self.forge(ranks=8, report=1)
+        path = self.files()[2]
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace('"complete":true', '"complete":false'))
+        self.assertEqual(self.job(self.path("job"))["job"]["cut_off"], [2])
+
+    def test_another_run_of_a_rank_is_left_out(self):
+        self.forge(ranks=8, regions=2, calls=20)
+        before = self.job(self.path("job"))
+        with open(self.files()[2], encoding="utf-8") as file:
+            text = file.read()
+        for name, start in (("aaa.rank.json", 0), ("zzz.rank.json", 5)):
+            with open(self.path("job", name), "w", encoding="utf-8") as file:
+                file.write(text.replace('"start_unix":1', f'"start_unix":{start}'))
+        report = self.job(self.path("job"))
+        self.assertEqual(len(report["job"]["notes"]), 2)
+        self.assertEqual(report["ranks"][2]["file"], self.path("job", "zzz.rank.json"))
+        self.assertEqual(report["regions"], before["regions"])
+
+    def test_the_same_run_twice_is_nothing_to_speak_of(self):
+        self.forge(ranks=4)
+        shutil.copytree(self.path("job"), self.path("copy"))
+        report = self.job(self.path("job"), self.path("copy"))
+        self.assertEqual((report["job"]["ranks"], report["job"]["notes"]), (4, []))
+
+    def test_traces(self):
+        for rank in range(4):
+            subprocess.run([RUN_TRACE, self.path(f"t-{rank}.json"), str(rank), "4", "60", "cpu"], check=True, timeout=120)
+        report = self.job(self.folder)
+        self.assertEqual(report["job"]["ranks"], 4)
+        late = [v for v in report["verdicts"] if v["name"] == "late-rank"]
+        self.assertEqual([v["rank"] for v in late], [2], report["verdicts"])
+        self.assertIn("attention", late[0]["stage"])
+        self.assertIn("waits-unknown", self.verdicts(report))
+        self.assertIn("no_transfer", report["efficiency"])
+
+    def test_a_slow_link_accuses_nobody(self):
+        self.forge(ranks=16, link=10)
+        self.assertEqual(self.verdicts(self.job(self.path("job"))), ["communication"])
+
+    def test_steps(self):
+        self.forge(ranks=8, steps=60)
+        report = self.job("--steps", "20-39", self.path("job"))
+        self.assertEqual(report["frontier"]["steps"], 20)
+        self.assertIn("within 500-600", self.run_pk("--steps", "500-600", self.path("job"), expect=2))
+        self.assertIn("range of steps", self.run_pk("--steps", "9-3", self.path("job"), expect=2))
+
+    def test_a_rank_is_no_larger_than_64_kib(self):
+        self.forge("narrow", ranks=1, regions=100, calls=50, steps=50)
+        self.forge("wide", ranks=1, regions=100, calls=20000, steps=90)
+        for name in ("narrow", "wide"):
+            self.assertLess(os.path.getsize(self.files(name)[0]), 65536, name)
+        report = self.job(self.path("wide"))
+        for row in report["regions"]:
+            self.assertEqual(row["time"]["count"], 20000)
+            middle = 1e6 * (int(row["name"].split()[1]) + 1)
+            self.assertLess(abs(row["time"]["p50"] / middle - 1), 0.13)
+
+    def against(self, *arguments, expect):
+        report = json.loads(self.run_pk("--json", *arguments, expect=expect))
+        self.assertEqual(report["against"]["slower"], expect == 1)
+        return report["against"]
+
+    def test_against_the_same_is_the_same(self):
+        self.forge("a", ranks=16, steps=60, seed=1)
+        self.forge("b", ranks=16, steps=60, seed=2)
+        rows = self.against(self.path("b"), "--against", self.path("a"), expect=0)["rows"]
+        self.assertEqual(rows[0]["of"], "step")
+        self.assertEqual(rows[0]["change"], "same")
+        self.assertTrue(rows[0]["ratio_low"] <= 1 <= rows[0]["ratio_high"], rows[0])
+        self.assertEqual(len([row for row in rows if row["of"] == "rank"]), 16)
+
+    def test_against_names_rank_and_stage(self):
+        self.forge("a", ranks=16, steps=60, seed=1)
+        slow = self.forge("b", ranks=16, steps=60, seed=2, culprits=1, slow=0.3, stage=1)
+        both = (self.path("b"), "--against", self.path("a"))
+        rows = self.against(*both, expect=1)["rows"]
+        self.assertEqual([row["rank"] for row in rows if row["of"] == "rank" and row["change"] == "slower"], slow)
+        self.assertEqual(rows[0]["change"], "slower")
+        text = self.run_pk(*both, expect=1)
+        self.assertRegex(text, rf"rank {slow[0]} .*slower")
+        self.assertEqual(self.against(self.path("a"), "--against", self.path("b"), expect=0)["rows"][0]["change"],
+                         "faster")
+        self.against(*both, "--margin", "900", expect=0)
+
+    def test_against_other_steps(self):
+        self.forge(ranks=8, steps=60)
+        path = self.path("job")
+        rows = self.against("--steps", "30-59", "--against-steps", "1-29", path, expect=0)["rows"]
+        self.assertEqual(rows[0]["change"], "same")
+        self.assertIn("within 900-950", self.run_pk("--against-steps", "900-950", path, expect=2))
+
+    def test_scaling(self):
+        self.forge("a", ranks=8, steps=60, quiet=1)
+        self.forge("b", ranks=32, steps=60, quiet=1, link=5)
+        found = self.against(self.path("b"), "--against", self.path("a"), expect=1)
+        self.assertEqual(found["scaling"]["sort"], "weak")
+        self.assertAlmostEqual(found["scaling"]["efficiency"], 10.5 / 12.5, places=3)
+        self.assertAlmostEqual(found["scaling"]["speedup"], 4 * 10.5 / 12.5, places=3)
+        self.assertEqual([row for row in found["rows"] if row["of"] == "rank"], [])
+
+    def test_nothing_to_read(self):
+        os.mkdir(self.path("empty"))
+        self.assertIn("no file of a run", self.run_pk(self.path("empty"), expect=2))
+        self.assertIn("needs files", self.run_pk(expect=2))
+        self.assertIn("gone.json", self.run_pk(self.path("gone.json"), expect=2))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,163 @@
+#include "job_forge.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stats/buckets.h"
+
+#define STEP 10e6 /* ns of own time */
+#define REDUCE 0.5e6
+#define ITEMS 1024
+
+const char *const forge_stages[FORGE_STAGES] = {"load", "forward", "backward", "all_reduce",
+                                                "update"};
+static const uint32_t kinds[FORGE_STAGES] = {PK_DATA, PK_COMPUTE, PK_COMPUTE, PK_COMM, PK_COMPUTE};
+static const double parts[FORGE_STAGES] = {0.15, 0.30, 0.45, 0, 0.10};
+
+/* splitmix64 */
+static uint64_t draw(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+static double uniform(uint64_t *state)
+{
+    return ((double)(draw(state) >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static double normal(uint64_t *state)
+{
+    double radius = sqrt(-2 * log(uniform(state)));
+    return radius * cos(2 * 3.14159265358979323846 * uniform(state));
+}
+
+/* ---- who is slow ---- */
+
+static void choose(const forge *f, uint64_t *state, bool *culprit)
+{
+    memset(culprit, 0, f->ranks);
+    for (size_t left = f->culprits; left;) {
+        size_t r = draw(state) % f->ranks;
+        left -= !culprit[r];
+        culprit[r] = true;
+    }
+    for (size_t r = 0; f->host && r < f->ranks; r++)
+        culprit[r] = r / f->per_host == (f->ranks - 1) / f->per_host;
+}
+
+/* ---- a rank ---- */
+
+static char *text_of(const char *format, size_t n)
+{
+    char text[64];
+    snprintf(text, sizeof text, format, n);
+    return strdup(text);
+}
+
+static void add_regions(const forge *f, uint64_t *state, pki_summary *s)
+{
+    s->region_count = f->regions;
+    s->regions = calloc(f->regions + 1, sizeof *s->regions);
+    for (size_t i = 0; i < f->regions; i++) {
+        pki_region_row *row = &s->regions[i];
+        row->name = text_of("region %zu", i);
+        row->kind = PK_COMPUTE;
+        row->exact.min = UINT64_MAX;
+        for (size_t k = 0; k < f->calls; k++) {
+            uint64_t ns = (uint64_t)(1e6 * (double)(i + 1) * exp(0.3 * normal(state)));
+            row->exact.count++;
+            row->exact.sum += ns;
+            row->exact.min = ns < row->exact.min ? ns : row->exact.min;
+            row->exact.max = ns > row->exact.max ? ns : row->exact.max;
+            pki_tally_count(&row->exact.buckets, pki_bucket(ns), 1);
+        }
+        row->self = row->exact.sum;
+    }
+}
+
+static void begin_rank(const forge *f, size_t rank, pki_summary *s)
+{
+    pki_summary_init(s);
+    s->run = (pki_run){.program = strdup("train"),
+                       .host = text_of("node%zu", f->per_host ? rank / f->per_host : 0),
+                       .version = strdup("0"),
+                       .clock = strdup("tsc"),
+                       .trace_path = strdup(""),
+                       .source = strdup("session"),
+                       .pid = (uint32_t)(1000 + rank),
+                       .rank = (int32_t)rank,
+                       .world_size = (int32_t)f->ranks,
+                       .start_unix = 1,
+                       .complete = true};
+    pki_stage_summary *t = &s->stages;
+    t->width = PKI_BLOCK_HEAD + FORGE_STAGES;
+    t->stage_count = FORGE_STAGES;
+    t->stages = calloc(FORGE_STAGES, sizeof *t->stages);
+    for (size_t k = 0; k < FORGE_STAGES; k++)
+        t->stages[k] = (pki_stage_row){strdup(forge_stages[k]), kinds[k]};
+    t->loop_count = 1;
+    t->loops = calloc(1, sizeof *t->loops);
+    t->loops->name = strdup("");
+    t->loops->number_count = f->steps * t->width;
+    t->loops->numbers = calloc(t->loops->number_count + 1, sizeof *t->loops->numbers);
+}
+
+static uint64_t *block_of(pki_summary *s, size_t step)
+{
+    return s->stages.loops->numbers + step * s->stages.width;
+}
+
+/* The rank's own time of a step, stage by stage. How long that is. */
+static double own_step(const forge *f, uint64_t *state, double machine, bool slow, uint64_t *block)
+{
+    double work = f->varying ? 0.85 + 0.3 * uniform(state) : 1, own = 0;
+    double noise = f->quiet ? 1 : 1 + 0.02 * normal(state);
+    noise *= !f->quiet && uniform(state) < 0.002 ? 1.3 : 1;
+    block[PKI_BLOCK_STEPS] = 1;
+    block[PKI_BLOCK_ITEMS] = (uint64_t)(work * ITEMS);
+    for (size_t k = 0; k < FORGE_STAGES; k++) {
+        double part = parts[k] + (slow && k == f->stage ? f->slow : 0);
+        uint64_t ns = (uint64_t)(STEP * work * machine * noise * part);
+        block[PKI_BLOCK_HEAD + k] = ns;
+        own += (double)ns;
+    }
+    return own;
+}
+
+/* All are through the all-reduce at once: before it comes what stands before it. */
+static void reduce(const forge *f, pki_summary *ranks, size_t step)
+{
+    double last = 0, transfer = REDUCE * (f->link > 0 ? f->link : 1);
+    for (size_t r = 0; r < f->ranks; r++) {
+        const uint64_t *b = block_of(&ranks[r], step) + PKI_BLOCK_HEAD;
+        double before = (double)(b[FORGE_LOAD] + b[FORGE_FORWARD] + b[FORGE_BACKWARD]);
+        last = before > last ? before : last;
+    }
+    for (size_t r = 0; r < f->ranks; r++) {
+        uint64_t *block = block_of(&ranks[r], step), *b = block + PKI_BLOCK_HEAD;
+        uint64_t before = b[FORGE_LOAD] + b[FORGE_FORWARD] + b[FORGE_BACKWARD];
+        b[FORGE_REDUCE] = (uint64_t)(last + transfer) - before;
+        block[PKI_BLOCK_INDEX] = step;
+        block[PKI_BLOCK_TIME] = before + b[FORGE_REDUCE] + b[FORGE_UPDATE];
+    }
+}
+
+void forge_make(const forge *f, pki_summary *ranks, bool *culprit)
+{
+    uint64_t state = f->seed * UINT64_C(0x2545F4914F6CDD1D) + 1;
+    choose(f, &state, culprit);
+    for (size_t r = 0; r < f->ranks; r++) {
+        double machine = f->quiet ? 1 : 1 + 0.007 * normal(&state);
+        begin_rank(f, r, &ranks[r]);
+        for (size_t step = 0; step < f->steps; step++)
+            own_step(f, &state, machine, culprit[r], block_of(&ranks[r], step));
+        add_regions(f, &state, &ranks[r]);
+    }
+    for (size_t step = 0; step < f->steps; step++)
+        reduce(f, ranks, step);
+}

@@ -1,0 +1,38 @@
+/* tests/tools/job_forge.h - jobs whose truth is known: what the ranks of a data-parallel trainer
+ * would leave, without running one.
+ *
+ * Each step a rank loads, computes forward and backward, waits in an all-reduce for the one that
+ * comes last, and updates. Machines differ harmlessly by 0.7 %, each step by 2 %, and two steps in
+ * a thousand have a hiccup of 30 %.
+ */
+#pragma once
+
+#include "measure/summary.h"
+
+enum forge_stage {
+    FORGE_LOAD,
+    FORGE_FORWARD,
+    FORGE_BACKWARD,
+    FORGE_REDUCE,
+    FORGE_UPDATE,
+    FORGE_STAGES
+};
+
+extern const char *const forge_stages[FORGE_STAGES];
+
+typedef struct forge {
+    uint64_t seed;
+    size_t ranks, steps, per_host; /* per_host 0: all on one */
+    bool varying;                  /* the work of a step and rank: +- 15 % */
+    double slow;                   /* by how much culprits are slower: 0.05 */
+    size_t culprits;               /* the first so many of a drawn order of ranks */
+    enum forge_stage stage;        /* where they are; all of the slow-down lies there */
+    bool host;                     /* the ranks of the last host are the culprits */
+    double link;                   /* the all-reduce takes so many times as long for everybody */
+    size_t regions;                /* besides the stages, for files of realistic size */
+    size_t calls;                  /* of each region: how many buckets there are */
+    bool quiet;                    /* without any noise: figures can be told by hand */
+} forge;
+
+/* `forge.ranks` summaries; those are the ranks that are slow (a flag of each rank). */
+void forge_make(const forge *f, pki_summary *ranks, bool *culprit);

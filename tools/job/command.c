@@ -1,0 +1,131 @@
+/* tools/job/command.c - pk job */
+#include "command.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "command_line.h"
+#include "job/findings.h"
+#include "read/json_read.h"
+
+typedef struct wish {
+    bool json;
+    job_steps steps, against_steps;
+    const char *against;
+    uint32_t margin;
+    operands files;
+} wish;
+
+#define EXIT_SLOWER 1
+
+static bool take_steps(void *to, const option_given *given)
+{
+    job_steps *steps = (job_steps *)((char *)to + given->option->at);
+    const char *text = given->text;
+    char *end = NULL;
+    if (!option_has_value(given))
+        return false;
+    errno = 0;
+    steps->given = true;
+    steps->first = steps->last = strtoull(text, &end, 10);
+    if (end != text && *end == '-' && end[1] >= '0' && end[1] <= '9')
+        steps->last = strtoull(end + 1, &end, 10);
+    bool valid = *text >= '0' && *text <= '9' && !*end && !errno && steps->first <= steps->last;
+    return valid || option_refuse(given, "a range of steps such as 100-200");
+}
+
+static const option all_options[] = {
+    {"--steps", "A-B", "of the steps of the usual kind these alone: blocks that lie within",
+     OPTION_WORD, take_steps, offsetof(wish, steps), .needs = "steps"},
+    {"--against", "PATH",
+     "beside another run, a file or a folder: what became slower since, by stage and rank",
+     OPTION_FILE, option_text, offsetof(wish, against), .needs = "a file or folder"},
+    {"--against-steps", "C-D", "beside these steps: of the other run, or of the same one",
+     OPTION_WORD, take_steps, offsetof(wish, against_steps), .needs = "steps"},
+    {"--margin", "PERCENT", "slower is what took that much longer beyond chance (default {})",
+     OPTION_WORD, option_number, offsetof(wish, margin), .least = 1, .most = 1000,
+     .shown = AGAINST_MARGIN},
+    {"--json", NULL, "the job as JSON (docs/job.md)", .at = offsetof(wish, json)},
+};
+
+static const option_table command_options = {
+    .command = "job",
+    .usage = "[OPTION ...] PATH...",
+    .about =
+        "All ranks of a job as one: who is late, in which stage, and what it costs. PATH is a\n"
+        "report in JSON, a rank's file (report_path ending in .rank.json), a trace, a file of\n"
+        "windows, the arena of a killed run, or a folder of these; any mix of them. A file that\n"
+        "cannot be used is named, and nothing fails because of it.",
+    .notes = "Exit status: 0; 1 if something is slower than in what it is beside; 2 if there is no"
+             " rank to\nbe read, or an option is wrong.",
+    .all = all_options,
+    .count = PKI_COUNT_OF(all_options),
+    .files = "json jsonl gz arena",
+    .who = "job: ",
+    .operands = offsetof(wish, files),
+};
+
+/* Beside what: the other run, or the same one's other steps. */
+static const char *other_of(const wish *w)
+{
+    return w->against ? w->against : w->against_steps.given ? "other steps" : NULL;
+}
+
+static void print_found(const wish *w, const job *j, const against *a)
+{
+    job_findings found = job_find(j);
+    if (w->json)
+        job_print_json(&found, a, other_of(w), stdout);
+    else
+        job_print_text(&found, stdout);
+    if (a && !w->json)
+        against_text(a, other_of(w), stdout);
+    job_findings_finish(&found);
+}
+
+static int print_against(const wish *w, const job *j)
+{
+    job before;
+    complaint why = {""};
+    char *path = (char *)(uintptr_t)w->against;
+    char **paths = path ? &path : w->files.all;
+    int status = EXIT_OK;
+    if (job_read(&before, paths, path ? 1 : w->files.count, &w->against_steps, &why)) {
+        double margin = w->margin ? w->margin : AGAINST_MARGIN;
+        against a = job_against(j, &before, margin / 100);
+        print_found(w, j, &a);
+        status = a.slower ? EXIT_SLOWER : EXIT_OK;
+        against_finish(&a);
+    } else {
+        status = complain("%s", why.text);
+    }
+    job_finish(&before);
+    return status;
+}
+
+static int print(const wish *w, const job *j)
+{
+    if (other_of(w))
+        return print_against(w, j);
+    print_found(w, j, NULL);
+    return EXIT_OK;
+}
+
+int command_job(int argc, char **argv)
+{
+    wish w = {0};
+    job j;
+    complaint why = {""};
+    int status = options_read(&command_options, &w, argc, argv);
+    if (status != OPTIONS_READ)
+        return status;
+    if (!w.files.count)
+        return complain("job needs files or folders (pk job --help)");
+    json_limit_memory(JSON_MEMORY_MOST);
+    status = job_read(&j, w.files.all, w.files.count, &w.steps, &why) ? print(&w, &j)
+                                                                      : complain("%s", why.text);
+    job_finish(&j);
+    return status;
+}

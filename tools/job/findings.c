@@ -1,0 +1,177 @@
+#include "job/findings.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "measure/figure.h"
+#include "memory.h"
+
+#define SHARE(x) (pki_figure_percent(x).text)
+#define TIME(ns) (pki_figure_time(ns).text)
+
+static void find_absent(job_findings *f)
+{
+    const job *j = f->of;
+    size_t r = 0;
+    f->missing = memory_zeroed((size_t)j->world, sizeof *f->missing);
+    f->cut = memory_zeroed(j->rank_count, sizeof *f->cut);
+    for (int32_t rank = 0; rank < j->world; rank++) {
+        while (r < j->rank_count && j->ranks[r].rank < rank)
+            r++;
+        if (r == j->rank_count || j->ranks[r].rank != rank)
+            f->missing[f->missing_count++] = rank;
+    }
+    for (r = 0; r < j->rank_count; r++)
+        if (!j->ranks[r].run.complete)
+            f->cut[f->cut_count++] = j->ranks[r].rank;
+}
+
+job_findings job_find(const job *j)
+{
+    const job_loop *usual = job_usual(j);
+    job_findings f = {.of = j,
+                      .lateness = job_find_late(j),
+                      .pop = job_find_pop(j, usual),
+                      .frontier = job_find_frontier(j, usual),
+                      .links = job_find_links(j)};
+    find_absent(&f);
+    return f;
+}
+
+void job_findings_finish(job_findings *f)
+{
+    job_lateness_finish(&f->lateness);
+    job_frontier_finish(&f->frontier);
+    job_links_finish(&f->links);
+    free(f->missing);
+    free(f->cut);
+}
+
+char *job_ranges(const int32_t *numbers, size_t count)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *memory = open_memstream(&text, &bytes);
+    memory_needed(memory);
+    for (size_t i = 0, last; i < count; i = last + 1) {
+        last = i;
+        while (last + 1 < count && numbers[last + 1] == numbers[last] + 1)
+            last++;
+        fprintf(memory, i ? ", %d" : "%d", numbers[i]);
+        if (last > i)
+            fprintf(memory, "-%d", numbers[last]);
+    }
+    memory_needed(fclose(memory) == 0 && text);
+    return text;
+}
+
+double job_communication_share(const job_findings *f)
+{
+    bool known = f->pop.known && !f->pop.why_no_transfer;
+    return known ? f->pop.transfer / f->pop.runtime : 0;
+}
+
+/* ---- verdicts ---- */
+
+typedef struct verdicts {
+    job_verdict *all;
+    size_t count;
+} verdicts;
+
+static void say(verdicts *v, const char *name, pki_severity severity, const job_late *late,
+                const char *format, ...) __attribute__((__format__(__printf__, 5, 6)));
+
+static void say(verdicts *v, const char *name, pki_severity severity, const job_late *late,
+                const char *format, ...)
+{
+    char text[1000];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    v->all = memory_resized(v->all, (v->count + 1) * sizeof *v->all);
+    v->all[v->count++] = (job_verdict){name, severity, memory_copy(text), late};
+}
+
+static void say_late(verdicts *v, const job_findings *f, const job_late *late)
+{
+    const job *j = f->of;
+    char who[300], where[300];
+    if (late->host)
+        snprintf(who, sizeof who, "Host %.64s (all %zu ranks of it)", j->hosts.texts[late->host_at],
+                 late->ranks);
+    else
+        snprintf(who, sizeof who, "Rank %d (host %.64s)", j->ranks[late->rank].rank,
+                 j->hosts.texts[late->host_at]);
+    snprintf(where, sizeof where, "%s of it in %.100s", SHARE(late->stage_share),
+             j->stages[late->stage].name);
+    say(v, late->host ? "late-host" : "late-rank", PKI_WARN, late,
+        "%s takes %s longer than the others for the same work (%s to %s), %s: %s per step, which"
+        " makes the job's steps %s longer.",
+        who, SHARE(late->by), SHARE(late->low), SHARE(late->high), where, TIME(late->excess),
+        TIME(late->cost));
+}
+
+static void say_communication(verdicts *v, const job_findings *f)
+{
+    double share = job_communication_share(f);
+    if (share <= JOB_COMMUNICATION_MOST)
+        return;
+    say(v, "communication", PKI_WARN, NULL,
+        "Communication takes %s of the steps (threshold %s): so much even of the rank that waits"
+        " least, so it is the network or its use%s.",
+        SHARE(share), SHARE(JOB_COMMUNICATION_MOST),
+        f->lateness.count ? "" : ", not a rank: none is late");
+}
+
+static void say_imbalance(verdicts *v, const job_findings *f)
+{
+    const job_pop *p = &f->pop;
+    if (!p->known || f->lateness.count || p->load_balance >= JOB_ACCEPTABLE)
+        return;
+    say(v, "imbalance", PKI_WARN, NULL,
+        "The load balance is %s (acceptable from %s on): rank %d has %s of time of its own, the"
+        " mean is %s. For the same work no rank is late, so the work is divided unevenly.",
+        SHARE(p->load_balance), SHARE(JOB_ACCEPTABLE), p->useful_max_rank, TIME(p->useful_max),
+        TIME(p->useful_mean));
+}
+
+static void say_absent(verdicts *v, const job_findings *f)
+{
+    char *missing = job_ranges(f->missing, f->missing_count);
+    char *cut = job_ranges(f->cut, f->cut_count);
+    if (f->missing_count)
+        say(v, "missing-ranks", PKI_WARN, NULL, "There is no file of %zu of %d ranks: %.400s.",
+            f->missing_count, f->of->world, missing);
+    if (f->cut_count)
+        say(v, "cut-off", PKI_WARN, NULL,
+            "%zu ranks did not end, or their files are cut off: %.400s.", f->cut_count, cut);
+    free(missing);
+    free(cut);
+}
+
+static void say_nothing_else(verdicts *v, const job_findings *f)
+{
+    if (f->of->outside_waits)
+        say(v, "waits-unknown", PKI_NOTE, NULL,
+            "No stage of the steps is of the kind comm or wait: what is outside all regions counts"
+            " as waiting for others.");
+    if (f->lateness.why_not)
+        say(v, "not-judged", PKI_NOTE, NULL, "Nobody can be called late: %s.", f->lateness.why_not);
+    else if (v->count == (size_t)f->of->outside_waits)
+        say(v, "no-finding", PKI_GOOD, NULL, "No rank is late, and no host.");
+}
+
+job_verdict *job_verdicts(const job_findings *f, size_t *count)
+{
+    verdicts v = {NULL, 0};
+    for (size_t i = 0; i < f->lateness.count; i++)
+        say_late(&v, f, &f->lateness.late[i]);
+    say_communication(&v, f);
+    say_imbalance(&v, f);
+    say_absent(&v, f);
+    say_nothing_else(&v, f);
+    *count = v.count;
+    return v.all;
+}

@@ -1,0 +1,47 @@
+/* tools/job/findings.h - all that is found in a job, and said of it. */
+#pragma once
+
+#include <stdio.h>
+
+#include "job/against.h"
+#include "job/frontier.h"
+#include "job/late.h"
+#include "job/links.h"
+#include "job/pop.h"
+
+typedef struct job_findings {
+    const job *of;
+    job_lateness lateness;
+    job_pop pop;
+    job_frontier frontier; /* of the usual steps */
+    job_links links;
+    size_t missing_count; /* ranks without a file... */
+    int32_t *missing;     /* ...in order */
+    size_t cut_count;     /* ranks whose run did not end, or whose file is cut off */
+    int32_t *cut;
+} job_findings;
+
+job_findings job_find(const job *j);
+void job_findings_finish(job_findings *f);
+
+/* "0-3, 7, 9-12", of numbers in order; to be freed. */
+char *job_ranges(const int32_t *numbers, size_t count);
+
+/* What even the rank that waits least waits, as a share of the steps; 0 if it is not known. */
+double job_communication_share(const job_findings *f);
+
+/* Sentences, what is urgent first: each to be freed, and the array. */
+typedef struct job_verdict {
+    const char *name; /* "late-rank", "late-host", "communication", "imbalance", "missing-ranks",
+                         "cut-off", "waits-unknown", "not-judged", "no-finding" */
+    pki_severity severity;
+    char *text;
+    const job_late *late; /* of "late-rank" and "late-host" */
+} job_verdict;
+
+job_verdict *job_verdicts(const job_findings *f, size_t *count);
+
+void job_print_text(const job_findings *f, FILE *to);
+
+/* a NULL: it is beside nothing; else `other` is what that is called. */
+void job_print_json(const job_findings *f, const against *a, const char *other, FILE *to);

@@ -1,0 +1,128 @@
+/* tools/job/job.h - a job of many ranks: what the files of its ranks say, put side by side.
+ *
+ *     files of any kind --input.c--> a rank each --ranks.c--> the job's ranks, in order
+ *     --regions.c--> regions of all ranks  --loops.c--> steps of all ranks, block beside block
+ *
+ * What is made of that stands in a file each: spread.h, late.h, frontier.h, pop.h, links.h; what is
+ * shown of it in text.c, json.c and page.c. All sums are of integers or in the order of the ranks,
+ * so the same files say the same, to the last bit, in whatever order they come.
+ */
+#pragma once
+
+#include "complaint.h"
+#include "measure/summary.h"
+#include "table.h"
+
+#define JOB_OUTSIDE "(outside regions)"
+#define JOB_NO_RANK INT32_MIN
+
+/* A process of the job. */
+typedef struct job_rank {
+    int32_t rank;
+    uint32_t host; /* of job.hosts */
+    char *path;
+    pki_run run;
+    pki_stage_summary stages;
+    pki_comm_summary comm;
+    size_t self_count;
+    struct job_self *selves; /* of its regions */
+} job_rank;
+
+/* A figure of each rank, over all of them. */
+typedef struct job_spread {
+    size_t have;      /* ranks that have it */
+    double min, mean; /* over those that have it */
+    double mean_all;  /* over all: of those that do not have it 0 */
+    double max;
+    int32_t max_rank;
+    double imbalance; /* max / mean over all - 1 */
+} job_spread;
+
+typedef struct job_region {
+    char *name;
+    uint32_t kind;
+    pki_dist time;     /* of all ranks' calls */
+    double self;       /* of all ranks */
+    job_spread spread; /* of its self time */
+} job_region;
+
+typedef struct job_stage {
+    char *name;
+    uint32_t kind; /* PKI_UNTRACKED: what is outside all regions, the last stage */
+    bool waits;    /* comm or wait: not a rank's own time */
+} job_stage;
+
+/* The steps of a kind: blocks of steps that all ranks have in common, one row of numbers for each.
+ * A cell is [block * rank_count + rank]; of a rank that is not there all of them are 0. */
+typedef struct job_loop {
+    char *name; /* "": the usual kind */
+    size_t block_count;
+    uint64_t *first; /* the number of a block's first step */
+    double *steps, *time, *own, *items;
+    double **selves; /* by stage, then by cell */
+} job_loop;
+
+typedef struct job {
+    size_t rank_count;
+    job_rank *ranks; /* by rank */
+    int32_t world;   /* how many there should be */
+    table hosts;
+    size_t region_count;
+    job_region *regions; /* by self time, most first */
+    size_t stage_count;
+    job_stage *stages;
+    size_t loop_count;
+    job_loop *loops; /* the usual kind first */
+    size_t file_count;
+    table notes;        /* what is wrong with files: a line each */
+    double warmup;      /* steps that are left out at the beginning */
+    bool outside_waits; /* no stage waits: what is outside all regions counts as waiting */
+} job;
+
+typedef struct job_steps {
+    bool given;
+    uint64_t first, last;
+} job_steps;
+
+/* Paths of files and folders. False if there is nothing in them, and why. */
+bool job_read(job *j, char **paths, size_t count, const job_steps *steps, complaint *why);
+void job_finish(job *j);
+
+/* The same of summaries, one of each rank, which are finished then. */
+bool job_of(job *j, pki_summary *ranks, size_t count, const job_steps *steps, complaint *why);
+
+/* input.c: one file. The summary holds run, stages, comm and regions at least. False, and why. */
+bool job_load(const char *path, pki_summary *out, complaint *why);
+
+/* files.c: what there is to be read, by name; notes for what cannot be looked into. */
+void job_files(char **paths, size_t count, table *files, table *notes);
+
+/* regions.c: regions are added up file by file, since of all ranks they would not fit into memory.
+ */
+typedef struct job_regions job_regions;
+job_regions *job_regions_begin(void);
+void job_regions_add(job_regions *all, job_rank *rank, const pki_summary *from);
+void job_regions_end(job_regions *all, job *j); /* j NULL: they are not needed */
+
+/* loops.c: of the ranks. False, and why: no rank has any of these steps. */
+bool job_make_loops(job *j, const job_steps *steps, complaint *why);
+void job_loop_finish(job_loop *loop, size_t stages);
+
+/* The line is kept once. */
+void job_note(table *notes, const char *path, const char *what);
+
+/* spread.c: of one number per rank; those below 0 are not there. */
+job_spread job_spread_of(const job *j, const double *values);
+
+/* Of a stage's time per step, ns. */
+job_spread job_spread_of_stage(const job *j, const job_loop *loop, size_t stage);
+
+static inline size_t job_cell(const job *j, size_t block, size_t rank)
+{
+    return block * j->rank_count + rank;
+}
+
+static inline const job_loop *job_usual(const job *j)
+{
+    return j->loop_count && j->loops[0].block_count ? &j->loops[0] : NULL;
+}

@@ -1,0 +1,43 @@
+#include "job/job.h"
+
+#include <stdlib.h>
+
+#include "memory.h"
+
+job_spread job_spread_of(const job *j, const double *values)
+{
+    job_spread s = {.max_rank = JOB_NO_RANK};
+    double sum = 0;
+    for (size_t r = 0; r < j->rank_count; r++) {
+        double v = values[r];
+        if (v < 0)
+            continue;
+        s.min = s.have && s.min < v ? s.min : v;
+        if (!s.have || v > s.max) {
+            s.max = v;
+            s.max_rank = j->ranks[r].rank;
+        }
+        s.have++;
+        sum += v;
+    }
+    s.mean = s.have ? sum / (double)s.have : 0;
+    s.mean_all = j->rank_count ? sum / (double)j->rank_count : 0;
+    s.imbalance = s.mean_all > 0 ? s.max / s.mean_all - 1 : 0;
+    return s;
+}
+
+job_spread job_spread_of_stage(const job *j, const job_loop *loop, size_t stage)
+{
+    double *values = memory_zeroed(j->rank_count, sizeof *values);
+    for (size_t r = 0; r < j->rank_count; r++) {
+        double time = 0, steps = 0;
+        for (size_t b = 0; b < loop->block_count; b++) {
+            time += loop->selves[stage][job_cell(j, b, r)];
+            steps += loop->steps[job_cell(j, b, r)];
+        }
+        values[r] = time > 0 ? time / steps : -1;
+    }
+    job_spread s = job_spread_of(j, values);
+    free(values);
+    return s;
+}

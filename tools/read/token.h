@@ -1,0 +1,49 @@
+/* tools/read/token.h - the words of a JSON text, one after the other.
+ *
+ * Once something has failed, nothing is taken any more, so who reads on comes to an end.
+ */
+#pragma once
+
+#include "complaint.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct scan {
+    const char *at, *end;
+    complaint *why;
+    bool failed;
+} scan;
+
+/* Always false. */
+bool token_fail(scan *s, const char *what);
+
+/* What comes behind blanks; 0 at the end. */
+char token_behind_blanks(scan *s);
+
+static inline char token_peek(scan *s)
+{
+    return s->at<s->end && * s->at> ' ' ? *s->at : token_behind_blanks(s);
+}
+
+/* If it comes next, it is taken. */
+static inline bool token_take(scan *s, char c)
+{
+    bool comes = token_peek(s) == c && !s->failed;
+    s->at += comes;
+    return comes;
+}
+
+/* If it does not come next, that is a failure. */
+bool token_expect(scan *s, char c);
+bool token_null(scan *s);
+
+/* A text as it stands between its quotes; as it is meant, allocated, never NULL. */
+bool token_raw(scan *s, const char **text, size_t *length);
+char *token_text(scan *s);
+
+uint64_t token_uint(scan *s);
+double token_real(scan *s);
+
+/* Any value. */
+void token_skip(scan *s);
