@@ -285,24 +285,16 @@ static void put_regions(writer *w)
     }
 }
 
-/* What overhead_max has taken away: the rest of such a region's calls stand for these. */
+/* What overhead_max has taken away. Which regions': the report, for want of series. */
 static void put_thinned(writer *w)
 {
     const pki_metrics *m = w->m;
     if (!(m->toll.overhead_max > 0))
         return;
-    begin_family(w, "pk_overhead_max_ratio", "gauge",
-                 "What perfkit may take, as a share of the process's CPU time.");
-    begin_sample(w, "");
-    end_with_real(w, m->toll.overhead_max);
-    put_count(w, "pk_untraced_events_total", "counter", "Kept out of the trace for that.",
-              m->counts.untraced);
-    begin_family(w, "pk_region_untimed_calls_total", "counter",
-                 "Calls that were counted and not timed for that; the times are estimates then.");
-    for (size_t i = 0; i < m->region_count; i++) {
-        begin_region(w, &m->regions[i]);
-        end_with_count(w, m->regions[i].untimed);
-    }
+    begin_family(w, "pk_thinned_calls_total", "counter",
+                 "Calls without a time, or with one and without an event, for overhead_max.");
+    put_what(w, "untimed", m->counts.untimed);
+    put_what(w, "untraced", m->counts.untraced);
 }
 
 static void put_counters(writer *w)
