@@ -48,6 +48,8 @@ static void add_exact(pk_stats *to, const pki_window_sum *from)
     to->sum += from->sum;
     to->spare[0] += from->squares_low;
     to->spare[1] += from->squares_high + (to->spare[0] < from->squares_low);
+    to->spare[2] += from->thinned.spread;
+    to->untimed += from->thinned.untimed;
     for (size_t i = 0; i < from->buckets.used; i++)
         if (from->buckets.buckets[i].key < PK_STATS_BUCKETS)
             to->buckets[from->buckets.buckets[i].key] += from->buckets.buckets[i].count;

@@ -40,7 +40,8 @@ bool pki_window_sum_of_stats(const pk_stats *stats, pki_window_sum *out)
                             .min = stats->min,
                             .max = stats->max,
                             .squares_low = stats->spare[0],
-                            .squares_high = stats->spare[1]};
+                            .squares_high = stats->spare[1],
+                            .thinned = {stats->untimed, stats->spare[2]}};
     if (!make_room(out, used))
         return false;
     for (uint32_t i = 0; i < PK_STATS_BUCKETS; i++)
