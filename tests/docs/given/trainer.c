@@ -23,7 +23,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < 60; i++) {
         pk_region_begin(&load);
         spend(rank == 5 ? 4000 : 1000);
-        pk_region_next(&forward);
+        pk_region_next(&load, &forward);
         spend(3000);
         pk_region_end(&forward);
         MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
