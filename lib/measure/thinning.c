@@ -8,6 +8,7 @@
 #define AIM_WHEN_OVER 0.4 /* while more has been taken than may be */
 #define ROOM 0.4
 #define ROOM_LEFT 0.5
+#define LEAST_SAVING 0.002 /* of what may be taken */
 #define FIRST_STEP 8u
 #define PATIENCE_LEAST 3u
 #define PATIENCE_MOST 192u
@@ -100,14 +101,17 @@ static double saving(const pki_thinning *p, const pki_thin_region *r)
     return thin ? cost_of(p, r, r->thin) - cost_of(p, r, thin) : 0;
 }
 
-/* The one that costs most, of those where a step down saves anything. */
-static pki_thin_region *costliest(const pki_thinning *p, pki_thin_region *regions, size_t count)
+/* The one that costs most, of those where a step down saves anything worth its error: where the
+ * bound cannot be held, regions with few calls keep their times. */
+static pki_thin_region *costliest(const pki_thinning *p, double may, pki_thin_region *regions,
+                                  size_t count)
 {
+    double least = LEAST_SAVING * may;
     pki_thin_region *most = NULL;
     double cost = 0;
     for (size_t i = 0; i < count; i++) {
         double mine = cost_of(p, &regions[i], regions[i].thin);
-        if (mine > cost && saving(p, &regions[i]) > 0.01 * mine) {
+        if (mine > cost && saving(p, &regions[i]) > PKI_MAX(0.01 * mine, least)) {
             most = &regions[i];
             cost = mine;
         }
@@ -121,7 +125,7 @@ static bool go_down(pki_thinning *p, double most, double may, pki_thin_region *r
     double cost = all_cost(p, regions, count);
     bool changed = false;
     pki_thin_region *r;
-    while (cost > most && (r = costliest(p, regions, count))) {
+    while (cost > most && (r = costliest(p, most, regions, count))) {
         cost -= saving(p, r);
         r->thin = next_down(p, r->thin);
         changed = true;

@@ -167,6 +167,16 @@ static void counting_alone_can_be_too_much(void **state)
     assert_true(regions[0].thin >= 64);
 }
 
+static void where_nothing_helps_the_few_keep_their_times(void **state)
+{
+    const double calls[] = {2000000, 20};
+    (void)state;
+    begin(true);
+    settle(calls, 2, 50);
+    assert_true(thinning.beyond);
+    assert_int_equal(regions[1].thin, 0);
+}
+
 static void what_records_cost_is_learnt(void **state)
 {
     const double calls[] = {100000};
@@ -194,6 +204,7 @@ int main(void)
         cmocka_unit_test(it_does_not_flap),
         cmocka_unit_test(never_means_never),
         cmocka_unit_test(counting_alone_can_be_too_much),
+        cmocka_unit_test(where_nothing_helps_the_few_keep_their_times),
         cmocka_unit_test(what_records_cost_is_learnt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
