@@ -120,7 +120,7 @@ CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
         return CUPTI_ERROR_INVALID_PARAMETER;
     if (__atomic_load_n(&fake.enabled, __ATOMIC_RELAXED))
         fake_misused("unsubscribe while kinds are enabled: they go on, for nobody");
-    if (fake.outstanding)
+    if (fake_get(fake.outstanding) && fake_get(fake.flushes) == fake_inside.flushes_then)
         fake_misused("unsubscribe before the last flush: buffers come back to nobody");
     __atomic_store_n(&fake_inside.callback, NULL, __ATOMIC_RELEASE);
     for (int domain = 0; domain < 3; domain++)
@@ -193,6 +193,7 @@ CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
     if (!fake_get(fake_inside.callback))
         fake_misused("disable of what another tool may have enabled since");
     __atomic_fetch_and(&fake.enabled, ~((uint64_t)1 << kind), __ATOMIC_RELAXED);
+    fake_inside.flushes_then = fake_get(fake.flushes);
     return CUPTI_SUCCESS;
 }
 

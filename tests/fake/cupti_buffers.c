@@ -68,7 +68,7 @@ static void request(place *p)
     fake.nulls += p->data == NULL;
     fake.misaligned += (uintptr_t)p->data % 64 != 0 || most != 0;
     fake.buffers++;
-    fake.outstanding += p->data != NULL;
+    __atomic_fetch_add(&fake.outstanding, p->data != NULL, __ATOMIC_RELAXED);
     fake.smallest = p->size < fake.smallest ? p->size : fake.smallest;
     pthread_mutex_unlock(&fake_lock);
     p->used = 0;
