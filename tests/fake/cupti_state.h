@@ -15,7 +15,7 @@ typedef struct fake_state {
     CUpti_BuffersCallbackCompleteFunc completed;
     CUpti_TimestampCallbackFunc clock;
     unsigned flushes_then; /* when a kind was last disabled */
-    bool no_unfinished; /* no records of questions about what is not done */
+    bool no_unfinished;    /* no records of questions about what is not done */
 } fake_state;
 
 /* Asked for on one thread, read on others. */
