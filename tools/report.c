@@ -2,6 +2,7 @@
 #include "command.h"
 #include "base/compiler.h"
 #include "beside/beside.h"
+#include "html/file.h"
 #include "html/html.h"
 #include "read/json_read.h"
 #include "load/load.h"
@@ -109,10 +110,7 @@ static bool makes_sense(wish *w)
         complain("--against or --json?");
     else if (w->filter && (w->html || w->json))
         complain("--filter is for the text, not for %s", w->html ? "--html" : "--json");
-    else if (w->html && !html_is_there)
-        complain("this pk was built without uPlot, which draws the charts of --html: in perfkit's"
-                 " sources run `./dev charts`, then `meson setup --reconfigure` and build");
-    else if (w->html && !is_standard(w->html) && !output_check(w->html, OUTPUT_OR_STANDARD, &why))
+    else if (w->html && !html_can_write(w->html, &why))
         complain("%s", why.text);
     else
         return true;
@@ -281,22 +279,11 @@ static void add_events(const wish *w, pki_summary *summary, slices *events)
     add_beside(w, summary, events);
 }
 
-static int write_page(const char *path, const html_run *run, const html_run *against)
+/* The run, and what it is beside. */
+static int write_page(const void *of, FILE *file)
 {
-    complaint why = {""};
-    output page;
-    if (!output_open(&page, path, OUTPUT_OR_STANDARD, &why))
-        return complain("%s", why.text);
-    int error = html_write(run, against, page.to);
-    if (error)
-        complaint_set(&why, "%s could not be written: %s", path, strerror(-error));
-    return output_close(&page, !error, &why) ? EXIT_OK : complain("%s", why.text);
-}
-
-static int print_standard(const html_run *run, const html_run *against)
-{
-    int error = html_write(run, against, stdout);
-    return error ? complain("- could not be written: %s", strerror(-error)) : EXIT_OK;
+    const html_run *const *both = of;
+    return html_write(both[0], both[1], file);
 }
 
 static int print_page(const wish *w, pki_summary *summary)
@@ -304,17 +291,17 @@ static int print_page(const wish *w, pki_summary *summary)
     pki_summary other;
     slices events = {0};
     html_run run = {w->path, summary, &events}, against = {w->against, &other, NULL};
-    const html_run *beside = w->against ? &against : NULL;
+    const html_run *beside = w->against ? &against : NULL, *const both[] = {&run, beside};
+    complaint why = {""};
     wish wanted = {.threads = w->threads};
     if (beside && !load(w->against, &wanted, &other))
         return EXIT_UNUSABLE;
     add_events(w, summary, &events);
-    int status =
-        is_standard(w->html) ? print_standard(&run, beside) : write_page(w->html, &run, beside);
+    bool done = html_write_file(w->html, write_page, both, &why);
     slices_free(&events);
     if (beside)
         pki_summary_finish(&other);
-    return status;
+    return done ? EXIT_OK : complain("%s", why.text);
 }
 
 int command_report(int argc, char **argv)

@@ -31,9 +31,7 @@ static void put_escaped(const char *json, size_t length, FILE *file)
 }
 
 /* What `write` makes of it, in an element of that id. */
-typedef int html_writer(const void *of, FILE *file);
-
-static int put_data(const char *id, html_writer *write, const void *of, FILE *file)
+static int put_data(const char *id, html_page *write, const void *of, FILE *file)
 {
     char *json = NULL;
     size_t length = 0;
@@ -89,6 +87,11 @@ static const char *base_name(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
+static int end_page(FILE *file)
+{
+    return fflush(file) == 0 && !ferror(file) ? 0 : -(errno ? errno : EIO);
+}
+
 int html_write(const html_run *run, const html_run *against, FILE *file)
 {
     const char *names[] = {base_name(run->name), against ? base_name(against->name) : NULL};
@@ -104,5 +107,20 @@ int html_write(const html_run *run, const html_run *against, FILE *file)
     if (error)
         return error;
     fwrite(html_behind, 1, html_behind_bytes, file);
-    return fflush(file) == 0 && !ferror(file) ? 0 : -(errno ? errno : EIO);
+    return end_page(file);
+}
+
+/* ---- of a job ---- */
+
+int html_write_job(html_page *job, html_page *drawn, const void *of, FILE *file)
+{
+    errno = 0;
+    fwrite(job_html_before, 1, job_html_before_bytes, file);
+    int error = put_data("job", job, of, file);
+    if (!error)
+        error = put_data("drawn", drawn, of, file);
+    if (error)
+        return error;
+    fwrite(job_html_behind, 1, job_html_behind_bytes, file);
+    return end_page(file);
 }

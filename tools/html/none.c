@@ -12,3 +12,12 @@ int html_write(const html_run *run, const html_run *against, FILE *file)
     (void)file;
     return -ENOSYS;
 }
+
+int html_write_job(html_page *job, html_page *drawn, const void *of, FILE *file)
+{
+    (void)job;
+    (void)drawn;
+    (void)of;
+    (void)file;
+    return -ENOSYS;
+}

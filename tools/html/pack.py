@@ -1,5 +1,5 @@
-"""pack.py OUT PAGE LICENCE LIBRARY STYLE... -- SCRIPT... - the page of `pk report --html`, but for the
-run's data, as a C source: what stands before the data, and what stands behind it.
+"""pack.py OUT NAME PAGE LICENCE LIBRARY STYLE... -- SCRIPT... - a page, but for its data, as a C source: what stands
+before the data (NAME_before), and what stands behind it (NAME_behind).
 
 The page's own rules let it run these scripts and styles only, by their hashes."""
 
@@ -31,7 +31,7 @@ def fill(page, parts):
     return re.sub(r"\{\{([a-z ]+)\}\}", lambda place: parts[place.group(1)], page)
 
 
-def main(out, page, licence, library, *rest):
+def main(out, name, page, licence, library, *rest):
     styles, scripts = rest[:rest.index("--")], rest[rest.index("--") + 1:]
     library = read(library).strip()
     script = "(() => {\n'use strict';\n" + "\n".join(read(path) for path in scripts) + "})();\n"
@@ -45,7 +45,7 @@ def main(out, page, licence, library, *rest):
     before, behind = whole.split("\0")
     with open(out, "w", encoding="utf-8") as file:
         file.write("/* Made by tools/html/pack.py. */\n#include \"html/page.h\"\n\n"
-                   + array("html_before", before) + "\n" + array("html_behind", behind))
+                   + array(f"{name}_before", before) + "\n" + array(f"{name}_behind", behind))
 
 
 if __name__ == "__main__":

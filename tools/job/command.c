@@ -7,13 +7,16 @@
 
 #include "base/compiler.h"
 #include "command_line.h"
+#include "html/file.h"
+#include "html/html.h"
 #include "job/findings.h"
+#include "job/page.h"
 #include "read/json_read.h"
 
 typedef struct wish {
     bool json;
     job_steps steps, against_steps;
-    const char *against;
+    const char *against, *html;
     uint32_t margin;
     operands files;
 } wish;
@@ -47,6 +50,10 @@ static const option all_options[] = {
     {"--margin", "PERCENT", "slower is what took that much longer beyond chance (default {})",
      OPTION_WORD, option_number, offsetof(wish, margin), .least = 1, .most = 1000,
      .shown = AGAINST_MARGIN},
+    {"--html", "PAGE",
+     "the job as one page for a browser, with charts; \"-\" is the standard output"
+     " (docs/html-report.md)",
+     OPTION_FILE, option_text, offsetof(wish, html), .needs = "a file"},
     {"--json", NULL, "the job as JSON (docs/job.md)", .at = offsetof(wish, json)},
 };
 
@@ -105,12 +112,46 @@ static int print_against(const wish *w, const job *j)
     return status;
 }
 
+static int write_page(const void *of, FILE *file)
+{
+    return html_write_job(job_page_job, job_page_drawn, of, file);
+}
+
+static int print_page(const wish *w, const job *j)
+{
+    complaint why = {""};
+    job_findings found = job_find(j);
+    job_page page = job_page_of(&found, w->html);
+    bool done = html_write_file(w->html, write_page, &page, &why);
+    job_page_finish(&page);
+    job_findings_finish(&found);
+    return done ? EXIT_OK : complain("%s", why.text);
+}
+
 static int print(const wish *w, const job *j)
 {
+    if (w->html)
+        return print_page(w, j);
     if (other_of(w))
         return print_against(w, j);
     print_found(w, j, NULL);
     return EXIT_OK;
+}
+
+static bool makes_sense(const wish *w)
+{
+    complaint why = {""};
+    if (!w->files.count)
+        complain("job needs files or folders (pk job --help)");
+    else if (w->html && w->json)
+        complain("--html or --json?");
+    else if (w->html && other_of(w))
+        complain("--html or %s?", w->against ? "--against" : "--against-steps");
+    else if (w->html && !html_can_write(w->html, &why))
+        complain("%s", why.text);
+    else
+        return true;
+    return false;
 }
 
 int command_job(int argc, char **argv)
@@ -121,8 +162,8 @@ int command_job(int argc, char **argv)
     int status = options_read(&command_options, &w, argc, argv);
     if (status != OPTIONS_READ)
         return status;
-    if (!w.files.count)
-        return complain("job needs files or folders (pk job --help)");
+    if (!makes_sense(&w))
+        return EXIT_UNUSABLE;
     json_limit_memory(JSON_MEMORY_MOST);
     status = job_read(&j, w.files.all, w.files.count, &w.steps, &why) ? print(&w, &j)
                                                                       : complain("%s", why.text);

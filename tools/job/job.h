@@ -43,6 +43,7 @@ typedef struct job_region {
     uint32_t kind;
     pki_dist time;     /* of all ranks' calls */
     double self;       /* of all ranks */
+    uint32_t number;   /* of its ranks' job_self */
     job_spread spread; /* of its self time */
 } job_region;
 
@@ -104,6 +105,9 @@ job_regions *job_regions_begin(void);
 void job_regions_add(job_regions *all, job_rank *rank, const pki_summary *from);
 void job_regions_end(job_regions *all, job *j); /* j NULL: they are not needed */
 
+/* Its self time of that rank; -1: the rank does not have it. */
+double job_self_of_rank(const job_rank *rank, const job_region *region);
+
 /* loops.c: of the ranks. False, and why: no rank has any of these steps. */
 bool job_make_loops(job *j, const job_steps *steps, complaint *why);
 void job_loop_finish(job_loop *loop, size_t stages);
@@ -114,7 +118,8 @@ void job_note(table *notes, const char *path, const char *what);
 /* spread.c: of one number per rank; those below 0 are not there. */
 job_spread job_spread_of(const job *j, const double *values);
 
-/* Of a stage's time per step, ns. */
+/* Of a stage's time per step, ns; of one rank: -1 if it does not have it. */
+double job_stage_of_rank(const job *j, const job_loop *loop, size_t stage, size_t rank);
 job_spread job_spread_of_stage(const job *j, const job_loop *loop, size_t stage);
 
 static inline size_t job_cell(const job *j, size_t block, size_t rank)

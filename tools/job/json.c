@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/compiler.h"
 #include "comm/model/communicator.h"
 #include "job/json.h"
 #include "out/json_shape.h"
@@ -35,7 +36,7 @@ static void put_numbers(pki_json *j, const char *key, const int32_t *numbers, si
     pki_json_close(j, ']');
 }
 
-static void put_job(pki_json *j, const job_findings *f)
+static void put_job(pki_json *j, const job_findings *f, const job_json_most *most)
 {
     const job *of = f->of;
     pki_json_row(j);
@@ -46,10 +47,10 @@ static void put_job(pki_json *j, const job_findings *f)
     pki_json_uint(j, "hosts", of->hosts.count);
     pki_json_uint(j, "files", of->file_count);
     pki_json_real(j, "warmup", of->warmup);
-    put_numbers(j, "missing", f->missing, f->missing_count);
-    put_numbers(j, "cut_off", f->cut, f->cut_count);
+    put_numbers(j, "missing", f->missing, PKI_MIN(f->missing_count, most->numbers));
+    put_numbers(j, "cut_off", f->cut, PKI_MIN(f->cut_count, most->numbers));
     pki_json_open(j, "notes", '[');
-    for (uint32_t i = 0; i < of->notes.count; i++)
+    for (size_t i = 0; i < PKI_MIN(of->notes.count, most->rows); i++)
         pki_json_text(j, NULL, of->notes.texts[i]);
     pki_json_close(j, ']');
     pki_json_close(j, '}');
@@ -72,7 +73,7 @@ static void put_late(pki_json *j, const job_findings *f, const job_late *l)
     pki_json_real(j, "cost", l->cost);
 }
 
-static void put_verdicts(pki_json *j, const job_findings *f)
+static void put_verdicts(pki_json *j, const job_findings *f, size_t most)
 {
     static const char *const severities[] = {
         [PKI_GOOD] = "good", [PKI_NOTE] = "note", [PKI_WARN] = "warning"};
@@ -80,7 +81,7 @@ static void put_verdicts(pki_json *j, const job_findings *f)
     job_verdict *all = job_verdicts(f, &count);
     pki_json_row(j);
     pki_json_open(j, "verdicts", '[');
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < PKI_MIN(count, most); i++) {
         pki_json_row(j);
         pki_json_open(j, NULL, '{');
         pki_json_text(j, "name", all[i].name);
@@ -89,9 +90,10 @@ static void put_verdicts(pki_json *j, const job_findings *f)
         if (all[i].late)
             put_late(j, f, all[i].late);
         pki_json_close(j, '}');
-        free(all[i].text);
     }
     pki_json_close(j, ']');
+    for (size_t i = 0; i < count; i++)
+        free(all[i].text);
     free(all);
 }
 
@@ -164,11 +166,11 @@ static void put_stages_of(pki_json *j, const job *of, const job_loop *loop)
     }
 }
 
-static void put_stages(pki_json *j, const job *of)
+static void put_stages(pki_json *j, const job *of, size_t most)
 {
     pki_json_row(j);
     pki_json_open(j, "stages", '[');
-    for (size_t i = 0; i < of->loop_count; i++)
+    for (size_t i = 0; i < PKI_MIN(of->loop_count, most); i++)
         if (of->loops[i].block_count)
             put_stages_of(j, of, &of->loops[i]);
     pki_json_close(j, ']');
@@ -176,11 +178,11 @@ static void put_stages(pki_json *j, const job *of)
 
 /* ---- regions, communication ---- */
 
-static void put_regions(pki_json *j, const job *of)
+static void put_regions(pki_json *j, const job *of, size_t most)
 {
     pki_json_row(j);
     pki_json_open(j, "regions", '[');
-    for (size_t i = 0; i < of->region_count; i++) {
+    for (size_t i = 0; i < PKI_MIN(of->region_count, most); i++) {
         const job_region *r = &of->regions[i];
         pki_json_row(j);
         pki_json_open(j, NULL, '{');
@@ -193,11 +195,11 @@ static void put_regions(pki_json *j, const job *of)
     pki_json_close(j, ']');
 }
 
-static void put_comms(pki_json *j, const job_links *l)
+static void put_comms(pki_json *j, const job_links *l, size_t most)
 {
     pki_json_row(j);
     pki_json_open(j, "communicators", '[');
-    for (size_t i = 0; i < l->comm_count; i++) {
+    for (size_t i = 0; i < PKI_MIN(l->comm_count, most); i++) {
         const job_comm *c = &l->comms[i];
         pki_json_row(j);
         pki_json_open(j, NULL, '{');
@@ -213,11 +215,11 @@ static void put_comms(pki_json *j, const job_links *l)
     pki_json_close(j, ']');
 }
 
-static void put_operations(pki_json *j, const job_links *l)
+static void put_operations(pki_json *j, const job_links *l, size_t most)
 {
     pki_json_row(j);
     pki_json_open(j, "operations", '[');
-    for (size_t i = 0; i < l->operation_count; i++) {
+    for (size_t i = 0; i < PKI_MIN(l->operation_count, most); i++) {
         const job_operation *o = &l->operations[i];
         pki_json_row(j);
         pki_json_open(j, NULL, '{');
@@ -236,11 +238,11 @@ static void put_operations(pki_json *j, const job_links *l)
     pki_json_close(j, ']');
 }
 
-static void put_arrivals(pki_json *j, const job_links *l)
+static void put_arrivals(pki_json *j, const job_links *l, size_t most)
 {
     pki_json_row(j);
     pki_json_open(j, "arrivals", '[');
-    for (size_t i = 0; i < l->arrival_count; i++) {
+    for (size_t i = 0; i < PKI_MIN(l->arrival_count, most); i++) {
         const job_arrival *a = &l->arrivals[i];
         pki_json_row(j);
         pki_json_open(j, NULL, '{');
@@ -258,47 +260,53 @@ static void put_arrivals(pki_json *j, const job_links *l)
 
 /* ---- ranks ---- */
 
-static void put_ranks(pki_json *j, const job_findings *f)
+static void put_rank(pki_json *j, const job_findings *f, size_t r)
 {
+    const job_rank *rank = &f->of->ranks[r];
+    pki_json_row(j);
+    pki_json_open(j, NULL, '{');
+    pki_json_int(j, "rank", rank->rank);
+    pki_json_text(j, "host", f->of->hosts.texts[rank->host]);
+    if (rank->run.local_size)
+        pki_json_int(j, "local_rank", rank->run.local_rank);
+    pki_json_bool(j, "complete", rank->run.complete);
+    pki_json_text(j, "file", rank->path);
+    pki_json_real(j, "late", f->lateness.by[r]);
+    pki_json_close(j, '}');
+}
+
+static void put_ranks(pki_json *j, const job_findings *f, const job_json_most *most)
+{
+    size_t count = most->ranks ? most->rank_count : f->of->rank_count;
     pki_json_row(j);
     pki_json_open(j, "ranks", '[');
-    for (size_t r = 0; r < f->of->rank_count; r++) {
-        const job_rank *rank = &f->of->ranks[r];
-        pki_json_row(j);
-        pki_json_open(j, NULL, '{');
-        pki_json_int(j, "rank", rank->rank);
-        pki_json_text(j, "host", f->of->hosts.texts[rank->host]);
-        if (rank->run.local_size)
-            pki_json_int(j, "local_rank", rank->run.local_rank);
-        pki_json_bool(j, "complete", rank->run.complete);
-        pki_json_text(j, "file", rank->path);
-        pki_json_real(j, "late", f->lateness.by[r]);
-        pki_json_close(j, '}');
-    }
+    for (size_t i = 0; i < count; i++)
+        put_rank(j, f, most->ranks ? most->ranks[i] : i);
     pki_json_close(j, ']');
 }
 
-void job_json_members(pki_json *j, const job_findings *f)
+void job_json_members(pki_json *j, const job_findings *f, const job_json_most *most)
 {
-    put_job(j, f);
-    put_verdicts(j, f);
+    put_job(j, f, most);
+    put_verdicts(j, f, most->rows);
     put_pop(j, &f->pop);
     put_frontier(j, f);
-    put_stages(j, f->of);
-    put_regions(j, f->of);
-    put_comms(j, &f->links);
-    put_operations(j, &f->links);
-    put_arrivals(j, &f->links);
-    put_ranks(j, f);
+    put_stages(j, f->of, most->loops);
+    put_regions(j, f->of, most->rows);
+    put_comms(j, &f->links, most->rows);
+    put_operations(j, &f->links, most->rows);
+    put_arrivals(j, &f->links, most->rows);
+    put_ranks(j, f, most);
 }
 
 void job_print_json(const job_findings *f, const against *a, const char *other, FILE *to)
 {
+    static const job_json_most all = {SIZE_MAX, SIZE_MAX, SIZE_MAX, NULL, 0};
     pki_json j = {.file = to, .rows = true};
     pki_json_open(&j, NULL, '{');
     pki_json_text(&j, "format", JOB_FORMAT);
     pki_json_uint(&j, "schema", JOB_SCHEMA);
-    job_json_members(&j, f);
+    job_json_members(&j, f, &all);
     if (a)
         against_json(a, other, &j);
     pki_json_close(&j, '}');

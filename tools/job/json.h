@@ -9,5 +9,12 @@
 
 void job_json_spread(pki_json *j, const char *key, const job_spread *s);
 
-/* All members of the job's object. */
-void job_json_members(pki_json *j, const job_findings *f);
+/* How much of it, for who has bounded room: the first ones of each array. */
+typedef struct job_json_most {
+    size_t rows, loops, numbers; /* numbers: of ranks that are missing or cut off */
+    const size_t *ranks;         /* the places of those that are shown; NULL: all */
+    size_t rank_count;
+} job_json_most;
+
+/* The members of the job's object. */
+void job_json_members(pki_json *j, const job_findings *f, const job_json_most *most);

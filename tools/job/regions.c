@@ -90,10 +90,20 @@ static job_region region_of(const job_regions *all, uint32_t at, const job *j, c
     pki_stats_finish(all->sums[at], 1);
     job_region out = {.name = memory_copy(all->names.texts[at] + 1),
                       .kind = (uint32_t)(all->names.texts[at][0] - '0'),
+                      .number = at,
                       .time = pki_stats_dist(all->sums[at]),
                       .spread = job_spread_of(j, selves + at * j->rank_count)};
     out.self = out.spread.mean * (double)out.spread.have;
     return out;
+}
+
+double job_self_of_rank(const job_rank *rank, const job_region *region)
+{
+    double self = -1;
+    for (size_t i = 0; i < rank->self_count; i++)
+        if (rank->selves[i].region == region->number)
+            self = (self < 0 ? 0 : self) + rank->selves[i].self;
+    return self;
 }
 
 static int most_self_first(const void *x, const void *y)

@@ -26,17 +26,21 @@ job_spread job_spread_of(const job *j, const double *values)
     return s;
 }
 
+double job_stage_of_rank(const job *j, const job_loop *loop, size_t stage, size_t rank)
+{
+    double time = 0, steps = 0;
+    for (size_t b = 0; b < loop->block_count; b++) {
+        time += loop->selves[stage][job_cell(j, b, rank)];
+        steps += loop->steps[job_cell(j, b, rank)];
+    }
+    return time > 0 ? time / steps : -1;
+}
+
 job_spread job_spread_of_stage(const job *j, const job_loop *loop, size_t stage)
 {
     double *values = memory_zeroed(j->rank_count, sizeof *values);
-    for (size_t r = 0; r < j->rank_count; r++) {
-        double time = 0, steps = 0;
-        for (size_t b = 0; b < loop->block_count; b++) {
-            time += loop->selves[stage][job_cell(j, b, r)];
-            steps += loop->steps[job_cell(j, b, r)];
-        }
-        values[r] = time > 0 ? time / steps : -1;
-    }
+    for (size_t r = 0; r < j->rank_count; r++)
+        values[r] = job_stage_of_rank(j, loop, stage, r);
     job_spread s = job_spread_of(j, values);
     free(values);
     return s;

@@ -1,0 +1,280 @@
+"""job.py PK GOLDEN CHROMIUM_FOLDER JOB_FILES - the page of `pk job --html` in headless Chromium, of 4, 8 and 4,096 forged ranks. Exit status 77: there is
+no browser here, or this pk was built without charts."""
+
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+from opened import Pages, chromium, scene
+import job_kit as kit
+
+PK, FORGE = map(os.path.abspath, (sys.argv[1], sys.argv[4]))
+TOLD = "document.querySelector('#heat .told').textContent"
+CHOSEN = "document.querySelector('#rank-body h3').textContent"
+ROWS = "[...document.querySelectorAll('{} tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))"
+
+
+class JobPage(Pages):
+    """Each job's page is made and opened at the first test that asks for it."""
+
+    made = {}
+
+    @classmethod
+    def start(cls, browser):
+        cls.browser = browser
+        cls.keep = tempfile.TemporaryDirectory()
+        cls.folder = cls.keep.name
+
+    def job(self, ranks):
+        if ranks not in self.made:
+            folder = os.path.join(self.folder, str(ranks))
+            slow = kit.forge(FORGE, folder, ranks=ranks, culprits=1, slow=0.2, stage=2, per_host=4, regions=20, calls=5)
+            path = kit.page(PK, folder + ".html", folder)
+            shown = self.open(path)
+            shown.ask("document.documentElement.style.scrollBehavior = 'auto'")
+            shown.frames()
+            self.made[ranks] = slow[0], path, shown, json.loads(kit.pk_job(PK, "--json", folder).stdout)
+        return self.made[ranks]
+
+    def show_rank(self, page, rank):
+        page.ask(f"(() => {{ const f = document.getElementById('rank-number'); f.value = '{rank}'; f.dispatchEvent(new Event('change')); }})()")
+
+    # ---- every figure ----
+
+    def check_spreads(self, page, place, rows, member):
+        page.ask(f"document.querySelectorAll('{place} button').forEach((b) => b.textContent.startsWith('Show all') && b.click())")
+        shown = page.ask(ROWS.format(place))
+        self.assertEqual(len(shown), len(rows))
+        for cells, row in zip(shown, rows):
+            spread = row[member]
+            self.assertEqual(cells[0], row.get("stage", row.get("name")))
+            if spread["ranks"]:
+                self.assertEqual(cells[2:7], [kit.time(spread["min"]), kit.time(spread["mean"]), kit.time(spread["max"]), f"rank {spread['max_rank']}",
+                                              kit.percent(spread["imbalance"])])
+
+    def check_figures(self, ranks):
+        _, _, page, job = self.job(ranks)
+        self.sound(page)
+        self.assertNotRegex(page.ask("document.querySelector('main').innerText"), r"NaN|undefined|Infinity|null|\[object")
+        frontier, efficiency = job["frontier"], job["efficiency"]
+        self.assertEqual(page.ask("[...document.querySelectorAll('.tile b')].map((b) => b.textContent)"),
+                         [kit.time(frontier["exposed"] / frontier["steps"]), "50", kit.percent(efficiency["parallel"]), kit.percent(efficiency["load_balance"]), "1"])
+        self.assertEqual(page.ask("[...document.querySelectorAll('.verdict .name')].map((n) => n.textContent)"), [v["name"] for v in job["verdicts"]])
+        said = page.ask("document.querySelector('#verdicts').textContent").replace("\u202fµs", " us")
+        for verdict in job["verdicts"]:
+            self.assertIn(verdict["text"], said)
+        for cells, row in zip(page.ask(ROWS.format("#frontier")), frontier["increments"], strict=True):
+            self.assertEqual(cells[:2] + cells[3:4], [row["stage"], kit.time(row["time"] / frontier["steps"]), kit.percent(row["time"] / frontier["exposed"])])
+            if row["time"]:
+                self.assertEqual(cells[4:], [f"rank {row['rank']}", kit.percent(row["of_rank"] / row["time"])])
+        self.assertEqual(page.ask("[...document.querySelectorAll('#efficiency b')].map((b) => b.textContent)"),
+                         [kit.percent(efficiency[name]) for name in ("parallel", "load_balance", "communication", "serialisation", "transfer")])
+        self.check_spreads(page, "#imbalance .card:nth-of-type(1)", job["stages"], "per_step")
+        self.check_spreads(page, "#imbalance .card:nth-of-type(2)", job["regions"], "self")
+
+    def check_late(self, ranks):
+        slow, _, page, job = self.job(ranks)
+        order = sorted(job["ranks"], key=lambda rank: (-rank["late"], rank["rank"]))
+        verdict = next(v for v in job["verdicts"] if v["name"] == "late-rank")
+        shown = page.ask(ROWS.format("#late"))
+        self.assertEqual([cells[0] for cells in shown], [f"rank {rank['rank']}" for rank in order[:len(shown)]])
+        self.assertEqual([cells[1] for cells in shown], [kit.signed(rank["late"]) for rank in order[:len(shown)]])
+        self.assertEqual(shown[0][3:], [f"{kit.percent(verdict['late_low'])} to {kit.percent(verdict['late_high'])}", kit.time(verdict["cost"]), "backward",
+                                        f"node{slow // 4}"])
+        self.assertEqual((verdict["rank"], page.ask("document.querySelectorAll('#late .whisker .range').length")), (slow, 1))
+
+    def check_rank(self, ranks, rank):
+        _, _, page, job = self.job(ranks)
+        self.show_rank(page, rank)
+        self.assertEqual(page.ask(CHOSEN), f"Rank {rank}")
+        row = next(r for r in job["ranks"] if r["rank"] == rank)
+        self.assertEqual(page.ask("document.querySelector('#rank-body a').textContent"), row["file"])
+        self.assertEqual(page.ask("decodeURIComponent(new URL(document.querySelector('#rank-body a').href).pathname)"), row["file"])
+        own, shown = kit.Rank(row["file"]), page.ask(ROWS.format("#rank-body"))
+        stages = {stage["stage"]: stage["per_step"] for stage in job["stages"]}
+        for k, stage in enumerate(own.stages):
+            spread = stages[stage["name"]]
+            self.assertEqual(shown[k][:3] + [shown[k][4].strip()], [stage["name"], kit.time(round(own.stage(k))), kit.time(spread["mean"]), kit.time(spread["max"])])
+        regions = {region["name"]: region["self"] for region in job["regions"]}
+        selves = {region["name"]: region["self"] for region in own.report["regions"]}
+        for cells in shown[len(own.stages):]:
+            self.assertEqual(cells[1:3], [kit.time(selves[cells[0]]), kit.time(regions[cells[0]]["mean"])])
+        return len(shown) - len(own.stages)
+
+    def test_figures_of_4(self):
+        self.check_figures(4)
+        self.check_late(4)
+        self.assertEqual([self.check_rank(4, rank) for rank in range(4)], [20] * 4)
+
+    def test_figures_of_8(self):
+        self.check_figures(8)
+        self.check_late(8)
+        self.assertEqual(self.check_rank(8, 7), 20)
+
+    def test_figures_of_4096(self):
+        self.check_figures(4096)
+        self.check_late(4096)
+        slow = self.job(4096)[0]
+        self.assertEqual(self.check_rank(4096, slow), 9)
+        page = self.job(4096)[2]
+        self.assertIn("The 9 regions with the most self time of the job; 11 are left out.", page.ask("document.querySelector('#rank-body').textContent"))
+        self.assertIn("A cell is of up to 11 ranks, and has the largest of their figures.", page.ask("document.querySelector('#heat').textContent"))
+
+    # ---- keys, mouse ----
+
+    def cell_words(self, path, metric, row, column):
+        heat = kit.embedded(path, "drawn")["heat"]
+        cell = kit.cells(heat[metric])[row * len(heat["first_steps"]) + column]
+        first, last, _ = heat["ranks"][row]
+        who = f"Rank {first}, " if first == last else f"Ranks {first} to {last}, "
+        return f"{who}step {column}: {'at most ' if first != last else ''}{cell / 1000:.3f} × the median"
+
+    def check_heat(self, ranks):
+        _, path, page, _ = self.job(ranks)
+        page.ask("document.querySelector('#heat canvas').focus()")
+        page.key("Escape")
+        self.assertIn("use the arrow keys", page.ask(TOLD))
+        for key in ("ArrowDown", "ArrowDown", "ArrowRight"):  # the first chooses the first cell
+            page.key(key)
+        self.assertEqual(page.ask(TOLD), self.cell_words(path, "own", 1, 1))
+        page.ask("(() => { const s = document.getElementById('heat-shows'); s.value = 'step'; s.dispatchEvent(new Event('change')); })()")
+        self.assertEqual(page.ask(TOLD), self.cell_words(path, "step", 1, 1))
+        page.key("End")
+        self.assertEqual(page.ask(TOLD), self.cell_words(path, "step", 1, 49))
+        page.ask("(() => { const s = document.getElementById('heat-shows'); s.value = 'own'; s.dispatchEvent(new Event('change')); })()")
+        latest = kit.embedded(path, "drawn")["heat"]["ranks"][1][2]
+        page.key("Enter")
+        self.assertEqual(page.ask(CHOSEN), f"Rank {latest}")
+        self.assertEqual(page.ask("document.activeElement.id"), "rank-number")
+        x, y = page.ask("(() => { const c = document.querySelector('#heat canvas'); c.scrollIntoView({block: 'center', behavior: 'instant'});"
+                        "const b = c.getBoundingClientRect(); return [b.x + b.width * 10.5 / 50, b.y + b.height - 1]; })()")
+        page.mouse("Moved", x, y)
+        last = len(kit.embedded(path, "drawn")["heat"]["ranks"]) - 1
+        self.assertEqual(page.ask(TOLD), self.cell_words(path, "own", last, 10))
+
+    def test_the_heat_map_answers(self):
+        for ranks in 4, 8, 4096:
+            with self.subTest(ranks=ranks):
+                self.check_heat(ranks)
+
+    def test_the_late_rank_is_seen(self):
+        """Its row is of another colour than the page."""
+        for ranks in 8, 4096:
+            slow, path, page, _ = self.job(ranks)
+            heat = kit.embedded(path, "drawn")["heat"]
+            row = next(i for i, (first, last, _) in enumerate(heat["ranks"]) if first <= slow <= last)
+            other = (row + 2) % len(heat["ranks"])
+            warm = page.ask(f"""(() => {{ const c = document.querySelector('#heat canvas'), k = c.getContext('2d');
+                const of = (row) => {{ const d = k.getImageData(c.width / 4, Math.floor((row + 0.5) * c.height / {len(heat['ranks'])}), c.width / 2, 1).data;
+                    let sum = 0; for (let i = 0; i < d.length; i += 4) sum += d[i] - d[i + 2]; return sum / d.length * 4; }};
+                return [of({row}), of({other})]; }})()""")
+            self.assertGreater(warm[0], warm[1] + 40, ranks)
+
+    def test_the_chart_answers(self):
+        for ranks in 4, 4096:
+            slow, _, page, job = self.job(ranks)
+            page.ask("plotOf('chart-ranks').focus()")
+            page.key("Home")
+            self.assertIn(f"Rank {slow}\n", page.ask("tipOf('chart-ranks')"))
+            page.key("End")
+            order = sorted(job["ranks"], key=lambda rank: (-rank["late"], rank["rank"]))
+            self.assertIn(f"Rank {order[-1]['rank']}\n", page.ask("tipOf('chart-ranks')"))
+            page.key("Enter")
+            self.assertEqual(page.ask(CHOSEN), f"Rank {order[-1]['rank']}")
+
+    def test_by_keyboard_alone(self):
+        page = self.open(self.job(8)[1])
+        seen = []
+        for _ in range(60):
+            page.key("Tab")
+            seen.append(page.ask("(() => { const a = document.activeElement, s = getComputedStyle(a);"
+                                 "return [a.id || a.className || a.tagName, s.outlineStyle]; })()"))
+        for name in "heat-shows", "plot", "name", "rank-number":
+            self.assertIn(name, [what for what, _ in seen])
+        self.assertTrue(all(outline != "none" for what, outline in seen if what != "BODY"), seen)
+        page.close()
+
+    # ---- for everybody ----
+
+    def test_on_a_phone(self):
+        for ranks in 4, 4096:
+            page = self.open(self.job(ranks)[1], width=390, height=800, mobile=True, scale=2)
+            page.frames()
+            self.assertEqual(page.ask("document.documentElement.scrollWidth"), 390)
+            self.assertEqual(page.ask("[...document.querySelectorAll('section > *, figure, .tile')].filter((n) =>"
+                                      "n.getBoundingClientRect().right > 391).map((n) => n.outerHTML.slice(0, 80))"), [])
+            self.assertGreater(page.ask("document.querySelector('#heat canvas').clientWidth"), 280)
+            self.sound(page)
+            page.close()
+
+    def test_dark(self):
+        page = self.open(self.job(8)[1], dark=True)
+        page.frames()
+        self.sound(page)
+        self.assertLess(page.ask("luminance(getComputedStyle(document.body).backgroundColor)"), 0.02)
+        hue = "document.querySelector('#heat canvas').toDataURL()"
+        dark = page.ask(hue)
+        page.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
+        page.frames()
+        self.assertNotEqual(page.ask(hue), dark)
+        page.close()
+
+    def test_names_are_text(self):
+        folder = os.path.join(self.folder, "<b>hostile")
+        kit.forge(FORGE, folder, ranks=8, culprits=1, slow=0.2, regions=2, calls=5)
+        for path in kit.files(folder):
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            for name in "backward", "region 1", "node0", "train":
+                text = text.replace(f'"{name}"', json.dumps(scene.HOSTILE))
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        page = self.open(kit.page(PK, folder + ".html", folder))
+        self.sound(page)
+        self.assertEqual(page.ask("document.querySelectorAll('main img, main script, main b b').length"), 0)
+        self.assertIn("</script>", page.ask("document.querySelector('#frontier').textContent"))
+        page.close()
+
+    def test_ranks_that_are_not_there(self):
+        folder = os.path.join(self.folder, "missing")
+        kit.forge(FORGE, folder, ranks=8)
+        os.remove(kit.files(folder)[3])
+        os.mkdir(os.path.join(self.folder, "pages"))
+        kit.page(PK, "pages/missing.html", "missing", cwd=self.folder)
+        page = self.open(os.path.join(self.folder, "pages", "missing.html"))
+        self.sound(page)
+        self.show_rank(page, 3)
+        self.assertEqual(page.ask("document.querySelector('#rank-body').textContent"), "There is no file of rank 3.")
+        self.show_rank(page, 4)
+        self.assertTrue(os.path.exists(page.ask("decodeURIComponent(new URL(document.querySelector('#rank-body a').href).pathname)")))
+        page.close()
+
+    def test_one_rank_and_no_steps(self):
+        for name, numbers in (("one", {"ranks": 1}), ("none", {"ranks": 4, "steps": 0, "regions": 2, "calls": 5})):
+            folder = os.path.join(self.folder, name)
+            kit.forge(FORGE, folder, **numbers)
+            page = self.open(kit.page(PK, folder + ".html", folder))
+            self.sound(page)
+            self.assertNotRegex(page.ask("document.querySelector('main').innerText"), r"NaN|undefined|Infinity|null|\[object")
+            page.close()
+
+
+def main():
+    if kit.without_charts(PK):
+        print("this pk was built without uPlot")
+        return 77
+    try:
+        with chromium.Browser() as browser:
+            JobPage.start(browser)
+            program = unittest.main(argv=sys.argv[:1], exit=False)
+            Pages.stop.__func__(JobPage)
+            return 0 if program.result.wasSuccessful() else 1
+    except chromium.Absent as reason:
+        print(reason)
+        return 77
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+/* job_main.js - the page of a job: its data, and its parts in order. */
+
+function jobHead(job) {
+    const { program, world_size: world, ranks, hosts, files } = job.job, name = (program || 'A job').split('/').pop(), out = [];
+    document.title = `${name} – perfkit job`;
+    if (job.frontier) {
+        out.push(tile(time(job.frontier.exposed / job.frontier.steps), 'step of the job, mean'), tile(count(job.frontier.steps), 'steps'));
+    }
+    if (job.efficiency) out.push(tile(percent(job.efficiency.parallel), 'parallel efficiency'), tile(percent(job.efficiency.load_balance), 'load balance'));
+    out.push(tile(count(job.verdicts.filter((v) => v.name === 'late-rank').length), 'late ranks'));
+    document.getElementById('head').append(el('h1', null, name), el('p', { class: 'meta' },
+        `${count(ranks)} of ${count(world)} ranks on ${count(hosts)} ${hosts === 1 ? 'host' : 'hosts'}, from ${count(files)} ${files === 1 ? 'file' : 'files'}`),
+    el('div', { class: 'tiles' }, out));
+}
+
+function jobVerdicts(job, drawn) {
+    const node = verdicts(job), left = drawn.totals.verdicts - job.verdicts.length;
+    if (left > 0) node.append(el('p', { class: 'note' }, `${count(left)} more are not on this page.`));
+}
+
+function filesSection(job, drawn) {
+    const { notes } = job.job, left = drawn.totals.notes - notes.length;
+    if (!notes.length) return;
+    section('files', 'Files that are not in it', null, card(null, null, el('ul', null, notes.map((note) => el('li', null, note))),
+        left > 0 && el('p', { class: 'note' }, `${count(left)} more are not on this page.`)));
+}
+
+function buildJob() {
+    const [job, drawn] = ['job', 'drawn'].map((id) => JSON.parse(document.getElementById(id).textContent));
+    const one = new JobRank(job, drawn);
+    jobHead(job);
+    jobVerdicts(job, drawn);
+    heatSection(job, drawn, one);
+    ranksSection(job, drawn, one);
+    frontierSection(job, one);
+    efficiencySection(job, one);
+    imbalanceSection(job, drawn, one);
+    jobCommSection(job, drawn, one);
+    one.place();
+    filesSection(job, drawn);
+    document.documentElement.dataset.ready = 'yes';
+}
+
+buildJob();

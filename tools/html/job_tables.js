@@ -1,0 +1,103 @@
+/* job_tables.js - what of a job is best read as a table: the frontier, efficiency, stages, regions,
+ * communication. */
+
+const ROWS_SHOWN = 15, ACCEPTABLE = 0.8;
+
+/* All rows at a press; what the page itself lacks is said. */
+function foldedTable(heads, rows, total) {
+    const host = el('div'), left = (total ?? rows.length) - rows.length;
+    const show = (limit) => {
+        host.replaceChildren(table(heads, rows.slice(0, limit), left > 0 ? `The first ${count(rows.length)} of ${count(total)}.` : null));
+        if (limit < rows.length) host.append(el('button', { type: 'button', onclick: () => show(rows.length) }, `Show all ${count(rows.length)}`));
+    };
+    show(ROWS_SHOWN);
+    return host;
+}
+
+/* ---- the frontier ---- */
+
+function frontierSection(job, one) {
+    if (!job.frontier) return;
+    const { steps, exposed, increments } = job.frontier, most = Math.max(...increments.map((row) => row.time), 1);
+    const rows = increments.map((row) => [[swatch(row.kind), row.stage], time(row.time / steps), [bar(row.time / most, row.kind)],
+        percent(row.time / exposed), row.time > 0 ? one.button(row.rank) : DASH, row.time > 0 ? percent(row.of_rank / row.time) : DASH]);
+    section('frontier', 'What the steps wait for', 'What each stage adds to the job’s step beyond what some rank is at anyway, and the rank that adds most of it.',
+        card(null, `The increments add up to the exposed step, ${time(exposed / steps)}.`,
+            table(['Stage', 'Adds per step', ['', 'words'], 'Of the step', 'Most of it by', 'How much'], rows)));
+}
+
+/* ---- efficiency ---- */
+
+function efficiencyNode(name, value, formula, children) {
+    const low = known(value) && value < ACCEPTABLE;
+    return el('li', null, el('p', null, el('span', null, name), el('b', { class: low ? 'less' : '' }, known(value) ? percent(value) : 'not known'),
+        known(value) && bar(value, low ? 'against' : 'main'), el('span', { class: 'meta' }, formula)), children?.length ? el('ul', null, children) : null);
+}
+
+function efficiencySection(job, one) {
+    const e = job.efficiency;
+    if (!e) return;
+    const network = e.no_transfer ? [efficiencyNode('Serialisation and transfer', null, e.no_transfer)]
+        : [efficiencyNode('Serialisation efficiency', e.serialisation, 'max(useful) / runtime on an ideal network'),
+            efficiencyNode('Transfer efficiency', e.transfer, 'runtime on an ideal network / runtime')];
+    const tree = efficiencyNode('Parallel efficiency', e.parallel, 'load balance × communication efficiency', [
+        efficiencyNode('Load balance', e.load_balance, 'mean(useful) / max(useful)'),
+        efficiencyNode('Communication efficiency', e.communication, 'max(useful) / runtime', network)]);
+    section('efficiency', 'Efficiency', 'As the POP centre defines it (co-design.pop-coe.eu/metrics); from 80 % on it is acceptable. '
+        + 'Useful is a rank’s time without the stages of the kinds comm and wait.',
+    card(null, null, el('ul', { class: 'tree' }, tree), facts([['Runtime', time(e.runtime)], ['Useful, mean', time(e.useful_mean)],
+        ['Useful, maximum', [time(e.useful_max), ', ', one.button(e.useful_max_rank)]],
+        ['Waited at least', known(e.least_waits) ? `${time(e.least_waits)}, which an ideal network would not take` : '']])));
+}
+
+/* ---- stages and regions ---- */
+
+const SPREAD_HEADS = ['Ranks', 'Minimum', 'Mean', 'Maximum', 'By', 'Imbalance'];
+
+function spreadCells(spread, one, format = time) {
+    return [count(spread.ranks), ...(spread.ranks ? [format(spread.min), format(spread.mean), format(spread.max), one.button(spread.max_rank),
+        percent(spread.imbalance)] : [DASH, DASH, DASH, DASH, DASH])];
+}
+
+function imbalanceSection(job, drawn, one) {
+    const kinds = new Set(job.stages.map((row) => row.step_kind)), { totals } = drawn;
+    const node = section('imbalance', 'Stages and regions', 'Imbalance is maximum / mean over all ranks − 1; mean here is over those that have it.');
+    for (const kind of kinds) {
+        const rows = job.stages.filter((row) => row.step_kind === kind);
+        node.append(card(kind ? `Stages of steps of the kind ${kind}, per step` : 'Stages, per step', null,
+            foldedTable(['Stage', ...SPREAD_HEADS], rows.map((row) => [[swatch(row.kind), row.stage], ...spreadCells(row.per_step, one)]))));
+    }
+    if (totals.loops > 8) node.append(el('p', { class: 'note' }, `The first 8 of ${count(totals.loops)} kinds of steps.`));
+    if (job.regions.length) {
+        node.append(card('Regions, self time of the run', null, foldedTable(['Region', ...SPREAD_HEADS, 'Calls', 'Call, p50', 'p99'],
+            job.regions.map((row) => [[swatch(row.kind), row.name], ...spreadCells(row.self, one), count(row.time.count), time(row.time.p50), time(row.time.p99)]),
+            totals.regions)));
+    }
+}
+
+/* ---- communication ---- */
+
+function communicatorName(job, index) {
+    const comm = job.communicators[index];
+    return comm ? `${comm.library} ${comm.name}` : DASH;
+}
+
+function jobCommSection(job, drawn, one) {
+    if (!job.communicators.length) return;
+    const { totals } = drawn;
+    const node = section('communication', 'Communication', null, card('Communicators: how long ranks waited', null,
+        foldedTable(['Communicator', 'Calls', 'Bytes', ...SPREAD_HEADS], job.communicators.map((row, i) =>
+            [communicatorName(job, i), count(row.calls), amount(row.bytes, 'bytes'), ...spreadCells(row.waited, one)]), totals.communicators)));
+    if (job.operations.length) {
+        const heads = ['Operation', 'Size', 'Communicator', 'Calls', ...SPREAD_HEADS, 'Bus bandwidth', 'Lowest at'];
+        node.append(card('Operations: time of a call, mean of each rank', null, foldedTable(heads,
+            job.operations.map((row) => [row.operation, amount(row.size, 'bytes'), communicatorName(job, row.communicator), count(row.calls),
+                ...spreadCells(row.time, one), row.busbw ? rate(row.busbw.mean, 'B/s') : DASH,
+                row.slowest_rank == null ? DASH : one.button(row.slowest_rank)]), totals.operations)));
+    }
+    if (job.arrivals.length) {
+        node.append(card('Who comes last', null, foldedTable(['Operation', 'Sequence', 'Communicator', 'Ranks', 'Apart', 'Last'],
+            job.arrivals.map((row) => [row.operation, String(row.sequence), communicatorName(job, row.communicator), count(row.ranks),
+                time(row.spread), one.button(row.last_rank)]))));
+    }
+}
