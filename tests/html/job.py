@@ -3,6 +3,7 @@ no browser here, or this pk was built without charts."""
 
 import json
 import os
+import random
 import sys
 import tempfile
 import unittest
@@ -43,16 +44,18 @@ class JobPage(Pages):
 
     # ---- every figure ----
 
-    def check_spreads(self, page, place, rows, member):
+    def check_spreads(self, page, place, rows, member, before=1):
         page.ask(f"document.querySelectorAll('{place} button').forEach((b) => b.textContent.startsWith('Show all') && b.click())")
         shown = page.ask(ROWS.format(place))
         self.assertEqual(len(shown), len(rows))
+        self.assertGreater(len(rows), 0)
         for cells, row in zip(shown, rows):
-            spread = row[member]
-            self.assertEqual(cells[0], row.get("stage", row.get("name")))
+            spread, name = row[member], row.get("stage", row.get("operation", row["name"] if "name" in row else ""))
+            self.assertIn(name, cells[0])
+            self.assertEqual(cells[before], str(spread["ranks"]) if spread["ranks"] < 1000 else f"{spread['ranks']:,}".replace(",", "\u202f"))
             if spread["ranks"]:
-                self.assertEqual(cells[2:7], [kit.time(spread["min"]), kit.time(spread["mean"]), kit.time(spread["max"]), f"rank {spread['max_rank']}",
-                                              kit.percent(spread["imbalance"])])
+                self.assertEqual(cells[before + 1:before + 6], [kit.time(spread["min"]), kit.time(spread["mean"]), kit.time(spread["max"]),
+                                                                f"rank {spread['max_rank']}", kit.percent(spread["imbalance"])])
 
     def check_figures(self, ranks):
         _, _, page, job = self.job(ranks)
@@ -235,6 +238,26 @@ class JobPage(Pages):
         self.sound(page)
         self.assertEqual(page.ask("document.querySelectorAll('main img, main script, main b b').length"), 0)
         self.assertIn("</script>", page.ask("document.querySelector('#frontier').textContent"))
+        page.close()
+
+    def test_communication(self):
+        folder = os.path.join(self.folder, "comm")
+        kit.forge(FORGE, folder, ranks=4, report=1)
+        for rank, path in enumerate(kit.files(folder)):
+            with open(path, encoding="utf-8") as file:
+                report = json.load(file)
+            report["comm"] = scene.collectives(random.Random(rank))
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(report, file)
+        page, job = self.open(kit.page(PK, folder + ".html", folder)), json.loads(kit.pk_job(PK, "--json", folder).stdout)
+        self.sound(page)
+        self.check_spreads(page, "#communication .card:nth-of-type(1)", job["communicators"], "waited", 3)
+        self.check_spreads(page, "#communication .card:nth-of-type(2)", job["operations"], "time", 4)
+        shown = page.ask(ROWS.format("#communication .card:nth-of-type(3)"))
+        self.assertEqual([(cells[0], cells[1], cells[4], cells[5]) for cells in shown],
+                         [(row["operation"], str(row["sequence"]), kit.time(row["spread"]), f"rank {row['last_rank']}") for row in job["arrivals"]])
+        self.assertGreater(len(shown), 0)
+        self.assertNotRegex(page.ask("document.querySelector('main').innerText"), r"NaN|undefined|Infinity|\[object")
         page.close()
 
     def test_ranks_that_are_not_there(self):

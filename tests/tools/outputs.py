@@ -71,7 +71,8 @@ class Outputs(unittest.TestCase):
             yield ("compare", *self.runs, f"--{form}", out), out, True
         for form in ("csv", "ndjson"):
             yield ("export", f"--{form}", tables, "--tables", "regions", self.report), os.path.join(tables, "regions." + form), False
-        for kind, arguments in (("html", ("report", "--html", out, self.report)), ("sqlite", ("export", "--sqlite", out, self.report))):
+        for kind, arguments in (("html", ("report", "--html", out, self.report)), ("html", ("job", "--html", out, self.report)),
+                                ("sqlite", ("export", "--sqlite", out, self.report))):
             if self.is_built(kind, arguments):
                 yield arguments, out, kind == "html"
 
