@@ -111,7 +111,7 @@ CUptiResult cuptiActivityFlushAll(uint32_t flag)
 {
     fake_note("flush", (long)flag);
     pthread_mutex_lock(&fake_lock);
-    fake.flushes++;
+    __atomic_fetch_add(&fake.flushes, 1, __ATOMIC_RELAXED);
     fake.forced += flag == CUPTI_ACTIVITY_FLAG_FLUSH_FORCED;
     pthread_mutex_unlock(&fake_lock);
     if (fake.on_flush)

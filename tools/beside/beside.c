@@ -157,7 +157,8 @@ static void make_rows(const comparison *c, pki_beside *out)
     out->paths = memory_zeroed(c->paths.count, sizeof *out->paths);
     for (uint32_t i = 0; i < c->paths.count; i++)
         make_row(c, i, out->usual_count, &out->paths[i]);
-    qsort(out->paths, c->paths.count, sizeof *out->paths, by_place_and_difference);
+    if (c->paths.count)
+        qsort(out->paths, c->paths.count, sizeof *out->paths, by_place_and_difference);
     out->path_count = PKI_MIN((size_t)c->paths.count, (size_t)PATHS_MOST);
     for (size_t i = out->path_count; i < c->paths.count; i++) {
         free(out->paths[i].where);

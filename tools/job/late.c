@@ -275,7 +275,8 @@ job_lateness job_find_late(const job *j)
     field f = {j->rank_count, l.blocks, values, roles, l.roles, NULL, NULL};
     find_lateness(&f);
     judge_ranks(j, &f, &l);
-    qsort(l.late, l.count, sizeof *l.late, latest_first);
+    if (l.count)
+        qsort(l.late, l.count, sizeof *l.late, latest_first);
     job_find_costs(j, roles, &l);
     finish_field(&f);
     free(values);

@@ -275,7 +275,8 @@ static void find_warmup(job *j)
         if (b.count)
             all[count++] = first_of(&b, 0) + j->ranks[r].stages.warmup;
     }
-    qsort(all, count, sizeof *all, by_size);
+    if (count)
+        qsort(all, count, sizeof *all, by_size);
     j->warmup = count ? (double)all[count / 2] : 0;
     free(all);
 }

@@ -144,7 +144,8 @@ static int by_process(const void *x, const void *y)
 static void number_ranks(reading *all)
 {
     job *j = all->into;
-    qsort(j->ranks, j->rank_count, sizeof *j->ranks, by_process);
+    if (j->rank_count)
+        qsort(j->ranks, j->rank_count, sizeof *j->ranks, by_process);
     bool numbered = j->rank_count && j->ranks[j->rank_count - 1].rank != JOB_NO_RANK;
     size_t kept = 0;
     for (size_t i = 0; i < j->rank_count; i++) {
@@ -159,7 +160,8 @@ static void number_ranks(reading *all)
         j->ranks[kept++] = *r;
     }
     j->rank_count = kept;
-    qsort(j->ranks, kept, sizeof *j->ranks, by_rank);
+    if (kept)
+        qsort(j->ranks, kept, sizeof *j->ranks, by_rank);
 }
 
 /* One of a run that had been read before has taken its place: what is added up is begun anew. */

@@ -126,7 +126,8 @@ static void fill(const job_regions *all, job *j)
         else
             free(region.name);
     }
-    qsort(j->regions, j->region_count, sizeof *j->regions, most_self_first);
+    if (j->region_count)
+        qsort(j->regions, j->region_count, sizeof *j->regions, most_self_first);
     free(selves);
 }
 

@@ -133,10 +133,9 @@ int command_merge(int argc, char **argv)
     merge_clocks clocks = {0};
     complaint why = {""};
     int status = options_read(&command_options, &w, argc, argv);
-    if (status != OPTIONS_READ)
-        return status;
-    status = EXIT_UNUSABLE;
-    if (is_possible(&w) && find_sources(&w, &sources)) {
+    bool read = status == OPTIONS_READ;
+    status = read ? EXIT_UNUSABLE : status;
+    if (read && is_possible(&w) && find_sources(&w, &sources)) {
         clocks_make(&clocks, &sources);
         status = merge(&w, &sources, &clocks, &why) ? EXIT_OK : complain("%s", why.text);
     }
