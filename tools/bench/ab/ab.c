@@ -24,7 +24,7 @@ double ab_now(void)
 
 bool ab_is_over(const ab_session *s)
 {
-    return s->wish->budget > 0 && ab_now() - s->began > s->wish->budget;
+    return s->runs > 0 && s->wish->budget > 0 && ab_now() - s->began > s->wish->budget;
 }
 
 /* The first process run says how long the others may take. */

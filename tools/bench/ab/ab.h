@@ -28,7 +28,7 @@ typedef struct ab_wish {
     const char *filter, *save, *baseline;
     uint32_t runs;  /* of each build */
     double time;    /* s per benchmark, both builds, all process runs together */
-    double budget;  /* s after which no process run begins; 0: none */
+    double budget;  /* s after which no second or later process run begins; 0: none */
     double timeout; /* s for one process run */
     bool google, quiet;
 } ab_wish;
@@ -55,7 +55,7 @@ bool ab_new_first(size_t n);
 void ab_describe(bench_file *build, const ab_wish *wish);
 
 double ab_now(void);                  /* s */
-bool ab_is_over(const ab_session *s); /* the budget is used up */
+bool ab_is_over(const ab_session *s); /* the budget is used up, and was enough for one */
 void ab_show_progress(ab_session *s);
 bool ab_is_interrupted(void);
 
