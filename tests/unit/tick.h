@@ -8,7 +8,7 @@
 
 static inline uint64_t tick_ns(void)
 {
-    return pki_clock_span_ns(&pki_registry_now()->arena->header->clock, 0, 1);
+    return (uint64_t)(pki_clock_unit_ns(&pki_registry_now()->arena->header->clock) + 0.5);
 }
 
 #endif
