@@ -77,7 +77,10 @@ typedef struct pki_untimed {
     uint32_t id;
     uint32_t place; /* the low half of state as it began, */
     uint64_t start; /* and when the top frame had: another one of the same depth is told by it,
-                       unless it began in the same tick, and then the call passes for open in it */
+                       unless it began in the same tick: then the call passes for open in it, and
+                       its end closes less, or more, than it should. A clock has to tick
+                       slower than a region takes for that, and a program leave open what
+                       is thinned */
 } pki_untimed;
 
 #define PKI_UNTIMED_MOST 64u /* calls beyond are timed */

@@ -140,6 +140,8 @@ static void bytes_are_exact(void **state)
 static void an_end_closes_what_is_left_open_inside(void **state)
 {
     (void)state;
+    if (tick_ns() > 2) /* two outer ones may begin in one tick: see pki_untimed in core/thread.h */
+        skip();
     for (int i = 0; i < 1000; i++) {
         pk_region_begin(&outer);
         pk_region_begin(&leaf);
@@ -151,10 +153,9 @@ static void an_end_closes_what_is_left_open_inside(void **state)
     pk_region_begin(&leaf); /* whoever is next finds out */
     pk_region_end(&leaf);
     pk_region_end(&leaf);
-    bool coarse = tick_ns() > 2; /* an outer one may begin in the tick in which the last one did */
     pk_counts c = stop_and_count();
-    assert_in_range(c.unbalanced, coarse ? 1000 : 2000, 2000);
-    assert_in_range(c.stray_ends, coarse ? 0 : 1, 1);
+    assert_int_equal(c.unbalanced, 2000);
+    assert_int_equal(c.stray_ends, 1);
     assert_int_equal(c.begun, 1 + 4 * 1000 + 1);
     assert_int_equal(count_of(&deep), 1000);
 }
