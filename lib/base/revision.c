@@ -10,13 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "base/small_file.h"
 
 #define PATH 4096
 #define LEVELS_MOST 32
 #define PACKED_MOST ((size_t)1 << 20) /* bytes of packed-refs */
-#define FILES_MOST 20000              /* of the index: 2 us each */
+#define FILES_MOST 20000              /* of the index: 2 us each, */
+#define COMPARE_NS 50000000u          /* but on a network's file system as much as a thousand */
 #define INDEX_MOST ((size_t)64 << 20)
 #define ENTRY 62 /* bytes of an entry of the index, in front of its name */
 
@@ -101,11 +103,11 @@ static void read_commit(const repository *r, pki_revision *out)
     if (!pki_small_file_in(r->folder, "HEAD", text, sizeof text))
         return;
     cut_line(text);
-    const char *name = text + 5 + strspn(text + 5, " ");
     if (strncmp(text, "ref: ", 5) != 0) {
         take_commit(text, out);
         return;
     }
+    const char *name = text + 5 + strspn(text + 5, " ");
     bool branch = strncmp(name, "refs/heads/", 11) == 0;
     snprintf(out->branch, sizeof out->branch, "%.127s", branch ? name + 11 : name);
     if (strstr(name, "..") ||
@@ -150,8 +152,9 @@ static void compare_files(const char *top, const char *index, size_t size, pki_r
     int worst = 0;
     if (version < 2 || version > 3 || memcmp(index, "DIRC", 4) != 0 || count > FILES_MOST)
         return;
+    uint64_t until = pki_monotonic_ns() + COMPARE_NS;
     for (size_t i = 0; i < count && worst < 2; i++) {
-        if (at + ENTRY + 2 >= size)
+        if (at + ENTRY + 2 >= size || (i % 64 == 63 && pki_monotonic_ns() > until))
             return;
         unsigned flags = (unsigned char)index[at + 60];
         size_t head = ENTRY + (version == 3 && (flags & 0x40) ? 2 : 0);
@@ -184,13 +187,13 @@ static void read_modified(const repository *r, pki_revision *out)
     close(fd);
 }
 
-void pki_revision_read(const char *folder, pki_revision *out)
+void pki_revision_read(const char *folder, bool files, pki_revision *out)
 {
     repository *r = calloc(1, sizeof *r);
     memset(out, 0, sizeof *out);
     if (r && find_repository(folder, r)) {
         read_commit(r, out);
-        if (out->commit[0])
+        if (out->commit[0] && files)
             read_modified(r, out);
     }
     free(r);

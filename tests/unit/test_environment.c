@@ -147,7 +147,7 @@ static void a_damaged_one_says_nothing_or_something(void **state)
 static void expect_revision(const char *commit, const char *branch, const char *modified)
 {
     pki_revision r;
-    pki_revision_read(folder, &r);
+    pki_revision_read(folder, true, &r);
     assert_string_equal(r.commit, commit);
     assert_string_equal(r.branch, branch);
     assert_string_equal(r.modified, modified);
@@ -188,7 +188,7 @@ static void a_work_tree_has_its_refs_elsewhere(void **state)
     write_text(".git/worktrees/tree/HEAD", "ref: refs/heads/topic/one\n");
     write_text(".git/worktrees/tree/commondir", "../..\n");
     path_in(path, "tree/below");
-    pki_revision_read(path, &r);
+    pki_revision_read(path, true, &r);
     assert_string_equal(r.commit, OTHER);
     assert_string_equal(r.branch, "topic/one");
 }
@@ -233,6 +233,10 @@ static void changed_files_are_seen(void **state)
     expect_revision(COMMIT, "", "perhaps");
     write_text("source.c", "int a, b;\n");
     expect_revision(COMMIT, "", "yes");
+    pki_revision unasked;
+    pki_revision_read(folder, false, &unasked);
+    assert_string_equal(unasked.commit, COMMIT);
+    assert_string_equal(unasked.modified, "");
     remove_file("source.c");
     expect_revision(COMMIT, "", "yes");
 }
@@ -246,7 +250,7 @@ static void an_index_that_makes_no_sense_is_not_known(void **state)
     for (size_t n = 1; n < size - 20; n++) {
         write_file(".git/index", index, n);
         pki_revision r;
-        pki_revision_read(folder, &r);
+        pki_revision_read(folder, true, &r);
         assert_string_not_equal(r.modified, "yes");
     }
     put_number(index + 8, 1000000); /* files */
