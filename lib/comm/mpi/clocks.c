@@ -45,8 +45,8 @@ static char hear(const pki_mpi_comm *c, int from)
     if (there) {
         pk_comm_call(&message, c->messages, PK_OP_RECV, PK_TYPE_INT8, 1, from);
     } else {
-        PMPI_Cancel(&request);
-        PMPI_Request_free(&request);
+        PMPI_Cancel(&request); /* behind it a wait returns, whatever others do (MPI 4.1, 3.8.4), */
+        PMPI_Wait(&request, MPI_STATUS_IGNORE); /* and `more` is ours again: not before */
         more = 0;
     }
     pk_region_end(&message);
