@@ -153,9 +153,9 @@ class _Options(ctypes.Structure):
         "u.size u.ring_records s.trace_path s.report_path w.memory_bytes s.backends s.arena_path s.clock "
         "w.trace_max_bytes u.flush_ms u.report_threads u.warmup_steps i.rank i.world_size u.log_level p.log p.log_user "
         "s.cupti_steps u.cupti_graph_nodes u.nvtx_consume s.nvtx_shim s.gpu_capture u.cupti_sync_events w.history_bytes "
-        "u.history_steps u.captures_per_hour w.capture_bytes_per_hour s.capture s.capture_path s.windows_path "
-        "u.window_steps u.window_seconds w.windows_max_bytes s.metrics_path u.metrics_seconds u.hang_seconds "
-        "s.hang_command s.collector s.collector_cpus w.trace_rotate_bytes u.trace_keep s.machine_path d.overhead_max").split()]
+        "u.history_steps u.captures_per_hour w.capture_bytes_per_hour s.capture s.capture_path s.windows_path u.window_steps "
+        " u.window_seconds w.windows_max_bytes s.metrics_path u.metrics_seconds u.hang_seconds s.hang_command "
+        " s.collector s.collector_cpus w.trace_rotate_bytes u.trace_keep s.machine_path d.overhead_max s.goodput_path").split()]
 
 
 class Counts(_Plain):

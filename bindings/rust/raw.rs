@@ -69,6 +69,7 @@ pub struct Options {
     pub trace_keep: u32,
     pub machine_path: *const c_char,
     pub overhead_max: f64,
+    pub goodput_path: *const c_char,
 }
 
 #[repr(C)]
@@ -81,7 +82,7 @@ pub struct Backend {
 
 // What C has (tests/abi); larger ones come with a larger size member.
 const _: () = assert!(size_of::<Region>() == 64 && size_of::<Counter>() == 24 && size_of::<Stats>() == 30344);
-const _: () = assert!(size_of::<Options>() == 280 && size_of::<Backend>() == 232 && size_of::<Counts>() == 152);
+const _: () = assert!(size_of::<Options>() == 288 && size_of::<Backend>() == 232 && size_of::<Counts>() == 152);
 
 #[link(name = "pk")]
 extern "C" {

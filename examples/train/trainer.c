@@ -60,7 +60,9 @@ static bool resume(trainer *t)
 {
     const options *o = t->options;
     checkpoint_state state = state_of(t);
+    pk_phase_begin(PK_PHASE_RESTORE);
     checkpoint_result result = checkpoint_load(o->checkpoint, &state, &t->model->parameters);
+    pk_phase_end(PK_PHASE_RESTORE);
     if (result == CHECKPOINT_LOADED)
         t->step = state.step;
     if (!o->quiet && result == CHECKPOINT_LOADED)
@@ -86,8 +88,12 @@ static bool start_loader(trainer *t)
 bool trainer_init(trainer *t, const options *o)
 {
     *t = (trainer){.options = o};
-    return open_corpus(t) && (!o->checkpoint || checkpoint_try(o->checkpoint)) && create_model(t) &&
-           (!o->resume || resume(t)) && start_loader(t);
+    bool ready = open_corpus(t) && (!o->checkpoint || checkpoint_try(o->checkpoint)) &&
+                 create_model(t) && (!o->resume || resume(t)) && start_loader(t);
+    /* What has been done before is known now: steps that an earlier run had made beyond it, and
+     * lost, are told apart from new ones. */
+    pk_training_at(t->step);
+    return ready;
 }
 
 void trainer_finish(trainer *t)
@@ -170,7 +176,12 @@ bool trainer_step(trainer *t, step_result *result)
 bool trainer_save(const trainer *t)
 {
     checkpoint_state state = state_of(t);
-    return checkpoint_save(t->options->checkpoint, &state, &t->model->parameters);
+    pk_phase_begin(PK_PHASE_CHECKPOINT);
+    bool saved = checkpoint_save(t->options->checkpoint, &state, &t->model->parameters);
+    pk_phase_end(PK_PHASE_CHECKPOINT);
+    if (saved)
+        pk_checkpoint_done(t->step, 3 * t->model->parameters.count * sizeof(real));
+    return saved;
 }
 
 static uint64_t tokens_per_step(const trainer *t)

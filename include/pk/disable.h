@@ -177,6 +177,15 @@ PK_API void pk_step_begin(void) {}
 PK_API void pk_step_kind(const char *kind) {}
 #endif
 
+#ifdef PK_DISABLE_GOODPUT_
+#undef PK_DISABLE_GOODPUT_
+
+PK_API void pk_phase_begin(pk_phase phase) {}
+PK_API void pk_phase_end(pk_phase phase) {}
+PK_API void pk_checkpoint_done(uint64_t step, uint64_t bytes) {}
+PK_API void pk_training_at(uint64_t step) {}
+#endif
+
 #ifdef PK_DISABLE_SPAN_
 #undef PK_DISABLE_SPAN_
 PK_API pk_span pk_span_begin(pk_region *region, uint64_t id)

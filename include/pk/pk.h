@@ -24,6 +24,7 @@
 #include <pk/session.h>
 #include <pk/region.h>
 #include <pk/step.h>
+#include <pk/goodput.h>
 #include <pk/span.h>
 #include <pk/request.h>
 #include <pk/counter.h>

@@ -281,6 +281,14 @@ typedef struct pk_options {
      * hold operations keep all of theirs. Where even that does not hold the bound, it is logged,
      * and in the report. 0: no bound, nothing is thinned. */
     double overhead_max;
+
+    /* The state file of the job's life: every run of the job appends what its time went into
+     * (pk/goodput.h), so that `pk job` can say over all restarts what the wall time was good for.
+     * It is never replaced; a file of another kind is PK_EINVAL. The same %-fields; without %r the
+     * first rank alone writes it. One process at a time: another one waits. A line of some 600
+     * bytes every 100 ms to 60 s, a thousandth of the run's length, on perfkit's own thread. NULL:
+     * none. */
+    const char *goodput_path;
 } pk_options;
 
 /* The options as a pointer to a literal: pk_start(pk_options(.trace_path = "run.json")). For C; in

@@ -11,6 +11,7 @@
 #include "core/inside.h"
 #include "session/backend.h"
 #include "session/drain.h"
+#include "session/goodput.h"
 #include "session/metrics.h"
 #include "session/stepper.h"
 #include "session/thinning.h"
@@ -134,6 +135,7 @@ static void *collect(void *session)
         pki_drain_round(s, false);
         pki_windows_round(s);
         pki_metrics_round(s);
+        pki_goodput_round(s);
         pki_stepper_look(s, false);
         pki_toll_of_collector(s);
         pki_thinning_round(s);

@@ -14,6 +14,7 @@
 #include "out/gz.h"
 #include "session/config_captures.h"
 #include "session/config_collector.h"
+#include "session/config_goodput.h"
 #include "session/config_text.h"
 #include "session/environment.h"
 
@@ -117,21 +118,6 @@ static pk_status read_numbers(pki_config *c, const pk_options *o)
     return s;
 }
 
-static pk_status read_path(pki_config_text pattern, const pki_world *world, char *path)
-{
-    char bad;
-    const pki_path_fields fields = {world->rank, (int)world->pid, world->host};
-    path[0] = 0;
-    if (!pattern.text || pki_path_expand(path, PATH_MAX, pattern.text, &fields, &bad))
-        return PK_OK;
-    if (bad == '%')
-        return pki_fail(PK_EINVAL, "%s: a %% at its end (%%%% is one that stays)", pattern.source);
-    if (bad)
-        return pki_fail(PK_EINVAL, "%s: %%%c is none of %%r, %%p, %%h and %%%%", pattern.source,
-                        bad);
-    return pki_fail(PK_EINVAL, "%s is longer than a path can be", pattern.source);
-}
-
 static pk_status read_paths(pki_config *c, const pk_options *o)
 {
     const pki_config_text trace = pki_config_text_of(o->trace_path, "trace_path", "PK_TRACE_PATH");
@@ -142,11 +128,11 @@ static pk_status read_paths(pki_config *c, const pk_options *o)
         pki_config_text_of(o->hang_command, "hang_command", "PK_HANG_COMMAND");
     const pki_config_text machine =
         pki_config_text_of(o->machine_path, "machine_path", "PK_MACHINE_PATH");
-    pk_status s = read_path(trace, &c->world, c->trace);
-    s = s ? s : read_path(report, &c->world, c->report);
-    s = s ? s : read_path(arena, &c->world, c->arena);
-    s = s ? s : read_path(command, &c->world, c->hang_command);
-    s = s ? s : read_path(machine, &c->world, c->machine);
+    pk_status s = pki_config_path(trace, &c->world, c->trace);
+    s = s ? s : pki_config_path(report, &c->world, c->report);
+    s = s ? s : pki_config_path(arena, &c->world, c->arena);
+    s = s ? s : pki_config_path(command, &c->world, c->hang_command);
+    s = s ? s : pki_config_path(machine, &c->world, c->machine);
     if (!s && c->trace[0] && (strcmp(c->trace, c->report) == 0 || strcmp(c->trace, c->arena) == 0))
         return pki_fail(PK_EINVAL, "%s %s: report or arena have the same", trace.source, c->trace);
     c->compressed = pki_ends_with(c->trace, ".gz");
@@ -164,7 +150,7 @@ static pk_status read_windows(pki_config *c, const pk_options *o)
                                 UINT64_MAX,          PKI_WINDOWS_DEFAULT,    false};
     const pki_config_text path =
         pki_config_text_of(o->windows_path, "windows_path", "PK_WINDOWS_PATH");
-    pk_status s = read_path(path, &c->world, c->windows);
+    pk_status s = pki_config_path(path, &c->world, c->windows);
     s = s ? s : read_small(&steps, o->window_steps, &c->window_steps);
     s = s ? s : read_small(&seconds, o->window_seconds, &c->window_seconds);
     s = s ? s : read_number(&most, o->windows_max_bytes, &c->windows_max_bytes);
@@ -187,7 +173,7 @@ static pk_status read_metrics(pki_config *c, const pk_options *o)
     static const number seconds = {"metrics_seconds", "PK_METRICS_SECONDS", 1, 86400, 15, false};
     const pki_config_text path =
         pki_config_text_of(o->metrics_path, "metrics_path", "PK_METRICS_PATH");
-    pk_status s = read_path(path, &c->world, c->metrics);
+    pk_status s = pki_config_path(path, &c->world, c->metrics);
     s = s ? s : read_small(&seconds, o->metrics_seconds, &c->metrics_seconds);
     if (!s && c->metrics[0] &&
         (strcmp(c->metrics, c->trace) == 0 || strcmp(c->metrics, c->report) == 0 ||
@@ -386,6 +372,7 @@ pk_status pki_config_read(pki_config *c, const pk_options *given)
     s = s ? s : read_capture(c, &options);
     s = s ? s : read_windows(c, &options);
     s = s ? s : read_metrics(c, &options);
+    s = s ? s : pki_config_goodput(c, &options);
     s = s ? s : pki_config_collector(c, &options);
     s = s ? s : pki_environment_config(c);
     return s;

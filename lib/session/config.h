@@ -65,6 +65,8 @@ typedef struct pki_config {
     uint64_t windows_max_bytes;
     char metrics[PATH_MAX]; /* "" for none */
     uint32_t metrics_seconds;
+    char goodput[PATH_MAX];      /* "" for none */
+    bool goodput_of_each;        /* a file for each rank */
     uint32_t hang_seconds;       /* 0: no watchdog */
     char hang_command[PATH_MAX]; /* "" for none */
     char machine[PATH_MAX];      /* "" for the usual place, "none" */

@@ -9,6 +9,7 @@
 #include "session/backend.h"
 #include "session/collect.h"
 #include "session/drain.h"
+#include "session/goodput.h"
 #include "session/metrics.h"
 #include "session/output.h"
 #include "session/process.h"
@@ -50,6 +51,7 @@ static pk_status flush(pki_session *s)
         pki_collect_check_clock(s, false);
         pki_windows_round(s);
         pki_metrics_round(s);
+        pki_goodput_round(s);
     }
     pki_output_look(s);
     pk_status status = s->untold;

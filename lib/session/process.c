@@ -18,10 +18,12 @@
 #include "session/collect.h"
 #include "session/duplicates.h"
 #include "session/drain.h"
+#include "session/goodput.h"
 #include "session/metrics.h"
 #include "comm/live/progress.h"
 #include "session/stop.h"
 #include "session/tail.h"
+#include "core/phase.h"
 #include "session/watchdog.h"
 #include "session/windows.h"
 
@@ -41,6 +43,8 @@ static void in_child(void)
     }
     pki_windows_after_fork();
     pki_metrics_after_fork();
+    pki_goodput_after_fork();
+    pki_phases_after_fork();
     pki_activity_after_fork();
     pki_tail_after_fork();
     pki_progress_reset();

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "core/join.h"
 #include "core/overhead.h"
+#include "core/phase.h"
 #include "session/activity.h"
 #include "session/backend.h"
 #include "session/collect.h"
@@ -17,6 +18,7 @@
 #include "comm/live/progress.h"
 #include "session/remember.h"
 #include "session/report_file.h"
+#include "session/goodput.h"
 #include "session/metrics.h"
 #include "session/run.h"
 #include "session/tail.h"
@@ -77,6 +79,7 @@ static pk_status undo(pki_session *s, pk_status status)
     pki_arena *arena = pki_paths_undo(&s->paths, &s->arena);
     pki_windows_abandon();
     pki_metrics_abandon();
+    pki_goodput_abandon();
     if (s->registry) {
         pki_fold_open(NULL, false, 0);
         pki_registry_discard(s->registry);
@@ -100,6 +103,7 @@ static pk_status open_gate(pki_session *s)
         return pki_fail(PK_ENOMEM, "no memory for the statistics");
     pk_status status = pki_windows_open(s);
     status = status ? status : pki_metrics_open(s);
+    status = status ? status : pki_goodput_open(s);
     status = status ? status : pki_collect_start(s);
     if (status)
         return status;
@@ -155,6 +159,7 @@ pk_status pki_session_start(pki_session *s, const pk_options *options)
     pki_activity_reset();
     pki_tail_reset();
     pki_progress_reset();
+    pki_phases_reset();
     pk_status status = open_session(s, options);
     s->open = status == PK_OK;
     if (!s->open) {

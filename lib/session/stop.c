@@ -12,6 +12,7 @@
 #include "session/drain.h"
 #include "session/output.h"
 #include "session/report_file.h"
+#include "session/goodput.h"
 #include "session/metrics.h"
 #include "session/run.h"
 #include "session/stepper.h"
@@ -50,6 +51,7 @@ static void last_rounds(pki_session *s)
     pki_session_set_last_counts(&s->final);
     pki_windows_end(s);
     pki_metrics_end(s);
+    pki_goodput_end(s);
     pki_toll_of_caller(s, before);
     pthread_mutex_unlock(&pki_drain_lock);
 }

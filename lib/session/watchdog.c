@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/spawn.h"
 #include "core/inside.h"
+#include "session/goodput.h"
 #include "session/hang.h"
 #include "session/requests.h"
 
@@ -52,6 +53,7 @@ static void run_command(const pki_session *s)
 
 static void raise_alarm(const pki_session *s, const pki_watch *w, const pki_watch_sight *sight)
 {
+    pki_goodput_hang(sight->now - pki_watch_quiet(w, sight->now));
     pki_hang_tell(s, pki_watch_quiet(w, sight->now), pki_watch_limit(w, sight));
     (void)pki_requests_call("hang", 0); /* refused where there is no history: nothing is missing */
     run_command(s);
@@ -69,6 +71,7 @@ static void look(const pki_session *s, pki_watch *w)
         raise_alarm(s, w, &sight);
         break;
     case PKI_WATCH_GOES_ON:
+        pki_goodput_hang(0);
         pki_hang_tell_end(s, quiet);
         break;
     case PKI_WATCH_NOTHING:

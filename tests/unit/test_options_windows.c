@@ -72,7 +72,9 @@ static void every_field(void **state)
     (void)state;
     expect_taken(pk_options(.windows_path = "w.jsonl", .window_steps = 10, .window_seconds = 20,
                             .windows_max_bytes = 3 << 20, .metrics_path = "m.prom",
-                            .metrics_seconds = 5));
+                            .metrics_seconds = 5, .goodput_path = "g.goodput"));
+    assert_string_equal(config.goodput, "g.goodput");
+    assert_false(config.goodput_of_each);
     assert_string_equal(config.windows, "w.jsonl");
     assert_true(config.window_steps == 10 && config.window_seconds == 20);
     assert_true(config.windows_max_bytes == 3 << 20 && !config.windows_compressed);
@@ -89,6 +91,7 @@ static void every_variable(void **state)
     setenv("PK_WINDOWS_MAX_BYTES", "2M", 1);
     setenv("PK_METRICS_PATH", "m-%r.prom", 1);
     setenv("PK_METRICS_SECONDS", "60", 1);
+    setenv("PK_GOODPUT_PATH", "g-%r.goodput", 1);
     setenv("PK_RANK", "2", 1);
     setenv("PK_WORLD_SIZE", "4", 1);
     expect_taken(NULL);
@@ -96,6 +99,8 @@ static void every_variable(void **state)
     assert_true(config.window_steps == 7 && config.window_seconds == 30);
     assert_int_equal(config.windows_max_bytes, 2 << 20);
     assert_string_equal(config.metrics, "m-2.prom");
+    assert_string_equal(config.goodput, "g-2.goodput");
+    assert_true(config.goodput_of_each);
     assert_int_equal(config.metrics_seconds, 60);
     expect_taken(pk_options(.windows_path = "given", .metrics_seconds = 3));
     assert_string_equal(config.windows, "given");
@@ -109,6 +114,9 @@ static void what_is_refused(void **state)
                    "have the same");
     expect_refused(pk_options(.windows_path = "same", .metrics_path = "same"), "metrics_path",
                    "have the same");
+    expect_refused(pk_options(.windows_path = "same", .goodput_path = "same"), "goodput_path",
+                   "has the same");
+    expect_refused(pk_options(.goodput_path = "%q"), "goodput_path", "%q is none");
     expect_refused(pk_options(.windows_path = "w", .windows_max_bytes = 1000), "windows_max_bytes",
                    "1048576");
     expect_refused(pk_options(.metrics_path = "m", .metrics_seconds = 90000), "metrics_seconds",

@@ -10,6 +10,7 @@
 #include "html/file.h"
 #include "html/html.h"
 #include "job/findings.h"
+#include "job/life.h"
 #include "job/page.h"
 #include "read/json_read.h"
 
@@ -64,12 +65,13 @@ static const option_table command_options = {
         "All ranks of a job as one: who is late, in which stage, and what it costs. PATH is a\n"
         "report in JSON, a rank's file (report_path ending in .rank.json), a trace, a file of\n"
         "windows, the arena of a killed run, or a folder of these; any mix of them. A file that\n"
-        "cannot be used is named, and nothing fails because of it.",
+        "cannot be used is named, and nothing fails because of it. A state file (goodput_path) says\n"
+        "what the job's wall time was good for, over all its restarts.",
     .notes = "Exit status: 0; 1 if something is slower than in what it is beside; 2 if there is no"
              " rank to\nbe read, or an option is wrong.",
     .all = all_options,
     .count = PKI_COUNT_OF(all_options),
-    .files = "json jsonl gz arena",
+    .files = "json jsonl gz arena goodput",
     .who = "job: ",
     .operands = offsetof(wish, files),
 };
@@ -165,8 +167,12 @@ int command_job(int argc, char **argv)
     if (!makes_sense(&w))
         return EXIT_UNUSABLE;
     json_limit_memory(JSON_MEMORY_MOST);
-    status = job_read(&j, w.files.all, w.files.count, &w.steps, &why) ? print(&w, &j)
-                                                                      : complain("%s", why.text);
+    if (job_read(&j, w.files.all, w.files.count, &w.steps, &why))
+        status = print(&w, &j);
+    else if (j.life_count && !j.rank_count && !w.html && !other_of(&w))
+        status = (job_lives_alone(&j, w.json, stdout), EXIT_OK);
+    else
+        status = complain("%s", why.text);
     job_finish(&j);
     return status;
 }

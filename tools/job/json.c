@@ -7,6 +7,7 @@
 #include "base/compiler.h"
 #include "comm/model/communicator.h"
 #include "job/json.h"
+#include "job/life.h"
 #include "out/json_shape.h"
 
 static void put_rank_number(pki_json *j, const char *key, int32_t rank)
@@ -296,6 +297,7 @@ void job_json_members(pki_json *j, const job_findings *f, const job_json_most *m
     put_comms(j, &f->links, most->rows);
     put_operations(j, &f->links, most->rows);
     put_arrivals(j, &f->links, most->rows);
+    job_lives_json(f->of, j);
     put_ranks(j, f, most);
 }
 

@@ -1,5 +1,5 @@
 /* tools/job/ranks.c - the ranks of a job, one of each, in order. */
-#include "job/job.h"
+#include "job/life.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -114,11 +114,23 @@ static void take(reading *all, const char *path, pki_summary *s)
     pki_summary_finish(s);
 }
 
+static bool take_life(job *j, const char *path)
+{
+    job_life life;
+    if (!job_life_read(path, &life))
+        return false;
+    j->lives = memory_resized(j->lives, (j->life_count + 1) * sizeof *j->lives);
+    j->lives[j->life_count++] = life;
+    return true;
+}
+
 static void read_files(reading *all, const table *files)
 {
     for (uint32_t i = 0; i < files->count; i++) {
         pki_summary s;
         complaint why = {""};
+        if (take_life(all->into, files->texts[i]))
+            continue;
         if (job_load(files->texts[i], &s, &why))
             take(all, files->texts[i], &s);
         else
@@ -246,6 +258,9 @@ void job_finish(job *j)
         job_loop_finish(&j->loops[i], j->stage_count);
     for (size_t i = 0; i < j->stage_count; i++)
         free(j->stages[i].name);
+    for (size_t i = 0; i < j->life_count; i++)
+        free(j->lives[i].path);
+    free(j->lives);
     free(j->ranks);
     free(j->regions);
     free(j->loops);

@@ -1,5 +1,6 @@
 /* tools/job/text.c - a job for people. */
 #include "job/findings.h"
+#include "job/life.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -281,5 +282,6 @@ void job_print_text(const job_findings *f, FILE *to)
     put_comms(&f->links, to);
     put_operations(&f->links, to);
     put_arrivals(&f->links, to);
+    job_lives_text(j, to);
     put_notes(j, to);
 }

@@ -47,8 +47,12 @@ typedef struct pki_ended_thread {
 struct pki_fold;
 typedef void pki_fold_on_step(struct pki_fold *fold, const pki_step *step);
 
+/* The same, of the time between steps, too; data: self time of kind PK_DATA in it. */
+typedef void pki_fold_on_account(struct pki_fold *fold, const pki_step *step, uint64_t data);
+
 typedef struct pki_fold {
     pki_fold_on_step *on_step; /* NULL: nobody */
+    pki_fold_on_account *on_account;
     pki_registry *registry;
     pki_steps *steps;
     pki_comm_figures *collectives;

@@ -187,16 +187,20 @@ static void fold_value(pki_fold *fold, const pki_record *r)
 }
 
 /* The self time of every region of this thread since its last step: no more than the step has, even
- * if the clock was corrected while the thread told what was open in it. */
-static void feed_self_times(pki_fold *fold, pki_table *calls, uint64_t left)
+ * if the clock was corrected while the thread told what was open in it. Returns that of kind data.
+ */
+static uint64_t feed_self_times(pki_fold *fold, pki_table *calls, uint64_t left)
 {
+    uint64_t data = 0;
     for (pki_slot *s = calls->first; s; s = pki_table_next(s)) {
         uint64_t own = PKI_MIN(pki_not_negative(s->self - s->self_mark), left);
         s->self_mark = s->self;
         left -= own;
+        data += s->kind == PK_DATA ? own : 0;
         if (own)
             pki_steps_add_self(fold->steps, s->id, s->kind, own);
     }
+    return data;
 }
 
 static pki_step step_of(const pki_fold *fold, const pki_thread_fold *alone, const pki_record *r,
@@ -219,8 +223,10 @@ static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *
 {
     pki_step step = step_of(fold, alone, r, more);
     uint64_t end = step.start + step.duration; /* where the next one begins */
-    feed_self_times(fold, &alone->calls, step.duration);
+    uint64_t data = feed_self_times(fold, &alone->calls, step.duration);
     alone->partial = false;
+    if (fold->on_account)
+        fold->on_account(fold, &step, step.broken_down ? data : 0);
     pki_steps_add(fold->steps, &step);
     pki_store(&fold->registry->arena->header->live.step_ticks,
               r->start + pki_not_negative(r->value));

@@ -1,0 +1,135 @@
+#include "measure/goodput/life.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/compiler.h"
+
+typedef struct run {
+    pki_life_line first, last;
+} run;
+
+struct pki_life {
+    size_t count, room;
+    run *runs; /* in the order of their first lines */
+    uint64_t lines, damaged;
+};
+
+pki_life *pki_life_begin(void)
+{
+    return calloc(1, sizeof(pki_life));
+}
+
+static run *find(const pki_life *life, uint64_t id)
+{
+    for (size_t i = life->count; i-- > 0;)
+        if (life->runs[i].first.run == id)
+            return &life->runs[i];
+    return NULL;
+}
+
+void pki_life_add(pki_life *life, const char *text, size_t length)
+{
+    pki_life_line line;
+    if (!life || !length)
+        return;
+    if (!pki_life_read(text, length, &line)) {
+        life->damaged++;
+        return;
+    }
+    life->lines++;
+    run *r = find(life, line.run);
+    if (r && line.n > r->last.n)
+        r->last = line;
+    if (!r && pki_array_fit(&life->runs, &life->room, life->count + 1, sizeof *life->runs))
+        life->runs[life->count++] = (run){line, line};
+}
+
+static uint64_t sum_of(const uint64_t parts[PKI_PARTS])
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < PKI_PARTS; i++)
+        sum += parts[i];
+    return sum;
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+/* The machine slept meanwhile: the run was down, though it lives. */
+static uint64_t slept(const run *r)
+{
+    uint64_t passed = less(r->last.boot_ns, r->first.boot_ns);
+    uint64_t ns = r->first.boot ? less(passed, less(r->last.up, r->first.up)) : 0;
+    return ns > 10000000 ? ns : 0; /* two clocks, read one after the other */
+}
+
+static void add_run(pki_life_sum *s, const run *r)
+{
+    const pki_life_line *l = &r->last;
+    uint64_t known = 0;
+    for (size_t i = 0; i < PKI_PARTS; i++) {
+        uint64_t ns = PKI_MIN(l->parts[i], less(l->up, known));
+        s->parts[i] += ns;
+        known += ns;
+    }
+    s->parts[PKI_PART_OTHER] += less(l->up, known);
+    s->down += slept(r);
+    s->runs++;
+    s->ended += l->why == PKI_LIFE_END;
+    s->steps += l->steps;
+    s->recomputed += l->recomputed;
+    s->at_known = s->at_known && (l->at >= 0 || !l->steps);
+    s->furthest = PKI_MAX(s->furthest, PKI_MAX(l->at, l->furthest));
+    s->saved = l->saved >= 0 ? l->saved : s->saved;
+    s->saves += l->saves;
+    s->save_ns += l->save_ns;
+    s->save_bytes += l->save_bytes;
+}
+
+/* From the last word of one run to the beginning of the next. */
+static void add_gap(pki_life_sum *s, const pki_life_line *last, const pki_life_line *next)
+{
+    bool same = last->boot && last->boot == next->boot;
+    uint64_t end = same ? last->boot_ns : last->unix_ns;
+    uint64_t now = same ? next->boot_ns : next->unix_ns;
+    uint64_t begin = less(now, next->up);
+    if (begin >= end) {
+        s->down += begin - end;
+        s->doubt += last->why == PKI_LIFE_END ? 0 : PKI_MIN(last->beat, begin - end);
+    } else if (same || end - begin <= next->up) {
+        s->overlaps += end - begin > 10000000; /* a process's start is known to 10 ms */
+        s->overlap += end - begin;
+    } else {
+        s->clock_back++;
+    }
+}
+
+pki_life_sum pki_life_end(pki_life *life)
+{
+    pki_life_sum s = {.furthest = -1, .saved = -1, .at_known = true};
+    size_t n = life ? life->count : 0;
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            add_gap(&s, &life->runs[i - 1].last, &life->runs[i].first);
+        add_run(&s, &life->runs[i]);
+    }
+    if (n) {
+        const pki_life_line *first = &life->runs[0].first, *last = &life->runs[n - 1].last;
+        s.rank = first->rank;
+        s.first_unix = less(first->unix_ns, first->up);
+        s.last_unix = last->unix_ns;
+    }
+    s.lines = life ? life->lines : 0;
+    s.damaged = life ? life->damaged : 0;
+    free(life ? life->runs : NULL);
+    free(life);
+    s.wall = s.down + sum_of(s.parts);
+    s.goodput = s.wall ? (double)s.parts[PKI_PART_PRODUCTIVE] / (double)s.wall : 0;
+    s.ettr = s.wall
+                 ? (double)(s.parts[PKI_PART_PRODUCTIVE] + s.parts[PKI_PART_DATA]) / (double)s.wall
+                 : 0;
+    return s;
+}

@@ -1,0 +1,20 @@
+#include "session/config_goodput.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "session/config_text.h"
+
+pk_status pki_config_goodput(pki_config *c, const pk_options *o)
+{
+    const pki_config_text path =
+        pki_config_text_of(o->goodput_path, "goodput_path", "PK_GOODPUT_PATH");
+    const char *const others[] = {c->trace, c->report, c->arena, c->windows, c->metrics};
+    pk_status s = pki_config_path(path, &c->world, c->goodput);
+    c->goodput_of_each = path.text && strstr(path.text, "%r");
+    for (size_t i = 0; !s && c->goodput[0] && i < sizeof others / sizeof *others; i++)
+        if (strcmp(c->goodput, others[i]) == 0)
+            s = pki_fail(PK_EINVAL, "%s %s: another file of this session has the same", path.source,
+                         c->goodput);
+    return s;
+}
