@@ -23,7 +23,8 @@ void job_note(table *notes, const char *path, const char *what)
 /* Of a folder only what perfkit's files are called; a file that is named may have any name. */
 static bool may_be_one(const char *name)
 {
-    static const char *const ends[] = {".json", ".json.gz", ".jsonl", ".jsonl.gz", ".arena", ".goodput"};
+    static const char *const ends[] = {".json",     ".json.gz", ".jsonl",
+                                       ".jsonl.gz", ".arena",   ".goodput"};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (name[0] != '.' && pki_ends_with(name, ends[i]))
             return true;

@@ -77,9 +77,9 @@ typedef struct job {
     size_t file_count;
     size_t life_count;
     struct job_life *lives; /* goodput state files (life.h) */
-    table notes;        /* what is wrong with files: a line each */
-    double warmup;      /* steps that are left out at the beginning */
-    bool outside_waits; /* no stage waits: what is outside all regions counts as waiting */
+    table notes;            /* what is wrong with files: a line each */
+    double warmup;          /* steps that are left out at the beginning */
+    bool outside_waits;     /* no stage waits: what is outside all regions counts as waiting */
 } job;
 
 typedef struct job_steps {
