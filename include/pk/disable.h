@@ -92,7 +92,6 @@ PK_API const char *pk_version(void)
 
 #ifdef PK_DISABLE_SESSION_
 #undef PK_DISABLE_SESSION_
-
 PK_API pk_status pk_start(const pk_options *options)
 {
     return PK_OK;
@@ -171,7 +170,6 @@ PK_API pk_region *pk_region_variant(pk_region *region, const char *key, int64_t 
 
 #ifdef PK_DISABLE_STEP_
 #undef PK_DISABLE_STEP_
-
 PK_API void pk_step(uint64_t items) {}
 PK_API void pk_step_begin(void) {}
 PK_API void pk_step_kind(const char *kind) {}
@@ -179,7 +177,6 @@ PK_API void pk_step_kind(const char *kind) {}
 
 #ifdef PK_DISABLE_GOODPUT_
 #undef PK_DISABLE_GOODPUT_
-
 PK_API void pk_phase_begin(pk_phase phase) {}
 PK_API void pk_phase_end(pk_phase phase) {}
 PK_API void pk_checkpoint_done(uint64_t step, uint64_t bytes) {}
@@ -228,7 +225,6 @@ PK_API pk_status pk_get_request_counts(pk_request_counts *counts)
 
 #ifdef PK_DISABLE_COUNTER_
 #undef PK_DISABLE_COUNTER_
-
 PK_API void pk_counter_set(pk_counter *counter, double value) {}
 
 PK_API pk_counter *pk_counter_named(const char *name, const char *unit)
@@ -240,7 +236,6 @@ PK_API pk_counter *pk_counter_named(const char *name, const char *unit)
 
 #ifdef PK_DISABLE_STATS_
 #undef PK_DISABLE_STATS_
-
 PK_API pk_status(pk_region_stats)(const pk_region *region, pk_stats *stats)
 {
     PK_DISABLE_ZERO_(stats);
@@ -284,7 +279,6 @@ PK_API pk_status pk_get_gpu_counts(pk_gpu_counts *counts)
 
 #ifdef PK_DISABLE_COMM_
 #undef PK_DISABLE_COMM_
-
 PK_API pk_comm *pk_comm_create(const char *library, const char *name, uint64_t id, int32_t rank,
                                int32_t size)
 {
@@ -317,7 +311,6 @@ PK_API void pk_comm_finish(pk_comm_request *request, uint64_t waited_ns) {}
 
 #ifdef PK_DISABLE_NCCL_
 #undef PK_DISABLE_NCCL_
-
 PK_API void pk_nccl_begin(pk_comm *comm, pk_comm_op op, pk_comm_type type, uint64_t count,
                           int32_t peer, void *stream)
 {
@@ -332,7 +325,6 @@ PK_API void pk_nccl_abort(pk_comm *comm) {}
 
 #ifdef PK_DISABLE_BENCH_
 #undef PK_DISABLE_BENCH_
-
 PK_API pk_status pk_bench(const char *name, void (*fn)(void *), void *arg,
                           const pk_bench_options *options, pk_bench_result *result)
 {
@@ -399,7 +391,6 @@ PK_API void pk_bench_note_allocation(size_t bytes) {}
 
 #ifdef PK_DISABLE_BENCH_REGISTER_
 #undef PK_DISABLE_BENCH_REGISTER_
-
 PK_API void pk_bench_register_(pk_bench_entry *entry) {}
 PK_API void pk_bench_attach_(pk_bench_entry *entry, pk_bench_axis *axis) {}
 #endif
