@@ -11,6 +11,7 @@ static void finish_member(const pki_member *member, char *object)
     switch (member->type) {
     case PKI_TEXT:
     case PKI_NUMBERS:
+    case PKI_TABLE:
         memcpy(&block, at, sizeof block);
         free(block);
         break;
@@ -18,7 +19,6 @@ static void finish_member(const pki_member *member, char *object)
         pki_shape_finish(member->shape, at);
         break;
     case PKI_ROWS:
-    case PKI_TABLE:
         memcpy(&block, at, sizeof block);
         memcpy(&count, object + member->count, sizeof count);
         pki_shape_finish_rows(member->shape, block, count);

@@ -27,7 +27,10 @@ job_regions *job_regions_begin(void)
 static uint32_t place_of(job_regions *all, const pki_region_row *row)
 {
     char name[512];
-    snprintf(name, sizeof name, "%u%s", (unsigned)row->kind % 10, row->name);
+    size_t length = strnlen(row->name, sizeof name - 2);
+    name[0] = (char)('0' + row->kind % 10);
+    memcpy(name + 1, row->name, length);
+    name[length + 1] = '\0';
     uint32_t at = table_add(&all->names, name);
     memory_fit(&all->sums, &all->room, at + (size_t)1, sizeof *all->sums);
     if (!all->sums[at]) {

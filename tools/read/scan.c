@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void read_number(scan *s, const pki_member *m, char *at)
+static inline void read_number(scan *s, const pki_member *m, char *at)
 {
     uint64_t n;
     uint32_t u32;
@@ -36,15 +36,18 @@ static void read_number(scan *s, const pki_member *m, char *at)
 
 /* ---- members ---- */
 
-static bool begins_element(scan *s, size_t count)
+static inline bool begins_element(scan *s, size_t count)
 {
     return !token_take(s, ']') && (count == 0 || token_expect(s, ',')) && !s->failed;
 }
 
+#define ROWS_AT_FIRST 8
+
 /* Room for one more; the rows stay zeroed behind those that are used. */
-static char *add_row(char **rows, size_t *room, size_t count, size_t size)
+static inline char *add_row(char **rows, size_t *room, size_t count, size_t size)
 {
-    memory_fit(rows, room, count + 1, size);
+    if (count == *room)
+        memory_fit(rows, room, count + ROWS_AT_FIRST, size);
     return *rows + count * size;
 }
 
@@ -94,7 +97,8 @@ static void read_numbers(scan *s, const pki_member *m, char *object)
     size_t count = 0, room = 0;
     token_expect(s, '[');
     for (; begins_element(s, count); count++) {
-        memory_fit(&numbers, &room, count + 1, sizeof *numbers);
+        if (count == room)
+            memory_fit(&numbers, &room, count + 1, sizeof *numbers);
         numbers[count] = token_uint(s);
     }
     put_rows(m, object, numbers ? numbers : memory_zeroed(1, 1), count);
@@ -201,18 +205,41 @@ static void read_member(scan *s, const pki_member *m, char *object)
     }
 }
 
-/* Members come in the order of the shape as a rule: the search begins behind the last one. */
-static const pki_member *find(const pki_shape *shape, const char *key, size_t length, size_t *next)
+static const pki_member *find(const pki_shape *shape, const char *key, size_t length, size_t from)
 {
-    for (size_t n = 0; n < shape->count; n++) {
-        size_t i = (*next + n) % shape->count;
+    for (size_t n = 0, i = from; n < shape->count; n++, i++) {
+        i = i < shape->count ? i : 0;
         const char *name = shape->members[i].key;
-        if (strncmp(name, key, length) == 0 && name[length] == '\0') {
-            *next = i + 1;
+        if (strncmp(name, key, length) == 0 && name[length] == '\0')
             return &shape->members[i];
-        }
     }
     return NULL;
+}
+
+/* `"key":` of this member, as perfkit writes it. */
+static bool take_key(scan *s, const pki_member *m)
+{
+    size_t length = strlen(m->key);
+    const char *at = s->at;
+    bool comes = (size_t)(s->end - at) > length + 2 && at[0] == '"' &&
+                 memcmp(at + 1, m->key, length) == 0 && at[length + 1] == '"' &&
+                 at[length + 2] == ':';
+    s->at += comes ? length + 3 : 0;
+    return comes;
+}
+
+/* The member whose key comes next, NULL if it is of none. Members come in the order of the shape as
+ * a rule: the one behind `before` is tried first. */
+static const pki_member *read_key(scan *s, const pki_shape *shape, const pki_member *before)
+{
+    size_t next = before ? (size_t)(before - shape->members) + 1 : 0, length = 0;
+    const char *key = "";
+    token_peek(s);
+    if (next < shape->count && take_key(s, &shape->members[next]))
+        return &shape->members[next];
+    if (!token_raw(s, &key, &length) || !token_expect(s, ':'))
+        return NULL;
+    return find(shape, key, length, next);
 }
 
 /* As everybody who reads files expects: no text is NULL. */
@@ -230,16 +257,14 @@ static void complete_texts(const pki_shape *shape, char *object)
 
 bool scan_object(scan *s, const pki_shape *shape, void *object)
 {
-    const char *key;
-    size_t length, next = 0;
+    const pki_member *last = NULL;
     token_expect(s, '{');
-    for (size_t n = 0; !s->failed && !token_take(s, '}') && (n == 0 || token_expect(s, ',')) &&
-                       token_raw(s, &key, &length) && token_expect(s, ':');
-         n++) {
-        const pki_member *m = find(shape, key, length, &next);
+    for (size_t n = 0; !s->failed && !token_take(s, '}') && (n == 0 || token_expect(s, ',')); n++) {
+        const pki_member *m = read_key(s, shape, last);
+        last = m ? m : last;
         if (m)
             read_member(s, m, object);
-        else
+        else if (!s->failed)
             token_skip(s);
     }
     complete_texts(shape, object);

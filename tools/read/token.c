@@ -21,9 +21,9 @@ char token_behind_blanks(scan *s)
     return s->at < s->end ? *s->at : '\0';
 }
 
-bool token_expect(scan *s, char c)
+bool token_unexpected(scan *s)
 {
-    return token_take(s, c) || token_fail(s, "it is cut off, or no JSON");
+    return token_fail(s, "it is cut off, or no JSON");
 }
 
 bool token_null(scan *s)
@@ -100,19 +100,10 @@ char *token_text(scan *s)
 
 /* ---- numbers ---- */
 
-uint64_t token_uint(scan *s)
+void token_no_uint(scan *s, size_t length)
 {
-    uint64_t n = 0;
-    token_peek(s);
-    const char *begin = s->at, *at = begin;
-    while (at < s->end && (unsigned)(*at - '0') < 10)
-        n = n * 10 + (uint64_t)(*at++ - '0');
-    s->at = at;
-    if (at == begin || at - begin > 19)
-        token_fail(s, "a number is none, or is too large");
-    else if (at < s->end && (*at == '.' || *at == 'e' || *at == 'E'))
-        token_fail(s, "a number is not whole");
-    return n;
+    bool digits = length > 0 && length < 20;
+    token_fail(s, digits ? "a number is not whole" : "a number is none, or is too large");
 }
 
 double token_real(scan *s)

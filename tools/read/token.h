@@ -34,15 +34,40 @@ static inline bool token_take(scan *s, char c)
     return comes;
 }
 
+/* Always false: what was expected does not come. */
+bool token_unexpected(scan *s);
+
 /* If it does not come next, that is a failure. */
-bool token_expect(scan *s, char c);
+static inline bool token_expect(scan *s, char c)
+{
+    return token_take(s, c) || token_unexpected(s);
+}
+
 bool token_null(scan *s);
 
 /* A text as it stands between its quotes; as it is meant, allocated, never NULL. */
 bool token_raw(scan *s, const char **text, size_t *length);
 char *token_text(scan *s);
 
-uint64_t token_uint(scan *s);
+/* Of `length` digits, of which there are none or too many, or which a fraction follows. */
+void token_no_uint(scan *s, size_t length);
+
+/* Files of ranks are digits for the most part: in the header, so that loops have no calls. */
+static inline uint64_t token_uint(scan *s)
+{
+    uint64_t n = 0;
+    unsigned digit;
+    token_peek(s);
+    const char *at = s->at, *end = s->end;
+    for (; at < end && (digit = (unsigned)(*at - '0')) < 10; at++)
+        n = n * 10 + digit;
+    size_t length = (size_t)(at - s->at);
+    s->at = at;
+    if (length - 1 > 18 || (at < end && (*at == '.' || *at == 'e' || *at == 'E')))
+        token_no_uint(s, length);
+    return n;
+}
+
 double token_real(scan *s);
 
 /* Any value. */
