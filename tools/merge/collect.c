@@ -26,11 +26,9 @@ void collector_new_file(collector *c)
     c->is_open = false;
 }
 
-void collector_note(collector *c, line l, const fields *f)
+void collector_note(collector *c, const fields *f)
 {
-    recent *r = &c->recent[c->next++ % COLLECTOR_RECENT];
-    field_integer(l, f->tid, &r->tid);
-    r->start = f->start;
+    c->recent[c->next++ % COLLECTOR_RECENT] = (recent){.tid = f->thread, .start = f->start};
 }
 
 bool collector_wants(const collector *c, line l, const fields *f)

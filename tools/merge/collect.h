@@ -31,7 +31,7 @@ void collector_close(collector *c);
 void collector_new_file(collector *c);
 
 /* A slice: a pair of events may be of the call that it is. */
-void collector_note(collector *c, line l, const fields *f);
+void collector_note(collector *c, const fields *f);
 
 /* Could this event be one, or the end of one? */
 bool collector_wants(const collector *c, line l, const fields *f);

@@ -239,9 +239,7 @@ static bool put_metadata(merge_copy *c, const merge_source *s, line l, const fie
 static bool take_event(void *user, const merge_source *s, line l, const fields *f)
 {
     merge_copy *c = user;
-    uint64_t number = 0;
-    field_integer(l, f->pid, &number);
-    const pid_entry *pid = pids_of(&c->pids, s->process, number);
+    const pid_entry *pid = pids_of(&c->pids, s->process, f->process);
     if (f->phase == 'M')
         return put_metadata(c, s, l, f, pid);
     if (!f->timed) {
@@ -250,7 +248,7 @@ static bool take_event(void *user, const merge_source *s, line l, const fields *
     }
     bool inside = is_inside(c, s, l, f);
     if (c->collector && f->phase == 'X')
-        collector_note(c->collector, l, f);
+        collector_note(c->collector, f);
     c->left_out += !inside;
     if (c->collector && collector_wants(c->collector, l, f) &&
         !collector_take(c->collector, (uint32_t)(s - c->sources->all), l, pid->becomes, inside,

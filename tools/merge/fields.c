@@ -17,23 +17,31 @@ static void skip_blanks(walk *w)
 /* From one quote behind the other; false if that is missing. */
 static bool skip_string(walk *w)
 {
-    for (w->at++; w->at < w->end && *w->at != '"'; w->at++)
-        w->at += *w->at == '\\';
-    return w->at++ < w->end;
+    const char *at = w->at + 1, *end = w->end;
+    for (; at < end && *at != '"'; at++)
+        at += *at == '\\';
+    w->at = at + 1;
+    return at < end;
 }
+
+enum { PLAIN, QUOTE, OPENS, CLOSES };
+static const unsigned char class_of[256] = {
+    ['"'] = QUOTE, ['{'] = OPENS, ['['] = OPENS, ['}'] = CLOSES, [']'] = CLOSES};
 
 static bool skip_nested(walk *w)
 {
     int depth = 0;
     while (w->at < w->end) {
-        char c = *w->at;
-        if (c == '"') {
+        unsigned char class = class_of[(unsigned char)*w->at];
+        if (class == QUOTE) {
             if (!skip_string(w))
                 return false;
             continue;
         }
         w->at++;
-        depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+        if (class == PLAIN)
+            continue;
+        depth += class == OPENS ? 1 : -1;
         if (depth == 0)
             return true;
     }
@@ -114,6 +122,8 @@ static bool find_all(fields *f, line l)
     while (behind == ',')
         if (!take_member(f, l, &w, &behind))
             return false;
+    field_integer(l, f->pid, &f->process);
+    field_integer(l, f->tid, &f->thread);
     return w.at == w.end;
 }
 
@@ -152,6 +162,33 @@ static size_t number_at(line l, size_t at)
     return n;
 }
 
+/* The time that stands there, and how long it is, in one pass; 0: no digits, a point and three. */
+static size_t plain_time_at(line l, size_t at, uint64_t *ns)
+{
+    const char *begin = l.text + at, *end = l.text + l.length, *s = begin;
+    uint64_t n = 0;
+    unsigned digit;
+    for (; s < end && (digit = (unsigned)(*s - '0')) < 10; s++)
+        n = 10 * n + digit;
+    if (s == begin || s - begin > 15 || end - s < 5 || *s != '.')
+        return 0;
+    for (int i = 0; i < 3; i++) {
+        if ((digit = (unsigned)(*++s - '0')) > 9)
+            return 0;
+        n = 10 * n + digit;
+    }
+    *ns = n;
+    return s[1] == ',' || s[1] == '}' ? (size_t)(s + 1 - begin) : 0;
+}
+
+static void read_start(fields *f, line l)
+{
+    f->ts.length = plain_time_at(l, f->ts.at, &f->start);
+    f->timed = f->ts.length > 0 && f->start <= SCAN_MOST;
+    if (!f->timed)
+        f->ts.length = number_at(l, f->ts.at);
+}
+
 static bool is_next(line l, size_t at, const char *key, size_t n)
 {
     return l.length - at > n && memcmp(l.text + at, key, n) == 0;
@@ -163,7 +200,7 @@ static bool find_behind(fields *f, const fields_start *s, line l)
     if (s->length == 0 || l.length <= s->length || memcmp(l.text, s->text, s->length) != 0)
         return false;
     *f = s->is;
-    f->ts.length = number_at(l, f->ts.at);
+    read_start(f, l);
     size_t at = f->ts.at + f->ts.length;
     if (is_next(l, at, ",\"dur\":", 7)) {
         f->dur = (field){at + 7, number_at(l, at + 7)};
@@ -201,7 +238,8 @@ static bool read_time(line l, field f, uint64_t *ns, size_t *kept)
 
 void fields_read_times(fields *f, line l, bool lengths)
 {
-    f->timed = read_time(l, f->ts, &f->start, &f->start_kept);
+    if (!f->timed)
+        f->timed = read_time(l, f->ts, &f->start, &f->start_kept);
     if (lengths && f->dur.length && !read_time(l, f->dur, &f->length, &f->length_kept))
         f->timed = false;
 }

@@ -15,8 +15,9 @@ typedef struct field {
 typedef struct fields {
     char phase; /* '?': it has none */
     field name, cat, pid, tid, ts, dur, id, args;
-    bool timed;             /* it has a time that makes sense; see fields_time */
-    uint64_t start, length; /* ns, rounded down; length 0: it has no duration */
+    uint64_t process, thread; /* pid and tid; 0: none */
+    bool timed;               /* it has a time that makes sense; see fields_time */
+    uint64_t start, length;   /* ns, rounded down; length 0: it has no duration */
     size_t start_kept, length_kept;
 } fields;
 

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BUFFER_BYTES ((size_t)1 << 20)
 #define TAIL PKI_CHROME_TAIL
 #define TAIL_BYTES (sizeof TAIL - 1)
 
@@ -23,7 +22,7 @@ static bool trouble(rewrite *r)
 bool rewrite_open(rewrite *r, const char *path, const char *head, size_t n, complaint *why)
 {
     *r = (rewrite){.path = path, .why = why, .file = PKI_TRACE_FILE_NONE};
-    r->buffer = memory_resized(NULL, BUFFER_BYTES);
+    r->buffer = memory_resized(NULL, REWRITE_BUFFER);
     bool compressed = pki_ends_with(path, ".gz");
     if (!pki_trace_file_begin(&r->file, path, compressed, head, n, TAIL, TAIL_BYTES, r->part))
         return trouble(r);
@@ -39,15 +38,15 @@ static bool flush(rewrite *r)
     return true;
 }
 
-bool rewrite_put(rewrite *r, const char *text, size_t n)
+bool rewrite_put_more(rewrite *r, const char *text, size_t n)
 {
     while (n > 0) {
-        size_t part = BUFFER_BYTES - r->used < n ? BUFFER_BYTES - r->used : n;
+        size_t part = REWRITE_BUFFER - r->used < n ? REWRITE_BUFFER - r->used : n;
         memcpy(r->buffer + r->used, text, part);
         r->used += part;
         text += part;
         n -= part;
-        if (r->used == BUFFER_BYTES && !flush(r))
+        if (r->used == REWRITE_BUFFER && !flush(r))
             return false;
     }
     return true;

@@ -5,6 +5,9 @@
 #include "out/file.h"
 
 #include <limits.h>
+#include <string.h>
+
+#define REWRITE_BUFFER ((size_t)1 << 20)
 
 typedef struct rewrite {
     pki_trace_file file;
@@ -18,7 +21,17 @@ typedef struct rewrite {
 /* With this text at its start. All answer false, and why, after which rewrite_abandon is all that
  * is left to do. */
 bool rewrite_open(rewrite *r, const char *path, const char *head, size_t n, complaint *why);
-bool rewrite_put(rewrite *r, const char *text, size_t n);
+bool rewrite_put_more(rewrite *r, const char *text, size_t n);
+
+/* Events are put in pieces of a few bytes. */
+static inline bool rewrite_put(rewrite *r, const char *text, size_t n)
+{
+    if (n >= REWRITE_BUFFER - r->used)
+        return rewrite_put_more(r, text, n);
+    memcpy(r->buffer + r->used, text, n);
+    r->used += n;
+    return true;
+}
 
 /* Closes the document and gives it its name. */
 bool rewrite_publish(rewrite *r);
