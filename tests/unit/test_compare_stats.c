@@ -98,6 +98,24 @@ static void by_wilcoxon(void **state)
     close_to(pki_evidence_p_below(&e, 0.0101), 0.986572265625, 1e-12);
 }
 
+/* Twelve that count as six leave out the share of 21 averages that P(V <= k) allows six. */
+static void dependent_ones_count_as_fewer(void **state)
+{
+    (void)state;
+    pki_evidence e = of_twelve();
+    pki_interval all = pki_walsh_interval(e.walsh, 12, 1, 0.05);
+    pki_interval half = pki_walsh_interval(e.walsh, 12, 2, 0.05);
+    pki_interval few = pki_walsh_interval(e.walsh, 12, 4, 0.05);
+    close_to(all.low, e.walsh[13], 0); /* tables: 13 of 78 for n = 12 */
+    close_to(half.low, e.walsh[0],
+             0); /* none of 21 for n = 6: P(V <= 0) = 1/64, P(V <= 1) = 1/32 */
+    close_to(half.high, e.walsh[77], 0);
+    assert_true(few.low == -INFINITY && few.high == INFINITY);
+    half = pki_walsh_interval(e.walsh, 12, 1.5, 0.05); /* 8: 3 of 36, so 6 of 78 */
+    close_to(half.low, e.walsh[6], 0);
+    close_to(half.high, e.walsh[71], 0);
+}
+
 static void by_moments(void **state)
 {
     (void)state; /* scipy.stats.ttest_ind(b, a), equal variances */
@@ -288,6 +306,7 @@ int main(void)
         cmocka_unit_test(students_t),
         cmocka_unit_test(signed_ranks),
         cmocka_unit_test(by_wilcoxon),
+        cmocka_unit_test(dependent_ones_count_as_fewer),
         cmocka_unit_test(by_moments),
         cmocka_unit_test(single_runs_have_the_allowance),
         cmocka_unit_test(intervals_and_p_values_agree),

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "bench/stats/evidence.h"
 #include "bench/stats/sample_stats.h"
 #include "job/costs.h"
 #include "job/roles.h"
@@ -92,29 +93,38 @@ static void finish_field(field *f)
 
 /* ---- judging ---- */
 
+/* The median of a healthy rank is all that is asked of it. */
+static double quick_median(const field *f, size_t unit, double *scratch)
+{
+    memcpy(scratch, f->late + unit * f->blocks, f->counts[unit] * sizeof *scratch);
+    return f->counts[unit] ? pki_samples_select_median(scratch, f->counts[unit]) : NAN;
+}
+
 typedef struct judgement {
-    double median;
+    double median; /* the pseudo-median: of all means of two blocks */
     pki_interval interval;
-    bool supported, late;
+    bool late;
 } judgement;
+
+/* Room for what judge() sorts. */
+static double *judge_room(const field *f)
+{
+    return memory_zeroed(pki_walsh_count(f->blocks), sizeof(double));
+}
 
 static judgement judge(const field *f, size_t unit, double *scratch)
 {
     size_t count = f->counts[unit];
     const double *late = f->late + unit * f->blocks;
-    double confidence = 1 - 2 * JOB_LATE_LEVEL / (double)f->units;
-    judgement out = {NAN, {-INFINITY, INFINITY}, false, false};
+    judgement out = {NAN, {-INFINITY, INFINITY}, false};
     if (!count)
         return out;
-    memcpy(scratch, late, count * sizeof *scratch);
-    pki_samples_sort(scratch, count);
-    out.median = pki_samples_median(scratch, count);
-    double dependence = pki_samples_dependence(late, count, out.median);
-    out.supported = pki_samples_sign_supported(count, dependence, confidence);
-    if (out.supported)
-        out.interval = pki_samples_sign_interval(scratch, count, dependence, confidence);
-    out.late = out.supported && out.median > log1p(JOB_LATE_LEAST) &&
-               out.interval.low > log1p(JOB_LATE_SURELY);
+    double dependence = pki_samples_dependence(late, count, quick_median(f, unit, scratch));
+    pki_walsh_averages(late, count, scratch);
+    out.median = pki_samples_median(scratch, pki_walsh_count(count));
+    out.interval =
+        pki_walsh_interval(scratch, count, dependence, 2 * JOB_LATE_LEVEL / (double)f->units);
+    out.late = out.median > log1p(JOB_LATE_LEAST) && out.interval.low > log1p(JOB_LATE_SURELY);
     return out;
 }
 
@@ -182,7 +192,7 @@ static void take_off(const job *j, double *values, size_t blocks, uint32_t host,
 
 static void judge_hosts(const job *j, field *f, double *values, job_lateness *l)
 {
-    double *scratch = memory_zeroed(f->blocks, sizeof *scratch);
+    double *scratch = judge_room(f);
     for (uint32_t h = 0; h < f->units; h++) {
         judgement of = judge(f, h, scratch);
         if (!of.late)
@@ -213,22 +223,16 @@ static void find_hosts(const job *j, size_t blocks, double *values, job_lateness
 
 /* ---- ranks ---- */
 
-/* The median of a healthy rank is all that is asked of it. */
-static double quick_median(const field *f, size_t unit, double *scratch)
-{
-    memcpy(scratch, f->late + unit * f->blocks, f->counts[unit] * sizeof *scratch);
-    return f->counts[unit] ? pki_samples_select_median(scratch, f->counts[unit]) : NAN;
-}
-
 static void judge_ranks(const job *j, field *f, job_lateness *l)
 {
-    double *scratch = memory_zeroed(f->blocks, sizeof *scratch);
+    double *scratch = judge_room(f);
     for (size_t r = 0; r < f->units; r++) {
         double median = quick_median(f, r, scratch);
         l->by[r] = expm1(median);
         if (!(median > log1p(JOB_LATE_LEAST)))
             continue;
         judgement of = judge(f, r, scratch);
+        l->by[r] = expm1(of.median);
         if (!of.late)
             continue;
         job_late *late = add_late(l, &of);

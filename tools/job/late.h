@@ -6,8 +6,9 @@
  *     log(own time / work) - the median of that over the ranks of its role
  *
  * where work is the steps' items, if all ranks tell any, else the number of steps. A rank is late
- * if the median of its lateness over the blocks is above JOB_LATE_LEAST, and surely above
- * JOB_LATE_SURELY: the lower end of the sign test's interval, at a level that is divided by the
+ * if the pseudo-median of its lateness over the blocks (Hodges and Lehmann's) is above
+ * JOB_LATE_LEAST, and surely above JOB_LATE_SURELY: the lower end of the interval that belongs to
+ * it (Wilcoxon's signed ranks, lib/bench/stats/evidence.h), at a level that is divided by the
  * number of ranks, with neighbouring blocks that depend on each other counted as fewer. Time that
  * all ranks take, a slow link or a large batch, cancels: nobody is late then.
  *

@@ -51,8 +51,10 @@ static bool scan_plain(const char *text, size_t length, uint64_t *ns)
         beyond |= digit > 9;
         n = 10 * n + digit;
     }
+    if (beyond || n > SCAN_MOST)
+        return false;
     *ns = n;
-    return !beyond && n <= SCAN_MOST;
+    return true;
 }
 
 bool scan_us(const char *text, size_t length, uint64_t *ns)

@@ -21,16 +21,17 @@ void pki_walsh_averages(const double *values, size_t n, double *walsh)
     pki_samples_sort(walsh, count);
 }
 
-/* The largest k of Walsh averages that may be left out on each side: the interval is between the
- * (k + 1)-th from below and from above; false if not even the extremes are far enough. */
-static bool left_out(const pki_evidence *e, double alpha, size_t *k)
+/* The largest k of the Walsh averages of n that may be left out on each side: the interval is
+ * between the (k + 1)-th from below and from above; false if not even the extremes are far enough.
+ */
+static bool left_out(size_t n, double alpha, size_t *k)
 {
-    size_t low = 0, high = pki_walsh_count(e->count) / 2;
-    if (e->count == 0 || pki_wilcoxon_below(e->count, 0) > alpha / 2)
+    size_t low = 0, high = pki_walsh_count(n) / 2;
+    if (n == 0 || pki_wilcoxon_below(n, 0) > alpha / 2)
         return false;
     while (low < high) {
         size_t middle = low + (high - low + 1) / 2;
-        if (pki_wilcoxon_below(e->count, (double)middle) <= alpha / 2)
+        if (pki_wilcoxon_below(n, (double)middle) <= alpha / 2)
             low = middle;
         else
             high = middle - 1;
@@ -39,13 +40,18 @@ static bool left_out(const pki_evidence *e, double alpha, size_t *k)
     return true;
 }
 
-static pki_interval rank_interval(const pki_evidence *e, double alpha)
+/* Values that depend on each other count as fewer: the same share of the averages is left out as of
+ * so many independent ones. */
+pki_interval pki_walsh_interval(const double *walsh, size_t n, double dependence, double alpha)
 {
-    size_t k, count = pki_walsh_count(e->count);
-    if (!left_out(e, alpha, &k))
+    size_t k, count = pki_walsh_count(n);
+    size_t independent = (size_t)((double)n / PKI_MAX(dependence, 1));
+    if (!left_out(independent, alpha, &k))
         return (pki_interval){-INFINITY, INFINITY};
+    double share = (double)k / (double)pki_walsh_count(independent);
+    k = independent == n ? k : (size_t)(share * (double)count);
     k = PKI_MIN(k, (count - 1) / 2);
-    return (pki_interval){e->walsh[k], e->walsh[count - 1 - k]};
+    return (pki_interval){walsh[k], walsh[count - 1 - k]};
 }
 
 /* What equals the bound speaks for it. */
@@ -122,7 +128,8 @@ double pki_evidence_estimate(const pki_evidence *e)
 
 pki_interval pki_evidence_interval(const pki_evidence *e, double alpha)
 {
-    return e->method == PKI_BY_MOMENTS ? run_interval(&e->runs, alpha) : rank_interval(e, alpha);
+    return e->method == PKI_BY_MOMENTS ? run_interval(&e->runs, alpha)
+                                       : pki_walsh_interval(e->walsh, e->count, 1, alpha);
 }
 
 double pki_evidence_p_above(const pki_evidence *e, double bound)

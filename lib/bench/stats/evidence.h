@@ -59,6 +59,11 @@ typedef struct pki_evidence {
 size_t pki_walsh_count(size_t n);
 void pki_walsh_averages(const double *values, size_t n, double *walsh);
 
+/* The interval of n values' pseudo-median, of level 1 - alpha, from their averages. Values whose
+ * neighbours depend on each other (pki_samples_dependence; 1: they do not) count as
+ * n / dependence. Without bounds where these are too few for the level. */
+pki_interval pki_walsh_interval(const double *walsh, size_t n, double dependence, double alpha);
+
 /* Between the two groups of runs: pooled variance over both groups if they have at least
  * `PKI_MOMENTS_DF` degrees of freedom together (Student's two-sample t). Else the allowance, beside
  * the errors of single runs, given as standard errors of logarithms. */
