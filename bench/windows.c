@@ -6,6 +6,7 @@
  * the line, on the collector. Prints both for each region and window, the memory before and after,
  * and the bytes of the files.
  */
+#include "base/compiler.h"
 #include "measure/window/merge.h"
 #include "out/rolling.h"
 #include "out/window/write.h"
@@ -13,10 +14,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#define WINDOW 1000000u
+#define WINDOW 100000u
+#define PATH "/tmp/pk-bench-windows.jsonl"
+#define MOST_BYTES ((uint64_t)1 << 20)
 
 static uint64_t now_ns(void)
 {
@@ -36,6 +40,27 @@ static uint64_t resident_bytes(void)
     return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+/* Of the file and its earlier parts. */
+static uint64_t bytes_on_disk(void)
+{
+    char name[PATH_MAX] = PATH;
+    struct stat file;
+    uint64_t all = 0;
+    for (unsigned part = 0; part <= PKI_ROLLING_PARTS; part++)
+        if ((part == 0 || pki_rolling_part(PATH, part, name)) && stat(name, &file) == 0)
+            all += (uint64_t)file.st_size;
+    return all;
+}
+
+static void remove_files(void)
+{
+    char name[PATH_MAX];
+    remove(PATH);
+    for (unsigned part = 1; part <= PKI_ROLLING_PARTS; part++)
+        if (pki_rolling_part(PATH, part, name))
+            remove(name);
+}
+
 static uint64_t next_random(void)
 {
     static uint64_t state = 88172645463325252u;
@@ -48,7 +73,7 @@ typedef struct run {
     pki_steps *steps, *joined;
     uint32_t regions;
     uint64_t index, clock;
-    uint64_t cut_ns, line_ns, windows, bytes;
+    uint64_t cut_ns, line_ns, windows, bytes, most_on_disk;
     pki_rolling file;
     pki_window_line line;
 } run;
@@ -93,6 +118,7 @@ static void write_line(run *r, pki_window *w)
         exit(1);
     r->line_ns += now_ns() - began;
     r->bytes += r->line.bytes;
+    r->most_on_disk = PKI_MAX(r->most_on_disk, bytes_on_disk());
     pki_window_line_finish(&r->line);
 }
 
@@ -142,7 +168,7 @@ int main(int argc, char **argv)
     r.joined = pki_steps_create();
     for (uint32_t id = 0; id < r.regions; id++)
         pki_steps_region(r.joined, id, PK_COMPUTE);
-    if (!pki_rolling_open(&r.file, "/tmp/pk-bench-windows.jsonl", false, 1u << 20))
+    if (!pki_rolling_open(&r.file, PATH, false, MOST_BYTES))
         return 1;
     for (uint64_t i = 0; i < steps; i++) {
         make_step(&r);
@@ -162,6 +188,10 @@ int main(int argc, char **argv)
            (double)r.bytes / (double)r.windows);
     printf("resident memory after 2 windows %.1f MB, at the end %.1f MB\n", (double)first / 1e6,
            (double)resident_bytes() / 1e6);
+    printf("written %.1f MB, on disk at most %.3f MB; the bound is %.3f MB\n",
+           (double)r.bytes / 1e6, (double)r.most_on_disk / 1e6, (double)MOST_BYTES / 1e6);
+    pki_rolling_close(&r.file);
+    remove_files();
     printf("windows add up to the run's figures: %s\n", same(&r) ? "to the last digit" : "NO");
     return !same(&r);
 }

@@ -246,6 +246,18 @@ uint64_t pki_clock_span_ns(const pki_clock_map *map, uint64_t start, uint64_t ti
     return ns_in(s, start + ticks) - (both ? ns_in(s, start) : pki_clock_ns(map, start));
 }
 
+/* The one behind it may have begun before it was found, as settle's do: the last that has begun is
+ * in force. */
+pki_clock_stretch pki_clock_stretch_at(const pki_clock_map *map, uint64_t ticks)
+{
+    const pki_clock_segment *s = segment_at(map, ticks), *next = s ? s + 1 : map->segments;
+    uint32_t count = PKI_MIN(pki_load_acquire(&map->count), PKI_CLOCK_SEGMENTS); /* as above */
+    uint64_t end = next < map->segments + count ? next->start_ticks : UINT64_MAX;
+    if (!s)
+        return (pki_clock_stretch){0, end, 0, 0};
+    return (pki_clock_stretch){s->start_ticks, end - s->start_ticks, s->start_ns, s->rate};
+}
+
 double pki_clock_unit_ns(const pki_clock_map *map)
 {
     return (double)pki_load(&map->whole_rate) / (double)ONE;

@@ -105,6 +105,26 @@ uint64_t pki_clock_ns(const pki_clock_map *map, uint64_t ticks);
 /* How far apart the ends of so many ticks are in them: the duration that a trace shows. */
 uint64_t pki_clock_span_ns(const pki_clock_map *map, uint64_t start, uint64_t ticks);
 
+/* The ticks around one of them that share a segment, for who converts many that lie close together.
+ * What it gives is what the two above give, until the map is checked again. */
+typedef struct pki_clock_stretch {
+    uint64_t from, length; /* ticks */
+    uint64_t ns, rate;     /* at from, and from there on */
+} pki_clock_stretch;
+
+pki_clock_stretch pki_clock_stretch_at(const pki_clock_map *map, uint64_t ticks);
+
+/* Does it hold what begins at that tick and lasts so many? */
+static inline bool pki_clock_stretch_has(const pki_clock_stretch *s, uint64_t start, uint64_t ticks)
+{
+    return start - s->from < s->length && ticks < s->length - (start - s->from);
+}
+
+static inline uint64_t pki_clock_stretch_ns(const pki_clock_stretch *s, uint64_t ticks)
+{
+    return s->ns + (uint64_t)(((pki_u128)(ticks - s->from) * s->rate) >> PKI_RATE_BITS);
+}
+
 /* A tick in nanoseconds, and the counter's frequency, over the whole run so far. */
 double pki_clock_unit_ns(const pki_clock_map *map);
 double pki_clock_hz(const pki_clock_map *map);

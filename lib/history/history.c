@@ -204,6 +204,27 @@ void pki_history_record(pki_history *h, uint32_t tid, const pki_record *r, const
     h->run->bytes += (uint32_t)bytes;
 }
 
+void pki_history_regions(pki_history *h, uint32_t tid, const pki_record *r, uint32_t n)
+{
+    if (!h)
+        return;
+    while (n > 0) {
+        uint64_t room = (h->head->chunk_bytes - h->used) / sizeof *r;
+        if (PKI_UNLIKELY(!h->run || h->run->id != tid || room == 0)) {
+            uint32_t lost = !begin_run(h, tid); /* which counts it */
+            r += lost;
+            n -= lost;
+            continue;
+        }
+        uint32_t some = (uint32_t)PKI_MIN(n, room), bytes = some * (uint32_t)sizeof *r;
+        memcpy(h->chunk + h->used, r, bytes);
+        h->used += bytes;
+        h->run->bytes += bytes;
+        r += some;
+        n -= some;
+    }
+}
+
 void pki_history_step_ended(pki_history *h, const pki_record *r, const pki_record *more,
                             uint32_t kind)
 {

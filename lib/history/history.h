@@ -33,6 +33,8 @@ void pki_history_round(pki_history *history);
 void pki_history_thread(pki_history *history, const pki_thread *thread);
 void pki_history_record(pki_history *history, uint32_t tid, const pki_record *record,
                         const pki_record *more);
+/* n regions' records of one slot each, one behind the other. */
+void pki_history_regions(pki_history *history, uint32_t tid, const pki_record *records, uint32_t n);
 void pki_history_step_ended(pki_history *history, const pki_record *record, const pki_record *more,
                             uint32_t kind);
 void pki_history_activity(pki_history *history, const pki_activity *activity,

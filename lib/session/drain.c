@@ -22,6 +22,8 @@
 #define POPULATE_AHEAD                                                                             \
     262144u /* bytes of ring brought in at a time, before their owner gets there */
 
+#define BATCH 128u /* records that are formatted in one piece */
+
 #define LITTLE 128u /* records that a thread on its way out may format */
 
 static bool has_event(const pki_record *r)
@@ -60,8 +62,64 @@ static void write_thread_name(pki_session *s, pki_thread *t)
 
 /* ---- rings ---- */
 
-/* Takes what has been folded. */
-static void format_ring(pki_session *s, pki_thread *t)
+/* Regions that follow each other from `at` on, before `until` and the ring's end. */
+static uint32_t regions_from(const pki_thread *t, uint32_t at, uint32_t until)
+{
+    uint32_t end = until > at ? until : t->ring_bytes;
+    uint32_t n = 0, most = PKI_MIN((end - at) / (uint32_t)sizeof(pki_record), BATCH);
+    const pki_record *r = pki_record_at(t, at);
+    while (n < most && pki_what_type(r[n].what) == PKI_RECORD_REGION)
+        n++;
+    return n;
+}
+
+/* As many of those as can be taken in one piece; 0: one at a time, for its own reasons. */
+static uint32_t take_regions(pki_session *s, const pki_thread *t, uint32_t at, uint32_t until)
+{
+    uint32_t n = s->thinning ? 0 : regions_from(t, at, until);
+    const pki_record *r = pki_record_at(t, at);
+    if (n == 0 || (s->writing && !pki_output_room_for(s, n)))
+        return 0;
+    if (s->writing)
+        pki_output_wrote(
+            s, pki_chrome_regions(&s->chrome, s->buffer + s->pending.buffered, t->tid, r, n), n);
+    pki_history_regions(s->history, t->tid, r, n);
+    return n;
+}
+
+/* One record, or two slots; what is cut has replaced what was undone. Returns where the next is. */
+static uint32_t take_record(pki_session *s, const pki_thread *t, uint32_t at, uint32_t until)
+{
+    const pki_record *r = pki_record_at(t, at);
+    at = pki_ring_next(t, at);
+    const pki_record *more = pki_record_at(t, at);
+    bool two = pki_record_slots(r->what) == 2, cut = two && at == until;
+    if (cut || !pki_is_record(r->what))
+        return two && !cut ? pki_ring_next(t, at) : at;
+    write_event(s, t->tid, r, more);
+    pki_remember_record(s, t->tid, r, more);
+    return two ? pki_ring_next(t, at) : at;
+}
+
+/* Writing commits: what it wrote is taken by then. */
+static void take_records(pki_session *s, pki_thread *t, uint32_t at, uint32_t until, bool pieces)
+{
+    while (at != until) {
+        uint32_t n = take_regions(s, t, at, until);
+        if (n) {
+            at += n * (uint32_t)sizeof(pki_record);
+            at = at == t->ring_bytes ? 0 : at;
+        } else {
+            at = take_record(s, t, at, until);
+        }
+        t->taken[pki_output_in_preparation(s)] = at;
+        if (pieces)
+            pki_output_write_piece(s);
+    }
+}
+
+/* Takes what has been folded; pieces: and writes each piece of events when it is there. */
+static void format_ring(pki_session *s, pki_thread *t, bool pieces)
 {
     uint32_t at = t->taken[pki_output_in_preparation(s)];
     uint32_t until = pki_load_acquire(&t->folded); /* pairs with the release in pki_fold_note, whose
@@ -72,19 +130,10 @@ static void format_ring(pki_session *s, pki_thread *t)
     pki_store(&s->fullest, PKI_MAX(s->fullest, bytes / (uint32_t)sizeof(pki_record)));
     write_thread_name(s, t);
     pki_history_thread(s->history, t);
-    while (at != until) {
-        const pki_record *r = pki_record_at(t, at);
-        at = pki_ring_next(t, at);
-        const pki_record *more = pki_record_at(t, at);
-        bool two = pki_record_slots(r->what) == 2, cut = two && at == until;
-        at = two && !cut ? pki_ring_next(t, at) : at;
-        if (!cut && pki_is_record(r->what)) { /* else it has replaced what was undone */
-            write_event(s, t->tid, r, more);
-            pki_remember_record(s, t->tid, r, more);
-        }
-        t->taken[pki_output_in_preparation(s)] =
-            at; /* write_event may commit: what it wrote is taken */
-    }
+    if (s->writing || s->history)
+        take_records(s, t, at, until, pieces);
+    else
+        t->taken[pki_output_in_preparation(s)] = until;
 }
 
 /* The owner is about to reach pages that nobody has touched yet. */
@@ -158,7 +207,7 @@ void pki_drain_round(pki_session *s, bool write_now)
     pki_live_round(s);
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
         pki_thread *t = pki_registry_block(s->registry, i);
-        format_ring(s, t);
+        format_ring(s, t, true);
         populate_ahead(t);
     }
     pki_output_commit(s);
@@ -191,7 +240,7 @@ bool pki_drain_ended(pki_session *s)
             pki_fold_one(pki_fold_now(), t);
         pki_fold_unlock();
         if (little)
-            format_ring(s, t);
+            format_ring(s, t, false);
         all &= little;
     }
     pki_output_commit(s);

@@ -111,6 +111,26 @@ bool pki_output_room(pki_session *s)
            size + PKI_EVENT_BYTES <= s->config.trace_max_bytes;
 }
 
+bool pki_output_room_for(pki_session *s, uint32_t events)
+{
+    size_t most = (size_t)events * PKI_EVENT_BYTES;
+    if (!s->writing || s->trace_place == PKI_TRACE_GONE)
+        return false;
+    if (PKI_OUTPUT_BYTES - s->pending.buffered < most)
+        pki_output_write(s);
+    uint64_t size = s->earlier_bytes + s->pending.file_bytes + s->pending.buffered;
+    return PKI_OUTPUT_BYTES - s->pending.buffered >= most &&
+           size + most <= s->config.trace_max_bytes;
+}
+
+/* Compressed pieces are larger: each of them ends a block of the stream. */
+void pki_output_write_piece(pki_session *s)
+{
+    size_t piece = s->config.compressed ? PKI_OUTPUT_BYTES / 2 : PKI_OUTPUT_PIECE;
+    if (s->pending.buffered >= piece)
+        pki_output_write(s);
+}
+
 void pki_output_wrote(pki_session *s, size_t n, unsigned events)
 {
     s->pending.buffered += n;

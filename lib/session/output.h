@@ -12,6 +12,10 @@
 
 #define PKI_OUTPUT_BYTES ((size_t)1 << 20)
 
+/* Events go to the file in pieces of so many bytes: what is written soon is still in the cache of
+ * the processor that has formatted it. */
+#define PKI_OUTPUT_PIECE ((size_t)128 << 10)
+
 /* Which of the two generations is in force, and which one is being prepared. */
 uint32_t pki_output_in_force(const pki_session *s);
 uint32_t pki_output_in_preparation(const pki_session *s);
@@ -32,6 +36,12 @@ void pki_output_look(pki_session *s);
 /* Is there room for PKI_EVENT_BYTES at s->buffer + s->pending.buffered? False without a trace, too,
  * and past its bound. May write and commit. */
 bool pki_output_room(pki_session *s);
+
+/* The same for so many events at once. False may mean that there is room for fewer. */
+bool pki_output_room_for(pki_session *s, uint32_t events);
+
+/* Writes, and commits, if there is a piece. */
+void pki_output_write_piece(pki_session *s);
 
 /* So many bytes, of so many events, have been put there. */
 void pki_output_wrote(pki_session *s, size_t n, unsigned events);

@@ -19,14 +19,20 @@
 
 #include "core/thread.h"
 
-/* Of a call that took so many ns; what is negative has been claimed for calls inside it. */
+/* Of a call that took so many ns, in which none was lost; what is negative has been claimed for
+ * calls inside it. */
+static inline int64_t pki_own_of_plain(pki_thread *t, uint64_t what, uint64_t ns)
+{
+    uint64_t *inside = &t->inside[pki_what_depth(what)];
+    uint64_t own = ns - inside[1];
+    inside[1] = 0;
+    inside[0] += ns;
+    return (int64_t)own;
+}
+
 static inline int64_t pki_own_of_call(pki_thread *t, const pki_record *r, uint64_t ns)
 {
-    unsigned depth = pki_what_depth(r->what);
-    uint64_t own = ns - t->inside[depth + 1] - pki_record_lost(r);
-    t->inside[depth + 1] = 0;
-    t->inside[depth] += ns;
-    return (int64_t)own;
+    return pki_own_of_plain(t, r->what, ns) - (int64_t)pki_record_lost(r);
 }
 
 /* Of a region that stays open (PKI_RECORD_STEP_OPEN). At its end only the rest is its own. */

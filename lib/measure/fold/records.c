@@ -5,25 +5,16 @@
 #include "measure/fold/fold.h"
 #include "measure/fold/order.h"
 #include "measure/fold/own.h"
+#include "measure/fold/plain.h"
 #include "measure/fold/spans.h"
 #include "measure/steps/watch.h"
-
-static pki_spans *spans_of(const pki_fold *fold)
-{
-    return &fold->registry->arena->spans;
-}
-
-static const pki_clock_map *clock_of(const pki_fold *fold)
-{
-    return &fold->registry->arena->header->clock;
-}
 
 /* Without memory: in the table of all one that is shared, in others none. */
 static pki_slot *slot_in(pki_fold *fold, pki_table *table, uint32_t id)
 {
     pki_slot *slot = pki_table_slot(table, id);
     if (PKI_UNLIKELY(!slot))
-        slot = pki_table_add(spans_of(fold), table, id, pki_name_kind(id));
+        slot = pki_table_add(pki_fold_memory(fold), table, id, pki_name_kind(id));
     if (PKI_LIKELY(slot))
         return slot;
     if (table == &fold->totals)
@@ -35,14 +26,14 @@ static pki_slot *slot_in(pki_fold *fold, pki_table *table, uint32_t id)
 static void count_call(pki_fold *fold, pki_table *table, pki_slot *slot, uint64_t ns, uint64_t own)
 {
     pki_bump(&slot->self, own);
-    pki_table_count(spans_of(fold), table, slot, ns);
+    pki_table_count(pki_fold_memory(fold), table, slot, ns);
 }
 
 /* What the trace shows: the sum of a region's durations there is its sum here, to the nanosecond.
  */
 static inline uint64_t duration_of(const pki_fold *fold, const pki_record *r)
 {
-    return pki_clock_span_ns(clock_of(fold), r->start, pki_not_negative(r->value));
+    return pki_clock_span_ns(pki_fold_clock(fold), r->start, pki_not_negative(r->value));
 }
 
 static void fold_work(pki_fold *fold, pki_table *table, uint32_t id, const pki_record *work)
@@ -131,14 +122,14 @@ static PKI_NOINLINE void fold_thinned(pki_fold *fold, pki_thread_fold *alone, pk
     t->inside[pki_what_depth(r->what)] += (uint64_t)own * others;
     uint64_t all = pay_debt(fold, slot, own * (int64_t)calls);
     pki_bump(&slot->self, all);
-    pki_slot_count_times(spans_of(fold), &fold->totals.pool, slot, ns, calls);
+    pki_slot_count_times(pki_fold_memory(fold), &fold->totals.pool, slot, ns, calls);
     count_kind(alone, slot, id, all);
     pki_bump(&t->untimed_told, others);
     pki_bump(&t->recorded, calls);
     if (alone->tracked && (mine = slot_in(fold, &alone->calls, id)))
         pki_bump(&mine->self, all);
     if (mine && fold->per_thread)
-        pki_slot_count_times(spans_of(fold), &alone->calls.pool, mine, ns, calls);
+        pki_slot_count_times(pki_fold_memory(fold), &alone->calls.pool, mine, ns, calls);
 }
 
 /* What nearly all records are. */
@@ -181,9 +172,9 @@ static void fold_value(pki_fold *fold, const pki_record *r)
     memcpy(&value, &r->value, sizeof value);
     if (slot == fold->last_resort)
         return;
-    pki_values_add(spans_of(fold), &fold->totals.pool, (pki_values *)slot, value, r->start);
+    pki_values_add(pki_fold_memory(fold), &fold->totals.pool, (pki_values *)slot, value, r->start);
     pki_timelines_add(&fold->timelines, pki_what_id(r->what),
-                      pki_clock_ns(clock_of(fold), r->start), value);
+                      pki_clock_ns(pki_fold_clock(fold), r->start), value);
 }
 
 /* The self time of every region of this thread since its last step: no more than the step has, even
@@ -210,7 +201,7 @@ static pki_step step_of(const pki_fold *fold, const pki_thread_fold *alone, cons
                  !(pki_what_flags(r->what) & PKI_FLAG_UNKNOWN);
     const pki_name *kind = more->extra ? pki_name_at((uint32_t)more->extra) : NULL;
     return (pki_step){.index = more->start,
-                      .start = pki_clock_ns(clock_of(fold), r->start),
+                      .start = pki_clock_ns(pki_fold_clock(fold), r->start),
                       .duration = duration_of(fold, r),
                       .items = more->value,
                       .kind = kind ? kind->name : NULL,
@@ -235,8 +226,8 @@ static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *
         pki_step_watch_wait(end);
         return;
     }
-    pki_table_count(spans_of(fold), &fold->totals, slot_in(fold, &fold->totals, PKI_NAME_STEP),
-                    step.duration);
+    pki_table_count(pki_fold_memory(fold), &fold->totals,
+                    slot_in(fold, &fold->totals, PKI_NAME_STEP), step.duration);
     pki_step_watch_see(step.index, step.start, step.duration);
     pki_comm_figures_step(fold->collectives, step.index, step.start, end);
     if (fold->on_step)
@@ -347,6 +338,12 @@ void pki_fold_one(pki_fold *fold, pki_thread *t)
     while (at != head) {
         if (PKI_UNLIKELY(at == loss))
             loss = fold_losses(fold, alone, t, at);
+        uint32_t plain = pki_fold_plain(fold, alone, t, at, head, loss);
+        if (plain != at) {
+            r = pki_record_at(t, plain) - 1;
+            at = plain == t->ring_bytes ? 0 : plain;
+            continue;
+        }
         r = pki_record_at(t, at);
         uint64_t what = pki_load(&r->what); /* once: what is undone may change meanwhile */
         at = pki_ring_next(t, at);

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/text.h"
 #include "comm/model/operation.h"
 #include "core/names.h"
 #include "core/thread.h"
 #include "out/chrome/operation.h"
 #include "out/chrome/span.h"
+#include "out/chrome/text.h"
 #include "out/emit.h"
 
 /* Steps have a track of their own: a region may begin in one step and end in the next, and slices
@@ -22,13 +22,7 @@
 
 #define COARSE_NS 2.0 /* a clock with such steps gives different moments the same tick */
 
-/* A name, ready to be copied. */
-typedef struct pki_chrome_text {
-    uint32_t before_length, args_length;
-    bool counter;
-    const char *args; /* of a variant or counter: what goes inside "args":{...} */
-    char before[];    /* from ",\n{" to "tid": */
-} text;
+typedef pki_chrome_text text;
 
 void pki_chrome_init(pki_chrome *c, const pki_clock_map *clock, uint32_t pid,
                      pki_chrome_names *names, void *user)
@@ -57,67 +51,10 @@ void pki_chrome_finish(pki_chrome *c)
     *c = (pki_chrome){0};
 }
 
-static char *put_escaped(char *p, const char *s, size_t n)
-{
-    return p + pki_json_escape(p, 6 * n + 1, s, n);
-}
-
-static char *put_before(char *p, const pki_chrome *c, const pki_chrome_name *n)
-{
-    bool counter = n->kind == PKI_KIND_COUNTER;
-    p = counter ? PKI_PUT(p, ",\n{\"ph\":\"C\",\"cat\":\"counter\",\"name\":\"")
-                : PKI_PUT(p, ",\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"");
-    p = put_escaped(p, n->name, n->length);
-    const char *colour_name = pki_chrome_colour(n->kind);
-    if (colour_name) {
-        p = PKI_PUT(p, "\",\"cname\":\"");
-        p = pki_put_text(p, colour_name);
-    }
-    p = PKI_PUT(p, "\",\"pid\":");
-    p = pki_put_u64(p, c->pid);
-    return PKI_PUT(p, ",\"tid\":");
-}
-
-static char *put_key(char *p, const pki_chrome_name *n)
-{
-    bool counter = n->kind == PKI_KIND_COUNTER;
-    if (!n->key_length && !counter)
-        return p;
-    *p++ = '"';
-    p = n->key_length ? put_escaped(p, n->key, n->key_length) : PKI_PUT(p, "value");
-    p = PKI_PUT(p, "\":");
-    return counter ? p : pki_put_i64(p, n->value);
-}
-
-static text *make_text(const pki_chrome *c, uint32_t id)
-{
-    pki_chrome_name n = c->names(c->user, id);
-    text *t = malloc(sizeof *t + 256 + 6u * n.length + 6u * n.key_length);
-    if (!t)
-        return NULL;
-    char *args = put_before(t->before, c, &n);
-    t->counter = n.kind == PKI_KIND_COUNTER;
-    t->before_length = (uint32_t)(args - t->before);
-    t->args = args;
-    t->args_length = (uint32_t)(put_key(args, &n) - args);
-    return t;
-}
-
-static const text *text_of(pki_chrome *c, uint32_t id)
-{
-    if (PKI_UNLIKELY(id >= PKI_NAMES_MAX ||
-                     (id >= c->text_count &&
-                      !pki_array_fit(&c->texts, &c->text_count, id + (size_t)1, sizeof(text *)))))
-        return NULL;
-    if (PKI_UNLIKELY(!c->texts[id]))
-        c->texts[id] = make_text(c, id);
-    return c->texts[id];
-}
-
 /* In what a killed run has left, an id may be anybody's. */
 static const text *region_text(pki_chrome *c, uint32_t id)
 {
-    const text *t = text_of(c, id);
+    const text *t = pki_chrome_text_of(c, id);
     return t && t->counter ? NULL : t;
 }
 
@@ -159,12 +96,17 @@ static times times_of(const pki_chrome *c, const pki_record *r)
 #define SHORTEST_PS 300
 #define LACKS_PS 2
 
+uint32_t pki_chrome_early_rest(unsigned depth)
+{
+    return 1000 - EARLY_PS - EARLY_PER_LEVEL_PS * PKI_MIN(depth, (unsigned)PKI_DEPTH_MAX);
+}
+
 char *pki_chrome_put_early(char *p, uint64_t duration, unsigned depth, uint32_t lacks_ps)
 {
-    uint32_t early = EARLY_PER_LEVEL_PS * PKI_MIN(depth, (unsigned)PKI_DEPTH_MAX) + lacks_ps;
+    uint32_t rest = pki_chrome_early_rest(depth) - lacks_ps;
     if (PKI_UNLIKELY(duration == 0))
-        return pki_put_three(PKI_PUT(p, "0.000"), SHORTEST_PS - early);
-    return pki_put_three(pki_put_us(p, duration - 1), 1000 - EARLY_PS - early);
+        return pki_put_three(PKI_PUT(p, "0.000"), rest - (1000 - EARLY_PS - SHORTEST_PS));
+    return pki_put_three(pki_put_us(p, duration - 1), rest);
 }
 
 static char *put_duration(char *p, times t, unsigned depth, bool touches)
@@ -270,7 +212,7 @@ static char *put_mark(char *p, pki_chrome *c, uint32_t tid, const pki_record *r)
 
 static char *put_counter(char *p, pki_chrome *c, uint32_t tid, const pki_record *r)
 {
-    const text *t = text_of(c, pki_what_id(r->what));
+    const text *t = pki_chrome_text_of(c, pki_what_id(r->what));
     double value;
     memcpy(&value, &r->value, sizeof value);
     if (!t || !t->counter || !isfinite(value))
@@ -300,7 +242,7 @@ static char *put_step_kind(char *p, const pki_chrome *c, uint32_t id)
     if (!id)
         return p;
     pki_chrome_name kind = c->names(c->user, id);
-    p = put_escaped(PKI_PUT(p, ",\"kind\":\""), kind.name, kind.length);
+    p = pki_chrome_put_escaped(PKI_PUT(p, ",\"kind\":\""), kind.name, kind.length);
     return PKI_PUT(p, "\"");
 }
 

@@ -50,6 +50,9 @@ typedef struct pki_chrome {
     void *user;
     struct pki_chrome_text **texts; /* by name id */
     size_t text_count;
+    uint64_t stem_ns; /* of moments that share their first digits, the earliest; these are: */
+    uint32_t stem_length;
+    char stem[24];
 } pki_chrome;
 
 void pki_chrome_init(pki_chrome *chrome, const pki_clock_map *clock, uint32_t pid,
@@ -66,9 +69,17 @@ const char *pki_chrome_colour(uint32_t kind);
 size_t pki_chrome_event(pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid,
                         const pki_record *record, const pki_record *more);
 
+/* The same of n records that follow each other, all of the type PKI_RECORD_REGION. There is room
+ * for n times PKI_EVENT_BYTES. */
+size_t pki_chrome_regions(pki_chrome *chrome, char *out, uint32_t tid, const pki_record *records,
+                          uint32_t n);
+
 /* A duration in ns that, `depth` levels deep, ends a part of a nanosecond early where it touches
  * others: chrome.c says why. lacks_ps: how much earlier still. */
 char *pki_chrome_put_early(char *p, uint64_t duration, unsigned depth, uint32_t lacks_ps);
+
+/* The picoseconds that it shows behind a nanosecond less, unless it lacks some. */
+uint32_t pki_chrome_early_rest(unsigned depth);
 
 /* The thread's name and place among the tracks, preceded by ",\n". */
 size_t pki_chrome_thread(const pki_chrome *chrome, char out[PKI_EVENT_BYTES], uint32_t tid,
