@@ -93,7 +93,7 @@ module pk
         integer(c_int64_t) :: trace_rotate_bytes = 0
         integer(c_int32_t) :: trace_keep = 0
         type(c_ptr) :: machine_path = c_null_ptr
-        real(c_double) :: overhead_max = 0; type(c_ptr) :: goodput_path = c_null_ptr
+        real(c_double) :: overhead_max = 0; type(c_ptr) :: goodput_path = c_null_ptr, costs = c_null_ptr
     end type
     type, bind(c) :: backend_info
         integer(c_int32_t) :: size = 232, live = 0

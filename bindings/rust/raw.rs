@@ -70,6 +70,7 @@ pub struct Options {
     pub machine_path: *const c_char,
     pub overhead_max: f64,
     pub goodput_path: *const c_char,
+    pub costs: *const c_char,
 }
 
 #[repr(C)]
@@ -82,7 +83,7 @@ pub struct Backend {
 
 // What C has (tests/abi); larger ones come with a larger size member.
 const _: () = assert!(size_of::<Region>() == 64 && size_of::<Counter>() == 24 && size_of::<Stats>() == 30344);
-const _: () = assert!(size_of::<Options>() == 288 && size_of::<Backend>() == 232 && size_of::<Counts>() == 152);
+const _: () = assert!(size_of::<Options>() == 296 && size_of::<Backend>() == 232 && size_of::<Counts>() == 152);
 
 #[link(name = "pk")]
 extern "C" {

@@ -289,6 +289,14 @@ typedef struct pk_options {
      * bytes every 100 ms to 60 s, a thousandth of the run's length, on perfkit's own thread. NULL:
      * none. */
     const char *goodput_path;
+
+    /* What the run costs beside time, with ',' between: "io": bytes and calls as the kernel counts
+     * them for this process (/proc/self/io), what came from devices and at what rate at best, and
+     * checkpoints; "energy": of GPUs, processors and memory, as far as their counters can be read.
+     * Read ten times a second on perfkit's own thread, some 20 us each. What that thread reads and
+     * writes is taken off (not so with collector=none). docs/guide.md, "Beside time". NULL: none.
+     */
+    const char *costs;
 } pk_options;
 
 /* The options as a pointer to a literal: pk_start(pk_options(.trace_path = "run.json")). For C; in

@@ -33,6 +33,7 @@ static const char *const variables[] = {
     "PK_NVTX_SHIM",
     "PK_OVERHEAD_MAX",
     "PK_GOODPUT_PATH",
+    "PK_COSTS",
     "PK_RANK",
     "PK_REPORT_PATH",
     "PK_REPORT_THREADS",

@@ -379,6 +379,7 @@ static const pki_member summary_members[] = {
     {TOP_OBJECT(pki_summary, stages, pki_stages_shape), .optional = true},
     {TOP_OBJECT(pki_summary, whole_run, whole_run), .optional = true},
     {TOP_OBJECT(pki_summary, roofline, roofline), .optional = true},
+    {TOP_OBJECT(pki_summary, io, pki_io_shape), .optional = true},
     {TOP_ROWS(gpus, gpu_count, pki_gpu_shape)},
     {TOP_ROWS(kernels, kernel_count, pki_kernel_shape)},
     {TOP_OBJECT(pki_summary, comm, pki_comm_shape)},

@@ -15,6 +15,7 @@
 #include <pk/pk.h>
 
 #include "core/overhead.h"
+#include "measure/costs/rows.h"
 #include "measure/environment.h"
 #include "measure/thinned.h"
 #include "measure/machine/rows.h"
@@ -371,6 +372,7 @@ typedef struct pki_summary {
     pki_stage_summary stages;
     pki_whole_run whole_run;
     pki_roofline roofline;
+    pki_io_summary io;
     pki_backend_row *backends;
     pki_gpu_row *gpus;       /* by ordinal */
     pki_kernel_row *kernels; /* by total time, most first */

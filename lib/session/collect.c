@@ -12,6 +12,7 @@
 #include "session/backend.h"
 #include "session/drain.h"
 #include "session/goodput.h"
+#include "session/io.h"
 #include "session/metrics.h"
 #include "session/stepper.h"
 #include "session/thinning.h"
@@ -136,6 +137,7 @@ static void *collect(void *session)
         pki_windows_round(s);
         pki_metrics_round(s);
         pki_goodput_round(s);
+        pki_io_round(s);
         pki_stepper_look(s, false);
         pki_toll_of_collector(s);
         pki_thinning_round(s);

@@ -67,6 +67,7 @@ typedef struct pki_config {
     uint32_t metrics_seconds;
     char goodput[PATH_MAX];      /* "" for none */
     bool goodput_of_each;        /* a file for each rank */
+    bool costs_io, costs_energy; /* what the run costs beside time */
     uint32_t hang_seconds;       /* 0: no watchdog */
     char hang_command[PATH_MAX]; /* "" for none */
     char machine[PATH_MAX];      /* "" for the usual place, "none" */

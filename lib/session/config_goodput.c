@@ -5,6 +5,22 @@
 #include "base/error.h"
 #include "session/config_text.h"
 
+static pk_status read_costs(pki_config *c, const pk_options *o)
+{
+    const pki_config_text costs = pki_config_text_of(o->costs, "costs", "PK_COSTS");
+    for (const char *p = costs.text; p && *p;) {
+        size_t n = strcspn(p, ",");
+        bool io = n == 2 && memcmp(p, "io", n) == 0, energy = n == 6 && memcmp(p, "energy", n) == 0;
+        if (!io && !energy)
+            return pki_fail(PK_EINVAL, "%s: '%.*s' is neither io nor energy", costs.source,
+                            (int)(n < 40 ? n : 40), p);
+        c->costs_io |= io;
+        c->costs_energy |= energy;
+        p += n + (p[n] == ',');
+    }
+    return PK_OK;
+}
+
 pk_status pki_config_goodput(pki_config *c, const pk_options *o)
 {
     const pki_config_text path =
@@ -16,5 +32,5 @@ pk_status pki_config_goodput(pki_config *c, const pk_options *o)
         if (strcmp(c->goodput, others[i]) == 0)
             s = pki_fail(PK_EINVAL, "%s %s: another file of this session has the same", path.source,
                          c->goodput);
-    return s;
+    return s ? s : read_costs(c, o);
 }

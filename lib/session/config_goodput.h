@@ -1,4 +1,4 @@
-/* lib/session/config_goodput.h - goodput_path. */
+/* lib/session/config_goodput.h - goodput_path, costs. */
 #pragma once
 
 #include "session/config.h"

@@ -10,6 +10,7 @@
 #include "session/collect.h"
 #include "session/drain.h"
 #include "session/goodput.h"
+#include "session/io.h"
 #include "session/metrics.h"
 #include "session/output.h"
 #include "session/process.h"
@@ -52,6 +53,7 @@ static pk_status flush(pki_session *s)
         pki_windows_round(s);
         pki_metrics_round(s);
         pki_goodput_round(s);
+        pki_io_round(s);
     }
     pki_output_look(s);
     pk_status status = s->untold;

@@ -19,6 +19,7 @@
 #include "session/remember.h"
 #include "session/report_file.h"
 #include "session/goodput.h"
+#include "session/io.h"
 #include "session/metrics.h"
 #include "session/run.h"
 #include "session/tail.h"
@@ -104,6 +105,7 @@ static pk_status open_gate(pki_session *s)
     pk_status status = pki_windows_open(s);
     status = status ? status : pki_metrics_open(s);
     status = status ? status : pki_goodput_open(s);
+    pki_io_begin(s);
     status = status ? status : pki_collect_start(s);
     if (status)
         return status;

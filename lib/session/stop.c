@@ -13,6 +13,7 @@
 #include "session/output.h"
 #include "session/report_file.h"
 #include "session/goodput.h"
+#include "session/io.h"
 #include "session/metrics.h"
 #include "session/run.h"
 #include "session/stepper.h"
@@ -32,6 +33,7 @@ static void last_rounds(pki_session *s)
     pki_watchdog_stop();
     pki_backends_flush(PKI_FLUSH_LAST);
     pthread_mutex_lock(&pki_drain_lock);
+    pki_io_end(s);
     pki_backends_stop();
     pthread_mutex_unlock(&pki_drain_lock);
     pki_registry_close(s->registry);

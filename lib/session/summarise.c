@@ -12,6 +12,7 @@
 #include "session/activity.h"
 #include "session/backend.h"
 #include "session/environment.h"
+#include "session/io.h"
 #include "session/limits.h"
 #include "session/run.h"
 #include "session/thinning.h"
@@ -332,7 +333,8 @@ static bool build(builder *g)
         return false;
     add_overhead(g);
     return add_gpus(g) && add_comms(g) && pki_whole_run_fill(g->out) &&
-           pki_limits_fill(&g->session->config, g->out) && pki_verdicts_fill(g->out);
+           pki_limits_fill(&g->session->config, g->out) && pki_io_summarise(g->session, g->out) &&
+           pki_verdicts_fill(g->out);
 }
 
 bool pki_run_summarise(const pki_session *s, pki_summary *out)

@@ -72,7 +72,8 @@ static void every_field(void **state)
     (void)state;
     expect_taken(pk_options(.windows_path = "w.jsonl", .window_steps = 10, .window_seconds = 20,
                             .windows_max_bytes = 3 << 20, .metrics_path = "m.prom",
-                            .metrics_seconds = 5, .goodput_path = "g.goodput"));
+                            .metrics_seconds = 5, .goodput_path = "g.goodput", .costs = "energy"));
+    assert_true(config.costs_energy && !config.costs_io);
     assert_string_equal(config.goodput, "g.goodput");
     assert_false(config.goodput_of_each);
     assert_string_equal(config.windows, "w.jsonl");

@@ -92,6 +92,24 @@ bool pki_verdict_waiting(pki_summary *s, pki_words *words)
     return pki_words_say(words, s, "waiting", PKI_WARN, share, PKI_WAIT_SHARE);
 }
 
+static double per_second(uint64_t bytes, uint64_t ns)
+{
+    return ns ? (double)bytes * 1e9 / (double)ns : 0;
+}
+
+/* What moved, beside what the device gave at its best in this run. */
+static void add_device(pki_words *words, const pki_io_summary *io)
+{
+    if (!io->observed)
+        return;
+    pki_words_add(words, " The run read %s and wrote %s",
+                  pki_figure_scaled(per_second(io->read_chars, io->observed), "B/s").text,
+                  pki_figure_scaled(per_second(io->write_chars, io->observed), "B/s").text);
+    pki_words_add(words, "; devices gave %s at best and took %s.",
+                  pki_figure_scaled(io->best_read, "B/s").text,
+                  pki_figure_scaled(io->best_write, "B/s").text);
+}
+
 bool pki_verdict_io_bound(pki_summary *s, pki_words *words)
 {
     double share = pki_verdict_share(s, KIND(PK_IO));
@@ -100,6 +118,7 @@ bool pki_verdict_io_bound(pki_summary *s, pki_words *words)
     pki_words_add(words, "Files take %s of the %s (threshold 30 %%)", PERCENT(share),
                   pki_verdict_unit(s));
     pki_words_add_regions(words, s, KIND(PK_IO));
+    add_device(words, &s->io);
     pki_words_add(words, " Write less often, or from another thread.");
     return pki_words_say(words, s, "io-bound", PKI_WARN, share, PKI_IO_SHARE);
 }

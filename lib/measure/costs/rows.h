@@ -1,0 +1,26 @@
+/* lib/measure/costs/rows.h - what a run cost beside time, as the report says it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What the kernel counts of a process (/proc/PID/io). */
+typedef struct pki_io_counts {
+    uint64_t read_chars, write_chars; /* bytes of calls, wherever they came from */
+    uint64_t read_calls, write_calls;
+    uint64_t read_device, write_device; /* bytes from a device, and for one */
+} pki_io_counts;
+
+typedef struct pki_io_summary {
+    uint64_t asked;    /* first: 0 leaves it out of the report file */
+    char *why_not;     /* NULL or "": the counts are known */
+    uint64_t observed; /* ns */
+    uint64_t read_chars, write_chars, read_calls, write_calls, read_device, write_device;
+    double best_read,
+        best_write;           /* bytes per second of a device, in a tenth of a second and more */
+    uint64_t exposed, hidden; /* self time of kind io: of the thread that makes steps, of others */
+    bool blocked_known;       /* the kernel counts the next one */
+    uint64_t blocked;         /* ns: the former thread waited for a device */
+    uint64_t saves, save_time, save_bytes; /* checkpoints that were announced (pk/goodput.h) */
+} pki_io_summary;

@@ -1,0 +1,78 @@
+/* What the run cost beside time: files. */
+#include "out/report/sections.h"
+
+#define NAME 28
+
+static double rate(uint64_t bytes, uint64_t ns)
+{
+    return ns ? (double)bytes * 1e9 / (double)ns : 0;
+}
+
+static void say_way(const char *what, uint64_t chars, uint64_t calls, uint64_t device, double best,
+                    uint64_t steps, FILE *file)
+{
+    char per_step[192] = "", at_best[96] = "";
+    if (steps)
+        snprintf(per_step, sizeof per_step, ", %s in %s calls a step",
+                 pki_figure_scaled((double)chars / (double)steps, "B").text,
+                 pki_figure_scaled((double)calls / (double)steps, "").text);
+    if (best > 0)
+        snprintf(at_best, sizeof at_best, ", at best %s", pki_figure_scaled(best, "B/s").text);
+    pki_report_say(file, "%s %s in %s calls%s; %s of it %s a device%s", what,
+                   pki_figure_scaled((double)chars, "B").text, COUNT(calls), per_step,
+                   pki_figure_scaled((double)device, "B").text, *what == 'r' ? "from" : "for",
+                   at_best);
+}
+
+static void put_regions(const pki_summary *s, FILE *file)
+{
+    for (size_t i = 0; i < s->region_count; i++) {
+        const pki_region_row *r = &s->regions[i];
+        if (!r->bytes || (r->kind != PK_IO && r->kind != PK_DATA) || !r->time.count)
+            continue;
+        fputs("  ", file);
+        pki_put_left(file, r->name, NAME);
+        pki_report_cell(file, pki_kind_names[r->kind], 5);
+        pki_report_cell(file, COUNT(r->time.count), 9);
+        pki_report_cell(file, pki_figure_scaled((double)r->bytes, "B").text, 10);
+        pki_report_cell(file, pki_figure_scaled(rate(r->bytes, (uint64_t)r->time.sum), "B/s").text,
+                        11);
+        fputc('\n', file);
+    }
+}
+
+static void say_exposed(const pki_summary *s, const pki_io_summary *io, FILE *file)
+{
+    if (io->exposed + io->hidden)
+        pki_report_say(file,
+                       "regions of kind io: %s exposed, on the thread that makes steps; %s hidden, "
+                       "on others",
+                       TIME((double)io->exposed), TIME((double)io->hidden));
+    if (io->blocked_known)
+        pki_report_say(file, "that thread waited %s for devices", TIME((double)io->blocked));
+    if (io->saves)
+        pki_report_say(
+            file, "%s checkpoints: %s and %s each, one every %s; %s of the run", COUNT(io->saves),
+            TIME((double)io->save_time / (double)io->saves),
+            pki_figure_scaled((double)io->save_bytes / (double)io->saves, "B").text,
+            TIME((double)s->run.wall / (double)io->saves),
+            pki_figure_percent(s->run.wall ? (double)io->save_time / (double)s->run.wall : 0).text);
+}
+
+void pki_report_costs(const pki_summary *s, FILE *file)
+{
+    const pki_io_summary *io = &s->io;
+    if (!io->asked)
+        return;
+    pki_report_title(file, "FILES");
+    if (io->why_not && *io->why_not) {
+        pki_report_say(file, "bytes and calls are unknown: %s", io->why_not);
+    } else {
+        say_way("read", io->read_chars, io->read_calls, io->read_device, io->best_read,
+                s->steps.all.count, file);
+        say_way("written", io->write_chars, io->write_calls, io->write_device, io->best_write,
+                s->steps.all.count, file);
+    }
+    put_regions(s, file);
+    say_exposed(s, io, file);
+}

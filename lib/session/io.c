@@ -1,0 +1,111 @@
+#include "session/io.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/syscall.h>
+
+#include "base/small_file.h"
+#include "core/phase.h"
+#include "measure/costs/io.h"
+
+const char *pki_io_folder = "/proc/self";
+
+static struct {
+    bool on, known;
+    pki_io_account account;
+    uint32_t collector; /* its thread; 0: none, or not seen yet */
+    pki_io_counts own;  /* of that thread, as of the last look */
+    uint64_t next;
+} x;
+
+static bool read_counts(const char *name, pki_io_counts *counts)
+{
+    char text[512];
+    return pki_small_file_in(pki_io_folder, name, text, sizeof text) && pki_io_parse(text, counts);
+}
+
+static void look(void)
+{
+    char name[64];
+    pki_io_counts all, more;
+    if (!read_counts("io", &all))
+        return;
+    snprintf(name, sizeof name, "task/%u/io", x.collector);
+    if (x.collector)
+        read_counts(name, &x.own); /* what it was if it has ended */
+    more = pki_io_more(&all, &x.own);
+    pki_io_add(&x.account, &more, pki_monotonic_ns());
+    x.known = true;
+}
+
+void pki_io_begin(pki_session *s)
+{
+    memset(&x, 0, sizeof x);
+    x.on = s->config.costs_io;
+    if (x.on)
+        look();
+}
+
+void pki_io_round(pki_session *s)
+{
+    uint64_t now = x.on && x.known ? pki_monotonic_ns() : 0;
+    if (!now || now < x.next)
+        return;
+    if (s->collecting && pthread_equal(s->collector, pthread_self()))
+        x.collector = (uint32_t)syscall(SYS_gettid);
+    x.next = now + PKI_IO_WINDOW;
+    look();
+}
+
+void pki_io_end(pki_session *s)
+{
+    (void)s;
+    if (x.on && x.known)
+        look();
+}
+
+/* ---- the report ---- */
+
+/* The kernel counts it only where it is told to (delay accounting), in clock ticks. */
+static void fill_blocked(uint32_t tid, pki_io_summary *out)
+{
+    char name[64], text[1024], on[8], *p;
+    long hz = sysconf(_SC_CLK_TCK);
+    snprintf(name, sizeof name, "task/%u/stat", tid);
+    if (!pki_small_file("/proc/sys/kernel/task_delayacct", on, sizeof on) || *on != '1' ||
+        !pki_small_file_in(pki_io_folder, name, text, sizeof text) || hz <= 0)
+        return;
+    p = strrchr(text, ')');
+    for (int field = 2; p && field < 42; field++)
+        p = strchr(p + 1, ' ');
+    out->blocked_known = p != NULL;
+    out->blocked = p ? strtoull(p, NULL, 10) * (uint64_t)(1000000000 / hz) : 0;
+}
+
+static void fill_exposed(uint32_t tid, const pki_summary *s, pki_io_summary *out)
+{
+    for (size_t i = 0; i < s->thread_count; i++) {
+        const pki_thread_row *t = &s->threads[i];
+        *(t->tid == tid ? &out->exposed : &out->hidden) += t->kinds[PK_IO];
+    }
+}
+
+bool pki_io_summarise(const pki_session *s, pki_summary *out)
+{
+    pki_io_summary *io = &out->io;
+    pki_phases phases = pki_phases_now();
+    uint32_t tid = s->stepper_tid ? s->stepper_tid : s->config.world.pid;
+    if (!x.on)
+        return true;
+    io->asked = 1;
+    io->why_not = strdup(x.known ? "" : "the kernel does not tell (/proc/self/io cannot be read)");
+    pki_io_fill(&x.account, io);
+    fill_exposed(tid, out, io);
+    fill_blocked(tid, io);
+    io->saves = phases.saves;
+    io->save_time = phases.time[PK_PHASE_CHECKPOINT];
+    io->save_bytes = phases.save_bytes;
+    return io->why_not != NULL;
+}

@@ -1,0 +1,17 @@
+/* lib/session/io.h - the process's I/O, read of the kernel in the collector's rounds (costs=io).
+ *
+ * What perfkit's own thread reads and writes is taken off. All under the drain lock.
+ */
+#pragma once
+
+#include "session/session.h"
+
+void pki_io_begin(pki_session *session);
+void pki_io_round(pki_session *session);
+void pki_io_end(pki_session *session);
+
+/* Once threads and steps are in it. False without memory. */
+bool pki_io_summarise(const pki_session *session, pki_summary *out);
+
+/* For tests: the folder that stands for /proc/self. */
+extern const char *pki_io_folder;
