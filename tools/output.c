@@ -20,22 +20,45 @@ bool output_check(const char *path, output_kind kind, complaint *why)
     return pki_target_is_free(path) || refuse(path, kind, why);
 }
 
-/* The one that is being written; "" if none is. */
-static char unfinished[PATH_MAX];
+static char unfinished[PATH_MAX]; /* that is being written, but no output; "" if none is */
+static output *open_outputs;
 
 static void remove_unfinished(void)
 {
     if (unfinished[0])
         unlink(unfinished);
+    for (const output *o = open_outputs; o; o = o->next)
+        unlink(o->temporary);
 }
 
-void output_begins(const char *temporary)
+static void remove_at_exit(void)
 {
     static bool registered;
     if (!registered)
         atexit(remove_unfinished);
     registered = true;
+}
+
+void output_begins(const char *temporary)
+{
+    remove_at_exit();
     snprintf(unfinished, sizeof unfinished, "%s", temporary);
+}
+
+static void enter(output *o)
+{
+    remove_at_exit();
+    o->next = open_outputs;
+    open_outputs = o;
+}
+
+static void leave(const output *o)
+{
+    output **at = &open_outputs;
+    while (*at && *at != o)
+        at = &(*at)->next;
+    if (*at)
+        *at = o->next;
 }
 
 bool output_open(output *o, const char *path, output_kind kind, complaint *why)
@@ -44,10 +67,11 @@ bool output_open(output *o, const char *path, output_kind kind, complaint *why)
     int fd = pki_file_fresh(path, PKI_FILE_MODE, o->temporary, sizeof o->temporary);
     if (fd < 0)
         return refuse(path, kind, why);
-    output_begins(o->temporary);
+    enter(o);
     o->to = fdopen(fd, "w");
     if (o->to)
         return true;
+    leave(o);
     refuse(path, kind, why);
     close(fd);
     unlink(o->temporary);
@@ -62,7 +86,7 @@ bool output_close(output *o, bool whole, complaint *why)
         written = false;
         error = errno;
     }
-    output_begins("");
+    leave(o);
     if (!written)
         complaint_set(why, "%s could not be written: %s", o->path, strerror(error));
     if (written && whole)

@@ -9,6 +9,7 @@
 typedef struct output {
     FILE *to;
     const char *path;
+    struct output *next;      /* that is open, too: an output stays where it is */
     char temporary[PATH_MAX]; /* for who writes it in another way than through `to` */
 } output;
 
@@ -24,7 +25,7 @@ bool output_check(const char *path, output_kind kind, complaint *why);
 bool output_open(output *o, const char *path, output_kind kind, complaint *why);
 
 /* The name that a file has until it is whole: it goes with the command, if that ends before. "": it
- * is whole, or has been given up. Of one file at a time. */
+ * is whole, or has been given up. Of one file at a time, which is no output. */
 void output_begins(const char *temporary);
 
 /* Puts it in its place, if `whole` and all that was written has gone through; if not, it is

@@ -10,10 +10,23 @@ static const pki_member rank_region_members[] = {
 };
 static const pki_shape rank_region = {SHAPE(pki_region_row, rank_region_members)};
 
+static const pki_member rank_gpu_members[] = {
+    PLAINS(pki_gpu_row, device, measured, streams),
+    {.key = "per_step",
+     .type = PKI_KEYED,
+     AT(pki_gpu_row, per_step),
+     .shape = &pki_dist_shape,
+     .keys = pki_gpu_figures,
+     .count = PKI_GPU_FIGURES,
+     .optional = true},
+};
+static const pki_shape rank_gpu = {SHAPE(pki_gpu_row, rank_gpu_members)};
+
 static const pki_member rank_members[] = {
     {TOP_OBJECT(pki_summary, run, pki_run_shape)},
     {TOP_OBJECT(pki_summary, stages, pki_stages_shape), .optional = true},
     {TOP_OBJECT(pki_summary, comm, pki_comm_shape)},
+    {ROWS("gpus", pki_summary, gpus, gpu_count, rank_gpu), .line = true, .optional = true},
     {ROWS("regions", pki_summary, regions, region_count, rank_region), .line = true, .lines = true},
 };
 const pki_shape pki_rank_shape = {SHAPE(pki_summary, rank_members)};

@@ -12,6 +12,7 @@ import tempfile
 
 import viewers
 
+RANKS = 1024
 PACKAGE = "@duckdb/node-bindings-linux-x64"
 MARK = "<!-- not run: DuckDB's, by tests/consumer/duckdb.py -->\n"
 BLOCK = re.compile(re.escape(MARK) + r"```sql\n(.*?)```\n(?:" + re.escape(MARK) + r"```output\n(.*?)```\n)?", re.S)
@@ -59,6 +60,7 @@ def make_files(pk, run_trace):
         subprocess.run([run_trace, f"rank{rank}.json", str(rank), "4", "60"], check=True)
         os.makedirs("out", exist_ok=True)
         subprocess.run([pk, "export", "--csv", f"out/rank{rank}", "--tables", "calls,steps,collectives", f"rank{rank}.json"], check=True)
+    subprocess.run([pk, "export", "--partition", "job", "--tables", "calls,steps,collectives"] + [f"rank{r}.json" for r in range(4)], check=True)
     subprocess.run([pk, "export", "--ndjson", "lines", "--tables", "collectives"] + [f"rank{r}.json" for r in range(4)], check=True)
 
 
@@ -84,6 +86,43 @@ def check(page, pk, run_trace, engine):
     return 1 if wrong else 0
 
 
+def forge_job(run_trace):
+    """Traces of very many ranks, of which one is slow: two runs, with other ranks in them."""
+    os.makedirs("many")
+    for rank, slow in ((0, False), (2, True)):
+        subprocess.run([run_trace, f"many-{rank}.json", str(rank), str(RANKS), "1", "cpu"], check=True)
+        with open(f"many-{rank}.json", encoding="utf-8") as file:
+            text = file.read()
+        mark = f'"rank": {rank},'
+        assert mark in text
+        for i in range(RANKS):
+            if (i == 700) == slow:
+                with open(f"many/{i}.json", "w", encoding="utf-8") as file:
+                    file.write(text.replace(mark, f'"rank": {i},', 1))
+
+
+def check_job(pk, run_trace, engine):
+    """All ranks by the views that stand beside their folders, and as Parquet, in little memory."""
+    forge_job(run_trace)
+    files = [f"many/{rank}.json" for rank in range(RANKS)]
+    subprocess.run([pk, "export", "--partition", "ranks", "--tables", "calls"] + files, check=True)
+    same = "SELECT count(*) AS n, sum(duration_ns) AS ns, sum(self_ns) AS self, min(rank) AS first, max(rank) AS last FROM "
+    ours = subprocess.run([pk, "query", "--keep", "0", "--format", "csv", same + "calls"] + files, check=True, capture_output=True, text=True).stdout
+    os.chdir("ranks")
+    with open("_duckdb.sql", encoding="utf-8") as file:
+        for statement in file.read().split(";\n"):
+            if statement.strip():
+                engine.ask(statement)
+    for setting in ("memory_limit = '150MB'", "preserve_insertion_order = false"):
+        engine.ask("SET " + setting)
+    engine.ask("COPY (SELECT * FROM calls) TO 'calls.parquet' (FORMAT parquet)")
+    slow = "SELECT arg_max(rank, ns) AS slowest, count(*) AS ranks FROM (SELECT rank, sum(self_ns) AS ns FROM 'calls.parquet' WHERE kind = 'compute' GROUP BY rank)"
+    for sql, wanted in ((same + "'calls.parquet'", ours), (slow, f"slowest,ranks\n700,{RANKS}\n"),
+                        ("SELECT count(DISTINCT rank) AS ranks FROM calls", f"ranks\n{RANKS}\n")):
+        said = engine.ask(sql)
+        assert said == wanted, f"{sql} of {RANKS} ranks is\n{said}and should be\n{wanted}"
+
+
 def main(page, pk, run_trace, build):
     if platform.machine() != "x86_64":
         raise viewers.Skip(f"there is no package of DuckDB for {platform.machine()} in packages.json")
@@ -93,7 +132,9 @@ def main(page, pk, run_trace, build):
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:
-            return check(page, pk, run_trace, engine)
+            wrong = check(page, pk, run_trace, engine)
+            check_job(pk, run_trace, engine)
+            return wrong
         finally:
             os.chdir("/")
 

@@ -127,6 +127,35 @@ class Job(unittest.TestCase):
         self.assertIn("waits-unknown", self.verdicts(report))
         self.assertIn("no_transfer", report["efficiency"])
 
+    def test_devices_of_traces_of_others(self):
+        """PyTorch's profiler tells rank and size in distributedInfo alone. A step of 1,000 us: 100 of copies, 400 of kernels,
+        a collective over the last 100 of them and 200 more. In the report of the trace it is the same."""
+        def slice_of(cat, name, tid, ts, dur, **args):
+            return {"ph": "X", "cat": cat, "name": name, "pid": 2 if args else 1, "tid": tid, "ts": ts, "dur": dur, "args": args}
+        for rank in range(2):
+            events, number = [], 0
+            for step in range(10):
+                events.append(slice_of("user_annotation", f"ProfilerStep#{step}", 1, step * 1000, 1000))
+                for cat, name, stream, ts, dur in (("gpu_memcpy", "Memcpy HtoD", 13, 50, 100), ("kernel", "gemm", 7, 200, 400),
+                                                   ("kernel", "ncclDevKernel_AllReduce", 20, 500, 300)):
+                    number += 1
+                    events.append(slice_of(cat, name, stream, step * 1000 + ts, dur, device=0, stream=stream, correlation=number))
+            with open(self.path(f"t-{rank}.json"), "w", encoding="utf-8") as file:
+                file.write('{"distributedInfo":{"backend":"nccl","rank": %d,"world_size":2},\n"traceEvents":[\n' % rank
+                           + ",\n".join(map(json.dumps, events)) + "\n]}\n")
+        traces = [self.path(f"t-{rank}.json") for rank in range(2)]
+        found = self.job(*traces)
+        self.assertEqual([(d["rank"], d["device"]) for d in found["devices"]], [(0, 0), (1, 0)])
+        for d in found["devices"]:
+            self.assertEqual([d[part] / 1000 for part in ("step", "compute", "communication", "memory", "idle")], [1000, 400, 200, 100, 300])
+            self.assertAlmostEqual(d["overlap"], 1 / 3)
+        self.assertRegex(self.run_pk(*traces), r"hidden, of communication +2 +33.3 %")
+        for rank in range(2):
+            report = subprocess.run([PK, "report", "--json", traces[rank]], check=True, capture_output=True, timeout=120).stdout
+            with open(self.path(f"r-{rank}.json"), "wb") as file:
+                file.write(report)
+        self.assertEqual(self.job(self.path("r-0.json"), self.path("r-1.json"))["devices"], found["devices"])
+
     def test_a_slow_link_accuses_nobody(self):
         self.forge(ranks=16, link=10)
         self.assertEqual(self.verdicts(self.job(self.path("job"))), ["communication"])

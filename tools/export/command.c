@@ -10,7 +10,7 @@
 #include <string.h>
 
 typedef struct wish {
-    const char *csv, *ndjson, *sqlite;
+    const char *csv, *ndjson, *partition, *sqlite;
     rows_wish rows;
     operands files;
 } wish;
@@ -53,6 +53,9 @@ static const option all_options[] = {
      offsetof(wish, csv), .needs = NEEDS},
     {"--ndjson", "DIR", "a file DIR/TABLE.ndjson for each table: a JSON object per line",
      OPTION_FOLDER, option_text, offsetof(wish, ndjson), .needs = NEEDS},
+    {"--partition", "DIR",
+     "a file DIR/rank=N/TABLE.csv for each rank and table, for readers of partitioned data",
+     OPTION_FOLDER, option_text, offsetof(wish, partition), .needs = NEEDS},
     {"--sqlite", "FILE", "one SQLite database, for `pk query`, too", OPTION_FILE, option_text,
      offsetof(wish, sqlite), .needs = NEEDS},
     {"--tables", "NAMES", "these only, with commas between them (default: all)", OPTION_WORD,
@@ -65,7 +68,8 @@ static const option_table command_options = {
     .about =
         "What runs did, as tables for other engines: those that `pk query --schema` shows.\n"
         "FILE is a trace of perfkit or any Chrome trace, .gz too, or a report in JSON; the rows\n"
-        "of several are one table, with a column for the rank.",
+        "of several are one table, with a column for the rank. Files are read one after the other:\n"
+        "only one file's rows are ever in memory.",
     .notes =
         "docs/query.md has the statements by which DuckDB and ClickHouse read many ranks' files.\n"
         "Exit status: 0; 2 if a file cannot be read or written.",
@@ -79,8 +83,8 @@ static const option_table command_options = {
 static bool makes_sense(const wish *w)
 {
     complaint why = {""};
-    if (!w->csv && !w->ndjson && !w->sqlite)
-        complain("export needs --csv, --ndjson or --sqlite (pk export --help)");
+    if (!w->csv && !w->ndjson && !w->partition && !w->sqlite)
+        complain("export needs --csv, --ndjson, --partition or --sqlite (pk export --help)");
     else if (!w->files.count)
         complain("export needs a file (pk export --help)");
     else if (w->sqlite && !output_check(w->sqlite, OUTPUT_FILE, &why))
@@ -92,22 +96,66 @@ static bool makes_sense(const wish *w)
 
 /* ---- */
 
-static bool write_all(const wish *w, rows *r, complaint *why)
+typedef struct sinks {
+    export_sink all[4];
+    size_t count;
+} sinks;
+
+static bool added(sinks *s, bool opened)
 {
-    return (!w->csv || export_folder(w->csv, "csv", export_csv, r, &w->rows, why)) &&
-           (!w->ndjson || export_folder(w->ndjson, "ndjson", export_ndjson, r, &w->rows, why)) &&
-           (!w->sqlite || export_sqlite(w->sqlite, r, &w->rows, why));
+    s->count += opened;
+    return opened;
+}
+
+/* False, and why; those that are open stay so. */
+static bool open_sinks(sinks *s, const wish *w, complaint *why)
+{
+    export_sink *to = s->all;
+    const rows_wish *wanted = &w->rows;
+    if (w->csv && !added(s, export_to_folder(to, w->csv, &export_csv, wanted, why)))
+        return false;
+    to = &s->all[s->count];
+    if (w->ndjson && !added(s, export_to_folder(to, w->ndjson, &export_ndjson, wanted, why)))
+        return false;
+    to = &s->all[s->count];
+    if (w->partition && !added(s, export_to_partitions(to, w->partition, wanted, why)))
+        return false;
+    to = &s->all[s->count];
+    return !w->sqlite || added(s, export_to_sqlite(to, w->sqlite, wanted, why));
+}
+
+/* One more file, to all of them. */
+static bool write_file(sinks *s, rows *r, complaint *why)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (!s->all[i].take(s->all[i].user, r, why))
+            return false;
+    return true;
+}
+
+static bool close_sinks(sinks *s, bool whole, complaint *why)
+{
+    for (size_t i = 0; i < s->count; i++)
+        whole = s->all[i].close(s->all[i].user, whole, why) && whole;
+    return whole;
 }
 
 static int export(const wish *w)
 {
-    rows *r = rows_create(&w->rows);
-    json_limit_memory(JSON_MEMORY_MOST);
+    sinks to = {.count = 0};
     complaint why = {""};
-    const char *bad = rows_add_files(r, w->files.all, w->files.count, &why);
-    bool written = !bad && write_all(w, r, &why);
+    const char *bad = NULL;
+    json_limit_memory(JSON_MEMORY_MOST);
+    bool good = open_sinks(&to, w, &why);
+    rows *r = rows_create(&w->rows);
+    for (size_t i = 0; good && !bad && i < w->files.count; i++) {
+        rows_forget(r);
+        bad = rows_add_files(r, &w->files.all[i], 1, &why);
+        good = !bad && write_file(&to, r, &why);
+    }
     rows_destroy(r);
-    return written ? EXIT_OK : complain("%s: %s", bad ? bad : "export", why.text);
+    good = close_sinks(&to, good, &why);
+    return good ? EXIT_OK : complain("%s: %s", bad ? bad : "export", why.text);
 }
 
 int command_export(int argc, char **argv)

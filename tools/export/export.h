@@ -1,5 +1,9 @@
-/* tools/export/export.h - rows in files that other engines read: one for each table, or one
- * database. */
+/* tools/export/export.h - rows in files that other engines read: one for each table, one for each
+ * table and rank, or one database.
+ *
+ * File after file of a run is read, and its rows go to each sink in turn: only one file's are ever
+ * kept.
+ */
 #pragma once
 
 #include "complaint.h"
@@ -8,14 +12,36 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* A table's rows onto a stream; errors stick to it. */
-typedef void export_table(FILE *to, rows *r, rows_table of);
+/* Where rows go. */
+typedef struct export_sink {
+    bool (*take)(void *user, rows *r, complaint *why);     /* the rows of one more file */
+    bool (*close)(void *user, bool whole, complaint *why); /* not whole: what was begun goes */
+    void *user;
+} export_sink;
 
-export_table export_csv, export_ndjson;
+/* How a table is written; errors stick to the stream. */
+typedef struct export_form {
+    const char *ending;
+    void (*head)(FILE *to, rows_table of);
+    void (*put)(FILE *to, rows *r, rows_table of);
+} export_form;
 
-/* export/folder.c: DIR/TABLE.ENDING for each table of the wish. False, and why. */
-bool export_folder(const char *path, const char *ending, export_table *put, rows *r,
-                   const rows_wish *wish, complaint *why);
+extern const export_form export_csv, export_ndjson;
 
-/* export/sqlite.c, or none.c without it. False, and why. */
-bool export_sqlite(const char *path, rows *r, const rows_wish *wish, complaint *why);
+/* export/folder.c: DIR/TABLE.ENDING for each table of the wish. False, and why; so are the others.
+ */
+bool export_to_folder(export_sink *to, const char *path, const export_form *form,
+                      const rows_wish *wish, complaint *why);
+
+/* export/partition.c: DIR/rank=N/TABLE.csv. */
+bool export_to_partitions(export_sink *to, const char *path, const rows_wish *wish, complaint *why);
+
+/* export/sqlite.c, or none.c without it. */
+bool export_to_sqlite(export_sink *to, const char *path, const rows_wish *wish, complaint *why);
+
+/* export/folder.c: false, and why, if there is none and none can be made. */
+bool export_make_folder(const char *path, complaint *why);
+
+/* export/lines.c: without the column of this number; -1: with all. */
+void export_csv_head(FILE *to, rows_table of, int without);
+void export_csv_rows(FILE *to, rows *r, rows_table of, int without);

@@ -1,39 +1,81 @@
 /* tools/export/folder.c - a file for each table. */
 #include "export/export.h"
 
+#include "memory.h"
 #include "output.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define BUFFER ((size_t)1 << 20)
+#define BUFFER ((size_t)1 << 18)
 
-static bool write_file(const char *path, export_table *put, rows *r, rows_table of, complaint *why)
-{
+typedef struct table_file {
     output file;
-    if (!output_open(&file, path, OUTPUT_FILE, why))
-        return false;
-    setvbuf(file.to, NULL, _IOFBF, BUFFER);
-    put(file.to, r, of);
-    return output_close(&file, true, why);
+    char path[PATH_MAX];
+} table_file;
+
+typedef struct folder {
+    const export_form *form;
+    table_file *files[ROWS_TABLES]; /* NULL: not wanted */
+} folder;
+
+bool export_make_folder(const char *path, complaint *why)
+{
+    return mkdir(path, 0777) == 0 || errno == EEXIST ||
+           complaint_set(why, "%s: %s", path, strerror(errno));
 }
 
-bool export_folder(const char *path, const char *ending, export_table *put, rows *r,
-                   const rows_wish *wish, complaint *why)
+static bool take(void *user, rows *r, complaint *why)
 {
-    char file[PATH_MAX];
-    if (mkdir(path, 0777) && errno != EEXIST)
-        return complaint_set(why, "%s: %s", path, strerror(errno));
-    for (unsigned of = 0; of < ROWS_TABLES; of++) {
-        const char *name = rows_about_table((rows_table)of)->name;
-        if (!wish->columns[of])
-            continue;
-        if ((size_t)snprintf(file, sizeof file, "%s/%s.%s", path, name, ending) >= sizeof file)
-            return complaint_set(why, "%s: %s", path, strerror(ENAMETOOLONG));
-        if (!write_file(file, put, r, (rows_table)of, why))
-            return false;
-    }
+    folder *f = user;
+    (void)why; /* a stream keeps its error until it is closed */
+    for (unsigned of = 0; of < ROWS_TABLES; of++)
+        if (f->files[of])
+            f->form->put(f->files[of]->file.to, r, (rows_table)of);
     return true;
+}
+
+static bool finish(void *user, bool whole, complaint *why)
+{
+    folder *f = user;
+    for (unsigned of = 0; of < ROWS_TABLES; of++) {
+        if (f->files[of])
+            whole &= output_close(&f->files[of]->file, whole, why);
+        free(f->files[of]);
+    }
+    free(f);
+    return whole;
+}
+
+static bool open_file(folder *f, const char *path, rows_table of, complaint *why)
+{
+    table_file *t = memory_zeroed(1, sizeof *t);
+    const char *name = rows_about_table(of)->name;
+    int length = snprintf(t->path, sizeof t->path, "%s/%s.%s", path, name, f->form->ending);
+    bool fits =
+        length < (int)sizeof t->path || complaint_set(why, "%s: %s", path, strerror(ENAMETOOLONG));
+    if (!fits || !output_open(&t->file, t->path, OUTPUT_FILE, why)) {
+        free(t);
+        return false;
+    }
+    setvbuf(t->file.to, NULL, _IOFBF, BUFFER);
+    f->form->head(t->file.to, of);
+    f->files[of] = t;
+    return true;
+}
+
+bool export_to_folder(export_sink *to, const char *path, const export_form *form,
+                      const rows_wish *wish, complaint *why)
+{
+    folder *f = memory_zeroed(1, sizeof *f);
+    bool good = export_make_folder(path, why);
+    f->form = form;
+    for (unsigned of = 0; good && of < ROWS_TABLES; of++)
+        if (wish->columns[of])
+            good = open_file(f, path, (rows_table)of, why);
+    *to = (export_sink){take, finish, f};
+    return good || finish(f, false, why);
 }

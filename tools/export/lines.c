@@ -3,21 +3,56 @@
 
 #include "rows/cell_write.h"
 
-void export_csv(FILE *to, rows *r, rows_table of)
+void export_csv_head(FILE *to, rows_table of, int without)
 {
     const rows_about *about = rows_about_table(of);
-    for (size_t i = 0; i < about->count; i++)
-        fprintf(to, "%s%s", i ? "," : "", about->columns[i].name);
+    const char *between = "";
+    for (size_t i = 0; i < about->count; i++) {
+        if ((int)i == without)
+            continue;
+        fprintf(to, "%s%s", between, about->columns[i].name);
+        between = ",";
+    }
     putc('\n', to);
-    for (uint64_t row = 0; row < rows_count(r, of); row++)
-        for (unsigned i = 0; i < about->count; i++) {
-            cell c = rows_cell(r, of, row, i);
-            cell_write_csv(to, &c);
-            putc(i + 1 < about->count ? ',' : '\n', to);
-        }
 }
 
-void export_ndjson(FILE *to, rows *r, rows_table of)
+void export_csv_rows(FILE *to, rows *r, rows_table of, int without)
+{
+    const rows_about *about = rows_about_table(of);
+    for (uint64_t row = 0; row < rows_count(r, of); row++) {
+        bool first = true;
+        for (unsigned i = 0; i < about->count; i++) {
+            if ((int)i == without)
+                continue;
+            cell c = rows_cell(r, of, row, i);
+            if (!first)
+                putc(',', to);
+            first = false;
+            cell_write_csv(to, &c);
+        }
+        putc('\n', to);
+    }
+}
+
+static void csv_head(FILE *to, rows_table of)
+{
+    export_csv_head(to, of, -1);
+}
+
+static void csv_rows(FILE *to, rows *r, rows_table of)
+{
+    export_csv_rows(to, r, of, -1);
+}
+
+const export_form export_csv = {"csv", csv_head, csv_rows};
+
+static void ndjson_head(FILE *to, rows_table of)
+{
+    (void)to;
+    (void)of;
+}
+
+static void ndjson_rows(FILE *to, rows *r, rows_table of)
 {
     const rows_about *about = rows_about_table(of);
     for (uint64_t row = 0; row < rows_count(r, of); row++) {
@@ -31,3 +66,5 @@ void export_ndjson(FILE *to, rows *r, rows_table of)
         putc('\n', to);
     }
 }
+
+const export_form export_ndjson = {"ndjson", ndjson_head, ndjson_rows};

@@ -1,10 +1,12 @@
 /* tools/export/sqlite.c - all tables in one database. */
 #include "export/export.h"
 
+#include "memory.h"
 #include "output.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static bool fail(sqlite3 *db, complaint *why)
 {
@@ -53,35 +55,63 @@ static bool insert_rows(sqlite3_stmt *to, rows *r, rows_table of)
     return true;
 }
 
-static bool write_table(sqlite3 *db, rows *r, rows_table of, complaint *why)
+typedef struct database {
+    output file;
+    const rows_wish *wish;
+    sqlite3 *db;
+    sqlite3_stmt *inserts[ROWS_TABLES]; /* NULL: not wanted */
+} database;
+
+static bool take(void *user, rows *r, complaint *why)
+{
+    database *d = user;
+    for (unsigned of = 0; of < ROWS_TABLES; of++)
+        if (d->inserts[of] && !insert_rows(d->inserts[of], r, (rows_table)of))
+            return fail(d->db, why);
+    return true;
+}
+
+static bool finish(void *user, bool whole, complaint *why)
+{
+    database *d = user;
+    for (unsigned of = 0; of < ROWS_TABLES; of++)
+        sqlite3_finalize(d->inserts[of]);
+    whole = whole && run(d->db, "COMMIT", why);
+    whole = (sqlite3_close(d->db) == SQLITE_OK || fail(d->db, why)) && whole;
+    whole = output_close(&d->file, whole, why);
+    free(d);
+    return whole;
+}
+
+static bool create_table(database *d, rows_table of, complaint *why)
 {
     char create[ROWS_SQL], insert[512];
-    sqlite3_stmt *to = NULL;
     rows_write_sql(of, rows_about_table(of)->name, create);
     write_insert(of, insert);
-    bool written = run(db, create, why) &&
-                   (sqlite3_prepare_v2(db, insert, -1, &to, NULL) == SQLITE_OK || fail(db, why)) &&
-                   (insert_rows(to, r, of) || fail(db, why));
-    sqlite3_finalize(to);
-    return written;
+    return run(d->db, create, why) &&
+           (sqlite3_prepare_v2(d->db, insert, -1, &d->inserts[of], NULL) == SQLITE_OK ||
+            fail(d->db, why));
 }
 
 /* If it fails the file goes, so nothing needs to be undone, nor flushed in the meantime. */
-static bool write_database(const char *path, rows *r, const rows_wish *wish, complaint *why)
+static bool create_tables(database *d, complaint *why)
 {
-    sqlite3 *db = NULL;
-    bool written = (sqlite3_open(path, &db) == SQLITE_OK || fail(db, why)) &&
-                   run(db, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN", why);
-    for (unsigned of = 0; written && of < ROWS_TABLES; of++)
-        if (wish->columns[of])
-            written = write_table(db, r, (rows_table)of, why);
-    written = written && run(db, "COMMIT", why);
-    return (sqlite3_close(db) == SQLITE_OK || fail(db, why)) && written;
+    bool good = (sqlite3_open(d->file.temporary, &d->db) == SQLITE_OK || fail(d->db, why)) &&
+                run(d->db, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN", why);
+    for (unsigned of = 0; good && of < ROWS_TABLES; of++)
+        if (d->wish->columns[of])
+            good = create_table(d, (rows_table)of, why);
+    return good;
 }
 
-bool export_sqlite(const char *path, rows *r, const rows_wish *wish, complaint *why)
+bool export_to_sqlite(export_sink *to, const char *path, const rows_wish *wish, complaint *why)
 {
-    output file;
-    return output_open(&file, path, OUTPUT_FILE, why) &&
-           output_close(&file, write_database(file.temporary, r, wish, why), why);
+    database *d = memory_zeroed(1, sizeof *d);
+    *to = (export_sink){take, finish, d};
+    d->wish = wish;
+    if (!output_open(&d->file, path, OUTPUT_FILE, why)) {
+        free(d);
+        return false;
+    }
+    return create_tables(d, why) || finish(d, false, why);
 }

@@ -26,6 +26,8 @@ typedef struct job_rank {
     pki_comm_summary comm;
     size_t self_count;
     struct job_self *selves; /* of its regions */
+    size_t device_count;
+    struct job_device *devices; /* devices.h */
 } job_rank;
 
 /* A figure of each rank, over all of them. */

@@ -1,4 +1,5 @@
 /* tools/job/json.c - a job for machines: docs/job.md. */
+#include "job/devices.h"
 #include "job/findings.h"
 
 #include <math.h>
@@ -259,6 +260,38 @@ static void put_arrivals(pki_json *j, const job_links *l, size_t most)
     pki_json_close(j, ']');
 }
 
+/* ---- devices ---- */
+
+static void put_known(pki_json *j, const char *key, double value)
+{
+    pki_json_real(j, key, value < 0 ? NAN : value);
+}
+
+static void put_device(pki_json *j, int32_t rank, const job_device *d)
+{
+    pki_json_row(j);
+    pki_json_open(j, NULL, '{');
+    pki_json_int(j, "rank", rank);
+    pki_json_uint(j, "device", d->number);
+    pki_json_bool(j, "measured", d->measured);
+    pki_json_uint(j, "steps", d->steps);
+    put_known(j, "step", d->step);
+    for (unsigned i = 0; i < JOB_DEVICE_PARTS; i++)
+        put_known(j, job_device_parts[i], d->parts[i]);
+    put_known(j, "overlap", job_devices_overlap(d, 1));
+    pki_json_close(j, '}');
+}
+
+static void put_devices(pki_json *j, const job *of, size_t most)
+{
+    pki_json_row(j);
+    pki_json_open(j, "devices", '[');
+    for (size_t r = 0; r < of->rank_count; r++)
+        for (size_t i = 0; i < of->ranks[r].device_count && most; i++, most--)
+            put_device(j, of->ranks[r].rank, &of->ranks[r].devices[i]);
+    pki_json_close(j, ']');
+}
+
 /* ---- ranks ---- */
 
 static void put_rank(pki_json *j, const job_findings *f, size_t r)
@@ -298,6 +331,7 @@ void job_json_members(pki_json *j, const job_findings *f, const job_json_most *m
     put_operations(j, &f->links, most->rows);
     put_arrivals(j, &f->links, most->rows);
     job_lives_json(f->of, j);
+    put_devices(j, f->of, most->rows);
     put_ranks(j, f, most);
 }
 

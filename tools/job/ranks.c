@@ -1,5 +1,6 @@
 /* tools/job/ranks.c - the ranks of a job, one of each, in order. */
 #include "job/life.h"
+#include "job/devices.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -46,6 +47,7 @@ static void finish_rank(job_rank *r)
     pki_summary parts = {.run = r->run, .stages = r->stages, .comm = r->comm};
     pki_summary_finish(&parts);
     free(r->selves);
+    free(r->devices);
     free(r->path);
 }
 
@@ -78,6 +80,7 @@ static job_rank rank_of(const char *path, pki_summary *s)
                   .stages = s->stages,
                   .comm = s->comm,
                   .self_count = s->region_count};
+    job_devices_take(&r, s);
     s->run = (pki_run){0};
     s->stages = (pki_stage_summary){0};
     s->comm = (pki_comm_summary){0};

@@ -1,4 +1,5 @@
 /* tools/job/text.c - a job for people. */
+#include "job/devices.h"
 #include "job/findings.h"
 #include "job/life.h"
 
@@ -8,6 +9,7 @@
 #include "base/compiler.h"
 #include "comm/model/communicator.h"
 #include "measure/figure.h"
+#include "memory.h"
 #include "out/columns.h"
 
 #define TIME(ns) (pki_figure_time_tight(ns).text)
@@ -254,6 +256,49 @@ static void put_arrivals(const job_links *l, FILE *to)
     }
 }
 
+/* ---- devices ---- */
+
+static void put_share(const char *name, const job *j, double *values, FILE *to)
+{
+    char rank[16], ranks[32];
+    job_spread s = job_spread_of(j, values);
+    if (!s.have)
+        return;
+    snprintf(ranks, sizeof ranks, "%zu", s.have);
+    left(to, name, NAME);
+    pki_put_cell(to, ranks, 6);
+    pki_put_cell(to, SHARE(s.min), 7);
+    pki_put_cell(to, SHARE(s.mean), 7);
+    pki_put_cell(to, SHARE(s.max), 7);
+    pki_put_cell(to, number(rank, s.max_rank), 4);
+    fputc('\n', to);
+}
+
+static void put_devices(const job *j, FILE *to)
+{
+    static const char *const names[JOB_DEVICE_PARTS] = {
+        "compute",  "communication alone",        "copies alone",
+        "idle ...", "... the host waited for it", "... gaps of 50 us or less"};
+    double *values = memory_zeroed(j->rank_count, sizeof *values);
+    size_t devices = 0;
+    for (size_t r = 0; r < j->rank_count; r++)
+        devices += j->ranks[r].device_count;
+    if (devices) {
+        title(to, "Devices: where a step's time went, and how much of communication was hidden");
+        left(to, "of the step", NAME);
+        fputs("   ranks      min     mean      max  rank\n", to);
+    }
+    for (unsigned part = 0; part < JOB_DEVICE_PARTS && devices; part++) {
+        for (size_t r = 0; r < j->rank_count; r++)
+            values[r] = job_devices_share(&j->ranks[r], part);
+        put_share(names[part], j, values, to);
+    }
+    for (size_t r = 0; r < j->rank_count; r++)
+        values[r] = job_devices_overlap(j->ranks[r].devices, j->ranks[r].device_count);
+    put_share("hidden, of communication", j, values, to);
+    free(values);
+}
+
 /* ---- files ---- */
 
 static void put_notes(const job *j, FILE *to)
@@ -283,5 +328,6 @@ void job_print_text(const job_findings *f, FILE *to)
     put_operations(&f->links, to);
     put_arrivals(&f->links, to);
     job_lives_text(j, to);
+    put_devices(j, to);
     put_notes(j, to);
 }

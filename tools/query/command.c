@@ -11,11 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define KEEP_MIB 1024
+
 typedef struct wish {
     bool schema;
     query_format format;
     const char *sql;
-    char *read; /* the SQL, if it is from a file */
+    uint32_t keep; /* MiB */
+    char *read;    /* the SQL, if it is from a file */
     operands files;
 } wish;
 
@@ -75,6 +78,10 @@ static const option all_options[] = {
      .take = take_format},
     {"--from", "FILE", "the SQL is in this file; \"-\": on the standard input", OPTION_FILE,
      .take = take_from},
+    {"--keep", "MIB",
+     "the rows of files of so many MiB together are kept in memory (default: 1024); more files are\n"
+     "read one after the other each time that a table is gone through",
+     OPTION_WORD, option_number, .at = offsetof(wish, keep)},
     {"--schema", NULL, "the tables and their columns", .at = offsetof(wish, schema)},
 };
 
@@ -146,6 +153,7 @@ static bool each_statement(session *s, bool run)
         }
         any |= statement != NULL;
         sqlite3_finalize(statement);
+        query_end_statement(&s->tables);
     }
     if (good && !any)
         complain("there is no statement in the SQL");
@@ -155,6 +163,11 @@ static bool each_statement(session *s, bool run)
 static bool load_files(session *s)
 {
     complaint why = {""};
+    const stream_files files = {s->w->files.all, s->w->files.count};
+    if (stream_is_worth(&files, (uint64_t)s->w->keep << 20)) {
+        s->tables.files = files;
+        return true;
+    }
     s->tables.rows = rows_create(&s->tables.wish);
     const char *bad = rows_add_files(s->tables.rows, s->w->files.all, s->w->files.count, &why);
     if (bad)
@@ -166,7 +179,7 @@ static bool load_files(session *s)
 static bool ask_files(session *s)
 {
     if (query_open(NULL, &s->db) || query_add_tables(s->db, &s->tables) ||
-        query_add_functions(s->db)) {
+        query_add_functions(s->db) || query_sort_in_files(s->db)) {
         complain("%s", s->db ? sqlite3_errmsg(s->db) : "out of memory");
         return false;
     }
@@ -199,7 +212,7 @@ static int ask(const wish *w)
 
 int command_query(int argc, char **argv)
 {
-    wish w = {.schema = false};
+    wish w = {.keep = KEEP_MIB};
     int status = options_read(&command_options, &w, argc, argv);
     if (status == OPTIONS_READ)
         status = w.schema ? print_schema() : find_sql(&w) ? ask(&w) : EXIT_UNUSABLE;

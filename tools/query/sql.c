@@ -39,6 +39,12 @@ int query_open(const char *path, sqlite3 **db)
     return error ? error : harden(*db);
 }
 
+int query_sort_in_files(sqlite3 *db)
+{
+    return sqlite3_exec(db, "PRAGMA temp_store = FILE; PRAGMA cache_size = -65536", NULL, NULL,
+                        NULL);
+}
+
 /* ---- what it may call ---- */
 
 /* Functions of their arguments and of the time: SQLite's as far as 3.50, and ours. Not on the list

@@ -1,10 +1,11 @@
 /* tools/query/tables.c - rows as tables of SQLite.
  *
- * Nothing is copied: a cell is made when SQLite asks for it. Groups and orders by columns, and rows
- * that a join looks for, come from permutations (rows/order.h), which are made once for each set of
- * columns. SQLite can do neither by itself for tables that are not its own.
+ * Rows that are not kept come file by file (query/stream.h). Of those that are, nothing is copied:
+ * a cell is made when SQLite asks for it. Groups and orders by columns, and rows that a join looks
+ * for, come from permutations (rows/order.h), which are made once for each set of columns. SQLite
+ * can do neither by itself for tables that are not its own.
  */
-#include "query/query.h"
+#include "query/sheet.h"
 
 #include "base/compiler.h"
 #include "memory.h"
@@ -15,28 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ORDERS_MOST 8 /* of a table; beyond it, the oldest one goes if nobody reads it */
-
-/* The ways to go through a table: idxNum, with the columns in idxStr. */
-enum { ALL, ORDERED, FOUND };
-
-typedef struct kept_order {
-    order o;
-    unsigned readers;
-} kept_order;
-
-typedef struct sheet {
-    sqlite3_vtab base;
-    query_tables *from;
-    rows_table of;
-    kept_order *orders[ORDERS_MOST];
-    size_t order_count;
-} sheet;
+#define PASSES_MOST 4 /* through a table that is not kept, in one statement: then it is */
 
 typedef struct cursor {
     sqlite3_vtab_cursor base;
+    rows *rows;     /* among which it goes; NULL: there are none */
     kept_order *by; /* NULL: in the rows' own order */
     size_t at, end;
+    bool passes; /* file by file */
+    stream files;
 } cursor;
 
 /* ---- what there is ---- */
@@ -83,109 +71,9 @@ static int disconnect(sqlite3_vtab *table)
     sheet *s = (sheet *)table;
     for (size_t i = 0; i < s->order_count; i++)
         free_order(s->orders[i]);
+    rows_destroy(s->whole);
     free(s);
     return SQLITE_OK;
-}
-
-/* ---- the way to take ---- */
-
-static double count_of(const sheet *s)
-{
-    return s->from->rows ? (double)rows_count(s->from->rows, s->of) : 1e6;
-}
-
-static void wish_for(sheet *s, const sqlite3_index_info *info)
-{
-    uint64_t used = info->colUsed & ROWS_ALL;
-    s->from->wish.columns[s->of] |= used | ROWS_COUNTED;
-}
-
-/* A constant is sooner compared with all rows than looked up in an order that has to be made; but
- * what a join asks for is asked often. */
-static bool is_join(sqlite3_index_info *info, int i)
-{
-    sqlite3_value *constant;
-    return info->aConstraint[i].usable && info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_EQ &&
-           info->aConstraint[i].iColumn >= 0 &&
-           sqlite3_vtab_rhs_value(info, i, &constant) != SQLITE_OK &&
-           !sqlite3_vtab_in(info, i, -1) && strcmp(sqlite3_vtab_collation(info, i), "BINARY") == 0;
-}
-
-/* The column by which rows are found: of several the one with the most values, as far as its name
- * tells. -1: none. */
-static int choose_join(const sheet *s, sqlite3_index_info *info, double *rows_each)
-{
-    static const struct {
-        const char *name;
-        double share;
-    } guesses[] = {{"id", 0},      {"correlation", 0}, {"parent", 1e-6},  {"step", 1e-3},
-                   {"name", 0.05}, {"sequence", 1e-3}, {"start_ns", 1e-6}};
-    const rows_about *about = rows_about_table(s->of);
-    int chosen = -1;
-    double least = INFINITY;
-    for (int i = 0; i < info->nConstraint; i++) {
-        if (!is_join(info, i))
-            continue;
-        double share = 0.2;
-        for (size_t g = 0; g < PKI_COUNT_OF(guesses); g++)
-            if (strcmp(about->columns[info->aConstraint[i].iColumn].name, guesses[g].name) == 0)
-                share = guesses[g].share;
-        if (share < least) {
-            least = share;
-            chosen = i;
-        }
-    }
-    *rows_each = 1 + (chosen < 0 ? 1 : least) * count_of(s);
-    return chosen;
-}
-
-/* idxStr: a letter for each column, from 'A' on; small ones are descending from '\x80' on. */
-static int put_columns(sqlite3_index_info *info, const char *columns)
-{
-    info->idxStr = sqlite3_mprintf("%s", columns);
-    info->needToFreeIdxStr = 1;
-    return info->idxStr ? SQLITE_OK : SQLITE_NOMEM;
-}
-
-#define DESCENDING 0x40 /* beside the column's number + 1 */
-
-static bool put_order(sqlite3_index_info *info, char columns[ORDER_COLUMNS + 1])
-{
-    if (info->nOrderBy == 0 || info->nOrderBy > ORDER_COLUMNS)
-        return false;
-    for (int i = 0; i < info->nOrderBy; i++) {
-        if (info->aOrderBy[i].iColumn < 0)
-            return false;
-        columns[i] = (char)(info->aOrderBy[i].iColumn + 1);
-        if (info->aOrderBy[i].desc)
-            columns[i] = (char)(columns[i] | DESCENDING);
-    }
-    columns[info->nOrderBy] = '\0';
-    return true;
-}
-
-static int choose(sqlite3_vtab *table, sqlite3_index_info *info)
-{
-    sheet *s = (sheet *)table;
-    char columns[ORDER_COLUMNS + 1] = "";
-    double each, count = count_of(s);
-    int join = choose_join(s, info, &each);
-    wish_for(s, info);
-    info->estimatedCost = count;
-    info->estimatedRows = (sqlite3_int64)PKI_MAX(count, 1);
-    if (join >= 0) {
-        info->aConstraintUsage[join].argvIndex = 1;
-        info->idxNum = FOUND;
-        info->estimatedCost = 10 + each;
-        info->estimatedRows = (sqlite3_int64)each;
-        columns[0] = (char)(info->aConstraint[join].iColumn + 1);
-        return put_columns(info, columns);
-    }
-    if (!put_order(info, columns))
-        return SQLITE_OK;
-    info->idxNum = ORDERED;
-    info->orderByConsumed = 1;
-    return put_columns(info, columns);
 }
 
 /* ---- orders ---- */
@@ -205,8 +93,8 @@ static order_by order_from(rows_table of, const char *columns)
     order_by by = {.of = of};
     for (; columns[by.count]; by.count++) {
         unsigned column = (unsigned char)columns[by.count];
-        by.descending[by.count] = (column & DESCENDING) != 0;
-        by.columns[by.count] = (uint8_t)((column & (DESCENDING - 1)) - 1);
+        by.descending[by.count] = (column & SHEET_DESCENDING) != 0;
+        by.columns[by.count] = (uint8_t)((column & (SHEET_DESCENDING - 1)) - 1);
     }
     return by;
 }
@@ -221,7 +109,7 @@ static void make_room(sheet *s)
         }
 }
 
-static kept_order *order_for(sheet *s, const char *columns)
+static kept_order *order_for(sheet *s, rows *of, const char *columns)
 {
     order_by by = order_from(s->of, columns);
     for (size_t i = 0; i < s->order_count; i++)
@@ -229,7 +117,7 @@ static kept_order *order_for(sheet *s, const char *columns)
             return s->orders[i];
     make_room(s);
     kept_order *fresh = s->order_count < ORDERS_MOST ? calloc(1, sizeof *fresh) : NULL;
-    if (!fresh || !order_make(&fresh->o, s->from->rows, &by)) {
+    if (!fresh || !order_make(&fresh->o, of, &by)) {
         free(fresh);
         return NULL;
     }
@@ -253,11 +141,71 @@ static void release_order(cursor *c)
     c->by = NULL;
 }
 
+/* SQLite may hold texts of its rows until the statement has ended. */
+static void end_pass(cursor *c)
+{
+    query_tables *t = ((sheet *)c->base.pVtab)->from;
+    if (!c->files.rows)
+        return;
+    t->passed = memory_resized(t->passed, (t->passed_count + 1) * sizeof(rows *));
+    t->passed[t->passed_count++] = c->files.rows;
+    rows_forget(c->files.rows);
+    c->files.rows = NULL;
+}
+
+void query_end_statement(query_tables *t)
+{
+    for (size_t i = 0; i < t->passed_count; i++)
+        rows_destroy(t->passed[i]);
+    free(t->passed);
+    t->passed = NULL;
+    t->passed_count = 0;
+    memset(t->passes, 0, sizeof t->passes);
+}
+
 static int close_cursor(sqlite3_vtab_cursor *at)
 {
     release_order((cursor *)at);
+    end_pass((cursor *)at);
     free(at);
     return SQLITE_OK;
+}
+
+static int refuse(sqlite3_vtab *table, const complaint *why)
+{
+    sqlite3_free(table->zErrMsg);
+    table->zErrMsg = sqlite3_mprintf("%s", why->text);
+    return SQLITE_ERROR;
+}
+
+/* The next file's rows. */
+static int pass_on(cursor *c)
+{
+    complaint why = {""};
+    c->at = 0;
+    return stream_next(&c->files, &c->end, &why) ? SQLITE_OK : refuse(c->base.pVtab, &why);
+}
+
+/* From the first file on. Who has to find rows, or goes through them again and again, has them
+ * kept.
+ */
+static int choose_rows(cursor *c, sheet *s, int way)
+{
+    complaint why = {""};
+    c->rows = s->from->rows;
+    if (!sheet_is_streamed(s))
+        return SQLITE_OK;
+    c->passes = way == SHEET_ALL && !s->whole && s->from->passes[s->of]++ < PASSES_MOST;
+    if (c->passes) {
+        end_pass(c);
+        stream_begin(&c->files, &s->from->files, s->of, &s->from->wish);
+        c->rows = c->files.rows;
+        return SQLITE_OK;
+    }
+    if (!s->whole)
+        s->whole = stream_whole(&s->from->files, s->of, &s->from->wish, &why);
+    c->rows = s->whole;
+    return s->whole ? SQLITE_OK : refuse(&s->base, &why);
 }
 
 /* The value as one of the column's type; CELL_NULL: no row has it. */
@@ -289,26 +237,30 @@ static int filter(sqlite3_vtab_cursor *at, int way, const char *columns, int arg
     cursor *c = (cursor *)at;
     sheet *s = (sheet *)at->pVtab;
     release_order(c);
+    int error = choose_rows(c, s, way);
+    if (error || c->passes)
+        return error ? error : pass_on(c);
     c->at = 0;
-    c->end = s->from->rows ? (size_t)rows_count(s->from->rows, s->of) : 0;
-    if (way == ALL || c->end == 0)
+    c->end = c->rows ? (size_t)rows_count(c->rows, s->of) : 0;
+    if (way == SHEET_ALL || c->end == 0)
         return SQLITE_OK;
-    c->by = order_for(s, columns);
+    c->by = order_for(s, c->rows, columns);
     if (!c->by)
         return SQLITE_NOMEM;
     c->by->readers++;
-    if (way == FOUND && argc == 1) {
+    if (way == SHEET_FOUND && argc == 1) {
         const rows_column *column = &rows_about_table(s->of)->columns[columns[0] - 1];
         cell value = cell_for(rows_column_type(column), argv[0]);
-        order_find(&c->by->o, s->from->rows, &value, &c->at, &c->end);
+        order_find(&c->by->o, c->rows, &value, &c->at, &c->end);
     }
     return SQLITE_OK;
 }
 
 static int next(sqlite3_vtab_cursor *at)
 {
-    ((cursor *)at)->at++;
-    return SQLITE_OK;
+    cursor *c = (cursor *)at;
+    c->at++;
+    return c->passes && c->at == c->end ? pass_on(c) : SQLITE_OK;
 }
 
 static int is_at_end(sqlite3_vtab_cursor *at)
@@ -325,7 +277,7 @@ static size_t row_of(const cursor *c)
 static int column(sqlite3_vtab_cursor *at, sqlite3_context *context, int i)
 {
     const sheet *s = (sheet *)at->pVtab;
-    cell c = rows_cell(s->from->rows, s->of, row_of((cursor *)at), (unsigned)i);
+    cell c = rows_cell(((cursor *)at)->rows, s->of, row_of((cursor *)at), (unsigned)i);
     if (c.type == CELL_INTEGER)
         sqlite3_result_int64(context, c.integer);
     else if (c.type == CELL_REAL)
@@ -342,7 +294,7 @@ static int row_id(sqlite3_vtab_cursor *at, sqlite3_int64 *id)
 }
 
 static const sqlite3_module module = {.xConnect = connect,
-                                      .xBestIndex = choose,
+                                      .xBestIndex = sheet_choose,
                                       .xDisconnect = disconnect,
                                       .xOpen = open_cursor,
                                       .xClose = close_cursor,

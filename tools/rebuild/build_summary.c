@@ -103,11 +103,14 @@ static void read_head(json_t *head, pki_toll *toll, pki_summary *out)
     complaint ignored = {""};
     json_reader j = {.why = &ignored};
     json_t *metadata = json_read_object(&j, head, "metadata");
+    json_t *job = json_read_object(&j, head, "distributedInfo"); /* PyTorch's profiler writes it */
     out->run.complete = true;
     json_read_text(&j, metadata, "perfkit", &out->run.version);
     json_read_text(&j, metadata, "program", &out->run.program);
     json_read_text(&j, metadata, "host", &out->run.host);
     json_read_u32(&j, metadata, "pid", &out->run.pid);
+    json_read_i32(&j, job, "rank", &out->run.rank);
+    json_read_i32(&j, job, "world_size", &out->run.world_size);
     json_read_i32(&j, metadata, "rank", &out->run.rank);
     json_read_i32(&j, metadata, "world_size", &out->run.world_size);
     json_read_uint(&j, metadata, "start_unix_ns", &out->run.start_unix);

@@ -14,7 +14,7 @@
     }
 #define TIMES                                                                                      \
     {"start_ns", "since the start of its run", FORM_U64, 0, 0}, {"end_ns", "", FORM_END, 0, 0},    \
-        {"duration_ns", "", FORM_U64, 0, 8}, {"duration_us", "", FORM_US, 0, 8},                   \
+        {"duration_ns", "", FORM_KNOWN, 0, 8}, {"duration_us", "", FORM_US, 0, 8},                 \
         {"start_unix_ns", "since 1970, by the host's clock", FORM_UNIX, 0, 0},                     \
     {                                                                                              \
         "step", "the step in which it began", FORM_STEP, 0, 0                                      \
@@ -206,6 +206,52 @@ static const rows_column activities[] = {
      AT(activity_row, correlation)},
 };
 
+static const rows_column spans[] = {
+    OF_FILE,
+    {"span", "perfkit's number of it", FORM_U64, 0, AT(span_row, span)},
+    {"id", "the program's; from 2^63 on less 2^64", FORM_BITS, 0, AT(span_row, id)},
+    {"name", "of the region", FORM_REGION, 0, AT(span_row, region)},
+    {"kind", "compute, data, comm, io, wait or other", FORM_REGION_KIND, 0, AT(span_row, region)},
+    {"thread", "that began it", FORM_U32, 0, AT(span_row, thread)},
+    {"end_thread", "that ended it; NULL: it was open as the file ended", FORM_U32, 0,
+     AT(span_row, end_thread)},
+    TIMES,
+};
+
+static const rows_column span_marks[] = {
+    OF_FILE,
+    {"span", "that it is of", FORM_U64, 0, AT(span_mark_row, span)},
+    {"name", "of the region", FORM_REGION, 0, AT(span_mark_row, region)},
+    {"kind", "compute, data, comm, io, wait or other", FORM_REGION_KIND, 0,
+     AT(span_mark_row, region)},
+    {"thread", "", FORM_U32, 0, AT(span_mark_row, thread)},
+    MOMENT,
+    {"since_ns", "since the mark before it, or the beginning", FORM_U64, 0,
+     AT(span_mark_row, since)},
+};
+
+static const rows_column requests[] = {
+    OF_FILE,
+    {"span", "perfkit's number of it, as in spans", FORM_U64, 0, AT(request_row, span)},
+    {"id", "the program's; NULL: it began before the file", FORM_BITS, 0, AT(request_row, id)},
+    {"name", "of the region", FORM_REGION, 0, AT(request_row, region)},
+    TIMES,
+    {"outcome", "finished, cancelled or failed", FORM_NAME, 0, AT(request_row, outcome)},
+    {"good", "1: finished within the limits", FORM_BOOL, 0, AT(request_row, good)},
+    {"tokens", "", FORM_U64, 0, AT(request_row, tokens)},
+    {"preemptions", "", FORM_U64, 0, AT(request_row, preemptions)},
+    {"first_step", "that it rode in", FORM_U64, 0, AT(request_row, first_step)},
+    {"steps", "so many", FORM_U64, 0, AT(request_row, steps)},
+    {"ttft_ns", "time to first token; NULL: there was none", FORM_COUNT, 0, AT(request_row, ttft)},
+    {"tpot_ns", "time per output token; NULL: fewer than two", FORM_REAL, 0, AT(request_row, tpot)},
+    {"queued_ns", "what its time went to (pk/request.h) ...", FORM_U64, 0, AT(request_row, queued)},
+    {"preempted_ns", "", FORM_U64, 0, AT(request_row, preempted)},
+    {"prefill_ns", "", FORM_U64, 0, AT(request_row, prefill)},
+    {"crowded_ns", "", FORM_U64, 0, AT(request_row, crowded)},
+    {"decode_ns", "", FORM_U64, 0, AT(request_row, decode)},
+    {"behind_ns", "... these six sum up to it", FORM_U64, 0, AT(request_row, behind)},
+};
+
 static const rows_column threads[] = {
     OF_FILE,
     {"thread", "the kernel's number of it", FORM_U32, 0, AT(pki_thread_row, tid)},
@@ -266,6 +312,9 @@ static const rows_about tables[ROWS_TABLES] = {
     [ROWS_COUNTERS] = {"counters", "each sample", COLUMNS(counters)},
     [ROWS_MARKS] = {"marks", "each moment that was marked", COLUMNS(marks)},
     [ROWS_ACTIVITIES] = {"activities", "what else devices and libraries did", COLUMNS(activities)},
+    [ROWS_SPANS] = {"spans", "each pk_span that began, requests too", COLUMNS(spans)},
+    [ROWS_SPAN_MARKS] = {"span_marks", "each mark of a pk_span", COLUMNS(span_marks)},
+    [ROWS_REQUESTS] = {"requests", "each request that has ended", COLUMNS(requests)},
     [ROWS_THREADS] = {"threads", "each thread that recorded", COLUMNS(threads)},
     [ROWS_DEVICES] = {"devices", "each GPU", COLUMNS(devices)},
     [ROWS_VERDICTS] = {"verdicts", "what the report says", COLUMNS(verdicts)},
@@ -318,6 +367,9 @@ const size_t rows_widths[ROWS_TABLES][ROWS_PARTS] = {
     [ROWS_COUNTERS] = {sizeof(counter_row)},
     [ROWS_MARKS] = {sizeof(mark_row)},
     [ROWS_ACTIVITIES] = {sizeof(activity_row)},
+    [ROWS_SPANS] = {sizeof(span_row)},
+    [ROWS_SPAN_MARKS] = {sizeof(span_mark_row)},
+    [ROWS_REQUESTS] = {sizeof(request_row)},
     [ROWS_THREADS] = {sizeof(pki_thread_row)},
     [ROWS_DEVICES] = {sizeof(pki_gpu_row)},
     [ROWS_VERDICTS] = {sizeof(verdict_row)},

@@ -39,8 +39,9 @@ static bool wants_step(const rows *r)
     return false;
 }
 
-static const rows_table of_events[] = {ROWS_CALLS,    ROWS_KERNELS,  ROWS_MEMCPYS, ROWS_COLLECTIVES,
-                                       ROWS_MESSAGES, ROWS_COUNTERS, ROWS_MARKS,   ROWS_ACTIVITIES};
+static const rows_table of_events[] = {
+    ROWS_CALLS, ROWS_KERNELS,    ROWS_MEMCPYS, ROWS_COLLECTIVES, ROWS_MESSAGES, ROWS_COUNTERS,
+    ROWS_MARKS, ROWS_ACTIVITIES, ROWS_SPANS,   ROWS_SPAN_MARKS,  ROWS_REQUESTS};
 static const rows_table of_summary[] = {ROWS_REGIONS, ROWS_THREADS, ROWS_DEVICES, ROWS_VERDICTS};
 
 static bool wants_events(const rows *r)
@@ -122,6 +123,7 @@ static bool read_events(adding *a)
     a->file->has_events = 1;
     take_head(a, trace_head(&a->in));
     bool read = trace_read(&a->in, &visitor);
+    rows_pair_spans(&a->reader);
     a->file->cut = !trace_is_whole(&a->in);
     a->file->events = a->reader.events;
     return read;
@@ -184,8 +186,10 @@ static void begin_file(adding *a, const char *path)
     for (size_t t = 0; t < ROWS_TABLES; t++)
         start->first[t] = r->parts[t][0].count;
     a->file = rows_append(r, ROWS_FILES, 0);
-    *a->file =
-        (file_row){.file = (uint32_t)r->files.count, .rank = -1, .ranks = -1, .pid = ROWS_NONE};
+    *a->file = (file_row){.file = (uint32_t)(r->files_before + r->files.count),
+                          .rank = -1,
+                          .ranks = -1,
+                          .pid = ROWS_NONE};
     a->file->host = a->file->program = a->file->version = ROWS_NONE;
     a->file->path = rows_name(r, path);
 }

@@ -203,7 +203,7 @@ static cell named_cell(const rows *r, rows_form form, const char *p)
     case FORM_UNBALANCED:
         return integer(id > TRACK_MASK);
     case FORM_PARENT:
-        return id ? integer(id) : (cell){.type = CELL_NULL};
+        return id ? count(r->calls_before + id) : (cell){.type = CELL_NULL};
     default:
         return text(rows_name_of(r, id));
     }
@@ -225,9 +225,12 @@ static cell member_cell(const rows *r, rows_form form, const char *p)
     case FORM_BOOL:
         return integer(*p != 0);
     case FORM_US:
-        return real((double)u64_at(p) / 1000);
+        return u64_at(p) == UINT64_MAX ? (cell){.type = CELL_NULL} : real((double)u64_at(p) / 1000);
     case FORM_REAL:
         return real(real_at(p));
+    case FORM_BITS:
+        return u64_at(p + sizeof(uint64_t)) ? integer((int64_t)u64_at(p))
+                                            : (cell){.type = CELL_NULL};
     case FORM_WHOLE:
         return count(whole_at(p));
     case FORM_SOME:
@@ -239,6 +242,11 @@ static cell member_cell(const rows *r, rows_form form, const char *p)
     default:
         return named_cell(r, form, p);
     }
+}
+
+static cell end_cell(uint64_t start, uint64_t duration)
+{
+    return duration == UINT64_MAX ? (cell){.type = CELL_NULL} : count(start + duration);
 }
 
 cell rows_cell(rows *r, rows_table of, uint64_t row, unsigned column)
@@ -258,9 +266,9 @@ cell rows_cell(rows *r, rows_table of, uint64_t row, unsigned column)
     case FORM_STEP:
         return step_of(r, of, i, u64_at(at));
     case FORM_END:
-        return count(u64_at(at) + u64_at(at + sizeof(uint64_t)));
+        return end_cell(u64_at(at), u64_at(at + sizeof(uint64_t)));
     case FORM_ID:
-        return count(row + 1);
+        return count(r->calls_before + row + 1);
     default:
         return member_cell(r, (rows_form)c->form, at + c->offset);
     }

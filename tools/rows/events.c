@@ -30,7 +30,7 @@ static uint32_t track_of(rows *r, const char *track, uint32_t tid)
     return id;
 }
 
-static uint32_t region_of(rows *r, const event *e)
+uint32_t rows_region_of(rows *r, const event *e)
 {
     char key[1024];
     snprintf(key, sizeof key, "%u%.1000s", (unsigned)e->kind, e->name);
@@ -73,7 +73,8 @@ static void find_call(rows_reader *from, const event *e, call_row *c)
 {
     rows_known *k = &from->known[e->known % ROWS_KNOWN];
     if (!e->known || k->known != e->known)
-        *k = (rows_known){e->known, region_of(from->to, e), track_of(from->to, e->track, e->tid)};
+        *k = (rows_known){e->known, rows_region_of(from->to, e),
+                          track_of(from->to, e->track, e->tid)};
     c->region = k->region;
     c->track = k->track | (e->unbalanced ? ~TRACK_MASK : 0);
 }
@@ -317,6 +318,12 @@ void rows_take_event(void *reader, const event *e)
         break;
     case EVENT_MARK:
         take_mark(r, e);
+        break;
+    case EVENT_SPAN_BEGIN:
+    case EVENT_SPAN_MARK:
+    case EVENT_SPAN_END:
+    case EVENT_REQUEST:
+        rows_take_span(from, e);
         break;
     case EVENT_THREAD_NAME:
         name_track(r, e);

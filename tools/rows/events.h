@@ -10,6 +10,13 @@ typedef struct rows_known {
     uint32_t known, region, track;
 } rows_known;
 
+/* A pk_span's beginning, or its end. */
+typedef struct span_moment {
+    uint64_t span, moment, id;
+    uint32_t thread;
+    bool begins;
+} span_moment;
+
 typedef struct rows_reader {
     rows *to;
     uint64_t events;
@@ -17,6 +24,14 @@ typedef struct rows_reader {
     size_t begun;        /* the operation whose end comes next, + 1; 0: none. Its id is... */
     uint64_t begun_id;   /* ...this */
     rows_known known[ROWS_KNOWN];
+    part moments; /* of span_moment */
 } rows_reader;
 
 void rows_take_event(void *reader, const event *e);
+
+/* events.c: the region's number among those of the rows. */
+uint32_t rows_region_of(rows *r, const event *e);
+
+/* async.c: an event of a pk_span, and, behind the file's last event, which belong together. */
+void rows_take_span(rows_reader *from, const event *e);
+void rows_pair_spans(rows_reader *from);

@@ -12,7 +12,7 @@ typedef enum rows_form {
     FORM_FILE,
     FORM_RANK,
     /* of start and duration */
-    FORM_END,
+    FORM_END,  /* NULL if the duration is UINT64_MAX */
     FORM_UNIX, /* start, since 1970 */
     FORM_STEP, /* in which it began */
     /* of the member at the offset */
@@ -22,7 +22,7 @@ typedef enum rows_form {
     FORM_U32,    /* ROWS_NONE is NULL */
     FORM_I32,    /* -1 is NULL */
     FORM_BOOL,   /* a uint8_t */
-    FORM_US,     /* ns in a uint64_t, as us */
+    FORM_US,     /* ns in a uint64_t, as us; UINT64_MAX is NULL */
     FORM_REAL,   /* NaN is NULL */
     FORM_WHOLE,  /* a double too */
     FORM_SOME,   /* the same; 0 is NULL */
@@ -34,6 +34,7 @@ typedef enum rows_form {
     FORM_TRACK, /* the thread of one of rows.tracks... */
     FORM_TRACK_NAME,
     FORM_UNBALANCED, /* ...and the highest bit of its number */
+    FORM_BITS,       /* a uint64_t as two's complement; NULL if the one behind it is 0 */
     FORM_ID,         /* the row's number, from 1 */
     FORM_PARENT      /* the number of another one + 1, or 0 */
 } rows_form;
@@ -107,6 +108,35 @@ typedef struct activity_row {
     uint32_t kind, name, region, device, track;
 } activity_row;
 
+/* The program's number of a span, and whether it is known. */
+typedef struct span_id {
+    uint64_t id, known;
+} span_id;
+
+typedef struct span_row {
+    uint64_t start, duration; /* duration UINT64_MAX: it was open when the file ended */
+    uint64_t span;            /* perfkit's number */
+    span_id id;
+    uint32_t region, thread, end_thread;
+} span_row;
+
+typedef struct span_mark_row {
+    uint64_t start, duration; /* duration 0 */
+    uint64_t span, since;
+    uint32_t region, thread;
+} span_mark_row;
+
+typedef struct request_row {
+    uint64_t start, duration;
+    uint64_t span;
+    span_id id;
+    uint64_t queued, preempted, prefill, crowded, decode, behind, ttft;
+    uint64_t tokens, preemptions, first_step, steps;
+    double tpot;
+    uint32_t region, outcome;
+    uint8_t good;
+} request_row;
+
 typedef struct verdict_row {
     double value, threshold;
     uint32_t name, severity, text;
@@ -147,6 +177,7 @@ struct rows {
     table names, region_keys, track_keys, process_keys;
     part regions, tracks; /* of rows_region, rows_track */
     rows_memo memo[ROWS_TABLES];
+    uint64_t files_before, calls_before; /* that are forgotten */
 };
 
 extern const size_t rows_widths[ROWS_TABLES][ROWS_PARTS];

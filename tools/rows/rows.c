@@ -14,21 +14,36 @@ rows *rows_create(const rows_wish *wish)
     return r;
 }
 
-void rows_destroy(rows *r)
+/* All but the names. */
+static void finish_rows(rows *r)
 {
-    if (!r)
-        return;
     for (size_t t = 0; t < ROWS_TABLES; t++)
         for (size_t p = 0; p < ROWS_PARTS; p++)
             free(r->parts[t][p].data);
     free(r->files.data);
     free(r->regions.data);
     free(r->tracks.data);
-    table_finish(&r->names);
     table_finish(&r->region_keys);
     table_finish(&r->track_keys);
     table_finish(&r->process_keys);
+}
+
+void rows_destroy(rows *r)
+{
+    if (!r)
+        return;
+    finish_rows(r);
+    table_finish(&r->names);
     free(r);
+}
+
+void rows_forget(rows *r)
+{
+    finish_rows(r);
+    *r = (rows){.wish = r->wish,
+                .names = r->names,
+                .files_before = r->files_before + r->files.count,
+                .calls_before = r->calls_before + r->parts[ROWS_CALLS][0].count};
 }
 
 void *rows_push(part *p, size_t width)

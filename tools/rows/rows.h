@@ -33,6 +33,9 @@ typedef enum rows_table {
     ROWS_COUNTERS,
     ROWS_MARKS,
     ROWS_ACTIVITIES,
+    ROWS_SPANS,
+    ROWS_SPAN_MARKS,
+    ROWS_REQUESTS,
     ROWS_THREADS,
     ROWS_DEVICES,
     ROWS_VERDICTS,
@@ -89,6 +92,10 @@ bool rows_add_file(rows *r, const char *path, bool show, complaint *why);
 
 /* All of these. NULL; or the one that cannot be read, and why. */
 const char *rows_add_files(rows *r, char *const *paths, size_t count, complaint *why);
+
+/* Room for the next files: the rows go, and their texts stay. Files and the ids of calls are
+ * counted on, so that file after file has the rows that all of them have together. */
+void rows_forget(rows *r);
 
 uint64_t rows_count(const rows *r, rows_table of);
 cell rows_cell(rows *r, rows_table of, uint64_t row, unsigned column);
