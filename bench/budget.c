@@ -10,9 +10,11 @@
  */
 #include <pk/pk.h>
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "base/clock.h"
+#include "measure/thinned.h"
 
 #include "harness.h"
 #include "scratch.h"
@@ -70,6 +72,20 @@ typedef struct way {
 } way;
 
 static pk_stats stats;
+static double clock_step_ns;
+
+/* As a session has it. */
+static double measure_clock_step(void)
+{
+    static pki_clock_map map;
+    const char *why;
+    uint32_t monotonic = !pki_cycle_counter_trusted(&why);
+    pki_clock_sample a = pki_clock_read(monotonic), b = a;
+    while (b.ns - a.ns < 10000000)
+        b = pki_clock_read(monotonic);
+    pki_clock_map_init(&map, monotonic, a, b);
+    return (double)pki_clock_step(monotonic) * pki_clock_unit_ns(&map);
+}
 
 static void look(way *w, uint64_t calls, const way *truth)
 {
@@ -78,15 +94,14 @@ static void look(way *w, uint64_t calls, const way *truth)
     w->wrong += stats.count != calls;
     w->untimed = (double)stats.untimed / (double)stats.count;
     w->error = stats.sampling_error;
+    const pki_region_thinned said = pki_region_thinned_of(&stats, 0, clock_step_ns);
+    const double *ranges[QUANTILES] = {said.p50, said.p90, said.p99};
     for (int i = 0; i < QUANTILES; i++) {
-        double q = shares[i], off = 1.96 * sqrt(q * (1 - q)) * stats.sampling_error;
-        w->quantiles[i] = (double)pk_stats_quantile(&stats, q);
+        w->quantiles[i] = (double)pk_stats_quantile(&stats, shares[i]);
         if (!truth || truth == w)
             continue;
         w->stated++;
-        /* both by the buckets' middle, and whole ticks of a clock that may step by 10 ns */
-        w->outside += truth->quantiles[i] < (double)pk_stats_quantile(&stats, q - off) * 0.98 - 1 ||
-                      truth->quantiles[i] > (double)pk_stats_quantile(&stats, q + off) * 1.02 + 1;
+        w->outside += truth->quantiles[i] < ranges[i][0] || truth->quantiles[i] > ranges[i][1];
     }
 }
 
@@ -125,6 +140,7 @@ int main(int argc, char **argv)
     unsigned long turns = bench_number(argc, argv, "--turns", 11);
     double bound = (double)bench_number(argc, argv, "--percent", 2) / 100;
     uint64_t calls = bench_number(argc, argv, "--millions", 10) * 1000000u;
+    clock_step_ns = measure_clock_step();
     static way ways[] = {{.name = "without perfkit's calls", .bound = -1},
                          {.name = "statistics, no bound"},
                          {.name = "statistics, bound"},

@@ -31,3 +31,12 @@ double pki_measure_region_ns(uint32_t monotonic);
 
 /* Likewise of a call that is counted and not timed (core/thin.h). */
 double pki_measure_counted_ns(void);
+
+/* Both beside work in which each instruction waits for the one before, so that the processor has
+ * time for others: by how much they make it longer. As little as that they cost where a program's
+ * own work is like that; what it is lies between these and the two above. */
+typedef struct pki_hidden_ns {
+    double pair, counted;
+} pki_hidden_ns;
+
+pki_hidden_ns pki_measure_hidden_ns(uint32_t monotonic);

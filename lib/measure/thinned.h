@@ -6,7 +6,8 @@
 #include <pk/stats.h>
 
 /* Of a region that overhead_max has thinned. Ranges hold the figure 95 times in
- * 100, as far as calls do not depend on those near them. */
+ * 100, as far as calls do not depend on those near them; the clock's step and the width of a bucket
+ * are in them. */
 typedef struct pki_region_thinned {
     uint64_t calls;    /* not timed, or not in the trace; 0: it is not thinned */
     uint64_t untimed;  /* counted alone */
@@ -24,6 +25,6 @@ typedef struct pki_thinned {
     bool beyond; /* perfkit took more for a while, with nothing left to be saved */
 } pki_thinned;
 
-/* Of a finished distribution, and of so many events that the trace goes without. All zero: the
- * region is not thinned. */
-pki_region_thinned pki_region_thinned_of(const pk_stats *stats, uint64_t untraced);
+/* Of a finished distribution, and of so many events that the trace goes without. step_ns: the
+ * clock's; 0: not known. All zero: the region is not thinned. */
+pki_region_thinned pki_region_thinned_of(const pk_stats *stats, uint64_t untraced, double step_ns);

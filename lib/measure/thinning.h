@@ -17,11 +17,13 @@
 
 /* What a call costs, ns. */
 typedef struct pki_thin_costs {
-    double pair;    /* begin and end, recorded on the fast path */
-    double timed;   /* the same for a timed call of a thinned region */
-    double counted; /* begin and end of an untimed one */
-    double fold;    /* per record: the collector's... */
-    double format;  /* ...and with an event in the trace so much more */
+    double pair;                        /* begin and end, recorded on the fast path */
+    double timed;                       /* the same for a timed call of a thinned region */
+    double counted;                     /* begin and end of an untimed one */
+    double pair_hidden, counted_hidden; /* the same two beside work that the processor does
+                                           meanwhile: what they take at least */
+    double fold;                        /* per record: the collector's... */
+    double format;                      /* ...and with an event in the trace so much more */
 } pki_thin_costs;
 
 typedef struct pki_thin_region {
@@ -46,7 +48,10 @@ typedef struct pki_thinning {
     uint32_t roomy;    /* looks in a row with room */
     uint32_t patience; /* so many before something comes up */
     uint32_t since_up; /* looks since something did */
-    bool beyond;       /* nothing is left to be saved, and it is not enough */
+    uint32_t spent;    /* looks in a row at which nothing was left to be saved, and what is sure to
+                          be taken was more than may be... */
+    double sure, cpu;  /* ...that, in them, and the process's CPU time; ns */
+    bool beyond;       /* it has been so for long enough to be said */
 } pki_thinning;
 
 void pki_thinning_init(pki_thinning *thinning, double bound, bool traced, pki_thin_costs costs);

@@ -32,6 +32,12 @@ static char *copy(const char *text)
     return strdup(text ? text : "");
 }
 
+static double clock_step_of(const builder *g)
+{
+    const pki_clock_map *clock = &g->session->arena->header->clock;
+    return (double)clock->step_ticks * pki_clock_unit_ns(clock);
+}
+
 static bool fill_region(builder *g, pki_region_row *row, uint32_t id)
 {
     const pki_name *name = pki_name_at(id);
@@ -44,7 +50,7 @@ static bool fill_region(builder *g, pki_region_row *row, uint32_t id)
                             .self = g->stats->self,
                             .bytes = g->stats->bytes,
                             .flops = g->stats->flops,
-                            .thinned = pki_region_thinned_of(g->stats, 0),
+                            .thinned = pki_region_thinned_of(g->stats, 0, clock_step_of(g)),
                             .exact = exact};
     return fits && row->name && pki_histogram_of_stats(g->stats, &row->histogram);
 }
@@ -70,7 +76,7 @@ static bool add_regions(builder *g)
         if (!fill_region(g, row, id))
             return false;
         row->span = pki_spans_row(&g->fold->spans, id, row->self ? 0 : row->time.count);
-        row->thinned = pki_region_thinned_of(g->stats, pki_thinning_kept_out(id));
+        row->thinned = pki_region_thinned_of(g->stats, pki_thinning_kept_out(id), clock_step_of(g));
         row->gpu = pki_device_region_spans(g->fold->device, id);
         row->kernels = pki_device_region_kernels(g->fold->device, id);
         row->threads = pki_fold_threads(g->fold, id);

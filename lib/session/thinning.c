@@ -49,11 +49,14 @@ void pki_thinning_start(pki_session *s)
         return;
     s->toll.overhead_max = s->config.overhead_max;
     s->toll.counted_ns = pki_measure_counted_ns();
+    const pki_hidden_ns hidden = pki_measure_hidden_ns(s->config.monotonic);
     s->thinning = true;
     pki_thinning_init(&now.thinning, s->config.overhead_max, s->writing,
                       (pki_thin_costs){.pair = pair,
                                        .timed = TIMED_PAIRS * pair,
                                        .counted = s->toll.counted_ns,
+                                       .pair_hidden = hidden.pair,
+                                       .counted_hidden = hidden.counted,
                                        .fold = FOLD_NS,
                                        .format = FORMAT_NS});
 }
@@ -140,11 +143,12 @@ static void tell(pki_session *s)
     now.told = true;
     s->toll.beyond = 1;
     pki_log(PK_LOG_WARNING,
-            "overhead_max: perfkit takes %s of the process's CPU time, more than the %s asked for: "
-            "counting calls (%.1f ns each) and timing the few that are left costs as much; fewer "
-            "or longer regions would help",
-            pki_figure_percent(now.thinning.share).text,
-            pki_figure_percent(now.thinning.bound).text, now.thinning.costs.counted);
+            "overhead_max: perfkit takes %s of the process's CPU time at least, more than the %s "
+            "asked for: counting calls (%.1f to %.1f ns each) and timing the few that are left "
+            "costs as much; fewer or longer regions would help",
+            pki_figure_percent(now.thinning.sure / now.thinning.cpu).text,
+            pki_figure_percent(now.thinning.bound).text, now.thinning.costs.counted_hidden,
+            now.thinning.costs.counted);
 }
 
 static void look(pki_session *s, const pki_thin_sight *sight)

@@ -14,8 +14,13 @@
 #define BOUND 0.02
 #define LOOK 1e8 /* ns of CPU time */
 
-static const pki_thin_costs costs = {
-    .pair = 20, .timed = 50, .counted = 2, .fold = 30, .format = 60};
+static const pki_thin_costs costs = {.pair = 20,
+                                     .timed = 50,
+                                     .counted = 2,
+                                     .pair_hidden = 10,
+                                     .counted_hidden = 1.5,
+                                     .fold = 30,
+                                     .format = 60};
 
 static pki_thinning thinning;
 static pki_thin_region regions[8];
@@ -152,7 +157,7 @@ static void never_means_never(void **state)
     (void)state;
     begin(true);
     regions[0].thin = PKI_THIN_NEVER;
-    settle(calls, 1, 5);
+    settle(calls, 1, 20);
     assert_true(regions[0].thin == PKI_THIN_NEVER);
     assert_true(thinning.beyond);
 }
@@ -163,7 +168,25 @@ static void counting_alone_can_be_too_much(void **state)
     (void)state;
     begin(false);
     settle(calls, 1, 5);
+    assert_false(thinning.beyond); /* not at once */
+    settle(calls, 1, 25);
     assert_true(thinning.beyond);
+    assert_true(regions[0].thin >= 64);
+    assert_true(thinning.sure / thinning.cpu > BOUND);
+    const double fewer[] = {1000};
+    settle(fewer, 1, 1);
+    assert_false(thinning.beyond);
+}
+
+/* In a row they take 2 ns each, which would be 2.6 %; it may be 1.95 % as well. */
+static void what_may_be_hidden_is_not_said_to_be_too_much(void **state)
+{
+    const double calls[] = {1300000};
+    (void)state;
+    begin(false);
+    settle(calls, 1, 100);
+    assert_true(thinning.share > BOUND);
+    assert_false(thinning.beyond);
     assert_true(regions[0].thin >= 64);
 }
 
@@ -204,6 +227,7 @@ int main(void)
         cmocka_unit_test(it_does_not_flap),
         cmocka_unit_test(never_means_never),
         cmocka_unit_test(counting_alone_can_be_too_much),
+        cmocka_unit_test(what_may_be_hidden_is_not_said_to_be_too_much),
         cmocka_unit_test(where_nothing_helps_the_few_keep_their_times),
         cmocka_unit_test(what_records_cost_is_learnt),
     };
