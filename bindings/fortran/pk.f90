@@ -93,7 +93,7 @@ module pk
         integer(c_int64_t) :: trace_rotate_bytes = 0
         integer(c_int32_t) :: trace_keep = 0
         type(c_ptr) :: machine_path = c_null_ptr
-        real(c_double) :: overhead_max = 0; type(c_ptr) :: goodput_path = c_null_ptr, costs = c_null_ptr
+        real(c_double) :: overhead_max = 0; type(c_ptr) :: goodput_path = c_null_ptr, costs = c_null_ptr, peak = c_null_ptr
     end type
     type, bind(c) :: backend_info
         integer(c_int32_t) :: size = 232, live = 0
@@ -103,7 +103,7 @@ module pk
     public :: pk_start, pk_flush, pk_stop, pk_error_text, pk_version_text, pk_get_counts, pk_backend_live
     public :: pk_region_named, pk_region_variant, pk_region_begin, pk_region_end, pk_region_next, pk_region_add, &
               pk_region_mark, pk_region_limit, pk_region_stats, pk_stats_quantile
-    public :: pk_step, pk_step_begin, pk_step_kind, pk_step_stats, pk_counter_named, pk_counter_set, pk_thread_name
+    public :: pk_step, pk_step_begin, pk_step_kind, pk_step_flops, pk_step_stats, pk_counter_named, pk_counter_set, pk_thread_name
     public :: pk_gpu_begin, pk_gpu_end, pk_region_gpu_stats
 
     ! ---- as they are in C ----
@@ -112,7 +112,6 @@ module pk
             import :: pk_region
             type(pk_region), value :: region
         end subroutine
-
         subroutine pk_region_end(region) bind(c, name="pk_region_end")
             import :: pk_region
             type(pk_region), value :: region
@@ -128,7 +127,6 @@ module pk
             type(pk_region), value :: region
             integer(c_int64_t), value :: bytes, flops
         end subroutine
-
         subroutine pk_region_mark(region) bind(c, name="pk_region_mark")
             import :: pk_region
             type(pk_region), value :: region
@@ -173,6 +171,12 @@ module pk
         subroutine pk_step_begin() bind(c, name="pk_step_begin")
         end subroutine
 
+        ! Operations of the step that runs: what the model needs, and what was done (0: as many).
+        subroutine pk_step_flops(model, hardware) bind(c, name="pk_step_flops")
+            import :: c_double
+            real(c_double), value :: model, hardware
+        end subroutine
+
         subroutine step_kind_c(kind) bind(c, name="pk_step_kind")
             import :: c_char
             character(kind=c_char), intent(in) :: kind(*)
@@ -190,7 +194,6 @@ module pk
             type(pk_region), value :: region
             type(c_ptr), value :: stream
         end subroutine
-
         subroutine pk_gpu_end(region, stream) bind(c, name="pk_gpu_end")
             import :: pk_region, c_ptr
             type(pk_region), value :: region
@@ -207,19 +210,15 @@ module pk
             import :: options, c_int
             type(options), intent(in) :: wanted
         end function
-
         integer(c_int) function flush_c() bind(c, name="pk_flush")
             import :: c_int
         end function
-
         integer(c_int) function stop_c() bind(c, name="pk_stop")
             import :: c_int
         end function
-
         type(c_ptr) function error_c() bind(c, name="pk_error_message")
             import :: c_ptr
         end function
-
         type(c_ptr) function version_c() bind(c, name="pk_version")
             import :: c_ptr
         end function

@@ -223,6 +223,13 @@ func StepKind(kind string) {
 	}
 }
 
+// StepFlops tells floating-point operations of the step that runs: what the model needs, and what was done (0: as many).
+func StepFlops(model, hardware float64) {
+	if Started() {
+		C.pk_step_flops_on_(C.double(model), C.double(hardware))
+	}
+}
+
 // Capture asks for a trace of what the history holds, and of so many steps more.
 func Capture(reason string, steps uint32) error {
 	text := C.CString(reason)

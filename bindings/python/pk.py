@@ -121,8 +121,7 @@ _flush, _stop = (_control("pk_" + name, ctypes.c_int) for name in ("flush", "sto
 _start, _get_counts, _step_stats = (_control("pk_" + name, ctypes.c_int, _POINTER) for name in ("start", "get_counts", "step_stats"))
 _backend_status = _control("pk_backend_status", ctypes.c_int, _TEXT, _POINTER)
 _region_stats, _region_gpu_stats = (_control(f"pk_region_{what}", ctypes.c_int, _POINTER, _POINTER) for what in ("stats", "gpu_stats"))
-_capture = _control("pk_capture", ctypes.c_int, _TEXT, _U32)
-_status_name = _function("pk_status_name", _TEXT, ctypes.c_int)
+_capture, _status_name = _control("pk_capture", ctypes.c_int, _TEXT, _U32), _function("pk_status_name", _TEXT, ctypes.c_int)
 _error_message, _version = (_function(name, _TEXT) for name in ("pk_error_message", "pk_version"))
 _on = _U32.in_dll(_library, "pk_gate_") if _library else _U32(0)  # not zero while a session is open
 
@@ -155,7 +154,7 @@ class _Options(ctypes.Structure):
         "s.cupti_steps u.cupti_graph_nodes u.nvtx_consume s.nvtx_shim s.gpu_capture u.cupti_sync_events w.history_bytes "
         "u.history_steps u.captures_per_hour w.capture_bytes_per_hour s.capture s.capture_path s.windows_path u.window_steps "
         " u.window_seconds w.windows_max_bytes s.metrics_path u.metrics_seconds u.hang_seconds s.hang_command "
-        " s.collector s.collector_cpus w.trace_rotate_bytes u.trace_keep s.machine_path d.overhead_max s.goodput_path s.costs").split()]
+        " s.collector s.collector_cpus w.trace_rotate_bytes u.trace_keep s.machine_path d.overhead_max s.goodput_path s.costs s.peak").split()]
 
 
 class Counts(_Plain):
@@ -330,6 +329,7 @@ def traced(function):
 # ---- steps, counters, what is known ----
 
 step_begin = _function("pk_step_begin", None)  # the next step begins here, not where the last one ended
+step_flops = _function("pk_step_flops", None, _DOUBLE, _DOUBLE)  # of the step that runs: what the model needs, and what was done
 def step(items=0, kind=""):
     """Ends the current step, in which there were so many samples; kind: it was no usual one, but an "evaluation", say."""
     if kind:

@@ -253,6 +253,13 @@ pub fn step_kind(kind: &str) {
     }
 }
 
+/// Floating-point operations of the step that runs: what the model needs, and what was done (0: as many).
+pub fn step_flops(model: f64, hardware: f64) {
+    if started() {
+        unsafe { pk_step_flops_on_(model, hardware) }
+    }
+}
+
 /// A trace of what the history holds, and of so many steps more.
 pub fn capture(reason: &str, steps: u32) -> Result<(), Error> {
     Error::check(unsafe { pk_capture(c_text(reason).as_ptr(), steps) })

@@ -71,6 +71,7 @@ pub struct Options {
     pub overhead_max: f64,
     pub goodput_path: *const c_char,
     pub costs: *const c_char,
+    pub peak: *const c_char,
 }
 
 #[repr(C)]
@@ -83,7 +84,7 @@ pub struct Backend {
 
 // What C has (tests/abi); larger ones come with a larger size member.
 const _: () = assert!(size_of::<Region>() == 64 && size_of::<Counter>() == 24 && size_of::<Stats>() == 30344);
-const _: () = assert!(size_of::<Options>() == 296 && size_of::<Backend>() == 232 && size_of::<Counts>() == 152);
+const _: () = assert!(size_of::<Options>() == 304 && size_of::<Backend>() == 232 && size_of::<Counts>() == 152);
 
 #[link(name = "pk")]
 extern "C" {
@@ -97,6 +98,7 @@ extern "C" {
     pub fn pk_region_mark_on_(region: *mut Region);
     pub fn pk_step_on_(items: u64);
     pub fn pk_step_begin_on_();
+    pub fn pk_step_flops_on_(model: f64, hardware: f64);
     pub fn pk_step_kind_on_(kind: *const c_char);
     pub fn pk_counter_set_on_(counter: *mut Counter, value: f64);
     pub fn pk_gpu_begin_on_(region: *mut Region, stream: *mut c_void);

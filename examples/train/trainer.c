@@ -189,6 +189,17 @@ static uint64_t tokens_per_step(const trainer *t)
     return t->options->batch * t->options->seq;
 }
 
+/* The model's floating-point operations, for its FLOPs utilisation in the report. Embeddings are
+ * looked up, not multiplied. */
+static double operations_per_step(const trainer *t)
+{
+    const options *o = t->options;
+    uint64_t looked_up = (VOCABULARY + o->seq) * o->dim;
+    double token = pk_transformer_flops(t->model->parameters.count - looked_up, o->layers, o->heads,
+                                        o->dim / o->heads, o->seq);
+    return token * (double)tokens_per_step(t);
+}
+
 static void introduce(const trainer *t)
 {
     printf("%zu files, %.1f KiB of text; %.2f M parameters; %" PRIu64 " bytes per step\n",
@@ -230,6 +241,7 @@ static bool finish_step(const trainer *t, const step_result *result, progress *l
 bool trainer_run(trainer *t, const volatile sig_atomic_t *stop)
 {
     progress last = {.step = t->step, .since = seconds_now()};
+    const double operations = operations_per_step(t);
     if (!t->options->quiet)
         introduce(t);
     for (bool final = t->step >= t->options->steps; !final;) {
@@ -241,6 +253,7 @@ bool trainer_run(trainer *t, const volatile sig_atomic_t *stop)
             return false;
         /* All that belongs to the step is done, the checkpoint included: the next one begins here.
          * The number of tokens gives the report its throughput. */
+        pk_step_flops(operations, 0);
         pk_step(tokens_per_step(t));
     }
     return true;

@@ -12,10 +12,8 @@
  *   - Every call is an empty function, inlined. Its arguments are evaluated as those of any
  * function are, so what they do still happens, and what they only compute is left out by the
  * compiler. With optimisation (-O1 and more) the code is what it would be without the calls, and
- * regions and counters that are static take no memory. Without optimisation calls of empty
- * functions are left.
- *   - Scopes (PK_REGION_SCOPE, PK_SCOPE, PK_FUNCTION, PK_GPU_SCOPE, those of pk.hpp) are plain
- * blocks.
+ * regions and counters that are static take no memory; without it empty calls are left.
+ *   - Scopes (PK_REGION_SCOPE, PK_SCOPE, PK_FUNCTION, PK_GPU_SCOPE, pk.hpp's) are plain blocks.
  *   - Answers: PK_OK; 0 for figures; structures are zero behind their size. pk_error_message is "",
  *     pk_version "disabled". Pointers that are never NULL point to one that does nothing.
  *     pk_backend_status says in words that this is a program without perfkit.
@@ -173,6 +171,11 @@ PK_API pk_region *pk_region_variant(pk_region *region, const char *key, int64_t 
 PK_API void pk_step(uint64_t items) {}
 PK_API void pk_step_begin(void) {}
 PK_API void pk_step_kind(const char *kind) {}
+PK_API void pk_step_flops(double model, double hardware) {}
+PK_API double pk_transformer_flops(uint64_t n, uint64_t l, uint64_t h, uint64_t q, uint64_t t)
+{
+    return 0;
+}
 #endif
 
 #ifdef PK_DISABLE_GOODPUT_

@@ -119,6 +119,12 @@ inline void step_kind(const char *kind) noexcept
     pk_step_kind(kind);
 }
 
+/* Floating-point operations of the step that runs: what the model needs, and what was done. */
+inline void step_flops(double model, double hardware = 0) noexcept
+{
+    pk_step_flops(model, hardware);
+}
+
 /* How long a call of this region may take before the watchdog says that the program hangs. */
 inline void limit(pk_region &of, double seconds) noexcept
 {

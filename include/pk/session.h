@@ -297,6 +297,14 @@ typedef struct pk_options {
      * writes is taken off (not so with collector=none). docs/guide.md, "Beside time". NULL: none.
      */
     const char *costs;
+
+    /* What the steps' operations (pk_step_flops) are held against, for MFU and HFU: the precision
+     * that the model is computed in, "fp64", "fp32", "tf32", "bf16", "fp16" or "fp8", whose peak
+     * is looked up (docs/machine.md): of GPUs in a table of data sheets, of processors, in fp32 and
+     * fp64, in the file of `pk machine` (machine_path); or operations per second of all that this
+     * process uses, "989.5e12"; or both, "bf16:989.5e12". NULL: fp32 of the processors; of GPUs
+     * none, since theirs differ by precision, and the report says so. */
+    const char *peak;
 } pk_options;
 
 /* The options as a pointer to a literal: pk_start(pk_options(.trace_path = "run.json")). For C; in

@@ -22,6 +22,13 @@
  * figures of their own, by kind, and do not count in those of the usual steps, nor in their
  * warm-up, their slowest ones or their verdicts.
  *
+ * A program that knows how many floating-point operations its step takes says so, and the report
+ * says which share of the hardware's peak it reaches:
+ *
+ *     double per_token = pk_transformer_flops(parameters, layers, heads, head_size, sequence);
+ *     ... in the loop ...
+ *     pk_step_flops(per_token * tokens, 0);    // before pk_step(tokens)
+ *
  * Threads: one loop per process. Calls from several threads are taken one at a time; a call that
  *          comes while another is under way is dropped and counted. A step whose predecessor ended
  *          on another thread has a duration but no breakdown.
@@ -57,10 +64,33 @@ PK_API PK_INLINE void pk_step_begin(void);
  * a look-up of the name, some 50 ns. */
 PK_API PK_INLINE void pk_step_kind(const char *kind);
 
+/* Floating-point operations of the step that runs, of this process alone, a multiplication and an
+ * addition being two. Calls within a step add up (one for each micro-batch, say).
+ *   model:    what the model needs, however it is computed: pk_transformer_flops(...) x tokens.
+ *   hardware: what was done, what is computed again (activation recomputation) included; 0: as many
+ *             as the model needs. With all activations computed again it is 4/3 of the model's: two
+ *             of six parts of each token's operations are the forward pass.
+ * The report has of both the share of the peak, over the steps of the usual kind that told it,
+ * behind the warm-up: MFU (model FLOPs utilisation; A. Chowdhery and others, "PaLM: Scaling
+ * Language Modeling with Pathways", 2022, appendix B) and HFU (hardware FLOPs utilisation). Of
+ * which peak: the option `peak` (pk/session.h). Each number is kept in 24 bits, so to within 6e-8
+ * of it. What is not finite or below 0 is left out. Any thread; some 20 ns. */
+PK_API PK_INLINE void pk_step_flops(double model, double hardware);
+
+/* Operations that training of a dense transformer needs for one token, forward and backward: 6 N +
+ * 12 L H Q T, with N parameters, L layers, H heads of size Q, and sequences of T tokens (PaLM,
+ * appendix B, as above: 2 + 4 operations for each parameter, and attention's two products of
+ * matrices, of which a causal mask saves nothing there). N is without the embedding table, which
+ * is looked up, not multiplied; with the output layer. Of a mixture of experts: the parameters that
+ * one token meets. No state, no cost. */
+PK_API double pk_transformer_flops(uint64_t parameters, uint64_t layers, uint64_t heads,
+                                   uint64_t head_size, uint64_t sequence);
+
 /* ---- below: how it is done ---- */
 
 #ifndef PK_DISABLE
 
+PK_API void pk_step_flops_on_(double model, double hardware);
 PK_API void pk_step_on_(uint64_t items);
 PK_API void pk_step_begin_on_(void);
 PK_API void pk_step_kind_on_(const char *kind);
@@ -81,6 +111,12 @@ PK_INLINE void pk_step_kind(const char *kind)
 {
     if (PK_ON_)
         pk_step_kind_on_(kind);
+}
+
+PK_INLINE void pk_step_flops(double model, double hardware)
+{
+    if (PK_ON_)
+        pk_step_flops_on_(model, hardware);
 }
 
 #endif /* PK_DISABLE */

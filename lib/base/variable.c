@@ -34,6 +34,7 @@ static const char *const variables[] = {
     "PK_OVERHEAD_MAX",
     "PK_GOODPUT_PATH",
     "PK_COSTS",
+    "PK_PEAK",
     "PK_RANK",
     "PK_REPORT_PATH",
     "PK_REPORT_THREADS",

@@ -10,6 +10,7 @@ extern inline void pk_region_mark(pk_region *region);
 extern inline void pk_step(uint64_t items);
 extern inline void pk_step_begin(void);
 extern inline void pk_step_kind(const char *kind);
+extern inline void pk_step_flops(double model, double hardware);
 extern inline void pk_phase_begin(pk_phase phase);
 extern inline void pk_phase_end(pk_phase phase);
 extern inline void pk_checkpoint_done(uint64_t step, uint64_t bytes);

@@ -18,8 +18,9 @@ typedef enum pki_record_type {
                                  extra = those of lost calls in them */
     PKI_RECORD_STEP =
         5, /* start, value = duration; the next slot's start and value hold index and items, its
-              extra the id of the kind's name, 0: the usual kind. With PKI_FLAG_BETWEEN the time
-              before the step of that index, which belongs to none */
+              extra the id of the kind's name, 0: the usual kind, and in its upper half, as a float,
+              the model's operations; its what has those that were done. With PKI_FLAG_BETWEEN the
+              time before the step of that index, which belongs to none */
     PKI_RECORD_COUNTER = 6,   /* start; value = the double's bits */
     PKI_RECORD_MARK = 7,      /* start; value and extra = a payload's bits and type */
     PKI_RECORD_OPERATION = 8, /* start, value = duration, id = the region around its start, extra =
@@ -181,6 +182,38 @@ static inline uint64_t pki_record_ticks(const pki_record *r)
     default:
         return r->start;
     }
+}
+
+/* The two of them that a step's record holds as floats. */
+static inline uint32_t pki_float_bits(double value)
+{
+    float narrow = (float)value;
+    uint32_t bits;
+    __builtin_memcpy(&bits, &narrow, sizeof bits);
+    return bits;
+}
+
+static inline double pki_float_of(uint64_t bits)
+{
+    uint32_t low = (uint32_t)bits;
+    float narrow;
+    __builtin_memcpy(&narrow, &low, sizeof narrow);
+    return (double)narrow;
+}
+
+static inline uint32_t pki_step_kind_of(const pki_record *more)
+{
+    return (uint32_t)more->extra;
+}
+
+static inline double pki_step_model(const pki_record *more)
+{
+    return pki_float_of(more->extra >> 32);
+}
+
+static inline double pki_step_hardware(const pki_record *more)
+{
+    return pki_float_of(more->what);
 }
 
 /* A clock that lags on another core can make a difference negative: that is 0. */

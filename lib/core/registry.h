@@ -28,9 +28,11 @@ typedef struct pki_registry {
     uint32_t stepping;
     pki_thread *stepper; /* who made the last step */
     uint64_t step_start;
-    bool stepped;          /* any thread has ended a step, or the time before the first */
-    uint32_t step_kind;    /* of the step that runs: a name's id; 0: the usual one */
-    uint64_t steps_missed; /* calls while another thread was in one */
+    bool stepped;        /* any thread has ended a step, or the time before the first */
+    uint32_t step_kind;  /* of the step that runs: a name's id; 0: the usual one */
+    uint64_t step_model; /* the bits of a double: the running step's operations, the model's... */
+    uint64_t step_hardware; /* ...and those done */
+    uint64_t steps_missed;  /* calls while another thread was in one */
 } pki_registry;
 
 /* Opens the gate on a new registry over the arena, which it owns from then on, and lets go of the

@@ -7,6 +7,8 @@
  */
 #include <pk/step.h>
 
+#include <string.h>
+
 #include "core/join.h"
 #include "core/names.h"
 
@@ -61,6 +63,7 @@ typedef struct part {
     unsigned flags; /* PKI_FLAG_BETWEEN */
     uint64_t items;
     uint32_t kind; /* a name's id; 0: the usual one */
+    double model, hardware;
 } part;
 
 static void end_part(pki_registry *r, pki_thread *t, const part *p)
@@ -76,7 +79,8 @@ static void end_part(pki_registry *r, pki_thread *t, const part *p)
     pki_record step[2] = {
         {start, ticks, PKI_WHAT(PKI_NAME_STEP, PKI_RECORD_STEP, 0) | PKI_FLAGS(unknown | p->flags),
          0},
-        {*made, p->items, 0, p->kind}};
+        {*made, p->items, pki_float_bits(p->hardware),
+         p->kind | (uint64_t)pki_float_bits(p->model) << 32}};
     bool pushed = pki_push_point(t, step, 2);
     if (!pushed && !between)
         count_dropped_step(t, start, ticks);
@@ -89,9 +93,36 @@ static void end_part(pki_registry *r, pki_thread *t, const part *p)
         pki_bump(made, 1);
 }
 
+/* Operations that the float of a record still holds. */
+#define FLOPS_MOST 1e38
+
+/* Any thread may add while another one takes. */
+static void add_double(uint64_t *bits, double more)
+{
+    uint64_t before = pki_load(bits), after;
+    double sum;
+    do {
+        memcpy(&sum, &before, sizeof sum);
+        sum = sum + more < FLOPS_MOST ? sum + more : FLOPS_MOST;
+        memcpy(&after, &sum, sizeof after);
+    } while (!__atomic_compare_exchange_n(bits, &before, after, true, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
+}
+
+static double take_double(uint64_t *bits)
+{
+    uint64_t was = pki_load(bits) ? __atomic_exchange_n(bits, 0, __ATOMIC_RELAXED) : 0;
+    double value;
+    memcpy(&value, &was, sizeof value);
+    return value;
+}
+
 static void end_step(pki_registry *r, pki_thread *t, const void *items)
 {
-    const part step = {.items = *(const uint64_t *)items, .kind = pki_load(&r->step_kind)};
+    const part step = {.items = *(const uint64_t *)items,
+                       .kind = pki_load(&r->step_kind),
+                       .model = take_double(&r->step_model),
+                       .hardware = take_double(&r->step_hardware)};
     end_part(r, t, &step);
     pki_store(&r->step_kind, 0u);
 }
@@ -149,4 +180,30 @@ void pk_step_kind_on_(const char *kind)
         pki_store(&t->registry->step_kind,
                   kind && *kind ? pki_name_internal(kind, "", 0) : (uint32_t)0);
     pki_leave();
+}
+
+static bool is_number(double flops)
+{
+    return flops > 0 && flops <= FLOPS_MOST;
+}
+
+void pk_step_flops_on_(double model, double hardware)
+{
+    model = is_number(model) ? model : 0;
+    hardware = is_number(hardware) ? hardware : model;
+    if (hardware == 0 || !pki_enter())
+        return;
+    pki_thread *t = pki_thread_join();
+    if (t && model > 0)
+        add_double(&t->registry->step_model, model);
+    if (t)
+        add_double(&t->registry->step_hardware, hardware);
+    pki_leave();
+}
+
+double pk_transformer_flops(uint64_t parameters, uint64_t layers, uint64_t heads,
+                            uint64_t head_size, uint64_t sequence)
+{
+    return 6.0 * (double)parameters +
+           12.0 * (double)layers * (double)heads * (double)head_size * (double)sequence;
 }

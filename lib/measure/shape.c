@@ -100,6 +100,7 @@ static const pki_member steps_members[] = {
     {KINDS(pki_step_summary, PKI_SHARES)},
     PLAINS(pki_step_summary, broken_down, first_third, last_third, drift),
     {OPTIONAL(pki_step_summary, processor, pki_processor_shape)},
+    {OPTIONAL(pki_step_summary, utilisation, pki_utilisation_shape)},
     {ROWS("slowest", pki_step_summary, slowest, slowest_count, slow_step), .lines = true},
     {ROWS("series", pki_step_summary, series, series_count, series), .lines = true},
     {HISTOGRAM(pki_step_summary)},
@@ -155,21 +156,6 @@ static const pki_member backend_members[] = {
     PLAINS(pki_backend_row, name, live, version, reason),
 };
 static const pki_shape backend = {SHAPE(pki_backend_row, backend_members)};
-
-/* ---- the machine's limits ---- */
-
-static const pki_member roofline_row_members[] = {
-    PLAINS(pki_roofline_row, region, share, threads, all_processors, intensity, bytes_per_second,
-           flops_per_second, of_double, of_single, memory_bound_double, memory_bound_single),
-};
-static const pki_shape roofline_row = {SHAPE(pki_roofline_row, roofline_row_members)};
-
-static const pki_member roofline_members[] = {
-    PLAINS(pki_roofline, measured, host, cpu, processors, bandwidth_one, bandwidth_all, double_one,
-           double_all, single_one, single_all),
-    {ROWS("regions", pki_roofline, rows, row_count, roofline_row), .lines = true},
-};
-static const pki_shape roofline = {SHAPE(pki_roofline, roofline_members)};
 
 /* ---- devices ---- */
 
@@ -378,7 +364,7 @@ static const pki_member summary_members[] = {
     {TOP_OBJECT(pki_summary, steps, pki_steps_shape)},
     {TOP_OBJECT(pki_summary, stages, pki_stages_shape), .optional = true},
     {TOP_OBJECT(pki_summary, whole_run, whole_run), .optional = true},
-    {TOP_OBJECT(pki_summary, roofline, roofline), .optional = true},
+    {TOP_OBJECT(pki_summary, roofline, pki_roofline_shape), .optional = true},
     {TOP_OBJECT(pki_summary, io, pki_io_shape), .optional = true},
     {TOP_ROWS(gpus, gpu_count, pki_gpu_shape)},
     {TOP_ROWS(kernels, kernel_count, pki_kernel_shape)},

@@ -142,6 +142,7 @@ typedef struct pki_step_summary {
     double drift;            /* last over first, minus 1; 0 if too few */
     pki_processor processor; /* of the thread that makes the steps */
     pki_histogram histogram; /* of `steady` */
+    pki_utilisation utilisation;
     size_t step_kind_count;
     pki_step_kind_row *step_kinds; /* most time first */
     pki_step_kind_row between;     /* time.count 0: each step began where the last one ended */

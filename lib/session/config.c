@@ -16,6 +16,7 @@
 #include "session/config_collector.h"
 #include "session/config_goodput.h"
 #include "session/config_text.h"
+#include "session/limits.h"
 #include "session/environment.h"
 
 #define SMALLEST_OPTIONS 8 /* size and the field behind it */
@@ -133,6 +134,7 @@ static pk_status read_paths(pki_config *c, const pk_options *o)
     s = s ? s : pki_config_path(arena, &c->world, c->arena);
     s = s ? s : pki_config_path(command, &c->world, c->hang_command);
     s = s ? s : pki_config_path(machine, &c->world, c->machine);
+    s = s ? s : pki_limits_config(c, o);
     if (!s && c->trace[0] && (strcmp(c->trace, c->report) == 0 || strcmp(c->trace, c->arena) == 0))
         return pki_fail(PK_EINVAL, "%s %s: report or arena have the same", trace.source, c->trace);
     c->compressed = pki_ends_with(c->trace, ".gz");

@@ -10,6 +10,7 @@
 
 #include "base/world.h"
 #include "capture/clauses.h"
+#include "measure/machine/peak.h"
 
 #define PKI_MEMORY_DEFAULT ((uint64_t)1 << 30)
 #define PKI_MEMORY_LEAST ((uint64_t)4 << 20)
@@ -71,6 +72,7 @@ typedef struct pki_config {
     uint32_t hang_seconds;       /* 0: no watchdog */
     char hang_command[PATH_MAX]; /* "" for none */
     char machine[PATH_MAX];      /* "" for the usual place, "none" */
+    pki_peak_wish peak;
 } pki_config;
 
 /* Also sets where messages go. PK_EINVAL names the option or variable and what is wrong with it. */

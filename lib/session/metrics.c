@@ -1,3 +1,4 @@
+#include "session/limits.h"
 #include "session/metrics.h"
 
 #include <errno.h>
@@ -25,6 +26,9 @@ static struct {
      * and goes would be none. */
     size_t chosen_count;
     uint32_t chosen[PKI_METRICS_REGIONS];
+    size_t gpus; /* that work for the process */
+    bool peak_known;
+    pki_peak peak;
     size_t verdict_count;
     pki_metrics_verdict verdicts[PKI_METRICS_VERDICTS];
     pki_metrics figures;
@@ -116,12 +120,34 @@ static void fill_counters(const pki_fold *fold, pki_metrics *m)
     }
 }
 
+/* The texts are not shown. */
+static void fill_utilisation(const pki_fold *fold, pki_metrics *m)
+{
+    pki_step_work work = pki_steps_work_so_far(fold->steps);
+    m->utilisation = (pki_utilisation){
+        .steps = work.steps, .time = work.time, .model = work.model, .hardware = work.hardware};
+    x.gpus = pki_device_how_many(fold->device);
+}
+
+/* The machine is looked at once, when steps tell their operations. */
+static void fill_peak(const pki_session *s, pki_metrics *m)
+{
+    pki_utilisation *u = &m->utilisation;
+    if (!u->steps)
+        return;
+    if (!x.peak_known)
+        pki_limits_peak(&s->config, x.gpus, &x.peak);
+    x.peak_known = true;
+    pki_utilisation_rate(u, &x.peak);
+}
+
 static void fill_steps(const pki_fold *fold, pki_metrics *m)
 {
     pki_stats_begin(&x.steps);
     m->steps = pki_fold_stats(fold, PKI_NAME_STEP, &x.steps) ? &x.steps : NULL;
     pki_stats_finish(&x.steps, 1);
     pki_steps_so_far(fold->steps, &m->items, m->kinds);
+    fill_utilisation(fold, m);
 }
 
 /* All sorts of requests together. */
@@ -190,6 +216,7 @@ static bool gather(const pki_session *s, bool running, pki_metrics *m, pki_summa
     fill_counters(fold, m);
     bool filled = pki_run_comms(comms);
     pki_fold_unlock();
+    fill_peak(s, m);
     m->comms = comms->comm.comms;
     m->comm_count = PKI_MIN(comms->comm.comm_count, PKI_METRICS_COMMS);
     return filled;

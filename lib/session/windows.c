@@ -13,6 +13,7 @@
 #include "out/rolling.h"
 #include "out/target.h"
 #include "out/window/write.h"
+#include "session/limits.h"
 #include "session/metrics.h"
 #include "session/run.h"
 #include "session/toll.h"
@@ -36,6 +37,8 @@ static struct {
     /* as of the window before */
     pk_counts counts;
     pki_toll toll;
+    bool peak_known;
+    pki_peak peak;
     size_t thread_count;
     pki_thread_row *threads;
 } w;
@@ -109,6 +112,21 @@ static void add_counts(const pki_session *s, pki_window *window)
     w.counts = now;
 }
 
+/* The machine is looked at once, when a window's steps tell their operations. */
+static bool add_peak(const pki_session *s, pki_window *window)
+{
+    if (!window->steps.utilisation.steps)
+        return true;
+    if (!w.peak_known) {
+        pki_fold_lock();
+        size_t gpus = pki_device_how_many(pki_fold_now()->device);
+        pki_fold_unlock();
+        pki_limits_peak(&s->config, gpus, &w.peak);
+        w.peak_known = true;
+    }
+    return pki_utilisation_fill(&window->steps.utilisation, &w.peak);
+}
+
 static bool add_facts(const pki_session *s, pki_window *window)
 {
     if (!pki_run_fill(s, &window->run) || !add_threads(s, window))
@@ -118,7 +136,7 @@ static bool add_facts(const pki_session *s, pki_window *window)
     window->warmup_steps = s->config.warmup_steps;
     add_counts(s, window);
     add_toll(s, window);
-    return true;
+    return add_peak(s, window);
 }
 
 /* ---- verdicts ---- */

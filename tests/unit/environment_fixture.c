@@ -1,4 +1,5 @@
-/* tests/unit/environment_fixture.c - on which machine the runs of the fixtures were. */
+/* tests/unit/environment_fixture.c - on which machine the runs of the fixtures were, and what
+ * they reached of it. */
 #include "report_fixture.h"
 
 #include <string.h>
@@ -31,10 +32,24 @@ static void fill_hostile(pki_environment *e, const char *hostile)
         *texts[i] = strdup(hostile);
 }
 
-void fixture_environment(pki_environment *e, const char *hostile)
+static void fill_utilisation(pki_utilisation *u, const char *hostile)
+{
+    *u = (pki_utilisation){.steps = 98,
+                           .time = 1641089480,
+                           .model = 8.2e11,
+                           .hardware = 9.85e11,
+                           .peak = 1e12,
+                           .mfu = 0.5,
+                           .hfu = 0.6,
+                           .precision = strdup(hostile ? hostile : "fp32"),
+                           .source = strdup(hostile ? hostile : "16 processors of node, by hand")};
+}
+
+void fixture_machine(pki_summary *s, const char *hostile)
 {
     if (hostile)
-        fill_hostile(e, hostile);
+        fill_hostile(&s->environment, hostile);
     else
-        fill_usual(e);
+        fill_usual(&s->environment);
+    fill_utilisation(&s->steps.utilisation, hostile);
 }

@@ -249,7 +249,7 @@ void fixture_train(pki_summary *s, uint64_t steps)
     fill_roofline(s);
     fill_threads(s);
     fill_backends(s);
-    fixture_environment(&s->environment, NULL);
+    fixture_machine(s, NULL);
     s->counts = (pk_counts){.size = sizeof s->counts,
                             .threads = 2,
                             .begun = 19215,
@@ -390,7 +390,7 @@ void fixture_hostile(pki_summary *s)
     s->backends = calloc(1, sizeof *s->backends);
     s->backend_count = 1;
     *s->backends = (pki_backend_row){strdup(hostile), false, strdup(hostile), strdup(hostile)};
-    fixture_environment(&s->environment, hostile);
+    fixture_machine(s, hostile);
     fill_hostile_gpus(s);
     fixture_hostile_comm(s, hostile, wild(NAN));
     memset(&s->counts, 0xFF, sizeof s->counts);

@@ -20,7 +20,7 @@ void fixture_comm(pki_summary *summary);
 void fixture_hostile_comm(pki_summary *summary, const char *hostile, pki_dist wild);
 
 /* Of both; hostile NULL: the usual one. In environment_fixture.c. */
-void fixture_environment(pki_environment *environment, const char *hostile);
+void fixture_machine(pki_summary *summary, const char *hostile);
 
 /* Nothing but zeros and NULLs. */
 void fixture_empty(pki_summary *summary);

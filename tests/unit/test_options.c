@@ -117,7 +117,7 @@ static void every_field(void **state)
                             .captures_per_hour = 5, .capture_bytes_per_hour = 3 << 20,
                             .capture = "every=10;request", .capture_path = "c-%s-%r%%.json",
                             .hang_command = "say %r", .hang_seconds = 30,
-                            .machine_path = "m-%r.txt"));
+                            .machine_path = "m-%r.txt", .peak = "bf16:1.5e12"));
     assert_true(config.ring_records == 128 && config.memory_bytes == 5 << 20);
     assert_string_equal(config.trace, trace);
     assert_string_equal(config.report, "r.json");
@@ -138,6 +138,8 @@ static void every_field(void **state)
     assert_string_equal(config.capture_path, "c-%s-2%%.json");
     assert_string_equal(config.hang_command, "say 2");
     assert_string_equal(config.machine, "m-2.txt");
+    assert_string_equal(config.peak.precision, "bf16");
+    assert_true(config.peak.flops == 1.5e12);
 }
 
 static void every_variable(void **state)

@@ -30,6 +30,7 @@ function tiles(report) {
     if (steps.steady.count) {
         out.push(tile(time(steps.steady.p50), 'step, median'), tile(time(steps.steady.p99), 'step, p99'));
         if (steps.items) out.push(tile(rate(steps.items_per_second, ''), 'items per second'));
+        if (steps.utilisation?.peak) out.push(tile(percent(steps.utilisation.mfu), 'MFU'));
         const total = stepsTotal(steps);
         const [kind] = KINDS.toSorted((a, b) => steps.kinds[b] - steps.kinds[a]);
         if (total) out.push(tile(percent(steps.kinds[kind] / total), `of the step is ${kind}`));

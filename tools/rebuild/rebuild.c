@@ -279,6 +279,8 @@ static uint32_t step_kind_of(rebuild *r, const event *e)
 static void add_step(rebuild *r, const event *e)
 {
     span s = {.start = e->start, .end = e->end, .bytes = e->items, .flops = e->index};
+    s.model = (float)e->model;
+    s.hardware = (float)e->hardware;
     s.region = TABLE_NONE;
     s.thread = thread_of(r, e->stepper, 0);
     s.step_kind = step_kind_of(r, e);

@@ -19,6 +19,7 @@
 typedef struct span {
     uint64_t start, end;
     uint64_t bytes, flops;   /* a step's items and index */
+    float model, hardware;   /* a step's operations, in the bits that its record had */
     uint32_t thread, region; /* region TABLE_NONE: a step */
     uint32_t step_kind;      /* its place in rebuild.step_kinds, from 1; 0: the usual one, or... */
     uint8_t moved;           /* its start was, for viewers: by less than what lies inside it */

@@ -113,13 +113,16 @@ void rebuild_step(rebuild *r, const span *step)
     if (r->open_count == REBUILD_WINDOW)
         close_oldest(r);
     open_step *open = &r->open[r->open_count++];
-    *open = (open_step){.step = {.index = step->flops,
-                                 .start = step->start,
-                                 .duration = step->end - step->start,
-                                 .items = step->bytes,
-                                 .kind = kind_of(r, step),
-                                 .between = step->step_kind == REBUILD_BETWEEN,
-                                 .broken_down = step->thread == r->stepper}};
+    *open =
+        (open_step){.step = {.index = step->flops,
+                             .start = step->start,
+                             .duration = step->end - step->start,
+                             .items = step->bytes,
+                             .work = pki_step_work_of(step->end - step->start, (double)step->model,
+                                                      (double)step->hardware),
+                             .kind = kind_of(r, step),
+                             .between = step->step_kind == REBUILD_BETWEEN,
+                             .broken_down = step->thread == r->stepper}};
     pki_device_step(r->device, &open->step);
     if (!open->step.between)
         pki_comm_figures_step(r->collectives, step->flops, step->start, step->end);

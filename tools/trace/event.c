@@ -25,6 +25,14 @@ static uint64_t count_of(object o, const char *key)
     return real > 0 ? real < 0x1p64 ? (uint64_t)real : UINT64_MAX : 0;
 }
 
+/* Of a trace anything may be said. */
+static double number_of(object o, const char *key)
+{
+    member v = object_get(o, key);
+    double number = value_is_number(&v) ? value_number(&v) : 0;
+    return number > 0 && number <= 1e38 ? number : 0;
+}
+
 /* The colours by which perfkit's traces tell kinds (lib/out/chrome/chrome.c). */
 static uint32_t kind_of(object o)
 {
@@ -102,6 +110,8 @@ static bool read_step(event *e, object o)
         return false;
     e->index = strtoull(number, &end, 10);
     e->items = count_of(e->args, "items");
+    e->model = number_of(e->args, "model_flops");
+    e->hardware = number_of(e->args, "hardware_flops");
     e->step_kind = object_text(e->args, "kind");
     if (thread.type != VALUE_INTEGER)
         thread = tid.integer == STEP_TRACK ? pid : tid;

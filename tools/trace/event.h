@@ -54,6 +54,7 @@ typedef struct event {
     uint64_t start, end;       /* ns; of regions and steps */
     uint64_t lacks;            /* ns that end - start of a region has too few */
     uint64_t index, items;     /* of a step */
+    double model, hardware;    /* its operations */
     const char *step_kind;     /* of a step; "" or NULL: the usual one; the object's */
     char stepper[EVENT_TRACK]; /* the track whose thread made the step */
     uint64_t bytes, flops;

@@ -33,6 +33,7 @@ final class Native {
     private static final MethodHandle STEP = recording("pk_step_on_", JAVA_LONG);
     private static final MethodHandle STEP_BEGIN = recording("pk_step_begin_on_");
     static final MethodHandle STEP_KIND = LINKER.downcallHandle(symbol("pk_step_kind"), FunctionDescriptor.ofVoid(ADDRESS));
+    private static final MethodHandle STEP_FLOPS = recording("pk_step_flops_on_", JAVA_DOUBLE, JAVA_DOUBLE);
     private static final MethodHandle SET = recording("pk_counter_set_on_", ADDRESS, JAVA_DOUBLE);
     static final MethodHandle THREAD_NAME =
         LINKER.downcallHandle(symbol("pk_thread_name"), FunctionDescriptor.ofVoid(ADDRESS));
@@ -166,6 +167,15 @@ final class Native {
         try {
             if (started())
                 STEP_BEGIN.invokeExact();
+        } catch (Throwable thrown) {
+            throw unexpected(thrown);
+        }
+    }
+
+    static void stepFlops(double model, double hardware) {
+        try {
+            if (started())
+                STEP_FLOPS.invokeExact(model, hardware);
         } catch (Throwable thrown) {
             throw unexpected(thrown);
         }

@@ -180,6 +180,11 @@ public final class Pk {
         });
     }
 
+    /** Floating-point operations of the step that runs: what the model needs, and what was done (0: as many). */
+    public static void stepFlops(double model, double hardware) {
+        Native.stepFlops(model, hardware);
+    }
+
     /** A trace of what the history holds, and of so many steps more. */
     public static void capture(String reason, int steps) {
         Native.control(arena -> (int) Native.CAPTURE.invokeExact(arena.allocateFrom(reason), steps));

@@ -47,6 +47,11 @@ void pki_device_expect_warmup(pki_device *d, uint32_t warmup_steps)
         d->expected_warmup = warmup_steps;
 }
 
+size_t pki_device_how_many(const pki_device *d)
+{
+    return d ? d->count : 0;
+}
+
 /* ---- activities ---- */
 
 static pki_device_one *create_one(uint32_t device)

@@ -65,6 +65,9 @@ void pki_device_finalised(pki_device *d, uint64_t ns);
  * first kernel or copy on, for good. */
 void pki_device_measures(pki_device *d, uint64_t ns, bool on);
 
+/* Devices that have done something. */
+size_t pki_device_how_many(const pki_device *d);
+
 /* Is there no room for one more? Then, once all steps that have ended are known: */
 bool pki_device_full(const pki_device *d);
 void pki_device_make_room(pki_device *d);

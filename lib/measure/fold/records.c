@@ -199,11 +199,15 @@ static pki_step step_of(const pki_fold *fold, const pki_thread_fold *alone, cons
 {
     bool known = alone->tracked && !alone->partial && !fold->starved &&
                  !(pki_what_flags(r->what) & PKI_FLAG_UNKNOWN);
-    const pki_name *kind = more->extra ? pki_name_at((uint32_t)more->extra) : NULL;
+    uint32_t id = pki_step_kind_of(more);
+    uint64_t duration = duration_of(fold, r);
+    const pki_name *kind = id ? pki_name_at(id) : NULL;
     return (pki_step){.index = more->start,
                       .start = pki_clock_ns(pki_fold_clock(fold), r->start),
-                      .duration = duration_of(fold, r),
+                      .duration = duration,
                       .items = more->value,
+                      .work =
+                          pki_step_work_of(duration, pki_step_model(more), pki_step_hardware(more)),
                       .kind = kind ? kind->name : NULL,
                       .between = pki_what_flags(r->what) & PKI_FLAG_BETWEEN,
                       .broken_down = known};

@@ -19,6 +19,18 @@ typedef struct pki_roofline_row {
     bool memory_bound_double, memory_bound_single;
 } pki_roofline_row;
 
+/* The steps' operations beside the hardware's peak (utilisation.h); of the steady steps that have
+ * told theirs. */
+typedef struct pki_utilisation {
+    uint64_t steps; /* 0: none has */
+    uint64_t time;  /* of these steps, ns */
+    double model, hardware;
+    double peak;     /* operations per second; 0: not known, and... */
+    double mfu, hfu; /* ...these are 0, too */
+    char *precision; /* of the peak; "" if it is a number of the user's alone */
+    char *source;    /* of the peak; or why it is not known. NULL: nobody has looked for it */
+} pki_utilisation;
+
 /* Limits of one processor and of all: B/s, operations/s. */
 typedef struct pki_roofline {
     uint64_t measured; /* s since 1970; 0: there is none */

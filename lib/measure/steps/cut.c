@@ -9,6 +9,7 @@ bool pki_step_totals_merge(pki_step_totals *into, const pki_step_totals *from)
     into->broken_down += from->broken_down;
     for (int k = 0; k < PKI_SHARES; k++)
         into->kinds[k] += from->kinds[k];
+    pki_step_work_add(&into->work, &from->work);
     return pki_tally_merge(&into->durations, &from->durations);
 }
 
@@ -243,4 +244,13 @@ void pki_steps_so_far(const pki_steps *steps, uint64_t *items, uint64_t kinds[PK
         for (int k = 0; k < PKI_SHARES; k++)
             kinds[k] += steps->head[i].kinds[k];
     }
+}
+
+pki_step_work pki_steps_work_so_far(const pki_steps *steps)
+{
+    pki_step_work all = steps->before.tail.work;
+    pki_step_work_add(&all, &steps->tail.work);
+    for (size_t i = 0; i < steps->head_count; i++)
+        pki_step_work_add(&all, &steps->head[i].step.work);
+    return all;
 }

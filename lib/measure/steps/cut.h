@@ -55,5 +55,8 @@ void pki_steps_without_beginning(pki_steps *steps);
 /* Of all steps so far, of whatever kind. */
 void pki_steps_so_far(const pki_steps *steps, uint64_t *items, uint64_t kinds[PKI_SHARES]);
 
+/* What those of the usual kind have told of their operations. */
+pki_step_work pki_steps_work_so_far(const pki_steps *steps);
+
 /* Durations of all steps of a part: what is shown of it. False without memory. */
 bool pki_steps_part_durations(const pki_steps_part *part, pki_tally *out);

@@ -46,6 +46,7 @@ static uint64_t warmup_of(const pki_steps *steps, uint64_t given)
 static bool add_head_step(steady *s, const pki_whole_step *whole)
 {
     s->totals.items += whole->step.items;
+    pki_step_work_add(&s->totals.work, &whole->step.work);
     bool fits = pki_tally_add(&s->totals.durations, (double)whole->step.duration, 1);
     if (!whole->step.broken_down)
         return fits;
@@ -286,6 +287,10 @@ static bool fill_steps(steady *s, pki_step_summary *out)
     out->count = s->steps->count;
     out->warmup = s->warmup;
     out->items = s->totals.items;
+    out->utilisation = (pki_utilisation){.steps = s->totals.work.steps,
+                                         .time = s->totals.work.time,
+                                         .model = s->totals.work.model,
+                                         .hardware = s->totals.work.hardware};
     out->broken_down = s->totals.broken_down;
     memcpy(out->kinds, s->totals.kinds, sizeof out->kinds);
     if (!fill_durations(s, out) || !fill_slowest(s, out) || !fill_series(s, out) ||

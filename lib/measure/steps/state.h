@@ -28,6 +28,7 @@ typedef struct pki_step_totals {
     pki_tally durations;
     uint64_t items, broken_down;
     uint64_t kinds[PKI_SHARES];
+    pki_step_work work;
 } pki_step_totals;
 
 /* Steps of a kind of their own, or what lies between steps. */
@@ -89,6 +90,8 @@ pki_step_others *pki_steps_of_kind(pki_steps *steps, const char *kind);
 
 /* A copy with bits of its own; with none where there is no memory for them. */
 pki_whole_step pki_whole_step_copy(const pki_whole_step *whole);
+
+void pki_step_work_add(pki_step_work *work, const pki_step_work *more);
 
 /* False without memory: the durations are as they were. */
 bool pki_step_totals_merge(pki_step_totals *into, const pki_step_totals *from);

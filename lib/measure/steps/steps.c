@@ -147,10 +147,24 @@ void pki_slowest_keep(pki_whole_step *slow, size_t *count, const pki_whole_step 
     ++*count;
 }
 
+pki_step_work pki_step_work_of(uint64_t duration, double model, double hardware)
+{
+    return hardware > 0 ? (pki_step_work){1, duration, model, hardware} : (pki_step_work){0};
+}
+
+void pki_step_work_add(pki_step_work *work, const pki_step_work *more)
+{
+    work->steps += more->steps;
+    work->time += more->time;
+    work->model += more->model;
+    work->hardware += more->hardware;
+}
+
 static void add_to_totals(pki_step_totals *totals, const pki_whole_step *whole)
 {
     pki_tally_add(&totals->durations, (double)whole->step.duration, 1);
     totals->items += whole->step.items;
+    pki_step_work_add(&totals->work, &whole->step.work);
     if (!whole->step.broken_down)
         return;
     totals->broken_down++;

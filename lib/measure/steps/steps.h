@@ -30,11 +30,19 @@ typedef struct pki_steps pki_steps;
 
 #define PKI_STEP_KINDS 16 /* told apart; what has no room is "(other kinds)" */
 
+/* Of steps that have told their operations. Each term has 24 bits, so sums are the same in whatever
+ * order. */
+typedef struct pki_step_work {
+    uint64_t steps, time; /* ns */
+    double model, hardware;
+} pki_step_work;
+
 typedef struct pki_step {
     uint64_t index, start, duration, items;
-    const char *kind; /* NULL: the usual one; the others have figures of their own */
-    bool between;     /* no step, but the time before one: of no kind, without items */
-    bool broken_down; /* false: what was fed as self time is not this thread's, and is dropped */
+    pki_step_work work; /* steps 0: it has told none */
+    const char *kind;   /* NULL: the usual one; the others have figures of their own */
+    bool between;       /* no step, but the time before one: of no kind, without items */
+    bool broken_down;   /* false: what was fed as self time is not this thread's, and is dropped */
 } pki_step;
 
 /* Steps on end, `all` of them, `count` of the usual kind: the first and the last one's numbers,
@@ -42,6 +50,9 @@ typedef struct pki_step {
 typedef struct pki_steps_span {
     uint64_t all, count, first, last, start, end;
 } pki_steps_span;
+
+/* Of one step that has told so many operations; of none without. */
+pki_step_work pki_step_work_of(uint64_t duration, double model, double hardware);
 
 /* NULL without memory. Everything below takes NULL for steps, and then does nothing. */
 pki_steps *pki_steps_create(void);

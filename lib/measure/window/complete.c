@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/names.h"
+#include "measure/window/utilisation.h"
 
 /* ---- ids to rows ---- */
 
@@ -97,6 +98,7 @@ static bool complete_steps(pki_window_steps *steps)
     steps->broken_down = tail->broken_down;
     memcpy(steps->kinds, tail->kinds, sizeof steps->kinds);
     add_head_steps(steps);
+    pki_window_work(steps);
     if (steps->time.sum > 0)
         steps->items_per_second = (double)steps->items / (steps->time.sum / 1e9);
     pki_tally_finish(&durations);

@@ -1,3 +1,4 @@
+#include "measure/window/utilisation.h"
 #include "measure/window/merge.h"
 
 #include <math.h>
@@ -41,6 +42,7 @@ struct pki_windows {
     pki_steps *steps;
     uint32_t warmup_steps;
     pki_course course;
+    pki_utilisation peak;
     pki_run run;
     pki_toll toll;
     pk_counts counts;
@@ -79,6 +81,7 @@ void pki_windows_destroy(pki_windows *w)
     pki_named_finish(&w->counter_names);
     pki_steps_destroy(w->steps);
     pki_course_finish(&w->course);
+    pki_shape_finish(&pki_utilisation_shape, &w->peak);
     pki_shape_finish(&pki_run_shape, &w->run);
     pki_shape_finish_rows(&pki_thread_shape, w->threads, w->thread_count);
     free(w);
@@ -274,7 +277,8 @@ static bool add_steps(pki_windows *all, pki_window *w, const uint32_t *numbers)
     part->span.count = w->steps.count;
     part->span.all = w->steps.of_all_kinds;
     renumber_part(part, numbers);
-    return pki_course_add(&all->course, w) && pki_steps_join(all->steps, part);
+    return pki_peak_keep(&all->peak, w) && pki_course_add(&all->course, w) &&
+           pki_steps_join(all->steps, part);
 }
 
 static bool add(pki_windows *all, pki_window *w)
@@ -383,6 +387,7 @@ bool pki_windows_summary(pki_windows *all, pki_summary *out)
     out->counts.size = sizeof out->counts;
     bool fits = take_run(all, out) && fill_regions(all, out) && fill_counters(all, out) &&
                 pki_steps_fill(all->steps, all->warmup_steps, name_of, all, out) &&
+                pki_peak_apply(&all->peak, &out->steps.utilisation) &&
                 (!out->steps.count || pki_course_fill(&all->course, &out->steps));
     if (fits) {
         pki_overhead_fill(&all->toll, out);

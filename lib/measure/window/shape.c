@@ -30,6 +30,11 @@ static const pki_member bit_members[] = {
 };
 static const pki_shape bit = {SHAPE(pki_step_bit, bit_members)};
 
+static const pki_member work_members[] = {
+    PLAINS(pki_step_work, steps, time, model, hardware),
+};
+static const pki_shape work = {SHAPE(pki_step_work, work_members)};
+
 #define STEP(name, m) PLAIN_AS(name, pki_whole_step, step.m)
 static const pki_member whole_members[] = {
     STEP("index", index),
@@ -37,6 +42,11 @@ static const pki_member whole_members[] = {
     STEP("duration", duration),
     STEP("items", items),
     STEP("broken_down", broken_down),
+    {.key = "work",
+     .type = PKI_OBJECT,
+     AT(pki_whole_step, step.work),
+     .shape = &work,
+     .optional = true},
     {KINDS(pki_whole_step, PKI_SHARES)},
     {TABLE("parts", pki_whole_step, bits, bit_count, bit)},
 };
@@ -44,6 +54,7 @@ static const pki_shape whole = {SHAPE(pki_whole_step, whole_members)};
 
 static const pki_member totals_members[] = {
     PLAINS(pki_step_totals, items, broken_down),
+    {OPTIONAL(pki_step_totals, work, work)},
     {KINDS(pki_step_totals, PKI_SHARES)},
     {OBJECT(pki_step_totals, durations, tally)},
 };
@@ -80,6 +91,7 @@ static const pki_member steps_members[] = {
     {KINDS(pki_window_steps, PKI_SHARES)},
     PLAIN(pki_window_steps, broken_down),
     {OPTIONAL(pki_window_steps, processor, pki_processor_shape)},
+    {OPTIONAL(pki_window_steps, utilisation, pki_utilisation_shape)},
     {OBJECT(pki_window_steps, exact, part)},
 };
 static const pki_shape steps = {SHAPE(pki_window_steps, steps_members)};

@@ -45,6 +45,7 @@ typedef struct pki_window_steps {
     uint64_t kinds[PKI_SHARES];
     uint64_t broken_down;
     pki_processor processor;
+    pki_utilisation utilisation;
     pki_steps_part exact; /* ids of regions are indices of pki_window.regions in the file */
 } pki_window_steps;
 

@@ -246,6 +246,16 @@ static char *put_step_kind(char *p, const pki_chrome *c, uint32_t id)
     return PKI_PUT(p, "\"");
 }
 
+static char *put_flops(char *p, const pki_record *more)
+{
+    double model = pki_step_model(more), hardware = pki_step_hardware(more);
+    if (model > 0)
+        p = pki_put_double(PKI_PUT(p, ",\"model_flops\":"), model);
+    if (hardware > 0)
+        p = pki_put_double(PKI_PUT(p, ",\"hardware_flops\":"), hardware);
+    return p;
+}
+
 static char *put_step(char *p, const pki_chrome *c, uint32_t tid, const pki_record *r,
                       const pki_record *more)
 {
@@ -264,7 +274,8 @@ static char *put_step(char *p, const pki_chrome *c, uint32_t tid, const pki_reco
         p = PKI_PUT(p, ",\"items_per_second\":");
         p = pki_put_double(p, (double)more->value * 1e9 / (double)t.duration);
     }
-    p = put_step_kind(p, c, (uint32_t)more->extra);
+    p = put_flops(p, more);
+    p = put_step_kind(p, c, pki_step_kind_of(more));
     return PKI_PUT(p, "}}");
 }
 

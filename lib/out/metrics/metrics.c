@@ -211,6 +211,25 @@ static void put_histogram(writer *w, const char *name, const char *help, const p
     end_with_count(w, count);
 }
 
+static void put_utilisation(writer *w)
+{
+    const pki_utilisation *u = &w->m->utilisation;
+    const struct {
+        const char *name, *type, *help;
+        double value;
+    } rows[] = {
+        {"pk_model_flops_total", "counter", "Operations that the model needs.", u->model},
+        {"pk_hardware_flops_total", "counter", "Operations done.", u->hardware},
+        {"pk_peak_flops", "gauge", "Operations per second that the hardware can do.", u->peak},
+        {"pk_mfu_ratio", "gauge", "Model FLOPs utilisation of the run so far.", u->mfu},
+        {"pk_hfu_ratio", "gauge", "Hardware FLOPs utilisation of the run so far.", u->hfu}};
+    for (size_t i = 0; u->steps && i < (u->peak > 0 ? PKI_COUNT_OF(rows) : 2); i++) {
+        begin_family(w, rows[i].name, rows[i].type, rows[i].help);
+        begin_sample(w, "");
+        end_with_real(w, rows[i].value);
+    }
+}
+
 static void put_steps(writer *w)
 {
     const pki_metrics *m = w->m;
@@ -226,6 +245,7 @@ static void put_steps(writer *w)
         put_label(w, "kind", pki_kind_names[k]);
         end_with_seconds(w, m->kinds[k]);
     }
+    put_utilisation(w);
 }
 
 /* ---- requests, in the names of OpenTelemetry's conventions ---- */

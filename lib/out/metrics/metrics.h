@@ -57,6 +57,7 @@ typedef struct pki_metrics {
     pk_counts counts;
     pki_toll toll;
     uint64_t items, kinds[PKI_SHARES]; /* of all steps, ns */
+    pki_utilisation utilisation;       /* of the usual steps, warm-up included */
     const pk_stats *steps;             /* NULL: none. Their durations */
     const pk_stats
         *stages[PKI_METRICS_STAGES]; /* of requests: end to end, TTFT, TPOT. NULL: none */

@@ -23,6 +23,33 @@ static void put_rates(const pki_step_summary *steps, FILE *file)
     fputc('\n', file);
 }
 
+/* Of the steps that have told their operations; one line, and where its peak comes from. */
+static void put_utilisation(const pki_utilisation *u, FILE *file)
+{
+    if (!u->steps || !u->time)
+        return;
+    double seconds = (double)u->time / 1e9;
+    fprintf(file, "  utilisation  ");
+    if (u->model > 0)
+        fprintf(file, "%s by the model", pki_figure_scaled(u->model / seconds, "flop/s").text);
+    if (u->hardware > u->model)
+        fprintf(file, "%s%s done", u->model > 0 ? ", " : "",
+                pki_figure_scaled(u->hardware / seconds, "flop/s").text);
+    fputc('\n', file);
+    if (u->peak > 0 && u->hardware > u->model)
+        pki_report_say(file, "MFU %s, HFU %s of %s%s%s: %s.", pki_figure_percent(u->mfu).text,
+                       pki_figure_percent(u->hfu).text, pki_figure_scaled(u->peak, "flop/s").text,
+                       u->precision && u->precision[0] ? " in " : "",
+                       u->precision ? u->precision : "", u->source ? u->source : "");
+    else if (u->peak > 0)
+        pki_report_say(file, "MFU %s of %s%s%s: %s.", pki_figure_percent(u->mfu).text,
+                       pki_figure_scaled(u->peak, "flop/s").text,
+                       u->precision && u->precision[0] ? " in " : "",
+                       u->precision ? u->precision : "", u->source ? u->source : "");
+    else if (u->source)
+        pki_report_say(file, "No MFU: %s.", u->source);
+}
+
 /* What is neither, it waited by itself. */
 static void put_processor(const pki_processor *p, FILE *file)
 {
@@ -201,6 +228,7 @@ void pki_report_steps(const pki_summary *summary, FILE *file)
     put_title(steps, file);
     put_durations(&steps->steady, file);
     put_rates(steps, file);
+    put_utilisation(&steps->utilisation, file);
     put_processor(&steps->processor, file);
     put_warmup(steps, file);
     put_shares(steps, file);
