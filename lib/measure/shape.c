@@ -364,6 +364,7 @@ static const pki_member summary_members[] = {
     {TOP_OBJECT(pki_summary, steps, pki_steps_shape)},
     {TOP_OBJECT(pki_summary, stages, pki_stages_shape), .optional = true},
     {TOP_OBJECT(pki_summary, whole_run, whole_run), .optional = true},
+    {TOP_OBJECT(pki_summary, cpu_side, pki_cpu_side_shape), .optional = true},
     {TOP_OBJECT(pki_summary, roofline, pki_roofline_shape), .optional = true},
     {TOP_OBJECT(pki_summary, io, pki_io_shape), .optional = true},
     {TOP_ROWS(gpus, gpu_count, pki_gpu_shape)},

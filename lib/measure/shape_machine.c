@@ -18,3 +18,11 @@ static const pki_member utilisation_members[] = {
     PLAINS(pki_utilisation, steps, time, model, hardware, peak, mfu, hfu, precision, source),
 };
 const pki_shape pki_utilisation_shape = {SHAPE(pki_utilisation, utilisation_members)};
+
+static const pki_member cpu_side_members[] = {
+    PLAINS(pki_cpu_side, looks, forced, own, busy, busy_most, threads, allowed, allowed_busy),
+    PLAINS(pki_cpu_side, quota, quota_periods, quota_throttled, quota_throttled_time),
+    PLAINS(pki_cpu_side, clock_mean, clock_most, heat_events),
+    PLAINS(pki_cpu_side, nodes, near_bytes, far_bytes, largest_node, own_nodes),
+};
+const pki_shape pki_cpu_side_shape = {SHAPE(pki_cpu_side, cpu_side_members)};

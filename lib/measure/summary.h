@@ -16,6 +16,7 @@
 
 #include "core/overhead.h"
 #include "measure/costs/rows.h"
+#include "measure/cpu_side.h"
 #include "measure/environment.h"
 #include "measure/thinned.h"
 #include "measure/machine/rows.h"
@@ -372,6 +373,7 @@ typedef struct pki_summary {
     pki_step_summary steps;
     pki_stage_summary stages;
     pki_whole_run whole_run;
+    pki_cpu_side cpu_side;
     pki_roofline roofline;
     pki_io_summary io;
     pki_backend_row *backends;

@@ -13,6 +13,7 @@
 #include "session/activity.h"
 #include "session/backend.h"
 #include "session/collect.h"
+#include "session/cpu_side.h"
 #include "session/duplicates.h"
 #include "session/drain.h"
 #include "comm/live/progress.h"
@@ -134,6 +135,7 @@ static pk_status open_session(pki_session *s, const pk_options *options)
     describe_in_arena(s);
     calibrate(s, first);
     s->toll.region_ns = pki_measure_region_ns(s->config.monotonic);
+    pki_cpu_side_begin("");
     status = pki_drain_open(s);
     pki_thinning_start(s);
     memcpy(s->trace_at, s->paths.trace, sizeof s->trace_at);

@@ -1,5 +1,7 @@
 #include "session/stepper.h"
 
+#include "session/cpu_side.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -32,6 +34,7 @@ void pki_stepper_look(pki_session *s, bool now)
     const pki_thread *t = pki_load(&s->registry->stepper);
     uint32_t tid = t ? t->tid : s->stepper_tid; /* NULL: its last step found no room */
     pki_processor total, *sum = &s->toll.stepper;
+    pki_cpu_side_look(tid, false);
     if (!tid || (!now && pki_monotonic_ns() - s->stepper_before.observed < INTERVAL))
         return;
     if (!read_now(tid, &total))

@@ -16,6 +16,7 @@
 #include "session/io.h"
 #include "session/metrics.h"
 #include "session/run.h"
+#include "session/cpu_side.h"
 #include "session/stepper.h"
 #include "session/thinning.h"
 #include "session/toll.h"
@@ -41,6 +42,7 @@ static void last_rounds(pki_session *s)
     pthread_mutex_lock(&pki_drain_lock);
     pki_collect_check_clock(s, true);
     pki_stepper_look(s, true);
+    pki_cpu_side_look(s->stepper_tid, true);
     s->stop_ns = pki_clock_ns(&s->arena->header->clock, now);
     pki_drain_seal(s);
     pki_drain_round(s, false);

@@ -11,6 +11,7 @@
 #include "measure/whole_run.h"
 #include "session/activity.h"
 #include "session/backend.h"
+#include "session/cpu_side.h"
 #include "session/environment.h"
 #include "session/io.h"
 #include "session/limits.h"
@@ -338,6 +339,7 @@ static bool build(builder *g)
     if (!pki_steps_fill(g->fold->steps, g->session->config.warmup_steps, region_name, NULL, g->out))
         return false;
     add_overhead(g);
+    g->out->cpu_side = pki_cpu_side_end();
     return add_gpus(g) && add_comms(g) && pki_whole_run_fill(g->out) &&
            pki_limits_fill(&g->session->config, g->out) && pki_io_summarise(g->session, g->out) &&
            pki_verdicts_fill(g->out);

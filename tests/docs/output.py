@@ -5,7 +5,7 @@
 - "..." on its own or amid a line stands for anything, nothing too.
 - Words of nothing but # . | + - = * are bars and frames, and are left out.
 - That the program had no processor is so on a busy machine: unless the page shows it, what the report says of
-  it (cpu-starved) is left out, and a verdict that the page shows as a warning is one, though the report has made
+  it (cpu-starved, and what explains it) is left out, and a verdict that the page shows as a warning is one, though the report has made
   a note of it for that reason.
 """
 
@@ -15,7 +15,7 @@ UNITS = r"(?:ns|us|ms|s|min|h|%|x|ppm|[KMGT]?Hz|[KMGT]?i?B(?:/s)?|[KMGT]?FLOPS?(
 NUMBER = re.compile(r"<?(?<![A-Za-z_\d.])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?(?:\s?" + UNITS + r"(?![\w/]))?")
 BAR = re.compile(r"[#.|+=*-]+")
 ANYTHING = "..."
-STARVED = re.compile(r"^  [!-] cpu-starved:.*\n(?:    .*\n)*", re.MULTILINE)
+STARVED = re.compile(r"^  [!-] (?:cpu-starved|oversubscribed|throttled|memory-far|clock-low):.*\n(?:    .*\n)*", re.MULTILINE)
 STARVED_HINT = re.compile(r"\s+Without\s+a\s+processor\s+\(cpu-starved\),\s+that\s+can\s+come\s+of\s+itself\.")
 
 

@@ -14,6 +14,7 @@ cat <<'END'
 VERDICTS
   ! cpu-starved: The loop had no processor.
     That explains much.
+  ! oversubscribed: 12 threads want one.
   - unsteady: Steps differ. Without a processor
     (cpu-starved), that can come of itself.
   - input-bound: Input takes 80 %. Without a

@@ -45,6 +45,29 @@ static void fill_utilisation(pki_utilisation *u, const char *hostile)
                            .source = strdup(hostile ? hostile : "16 processors of node, by hand")};
 }
 
+static pki_cpu_side cpu_side(void)
+{
+    return (pki_cpu_side){.looks = 25,
+                          .forced = 31,
+                          .own = 4000,
+                          .busy = 7.5,
+                          .busy_most = 9,
+                          .threads = 21,
+                          .allowed = 16,
+                          .allowed_busy = 16,
+                          .quota = 12.5,
+                          .quota_periods = 250,
+                          .quota_throttled = 3,
+                          .quota_throttled_time = 12000000,
+                          .clock_mean = 2.9e9,
+                          .clock_most = 3.5e9,
+                          .nodes = 2,
+                          .near_bytes = (uint64_t)3 << 30,
+                          .far_bytes = (uint64_t)1 << 20,
+                          .largest_node = 0.6,
+                          .own_nodes = 2};
+}
+
 void fixture_machine(pki_summary *s, const char *hostile)
 {
     if (hostile)
@@ -52,4 +75,5 @@ void fixture_machine(pki_summary *s, const char *hostile)
     else
         fill_usual(&s->environment);
     fill_utilisation(&s->steps.utilisation, hostile);
+    s->cpu_side = cpu_side();
 }

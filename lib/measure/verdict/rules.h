@@ -50,6 +50,11 @@ pki_rule pki_verdict_gpu_idle, pki_verdict_gpu_bound;
 double pki_starved_share(const pki_summary *summary);
 pki_rule pki_verdict_cpu_starved;
 
+/* ---- cpu_side.c: why it has none, or slow ones ---- */
+
+pki_rule pki_verdict_oversubscribed, pki_verdict_throttled, pki_verdict_memory_far,
+    pki_verdict_clock_low;
+
 /* ---- roofline.c: the largest region does what the machine allows ---- */
 
 pki_rule pki_verdict_at_the_roof;

@@ -10,6 +10,10 @@ static const struct {
     pki_yielding yielding;
 } rules[] = {
     {pki_verdict_cpu_starved, PKI_STANDS},
+    {pki_verdict_oversubscribed, PKI_STANDS},
+    {pki_verdict_throttled, PKI_STANDS},
+    {pki_verdict_memory_far, PKI_STANDS},
+    {pki_verdict_clock_low, PKI_STANDS},
     {pki_verdict_input_bound, PKI_YIELDS_SHARE},
     {pki_verdict_communication, PKI_YIELDS_SHARE},
     {pki_verdict_waiting, PKI_YIELDS_SHARE},

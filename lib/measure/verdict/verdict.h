@@ -16,6 +16,13 @@
 
 #define PKI_STARVED_SHARE 0.10         /* cpu-starved: ready to run and without a processor... */
 #define PKI_STARVED_LEAST_NS 50000000u /* ...watched for so long */
+#define PKI_CROWDED_SHARE 0.03         /* oversubscribed: the same, and... */
+#define PKI_CROWDED_RATIO 1.05         /* ...more busy threads than processors */
+#define PKI_THROTTLED_SHARE 0.05       /* throttled: of the cgroup's periods */
+#define PKI_FAR_SHARE 0.20             /* memory-far: on nodes of others, or... */
+#define PKI_ONE_NODE_SHARE 0.80        /* ...all on one of several of its own... */
+#define PKI_FAR_LEAST_BYTES 67108864.0 /* ...of so much memory */
+#define PKI_CLOCK_LOW 0.80             /* clock-low: less of what the processors hold */
 #define PKI_INPUT_SHARE 0.30           /* input-bound */
 #define PKI_LOADER_BUSY 0.80
 #define PKI_COMM_BOUND_SHARE 0.50 /* communication-bound */
