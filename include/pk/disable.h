@@ -34,7 +34,6 @@
 
 #ifdef PK_DISABLE_STATUS_
 #undef PK_DISABLE_STATUS_
-
 #define PK_DISABLE_REASON_ "compiled with PK_DISABLE"
 
 /* A structure that says its size: all the rest becomes zero. */
@@ -136,7 +135,6 @@ PK_API void pk_say_(int32_t rank, const char *sentence) {}
 
 #ifdef PK_DISABLE_REGION_
 #undef PK_DISABLE_REGION_
-
 /* No variable: clang would give others other registers. */
 #define PK_REGION_SCOPE_AT_(region, scope) (void)&(region)
 #define PK_SCOPE_AS_(region, scope, once) for (int once = ((void)&(region), 1); once; once = 0)
@@ -259,7 +257,6 @@ PK_API uint64_t pk_stats_quantile(const pk_stats *stats, double q)
 
 #ifdef PK_DISABLE_GPU_
 #undef PK_DISABLE_GPU_
-
 #define PK_GPU_SCOPE_AS_(region, stream, scope, once)                                              \
     for (int once = ((void)&(region), (void)(stream), 1); once; once = 0)
 

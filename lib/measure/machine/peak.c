@@ -116,13 +116,12 @@ static void say_processors(const pki_peak_wish *wish, const pki_peak_place *plac
 {
     time_t when = (time_t)place->machine->measured;
     struct tm utc;
-    char day[16] = "";
-    if (gmtime_r(&when, &utc))
-        strftime(day, sizeof day, "%Y-%m-%d", &utc);
+    memset(&utc, 0, sizeof utc);
+    gmtime_r(&when, &utc);
     snprintf(peak->source, sizeof peak->source,
-             "%llu processor%s of %s, as pk machine measured on %s%s",
+             "%llu processor%s of %s, as pk machine measured on %d-%02d-%02d%s",
              (unsigned long long)place->processors, place->processors == 1 ? "" : "s",
-             place->machine->host, day,
+             place->machine->host, utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
              wish->precision[0] ? "" : "; single precision, since nobody has named another");
 }
 
