@@ -298,12 +298,9 @@ typedef struct pk_options {
      */
     const char *costs;
 
-    /* What the steps' operations (pk_step_flops) are held against, for MFU and HFU: the precision
-     * that the model is computed in, "fp64", "fp32", "tf32", "bf16", "fp16" or "fp8", whose peak
-     * is looked up (docs/machine.md): of GPUs in a table of data sheets, of processors, in fp32 and
-     * fp64, in the file of `pk machine` (machine_path); or operations per second of all that this
-     * process uses, "989.5e12"; or both, "bf16:989.5e12". NULL: fp32 of the processors; of GPUs
-     * none, since theirs differ by precision, and the report says so. */
+    /* What MFU and HFU are of (docs/machine.md): a precision, "fp64", "fp32", "tf32", "bf16", "fp16",
+     * "fp8", whose peak is looked up; operations per second, "989.5e12"; both, "bf16:989.5e12".
+     * NULL: fp32 of the processors, and of GPUs none. */
     const char *peak;
 } pk_options;
 
