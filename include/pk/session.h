@@ -298,9 +298,8 @@ typedef struct pk_options {
      */
     const char *costs;
 
-    /* What MFU and HFU are of (docs/machine.md): a precision, "fp64", "fp32", "tf32", "bf16", "fp16",
-     * "fp8", whose peak is looked up; operations per second, "989.5e12"; both, "bf16:989.5e12".
-     * NULL: fp32 of the processors, and of GPUs none. */
+    /* What MFU and HFU are of (docs/machine.md): fp64, fp32, tf32, bf16, fp16, fp8; operations per
+     * second, "989.5e12"; both, "bf16:989.5e12". NULL: fp32 of processors, of GPUs none. */
     const char *peak;
 } pk_options;
 
