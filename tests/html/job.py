@@ -260,6 +260,35 @@ class JobPage(Pages):
         self.assertNotRegex(page.ask("document.querySelector('main').innerText"), r"NaN|undefined|Infinity|\[object")
         page.close()
 
+    def test_before_and_after(self):
+        before, now, path = (os.path.join(self.folder, name) for name in ("before", "now", "after.html"))
+        kit.forge(FORGE, before, ranks=8)
+        slow = kit.forge(FORGE, now, ranks=8, seed=1, culprits=1, slow=0.2, stage=2)
+        self.assertEqual((done := kit.pk_job(PK, "--html", path, "--against", before, now)).returncode, 1, done)
+        against = json.loads(kit.pk_job(PK, "--json", "--against", before, now).stdout)["against"]
+        changed = [row for row in against["rows"] if row["of"] != "rank" or row["change"] in ("slower", "faster")]
+        page = self.open(path)
+        self.sound(page)
+        shown = page.ask(ROWS.format("#against"))
+        self.assertEqual([cells[2:4] + cells[6:] for cells in shown], [[kit.time(row["before"]), kit.time(row["now"]), row["change"]] for row in changed])
+        self.assertEqual([shown[0][0], shown[-1][0], shown[-1][6]], ["The job\u2019s step", f"rank {slow[0]}", "slower"])
+        self.assertIn("backward", [row[0] for row in shown if row[6] == "slower"])
+        self.assertNotRegex(page.ask("document.querySelector('main').innerText"), r"NaN|undefined|Infinity|null|\[object")
+        page.close()
+
+    def test_scaling(self):
+        few, many, path = (os.path.join(self.folder, name) for name in ("few", "many", "scaling.html"))
+        kit.forge(FORGE, few, ranks=4)
+        kit.forge(FORGE, many, ranks=8)
+        kit.pk_job(PK, "--html", path, "--against", few, many)
+        scaling = json.loads(kit.pk_job(PK, "--json", "--against", few, many).stdout)["against"]["scaling"]
+        page = self.open(path)
+        self.sound(page)
+        said = page.ask("document.querySelector('#against').textContent")
+        self.assertIn("8 instead of 4", said)
+        self.assertIn(("Strong" if scaling["sort"] == "strong" else "Weak") + " scaling efficiency" + kit.percent(scaling["efficiency"]), said)
+        page.close()
+
     def test_ranks_that_are_not_there(self):
         folder = os.path.join(self.folder, "missing")
         kit.forge(FORGE, folder, ranks=8)

@@ -117,8 +117,8 @@ class JobData(unittest.TestCase):
     def test_what_is_wrong_is_said(self):
         kit.forge(FORGE, self.path("job"), ranks=2)
         job = self.path("job")
-        for arguments, says in ((["--html", "x.html", "--json", job], "--html or --json"), (["--html", "x.html", "--against", job, job], "--html or --against"),
-                                (["--html", "x.html", "--against-steps", "1-9", job], "--html or --against-steps"), (["--html"], "--html needs a file"),
+        for arguments, says in ((["--html", "x.html", "--json", job], "--html or --json"), (["--html", "x.html", "--against", self.path("gone"), job], "gone"),
+                                (["--html", "x.html", "--against-steps", "900-950", job], "900-950"), (["--html"], "--html needs a file"),
                                 (["--html", "/nowhere/x.html", job], "/nowhere/x.html: No such"), (["--html", self.folder, job], "is a directory"),
                                 (["--html", "x.html", self.path("gone")], "gone")):
             done = kit.pk_job(PK, *arguments, cwd=self.folder)

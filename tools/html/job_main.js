@@ -30,6 +30,7 @@ function buildJob() {
     const one = new JobRank(job, drawn);
     jobHead(job);
     jobVerdicts(job, drawn);
+    againstSection(job, one);
     heatSection(job, drawn, one);
     ranksSection(job, drawn, one);
     frontierSection(job, one);

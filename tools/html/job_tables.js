@@ -26,6 +26,30 @@ function frontierSection(job, one) {
             table(['Stage', 'Adds per step', ['', 'words'], 'Of the step', 'Most of it by', 'How much'], rows)));
 }
 
+/* ---- before and after ---- */
+
+function scalingFacts(against, ranks) {
+    const { sort, efficiency, speedup } = against.scaling ?? {};
+    return sort && facts([['Ranks', `${count(ranks)} instead of ${count(against.ranks)}`], ['Work per second', `${speedup.toFixed(2)} ×`],
+        [`${sort === 'strong' ? 'Strong' : 'Weak'} scaling efficiency`, percent(efficiency)]]);
+}
+
+function changed(ratio) {
+    return known(ratio) ? `${ratio < 1 ? '−' : '+'}${percent(Math.abs(ratio - 1))}` : '?';
+}
+
+function againstSection(job, one) {
+    const { against } = job;
+    if (!against) return;
+    const what = (row) => (row.of === 'rank' ? one.button(row.rank) : row.of === 'step' ? 'The job’s step' : [swatch(row.kind), row.stage]);
+    const rows = against.rows.map((row) => [what(row), row.step_kind || DASH, time(row.before), time(row.now), changed(row.ratio),
+        `${changed(row.ratio_low)} to ${changed(row.ratio_high)}`, el('span', { class: row.change === 'slower' ? 'less' : '' }, row.change)]);
+    section('against', 'Before and after', `Per step, beside ${against.path}. Slower is what is beyond +${percent(against.margin)}; the probability of `
+        + 'one wrong verdict among all is 5 %. Of the ranks, those that changed.',
+    card(null, null, rows.length ? foldedTable(['What', 'Kind of step', 'Before', 'Now', 'Change', 'Interval', 'Verdict'], rows)
+        : el('p', null, 'Nothing to compare: no stage is in both, or there are too few steps.'), scalingFacts(against, job.job.ranks)));
+}
+
 /* ---- efficiency ---- */
 
 function efficiencyNode(name, value, formula, children) {

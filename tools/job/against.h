@@ -55,4 +55,5 @@ against job_against(const job *now, const job *before, double margin);
 void against_finish(against *a);
 
 void against_text(const against *a, const char *other, FILE *to);
-void against_json(const against *a, const char *other, pki_json *j);
+/* Of the ranks `most` that have become slower or faster; SIZE_MAX: all of them. */
+void against_json(const against *a, const char *other, size_t most, pki_json *j);

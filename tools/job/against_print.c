@@ -2,6 +2,7 @@
 #include "job/against.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "measure/figure.h"
@@ -33,10 +34,10 @@ static void put_row(const against_row *r, FILE *to)
     fprintf(to, "  %s\n", pki_change_name(r->decision.change));
 }
 
-static bool is_shown(const against_row *r, size_t *ranks)
+static bool is_shown(const against_row *r, size_t most, size_t *ranks)
 {
     bool changed = r->decision.change == PKI_SLOWER || r->decision.change == PKI_FASTER;
-    return r->sort != AGAINST_RANK || (changed && (*ranks)++ < RANKS_SHOWN);
+    return r->sort != AGAINST_RANK || (changed && (*ranks)++ < most);
 }
 
 static void put_scaling(const against *a, FILE *to)
@@ -61,7 +62,7 @@ void against_text(const against *a, const char *other, FILE *to)
             other, pki_figure_percent(a->margin).text);
     fputs("  what                        before       now    change  interval\n", to);
     for (size_t i = 0; i < a->count; i++)
-        if (is_shown(&a->rows[i], &ranks))
+        if (is_shown(&a->rows[i], RANKS_SHOWN, &ranks))
             put_row(&a->rows[i], to);
     if (ranks > RANKS_SHOWN)
         fprintf(to, "  ... and %zu ranks more (--json has all)\n", ranks - RANKS_SHOWN);
@@ -93,8 +94,9 @@ static void put_json_row(const against_row *r, pki_json *j)
     pki_json_close(j, '}');
 }
 
-void against_json(const against *a, const char *other, pki_json *j)
+void against_json(const against *a, const char *other, size_t most, pki_json *j)
 {
+    size_t ranks = 0;
     const against_scaling *s = &a->scaling;
     pki_json_row(j);
     pki_json_open(j, "against", '{');
@@ -111,7 +113,8 @@ void against_json(const against *a, const char *other, pki_json *j)
     }
     pki_json_open(j, "rows", '[');
     for (size_t i = 0; i < a->count; i++)
-        put_json_row(&a->rows[i], j);
+        if (most == SIZE_MAX || is_shown(&a->rows[i], most, &ranks))
+            put_json_row(&a->rows[i], j);
     pki_json_close(j, ']');
     pki_json_close(j, '}');
 }

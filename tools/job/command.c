@@ -82,16 +82,39 @@ static const char *other_of(const wish *w)
     return w->against ? w->against : w->against_steps.given ? "other steps" : NULL;
 }
 
-static void print_found(const wish *w, const job *j, const against *a)
+static int write_page(const void *of, FILE *file)
+{
+    return html_write_job(job_page_job, job_page_drawn, of, file);
+}
+
+static bool print_page(const wish *w, const job_findings *found, const against *a)
+{
+    complaint why = {""};
+    job_page page = job_page_of(found, w->html);
+    page.against = a;
+    page.other = other_of(w);
+    bool done = html_write_file(w->html, write_page, &page, &why);
+    job_page_finish(&page);
+    if (!done)
+        complain("%s", why.text);
+    return done;
+}
+
+/* a: NULL, or beside what. */
+static int print_found(const wish *w, const job *j, const against *a)
 {
     job_findings found = job_find(j);
-    if (w->json)
+    bool done = true;
+    if (w->html)
+        done = print_page(w, &found, a);
+    else if (w->json)
         job_print_json(&found, a, other_of(w), stdout);
     else
         job_print_text(&found, stdout);
-    if (a && !w->json)
+    if (a && !w->json && !w->html)
         against_text(a, other_of(w), stdout);
     job_findings_finish(&found);
+    return !done ? EXIT_UNUSABLE : a && a->slower ? EXIT_SLOWER : EXIT_OK;
 }
 
 static int print_against(const wish *w, const job *j)
@@ -104,8 +127,7 @@ static int print_against(const wish *w, const job *j)
     if (job_read(&before, paths, path ? 1 : w->files.count, &w->against_steps, &why)) {
         double margin = w->margin ? w->margin : AGAINST_MARGIN;
         against a = job_against(j, &before, margin / 100);
-        print_found(w, j, &a);
-        status = a.slower ? EXIT_SLOWER : EXIT_OK;
+        status = print_found(w, j, &a);
         against_finish(&a);
     } else {
         status = complain("%s", why.text);
@@ -114,30 +136,9 @@ static int print_against(const wish *w, const job *j)
     return status;
 }
 
-static int write_page(const void *of, FILE *file)
-{
-    return html_write_job(job_page_job, job_page_drawn, of, file);
-}
-
-static int print_page(const wish *w, const job *j)
-{
-    complaint why = {""};
-    job_findings found = job_find(j);
-    job_page page = job_page_of(&found, w->html);
-    bool done = html_write_file(w->html, write_page, &page, &why);
-    job_page_finish(&page);
-    job_findings_finish(&found);
-    return done ? EXIT_OK : complain("%s", why.text);
-}
-
 static int print(const wish *w, const job *j)
 {
-    if (w->html)
-        return print_page(w, j);
-    if (other_of(w))
-        return print_against(w, j);
-    print_found(w, j, NULL);
-    return EXIT_OK;
+    return other_of(w) ? print_against(w, j) : print_found(w, j, NULL);
 }
 
 static bool makes_sense(const wish *w)
@@ -147,8 +148,6 @@ static bool makes_sense(const wish *w)
         complain("job needs files or folders (pk job --help)");
     else if (w->html && w->json)
         complain("--html or --json?");
-    else if (w->html && other_of(w))
-        complain("--html or %s?", w->against ? "--against" : "--against-steps");
     else if (w->html && !html_can_write(w->html, &why))
         complain("%s", why.text);
     else

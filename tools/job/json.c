@@ -344,7 +344,7 @@ void job_print_json(const job_findings *f, const against *a, const char *other, 
     pki_json_uint(&j, "schema", JOB_SCHEMA);
     job_json_members(&j, f, &all);
     if (a)
-        against_json(a, other, &j);
+        against_json(a, other, SIZE_MAX, &j);
     pki_json_close(&j, '}');
     fputc('\n', to);
 }

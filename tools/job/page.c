@@ -205,6 +205,8 @@ int job_page_job(const void *page, FILE *file)
     pki_json_text(&to, "format", JOB_FORMAT);
     pki_json_uint(&to, "schema", JOB_SCHEMA);
     job_json_members(&to, p->found, &most);
+    if (p->against)
+        against_json(p->against, p->other, JOB_PAGE_ROWS, &to);
     pki_json_close(&to, '}');
     return 0;
 }

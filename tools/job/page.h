@@ -5,14 +5,17 @@
  */
 #pragma once
 
+#include "job/against.h"
 #include "job/findings.h"
 #include "out/json_write.h"
 
 typedef struct job_page {
     const job_findings *found;
-    char *base;        /* from the page's folder to where relative paths of ranks begin */
-    size_t *ranks;     /* places of the ranks that are listed one by one, in order... */
-    size_t rank_count; /* ...JOB_PAGE_RANKS at most: the latest ones */
+    const against *against; /* NULL: beside nothing */
+    const char *other;      /* what it is beside */
+    char *base;             /* from the page's folder to where relative paths of ranks begin */
+    size_t *ranks;          /* places of the ranks that are listed one by one, in order... */
+    size_t rank_count;      /* ...JOB_PAGE_RANKS at most: the latest ones */
 } job_page;
 
 #define JOB_PAGE_RANKS 4096
