@@ -202,7 +202,7 @@ def start(**options):
         if isinstance(value, (list, tuple)):
             value = ",".join(value)
         if value is not None:
-            setattr(wanted, name, os.fsencode(value) if _SETTABLE[name] is _TEXT else int(value))
+            setattr(wanted, name, {_TEXT: os.fsencode, _DOUBLE: float}.get(_SETTABLE[name], int)(value))
     _check(_start(ctypes.byref(wanted)))
 
 

@@ -6,6 +6,7 @@
  * behind: no file, no descriptor, no thread, no memory (LeakSanitizer's part).
  */
 #include "failing.h"
+#include "fault.h"
 #include "kit.h"
 #include "trace.h"
 
@@ -21,22 +22,11 @@
 #include <pk/pk.h>
 
 #define THREADS 3
-#define CALLS 700u  /* per thread; more than a ring holds */
-#define NOT_MADE 77 /* a child's status: the call that was to fail was never made */
-#define MOST 4000   /* calls of one function; a session makes far fewer */
+#define CALLS 700u /* per thread; more than a ring holds */
 
 static pk_region outer = PK_REGION_OF(PK_COMPUTE, "outer");
 static pk_region inner = PK_REGION_OF(PK_DATA, "inner \"quoted\" \xff");
 static pk_counter level = PK_COUNTER("level", "m");
-
-typedef struct fault {
-    const char *function;
-    failing_way way;
-    int error;
-    bool harmless; /* nothing may be lost by it */
-    const char *trace;
-    unsigned n;
-} fault;
 
 #define SOME_ERRNO 4321
 
@@ -145,29 +135,9 @@ static void run_session(const fault *f)
     must_equal(kit_open_files(), files_open + 1); /* the arena, until the next start */
 }
 
-static void child(void *arg)
-{
-    run_session(arg);
-    if (!failing_hit())
-        exit(NOT_MADE);
-}
-
 static void sweep(fault f)
 {
-    for (f.n = 1; f.n < MOST; f.n++) {
-        kit_clean();
-        int status = kit_child(child, &f, 240);
-        if (status == NOT_MADE)
-            break;
-        if (status != 0)
-            fail_msg("%s failing at its call %u (error %d): the child ended with %d", f.function,
-                     f.n, f.error, status);
-        if (f.n >= 24) /* later calls of one kind repeat the earlier ones */
-            f.n += kit_sanitized("address") || kit_valgrind() ? f.n : f.n / 4;
-    }
-    if (f.n == 1)
-        fail_msg("%s is never called: this tests nothing", f.function);
-    assert_true(f.n < MOST);
+    fault_sweep(run_session, f);
 }
 
 static void memory(void **state)

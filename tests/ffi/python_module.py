@@ -286,6 +286,8 @@ class Session(unittest.TestCase):
         self.assertEqual((caught.exception.status, caught.exception.name), (-1, "PK_EINVAL"))
         with self.assertRaises(TypeError):
             pk.start(log=None)
+        with self.assertRaisesRegex(pk.Error, "overhead_max.*PK_EINVAL"):  # a fraction stays one
+            pk.start(overhead_max=0.7)
         with tempfile.TemporaryDirectory() as folder, pk.session(
                 trace_path=os.path.join(folder, "a.json").encode(), report_path=None, backends=["none"], flush_ms=50,
                 memory_bytes=1 << 24, rank=1, world_size=2, clock="monotonic", report_threads=True):
