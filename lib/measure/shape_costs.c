@@ -8,3 +8,15 @@ static const pki_member io_members[] = {
     PLAINS(pki_io_summary, saves, save_time, save_bytes),
 };
 const pki_shape pki_io_shape = {SHAPE(pki_io_summary, io_members)};
+
+static const pki_member energy_row_members[] = {
+    PLAINS(pki_energy_row, counter, step_kind, joules, watts, per_step, per_item, error, refused,
+           time, steps, items, period, resets),
+};
+static const pki_shape energy_row = {SHAPE(pki_energy_row, energy_row_members)};
+
+static const pki_member energy_members[] = {
+    PLAINS(pki_energy_summary, asked, why_not),
+    {ROWS("rows", pki_energy_summary, rows, row_count, energy_row), .lines = true},
+};
+const pki_shape pki_energy_shape = {SHAPE(pki_energy_summary, energy_members)};

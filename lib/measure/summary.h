@@ -376,6 +376,7 @@ typedef struct pki_summary {
     pki_cpu_side cpu_side;
     pki_roofline roofline;
     pki_io_summary io;
+    pki_energy_summary energy;
     pki_backend_row *backends;
     pki_gpu_row *gpus;       /* by ordinal */
     pki_kernel_row *kernels; /* by total time, most first */

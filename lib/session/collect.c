@@ -11,6 +11,7 @@
 #include "core/inside.h"
 #include "session/backend.h"
 #include "session/drain.h"
+#include "session/energy.h"
 #include "session/goodput.h"
 #include "session/io.h"
 #include "session/metrics.h"
@@ -138,6 +139,7 @@ static void *collect(void *session)
         pki_metrics_round(s);
         pki_goodput_round(s);
         pki_io_round(s);
+        pki_energy_look(s);
         pki_stepper_look(s, false);
         pki_toll_of_collector(s);
         pki_thinning_round(s);

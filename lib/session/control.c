@@ -9,6 +9,7 @@
 #include "session/backend.h"
 #include "session/collect.h"
 #include "session/drain.h"
+#include "session/energy.h"
 #include "session/goodput.h"
 #include "session/io.h"
 #include "session/metrics.h"
@@ -54,6 +55,7 @@ static pk_status flush(pki_session *s)
         pki_metrics_round(s);
         pki_goodput_round(s);
         pki_io_round(s);
+        pki_energy_look(s);
     }
     pki_output_look(s);
     pk_status status = s->untold;

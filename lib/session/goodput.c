@@ -274,7 +274,7 @@ static void begin_account(pki_session *s)
     pki_fold_lock();
     x.origin = clock->origin_ns;
     pki_account_begin(&x.account, before_session(), -1);
-    pki_fold_now()->on_account = on_step;
+    pki_fold_now()->on_account[PKI_FOLD_GOODPUT] = on_step;
     pki_fold_unlock();
 }
 
@@ -342,7 +342,7 @@ void pki_goodput_abandon(void)
     pki_fold_lock();
     pki_fold *fold = pki_fold_now();
     if (fold)
-        fold->on_account = NULL;
+        fold->on_account[PKI_FOLD_GOODPUT] = NULL;
     pki_fold_unlock();
 }
 

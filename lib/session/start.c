@@ -19,6 +19,7 @@
 #include "comm/live/progress.h"
 #include "session/remember.h"
 #include "session/report_file.h"
+#include "session/energy.h"
 #include "session/goodput.h"
 #include "session/io.h"
 #include "session/metrics.h"
@@ -107,6 +108,7 @@ static pk_status open_gate(pki_session *s)
     status = status ? status : pki_metrics_open(s);
     status = status ? status : pki_goodput_open(s);
     pki_io_begin(s);
+    pki_energy_open(s);
     status = status ? status : pki_collect_start(s);
     if (status)
         return status;

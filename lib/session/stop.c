@@ -12,6 +12,7 @@
 #include "session/drain.h"
 #include "session/output.h"
 #include "session/report_file.h"
+#include "session/energy.h"
 #include "session/goodput.h"
 #include "session/io.h"
 #include "session/metrics.h"
@@ -36,6 +37,7 @@ static void last_rounds(pki_session *s)
     pthread_mutex_lock(&pki_drain_lock);
     pki_io_end(s);
     pki_backends_stop();
+    pki_energy_close(s);
     pthread_mutex_unlock(&pki_drain_lock);
     pki_registry_close(s->registry);
     pki_collect_stop(s);

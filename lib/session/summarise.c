@@ -13,6 +13,7 @@
 #include "session/backend.h"
 #include "session/cpu_side.h"
 #include "session/environment.h"
+#include "session/energy.h"
 #include "session/io.h"
 #include "session/limits.h"
 #include "session/run.h"
@@ -342,7 +343,7 @@ static bool build(builder *g)
     g->out->cpu_side = pki_cpu_side_end();
     return add_gpus(g) && add_comms(g) && pki_whole_run_fill(g->out) &&
            pki_limits_fill(&g->session->config, g->out) && pki_io_summarise(g->session, g->out) &&
-           pki_verdicts_fill(g->out);
+           pki_energy_summarise(g->out) && pki_verdicts_fill(g->out);
 }
 
 bool pki_run_summarise(const pki_session *s, pki_summary *out)

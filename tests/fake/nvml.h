@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #define FAKE_DEVICES 8
-#define FAKE_READINGS 7
+#define FAKE_READINGS 8
 
 #define fake_set(place, value) __atomic_store_n(&(place), (value), __ATOMIC_SEQ_CST)
 #define fake_get(place) __atomic_load_n(&(place), __ATOMIC_SEQ_CST)
@@ -22,7 +22,8 @@ enum fake_reading {
     FAKE_SM_CLOCK,
     FAKE_MEMORY_CLOCK,
     FAKE_MEMORY,
-    FAKE_REASONS
+    FAKE_REASONS,
+    FAKE_ENERGY
 };
 
 typedef struct fake_device {
@@ -31,7 +32,7 @@ typedef struct fake_device {
     unsigned mig;
     int virtualization;
     unsigned busy, memory_busy, milliwatts, celsius, sm_mhz, memory_mhz;
-    unsigned long long used_bytes, reasons;
+    unsigned long long used_bytes, reasons, millijoules;
     int codes[FAKE_READINGS];     /* what each reading answers */
     unsigned slow[FAKE_READINGS]; /* us that it takes */
     unsigned calls[FAKE_READINGS];

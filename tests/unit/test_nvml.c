@@ -102,6 +102,29 @@ static const json_t *counter_in(const json_t *report, const char *name)
     return NULL;
 }
 
+/* Its counter is read where it is asked for, and nowhere else. */
+static void energy_on_request(void **state)
+{
+    (void)state;
+    start_sampling();
+    await_rounds(0, 1);
+    assert_int_equal(pk_stop(), PK_OK);
+    assert_int_equal(calls(0, FAKE_ENERGY), 0);
+    assert_int_equal(
+        pk_start(pk_options(.report_path = "r.json", .backends = "nvml", .costs = "energy")),
+        PK_OK);
+    await(calls(0, FAKE_ENERGY) >= 3);
+    pk_step(10);
+    assert_int_equal(pk_stop(), PK_OK);
+    json_t *report = load_document("r.json");
+    const json_t *rows = member(member(report, "energy"), "rows");
+    const json_t *run = json_array_get(rows, json_array_size(rows) - 2);
+    assert_string_equal(json_string_value(member(run, "counter")), "gpu0");
+    assert_true(json_is_true(member(run, "refused"))); /* of three readings: no figure */
+    assert_true(json_number_value(member(run, "joules")) == 0);
+    json_decref(report);
+}
+
 static void values_in_trace_and_report(void **state)
 {
     (void)state;
@@ -350,6 +373,7 @@ int main(int argc, char **argv)
         sampling(a_library_of_another_kind), /* before the mock has been taken */
         sampling(before_any_session),
         sampling(values_in_trace_and_report),
+        sampling(energy_on_request),
         sampling(held_down_clocks_are_told),
         sampling(what_is_not_supported),
         sampling(a_lost_device),

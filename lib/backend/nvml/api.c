@@ -23,6 +23,7 @@ static const pki_dl_function functions[] = {
     FUNCTION(virtualization, "nvmlDeviceGetVirtualizationMode", true),
     FUNCTION(utilization, "nvmlDeviceGetUtilizationRates", true),
     FUNCTION(power, "nvmlDeviceGetPowerUsage", true),
+    FUNCTION(energy, "nvmlDeviceGetTotalEnergyConsumption", true),
     FUNCTION(temperature, "nvmlDeviceGetTemperature", true),
     FUNCTION(clock, "nvmlDeviceGetClockInfo", true),
     FUNCTION(memory, "nvmlDeviceGetMemoryInfo", true),

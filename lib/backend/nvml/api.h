@@ -65,6 +65,7 @@ typedef struct pki_nvml {
     int (*virtualization)(pki_nvml_handle device, int *mode);
     int (*utilization)(pki_nvml_handle device, pki_nvml_utilization *rates);
     int (*power)(pki_nvml_handle device, unsigned *milliwatts);
+    int (*energy)(pki_nvml_handle device, unsigned long long *millijoules);
     int (*temperature)(pki_nvml_handle device, int sensor, unsigned *celsius);
     int (*clock)(pki_nvml_handle device, int clock, unsigned *mhz);
     int (*memory)(pki_nvml_handle device, pki_nvml_memory *memory);

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "session/activity.h"
 #include "session/backend.h"
+#include "session/energy.h"
 
 static bool ran;      /* a session had it on; what it found stands in the report */
 static bool child;    /* of a process that had it on */
@@ -27,7 +28,8 @@ static bool start(const pki_config *config)
     const pki_nvml_wish wish = {.list = secure_getenv("CUDA_VISIBLE_DEVICES"),
                                 .order = secure_getenv("CUDA_DEVICE_ORDER"),
                                 .local_rank = (unsigned)config->world.local_rank,
-                                .local_size = (unsigned)config->world.local_size};
+                                .local_size = (unsigned)config->world.local_size,
+                                .energy = config->costs_energy};
     off[0] = 0;
     memset(told, 0, sizeof told);
     const pki_nvml *nvml = child ? NULL : pki_nvml_open(off, sizeof off);
@@ -55,6 +57,8 @@ static void collect(void)
     for (size_t i = 0; i < count; i++) {
         pki_activity_counter_at(samples[i].counter, samples[i].value,
                                 pki_activity_ns(samples[i].when));
+        if (samples[i].energy)
+            pki_energy_of_gpu(samples[i].ordinal, samples[i].value, samples[i].when);
         tell(&samples[i]);
     }
 }

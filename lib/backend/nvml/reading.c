@@ -17,6 +17,14 @@ static int read_power(const pki_nvml *nvml, pki_nvml_handle device, double *valu
     return code;
 }
 
+static int read_energy(const pki_nvml *nvml, pki_nvml_handle device, double *values)
+{
+    unsigned long long millijoules = 0;
+    int code = nvml->energy ? nvml->energy(device, &millijoules) : PKI_NVML_FUNCTION_NOT_FOUND;
+    values[0] = (double)millijoules / 1000.0;
+    return code;
+}
+
 static int read_temperature(const pki_nvml *nvml, pki_nvml_handle device, double *values)
 {
     unsigned celsius = 0;
@@ -72,6 +80,7 @@ const pki_nvml_reading pki_nvml_readings[PKI_NVML_READINGS] = {
     {"nvmlDeviceGetClockInfo(memory)", {{"memory_clock", "MHz"}}, read_memory_clock},
     {"nvmlDeviceGetMemoryInfo", {{"memory", "bytes"}}, read_memory},
     {"nvmlDeviceGetCurrentClocksEventReasons", {{"throttle", "bits"}}, read_reasons},
+    {"nvmlDeviceGetTotalEnergyConsumption", {{"energy", "J"}}, read_energy},
 };
 
 const char *pki_nvml_reason_text(uint64_t bit)

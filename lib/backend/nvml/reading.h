@@ -5,7 +5,7 @@
 
 #include "backend/nvml/api.h"
 
-#define PKI_NVML_READINGS 7
+#define PKI_NVML_READINGS 8
 #define PKI_NVML_VALUES 2 /* of one reading, at most */
 
 typedef struct pki_nvml_reading {
@@ -19,7 +19,10 @@ typedef struct pki_nvml_reading {
 extern const pki_nvml_reading pki_nvml_readings[PKI_NVML_READINGS];
 
 /* The one whose value is the bits of enum pki_nvml_reason. */
-#define PKI_NVML_READING_REASONS (PKI_NVML_READINGS - 1)
+#define PKI_NVML_READING_REASONS 6
+
+/* Only on request (pki_nvml_wish.energy): J since the driver was loaded. */
+#define PKI_NVML_READING_ENERGY 7
 
 /* Those bits that mean that something holds the clocks down against the program's wish. */
 #define PKI_NVML_HELD_DOWN                                                                         \

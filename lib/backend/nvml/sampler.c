@@ -54,8 +54,13 @@ static void push(const pki_nvml_device *d, const pki_nvml_slot *slot, const doub
     for (unsigned i = 0; i < PKI_NVML_VALUES && slot->counters[i]; i++) {
         if (filled == QUEUE)
             return; /* nobody has come for them for a minute */
-        queue[filling][filled++] = (pki_nvml_sample){
-            slot->counters[i], values[i], when, (unsigned)(d - s.devices), d->ordinal, reasons};
+        queue[filling][filled++] = (pki_nvml_sample){slot->counters[i],
+                                                     values[i],
+                                                     when,
+                                                     (unsigned)(d - s.devices),
+                                                     d->ordinal,
+                                                     reasons,
+                                                     slot == &d->slots[PKI_NVML_READING_ENERGY]};
     }
 }
 
@@ -126,6 +131,8 @@ static void read_one(pki_nvml_device *d, unsigned which)
 static bool is_due(const pki_nvml_device *d, const pki_nvml_slot *slot)
 {
     bool ending = pki_load(&s.stopping);
+    if (slot == &d->slots[PKI_NVML_READING_ENERGY] && !s.wish.energy)
+        return false;
     return !d->lost && !slot->off && slot->due <= (ending ? 0 : pki_monotonic_ns());
 }
 
@@ -167,7 +174,8 @@ static void set_up(pki_nvml_device *d, pki_nvml_handle handle, unsigned ordinal)
         d->mig = 0;
     if (s.nvml->virtualization && s.nvml->virtualization(handle, &mode) == PKI_NVML_OK)
         d->vgpu = mode == PKI_NVML_IN_VGPU;
-    for (unsigned i = 0; i < PKI_NVML_READINGS; i++)
+    unsigned count = s.wish.energy ? PKI_NVML_READINGS : PKI_NVML_READING_ENERGY; /* the last */
+    for (unsigned i = 0; i < count; i++)
         for (unsigned v = 0; v < PKI_NVML_VALUES && pki_nvml_readings[i].values[v].name; v++) {
             char name[64];
             snprintf(name, sizeof name, "gpu%u.%s", ordinal, pki_nvml_readings[i].values[v].name);

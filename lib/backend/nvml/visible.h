@@ -34,6 +34,7 @@ typedef struct pki_nvml_wish {
     const char *list;                /* of CUDA_VISIBLE_DEVICES; NULL: all */
     const char *order;               /* of CUDA_DEVICE_ORDER; NULL: not set */
     unsigned local_rank, local_size; /* 0 and 0: not known */
+    bool energy;                     /* the counter of it is read, too */
 } pki_nvml_wish;
 
 /* NVML's code if the devices cannot even be counted. */

@@ -24,3 +24,18 @@ typedef struct pki_io_summary {
     uint64_t blocked;         /* ns: the former thread waited for a device */
     uint64_t saves, save_time, save_bytes; /* checkpoints that were announced (pk/goodput.h) */
 } pki_io_summary;
+
+/* A counter's energy, of the run or of its steps of a kind. */
+typedef struct pki_energy_row {
+    char *counter, *step_kind; /* "package-0"; "(run)", "": the usual one, "evaluation" */
+    double joules, watts, per_step, per_item, error; /* J; all 0 if it is... */
+    bool refused;                                    /* ...shorter than 10 periods */
+    uint64_t time, steps, items, period, resets;     /* ns; period: of the readings */
+} pki_energy_row;
+
+typedef struct pki_energy_summary {
+    uint64_t asked; /* first: 0 leaves it out of the report file */
+    char *why_not;  /* "": there are counters, and all of them could be read */
+    size_t row_count;
+    pki_energy_row *rows;
+} pki_energy_summary;

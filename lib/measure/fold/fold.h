@@ -49,10 +49,11 @@ typedef void pki_fold_on_step(struct pki_fold *fold, const pki_step *step);
 
 /* The same, of the time between steps, too; data: self time of kind PK_DATA in it. */
 typedef void pki_fold_on_account(struct pki_fold *fold, const pki_step *step, uint64_t data);
+enum { PKI_FOLD_GOODPUT, PKI_FOLD_ENERGY, PKI_FOLD_ACCOUNTS };
 
 typedef struct pki_fold {
     pki_fold_on_step *on_step; /* NULL: nobody */
-    pki_fold_on_account *on_account;
+    pki_fold_on_account *on_account[PKI_FOLD_ACCOUNTS];
     pki_registry *registry;
     pki_steps *steps;
     pki_comm_figures *collectives;

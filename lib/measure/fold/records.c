@@ -220,8 +220,9 @@ static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *
     uint64_t end = step.start + step.duration; /* where the next one begins */
     uint64_t data = feed_self_times(fold, &alone->calls, step.duration);
     alone->partial = false;
-    if (fold->on_account)
-        fold->on_account(fold, &step, step.broken_down ? data : 0);
+    for (int i = 0; i < PKI_FOLD_ACCOUNTS; i++)
+        if (fold->on_account[i])
+            fold->on_account[i](fold, &step, step.broken_down ? data : 0);
     pki_steps_add(fold->steps, &step);
     pki_store(&fold->registry->arena->header->live.step_ticks,
               r->start + pki_not_negative(r->value));

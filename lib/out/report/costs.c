@@ -1,5 +1,7 @@
-/* What the run cost beside time: files. */
+/* What the run cost beside time: files, energy. */
 #include "out/report/sections.h"
+
+#include <string.h>
 
 #define NAME 28
 
@@ -59,7 +61,7 @@ static void say_exposed(const pki_summary *s, const pki_io_summary *io, FILE *fi
             pki_figure_percent(s->run.wall ? (double)io->save_time / (double)s->run.wall : 0).text);
 }
 
-void pki_report_costs(const pki_summary *s, FILE *file)
+static void put_files(const pki_summary *s, FILE *file)
 {
     const pki_io_summary *io = &s->io;
     if (!io->asked)
@@ -75,4 +77,48 @@ void pki_report_costs(const pki_summary *s, FILE *file)
     }
     put_regions(s, file);
     say_exposed(s, io, file);
+}
+
+/* ---- energy ---- */
+
+static const char *kind_shown(const char *kind)
+{
+    return strcmp(kind, "(run)") == 0 ? "the run" : *kind ? kind : "steps";
+}
+
+static void put_energy_row(const pki_energy_row *r, FILE *file)
+{
+    fputs("  ", file);
+    pki_put_left(file, r->counter, 20);
+    pki_put_left(file, kind_shown(r->step_kind), 14);
+    if (r->refused) {
+        fprintf(file, "  shorter than 10 periods of %s\n", TIME((double)r->period));
+        return;
+    }
+    pki_report_cell(file, pki_figure_scaled(r->joules, "J").text, 9);
+    pki_report_cell(file, pki_figure_scaled(r->error, "J").text, 9);
+    pki_report_cell(file, pki_figure_scaled(r->watts, "W").text, 9);
+    pki_report_cell(file, r->steps ? pki_figure_scaled(r->per_step, "J").text : "-", 9);
+    pki_report_cell(file, r->items ? pki_figure_scaled(r->per_item, "J").text : "-", 9);
+    fputc('\n', file);
+}
+
+static void put_energy(const pki_energy_summary *e, FILE *file)
+{
+    if (!e->asked)
+        return;
+    pki_report_title(file, "ENERGY");
+    if (e->why_not && *e->why_not)
+        pki_report_say(file, "%s", e->why_not);
+    if (e->row_count)
+        fputs("  counter             of              energy       +-    power   a step   an item\n",
+              file);
+    for (size_t i = 0; i < e->row_count; i++)
+        put_energy_row(&e->rows[i], file);
+}
+
+void pki_report_costs(const pki_summary *s, FILE *file)
+{
+    put_files(s, file);
+    put_energy(&s->energy, file);
 }

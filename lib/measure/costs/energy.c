@@ -1,0 +1,149 @@
+#include "measure/costs/energy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+
+void pki_energy_begin(pki_energy_account *a)
+{
+    memset(a, 0, sizeof *a);
+    a->kind_count = 1;
+    a->last_kind = -1;
+}
+
+int pki_energy_counter_of(pki_energy_account *a, const char *name, double range)
+{
+    for (size_t i = 0; i < a->count; i++)
+        if (strncmp(a->counters[i].name, name, sizeof a->counters[i].name - 1) == 0)
+            return (int)i;
+    if (a->count == PKI_ENERGY_COUNTERS)
+        return -1;
+    pki_energy_counter *c = &a->counters[a->count];
+    snprintf(c->name, sizeof c->name, "%s", name);
+    c->range = range;
+    return (int)a->count++;
+}
+
+/* J since the reading before; below 0: unknown. */
+static double grown(pki_energy_counter *c, double joules)
+{
+    double more = joules - c->last;
+    if (more >= 0)
+        return more;
+    if (c->range > 0 && c->last > c->range / 2 && joules <= c->range / 2)
+        return more + c->range;
+    c->resets++;
+    return -1;
+}
+
+void pki_energy_read(pki_energy_account *a, int counter, double joules, uint64_t now)
+{
+    if (counter < 0 || (size_t)counter >= a->count)
+        return;
+    pki_energy_counter *c = &a->counters[counter];
+    double more = c->begun ? grown(c, joules) : 0;
+    if (!c->begun)
+        c->since = now;
+    c->fresh += PKI_MAX(more, 0);
+    if (c->begun && more >= 0 && now > c->at) {
+        double watts = more * 1e9 / (double)(now - c->at);
+        c->joules += more;
+        c->lowest = c->readings > 1 ? PKI_MIN(c->lowest, watts) : watts;
+        c->highest = PKI_MAX(c->highest, watts);
+    }
+    c->begun = true;
+    c->last = joules;
+    c->at = now;
+    c->readings++;
+}
+
+static size_t kind_of(pki_energy_account *a, const char *kind)
+{
+    size_t i = 1;
+    if (!kind)
+        return 0;
+    while (i < a->kind_count && strncmp(a->kinds[i], kind, sizeof a->kinds[i] - 1) != 0)
+        i++;
+    if (i == a->kind_count && i < PKI_ENERGY_KINDS)
+        snprintf(a->kinds[a->kind_count++], sizeof a->kinds[0], "%s", kind);
+    return PKI_MIN(i, PKI_ENERGY_KINDS - 1u);
+}
+
+void pki_energy_step(pki_energy_account *a, const char *kind, uint64_t start, uint64_t end,
+                     uint64_t items)
+{
+    size_t k = kind_of(a, kind);
+    a->stretches[k] += a->last_kind != (int)k || start != a->last_end;
+    a->last_kind = (int)k;
+    a->last_end = end;
+    a->steps[k]++;
+    a->items[k] += items;
+    a->time[k] += end > start ? end - start : 0;
+    a->pending[k] += end > start ? end - start : 0;
+}
+
+void pki_energy_round(pki_energy_account *a, uint64_t now)
+{
+    double window = (double)(now - a->round_at), all = 0;
+    for (size_t k = 0; k < a->kind_count; k++)
+        all += (double)a->pending[k];
+    window = PKI_MAX(window, all); /* a step that ends has begun before */
+    for (size_t i = 0; i < a->count; i++) {
+        for (size_t k = 0; k < a->kind_count && window > 0 && a->round_at; k++)
+            a->counters[i].kinds[k] += a->counters[i].fresh * (double)a->pending[k] / window;
+        a->counters[i].fresh = 0;
+    }
+    memset(a->pending, 0, sizeof a->pending);
+    a->round_at = now;
+}
+
+/* ---- rows ---- */
+
+static bool put_row(pki_energy_summary *out, const pki_energy_counter *c, pki_energy_row row,
+                    const char *kind, uint64_t stretches)
+{
+    row.counter = strdup(c->name);
+    row.step_kind = strdup(kind);
+    row.resets = c->resets;
+    row.period = c->readings > 1 ? (c->at - c->since) / (c->readings - 1) : 0;
+    row.watts = row.time ? row.joules * 1e9 / (double)row.time : 0;
+    row.error = 2 * (double)row.period / 1e9 * (c->highest - c->lowest) * (double)stretches;
+    row.refused =
+        !row.period || !stretches || row.time / stretches < PKI_ENERGY_PERIODS * row.period;
+    if (row.refused) /* nothing is guessed */
+        row.joules = row.watts = row.error = 0;
+    row.per_step = row.steps ? row.joules / (double)row.steps : 0;
+    row.per_item = row.items ? row.joules / (double)row.items : 0;
+    out->rows[out->row_count++] = row;
+    return row.counter && row.step_kind;
+}
+
+static bool put_counter(const pki_energy_account *a, size_t i, pki_energy_summary *out)
+{
+    const pki_energy_counter *c = &a->counters[i];
+    pki_energy_row run = {.joules = c->joules, .time = c->at - c->since};
+    bool done = true;
+    for (size_t k = 0; k < a->kind_count; k++) {
+        run.steps += a->steps[k];
+        run.items += a->items[k];
+    }
+    done = put_row(out, c, run, "(run)", 1);
+    for (size_t k = 0; k < a->kind_count; k++) {
+        pki_energy_row row = {
+            .joules = c->kinds[k], .time = a->time[k], .steps = a->steps[k], .items = a->items[k]};
+        if (a->steps[k])
+            done = put_row(out, c, row, a->kinds[k], a->stretches[k]) && done;
+    }
+    return done;
+}
+
+bool pki_energy_fill(const pki_energy_account *a, pki_energy_summary *out)
+{
+    bool done = true;
+    out->rows = calloc(a->count * (a->kind_count + 1) + 1, sizeof *out->rows);
+    for (size_t i = 0; i < a->count && out->rows; i++)
+        done = put_counter(a, i, out) && done;
+    return out->rows && done;
+}

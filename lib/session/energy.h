@@ -1,0 +1,23 @@
+/* lib/session/energy.h - energy of processors and memory, from the kernel's counters, and of
+ * GPUs, from NVML's (costs=energy).
+ *
+ * powercap (sysfs): /sys/class/powercap/ZONE has name, energy_uj and max_energy_range_uj, where it
+ * wraps. Only root may read energy_uj on most systems; what cannot be read is named, and nothing is
+ * guessed. All under the drain lock, but for the fold's telling of steps.
+ */
+#pragma once
+
+#include "session/session.h"
+
+void pki_energy_open(pki_session *session);
+void pki_energy_look(pki_session *session);
+void pki_energy_close(pki_session *session);
+
+/* False without memory. */
+bool pki_energy_summarise(pki_summary *out);
+
+/* Of a backend: a GPU's counter, J, at that moment of CLOCK_MONOTONIC. */
+void pki_energy_of_gpu(unsigned ordinal, double joules, uint64_t when);
+
+/* For tests: the folder that stands for /sys/class/powercap. */
+extern const char *pki_energy_folder;

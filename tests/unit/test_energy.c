@@ -1,0 +1,201 @@
+/* Energy: counters that wrap, are reset, are missing or unreadable; shared out over steps by kind,
+ * with what is too short refused. The counters are files of the test's. */
+#include "folder.h"
+
+#include <math.h>
+#include <time.h>
+
+#include <pk/pk.h>
+
+#include "measure/costs/energy.h"
+#include "session/energy.h"
+
+#define MS 1000000u
+#define S 1000000000u
+
+static pki_energy_account a;
+static pki_energy_summary sum;
+
+static const pki_energy_row *row_of(const char *counter, const char *kind)
+{
+    for (size_t i = 0; i < sum.row_count; i++)
+        if (strcmp(sum.rows[i].counter, counter) == 0 && strcmp(sum.rows[i].step_kind, kind) == 0)
+            return &sum.rows[i];
+    fail_msg("no row of %s, %s", counter, kind);
+    return NULL;
+}
+
+static void fill(void)
+{
+    memset(&sum, 0, sizeof sum);
+    assert_true(pki_energy_fill(&a, &sum));
+}
+
+static void give_back(void)
+{
+    for (size_t i = 0; i < sum.row_count; i++) {
+        free(sum.rows[i].counter);
+        free(sum.rows[i].step_kind);
+    }
+    free(sum.rows);
+}
+
+static void expect_near(double got, double wanted)
+{
+    if (fabs(got - wanted) > 1e-6 * fabs(wanted) + 1e-9)
+        fail_msg("%.9g, not %.9g", got, wanted);
+}
+
+static void wraps_and_resets(void **state)
+{
+    (void)state;
+    pki_energy_begin(&a);
+    int wraps = pki_energy_counter_of(&a, "wraps", 100),
+        never = pki_energy_counter_of(&a, "never", 0);
+    assert_int_equal(pki_energy_counter_of(&a, "wraps", 100), wraps);
+    const double readings[] = {60, 90, 20,
+                               45, 5,  15}; /* 45 to 5: no wrap, it was in the lower half */
+    for (unsigned i = 0; i < 6; i++) {
+        pki_energy_read(&a, wraps, readings[i], i * (uint64_t)S);
+        pki_energy_read(&a, never, i < 3 ? 10.0 * i : 1.0 * i, i * (uint64_t)S);
+        pki_energy_round(&a, i * (uint64_t)S);
+    }
+    pki_energy_read(&a, -1, 1, S);
+    fill();
+    expect_near(a.counters[wraps].joules, 30 + 30 + 25 + 10);
+    assert_int_equal(a.counters[wraps].resets, 1);
+    expect_near(a.counters[never].joules, 10 + 10 + 1 + 1);
+    assert_int_equal(a.counters[never].resets, 1);
+    assert_true(row_of("wraps", "(run)")->refused); /* 5 periods long */
+    assert_true(row_of("wraps", "(run)")->joules == 0);
+    give_back();
+}
+
+/* Training at 100 W in stretches of 10 s, evaluation at 50 W: of 2 s, and one step alone. */
+static void kinds_of_steps(void **state)
+{
+    double joules = 0;
+    uint64_t now = 0;
+    (void)state;
+    pki_energy_begin(&a);
+    int c = pki_energy_counter_of(&a, "gpu", 0);
+    pki_energy_read(&a, c, 0, 1);
+    pki_energy_round(&a, 1);
+    for (unsigned i = 0; i < 1200; i++) {
+        bool evaluates = i % 120 >= 100, alone = i == 50;
+        joules += evaluates ? 5 : 10;
+        pki_energy_step(&a,
+                        evaluates ? "evaluation"
+                        : alone   ? "alone"
+                                  : NULL,
+                        now, now + 100 * MS, 8);
+        now += 100 * MS;
+        pki_energy_read(&a, c, joules, now);
+        pki_energy_round(&a, now);
+    }
+    fill();
+    const pki_energy_row *steps = row_of("gpu", ""), *eval = row_of("gpu", "evaluation");
+    expect_near(steps->per_step, 10);
+    expect_near(steps->per_item, 10.0 / 8);
+    expect_near(steps->watts, 100);
+    expect_near(eval->per_step, 5);
+    expect_near(eval->joules, 200 * 5);
+    expect_near(row_of("gpu", "(run)")->joules, joules);
+    expect_near(row_of("gpu", "(run)")->error, 2 * 0.1 * 50);
+    expect_near(eval->error, 10 * 2 * 0.1 * 50); /* ten stretches */
+    assert_true(row_of("gpu", "alone")->refused && row_of("gpu", "alone")->per_step == 0);
+    give_back();
+}
+
+static void more_than_there_is_room_for(void **state)
+{
+    char name[16];
+    (void)state;
+    pki_energy_begin(&a);
+    for (int i = 0; i < 100; i++) {
+        snprintf(name, sizeof name, "c%d", i);
+        int c = pki_energy_counter_of(&a, name, 0);
+        assert_int_equal(c, i < PKI_ENERGY_COUNTERS ? i : -1);
+        pki_energy_step(&a, name, 0, MS, 1);
+    }
+    pki_energy_round(&a, S);
+    fill();
+    assert_true(sum.row_count <= PKI_ENERGY_COUNTERS * (PKI_ENERGY_KINDS + 1));
+    give_back();
+}
+
+/* ---- sessions, on files ---- */
+
+static void zone(const char *folder, const char *name, const char *joules)
+{
+    char path[128];
+    mkdir(folder, 0700);
+    snprintf(path, sizeof path, "%s/name", folder);
+    write_file(path, name);
+    snprintf(path, sizeof path, "%s/max_energy_range_uj", folder);
+    write_file(path, "262143328850\n");
+    snprintf(path, sizeof path, "%s/energy_uj", folder);
+    if (joules)
+        write_file(path, joules);
+}
+
+static char *report_of(const char *path)
+{
+    size_t n;
+    pki_energy_folder = ".";
+    assert_int_equal(pk_start(pk_options(.costs = "energy", .report_path = path, .backends = "none",
+                                         .arena_path = "none")),
+                     PK_OK);
+    pk_step(4);
+    zone("intel-rapl:0", "package-0\n", "7000000\n");
+    assert_int_equal(pk_stop(), PK_OK);
+    pki_energy_folder = "/sys/class/powercap";
+    return read_file(path, &n);
+}
+
+static void counters_of_a_machine(void **state)
+{
+    (void)state;
+    zone("intel-rapl:0", "package-0\n", "5000000\n");
+    zone("intel-rapl:0:0", "dram\n", "100\n");
+    zone("intel-rapl-mmio:0", "package-0\n", "5000000\n");
+    zone("intel-rapl:1", "package-1\n", NULL); /* unreadable, as for all but root */
+    char *report = report_of("report.json");
+    assert_non_null(strstr(report, "\"energy\":{"));
+    assert_non_null(strstr(report, "\"counter\":\"package-0\""));
+    assert_non_null(strstr(report, "\"counter\":\"package-0 dram\""));
+    assert_non_null(strstr(report, "1 of 3 counters of energy cannot be read"));
+    free(report);
+    report = report_of("report.txt");
+    assert_non_null(strstr(report, "ENERGY\n"));
+    free(report);
+}
+
+static void a_machine_without_counters(void **state)
+{
+    size_t n;
+    (void)state;
+    pki_energy_folder = "nothing";
+    assert_int_equal(
+        pk_start(pk_options(.costs = "energy", .report_path = "r.txt", .backends = "none")), PK_OK);
+    pk_step(1);
+    assert_int_equal(pk_stop(), PK_OK);
+    pki_energy_folder = "/sys/class/powercap";
+    char *report = read_file("r.txt", &n);
+    assert_non_null(strstr(report, "this machine has no counters of energy"));
+    assert_null(strstr(report, "a step   an item"));
+    free(report);
+}
+
+int main(void)
+{
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wraps_and_resets),
+        cmocka_unit_test(kinds_of_steps),
+        cmocka_unit_test(more_than_there_is_room_for),
+        IN_FOLDER(counters_of_a_machine),
+        IN_FOLDER(a_machine_without_counters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
