@@ -18,5 +18,6 @@ static const pki_shape energy_row = {SHAPE(pki_energy_row, energy_row_members)};
 static const pki_member energy_members[] = {
     PLAINS(pki_energy_summary, asked, why_not),
     {ROWS("rows", pki_energy_summary, rows, row_count, energy_row), .lines = true},
+    PLAINS(pki_energy_summary, held_by, held_steps, held_time, free_steps, free_time),
 };
 const pki_shape pki_energy_shape = {SHAPE(pki_energy_summary, energy_members)};

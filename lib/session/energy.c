@@ -155,6 +155,15 @@ void pki_energy_of_gpu(unsigned ordinal, double joules, uint64_t when)
     pki_fold_unlock();
 }
 
+void pki_energy_of_clocks(unsigned ordinal, const char *why)
+{
+    if (!x.on)
+        return;
+    pki_fold_lock();
+    pki_energy_held(&x.account, ordinal, why);
+    pki_fold_unlock();
+}
+
 bool pki_energy_summarise(pki_summary *out)
 {
     if (!x.on)

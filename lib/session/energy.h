@@ -19,5 +19,8 @@ bool pki_energy_summarise(pki_summary *out);
 /* Of a backend: a GPU's counter, J, at that moment of CLOCK_MONOTONIC. */
 void pki_energy_of_gpu(unsigned ordinal, double joules, uint64_t when);
 
+/* The same: its clocks are held down by that from here on; NULL: by nothing. */
+void pki_energy_of_clocks(unsigned ordinal, const char *why);
+
 /* For tests: the folder that stands for /sys/class/powercap. */
 extern const char *pki_energy_folder;

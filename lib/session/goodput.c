@@ -309,13 +309,11 @@ void pki_goodput_round(pki_session *s)
     (void)s;
     if (!x.on)
         return;
-    if (pki_load(&hang_since) != x.told_hang) {
-        pki_fold_lock();
-        hear_hang();
-        pki_fold_unlock();
-    }
     pki_phases now = pki_phases_now();
+    pki_fold_lock();
+    hear_hang();
     bool news = now.saves != x.told_saves || now.training_calls != x.told_training;
+    pki_fold_unlock();
     if (pki_monotonic_ns() < x.next && !(news && x.held))
         return;
     if (x.held)

@@ -8,6 +8,8 @@
 #include <pk/pk.h>
 
 #include "measure/costs/energy.h"
+#include "measure/summary.h"
+#include "measure/verdict/verdict.h"
 #include "session/energy.h"
 
 #define MS 1000000u
@@ -38,6 +40,7 @@ static void give_back(void)
         free(sum.rows[i].step_kind);
     }
     free(sum.rows);
+    free(sum.held_by);
 }
 
 static void expect_near(double got, double wanted)
@@ -105,6 +108,38 @@ static void kinds_of_steps(void **state)
     expect_near(eval->error, 10 * 2 * 0.1 * 50); /* ten stretches */
     assert_true(row_of("gpu", "alone")->refused && row_of("gpu", "alone")->per_step == 0);
     give_back();
+}
+
+/* Steps of 100 ms, and of 120 ms while GPU 1 is held down. */
+static void clocks_held_down(void **state)
+{
+    pki_summary s;
+    (void)state;
+    pki_summary_init(&s);
+    pki_energy_begin(&a);
+    for (unsigned i = 0; i < 100; i++) {
+        uint64_t at = i * 200 * (uint64_t)MS;
+        if (i == 60)
+            pki_energy_held(&a, 1, "the power cap");
+        pki_energy_step(&a, NULL, at, at + (i < 60 ? 100 : 120) * MS, 1);
+    }
+    pki_energy_step(&a, "evaluation", 0, S, 1);
+    pki_energy_held(&a, 1, NULL);
+    assert_true(pki_energy_fill(&a, &s.energy));
+    assert_int_equal(s.energy.held_steps, 40);
+    assert_int_equal(s.energy.free_steps, 60);
+    assert_true(pki_verdicts_fill(&s));
+    const pki_verdict *v = NULL;
+    for (size_t i = 0; i < s.verdict_count; i++)
+        v = strcmp(s.verdicts[i].name, "gpu-throttled") == 0 ? &s.verdicts[i] : v;
+    assert_non_null(v);
+    expect_near(v->value, 1.2);
+    assert_non_null(strstr(v->text, "by the power cap in 40 of 100 steps"));
+    s.energy.held_steps = 9; /* too few */
+    assert_true(pki_verdicts_fill(&s));
+    for (size_t i = 0; i < s.verdict_count; i++)
+        assert_string_not_equal(s.verdicts[i].name, "gpu-throttled");
+    pki_summary_finish(&s);
 }
 
 static void more_than_there_is_room_for(void **state)
@@ -191,11 +226,9 @@ int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wraps_and_resets),
-        cmocka_unit_test(kinds_of_steps),
-        cmocka_unit_test(more_than_there_is_room_for),
-        IN_FOLDER(counters_of_a_machine),
-        IN_FOLDER(a_machine_without_counters),
+        cmocka_unit_test(wraps_and_resets), cmocka_unit_test(kinds_of_steps),
+        cmocka_unit_test(clocks_held_down), cmocka_unit_test(more_than_there_is_room_for),
+        IN_FOLDER(counters_of_a_machine),   IN_FOLDER(a_machine_without_counters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

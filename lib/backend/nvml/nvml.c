@@ -50,6 +50,13 @@ static void tell(const pki_nvml_sample *sample)
     told[sample->device] |= bits;
 }
 
+/* What holds the clocks down, the first of it; NULL: nothing does. */
+static const char *holder(uint32_t reasons)
+{
+    uint32_t bits = reasons & PKI_NVML_HELD_DOWN;
+    return bits ? pki_nvml_reason_text(bits & -bits) : NULL;
+}
+
 static void collect(void)
 {
     size_t count;
@@ -59,6 +66,8 @@ static void collect(void)
                                 pki_activity_ns(samples[i].when));
         if (samples[i].energy)
             pki_energy_of_gpu(samples[i].ordinal, samples[i].value, samples[i].when);
+        if (samples[i].clocks)
+            pki_energy_of_clocks(samples[i].ordinal, holder(samples[i].reasons));
         tell(&samples[i]);
     }
 }

@@ -60,7 +60,8 @@ static void push(const pki_nvml_device *d, const pki_nvml_slot *slot, const doub
                                                      (unsigned)(d - s.devices),
                                                      d->ordinal,
                                                      reasons,
-                                                     slot == &d->slots[PKI_NVML_READING_ENERGY]};
+                                                     slot == &d->slots[PKI_NVML_READING_ENERGY],
+                                                     slot == &d->slots[PKI_NVML_READING_REASONS]};
     }
 }
 

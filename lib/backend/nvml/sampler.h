@@ -24,7 +24,7 @@ typedef struct pki_nvml_sample {
     uint64_t when;            /* CLOCK_MONOTONIC, ns */
     unsigned device, ordinal; /* of this process's list; of CUDA */
     uint32_t reasons;         /* pki_nvml_reason bits, of the reading that has them */
-    bool energy;              /* it is J, of the counter */
+    bool energy, clocks;      /* it is J, of the counter; it is the reasons */
 } pki_nvml_sample;
 
 /* NULL, or why not: there is no thread to be had, or the last one has not come back from NVML. The

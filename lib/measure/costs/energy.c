@@ -78,10 +78,24 @@ void pki_energy_step(pki_energy_account *a, const char *kind, uint64_t start, ui
     a->stretches[k] += a->last_kind != (int)k || start != a->last_end;
     a->last_kind = (int)k;
     a->last_end = end;
+    if (k == 0) {
+        *(a->held_in_step ? &a->held_steps : &a->free_steps) += 1;
+        *(a->held_in_step ? &a->held_time : &a->free_time) += end > start ? end - start : 0;
+    }
+    a->held_in_step = a->held != 0;
     a->steps[k]++;
     a->items[k] += items;
     a->time[k] += end > start ? end - start : 0;
     a->pending[k] += end > start ? end - start : 0;
+}
+
+void pki_energy_held(pki_energy_account *a, unsigned gpu, const char *why)
+{
+    uint32_t bit = 1u << gpu % 32;
+    a->held = why ? a->held | bit : a->held & ~bit;
+    a->held_in_step |= why != NULL;
+    if (why && !*a->held_by)
+        snprintf(a->held_by, sizeof a->held_by, "%s", why);
 }
 
 void pki_energy_round(pki_energy_account *a, uint64_t now)
@@ -142,8 +156,13 @@ static bool put_counter(const pki_energy_account *a, size_t i, pki_energy_summar
 bool pki_energy_fill(const pki_energy_account *a, pki_energy_summary *out)
 {
     bool done = true;
+    out->held_by = strdup(a->held_by);
+    out->held_steps = a->held_steps;
+    out->held_time = a->held_time;
+    out->free_steps = a->free_steps;
+    out->free_time = a->free_time;
     out->rows = calloc(a->count * (a->kind_count + 1) + 1, sizeof *out->rows);
     for (size_t i = 0; i < a->count && out->rows; i++)
         done = put_counter(a, i, out) && done;
-    return out->rows && done;
+    return out->rows && out->held_by && done;
 }

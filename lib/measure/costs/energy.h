@@ -36,6 +36,10 @@ typedef struct pki_energy_account {
     uint64_t items[PKI_ENERGY_KINDS];
     uint64_t pending[PKI_ENERGY_KINDS]; /* ns of steps since the last round */
     uint64_t round_at;
+    uint32_t held;     /* a bit for each GPU whose clocks are held down now */
+    bool held_in_step; /* any was, since the last step's end */
+    char held_by[64];  /* what did so first */
+    uint64_t held_steps, held_time, free_steps, free_time;
     int last_kind; /* -1: none */
     uint64_t last_end;
 } pki_energy_account;
@@ -51,6 +55,9 @@ void pki_energy_read(pki_energy_account *account, int counter, double joules, ui
 
 /* All counters have been read. */
 void pki_energy_round(pki_energy_account *account, uint64_t now);
+
+/* From here on a GPU's clocks are held down; why: NULL: they are not any more. */
+void pki_energy_held(pki_energy_account *account, unsigned gpu, const char *why);
 
 /* A step that has ended. kind NULL: the usual one. */
 void pki_energy_step(pki_energy_account *account, const char *kind, uint64_t start, uint64_t end,

@@ -38,4 +38,6 @@ typedef struct pki_energy_summary {
     char *why_not;  /* "": there are counters, and all of them could be read */
     size_t row_count;
     pki_energy_row *rows;
+    char *held_by; /* what held a GPU's clocks down, "" if nothing did, in... */
+    uint64_t held_steps, held_time, free_steps, free_time; /* ...usual steps; and the others */
 } pki_energy_summary;

@@ -55,6 +55,10 @@ pki_rule pki_verdict_cpu_starved;
 pki_rule pki_verdict_oversubscribed, pki_verdict_throttled, pki_verdict_memory_far,
     pki_verdict_clock_low;
 
+/* ---- energy.c ---- */
+
+pki_rule pki_verdict_gpu_throttled;
+
 /* ---- roofline.c: the largest region does what the machine allows ---- */
 
 pki_rule pki_verdict_at_the_roof;
