@@ -47,8 +47,7 @@ typedef struct pki_region_row {
     pki_dist time; /* of the calls, children included */
     uint64_t self; /* sum without children */
     uint64_t bytes, flops;
-    double
-        threads; /* that ran it at once, of regions with bytes or flops; 0: unknown. In no file */
+    double threads; /* at once, of regions with bytes or flops; 0: unknown. In no file */
     /* self time inside steps, as a share of all (steady) step time; 0 without steps */
     double step_share;
     pki_dist step_self; /* self time per steady step; steps without a call count as 0 */
