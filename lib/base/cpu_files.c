@@ -81,6 +81,32 @@ static uint64_t number_of(const char *text, const char *key)
     return 0;
 }
 
+/* ---- which processor it is ---- */
+
+#define INFO_BYTES 8192 /* of the first processor, its flags included */
+
+bool pki_cpu_info(const char *root, const char *key, char *out, size_t size)
+{
+    char text[INFO_BYTES];
+    out[0] = '\0';
+    return read_text(root, text, sizeof text, "/proc/cpuinfo") &&
+           pki_small_file_field(text, key, out, size) && out[0];
+}
+
+bool pki_cpu_name(const char *root, char *out, size_t size)
+{
+    char maker[16], part[16], variant[16];
+    if (pki_cpu_info(root, "model name", out, size) || pki_cpu_info(root, "Model", out, size))
+        return true;
+    if (!pki_cpu_info(root, "CPU part", part, sizeof part))
+        return false;
+    pki_cpu_info(root, "CPU implementer", maker, sizeof maker);
+    bool known = pki_cpu_info(root, "CPU variant", variant, sizeof variant);
+    snprintf(out, size, "implementer %s part %s%s%s", maker, part, known ? " variant " : "",
+             known ? variant : "");
+    return true;
+}
+
 /* ---- threads ---- */
 
 static bool read_schedule(const char *text, pki_thread_cpu *out)

@@ -6,21 +6,10 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/cpu_files.h"
 #include "base/small_file.h"
 
 #define GPUS "/proc/driver/nvidia/gpus"
-
-static void read_cpu(pki_host *m)
-{
-    char text[4096], maker[32] = "", part[32] = "";
-    pki_small_file("/proc/cpuinfo", text, sizeof text);
-    if (pki_small_file_field(text, "model name", m->cpu, sizeof m->cpu) ||
-        pki_small_file_field(text, "Model", m->cpu, sizeof m->cpu))
-        return;
-    pki_small_file_field(text, "CPU implementer", maker, sizeof maker);
-    if (pki_small_file_field(text, "CPU part", part, sizeof part))
-        snprintf(m->cpu, sizeof m->cpu, "implementer %s part %s", maker, part);
-}
 
 static void read_system(pki_host *m)
 {
@@ -57,7 +46,7 @@ static void read_gpu(pki_host *m)
 void pki_host_read(pki_host *m)
 {
     memset(m, 0, sizeof *m);
-    read_cpu(m);
+    pki_cpu_name("", m->cpu, sizeof m->cpu);
     read_system(m);
     read_gpu(m);
 }

@@ -1,5 +1,6 @@
 #include "bench/environment.h"
 
+#include "base/cpu_files.h"
 #include "base/clock.h"
 #include "base/compiler.h"
 
@@ -79,17 +80,11 @@ static void read_cpu(const char *root, pki_bench_environment *e)
 {
     char text[64];
     uint64_t khz;
-    if (!read_field(root, "/proc/cpuinfo", "model name", e->cpu, sizeof e->cpu) &&
-        !read_field(root, "/proc/cpuinfo", "Model", e->cpu, sizeof e->cpu) &&
-        read_field(root, "/proc/cpuinfo", "CPU part", text, sizeof text)) {
-        char maker[32] = "";
-        read_field(root, "/proc/cpuinfo", "CPU implementer", maker, sizeof maker);
-        snprintf(e->cpu, sizeof e->cpu, "implementer %s part %s", maker, text);
-    }
+    pki_cpu_name(root, e->cpu, sizeof e->cpu);
     if (read_number(root, "/sys/devices/system/cpu/cpu0/cpufreq/base_frequency", &khz) ||
         read_number(root, "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", &khz))
         e->mhz = (double)khz / 1000;
-    else if (read_field(root, "/proc/cpuinfo", "cpu MHz", text, sizeof text))
+    else if (pki_cpu_info(root, "cpu MHz", text, sizeof text))
         e->mhz = (double)strtoull(text, NULL, 10);
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     cpu_set_t may;
@@ -229,7 +224,7 @@ static void read_container(const char *root, pki_bench_environment *e)
 static void read_virtual(const char *root, pki_bench_environment *e)
 {
     char flags[2048] = "";
-    read_field(root, "/proc/cpuinfo", "flags", flags, sizeof flags);
+    pki_cpu_info(root, "flags", flags, sizeof flags);
     bool guest = strstr(flags, " hypervisor") != NULL;
     if (guest && !read_line(root, "/sys/class/dmi/id/sys_vendor", e->virtual_machine,
                             sizeof e->virtual_machine))

@@ -140,6 +140,24 @@ static void nodes(void **state)
     assert_true(n.bytes[0] == 4 * 4096 && n.bytes[1] == 8 * 4096 + (2 << 20) && n.bytes[5] == 0);
 }
 
+static void names(void **state)
+{
+    char text[64];
+    (void)state;
+    assert_false(pki_cpu_name(".", text, sizeof text));
+    put("proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd40\n");
+    assert_true(pki_cpu_name(".", text, sizeof text));
+    assert_string_equal(text, "implementer 0x41 part 0xd40");
+    put("proc/cpuinfo", "CPU implementer\t: 0x41\nCPU variant\t: 0x1\nCPU part\t: 0xd40\n");
+    assert_true(pki_cpu_name(".", text, sizeof text));
+    assert_string_equal(text, "implementer 0x41 part 0xd40 variant 0x1");
+    put("proc/cpuinfo", "processor\t: 0\nmodel\t\t: 17\nmodel name\t: Big CPU\nflags\t\t: a b\n");
+    assert_true(pki_cpu_name(".", text, sizeof text));
+    assert_string_equal(text, "Big CPU");
+    assert_true(pki_cpu_info(".", "flags", text, sizeof text) && strcmp(text, "a b") == 0);
+    assert_false(pki_cpu_info(".", "cpu MHz", text, sizeof text));
+}
+
 /* ---- looks ---- */
 
 static void wait_ns(uint64_t ns)
@@ -339,6 +357,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(threads, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(clocks_and_heat, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(quotas, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(names, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(nodes, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(a_look, enter_folder, leave_folder),
         cmocka_unit_test(too_many_threads),

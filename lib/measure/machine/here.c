@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "base/cpu_files.h"
 
 /* Up to size - 1 bytes from the beginning of a file, and a NUL. -1 and errno. */
 static ssize_t read_head(int fd, char *text, size_t size)
@@ -29,46 +30,11 @@ static ssize_t read_head(int fd, char *text, size_t size)
 
 /* ---- which machine this is ---- */
 
-/* The value of "name : value" in /proc/cpuinfo; false if there is no such line. */
-static bool find_value(const char *text, const char *name, char *value, size_t size)
-{
-    for (const char *line = text; line && *line; line = strchr(line, '\n'), line += line != NULL) {
-        size_t n = strlen(name);
-        if (strncmp(line, name, n) != 0)
-            continue;
-        const char *from = line + n + strspn(line + n, " \t:");
-        size_t length = strcspn(from, "\n");
-        snprintf(value, size, "%.*s", (int)length, from);
-        return length > 0;
-    }
-    return false;
-}
-
-/* ARM's kernels give no name, but numbers of who has made it and of which part it is. */
-static bool find_part(const char *text, char *cpu, size_t size)
-{
-    char who[16], part[16], variant[16];
-    if (!find_value(text, "CPU implementer", who, sizeof who) ||
-        !find_value(text, "CPU variant", variant, sizeof variant) ||
-        !find_value(text, "CPU part", part, sizeof part))
-        return false;
-    snprintf(cpu, size, "ARM implementer %s part %s variant %s", who, part, variant);
-    return true;
-}
-
 static void find_cpu(char *cpu, size_t size)
 {
-    char text[4096] = "";
     struct utsname name;
-    int fd = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        if (read_head(fd, text, sizeof text) < 0)
-            text[0] = '\0';
-        close(fd);
-    }
-    if (find_value(text, "model name", cpu, size) || find_part(text, cpu, size))
-        return;
-    snprintf(cpu, size, "%s", uname(&name) == 0 ? name.machine : "unknown");
+    if (!pki_cpu_name("", cpu, size))
+        snprintf(cpu, size, "%s", uname(&name) == 0 ? name.machine : "unknown");
 }
 
 /* What the file takes: no control characters, no bytes beyond ASCII. */
