@@ -19,7 +19,7 @@ FOLDERS = [
     ("include/", ["unit", "headers", "abi", "ffi"]),
     ("lib/comm/plugin/", ["unit", "nccl"]),
     ("lib/backend/nvtx/", ["unit", "nvtx"]),
-    ("lib/backend/shim/", ["nvtx", "nccl"]),
+    ("lib/backend/shim", ["nvtx", "nccl"]),
     ("lib/comm/nccl/", ["nccl"]),
     ("lib/comm/mpi/", ["mpi"]),
     ("lib/core/ffi.c", ["unit", "ffi"]),

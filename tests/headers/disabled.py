@@ -19,6 +19,7 @@ STRICT = ["-Wall", "-Wextra", "-Werror", "-DPK_DISABLE"]
 COMPILERS = {"c": (["gcc", "-std=gnu11"], ["clang", "-std=gnu11"]),
              "c++": (["g++", "-std=c++11"], ["clang++", "-std=c++11"])}
 LIBRARIES = ["-lm", "-pthread"]
+PROGRAMS = ["main.c", "serve.c", "ranks.c"]  # of examples/train; the last one is MPI's
 # An inline function calls the first where its gate, the second, is open: PK_DISABLE has neither.
 BEHIND_A_GATE = ("_on_", "gate_")
 
@@ -109,19 +110,31 @@ def commands(root, path, folder, cuda):
     elif name.startswith("mpi_"):
         needs(shutil.which("mpicc"), "mpicc")
         yield ["mpicc", "-std=gnu11", *flags, path, *LIBRARIES]
+    elif os.path.isdir(path):
+        flags = [*flags[:-2], f'-DTRAIN_SOURCE_DIR="{path}"']
+        yield from folder_commands(path, folder, flags, ["-isystem", cuda] if cuda else [])
     else:
-        shared, programs = [], [path]
-        if os.path.isdir(path):
-            programs = [f"{path}/main.c", f"{path}/serve.c"]  # and ranks.c, for which mpicc is needed
-            others = [*programs, f"{path}/ranks.c"]
-            shared = [file for file in glob.glob(path + "/*.c")
-                      if file not in others and not os.path.basename(file).startswith("test_")]
-            flags += [f'-DTRAIN_SOURCE_DIR="{path}"']
+        for compiler in compilers("c++" if name.endswith(".cpp") else "c"):
+            yield [*compiler, *flags, *(["-isystem", cuda] if cuda else []), path, *LIBRARIES, "-ldl"]
+
+
+def parts_of(path):
+    """What the programs of a folder share: not those themselves (ranks.c takes mpicc), and no tests."""
+    return [file for file in sorted(glob.glob(path + "/*.c"))
+            if os.path.basename(file) not in PROGRAMS and not os.path.basename(file).startswith("test_")]
+
+
+def folder_commands(path, folder, flags, cuda):
+    """The shared parts are compiled once by each compiler."""
+    kinds = [(compiler, PROGRAMS[:2]) for compiler in compilers("c")]
+    kinds += [(["mpicc", "-std=gnu11"], PROGRAMS[2:])] if shutil.which("mpicc") else []
+    for compiler, programs in kinds:
+        objects = []
+        for part in parts_of(path) if programs else []:
+            objects.append(f"{folder}/{os.path.basename(part)}.o")
+            yield [*compiler, *flags, *cuda, "-c", part, "-o", objects[-1]]
         for program in programs:
-            for compiler in compilers("c++" if name.endswith(".cpp") else "c"):
-                yield [*compiler, *flags, *(["-isystem", cuda] if cuda else []), program, *shared, *LIBRARIES, "-ldl"]
-        if shared and shutil.which("mpicc"):
-            yield ["mpicc", "-std=gnu11", *flags, f"{path}/ranks.c", *shared, *LIBRARIES]
+            yield [*compiler, *flags, *cuda, f"{path}/{program}", *objects, "-o", folder + "/example", *LIBRARIES, "-ldl"]
 
 
 def examples(root, folder, cuda):

@@ -352,11 +352,12 @@ END
 run_musl()
 {
     have musl-gcc
-    local part
-    mkdir kernel
-    for part in linux asm-generic; do ln -s "/usr/include/$part" "kernel/$part"; done
-    ln -s "/usr/include/$(${CC:-cc} -print-multiarch)/asm" kernel/asm
-    export CC="musl-gcc -isystem $folder/kernel"
+    local part kernel=$build/tests/install/kernel cache=
+    mkdir -p "$kernel" # always the same place: what is in a compiler's cache is known by its options
+    for part in linux asm-generic; do ln -sfn "/usr/include/$part" "$kernel/$part"; done
+    ln -sfn "/usr/include/$(${CC:-cc} -print-multiarch)/asm" "$kernel/asm"
+    ! command -v ccache >/dev/null || cache="ccache "
+    export CC="${cache}musl-gcc -isystem $kernel"
     meson setup made "$source" --buildtype=plain --prefix="$folder/musl" --libdir=lib -Dwerror=true -Dtests=false \
         -Dexamples=false -Dbench=false -Dmpi=disabled -Dzlib=disabled -Djansson=disabled -Dsqlite=disabled -Dcuda=disabled \
         -Dcupti=disabled -Dnvtx=disabled -Dmicrohttpd=disabled >log 2>&1 || { cat log; return 1; }

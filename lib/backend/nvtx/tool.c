@@ -1,5 +1,6 @@
 #include "backend/nvtx/nvtx.h"
 #include "base/dl.h"
+#include "backend/shim.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -9,7 +10,6 @@
 
 #define ENTRY "InitializeInjectionNvtx2"
 #define EXTENSION_ENTRY "InitializeInjectionNvtxExtension"
-#define SHIM "libpkshim.so"
 
 /* A tool may be linked into the program. */
 extern NvtxInitializeInjectionNvtxFunc_t InitializeInjectionNvtx2_fnptr __attribute__((weak));
@@ -99,12 +99,6 @@ static bool own_library(char path[PATH_MAX])
     return found;
 }
 
-static void *open_shim(const char *given)
-{
-    void *shim = dlopen(*given ? given : SHIM, RTLD_LAZY | RTLD_LOCAL);
-    return shim || *given ? shim : dlopen(PKI_SHIM_FOLDER "/" SHIM, RTLD_LAZY | RTLD_LOCAL);
-}
-
 static int attach(const void *(*get_export_table)(uint32_t id))
 {
     return pki_nvtx_attach(get_export_table);
@@ -118,7 +112,7 @@ static int attach_extension(void *module)
 static bool fill_shim(pk_shim_calls *calls, char *reason, size_t size)
 {
     if (calls->size < offsetof(pk_shim_calls, nvtx_extension) + sizeof calls->nvtx_extension) {
-        snprintf(reason, size, "%s is that of another perfkit", SHIM);
+        snprintf(reason, size, "%s is that of another perfkit", PKI_SHIM);
         return false;
     }
     if (calls->nvtx && calls->nvtx != attach) {
@@ -137,12 +131,12 @@ static bool use_shim(const char *given, char path[PATH_MAX], char *reason, size_
         snprintf(reason, size, "%s", PKI_DL_STATIC);
         return false;
     }
-    void *shim = open_shim(given);
+    void *shim = pki_shim_open(given);
     void *calls = shim ? dlsym(shim, PK_SHIM_NAME) : NULL;
     if (!calls || !dladdr(calls, &info) || !info.dli_fname || !realpath(info.dli_fname, path)) {
         snprintf(reason, size,
                  "perfkit is linked statically, and %.100s cannot be opened: set nvtx_shim",
-                 *given ? given : SHIM);
+                 *given ? given : PKI_SHIM);
         return false;
     }
     return fill_shim(calls, reason, size); /* never closed: users of NVTX are inside */

@@ -16,8 +16,8 @@
 #include "comm/plugin/plugin.h"
 #include "comm/plugin/callbacks.h"
 #include "base/dl.h"
+#include "backend/shim.h"
 
-#define SHIM "libpkshim.so"
 #define IN_PROGRAM "STATIC_PLUGIN"
 #define NAME_MOST 254 /* NCCL cuts what is longer */
 
@@ -80,12 +80,6 @@ static bool own_library(char path[PATH_MAX])
 
 /* ---- the shim ---- */
 
-static void *open_shim(const char *given)
-{
-    void *shim = dlopen(*given ? given : SHIM, RTLD_LAZY | RTLD_LOCAL);
-    return shim || *given ? shim : dlopen(PKI_SHIM_FOLDER "/" SHIM, RTLD_LAZY | RTLD_LOCAL);
-}
-
 /* All of it, or nothing: it has one user. */
 static bool fill_shim(void *shim)
 {
@@ -104,7 +98,7 @@ static bool fill_shim(void *shim)
 static bool use_shim(const char *given, char path[PATH_MAX])
 {
     Dl_info info;
-    void *shim = pki_dl_possible() ? open_shim(given) : NULL;
+    void *shim = pki_dl_possible() ? pki_shim_open(given) : NULL;
     void *table = shim ? dlsym(shim, "ncclProfiler_v5") : NULL;
     return table && dladdr(table, &info) && info.dli_fname && realpath(info.dli_fname, path) &&
            strlen(path) <= NAME_MOST && fill_shim(shim); /* never closed: NCCL is inside */
@@ -154,7 +148,7 @@ bool pki_nccl_make_discoverable(const pki_config *config, bool named, char *reas
         return say(reason, size,
                    "perfkit is linked statically, and %.100s cannot be used: see"
                    " docs/backends.md",
-                   *config->nvtx_shim ? config->nvtx_shim : SHIM);
+                   *config->nvtx_shim ? config->nvtx_shim : PKI_SHIM);
     if (!there && setenv(PKI_NCCL_VARIABLE, path, 1) != 0)
         return say(reason, size, "%s cannot be set", PKI_NCCL_VARIABLE);
     snprintf(reason, size, PKI_NCCL_VARIABLE "=%.140s", there ? there : path);
