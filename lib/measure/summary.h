@@ -20,6 +20,7 @@
 #include "measure/environment.h"
 #include "measure/thinned.h"
 #include "measure/machine/rows.h"
+#include "measure/memory/rows.h"
 #include "measure/requests/parts.h"
 #include "measure/paths.h"
 #include "measure/stage_rows.h"
@@ -386,6 +387,7 @@ typedef struct pki_summary {
     pki_tree_row *tree;
     pki_span_summary spans;
     pki_request_summary requests;
+    pki_memory_summary memory;
 } pki_summary;
 
 void pki_summary_init(pki_summary *summary);   /* all zero */

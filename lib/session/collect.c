@@ -14,6 +14,7 @@
 #include "session/energy.h"
 #include "session/goodput.h"
 #include "session/io.h"
+#include "session/memory.h"
 #include "session/metrics.h"
 #include "session/stepper.h"
 #include "session/thinning.h"
@@ -141,6 +142,7 @@ static void *collect(void *session)
         pki_io_round(s);
         pki_energy_look(s);
         pki_stepper_look(s, false);
+        pki_memory_round(s, false);
         pki_toll_of_collector(s);
         pki_thinning_round(s);
         pthread_mutex_unlock(&pki_drain_lock);

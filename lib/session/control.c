@@ -12,6 +12,7 @@
 #include "session/energy.h"
 #include "session/goodput.h"
 #include "session/io.h"
+#include "session/memory.h"
 #include "session/metrics.h"
 #include "session/output.h"
 #include "session/process.h"
@@ -61,6 +62,7 @@ static pk_status flush(pki_session *s)
     pk_status status = s->untold;
     s->untold = PK_OK;
     pki_stepper_look(s, true);
+    pki_memory_round(s, true);
     pki_toll_of_caller(s, before);
     pki_toll_publish(s);
     pthread_mutex_unlock(&pki_drain_lock);

@@ -19,6 +19,7 @@
 #include "session/duplicates.h"
 #include "session/drain.h"
 #include "session/goodput.h"
+#include "session/memory.h"
 #include "session/metrics.h"
 #include "comm/live/progress.h"
 #include "session/stop.h"
@@ -42,6 +43,7 @@ static void in_child(void)
         pki_own_close(&s->file.own);
     }
     pki_windows_after_fork();
+    pki_memory_after_fork();
     pki_metrics_after_fork();
     pki_goodput_after_fork();
     pki_phases_after_fork();

@@ -22,6 +22,7 @@
 #include "session/energy.h"
 #include "session/goodput.h"
 #include "session/io.h"
+#include "session/memory.h"
 #include "session/metrics.h"
 #include "session/run.h"
 #include "session/tail.h"
@@ -172,6 +173,7 @@ pk_status pki_session_start(pki_session *s, const pk_options *options)
         pki_session_reset_log();
         return status;
     }
+    pki_memory_start(s);
     pki_backends_start(&s->config);
     say_hello(s);
     (void)pki_watchdog_start(s); /* it has said what is wrong; nothing that is recorded is less */

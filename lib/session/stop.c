@@ -15,6 +15,7 @@
 #include "session/energy.h"
 #include "session/goodput.h"
 #include "session/io.h"
+#include "session/memory.h"
 #include "session/metrics.h"
 #include "session/run.h"
 #include "session/cpu_side.h"
@@ -45,6 +46,7 @@ static void last_rounds(pki_session *s)
     pki_collect_check_clock(s, true);
     pki_stepper_look(s, true);
     pki_cpu_side_look(s->stepper_tid, true);
+    pki_memory_round(s, true);
     s->stop_ns = pki_clock_ns(&s->arena->header->clock, now);
     pki_drain_seal(s);
     pki_drain_round(s, false);

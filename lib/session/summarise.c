@@ -16,6 +16,7 @@
 #include "session/energy.h"
 #include "session/io.h"
 #include "session/limits.h"
+#include "session/memory.h"
 #include "session/run.h"
 #include "session/thinning.h"
 #include "session/toll.h"
@@ -343,7 +344,8 @@ static bool build(builder *g)
     g->out->cpu_side = pki_cpu_side_end();
     return add_gpus(g) && add_comms(g) && pki_whole_run_fill(g->out) &&
            pki_limits_fill(&g->session->config, g->out) && pki_io_summarise(g->session, g->out) &&
-           pki_energy_summarise(g->out) && pki_verdicts_fill(g->out);
+           pki_energy_summarise(g->out) && pki_memory_fill(&g->out->memory) &&
+           pki_verdicts_fill(g->out);
 }
 
 bool pki_run_summarise(const pki_session *s, pki_summary *out)

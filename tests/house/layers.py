@@ -13,7 +13,7 @@ import sys
 import tree
 
 # A subject that goes through several layers has a folder for each: the longest name that fits counts.
-LAYER = {"base": 0, "stats": 1, "core": 2, "measure": 3, "out": 3, "history": 3, "capture": 3, "session": 4, "backend": 5, "bench": 6,
+LAYER = {"base": 0, "alloc": 0, "stats": 1, "core": 2, "measure": 3, "out": 3, "history": 3, "capture": 3, "session": 4, "backend": 5, "bench": 6,
          "comm/model": 2, "comm/figures": 3, "comm/live": 4, "comm/plugin": 5}
 # Folders of this layer are one backend each, whatever folders they lie in.
 BACKENDS = LAYER["backend"]

@@ -46,6 +46,13 @@
 #define PKI_ROOF_MOST 1.05         /* ...no more than that, or it has another roof... */
 #define PKI_ROOF_REGION 0.20       /* ...a region of so much of all self time */
 
+#define PKI_NEAR_LIMIT 0.90       /* near-memory-limit */
+#define PKI_ALLOCATES_SHARE 0.02  /* allocates: of the usual step... */
+#define PKI_ALLOCATION_NS 50.0    /* ...if each allocation takes so long, its free included */
+#define PKI_PAGE_FAULT_SHARE 0.05 /* page-faults: of the usual step... */
+#define PKI_MINOR_FAULT_NS 500.0  /* ...if each takes so long... */
+#define PKI_MAJOR_FAULT_NS 1e5    /* ...or reads from a disk */
+
 #define PKI_GPU_BUSY_SHARE 0.80 /* gpu-bound */
 #define PKI_GPU_IDLE_SHARE 0.30 /* gpu-idle */
 #define PKI_COMM_EXPOSED_SHARE                                                                     \

@@ -1,0 +1,101 @@
+/* lib/alloc/living.c - what lives now, and the most that did. */
+#include "alloc/living.h"
+
+#include <stdbool.h>
+
+#include "alloc/shards.h"
+
+typedef struct level {
+    int64_t now, peak;
+} level;
+
+static level regions[PKI_ALLOC_REGIONS], all;
+static int64_t at_peak[PKI_ALLOC_REGIONS], kept_peak; /* of all, when at_peak was taken */
+static uint32_t keeping;
+
+static void raise_to(int64_t *peak, int64_t now)
+{
+    int64_t before = pki_load(peak);
+    while (now > before && !__atomic_compare_exchange_n(peak, &before, now, true, __ATOMIC_RELAXED,
+                                                        __ATOMIC_RELAXED))
+        ;
+}
+
+static void change(level *l, int64_t by)
+{
+    if (by)
+        raise_to(&l->peak, pki_fetch_add(&l->now, by) + by);
+}
+
+/* Whoever is about to take something away from a new peak writes down what it consists of; not for
+ * each small step upwards, so that a program which grows and shrinks does so for each percent at
+ * most. Others go on meanwhile. */
+static void keep_peak(void)
+{
+    int64_t peak = pki_load(&all.peak), kept = pki_load(&kept_peak);
+    if (peak - kept <= kept / 100 || __atomic_exchange_n(&keeping, 1u, __ATOMIC_ACQUIRE))
+        return;
+    uint32_t count = pki_alloc_regions_seen();
+    for (uint32_t i = 0; i < count; i++)
+        pki_store(&at_peak[i], pki_load(&regions[i].now));
+    pki_store(&kept_peak, peak);
+    __atomic_store_n(&keeping, 0u, __ATOMIC_RELEASE);
+}
+
+void pki_tell_region(cell *c, uint32_t region)
+{
+    int64_t untold = pki_load(&c->untold);
+    pki_fetch_add(&c->untold, -untold); /* of the shard of others more than one thread's */
+    change(&regions[region], untold);
+}
+
+void pki_tell_total(shard *s)
+{
+    int64_t untold = pki_load(&s->untold);
+    if (untold < 0)
+        keep_peak();
+    pki_fetch_add(&s->untold, -untold);
+    change(&all, untold);
+}
+
+static uint64_t positive(int64_t n)
+{
+    return n > 0 ? (uint64_t)n : 0;
+}
+
+uint64_t pki_alloc_live(uint32_t region)
+{
+    return positive(pki_load(&regions[region].now));
+}
+
+uint64_t pki_alloc_total(void)
+{
+    return positive(pki_load(&all.now));
+}
+
+uint64_t pki_alloc_peak(uint32_t region)
+{
+    return positive(pki_load(&regions[region].peak));
+}
+
+uint64_t pki_alloc_total_peak(void)
+{
+    return positive(pki_load(&all.peak));
+}
+
+/* A peak that nobody has come down from is kept now. */
+uint64_t pki_alloc_at_peak(uint32_t region)
+{
+    int64_t peak = pki_load(&all.peak);
+    if (pki_load(&all.now) >= peak - peak / 100)
+        keep_peak();
+    return positive(pki_load(&at_peak[region]));
+}
+
+void pki_alloc_peaks_anew(void)
+{
+    for (uint32_t i = 0; i < pki_alloc_regions_seen(); i++)
+        pki_store(&regions[i].peak, pki_load(&regions[i].now));
+    pki_store(&all.peak, pki_load(&all.now));
+    pki_store(&kept_peak, 0);
+}

@@ -1,0 +1,53 @@
+/* lib/alloc/next.h - the allocator beneath: whatever would have been called without us. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+
+typedef struct next_allocator {
+    void *(*malloc)(size_t);
+    void (*free)(void *);
+    void *(*calloc)(size_t, size_t);
+    void *(*realloc)(void *, size_t);
+    void *(*memalign)(size_t, size_t);
+    void *(*aligned_alloc)(size_t, size_t);
+    int (*posix_memalign)(void **, size_t, size_t);
+    size_t (*usable)(void *);
+} next_allocator;
+
+extern next_allocator pki_next;
+
+/* 0: not looked for yet. COUNTED: blocks get tags; PASSED: all is passed on as it is. */
+enum { PKI_NEXT_UNKNOWN, PKI_NEXT_COUNTED, PKI_NEXT_PASSED };
+extern int pki_next_state;
+
+/* Before any of the table is used, unless pki_next_state says that it is known. False: this is a
+ * call from within the search, which may allocate itself; see pki_early_malloc. */
+bool pki_next_find(void);
+
+static inline bool pki_next_ready(void)
+{
+    return PKI_LIKELY(__atomic_load_n(&pki_next_state, __ATOMIC_ACQUIRE)) || pki_next_find();
+}
+
+/* Its file, and why nothing is counted; NULL otherwise. */
+const char *pki_next_file(void);
+const char *pki_next_why(void);
+
+/* For the search: never given back. */
+void *pki_early_malloc(size_t bytes);
+#define PKI_EARLY_BYTES 65536u
+extern char pki_early[PKI_EARLY_BYTES];
+static inline bool pki_is_early(const void *block)
+{
+    return (uintptr_t)block - (uintptr_t)pki_early < PKI_EARLY_BYTES;
+}
+size_t pki_early_size(const void *block);
+
+/* A function of that name behind us, and whether it is one of the C++ library, which calls malloc;
+ * NULL: there is none. */
+void *pki_next_function(const char *name, bool *of_library);

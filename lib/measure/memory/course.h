@@ -1,0 +1,45 @@
+/* lib/measure/memory/course.h - what the collector sees of memory, look by look, put together.
+ *
+ * A look knows how many steps have been made, so what it finds belongs to the steps since the last
+ * one: each of them has their mean. A step that is longer than the time between two looks has what
+ * was found at the first look behind its end.
+ */
+#pragma once
+
+#include "measure/memory/rows.h"
+#include "stats/tally.h"
+
+#define PKI_MEMORY_REGIONS 1024u /* whose growth is watched; the first ones */
+
+typedef struct pki_memory_look {
+    uint64_t steps; /* made so far */
+    uint64_t resident, private_bytes, minor, major;
+} pki_memory_look;
+
+/* All zero is one that has seen nothing. */
+typedef struct pki_memory_course {
+    uint64_t looks, most_private;
+    pki_memory_look first, last;
+    pki_memory_look early, next_early; /* where the later half began, at most */
+    pki_tally resident, minor, major;  /* by steps */
+    pki_growth_series growth;
+    size_t region_room;
+    pki_growth_series *regions; /* by id */
+} pki_memory_course;
+
+void pki_memory_course_finish(pki_memory_course *course);
+
+/* True: this look is the first one of a later half that may be: who counts something else keeps it
+ * as of now. */
+bool pki_memory_course_see(pki_memory_course *course, const pki_memory_look *look);
+
+/* Bytes that live in that region, as of the last look. */
+void pki_memory_course_see_region(pki_memory_course *course, uint32_t region, uint64_t bytes);
+
+/* What all looks say; nothing of libpk_alloc, and no texts. */
+void pki_memory_course_fill(const pki_memory_course *course, pki_memory_summary *out);
+
+#define PKI_MEMORY_GROWTH_LEAST 262144.0    /* bytes, of a region */
+#define PKI_MEMORY_RESIDENT_LEAST 1048576.0 /* and of the process: pages come in bursts */
+
+pki_growth pki_memory_course_region(const pki_memory_course *course, uint32_t region);

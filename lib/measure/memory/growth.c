@@ -1,0 +1,70 @@
+#include "measure/memory/growth.h"
+
+#include "base/compiler.h"
+#include "stats/trend.h"
+
+typedef struct floor {
+    uint64_t seen, bytes;
+} floor;
+
+static void join(void *row, const void *next)
+{
+    floor *a = row;
+    const floor *b = next;
+    if (b->seen && (!a->seen || b->bytes < a->bytes))
+        a->bytes = b->bytes;
+    a->seen += b->seen;
+}
+
+static const pki_series_kind kind = {.row_bytes = sizeof(floor),
+                                     .first_room = 16,
+                                     .most = PKI_GROWTH_ROWS,
+                                     .first_stride = 1,
+                                     .join = join};
+
+void pki_growth_finish(pki_growth_series *s)
+{
+    pki_series_finish(&s->floors);
+}
+
+void pki_growth_see(pki_growth_series *s, uint64_t step, uint64_t bytes)
+{
+    floor *row = pki_series_at(&s->floors, &kind, step);
+    if (row)
+        join(row, &(floor){1, bytes});
+    s->last = step;
+}
+
+/* The rows with something seen, of the last three quarters of the steps; the last row may be of a
+ * few steps only, which takes nothing from a floor. */
+static size_t judged(const pki_growth_series *s, double *values, double *stride)
+{
+    const floor *rows = s->floors.rows;
+    size_t used = s->floors.used, from = used / 4, count = 0, first = 0, last = 0;
+    for (size_t i = from; i < used; i++) {
+        if (!rows[i].seen)
+            continue;
+        first = count ? first : i;
+        last = i;
+        values[count++] = (double)rows[i].bytes;
+    }
+    double apart = count > 1 ? (double)(last - first) / (double)(count - 1) : 1;
+    *stride = apart * (double)s->floors.stride;
+    return count;
+}
+
+pki_growth pki_growth_of(const pki_growth_series *s, double least)
+{
+    double values[PKI_GROWTH_ROWS], stride;
+    pki_trend trend;
+    size_t count = judged(s, values, &stride);
+    pki_growth g = {.steps = (uint64_t)((double)count * stride)};
+    if (count < PKI_GROWTH_LEAST_ROWS || !pki_trend_rises(values, count, PKI_GROWTH_Z, &trend))
+        return g;
+    g.z = trend.z;
+    double grown = trend.slope * (double)count;
+    if (trend.z >= PKI_GROWTH_Z && grown >= least && trend.fall <= grown * PKI_GROWTH_FALL &&
+        trend.least >= trend.slope * PKI_GROWTH_THIRD)
+        g.per_step = trend.slope / stride;
+    return g;
+}

@@ -1,0 +1,37 @@
+/* lib/measure/memory/rows.h - a run's memory in numbers: part of a pki_summary. Bytes, and per step
+ * means per step of whatever kind. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "measure/memory/growth.h"
+#include "stats/dist.h"
+
+/* What libpk_alloc counted of a region's own: what was asked for while it was the innermost one. */
+typedef struct pki_memory_region {
+    char *name;                                /* "": no region was open */
+    uint64_t allocations, bytes, frees, freed; /* in the session */
+    uint64_t live;                             /* at its end, of whatever age */
+    uint64_t peak, at_peak;                    /* the most; and when all regions' was at its most */
+    double steady; /* allocations in a step of the run's later half or more */
+    pki_growth growth;
+} pki_memory_region;
+
+typedef struct pki_memory_summary {
+    uint64_t looks;                   /* first: 0 leaves it out of the report file */
+    uint64_t resident, most_resident; /* at the end; the most since the program's start */
+    uint64_t most_private; /* that is no file's and shared with nobody, as far as was seen */
+    uint64_t minor_faults, major_faults;
+    double steady_minor, steady_major;              /* in a step of the later half or more */
+    pki_dist step_resident, step_minor, step_major; /* by steps */
+    pki_growth growth;                              /* of private memory */
+    uint64_t limit, used; /* the nearest limit and the most against it; limit 0: there is none */
+    char *limit_of;       /* whose: "cgroup", "RLIMIT_AS" */
+    char *allocator;      /* beneath libpk_alloc; "": that is not there, or counts nothing... */
+    char *uncounted;      /* ...for this reason */
+    uint64_t live, peak, within; /* bytes allocated: at the end, at most; and how exact peaks are */
+    uint64_t steady_steps;       /* of `steady` */
+    size_t region_count;
+    pki_memory_region *regions; /* by bytes at the peak, most first */
+} pki_memory_summary;

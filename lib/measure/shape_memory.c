@@ -1,0 +1,26 @@
+/* lib/measure/shape_memory.c - a run's memory, in the report file. */
+#include "measure/shape_words.h"
+
+static const pki_member growth_members[] = {
+    PLAINS(pki_growth, steps, per_step, z),
+};
+static const pki_shape growth = {SHAPE(pki_growth, growth_members)};
+
+static const pki_member region_members[] = {
+    PLAINS(pki_memory_region, name, allocations, bytes, frees, freed, live, peak, at_peak, steady),
+    {OPTIONAL(pki_memory_region, growth, growth)},
+};
+static const pki_shape region = {SHAPE(pki_memory_region, region_members)};
+
+static const pki_member memory_members[] = {
+    PLAINS(pki_memory_summary, looks, resident, most_resident, most_private, minor_faults,
+           major_faults, steady_minor, steady_major),
+    {OBJECT(pki_memory_summary, step_resident, pki_dist_shape)},
+    {OBJECT(pki_memory_summary, step_minor, pki_dist_shape)},
+    {OBJECT(pki_memory_summary, step_major, pki_dist_shape)},
+    {OPTIONAL(pki_memory_summary, growth, growth)},
+    PLAINS(pki_memory_summary, limit, used, limit_of, allocator, uncounted, live, peak, within,
+           steady_steps),
+    {ROWS("regions", pki_memory_summary, regions, region_count, region), .lines = true},
+};
+const pki_shape pki_memory_shape = {SHAPE(pki_memory_summary, memory_members)};
