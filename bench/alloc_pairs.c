@@ -2,8 +2,8 @@
  *
  *     LD_PRELOAD=libpk_alloc.so alloc_pairs; alloc_pairs
  *
- * Within an open region of a session; the best of 300 short rounds, for some sizes, and blocks freed at
- * once or in rows of 64. bench/alloc.sh runs both in turns, and on other allocators.
+ * Within an open region of a session; the best of 300 short rounds, for some sizes, and blocks
+ * freed at once or in rows of 64. bench/alloc.sh runs both in turns, and on other allocators.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -22,11 +22,6 @@ static const pki_choice operation = {pki_comm_op_name, PK_OP_GROUP + 1, PK_OP_OT
 
 /* ---- what everything is made of ---- */
 
-static const pki_member dist_members[] = {
-    PLAINS(pki_dist, count, sum, min, max, mean, stddev, p50, p90, p95, p99),
-};
-const pki_shape pki_dist_shape = {SHAPE(pki_dist, dist_members)};
-
 static const pki_member bucket_members[] = {
     PLAINS(pki_histogram_bucket, from, to, count),
 };

@@ -306,7 +306,7 @@ static void forks_amid_allocations(void **state)
     enough = false;
     for (int i = 0; i < 3; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, allocate_on, NULL), 0);
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 8; i++) {
         void *volatile block = malloc(1000);
         int status;
         pid_t child = fork();

@@ -77,7 +77,9 @@ int main()
             std::abort();
         delete p;
     });
+#ifdef __cpp_sized_deallocation
     right &= check("sized", [] { ::operator delete(::operator new(150), std::size_t(150)); });
+#endif
     try {
         volatile std::size_t much = SIZE_MAX / 2 - 100;
         use(new char[much]);

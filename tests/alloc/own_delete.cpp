@@ -30,7 +30,11 @@ int main()
 {
     for (int i = 0; i < 10; i++) {
         int *volatile one = new int(i), *volatile many = new int[3];
+#ifdef __cpp_sized_deallocation
         ::operator delete(one, sizeof(int)); // the C++ library's, which calls ours
+#else
+        delete one;
+#endif
         delete[] many;
         int *volatile quiet = new (std::nothrow) int(1);
         delete quiet;
