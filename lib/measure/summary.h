@@ -25,7 +25,6 @@
 #include "measure/paths.h"
 #include "measure/stage_rows.h"
 #include "measure/window/sum.h"
-#include "stats/dist.h"
 #include "stats/histogram.h"
 
 #define PKI_KINDS 6             /* enum pk_kind */
@@ -337,12 +336,11 @@ typedef struct pki_run {
     double clock_hz;
     double clock_step_ns; /* smallest difference it can show */
     double clock_uncertainty_ns;
-    double clock_ppm; /* of its rate at start against the whole run */
-    char *trace_path; /* "" if there is none */
-    char *source;     /* "session", or what it was read from: "trace events", ... */
-    bool complete;    /* false: a killed run, recovered, or still running */
-    /* On this host; local_size 0: not known. */
-    int32_t local_rank, local_size;
+    double clock_ppm;               /* of its rate at start against the whole run */
+    char *trace_path;               /* "" if there is none */
+    char *source;                   /* "session", or what it was read from: "trace events", ... */
+    bool complete;                  /* false: a killed run, recovered, or still running */
+    int32_t local_rank, local_size; /* on this host; local_size 0: not known */
 } pki_run;
 
 /* What perfkit itself took; CPU time in ns. Filled by pki_overhead_fill (measure/overhead.h). */

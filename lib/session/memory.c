@@ -33,8 +33,9 @@ static struct {
     const pki_alloc_interface *alloc;  /* NULL: not loaded, or it counts nothing... */
     const char *uncounted;             /* ...for this reason */
     counted before, early, next_early; /* at the start, and as the course's looks */
-    uint32_t peak_count;               /* as of the last look that was asked for: what the */
-    uint64_t peak, *at_peak;           /* report itself takes is none of the program's */
+    counted last;                      /* as of the last look that was asked for: what... */
+    uint32_t peak_count;
+    uint64_t peak, *at_peak; /* ...the report itself takes is none of the program's */
 } m;
 
 static pk_counter resident = PK_COUNTER("memory.resident", "bytes");
@@ -47,6 +48,7 @@ static void forget(void)
     free(m.early.sums);
     free(m.next_early.sums);
     free(m.at_peak);
+    free(m.last.sums);
     memset(&m, 0, sizeof m);
 }
 
@@ -158,6 +160,8 @@ static void keep_peaks(void)
     for (uint32_t i = 0; i < count; i++)
         kept[i] = m.alloc->at_peak(i);
     free(m.at_peak);
+    free(m.last.sums);
+    m.last = count_now();
     m.at_peak = kept;
     m.peak_count = count;
     m.peak = peak;
@@ -230,7 +234,7 @@ static int by_peak(const void *a, const void *b)
 static bool fill_alloc(pki_memory_summary *out)
 {
     const char *why;
-    counted now = count_now();
+    counted now = m.last;
     bool done = true;
     free(out->allocator);
     out->allocator = strdup(m.alloc->beneath(&why));
@@ -240,9 +244,8 @@ static bool fill_alloc(pki_memory_summary *out)
         done = fill_region(i, &now.sums[i], out);
     if (done)
         qsort(out->regions, out->region_count, sizeof *out->regions, by_peak);
-    out->peak = m.peak;
+    out->peak = PKI_MAX(m.peak, out->live);
     out->within = m.alloc->within();
-    free(now.sums);
     return done;
 }
 
