@@ -144,7 +144,7 @@ int collectives(int n)
        pk_nccl_abort(world);)
     PK(pk_comm_correct(&request, 64, 1); pk_comm_tag_request(&request, 7);
        pk_comm_finish(&request, 5);)
-    PK(pk_comm_destroy(world);)
+    PK(pk_comm_peers(world, 0, 0); pk_comm_destroy(world);)
     return n;
 }
 

@@ -55,6 +55,7 @@ static void communicators_do_without(void **state)
     pk_comm_finish(&none, 0);
     pk_comm_finish(NULL, 0);
     pk_comm_correct(NULL, 0, 0);
+    pk_comm_peers(NULL, NULL, 0);
     pk_comm_destroy(NULL);
     pk_region_begin(&work);
     pk_comm_call(&work, NULL, PK_OP_ALL_REDUCE, PK_TYPE_FLOAT32, 1, -1);

@@ -52,12 +52,13 @@ static uint64_t mixed_text(uint64_t key, const char *text)
     return mixed(key, 0);
 }
 
-/* The same on all ranks of a communicator. */
+/* The same on all ranks of a communicator. By its number, where there is one: of several that have
+ * one name each rank calls the second one "name #2" that it has used second. */
 static uint64_t communicator_of(const event *e)
 {
+    const char *id = object_text(e->args, "Comms Id");
     uint64_t key = mixed_text(UINT64_C(0xCBF29CE484222325), e->comm.library);
-    key = mixed_text(key, e->comm.name);
-    key = mixed_text(key, object_text(e->args, "Comms Id"));
+    key = mixed_text(key, *id ? id : e->comm.name);
     return mixed(key, e->comm.ranks);
 }
 

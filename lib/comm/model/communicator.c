@@ -129,6 +129,29 @@ void pk_comm_destroy(pk_comm *comm)
     pki_leave();
 }
 
+void pk_comm_peers(pk_comm *comm, const int32_t *ranks, int32_t peers)
+{
+    if (!comm || comm == &too_many || !ranks || peers <= 0 || !pki_enter())
+        return;
+    pthread_mutex_lock(&lock);
+    int32_t *copy = comm->peer_count ? NULL : malloc((size_t)peers * sizeof *copy);
+    if (copy) {
+        memcpy(copy, ranks, (size_t)peers * sizeof *copy);
+        comm->peers = copy;
+        pki_store_release(&comm->peer_count, (uint32_t)peers); /* pairs with pki_comm_job_rank */
+    }
+    pthread_mutex_unlock(&lock);
+    pki_leave();
+}
+
+int32_t pki_comm_job_rank(const pk_comm *comm, int32_t peer, int32_t rank, int32_t world)
+{
+    uint32_t known = pki_load_acquire(&comm->peer_count);
+    if (known)
+        return peer >= 0 && (uint32_t)peer < known ? comm->peers[peer] : -1;
+    return comm->size == world && comm->rank == rank && peer >= 0 && peer < world ? peer : -1;
+}
+
 void pki_comms_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);

@@ -28,9 +28,11 @@ struct pk_comm {
     uint64_t started;   /* 0: as far as enqueued; libraries with a queue tell more */
     uint64_t ends[PKI_COMM_ENDS]; /* ns: of the last operations that a backend has seen, in turn */
     uint32_t end_count;
-    uint32_t messages; /* 1: some operations were no collectives */
-    uint32_t given_up; /* 1: an operation has not completed and never will */
-    uint32_t gone;     /* destroyed: another one just like it may take its place */
+    uint32_t messages;   /* 1: some operations were no collectives */
+    uint32_t given_up;   /* 1: an operation has not completed and never will */
+    uint32_t gone;       /* destroyed: another one just like it may take its place */
+    uint32_t peer_count; /* 0: nobody has said who its peers are */
+    int32_t *peers;      /* as ranks of the job; written once, before peer_count */
 };
 
 /* Both in one word, since each atomic change takes as long as a quarter of a region. */
@@ -83,6 +85,10 @@ void pki_comm_give_up(pk_comm *comm);
 
 /* The one that has been in flight for longest; for operations that complete in their order. */
 uint64_t pki_comm_oldest(const pk_comm *comm);
+
+/* Who its peer is among the ranks of the job, which has `world` and is seen from `rank`; -1: not
+ * known. */
+int32_t pki_comm_job_rank(const pk_comm *comm, int32_t peer, int32_t rank, int32_t world);
 
 /* From a sequence number's low half. */
 uint64_t pki_comm_whole(const pk_comm *comm, uint32_t low);

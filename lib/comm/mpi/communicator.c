@@ -26,6 +26,7 @@ static int forget(MPI_Comm comm, int key, void *value, void *extra)
     __atomic_add_fetch(&generation, 1, __ATOMIC_RELEASE); /* pairs with the acquire in comm_of */
     pk_comm_destroy(c->collective);
     pk_comm_destroy(c->messages);
+    pki_mpi_identity_gone(&c->identity);
     free(c);
     return MPI_SUCCESS;
 }
@@ -38,6 +39,16 @@ static void name_of(MPI_Comm comm, int size, char name[MPI_MAX_OBJECT_NAME])
         snprintf(name, MPI_MAX_OBJECT_NAME, "communicator of %d", size);
 }
 
+static void tell_peers(const pki_mpi_comm *c, MPI_Comm comm)
+{
+    int count;
+    int *peers = pki_mpi_peers(comm, &count);
+    pk_comm_peers(c->collective, peers, count);
+    pk_comm_peers(c->messages, peers, count);
+    free(peers);
+}
+
+/* At the first use. */
 static void fill(pki_mpi_comm *c, MPI_Comm comm)
 {
     char name[MPI_MAX_OBJECT_NAME], of_messages[MPI_MAX_OBJECT_NAME + 16];
@@ -51,8 +62,10 @@ static void fill(pki_mpi_comm *c, MPI_Comm comm)
     c->others = inter ? remote : c->size;
     name_of(comm, c->size + remote, name);
     snprintf(of_messages, sizeof of_messages, "%.44s messages", name);
-    c->collective = pk_comm_create("MPI", name, 0, c->rank, c->size + remote);
-    c->messages = pk_comm_create("MPI", of_messages, 0, c->rank, c->size + remote);
+    uint64_t id = pki_mpi_identity_id(&c->identity);
+    c->collective = pk_comm_create("MPI", name, id, c->rank, c->size + remote);
+    c->messages = pk_comm_create("MPI", of_messages, id, c->rank, c->size + remote);
+    tell_peers(c, comm);
 }
 
 /* The attribute, or NULL; MPI_ERR_COMM is the program's, and comes from its own call. */
@@ -74,23 +87,32 @@ static pki_mpi_comm *make(MPI_Comm comm)
     pki_mpi_comm *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
-    fill(c, comm);
+    c->identity = pki_mpi_identify(comm);
     if (PMPI_Comm_set_attr(comm, keyval, c) != MPI_SUCCESS) {
+        pki_mpi_identity_gone(&c->identity);
         free(c);
         return NULL;
     }
     return c;
 }
 
-static pki_mpi_comm *find(MPI_Comm comm)
+static pki_mpi_comm *find(MPI_Comm comm, bool to_use)
 {
     if (comm == MPI_COMM_NULL)
         return NULL;
     pthread_mutex_lock(&lock);
     pki_mpi_comm *c = attribute_of(comm);
     c = c ? c : make(comm);
+    if (c && to_use && !c->collective)
+        fill(c, comm);
     pthread_mutex_unlock(&lock);
     return c;
+}
+
+void pki_mpi_comm_made(int status, const MPI_Comm *made)
+{
+    if (pki_mpi_is_on() && status == MPI_SUCCESS)
+        find(*made, false);
 }
 
 /* ---- looking one up ---- */
@@ -106,7 +128,7 @@ static unsigned place_of(MPI_Comm comm)
 static __attribute__((noinline)) const pki_mpi_comm *look_up(MPI_Comm comm, unsigned i,
                                                              uint64_t now)
 {
-    const pki_mpi_comm *c = find(comm);
+    const pki_mpi_comm *c = find(comm, true);
     if (c) {
         cache[i].generation = now;
         cache[i].comm = comm;
