@@ -1,7 +1,5 @@
 #include "measure/shape_words.h"
 
-#include "comm/model/communicator.h"
-
 /* ---- words ---- */
 
 static const char *kind_name(uint32_t kind)
@@ -18,7 +16,6 @@ static const char *severity_name(uint32_t severity)
 
 const pki_choice pki_kind_choice = {kind_name, PKI_SHARES, PK_OTHER};
 static const pki_choice severity = {severity_name, PKI_WARN + 1, PKI_NOTE};
-static const pki_choice operation = {pki_comm_op_name, PK_OP_GROUP + 1, PK_OP_OTHER};
 
 /* ---- what everything is made of ---- */
 
@@ -195,62 +192,6 @@ static const pki_member activities_members[] = {
     PLAINS(pki_activity_summary, count, unwritten, late, unmeasured, overhead_count, overhead),
 };
 static const pki_shape activities = {SHAPE(pki_activity_summary, activities_members)};
-
-/* ---- communicators ---- */
-
-static const pki_member comm_members[] = {
-    PLAIN(pki_comm_row, library),
-    PLAIN(pki_comm_row, name),
-    {HEX(pki_comm_row, id)},
-    PLAINS(pki_comm_row, rank, size, calls, bytes, time, exposed, on_stream, enqueued, started,
-           completed, under_way, in_flight, busy, waited),
-};
-static const pki_shape comm = {SHAPE(pki_comm_row, comm_members)};
-
-static const pki_member way_members[] = {
-    PLAINS(pki_comm_way, algorithm, protocol, calls, channels),
-};
-static const pki_shape way = {SHAPE(pki_comm_way, way_members)};
-
-static const pki_member collective_members[] = {
-    PLAIN_AS("communicator", pki_operation_row, comm),
-    {CHOICE("operation", pki_operation_row, op, operation)},
-    PLAINS(pki_operation_row, size, bytes, exposed),
-    {OBJECT(pki_operation_row, time, pki_dist_shape)},
-    {OPTIONAL(pki_operation_row, algbw, pki_dist_shape)},
-    {OPTIONAL(pki_operation_row, busbw, pki_dist_shape)},
-    {ROWS("algorithms", pki_operation_row, ways, way_count, way), .optional = true},
-};
-static const pki_shape collective = {SHAPE(pki_operation_row, collective_members)};
-
-static const pki_member comm_region_members[] = {
-    PLAIN(pki_comm_region_row, region),
-    PLAIN_AS("communicator", pki_comm_region_row, comm),
-    {CHOICE("operation", pki_comm_region_row, op, operation)},
-    PLAINS(pki_comm_region_row, bytes, exposed),
-    {OBJECT(pki_comm_region_row, time, pki_dist_shape)},
-};
-static const pki_shape comm_region = {SHAPE(pki_comm_region_row, comm_region_members)};
-
-static const pki_member call_members[] = {
-    PLAIN(pki_comm_call_row, region),
-    PLAIN_AS("communicator", pki_comm_call_row, comm),
-    {CHOICE("operation", pki_comm_call_row, op, operation)},
-    PLAINS(pki_comm_call_row, bytes, sequence, in_step, step, start, duration, exposed),
-};
-static const pki_shape comm_call = {SHAPE(pki_comm_call_row, call_members)};
-
-#define COMM_ROWS(name, m, n, of)                                                                  \
-    ROWS(name, pki_comm_summary, m, n, of), .line = true, .lines = true
-
-static const pki_member comms_members[] = {
-    PLAIN(pki_comm_summary, unmeasured),
-    {COMM_ROWS("communicators", comms, comm_count, comm)},
-    {COMM_ROWS("collectives", collectives, collective_count, collective)},
-    {COMM_ROWS("regions", regions, region_count, comm_region)},
-    {COMM_ROWS("slowest", slowest, slowest_count, comm_call)},
-};
-const pki_shape pki_comm_shape = {SHAPE(pki_comm_summary, comms_members)};
 
 /* ---- paths: what is made of events alone ---- */
 

@@ -18,6 +18,7 @@
 #include "measure/costs/rows.h"
 #include "measure/cpu_side.h"
 #include "measure/environment.h"
+#include "measure/exchange_rows.h"
 #include "measure/thinned.h"
 #include "measure/machine/rows.h"
 #include "measure/memory/rows.h"
@@ -300,6 +301,9 @@ typedef struct pki_comm_summary {
     pki_operation_row *collectives; /* by communicator, operation and size */
     pki_comm_region_row *regions;   /* by total time, most first */
     pki_comm_call_row *slowest;     /* slowest first */
+    size_t partner_count;
+    pki_partner_row *partners; /* by rank; PKI_PARTNERS_OTHER last */
+    pki_sequences sequences;
 } pki_comm_summary;
 
 /* All pk_spans (pk/span.h has what is what). */

@@ -320,6 +320,17 @@ static bool comm_facts(void *user, uint32_t index, pki_comm_facts *facts)
     return true;
 }
 
+/* Beside other ranks' their times mean something as moments of a clock alone. */
+static bool place_sequences(const pki_session *s, pki_sequences *q)
+{
+    if (!q->operations)
+        return true;
+    free(q->clock);
+    q->clock = copy(s->config.world.clock);
+    q->origin = s->arena->header->clock.origin_ns;
+    return q->clock;
+}
+
 static bool add_comms(builder *g)
 {
     return pki_comm_figures_build_rows(g->fold->collectives, comm_facts, region_name, NULL, g->out);
@@ -342,10 +353,10 @@ static bool build(builder *g)
         return false;
     add_overhead(g);
     g->out->cpu_side = pki_cpu_side_end();
-    return add_gpus(g) && add_comms(g) && pki_whole_run_fill(g->out) &&
-           pki_limits_fill(&g->session->config, g->out) && pki_io_summarise(g->session, g->out) &&
-           pki_energy_summarise(g->out) && pki_memory_fill(&g->out->memory) &&
-           pki_verdicts_fill(g->out);
+    return add_gpus(g) && add_comms(g) && place_sequences(g->session, &g->out->comm.sequences) &&
+           pki_whole_run_fill(g->out) && pki_limits_fill(&g->session->config, g->out) &&
+           pki_io_summarise(g->session, g->out) && pki_energy_summarise(g->out) &&
+           pki_memory_fill(&g->out->memory) && pki_verdicts_fill(g->out);
 }
 
 bool pki_run_summarise(const pki_session *s, pki_summary *out)

@@ -1,7 +1,7 @@
 #include "report_fixture.h"
 
 #include "base/compiler.h"
-#include "comm/figures/figures.h"
+#include "comm/figures/sequences.h"
 #include "measure/verdict/verdict.h"
 
 #include <stdlib.h>
@@ -62,6 +62,9 @@ static void add_messages(pki_comm_figures *c)
                                                        .region = i < 190 ? HALO : 0,
                                                        .bytes = 5000,
                                                        .sequence = i + 1,
+                                                       .comm_id = 0xFEDCBA98,
+                                                       .self = 1,
+                                                       .partner = 3 + (uint32_t)(i / 2 % 2),
                                                        .start = i * MS,
                                                        .end = i * MS + 400 * US + i * US,
                                                        .exposed = i * US / 2,
@@ -133,6 +136,11 @@ void fixture_comm(pki_summary *s)
     add_told(c);
     pki_comm_figures_build_rows(c, facts_of, name_of, NULL, s);
     pki_comm_figures_destroy(c);
+    pki_sequences *q = &s->comm.sequences;
+    q->row_count = pki_sequences_narrow(q->rows, q->row_count, &q->one_in, 16);
+    q->origin = 77 * MS;
+    free(q->clock);
+    q->clock = strdup("clock");
 }
 
 void fixture_hostile_comm(pki_summary *s, const char *hostile, pki_dist wild)
@@ -140,6 +148,13 @@ void fixture_hostile_comm(pki_summary *s, const char *hostile, pki_dist wild)
     pki_comm_summary *c = &s->comm;
     add_hostile_rank(s, hostile);
     c->unmeasured = UINT64_MAX;
+    c->partner_count = 1;
+    c->partners = calloc(1, sizeof *c->partners);
+    memset(c->partners, 0xFF, sizeof *c->partners);
+    c->sequences =
+        (pki_sequences){UINT64_MAX,      UINT64_MAX, UINT64_MAX,
+                        strdup(hostile), 1,          calloc(1, sizeof *c->sequences.rows)};
+    memset(c->sequences.rows, 0xFF, sizeof *c->sequences.rows);
     c->comm_count = c->collective_count = c->region_count = c->slowest_count = 1;
     c->comms = calloc(1, sizeof *c->comms);
     c->collectives = calloc(1, sizeof *c->collectives);

@@ -2,7 +2,8 @@
  * else includes it. */
 #pragma once
 
-#include "comm/figures/figures.h"
+#include "comm/figures/partners.h"
+#include "comm/figures/sequences.h"
 #include "stats/tally.h"
 #include "measure/union.h"
 
@@ -45,6 +46,8 @@ struct pki_comm_figures {
     pki_timed_operation slow[PKI_COMM_FIGURES_SLOWEST]; /* slowest first */
     uint64_t step_count;
     pki_comm_step steps[PKI_COMM_FIGURES_STEPS]; /* the last ones, in turn */
+    pki_comm_partners partners;
+    pki_comm_sequences sequences;
 };
 
 /* algorithms.c */

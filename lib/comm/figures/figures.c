@@ -22,6 +22,8 @@ void pki_comm_figures_destroy(pki_comm_figures *c)
         free(c->cells[i]);
     }
     free(c->comms);
+    free(c->partners.rows);
+    free(c->sequences.rows);
     free(c);
 }
 
@@ -101,11 +103,6 @@ static pki_comm_cell *comm_of(pki_comm_figures *c, uint32_t comm)
 
 /* ---- an operation ---- */
 
-uint64_t pki_timed_operation_share(const pki_timed_operation *op)
-{
-    return op->end > op->start ? (op->end - op->start) / PKI_MAX(op->sharers, 1u) : 0;
-}
-
 static bool count_in(pki_operation_cell *cell, const pki_timed_operation *op)
 {
     if (!cell)
@@ -162,7 +159,9 @@ void pki_comm_figures_add(pki_comm_figures *c, const pki_timed_operation *op)
     bool timed = count_in(sized, op), rated = count_bandwidth(sized, op);
     pki_comm_figures_count_algorithm(sized, op);
     bool placed = count_in(cell_of(c, op, op->region + 1, 0), op);
-    c->unmeasured += !(timed && rated && placed);
+    bool paired = pki_comm_partners_add(&c->partners, op);
+    bool chosen = pki_comm_sequences_add(&c->sequences, op);
+    c->unmeasured += !(timed && rated && placed && paired && chosen);
     keep_if_slow(c, op);
 }
 

@@ -2,7 +2,9 @@
  *
  * One row for each communicator, operation and size class: calls, bytes, the distributions of
  * duration and of both bandwidths (formulas in pk/comm.h); one for each region that made them; the
- * slowest ones; and how far each communicator has come, which is what a hang needs.
+ * slowest ones; how far each communicator has come, which is what a hang needs; and for all ranks
+ * of the job together, with whom messages were exchanged (partners.h) and single operations that
+ * all ranks choose alike (sequences.h).
  *
  * Threads: one at a time (the fold lock). Every function takes NULL for c, and then does nothing.
  * Failure: what finds no memory, or no room among PKI_COMM_FIGURES_ROWS, is counted.
@@ -39,6 +41,10 @@ typedef struct pki_timed_operation {
     uint32_t on_stream; /* 1: timed on a device's stream: what the program waited is not known */
     const char *algorithm, *protocol; /* as the library says; NULL or "": it does not */
     uint32_t channels;
+    uint64_t comm_id; /* the same on all its ranks; 0: not known, and then it is in no sequence */
+    uint64_t tag;     /* as in pki_operation */
+    uint32_t self;    /* this rank of the job + 1; 0: not known */
+    uint32_t partner; /* of a message, or the root: its rank of the job + 1; 0: none, not known */
     uint32_t in_step; /* filled in by pki_comm_figures_step */
     uint64_t step;
 } pki_timed_operation;
@@ -54,7 +60,11 @@ void pki_comm_figures_add(pki_comm_figures *c, const pki_timed_operation *op);
 void pki_comm_figures_add_calls(pki_comm_figures *c, const pki_timed_operation *op, uint32_t calls);
 
 /* Its part of the time. */
-uint64_t pki_timed_operation_share(const pki_timed_operation *op);
+static inline uint64_t pki_timed_operation_share(const pki_timed_operation *op)
+{
+    uint64_t sharers = op->sharers ? op->sharers : 1;
+    return op->end > op->start ? (op->end - op->start) / sharers : 0;
+}
 
 /* A step of the loop, from start until before end, so that the slowest operations can be told with
  * the step that they began in. Of the last PKI_COMM_FIGURES_STEPS it does not matter which of the

@@ -163,6 +163,29 @@ static bool build_slowest(builder *f)
     return f->out->slowest;
 }
 
+static bool build_partners(builder *f)
+{
+    f->out->partners = pki_comm_partners_rows(&f->c->partners, &f->out->partner_count);
+    return f->out->partners;
+}
+
+/* Whose clock it is, whoever asks knows. */
+static bool build_sequences(builder *f)
+{
+    const pki_comm_sequences *from = &f->c->sequences;
+    pki_sequences *to = &f->out->sequences;
+    *to = (pki_sequences){.operations = from->operations,
+                          .one_in = from->one_in,
+                          .clock = strdup(""),
+                          .rows = calloc(from->count + 1, sizeof *to->rows)};
+    if (!to->clock || !to->rows)
+        return false;
+    if (from->count)
+        memcpy(to->rows, from->rows, from->count * sizeof *to->rows);
+    to->row_count = from->count;
+    return true;
+}
+
 static int order(uint64_t a, uint64_t b)
 {
     return a < b ? -1 : a > b;
@@ -192,7 +215,8 @@ bool pki_comm_figures_build_rows(const pki_comm_figures *c, pki_comm_facts_of *f
         return true;
     builder f = {.c = c, .facts = facts, .name = name, .user = user, .out = &out->comm};
     out->comm.unmeasured = c->unmeasured;
-    bool built = build_comms(&f) && build_cells(&f) && build_slowest(&f);
+    bool built = build_comms(&f) && build_cells(&f) && build_slowest(&f) && build_partners(&f) &&
+                 build_sequences(&f);
     free(f.row_of);
     if (!built) {
         pki_comm_finish(out);
