@@ -34,7 +34,9 @@ job_findings job_find(const job *j)
                       .lateness = job_find_late(j),
                       .pop = job_find_pop(j, usual),
                       .frontier = job_find_frontier(j, usual),
-                      .links = job_find_links(j)};
+                      .links = job_find_links(j),
+                      .exchange = job_find_exchange(j),
+                      .waits = job_find_waits(j)};
     find_absent(&f);
     return f;
 }
@@ -44,6 +46,8 @@ void job_findings_finish(job_findings *f)
     job_lateness_finish(&f->lateness);
     job_frontier_finish(&f->frontier);
     job_links_finish(&f->links);
+    job_exchange_finish(&f->exchange);
+    job_waits_finish(&f->waits);
     free(f->missing);
     free(f->cut);
 }
@@ -113,6 +117,33 @@ static void say_late(verdicts *v, const job_findings *f, const job_late *late)
         TIME(late->cost));
 }
 
+#define LINKS_SAID 4
+
+static size_t slow_links(const job_findings *f)
+{
+    size_t n = 0;
+    while (n < f->waits.link_count && f->waits.links[n].slow)
+        n++;
+    return n;
+}
+
+static void say_links(verdicts *v, const job_findings *f)
+{
+    size_t slow = slow_links(f), said = slow < LINKS_SAID ? slow : LINKS_SAID;
+    char more[60] = "";
+    for (size_t i = 0; i < said; i++) {
+        const job_link *l = &f->waits.links[i];
+        const job_rank *from = &f->of->ranks[l->from], *to = &f->of->ranks[l->to];
+        if (i + 1 == said && slow > said)
+            snprintf(more, sizeof more, " (%zu more links are slow)", slow - said);
+        say(v, "slow-link", PKI_WARN, NULL,
+            "Messages from rank %d (host %.64s) to rank %d (host %.64s) take %s when both are there"
+            " (median of %zu), and %s between other ranks: the link, or what moves them, is slow%s.",
+            from->rank, f->of->hosts.texts[from->host], to->rank, f->of->hosts.texts[to->host],
+            TIME(l->transfer), l->looked_at, TIME(l->usual), more);
+    }
+}
+
 static void say_communication(verdicts *v, const job_findings *f)
 {
     double share = job_communication_share(f);
@@ -168,6 +199,7 @@ job_verdict *job_verdicts(const job_findings *f, size_t *count)
     verdicts v = {NULL, 0};
     for (size_t i = 0; i < f->lateness.count; i++)
         say_late(&v, f, &f->lateness.late[i]);
+    say_links(&v, f);
     say_communication(&v, f);
     say_imbalance(&v, f);
     say_absent(&v, f);

@@ -4,10 +4,12 @@
 #include <stdio.h>
 
 #include "job/against.h"
+#include "job/exchange.h"
 #include "job/frontier.h"
 #include "job/late.h"
 #include "job/links.h"
 #include "job/pop.h"
+#include "job/waits.h"
 
 typedef struct job_findings {
     const job *of;
@@ -15,6 +17,8 @@ typedef struct job_findings {
     job_pop pop;
     job_frontier frontier; /* of the usual steps */
     job_links links;
+    job_exchange exchange;
+    job_waits waits;
     size_t missing_count; /* ranks without a file... */
     int32_t *missing;     /* ...in order */
     size_t cut_count;     /* ranks whose run did not end, or whose file is cut off */
@@ -32,8 +36,8 @@ double job_communication_share(const job_findings *f);
 
 /* Sentences, what is urgent first: each to be freed, and the array. */
 typedef struct job_verdict {
-    const char *name; /* "late-rank", "late-host", "communication", "imbalance", "missing-ranks",
-                         "cut-off", "waits-unknown", "not-judged", "no-finding" */
+    const char *name; /* "late-rank", "late-host", "slow-link", "communication", "imbalance",
+                         "missing-ranks", "cut-off", "waits-unknown", "not-judged", "no-finding" */
     pki_severity severity;
     char *text;
     const job_late *late; /* of "late-rank" and "late-host" */

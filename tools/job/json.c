@@ -306,6 +306,7 @@ static void put_rank(pki_json *j, const job_findings *f, size_t r)
     pki_json_bool(j, "complete", rank->run.complete);
     pki_json_text(j, "file", rank->path);
     pki_json_real(j, "late", f->lateness.by[r]);
+    job_json_rank_waits(j, f, r);
     pki_json_close(j, '}');
 }
 
@@ -332,6 +333,7 @@ void job_json_members(pki_json *j, const job_findings *f, const job_json_most *m
     put_arrivals(j, &f->links, most->rows);
     job_lives_json(f->of, j);
     put_devices(j, f->of, most->rows);
+    job_json_exchange(j, f, most->rows);
     put_ranks(j, f, most);
 }
 

@@ -9,6 +9,10 @@
 
 void job_json_spread(pki_json *j, const char *key, const job_spread *s);
 
+/* json_exchange.c: MPI, messages and waits; of a rank, into its object. */
+void job_json_exchange(pki_json *j, const job_findings *f, size_t most);
+void job_json_rank_waits(pki_json *j, const job_findings *f, size_t rank);
+
 /* How much of it, for who has bounded room: the first ones of each array. */
 typedef struct job_json_most {
     size_t rows, loops, numbers; /* numbers: of ranks that are missing or cut off */

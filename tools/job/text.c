@@ -1,7 +1,7 @@
 /* tools/job/text.c - a job for people. */
 #include "job/devices.h"
-#include "job/findings.h"
 #include "job/life.h"
+#include "job/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -324,6 +324,7 @@ void job_print_text(const job_findings *f, FILE *to)
     for (size_t i = 0; i < PKI_MIN(j->loop_count, LOOPS); i++)
         put_loop(j, &j->loops[i], to);
     put_regions(j, to);
+    job_put_exchange(f, to);
     put_comms(&f->links, to);
     put_operations(&f->links, to);
     put_arrivals(&f->links, to);

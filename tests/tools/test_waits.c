@@ -1,0 +1,306 @@
+/* tools/job/waits.h, exchange.h: forged operations of which it is known who waited for whom. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "job/findings.h"
+
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+#define RANKS 8
+
+typedef struct world {
+    pki_summary ranks[RANKS];
+    pki_sequence_row rows[RANKS][400];
+    size_t count[RANKS];
+    const char *clocks[RANKS];
+    uint64_t origins[RANKS]; /* of the rank's clock; operations are told on the true one */
+    job all;
+    job_waits waits;
+} world;
+
+static world w;
+
+static void begin(void)
+{
+    memset(&w, 0, sizeof w);
+    for (size_t r = 0; r < RANKS; r++) {
+        w.clocks[r] = "one";
+        w.origins[r] = 5 * MS * r;
+    }
+}
+
+/* Moments are the true ones; each rank's session has begun at another. */
+static void saw(size_t rank, uint64_t key, uint32_t op, int32_t partner, uint64_t start,
+                uint64_t end, uint64_t waited, uint64_t bytes)
+{
+    w.rows[rank][w.count[rank]++] = (pki_sequence_row){.key = key,
+                                                       .start = start + 40 * MS - 5 * MS * rank,
+                                                       .duration = end - start,
+                                                       .waited = waited,
+                                                       .bytes = bytes,
+                                                       .op = op,
+                                                       .ranks = RANKS,
+                                                       .partner = partner};
+}
+
+static void message(uint64_t key, size_t from, size_t to, uint64_t send, uint64_t sent,
+                    uint64_t receive, uint64_t received)
+{
+    saw(from, key, PK_OP_SEND, (int32_t)to, send, sent, sent - send, 100);
+    saw(to, key, PK_OP_RECV, (int32_t)from, receive, received, received - receive, 100);
+}
+
+static char *text(const char *of)
+{
+    return strdup(of);
+}
+
+static void make(uint64_t one_in)
+{
+    for (size_t r = 0; r < RANKS; r++) {
+        pki_summary *s = &w.ranks[r];
+        pki_summary_init(s);
+        s->run = (pki_run){.program = text("p"),
+                           .host = text(w.clocks[r]),
+                           .version = text("1"),
+                           .clock = text("tsc"),
+                           .trace_path = text(""),
+                           .source = text("session"),
+                           .rank = (int32_t)r,
+                           .world_size = RANKS,
+                           .wall = 100 * MS,
+                           .start_unix = 7 + r,
+                           .complete = true,
+                           .clock_uncertainty_ns = 300};
+        pki_sequences *q = &s->comm.sequences;
+        q->operations = w.count[r];
+        q->one_in = one_in;
+        q->origin = w.origins[r];
+        q->clock = text(w.clocks[r]);
+        q->rows = calloc(w.count[r] + 1, sizeof *q->rows);
+        memcpy(q->rows, w.rows[r], w.count[r] * sizeof *q->rows);
+        q->row_count = w.count[r];
+        s->stages.width = 1;
+    }
+}
+
+static pki_partner_row *partners(size_t rank, size_t count)
+{
+    pki_comm_summary *c = &w.ranks[rank].comm;
+    c->partner_count = count;
+    return c->partners = calloc(count + 1, sizeof *c->partners);
+}
+
+static void find(uint64_t one_in)
+{
+    complaint why = {""};
+    if (one_in)
+        make(one_in);
+    job_of(&w.all, w.ranks, RANKS, &(job_steps){0}, &why); /* without steps it says so */
+    w.waits = job_find_waits(&w.all);
+}
+
+static void end(void)
+{
+    job_waits_finish(&w.waits);
+    job_finish(&w.all);
+}
+
+static double of(job_wait sort, size_t rank)
+{
+    return w.waits.by[sort][rank];
+}
+
+/* ---- the wait states ---- */
+
+static void late_senders_and_receivers(void **state)
+{
+    (void)state;
+    begin();
+    message(1, 0, 1, 9 * MS, 10 * MS, 2 * MS, 11 * MS);        /* the sender is 7 ms late */
+    message(2, 2, 3, 3 * MS, 8 * MS, 7 * MS, 9 * MS);          /* the receiver 4 ms */
+    message(3, 4, 5, 1 * MS, 2 * MS, 6 * MS, 6 * MS + 9 * US); /* ...or the send did not wait */
+    saw(6, 4, PK_OP_SEND, 7, 5 * MS, 6 * MS, 0, 100); /* requests: waited at the end alone */
+    saw(7, 4, PK_OP_RECV, 6, 1 * MS, 7 * MS, 3 * MS, 100);
+    find(4);
+    assert_null(w.waits.why_not);
+    assert_int_equal(w.waits.messages, 4);
+    assert_true(of(JOB_LATE_SENDER, 1) == 4 * 7e6);
+    assert_true(of(JOB_LATE_RECEIVER, 2) == 4 * 4e6);
+    assert_true(of(JOB_LATE_RECEIVER, 4) == 0);
+    assert_true(of(JOB_LATE_SENDER, 7) == 4 * 1e6);
+    assert_true(w.waits.caused[0] == 4 * 7e6 && w.waits.caused[3] == 4 * 4e6);
+    end();
+}
+
+static void waits_at_collectives(void **state)
+{
+    (void)state;
+    begin();
+    for (size_t r = 0; r < RANKS; r++) {
+        uint64_t start = (10 + r) * MS;
+        saw(r, 1, PK_OP_ALL_REDUCE, -1, start, 20 * MS, 20 * MS - start, 8);
+        saw(r, 2, PK_OP_BARRIER, -1, start + 100 * MS, 120 * MS, 20 * MS - start, 0);
+        saw(r, 3, PK_OP_BROADCAST, 3, start + 200 * MS, 220 * MS, 20 * MS - start, 8);
+        saw(r, 4, PK_OP_REDUCE, 0, start + 300 * MS, 320 * MS, 20 * MS - start, 8);
+    }
+    saw(2, 9, PK_OP_ALL_REDUCE, -1, 1 * MS, 2 * MS, MS, 8); /* nobody else has chosen it */
+    find(1);
+    assert_int_equal(w.waits.collectives, 4);
+    assert_int_equal(w.waits.alone, 1);
+    for (size_t r = 0; r < RANKS; r++) {
+        assert_true(of(JOB_WAIT_NXN, r) == (double)(7 - r) * 1e6);
+        assert_true(of(JOB_WAIT_BARRIER, r) == (double)(7 - r) * 1e6);
+        assert_true(of(JOB_LATE_BROADCAST, r) == (r < 3 ? (double)(3 - r) * 1e6 : 0));
+        assert_true(of(JOB_EARLY_REDUCE, r) == (r == 0 ? 1e6 : 0));
+    }
+    assert_true(w.waits.caused[7] == 2 * 28e6);
+    end();
+}
+
+/* Two processes of one node know each other's moments to the sum of their uncertainties. */
+static void nothing_within_the_doubt(void **state)
+{
+    (void)state;
+    begin();
+    message(1, 0, 1, 1 * MS + 600, 2 * MS, 1 * MS, 2 * MS);
+    message(2, 2, 3, 1 * MS + 601, 2 * MS, 1 * MS, 2 * MS);
+    find(1);
+    assert_true(of(JOB_LATE_SENDER, 1) == 0);
+    assert_true(of(JOB_LATE_SENDER, 3) == 601);
+    assert_int_equal(w.waits.doubt, 600);
+    end();
+}
+
+/* Ranks 4 to 7 have a clock that is 50 s ahead; messages bound it to 40 us, and a wait of 30 us
+ * between nodes is none. */
+static void clocks_of_other_nodes(void **state)
+{
+    (void)state;
+    begin();
+    for (size_t r = 4; r < RANKS; r++) {
+        w.clocks[r] = "other";
+        w.origins[r] += 50000 * MS;
+    }
+    for (uint64_t i = 0; i < 10; i++) { /* over the whole run: clocks may drift */
+        uint64_t at = i * 10 * MS;
+        message(10 + i, 0, 4, at, at + 1, at, at + 40 * US);
+        message(30 + i, 4, 0, at + MS, at + MS + 1, at + MS, at + MS + 40 * US);
+    }
+    message(3, 1, 5, 30 * MS + 30 * US, 31 * MS, 30 * MS, 32 * MS);
+    message(4, 1, 5, 45 * MS, 46 * MS, 40 * MS, 47 * MS);
+    find(1);
+    assert_in_range(w.waits.doubt, 40 * US, 60 * US);
+    assert_true(of(JOB_LATE_SENDER, 5) > 4.9e6 && of(JOB_LATE_SENDER, 5) < 5.1e6);
+    end();
+}
+
+/* Without bounds real times are all there is, and nothing is claimed. */
+static void clocks_that_nothing_bounds(void **state)
+{
+    (void)state;
+    begin();
+    for (size_t r = 4; r < RANKS; r++)
+        w.clocks[r] = "other";
+    message(1, 0, 4, 45 * MS, 46 * MS, 40 * MS, 47 * MS);
+    message(2, 0, 1, 45 * MS, 46 * MS, 40 * MS, 47 * MS);
+    find(1);
+    assert_true(of(JOB_LATE_SENDER, 4) == 0);
+    assert_true(of(JOB_LATE_SENDER, 1) == 5e6);
+    end();
+}
+
+static void without_sequences(void **state)
+{
+    (void)state;
+    begin();
+    find(1);
+    assert_non_null(w.waits.why_not);
+    end();
+}
+
+/* ---- links ---- */
+
+/* In a ring each sends to the next one, 20 messages of 1 to 5 us; `slow`: the one from 3. */
+static void ring(uint64_t slow)
+{
+    begin();
+    for (size_t r = 0; r < RANKS; r++)
+        for (uint64_t i = 0; i < 20; i++) {
+            uint64_t at = (1 + i) * MS, takes = (1 + (i * 7 + r) % 5) * US;
+            takes += r == 3 ? slow : 0;
+            message(1 + 100 * r + i, r, (r + 1) % RANKS, at, at + 1, at, at + takes);
+        }
+    make(1);
+    for (size_t r = 0; r < RANKS; r++)
+        *partners(r, 1) =
+            (pki_partner_row){.rank = (int32_t)((r + 1) % RANKS), .sent = 20, .sent_bytes = 2000};
+    find(0);
+}
+
+static void a_slow_link_is_named(void **state)
+{
+    (void)state;
+    ring(200 * US);
+    assert_true(w.waits.links[0].slow);
+    assert_int_equal(w.waits.links[0].from, 3);
+    assert_int_equal(w.waits.links[0].to, 4);
+    assert_in_range((uint64_t)w.waits.links[0].transfer, 200 * US, 210 * US);
+    for (size_t i = 1; i < w.waits.link_count; i++)
+        assert_false(w.waits.links[i].slow);
+    end();
+}
+
+static void no_link_is_accused(void **state)
+{
+    (void)state;
+    ring(0);
+    assert_int_equal(w.waits.link_count, RANKS);
+    assert_false(w.waits.links[0].slow);
+    end();
+    ring(20 * US); /* slow, but 0.4 ms of 100 ms cost nothing */
+    assert_false(w.waits.links[0].slow);
+    end();
+}
+
+/* ---- who talks to whom ---- */
+
+static void a_matrix_of_all_ranks(void **state)
+{
+    (void)state;
+    begin();
+    make(1);
+    partners(0, 2)[0] = (pki_partner_row){
+        .rank = 1, .sent = 4, .sent_bytes = 40, .received = 9, .received_bytes = 90};
+    w.ranks[0].comm.partners[1] =
+        (pki_partner_row){.rank = PKI_PARTNERS_OTHER, .sent = 3, .sent_bytes = 30};
+    *partners(1, 1) = (pki_partner_row){
+        .rank = 0, .sent = 9, .sent_bytes = 90, .received = 4, .received_bytes = 40};
+    *partners(2, 1) = (pki_partner_row){.rank = 0, .received = 2, .received_bytes = 20};
+    find(0);
+    job_exchange e = job_find_exchange(&w.all);
+    assert_int_equal(e.pair_count, 3);
+    assert_true(e.pairs[0].from == 0 && e.pairs[0].to == 1 && e.pairs[0].bytes == 40);
+    assert_true(e.pairs[1].from == 0 && e.pairs[1].to == 2 && e.pairs[1].messages == 2);
+    assert_true(e.pairs[2].from == 1 && e.pairs[2].to == 0 && e.pairs[2].messages == 9);
+    assert_true(e.messages == 15 && e.bytes == 150);
+    assert_true(e.other_messages == 1 && e.other_bytes == 10);
+    job_exchange_finish(&e);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(late_senders_and_receivers), cmocka_unit_test(waits_at_collectives),
+        cmocka_unit_test(nothing_within_the_doubt),   cmocka_unit_test(clocks_of_other_nodes),
+        cmocka_unit_test(clocks_that_nothing_bounds), cmocka_unit_test(without_sequences),
+        cmocka_unit_test(a_slow_link_is_named),       cmocka_unit_test(no_link_is_accused),
+        cmocka_unit_test(a_matrix_of_all_ranks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

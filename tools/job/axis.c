@@ -1,0 +1,126 @@
+#include "job/axis.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/figures/figures.h"
+#include "memory.h"
+
+#define LEAST_DOUBT 200 /* ns: up to which a rank's own clock is corrected (base/clock.h) */
+
+static const pki_sequences *of_rank(const job *j, size_t rank)
+{
+    return &j->ranks[rank].comm.sequences;
+}
+
+static uint8_t kind_of(uint32_t op)
+{
+    switch (op) {
+    case PK_OP_BROADCAST:
+    case PK_OP_SCATTER:
+        return OPERATION_FROM;
+    case PK_OP_REDUCE:
+    case PK_OP_GATHER:
+        return OPERATION_TO;
+    case PK_OP_SEND:
+    case PK_OP_SEND_RECV:
+        return OPERATION_SEND;
+    case PK_OP_RECV:
+        return OPERATION_RECEIVE;
+    default:
+        return OPERATION_ALL;
+    }
+}
+
+static bool add_rank(operations *o, const job *j, size_t rank, complaint *why)
+{
+    const pki_sequences *q = of_rank(j, rank);
+    for (size_t i = 0; i < q->row_count; i++) {
+        const pki_sequence_row *row = &q->rows[i];
+        operation op = {.key = row->key,
+                        .start = row->start,
+                        .end = row->start + row->duration,
+                        .source = (uint32_t)rank,
+                        .rank = j->ranks[rank].rank,
+                        .peer = row->partner,
+                        .ranks = row->ranks,
+                        .kind = kind_of(row->op),
+                        .op = (uint8_t)row->op};
+        if (!operations_add(o, &op, why))
+            return false;
+    }
+    return true;
+}
+
+/* What cannot be kept bounds nothing: then real times are what there is. */
+static void bound(job_axis *a, const job *j)
+{
+    const char *folder = getenv("TMPDIR");
+    char *path = memory_copy(folder && *folder ? folder : "/tmp");
+    char *file = memory_zeroed(strlen(path) + 16, 1);
+    strcat(strcpy(file, path), "/pk-job-axis");
+    complaint ignored = {""};
+    operations *o = operations_create(file);
+    bool added = true;
+    for (size_t r = 0; added && r < j->rank_count; r++)
+        added = add_rank(o, j, r, &ignored);
+    if (added)
+        clocks_fit(&a->clocks, &a->sources, o, &ignored);
+    operations_destroy(o);
+    free(file);
+    free(path);
+}
+
+bool job_axis_make(job_axis *a, const job *j)
+{
+    *a = (job_axis){0};
+    a->own = memory_zeroed(j->rank_count + 1, sizeof *a->own);
+    a->sources.all = memory_zeroed(j->rank_count + 1, sizeof *a->sources.all);
+    a->sources.count = j->rank_count;
+    bool any = false;
+    for (size_t r = 0; r < j->rank_count; r++) {
+        const job_rank *rank = &j->ranks[r];
+        const pki_sequences *q = of_rank(j, r);
+        bool known = q->row_count && q->clock && *q->clock;
+        a->sources.all[r] =
+            (merge_source){.host = j->hosts.texts[rank->host],
+                           .clock_name = known ? q->clock : j->hosts.texts[rank->host],
+                           .rank = rank->rank,
+                           .base_ns = q->origin,
+                           .unix_ns = rank->run.start_unix,
+                           .last_ns = rank->run.wall};
+        a->own[r] = known ? fmax(rank->run.clock_uncertainty_ns, LEAST_DOUBT) : -1;
+        any |= known;
+    }
+    if (!any)
+        return false;
+    clocks_make(&a->clocks, &a->sources);
+    if (a->clocks.count > 1)
+        bound(a, j);
+    return true;
+}
+
+void job_axis_finish(job_axis *a)
+{
+    clocks_free(&a->clocks);
+    free(a->sources.all);
+    free(a->own);
+}
+
+int64_t job_axis_at(const job_axis *a, size_t rank, uint64_t ns)
+{
+    return (int64_t)clocks_axis(&a->clocks, &a->sources.all[rank], ns);
+}
+
+int64_t job_axis_doubt(const job_axis *a, size_t one, size_t other)
+{
+    uint32_t c = a->sources.all[one].clock, d = a->sources.all[other].clock;
+    if (a->own[one] < 0 || a->own[other] < 0)
+        return -1;
+    int64_t own = (int64_t)(a->own[one] + a->own[other]);
+    if (c == d)
+        return own;
+    int64_t x = clock_doubt(&a->clocks.all[c]), y = clock_doubt(&a->clocks.all[d]);
+    return x < 0 || y < 0 ? -1 : own + x + y;
+}
