@@ -5,9 +5,21 @@
  * linked with, knows each message and collective, and the report says how much of that was waited
  * for and how much was hidden behind the inside.
  *
- *     mpiexec -n 4 ./mpi_stencil [--cells 512] [--steps 200] [--blocking]
+ *     mpiexec -n 4 ./mpi_stencil [--cells 512] [--steps 200] [--blocking] [--work 1]
+ *                              [--report %r.rank.json]
  *
- * --blocking waits for the halos before it computes anything: see what that does to the report. */
+ * --blocking waits for the halos before it computes anything: see what that does to the report.
+ * --work computes the inside several times, as a heavier scheme would.
+ *
+ * --fault makes one rank unlike the others, so that one can see what `pk job` makes of it:
+ *
+ *     --fault late=3       rank 3 computes 5 % longer (--percent says how much)
+ *     --fault reader=2     rank 2 reads what heats the plate slowly: 20 ms per step
+ *     --fault link=1,3     what rank 1 sends to rank 3 is on its way for 20 ms more */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* RTLD_NEXT */
+#endif
+#include <dlfcn.h>
 #include <mpi.h>
 #include <pk/pk.h>
 
@@ -15,6 +27,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { NORTH, SOUTH, WEST, EAST, SIDES, EVERY = 10 };
 
@@ -23,6 +36,14 @@ static pk_region inside = PK_REGION_OF(PK_COMPUTE, "inside");
 static pk_region arrive = PK_REGION_OF(PK_COMM, "halos");
 static pk_region border = PK_REGION_OF(PK_COMPUTE, "border");
 static pk_region residual = PK_REGION_OF(PK_COMM, "residual");
+static pk_region source = PK_REGION_OF(PK_DATA, "source");
+
+enum { SLOW_NS = 20000000 };
+
+static struct {
+    int rank, late, reader, link_from, link_to; /* ranks; -1: none is */
+    int percent, work;
+} fault = {-1, -1, -1, -1, -1, 5, 1};
 
 /* This rank's block, with one cell more on each side for the neighbours'. */
 typedef struct block {
@@ -36,6 +57,56 @@ typedef struct block {
 static double *cell(double *grid, const block *b, int x, int y)
 {
     return &grid[(size_t)y * (size_t)(b->nx + 2) + (size_t)x];
+}
+
+/* ---- what may be wrong ---- */
+
+static void be_slow(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = SLOW_NS}, NULL);
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void be_late(double since)
+{
+    double until = seconds() + (seconds() - since) * fault.percent / 100;
+    while (fault.rank == fault.late && seconds() < until)
+        ;
+}
+
+/* libpk_mpi's MPI_Isend calls PMPI_Isend, and finds this one in front of MPI's own: so the time on
+ * the way lies behind the start of the message, as it does on a slow network. */
+int PMPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+               MPI_Request *request)
+{
+    typedef int isend(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+    static isend *mpi_isend;
+    if (!mpi_isend)
+        *(void **)&mpi_isend = dlsym(RTLD_NEXT, "PMPI_Isend");
+    if (fault.rank == fault.link_from && to == fault.link_to)
+        be_slow();
+    return mpi_isend(data, count, type, to, tag, comm, request);
+}
+
+/* False: there is no such fault, or no such rank. */
+static int read_fault(const char *what, int ranks)
+{
+    int one = -1, other = -1;
+    if (sscanf(what, "link=%d,%d", &one, &other) == 2) {
+        fault.link_from = one;
+        fault.link_to = other;
+    } else if (sscanf(what, "late=%d", &one) == 1) {
+        fault.late = other = one;
+    } else if (sscanf(what, "reader=%d", &one) == 1) {
+        fault.reader = other = one;
+    }
+    return one >= 0 && one < ranks && other >= 0 && other < ranks;
 }
 
 /* ---- the grid ---- */
@@ -136,21 +207,36 @@ static double update_border(block *b)
     return change;
 }
 
+/* One by one as they come: so it is known of each when it came. */
+static void take_halos(MPI_Request requests[2 * SIDES])
+{
+    int one;
+    PK_SCOPE(arrive)
+        do
+            MPI_Waitany(2 * SIDES, requests, &one, MPI_STATUS_IGNORE);
+        while (one != MPI_UNDEFINED);
+}
+
 static double step(block *b, int blocking)
 {
     MPI_Request requests[2 * SIDES];
-    double change = 0;
+    double change = 0, since;
+    PK_SCOPE(source)
+        if (fault.rank == fault.reader)
+            be_slow();
     PK_SCOPE(exchange)
         for (int side = 0; side < SIDES; side++)
             start_side(b, side, &requests[2 * side]);
     if (blocking)
-        PK_SCOPE(arrive)
-            MPI_Waitall(2 * SIDES, requests, MPI_STATUSES_IGNORE);
-    PK_SCOPE(inside)
-        change = update(b, 2, b->nx - 1, 2, b->ny - 1);
+        take_halos(requests);
+    PK_SCOPE(inside) {
+        since = seconds();
+        for (int i = 0; i < fault.work; i++)
+            change = update(b, 2, b->nx - 1, 2, b->ny - 1);
+        be_late(since);
+    }
     if (!blocking)
-        PK_SCOPE(arrive)
-            MPI_Waitall(2 * SIDES, requests, MPI_STATUSES_IGNORE);
+        take_halos(requests);
     PK_SCOPE(border)
         change += update_border(b);
     double *old = b->now;
@@ -194,6 +280,14 @@ static int number(int argc, char **argv, const char *option, int standard)
     return standard;
 }
 
+static const char *word(int argc, char **argv, const char *option, const char *standard)
+{
+    for (int i = 1; i + 1 < argc; i++)
+        if (strcmp(argv[i], option) == 0)
+            return argv[i + 1];
+    return standard;
+}
+
 static int has(int argc, char **argv, const char *option)
 {
     for (int i = 1; i < argc; i++)
@@ -210,15 +304,22 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     int cells = number(argc, argv, "--cells", 512), steps = number(argc, argv, "--steps", 200);
-    if (cells < 2 * ranks || steps < 1) {
+    const char *wrong = word(argc, argv, "--fault", NULL);
+    const char *report = word(argc, argv, "--report", NULL);
+    if (cells < 2 * ranks || steps < 1 || (wrong && !read_fault(wrong, ranks))) {
         if (rank == 0)
-            fputs("mpi_stencil: two cells per rank, and one step, at the least\n", stderr);
+            fputs("mpi_stencil: two cells per rank, and one step, at the least; --fault late=RANK,"
+                  " reader=RANK or link=FROM,TO\n",
+                  stderr);
         return MPI_Finalize() || 1;
     }
+    fault.percent = number(argc, argv, "--percent", fault.percent);
+    fault.work = number(argc, argv, "--work", fault.work);
     place(&b, cells);
     fill(&b);
-    if (pk_start(pk_options(.trace_path = "mpi_stencil-%r.json",
-                            .report_path = "mpi_stencil-%r.txt")) != PK_OK)
+    MPI_Comm_rank(b.comm, &fault.rank);
+    if (pk_start(pk_options(.trace_path = report ? NULL : "mpi_stencil-%r.json",
+                            .report_path = report ? report : "mpi_stencil-%r.txt")) != PK_OK)
         fprintf(stderr, "mpi_stencil: rank %d: %s\n", rank, pk_error_message());
     double change = run(&b, steps, has(argc, argv, "--blocking"));
     pk_stop();
