@@ -2,6 +2,7 @@
  * exchanged with, and single operations. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,3 +33,13 @@ typedef struct pki_sequences {
     size_t row_count;
     pki_sequence_row *rows;
 } pki_sequences;
+
+/* One operation. */
+typedef struct pki_comm_call_row {
+    char *region;
+    size_t comm;
+    uint32_t op;
+    uint64_t bytes, sequence, start, duration, exposed;
+    bool in_step; /* it began in... */
+    uint64_t step;
+} pki_comm_call_row;

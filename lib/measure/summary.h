@@ -284,16 +284,6 @@ typedef struct pki_comm_region_row {
     pki_dist time;
 } pki_comm_region_row;
 
-/* One operation. */
-typedef struct pki_comm_call_row {
-    char *region;
-    size_t comm;
-    uint32_t op;
-    uint64_t bytes, sequence, start, duration, exposed;
-    bool in_step; /* it began in... */
-    uint64_t step;
-} pki_comm_call_row;
-
 typedef struct pki_comm_summary {
     uint64_t unmeasured; /* operations missing in the rows for want of memory or room */
     size_t comm_count, collective_count, region_count, slowest_count;
