@@ -20,25 +20,6 @@ static const pki_memory_region *growing(const pki_memory_summary *m)
     return most;
 }
 
-static void say_process(pki_words *words, const pki_growth *g)
-{
-    pki_words_add(words,
-                  "The process's private memory grows by %s a step, in each third of the last %s"
-                  " steps (%s standard deviations from no trend, threshold 4.5).",
-                  BYTES(g->per_step), COUNT(g->steps), pki_figure_scaled(g->z, "").text);
-}
-
-static void say_region(pki_words *words, const pki_memory_region *r)
-{
-    const pki_growth *g = &r->growth;
-    pki_words_add(words,
-                  "What is allocated %s%s%s and not freed grows by %s a step, in each third of the"
-                  " last %s steps (%s standard deviations from no trend, threshold 4.5): %s"
-                  " live at the end.",
-                  r->name[0] ? "in \"" : "", shown(r), r->name[0] ? "\"" : "", BYTES(g->per_step),
-                  COUNT(g->steps), pki_figure_scaled(g->z, "").text, BYTES(r->live));
-}
-
 bool pki_verdict_leak(pki_summary *s, pki_words *words)
 {
     const pki_memory_summary *m = &s->memory;
@@ -47,9 +28,18 @@ bool pki_verdict_leak(pki_summary *s, pki_words *words)
     if (!(g->per_step > 0))
         return true;
     if (r)
-        say_region(words, r);
+        pki_words_add(words,
+                      "What is allocated %s%s%s and not freed grows by %s a step, in each third of"
+                      " the last %s steps (%s standard deviations from no trend, threshold 4.5): %s"
+                      " live at the end.",
+                      r->name[0] ? "in \"" : "", shown(r), r->name[0] ? "\"" : "",
+                      BYTES(g->per_step), COUNT(g->steps), pki_figure_scaled(g->z, "").text,
+                      BYTES(r->live));
     else
-        say_process(words, g);
+        pki_words_add(words,
+                      "The process's private memory grows by %s a step, in each third of the last"
+                      " %s steps (%s standard deviations from no trend, threshold 4.5).",
+                      BYTES(g->per_step), COUNT(g->steps), pki_figure_scaled(g->z, "").text);
     if (!r && !m->allocator[0])
         pki_words_add(words, " With libpk_alloc preloaded the report names the region.");
     return pki_words_say(words, s, "leak", PKI_WARN, g->z, PKI_GROWTH_Z);
