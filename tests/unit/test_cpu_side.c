@@ -231,7 +231,7 @@ static void too_many_threads(void **state)
     const char *text = says(s, "oversubscribed");
     assert_non_null(strstr(text, "not on a processor for 6.0 % of the step"));
     assert_non_null(strstr(text, "12 threads of this process want one at the same time"));
-    assert_non_null(strstr(text, "it may use 8."));
+    assert_non_null(strstr(text, "It may use 8."));
     assert_non_null(strstr(text, "31 times a step"));
     s = a_run(0.06); /* others' threads: that is cpu-starved's to say */
     assert_string_equal(says(s, "oversubscribed"), "");

@@ -24,13 +24,13 @@ bool pki_verdict_oversubscribed(pki_summary *s, pki_words *words)
         return true;
     pki_words_add(words,
                   "The loop was not on a processor for %s of the step although it could have run"
-                  " (threshold 3 %%): %s threads of this process want one at the same time, and",
+                  " (threshold 3 %%): %s threads of this process want one at the same time.",
                   PERCENT(share), pki_figure_scaled(c->busy, "").text);
     if (c->allowed_busy && c->allowed_busy < c->allowed)
-        pki_words_add(words, " they are bound to %s of the %s that it may use.",
+        pki_words_add(words, " They are bound to %s of the %s that it may use.",
                       COUNT(c->allowed_busy), COUNT(c->allowed));
     else
-        pki_words_add(words, " it may use %s.", COUNT(c->allowed));
+        pki_words_add(words, " It may use %s.", COUNT(c->allowed));
     if (s->steps.count && c->forced)
         pki_words_add(words, " It was taken off its processor %s times a step.",
                       pki_figure_scaled((double)c->forced / (double)s->steps.count, "").text);
