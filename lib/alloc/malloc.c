@@ -179,6 +179,8 @@ EXPORT void *valloc(size_t size)
     return memalign(page(), size);
 }
 
+void *pvalloc(size_t size); /* musl has none, and declares none */
+
 EXPORT void *pvalloc(size_t size)
 {
     size_t whole = (size + page() - 1) & ~(page() - 1);

@@ -16,7 +16,7 @@ PK, PROGRAM, GZ = sys.argv[1], sys.argv[2], "--gz" in sys.argv
 
 # What a window does not know step by step, or what goes on while the windows are being written.
 UNKNOWN = {"steps": ("series", "drift", "first_third", "last_third"), "run": ("cpu", "source")}
-NOT_IN_WINDOWS = ("backends", "overhead", "verdicts", "stages", "environment", "roofline", "cpu_side")
+NOT_IN_WINDOWS = ("backends", "overhead", "verdicts", "stages", "environment", "roofline", "cpu_side", "memory")
 
 
 def comparable(report):

@@ -39,8 +39,9 @@ bool export_to_partitions(export_sink *to, const char *path, const rows_wish *wi
 /* export/sqlite.c, or none.c without it. */
 bool export_to_sqlite(export_sink *to, const char *path, const rows_wish *wish, complaint *why);
 
-/* export/folder.c: false, and why, if there is none and none can be made. */
-bool export_make_folder(const char *path, complaint *why);
+/* export/folder.c: false, and why, if there is none and none can be made. made: there was none; not
+ * NULL. */
+bool export_make_folder(const char *path, bool *made, complaint *why);
 
 /* export/lines.c: without the column of this number; -1: with all. */
 void export_csv_head(FILE *to, rows_table of, int without);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define BUFFER ((size_t)1 << 18)
 
@@ -19,13 +20,15 @@ typedef struct table_file {
 
 typedef struct folder {
     const export_form *form;
+    const char *path;
+    bool made;
     table_file *files[ROWS_TABLES]; /* NULL: not wanted */
 } folder;
 
-bool export_make_folder(const char *path, complaint *why)
+bool export_make_folder(const char *path, bool *made, complaint *why)
 {
-    return mkdir(path, 0777) == 0 || errno == EEXIST ||
-           complaint_set(why, "%s: %s", path, strerror(errno));
+    *made = mkdir(path, 0777) == 0;
+    return *made || errno == EEXIST || complaint_set(why, "%s: %s", path, strerror(errno));
 }
 
 static bool take(void *user, rows *r, complaint *why)
@@ -46,6 +49,8 @@ static bool finish(void *user, bool whole, complaint *why)
             whole &= output_close(&f->files[of]->file, whole, why);
         free(f->files[of]);
     }
+    if (f->made && !whole)
+        rmdir(f->path); /* unless something has been put there */
     free(f);
     return whole;
 }
@@ -71,8 +76,9 @@ bool export_to_folder(export_sink *to, const char *path, const export_form *form
                       const rows_wish *wish, complaint *why)
 {
     folder *f = memory_zeroed(1, sizeof *f);
-    bool good = export_make_folder(path, why);
+    bool good = export_make_folder(path, &f->made, why);
     f->form = form;
+    f->path = path;
     for (unsigned of = 0; good && of < ROWS_TABLES; of++)
         if (wish->columns[of])
             good = open_file(f, path, (rows_table)of, why);

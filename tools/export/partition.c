@@ -16,6 +16,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define VIEWS "_duckdb.sql" /* readers of partitions pass over names with _ */
 
@@ -23,6 +24,7 @@ typedef struct partitions {
     const char *path;
     const rows_wish *wish;
     table written; /* folders of this run of the command */
+    bool made;     /* the folder */
 } partitions;
 
 static int column_named(rows_table of, const char *name)
@@ -86,8 +88,9 @@ static bool take(void *user, rows *r, complaint *why)
 {
     partitions *p = user;
     char name[64], folder[PATH_MAX];
+    bool made;
     name_folder(r, name);
-    if (!join(folder, p->path, name, "", why) || !export_make_folder(folder, why))
+    if (!join(folder, p->path, name, "", why) || !export_make_folder(folder, &made, why))
         return false;
     bool again = table_find(&p->written, name) != TABLE_NONE, good = true;
     for (unsigned of = 0; good && of < ROWS_TABLES; of++)
@@ -139,6 +142,8 @@ static bool finish(void *user, bool whole, complaint *why)
 {
     partitions *p = user;
     bool good = whole && write_views(p, why);
+    if (p->made && !good)
+        rmdir(p->path); /* unless something has been put there */
     table_finish(&p->written);
     free(p);
     return good;
@@ -149,5 +154,5 @@ bool export_to_partitions(export_sink *to, const char *path, const rows_wish *wi
     partitions *p = memory_zeroed(1, sizeof *p);
     *p = (partitions){.path = path, .wish = wish};
     *to = (export_sink){take, finish, p};
-    return export_make_folder(path, why) || finish(p, false, why);
+    return export_make_folder(path, &p->made, why) || finish(p, false, why);
 }

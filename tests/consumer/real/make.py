@@ -34,9 +34,8 @@ def demo(tools, folder):
     return ["demo.json", "demo.json.gz"]
 
 
-def killed(tools, folder):
-    """As it was left, and recovered."""
-    trace, left = os.path.join(folder, "killed.json"), os.path.join(folder, "left.json")
+def kill_one(tools, folder, trace):
+    """Is what it left whole? The kernel cuts a write that a SIGKILL comes amid."""
     victim = subprocess.Popen([tools["train"], *TRAINER, "--steps", "1000000", "--trace", trace], cwd=folder,
                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     end = time.monotonic() + 60
@@ -44,6 +43,15 @@ def killed(tools, folder):
         time.sleep(0.01)
     victim.send_signal(signal.SIGKILL)
     victim.wait()
+    with open(trace, "rb") as file:
+        return file.read().endswith(b"]}\n")
+
+
+def killed(tools, folder):
+    """As it was left, and recovered."""
+    trace, left = os.path.join(folder, "killed.json"), os.path.join(folder, "left.json")
+    if not any(kill_one(tools, folder, trace) for _ in range(5)):
+        raise RuntimeError("five killed runs in a row left half a trace")
     shutil.copy(trace, left)
     run([tools["pk"], "recover", "killed.json.arena", "-o", "recovered.json"], folder)
     os.remove(os.path.join(folder, "killed.json.arena"))
