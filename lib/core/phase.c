@@ -128,6 +128,7 @@ pki_phases pki_phases_now(void)
     pki_phases now = {.saved = -1};
     if (lock()) {
         now = x.now;
+        now.known = true;
         unlock();
     }
     return now;

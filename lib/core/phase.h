@@ -24,6 +24,7 @@ typedef struct pki_phase_part {
 
 /* Since pki_phases_reset. */
 typedef struct pki_phases {
+    bool known;                 /* false: who asked did not get the lock, and nothing else holds */
     uint64_t count[PKI_PHASES]; /* begun */
     uint64_t time[PKI_PHASES];  /* ns, of ended parts */
     uint64_t saves, save_bytes; /* checkpoints that are complete */

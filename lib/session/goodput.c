@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/own.h"
 #include "base/small_file.h"
 #include "base/text.h"
@@ -32,8 +33,8 @@ static struct {
     pki_account account; /* under the fold lock */
     uint64_t origin;     /* session ns 0 on CLOCK_MONOTONIC */
     uint64_t told_saves, told_training, told_hang, next;
-    pki_life_line line;
-    uint64_t not_mine[PKI_PARTS], not_mine_up; /* before the file was ours */
+    pki_life_line line, not_mine; /* not_mine: before the file was ours */
+    pki_phases heard;             /* the last time that they were known */
 } x = {.own.fd = -1};
 
 static uint64_t hang_since; /* the watchdog's word */
@@ -68,6 +69,8 @@ static pki_phases hear(void)
     pki_phases now = pki_phases_now(); /* first: what ends meanwhile is among the parts below */
     size_t n;
     hear_hang();
+    if (!now.known)
+        return x.heard;
     pki_account_phase(&x.account, in_session(now.since),
                       now.open ? pki_part_of_phase(now.open) : 0);
     while ((n = pki_phases_take(parts, PKI_COUNT_OF(parts))) > 0)
@@ -77,7 +80,7 @@ static pki_phases hear(void)
     if (now.training_calls != x.told_training)
         pki_account_at(&x.account, now.training_at, now.training_index);
     x.told_training = now.training_calls;
-    return now;
+    return x.heard = now;
 }
 
 static void on_step(pki_fold *fold, const pki_step *step, uint64_t data)
@@ -100,16 +103,29 @@ static uint64_t beat_of(uint64_t up)
     return PKI_MIN(PKI_MAX(up / BEAT_SHARE, BEAT_LEAST), BEAT_MOST);
 }
 
-/* What has been before the file was ours is another run's time. */
-static void take_off(pki_life_line *l)
+static uint64_t without(uint64_t all, uint64_t off)
 {
-    uint64_t off = 0;
-    for (size_t i = 0; i < PKI_PARTS; i++) {
-        uint64_t ns = PKI_MIN(l->parts[i], x.not_mine[i]);
-        l->parts[i] -= ns;
-        off += ns;
-    }
-    l->up -= off;
+    return all > off ? all - off : 0;
+}
+
+/* What has been before the file was ours is another run's time. The step that was open then has
+ * become a part of its own since: what is left is taken off wherever there is time. */
+static void take_off(pki_life_line *l, const pki_life_line *off)
+{
+    uint64_t left = off->up;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < PKI_PARTS; i++) {
+            uint64_t most = pass ? left : PKI_MIN(left, off->parts[i]);
+            uint64_t ns = PKI_MIN(l->parts[i], most);
+            l->parts[i] -= ns;
+            l->up -= ns;
+            left -= ns;
+        }
+    l->steps = without(l->steps, off->steps);
+    l->recomputed = without(l->recomputed, off->recomputed);
+    l->saves = without(l->saves, off->saves);
+    l->save_ns = without(l->save_ns, off->save_ns);
+    l->save_bytes = without(l->save_bytes, off->save_bytes);
 }
 
 static pki_phases fill(bool last)
@@ -132,16 +148,29 @@ static pki_phases fill(bool last)
     l->save_bytes = heard.save_bytes;
     l->saved = heard.saved;
     l->beat = beat_of(l->up) + BEAT_LEAST;
-    take_off(l);
+    take_off(l, &x.not_mine);
     return heard;
 }
 
-/* Appended at the file's end, whatever the position: that is the mark that it is ours. */
+/* The file is appended to, whatever the position: that is the mark that it is ours, and is put
+ * back.
+ */
+static ssize_t write_at_end(const char *text, size_t n)
+{
+    ssize_t done = write(x.own.fd, text, n);
+    int error = errno;
+    lseek(x.own.fd, (off_t)x.own.mark, SEEK_SET);
+    errno = error;
+    return done;
+}
+
 static bool append(const char *text, size_t n)
 {
-    if (!pki_own_check(&x.own))
+    struct stat about;
+    if (!pki_own_check(&x.own) || fstat(x.own.fd, &about) != 0 ||
+        !pki_mem_may_grow((uint64_t)about.st_size + n))
         return false;
-    ssize_t done = pwrite(x.own.fd, text, n, 0); /* O_APPEND: at the end */
+    ssize_t done = write_at_end(text, n);
     if (done >= 0 && (size_t)done < n) {
         x.torn = done > 0 || x.torn;
         errno = ENOSPC;
@@ -251,8 +280,9 @@ static bool take_file(void)
 
 static void wait_for_file(void)
 {
+    x.not_mine = (pki_life_line){0};
     (void)fill(false);
-    memcpy(x.not_mine, x.line.parts, sizeof x.not_mine);
+    x.not_mine = x.line;
     x.next = pki_monotonic_ns() + BEAT_LEAST * 10;
     if (take_file() && !x.held) {
         pki_log(PK_LOG_ERROR,
@@ -271,6 +301,7 @@ static pk_status why_not(const char *path, int error)
 static void begin_account(pki_session *s)
 {
     const pki_clock_map *clock = &s->arena->header->clock;
+    x.heard.saved = -1;
     pki_fold_lock();
     x.origin = clock->origin_ns;
     pki_account_begin(&x.account, before_session(), -1);
@@ -312,7 +343,7 @@ void pki_goodput_round(pki_session *s)
     pki_phases now = pki_phases_now();
     pki_fold_lock();
     hear_hang();
-    bool news = now.saves != x.told_saves || now.training_calls != x.told_training;
+    bool news = now.known && (now.saves != x.told_saves || now.training_calls != x.told_training);
     pki_fold_unlock();
     if (pki_monotonic_ns() < x.next && !(news && x.held))
         return;

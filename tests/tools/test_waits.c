@@ -176,8 +176,8 @@ static void nothing_within_the_doubt(void **state)
     end();
 }
 
-/* Ranks 4 to 7 have a clock that is 50 s ahead; messages bound it to 40 us, and a wait of 30 us
- * between nodes is none. */
+/* Ranks 4 to 7 have a clock that is 50 s ahead; barriers bound it to 40 us, and a wait of 30 us
+ * between nodes is none. A message that is numbered wrongly bounds nothing. */
 static void clocks_of_other_nodes(void **state)
 {
     (void)state;
@@ -188,9 +188,10 @@ static void clocks_of_other_nodes(void **state)
     }
     for (uint64_t i = 0; i < 10; i++) { /* over the whole run: clocks may drift */
         uint64_t at = i * 10 * MS;
-        message(10 + i, 0, 4, at, at + 1, at, at + 40 * US);
-        message(30 + i, 4, 0, at + MS, at + MS + 1, at + MS, at + MS + 40 * US);
+        for (size_t r = 0; r < RANKS; r++)
+            saw(r, 10 + i, PK_OP_BARRIER, -1, at, at + 40 * US, 40 * US, 0);
     }
+    message(30, 0, 4, 60 * MS, 61 * MS, 50 * MS, 51 * MS); /* received before it was sent */
     message(3, 1, 5, 30 * MS + 30 * US, 31 * MS, 30 * MS, 32 * MS);
     message(4, 1, 5, 45 * MS, 46 * MS, 40 * MS, 47 * MS);
     find(1);

@@ -137,7 +137,6 @@ static void a_full_disk_costs_lines_only(void **state)
 {
     struct rlimit was, small;
     (void)state;
-    signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
     assert_int_equal(
         pk_start(pk_options(.goodput_path = PATH, .arena_path = "none", .backends = "none")),
@@ -148,17 +147,15 @@ static void a_full_disk_costs_lines_only(void **state)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     train(0, 5);
     save(5);
-    do { /* a piece of a line */
-        work(5);
-        free(read_file(PATH, &n));
-    } while (n < small.rlim_cur);
+    work(300); /* lines are tried, and none kills the program by SIGXFSZ */
+    free(read_file(PATH, &n));
+    assert_true(n <= small.rlim_cur);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
     assert_int_equal(pk_stop(), PK_OK);
-    signal(SIGXFSZ, SIG_DFL);
     pki_life_sum s = life_of_file();
     assert_int_equal(s.runs, 1);
     assert_int_equal(s.ended, 1);
-    assert_int_equal(s.damaged, 1);
+    assert_int_equal(s.damaged, 0);
     assert_int_equal(s.steps, 5);
     assert_int_equal(s.saves, 1);
 }

@@ -8,6 +8,7 @@
 #include "memory.h"
 
 #define LEAST_DOUBT 200 /* ns: up to which a rank's own clock is corrected (base/clock.h) */
+#define DOUBT_MOST 1e15
 
 static const pki_sequences *of_rank(const job *j, size_t rank)
 {
@@ -33,11 +34,25 @@ static uint8_t kind_of(uint32_t op)
     }
 }
 
+bool job_axis_believes(const pki_sequence_row *row)
+{
+    return row->start <= JOB_AXIS_MOST && row->duration <= JOB_AXIS_MOST &&
+           row->waited <= row->duration;
+}
+
+static bool bounds_clocks(const pki_sequence_row *row)
+{
+    uint32_t kind = kind_of(row->op);
+    return kind != OPERATION_SEND && kind != OPERATION_RECEIVE && job_axis_believes(row);
+}
+
 static bool add_rank(operations *o, const job *j, size_t rank, complaint *why)
 {
     const pki_sequences *q = of_rank(j, rank);
     for (size_t i = 0; i < q->row_count; i++) {
         const pki_sequence_row *row = &q->rows[i];
+        if (!bounds_clocks(row))
+            continue;
         operation op = {.key = row->key,
                         .start = row->start,
                         .end = row->start + row->duration,
@@ -64,7 +79,7 @@ static void bound(job_axis *a, const job *j)
     operations *o = operations_create(file);
     bool added = true;
     for (size_t r = 0; added && r < j->rank_count; r++)
-        added = add_rank(o, j, r, &ignored);
+        added = a->own[r] < 0 || add_rank(o, j, r, &ignored);
     if (added)
         clocks_fit(&a->clocks, &a->sources, o, &ignored);
     operations_destroy(o);
@@ -82,15 +97,18 @@ bool job_axis_make(job_axis *a, const job *j)
     for (size_t r = 0; r < j->rank_count; r++) {
         const job_rank *rank = &j->ranks[r];
         const pki_sequences *q = of_rank(j, r);
-        bool known = q->row_count && q->clock && *q->clock;
+        bool sane = q->origin <= JOB_AXIS_MOST && rank->run.wall <= JOB_AXIS_MOST &&
+                    rank->run.start_unix <= (uint64_t)1 << 61;
+        bool known = sane && q->row_count && q->clock && *q->clock;
         a->sources.all[r] =
             (merge_source){.host = j->hosts.texts[rank->host],
                            .clock_name = known ? q->clock : j->hosts.texts[rank->host],
                            .rank = rank->rank,
-                           .base_ns = q->origin,
-                           .unix_ns = rank->run.start_unix,
-                           .last_ns = rank->run.wall};
-        a->own[r] = known ? fmax(rank->run.clock_uncertainty_ns, LEAST_DOUBT) : -1;
+                           .base_ns = sane ? q->origin : 0,
+                           .unix_ns = sane ? rank->run.start_unix : 0,
+                           .last_ns = sane ? rank->run.wall : 0};
+        double doubt = fmin(fmax(rank->run.clock_uncertainty_ns, LEAST_DOUBT), DOUBT_MOST);
+        a->own[r] = known ? doubt : -1;
         any |= known;
     }
     if (!any)

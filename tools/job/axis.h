@@ -1,7 +1,8 @@
 /* tools/job/axis.h - the ranks' moments on one time axis.
  *
- * Ranks that share a clock need nothing. Clocks of different nodes are bounded by the operations
- * that were found at several ranks, as in `pk merge` (merge/clocks.h).
+ * Ranks that share a clock need nothing. Clocks of different nodes are bounded by the collectives
+ * that were found at several ranks, as in `pk merge` (merge/clocks.h). Messages bound nothing here:
+ * they are known by their number, and one side may have counted some that the other did not.
  */
 #pragma once
 
@@ -13,6 +14,10 @@ typedef struct job_axis {
     merge_clocks clocks;
     double *own; /* by rank: uncertainty of its moments on its own clock, ns */
 } job_axis;
+
+/* Of a file anything may be said: times beyond 4 years, in ns, are not believed. */
+#define JOB_AXIS_MOST ((uint64_t)1 << 57)
+bool job_axis_believes(const pki_sequence_row *row);
 
 /* False: no two ranks can be compared. */
 bool job_axis_make(job_axis *a, const job *j);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/compiler.h"
 #include "job/json.h"
@@ -34,7 +35,8 @@ static bool is_held(FILE *file)
 
 bool job_life_read(const char *path, job_life *life)
 {
-    FILE *file = fopen(path, "re");
+    struct stat about; /* what is read from a pipe is read once */
+    FILE *file = stat(path, &about) == 0 && S_ISREG(about.st_mode) ? fopen(path, "re") : NULL;
     char *line = NULL;
     size_t room = 0;
     ssize_t n;

@@ -80,6 +80,10 @@ static void take_message(analysis *a, const seen *send, const seen *receive)
     const seen both[2] = {*send, *receive};
     double scale = scale_of(a, both, 2);
     int64_t doubt = job_axis_doubt(&a->axis, send->rank, receive->rank);
+    if (send->row->bytes != receive->row->bytes || (doubt >= 0 && s.starts > r.ends + doubt)) {
+        a->to->alone += 2; /* two messages: one side has not numbered all */
+        return;
+    }
     a->to->messages++;
     add_wait(a, JOB_LATE_SENDER, receive, &r, send, s.starts, scale);
     if (r.starts <= s.ends) /* else it did not wait for that */
@@ -206,7 +210,7 @@ static seen *gather(const job *j, size_t *count)
     for (size_t r = 0; r < j->rank_count; r++) {
         const pki_sequences *q = &j->ranks[r].comm.sequences;
         for (size_t i = 0; i < q->row_count; i++)
-            if (q->rows[i].waited <= q->rows[i].duration)
+            if (job_axis_believes(&q->rows[i]))
                 all[(*count)++] = (seen){q->rows[i].key, &q->rows[i], r};
     }
     if (*count)

@@ -210,7 +210,7 @@ static const pki_member *find(const pki_shape *shape, const char *key, size_t le
     for (size_t n = 0, i = from; n < shape->count; n++, i++) {
         i = i < shape->count ? i : 0;
         const char *name = shape->members[i].key;
-        if (strncmp(name, key, length) == 0 && name[length] == '\0')
+        if (strlen(name) == length && memcmp(name, key, length) == 0)
             return &shape->members[i];
     }
     return NULL;

@@ -18,6 +18,21 @@ static bool is_message(pk_comm_op op)
     return op == PK_OP_SEND || op == PK_OP_RECV || op == PK_OP_SEND_RECV;
 }
 
+#define LOOKS 32
+
+/* The number of this message on its channel; 0: there is no room for the channel. */
+static uint32_t number_of(struct pki_channel *all, uint64_t key)
+{
+    uint32_t mark = (uint32_t)(key >> 32) | 1;
+    for (size_t i = 0; i < LOOKS; i++) {
+        struct pki_channel *c = &all[(key + i) % PKI_SEQUENCES_CHANNELS];
+        c->mark = c->mark ? c->mark : mark;
+        if (c->mark == mark)
+            return ++c->messages;
+    }
+    return 0;
+}
+
 static uint64_t key_of_message(pki_comm_sequences *s, const pki_timed_operation *op)
 {
     bool got = op->op == PK_OP_RECV;
@@ -25,7 +40,8 @@ static uint64_t key_of_message(pki_comm_sequences *s, const pki_timed_operation 
     key = mixed(key, got ? op->partner : op->self);
     key = mixed(key, got ? op->self : op->partner);
     key = mixed(key, op->tag);
-    return mixed(key, ++s->channels[got][key % PKI_SEQUENCES_CHANNELS]);
+    uint32_t number = number_of(s->channels[got], key);
+    return number ? mixed(key, number) : 0;
 }
 
 /* 0: it has none. */

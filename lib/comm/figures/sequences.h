@@ -10,8 +10,7 @@
  * and their sums scaled up.
  *
  * Numbers of messages go by the order in which they end here. Channels are counted in a table that
- * does not grow; two that share a counter and whose messages overtake each other are not found
- * again, and nothing else.
+ * does not grow; messages of channels that find no room in it have no key.
  */
 #pragma once
 
@@ -24,8 +23,10 @@ typedef struct pki_comm_sequences {
     uint64_t operations; /* that had a key */
     uint64_t one_in;     /* a power of two; 0: nothing yet */
     size_t count;
-    pki_sequence_row *rows;                       /* room for PKI_SEQUENCES_MOST */
-    uint32_t channels[2][PKI_SEQUENCES_CHANNELS]; /* sent, received */
+    pki_sequence_row *rows; /* room for PKI_SEQUENCES_MOST */
+    struct pki_channel {
+        uint32_t mark, messages;           /* mark: which one, 0: none */
+    } channels[2][PKI_SEQUENCES_CHANNELS]; /* sent, received */
 } pki_comm_sequences;
 
 /* False: there is no memory. */

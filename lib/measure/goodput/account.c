@@ -147,7 +147,7 @@ static void forget(pki_account *a, uint64_t until)
 static uint32_t advance(pki_account *a, uint64_t index)
 {
     if (a->at_told && index >= a->at_index) {
-        a->at = (int64_t)PKI_MIN(a->at_step, (uint64_t)INT64_MAX - 1);
+        a->at = (int64_t)PKI_MIN(a->at_step, (uint64_t)INT64_MAX / 2);
         a->at_told = false;
     }
     a->steps++;
