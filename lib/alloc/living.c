@@ -44,18 +44,21 @@ static void keep_peak(void)
 
 void pki_tell_region(cell *c, uint32_t region)
 {
-    int64_t untold = pki_load(&c->untold);
-    pki_fetch_add(&c->untold, -untold); /* of the shard of others more than one thread's */
-    change(&regions[region], untold);
+    /* of the shard of others more than one thread's: each of its bytes is told once */
+    change(&regions[region], __atomic_exchange_n(&c->untold, 0, __ATOMIC_RELAXED));
 }
 
 void pki_tell_total(shard *s)
 {
-    int64_t untold = pki_load(&s->untold);
-    if (untold < 0)
+    if (pki_load(&s->untold) < 0)
         keep_peak();
-    pki_fetch_add(&s->untold, -untold);
-    change(&all, untold);
+    change(&all, __atomic_exchange_n(&s->untold, 0, __ATOMIC_RELAXED));
+}
+
+/* Who was keeping it may not be here. */
+void pki_alloc_keep_anew(void)
+{
+    pki_store(&keeping, 0u);
 }
 
 static uint64_t positive(int64_t n)

@@ -159,9 +159,13 @@ static void *aligned(void *(*by)(size_t, size_t), size_t alignment, size_t size)
     return tagged(by(alignment, size + PKI_TAG_BYTES), size);
 }
 
+/* C11's wants a multiple of the alignment, which a size with a tag is not. */
 EXPORT void *aligned_alloc(size_t alignment, size_t size)
 {
-    return pki_next_ready() ? aligned(pki_next.aligned_alloc, alignment, size) : NULL;
+    if (!pki_next_ready())
+        return NULL;
+    bool whole = alignment && (alignment & (alignment - 1)) == 0 && size % alignment == 0;
+    return aligned(whole ? pki_next.memalign : pki_next.aligned_alloc, alignment, size);
 }
 
 EXPORT void *memalign(size_t alignment, size_t size)

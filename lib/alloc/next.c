@@ -132,6 +132,6 @@ void *pki_next_function(const char *name, bool *of_library)
     void *found = dlsym(RTLD_NEXT, name);
     found = found ? found : in_library(name);
     const char *from = file_of(found);
-    *of_library = from && (strstr(from, "libstdc++") || strstr(from, "libc++"));
+    *of_library = from && !(file && strcmp(from, file) == 0); /* else the allocator's own */
     return found;
 }

@@ -6,6 +6,7 @@
  * size without the tag. So its part is done here, by malloc and free; where there is no memory it
  * is asked after all, since handlers and exceptions are its part, too.
  */
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +15,9 @@
 #define EXPORT __attribute__((visibility("default")))
 
 typedef struct function {
-    void *address; /* NULL: not looked for yet */
+    void *address; /* NULL: not looked for yet, or not found */
     bool of_library;
+    uint32_t missed; /* calls since it was not found: a search takes locks, and looks for files */
 } function;
 
 static PKI_COLD void look_for(function *f, const char *name)
@@ -31,35 +33,52 @@ static inline void *next_of(function *f, const char *name)
     void *address = __atomic_load_n(&f->address, __ATOMIC_ACQUIRE); /* as above */
     if (PKI_LIKELY(address))
         return address;
-    pki_next_ready();
-    look_for(f, name);
-    return f->address;
+    if (pki_load(&f->missed) % 1024 == 0) {
+        pki_next_ready();
+        look_for(f, name);
+        address = pki_load(&f->address);
+    }
+    if (!address)
+        pki_fetch_add(&f->missed, 1u);
+    return address;
 }
 
-#define NEXT(type, name)                                                                           \
-    static function f;                                                                             \
+/* What is there already is found before there are threads: dlsym waits for whoever runs the
+ * constructors of a library, and that may wait for us. */
+#define FIND(symbol)                                                                               \
+    static function f_##symbol;                                                                    \
+    __attribute__((constructor)) static void find_##symbol(void)                                   \
+    {                                                                                              \
+        if (pki_next_ready() && dlsym(RTLD_NEXT, #symbol))                                         \
+            look_for(&f_##symbol, #symbol);                                                        \
+        dlerror();                                                                                 \
+    }
+
+#define NEXT(type, symbol)                                                                         \
     __typeof__(type) next;                                                                         \
-    void *address = next_of(&f, name);                                                             \
+    void *address = next_of(&f_##symbol, #symbol);                                                 \
     memcpy(&next, &address, sizeof next)
 
 /* By malloc, or by the function behind, which throws or answers NULL when there is no memory. */
 #define NEW(symbol, parameters, arguments, allocate)                                               \
+    FIND(symbol)                                                                                   \
     EXPORT void *symbol parameters;                                                                \
     void *symbol parameters                                                                        \
     {                                                                                              \
-        NEXT(void *(*)parameters, #symbol);                                                        \
-        if (next && f.of_library)                                                                  \
+        NEXT(void *(*)parameters, symbol);                                                         \
+        if (next && f_##symbol.of_library)                                                         \
             return next arguments;                                                                 \
         void *block = allocate;                                                                    \
         return block || !next ? block : next arguments;                                            \
     }
 
 #define DELETE(symbol, parameters, arguments)                                                      \
+    FIND(symbol)                                                                                   \
     EXPORT void symbol parameters;                                                                 \
     void symbol parameters                                                                         \
     {                                                                                              \
-        NEXT(void(*) parameters, #symbol);                                                         \
-        if (next && f.of_library)                                                                  \
+        NEXT(void(*) parameters, symbol);                                                          \
+        if (next && f_##symbol.of_library)                                                         \
             next arguments;                                                                        \
         else                                                                                       \
             free(block);                                                                           \

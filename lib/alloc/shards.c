@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 
+#include "alloc/living.h"
+
 _Thread_local shard *pki_shard;
 shard pki_shard_of_others;
 
@@ -131,6 +133,7 @@ static void after_fork(void)
     for (shard *s = pki_shards(); s; s = s->next)
         if (s != pki_shard)
             pki_store(&s->taken, 0);
+    pki_alloc_keep_anew();
 }
 
 __attribute__((constructor)) static void prepare(void)

@@ -40,6 +40,7 @@ static void add_steps(pki_memory_course *c, const pki_memory_look *look)
 bool pki_memory_course_see(pki_memory_course *c, const pki_memory_look *look)
 {
     bool early = is_early(c, look);
+    c->end = *look;
     c->most_private = PKI_MAX(c->most_private, look->private_bytes);
     if (c->looks++ == 0)
         c->first = *look;
@@ -76,10 +77,10 @@ void pki_memory_course_fill(const pki_memory_course *c, pki_memory_summary *out)
 {
     uint64_t steady = c->last.steps - c->early.steps;
     out->looks = c->looks;
-    out->resident = c->last.resident;
+    out->resident = c->end.resident;
     out->most_private = c->most_private;
-    out->minor_faults = c->last.minor - c->first.minor;
-    out->major_faults = c->last.major - c->first.major;
+    out->minor_faults = c->end.minor - c->first.minor;
+    out->major_faults = c->end.major - c->first.major;
     out->step_resident = pki_tally_dist(&c->resident);
     out->step_minor = pki_tally_dist(&c->minor);
     out->step_major = pki_tally_dist(&c->major);

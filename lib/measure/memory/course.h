@@ -19,7 +19,8 @@ typedef struct pki_memory_look {
 /* All zero is one that has seen nothing. */
 typedef struct pki_memory_course {
     uint64_t looks, most_private;
-    pki_memory_look first, last;
+    pki_memory_look first, last;       /* last: with which steps had been made */
+    pki_memory_look end;               /* the last of all */
     pki_memory_look early, next_early; /* where the later half began, at most */
     pki_tally resident, minor, major;  /* by steps */
     pki_growth_series growth;
