@@ -130,6 +130,7 @@ static void *collect(void *session)
     pki_go_inside();
     prctl(PR_SET_NAME, "pk-collector", 0, 0, 0);
     take_place(s);
+    pki_io_on_collector();
     while (sleep_a_round(s)) {
         pki_backends_flush(PKI_FLUSH_ROUND);
         pthread_mutex_lock(&pki_drain_lock);

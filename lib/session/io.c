@@ -20,6 +20,8 @@ static struct {
     uint64_t next;
 } x;
 
+static uint32_t collector; /* as it has said itself, on its thread */
+
 static bool read_counts(const char *name, pki_io_counts *counts)
 {
     char text[512];
@@ -40,9 +42,15 @@ static void look(void)
     x.known = true;
 }
 
+void pki_io_on_collector(void)
+{
+    pki_store(&collector, (uint32_t)syscall(SYS_gettid));
+}
+
 void pki_io_begin(pki_session *s)
 {
     memset(&x, 0, sizeof x);
+    pki_store(&collector, 0u);
     x.on = s->config.costs_io;
     if (x.on)
         look();
@@ -50,11 +58,11 @@ void pki_io_begin(pki_session *s)
 
 void pki_io_round(pki_session *s)
 {
+    (void)s;
     uint64_t now = x.on && x.known ? pki_monotonic_ns() : 0;
     if (!now || now < x.next)
         return;
-    if (s->collecting && pthread_equal(s->collector, pthread_self()))
-        x.collector = (uint32_t)syscall(SYS_gettid);
+    x.collector = pki_load(&collector);
     x.next = now + PKI_IO_WINDOW;
     look();
 }

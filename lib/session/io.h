@@ -7,6 +7,7 @@
 #include "session/session.h"
 
 void pki_io_begin(pki_session *session);
+void pki_io_on_collector(void); /* on perfkit's thread, when it begins */
 void pki_io_round(pki_session *session);
 void pki_io_end(pki_session *session);
 
