@@ -325,7 +325,9 @@ static void forks(void **state)
 {
     (void)state;
     void *event = begin(world, .type = GROUP);
-    pid_t child = kit_sanitized("thread") ? -1 : fork(); /* no threads behind one */
+    /* One has no threads behind a fork, the other (gcc 12) holds locks of its own across it. */
+    bool spoilt = kit_sanitized("thread") || kit_sanitized("address");
+    pid_t child = spoilt ? -1 : fork();
     int result;
     if (child == 0) {
         end(event);
