@@ -87,7 +87,7 @@ static void kills_and_restarts(void **state)
     assert_int_equal(s.runs, 3);
     assert_int_equal(s.ended, 1);
     assert_int_equal(s.damaged, 0);
-    assert_true(s.wall <= passed + 20 * MS); /* a process's start is known to 10 ms */
+    assert_true(s.wall <= passed + 60 * MS); /* each start is known to 10 ms, and may be early */
     assert_int_equal(s.steps, 24);
     assert_int_equal(s.recomputed, 4);
     assert_int_equal(s.furthest, 20);
