@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/compiler.h"
+#include "stats/select.h"
 
 static int ascending(const void *a, const void *b)
 {
@@ -37,44 +38,14 @@ static double kendall_z(const double *values, size_t n)
     return s > 0 && variance > 0 ? (s - 1) / sqrt(variance) : 0;
 }
 
-/* The k-th smallest; reorders. */
-static double select_kth(double *a, size_t n, size_t k)
-{
-    size_t low = 0, high = n - 1;
-    while (low < high) {
-        double pivot = a[low + (high - low) / 2];
-        size_t i = low, j = high;
-        while (i <= j) {
-            while (a[i] < pivot)
-                i++;
-            while (a[j] > pivot)
-                j--;
-            if (i <= j) {
-                double other = a[i];
-                a[i++] = a[j];
-                a[j] = other;
-                if (j == 0)
-                    break;
-                j--;
-            }
-        }
-        if (k <= j)
-            high = j;
-        else if (k >= i)
-            low = i;
-        else
-            break;
-    }
-    return a[k];
-}
-
 static double slope_of(const double *values, size_t n, double *slopes)
 {
     size_t count = 0;
     for (size_t i = 0; i < n; i++)
         for (size_t j = i + 1; j < n; j++)
             slopes[count++] = (values[j] - values[i]) / (double)(j - i);
-    return select_kth(slopes, count, count / 2);
+    pki_select(slopes, count, count / 2);
+    return slopes[count / 2];
 }
 
 /* Ranks around 0, of what is left without the slope; equal values have a rank in common. */

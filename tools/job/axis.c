@@ -15,25 +15,6 @@ static const pki_sequences *of_rank(const job *j, size_t rank)
     return &j->ranks[rank].comm.sequences;
 }
 
-static uint8_t kind_of(uint32_t op)
-{
-    switch (op) {
-    case PK_OP_BROADCAST:
-    case PK_OP_SCATTER:
-        return OPERATION_FROM;
-    case PK_OP_REDUCE:
-    case PK_OP_GATHER:
-        return OPERATION_TO;
-    case PK_OP_SEND:
-    case PK_OP_SEND_RECV:
-        return OPERATION_SEND;
-    case PK_OP_RECV:
-        return OPERATION_RECEIVE;
-    default:
-        return OPERATION_ALL;
-    }
-}
-
 bool job_axis_believes(const pki_sequence_row *row)
 {
     return row->start <= JOB_AXIS_MOST && row->duration <= JOB_AXIS_MOST &&
@@ -42,7 +23,7 @@ bool job_axis_believes(const pki_sequence_row *row)
 
 static bool bounds_clocks(const pki_sequence_row *row)
 {
-    uint32_t kind = kind_of(row->op);
+    operation_kind kind = operation_kind_of(row->op);
     return kind != OPERATION_SEND && kind != OPERATION_RECEIVE && job_axis_believes(row);
 }
 
@@ -60,7 +41,7 @@ static bool add_rank(operations *o, const job *j, size_t rank, complaint *why)
                         .rank = j->ranks[rank].rank,
                         .peer = row->partner,
                         .ranks = row->ranks,
-                        .kind = kind_of(row->op),
+                        .kind = (uint8_t)operation_kind_of(row->op),
                         .op = (uint8_t)row->op};
         if (!operations_add(o, &op, why))
             return false;

@@ -4,6 +4,7 @@
 
 #include "base/compiler.h"
 #include "comm/figures/figures.h"
+#include "comm/model/operation.h"
 #include "job/axis.h"
 #include "job/waits_links.h"
 #include "memory.h"
@@ -165,11 +166,6 @@ static void take_collective(analysis *a, const seen *all, size_t count)
 
 /* ---- which belong together ---- */
 
-static bool is_message(uint32_t op)
-{
-    return op == PK_OP_SEND || op == PK_OP_SEND_RECV || op == PK_OP_RECV;
-}
-
 static int in_order(const void *x, const void *y)
 {
     const seen *a = x, *b = y;
@@ -182,7 +178,7 @@ static int in_order(const void *x, const void *y)
 /* Once at each of its ranks, and the same thing there? */
 static bool is_whole(const seen *all, size_t count)
 {
-    if (is_message(all[0].row->op))
+    if (pki_comm_op_is_message(all[0].row->op))
         return count == 2 && all[0].row->op != PK_OP_RECV && all[1].row->op == PK_OP_RECV;
     for (size_t i = 1; i < count; i++)
         if (all[i].rank == all[i - 1].rank || all[i].row->op != all[0].row->op)
@@ -194,7 +190,7 @@ static void take_group(analysis *a, const seen *all, size_t count)
 {
     if (!is_whole(all, count))
         a->to->alone += count;
-    else if (is_message(all[0].row->op))
+    else if (pki_comm_op_is_message(all[0].row->op))
         take_message(a, &all[0], &all[1]);
     else
         take_collective(a, all, count);

@@ -62,31 +62,6 @@ static uint64_t communicator_of(const event *e)
     return mixed(key, e->comm.ranks);
 }
 
-static uint8_t kind_of(uint32_t op)
-{
-    switch (op) {
-    case PK_OP_ALL_REDUCE:
-    case PK_OP_ALL_GATHER:
-    case PK_OP_REDUCE_SCATTER:
-    case PK_OP_ALL_TO_ALL:
-    case PK_OP_BARRIER:
-        return OPERATION_ALL;
-    case PK_OP_BROADCAST:
-    case PK_OP_SCATTER:
-        return OPERATION_FROM;
-    case PK_OP_REDUCE:
-    case PK_OP_GATHER:
-        return OPERATION_TO;
-    case PK_OP_SEND:
-    case PK_OP_SEND_RECV:
-        return OPERATION_SEND;
-    case PK_OP_RECV:
-        return OPERATION_RECEIVE;
-    default:
-        return OPERATION_LOOSE;
-    }
-}
-
 /* Messages of one sender, receiver and tag do not overtake each other, so the n-th that was sent is
  * the n-th that was received: all of a channel have one key. */
 static uint64_t channel_of(const event *e, const operation *o)
@@ -113,7 +88,7 @@ static bool fill(operation *o, const event *e)
         return false;
     *o = (operation){.start = e->start, .end = e->end, .tid = e->tid, .rank = c->rank};
     o->op = (uint8_t)pki_comm_op_named(c->op);
-    o->kind = kind_of(o->op);
+    o->kind = (uint8_t)operation_kind_of(o->op);
     o->peer = c->peer;
     o->ranks = c->ranks;
     if (is_message(o))

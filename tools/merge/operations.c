@@ -1,5 +1,6 @@
 #include "merge/operations.h"
 
+#include "comm/model/operation.h"
 #include "memory.h"
 #include "out/file.h"
 
@@ -24,6 +25,31 @@ struct operations {
     uint64_t end, count;
     part parts[PARTS];
 };
+
+operation_kind operation_kind_of(uint32_t op)
+{
+    switch (op) {
+    case PK_OP_ALL_REDUCE:
+    case PK_OP_ALL_GATHER:
+    case PK_OP_REDUCE_SCATTER:
+    case PK_OP_ALL_TO_ALL:
+    case PK_OP_BARRIER:
+        return OPERATION_ALL;
+    case PK_OP_BROADCAST:
+    case PK_OP_SCATTER:
+        return OPERATION_FROM;
+    case PK_OP_REDUCE:
+    case PK_OP_GATHER:
+        return OPERATION_TO;
+    case PK_OP_SEND:
+    case PK_OP_SEND_RECV:
+        return OPERATION_SEND;
+    case PK_OP_RECV:
+        return OPERATION_RECEIVE;
+    default:
+        return OPERATION_LOOSE;
+    }
+}
 
 operations *operations_create(const char *path)
 {

@@ -22,6 +22,9 @@ typedef enum operation_kind {
     OPERATION_RECEIVE,
 } operation_kind;
 
+/* Of a pk_comm_op; of one that is none: loose. */
+operation_kind operation_kind_of(uint32_t op);
+
 typedef struct operation {
     uint64_t key; /* of the communicator and the number on it; of a message: of its channel */
     uint64_t start, end; /* ns of its file */

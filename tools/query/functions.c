@@ -9,6 +9,7 @@
 #include "bench/stats/sample_stats.h"
 #include "memory.h"
 #include "stats/moments.h"
+#include "stats/select.h"
 
 #include <math.h>
 #include <regex.h>
@@ -113,7 +114,7 @@ static void value(sqlite3_context *context)
     double at = n->part * (double)(n->count - 1);
     size_t below = (size_t)at;
     if (!n->sorted)
-        pki_samples_place(n->values, n->count, below);
+        pki_select(n->values, n->count, below);
     double low = n->values[below], high = low;
     if (below + 1 < n->count)
         high = n->sorted ? n->values[below + 1]

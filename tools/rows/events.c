@@ -2,6 +2,7 @@
 
 #include "base/compiler.h"
 #include "comm/model/communicator.h"
+#include "comm/model/operation.h"
 #include "comm/figures/figures.h"
 
 #include <math.h>
@@ -131,11 +132,6 @@ static void name_operation(rows *r, const event *e, collective_row *c)
     c->protocol = rows_name(r, e->comm.protocol);
 }
 
-static bool is_message(pk_comm_op op)
-{
-    return op == PK_OP_SEND || op == PK_OP_RECV || op == PK_OP_SEND_RECV;
-}
-
 /* perfkit writes the two events of a pair one behind the other. */
 static void end_operation(rows_reader *from, const event *e)
 {
@@ -175,7 +171,7 @@ static void take_operation(rows_reader *from, const event *e)
     if (!e->comm.op)
         return;
     pk_comm_op op = pki_comm_op_named(e->comm.op);
-    rows_table of = is_message(op) ? ROWS_MESSAGES : ROWS_COLLECTIVES;
+    rows_table of = pki_comm_op_is_message(op) ? ROWS_MESSAGES : ROWS_COLLECTIVES;
     from->begun = 0;
     if (!rows_wanted(r, of))
         return;

@@ -2,6 +2,7 @@
 
 #include "base/compiler.h"
 #include "stats/moments.h"
+#include "stats/select.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -71,53 +72,11 @@ double pki_samples_median(const double *sorted, size_t n)
     return n == 0 ? 0 : n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 
-static void swap(double *a, double *b)
-{
-    double kept = *a;
-    *a = *b;
-    *b = kept;
-}
-
-/* Hoare's selection, the pivot the median of three: sorted or equal samples cost no more. */
-void pki_samples_place(double *samples, size_t n, size_t wanted)
-{
-    size_t first = 0, last = n - 1;
-    while (first < last) {
-        size_t middle = first + (last - first) / 2, i = first, j = last;
-        if (samples[middle] < samples[first])
-            swap(&samples[middle], &samples[first]);
-        if (samples[last] < samples[middle])
-            swap(&samples[last], &samples[middle]);
-        if (samples[middle] < samples[first])
-            swap(&samples[middle], &samples[first]);
-        double pivot = samples[middle];
-        while (i <= j) {
-            while (samples[i] < pivot)
-                i++;
-            while (pivot < samples[j])
-                j--;
-            if (i > j)
-                break;
-            swap(&samples[i], &samples[j]);
-            i++;
-            if (j == 0)
-                break;
-            j--;
-        }
-        if (wanted <= j)
-            last = j;
-        else if (wanted >= i)
-            first = i;
-        else
-            return;
-    }
-}
-
 double pki_samples_select_median(double *samples, size_t n)
 {
     if (n == 0)
         return 0;
-    pki_samples_place(samples, n, n / 2);
+    pki_select(samples, n, n / 2);
     double upper = samples[n / 2], lower = -INFINITY;
     if (n % 2)
         return upper;

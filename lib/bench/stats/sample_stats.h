@@ -40,10 +40,6 @@ void pki_samples_rank(const double *samples, size_t n, pki_ranked *ranked);
 double pki_samples_quantile(const double *sorted, size_t n, double q);
 double pki_samples_median(const double *sorted, size_t n);
 
-/* Puts the sample of that rank, from 0, in its place: none before it is larger, none behind it
- * smaller. Linear time. */
-void pki_samples_place(double *samples, size_t n, size_t wanted);
-
 /* The median of samples in any order, which it rearranges: linear time. */
 double pki_samples_select_median(double *samples, size_t n);
 

@@ -5,11 +5,7 @@
 
 #include "base/array.h"
 #include "base/compiler.h"
-
-static bool is_message(pk_comm_op op)
-{
-    return op == PK_OP_SEND || op == PK_OP_RECV || op == PK_OP_SEND_RECV;
-}
+#include "comm/model/operation.h"
 
 static pki_partner_row *row_of(pki_comm_partners *p, int32_t rank)
 {
@@ -28,7 +24,7 @@ static pki_partner_row *row_of(pki_comm_partners *p, int32_t rank)
 
 bool pki_comm_partners_add(pki_comm_partners *p, const pki_timed_operation *op)
 {
-    if (!op->partner || !is_message(op->op))
+    if (!op->partner || !pki_comm_op_is_message(op->op))
         return true;
     pki_partner_row *row = row_of(p, (int32_t)(op->partner - 1));
     if (!row)

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "comm/model/operation.h"
 #include "core/record.h"
 
 #define KEY_BITS 52 /* readers of JSON make doubles of numbers */
@@ -11,11 +12,6 @@ static uint64_t mixed(uint64_t h, uint64_t more)
     h = (h ^ more) * UINT64_C(0xFF51AFD7ED558CCD);
     h = (h ^ h >> 33) * UINT64_C(0xC4CEB9FE1A85EC53);
     return h ^ h >> 33;
-}
-
-static bool is_message(pk_comm_op op)
-{
-    return op == PK_OP_SEND || op == PK_OP_RECV || op == PK_OP_SEND_RECV;
 }
 
 #define LOOKS 32
@@ -50,7 +46,7 @@ static uint64_t key_of(pki_comm_sequences *s, const pki_timed_operation *op)
     uint64_t key = 0;
     if (!op->comm_id || op->sharers > 1)
         return 0;
-    if (is_message(op->op))
+    if (pki_comm_op_is_message(op->op))
         key = op->partner && op->self ? key_of_message(s, op) : 0;
     else if (op->op <= PK_OP_SCATTER || op->op == PK_OP_BARRIER)
         key = mixed(mixed(op->comm_id, 2), op->sequence);

@@ -163,9 +163,9 @@ void pki_comms_after_fork(void)
 /* ---- operations ---- */
 
 /* What not all ranks take part in: they need not count alike then. */
-static bool is_message(pk_comm_op op)
+static bool is_not_of_all(pk_comm_op op)
 {
-    return op == PK_OP_SEND || op == PK_OP_RECV || op == PK_OP_SEND_RECV || op == PK_OP_GROUP;
+    return pki_comm_op_is_message(op) || op == PK_OP_GROUP;
 }
 
 pki_comm_payload pki_comm_enqueue(pk_comm *comm, pk_comm_op op, pk_comm_type type, int32_t peer,
@@ -178,7 +178,7 @@ pki_comm_payload pki_comm_enqueue(pk_comm *comm, pk_comm_op op, pk_comm_type typ
         pki_store(&comm->completed, n - 1); /* nobody has kept it meanwhile */
     pki_comm_fields fields = {comm->name, parent, (uint32_t)op, (uint32_t)type,
                               flying,     peer,   (uint32_t)n};
-    if (is_message(op) && !pki_load(&comm->messages))
+    if (is_not_of_all(op) && !pki_load(&comm->messages))
         pki_store(&comm->messages, 1u);
     *sequence = n;
     return pki_comm_pack(&fields);
