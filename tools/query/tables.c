@@ -287,9 +287,13 @@ static int column(sqlite3_vtab_cursor *at, sqlite3_context *context, int i)
     return SQLITE_OK;
 }
 
+#define ROWS_OF_FILE 40 /* bits of a row's id: its place among its file's; the file's is above */
+
 static int row_id(sqlite3_vtab_cursor *at, sqlite3_int64 *id)
 {
-    *id = (sqlite3_int64)row_of((cursor *)at) + 1;
+    const cursor *c = (const cursor *)at;
+    uint64_t file = c->passes ? c->files.next : 0;
+    *id = (sqlite3_int64)((file << ROWS_OF_FILE) + row_of(c) + 1);
     return SQLITE_OK;
 }
 
