@@ -1,5 +1,6 @@
 #include "session/config_goodput.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -21,13 +22,22 @@ static pk_status read_costs(pki_config *c, const pk_options *o)
     return PK_OK;
 }
 
+/* Has each rank a path of its own? (%%r is no %r.) */
+static bool has_rank(pki_config_text path, const pki_config *c)
+{
+    pki_world other = c->world;
+    char theirs[PATH_MAX];
+    other.rank++;
+    return pki_config_path(path, &other, theirs) == PK_OK && strcmp(theirs, c->goodput) != 0;
+}
+
 pk_status pki_config_goodput(pki_config *c, const pk_options *o)
 {
     const pki_config_text path =
         pki_config_text_of(o->goodput_path, "goodput_path", "PK_GOODPUT_PATH");
     const char *const others[] = {c->trace, c->report, c->arena, c->windows, c->metrics};
     pk_status s = pki_config_path(path, &c->world, c->goodput);
-    c->goodput_of_each = path.text && strstr(path.text, "%r");
+    c->goodput_of_each = !s && has_rank(path, c);
     for (size_t i = 0; !s && c->goodput[0] && i < sizeof others / sizeof *others; i++)
         if (strcmp(c->goodput, others[i]) == 0)
             s = pki_fail(PK_EINVAL, "%s %s: another file of this session has the same", path.source,

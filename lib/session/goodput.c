@@ -23,7 +23,8 @@
 #define BEAT_LEAST 100000000u
 #define BEAT_MOST 60000000000u
 #define BEAT_SHARE 1000
-#define TAIL 65536 /* bytes that are read of an older file: some hundred lines */
+#define STAT_BEGAN 22 /* the field of /proc/PID/stat: when the process began */
+#define TAIL 65536    /* bytes that are read of an older file: some hundred lines */
 
 static struct {
     bool on, held; /* the file is ours to write */
@@ -32,7 +33,7 @@ static struct {
     bool torn;           /* what stands at the file's end has no newline */
     pki_account account; /* under the fold lock */
     uint64_t origin;     /* session ns 0 on CLOCK_MONOTONIC */
-    uint64_t told_saves, told_training, told_hang, next;
+    uint64_t told_saves, told_training, heard_training, told_hang, next;
     pki_life_line line, not_mine; /* not_mine: before the file was ours */
     pki_phases heard;             /* the last time that they were known */
 } x = {.own.fd = -1};
@@ -48,7 +49,7 @@ void pki_goodput_hang(uint64_t since)
 
 static uint64_t in_session(uint64_t monotonic)
 {
-    return monotonic > x.origin ? monotonic - x.origin : 0;
+    return pki_saturating_sub(monotonic, x.origin);
 }
 
 /* Once for each hang, since a step that ends is its end, too. */
@@ -77,9 +78,9 @@ static pki_phases hear(void)
         for (size_t i = 0; i < n; i++)
             pki_account_span_add(&x.account, in_session(parts[i].begin), in_session(parts[i].end),
                                  pki_part_of_phase(parts[i].phase));
-    if (now.training_calls != x.told_training)
+    if (now.training_calls != x.heard_training)
         pki_account_at(&x.account, now.training_at, now.training_index);
-    x.told_training = now.training_calls;
+    x.heard_training = now.training_calls;
     return x.heard = now;
 }
 
@@ -103,11 +104,6 @@ static uint64_t beat_of(uint64_t up)
     return PKI_MIN(PKI_MAX(up / BEAT_SHARE, BEAT_LEAST), BEAT_MOST);
 }
 
-static uint64_t without(uint64_t all, uint64_t off)
-{
-    return all > off ? all - off : 0;
-}
-
 /* What has been before the file was ours is another run's time. The step that was open then has
  * become a part of its own since: what is left is taken off wherever there is time. */
 static void take_off(pki_life_line *l, const pki_life_line *off)
@@ -121,11 +117,11 @@ static void take_off(pki_life_line *l, const pki_life_line *off)
             l->up -= ns;
             left -= ns;
         }
-    l->steps = without(l->steps, off->steps);
-    l->recomputed = without(l->recomputed, off->recomputed);
-    l->saves = without(l->saves, off->saves);
-    l->save_ns = without(l->save_ns, off->save_ns);
-    l->save_bytes = without(l->save_bytes, off->save_bytes);
+    l->steps = pki_saturating_sub(l->steps, off->steps);
+    l->recomputed = pki_saturating_sub(l->recomputed, off->recomputed);
+    l->saves = pki_saturating_sub(l->saves, off->saves);
+    l->save_ns = pki_saturating_sub(l->save_ns, off->save_ns);
+    l->save_bytes = pki_saturating_sub(l->save_bytes, off->save_bytes);
 }
 
 static pki_phases fill(bool last)
@@ -152,9 +148,8 @@ static pki_phases fill(bool last)
     return heard;
 }
 
-/* The file is appended to, whatever the position: that is the mark that it is ours, and is put
- * back.
- */
+/* The file is appended to, whatever the position: that is the mark that it is ours, and is
+ * put back. */
 static ssize_t write_at_end(const char *text, size_t n)
 {
     ssize_t done = write(x.own.fd, text, n);
@@ -194,6 +189,7 @@ static void put(uint32_t why)
                 pki_own_why(x.error));
     }
     x.told_saves = heard.saves;
+    x.told_training = heard.training_calls;
     x.next = pki_monotonic_ns() + beat_of(x.line.up);
 }
 
@@ -204,15 +200,14 @@ static void put(uint32_t why)
 static uint64_t before_session(void)
 {
     static bool asked; /* a session behind another one begins where it begins */
-    char text[1024], *p;
+    char text[1024];
     uint64_t hz = (uint64_t)sysconf(_SC_CLK_TCK), now = pki_read_clock(CLOCK_BOOTTIME);
     if (asked || !hz || !pki_small_file("/proc/self/stat", text, sizeof text))
         return 0;
     asked = true;
-    p = strrchr(text, ')');
-    for (int field = 2; p && field < 22; field++)
-        p = strchr(p + 1, ' ');
-    uint64_t began = p ? (uint64_t)(((double)strtoull(p, NULL, 10) + 0.5) * 1e9 / (double)hz) : now;
+    const char *ticks = pki_proc_stat_field(text, STAT_BEGAN);
+    uint64_t began =
+        ticks ? (uint64_t)(((double)strtoull(ticks, NULL, 10) + 0.5) * 1e9 / (double)hz) : now;
     return began < now ? now - began : 0;
 }
 
@@ -360,6 +355,11 @@ void pki_goodput_end(pki_session *s)
         wait_for_file();
     if (x.on && x.held)
         put(PKI_LIFE_END);
+    if (x.on && x.heard.missed)
+        pki_log(PK_LOG_WARNING,
+                "goodput_path: %llu announcements of phases found no room: what they would have "
+                "parted counts as other time",
+                (unsigned long long)x.heard.missed);
     pki_goodput_abandon();
 }
 

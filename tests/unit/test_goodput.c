@@ -251,6 +251,23 @@ static void runs_beside_each_other(void **state)
     assert_int_equal(s.wall, (2000 + 1800 + 5000) * (uint64_t)MS);
 }
 
+/* One that begins later and ends earlier: what comes behind both counts from the later end. */
+static void runs_within_another(void **state)
+{
+    (void)state;
+    f.used = 0;
+    put(&f, line_of(1, 0, 1000, 1000));
+    put(&f, line_of(2, 0, 3000, 1000));
+    put(&f, line_of(2, 1, 4000, 2000));
+    put(&f, line_of(1, 1, 9000, 9000));
+    put(&f, line_of(3, 0, 10500, 500));
+    pki_life_sum s = life_of(f.text, f.used);
+    assert_int_equal(s.overlaps, 1);
+    assert_int_equal(s.overlap, 2000 * (uint64_t)MS);
+    assert_int_equal(s.down, 1000 * (uint64_t)MS);
+    assert_int_equal(s.last_unix, line_of(3, 0, 10500, 500).unix_ns);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +280,7 @@ int main(void)
         cmocka_unit_test(cut_at_every_byte),
         cmocka_unit_test(clocks_that_are_set),
         cmocka_unit_test(runs_beside_each_other),
+        cmocka_unit_test(runs_within_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

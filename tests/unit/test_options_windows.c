@@ -83,6 +83,15 @@ static void every_field(void **state)
     assert_int_equal(config.metrics_seconds, 5);
 }
 
+static void a_state_file_of_each_rank(void **state)
+{
+    (void)state;
+    expect_taken(pk_options(.goodput_path = "g-%r.goodput"));
+    assert_true(config.goodput_of_each);
+    expect_taken(pk_options(.goodput_path = "g-%%r.goodput"));
+    assert_false(config.goodput_of_each);
+}
+
 static void every_variable(void **state)
 {
     (void)state;
@@ -141,6 +150,7 @@ int main(void)
         cmocka_unit_test_setup(defaults, clear_environment),
         cmocka_unit_test_setup(traces_in_several_files, clear_environment),
         cmocka_unit_test_setup(every_field, clear_environment),
+        cmocka_unit_test_setup(a_state_file_of_each_rank, clear_environment),
         cmocka_unit_test_setup(every_variable, clear_environment),
         cmocka_unit_test_setup(what_is_refused, clear_environment),
         cmocka_unit_test_setup(compressed, clear_environment),

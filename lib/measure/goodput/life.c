@@ -53,16 +53,12 @@ static uint64_t sum_of(const uint64_t parts[PKI_PARTS])
     return sum;
 }
 
-static uint64_t less(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
-}
-
 /* The machine slept meanwhile: the run was down, though it lives. */
 static uint64_t slept(const run *r)
 {
-    uint64_t passed = less(r->last.boot_ns, r->first.boot_ns);
-    uint64_t ns = r->first.boot ? less(passed, less(r->last.up, r->first.up)) : 0;
+    uint64_t passed = pki_saturating_sub(r->last.boot_ns, r->first.boot_ns);
+    uint64_t ns =
+        r->first.boot ? pki_saturating_sub(passed, pki_saturating_sub(r->last.up, r->first.up)) : 0;
     return ns > 10000000 ? ns : 0; /* two clocks, read one after the other */
 }
 
@@ -71,11 +67,11 @@ static void add_run(pki_life_sum *s, const run *r)
     const pki_life_line *l = &r->last;
     uint64_t known = 0;
     for (size_t i = 0; i < PKI_PARTS; i++) {
-        uint64_t ns = PKI_MIN(l->parts[i], less(l->up, known));
+        uint64_t ns = PKI_MIN(l->parts[i], pki_saturating_sub(l->up, known));
         s->parts[i] += ns;
         known += ns;
     }
-    s->parts[PKI_PART_OTHER] += less(l->up, known);
+    s->parts[PKI_PART_OTHER] += pki_saturating_sub(l->up, known);
     s->down += slept(r);
     s->runs++;
     s->ended += l->why == PKI_LIFE_END;
@@ -89,37 +85,48 @@ static void add_run(pki_life_sum *s, const run *r)
     s->save_bytes += l->save_bytes;
 }
 
-/* From the last word of one run to the beginning of the next. */
-static void add_gap(pki_life_sum *s, const pki_life_line *last, const pki_life_line *next)
+/* From the last word of those before to the beginning of the next. */
+static void add_gap(pki_life_sum *s, const pki_life_line *last, const run *r)
 {
+    const pki_life_line *next = &r->first;
     bool same = last->boot && last->boot == next->boot;
     uint64_t end = same ? last->boot_ns : last->unix_ns;
     uint64_t now = same ? next->boot_ns : next->unix_ns;
-    uint64_t begin = less(now, next->up);
+    uint64_t begin = pki_saturating_sub(now, next->up);
     if (begin >= end) {
         s->down += begin - end;
         s->doubt += last->why == PKI_LIFE_END ? 0 : PKI_MIN(last->beat, begin - end);
     } else if (same || end - begin <= next->up) {
-        s->overlaps += end - begin > 10000000; /* a process's start is known to 10 ms */
-        s->overlap += end - begin;
+        uint64_t both = PKI_MIN(end - begin, same ? r->last.boot_ns - begin : r->last.up);
+        s->overlaps += both > 10000000; /* a process's start is known to 10 ms */
+        s->overlap += both;
     } else {
         s->clock_back++;
     }
 }
 
+/* One that began later may have ended earlier. */
+static bool ends_later(const pki_life_line *a, const pki_life_line *than)
+{
+    bool same = a->boot && a->boot == than->boot;
+    return same ? a->boot_ns > than->boot_ns : a->unix_ns > than->unix_ns;
+}
+
 pki_life_sum pki_life_end(pki_life *life)
 {
     pki_life_sum s = {.furthest = -1, .saved = -1, .at_known = true};
-    size_t n = life ? life->count : 0;
+    size_t n = life ? life->count : 0, latest = 0;
     for (size_t i = 0; i < n; i++) {
         if (i)
-            add_gap(&s, &life->runs[i - 1].last, &life->runs[i].first);
+            add_gap(&s, &life->runs[latest].last, &life->runs[i]);
+        if (ends_later(&life->runs[i].last, &life->runs[latest].last))
+            latest = i;
         add_run(&s, &life->runs[i]);
     }
     if (n) {
-        const pki_life_line *first = &life->runs[0].first, *last = &life->runs[n - 1].last;
+        const pki_life_line *first = &life->runs[0].first, *last = &life->runs[latest].last;
         s.rank = first->rank;
-        s.first_unix = less(first->unix_ns, first->up);
+        s.first_unix = pki_saturating_sub(first->unix_ns, first->up);
         s.last_unix = last->unix_ns;
     }
     s.lines = life ? life->lines : 0;
