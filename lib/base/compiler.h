@@ -1,6 +1,8 @@
 /* lib/base/compiler.h - what C11 does not say: expectations, cold code, cache lines. */
 #pragma once
 
+#include <stdint.h>
+
 #define PKI_LIKELY(x) __builtin_expect(!!(x), 1)
 #define PKI_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define PKI_COLD __attribute__((cold, noinline))
@@ -23,3 +25,10 @@ __extension__ typedef unsigned __int128 pki_u128;
 #define PKI_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define PKI_MAX(a, b) ((a) > (b) ? (a) : (b))
 #define PKI_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* a - b, and 0 where b is the larger: of counts and times that another thread has moved meanwhile.
+ */
+static inline uint64_t pki_saturating_sub(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}

@@ -70,15 +70,11 @@ static bool read_text(const char *root, char *out, size_t size, const char *form
     return more > 0 && (size_t)(n + more) < sizeof path && pki_small_file(path, out, size) > 0;
 }
 
-/* The number behind "key" at the beginning of a line, a colon or blanks between; 0: there is none.
- */
 static uint64_t number_of(const char *text, const char *key)
 {
-    size_t n = strlen(key);
-    for (const char *line = text; line && *line; line = strchr(line, '\n'), line += line != NULL)
-        if (strncmp(line, key, n) == 0 && strchr(" \t:", line[n]) && line[n])
-            return strtoull(line + n + strspn(line + n, " \t:"), NULL, 10);
-    return 0;
+    uint64_t value = 0;
+    pki_small_file_number(text, key, &value);
+    return value;
 }
 
 /* ---- which processor it is ---- */

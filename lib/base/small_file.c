@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -51,4 +52,26 @@ bool pki_small_file_field(const char *text, const char *key, char *out, size_t s
         line = end ? end + 1 : NULL;
     }
     return false;
+}
+
+bool pki_small_file_number(const char *text, const char *key, uint64_t *value)
+{
+    size_t n = strlen(key);
+    for (const char *line = text; line && *line; line = strchr(line, '\n'), line += line != NULL) {
+        if (strncmp(line, key, n) != 0 || !line[n] || !strchr(" \t:", line[n]))
+            continue;
+        char *end;
+        *value = strtoull(line + n + strspn(line + n, " \t:"), &end, 10);
+        *value *= strncmp(end, " kB", 3) == 0 ? 1024 : 1;
+        return true;
+    }
+    return false;
+}
+
+const char *pki_proc_stat_field(const char *text, int n)
+{
+    const char *at = strrchr(text, ')');
+    for (int field = 2; at && field < n; field++)
+        at = strchr(at + 1, ' ');
+    return at && at[1] ? at + 1 : NULL;
 }

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* As text: out ends with a 0. How many bytes; 0: none, or no such file. Waits for nobody: what is
  * no file (a FIFO, a device) has none. */
@@ -13,3 +14,11 @@ size_t pki_small_file_in(const char *folder, const char *name, char *out, size_t
 
 /* What follows "key<blanks>:<blanks>" in the first such line of a text. */
 bool pki_small_file_field(const char *text, const char *key, char *out, size_t size);
+
+/* The number there, a colon or blanks between; what has " kB" behind it in bytes. False: no such
+ * line, and value is as it was. */
+bool pki_small_file_number(const char *text, const char *key, uint64_t *value);
+
+/* The n-th field, from 3, of /proc/PID/stat: behind the program's name, which may hold anything,
+ * brackets too. NULL: there is none. */
+const char *pki_proc_stat_field(const char *text, int n);

@@ -267,7 +267,7 @@ void pki_activity_measures(uint64_t ns, bool on)
 uint64_t pki_activity_ns(uint64_t monotonic_ns)
 {
     uint64_t origin = pki_the_session.arena->header->clock.origin_ns;
-    return monotonic_ns > origin ? monotonic_ns - origin : 0;
+    return pki_saturating_sub(monotonic_ns, origin);
 }
 
 uint64_t pki_activity_ns_of_ticks(uint64_t ticks)

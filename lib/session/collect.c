@@ -66,7 +66,7 @@ static uint64_t device_round_ns(const pki_session *s)
 static uint64_t clock_check_ns(const pki_session *s)
 {
     uint64_t now = pki_monotonic_ns();
-    return s->next_clock_check > now ? s->next_clock_check - now : 0;
+    return pki_saturating_sub(s->next_clock_check, now);
 }
 
 static uint64_t round_ns(const pki_session *s)

@@ -30,11 +30,6 @@ static struct {
     pki_cpu_side sum;
 } x;
 
-static uint64_t more(uint64_t now, uint64_t before)
-{
-    return now > before ? now - before : 0;
-}
-
 void pki_cpu_side_begin(const char *root)
 {
     memset(&x, 0, sizeof x);
@@ -57,7 +52,7 @@ static const seen *find(uint32_t tid)
 static bool is_busy(const seen *now, uint64_t elapsed)
 {
     const seen *before = find(now->tid);
-    return before && more(now->wanted, before->wanted) > elapsed / 2;
+    return before && pki_saturating_sub(now->wanted, before->wanted) > elapsed / 2;
 }
 
 static void look_at_threads(uint64_t elapsed)
@@ -97,8 +92,8 @@ static void look_at_stepper(uint32_t tid)
     if (!pki_thread_cpu_read(x.root, tid, true, &t))
         return;
     if (tid == x.stepper) {
-        x.sum.forced += more(t.forced, x.forced);
-        x.sum.own += more(t.own, x.own);
+        x.sum.forced += pki_saturating_sub(t.forced, x.forced);
+        x.sum.own += pki_saturating_sub(t.own, x.own);
     }
     if (!x.stepper)
         x.heat = pki_heat_read(x.root, &t.allowed);
@@ -155,9 +150,9 @@ static void add_quota(pki_cpu_side *sum)
     pki_quota now;
     pki_quota_read(x.root, &now);
     sum->quota = now.processors;
-    sum->quota_periods = more(now.periods, x.quota.periods);
-    sum->quota_throttled = more(now.throttled, x.quota.throttled);
-    sum->quota_throttled_time = more(now.throttled_ns, x.quota.throttled_ns);
+    sum->quota_periods = pki_saturating_sub(now.periods, x.quota.periods);
+    sum->quota_throttled = pki_saturating_sub(now.throttled, x.quota.throttled);
+    sum->quota_throttled_time = pki_saturating_sub(now.throttled_ns, x.quota.throttled_ns);
 }
 
 pki_cpu_side pki_cpu_side_end(void)
@@ -168,7 +163,7 @@ pki_cpu_side pki_cpu_side_end(void)
     sum.busy /= (double)sum.looks;
     sum.clock_mean = x.clocks ? sum.clock_mean / x.clocks : 0;
     sum.allowed = pki_cpus_count(&x.allowed);
-    sum.heat_events = more(pki_heat_read(x.root, &x.allowed), x.heat);
+    sum.heat_events = pki_saturating_sub(pki_heat_read(x.root, &x.allowed), x.heat);
     add_quota(&sum);
     add_nodes(&sum);
     return sum;

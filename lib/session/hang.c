@@ -152,7 +152,7 @@ static void tell_thread(teller *to, const pki_session *s, const pki_thread *t)
     put_path(line, sizeof line - 32, &look);
     size_t n = strlen(line);
     snprintf(line + n, sizeof line - n, " for %.1f s",
-             (double)(now > since ? now - since : 0) / 1e9);
+             (double)pki_saturating_sub(now, since) / 1e9);
     tell(to, PK_LOG_WARNING, line);
 }
 

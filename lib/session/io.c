@@ -10,17 +10,18 @@
 #include "core/phase.h"
 #include "measure/costs/io.h"
 
+#define STAT_BLOCKED 42 /* the field of /proc/PID/stat: clock ticks that it waited for disks */
+
 const char *pki_io_folder = "/proc/self";
 
 static struct {
     bool on, known;
     pki_io_account account;
-    uint32_t collector; /* its thread; 0: none, or not seen yet */
-    pki_io_counts own;  /* of that thread, as of the last look */
+    pki_io_counts own; /* of the collector's thread, as of the last look */
     uint64_t next;
 } x;
 
-static uint32_t collector; /* as it has said itself, on its thread */
+static uint32_t collector; /* its thread, as it has said itself; 0: none, or not yet */
 
 static bool read_counts(const char *name, pki_io_counts *counts)
 {
@@ -31,11 +32,12 @@ static bool read_counts(const char *name, pki_io_counts *counts)
 static void look(void)
 {
     char name[64];
+    uint32_t thread = pki_load(&collector);
     pki_io_counts all, more;
     if (!read_counts("io", &all))
         return;
-    snprintf(name, sizeof name, "task/%u/io", x.collector);
-    if (x.collector)
+    snprintf(name, sizeof name, "task/%u/io", thread);
+    if (thread)
         read_counts(name, &x.own); /* what it was if it has ended */
     more = pki_io_more(&all, &x.own);
     pki_io_add(&x.account, &more, pki_monotonic_ns());
@@ -62,7 +64,6 @@ void pki_io_round(pki_session *s)
     uint64_t now = x.on && x.known ? pki_monotonic_ns() : 0;
     if (!now || now < x.next)
         return;
-    x.collector = pki_load(&collector);
     x.next = now + PKI_IO_WINDOW;
     look();
 }
@@ -79,17 +80,15 @@ void pki_io_end(pki_session *s)
 /* The kernel counts it only where it is told to (delay accounting), in clock ticks. */
 static void fill_blocked(uint32_t tid, pki_io_summary *out)
 {
-    char name[64], text[1024], on[8], *p;
+    char name[64], text[1024], on[8];
     long hz = sysconf(_SC_CLK_TCK);
     snprintf(name, sizeof name, "task/%u/stat", tid);
     if (!pki_small_file("/proc/sys/kernel/task_delayacct", on, sizeof on) || *on != '1' ||
         !pki_small_file_in(pki_io_folder, name, text, sizeof text) || hz <= 0)
         return;
-    p = strrchr(text, ')');
-    for (int field = 2; p && field < 42; field++)
-        p = strchr(p + 1, ' ');
-    out->blocked_known = p != NULL;
-    out->blocked = p ? strtoull(p, NULL, 10) * (uint64_t)(1000000000 / hz) : 0;
+    const char *ticks = pki_proc_stat_field(text, STAT_BLOCKED);
+    out->blocked_known = ticks != NULL;
+    out->blocked = ticks ? strtoull(ticks, NULL, 10) * (uint64_t)(1000000000 / hz) : 0;
 }
 
 static void fill_exposed(uint32_t tid, const pki_summary *s, pki_io_summary *out)

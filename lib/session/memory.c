@@ -207,7 +207,7 @@ static bool fill_region(uint32_t id, const pki_alloc_sum *now, pki_memory_summar
                              .bytes = now->bytes - before.bytes,
                              .frees = now->frees - before.frees,
                              .freed = now->freed - before.freed,
-                             .live = now->bytes > now->freed ? now->bytes - now->freed : 0,
+                             .live = pki_saturating_sub(now->bytes, now->freed),
                              .at_peak = id < m.peak_count ? m.at_peak[id] : 0,
                              .steady = steady(id, now, out->steady_steps),
                              .growth = pki_memory_course_region(&m.course, id)};

@@ -100,17 +100,6 @@ void pki_output_look(pki_session *s)
 }
 
 /* Room for one more event: in a buffer that cannot be written out there may be none. */
-bool pki_output_room(pki_session *s)
-{
-    if (!s->writing || s->trace_place == PKI_TRACE_GONE)
-        return false;
-    if (PKI_OUTPUT_BYTES - s->pending.buffered < PKI_EVENT_BYTES)
-        pki_output_write(s);
-    uint64_t size = s->earlier_bytes + s->pending.file_bytes + s->pending.buffered;
-    return PKI_OUTPUT_BYTES - s->pending.buffered >= PKI_EVENT_BYTES &&
-           size + PKI_EVENT_BYTES <= s->config.trace_max_bytes;
-}
-
 bool pki_output_room_for(pki_session *s, uint32_t events)
 {
     size_t most = (size_t)events * PKI_EVENT_BYTES;
@@ -121,6 +110,11 @@ bool pki_output_room_for(pki_session *s, uint32_t events)
     uint64_t size = s->earlier_bytes + s->pending.file_bytes + s->pending.buffered;
     return PKI_OUTPUT_BYTES - s->pending.buffered >= most &&
            size + most <= s->config.trace_max_bytes;
+}
+
+bool pki_output_room(pki_session *s)
+{
+    return pki_output_room_for(s, 1);
 }
 
 /* Compressed pieces are larger: each of them ends a block of the stream. */

@@ -24,11 +24,6 @@ static bool read_now(uint32_t tid, pki_processor *total)
            pki_stepper_parse(line, &total->running, &total->ready);
 }
 
-static uint64_t more(uint64_t now, uint64_t before)
-{
-    return now > before ? now - before : 0;
-}
-
 void pki_stepper_look(pki_session *s, bool now)
 {
     const pki_thread *t = pki_load(&s->registry->stepper);
@@ -41,8 +36,8 @@ void pki_stepper_look(pki_session *s, bool now)
         return;
     if (tid == s->stepper_tid) {
         sum->observed += total.observed - s->stepper_before.observed;
-        sum->running += more(total.running, s->stepper_before.running);
-        sum->ready += more(total.ready, s->stepper_before.ready);
+        sum->running += pki_saturating_sub(total.running, s->stepper_before.running);
+        sum->ready += pki_saturating_sub(total.ready, s->stepper_before.ready);
     }
     s->stepper_tid = tid;
     s->stepper_before = total;

@@ -4,7 +4,7 @@
 
 uint64_t pki_watch_quiet(const pki_watch *w, uint64_t now)
 {
-    return now > w->since ? now - w->since : 0;
+    return pki_saturating_sub(now, w->since);
 }
 
 uint64_t pki_watch_limit(const pki_watch *w, const pki_watch_sight *s)
@@ -27,7 +27,7 @@ static bool is_hang(const pki_watch *w, const pki_watch_sight *s)
     if (!s->any || s->excused)
         return false;
     if (s->limit) /* of this call: what ended before it does not make it shorter */
-        quiet = PKI_MIN(quiet, s->now > s->since ? s->now - s->since : 0);
+        quiet = PKI_MIN(quiet, pki_saturating_sub(s->now, s->since));
     return quiet >= pki_watch_limit(w, s);
 }
 

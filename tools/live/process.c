@@ -11,40 +11,34 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/small_file.h"
+
 /* ---- one process ---- */
-
-/* /proc/PID/stat behind the program's name, which may hold anything, brackets too. NULL: there is
- * none. */
-static const char *read_stat_at(const char *path, char *text, size_t size)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
-    if (fd >= 0)
-        close(fd);
-    if (n <= 0)
-        return NULL;
-    text[n] = 0;
-    const char *behind = strrchr(text, ')');
-    return behind && behind[1] == ' ' && behind[2] ? behind + 2 : NULL;
-}
-
-static const char *read_stat(int pid, char *text, size_t size)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    return read_stat_at(path, text, size);
-}
 
 #define FIELD_STATE 3
 #define FIELD_BEGAN 22
 
-static uint64_t field_of(const char *fields, int field)
+static bool read_stat_at(const char *path, char *text, size_t size)
 {
-    for (int i = FIELD_STATE; i < field && fields; i++) {
-        fields = strchr(fields, ' ');
-        fields = fields ? fields + 1 : NULL;
-    }
-    return fields ? strtoull(fields, NULL, 10) : 0;
+    return pki_small_file(path, text, size) && pki_proc_stat_field(text, FIELD_STATE);
+}
+
+static bool read_stat(int pid, char *text, size_t size)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    return pid > 0 && read_stat_at(path, text, size);
+}
+
+static char state_in(const char *text)
+{
+    return *pki_proc_stat_field(text, FIELD_STATE);
+}
+
+static uint64_t began_in(const char *text)
+{
+    const char *began = pki_proc_stat_field(text, FIELD_BEGAN);
+    return began ? strtoull(began, NULL, 10) : 0;
 }
 
 static bool has_ended(char state)
@@ -55,21 +49,20 @@ static bool has_ended(char state)
 bool process_is_there(int pid, process *is)
 {
     char text[1024];
-    const char *fields = pid > 0 ? read_stat(pid, text, sizeof text) : NULL;
     *is = (process){0, 0};
-    if (!fields || has_ended(*fields))
+    if (!read_stat(pid, text, sizeof text) || has_ended(state_in(text)))
         return false;
-    *is = (process){pid, field_of(fields, FIELD_BEGAN)};
+    *is = (process){pid, began_in(text)};
     return true;
 }
 
 char process_state(const process *p)
 {
     char text[1024];
-    const char *fields = p->pid > 0 ? read_stat(p->pid, text, sizeof text) : NULL;
-    if (!fields || has_ended(*fields) || field_of(fields, FIELD_BEGAN) != p->began)
+    if (!read_stat(p->pid, text, sizeof text) || has_ended(state_in(text)) ||
+        began_in(text) != p->began)
         return 0;
-    return *fields;
+    return state_in(text);
 }
 
 static FILE *open_file_of(int pid, const char *which)
@@ -127,31 +120,19 @@ int process_thread(const process *p, uint32_t own_pid, uint32_t own_tid)
     return found;
 }
 
-static void read_word(const char *path, char *word, size_t size)
-{
-    ssize_t n = -1;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        n = read(fd, word, size - 1);
-        close(fd);
-    }
-    word[n > 0 ? n : 0] = 0;
-    word[strcspn(word, "\n")] = 0;
-}
-
 char process_thread_state(const process *p, int tid, char *waits_in, size_t size)
 {
     char path[64], text[1024];
     waits_in[0] = 0;
     snprintf(path, sizeof path, "/proc/%d/task/%d/stat", p->pid, tid);
-    const char *fields = tid > 0 ? read_stat_at(path, text, sizeof text) : NULL;
-    if (!fields)
+    if (tid <= 0 || !read_stat_at(path, text, sizeof text))
         return 0;
     snprintf(path, sizeof path, "/proc/%d/task/%d/wchan", p->pid, tid);
-    read_word(path, waits_in, size);
+    pki_small_file(path, waits_in, size);
+    waits_in[strcspn(waits_in, "\n")] = 0;
     if (strcmp(waits_in, "0") == 0)
         waits_in[0] = 0;
-    return *fields;
+    return state_in(text);
 }
 
 /* ---- what it has mapped ---- */

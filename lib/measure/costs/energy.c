@@ -80,13 +80,13 @@ void pki_energy_step(pki_energy_account *a, const char *kind, uint64_t start, ui
     a->last_end = end;
     if (k == 0) {
         *(a->held_in_step ? &a->held_steps : &a->free_steps) += 1;
-        *(a->held_in_step ? &a->held_time : &a->free_time) += end > start ? end - start : 0;
+        *(a->held_in_step ? &a->held_time : &a->free_time) += pki_saturating_sub(end, start);
     }
     a->held_in_step = a->held != 0;
     a->steps[k]++;
     a->items[k] += items;
-    a->time[k] += end > start ? end - start : 0;
-    a->pending[k] += end > start ? end - start : 0;
+    a->time[k] += pki_saturating_sub(end, start);
+    a->pending[k] += pki_saturating_sub(end, start);
 }
 
 void pki_energy_held(pki_energy_account *a, unsigned gpu, const char *why)

@@ -1,38 +1,28 @@
 #include "measure/costs/io.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
 #include "base/small_file.h"
 
-static bool take(const char *text, const char *key, uint64_t *value)
-{
-    char number[32];
-    if (!pki_small_file_field(text, key, number, sizeof number))
-        return false;
-    *value = strtoull(number, NULL, 10);
-    return true;
-}
-
 bool pki_io_parse(const char *text, pki_io_counts *c)
 {
-    return take(text, "rchar", &c->read_chars) && take(text, "wchar", &c->write_chars) &&
-           take(text, "syscr", &c->read_calls) && take(text, "syscw", &c->write_calls) &&
-           take(text, "read_bytes", &c->read_device) && take(text, "write_bytes", &c->write_device);
-}
-
-static uint64_t less(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
+    return pki_small_file_number(text, "rchar", &c->read_chars) &&
+           pki_small_file_number(text, "wchar", &c->write_chars) &&
+           pki_small_file_number(text, "syscr", &c->read_calls) &&
+           pki_small_file_number(text, "syscw", &c->write_calls) &&
+           pki_small_file_number(text, "read_bytes", &c->read_device) &&
+           pki_small_file_number(text, "write_bytes", &c->write_device);
 }
 
 pki_io_counts pki_io_more(const pki_io_counts *now, const pki_io_counts *before)
 {
-    return (pki_io_counts){
-        less(now->read_chars, before->read_chars),   less(now->write_chars, before->write_chars),
-        less(now->read_calls, before->read_calls),   less(now->write_calls, before->write_calls),
-        less(now->read_device, before->read_device), less(now->write_device, before->write_device)};
+    return (pki_io_counts){pki_saturating_sub(now->read_chars, before->read_chars),
+                           pki_saturating_sub(now->write_chars, before->write_chars),
+                           pki_saturating_sub(now->read_calls, before->read_calls),
+                           pki_saturating_sub(now->write_calls, before->write_calls),
+                           pki_saturating_sub(now->read_device, before->read_device),
+                           pki_saturating_sub(now->write_device, before->write_device)};
 }
 
 void pki_io_add(pki_io_account *a, const pki_io_counts *counts, uint64_t now)

@@ -100,7 +100,7 @@ void pki_account_at(pki_account *a, uint64_t step, uint64_t index)
 static uint64_t common(const pki_account_span *s, uint64_t from, uint64_t to)
 {
     uint64_t begin = PKI_MAX(s->begin, from), end = PKI_MIN(s->end, to);
-    return end > begin ? end - begin : 0;
+    return pki_saturating_sub(end, begin);
 }
 
 /* Of [from, to) what a hang has of this phase: hangs do not overlap. */
@@ -116,7 +116,7 @@ static uint64_t hung(const pki_account *a, const pki_account_span *s, uint64_t f
 /* Phases and hangs in [from, to) into their parts; returns what is left of it. */
 static uint64_t claim(const pki_account *a, uint64_t from, uint64_t to, uint64_t parts[PKI_PARTS])
 {
-    uint64_t left = to > from ? to - from : 0;
+    uint64_t left = pki_saturating_sub(to, from);
     for (size_t i = 0; i < a->span_count; i++) {
         const pki_account_span *s = &a->spans[i];
         uint64_t ns = common(s, from, to);

@@ -71,23 +71,16 @@ bool pki_peak_parse(const char *text, pki_peak_wish *wish)
         if (is_precision(wish->precision))
             return text[n] == '\0' || read_flops(text + n + 1, &wish->flops);
     }
-    wish->precision[0] = '\0';
     memset(wish->precision, 0, sizeof wish->precision);
     return read_flops(text, &wish->flops);
 }
 
 /* ---- where it comes from ---- */
 
-static void refuse(pki_peak *peak)
-{
-    peak->flops = 0;
-}
-
 static void find_device(const pki_peak_wish *wish, const pki_peak_place *place, pki_peak *peak)
 {
     const pki_device_limits *d = pki_device_find(place->gpu);
     size_t count = PKI_MAX(place->gpus, 1);
-    refuse(peak);
     if (!place->gpu[0])
         snprintf(peak->source, sizeof peak->source,
                  "devices worked for this process, and which model they are is not known: "
@@ -130,7 +123,6 @@ static void find_processors(const pki_peak_wish *wish, const pki_peak_place *pla
     const char *precision = wish->precision[0] ? wish->precision : USUAL;
     bool is_double = strcmp(precision, "fp64") == 0;
     const char *name = is_double ? PKI_LIMIT_DOUBLE : PKI_LIMIT_SINGLE;
-    refuse(peak);
     if (!is_double && strcmp(precision, "fp32") != 0) {
         snprintf(peak->source, sizeof peak->source,
                  "of processors no peak in %s is measured: peak=%s:OPERATIONS_PER_SECOND says it",

@@ -14,19 +14,7 @@
 bool pki_memory_field(const char *path, const char *key, uint64_t *value)
 {
     char text[8192];
-    size_t length = strlen(key);
-    if (!pki_small_file(path, text, sizeof text))
-        return false;
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, key, length) != 0 || !strchr(" \t:", line[length]) || !line[length])
-            continue;
-        char *end;
-        *value = strtoull(line + length + strspn(line + length, ": \t"), &end, 10);
-        *value *= strncmp(end, " kB", 3) == 0 ? 1024 : 1;
-        return true;
-    }
-    return false;
+    return pki_small_file(path, text, sizeof text) && pki_small_file_number(text, key, value);
 }
 
 /* What the two versions call it, and where. */

@@ -58,7 +58,7 @@ pk_counts pki_counts_difference(const pk_counts *now, const pk_counts *before)
     pk_counts out = {.size = sizeof out, .threads = now->threads - before->threads};
     for (size_t i = 0; i < WORDS; i++) {
         uint64_t a = (&now->begun)[i], b = (&before->begun)[i];
-        (&out.begun)[i] = a > b ? a - b : 0;
+        (&out.begun)[i] = pki_saturating_sub(a, b);
     }
     out.memory_bytes = now->memory_bytes;
     return out;

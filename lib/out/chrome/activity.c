@@ -152,7 +152,7 @@ static char *put_args(char *out, const char *end, const pki_chrome *c, const pki
 
 static char *put_duration(char *p, const pki_activity *a)
 {
-    uint64_t duration = a->end > a->start ? a->end - a->start : 0;
+    uint64_t duration = pki_saturating_sub(a->end, a->start);
     p = PKI_PUT(p, ",\"dur\":");
     return a->level ? pki_chrome_put_early(p, duration, a->level - 1, 0) : pki_put_us(p, duration);
 }

@@ -81,7 +81,7 @@ static times times_of(const pki_chrome *c, const pki_record *r)
 {
     uint64_t start = pki_clock_ns(c->clock, r->start), ties = pki_what_ties(r->what);
     uint64_t end = pki_clock_ns(c->clock, r->start + pki_not_negative(r->value));
-    uint64_t duration = end > start ? end - start : 0;
+    uint64_t duration = pki_saturating_sub(end, start);
     return (times){start + ties, duration - PKI_MIN(ties, duration), ties, ties && duration};
 }
 
