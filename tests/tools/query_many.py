@@ -27,7 +27,8 @@ QUESTIONS = (
     "SELECT count(*) FROM steps a, steps b, steps c WHERE a.step < b.step AND b.step < c.step",
     "WITH each AS (SELECT rank, duration_ns - min(duration_ns) OVER (PARTITION BY sequence) AS waited FROM collectives)"
     " SELECT rank, sum(waited) FROM each GROUP BY rank",
-    "SELECT count(DISTINCT rowid) FROM calls", "SELECT rank, step FROM steps WHERE step > 100", "SELECT name FROM calls ORDER BY duration_ns DESC LIMIT 5",
+    "SELECT count(DISTINCT rowid) FROM calls", "SELECT rank, step FROM steps WHERE step > 100",
+    "SELECT name FROM calls ORDER BY duration_ns DESC LIMIT 5",
     "SELECT 1; SELECT count(*) FROM calls; SELECT count(*) FROM calls; SELECT max(name) FROM calls")
 
 

@@ -14,7 +14,7 @@
 
 #define TIME(ns) (pki_figure_time_tight(ns).text)
 #define SHARE(x) (pki_figure_percent(x).text)
-#define COUNT(n) (pki_figure_count((uint64_t)(n)).text)
+#define COUNT(n) (pki_figure_count(job_text_whole((double)(n))).text)
 
 #define REGIONS 12
 #define LOOPS 4
@@ -27,19 +27,6 @@
 static void title(FILE *to, const char *text)
 {
     fprintf(to, "\n%s\n", text);
-}
-
-static void left(FILE *to, const char *text, size_t width)
-{
-    fputs("  ", to);
-    pki_put_left(to, text, width);
-}
-
-/* "12": of nobody "-". */
-static const char *number(char text[16], int32_t rank)
-{
-    snprintf(text, 16, "%d", rank);
-    return rank == JOB_NO_RANK ? "-" : text;
 }
 
 static void put_head(const job *j, const job_findings *f, FILE *to)
@@ -73,7 +60,7 @@ static void put_verdicts(const job_findings *f, FILE *to)
 
 static void put_efficiency_row(FILE *to, const char *name, double value, const char *formula)
 {
-    left(to, name, 28);
+    job_text_left(to, name, 28);
     pki_put_cell(to, SHARE(value), 8);
     fprintf(to, "  %s\n", formula);
 }
@@ -108,11 +95,11 @@ static void put_increment(const job_findings *f, size_t k, FILE *to)
     double steps = PKI_MAX(f->frontier.steps, 1);
     if (i->time <= 0)
         return;
-    left(to, f->of->stages[k].name, NAME);
+    job_text_left(to, f->of->stages[k].name, NAME);
     pki_put_cell(to, pki_kind_names[f->of->stages[k].kind], 9);
     pki_put_cell(to, TIME(i->time / steps), 8);
     pki_put_cell(to, SHARE(i->time / f->frontier.exposed), 7);
-    pki_put_cell(to, number(rank, f->of->ranks[i->rank].rank), 6);
+    pki_put_cell(to, job_text_rank(rank, f->of->ranks[i->rank].rank), 6);
     pki_put_cell(to, SHARE(i->of_rank / i->time), 7);
     fputc('\n', to);
 }
@@ -132,7 +119,7 @@ static void put_frontier(const job_findings *f, FILE *to)
 
 static void put_spread_head(FILE *to, const char *what)
 {
-    left(to, what, NAME);
+    job_text_left(to, what, NAME);
     fputs("   ranks      min     mean  ...all      max  rank  imbal.\n", to);
 }
 
@@ -140,13 +127,13 @@ static void put_spread(const char *name, const job_spread *s, FILE *to)
 {
     char ranks[32], rank[16];
     snprintf(ranks, sizeof ranks, "%zu", s->have);
-    left(to, name, NAME);
+    job_text_left(to, name, NAME);
     pki_put_cell(to, ranks, 6);
     pki_put_cell(to, TIME(s->min), 7);
     pki_put_cell(to, TIME(s->mean), 7);
     pki_put_cell(to, TIME(s->mean_all), 6);
     pki_put_cell(to, TIME(s->max), 7);
-    pki_put_cell(to, number(rank, s->max_rank), 4);
+    pki_put_cell(to, job_text_rank(rank, s->max_rank), 4);
     pki_put_cell(to, SHARE(s->imbalance), 6);
     fputc('\n', to);
 }
@@ -178,7 +165,7 @@ static void put_regions(const job *j, FILE *to)
     fputs("  region                        calls      p50      p95      p99      max\n", to);
     for (size_t i = 0; i < shown; i++) {
         const job_region *r = &j->regions[i];
-        left(to, r->name, NAME);
+        job_text_left(to, r->name, NAME);
         pki_put_cell(to, COUNT(r->time.count), 7);
         pki_put_cell(to, TIME(r->time.p50), 7);
         pki_put_cell(to, TIME(r->time.p95), 7);
@@ -205,13 +192,13 @@ static void put_comms(const job_links *l, FILE *to)
     fputs("  communicator                ranks    calls      min     mean      max  rank\n", to);
     for (size_t i = 0; i < PKI_MIN(l->comm_count, OPERATIONS); i++) {
         const job_comm *c = &l->comms[i];
-        left(to, c->name, NAME);
+        job_text_left(to, c->name, NAME);
         pki_put_cell(to, COUNT(c->ranks), 5);
         pki_put_cell(to, COUNT(c->calls), 7);
         pki_put_cell(to, TIME(c->waited.min), 7);
         pki_put_cell(to, TIME(c->waited.mean), 7);
         pki_put_cell(to, TIME(c->waited.max), 7);
-        pki_put_cell(to, number(rank, c->waited.max_rank), 4);
+        pki_put_cell(to, job_text_rank(rank, c->waited.max_rank), 4);
         fputc('\n', to);
     }
 }
@@ -219,14 +206,14 @@ static void put_comms(const job_links *l, FILE *to)
 static void put_operation(const job_operation *o, FILE *to)
 {
     char rank[16];
-    left(to, pki_comm_op_name(o->op), 18);
+    job_text_left(to, pki_comm_op_name(o->op), 18);
     pki_put_cell(to, pki_figure_scaled((double)o->size, "B").text, 9);
     pki_put_cell(to, COUNT(o->calls), 7);
     pki_put_cell(to, TIME(o->time.mean), 8);
     if (o->busbw.have) {
         pki_put_cell(to, pki_figure_scaled(o->busbw.mean * 1e9, "B/s").text, 10);
         pki_put_cell(to, pki_figure_scaled(o->busbw.min * 1e9, "B/s").text, 10);
-        pki_put_cell(to, number(rank, o->slowest), 5);
+        pki_put_cell(to, job_text_rank(rank, o->slowest), 5);
     }
     fputc('\n', to);
 }
@@ -265,12 +252,12 @@ static void put_share(const char *name, const job *j, double *values, FILE *to)
     if (!s.have)
         return;
     snprintf(ranks, sizeof ranks, "%zu", s.have);
-    left(to, name, NAME);
+    job_text_left(to, name, NAME);
     pki_put_cell(to, ranks, 6);
     pki_put_cell(to, SHARE(s.min), 7);
     pki_put_cell(to, SHARE(s.mean), 7);
     pki_put_cell(to, SHARE(s.max), 7);
-    pki_put_cell(to, number(rank, s.max_rank), 4);
+    pki_put_cell(to, job_text_rank(rank, s.max_rank), 4);
     fputc('\n', to);
 }
 
@@ -285,7 +272,7 @@ static void put_devices(const job *j, FILE *to)
         devices += j->ranks[r].device_count;
     if (devices) {
         title(to, "Devices: where a step's time went, and how much of communication was hidden");
-        left(to, "of the step", NAME);
+        job_text_left(to, "of the step", NAME);
         fputs("   ranks      min     mean      max  rank\n", to);
     }
     for (unsigned part = 0; part < JOB_DEVICE_PARTS && devices; part++) {

@@ -9,7 +9,7 @@
 
 #define TIME(ns) (pki_figure_time_tight(ns).text)
 #define SHARE(x) (pki_figure_percent(x).text)
-#define COUNT(n) (pki_figure_count((uint64_t)(n)).text)
+#define COUNT(n) (pki_figure_count(job_text_whole((double)(n))).text)
 #define BYTES(n) (pki_figure_scaled((double)(n), "B").text)
 
 #define CALLS 10
@@ -18,30 +18,18 @@
 #define PAIRS 8
 #define NAME 26
 
-static void left(FILE *to, const char *text, size_t width)
-{
-    fputs("  ", to);
-    pki_put_left(to, text, width);
-}
-
-static const char *number(char text[16], int32_t rank)
-{
-    snprintf(text, 16, "%d", rank);
-    return rank == JOB_NO_RANK ? "-" : text;
-}
-
 /* ---- MPI ---- */
 
 static void put_call(const job *j, const job_exchange *e, const job_region *r, FILE *to)
 {
     char rank[16];
-    left(to, r->name, NAME);
+    job_text_left(to, r->name, NAME);
     pki_put_cell(to, COUNT(r->time.count), 7);
     pki_put_cell(to, TIME(r->self), 8);
     pki_put_cell(to, SHARE(e->mpi_time > 0 ? r->self / e->mpi_time : 0), 7);
     pki_put_cell(to, SHARE(e->run_time > 0 ? r->self / e->run_time : 0), 7);
     pki_put_cell(to, TIME(r->spread.max), 8);
-    pki_put_cell(to, number(rank, r->spread.max_rank), 5);
+    pki_put_cell(to, job_text_rank(rank, r->spread.max_rank), 5);
     fputc('\n', to);
     (void)j;
 }
@@ -68,7 +56,7 @@ static void put_sites(const job_exchange *e, FILE *to)
           to);
     for (size_t i = 0; i < PKI_MIN(e->site_count, SITES); i++) {
         const job_site *s = &e->sites[i];
-        left(to, *s->region ? s->region : JOB_OUTSIDE, NAME);
+        job_text_left(to, *s->region ? s->region : JOB_OUTSIDE, NAME);
         fputc(' ', to);
         pki_put_left(to, pki_comm_op_name(s->op), 14);
         pki_put_cell(to, COUNT(s->calls), 8);
@@ -93,11 +81,11 @@ static void put_matrix(const job *j, const job_exchange *e, FILE *to)
     char rank[16];
     fputs("  from \\ to", to);
     for (size_t t = 0; t < j->rank_count; t++)
-        pki_put_cell(to, number(rank, j->ranks[t].rank), 5);
+        pki_put_cell(to, job_text_rank(rank, j->ranks[t].rank), 5);
     fputc('\n', to);
     for (size_t f = 0; f < j->rank_count; f++) {
         fputs("  ", to);
-        pki_put_right(to, number(rank, j->ranks[f].rank), 9);
+        pki_put_right(to, job_text_rank(rank, j->ranks[f].rank), 9);
         for (size_t t = 0; t < j->rank_count; t++) {
             const job_pair *p = pair_of(e, f, t);
             pki_put_cell(to, p ? pki_figure_count((uint64_t)(p->bytes / 1024 + 0.5)).text : ".", 5);
@@ -160,10 +148,10 @@ static void put_wait(const job *j, const char *name, const double *by_rank, FILE
         return;
     for (size_t r = 0; r < j->rank_count; r++)
         largest = PKI_MAX(largest, by_rank[r]);
-    left(to, name, NAME);
+    job_text_left(to, name, NAME);
     pki_put_cell(to, TIME(sum), 8);
     pki_put_cell(to, TIME(largest), 8);
-    pki_put_cell(to, number(rank, most), 5);
+    pki_put_cell(to, job_text_rank(rank, most), 5);
     fputc('\n', to);
 }
 
