@@ -159,8 +159,8 @@ static void follow_captures(uint64_t t)
 {
     pki_cupti_phase phase = pki_cupti_armed_at(t);
     refused = refused && phase == PKI_CUPTI_WITHIN;
-    if (pki_load(&now_in) != OPEN && phase == PKI_CUPTI_WITHIN)
-        open_armed();
+    if ((pki_load(&now_in) == CLOSED || pki_load(&now_in) == QUIET) && phase == PKI_CUPTI_WITHIN)
+        open_armed(); /* not once it is OVER: a round may come behind a stop's last flush */
     if (pki_load(&now_in) == OPEN && phase > PKI_CUPTI_WITHIN && pki_cupti_marks_have_room()) {
         pki_cupti_marks_put(now_ns(), false);
         pki_cupti_quiet();
