@@ -51,10 +51,11 @@ typedef enum pk_log_level {
  * control call's or the collector's) under perfkit's lock, so it must not call perfkit. */
 typedef void pk_log_function(void *user, pk_log_level level, const char *message);
 
-/* Zero is every field's default. Each field has a corresponding environment variable, PK_ and the
- * field's name in capitals; a field that is set here wins. Numbers in the environment may end in K,
- * M or G. A malformed value is PK_EINVAL, wherever it comes from. Names of quantities end in their
- * unit: _records, _bytes, _ms, _steps. */
+/* Zero is every field's default. Each field has an environment variable, PK_ and its name in
+ * capitals; a field set here wins. Two variables have no field, since whoever starts the program
+ * decides: PK_LOG=stderr, and PK_ENVIRONMENT=off (no machine and command line in reports and
+ * captures). Numbers in the environment may end in K, M or G. A malformed value is PK_EINVAL. Names
+ * of quantities end in their unit: _records, _bytes, _ms, _steps. */
 typedef struct pk_options {
     uint32_t size; /* sizeof(pk_options); pk_options(...) sets it */
 
@@ -247,11 +248,10 @@ typedef struct pk_options {
      * NULL: a thread. */
     const char *collector;
 
-    /* Processors that this thread may use: "3", "0-3,8", numbered as in sched_setaffinity, up to
-     * 1023. Where the system does not let it, it stays where it is, which is logged. NULL: those of
-     * the thread that calls pk_start. If that is one alone (a launcher has bound the program), the
-     * thread has the policy SCHED_BATCH: it does not interrupt what runs there, but takes its
-     * share. */
+    /* Processors that this thread may use: "3", "0-3,8", as in sched_setaffinity, up to 1023. Where
+     * the system does not let it, it stays where it is, which is logged. NULL: those of the thread
+     * that calls pk_start. If that is one alone (a launcher has bound the program), the thread has
+     * the policy SCHED_BATCH: it does not interrupt what runs there, but takes its share. */
     const char *collector_cpus;
 
     /* The trace goes into several files of at most so many bytes on the disk, each a whole trace.

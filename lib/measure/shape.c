@@ -231,7 +231,7 @@ static const pki_member environment_members[] = {
     PLAINS(pki_environment, memory, processors, cpu, architecture, kernel, gpu, driver, command,
            compiler, program_compiler, build_id, commit, branch, modified),
 };
-static const pki_shape environment = {SHAPE(pki_environment, environment_members)};
+const pki_shape pki_environment_shape = {SHAPE(pki_environment, environment_members)};
 
 /* ---- all of it ---- */
 
@@ -293,7 +293,7 @@ const pki_shape pki_overhead_shape = {SHAPE(pki_overhead, overhead_members)};
 
 static const pki_member summary_members[] = {
     {TOP_OBJECT(pki_summary, run, pki_run_shape)},
-    {TOP_OBJECT(pki_summary, environment, environment), .optional = true},
+    {TOP_OBJECT(pki_summary, environment, pki_environment_shape), .optional = true},
     {TOP_OBJECT(pki_summary, capture, capture), .optional = true},
     {TOP_OBJECT(pki_summary, beside, beside), .optional = true},
     {TOP_ROWS(verdicts, verdict_count, pki_verdict_shape)},

@@ -9,6 +9,7 @@
 
 #include "capture/choose.h"
 #include "history/format.h"
+#include "session/environment.h"
 
 #define PKI_CAPTURE_OPEN_SPANS 16384u
 #define PKI_CAPTURE_AROUND 64 /* steps whose figures are in the file */
@@ -21,6 +22,8 @@ typedef struct pki_capture_job {
     bool beginning_gone; /* of its first step */
     uint64_t lost;       /* records that found no room in the history, in the run so far */
     uint64_t refused;    /* other captures, in the run so far */
+    const pki_config *config;
+    pki_environment environment;                 /* looked at as it is written */
     pki_history_step around[PKI_CAPTURE_AROUND]; /* up to its last step, in order */
     unsigned around_count;
     uint64_t most_bytes;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "core/names.h"
+#include "measure/shape.h"
 #include "out/file.h"
 #include "session/capture_path.h"
 #include "session/run.h"
@@ -110,6 +111,7 @@ bool pki_capture_job_make(pki_session *s, const pki_wish *wish, pki_budget *budg
     job->wish = *wish;
     job->most_bytes = pki_budget_allows(budget, pki_monotonic_ns(), wish->worth);
     job->compressed = s->config.capture_compressed;
+    job->config = &s->config;
     if (!job->most_bytes || !pki_history_view_now(s->history, &job->view))
         return false;
     job->lost = job->view.head->lost;
@@ -123,9 +125,23 @@ bool pki_capture_job_make(pki_session *s, const pki_wish *wish, pki_budget *budg
     return true;
 }
 
+static void forget_environment(pki_capture_job *job)
+{
+    pki_shape_finish(&pki_environment_shape, &job->environment);
+    memset(&job->environment, 0, sizeof job->environment);
+}
+
+/* Without memory the capture is without it. */
+static void look_at_environment(pki_capture_job *job)
+{
+    if (!pki_environment_fill(job->config, &job->environment))
+        forget_environment(job);
+}
+
 bool pki_capture_job_write(pki_capture_job *job, pki_budget *budget)
 {
     uint64_t t = pki_monotonic_ns();
+    look_at_environment(job);
     bool written = pki_capture_file_write(job);
     int error = errno;
     if (written) {
@@ -136,6 +152,7 @@ bool pki_capture_job_write(pki_capture_job *job, pki_budget *budget)
     if (written)
         pki_budget_enter(budget, t, job->wish.worth, job->bytes, job->path);
     pki_chrome_finish(&job->chrome);
+    forget_environment(job);
     free(job->open);
     errno = error;
     return written;

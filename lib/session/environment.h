@@ -1,5 +1,6 @@
-/* lib/session/environment.h - machine and build, for the report. Read once, at the end: nothing of
- * it is on the way of a recording thread or of the collector. */
+/* lib/session/environment.h - machine and build, for the report and for captures. Read at the end,
+ * and by the thread that writes a capture: nothing of it is on the way of a recording thread or of
+ * the collector. */
 #pragma once
 
 #include "measure/environment.h"

@@ -93,6 +93,20 @@ class SlowStep(unittest.TestCase):
             self.assertIn(words, text)
         self.assertNotIn("Nothing of it was cut", text)
 
+    def test_machine_and_build(self):
+        events, rows = loop([2 * MS, 43 * MS])
+        block = {"memory": 8 << 30, "processors": 2, "cpu": "Some CPU", "architecture": "x86_64", "kernel": "Linux 6.1", "gpu": "",
+                 "driver": "", "command": "train --fast", "compiler": "gcc 12", "program_compiler": "", "build_id": "ab12",
+                 "commit": "0123456789abcdef0123456789abcdef01234567", "branch": "main", "modified": "no"}
+        path = self.file(capture(events, rows, environment=block))
+        self.assertEqual(json.loads(self.report("--json", path))["environment"], block)
+        text = self.report(path)
+        for words in ("MACHINE AND BUILD", "Some CPU", "train --fast", "commit 0123456789ab on main"):
+            self.assertIn(words, text)
+        for wrong in [], {}, {"memory": "much"}, {"memory": 1, "cpu": 7}:
+            report = self.report("--json", self.file(capture(events, rows, environment=wrong)))
+            self.assertNotIn("environment", json.loads(report))
+
     def test_other_reasons(self):
         for reason, words in (("steps", "asked for by number"), ("every", "every so many"), ("cycle", "A part of a cycle"),
                               ("request", "Asked for by `pk capture`"), ("call", "(pk_capture): loss is not a number.")):

@@ -310,6 +310,49 @@ static void the_report_has_it_unless_it_is_off(void **state)
     unsetenv("PK_ENVIRONMENT");
 }
 
+/* The block as it stands in a file; "": it does not. */
+static void block_of(const char *name, char block[16384])
+{
+    static char text[1 << 20];
+    char path[300];
+    path_in(path, name);
+    assert_true(pki_small_file(path, text, sizeof text) > 0);
+    const char *begin = strstr(text, "\"environment\":{");
+    const char *last = begin ? strstr(begin, "\"modified\":\"") : NULL;
+    const char *end = last ? strchr(last, '}') : begin;
+    snprintf(block, 16384, "%.*s", (int)(end - begin), begin ? begin : "");
+    remove_file(name);
+}
+
+static void record_a_captured_step(const char *variable)
+{
+    char trace[300], captures[300];
+    path_in(trace, "trace.json");
+    path_in(captures, "capture-%s.json");
+    setenv("PK_ENVIRONMENT", variable, 1);
+    assert_int_equal(pk_start(pk_options(.trace_path = trace, .capture = "steps=1",
+                                         .capture_path = captures, .backends = "none")),
+                     PK_OK);
+    for (unsigned i = 0; i < 3; i++)
+        pk_step(1);
+    assert_int_equal(pk_stop(), PK_OK);
+    unsetenv("PK_ENVIRONMENT");
+}
+
+static void a_capture_has_the_same(void **state)
+{
+    static char report[16384], capture[16384];
+    (void)state;
+    record_a_captured_step("on");
+    block_of("trace.json", report);
+    block_of("capture-1.json", capture);
+    assert_non_null(strstr(report, "\"command\":"));
+    assert_string_equal(capture, report);
+    record_a_captured_step("off");
+    block_of("capture-1.json", capture);
+    assert_string_equal(capture, "");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +368,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(nobody_is_waited_for),
         cmocka_unit_test(the_machine_is_known),
         cmocka_unit_test(the_report_has_it_unless_it_is_off),
+        cmocka_unit_test(a_capture_has_the_same),
     };
     char command[400];
     program = argv[0];

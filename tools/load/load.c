@@ -102,8 +102,10 @@ static outcome finish(search *s, pki_summary *out)
         return load_report_of(s, out);
     if (rebuild_needs_sorting(s->to))
         return UNSORTED;
+    json_t *capture = trace_capture(s->in);
+    rebuild_set_environment(s->to, json_object_get(capture, "environment"));
     rebuild_finish(s->to, trace_head(s->in), trace_is_whole(s->in), out);
-    load_capture(trace_capture(s->in), &out->capture);
+    load_capture(capture, &out->capture);
     return DONE;
 }
 

@@ -120,6 +120,25 @@ static void read_head(json_t *head, pki_toll *toll, pki_summary *out)
     read_toll(&j, metadata, toll);
 }
 
+void rebuild_set_environment(rebuild *r, json_t *environment)
+{
+    r->environment = environment;
+}
+
+/* All of it or nothing. */
+static void read_environment(json_t *from, pki_environment *out)
+{
+    complaint ignored = {""};
+    json_reader j = {.why = &ignored};
+    if (!json_is_object(from))
+        return;
+    read_shape(&j, from, &pki_environment_shape, out);
+    if (!j.failed)
+        return;
+    pki_shape_finish(&pki_environment_shape, out);
+    memset(out, 0, sizeof *out);
+}
+
 static uint64_t steps_of(const pki_step_summary *steps)
 {
     uint64_t all = steps->count;
@@ -146,6 +165,7 @@ static void raise_counts(const rebuild *r, pki_summary *out)
 static void fill_run(const rebuild *r, json_t *head, bool whole, pki_toll *toll, pki_summary *out)
 {
     read_head(head, toll, out);
+    read_environment(r->environment, &out->environment);
     if (!whole)
         out->run.complete = false;
     /* perfkit's times count from the session's start; others' from anywhere. */
