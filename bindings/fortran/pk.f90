@@ -15,8 +15,8 @@
 !
 !     gfortran -c pk.f90 && gfortran run.f90 pk.o $(pkg-config --cflags --libs pk)
 !
-! Compile this file with your own compiler, as any module. It holds declarations of the C functions, whose manual
-! is in pk/*.h, and wrappers for those that take text.
+! Compile this file with your own compiler, as any module; it takes in pk_c.inc beside it. They hold declarations of the
+! C functions, whose manual is in pk/*.h, and wrappers for those that take text.
 !
 ! Text:    trailing blanks do not count; "" is an option that is not set.
 ! Threads: everything from any thread (OpenMP too); a region begins and ends on the same one.
@@ -70,8 +70,14 @@ module pk
                               memory_bytes = 0, trace_bytes = 0, other_starts = 0, not_finite = 0, untimed = 0, untraced = 0
     end type
 
+    ! A text for C, which stays where it is.
+    type :: text
+        character(kind=c_char), allocatable :: characters(:)
+    end type
+
+    ! pk_options of pk/session.h.
     type, bind(c) :: options
-        integer(c_int32_t) :: size = 280, ring_records = 0
+        integer(c_int32_t) :: size = 304, ring_records = 0
         type(c_ptr) :: trace_path = c_null_ptr, report_path = c_null_ptr
         integer(c_int64_t) :: memory_bytes = 0
         type(c_ptr) :: backends = c_null_ptr, arena_path = c_null_ptr, clock = c_null_ptr
@@ -93,190 +99,89 @@ module pk
         integer(c_int64_t) :: trace_rotate_bytes = 0
         integer(c_int32_t) :: trace_keep = 0
         type(c_ptr) :: machine_path = c_null_ptr
-        real(c_double) :: overhead_max = 0; type(c_ptr) :: goodput_path = c_null_ptr, costs = c_null_ptr, peak = c_null_ptr
+        real(c_double) :: overhead_max = 0
+        type(c_ptr) :: goodput_path = c_null_ptr, costs = c_null_ptr, peak = c_null_ptr
     end type
     type, bind(c) :: backend_info
         integer(c_int32_t) :: size = 232, live = 0
         character(kind=c_char) :: version(32) = c_null_char, reason(192) = c_null_char
     end type
 
-    public :: pk_start, pk_flush, pk_stop, pk_error_text, pk_version_text, pk_get_counts, pk_backend_live
+    public :: pk_start, pk_flush, pk_stop, pk_capture, pk_error_text, pk_version_text, pk_get_counts, pk_backend_live
     public :: pk_region_named, pk_region_variant, pk_region_begin, pk_region_end, pk_region_next, pk_region_add, &
               pk_region_mark, pk_region_limit, pk_region_stats, pk_stats_quantile
     public :: pk_step, pk_step_begin, pk_step_kind, pk_step_flops, pk_step_stats, pk_counter_named, pk_counter_set, pk_thread_name
     public :: pk_gpu_begin, pk_gpu_end, pk_region_gpu_stats
 
-    ! ---- as they are in C ----
-    interface
-        subroutine pk_region_begin(region) bind(c, name="pk_region_begin")
-            import :: pk_region
-            type(pk_region), value :: region
-        end subroutine
-        subroutine pk_region_end(region) bind(c, name="pk_region_end")
-            import :: pk_region
-            type(pk_region), value :: region
-        end subroutine
-
-        subroutine pk_region_next(from, to) bind(c, name="pk_region_next")
-            import :: pk_region
-            type(pk_region), value :: from, to
-        end subroutine
-
-        subroutine pk_region_add(region, bytes, flops) bind(c, name="pk_region_add")
-            import :: pk_region, c_int64_t
-            type(pk_region), value :: region
-            integer(c_int64_t), value :: bytes, flops
-        end subroutine
-        subroutine pk_region_mark(region) bind(c, name="pk_region_mark")
-            import :: pk_region
-            type(pk_region), value :: region
-        end subroutine
-        ! How long a call of it may take, in seconds, before the watchdog says that the program hangs.
-        subroutine pk_region_limit(region, seconds) bind(c, name="pk_region_limit")
-            import :: pk_region, c_double
-            type(pk_region), value :: region
-            real(c_double), value :: seconds
-        end subroutine
-
-        integer(c_int) function pk_region_stats(region, stats) bind(c, name="pk_region_stats")
-            import :: pk_region, pk_stats, c_int
-            type(pk_region), value :: region
-            type(pk_stats), intent(inout) :: stats
-        end function
-
-        integer(c_int) function pk_region_gpu_stats(region, stats) bind(c, name="pk_region_gpu_stats")
-            import :: pk_region, pk_stats, c_int
-            type(pk_region), value :: region
-            type(pk_stats), intent(inout) :: stats
-        end function
-
-        integer(c_int) function pk_step_stats(stats) bind(c, name="pk_step_stats")
-            import :: pk_stats, c_int
-            type(pk_stats), intent(inout) :: stats
-        end function
-
-        ! ns that a share q of all calls does not exceed, within 1 %.
-        integer(c_int64_t) function pk_stats_quantile(stats, q) bind(c, name="pk_stats_quantile")
-            import :: pk_stats, c_int64_t, c_double
-            type(pk_stats), intent(in) :: stats
-            real(c_double), value :: q
-        end function
-
-        subroutine pk_step(items) bind(c, name="pk_step")
-            import :: c_int64_t
-            integer(c_int64_t), value :: items
-        end subroutine
-
-        ! The next step begins here, not where the last one ended; what lies between is in none.
-        subroutine pk_step_begin() bind(c, name="pk_step_begin")
-        end subroutine
-
-        ! Operations of the step that runs: what the model needs, and what was done (0: as many).
-        subroutine pk_step_flops(model, hardware) bind(c, name="pk_step_flops")
-            import :: c_double
-            real(c_double), value :: model, hardware
-        end subroutine
-
-        subroutine step_kind_c(kind) bind(c, name="pk_step_kind")
-            import :: c_char
-            character(kind=c_char), intent(in) :: kind(*)
-        end subroutine
-
-        subroutine pk_counter_set(counter, number) bind(c, name="pk_counter_set")
-            import :: pk_counter, c_double
-            type(pk_counter), value :: counter
-            real(c_double), value :: number
-        end subroutine
-
-        ! stream: a cudaStream_t; c_null_ptr for the legacy default stream.
-        subroutine pk_gpu_begin(region, stream) bind(c, name="pk_gpu_begin")
-            import :: pk_region, c_ptr
-            type(pk_region), value :: region
-            type(c_ptr), value :: stream
-        end subroutine
-        subroutine pk_gpu_end(region, stream) bind(c, name="pk_gpu_end")
-            import :: pk_region, c_ptr
-            type(pk_region), value :: region
-            type(c_ptr), value :: stream
-        end subroutine
-
-        ! PK_OK, or PK_EOFF if there was no session.
-        integer(c_int) function pk_get_counts(counts) bind(c, name="pk_get_counts")
-            import :: pk_counts, c_int
-            type(pk_counts), intent(inout) :: counts
-        end function
-
-        integer(c_int) function start_c(wanted) bind(c, name="pk_start")
-            import :: options, c_int
-            type(options), intent(in) :: wanted
-        end function
-        integer(c_int) function flush_c() bind(c, name="pk_flush")
-            import :: c_int
-        end function
-        integer(c_int) function stop_c() bind(c, name="pk_stop")
-            import :: c_int
-        end function
-        type(c_ptr) function error_c() bind(c, name="pk_error_message")
-            import :: c_ptr
-        end function
-        type(c_ptr) function version_c() bind(c, name="pk_version")
-            import :: c_ptr
-        end function
-
-        integer(c_int) function backend_c(name, info) bind(c, name="pk_backend_status")
-            import :: backend_info, c_char, c_int
-            character(kind=c_char), intent(in) :: name(*)
-            type(backend_info), intent(inout) :: info
-        end function
-
-        type(pk_region) function named_c(kind, name) bind(c, name="pk_region_named_of")
-            import :: pk_region, c_int, c_char
-            integer(c_int), value :: kind
-            character(kind=c_char), intent(in) :: name(*)
-        end function
-
-        type(pk_region) function variant_c(region, key, number) bind(c, name="pk_region_variant")
-            import :: pk_region, c_char, c_int64_t
-            type(pk_region), value :: region
-            character(kind=c_char), intent(in) :: key(*)
-            integer(c_int64_t), value :: number
-        end function
-
-        type(pk_counter) function counter_c(name, unit) bind(c, name="pk_counter_named")
-            import :: pk_counter, c_char
-            character(kind=c_char), intent(in) :: name(*), unit(*)
-        end function
-
-        subroutine thread_name_c(name) bind(c, name="pk_thread_name")
-            import :: c_char
-            character(kind=c_char), intent(in) :: name(*)
-        end subroutine
-
-        integer(c_size_t) function strlen(text) bind(c, name="strlen")
-            import :: c_ptr, c_size_t
-            type(c_ptr), value :: text
-        end function
-    end interface
+    include "pk_c.inc"
 
 contains
 
-    ! Begins a session. What is not given comes from the environment (PK_TRACE_PATH, ...); pk/session.h has the meaning.
-    subroutine pk_start(trace_path, report_path, backends, ring_records, memory_bytes, warmup_steps, rank, world_size, &
-                        status)
-        character(len=*), intent(in), optional, target :: trace_path, report_path, backends
-        integer, intent(in), optional :: ring_records, warmup_steps, rank, world_size
-        integer(c_int64_t), intent(in), optional :: memory_bytes
+    ! Begins a session. What is not given comes from the environment (PK_TRACE_PATH, ...); the arguments are the members
+    ! of pk_options, whose manual is pk/session.h.
+    subroutine pk_start(trace_path, report_path, backends, ring_records, memory_bytes, warmup_steps, rank, &
+                        world_size, status, arena_path, clock, trace_max_bytes, flush_ms, report_threads, &
+                        log_level, cupti_steps, cupti_graph_nodes, nvtx_consume, nvtx_shim, gpu_capture, &
+                        cupti_sync_events, history_bytes, history_steps, captures_per_hour, &
+                        capture_bytes_per_hour, capture, capture_path, windows_path, window_steps, &
+                        window_seconds, windows_max_bytes, metrics_path, metrics_seconds, hang_seconds, &
+                        hang_command, collector, collector_cpus, trace_rotate_bytes, trace_keep, machine_path, &
+                        overhead_max, goodput_path, costs, peak)
+        character(len=*), intent(in), optional :: trace_path, report_path, backends, arena_path, clock, &
+            cupti_steps, nvtx_shim, gpu_capture, capture, capture_path, windows_path, metrics_path, &
+            hang_command, collector, collector_cpus, machine_path, goodput_path, costs, peak
+        integer, intent(in), optional :: ring_records, warmup_steps, rank, world_size, flush_ms, &
+            report_threads, log_level, cupti_graph_nodes, nvtx_consume, cupti_sync_events, history_steps, &
+            captures_per_hour, window_steps, window_seconds, metrics_seconds, hang_seconds, trace_keep
+        integer(c_int64_t), intent(in), optional :: memory_bytes, trace_max_bytes, history_bytes, &
+            capture_bytes_per_hour, windows_max_bytes, trace_rotate_bytes
+        real(c_double), intent(in), optional :: overhead_max
         integer(c_int), intent(out), optional :: status
-        character(len=:), allocatable, target :: trace, report, names
+        type(text), target :: kept(19)
         type(options) :: wanted
-        call set_text(trace_path, trace, wanted%trace_path)
-        call set_text(report_path, report, wanted%report_path)
-        call set_text(backends, names, wanted%backends)
-        if (present(ring_records)) wanted%ring_records = int(ring_records, c_int32_t)
+        call set_text(trace_path, kept(1), wanted%trace_path)
+        call set_text(report_path, kept(2), wanted%report_path)
+        call set_text(backends, kept(3), wanted%backends)
+        call set_text(arena_path, kept(4), wanted%arena_path)
+        call set_text(clock, kept(5), wanted%clock)
+        call set_text(cupti_steps, kept(6), wanted%cupti_steps)
+        call set_text(nvtx_shim, kept(7), wanted%nvtx_shim)
+        call set_text(gpu_capture, kept(8), wanted%gpu_capture)
+        call set_text(capture, kept(9), wanted%capture)
+        call set_text(capture_path, kept(10), wanted%capture_path)
+        call set_text(windows_path, kept(11), wanted%windows_path)
+        call set_text(metrics_path, kept(12), wanted%metrics_path)
+        call set_text(hang_command, kept(13), wanted%hang_command)
+        call set_text(collector, kept(14), wanted%collector)
+        call set_text(collector_cpus, kept(15), wanted%collector_cpus)
+        call set_text(machine_path, kept(16), wanted%machine_path)
+        call set_text(goodput_path, kept(17), wanted%goodput_path)
+        call set_text(costs, kept(18), wanted%costs)
+        call set_text(peak, kept(19), wanted%peak)
+        call set_number(ring_records, wanted%ring_records)
+        call set_number(warmup_steps, wanted%warmup_steps)
+        call set_number(rank, wanted%rank)
+        call set_number(world_size, wanted%world_size)
+        call set_number(flush_ms, wanted%flush_ms)
+        call set_number(report_threads, wanted%report_threads)
+        call set_number(log_level, wanted%log_level)
+        call set_number(cupti_graph_nodes, wanted%cupti_graph_nodes)
+        call set_number(nvtx_consume, wanted%nvtx_consume)
+        call set_number(cupti_sync_events, wanted%cupti_sync_events)
+        call set_number(history_steps, wanted%history_steps)
+        call set_number(captures_per_hour, wanted%captures_per_hour)
+        call set_number(window_steps, wanted%window_steps)
+        call set_number(window_seconds, wanted%window_seconds)
+        call set_number(metrics_seconds, wanted%metrics_seconds)
+        call set_number(hang_seconds, wanted%hang_seconds)
+        call set_number(trace_keep, wanted%trace_keep)
         if (present(memory_bytes)) wanted%memory_bytes = memory_bytes
-        if (present(warmup_steps)) wanted%warmup_steps = int(warmup_steps, c_int32_t)
-        if (present(rank)) wanted%rank = int(rank, c_int32_t)
-        if (present(world_size)) wanted%world_size = int(world_size, c_int32_t)
+        if (present(trace_max_bytes)) wanted%trace_max_bytes = trace_max_bytes
+        if (present(history_bytes)) wanted%history_bytes = history_bytes
+        if (present(capture_bytes_per_hour)) wanted%capture_bytes_per_hour = capture_bytes_per_hour
+        if (present(windows_max_bytes)) wanted%windows_max_bytes = windows_max_bytes
+        if (present(trace_rotate_bytes)) wanted%trace_rotate_bytes = trace_rotate_bytes
+        if (present(overhead_max)) wanted%overhead_max = overhead_max
         call answer(start_c(wanted), status)
     end subroutine
 
@@ -284,6 +189,14 @@ contains
     subroutine pk_flush(status)
         integer(c_int), intent(out), optional :: status
         call answer(flush_c(), status)
+    end subroutine
+
+    ! A trace of what the history holds, and of so many steps more.
+    subroutine pk_capture(reason, steps, status)
+        character(len=*), intent(in) :: reason
+        integer, intent(in) :: steps
+        integer(c_int), intent(out), optional :: status
+        call answer(capture_c(c_text(reason), int(steps, c_int32_t)), status)
     end subroutine
 
     ! Ends the session and writes trace and report. Statistics stay readable until the next pk_start.
@@ -372,11 +285,23 @@ contains
 
     subroutine set_text(given, kept, where)
         character(len=*), intent(in), optional :: given
-        character(len=:), allocatable, target, intent(inout) :: kept
+        type(text), target, intent(inout) :: kept
         type(c_ptr), intent(inout) :: where
+        integer :: i
         if (.not. present(given)) return
-        kept = c_text(given)
-        if (len(kept) > 1) where = c_loc(kept)
+        if (len_trim(given) == 0) return
+        allocate (kept%characters(len_trim(given) + 1))
+        do i = 1, len_trim(given)
+            kept%characters(i) = given(i:i)
+        end do
+        kept%characters(len_trim(given) + 1) = c_null_char
+        where = c_loc(kept%characters)
+    end subroutine
+
+    subroutine set_number(given, where)
+        integer, intent(in), optional :: given
+        integer(c_int32_t), intent(inout) :: where
+        if (present(given)) where = int(given, c_int32_t)
     end subroutine
 
     function text_at(address) result(text)

@@ -255,52 +255,6 @@ func (c Counter) Set(value float64) {
 	}
 }
 
-// Options are those of pk/session.h; what is not set comes from the environment (PK_TRACE_PATH, ...).
-type Options struct {
-	TracePath, ReportPath, Backends string
-	RingRecords                     uint32
-	MemoryBytes                     uint64
-	FlushMs, WarmupSteps            uint32
-	Rank, WorldSize                 int32
-}
-
-// Session is an open session.
-type Session struct{}
-
-// Start begins a session.
-func Start(options Options) (Session, error) {
-	wanted := (*C.pk_options)(C.calloc(1, C.sizeof_pk_options)) // C's memory, since it points to more of it
-	defer C.free(unsafe.Pointer(wanted))
-	wanted.size = C.sizeof_pk_options
-	for _, text := range []struct {
-		from string
-		to   **C.char
-	}{{options.TracePath, &wanted.trace_path}, {options.ReportPath, &wanted.report_path},
-		{options.Backends, &wanted.backends}} {
-		if text.from != "" {
-			*text.to = C.CString(text.from)
-			defer C.free(unsafe.Pointer(*text.to))
-		}
-	}
-	wanted.ring_records = C.uint32_t(options.RingRecords)
-	wanted.memory_bytes = C.uint64_t(options.MemoryBytes)
-	wanted.flush_ms = C.uint32_t(options.FlushMs)
-	wanted.warmup_steps = C.uint32_t(options.WarmupSteps)
-	wanted.rank = C.int32_t(options.Rank)
-	wanted.world_size = C.int32_t(options.WorldSize)
-	return Session{}, check(func() C.pk_status { return C.pk_start(wanted) })
-}
-
-// Stop ends the session and writes trace and report. Statistics stay readable until the next one.
-func (Session) Stop() error {
-	return check(func() C.pk_status { return C.pk_stop() })
-}
-
-// Flush returns when everything recorded before is in the trace file.
-func Flush() error {
-	return check(func() C.pk_status { return C.pk_flush() })
-}
-
 // Counts is the record accounting (pk_counts).
 type Counts struct {
 	Threads uint32

@@ -27,6 +27,9 @@ EXAMPLES = {
 WITH_STREAMS = ("cpp", "python", "fortran", "rust")  # Go and Java have no word for CUDA's
 
 
+ASK_FOR_A_CAPTURE = ("fortran", "go", "java")  # with options of pk_options' second half
+
+
 class Absent(Exception):
     """The language is unavailable here."""
 
@@ -150,6 +153,15 @@ def check_example(language, folder):
             yield f"the example has {found} of {region}, expected {count}"
 
 
+def check_capture(folder):
+    path = os.path.join(folder, "kept-0.json")
+    if not os.path.exists(path):
+        return [f"there is no capture, but {os.listdir(folder)}"]
+    with open(path, encoding="utf-8") as file:
+        about = json.load(file)["perfkitCapture"]
+    return [] if (about["reason"], about["text"]) == ("call", "asked") else [f"a capture of something else: {about}"]
+
+
 def check(language, source, library, pk, cc, cxx, driver=None):
     with tempfile.TemporaryDirectory(prefix="pk-ffi-") as folder:
         place = Place(source, library, cc.split(","), cxx.split(","), folder)
@@ -162,6 +174,7 @@ def check(language, source, library, pk, cc, cxx, driver=None):
         place.run(*mixed)
         place.env.pop("PK_CUDA_LIBRARY", None)
         found = seen.complaints(pk, os.path.join(folder, "mixed.json"), 2 if spans else 0)
+        found += check_capture(folder) if language in ASK_FOR_A_CAPTURE else []
         place.run(*example)
         return found + list(check_example(language, folder))
 

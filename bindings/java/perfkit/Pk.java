@@ -225,38 +225,82 @@ public final class Pk {
 
     // ---- sessions ----
 
-    /** What a session is to do, as in pk/session.h. What is not set comes from the environment (PK_TRACE_PATH, ...). */
+    /**
+     * What a session is to do: the members of pk_options in pk/session.h, whose manual is there, but for the log
+     * function, which would call Java under the library's lock. What is not set comes from the environment
+     * (PK_TRACE_PATH, ...).
+     */
     public static final class Options {
         private final Arena arena = Arena.ofAuto();
-        private final MemorySegment raw = arena.allocate(128, 8);
+        private final MemorySegment raw = arena.allocate(Layout.SIZE, 8);
 
         public Options() {
-            raw.set(JAVA_INT, 0, 128);
+            set("size", Layout.SIZE);
         }
 
-        private Options set(long offset, String value) {
-            raw.set(ADDRESS, offset, arena.allocateFrom(value));
+        private Options set(String member, String value) {
+            raw.set(ADDRESS, Layout.of(member), arena.allocateFrom(value));
             return this;
         }
 
-        private Options set(long offset, int value) {
-            raw.set(JAVA_INT, offset, value);
+        private Options set(String member, int value) {
+            raw.set(JAVA_INT, Layout.of(member), value);
             return this;
         }
 
-        public Options ringRecords(int number) { return set(4, number); }
-        public Options tracePath(String path) { return set(8, path); }
-        public Options reportPath(String path) { return set(16, path); }
-        public Options backends(String names) { return set(32, names); }
-        public Options flushMs(int time) { return set(64, time); }
-        public Options warmupSteps(int number) { return set(72, number); }
-        public Options rank(int number) { return set(76, number); }
-        public Options worldSize(int number) { return set(80, number); }
-
-        public Options memoryBytes(long number) {
-            raw.set(JAVA_LONG, 24, number);
+        private Options set(String member, long value) {
+            raw.set(JAVA_LONG, Layout.of(member), value);
             return this;
         }
+
+        private Options set(String member, double value) {
+            raw.set(JAVA_DOUBLE, Layout.of(member), value);
+            return this;
+        }
+
+        public Options ringRecords(int number) { return set("ring_records", number); }
+        public Options tracePath(String text) { return set("trace_path", text); }
+        public Options reportPath(String text) { return set("report_path", text); }
+        public Options memoryBytes(long number) { return set("memory_bytes", number); }
+        public Options backends(String text) { return set("backends", text); }
+        public Options arenaPath(String text) { return set("arena_path", text); }
+        public Options clock(String text) { return set("clock", text); }
+        public Options traceMaxBytes(long number) { return set("trace_max_bytes", number); }
+        public Options flushMs(int number) { return set("flush_ms", number); }
+        public Options reportThreads(int number) { return set("report_threads", number); }
+        public Options warmupSteps(int number) { return set("warmup_steps", number); }
+        public Options rank(int number) { return set("rank", number); }
+        public Options worldSize(int number) { return set("world_size", number); }
+        public Options logLevel(int number) { return set("log_level", number); }
+        public Options cuptiSteps(String text) { return set("cupti_steps", text); }
+        public Options cuptiGraphNodes(int number) { return set("cupti_graph_nodes", number); }
+        public Options nvtxConsume(int number) { return set("nvtx_consume", number); }
+        public Options nvtxShim(String text) { return set("nvtx_shim", text); }
+        public Options gpuCapture(String text) { return set("gpu_capture", text); }
+        public Options cuptiSyncEvents(int number) { return set("cupti_sync_events", number); }
+        public Options historyBytes(long number) { return set("history_bytes", number); }
+        public Options historySteps(int number) { return set("history_steps", number); }
+        public Options capturesPerHour(int number) { return set("captures_per_hour", number); }
+        public Options captureBytesPerHour(long number) { return set("capture_bytes_per_hour", number); }
+        public Options capture(String text) { return set("capture", text); }
+        public Options capturePath(String text) { return set("capture_path", text); }
+        public Options windowsPath(String text) { return set("windows_path", text); }
+        public Options windowSteps(int number) { return set("window_steps", number); }
+        public Options windowSeconds(int number) { return set("window_seconds", number); }
+        public Options windowsMaxBytes(long number) { return set("windows_max_bytes", number); }
+        public Options metricsPath(String text) { return set("metrics_path", text); }
+        public Options metricsSeconds(int number) { return set("metrics_seconds", number); }
+        public Options hangSeconds(int number) { return set("hang_seconds", number); }
+        public Options hangCommand(String text) { return set("hang_command", text); }
+        public Options collector(String text) { return set("collector", text); }
+        public Options collectorCpus(String text) { return set("collector_cpus", text); }
+        public Options traceRotateBytes(long number) { return set("trace_rotate_bytes", number); }
+        public Options traceKeep(int number) { return set("trace_keep", number); }
+        public Options machinePath(String text) { return set("machine_path", text); }
+        public Options overheadMax(double share) { return set("overhead_max", share); }
+        public Options goodputPath(String text) { return set("goodput_path", text); }
+        public Options costs(String text) { return set("costs", text); }
+        public Options peak(String text) { return set("peak", text); }
 
         /** Begins a session, which ends when it is closed. */
         public Session start() {
