@@ -1,6 +1,7 @@
 #include "scratch.h"
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,9 +36,10 @@ static const char *place(void)
 {
     struct statvfs fs;
     const char *wanted = getenv("TMPDIR");
-    if (statvfs("/dev/shm", &fs) == 0 && (uint64_t)fs.f_bavail * fs.f_bsize >= ENOUGH)
-        return "/dev/shm";
-    return wanted ? wanted : "/tmp";
+    if (wanted && *wanted)
+        return wanted;
+    bool room = statvfs("/dev/shm", &fs) == 0 && (uint64_t)fs.f_bavail * fs.f_bsize >= ENOUGH;
+    return room ? "/dev/shm" : "/tmp";
 }
 
 const char *bench_scratch(const char *name)

@@ -1,5 +1,6 @@
 /* bench/scratch.h - a folder for the traces that are written while measuring; gone with the
- * program. In memory if there is room for them, so that no disk is measured. */
+ * program. Where TMPDIR says; else in memory (/dev/shm) if there is room for them, so that no disk
+ * is measured; else in /tmp. */
 #ifndef BENCH_SCRATCH_H
 #define BENCH_SCRATCH_H
 
