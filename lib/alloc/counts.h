@@ -11,6 +11,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "alloc/interface.h"
 #include "base/atomic.h"
 #include "base/compiler.h"
@@ -41,57 +43,55 @@ static inline uint32_t pki_alloc_region(void)
 
 PKI_COLD void pki_tell_region(cell *c, uint32_t region);
 PKI_COLD void pki_tell_total(shard *s);
+/* Of the calling thread's shard, which it has. */
+PKI_COLD void pki_tell(uint32_t region);
 
-/* For a thread without a shard: it gets one, if that can be. */
-PKI_COLD void pki_count_allocated_first(uint32_t region, uint64_t bytes);
-PKI_COLD void pki_count_freed_first(uint32_t region, uint64_t bytes);
+/* For a thread without a shard: it gets one, if that can be. As the two below. */
+PKI_COLD bool pki_count_allocated_first(uint32_t region, uint64_t bytes);
+PKI_COLD bool pki_count_freed_first(uint32_t region, uint64_t bytes);
 
-static inline void pki_tell_untold(shard *s, uint32_t region, int64_t bytes)
+static inline bool pki_is_much(int64_t untold)
 {
-    cell *c = &s->cells[region];
-    int64_t untold = c->untold + bytes, total = s->untold + bytes;
-    pki_store(&c->untold, untold);
-    pki_store(&s->untold, total);
-    if (PKI_UNLIKELY((uint64_t)total + PKI_ALLOC_STEP > 2u * PKI_ALLOC_STEP))
-        pki_tell_total(s);
-    if (PKI_UNLIKELY((uint64_t)untold + PKI_ALLOC_STEP > 2u * PKI_ALLOC_STEP))
-        pki_tell_region(c, region);
+    return (uint64_t)untold + PKI_ALLOC_STEP > 2u * PKI_ALLOC_STEP;
 }
 
-static inline void pki_count_allocated_in(shard *s, uint32_t region, uint64_t bytes)
+static inline bool pki_count_in(shard *s, cell *c, uint32_t region, int64_t bytes)
+{
+    int64_t untold = c->untold + bytes, total = s->untold + bytes;
+    if (PKI_UNLIKELY(region >= s->regions))
+        pki_store(&s->regions, region + 1);
+    pki_store(&c->untold, untold);
+    pki_store(&s->untold, total);
+    return PKI_UNLIKELY(pki_is_much(total)) || PKI_UNLIKELY(pki_is_much(untold));
+}
+
+static inline bool pki_count_allocated_in(shard *s, uint32_t region, uint64_t bytes)
 {
     cell *c = &s->cells[region];
     pki_bump(&c->allocations, 1);
     pki_bump(&c->bytes, bytes);
-    if (PKI_UNLIKELY(region >= s->regions))
-        pki_store(&s->regions, region + 1);
-    pki_tell_untold(s, region, (int64_t)bytes);
+    return pki_count_in(s, c, region, (int64_t)bytes);
 }
 
-static inline void pki_count_freed_in(shard *s, uint32_t region, uint64_t bytes)
+static inline bool pki_count_freed_in(shard *s, uint32_t region, uint64_t bytes)
 {
     cell *c = &s->cells[region];
     pki_bump(&c->frees, 1);
     pki_bump(&c->freed, bytes);
-    if (PKI_UNLIKELY(region >= s->regions))
-        pki_store(&s->regions, region + 1);
-    pki_tell_untold(s, region, -(int64_t)bytes);
+    return pki_count_in(s, c, region, -(int64_t)bytes);
 }
 
-static inline void pki_count_allocated(uint32_t region, uint64_t bytes)
+/* True: the caller tells (pki_tell), as the last that it does: so the usual way saves nothing. */
+static inline bool pki_count_allocated(uint32_t region, uint64_t bytes)
 {
     shard *s = pki_shard;
-    if (PKI_LIKELY(s))
-        pki_count_allocated_in(s, region, bytes);
-    else
-        pki_count_allocated_first(region, bytes);
+    return PKI_LIKELY(s) ? pki_count_allocated_in(s, region, bytes)
+                         : pki_count_allocated_first(region, bytes);
 }
 
-static inline void pki_count_freed(uint32_t region, uint64_t bytes)
+static inline bool pki_count_freed(uint32_t region, uint64_t bytes)
 {
     shard *s = pki_shard;
-    if (PKI_LIKELY(s))
-        pki_count_freed_in(s, region, bytes);
-    else
-        pki_count_freed_first(region, bytes);
+    return PKI_LIKELY(s) ? pki_count_freed_in(s, region, bytes)
+                         : pki_count_freed_first(region, bytes);
 }

@@ -55,6 +55,12 @@ void pki_tell_total(shard *s)
     change(&all, __atomic_exchange_n(&s->untold, 0, __ATOMIC_RELAXED));
 }
 
+void pki_tell(uint32_t region)
+{
+    pki_tell_total(pki_shard);
+    pki_tell_region(&pki_shard->cells[region], region);
+}
+
 /* Who was keeping it may not be here. */
 void pki_alloc_keep_anew(void)
 {

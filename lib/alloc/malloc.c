@@ -15,14 +15,30 @@
 #define EXPORT __attribute__((visibility("default")))
 #define MOST ((size_t)PTRDIFF_MAX - 65536) /* what is larger, the allocator may refuse itself */
 
+static PKI_COLD void *telling(void *block, uint32_t region)
+{
+    pki_tell(region);
+    return block;
+}
+
+static inline void *tagged_in(void *block, size_t usable, size_t size)
+{
+    uint32_t region = pki_alloc_region();
+    pki_tag_put(block, usable, size, region);
+    return PKI_UNLIKELY(pki_count_allocated(region, size)) ? telling(block, region) : block;
+}
+
 static inline void *tagged(void *block, size_t size)
+{
+    return PKI_LIKELY(block) ? tagged_in(block, pki_next.usable(block), size) : NULL;
+}
+
+/* Of malloc and calloc, neither aligned nor resized: what it holds may be known. */
+static inline void *tagged_new(void *block, size_t size)
 {
     if (PKI_UNLIKELY(!block))
         return NULL;
-    uint32_t region = pki_alloc_region();
-    pki_tag_put(block, pki_next.usable(block), size, region);
-    pki_count_allocated(region, size);
-    return block;
+    return tagged_in(block, pki_next_usable(block, size + PKI_TAG_BYTES), size);
 }
 
 static inline bool is_counted(size_t size)
@@ -42,7 +58,7 @@ EXPORT void *malloc(size_t size)
 {
     if (PKI_UNLIKELY(!is_counted(size)))
         return malloc_otherwise(size);
-    return tagged(pki_next.malloc(size + PKI_TAG_BYTES), size);
+    return tagged_new(pki_next.malloc(size + PKI_TAG_BYTES), size);
 }
 
 /* Takes it out of the figures, if it is in them. */
@@ -61,16 +77,26 @@ static PKI_COLD void free_otherwise(void *block)
         pki_next.free(block);
 }
 
+static PKI_COLD void free_telling(void *block, size_t usable, uint32_t region)
+{
+    pki_tell(region);
+    pki_next_free(block, usable);
+}
+
 EXPORT void free(void *block)
 {
     tag t;
+    if (PKI_UNLIKELY(!block))
+        return;
     if (PKI_UNLIKELY(!is_counted(0) || pki_is_early(block))) {
         free_otherwise(block);
         return;
     }
-    if (PKI_LIKELY(block) && take(block, pki_next.usable(block), &t))
-        pki_count_freed(t.region, t.size);
-    pki_next.free(block);
+    size_t usable = pki_next.usable(block);
+    if (PKI_LIKELY(take(block, usable, &t)) && PKI_UNLIKELY(pki_count_freed(t.region, t.size)))
+        free_telling(block, usable, t.region);
+    else
+        pki_next_free(block, usable);
 }
 
 EXPORT void *calloc(size_t count, size_t each)
@@ -80,7 +106,7 @@ EXPORT void *calloc(size_t count, size_t each)
         return __builtin_mul_overflow(count, each, &size) ? NULL : pki_early_malloc(size);
     if (__builtin_mul_overflow(count, each, &size) || !is_counted(size))
         return pki_next.calloc(count, each);
-    return tagged(pki_next.calloc(1, size + PKI_TAG_BYTES), size);
+    return tagged_new(pki_next.calloc(1, size + PKI_TAG_BYTES), size);
 }
 
 static void *move_early(const void *block, size_t size)
@@ -104,8 +130,8 @@ static void *resize(void *block, size_t size)
             pki_tag_put(block, usable, t.size, t.region);
         return NULL;
     }
-    if (ours)
-        pki_count_freed(t.region, t.size);
+    if (ours && pki_count_freed(t.region, t.size))
+        pki_tell(t.region);
     return tagged(moved, size);
 }
 
@@ -113,8 +139,8 @@ static void *resize(void *block, size_t size)
 static void *resize_to_nothing(void *block)
 {
     tag t;
-    if (take(block, pki_next.usable(block), &t))
-        pki_count_freed(t.region, t.size);
+    if (take(block, pki_next.usable(block), &t) && pki_count_freed(t.region, t.size))
+        pki_tell(t.region);
     return pki_next.realloc(block, 0);
 }
 

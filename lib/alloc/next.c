@@ -41,7 +41,7 @@ size_t pki_early_size(const void *block)
     return head.size;
 }
 
-/* ---- the search ---- */
+/* ---- functions behind us ---- */
 
 static const char *file_of(const void *function)
 {
@@ -76,12 +76,74 @@ static int judge(const next_allocator *n)
     return why ? PKI_NEXT_PASSED : PKI_NEXT_COUNTED;
 }
 
+/* ---- what blocks hold, where that is known before ---- */
+
+uint16_t pki_next_holds[PKI_NEXT_KNOWN / 8 + 1];
+bool pki_next_learns;
+static size_t (*good_size)(size_t);    /* mimalloc's */
+static size_t (*size_of)(size_t, int); /* jemalloc's */
+
+/* Of that file: another library's function of the same name may mean something else. */
+static void find_in(const char *of, const char *name, void *function)
+{
+    void *found = dlsym(RTLD_NEXT, name);
+    const char *from = file_of(found);
+    if (!from || strcmp(from, of) != 0)
+        found = NULL;
+    memcpy(function, &found, sizeof found);
+}
+
+/* tcmalloc has nallocx, too, and does not keep to it for the blocks that it samples. */
+static void find_sizes(next_allocator *n)
+{
+    void *jemalloc;
+    find_in(file, "mallctl", &jemalloc);
+    find_in(file, "mi_good_size", &good_size);
+    if (jemalloc) {
+        find_in(file, "nallocx", &size_of);
+        find_in(file, "sdallocx", &n->free_sized);
+    }
+    pki_next_learns = size_of || good_size;
+}
+
+static size_t promised(size_t asked)
+{
+    return size_of ? size_of(asked, 0) : good_size(asked);
+}
+
+/* What it promises holds for all eight sizes, as a block of the least of them proves: a debugging
+ * allocator may guard what was not asked for. */
+static bool is_so(size_t least, size_t holds)
+{
+    void *block = pki_next.malloc(least);
+    bool so = block && pki_next.usable(block) == holds && promised(least) == holds;
+    pki_next.free(block);
+    return so;
+}
+
+size_t pki_next_learn(void *block, size_t asked)
+{
+    size_t row = (asked + 7) / 8, usable = pki_next.usable(block);
+    static unsigned char tried[PKI_NEXT_KNOWN / 8 + 1];
+    int error = errno;
+    if (row && usable <= 2 * PKI_NEXT_KNOWN && usable == promised(asked) &&
+        !pki_load(&tried[row])) {
+        pki_store(&tried[row], 1);
+        if (is_so(row * 8 - 7, usable))
+            pki_store(&pki_next_holds[row], (uint16_t)usable);
+    }
+    errno = error;
+    return usable;
+}
+
+/* ---- the search ---- */
+
 bool pki_next_find(void)
 {
     if (searching)
         return false;
     searching = true; /* of several threads that search all find the same */
-    next_allocator n;
+    next_allocator n = {0};
     int error = errno;
     find("malloc", &n.malloc);
     find("free", &n.free);
@@ -91,8 +153,10 @@ bool pki_next_find(void)
     find("aligned_alloc", &n.aligned_alloc);
     find("posix_memalign", &n.posix_memalign);
     find("malloc_usable_size", &n.usable);
-    pki_next = n;
     int state = judge(&n);
+    if (state == PKI_NEXT_COUNTED)
+        find_sizes(&n);
+    pki_next = n;
     /* pairs with the acquire in pki_next_ready */
     __atomic_store_n(&pki_next_state, state, __ATOMIC_RELEASE);
     errno = error;
@@ -115,23 +179,11 @@ const char *pki_next_why(void)
     return why;
 }
 
-/* A library that was opened for itself alone has its C++ library behind it and not behind us. */
-static void *in_library(const char *name)
-{
-    static const char *const libraries[] = {"libstdc++.so.6", "libc++.so.1"};
-    void *found = NULL;
-    for (size_t i = 0; i < PKI_COUNT_OF(libraries) && !found; i++) {
-        void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
-        found = library ? dlsym(library, name) : NULL;
-    }
-    return found;
-}
-
 void *pki_next_function(const char *name, bool *of_library)
 {
     void *found = dlsym(RTLD_NEXT, name);
-    found = found ? found : in_library(name);
     const char *from = file_of(found);
+    dlerror(); /* what is not there is no error of the program's */
     *of_library = from && !(file && strcmp(from, file) == 0); /* else the allocator's own */
     return found;
 }

@@ -17,6 +17,7 @@ typedef struct next_allocator {
     void *(*aligned_alloc)(size_t, size_t);
     int (*posix_memalign)(void **, size_t, size_t);
     size_t (*usable)(void *);
+    void (*free_sized)(void *, size_t usable, int); /* no slower than free; NULL: there is none */
 } next_allocator;
 
 extern next_allocator pki_next;
@@ -25,6 +26,14 @@ extern next_allocator pki_next;
 enum { PKI_NEXT_UNKNOWN, PKI_NEXT_COUNTED, PKI_NEXT_PASSED };
 extern int pki_next_state;
 
+/* What a block that was asked for with so many bytes can hold, by each 8 of them; 0: only the block
+ * knows. Some allocators promise that it depends on the size alone, and asking them takes as long
+ * as half a malloc. */
+#define PKI_NEXT_KNOWN 4096u
+extern uint16_t pki_next_holds[PKI_NEXT_KNOWN / 8 + 1];
+extern bool pki_next_learns; /* such an allocator is beneath, and not all is known */
+PKI_COLD size_t pki_next_learn(void *block, size_t asked);
+
 /* Before any of the table is used, unless pki_next_state says that it is known. False: this is a
  * call from within the search, which may allocate itself; see pki_early_malloc. */
 bool pki_next_find(void);
@@ -32,6 +41,27 @@ bool pki_next_find(void);
 static inline bool pki_next_ready(void)
 {
     return PKI_LIKELY(__atomic_load_n(&pki_next_state, __ATOMIC_ACQUIRE)) || pki_next_find();
+}
+
+/* Of a block of malloc's and calloc's, which was asked for with so many bytes. */
+static inline size_t pki_next_usable(void *block, size_t asked)
+{
+    if (PKI_LIKELY(asked <= PKI_NEXT_KNOWN)) {
+        size_t holds = pki_load(&pki_next_holds[(asked + 7) / 8]);
+        if (PKI_LIKELY(holds))
+            return holds;
+        if (PKI_UNLIKELY(pki_next_learns))
+            return pki_next_learn(block, asked);
+    }
+    return pki_next.usable(block);
+}
+
+static inline void pki_next_free(void *block, size_t usable)
+{
+    if (pki_next.free_sized && usable <= PKI_NEXT_KNOWN)
+        pki_next.free_sized(block, usable, 0);
+    else
+        pki_next.free(block);
 }
 
 /* Its file, and why nothing is counted; NULL otherwise. */
@@ -48,6 +78,6 @@ static inline bool pki_is_early(const void *block)
 }
 size_t pki_early_size(const void *block);
 
-/* A function of that name behind us, and whether it is one of the C++ library, which calls malloc;
- * NULL: there is none. */
+/* A function of that name behind us, and whether it is of another library than the allocator, so
+ * that it calls malloc; NULL: there is none. It waits for the loader. */
 void *pki_next_function(const char *name, bool *of_library);

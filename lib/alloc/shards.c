@@ -109,22 +109,22 @@ static void count_for_others(uint32_t region, int64_t allocated, int64_t freed)
     pki_tell_region(c, region);
 }
 
-void pki_count_allocated_first(uint32_t region, uint64_t bytes)
+bool pki_count_allocated_first(uint32_t region, uint64_t bytes)
 {
     shard *s = get();
     if (s)
-        pki_count_allocated_in(s, region, bytes);
-    else
-        count_for_others(region, (int64_t)bytes, 0);
+        return pki_count_allocated_in(s, region, bytes);
+    count_for_others(region, (int64_t)bytes, 0);
+    return false;
 }
 
-void pki_count_freed_first(uint32_t region, uint64_t bytes)
+bool pki_count_freed_first(uint32_t region, uint64_t bytes)
 {
     shard *s = get();
     if (s)
-        pki_count_freed_in(s, region, bytes);
-    else
-        count_for_others(region, -1, (int64_t)bytes);
+        return pki_count_freed_in(s, region, bytes);
+    count_for_others(region, -1, (int64_t)bytes);
+    return false;
 }
 
 /* Threads that are not here have left. */

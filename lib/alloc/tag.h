@@ -29,7 +29,7 @@ typedef struct tag {
 
 static inline uint32_t pki_tag_check(const void *block, uint32_t low)
 {
-    return (uint32_t)((((uintptr_t)block ^ low) + 0x7465726974746174u) * 0x9e3779b97f4a7c15u >> 32);
+    return (uint32_t)(((uintptr_t)block ^ low) * 0x9e3779b97f4a7c15u >> 32);
 }
 
 /* usable >= size + PKI_TAG_BYTES. */

@@ -180,20 +180,37 @@ uint64_t pki_heat_read(const char *root, const pki_cpus *of)
 
 /* ---- nodes ---- */
 
-/* "7f2a00000000 default anon=9 dirty=9 N0=4 N1=5 kernelpagesize_kB=4": what is the process's own.
- */
-static void add_mapping(const char *line, pki_nodes *out)
+/* The number behind " key=" in a line of numa_maps; 0: there is none. */
+static uint64_t value_of(const char *line, const char *key)
 {
-    const char *size = strstr(line, "kernelpagesize_kB=");
-    uint64_t page = size ? strtoull(size + strlen("kernelpagesize_kB="), NULL, 10) << 10 : 4096;
-    if (!strstr(line, " anon="))
-        return;
+    const char *at = strstr(line, key);
+    return at ? strtoull(at + strlen(key), NULL, 10) : 0;
+}
+
+/* Pages on each node; their sum. */
+static uint64_t pages_on_nodes(const char *line, uint64_t pages[PKI_NODES_MOST])
+{
+    uint64_t sum = 0;
+    memset(pages, 0, PKI_NODES_MOST * sizeof *pages);
     for (const char *at = line; (at = strstr(at, " N")) != NULL; at++) {
         char *end;
         unsigned long node = strtoul(at + 2, &end, 10);
         if (end != at + 2 && *end == '=' && node < PKI_NODES_MOST)
-            out->bytes[node] += strtoull(end + 1, NULL, 10) * page;
+            sum += pages[node] = strtoull(end + 1, NULL, 10);
     }
+    return sum;
+}
+
+/* "7f2a00000000 default file=/lib/x.so anon=9 mapped=45 N0=40 N1=5 kernelpagesize_kB=4": what is
+ * the process's own. Of a file's private mapping that are the pages which it has written to; the
+ * kernel does not tell where they lie, so each node has as much of them as of the whole. */
+static void add_mapping(const char *line, pki_nodes *out)
+{
+    uint64_t pages[PKI_NODES_MOST], sum = pages_on_nodes(line, pages);
+    uint64_t own = value_of(line, " anon="), kib = value_of(line, " kernelpagesize_kB=");
+    double bytes = (double)((kib ? kib : 4) << 10) * (own < sum ? (double)own / (double)sum : 1);
+    for (unsigned i = 0; own && i < PKI_NODES_MOST; i++)
+        out->bytes[i] += (uint64_t)((double)pages[i] * bytes + 0.5);
 }
 
 bool pki_nodes_read(const char *root, const pki_cpus *allowed, pki_nodes *out)

@@ -15,6 +15,15 @@ static double recording(const pki_toll *toll, const pk_counts *counts)
            toll->counted_ns * untimed;
 }
 
+/* Nobody has had more than there was. */
+static pki_processor known_of(const pki_processor *p)
+{
+    uint64_t running = PKI_MIN(p->running, p->observed);
+    if (p->observed < PKI_PROCESSOR_LEAST_NS)
+        return (pki_processor){0, 0, 0};
+    return (pki_processor){p->observed, running, PKI_MIN(p->ready, p->observed - running)};
+}
+
 void pki_overhead_fill(const pki_toll *toll, pki_summary *out)
 {
     pki_overhead *o = &out->overhead;
@@ -28,7 +37,8 @@ void pki_overhead_fill(const pki_toll *toll, pki_summary *out)
                         .counted_ns = toll->counted_ns};
     o->total = o->recording + o->collector + o->callers + o->backends;
     o->share = base > 0 ? o->total / base : 0;
-    out->steps.processor = out->steps.count ? toll->stepper : (pki_processor){0, 0, 0};
+    if (out->steps.count)
+        out->steps.processor = known_of(&toll->stepper);
 }
 
 pki_overhead_text pki_overhead_parts(const pki_overhead *o)

@@ -4,6 +4,10 @@
 #include "core/overhead.h"
 #include "measure/summary.h"
 
+/* Of a thread that was watched for less nothing is known: the kernel counts what runs at its ticks,
+ * and what waits when it has waited, from before it was watched, too. */
+#define PKI_PROCESSOR_LEAST_NS 50000000u
+
 /* Fills out->overhead, out->run.cpu and out->steps.processor; out->run.wall, out->counts and the
  * steps have to be there. */
 void pki_overhead_fill(const pki_toll *toll, pki_summary *out);

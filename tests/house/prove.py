@@ -13,6 +13,7 @@ import layers
 import places
 import sizes
 import symbols
+import symbols_alloc
 import symbols_bench
 import symbols_mpi
 import symbols_nccl
@@ -254,8 +255,21 @@ def prove_shared(cc, ar, nm, readelf):
             yield from verdict(f"{code} {flags}", wanted, found)
 
 
+def prove_alloc(cc, _, nm, readelf):
+    """All that libpk_alloc exports, then one less, and one more."""
+    every = sorted(symbols_alloc.ALL)
+    cases = [(every, None), (every[1:], f"{every[0]} is not exported"), (every + ["pki_shard"], "pki_shard is exported")]
+    for names, wanted in cases:
+        with tempfile.TemporaryDirectory() as root:
+            made = os.path.join(root, "libpk_alloc.so")
+            source = write(root, "a.c", "".join(f"int {name};\n" for name in names))
+            flags = [*GOOD[:-1], GOOD[-1].replace("libpk.so", "libpk_alloc.so")]
+            subprocess.run([*cc, "-fno-builtin", "-shared", "-fPIC", source, "-o", made, *flags], check=True)
+            yield from verdict(names[-1], wanted, symbols_alloc.check(nm, readelf, made))
+
+
 if __name__ == "__main__":
     ar_, nm_, readelf_ = sys.argv[1:4]
     tools = (sys.argv[4:], ar_, nm_, readelf_)
     tree.tell([*prove_trees(), *prove_format(), *prove_cycles(*tools[:3]), *prove_archives(*tools), *prove_glue(*tools),
-               *prove_without(*tools), *prove_shared(*tools)])
+               *prove_without(*tools), *prove_shared(*tools), *prove_alloc(*tools)])

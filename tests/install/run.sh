@@ -220,6 +220,8 @@ run_cmake()
     for program in made/with-*; do $program; done
     for program in made/bench-*; do measures $program; done
     readelf -d made/with-pk | grep 'NEEDED.*libpk\.so\.'
+    readelf -d made/with-alloc | grep 'NEEDED.*libpk_alloc\.so\.'
+    PK_REPORT_PATH=- made/with-alloc 2>&1 | grep '^  allocated, from .*libc\.'
     readelf -d made/with-pk_static | none 'NEEDED.*libpk'
     [ -z "$(pkg-config --variable=nccl_export pk)" ] || nm -D made/with-pk_static | grep ncclProfiler_v6
 }

@@ -96,6 +96,29 @@ static void the_advice_fits(void **state)
     pki_summary_finish(&s);
 }
 
+static pki_processor told_of(pki_processor seen)
+{
+    pki_summary s = {.run.wall = 1000000000, .steps.count = 10};
+    pki_overhead_fill(&(pki_toll){.stepper = seen}, &s);
+    return s.steps.processor;
+}
+
+/* The kernel tells of a wait when it is over: a loop of microseconds may have waited for a tick. */
+static void of_no_time_no_share_is_told(void **state)
+{
+    const uint64_t least = PKI_PROCESSOR_LEAST_NS;
+    (void)state;
+    assert_int_equal(told_of((pki_processor){5000, 0, 927150}).observed, 0);
+    assert_int_equal(told_of((pki_processor){5000, 0, 927150}).ready, 0);
+    assert_int_equal(told_of((pki_processor){least - 1, 10, 10}).observed, 0);
+    pki_processor p = told_of((pki_processor){least, 10, 20});
+    assert_true(p.observed == least && p.running == 10 && p.ready == 20);
+    p = told_of((pki_processor){least, least - 5, 20});
+    assert_true(p.observed == least && p.running == least - 5 && p.ready == 5);
+    p = told_of((pki_processor){least, least + 5, 20});
+    assert_true(p.observed == least && p.running == least && p.ready == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -103,6 +126,7 @@ int main(void)
         cmocka_unit_test(of_a_process_that_hardly_runs),
         cmocka_unit_test(all_of_it),
         cmocka_unit_test(the_advice_fits),
+        cmocka_unit_test(of_no_time_no_share_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

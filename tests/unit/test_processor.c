@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "measure/overhead.h"
 #include "session/stepper.h"
 
 #define STEP 1000000 /* ns of step time, in all */
@@ -95,7 +96,7 @@ static void not_judged_too_early(void **state)
 {
     pki_summary s = a_rank(0);
     (void)state;
-    s.steps.processor = (pki_processor){PKI_STARVED_LEAST_NS - 1, 0, PKI_STARVED_LEAST_NS - 1};
+    s.steps.processor = (pki_processor){PKI_PROCESSOR_LEAST_NS - 1, 0, PKI_PROCESSOR_LEAST_NS - 1};
     assert_string_equal(verdicts_of(&s), "! communication-bound");
 }
 

@@ -1,12 +1,13 @@
 /* lib/measure/verdict/cpu_side.c - why the loop lacks processors, or has slow ones: too many
  * threads, a cgroup's bound, memory far away, a clock that is held down. */
+#include "measure/overhead.h"
 #include "measure/verdict/rules.h"
 #include "measure/verdict/verdict.h"
 
 static double ready_share(const pki_summary *s)
 {
     const pki_processor *p = &s->steps.processor;
-    return p->observed >= PKI_STARVED_LEAST_NS ? (double)p->ready / (double)p->observed : 0;
+    return p->observed >= PKI_PROCESSOR_LEAST_NS ? (double)p->ready / (double)p->observed : 0;
 }
 
 /* Those that are busy may all be bound to fewer than the process may use. */

@@ -1,11 +1,12 @@
 /* lib/measure/verdict/processor.c - the loop lacks a processor, and what that explains. */
+#include "measure/overhead.h"
 #include "measure/verdict/rules.h"
 #include "measure/verdict/verdict.h"
 
 double pki_starved_share(const pki_summary *s)
 {
     const pki_processor *p = &s->steps.processor;
-    if (p->observed < PKI_STARVED_LEAST_NS)
+    if (p->observed < PKI_PROCESSOR_LEAST_NS)
         return 0;
     double share = (double)p->ready / (double)p->observed;
     return share > PKI_STARVED_SHARE ? share : 0;

@@ -14,8 +14,7 @@
 
 #include "measure/summary.h"
 
-#define PKI_STARVED_SHARE 0.10         /* cpu-starved: ready to run and without a processor... */
-#define PKI_STARVED_LEAST_NS 50000000u /* ...watched for so long */
+#define PKI_STARVED_SHARE 0.10         /* cpu-starved: ready to run and without a processor */
 #define PKI_CROWDED_SHARE 0.03         /* oversubscribed: the same, and... */
 #define PKI_CROWDED_RATIO 1.05         /* ...more busy threads than processors */
 #define PKI_THROTTLED_SHARE 0.05       /* throttled: of the cgroup's periods */
