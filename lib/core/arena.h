@@ -54,7 +54,7 @@ typedef struct pki_live {
     uint64_t totals;     /* offset of the first slot of all threads' distributions, ns; 0: none yet
                             (release) */
     uint64_t streams;    /* the same of spans on devices' streams */
-    uint64_t step_ticks; /* when the last step ended; 0: none has */
+    uint64_t step_ticks; /* when the last step ended, as who made it says; 0: none has */
     uint64_t round_ticks;
 } pki_live;
 

@@ -89,6 +89,7 @@ static void end_part(pki_registry *r, pki_thread *t, const part *p)
     pki_store(&r->stepper, complete ? t : NULL);
     r->stepped = true;
     r->step_start = now;
+    pki_store(&r->arena->header->live.step_ticks, now);
     if (!between)
         pki_bump(made, 1);
 }

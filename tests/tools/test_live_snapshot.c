@@ -130,13 +130,14 @@ static void figures_of_the_dead(void **state)
     pid_t pid = fork();
     if (pid == 0) {
         alarm(240);
-        if (pk_start(pk_options(.backends = "none")) != PK_OK)
+        if (pk_start(pk_options(.backends = "none", .collector = "none")) != PK_OK)
             _exit(1);
         for (int i = 0; i < 1000; i++) {
             pk_region_begin(&c);
             pk_region_end(&c);
         }
         pk_flush();
+        pk_step(1); /* which nobody collects */
         if (write(ready[1], &byte, 1) == 1)
             pause();
         _exit(1);
@@ -159,6 +160,7 @@ static void figures_of_the_dead(void **state)
     for (size_t i = 0; i < PK_STATS_BUCKETS; i++)
         all += stats.buckets[i];
     assert_int_equal(all, 1000);
+    assert_true(s.steps == 1 && s.step_since_ns > 0);
     assert_in_range(pk_stats_quantile(&stats, 0.5), row->min, row->max);
     snapshot_finish(&s);
     targets_close(&t);
@@ -312,7 +314,12 @@ static void messages_tell_nothing(void **state)
     behind_finish(&found);
     threads[2].open[0].id = WORK;
     looks[2].s.steps = 4;
-    only(2, BEHIND_STEP, "is 1 steps behind 3 others");
+    only(2, BEHIND_STEP, "is 1 step behind 3 others");
+    behind_finish(&found);
+    live_calls steps = {.id = PKI_NAME_STEP, .count = 4, .sum = 4 * 501000000ull};
+    looks[2].s.calls = &steps; /* they take half as long as it has been in this one, and more */
+    looks[2].s.call_count = 1;
+    nobody("Nobody is behind");
 }
 
 static void the_gone_and_the_stopped_come_first(void **state)
@@ -324,6 +331,20 @@ static void the_gone_and_the_stopped_come_first(void **state)
     behind_finish(&found);
     all_targets[1].state = TARGET_GONE;
     only(1, BEHIND_GONE, "has ended without pk_stop; it is in step 5, in work for 1.00 s");
+}
+
+static void nobody_is_left_to_wait(void **state)
+{
+    (void)state;
+    for (int i = 0; i < RANKS; i++)
+        all_targets[i].state = TARGET_STOPPED;
+    assert_true(behind_find(&found, looks, RANKS));
+    assert_string_equal(found.verdict, "All of them: rank 0, rank 1, rank 2, rank 3.");
+    behind_finish(&found);
+    headers[0].world_size = 1;
+    assert_true(behind_find(&found, looks, 1));
+    assert_int_equal(found.count, 1);
+    assert_string_equal(found.verdict, "");
 }
 
 static void inside_what_others_have_left(void **state)
@@ -366,6 +387,7 @@ int main(void)
         MADE(each_waits_for_another),
         MADE(messages_tell_nothing),
         MADE(the_gone_and_the_stopped_come_first),
+        MADE(nobody_is_left_to_wait),
         MADE(inside_what_others_have_left),
         MADE(ranks_that_are_not_there),
     };

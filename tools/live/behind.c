@@ -62,9 +62,10 @@ static void say_place(char words[BEHIND_WORDS], const look *l)
     if (l->s.steps)
         say(words, "; it is in step %llu", (unsigned long long)l->s.steps);
     if (in)
-        say(words, "%s %s for %s", l->s.steps ? ", in" : "; it is in",
-            live_name_of(&l->s.names, in->id)->text,
-            pki_figure_time((double)age(l, in->since_ns)).text);
+        say(words, "%s %s", l->s.steps ? ", in" : "; it is in",
+            live_name_of(&l->s.names, in->id)->text);
+    if (in && age(l, in->since_ns))
+        say(words, " for %s", pki_figure_time((double)age(l, in->since_ns)).text);
     if (main && main->waits_in[0])
         say(words, ", asleep in %s", main->waits_in);
     else if (main && main->system_state == 'R')
@@ -155,6 +156,16 @@ static bool is_waiting(const look *l)
     return kind == PK_COMM || kind == PK_WAIT;
 }
 
+/* Ranks are looked at one after the other, and may run without waiting for each other: who is
+ * behind has been in its step for longer than so many take. */
+static bool is_late(const look *l, uint64_t furthest)
+{
+    const live_calls *all = snapshot_calls(&l->s, PKI_NAME_STEP);
+    double mean = all && all->count ? (double)all->sum / (double)all->count : 0;
+    return stands(l) && l->s.steps < furthest &&
+           (double)age(l, l->s.step_since_ns) >= 2 * (double)(furthest - l->s.steps) * mean;
+}
+
 /* also_waiting: those, too, who themselves wait. */
 static void find_in_earlier_steps(inquiry *q, bool also_waiting)
 {
@@ -166,11 +177,11 @@ static void find_in_earlier_steps(inquiry *q, bool also_waiting)
         ahead += stands(&q->looks[i]) && q->looks[i].s.steps == furthest;
     for (size_t i = 0; i < q->count; i++) {
         char words[BEHIND_WORDS] = "";
-        if (!stands(&q->looks[i]) || q->looks[i].s.steps >= furthest ||
-            (!also_waiting && is_waiting(&q->looks[i])))
+        if (!is_late(&q->looks[i], furthest) || (!also_waiting && is_waiting(&q->looks[i])))
             continue;
-        say(words, "is %llu steps behind %zu other%s",
-            (unsigned long long)(furthest - q->looks[i].s.steps), ahead, ahead == 1 ? "" : "s");
+        uint64_t steps = furthest - q->looks[i].s.steps;
+        say(words, "is %llu step%s behind %zu other%s", (unsigned long long)steps,
+            steps == 1 ? "" : "s", ahead, ahead == 1 ? "" : "s");
         add(q, i, BEHIND_STEP, words);
     }
 }
@@ -236,7 +247,11 @@ static void say_absent(const inquiry *q, char words[BEHIND_WORDS])
         for (size_t i = 0; i < q->count && !there; i++)
             there = q->looks[i].t->header->rank == rank;
         if (!there && absent++ < 8)
-            say(words, "%s %d", absent == 1 ? " Not among the targets: rank" : ",", rank);
+            say(words, "%s %d",
+                absent > 1 ? ","
+                : words[0] ? " Not among the targets: rank"
+                           : "Not among the targets: rank",
+                rank);
     }
     if (absent > 8)
         say(words, " and %zu more", absent - 8);
@@ -244,29 +259,39 @@ static void say_absent(const inquiry *q, char words[BEHIND_WORDS])
         say(words, ".");
 }
 
-static void conclude(inquiry *q, bool deadlock)
+static void say_whom(const inquiry *q, bool deadlock, char words[BEHIND_WORDS])
 {
-    char *words = q->to->verdict;
+    bool all = q->to->count == q->count;
+    say(words, deadlock ? "Each waits for another: "
+               : all    ? "All of them: "
+                        : "The others wait for ");
+    list_ranks(q, words);
+    say(words, ".");
+}
+
+static void say_nobody(const inquiry *q, char words[BEHIND_WORDS])
+{
     size_t inside = 0;
     for (size_t i = 0; i < q->count; i++)
         inside += is_waiting(&q->looks[i]);
-    if (deadlock)
-        say(words, "Each waits for another: ");
-    else if (q->to->count)
-        say(words, "The others wait for ");
-    if (q->to->count && q->to->count == q->count && !deadlock)
-        words[0] = 0;
-    if (q->to->count)
-        list_ranks(q, words);
-    else if (q->count > 1 && inside == q->count)
+    if (q->count > 1 && inside == q->count)
         say(words,
             "All %zu wait, and nobody is behind: it is the library, the network, or a rank "
-            "that is not seen here",
+            "that is not seen here.",
             q->count);
     else
-        say(words, "%s", q->count > 1 ? "Nobody is behind" : "Of one process nobody can be behind");
-    say(words, ".");
-    say_absent(q, words);
+        say(words, "%s",
+            q->count > 1 ? "Nobody is behind." : "Of one process nobody can be behind.");
+}
+
+/* Of one process that is stopped or gone its row has said all. */
+static void conclude(inquiry *q, bool deadlock)
+{
+    if (!q->to->count)
+        say_nobody(q, q->to->verdict);
+    else if (q->count > 1)
+        say_whom(q, deadlock, q->to->verdict);
+    say_absent(q, q->to->verdict);
 }
 
 /* Ranks that are gone or stopped are found; of the rest those without which others cannot go on. */

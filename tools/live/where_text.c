@@ -21,7 +21,8 @@ static void put_region(FILE *to, const look *l, const live_region *r, unsigned d
                  live_name_of(&l->s.names, r->comm)->text);
     fputs("    ", to);
     pki_put_left(to, text, 58);
-    pki_put_cell(to, pki_figure_time(age(l, r->since_ns)).text, 14);
+    if (age(l, r->since_ns) > 0) /* of one that is gone the last moments are not known */
+        pki_put_cell(to, pki_figure_time(age(l, r->since_ns)).text, 14);
     fputc('\n', to);
 }
 
@@ -97,8 +98,9 @@ static void put_target(FILE *to, const look *l)
     pki_put_left(to, text, pki_width(text));
     fprintf(to, ": %s", target_state_text(l->t->state));
     if (l->s.steps)
-        fprintf(to, ", in step %llu for %s", (unsigned long long)l->s.steps,
-                pki_figure_time(age(l, l->s.step_since_ns)).text);
+        fprintf(to, ", in step %llu", (unsigned long long)l->s.steps);
+    if (l->s.steps && age(l, l->s.step_since_ns) > 0)
+        fprintf(to, " for %s", pki_figure_time(age(l, l->s.step_since_ns)).text);
     fputc('\n', to);
     put_threads(to, l);
     put_hang(to, l);
@@ -115,7 +117,8 @@ static void put_behind(FILE *to, const where *w)
         snprintf(text, sizeof text, "%s %s.", name, row->words);
         pki_put_paragraph(to, text, 0, 2);
     }
-    pki_put_paragraph(to, w->behind.verdict, 0, 2);
+    if (w->behind.verdict[0])
+        pki_put_paragraph(to, w->behind.verdict, 0, 2);
 }
 
 void where_text(const where *w, FILE *to)

@@ -224,8 +224,6 @@ static void fold_step(pki_fold *fold, pki_thread_fold *alone, const pki_record *
         if (fold->on_account[i])
             fold->on_account[i](fold, &step, step.broken_down ? data : 0);
     pki_steps_add(fold->steps, &step);
-    pki_store(&fold->registry->arena->header->live.step_ticks,
-              r->start + pki_not_negative(r->value));
     pki_device_step(fold->device, &step);
     if (step.between) {
         pki_step_watch_wait(end);
