@@ -1,4 +1,5 @@
 /* lib/measure/shape_costs.c - what the run cost beside time, in the report file. */
+#include "measure/costs/sums.h"
 #include "measure/shape_words.h"
 
 static const pki_member io_members[] = {
@@ -21,3 +22,28 @@ static const pki_member energy_members[] = {
     PLAINS(pki_energy_summary, held_by, held_steps, held_time, free_steps, free_time),
 };
 const pki_shape pki_energy_shape = {SHAPE(pki_energy_summary, energy_members)};
+
+static const pki_member goodput_members[] = {
+    PLAIN(pki_goodput_summary, up),
+    {.key = "parts",
+     .type = PKI_KEYED,
+     AT(pki_goodput_summary, parts),
+     .keys = pki_part_names,
+     .count = PKI_PARTS},
+    PLAINS(pki_goodput_summary, steps, recomputed),
+};
+const pki_shape pki_goodput_shape = {SHAPE(pki_goodput_summary, goodput_members)};
+
+/* ---- of a window: as it can be added up ---- */
+
+static const pki_member energy_sum_members[] = {
+    PLAINS(pki_energy_sum, counter, step_kind, microjoules, time, steps, items, stretches, watched,
+           readings, resets, lowest, highest),
+};
+static const pki_shape energy_sum = {SHAPE(pki_energy_sum, energy_sum_members)};
+
+static const pki_member energy_sums_members[] = {
+    PLAINS(pki_energy_sums, asked, why_not, held_by, held_steps, held_time, free_steps, free_time),
+    {ROWS("rows", pki_energy_sums, rows, row_count, energy_sum)},
+};
+const pki_shape pki_energy_sums_shape = {SHAPE(pki_energy_sums, energy_sums_members)};

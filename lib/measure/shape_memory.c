@@ -24,3 +24,9 @@ static const pki_member memory_members[] = {
     {ROWS("regions", pki_memory_summary, regions, region_count, region), .lines = true},
 };
 const pki_shape pki_memory_shape = {SHAPE(pki_memory_summary, memory_members)};
+
+static const pki_member sum_members[] = {
+    PLAINS(pki_memory_sum, looks, resident, most_resident, most_private, minor_faults,
+           major_faults),
+};
+const pki_shape pki_memory_sum_shape = {SHAPE(pki_memory_sum, sum_members)};

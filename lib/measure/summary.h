@@ -18,6 +18,7 @@
 #include "measure/costs/rows.h"
 #include "measure/cpu_side.h"
 #include "measure/environment.h"
+#include "measure/goodput/parts.h"
 #include "measure/exchange_rows.h"
 #include "measure/thinned.h"
 #include "measure/machine/rows.h"
@@ -369,6 +370,7 @@ typedef struct pki_summary {
     pki_roofline roofline;
     pki_io_summary io;
     pki_energy_summary energy;
+    pki_goodput_summary goodput;
     pki_backend_row *backends;
     pki_gpu_row *gpus;       /* by ordinal */
     pki_kernel_row *kernels; /* by total time, most first */

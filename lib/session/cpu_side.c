@@ -127,6 +127,12 @@ void pki_cpu_side_look(uint32_t stepper, bool now)
     x.last = ns;
 }
 
+void pki_cpu_side_switches(uint64_t *forced, uint64_t *own)
+{
+    *forced = x.sum.forced;
+    *own = x.sum.own;
+}
+
 /* ---- the end ---- */
 
 static void add_nodes(pki_cpu_side *sum)

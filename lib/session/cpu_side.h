@@ -16,5 +16,8 @@ void pki_cpu_side_begin(const char *root);
 /* Looks, if it is time to or `now`. stepper: the thread that makes steps; 0: none is known. */
 void pki_cpu_side_look(uint32_t stepper, bool now);
 
+/* Of the thread that makes steps, so far: it was taken off its processor; it gave it up. */
+void pki_cpu_side_switches(uint64_t *forced, uint64_t *own);
+
 /* And what is read at the end alone. */
 pki_cpu_side pki_cpu_side_end(void);

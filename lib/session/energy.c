@@ -164,11 +164,16 @@ void pki_energy_of_clocks(unsigned ordinal, const char *why)
     pki_fold_unlock();
 }
 
+bool pki_energy_so_far(pki_energy_sums *out)
+{
+    *out = (pki_energy_sums){0};
+    return !x.on || pki_energy_take(&x.account, x.why_not, out);
+}
+
 bool pki_energy_summarise(pki_summary *out)
 {
-    if (!x.on)
-        return true;
-    out->energy.asked = 1;
-    out->energy.why_not = strdup(x.why_not);
-    return pki_energy_fill(&x.account, &out->energy) && out->energy.why_not;
+    pki_energy_sums sums;
+    bool done = pki_energy_so_far(&sums) && pki_energy_say(&sums, &out->energy);
+    pki_energy_sums_finish(&sums);
+    return done;
 }

@@ -7,13 +7,16 @@
  */
 #pragma once
 
+#include "measure/costs/sums.h"
 #include "session/session.h"
 
 void pki_energy_open(pki_session *session);
 void pki_energy_look(pki_session *session);
 void pki_energy_close(pki_session *session);
 
-/* False without memory. */
+/* Of the session so far, as of the last readings; empty if it is not asked for. False without
+ * memory. Under the fold lock. */
+bool pki_energy_so_far(pki_energy_sums *out);
 bool pki_energy_summarise(pki_summary *out);
 
 /* Of a backend: a GPU's counter, J, at that moment of CLOCK_MONOTONIC. */

@@ -28,6 +28,7 @@
 
 static struct {
     bool on, held; /* the file is ours to write */
+    bool accounted;
     pki_owned own;
     int error;           /* of the last write, told once */
     bool torn;           /* what stands at the file's end has no newline */
@@ -300,6 +301,7 @@ static void begin_account(pki_session *s)
     pki_fold_lock();
     x.origin = clock->origin_ns;
     pki_account_begin(&x.account, before_session(), -1);
+    x.accounted = true;
     pki_fold_now()->on_account[PKI_FOLD_GOODPUT] = on_step;
     pki_fold_unlock();
 }
@@ -360,14 +362,28 @@ void pki_goodput_end(pki_session *s)
                 "goodput_path: %llu announcements of phases found no room: what they would have "
                 "parted counts as other time",
                 (unsigned long long)x.heard.missed);
+    bool accounted = x.accounted;
     pki_goodput_abandon();
+    x.accounted = accounted; /* the report is yet to be made */
+}
+
+void pki_goodput_fill(uint64_t now, bool last, pki_goodput_summary *out)
+{
+    if (!x.accounted)
+        return;
+    hear();
+    now = PKI_MAX(now, x.account.covered);
+    pki_account_parts(&x.account, now, last, out->parts);
+    out->up = x.account.before + now;
+    out->steps = x.account.steps;
+    out->recomputed = x.account.recomputed;
 }
 
 void pki_goodput_abandon(void)
 {
     if (x.on)
         pki_own_close(&x.own);
-    x.on = x.held = false;
+    x.on = x.held = x.accounted = false;
     pki_fold_lock();
     pki_fold *fold = pki_fold_now();
     if (fold)

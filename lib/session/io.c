@@ -75,6 +75,12 @@ void pki_io_end(pki_session *s)
         look();
 }
 
+bool pki_io_so_far(pki_io_counts *counts)
+{
+    *counts = pki_io_more(&x.account.last, &x.account.first);
+    return x.on && x.known;
+}
+
 /* ---- the report ---- */
 
 /* The kernel counts it only where it is told to (delay accounting), in clock ticks. */

@@ -11,6 +11,9 @@ void pki_io_on_collector(void); /* on perfkit's thread, when it begins */
 void pki_io_round(pki_session *session);
 void pki_io_end(pki_session *session);
 
+/* Of the session, as of the last look. False: they are not asked for, or unknown. */
+bool pki_io_so_far(pki_io_counts *counts);
+
 /* Once threads and steps are in it. False without memory. */
 bool pki_io_summarise(const pki_session *session, pki_summary *out);
 

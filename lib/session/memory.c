@@ -96,10 +96,16 @@ static const pki_alloc_interface *find_alloc(void)
     return alloc;
 }
 
-void pki_memory_start(pki_session *s)
+void pki_memory_reset(void)
 {
     pthread_mutex_lock(&pki_drain_lock);
     forget();
+    pthread_mutex_unlock(&pki_drain_lock);
+}
+
+void pki_memory_start(pki_session *s)
+{
+    pthread_mutex_lock(&pki_drain_lock);
     m.alloc = find_alloc();
     m.before = count_now();
     if (m.alloc)
@@ -266,6 +272,21 @@ bool pki_memory_fill(pki_memory_summary *out)
     out->allocator = strdup("");
     out->uncounted = strdup(m.uncounted ? m.uncounted : "");
     return out->limit_of && out->allocator && out->uncounted && (!m.alloc || fill_alloc(out));
+}
+
+pki_memory_sum pki_memory_so_far(void)
+{
+    pki_memory_sum sum = pki_memory_course_sum(&m.course);
+    uint64_t most;
+    if (pki_memory_field("/proc/self/status", "VmHWM", &most))
+        sum.most_resident = most;
+    return sum;
+}
+
+bool pki_memory_allocated(uint64_t *bytes)
+{
+    *bytes = m.alloc ? m.alloc->total() : 0;
+    return m.alloc;
 }
 
 /* The collector may have been amid a look: nothing of it is trusted, or freed. */

@@ -105,11 +105,11 @@ static pk_status open_gate(pki_session *s)
         return pki_fail(PK_ENOMEM, "no memory for the list of threads, or no thread key left");
     if (!pki_fold_open(s->registry, s->config.report_threads, s->config.warmup_steps))
         return pki_fail(PK_ENOMEM, "no memory for the statistics");
-    pk_status status = pki_windows_open(s);
-    status = status ? status : pki_metrics_open(s);
-    status = status ? status : pki_goodput_open(s);
     pki_io_begin(s);
     pki_energy_open(s);
+    pk_status status = pki_windows_open(s);
+    status = status ? status : pki_goodput_open(s);
+    status = status ? status : pki_metrics_open(s);
     status = status ? status : pki_collect_start(s);
     if (status)
         return status;
@@ -167,6 +167,7 @@ pk_status pki_session_start(pki_session *s, const pk_options *options)
     pki_tail_reset();
     pki_progress_reset();
     pki_phases_reset();
+    pki_memory_reset();
     pk_status status = open_session(s, options);
     s->open = status == PK_OK;
     if (!s->open) {

@@ -14,6 +14,7 @@
 #include "session/cpu_side.h"
 #include "session/environment.h"
 #include "session/energy.h"
+#include "session/goodput.h"
 #include "session/io.h"
 #include "session/limits.h"
 #include "session/memory.h"
@@ -353,6 +354,7 @@ static bool build(builder *g)
         return false;
     add_overhead(g);
     g->out->cpu_side = pki_cpu_side_end();
+    pki_goodput_fill(g->session->stop_ns, true, &g->out->goodput);
     return add_gpus(g) && add_comms(g) && place_sequences(g->session, &g->out->comm.sequences) &&
            pki_whole_run_fill(g->out) && pki_limits_fill(&g->session->config, g->out) &&
            pki_io_summarise(g->session, g->out) && pki_energy_summarise(g->out) &&

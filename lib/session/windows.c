@@ -17,6 +17,7 @@
 #include "session/metrics.h"
 #include "session/run.h"
 #include "session/toll.h"
+#include "session/window_costs.h"
 
 #define PIECE_NS 1000000u
 #define RETRY_NS 1000000000u
@@ -136,7 +137,7 @@ static bool add_facts(const pki_session *s, pki_window *window)
     window->warmup_steps = s->config.warmup_steps;
     add_counts(s, window);
     add_toll(s, window);
-    return add_peak(s, window);
+    return add_peak(s, window) && pki_window_costs_take(s, window);
 }
 
 /* ---- verdicts ---- */
@@ -363,6 +364,7 @@ void pki_windows_end(pki_session *s)
     stop_sealing();
     pki_rolling_close(&w.file);
     forget_threads();
+    pki_window_costs_forget();
     w.on = false;
 }
 
@@ -380,5 +382,6 @@ void pki_windows_after_fork(void)
     if (w.on && w.file.open)
         pki_own_close(&w.file.file.own);
     memset(&w, 0, sizeof w);
+    pki_window_costs_after_fork();
     pki_seal_after_fork();
 }

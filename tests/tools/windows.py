@@ -105,6 +105,21 @@ class Windows(unittest.TestCase):
         self.assertEqual(sum(w["steps"]["of_all_kinds"] for w in self.lines("w.jsonl.gz")), 2000)
         self.assertEqual(comparable(self.own_report()), comparable(self.report(name="w.jsonl.gz")))
 
+    def test_costs(self):
+        own = self.same_report(2000, PK_WINDOW_STEPS=300, PK_COSTS="io,energy", PK_GOODPUT_PATH=self.path("life"))
+        self.assertTrue(own["io"]["asked"] and own["energy"]["asked"])
+        self.assertEqual(sum(own["goodput"]["parts"].values()), own["goodput"]["up"])
+        made, windows = self.report()["memory"], self.lines()
+        for key in ("resident", "most_private", "minor_faults", "major_faults"):
+            self.assertEqual(made[key], own["memory"][key])
+        self.assertEqual(sum(w["io"]["read_calls"] for w in windows), own["io"]["read_calls"])
+        self.assertEqual(windows[-1]["goodput"]["up"], own["goodput"]["up"])
+
+    def test_no_costs(self):
+        self.record(200, PK_WINDOW_STEPS=50)
+        for w in self.lines():
+            self.assertFalse({"io", "energy", "goodput"} & set(w))
+
     # ---- the lines ----
 
     def test_lines(self):

@@ -76,4 +76,5 @@ void fixture_machine(pki_summary *s, const char *hostile)
         fill_usual(&s->environment);
     fill_utilisation(&s->steps.utilisation, hostile);
     s->cpu_side = cpu_side();
+    fixture_costs(s, hostile);
 }

@@ -19,7 +19,8 @@ void fixture_gpu(pki_summary *summary, uint64_t steps);
 void fixture_comm(pki_summary *summary);
 void fixture_hostile_comm(pki_summary *summary, const char *hostile, pki_dist wild);
 
-/* Of both; hostile NULL: the usual one. In environment_fixture.c. */
+/* Of both; hostile NULL: the usual one. In environment_fixture.c, costs_fixture.c. */
+void fixture_costs(pki_summary *summary, const char *hostile);
 void fixture_machine(pki_summary *summary, const char *hostile);
 
 /* Nothing but zeros and NULLs. */

@@ -90,10 +90,71 @@ static unsigned count_series(const char *text)
     return count;
 }
 
-static void never_more_than_the_bound(void **state)
+static void fill_costs(pki_metrics *m, bool io, bool energy, bool goodput)
+{
+    pki_metrics_costs *c = &m->costs;
+    c->memory = (pki_memory_sum){5, 3 << 20, 4 << 20, 2 << 20, 700, 2};
+    c->allocated_known = true;
+    c->allocated = 12345;
+    c->forced = 3;
+    c->own = 40;
+    c->saves = 2;
+    c->save_bytes = 2000;
+    c->save_time = 1500000000;
+    m->toll.stepper = (pki_processor){4000000000, 3000000000, 250000000};
+    c->io_known = io;
+    c->io = (pki_io_counts){1 << 20, 1 << 10, 16, 4, 4096, 8192};
+    c->energy_count = energy ? PKI_METRICS_ENERGY : 0;
+    for (size_t i = 0; i < c->energy_count; i++)
+        c->energy[i] = (pki_metrics_energy){"package-0", 1500000 + i};
+    if (goodput)
+        c->goodput = (pki_goodput_summary){.up = 9000000000, .steps = 100, .recomputed = 7};
+    for (uint64_t i = 0; goodput && i < PKI_PARTS; i++)
+        c->goodput.parts[i] = i * 100000000;
+}
+
+static char *text_of_costs(bool io, bool energy, bool goodput)
+{
+    pki_metrics m = some_metrics();
+    fill_costs(&m, io, energy, goodput);
+    return text_of(&m);
+}
+
+/* What is not known has no sample; what is has its value, in the format's units. */
+static void costs(void **state)
+{
+    static const char *const always[] = {
+        "pk_process_resident_memory_bytes{program=\"train\",rank=\"3\"} 3145728\n",
+        "pk_process_page_faults_total{program=\"train\",rank=\"3\",kind=\"major\"} 2\n",
+        "pk_allocated_bytes{program=\"train\",rank=\"3\"} 12345\n",
+        "pk_checkpoint_seconds_total{program=\"train\",rank=\"3\"} 1.500000000\n",
+        "pk_step_thread_seconds_total{program=\"train\",rank=\"3\",state=\"ready\"} 0.250000000\n",
+        "pk_step_thread_seconds_total{program=\"train\",rank=\"3\",state=\"waiting\"} 0.750000000\n"};
+    static const char *const asked[] = {
+        "pk_io_device_written_bytes_total{program=\"train\",rank=\"3\"} 8192\n",
+        "pk_energy_joules_total{program=\"train\",rank=\"3\",counter=\"package-0\"} 1.500000\n",
+        "pk_goodput_seconds{program=\"train\",rank=\"3\",part=\"recomputed\"} 0.100000000\n",
+        "pk_recomputed_steps_total{program=\"train\",rank=\"3\"} 7\n"};
+    (void)state;
+    char *all = text_of_costs(true, true, true), *some = text_of_costs(false, false, false);
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++) {
+        assert_non_null(strstr(all, always[i]));
+        assert_non_null(strstr(some, always[i]));
+    }
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
+        assert_non_null(strstr(all, asked[i]));
+    assert_null(strstr(some, "pk_io_"));
+    assert_null(strstr(some, "pk_energy"));
+    assert_null(strstr(some, "pk_goodput"));
+    assert_null(strstr(some, "pk_recomputed"));
+    free(all);
+    free(some);
+}
+
+/* All that there can be at once, beside costs that are asked for or not. */
+static unsigned count_most(bool io, bool energy, bool goodput)
 {
     static pki_comm_row comms[PKI_METRICS_COMMS];
-    (void)state;
     pki_metrics m = some_metrics();
     for (size_t i = 0; i < PKI_METRICS_COMMS; i++)
         comms[i].library = comms[i].name = (char *)(uintptr_t) "same";
@@ -104,14 +165,26 @@ static void never_more_than_the_bound(void **state)
     for (size_t i = 0; i < PKI_METRICS_VERDICTS; i++)
         m.verdicts[i] = m.verdicts[0];
     m.stages[0] = m.stages[1] = m.stages[2] = &steps;
+    m.utilisation = (pki_utilisation){.steps = 1, .time = 1, .peak = 1};
     m.comms = comms;
     m.comm_count = PKI_METRICS_COMMS;
-    m.region_count = PKI_METRICS_REGIONS + 1;
+    m.region_count = pki_metrics_room(io, energy, goodput) + 1;
     m.counter_count = PKI_METRICS_COUNTERS;
     m.verdict_count = PKI_METRICS_VERDICTS;
+    fill_costs(&m, io, energy, goodput);
     char *text = text_of(&m);
-    assert_in_range(count_series(text), 200, PKI_METRICS_SERIES);
+    unsigned count = count_series(text);
     free(text);
+    return count;
+}
+
+static void never_more_than_the_bound(void **state)
+{
+    (void)state;
+    assert_int_equal(pki_metrics_room(false, false, false), PKI_METRICS_REGIONS);
+    for (int i = 0; i < 8; i++)
+        assert_in_range(count_most(i & 1, i & 2, i & 4), PKI_METRICS_SERIES - 8,
+                        PKI_METRICS_SERIES);
 }
 
 /* Each `le` is the last nanosecond before an edge, so a bucket's count is that of all values up to
@@ -138,6 +211,7 @@ int main(int argc, char **argv)
     golden_folder = argc > 1 ? argv[1] : NULL;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden),
+        cmocka_unit_test(costs),
         cmocka_unit_test(never_more_than_the_bound),
         cmocka_unit_test(counts_are_exact),
     };

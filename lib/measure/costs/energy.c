@@ -1,7 +1,6 @@
 #include "measure/costs/energy.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
@@ -111,58 +110,4 @@ void pki_energy_round(pki_energy_account *a, uint64_t now)
     }
     memset(a->pending, 0, sizeof a->pending);
     a->round_at = now;
-}
-
-/* ---- rows ---- */
-
-static bool put_row(pki_energy_summary *out, const pki_energy_counter *c, pki_energy_row row,
-                    const char *kind, uint64_t stretches)
-{
-    row.counter = strdup(c->name);
-    row.step_kind = strdup(kind);
-    row.resets = c->resets;
-    row.period = c->readings > 1 ? (c->at - c->since) / (c->readings - 1) : 0;
-    row.watts = row.time ? row.joules * 1e9 / (double)row.time : 0;
-    row.error = 2 * (double)row.period / 1e9 * (c->highest - c->lowest) * (double)stretches;
-    row.refused =
-        !row.period || !stretches || row.time / stretches < PKI_ENERGY_PERIODS * row.period;
-    if (row.refused) /* nothing is guessed */
-        row.joules = row.watts = row.error = 0;
-    row.per_step = row.steps ? row.joules / (double)row.steps : 0;
-    row.per_item = row.items ? row.joules / (double)row.items : 0;
-    out->rows[out->row_count++] = row;
-    return row.counter && row.step_kind;
-}
-
-static bool put_counter(const pki_energy_account *a, size_t i, pki_energy_summary *out)
-{
-    const pki_energy_counter *c = &a->counters[i];
-    pki_energy_row run = {.joules = c->joules, .time = c->at - c->since};
-    bool done = true;
-    for (size_t k = 0; k < a->kind_count; k++) {
-        run.steps += a->steps[k];
-        run.items += a->items[k];
-    }
-    done = put_row(out, c, run, "(run)", 1);
-    for (size_t k = 0; k < a->kind_count; k++) {
-        pki_energy_row row = {
-            .joules = c->kinds[k], .time = a->time[k], .steps = a->steps[k], .items = a->items[k]};
-        if (a->steps[k])
-            done = put_row(out, c, row, a->kinds[k], a->stretches[k]) && done;
-    }
-    return done;
-}
-
-bool pki_energy_fill(const pki_energy_account *a, pki_energy_summary *out)
-{
-    bool done = true;
-    out->held_by = strdup(a->held_by);
-    out->held_steps = a->held_steps;
-    out->held_time = a->held_time;
-    out->free_steps = a->free_steps;
-    out->free_time = a->free_time;
-    out->rows = calloc(a->count * (a->kind_count + 1) + 1, sizeof *out->rows);
-    for (size_t i = 0; i < a->count && out->rows; i++)
-        done = put_counter(a, i, out) && done;
-    return out->rows && out->held_by && done;
 }

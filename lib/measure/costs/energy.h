@@ -62,6 +62,3 @@ void pki_energy_held(pki_energy_account *account, unsigned gpu, const char *why)
 /* A step that has ended. kind NULL: the usual one. */
 void pki_energy_step(pki_energy_account *account, const char *kind, uint64_t start, uint64_t end,
                      uint64_t items);
-
-/* Rows into an empty `out`. False without memory. */
-bool pki_energy_fill(const pki_energy_account *account, pki_energy_summary *out);

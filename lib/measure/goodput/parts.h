@@ -21,6 +21,13 @@ enum pki_part {
 /* "productive", ...: their names in the state file and in `pk job --json` */
 extern const char *const pki_part_names[PKI_PARTS];
 
+/* Where a process's time has gone, of which `up` is the sum. */
+typedef struct pki_goodput_summary {
+    uint64_t up; /* ns, since the process's start; first: 0 leaves it out of the report file */
+    uint64_t parts[PKI_PARTS];
+    uint64_t steps, recomputed; /* usual ones; that an earlier run of the job had made, and lost */
+} pki_goodput_summary;
+
 /* Of a phase (pk/goodput.h), and of a kind of steps. */
 uint32_t pki_part_of_phase(uint32_t phase);
 uint32_t pki_part_of_kind(const char *kind);

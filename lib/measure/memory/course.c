@@ -90,6 +90,16 @@ void pki_memory_course_fill(const pki_memory_course *c, pki_memory_summary *out)
     out->steady_major = each(c->last.major, c->early.major, out->steady_steps);
 }
 
+pki_memory_sum pki_memory_course_sum(const pki_memory_course *c)
+{
+    return (pki_memory_sum){.looks = c->looks,
+                            .resident = c->end.resident,
+                            .most_resident = c->end.resident,
+                            .most_private = c->most_private,
+                            .minor_faults = c->end.minor - c->first.minor,
+                            .major_faults = c->end.major - c->first.major};
+}
+
 pki_growth pki_memory_course_region(const pki_memory_course *c, uint32_t region)
 {
     if (region >= c->region_room)

@@ -40,6 +40,9 @@ void pki_memory_course_see_region(pki_memory_course *course, uint32_t region, ui
 /* What all looks say; nothing of libpk_alloc, and no texts. */
 void pki_memory_course_fill(const pki_memory_course *course, pki_memory_summary *out);
 
+/* The same so far; most_resident is that of the looks. */
+pki_memory_sum pki_memory_course_sum(const pki_memory_course *course);
+
 #define PKI_MEMORY_GROWTH_LEAST 262144.0    /* bytes, of a region */
 #define PKI_MEMORY_RESIDENT_LEAST 1048576.0 /* and of the process: pages come in bursts */
 

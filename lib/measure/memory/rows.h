@@ -18,6 +18,13 @@ typedef struct pki_memory_region {
     pki_growth growth;
 } pki_memory_region;
 
+/* What the kernel says of the process, of the run so far or, but for the extremes, a part of it. */
+typedef struct pki_memory_sum {
+    uint64_t looks; /* first: 0 leaves it out of a line of windows */
+    uint64_t resident, most_resident, most_private; /* at the end; the most so far */
+    uint64_t minor_faults, major_faults;
+} pki_memory_sum;
+
 typedef struct pki_memory_summary {
     uint64_t looks;                   /* first: 0 leaves it out of the report file */
     uint64_t resident, most_resident; /* at the end; the most since the program's start */

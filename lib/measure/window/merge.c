@@ -1,7 +1,6 @@
 #include "measure/window/utilisation.h"
 #include "measure/window/merge.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "measure/overhead.h"
 #include "measure/thinned.h"
 #include "measure/verdict/verdict.h"
+#include "measure/window/costs.h"
 #include "measure/window/course.h"
 #include "measure/window/named.h"
 #include "measure/whole_run.h"
@@ -43,6 +43,7 @@ struct pki_windows {
     uint32_t warmup_steps;
     pki_course course;
     pki_utilisation peak;
+    pki_window_costs costs;
     pki_run run;
     pki_toll toll;
     pk_counts counts;
@@ -82,6 +83,7 @@ void pki_windows_destroy(pki_windows *w)
     pki_steps_destroy(w->steps);
     pki_course_finish(&w->course);
     pki_shape_finish(&pki_utilisation_shape, &w->peak);
+    pki_window_costs_finish(&w->costs);
     pki_shape_finish(&pki_run_shape, &w->run);
     pki_shape_finish_rows(&pki_thread_shape, w->threads, w->thread_count);
     free(w);
@@ -94,50 +96,6 @@ size_t pki_windows_count(const pki_windows *w)
 
 /* ---- is it one? ---- */
 
-/* What is not finite has been written as null, and read as NaN. */
-static bool is_sane(pki_tally *t)
-{
-    pki_moments *m = &t->moments;
-    if (isnan(m->squares.high))
-        m->squares = (pki_pair){INFINITY, 0};
-    return isfinite(m->first) && isfinite(m->min) && isfinite(m->max) && isfinite(m->apart.high) &&
-           isfinite(m->apart.low) && !isnan(m->squares.low);
-}
-
-static bool are_rows(const pki_whole_step *steps, size_t count, size_t rows)
-{
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < steps[i].bit_count; k++)
-            if (steps[i].bits[k].id >= rows)
-                return false;
-    return true;
-}
-
-static bool refers_to_its_rows(const pki_window *w)
-{
-    const pki_steps_part *part = &w->steps.exact;
-    bool known = are_rows(part->head, part->head_count, w->region_count) &&
-                 are_rows(part->slow, part->slow_count, w->region_count);
-    for (size_t i = 0; known && i < part->region_count; i++)
-        known = part->regions[i].id < w->region_count;
-    return known;
-}
-
-static bool has_sane_tallies(pki_window *w)
-{
-    pki_steps_part *part = &w->steps.exact;
-    bool sane =
-        is_sane(&part->tail.durations) && is_sane(&part->untracked) && is_sane(&part->late_warmup);
-    sane = is_sane(&part->between.durations) && sane;
-    for (size_t i = 0; i < part->other_count; i++)
-        sane = is_sane(&part->others[i].totals.durations) && sane;
-    for (size_t i = 0; i < part->region_count; i++)
-        sane = is_sane(&part->regions[i].self) && sane;
-    for (size_t i = 0; i < w->counter_count; i++)
-        sane = is_sane(&w->counters[i].exact) && sane;
-    return sane;
-}
-
 static bool is_of_this_run(const pki_windows *all, const pki_run *run)
 {
     return all->count == 0 || (all->run.pid == run->pid && all->run.start_unix == run->start_unix);
@@ -149,11 +107,7 @@ static const char *objection(const pki_windows *all, pki_window *w)
         return "is of another run than the windows before it";
     if (all->count && w->index <= all->last)
         return "does not follow the window before it";
-    if (w->end < w->start || w->steps.count < w->steps.exact.head_count)
-        return "has times or steps that cannot be";
-    if (!refers_to_its_rows(w))
-        return "refers to a region that it does not have";
-    return has_sane_tallies(w) ? NULL : "has a distribution that is not finite";
+    return pki_window_objection(w);
 }
 
 /* ---- adding ---- */
@@ -287,7 +241,8 @@ static bool add(pki_windows *all, pki_window *w)
     note_place(all, w);
     add_toll(&all->toll, w);
     pki_counts_add(&all->counts, &w->counts);
-    bool fits = numbers && add_regions(all, w, numbers) && add_steps(all, w, numbers);
+    bool fits = numbers && add_regions(all, w, numbers) && add_steps(all, w, numbers) &&
+                pki_window_costs_add(&all->costs, &w->costs);
     for (size_t i = 0; fits && !all->light && i < w->counter_count; i++)
         fits = add_counter(all, w, &w->counters[i]);
     take_facts(all, w);
@@ -388,6 +343,7 @@ bool pki_windows_summary(pki_windows *all, pki_summary *out)
     bool fits = take_run(all, out) && fill_regions(all, out) && fill_counters(all, out) &&
                 pki_steps_fill(all->steps, all->warmup_steps, name_of, all, out) &&
                 pki_peak_apply(&all->peak, &out->steps.utilisation) &&
+                pki_window_costs_fill(&all->costs, out) &&
                 (!out->steps.count || pki_course_fill(&all->course, &out->steps));
     if (fits) {
         pki_overhead_fill(&all->toll, out);

@@ -117,6 +117,11 @@ static const pki_member counter_members[] = {
 };
 const pki_shape pki_window_counter_shape = {SHAPE(pki_window_counter, counter_members)};
 
+#define COST(m, of)                                                                                \
+    {                                                                                              \
+        .key = #m, .type = PKI_OBJECT, AT(pki_window, costs.m), .shape = &(of), .optional = true   \
+    }
+
 /* Regions and counters last: they are written piece by piece. */
 static const pki_member window_members[] = {
     PLAIN_AS("window", pki_window, index),
@@ -127,6 +132,10 @@ static const pki_member window_members[] = {
     {OBJECT(pki_window, overhead, pki_overhead_shape)},
     {ROWS("threads", pki_window, threads, thread_count, pki_thread_shape)},
     {OBJECT(pki_window, steps, steps)},
+    COST(io, pki_io_shape),
+    COST(energy, pki_energy_sums_shape),
+    COST(memory, pki_memory_sum_shape),
+    COST(goodput, pki_goodput_shape),
     {ROWS("regions", pki_window, regions, region_count, pki_window_region_shape)},
     {ROWS("counters", pki_window, counters, counter_count, pki_window_counter_shape)},
 };

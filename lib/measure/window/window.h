@@ -9,6 +9,7 @@
 
 #include <pk/stats.h>
 
+#include "measure/costs/sums.h"
 #include "measure/shape.h"
 #include "measure/steps/cut.h"
 #include "measure/window/sum.h"
@@ -49,6 +50,14 @@ typedef struct pki_window_steps {
     pki_steps_part exact; /* ids of regions are indices of pki_window.regions in the file */
 } pki_window_steps;
 
+/* What the window cost beside time; what is not known of it is not in the file. */
+typedef struct pki_window_costs {
+    pki_io_summary io;           /* counts: in the window; the best that a device gave: so far */
+    pki_energy_sums energy;      /* likewise */
+    pki_memory_sum memory;       /* faults and looks: in the window */
+    pki_goodput_summary goodput; /* from the process's start to the window's end: parts change */
+} pki_window_costs;
+
 typedef struct pki_window {
     uint64_t index;        /* from 0, without gaps */
     uint64_t start, end;   /* since the session's start */
@@ -63,6 +72,7 @@ typedef struct pki_window {
     pki_thread_row *threads; /* from the run's start to the window's end */
     pk_counts counts;        /* memory_bytes: at the end; all others: in the window */
     pki_overhead overhead;
+    pki_window_costs costs;
 } pki_window;
 
 extern const pki_shape pki_window_shape;
@@ -71,6 +81,9 @@ extern const pki_shape pki_window_shape;
 extern const pki_shape pki_window_region_shape, pki_window_counter_shape;
 
 void pki_window_finish(pki_window *window);
+
+/* Why its figures cannot be: a sentence without a subject; NULL: they can. */
+const char *pki_window_objection(pki_window *window);
 
 /* What an exact sum says of itself. stats is scratch: it holds the whole distribution then. */
 pki_dist pki_window_sum_dist(const pki_window_sum *sum, pk_stats *stats);

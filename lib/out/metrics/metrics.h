@@ -6,7 +6,8 @@
  * the steps has edges of our own buckets (stats/buckets.h): its counts are exact. A bucket holds
  * values below its edge, and `le` means "or equal", so each `le` is the last nanosecond before one.
  *
- * At most PKI_METRICS_SERIES series, whatever the program does.
+ * At most PKI_METRICS_SERIES series, whatever the program does: regions have what costs that are
+ * asked for leave of them.
  */
 #pragma once
 
@@ -16,7 +17,8 @@
 #include "measure/summary.h"
 
 #define PKI_METRICS_SERIES 300
-#define PKI_METRICS_REGIONS 24 /* and one for all others */
+#define PKI_METRICS_REGIONS 19 /* and one for all others; they give way to costs */
+#define PKI_METRICS_ENERGY 12  /* counters */
 #define PKI_METRICS_COUNTERS 16
 #define PKI_METRICS_COMMS 8
 #define PKI_METRICS_VERDICTS 8
@@ -48,6 +50,24 @@ typedef struct pki_metrics_verdict {
     pki_severity severity;
 } pki_metrics_verdict;
 
+typedef struct pki_metrics_energy {
+    char name[48];
+    uint64_t microjoules;
+} pki_metrics_energy;
+
+/* What the process costs beside time; what was not measured is not known. */
+typedef struct pki_metrics_costs {
+    pki_memory_sum memory; /* looks 0: not known */
+    bool io_known, allocated_known;
+    uint64_t allocated; /* bytes alive */
+    pki_io_counts io;
+    size_t energy_count;
+    pki_metrics_energy energy[PKI_METRICS_ENERGY];
+    pki_goodput_summary goodput;           /* up 0: not known */
+    uint64_t saves, save_bytes, save_time; /* of checkpoints */
+    uint64_t forced, own;                  /* switches of the thread that makes steps */
+} pki_metrics_costs;
+
 typedef struct pki_metrics {
     const char *program, *host, *version;
     int32_t rank, world_size;
@@ -62,12 +82,16 @@ typedef struct pki_metrics {
     const pk_stats
         *stages[PKI_METRICS_STAGES]; /* of requests: end to end, TTFT, TPOT. NULL: none */
     uint64_t requests_good;
+    pki_metrics_costs costs;
     size_t region_count, counter_count, comm_count, verdict_count;
     pki_metrics_region regions[PKI_METRICS_REGIONS + 1];
     pki_metrics_counter counters[PKI_METRICS_COUNTERS];
     const pki_comm_row *comms;
     pki_metrics_verdict verdicts[PKI_METRICS_VERDICTS];
 } pki_metrics;
+
+/* How many regions may have series of their own beside what is asked for. */
+size_t pki_metrics_room(bool io, bool energy, bool goodput);
 
 /* Write errors stick to the stream. */
 void pki_metrics_put(const pki_metrics *metrics, FILE *file);

@@ -89,17 +89,17 @@ static const char *kind_shown(const char *kind)
 static void put_energy_row(const pki_energy_row *r, FILE *file)
 {
     fputs("  ", file);
-    pki_put_left(file, r->counter, 20);
+    pki_put_left(file, r->counter, 18);
     pki_put_left(file, kind_shown(r->step_kind), 14);
     if (r->refused) {
         fprintf(file, "  shorter than 10 periods of %s\n", TIME((double)r->period));
         return;
     }
-    pki_report_cell(file, pki_figure_scaled(r->joules, "J").text, 9);
-    pki_report_cell(file, pki_figure_scaled(r->error, "J").text, 9);
-    pki_report_cell(file, pki_figure_scaled(r->watts, "W").text, 9);
-    pki_report_cell(file, r->steps ? pki_figure_scaled(r->per_step, "J").text : "-", 9);
-    pki_report_cell(file, r->items ? pki_figure_scaled(r->per_item, "J").text : "-", 9);
+    pki_report_cell(file, pki_figure_scaled(r->joules, "J").text, 8);
+    pki_report_cell(file, pki_figure_scaled(r->error, "J").text, 8);
+    pki_report_cell(file, pki_figure_scaled(r->watts, "W").text, 8);
+    pki_report_cell(file, r->steps ? pki_figure_scaled(r->per_step, "J").text : "-", 8);
+    pki_report_cell(file, r->items ? pki_figure_scaled(r->per_item, "J").text : "-", 8);
     fputc('\n', file);
 }
 
@@ -111,14 +111,37 @@ static void put_energy(const pki_energy_summary *e, FILE *file)
     if (e->why_not && *e->why_not)
         pki_report_say(file, "%s", e->why_not);
     if (e->row_count)
-        fputs("  counter             of              energy       +-    power   a step   an item\n",
+        fputs("  counter           of              energy       +-    power   a step  an item\n",
               file);
     for (size_t i = 0; i < e->row_count; i++)
         put_energy_row(&e->rows[i], file);
+}
+
+/* ---- goodput ---- */
+
+static void put_goodput(const pki_goodput_summary *g, FILE *file)
+{
+    if (!g->up)
+        return;
+    pki_report_title(file, "GOODPUT");
+    pki_report_say(file, "%s since the process's start; over restarts: pk job, of the state file",
+                   TIME((double)g->up));
+    for (size_t i = 0; i < PKI_PARTS; i++) {
+        if (!g->parts[i])
+            continue;
+        fprintf(file, "  %-12s", pki_part_names[i]);
+        pki_report_cell(file, TIME((double)g->parts[i]), 10);
+        pki_report_cell(file, pki_figure_percent((double)g->parts[i] / (double)g->up).text, 8);
+        fputc('\n', file);
+    }
+    if (g->recomputed)
+        pki_report_say(file, "%s of %s steps had been made by an earlier run, and lost",
+                       COUNT(g->recomputed), COUNT(g->steps));
 }
 
 void pki_report_costs(const pki_summary *s, FILE *file)
 {
     put_files(s, file);
     put_energy(&s->energy, file);
+    put_goodput(&s->goodput, file);
 }

@@ -123,10 +123,20 @@ static void put_numbers(pki_json *j, const pki_member *m, const void *object)
     pki_json_close(j, ']');
 }
 
+static bool is_left_out(const pki_member *m, const void *object)
+{
+    const char *first = object;
+    size_t what = m->type == PKI_ROWS ? m->count : m->offset;
+    bool may = m->optional && (m->type == PKI_OBJECT || m->type == PKI_ROWS);
+    return may && !uint_at(first + what);
+}
+
 void pki_json_member(pki_json *j, const pki_member *m, const void *object)
 {
     const void *at = pki_member_at(m, object);
     const char *text;
+    if (is_left_out(m, object))
+        return;
     switch (m->type) {
     case PKI_TEXT:
         memcpy(&text, at, sizeof text);
@@ -160,14 +170,6 @@ void pki_json_member(pki_json *j, const pki_member *m, const void *object)
         put_number(j, m, m->key, at);
         break;
     }
-}
-
-static bool is_left_out(const pki_member *m, const void *object)
-{
-    const char *first = object;
-    size_t what = m->type == PKI_ROWS ? m->count : m->offset;
-    bool may = m->optional && (m->type == PKI_OBJECT || m->type == PKI_ROWS);
-    return may && !uint_at(first + what);
 }
 
 static void put_members(pki_json *j, const pki_shape *shape, const void *object)
