@@ -49,7 +49,8 @@ static void say_reason(const pki_capture *c, FILE *file)
                {"every", "One of every so many steps"},
                {"cycle", "A part of a cycle"},
                {"request", "Asked for by `pk capture`"},
-               {"call", "The program asked for it (pk_capture)"}};
+               {"call", "The program asked for it (pk_capture)"},
+               {"hang", "The watchdog found that nothing moved any more"}};
     if (c->slow) {
         pki_report_say(
             file, "Step %" PRIu64 " took %s, %s the median of steps like it before (%s): %s more.",

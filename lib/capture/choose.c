@@ -6,7 +6,8 @@
 
 const char *pki_capture_reason_name(pki_capture_reason reason)
 {
-    static const char *const names[] = {"slow", "steps", "every", "cycle", "call", "request"};
+    static const char *const names[] = {"slow", "steps",   "every", "cycle",
+                                        "call", "request", "hang"};
     return names[reason];
 }
 

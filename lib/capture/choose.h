@@ -15,11 +15,18 @@ typedef enum pki_capture_reason {
     PKI_CAPTURE_STEPS,
     PKI_CAPTURE_EVERY,
     PKI_CAPTURE_CYCLE,
-    PKI_CAPTURE_CALL,   /* pk_capture */
-    PKI_CAPTURE_REQUEST /* pk capture */
+    PKI_CAPTURE_CALL,    /* pk_capture */
+    PKI_CAPTURE_REQUEST, /* pk capture */
+    PKI_CAPTURE_HANG     /* the watchdog */
 } pki_capture_reason;
 
 const char *pki_capture_reason_name(pki_capture_reason reason);
+
+/* It is of what the history holds at that moment. */
+static inline bool pki_capture_is_of_now(pki_capture_reason reason)
+{
+    return reason == PKI_CAPTURE_CALL || reason == PKI_CAPTURE_HANG;
+}
 
 /* Within the hour's budget those of more worth win: of slow steps their ratio to the median, of
  * those by turn 1, of those that somebody has asked for more than any step's. */

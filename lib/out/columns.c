@@ -172,11 +172,11 @@ static size_t put_long_word(FILE *file, const char *word, const char *end, size_
 
 void pki_put_paragraph(FILE *file, const char *text, size_t at, size_t indent)
 {
-    size_t start = at;
+    bool begun = false; /* a word stands on this line */
     while (*(text += strspn(text, " \n"))) {
         const char *end = text + strcspn(text, " \n");
         size_t width = width_of(text, (size_t)(end - text));
-        size_t gap = at > start ? 1 : 0;
+        size_t gap = begun ? 1 : 0;
         if (at + gap + width <= PKI_PAGE_WIDTH) {
             pki_put_times(file, ' ', gap);
             at += gap;
@@ -185,7 +185,7 @@ void pki_put_paragraph(FILE *file, const char *text, size_t at, size_t indent)
             pki_put_times(file, ' ', indent);
             at = indent;
         }
-        start = indent;
+        begun = true;
         at = put_long_word(file, text, end, at, indent);
         text = end;
     }

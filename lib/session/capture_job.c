@@ -48,7 +48,7 @@ static void note_steps(pki_capture_job *job)
 static void find_first(pki_capture_job *job)
 {
     const pki_history_head *h = job->view.head;
-    if (job->wish.reason != PKI_CAPTURE_CALL || h->step_end == 0)
+    if (!pki_capture_is_of_now(job->wish.reason) || h->step_end == 0)
         return;
     uint64_t n = h->step_end > h->step_room ? h->step_end - h->step_room : 0;
     while (n + 1 < h->step_end && h->steps[n % h->step_room].at < h->first)

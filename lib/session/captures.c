@@ -62,7 +62,7 @@ static void pin(pki_session *s)
 static uint64_t begin_of(const pki_history_view *view, const pki_wish *wish)
 {
     const pki_history_step *step =
-        wish->reason == PKI_CAPTURE_CALL ? NULL : pki_history_find(view, wish->first);
+        pki_capture_is_of_now(wish->reason) ? NULL : pki_history_find(view, wish->first);
     return step ? PKI_MAX(step->at, view->head->first) : view->head->first;
 }
 
@@ -154,7 +154,7 @@ static void pin_asked(pki_session *s)
     if (!pki_history_view_now(s->history, &view))
         return;
     for (unsigned i = 0; i < now.count; i++)
-        if (now.queue[i].wish.reason == PKI_CAPTURE_CALL)
+        if (pki_capture_is_of_now(now.queue[i].wish.reason))
             now.queue[i].pin = PKI_MIN(now.queue[i].pin, view.head->first);
     pin(s);
 }

@@ -97,8 +97,9 @@ pk_status pk_stop(void)
 pk_status pk_capture(const char *reason, uint32_t steps)
 {
     int saved = errno;
-    pk_status status =
-        steps > PKI_CAPTURE_STEPS_MOST ? PK_EINVAL : pki_requests_call(reason, steps);
+    pk_status status = steps > PKI_CAPTURE_STEPS_MOST
+                           ? PK_EINVAL
+                           : pki_requests_call(PKI_CAPTURE_CALL, reason, steps);
     if (status == PK_EINVAL)
         pki_fail(status, "pk_capture: %u steps are more than %u", steps, PKI_CAPTURE_STEPS_MOST);
     else if (status == PK_EBUSY)

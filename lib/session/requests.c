@@ -5,7 +5,7 @@
 
 #define CALLS (PKI_REQUESTS_MOST - 1)
 
-/* What pk_capture leaves. */
+/* What pk_capture and the watchdog leave. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pki_wish calls[CALLS];
 static unsigned call_count;
@@ -23,9 +23,9 @@ void pki_requests_listen(const pki_arena_header *header)
         seen = 0;
 }
 
-pk_status pki_requests_call(const char *text, uint32_t steps)
+pk_status pki_requests_call(pki_capture_reason reason, const char *text, uint32_t steps)
 {
-    pki_wish wish = {.reason = PKI_CAPTURE_CALL, .worth = PKI_WORTH_ASKED};
+    pki_wish wish = {.reason = reason, .worth = PKI_WORTH_ASKED};
     pk_status status = PK_OK;
     snprintf(wish.text, sizeof wish.text, "%s", text ? text : "");
     pthread_mutex_lock(&lock);

@@ -8,8 +8,9 @@
 /* From here on somebody listens; NULL: nobody. */
 void pki_requests_listen(const pki_arena_header *header);
 
-/* Any thread; a lock that is held for some instructions. PK_EOFF, PK_EBUSY or PK_OK. */
-pk_status pki_requests_call(const char *text, uint32_t steps);
+/* For the program or the watchdog. Any thread; a lock that is held for some instructions. PK_EOFF,
+ * PK_EBUSY or PK_OK. */
+pk_status pki_requests_call(pki_capture_reason reason, const char *text, uint32_t steps);
 
 #define PKI_REQUESTS_MOST 5
 

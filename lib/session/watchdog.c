@@ -1,5 +1,6 @@
 #include "session/watchdog.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -51,11 +52,22 @@ static void run_command(const pki_session *s)
     }
 }
 
+/* With the first thread that stands in something. Refused where there is no history: nothing is
+ * missing then. */
+static void keep_capture(const pki_session *s)
+{
+    char text[96] = "";
+    const char *line = strchr(s->arena->header->hang.words, '\n');
+    if (line)
+        snprintf(text, sizeof text, "%.*s", (int)strcspn(line + 1, "\n"), line + 1);
+    (void)pki_requests_call(PKI_CAPTURE_HANG, text, 0);
+}
+
 static void raise_alarm(const pki_session *s, const pki_watch *w, const pki_watch_sight *sight)
 {
     pki_goodput_hang(sight->now - pki_watch_quiet(w, sight->now));
     pki_hang_tell(s, pki_watch_quiet(w, sight->now), pki_watch_limit(w, sight));
-    (void)pki_requests_call("hang", 0); /* refused where there is no history: nothing is missing */
+    keep_capture(s);
     run_command(s);
 }
 

@@ -154,7 +154,7 @@ class Watchdog(unittest.TestCase):
     def alarm(self, how):
         folder = tempfile.mkdtemp()
         command = f"cd {folder} && '{os.path.abspath(PK)}' where --json . > new-%r && mv new-%r said-%r.json"
-        job = Job(how, 1, folder=folder, PK_HANG_SECONDS="1", PK_HANG_COMMAND=command)
+        job = Job(how, 1, folder=folder, PK_HANG_SECONDS="1", PK_HANG_COMMAND=command, PK_HISTORY_STEPS="4")
         self.addCleanup(job.close)
         said = os.path.join(folder, "said-0.json")
         until = time.monotonic() + 30
@@ -170,7 +170,19 @@ class Watchdog(unittest.TestCase):
                                        r"communicator world of test: enqueued 20, started 20, completed 19, 1 under way\Z")
         children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(job.ranks[0].pid)], capture_output=True, check=False)
         self.assertEqual(children.stdout, b"")
-        self.assertIn("its watchdog:", pk("where", folder).stdout.decode())
+        self.assertIn("its watchdog:\n    no step and no region has ended", pk("where", folder).stdout.decode())
+        self.check_capture(folder, until)
+
+    def check_capture(self, folder, until):
+        """Of the steps before, by rank 0, with its first thread that stands in something."""
+        found = []
+        while not found and time.monotonic() < until:
+            found = [name for name in os.listdir(folder) if re.fullmatch(r"run-0-\d+\.json", name)]
+            time.sleep(0.02)
+        with open(os.path.join(folder, found[0]), encoding="utf-8") as file:
+            about = json.load(file)["perfkitCapture"]
+        self.assertEqual((about["reason"], about["last"]), ("hang", STEP - 2))
+        self.assertRegex(about["text"], r"\Athread 0 \(trainer\): in all-reduce for ")
 
     def test_stopped(self):
         self.alarm("stopped")

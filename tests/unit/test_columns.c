@@ -94,6 +94,8 @@ static void paragraphs(void **state)
     (void)state;
     pki_put_paragraph(page, "  a  few\nwords ", 4, 2);
     expect("a few words\n");
+    pki_put_paragraph(page, "no step", 0, 6); /* a short word before the indent */
+    expect("no step\n");
     pki_put_paragraph(page, "", 4, 2);
     expect("\n");
     /* 38 + 1 + 39 columns from 2 on are 80; one more is too many. */

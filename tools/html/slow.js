@@ -5,7 +5,7 @@ const PATHS_SHOWN = 12;
 
 function captureReason(capture) {
     const words = { steps: 'steps that were asked for by number', every: 'one of every so many steps', cycle: 'a part of a cycle',
-        request: 'asked for by pk capture', call: 'the program asked for it' };
+        request: 'asked for by pk capture', call: 'the program asked for it', hang: 'nothing moved any more' };
     if (!capture.slow) return `A capture: ${words[capture.reason] ?? capture.reason}${capture.text && `: ${capture.text}`}.`;
     return `A capture of a slow step: step ${count(capture.slow_step)} took ${time(capture.slow)}, `
         + `${(capture.slow / (capture.median || 1)).toFixed(2)} × the median of steps like it before, ${time(capture.median)}.`;

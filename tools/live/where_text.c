@@ -85,8 +85,9 @@ static void put_hang(FILE *to, const look *l)
     while (*line) {
         char text[sizeof hang->words];
         int n = (int)strcspn(line, "\n");
-        snprintf(text, sizeof text, "    %.*s", n, line);
-        pki_put_paragraph(to, text, 0, 6);
+        snprintf(text, sizeof text, "%.*s", n, line);
+        fputs("    ", to);
+        pki_put_paragraph(to, text, 4, 6);
         line += n + (line[n] != 0);
     }
 }
