@@ -77,7 +77,7 @@ module pk
 
     ! pk_options of pk/session.h.
     type, bind(c) :: options
-        integer(c_int32_t) :: size = 304, ring_records = 0
+        integer(c_int32_t) :: size = 312, ring_records = 0
         type(c_ptr) :: trace_path = c_null_ptr, report_path = c_null_ptr
         integer(c_int64_t) :: memory_bytes = 0
         type(c_ptr) :: backends = c_null_ptr, arena_path = c_null_ptr, clock = c_null_ptr
@@ -100,7 +100,7 @@ module pk
         integer(c_int32_t) :: trace_keep = 0
         type(c_ptr) :: machine_path = c_null_ptr
         real(c_double) :: overhead_max = 0
-        type(c_ptr) :: goodput_path = c_null_ptr, costs = c_null_ptr, peak = c_null_ptr
+        type(c_ptr) :: goodput_path = c_null_ptr, costs = c_null_ptr, peak = c_null_ptr, job_path = c_null_ptr
     end type
     type, bind(c) :: backend_info
         integer(c_int32_t) :: size = 232, live = 0

@@ -154,7 +154,7 @@ class _Options(ctypes.Structure):
         "s.cupti_steps u.cupti_graph_nodes u.nvtx_consume s.nvtx_shim s.gpu_capture u.cupti_sync_events w.history_bytes "
         "u.history_steps u.captures_per_hour w.capture_bytes_per_hour s.capture s.capture_path s.windows_path u.window_steps "
         " u.window_seconds w.windows_max_bytes s.metrics_path u.metrics_seconds u.hang_seconds s.hang_command "
-        " s.collector s.collector_cpus w.trace_rotate_bytes u.trace_keep s.machine_path d.overhead_max s.goodput_path s.costs s.peak").split()]
+        " s.collector s.collector_cpus w.trace_rotate_bytes u.trace_keep s.machine_path d.overhead_max s.goodput_path s.costs s.peak s.job_path").split()]
 
 
 class Counts(_Plain):

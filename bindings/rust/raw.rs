@@ -72,6 +72,7 @@ pub struct Options {
     pub goodput_path: *const c_char,
     pub costs: *const c_char,
     pub peak: *const c_char,
+    pub job_path: *const c_char,
 }
 
 #[repr(C)]
@@ -84,7 +85,7 @@ pub struct Backend {
 
 // What C has (tests/abi); larger ones come with a larger size member.
 const _: () = assert!(size_of::<Region>() == 64 && size_of::<Counter>() == 24 && size_of::<Stats>() == 30344);
-const _: () = assert!(size_of::<Options>() == 304 && size_of::<Backend>() == 232 && size_of::<Counts>() == 152);
+const _: () = assert!(size_of::<Options>() == 312 && size_of::<Backend>() == 232 && size_of::<Counts>() == 152);
 
 #[link(name = "pk")]
 extern "C" {

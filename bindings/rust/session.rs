@@ -71,7 +71,7 @@ impl Options {
 
     text_options! { trace_path report_path backends arena_path clock cupti_steps nvtx_shim
                     gpu_capture capture capture_path windows_path metrics_path goodput_path costs hang_command
-                    collector collector_cpus machine_path peak }
+                    collector collector_cpus machine_path peak job_path }
     number_options! { ring_records: u32 memory_bytes: u64 trace_max_bytes: u64 flush_ms: u32 report_threads: u32
                       warmup_steps: u32 rank: i32 world_size: i32 log_level: u32 cupti_graph_nodes: u32
                       nvtx_consume: u32 cupti_sync_events: u32 history_steps: u32 history_bytes: u64

@@ -32,5 +32,6 @@
 #include <pk/gpu.h>
 #include <pk/comm.h>
 #include <pk/nccl.h>
+#include <pk/job.h>
 
 #endif

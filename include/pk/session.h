@@ -18,8 +18,7 @@
  *          which wakes four times a second while nothing is recorded, ten times otherwise, when a
  *          thread has filled a quarter of its ring, and about every 10 ms where CUDA or NCCL is
  *          there; and a second one, which wakes every 100 ms, where NVML is asked about GPUs;
- *          hang_seconds adds one that wakes twice a second. pk_flush and pk_stop take as long as
- *          the disk does.
+ *          hang_seconds adds one that wakes twice a second. pk_flush and pk_stop wait for the disk.
  * Stack:   pk_start, pk_flush and pk_stop need 64 KiB at most, plus what a log function needs. The
  *          calls that record fit PTHREAD_STACK_MIN.
  * Signals: not for handlers, except that a handler may call exit(). A call that a handler makes
@@ -301,6 +300,7 @@ typedef struct pk_options {
     /* What MFU and HFU are of (docs/machine.md): fp64, fp32, tf32, bf16, fp16, fp8; operations per
      * second, "989.5e12"; both, "bf16:989.5e12". NULL: fp32 of processors, of GPUs none. */
     const char *peak;
+    const char *job_path; /* of all ranks' report, by libpk_mpi (docs/mpi.md). "-": stderr */
 } pk_options;
 
 /* The options as a pointer to a literal: pk_start(pk_options(.trace_path = "run.json")). For C; in

@@ -23,6 +23,7 @@ static const char *const variables[] = {
     "PK_HANG_SECONDS",
     "PK_HISTORY_BYTES",
     "PK_HISTORY_STEPS",
+    "PK_JOB_PATH",
     "PK_LOG",
     "PK_LOG_LEVEL",
     "PK_MACHINE_PATH",

@@ -1,5 +1,6 @@
 /* lib/session/asked.c - a session that nobody in the program has asked for, so that nobody there
  * looks at how its start went. */
+#include <pk/job.h>
 #include <pk/region.h>
 #include <pk/session.h>
 
@@ -23,6 +24,13 @@ void pk_say_(int32_t rank, const char *sentence)
     int saved = errno;
     if ((rank < 0 ? launched_rank() : rank) == 0)
         pki_log_to_stderr(NULL, PK_LOG_INFO, sentence);
+    errno = saved;
+}
+
+void pk_log_(pk_log_level level, const char *sentence)
+{
+    int saved = errno;
+    pki_log(level, "%s", sentence);
     errno = saved;
 }
 

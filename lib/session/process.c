@@ -19,6 +19,7 @@
 #include "session/duplicates.h"
 #include "session/drain.h"
 #include "session/goodput.h"
+#include "session/job.h"
 #include "session/memory.h"
 #include "session/metrics.h"
 #include "comm/live/progress.h"
@@ -42,6 +43,7 @@ static void in_child(void)
     } else if (s->open && s->writing) {
         pki_own_close(&s->file.own);
     }
+    pki_job_after_fork();
     pki_windows_after_fork();
     pki_memory_after_fork();
     pki_metrics_after_fork();
@@ -72,6 +74,8 @@ static void stop_at_exit(void)
     pki_store(&armed, false);
     if (pki_the_session.open)
         pki_session_exit();
+    else
+        pk_job_leave_(0); /* nobody has taken it: MPI_Finalize was not called */
 }
 
 /* A library that is unloaded while our threads run in it takes the program down with it. */

@@ -12,11 +12,9 @@
 #include "out/report/report.h"
 #include "out/target.h"
 
-typedef int report_function(const pki_summary *summary, FILE *file);
-
 /* The whole report in memory first: a full disk must not leave half a report under the good name.
  */
-static char *format(report_function *report, const pki_summary *summary, size_t *bytes)
+char *pki_report_as(pki_report_function *report, const pki_summary *summary, size_t *bytes)
 {
     char *text = NULL;
     FILE *memory = open_memstream(&text, bytes);
@@ -32,7 +30,7 @@ static char *format(report_function *report, const pki_summary *summary, size_t 
 
 char *pki_report_line(const pki_summary *summary, size_t *bytes)
 {
-    return format(pki_report_json_line, summary, bytes);
+    return pki_report_as(pki_report_json_line, summary, bytes);
 }
 
 static pk_status trouble(const char *path, int error)
@@ -49,7 +47,7 @@ pk_status pki_report_check(const char *path)
     return !file || pki_target_is_free(path) ? PK_OK : trouble(path, errno);
 }
 
-static report_function *form_of(const char *path, bool json)
+static pki_report_function *form_of(const char *path, bool json)
 {
     return pki_ends_with(path, PKI_RANK_SUFFIX) ? pki_report_rank
            : json                               ? pki_report_json
@@ -61,7 +59,7 @@ pk_status pki_report_file(const pki_summary *summary, const char *path, bool jso
     size_t n = 0;
     if (!path[0])
         return PK_OK;
-    char *text = format(form_of(path, json), summary, &n);
+    char *text = pki_report_as(form_of(path, json), summary, &n);
     if (!text)
         return pki_fail(PK_ENOMEM, "no memory for the report");
     bool to_stderr = strcmp(path, "-") == 0;

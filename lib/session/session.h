@@ -29,7 +29,8 @@ typedef struct pki_session {
     pki_registry *registry;
     uint64_t start_unix, start_cpu; /* ns */
     uint64_t stop_ns;               /* length, once stopped */
-    pk_counts final;                /* once stopped */
+    bool job_has_it; /* its part of the job's report has been taken (session/job.h) */
+    pk_counts final; /* once stopped */
 
     /* under the drain lock */
     pki_toll toll; /* but for what pki_toll_now asks for (session/toll.h) */

@@ -10,6 +10,7 @@
 #include "session/collect.h"
 #include "session/duplicates.h"
 #include "session/drain.h"
+#include "session/job.h"
 #include "session/output.h"
 #include "session/report_file.h"
 #include "session/energy.h"
@@ -72,7 +73,7 @@ static pk_status write_reports(pki_session *s)
     pk_status status = PK_OK;
     pthread_mutex_lock(&pki_drain_lock);
     if (pki_run_summarise(s, &summary)) {
-        status = pki_report_file(&summary, s->config.report, s->config.report_json);
+        status = pki_job_stop(s, &summary);
         if (s->writing)
             line = pki_report_line(&summary, &n);
         if (s->writing && !line && !status)
@@ -138,5 +139,7 @@ void pki_session_exit(void)
         else
             pki_go_outside(); /* the collector is still at it: nobody else gets the lock */
     }
+    if (ended)
+        pk_job_leave_(0);
     pki_session_abandon(!ended);
 }

@@ -29,6 +29,7 @@ typedef struct builder {
     pki_fold *fold;
     pki_summary *out;
     pk_stats *stats; /* scratch */
+    bool goes_on;    /* the session */
 } builder;
 
 static char *copy(const char *text)
@@ -259,7 +260,9 @@ bool pki_run_fill(const pki_session *s, pki_run *r)
 static bool add_run(builder *g)
 {
     bool filled = pki_run_fill(g->session, &g->out->run);
-    g->out->run.wall = g->session->stop_ns;
+    g->out->run.wall = g->goes_on ? pki_clock_ns(&g->session->arena->header->clock,
+                                                 pki_ticks(g->session->config.monotonic))
+                                  : g->session->stop_ns;
     return filled;
 }
 
@@ -296,7 +299,8 @@ static const char *region_name(void *user, uint32_t id)
 static bool add_gpus(builder *g)
 {
     pki_activity_counts counts = pki_activity_counted();
-    pki_device_finalised(g->fold->device, UINT64_MAX);
+    if (!g->goes_on)
+        pki_device_finalised(g->fold->device, UINT64_MAX);
     g->out->activities.count = counts.added;
     g->out->activities.unwritten = counts.unwritten;
     return pki_device_fill(g->fold->device, g->out->steps.warmup, region_name, NULL, g->out);
@@ -361,9 +365,9 @@ static bool build(builder *g)
            pki_memory_fill(&g->out->memory) && pki_verdicts_fill(g->out);
 }
 
-bool pki_run_summarise(const pki_session *s, pki_summary *out)
+static bool summarise(const pki_session *s, bool goes_on, pki_summary *out)
 {
-    builder g = {.session = s, .out = out};
+    builder g = {.session = s, .out = out, .goes_on = goes_on};
     pki_summary_init(out);
     g.stats = malloc(sizeof *g.stats);
     bool done = false;
@@ -378,4 +382,14 @@ bool pki_run_summarise(const pki_session *s, pki_summary *out)
     if (!done)
         pki_summary_finish(out);
     return done;
+}
+
+bool pki_run_summarise(const pki_session *s, pki_summary *out)
+{
+    return summarise(s, false, out);
+}
+
+bool pki_run_summarise_so_far(const pki_session *s, pki_summary *out)
+{
+    return summarise(s, true, out);
 }

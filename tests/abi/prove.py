@@ -10,8 +10,8 @@ import abi
 
 # header, what stands there, what takes its place, and a piece of the complaint; None: there must be none.
 CHANGES = [
-    ("session.h", "    const char *peak;\n", "    const char *peak;\n    uint64_t newest;\n", None),
-    ("session.h", "    const char *peak;\n", "", "peak"),
+    ("session.h", "    const char *job_path; /*", "    const char *job_path;\n    uint64_t newest; /*", None),
+    ("session.h", "    const char *job_path; /*", "    /*", "job_path"),
     ("session.h", "    const char *trace_path;\n", "    const char *trace_path;\n    const char *early;\n", "early"),
     ("session.h", "    uint32_t warmup_steps;\n", "    uint64_t warmup_steps;\n", "another type"),
     ("session.h", "    uint32_t nvtx_consume;\n", "    uint32_t nvtx_consume, squeezed;\n", "squeezed"),

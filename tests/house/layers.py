@@ -19,6 +19,8 @@ LAYER = {"base": 0, "alloc": 0, "stats": 1, "core": 2, "measure": 3, "out": 3, "
 BACKENDS = LAYER["backend"]
 # Libraries of their own, which know libpk as any program does.
 BESIDE = ("comm/mpi", "comm/nccl")
+# What of the tools is linked into one of them: it has that library's header.
+LINKED = ("tools/job/library/", "comm/mpi")
 TOOLS_SEE = ("base", "stats", "core", "measure", "out", "history", "bench", "comm/model", "comm/figures")
 # lib/backend/none.h, which every NAME/none.c consists of, and the shim's, which any may need.
 COMMON = ("none", "shim")
@@ -62,6 +64,8 @@ def objection(path, target):
         return "a public header includes public headers only"
     if here == "examples" and there != "examples":
         return "an example knows what a user knows: <pk/...>"
+    if path.startswith(LINKED[0]) and its_layer == LINKED[1]:
+        return None
     if there == "lib" and its_layer in BESIDE:
         return None if layer == its_layer else f"lib/{its_layer} is a library of its own"
     if here == "lib" and layer in BESIDE:

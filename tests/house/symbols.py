@@ -32,9 +32,10 @@ DENIED = {
     "cannot be bounded": "gets sprintf vsprintf strcpy strcat stpcpy alloca",
     "reaches thread-local storage by a call (-ftls-model=initial-exec is missing)": "__tls_get_addr",
 }
-# lib/out sets its thread's locale to C while it writes a report; libpkbench while it reads arguments and writes.
+# lib/out sets its thread's locale to C while it writes a report, as does the report of a job; libpkbench while it reads
+# arguments and writes.
 IN_C_LOCALE = {"strtod", "strftime"}
-SETS_LOCALE = re.compile(r"\[(out_|values\.|forms_)")
+SETS_LOCALE = re.compile(r"\[(out_|values\.|forms_|job-report)")
 # What finds us does so by a variable; set where nobody else has.
 FOUND = re.compile(r"\[(backend_nvtx_tool|comm_plugin_discovery)")
 IN_FOUND = {"setenv"}

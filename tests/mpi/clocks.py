@@ -74,7 +74,44 @@ def check(folder, pk, seed):
             yield f"node{rank} is {wrong} ns from the truth: {about}"
 
 
-def main(mpiexec, program, preload, pk):
+def by_time(folder, rank):
+    """When it has measured."""
+    return [event["ts"] for event in json.loads(read(os.path.join(folder, f"run-{rank}.json")))["traceEvents"]
+            if event["ph"] == "X" and event["name"] == "clocks of nodes"]
+
+
+def again(mpiexec, steps):
+    """Measured anew each second, at the same collective on all ranks."""
+    settings = {"PK_MPI_START": "1", "PK_TRACE_PATH": "run-%r.json", "PK_MPI_CLOCKS": "all", "PK_MPI_CLOCKS_SECONDS": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        launch.run(mpiexec, 3, [steps, "slow"], folder, settings)
+        times = [len(by_time(folder, rank)) for rank in range(3)]
+        if times[0] < 3 or max(times[1:]) < 3:  # behind MPI_Init, between, and in MPI_Finalize
+            yield f"again: the clocks of ranks are measured {times} times"
+
+
+def silent(mpiexec, steps):
+    """A partner whose session has ended hears nothing: the others go on, and the program ends as it should."""
+    settings = {"PK_MPI_START": "1", "PK_TRACE_PATH": "run-%r.json", "PK_MPI_CLOCKS": "all", "PK_MPI_CLOCKS_SECONDS": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        launch.run(mpiexec, 3, [steps, "silent"], folder, settings)
+        times = [len(by_time(folder, rank)) for rank in range(3)]
+        if times[0] <= times[1]:
+            yield f"silent: the clocks of ranks are measured {times} times"
+
+
+def refused(mpiexec, steps):
+    """A value that is none, and values that differ: one line, nothing is measured, nobody waits."""
+    settings = {"PK_MPI_START": "1", "PK_TRACE_PATH": "run-%r.json", "PK_LOG": "stderr"}
+    for value, line in ("yes", "PK_MPI_CLOCKS=yes is neither"), ("$VALUE", "PK_MPI_CLOCKS differs"):
+        with tempfile.TemporaryDirectory() as folder:
+            script = f'VALUE=$(( ${{PMIX_RANK:-$PMI_RANK}} % 2 )); export PK_MPI_CLOCKS="{value}"; exec "$0" before'
+            done = launch.finish(mpiexec, 3, ["sh", "-c", script, steps], folder, settings)
+            if done.stderr.count(line) != 3 or any(starts(read(os.path.join(folder, f"run-{rank}.json"))) for rank in range(3)):
+                yield f"PK_MPI_CLOCKS={value}: {done.stderr[-800:]}"
+
+
+def main(mpiexec, program, preload, pk, steps):
     launch.need_ranks(mpiexec)
     complaints = []
     settings = {"LD_PRELOAD": os.path.abspath(preload), "PK_MPI_START": "1", "PK_TRACE_PATH": "run-%r.json"}
@@ -90,6 +127,8 @@ def main(mpiexec, program, preload, pk):
         launch.run(mpiexec, RANKS, [os.path.abspath(program)], folder, settings | {"PK_MPI_CLOCKS": "1"})
         if any(starts(read(os.path.join(folder, f"run-{rank}.json"))) for rank in range(RANKS)):
             complaints.append("there are messages within a node")
+    steps = os.path.abspath(steps)
+    complaints += [*again(mpiexec, steps), *silent(mpiexec, steps), *refused(mpiexec, steps)]
     for complaint in complaints[:20]:
         print(complaint)
     return 1 if complaints else 0

@@ -12,6 +12,7 @@
 
 #include "comm/mpi/clocks.h"
 #include "comm/mpi/glue.h"
+#include "comm/mpi/job.h"
 
 static bool is_ours; /* the session */
 
@@ -45,6 +46,7 @@ static void finish(void)
         pk_region_end(&region);                                                                    \
         if (status == MPI_SUCCESS) {                                                               \
             start();                                                                               \
+            pki_mpi_job_begin();                                                                   \
             pki_mpi_clocks_begin();                                                                \
         }                                                                                          \
         return status;                                                                             \
@@ -59,6 +61,7 @@ PKI_MPI_CALL(Finalize)(void)
     static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Finalize");
     pki_mpi_clocks_end();
     finish();
+    pki_mpi_job_end();
     pk_region_begin(&region);
     int status = PMPI_Finalize();
     pk_region_end(&region);
@@ -68,5 +71,6 @@ PKI_MPI_CALL(Finalize)(void)
 PKI_MPI_CALL(Abort)(MPI_Comm comm, int code)
 {
     finish();
+    pki_mpi_job_abort();
     return PMPI_Abort(comm, code);
 }

@@ -1,0 +1,18 @@
+/* lib/comm/mpi/job.h - job_path, and report_path "-" of many ranks: one report of the job, made in
+ * MPI_Finalize and written by rank 0.
+ *
+ * A rank that stops its session before MPI_Finalize keeps its part until then, since only there are
+ * all ranks sure to come by; of a session that is open then the part is what it has so far. All
+ * agree that they are there (one small allreduce), then the parts go to rank 0 (gather.h), which
+ * tells the others when they are in the report. Who is not there within PK_MPI_PATIENCE costs no
+ * more than its own part: each rank that has waited for a second leaves its part in a file, should
+ * the job be killed meanwhile, and in the end rank 0 makes the report of the files that are there.
+ */
+#pragma once
+
+/* Behind MPI_Init; in MPI_Finalize, behind the end of a session of our own. */
+void pki_mpi_job_begin(void);
+void pki_mpi_job_end(void);
+
+/* In MPI_Abort: nobody gathers anything. */
+void pki_mpi_job_abort(void);

@@ -1,0 +1,70 @@
+/* A program of steps, for the job's report: job WHEN [LATE FILE]. WHEN says where its session ends
+ * ("before", "after" MPI_Finalize, "never": exit without both; "slow": before, and steps take 50 ms
+ * more; "silent": rank 1's ends amid them). The rank LATE comes to MPI_Finalize when FILE is there.
+ */
+#include <pk/pk.h>
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STEPS 40
+
+static pk_region work = PK_REGION_OF(PK_COMPUTE, "work");
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void make_steps(bool slowly, bool leaves)
+{
+    double sum = 1, all = 0;
+    for (int i = 0; i < STEPS; i++) {
+        if (slowly)
+            usleep(50000);
+        if (leaves && i == STEPS / 4)
+            pk_stop();
+        pk_region_begin(&work);
+        for (volatile int k = 0; k < 2000; k++)
+            sum += k;
+        pk_region_end(&work);
+        MPI_Allreduce(&sum, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        pk_step(1);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const char *when = argc > 1 ? argv[1] : "before";
+    int rank = 0;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (!getenv("PK_MPI_START") && pk_start(NULL) != PK_OK)
+        fprintf(stderr, "pk_start: %s\n", pk_error_message());
+    bool silent = strcmp(when, "silent") == 0;
+    make_steps(silent || strcmp(when, "slow") == 0, silent && rank == 1);
+    if (strcmp(when, "never") == 0) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        pk_stop();
+        exit(0);
+    }
+    for (int i = 0; argc > 3 && rank == atoi(argv[2]) && access(argv[3], R_OK) != 0 && i < 4000;
+         i++)
+        usleep(10000);
+    if (strcmp(when, "before") == 0)
+        pk_stop(); /* "slow", "silent": PK_MPI_START has begun it, MPI_Finalize ends it */
+    double before = seconds();
+    MPI_Finalize();
+    if (rank == 0)
+        printf("MPI_Finalize took %.3f ms\n", 1000 * (seconds() - before));
+    if (strcmp(when, "after") == 0)
+        pk_stop();
+    return 0;
+}
