@@ -17,13 +17,15 @@ extern "C" {
 /* What libpk_mpi has to say, through the session's log function. */
 PK_API void pk_log_(pk_log_level level, const char *sentence);
 
+#define PK_JOB_STDERR_ 1       /* report_path is "-" */
+#define PK_JOB_STDERR_ASKED_ 2 /* job_path is "-" */
+
 /* This rank's part of the job's report. The texts are perfkit's, until pk_job_leave_. */
 typedef struct pk_job_part_ {
-    uint32_t size; /* sizeof(pk_job_part_), set by the caller */
-    uint32_t
-        to_stderr;    /* of the job there shall be a text on stderr: job_path or report_path "-" */
-    const char *path; /* job_path; "": none, or "-" */
-    const char *text; /* what a report_path ending in .rank.json would have */
+    uint32_t size;      /* sizeof(pk_job_part_), set by the caller */
+    uint32_t to_stderr; /* of the job there shall be a text on stderr: PK_JOB_STDERR_..., else 0 */
+    const char *path;   /* job_path; "": none, or "-" */
+    const char *text;   /* what a report_path ending in .rank.json would have */
     uint64_t bytes;
 } pk_job_part_;
 

@@ -19,15 +19,15 @@
 
 /* What waits, under the control lock. */
 static struct {
-    uint32_t ranks;  /* parts wait, for so many of them; 0: none does */
-    bool there;      /* one does */
-    bool of_open;    /* of a session that goes on: what is left of it comes with its end */
-    bool saved;      /* it is in its file already */
-    bool to_stderr;  /* see pk_job_part_ */
-    char *text;      /* the part */
-    size_t bytes;    /* of it */
-    char *own;       /* the rank's own report for stderr, should the job's not come */
-    size_t own_size; /* of it */
+    uint32_t ranks;     /* parts wait, for so many of them; 0: none does */
+    bool there;         /* one does */
+    bool of_open;       /* of a session that goes on: what is left of it comes with its end */
+    bool saved;         /* it is in its file already */
+    uint32_t to_stderr; /* see pk_job_part_ */
+    char *text;         /* the part */
+    size_t bytes;       /* of it */
+    char *own;          /* the rank's own report for stderr, should the job's not come */
+    size_t own_size;    /* of it */
     char path[PATH_MAX], file[PATH_MAX];
 } waiting;
 
@@ -128,7 +128,9 @@ static bool keep(const pki_session *s, const pki_summary *summary)
     const pki_config *c = &s->config;
     const char *path = is_stderr(c->job) ? "" : c->job;
     forget();
-    waiting.to_stderr = is_stderr(c->job) || (waiting.ranks > 1 && is_stderr(c->report));
+    waiting.to_stderr = waiting.ranks > 1 && is_stderr(c->report) ? PK_JOB_STDERR_ : 0;
+    if (is_stderr(c->job))
+        waiting.to_stderr = PK_JOB_STDERR_ASKED_;
     snprintf(waiting.path, sizeof waiting.path, "%s", path);
     if (path[0] &&
         !pki_job_file_of(path, c->world.size ? c->world.rank : -1, &c->world, waiting.file))

@@ -1,10 +1,13 @@
 /* A program of steps, for the job's report: job WHEN [LATE FILE]. WHEN says where its session ends
  * ("before", "after" MPI_Finalize, "never": exit without both; "slow": before, and steps take 50 ms
- * more; "silent": rank 1's ends amid them). The rank LATE comes to MPI_Finalize when FILE is there.
+ * more; "silent": rank 1's ends amid them; "some": before, and rank 1 has none; "killed", "left":
+ * before, and rank 1 kills itself, or leaves, in place of MPI_Finalize). The rank LATE comes to
+ * MPI_Finalize when FILE is there.
  */
 #include <pk/pk.h>
 
 #include <mpi.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +49,8 @@ int main(int argc, char **argv)
     int rank = 0;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (!getenv("PK_MPI_START") && pk_start(NULL) != PK_OK)
+    bool some = strcmp(when, "some") == 0;
+    if (!getenv("PK_MPI_START") && !(some && rank == 1) && pk_start(NULL) != PK_OK)
         fprintf(stderr, "pk_start: %s\n", pk_error_message());
     bool silent = strcmp(when, "silent") == 0;
     make_steps(silent || strcmp(when, "slow") == 0, silent && rank == 1);
@@ -58,8 +62,13 @@ int main(int argc, char **argv)
     for (int i = 0; argc > 3 && rank == atoi(argv[2]) && access(argv[3], R_OK) != 0 && i < 4000;
          i++)
         usleep(10000);
-    if (strcmp(when, "before") == 0)
+    bool killed = strcmp(when, "killed") == 0, left = strcmp(when, "left") == 0;
+    if (strcmp(when, "before") == 0 || some || killed || left)
         pk_stop(); /* "slow", "silent": PK_MPI_START has begun it, MPI_Finalize ends it */
+    if (killed && rank == 1)
+        raise(SIGKILL);
+    if (left && rank == 1)
+        _exit(0);
     double before = seconds();
     MPI_Finalize();
     if (rank == 0)

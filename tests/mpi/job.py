@@ -1,5 +1,7 @@
-"""job.py MPIEXEC PROGRAM PK - one report of the job, by rank 0, in MPI_Finalize: of sessions that ended before it and
-that end after it, the same as `pk job` makes of the ranks' files; without a rank that is late, and what is left then."""
+"""job.py MPIEXEC PROGRAM PK [PLAIN LIBRARY...] - one report of the job, by rank 0, in MPI_Finalize: of sessions that
+ended before it and that end after it, the same as `pk job` makes of the ranks' files; without a rank that is late, has
+no session, no library (of PLAIN, which is not linked with it), or has been killed, and what is left then. That nobody
+waits for these is seen by a patience of a day."""
 
 import json
 import os
@@ -10,6 +12,8 @@ import tempfile
 import launch
 
 RANKS = 5
+OWN = ", pid "  # in a rank's alone
+FOREVER = {"PK_MPI_PATIENCE": "86400"}
 REPORT = "mpi-job-"  # the program: the first word of a job's report, and in a rank's
 
 
@@ -67,13 +71,52 @@ def late(mpiexec, command, pk):
     with tempfile.TemporaryDirectory() as folder:
         os.makedirs(os.path.join(folder, "job.json.ranks/0"))
         launch.finish(mpiexec, RANKS, [*command, "before", "2", "job.json"], folder, settings)
-        if read(folder, "job.json")["job"]["missing"] != [2]:
+        if 2 not in read(folder, "job.json")["job"]["missing"]:
             yield f"late: missing are {read(folder, 'job.json')['job']['missing']}"
         if files_in(folder) != ["job.json", *parts(range(RANKS))]:
             yield f"late: it leaves {files_in(folder)}"
         done = subprocess.run([pk, "job", "--json", "job.json.ranks"], cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode or json.loads(done.stdout)["job"]["ranks"] != RANKS:
             yield f"late: pk job of what it leaves: {done.stdout[-500:]}{done.stderr}"
+
+
+def without_session(mpiexec, command):
+    """Rank 1 has none: it answers all the same."""
+    with tempfile.TemporaryDirectory() as folder:
+        launch.finish(mpiexec, RANKS, [*command, "some"], folder, {"PK_JOB_PATH": "job.json", **FOREVER})
+        if files_in(folder) != ["job.json"] or read(folder, "job.json")["job"]["missing"] != [1]:
+            yield f"without a session: {files_in(folder)}"
+    with tempfile.TemporaryDirectory() as folder:
+        done = launch.finish(mpiexec, RANKS, [*command, "some"], folder, {"PK_REPORT_PATH": "-", **FOREVER})
+        # One, or of each rank its own if they have not come together.
+        if (f"{RANKS - 1} of {RANKS} ranks" in done.stderr, done.stderr.count(OWN)) not in ((True, 0), (False, RANKS - 1)):
+            yield f"without a session, on stderr: {done.stderr[-1500:]}"
+
+
+def without_library(mpiexec, plain, libraries):
+    """The last of four has none, and does not answer: the others have their own reports, or wait no longer than asked."""
+    preloaded = {"LD_PRELOAD": ":".join(os.path.abspath(library) for library in libraries), "PK_MPI_START": "1"}
+    command = [os.path.abspath(plain), ":", "-n", "1", os.path.abspath(plain)]
+    with tempfile.TemporaryDirectory() as folder:
+        done = launch.finish(mpiexec, 3, command, folder, {**preloaded, "PK_REPORT_PATH": "-", **FOREVER})
+        if done.stderr.count(OWN) != 3:
+            yield f"without the library, on stderr: {done.stderr[-1500:]}"
+    with tempfile.TemporaryDirectory() as folder:
+        launch.finish(mpiexec, 3, command, folder, {**preloaded, "PK_JOB_PATH": "job.json", "PK_MPI_PATIENCE": "2"})
+        left = [name for name in files_in(folder) if name.startswith("job.json")]
+        if left != ["job.json", *parts(range(3))] or 3 not in read(folder, "job.json")["job"]["missing"]:
+            yield f"without the library: {left}"
+
+
+def killed(mpiexec, command):
+    """By SIGKILL, or gone without MPI_Finalize: mpiexec ends, whatever it makes of the other ranks."""
+    for how in ("killed", "left"):
+        with tempfile.TemporaryDirectory() as folder:
+            env = dict(os.environ, **launch.ALLOW, PK_REPORT_PATH="-", PK_MPI_PATIENCE="86400")
+            subprocess.run([mpiexec, "-n", str(RANKS), *command, how], cwd=folder, env=env, timeout=200,
+                           stdin=subprocess.DEVNULL, capture_output=True, check=False)
+            if files_in(folder):
+                yield f"{how}: {files_in(folder)}"
 
 
 def alone(command):
@@ -85,11 +128,12 @@ def alone(command):
             yield f"alone: it leaves {files_in(folder)}"
 
 
-def main(mpiexec, program, pk):
+def main(mpiexec, program, pk, plain=None, *libraries):
     launch.need_ranks(mpiexec)
     command, pk = [os.path.abspath(program)], os.path.abspath(pk)
     complaints = [*reduced(mpiexec, command, "before"), *reduced(mpiexec, command, "after"), *same_as_files(mpiexec, command, pk),
-                  *late(mpiexec, command, pk), *alone(command)]
+                  *late(mpiexec, command, pk), *without_session(mpiexec, command), *killed(mpiexec, command), *alone(command)]
+    complaints += without_library(mpiexec, plain, libraries) if plain else []
     for complaint in complaints:
         print(complaint)
     return 1 if complaints else 0

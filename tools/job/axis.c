@@ -1,6 +1,7 @@
 #include "job/axis.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,10 +53,11 @@ static bool add_rank(operations *o, const job *j, size_t rank, complaint *why)
 /* What cannot be kept bounds nothing: then real times are what there is. */
 static void bound(job_axis *a, const job *j)
 {
-    const char *folder = getenv("TMPDIR");
-    char *path = memory_copy(folder && *folder ? folder : "/tmp");
-    char *file = memory_zeroed(strlen(path) + 16, 1);
-    strcat(strcpy(file, path), "/pk-job-axis");
+    const char *folder = secure_getenv("TMPDIR"); /* it runs in the program, too (job/library) */
+    folder = folder && *folder ? folder : "/tmp";
+    size_t room = strlen(folder) + sizeof "/pk-job-axis";
+    char *file = memory_zeroed(room, 1);
+    snprintf(file, room, "%s/pk-job-axis", folder);
     complaint ignored = {""};
     operations *o = operations_create(file);
     bool added = true;
@@ -65,7 +67,6 @@ static void bound(job_axis *a, const job *j)
         clocks_fit(&a->clocks, &a->sources, o, &ignored);
     operations_destroy(o);
     free(file);
-    free(path);
 }
 
 bool job_axis_make(job_axis *a, const job *j)

@@ -137,7 +137,7 @@ static void add_site(job_exchange *e, table *keys, size_t *room, const pki_comm_
 {
     char *key = memory_zeroed(strlen(row->region) + 2, 1);
     key[0] = (char)('a' + row->op);
-    strcpy(key + 1, row->region);
+    memcpy(key + 1, row->region, strlen(row->region) + 1);
     uint32_t at = table_add(keys, key);
     free(key);
     if (at == e->site_count) {

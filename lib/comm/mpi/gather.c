@@ -7,9 +7,7 @@
 
 #include "comm/mpi/patience.h"
 
-#define TAG                                                                                        \
-    24593 /* within what every MPI allows; one that programs do not leave messages under           \
-           */
+#define TAG 24593 /* every MPI allows it, and programs leave no messages under it */
 #define MARK 0x706B6A6F62u
 #define PIECE_MOST (1 << 28) /* bytes of a message; a count is an int */
 
@@ -94,8 +92,22 @@ static int parent_of(int rank)
     return rank & (rank - 1);
 }
 
+/* Who is silent costs the one that waits for it a share of the time, and so those above have theirs
+ * left to hear of all others. */
+static double share_of(const pki_mpi_gathered *g, int distance, double seconds, double since)
+{
+    int round = 1, rounds = 1;
+    for (int d = 1; d < g->ranks; d *= 2)
+        rounds++;
+    for (int d = 1; d < distance; d *= 2)
+        round++;
+    double left = since + seconds * round / rounds - pki_mpi_seconds();
+    return left > 0 ? left : 0;
+}
+
 void pki_mpi_gather(pki_mpi_gathered *g, const char *text, size_t bytes, double seconds)
 {
+    double since = pki_mpi_seconds();
     const item own = {g->rank, (int64_t)bytes};
     if (bytes && make_room(g, sizeof own + bytes)) {
         memcpy(g->bytes + g->used, &own, sizeof own);
@@ -104,11 +116,11 @@ void pki_mpi_gather(pki_mpi_gathered *g, const char *text, size_t bytes, double 
     }
     for (int distance = 1; distance < g->ranks; distance *= 2) {
         if (g->rank & distance) {
-            send_all(g, parent_of(g->rank), seconds);
+            send_all(g, parent_of(g->rank), share_of(g, distance, seconds, since));
             return;
         }
         if (g->rank + distance < g->ranks)
-            receive_all(g, g->rank + distance, seconds);
+            receive_all(g, g->rank + distance, share_of(g, distance, seconds, since));
     }
 }
 

@@ -19,7 +19,7 @@ typedef struct pki_mpi_gathered {
 } pki_mpi_gathered;
 
 /* This rank's own text; bytes 0: it has none. Then what others send is added, and all of it sent
- * on. Who does not answer within `seconds` is left out, and those behind it. */
+ * on. Who does not answer is left out, and those behind it; all of it takes `seconds` at most. */
 void pki_mpi_gather(pki_mpi_gathered *g, const char *text, size_t bytes, double seconds);
 
 /* Rank 0's word to all whose text has come. Not rank 0: what it was; false also if none came. */

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <pk/job.h>
 
@@ -15,6 +14,7 @@
 #include "comm/mpi/settings.h"
 
 #define SAVE_AFTER_SECONDS 1.0
+#define MOMENT_SECONDS 0.5    /* twice at most, so 1 s in all */
 #define AGREE_SECONDS 5.0     /* from the last to come to all know of it, at most */
 #define PART_MOST (64L << 20) /* of a file of a rank; they are below 1 MiB */
 
@@ -64,7 +64,7 @@ static bool write_as(const pki_job_piece *pieces, size_t count, int ranks, const
 static bool write_report(const pk_job_part_ *part, const pki_job_piece *pieces, size_t count,
                          int ranks)
 {
-    bool done = count > 0;
+    bool done = count > 1 || part->path[0]; /* one for stderr alone: it has its own report */
     if (done && part->path[0])
         done = write_as(pieces, count, ranks, part->path);
     if (done && part->to_stderr)
@@ -139,15 +139,15 @@ static void report_of_files(const pk_job_part_ *part, int ranks)
     free(pieces);
 }
 
-static void miss(const pk_job_part_ *part, bool there, int rank, int ranks)
+static void miss(const pk_job_part_ *part, int rank, int ranks)
 {
     char line[200];
     snprintf(line, sizeof line,
-             "not all ranks have come to MPI_Finalize within %.0f s (PK_MPI_PATIENCE): their parts"
-             " of the job's report are left in files",
+             "not all ranks have come to MPI_Finalize in time (PK_MPI_PATIENCE is %.0f s): their"
+             " parts of the job's report are left in files",
              patience);
     pk_log_(PK_LOG_WARNING, line);
-    if (there && rank == 0)
+    if (rank == 0)
         report_of_files(part, ranks);
 }
 
@@ -155,57 +155,62 @@ static void miss(const pk_job_part_ *part, bool there, int rank, int ranks)
 
 typedef enum agreed { NOT_ALL, NOBODY, ALL } agreed;
 
-static double real_seconds(void)
+static bool any_of(const int *mine, int *any, MPI_Request *request)
 {
-    struct timespec now = {0, 0};
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    return PMPI_Iallreduce(mine, any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, request) == MPI_SUCCESS;
 }
 
-/* All that have an answer have the same one. A rank that comes when others have given up is told so
- * by when they came. What is said outlives a request that is given up. */
-static agreed agree(bool there, int rank)
+static bool come(MPI_Request *request, double seconds)
 {
-    static double mine[3], all[3]; /* rank 0 has a part; latest and earliest to come */
-    MPI_Request request;
-    double grace = patience < SAVE_AFTER_SECONDS ? patience : SAVE_AFTER_SECONDS;
-    mine[0] = there && rank == 0;
-    mine[1] = real_seconds();
-    mine[2] = -mine[1];
-    if (PMPI_Iallreduce(mine, all, 3, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD, &request) != MPI_SUCCESS)
-        return NOT_ALL;
-    if (!pki_mpi_wait(&request, MPI_STATUS_IGNORE, grace)) {
-        pk_job_save_();
-        if (!pki_mpi_wait(&request, MPI_STATUS_IGNORE, patience - grace))
-            return NOT_ALL;
-    }
-    if (all[1] + all[2] > patience - fmin(patience / 2, AGREE_SECONDS))
-        return NOT_ALL;
-    return all[0] > 0 ? ALL : NOBODY;
+    double grace = fmin(seconds, SAVE_AFTER_SECONDS);
+    if (pki_mpi_wait(request, MPI_STATUS_IGNORE, grace))
+        return true;
+    pk_job_save_();
+    return pki_mpi_wait(request, MPI_STATUS_IGNORE, seconds - grace);
 }
 
-/* A rank that has nothing to do with perfkit does not wait for anybody. */
-static bool takes_part(bool there)
+/* First that all have come; then that none of them had given up before. Who gives up says so at
+ * once, so the second answer is there soon after the first, and is the same for all. What is asked
+ * and what is said outlive requests that are given up. */
+static agreed agree(bool there, int rank, double seconds)
 {
-    pk_counts counts = {.size = sizeof counts};
-    return there || pk_get_counts(&counts) == PK_OK || pki_mpi_text_of("PK_JOB_PATH");
+    static int gathers, any_gathers, gave_up, any_gave_up;
+    MPI_Request all_came, all_stayed;
+    gathers = there && rank == 0;
+    if (!any_of(&gathers, &any_gathers, &all_came))
+        return NOT_ALL;
+    gave_up = !come(&all_came, seconds);
+    if (!any_of(&gave_up, &any_gave_up, &all_stayed) || gave_up ||
+        !pki_mpi_wait(&all_stayed, MPI_STATUS_IGNORE, fmin(seconds, AGREE_SECONDS)) || any_gave_up)
+        return NOT_ALL;
+    return any_gathers ? ALL : NOBODY;
+}
+
+/* Only who was asked for the job's report is patient. A rank without a session, or with a report
+ * for stderr, answers, so that others need not wait for it, and waits itself for a moment alone. */
+static double patience_of(const pk_job_part_ *part, bool there)
+{
+    bool asked = (there && (part->path[0] || part->to_stderr == PK_JOB_STDERR_ASKED_)) ||
+                 pki_mpi_text_of("PK_JOB_PATH");
+    return asked ? patience : fmin(patience, MOMENT_SECONDS);
 }
 
 void pki_mpi_job_end(void)
 {
     pk_job_part_ part = {.size = sizeof part};
     int rank = 0, ranks = 0;
-    bool there = begun && patience > 0 && pk_job_take_(&part), reduced = false;
-    if (!begun || patience <= 0 || !takes_part(there))
+    bool reduced = false;
+    if (!begun || patience <= 0)
         return;
+    bool there = pk_job_take_(&part);
     PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* nobody else uses it any more */
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    agreed all = agree(there, rank);
+    agreed all = ranks > 1 || there ? agree(there, rank, patience_of(&part, there)) : NOBODY;
     if (all == ALL)
         reduced = reduce(&part, rank, ranks);
-    else if (all == NOT_ALL)
-        miss(&part, there, rank, ranks);
+    else if (all == NOT_ALL && there && part.path[0])
+        miss(&part, rank, ranks);
     pk_job_leave_(reduced);
     pk_job_hold_(0);
 }

@@ -8,7 +8,7 @@
 #define LOOKS_AT_ONCE 100   /* before it sleeps... */
 #define SLEEP_LEAST 20000   /* ...for so many ns, */
 #define SLEEP_MOST 500000   /* then for longer */
-#define PATIENCE_SECONDS 30 /* PK_MPI_PATIENCE */
+#define PATIENCE_SECONDS 10 /* PK_MPI_PATIENCE */
 
 double pki_mpi_seconds(void)
 {

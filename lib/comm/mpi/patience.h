@@ -15,5 +15,5 @@ double pki_mpi_seconds(void);
 bool pki_mpi_wait(MPI_Request *request, MPI_Status *status, double seconds);
 
 /* PK_MPI_PATIENCE, how long other ranks are waited for where the program does not wait for them:
- * 30 seconds. */
+ * 10 seconds. */
 double pki_mpi_patience(void);
