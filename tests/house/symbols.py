@@ -35,7 +35,7 @@ DENIED = {
 # lib/out sets its thread's locale to C while it writes a report, as does the report of a job; libpkbench while it reads
 # arguments and writes.
 IN_C_LOCALE = {"strtod", "strftime"}
-SETS_LOCALE = re.compile(r"\[(out_|values\.|forms_|job-report)")
+SETS_LOCALE = re.compile(r"\[(out_|values\.|forms_|[._]*tools_read_token)")
 # What finds us does so by a variable; set where nobody else has.
 FOUND = re.compile(r"\[(backend_nvtx_tool|comm_plugin_discovery)")
 IN_FOUND = {"setenv"}

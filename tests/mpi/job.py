@@ -1,7 +1,7 @@
 """job.py MPIEXEC PROGRAM PK [PLAIN LIBRARY...] - one report of the job, by rank 0, in MPI_Finalize: of sessions that
-ended before it and that end after it, the same as `pk job` makes of the ranks' files; without a rank that is late, has
-no session, no library (of PLAIN, which is not linked with it), or has been killed, and what is left then. That nobody
-waits for these is seen by a patience of a day."""
+ended before it and that end after it, the same as `pk job` makes of the ranks' files; without a rank that is late, was
+not asked, has no session, no library (of PLAIN, which is not linked with it), or has been killed, and what is left
+then. Where all have to come, ranks have the patience of a day; and whoever is to wait for nobody has it, too."""
 
 import json
 import os
@@ -11,8 +11,11 @@ import tempfile
 
 import launch
 
-RANKS = 5
+RANKS = 3
+MORE = 5  # of whom some pass on what others have
 OWN = ", pid "  # in a rank's alone
+SENT = "libpk_mpi asked MPI"
+SOON = {"PK_MPI_PATIENCE": "1"}
 FOREVER = {"PK_MPI_PATIENCE": "86400"}
 REPORT = "mpi-job-"  # the program: the first word of a job's report, and in a rank's
 
@@ -38,24 +41,26 @@ def told(job):
     return job
 
 
-def reduced(mpiexec, command, when):
+def reduced(mpiexec, ranks, command, when):
     """All ranks come."""
-    settings = {"PK_JOB_PATH": "job.json", "PK_REPORT_PATH": "-"}
+    settings = {"PK_JOB_PATH": "job.json", "PK_REPORT_PATH": "-", **FOREVER}
     with tempfile.TemporaryDirectory() as folder:
-        done = launch.finish(mpiexec, RANKS, [*command, when], folder, settings)
+        done = launch.finish(mpiexec, ranks, [*command, when], folder, settings)
         if files_in(folder) != ["job.json"]:
             yield f"{when}: it leaves {files_in(folder)}"
             return
         job = read(folder, "job.json")["job"]
-        if (job["world_size"], job["ranks"], job["missing"], job["cut_off"]) != (RANKS, RANKS, [], []):
+        if (job["world_size"], job["ranks"], job["missing"], job["cut_off"]) != (ranks, ranks, [], []):
             yield f"{when}: {job}"
-        if done.stderr.count(REPORT) != 1 or f"{RANKS} of {RANKS} ranks" not in done.stderr:
+        if SENT not in done.stdout:
+            yield f"{when}: nothing was sent"
+        if done.stderr.count(REPORT) != 1 or f"{ranks} of {ranks} ranks" not in done.stderr:
             yield f"{when}: on stderr there are {done.stderr.count(REPORT)} reports: {done.stderr[-1500:]}"
 
 
 def same_as_files(mpiexec, command, pk):
     """The same bits as `pk job` of the ranks' own files."""
-    settings = {"PK_JOB_PATH": "job.json", "PK_REPORT_PATH": "own/%r.rank.json"}
+    settings = {"PK_JOB_PATH": "job.json", "PK_REPORT_PATH": "own/%r.rank.json", **FOREVER}
     with tempfile.TemporaryDirectory() as folder:
         os.mkdir(os.path.join(folder, "own"))
         launch.finish(mpiexec, RANKS, [*command, "before"], folder, settings)
@@ -67,7 +72,7 @@ def same_as_files(mpiexec, command, pk):
 
 def late(mpiexec, command, pk):
     """One is not there: the report names it, and its part is in a file with the others'."""
-    settings = {"PK_JOB_PATH": "job.json", "PK_MPI_PATIENCE": "2"}
+    settings = {"PK_JOB_PATH": "job.json", **SOON}
     with tempfile.TemporaryDirectory() as folder:
         os.makedirs(os.path.join(folder, "job.json.ranks/0"))
         launch.finish(mpiexec, RANKS, [*command, "before", "2", "job.json"], folder, settings)
@@ -88,21 +93,45 @@ def without_session(mpiexec, command):
             yield f"without a session: {files_in(folder)}"
     with tempfile.TemporaryDirectory() as folder:
         done = launch.finish(mpiexec, RANKS, [*command, "some"], folder, {"PK_REPORT_PATH": "-", **FOREVER})
-        # One, or of each rank its own if they have not come together.
-        if (f"{RANKS - 1} of {RANKS} ranks" in done.stderr, done.stderr.count(OWN)) not in ((True, 0), (False, RANKS - 1)):
+        if f"{RANKS - 1} of {RANKS} ranks" not in done.stderr or OWN in done.stderr:
             yield f"without a session, on stderr: {done.stderr[-1500:]}"
 
 
+def words(settings):
+    return ["env"] + [f"{name}={value}" for name, value in settings.items()]
+
+
+def unasked(mpiexec, command):
+    """No rank; then one that stands before the others, or behind them, and they go on without it."""
+    steps = [*command, "before"]
+    with tempfile.TemporaryDirectory() as folder:
+        done = launch.finish(mpiexec, 2, steps, folder, {"PK_REPORT_PATH": "own-%r.txt", **FOREVER})
+        if SENT in done.stdout:
+            yield f"unasked: {done.stdout}"
+    with tempfile.TemporaryDirectory() as folder:
+        rest = [":", "-n", "1", *words(FOREVER), *steps]
+        launch.finish(mpiexec, 2, steps + rest, folder, {"PK_JOB_PATH": "job.json", **SOON})
+        if files_in(folder) != ["job.json", *parts(range(2))] or 2 not in read(folder, "job.json")["job"]["missing"]:
+            yield f"the last is not asked: {files_in(folder)}"
+    with tempfile.TemporaryDirectory() as folder:
+        rest = [":", "-n", "2", *words({"PK_JOB_PATH": "job.json", "PK_REPORT_PATH": "-", **SOON}), *steps]
+        done = launch.finish(mpiexec, 1, steps + rest, folder, FOREVER)
+        if files_in(folder) != parts((1, 2)) or done.stderr.count(OWN) != 2:
+            yield f"the first is not asked: {files_in(folder)} {done.stderr[-1500:]}"
+
+
 def without_library(mpiexec, plain, libraries):
-    """The last of four has none, and does not answer: the others have their own reports, or wait no longer than asked."""
+    """The last of four has none, and does not answer: the others wait no longer than asked."""
     preloaded = {"LD_PRELOAD": ":".join(os.path.abspath(library) for library in libraries), "PK_MPI_START": "1"}
     command = [os.path.abspath(plain), ":", "-n", "1", os.path.abspath(plain)]
     with tempfile.TemporaryDirectory() as folder:
-        done = launch.finish(mpiexec, 3, command, folder, {**preloaded, "PK_REPORT_PATH": "-", **FOREVER})
+        launch.finish(mpiexec, 3, command, folder, {**preloaded, "PK_REPORT_PATH": "own-%r.txt", **FOREVER})
+    with tempfile.TemporaryDirectory() as folder:
+        done = launch.finish(mpiexec, 3, command, folder, {**preloaded, "PK_REPORT_PATH": "-", **SOON})
         if done.stderr.count(OWN) != 3:
             yield f"without the library, on stderr: {done.stderr[-1500:]}"
     with tempfile.TemporaryDirectory() as folder:
-        launch.finish(mpiexec, 3, command, folder, {**preloaded, "PK_JOB_PATH": "job.json", "PK_MPI_PATIENCE": "2"})
+        launch.finish(mpiexec, 3, command, folder, {**preloaded, "PK_JOB_PATH": "job.json", **SOON})
         left = [name for name in files_in(folder) if name.startswith("job.json")]
         if left != ["job.json", *parts(range(3))] or 3 not in read(folder, "job.json")["job"]["missing"]:
             yield f"without the library: {left}"
@@ -112,7 +141,7 @@ def killed(mpiexec, command):
     """By SIGKILL, or gone without MPI_Finalize: mpiexec ends, whatever it makes of the other ranks."""
     for how in ("killed", "left"):
         with tempfile.TemporaryDirectory() as folder:
-            env = dict(os.environ, **launch.ALLOW, PK_REPORT_PATH="-", PK_MPI_PATIENCE="86400")
+            env = dict(os.environ, **launch.ALLOW, PK_REPORT_PATH="-", **FOREVER)
             subprocess.run([mpiexec, "-n", str(RANKS), *command, how], cwd=folder, env=env, timeout=200,
                            stdin=subprocess.DEVNULL, capture_output=True, check=False)
             if files_in(folder):
@@ -131,8 +160,8 @@ def alone(command):
 def main(mpiexec, program, pk, plain=None, *libraries):
     launch.need_ranks(mpiexec)
     command, pk = [os.path.abspath(program)], os.path.abspath(pk)
-    complaints = [*reduced(mpiexec, command, "before"), *reduced(mpiexec, command, "after"), *same_as_files(mpiexec, command, pk),
-                  *late(mpiexec, command, pk), *without_session(mpiexec, command), *killed(mpiexec, command), *alone(command)]
+    complaints = [*reduced(mpiexec, MORE, command, "before"), *reduced(mpiexec, RANKS, command, "after"), *same_as_files(mpiexec, command, pk),
+                  *late(mpiexec, command, pk), *without_session(mpiexec, command), *unasked(mpiexec, command), *killed(mpiexec, command), *alone(command)]
     complaints += without_library(mpiexec, plain, libraries) if plain else []
     for complaint in complaints:
         print(complaint)

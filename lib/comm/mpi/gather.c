@@ -8,54 +8,13 @@
 #include "comm/mpi/patience.h"
 
 #define TAG 24593 /* every MPI allows it, and programs leave no messages under it */
-#define MARK 0x706B6A6F62u
+#define MARK (-24593)
 #define PIECE_MOST (1 << 28) /* bytes of a message; a count is an int */
 
-typedef struct head {
-    uint64_t mark, bytes;
-} head;
-
+/* In front of a text; with MARK for a rank in front of all that a rank sends. */
 typedef struct item {
     int64_t rank, bytes;
 } item;
-
-/* ---- messages ---- */
-
-static bool send_bytes(const void *bytes, size_t n, int to, double seconds)
-{
-    MPI_Request request;
-    return PMPI_Isend(bytes, (int)n, MPI_CHAR, to, TAG, MPI_COMM_WORLD, &request) == MPI_SUCCESS &&
-           pki_mpi_wait(&request, MPI_STATUS_IGNORE, seconds);
-}
-
-/* What is given up may come yet: then it goes to where it does no harm. */
-static void give_up(MPI_Request *request)
-{
-    PMPI_Cancel(request); /* behind it a wait returns, whatever others do (MPI 4.1, 3.8.4) */
-    PMPI_Wait(request, MPI_STATUS_IGNORE);
-}
-
-static bool receive_bytes(void *bytes, size_t n, int from, double seconds)
-{
-    MPI_Request request;
-    if (PMPI_Irecv(bytes, (int)n, MPI_CHAR, from, TAG, MPI_COMM_WORLD, &request) != MPI_SUCCESS)
-        return false;
-    if (pki_mpi_wait(&request, MPI_STATUS_IGNORE, seconds))
-        return true;
-    give_up(&request);
-    return false;
-}
-
-static void send_all(pki_mpi_gathered *g, int to, double seconds)
-{
-    const head h = {MARK, g->used};
-    bool done = send_bytes(&h, sizeof h, to, seconds);
-    for (size_t at = 0; done && at < g->used; at += PIECE_MOST) {
-        size_t n = g->used - at < PIECE_MOST ? g->used - at : PIECE_MOST;
-        done = send_bytes(g->bytes + at, n, to, seconds);
-    }
-    g->kept = !done;
-}
 
 static bool make_room(pki_mpi_gathered *g, size_t more)
 {
@@ -70,19 +29,76 @@ static bool make_room(pki_mpi_gathered *g, size_t more)
     return true;
 }
 
+static void add(pki_mpi_gathered *g, const item *of, const char *text, size_t bytes)
+{
+    if (!make_room(g, sizeof *of + bytes))
+        return;
+    memcpy(g->bytes + g->used, of, sizeof *of);
+    if (bytes)
+        memcpy(g->bytes + g->used + sizeof *of, text, bytes);
+    g->used += sizeof *of + bytes;
+}
+
+static const item *item_at(const pki_mpi_gathered *g, size_t at, item *out)
+{
+    if (g->used - at < sizeof *out)
+        return NULL;
+    memcpy(out, g->bytes + at, sizeof *out);
+    if (out->rank == MARK)
+        return out;
+    return (uint64_t)out->bytes <= g->used - at - sizeof *out ? out : NULL;
+}
+
+/* ---- messages ---- */
+
+/* What MPI has not taken in time it may still look at: then it stays. */
+static void send_all(pki_mpi_gathered *g, int to, double seconds)
+{
+    double until = pki_mpi_seconds() + seconds;
+    const item mark = {MARK, (int64_t)g->used};
+    memcpy(g->bytes, &mark, sizeof mark);
+    for (size_t at = 0; !g->kept && at < g->used; at += PIECE_MOST) {
+        size_t n = g->used - at < PIECE_MOST ? g->used - at : PIECE_MOST;
+        MPI_Request sent;
+        g->kept = PMPI_Isend(g->bytes + at, (int)n, MPI_CHAR, to, TAG, MPI_COMM_WORLD, &sent) !=
+                      MPI_SUCCESS ||
+                  !pki_mpi_wait(&sent, MPI_STATUS_IGNORE, until - pki_mpi_seconds());
+    }
+}
+
+/* The next message. It is looked for before anything is received, so who is silent leaves nothing
+ * to call off; a block that is half received when time is up stays MPI's. */
+static bool receive_piece(pki_mpi_gathered *g, int from, double until)
+{
+    MPI_Message message;
+    MPI_Status status;
+    MPI_Request received;
+    int n = 0;
+    if (!pki_mpi_wait_for(from, TAG, &message, &status, pki_mpi_brisk, until - pki_mpi_seconds()))
+        return false;
+    PMPI_Get_count(&status, MPI_CHAR, &n);
+    char *piece = malloc((size_t)n + 1);
+    if (PMPI_Imrecv(piece, piece ? n : 0, MPI_CHAR, &message, &received) != MPI_SUCCESS ||
+        !pki_mpi_wait(&received, MPI_STATUS_IGNORE, until - pki_mpi_seconds()))
+        return false;
+    bool kept = piece && make_room(g, (size_t)n);
+    if (kept) {
+        memcpy(g->bytes + g->used, piece, (size_t)n);
+        g->used += (size_t)n;
+    }
+    free(piece);
+    return kept;
+}
+
 static void receive_all(pki_mpi_gathered *g, int from, double seconds)
 {
-    head h = {0, 0};
-    if (!receive_bytes(&h, sizeof h, from, seconds) || h.mark != MARK)
-        return;
-    if (!make_room(g, h.bytes))
-        return;
-    for (size_t at = 0; at < h.bytes; at += PIECE_MOST) {
-        size_t n = h.bytes - at < PIECE_MOST ? h.bytes - at : PIECE_MOST;
-        if (!receive_bytes(g->bytes + g->used + at, n, from, seconds))
+    double until = pki_mpi_seconds() + seconds;
+    size_t at = g->used;
+    item mark = {0, 0};
+    while (receive_piece(g, from, until))
+        if (item_at(g, at, &mark) && g->used - at >= (size_t)mark.bytes)
             return;
-    }
-    g->used += h.bytes;
+    g->used = at;
 }
 
 /* ---- the tree ---- */
@@ -108,13 +124,11 @@ static double share_of(const pki_mpi_gathered *g, int distance, double seconds, 
 void pki_mpi_gather(pki_mpi_gathered *g, const char *text, size_t bytes, double seconds)
 {
     double since = pki_mpi_seconds();
-    const item own = {g->rank, (int64_t)bytes};
-    if (bytes && make_room(g, sizeof own + bytes)) {
-        memcpy(g->bytes + g->used, &own, sizeof own);
-        memcpy(g->bytes + g->used + sizeof own, text, bytes);
-        g->used += sizeof own + bytes;
-    }
-    for (int distance = 1; distance < g->ranks; distance *= 2) {
+    const item mark = {MARK, 0}, own = {g->rank, (int64_t)bytes};
+    add(g, &mark, NULL, 0);
+    if (bytes)
+        add(g, &own, text, bytes);
+    for (int distance = 1; distance < g->ranks && g->bytes; distance *= 2) {
         if (g->rank & distance) {
             send_all(g, parent_of(g->rank), share_of(g, distance, seconds, since));
             return;
@@ -124,29 +138,30 @@ void pki_mpi_gather(pki_mpi_gathered *g, const char *text, size_t bytes, double 
     }
 }
 
+/* By rank 0 to each, so that nobody needs to be awake to pass it on. */
+static void say_to_all(const pki_mpi_gathered *g, bool word, double seconds)
+{
+    static char told; /* it outlives what is given up */
+    told = word;
+    for (int to = 1; to < g->ranks; to++) {
+        MPI_Request sent;
+        if (PMPI_Isend(&told, 1, MPI_CHAR, to, TAG, MPI_COMM_WORLD, &sent) == MPI_SUCCESS)
+            pki_mpi_wait(&sent, MPI_STATUS_IGNORE, seconds);
+    }
+}
+
 bool pki_mpi_gathered_tell(const pki_mpi_gathered *g, bool word, double seconds)
 {
-    char told = word;
-    int distance = 1;
-    if (g->rank && !receive_bytes(&told, 1, parent_of(g->rank), seconds))
-        told = 0;
-    while (distance < g->ranks && !(g->rank & distance))
-        distance *= 2;
-    while ((distance /= 2) > 0) /* the ones with most behind them first */
-        if (g->rank + distance < g->ranks)
-            send_bytes(&told, 1, g->rank + distance, seconds);
-    return told == 1;
+    MPI_Message message;
+    char told = 0;
+    if (g->rank == 0)
+        say_to_all(g, word, seconds);
+    else if (pki_mpi_wait_for(0, TAG, &message, MPI_STATUS_IGNORE, pki_mpi_idle, seconds))
+        PMPI_Mrecv(&told, 1, MPI_CHAR, &message, MPI_STATUS_IGNORE);
+    return g->rank == 0 ? word : told == 1;
 }
 
 /* ---- what has come ---- */
-
-static const item *item_at(const pki_mpi_gathered *g, size_t at, item *out)
-{
-    if (g->used - at < sizeof *out)
-        return NULL;
-    memcpy(out, g->bytes + at, sizeof *out);
-    return (uint64_t)out->bytes <= g->used - at - sizeof *out ? out : NULL;
-}
 
 pki_job_piece *pki_mpi_gathered_pieces(const pki_mpi_gathered *g, size_t *count)
 {
@@ -155,6 +170,8 @@ pki_job_piece *pki_mpi_gathered_pieces(const pki_mpi_gathered *g, size_t *count)
     item next;
     while (pieces && n < (size_t)g->ranks && item_at(g, at, &next)) {
         at += sizeof next;
+        if (next.rank == MARK)
+            continue;
         pieces[n++] = (pki_job_piece){(int32_t)next.rank, g->bytes + at, (size_t)next.bytes};
         at += (size_t)next.bytes;
     }

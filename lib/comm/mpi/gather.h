@@ -1,8 +1,8 @@
 /* lib/comm/mpi/gather.h - a text of each rank to rank 0, over a binomial tree of all ranks.
  *
  * Rank r sends to r without its lowest bit what it and those behind it have: so it is log2(ranks)
- * messages one after the other. All ranks have to be within MPI_Finalize: the messages go over
- * MPI_COMM_WORLD, where nobody else receives any more.
+ * messages one after the other, and each rank holds what it passes on. All ranks have to be within
+ * MPI_Finalize (meet.h): the messages go over MPI_COMM_WORLD, where nobody else receives any more.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ typedef struct pki_mpi_gathered {
  * on. Who does not answer is left out, and those behind it; all of it takes `seconds` at most. */
 void pki_mpi_gather(pki_mpi_gathered *g, const char *text, size_t bytes, double seconds);
 
-/* Rank 0's word to all whose text has come. Not rank 0: what it was; false also if none came. */
+/* Rank 0's word to all the others. Not rank 0: what it was; false also if none came. */
 bool pki_mpi_gathered_tell(const pki_mpi_gathered *g, bool word, double seconds);
 
 /* On rank 0: the texts. To be freed; NULL without memory. */

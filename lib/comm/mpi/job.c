@@ -1,7 +1,6 @@
 #include "comm/mpi/job.h"
 
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +9,10 @@
 
 #include "comm/mpi/gather.h"
 #include "comm/mpi/glue.h"
+#include "comm/mpi/meet.h"
 #include "comm/mpi/patience.h"
 #include "comm/mpi/settings.h"
 
-#define SAVE_AFTER_SECONDS 1.0
-#define MOMENT_SECONDS 0.5    /* twice at most, so 1 s in all */
-#define AGREE_SECONDS 5.0     /* from the last to come to all know of it, at most */
 #define PART_MOST (64L << 20) /* of a file of a rank; they are below 1 MiB */
 
 static double patience;
@@ -151,66 +148,42 @@ static void miss(const pk_job_part_ *part, int rank, int ranks)
         report_of_files(part, ranks);
 }
 
-/* ---- agreeing ---- */
+/* ---- who takes part ---- */
 
-typedef enum agreed { NOT_ALL, NOBODY, ALL } agreed;
-
-static bool any_of(const int *mine, int *any, MPI_Request *request)
+/* Launchers give all ranks the same environment, so who is asked by it expects the others, also
+ * where its own session never began. */
+static bool is_asked(bool there)
 {
-    return PMPI_Iallreduce(mine, any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, request) == MPI_SUCCESS;
+    const char *report = pki_mpi_text_of("PK_REPORT_PATH");
+    return there || pki_mpi_text_of("PK_JOB_PATH") || (report && strcmp(report, "-") == 0);
 }
 
-static bool come(MPI_Request *request, double seconds)
+static bool meet_and_reduce(const pk_job_part_ *part, bool there)
 {
-    double grace = fmin(seconds, SAVE_AFTER_SECONDS);
-    if (pki_mpi_wait(request, MPI_STATUS_IGNORE, grace))
-        return true;
-    pk_job_save_();
-    return pki_mpi_wait(request, MPI_STATUS_IGNORE, seconds - grace);
-}
-
-/* First that all have come; then that none of them had given up before. Who gives up says so at
- * once, so the second answer is there soon after the first, and is the same for all. What is asked
- * and what is said outlive requests that are given up. */
-static agreed agree(bool there, int rank, double seconds)
-{
-    static int gathers, any_gathers, gave_up, any_gave_up;
-    MPI_Request all_came, all_stayed;
-    gathers = there && rank == 0;
-    if (!any_of(&gathers, &any_gathers, &all_came))
-        return NOT_ALL;
-    gave_up = !come(&all_came, seconds);
-    if (!any_of(&gave_up, &any_gave_up, &all_stayed) || gave_up ||
-        !pki_mpi_wait(&all_stayed, MPI_STATUS_IGNORE, fmin(seconds, AGREE_SECONDS)) || any_gave_up)
-        return NOT_ALL;
-    return any_gathers ? ALL : NOBODY;
-}
-
-/* Only who was asked for the job's report is patient. A rank without a session, or with a report
- * for stderr, answers, so that others need not wait for it, and waits itself for a moment alone. */
-static double patience_of(const pk_job_part_ *part, bool there)
-{
-    bool asked = (there && (part->path[0] || part->to_stderr == PK_JOB_STDERR_ASKED_)) ||
-                 pki_mpi_text_of("PK_JOB_PATH");
-    return asked ? patience : fmin(patience, MOMENT_SECONDS);
+    int rank = 0, ranks = 0;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    pki_mpi_met met = pki_mpi_meet(rank, ranks, there, patience);
+    if (met == PKI_MPI_NOT_ALL && there && part->path[0])
+        miss(part, rank, ranks);
+    return met == PKI_MPI_ALL && reduce(part, rank, ranks);
 }
 
 void pki_mpi_job_end(void)
 {
     pk_job_part_ part = {.size = sizeof part};
-    int rank = 0, ranks = 0;
     bool reduced = false;
     if (!begun || patience <= 0)
         return;
     bool there = pk_job_take_(&part);
-    PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* nobody else uses it any more */
-    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    agreed all = ranks > 1 || there ? agree(there, rank, patience_of(&part, there)) : NOBODY;
-    if (all == ALL)
-        reduced = reduce(&part, rank, ranks);
-    else if (all == NOT_ALL && there && part.path[0])
-        miss(&part, rank, ranks);
+    if (is_asked(there)) {
+        MPI_Errhandler programs;
+        PMPI_Comm_get_errhandler(MPI_COMM_WORLD, &programs);
+        PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+        reduced = meet_and_reduce(&part, there);
+        PMPI_Comm_set_errhandler(MPI_COMM_WORLD, programs);
+        PMPI_Errhandler_free(&programs);
+    }
     pk_job_leave_(reduced);
     pk_job_hold_(0);
 }

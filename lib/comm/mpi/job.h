@@ -2,12 +2,12 @@
  * MPI_Finalize and written by rank 0.
  *
  * A rank that stops its session before MPI_Finalize keeps its part until then, since only there are
- * all ranks sure to come by; of a session that is open then the part is what it has so far. All
- * agree that they are there (two small allreduces), then the parts go to rank 0 (gather.h), which
- * tells the others when they are in the report. Who is not there within PK_MPI_PATIENCE costs no
- * more than its own part: each rank that has waited for a second leaves its part in a file, should
- * the job be killed meanwhile, and in the end rank 0 makes the report of the files that are there.
- * Where no job_path asks for it, nobody is waited for longer than 1 s.
+ * all ranks sure to come by; of a session that is open then the part is what it has so far. Who was
+ * asked, by its session's options or by the environment, waits until rank 0 says that all have come
+ * (meet.h); then the parts go to rank 0 (gather.h), which tells the others when they are in the
+ * report. Who is not there within PK_MPI_PATIENCE costs no more than its own part: each rank that
+ * has waited for a second leaves its part in a file, should the job be killed meanwhile, and in the
+ * end rank 0 makes the report of the files that are there. Who was not asked does nothing.
  */
 #pragma once
 

@@ -1,13 +1,11 @@
 #include "comm/mpi/patience.h"
 
-#include <stdlib.h>
+#include <math.h>
+#include <sched.h>
 #include <time.h>
 
 #include "comm/mpi/settings.h"
 
-#define LOOKS_AT_ONCE 100   /* before it sleeps... */
-#define SLEEP_LEAST 20000   /* ...for so many ns, */
-#define SLEEP_MOST 500000   /* then for longer */
 #define PATIENCE_SECONDS 10 /* PK_MPI_PATIENCE */
 
 double pki_mpi_seconds(void)
@@ -17,22 +15,54 @@ double pki_mpi_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+const pki_mpi_pace pki_mpi_brisk = {3, 1 / 8., 50e-6, 2e-3},
+                   pki_mpi_idle = {0, 1 / 4., 1e-3, 16e-3};
+
+typedef struct waiting {
+    pki_mpi_pace pace;
+    double since, until;
+    int looks;
+} waiting;
+
+static waiting wait_for(pki_mpi_pace pace, double seconds)
+{
+    double now = pki_mpi_seconds();
+    return (waiting){pace, now, now + seconds, 0};
+}
+
+/* Before the next look. False: it is too late for one. */
+static bool sleep_a_little(waiting *w)
+{
+    double now = pki_mpi_seconds();
+    if (now > w->until)
+        return false;
+    if (w->looks++ < w->pace.looks) {
+        sched_yield();
+        return true;
+    }
+    double nap = fmin(fmax((now - w->since) * w->pace.share, w->pace.least), w->pace.most);
+    nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * nap)}, NULL);
+    return true;
+}
+
 bool pki_mpi_wait(MPI_Request *request, MPI_Status *status, double seconds)
 {
-    struct timespec nap = {0, SLEEP_LEAST};
-    double until = pki_mpi_seconds() + seconds;
+    waiting w = wait_for(pki_mpi_brisk, seconds);
     int there = 0;
-    for (int i = 0; PMPI_Test(request, &there, status) == MPI_SUCCESS; i++) {
-        if (there)
-            return true;
-        if (pki_mpi_seconds() > until)
-            return false;
-        if (i < LOOKS_AT_ONCE)
-            continue;
-        nanosleep(&nap, NULL);
-        if (nap.tv_nsec < SLEEP_MOST)
-            nap.tv_nsec *= 2;
-    }
+    while (PMPI_Test(request, &there, status) == MPI_SUCCESS)
+        if (there || !sleep_a_little(&w))
+            return there;
+    return false;
+}
+
+bool pki_mpi_wait_for(int from, int tag, MPI_Message *message, MPI_Status *status,
+                      pki_mpi_pace pace, double seconds)
+{
+    waiting w = wait_for(pace, seconds);
+    int there = 0;
+    while (PMPI_Improbe(from, tag, MPI_COMM_WORLD, &there, message, status) == MPI_SUCCESS)
+        if (there || !sleep_a_little(&w))
+            return there;
     return false;
 }
 
