@@ -126,10 +126,10 @@ contains
                         capture_bytes_per_hour, capture, capture_path, windows_path, window_steps, &
                         window_seconds, windows_max_bytes, metrics_path, metrics_seconds, hang_seconds, &
                         hang_command, collector, collector_cpus, trace_rotate_bytes, trace_keep, machine_path, &
-                        overhead_max, goodput_path, costs, peak)
+                        overhead_max, goodput_path, costs, peak, job_path)
         character(len=*), intent(in), optional :: trace_path, report_path, backends, arena_path, clock, &
             cupti_steps, nvtx_shim, gpu_capture, capture, capture_path, windows_path, metrics_path, &
-            hang_command, collector, collector_cpus, machine_path, goodput_path, costs, peak
+            hang_command, collector, collector_cpus, machine_path, goodput_path, costs, peak, job_path
         integer, intent(in), optional :: ring_records, warmup_steps, rank, world_size, flush_ms, &
             report_threads, log_level, cupti_graph_nodes, nvtx_consume, cupti_sync_events, history_steps, &
             captures_per_hour, window_steps, window_seconds, metrics_seconds, hang_seconds, trace_keep
@@ -137,7 +137,7 @@ contains
             capture_bytes_per_hour, windows_max_bytes, trace_rotate_bytes
         real(c_double), intent(in), optional :: overhead_max
         integer(c_int), intent(out), optional :: status
-        type(text), target :: kept(19)
+        type(text), target :: kept(20)
         type(options) :: wanted
         call set_text(trace_path, kept(1), wanted%trace_path)
         call set_text(report_path, kept(2), wanted%report_path)
@@ -158,6 +158,7 @@ contains
         call set_text(goodput_path, kept(17), wanted%goodput_path)
         call set_text(costs, kept(18), wanted%costs)
         call set_text(peak, kept(19), wanted%peak)
+        call set_text(job_path, kept(20), wanted%job_path)
         call set_number(ring_records, wanted%ring_records)
         call set_number(warmup_steps, wanted%warmup_steps)
         call set_number(rank, wanted%rank)

@@ -11,7 +11,7 @@ import "unsafe"
 type Options struct {
 	TracePath, ReportPath, Backends, ArenaPath, Clock, CuptiSteps, NvtxShim, GpuCapture        string
 	Capture, CapturePath, WindowsPath, MetricsPath, HangCommand, Collector, CollectorCpus      string
-	MachinePath, GoodputPath, Costs, Peak                                                      string
+	MachinePath, GoodputPath, Costs, Peak, JobPath                                             string
 	RingRecords, FlushMs, ReportThreads, WarmupSteps, LogLevel, CuptiGraphNodes, NvtxConsume   uint32
 	CuptiSyncEvents, HistorySteps, CapturesPerHour, WindowSteps, WindowSeconds, MetricsSeconds uint32
 	HangSeconds, TraceKeep                                                                     uint32
@@ -46,6 +46,7 @@ func (o *Options) texts(to *C.pk_options) func() {
 		{o.GoodputPath, &to.goodput_path},
 		{o.Costs, &to.costs},
 		{o.Peak, &to.peak},
+		{o.JobPath, &to.job_path},
 	}
 	for _, text := range texts {
 		if text.from != "" {

@@ -15,7 +15,7 @@ final class Layout {
         u.history_steps u.captures_per_hour w.capture_bytes_per_hour s.capture s.capture_path s.windows_path
         u.window_steps u.window_seconds w.windows_max_bytes s.metrics_path u.metrics_seconds u.hang_seconds
         s.hang_command s.collector s.collector_cpus w.trace_rotate_bytes u.trace_keep s.machine_path d.overhead_max
-        s.goodput_path s.costs s.peak""";
+        s.goodput_path s.costs s.peak s.job_path""";
 
     private static final Map<String, Long> PLACES = new HashMap<>();
     static final int SIZE;

@@ -301,6 +301,7 @@ public final class Pk {
         public Options goodputPath(String text) { return set("goodput_path", text); }
         public Options costs(String text) { return set("costs", text); }
         public Options peak(String text) { return set("peak", text); }
+        public Options jobPath(String text) { return set("job_path", text); }
 
         /** Begins a session, which ends when it is closed. */
         public Session start() {

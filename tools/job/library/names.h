@@ -84,6 +84,7 @@
 #define memory_resized pki_mpi_memory_resized
 #define memory_way_out pki_mpi_memory_way_out
 #define memory_zeroed pki_mpi_memory_zeroed
+#define operation_kind_of pki_mpi_operation_kind_of
 #define operations_add pki_mpi_operations_add
 #define operations_are_one pki_mpi_operations_are_one
 #define operations_count pki_mpi_operations_count
