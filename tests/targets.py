@@ -1,4 +1,4 @@
-"""targets.py BUILD SUITE... [--objects] - what ninja has to make so that the tests of these suites can run there.
+"""targets.py BUILD SUITE... [--but SUITE] [--objects] - what ninja has to make so that the tests of these suites can run there.
 
 That is all of what is installed, and of tests, examples and benchmarks what these tests are or call: to link each of them
 for some suites only would take longer than to run those. --objects: all the rest is compiled, too, and not linked: for a
@@ -33,8 +33,13 @@ def objects(build):
 
 def main(build, *words):
     build = os.path.abspath(build)
-    suites = {word for word in words if word != "--objects"}
-    tests = [test for test in read(build, "tests") if suites & {suite.split(":")[-1] for suite in test["suite"]}]
+    but = {words[i + 1] for i, word in enumerate(words[:-1]) if word == "--but"}
+    suites = {word for word in words if not word.startswith("--")} - but
+    tests = []
+    for test in read(build, "tests"):
+        of = {suite.split(":")[-1] for suite in test["suite"]}
+        if suites & of and not but & of:
+            tests.append(test)
     needed = {target for test in tests for target in test["depends"]}
     source = os.path.abspath(read(build, "buildsystem_files")[0] + "/..")
     found = [os.path.relpath(name, build) for target in read(build, "targets") if wanted(target, source, needed)

@@ -34,12 +34,19 @@ static inline ending run_failing(failing *way, long n, part_of_command *part, co
     return WEXITSTATUS(status) <= NO_MEMORY ? (ending)WEXITSTATUS(status) : WRONG;
 }
 
-/* With the n-th allocation failing, for every n up to 100 and ever fewer beyond, until there are no
- * more; that n, or -1 if one of them went wrong. */
+/* What a sanitizer sees of a way it sees at one of its turns, and there a process is dear. */
+#ifdef __SANITIZE_ADDRESS__
+#define ENDING_EACH 20
+#else
+#define ENDING_EACH 100
+#endif
+
+/* With the n-th allocation failing, for every n up to ENDING_EACH and ever fewer beyond, until
+ * there are no more; that n, or -1 if one of them went wrong. */
 static inline long sweep_memory(failing *way, part_of_command *part, const void *of)
 {
     long n = 0;
-    for (;; n += 1 + n / 100) {
+    for (;; n += 1 + n / ENDING_EACH) {
         ending e = run_failing(way, n, part, of);
         if (e == WHOLE || e == WRONG)
             return e == WHOLE ? n : -1;
