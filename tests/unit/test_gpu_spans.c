@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <math.h>
 
+#include "core/thin.h"
+
 #include "failing_memory.h"
 #include "gpu_per_thread.h"
 
@@ -60,6 +62,22 @@ static void unbalanced_and_strays(void **state)
     assert_int_equal(c.stray_ends, 1);
     assert_int_equal(c.lost, 1);
     expect_words("open at pk_stop");
+}
+
+/* On the thread it is a thinned one, or a sampled one: its id is not where it usually is. */
+static void regions_off_the_fast_path(void **state)
+{
+    static pk_region aside = PK_REGION("aside");
+    (void)state;
+    PK_SCOPE(aside) {
+    }
+    pki_thin_mark(&aside, pki_region_id(&aside), true);
+    for (int i = 0; i < 10; i++)
+        span(&aside);
+    pk_gpu_counts c = stop_and_count();
+    assert_int_equal(c.recorded, 10);
+    assert_int_equal(c.unbalanced + c.stray_ends + c.lost, 0);
+    assert_int_equal(spans_of(&aside), 10);
 }
 
 static void deep(void **state)
@@ -305,6 +323,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         with_gpu(spans_and_counts),
         with_gpu(unbalanced_and_strays),
+        with_gpu(regions_off_the_fast_path),
         with_gpu(deep),
         cmocka_unit_test_setup_teardown(times_are_the_devices, start_traced, stop_traced),
         cmocka_unit_test_setup_teardown(times_are_the_sessions, start_traced, stop_traced),

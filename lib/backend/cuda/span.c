@@ -227,7 +227,7 @@ void pk_gpu_end_on_(pk_region *region, void *stream)
     pki_cuda_lane *l =
         pki_cuda_is_ready() ? pki_cuda_lane_of(pki_cuda_stream_of(stream), false) : NULL;
     if (PKI_LIKELY(l))
-        end(l, id);
+        end(l, PKI_LIKELY(id) ? id : pki_region_id(region)); /* 0: it is thinned, or sampled */
     errno = saved;
 }
 

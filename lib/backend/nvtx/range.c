@@ -117,7 +117,7 @@ uint64_t pki_nvtx_range_start(const pki_nvtx_event *event)
     cell *c = cell_at(i);
     uint64_t uses = (pki_load(&c->state) >> 2) + 1;
     c->session = pki_registry_serial();
-    c->region = event->region->id;
+    c->region = pki_region_id(event->region);
     c->begun_by = thread_id();
     pki_store(&c->monotonic, pki_the_session.config.monotonic);
     c->work = event->work;
