@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/own.h"
+#include "base/perf.h"
 
 enum {
     PKI_BENCH_INSTRUCTIONS,
@@ -16,9 +16,11 @@ enum {
     PKI_BENCH_COUNTERS
 };
 
+_Static_assert(PKI_BENCH_COUNTERS == PKI_PERF_EVENTS, "those of pki_perf_hardware, in its order");
+
 typedef struct pki_bench_counters {
-    pki_owned event[PKI_BENCH_COUNTERS]; /* none: not counted */
-    uint64_t id[PKI_BENCH_COUNTERS];     /* the kernel's: events are all one inode */
+    pki_perf_group event[PKI_BENCH_COUNTERS]; /* one in each: where the processor has too few
+                                                 counters, they take turns; none: not counted */
 } pki_bench_counters;
 
 /* What was counted; negative: it could not be. */
