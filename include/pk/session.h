@@ -291,10 +291,10 @@ typedef struct pk_options {
 
     /* What the run costs beside time, with ',' between: "io": bytes and calls as the kernel counts
      * them for this process (/proc/self/io), what came from devices and at what rate at best, and
-     * checkpoints; "energy": of GPUs, processors and memory, as far as their counters can be read.
-     * Read ten times a second on perfkit's own thread, some 20 us each. What that thread reads and
-     * writes is taken off (not so with collector=none). docs/guide.md, "Beside time". NULL: none.
-     */
+     * checkpoints; "energy": of GPUs, processors and memory, as far as their counters can be read;
+     * both on perfkit's own thread, whose own I/O is taken off (docs/guide.md). "hardware",
+     * "software": what processor and kernel count of regions, in as many calls as 1 % of CPU time,
+     * or overhead_max / 4, pays for; 4 descriptors a thread (docs/machine.md). NULL: none. */
     const char *costs;
 
     /* What MFU and HFU are of (docs/machine.md): fp64, fp32, tf32, bf16, fp16, fp8; operations per

@@ -1,6 +1,7 @@
 #include "core/close.h"
 
 #include "comm/model/communicator.h"
+#include "core/events.h"
 #include "core/mirror.h"
 #include "core/registry.h"
 #include "core/thin.h"
@@ -89,6 +90,8 @@ void pki_close_top(pki_thread *t, uint64_t now, unsigned flags)
     pki_store(&work->payload_type, (uint64_t)0);
     pki_store(&work->tag, (uint64_t)0);
     pki_store(&t->lost_inside[depth], (uint64_t)0);
+    if (PKI_UNLIKELY(what & PKI_SAMPLED))
+        pki_events_end(depth, id, !(flags & PKI_FLAG_UNBALANCED));
     if (pki_is_operation(done.payload_type))
         pki_comm_complete(done.payload_type, done.payload);
     if (what & PKI_MIRRORED) {

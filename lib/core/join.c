@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "core/close.h"
+#include "core/events.h"
 #include "core/mirror.h"
 
 #define POPULATED_AT_JOIN 65536u
@@ -104,7 +105,8 @@ static void adopt(pki_registry *r, pki_thread *t)
     t->starved = t->over = t->untimed_open = 0;
     t->steps = t->lost_since_step = 0;
     pki_store(&t->state, (pki_load(&t->state) & ~(uint64_t)UINT32_MAX) | PKI_FRAME_OFFSET(0));
-    pki_store(&t->limit, t->monotonic || pki_mirrors_count() ? 0 : PKI_FRAME_OFFSET(PKI_DEPTH_MAX));
+    bool slow = t->monotonic || pki_mirrors_count() || pki_events_on();
+    pki_store(&t->limit, slow ? 0 : PKI_FRAME_OFFSET(PKI_DEPTH_MAX));
     pki_store_release(
         &t->life, (uint32_t)PKI_THREAD_LIVE); /* pairs with the acquire in the collector's round */
     r->references++;
@@ -135,6 +137,7 @@ static void release_block(pki_thread *t)
     pki_bump(&t->unbalanced, t->untimed_open);
     if (!pki_load(&t->ended))
         pki_close_above(t, t->frames, pki_ticks(t->monotonic)); /* may take the lock itself */
+    pki_sampler_release();
     pki_registry_lock();
     pki_registry *r = t->registry, *over = detach(t);
     void (*drain)(void) = r->waiting >= MANY_WAITING ? r->drain : NULL;

@@ -6,7 +6,8 @@
  * there; what is rare is done further down, behind a test that the fast path makes anyway:
  *
  *   state >= limit   not joined, too deep, session over, slow clock
- *   id == 0          first use of this pk_region, or it is thinned (core/thin.h)
+ *   id == 0          first use of this pk_region, or it is thinned (core/thin.h) or sampled
+ *                    (core/events.h)
  *   id differs       unbalanced, too deep, or PKI_SPECIAL: this end has more to do
  *   next >= stop     ring wrapped or full
  *   a tie            the region around began in the same nanosecond
@@ -17,6 +18,7 @@
 #include <pk/region.h>
 
 #include "core/close.h"
+#include "core/events.h"
 #include "core/join.h"
 #include "core/mirror.h"
 #include "core/thin.h"
@@ -133,14 +135,24 @@ static void begin_at(pki_thread *t, uint32_t what, uint64_t now)
     pki_store_release(&t->state, state + sizeof(pki_frame));
 }
 
+/* The flags of its frame. Last, since what follows is the call's. */
+static PKI_COLD uint32_t sample(pki_thread *t, uint32_t id, bool picked)
+{
+    if (pki_events_met_enough(t))
+        pki_thin_settle(t);
+    return pki_events_begin(t, id, picked);
+}
+
 /* A call that is timed; or it has been counted, and that is all. Its end is as slow as it if there
  * are others to tell of. */
 static void begin_on(pki_thread *t, pk_region *region, uint32_t id)
 {
-    bool tells;
+    bool tells, picked = pki_load(&region->id) == 0;
     if (pki_thin_begin(t, region, id, &tells))
         return;
     uint32_t what = announce(t, id) | (tells ? PKI_SPECIAL : 0);
+    if (pki_events_on())
+        what |= sample(t, id, picked);
     begin_at(t, what, pki_ticks(t->monotonic));
 }
 
@@ -199,6 +211,25 @@ static inline bool is_top_with_work(pki_thread *t, uint32_t id)
     return PKI_LIKELY(pki_load(&f->id) == (id | PKI_SPECIAL) && !pki_load(&t->ended));
 }
 
+/* The record may have been one at which a call is picked to be sampled: this region's next one. */
+static inline void pick_next(pk_region *region)
+{
+    if (pki_events_on() && pki_events_is_due()) {
+        pki_thin_mark(region, pki_region_id(region), true);
+        pki_events_forget_look();
+    }
+}
+
+/* Events are read first: what follows is not the region's. */
+static void close_sampled(pki_thread *t, pk_region *region, uint64_t now, unsigned flags)
+{
+    if (pki_load(&pki_top_frame(t, pki_load(&t->state))->id) & PKI_SAMPLED)
+        pki_events_read_end(t);
+    pki_close(t, pki_region_id(region), now, flags);
+    pki_events_forget_end();
+    pick_next(region);
+}
+
 /* Below, a region that has never been used is looked up, too: one that is static in a header has
  * been begun, perhaps, as another file's copy of it. */
 static PKI_COLD void end(pk_region *region, uint64_t ticks)
@@ -207,11 +238,12 @@ static PKI_COLD void end(pk_region *region, uint64_t ticks)
     uint64_t now = PKI_UNLIKELY(t->monotonic) ? pki_ticks(t->monotonic) : ticks;
     if (is_top_with_work(t, pki_load(&region->id))) {
         pki_close_top(t, now, 0);
+        pick_next(region);
         return;
     }
     t = pki_thread_joined();
     if (t)
-        pki_close(t, pki_region_id(region), now, 0);
+        close_sampled(t, region, now, 0);
 }
 
 /* Where there was no room for it to begin, there is nothing to end. */
@@ -233,17 +265,21 @@ static void end_slow(pk_region *region)
 
 static void next(pk_region *from, pk_region *to)
 {
-    uint32_t ended_id = pki_region_id(from), id = pki_region_id(to);
+    uint32_t id = pki_region_id(to);
     pki_thread *t = pki_thread_joined();
     if (!t) {
         begin(to);
         return;
     }
     uint64_t now = pki_ticks(t->monotonic);
-    bool tells;
-    pki_close(t, ended_id, now, PKI_FLAG_TOUCHES);
-    if (!pki_thin_begin(t, to, id, &tells))
-        begin_at(t, announce(t, id) | (tells ? PKI_SPECIAL : 0), now);
+    bool tells, picked = pki_load(&to->id) == 0;
+    close_sampled(t, from, now, PKI_FLAG_TOUCHES);
+    if (pki_thin_begin(t, to, id, &tells))
+        return;
+    uint32_t what = announce(t, id) | (tells ? PKI_SPECIAL : 0);
+    if (pki_events_on())
+        what |= sample(t, id, picked);
+    begin_at(t, what, what & PKI_SAMPLED ? pki_ticks(t->monotonic) : now);
 }
 
 static void next_slow(pk_region *from, pk_region *to)

@@ -1,4 +1,5 @@
 /* lib/core/ring.c - the owner's side of its ring, off the fast path. */
+#include "core/events.h"
 #include "core/registry.h"
 
 #define SLOT ((uint32_t)sizeof(pki_record))
@@ -37,6 +38,10 @@ static unsigned find_room(pki_thread *t, uint32_t at)
                                      : t->ring_bytes;
     uint32_t distance = released > at ? released - at : t->ring_bytes - at + released;
     t->stop = PKI_MIN(bound, next_look(t, at));
+    if (pki_events_on()) {
+        uint32_t look = pki_events_look(t, at);
+        t->stop = PKI_MIN(t->stop, look);
+    }
     if (t->ring_bytes - distance >= t->ring_bytes / PARTS * FULL_ENOUGH || nears_untouched(t, at))
         pki_bell_ring(&pki_collector_bell);
     return distance / SLOT - 1;

@@ -1,5 +1,6 @@
 #include "core/thin.h"
 
+#include "core/events.h"
 #include "core/mirror.h"
 #include "core/registry.h"
 
@@ -44,15 +45,14 @@ static void set_gap(pki_counted *e, uint32_t gap)
     pki_store(&e->drawn, gap);
 }
 
-/* Moves the id to where the fast path does not find it, or back. */
-static void mark(pk_region *region, uint32_t id, bool skips)
+void pki_thin_mark(pk_region *region, uint32_t id, bool aside)
 {
     bool marked = pki_load(&region->id) == 0;
-    if (skips == marked)
+    if (aside == marked)
         return;
-    if (skips)
+    if (aside)
         pki_store(&region->reserved, id);
-    pki_store(&region->id, skips ? 0 : id);
+    pki_store(&region->id, aside ? 0 : id);
 }
 
 /* The first call on a thread is timed, so that there is a duration to go by. */
@@ -80,11 +80,11 @@ static void time_it(pki_thread *t, pki_counted *e, uint32_t thin)
 bool pki_thin_begin(pki_thread *t, pk_region *region, uint32_t id, bool *timed)
 {
     uint32_t thin = pki_load(&pki_thin[id]);
-    bool skips = pki_thin_skips_calls(thin);
+    bool skips = pki_thin_skips_calls(thin), aside = skips || pki_events_keeps(id);
     *timed = false;
-    if (PKI_LIKELY(!skips && !pki_load(&region->reserved)))
+    if (PKI_LIKELY(!aside && !pki_load(&region->reserved)))
         return false;
-    mark(region, id, skips);
+    pki_thin_mark(region, id, aside);
     if (skips && id >= t->counted_size && !grow(t, id))
         return false;
     pki_counted *e = pki_counted_at(t, id);
@@ -120,14 +120,24 @@ void pki_thin_told(pki_thread *t, uint32_t id, uint32_t others, uint64_t ticks)
     pki_store(&e->flops, (uint64_t)0);
 }
 
-void pki_thin_watch(const pki_registry *r, bool on)
+static void watch(const pki_registry *r, pki_thread *t, bool on)
 {
     uint32_t usual = r->monotonic || pki_mirrors_count() ? 0 : PKI_FRAME_OFFSET(PKI_DEPTH_MAX);
-    for (uint32_t i = 0; i < pki_registry_blocks(r); i++) {
-        pki_thread *t = pki_registry_block(r, i);
-        if (pki_load(&t->life) == PKI_THREAD_LIVE && !pki_load(&t->ended))
-            pki_store(&t->limit, on ? 0 : usual);
-    }
+    if (pki_load(&t->life) == PKI_THREAD_LIVE && !pki_load(&t->ended))
+        pki_store(&t->limit, on ? 0 : usual);
+}
+
+void pki_thin_watch(const pki_registry *r, bool on)
+{
+    for (uint32_t i = 0; i < pki_registry_blocks(r); i++)
+        watch(r, pki_registry_block(r, i), on);
+}
+
+void pki_thin_settle(pki_thread *t)
+{
+    pki_registry_lock();
+    watch(t->registry, t, false);
+    pki_registry_unlock();
 }
 
 void pki_thin_set(uint32_t id, uint32_t thin)

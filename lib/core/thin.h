@@ -109,6 +109,9 @@ void pki_thin_told(pki_thread *t, uint32_t id, uint32_t others, uint64_t ticks);
  * so no longer. */
 void pki_thin_watch(const struct pki_registry *registry, bool on);
 
+/* The same for the calling thread alone, which takes the lock: not any longer. */
+void pki_thin_settle(pki_thread *t);
+
 /* An operation ends in it: each of its calls has to have a record. */
 static inline void pki_thin_never(const pk_region *region)
 {
@@ -117,6 +120,9 @@ static inline void pki_thin_never(const pk_region *region)
     if (pki_load(&pki_thin[id]) != PKI_THIN_NEVER)
         pki_store(&pki_thin[id], PKI_THIN_NEVER);
 }
+
+/* Moves the id to where the fast path does not find it, or back. */
+void pki_thin_mark(pk_region *region, uint32_t id, bool aside);
 
 /* Sets a region's word, unless it is PKI_THIN_NEVER. */
 void pki_thin_set(uint32_t id, uint32_t thin);

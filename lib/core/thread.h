@@ -36,7 +36,8 @@
 #define PKI_NOBODY UINT32_MAX
 #define PKI_SPECIAL (1u << 31)
 #define PKI_MIRRORED (1u << 30) /* and mirrors have been told of its begin (core/mirror.h) */
-#define PKI_FRAME_ID (PKI_MIRRORED - 1)
+#define PKI_SAMPLED (1u << 29)  /* and events have been read at its begin (core/events.h) */
+#define PKI_FRAME_ID (PKI_SAMPLED - 1)
 
 /* An open region. */
 typedef struct pki_frame {

@@ -305,6 +305,7 @@ static const pki_member summary_members[] = {
     {TOP_OBJECT(pki_summary, io, pki_io_shape), .optional = true},
     {TOP_OBJECT(pki_summary, energy, pki_energy_shape), .optional = true},
     {TOP_OBJECT(pki_summary, goodput, pki_goodput_shape), .optional = true},
+    {TOP_OBJECT(pki_summary, events, pki_events_shape), .optional = true},
     {TOP_ROWS(gpus, gpu_count, pki_gpu_shape)},
     {TOP_ROWS(kernels, kernel_count, pki_kernel_shape)},
     {TOP_OBJECT(pki_summary, comm, pki_comm_shape)},

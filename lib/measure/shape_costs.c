@@ -47,3 +47,37 @@ static const pki_member energy_sums_members[] = {
     {ROWS("rows", pki_energy_sums, rows, row_count, energy_sum)},
 };
 const pki_shape pki_energy_sums_shape = {SHAPE(pki_energy_sums, energy_sums_members)};
+
+static const pki_member events_row_members[] = {
+    PLAINS(pki_events_row, region, calls, sampled, missed, time),
+    PLAIN_AS("instructions", pki_events_row, value[0]),
+    PLAIN_AS("instructions_error", pki_events_row, error[0]),
+    PLAIN_AS("cycles", pki_events_row, value[1]),
+    PLAIN_AS("cycles_error", pki_events_row, error[1]),
+    PLAIN_AS("cache_misses", pki_events_row, value[2]),
+    PLAIN_AS("cache_misses_error", pki_events_row, error[2]),
+    PLAIN_AS("branch_misses", pki_events_row, value[3]),
+    PLAIN_AS("branch_misses_error", pki_events_row, error[3]),
+    PLAIN_AS("ipc", pki_events_row, ratio[PKI_EVENT_IPC]),
+    PLAIN_AS("ipc_error", pki_events_row, ratio_error[PKI_EVENT_IPC]),
+    PLAIN_AS("cache_misses_per_1000", pki_events_row, ratio[PKI_EVENT_CACHE]),
+    PLAIN_AS("cache_misses_per_1000_error", pki_events_row, ratio_error[PKI_EVENT_CACHE]),
+    PLAIN_AS("branch_misses_per_1000", pki_events_row, ratio[PKI_EVENT_BRANCH]),
+    PLAIN_AS("branch_misses_per_1000_error", pki_events_row, ratio_error[PKI_EVENT_BRANCH]),
+    PLAIN_AS("processor_time", pki_events_row, value[4]),
+    PLAIN_AS("processor_time_error", pki_events_row, error[4]),
+    PLAIN_AS("page_faults", pki_events_row, value[5]),
+    PLAIN_AS("page_faults_error", pki_events_row, error[5]),
+    PLAIN_AS("context_switches", pki_events_row, value[6]),
+    PLAIN_AS("context_switches_error", pki_events_row, error[6]),
+    PLAIN_AS("migrations", pki_events_row, value[7]),
+    PLAIN_AS("migrations_error", pki_events_row, error[7]),
+};
+static const pki_shape events_row = {SHAPE(pki_events_row, events_row_members)};
+
+static const pki_member events_members[] = {
+    PLAINS(pki_events_summary, asked, why_not_hardware, why_not_software, threads, threads_without,
+           why_threads, threads_lost, calls_beyond, bound, spent),
+    {ROWS("rows", pki_events_summary, rows, row_count, events_row), .lines = true},
+};
+const pki_shape pki_events_shape = {SHAPE(pki_events_summary, events_members)};

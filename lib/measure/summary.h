@@ -371,6 +371,7 @@ typedef struct pki_summary {
     pki_io_summary io;
     pki_energy_summary energy;
     pki_goodput_summary goodput;
+    pki_events_summary events;
     pki_backend_row *backends;
     pki_gpu_row *gpus;       /* by ordinal */
     pki_kernel_row *kernels; /* by total time, most first */

@@ -12,6 +12,7 @@
 #include "session/backend.h"
 #include "session/drain.h"
 #include "session/energy.h"
+#include "session/events.h"
 #include "session/goodput.h"
 #include "session/io.h"
 #include "session/memory.h"
@@ -142,6 +143,7 @@ static void *collect(void *session)
         pki_goodput_round(s);
         pki_io_round(s);
         pki_energy_look(s);
+        pki_events_round(s);
         pki_stepper_look(s, false);
         pki_memory_round(s, false);
         pki_toll_of_collector(s);

@@ -3,20 +3,28 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/compiler.h"
 #include "base/error.h"
 #include "session/config_text.h"
 
 static pk_status read_costs(pki_config *c, const pk_options *o)
 {
     const pki_config_text costs = pki_config_text_of(o->costs, "costs", "PK_COSTS");
+    const struct {
+        const char *name;
+        bool *wanted;
+    } all[] = {{"io", &c->costs_io},
+               {"energy", &c->costs_energy},
+               {"hardware", &c->costs_hardware},
+               {"software", &c->costs_software}};
     for (const char *p = costs.text; p && *p;) {
-        size_t n = strcspn(p, ",");
-        bool io = n == 2 && memcmp(p, "io", n) == 0, energy = n == 6 && memcmp(p, "energy", n) == 0;
-        if (!io && !energy)
-            return pki_fail(PK_EINVAL, "%s: '%.*s' is neither io nor energy", costs.source,
-                            (int)(n < 40 ? n : 40), p);
-        c->costs_io |= io;
-        c->costs_energy |= energy;
+        size_t n = strcspn(p, ","), i = 0;
+        while (i < PKI_COUNT_OF(all) && (strlen(all[i].name) != n || memcmp(p, all[i].name, n)))
+            i++;
+        if (i == PKI_COUNT_OF(all))
+            return pki_fail(PK_EINVAL, "%s: '%.*s' is not io, energy, hardware or software",
+                            costs.source, (int)(n < 40 ? n : 40), p);
+        *all[i].wanted = true;
         p += n + (p[n] == ',');
     }
     return PK_OK;

@@ -12,6 +12,7 @@
 #include "base/standard.h"
 #include "comm/model/communicator.h"
 #include "core/join.h"
+#include "core/sampler.h"
 #include "session/activity.h"
 #include "session/backend.h"
 #include "session/captures.h"
@@ -57,6 +58,7 @@ static void in_child(void)
     pki_backends_after_fork();
     pki_log_after_fork();
     pki_names_after_fork();
+    pki_samplers_after_fork();
     pki_comms_after_fork();
     pki_fold_after_fork();
     pki_registry_after_fork(s->open ? NULL : s->arena);

@@ -20,6 +20,7 @@
 #include "session/remember.h"
 #include "session/report_file.h"
 #include "session/energy.h"
+#include "session/events.h"
 #include "session/goodput.h"
 #include "session/io.h"
 #include "session/memory.h"
@@ -80,6 +81,7 @@ static pk_status undo(pki_session *s, pk_status status)
     if (s->writing && pki_own_is_at(&s->file.own, s->paths.trace))
         unlink(s->paths.trace);
     pki_drain_abandon(s);
+    pki_events_close(s);
     pki_arena *arena = pki_paths_undo(&s->paths, &s->arena);
     pki_windows_abandon();
     pki_metrics_abandon();
@@ -107,6 +109,7 @@ static pk_status open_gate(pki_session *s)
         return pki_fail(PK_ENOMEM, "no memory for the statistics");
     pki_io_begin(s);
     pki_energy_open(s);
+    pki_events_open(s);
     pk_status status = pki_windows_open(s);
     status = status ? status : pki_goodput_open(s);
     status = status ? status : pki_metrics_open(s);

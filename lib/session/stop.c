@@ -14,6 +14,7 @@
 #include "session/output.h"
 #include "session/report_file.h"
 #include "session/energy.h"
+#include "session/events.h"
 #include "session/goodput.h"
 #include "session/io.h"
 #include "session/memory.h"
@@ -40,6 +41,7 @@ static void last_rounds(pki_session *s)
     pki_io_end(s);
     pki_backends_stop();
     pki_energy_close(s);
+    pki_events_close(s);
     pthread_mutex_unlock(&pki_drain_lock);
     pki_registry_close(s->registry);
     pki_collect_stop(s);

@@ -14,6 +14,7 @@
 #include "session/cpu_side.h"
 #include "session/environment.h"
 #include "session/energy.h"
+#include "session/events.h"
 #include "session/goodput.h"
 #include "session/io.h"
 #include "session/limits.h"
@@ -362,7 +363,8 @@ static bool build(builder *g)
     return add_gpus(g) && add_comms(g) && place_sequences(g->session, &g->out->comm.sequences) &&
            pki_whole_run_fill(g->out) && pki_limits_fill(&g->session->config, g->out) &&
            pki_io_summarise(g->session, g->out) && pki_energy_summarise(g->out) &&
-           pki_memory_fill(&g->out->memory) && pki_verdicts_fill(g->out);
+           pki_events_summarise(g->out) && pki_memory_fill(&g->out->memory) &&
+           pki_verdicts_fill(g->out);
 }
 
 static bool summarise(const pki_session *s, bool goes_on, pki_summary *out)

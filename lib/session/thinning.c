@@ -8,6 +8,7 @@
 #include "core/thin.h"
 #include "measure/figure.h"
 #include "measure/thinning.h"
+#include "session/events.h"
 #include "session/toll.h"
 
 /* CPU time of the process between two looks: soon at first, since what is not thinned yet may cost
@@ -51,7 +52,8 @@ void pki_thinning_start(pki_session *s)
     s->toll.counted_ns = pki_measure_counted_ns();
     const pki_hidden_ns hidden = pki_measure_hidden_ns(s->config.monotonic);
     s->thinning = true;
-    pki_thinning_init(&now.thinning, s->config.overhead_max, s->writing,
+    double bound = s->config.overhead_max - pki_events_bound(&s->config);
+    pki_thinning_init(&now.thinning, bound, s->writing,
                       (pki_thin_costs){.pair = pair,
                                        .timed = TIMED_PAIRS * pair,
                                        .counted = s->toll.counted_ns,
@@ -170,7 +172,7 @@ void pki_thinning_round(pki_session *s)
     if (!s->thinning)
         return;
     pki_toll toll = pki_toll_now(s);
-    uint64_t beside = toll.collector + toll.callers + toll.backends;
+    uint64_t beside = toll.collector + toll.callers + toll.backends - pki_events_spent();
     uint64_t process = toll.process - now.process;
     if (process < (now.looks < FIRST_LOOKS ? FIRST_LOOK_NS : LOOK_NS))
         return;

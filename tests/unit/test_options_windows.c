@@ -65,6 +65,7 @@ static void traces_in_several_files(void **state)
     assert_true(config.trace_keep == 2);
     expect_refused(pk_options(.trace_rotate_bytes = 1 << 20), "trace_rotate_bytes", "2097152");
     expect_refused(pk_options(.trace_keep = 70000), "trace_keep", "65536");
+    expect_refused(pk_options(.costs = "io,time"), "costs", "'time' is not io, energy, hardware");
 }
 
 static void every_field(void **state)
@@ -72,8 +73,10 @@ static void every_field(void **state)
     (void)state;
     expect_taken(pk_options(.windows_path = "w.jsonl", .window_steps = 10, .window_seconds = 20,
                             .windows_max_bytes = 3 << 20, .metrics_path = "m.prom",
-                            .metrics_seconds = 5, .goodput_path = "g.goodput", .costs = "energy"));
+                            .metrics_seconds = 5, .goodput_path = "g.goodput",
+                            .costs = "energy,hardware"));
     assert_true(config.costs_energy && !config.costs_io);
+    assert_true(config.costs_hardware && !config.costs_software);
     assert_string_equal(config.goodput, "g.goodput");
     assert_false(config.goodput_of_each);
     assert_string_equal(config.windows, "w.jsonl");

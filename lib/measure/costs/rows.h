@@ -41,3 +41,27 @@ typedef struct pki_energy_summary {
     char *held_by; /* what held a GPU's clocks down, "" if nothing did, in... */
     uint64_t held_steps, held_time, free_steps, free_time; /* ...usual steps; and the others */
 } pki_energy_summary;
+
+/* Quotients of a row below. */
+enum { PKI_EVENT_IPC, PKI_EVENT_CACHE, PKI_EVENT_BRANCH, PKI_EVENT_RATIOS };
+
+/* What sampled calls of a region have counted, of each call on average. */
+typedef struct pki_events_row {
+    char *region;
+    uint64_t calls, sampled, missed; /* missed: sampled, without the processor's counters */
+    uint64_t time;                   /* of all calls, ns */
+    double value[8], error[8];       /* core/sampler.h has the order; -1: not known */
+    double ratio[PKI_EVENT_RATIOS], ratio_error[PKI_EVENT_RATIOS];
+} pki_events_row;
+
+typedef struct pki_events_summary {
+    uint64_t asked;                            /* first: 0 leaves it out of the report file */
+    char *why_not_hardware, *why_not_software; /* "": not asked for, or all is counted */
+    uint64_t threads, threads_without;         /* that were sampled; that could not be... */
+    char *why_threads;                         /* ...for that reason */
+    uint64_t threads_lost, calls_beyond;       /* descriptors closed; no room for the region */
+    double bound;                              /* share of CPU time */
+    uint64_t spent;                            /* ns of it */
+    size_t row_count;
+    pki_events_row *rows; /* by the regions' time, most first */
+} pki_events_summary;

@@ -18,6 +18,7 @@ void pki_report_threads(const pki_summary *summary, const pki_report_options *op
 void pki_report_counters(const pki_summary *summary, FILE *file);
 void pki_report_spans(const pki_summary *summary, const pki_report_options *options, FILE *file);
 void pki_report_costs(const pki_summary *summary, FILE *file);
+void pki_report_events(const pki_summary *summary, FILE *file);
 void pki_report_roofline(const pki_summary *summary, const pki_report_options *options, FILE *file);
 void pki_report_memory(const pki_summary *summary, const pki_report_options *options, FILE *file);
 void pki_report_requests(const pki_summary *summary, FILE *file);

@@ -175,6 +175,7 @@ static void put_sections(const pki_summary *summary, const pki_report_options *o
     pki_report_regions(summary, options, file);
     pki_report_roofline(summary, options, file);
     pki_report_costs(summary, file);
+    pki_report_events(summary, file);
     pki_report_requests(summary, file);
     pki_report_spans(summary, options, file);
     pki_report_comm(summary, file);

@@ -1,0 +1,224 @@
+#include "core/events.h"
+
+#include <string.h>
+
+#include "core/names.h"
+
+#define GAP_MOST (1u << 20)
+#define BESIDE_NS 150.0   /* of a sampled call, beside its two readings */
+#define READING_MOST 10.0 /* times as long as it can be short: what is longer was taken off */
+#define GROWS 4u          /* at most, from one sample to the next */
+#define ASIDE_NS 40.0     /* what leaving the fast path costs a call */
+#define ASIDE_SHARE 0.25  /* of the bound, for that */
+#define FIRST_CALLS 256u
+#define FEW 8u /* samples of a region tell too little of how often it is called */
+
+static uint8_t frequent[PKI_NAMES_MAX];
+static _Thread_local bool due;   /* the region that ends now is the one to be sampled next */
+static _Thread_local bool fresh; /* the sampler's `end` has been read for the call that ends now */
+
+void pki_events_reset(void)
+{
+    memset(frequent, 0, sizeof frequent);
+}
+
+bool pki_events_keeps(uint32_t id)
+{
+    return pki_events_on() && !pki_load(&frequent[id]);
+}
+
+/* As in core/thin.c; from 1 to 2n - 1, n on average. */
+static uint32_t draw(pki_sampler *s, uint32_t n)
+{
+    uint64_t x = s->seed ? s->seed : 1;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    s->seed = x;
+    return 1 + (uint32_t)((x >> 32) * (2 * n - 1) >> 32);
+}
+
+static void spend(pki_sampler *s, double ns)
+{
+    double more = s->spent_ns + ns;
+    __atomic_store(&s->spent_ns, &more, __ATOMIC_RELAXED);
+}
+
+/* A reading, and what it took: with cold caches far more than in a row. */
+static bool read_now(const pki_thread *t, pki_sampler *s, pki_event_reading *reading)
+{
+    uint64_t before = pki_ticks(t->monotonic);
+    bool done = pki_sampler_read(s, reading);
+    double took = (double)(pki_ticks(t->monotonic) - before) * s->unit_ns;
+    took = PKI_MIN(took, READING_MOST * s->pair_ns / 2) + BESIDE_NS / 2;
+    s->cost_ns += (2 * took - s->cost_ns) / 8;
+    spend(s, took);
+    return done;
+}
+
+/* One of so many, for what comes once in `interval` ns; no jumps, since that is a guess. */
+static uint32_t gap_for(const pki_sampler *s, double interval, uint32_t before)
+{
+    double bound = pki_sampling_now.bound, ease = pki_load(&pki_sampling_now.ease);
+    double wanted = s->cost_ns * ease / (bound * PKI_MAX(interval, 1.0));
+    double most = PKI_MIN((double)before * GROWS, (double)GAP_MOST), least = before / 2;
+    return (uint32_t)PKI_MAX(PKI_MIN(PKI_MAX(wanted, least), most), 1.0);
+}
+
+/* ---- begin ---- */
+
+static void learn(pki_sampler *s, pki_event_sums *row, uint32_t id, uint64_t now)
+{
+    uint32_t calls = row->drawn + 1;
+    double interval = (double)(now - row->since) * s->unit_ns / calls;
+    if (row->since)
+        row->interval = row->interval > 0 ? (row->interval + interval) / 2 : interval;
+    row->since = now;
+    if (!(row->interval > 0))
+        return;
+    row->gap = gap_for(s, row->interval, row->gap);
+    double ease = pki_load(&pki_sampling_now.ease);
+    if (row->sampled >= FEW &&
+        ASIDE_NS * ease > ASIDE_SHARE * pki_sampling_now.bound * row->interval)
+        pki_store(&frequent[id], (uint8_t)1);
+}
+
+/* Is it this call's turn? So many calls does it stand for. */
+static uint32_t turn(pki_sampler *s, pki_event_sums *row, uint32_t id, uint64_t now)
+{
+    spend(s, ASIDE_NS);
+    if (row->left > 0) {
+        row->left--;
+        return 0;
+    }
+    uint32_t weight = row->gap;
+    learn(s, row, id, now);
+    row->drawn = row->left = draw(s, row->gap) - 1;
+    return weight;
+}
+
+static uint32_t weight_of(pki_thread *t, pki_sampler *s, uint32_t id, bool picked)
+{
+    if (s->broken)
+        return 0;
+    if (pki_load(&frequent[id]))
+        return picked ? s->look_gap : 0;
+    pki_event_sums *row = pki_sampler_row(s, id);
+    return row ? turn(s, row, id, pki_ticks(t->monotonic)) : 0;
+}
+
+bool pki_events_met_enough(const pki_thread *t)
+{
+    static _Thread_local uint32_t met, session;
+    if (session != t->session) {
+        session = t->session;
+        met = 0;
+    }
+    return met <= FIRST_CALLS && ++met == FIRST_CALLS;
+}
+
+uint32_t pki_events_begin(pki_thread *t, uint32_t id, bool picked)
+{
+    unsigned depth = pki_depth_in(pki_load(&t->state)) + 1;
+    uint32_t flags = 0;
+    if (depth > PKI_DEPTH_MAX || (!picked && pki_load(&frequent[id])))
+        return 0;
+    pki_sampler *s = pki_sampler_enter(t);
+    if (!s)
+        return 0;
+    uint32_t weight = weight_of(t, s, id, picked);
+    if (weight && read_now(t, s, &s->begin[depth])) {
+        s->weight[depth] = weight;
+        flags = PKI_SPECIAL | PKI_SAMPLED;
+    }
+    pki_sampler_leave(s);
+    return flags;
+}
+
+/* ---- end ---- */
+
+void pki_events_read_end(const pki_thread *t)
+{
+    pki_sampler *s = pki_sampler_enter_mine();
+    if (!s)
+        return;
+    fresh = read_now(t, s, &s->end);
+    pki_sampler_leave(s);
+}
+
+void pki_events_forget_end(void)
+{
+    fresh = false;
+}
+
+static void enter_values(pki_event_sums *row, double weight, const double *value)
+{
+    double weight2 = weight * weight;
+    row->sampled++;
+    row->weight += weight;
+    row->weight2 += weight2;
+    for (int i = 0; i < PKI_EVENTS; i++) {
+        row->sum[i] += weight * value[i];
+        row->sum2[i] += weight2 * value[i];
+        row->square[i] += weight2 * value[i] * value[i];
+        row->beside[i] += weight2 * value[i] * value[0];
+    }
+}
+
+void pki_events_end(unsigned depth, uint32_t id, bool balanced)
+{
+    double value[PKI_EVENTS];
+    pki_sampler *s = pki_sampler_enter_mine();
+    if (!s)
+        return;
+    pki_event_sums *row = balanced && fresh ? pki_sampler_row(s, id) : NULL;
+    if (row && pki_sampler_between(s, &s->begin[depth], &s->end, value))
+        enter_values(row, s->weight[depth], value);
+    else if (row)
+        row->missed++;
+    pki_sampler_leave(s);
+}
+
+/* ---- looks ---- */
+
+/* Records that the thread has written, up to that offset of its ring. */
+static uint64_t records_at(const pki_thread *t, uint32_t at)
+{
+    return (t->laps + at) / sizeof(pki_record);
+}
+
+static void set_look(pki_thread *t, pki_sampler *s, uint64_t records)
+{
+    uint64_t now = pki_ticks(t->monotonic), more = records - s->looked;
+    if (s->looked_at_ticks && more)
+        s->look_gap =
+            gap_for(s, (double)(now - s->looked_at_ticks) * s->unit_ns / (double)more, s->look_gap);
+    s->looked = records;
+    s->looked_at_ticks = now;
+    s->look_at = records + draw(s, s->look_gap);
+}
+
+uint32_t pki_events_look(pki_thread *t, uint32_t at)
+{
+    uint64_t records = records_at(t, at), bytes;
+    pki_sampler *s = pki_sampler_enter(t);
+    if (!s)
+        return UINT32_MAX;
+    bool met = s->looked_at_ticks && records >= s->look_at;
+    if (!s->looked_at_ticks || met)
+        set_look(t, s, records);
+    due = due || met;
+    bytes = (s->look_at - records) * sizeof(pki_record);
+    pki_sampler_leave(s);
+    return bytes < t->ring_bytes - at ? at + (uint32_t)bytes : UINT32_MAX;
+}
+
+bool pki_events_is_due(void)
+{
+    return due;
+}
+
+void pki_events_forget_look(void)
+{
+    due = false;
+}
