@@ -22,11 +22,26 @@ static const pki_member rank_gpu_members[] = {
 };
 static const pki_shape rank_gpu = {SHAPE(pki_gpu_row, rank_gpu_members)};
 
+/* What the rank cost beside time, as far as ranks add it up. */
+static const pki_member rank_steps_members[] = {
+    {OPTIONAL(pki_step_summary, utilisation, pki_utilisation_shape)},
+};
+static const pki_shape rank_steps = {SHAPE(pki_step_summary, rank_steps_members)};
+
+static const pki_member rank_memory_members[] = {
+    PLAINS(pki_memory_summary, looks, resident, most_resident),
+};
+static const pki_shape rank_memory = {SHAPE(pki_memory_summary, rank_memory_members)};
+
 static const pki_member rank_members[] = {
     {TOP_OBJECT(pki_summary, run, pki_run_shape)},
     {TOP_OBJECT(pki_summary, stages, pki_stages_shape), .optional = true},
     {TOP_OBJECT(pki_summary, comm, pki_comm_shape)},
     {ROWS("gpus", pki_summary, gpus, gpu_count, rank_gpu), .line = true, .optional = true},
+    {TOP_OBJECT(pki_summary, steps, rank_steps)},
+    {TOP_OBJECT(pki_summary, io, pki_io_shape), .optional = true},
+    {TOP_OBJECT(pki_summary, energy, pki_energy_shape), .optional = true},
+    {TOP_OBJECT(pki_summary, memory, rank_memory), .optional = true},
     {ROWS("regions", pki_summary, regions, region_count, rank_region), .line = true, .lines = true},
 };
 const pki_shape pki_rank_shape = {SHAPE(pki_summary, rank_members)};

@@ -260,6 +260,70 @@ class JobPage(Pages):
         self.assertNotRegex(page.ask("document.querySelector('main').innerText"), r"NaN|undefined|Infinity|\[object")
         page.close()
 
+    def talking(self, name, ranks, hosts):
+        """Each rank sends to the next two; every host has a counter of energy that all of its ranks read."""
+        folder = os.path.join(self.folder, name)
+        kit.forge(FORGE, folder, ranks=ranks, per_host=ranks // hosts)
+        for path in kit.files(folder):
+            with open(path, encoding="utf-8") as file:
+                report = json.load(file)
+            rank = report["run"]["rank"]
+            report["comm"]["partners"] = [[(rank + by) % ranks, 10 * by, 1000 * by + rank, 7, 0, 0, 0] for by in (1, 2)]
+            report["steps"] = {"utilisation": {"steps": 50, "time": 10 ** 9, "model": 1e9 * (1 + rank % 2), "hardware": 2e9, "peak": 4e9}}
+            report["io"] = {"asked": 1, "why_not": "", "read_chars": 100 + rank}
+            report["energy"] = {"asked": 1, "why_not": "", "rows": [
+                {"counter": "package-0", "step_kind": "(run)", "joules": 500 + rank % 2}, {"counter": "gpu0", "step_kind": "(run)", "joules": 10},
+                {"counter": "package-0 core", "step_kind": "(run)", "joules": 99}, {"counter": "gpu0", "step_kind": "", "joules": 9}]}
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(report, file, separators=(",", ":"))
+        page = self.open(kit.page(PK, folder + ".html", folder), width=390, height=780, mobile=True, scale=2)
+        return folder, page, json.loads(kit.pk_job(PK, "--json", folder).stdout)
+
+    def check_matrix(self, name, ranks, per_block):
+        folder, page, job = self.talking(name, ranks, 2)
+        self.sound(page)
+        self.assertEqual(page.ask("document.documentElement.scrollWidth"), 390)
+        matrix = kit.embedded(folder + ".html", "drawn")["matrix"]
+        self.assertEqual(matrix["ranks_per_block"], per_block)
+        self.assertEqual([row[0] for row in matrix["ranks"]], list(range(0, ranks, per_block)))
+        sums = {}
+        for sender, receiver, messages, size, _ in job["messages"]["matrix"]:
+            cell = sums.setdefault((sender // per_block, receiver // per_block), [0, 0])
+            cell[0], cell[1] = cell[0] + messages, cell[1] + size
+        self.assertEqual({(row, column): both for row, column, *both in matrix["cells"]}, sums)
+        told = "document.querySelector('#matrix .told').textContent"
+        page.ask("document.querySelector('#matrix canvas').focus()")
+        page.key("ArrowRight")
+        page.key("ArrowRight")
+        self.assertIn(f"{sums[0, 1][0]} messages", page.ask(told))
+        page.key("End")
+        self.assertTrue(page.ask(told).startswith("From rank"))
+        ink = ("(() => { const c = document.querySelector('#matrix canvas'); const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+               "const s = new Set(); for (let i = 0; i < d.length; i += 4) s.add(d[i] * 65536 + d[i + 1] * 256 + d[i + 2]); return s.size; })()")
+        self.assertGreater(page.ask(ink), 2)
+        self.assertIn("A cell for each pair" if per_block == 1 else f"A cell is of {per_block} ranks", page.ask("document.querySelector('#matrix .note').textContent"))
+        return page, job
+
+    def test_who_talks_to_whom(self):
+        for ranks, per_block in (4, 1), (300, 3):
+            with self.subTest(ranks=ranks):
+                self.check_matrix(f"talk{ranks}", ranks, per_block)[0].close()
+
+    def test_what_it_cost(self):
+        _, page, job = self.talking("costs", 4, 2)
+        costs = job["costs"]
+        self.assertAlmostEqual(costs["mfu"]["job"], 6e9 / 16e9)
+        self.assertEqual((costs["mfu"]["by_rank"]["max"], costs["mfu"]["by_rank"]["max_rank"]), (0.5, 1))
+        self.assertEqual((costs["read"]["job"], costs["read"]["by_rank"]["max_rank"]), (100 + 101 + 102 + 103, 3))
+        self.assertEqual(costs["joules"]["job"], 2 * 501 + 4 * 10)  # a host's processors once
+        self.assertEqual(costs["joules"]["by_rank"]["max"], 511)
+        self.assertNotIn("resident", costs)
+        self.assertEqual([rank["read"] for rank in job["ranks"]], [100, 101, 102, 103])
+        shown = {cells[0]: cells[1] for cells in page.ask(ROWS.format("#costs"))}
+        self.assertEqual((shown["MFU"], shown["Energy"]), (kit.percent(0.375), "1.04\u202fkJ"))
+        self.assertNotIn("Memory at most", shown)
+        page.close()
+
     def test_before_and_after(self):
         before, now, path = (os.path.join(self.folder, name) for name in ("before", "now", "after.html"))
         kit.forge(FORGE, before, ranks=8)

@@ -117,6 +117,38 @@ class Page(Pages):
                 self.assertNotIn("undefined", self.page.ask(f"document.querySelector('#{chart} details').innerText"))
                 self.page.ask(f"document.querySelector('#{chart} details').open = false")
 
+    def test_costs(self):
+        rows = "[...document.querySelectorAll('#costs .card:nth-of-type({}) tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))"
+        goodput = self.report["goodput"]
+        shares = sorted((ns / goodput["up"] for ns in goodput["parts"].values() if ns), reverse=True)
+        shown = self.page.ask(rows.format(1))
+        self.assertEqual([cells[2] for cells in shown], [f"{100 * share:.1f}\u202f%" for share in shares])
+        widths = self.page.ask("[...document.querySelectorAll('#costs .stack i')].map((i) => i.getBoundingClientRect().width)")
+        whole = self.page.ask("document.querySelector('#costs .stack').getBoundingClientRect().width")
+        self.assertEqual(len(widths), len(shares))
+        for width, share in zip(widths, shares):
+            self.assertAlmostEqual(width, share * whole, delta=1.5)
+        energy = self.page.ask(rows.format(3))
+        self.assertEqual([cells[0] for cells in energy][:2], ["gpu0, the run", "gpu0, steps"])
+        self.assertEqual((energy[0][1], energy[2][1]), ("3.20\u202fMJ", "too short to tell"))
+        files = self.page.ask(rows.format(4))
+        io = self.report["io"]
+        self.assertEqual([cells[3] for cells in files], ["1.00\u202fM", "5\u202f000"])
+        self.assertIn(f"{io['read_chars'] / (io['observed'] / 1e9) / 1e9:.0f}"[:2], files[0][2])
+        said = self.page.ask("document.querySelector('#costs').innerText")
+        for part in ("40.4\u202f%", "bf16", "power cap held", "70.0\u202fGB at most", "24 of 600 steps"):
+            self.assertIn(part, said)
+        self.assertNotRegex(said, r"NaN|undefined|Infinity|null|\[object")
+
+    def test_nothing_that_was_not_measured(self):
+        bare = {key: value for key, value in self.report.items() if key not in ("io", "energy", "goodput", "memory")}
+        bare["steps"] = {key: value for key, value in bare["steps"].items() if key != "utilisation"}
+        self.file("bare.json", json.dumps(bare))
+        page = self.open(self.make("bare.json", "bare.html"))
+        self.sound(page)
+        self.assertFalse(page.ask("Boolean(document.getElementById('costs'))"))
+        page.close()
+
     def test_zoom_by_keys(self):
         self.page.ask("plotOf('chart-steps').focus()")
         hidden = "[...document.querySelectorAll('#chart-steps button')].find((b) => b.textContent === 'Show all').hidden"

@@ -150,10 +150,38 @@ def roofed(name, share, threads, intensity, flops):
             "memory_bound_double": intensity < 2.4, "memory_bound_single": intensity < 4.9}
 
 
+GOODPUT = {"productive": 0.8, "recomputed": 0.04, "data_wait": 0.05, "startup": 0.03, "compilation": 0.01, "checkpoint": 0.04, "restore": 0,
+           "evaluation": 0.02, "hang": 0, "unfinished": 0, "other": 0.01}
+
+
+def energy(counter, kind, joules, steps, **more):
+    return {"counter": counter, "step_kind": kind, "joules": joules, "watts": 400.5, "per_step": joules / steps, "per_item": joules / steps / 256,
+            "error": joules / 50, "refused": False, "time": 10 ** 9, "steps": steps, "items": 256 * steps, "period": 10 ** 8, "resets": 0, **more}
+
+
+def costs(wall, count):
+    """What it cost beside time."""
+    return {
+        "io": {"asked": 1, "why_not": "", "observed": wall, "read_chars": 3 * 10 ** 12, "write_chars": 4 * 10 ** 11, "read_calls": 10 ** 6,
+               "write_calls": 5000, "read_device": 2 * 10 ** 12, "write_device": 10 ** 11, "best_read": 2.5e9, "best_write": 1.1e9,
+               "exposed": wall // 50, "hidden": wall // 20, "saves": 9, "save_time": wall // 100, "save_bytes": 9 * 10 ** 10},
+        "energy": {"asked": 1, "why_not": "1 of 3 counters of energy cannot be read: " + HOSTILE, "rows": [
+            energy("gpu0", "(run)", 3.2e6, count), energy("gpu0", "", 3e6, count),
+            energy("package-0", HOSTILE, 0, count, refused=True)], "held_by": "power cap", "held_steps": 12},
+        "goodput": {"up": wall, "parts": {part: int(share * wall) for part, share in GOODPUT.items()}, "steps": count, "recomputed": count // 25},
+        "memory": {"looks": 900, "resident": 6 * 10 ** 10, "most_resident": 7 * 10 ** 10, "most_private": 5 * 10 ** 10, "minor_faults": 9 * 10 ** 6,
+                   "major_faults": 12, "step_minor": dist([80, 90, 100]), "step_major": {"count": 0}, "limit": 10 ** 11, "used": 7 * 10 ** 10,
+                   "limit_of": "cgroup", "allocator": "libc.so.6", "live": 4 * 10 ** 10, "peak": 5 * 10 ** 10, "within": 65536, "regions": [
+                       {"name": name, "allocations": 1000, "bytes": 9 * 10 ** 9, "frees": 900, "freed": 8 * 10 ** 9, "live": 10 ** 9, "peak": 2 * 10 ** 9,
+                        "at_peak": 10 ** 9, "steady": 2} for name in ("", HOSTILE)]}}
+
+
 def report(count=100_000, base=40 * MS, seed=1, name="train"):
     rng = random.Random(seed)
     took, steps = steps_of(rng, count, base)
     wall = sum(took) + 250 * MS
+    steps["utilisation"] = {"steps": count, "time": sum(took), "model": 4e14 * sum(took) / 1e9, "hardware": 5e14 * sum(took) / 1e9, "peak": 9.89e14,
+                            "mfu": 0.404, "hfu": 0.506, "precision": "bf16", "source": "one GPU by its data sheet"}
     return {
         "format": "perfkit report", "schema": 1,
         "run": {"program": name, "host": "node07", "version": "0.1.0", "pid": 4242, "rank": 3, "world_size": 8,
@@ -169,7 +197,7 @@ def report(count=100_000, base=40 * MS, seed=1, name="train"):
         "gpus": [gpu(rng, 0, took, True), gpu(rng, 1, took[:600], False)],
         "kernels": [{"name": f"void kernel_{i}<float, {HOSTILE if i == 1 else 'int'}>(float*)", "region": "backward", "region_share": 0.9,
                      "time": dist([90_000 / (i + 1) * (1 + 0.1 * rng.random()) for _ in range(300)])} for i in range(40)],
-        "comm": collectives(rng),
+        "comm": collectives(rng), **costs(wall, count),
         "regions": [region(rng, "backward", "compute", 16 * MS, 2000, 0.4, flops=10 ** 15),
                     region(rng, "forward", "compute", 8 * MS, 2000, 0.2), region(rng, HOSTILE, "data", 5 * MS, 900, 0.13, bytes=10 ** 12),
                     region(rng, "all_reduce", "comm", 5 * MS, 2000, 0.14), region(rng, "once", "other", 77, 1),
@@ -183,6 +211,7 @@ def report(count=100_000, base=40 * MS, seed=1, name="train"):
                     {"name": HOSTILE, "tid": 4250, "ended": True, "recorded": 99, "dropped": 12, "kinds": {"data": wall // 3}}],
         "counters": [counter(rng, "gpu0.memory", "bytes", 5.0e10, 6.2e10, wall), counter(rng, "gpu0.power", "W", 380, 640, wall),
                      counter(rng, "loss", "", 0.2, 4.1, wall, samples=1), counter(rng, HOSTILE, "°C", 40, 71, wall),
+                     counter(rng, "memory.resident", "bytes", 5e10, 7e10, wall), counter(rng, "memory.allocated", "bytes", 3e10, 5e10, wall),
                      {"name": "rare", "unit": "", "value": dist([1, 2, 3]), "last": 3}],
         "counts": {"threads": 2, "begun": 10 ** 6 + 12, "recorded": 10 ** 6, "dropped": 12, "points": 4096, "steps": count},
         "overhead": {"region_ns": 23.1, "total": 3.44e8, "share": 0.0069, "collector": 3e8, "recording": 2.3e7, "callers": 2.1e7, "backends": 0},

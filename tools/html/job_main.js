@@ -37,6 +37,8 @@ function buildJob() {
     efficiencySection(job, one);
     imbalanceSection(job, drawn, one);
     jobCommSection(job, drawn, one);
+    matrixSection(job, drawn);
+    jobCostSection(job, one);
     one.place();
     filesSection(job, drawn);
     document.documentElement.dataset.ready = 'yes';

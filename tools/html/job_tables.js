@@ -125,3 +125,19 @@ function jobCommSection(job, drawn, one) {
                 time(row.spread), one.button(row.last_rank)]))));
     }
 }
+
+/* ---- what ranks cost beside time ---- */
+
+const JOB_COSTS = [['mfu', 'MFU', percent], ['hfu', 'HFU', percent], ['joules', 'Energy', (v) => amount(v, 'J')],
+    ...[['read', 'Read by calls'], ['written', 'Written by calls'], ['device_read', 'Read of devices'], ['device_written', 'Written for devices'],
+        ['resident', 'Memory at most']].map(([key, name]) => [key, name, (v) => amount(v, 'bytes')])];
+
+function jobCostSection(job, one) {
+    const rows = JOB_COSTS.filter(([key]) => job.costs?.[key]).map(([key, name, format]) => {
+        const { job: whole, by_rank: by } = job.costs[key];
+        return [name, format(whole), ...spreadCells(by, one, format)];
+    });
+    if (!rows.length) return;
+    section('costs', 'What it cost', 'Beside time; only what was measured is shown. Ranks of a host share its processors’ energy, which counts once.',
+        card(null, null, table(['', 'The job', ...SPREAD_HEADS], rows)));
+}

@@ -16,6 +16,27 @@
 #define JOB_OUTSIDE "(outside regions)"
 #define JOB_NO_RANK INT32_MIN
 
+enum {
+    JOB_MFU,
+    JOB_HFU,
+    JOB_READ, /* bytes of calls */
+    JOB_WRITTEN,
+    JOB_DEVICE_READ, /* bytes of devices */
+    JOB_DEVICE_WRITTEN,
+    JOB_JOULES,
+    JOB_RESIDENT, /* bytes, at most */
+    JOB_COSTS
+};
+
+/* What a rank cost beside time (spent.h); below 0: not measured. */
+typedef struct job_spent {
+    double of[JOB_COSTS];
+    double model, hardware, possible; /* operations; those that the peak allows in their time */
+    double gpu_joules;
+    size_t counter_count;
+    struct job_joules *counters; /* of processors and memory */
+} job_spent;
+
 /* A process of the job. */
 typedef struct job_rank {
     int32_t rank;
@@ -28,6 +49,7 @@ typedef struct job_rank {
     struct job_self *selves; /* of its regions */
     size_t device_count;
     struct job_device *devices; /* devices.h */
+    job_spent spent;
 } job_rank;
 
 /* A figure of each rank, over all of them. */

@@ -9,6 +9,7 @@
 #include "comm/model/communicator.h"
 #include "job/json.h"
 #include "job/life.h"
+#include "job/spent.h"
 #include "out/json_shape.h"
 
 static void put_rank_number(pki_json *j, const char *key, int32_t rank)
@@ -307,6 +308,7 @@ static void put_rank(pki_json *j, const job_findings *f, size_t r)
     pki_json_text(j, "file", rank->path);
     pki_json_real(j, "late", f->lateness.by[r]);
     job_json_rank_waits(j, f, r);
+    job_costs_rank_json(rank, j);
     pki_json_close(j, '}');
 }
 
@@ -333,6 +335,7 @@ void job_json_members(pki_json *j, const job_findings *f, const job_json_most *m
     put_arrivals(j, &f->links, most->rows);
     job_lives_json(f->of, j);
     put_devices(j, f->of, most->rows);
+    job_costs_json(f->of, j);
     job_json_exchange(j, f, most->rows);
     put_ranks(j, f, most);
 }

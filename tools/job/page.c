@@ -219,6 +219,7 @@ int job_page_drawn(const void *page, FILE *file)
     pki_json_text(&to, "base", p->base);
     put_totals(p->found, &to);
     job_page_heat(p->found, "heat", &to);
+    job_page_matrix(p->found, "matrix", &to);
     put_stages(p, &to);
     put_regions(p, &to);
     pki_json_close(&to, '}');

@@ -23,6 +23,7 @@ typedef struct job_page {
 #define JOB_PAGE_LOOPS 8     /* kinds of steps */
 #define JOB_PAGE_BLOCKS 512  /* the heat map: at most so many columns... */
 #define JOB_PAGE_HEIGHT 400  /* ...and rows; a cell of several has their maximum */
+#define JOB_PAGE_MATRIX 128  /* who talks to whom: at most so many rows and columns */
 #define JOB_PAGE_CELLS 40000 /* ranks x regions, and ranks x stages */
 
 /* path: of the page that will be; "-" is the standard output. */
@@ -34,5 +35,6 @@ void job_page_finish(job_page *p);
 int job_page_job(const void *page, FILE *file);
 int job_page_drawn(const void *page, FILE *file);
 
-/* heat.c: an object of that key. */
+/* heat.c, matrix.c: an object of that key; nothing where there is nothing to draw. */
 void job_page_heat(const job_findings *f, const char *key, pki_json *to);
+void job_page_matrix(const job_findings *f, const char *key, pki_json *to);

@@ -1,6 +1,7 @@
 /* tools/job/ranks.c - the ranks of a job, one of each, in order. */
 #include "job/life.h"
 #include "job/devices.h"
+#include "job/spent.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -48,6 +49,7 @@ static void finish_rank(job_rank *r)
     pki_summary_finish(&parts);
     free(r->selves);
     free(r->devices);
+    job_spent_finish(&r->spent);
     free(r->path);
 }
 
@@ -81,6 +83,7 @@ static job_rank rank_of(const char *path, pki_summary *s)
                   .comm = s->comm,
                   .self_count = s->region_count};
     job_devices_take(&r, s);
+    r.spent = job_spent_of(s);
     s->run = (pki_run){0};
     s->stages = (pki_stage_summary){0};
     s->comm = (pki_comm_summary){0};

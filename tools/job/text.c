@@ -1,6 +1,7 @@
 /* tools/job/text.c - a job for people. */
 #include "job/devices.h"
 #include "job/life.h"
+#include "job/spent.h"
 #include "job/text.h"
 
 #include <stdlib.h>
@@ -317,5 +318,6 @@ void job_print_text(const job_findings *f, FILE *to)
     put_arrivals(&f->links, to);
     job_lives_text(j, to);
     put_devices(j, to);
+    job_costs_text(j, to);
     put_notes(j, to);
 }

@@ -26,6 +26,10 @@
 #define job_axis_finish pki_mpi_job_axis_finish
 #define job_axis_make pki_mpi_job_axis_make
 #define job_communication_share pki_mpi_job_communication_share
+#define job_costs_json pki_mpi_job_costs_json
+#define job_costs_of pki_mpi_job_costs_of
+#define job_costs_rank_json pki_mpi_job_costs_rank_json
+#define job_costs_text pki_mpi_job_costs_text
 #define job_device_parts pki_mpi_job_device_parts
 #define job_devices_overlap pki_mpi_job_devices_overlap
 #define job_devices_share pki_mpi_job_devices_share
@@ -69,6 +73,8 @@
 #define job_regions_end pki_mpi_job_regions_end
 #define job_roles pki_mpi_job_roles
 #define job_self_of_rank pki_mpi_job_self_of_rank
+#define job_spent_finish pki_mpi_job_spent_finish
+#define job_spent_of pki_mpi_job_spent_of
 #define job_spread_of pki_mpi_job_spread_of
 #define job_spread_of_stage pki_mpi_job_spread_of_stage
 #define job_stage_of_rank pki_mpi_job_stage_of_rank
