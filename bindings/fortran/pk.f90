@@ -112,6 +112,10 @@ module pk
               pk_region_mark, pk_region_limit, pk_region_stats, pk_stats_quantile
     public :: pk_step, pk_step_begin, pk_step_kind, pk_step_flops, pk_step_stats, pk_counter_named, pk_counter_set, pk_thread_name
     public :: pk_gpu_begin, pk_gpu_end, pk_region_gpu_stats
+    public :: pk_phase_begin, pk_phase_end, pk_checkpoint_done, pk_training_at
+
+    integer(c_int), parameter, public :: PK_PHASE_STARTUP = 1, PK_PHASE_COMPILE = 2, PK_PHASE_CHECKPOINT = 3, &
+        PK_PHASE_RESTORE = 4, PK_PHASE_EVALUATION = 5
 
     include "pk_c.inc"
 

@@ -260,6 +260,51 @@ pub fn step_flops(model: f64, hardware: f64) {
     }
 }
 
+/// What the training waits for (pk/goodput.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Phase {
+    Startup = 1,
+    Compile,
+    Checkpoint,
+    Restore,
+    Evaluation,
+}
+
+/// A phase of the training until it is dropped; the one around it goes on then.
+#[must_use = "the phase ends when this is dropped"]
+pub struct InPhase(Phase);
+
+/// From here on the training is in that phase, until what this returns is dropped.
+pub fn phase(phase: Phase) -> InPhase {
+    if started() {
+        unsafe { pk_phase_begin_on_(phase as c_int) }
+    }
+    InPhase(phase)
+}
+
+impl Drop for InPhase {
+    fn drop(&mut self) {
+        if started() {
+            unsafe { pk_phase_end_on_(self.0 as c_int) }
+        }
+    }
+}
+
+/// A checkpoint is complete that has `step` steps behind it. bytes: its size; 0: unknown.
+pub fn checkpoint_done(step: u64, bytes: u64) {
+    if started() {
+        unsafe { pk_checkpoint_done_on_(step, bytes) }
+    }
+}
+
+/// The training has `step` steps behind it, and the step that runs is the next one.
+pub fn training_at(step: u64) {
+    if started() {
+        unsafe { pk_training_at_on_(step) }
+    }
+}
+
 /// A trace of what the history holds, and of so many steps more.
 pub fn capture(reason: &str, steps: u32) -> Result<(), Error> {
     Error::check(unsafe { pk_capture(c_text(reason).as_ptr(), steps) })

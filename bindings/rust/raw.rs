@@ -101,6 +101,10 @@ extern "C" {
     pub fn pk_step_begin_on_();
     pub fn pk_step_flops_on_(model: f64, hardware: f64);
     pub fn pk_step_kind_on_(kind: *const c_char);
+    pub fn pk_phase_begin_on_(phase: c_int);
+    pub fn pk_phase_end_on_(phase: c_int);
+    pub fn pk_checkpoint_done_on_(step: u64, bytes: u64);
+    pub fn pk_training_at_on_(step: u64);
     pub fn pk_counter_set_on_(counter: *mut Counter, value: f64);
     pub fn pk_gpu_begin_on_(region: *mut Region, stream: *mut c_void);
     pub fn pk_gpu_end_on_(region: *mut Region, stream: *mut c_void);

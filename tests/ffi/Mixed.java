@@ -89,7 +89,13 @@ public class Mixed {
         try (var _ = new Pk.Options().tracePath("mixed.json").backends("none").rank(1).worldSize(2).start()) {
             Pk.stepBegin();
             Pk.stepKind("");
+            try (var _ = Pk.Phase.RESTORE.begin()) {
+                Pk.trainingAt(100);
+            }
             work(inner, callback);
+            try (var _ = Pk.Phase.CHECKPOINT.begin()) {
+                Pk.checkpointDone(105, 4096);
+            }
             Thread thread = Thread.ofPlatform().start(Mixed::elsewhere);
             thread.join();
             figures();

@@ -19,7 +19,6 @@ LEFT_OUT = {
     r"pk_\w+_": (EVERY, "for libpk_mpi and libpk_nccl, not for programs"),
     r"pk_comm_\w+": (EVERY, "messages are told by libpk_mpi and libpk_nccl, whoever calls MPI or NCCL"),
     r"pk_nccl_\w+": (EVERY, "likewise: libpk_nccl calls these"),
-    r"pk_(phase_begin|phase_end|training_at|checkpoint_done)": (EVERY, "not bound so far: goodput's phases are for C and C++"),
     r"pk_transformer_flops": (EVERY, "a formula of one line, which its manual shows (pk/step.h)"),
     r"pk_get_gpu_counts": (EVERY, "the report has them"),
     r"pk_gpu_(begin|end)|pk_region_gpu_stats": ({"go", "java"}, "these have no word for CUDA's streams"),

@@ -62,7 +62,13 @@ int main()
     expect(pk::capture("there is no history") == PK_EOFF, __LINE__);
     pk::step_begin();
     pk::step_kind(nullptr);
+    pk_phase_begin(PK_PHASE_RESTORE);
+    pk_training_at(100);
+    pk_phase_end(PK_PHASE_RESTORE);
     work();
+    pk_phase_begin(PK_PHASE_CHECKPOINT);
+    pk_checkpoint_done(105, 4096);
+    pk_phase_end(PK_PHASE_CHECKPOINT);
     std::thread([] {
         pk_thread_name("second thread");
         pk::scope s("elsewhere");

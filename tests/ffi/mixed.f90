@@ -49,6 +49,9 @@ program mixed
     call pk_region_limit(outer, 600.0_c_double)
     call pk_step_begin()
     call pk_step_kind("")
+    call pk_phase_begin(PK_PHASE_RESTORE)
+    call pk_training_at(100_c_int64_t)
+    call pk_phase_end(PK_PHASE_RESTORE)
     do i = 0, 9
         call pk_region_begin(outer)
         call pk_region_add(outer, 100_c_int64_t, 10_c_int64_t)
@@ -57,6 +60,9 @@ program mixed
         call pk_step(32_c_int64_t)
         call pk_region_end(outer)
     end do
+    call pk_phase_begin(PK_PHASE_CHECKPOINT)
+    call pk_checkpoint_done(105_c_int64_t, 4096_c_int64_t)
+    call pk_phase_end(PK_PHASE_CHECKPOINT)
     sized = pk_region_variant(outer, "n", 3)
     first = pk_region_named("first")
     second = pk_region_named("second")

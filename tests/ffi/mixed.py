@@ -10,6 +10,7 @@ inner = ctypes.PyDLL(sys.argv[1])
 inner.inner_stream.restype = ctypes.c_void_p
 
 import pk  # noqa: E402
+import pk_goodput  # noqa: E402
 
 outer = pk.region("outer", pk.COMPUTE)
 back = pk.region("back", pk.IO)
@@ -70,7 +71,11 @@ with pk.session(trace_path="mixed.json", backends=["cuda"], rank=1, world_size=2
     else:
         raise AssertionError("a capture")
     pk.step_begin()
+    with pk_goodput.phase(pk_goodput.RESTORE):
+        pk_goodput.training_at(100)
     work()
+    with pk_goodput.phase(pk_goodput.CHECKPOINT):
+        pk_goodput.checkpoint_done(105, 4096)
     stats = outer.stats()
     assert (stats.count, stats.bytes, stats.flops) == (10, 1000, 100), stats
     assert stats.min <= stats.quantile(0.5) <= stats.max

@@ -49,7 +49,14 @@ fn main() -> Result<(), pk::Error> {
     assert!(none.to_string().ends_with("(PK_EOFF)"), "{}", none);
     pk::step_begin();
     pk::step_kind("");
+    {
+        let _restoring = pk::phase(pk::Phase::Restore);
+        pk::training_at(100);
+    }
     work();
+    let saving = pk::phase(pk::Phase::Checkpoint);
+    pk::checkpoint_done(105, 4096);
+    drop(saving);
     thread::spawn(|| {
         pk::thread_name("second thread");
         let _scope = Region::named(Kind::Other, "elsewhere\0cut").enter();

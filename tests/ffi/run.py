@@ -171,9 +171,12 @@ def check(language, source, library, pk, cc, cxx, driver=None):
         spans = driver and language in WITH_STREAMS
         if spans:
             place.env["PK_CUDA_LIBRARY"] = os.path.realpath(driver)
+        place.env["PK_GOODPUT_PATH"] = os.path.join(folder, "life-%r")
         place.run(*mixed)
+        del place.env["PK_GOODPUT_PATH"]
         place.env.pop("PK_CUDA_LIBRARY", None)
         found = seen.complaints(pk, os.path.join(folder, "mixed.json"), 2 if spans else 0)
+        found += seen.life(os.path.join(folder, "life-1"))
         found += check_capture(folder) if language in ASK_FOR_A_CAPTURE else []
         place.run(*example)
         return found + list(check_example(language, folder))

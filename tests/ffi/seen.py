@@ -78,3 +78,16 @@ def complaints(pk, trace, spans):
     if len(found) != spans or len(set(found)) != spans:
         place.append(f"spans on streams: {len(found)}, on {len(set(found))} of them; expected {spans}")
     return [*place, *check_slices(regions), *check_events(events), *check_report(pk, trace)]
+
+
+def life(path):
+    """Phases: the training goes on from 100 in the phase that restores, and after the ten steps a checkpoint of 4,096
+    bytes is complete in the one that saves, with 105 behind it."""
+    with open(path, encoding="utf-8") as file:
+        runs = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in file]
+    ended = [run for run in runs if run["why"] == "end" and run["saves"] != "0"]
+    if len(ended) != 1:
+        return [f"{len(ended)} runs with a checkpoint have ended in {path}"]
+    wrong = [f"goodput: {word} is {ended[0][word]}, expected {value}" for word, value in (
+        ("saves", "1"), ("save_bytes", "4096"), ("saved", "105"), ("at", "110"), ("steps", "10")) if ended[0][word] != value]
+    return wrong + [f"goodput: no time in {part}" for part in ("restore", "checkpoint") if ended[0]["part." + part] == "0"]

@@ -34,6 +34,10 @@ final class Native {
     private static final MethodHandle STEP_BEGIN = recording("pk_step_begin_on_");
     static final MethodHandle STEP_KIND = LINKER.downcallHandle(symbol("pk_step_kind"), FunctionDescriptor.ofVoid(ADDRESS));
     private static final MethodHandle STEP_FLOPS = recording("pk_step_flops_on_", JAVA_DOUBLE, JAVA_DOUBLE);
+    private static final MethodHandle PHASE_BEGIN = recording("pk_phase_begin_on_", JAVA_INT);
+    private static final MethodHandle PHASE_END = recording("pk_phase_end_on_", JAVA_INT);
+    private static final MethodHandle CHECKPOINT_DONE = recording("pk_checkpoint_done_on_", JAVA_LONG, JAVA_LONG);
+    private static final MethodHandle TRAINING_AT = recording("pk_training_at_on_", JAVA_LONG);
     private static final MethodHandle SET = recording("pk_counter_set_on_", ADDRESS, JAVA_DOUBLE);
     static final MethodHandle THREAD_NAME =
         LINKER.downcallHandle(symbol("pk_thread_name"), FunctionDescriptor.ofVoid(ADDRESS));
@@ -176,6 +180,35 @@ final class Native {
         try {
             if (started())
                 STEP_FLOPS.invokeExact(model, hardware);
+        } catch (Throwable thrown) {
+            throw unexpected(thrown);
+        }
+    }
+
+    static void phase(boolean begins, int phase) {
+        try {
+            if (started() && begins)
+                PHASE_BEGIN.invokeExact(phase);
+            else if (started())
+                PHASE_END.invokeExact(phase);
+        } catch (Throwable thrown) {
+            throw unexpected(thrown);
+        }
+    }
+
+    static void checkpointDone(long step, long bytes) {
+        try {
+            if (started())
+                CHECKPOINT_DONE.invokeExact(step, bytes);
+        } catch (Throwable thrown) {
+            throw unexpected(thrown);
+        }
+    }
+
+    static void trainingAt(long step) {
+        try {
+            if (started())
+                TRAINING_AT.invokeExact(step);
         } catch (Throwable thrown) {
             throw unexpected(thrown);
         }

@@ -185,6 +185,24 @@ public final class Pk {
         Native.stepFlops(model, hardware);
     }
 
+    /** What the training waits for (pk/goodput.h): try (var _ = Pk.Phase.RESTORE.begin()) { ... } */
+    public enum Phase implements AutoCloseable {
+        STARTUP, COMPILE, CHECKPOINT, RESTORE, EVALUATION;
+
+        public Phase begin() {
+            Native.phase(true, ordinal() + 1);
+            return this;
+        }
+
+        @Override public void close() { Native.phase(false, ordinal() + 1); }
+    }
+
+    /** A checkpoint is complete that has so many steps behind it. bytes: its size; 0: unknown. */
+    public static void checkpointDone(long step, long bytes) { Native.checkpointDone(step, bytes); }
+
+    /** The training has so many steps behind it, and the step that runs is the next one. */
+    public static void trainingAt(long step) { Native.trainingAt(step); }
+
     /** A trace of what the history holds, and of so many steps more. */
     public static void capture(String reason, int steps) {
         Native.control(arena -> (int) Native.CAPTURE.invokeExact(arena.allocateFrom(reason), steps));

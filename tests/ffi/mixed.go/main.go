@@ -72,7 +72,13 @@ func main() {
 	expect(err != nil && err.(*pk.Error).Status == -3, err)
 	pk.StepBegin()
 	pk.StepKind("")
+	pk.Restore.Begin()
+	pk.TrainingAt(100)
+	pk.Restore.End()
 	work()
+	saving := pk.Checkpoint.Begin()
+	pk.CheckpointDone(105, 4096)
+	saving.End()
 	done := make(chan bool)
 	go elsewhere(done)
 	<-done
