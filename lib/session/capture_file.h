@@ -23,7 +23,7 @@ typedef struct pki_capture_job {
     uint64_t lost;       /* records that found no room in the history, in the run so far */
     uint64_t refused;    /* other captures, in the run so far */
     const pki_config *config;
-    pki_environment environment;                 /* looked at as it is written */
+    const pki_environment *environment;          /* NULL: not known */
     pki_history_step around[PKI_CAPTURE_AROUND]; /* up to its last step, in order */
     unsigned around_count;
     uint64_t most_bytes;

@@ -125,23 +125,39 @@ bool pki_capture_job_make(pki_session *s, const pki_wish *wish, pki_budget *budg
     return true;
 }
 
-static void forget_environment(pki_capture_job *job)
+/* Read with the session's first capture, for all of them: a git repository has many files. Whoever
+ * writes captures is one at a time. */
+static struct {
+    bool known;
+    pki_environment is;
+} surroundings;
+
+/* NULL without memory. */
+static const pki_environment *look_around(const pki_config *config)
 {
-    pki_shape_finish(&pki_environment_shape, &job->environment);
-    memset(&job->environment, 0, sizeof job->environment);
+    if (!surroundings.known && !pki_environment_fill(config, &surroundings.is)) {
+        pki_capture_job_forget();
+        return NULL;
+    }
+    surroundings.known = true;
+    return &surroundings.is;
 }
 
-/* Without memory the capture is without it. */
-static void look_at_environment(pki_capture_job *job)
+void pki_capture_job_forget(void)
 {
-    if (!pki_environment_fill(job->config, &job->environment))
-        forget_environment(job);
+    pki_shape_finish(&pki_environment_shape, &surroundings.is);
+    pki_capture_job_after_fork();
+}
+
+void pki_capture_job_after_fork(void)
+{
+    memset(&surroundings, 0, sizeof surroundings);
 }
 
 bool pki_capture_job_write(pki_capture_job *job, pki_budget *budget)
 {
     uint64_t t = pki_monotonic_ns();
-    look_at_environment(job);
+    job->environment = look_around(job->config);
     bool written = pki_capture_file_write(job);
     int error = errno;
     if (written) {
@@ -152,7 +168,6 @@ bool pki_capture_job_write(pki_capture_job *job, pki_budget *budget)
     if (written)
         pki_budget_enter(budget, t, job->wish.worth, job->bytes, job->path);
     pki_chrome_finish(&job->chrome);
-    forget_environment(job);
     free(job->open);
     errno = error;
     return written;

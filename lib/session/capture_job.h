@@ -14,6 +14,10 @@ bool pki_capture_job_make(pki_session *session, const pki_wish *wish, pki_budget
  */
 bool pki_capture_job_write(pki_capture_job *job, pki_budget *budget);
 
+/* What captures of this session have in common. */
+void pki_capture_job_forget(void);
+void pki_capture_job_after_fork(void);
+
 /* So many wishes wait; what has become of the others. */
 typedef struct pki_capture_counts {
     uint64_t written, refused, failed, removed;

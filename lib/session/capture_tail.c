@@ -91,8 +91,8 @@ static void put_tail(const pki_capture_job *job, FILE *file)
     put_missing(&j, job);
     put_kernels(&j, job);
     put_steps(&j, job);
-    if (job->environment.memory)
-        pki_json_object(&j, "environment", &pki_environment_shape, &job->environment);
+    if (job->environment && job->environment->memory)
+        pki_json_object(&j, "environment", &pki_environment_shape, job->environment);
     pki_json_close(&j, '}');
     fputs("}\n", file);
 }

@@ -383,6 +383,7 @@ void pki_captures_forget(void)
     pki_requests_listen(NULL);
     pki_arming_close();
     pki_budget_finish(&now.budget);
+    pki_capture_job_forget();
     sem_destroy(&now.wake);
     now.open = false;
 }
@@ -392,5 +393,6 @@ void pki_captures_after_fork(void)
 {
     pki_requests_after_fork();
     pki_arming_after_fork();
+    pki_capture_job_after_fork();
     memset(&now, 0, sizeof now);
 }

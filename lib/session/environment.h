@@ -1,5 +1,5 @@
 /* lib/session/environment.h - machine and build, for the report and for captures. Read at the end,
- * and by the thread that writes a capture: nothing of it is on the way of a recording thread or of
+ * and by the thread that writes captures: nothing of it is on the way of a recording thread or of
  * the collector. */
 #pragma once
 
