@@ -117,7 +117,7 @@ bool pki_events_met_enough(const pki_thread *t)
     return met <= FIRST_CALLS && ++met == FIRST_CALLS;
 }
 
-uint32_t pki_events_begin(pki_thread *t, uint32_t id, bool picked)
+uint32_t pki_events_begin(pki_thread *t, uint32_t id, bool picked, uint32_t stands_for)
 {
     unsigned depth = pki_depth_in(pki_load(&t->state)) + 1;
     uint32_t flags = 0;
@@ -128,7 +128,7 @@ uint32_t pki_events_begin(pki_thread *t, uint32_t id, bool picked)
         return 0;
     uint32_t weight = weight_of(t, s, id, picked);
     if (weight && read_now(t, s, &s->begin[depth])) {
-        s->weight[depth] = weight;
+        s->weight[depth] = (double)weight * stands_for;
         flags = PKI_SPECIAL | PKI_SAMPLED;
     }
     pki_sampler_leave(s);

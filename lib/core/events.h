@@ -27,9 +27,10 @@ static inline bool pki_events_on(void)
 /* Shall calls of that region leave the fast path? */
 bool pki_events_keeps(uint32_t id);
 
-/* Before a call begins, off the fast path. picked: its id has been moved aside. The flags of its
- * frame: 0, or those of a sampled one. */
-uint32_t pki_events_begin(pki_thread *t, uint32_t id, bool picked);
+/* Before a call begins, off the fast path. picked: its id has been moved aside. stands_for: one of
+ * so many calls gets here, where the region is thinned; 1 elsewhere. The flags of its frame: 0, or
+ * those of a sampled one. */
+uint32_t pki_events_begin(pki_thread *t, uint32_t id, bool picked, uint32_t stands_for);
 
 /* A thread's first calls all leave the fast path, so that regions that an earlier session has used
  * are met. Has it made enough of them with this one? Once. */

@@ -140,7 +140,9 @@ static PKI_COLD uint32_t sample(pki_thread *t, uint32_t id, bool picked)
 {
     if (pki_events_met_enough(t))
         pki_thin_settle(t);
-    return pki_events_begin(t, id, picked);
+    uint32_t thin = pki_load(&pki_thin[id]);
+    bool skips = pki_thin_skips_calls(thin);
+    return pki_events_begin(t, id, picked, skips ? thin / PKI_THIN_PER_GAP : 1);
 }
 
 /* A call that is timed; or it has been counted, and that is all. Its end is as slow as it if there
