@@ -109,9 +109,10 @@ PK_API pk_comm *pk_comm_create(const char *library, const char *name, uint64_t i
                                int32_t size);
 
 /* Which ranks of the job its ranks are: ranks[i] is whom an operation's peer i means, of count. So
- * the report can tell who talks to whom. The first call counts; they are copied, and NULL, or a
- * count of 0, is ignored. Without it a communicator of as many ranks as the job counts as all of
- * it, in order, and of others partners are not known. */
+ * the report can tell who talks to whom. The first call counts, and where a later one differs (a
+ * communicator without a number was freed, and another one made of the name) a partner is not
+ * known; they are copied, and NULL, or a count of 0, is ignored. Without it a communicator of as
+ * many ranks as the job counts as all of it, in order, and of others partners are not known. */
 PK_API void pk_comm_peers(pk_comm *comm, const int32_t *ranks, int32_t count);
 
 /* There are no more calls on it; what it has done stays in the report. Accepts NULL. */

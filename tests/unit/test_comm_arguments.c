@@ -172,11 +172,28 @@ static void the_longest_names_leave_no_room(void **state)
     json_decref(doc);
 }
 
+/* Made again under the same name, without a number to tell them apart by: what differs is unknown.
+ */
+static void other_peers_under_one_name(void **state)
+{
+    const int32_t first[] = {1, 2, 3}, second[] = {1, 2, 0};
+    (void)state;
+    pk_comm *c = pk_comm_create("ring", "made again", 0, 0, 3);
+    pk_comm_peers(c, first, 3);
+    assert_int_equal(pki_comm_job_rank(c, 2, 1, 4), 3);
+    pk_comm_destroy(c);
+    assert_ptr_equal(pk_comm_create("ring", "made again", 0, 0, 3), c);
+    pk_comm_peers(c, second, 3);
+    assert_int_equal(pki_comm_job_rank(c, 1, 1, 4), 2);
+    assert_int_equal(pki_comm_job_rank(c, 2, 1, 4), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(both_write_the_same, start_trace, stop_trace),
         cmocka_unit_test_setup_teardown(the_longest_names_leave_no_room, start_trace, stop_trace),
+        cmocka_unit_test(other_peers_under_one_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,17 +129,35 @@ void pk_comm_destroy(pk_comm *comm)
     pki_leave();
 }
 
+/* One that was freed and made again, without a number, may have other peers now: those that differ
+ * are nobody's any more, neither in what is recorded from here on nor in what nobody has read yet.
+ */
+static void compare_peers(pk_comm *comm, const int32_t *ranks, uint32_t peers)
+{
+    for (uint32_t i = 0; i < comm->peer_count; i++)
+        if (i >= peers || comm->peers[i] != ranks[i])
+            pki_store(&comm->peers[i], -1);
+}
+
+static void copy_peers(pk_comm *comm, const int32_t *ranks, uint32_t peers)
+{
+    int32_t *copy = malloc(peers * sizeof *copy);
+    if (!copy)
+        return;
+    memcpy(copy, ranks, peers * sizeof *copy);
+    comm->peers = copy;
+    pki_store_release(&comm->peer_count, peers); /* pairs with pki_comm_job_rank */
+}
+
 void pk_comm_peers(pk_comm *comm, const int32_t *ranks, int32_t peers)
 {
     if (!comm || comm == &too_many || !ranks || peers <= 0 || !pki_enter())
         return;
     pthread_mutex_lock(&lock);
-    int32_t *copy = comm->peer_count ? NULL : malloc((size_t)peers * sizeof *copy);
-    if (copy) {
-        memcpy(copy, ranks, (size_t)peers * sizeof *copy);
-        comm->peers = copy;
-        pki_store_release(&comm->peer_count, (uint32_t)peers); /* pairs with pki_comm_job_rank */
-    }
+    if (comm->peer_count)
+        compare_peers(comm, ranks, (uint32_t)peers);
+    else
+        copy_peers(comm, ranks, (uint32_t)peers);
     pthread_mutex_unlock(&lock);
     pki_leave();
 }
@@ -148,7 +166,7 @@ int32_t pki_comm_job_rank(const pk_comm *comm, int32_t peer, int32_t rank, int32
 {
     uint32_t known = pki_load_acquire(&comm->peer_count);
     if (known)
-        return peer >= 0 && (uint32_t)peer < known ? comm->peers[peer] : -1;
+        return peer >= 0 && (uint32_t)peer < known ? pki_load(&comm->peers[peer]) : -1;
     return comm->size == world && comm->rank == rank && peer >= 0 && peer < world ? peer : -1;
 }
 
