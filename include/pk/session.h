@@ -290,9 +290,9 @@ typedef struct pk_options {
     const char *goodput_path;
 
     /* What the run costs beside time, with ',' between: "io": bytes and calls as the kernel counts
-     * them for this process (/proc/self/io), what came from devices and at what rate at best, and
-     * checkpoints; "energy": of GPUs, processors and memory, as far as their counters can be read;
-     * both on perfkit's own thread, whose own I/O is taken off (docs/guide.md). "hardware",
+     * them (/proc/self/io), rates of devices, checkpoints; "energy": as far as counters can be
+     * read; both on perfkit's own thread, whose own I/O is taken off (docs/guide.md). "memory":
+     * what CUDA allocates, by region; takes CUPTI for the session (docs/memory.md). "hardware",
      * "software": what processor and kernel count of regions, in as many calls as 1 % of CPU time,
      * or overhead_max / 4, pays for; 4 descriptors a thread (docs/machine.md). NULL: none. */
     const char *costs;

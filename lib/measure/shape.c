@@ -314,6 +314,7 @@ static const pki_member summary_members[] = {
     {TOP_OBJECT(pki_summary, spans, spans), .optional = true},
     {TOP_OBJECT(pki_summary, requests, requests), .optional = true},
     {TOP_OBJECT(pki_summary, memory, pki_memory_shape), .optional = true},
+    {TOP_OBJECT(pki_summary, gpu_memory, pki_gpu_memory_shape), .optional = true},
     {TOP_ROWS(threads, thread_count, pki_thread_shape)},
     {TOP_ROWS(counters, counter_count, counter)},
     {TOP_OBJECT(pki_summary, counts, pki_counts_shape)},

@@ -30,3 +30,25 @@ static const pki_member sum_members[] = {
            major_faults),
 };
 const pki_shape pki_memory_sum_shape = {SHAPE(pki_memory_sum, sum_members)};
+
+static const pki_member gpu_kind_members[] = {
+    PLAINS(pki_gpu_memory_kind, kind, allocations, bytes, frees, freed, live, peak, at_peak),
+};
+static const pki_shape gpu_kind = {SHAPE(pki_gpu_memory_kind, gpu_kind_members)};
+
+static const pki_member gpu_place_members[] = {
+    PLAINS(pki_gpu_memory_place, place, total, allocations, bytes, frees, freed, live, peak,
+           peak_ns, held, most_held, in_use, pool_reserved, pool_used, most_reserved, used_then,
+           unused, steady),
+    {OPTIONAL(pki_gpu_memory_place, growth, growth)},
+    {ROWS("kinds", pki_gpu_memory_place, kinds, kind_count, gpu_kind)},
+    {ROWS("regions", pki_gpu_memory_place, regions, region_count, region)},
+};
+static const pki_shape gpu_place = {SHAPE(pki_gpu_memory_place, gpu_place_members)};
+
+static const pki_member gpu_memory_members[] = {
+    PLAINS(pki_gpu_memory_summary, asked, why_not, operations, unknown_frees, unknown_freed,
+           missed_frees, untied, dropped, lost, steady_steps),
+    {ROWS("places", pki_gpu_memory_summary, places, place_count, gpu_place), .lines = true},
+};
+const pki_shape pki_gpu_memory_shape = {SHAPE(pki_gpu_memory_summary, gpu_memory_members)};

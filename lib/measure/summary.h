@@ -383,6 +383,7 @@ typedef struct pki_summary {
     pki_span_summary spans;
     pki_request_summary requests;
     pki_memory_summary memory;
+    pki_gpu_memory_summary gpu_memory;
 } pki_summary;
 
 void pki_summary_init(pki_summary *summary);   /* all zero */

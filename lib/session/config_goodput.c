@@ -15,6 +15,7 @@ static pk_status read_costs(pki_config *c, const pk_options *o)
         bool *wanted;
     } all[] = {{"io", &c->costs_io},
                {"energy", &c->costs_energy},
+               {"memory", &c->costs_memory},
                {"hardware", &c->costs_hardware},
                {"software", &c->costs_software}};
     for (const char *p = costs.text; p && *p;) {
@@ -22,7 +23,7 @@ static pk_status read_costs(pki_config *c, const pk_options *o)
         while (i < PKI_COUNT_OF(all) && (strlen(all[i].name) != n || memcmp(p, all[i].name, n)))
             i++;
         if (i == PKI_COUNT_OF(all))
-            return pki_fail(PK_EINVAL, "%s: '%.*s' is not io, energy, hardware or software",
+            return pki_fail(PK_EINVAL, "%s: '%.*s' is not io, energy, memory, hardware or software",
                             costs.source, (int)(n < 40 ? n : 40), p);
         *all[i].wanted = true;
         p += n + (p[n] == ',');

@@ -18,6 +18,7 @@
 #include "measure/memory/course.h"
 #include "measure/memory/limit.h"
 #include "session/activity.h"
+#include "session/gpu_memory.h"
 
 #define INTERVAL 100000000u /* ns */
 
@@ -188,7 +189,9 @@ void pki_memory_round(pki_session *s, bool now)
     if ((!now && t - m.looked < INTERVAL) || !read_process(s, &look))
         return;
     m.looked = t;
-    look_at_regions(pki_memory_course_see(&m.course, &look));
+    bool early = pki_memory_course_see(&m.course, &look);
+    look_at_regions(early);
+    pki_gpu_memory_look(look.steps, early);
     tell_counters(&look);
     if (now)
         keep_peaks();

@@ -20,6 +20,7 @@
 #include "session/duplicates.h"
 #include "session/drain.h"
 #include "session/goodput.h"
+#include "session/gpu_memory.h"
 #include "session/job.h"
 #include "session/memory.h"
 #include "session/metrics.h"
@@ -47,6 +48,7 @@ static void in_child(void)
     pki_job_after_fork();
     pki_windows_after_fork();
     pki_memory_after_fork();
+    pki_gpu_memory_after_fork();
     pki_metrics_after_fork();
     pki_goodput_after_fork();
     pki_phases_after_fork();

@@ -23,6 +23,7 @@
 #include "session/events.h"
 #include "session/goodput.h"
 #include "session/io.h"
+#include "session/gpu_memory.h"
 #include "session/memory.h"
 #include "session/metrics.h"
 #include "session/run.h"
@@ -178,6 +179,7 @@ pk_status pki_session_start(pki_session *s, const pk_options *options)
         return status;
     }
     pki_memory_start(s);
+    pki_gpu_memory_start(s);
     pki_backends_start(&s->config);
     say_hello(s);
     (void)pki_watchdog_start(s); /* it has said what is wrong; nothing that is recorded is less */

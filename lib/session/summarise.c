@@ -16,6 +16,7 @@
 #include "session/energy.h"
 #include "session/events.h"
 #include "session/goodput.h"
+#include "session/gpu_memory.h"
 #include "session/io.h"
 #include "session/limits.h"
 #include "session/memory.h"
@@ -364,7 +365,7 @@ static bool build(builder *g)
            pki_whole_run_fill(g->out) && pki_limits_fill(&g->session->config, g->out) &&
            pki_io_summarise(g->session, g->out) && pki_energy_summarise(g->out) &&
            pki_events_summarise(g->out) && pki_memory_fill(&g->out->memory) &&
-           pki_verdicts_fill(g->out);
+           pki_gpu_memory_summarise(g->out) && pki_verdicts_fill(g->out);
 }
 
 static bool summarise(const pki_session *s, bool goes_on, pki_summary *out)

@@ -111,7 +111,7 @@ static int names_of_its_calls(void)
         {CUPTI_RUNTIME_TRACE_CBID_cudaStreamSynchronize_v3020, "cudaStreamSynchronize",
          PKI_CUPTI_WAITS},
         {CUPTI_RUNTIME_TRACE_CBID_cudaGetLastError_v3020, "cudaGetLastError", PKI_CUPTI_QUIET},
-        {CUPTI_RUNTIME_TRACE_CBID_cudaMalloc_v3020, "cudaMalloc", 0}};
+        {CUPTI_RUNTIME_TRACE_CBID_cudaMalloc_v3020, "cudaMalloc", PKI_CUPTI_ALLOCATES}};
     must(load_real() && pki_cupti_calls_learn());
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const pki_cupti_call *call = pki_cupti_call_of(CUPTI_CB_DOMAIN_RUNTIME_API, known[i].id);
@@ -196,7 +196,7 @@ static int records_as_it_walks_them(void)
     at = put(data, at, &last, sizeof last);
     pki_cupti_buffer_completed(NULL, 0, data, size, at);
     pki_cupti_buffer *b = pki_cupti_buffers_take();
-    pki_cupti_read(b, &(pki_cupti_span){0, INT64_MAX}, &counts, take, NULL);
+    pki_cupti_read(b, &(pki_cupti_span){0, INT64_MAX}, &counts, take, NULL, NULL);
     must(counts.records == 12 && counts.broken == 0 && counts.unknown == 0);
     must(seen[PKI_CUPTI_KERNEL] == 2 && seen[PKI_CUPTI_COPY] == 2 && seen[PKI_CUPTI_SET] == 1 &&
          seen[PKI_CUPTI_GRAPH] == 1 && seen[PKI_CUPTI_RUNTIME] == 1 && seen[PKI_CUPTI_SYNC] == 1 &&

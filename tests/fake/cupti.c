@@ -61,6 +61,17 @@ CUptiResult cuptiGetResultString(CUptiResult result, const char **text)
 CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t id, const char **name)
 {
     static const char *const runtime[] = {RUNTIME(cudaMalloc_v3020),
+                                          RUNTIME(cudaFree_v3020),
+                                          RUNTIME(cudaMallocArray_v3020),
+                                          RUNTIME(cudaFreeArray_v3020),
+                                          RUNTIME(cudaMallocManaged_v6000),
+                                          RUNTIME(cudaHostAlloc_v3020),
+                                          RUNTIME(cudaFreeHost_v3020),
+                                          RUNTIME(cudaMallocAsync_v11020),
+                                          RUNTIME(cudaFreeAsync_v11020),
+                                          RUNTIME(cudaMemPoolCreate_v11020),
+                                          RUNTIME(cudaMemPoolTrimTo_v11020),
+                                          RUNTIME(cudaMemPoolDestroy_v11020),
                                           RUNTIME(cudaMemcpyAsync_v3020),
                                           RUNTIME(cudaMemsetAsync_v3020),
                                           RUNTIME(cudaLaunchKernel_v7000),
@@ -75,9 +86,11 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t id, const
                                           RUNTIME(__cudaLaunchKernel_v13000),
                                           RUNTIME(cudaLaunchKernel_ptsz_v7000),
                                           [440] = NULL};
-    static const char *const driver[] = {DRIVER(cuLaunchKernel), DRIVER(cuMemcpyHtoDAsync_v2),
-                                         DRIVER(cuGraphLaunch), DRIVER(cuEventRecord),
-                                         DRIVER(cuEventQuery)};
+    static const char *const driver[] = {
+        DRIVER(cuLaunchKernel),  DRIVER(cuMemcpyHtoDAsync_v2), DRIVER(cuGraphLaunch),
+        DRIVER(cuEventRecord),   DRIVER(cuEventQuery),         DRIVER(cuMemAlloc_v2),
+        DRIVER(cuMemFree_v2),    DRIVER(cuMemHostAlloc),       DRIVER(cuMemFreeHost),
+        DRIVER(cuMemAllocAsync), DRIVER(cuMemFreeAsync),       DRIVER(cuMemPoolTrimTo)};
     const char *const *names = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? runtime : driver;
     size_t count = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? sizeof runtime / sizeof *runtime
                                                          : sizeof driver / sizeof *driver;
@@ -183,6 +196,9 @@ CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
         fake_misused("a kind is enabled twice");
     if (fake.kinds[kind])
         return fake.kinds[kind];
+    if ((kind == CUPTI_ACTIVITY_KIND_MEMORY2 || kind == CUPTI_ACTIVITY_KIND_MEMORY_POOL) &&
+        fake.version < 14) /* since CUDA 11.2 */
+        return CUPTI_ERROR_INVALID_KIND;
     __atomic_fetch_or(&fake.enabled, (uint64_t)1 << kind, __ATOMIC_RELAXED);
     return CUPTI_SUCCESS;
 }

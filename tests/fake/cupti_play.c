@@ -33,6 +33,11 @@ static bool is_on(CUpti_ActivityKind kind)
     return __atomic_load_n(&fake.enabled, __ATOMIC_RELAXED) >> kind & 1;
 }
 
+bool fake_is_on(CUpti_ActivityKind kind)
+{
+    return is_on(kind);
+}
+
 uint32_t fake_correlate(void)
 {
     return __atomic_add_fetch(&correlations, 1, __ATOMIC_RELAXED);
@@ -44,6 +49,14 @@ static void put_on_device(const any_record *r)
     if (pending_count < PENDING)
         pending[pending_count++] = *r;
     pthread_mutex_unlock(&fake_lock);
+}
+
+void fake_put_on_device(const void *record, size_t size)
+{
+    any_record r;
+    memset(&r, 0, sizeof r);
+    memcpy(&r, record, size);
+    put_on_device(&r);
 }
 
 void fake_forget_device(void)
@@ -237,12 +250,15 @@ uint32_t fake_play(const fake_call *c)
     call_back(c, c->domain, c->id, CUPTI_API_ENTER, correlation);
     tell_region(correlation);
     uint64_t inner = fake_now();
+    uint32_t of_driver = c->memory && c->memory->by_driver ? fake_correlate() : correlation;
     if (c->inner)
-        call_back(c, CUPTI_CB_DOMAIN_DRIVER_API, c->inner, CUPTI_API_ENTER, correlation);
+        call_back(c, CUPTI_CB_DOMAIN_DRIVER_API, c->inner, CUPTI_API_ENTER, of_driver);
     uint64_t wait_start = fake_now(), wait_end = fake_now();
+    if (c->memory && c->result == 0)
+        fake_tell_memory(c, of_driver);
     if (c->inner) {
-        call_back(c, CUPTI_CB_DOMAIN_DRIVER_API, c->inner, CUPTI_API_EXIT, correlation);
-        tell_call(CUPTI_ACTIVITY_KIND_DRIVER, c->inner, correlation, inner, fake_now(), c->result);
+        call_back(c, CUPTI_CB_DOMAIN_DRIVER_API, c->inner, CUPTI_API_EXIT, of_driver);
+        tell_call(CUPTI_ACTIVITY_KIND_DRIVER, c->inner, of_driver, inner, fake_now(), c->result);
     }
     tell_event(c, correlation);
     tell_wait(c, correlation, wait_start, wait_end);
@@ -272,6 +288,7 @@ static void reset(void)
     memset(&fake, 0, sizeof fake);
     memset(&fake_inside, 0, sizeof fake_inside);
     fake_forget_device();
+    fake_forget_memory();
     fake_inside.clock = clock;
     fake.clocks = clocks;
     fake.version = CUPTI_API_VERSION;

@@ -38,5 +38,11 @@ uint32_t fake_play(const fake_call *call);
 void fake_finish(void);
 uint32_t fake_correlate(void);
 void fake_forget_device(void);
+bool fake_is_on(CUpti_ActivityKind kind);
+void fake_put_on_device(const void *record, size_t size);
+
+/* cupti_memory.c */
+void fake_tell_memory(const fake_call *call, uint32_t correlation);
+void fake_forget_memory(void);
 
 #endif

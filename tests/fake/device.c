@@ -64,6 +64,7 @@ __attribute__((constructor)) static void begin(void)
         fake.failures[FAKE_EXCHANGE_MODE] =
             (struct fake_failure){0, 1000000, CUDA_ERROR_NOT_SUPPORTED};
     fake_on_query = queried;
+    fake_on_memory = fake_tell_memory;
     fake_tell_begin();
 }
 

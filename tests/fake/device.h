@@ -12,3 +12,7 @@ void fake_tell_begin(void);
 /* It begins so many ns from now. */
 void fake_tell_kernel(const char *name, uint64_t from_now, uint64_t ns);
 void fake_tell_wait(fake_wait kind, CUresult answer);
+void fake_tell_memory(uint64_t address, size_t bytes, bool frees, bool pinned);
+/* The same of the device's pool; trim: it keeps so many bytes. */
+void fake_tell_pool(uint64_t address, size_t bytes, bool frees);
+void fake_tell_trim(size_t keeps);

@@ -72,3 +72,41 @@ void fake_tell_wait(fake_wait kind, CUresult answer)
     if (cupti)
         cupti->play(&call);
 }
+
+#define POOL 0x1000 /* no block lies there */
+
+static void tell(CUpti_CallbackId id, const fake_memory *m)
+{
+    static unsigned told;
+    const fake_call call = {.domain = CUPTI_CB_DOMAIN_DRIVER_API, .id = id, .memory = m};
+    if (cupti && !(fake_has_fault("allocations") && ++told % 10 == 0))
+        cupti->play(&call);
+}
+
+void fake_tell_memory(uint64_t address, size_t bytes, bool frees, bool pinned)
+{
+    tell(pinned  ? frees ? CUPTI_DRIVER_TRACE_CBID_cuMemFreeHost
+                         : CUPTI_DRIVER_TRACE_CBID_cuMemHostAlloc
+         : frees ? CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2
+                 : CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2,
+         &(const fake_memory){.what = frees ? FAKE_FREE : FAKE_ALLOCATE,
+                              .kind = pinned ? CUPTI_ACTIVITY_MEMORY_KIND_PINNED
+                                             : CUPTI_ACTIVITY_MEMORY_KIND_DEVICE,
+                              .address = address,
+                              .bytes = bytes});
+}
+
+void fake_tell_pool(uint64_t address, size_t bytes, bool frees)
+{
+    tell(frees ? CUPTI_DRIVER_TRACE_CBID_cuMemFreeAsync : CUPTI_DRIVER_TRACE_CBID_cuMemAllocAsync,
+         &(const fake_memory){.what = frees ? FAKE_FREE : FAKE_ALLOCATE,
+                              .address = address,
+                              .bytes = bytes,
+                              .pool = POOL});
+}
+
+void fake_tell_trim(size_t keeps)
+{
+    tell(CUPTI_DRIVER_TRACE_CBID_cuMemPoolTrimTo,
+         &(const fake_memory){.what = FAKE_POOL_TRIM, .bytes = keeps, .pool = POOL});
+}

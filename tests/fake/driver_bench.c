@@ -17,6 +17,15 @@ __attribute__((visibility("default"))) struct fake_bench_tally FAKE_CUDA_BENCH;
 
 #define DRIVER __attribute__((visibility("default"))) CUresult CUDAAPI
 
+void (*fake_on_memory)(uint64_t address, size_t bytes, bool frees, bool pinned);
+
+static void *told(void *block, size_t bytes, bool frees, bool pinned)
+{
+    if (fake_on_memory && block)
+        fake_on_memory((uint64_t)(uintptr_t)block, bytes, frees, pinned);
+    return block;
+}
+
 static CUresult has_current(void)
 {
     return fake_current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
@@ -28,7 +37,7 @@ DRIVER cuMemAlloc(CUdeviceptr *out, size_t bytes)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (!fake_settle())
         return CUDA_ERROR_UNKNOWN;
-    void *block = malloc(bytes);
+    void *block = told(malloc(bytes), bytes, false, false);
     *out = (CUdeviceptr)(uintptr_t)block;
     FAKE_CUDA_BENCH.blocks += block != NULL;
     return block ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -38,7 +47,7 @@ DRIVER cuMemFree(CUdeviceptr block)
 {
     if (!fake_current)
         return CUDA_ERROR_INVALID_CONTEXT;
-    free((void *)(uintptr_t)block);
+    free(told((void *)(uintptr_t)block, 0, true, false));
     FAKE_CUDA_BENCH.blocks--;
     return CUDA_SUCCESS;
 }
@@ -95,7 +104,7 @@ DRIVER cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (i == MAPPED || !(*out = calloc(1, bytes)))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    words[i].block = *out;
+    words[i].block = told(*out, bytes, false, true);
     words[i].mapped = flags & CU_MEMHOSTALLOC_DEVICEMAP;
     FAKE_CUDA_BENCH.words++;
     return CUDA_SUCCESS;
@@ -116,7 +125,7 @@ DRIVER cuMemFreeHost(void *block)
     if (!block || i == MAPPED)
         return CUDA_ERROR_INVALID_VALUE;
     words[i].block = NULL;
-    free(block);
+    free(told(block, 0, true, true));
     FAKE_CUDA_BENCH.words--;
     return has_current();
 }

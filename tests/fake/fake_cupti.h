@@ -17,6 +17,29 @@
 #define FAKE_KINDS 64
 #define FAKE_LOG_BYTES 16384
 
+/* What a call does to memory. The double keeps what is allocated, and pools: those grow by whole
+ * FAKE_POOL_PIECEs and keep what they have until they are trimmed. */
+#define FAKE_POOL_PIECE 2097152u
+
+typedef enum fake_memory_what {
+    FAKE_ALLOCATE,
+    FAKE_FREE,
+    FAKE_POOL_CREATE,
+    FAKE_POOL_TRIM, /* to `bytes` */
+    FAKE_POOL_DESTROY
+} fake_memory_what;
+
+typedef struct fake_memory {
+    fake_memory_what what;
+    CUpti_ActivityMemoryKind kind; /* 0: on the device */
+    uint64_t address, bytes;
+    uint64_t pool;  /* its address; 0: none */
+    bool imported;  /* the pool is another process's */
+    bool unknown;   /* freed, and allocated before anybody looked */
+    bool by_driver; /* the driver's call has a correlation of its own, and the record has that */
+    bool late;      /* the record lies in another buffer, and comes with `finish` */
+} fake_memory;
+
 /* One call, and what it puts on the device. */
 typedef struct fake_call {
     CUpti_CallbackDomain domain;
@@ -33,6 +56,7 @@ typedef struct fake_call {
     unsigned kernels;                       /* how many of them; 0: one */
     uint32_t records, waits_for; /* an event's id: a record of the first on the stream; the second
                                     in that of the wait */
+    const fake_memory *memory;   /* NULL: none */
 } fake_call;
 
 typedef struct fake_cupti_table {

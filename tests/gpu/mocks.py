@@ -20,7 +20,7 @@ environment = {**os.environ, "PK_GPU_MOCK": "1", "PK_GPU_CLOCK_SECONDS": "2",
 complaints = []
 
 # What is wrong with the mock, and the tests that have to say so.
-FAULTS = {"waits": ["idle"], "late": ["anchors"], "push": ["threads", "faults"], "elapsed": ["threads"], "kernels": ["kernels"],
+FAULTS = {"waits": ["idle"], "late": ["anchors"], "push": ["threads", "faults"], "elapsed": ["threads"], "kernels": ["kernels"], "allocations": ["memory"],
           "clock": ["profiler"], "exchange": ["capture"], "plugin": ["nccl"]}
 # As nccl-tests print it.
 ALL_REDUCE_PERF = """#!/bin/sh

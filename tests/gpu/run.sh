@@ -17,6 +17,7 @@ pairs 45 10
 capture 45 10
 graphs 60 10
 kernels 45 10
+memory 45 10
 idle 40 12
 launch 45 15
 bench 90 20

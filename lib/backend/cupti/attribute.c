@@ -1,7 +1,9 @@
 #include "backend/cupti/attribute.h"
 
+#include "backend/cupti/askers.h"
 #include "backend/cupti/calls.h"
 #include "backend/cupti/queries.h"
+#include "core/innermost.h"
 #include "core/names.h"
 #include "core/thread.h"
 #include "session/activity.h"
@@ -14,6 +16,8 @@ _Static_assert(PKI_NAMES_MAX <= 1 << ID_BITS, "a name's id fits");
 /* Odd while callbacks are to be used; grows with each switch, so that a thread knows what it has
  * left on its stack in an earlier time. */
 static uint32_t epoch;
+
+static bool noting; /* who allocates */
 
 typedef struct mine {
     uint32_t epoch;
@@ -59,10 +63,16 @@ void CUPTIAPI pki_cupti_called(void *user, CUpti_CallbackDomain domain, CUpti_Ca
     const CUpti_CallbackData *call = data;
     uint32_t now = pki_load(&epoch);
     mine *m = &self;
+    unsigned traits = pki_cupti_call_of(domain, id)->traits;
     (void)user;
+    if (traits & PKI_CUPTI_ALLOCATES) {
+        if (call->callbackSite == CUPTI_API_ENTER && pki_load(&noting))
+            pki_cupti_asker_note(call->correlationId, pki_innermost_region());
+        return;
+    }
     if (!(now & 1) && !m->pushed)
         return;
-    if (pki_cupti_call_of(domain, id)->traits & PKI_CUPTI_ASKS) {
+    if (traits & PKI_CUPTI_ASKS) {
         pki_cupti_query_note(call->correlationId);
         return;
     }
@@ -80,30 +90,53 @@ void CUPTIAPI pki_cupti_called(void *user, CUpti_CallbackDomain domain, CUpti_Ca
     }
 }
 
-/* The runtime's questions are put by the driver's. */
-static unsigned enable(CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain)
+static unsigned enable(CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain,
+                       unsigned wanted, bool on)
 {
-    unsigned refused = 0, wanted = PKI_CUPTI_LAUNCHES | PKI_CUPTI_WAITS;
-    if (domain == CUPTI_CB_DOMAIN_DRIVER_API)
-        wanted |= PKI_CUPTI_ASKS;
+    unsigned refused = 0;
     for (uint32_t id = 1; id < pki_cupti_calls_count(domain); id++)
         if (pki_cupti_call_of(domain, id)->traits & wanted)
-            refused += pki_cupti.EnableCallback(1, subscriber, domain, id) != CUPTI_SUCCESS;
+            refused += pki_cupti.EnableCallback(on, subscriber, domain, id) != CUPTI_SUCCESS;
     return refused;
+}
+
+/* The runtime's questions are put by the driver's. */
+static unsigned enable_all(CUpti_SubscriberHandle subscriber, bool on)
+{
+    unsigned wanted = PKI_CUPTI_LAUNCHES | PKI_CUPTI_WAITS;
+    return enable(subscriber, CUPTI_CB_DOMAIN_RUNTIME_API, wanted, on) +
+           enable(subscriber, CUPTI_CB_DOMAIN_DRIVER_API, wanted | PKI_CUPTI_ASKS, on);
 }
 
 unsigned pki_cupti_attribute_on(CUpti_SubscriberHandle subscriber)
 {
     if (!(pki_load(&epoch) & 1))
         pki_fetch_add(&epoch, 1u);
-    return enable(subscriber, CUPTI_CB_DOMAIN_RUNTIME_API) +
-           enable(subscriber, CUPTI_CB_DOMAIN_DRIVER_API);
+    return enable_all(subscriber, true);
+}
+
+void pki_cupti_attribute_drop(CUpti_SubscriberHandle subscriber)
+{
+    enable_all(subscriber, false);
+}
+
+unsigned pki_cupti_attribute_memory(CUpti_SubscriberHandle subscriber, bool on)
+{
+    pki_store(&noting, on);
+    return enable(subscriber, CUPTI_CB_DOMAIN_RUNTIME_API, PKI_CUPTI_ALLOCATES, on) +
+           enable(subscriber, CUPTI_CB_DOMAIN_DRIVER_API, PKI_CUPTI_ALLOCATES, on);
 }
 
 void pki_cupti_attribute_off(void)
 {
     if (pki_load(&epoch) & 1)
         pki_fetch_add(&epoch, 1u);
+}
+
+void pki_cupti_attribute_after_fork(void)
+{
+    pki_cupti_attribute_off();
+    pki_store(&noting, false);
 }
 
 uint32_t pki_cupti_region_of(uint64_t id)

@@ -20,6 +20,15 @@ void CUPTIAPI pki_cupti_called(void *user, CUpti_CallbackDomain domain, CUpti_Ca
 unsigned pki_cupti_attribute_on(CUpti_SubscriberHandle subscriber);
 void pki_cupti_attribute_off(void);
 
+/* No callbacks of those calls any more, where the subscription stays. */
+void pki_cupti_attribute_drop(CUpti_SubscriberHandle subscriber);
+
+/* The same, on and off, of calls that allocate and free: they are noted (askers.h), and push
+ * nothing. */
+unsigned pki_cupti_attribute_memory(CUpti_SubscriberHandle subscriber, bool on);
+
+void pki_cupti_attribute_after_fork(void);
+
 /* Of an id the region's name id; 0: none. */
 uint32_t pki_cupti_region_of(uint64_t id);
 

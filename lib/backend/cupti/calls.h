@@ -10,11 +10,12 @@
 
 #include "backend/cupti/api.h"
 
-#define PKI_CUPTI_LAUNCHES 1u /* puts work on a device: kernels, copies, graphs */
-#define PKI_CUPTI_WAITS 2u    /* for a device, a stream or an event */
-#define PKI_CUPTI_ASKS 8u     /* whether an event or a stream is done */
-#define PKI_CUPTI_RECORDS 16u /* an event */
-#define PKI_CUPTI_QUIET 4u    /* asks for nothing but state, and is called very often */
+#define PKI_CUPTI_LAUNCHES 1u   /* puts work on a device: kernels, copies, graphs */
+#define PKI_CUPTI_WAITS 2u      /* for a device, a stream or an event */
+#define PKI_CUPTI_ASKS 8u       /* whether an event or a stream is done */
+#define PKI_CUPTI_RECORDS 16u   /* an event */
+#define PKI_CUPTI_ALLOCATES 32u /* or frees, on a device or pinned on the host */
+#define PKI_CUPTI_QUIET 4u      /* asks for nothing but state, and is called very often */
 
 typedef struct pki_cupti_call {
     char *name; /* as PyTorch's tools know it; NULL: no memory */

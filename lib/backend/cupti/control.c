@@ -14,6 +14,8 @@
 
 static CUpti_SubscriberHandle subscriber; /* NULL: not taken */
 static bool recording;
+static bool of_memory; /* what is allocated is recorded, too, or alone */
+static bool memory_kinds_on;
 static bool has_our_clock; /* once per process: to register it again damages a record */
 static bool taken_before_fork;
 static uint64_t dropped;
@@ -30,10 +32,12 @@ static const struct kind {
     {CUPTI_ACTIVITY_KIND_MEMSET, false},
     {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, false},
     {CUPTI_ACTIVITY_KIND_OVERHEAD, false},
-    {CUPTI_ACTIVITY_KIND_MEMORY2, false},
-    {CUPTI_ACTIVITY_KIND_MEMORY_POOL, false},
     {CUPTI_ACTIVITY_KIND_RUNTIME, true},
 };
+
+/* For two users: the pools' use in the trace, and the account of what is allocated. */
+static const CUpti_ActivityKind memory_kinds[] = {CUPTI_ACTIVITY_KIND_MEMORY2,
+                                                  CUPTI_ACTIVITY_KIND_MEMORY_POOL};
 
 static uint64_t CUPTIAPI our_clock(void)
 {
@@ -143,6 +147,28 @@ static void silence_runtime(void)
             pki_cupti.ActivityEnableRuntimeApi(id, 0);
 }
 
+/* The answer is that of the first kind, without which the other one tells little. */
+static CUptiResult enable_memory_kinds(void)
+{
+    CUptiResult first = CUPTI_SUCCESS;
+    for (size_t i = 0; i < PKI_COUNT_OF(memory_kinds) && !memory_kinds_on; i++) {
+        CUptiResult result = pki_cupti.ActivityEnable(memory_kinds[i]);
+        first = i ? first : result;
+        if (result != CUPTI_SUCCESS)
+            pki_log(PK_LOG_INFO, "cupti: no records of kind %d: %s", (int)memory_kinds[i],
+                    pki_cupti_words(result));
+    }
+    memory_kinds_on = true;
+    return first;
+}
+
+static void disable_memory_kinds(void)
+{
+    for (size_t i = PKI_COUNT_OF(memory_kinds); i-- > 0 && memory_kinds_on;)
+        pki_cupti.ActivityDisable(memory_kinds[i]);
+    memory_kinds_on = false;
+}
+
 static bool enable(bool graph_nodes, char *reason, size_t size)
 {
     for (size_t i = 0; i < PKI_COUNT_OF(kinds); i++) {
@@ -158,6 +184,7 @@ static bool enable(bool graph_nodes, char *reason, size_t size)
     if (pki_cupti_events_wanted() &&
         pki_cupti.ActivityEnable(CUPTI_ACTIVITY_KIND_CUDA_EVENT) != CUPTI_SUCCESS)
         pki_log(PK_LOG_WARNING, "cupti: no records of events: waits do not say what for");
+    enable_memory_kinds();
     enable_driver(true);
     silence_runtime();
     return true;
@@ -177,18 +204,67 @@ static bool is_there(char *reason, size_t size)
     return false;
 }
 
-bool pki_cupti_open(bool graph_nodes, char *reason, size_t size)
+static void give_back(void)
 {
+    if (recording || of_memory)
+        return;
+    pki_cupti.Unsubscribe(subscriber);
+    subscriber = NULL;
+}
+
+/* Takes it, unless the other user has. */
+static bool take_once(char *reason, size_t size)
+{
+    if (subscriber)
+        return true;
     if (!is_there(reason, size) || !take(reason, size))
         return false;
+    if (prepare(reason, size))
+        return true;
+    give_back();
+    return false;
+}
+
+static void warn_of_refused(unsigned calls)
+{
+    if (calls)
+        pki_log(PK_LOG_WARNING, "cupti: %u calls cannot be tied to regions", calls);
+}
+
+bool pki_cupti_open(bool graph_nodes, char *reason, size_t size)
+{
+    if (!take_once(reason, size))
+        return false;
     recording = true;
-    unsigned refused = pki_cupti_attribute_on(subscriber);
-    if (refused)
-        pki_log(PK_LOG_WARNING, "cupti: %u calls cannot be tied to regions", refused);
-    if (prepare(reason, size) && enable(graph_nodes, reason, size))
+    warn_of_refused(pki_cupti_attribute_on(subscriber));
+    if (enable(graph_nodes, reason, size))
         return true;
     pki_cupti_close();
     return false;
+}
+
+bool pki_cupti_memory_on(char *reason, size_t size)
+{
+    if (!take_once(reason, size))
+        return false;
+    of_memory = true;
+    warn_of_refused(pki_cupti_attribute_memory(subscriber, true));
+    if (!failed("cuptiActivityEnable of memory's records", enable_memory_kinds(), reason, size))
+        return true;
+    pki_cupti_memory_off();
+    return false;
+}
+
+void pki_cupti_memory_off(void)
+{
+    if (!subscriber || !of_memory)
+        return;
+    of_memory = false;
+    pki_cupti_attribute_memory(subscriber, false);
+    if (!recording)
+        disable_memory_kinds();
+    pki_cupti_flush(true);
+    give_back();
 }
 
 bool pki_cupti_resume(bool graph_nodes, char *reason, size_t size)
@@ -212,6 +288,8 @@ void pki_cupti_quiet(void)
         pki_cupti.ActivityDisable(CUPTI_ACTIVITY_KIND_CUDA_EVENT);
     for (size_t i = PKI_COUNT_OF(kinds); i-- > 0;)
         pki_cupti.ActivityDisable(kinds[i].kind);
+    if (!of_memory)
+        disable_memory_kinds();
     pki_cupti_attribute_off();
 }
 
@@ -231,8 +309,9 @@ void pki_cupti_close(void)
         return;
     pki_cupti_quiet();
     pki_cupti_flush(true);
-    pki_cupti.Unsubscribe(subscriber);
-    subscriber = NULL;
+    if (of_memory)
+        pki_cupti_attribute_drop(subscriber);
+    give_back();
 }
 
 void pki_cupti_forget_dropped(void)
@@ -249,6 +328,6 @@ void pki_cupti_control_after_fork(void)
 {
     taken_before_fork = taken_before_fork || subscriber || has_our_clock;
     subscriber = NULL;
-    recording = false;
-    pki_cupti_attribute_off();
+    recording = of_memory = memory_kinds_on = false;
+    pki_cupti_attribute_after_fork();
 }

@@ -14,6 +14,11 @@
 /* True: it records. If not, why not. graph_nodes: each kernel of a graph. */
 bool pki_cupti_open(bool graph_nodes, char *reason, size_t size);
 
+/* Records what is allocated and freed, whether or not it records the rest, until it is turned off:
+ * before pki_cupti_open, behind pki_cupti_close. */
+bool pki_cupti_memory_on(char *reason, size_t size);
+void pki_cupti_memory_off(void);
+
 /* Records nothing more. What it has is still to be flushed. */
 void pki_cupti_quiet(void);
 
@@ -23,7 +28,7 @@ bool pki_cupti_resume(bool graph_nodes, char *reason, size_t size);
 /* Gives back all that is complete; forced: all. */
 void pki_cupti_flush(bool forced);
 
-/* Quiet, a forced flush, and anybody may have it. */
+/* Quiet, a forced flush, and anybody may have it, unless what is allocated is recorded. */
 void pki_cupti_close(void);
 
 /* Records that CUPTI says it has dropped since the last forgetting, however often it was opened.

@@ -4,6 +4,7 @@
  *     cupti_calls      the library's names of CUDA's calls
  *     cupti_control    taking it, switching it on and off, giving it back
  *     cupti_switch     when
+ *     cupti_memory     what is allocated, and in which region (cupti_askers)
  *     cupti_attribute  on the program's threads: the region of each launch
  *     cupti_buffers    memory for records, from and to CUPTI's threads
  *     cupti_records    what is in a buffer
@@ -26,6 +27,7 @@
 #include "backend/cupti/emit.h"
 #include "backend/cupti/join.h"
 #include "backend/cupti/marks.h"
+#include "backend/cupti/memory.h"
 #include "backend/cupti/names.h"
 #include "backend/cupti/pools.h"
 #include "backend/cupti/tracks.h"
@@ -40,20 +42,20 @@
 /* Under the drain lock. */
 static bool windowed, armed;
 static pki_cupti_counts counts;
-static uint64_t refused_before, finalised_for;
+static uint64_t refused_before, finalised_for, given_for;
 static enum { SILENT, TELLS, MEASURES, HAS_MEASURED } telling;
 static bool described;
 
-static void forget(const pki_config *config)
+static void forget(const pki_config *config, bool listed)
 {
     windowed = config->cupti_window;
-    armed = config->cupti_armed;
+    armed = config->cupti_armed && listed;
     pki_cupti_events_want(config->cupti_sync_events);
     memset(&counts, 0, sizeof counts);
     refused_before = pki_cupti_buffers_refused();
     described = false;
     telling = SILENT;
-    finalised_for = 0;
+    finalised_for = given_for = 0;
 }
 
 /* What an earlier session has left. */
@@ -65,11 +67,14 @@ static void discard_buffers(void)
     }
 }
 
+extern const pki_backend pki_backend_cupti;
+
 static bool start(const pki_config *config)
 {
-    forget(config);
+    bool listed = pki_backend_wanted(&pki_backend_cupti, config->backends);
+    forget(config, listed);
     discard_buffers();
-    return pki_cupti_switch_start(config);
+    return pki_cupti_switch_start(config, listed);
 }
 
 /* ---- under the drain lock ---- */
@@ -137,13 +142,19 @@ static void gather(bool last)
 {
     uint64_t t = pki_activity_ns(pki_monotonic_ns());
     bool closed = pki_cupti_is_closed();
-    pki_cupti_span span = {pki_cupti_opened(), t};
+    uint64_t opened = pki_cupti_opened(), memory = pki_cupti_memory_opened();
+    pki_cupti_span span = {memory ? memory : opened, t}; /* memory is opened first */
+    uint64_t memory_complete = pki_cupti_memory_complete();
     pki_cupti_limits limits = limits_at(t, last); /* before buffers are taken: they have it all */
     for (pki_cupti_buffer *b = pki_cupti_buffers_take(), *next; b; b = next) {
         next = b->next;
-        pki_cupti_read(b, &span, &counts, pki_cupti_join_take, &counts);
+        pki_cupti_read(b, &span, &counts, pki_cupti_join_take, &counts,
+                       memory ? pki_cupti_memory_take : NULL);
         pki_cupti_buffer_release(b);
     }
+    if (memory && (last || memory_complete != given_for))
+        pki_cupti_memory_give(memory_complete);
+    given_for = memory_complete;
     if (armed)
         tell_marks();
     else
@@ -192,11 +203,12 @@ static void stop(void)
     gather(true);
     if (counts.records)
         pki_cupti_describe_devices();
-    if (pki_cupti_opened()) {
+    if (pki_cupti_opened() || pki_cupti_memory_opened()) {
         pki_cupti_describe_counts(&counts, dropped, refused);
         sum_up(dropped, refused);
     }
     pki_cupti_join_forget();
+    pki_cupti_memory_forget();
     pki_cupti_tracks_forget();
     pki_cupti_pools_forget();
     pki_cupti_names_forget();
@@ -216,7 +228,7 @@ static void probe(pk_backend_info *info)
 
 static bool asked(const pki_config *config)
 {
-    return config->cupti_window;
+    return config->cupti_window || config->costs_memory;
 }
 
 static void after_fork(void)
@@ -224,11 +236,11 @@ static void after_fork(void)
     pki_cupti_switch_after_fork();
     pki_cupti_buffers_after_fork();
     pki_cupti_join_after_fork();
+    pki_cupti_memory_after_fork();
     pki_cupti_tracks_after_fork();
     pki_cupti_names_after_fork();
 }
 
-extern const pki_backend pki_backend_cupti;
 const pki_backend pki_backend_cupti = {
     .name = "cupti",
     .by_default = false,

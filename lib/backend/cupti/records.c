@@ -246,15 +246,6 @@ static bool may_be_passed_over(const pki_cupti_record *r)
     return r->what == PKI_CUPTI_EXTERNAL || r->what == PKI_CUPTI_POOL || is_query(r);
 }
 
-#define SLACK_NS 1000000000u /* devices' clocks are off by microseconds */
-
-/* CUPTI takes its times from the clock that was registered last, by whichever tool of the process:
- * its ticks, read as nanoseconds, are hours off. */
-static bool is_of_our_clock(const pki_cupti_record *r, const pki_cupti_span *span)
-{
-    return r->start + SLACK_NS >= span->opened && r->end <= span->now + SLACK_NS;
-}
-
 static void read_one(const CUpti_Activity *record, const pki_cupti_span *span,
                      pki_cupti_counts *counts, pki_cupti_take *take, void *user)
 {
@@ -269,22 +260,34 @@ static void read_one(const CUpti_Activity *record, const pki_cupti_span *span,
     r.arrived = span->now;
     if (!read(record, &r) || is_query(&r))
         counts->bad_time += !may_be_passed_over(&r);
-    else if (r.end && !is_of_our_clock(&r, span))
+    else if (r.end && !pki_cupti_is_placed(r.start, r.end, span))
         counts->other_clock++;
     else
         take(user, &r);
 }
 
+static bool is_of_memory(const CUpti_Activity *record)
+{
+    return record->kind == CUPTI_ACTIVITY_KIND_MEMORY2 ||
+           record->kind == CUPTI_ACTIVITY_KIND_MEMORY_POOL;
+}
+
 void pki_cupti_read(const pki_cupti_buffer *b, const pki_cupti_span *span, pki_cupti_counts *counts,
-                    pki_cupti_take *take, void *user)
+                    pki_cupti_take *take, void *user, pki_cupti_allocated *allocated)
 {
     CUpti_Activity *record = NULL;
     CUptiResult result = CUPTI_SUCCESS;
     uint8_t *data = (uint8_t *)(uintptr_t)b->data;
     while (b->valid && result == CUPTI_SUCCESS) {
         result = pki_cupti.ActivityGetNextRecord(data, b->valid, &record);
-        if (result == CUPTI_SUCCESS)
+        if (result != CUPTI_SUCCESS)
+            break;
+        if (!allocated || !is_of_memory(record)) {
             read_one(record, span, counts, take, user);
+            continue;
+        }
+        counts->records++;
+        allocated(record, span, counts);
     }
     counts->broken += result != CUPTI_SUCCESS && result != CUPTI_ERROR_MAX_LIMIT_REACHED;
 }

@@ -61,10 +61,23 @@ typedef struct pki_cupti_span {
     uint64_t opened, now;
 } pki_cupti_span;
 
-/* Reads a buffer; each record that has a meaning goes to take. */
+#define PKI_CUPTI_SLACK_NS 1000000000u /* devices' clocks are off by microseconds */
+
+/* CUPTI takes its times from the clock that was registered last, by whichever tool of the process:
+ * its ticks, read as nanoseconds, are hours off. */
+static inline bool pki_cupti_is_placed(uint64_t start, uint64_t end, const pki_cupti_span *span)
+{
+    return start + PKI_CUPTI_SLACK_NS >= span->opened && end <= span->now + PKI_CUPTI_SLACK_NS;
+}
+
+/* Reads a buffer; each record that has a meaning goes to take, but what is allocated and what
+ * becomes of pools to `allocated`, as it is, unless that is NULL: then take gets pools' use. */
 typedef void pki_cupti_take(void *user, const pki_cupti_record *record);
+typedef void pki_cupti_allocated(const CUpti_Activity *record, const pki_cupti_span *span,
+                                 pki_cupti_counts *counts);
 void pki_cupti_read(const pki_cupti_buffer *buffer, const pki_cupti_span *span,
-                    pki_cupti_counts *counts, pki_cupti_take *take, void *user);
+                    pki_cupti_counts *counts, pki_cupti_take *take, void *user,
+                    pki_cupti_allocated *allocated);
 
 /* Fields that came after CUDA 11.6. */
 typedef enum pki_cupti_field {

@@ -25,6 +25,9 @@ static stage now_in; /* read by flushes without the lock, while a stop writes th
 static char reason[192];
 
 static bool windowed, armed, graph_nodes;
+static bool of_memory, of_activities; /* what is asked for */
+static bool memory_on;
+static uint64_t memory_opened, memory_complete; /* of the session, ns */
 static bool refused; /* what captures wanted, last: it is not asked for again before they do */
 static bool said;    /* why it is not on */
 static uint64_t flush_every, last_flush; /* ns; of the session */
@@ -71,11 +74,13 @@ static void open_it(void)
         enter(FAILED, why);
 }
 
-static void read_config(const pki_config *config)
+static void read_config(const pki_config *config, bool listed)
 {
     pthread_mutex_lock(&words);
     windowed = config->cupti_window;
-    armed = config->cupti_armed;
+    armed = config->cupti_armed && listed;
+    of_memory = config->costs_memory;
+    of_activities = windowed || listed;
     pthread_mutex_unlock(&words);
     refused = said = false;
     pki_cupti_marks_forget();
@@ -86,17 +91,37 @@ static void read_config(const pki_config *config)
     last_flush = 0;
     pki_store(&complete, (uint64_t)0);
     pki_store(&opened, (uint64_t)0);
+    pki_store(&memory_opened, (uint64_t)0);
+    pki_store(&memory_complete, (uint64_t)0);
     pki_cupti_window_start(config);
 }
 
-bool pki_cupti_switch_start(const pki_config *config)
+/* Alone it is all there is to be on; else the rest goes on without it. */
+static void open_memory(void)
+{
+    char why[sizeof reason] = "";
+    pki_store(&memory_on, pki_cupti_memory_on(why, sizeof why));
+    if (pki_load(&memory_on)) {
+        last_flush = now_ns();
+        pki_store(&memory_opened, PKI_MAX(last_flush, 1u));
+        return;
+    }
+    pki_log(PK_LOG_WARNING, "cupti: %s", why);
+    said = true;
+    if (!of_activities)
+        enter(FAILED, why);
+}
+
+bool pki_cupti_switch_start(const pki_config *config, bool listed)
 {
     pthread_mutex_lock(&turn);
-    read_config(config);
-    if (!windowed && !armed)
+    read_config(config, listed);
+    if (of_memory)
+        open_memory();
+    if (of_activities && !windowed && !armed)
         open_it();
     pki_arming_listen(armed);
-    bool live = pki_load(&now_in) != FAILED;
+    bool live = pki_load(&now_in) != FAILED || pki_load(&memory_on);
     pthread_mutex_unlock(&turn);
     return live;
 }
@@ -108,7 +133,11 @@ static void flush_now(bool at_once, bool forced)
     uint64_t t = now_ns();
     pki_cupti_flush(forced);
     /* The flush before this one: a record that was written meanwhile may be in no buffer yet. */
-    pki_store(&complete, at_once ? t : last_flush);
+    uint64_t all_before = at_once ? t : last_flush;
+    if (pki_load(&now_in) == OPEN || pki_load(&now_in) == QUIET)
+        pki_store(&complete, all_before);
+    if (pki_load(&memory_on))
+        pki_store(&memory_complete, PKI_MAX(pki_load(&memory_complete), all_before));
     last_flush = t;
 }
 
@@ -177,9 +206,17 @@ static void finish(void)
 {
     if (pki_load(&now_in) == OPEN || pki_load(&now_in) == QUIET)
         pki_cupti_close();
+    pki_cupti_memory_off();
+    pki_store(&memory_on, false);
+    pki_store(&memory_complete, UINT64_MAX);
     pki_store(&complete, UINT64_MAX);
     if (pki_load(&now_in) != FAILED)
         enter(OVER, "");
+}
+
+static bool is_on(void)
+{
+    return pki_load(&now_in) == OPEN || pki_load(&now_in) == QUIET || pki_load(&memory_on);
 }
 
 /* A capture that waits gets what there is soon. */
@@ -202,8 +239,7 @@ void pki_cupti_switch_flush(pki_flush why)
         follow_window(t);
     else if (armed)
         follow_captures(t);
-    if ((pki_load(&now_in) == OPEN || pki_load(&now_in) == QUIET) &&
-        (why == PKI_FLUSH_NOW || t - last_flush >= flush_after()))
+    if (is_on() && (why == PKI_FLUSH_NOW || t - last_flush >= flush_after()))
         flush_now(why == PKI_FLUSH_NOW, false);
     pthread_mutex_unlock(&turn);
 }
@@ -220,6 +256,16 @@ uint64_t pki_cupti_complete(void)
     return pki_load(&complete);
 }
 
+uint64_t pki_cupti_memory_opened(void)
+{
+    return pki_load(&memory_opened);
+}
+
+uint64_t pki_cupti_memory_complete(void)
+{
+    return pki_load(&memory_complete);
+}
+
 bool pki_cupti_is_closed(void)
 {
     return pki_load(&now_in) == CLOSED;
@@ -232,6 +278,8 @@ void pki_cupti_switch_over(const char *why)
 
 static const char *words_of_stage(void)
 {
+    if (pki_load(&memory_on) && !of_activities)
+        return "recording what is allocated";
     switch (pki_load(&now_in)) {
     case OPEN:
         return armed ? "recording for captures" : windowed ? "recording its steps" : "recording";
@@ -247,7 +295,7 @@ static const char *words_of_stage(void)
 bool pki_cupti_switch_says(char *why, size_t size)
 {
     pthread_mutex_lock(&words);
-    bool failed = pki_load(&now_in) == FAILED;
+    bool failed = pki_load(&now_in) == FAILED && !pki_load(&memory_on);
     snprintf(why, size, "%s", reason[0] ? reason : words_of_stage());
     pthread_mutex_unlock(&words);
     return !failed;
@@ -258,5 +306,6 @@ void pki_cupti_switch_after_fork(void)
     pthread_mutex_init(&turn, NULL);
     pthread_mutex_init(&words, NULL);
     pki_store(&now_in, CLOSED);
+    pki_store(&memory_on, false);
     pki_cupti_control_after_fork();
 }

@@ -42,3 +42,40 @@ typedef struct pki_memory_summary {
     size_t region_count;
     pki_memory_region *regions; /* by bytes at the peak, most first */
 } pki_memory_summary;
+
+/* What CUDA has allocated, as CUPTI tells of it: of a kind of memory on a place. */
+typedef struct pki_gpu_memory_kind {
+    char *kind; /* "device", "pool", "array", "managed", "static", "pinned" */
+    uint64_t allocations, bytes, frees, freed, live, peak, at_peak;
+} pki_gpu_memory_kind;
+
+/* A device's, or what is pinned of the host's. Of pools: what they have reserved of the device, at
+ * the end and at most; and how much of that was in use then. */
+typedef struct pki_gpu_memory_place {
+    char *place;    /* "gpu0"; "host" */
+    uint64_t total; /* bytes of the device; 0: unknown */
+    uint64_t allocations, bytes, frees, freed, live, peak, peak_ns;
+    uint64_t held, most_held; /* of the device: pools count with all that they have reserved */
+    uint64_t in_use;          /* the most that NVML saw in use, by all processes; 0: unknown */
+    uint64_t pool_reserved, pool_used, most_reserved, used_then;
+    double unused; /* 1 - used_then / most_reserved */
+    double steady; /* allocations of its own, not of a pool, in a step of the later half */
+    pki_growth growth;
+    size_t kind_count;
+    pki_gpu_memory_kind *kinds;
+    size_t region_count;
+    pki_memory_region *regions; /* by bytes at the peak, most first */
+} pki_gpu_memory_place;
+
+typedef struct pki_gpu_memory_summary {
+    uint64_t asked;                        /* first: 0 leaves it out of the report file */
+    char *why_not;                         /* "": it was recorded */
+    uint64_t operations;                   /* allocations and frees that were told */
+    uint64_t unknown_frees, unknown_freed; /* of what was allocated before, and bytes */
+    uint64_t missed_frees;                 /* an address was allocated anew and never freed */
+    uint64_t untied;                       /* nobody knows in which region: these count outside */
+    uint64_t dropped, lost;                /* by CUPTI, and for want of memory */
+    uint64_t steady_steps;                 /* of `steady` */
+    size_t place_count;
+    pki_gpu_memory_place *places;
+} pki_gpu_memory_summary;

@@ -67,6 +67,10 @@ pki_rule pki_verdict_at_the_roof;
 
 pki_rule pki_verdict_leak, pki_verdict_near_limit, pki_verdict_allocates, pki_verdict_page_faults;
 
+/* ---- gpu_memory.c ---- */
+
+pki_rule pki_verdict_gpu_leak, pki_verdict_gpu_near_limit, pki_verdict_gpu_allocates;
+
 /* ---- trust.c ---- */
 
 pki_rule pki_verdict_incomplete, pki_verdict_dropped, pki_verdict_unwritten,

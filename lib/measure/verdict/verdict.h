@@ -48,6 +48,7 @@
 #define PKI_NEAR_LIMIT 0.90       /* near-memory-limit */
 #define PKI_ALLOCATES_SHARE 0.02  /* allocates: of the usual step... */
 #define PKI_ALLOCATION_NS 50.0    /* ...if each allocation takes so long, its free included */
+#define PKI_GPU_ALLOCATES 0.5     /* gpu-allocates: in a step, from no pool */
 #define PKI_PAGE_FAULT_SHARE 0.05 /* page-faults: of the usual step... */
 #define PKI_MINOR_FAULT_NS 500.0  /* ...if each takes so long... */
 #define PKI_MAJOR_FAULT_NS 1e5    /* ...or reads from a disk */

@@ -21,6 +21,8 @@ void pki_report_costs(const pki_summary *summary, FILE *file);
 void pki_report_events(const pki_summary *summary, FILE *file);
 void pki_report_roofline(const pki_summary *summary, const pki_report_options *options, FILE *file);
 void pki_report_memory(const pki_summary *summary, const pki_report_options *options, FILE *file);
+void pki_report_gpu_memory(const pki_summary *summary, const pki_report_options *options,
+                           FILE *file);
 void pki_report_requests(const pki_summary *summary, FILE *file);
 void pki_report_comm(const pki_summary *summary, FILE *file);
 

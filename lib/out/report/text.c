@@ -180,6 +180,7 @@ static void put_sections(const pki_summary *summary, const pki_report_options *o
     pki_report_spans(summary, options, file);
     pki_report_comm(summary, file);
     pki_report_memory(summary, options, file);
+    pki_report_gpu_memory(summary, options, file);
     pki_report_counters(summary, file);
     pki_report_threads(summary, options, file);
     put_recording(summary, file);

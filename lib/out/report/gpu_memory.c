@@ -1,0 +1,112 @@
+/* lib/out/report/gpu_memory.c - what CUDA has allocated, on which device, and in which regions. */
+#include "out/report/sections.h"
+
+#define NAME 27 /* columns of a region's name */
+#define BYTES(n) (pki_figure_scaled((double)(n), "B").text)
+
+static void say_place(const pki_gpu_memory_place *p, FILE *file)
+{
+    char of_all[128] = "";
+    if (p->total)
+        snprintf(of_all, sizeof of_all, "; at most %s of %s taken", BYTES(p->most_held),
+                 BYTES(p->total));
+    pki_report_say(file, "%s: %s live at the end, %s at most (%s into the run)%s", p->place,
+                   BYTES(p->live), BYTES(p->peak), TIME((double)p->peak_ns), of_all);
+    if (p->in_use)
+        pki_report_say(file, "%s: %s in use at most, by all processes, as NVML saw it", p->place,
+                       BYTES(p->in_use));
+    if (p->most_reserved)
+        pki_report_say(file,
+                       "%s: pools had reserved %s at most, %s of it unused then: kept for later, or"
+                       " in pieces; %s at the end, %s of it in use",
+                       p->place, BYTES(p->most_reserved), pki_figure_percent(p->unused).text,
+                       BYTES(p->pool_reserved), BYTES(p->pool_used));
+}
+
+static void put_cells(const char *name, size_t width, const uint64_t cells[5], FILE *file)
+{
+    fputs("  ", file);
+    pki_put_left(file, name, width);
+    pki_report_cell(file, COUNT(cells[0]), 7);
+    for (int i = 1; i < 5; i++)
+        pki_report_cell(file, BYTES(cells[i]), 8);
+    fputc('\n', file);
+}
+
+static void put_kinds(const pki_gpu_memory_place *p, size_t width, FILE *file)
+{
+    fprintf(file, "  %-*s  allocs    bytes     live     peak  at peak\n", (int)width, "kind");
+    for (size_t i = 0; i < p->kind_count; i++) {
+        const pki_gpu_memory_kind *k = &p->kinds[i];
+        put_cells(k->kind, width,
+                  (const uint64_t[]){k->allocations, k->bytes, k->live, k->peak, k->at_peak}, file);
+    }
+}
+
+static void put_regions(const pki_gpu_memory_place *p, size_t width,
+                        const pki_report_options *options, FILE *file)
+{
+    size_t shown = 0, all = 0;
+    for (size_t i = 0; i < p->region_count; i++)
+        all += pki_report_shows(options, p->regions[i].name);
+    if (!all)
+        return;
+    fprintf(file, "  %-*s  allocs    bytes     live     peak  at peak\n", (int)width, "region");
+    for (size_t i = 0; i < p->region_count && shown < options->top; i++) {
+        const pki_memory_region *r = &p->regions[i];
+        if (!pki_report_shows(options, r->name))
+            continue;
+        put_cells(r->name && r->name[0] ? r->name : "(outside of regions)", width,
+                  (const uint64_t[]){r->allocations, r->bytes, r->live, r->peak, r->at_peak}, file);
+        shown++;
+    }
+    if (all > shown)
+        fprintf(file, "  ... and %zu more\n", all - shown);
+}
+
+static size_t name_room(const pki_gpu_memory_place *p, const pki_report_options *options)
+{
+    size_t longest = 0;
+    for (size_t i = 0; i < p->region_count; i++)
+        longest = PKI_MAX(longest, pki_width(p->regions[i].name));
+    return pki_report_name_room(options, NAME, longest);
+}
+
+/* What makes figures less than exact. */
+static void say_doubts(const pki_gpu_memory_summary *m, FILE *file)
+{
+    if (m->unknown_frees)
+        pki_report_say(file, "freed, and allocated before the recording: %s in %s calls",
+                       BYTES(m->unknown_freed), COUNT(m->unknown_frees));
+    if (m->untied)
+        pki_report_say(file,
+                       "of %s allocations nobody knows in which region they were made: they"
+                       " count outside of regions",
+                       COUNT(m->untied));
+    if (m->dropped || m->lost || m->missed_frees)
+        pki_report_say(file,
+                       "not exact: CUPTI dropped %s records, %s found no memory, %s frees were not"
+                       " seen",
+                       COUNT(m->dropped), COUNT(m->lost), COUNT(m->missed_frees));
+}
+
+void pki_report_gpu_memory(const pki_summary *summary, const pki_report_options *options,
+                           FILE *file)
+{
+    const pki_gpu_memory_summary *m = &summary->gpu_memory;
+    if (!m->asked)
+        return;
+    pki_report_title(file, "DEVICE MEMORY");
+    if (m->why_not && m->why_not[0])
+        pki_report_say(file, "not recorded: %s", m->why_not);
+    else if (!m->place_count)
+        pki_report_say(file, "nothing was allocated while it was recorded");
+    for (size_t i = 0; i < m->place_count; i++) {
+        const pki_gpu_memory_place *p = &m->places[i];
+        size_t width = name_room(p, options);
+        say_place(p, file);
+        put_kinds(p, width, file);
+        put_regions(p, width, options, file);
+    }
+    say_doubts(m, file);
+}
