@@ -2,7 +2,8 @@
 trainer and of the stencil, one of them late by 5 %, or with a slow reader, or stopped, or with a slow link, and none at
 all. In how many of RUNS does `pk job`, or `pk where` while they run, name it, and nobody else?
 
-PK_FAULTS=late,link takes these faults alone. A line for each program, MPI and fault as it is done."""
+PK_FAULTS=late,link takes these faults alone; PK_FAULTS_KEEP=FOLDER keeps the reports of runs that went wrong. A line
+for each program, MPI and fault as it is done."""
 
 import json
 import os
@@ -14,6 +15,7 @@ import tempfile
 import time
 
 RANKS = 8
+KEEP = os.environ.get("PK_FAULTS_KEEP")
 FAULTS = ("none", "late", "reader", "link", "stopped")
 ALLOW = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
          "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
@@ -115,7 +117,10 @@ def run(pk, mpi, program, binary, fault, number):
         if fault == "stopped":
             return behind == [(who[0], "stopped")], True, who, behind
         late, slow = verdicts(pk, folder)
-        return *judge(fault, who, late, slow), who, late + slow
+        right = judge(fault, who, late, slow)
+        if KEEP and not all(right):
+            shutil.copytree(folder, os.path.join(KEEP, f"{program}-{os.path.basename(mpi)}-{fault}-{number}"), dirs_exist_ok=True)
+        return *right, who, late + slow
     finally:
         shutil.rmtree(folder)
 

@@ -159,6 +159,9 @@ PK_API void pk_comm_correct_on_(pk_comm_request *request, uint64_t bytes, int32_
 PK_API void pk_comm_tag_request_on_(pk_comm_request *request, int32_t tag);
 PK_API void pk_comm_finish_on_(pk_comm_request *request, uint64_t waited_ns);
 
+/* For libpk_mpi, while it is on: the thread goes on to wait for other ranks (1), or has done so. */
+PK_API void pk_comm_border_on_(int to_wait);
+
 PK_INLINE void pk_comm_call(pk_region *region, pk_comm *comm, pk_comm_op op, pk_comm_type type,
                             uint64_t count, int32_t peer)
 {

@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+#define PKI_READY_LEAST 50000u /* ns that core/ready.h does not look after */
+
 /* What a thread has had of the processors; ns. */
 typedef struct pki_processor {
     uint64_t observed; /* how long it was watched; 0: nothing is known */

@@ -17,7 +17,8 @@ typedef enum pki_record_type {
                                  value = ns up to where the one inside it began, or the step ended;
                                  extra = those of lost calls in them */
     PKI_RECORD_STEP =
-        5, /* start, value = duration; the next slot's start and value hold index and items, its
+        5, /* start, value = duration, extra = ns of it without a processor (core/ready.h); the next
+              slot's start and value hold index and items, its
               extra the id of the kind's name, 0: the usual kind, and in its upper half, as a float,
               the model's operations; its what has those that were done. With PKI_FLAG_BETWEEN the
               time before the step of that index, which belongs to none */

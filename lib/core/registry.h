@@ -11,6 +11,7 @@
 #include <pk/session.h>
 
 #include "core/arena.h"
+#include "core/ready.h"
 #include "core/thread.h"
 
 typedef struct pki_registry {
@@ -33,6 +34,7 @@ typedef struct pki_registry {
     uint64_t step_model; /* the bits of a double: the running step's operations, the model's... */
     uint64_t step_hardware; /* ...and those done */
     uint64_t steps_missed;  /* calls while another thread was in one */
+    pki_ready ready;        /* how long the stepper had no processor */
 } pki_registry;
 
 /* Opens the gate on a new registry over the arena, which it owns from then on, and lets go of the

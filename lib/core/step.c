@@ -68,6 +68,7 @@ typedef struct part {
 
 static void end_part(pki_registry *r, pki_thread *t, const part *p)
 {
+    uint64_t no_processor = pki_ready_step(&r->ready, t);
     uint64_t now = pki_ticks(t->monotonic), *made = &r->arena->header->steps;
     uint64_t start = r->step_start, ticks = pki_not_negative(now - start);
     const pki_thread *before = pki_load(&r->stepper);
@@ -78,7 +79,7 @@ static void end_part(pki_registry *r, pki_thread *t, const part *p)
     unsigned unknown = same_thread && open_pushed && lost_pushed ? 0 : PKI_FLAG_UNKNOWN;
     pki_record step[2] = {
         {start, ticks, PKI_WHAT(PKI_NAME_STEP, PKI_RECORD_STEP, 0) | PKI_FLAGS(unknown | p->flags),
-         0},
+         no_processor},
         {*made, p->items, pki_float_bits(p->hardware),
          p->kind | (uint64_t)pki_float_bits(p->model) << 32}};
     bool pushed = pki_push_point(t, step, 2);

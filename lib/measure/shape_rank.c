@@ -24,6 +24,7 @@ static const pki_shape rank_gpu = {SHAPE(pki_gpu_row, rank_gpu_members)};
 
 /* What the rank cost beside time, as far as ranks add it up. */
 static const pki_member rank_steps_members[] = {
+    {OPTIONAL(pki_step_summary, processor, pki_processor_shape)},
     {OPTIONAL(pki_step_summary, utilisation, pki_utilisation_shape)},
 };
 static const pki_shape rank_steps = {SHAPE(pki_step_summary, rank_steps_members)};

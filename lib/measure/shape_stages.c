@@ -17,6 +17,7 @@ static const pki_shape stage = {SHAPE(pki_stage_row, stage_members)};
 static const pki_member loop_members[] = {
     PLAIN(pki_loop_row, name),
     {NUMBERS("blocks", pki_loop_row, numbers, number_count)},
+    {NUMBERS("no_processor", pki_loop_row, no_processor, no_processor_count)},
 };
 static const pki_shape loop = {SHAPE(pki_loop_row, loop_members)};
 

@@ -25,6 +25,8 @@ typedef struct pki_loop_row {
     char *name; /* "": the usual kind */
     size_t number_count;
     uint64_t *numbers;
+    size_t no_processor_count;
+    uint64_t *no_processor; /* ns, of each block: see core/ready.h. NULL: not known, or none */
 } pki_loop_row;
 
 typedef struct pki_stage_summary {

@@ -129,6 +129,25 @@ static double own_step(const forge *f, uint64_t *state, double machine, bool slo
     return own;
 }
 
+/* It loses its processor for some thirty steps, then has it for some seventy. */
+static void crowd(const forge *f, uint64_t *state, pki_summary *s)
+{
+    bool without = false;
+    pki_loop_row *loop = s->stages.loops;
+    if (f->crowd == FORGE_CROWD_TOLD) {
+        loop->no_processor = calloc(f->steps, sizeof *loop->no_processor);
+        loop->no_processor_count = f->steps;
+    }
+    for (size_t step = 0; step < f->steps; step++) {
+        without = without ? uniform(state) > 0.03 : uniform(state) < 0.015;
+        uint64_t ns = (uint64_t)(STEP * uniform(state) * (without ? 3 : 0.02));
+        block_of(s, step)[PKI_BLOCK_HEAD + FORGE_BACKWARD] += ns;
+        s->steps.processor.ready += f->crowd == FORGE_CROWD_UNTOLD ? 0 : ns;
+        if (loop->no_processor)
+            loop->no_processor[step] = ns;
+    }
+}
+
 /* All are through the all-reduce at once: before it comes what stands before it. */
 static void reduce(const forge *f, pki_summary *ranks, size_t step)
 {
@@ -144,6 +163,8 @@ static void reduce(const forge *f, pki_summary *ranks, size_t step)
         b[FORGE_REDUCE] = (uint64_t)(last + transfer) - before;
         block[PKI_BLOCK_INDEX] = step;
         block[PKI_BLOCK_TIME] = before + b[FORGE_REDUCE] + b[FORGE_UPDATE];
+        if (f->crowd)
+            ranks[r].steps.processor.observed += block[PKI_BLOCK_TIME];
     }
 }
 
@@ -156,6 +177,8 @@ void forge_make(const forge *f, pki_summary *ranks, bool *culprit)
         begin_rank(f, r, &ranks[r]);
         for (size_t step = 0; step < f->steps; step++)
             own_step(f, &state, machine, culprit[r], block_of(&ranks[r], step));
+        if (f->crowd)
+            crowd(f, &state, &ranks[r]);
         add_regions(f, &state, &ranks[r]);
     }
     for (size_t step = 0; step < f->steps; step++)

@@ -20,6 +20,11 @@ enum forge_stage {
 
 extern const char *const forge_stages[FORGE_STAGES];
 
+/* Ranks that want more processors than there are: for steps on end one of them has none for up to
+ * three times as long as it computes. The ranks' files tell that of each block, of the run as a
+ * whole, or not at all. */
+enum forge_crowd { FORGE_ALONE, FORGE_CROWD_TOLD, FORGE_CROWD_OF_RUN, FORGE_CROWD_UNTOLD };
+
 typedef struct forge {
     uint64_t seed;
     size_t ranks, steps, per_host; /* per_host 0: all on one */
@@ -31,6 +36,7 @@ typedef struct forge {
     double link;                   /* the all-reduce takes so many times as long for everybody */
     size_t regions;                /* besides the stages, for files of realistic size */
     size_t calls;                  /* of each region: how many buckets there are */
+    enum forge_crowd crowd;        /* ranks share processors */
     bool quiet;                    /* without any noise: figures can be told by hand */
 } forge;
 

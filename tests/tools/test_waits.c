@@ -226,14 +226,15 @@ static void without_sequences(void **state)
 
 /* ---- links ---- */
 
-/* In a ring each sends to the next one, 20 messages of 1 to 5 us; `slow`: the one from 3. */
-static void ring(uint64_t slow)
+/* In a ring each sends to the next one, 20 messages of 1 to 5 us; `slow`: those from 3, the first
+ * `so_many`. */
+static void ring(uint64_t slow, uint64_t so_many)
 {
     begin();
     for (size_t r = 0; r < RANKS; r++)
         for (uint64_t i = 0; i < 20; i++) {
             uint64_t at = (1 + i) * MS, takes = (1 + (i * 7 + r) % 5) * US;
-            takes += r == 3 ? slow : 0;
+            takes += r == 3 && i < so_many ? slow : 0;
             message(1 + 100 * r + i, r, (r + 1) % RANKS, at, at + 1, at, at + takes);
         }
     make(1);
@@ -246,7 +247,7 @@ static void ring(uint64_t slow)
 static void a_slow_link_is_named(void **state)
 {
     (void)state;
-    ring(200 * US);
+    ring(200 * US, 20);
     assert_true(w.waits.links[0].slow);
     assert_int_equal(w.waits.links[0].from, 3);
     assert_int_equal(w.waits.links[0].to, 4);
@@ -256,14 +257,51 @@ static void a_slow_link_is_named(void **state)
     end();
 }
 
+/* Of most messages the receiver comes when they are there: the others tell. */
+static void a_slow_link_is_named_by_those_that_were_awaited(void **state)
+{
+    (void)state;
+    begin();
+    for (size_t r = 0; r < RANKS; r++)
+        for (uint64_t i = 0; i < 20; i++) {
+            uint64_t at = (1 + i) * MS, late = i < 16 ? 300 * US : 0;
+            uint64_t takes = r == 3 ? 250 * US : 2 * US;
+            uint64_t end = at + (takes > late ? takes : late + i * 100);
+            message(1 + 100 * r + i, r, (r + 1) % RANKS, at, at + 1, at + late, end);
+        }
+    make(1);
+    *partners(3, 1) = (pki_partner_row){.rank = 4, .sent = 20, .sent_bytes = 2000};
+    find(0);
+    assert_true(w.waits.links[0].slow && w.waits.links[0].from == 3);
+    assert_int_equal(w.waits.links[0].looked_at, 4);
+    assert_false(w.waits.links[1].slow);
+    end();
+}
+
+/* Less than a time slice may be the scheduler's doing where processors are lacking. */
+static void what_the_scheduler_explains_is_no_link(void **state)
+{
+    (void)state;
+    ring(200 * US, 20);
+    for (size_t r = 0; r < RANKS; r++)
+        w.all.ranks[r].processor = (pki_processor){100 * MS, 60 * MS, 10 * MS};
+    job_waits_finish(&w.waits);
+    w.waits = job_find_waits(&w.all);
+    assert_false(w.waits.links[0].slow);
+    end();
+}
+
 static void no_link_is_accused(void **state)
 {
     (void)state;
-    ring(0);
+    ring(0, 20);
     assert_int_equal(w.waits.link_count, RANKS);
     assert_false(w.waits.links[0].slow);
     end();
-    ring(20 * US); /* slow, but 0.4 ms of 100 ms cost nothing */
+    ring(20 * US, 20); /* slow, but 0.4 ms of 100 ms cost nothing */
+    assert_false(w.waits.links[0].slow);
+    end();
+    ring(400 * US, 16); /* while one of the two had no processor: a link is slow always */
     assert_false(w.waits.links[0].slow);
     end();
 }
@@ -297,10 +335,16 @@ static void a_matrix_of_all_ranks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(late_senders_and_receivers), cmocka_unit_test(waits_at_collectives),
-        cmocka_unit_test(nothing_within_the_doubt),   cmocka_unit_test(clocks_of_other_nodes),
-        cmocka_unit_test(clocks_that_nothing_bounds), cmocka_unit_test(without_sequences),
-        cmocka_unit_test(a_slow_link_is_named),       cmocka_unit_test(no_link_is_accused),
+        cmocka_unit_test(late_senders_and_receivers),
+        cmocka_unit_test(waits_at_collectives),
+        cmocka_unit_test(nothing_within_the_doubt),
+        cmocka_unit_test(clocks_of_other_nodes),
+        cmocka_unit_test(clocks_that_nothing_bounds),
+        cmocka_unit_test(without_sequences),
+        cmocka_unit_test(a_slow_link_is_named),
+        cmocka_unit_test(no_link_is_accused),
+        cmocka_unit_test(a_slow_link_is_named_by_those_that_were_awaited),
+        cmocka_unit_test(what_the_scheduler_explains_is_no_link),
         cmocka_unit_test(a_matrix_of_all_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

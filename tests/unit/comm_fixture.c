@@ -111,7 +111,8 @@ static void fill_hostile_stages(pki_stage_summary *stages, const char *hostile)
     stages->stages = calloc(1, sizeof *stages->stages);
     *stages->stages = (pki_stage_row){strdup(hostile), 99};
     stages->loops = calloc(1, sizeof *stages->loops);
-    *stages->loops = (pki_loop_row){strdup(hostile), 2, calloc(2, sizeof(uint64_t))};
+    *stages->loops = (pki_loop_row){
+        .name = strdup(hostile), .number_count = 2, .numbers = calloc(2, sizeof(uint64_t))};
     stages->loops->numbers[1] = UINT64_MAX;
 }
 

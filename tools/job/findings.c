@@ -37,6 +37,7 @@ job_findings job_find(const job *j)
                       .links = job_find_links(j),
                       .exchange = job_find_exchange(j),
                       .waits = job_find_waits(j)};
+    f.crowds = job_find_crowds(j, &f.crowd_count);
     find_absent(&f);
     return f;
 }
@@ -48,6 +49,7 @@ void job_findings_finish(job_findings *f)
     job_links_finish(&f->links);
     job_exchange_finish(&f->exchange);
     job_waits_finish(&f->waits);
+    free(f->crowds);
     free(f->missing);
     free(f->cut);
 }
@@ -144,6 +146,25 @@ static void say_links(verdicts *v, const job_findings *f)
     }
 }
 
+#define CROWDS_SAID 4
+
+static void say_crowds(verdicts *v, const job_findings *f)
+{
+    size_t said = f->crowd_count < CROWDS_SAID ? f->crowd_count : CROWDS_SAID;
+    char more[60] = "";
+    for (size_t i = 0; i < said; i++) {
+        const job_crowd *c = &f->crowds[i];
+        if (i + 1 == said && f->crowd_count > said)
+            snprintf(more, sizeof more, " (%zu more hosts are like that)", f->crowd_count - said);
+        say(v, "no-processor", PKI_WARN, NULL,
+            "Host %.64s: its %zu ranks were ready to run and had no processor for %s to %s of their"
+            " time (rank %d most; threshold %s): more wants to run there than there are processors."
+            " That is no rank's lateness and not counted as such%s.",
+            f->of->hosts.texts[c->host], c->ranks, SHARE(c->least), SHARE(c->most),
+            f->of->ranks[c->most_rank].rank, SHARE(JOB_CROWDED_FROM), more);
+    }
+}
+
 static void say_communication(verdicts *v, const job_findings *f)
 {
     double share = job_communication_share(f);
@@ -200,6 +221,7 @@ job_verdict *job_verdicts(const job_findings *f, size_t *count)
     for (size_t i = 0; i < f->lateness.count; i++)
         say_late(&v, f, &f->lateness.late[i]);
     say_links(&v, f);
+    say_crowds(&v, f);
     say_communication(&v, f);
     say_imbalance(&v, f);
     say_absent(&v, f);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "job/against.h"
+#include "job/crowd.h"
 #include "job/exchange.h"
 #include "job/frontier.h"
 #include "job/late.h"
@@ -19,6 +20,8 @@ typedef struct job_findings {
     job_links links;
     job_exchange exchange;
     job_waits waits;
+    size_t crowd_count;
+    job_crowd *crowds;    /* by host */
     size_t missing_count; /* ranks without a file... */
     int32_t *missing;     /* ...in order */
     size_t cut_count;     /* ranks whose run did not end, or whose file is cut off */
@@ -36,8 +39,9 @@ double job_communication_share(const job_findings *f);
 
 /* Sentences, what is urgent first: each to be freed, and the array. */
 typedef struct job_verdict {
-    const char *name; /* "late-rank", "late-host", "slow-link", "communication", "imbalance",
-                         "missing-ranks", "cut-off", "waits-unknown", "not-judged", "no-finding" */
+    const char *name; /* "late-rank", "late-host", "slow-link", "no-processor", "communication",
+                         "imbalance", "missing-ranks", "cut-off", "waits-unknown", "not-judged",
+                         "no-finding" */
     pki_severity severity;
     char *text;
     const job_late *late; /* of "late-rank" and "late-host" */

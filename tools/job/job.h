@@ -45,6 +45,7 @@ typedef struct job_rank {
     pki_run run;
     pki_stage_summary stages;
     pki_comm_summary comm;
+    pki_processor processor; /* of the thread that makes steps, all the run */
     size_t self_count;
     struct job_self *selves; /* of its regions */
     size_t device_count;
@@ -84,6 +85,8 @@ typedef struct job_loop {
     size_t block_count;
     uint64_t *first; /* the number of a block's first step */
     double *steps, *time, *own, *items;
+    double *ready;   /* of own, ns that it was ready to run and had no processor: surely... */
+    double *maybe;   /* ...and at most: where it is not told from the time that it waits */
     double **selves; /* by stage, then by cell */
 } job_loop;
 

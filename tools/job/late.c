@@ -14,7 +14,8 @@
 /* Units that are compared with each other (ranks, or hosts): a value for each in each block. */
 typedef struct field {
     size_t units, blocks;
-    double *values; /* [block * units + unit]; NAN: not there */
+    double *values; /* [block * units + unit], at most; NAN: not there */
+    double *low;    /* the same, at least */
     const uint32_t *roles;
     size_t role_count;
     double *late;   /* [unit * blocks + block], as many as there are... */
@@ -31,18 +32,19 @@ static bool all_have_items(const job *j, const job_loop *loop)
     return true;
 }
 
-static double value_of(const job_loop *loop, size_t cell, bool by_work)
+static double value_of(const job_loop *loop, size_t cell, bool by_work, const double *without)
 {
     double work = by_work ? loop->items[cell] : loop->steps[cell];
-    return work > 0 && loop->own[cell] > 0 ? log(loop->own[cell] / work) : NAN;
+    double own = loop->own[cell] - without[cell];
+    return work > 0 && own > 0 ? log(own / work) : NAN;
 }
 
-static double *values_of(const job *j, const job_loop *loop, bool by_work)
+static double *values_of(const job *j, const job_loop *loop, bool by_work, const double *without)
 {
     size_t cells = loop->block_count * j->rank_count;
     double *values = memory_zeroed(cells, sizeof *values);
     for (size_t i = 0; i < cells; i++)
-        values[i] = value_of(loop, i, by_work);
+        values[i] = value_of(loop, i, by_work, without);
     return values;
 }
 
@@ -65,7 +67,7 @@ static double median_of_role(const field *f, size_t block, uint32_t role, double
     return middle(scratch, count);
 }
 
-/* What each unit is late in each block that it is in. */
+/* What each unit is late in each block that it is in, at least. */
 static void find_lateness(field *f)
 {
     double *scratch = memory_zeroed(f->units, sizeof *scratch);
@@ -76,7 +78,7 @@ static void find_lateness(field *f)
         for (uint32_t k = 0; k < f->role_count; k++)
             medians[k] = median_of_role(f, b, k, scratch);
         for (size_t u = 0; u < f->units; u++) {
-            double v = f->values[b * f->units + u];
+            double v = f->low[b * f->units + u];
             if (!isnan(v))
                 f->late[u * f->blocks + f->counts[u]++] = v - medians[f->roles[u]];
         }
@@ -87,6 +89,8 @@ static void find_lateness(field *f)
 
 static void finish_field(field *f)
 {
+    free(f->values);
+    free(f->low);
     free(f->late);
     free(f->counts);
 }
@@ -190,7 +194,7 @@ static void take_off(const job *j, double *values, size_t blocks, uint32_t host,
                 values[job_cell(j, b, r)] -= by;
 }
 
-static void judge_hosts(const job *j, field *f, double *values, job_lateness *l)
+static void judge_hosts(const job *j, field *f, field *ranks, job_lateness *l)
 {
     double *scratch = judge_room(f);
     for (uint32_t h = 0; h < f->units; h++) {
@@ -200,24 +204,25 @@ static void judge_hosts(const job *j, field *f, double *values, job_lateness *l)
         job_late *late = add_late(l, &of);
         late->host = true;
         late->host_at = h;
-        take_off(j, values, f->blocks, h, of.median);
+        take_off(j, ranks->values, f->blocks, h, of.median);
+        take_off(j, ranks->low, f->blocks, h, of.median);
     }
     free(scratch);
 }
 
 /* Where a host has few ranks, or each its own role, there is nothing to be said of hosts. */
-static void find_hosts(const job *j, size_t blocks, double *values, job_lateness *l)
+static void find_hosts(const job *j, field *ranks, job_lateness *l)
 {
     size_t hosts = j->hosts.count;
     if (hosts < 2 || j->rank_count < 2 * hosts || l->roles > 1)
         return;
     uint32_t *one = memory_zeroed(hosts, sizeof *one);
-    field f = {.units = hosts, .blocks = blocks, .roles = one, .role_count = 1};
-    f.values = values_of_hosts(j, values, blocks);
+    field f = {.units = hosts, .blocks = ranks->blocks, .roles = one, .role_count = 1};
+    f.values = values_of_hosts(j, ranks->values, f.blocks);
+    f.low = values_of_hosts(j, ranks->low, f.blocks);
     find_lateness(&f);
-    judge_hosts(j, &f, values, l);
+    judge_hosts(j, &f, ranks, l);
     finish_field(&f);
-    free(f.values);
     free(one);
 }
 
@@ -274,16 +279,19 @@ job_lateness job_find_late(const job *j)
     uint32_t *roles = job_roles(j, &l.roles);
     l.blocks = loop->block_count;
     l.by_work = all_have_items(j, loop);
-    double *values = values_of(j, loop, l.by_work);
-    find_hosts(j, l.blocks, values, &l);
-    field f = {j->rank_count, l.blocks, values, roles, l.roles, NULL, NULL};
+    field f = {.units = j->rank_count,
+               .blocks = l.blocks,
+               .values = values_of(j, loop, l.by_work, loop->ready),
+               .low = values_of(j, loop, l.by_work, loop->maybe),
+               .roles = roles,
+               .role_count = l.roles};
+    find_hosts(j, &f, &l);
     find_lateness(&f);
     judge_ranks(j, &f, &l);
     if (l.count)
         qsort(l.late, l.count, sizeof *l.late, latest_first);
     job_find_costs(j, roles, &l);
     finish_field(&f);
-    free(values);
     free(roles);
     return l;
 }

@@ -5,7 +5,9 @@
  *
  *     log(own time / work) - the median of that over the ranks of its role
  *
- * where work is the steps' items, if all ranks tell any, else the number of steps. A rank is late
+ * with the time off in which it was ready to run and had no processor (job_loop.ready), and of what
+ * may have been so (maybe) all for the rank that is judged, none for the others; where work is the
+ * steps' items, if all ranks tell any, else the number of steps. A rank is late
  * if the pseudo-median of its lateness over the blocks (Hodges and Lehmann's) is above
  * JOB_LATE_LEAST, and surely above JOB_LATE_SURELY: the lower end of the interval that belongs to
  * it (Wilcoxon's signed ranks, lib/bench/stats/evidence.h), at a level that is divided by the

@@ -10,11 +10,12 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "core/overhead.h"
 #include "memory.h"
 
 /* The blocks of one rank's steps of one kind. */
 typedef struct blocks {
-    const uint64_t *numbers;
+    const uint64_t *numbers, *no_processor; /* NULL: not known */
     size_t count, width;
 } blocks;
 
@@ -54,10 +55,13 @@ static blocks blocks_of(const job_rank *r, const char *name, uint64_t from, cons
     const pki_loop_row *row = is_sane(&r->stages) ? loop_named(&r->stages, name) : NULL;
     if (!row)
         return (blocks){0};
-    blocks b = {row->numbers, row->number_count / r->stages.width, r->stages.width};
+    blocks b = {row->numbers, NULL, row->number_count / r->stages.width, r->stages.width};
+    if (b.count && row->no_processor_count == b.count)
+        b.no_processor = row->no_processor;
     while ((b.count > 1 && first_of(&b, 0) < from) ||
            (b.count && steps->given && first_of(&b, 0) < steps->first)) {
         b.numbers += b.width;
+        b.no_processor += b.no_processor != NULL;
         b.count--;
     }
     while (b.count && steps->given &&
@@ -180,6 +184,8 @@ static void make_cells(const job *j, job_loop *loop, const bounds *all)
     loop->time = memory_zeroed(cells, sizeof(double));
     loop->own = memory_zeroed(cells, sizeof(double));
     loop->items = memory_zeroed(cells, sizeof(double));
+    loop->ready = memory_zeroed(cells, sizeof(double));
+    loop->maybe = memory_zeroed(cells, sizeof(double));
     loop->selves = memory_zeroed(j->stage_count, sizeof *loop->selves);
     for (size_t k = 0; k < j->stage_count; k++)
         loop->selves[k] = memory_zeroed(cells, sizeof(double));
@@ -205,6 +211,23 @@ static void add_block(const job *j, job_loop *loop, size_t cell, const uint64_t 
     loop->own[cell] += time - waited;
 }
 
+/* It is known of the run as a whole; of a rank whose borders nobody told, all of that may be its
+ * own time, and of the others so much in each step as is left to chance (core/ready.h). */
+static void bound_ready(const job *j, job_loop *loop, size_t rank, bool known)
+{
+    const pki_processor *p = &j->ranks[rank].processor;
+    double share = p->observed ? (double)p->ready / (double)p->observed : 0;
+    for (size_t b = 0; b < loop->block_count; b++) {
+        size_t cell = job_cell(j, b, rank);
+        double rest = share * loop->time[cell];
+        if (known)
+            rest = PKI_MIN(rest, PKI_READY_LEAST * loop->steps[cell]);
+        double most = loop->ready[cell] + rest;
+        loop->ready[cell] = PKI_MIN(loop->ready[cell], loop->own[cell]);
+        loop->maybe[cell] = PKI_MIN(most, loop->own[cell]);
+    }
+}
+
 static void add_rank(const job *j, job_loop *loop, size_t rank, const blocks *b)
 {
     const pki_stage_summary *s = &j->ranks[rank].stages;
@@ -215,7 +238,10 @@ static void add_rank(const job *j, job_loop *loop, size_t rank, const blocks *b)
         while (at + 1 < loop->block_count && loop->first[at + 1] <= first_of(b, i))
             at++;
         add_block(j, loop, job_cell(j, at, rank), block_at(b, i), places, s->stage_count);
+        if (b->no_processor)
+            loop->ready[job_cell(j, at, rank)] += (double)b->no_processor[i];
     }
+    bound_ready(j, loop, rank, b->no_processor != NULL);
     free(places);
 }
 
@@ -245,6 +271,8 @@ void job_loop_finish(job_loop *loop, size_t stages)
     free(loop->time);
     free(loop->own);
     free(loop->items);
+    free(loop->ready);
+    free(loop->maybe);
     free(loop->name);
 }
 

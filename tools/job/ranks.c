@@ -80,6 +80,7 @@ static job_rank rank_of(const char *path, pki_summary *s)
                   .path = memory_copy(path),
                   .run = s->run,
                   .stages = s->stages,
+                  .processor = s->steps.processor,
                   .comm = s->comm,
                   .self_count = s->region_count};
     job_devices_take(&r, s);

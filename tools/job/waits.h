@@ -17,12 +17,13 @@
  * are scaled up by how many were not chosen. Clocks of different nodes are bounded as in `pk
  * merge`; a wait that is not longer than the two clocks' doubt is not counted.
  *
- * Transfer of a message: e(receiver) - max(s(sender), a(receiver)), what the receiver waited though
- * both were there. A link is slow if its messages take twice as long as those of other pairs of
- * ranks of their size, beyond chance (a binomial test, at 0.05 divided by the number of pairs),
- * three quarters of them longer than three quarters of the others, and that is 1 % of the run or
- * more. Where the program waits for several requests at once it is not known which of them came
- * when, and all take until the last one.
+ * Transfer of a message: e(receiver) - s(sender), of those whose receiver was waiting by then; when
+ * others came nobody knows. A link is slow if its messages take twice as long as those of other
+ * pairs of ranks of their size, beyond chance (a binomial test, at 0.05 divided by the number of
+ * pairs; messages that depend on those before them count as fewer), nine of ten longer than the
+ * median of any other pair that is not slow, and that is 1 % of the run or more; where ranks lack
+ * processors, longer by a time slice, too. Where the program waits for several requests at once it
+ * is not known which of them came when, and all take until the last one.
  */
 #pragma once
 

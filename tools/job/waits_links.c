@@ -2,14 +2,18 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/compiler.h"
+#include "bench/stats/sample_stats.h"
+#include "job/crowd.h"
 #include "memory.h"
 
 #define LEAST 4     /* messages: fewer tell nothing */
 #define TWICE 2     /* as long as usual is slow */
 #define CHANCE 0.05 /* that any link of the job is called slow and is not */
 #define COST 0.01   /* of the run, at the least */
+#define SLICE 4e6   /* ns: Linux gives a thread 0.7 to 4 ms on end */
 #define SHARE 0.25  /* of usual messages that count as long, at the least */
 
 void job_transfers_add(job_transfers *t, const job_transfer *one)
@@ -84,6 +88,11 @@ static double share_above(const pair *p, double limit)
     return (double)n / (double)p->count;
 }
 
+static double tenth_of(const pair *p)
+{
+    return p->all[p->count / 10].ns;
+}
+
 /* That so many of n, or more, come by chance, each with probability q. */
 static double tail(size_t n, size_t least, double q)
 {
@@ -124,37 +133,59 @@ static usual usual_of(pair *pairs, size_t count)
     return u;
 }
 
+static int by_time(const void *x, const void *y)
+{
+    const job_transfer *a = x, *b = y;
+    return (a->at > b->at) - (a->at < b->at);
+}
+
+/* A rank without a processor keeps messages waiting that follow each other: they count as one. */
+static size_t independent(const pair *p)
+{
+    job_transfer *in_time = memory_zeroed(p->count, sizeof *in_time);
+    double *ns = memory_zeroed(p->count, sizeof *ns);
+    memcpy(in_time, p->all, p->count * sizeof *in_time);
+    qsort(in_time, p->count, sizeof *in_time, by_time);
+    for (size_t i = 0; i < p->count; i++)
+        ns[i] = in_time[i].ns;
+    double dependence = pki_samples_dependence(ns, p->count, p->median);
+    free(in_time);
+    free(ns);
+    return (size_t)((double)p->count / PKI_MAX(dependence, 1));
+}
+
 /* Where ranks share processors, some pairs are slow more often than others: so chance is what three
  * quarters of the other pairs stay below. */
 static bool is_beyond_chance(const usual *u, const pair *p, size_t in_all)
 {
     double q = among_others(u->shares, u->count, p->above, 0.75);
-    size_t above = (size_t)lround(p->above * (double)p->count);
-    return tail(p->count, above, fmin(fmax(q, SHARE), 0.99)) < CHANCE / (double)in_all;
+    size_t count = independent(p), above = (size_t)lround(p->above * (double)count);
+    return tail(count, above, fmin(fmax(q, SHARE), 0.99)) < CHANCE / (double)in_all;
 }
 
-/* So many messages of the pair take no longer than that, shortest first. */
-static size_t up_to(const pair *p, double ns)
-{
-    size_t n = 0;
-    while (n < p->count && p->all[n].ns <= ns)
-        n++;
-    return n;
-}
-
-/* Even of its messages three quarters take longer than three quarters of all others do: what a busy
- * machine makes of a pair now and then is not the link. */
+/* What a link takes longer it takes with every message, also with those that found both ranks on
+ * their processors: so nine of ten of its messages take longer than the median of any pair does
+ * that is not slow as well, and of those there are three times as many. What a busy machine makes
+ * of a pair now and then is not the link. */
 static bool stands_apart(const usual *u, const pair *p)
 {
-    double quarter = p->all[p->count / 4].ns;
-    size_t others = 0, shorter = 0;
+    double longest = 0;
+    size_t others = 0;
     for (size_t i = 0; i < u->count; i++) {
-        if (&u->pairs[i] == p)
+        const pair *other = &u->pairs[i];
+        if (other == p || tenth_of(other) >= TWICE * u->ns)
             continue;
-        others += u->pairs[i].count;
-        shorter += up_to(&u->pairs[i], quarter);
+        longest = fmax(longest, other->median);
+        others++;
     }
-    return 4 * shorter >= 3 * others;
+    return 4 * others >= 3 * (u->count - 1) && tenth_of(p) > longest;
+}
+
+/* A thread that has a processor keeps it for a slice, so that a message to one that has none waits
+ * for as long: on a crowded host what is less is not known to be the link. */
+static double slice_of(const job *j, const pair *p)
+{
+    return job_is_crowded(j, p->from) || job_is_crowded(j, p->to) ? SLICE : 0;
 }
 
 static job_link judge(const job *j, const usual *u, const pair *p, size_t in_all)
@@ -171,7 +202,7 @@ static job_link judge(const job *j, const usual *u, const pair *p, size_t in_all
     double more = l.transfer - TWICE * l.usual, run = (double)j->ranks[p->to].run.wall;
     l.slow = p->count >= LEAST && more > p->all[0].doubt &&
              (l.transfer - l.usual) * l.messages >= COST * run && stands_apart(u, p) &&
-             is_beyond_chance(u, p, in_all);
+             tenth_of(p) - l.usual > slice_of(j, p) && is_beyond_chance(u, p, in_all);
     return l;
 }
 

@@ -6,6 +6,7 @@
 typedef struct job_transfer {
     size_t from, to; /* places of ranks */
     uint64_t size;   /* class */
+    int64_t at;      /* when it had come */
     double ns, doubt;
 } job_transfer;
 

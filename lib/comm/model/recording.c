@@ -57,6 +57,16 @@ void pk_comm_call_on_(pk_region *region, pk_comm *comm, pk_comm_op op, pk_comm_t
     pki_store(&work->tag, (uint64_t)0);
 }
 
+void pk_comm_border_on_(int to_wait)
+{
+    if (!pki_enter())
+        return;
+    pki_thread *t = pki_thread_joined();
+    if (t)
+        pki_ready_border(&t->registry->ready, t, to_wait);
+    pki_leave();
+}
+
 void pk_comm_tag_on_(pk_region *region, int32_t tag)
 {
     uint32_t parent;

@@ -21,7 +21,9 @@
         if (at)                                                                                    \
             pk_comm_call(&region, at->collective, OP, amount.type, amount.count,                   \
                          pki_mpi_peer_of(ROOT));                                                   \
+        pki_mpi_begin_wait();                                                                      \
         int status = PMPI_##NAME ARGS;                                                             \
+        pki_mpi_end_wait();                                                                        \
         pk_region_end(&region);                                                                    \
         return status;                                                                             \
     }

@@ -23,6 +23,20 @@ static inline bool pki_mpi_is_on(void)
     return __builtin_expect(__atomic_load_n(&pk_gate_, __ATOMIC_RELAXED) != 0, 0);
 }
 
+/* Around what waits for other ranks: where there are more of them than processors, how long the
+ * thread wanted one is told apart by that (core/ready.h). */
+static inline void pki_mpi_begin_wait(void)
+{
+    if (pki_mpi_is_on())
+        pk_comm_border_on_(1);
+}
+
+static inline void pki_mpi_end_wait(void)
+{
+    if (pki_mpi_is_on())
+        pk_comm_border_on_(0);
+}
+
 /* Takes the parentheses off: PKI_MPI_LIST (int a, int b), int c */
 #define PKI_MPI_LIST(...) __VA_ARGS__
 
@@ -32,7 +46,9 @@ static inline bool pki_mpi_is_on(void)
     {                                                                                              \
         static pk_region region = PK_REGION_OF(PK_COMM, "MPI_" #NAME);                             \
         pk_region_begin(&region);                                                                  \
+        pki_mpi_begin_wait();                                                                      \
         int result = PMPI_##NAME ARGS;                                                             \
+        pki_mpi_end_wait();                                                                        \
         pk_region_end(&region);                                                                    \
         return result;                                                                             \
     }

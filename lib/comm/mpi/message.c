@@ -21,7 +21,9 @@ static void describe(pk_region *region, const pki_mpi_operation *o)
         pki_mpi_operation sent = pki_mpi_message(PK_OP_SEND, count, type, dest, tag, comm);        \
         pk_region_begin(&region);                                                                  \
         describe(&region, &sent);                                                                  \
+        pki_mpi_begin_wait();                                                                      \
         int status = PMPI_##NAME(buf, count, type, dest, tag, comm);                               \
+        pki_mpi_end_wait();                                                                        \
         pk_region_end(&region);                                                                    \
         return status;                                                                             \
     }
@@ -46,7 +48,9 @@ PKI_MPI_CALL(Recv)(PKI_MPI_RECV_PARAMS, MPI_Status *status)
     if (!pki_mpi_is_on())
         return PMPI_Recv(buf, count, type, source, tag, comm, status);
     pk_region_begin(&region);
+    pki_mpi_begin_wait();
     int result = PMPI_Recv(buf, count, type, source, tag, comm, known);
+    pki_mpi_end_wait();
     if (result == MPI_SUCCESS)
         describe_received(&region, type, comm, known);
     pk_region_end(&region);
@@ -81,8 +85,10 @@ PKI_MPI_CALL(Sendrecv)
     pki_mpi_operation sent =
         pki_mpi_message(op_of(source), sendcount, sendtype, dest, sendtag, comm);
     pk_region_begin(&region);
+    pki_mpi_begin_wait();
     int result = PMPI_Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
                                recvtype, source, recvtag, comm, known);
+    pki_mpi_end_wait();
     if (result == MPI_SUCCESS)
         describe_exchange(&region, &sent, source, recvtype, comm, known);
     pk_region_end(&region);
@@ -100,8 +106,10 @@ PKI_MPI_CALL(Sendrecv_replace)
                                      status);
     pki_mpi_operation sent = pki_mpi_message(op_of(source), count, type, dest, sendtag, comm);
     pk_region_begin(&region);
+    pki_mpi_begin_wait();
     int result =
         PMPI_Sendrecv_replace(buf, count, type, dest, sendtag, source, recvtag, comm, known);
+    pki_mpi_end_wait();
     if (result == MPI_SUCCESS)
         describe_exchange(&region, &sent, source, type, comm, known);
     pk_region_end(&region);

@@ -35,7 +35,9 @@ static void close_some(pki_mpi_batch *b, bool done, const int *count, const int 
         pk_region_begin(&region);                                                                  \
         pki_mpi_batch_open(&b, COUNT, REQUESTS);                                                   \
         RECEIVED;                                                                                  \
+        pki_mpi_begin_wait();                                                                      \
         int result = PMPI_##NAME ARGS;                                                             \
+        pki_mpi_end_wait();                                                                        \
         bool done = result == MPI_SUCCESS;                                                         \
         CLOSE;                                                                                     \
         pk_region_end(&region);                                                                    \

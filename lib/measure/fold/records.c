@@ -206,6 +206,7 @@ static pki_step step_of(const pki_fold *fold, const pki_thread_fold *alone, cons
                       .start = pki_clock_ns(pki_fold_clock(fold), r->start),
                       .duration = duration,
                       .items = more->value,
+                      .no_processor = r->extra,
                       .work =
                           pki_step_work_of(duration, pki_step_model(more), pki_step_hardware(more)),
                       .kind = kind ? kind->name : NULL,

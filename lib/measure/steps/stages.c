@@ -22,6 +22,7 @@ static void join_blocks(pki_stage_block *into, const pki_stage_block *from)
     into->steps += from->steps;
     into->time += from->time;
     into->items += from->items;
+    into->no_processor += from->no_processor;
 }
 
 static void halve_numbers(uint64_t *numbers, size_t used)
@@ -207,6 +208,19 @@ static void add_block(const choice *c, const pki_stages *s, size_t i, uint64_t *
             row[PKI_BLOCK_HEAD + c->places[id] - 1] += s->selves[id][i];
 }
 
+/* Not there where nothing of it is known. */
+static bool fill_no_processor(const pki_stages *s, size_t joined, size_t rows, pki_loop_row *row)
+{
+    uint64_t any = 0;
+    for (size_t i = 0; i < s->used; i++)
+        any |= s->blocks[i].no_processor;
+    row->no_processor = any ? calloc(rows, sizeof *row->no_processor) : NULL;
+    row->no_processor_count = row->no_processor ? rows : 0;
+    for (size_t i = 0; row->no_processor && i < s->used; i++)
+        row->no_processor[i / joined] += s->blocks[i].no_processor;
+    return !any || row->no_processor;
+}
+
 static bool fill_loop(const choice *c, const pki_stages_of *of, uint64_t width, pki_loop_row *row)
 {
     const pki_stages *s = of->stages;
@@ -221,7 +235,7 @@ static bool fill_loop(const choice *c, const pki_stages_of *of, uint64_t width, 
     row->number_count = rows * width;
     for (size_t i = 0; i < s->used; i++)
         add_block(c, s, i, row->numbers + i / joined * width);
-    return true;
+    return fill_no_processor(s, joined, rows, row);
 }
 
 static bool fill(choice *c, pki_stage_summary *out)

@@ -25,7 +25,7 @@ typedef struct pki_step_bit {
 } pki_step_bit;
 
 typedef struct pki_stage_block {
-    uint64_t index, steps, time, items;
+    uint64_t index, steps, time, items, no_processor;
 } pki_stage_block;
 
 /* All zero is an empty one, too. */

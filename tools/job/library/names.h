@@ -38,6 +38,7 @@
 #define job_files pki_mpi_job_files
 #define job_find pki_mpi_job_find
 #define job_find_costs pki_mpi_job_find_costs
+#define job_find_crowds pki_mpi_job_find_crowds
 #define job_find_exchange pki_mpi_job_find_exchange
 #define job_find_frontier pki_mpi_job_find_frontier
 #define job_find_late pki_mpi_job_find_late
@@ -47,6 +48,7 @@
 #define job_findings_finish pki_mpi_job_findings_finish
 #define job_finish pki_mpi_job_finish
 #define job_frontier_finish pki_mpi_job_frontier_finish
+#define job_is_crowded pki_mpi_job_is_crowded
 #define job_json_exchange pki_mpi_job_json_exchange
 #define job_json_members pki_mpi_job_json_members
 #define job_json_rank_waits pki_mpi_job_json_rank_waits

@@ -1,0 +1,99 @@
+/* pk job of ranks that share processors: who has none for steps on end is not late, and who is late
+ * among them is found. Seeds are fixed: the same jobs on every machine. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "job_score.h"
+#include "job/findings.h"
+
+static const forge crowded = {
+    .seed = 700, .ranks = 8, .steps = 100, .crowd = FORGE_CROWD_TOLD, .stage = FORGE_BACKWARD};
+
+static void a_rank_without_a_processor_is_not_accused(void **state)
+{
+    (void)state;
+    forge f = crowded;
+    assert_int_equal(score_jobs(&f, 100).with_false, 0);
+    f.crowd = FORGE_CROWD_OF_RUN;
+    assert_int_equal(score_jobs(&f, 100).with_false, 0);
+}
+
+/* Else the tests above could not fail. */
+static void without_being_told_it_would_be(void **state)
+{
+    (void)state;
+    forge f = crowded;
+    f.crowd = FORGE_CROWD_UNTOLD;
+    assert_true(score_jobs(&f, 100).with_false > 10);
+}
+
+/* Of so few ranks the median itself is some parts in a thousand off. */
+static void who_is_late_is_found(void **state)
+{
+    (void)state;
+    forge f = crowded;
+    f.culprits = 1;
+    f.slow = 0.05;
+    job_score s = score_jobs(&f, 50);
+    print_message("%zu of %zu found, %zu accused\n", s.found, s.culprits, s.accused);
+    assert_true(10 * s.found >= 9 * s.culprits);
+    assert_int_equal(s.rightly, s.accused);
+}
+
+/* Where it is known of the run as a whole only, what that may explain is nobody's. */
+static void late_beyond_what_the_processor_explains(void **state)
+{
+    (void)state;
+    forge f = crowded;
+    f.crowd = FORGE_CROWD_OF_RUN;
+    f.culprits = 1;
+    f.slow = 6;
+    job_score s = score_jobs(&f, 10);
+    assert_int_equal(s.found, 10);
+    assert_int_equal(s.rightly, s.accused);
+}
+
+static void the_host_is_said(void **state)
+{
+    (void)state;
+    forge f = crowded;
+    complaint why = {""};
+    bool culprit[8];
+    job j;
+    f.per_host = 4;
+    pki_summary *ranks = calloc(f.ranks, sizeof *ranks);
+    forge_make(&f, ranks, culprit);
+    assert_true(job_of(&j, ranks, f.ranks, &(job_steps){0}, &why));
+    free(ranks);
+    job_findings found = job_find(&j);
+    assert_int_equal(found.crowd_count, 2);
+    const job_crowd *c = &found.crowds[1];
+    assert_string_equal(j.hosts.texts[c->host], "node1");
+    assert_int_equal(c->ranks, 4);
+    assert_true(c->least > 0 && c->least < c->most && c->most < 1 && c->most_rank >= 4);
+    size_t count;
+    job_verdict *all = job_verdicts(&found, &count);
+    assert_string_equal(all[0].name, "no-processor");
+    assert_non_null(strstr(all[0].text, "Host node0: its 4 ranks"));
+    for (size_t i = 0; i < count; i++)
+        free(all[i].text);
+    free(all);
+    job_findings_finish(&found);
+    job_finish(&j);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_rank_without_a_processor_is_not_accused),
+        cmocka_unit_test(without_being_told_it_would_be),
+        cmocka_unit_test(who_is_late_is_found),
+        cmocka_unit_test(late_beyond_what_the_processor_explains),
+        cmocka_unit_test(the_host_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

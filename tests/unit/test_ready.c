@@ -1,0 +1,147 @@
+/* How long the thread that makes steps had no processor (core/ready.h): what of it lies between two
+ * borders of waiting is not its own, what another thread takes from it is, and a step has it. */
+#include "session.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/cpu_files.h"
+#include "core/overhead.h"
+#include "measure/steps/steps.h"
+#include "session/run.h"
+#include "valgrind.h"
+
+#define MS UINT64_C(1000000)
+#define PATIENCE (20000 * MS)
+
+static pki_summary summary;
+
+/* ---- a thread that wants the same processor ---- */
+
+static uint32_t enough;
+
+static void *spin(void *none)
+{
+    while (!pki_load(&enough))
+        ;
+    return none;
+}
+
+static bool share_a_processor(pthread_t *other)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    int here = sched_getcpu();
+    CPU_SET(here > 0 ? (size_t)here : 0, &one);
+    return sched_setaffinity(0, sizeof one, &one) == 0 &&
+           pthread_create(other, NULL, spin, NULL) == 0; /* which inherits it */
+}
+
+static uint64_t waited_so_far(void)
+{
+    pki_thread_cpu t;
+    return pki_thread_cpu_read("", (uint32_t)syscall(SYS_gettid), false, &t) ? t.ready : 0;
+}
+
+/* Computes until it has been without a processor for so long. How long that was; 0: it never is. */
+static uint64_t compute(uint64_t least)
+{
+    uint64_t before = waited_so_far(), since = pki_monotonic_ns(), waited = 0;
+    while (waited < least && pki_monotonic_ns() - since < PATIENCE)
+        waited = waited_so_far() - before;
+    return waited < least ? 0 : waited;
+}
+
+static uint64_t told(void)
+{
+    uint64_t sum = 0;
+    const pki_loop_row *loop = summary.stages.loops;
+    for (size_t i = 0; loop && i < loop->no_processor_count; i++)
+        sum += loop->no_processor[i];
+    return sum;
+}
+
+static void the_time_of_others_is_told_from_waiting(void **state)
+{
+    (void)state;
+    pthread_t other = pthread_self();
+    if (is_slow() || !share_a_processor(&other))
+        skip();
+    pk_step(1);
+    pk_comm_border_on_(1);
+    uint64_t first = waited_so_far();
+    pk_comm_border_on_(0);
+    uint64_t own = compute(5 * MS);
+    pk_comm_border_on_(1);
+    uint64_t waiting = compute(20 * MS);
+    pk_comm_border_on_(0);
+    pk_step(1);
+    uint64_t all = waited_so_far() - first;
+    pki_store(&enough, 1u);
+    pthread_join(other, NULL);
+    stop_and_count();
+    assert_true(pki_run_summarise(&pki_the_session, &summary));
+    if (!own || !waiting)
+        skip(); /* an emulator's /proc, or a scheduler that does not tell */
+    assert_in_range(told(), own - PKI_READY_LEAST, all - waiting);
+    assert_int_equal(summary.stages.loops->no_processor_count, 2);
+    assert_int_equal(summary.stages.loops->no_processor[0], 0);
+    pki_summary_finish(&summary);
+}
+
+static void without_borders_nothing_is_told(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++)
+        pk_step(1);
+    stop_and_count();
+    assert_true(pki_run_summarise(&pki_the_session, &summary));
+    assert_int_equal(summary.stages.loops->no_processor_count, 0);
+    pki_summary_finish(&summary);
+}
+
+/* ---- blocks ---- */
+
+static const char *no_name(void *user, uint32_t id)
+{
+    (void)user;
+    (void)id;
+    return NULL;
+}
+
+static void blocks_add_it_up(void **state)
+{
+    (void)state;
+    pki_steps *steps = pki_steps_create();
+    for (uint64_t i = 0; i < 1000; i++)
+        pki_steps_add(steps, &(pki_step){.index = i,
+                                         .start = i * MS,
+                                         .duration = MS,
+                                         .no_processor = i,
+                                         .broken_down = true});
+    assert_true(pki_steps_fill(steps, 1, no_name, NULL, &summary));
+    const pki_loop_row *loop = summary.stages.loops;
+    assert_int_equal(loop->no_processor_count, loop->number_count / summary.stages.width);
+    uint64_t length = loop->numbers[PKI_BLOCK_STEPS];
+    assert_true(length > 1);
+    assert_int_equal(loop->no_processor[0], length * (length - 1) / 2);
+    assert_int_equal(told(), 1000 * 999 / 2);
+    pki_summary_finish(&summary);
+    pki_steps_destroy(steps);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_time_of_others_is_told_from_waiting, start_session,
+                                        stop_session),
+        cmocka_unit_test_setup_teardown(without_borders_nothing_is_told, start_session,
+                                        stop_session),
+        cmocka_unit_test(blocks_add_it_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
