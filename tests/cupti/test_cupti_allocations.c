@@ -216,9 +216,7 @@ static void dropped_records(void **state)
     (void)state;
     begin_memory(.trace_path = NULL);
     take(0x1000, 100);
-    fake->lengths[CUPTI_ACTIVITY_KIND_MEMORY2] = 2000000; /* fits into no buffer */
-    give(0x1000);
-    fake->lengths[CUPTI_ACTIVITY_KIND_MEMORY2] = sizeof(CUpti_ActivityMemory4);
+    give(0x1000, .dropped = true);
     take(0x1000, 300);
     json_t *report = stop_and_read();
     const json_t *all = member(report, "gpu_memory");

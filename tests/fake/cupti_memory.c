@@ -74,10 +74,15 @@ static void put(const void *record, size_t size, const fake_memory *m)
     memcpy(&any, record, sizeof any);
     if (!fake_is_on(any.kind))
         return;
-    if (m->late)
+    if (m->dropped) {
+        pthread_mutex_lock(&fake_lock);
+        fake.dropped++;
+        pthread_mutex_unlock(&fake_lock);
+    } else if (m->late) {
         fake_put_on_device(record, size);
-    else
+    } else {
         fake_write(record);
+    }
 }
 
 static void fill_config(CUpti_ActivityMemory4 *r, const fake_memory *m, const pool *p)

@@ -37,6 +37,7 @@ typedef struct fake_memory {
     bool imported;  /* the pool is another process's */
     bool unknown;   /* freed, and allocated before anybody looked */
     bool by_driver; /* the driver's call has a correlation of its own, and the record has that */
+    bool dropped;   /* there was no room for the record */
     bool late;      /* the record lies in another buffer, and comes with `finish` */
 } fake_memory;
 
