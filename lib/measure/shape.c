@@ -131,16 +131,11 @@ static const pki_member thread_members[] = {
 };
 const pki_shape pki_thread_shape = {SHAPE(pki_thread_row, thread_members)};
 
-static const pki_member point_members[] = {
-    PLAINS(pki_counter_point, start, samples, min, mean, max),
-};
-static const pki_shape point = {SHAPE(pki_counter_point, point_members)};
-
 static const pki_member counter_members[] = {
     PLAINS(pki_counter_row, name, unit),
     {OBJECT(pki_counter_row, value, pki_dist_shape)},
     PLAIN(pki_counter_row, last),
-    {TABLE("series", pki_counter_row, points, point_count, point)},
+    {TABLE("series", pki_counter_row, points, point_count, pki_counter_point_shape)},
 };
 static const pki_shape counter = {SHAPE(pki_counter_row, counter_members)};
 

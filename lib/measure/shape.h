@@ -56,6 +56,7 @@ struct pki_shape {
 extern const pki_shape pki_summary_shape;
 /* Of it what a job of many ranks is made of: the file of a rank. */
 extern const pki_shape pki_rank_shape;
+extern const pki_shape pki_counter_point_shape;
 /* Parts that are given back before the rest, or read from other files. */
 extern const pki_shape pki_steps_shape, pki_stages_shape, pki_comm_shape, pki_verdict_shape,
     pki_gpu_shape, pki_kernel_shape, pki_counts_shape, pki_dist_shape, pki_run_shape,

@@ -12,9 +12,16 @@ static const pki_member region_members[] = {
 };
 static const pki_shape region = {SHAPE(pki_memory_region, region_members)};
 
+/* Also a counter's. */
+static const pki_member point_members[] = {
+    PLAINS(pki_counter_point, start, samples, min, mean, max),
+};
+const pki_shape pki_counter_point_shape = {SHAPE(pki_counter_point, point_members)};
+
 static const pki_member memory_members[] = {
     PLAINS(pki_memory_summary, looks, resident, most_resident, most_private, minor_faults,
            major_faults, steady_minor, steady_major),
+    {TABLE("series", pki_memory_summary, series, series_count, pki_counter_point_shape)},
     {OBJECT(pki_memory_summary, step_resident, pki_dist_shape)},
     {OBJECT(pki_memory_summary, step_minor, pki_dist_shape)},
     {OBJECT(pki_memory_summary, step_major, pki_dist_shape)},

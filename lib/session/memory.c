@@ -135,7 +135,8 @@ static bool read_pages(pki_memory_look *look)
 static bool read_process(const pki_session *s, pki_memory_look *look)
 {
     struct rusage usage;
-    *look = (pki_memory_look){.steps = pki_load(&s->arena->header->steps)};
+    *look = (pki_memory_look){.steps = pki_load(&s->arena->header->steps),
+                              .ns = pki_activity_ns_of_ticks(pki_activity_ticks())};
     if (getrusage(RUSAGE_SELF, &usage) || !read_pages(look))
         return false;
     look->minor = (uint64_t)usage.ru_minflt;
@@ -268,13 +269,14 @@ static void fill_limit(pki_memory_summary *out)
 
 bool pki_memory_fill(pki_memory_summary *out)
 {
-    pki_memory_course_fill(&m.course, out);
+    bool filled = pki_memory_course_fill(&m.course, out);
     if (!pki_memory_field("/proc/self/status", "VmHWM", &out->most_resident))
         out->most_resident = (uint64_t)m.course.resident.moments.max;
     fill_limit(out);
     out->allocator = strdup("");
     out->uncounted = strdup(m.uncounted ? m.uncounted : "");
-    return out->limit_of && out->allocator && out->uncounted && (!m.alloc || fill_alloc(out));
+    return filled && out->limit_of && out->allocator && out->uncounted &&
+           (!m.alloc || fill_alloc(out));
 }
 
 pki_memory_sum pki_memory_so_far(void)

@@ -125,11 +125,12 @@ static void steps_share_what_was_found_since_the_last_look(void **state)
                                                      .resident = 1000 + i,
                                                      .private_bytes = 500 + i,
                                                      .minor = 100 + 40 * i,
-                                                     .major = i});
+                                                     .major = i,
+                                                     .ns = 1000000 * i});
     /* nothing new: it belongs to the step that runs */
-    pki_memory_course_see(&c, &(pki_memory_look){40, 2000, 900, 600, 10});
-    pki_memory_course_see(&c, &(pki_memory_look){41, 2001, 700, 600, 10});
-    pki_memory_course_fill(&c, &m);
+    pki_memory_course_see(&c, &(pki_memory_look){40, 2000, 900, 600, 10, 10000100});
+    pki_memory_course_see(&c, &(pki_memory_look){41, 2001, 700, 600, 10, 12000000});
+    assert_true(pki_memory_course_fill(&c, &m));
     assert_int_equal(m.looks, 13);
     assert_int_equal(m.step_minor.count, 41);
     assert_true(m.step_minor.p50 > 9.9 && m.step_minor.p50 < 10.1);
@@ -140,6 +141,12 @@ static void steps_share_what_was_found_since_the_last_look(void **state)
     assert_int_equal(m.resident, 2001);
     assert_true(m.steady_steps >= 20 && m.steady_steps <= 32); /* the later half, or more */
     assert_true(m.steady_minor > 9 && m.steady_minor < 16);
+    /* with steps or without; 10,000,000 and 10,000,100 ns are one part */
+    assert_int_equal(m.series_count, 12);
+    assert_true(m.series[0].start == 0 && m.series[0].mean == 1000 && m.series[0].samples == 1);
+    assert_true(m.series[10].start == 10000000 && m.series[10].samples == 2);
+    assert_true(m.series[10].min == 1010 && m.series[10].max == 2000 && m.series[11].max == 2001);
+    free(m.series);
     pki_memory_course_see_region(&c, 700, 5);
     pki_memory_course_see_region(&c, PKI_MEMORY_REGIONS, 5);
     assert_int_equal(pki_memory_course_region(&c, 701).steps, 0);

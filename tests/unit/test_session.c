@@ -130,6 +130,29 @@ static void what_the_loop_had_of_the_processors(void **state)
     json_decref(doc);
 }
 
+/* A look at the start and one at the end, at least, without libpk_alloc. */
+static void how_its_memory_went(void **state)
+{
+    (void)state;
+    record(1);
+    stop_and_count();
+    json_t *doc = load_document(trace_name);
+    const json_t *memory = member(member(doc, "perfkitReport"), "memory"), *row;
+    double resident = json_number_value(member(memory, "resident"));
+    json_int_t looks = json_integer_value(member(memory, "looks")), seen = 0;
+    size_t i;
+    assert_true(looks >= 2 && resident > 0);
+    json_array_foreach(member(memory, "series"), i, row)
+    {
+        seen += json_integer_value(json_array_get(row, 1));
+        assert_true(json_number_value(json_array_get(row, 2)) > 0);
+        if (i + 1 == json_array_size(member(memory, "series")))
+            assert_true(json_number_value(json_array_get(row, 4)) >= resident);
+    }
+    assert_int_equal(seen, looks);
+    json_decref(doc);
+}
+
 static void every_kind_of_event(void **state)
 {
     (void)state;
@@ -313,6 +336,7 @@ int main(void)
         with_trace(what_the_stop_adds),
         with_trace(the_cost_is_all_of_it),
         with_trace(what_the_loop_had_of_the_processors),
+        with_trace(how_its_memory_went),
         with_trace(every_kind_of_event),
         with_trace(times_hang_together),
         with_trace(compressed),

@@ -11,6 +11,7 @@ void pki_memory_course_finish(pki_memory_course *c)
         pki_growth_finish(&c->regions[i]);
     free(c->regions);
     pki_growth_finish(&c->growth);
+    pki_series_finish(&c->line.parts);
     pki_tally_finish(&c->resident);
     pki_tally_finish(&c->minor);
     pki_tally_finish(&c->major);
@@ -40,6 +41,7 @@ static void add_steps(pki_memory_course *c, const pki_memory_look *look)
 bool pki_memory_course_see(pki_memory_course *c, const pki_memory_look *look)
 {
     bool early = is_early(c, look);
+    (void)pki_timeline_add(&c->line, look->ns, (double)look->resident); /* or it is not in it */
     c->end = *look;
     c->most_private = PKI_MAX(c->most_private, look->private_bytes);
     if (c->looks++ == 0)
@@ -73,7 +75,16 @@ static double each(uint64_t now, uint64_t before, uint64_t steps)
     return steps ? (double)(now - before) / (double)steps : 0;
 }
 
-void pki_memory_course_fill(const pki_memory_course *c, pki_memory_summary *out)
+static bool fill_series(const pki_memory_course *c, pki_memory_summary *out)
+{
+    pki_counter_row row = {0};
+    bool filled = pki_timeline_fill(&c->line, &row);
+    out->series = row.points;
+    out->series_count = row.point_count;
+    return filled;
+}
+
+bool pki_memory_course_fill(const pki_memory_course *c, pki_memory_summary *out)
 {
     uint64_t steady = c->last.steps - c->early.steps;
     out->looks = c->looks;
@@ -88,6 +99,7 @@ void pki_memory_course_fill(const pki_memory_course *c, pki_memory_summary *out)
     out->steady_steps = c->early.steps ? steady : 0;
     out->steady_minor = each(c->last.minor, c->early.minor, out->steady_steps);
     out->steady_major = each(c->last.major, c->early.major, out->steady_steps);
+    return fill_series(c, out);
 }
 
 pki_memory_sum pki_memory_course_sum(const pki_memory_course *c)

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "measure/memory/rows.h"
+#include "measure/timeline.h"
 #include "stats/tally.h"
 
 #define PKI_MEMORY_REGIONS 1024u /* whose growth is watched; the first ones */
@@ -14,6 +15,7 @@
 typedef struct pki_memory_look {
     uint64_t steps; /* made so far */
     uint64_t resident, private_bytes, minor, major;
+    uint64_t ns; /* since the session's start */
 } pki_memory_look;
 
 /* All zero is one that has seen nothing. */
@@ -24,6 +26,7 @@ typedef struct pki_memory_course {
     pki_memory_look early, next_early; /* where the later half began, at most */
     pki_tally resident, minor, major;  /* by steps */
     pki_growth_series growth;
+    pki_timeline line; /* resident */
     size_t region_room;
     pki_growth_series *regions; /* by id */
 } pki_memory_course;
@@ -37,8 +40,9 @@ bool pki_memory_course_see(pki_memory_course *course, const pki_memory_look *loo
 /* Bytes that live in that region, as of the last look. */
 void pki_memory_course_see_region(pki_memory_course *course, uint32_t region, uint64_t bytes);
 
-/* What all looks say; nothing of libpk_alloc, and no texts. */
-void pki_memory_course_fill(const pki_memory_course *course, pki_memory_summary *out);
+/* What all looks say; nothing of libpk_alloc, and no texts. False without memory: there is no
+ * series then. */
+bool pki_memory_course_fill(const pki_memory_course *course, pki_memory_summary *out);
 
 /* The same so far; most_resident is that of the looks. */
 pki_memory_sum pki_memory_course_sum(const pki_memory_course *course);

@@ -32,7 +32,9 @@ typedef struct pki_memory_summary {
     uint64_t minor_faults, major_faults;
     double steady_minor, steady_major;              /* in a step of the later half or more */
     pki_dist step_resident, step_minor, step_major; /* by steps */
-    pki_growth growth;                              /* of private memory */
+    size_t series_count;
+    struct pki_counter_point *series; /* resident, by time; as a counter's (measure/summary.h) */
+    pki_growth growth;                /* of private memory */
     uint64_t limit, used; /* the nearest limit and the most against it; limit 0: there is none */
     char *limit_of;       /* whose: "cgroup", "RLIMIT_AS" */
     char *allocator;      /* beneath libpk_alloc; "": that is not there, or counts nothing... */
