@@ -65,7 +65,8 @@ static void traces_in_several_files(void **state)
     assert_true(config.trace_keep == 2);
     expect_refused(pk_options(.trace_rotate_bytes = 1 << 20), "trace_rotate_bytes", "2097152");
     expect_refused(pk_options(.trace_keep = 70000), "trace_keep", "65536");
-    expect_refused(pk_options(.costs = "io,time"), "costs", "'time' is not io, energy, memory, hardware");
+    expect_refused(pk_options(.costs = "io,time"), "costs",
+                   "'time' is not io, energy, memory, hardware");
 }
 
 static void every_field(void **state)
