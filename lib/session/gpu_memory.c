@@ -14,10 +14,10 @@
 
 static struct {
     bool wanted, recorded;
-    uint64_t dropped;
+    uint64_t dropped, lost;
     pki_gpu_account account;
     struct told {
-        uint64_t ns, peaks;   /* of the last sample; of the peak in it */
+        uint64_t ns, most;    /* of the last sample; that has been told */
         uint64_t last, value; /* of the last change, which... */
         bool untold;          /* ...is in no sample yet */
         uint64_t reserved;
@@ -60,13 +60,13 @@ static void follow(uint32_t place, uint64_t ns)
 {
     const pki_gpu_place *p = &x.account.places[place];
     struct told *t = &x.told[place];
-    if (p->all.live == t->value && p->peaks == t->peaks)
+    if (p->all.live == t->value && p->all.live <= t->most)
         return;
     bool far = ns >= t->ns + CLOSE_NS || t->ns == 0;
     if (t->untold && far)
         tell(place, t->last, t->value);
-    bool peak = p->peaks != t->peaks;
-    t->peaks = p->peaks;
+    bool peak = p->all.live > t->most; /* the same again is told at its turn */
+    t->most = PKI_MAX(t->most, p->all.live);
     t->last = ns;
     t->value = p->all.live;
     if (peak || far)
@@ -82,7 +82,8 @@ static void learn_total(uint32_t place)
     if (x.asked_total[place] || place == PKI_GPU_HOST)
         return;
     x.asked_total[place] = true;
-    if (place < pki_driver_devices() && pki_driver_device_get(place, &device))
+    bool of_others = place == PKI_GPU_DEVICES - 1 && pki_driver_devices() > PKI_GPU_DEVICES;
+    if (!of_others && place < pki_driver_devices() && pki_driver_device_get(place, &device))
         x.totals[place] = device.memory_bytes;
 }
 
@@ -104,10 +105,11 @@ void pki_gpu_memory_pool(uint32_t device, uint64_t address, uint64_t size, uint6
     pki_activity_counter_at(&reserved[place], (double)now, ns);
 }
 
-void pki_gpu_memory_given(uint64_t dropped)
+void pki_gpu_memory_given(uint64_t dropped, uint64_t lost)
 {
     x.recorded = true;
     x.dropped = dropped;
+    x.lost = lost;
     for (uint32_t i = 0; i < PKI_GPU_PLACES; i++)
         if (x.told[i].untold)
             tell(i, x.told[i].last, x.told[i].value);
@@ -116,7 +118,7 @@ void pki_gpu_memory_given(uint64_t dropped)
 void pki_gpu_memory_look(uint64_t steps, bool early)
 {
     if (x.wanted)
-        pki_gpu_account_see(&x.account, steps, early);
+        pki_gpu_account_see(&x.account, steps, early, pki_activity_ns(pki_monotonic_ns()));
 }
 
 /* ---- the summary ---- */
@@ -157,6 +159,7 @@ bool pki_gpu_memory_summarise(pki_summary *out)
     m->why_not = why_not(out);
     if (!m->why_not || !pki_gpu_account_fill(&x.account, name_of, out->memory.steady_steps, m))
         return false;
+    m->lost += x.lost;
     for (size_t i = 0; i < m->place_count; i++) {
         pki_gpu_memory_place *p = &m->places[i];
         unsigned device;

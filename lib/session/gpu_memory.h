@@ -16,8 +16,9 @@ void pki_gpu_memory_do(const pki_gpu_operation *operation);
 void pki_gpu_memory_pool(uint32_t device, uint64_t address, uint64_t size, uint64_t used, bool gone,
                          uint64_t ns);
 
-/* All that is known until now has been handed over; so many records were dropped, ever. */
-void pki_gpu_memory_given(uint64_t dropped);
+/* All that is known until now has been handed over; so many records were dropped by CUPTI, and so
+ * many here, ever. */
+void pki_gpu_memory_given(uint64_t dropped, uint64_t lost);
 
 /* As the collector looks at the process's memory; early: pki_memory_course_see. */
 void pki_gpu_memory_look(uint64_t steps, bool early);

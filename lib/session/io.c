@@ -19,6 +19,12 @@ static struct {
     pki_io_account account;
     pki_io_counts own; /* of the collector's thread, as of the last look */
     uint64_t next;
+    pki_phases phases; /* the last time that they were known */
+    struct {
+        uint32_t tid;
+        uint64_t other_exposed, other_blocked; /* by those that made steps before it */
+        uint64_t blocked;
+    } stepper;
 } x;
 
 static uint32_t collector; /* its thread, as it has said itself; 0: none, or not yet */
@@ -84,25 +90,62 @@ bool pki_io_so_far(pki_io_counts *counts)
 /* ---- the report ---- */
 
 /* The kernel counts it only where it is told to (delay accounting), in clock ticks. */
-static void fill_blocked(uint32_t tid, pki_io_summary *out)
+static bool read_blocked(uint32_t tid, uint64_t *blocked)
 {
     char name[64], text[1024], on[8];
     long hz = sysconf(_SC_CLK_TCK);
     snprintf(name, sizeof name, "task/%u/stat", tid);
     if (!pki_small_file("/proc/sys/kernel/task_delayacct", on, sizeof on) || *on != '1' ||
         !pki_small_file_in(pki_io_folder, name, text, sizeof text) || hz <= 0)
-        return;
+        return false;
     const char *ticks = pki_proc_stat_field(text, STAT_BLOCKED);
-    out->blocked_known = ticks != NULL;
-    out->blocked = ticks ? strtoull(ticks, NULL, 10) * (uint64_t)(1000000000 / hz) : 0;
+    *blocked = ticks ? strtoull(ticks, NULL, 10) * (uint64_t)(1000000000 / hz) : 0;
+    return ticks != NULL;
+}
+
+/* Of a thread that has ended it is what it was. */
+static void fill_blocked(uint32_t tid, pki_io_summary *out)
+{
+    out->blocked_known = read_blocked(tid, &x.stepper.blocked) || x.stepper.blocked;
+    out->blocked = x.stepper.other_blocked + x.stepper.blocked;
+}
+
+static uint64_t io_of(const pki_summary *s, uint32_t tid)
+{
+    uint64_t ns = 0;
+    for (size_t i = 0; i < s->thread_count; i++)
+        if (s->threads[i].tid == tid)
+            ns += s->threads[i].kinds[PK_IO];
+    return ns;
+}
+
+static uint64_t io_of_all(const pki_summary *s)
+{
+    uint64_t ns = 0;
+    for (size_t i = 0; i < s->thread_count; i++)
+        ns += s->threads[i].kinds[PK_IO];
+    return ns;
+}
+
+/* Another thread makes the steps from here on: what was exposed stays so (windows are differences).
+ * Its own I/O until now was hidden; modulo 2^64, as the sum of both is what counts. */
+static void follow_stepper(uint32_t tid, const pki_summary *s)
+{
+    uint64_t blocked = 0;
+    if (x.stepper.tid && x.stepper.tid != tid) {
+        read_blocked(tid, &blocked);
+        x.stepper.other_exposed += io_of(s, x.stepper.tid) - io_of(s, tid);
+        x.stepper.other_blocked += x.stepper.blocked - blocked;
+        x.stepper.blocked = blocked;
+    }
+    x.stepper.tid = tid;
 }
 
 static void fill_exposed(uint32_t tid, const pki_summary *s, pki_io_summary *out)
 {
-    for (size_t i = 0; i < s->thread_count; i++) {
-        const pki_thread_row *t = &s->threads[i];
-        *(t->tid == tid ? &out->exposed : &out->hidden) += t->kinds[PK_IO];
-    }
+    follow_stepper(tid, s);
+    out->exposed = x.stepper.other_exposed + io_of(s, tid);
+    out->hidden = io_of_all(s) - out->exposed;
 }
 
 bool pki_io_summarise(const pki_session *s, pki_summary *out)
@@ -117,8 +160,10 @@ bool pki_io_summarise(const pki_session *s, pki_summary *out)
     pki_io_fill(&x.account, io);
     fill_exposed(tid, out, io);
     fill_blocked(tid, io);
-    io->saves = phases.saves;
-    io->save_time = phases.time[PK_PHASE_CHECKPOINT];
-    io->save_bytes = phases.save_bytes;
+    if (phases.known)
+        x.phases = phases;
+    io->saves = x.phases.saves;
+    io->save_time = x.phases.time[PK_PHASE_CHECKPOINT];
+    io->save_bytes = x.phases.save_bytes;
     return io->why_not != NULL;
 }

@@ -190,8 +190,6 @@ static void fill_checkpoints(pki_metrics_costs *c)
 static void fill_costs(pki_metrics *m)
 {
     pki_metrics_costs *c = &m->costs;
-    c->memory = pki_memory_so_far();
-    c->allocated_known = pki_memory_allocated(&c->allocated);
     c->io_known = pki_io_so_far(&c->io);
     fill_energy(c);
     fill_checkpoints(c);
@@ -259,6 +257,8 @@ static bool gather(const pki_session *s, bool running, pki_metrics *m, pki_summa
 {
     memset(m, 0, sizeof *m);
     fill_process(s, running, m);
+    m->costs.memory = pki_memory_so_far(); /* from a file: not under the lock */
+    m->costs.allocated_known = pki_memory_allocated(&m->costs.allocated);
     pki_fold_lock();
     const pki_fold *fold = pki_fold_now();
     fill_steps(fold, m);

@@ -52,6 +52,22 @@ static void best_of_a_tenth_of_a_second(void **state)
     assert_int_equal(s.observed, 400000000);
 }
 
+/* What reading the first file took is in the second alone. */
+static void counts_only_grow(void **state)
+{
+    pki_io_account a = {0};
+    pki_io_counts c = {.read_chars = 100};
+    pki_io_summary s = {0};
+    (void)state;
+    pki_io_add(&a, &c, 1000);
+    c.read_chars = 150;
+    pki_io_add(&a, &c, 1000 + 200000000);
+    c.read_chars = 149;
+    pki_io_add(&a, &c, 1000 + 400000000);
+    pki_io_fill(&a, &s);
+    assert_int_equal(s.read_chars, 50);
+}
+
 /* ---- sessions ---- */
 
 static uint64_t number_in(const char *report, const char *key)
@@ -166,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_kernels_text),
         cmocka_unit_test(best_of_a_tenth_of_a_second),
+        cmocka_unit_test(counts_only_grow),
         IN_FOLDER(as_much_as_the_program_did),
         IN_FOLDER(where_there_is_no_proc),
         IN_FOLDER(what_is_not_asked_for_is_not_there),

@@ -220,7 +220,7 @@ static pki_summary loop(uint64_t steps, uint64_t leak, bool from_pool)
         if (leak)
             take(a, 4 * i + 2, 1000 + i, leak, 2);
         if (i % 3 == 0)
-            pki_gpu_account_see(a, i + 1, i == steps / 2 - steps / 2 % 3 || i == 0);
+            pki_gpu_account_see(a, i + 1, i == steps / 2 - steps / 2 % 3 || i == 0, 4 * i + 2);
         o.frees = true;
         o.ns = 4 * i + 3;
         pki_gpu_account_do(a, &o);
@@ -261,6 +261,28 @@ static char *text_of(const pki_summary *s)
     return text;
 }
 
+/* What was made before the steps that count, and is told behind the look that begins them. */
+static void operations_that_are_told_late(void **state)
+{
+    (void)state;
+    pki_gpu_account *a = calloc(1, sizeof *a);
+    assert_non_null(a);
+    pki_gpu_account_see(a, 1, true, 100);
+    pki_gpu_account_see(a, 50, true, 1000);
+    for (uint64_t i = 0; i < 1000; i++)
+        take(a, 50, 1000 + i, 10, 1);
+    pki_summary s = summary_of(a, 100);
+    assert_true(row(&s, "a")->steady <= 0);
+    pki_summary_finish(&s);
+    for (uint64_t i = 0; i < 200; i++)
+        take(a, 500 + i, 5000 + i, 10, 1);
+    s = summary_of(a, 100);
+    assert_true(row(&s, "a")->steady > 1.99 && row(&s, "a")->steady < 2.01);
+    pki_summary_finish(&s);
+    pki_gpu_account_finish(a);
+    free(a);
+}
+
 static void says(const pki_summary *s, const char *what)
 {
     char *text = text_of(s);
@@ -299,6 +321,7 @@ int main(void)
         cmocka_unit_test(many_pools),
         cmocka_unit_test(near_the_limit),
         cmocka_unit_test(leaks_and_steady_loops),
+        cmocka_unit_test(operations_that_are_told_late),
         cmocka_unit_test(in_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

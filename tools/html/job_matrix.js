@@ -45,6 +45,7 @@ class JobMatrix {
         const there = this.values[metric].filter((v) => v > 0);
         this.metric = metric;
         this.ends = [there.reduce((a, b) => Math.min(a, b), Infinity), there.reduce((a, b) => Math.max(a, b), 0)];
+        if (!there.length) this.ends = [0, 0];
         this.least.textContent = this.text(this.ends[0]);
         this.most.textContent = this.text(this.ends[1]);
         this.draw();

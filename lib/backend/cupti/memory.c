@@ -21,7 +21,7 @@ typedef struct held {
 
 static held *all;
 static size_t count, room;
-static uint64_t arrivals;
+static uint64_t arrivals, lost; /* lost: records that are in no account */
 
 /* ---- records ---- */
 
@@ -117,12 +117,16 @@ void pki_cupti_memory_take(const CUpti_Activity *record, const pki_cupti_span *s
     bool has = record->kind == CUPTI_ACTIVITY_KIND_MEMORY2
                    ? read_memory(record, &h)
                    : record->kind == CUPTI_ACTIVITY_KIND_MEMORY_POOL && read_pool(record, &h);
-    if (!has || !place(&h, span, counts))
+    if (!has)
         return;
-    if (count < HELD_MOST && pki_array_fit(&all, &room, count + 1, sizeof *all))
+    if (!place(&h, span, counts)) {
+        lost++;
+    } else if (count < HELD_MOST && pki_array_fit(&all, &room, count + 1, sizeof *all)) {
         all[count++] = h;
-    else
+    } else {
+        lost++;
         counts->lost++;
+    }
 }
 
 /* ---- in order ---- */
@@ -158,7 +162,7 @@ void pki_cupti_memory_give(uint64_t complete)
     if (ready)
         memmove(all, all + ready, (count - ready) * sizeof *all);
     count -= ready;
-    pki_gpu_memory_given(pki_cupti_dropped());
+    pki_gpu_memory_given(pki_cupti_dropped(), lost);
 }
 
 void pki_cupti_memory_forget(void)
@@ -171,5 +175,5 @@ void pki_cupti_memory_after_fork(void)
 {
     all = NULL;
     count = room = 0;
-    arrivals = 0;
+    arrivals = lost = 0;
 }

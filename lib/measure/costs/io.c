@@ -25,21 +25,31 @@ pki_io_counts pki_io_more(const pki_io_counts *now, const pki_io_counts *before)
                            pki_saturating_sub(now->write_device, before->write_device)};
 }
 
+/* Two files are read one behind the other, and what reading the first took is in the second alone:
+ * the difference may be a few bytes less than before, and counts only grow. */
+static pki_io_counts most_of(const pki_io_counts *a, const pki_io_counts *b)
+{
+    return (pki_io_counts){
+        PKI_MAX(a->read_chars, b->read_chars),   PKI_MAX(a->write_chars, b->write_chars),
+        PKI_MAX(a->read_calls, b->read_calls),   PKI_MAX(a->write_calls, b->write_calls),
+        PKI_MAX(a->read_device, b->read_device), PKI_MAX(a->write_device, b->write_device)};
+}
+
 void pki_io_add(pki_io_account *a, const pki_io_counts *counts, uint64_t now)
 {
     if (!a->begun) {
         *a = (pki_io_account){true, now, now, now, *counts, *counts, *counts, 0, 0};
         return;
     }
-    a->last = *counts;
+    a->last = most_of(counts, &a->last);
     a->at = now;
     if (now - a->window_at < PKI_IO_WINDOW)
         return;
     double seconds = (double)(now - a->window_at) / 1e9;
-    pki_io_counts more = pki_io_more(counts, &a->window);
+    pki_io_counts more = pki_io_more(&a->last, &a->window);
     a->best_read = PKI_MAX(a->best_read, (double)more.read_device / seconds);
     a->best_write = PKI_MAX(a->best_write, (double)more.write_device / seconds);
-    a->window = *counts;
+    a->window = a->last;
     a->window_at = now;
 }
 

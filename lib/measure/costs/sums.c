@@ -255,19 +255,19 @@ void pki_energy_sums_finish(pki_energy_sums *sums)
 pki_io_summary pki_io_sums_more(const pki_io_summary *now, const pki_io_summary *before)
 {
     pki_io_summary more = *now;
-    more.observed -= before->observed;
-    more.read_chars -= before->read_chars;
-    more.write_chars -= before->write_chars;
-    more.read_calls -= before->read_calls;
-    more.write_calls -= before->write_calls;
-    more.read_device -= before->read_device;
-    more.write_device -= before->write_device;
-    more.exposed -= before->exposed;
-    more.hidden -= before->hidden;
-    more.blocked -= before->blocked;
-    more.saves -= before->saves;
-    more.save_time -= before->save_time;
-    more.save_bytes -= before->save_bytes;
+    more.observed = pki_saturating_sub(now->observed, before->observed);
+    more.read_chars = pki_saturating_sub(now->read_chars, before->read_chars);
+    more.write_chars = pki_saturating_sub(now->write_chars, before->write_chars);
+    more.read_calls = pki_saturating_sub(now->read_calls, before->read_calls);
+    more.write_calls = pki_saturating_sub(now->write_calls, before->write_calls);
+    more.read_device = pki_saturating_sub(now->read_device, before->read_device);
+    more.write_device = pki_saturating_sub(now->write_device, before->write_device);
+    more.exposed = pki_saturating_sub(now->exposed, before->exposed);
+    more.hidden = pki_saturating_sub(now->hidden, before->hidden);
+    more.blocked = pki_saturating_sub(now->blocked, before->blocked);
+    more.saves = pki_saturating_sub(now->saves, before->saves);
+    more.save_time = pki_saturating_sub(now->save_time, before->save_time);
+    more.save_bytes = pki_saturating_sub(now->save_bytes, before->save_bytes);
     return more;
 }
 

@@ -75,8 +75,12 @@ static bool allocate(pki_gpu_account *a, const pki_block *b)
     add(&r->use, p, b->bytes);
     add(&p->kinds[b->kind], p, b->bytes);
     add(&p->all, p, b->bytes);
-    r->timed += b->kind == PKI_GPU_DEVICE || b->kind == PKI_GPU_ARRAY ||
-                b->kind == PKI_GPU_MANAGED || b->kind == PKI_GPU_PINNED;
+    bool timed = b->kind == PKI_GPU_DEVICE || b->kind == PKI_GPU_ARRAY ||
+                 b->kind == PKI_GPU_MANAGED || b->kind == PKI_GPU_PINNED;
+    r->timed += timed;
+    /* Operations arrive a second and more after they were made. */
+    r->early += timed && b->ns <= a->early_ns;
+    r->next_early += timed && b->ns <= a->next_early_ns;
     if (p->all.live == p->all.peak && b->bytes) {
         p->peaks++;
         p->peak_ns = b->ns;
@@ -231,10 +235,14 @@ static void see_regions(pki_gpu_place *p, uint64_t step, bool early)
 }
 
 /* Without a new step there is nothing to tell of one, as in pki_memory_course_see. */
-void pki_gpu_account_see(pki_gpu_account *a, uint64_t steps, bool early)
+void pki_gpu_account_see(pki_gpu_account *a, uint64_t steps, bool early, uint64_t ns)
 {
     bool more = steps > a->last_steps;
     a->last_steps = steps;
+    if (early) {
+        a->early_ns = a->next_early_ns;
+        a->next_early_ns = ns;
+    }
     for (size_t i = 0; (more || early) && i < PKI_GPU_PLACES; i++) {
         pki_gpu_place *p = &a->places[i];
         if (!p->all.allocations)

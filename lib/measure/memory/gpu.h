@@ -46,7 +46,7 @@ typedef struct pki_gpu_use {
 
 typedef struct pki_gpu_region {
     pki_gpu_use use;
-    uint64_t timed, early, next_early; /* allocations that are no pool's: now, at two looks */
+    uint64_t timed, early, next_early; /* allocations that are no pool's: now, by two looks */
     pki_growth_series growth;
 } pki_gpu_region;
 
@@ -73,6 +73,7 @@ typedef struct pki_gpu_account {
     } late[PKI_GPU_LATE];
     size_t late_at;
     uint64_t last_steps;
+    uint64_t early_ns, next_early_ns; /* when the two early looks were */
     uint64_t operations, unknown_frees, unknown_freed, missed_frees, untied, lost;
 } pki_gpu_account;
 
@@ -87,8 +88,8 @@ uint32_t pki_gpu_account_do(pki_gpu_account *account, const pki_gpu_operation *o
 uint32_t pki_gpu_account_pool(pki_gpu_account *account, uint32_t device, uint64_t address,
                               uint64_t size, uint64_t used, bool gone);
 
-/* So many steps have been made. early: as pki_memory_course_see says. */
-void pki_gpu_account_see(pki_gpu_account *account, uint64_t steps, bool early);
+/* So many steps have been made by now. early: as pki_memory_course_see says. */
+void pki_gpu_account_see(pki_gpu_account *account, uint64_t steps, bool early, uint64_t ns);
 
 /* names: of a region's id, NULL without one. steady: steps since the early look, 0 if there was
  * none. Without totals, texts of why not, and what the library has dropped. False without memory.
