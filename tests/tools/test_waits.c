@@ -306,6 +306,31 @@ static void no_link_is_accused(void **state)
     end();
 }
 
+/* From host to host it takes longer than within one, of all pairs that are there. */
+static void the_way_between_hosts_is_no_slow_link(void **state)
+{
+    (void)state;
+    begin();
+    for (size_t r = 0; r < RANKS; r++)
+        for (uint64_t i = 0; i < 20; i++) {
+            uint64_t at = (1 + i) * MS, takes = (r == 3 || r == 7 ? 250 : 1 + (i * 7 + r) % 5) * US;
+            message(1 + 100 * r + i, r, (r + 1) % RANKS, at, at + 1, at, at + takes);
+        }
+    make(1);
+    for (size_t r = 0; r < RANKS; r++)
+        *partners(r, 1) =
+            (pki_partner_row){.rank = (int32_t)((r + 1) % RANKS), .sent = 20, .sent_bytes = 2000};
+    find(0);
+    assert_true(w.waits.links[0].slow && w.waits.links[1].slow);
+    for (size_t r = 4; r < RANKS; r++)
+        w.all.ranks[r].host = 1;
+    job_waits_finish(&w.waits);
+    w.waits = job_find_waits(&w.all);
+    for (size_t i = 0; i < w.waits.link_count; i++)
+        assert_false(w.waits.links[i].slow);
+    end();
+}
+
 /* ---- who talks to whom ---- */
 
 static void a_matrix_of_all_ranks(void **state)
@@ -343,6 +368,7 @@ int main(void)
         cmocka_unit_test(without_sequences),
         cmocka_unit_test(a_slow_link_is_named),
         cmocka_unit_test(no_link_is_accused),
+        cmocka_unit_test(the_way_between_hosts_is_no_slow_link),
         cmocka_unit_test(a_slow_link_is_named_by_those_that_were_awaited),
         cmocka_unit_test(what_the_scheduler_explains_is_no_link),
         cmocka_unit_test(a_matrix_of_all_ranks),

@@ -82,6 +82,12 @@ static void find_stage(const costs *c, job_late *late)
     late->stage_share = all > 0 ? most / all : 0;
 }
 
+/* As lateness has it: what it lacked a processor for is not its own. */
+static double own_of(const costs *c, size_t cell)
+{
+    return c->loop->own[cell] - c->loop->ready[cell];
+}
+
 static void find_excess(const costs *c, job_late *late)
 {
     double own = 0, steps = 0;
@@ -90,7 +96,7 @@ static void find_excess(const costs *c, job_late *late)
             continue;
         late->ranks++;
         for (size_t b = 0; b < c->loop->block_count; b++) {
-            own += c->loop->own[job_cell(c->of, b, r)];
+            own += own_of(c, job_cell(c->of, b, r));
             steps += c->loop->steps[job_cell(c->of, b, r)];
         }
     }
@@ -103,7 +109,7 @@ static double cost_in(const costs *c, const job_late *late, size_t block)
 {
     double all = 0, without = 0;
     for (size_t r = 0; r < c->of->rank_count; r++) {
-        double own = c->loop->own[job_cell(c->of, block, r)];
+        double own = own_of(c, job_cell(c->of, block, r));
         bool out = late ? is_in(c, late, r) : is_late(c, r);
         all = own > all ? own : all;
         without = !out && own > without ? own : without;

@@ -90,11 +90,13 @@ static void take_message(analysis *a, const seen *send, const seen *receive)
     if (r.starts <= s.ends) /* else it did not wait for that */
         add_wait(a, JOB_LATE_RECEIVER, send, &s, receive, r.starts, scale);
     if (doubt >= 0 && r.waits <= s.starts) /* else it may have come long before it was wanted */
-        job_transfers_add(&a->transfers,
-                          &(job_transfer){send->rank, receive->rank,
-                                          pki_comm_class(send->row->bytes), r.ends,
-                                          (double)PKI_MAX(r.ends - PKI_MAX(s.starts, r.waits), 0),
-                                          (double)doubt});
+        job_transfers_add(
+            &a->transfers,
+            &(job_transfer){send->rank, receive->rank,
+                            a->of->ranks[send->rank].host != a->of->ranks[receive->rank].host,
+                            pki_comm_class(send->row->bytes), r.ends,
+                            (double)PKI_MAX(r.ends - PKI_MAX(s.starts, r.waits), 0),
+                            (double)doubt});
 }
 
 /* ---- collectives ---- */

@@ -25,6 +25,7 @@ void job_transfers_add(job_transfers *t, const job_transfer *one)
 /* Messages of one pair and size; `all` are theirs, shortest first. */
 typedef struct pair {
     size_t from, to, count;
+    bool across;
     uint64_t size;
     const job_transfer *all;
     double median, above; /* above: share of them that take twice as long as usual */
@@ -33,6 +34,8 @@ typedef struct pair {
 static int by_size_and_pair(const void *x, const void *y)
 {
     const job_transfer *a = x, *b = y;
+    if (a->across != b->across)
+        return a->across ? 1 : -1;
     if (a->size != b->size)
         return a->size < b->size ? -1 : 1;
     if (a->from != b->from)
@@ -51,8 +54,13 @@ static pair *pairs_of(const job_transfers *t, size_t *count)
         for (next = i + 1; next < t->count && t->all[next].size == first->size &&
                            t->all[next].from == first->from && t->all[next].to == first->to;)
             next++;
-        pairs[(*count)++] = (pair){
-            first->from, first->to, next - i, first->size, first, t->all[i + (next - i) / 2].ns, 0};
+        pairs[(*count)++] = (pair){.from = first->from,
+                                   .to = first->to,
+                                   .count = next - i,
+                                   .across = first->across,
+                                   .size = first->size,
+                                   .all = first,
+                                   .median = t->all[i + (next - i) / 2].ns};
     }
     return pairs;
 }
@@ -112,8 +120,8 @@ static double sent_between(const job *j, size_t from, size_t to)
     return 0;
 }
 
-/* Messages of one size: how long they take as a rule, and of each pair the share of those that take
- * twice as long. In order: of a slow pair both are at the end. */
+/* Messages of one size, within hosts or between them: how long they take as a rule, and of each
+ * pair the share of those that take twice as long. In order: of a slow pair both are at the end. */
 typedef struct usual {
     double ns, *shares;
     const pair *pairs;
@@ -281,7 +289,8 @@ job_link *job_links_of_transfers(job_transfers *t, const job *j, size_t *count)
     pair *pairs = pairs_of(t, &n);
     job_link *links = memory_zeroed(n + 1, sizeof *links);
     for (size_t i = 0, next; i < n; i = next) {
-        for (next = i + 1; next < n && pairs[next].size == pairs[i].size;)
+        for (next = i + 1; next < n && pairs[next].size == pairs[i].size &&
+                           pairs[next].across == pairs[i].across;)
             next++;
         judge_size(j, &pairs[i], next - i, n, &links[i]);
     }

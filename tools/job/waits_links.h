@@ -5,6 +5,7 @@
 
 typedef struct job_transfer {
     size_t from, to; /* places of ranks */
+    bool across;     /* from host to host: another way than within one */
     uint64_t size;   /* class */
     int64_t at;      /* when it had come */
     double ns, doubt;
