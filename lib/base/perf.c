@@ -108,6 +108,7 @@ static void add(pki_perf_group *g, const pki_perf_event *event, unsigned which)
     if (!pki_own_take(own, fd))
         return;
     if (!pki_perf_system->id(fd, &g->id[n])) {
+        g->error = errno;
         pki_own_close(own);
         return;
     }

@@ -44,7 +44,7 @@ static unsigned try_group(const pki_perf_event *events, char *why_not, size_t si
 {
     pki_perf_group group;
     unsigned mask = 0;
-    char reason[192];
+    char reason[192] = "";
     bool any = pki_perf_open(&group, events, PKI_PERF_EVENTS, false);
     for (unsigned i = 0; i < group.count; i++)
         mask |= 1u << group.which[i];
