@@ -172,7 +172,7 @@ void pki_thinning_round(pki_session *s)
     if (!s->thinning)
         return;
     pki_toll toll = pki_toll_now(s);
-    uint64_t beside = toll.collector + toll.callers + toll.backends - pki_events_spent();
+    uint64_t beside = toll.collector + s->toll.callers + toll.backends; /* without events */
     uint64_t process = toll.process - now.process;
     if (process < (now.looks < FIRST_LOOKS ? FIRST_LOOK_NS : LOOK_NS))
         return;
