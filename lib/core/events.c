@@ -1,5 +1,6 @@
 #include "core/events.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "core/names.h"
@@ -11,7 +12,8 @@
 #define ASIDE_NS 40.0     /* what leaving the fast path costs a call */
 #define ASIDE_SHARE 0.25  /* of the bound, for that */
 #define FIRST_CALLS 256u
-#define FEW 8u /* samples of a region tell too little of how often it is called */
+#define FEW 8u             /* samples of a region tell too little of how often it is called */
+#define IN_VAIN_MOST 1024u /* calls off the fast path, of a thread that has no events */
 
 static uint8_t frequent[PKI_NAMES_MAX];
 static _Thread_local bool due;   /* the region that ends now is the one to be sampled next */
@@ -44,15 +46,18 @@ static void spend(pki_sampler *s, double ns)
     __atomic_store(&s->spent_ns, &more, __ATOMIC_RELAXED);
 }
 
-/* A reading, and what it took: with cold caches far more than in a row. */
+/* A reading, and what it took: with cold caches far more than in a row. It may fail, of which the
+ * program's errno knows nothing. */
 static bool read_now(const pki_thread *t, pki_sampler *s, pki_event_reading *reading)
 {
+    int saved = errno;
     uint64_t before = pki_ticks(t->monotonic);
     bool done = pki_sampler_read(s, reading);
     double took = (double)(pki_ticks(t->monotonic) - before) * s->unit_ns;
     took = PKI_MIN(took, READING_MOST * s->pair_ns / 2) + BESIDE_NS / 2;
     s->cost_ns += (2 * took - s->cost_ns) / 8;
     spend(s, took);
+    errno = saved;
     return done;
 }
 
@@ -67,6 +72,11 @@ static uint32_t gap_for(const pki_sampler *s, double interval, uint32_t before)
 
 /* ---- begin ---- */
 
+static void leave_on_fast_path(uint32_t id)
+{
+    pki_store(&frequent[id], (uint8_t)1);
+}
+
 static void learn(pki_sampler *s, pki_event_sums *row, uint32_t id, uint64_t now)
 {
     uint32_t calls = row->drawn + 1;
@@ -80,7 +90,7 @@ static void learn(pki_sampler *s, pki_event_sums *row, uint32_t id, uint64_t now
     double ease = pki_load(&pki_sampling_now.ease);
     if (row->sampled >= FEW &&
         ASIDE_NS * ease > ASIDE_SHARE * pki_sampling_now.bound * row->interval)
-        pki_store(&frequent[id], (uint8_t)1);
+        leave_on_fast_path(id);
 }
 
 /* Is it this call's turn? So many calls does it stand for. */
@@ -97,14 +107,26 @@ static uint32_t turn(pki_sampler *s, pki_event_sums *row, uint32_t id, uint64_t 
     return weight;
 }
 
-static uint32_t weight_of(pki_thread *t, pki_sampler *s, uint32_t id, bool picked)
+/* Without a row all of them would be looked through for each call. */
+static uint32_t weight_of(pki_thread *t, pki_sampler *s, uint32_t id, bool by_looks)
 {
     if (s->broken)
         return 0;
-    if (pki_load(&frequent[id]))
-        return picked ? s->look_gap : 0;
+    if (by_looks)
+        return s->pick_weight;
     pki_event_sums *row = pki_sampler_row(s, id);
-    return row ? turn(s, row, id, pki_ticks(t->monotonic)) : 0;
+    if (row)
+        return turn(s, row, id, pki_ticks(t->monotonic));
+    leave_on_fast_path(id);
+    return 0;
+}
+
+/* A call of a thread that has no events: it has left the fast path for nothing. */
+static void count_in_vain(uint32_t id)
+{
+    static _Thread_local uint32_t in_vain;
+    if (++in_vain % IN_VAIN_MOST == 0)
+        leave_on_fast_path(id);
 }
 
 bool pki_events_met_enough(const pki_thread *t)
@@ -117,18 +139,23 @@ bool pki_events_met_enough(const pki_thread *t)
     return met <= FIRST_CALLS && ++met == FIRST_CALLS;
 }
 
-uint32_t pki_events_begin(pki_thread *t, uint32_t id, bool picked, uint32_t stands_for)
+/* A thinned region is off the fast path whether frequent or not, so it is not known which of its
+ * calls a look has picked. */
+uint32_t pki_events_begin(pki_thread *t, uint32_t id, bool picked, uint32_t thin_gap)
 {
     unsigned depth = pki_depth_in(pki_load(&t->state)) + 1;
+    bool by_looks = !thin_gap && pki_load(&frequent[id]);
     uint32_t flags = 0;
-    if (depth > PKI_DEPTH_MAX || (!picked && pki_load(&frequent[id])))
+    if (depth > PKI_DEPTH_MAX || (by_looks && !picked))
         return 0;
     pki_sampler *s = pki_sampler_enter(t);
-    if (!s)
+    if (!s) {
+        count_in_vain(id);
         return 0;
-    uint32_t weight = weight_of(t, s, id, picked);
+    }
+    uint32_t weight = weight_of(t, s, id, by_looks);
     if (weight && read_now(t, s, &s->begin[depth])) {
-        s->weight[depth] = (double)weight * stands_for;
+        s->weight[depth] = (double)weight * PKI_MAX(thin_gap, 1u);
         flags = PKI_SPECIAL | PKI_SAMPLED;
     }
     pki_sampler_leave(s);
@@ -190,6 +217,7 @@ static uint64_t records_at(const pki_thread *t, uint32_t at)
 static void set_look(pki_thread *t, pki_sampler *s, uint64_t records)
 {
     uint64_t now = pki_ticks(t->monotonic), more = records - s->looked;
+    s->pick_weight = s->look_gap; /* the call picked now was drawn with it */
     if (s->looked_at_ticks && more)
         s->look_gap =
             gap_for(s, (double)(now - s->looked_at_ticks) * s->unit_ns / (double)more, s->look_gap);

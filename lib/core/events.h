@@ -11,6 +11,7 @@
  * to look into it at some record anyway (core/ring.c); here that is one at a random distance from
  * the one before. The region whose end meets it, a random one of all that the thread calls, in
  * proportion to its calls, has its id moved aside for one call, the next one, which is sampled.
+ * (A thinned region is off the fast path anyway, and has no need of looks.)
  *
  * A sampled call is read before its time begins and after it has ended, so that its own duration is
  * not longer for it; those around it are.
@@ -27,10 +28,10 @@ static inline bool pki_events_on(void)
 /* Shall calls of that region leave the fast path? */
 bool pki_events_keeps(uint32_t id);
 
-/* Before a call begins, off the fast path. picked: its id has been moved aside. stands_for: one of
- * so many calls gets here, where the region is thinned; 1 elsewhere. The flags of its frame: 0, or
+/* Before a call begins, off the fast path. picked: its id has been moved aside. thin_gap: one of so
+ * many calls gets here, where the region is thinned; 0 elsewhere. The flags of its frame: 0, or
  * those of a sampled one. */
-uint32_t pki_events_begin(pki_thread *t, uint32_t id, bool picked, uint32_t stands_for);
+uint32_t pki_events_begin(pki_thread *t, uint32_t id, bool picked, uint32_t thin_gap);
 
 /* A thread's first calls all leave the fast path, so that regions that an earlier session has used
  * are met. Has it made enough of them with this one? Once. */

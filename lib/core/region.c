@@ -142,7 +142,7 @@ static PKI_COLD uint32_t sample(pki_thread *t, uint32_t id, bool picked)
         pki_thin_settle(t);
     uint32_t thin = pki_load(&pki_thin[id]);
     bool skips = pki_thin_skips_calls(thin);
-    return pki_events_begin(t, id, picked, skips ? thin / PKI_THIN_PER_GAP : 1);
+    return pki_events_begin(t, id, picked, skips ? thin / PKI_THIN_PER_GAP : 0);
 }
 
 /* A call that is timed; or it has been counted, and that is all. Its end is as slow as it if there
@@ -225,7 +225,8 @@ static inline void pick_next(pk_region *region)
 /* Events are read first: what follows is not the region's. */
 static void close_sampled(pki_thread *t, pk_region *region, uint64_t now, unsigned flags)
 {
-    if (pki_load(&pki_top_frame(t, pki_load(&t->state))->id) & PKI_SAMPLED)
+    uint32_t what = pki_load(&pki_top_frame(t, pki_load(&t->state))->id);
+    if (what & PKI_SAMPLED && what != PKI_NOBODY) /* a guard has all bits set */
         pki_events_read_end(t);
     pki_close(t, pki_region_id(region), now, flags);
     pki_events_forget_end();

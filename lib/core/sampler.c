@@ -107,6 +107,7 @@ static void weigh(pki_sampler *s)
 {
     uint64_t least = UINT64_MAX;
     double value[PKI_EVENTS];
+    bool any = false;
     s->pair_ns = s->cost_ns = 0;
     for (int i = 0; i < TARE_TRIES; i++) {
         pki_event_reading from, to;
@@ -117,7 +118,8 @@ static void weigh(pki_sampler *s)
         if (!between(s, &from, &to, value))
             continue;
         for (int j = 0; j < PKI_EVENTS; j++)
-            s->tare[j] = i ? PKI_MIN(s->tare[j], value[j]) : value[j];
+            s->tare[j] = any ? PKI_MIN(s->tare[j], value[j]) : value[j];
+        any = true;
     }
     s->pair_ns = s->cost_ns = (double)least;
     if (least > pki_load(&longest_pair) && least < UINT32_MAX) /* of two at once, either will do */
@@ -137,7 +139,9 @@ static bool open_groups(pki_sampler *s)
         pki_perf_open(&s->hardware, pki_perf_hardware, PKI_PERF_EVENTS, true);
     if (now->software)
         pki_perf_open(&s->software, pki_perf_software, PKI_PERF_EVENTS, true);
-    int error = s->hardware.error ? s->hardware.error : s->software.error;
+    int error = now->hardware ? s->hardware.error : 0; /* else it is an earlier session's */
+    if (!error && now->software)
+        error = s->software.error;
     pki_fetch_add(&fds_open, s->hardware.count + s->software.count - wanted);
     if (mask_of(s) == now->mask)
         return true;
@@ -181,7 +185,7 @@ static void prepare(pki_sampler *s, const pki_thread *t)
 {
     s->broken = false;
     s->look_at = s->looked = s->looked_at_ticks = 0;
-    s->look_gap = 1;
+    s->look_gap = s->pick_weight = 1;
     s->seed = my_tag * 0x9E3779B97F4A7C15u;
     s->unit_ns = pki_clock_unit_ns(&t->registry->arena->header->clock);
     memset(s->tare, 0, sizeof s->tare);

@@ -63,7 +63,8 @@ typedef struct pki_sampler {
     uint64_t look_at; /* records, up to the next look (core/events.h) */
     uint64_t looked;  /* records and ticks at the last one */
     uint64_t looked_at_ticks;
-    uint32_t look_gap; /* records between two, on average */
+    uint32_t look_gap;    /* records between two, on average */
+    uint32_t pick_weight; /* of the call that the last look has picked */
     pki_perf_group hardware, software;
     double tare[PKI_EVENTS]; /* what two readings in a row differ by */
     pki_event_reading end;
@@ -88,7 +89,7 @@ typedef struct pki_sampling_counts {
     uint64_t threads;         /* that had a sampler */
     uint64_t threads_without; /* that got none */
     uint64_t lost;   /* whose descriptors the program has closed, or whose sums were in use */
-    uint64_t beyond; /* calls of regions for which there was no row */
+    uint64_t beyond; /* calls of regions without a row, as far as they were met */
     int error;       /* why a thread got none; 0: bounds */
     double pair_ns;  /* two readings in a row, on the thread where they took longest */
 } pki_sampling_counts;

@@ -1,63 +1,18 @@
 /* Events per region: which calls are sampled, what their figures are, what of descriptors stays
  * open. On a mock of the kernel that knows the truth, and on this machine's software events. */
-#include "folder.h"
+#include "event_report.h"
 #include "perf_mock.h"
 #include "valgrind.h"
 
 #include <fcntl.h>
-#include <math.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <time.h>
-
-#include <pk/pk.h>
 
 #include "core/sampler.h"
 
 static pk_region outer = PK_REGION("outer"), inner = PK_REGION("inner"), often = PK_REGION("often"),
                  after = PK_REGION("after"), alone = PK_REGION("alone");
-
-static const char *the_clock;
-
-static void start(const char *costs)
-{
-    assert_int_equal(pk_start(pk_options(.costs = costs, .clock = the_clock, .backends = "none",
-                                         .report_path = "report.json")),
-                     PK_OK);
-}
-
-/* The report's events; to be freed. */
-static char *stop(void)
-{
-    size_t n;
-    assert_int_equal(pk_stop(), PK_OK);
-    assert_int_equal(mock_open_now(), 0);
-    return read_file("report.json", &n);
-}
-
-#define WHOLE ""
-
-/* Of a region's row, or of the whole. */
-static double number(const char *report, const char *region, const char *key)
-{
-    char wanted[64];
-    const char *at = strstr(report, "\"events\":");
-    assert_non_null(at);
-    snprintf(wanted, sizeof wanted, "\"region\":\"%s\"", region);
-    at = *region ? strstr(at, wanted) : at;
-    snprintf(wanted, sizeof wanted, "\"%s\":", key);
-    at = at ? strstr(at, wanted) : NULL;
-    if (!at)
-        fail_msg("no %s of %s in %s", key, region, report);
-    return strtod(at + strlen(wanted), NULL);
-}
-
-static void expect(const char *report, const char *region, const char *key, double wanted)
-{
-    double got = number(report, region, key);
-    if (fabs(got - wanted) > 1e-6 * fabs(wanted))
-        fail_msg("%s of %s: %.9g, not %.9g", key, region, got, wanted);
-}
 
 static void pause_ms(long ms)
 {
@@ -291,7 +246,9 @@ static void closed_by_the_program(void **state)
     for (int fd = 3; fd < 1100; fd++) /* as close_range would */
         if (mock_find(fd))
             close(fd);
+    errno = 5;
     nest();
+    assert_int_equal(errno, 5);
     nest();
     char *report = stop();
     expect(report, WHOLE, "threads_lost", 1);

@@ -70,7 +70,7 @@ static void say_threads(const pki_events_summary *e, FILE *file)
                        "descriptors, or the session ended amid a reading",
                        COUNT(e->threads_lost));
     if (e->calls_beyond)
-        pki_report_say(file, "%s calls were of regions beyond 256 on a thread",
+        pki_report_say(file, "at least %s calls were of regions beyond 256 on a thread",
                        COUNT(e->calls_beyond));
 }
 
