@@ -16,6 +16,7 @@
 #include "session/drain.h"
 #include "session/report_file.h"
 #include "session/run.h"
+#include "session/stop.h"
 
 /* What waits, under the control lock. */
 static struct {
@@ -119,7 +120,7 @@ static pk_status leave(void)
 
 static bool is_wanted(const pki_session *s)
 {
-    return s->config.job[0] || (waiting.ranks > 1 && is_stderr(s->config.report));
+    return s->job_has_it || s->config.job[0] || (waiting.ranks > 1 && is_stderr(s->config.report));
 }
 
 /* False: without memory, or a path that is too long. */
@@ -179,6 +180,31 @@ pk_status pki_job_stop(pki_session *s, const pki_summary *summary)
     if (!(apart && !part && waiting.to_stderr && is_stderr(c->report)))
         report = pki_report_file(summary, c->report, c->report_json);
     return part ? part : report;
+}
+
+/* ---- a process that ends ---- */
+
+static void leave_at_exit(void)
+{
+    if (waiting.path[0] && !waiting.saved) {
+        make_folders(waiting.file);
+        if (!pki_file_put(waiting.file, waiting.text, waiting.bytes))
+            pki_log(PK_LOG_ERROR, "job_path: %s could not be written", waiting.file);
+    }
+    if (waiting.own)
+        pki_write_stderr(waiting.own, waiting.own_size);
+}
+
+void pki_job_exit(void)
+{
+    int saved = errno;
+    if (pki_control_lock_within(PKI_EXIT_PATIENCE_NS)) {
+        if (waiting.there)
+            leave_at_exit();
+        waiting.there = waiting.of_open = false; /* the texts stay where they are */
+        pki_control_unlock();
+    }
+    errno = saved;
 }
 
 /* ---- for libpk_mpi ---- */

@@ -79,7 +79,7 @@ static void stop_at_exit(void)
     if (pki_the_session.open)
         pki_session_exit();
     else
-        pk_job_leave_(0); /* nobody has taken it: MPI_Finalize was not called */
+        pki_job_exit(); /* nobody has taken it: MPI_Finalize was not called */
 }
 
 /* A library that is unloaded while our threads run in it takes the program down with it. */

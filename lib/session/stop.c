@@ -27,10 +27,6 @@
 #include "session/watchdog.h"
 #include "session/windows.h"
 
-/* At exit() nobody is waited for any longer who does nothing: the arena then stays for pk recover.
- */
-#define EXIT_PATIENCE_NS 10000000000u
-
 /* What is in the rings, and what is still open, at one moment. */
 static void last_rounds(pki_session *s)
 {
@@ -133,15 +129,15 @@ static void stop_for_exit(pki_session *s)
 void pki_session_exit(void)
 {
     bool ended = false;
-    if (pki_control_lock_within(EXIT_PATIENCE_NS)) {
+    if (pki_control_lock_within(PKI_EXIT_PATIENCE_NS)) {
         ended = !pki_the_session.open ||
-                pki_collect_finish(&pki_the_session, stop_for_exit, EXIT_PATIENCE_NS);
+                pki_collect_finish(&pki_the_session, stop_for_exit, PKI_EXIT_PATIENCE_NS);
         if (ended)
             pki_control_unlock();
         else
             pki_go_outside(); /* the collector is still at it: nobody else gets the lock */
     }
     if (ended)
-        pk_job_leave_(0);
+        pki_job_exit();
     pki_session_abandon(!ended);
 }
