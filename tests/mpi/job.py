@@ -58,6 +58,14 @@ def reduced(mpiexec, ranks, command, when):
             yield f"{when}: on stderr there are {done.stderr.count(REPORT)} reports: {done.stderr[-1500:]}"
 
 
+def after_for_stderr(mpiexec, command):
+    """Sessions end after MPI_Finalize, and the job's report has taken the place of theirs by then."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = launch.finish(mpiexec, RANKS, [*command, "after"], folder, {"PK_REPORT_PATH": "-", **FOREVER})
+        if f"{RANKS} of {RANKS} ranks" not in done.stderr or OWN in done.stderr or done.stderr.count(REPORT) != 1:
+            yield f"after, for stderr alone: {done.stderr[-1500:]}"
+
+
 def same_as_files(mpiexec, command, pk):
     """The same bits as `pk job` of the ranks' own files."""
     settings = {"PK_JOB_PATH": "job.json", "PK_REPORT_PATH": "own/%r.rank.json", **FOREVER}
@@ -71,8 +79,14 @@ def same_as_files(mpiexec, command, pk):
 
 
 def late(mpiexec, command, pk):
-    """One is not there: the report names it, and its part is in a file with the others'."""
+    """One is not there: the report names it, and its part is in a file with the others'. Then it is the first, which
+    writes the report and comes when the others have given up: it has its own part."""
     settings = {"PK_JOB_PATH": "job.json", **SOON}
+    with tempfile.TemporaryDirectory() as folder:
+        os.makedirs(os.path.join(folder, "job.json.ranks/0"))
+        launch.finish(mpiexec, RANKS, [*command, "before", "0", *parts([1])], folder, settings)
+        if files_in(folder) != ["job.json", *parts(range(RANKS))] or 0 in read(folder, "job.json")["job"]["missing"]:
+            yield f"the first is late: {files_in(folder)}"
     with tempfile.TemporaryDirectory() as folder:
         os.makedirs(os.path.join(folder, "job.json.ranks/0"))
         launch.finish(mpiexec, RANKS, [*command, "before", "2", "job.json"], folder, settings)
@@ -160,7 +174,7 @@ def alone(command):
 def main(mpiexec, program, pk, plain=None, *libraries):
     launch.need_ranks(mpiexec)
     command, pk = [os.path.abspath(program)], os.path.abspath(pk)
-    complaints = [*reduced(mpiexec, MORE, command, "before"), *reduced(mpiexec, RANKS, command, "after"), *same_as_files(mpiexec, command, pk),
+    complaints = [*reduced(mpiexec, MORE, command, "before"), *reduced(mpiexec, RANKS, command, "after"), *after_for_stderr(mpiexec, command), *same_as_files(mpiexec, command, pk),
                   *late(mpiexec, command, pk), *without_session(mpiexec, command), *unasked(mpiexec, command), *killed(mpiexec, command), *alone(command)]
     complaints += without_library(mpiexec, plain, libraries) if plain else []
     for complaint in complaints:

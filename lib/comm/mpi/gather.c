@@ -10,6 +10,7 @@
 #define TAG 24593 /* every MPI allows it, and programs leave no messages under it */
 #define MARK (-24593)
 #define PIECE_MOST (1 << 28) /* bytes of a message; a count is an int */
+#define REPORT_SECONDS 10e-3 /* for each rank in a report, at most; usually it is far less */
 
 /* In front of a text; with MARK for a rank in front of all that a rank sends. */
 typedef struct item {
@@ -110,55 +111,80 @@ static int parent_of(int rank)
 
 /* Who is silent costs the one that waits for it a share of the time, and so those above have theirs
  * left to hear of all others. */
-static double share_of(const pki_mpi_gathered *g, int distance, double seconds, double since)
+static double share_of(const pki_mpi_gathered *g, int distance, double seconds)
 {
     int round = 1, rounds = 1;
     for (int d = 1; d < g->ranks; d *= 2)
         rounds++;
     for (int d = 1; d < distance; d *= 2)
         round++;
-    double left = since + seconds * round / rounds - pki_mpi_seconds();
+    double left = g->since + seconds * round / rounds - pki_mpi_seconds();
     return left > 0 ? left : 0;
 }
 
 void pki_mpi_gather(pki_mpi_gathered *g, const char *text, size_t bytes, double seconds)
 {
-    double since = pki_mpi_seconds();
+    g->since = pki_mpi_seconds();
     const item mark = {MARK, 0}, own = {g->rank, (int64_t)bytes};
     add(g, &mark, NULL, 0);
     if (bytes)
         add(g, &own, text, bytes);
     for (int distance = 1; distance < g->ranks && g->bytes; distance *= 2) {
         if (g->rank & distance) {
-            send_all(g, parent_of(g->rank), share_of(g, distance, seconds, since));
+            send_all(g, parent_of(g->rank), share_of(g, distance, seconds));
             return;
         }
         if (g->rank + distance < g->ranks)
-            receive_all(g, g->rank + distance, share_of(g, distance, seconds, since));
+            receive_all(g, g->rank + distance, share_of(g, distance, seconds));
     }
 }
 
-/* By rank 0 to each, so that nobody needs to be awake to pass it on. */
-static void say_to_all(const pki_mpi_gathered *g, bool word, double seconds)
+/* ---- the word ---- */
+
+/* False: MPI may still look at what it was given. */
+static bool wait_for_all(MPI_Request *sent, int count, double seconds)
 {
-    static char told; /* it outlives what is given up */
-    told = word;
-    for (int to = 1; to < g->ranks; to++) {
-        MPI_Request sent;
-        if (PMPI_Isend(&told, 1, MPI_CHAR, to, TAG, MPI_COMM_WORLD, &sent) == MPI_SUCCESS)
-            pki_mpi_wait(&sent, MPI_STATUS_IGNORE, seconds);
-    }
+    double until = pki_mpi_seconds() + seconds;
+    bool done = true;
+    for (int i = 0; i < count; i++)
+        done = pki_mpi_wait(&sent[i], MPI_STATUS_IGNORE, until - pki_mpi_seconds()) && done;
+    return done;
 }
 
-bool pki_mpi_gathered_tell(const pki_mpi_gathered *g, bool word, double seconds)
+/* By rank 0 to each, so that nobody needs to be awake to pass it on; all before any is waited for,
+ * so that who is silent costs the others nothing. */
+static void say_to_all(const pki_mpi_gathered *g, bool *told, double seconds)
 {
+    MPI_Request *sent = malloc((size_t)g->ranks * sizeof *sent);
+    int count = 0;
+    for (int to = 1; sent && to < g->ranks; to++)
+        if (PMPI_Isend(&told[to], 1, MPI_CHAR, to, TAG, MPI_COMM_WORLD, &sent[count]) ==
+            MPI_SUCCESS)
+            count++;
+    if (!sent || wait_for_all(sent, count, seconds))
+        free(told);
+    free(sent);
+}
+
+static bool hear(const pki_mpi_gathered *g, double seconds)
+{
+    double until = g->since + 2 * seconds + REPORT_SECONDS * g->ranks;
     MPI_Message message;
     char told = 0;
-    if (g->rank == 0)
-        say_to_all(g, word, seconds);
-    else if (pki_mpi_wait_for(0, TAG, &message, MPI_STATUS_IGNORE, pki_mpi_idle, seconds))
+    if (pki_mpi_wait_for(0, TAG, &message, MPI_STATUS_IGNORE, pki_mpi_idle,
+                         until - pki_mpi_seconds()))
         PMPI_Mrecv(&told, 1, MPI_CHAR, &message, MPI_STATUS_IGNORE);
-    return g->rank == 0 ? word : told == 1;
+    return told == 1;
+}
+
+bool pki_mpi_gathered_tell(const pki_mpi_gathered *g, bool *told, double seconds)
+{
+    if (g->rank != 0)
+        return hear(g, seconds);
+    bool own = told && told[0];
+    if (told)
+        say_to_all(g, told, seconds);
+    return own;
 }
 
 /* ---- what has come ---- */
@@ -172,7 +198,8 @@ pki_job_piece *pki_mpi_gathered_pieces(const pki_mpi_gathered *g, size_t *count)
         at += sizeof next;
         if (next.rank == MARK)
             continue;
-        pieces[n++] = (pki_job_piece){(int32_t)next.rank, g->bytes + at, (size_t)next.bytes};
+        pieces[n++] = (pki_job_piece){
+            .rank = (int32_t)next.rank, .text = g->bytes + at, .bytes = (size_t)next.bytes};
         at += (size_t)next.bytes;
     }
     *count = n;

@@ -1,9 +1,12 @@
 #include "comm/mpi/job.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <pk/job.h>
 
@@ -47,7 +50,7 @@ static bool complain(const char *why)
 }
 
 /* path NULL: on stderr. */
-static bool write_as(const pki_job_piece *pieces, size_t count, int ranks, const char *path)
+static bool write_as(pki_job_piece *pieces, size_t count, int ranks, const char *path)
 {
     char why[300];
     size_t bytes = 0;
@@ -58,8 +61,7 @@ static bool write_as(const pki_job_piece *pieces, size_t count, int ranks, const
     return done || complain(text ? pk_error_message() : why);
 }
 
-static bool write_report(const pk_job_part_ *part, const pki_job_piece *pieces, size_t count,
-                         int ranks)
+static bool write_report(const pk_job_part_ *part, pki_job_piece *pieces, size_t count, int ranks)
 {
     bool done = count > 1 || part->path[0]; /* one for stderr alone: it has its own report */
     if (done && part->path[0])
@@ -71,27 +73,50 @@ static bool write_report(const pk_job_part_ *part, const pki_job_piece *pieces, 
 
 /* ---- all ranks are there ---- */
 
+/* Who is not in the report keeps its part. */
+static void mark_taken(const pki_job_piece *pieces, size_t count, int ranks, bool *told)
+{
+    for (size_t i = 0; told && i < count; i++)
+        if (pieces[i].rank >= 0 && pieces[i].rank < ranks)
+            told[pieces[i].rank] = pieces[i].taken;
+}
+
 static bool reduce(const pk_job_part_ *part, int rank, int ranks)
 {
     pki_mpi_gathered g = {.rank = rank, .ranks = ranks};
-    bool done = false;
+    bool *told = NULL;
     pki_mpi_gather(&g, part->text, part->bytes, patience);
     if (rank == 0) {
         size_t count = 0;
         pki_job_piece *pieces = pki_mpi_gathered_pieces(&g, &count);
-        done = pieces && write_report(part, pieces, count, ranks);
+        told = calloc((size_t)ranks, sizeof *told);
+        if (pieces && write_report(part, pieces, count, ranks))
+            mark_taken(pieces, count, ranks, told);
         free(pieces);
     }
-    done = pki_mpi_gathered_tell(&g, done, patience);
+    bool done = pki_mpi_gathered_tell(&g, told, patience);
     pki_mpi_gathered_finish(&g);
     return done;
 }
 
 /* ---- some are not ---- */
 
+/* Others may have put something else there, a pipe that nobody writes to. */
+static FILE *open_file(const char *path)
+{
+    struct stat found;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    if (fd < 0)
+        return NULL;
+    FILE *file = fstat(fd, &found) == 0 && S_ISREG(found.st_mode) ? fdopen(fd, "rb") : NULL;
+    if (!file)
+        close(fd);
+    return file;
+}
+
 static char *read_file(const char *path, size_t *bytes)
 {
-    FILE *file = fopen(path, "rbe");
+    FILE *file = open_file(path);
     char *text = NULL;
     long size = -1;
     if (!file)
@@ -118,7 +143,7 @@ static size_t read_files(const char *path, int ranks, pki_job_piece *pieces)
         int n = snprintf(name, sizeof name, "%s.ranks/%d/%d.rank.json", path, rank / 1000, rank);
         char *text = n > 0 && n < (int)sizeof name ? read_file(name, &bytes) : NULL;
         if (text)
-            pieces[count++] = (pki_job_piece){rank, text, bytes};
+            pieces[count++] = (pki_job_piece){.rank = rank, .text = text, .bytes = bytes};
     }
     return count;
 }
@@ -144,6 +169,7 @@ static void miss(const pk_job_part_ *part, int rank, int ranks)
              " parts of the job's report are left in files",
              patience);
     pk_log_(PK_LOG_WARNING, line);
+    pk_job_save_(); /* if it is the late one itself, it has not waited */
     if (rank == 0)
         report_of_files(part, ranks);
 }

@@ -13,10 +13,11 @@ typedef struct pki_job_piece {
     int32_t rank;
     const char *text; /* what its report_path ending in .rank.json would have */
     size_t bytes;
+    bool taken; /* set by pki_job_report: the report has it */
 } pki_job_piece;
 
 /* What `pk job` says of these ranks, as text or as JSON; to be freed. The same bytes in whatever
  * order they come. A piece whose run had ended before that of the lowest rank began is of another
  * job, and left out. NULL: nothing can be said of them, or no memory, and why. */
-char *pki_job_report(const pki_job_piece *pieces, size_t count, int32_t ranks, bool json,
-                     size_t *bytes, char why[300]);
+char *pki_job_report(pki_job_piece *pieces, size_t count, int32_t ranks, bool json, size_t *bytes,
+                     char why[300]);

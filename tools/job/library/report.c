@@ -12,7 +12,7 @@
 
 /* What is under way, where a longjmp does not lose it. */
 typedef struct work {
-    const pki_job_piece *pieces;
+    pki_job_piece *pieces;
     size_t count;
     int32_t ranks;
     bool json;
@@ -22,7 +22,8 @@ typedef struct work {
     jmp_buf no_memory;
 } work;
 
-/* Ranks that nobody had numbered when they started are numbered by MPI. */
+/* Ranks that nobody had numbered when they started, or that were numbered otherwise, are numbered
+ * by MPI. */
 static bool read_piece(const pki_job_piece *piece, int32_t ranks, pki_summary *out)
 {
     complaint why = {""};
@@ -32,8 +33,7 @@ static bool read_piece(const pki_job_piece *piece, int32_t ranks, pki_summary *o
         pki_summary_finish(out);
         return false;
     }
-    if (!out->run.world_size)
-        out->run.rank = piece->rank;
+    out->run.rank = piece->rank;
     if (out->run.world_size < ranks)
         out->run.world_size = ranks;
     return true;
@@ -46,25 +46,29 @@ static bool is_of_another_job(const pki_summary *s, const pki_summary *first)
 
 static int by_rank(const void *x, const void *y)
 {
-    const pki_job_piece *a = x, *b = y;
-    return (a->rank > b->rank) - (a->rank < b->rank);
+    const pki_job_piece *const *a = x, *const *b = y;
+    return ((*a)->rank > (*b)->rank) - ((*a)->rank < (*b)->rank);
 }
 
 /* In the order of ranks, whatever way they have come. */
 static pki_summary *read_pieces(const work *w, size_t *count)
 {
-    pki_job_piece *sorted = memory_zeroed(w->count, sizeof *sorted);
+    pki_job_piece **sorted = memory_zeroed(w->count, sizeof *sorted);
     pki_summary *all = memory_zeroed(w->count, sizeof *all);
     size_t n = 0;
-    memcpy(sorted, w->pieces, w->count * sizeof *sorted);
+    for (size_t i = 0; i < w->count; i++) {
+        w->pieces[i].taken = false;
+        sorted[i] = &w->pieces[i];
+    }
     qsort(sorted, w->count, sizeof *sorted, by_rank);
     for (size_t i = 0; i < w->count; i++) {
-        if (!read_piece(&sorted[i], w->ranks, &all[n]))
+        if (!read_piece(sorted[i], w->ranks, &all[n]))
             continue;
-        if (n && is_of_another_job(&all[n], &all[0]))
-            pki_summary_finish(&all[n]);
-        else
+        sorted[i]->taken = !n || !is_of_another_job(&all[n], &all[0]);
+        if (sorted[i]->taken)
             n++;
+        else
+            pki_summary_finish(&all[n]);
     }
     free(sorted);
     *count = n;
@@ -121,8 +125,8 @@ static void make(work *w)
     }
 }
 
-char *pki_job_report(const pki_job_piece *pieces, size_t count, int32_t ranks, bool json,
-                     size_t *bytes, char why[300])
+char *pki_job_report(pki_job_piece *pieces, size_t count, int32_t ranks, bool json, size_t *bytes,
+                     char why[300])
 {
     work *w = calloc(1, sizeof *w);
     snprintf(why, 300, "there is no memory for it");
