@@ -3,12 +3,13 @@
 #include <stdlib.h>
 
 #include "base/compiler.h"
+#include "measure/overhead.h"
 #include "memory.h"
 
 static double share_of_run(const job *j, size_t rank)
 {
     const pki_processor *p = &j->ranks[rank].processor;
-    return p->observed ? (double)p->ready / (double)p->observed : 0;
+    return p->observed >= PKI_PROCESSOR_LEAST_NS ? (double)p->ready / (double)p->observed : 0;
 }
 
 bool job_is_crowded(const job *j, size_t rank)

@@ -174,13 +174,14 @@ static void say_communication(verdicts *v, const job_findings *f)
         "Communication takes %s of the steps (threshold %s): so much even of the rank that waits"
         " least, so it is the network or its use%s.",
         SHARE(share), SHARE(JOB_COMMUNICATION_MOST),
-        f->lateness.count ? "" : ", not a rank: none is late");
+        f->lateness.count || f->crowd_count ? "" : ", not a rank: none is late");
 }
 
+/* On a crowded host time without a processor is in a rank's own, and nobody has divided that. */
 static void say_imbalance(verdicts *v, const job_findings *f)
 {
     const job_pop *p = &f->pop;
-    if (!p->known || f->lateness.count || p->load_balance >= JOB_ACCEPTABLE)
+    if (!p->known || f->lateness.count || f->crowd_count || p->load_balance >= JOB_ACCEPTABLE)
         return;
     say(v, "imbalance", PKI_WARN, NULL,
         "The load balance is %s (acceptable from %s on): rank %d has %s of time of its own, the"

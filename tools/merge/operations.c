@@ -1,5 +1,6 @@
 #include "merge/operations.h"
 
+#include "base/mem.h"
 #include "comm/model/operation.h"
 #include "memory.h"
 #include "out/file.h"
@@ -96,6 +97,8 @@ static bool open_file(operations *o, complaint *why)
 
 static bool write_all(int fd, const char *data, size_t n, uint64_t at)
 {
+    if (!pki_mem_may_grow(at + n))
+        return false;
     while (n > 0) {
         ssize_t put = pwrite(fd, data, n, (off_t)at);
         if (put < 0 && errno == EINTR)
