@@ -34,6 +34,11 @@ static const pki_series_kind parts = {.row_bytes = sizeof(part),
                                       .first_stride = 1024,
                                       .join = join};
 
+bool pki_timeline_reserve(pki_timeline *t)
+{
+    return pki_series_reserve(&t->parts, &parts);
+}
+
 bool pki_timeline_add(pki_timeline *t, uint64_t ns, double value)
 {
     part *at = isfinite(value) ? pki_series_at(&t->parts, &parts, ns) : NULL;

@@ -18,6 +18,9 @@ typedef struct pki_timeline {
     pki_series parts;
 } pki_timeline;
 
+/* So that no call of pki_timeline_add asks for memory. False without. */
+bool pki_timeline_reserve(pki_timeline *timeline);
+
 /* False without memory, and if the value is not finite: it is not in it then. */
 bool pki_timeline_add(pki_timeline *timeline, uint64_t ns, double value);
 

@@ -1,6 +1,5 @@
 #include "stats/series.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +25,14 @@ static bool grow(pki_series *s, const pki_series_kind *kind)
     s->rows = rows;
     memset(row_at(s, kind, s->room), 0, (room - s->room) * kind->row_bytes);
     s->room = room;
+    return true;
+}
+
+bool pki_series_reserve(pki_series *s, const pki_series_kind *kind)
+{
+    while (s->room < kind->most)
+        if (!grow(s, kind))
+            return false;
     return true;
 }
 

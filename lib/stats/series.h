@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,9 @@ typedef struct pki_series {
 
 /* All zero is an empty series, too. */
 void pki_series_finish(pki_series *series);
+
+/* Room for all rows that there may be, so that none is asked for later. False without memory. */
+bool pki_series_reserve(pki_series *series, const pki_series_kind *kind);
 
 /* The row of that position. NULL without memory for any row; with too little, rows are long. */
 void *pki_series_at(pki_series *series, const pki_series_kind *kind, uint64_t position);

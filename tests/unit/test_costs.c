@@ -180,12 +180,9 @@ int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_kernels_text),
-        cmocka_unit_test(best_of_a_tenth_of_a_second),
-        cmocka_unit_test(counts_only_grow),
-        IN_FOLDER(as_much_as_the_program_did),
-        IN_FOLDER(where_there_is_no_proc),
-        IN_FOLDER(what_is_not_asked_for_is_not_there),
+        cmocka_unit_test(the_kernels_text), cmocka_unit_test(best_of_a_tenth_of_a_second),
+        cmocka_unit_test(counts_only_grow), IN_FOLDER(as_much_as_the_program_did),
+        IN_FOLDER(where_there_is_no_proc),  IN_FOLDER(what_is_not_asked_for_is_not_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
