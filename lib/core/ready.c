@@ -33,10 +33,10 @@ static bool read_waited(uint64_t *ns)
     long n = fd >= 0 ? syscall(SYS_read, fd, text, sizeof text - 1) : 0;
     if (fd >= 0)
         syscall(SYS_close, fd);
-    errno = before;
     text[n > 0 ? n : 0] = '\0';
     strtoull(text, &end, 10);
     *ns = strtoull(end, NULL, 10);
+    errno = before;
     return n > 0;
 }
 

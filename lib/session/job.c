@@ -239,8 +239,12 @@ static void keep_open_one(pki_session *s)
 uint32_t pk_job_take_(pk_job_part_ *part)
 {
     int saved = errno;
-    if (part->size < sizeof *part || pki_control_lock())
+    if (part->size < sizeof *part)
         return 0;
+    if (pki_control_lock()) {
+        errno = saved;
+        return 0;
+    }
     if (pki_the_session.open)
         keep_open_one(&pki_the_session);
     if (waiting.there) {
