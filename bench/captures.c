@@ -1,11 +1,13 @@
 /* What the history costs, whether slow steps are found, and what a capture's end does to a step.
  *
- *     cost    CPU time of perfkit's threads per region, at a million a second: with statistics
- * only, with a history, with a trace. What the recording thread takes is the same in all slow
- * 10,000 steps of 1 ms with noise of +- 2 %, 100 of them slowed by 20 to 50 %: how many of these
- * are in a capture with the 3 before, and what else is delay   steps of the same work, on one
- * processor, every 40th captured with 3 others (20 MB): how long they take while a capture is
- * written, and else
+ * cost: CPU time of perfkit's threads per region, at a million a second: with statistics only, with
+ * a history, with a trace. What the recording thread takes is the same in all.
+ *
+ * slow: 10,000 steps of 1 ms with noise of +- 2 %, 100 of them slowed by 20 to 50 %. How many of
+ * these are in a capture with the 3 before, and what else is?
+ *
+ * delay: steps of the same work, bound to one processor, four of each 80 captured (20 MB). How long
+ * do the 40 behind a capture take, while it is written, and how long the others?
  *
  * A machine that does other things adds noise of its own, which "slow" calls false ones.
  */
@@ -23,7 +25,7 @@
 #include "harness.h"
 #include "scratch.h"
 
-enum { STEPS = 10000, SLOWED = 100, DELAY_STEPS = 2000, REGIONS = 20000 };
+enum { STEPS = 10000, SLOWED = 100, DELAY_STEPS = 8000, PERIOD = 80, REGIONS = 45000 };
 
 static pk_region one = PK_REGION("one");
 static uint64_t chance = 88172645463325252u;
@@ -197,45 +199,82 @@ static void work_step(void)
 {
     for (int i = 0; i < REGIONS; i++) {
         pk_region_begin(&one);
-        for (volatile int k = 0; k < 100; k++)
+        for (volatile int k = 0; k < 250; k++)
             ;
         pk_region_end(&one);
     }
     pk_step(1);
 }
 
-static void print_times(const char *name, double *ms, size_t n)
+static void print_times(const char *name, double *ms, size_t n, double usual)
 {
+    size_t late = 0;
+    for (size_t i = 0; i < n; i++)
+        late += ms[i] > usual + 1;
     if (n)
-        printf("  %-36s %8zu %8.3f %8.3f %8.3f %8.3f\n", name, n, bench_quantile(ms, n, 0.5),
-               bench_quantile(ms, n, 0.99), bench_quantile(ms, n, 0.999), bench_quantile(ms, n, 1));
+        printf("  %-36s %8zu %8.3f %8.3f %8.3f %8.3f %11.2f %%\n", name, n,
+               bench_quantile(ms, n, 0.5), bench_quantile(ms, n, 0.99),
+               bench_quantile(ms, n, 0.999), bench_quantile(ms, n, 1),
+               100 * (double)late / (double)n);
 }
 
-static void delay(void)
+static double megabytes(const char *pattern)
 {
-    static double ms[2][DELAY_STEPS];
-    static char path[512];
-    size_t n[2] = {0, 0};
-    snprintf(path, sizeof path, "%s", bench_scratch("delay-%s.json"));
-    bench_pin(0);
-    must_start(pk_options(.backends = "none", .capture = "cycle=wait:36,active:4",
-                          .capture_path = path, .captures_per_hour = 3600,
-                          .capture_bytes_per_hour = (uint64_t)1 << 40, .arena_path = "none"));
-    for (unsigned s = 0; s < DELAY_STEPS; s++) {
+    glob_t files = {0};
+    struct stat of = {0};
+    if (glob(pattern, 0, NULL, &files) == 0)
+        stat(files.gl_pathv[0], &of);
+    globfree(&files);
+    return (double)of.st_size * 1e-6;
+}
+
+typedef struct delays {
+    double ms[2][DELAY_STEPS]; /* without and with a capture being written */
+    size_t n[2];
+    double megabytes;
+} delays;
+
+/* The first period has no capture behind it and is nobody's. */
+static void make_steps(const char *pattern, delays *d)
+{
+    for (unsigned s = 0; s < PERIOD + DELAY_STEPS; s++) {
         uint64_t before = pki_captures_counted().written, begin = bench_wall_ns();
         work_step();
         double took = (double)(bench_wall_ns() - begin) * 1e-6;
         bool busy = pki_captures_counted().waiting || before != pki_captures_counted().written ||
-                    s % 40 < 20;
-        ms[busy][n[busy]++] = took;
-        if (s % 40 == 39)
+                    s % PERIOD < PERIOD / 2;
+        if (s < PERIOD)
+            continue;
+        d->ms[busy][d->n[busy]++] = took;
+        if (s % PERIOD == PERIOD - 5) {
+            d->megabytes = megabytes(pattern);
             bench_scratch_empty();
+        }
     }
+}
+
+static void delay(void)
+{
+    static delays d;
+    static char path[512], pattern[512];
+    double load = 0;
+    memset(&d, 0, sizeof d);
+    snprintf(path, sizeof path, "%s", bench_scratch("delay-%s.json"));
+    snprintf(pattern, sizeof pattern, "%s", bench_scratch("delay-*.json"));
+    must_start(pk_options(.backends = "none", .capture = "cycle=wait:76,active:4",
+                          .capture_path = path, .captures_per_hour = 3600,
+                          .capture_bytes_per_hour = (uint64_t)1 << 40, .arena_path = "none"));
+    bench_pin(0); /* the steps alone: perfkit's threads have the other processors */
+    make_steps(pattern, &d);
+    getloadavg(&load, 1);
+    unsigned long long written = pki_captures_counted().written;
     pk_stop();
-    printf(
-        "steps of the same work, ms                  steps      p50      p99    p99.9      max\n");
-    print_times("no capture is being written", ms[0], n[0]);
-    print_times("within 20 steps of a capture's end", ms[1], n[1]);
+    double usual = bench_quantile(d.ms[0], d.n[0], 0.5);
+    printf("steps of the same work, ms; %llu captures of %.0f MB; load %.1f\n"
+           "  %-36s %8s %8s %8s %8s %8s %s\n",
+           written, d.megabytes, load, "", "steps", "p50", "p99", "p99.9", "max", "1 ms late");
+    print_times("no capture is being written", d.ms[0], d.n[0], usual);
+    print_times("within 40 steps of a capture's end", d.ms[1], d.n[1], usual);
 }
 
 int main(int argc, char **argv)
