@@ -75,7 +75,7 @@ module pk
         character(kind=c_char), allocatable :: characters(:)
     end type
 
-    ! pk_options of pk/session.h.
+    ! pk_options of pk/options.h.
     type, bind(c) :: options
         integer(c_int32_t) :: size = 312, ring_records = 0
         type(c_ptr) :: trace_path = c_null_ptr, report_path = c_null_ptr
@@ -122,7 +122,7 @@ module pk
 contains
 
     ! Begins a session. What is not given comes from the environment (PK_TRACE_PATH, ...); the arguments are the members
-    ! of pk_options, whose manual is pk/session.h.
+    ! of pk_options, whose manual is pk/options.h.
     subroutine pk_start(trace_path, report_path, backends, ring_records, memory_bytes, warmup_steps, rank, &
                         world_size, status, arena_path, clock, trace_max_bytes, flush_ms, report_threads, &
                         log_level, cupti_steps, cupti_graph_nodes, nvtx_consume, nvtx_shim, gpu_capture, &

@@ -6,7 +6,7 @@ import "C"
 
 import "unsafe"
 
-// Options are those of pk/session.h, whose manual is there, but for the log function, which would call Go under the
+// Options are those of pk/options.h, whose manual is there, but for the log function, which would call Go under the
 // library's lock. What is not set comes from the environment (PK_TRACE_PATH, ...).
 type Options struct {
 	TracePath, ReportPath, Backends, ArenaPath, Clock, CuptiSteps, NvtxShim, GpuCapture        string

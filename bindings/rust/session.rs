@@ -33,7 +33,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What a session is to do; the fields are those of pk/session.h. What is not set comes from the environment.
+/// What a session is to do; the fields are those of pk/options.h. What is not set comes from the environment.
 pub struct Options {
     raw: raw::Options,
     kept: Vec<CString>,
@@ -41,7 +41,7 @@ pub struct Options {
 
 macro_rules! text_options {
     ($($name:ident)+) => { $(
-        /// As in pk/session.h.
+        /// As in pk/options.h.
         pub fn $name(mut self, text: &str) -> Options {
             let text = c_text(text);
             self.raw.$name = text.as_ptr(); // the text stays where it is when its CString moves
@@ -53,7 +53,7 @@ macro_rules! text_options {
 
 macro_rules! number_options {
     ($($name:ident: $type:ty)+) => { $(
-        /// As in pk/session.h.
+        /// As in pk/options.h.
         pub fn $name(mut self, number: $type) -> Options {
             self.raw.$name = number;
             self

@@ -380,6 +380,6 @@ PK_API void pk_bench_note_allocation(size_t bytes);
 
 #ifdef PK_DISABLE
 #define PK_DISABLE_BENCH_
-#include <pk/disable.h>
+#include <pk/disable_bench.h>
 #endif
 #endif

@@ -48,7 +48,7 @@ PK_API void pk_bench_attach_(pk_bench_entry *entry, pk_bench_axis *axis);
 
 #ifdef PK_DISABLE
 #define PK_DISABLE_BENCH_REGISTER_
-#include <pk/disable.h>
+#include <pk/disable_bench.h>
 #define PK_BENCH_AT_LOAD_ __attribute__((unused))
 #else
 #define PK_BENCH_AT_LOAD_ __attribute__((constructor))

@@ -73,7 +73,7 @@ PK_API PK_INLINE void pk_step_kind(const char *kind);
  * The report has of both the share of the peak, over the steps of the usual kind that told it,
  * behind the warm-up: MFU (model FLOPs utilisation; A. Chowdhery and others, "PaLM: Scaling
  * Language Modeling with Pathways", 2022, appendix B) and HFU (hardware FLOPs utilisation). Of
- * which peak: the option `peak` (pk/session.h). Each number is kept in 24 bits, so to within 6e-8
+ * which peak: the option `peak` (pk/options.h). Each number is kept in 24 bits, so to within 6e-8
  * of it. What is not finite or below 0 is left out. Any thread; some 20 ns. */
 PK_API PK_INLINE void pk_step_flops(double model, double hardware);
 

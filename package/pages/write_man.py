@@ -149,6 +149,6 @@ def library_page(headers, version, date):
         "The headers are the manual; each begins with what it is for.", *listed])
     lines += section("ENVIRONMENT", [
         words("Each option of `pk_start` has a variable of its name, such as PK_TRACE_PATH and PK_REPORT_PATH; see"
-              " pk/session.h. `pk status` lists those that are set, and says which of them nobody reads.")])
+              " pk/options.h. `pk status` lists those that are set, and says which of them nobody reads.")])
     lines += section('"SEE ALSO"', see_also([("pk", 1), ("pk-status", 1)]))
     return "\n".join(lines) + "\n"

@@ -20,7 +20,7 @@ import tempfile
 from declared import Declared, preprocessed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-BENCH = ("bench.h", "bench_register.h", "keep.h")
+BENCH = ("bench.h", "bench_register.h", "disable_bench.h", "keep.h")
 HEAD = """/* What programs linked against %s rely on: made by tests/abi/abi.py, not by hand. */
 %s
 #include <stddef.h>

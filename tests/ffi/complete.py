@@ -48,8 +48,9 @@ def binding(source, language):
 
 
 def functions(source):
-    """disable.h has all of them; tests/headers sees to that."""
-    return sorted(set(re.findall(r"\b(pk_[a-z0-9_]+)\(", read(source, "include/pk/disable.h"))) - {"pk_status"})
+    """disable.h and disable_bench.h have all of them; tests/headers sees to that."""
+    text = read(source, "include/pk/disable.h") + read(source, "include/pk/disable_bench.h")
+    return sorted(set(re.findall(r"\b(pk_[a-z0-9_]+)\(", text)) - {"pk_status"})
 
 
 def options(source):

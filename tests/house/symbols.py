@@ -96,7 +96,7 @@ def declared_in(root, path):
 def declared(headers, bench=False):
     """Those of libpk, or of libpkbench."""
     paths = [path for path in tree.files(headers, endings=(".h",))
-             if os.path.basename(path) != "disable.h"]  # the same functions once more, for programs without the library
+             if not os.path.basename(path).startswith("disable")]  # the same functions, for programs without the library
     return {name for path in paths if bool(BENCH.match(os.path.basename(path))) == bench
             for name in declared_in(headers, path)}
 

@@ -3,7 +3,7 @@ package perfkit;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Where pk_options of pk/session.h has its members. */
+/** Where pk_options of pk/options.h has its members. */
 final class Layout {
     private Layout() {}
 

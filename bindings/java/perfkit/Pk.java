@@ -244,7 +244,7 @@ public final class Pk {
     // ---- sessions ----
 
     /**
-     * What a session is to do: the members of pk_options in pk/session.h, whose manual is there, but for the log
+     * What a session is to do: the members of pk_options in pk/options.h, whose manual is there, but for the log
      * function, which would call Java under the library's lock. What is not set comes from the environment
      * (PK_TRACE_PATH, ...).
      */
