@@ -15,27 +15,24 @@
 #include <pk/pk.h>
 
 #include "core/overhead.h"
+#include "measure/comm_rows.h"
 #include "measure/costs/rows.h"
 #include "measure/cpu_side.h"
+#include "measure/device/rows.h"
 #include "measure/environment.h"
 #include "measure/goodput/parts.h"
-#include "measure/exchange_rows.h"
+#include "measure/kinds.h"
 #include "measure/thinned.h"
 #include "measure/machine/rows.h"
 #include "measure/memory/rows.h"
 #include "measure/requests/parts.h"
 #include "measure/paths.h"
 #include "measure/stage_rows.h"
+#include "measure/steps/rows.h"
 #include "measure/window/sum.h"
 #include "stats/histogram.h"
 
-#define PKI_KINDS 6             /* enum pk_kind */
-#define PKI_UNTRACKED PKI_KINDS /* index of the time outside every region */
-#define PKI_SHARES (PKI_KINDS + 1)
 #define PKI_REPORT_SCHEMA 1 /* "schema" in the report file; docs/report-format.md */
-
-/* "other", "compute", "data", "comm", "io", "wait", "untracked" */
-extern const char *const pki_kind_names[PKI_SHARES];
 
 /* What of a region's calls were pk_spans and their marks. */
 typedef struct pki_span_row {
@@ -86,154 +83,12 @@ typedef struct pki_counter_row {
     pki_counter_point *points; /* by time, at most PKI_TIMELINE_MOST (measure/timeline.h) */
 } pki_counter_row;
 
-/* One region's part in one step. */
-typedef struct pki_step_part {
-    char *name;
-    uint32_t kind;
-    uint64_t self;
-    double usual; /* its median over the steady steps */
-} pki_step_part;
-
-typedef struct pki_step_row {
-    uint64_t index, start, duration, items;
-    uint64_t kinds[PKI_SHARES];
-    /* slowest steps only: the parts furthest above their usual, biggest excess first */
-    size_t part_count;
-    pki_step_part *parts;
-} pki_step_row;
-
-/* The step series, bounded: entry i stands for `merged` consecutive steps. */
-typedef struct pki_series_row {
-    uint64_t index, start; /* of its first step */
-    uint64_t steps;        /* in this entry */
-    uint64_t duration;     /* sum; kinds and items too */
-    uint64_t longest, shortest;
-    uint64_t median; /* exact up to 8 steps, see measure/steps/series.h beyond */
-    uint64_t items;
-    uint64_t kinds[PKI_SHARES];
-} pki_series_row;
-
-/* Steps of a kind of their own (pk_step_kind), or the time between steps. */
-typedef struct pki_step_kind_row {
-    pki_dist time; /* first: count 0 leaves it out of the report file */
-    char *name;    /* NULL of what lies between steps */
-    uint64_t items;
-    uint64_t broken_down;       /* so many of them, of which... */
-    uint64_t kinds[PKI_SHARES]; /* ...this is the self time of the thread that makes steps */
-} pki_step_kind_row;
-
-/* Of the steps of the usual kind; the others are in step_kinds. */
-typedef struct pki_step_summary {
-    uint64_t count;    /* all closed steps */
-    uint64_t warmup;   /* so many first ones told apart */
-    bool warmup_given; /* by the option, not found from the data */
-    pki_dist all;      /* durations */
-    pki_dist steady;   /* without the warm-up */
-    pki_dist warm;     /* the warm-up's */
-    uint64_t items;    /* in the steady steps */
-    double items_per_second;
-    uint64_t kinds[PKI_SHARES]; /* over the steady steps */
-    uint64_t broken_down;       /* steady steps whose breakdown is known */
-    size_t slowest_count;
-    pki_step_row *slowest; /* of the steady ones, slowest first */
-    size_t series_count;
-    pki_series_row *series;
-    /* Median step time in the first and the last third of the steady steps (by the series); 0 if
-     * these are too few. */
-    double first_third, last_third;
-    double drift;            /* last over first, minus 1; 0 if too few */
-    pki_processor processor; /* of the thread that makes the steps */
-    pki_histogram histogram; /* of `steady` */
-    pki_utilisation utilisation;
-    size_t step_kind_count;
-    pki_step_kind_row *step_kinds; /* most time first */
-    pki_step_kind_row between;     /* time.count 0: each step began where the last one ended */
-} pki_step_summary;
-
 /* Of a run without steps (measure/whole_run.h). */
 typedef struct pki_whole_run {
     uint64_t time; /* 0: there is none */
     char *thread;  /* whose it is */
     uint64_t kinds[PKI_SHARES];
 } pki_whole_run;
-
-#define PKI_GPU_SHORT_NS 10000u      /* a kernel below that is a short one */
-#define PKI_GPU_LAUNCH_GAP_NS 50000u /* a gap up to that is one between launches */
-
-/* What is known of a device in a step. Times in ns. */
-enum pki_gpu_figure {
-    PKI_GPU_STEP, /* the step's duration */
-    PKI_GPU_BUSY, /* something ran on it, on whatever stream */
-    PKI_GPU_IDLE, /* nothing did */
-    PKI_GPU_GAPS, /* how many times; a gap across a step's end is one in each */
-    PKI_GPU_LONGEST_GAP,
-    PKI_GPU_COMM,         /* a collective was in flight on one of its streams... */
-    PKI_GPU_COMM_HIDDEN,  /* ...and a stream without one computed meanwhile */
-    PKI_GPU_COMM_EXPOSED, /* ...and none did */
-    PKI_GPU_MEMORY,       /* bytes in use at the step's end */
-    /* from here on only of steps that were measured */
-    PKI_GPU_COPY,        /* something was copied */
-    PKI_GPU_COPY_ALONE,  /* ...and no kernel ran meanwhile */
-    PKI_GPU_SYNC,        /* a thread waited for it */
-    PKI_GPU_SYNC_GAPS,   /* idle time of gaps that such a wait reaches into */
-    PKI_GPU_LAUNCH_GAPS, /* idle time of other gaps, of those up to PKI_GPU_LAUNCH_GAP_NS */
-    PKI_GPU_KERNELS,     /* that began in it */
-    PKI_GPU_SHORT_KERNELS,
-    PKI_GPU_H2D_TIME, /* copies that began in it, added up: host to device... */
-    PKI_GPU_H2D_BYTES,
-    PKI_GPU_D2H_TIME,
-    PKI_GPU_D2H_BYTES,
-    PKI_GPU_D2D_TIME, /* ...within the device... */
-    PKI_GPU_D2D_BYTES,
-    PKI_GPU_P2P_TIME, /* ...to another one */
-    PKI_GPU_P2P_BYTES,
-    PKI_GPU_FIGURES
-};
-
-/* "step", "busy", ...: their names in the report file */
-extern const char *const pki_gpu_figures[PKI_GPU_FIGURES];
-
-typedef struct pki_gpu_copies {
-    uint64_t count, time, bytes;
-} pki_gpu_copies;
-
-enum { PKI_H2D, PKI_D2H, PKI_D2D, PKI_P2P, PKI_DIRECTIONS };
-
-/* "h2d", "d2h", ... */
-extern const char *const pki_direction_names[PKI_DIRECTIONS];
-
-/* A device in some consecutive steps. Times are sums over them. */
-typedef struct pki_gpu_series_row {
-    uint64_t index, steps;
-    uint64_t step, busy, gaps, longest_gap;
-    uint64_t copy_alone, sync_gaps, launch_gaps, kernels; /* 0 if it was not measured */
-    uint64_t comm_hidden, comm_exposed;                   /* 0 if that is not known */
-} pki_gpu_series_row;
-
-/* A device, over the whole run; `per_step` over the steady steps since its first use. */
-typedef struct pki_gpu_row {
-    uint32_t device;
-    bool measured; /* per_step is made of kernels and copies; else of stream spans */
-    uint64_t streams;
-    uint64_t spans;
-    uint64_t collectives; /* timed by events; those that CUPTI measures are kernels */
-    uint64_t kernels, short_kernels, kernel_time; /* graphs are among the kernels */
-    uint64_t memsets;
-    pki_gpu_copies copies[PKI_DIRECTIONS];
-    pki_dist per_step[PKI_GPU_FIGURES];
-    size_t series_count;
-    pki_gpu_series_row *series; /* all steps since its first use (measure/device/series.h) */
-} pki_gpu_row;
-
-/* A kernel by its name; the last row may be that of all names for which there was no room. */
-typedef struct pki_kernel_row {
-    char *name;
-    char *region;        /* that launched most of its time; "": none was open */
-    double region_share; /* how much of it */
-    pki_dist time;
-} pki_kernel_row;
-
-#define PKI_OTHER_KERNELS "(other kernels)"
 
 /* What became of what devices and libraries did. */
 typedef struct pki_activity_summary {
@@ -243,59 +98,6 @@ typedef struct pki_activity_summary {
     uint64_t unmeasured;               /* missing in steps or distributions for want of memory */
     uint64_t overhead_count, overhead; /* what measuring took, as CUPTI tells; ns */
 } pki_activity_summary;
-
-/* A communicator, as this process sees it. */
-typedef struct pki_comm_row {
-    char *library, *name;
-    uint64_t id; /* 0: unknown */
-    int32_t rank, size;
-    uint64_t calls, bytes;  /* bytes as given to the calls */
-    uint64_t time, exposed; /* added up: of operations beside each other more than has passed */
-    uint64_t busy, waited;  /* each moment once: any was under way, any was waited for */
-    uint64_t on_stream; /* of time: timed on a device's stream; what of it was waited is unknown */
-    uint64_t enqueued, started, completed; /* sequence numbers of the last ones, from 1 */
-    uint64_t under_way;                    /* at the end: they need not complete in their order */
-    uint32_t in_flight;                    /* most at once */
-} pki_comm_row;
-
-/* How a library went about it, as it says: "RING", "LL128". */
-typedef struct pki_comm_way {
-    char *algorithm, *protocol; /* "": not told */
-    uint64_t calls;
-    double channels; /* mean */
-} pki_comm_way;
-
-/* Its operations of one sort and size; bandwidths in GB/s, count 0 where there is none. */
-typedef struct pki_operation_row {
-    size_t comm;   /* index of pki_summary.comms */
-    uint32_t op;   /* a pk_comm_op */
-    uint64_t size; /* the class: from so many bytes up to twice that; 0: none */
-    uint64_t bytes, exposed;
-    pki_dist time, algbw, busbw;
-    size_t way_count;
-    pki_comm_way *ways; /* those that were told, most calls first */
-} pki_operation_row;
-
-/* Its operations of one sort in one region. */
-typedef struct pki_comm_region_row {
-    char *region; /* "": none was open */
-    size_t comm;
-    uint32_t op;
-    uint64_t bytes, exposed;
-    pki_dist time;
-} pki_comm_region_row;
-
-typedef struct pki_comm_summary {
-    uint64_t unmeasured; /* operations missing in the rows for want of memory or room */
-    size_t comm_count, collective_count, region_count, slowest_count;
-    pki_comm_row *comms;
-    pki_operation_row *collectives; /* by communicator, operation and size */
-    pki_comm_region_row *regions;   /* by total time, most first */
-    pki_comm_call_row *slowest;     /* slowest first */
-    size_t partner_count;
-    pki_partner_row *partners; /* by rank; PKI_PARTNERS_OTHER last */
-    pki_sequences sequences;
-} pki_comm_summary;
 
 /* All pk_spans (pk/span.h has what is what). */
 typedef struct pki_span_summary {

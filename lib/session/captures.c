@@ -17,28 +17,17 @@
 #include "core/inside.h"
 #include "session/activity.h"
 #include "session/arming.h"
+#include "session/capture_queue.h"
 #include "session/requests.h"
 #include "session/toll.h"
 
-#define WAITING 64     /* wishes */
 #define ROUNDS_LATER 2 /* after its last step's record others' may come for a round */
-#define DEVICE_PATIENCE_NS 3000000000u /* for kernels of its steps */
-
-/* A wish on its way. */
-typedef struct waiting {
-    pki_wish wish;
-    uint64_t pin; /* position from which it needs the history; once that is known */
-    uint64_t due; /* the round in which it may be written; 0: its last step has not ended */
-    uint64_t end; /* of its last step, ns of the session; what devices did until then is awaited */
-    uint64_t latest; /* but not longer than this, CLOCK_MONOTONIC */
-} waiting;
 
 /* Under the drain lock, but for what says otherwise. */
 static struct {
     bool open;
     pki_chooser chooser;
-    waiting queue[WAITING];
-    unsigned count;
+    pki_capture_queue queue;
     uint64_t busy_pin; /* of what is being written */
     bool writer_there, leaving;
     pthread_t writer;
@@ -52,58 +41,10 @@ static struct {
 
 static void pin(pki_session *s)
 {
-    uint64_t first = now.busy_pin;
-    for (unsigned i = 0; i < now.count; i++)
-        first = PKI_MIN(first, now.queue[i].pin);
-    pki_history_pin(s->history, first);
-}
-
-/* Where a wish begins in the history. */
-static uint64_t begin_of(const pki_history_view *view, const pki_wish *wish)
-{
-    const pki_history_step *step =
-        pki_capture_is_of_now(wish->reason) ? NULL : pki_history_find(view, wish->first);
-    return step ? PKI_MAX(step->at, view->head->first) : view->head->first;
-}
-
-/* When its last step ended, or now: all that there is. */
-static uint64_t end_of(const pki_session *s, const pki_history_view *view, const pki_wish *wish)
-{
-    const pki_history_step *step = pki_history_find(view, wish->last);
-    return step ? pki_clock_ns(&s->arena->header->clock, step->start + step->ticks)
-                : pki_activity_ns(pki_monotonic_ns());
-}
-
-/* Its last step has ended. */
-static void make_due(pki_session *s, waiting *w, unsigned rounds_later)
-{
-    pki_history_view view;
-    if (!pki_history_view_now(s->history, &view))
-        return;
-    w->due = pki_history_rounds(s->history) + rounds_later;
-    w->end = end_of(s, &view, &w->wish);
-    w->latest = pki_monotonic_ns() + (rounds_later ? DEVICE_PATIENCE_NS : 0);
-    w->pin = PKI_MIN(w->pin, begin_of(&view, &w->wish));
+    pki_history_pin(s->history, PKI_MIN(now.busy_pin, pki_capture_queue_pin(&now.queue)));
 }
 
 /* ---- wishes ---- */
-
-static void remove_waiting(unsigned i)
-{
-    memmove(&now.queue[i], &now.queue[i + 1], (--now.count - i) * sizeof *now.queue);
-}
-
-/* Slow steps in a row, as one. */
-static bool merge(const pki_wish *wish)
-{
-    for (unsigned i = 0; i < now.count; i++) {
-        if (!pki_wish_merge(&now.queue[i].wish, wish))
-            continue;
-        now.queue[i].due = 0;
-        return true;
-    }
-    return false;
-}
 
 static void refuse(pki_session *s, const pki_wish *wish)
 {
@@ -111,29 +52,12 @@ static void refuse(pki_session *s, const pki_wish *wish)
     pki_requests_answer(s, wish, PKI_ANSWER_REFUSED, NULL);
 }
 
-/* In a queue that is full the one of least worth goes. */
-static void add_wish(pki_session *s, const pki_wish *wish)
-{
-    if (merge(wish))
-        return;
-    if (now.count == WAITING) {
-        unsigned least = 0;
-        for (unsigned i = 1; i < now.count; i++)
-            if (now.queue[i].wish.worth < now.queue[least].wish.worth)
-                least = i;
-        bool new_one = now.queue[least].wish.worth >= wish->worth;
-        refuse(s, new_one ? wish : &now.queue[least].wish);
-        if (new_one)
-            return;
-        remove_waiting(least);
-    }
-    now.queue[now.count++] = (waiting){.wish = *wish, .pin = PKI_HISTORY_FREE};
-}
-
 static void add_wishes(pki_session *s, const pki_wish *wishes, unsigned n)
 {
+    pki_wish refused;
     for (unsigned i = 0; i < n; i++)
-        add_wish(s, &wishes[i]);
+        if (!pki_capture_queue_add(&now.queue, &wishes[i], &refused))
+            refuse(s, &refused);
 }
 
 void pki_captures_step(pki_session *s, const pki_record *r, const pki_record *more, uint32_t kind)
@@ -153,9 +77,9 @@ static void pin_asked(pki_session *s)
     pki_history_view view;
     if (!pki_history_view_now(s->history, &view))
         return;
-    for (unsigned i = 0; i < now.count; i++)
-        if (pki_capture_is_of_now(now.queue[i].wish.reason))
-            now.queue[i].pin = PKI_MIN(now.queue[i].pin, view.head->first);
+    for (unsigned i = 0; i < now.queue.count; i++)
+        if (pki_capture_is_of_now(now.queue.waiting[i].wish.reason))
+            now.queue.waiting[i].pin = PKI_MIN(now.queue.waiting[i].pin, view.head->first);
     pin(s);
 }
 
@@ -170,32 +94,9 @@ static void take_asked(pki_session *s)
 
 /* ---- writing ---- */
 
-static bool has_devices(const waiting *w)
-{
-    return w->end <= pki_activity_known() || pki_monotonic_ns() >= w->latest;
-}
-
-static bool is_ready(const pki_session *s, const waiting *w)
-{
-    return w->due && w->due <= pki_history_rounds(s->history) && has_devices(w);
-}
-
-/* The one of most worth, of those that are ready; WAITING: none is. */
-static unsigned find_ready(const pki_session *s)
-{
-    unsigned best = WAITING;
-    for (unsigned i = 0; i < now.count; i++)
-        if (is_ready(s, &now.queue[i]) &&
-            (best == WAITING || now.queue[i].wish.worth > now.queue[best].wish.worth))
-            best = i;
-    return best;
-}
-
 static bool take_job(pki_session *s, pki_capture_job *job)
 {
-    for (unsigned i; (i = find_ready(s)) != WAITING;) {
-        waiting w = now.queue[i];
-        remove_waiting(i);
+    for (pki_waiting_capture w; pki_capture_queue_take(&now.queue, s, &w);) {
         now.busy_pin = w.pin;
         if (pki_capture_job_make(s, &w.wish, &now.budget, job)) {
             job->refused = now.counts.refused;
@@ -285,8 +186,8 @@ void pki_captures_round_begins(pki_session *s)
 /* Is a capture near that somebody has asked for? */
 static bool is_asked_for(uint64_t horizon)
 {
-    for (unsigned i = 0; i < now.count; i++) {
-        const pki_wish *w = &now.queue[i].wish;
+    for (unsigned i = 0; i < now.queue.count; i++) {
+        const pki_wish *w = &now.queue.waiting[i].wish;
         if (w->worth == PKI_WORTH_ASKED && w->first <= horizon && w->last >= now.chooser.next &&
             w->last != UINT64_MAX)
             return true;
@@ -297,9 +198,9 @@ static bool is_asked_for(uint64_t horizon)
 static void arm(void)
 {
     uint64_t next = now.chooser.next, horizon = pki_arming_horizon(next), last = 0;
-    for (unsigned i = 0; i < now.count; i++)
-        if (now.queue[i].due && now.queue[i].end > last)
-            last = now.queue[i].end;
+    for (unsigned i = 0; i < now.queue.count; i++)
+        if (now.queue.waiting[i].due && now.queue.waiting[i].end > last)
+            last = now.queue.waiting[i].end;
     pki_arming_await(last);
     pki_arming_round(next,
                      pki_choose_foresees(&now.chooser, next, horizon) || is_asked_for(horizon));
@@ -311,14 +212,14 @@ void pki_captures_round(pki_session *s)
     if (!now.open)
         return;
     arm();
-    for (unsigned i = 0; i < now.count; i++) {
-        waiting *w = &now.queue[i];
+    for (unsigned i = 0; i < now.queue.count; i++) {
+        pki_waiting_capture *w = &now.queue.waiting[i];
         bool over = w->wish.last == UINT64_MAX || w->wish.last < now.chooser.next;
         if (!w->due && over)
-            make_due(s, w, ROUNDS_LATER);
-        ready |= is_ready(s, w);
+            pki_capture_queue_due(s, w, ROUNDS_LATER);
+        ready |= pki_capture_queue_is_ready(s, w);
     }
-    if (!now.count)
+    if (!now.queue.count)
         return;
     pin(s);
     if (ready)
@@ -332,16 +233,17 @@ void pki_captures_end(pki_session *s)
         return;
     pki_requests_listen(NULL);
     add_wishes(s, wishes, pki_choose_at_end(&now.chooser, wishes));
-    for (unsigned i = now.count; i-- > 0;)
-        if (now.queue[i].wish.first >= now.chooser.next && now.queue[i].wish.first > 0)
-            remove_waiting(i); /* its first step never came */
-    for (unsigned i = 0; i < now.count; i++) {
-        waiting *w = &now.queue[i];
+    for (unsigned i = now.queue.count; i-- > 0;)
+        if (now.queue.waiting[i].wish.first >= now.chooser.next &&
+            now.queue.waiting[i].wish.first > 0)
+            pki_capture_queue_remove(&now.queue, i); /* its first step never came */
+    for (unsigned i = 0; i < now.queue.count; i++) {
+        pki_waiting_capture *w = &now.queue.waiting[i];
         if (w->wish.last != UINT64_MAX && w->wish.last >= now.chooser.next) {
             w->wish.cut = true;
             w->wish.last = now.chooser.next ? now.chooser.next - 1 : UINT64_MAX;
         }
-        make_due(s, w, 0);
+        pki_capture_queue_due(s, w, 0);
     }
     pin(s);
 }
@@ -372,7 +274,7 @@ void pki_captures_finish(pki_session *s)
 pki_capture_counts pki_captures_counted(void)
 {
     pki_capture_counts counts = now.counts;
-    counts.waiting = now.count;
+    counts.waiting = now.queue.count;
     return counts;
 }
 

@@ -15,10 +15,9 @@
 #include "base/own.h"
 #include "base/small_file.h"
 #include "base/text.h"
-#include "core/phase.h"
-#include "measure/goodput/account.h"
 #include "measure/goodput/line.h"
 #include "out/target.h"
+#include "session/goodput_account.h"
 
 #define BEAT_LEAST 100000000u
 #define BEAT_MOST 60000000000u
@@ -28,75 +27,13 @@
 
 static struct {
     bool on, held; /* the file is ours to write */
-    bool accounted;
     pki_owned own;
-    int error;           /* of the last write, told once */
-    bool torn;           /* what stands at the file's end has no newline */
-    pki_account account; /* under the fold lock */
-    uint64_t origin;     /* session ns 0 on CLOCK_MONOTONIC */
-    uint64_t told_saves, told_training, heard_training, told_hang, next;
-    pki_life_line line, not_mine; /* not_mine: before the file was ours */
-    pki_phases heard;             /* the last time that they were known */
+    int error;                                /* of the last write, logged once */
+    bool torn;                                /* what stands at the file's end has no newline */
+    uint64_t written_saves, written_training; /* what the last line knew of */
+    uint64_t next;                            /* when the next one is due */
+    pki_life_line line, not_mine;             /* not_mine: before the file was ours */
 } x = {.own.fd = -1};
-
-static uint64_t hang_since; /* the watchdog's word */
-
-void pki_goodput_hang(uint64_t since)
-{
-    pki_store_release(&hang_since, since);
-}
-
-/* ---- the account: from the fold, step by step ---- */
-
-static uint64_t in_session(uint64_t monotonic)
-{
-    return pki_saturating_sub(monotonic, x.origin);
-}
-
-/* Once for each hang, since a step that ends is its end, too. */
-static void hear_hang(void)
-{
-    uint64_t since = pki_load_acquire(&hang_since); /* pairs with the watchdog's store */
-    if (since && since != x.told_hang)
-        pki_account_hang(&x.account, in_session(since));
-    else if (!since && x.told_hang)
-        pki_account_hang_over(&x.account, in_session(pki_monotonic_ns()));
-    x.told_hang = since;
-}
-
-/* What has been announced since the last time. Under the fold lock. */
-static pki_phases hear(void)
-{
-    pki_phase_part parts[32];
-    pki_phases now = pki_phases_now(); /* first: what ends meanwhile is among the parts below */
-    size_t n;
-    hear_hang();
-    if (!now.known)
-        return x.heard;
-    pki_account_phase(&x.account, in_session(now.since),
-                      now.open ? pki_part_of_phase(now.open) : 0);
-    while ((n = pki_phases_take(parts, PKI_COUNT_OF(parts))) > 0)
-        for (size_t i = 0; i < n; i++)
-            pki_account_span_add(&x.account, in_session(parts[i].begin), in_session(parts[i].end),
-                                 pki_part_of_phase(parts[i].phase));
-    if (now.training_calls != x.heard_training)
-        pki_account_at(&x.account, now.training_at, now.training_index);
-    x.heard_training = now.training_calls;
-    return x.heard = now;
-}
-
-static void on_step(pki_fold *fold, const pki_step *step, uint64_t data)
-{
-    const pki_account_step s = {.index = step->index,
-                                .start = step->start,
-                                .duration = step->duration,
-                                .data = data,
-                                .kind = step->kind,
-                                .between = step->between};
-    (void)fold;
-    hear();
-    pki_account_add(&x.account, &s);
-}
 
 /* ---- the line ---- */
 
@@ -127,25 +64,9 @@ static void take_off(pki_life_line *l, const pki_life_line *off)
 
 static pki_phases fill(bool last)
 {
-    pki_life_line *l = &x.line;
-    pki_fold_lock();
-    uint64_t now = PKI_MAX(in_session(pki_monotonic_ns()), x.account.covered);
-    pki_phases heard = hear();
-    pki_account_parts(&x.account, now, last, l->parts);
-    l->unix_ns = pki_read_clock(CLOCK_REALTIME);
-    l->boot_ns = pki_read_clock(CLOCK_BOOTTIME);
-    l->up = x.account.before + now;
-    l->steps = x.account.steps;
-    l->recomputed = x.account.recomputed;
-    l->at = x.account.at_told ? (int64_t)x.account.at_step : x.account.at;
-    l->furthest = PKI_MAX(l->at, x.account.furthest_before);
-    pki_fold_unlock();
-    l->saves = heard.saves;
-    l->save_ns = heard.time[PK_PHASE_CHECKPOINT];
-    l->save_bytes = heard.save_bytes;
-    l->saved = heard.saved;
-    l->beat = beat_of(l->up) + BEAT_LEAST;
-    take_off(l, &x.not_mine);
+    pki_phases heard = pki_goodput_account_line(last, &x.line);
+    x.line.beat = beat_of(x.line.up) + BEAT_LEAST;
+    take_off(&x.line, &x.not_mine);
     return heard;
 }
 
@@ -189,8 +110,8 @@ static void put(uint32_t why)
         pki_log(PK_LOG_ERROR, "goodput_path: %s; the next line makes up for this one",
                 pki_own_why(x.error));
     }
-    x.told_saves = heard.saves;
-    x.told_training = heard.training_calls;
+    x.written_saves = heard.saves;
+    x.written_training = heard.training_calls;
     x.next = pki_monotonic_ns() + beat_of(x.line.up);
 }
 
@@ -266,9 +187,7 @@ static bool take_file(void)
     if (!pki_own_lock(&x.own) && (errno == EAGAIN || errno == EACCES))
         return false;
     x.held = read_tail(&furthest);
-    pki_fold_lock();
-    x.account.furthest_before = furthest;
-    pki_fold_unlock();
+    pki_goodput_account_furthest(furthest);
     if (x.held)
         put(PKI_LIFE_START);
     return true;
@@ -294,18 +213,6 @@ static pk_status why_not(const char *path, int error)
                     pki_target_why(path, error, &hints).text);
 }
 
-static void begin_account(pki_session *s)
-{
-    const pki_clock_map *clock = &s->arena->header->clock;
-    x.heard.saved = -1;
-    pki_fold_lock();
-    x.origin = clock->origin_ns;
-    pki_account_begin(&x.account, before_session(), -1);
-    x.accounted = true;
-    pki_fold_now()->on_account[PKI_FOLD_GOODPUT] = on_step;
-    pki_fold_unlock();
-}
-
 pk_status pki_goodput_open(pki_session *s)
 {
     const char *path = s->config.goodput;
@@ -319,7 +226,7 @@ pk_status pki_goodput_open(pki_session *s)
         return why_not(path, errno);
     x.on = true;
     begin_line(s);
-    begin_account(s);
+    pki_goodput_account_begin(s, before_session());
     if (!take_file()) {
         pki_log(PK_LOG_WARNING,
                 "goodput %s: another process writes it; this run begins there when that one ends",
@@ -338,16 +245,22 @@ void pki_goodput_round(pki_session *s)
     if (!x.on)
         return;
     pki_phases now = pki_phases_now();
-    pki_fold_lock();
-    hear_hang();
-    bool news = now.known && (now.saves != x.told_saves || now.training_calls != x.told_training);
-    pki_fold_unlock();
+    bool news =
+        now.known && (now.saves != x.written_saves || now.training_calls != x.written_training);
+    pki_goodput_account_hear_hang();
     if (pki_monotonic_ns() < x.next && !(news && x.held))
         return;
     if (x.held)
         put(PKI_LIFE_BEAT);
     else
         wait_for_file();
+}
+
+static void close_file(void)
+{
+    if (x.on)
+        pki_own_close(&x.own);
+    x.on = x.held = false;
 }
 
 void pki_goodput_end(pki_session *s)
@@ -357,38 +270,20 @@ void pki_goodput_end(pki_session *s)
         wait_for_file();
     if (x.on && x.held)
         put(PKI_LIFE_END);
-    if (x.on && x.heard.missed)
+    uint64_t missed = pki_goodput_account_phases().missed;
+    if (x.on && missed)
         pki_log(PK_LOG_WARNING,
                 "goodput_path: %llu announcements of phases found no room: what they would have "
                 "parted counts as other time",
-                (unsigned long long)x.heard.missed);
-    bool accounted = x.accounted;
-    pki_goodput_abandon();
-    x.accounted = accounted; /* the report is yet to be made */
-}
-
-void pki_goodput_fill(uint64_t now, bool last, pki_goodput_summary *out)
-{
-    if (!x.accounted)
-        return;
-    hear();
-    now = PKI_MAX(now, x.account.covered);
-    pki_account_parts(&x.account, now, last, out->parts);
-    out->up = x.account.before + now;
-    out->steps = x.account.steps;
-    out->recomputed = x.account.recomputed;
+                (unsigned long long)missed);
+    close_file();
+    pki_goodput_account_stop(); /* the report is yet to be made */
 }
 
 void pki_goodput_abandon(void)
 {
-    if (x.on)
-        pki_own_close(&x.own);
-    x.on = x.held = x.accounted = false;
-    pki_fold_lock();
-    pki_fold *fold = pki_fold_now();
-    if (fold)
-        fold->on_account[PKI_FOLD_GOODPUT] = NULL;
-    pki_fold_unlock();
+    close_file();
+    pki_goodput_account_forget();
 }
 
 void pki_goodput_after_fork(void)
@@ -396,5 +291,5 @@ void pki_goodput_after_fork(void)
     pki_own_close(&x.own);
     memset(&x, 0, sizeof x);
     x.own.fd = -1;
-    pki_store(&hang_since, (uint64_t)0);
+    pki_goodput_account_after_fork();
 }

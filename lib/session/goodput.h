@@ -6,11 +6,10 @@
  * least once in a thousandth of the run's length (100 ms to 60 s), so that what a kill leaves
  * unknown is a thousandth. A line that a full disk refuses is made up for by the next one.
  *
- * All under the drain lock, but for pki_goodput_hang, which is the watchdog's.
+ * What stands in a line is goodput_account.h's. All under the drain lock.
  */
 #pragma once
 
-#include "measure/goodput/parts.h"
 #include "session/session.h"
 
 /* Once the fold is open. Of several ranks with one file (no %r in its name) the first has it. */
@@ -19,10 +18,3 @@ void pki_goodput_round(pki_session *session);
 void pki_goodput_end(pki_session *session);
 void pki_goodput_abandon(void);
 void pki_goodput_after_fork(void);
-
-/* Of the session up to its moment `now`, ns; last: it ends there. Left as it is where there is no
- * account: no goodput_path, or another rank's. Under the fold lock. */
-void pki_goodput_fill(uint64_t now, bool last, pki_goodput_summary *out);
-
-/* Nothing has ended since then, CLOCK_MONOTONIC in ns; 0: the program goes on. */
-void pki_goodput_hang(uint64_t since);

@@ -18,7 +18,7 @@
 #include "out/target.h"
 #include "session/cpu_side.h"
 #include "session/energy.h"
-#include "session/goodput.h"
+#include "session/goodput_account.h"
 #include "session/io.h"
 #include "session/memory.h"
 #include "session/run.h"

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/spawn.h"
 #include "core/inside.h"
-#include "session/goodput.h"
+#include "session/goodput_account.h"
 #include "session/hang.h"
 #include "session/requests.h"
 

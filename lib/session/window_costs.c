@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "session/energy.h"
-#include "session/goodput.h"
+#include "session/goodput_account.h"
 #include "session/io.h"
 #include "session/memory.h"
 

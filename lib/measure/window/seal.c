@@ -1,21 +1,14 @@
 #include "measure/window/seal.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "core/names.h"
+#include "measure/window/difference.h"
 
 #define WAITING_MOST 64u                      /* windows */
 #define WAITING_BYTES_MOST ((size_t)16 << 20) /* of them all, about; but one may always wait */
-
-/* What a name's distribution held at the last cut. */
-typedef struct held {
-    uint64_t count, sum, min, max, squares_low, squares_high, self, bytes, flops, untimed, spread;
-    uint64_t in_table; /* of count, in the table of all: the rest is lost calls' */
-    pki_tally buckets; /* of a counter: all of it */
-} held;
 
 typedef struct waiting {
     struct waiting *next;
@@ -28,180 +21,12 @@ static struct {
     uint64_t steps, ns;
     uint64_t index, start;
     size_t held_count;
-    held *held; /* by id */
+    pki_held *held; /* by id */
     waiting *first, **end;
     size_t count, bytes;
-    pk_stats stats; /* scratch */
 } seal;
 
-/* ---- the difference of one region ---- */
-
-/* Without a call since then, and without lost ones that might have come, there is nothing to do. */
-static bool is_idle(const pki_slot *slot, const held *h, bool any_lost)
-{
-    return !any_lost && (!slot || (slot->count == h->in_table && slot->self == h->self &&
-                                   slot->bytes == h->bytes && slot->flops == h->flops));
-}
-
-static size_t count_used(const pk_stats *stats)
-{
-    size_t used = 0;
-    for (uint32_t i = 0; i < PK_STATS_BUCKETS; i++)
-        used += stats->buckets[i] != 0;
-    return used;
-}
-
-static uint64_t held_at(const pki_tally *buckets, uint32_t key, size_t *at)
-{
-    while (*at < buckets->used && buckets->buckets[*at].key < key)
-        ++*at;
-    return *at < buckets->used && buckets->buckets[*at].key == key ? buckets->buckets[*at].count
-                                                                   : 0;
-}
-
-/* What is in the buckets now, and what of it is new. Both are as large as need be. */
-static void split_buckets(const pk_stats *stats, const pki_tally *before, pki_tally *now,
-                          pki_tally *more)
-{
-    size_t at = 0;
-    for (uint32_t i = 0; i < PK_STATS_BUCKETS; i++) {
-        uint64_t count = stats->buckets[i];
-        if (!count)
-            continue;
-        uint64_t fresh = count - held_at(before, i, &at);
-        now->buckets[now->used++] = (pki_tally_bucket){count, i};
-        if (fresh)
-            more->buckets[more->used++] = (pki_tally_bucket){fresh, i};
-    }
-}
-
-static bool make_room(pki_tally *tally, size_t count)
-{
-    *tally = (pki_tally){0};
-    return pki_array_fit(&tally->buckets, &tally->room, count + 1, sizeof *tally->buckets);
-}
-
-/* The table of all tells the extremes since the last cut. Of lost calls, which their threads count,
- * those of all time are known: exactly where they are new, else to a bucket. */
-static void find_extremes(const pki_slot *slot, const held *h, const pk_stats *stats,
-                          pki_window_sum *out)
-{
-    uint64_t own = slot ? slot->count - h->in_table : 0;
-    out->min = own ? slot->min : UINT64_MAX;
-    out->max = own ? slot->max : 0;
-    if (out->count <= own || !out->buckets.used)
-        return;
-    const pki_tally_bucket *b = out->buckets.buckets;
-    uint64_t low = (uint64_t)pki_bucket_begin(b[0].key);
-    uint64_t high = (uint64_t)pki_bucket_begin(b[out->buckets.used - 1].key + 1) - 1;
-    bool lower = !h->count || stats->min<h->min, higher = stats->max> h->max;
-    out->min = PKI_MIN(out->min, lower ? stats->min : PKI_MAX(low, stats->min));
-    out->max = PKI_MAX(out->max, higher ? stats->max : PKI_MIN(high, stats->max));
-}
-
-static void difference(const pk_stats *stats, const held *h, pki_window_sum *out)
-{
-    out->count = stats->count - h->count;
-    out->sum = stats->sum - h->sum;
-    out->thinned = (pki_window_thinned){stats->untimed - h->untimed, stats->spare[2] - h->spread};
-    out->squares_low = stats->spare[0] - h->squares_low;
-    out->squares_high = stats->spare[1] - h->squares_high - (stats->spare[0] < h->squares_low);
-}
-
-/* Self time may go down for a while, where a lost call is found to have had others in it; then what
- * it has to make up for comes with a later window. */
-static uint64_t more_self(const pk_stats *stats, held *h)
-{
-    uint64_t self = stats->self - h->self;
-    if (self >> 63)
-        return 0;
-    h->self = stats->self;
-    return self;
-}
-
-static void hold(held *h, const pk_stats *stats, const pki_slot *slot, pki_tally *buckets)
-{
-    pki_tally_finish(&h->buckets);
-    h->buckets = *buckets;
-    h->count = stats->count;
-    h->sum = stats->sum;
-    h->min = stats->min;
-    h->max = stats->max;
-    h->squares_low = stats->spare[0];
-    h->squares_high = stats->spare[1];
-    h->spread = stats->spare[2];
-    h->untimed = stats->untimed;
-    h->bytes = stats->bytes;
-    h->flops = stats->flops;
-    h->in_table = slot ? slot->count : 0;
-}
-
-static bool seal_region(uint32_t id, held *h, pki_slot *slot, pki_window_region *row)
-{
-    pk_stats *stats = &seal.stats;
-    pki_tally now;
-    pki_stats_begin(stats);
-    pki_fold_stats(seal.fold, id, stats);
-    size_t used = count_used(stats);
-    *row = (pki_window_region){.id = id, .kind = pki_name_kind(id)};
-    if (!make_room(&now, used) || !make_room(&row->exact.buckets, used)) {
-        pki_tally_finish(&now);
-        return false;
-    }
-    difference(stats, h, &row->exact);
-    split_buckets(stats, &h->buckets, &now, &row->exact.buckets);
-    find_extremes(slot, h, stats, &row->exact);
-    if (row->exact.count == 0)
-        row->exact.min = row->exact.max = 0;
-    row->bytes = stats->bytes - h->bytes;
-    row->flops = stats->flops - h->flops;
-    row->self = more_self(stats, h);
-    hold(h, stats, slot, &now);
-    if (slot)
-        pki_slot_seal(slot);
-    return true;
-}
-
-/* ---- and of a counter ---- */
-
-static void find_value_extremes(const pki_values *v, const held *h, const pki_value_stats *now,
-                                pki_tally *out)
-{
-    uint64_t own = v ? v->moments.count - h->in_table : 0;
-    double min = own ? v->min_since : INFINITY, max = own ? v->max_since : -INFINITY;
-    const pki_moments *all = &now->tally.moments, *before = &h->buckets.moments;
-    if (out->moments.count > own && out->used) {
-        double low = pki_key_begin(out->buckets[0].key);
-        double high = pki_key_begin(out->buckets[out->used - 1].key + 1);
-        bool lower = !before->count || all->min < before->min;
-        bool higher = !before->count || all->max > before->max;
-        min = PKI_MIN(min, lower ? all->min : PKI_MAX(low, all->min));
-        max = PKI_MAX(max, higher ? all->max : PKI_MIN(high, all->max));
-    }
-    out->moments.min = min;
-    out->moments.max = max;
-}
-
-static bool seal_counter(uint32_t id, held *h, pki_values *v, pki_window_counter *row)
-{
-    pki_value_stats now = {0};
-    *row = (pki_window_counter){.id = id};
-    if (!pki_fold_values(seal.fold, id, &now) ||
-        !pki_tally_difference(&now.tally, &h->buckets, &row->exact)) {
-        pki_tally_finish(&now.tally);
-        return false;
-    }
-    row->last = now.last;
-    find_value_extremes(v, h, &now, &row->exact);
-    pki_tally_finish(&h->buckets);
-    h->buckets = now.tally;
-    h->in_table = v ? v->moments.count : 0;
-    if (v)
-        pki_values_seal(v);
-    return true;
-}
-
-/* ---- all of them ---- */
+/* ---- a window's rows ---- */
 
 static bool any_lost(void)
 {
@@ -221,15 +46,15 @@ typedef struct rows {
     bool lost;
 } rows;
 
-static void add_region(rows *r, uint32_t id, held *h)
+static void add_region(rows *r, uint32_t id, pki_held *h)
 {
     pki_window *w = r->to;
     pki_slot *slot = pki_table_slot(&seal.fold->totals, id);
-    if (is_idle(slot, h, r->lost) ||
+    if (pki_held_is_idle_region(h, slot, r->lost) ||
         !pki_array_fit(&w->regions, &r->region_room, w->region_count + 1, sizeof *w->regions))
         return;
     pki_window_region *row = &w->regions[w->region_count];
-    if (!seal_region(id, h, slot, row))
+    if (!pki_held_cut_region(h, seal.fold, id, slot, row))
         pki_shape_finish(&pki_window_region_shape, row);
     else if (row->exact.count || row->self || row->bytes || row->flops)
         w->region_count++;
@@ -237,15 +62,15 @@ static void add_region(rows *r, uint32_t id, held *h)
         pki_shape_finish(&pki_window_region_shape, row);
 }
 
-static void add_counter(rows *r, uint32_t id, held *h)
+static void add_counter(rows *r, uint32_t id, pki_held *h)
 {
     pki_window *w = r->to;
     pki_values *v = (pki_values *)pki_table_slot(&seal.fold->totals, id);
-    if ((!r->lost && (!v || v->moments.count == h->in_table)) ||
+    if (pki_held_is_idle_counter(h, v, r->lost) ||
         !pki_array_fit(&w->counters, &r->counter_room, w->counter_count + 1, sizeof *w->counters))
         return;
     pki_window_counter *row = &w->counters[w->counter_count];
-    if (seal_counter(id, h, v, row) && row->exact.moments.count)
+    if (pki_held_cut_counter(h, seal.fold, id, v, row) && row->exact.moments.count)
         w->counter_count++;
     else
         pki_shape_finish(&pki_window_counter_shape, row);
@@ -373,7 +198,7 @@ static void forget(void)
         free(w);
     }
     for (size_t i = 0; i < seal.held_count; i++)
-        pki_tally_finish(&seal.held[i].buckets);
+        pki_held_finish(&seal.held[i]);
     free(seal.held);
     memset(&seal, 0, sizeof seal);
     seal.end = &seal.first;

@@ -1,0 +1,186 @@
+#include "measure/window/difference.h"
+
+#include <math.h>
+
+#include "base/array.h"
+#include "core/names.h"
+
+/* ---- of a region ---- */
+
+/* Without a call since then, and without lost ones that might have come, there is nothing to do. */
+bool pki_held_is_idle_region(const pki_held *h, const pki_slot *slot, bool any_lost)
+{
+    return !any_lost && (!slot || (slot->count == h->in_table && slot->self == h->self &&
+                                   slot->bytes == h->bytes && slot->flops == h->flops));
+}
+
+static size_t count_used(const pk_stats *stats)
+{
+    size_t used = 0;
+    for (uint32_t i = 0; i < PK_STATS_BUCKETS; i++)
+        used += stats->buckets[i] != 0;
+    return used;
+}
+
+static uint64_t held_at(const pki_tally *buckets, uint32_t key, size_t *at)
+{
+    while (*at < buckets->used && buckets->buckets[*at].key < key)
+        ++*at;
+    return *at < buckets->used && buckets->buckets[*at].key == key ? buckets->buckets[*at].count
+                                                                   : 0;
+}
+
+/* What is in the buckets now, and what of it is new. Both are as large as need be. */
+static void split_buckets(const pk_stats *stats, const pki_tally *before, pki_tally *now,
+                          pki_tally *more)
+{
+    size_t at = 0;
+    for (uint32_t i = 0; i < PK_STATS_BUCKETS; i++) {
+        uint64_t count = stats->buckets[i];
+        if (!count)
+            continue;
+        uint64_t fresh = count - held_at(before, i, &at);
+        now->buckets[now->used++] = (pki_tally_bucket){count, i};
+        if (fresh)
+            more->buckets[more->used++] = (pki_tally_bucket){fresh, i};
+    }
+}
+
+static bool make_room(pki_tally *tally, size_t count)
+{
+    *tally = (pki_tally){0};
+    return pki_array_fit(&tally->buckets, &tally->room, count + 1, sizeof *tally->buckets);
+}
+
+/* The table of all tells the extremes since the last cut. Of lost calls, which their threads count,
+ * those of all time are known: exactly where they are new, else to a bucket. */
+static void find_extremes(const pki_slot *slot, const pki_held *h, const pk_stats *stats,
+                          pki_window_sum *out)
+{
+    uint64_t own = slot ? slot->count - h->in_table : 0;
+    out->min = own ? slot->min : UINT64_MAX;
+    out->max = own ? slot->max : 0;
+    if (out->count <= own || !out->buckets.used)
+        return;
+    const pki_tally_bucket *b = out->buckets.buckets;
+    uint64_t low = (uint64_t)pki_bucket_begin(b[0].key);
+    uint64_t high = (uint64_t)pki_bucket_begin(b[out->buckets.used - 1].key + 1) - 1;
+    bool lower = !h->count || stats->min<h->min, higher = stats->max> h->max;
+    out->min = PKI_MIN(out->min, lower ? stats->min : PKI_MAX(low, stats->min));
+    out->max = PKI_MAX(out->max, higher ? stats->max : PKI_MIN(high, stats->max));
+}
+
+static void difference(const pk_stats *stats, const pki_held *h, pki_window_sum *out)
+{
+    out->count = stats->count - h->count;
+    out->sum = stats->sum - h->sum;
+    out->thinned = (pki_window_thinned){stats->untimed - h->untimed, stats->spare[2] - h->spread};
+    out->squares_low = stats->spare[0] - h->squares_low;
+    out->squares_high = stats->spare[1] - h->squares_high - (stats->spare[0] < h->squares_low);
+}
+
+/* Self time may go down for a while, where a lost call is found to have had others in it; then what
+ * it has to make up for comes with a later window. */
+static uint64_t more_self(const pk_stats *stats, pki_held *h)
+{
+    uint64_t self = stats->self - h->self;
+    if (self >> 63)
+        return 0;
+    h->self = stats->self;
+    return self;
+}
+
+static void hold(pki_held *h, const pk_stats *stats, const pki_slot *slot, pki_tally *buckets)
+{
+    pki_tally_finish(&h->buckets);
+    h->buckets = *buckets;
+    h->count = stats->count;
+    h->sum = stats->sum;
+    h->min = stats->min;
+    h->max = stats->max;
+    h->squares_low = stats->spare[0];
+    h->squares_high = stats->spare[1];
+    h->spread = stats->spare[2];
+    h->untimed = stats->untimed;
+    h->bytes = stats->bytes;
+    h->flops = stats->flops;
+    h->in_table = slot ? slot->count : 0;
+}
+
+bool pki_held_cut_region(pki_held *h, pki_fold *fold, uint32_t id, pki_slot *slot,
+                         pki_window_region *row)
+{
+    static pk_stats scratch; /* large; under the fold lock */
+    pk_stats *stats = &scratch;
+    pki_tally now;
+    pki_stats_begin(stats);
+    pki_fold_stats(fold, id, stats);
+    size_t used = count_used(stats);
+    *row = (pki_window_region){.id = id, .kind = pki_name_kind(id)};
+    if (!make_room(&now, used) || !make_room(&row->exact.buckets, used)) {
+        pki_tally_finish(&now);
+        return false;
+    }
+    difference(stats, h, &row->exact);
+    split_buckets(stats, &h->buckets, &now, &row->exact.buckets);
+    find_extremes(slot, h, stats, &row->exact);
+    if (row->exact.count == 0)
+        row->exact.min = row->exact.max = 0;
+    row->bytes = stats->bytes - h->bytes;
+    row->flops = stats->flops - h->flops;
+    row->self = more_self(stats, h);
+    hold(h, stats, slot, &now);
+    if (slot)
+        pki_slot_seal(slot);
+    return true;
+}
+
+/* ---- of a counter ---- */
+
+static void find_value_extremes(const pki_values *v, const pki_held *h, const pki_value_stats *now,
+                                pki_tally *out)
+{
+    uint64_t own = v ? v->moments.count - h->in_table : 0;
+    double min = own ? v->min_since : INFINITY, max = own ? v->max_since : -INFINITY;
+    const pki_moments *all = &now->tally.moments, *before = &h->buckets.moments;
+    if (out->moments.count > own && out->used) {
+        double low = pki_key_begin(out->buckets[0].key);
+        double high = pki_key_begin(out->buckets[out->used - 1].key + 1);
+        bool lower = !before->count || all->min < before->min;
+        bool higher = !before->count || all->max > before->max;
+        min = PKI_MIN(min, lower ? all->min : PKI_MAX(low, all->min));
+        max = PKI_MAX(max, higher ? all->max : PKI_MIN(high, all->max));
+    }
+    out->moments.min = min;
+    out->moments.max = max;
+}
+
+bool pki_held_is_idle_counter(const pki_held *h, const pki_values *v, bool any_lost)
+{
+    return !any_lost && (!v || v->moments.count == h->in_table);
+}
+
+bool pki_held_cut_counter(pki_held *h, pki_fold *fold, uint32_t id, pki_values *v,
+                          pki_window_counter *row)
+{
+    pki_value_stats now = {0};
+    *row = (pki_window_counter){.id = id};
+    if (!pki_fold_values(fold, id, &now) ||
+        !pki_tally_difference(&now.tally, &h->buckets, &row->exact)) {
+        pki_tally_finish(&now.tally);
+        return false;
+    }
+    row->last = now.last;
+    find_value_extremes(v, h, &now, &row->exact);
+    pki_tally_finish(&h->buckets);
+    h->buckets = now.tally;
+    h->in_table = v ? v->moments.count : 0;
+    if (v)
+        pki_values_seal(v);
+    return true;
+}
+
+void pki_held_finish(pki_held *h)
+{
+    pki_tally_finish(&h->buckets);
+}
