@@ -27,148 +27,48 @@ import collections
 import contextlib
 import ctypes
 import functools
-import glob
 import inspect
 import os
+
+import pk_c as _c
 
 OTHER, COMPUTE, DATA, COMM, IO, WAIT = range(6)  # what a region's self time is spent on
 KINDS = ("other", "compute", "data", "comm", "io", "wait")
 BACKENDS = ("cuda", "cupti", "nvtx", "nccl", "nvml")
 
-_U32, _I32, _U64, _DOUBLE = ctypes.c_uint32, ctypes.c_int32, ctypes.c_uint64, ctypes.c_double
-_TEXT, _POINTER, _SONAME, _ENOENT = ctypes.c_char_p, ctypes.c_void_p, "libpk.so.1", -8
+Error = _c.Error
+_U32, _U64, _DOUBLE, _TEXT, _POINTER, _ENOENT = _c.U32, _c.U64, _c.DOUBLE, _c.TEXT, _c.POINTER, -8
 
-
-class Error(Exception):
-    """A call that failed: .status is its number, .name as in pk/status.h, and the text says what was wrong."""
-
-    def __init__(self, status, name, text):
-        super().__init__(f"{text} ({name})")
-        self.status, self.name = status, name
-
-
-# ---- the library ----
-
-def _installed():
-    """libpk.so.1 of the tree that this file was installed into."""
-    folder = os.path.dirname(os.path.realpath(__file__))
-    for _ in range(4):
-        folder = os.path.dirname(folder)
-        for pattern in ("lib*", "lib/*-linux-*"):
-            yield from sorted(glob.glob(os.path.join(glob.escape(folder), pattern, _SONAME)))
-
-
-def _loaded():
-    """The library, if it is in the process: in the program itself, or loaded by anybody else."""
-    program = ctypes.PyDLL(None)
-    if hasattr(program, "pk_start"):
-        return program
-    try:
-        return ctypes.PyDLL(_SONAME, mode=os.RTLD_NOW | os.RTLD_NOLOAD)
-    except OSError:
-        return None
-
-
-def _load():
-    wish, tried = os.environ.get("PK_LIBRARY"), []
-    if wish == "none":
-        return None
-    library = _loaded()
-    if library is not None:
-        return library
-    for path in [wish] if wish else [*_installed(), _SONAME]:
-        try:
-            return ctypes.PyDLL(path)
-        except OSError as error:
-            tried.append(str(error))
-    raise ImportError("perfkit's library cannot be loaded; PK_LIBRARY=/path/to/" + _SONAME + " says where it is, "
-                      "PK_LIBRARY=none that this run does without: " + "; ".join(tried))
-
-
-_library = _load()
-_free = _library and ctypes.CDLL(None, handle=_library._handle)  # the same; its calls give up the GIL
-_nothing = lambda *_: 0
+# Without argtypes and with what byref() makes, ctypes converts nothing: half the time of a call.
+_begin, _end, _next, _mark = (_c.function("pk_region_" + verb, None) for verb in ("begin", "end", "next", "mark"))
+_add = _c.function("pk_region_add", None, _POINTER, _U64, _U64)
+_named, _counter_named = (_c.function(name, _POINTER, first, _TEXT) for name, first in (
+    ("pk_region_named_of", _c.I32), ("pk_counter_named", _TEXT)))
+_variant = _c.function("pk_region_variant", _POINTER, _POINTER, _TEXT, ctypes.c_int64)
+_counter_set, _limit = (_c.function(name, None, _POINTER, _DOUBLE) for name in ("pk_counter_set", "pk_region_limit"))
+_step, _step_kind = _c.function("pk_step", None, _U64), _c.function("pk_step_kind", None, _TEXT)
+_gpu_begin, _gpu_end = (_c.function("pk_gpu_" + verb, None, _POINTER, _POINTER) for verb in ("begin", "end"))
+_thread_name, _quantile = _c.function("pk_thread_name", None, _TEXT), _c.function("pk_stats_quantile", _U64, _POINTER, _DOUBLE)
+_flush, _stop = (_c.control("pk_" + name, ctypes.c_int) for name in ("flush", "stop"))
+_start, _get_counts, _step_stats = (_c.control("pk_" + name, ctypes.c_int, _POINTER) for name in ("start", "get_counts", "step_stats"))
+_backend_status = _c.control("pk_backend_status", ctypes.c_int, _TEXT, _POINTER)
+_region_stats, _region_gpu_stats = (_c.control(f"pk_region_{what}", ctypes.c_int, _POINTER, _POINTER) for what in ("stats", "gpu_stats"))
+_capture, _version = _c.control("pk_capture", ctypes.c_int, _TEXT, _U32), _c.function("pk_version", _TEXT)
+_on = _U32.in_dll(_c.library, "pk_gate_") if _c.library else _U32(0)  # not zero while a session is open
 
 
 def _bytes(name):
     return name.encode("utf-8", "surrogatepass")  # whatever a str may hold; the library replaces what is not UTF-8
 
 
-def _function(name, result, *arguments, library=_library):
-    if _library is None:
-        return _nothing
-    try:
-        function = library[name]
-    except AttributeError:
-        raise ImportError(f"{library._name or 'the program'} has no {name}: older than this, or linked in part") from None
-    function.restype, function.argtypes = result, arguments or None
-    return function
-
-
-_control = functools.partial(_function, library=_free)
-
-# Without argtypes and with what byref() makes, ctypes converts nothing: half the time of a call.
-_begin, _end, _next, _mark = (_function("pk_region_" + verb, None) for verb in ("begin", "end", "next", "mark"))
-_add = _function("pk_region_add", None, _POINTER, _U64, _U64)
-_named, _counter_named = (_function(name, _POINTER, first, _TEXT) for name, first in (
-    ("pk_region_named_of", _I32), ("pk_counter_named", _TEXT)))
-_variant = _function("pk_region_variant", _POINTER, _POINTER, _TEXT, ctypes.c_int64)
-_counter_set, _limit = (_function(name, None, _POINTER, _DOUBLE) for name in ("pk_counter_set", "pk_region_limit"))
-_step, _step_kind = _function("pk_step", None, _U64), _function("pk_step_kind", None, _TEXT)
-_gpu_begin, _gpu_end = (_function("pk_gpu_" + verb, None, _POINTER, _POINTER) for verb in ("begin", "end"))
-_thread_name, _quantile = _function("pk_thread_name", None, _TEXT), _function("pk_stats_quantile", _U64, _POINTER, _DOUBLE)
-_flush, _stop = (_control("pk_" + name, ctypes.c_int) for name in ("flush", "stop"))
-_start, _get_counts, _step_stats = (_control("pk_" + name, ctypes.c_int, _POINTER) for name in ("start", "get_counts", "step_stats"))
-_backend_status = _control("pk_backend_status", ctypes.c_int, _TEXT, _POINTER)
-_region_stats, _region_gpu_stats = (_control(f"pk_region_{what}", ctypes.c_int, _POINTER, _POINTER) for what in ("stats", "gpu_stats"))
-_capture, _status_name = _control("pk_capture", ctypes.c_int, _TEXT, _U32), _function("pk_status_name", _TEXT, ctypes.c_int)
-_error_message, _version = (_function(name, _TEXT) for name in ("pk_error_message", "pk_version"))
-_on = _U32.in_dll(_library, "pk_gate_") if _library else _U32(0)  # not zero while a session is open
-
-
-def _check(status):
-    if status:
-        raise Error(status, _status_name(status).decode(), _error_message().decode("utf-8", "replace"))
-
-
-# ---- as the headers lay them out ----
-
-class _Plain(ctypes.Structure):
-    def __repr__(self):
-        shown = [name for name, _ in self._fields_ if name not in ("size", "reserved", "spare", "buckets")]
-        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)}' for name in shown)})"
-
-
-class _Region(ctypes.Structure):
-    _fields_ = [("name", _TEXT), ("kind", _U32), ("id", _U32), ("file", _TEXT), ("line", _U32), ("reserved", _U32)]
-
-
-class _Counter(ctypes.Structure):
-    _fields_ = [("name", _TEXT), ("unit", _TEXT), ("id", _U32), ("reserved", _U32)]
-
-
-class _Options(ctypes.Structure):
-    _fields_ = [(name[2:], {"u": _U32, "i": _I32, "w": _U64, "s": _TEXT, "p": _POINTER, "d": _DOUBLE}[name[0]]) for name in (
-        "u.size u.ring_records s.trace_path s.report_path w.memory_bytes s.backends s.arena_path s.clock "
-        "w.trace_max_bytes u.flush_ms u.report_threads u.warmup_steps i.rank i.world_size u.log_level p.log p.log_user "
-        "s.cupti_steps u.cupti_graph_nodes u.nvtx_consume s.nvtx_shim s.gpu_capture u.cupti_sync_events w.history_bytes "
-        "u.history_steps u.captures_per_hour w.capture_bytes_per_hour s.capture s.capture_path s.windows_path u.window_steps "
-        " u.window_seconds w.windows_max_bytes s.metrics_path u.metrics_seconds u.hang_seconds s.hang_command "
-        " s.collector s.collector_cpus w.trace_rotate_bytes u.trace_keep s.machine_path d.overhead_max s.goodput_path s.costs s.peak s.job_path").split()]
-
-
-class Counts(_Plain):
+class Counts(_c.Plain):
     """Record accounting; pk_counts in pk/session.h."""
     _fields_ = [("size", _U32), ("threads", _U32)] + [(name, _U64) for name in (
         "begun recorded written dropped unbalanced too_deep stray_ends points points_dropped unwritten regions steps "
         "memory_bytes trace_bytes other_starts not_finite untimed untraced").split()]
 
 
-class _BackendInfo(ctypes.Structure):
-    _fields_ = [("size", _U32), ("live", _U32), ("version", ctypes.c_char * 32), ("reason", ctypes.c_char * 192)]
-
-
-class Stats(_Plain):
+class Stats(_c.Plain):
     """A distribution of durations in ns (pk/stats.h): count, sum, min, max, mean, stddev, self, bytes, flops."""
     _fields_ = [(name[2:], {"u": _U32, "w": _U64, "d": _DOUBLE}[name[0]]) for name in (
         "u.size u.reserved w.count w.sum w.min w.max d.mean d.stddev w.self w.bytes w.flops d.unit_ns w.untimed "
@@ -183,19 +83,19 @@ def _stats(function, *region):
     stats = Stats(size=ctypes.sizeof(Stats))
     status = function(*region, ctypes.byref(stats))
     if status != _ENOENT:  # no sample yet: count is 0
-        _check(status)
+        _c.check(status)
     return stats
 
 
 # ---- sessions ----
 
-_SETTABLE = {name: kind for name, kind in _Options._fields_ if name not in ("size", "log", "log_user")}
+_SETTABLE = {name: kind for name, kind in _c.Options._fields_ if name not in ("size", "log", "log_user")}
 
 
 def start(**options):
-    """Begins a session. The options are those of pk/session.h; what is not given comes from the environment
+    """Begins a session. The options are those of pk/options.h; what is not given comes from the environment
     (PK_TRACE_PATH, ...). Text may be str, bytes or a path; backends may be a list."""
-    wanted = _Options(size=ctypes.sizeof(_Options))
+    wanted = _c.Options(size=ctypes.sizeof(_c.Options))
     for name, value in options.items():
         if name not in _SETTABLE:
             raise TypeError(f"start() has no option {name!r}; there are {', '.join(_SETTABLE)}")
@@ -203,17 +103,17 @@ def start(**options):
             value = ",".join(value)
         if value is not None:
             setattr(wanted, name, {_TEXT: os.fsencode, _DOUBLE: float}.get(_SETTABLE[name], int)(value))
-    _check(_start(ctypes.byref(wanted)))
+    _c.check(_start(ctypes.byref(wanted)))
 
 
 def flush():
     """Everything recorded before this call is in the trace file when it returns."""
-    _check(_flush())
+    _c.check(_flush())
 
 
 def stop():
     """Ends the session and writes trace and report. Statistics stay readable until the next start."""
-    _check(_stop())
+    _c.check(_stop())
 
 
 def started():
@@ -244,7 +144,7 @@ class Region:
 
     def __init__(self, name, kind=OTHER, address=None):
         address = address or _named(kind, _bytes(name))
-        self._struct = _Region.from_address(address) if address else _Region()
+        self._struct = _c.Region.from_address(address) if address else _c.Region()
         self._ref = ctypes.byref(self._struct)
         self.name, self.kind = name, kind
         self.begin, self.end = functools.partial(_begin, self._ref), functools.partial(_end, self._ref)
@@ -328,8 +228,8 @@ def traced(function):
 
 # ---- steps, counters, what is known ----
 
-step_begin = _function("pk_step_begin", None)  # the next step begins here, not where the last one ended
-step_flops = _function("pk_step_flops", None, _DOUBLE, _DOUBLE)  # of the step that runs: what the model needs, and what was done
+step_begin = _c.function("pk_step_begin", None)  # the next step begins here, not where the last one ended
+step_flops = _c.function("pk_step_flops", None, _DOUBLE, _DOUBLE)  # of the step that runs: what the model needs, and what was done
 def step(items=0, kind=""):
     """Ends the current step, in which there were so many samples; kind: it was no usual one, but an "evaluation", say."""
     if kind:
@@ -339,7 +239,7 @@ def step(items=0, kind=""):
 
 def capture(reason="", steps=0):
     """A trace of what the history holds, and of so many steps more."""
-    _check(_capture(_bytes(reason), int(steps)))
+    _c.check(_capture(_bytes(reason), int(steps)))
 
 
 def step_stats():
@@ -354,7 +254,7 @@ class Counter:
 
     def __init__(self, name, unit=""):
         address = _counter_named(_bytes(name), _bytes(unit))
-        self._struct = _Counter.from_address(address) if address else _Counter()
+        self._struct = _c.Counter.from_address(address) if address else _c.Counter()
         self._ref = ctypes.byref(self._struct)
         self.name, self.unit = name, unit
 
@@ -378,15 +278,15 @@ def thread_name(name):
 def counts():
     """Record accounting: Counts."""
     found = Counts(size=ctypes.sizeof(Counts))
-    _check(_get_counts(ctypes.byref(found)))
+    _c.check(_get_counts(ctypes.byref(found)))
     return found
 
 
 Backend = collections.namedtuple("Backend", "live version reason")
 def backend(name):
     """Whether "cuda", "cupti", "nvtx", "nccl" or "nvml" records, the version of what is behind it, and the reason."""
-    info = _BackendInfo(ctypes.sizeof(_BackendInfo), reason=b"" if _library else b"PK_LIBRARY=none")
-    _check(_backend_status(name.encode(), ctypes.byref(info)))
+    info = _c.BackendInfo(ctypes.sizeof(_c.BackendInfo), reason=b"" if _c.library else b"PK_LIBRARY=none")
+    _c.check(_backend_status(name.encode(), ctypes.byref(info)))
     return Backend(bool(info.live), info.version.decode(), info.reason.decode("utf-8", "replace"))
 
 

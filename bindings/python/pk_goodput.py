@@ -18,15 +18,15 @@ Threads: any; there is one training per process, and phases nest across its thre
 import contextlib
 import ctypes
 
-import pk
+import pk_c
 
 STARTUP, COMPILE, CHECKPOINT, RESTORE, EVALUATION = range(1, 6)
 
 _U64 = ctypes.c_uint64
 
-begin, end = (pk._function("pk_phase_" + verb, None, ctypes.c_int) for verb in ("begin", "end"))
-checkpoint_done = pk._function("pk_checkpoint_done", None, _U64, _U64)  # steps behind it, and its bytes; 0: unknown
-training_at = pk._function("pk_training_at", None, _U64)  # so many steps are behind the training
+begin, end = (pk_c.function("pk_phase_" + verb, None, ctypes.c_int) for verb in ("begin", "end"))
+checkpoint_done = pk_c.function("pk_checkpoint_done", None, _U64, _U64)  # steps behind it, and its bytes; 0: unknown
+training_at = pk_c.function("pk_training_at", None, _U64)  # so many steps are behind the training
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ Threads: every call from any thread, one at a time for one request.
 import ctypes
 
 import pk
+import pk_c
 import pk_span
 
 FINISHED, CANCELLED, FAILED = range(3)
@@ -32,18 +33,18 @@ class _Request(ctypes.Structure):
             "clear_events", "behind_events", "first_step", "preemptions")] + [("spare", _U64 * 3)]
 
 
-class Counts(pk._Plain):
+class Counts(pk_c.Plain):
     """Requests that have ended; pk_request_counts in pk/request.h."""
     _fields_ = [("size", _U32), ("reserved", _U32)] + [(name, _U64) for name in (
         "finished", "cancelled", "failed", "good", "tokens", "preemptions", "dropped")]
 
 
-_begin = pk._function("pk_request_begin", _Request, _POINTER, _U64)
-_schedule, _preempt = (pk._function("pk_request_" + verb, None, _POINTER) for verb in ("schedule", "preempt"))
-_prefill, _tokens = (pk._function("pk_request_" + what, None, _POINTER, _U64) for what in ("prefill", "tokens"))
-_end = pk._function("pk_request_end", None, _POINTER, ctypes.c_int)
-_limits = pk._function("pk_request_limits", None, ctypes.c_double, ctypes.c_double)
-_get_counts = pk._control("pk_get_request_counts", ctypes.c_int, _POINTER)
+_begin = pk_c.function("pk_request_begin", _Request, _POINTER, _U64)
+_schedule, _preempt = (pk_c.function("pk_request_" + verb, None, _POINTER) for verb in ("schedule", "preempt"))
+_prefill, _tokens = (pk_c.function("pk_request_" + what, None, _POINTER, _U64) for what in ("prefill", "tokens"))
+_end = pk_c.function("pk_request_end", None, _POINTER, ctypes.c_int)
+_limits = pk_c.function("pk_request_limits", None, ctypes.c_double, ctypes.c_double)
+_get_counts = pk_c.control("pk_get_request_counts", ctypes.c_int, _POINTER)
 
 
 class Request:
@@ -85,5 +86,5 @@ def limits(ttft=0, tpot=0):
 def counts():
     """Requests that have ended: Counts."""
     found = Counts(size=ctypes.sizeof(Counts))
-    pk._check(_get_counts(ctypes.byref(found)))
+    pk_c.check(_get_counts(ctypes.byref(found)))
     return found

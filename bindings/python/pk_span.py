@@ -17,6 +17,7 @@ Threads: a span is marked and ended by one thread at a time. What is off as it b
 import ctypes
 
 import pk
+import pk_c
 
 _U32, _U64, _POINTER = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
 
@@ -26,16 +27,16 @@ class _Span(ctypes.Structure):
                 ("flags", _U32), ("spare", _U64 * 2)]
 
 
-class Counts(pk._Plain):
+class Counts(pk_c.Plain):
     """Spans begun, ended, open, ...; pk_span_counts in pk/span.h."""
     _fields_ = [("size", _U32), ("reserved", _U32)] + [(name, _U64) for name in (
         "begun", "ended", "open", "dropped", "ended_twice", "of_earlier")]
 
 
-_begin = pk._function("pk_span_begin", _Span, _POINTER, _U64)
-_mark = pk._function("pk_span_mark", None, _POINTER, _POINTER)
-_end = pk._function("pk_span_end", None, _POINTER)
-_get_counts = pk._control("pk_get_span_counts", ctypes.c_int, _POINTER)
+_begin = pk_c.function("pk_span_begin", _Span, _POINTER, _U64)
+_mark = pk_c.function("pk_span_mark", None, _POINTER, _POINTER)
+_end = pk_c.function("pk_span_end", None, _POINTER)
+_get_counts = pk_c.control("pk_get_span_counts", ctypes.c_int, _POINTER)
 
 
 class Span:
@@ -66,5 +67,5 @@ class Span:
 def counts():
     """How many spans have begun, ended, ...: Counts."""
     found = Counts(size=ctypes.sizeof(Counts))
-    pk._check(_get_counts(ctypes.byref(found)))
+    pk_c.check(_get_counts(ctypes.byref(found)))
     return found

@@ -21,6 +21,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, MODULE)
 
 import pk  # noqa: E402
+import pk_c  # noqa: E402
 import pk_request  # noqa: E402
 import pk_span  # noqa: E402
 
@@ -49,20 +50,21 @@ class Finding(unittest.TestCase):
         self.assertRegex(fresh("import pk", PK_LIBRARY="/nowhere/libpk.so"), r"ImportError: .*/nowhere/libpk.so: ")
 
     def test_named(self):
-        self.assertEqual(fresh("import pk; print(pk._library._name)", PK_LIBRARY=LIBRARY).strip(), LIBRARY)
+        self.assertEqual(fresh("import pk, pk_c; print(pk_c.library._name)", PK_LIBRARY=LIBRARY).strip(), LIBRARY)
 
     def test_installed(self):
         for lib in "lib", "lib64", "lib/x86_64-linux-gnu":
             root = os.path.join(lib.replace("/", "-"), "prefix")
-            shutil.copy(os.path.join(MODULE, "pk.py"), self.path(root, "share", "perfkit", "python", "pk.py"))
+            for name in "pk.py", "pk_c.py":
+                shutil.copy(os.path.join(MODULE, name), self.path(root, "share", "perfkit", "python", name))
             there = self.path(root, lib, "libpk.so.1")
             os.symlink(LIBRARY, there)
-            said = fresh("import pk; print(pk._library._name)", self.path(root, "share", "perfkit", "python"))
+            said = fresh("import pk, pk_c; print(pk_c.library._name)", self.path(root, "share", "perfkit", "python"))
             self.assertEqual(said.strip(), os.path.realpath(os.path.dirname(there)) + "/libpk.so.1")
 
     def test_in_the_program(self):
         """Preloaded, as libpk_mpi may be: nothing else is looked for."""
-        said = fresh("import pk; print(pk._library._name, pk.version())", LD_PRELOAD=LIBRARY, PK_LIBRARY="/nowhere")
+        said = fresh("import pk, pk_c; print(pk_c.library._name, pk.version())", LD_PRELOAD=LIBRARY, PK_LIBRARY="/nowhere")
         self.assertRegex(said, r"^None \d+\.\d+\.\d+\n$")
 
     def test_older(self):
@@ -70,7 +72,7 @@ class Finding(unittest.TestCase):
         subprocess.run([*CC, "-shared", "-fPIC", "-x", "c", "-", "-o", made], text=True, check=True,
                        input="int pk_region_begin; int pk_gate_;")
         said = fresh("import pk", PK_LIBRARY=made)
-        self.assertRegex(said, "ImportError: .*old.so has no pk_region_end: older than this, or linked in part")
+        self.assertRegex(said, "ImportError: .*old.so has no pk_status_name: older than this, or linked in part")
 
     def test_none(self):
         said = fresh("""import pk, pk_span
@@ -97,10 +99,10 @@ class Layout(unittest.TestCase):
     def test_members(self):
         with open(os.path.join(SOURCE, "tests", "abi", "libpk.so.1.abi"), encoding="utf-8") as file:
             rows = re.findall(r"^AT\((pk_\w+), (\w+), (\d+),", file.read(), re.MULTILINE)
-        for name, ours in {"pk_region": pk._Region, "pk_counter": pk._Counter, "pk_options": pk._Options,
+        for name, ours in {"pk_region": pk_c.Region, "pk_counter": pk_c.Counter, "pk_options": pk_c.Options,
                            "pk_counts": pk.Counts, "pk_span_counts": pk_span.Counts, "pk_span": pk_span._Span,
                            "pk_request": pk_request._Request, "pk_request_counts": pk_request.Counts,
-                           "pk_backend_info": pk._BackendInfo, "pk_stats": pk.Stats}.items():
+                           "pk_backend_info": pk_c.BackendInfo, "pk_stats": pk.Stats}.items():
             theirs = [(member, int(offset)) for struct, member, offset in rows if struct == name]
             self.assertEqual([(member, getattr(ours, member).offset) for member, _ in ours._fields_],
                              theirs[:len(ours._fields_)], name)
@@ -323,7 +325,7 @@ class Session(unittest.TestCase):
         r = pk.region("bound")
         self.assertIs(r.begin.func, pk._begin)
         self.assertIsNone(pk._begin.argtypes)
-        self.assertIsInstance(pk._library, ctypes.PyDLL)
+        self.assertIsInstance(pk_c.library, ctypes.PyDLL)
 
 
 if __name__ == "__main__":

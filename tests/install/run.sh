@@ -273,7 +273,7 @@ run_plugin()
 run_python()
 {
     have python3; have_shared
-    for file in fortran/pk.f90 fortran/pk_c.inc go/go.mod go/pk.go go/session.go go/goodput.go go/example/main.go rust/Cargo.toml rust/pk.rs python/pk.py; do
+    for file in fortran/pk.f90 fortran/pk_c.inc go/go.mod go/pk.go go/session.go go/goodput.go go/example/main.go rust/Cargo.toml rust/pk.rs python/pk.py python/pk_c.py; do
         cmp "$source/bindings/$file" "$root/share/perfkit/$file"
     done
     python3 -B "$root/share/perfkit/python/example.py" >said 2>report
