@@ -1,45 +1,21 @@
-"""query.py PK RUN_TRACE GOLDEN [sqlite] - pk query and pk export: the rows of runs that never were, and SQL on them."""
+"""query.py PK RUN_TRACE GOLDEN - pk query: the rows of runs that never were, and SQL on them."""
 
-import csv
 import gzip
 import json
 import os
 import random
-import shutil
-import sqlite3
 import statistics
-import subprocess
 import sys
-import tempfile
 import unittest
 
-PK, RUN_TRACE, GOLDEN = sys.argv[1:4]
-STEPS, LAYERS, RANKS, FOLDER = 30, 12, 3, None
+from query_kit import ask, make_runs, path, run, write, write_trace
 
-
-def run(*arguments, given=None):
-    return subprocess.run([PK, *arguments], capture_output=True, text=True, encoding="utf-8", input=given, check=False)
-
-
-def ask(sql, *files):
-    """The rows of an answer, as tuples."""
-    answer = run("query", "--format", "ndjson", sql, *(files or [path("0.json")]))
-    assert answer.returncode == 0, answer.stderr
-    return [tuple(json.loads(line).values()) for line in answer.stdout.splitlines()]
-
-
-def path(name):
-    return os.path.join(FOLDER, name)
+GOLDEN = os.path.abspath(sys.argv[3])
+STEPS, LAYERS, RANKS = 30, 12, 3
 
 
 def ranks():
     return [path(f"{rank}.json") for rank in range(RANKS)]
-
-
-def write(name, text):
-    with open(path(name), "w", encoding="utf-8") as file:
-        file.write(text)
-    return path(name)
 
 
 def events(name="0.json"):
@@ -48,14 +24,7 @@ def events(name="0.json"):
 
 
 def setUpModule():
-    global FOLDER
-    FOLDER = tempfile.mkdtemp()
-    for rank in range(RANKS):
-        subprocess.run([RUN_TRACE, path(f"{rank}.json"), str(rank), str(RANKS), str(STEPS)], check=True)
-
-
-def tearDownModule():
-    shutil.rmtree(FOLDER)
+    make_runs(RANKS, STEPS)
 
 
 class Tables(unittest.TestCase):
@@ -80,9 +49,9 @@ class Tables(unittest.TestCase):
     def test_nesting_at_the_same_moment(self):
         """Of two calls that begin or end together the longer one is around the other; of two alike, the later one."""
         calls = [("b", 0, 4), ("a", 0, 10), ("d", 14, 6), ("e", 14, 6), ("c", 10, 10), ("f", 20, 0), ("g", 20, 1)]
-        lines = ",\n".join(json.dumps({"ph": "X", "cat": "cpu_op", "name": n, "pid": 1, "tid": 1, "ts": s, "dur": d}) for n, s, d in calls)
+        events = [{"ph": "X", "cat": "cpu_op", "name": n, "pid": 1, "tid": 1, "ts": s, "dur": d} for n, s, d in calls]
         found = ask("SELECT c.name, p.name AS parent, c.depth, c.self_ns / 1000 FROM calls c LEFT JOIN calls p ON p.id = c.parent ORDER BY c.name",
-                    write("ties.json", '{"traceEvents":[\n' + lines + "\n]}"))
+                    write_trace("ties.json", events))
         self.assertEqual(found, [("a", None, 0, 6), ("b", "a", 1, 4), ("c", None, 0, 4), ("d", "e", 2, 6), ("e", "c", 1, 0),
                                  ("f", "g", 1, 0), ("g", None, 0, 1)])
 
@@ -175,23 +144,23 @@ class Files(unittest.TestCase):
         self.assertEqual(ask(self.COUNTS, pretty), ask(self.COUNTS))
         order = trace["traceEvents"]
         random.Random(5).shuffle(order)
-        mixed = write("mixed.json", '{"traceEvents":[\n' + ",\n".join(json.dumps(e) for e in order) + "\n]}")
+        mixed = write_trace("mixed.json", order)
         self.assertEqual(ask(self.COUNTS, mixed), ask(self.COUNTS))
         nested = "SELECT name, depth, self_ns, step, thread FROM calls ORDER BY start_ns, end_ns DESC, name"
         self.assertEqual(ask(nested, mixed), ask(nested))
 
     def test_joined(self):
-        lines = [json.dumps(e | {"ts": e.get("ts", 0) + 1000 * rank}) for rank in (0, 1) for e in events(f"{rank}.json")]
-        joined = write("joined.json", '{"traceEvents":[\n' + ",\n".join(lines) + "\n]}")  # of two processes
+        both = [e | {"ts": e.get("ts", 0) + 1000 * rank} for rank in (0, 1) for e in events(f"{rank}.json")]
+        joined = write_trace("joined.json", both)  # of two processes
         calls = "SELECT thread, name, step, count(*) FROM calls GROUP BY thread, name, step"
         self.assertEqual(sorted(ask(calls, joined)), sorted(ask(calls) + ask(calls, path("1.json"))))
 
     def test_standard_input(self):
         with open(path("0.json"), encoding="utf-8") as file:
             text = file.read()
-        answer = run("query", "--format", "csv", self.COUNTS, "-", given=text)
+        answer = run("query", "--format", "csv", self.COUNTS, "-", input=text)
         self.assertEqual(answer.stdout.splitlines()[1], ",".join(map(str, ask(self.COUNTS)[0])))
-        answer = run("query", "SELECT * FROM regions", "-", given=text)
+        answer = run("query", "SELECT * FROM regions", "-", input=text)
         self.assertEqual((answer.returncode, answer.stdout), (2, ""))
         self.assertIn("cannot be read a second time", answer.stderr)
 
@@ -287,7 +256,7 @@ class Sql(unittest.TestCase):
         answer = run("query", "--from", sql, "--format=csv", path("0.json"))
         self.assertEqual(answer.stdout, "program\ntrain\ntwo\n2\n")
         with open(sql, encoding="utf-8") as file:
-            self.assertEqual(run("query", "--from", "-", "--format=csv", path("0.json"), given=file.read()).stdout, answer.stdout)
+            self.assertEqual(run("query", "--from", "-", "--format=csv", path("0.json"), input=file.read()).stdout, answer.stdout)
 
     def test_wrong_sql(self):
         for sql, words in (("SELECT duratoin_ns\nFROM calls", "no such column: duratoin_ns (pk query --schema lists them)\n  in line 1:\n"
@@ -301,99 +270,6 @@ class Sql(unittest.TestCase):
             answer = run("query", sql, path("0.json"))
             self.assertEqual((answer.returncode, answer.stdout), (2, ""), sql)
             self.assertIn(words, answer.stderr)
-
-
-class Forms(unittest.TestCase):
-    SQL = "SELECT 1 AS whole, 0.1 AS real, NULL AS none, 'a,\"b\"|c' AS text UNION ALL SELECT 1234567, 2345678.9, NULL, 'd'"
-
-    def form(self, name):
-        answer = run("query", "--format", name, self.SQL, path("0.json"))
-        self.assertEqual((answer.returncode, answer.stderr), (0, ""))
-        return answer.stdout
-
-    def test_forms(self):
-        rows = [(1, 0.1, None, 'a,"b"|c'), (1234567, 2345678.9, None, "d")]
-        self.assertEqual([tuple(row.values()) for row in json.loads(self.form("json"))], rows)
-        self.assertEqual([tuple(json.loads(line).values()) for line in self.form("ndjson").splitlines()], rows)
-        self.assertEqual(list(csv.reader(self.form("csv").splitlines())),
-                         [["whole", "real", "none", "text"], ["1", "0.1", "", 'a,"b"|c'], ["1234567", "2345678.9", "", "d"]])
-        self.assertEqual(self.form("table").splitlines(), [
-            "  whole       real  none  text",
-            "-------  ---------  ----  -------",
-            '      1        0.1        a,"b"|c',
-            "1234567  2345678.9        d"])
-        self.assertEqual(self.form("markdown").splitlines(), [
-            "| whole | real | none | text |", "|--:|--:|---|---|", '| 1 | 0.1 |  | a,"b"\\|c |', "| 1234567 | 2345678.9 |  | d |"])
-
-    def test_no_rows(self):
-        for form, text in (("json", "[]"), ("csv", "step"), ("ndjson", ""), ("table", "step\n----")):
-            answer = run("query", "--format", form, "SELECT step FROM steps WHERE step < 0", path("0.json"))
-            self.assertEqual("".join(answer.stdout.split()), "".join(text.split()))
-
-    def test_more_rows_than_a_block(self):
-        lines = run("query", "SELECT id, name FROM calls", path("0.json")).stdout.splitlines()
-        self.assertEqual(len(lines) - 2, ask("SELECT count(*) FROM calls")[0][0])
-        self.assertEqual([line.split(None, 1)[0] for line in lines[2:]], [str(i + 1) for i in range(len(lines) - 2)])
-
-    def test_arguments(self):
-        for arguments, words in (([], "needs SQL"), (["SELECT 1"], "needs a file"), (["--format", "xml"], "not \"xml\""),
-                                 (["--from"], "takes one file"), (["--nonsense"], "no option"), (["--from", path("no.sql")], "No such file")):
-            answer = run("query", *arguments)
-            self.assertEqual((answer.returncode, answer.stdout), (2, ""))
-            self.assertIn(words, answer.stderr)
-
-    def test_schema_is_what_there_is(self):
-        named = {}
-        for line in run("query", "--schema").stdout.splitlines():
-            if line and line[0] != " ":
-                table = named.setdefault(line.split(":")[0], [])
-            elif line:
-                table.append(line.split()[0])
-        self.assertGreaterEqual(len(named), 12)
-        for table, columns in named.items():
-            answer = run("query", "--format", "csv", f"SELECT * FROM {table} LIMIT 0", path("0.json"))
-            self.assertEqual(answer.stdout.strip().split(","), columns)
-
-
-class Export(unittest.TestCase):
-    def test_lines(self):
-        out = path("out")
-        self.assertEqual(run("export", "--csv", out, "--ndjson", out, "--tables", "calls,steps,files", *ranks()).returncode, 0)
-        self.assertEqual(sorted(os.listdir(out)), [f"{t}.{e}" for t in ("calls", "files", "steps") for e in ("csv", "ndjson")])
-        for table in ("calls", "steps", "files"):
-            wanted = ask(f"SELECT * FROM {table}", *ranks())
-            with open(f"{out}/{table}.ndjson", encoding="utf-8") as file:
-                self.assertEqual([tuple(json.loads(line).values()) for line in file], wanted)
-            answer = run("query", "--format", "csv", f"SELECT * FROM {table}", *ranks())
-            with open(f"{out}/{table}.csv", encoding="utf-8") as file:
-                self.assertEqual(file.read(), answer.stdout)
-
-    def test_database_is_sqlites(self):
-        database = path("run.db")
-        self.assertEqual(run("export", f"--sqlite={database}", path("0.json")).returncode, 0)
-        connection = sqlite3.connect(database)
-        self.assertEqual(connection.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
-        sql = "SELECT name, count(*), sum(duration_ns) FROM calls GROUP BY name"
-        self.assertEqual(connection.execute(sql).fetchall(), ask(sql))
-        connection.close()
-        answer = run("query", "SELECT 1", database, path("0.json"))
-        self.assertIn("one database at a time", answer.stderr)
-
-    def test_report(self):
-        out = path("from-report")
-        self.assertEqual(run("export", "--csv", out, os.path.join(GOLDEN, "report-train.json")).returncode, 0)
-        with open(f"{out}/calls.csv", encoding="utf-8") as file:
-            self.assertEqual(len(file.readlines()), 1)
-
-    def test_what_cannot_be_written(self):
-        write("in-the-way", "x")
-        for arguments, words in ((["--csv", path("in-the-way")], "in-the-way"), (["--csv", path("no/where")], "No such file"),
-                                 (["--sqlite", path("no/where.db")], "No such file"), (["--tables", "cals", "--csv", "x"], 'no table "cals"'),
-                                 (["--csv="], "needs the name"), ([], "needs --csv"), (["--nonsense"], "no option")):
-            answer = run("export", *arguments, path("0.json"))
-            self.assertEqual((answer.returncode, answer.stdout), (2, ""), arguments)
-            self.assertIn(words, answer.stderr)
-        self.assertEqual([name for name in os.listdir(FOLDER) if name.startswith("no")], [])
 
 
 if __name__ == "__main__":

@@ -2,16 +2,14 @@
 a folder for each rank; spans and requests."""
 
 import csv
-import json
 import os
 import resource
-import subprocess
 import sys
-import tempfile
 import unittest
 
-PK, RUN_TRACE = map(os.path.abspath, sys.argv[1:3])
-RANKS, STEPS, FOLDER = 3, 8, None
+from query_kit import ask, make_runs, path, read, run, write, write_trace
+
+RANKS, STEPS = 3, 8
 
 # Each table gone through once, several times, and looked up in; sorted, grouped, in windows.
 QUESTIONS = (
@@ -32,27 +30,8 @@ QUESTIONS = (
     "SELECT 1; SELECT count(*) FROM calls; SELECT count(*) FROM calls; SELECT max(name) FROM calls")
 
 
-def run(*arguments, **more):
-    return subprocess.run([PK, *arguments], capture_output=True, text=True, encoding="utf-8", check=False, cwd=FOLDER.name, **more)
-
-
-def path(*names):
-    return os.path.join(FOLDER.name, *names)
-
-
 def ranks():
     return [f"{rank}.json" for rank in range(RANKS)]
-
-
-def read(*names):
-    with open(path(*names), encoding="utf-8", newline="") as file:
-        return file.read()
-
-
-def write(name, text):
-    with open(path(name), "w", encoding="utf-8") as file:
-        file.write(text)
-    return name
 
 
 def few_files():
@@ -60,14 +39,7 @@ def few_files():
 
 
 def setUpModule():
-    global FOLDER
-    FOLDER = tempfile.TemporaryDirectory()
-    for rank in range(RANKS):
-        subprocess.run([RUN_TRACE, path(f"{rank}.json"), str(rank), str(RANKS), str(STEPS)], check=True)
-
-
-def tearDownModule():
-    FOLDER.cleanup()
+    make_runs(RANKS, STEPS)
 
 
 class FileByFile(unittest.TestCase):
@@ -181,11 +153,7 @@ class Spans(unittest.TestCase):
         span("n", "chat", 12, 20, 3, **{**FIGURES, "outcome": "cancelled", "good": 0, "tokens": 1, "ttft_ns": 0, "total_ns": 10240}))
 
     def ask(self, sql):
-        lines = ",\n".join(json.dumps(event) for event in self.EVENTS)
-        name = write("spans.json", '{"traceEvents":[\n' + lines + "\n]}\n")
-        answer = run("query", "--format", "ndjson", sql, name)
-        self.assertEqual((answer.returncode, answer.stderr), (0, ""))
-        return [tuple(json.loads(line).values()) for line in answer.stdout.splitlines()]
+        return ask(sql, write_trace("spans.json", self.EVENTS))
 
     def test_spans(self):
         self.assertEqual(self.ask("SELECT span, id, name, thread, end_thread, start_ns, end_ns, duration_ns, duration_us FROM spans"),

@@ -1,41 +1,16 @@
 """query_safety.py PK RUN_TRACE - SQL and databases from anybody: pk query lets them reach rows, and nothing else."""
 
-import json
 import os
 import re
 import sqlite3
-import subprocess
 import sys
-import tempfile
 import unittest
 
-PK, RUN_TRACE = sys.argv[1:3]
-FOLDER = None
-
-
-def run(*arguments):
-    return subprocess.run([PK, *arguments], capture_output=True, text=True, encoding="utf-8", check=False)
-
-
-def ask(sql, *files):
-    """The rows of an answer, as tuples."""
-    answer = run("query", "--format", "ndjson", sql, *(files or [path("0.json")]))
-    assert answer.returncode == 0, answer.stderr
-    return [tuple(json.loads(line).values()) for line in answer.stdout.splitlines()]
-
-
-def path(name):
-    return os.path.join(FOLDER.name, name)
+from query_kit import ask, make_runs, path, run
 
 
 def setUpModule():
-    global FOLDER
-    FOLDER = tempfile.TemporaryDirectory()
-    subprocess.run([RUN_TRACE, path("0.json"), "0", "1", "30"], check=True)
-
-
-def tearDownModule():
-    FOLDER.cleanup()
+    make_runs(1, 30)
 
 
 class Safety(unittest.TestCase):

@@ -26,7 +26,8 @@ void fixture_machine(pki_summary *summary, const char *hostile);
 /* Nothing but zeros and NULLs. */
 void fixture_empty(pki_summary *summary);
 
-/* Every number at an end of its range, not finite where it can be; every string hostile. */
+/* Every number at an end of its range, not finite where it can be; every string hostile. In
+ * hostile_fixture.c. */
 void fixture_hostile(pki_summary *summary);
 
 #endif

@@ -1,82 +1,8 @@
-/* What devices say about themselves, told by the mock in tests/fake: what arrives in trace,
- * statistics and status, and what happens when NVML fails, is slow, or does not come back. */
-#include "document.h"
-#include "session.h"
+/* What devices say about themselves, through the mock in tests/fake: what arrives in trace,
+ * statistics and status. What fails is in test_nvml_failures.c. */
+#include "nvml.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
 #include <sys/wait.h>
-#include <time.h>
-
-#include "../fake/nvml.h"
-
-static fake_nvml *fake;
-
-static void reset_fake(void)
-{
-    fake_device usual = {.name = "Double H1",
-                         .busy = 87,
-                         .memory_busy = 41,
-                         .milliwatts = 345678,
-                         .celsius = 66,
-                         .sm_mhz = 1980,
-                         .memory_mhz = 3201,
-                         .used_bytes = 123456};
-    memset(fake, 0, sizeof *fake);
-    fake->devices = 1;
-    for (unsigned i = 0; i < FAKE_DEVICES; i++)
-        fake->device[i] = usual;
-}
-
-static int set_up(void **state)
-{
-    reset_fake();
-    unsetenv("CUDA_VISIBLE_DEVICES");
-    unsetenv("LOCAL_RANK");
-    unsetenv("LOCAL_WORLD_SIZE");
-    return enter_folder(state);
-}
-
-static int tear_down(void **state)
-{
-    fake_set(fake->stuck, false);
-    pk_stop();
-    return leave_folder(state);
-}
-
-static void start_sampling(void)
-{
-    assert_int_equal(
-        pk_start(pk_options(.trace_path = "t.json", .report_path = "r.json", .backends = "nvml")),
-        PK_OK);
-}
-
-static pk_backend_info status(void)
-{
-    pk_backend_info info = {.size = sizeof info};
-    assert_int_equal(pk_backend_status("nvml", &info), PK_OK);
-    return info;
-}
-
-static void expect_words(const char *words)
-{
-    pk_backend_info info = status();
-    if (!strstr(info.reason, words))
-        fail_msg("\"%s\" does not say \"%s\"", info.reason, words);
-}
-
-/* Until it is so; the test's time limit is the only one. */
-#define await(condition)                                                                           \
-    for (const struct timespec ms = {0, 1000000}; !(condition);)                                   \
-    nanosleep(&ms, NULL)
-
-#define calls(i, reading) fake_get(fake->device[i].calls[reading])
-
-static void await_rounds(unsigned device, unsigned n)
-{
-    unsigned before = calls(device, FAKE_REASONS);
-    await(calls(device, FAKE_REASONS) >= before + n);
-}
 
 static double value_in(const json_t *event)
 {
@@ -188,89 +114,6 @@ static void what_is_not_supported(void **state)
     json_decref(doc);
 }
 
-static void a_lost_device(void **state)
-{
-    (void)state;
-    fake->devices = 2;
-    start_sampling();
-    await_rounds(0, 1);
-    fake_set(fake->device[0].codes[FAKE_TEMPERATURE], 15);
-    await(strstr(status().reason, "gpu0 was given up: GPU is lost"));
-    unsigned before = calls(0, FAKE_POWER);
-    await_rounds(1, 3);
-    assert_int_equal(calls(0, FAKE_POWER), before);
-    assert_true(status().live); /* the other one is */
-    fake_set(fake->device[1].codes[FAKE_TEMPERATURE], 16);
-    await(!status().live);
-    assert_int_equal(pk_stop(), PK_OK);
-}
-
-static void failures_that_pass(void **state)
-{
-    (void)state;
-    fake->device[0].codes[FAKE_POWER] = 999;
-    start_sampling();
-    await(strstr(status().reason, "gpu0.power every 0.4 s: Some Error")); /* but not off */
-    fake_set(fake->device[0].codes[FAKE_POWER], 0);
-    await(!strstr(status().reason, "Some Error"));
-    assert_int_equal(pk_stop(), PK_OK);
-    json_t *doc = load_document("t.json");
-    assert_true(count_events(doc, "C", "gpu0.power") >= 1);
-    json_decref(doc);
-}
-
-static void slow_calls_are_made_more_rarely(void **state)
-{
-    (void)state;
-    fake->device[0].slow[FAKE_POWER] = 20000;
-    start_sampling();
-    await(strstr(status().reason, "gpu0.power every ")); /* 0.8 s, or more where others are busy */
-    assert_non_null(strstr(status().reason, " s: a call takes "));
-    await(calls(0, FAKE_POWER) < calls(0, FAKE_REASONS)); /* which go on as often as before */
-    assert_int_equal(pk_stop(), PK_OK);
-}
-
-static void nvml_that_is_not_ready(void **state)
-{
-    (void)state;
-    fake->init_code = 9;
-    start_sampling();
-    await(!status().live);
-    expect_words("nvmlInit_v2: Some Error");
-    assert_int_equal(pk_stop(), PK_OK);
-    fake->init_code = 0;
-    fake->count_code = 999;
-    start_sampling();
-    await(!status().live);
-    expect_words("looking for devices: Some Error");
-    assert_int_equal(pk_stop(), PK_OK);
-    fake->count_code = 0;
-    fake->devices = 0;
-    start_sampling();
-    await(!status().live);
-    expect_words("there is no device");
-    assert_int_equal(pk_stop(), PK_OK);
-    assert_int_equal(fake->inits, fake->shutdowns);
-}
-
-static void a_call_that_does_not_come_back(void **state)
-{
-    (void)state;
-    fake->stuck = true;
-    start_sampling();
-    await(strstr(status().reason, "nvmlDeviceGetUtilizationRates has not returned for"));
-    assert_int_equal(pk_flush(), PK_OK);
-    assert_int_equal(pk_stop(), PK_OK);
-    start_sampling(); /* while it is still in there */
-    expect_words("NVML has not come back from a call that the session before made");
-    assert_false(status().live);
-    assert_int_equal(pk_stop(), PK_OK);
-    fake_set(fake->stuck, false);
-    await((start_sampling(), status().live || pk_stop() != PK_OK));
-    await_rounds(0, 2);
-    assert_int_equal(pk_stop(), PK_OK);
-}
-
 static void sessions_one_after_the_other(void **state)
 {
     (void)state;
@@ -362,8 +205,6 @@ static void ranks_share_the_devices(void **state)
     assert_int_equal(calls(0, FAKE_POWER), 0);
 }
 
-#define sampling(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
 int main(int argc, char **argv)
 {
     const char *preloaded = getenv("LD_PRELOAD");
@@ -371,30 +212,19 @@ int main(int argc, char **argv)
                  !(preloaded && strstr(preloaded, "vgpreload"));
     const struct CMUnitTest tests[] = {
         sampling(a_library_of_another_kind), /* before the mock has been taken */
-        sampling(before_any_session),
-        sampling(values_in_trace_and_report),
-        sampling(energy_on_request),
-        sampling(held_down_clocks_are_told),
-        sampling(what_is_not_supported),
-        sampling(a_lost_device),
-        sampling(failures_that_pass),
-        sampling(slow_calls_are_made_more_rarely),
-        sampling(nvml_that_is_not_ready),
-        sampling(sessions_one_after_the_other),
-        sampling(a_session_without_it),
-        sampling(ranks_share_the_devices),
-        sampling(a_call_that_does_not_come_back),
+        sampling(before_any_session),        sampling(values_in_trace_and_report),
+        sampling(energy_on_request),         sampling(held_down_clocks_are_told),
+        sampling(what_is_not_supported),     sampling(sessions_one_after_the_other),
+        sampling(a_session_without_it),      sampling(ranks_share_the_devices),
     };
     const struct CMUnitTest fork_tests[] = {sampling(after_a_fork)};
     const struct CMUnitTest without[] = {
         cmocka_unit_test_setup_teardown(no_library, enter_folder, leave_folder)};
     if (argc != 2)
         return 2;
-    setenv("PK_NVML_LIBRARY", argv[1], 1);
-    void *library = dlopen(argv[1], RTLD_NOW);
-    if (!library)
+    fake = load_fake(argv[1]);
+    if (!fake)
         return cmocka_run_group_tests(without, NULL, NULL);
-    fake = dlsym(library, FAKE_NVML_SCRIPT);
     return cmocka_run_group_tests(tests, NULL, NULL) +
            (forks ? cmocka_run_group_tests(fork_tests, NULL, NULL) : 0);
 }

@@ -1,21 +1,9 @@
 /* When captures arm CUPTI: where nothing else would show what it tells. */
-#include "session/config.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include <pk/status.h>
-
-static pki_config config;
+#include "options.h"
 
 static bool arms(const pk_options *options)
 {
-    if (pki_config_read(&config, options))
-        fail_msg("%s", pk_error_message());
+    expect_taken(options);
     return config.cupti_armed;
 }
 
@@ -43,19 +31,17 @@ static void as_many_behind_as_there_is_room_for(void **state)
 static void what_is_malformed_is_refused(void **state)
 {
     (void)state;
-    assert_int_equal(pki_config_read(&config, pk_options(.capture = "kernels=never")), PK_EINVAL);
-    assert_non_null(strstr(pk_error_message(), "always nor armed"));
-    assert_int_equal(pki_config_read(&config, pk_options(.capture = "slow=2;kernels=armed,steps:9",
-                                                         .history_steps = 12)),
-                     PK_EINVAL);
+    expect_refused(pk_options(.capture = "kernels=never"), "capture", "always nor armed");
+    expect_refused(pk_options(.capture = "slow=2;kernels=armed,steps:9", .history_steps = 12),
+                   "capture", "history_steps is 12");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(when_captures_arm_cupti),
-        cmocka_unit_test(as_many_behind_as_there_is_room_for),
-        cmocka_unit_test(what_is_malformed_is_refused),
+        cmocka_unit_test_setup(when_captures_arm_cupti, clear_environment),
+        cmocka_unit_test_setup(as_many_behind_as_there_is_room_for, clear_environment),
+        cmocka_unit_test_setup(what_is_malformed_is_refused, clear_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,42 +1,7 @@
 /* The options of windows and metrics, and their environment variables. */
-#include "session/config.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "options.h"
 
 #include "out/gz.h"
-
-static pki_config config;
-
-static int clear_environment(void **state)
-{
-    static const char *const variables[] = {
-        "PK_WINDOWS_PATH",       "PK_WINDOW_STEPS",    "PK_WINDOW_SECONDS", "PK_WINDOWS_MAX_BYTES",
-        "PK_METRICS_PATH",       "PK_METRICS_SECONDS", "PK_RANK",           "PK_WORLD_SIZE",
-        "PK_TRACE_ROTATE_BYTES", "PK_TRACE_KEEP"};
-    (void)state;
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
-        unsetenv(variables[i]);
-    return 0;
-}
-
-static void expect_taken(const pk_options *options)
-{
-    if (pki_config_read(&config, options))
-        fail_msg("%s", pk_error_message());
-}
-
-/* Refused, by a sentence that holds these two. */
-static void expect_refused(const pk_options *options, const char *culprit, const char *why)
-{
-    assert_int_equal(pki_config_read(&config, options), PK_EINVAL);
-    if (!strstr(pk_error_message(), culprit) || !strstr(pk_error_message(), why))
-        fail_msg("'%s' does not say %s and %s", pk_error_message(), culprit, why);
-}
 
 static void defaults(void **state)
 {
