@@ -32,3 +32,6 @@ template <class... Parameters> words<Parameters...> words_of(int (*)(Parameters.
     static_assert(decltype(words_of(&PMPI_##NAME))::all, "a parameter of MPI_" #NAME " is no word");
 
 PKI_MPI_ENTRIES(HOLDS)
+#if MPI_VERSION >= 4
+PKI_MPI_ENTRIES_4(HOLDS)
+#endif

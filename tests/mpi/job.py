@@ -99,6 +99,25 @@ def late(mpiexec, command, pk):
             yield f"late: pk job of what it leaves: {done.stdout[-500:]}{done.stderr}"
 
 
+def pipe(mpiexec, command):
+    """In place of rank 1's part there is a pipe, which nobody writes to: it waits for it no more than for others."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.makedirs(os.path.join(folder, "job.json.ranks/0"))
+        os.mkfifo(os.path.join(folder, *parts([1])))
+        launch.finish(mpiexec, RANKS, [*command, "before", "2", "job.json"], folder, {"PK_JOB_PATH": "job.json", **SOON})
+        if read(folder, "job.json")["job"]["missing"] != [1, 2] or files_in(folder) != ["job.json", *parts(range(RANKS))]:
+            yield f"a pipe: missing are {read(folder, 'job.json')['job']['missing']}, there are {files_in(folder)}"
+
+
+def apart(mpiexec, command):
+    """Who was over before rank 0 began is of another job: its part is not in the report, and stays."""
+    with tempfile.TemporaryDirectory() as folder:
+        launch.finish(mpiexec, RANKS, [*command, "apart"], folder, {"PK_JOB_PATH": "job.json", **FOREVER})
+        job = read(folder, "job.json")["job"]
+        if files_in(folder) != ["job.json", *parts((1, 2))] or (job["ranks"], job["missing"]) != (1, [1, 2]):
+            yield f"apart: {files_in(folder)}, {job}"
+
+
 def without_session(mpiexec, command):
     """Rank 1 has none: it answers all the same."""
     with tempfile.TemporaryDirectory() as folder:
@@ -175,7 +194,8 @@ def main(mpiexec, program, pk, plain=None, *libraries):
     launch.need_ranks(mpiexec)
     command, pk = [os.path.abspath(program)], os.path.abspath(pk)
     complaints = [*reduced(mpiexec, MORE, command, "before"), *reduced(mpiexec, RANKS, command, "after"), *after_for_stderr(mpiexec, command), *same_as_files(mpiexec, command, pk),
-                  *late(mpiexec, command, pk), *without_session(mpiexec, command), *unasked(mpiexec, command), *killed(mpiexec, command), *alone(command)]
+                  *late(mpiexec, command, pk), *pipe(mpiexec, command),
+                  *apart(mpiexec, command), *without_session(mpiexec, command), *unasked(mpiexec, command), *killed(mpiexec, command), *alone(command)]
     complaints += without_library(mpiexec, plain, libraries) if plain else []
     for complaint in complaints:
         print(complaint)

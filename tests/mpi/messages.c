@@ -96,12 +96,74 @@ static void receive(void)
     wait_for(&r);
     said("MPI_Recv", &s);
     expect_message("MPI_Sendrecv", "send_recv", WORLD, 16, to, 4);
+    expect_message("request", "recv", WORLD, 16, from, 4);
     MPI_Sendrecv(in, 2, MPI_DOUBLE, to, 4, out, 64, MPI_DOUBLE, from, 4, world, &s);
     said("MPI_Sendrecv", &s);
     expect_message("MPI_Sendrecv_replace", "send_recv", WORLD, 32, to, 5);
+    expect_message("request", "recv", WORLD, 32, from, 5);
     MPI_Sendrecv_replace(out, 4, MPI_DOUBLE, to, 5, from, 5, world, MPI_STATUS_IGNORE);
     said("MPI_Sendrecv_replace", NULL);
 }
+
+/* Found first, received then. */
+static void matched(void)
+{
+    MPI_Message message;
+    MPI_Request r, got;
+    MPI_Status s;
+    expect_call("MPI_Isend");
+    expect_message("request", "send", WORLD, 40, to, 92);
+    MPI_Isend(in, 5, MPI_DOUBLE, to, 92, world, &r);
+    expect_call("MPI_Mprobe");
+    expect_message("request", "recv", WORLD, 40, from, 92);
+    MPI_Mprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, world, &message, MPI_STATUS_IGNORE);
+    expect_call("MPI_Mrecv");
+    result_status("MPI_Mrecv", MPI_Mrecv(out, 64, MPI_DOUBLE, &message, &s));
+    result_number("received", message == MPI_MESSAGE_NULL);
+    wait_for(&r);
+    said("MPI_Mrecv", &s);
+    expect_call("MPI_Isend");
+    expect_message("request", "send", WORLD, 48, to, 93);
+    MPI_Isend(in, 6, MPI_DOUBLE, to, 93, world, &r);
+    int found = 0;
+    expect_message("request", "recv", WORLD, 48, from, 93);
+    while (!found)
+        MPI_Improbe(from, 93, world, &found, &message, &s);
+    expect_call("MPI_Imrecv");
+    MPI_Imrecv(out, 64, MPI_DOUBLE, &message, &got);
+    wait_for(&got);
+    wait_for(&r);
+    said("MPI_Imrecv", &s);
+    expect_call("MPI_Mprobe");
+    MPI_Mprobe(MPI_PROC_NULL, 94, world, &message, &s);
+    expect_call("MPI_Mrecv");
+    MPI_Mrecv(out, 64, MPI_DOUBLE, &message, &s);
+    said("nobody", &s);
+}
+
+#if MPI_VERSION >= 4
+static void both_later(void)
+{
+    MPI_Request r;
+    MPI_Status s;
+    expect_call("MPI_Isendrecv");
+    expect_message("request", "send_recv", WORLD, 16, to, 95);
+    expect_message("request", "recv", WORLD, 16, from, 95);
+    result_status("MPI_Isendrecv", MPI_Isendrecv(in, 2, MPI_DOUBLE, to, 95, out, 2, MPI_DOUBLE,
+                                                 from, 95, world, &r));
+    wait_for(&r); /* whose status MPICH 4.0 leaves as it was */
+    said("MPI_Isendrecv", NULL);
+    expect_call("MPI_Isendrecv_replace");
+    expect_message("request", "send", WORLD, 32, to, 96);
+    MPI_Isendrecv_replace(out, 4, MPI_DOUBLE, to, 96, MPI_PROC_NULL, 96, world, &r);
+    wait_for(&r);
+    expect_message("MPI_Recv", "recv", WORLD, 32, from, 96);
+    MPI_Recv(out, 4, MPI_DOUBLE, from, 96, world, &s);
+    said("MPI_Isendrecv_replace", &s);
+}
+#else
+static void both_later(void) {}
+#endif
 
 /* A border: the last rank has nobody on its right, the first nobody on its left. */
 static void nobody(void)
@@ -113,6 +175,8 @@ static void nobody(void)
         expect_message("MPI_Sendrecv", "recv", WORLD, 16, left, 6);
     else
         expect_message("MPI_Sendrecv", rank == 0 ? "send" : "send_recv", WORLD, 16, right, 6);
+    if (rank == 1 || rank == 2)
+        expect_message("request", "recv", WORLD, 16, left, 6);
     MPI_Sendrecv(in, 2, MPI_DOUBLE, right, 6, out, 8, MPI_DOUBLE, left, 6, world, &s[0]);
     said("border", &s[0]);
     expect_call("MPI_Irecv");
@@ -273,6 +337,8 @@ int main(int argc, char **argv)
     many();
     persistent();
     given_up();
+    matched();
+    both_later();
     ledger_close();
     return MPI_Finalize();
 }

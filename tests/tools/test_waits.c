@@ -54,22 +54,14 @@ static void message(uint64_t key, size_t from, size_t to, uint64_t send, uint64_
     saw(to, key, PK_OP_RECV, (int32_t)from, receive, received, received - receive, 100);
 }
 
-static char *text(const char *of)
-{
-    return strdup(of);
-}
-
 static void make(uint64_t one_in)
 {
     for (size_t r = 0; r < RANKS; r++) {
         pki_summary *s = &w.ranks[r];
         pki_summary_init(s);
-        s->run = (pki_run){.program = text("p"),
-                           .host = text(w.clocks[r]),
-                           .version = text("1"),
-                           .clock = text("tsc"),
-                           .trace_path = text(""),
-                           .source = text("session"),
+        s->run = (pki_run){.program = strdup("p"),
+                           .host = strdup(w.clocks[r]),
+                           .source = strdup("session"),
                            .rank = (int32_t)r,
                            .world_size = RANKS,
                            .wall = 100 * MS,
@@ -80,7 +72,7 @@ static void make(uint64_t one_in)
         q->operations = w.count[r];
         q->one_in = one_in;
         q->origin = w.origins[r];
-        q->clock = text(w.clocks[r]);
+        q->clock = strdup(w.clocks[r]);
         q->rows = calloc(w.count[r] + 1, sizeof *q->rows);
         memcpy(q->rows, w.rows[r], w.count[r] * sizeof *q->rows);
         q->row_count = w.count[r];
@@ -134,6 +126,34 @@ static void late_senders_and_receivers(void **state)
     assert_true(of(JOB_LATE_RECEIVER, 4) == 0);
     assert_true(of(JOB_LATE_SENDER, 7) == 4 * 1e6);
     assert_true(w.waits.caused[0] == 4 * 7e6 && w.waits.caused[3] == 4 * 4e6);
+    end();
+}
+
+static void exchanged(size_t rank, uint64_t sends, int32_t to, uint64_t receives, int32_t from,
+                      uint64_t start, uint64_t end)
+{
+    saw(rank, sends, PK_OP_SEND_RECV, to, start, end, end - start, 100);
+    saw(rank, receives, PK_OP_RECV, from, start - 100, end - 50, end - start - 50, 100);
+}
+
+/* What the receive waited for is not the send's wait, too; and who was late is no slow link. */
+static void both_halves_of_a_call(void **state)
+{
+    (void)state;
+    begin();
+    exchanged(0, 1, 1, 2, 1, 1 * MS, 6 * MS + 9 * US); /* the other one comes at 6 ms */
+    exchanged(1, 2, 0, 1, 0, 6 * MS, 6 * MS + 9 * US);
+    exchanged(2, 11, 3, 12, 4, 1 * MS, 9 * MS + 9 * US); /* sent at 3 ms, received at 9 ms */
+    saw(3, 11, PK_OP_RECV, 2, 9 * MS, 9 * MS + 9 * US, 9 * US, 100);
+    saw(4, 12, PK_OP_SEND, 2, 3 * MS, 3 * MS + 9 * US, 9 * US, 100);
+    saw(2, 13, PK_OP_SEND_RECV, 3, 20 * MS, 28 * MS, 8 * MS, 100); /* what it got is not known */
+    saw(3, 13, PK_OP_RECV, 2, 28 * MS, 28 * MS + US, US, 100);
+    find(1);
+    assert_true(of(JOB_LATE_SENDER, 0) == 5e6 && of(JOB_LATE_SENDER, 1) == 0);
+    assert_true(of(JOB_LATE_RECEIVER, 0) == 0 && of(JOB_LATE_RECEIVER, 1) == 0);
+    assert_true(of(JOB_LATE_SENDER, 2) == 2e6 && of(JOB_LATE_RECEIVER, 2) == 6e6 + 0.75 * 8e6);
+    assert_true(w.waits.caused[1] == 5e6 && w.waits.caused[3] == 12e6 && w.waits.caused[4] == 2e6);
+    assert_true(w.waits.messages == 5 && w.waits.link_count == 0);
     end();
 }
 
@@ -361,6 +381,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(late_senders_and_receivers),
+        cmocka_unit_test(both_halves_of_a_call),
         cmocka_unit_test(waits_at_collectives),
         cmocka_unit_test(nothing_within_the_doubt),
         cmocka_unit_test(clocks_of_other_nodes),

@@ -118,7 +118,13 @@ typedef struct job_steps {
 bool job_read(job *j, char **paths, size_t count, const job_steps *steps, complaint *why);
 void job_finish(job *j);
 
-/* The same of summaries, one of each rank, which are finished then. */
+/* The same of summaries, one of each rank, which are finished then. What is kept of one is a small
+ * part of it, so of many ranks each is added as soon as it is read. job_reading_end frees what
+ * job_reading_begin has made. */
+typedef struct job_reading job_reading;
+job_reading *job_reading_begin(job *j);
+void job_reading_add(job_reading *all, pki_summary *rank);
+bool job_reading_end(job_reading *all, const job_steps *steps, complaint *why);
 bool job_of(job *j, pki_summary *ranks, size_t count, const job_steps *steps, complaint *why);
 
 /* input.c: one file. The summary holds run, stages, comm and regions at least. False, and why. */

@@ -55,13 +55,15 @@ static void finish_rank(job_rank *r)
 
 /* ---- reading ---- */
 
-typedef struct reading {
+struct job_reading {
     job *into;
     size_t room;
     table processes; /* by rank, or by host, process and start: its place among the ranks */
     job_regions *regions;
     bool again; /* what has been added up has one in it that is left out */
-} reading;
+};
+
+typedef job_reading reading;
 
 static uint32_t place_of(reading *all, const job_rank *r)
 {
@@ -246,13 +248,32 @@ bool job_read(job *j, char **paths, size_t count, const job_steps *steps, compla
     return arrange(&all, steps, why);
 }
 
+job_reading *job_reading_begin(job *j)
+{
+    reading *all = memory_zeroed(1, sizeof *all);
+    *j = (job){0};
+    *all = (reading){.into = j, .regions = job_regions_begin()};
+    return all;
+}
+
+void job_reading_add(job_reading *all, pki_summary *rank)
+{
+    take(all, "", rank);
+}
+
+bool job_reading_end(job_reading *all, const job_steps *steps, complaint *why)
+{
+    bool any = arrange(all, steps, why);
+    free(all);
+    return any;
+}
+
 bool job_of(job *j, pki_summary *ranks, size_t count, const job_steps *steps, complaint *why)
 {
-    reading all = {.into = j, .regions = job_regions_begin()};
-    *j = (job){0};
+    job_reading *all = job_reading_begin(j);
     for (size_t r = 0; r < count; r++)
-        take(&all, "", &ranks[r]);
-    return arrange(&all, steps, why);
+        job_reading_add(all, &ranks[r]);
+    return job_reading_end(all, steps, why);
 }
 
 void job_finish(job *j)

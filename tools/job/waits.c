@@ -6,6 +6,7 @@
 #include "comm/figures/figures.h"
 #include "comm/model/operation.h"
 #include "job/axis.h"
+#include "job/waits_exchanges.h"
 #include "job/waits_links.h"
 #include "memory.h"
 
@@ -36,6 +37,8 @@ typedef struct analysis {
     job_axis axis;
     job_waits *to;
     job_transfers transfers;
+    job_exchanges exchanges;
+    bool *exchange; /* by rank: does it send and receive in one call? */
 } analysis;
 
 static moments moments_of(const analysis *a, const seen *s)
@@ -75,6 +78,43 @@ static void add_wait(analysis *a, job_wait sort, const seen *who, const moments 
 
 /* ---- messages ---- */
 
+#define CALL_BEGINS 10000 /* ns after its operation, at most */
+
+/* May it have ended with a send that took longer? Such a receive begins just before its call. */
+static bool may_be_half(const analysis *a, const seen *receive)
+{
+    uint64_t before = receive->row->duration - receive->row->waited;
+    return a->exchange[receive->rank] && before > 0 && before < CALL_BEGINS;
+}
+
+/* Of one that had come before it was wanted nobody knows how long it took. */
+static void take_transfer(analysis *a, const seen *send, const seen *receive, int64_t doubt)
+{
+    moments s = moments_of(a, send), r = moments_of(a, receive);
+    if (doubt < 0 || r.waits > s.starts || may_be_half(a, receive))
+        return;
+    job_transfers_add(
+        &a->transfers,
+        &(job_transfer){send->rank, receive->rank,
+                        a->of->ranks[send->rank].host != a->of->ranks[receive->rank].host,
+                        pki_comm_class(send->row->bytes), r.ends,
+                        (double)PKI_MAX(r.ends - PKI_MAX(s.starts, r.waits), 0), (double)doubt});
+}
+
+static void take_late_receiver(analysis *a, const seen *send, const seen *receive, double scale)
+{
+    moments s = moments_of(a, send), r = moments_of(a, receive);
+    int64_t doubt = job_axis_doubt(&a->axis, send->rank, receive->rank);
+    if (r.starts > s.ends)
+        return; /* it did not wait for that */
+    if (send->row->op != PK_OP_SEND_RECV)
+        add_wait(a, JOB_LATE_RECEIVER, send, &s, receive, r.starts, scale);
+    else if (doubt >= 0 && r.starts - s.waits > doubt)
+        job_exchanges_sent(&a->exchanges,
+                           &(job_half_sent){send->rank, receive->rank, send->row->start, s.waits,
+                                            r.starts, doubt, scale});
+}
+
 static void take_message(analysis *a, const seen *send, const seen *receive)
 {
     moments s = moments_of(a, send), r = moments_of(a, receive);
@@ -87,16 +127,13 @@ static void take_message(analysis *a, const seen *send, const seen *receive)
     }
     a->to->messages++;
     add_wait(a, JOB_LATE_SENDER, receive, &r, send, s.starts, scale);
-    if (r.starts <= s.ends) /* else it did not wait for that */
-        add_wait(a, JOB_LATE_RECEIVER, send, &s, receive, r.starts, scale);
-    if (doubt >= 0 && r.waits <= s.starts) /* else it may have come long before it was wanted */
-        job_transfers_add(
-            &a->transfers,
-            &(job_transfer){send->rank, receive->rank,
-                            a->of->ranks[send->rank].host != a->of->ranks[receive->rank].host,
-                            pki_comm_class(send->row->bytes), r.ends,
-                            (double)PKI_MAX(r.ends - PKI_MAX(s.starts, r.waits), 0),
-                            (double)doubt});
+    take_late_receiver(a, send, receive, scale);
+    take_transfer(a, send, receive, doubt);
+    if (a->exchange[receive->rank])
+        job_exchanges_received(&a->exchanges,
+                               &(job_half_received){receive->rank, receive->row->start,
+                                                    receive->row->start + receive->row->duration,
+                                                    s.starts});
 }
 
 /* ---- collectives ---- */
@@ -198,6 +235,16 @@ static void take_group(analysis *a, const seen *all, size_t count)
         take_collective(a, all, count);
 }
 
+static void find_exchanges(analysis *a)
+{
+    a->exchange = memory_zeroed(a->of->rank_count + 1, sizeof *a->exchange);
+    for (size_t r = 0; r < a->of->rank_count; r++) {
+        const pki_sequences *q = &a->of->ranks[r].comm.sequences;
+        for (size_t i = 0; i < q->row_count; i++)
+            a->exchange[r] |= q->rows[i].op == PK_OP_SEND_RECV;
+    }
+}
+
 static seen *gather(const job *j, size_t *count)
 {
     size_t n = 0;
@@ -220,11 +267,14 @@ static void take_all(analysis *a)
 {
     size_t count;
     seen *all = gather(a->of, &count);
+    find_exchanges(a);
     for (size_t i = 0, next; i < count; i = next) {
         for (next = i + 1; next < count && all[next].key == all[i].key; next++)
             ;
         take_group(a, &all[i], next - i);
     }
+    job_exchanges_end(&a->exchanges, a->to, a->of->rank_count);
+    free(a->exchange);
     free(all);
 }
 

@@ -126,7 +126,28 @@ typedef struct usual {
     double ns, *shares;
     const pair *pairs;
     size_t count;
+    size_t fair;         /* pairs that are not slow */
+    const pair *longest; /* of these, the one with the longest median; NULL: there is none */
+    double second;       /* the longest median of the others of them; 0: none */
 } usual;
+
+static bool is_fair(const usual *u, const pair *p)
+{
+    return p->all[p->count / 10].ns < TWICE * u->ns;
+}
+
+static void find_longest(usual *u)
+{
+    for (size_t i = 0; i < u->count; i++) {
+        const pair *p = &u->pairs[i];
+        if (!is_fair(u, p))
+            continue;
+        bool is_first = !u->longest || p->median > u->longest->median;
+        u->second = fmax(u->second, !is_first ? p->median : u->longest ? u->longest->median : 0);
+        u->longest = is_first ? p : u->longest;
+        u->fair++;
+    }
+}
 
 static usual usual_of(pair *pairs, size_t count)
 {
@@ -138,6 +159,7 @@ static usual usual_of(pair *pairs, size_t count)
     for (size_t i = 0; i < count; i++)
         u.shares[i] = pairs[i].above = share_above(&pairs[i], TWICE * u.ns);
     qsort(u.shares, count, sizeof *u.shares, by_number);
+    find_longest(&u);
     return u;
 }
 
@@ -177,15 +199,8 @@ static bool is_beyond_chance(const usual *u, const pair *p, size_t in_all)
  * of a pair now and then is not the link. */
 static bool stands_apart(const usual *u, const pair *p)
 {
-    double longest = 0;
-    size_t others = 0;
-    for (size_t i = 0; i < u->count; i++) {
-        const pair *other = &u->pairs[i];
-        if (other == p || tenth_of(other) >= TWICE * u->ns)
-            continue;
-        longest = fmax(longest, other->median);
-        others++;
-    }
+    double longest = u->longest == p ? u->second : u->longest ? u->longest->median : 0;
+    size_t others = u->fair - is_fair(u, p);
     return 4 * others >= 3 * (u->count - 1) && tenth_of(p) > longest;
 }
 

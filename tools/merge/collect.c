@@ -132,7 +132,8 @@ static bool move_to_call(const collector *c, operation *o)
 static void open_pair(collector *c, const event *e, const operation *o)
 {
     c->open = *o;
-    c->open.written &= move_to_call(c, &c->open);
+    bool at_call = move_to_call(c, &c->open);
+    c->open.written &= at_call || o->kind == OPERATION_RECEIVE; /* arrows go to its end */
     c->open_id = e->comm.id;
     c->is_open = true;
 }

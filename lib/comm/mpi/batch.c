@@ -1,14 +1,6 @@
 #include "comm/mpi/batch.h"
 
 #include <stdlib.h>
-#include <time.h>
-
-static uint64_t now_ns(void)
-{
-    struct timespec t = {0, 0};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static void give_back(pki_mpi_batch *b)
 {
@@ -38,7 +30,14 @@ void pki_mpi_batch_open(pki_mpi_batch *b, int n, const MPI_Request requests[])
         return;
     }
     b->n = n;
-    b->start = now_ns();
+    b->start = pki_mpi_now_ns();
+}
+
+/* So that one that MPI leaves as it was is told from one that it has written (request.c). */
+static void clear(MPI_Status *statuses, int n)
+{
+    for (int i = 0; i < n; i++)
+        statuses[i].MPI_SOURCE = MPI_UNDEFINED;
 }
 
 MPI_Status *pki_mpi_batch_statuses(pki_mpi_batch *b, MPI_Status *wanted)
@@ -47,12 +46,17 @@ MPI_Status *pki_mpi_batch_statuses(pki_mpi_batch *b, MPI_Status *wanted)
         return wanted;
     if (b->n > PKI_MPI_FEW)
         b->own = malloc((size_t)b->n * sizeof *b->own);
+    if (b->own)
+        clear(b->own, b->n);
     return b->own ? b->own : wanted;
 }
 
 MPI_Status *pki_mpi_batch_status(pki_mpi_batch *b, MPI_Status *wanted)
 {
-    return wanted == MPI_STATUS_IGNORE && b->n && b->receives ? b->few_own : wanted;
+    if (wanted != MPI_STATUS_IGNORE || !b->n || !b->receives)
+        return wanted;
+    clear(b->few_own, 1);
+    return b->few_own;
 }
 
 void pki_mpi_batch_close(pki_mpi_batch *b, const MPI_Request requests[], int done,
@@ -60,7 +64,7 @@ void pki_mpi_batch_close(pki_mpi_batch *b, const MPI_Request requests[], int don
 {
     if (!b->n)
         return;
-    uint64_t waited = now_ns() - b->start;
+    uint64_t waited = pki_mpi_now_ns() - b->start;
     for (int k = 0; k < done; k++) {
         int i = indices ? indices[k] : k;
         bool known = statuses != MPI_STATUSES_IGNORE;

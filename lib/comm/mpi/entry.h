@@ -44,6 +44,8 @@
     X(Iexscan, 7)                                                                                  \
     X(Igather, 9)                                                                                  \
     X(Igatherv, 10)                                                                                \
+    X(Improbe, 6)                                                                                  \
+    X(Imrecv, 5)                                                                                   \
     X(Init, 2)                                                                                     \
     X(Init_thread, 4)                                                                              \
     X(Intercomm_create, 6)                                                                         \
@@ -88,3 +90,8 @@
     X(Waitall, 3)                                                                                  \
     X(Waitany, 4)                                                                                  \
     X(Waitsome, 5)
+
+/* Those of MPI 4, where its header has them (entry_4.c). */
+#define PKI_MPI_ENTRIES_4(X)                                                                       \
+    X(Isendrecv, 12)                                                                               \
+    X(Isendrecv_replace, 9)

@@ -12,6 +12,8 @@
 #define PIECE_MOST (1 << 28) /* bytes of a message; a count is an int */
 #define REPORT_SECONDS 10e-3 /* for each rank in a report, at most; usually it is far less */
 
+static const char go = 2; /* rank 0 to the first rank of a group: it may send; no word of its own */
+
 /* In front of a text; with MARK for a rank in front of all that a rank sends. */
 typedef struct item {
     int64_t rank, bytes;
@@ -38,6 +40,7 @@ static void add(pki_mpi_gathered *g, const item *of, const char *text, size_t by
     if (bytes)
         memcpy(g->bytes + g->used + sizeof *of, text, bytes);
     g->used += sizeof *of + bytes;
+    g->texts += of->rank != MARK;
 }
 
 static const item *item_at(const pki_mpi_gathered *g, size_t at, item *out)
@@ -91,30 +94,47 @@ static bool receive_piece(pki_mpi_gathered *g, int from, double until)
     return kept;
 }
 
+static void count_texts(pki_mpi_gathered *g, size_t at)
+{
+    item next;
+    while (item_at(g, at, &next)) {
+        g->texts += next.rank != MARK;
+        at += sizeof next + (next.rank != MARK ? (size_t)next.bytes : 0);
+    }
+    g->most_texts = g->texts > g->most_texts ? g->texts : g->most_texts;
+}
+
 static void receive_all(pki_mpi_gathered *g, int from, double seconds)
 {
     double until = pki_mpi_seconds() + seconds;
     size_t at = g->used;
     item mark = {0, 0};
     while (receive_piece(g, from, until))
-        if (item_at(g, at, &mark) && g->used - at >= (size_t)mark.bytes)
+        if (item_at(g, at, &mark) && g->used - at >= (size_t)mark.bytes) {
+            count_texts(g, at);
             return;
+        }
     g->used = at;
 }
 
-/* ---- the tree ---- */
+/* ---- the tree of a group ---- */
 
 static int parent_of(int rank)
 {
     return rank & (rank - 1);
 }
 
+static int group_size(const pki_mpi_gathered *g)
+{
+    return g->ranks < PKI_MPI_GROUP ? g->ranks : PKI_MPI_GROUP;
+}
+
 /* Who is silent costs the one that waits for it a share of the time, and so those above have theirs
  * left to hear of all others. */
 static double share_of(const pki_mpi_gathered *g, int distance, double seconds)
 {
-    int round = 1, rounds = 1;
-    for (int d = 1; d < g->ranks; d *= 2)
+    int round = 1, rounds = g->ranks > PKI_MPI_GROUP ? 2 : 1;
+    for (int d = 1; d < group_size(g); d *= 2)
         rounds++;
     for (int d = 1; d < distance; d *= 2)
         round++;
@@ -122,21 +142,107 @@ static double share_of(const pki_mpi_gathered *g, int distance, double seconds)
     return left > 0 ? left : 0;
 }
 
-void pki_mpi_gather(pki_mpi_gathered *g, const char *text, size_t bytes, double seconds)
+/* True: this is the group's first rank, which has what came of all of them. */
+static bool gather_group(pki_mpi_gathered *g, double seconds)
+{
+    for (int distance = 1; distance < group_size(g) && g->bytes; distance *= 2) {
+        if (g->rank & distance) {
+            send_all(g, parent_of(g->rank), share_of(g, distance, seconds));
+            return false;
+        }
+        if (g->rank + distance < g->ranks)
+            receive_all(g, g->rank + distance, share_of(g, distance, seconds));
+    }
+    return g->rank % PKI_MPI_GROUP == 0;
+}
+
+/* ---- group by group ---- */
+
+typedef struct piece {
+    int64_t rank;
+    size_t at, bytes;
+} piece;
+
+static int by_rank(const void *x, const void *y)
+{
+    const piece *a = x, *b = y;
+    return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+/* Then there is room for the next ones. */
+static void hand_over(pki_mpi_gathered *g, pki_mpi_gathered_text *take, void *user)
+{
+    piece pieces[PKI_MPI_GROUP];
+    size_t n = 0, at = 0;
+    item next;
+    while (n < PKI_MPI_GROUP && item_at(g, at, &next)) {
+        at += sizeof next;
+        if (next.rank == MARK)
+            continue;
+        pieces[n++] = (piece){next.rank, at, (size_t)next.bytes};
+        at += (size_t)next.bytes;
+    }
+    if (n)
+        qsort(pieces, n, sizeof *pieces, by_rank);
+    for (size_t i = 0; i < n; i++)
+        take(user, (int32_t)pieces[i].rank, g->bytes + pieces[i].at, pieces[i].bytes);
+    g->used = g->texts = 0;
+}
+
+static void ask(int first)
+{
+    MPI_Request sent;
+    if (PMPI_Isend(&go, 1, MPI_CHAR, first, TAG, MPI_COMM_WORLD, &sent) == MPI_SUCCESS)
+        pki_mpi_wait(&sent, MPI_STATUS_IGNORE, PKI_MPI_GROUP_SECONDS);
+}
+
+/* The next group is asked before this one is read: its ranks are awake by then. */
+static void take_groups(pki_mpi_gathered *g, double seconds, pki_mpi_gathered_text *take,
+                        void *user)
+{
+    if (PKI_MPI_GROUP < g->ranks)
+        ask(PKI_MPI_GROUP);
+    hand_over(g, take, user);
+    for (int first = PKI_MPI_GROUP; first < g->ranks; first += PKI_MPI_GROUP) {
+        double left = g->since + seconds - pki_mpi_seconds();
+        receive_all(g, first, left > PKI_MPI_GROUP_SECONDS ? left : PKI_MPI_GROUP_SECONDS);
+        if (first + PKI_MPI_GROUP < g->ranks)
+            ask(first + PKI_MPI_GROUP);
+        hand_over(g, take, user);
+    }
+}
+
+/* The latest moment at which others may expect something of rank 0. */
+static double last_moment(const pki_mpi_gathered *g, double seconds)
+{
+    return g->since + 2 * seconds + REPORT_SECONDS * g->ranks;
+}
+
+static bool is_asked(const pki_mpi_gathered *g, double seconds)
+{
+    MPI_Message message;
+    char word = 0;
+    if (pki_mpi_wait_for(0, TAG, &message, MPI_STATUS_IGNORE, pki_mpi_brisk,
+                         last_moment(g, seconds) - pki_mpi_seconds()))
+        PMPI_Mrecv(&word, 1, MPI_CHAR, &message, MPI_STATUS_IGNORE);
+    return word == go;
+}
+
+void pki_mpi_gather(pki_mpi_gathered *g, const char *text, size_t bytes, double seconds,
+                    pki_mpi_gathered_text *take, void *user)
 {
     g->since = pki_mpi_seconds();
     const item mark = {MARK, 0}, own = {g->rank, (int64_t)bytes};
     add(g, &mark, NULL, 0);
     if (bytes)
         add(g, &own, text, bytes);
-    for (int distance = 1; distance < g->ranks && g->bytes; distance *= 2) {
-        if (g->rank & distance) {
-            send_all(g, parent_of(g->rank), share_of(g, distance, seconds));
-            return;
-        }
-        if (g->rank + distance < g->ranks)
-            receive_all(g, g->rank + distance, share_of(g, distance, seconds));
-    }
+    g->most_texts = g->texts;
+    if (!gather_group(g, seconds) || !g->bytes)
+        return;
+    if (g->rank == 0)
+        take_groups(g, seconds, take, user);
+    else if (is_asked(g, seconds))
+        send_all(g, 0, seconds);
 }
 
 /* ---- the word ---- */
@@ -168,11 +274,10 @@ static void say_to_all(const pki_mpi_gathered *g, bool *told, double seconds)
 
 static bool hear(const pki_mpi_gathered *g, double seconds)
 {
-    double until = g->since + 2 * seconds + REPORT_SECONDS * g->ranks;
     MPI_Message message;
     char told = 0;
     if (pki_mpi_wait_for(0, TAG, &message, MPI_STATUS_IGNORE, pki_mpi_idle,
-                         until - pki_mpi_seconds()))
+                         last_moment(g, seconds) - pki_mpi_seconds()))
         PMPI_Mrecv(&told, 1, MPI_CHAR, &message, MPI_STATUS_IGNORE);
     return told == 1;
 }
@@ -185,25 +290,6 @@ bool pki_mpi_gathered_tell(const pki_mpi_gathered *g, bool *told, double seconds
     if (told)
         say_to_all(g, told, seconds);
     return own;
-}
-
-/* ---- what has come ---- */
-
-pki_job_piece *pki_mpi_gathered_pieces(const pki_mpi_gathered *g, size_t *count)
-{
-    pki_job_piece *pieces = calloc((size_t)g->ranks + 1, sizeof *pieces);
-    size_t n = 0, at = 0;
-    item next;
-    while (pieces && n < (size_t)g->ranks && item_at(g, at, &next)) {
-        at += sizeof next;
-        if (next.rank == MARK)
-            continue;
-        pieces[n++] = (pki_job_piece){
-            .rank = (int32_t)next.rank, .text = g->bytes + at, .bytes = (size_t)next.bytes};
-        at += (size_t)next.bytes;
-    }
-    *count = n;
-    return pieces;
 }
 
 void pki_mpi_gathered_finish(pki_mpi_gathered *g)

@@ -12,6 +12,7 @@
 
 #include "comm/mpi/gather.h"
 #include "comm/mpi/glue.h"
+#include "comm/mpi/job_report.h"
 #include "comm/mpi/meet.h"
 #include "comm/mpi/patience.h"
 #include "comm/mpi/settings.h"
@@ -49,52 +50,61 @@ static bool complain(const char *why)
     return false;
 }
 
+/* Ranks' parts, one after the other. */
+typedef struct reading {
+    pki_mpi_report *report;
+    bool *taken; /* by rank; NULL: nobody asks */
+    int ranks;
+    size_t count;
+} reading;
+
+static void read_part(void *user, int32_t rank, const char *text, size_t bytes)
+{
+    reading *r = user;
+    bool taken = pki_mpi_report_read(r->report, rank, text, bytes);
+    r->count++;
+    if (r->taken && rank >= 0 && rank < r->ranks)
+        r->taken[rank] = taken;
+}
+
 /* path NULL: on stderr. */
-static bool write_as(pki_job_piece *pieces, size_t count, int ranks, const char *path)
+static bool write_as(pki_mpi_report *report, const char *path)
 {
     char why[300];
     size_t bytes = 0;
     bool json = path && ends_with(path, ".json");
-    char *text = pki_job_report(pieces, count, ranks, json, &bytes, why);
+    char *text = pki_mpi_report_text(report, json, &bytes, why);
     bool done = text && pk_job_write_(path, text, bytes) == PK_OK;
     free(text);
     return done || complain(text ? pk_error_message() : why);
 }
 
-static bool write_report(const pk_job_part_ *part, pki_job_piece *pieces, size_t count, int ranks)
+static bool write_report(const pk_job_part_ *part, const reading *r)
 {
-    bool done = count > 1 || part->path[0]; /* one for stderr alone: it has its own report */
+    bool done = r->count > 1 || part->path[0]; /* one for stderr alone: it has its own report */
     if (done && part->path[0])
-        done = write_as(pieces, count, ranks, part->path);
+        done = write_as(r->report, part->path);
     if (done && part->to_stderr)
-        done = write_as(pieces, count, ranks, NULL);
+        done = write_as(r->report, NULL);
     return done;
 }
 
 /* ---- all ranks are there ---- */
 
 /* Who is not in the report keeps its part. */
-static void mark_taken(const pki_job_piece *pieces, size_t count, int ranks, bool *told)
-{
-    for (size_t i = 0; told && i < count; i++)
-        if (pieces[i].rank >= 0 && pieces[i].rank < ranks)
-            told[pieces[i].rank] = pieces[i].taken;
-}
-
 static bool reduce(const pk_job_part_ *part, int rank, int ranks)
 {
     pki_mpi_gathered g = {.rank = rank, .ranks = ranks};
-    bool *told = NULL;
-    pki_mpi_gather(&g, part->text, part->bytes, patience);
+    reading r = {.ranks = ranks};
     if (rank == 0) {
-        size_t count = 0;
-        pki_job_piece *pieces = pki_mpi_gathered_pieces(&g, &count);
-        told = calloc((size_t)ranks, sizeof *told);
-        if (pieces && write_report(part, pieces, count, ranks))
-            mark_taken(pieces, count, ranks, told);
-        free(pieces);
+        r.report = pki_mpi_report_begin(ranks);
+        r.taken = calloc((size_t)ranks, sizeof *r.taken);
     }
-    bool done = pki_mpi_gathered_tell(&g, told, patience);
+    pki_mpi_gather(&g, part->text, part->bytes, patience, read_part, &r);
+    if (rank == 0 && !write_report(part, &r) && r.taken)
+        memset(r.taken, 0, (size_t)ranks * sizeof *r.taken);
+    bool done = pki_mpi_gathered_tell(&g, r.taken, patience);
+    pki_mpi_report_end(r.report);
     pki_mpi_gathered_finish(&g);
     return done;
 }
@@ -134,31 +144,29 @@ static char *read_file(const char *path, size_t *bytes)
     return text;
 }
 
-static size_t read_files(const char *path, int ranks, pki_job_piece *pieces)
+static void read_files(const char *path, reading *r)
 {
-    size_t count = 0;
-    for (int rank = 0; rank < ranks; rank++) {
+    for (int rank = 0; rank < r->ranks; rank++) {
         char name[PATH_MAX];
         size_t bytes = 0;
         int n = snprintf(name, sizeof name, "%s.ranks/%d/%d.rank.json", path, rank / 1000, rank);
         char *text = n > 0 && n < (int)sizeof name ? read_file(name, &bytes) : NULL;
         if (text)
-            pieces[count++] = (pki_job_piece){.rank = rank, .text = text, .bytes = bytes};
+            read_part(r, rank, text, bytes);
+        free(text);
     }
-    return count;
 }
 
 /* The ranks that wait have left their files (pk_job_save_); those that are missing are named in the
  * report. The files stay: whoever comes yet, and `pk job`, find them. */
 static void report_of_files(const pk_job_part_ *part, int ranks)
 {
-    pki_job_piece *pieces = calloc((size_t)ranks, sizeof *pieces);
-    size_t count = pieces && part->path[0] ? read_files(part->path, ranks, pieces) : 0;
-    if (count)
-        write_report(part, pieces, count, ranks);
-    for (size_t i = 0; i < count; i++)
-        free((char *)(uintptr_t)pieces[i].text);
-    free(pieces);
+    reading r = {.report = pki_mpi_report_begin(ranks), .ranks = ranks};
+    if (part->path[0])
+        read_files(part->path, &r);
+    if (r.count)
+        write_report(part, &r);
+    pki_mpi_report_end(r.report);
 }
 
 static void miss(const pk_job_part_ *part, int rank, int ranks)

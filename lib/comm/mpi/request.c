@@ -14,6 +14,8 @@ typedef struct entry {
     pki_mpi_operation operation;
     uint64_t waited;
     bool is_persistent;
+    bool is_exchange, sends; /* a send and a receive; the send is not to nobody */
+    pk_comm_request sending; /* beside the receive above */
 } entry;
 
 static uint64_t keys[PKI_MPI_REQUESTS + WINDOW];
@@ -96,6 +98,26 @@ void pki_mpi_follow(int status, const MPI_Request *request, const pki_mpi_operat
         refuse(started);
 }
 
+void pki_mpi_follow_both(int status, const MPI_Request *request, pk_comm_request *sending,
+                         const pki_mpi_operation *receive, pk_comm_request *receiving)
+{
+    const entry both = {.request = *receiving,
+                        .operation = *receive,
+                        .is_exchange = true,
+                        .sends = sending->comm != NULL,
+                        .sending = *sending};
+    bool over = status != MPI_SUCCESS || *request == MPI_REQUEST_NULL;
+    if (!sending->comm && !receiving->comm)
+        return;
+    if (!over && enter(*request, &both))
+        return;
+    pk_comm_finish(sending, 0);
+    if (over)
+        pk_comm_finish(receiving, 0);
+    else
+        refuse(receiving);
+}
+
 void pki_mpi_keep(const MPI_Request *request, const pki_mpi_operation *operation)
 {
     pk_comm_request none = {0};
@@ -134,19 +156,38 @@ void pki_mpi_release(uint32_t i, uint64_t waited_ns)
 
 /* ---- the end of one ---- */
 
-/* Only now is it known who sent it, and how much. */
-static void correct(entry *e, const MPI_Status *status)
+void pki_mpi_correct(pk_comm_request *started, const MPI_Status *status)
+{
+    pk_comm_correct(started, pki_mpi_bytes_got(status), status->MPI_SOURCE);
+    pk_comm_tag_request(started, status->MPI_TAG);
+}
+
+/* MPICH 4.0 leaves the status of an MPI_Isendrecv as it was: one that does not fit is none. */
+static bool is_credible(const entry *e, const MPI_Status *status)
+{
+    const pki_mpi_operation *o = &e->operation;
+    return !e->is_exchange || ((o->peer < 0 || o->peer == status->MPI_SOURCE) &&
+                               (o->tag < 0 || o->tag == status->MPI_TAG) &&
+                               pki_mpi_bytes_got(status) <= e->request.bytes);
+}
+
+static void take_status(entry *e, const MPI_Status *status)
 {
     int cancelled = 0;
+    if (!is_credible(e, status))
+        return;
     PMPI_Test_cancelled(status, &cancelled);
-    pk_comm_correct(&e->request, cancelled ? 0 : pki_mpi_bytes_got(status),
-                    cancelled ? e->operation.peer : status->MPI_SOURCE);
-    pk_comm_tag_request(&e->request, cancelled ? e->operation.tag : status->MPI_TAG);
+    if (cancelled)
+        pk_comm_correct(&e->request, 0, e->operation.peer);
+    else
+        pki_mpi_correct(&e->request, status);
 }
 
 static void finish(uint32_t i, uint64_t waited_ns)
 {
     pk_comm_finish(&entries[i].request, entries[i].waited + waited_ns);
+    if (entries[i].sends)
+        pk_comm_finish(&entries[i].sending, entries[i].waited + waited_ns);
     entries[i].waited = 0;
 }
 
@@ -155,7 +196,7 @@ void pki_mpi_complete(uint32_t i, const MPI_Status *status, uint64_t waited_ns)
     if (i == PKI_MPI_UNKNOWN)
         return;
     if (status && pki_mpi_receives(i))
-        correct(&entries[i], status);
+        take_status(&entries[i], status);
     finish(i, waited_ns);
     if (entries[i].is_persistent)
         let_go(i);

@@ -14,6 +14,8 @@
  */
 #pragma once
 
+#include <time.h>
+
 #include "comm/mpi/amount.h"
 
 #define PKI_MPI_REQUESTS 32768
@@ -36,10 +38,26 @@ static inline pk_comm_request pki_mpi_start(const pki_mpi_operation *o)
     return started;
 }
 
+/* Of a receive that was not cancelled: only by its status is it known who sent it, and how much. */
+void pki_mpi_correct(pk_comm_request *started, const MPI_Status *status);
+
+/* For how long the program waits. */
+static inline uint64_t pki_mpi_now_ns(void)
+{
+    struct timespec t = {0, 0};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 /* MPI has answered the call that started it with this status: from now on the request is followed,
  * or, if that went wrong, over. */
 void pki_mpi_follow(int status, const MPI_Request *request, const pki_mpi_operation *operation,
                     pk_comm_request *started);
+
+/* A request that is a send and a receive, whose status is that of the receive. Either may be none.
+ */
+void pki_mpi_follow_both(int status, const MPI_Request *request, pk_comm_request *sending,
+                         const pki_mpi_operation *receive, pk_comm_request *receiving);
 
 /* A persistent request: not started yet. */
 void pki_mpi_keep(const MPI_Request *request, const pki_mpi_operation *operation);

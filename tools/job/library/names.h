@@ -35,6 +35,9 @@
 #define job_devices_share pki_mpi_job_devices_share
 #define job_devices_take pki_mpi_job_devices_take
 #define job_exchange_finish pki_mpi_job_exchange_finish
+#define job_exchanges_end pki_mpi_job_exchanges_end
+#define job_exchanges_received pki_mpi_job_exchanges_received
+#define job_exchanges_sent pki_mpi_job_exchanges_sent
 #define job_files pki_mpi_job_files
 #define job_find pki_mpi_job_find
 #define job_find_costs pki_mpi_job_find_costs
@@ -70,6 +73,9 @@
 #define job_put_exchange pki_mpi_job_put_exchange
 #define job_ranges pki_mpi_job_ranges
 #define job_read pki_mpi_job_read
+#define job_reading_add pki_mpi_job_reading_add
+#define job_reading_begin pki_mpi_job_reading_begin
+#define job_reading_end pki_mpi_job_reading_end
 #define job_regions_add pki_mpi_job_regions_add
 #define job_regions_begin pki_mpi_job_regions_begin
 #define job_regions_end pki_mpi_job_regions_end

@@ -3,121 +3,127 @@
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "job/findings.h"
 #include "job/library/way_out.h"
 #include "memory.h"
 #include "read/scan.h"
 
-/* What is under way, where a longjmp does not lose it. */
-typedef struct work {
-    pki_job_piece *pieces;
-    size_t count;
+struct pki_mpi_report {
     int32_t ranks;
-    bool json;
+    job_reading *reading; /* NULL: nothing is, or all has been read */
+    job of;
+    bool made, found; /* of; what it says */
+    job_findings findings;
+    size_t parts;
+    uint64_t first_start; /* ns since 1970: of the first part */
     complaint why;
+    bool failed;
+};
+
+typedef struct part {
+    int32_t rank;
+    const char *text;
+    size_t bytes;
+} part;
+
+/* One step of the work, where a longjmp does not lose what it has made. */
+typedef struct step {
+    pki_mpi_report *of;
+    part in;
+    bool json, done;
     char *text;
     size_t bytes;
     jmp_buf no_memory;
-} work;
+} step;
 
 /* Ranks that nobody had numbered when they started, or that were numbered otherwise, are numbered
  * by MPI. */
-static bool read_piece(const pki_job_piece *piece, int32_t ranks, pki_summary *out)
+static bool read_part(const part *p, int32_t ranks, pki_summary *out)
 {
     complaint why = {""};
-    scan s = {.at = piece->text, .end = piece->text + piece->bytes, .why = &why};
+    scan s = {.at = p->text, .end = p->text + p->bytes, .why = &why};
     pki_summary_init(out);
     if (!scan_object(&s, &pki_rank_shape, out)) {
         pki_summary_finish(out);
         return false;
     }
-    out->run.rank = piece->rank;
+    out->run.rank = p->rank;
     if (out->run.world_size < ranks)
         out->run.world_size = ranks;
     return true;
 }
 
-static bool is_of_another_job(const pki_summary *s, const pki_summary *first)
+/* A part of another job is one that had ended before this one began. */
+static void read_in_any_locale(step *s)
 {
-    return s->run.start_unix + s->run.wall < first->run.start_unix;
-}
-
-static int by_rank(const void *x, const void *y)
-{
-    const pki_job_piece *const *a = x, *const *b = y;
-    return ((*a)->rank > (*b)->rank) - ((*a)->rank < (*b)->rank);
-}
-
-/* In the order of ranks, whatever way they have come. */
-static pki_summary *read_pieces(const work *w, size_t *count)
-{
-    pki_job_piece **sorted = memory_zeroed(w->count, sizeof *sorted);
-    pki_summary *all = memory_zeroed(w->count, sizeof *all);
-    size_t n = 0;
-    for (size_t i = 0; i < w->count; i++) {
-        w->pieces[i].taken = false;
-        sorted[i] = &w->pieces[i];
+    pki_mpi_report *r = s->of;
+    pki_summary rank;
+    if (!r->reading)
+        r->reading = job_reading_begin(&r->of);
+    if (!read_part(&s->in, r->ranks, &rank))
+        return;
+    if (!r->parts)
+        r->first_start = rank.run.start_unix;
+    s->done = rank.run.start_unix + rank.run.wall >= r->first_start;
+    if (s->done) {
+        r->parts++;
+        job_reading_add(r->reading, &rank);
+    } else {
+        pki_summary_finish(&rank);
     }
-    qsort(sorted, w->count, sizeof *sorted, by_rank);
-    for (size_t i = 0; i < w->count; i++) {
-        if (!read_piece(sorted[i], w->ranks, &all[n]))
-            continue;
-        sorted[i]->taken = !n || !is_of_another_job(&all[n], &all[0]);
-        if (sorted[i]->taken)
-            n++;
-        else
-            pki_summary_finish(&all[n]);
-    }
-    free(sorted);
-    *count = n;
-    return all;
 }
 
-static void print(work *w, const job *j)
+static void find(pki_mpi_report *r)
 {
-    job_findings found = job_find(j);
-    FILE *memory = open_memstream(&w->text, &w->bytes);
+    job_reading *all = r->reading;
+    r->reading = NULL;
+    r->made = true;
+    if (!job_reading_end(all, &(job_steps){.given = false}, &r->why))
+        return;
+    r->of.file_count = r->parts;
+    r->findings = job_find(&r->of);
+    r->found = true;
+}
+
+static void print_in_any_locale(step *s)
+{
+    pki_mpi_report *r = s->of;
+    if (!r->parts) {
+        complaint_set(&r->why, "there is no rank's part that could be read");
+        return;
+    }
+    if (!r->made)
+        find(r);
+    if (!r->found)
+        return;
+    FILE *memory = open_memstream(&s->text, &s->bytes);
     memory_needed(memory);
-    if (w->json)
-        job_print_json(&found, NULL, NULL, memory);
+    if (s->json)
+        job_print_json(&r->findings, NULL, NULL, memory);
     else
-        job_print_text(&found, memory);
-    job_findings_finish(&found);
+        job_print_text(&r->findings, memory);
     bool done = !ferror(memory);
     memory_needed(fclose(memory) == 0 && done);
 }
 
-static void make_in_any_locale(work *w)
+/* Numbers are read and written with points, whatever the program has set. Without memory what there
+ * is of it is lost. */
+static void make(step *s, void (*what)(step *s))
 {
-    size_t count = 0;
-    pki_summary *all = read_pieces(w, &count);
-    job j;
-    if (!count) {
-        complaint_set(&w->why, "there is no rank's part that could be read");
-        free(all);
+    pki_mpi_report *r = s->of;
+    if (r->failed)
         return;
-    }
-    if (job_of(&j, all, count, &(job_steps){.given = false}, &w->why)) {
-        j.file_count = count;
-        print(w, &j);
-    }
-    job_finish(&j);
-    free(all);
-}
-
-/* Numbers are read and written with points, whatever the program has set. */
-static void make(work *w)
-{
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     locale_t before = plain ? uselocale(plain) : (locale_t)0;
-    if (setjmp(w->no_memory) == 0) {
-        memory_way_out(&w->no_memory);
-        make_in_any_locale(w);
+    if (setjmp(s->no_memory) == 0) {
+        memory_way_out(&s->no_memory);
+        what(s);
     } else {
-        w->text = NULL; /* what there is of it is lost */
-        complaint_set(&w->why, "there is no memory for it");
+        s->text = NULL;
+        s->done = false;
+        r->failed = true;
+        complaint_set(&r->why, "there is no memory for it");
     }
     if (plain) {
         uselocale(before);
@@ -125,18 +131,65 @@ static void make(work *w)
     }
 }
 
-char *pki_job_report(pki_job_piece *pieces, size_t count, int32_t ranks, bool json, size_t *bytes,
-                     char why[300])
+pki_mpi_report *pki_mpi_report_begin(int32_t ranks)
 {
-    work *w = calloc(1, sizeof *w);
+    pki_mpi_report *r = calloc(1, sizeof *r);
+    if (r)
+        r->ranks = ranks;
+    return r;
+}
+
+bool pki_mpi_report_read(pki_mpi_report *r, int32_t rank, const char *text, size_t bytes)
+{
+    step *s = r ? calloc(1, sizeof *s) : NULL;
+    if (!s)
+        return false;
+    *s = (step){.of = r, .in = {rank, text, bytes}};
+    make(s, read_in_any_locale);
+    bool done = s->done;
+    free(s);
+    return done;
+}
+
+char *pki_mpi_report_text(pki_mpi_report *r, bool json, size_t *bytes, char why[300])
+{
+    step *s = r ? calloc(1, sizeof *s) : NULL;
     snprintf(why, 300, "there is no memory for it");
-    if (!w)
+    if (!s)
         return NULL;
-    *w = (work){.pieces = pieces, .count = count, .ranks = ranks, .json = json};
-    make(w);
-    snprintf(why, 300, "%s", w->why.text);
-    char *text = w->text;
-    *bytes = w->bytes;
-    free(w);
+    *s = (step){.of = r, .json = json};
+    make(s, print_in_any_locale);
+    snprintf(why, 300, "%s", r->why.text);
+    char *text = s->text;
+    *bytes = s->bytes;
+    free(s);
     return text;
+}
+
+/* Nobody has asked what has been read says. */
+static void leave(step *s)
+{
+    pki_mpi_report *r = s->of;
+    job_reading *all = r->reading;
+    r->reading = NULL;
+    r->made = true;
+    job_reading_end(all, &(job_steps){.given = false}, &r->why);
+}
+
+/* What a longjmp has left may be half made: it stays. */
+void pki_mpi_report_end(pki_mpi_report *r)
+{
+    step *s = r && r->reading ? calloc(1, sizeof *s) : NULL;
+    if (!r)
+        return;
+    if (s) {
+        s->of = r;
+        make(s, leave);
+        free(s);
+    }
+    if (!r->failed && r->found)
+        job_findings_finish(&r->findings);
+    if (!r->failed && r->made)
+        job_finish(&r->of);
+    free(r);
 }
