@@ -6,7 +6,8 @@
  * each wait is at least 0, and ends with the operation:
  *
  *     late sender      of a receive:        s(sender) - a(receiver)
- *     late receiver    of a send:           s(receiver) - a(sender), if it lasts until then
+ *     late receiver    of a send:           s(receiver) - a(sender), if it lasts until then; of a
+ *                                           call that receives, too, see waits_exchanges.h
  *     wait at N x N    of all-to-all ones:  max over ranks of s - a(r)
  *     wait at barrier  of a barrier:        the same
  *     late broadcast   of one to all:       s(root) - a(r), of ranks that are not the root

@@ -17,6 +17,7 @@ void collector_open(collector *c, operations *into)
 void collector_close(collector *c)
 {
     event_reader_close(&c->reader);
+    alike_free(&c->known);
     free(c->copy);
 }
 
@@ -78,9 +79,14 @@ static bool is_message(const operation *o)
     return o->kind == OPERATION_SEND || o->kind == OPERATION_RECEIVE;
 }
 
+static void set_key(operation *o, uint64_t channel, uint64_t sequence)
+{
+    o->key = is_message(o) ? channel : mixed(channel, sequence);
+}
+
 /* False: it says too little to find the other ranks' by. Several that were timed as one are none.
  */
-static bool fill(operation *o, const event *e)
+static bool fill(operation *o, const event *e, uint64_t *channel)
 {
     const event_comm *c = &e->comm;
     if (!c->op || c->rank < 0 || c->ranks < 2 || c->sequence == 0 || c->calls > 1 ||
@@ -91,10 +97,8 @@ static bool fill(operation *o, const event *e)
     o->kind = (uint8_t)operation_kind_of(o->op);
     o->peer = c->peer;
     o->ranks = c->ranks;
-    if (is_message(o))
-        o->key = channel_of(e, o);
-    else
-        o->key = mixed(mixed(communicator_of(e), 2), c->sequence);
+    *channel = is_message(o) ? channel_of(e, o) : mixed(communicator_of(e), 2);
+    set_key(o, *channel, c->sequence);
     return !is_message(o) || o->peer >= 0;
 }
 
@@ -147,22 +151,47 @@ static bool close_pair(collector *c, const event *e, complaint *why)
     return operations_add(c->into, &c->open, why);
 }
 
-bool collector_take(collector *c, uint32_t of, line l, uint32_t pid, bool written, complaint *why)
+static bool take_line(collector *c, operation o, const operation *where, complaint *why)
+{
+    o.source = where->source;
+    o.pid = where->pid;
+    o.written = where->written;
+    return operations_add(c->into, &o, why);
+}
+
+/* Not like an earlier one, or a pair. */
+static bool take_event(collector *c, line l, const fields *f, const operation *where,
+                       complaint *why)
 {
     const event *e = read_event(c, l);
     operation o;
+    uint64_t channel = 0;
     if (!e)
         return true;
     if (e->type == EVENT_COMM_END)
         return close_pair(c, e, why);
-    if (!fill(&o, e))
+    if (!fill(&o, e, &channel))
         return true;
-    o.source = of;
-    o.pid = pid;
-    o.written = written;
-    if (e->type == EVENT_COMM_BEGIN)
+    if (e->type == EVENT_COMM_BEGIN) {
+        o.source = where->source;
+        o.pid = where->pid;
+        o.written = where->written;
         open_pair(c, e, &o);
-    else if (e->type == EVENT_REGION || e->type == EVENT_COMM)
-        return operations_add(c->into, &o, why);
+    } else if (e->type == EVENT_REGION || e->type == EVENT_COMM) {
+        alike_keep(&c->known, l, f, &o, channel, e->comm.sequence);
+        return take_line(c, o, where, why);
+    }
     return true;
+}
+
+bool collector_take(collector *c, uint32_t of, line l, const fields *f, uint32_t pid, bool written,
+                    complaint *why)
+{
+    const operation where = {.source = of, .pid = pid, .written = written};
+    operation o;
+    uint64_t channel, sequence;
+    if (!alike_find(&c->known, l, f, &o, &channel, &sequence))
+        return take_event(c, l, f, &where, why);
+    set_key(&o, channel, sequence);
+    return take_line(c, o, &where, why);
 }

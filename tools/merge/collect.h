@@ -1,6 +1,7 @@
 /* tools/merge/collect.h - operations on communicators, from the events of a trace. */
 #pragma once
 
+#include "merge/alike.h"
 #include "merge/operations.h"
 #include "merge/source.h"
 #include "trace/reader.h"
@@ -20,6 +21,7 @@ typedef struct collector {
     operation open; /* a pair's beginning, whose end comes next */
     uint64_t open_id;
     bool is_open;
+    alike known;
     recent recent[COLLECTOR_RECENT];
     uint32_t next; /* place in it */
 } collector;
@@ -37,4 +39,5 @@ void collector_note(collector *c, const fields *f);
 bool collector_wants(const collector *c, line l, const fields *f);
 
 /* Takes the event, which became this process's in the merged trace. False, and why. */
-bool collector_take(collector *c, uint32_t of, line l, uint32_t pid, bool written, complaint *why);
+bool collector_take(collector *c, uint32_t of, line l, const fields *f, uint32_t pid, bool written,
+                    complaint *why);

@@ -251,7 +251,7 @@ static bool take_event(void *user, const merge_source *s, line l, const fields *
         collector_note(c->collector, f);
     c->left_out += !inside;
     if (c->collector && collector_wants(c->collector, l, f) &&
-        !collector_take(c->collector, (uint32_t)(s - c->sources->all), l, pid->becomes, inside,
+        !collector_take(c->collector, (uint32_t)(s - c->sources->all), l, f, pid->becomes, inside,
                         c->why))
         return false;
     return !inside || put_event(c, s, l, f, pid);

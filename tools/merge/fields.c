@@ -162,6 +162,53 @@ static size_t number_at(line l, size_t at)
     return n;
 }
 
+/* ---- objects without objects ---- */
+
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* In the highest bit of each byte: is it one of [ \ ], or of { | }, which differ from these in one
+ * bit?
+ */
+static uint64_t nests(uint64_t eight)
+{
+    uint64_t low = (eight | EACH(0x20)) & EACH(0x7F);
+    return (low + EACH(0x80 - '{')) & ~(low + EACH(0x80 - '}' - 1)) & ~eight & EACH(0x80);
+}
+
+/* 1 in each byte that is a quote. */
+static uint64_t quotes(uint64_t eight)
+{
+    uint64_t other = eight ^ EACH('"');
+    return ~(((other & EACH(0x7F)) + EACH(0x7F)) | other | EACH(0x7F)) >> 7;
+}
+
+/* Fewer than eight, the others 0: there are as many before them. */
+static uint64_t last_bytes(const char *text, size_t length)
+{
+    uint64_t eight;
+    unsigned others = 8 * (8 - (unsigned)length);
+    memcpy(&eight, text + length - 8, 8);
+    return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? eight >> others : eight << others;
+}
+
+/* Has this, from behind `,"args":{` on, nothing nested and whole strings? Then the first brace ends
+ * it. */
+static bool is_flat(const char *text, size_t length)
+{
+    uint64_t nested = 0, odd = 0, eight;
+    for (; length >= 8; text += 8, length -= 8) {
+        memcpy(&eight, text, 8);
+        nested |= nests(eight);
+        odd ^= quotes(eight);
+    }
+    eight = length ? last_bytes(text, length) : 0;
+    nested |= nests(eight);
+    odd ^= quotes(eight);
+    return !nested && __builtin_parityll(odd) == 0;
+}
+
+/* ---- the rest of a line ---- */
+
 /* The time that stands there, and how long it is, in one pass; 0: no digits, a point and three. */
 static size_t plain_time_at(line l, size_t at, uint64_t *ns)
 {
@@ -207,6 +254,11 @@ static bool find_behind(fields *f, const fields_start *s, line l)
         at = f->dur.at + f->dur.length;
     }
     if (is_next(l, at, ",\"args\":{", 9)) {
+        const char *args = l.text + at + 9, *last = l.text + l.length - 2;
+        if (last >= args && memcmp(last, "}}", 2) == 0 && is_flat(args, (size_t)(last - args))) {
+            f->args = (field){at + 8, (size_t)(last - args) + 2};
+            return true;
+        }
         walk w = {l.text + at + 8, l.text + l.length};
         if (!skip_nested(&w))
             return false;
@@ -229,7 +281,7 @@ bool fields_find(fields *f, fields_known *known, line l)
 
 /* ---- what they say ---- */
 
-static bool read_time(line l, field f, uint64_t *ns, size_t *kept)
+bool field_time(line l, field f, uint64_t *ns, size_t *kept)
 {
     const char *text = l.text + f.at;
     *kept = f.length > 7 && text[f.length - 7] == '.' ? 3 : 0;
@@ -239,8 +291,8 @@ static bool read_time(line l, field f, uint64_t *ns, size_t *kept)
 void fields_read_times(fields *f, line l, bool lengths)
 {
     if (!f->timed)
-        f->timed = read_time(l, f->ts, &f->start, &f->start_kept);
-    if (lengths && f->dur.length && !read_time(l, f->dur, &f->length, &f->length_kept))
+        f->timed = field_time(l, f->ts, &f->start, &f->start_kept);
+    if (lengths && f->dur.length && !field_time(l, f->dur, &f->length, &f->length_kept))
         f->timed = false;
 }
 

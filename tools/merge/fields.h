@@ -42,6 +42,9 @@ bool fields_find(fields *f, fields_known *known, line l);
  * and are the digits `kept` at the end (docs/trace-format.md). */
 void fields_read_times(fields *f, line l, bool lengths);
 
+/* A time of the line, and of it what is kept. */
+bool field_time(line l, field f, uint64_t *ns, size_t *kept);
+
 /* Is it this text, quotes included? */
 bool field_is(line l, field f, const char *text);
 

@@ -43,7 +43,7 @@ static bool take_event(void *user, const merge_source *s, line l, const fields *
         field_begins(l, f->name, STEP))
         take_step(k, place, l, f);
     return !k->collector || !collector_wants(k->collector, l, f) ||
-           collector_take(k->collector, (uint32_t)place, l, 0, false, k->why);
+           collector_take(k->collector, (uint32_t)place, l, f, 0, false, k->why);
 }
 
 /* From the first rank's beginning of them to the last one's end. */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#define BUFFER (128u * 1024)
+#define BUFFER (64u * 1024)
 #define READ_MOST (1u << 20) /* twice the buffer and more: plain files are not copied once more */
 
 void source_begin(source *s)

@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <string.h>
 
-#define REWRITE_BUFFER ((size_t)1 << 20)
+#define REWRITE_BUFFER ((size_t)1 << 18)
 
 typedef struct rewrite {
     pki_trace_file file;
