@@ -124,8 +124,10 @@ bool pki_perf_open(pki_perf_group *g, const pki_perf_event *events, unsigned cou
     memset(g, 0, sizeof *g);
     for (unsigned i = 0; i < count && i < PKI_PERF_EVENTS; i++)
         add(g, &events[i], i);
-    if (g->count && on)
-        pki_perf_system->turn(g->own[0].fd, true);
+    if (g->count && on && !pki_perf_system->turn(g->own[0].fd, true)) {
+        g->error = errno; /* it would count nothing, and say 0 */
+        pki_perf_close(g);
+    }
     errno = g->error;
     return g->count > 0;
 }

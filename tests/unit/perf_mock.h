@@ -265,12 +265,32 @@ static inline uint64_t mock_counter(uint32_t index)
     return (mock_truth[index] - MOCK_START) & (((uint64_t)1 << MOCK_WIDTH) - 1);
 }
 
+/* ---- the n-th call of a sort fails ---- */
+
+typedef enum mock_call { MOCK_NONE, MOCK_OPEN, MOCK_ID, MOCK_TURN, MOCK_READ, MOCK_MAP } mock_call;
+
+static struct {
+    mock_call call;
+    uint32_t left; /* calls of it up to the one that fails, that one included */
+    int error;
+    bool hit;
+} mock_failure;
+
+static inline bool mock_fails_now(mock_call call)
+{
+    if (mock_failure.call != call || mock_failure.hit || --mock_failure.left)
+        return false;
+    mock_failure.hit = true;
+    errno = mock_failure.error;
+    return true;
+}
+
 /* ---- one at a time ---- */
 
 static inline int mock_open(void *attr, int group_fd)
 {
     pthread_mutex_lock(&mock_lock);
-    int fd = mock_do_open(attr, group_fd);
+    int fd = mock_fails_now(MOCK_OPEN) ? -1 : mock_do_open(attr, group_fd);
     pthread_mutex_unlock(&mock_lock);
     return fd;
 }
@@ -278,7 +298,7 @@ static inline int mock_open(void *attr, int group_fd)
 static inline bool mock_id(int fd, uint64_t *id)
 {
     pthread_mutex_lock(&mock_lock);
-    bool known = mock_do_id(fd, id);
+    bool known = mock_fails_now(MOCK_ID) ? false : mock_do_id(fd, id);
     pthread_mutex_unlock(&mock_lock);
     return known;
 }
@@ -286,7 +306,7 @@ static inline bool mock_id(int fd, uint64_t *id)
 static inline bool mock_turn(int fd, bool on)
 {
     pthread_mutex_lock(&mock_lock);
-    bool done = mock_do_turn(fd, on);
+    bool done = mock_fails_now(MOCK_TURN) ? false : mock_do_turn(fd, on);
     pthread_mutex_unlock(&mock_lock);
     return done;
 }
@@ -294,7 +314,7 @@ static inline bool mock_turn(int fd, bool on)
 static inline long mock_read(int fd, void *to, size_t size)
 {
     pthread_mutex_lock(&mock_lock);
-    long got = mock_do_read(fd, to, size);
+    long got = mock_fails_now(MOCK_READ) ? -1 : mock_do_read(fd, to, size);
     pthread_mutex_unlock(&mock_lock);
     return got;
 }
@@ -302,7 +322,7 @@ static inline long mock_read(int fd, void *to, size_t size)
 static inline void *mock_map(int fd)
 {
     pthread_mutex_lock(&mock_lock);
-    void *page = mock_do_map(fd);
+    void *page = mock_fails_now(MOCK_MAP) ? NULL : mock_do_map(fd);
     pthread_mutex_unlock(&mock_lock);
     return page;
 }
