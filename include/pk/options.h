@@ -268,7 +268,8 @@ typedef struct pk_options {
     /* What the run costs beside time, with ',' between: "io": bytes and calls as the kernel counts
      * them (/proc/self/io), rates of devices, checkpoints; "energy": as far as counters can be
      * read; both on perfkit's own thread, whose own I/O is taken off (docs/guide.md). "memory":
-     * what CUDA allocates, by region; takes CUPTI for the session (docs/memory.md). "hardware",
+     * what CUDA allocates, by region; takes CUPTI for the session; and as a step ends, what the
+     * process has resident, 2 to 4 us once in a millisecond at most (docs/memory.md). "hardware",
      * "software": what processor and kernel count of regions, in as many calls as 1 % of CPU time,
      * or overhead_max / 4, pays for; 4 descriptors a thread (docs/machine.md). NULL: none. */
     const char *costs;

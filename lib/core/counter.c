@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/counter.h"
 #include "core/join.h"
 #include "stats/values.h"
 
@@ -12,6 +13,23 @@ static void count_dropped(pki_thread *t, uint32_t id, double value, uint64_t tic
     pki_slot *slot = pki_lost_slot(t, id);
     if (slot->id == id)
         pki_values_add(&t->registry->arena->spans, &t->lost.pool, (pki_values *)slot, value, ticks);
+}
+
+static void push(pki_thread *t, uint32_t id, double value, uint64_t ticks)
+{
+    pki_record r = {ticks, 0, PKI_WHAT(id, PKI_RECORD_COUNTER, 0), 0};
+    memcpy(&r.value, &value, sizeof value);
+    if (!pki_push_point(t, &r, 1))
+        count_dropped(t, id, value, ticks);
+}
+
+void pki_counter_record(pki_thread *t, pk_counter *counter, double value, uint64_t ticks)
+{
+    uint32_t id = pki_counter_id(counter);
+    if (id)
+        push(t, id, value, ticks);
+    else
+        pki_bump(&t->points_dropped, 1);
 }
 
 static void set(pk_counter *counter, double value)
@@ -26,10 +44,7 @@ static void set(pk_counter *counter, double value)
         pki_bump(isfinite(value) ? &t->points_dropped : &t->not_finite, 1);
         return;
     }
-    pki_record r = {pki_ticks(t->monotonic), 0, PKI_WHAT(id, PKI_RECORD_COUNTER, 0), 0};
-    memcpy(&r.value, &value, sizeof value);
-    if (!pki_push_point(t, &r, 1))
-        count_dropped(t, id, value, r.start);
+    push(t, id, value, pki_ticks(t->monotonic));
 }
 
 void pk_counter_set_on_(pk_counter *counter, double value)

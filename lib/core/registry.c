@@ -88,6 +88,11 @@ void pki_registry_on_drain(pki_registry *r, void (*drain)(void))
     r->drain = drain;
 }
 
+void pki_registry_on_step(pki_registry *r, void (*at_step)(pki_thread *t, uint64_t now))
+{
+    pki_store_release(&r->at_step, at_step);
+}
+
 static pki_registry *make(pki_arena *arena, uint32_t ring_records, uint32_t monotonic)
 {
     pki_registry *r = mirror_all_names(arena) ? pki_mem_private(sizeof *r) : NULL;

@@ -32,9 +32,10 @@ typedef struct pki_registry {
     bool stepped;        /* any thread has ended a step, or the time before the first */
     uint32_t step_kind;  /* of the step that runs: a name's id; 0: the usual one */
     uint64_t step_model; /* the bits of a double: the running step's operations, the model's... */
-    uint64_t step_hardware; /* ...and those done */
-    uint64_t steps_missed;  /* calls while another thread was in one */
-    pki_ready ready;        /* how long the stepper had no processor */
+    uint64_t step_hardware;                       /* ...and those done */
+    uint64_t steps_missed;                        /* calls while another thread was in one */
+    pki_ready ready;                              /* how long the stepper had no processor */
+    void (*at_step)(pki_thread *t, uint64_t now); /* told of each end of a step; NULL: nobody */
 } pki_registry;
 
 /* Opens the gate on a new registry over the arena, which it owns from then on, and lets go of the
@@ -75,6 +76,10 @@ void pki_registry_refuse_point(void);
 
 /* Whom to ask when blocks have to be drained soon. */
 void pki_registry_on_drain(pki_registry *registry, void (*drain)(void));
+
+/* Whom to tell of ends of steps: on the thread that makes them, amid pki_enter and pki_leave, one
+ * at a time, and perhaps still as the session ends. */
+void pki_registry_on_step(pki_registry *registry, void (*at_step)(pki_thread *t, uint64_t now));
 
 /* The running or last registry, NULL if there was none. */
 pki_registry *pki_registry_now(void);

@@ -91,8 +91,12 @@ static void end_part(pki_registry *r, pki_thread *t, const part *p)
     r->stepped = true;
     r->step_start = now;
     pki_store(&r->arena->header->live.step_ticks, now);
-    if (!between)
-        pki_bump(made, 1);
+    if (between)
+        return;
+    pki_bump(made, 1);
+    void (*at_step)(pki_thread *, uint64_t) = pki_load_acquire(&r->at_step);
+    if (at_step)
+        at_step(t, now);
 }
 
 /* Operations that the float of a record still holds. */

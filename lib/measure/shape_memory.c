@@ -43,6 +43,11 @@ static const pki_member gpu_kind_members[] = {
 };
 static const pki_shape gpu_kind = {SHAPE(pki_gpu_memory_kind, gpu_kind_members)};
 
+static const pki_member gpu_pool_members[] = {
+    PLAINS(pki_gpu_pool_row, pool, gone, reserved, used, most_reserved, used_then, unused),
+};
+static const pki_shape gpu_pool = {SHAPE(pki_gpu_pool_row, gpu_pool_members)};
+
 static const pki_member gpu_place_members[] = {
     PLAINS(pki_gpu_memory_place, place, total, allocations, bytes, frees, freed, live, peak,
            peak_ns, held, most_held, in_use, pool_reserved, pool_used, most_reserved, used_then,
@@ -50,12 +55,25 @@ static const pki_member gpu_place_members[] = {
     {OPTIONAL(pki_gpu_memory_place, growth, growth)},
     {ROWS("kinds", pki_gpu_memory_place, kinds, kind_count, gpu_kind)},
     {ROWS("regions", pki_gpu_memory_place, regions, region_count, region)},
+    {ROWS("pools", pki_gpu_memory_place, pools, pool_count, gpu_pool), .optional = true},
 };
 static const pki_shape gpu_place = {SHAPE(pki_gpu_memory_place, gpu_place_members)};
 
 static const pki_member gpu_memory_members[] = {
     PLAINS(pki_gpu_memory_summary, asked, why_not, operations, unknown_frees, unknown_freed,
-           missed_frees, untied, dropped, lost, steady_steps),
+           missed_frees, untied, dropped, lost, steady_steps, pools_beyond),
     {ROWS("places", pki_gpu_memory_summary, places, place_count, gpu_place), .lines = true},
 };
 const pki_shape pki_gpu_memory_shape = {SHAPE(pki_gpu_memory_summary, gpu_memory_members)};
+
+static const pki_member gpu_sum_members[] = {
+    PLAINS(pki_gpu_memory_sum, place, allocations, bytes, frees, freed, live, held, pool_reserved,
+           pool_used, peak, most_held, most_reserved),
+};
+static const pki_shape gpu_sum = {SHAPE(pki_gpu_memory_sum, gpu_sum_members)};
+
+static const pki_member gpu_sums_members[] = {
+    PLAINS(pki_gpu_memory_sums, asked, why_not, operations, dropped, lost),
+    {ROWS("places", pki_gpu_memory_sums, places, place_count, gpu_sum)},
+};
+const pki_shape pki_gpu_memory_sums_shape = {SHAPE(pki_gpu_memory_sums, gpu_sums_members)};

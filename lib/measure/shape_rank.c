@@ -34,6 +34,17 @@ static const pki_member rank_memory_members[] = {
 };
 static const pki_shape rank_memory = {SHAPE(pki_memory_summary, rank_memory_members)};
 
+static const pki_member rank_place_members[] = {
+    PLAINS(pki_gpu_memory_place, place, live, peak, most_held, most_reserved, used_then),
+};
+static const pki_shape rank_place = {SHAPE(pki_gpu_memory_place, rank_place_members)};
+
+static const pki_member rank_gpu_memory_members[] = {
+    PLAINS(pki_gpu_memory_summary, asked, why_not),
+    {ROWS("places", pki_gpu_memory_summary, places, place_count, rank_place)},
+};
+static const pki_shape rank_gpu_memory = {SHAPE(pki_gpu_memory_summary, rank_gpu_memory_members)};
+
 static const pki_member rank_members[] = {
     {TOP_OBJECT(pki_summary, run, pki_run_shape)},
     {TOP_OBJECT(pki_summary, stages, pki_stages_shape), .optional = true},
@@ -43,6 +54,8 @@ static const pki_member rank_members[] = {
     {TOP_OBJECT(pki_summary, io, pki_io_shape), .optional = true},
     {TOP_OBJECT(pki_summary, energy, pki_energy_shape), .optional = true},
     {TOP_OBJECT(pki_summary, memory, rank_memory), .optional = true},
+    {TOP_OBJECT(pki_summary, gpu_memory, rank_gpu_memory), .optional = true},
+    {TOP_OBJECT(pki_summary, events, pki_events_shape), .optional = true},
     {ROWS("regions", pki_summary, regions, region_count, rank_region), .line = true, .lines = true},
 };
 const pki_shape pki_rank_shape = {SHAPE(pki_summary, rank_members)};

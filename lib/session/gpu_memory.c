@@ -36,11 +36,17 @@ static pk_counter allocated[PKI_GPU_PLACES] = {SIXTEEN(ALLOCATED),
                                                PK_COUNTER("memory.pinned", "bytes")};
 static pk_counter reserved[PKI_GPU_DEVICES] = {SIXTEEN(RESERVED)};
 
-void pki_gpu_memory_start(const pki_session *s)
+void pki_gpu_memory_reset(void)
 {
     pthread_mutex_lock(&pki_drain_lock);
     pki_gpu_account_finish(&x.account);
     memset(&x, 0, sizeof x);
+    pthread_mutex_unlock(&pki_drain_lock);
+}
+
+void pki_gpu_memory_start(const pki_session *s)
+{
+    pthread_mutex_lock(&pki_drain_lock);
     x.wanted = s->config.costs_memory;
     pthread_mutex_unlock(&pki_drain_lock);
 }
@@ -168,6 +174,25 @@ bool pki_gpu_memory_summarise(pki_summary *out)
             p->total = x.totals[device];
     }
     return true;
+}
+
+bool pki_gpu_memory_so_far(pki_gpu_memory_sums *out)
+{
+    if (!x.wanted)
+        return true;
+    out->asked = 1;
+    out->why_not = strdup(x.recorded ? "" : "nothing has been recorded so far");
+    out->dropped = x.dropped;
+    if (!out->why_not || !pki_gpu_account_sums(&x.account, out))
+        return false;
+    out->lost += x.lost;
+    return true;
+}
+
+void pki_gpu_memory_cut(void)
+{
+    if (x.wanted)
+        pki_gpu_account_cut(&x.account);
 }
 
 /* The collector may have been amid it: nothing of it is trusted, or freed. */

@@ -9,6 +9,8 @@
 #include "measure/memory/gpu.h"
 #include "session/session.h"
 
+/* Nothing is known of the session that begins. */
+void pki_gpu_memory_reset(void);
 void pki_gpu_memory_start(const pki_session *session);
 
 /* ns of the session. */
@@ -22,6 +24,10 @@ void pki_gpu_memory_given(uint64_t dropped, uint64_t lost);
 
 /* As the collector looks at the process's memory; early: pki_memory_course_see. */
 void pki_gpu_memory_look(uint64_t steps, bool early);
+
+/* What is told so far, with the most since the last cut. False without memory. */
+bool pki_gpu_memory_so_far(pki_gpu_memory_sums *out);
+void pki_gpu_memory_cut(void);
 
 /* When backends, counters and the process's memory are in it. False without memory. */
 bool pki_gpu_memory_summarise(pki_summary *out);

@@ -19,6 +19,7 @@
 #include "measure/memory/limit.h"
 #include "session/activity.h"
 #include "session/gpu_memory.h"
+#include "session/memory_steps.h"
 
 #define INTERVAL 100000000u /* ns */
 
@@ -34,6 +35,7 @@ static struct {
     const pki_alloc_interface *alloc;  /* NULL: not loaded, or it counts nothing... */
     const char *uncounted;             /* ...for this reason */
     counted before, early, next_early; /* at the start, and as the course's looks */
+    uint64_t steps;                    /* up to the last look */
     counted last;                      /* as of the last look that was asked for: what... */
     uint32_t peak_count;
     uint64_t peak, *at_peak; /* ...the report itself takes is none of the program's */
@@ -101,6 +103,7 @@ void pki_memory_reset(void)
 {
     pthread_mutex_lock(&pki_drain_lock);
     forget();
+    pki_memory_steps_forget();
     /* Here, not on the collector: a thread's first malloc reserves addresses, which count as locked
      * where a program locks all that it will have. */
     (void)pki_timeline_reserve(&m.course.line);
@@ -114,6 +117,7 @@ void pki_memory_start(pki_session *s)
     m.before = count_now();
     if (m.alloc)
         m.alloc->attach(pki_innermost_region);
+    pki_memory_steps_begin(s, m.alloc);
     pki_memory_round(s, true);
     pthread_mutex_unlock(&pki_drain_lock);
 }
@@ -178,12 +182,16 @@ static void keep_peaks(void)
     m.peak = peak;
 }
 
-static void tell_counters(const pki_memory_look *look)
+/* Where ends of steps are told, only what no step has ended since is told here. */
+static void tell_counters(const pki_memory_look *look, bool now)
 {
-    if (!m.alloc)
+    bool at_steps = pki_memory_steps_on(), stepped = look->steps > m.steps;
+    m.steps = look->steps;
+    if (at_steps ? stepped && !now : !m.alloc)
         return;
     pki_activity_counter(&resident, (double)look->resident);
-    pki_activity_counter(&allocated, (double)m.alloc->total());
+    if (m.alloc)
+        pki_activity_counter(&allocated, (double)m.alloc->total());
 }
 
 void pki_memory_round(pki_session *s, bool now)
@@ -196,7 +204,7 @@ void pki_memory_round(pki_session *s, bool now)
     bool early = pki_memory_course_see(&m.course, &look);
     look_at_regions(early);
     pki_gpu_memory_look(look.steps, early);
-    tell_counters(&look);
+    tell_counters(&look, now);
     if (now)
         keep_peaks();
 }
@@ -306,4 +314,5 @@ void pki_memory_after_fork(void)
     static unsigned forks;
     left[forks++ % PKI_COUNT_OF(left)] = m.course.line.parts.rows;
     memset(&m, 0, sizeof m);
+    pki_memory_steps_forget();
 }

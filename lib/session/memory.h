@@ -2,7 +2,7 @@
  *
  * The collector reads what the kernel says of the process (/proc/self/statm, getrusage) and what
  * libpk_alloc counts, if that is loaded: some microseconds, ten times a second at most. The
- * program's threads pay nothing for it here.
+ * program's threads pay nothing for it here (memory_steps.h has what costs=memory adds).
  */
 #pragma once
 

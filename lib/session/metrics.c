@@ -10,17 +10,13 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "core/names.h"
-#include "core/phase.h"
 #include "measure/steps/cut.h"
 #include "out/file.h"
 #include "out/json_write.h"
 #include "out/metrics/metrics.h"
 #include "out/target.h"
-#include "session/cpu_side.h"
-#include "session/energy.h"
-#include "session/goodput_account.h"
-#include "session/io.h"
 #include "session/memory.h"
+#include "session/metrics_costs.h"
 #include "session/run.h"
 #include "session/toll.h"
 
@@ -35,7 +31,6 @@ static struct {
     size_t gpus; /* that work for the process */
     bool peak_known;
     pki_peak peak;
-    pki_phases phases; /* the last time that they were known */
     size_t verdict_count;
     pki_metrics_verdict verdicts[PKI_METRICS_VERDICTS];
     pki_metrics figures;
@@ -157,46 +152,6 @@ static void fill_steps(const pki_fold *fold, pki_metrics *m)
     fill_utilisation(fold, m);
 }
 
-/* ---- costs ---- */
-
-/* Of the run, and of as many counters as there is room for. Under the fold lock. */
-static void fill_energy(pki_metrics_costs *c)
-{
-    pki_energy_sums sums;
-    bool known = pki_energy_so_far(&sums);
-    for (size_t i = 0; known && i < sums.row_count && c->energy_count < PKI_METRICS_ENERGY; i++) {
-        const pki_energy_sum *row = &sums.rows[i];
-        pki_metrics_energy *out = &c->energy[c->energy_count];
-        if (strcmp(row->step_kind, "(run)") != 0)
-            continue;
-        snprintf(out->name, sizeof out->name, "%s", row->counter);
-        out->microjoules = row->microjoules;
-        c->energy_count++;
-    }
-    pki_energy_sums_finish(&sums);
-}
-
-static void fill_checkpoints(pki_metrics_costs *c)
-{
-    pki_phases phases = pki_phases_now();
-    if (phases.known)
-        x.phases = phases;
-    c->saves = x.phases.saves;
-    c->save_bytes = x.phases.save_bytes;
-    c->save_time = x.phases.time[PK_PHASE_CHECKPOINT];
-}
-
-/* Under the fold lock. */
-static void fill_costs(pki_metrics *m)
-{
-    pki_metrics_costs *c = &m->costs;
-    c->io_known = pki_io_so_far(&c->io);
-    fill_energy(c);
-    fill_checkpoints(c);
-    pki_goodput_fill(m->wall, !m->running, &c->goodput);
-    pki_cpu_side_switches(&c->forced, &c->own);
-}
-
 /* ---- requests, the process ---- */
 
 /* All sorts of requests together. */
@@ -265,7 +220,7 @@ static bool gather(const pki_session *s, bool running, pki_metrics *m, pki_summa
     fill_requests(fold, m);
     fill_regions(fold, m);
     fill_counters(fold, m);
-    fill_costs(m);
+    pki_metrics_costs_fill(m);
     bool filled = pki_run_comms(comms);
     pki_fold_unlock();
     fill_peak(s, m);
@@ -345,10 +300,11 @@ static pk_status why_not(const char *path, int error)
 pk_status pki_metrics_open(pki_session *s)
 {
     memset(&x, 0, sizeof x);
+    pki_metrics_costs_reset();
     if (!s->config.metrics[0])
         return PK_OK;
-    x.chosen_most =
-        pki_metrics_room(s->config.costs_io, s->config.costs_energy, s->config.goodput[0]);
+    x.chosen_most = pki_metrics_room(s->config.costs_io, s->config.costs_energy,
+                                     s->config.goodput[0], s->config.costs_memory);
     if (!pki_target_is_free(s->config.metrics))
         return why_not(s->config.metrics, errno);
     pki_paths_anchor(s->config.metrics);
@@ -367,6 +323,7 @@ void pki_metrics_abandon(void)
 void pki_metrics_after_fork(void)
 {
     memset(&x, 0, sizeof x);
+    pki_metrics_costs_reset();
 }
 
 void pki_metrics_judged(const pki_verdict *verdicts, size_t count)

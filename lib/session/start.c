@@ -172,6 +172,7 @@ pk_status pki_session_start(pki_session *s, const pk_options *options)
     pki_progress_reset();
     pki_phases_reset();
     pki_memory_reset();
+    pki_gpu_memory_reset();
     pk_status status = open_session(s, options);
     s->open = status == PK_OK;
     if (!s->open) {

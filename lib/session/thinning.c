@@ -9,6 +9,7 @@
 #include "measure/figure.h"
 #include "measure/thinning.h"
 #include "session/events.h"
+#include "session/memory_steps.h"
 #include "session/toll.h"
 
 /* CPU time of the process between two looks: soon at first, since what is not thinned yet may cost
@@ -172,7 +173,8 @@ void pki_thinning_round(pki_session *s)
     if (!s->thinning)
         return;
     pki_toll toll = pki_toll_now(s);
-    uint64_t beside = toll.collector + s->toll.callers + toll.backends; /* without events */
+    /* without events: they have a part of the bound to themselves */
+    uint64_t beside = toll.collector + s->toll.callers + pki_memory_steps_spent() + toll.backends;
     uint64_t process = toll.process - now.process;
     if (process < (now.looks < FIRST_LOOKS ? FIRST_LOOK_NS : LOOK_NS))
         return;

@@ -4,6 +4,7 @@
 
 #include "session/energy.h"
 #include "session/goodput_account.h"
+#include "session/gpu_memory.h"
 #include "session/io.h"
 #include "session/memory.h"
 
@@ -19,7 +20,7 @@ static uint64_t end_of(const pki_session *s, const pki_window *window)
 static bool take_now(const pki_session *s, const pki_window *window, pki_window_costs *now)
 {
     pki_summary all = {.threads = window->threads, .thread_count = window->thread_count};
-    bool done = pki_io_summarise(s, &all);
+    bool done = pki_io_summarise(s, &all) && pki_gpu_memory_so_far(&now->gpu_memory);
     now->io = all.io;
     now->memory = pki_memory_so_far();
     pki_fold_lock();
@@ -39,6 +40,7 @@ bool pki_window_costs_take(const pki_session *s, pki_window *window)
     }
     pki_window_costs_finish(&before);
     before = now;
+    pki_gpu_memory_cut();
     return true;
 }
 

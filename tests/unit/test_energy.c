@@ -113,6 +113,28 @@ static void kinds_of_steps(void **state)
     give_back();
 }
 
+/* A program may call its steps whatever it likes: the run's row stays its own. */
+static void kinds_called_as_the_run(void **state)
+{
+    static const char *const kinds[] = {"(run)", "(run)(run)", "(runner)"};
+    (void)state;
+    pki_energy_begin(&a);
+    int c = pki_energy_counter_of(&a, "gpu", 0);
+    pki_energy_read(&a, c, 0, 1);
+    for (uint64_t i = 0; i < 90; i++) {
+        pki_energy_step(&a, kinds[i / 30], i * 100 * MS, (i + 1) * 100 * MS, 1);
+        pki_energy_read(&a, c, (double)(i + 1), (i + 1) * 100 * MS);
+        pki_energy_round(&a, (i + 1) * 100 * MS);
+    }
+    fill();
+    assert_int_equal(sum.row_count, 4);
+    assert_int_equal(row_of("gpu", "(run)")->steps, 90);
+    assert_int_equal(row_of("gpu", "(run)(run)")->steps, 30);
+    assert_int_equal(row_of("gpu", "(run)(run)(run)")->steps, 30);
+    assert_int_equal(row_of("gpu", "(runner)")->steps, 30);
+    give_back();
+}
+
 /* Steps of 100 ms, and of 120 ms while GPU 1 is held down. */
 static void clocks_held_down(void **state)
 {
@@ -296,13 +318,10 @@ int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wraps_and_resets),
-        cmocka_unit_test(kinds_of_steps),
-        cmocka_unit_test(parts_add_up),
-        cmocka_unit_test(clocks_held_down),
-        cmocka_unit_test(more_than_there_is_room_for),
-        IN_FOLDER(counters_of_a_machine),
-        IN_FOLDER(a_machine_without_counters),
+        cmocka_unit_test(wraps_and_resets),        cmocka_unit_test(kinds_of_steps),
+        cmocka_unit_test(kinds_called_as_the_run), cmocka_unit_test(parts_add_up),
+        cmocka_unit_test(clocks_held_down),        cmocka_unit_test(more_than_there_is_room_for),
+        IN_FOLDER(counters_of_a_machine),          IN_FOLDER(a_machine_without_counters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,7 +90,7 @@ static unsigned count_series(const char *text)
     return count;
 }
 
-static void fill_costs(pki_metrics *m, bool io, bool energy, bool goodput)
+static void fill_costs(pki_metrics *m, bool io, bool energy, bool goodput, bool devices)
 {
     pki_metrics_costs *c = &m->costs;
     c->memory = (pki_memory_sum){5, 3 << 20, 4 << 20, 2 << 20, 700, 2};
@@ -107,16 +107,19 @@ static void fill_costs(pki_metrics *m, bool io, bool energy, bool goodput)
     c->energy_count = energy ? PKI_METRICS_ENERGY : 0;
     for (size_t i = 0; i < c->energy_count; i++)
         c->energy[i] = (pki_metrics_energy){"package-0", 1500000 + i};
+    c->place_count = devices ? PKI_METRICS_PLACES : 0;
+    for (size_t i = 0; i < c->place_count; i++)
+        c->places[i] = (pki_metrics_place){"gpu0", 100 + i, 200, 300, 250};
     if (goodput)
         c->goodput = (pki_goodput_summary){.up = 9000000000, .steps = 100, .recomputed = 7};
     for (uint64_t i = 0; goodput && i < PKI_PARTS; i++)
         c->goodput.parts[i] = i * 100000000;
 }
 
-static char *text_of_costs(bool io, bool energy, bool goodput)
+static char *text_of_costs(bool io, bool energy, bool goodput, bool devices)
 {
     pki_metrics m = some_metrics();
-    fill_costs(&m, io, energy, goodput);
+    fill_costs(&m, io, energy, goodput, devices);
     return text_of(&m);
 }
 
@@ -133,10 +136,15 @@ static void costs(void **state)
     static const char *const asked[] = {
         "pk_io_device_written_bytes_total{program=\"train\",rank=\"3\"} 8192\n",
         "pk_energy_joules_total{program=\"train\",rank=\"3\",counter=\"package-0\"} 1.500000\n",
+        "pk_device_memory_bytes{program=\"train\",rank=\"3\",device=\"gpu0\"} 100\n",
+        "pk_device_memory_max_bytes{program=\"train\",rank=\"3\",device=\"gpu0\"} 200\n",
+        "pk_device_pool_reserved_bytes{program=\"train\",rank=\"3\",device=\"gpu0\"} 300\n",
+        "pk_device_pool_used_bytes{program=\"train\",rank=\"3\",device=\"gpu0\"} 250\n",
         "pk_goodput_seconds{program=\"train\",rank=\"3\",part=\"recomputed\"} 0.100000000\n",
         "pk_recomputed_steps_total{program=\"train\",rank=\"3\"} 7\n"};
     (void)state;
-    char *all = text_of_costs(true, true, true), *some = text_of_costs(false, false, false);
+    char *all = text_of_costs(true, true, true, true),
+         *some = text_of_costs(false, false, false, false);
     for (size_t i = 0; i < sizeof always / sizeof *always; i++) {
         assert_non_null(strstr(all, always[i]));
         assert_non_null(strstr(some, always[i]));
@@ -145,6 +153,7 @@ static void costs(void **state)
         assert_non_null(strstr(all, asked[i]));
     assert_null(strstr(some, "pk_io_"));
     assert_null(strstr(some, "pk_energy"));
+    assert_null(strstr(some, "pk_device_"));
     assert_null(strstr(some, "pk_goodput"));
     assert_null(strstr(some, "pk_recomputed"));
     free(all);
@@ -152,7 +161,7 @@ static void costs(void **state)
 }
 
 /* All that there can be at once, beside costs that are asked for or not. */
-static unsigned count_most(bool io, bool energy, bool goodput)
+static unsigned count_most(bool io, bool energy, bool goodput, bool devices)
 {
     static pki_comm_row comms[PKI_METRICS_COMMS];
     pki_metrics m = some_metrics();
@@ -168,10 +177,10 @@ static unsigned count_most(bool io, bool energy, bool goodput)
     m.utilisation = (pki_utilisation){.steps = 1, .time = 1, .peak = 1};
     m.comms = comms;
     m.comm_count = PKI_METRICS_COMMS;
-    m.region_count = pki_metrics_room(io, energy, goodput) + 1;
+    m.region_count = pki_metrics_room(io, energy, goodput, devices) + 1;
     m.counter_count = PKI_METRICS_COUNTERS;
     m.verdict_count = PKI_METRICS_VERDICTS;
-    fill_costs(&m, io, energy, goodput);
+    fill_costs(&m, io, energy, goodput, devices);
     char *text = text_of(&m);
     unsigned count = count_series(text);
     free(text);
@@ -181,9 +190,9 @@ static unsigned count_most(bool io, bool energy, bool goodput)
 static void never_more_than_the_bound(void **state)
 {
     (void)state;
-    assert_int_equal(pki_metrics_room(false, false, false), PKI_METRICS_REGIONS);
-    for (int i = 0; i < 8; i++)
-        assert_in_range(count_most(i & 1, i & 2, i & 4), PKI_METRICS_SERIES - 8,
+    assert_int_equal(pki_metrics_room(false, false, false, false), PKI_METRICS_REGIONS);
+    for (int i = 0; i < 16; i++)
+        assert_in_range(count_most(i & 1, i & 2, i & 4, i & 8), PKI_METRICS_SERIES - 8,
                         PKI_METRICS_SERIES);
 }
 

@@ -25,9 +25,11 @@ typedef struct pki_io_summary {
     uint64_t saves, save_time, save_bytes; /* checkpoints that were announced (pk/goodput.h) */
 } pki_io_summary;
 
+#define PKI_ENERGY_RUN "(run)" /* step_kind of the run's row; a kind of steps... */
+
 /* A counter's energy, of the run or of its steps of a kind. */
 typedef struct pki_energy_row {
-    char *counter, *step_kind; /* "package-0"; "(run)", "": the usual one, "evaluation" */
+    char *counter, *step_kind; /* ...whose name begins so has it twice: "(run)", "", "(run)(run)" */
     double joules, watts, per_step, per_item, error; /* J; all 0 if it is... */
     bool refused;                                    /* ...shorter than 10 periods */
     uint64_t time, steps, items, period, resets;     /* ns; period: of the readings */

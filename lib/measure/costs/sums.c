@@ -6,16 +6,33 @@
 
 #include "base/compiler.h"
 
-#define RUN "(run)"
+#define RUN PKI_ENERGY_RUN
 
 /* ---- from the account ---- */
 
-static bool add_row(pki_energy_sums *out, pki_energy_sum row, const char *counter, const char *kind)
+static bool add_named(pki_energy_sums *out, pki_energy_sum row, const char *counter, char *kind)
 {
     row.counter = strdup(counter);
-    row.step_kind = strdup(kind);
+    row.step_kind = kind;
     out->rows[out->row_count++] = row;
     return row.counter && row.step_kind;
+}
+
+static bool add_row(pki_energy_sums *out, pki_energy_sum row, const char *counter, const char *kind)
+{
+    return add_named(out, row, counter, strdup(kind));
+}
+
+/* A program may call its steps as the run's row is called: no two rows have one name. */
+static char *name_of_kind(const char *kind)
+{
+    size_t run = strncmp(kind, RUN, sizeof RUN - 1) == 0 ? sizeof RUN - 1 : 0;
+    char *name = malloc(run + strlen(kind) + 1);
+    if (name) {
+        memcpy(name, RUN, run);
+        strcpy(name + run, kind);
+    }
+    return name;
 }
 
 static uint64_t microjoules(double joules)
@@ -48,7 +65,7 @@ static bool take_counter(const pki_energy_account *a, const pki_energy_counter *
         row.items = a->items[k];
         row.stretches = a->stretches[k];
         if (a->steps[k])
-            done = add_row(out, row, c->name, a->kinds[k]) && done;
+            done = add_named(out, row, c->name, name_of_kind(a->kinds[k])) && done;
     }
     return done;
 }

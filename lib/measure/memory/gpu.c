@@ -57,6 +57,8 @@ static void hold(pki_gpu_place *p)
     uint64_t pool = p->kinds[PKI_GPU_POOL].live, managed = p->kinds[PKI_GPU_MANAGED].live;
     p->held = p->all.live - pool - managed + PKI_MAX(pool, p->reserved);
     p->most_held = PKI_MAX(p->most_held, p->held);
+    p->part.most_held = PKI_MAX(p->part.most_held, p->held);
+    p->part.peak = PKI_MAX(p->part.peak, p->all.live);
 }
 
 static pki_gpu_region *region_of(pki_gpu_place *p, uint32_t region)
@@ -176,15 +178,45 @@ uint32_t pki_gpu_account_do(pki_gpu_account *a, const pki_gpu_operation *o)
 
 /* ---- pools ---- */
 
-static struct pki_gpu_pool *pool_of(pki_gpu_account *a, uint64_t address, uint32_t place)
+static struct pki_gpu_pool *find_pool(pki_gpu_account *a, uint64_t address, uint32_t place)
 {
     for (size_t i = 0; i < a->pool_count; i++)
-        if (a->pools[i].address == address && a->pools[i].place == place)
+        if (a->pools[i].address == address && a->pools[i].place == place && !a->pools[i].gone)
             return &a->pools[i];
-    if (a->pool_count == PKI_GPU_POOLS)
+    return NULL;
+}
+
+/* A row that nobody has, or that of the pool that has been gone longest. */
+static struct pki_gpu_pool *free_row(pki_gpu_account *a)
+{
+    struct pki_gpu_pool *oldest = NULL;
+    if (a->pool_count < PKI_GPU_POOLS)
+        return &a->pools[a->pool_count++];
+    for (size_t i = 0; i < a->pool_count; i++)
+        if (a->pools[i].gone && (!oldest || a->pools[i].number < oldest->number))
+            oldest = &a->pools[i];
+    return oldest;
+}
+
+static struct pki_gpu_pool *new_pool(pki_gpu_account *a, uint64_t address, uint32_t place)
+{
+    struct pki_gpu_pool *pool = free_row(a);
+    if (!pool)
         return NULL;
-    a->pools[a->pool_count] = (struct pki_gpu_pool){.address = address, .place = place};
-    return &a->pools[a->pool_count++];
+    *pool = (struct pki_gpu_pool){
+        .address = address, .place = place, .number = a->places[place].pools++};
+    return pool;
+}
+
+/* A pool grows before it is used: of its largest size it is the most in use that counts. */
+static void keep_most(uint64_t reserved, uint64_t used, uint64_t *most, uint64_t *then)
+{
+    if (reserved > *most) {
+        *most = reserved;
+        *then = used;
+    } else if (reserved == *most) {
+        *then = PKI_MAX(*then, used);
+    }
 }
 
 static void sum_pools(pki_gpu_account *a, uint32_t place)
@@ -195,12 +227,8 @@ static void sum_pools(pki_gpu_account *a, uint32_t place)
         p->reserved += a->pools[i].place == place ? a->pools[i].size : 0;
         p->used += a->pools[i].place == place ? a->pools[i].used : 0;
     }
-    if (p->reserved > p->most_reserved) {
-        p->most_reserved = p->reserved;
-        p->used_then = p->used;
-    } else if (p->reserved == p->most_reserved) {
-        p->used_then = PKI_MAX(p->used_then, p->used); /* a pool grows before it is used */
-    }
+    keep_most(p->reserved, p->used, &p->most_reserved, &p->used_then);
+    p->part.most_reserved = PKI_MAX(p->part.most_reserved, p->reserved);
     hold(p);
 }
 
@@ -208,13 +236,17 @@ uint32_t pki_gpu_account_pool(pki_gpu_account *a, uint32_t device, uint64_t addr
                               uint64_t used, bool gone)
 {
     uint32_t place = place_of(device);
-    struct pki_gpu_pool *pool = pool_of(a, address, place);
-    if (!pool)
+    struct pki_gpu_pool *pool = find_pool(a, address, place);
+    if (!pool && !gone)
+        pool = new_pool(a, address, place);
+    if (!pool) {
+        a->pools_beyond += !gone;
         return place;
-    pool->size = size;
-    pool->used = PKI_MIN(used, size);
-    if (gone)
-        *pool = a->pools[--a->pool_count];
+    }
+    pool->gone = gone;
+    pool->size = gone ? 0 : size;
+    pool->used = gone ? 0 : PKI_MIN(used, size);
+    keep_most(pool->size, pool->used, &pool->most_reserved, &pool->used_then);
     sum_pools(a, place);
     return place;
 }

@@ -17,7 +17,7 @@
 #define PKI_GPU_DEVICES 16u /* by ordinal; the last one has those beyond, too */
 #define PKI_GPU_HOST PKI_GPU_DEVICES
 #define PKI_GPU_PLACES (PKI_GPU_DEVICES + 1)
-#define PKI_GPU_POOLS 64u /* beyond them pools' sizes are not known */
+#define PKI_GPU_POOLS 64u /* at once; what is beyond them is not known, and counted */
 #define PKI_GPU_LATE 64u  /* frees without an allocation that are kept for one that comes late */
 
 typedef enum pki_gpu_kind {
@@ -55,6 +55,10 @@ typedef struct pki_gpu_place {
     uint64_t peaks, peak_ns; /* of all.peak: its number, and when */
     uint64_t held, most_held;
     uint64_t reserved, used, most_reserved, used_then; /* by its pools */
+    uint64_t pools;                                    /* that were seen */
+    struct {
+        uint64_t peak, most_held, most_reserved;
+    } part; /* the most since the last cut */
     pki_growth_series growth;
     size_t region_room;
     pki_gpu_region *regions; /* by id */
@@ -64,8 +68,10 @@ typedef struct pki_gpu_account {
     pki_gpu_place places[PKI_GPU_PLACES];
     pki_blocks blocks;
     struct pki_gpu_pool {
-        uint64_t address, size, used;
+        uint64_t address, size, used, most_reserved, used_then;
+        uint64_t number; /* of its place */
         uint32_t place;
+        bool gone; /* its row stays until there is none for another one */
     } pools[PKI_GPU_POOLS];
     size_t pool_count;
     struct pki_gpu_late {
@@ -74,7 +80,7 @@ typedef struct pki_gpu_account {
     size_t late_at;
     uint64_t last_steps;
     uint64_t early_ns, next_early_ns; /* when the two early looks were */
-    uint64_t operations, unknown_frees, unknown_freed, missed_frees, untied, lost;
+    uint64_t operations, unknown_frees, unknown_freed, missed_frees, untied, lost, pools_beyond;
 } pki_gpu_account;
 
 /* All zero is one that has seen nothing. */
@@ -96,3 +102,24 @@ void pki_gpu_account_see(pki_gpu_account *account, uint64_t steps, bool early, u
  */
 bool pki_gpu_account_fill(const pki_gpu_account *account, const char *(*names)(uint32_t id),
                           uint64_t steady, pki_gpu_memory_summary *out);
+
+/* ---- parts of a run (gpu_sums.c) ---- */
+
+/* What is told so far; the most of each place is that since the last cut. `out` is empty before. No
+ * text of why not. False without memory. */
+bool pki_gpu_account_sums(const pki_gpu_account *account, pki_gpu_memory_sums *out);
+
+/* The next part begins. */
+void pki_gpu_account_cut(pki_gpu_account *account);
+
+/* All false without memory. What is new since then; `out` is empty before. */
+bool pki_gpu_sums_more(const pki_gpu_memory_sums *now, const pki_gpu_memory_sums *before,
+                       pki_gpu_memory_sums *out);
+
+/* In the order of time. */
+bool pki_gpu_sums_add(pki_gpu_memory_sums *into, const pki_gpu_memory_sums *more);
+
+/* As a report says it: places without kinds, regions and pools. */
+bool pki_gpu_sums_say(const pki_gpu_memory_sums *sums, pki_gpu_memory_summary *out);
+
+void pki_gpu_sums_finish(pki_gpu_memory_sums *sums);

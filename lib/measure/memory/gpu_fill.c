@@ -88,6 +88,38 @@ static bool fill_regions(const pki_gpu_place *p, const char *(*names)(uint32_t),
     return out->regions != NULL;
 }
 
+static int by_number(const void *a, const void *b)
+{
+    const pki_gpu_pool_row *x = a, *y = b;
+    return (x->pool > y->pool) - (x->pool < y->pool);
+}
+
+static double unused_of(uint64_t reserved, uint64_t used)
+{
+    return reserved ? 1 - (double)used / (double)reserved : 0;
+}
+
+static bool fill_pools(const pki_gpu_account *a, size_t place, pki_gpu_memory_place *out)
+{
+    out->pools = calloc(a->pool_count + 1, sizeof *out->pools);
+    for (size_t i = 0; out->pools && i < a->pool_count; i++) {
+        const struct pki_gpu_pool *p = &a->pools[i];
+        if (p->place != place)
+            continue;
+        out->pools[out->pool_count++] =
+            (pki_gpu_pool_row){.pool = p->number,
+                               .gone = p->gone,
+                               .reserved = p->size,
+                               .used = p->used,
+                               .most_reserved = p->most_reserved,
+                               .used_then = p->used_then,
+                               .unused = unused_of(p->most_reserved, p->used_then)};
+    }
+    if (out->pool_count)
+        qsort(out->pools, out->pool_count, sizeof *out->pools, by_number);
+    return out->pools;
+}
+
 static bool fill_place(const pki_gpu_place *p, size_t place, const char *(*names)(uint32_t),
                        uint64_t steady, pki_gpu_memory_place *out)
 {
@@ -111,8 +143,7 @@ static bool fill_place(const pki_gpu_place *p, size_t place, const char *(*names
         .used_then = p->used_then,
         .growth = pki_growth_of(&p->growth, PKI_MEMORY_GROWTH_LEAST),
     };
-    if (p->most_reserved)
-        out->unused = 1 - (double)p->used_then / (double)p->most_reserved;
+    out->unused = unused_of(p->most_reserved, p->used_then);
     return out->place && fill_kinds(p, out) && fill_regions(p, names, steady, out);
 }
 
@@ -125,13 +156,16 @@ bool pki_gpu_account_fill(const pki_gpu_account *a, const char *(*names)(uint32_
     out->missed_frees = a->missed_frees;
     out->untied = a->untied;
     out->lost = a->lost;
+    out->pools_beyond = a->pools_beyond;
     out->steady_steps = steady;
     out->places = calloc(PKI_GPU_PLACES, sizeof *out->places);
     for (size_t i = 0; out->places && i < PKI_GPU_PLACES; i++) {
         const pki_gpu_place *p = &a->places[i];
-        if (p->all.allocations || p->most_reserved)
-            if (!fill_place(p, i, names, steady, &out->places[out->place_count++]))
-                return false;
+        if (!p->all.allocations && !p->most_reserved)
+            continue;
+        pki_gpu_memory_place *row = &out->places[out->place_count++];
+        if (!fill_place(p, i, names, steady, row) || !fill_pools(a, i, row))
+            return false;
     }
     return out->places != NULL;
 }

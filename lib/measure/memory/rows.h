@@ -2,6 +2,7 @@
  * means per step of whatever kind. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,6 +52,14 @@ typedef struct pki_gpu_memory_kind {
     uint64_t allocations, bytes, frees, freed, live, peak, at_peak;
 } pki_gpu_memory_kind;
 
+/* A memory pool: what it has reserved of the device, and how much of that was in use. */
+typedef struct pki_gpu_pool_row {
+    uint64_t pool; /* a number on its device, from 0, as they were seen */
+    bool gone;     /* it was destroyed */
+    uint64_t reserved, used, most_reserved, used_then; /* at the end; when most was reserved */
+    double unused;                                     /* 1 - used_then / most_reserved */
+} pki_gpu_pool_row;
+
 /* A device's, or what is pinned of the host's. Of pools: what they have reserved of the device, at
  * the end and at most; and how much of that was in use then. */
 typedef struct pki_gpu_memory_place {
@@ -67,6 +76,8 @@ typedef struct pki_gpu_memory_place {
     pki_gpu_memory_kind *kinds;
     size_t region_count;
     pki_memory_region *regions; /* by bytes at the peak, most first */
+    size_t pool_count;
+    pki_gpu_pool_row *pools; /* by number */
 } pki_gpu_memory_place;
 
 typedef struct pki_gpu_memory_summary {
@@ -76,8 +87,26 @@ typedef struct pki_gpu_memory_summary {
     uint64_t unknown_frees, unknown_freed; /* of what was allocated before, and bytes */
     uint64_t missed_frees;                 /* an address was allocated anew and never freed */
     uint64_t untied;                       /* nobody knows in which region: these count outside */
-    uint64_t dropped, lost;                /* by CUPTI, and for want of memory */
-    uint64_t steady_steps;                 /* of `steady` */
+    uint64_t dropped, lost; /* by CUPTI, of whatever kind; without a time, or memory for it */
+    uint64_t steady_steps;  /* of `steady` */
+    uint64_t pools_beyond;  /* tellings of pools that there was no row for */
     size_t place_count;
     pki_gpu_memory_place *places;
 } pki_gpu_memory_summary;
+
+/* A place, in a part of the run: what can be added up. */
+typedef struct pki_gpu_memory_sum {
+    char *place;
+    uint64_t allocations, bytes, frees, freed;     /* in the part */
+    uint64_t live, held, pool_reserved, pool_used; /* at its end */
+    uint64_t peak, most_held, most_reserved;       /* the most in the part */
+    uint64_t peak_so_far;                          /* of the run: not in the file */
+} pki_gpu_memory_sum;
+
+typedef struct pki_gpu_memory_sums {
+    uint64_t asked; /* first: 0 leaves it out of a line of windows */
+    char *why_not;
+    uint64_t operations, dropped, lost;
+    size_t place_count;
+    pki_gpu_memory_sum *places;
+} pki_gpu_memory_sums;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "measure/memory/gpu.h"
 
 bool pki_window_costs_more(const pki_window_costs *now, const pki_window_costs *before,
                            pki_window_costs *out)
@@ -16,6 +17,8 @@ bool pki_window_costs_more(const pki_window_costs *now, const pki_window_costs *
     out->memory.major_faults -= before->memory.major_faults;
     out->goodput = now->goodput;
     return (out->io.why_not || !now->io.why_not) &&
+           (!now->gpu_memory.asked ||
+            pki_gpu_sums_more(&now->gpu_memory, &before->gpu_memory, &out->gpu_memory)) &&
            (!now->energy.asked || pki_energy_more(&now->energy, &before->energy, &out->energy));
 }
 
@@ -49,6 +52,7 @@ bool pki_window_costs_add(pki_window_costs *into, const pki_window_costs *more)
     if (more->goodput.up)
         into->goodput = more->goodput;
     return (!more->io.asked || add_io(&into->io, &more->io)) &&
+           pki_gpu_sums_add(&into->gpu_memory, &more->gpu_memory) &&
            pki_energy_add(&into->energy, &more->energy);
 }
 
@@ -74,6 +78,7 @@ bool pki_window_costs_fill(const pki_window_costs *costs, pki_summary *out)
     out->io.why_not = costs->io.asked ? strdup(costs->io.why_not ? costs->io.why_not : "") : NULL;
     out->goodput = costs->goodput;
     return (out->io.why_not || !costs->io.asked) && fill_memory(&costs->memory, &out->memory) &&
+           pki_gpu_sums_say(&costs->gpu_memory, &out->gpu_memory) &&
            pki_energy_say(&costs->energy, &out->energy);
 }
 
@@ -81,5 +86,6 @@ void pki_window_costs_finish(pki_window_costs *costs)
 {
     free(costs->io.why_not);
     pki_energy_sums_finish(&costs->energy);
+    pki_gpu_sums_finish(&costs->gpu_memory);
     *costs = (pki_window_costs){0};
 }

@@ -135,6 +135,7 @@ static const pki_member window_members[] = {
     COST(io, pki_io_shape),
     COST(energy, pki_energy_sums_shape),
     COST(memory, pki_memory_sum_shape),
+    COST(gpu_memory, pki_gpu_memory_sums_shape),
     COST(goodput, pki_goodput_shape),
     {ROWS("regions", pki_window, regions, region_count, pki_window_region_shape)},
     {ROWS("counters", pki_window, counters, counter_count, pki_window_counter_shape)},

@@ -52,9 +52,10 @@ typedef struct pki_window_steps {
 
 /* What the window cost beside time; what is not known of it is not in the file. */
 typedef struct pki_window_costs {
-    pki_io_summary io;           /* counts: in the window; the best that a device gave: so far */
-    pki_energy_sums energy;      /* likewise */
-    pki_memory_sum memory;       /* faults and looks: in the window */
+    pki_io_summary io;      /* counts: in the window; the best that a device gave: so far */
+    pki_energy_sums energy; /* likewise */
+    pki_memory_sum memory;  /* faults and looks: in the window */
+    pki_gpu_memory_sums gpu_memory;
     pki_goodput_summary goodput; /* from the process's start to the window's end: parts change */
 } pki_window_costs;
 

@@ -41,6 +41,32 @@ static void put_memory(pki_prom *w)
                            c->allocated);
 }
 
+static void put_places(pki_prom *w, const char *name, const char *help, size_t offset)
+{
+    const pki_metrics_costs *c = &w->metrics->costs;
+    pki_prom_family(w, name, "gauge", help);
+    for (size_t i = 0; i < c->place_count; i++) {
+        const pki_metrics_place *p = &c->places[i];
+        put_labelled(w, "device", p->name,
+                     *(const uint64_t *)(const void *)((const char *)p + offset));
+    }
+}
+
+/* "host": what is pinned of its memory. */
+static void put_devices(pki_prom *w)
+{
+    if (!w->metrics->costs.place_count)
+        return;
+    put_places(w, "pk_device_memory_bytes", "Allocated by the process and not freed.",
+               offsetof(pki_metrics_place, live));
+    put_places(w, "pk_device_memory_max_bytes", "The most so far.",
+               offsetof(pki_metrics_place, peak));
+    put_places(w, "pk_device_pool_reserved_bytes", "Reserved by memory pools.",
+               offsetof(pki_metrics_place, pool_reserved));
+    put_places(w, "pk_device_pool_used_bytes", "Of that, in use.",
+               offsetof(pki_metrics_place, pool_used));
+}
+
 static void put_files(pki_prom *w)
 {
     const pki_io_counts *io = &w->metrics->costs.io;
@@ -131,6 +157,7 @@ static void put_stepper(pki_prom *w)
 void pki_prom_costs(pki_prom *w)
 {
     put_memory(w);
+    put_devices(w);
     put_stepper(w);
     put_files(w);
     put_energy(w);

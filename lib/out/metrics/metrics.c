@@ -253,12 +253,12 @@ static void put_verdicts(pki_prom *w)
 }
 
 /* Series of each region, and of each cost. */
-enum { OF_REGION = 4, OF_IO = 6, OF_GOODPUT = PKI_PARTS + 1 };
+enum { OF_REGION = 4, OF_IO = 6, OF_GOODPUT = PKI_PARTS + 1, OF_PLACE = 4 };
 
-size_t pki_metrics_room(bool io, bool energy, bool goodput)
+size_t pki_metrics_room(bool io, bool energy, bool goodput, bool devices)
 {
-    size_t taken =
-        (io ? OF_IO : 0u) + (energy ? PKI_METRICS_ENERGY : 0u) + (goodput ? OF_GOODPUT : 0u);
+    size_t taken = (io ? OF_IO : 0u) + (energy ? PKI_METRICS_ENERGY : 0u) +
+                   (goodput ? OF_GOODPUT : 0u) + (devices ? OF_PLACE * PKI_METRICS_PLACES : 0u);
     return PKI_METRICS_REGIONS - (taken + OF_REGION - 1) / OF_REGION;
 }
 

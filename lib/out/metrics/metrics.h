@@ -19,6 +19,7 @@
 #define PKI_METRICS_SERIES 300
 #define PKI_METRICS_REGIONS 19 /* and one for all others; they give way to costs */
 #define PKI_METRICS_ENERGY 12  /* counters */
+#define PKI_METRICS_PLACES 9   /* devices, and the host's pinned memory */
 #define PKI_METRICS_COUNTERS 16
 #define PKI_METRICS_COMMS 8
 #define PKI_METRICS_VERDICTS 8
@@ -55,6 +56,12 @@ typedef struct pki_metrics_energy {
     uint64_t microjoules;
 } pki_metrics_energy;
 
+/* Bytes of a device, or pinned of the host's. */
+typedef struct pki_metrics_place {
+    char name[16];
+    uint64_t live, peak, pool_reserved, pool_used;
+} pki_metrics_place;
+
 /* What the process costs beside time; what was not measured is not known. */
 typedef struct pki_metrics_costs {
     pki_memory_sum memory; /* looks 0: not known */
@@ -63,6 +70,8 @@ typedef struct pki_metrics_costs {
     pki_io_counts io;
     size_t energy_count;
     pki_metrics_energy energy[PKI_METRICS_ENERGY];
+    size_t place_count;
+    pki_metrics_place places[PKI_METRICS_PLACES];
     pki_goodput_summary goodput;           /* up 0: not known */
     uint64_t saves, save_bytes, save_time; /* of checkpoints */
     uint64_t forced, own;                  /* switches of the thread that makes steps */
@@ -91,7 +100,7 @@ typedef struct pki_metrics {
 } pki_metrics;
 
 /* How many regions may have series of their own beside what is asked for. */
-size_t pki_metrics_room(bool io, bool energy, bool goodput);
+size_t pki_metrics_room(bool io, bool energy, bool goodput, bool devices);
 
 /* Write errors stick to the stream. */
 void pki_metrics_put(const pki_metrics *metrics, FILE *file);

@@ -83,7 +83,9 @@ static void put_files(const pki_summary *s, FILE *file)
 
 static const char *kind_shown(const char *kind)
 {
-    return strcmp(kind, "(run)") == 0 ? "the run" : *kind ? kind : "steps";
+    bool run = strncmp(kind, PKI_ENERGY_RUN, sizeof PKI_ENERGY_RUN - 1) == 0;
+    kind += run ? sizeof PKI_ENERGY_RUN - 1 : 0;
+    return *kind ? kind : run ? "the run" : "steps";
 }
 
 static void put_energy_row(const pki_energy_row *r, FILE *file)

@@ -35,7 +35,8 @@ static void put_cells(const char *name, size_t width, const uint64_t cells[5], F
 
 static void put_kinds(const pki_gpu_memory_place *p, size_t width, FILE *file)
 {
-    fprintf(file, "  %-*s  allocs    bytes     live     peak  at peak\n", (int)width, "kind");
+    if (p->kind_count)
+        fprintf(file, "  %-*s  allocs    bytes     live     peak  at peak\n", (int)width, "kind");
     for (size_t i = 0; i < p->kind_count; i++) {
         const pki_gpu_memory_kind *k = &p->kinds[i];
         put_cells(k->kind, width,
@@ -64,6 +65,33 @@ static void put_regions(const pki_gpu_memory_place *p, size_t width,
         fprintf(file, "  ... and %zu more\n", all - shown);
 }
 
+/* One pool's figures are the device's. */
+static void put_pools(const pki_gpu_memory_place *p, size_t width,
+                      const pki_report_options *options, FILE *file)
+{
+    size_t shown = 0;
+    if (p->pool_count < 2)
+        return;
+    fprintf(file, "  %-*s  most reserved  in use   unused  reserved   in use\n", (int)width - 8,
+            "pool");
+    for (; shown < p->pool_count && shown < options->top; shown++) {
+        const pki_gpu_pool_row *pool = &p->pools[shown];
+        char name[48];
+        snprintf(name, sizeof name, "%llu%s", (unsigned long long)pool->pool,
+                 pool->gone ? ", given back" : "");
+        fputs("  ", file);
+        pki_put_left(file, name, width - 8);
+        pki_report_cell(file, BYTES(pool->most_reserved), 14);
+        pki_report_cell(file, BYTES(pool->used_then), 7);
+        pki_report_cell(file, pki_figure_percent(pool->unused).text, 8);
+        pki_report_cell(file, BYTES(pool->reserved), 9);
+        pki_report_cell(file, BYTES(pool->used), 8);
+        fputc('\n', file);
+    }
+    if (shown < p->pool_count)
+        fprintf(file, "  ... and %zu more\n", p->pool_count - shown);
+}
+
 static size_t name_room(const pki_gpu_memory_place *p, const pki_report_options *options)
 {
     size_t longest = 0;
@@ -83,10 +111,13 @@ static void say_doubts(const pki_gpu_memory_summary *m, FILE *file)
                        "of %s allocations nobody knows in which region they were made: they"
                        " count outside of regions",
                        COUNT(m->untied));
+    if (m->pools_beyond)
+        pki_report_say(file, "%s times a pool beyond %u at once told of itself: not counted",
+                       COUNT(m->pools_beyond), 64u);
     if (m->dropped || m->lost || m->missed_frees)
         pki_report_say(file,
-                       "not exact: CUPTI dropped %s records, %s found no memory, %s frees were not"
-                       " seen",
+                       "not exact: CUPTI dropped %s records, of whatever kind; %s were not counted,"
+                       " without a time or for want of memory; %s frees were not seen",
                        COUNT(m->dropped), COUNT(m->lost), COUNT(m->missed_frees));
 }
 
@@ -107,6 +138,7 @@ void pki_report_gpu_memory(const pki_summary *summary, const pki_report_options 
         say_place(p, file);
         put_kinds(p, width, file);
         put_regions(p, width, options, file);
+        put_pools(p, width, options, file);
     }
     say_doubts(m, file);
 }

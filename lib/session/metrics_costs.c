@@ -1,0 +1,76 @@
+#include "session/metrics_costs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/phase.h"
+#include "session/cpu_side.h"
+#include "session/energy.h"
+#include "session/goodput_account.h"
+#include "session/gpu_memory.h"
+#include "session/io.h"
+
+static pki_phases last_known; /* the last time that they were */
+
+void pki_metrics_costs_reset(void)
+{
+    memset(&last_known, 0, sizeof last_known);
+}
+
+/* Of the run, and of as many counters as there is room for. Under the fold lock. */
+static void fill_energy(pki_metrics_costs *c)
+{
+    pki_energy_sums sums;
+    bool known = pki_energy_so_far(&sums);
+    for (size_t i = 0; known && i < sums.row_count && c->energy_count < PKI_METRICS_ENERGY; i++) {
+        const pki_energy_sum *row = &sums.rows[i];
+        pki_metrics_energy *out = &c->energy[c->energy_count];
+        if (strcmp(row->step_kind, PKI_ENERGY_RUN) != 0)
+            continue;
+        snprintf(out->name, sizeof out->name, "%s", row->counter);
+        out->microjoules = row->microjoules;
+        c->energy_count++;
+    }
+    pki_energy_sums_finish(&sums);
+}
+
+/* The first ones; pinned memory has room of its own, as the last. */
+static void fill_places(pki_metrics_costs *c)
+{
+    pki_gpu_memory_sums sums = {0};
+    bool known = pki_gpu_memory_so_far(&sums);
+    for (size_t i = 0; known && i < sums.place_count; i++) {
+        const pki_gpu_memory_sum *s = &sums.places[i];
+        size_t most = PKI_METRICS_PLACES - (s->place[0] != 'h');
+        if (c->place_count >= most)
+            continue;
+        pki_metrics_place *p = &c->places[c->place_count++];
+        snprintf(p->name, sizeof p->name, "%s", s->place);
+        p->live = s->live;
+        p->peak = s->peak_so_far;
+        p->pool_reserved = s->pool_reserved;
+        p->pool_used = s->pool_used;
+    }
+    pki_gpu_sums_finish(&sums);
+}
+
+static void fill_checkpoints(pki_metrics_costs *c)
+{
+    pki_phases phases = pki_phases_now();
+    if (phases.known)
+        last_known = phases;
+    c->saves = last_known.saves;
+    c->save_bytes = last_known.save_bytes;
+    c->save_time = last_known.time[PK_PHASE_CHECKPOINT];
+}
+
+void pki_metrics_costs_fill(pki_metrics *m)
+{
+    pki_metrics_costs *c = &m->costs;
+    c->io_known = pki_io_so_far(&c->io);
+    fill_energy(c);
+    fill_places(c);
+    fill_checkpoints(c);
+    pki_goodput_fill(m->wall, !m->running, &c->goodput);
+    pki_cpu_side_switches(&c->forced, &c->own);
+}

@@ -1,0 +1,10 @@
+/* lib/session/metrics_costs.h - what the process costs beside time, for its metrics. */
+#pragma once
+
+#include "out/metrics/metrics.h"
+
+/* Nothing is known of the session that begins. */
+void pki_metrics_costs_reset(void);
+
+/* All but the process's own memory, which is read from files. Under the fold lock. */
+void pki_metrics_costs_fill(pki_metrics *metrics);

@@ -1,0 +1,117 @@
+/* Memory at the ends of steps: a counter in the trace where costs=memory asks for it, nothing where
+ * it does not. */
+#include "folder.h"
+
+#include <errno.h>
+
+#include <pk/pk.h>
+
+#include "base/clock.h"
+#include "session/memory_steps.h"
+
+#define STEPS 12
+#define BLOCK (4u << 20)
+#define SAMPLE "\"name\":\"memory.resident\",\"pid\""
+
+/* Longer than what is between two readings, however slow the machine is. */
+static void work(void)
+{
+    uint64_t until = pki_monotonic_ns() + 2 * (uint64_t)PKI_MEMORY_STEP_LEAST;
+    while (pki_monotonic_ns() < until)
+        ;
+}
+
+static unsigned count(const char *text, const char *what)
+{
+    unsigned n = 0;
+    for (; (text = strstr(text, what)); text++)
+        n++;
+    return n;
+}
+
+static char *trace_of(const char *costs, bool short_steps)
+{
+    size_t size;
+    assert_int_equal(
+        pk_start(pk_options(.costs = costs, .backends = "none", .trace_path = "run.json")), PK_OK);
+    errno = 99;
+    for (int i = 0; i < STEPS; i++) {
+        if (!short_steps)
+            work();
+        pk_step(1);
+    }
+    assert_int_equal(errno, 99);
+    assert_int_equal(pk_stop(), PK_OK);
+    return read_file("run.json", &size);
+}
+
+static void each_long_step_has_a_sample(void **state)
+{
+    (void)state;
+    char *trace = trace_of("memory", false);
+    assert_in_range(count(trace, SAMPLE), STEPS, STEPS + 20); /* and looks between steps */
+    free(trace);
+}
+
+static void none_without(void **state)
+{
+    (void)state;
+    char *trace = trace_of("io", false);
+    assert_int_equal(count(trace, SAMPLE), 0);
+    free(trace);
+    trace = trace_of(NULL, false);
+    assert_int_equal(count(trace, SAMPLE), 0);
+    free(trace);
+}
+
+/* The sample that a step's end left, with more memory in use than at the one before. */
+static double last_value(const char *trace)
+{
+    double last = 0;
+    for (const char *at = trace; (at = strstr(at, SAMPLE)); at++) {
+        const char *value = strstr(at, "\"bytes\":");
+        assert_non_null(value);
+        last = strtod(value + 8, NULL);
+    }
+    return last;
+}
+
+static void values_are_the_kernels(void **state)
+{
+    size_t size;
+    (void)state;
+    assert_int_equal(
+        pk_start(pk_options(.costs = "memory", .backends = "none", .trace_path = "run.json")),
+        PK_OK);
+    char *volatile block = malloc(BLOCK);
+    assert_non_null(block);
+    memset(block, 1, BLOCK);
+    work();
+    pk_step(1);
+    assert_int_equal(pk_stop(), PK_OK);
+    char *trace = read_file("run.json", &size);
+    assert_true(last_value(trace) > BLOCK);
+    free(trace);
+    free(block);
+}
+
+/* What it takes is in perfkit's own account, and a session of its own begins at 0. */
+static void it_is_in_the_account(void **state)
+{
+    (void)state;
+    free(trace_of("memory", false));
+    assert_true(pki_memory_steps_spent() > 0);
+    free(trace_of(NULL, true));
+    assert_int_equal(pki_memory_steps_spent(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(each_long_step_has_a_sample, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(none_without, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(values_are_the_kernels, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(it_is_in_the_account, enter_folder, leave_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
