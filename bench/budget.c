@@ -4,7 +4,8 @@
  *
  *     bench-budget [--turns N] [--percent N] [--millions N]
  *
- * The bound is N percent (2); a turn makes N million calls (10). Beside it: whether counts are
+ * And with what else may be asked for in the same budget: events of calls, memory, files. The bound
+ * is N percent (2); a turn makes N million calls (10). Beside it: whether counts are
  * exact, and whether the quantiles of a thinned region are where the report says they are, by those
  * of the unbounded turns of the same run. The one that states them is 95 times in 100 right.
  */
@@ -62,6 +63,7 @@ typedef struct way {
     const char *name;
     double bound; /* negative: without perfkit */
     int trace;
+    const char *costs;
     double ratios[TURNS_MOST], took[TURNS_MOST];
     uint64_t wrong; /* turns with another count */
     double untimed; /* share of calls, last turn */
@@ -113,7 +115,7 @@ static double turn(way *w, uint64_t calls, const way *truth)
         return (double)(bench_process_ns() - before);
     }
     if (pk_start(pk_options(.trace_path = w->trace ? bench_scratch("budget.json") : NULL,
-                            .backends = "none", .overhead_max = w->bound)))
+                            .backends = "none", .overhead_max = w->bound, .costs = w->costs)))
         bench_fail(pk_error_message());
     with(calls);
     pk_stop();
@@ -141,12 +143,16 @@ int main(int argc, char **argv)
     double bound = (double)bench_number(argc, argv, "--percent", 2) / 100;
     uint64_t calls = bench_number(argc, argv, "--millions", 10) * 1000000u;
     clock_step_ns = measure_clock_step();
-    static way ways[] = {{.name = "without perfkit's calls", .bound = -1},
-                         {.name = "statistics, no bound"},
-                         {.name = "statistics, bound"},
-                         {.name = "with a trace, bound", .trace = 1}};
+    static way ways[] = {
+        {.name = "without perfkit's calls", .bound = -1},
+        {.name = "statistics, no bound"},
+        {.name = "statistics, bound"},
+        {.name = "with a trace, bound", .trace = 1},
+        {.name = "statistics, bound, costs", .costs = "software,memory,io"},
+        {.name = "with a trace, bound, costs", .trace = 1, .costs = "software,memory,io"}};
     size_t count = sizeof ways / sizeof *ways;
-    ways[2].bound = ways[3].bound = bound;
+    for (size_t i = 2; i < count; i++)
+        ways[i].bound = bound;
     turns = turns < TURNS_MOST ? turns : TURNS_MOST;
     for (unsigned long t = 0; t < turns; t++)
         for (size_t i = 0; i < count; i++) {

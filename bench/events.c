@@ -61,8 +61,9 @@ typedef struct loop {
     uint64_t inside, around, calls;
 } loop;
 
-static double cpu_of(const loop *l, const char *costs)
+static double cpu_of(const loop *l, const char *costs, uint64_t *dropped)
 {
+    pk_counts counts = {.size = sizeof counts};
     if (pk_start(pk_options(.costs = costs, .backends = "none",
                             .report_path = bench_scratch("report.json"))))
         bench_fail("no session");
@@ -70,14 +71,22 @@ static double cpu_of(const loop *l, const char *costs)
     call(l->region, l->inside, l->around, l->calls);
     double took = (double)(bench_process_ns() - before);
     pk_stop();
+    if (pk_get_counts(&counts) == PK_OK)
+        *dropped += counts.dropped;
     return took;
+}
+
+static double share(const loop *l, unsigned long turns, uint64_t dropped)
+{
+    return 100 * (double)dropped / ((double)turns * (double)l->calls);
 }
 
 static void measure(const loop *l, const char *costs, unsigned long turns)
 {
     double ratio[TURNS_MOST], sampled = 0, spent = 0, all = 0;
+    uint64_t dropped[2] = {0};
     for (unsigned long i = 0; i < turns; i++) {
-        double without = cpu_of(l, NULL), with = cpu_of(l, costs);
+        double without = cpu_of(l, NULL, &dropped[0]), with = cpu_of(l, costs, &dropped[1]);
         ratio[i] = with / without;
         sampled += number("\"sampled\":");
         spent += number("\"spent\":");
@@ -85,9 +94,10 @@ static void measure(const loop *l, const char *costs, unsigned long turns)
     }
     double half = bench_quantile(ratio, turns, 0.5);
     printf("%-10s %-30s %+6.2f %% of CPU time (%+.2f to %+.2f); its own figure %.2f %%; %.0f calls "
-           "a second sampled\n",
+           "a second sampled; dropped without %.4f %%, with %.4f %%\n",
            costs, l->name, 100 * (half - 1), 100 * (bench_quantile(ratio, turns, 0.1) - 1),
-           100 * (bench_quantile(ratio, turns, 0.9) - 1), 100 * spent / all, sampled * 1e9 / all);
+           100 * (bench_quantile(ratio, turns, 0.9) - 1), 100 * spent / all, sampled * 1e9 / all,
+           share(l, turns, dropped[0]), share(l, turns, dropped[1]));
 }
 
 static void measure_pairs(const char *name, const pki_perf_event *events)
@@ -122,6 +132,8 @@ int main(int argc, char **argv)
     measure_pairs("software", pki_perf_software);
     for (size_t i = 0; i < sizeof loops / sizeof *loops; i++)
         measure(&loops[i], "software", turns);
+    for (size_t i = 0; i < sizeof loops / sizeof *loops; i++)
+        measure(&loops[i], "software,hardware", turns);
     bench_scratch_empty();
     return 0;
 }

@@ -204,6 +204,7 @@ int report_beside(const pki_summary *mine, const pki_summary *other, const char 
     put_figures(mine, other, file);
     put_regions(options, steps, pairs, pair_regions(mine, other, options, steps, pairs), file);
     free(pairs);
+    report_events_beside(mine, other, options, file);
     put_environments(&mine->environment, &other->environment, file);
     errno = 0;
     return fflush(file) == 0 && !ferror(file) ? 0 : -(errno ? errno : EIO);

@@ -9,6 +9,10 @@ void report_take_thread_regions(pki_summary *summary, pki_summary *events);
 /* Likewise the call tree. */
 void report_take_tree(pki_summary *summary, pki_summary *events);
 
+/* What sampled calls of both runs counted; nothing where one has none. */
+void report_events_beside(const pki_summary *mine, const pki_summary *other,
+                          const pki_report_options *options, FILE *file);
+
 /* This run's figures and regions beside another one's. 0, or -errno of the writing. */
 int report_beside(const pki_summary *mine, const pki_summary *other, const char *path,
                   const pki_report_options *options, FILE *file);

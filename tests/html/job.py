@@ -10,6 +10,7 @@ import unittest
 
 from opened import Pages, chromium, scene
 import job_kit as kit
+from job_measured import Measured
 
 PK, FORGE = map(os.path.abspath, (sys.argv[1], sys.argv[4]))
 TOLD = "document.querySelector('#heat .told').textContent"
@@ -17,10 +18,10 @@ CHOSEN = "document.querySelector('#rank-body h3').textContent"
 ROWS = "[...document.querySelectorAll('{} tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))"
 
 
-class JobPage(Pages):
+class JobPage(Measured, Pages):
     """Each job's page is made and opened at the first test that asks for it."""
 
-    made = {}
+    made, pk, forge = {}, PK, FORGE
 
     @classmethod
     def start(cls, browser):

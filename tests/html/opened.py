@@ -13,8 +13,8 @@ sys.path.insert(0, sys.argv[3])
 import chromium  # noqa: E402
 import scene  # noqa: E402
 
-CHARTS = {"chart-steps", "chart-kinds", "chart-shape", "chart-roofline", "chart-memory", "chart-gpu-0", "chart-gpu-1", "chart-comm",
-          *(f"chart-counter-{i}" for i in range(6))}
+CHARTS = {"chart-steps", "chart-kinds", "chart-shape", "chart-roofline", "chart-memory", "chart-device-memory", "chart-gpu-0", "chart-gpu-1", "chart-comm",
+          *(f"chart-counter-{i}" for i in range(8))}
 
 # In the page: what a test asks again and again.
 HELP = """

@@ -159,6 +159,42 @@ def energy(counter, kind, joules, steps, **more):
             "error": joules / 50, "refused": False, "time": 10 ** 9, "steps": steps, "items": 256 * steps, "period": 10 ** 8, "resets": 0, **more}
 
 
+EVENTS = ("instructions", "cycles", "cache_misses", "branch_misses", "ipc", "cache_misses_per_1000", "branch_misses_per_1000", "processor_time",
+          "page_faults", "context_switches", "migrations")
+
+
+def events_row(region, calls, sampled, **figures):
+    """figures: each (value, error); what is not there is not known."""
+    row = {"region": region, "calls": calls, "sampled": sampled, "missed": 0, "time": calls * 1000}
+    for key in EVENTS:
+        row[key], row[f"{key}_error"] = figures.get(key, (-1, -1))
+    return row
+
+
+def events(faster):
+    """What was counted of each call; all calls of `once` were sampled."""
+    return {"asked": 1, "why_not_hardware": "not counted: branch misses", "why_not_software": "", "threads": 2, "threads_without": 1,
+            "why_threads": HOSTILE, "threads_lost": 0, "calls_beyond": 0, "bound": 0.01, "spent": 3 * MS, "rows": [
+                events_row("backward", 2000, 400, ipc=(2.5 * faster, 0.05), cache_misses_per_1000=(4.2, 0.42), instructions=(5e6, 1e5),
+                           cycles=(2e6, 5e4), processor_time=(8e6, 8e4)),
+                events_row(HOSTILE, 900, 90, ipc=(1.1, 0.2), cache_misses_per_1000=(10, -1)),
+                events_row("once", 1, 1, ipc=(0.5, 0), instructions=(1000, 0), page_faults=(3, 0))]}
+
+
+def used(name, **more):
+    return {"name": name, "allocations": 1000, "bytes": 9 * 10 ** 9, "frees": 900, "freed": 8 * 10 ** 9, "live": 10 ** 9, "peak": 2 * 10 ** 9,
+            "at_peak": 10 ** 9, "steady": 2, **more}
+
+
+def gpu_memory():
+    return {"asked": 1, "why_not": "", "operations": 2000, "places": [
+        {"place": "gpu0", "total": 8 * 10 ** 10, "allocations": 1000, "bytes": 10 ** 11, "live": 5 * 10 ** 10, "peak": 6 * 10 ** 10, "peak_ns": 10 ** 9,
+         "most_held": 6.5 * 10 ** 10, "most_reserved": 10 ** 10, "used_then": 6 * 10 ** 9, "unused": 0.4, "growth": {"steps": 400, "per_step": 2 * 10 ** 6, "z": 9},
+         "regions": [used("backward", growth={"steps": 400, "per_step": 2 * 10 ** 6, "z": 9}), used(HOSTILE)],
+         "pools": [{"pool": 0, "gone": False, "reserved": 8 * 10 ** 9, "used": 10 ** 9, "most_reserved": 8 * 10 ** 9, "used_then": 2 * 10 ** 9, "unused": 0.75},
+                   {"pool": 1, "gone": True, "reserved": 0, "used": 0, "most_reserved": 2 * 10 ** 9, "used_then": 2 * 10 ** 9, "unused": 0}]}]}
+
+
 def costs(wall, count):
     """What it cost beside time."""
     return {
@@ -170,10 +206,11 @@ def costs(wall, count):
             energy("package-0", HOSTILE, 0, count, refused=True)], "held_by": "power cap", "held_steps": 12},
         "goodput": {"up": wall, "parts": {part: int(share * wall) for part, share in GOODPUT.items()}, "steps": count, "recomputed": count // 25},
         "memory": {"looks": 900, "resident": 6 * 10 ** 10, "most_resident": 7 * 10 ** 10, "most_private": 5 * 10 ** 10, "minor_faults": 9 * 10 ** 6,
-                   "major_faults": 12, "step_minor": dist([80, 90, 100]), "step_major": {"count": 0}, "limit": 10 ** 11, "used": 7 * 10 ** 10,
-                   "limit_of": "cgroup", "allocator": "libc.so.6", "live": 4 * 10 ** 10, "peak": 5 * 10 ** 10, "within": 65536, "regions": [
-                       {"name": name, "allocations": 1000, "bytes": 9 * 10 ** 9, "frees": 900, "freed": 8 * 10 ** 9, "live": 10 ** 9, "peak": 2 * 10 ** 9,
-                        "at_peak": 10 ** 9, "steady": 2} for name in ("", HOSTILE)]}}
+                   "major_faults": 12, "growth": {"steps": count * 3 // 4, "per_step": 3 * 10 ** 6, "z": 8},
+                   "step_minor": dist([80, 90, 100]), "step_major": {"count": 0}, "limit": 10 ** 11, "used": 7 * 10 ** 10,
+                   "limit_of": "cgroup", "allocator": "libc.so.6", "live": 4 * 10 ** 10, "peak": 5 * 10 ** 10, "within": 65536,
+                   "regions": [used(name) for name in ("", HOSTILE)]},
+        "gpu_memory": gpu_memory()}
 
 
 def report(count=100_000, base=40 * MS, seed=1, name="train"):
@@ -197,7 +234,7 @@ def report(count=100_000, base=40 * MS, seed=1, name="train"):
         "gpus": [gpu(rng, 0, took, True), gpu(rng, 1, took[:600], False)],
         "kernels": [{"name": f"void kernel_{i}<float, {HOSTILE if i == 1 else 'int'}>(float*)", "region": "backward", "region_share": 0.9,
                      "time": dist([90_000 / (i + 1) * (1 + 0.1 * rng.random()) for _ in range(300)])} for i in range(40)],
-        "comm": collectives(rng), **costs(wall, count),
+        "comm": collectives(rng), **costs(wall, count), "events": events(1 if seed == 1 else 0.8),
         "regions": [region(rng, "backward", "compute", 16 * MS, 2000, 0.4, flops=10 ** 15),
                     region(rng, "forward", "compute", 8 * MS, 2000, 0.2), region(rng, HOSTILE, "data", 5 * MS, 900, 0.13, bytes=10 ** 12),
                     region(rng, "all_reduce", "comm", 5 * MS, 2000, 0.14), region(rng, "once", "other", 77, 1),
@@ -212,6 +249,7 @@ def report(count=100_000, base=40 * MS, seed=1, name="train"):
         "counters": [counter(rng, "gpu0.memory", "bytes", 5.0e10, 6.2e10, wall), counter(rng, "gpu0.power", "W", 380, 640, wall),
                      counter(rng, "loss", "", 0.2, 4.1, wall, samples=1), counter(rng, HOSTILE, "°C", 40, 71, wall),
                      counter(rng, "memory.resident", "bytes", 5e10, 7e10, wall), counter(rng, "memory.allocated", "bytes", 3e10, 5e10, wall),
+                     counter(rng, "gpu0.allocated", "bytes", 4e10, 6e10, wall), counter(rng, "gpu0.pool_reserved", "bytes", 5e9, 1e10, wall),
                      {"name": "rare", "unit": "", "value": dist([1, 2, 3]), "last": 3}],
         "counts": {"threads": 2, "begun": 10 ** 6 + 12, "recorded": 10 ** 6, "dropped": 12, "points": 4096, "steps": count},
         "overhead": {"region_ns": 23.1, "total": 3.44e8, "share": 0.0069, "collector": 3e8, "recording": 2.3e7, "callers": 2.1e7, "backends": 0},

@@ -49,6 +49,25 @@ class Report(unittest.TestCase):
     def of_trace(self):
         return self.report(self.file(traces.trace(), "good.json"))
 
+    # ---- events of calls beside another run's ----
+
+    def test_events_beside_those_of_another_run(self):
+        def run_of(name, ipc, error, **more):
+            row = {"region": "work", "calls": 100, "sampled": 10, "time": 9000, "ipc": ipc, "ipc_error": error, "instructions": 3e6,
+                   "instructions_error": 0, "cache_misses_per_1000": 4, "cache_misses_per_1000_error": -1,
+                   "branch_misses_per_1000": -1, "processor_time": -1, **more}
+            return self.file(json.dumps({"format": "perfkit report", "schema": 1, "events": {"asked": 1, "rows": [row]}}), name)
+        first, near, far = run_of("first.json", 2, 0.03), run_of("near.json", 2.04, 0.03), run_of("far.json", 2.2, 0.04)
+        none = self.file('{"format":"perfkit report","schema":1}', "none.json")
+        self.assertRegex(self.report("--against", first, far), r"\n  work +IPC +2\.20 +1\.8 % +2 +1\.5 % +\+10\.0 %\n")
+        text = self.report("--against", first, near)
+        self.assertRegex(text, r"\n  work +IPC +2\.04 +1\.[45] % +2 +1\.5 % +-\n")
+        self.assertRegex(text, r"\n +cache misses +4 +\? +4 +\? +-\n")
+        self.assertRegex(text, r"\n +instructions +3\.00M +0 % +3\.00M +0 % +-\n")
+        self.assertNotIn("branch", text)
+        self.assertNotIn("EVENTS", self.report("--against", none, far) + self.report("--against", first, none))
+        self.assertNotIn("EVENTS", self.report("--filter", "else", "--against", first, far))
+
     # ---- the command itself ----
 
     def test_help_and_version(self):

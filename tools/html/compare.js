@@ -83,4 +83,5 @@ function compareSection(report, against, files) {
     if (report.regions.length && against.regions.length) {
         node.append(card('Regions of both, the largest difference first', null, regionsBeside(report, against)));
     }
+    node.append(eventsBeside(report, against) ?? '');
 }

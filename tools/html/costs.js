@@ -1,4 +1,4 @@
-/* costs.js - what the run cost beside time: goodput's parts, the machine's peak, energy, files, memory. */
+/* costs.js - what the run cost beside time: goodput's parts, the machine's peak, energy, files; memory is in memory.js. */
 
 const GOODPUT = [['productive', 'productive', 'compute'], ['recomputed', 'made again after a restart', 'against'], ['data_wait', 'waiting for data', 'data'],
     ['startup', 'start-up', 'wait'], ['compilation', 'compilation', 'other'], ['checkpoint', 'saving checkpoints', 'io'], ['restore', 'restoring one', 'main'],
@@ -36,7 +36,8 @@ function utilisationCard(steps) {
         ['Steps that tell them', count(u.steps)]]));
 }
 
-const energyOf = (kind) => (kind === '(run)' ? 'the run' : kind || 'steps');
+/* A kind of steps whose name begins as the run's row has that twice. */
+const energyOf = (kind) => (kind === '(run)' ? 'the run' : kind.startsWith('(run)') ? kind.slice(5) : kind || 'steps');
 
 function energyCard(energy) {
     if (!energy?.asked) return null;
@@ -68,53 +69,12 @@ function filesCard(report) {
     return node;
 }
 
-const MEMORY_LINES = [['memory.resident', 'resident', 'main'], ['memory.allocated', 'allocated, as libpk_alloc counts', 'against']];
-
-/* What libpk_alloc's counters say: the steps' memory as the run went on. */
-function memoryLines(report) {
-    return MEMORY_LINES.map(([counter, name, tint]) => ({ name, tint, points: report.counters.find((c) => c.name === counter)?.series ?? [] }))
-        .filter((line) => line.points.length > 1);
-}
-
-function memoryChart(report, lines, node) {
-    const at = [...new Set(lines.flatMap((line) => line.points.map((p) => p[0])))].sort((a, b) => a - b);
-    const values = lines.map((line) => { const by = new Map(line.points.map((p) => [p[0], p[3]])); return at.map((x) => by.get(x) ?? null); });
-    const most = Math.max(...lines.flatMap((line) => line.points.map((p) => p[4])));
-    new Chart(node, {
-        id: 'chart-memory', title: 'Memory over the run', height: 200, note: 'Looked at ten times a second; where a point stands for several looks, their mean.',
-        x: { ticks: timeTicks, range: (u, min, max) => (max > min ? [min, max] : [min - 1, max + 1]) },
-        y: { ticks: byteTicks, range: () => [0, most * 1.08 || 1] },
-        lines: lines.map(({ name, tint }) => ({ name, colour: tint, width: 2, points: at.length < 30 })), data: [at, ...values],
-        legend: lines.map(({ name, tint }) => ({ colour: tint, shape: 'line', name })),
-        tip: (i) => known(at[i]) && { title: time(at[i]), rows: lines.map(({ name, tint }, k) => [name, bytes(values[k][i]), tint, 'line']) },
-        table: { head: ['At', ...lines.map(({ name }) => name)], row: (i) => [time(at[i]), ...values.map((line) => bytes(line[i]))] },
-    });
-}
-
-function memoryFacts(memory) {
-    const growth = memory.growth?.per_step > 0 && `${bytes(memory.growth.per_step)} a step`;
-    const faults = (dist, all) => (dist?.count ? `${amount(dist.mean, '')} a step, p99 ${amount(dist.p99, '')}` : count(all));
-    return card('Memory', null, facts([['Resident', `${bytes(memory.resident)} at the end, ${bytes(memory.most_resident)} at most`],
-        ['Private', `${bytes(memory.most_private)} at most`], ['Grows by', growth || ''],
-        ['Limit', memory.limit ? `${bytes(memory.limit)} (${memory.limit_of}), of which ${percent(memory.used / memory.limit)} were in use` : ''],
-        ['Page faults', faults(memory.step_minor, memory.minor_faults)], ['From a disk', faults(memory.step_major, memory.major_faults)],
-        ['Allocated', memory.allocator ? `${bytes(memory.live)} at the end, ${bytes(memory.peak)} at most (within ${bytes(memory.within)})` : '']]));
-}
-
-function memoryRegions(memory) {
-    if (!memory.regions?.length) return null;
-    return card('Memory by region', 'What was asked for while it was the innermost region.', table(['Region', 'Allocations', 'Bytes', 'Alive', 'Peak', 'At the peak of all'],
-        memory.regions.slice(0, 20).map((r) => [r.name || '(outside of regions)', count(r.allocations), bytes(r.bytes), bytes(r.live), bytes(r.peak), bytes(r.at_peak)])));
-}
-
 function costSection(report) {
-    const memory = report.memory?.looks ? report.memory : null, host = card(null, null);
+    const memory = report.memory?.looks ? report.memory : null, devices = deviceMemory(report.gpu_memory);
     const cards = [goodputCard(report.goodput), utilisationCard(report.steps), energyCard(report.energy), filesCard(report)].filter(Boolean);
-    if (!cards.length && !memory) return;
+    if (!cards.length && !memory && !devices.length) return;
     const node = section('costs', 'What it cost', 'Beside time; only what was measured is shown.', cards);
-    if (!memory) return;
-    const lines = memoryLines(report);
-    if (lines.length) node.append(host);
-    node.append(memoryFacts(memory), memoryRegions(memory) ?? '');
-    if (lines.length) memoryChart(report, lines, host);
+    if (memory) node.append(memoryFacts(memory), memoryRegions(memory.regions, 'Memory by region') ?? '');
+    node.append(...devices);
+    if (!report.steps.series.length) memoryCharts(report, node);
 }

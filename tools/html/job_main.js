@@ -39,6 +39,7 @@ function buildJob() {
     jobCommSection(job, drawn, one);
     matrixSection(job, drawn);
     jobCostSection(job, one);
+    jobEventSection(job, one);
     one.place();
     filesSection(job, drawn);
     document.documentElement.dataset.ready = 'yes';

@@ -47,7 +47,8 @@ function againstSection(job, one) {
     section('against', 'Before and after', `Per step, beside ${against.path}. Slower is what is beyond +${percent(against.margin)}; the probability of `
         + 'one wrong verdict among all is 5 %. Of the ranks, those that changed.',
     card(null, null, rows.length ? foldedTable(['What', 'Kind of step', 'Before', 'Now', 'Change', 'Interval', 'Verdict'], rows)
-        : el('p', null, 'Nothing to compare: no stage is in both, or there are too few steps.'), scalingFacts(against, job.job.ranks)));
+        : el('p', null, 'Nothing to compare: no stage is in both, or there are too few steps.'), scalingFacts(against, job.job.ranks)),
+    againstEvents(against) ?? '');
 }
 
 /* ---- efficiency ---- */
@@ -130,7 +131,8 @@ function jobCommSection(job, drawn, one) {
 
 const JOB_COSTS = [['mfu', 'MFU', percent], ['hfu', 'HFU', percent], ['joules', 'Energy', (v) => amount(v, 'J')],
     ...[['read', 'Read by calls'], ['written', 'Written by calls'], ['device_read', 'Read of devices'], ['device_written', 'Written for devices'],
-        ['resident', 'Memory at most']].map(([key, name]) => [key, name, (v) => amount(v, 'bytes')])];
+        ['resident', 'Memory at most'], ['device_memory', 'Device memory at most'],
+        ['device_taken', 'Taken of devices at most']].map(([key, name]) => [key, name, (v) => amount(v, 'bytes')])];
 
 function jobCostSection(job, one) {
     const rows = JOB_COSTS.filter(([key]) => job.costs?.[key]).map(([key, name, format]) => {

@@ -15,6 +15,7 @@ function build() {
     if (!report.capture) slowSection(report, embedded('timeline-data'));
     regionSection(report, against);
     rooflineSection(report);
+    eventSection(report);
     costSection(report);
     treeSection(report);
     requestSection(report);

@@ -153,5 +153,6 @@ function stepSection(report) {
         pair.append(kinds, kindShares(steps));
         stepKinds(report, kinds);
     }
+    memoryCharts(report, node);
     node.append(slowSteps(steps) ?? '', otherSteps(report) ?? '');
 }

@@ -262,6 +262,7 @@ against job_against(const job *now, const job *before, double margin)
     compare_loops(&c);
     decide(&c);
     a.scaling = scaling_of(now, before);
+    a.events = against_events_of(now, before);
     free(c.evidence);
     return a;
 }
@@ -269,5 +270,6 @@ against job_against(const job *now, const job *before, double margin)
 void against_finish(against *a)
 {
     free(a->rows);
+    against_events_finish(&a->events);
     *a = (against){0};
 }

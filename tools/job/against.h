@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "bench/stats/decision.h"
+#include "job/against_events.h"
 #include "job/job.h"
 #include "out/json_write.h"
 
@@ -48,7 +49,8 @@ typedef struct against {
     size_t count;
     against_row *rows;
     against_scaling scaling;
-    bool slower; /* something is */
+    against_events events; /* of sampled calls */
+    bool slower;           /* something is */
 } against;
 
 against job_against(const job *now, const job *before, double margin);

@@ -68,6 +68,7 @@ void against_text(const against *a, const char *other, FILE *to)
         fprintf(to, "  ... and %zu ranks more (--json has all)\n", ranks - RANKS_SHOWN);
     if (!a->count)
         fputs("  nothing to compare: no stage is in both, or there are too few steps\n", to);
+    against_events_text(&a->events, to);
     put_scaling(a, to);
 }
 
@@ -116,5 +117,6 @@ void against_json(const against *a, const char *other, size_t most, pki_json *j)
         if (most == SIZE_MAX || is_shown(&a->rows[i], most, &ranks))
             put_json_row(&a->rows[i], j);
     pki_json_close(j, ']');
+    against_events_json(&a->events, most, j);
     pki_json_close(j, '}');
 }

@@ -25,6 +25,8 @@ enum {
     JOB_DEVICE_WRITTEN,
     JOB_JOULES,
     JOB_RESIDENT, /* bytes, at most */
+    JOB_ON_DEVICES,
+    JOB_TAKEN, /* of devices, with all that pools have reserved */
     JOB_COSTS
 };
 
@@ -51,6 +53,8 @@ typedef struct job_rank {
     size_t device_count;
     struct job_device *devices; /* devices.h */
     job_spent spent;
+    size_t counted_count;
+    pki_events_row *counted; /* events of its regions (counted.h) */
 } job_rank;
 
 /* A figure of each rank, over all of them. */

@@ -1,4 +1,5 @@
 /* tools/job/json.c - a job for machines: docs/job.md. */
+#include "job/counted.h"
 #include "job/devices.h"
 #include "job/findings.h"
 
@@ -336,6 +337,7 @@ void job_json_members(pki_json *j, const job_findings *f, const job_json_most *m
     job_lives_json(f->of, j);
     put_devices(j, f->of, most->rows);
     job_costs_json(f->of, j);
+    job_counted_json(f->of, most->rows, j);
     job_json_exchange(j, f, most->rows);
     put_ranks(j, f, most);
 }

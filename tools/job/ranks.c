@@ -1,4 +1,5 @@
 /* tools/job/ranks.c - the ranks of a job, one of each, in order. */
+#include "job/counted.h"
 #include "job/life.h"
 #include "job/devices.h"
 #include "job/spent.h"
@@ -50,6 +51,7 @@ static void finish_rank(job_rank *r)
     free(r->selves);
     free(r->devices);
     job_spent_finish(&r->spent);
+    job_counted_forget(r);
     free(r->path);
 }
 
@@ -87,6 +89,7 @@ static job_rank rank_of(const char *path, pki_summary *s)
                   .self_count = s->region_count};
     job_devices_take(&r, s);
     r.spent = job_spent_of(s);
+    job_counted_take(&r, s);
     s->run = (pki_run){0};
     s->stages = (pki_stage_summary){0};
     s->comm = (pki_comm_summary){0};

@@ -14,7 +14,8 @@ typedef struct job_joules {
 } job_joules;
 
 static const char *const keys[JOB_COSTS] = {
-    "mfu", "hfu", "read", "written", "device_read", "device_written", "joules", "resident"};
+    "mfu",    "hfu",      "read",          "written",     "device_read", "device_written",
+    "joules", "resident", "device_memory", "device_taken"};
 
 /* ---- a rank ---- */
 
@@ -40,7 +41,7 @@ static void take_energy(const pki_energy_summary *e, job_spent *out)
     out->counters = memory_zeroed(e->row_count, sizeof *out->counters);
     for (size_t i = 0; i < e->row_count; i++) {
         const pki_energy_row *r = &e->rows[i];
-        if (strcmp(r->step_kind, "(run)") != 0 || r->refused || !counts(r->counter))
+        if (strcmp(r->step_kind, PKI_ENERGY_RUN) != 0 || r->refused || !counts(r->counter))
             continue;
         out->of[JOB_JOULES] = (out->of[JOB_JOULES] < 0 ? 0 : out->of[JOB_JOULES]) + r->joules;
         if (is_gpu(r->counter)) {
@@ -75,6 +76,20 @@ static void take_operations(const pki_utilisation *u, job_spent *out)
     out->of[JOB_HFU] = u->hardware / possible;
 }
 
+/* Of all its devices; what is pinned of the host is in the process's own. */
+static void take_devices(const pki_gpu_memory_summary *m, job_spent *out)
+{
+    if (!m->asked || (m->why_not && *m->why_not))
+        return;
+    out->of[JOB_ON_DEVICES] = out->of[JOB_TAKEN] = 0;
+    for (size_t i = 0; i < m->place_count; i++) {
+        if (!m->places[i].place || !is_gpu(m->places[i].place))
+            continue;
+        out->of[JOB_ON_DEVICES] += (double)m->places[i].peak;
+        out->of[JOB_TAKEN] += (double)m->places[i].most_held;
+    }
+}
+
 job_spent job_spent_of(const pki_summary *s)
 {
     job_spent out = {.counter_count = 0};
@@ -85,6 +100,7 @@ job_spent job_spent_of(const pki_summary *s)
     take_energy(&s->energy, &out);
     if (s->memory.looks)
         out.of[JOB_RESIDENT] = (double)s->memory.most_resident;
+    take_devices(&s->gpu_memory, &out);
     return out;
 }
 
@@ -190,6 +206,7 @@ static void put_row(const char *name, const job_costs *c, int cost, FILE *to)
     pki_put_cell(to, shown(text, sizeof text, cost, s->mean), 9);
     pki_put_cell(to, shown(text, sizeof text, cost, s->max), 9);
     pki_put_cell(to, job_text_rank(text, s->max_rank), 4);
+    pki_put_cell(to, pki_figure_percent(s->imbalance).text, 10);
     fputc('\n', to);
 }
 
@@ -202,7 +219,9 @@ void job_costs_text(const job *j, FILE *to)
                                                  "read of devices",
                                                  "written for devices",
                                                  "energy",
-                                                 "memory at most"};
+                                                 "memory at most",
+                                                 "device memory at most",
+                                                 "... taken, with pools"};
     job_costs c = job_costs_of(j);
     bool any = false;
     for (int i = 0; i < JOB_COSTS; i++)
@@ -211,7 +230,7 @@ void job_costs_text(const job *j, FILE *to)
         return;
     fputs("\nWhat it cost beside time (the job's; least, mean and most of a rank)\n", to);
     job_text_left(to, "", 24);
-    fputs("   ranks       job       min      mean       max  rank\n", to);
+    fputs("   ranks       job       min      mean       max  rank  imbalance\n", to);
     for (int i = 0; i < JOB_COSTS; i++)
         if (c.by[i].have)
             put_row(names[i], &c, i, to);

@@ -1,4 +1,5 @@
 /* tools/job/text.c - a job for people. */
+#include "job/counted.h"
 #include "job/devices.h"
 #include "job/life.h"
 #include "job/spent.h"
@@ -319,5 +320,6 @@ void job_print_text(const job_findings *f, FILE *to)
     job_lives_text(j, to);
     put_devices(j, to);
     job_costs_text(j, to);
+    job_counted_text(j, to);
     put_notes(j, to);
 }

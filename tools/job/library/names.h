@@ -30,6 +30,11 @@
 #define job_costs_of pki_mpi_job_costs_of
 #define job_costs_rank_json pki_mpi_job_costs_rank_json
 #define job_costs_text pki_mpi_job_costs_text
+#define job_counted_forget pki_mpi_job_counted_forget
+#define job_counted_json pki_mpi_job_counted_json
+#define job_counted_of pki_mpi_job_counted_of
+#define job_counted_take pki_mpi_job_counted_take
+#define job_counted_text pki_mpi_job_counted_text
 #define job_device_parts pki_mpi_job_device_parts
 #define job_devices_overlap pki_mpi_job_devices_overlap
 #define job_devices_share pki_mpi_job_devices_share
