@@ -1,13 +1,19 @@
 /* lib/alloc/attach.c - libpk's way in. */
+#include "alloc/large.h"
 #include "alloc/living.h"
 #include "alloc/next.h"
 #include "alloc/shards.h"
 
-uint32_t (*pki_region_of)(void);
+static uint32_t nowhere(void)
+{
+    return 0;
+}
+
+uint32_t (*pki_region_of)(void) = nowhere;
 
 static void attach(uint32_t (*region)(void))
 {
-    pki_store(&pki_region_of, region);
+    pki_store(&pki_region_of, region ? region : nowhere);
     pki_alloc_peaks_anew();
 }
 
@@ -42,19 +48,22 @@ static void read_sums(pki_alloc_sum *sums, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         sums[i] = (pki_alloc_sum){0};
-    for (const shard *s = first_of_all(); s; s = next_of(s)) {
+    for (shard *s = first_of_all(); s; s = next_of(s)) {
         uint32_t regions = PKI_MIN(count, pki_load(&s->regions));
-        for (uint32_t i = 0; i < regions; i++)
-            add(&sums[i], &s->cells[i]);
+        for (uint32_t i = 0; i < regions; i++) {
+            const cell *c = pki_cell_of(s, i);
+            if (c)
+                add(&sums[i], c);
+        }
     }
 }
 
 static uint64_t within(void)
 {
-    uint64_t shards = 0;
+    uint64_t untold = 0;
     for (const shard *s = pki_shards(); s; s = s->next)
-        shards++;
-    return shards * PKI_ALLOC_STEP;
+        untold += s->step;
+    return untold;
 }
 
 static const char *beneath(const char **why)
@@ -76,4 +85,5 @@ const pki_alloc_interface pk_alloc_interface_1 = {
     .at_peak = pki_alloc_at_peak,
     .within = within,
     .beneath = beneath,
+    .missed = pki_large_missed,
 };

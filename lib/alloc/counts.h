@@ -6,8 +6,11 @@
  * means anything. A thread that ends leaves its shard, with what is in it, to the next one.
  *
  * What lives at this moment, which peaks need, would take a sum over all shards. So each cell tells
- * the region's common word whenever PKI_ALLOC_STEP bytes have come together that it has not told
- * of, and the thread does so for the total.
+ * the region's common word whenever as many bytes as the shard's step have come together that it
+ * has not told of, and the thread does so for the total. What is untold bounds the error of peaks,
+ * so a program of many threads gets shards with smaller steps (shards.c).
+ *
+ * A shard has room for the first PKI_ALLOC_NEAR regions, and asks for more where there are more.
  */
 #pragma once
 
@@ -17,7 +20,7 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 
-#define PKI_ALLOC_STEP 65536
+#define PKI_ALLOC_NEAR 4096u
 
 typedef struct cell {
     uint64_t allocations, bytes, frees, freed;
@@ -25,20 +28,28 @@ typedef struct cell {
 } cell;
 
 typedef struct shard {
-    struct shard *next;
-    uint32_t taken;   /* by a thread that lives */
-    uint32_t regions; /* ids below have been counted here */
+    uint32_t near;    /* ids below have been counted here, of the first PKI_ALLOC_NEAR ones */
+    uint32_t regions; /* and of all */
     int64_t untold;   /* of all regions together */
-    cell cells[PKI_ALLOC_REGIONS];
+    uint64_t step, twice;
+    struct shard *next;
+    uint32_t taken; /* by a thread that lives */
+    cell *far[PKI_ALLOC_REGIONS / PKI_ALLOC_NEAR - 1];
+    cell cells[PKI_ALLOC_NEAR];
 } shard;
 
-extern _Thread_local shard *pki_shard; /* NULL: none yet, or no more */
-extern uint32_t (*pki_region_of)(void);
+/* Of threads for which there was no room, and of what threads do on their last way out. Several
+ * write it at once. */
+extern shard pki_shard_of_others;
+
+/* That one: the thread has none yet, or no more. No region is near there. */
+extern _Thread_local shard *pki_shard;
+
+extern uint32_t (*pki_region_of)(void); /* never NULL */
 
 static inline uint32_t pki_alloc_region(void)
 {
-    uint32_t (*ask)(void) = pki_load(&pki_region_of);
-    return ask ? ask() : 0;
+    return pki_load(&pki_region_of)();
 }
 
 PKI_COLD void pki_tell_region(cell *c, uint32_t region);
@@ -46,52 +57,49 @@ PKI_COLD void pki_tell_total(shard *s);
 /* Of the calling thread's shard, which it has. */
 PKI_COLD void pki_tell(uint32_t region);
 
-/* For a thread without a shard: it gets one, if that can be. As the two below. */
+/* For a thread without a shard, which gets one if that can be, and for a region that its shard does
+ * not know. As the two below. */
 PKI_COLD bool pki_count_allocated_first(uint32_t region, uint64_t bytes);
 PKI_COLD bool pki_count_freed_first(uint32_t region, uint64_t bytes);
 
-static inline bool pki_is_much(int64_t untold)
+static inline bool pki_is_much(const shard *s, int64_t untold)
 {
-    return (uint64_t)untold + PKI_ALLOC_STEP > 2u * PKI_ALLOC_STEP;
+    return (uint64_t)untold + s->step > s->twice;
 }
 
-static inline bool pki_count_in(shard *s, cell *c, uint32_t region, int64_t bytes)
+static inline bool pki_count_in(shard *s, cell *c, int64_t bytes)
 {
     int64_t untold = c->untold + bytes, total = s->untold + bytes;
-    if (PKI_UNLIKELY(region >= s->regions))
-        pki_store(&s->regions, region + 1);
     pki_store(&c->untold, untold);
     pki_store(&s->untold, total);
-    return PKI_UNLIKELY(pki_is_much(total)) || PKI_UNLIKELY(pki_is_much(untold));
+    return PKI_UNLIKELY(pki_is_much(s, total)) || PKI_UNLIKELY(pki_is_much(s, untold));
 }
 
-static inline bool pki_count_allocated_in(shard *s, uint32_t region, uint64_t bytes)
+static inline bool pki_count_allocated_in(shard *s, cell *c, uint64_t bytes)
 {
-    cell *c = &s->cells[region];
     pki_bump(&c->allocations, 1);
     pki_bump(&c->bytes, bytes);
-    return pki_count_in(s, c, region, (int64_t)bytes);
+    return pki_count_in(s, c, (int64_t)bytes);
 }
 
-static inline bool pki_count_freed_in(shard *s, uint32_t region, uint64_t bytes)
+static inline bool pki_count_freed_in(shard *s, cell *c, uint64_t bytes)
 {
-    cell *c = &s->cells[region];
     pki_bump(&c->frees, 1);
     pki_bump(&c->freed, bytes);
-    return pki_count_in(s, c, region, -(int64_t)bytes);
+    return pki_count_in(s, c, -(int64_t)bytes);
 }
 
 /* True: the caller tells (pki_tell), as the last that it does: so the usual way saves nothing. */
 static inline bool pki_count_allocated(uint32_t region, uint64_t bytes)
 {
     shard *s = pki_shard;
-    return PKI_LIKELY(s) ? pki_count_allocated_in(s, region, bytes)
-                         : pki_count_allocated_first(region, bytes);
+    return PKI_LIKELY(region < s->near) ? pki_count_allocated_in(s, &s->cells[region], bytes)
+                                        : pki_count_allocated_first(region, bytes);
 }
 
 static inline bool pki_count_freed(uint32_t region, uint64_t bytes)
 {
     shard *s = pki_shard;
-    return PKI_LIKELY(s) ? pki_count_freed_in(s, region, bytes)
-                         : pki_count_freed_first(region, bytes);
+    return PKI_LIKELY(region < s->near) ? pki_count_freed_in(s, &s->cells[region], bytes)
+                                        : pki_count_freed_first(region, bytes);
 }

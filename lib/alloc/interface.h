@@ -40,4 +40,6 @@ typedef struct pki_alloc_interface {
     uint64_t (*within)(void);
     /* The file of the allocator beneath; NULL and why in *why: nothing is counted. */
     const char *(*beneath)(const char **why);
+    /* Blocks that were not counted, since there was no room to write down what they are. */
+    uint64_t (*missed)(void);
 } pki_alloc_interface;

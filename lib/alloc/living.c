@@ -55,10 +55,22 @@ void pki_tell_total(shard *s)
     change(&all, __atomic_exchange_n(&s->untold, 0, __ATOMIC_RELAXED));
 }
 
+/* Of words that nobody else writes, so nothing is exchanged. */
+static int64_t take_own(int64_t *untold)
+{
+    int64_t bytes = *untold;
+    pki_store(untold, 0);
+    return bytes;
+}
+
 void pki_tell(uint32_t region)
 {
-    pki_tell_total(pki_shard);
-    pki_tell_region(&pki_shard->cells[region], region);
+    shard *s = pki_shard;
+    int64_t total = take_own(&s->untold);
+    if (total < 0)
+        keep_peak();
+    change(&all, total);
+    change(&regions[region], take_own(&pki_cell_of(s, region)->untold));
 }
 
 /* Who was keeping it may not be here. */

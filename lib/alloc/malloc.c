@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "alloc/counts.h"
+#include "alloc/large.h"
 #include "alloc/next.h"
 #include "alloc/tag.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define MOST ((size_t)PTRDIFF_MAX - 65536) /* what is larger, the allocator may refuse itself */
 
 static PKI_COLD void *telling(void *block, uint32_t region)
 {
@@ -21,30 +21,51 @@ static PKI_COLD void *telling(void *block, uint32_t region)
     return block;
 }
 
-static inline void *tagged_in(void *block, size_t usable, size_t size)
+/* Writes down whose it is; false: that cannot be. */
+static inline bool mark(void *block, size_t usable, size_t size, uint32_t region)
+{
+    if (usable >= PKI_LARGE)
+        return PKI_LIKELY(pki_large_put(block, size, region));
+    pki_tag_put(block, usable, size, region);
+    return true;
+}
+
+static inline void *counted_as(void *block, size_t usable, size_t size)
 {
     uint32_t region = pki_alloc_region();
-    pki_tag_put(block, usable, size, region);
-    return PKI_UNLIKELY(pki_count_allocated(region, size)) ? telling(block, region) : block;
+    bool telling_is_due =
+        mark(block, usable, size, region) && PKI_UNLIKELY(pki_count_allocated(region, size));
+    return PKI_UNLIKELY(telling_is_due) ? telling(block, region) : block;
 }
 
-static inline void *tagged(void *block, size_t size)
+/* What the allocator is asked for. */
+static inline size_t with_tag(size_t size)
 {
-    return PKI_LIKELY(block) ? tagged_in(block, pki_next.usable(block), size) : NULL;
+    return size < PKI_LARGE ? size + PKI_TAG_BYTES : size;
 }
 
-/* Of malloc and calloc, neither aligned nor resized: what it holds may be known. */
-static inline void *tagged_new(void *block, size_t size)
+/* Of a block that was asked for with its tag. A large one need not tell what it holds. */
+static inline void *counted(void *block, size_t size)
 {
     if (PKI_UNLIKELY(!block))
         return NULL;
-    return tagged_in(block, pki_next_usable(block, size + PKI_TAG_BYTES), size);
+    return counted_as(block, size < PKI_LARGE ? pki_next.usable(block) : size, size);
+}
+
+/* As of one of malloc's and calloc's, neither aligned nor resized: what it holds may be known. */
+static inline void *counted_new(void *block, size_t size)
+{
+    if (PKI_UNLIKELY(!block))
+        return NULL;
+    if (size >= PKI_LARGE)
+        return counted_as(block, size, size);
+    return counted_as(block, pki_next_usable(block, size + PKI_TAG_BYTES), size);
 }
 
 static inline bool is_counted(size_t size)
 {
-    /* acquires the table, as pki_next_ready */
-    return PKI_LIKELY(pki_load_acquire(&pki_next_state) == PKI_NEXT_COUNTED && size <= MOST);
+    /* pairs with the release in publish, as pki_next_ready */
+    return PKI_LIKELY(size < pki_load_acquire(&pki_next_below));
 }
 
 static PKI_COLD void *malloc_otherwise(size_t size)
@@ -58,45 +79,66 @@ EXPORT void *malloc(size_t size)
 {
     if (PKI_UNLIKELY(!is_counted(size)))
         return malloc_otherwise(size);
-    return tagged_new(pki_next.malloc(size + PKI_TAG_BYTES), size);
+    return counted_new(pki_next.malloc(with_tag(size)), size);
 }
 
-/* Takes it out of the figures, if it is in them. */
-static inline bool take(void *block, size_t usable, tag *t)
+static inline bool take_small(void *block, size_t usable, tag *t)
 {
-    if (!pki_tag_get(block, usable, t))
+    if (usable >= PKI_LARGE || !pki_tag_get(block, usable, t))
         return false;
     pki_tag_clear(block, usable);
     return true;
 }
 
-/* Amid the search nobody can have given it but the search itself. */
-static PKI_COLD void free_otherwise(void *block)
+static PKI_COLD void free_telling_large(void *block, uint32_t region)
 {
-    if (!pki_is_early(block) && pki_next_ready())
-        pki_next.free(block);
+    pki_tell(region);
+    pki_next.free(block);
 }
 
-static PKI_COLD void free_telling(void *block, size_t usable, uint32_t region)
+static PKI_COLD void free_telling_small(void *block, size_t usable, uint32_t region)
 {
     pki_tell(region);
     pki_next_free(block, usable);
 }
 
-EXPORT void free(void *block)
+/* Takes it out of the figures, if it is in them. */
+static inline void free_counted(void *block)
 {
     tag t;
-    if (PKI_UNLIKELY(!block))
-        return;
-    if (PKI_UNLIKELY(!is_counted(0) || pki_is_early(block))) {
-        free_otherwise(block);
+    if (pki_large_take(block, &t)) {
+        if (PKI_UNLIKELY(pki_count_freed(t.region, t.size)))
+            free_telling_large(block, t.region);
+        else
+            pki_next.free(block);
         return;
     }
     size_t usable = pki_next.usable(block);
-    if (PKI_LIKELY(take(block, usable, &t)) && PKI_UNLIKELY(pki_count_freed(t.region, t.size)))
-        free_telling(block, usable, t.region);
+    if (PKI_LIKELY(take_small(block, usable, &t)) &&
+        PKI_UNLIKELY(pki_count_freed(t.region, t.size)))
+        free_telling_small(block, usable, t.region);
     else
         pki_next_free(block, usable);
+}
+
+/* Amid the search nobody can have given it but the search itself. */
+static PKI_COLD void free_otherwise(void *block)
+{
+    if (!block || pki_is_early(block) || !pki_next_ready())
+        return;
+    if (pki_next_state == PKI_NEXT_COUNTED)
+        free_counted(block);
+    else
+        pki_next.free(block);
+}
+
+EXPORT void free(void *block)
+{
+    /* pairs with the release in publish */
+    if (PKI_UNLIKELY(!block || !pki_load_acquire(&pki_next_gave_all)))
+        free_otherwise(block);
+    else
+        free_counted(block);
 }
 
 EXPORT void *calloc(size_t count, size_t each)
@@ -106,7 +148,7 @@ EXPORT void *calloc(size_t count, size_t each)
         return __builtin_mul_overflow(count, each, &size) ? NULL : pki_early_malloc(size);
     if (__builtin_mul_overflow(count, each, &size) || !is_counted(size))
         return pki_next.calloc(count, each);
-    return tagged_new(pki_next.calloc(1, size + PKI_TAG_BYTES), size);
+    return counted_new(pki_next.calloc(1, with_tag(size)), size);
 }
 
 static void *move_early(const void *block, size_t size)
@@ -118,21 +160,26 @@ static void *move_early(const void *block, size_t size)
     return moved;
 }
 
+static bool take(void *block, size_t usable, tag *t)
+{
+    return pki_large_take(block, t) || take_small(block, usable, t);
+}
+
 /* A block that has been moved or resized is a new one: it belongs to the region that asked. */
 static void *resize(void *block, size_t size)
 {
     tag t;
     size_t usable = pki_next.usable(block);
     bool ours = take(block, usable, &t);
-    void *moved = pki_next.realloc(block, size + PKI_TAG_BYTES);
+    void *moved = pki_next.realloc(block, with_tag(size));
     if (!moved) {
         if (ours)
-            pki_tag_put(block, usable, t.size, t.region);
+            mark(block, usable, t.size, t.region);
         return NULL;
     }
     if (ours && pki_count_freed(t.region, t.size))
         pki_tell(t.region);
-    return tagged(moved, size);
+    return counted(moved, size);
 }
 
 /* To 0 bytes: some allocators free it, others do not. */
@@ -171,10 +218,11 @@ EXPORT int posix_memalign(void **block, size_t alignment, size_t size)
 {
     if (PKI_UNLIKELY(!pki_next_ready()))
         return ENOMEM;
-    bool counted = is_counted(size);
-    int error = pki_next.posix_memalign(block, alignment, size + (counted ? PKI_TAG_BYTES : 0));
-    if (!error && counted)
-        tagged(*block, size);
+    if (!is_counted(size))
+        return pki_next.posix_memalign(block, alignment, size);
+    int error = pki_next.posix_memalign(block, alignment, with_tag(size));
+    if (!error)
+        counted(*block, size);
     return error;
 }
 
@@ -182,7 +230,7 @@ static void *aligned(void *(*by)(size_t, size_t), size_t alignment, size_t size)
 {
     if (!is_counted(size))
         return by(alignment, size);
-    return tagged(by(alignment, size + PKI_TAG_BYTES), size);
+    return counted(by(alignment, with_tag(size)), size);
 }
 
 /* C11's wants a multiple of the alignment, which a size with a tag is not. */
@@ -214,7 +262,7 @@ void *pvalloc(size_t size); /* musl has none, and declares none */
 EXPORT void *pvalloc(size_t size)
 {
     size_t whole = (size + page() - 1) & ~(page() - 1);
-    return memalign(page(), size > MOST ? size : whole);
+    return memalign(page(), size >= PKI_NEXT_BELOW ? size : whole);
 }
 
 EXPORT size_t malloc_usable_size(void *block)
@@ -225,8 +273,8 @@ EXPORT size_t malloc_usable_size(void *block)
     if (pki_is_early(block))
         return pki_early_size(block);
     size_t usable = pki_next.usable(block);
-    bool ours = is_counted(0) && pki_tag_get(block, usable, &t);
-    return ours ? pki_tag_usable(usable, &t) : usable;
+    bool has_tag = is_counted(0) && usable < PKI_LARGE && pki_tag_get(block, usable, &t);
+    return has_tag ? usable - PKI_TAG_BYTES : usable;
 }
 
 /* ---- who says the size would say ours less the tag ---- */

@@ -8,6 +8,8 @@
 
 next_allocator pki_next;
 int pki_next_state;
+size_t pki_next_below;
+bool pki_next_gave_all;
 
 static const char *file, *why;
 static _Thread_local bool searching;
@@ -24,7 +26,9 @@ typedef struct early_head {
 void *pki_early_malloc(size_t bytes)
 {
     size_t whole = sizeof(early_head) + ((bytes + 15) & ~(size_t)15);
-    size_t at = bytes > PKI_EARLY_BYTES ? PKI_EARLY_BYTES : pki_fetch_add(&early_used, whole);
+    size_t at = bytes > PKI_EARLY_BYTES ? PKI_EARLY_BYTES
+                                        : __atomic_fetch_add(&early_used, whole, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&pki_next_gave_all, false, __ATOMIC_SEQ_CST); /* see publish */
     if (at > PKI_EARLY_BYTES - sizeof(early_head) || whole > PKI_EARLY_BYTES - at) {
         errno = ENOMEM;
         return NULL;
@@ -93,17 +97,21 @@ static void find_in(const char *of, const char *name, void *function)
     memcpy(function, &found, sizeof found);
 }
 
-/* tcmalloc has nallocx, too, and does not keep to it for the blocks that it samples. */
-static void find_sizes(next_allocator *n)
+/* tcmalloc has nallocx, too, and does not keep to it for the blocks that it samples. What is not
+ * found makes the loader allocate the words that say so, from the table that is known by now. */
+static void find_sizes(void)
 {
-    void *jemalloc;
+    void *jemalloc, *sized;
     find_in(file, "mallctl", &jemalloc);
     find_in(file, "mi_good_size", &good_size);
     if (jemalloc) {
         find_in(file, "nallocx", &size_of);
-        find_in(file, "sdallocx", &n->free_sized);
+        find_in(file, "sdallocx", &sized);
+        void (*next)(void *, size_t, int);
+        memcpy(&next, &sized, sizeof next);
+        pki_store(&pki_next.free_sized, next);
     }
-    pki_next_learns = size_of || good_size;
+    pki_store(&pki_next_learns, size_of || good_size);
 }
 
 static size_t promised(size_t asked)
@@ -126,8 +134,7 @@ size_t pki_next_learn(void *block, size_t asked)
     size_t row = (asked + 7) / 8, usable = pki_next.usable(block);
     static unsigned char tried[PKI_NEXT_KNOWN / 8 + 1];
     int error = errno;
-    if (row && usable <= 2 * PKI_NEXT_KNOWN && usable == promised(asked) &&
-        !pki_load(&tried[row])) {
+    if (row && usable <= UINT16_MAX && usable == promised(asked) && !pki_load(&tried[row])) {
         pki_store(&tried[row], 1);
         if (is_so(row * 8 - 7, usable))
             pki_store(&pki_next_holds[row], (uint16_t)usable);
@@ -137,6 +144,18 @@ size_t pki_next_learn(void *block, size_t asked)
 }
 
 /* ---- the search ---- */
+
+static void publish(const next_allocator *n, int state)
+{
+    pki_next = *n;
+    /* pairs with the acquire in pki_next_ready, and in who asks whether it is counted */
+    pki_store_release(&pki_next_below, state == PKI_NEXT_COUNTED ? PKI_NEXT_BELOW : 0);
+    pki_store_release(&pki_next_state, state);
+    /* a search on another thread can be given an early block before this or after it */
+    __atomic_store_n(&pki_next_gave_all, state == PKI_NEXT_COUNTED, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&early_used, __ATOMIC_SEQ_CST))
+        __atomic_store_n(&pki_next_gave_all, false, __ATOMIC_SEQ_CST);
+}
 
 bool pki_next_find(void)
 {
@@ -153,12 +172,7 @@ bool pki_next_find(void)
     find("aligned_alloc", &n.aligned_alloc);
     find("posix_memalign", &n.posix_memalign);
     find("malloc_usable_size", &n.usable);
-    int state = judge(&n);
-    if (state == PKI_NEXT_COUNTED)
-        find_sizes(&n);
-    pki_next = n;
-    /* pairs with the acquire in pki_next_ready */
-    __atomic_store_n(&pki_next_state, state, __ATOMIC_RELEASE);
+    publish(&n, judge(&n));
     errno = error;
     searching = false;
     return true;
@@ -166,7 +180,9 @@ bool pki_next_find(void)
 
 __attribute__((constructor)) static void find_at_the_start(void)
 {
-    pki_next_ready();
+    if (pki_next_ready() && pki_next_state == PKI_NEXT_COUNTED)
+        find_sizes();
+    dlerror(); /* what is not there is no error of the program's */
 }
 
 const char *pki_next_file(void)

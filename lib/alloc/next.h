@@ -22,14 +22,20 @@ typedef struct next_allocator {
 
 extern next_allocator pki_next;
 
-/* 0: not looked for yet. COUNTED: blocks get tags; PASSED: all is passed on as it is. */
+/* 0: not looked for yet. COUNTED: blocks are counted; PASSED: all is passed on as it is. */
 enum { PKI_NEXT_UNKNOWN, PKI_NEXT_COUNTED, PKI_NEXT_PASSED };
 extern int pki_next_state;
+
+/* Sizes below are counted: none, as long as the allocator is not known. */
+extern size_t pki_next_below;
+#define PKI_NEXT_BELOW ((size_t)PTRDIFF_MAX - 65536) /* the allocator may refuse what is larger */
+/* COUNTED, and no block is of pki_early_malloc. */
+extern bool pki_next_gave_all;
 
 /* What a block that was asked for with so many bytes can hold, by each 8 of them; 0: only the block
  * knows. Some allocators promise that it depends on the size alone, and asking them takes as long
  * as half a malloc. */
-#define PKI_NEXT_KNOWN 4096u
+#define PKI_NEXT_KNOWN 1024u
 extern uint16_t pki_next_holds[PKI_NEXT_KNOWN / 8 + 1];
 extern bool pki_next_learns; /* such an allocator is beneath, and not all is known */
 PKI_COLD size_t pki_next_learn(void *block, size_t asked);
@@ -43,23 +49,23 @@ static inline bool pki_next_ready(void)
     return PKI_LIKELY(__atomic_load_n(&pki_next_state, __ATOMIC_ACQUIRE)) || pki_next_find();
 }
 
-/* Of a block of malloc's and calloc's, which was asked for with so many bytes. */
+/* Of a block of malloc's and calloc's, which was asked for with so many bytes, PKI_NEXT_KNOWN at
+ * most. */
 static inline size_t pki_next_usable(void *block, size_t asked)
 {
-    if (PKI_LIKELY(asked <= PKI_NEXT_KNOWN)) {
-        size_t holds = pki_load(&pki_next_holds[(asked + 7) / 8]);
-        if (PKI_LIKELY(holds))
-            return holds;
-        if (PKI_UNLIKELY(pki_next_learns))
-            return pki_next_learn(block, asked);
-    }
-    return pki_next.usable(block);
+    size_t holds = pki_load(&pki_next_holds[(asked + 7) / 8]);
+    if (PKI_LIKELY(holds))
+        return holds;
+    return PKI_UNLIKELY(pki_load(&pki_next_learns)) ? pki_next_learn(block, asked)
+                                                    : pki_next.usable(block);
 }
 
+/* Of a small block: jemalloc's sdallocx is no slower than its free for those. */
 static inline void pki_next_free(void *block, size_t usable)
 {
-    if (pki_next.free_sized && usable <= PKI_NEXT_KNOWN)
-        pki_next.free_sized(block, usable, 0);
+    void (*sized)(void *, size_t, int) = pki_load(&pki_next.free_sized);
+    if (sized && usable <= PKI_NEXT_KNOWN)
+        sized(block, usable, 0);
     else
         pki_next.free(block);
 }

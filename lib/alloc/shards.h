@@ -6,6 +6,5 @@
 /* All that were ever taken, newest first. */
 shard *pki_shards(void);
 
-/* Of threads for which there was no room, and of what threads do on their last way out. Several
- * write it at once. */
-extern shard pki_shard_of_others;
+/* NULL: nothing has been counted there. */
+cell *pki_cell_of(shard *s, uint32_t region);

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,19 +85,28 @@ static bool is_in_front(const pki_alloc_interface *alloc)
     return after.allocations != before.allocations;
 }
 
+/* It is asked for, and not there; NULL: nobody asked. */
+static const char *why_absent(void)
+{
+    const char *preloaded = secure_getenv("LD_PRELOAD");
+    if (!preloaded || !strstr(preloaded, "libpk_alloc"))
+        return NULL;
+    return pki_dl_possible() ? "LD_PRELOAD names it, and the loader has not loaded it"
+                             : "the program is linked with -static: LD_PRELOAD does nothing there";
+}
+
 static const pki_alloc_interface *find_alloc(void)
 {
     const pki_alloc_interface *alloc =
         pki_dl_possible() ? dlsym(RTLD_DEFAULT, PKI_ALLOC_SYMBOL) : NULL;
-    if (!alloc || alloc->size < sizeof *alloc)
-        return NULL;
-    if (!alloc->beneath(&m.uncounted))
-        return NULL;
-    if (!is_in_front(alloc)) {
+    m.uncounted = NULL;
+    if (!alloc)
+        m.uncounted = why_absent();
+    else if (alloc->size < sizeof *alloc)
+        m.uncounted = "it is older than this libpk";
+    else if (alloc->beneath(&m.uncounted) && !is_in_front(alloc))
         m.uncounted = "another allocator stands in front of it";
-        return NULL;
-    }
-    return alloc;
+    return m.uncounted ? NULL : alloc;
 }
 
 void pki_memory_reset(void)
@@ -270,6 +280,18 @@ static bool fill_alloc(pki_memory_summary *out)
     return done;
 }
 
+/* Why nothing is counted, or some blocks are not. */
+static char *describe_uncounted(void)
+{
+    char text[128] = "";
+    uint64_t missed = m.alloc ? m.alloc->missed() : 0;
+    if (missed)
+        snprintf(text, sizeof text,
+                 "no room to write down %" PRIu64 " blocks of 1 KiB or more: they are in no figure",
+                 missed);
+    return strdup(m.uncounted ? m.uncounted : text);
+}
+
 static void fill_limit(pki_memory_summary *out)
 {
     pki_memory_limit limit = pki_memory_limit_find("", out->most_private);
@@ -285,7 +307,7 @@ bool pki_memory_fill(pki_memory_summary *out)
         out->most_resident = (uint64_t)m.course.resident.moments.max;
     fill_limit(out);
     out->allocator = strdup("");
-    out->uncounted = strdup(m.uncounted ? m.uncounted : "");
+    out->uncounted = describe_uncounted();
     return filled && out->limit_of && out->allocator && out->uncounted &&
            (!m.alloc || fill_alloc(out));
 }

@@ -50,6 +50,37 @@ struct hundred {
     char bytes[100];
 };
 
+#define FORM(ask, give_back)                                                                       \
+    check(#give_back, [] {                                                                         \
+        void *block = ask;                                                                         \
+        use(block);                                                                                \
+        give_back;                                                                                 \
+    })
+
+/* Each delete there is, after the news that it may follow: of one and of many, with the size, the
+ * alignment, without exceptions. */
+static bool check_each_form()
+{
+    constexpr std::align_val_t by{64};
+    bool right = FORM(::operator new(150), ::operator delete(block));
+    right &= FORM(::operator new[](150), ::operator delete[](block));
+    right &= FORM(::operator new(1500, std::nothrow), ::operator delete(block, std::nothrow));
+    right &= FORM(::operator new[](1500, std::nothrow), ::operator delete[](block, std::nothrow));
+    right &= FORM(::operator new(150, by), ::operator delete(block, by));
+    right &= FORM(::operator new[](1500, by), ::operator delete[](block, by));
+    right &=
+        FORM(::operator new(150, by, std::nothrow), ::operator delete(block, by, std::nothrow));
+    right &=
+        FORM(::operator new[](150, by, std::nothrow), ::operator delete[](block, by, std::nothrow));
+#ifdef __cpp_sized_deallocation
+    right &= FORM(::operator new(150), ::operator delete(block, std::size_t(150)));
+    right &= FORM(::operator new[](1500), ::operator delete[](block, std::size_t(1500)));
+    right &= FORM(::operator new(1500, by), ::operator delete(block, std::size_t(1500), by));
+    right &= FORM(::operator new[](150, by), ::operator delete[](block, std::size_t(150), by));
+#endif
+    return right;
+}
+
 int main()
 {
     alloc = static_cast<const pki_alloc_interface *>(dlsym(RTLD_DEFAULT, PKI_ALLOC_SYMBOL));
@@ -77,9 +108,7 @@ int main()
             std::abort();
         delete p;
     });
-#ifdef __cpp_sized_deallocation
-    right &= check("sized", [] { ::operator delete(::operator new(150), std::size_t(150)); });
-#endif
+    right &= check_each_form();
     try {
         volatile std::size_t much = SIZE_MAX / 2 - 100;
         use(new char[much]);

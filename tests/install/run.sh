@@ -131,6 +131,8 @@ run_whole()
         compile $how "$here/consumer.c" -o whole $(pkg-config --static --cflags --libs pk) 2>warnings
         sed "/Using 'dlopen' in statically linked/d" warnings | none -i warning
         ./whole
+        LD_PRELOAD=/nowhere/libpk_alloc.so PK_REPORT_PATH=- ./whole 2>&1 | tr -s ' \n' ' ' |
+            grep 'libpk_alloc counts nothing: the program is linked with -static: LD_PRELOAD does nothing there'
         compile $how -D_GNU_SOURCE "$here/backends.c" -o off $(pkg-config --static --cflags --libs pk) 2>/dev/null
         ./off >reasons
         cat reasons

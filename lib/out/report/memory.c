@@ -62,9 +62,11 @@ void pki_report_memory(const pki_summary *summary, const pki_report_options *opt
         return;
     pki_report_title(file, "MEMORY");
     say_process(m, file);
+    bool counts = m->allocator && m->allocator[0];
     if (m->uncounted && m->uncounted[0])
-        pki_report_say(file, "libpk_alloc counts nothing: %s", m->uncounted);
-    if (!m->allocator || !m->allocator[0])
+        pki_report_say(file, "libpk_alloc %s: %s", counts ? "counts not all" : "counts nothing",
+                       m->uncounted);
+    if (!counts)
         return;
     pki_report_say(file, "allocated, from %s: %s live at the end, %s at most (within %s)",
                    m->allocator, BYTES(m->live), BYTES(m->peak), BYTES(m->within));
