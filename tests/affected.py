@@ -22,7 +22,7 @@ FOLDERS = [
     ("lib/backend/shim", ["nvtx", "nccl"]),
     ("lib/comm/nccl/", ["nccl"]),
     ("lib/comm/mpi/", ["mpi"]),
-    ("lib/core/ffi.c", ["unit", "ffi"]),
+    ("lib/core/ffi", ["unit", "ffi"]),
     ("lib/", ["unit", "tools"]),
     ("tools/html/", ["tools", "html"]),
     ("tools/", ["tools"]),

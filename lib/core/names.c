@@ -25,7 +25,11 @@ static pki_name too_many = {
 static pki_name step = {
     .id = PKI_NAME_STEP, .kind = PKI_KIND_INTERNAL, .length = 4, .name = "step", .key = ""};
 
-static pki_name *by_id[PKI_NAMES_MAX] = {[PKI_NAME_TOO_MANY] = &too_many, [PKI_NAME_STEP] = &step};
+static pki_name *const reserved[PKI_NAME_FIRST] = {
+    [PKI_NAME_TOO_MANY] = &too_many, [PKI_NAME_STEP] = &step};
+
+/* The others. With one of them in it from the start, all of it would be in each program's file. */
+static pki_name *by_id[PKI_NAMES_MAX];
 static uint32_t next_id = PKI_NAME_FIRST;
 static void (*on_new)(uint32_t id);
 
@@ -42,6 +46,12 @@ typedef struct wanted {
     size_t length, key_length;
     int64_t value;
 } wanted;
+
+static pki_name *entry_of(uint32_t id)
+{
+    /* pairs with the release in add */
+    return id < PKI_NAME_FIRST ? reserved[id] : pki_load_acquire(&by_id[id]);
+}
 
 static size_t bounded_length(const char *s)
 {
@@ -131,7 +141,7 @@ static pki_name *add(const wanted *w, uint32_t hash)
     n = id < PKI_NAMES_MAX ? make(w, hash, id) : NULL;
     if (!n)
         return NULL;
-    pki_store_release(&by_id[id], n); /* pairs with the acquire in name_of */
+    pki_store_release(&by_id[id], n); /* pairs with the acquire in entry_of */
     pki_store_release(&next_id, id + 1);
     pki_store_release(&buckets[empty], id);
     return n;
@@ -241,7 +251,7 @@ static const pki_name *name_of(pk_region *region)
     uint32_t id = region ? pki_load(&region->id) : 0;
     if (!id && region && !pki_is_amid())
         id = pki_region_id(region);
-    const pki_name *n = id ? pki_load_acquire(&by_id[id]) : NULL;
+    const pki_name *n = entry_of(id);
     if (n)
         return n;
     wanted w = wanted_region(region ? region->kind : PK_OTHER, region ? region->name : NULL);
@@ -298,7 +308,7 @@ pk_counter *pk_counter_named(const char *name, const char *unit)
 
 const pki_name *pki_name_at(uint32_t id)
 {
-    return id > 0 && id < pki_name_count() ? by_id[id] : NULL;
+    return id < pki_name_count() ? entry_of(id) : NULL;
 }
 
 uint64_t pki_name_limit(uint32_t id)
@@ -314,7 +324,7 @@ void pk_region_limit(pk_region *region, double seconds)
     uint32_t id = pki_region_id(region);
     double s = seconds > 0 ? seconds : 0; /* also of what is no number */
     if (id != PKI_NAME_TOO_MANY)
-        pki_store(&by_id[id]->limit_ns, (uint64_t)(PKI_MIN(s, LONGEST_LIMIT_S) * 1e9));
+        pki_store(&entry_of(id)->limit_ns, (uint64_t)(PKI_MIN(s, LONGEST_LIMIT_S) * 1e9));
 }
 
 uint32_t pki_name_kind(uint32_t id)

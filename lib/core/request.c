@@ -12,24 +12,6 @@ static pk_region token_interval = PK_REGION(PKI_REQUEST_ITL);
 static pk_region per_token = PK_REGION(PKI_REQUEST_TPOT);
 
 static uint64_t prompts_read; /* tokens, of all requests */
-static uint64_t ttft_limit, tpot_limit;
-
-static uint64_t to_ns(double seconds)
-{
-    return seconds > 0 ? seconds < 1e9 ? (uint64_t)(seconds * 1e9) : UINT64_MAX : 0;
-}
-
-void pk_request_limits(double ttft_seconds, double tpot_seconds)
-{
-    pki_store(&ttft_limit, to_ns(ttft_seconds));
-    pki_store(&tpot_limit, to_ns(tpot_seconds));
-}
-
-void pki_request_limits(uint64_t *ttft_ns, uint64_t *tpot_ns)
-{
-    *ttft_ns = pki_load(&ttft_limit);
-    *tpot_ns = pki_load(&tpot_limit);
-}
 
 /* ---- stages ---- */
 
@@ -202,8 +184,10 @@ static bool is_within(uint64_t figure, uint64_t limit)
 static bool is_good(const pki_request_done *d)
 {
     uint64_t tpot = d->tokens > 1 ? d->generated / (d->tokens - 1) : 0;
-    return d->outcome == PK_REQUEST_FINISHED && is_within(d->ttft, pki_load(&ttft_limit)) &&
-           is_within(tpot, pki_load(&tpot_limit));
+    uint64_t most_ttft, most_tpot;
+    pki_request_limits(&most_ttft, &most_tpot);
+    return d->outcome == PK_REQUEST_FINISHED && is_within(d->ttft, most_ttft) &&
+           is_within(tpot, most_tpot);
 }
 
 static void record_end(pki_thread *t, pk_request *r, pk_request_outcome outcome)

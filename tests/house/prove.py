@@ -10,6 +10,7 @@ import cycles
 import format as formatted
 import gates
 import layers
+import linked
 import places
 import sizes
 import symbols
@@ -268,8 +269,23 @@ def prove_alloc(cc, _, nm, readelf):
             yield from verdict(names[-1], wanted, symbols_alloc.check(nm, readelf, made))
 
 
+def prove_linked(cc, ar, nm, _):
+    called = "void pk_region_begin_on_(void) {}\nvoid pk_step_on_(void) {}\n"
+    for code, wanted in [(called, None), (called + "void pk_gpu_begin_on_(void) {}\n", "pk_gpu_begin_on_ is in a program"),
+                         (called + "int pk_bench(void) { return 0; }\n", "pk_bench is in a program"),
+                         (called + "static char *table[9000] = {\"\"};\nchar **a(void) { return table; }\n", "72000 bytes of"),
+                         ("", "it has no regions")]:
+        with tempfile.TemporaryDirectory() as root:
+            source, made = write(root, "a.c", code + "int main(void) { return 0; }\n"), os.path.join(root, "a")
+            subprocess.run([*cc, "-O0", source, "-o", made], check=True)
+            subprocess.run([*cc, "-O0", "-c", source, "-o", made + ".o"], check=True)
+            subprocess.run([ar, "rcs", made + ".a", made + ".o"], check=True)
+            found = [*linked.check_program(nm, made), *linked.check_filled(nm, made + ".a")]
+            yield from verdict(code, wanted, found)
+
+
 if __name__ == "__main__":
     ar_, nm_, readelf_ = sys.argv[1:4]
     tools = (sys.argv[4:], ar_, nm_, readelf_)
     tree.tell([*prove_trees(), *prove_format(), *prove_cycles(*tools[:3]), *prove_archives(*tools), *prove_glue(*tools),
-               *prove_without(*tools), *prove_shared(*tools), *prove_alloc(*tools)])
+               *prove_without(*tools), *prove_shared(*tools), *prove_alloc(*tools), *prove_linked(*tools)])
