@@ -252,6 +252,34 @@ static void freed_elsewhere(void **state)
     json_decref(report);
 }
 
+/* One window, and the last metrics: the run's own figures. */
+static void in_windows_and_metrics(void **state)
+{
+    (void)state;
+    begin_memory(.trace_path = NULL, .windows_path = "run.jsonl", .metrics_path = "run.prom");
+    take(0x1000, 100);
+    take(0x2000, 1000);
+    give(0x2000);
+    from_pool(0x3000, 20);
+    fake->finish();
+    json_t *report = stop_and_read(), *window = load_document("run.jsonl");
+    const json_t *of_run = place_of(report, "gpu0"), *of_window = place_of(window, "gpu0");
+    static const char *const same[] = {"allocations", "bytes", "frees",     "freed",        "live",
+                                       "held",        "peak",  "most_held", "most_reserved"};
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        is(of_window, same[i], (uint64_t)json_integer_value(member(of_run, same[i])));
+    is(of_window, "peak", 1100);
+    assert_int_equal(json_array_size(member(of_run, "pools")), 1);
+    size_t n;
+    char *metrics = read_file("run.prom", &n);
+    assert_non_null(strstr(metrics, "pk_device_memory_max_bytes{"));
+    assert_non_null(strstr(metrics, "device=\"gpu0\"} 1100\n"));
+    assert_non_null(strstr(metrics, "device=\"gpu0\"} 120\n"));
+    free(metrics);
+    json_decref(window);
+    json_decref(report);
+}
+
 int main(int argc, char **argv)
 {
 #define test(name) cmocka_unit_test_setup_teardown(name, reset_fake, stop_and_leave)
@@ -265,6 +293,7 @@ int main(int argc, char **argv)
         test(late_records),
         test(dropped_records),
         test(freed_elsewhere),
+        test(in_windows_and_metrics),
     };
     if (argc < 2)
         return 2;

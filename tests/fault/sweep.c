@@ -30,6 +30,8 @@ static pk_counter level = PK_COUNTER("level", "m");
 
 #define SOME_ERRNO 4321
 
+static const char *costs; /* what sessions are asked for beside time */
+
 /* A call of perfkit's, which leaves errno alone. */
 #define STATUS(status, call) (errno = SOME_ERRNO, (status) = (call), must_equal(errno, SOME_ERRNO))
 
@@ -114,7 +116,7 @@ static void run_session(const fault *f)
     pk_status started;
     STATUS(started,
            pk_start(pk_options(.trace_path = path, .ring_records = 256, .memory_bytes = 8u << 20,
-                               .report_path = kit_path("report.json"))));
+                               .costs = costs, .report_path = kit_path("report.json"))));
     unsigned workers = work_on_threads();
     if (started) {
         check_no_start(started, files_open, threads);
@@ -162,6 +164,15 @@ static void mappings(void **state)
     (void)state;
 }
 
+/* Where each thread takes memory for its events. */
+static void mappings_with_costs(void **state)
+{
+    costs = "software";
+    sweep((fault){"mmap64", FAILING_ERROR, ENOMEM, false, "run.json", 0});
+    costs = NULL;
+    (void)state;
+}
+
 static void files(void **state)
 {
     sweep((fault){"open64", FAILING_ERROR, EACCES, false, "run.json", 0});
@@ -200,8 +211,13 @@ static void threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory), cmocka_unit_test(mappings),          cmocka_unit_test(files),
-        cmocka_unit_test(writes), cmocka_unit_test(writes_that_go_on), cmocka_unit_test(threads),
+        cmocka_unit_test(memory),
+        cmocka_unit_test(mappings),
+        cmocka_unit_test(mappings_with_costs),
+        cmocka_unit_test(files),
+        cmocka_unit_test(writes),
+        cmocka_unit_test(writes_that_go_on),
+        cmocka_unit_test(threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
