@@ -68,7 +68,7 @@ const pki_shape pki_gpu_memory_shape = {SHAPE(pki_gpu_memory_summary, gpu_memory
 
 static const pki_member gpu_sum_members[] = {
     PLAINS(pki_gpu_memory_sum, place, allocations, bytes, frees, freed, live, held, pool_reserved,
-           pool_used, peak, most_held, most_reserved),
+           pool_used, peak, peak_ns, most_held, most_reserved, used_then),
 };
 static const pki_shape gpu_sum = {SHAPE(pki_gpu_memory_sum, gpu_sum_members)};
 

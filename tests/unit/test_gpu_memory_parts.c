@@ -149,7 +149,8 @@ static void parts_add_up(void **state)
         assert_true(x->frees == y->frees && x->freed == y->freed && x->live == y->live);
         assert_true(x->peak == y->peak && x->held == y->held && x->most_held == y->most_held);
         assert_true(x->pool_reserved == y->pool_reserved && x->pool_used == y->pool_used &&
-                    x->most_reserved == y->most_reserved);
+                    x->most_reserved == y->most_reserved && x->used_then == y->used_then);
+        assert_true(x->peak_ns == y->peak_ns && x->unused >= y->unused && y->unused >= x->unused);
     }
     assert_true(whole.gpu_memory.operations == sum.gpu_memory.operations);
     pki_window_costs_finish(&p.before);

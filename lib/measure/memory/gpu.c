@@ -58,7 +58,6 @@ static void hold(pki_gpu_place *p)
     p->held = p->all.live - pool - managed + PKI_MAX(pool, p->reserved);
     p->most_held = PKI_MAX(p->most_held, p->held);
     p->part.most_held = PKI_MAX(p->part.most_held, p->held);
-    p->part.peak = PKI_MAX(p->part.peak, p->all.live);
 }
 
 static pki_gpu_region *region_of(pki_gpu_place *p, uint32_t region)
@@ -86,6 +85,10 @@ static bool allocate(pki_gpu_account *a, const pki_block *b)
     if (p->all.live == p->all.peak && b->bytes) {
         p->peaks++;
         p->peak_ns = b->ns;
+    }
+    if (p->all.live >= p->part.peak && b->bytes) {
+        p->part.peak = p->all.live;
+        p->part.peak_ns = b->ns;
     }
     hold(p);
     return true;
@@ -228,7 +231,7 @@ static void sum_pools(pki_gpu_account *a, uint32_t place)
         p->used += a->pools[i].place == place ? a->pools[i].used : 0;
     }
     keep_most(p->reserved, p->used, &p->most_reserved, &p->used_then);
-    p->part.most_reserved = PKI_MAX(p->part.most_reserved, p->reserved);
+    keep_most(p->reserved, p->used, &p->part.most_reserved, &p->part.used_then);
     hold(p);
 }
 

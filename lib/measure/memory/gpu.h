@@ -57,8 +57,8 @@ typedef struct pki_gpu_place {
     uint64_t reserved, used, most_reserved, used_then; /* by its pools */
     uint64_t pools;                                    /* that were seen */
     struct {
-        uint64_t peak, most_held, most_reserved;
-    } part; /* the most since the last cut */
+        uint64_t peak, peak_ns, most_held, most_reserved, used_then;
+    } part; /* the most since the last cut; peak_ns may be before it */
     pki_growth_series growth;
     size_t region_room;
     pki_gpu_region *regions; /* by id */

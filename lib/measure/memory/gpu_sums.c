@@ -30,8 +30,10 @@ static bool take_place(const pki_gpu_account *a, size_t place, pki_gpu_memory_su
                                           .pool_reserved = p->reserved,
                                           .pool_used = p->used,
                                           .peak = p->part.peak,
+                                          .peak_ns = p->part.peak_ns,
                                           .most_held = p->part.most_held,
                                           .most_reserved = p->part.most_reserved,
+                                          .used_then = p->part.used_then,
                                           .peak_so_far = p->all.peak},
                      name);
 }
@@ -55,6 +57,7 @@ void pki_gpu_account_cut(pki_gpu_account *a)
         p->part.peak = p->all.live;
         p->part.most_held = p->held;
         p->part.most_reserved = p->reserved;
+        p->part.used_then = p->used;
     }
 }
 
@@ -100,9 +103,16 @@ static void add_to(pki_gpu_memory_sum *into, const pki_gpu_memory_sum *more)
     sum.bytes += into->bytes;
     sum.frees += into->frees;
     sum.freed += into->freed;
-    sum.peak = PKI_MAX(sum.peak, into->peak);
-    sum.most_held = PKI_MAX(sum.most_held, into->most_held);
+    if (into->peak > sum.peak) {
+        sum.peak = into->peak;
+        sum.peak_ns = into->peak_ns;
+    }
+    if (into->most_reserved > sum.most_reserved)
+        sum.used_then = into->used_then;
+    else if (into->most_reserved == sum.most_reserved)
+        sum.used_then = PKI_MAX(sum.used_then, into->used_then);
     sum.most_reserved = PKI_MAX(sum.most_reserved, into->most_reserved);
+    sum.most_held = PKI_MAX(sum.most_held, into->most_held);
     *into = sum;
 }
 
@@ -144,18 +154,22 @@ bool pki_gpu_sums_add(pki_gpu_memory_sums *into, const pki_gpu_memory_sums *more
 
 static pki_gpu_memory_place said(const pki_gpu_memory_sum *s)
 {
-    return (pki_gpu_memory_place){.place = strdup(s->place),
-                                  .allocations = s->allocations,
-                                  .bytes = s->bytes,
-                                  .frees = s->frees,
-                                  .freed = s->freed,
-                                  .live = s->live,
-                                  .peak = s->peak,
-                                  .held = s->held,
-                                  .most_held = s->most_held,
-                                  .pool_reserved = s->pool_reserved,
-                                  .pool_used = s->pool_used,
-                                  .most_reserved = s->most_reserved};
+    return (pki_gpu_memory_place){
+        .place = strdup(s->place),
+        .allocations = s->allocations,
+        .bytes = s->bytes,
+        .frees = s->frees,
+        .freed = s->freed,
+        .live = s->live,
+        .peak = s->peak,
+        .peak_ns = s->peak_ns,
+        .held = s->held,
+        .most_held = s->most_held,
+        .pool_reserved = s->pool_reserved,
+        .pool_used = s->pool_used,
+        .most_reserved = s->most_reserved,
+        .used_then = s->used_then,
+        .unused = s->most_reserved ? 1 - (double)s->used_then / (double)s->most_reserved : 0};
 }
 
 bool pki_gpu_sums_say(const pki_gpu_memory_sums *sums, pki_gpu_memory_summary *out)

@@ -100,7 +100,8 @@ typedef struct pki_gpu_memory_sum {
     uint64_t allocations, bytes, frees, freed;     /* in the part */
     uint64_t live, held, pool_reserved, pool_used; /* at its end */
     uint64_t peak, most_held, most_reserved;       /* the most in the part */
-    uint64_t peak_so_far;                          /* of the run: not in the file */
+    uint64_t peak_ns, used_then; /* since the session's start; of what was reserved then */
+    uint64_t peak_so_far;        /* of the run: not in the file */
 } pki_gpu_memory_sum;
 
 typedef struct pki_gpu_memory_sums {
