@@ -115,8 +115,6 @@ static void watch(uint64_t now)
 
 static void print_stalls(void)
 {
-    if (stalls.open)
-        end_stall();
     for (unsigned i = 0; i < STALLS_SHOWN && stalls.count; i++) {
         const stall *s = &stalls.shown[i];
         if (s->begun)
@@ -142,6 +140,8 @@ static void record(uint64_t every, uint64_t until)
         while ((now = pki_monotonic_ns()) < next)
             ;
     }
+    if (stalls.open) /* while there is a collector to be looked at */
+        end_stall();
 }
 
 static void rest(unsigned long seconds)

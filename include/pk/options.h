@@ -34,7 +34,11 @@ typedef void pk_log_function(void *user, pk_log_level level, const char *message
 typedef struct pk_options {
     uint32_t size; /* sizeof(pk_options); pk_options(...) sets it */
 
-    /* Records per thread, a power of two in 64 .. 2^24, 32 bytes each. 0: 65536. */
+    /* Records per thread, a power of two in 64 .. 2^24, 32 bytes each: so many and no more. 0:
+     * 65536, and while whoever takes them out is held up (a busy disk), threads that are fast go on
+     * in memory that they share: a sixteenth of memory_bytes at most (64 MiB by default), which is
+     * not touched unless a thread fills its records within 100 ms while a trace or a history is
+     * kept, or they were found half full; given back after a minute without. */
     uint32_t ring_records;
 
     /* Where the Chrome trace goes: %r is the rank, %p the pid, %h the host, %% a %. A name ending

@@ -116,6 +116,12 @@ bool pki_mem_back(const pki_owned *file, void *base, uint64_t offset, uint64_t b
     return error == 0 && give_access(base, offset, bytes, lock);
 }
 
+bool pki_mem_discard(const pki_owned *file, uint64_t offset, uint64_t bytes)
+{
+    return pki_own_check(file) && fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                            (off_t)offset, (off_t)bytes) == 0;
+}
+
 void pki_mem_populate(void *at, size_t bytes)
 {
     int saved = errno;

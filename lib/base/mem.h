@@ -38,6 +38,10 @@ void *pki_mem_private(size_t bytes);
  * errno if there is no room, or if the descriptor is not ours any more. */
 bool pki_mem_back(const pki_owned *file, void *base, uint64_t offset, uint64_t bytes, bool lock);
 
+/* Gives blocks and memory of backed pages back to the file system; what they held is gone. They
+ * must be backed again before anybody touches them. False and errno: it cannot be done there. */
+bool pki_mem_discard(const pki_owned *file, uint64_t offset, uint64_t bytes);
+
 /* Brings backed pages in now, so that the thread that writes them later takes no page fault. A
  * hint: failure costs time, not correctness. */
 void pki_mem_populate(void *at, size_t bytes);

@@ -58,3 +58,21 @@ void *pki_spans_claim(pki_spans *spans, size_t bytes)
     __atomic_compare_exchange_n(spans->used, &end, at, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return NULL;
 }
+
+bool pki_spans_discard(const pki_spans *spans, const void *span, size_t bytes)
+{
+    int saved = errno;
+    bool done =
+        pki_mem_discard(&spans->file, pki_spans_offset(spans, span), (size_t)pages_up(bytes));
+    errno = saved;
+    return done;
+}
+
+bool pki_spans_restore(const pki_spans *spans, const void *span, size_t bytes)
+{
+    int saved = errno;
+    bool done = pki_mem_back(&spans->file, spans->start, pki_spans_offset(spans, span),
+                             (size_t)pages_up(bytes), spans->locked);
+    errno = saved;
+    return done;
+}

@@ -33,6 +33,11 @@ void pki_spans_unmap(pki_spans *spans);
  * thread, no lock. */
 void *pki_spans_claim(pki_spans *spans, size_t bytes);
 
+/* Of a span that nobody uses: gives its memory back, until it is restored, zeroed. False: it stays
+ * as it is, backed or not. errno stays as it was. */
+bool pki_spans_discard(const pki_spans *spans, const void *span, size_t bytes);
+bool pki_spans_restore(const pki_spans *spans, const void *span, size_t bytes);
+
 static inline uint64_t pki_spans_offset(const pki_spans *spans, const void *at)
 {
     return (uint64_t)((const char *)at - spans->start);

@@ -5,6 +5,7 @@
  *       output    formatted text on its way to the trace file
  *       names     names of regions and counters, appended
  *       blocks    one per recording thread: pki_thread and its ring (lib/core/thread.h)
+ *       segments  as large as a ring, for whose ring is full (lib/core/spare.h)
  *       slots     distributions, 64 KiB at a time (lib/stats/table.h)
  *       comms     how far each communicator has come (lib/comm/live/progress.h)
  *       history   what the last steps left, in chunks (lib/history/layout.h)
@@ -34,7 +35,7 @@
 #include "core/record.h"
 
 #define PKI_ARENA_MAGIC "PKARENA"
-#define PKI_ARENA_VERSION 1u
+#define PKI_ARENA_VERSION 2u
 #define PKI_BLOCKS_MAX 32768u
 #define PKI_NAMES_SPAN_BYTES 65536u
 

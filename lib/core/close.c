@@ -3,6 +3,7 @@
 #include "comm/model/communicator.h"
 #include "core/events.h"
 #include "core/mirror.h"
+#include "core/place.h"
 #include "core/registry.h"
 #include "core/thin.h"
 
@@ -14,7 +15,8 @@ static void note_loss(pki_thread *t, unsigned depth, uint32_t id, uint64_t own)
         return;
     t->mixed = depth - 1;
     t->losses[t->losses_made % PKI_LOSSES] =
-        (pki_loss){own, (uint32_t)(pki_load(&t->state) >> 32), (uint16_t)id, (uint16_t)depth};
+        (pki_loss){own, pki_place_of(t->turn, (uint32_t)(pki_load(&t->state) >> 32)), (uint16_t)id,
+                   (uint16_t)depth};
     pki_store_release(&t->losses_made, t->losses_made + 1); /* pairs with the acquire in fold.c */
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "core/inside.h"
+#include "core/place.h"
 
 #define PATIENCE_NS 1000000000u
 
@@ -181,24 +182,30 @@ pki_thread *pki_registry_block(const pki_registry *r, uint32_t i)
     return pki_arena_at(r->arena, (uint64_t)r->arena->header->blocks[i] * PKI_PAGE);
 }
 
-/* The owner stores laps, state and laps_behind in this order when its ring wraps. If the outer two
- * have not changed meanwhile, state was read before the wrap, behind it, or, if they differ,
- * within: then it is near the end of the old round or near the start of the new one. */
+/* The owner stores laps, turn, state, laps_behind and turn_behind in this order when its ring wraps
+ * or a turn begins (the turn only then). If the outer ones have not changed meanwhile, state was
+ * read before that, behind it, or, if they differ, within: then it is near the end of the old round
+ * or near the start of the new one, and they are as far apart as the round was long. */
 pki_position pki_thread_position(const pki_thread *t)
 {
     uint64_t behind, laps, state, offset, others;
+    uint32_t turn_behind, turn;
     if (pki_load(&t->sealed))
-        return (pki_position){t->sealed, t->sealed_bytes, t->sealed_others};
+        return (pki_position){t->sealed, t->sealed_bytes, t->sealed_others, t->sealed_turn};
     do {
         others =
             pki_load_acquire(&t->others); /* some may have been pushed that are not in it yet */
-        behind = pki_load_acquire(&t->laps_behind); /* pairs with the releases in ring.c */
+        turn_behind = pki_load_acquire(&t->turn_behind); /* pairs with the release in spare.c */
+        behind = pki_load_acquire(&t->laps_behind);      /* pairs with the releases in ring.c */
         laps = pki_load_acquire(&t->laps);
+        turn = pki_load_acquire(&t->turn);
         state = pki_load_acquire(&t->state);
     } while (pki_load(&t->laps) != laps || pki_load(&t->laps_behind) != behind ||
+             pki_load(&t->turn) != turn || pki_load(&t->turn_behind) != turn_behind ||
              pki_load(&t->others) != others);
     offset = state >> 32;
-    return (pki_position){state, (offset > t->ring_bytes / 2 ? behind : laps) + offset, others};
+    return (pki_position){state, (offset > (laps - behind) / 2 ? behind : laps) + offset, others,
+                          turn == turn_behind ? turn : pki_turn_of(state, turn, turn_behind)};
 }
 
 void pki_thread_seal(pki_thread *t)
@@ -206,6 +213,7 @@ void pki_thread_seal(pki_thread *t)
     pki_position at = pki_thread_position(t);
     t->sealed_bytes = at.bytes;
     t->sealed_others = at.others;
+    t->sealed_turn = at.turn;
     pki_store(&t->sealed, at.state);
 }
 
@@ -270,6 +278,7 @@ static void forget_counters(pki_thread *t)
 
 void pki_registry_recycle(pki_registry *r, pki_thread *t)
 {
+    pki_spare_bring_home(t);
     pki_thread_counts(t, &r->arena->header->ended);
     add_span_tally(&r->arena->header->ended_spans, &t->spans);
     forget_counters(t);

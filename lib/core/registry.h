@@ -12,6 +12,7 @@
 
 #include "core/arena.h"
 #include "core/ready.h"
+#include "core/spare.h"
 #include "core/thread.h"
 
 typedef struct pki_registry {
@@ -36,6 +37,7 @@ typedef struct pki_registry {
     uint64_t steps_missed;                        /* calls while another thread was in one */
     pki_ready ready;                              /* how long the stepper had no processor */
     void (*at_step)(pki_thread *t, uint64_t now); /* told of each end of a step; NULL: nobody */
+    pki_spares spares;                            /* what full rings reach into */
 } pki_registry;
 
 /* Opens the gate on a new registry over the arena, which it owns from then on, and lets go of the
@@ -101,10 +103,10 @@ void pki_registry_span_tally(const pki_registry *registry, pki_span_tally *tally
 /* Adds what one block has counted. */
 void pki_thread_counts(const pki_thread *t, pk_counts *counts);
 
-/* A thread's state, the bytes that have gone through its ring by then, and how many slots of them
+/* A thread's state and turn, the bytes that it has recorded by then, and how many slots of them
  * were no regions (or two less, if they are being pushed just now). */
 typedef struct pki_position {
-    uint64_t state, bytes, others;
+    uint64_t state, bytes, others, turn;
 } pki_position;
 pki_position pki_thread_position(const pki_thread *t);
 

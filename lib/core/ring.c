@@ -1,5 +1,6 @@
 /* lib/core/ring.c - the owner's side of its ring, off the fast path. */
 #include "core/events.h"
+#include "core/place.h"
 #include "core/registry.h"
 
 #define SLOT ((uint32_t)sizeof(pki_record))
@@ -27,12 +28,20 @@ static uint32_t next_look(const pki_thread *t, uint32_t at)
     return t->laps == 0 && at < half ? PKI_MIN(look, (uint32_t)half) : look;
 }
 
+/* Where in this turn nothing is free any more. A segment, and a ring that its readers have not come
+ * back to, are gone through from the start. */
+static uint32_t released_here(const pki_thread *t)
+{
+    uint64_t released = pki_load_acquire(&t->released); /* pairs with pki_spare_release */
+    return pki_place_turn(released) == t->turn && !pki_is_in_segment(t) ? pki_place_offset(released)
+                                                                        : 0;
+}
+
 /* Free slots, all but the one that keeps full and empty apart, and where the fast path has to stop.
  */
 static unsigned find_room(pki_thread *t, uint32_t at)
 {
-    uint32_t released =
-        pki_load_acquire(&t->released); /* pairs with the release in pki_fold_release */
+    uint32_t released = released_here(t);
     uint32_t bound = released > at   ? released - SLOT
                      : released == 0 ? t->ring_bytes - SLOT
                                      : t->ring_bytes;
@@ -48,17 +57,19 @@ static unsigned find_room(pki_thread *t, uint32_t at)
 }
 
 /* Back to the start of the ring, before `stop` is moved away from its end: the fast path knows no
- * other bound. */
-static uint64_t wrap(pki_thread *t)
+ * other bound. A segment has no slot there: who has been undone amid it may have written one. */
+static void wrap(pki_thread *t)
 {
     uint64_t state = pki_load(&t->state);
     if (state >> 32 != t->ring_bytes)
-        return state;
-    state = (uint32_t)state;
+        return;
+    if (pki_is_in_segment(t)) {
+        pki_store_release(&t->state, state - ((uint64_t)SLOT << 32));
+        return;
+    }
     pki_store(&t->laps, t->laps + t->ring_bytes);
-    pki_store_release(&t->state, state);
+    pki_store_release(&t->state, (uint64_t)(uint32_t)state);
     pki_store_release(&t->laps_behind, t->laps); /* pairs with the acquire in pki_thread_position */
-    return state;
 }
 
 /* After a loss nothing is recorded until whatever is open can be lost again and told. */
@@ -74,13 +85,25 @@ static bool has_room(pki_thread *t, uint32_t at, unsigned n, bool wrapped)
     return (!wrapped && at + n * SLOT <= t->stop) || find_room(t, at) >= n;
 }
 
+/* Where the thread is, or else in a spare segment; and from there back into its ring, whose lines
+ * are in the cache, as soon as that is free. */
+static bool make_room(pki_thread *t, unsigned n, bool wrapped)
+{
+    if (pki_is_in_segment(t))
+        wrapped |= pki_spare_go_home(t);
+    if (has_room(t, (uint32_t)(pki_load(&t->state) >> 32), n, wrapped))
+        return true;
+    return pki_spare_go_on(t) && find_room(t, 0) >= n;
+}
+
 bool pki_push(pki_thread *t, const pki_record *records, unsigned n, unsigned pop)
 {
     bool wrapped = pki_load(&t->state) >> 32 == t->ring_bytes;
-    uint64_t state = wrap(t);
+    wrap(t);
+    bool room = make_room(t, n, wrapped) && has_room_for_losses(t);
+    uint64_t state = pki_load(&t->state), laps = t->laps;
     uint32_t at = (uint32_t)(state >> 32);
-    uint64_t laps = t->laps;
-    if (!has_room(t, at, n, wrapped) || !has_room_for_losses(t)) {
+    if (!room) {
         t->stop = at; /* nor does the fast path, if a smaller record would have room */
         return false;
     }

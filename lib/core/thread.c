@@ -30,7 +30,7 @@ pki_thread *pki_thread_joined(void)
 
 void pki_block_init(pki_thread *t, pki_record *ring, uint32_t ring_bytes, uint32_t monotonic)
 {
-    t->ring = ring;
+    t->ring = t->home = ring;
     t->ring_bytes = ring_bytes;
     t->stop = 0; /* the first record's way finds out */
     t->monotonic = monotonic;

@@ -8,8 +8,12 @@
  * record, so a single store publishes a region's end: whoever reads it sees the region either open
  * or recorded, never both, never neither. Its release pairs with the acquire of everybody who reads
  * frames or records (pki_thread_seen, in every round and in pk_stop's sweep of open regions). The
- * collector's release of `released` pairs with the owner's acquire in find_room: what lies before
- * it may be overwritten.
+ * collector's release of `released` pairs with the owner's acquire in released_here: what lies
+ * before it may be overwritten.
+ *
+ * Where a ring is full and the collector is held up, its owner goes on in a spare segment
+ * (core/spare.h), as large as the ring. A stay in one of them, or in the ring, is a turn, and a
+ * reader's place is a turn and an offset in that piece of memory (core/place.h).
  *
  * A full ring drops the record and counts it; the call still enters a distribution, the owner's own
  * `lost` table, so drops do not bias a quantile. All other calls are entered by whoever folds the
@@ -69,9 +73,17 @@ static inline pki_record pki_work_slot(const pki_work *work)
  * knows how much of its time was theirs. */
 typedef struct pki_loss {
     uint64_t own; /* ns, those of lost calls inside it taken off */
-    uint32_t at;  /* the next free record then */
+    uint64_t at;  /* the place of the next free record then */
     uint16_t id, depth;
 } pki_loss;
+
+/* A stay in the ring or in a spare segment. */
+typedef struct pki_turn {
+    uint32_t segment; /* its offset in the arena, in pages; 0: the ring */
+    uint32_t end;     /* where the owner left it: written before the next turn begins */
+} pki_turn;
+
+#define PKI_TURNS 128u /* of one thread that are not released yet, at most */
 
 /* An open call that is not timed (core/thin.h), by the timed one around it. */
 typedef struct pki_untimed {
@@ -108,7 +120,7 @@ typedef struct pki_thread {
     uint32_t limit; /* the fast path may push a frame while the low half is below this; 0: never */
     uint32_t
         stop; /* the fast path may not write a record here: end of the ring, or not taken yet */
-    pki_record *ring;
+    pki_record *ring; /* the owner's: where it writes, the ring or a segment as large */
     uint32_t ring_bytes;
     uint32_t monotonic; /* ticks are CLOCK_MONOTONIC's; every region takes the slow path */
 
@@ -118,7 +130,8 @@ typedef struct pki_thread {
 
     uint32_t ended;  /* the session is over for this block; pk_stop's */
     uint32_t over;   /* open regions beyond PKI_DEPTH_MAX */
-    uint64_t laps;   /* bytes of earlier rounds through the ring; stored before state wraps */
+    uint64_t laps;   /* bytes of earlier rounds through the ring, and of earlier turns; stored
+                        before state goes back to the start */
     uint64_t others; /* ring slots that held something else than a region */
     uint64_t points_pushed; /* points among them */
     uint64_t dropped;
@@ -128,6 +141,9 @@ typedef struct pki_thread {
     uint64_t points_dropped;
     uint64_t not_finite;
     uint64_t laps_behind; /* laps, stored behind it: see pki_thread_position */
+    uint32_t turn;        /* stored before the state that begins it... */
+    uint32_t turn_behind; /* ...and behind it */
+    uint32_t ring_turn;   /* the last one in the ring */
     uint32_t starved;     /* no memory for more slots in `lost` */
     uint32_t named;       /* by pk_thread_name */
     uint64_t steps;       /* made by this thread; set before the first record of the first one */
@@ -144,10 +160,11 @@ typedef struct pki_thread {
     pki_table lost;       /* distributions of calls whose records were dropped */
     pki_slot last_resort; /* and of those for which that table found no memory */
 
-    /* The collector's. Offsets in the ring. */
-    uint32_t taken[2];     /* by generation; see lib/core/arena.h */
-    uint32_t released;     /* the owner may overwrite up to here */
-    uint32_t folded;       /* entered into distributions */
+    /* The collector's. Places (core/place.h). */
+    uint64_t taken[2];     /* by generation; see lib/core/arena.h */
+    uint64_t released;     /* the owner may overwrite up to here */
+    uint64_t folded;       /* entered into distributions */
+    uint64_t looked_bytes; /* the thread's position as its rate was looked at (session/spares.h) */
     uint64_t recorded;     /* calls of region records folded */
     uint64_t untimed_told; /* those of them that were counted only */
     uint64_t points;       /* others, folded: what has an event of its own in the trace */
@@ -163,6 +180,7 @@ typedef struct pki_thread {
     uint32_t name_written;
     uint32_t pending_told; /* 1: of counted calls, what no record has told of has been counted */
     uint64_t sealed;       /* the state at which the session ended for its readers; 0: it goes on */
+    uint64_t sealed_turn;
     uint64_t sealed_bytes, sealed_others;
 
     struct pki_registry *registry;
@@ -181,6 +199,8 @@ typedef struct pki_thread {
     pki_untimed untimed[PKI_UNTIMED_MOST];
     uint64_t lost_inside[PKI_DEPTH_MAX + 2]; /* of the region open there: ns of calls right inside
                                                      it that have no record */
+    pki_record *home;                        /* the ring */
+    pki_turn turns[PKI_TURNS];               /* turn t is at t % PKI_TURNS; the first is the ring */
 } PKI_ALIGNED pki_thread;
 
 _Static_assert(offsetof(pki_thread, frames) == PKI_PLACE_BASE, "a frame's offset says its depth");
@@ -249,6 +269,7 @@ static inline pki_frame *pki_top_frame(pki_thread *t, uint64_t state)
     return (pki_frame *)((char *)t + (uint32_t)state - PKI_RECORD_REGION);
 }
 
+/* The owner's. */
 static inline pki_record *pki_record_at(const pki_thread *t, uint32_t offset)
 {
     return (pki_record *)((char *)t->ring + offset);
@@ -292,19 +313,6 @@ static inline uint32_t pki_open_region(const pki_thread *t)
 {
     unsigned depth = pki_depth_in(pki_load(&t->state));
     return depth ? pki_load(&t->frames[depth].id) & PKI_FRAME_ID : 0;
-}
-
-/* Where the ring ends for a reader: records before it are whole. */
-static inline uint32_t pki_thread_head(const pki_thread *t)
-{
-    uint32_t offset = (uint32_t)(pki_thread_seen(t) >> 32);
-    return offset == t->ring_bytes ? 0 : offset;
-}
-
-static inline uint32_t pki_ring_next(const pki_thread *t, uint32_t offset)
-{
-    offset += (uint32_t)sizeof(pki_record);
-    return offset == t->ring_bytes ? 0 : offset;
 }
 
 /* Appends n records in one piece and pops `pop` frames with them; false, and nothing done, if the

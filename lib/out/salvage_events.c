@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "comm/model/communicator.h"
+#include "core/place.h"
 #include "core/registry.h"
 #include "out/chrome/operation.h"
 #include "out/salvage.h"
@@ -14,8 +15,7 @@ static const void *translate(const pki_salvage *s, const void *pointer, uint64_t
 
 typedef struct block {
     const pki_thread *t;
-    const pki_record *ring;
-    uint32_t taken, head; /* offsets in the ring */
+    uint64_t taken, head; /* places */
     unsigned depth;       /* regions that are open, still to be closed */
 } block;
 
@@ -29,6 +29,34 @@ static unsigned depth_in(uint64_t state)
     return (uint32_t)state < PKI_FRAME_OFFSET(0) ? 0 : pki_depth_in(state);
 }
 
+/* The memory of a turn; NULL if the file does not have it. */
+static const pki_record *records_of(const pki_salvage *s, const pki_thread *t, uint32_t turn)
+{
+    uint32_t pages = pki_turn_at(t, turn)->segment;
+    const void *at = pages ? pki_salvage_at(s, (uint64_t)pages * PKI_PAGE, t->ring_bytes)
+                           : translate(s, t->home, t->ring_bytes);
+    return (uintptr_t)at % 8 == 0 ? at : NULL;
+}
+
+/* In the ring: behind the last slot is the first. */
+static uint64_t place_of(const pki_thread *t, uint64_t turn, uint64_t state)
+{
+    uint32_t offset = (uint32_t)(state >> 32);
+    return pki_place_of((uint32_t)turn, offset == t->ring_bytes ? 0 : offset);
+}
+
+static bool is_sound(const pki_salvage *s, const block *b)
+{
+    uint32_t from = pki_place_turn(b->taken), to = pki_place_turn(b->head);
+    if (to - from >= PKI_TURNS || !is_offset(b->t, pki_place_offset(b->taken)) ||
+        !is_offset(b->t, pki_place_offset(b->head)))
+        return false;
+    for (uint32_t turn = from; turn != to; turn++)
+        if (!records_of(s, b->t, turn) || !is_offset(b->t, pki_turn_at(b->t, turn)->end))
+            return false;
+    return records_of(s, b->t, to) != NULL;
+}
+
 /* False if there is nothing in block i, or nothing that makes sense. */
 static bool read_block(const pki_salvage *s, uint32_t i, block *b)
 {
@@ -37,14 +65,13 @@ static bool read_block(const pki_salvage *s, uint32_t i, block *b)
         t->ring_bytes % sizeof(pki_record) != 0)
         return false;
     b->t = t;
-    b->ring = translate(s, t->ring, t->ring_bytes);
     b->taken = t->taken[s->generation];
     bool closed = i < s->commit.closed; /* by a pk_stop that was killed then */
     uint64_t state = closed ? t->sealed : t->state;
     b->depth = closed || t->life != PKI_THREAD_LIVE ? 0 : depth_in(state);
-    b->head = (uint32_t)(state >> 32) == t->ring_bytes ? 0 : (uint32_t)(state >> 32);
-    return b->ring && (uintptr_t)b->ring % 8 == 0 && is_offset(t, b->taken) &&
-           is_offset(t, b->head);
+    b->head =
+        place_of(t, closed ? t->sealed_turn : pki_turn_of(state, t->turn, t->turn_behind), state);
+    return is_sound(s, b);
 }
 
 /* Blocks do not overlap. In a damaged list one could stand a thousand times, and be read as often.
@@ -55,16 +82,44 @@ static void count_blocks(pki_salvage *s)
     uint64_t together = 0;
     for (uint32_t i = 0; i < s->header->block_count; i++) {
         if (read_block(s, i, &b))
-            together += sizeof *b.t + b.t->ring_bytes;
+            together += sizeof *b.t + (uint64_t)b.t->ring_bytes *
+                                          (1 + pki_place_turn(b.head) - pki_place_turn(b.taken));
         if (together > s->bytes)
             break;
         s->block_count = i + 1;
     }
 }
 
-static const pki_record *record_at(const block *b, uint32_t offset)
+/* Of each record in a block that has not been taken; false: no more of them. more: its second slot.
+ */
+typedef bool visitor(void *user, uint64_t place, const pki_record *record, const pki_record *more);
+
+static bool visit_turn(const block *b, const pki_record *records, uint64_t from, uint32_t until,
+                       visitor *visit, void *user)
 {
-    return (const pki_record *)((const char *)b->ring + offset);
+    for (uint32_t at = pki_place_offset(from); at != until;) {
+        const pki_record *r = pki_record_in(records, at);
+        uint64_t place = pki_place_of(pki_place_turn(from), at);
+        at = pki_ring_next(b->t, at);
+        const pki_record *more = pki_record_in(records, at);
+        if (pki_record_slots(r->what) == 2 && at != until)
+            at = pki_ring_next(b->t, at);
+        if (!visit(user, place, r, more))
+            return false;
+    }
+    return true;
+}
+
+static bool visit_records(const pki_salvage *s, const block *b, visitor *visit, void *user)
+{
+    uint64_t from = b->taken;
+    for (uint32_t turn = pki_place_turn(from);; from = pki_place_of(++turn, 0)) {
+        uint32_t until = pki_turn_until(b->t, turn, pki_place_offset(from), b->head);
+        if (!visit_turn(b, records_of(s, b->t, turn), from, until, visit, user))
+            return false;
+        if (turn == pki_place_turn(b->head))
+            return true;
+    }
 }
 
 static void note_time(pki_salvage *s, uint64_t ticks)
@@ -72,17 +127,14 @@ static void note_time(pki_salvage *s, uint64_t ticks)
     s->last_ticks = PKI_MAX(s->last_ticks, ticks);
 }
 
-static void note_ring(pki_salvage *s, const block *b)
+static bool note_record(void *user, uint64_t place, const pki_record *r, const pki_record *more)
 {
-    for (uint32_t at_offset = b->taken; at_offset != b->head;) {
-        const pki_record *r = record_at(b, at_offset);
-        unsigned type = pki_what_type(r->what);
-        bool lasts = type == PKI_RECORD_REGION || type == PKI_RECORD_REGION_WORK;
-        note_time(s, r->start + (lasts ? pki_not_negative(r->value) : 0));
-        at_offset = pki_ring_next(b->t, at_offset);
-        if (pki_record_slots(r->what) == 2 && at_offset != b->head)
-            at_offset = pki_ring_next(b->t, at_offset);
-    }
+    unsigned type = pki_what_type(r->what);
+    bool lasts = type == PKI_RECORD_REGION || type == PKI_RECORD_REGION_WORK;
+    (void)place;
+    (void)more;
+    note_time(user, r->start + (lasts ? pki_not_negative(r->value) : 0));
+    return true;
 }
 
 /* Regions that were open when the process ended are closed at the last moment that anything is
@@ -96,7 +148,7 @@ static void find_last_moment(pki_salvage *s)
     for (uint32_t i = 0; i < s->block_count; i++) {
         if (!read_block(s, i, &b))
             continue;
-        note_ring(s, &b);
+        visit_records(s, &b, note_record, s);
         for (unsigned d = b.depth; d > 0; d--)
             note_time(s, b.t->frames[d].start);
     }
@@ -127,22 +179,26 @@ static bool put_record(output *o, const block *b, const pki_record *r, const pki
     return n == 0 || o->sink(o->user, event, n);
 }
 
+typedef struct putting {
+    output *o;
+    const block *b;
+    bool folded; /* what comes next has been */
+} putting;
+
+static bool put_next(void *user, uint64_t place, const pki_record *r, const pki_record *more)
+{
+    putting *p = user;
+    uint64_t folded = p->b->t->folded;
+    p->folded &= place != folded && pki_place_turn(place) <= pki_place_turn(folded);
+    if (!p->folded)
+        count_point(p->o->from, r, more);
+    return put_record(p->o, p->b, r, more);
+}
+
 static bool put_ring(output *o, const block *b)
 {
-    bool folded = true;
-    for (uint32_t at_offset = b->taken; at_offset != b->head;) {
-        const pki_record *r = record_at(b, at_offset);
-        folded = folded && at_offset != b->t->folded;
-        at_offset = pki_ring_next(b->t, at_offset);
-        const pki_record *more = record_at(b, at_offset);
-        if (pki_record_slots(r->what) == 2 && at_offset != b->head)
-            at_offset = pki_ring_next(b->t, at_offset);
-        if (!folded)
-            count_point(o->from, r, more);
-        if (!put_record(o, b, r, more))
-            return false;
-    }
-    return true;
+    putting p = {o, b, true};
+    return visit_records(o->from, b, put_next, &p);
 }
 
 static bool put_open_regions(output *o, const block *b)

@@ -76,7 +76,7 @@ static pk_status read_small(const number *n, uint32_t given, uint32_t *value)
 
 static pk_status read_numbers(pki_config *c, const pk_options *o)
 {
-    static const number ring = {"ring_records", "PK_RING_RECORDS", 64, 1u << 24, 65536, true};
+    static const number ring = {"ring_records", "PK_RING_RECORDS", 64, 1u << 24, 0, true};
     static const number memory = {
         "memory_bytes", "PK_MEMORY_BYTES", PKI_MEMORY_LEAST, (uint64_t)1 << 40, 0, false};
     static const number most = {"trace_max_bytes", "PK_TRACE_MAX_BYTES", 65536,
@@ -101,6 +101,8 @@ static pk_status read_numbers(pki_config *c, const pk_options *o)
     static const number consume = {"nvtx_consume", "PK_NVTX_CONSUME", 0, 1, 0, false};
     static const number hang = {"hang_seconds", "PK_HANG_SECONDS", 1, 604800, 0, false};
     pk_status s = read_small(&ring, o->ring_records, &c->ring_records);
+    c->spares = c->ring_records == 0; /* who asks for a size gets that */
+    c->ring_records = c->spares ? PKI_RING_RECORDS : c->ring_records;
     s = s ? s : read_number(&memory, o->memory_bytes, &c->memory_bytes);
     s = s ? s : read_number(&most, o->trace_max_bytes, &c->trace_max_bytes);
     s = s ? s : read_number(&rotate, o->trace_rotate_bytes, &c->trace_rotate_bytes);

@@ -14,12 +14,14 @@
 
 #define PKI_MEMORY_DEFAULT ((uint64_t)1 << 30)
 #define PKI_MEMORY_LEAST ((uint64_t)4 << 20)
+#define PKI_RING_RECORDS 65536u
 #define PKI_WINDOWS_DEFAULT ((uint64_t)256 << 20) /* bytes of all parts */
 #define PKI_WINDOWS_LEAST ((uint64_t)1 << 20)
 #define PKI_WINDOW_SECONDS 60u /* where neither steps nor seconds are asked for */
 
 typedef struct pki_config {
     uint32_t ring_records;
+    bool spares; /* a full ring may reach further (session/spares.h) */
     uint64_t
         memory_bytes; /* 0: PKI_MEMORY_DEFAULT, or less where the process may not have as much */
     uint64_t trace_max_bytes;

@@ -14,6 +14,8 @@
 #include "session/output.h"
 #include "session/remember.h"
 #include "session/rotate.h"
+#include "session/spares.h"
+#include "session/take.h"
 #include "comm/live/progress.h"
 #include "session/run.h"
 #include "session/tail.h"
@@ -22,119 +24,7 @@
 #define POPULATE_AHEAD                                                                             \
     262144u /* bytes of ring brought in at a time, before their owner gets there */
 
-#define BATCH 128u /* records that are formatted in one piece */
-
 #define LITTLE 128u /* records that a thread on its way out may format */
-
-static bool has_event(const pki_record *r)
-{
-    unsigned type = pki_what_type(r->what);
-    return type != PKI_RECORD_STEP_SELF && type != PKI_RECORD_STEP_OPEN;
-}
-
-static void write_event(pki_session *s, uint32_t tid, const pki_record *r, const pki_record *more)
-{
-    if (!has_event(r) || (s->thinning && pki_thinning_keeps_out(s, r)))
-        return;
-    if (!pki_output_room(s)) {
-        s->pending.unwritten += s->writing;
-        return;
-    }
-    size_t n = pki_chrome_event(&s->chrome, s->buffer + s->pending.buffered, tid, r, more);
-    s->pending.buffered += n;
-    s->pending.events += n > 0;
-    s->pending.unwritten += n == 0; /* no memory for its name */
-}
-
-static void write_thread_name(pki_session *s, pki_thread *t)
-{
-    char name[sizeof t->name];
-    if (pki_load(&t->name_version) == t->name_written)
-        return;
-    pki_registry_lock();
-    memcpy(name, t->name, sizeof name);
-    t->name_written = t->name_version;
-    pki_registry_unlock();
-    if (pki_output_room(s))
-        s->pending.buffered +=
-            pki_chrome_thread(&s->chrome, s->buffer + s->pending.buffered, t->tid, name, t->index);
-}
-
-/* ---- rings ---- */
-
-/* Regions that follow each other from `at` on, before `until` and the ring's end. */
-static uint32_t regions_from(const pki_thread *t, uint32_t at, uint32_t until)
-{
-    uint32_t end = until > at ? until : t->ring_bytes;
-    uint32_t n = 0, most = PKI_MIN((end - at) / (uint32_t)sizeof(pki_record), BATCH);
-    const pki_record *r = pki_record_at(t, at);
-    while (n < most && pki_what_type(r[n].what) == PKI_RECORD_REGION)
-        n++;
-    return n;
-}
-
-/* As many of those as can be taken in one piece; 0: one at a time, for its own reasons. */
-static uint32_t take_regions(pki_session *s, const pki_thread *t, uint32_t at, uint32_t until)
-{
-    uint32_t n = s->thinning ? 0 : regions_from(t, at, until);
-    const pki_record *r = pki_record_at(t, at);
-    if (n == 0 || (s->writing && !pki_output_room_for(s, n)))
-        return 0;
-    if (s->writing)
-        pki_output_wrote(
-            s, pki_chrome_regions(&s->chrome, s->buffer + s->pending.buffered, t->tid, r, n), n);
-    pki_history_regions(s->history, t->tid, r, n);
-    return n;
-}
-
-/* One record, or two slots; what is cut has replaced what was undone. Returns where the next is. */
-static uint32_t take_record(pki_session *s, const pki_thread *t, uint32_t at, uint32_t until)
-{
-    const pki_record *r = pki_record_at(t, at);
-    at = pki_ring_next(t, at);
-    const pki_record *more = pki_record_at(t, at);
-    bool two = pki_record_slots(r->what) == 2, cut = two && at == until;
-    if (cut || !pki_is_record(r->what))
-        return two && !cut ? pki_ring_next(t, at) : at;
-    write_event(s, t->tid, r, more);
-    pki_remember_record(s, t->tid, r, more);
-    return two ? pki_ring_next(t, at) : at;
-}
-
-/* Writing commits: what it wrote is taken by then. */
-static void take_records(pki_session *s, pki_thread *t, uint32_t at, uint32_t until, bool pieces)
-{
-    while (at != until) {
-        uint32_t n = take_regions(s, t, at, until);
-        if (n) {
-            at += n * (uint32_t)sizeof(pki_record);
-            at = at == t->ring_bytes ? 0 : at;
-        } else {
-            at = take_record(s, t, at, until);
-        }
-        t->taken[pki_output_in_preparation(s)] = at;
-        if (pieces)
-            pki_output_write_piece(s);
-    }
-}
-
-/* Takes what has been folded; pieces: and writes each piece of events when it is there. */
-static void format_ring(pki_session *s, pki_thread *t, bool pieces)
-{
-    uint32_t at = t->taken[pki_output_in_preparation(s)];
-    uint32_t until = pki_load_acquire(&t->folded); /* pairs with the release in pki_fold_note, whose
-                                                      caller may be a reader of statistics */
-    uint32_t bytes = until >= at ? until - at : t->ring_bytes - at + until;
-    if (bytes == 0)
-        return;
-    pki_store(&s->fullest, PKI_MAX(s->fullest, bytes / (uint32_t)sizeof(pki_record)));
-    write_thread_name(s, t);
-    pki_history_thread(s->history, t);
-    if (s->writing || s->history)
-        take_records(s, t, at, until, pieces);
-    else
-        t->taken[pki_output_in_preparation(s)] = until;
-}
 
 /* The owner is about to reach pages that nobody has touched yet. */
 static void populate_ahead(pki_thread *t)
@@ -143,7 +33,7 @@ static void populate_ahead(pki_thread *t)
     if (have >= t->ring_bytes || pki_thread_head(t) + have / 2 < have)
         return;
     uint64_t bytes = PKI_MIN(POPULATE_AHEAD, t->ring_bytes - have);
-    pki_mem_populate((char *)t->ring + have, bytes);
+    pki_mem_populate((char *)t->home + have, bytes);
     pki_store(&t->populated, have + bytes);
 }
 
@@ -152,7 +42,7 @@ static bool is_spent(const pki_session *s, const pki_thread *t)
     if (pki_load_acquire(&t->life) != PKI_THREAD_LEFT) /* pairs with the release in detach */
         return false;
     pki_fold_lock();
-    uint32_t head = pki_fold_head(t);
+    uint64_t head = pki_fold_head(t);
     pki_fold_unlock();
     return t->taken[pki_output_in_force(s)] == head;
 }
@@ -163,7 +53,7 @@ static void recycle(pki_session *s)
         pki_thread *t = pki_registry_block(s->registry, i);
         if (!is_spent(s, t))
             continue;
-        write_thread_name(s, t); /* the name that it had at its end */
+        pki_take_thread_name(s, t); /* the name that it had at its end */
         pki_fold_lock();
         pki_fold_recycle(pki_fold_now(), t);
         pki_fold_unlock();
@@ -207,11 +97,12 @@ void pki_drain_round(pki_session *s, bool write_now)
     pki_live_round(s);
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
         pki_thread *t = pki_registry_block(s->registry, i);
-        format_ring(s, t, true);
+        pki_take_ring(s, t, true);
         populate_ahead(t);
     }
     pki_output_commit(s);
     recycle(s);
+    pki_spares_round(s);
     pki_captures_round(s);
     if (write_now || time_to_write(s))
         pki_output_write(s);
@@ -220,9 +111,8 @@ void pki_drain_round(pki_session *s, bool write_now)
 /* No more than takes some microseconds, and never a write. Under the fold lock. */
 static bool is_little(const pki_session *s, const pki_thread *t)
 {
-    uint32_t at = t->taken[pki_output_in_preparation(s)], head = pki_fold_head(t);
-    uint32_t records =
-        (head >= at ? head - at : t->ring_bytes - at + head) / (uint32_t)sizeof(pki_record);
+    uint64_t at = t->taken[pki_output_in_preparation(s)], head = pki_fold_head(t);
+    uint64_t records = pki_places_between(t, at, head) / sizeof(pki_record);
     size_t room = PKI_OUTPUT_BYTES - s->pending.buffered;
     return records <= LITTLE && (!s->writing || (records + 4) * PKI_EVENT_BYTES <= room);
 }
@@ -240,7 +130,7 @@ bool pki_drain_ended(pki_session *s)
             pki_fold_one(pki_fold_now(), t);
         pki_fold_unlock();
         if (little)
-            format_ring(s, t, false);
+            pki_take_ring(s, t, false);
         all &= little;
     }
     pki_output_commit(s);
@@ -299,7 +189,7 @@ static void close_for_owner(pki_session *s, pki_thread *t, const pki_record reco
     pki_fold_lock();
     pki_fold_extra(pki_fold_now(), t, record);
     pki_fold_unlock();
-    write_event(s, t->tid, &record[0], &record[1]);
+    pki_take_event(s, t->tid, &record[0], &record[1]);
     pki_history_thread(s->history, t);
     pki_remember_record(s, t->tid, &record[0], &record[1]);
 }
@@ -326,7 +216,7 @@ static void close_regions_of(pki_session *s, pki_thread *t, uint64_t now)
 {
     pki_record record[2];
     for (unsigned depth = pki_depth_in(pki_thread_seen(t)); depth > 0; depth--) {
-        write_thread_name(s, t);
+        pki_take_thread_name(s, t);
         pki_record_open(t, depth, now, record);
         close_for_owner(s, t, record);
     }

@@ -28,10 +28,10 @@ void pki_output_commit(pki_session *s)
     pki_store_release(&h->generation, h->generation + 1);
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
         pki_thread *t = pki_registry_block(s->registry, i);
-        uint32_t taken = t->taken[pki_output_in_force(s)];
+        uint64_t taken = t->taken[pki_output_in_force(s)];
         t->taken[pki_output_in_preparation(s)] = taken;
         if (taken != t->released)
-            pki_store_release(&t->released, taken); /* pairs with the acquire in find_room */
+            pki_spare_release(t, taken);
     }
 }
 

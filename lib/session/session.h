@@ -54,6 +54,10 @@ typedef struct pki_session {
     uint64_t next_clock_check;
     uint32_t clock_checks;
 
+    /* what full rings reach into (session/spares.h); times of CLOCK_MONOTONIC, ns */
+    uint32_t spares_wanted, spares_next;
+    uint64_t spares_looked, spares_asked, spares_fresh, spares_retry;
+
     /* the thread that makes steps (session/stepper.h) */
     uint32_t stepper_tid;         /* 0: not seen yet */
     pki_processor stepper_before; /* as of the last look */

@@ -158,6 +158,8 @@ static void find_areas(arena_copy *a)
         add_area(a, t + offsetof(pki_thread, taken),
                  offsetof(pki_thread, deep) - offsetof(pki_thread, taken));
         add_area(a, t + offsetof(pki_thread, frames), 4 * sizeof(pki_frame));
+        add_area(a, t + offsetof(pki_thread, home), 8 + 4 * sizeof(pki_turn));
+        add_area(a, t + offsetof(pki_thread, turn), 8);
         add_area(a, t + sizeof(pki_thread), 24 * sizeof(pki_record));
     }
 }

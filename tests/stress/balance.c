@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "kit.h"
+#include "session/session.h"
 #include "trace.h"
 #include "walk.h"
 
@@ -21,6 +22,7 @@ typedef struct plan {
     const char *trace;                     /* NULL: none */
     unsigned readers, forks;
     uint32_t report_threads;
+    unsigned spares; /* segments that full rings may reach into */
 } plan;
 
 typedef struct place {
@@ -188,6 +190,17 @@ static void check_trace(const walk_sums *sums, const pk_counts *c, const char *p
     trace_free(&t);
 }
 
+/* Else they are for rings of the usual size only. */
+static void make_spares(const plan *p)
+{
+    uint32_t bytes = p->ring_records * (uint32_t)sizeof(pki_record);
+    pki_session *s = &pki_the_session;
+    pthread_mutex_lock(&pki_drain_lock);
+    for (unsigned i = 0; i < p->spares; i++)
+        assert_true(pki_spare_make(&s->registry->spares, s->arena, bytes, p->spares));
+    pthread_mutex_unlock(&pki_drain_lock);
+}
+
 static void balance(const plan *p)
 {
     walk_sums sums = {0};
@@ -196,6 +209,7 @@ static void balance(const plan *p)
     assert_int_equal(pk_start(pk_options(.trace_path = path, .ring_records = p->ring_records,
                                          .report_threads = p->report_threads, .backends = "none")),
                      PK_OK);
+    make_spares(p);
     run(p, &sums);
     assert_int_equal(pk_stop(), PK_OK);
     assert_int_equal(pk_get_counts(&counts), PK_OK);
@@ -233,6 +247,25 @@ static void large_rings_with_a_trace(void **state)
                     .forks = 3});
 }
 
+static void segments(void **state)
+{
+    (void)state;
+    balance(&(plan){
+        .ring_records = 64, .regions = kit_scaled(10000), .lives = 1, .readers = 2, .spares = 40});
+}
+
+static void segments_with_a_trace(void **state)
+{
+    (void)state;
+    balance(&(plan){.ring_records = 128,
+                    .regions = kit_scaled(3000),
+                    .lives = kit_scaled(10),
+                    .trace = "segments.json",
+                    .readers = 1,
+                    .forks = 2,
+                    .spares = 60});
+}
+
 static void churn(void **state)
 {
     (void)state;
@@ -258,6 +291,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_rings),
+        cmocka_unit_test(segments),
+        cmocka_unit_test(segments_with_a_trace),
         cmocka_unit_test(small_rings_with_a_trace),
         cmocka_unit_test(large_rings_with_a_trace),
         cmocka_unit_test(churn),

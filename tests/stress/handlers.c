@@ -16,6 +16,7 @@
 #include <pk/pk.h>
 
 #include "kit.h"
+#include "session/session.h"
 
 enum { THREADS = 3, HITS = 6000, NAMES = 4000, SECONDS = 200 };
 
@@ -168,11 +169,23 @@ static void record_on_all(void)
         must(pthread_join(threads[i], NULL) == 0);
 }
 
+/* Segments for rings that are full: handlers go on into them, and back, too. */
+static void make_spares(void)
+{
+    pki_session *s = &pki_the_session;
+    pthread_mutex_lock(&pki_drain_lock);
+    for (int i = 0; i < 20; i++)
+        must(pki_spare_make(&s->registry->spares, s->arena, 512 * sizeof(pki_record), 20));
+    pthread_mutex_unlock(&pki_drain_lock);
+}
+
 static void start(const char *clock, const char *path)
 {
     comm = pk_comm_create("test", "world", 1, 0, 2);
     must(pk_start(pk_options(.trace_path = path, .clock = clock, .ring_records = 512,
                              .backends = "none")) == PK_OK);
+    if (path)
+        make_spares();
 }
 
 static pk_counts stop(void)

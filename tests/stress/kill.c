@@ -20,6 +20,7 @@
 #include <pk/pk.h>
 
 #include "kit.h"
+#include "session/session.h"
 #include "trace.h"
 
 #define THREADS 4
@@ -40,6 +41,7 @@ typedef struct plan {
     unsigned pause; /* between regions, in turns of a loop */
     bool drops;     /* killed only after the first, so there are some; else there are none */
     void (*run)(const struct plan *p, const char *path);
+    unsigned spares; /* segments that full rings reach into */
 } plan;
 
 static journal *shared;     /* one of each lane */
@@ -105,6 +107,11 @@ static void start(const plan *p, const char *path)
     must_equal(pk_start(pk_options(.trace_path = path, .ring_records = p->ring_records,
                                    .flush_ms = 20, .memory_bytes = 64u << 20, .backends = "none")),
                PK_OK);
+    pki_session *s = &pki_the_session;
+    pthread_mutex_lock(&pki_drain_lock);
+    for (unsigned i = 0; i < p->spares; i++)
+        must(pki_spare_make(&s->registry->spares, s->arena, p->ring_records * 32, p->spares));
+    pthread_mutex_unlock(&pki_drain_lock);
 }
 
 static void record_for_ever(const plan *p, const char *path)
@@ -321,41 +328,46 @@ static void kill_many(plan p)
 static void plain(void **state)
 {
     (void)state;
-    kill_many((plan){".json", kit_scaled(15), 300000, 1u << 16, 15000, false, record_for_ever});
+    kill_many((plan){".json", kit_scaled(15), 300000, 1u << 16, 15000, false, record_for_ever, 0});
 }
 
 static void compressed(void **state)
 {
     (void)state;
-    kill_many((plan){".json.gz", kit_scaled(10), 300000, 1u << 16, 15000, false, record_for_ever});
+    kill_many(
+        (plan){".json.gz", kit_scaled(10), 300000, 1u << 16, 15000, false, record_for_ever, 0});
 }
 
 static void with_drops(void **state)
 {
     (void)state;
-    kill_many((plan){".json", kit_scaled(5), 50000, 64, 50, true, record_for_ever});
+    kill_many((plan){".json", kit_scaled(5), 50000, 64, 50, true, record_for_ever, 0});
+}
+
+static void in_segments(void **state)
+{
+    (void)state;
+    kill_many((plan){".json", kit_scaled(5), 50000, 64, 15000, false, record_for_ever, 60});
 }
 
 static void within_stop(void **state)
 {
     (void)state;
-    kill_many((plan){".json", kit_scaled(40), 20000, 4096, 500, false, stop_for_ever});
+    kill_many((plan){".json", kit_scaled(40), 20000, 4096, 500, false, stop_for_ever, 0});
 }
 
 static void within_stop_compressed(void **state)
 {
     (void)state;
-    kill_many((plan){".json.gz", kit_scaled(20), 20000, 4096, 500, false, stop_for_ever});
+    kill_many((plan){".json.gz", kit_scaled(20), 20000, 4096, 500, false, stop_for_ever, 0});
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain),
-        cmocka_unit_test(compressed),
-        cmocka_unit_test(with_drops),
-        cmocka_unit_test(within_stop),
-        cmocka_unit_test(within_stop_compressed),
+        cmocka_unit_test(plain),       cmocka_unit_test(compressed),
+        cmocka_unit_test(with_drops),  cmocka_unit_test(in_segments),
+        cmocka_unit_test(within_stop), cmocka_unit_test(within_stop_compressed),
     };
     if (argc < 2)
         kit_skip("needs the pk command: its path is the first argument");

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "core/thread.h"
+#include "core/place.h"
 #include "measure/fold/fold.h"
 #include "session/run.h"
 
@@ -104,7 +104,7 @@ static void points_at_the_rings_end(void **state)
 {
     (void)state;
     for (unsigned before = 1; before < 63; before++) {
-        uint32_t at = pki_thread_head(pki_self) / (uint32_t)sizeof(pki_record);
+        uint32_t at = (uint32_t)(pki_thread_head(pki_self) / sizeof(pki_record));
         record((int)(63 + 64 - at) % 64); /* up to the last slot but one */
         let_go();
         record((int)before);

@@ -1,10 +1,5 @@
 #include "measure/fold/order.h"
 
-static uint32_t distance(const pki_thread *t, uint32_t from, uint32_t to)
-{
-    return to >= from ? to - from : t->ring_bytes - from + to;
-}
-
 /* A clock may lag on another core, but not by as much as a quarter of a round through the ring. */
 static bool is_older(const pki_thread *t, const pki_record *r, uint64_t ticks)
 {
@@ -12,12 +7,13 @@ static bool is_older(const pki_thread *t, const pki_record *r, uint64_t ticks)
     return (int64_t)(pki_record_ticks(r) + lag - ticks) < 0;
 }
 
-static PKI_COLD uint32_t find_older(const pki_thread *t, uint32_t at, uint32_t head)
+static PKI_COLD uint32_t find_older(const pki_thread *t, const pki_record *records, uint32_t at,
+                                    uint32_t head)
 {
     uint64_t last = t->folded_ticks;
-    uint32_t left = distance(t, at, head);
+    uint32_t left = pki_ring_bytes_between(t, at, head);
     while (left > 0) {
-        const pki_record *r = pki_record_at(t, at);
+        const pki_record *r = pki_record_in(records, at);
         uint32_t bytes = pki_record_slots(r->what) * (uint32_t)sizeof(pki_record);
         if (bytes > left || is_older(t, r, last))
             return at;
@@ -28,20 +24,31 @@ static PKI_COLD uint32_t find_older(const pki_thread *t, uint32_t at, uint32_t h
     return head;
 }
 
-uint32_t pki_fold_head(const pki_thread *t)
+/* `at` is where folding stands in the turn that the thread is in. */
+static uint32_t head_in_ring(const pki_thread *t, uint32_t at, uint32_t head)
 {
-    uint32_t at = t->folded, head = pki_thread_head(t);
-    return distance(t, at, head) <= t->ring_bytes / 2 ? head : find_older(t, at, head);
+    bool sure = pki_ring_bytes_between(t, at, head) <= t->ring_bytes / 2;
+    return sure ? head : find_older(t, t->home, at, head);
 }
 
-void pki_fold_note(pki_thread *t, const pki_record *last, uint32_t at, uint64_t others)
+uint64_t pki_fold_head(const pki_thread *t)
 {
-    if (last) {
+    uint64_t folded = t->folded, head = pki_thread_head(t);
+    uint32_t turn = pki_place_turn(head), offset = pki_place_offset(head);
+    uint32_t at = pki_place_turn(folded) == turn ? pki_place_offset(folded) : 0;
+    if (pki_turn_is_in_ring(t, turn))
+        return pki_place_of(turn, head_in_ring(t, at, offset));
+    return pki_place_of(turn, PKI_MAX(at, offset)); /* a segment is gone through once */
+}
+
+void pki_fold_note(pki_thread *t, const pki_record *last, uint64_t at, uint64_t bytes,
+                   uint64_t others)
+{
+    if (last)
         t->folded_ticks = pki_record_ticks(last);
-        t->folded_bytes += at > t->folded ? at - t->folded : t->ring_bytes - t->folded + at;
-        t->folded_others += others;
-    }
-    pki_store_release(&t->folded, at); /* pairs with the acquire in format_ring */
+    t->folded_bytes += bytes;
+    t->folded_others += others;
+    pki_store_release(&t->folded, at); /* pairs with the acquire in pki_take_ring */
 }
 
 void pki_fold_settle(pki_thread *t)
@@ -53,7 +60,7 @@ void pki_fold_settle(pki_thread *t)
     t->sealed_bytes = t->folded_bytes;
     t->sealed_others = t->folded_others;
     if (!t->sealed) {
-        uint64_t laps = t->folded_bytes - t->folded_bytes % t->ring_bytes;
+        uint64_t laps = t->folded_bytes - (pki_load(&t->state) >> 32);
         pki_store(&t->laps, laps);
         pki_store(&t->laps_behind, laps);
         pki_store(&t->others, t->folded_others);

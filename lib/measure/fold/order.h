@@ -4,20 +4,22 @@
  * reading state and storing it, and records, is undone by that store: the head steps back, and what
  * the handler has recorded will be overwritten. If it has been folded by then, the head lies behind
  * what has been folded, which in a ring looks as if the ring were nearly full, of records of the
- * round before. These are told by their time. If it steps on again before the next round, a record
- * of two slots may lie across the place where folding goes on, or ends: the slot that is met there
- * is no record (pki_is_record), and no region either.
+ * round before. These are told by their time. In a segment, and in a ring that its owner
+ * has come back to from one, nothing lies ahead but zeros (core/spare.h). If it steps on again
+ * before the next round, a record of two slots may lie across the place where folding goes on, or
+ * ends: the slot that is met there is no record (pki_is_record), and no region either.
  */
 #pragma once
 
-#include "core/thread.h"
+#include "core/place.h"
 
 /* Up to where there are records that have not been folded. Under the fold lock. */
-uint32_t pki_fold_head(const pki_thread *t);
+uint64_t pki_fold_head(const pki_thread *t);
 
-/* Folded up to there; the last record of them, NULL for none, and how many slots were no regions.
- */
-void pki_fold_note(pki_thread *t, const pki_record *last, uint32_t at, uint64_t others);
+/* Folded up to there, so many bytes; the last record of them, NULL for none, and how many slots
+ * were no regions. */
+void pki_fold_note(pki_thread *t, const pki_record *last, uint64_t at, uint64_t bytes,
+                   uint64_t others);
 
 /* With everything folded, and an owner that is gone or not seen any more: what its counts say
  * beyond what was in the ring has been undone as above. Such points are dropped ones. */

@@ -1,5 +1,6 @@
 #include "measure/fold/plain.h"
 
+#include "core/place.h"
 #include "measure/fold/own.h"
 
 /* The owner wrote them on another processor: asked for so far ahead, they are here in time. */
@@ -65,12 +66,12 @@ static uint32_t straight_until(const pki_thread *t, uint32_t at, uint32_t head, 
     return loss > at ? PKI_MIN(until, loss) : until;
 }
 
-uint32_t pki_fold_plain(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, uint32_t at,
-                        uint32_t head, uint32_t loss)
+uint32_t pki_fold_plain(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
+                        const pki_record *records, uint32_t at, uint32_t head, uint32_t loss)
 {
     const pki_clock_map *map = pki_fold_clock(fold);
-    const pki_record *first = pki_record_at(t, at), *r = first,
-                     *end = pki_record_at(t, straight_until(t, at, head, loss));
+    const pki_record *first = pki_record_in(records, at), *r = first,
+                     *end = pki_record_in(records, straight_until(t, at, head, loss));
     pki_clock_stretch stretch = {0};
     places to;
     uint64_t ns;

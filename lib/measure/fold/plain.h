@@ -15,7 +15,7 @@ static inline const pki_clock_map *pki_fold_clock(const pki_fold *fold)
     return &fold->registry->arena->header->clock;
 }
 
-/* Folds such records from `at` on. Returns where it has stopped: at the first that is none, at the
- * head, at the next lost call, or at the ring's end. Under the fold lock. */
-uint32_t pki_fold_plain(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, uint32_t at,
-                        uint32_t head, uint32_t loss);
+/* Folds such records of a turn from `at` on. Returns where it has stopped: at the first that is
+ * none, at the head, at the next lost call, or at the ring's end. Under the fold lock. */
+uint32_t pki_fold_plain(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
+                        const pki_record *records, uint32_t at, uint32_t head, uint32_t loss);

@@ -3,9 +3,9 @@
 
 #include "base/array.h"
 #include "measure/fold/fold.h"
-#include "measure/fold/order.h"
 #include "measure/fold/own.h"
 #include "measure/fold/plain.h"
+#include "measure/fold/walk.h"
 #include "measure/fold/spans.h"
 #include "measure/steps/watch.h"
 
@@ -72,7 +72,7 @@ static void fold_loss_into(pki_fold *fold, pki_table *table, uint32_t id, uint64
         pki_store(&slot->self, pki_load(&slot->self) - not_own);
 }
 
-static void fold_loss(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, const pki_loss *loss)
+void pki_fold_loss(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, const pki_loss *loss)
 {
     uint64_t not_own = pki_not_own_of_loss(t, loss);
     if (not_own)
@@ -296,8 +296,8 @@ static PKI_NOINLINE void fold_other(pki_fold *fold, pki_thread_fold *alone, pki_
     pki_bump(&t->points, 1);
 }
 
-static inline void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, uint64_t what,
-                               const pki_record *r, const pki_record *more)
+void pki_fold_record(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, uint64_t what,
+                     const pki_record *r, const pki_record *more)
 {
     if (PKI_LIKELY(pki_what_type(what) == PKI_RECORD_REGION))
         fold_call(fold, alone, t, r);
@@ -305,76 +305,9 @@ static inline void fold_record(pki_fold *fold, pki_thread_fold *alone, pki_threa
         fold_other(fold, alone, t, what, r, more);
 }
 
-/* Whoever makes steps is followed alone, and the first thread from the start, since it most often
- * will. */
-static void decide_tracking(const pki_fold *fold, pki_thread_fold *alone, const pki_thread *t)
-{
-    bool first = t->index == 0 || fold->per_thread;
-    if (alone->tracked || alone == &fold->nobody || (!first && !pki_load_acquire(&t->steps)))
-        return;
-    alone->tracked = true;
-    alone->partial = !first;
-}
-
-/* Lost calls that ended at this place in the ring: what was recorded inside them has been folded,
- * what follows has not. Returns the next such place; UINT32_MAX: there is none. */
-static uint32_t fold_losses(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, uint32_t at)
-{
-    const pki_loss *loss;
-    while ((loss = pki_next_loss(t)) && loss->at == at) {
-        fold_loss(fold, alone, t, loss);
-        pki_loss_folded(t);
-    }
-    return loss ? loss->at : UINT32_MAX;
-}
-
-void pki_fold_one(pki_fold *fold, pki_thread *t)
-{
-    uint32_t at = t->folded, head = pki_fold_head(t), loss;
-    if (at == head && !pki_next_loss(t))
-        return;
-    pki_thread_fold *alone = pki_fold_thread(fold, t);
-    decide_tracking(fold, alone, t);
-    fold->starved = alone->starved;
-    loss = fold_losses(fold, alone, t, at);
-    const pki_record *r = NULL;
-    uint64_t others = 0;
-    while (at != head) {
-        if (PKI_UNLIKELY(at == loss))
-            loss = fold_losses(fold, alone, t, at);
-        uint32_t plain = pki_fold_plain(fold, alone, t, at, head, loss);
-        if (plain != at) {
-            r = pki_record_at(t, plain) - 1;
-            at = plain == t->ring_bytes ? 0 : plain;
-            continue;
-        }
-        r = pki_record_at(t, at);
-        uint64_t what = pki_load(&r->what); /* once: what is undone may change meanwhile */
-        at = pki_ring_next(t, at);
-        const pki_record *more = pki_record_at(t, at);
-        bool two = pki_record_slots(what) == 2;
-        if (PKI_UNLIKELY(two && at == head)) { /* it has replaced what was undone */
-            others++;
-            break;
-        }
-        at = two ? pki_ring_next(t, at) : at;
-        others += pki_record_others(what);
-        fold_record(fold, alone, t, what, r, more);
-    }
-    fold_losses(fold, alone, t, at);
-    alone->starved = fold->starved;
-    pki_fold_note(t, r, at, others);
-}
-
-void pki_fold_all(pki_fold *fold)
-{
-    for (uint32_t i = 0; i < pki_registry_blocks(fold->registry); i++)
-        pki_fold_one(fold, pki_registry_block(fold->registry, i));
-}
-
 void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record record[2])
 {
-    fold_record(fold, pki_fold_thread(fold, t), t, record[0].what, &record[0], &record[1]);
+    pki_fold_record(fold, pki_fold_thread(fold, t), t, record[0].what, &record[0], &record[1]);
     pki_registry_lock();
     fold->registry->arena->header->ended.unbalanced++;
     pki_registry_unlock();

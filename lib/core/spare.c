@@ -1,0 +1,155 @@
+#include "core/spare.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "core/place.h"
+#include "core/registry.h"
+
+static bool claim(pki_spare *s, uint32_t state)
+{
+    uint32_t was = state;
+    return pki_load(&s->state) == state &&
+           __atomic_compare_exchange_n(&s->state, &was, (uint32_t)PKI_SPARE_USED, false,
+                                       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static pki_spare *claim_any(pki_spares *spares, uint32_t state)
+{
+    uint32_t count = pki_load_acquire(&spares->count); /* pairs with the release in add */
+    for (uint32_t i = 0; i < count; i++)
+        if (claim(&spares->all[i], state))
+            return &spares->all[i];
+    return NULL;
+}
+
+static void *memory_of(const pki_arena *arena, uint32_t segment)
+{
+    return pki_arena_at(arena, (uint64_t)segment * PKI_PAGE);
+}
+
+/* ---- turns ---- */
+
+/* The place where the old turn ends is told before the state that begins the new one; see
+ * find_head. */
+static void begin_turn(pki_thread *t, uint32_t segment, pki_record *records)
+{
+    uint64_t state = pki_load(&t->state);
+    uint32_t turn = t->turn + 1, end = (uint32_t)(state >> 32);
+    pki_turn *next = &t->turns[turn % PKI_TURNS];
+    pki_store(&t->turns[t->turn % PKI_TURNS].end, end);
+    pki_store(&next->segment, segment);
+    t->ring = records;
+    pki_store(&t->laps, t->laps + end);
+    pki_store(&t->turn, turn);
+    pki_store_release(&t->state, (uint64_t)(uint32_t)state);
+    pki_store_release(&t->laps_behind, t->laps);
+    pki_store_release(&t->turn_behind, turn); /* pairs with the acquire in find_head */
+    if (!segment)
+        t->ring_turn = turn;
+}
+
+bool pki_spare_go_home(pki_thread *t)
+{
+    uint64_t released = pki_load_acquire(&t->released);
+    if (pki_place_turn(released) <= t->ring_turn)
+        return false;
+    begin_turn(t, 0, t->home);
+    return true;
+}
+
+bool pki_spare_go_on(pki_thread *t)
+{
+    if (!t->registry || t->turn + 2 - pki_place_turn(pki_load_acquire(&t->released)) >= PKI_TURNS)
+        return false;
+    const pki_spare *s = claim_any(&t->registry->spares, PKI_SPARE_FREE);
+    if (!s)
+        return false;
+    begin_turn(t, s->segment, memory_of(t->registry->arena, s->segment));
+    return true;
+}
+
+/* ---- the collector's ---- */
+
+static void give_back(pki_thread *t, uint32_t segment)
+{
+    pki_spares *spares = &t->registry->spares;
+    for (uint32_t i = 0; i < spares->count; i++) {
+        pki_spare *s = &spares->all[i];
+        if (s->segment != segment)
+            continue;
+        memset(memory_of(t->registry->arena, segment), 0, t->ring_bytes);
+        pki_store_release(&s->state,
+                          (uint32_t)PKI_SPARE_FREE); /* pairs with the acquire in claim */
+    }
+}
+
+/* The owner is in a later turn, and does not come back before that has been released. */
+static void release_turn(pki_thread *t, uint32_t turn)
+{
+    if (pki_turn_is_in_ring(t, turn))
+        memset(t->home, 0, t->ring_bytes);
+    else
+        give_back(t, pki_load(&pki_turn_at(t, turn)->segment));
+}
+
+void pki_spare_release(pki_thread *t, uint64_t place)
+{
+    for (uint32_t turn = pki_place_turn(t->released); turn != pki_place_turn(place); turn++)
+        release_turn(t, turn);
+    pki_store_release(&t->released, place); /* pairs with the acquire in released_here */
+}
+
+void pki_spare_bring_home(pki_thread *t)
+{
+    if (pki_is_in_segment(t))
+        begin_turn(t, 0, t->home);
+}
+
+/* Half of the arena stays for what has no other place. */
+static bool add(pki_spares *spares, pki_arena *arena, uint32_t bytes)
+{
+    uint64_t used = pki_load(arena->spans.used);
+    if (used + bytes > arena->spans.bytes / 2)
+        return false;
+    void *at = pki_arena_claim(arena, bytes);
+    if (!at)
+        return false;
+    pki_mem_populate(at, bytes);
+    pki_spare *s = &spares->all[spares->count];
+    s->segment = (uint32_t)(pki_arena_offset(arena, at) / PKI_PAGE);
+    pki_store_release(&s->state, (uint32_t)PKI_SPARE_FREE);
+    pki_store_release(&spares->count, spares->count + 1); /* pairs with the acquire in claim_any */
+    return true;
+}
+
+bool pki_spare_make(pki_spares *spares, pki_arena *arena, uint32_t bytes, uint32_t most)
+{
+    pki_spare *s = claim_any(spares, PKI_SPARE_GONE);
+    if (!s)
+        return spares->count < PKI_MIN(most, PKI_SPARES_MOST) && add(spares, arena, bytes);
+    void *at = memory_of(arena, s->segment);
+    bool back = pki_spans_restore(&arena->spans, at, bytes);
+    if (back)
+        pki_mem_populate(at, bytes);
+    pki_store_release(&s->state, (uint32_t)(back ? PKI_SPARE_FREE : PKI_SPARE_GONE));
+    return back;
+}
+
+bool pki_spare_unmake(pki_spares *spares, pki_arena *arena, uint32_t bytes)
+{
+    pki_spare *s = claim_any(spares, PKI_SPARE_FREE);
+    if (!s)
+        return false;
+    bool gone = pki_spans_discard(&arena->spans, memory_of(arena, s->segment), bytes);
+    pki_store_release(&s->state, (uint32_t)(gone ? PKI_SPARE_GONE : PKI_SPARE_FREE));
+    return gone;
+}
+
+uint32_t pki_spares_there(const pki_spares *spares)
+{
+    uint32_t there = 0;
+    for (uint32_t i = 0; i < pki_load(&spares->count); i++)
+        there += pki_load(&spares->all[i].state) != PKI_SPARE_GONE;
+    return there;
+}

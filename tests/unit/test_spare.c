@@ -1,0 +1,314 @@
+/* A ring that is full, and a collector that is held up: its owner goes on in spare segments, and
+ * comes back.
+ */
+#include "spares.h"
+
+#include <string.h>
+
+#include "core/registry.h"
+
+enum { SEGMENTS = 3 };
+
+static pk_region outer = PK_REGION("outer"), middle = PK_REGION("middle"),
+                 inner = PK_REGION("inner");
+static pk_counter counter = PK_COUNTER("level", "");
+
+static int start_held(void **state)
+{
+    (void)state;
+    return start_with_spares(NULL, SEGMENTS);
+}
+
+static void record(unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        pk_region_begin(&inner);
+        pk_region_end(&inner);
+    }
+}
+
+static void a_full_ring_goes_on(void **state)
+{
+    enum { ALL = HOLDS * (1 + SEGMENTS) };
+    (void)state;
+    pk_region_begin(&outer);
+    record(ALL + 50);
+    pk_region_end(&outer);
+    assert_int_equal(count_free(), 0);
+    uint64_t inner_sum = stats_of(&inner)->sum;
+    assert_true(the_stats.count == ALL + 50 && the_stats.self == inner_sum);
+    uint64_t outer_sum = stats_of(&outer)->sum;
+    expect_sum(outer_sum, the_stats.self + inner_sum, 3);
+    pk_counts counts = stop_now();
+    assert_true(counts.begun == ALL + 51 && counts.recorded == ALL && counts.dropped == 51);
+}
+
+/* As in one ring that is large enough. */
+static void nothing_is_dropped_meanwhile(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 300; i++) {
+        pk_region_begin(&outer);
+        record(i * 37 % 100);
+        pk_region_begin(&middle);
+        record(i * 11 % 40);
+        pk_counter_set(&counter, i);
+        pk_region_end(&middle);
+        pk_region_end(&outer);
+        let_go();
+    }
+    assert_int_equal(count_of(&inner), 14850 + 5830);
+    pk_counts counts = stop_now();
+    assert_true(counts.dropped == 0 && counts.points_dropped == 0 && counts.points == 301);
+}
+
+static bool is_zero(const pki_spare *s)
+{
+    const char *at = pki_arena_at(pki_the_session.arena, (uint64_t)s->segment * PKI_PAGE);
+    for (size_t i = 0; i < RING * sizeof(pki_record); i++)
+        if (at[i])
+            return false;
+    return true;
+}
+
+static void the_ring_is_taken_again(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        record(3 * HOLDS);
+        assert_true(pki_is_in_segment(pki_own));
+        let_go();
+        record(HOLDS); /* past where it looks */
+        assert_false(pki_is_in_segment(pki_own));
+        let_go();
+        assert_int_equal(count_free(), SEGMENTS);
+        for (int k = 0; k < SEGMENTS; k++)
+            assert_true(is_zero(&the_spares()->all[k]));
+    }
+    assert_int_equal(stop_now().dropped, 0);
+}
+
+/* What there is no room for is dropped as without segments, wherever the thread is then. */
+static void drops_are_counted(void **state)
+{
+    (void)state;
+    pk_region_begin(&outer);
+    for (unsigned i = 0; i < 200; i++) {
+        pk_region_begin(&middle);
+        record(i * 37 % 400);
+        if (i % 3 == 0)
+            let_go();
+        record(i * 11 % 140);
+        if (i % 7 == 0)
+            pk_step(1);
+        pk_region_end(&middle);
+        if (i % 5 == 0)
+            let_go();
+    }
+    pk_region_end(&outer);
+    uint64_t inner_sum = stats_of(&inner)->sum;
+    assert_int_equal(the_stats.self, inner_sum);
+    uint64_t middle_sum = stats_of(&middle)->sum;
+    expect_sum(middle_sum, the_stats.self + inner_sum, 3);
+    uint64_t outer_sum = stats_of(&outer)->sum;
+    expect_sum(outer_sum, the_stats.self + middle_sum, 3);
+    pk_counts counts = stop_now();
+    assert_true(counts.dropped > 1000 && counts.recorded > 10000);
+}
+
+/* With work a region takes two slots, which are never in two pieces of memory. */
+static void two_slots_at_a_time(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 200; i++) {
+        record(i % 5);
+        for (unsigned k = 0; k < 20 + i % 50; k++) {
+            pk_region_begin(&middle);
+            pk_region_add(&middle, 1, 2);
+            pk_region_end(&middle);
+        }
+        let_go();
+    }
+    uint64_t n = stats_of(&middle)->count;
+    assert_true(the_stats.bytes == n && the_stats.flops == 2 * n);
+    assert_int_equal(stop_now().dropped, 0);
+}
+
+/* How far the thread has come, as others see it, at each record. */
+static void positions_go_on(void **state)
+{
+    pki_thread *t = pki_own;
+    uint64_t before = pki_thread_position(t).bytes;
+    (void)state;
+    for (unsigned i = 1; i <= 20 * RING; i++) {
+        record(1);
+        assert_int_equal(pki_thread_position(t).bytes - before, i * sizeof(pki_record));
+        assert_int_equal(pki_places_between(t, t->released, pki_thread_head(t)),
+                         ((i - 1) % 150 + 1) * sizeof(pki_record));
+        if (i % 150 == 0)
+            let_go();
+    }
+    assert_int_equal(stop_now().dropped, 0);
+}
+
+static void regions_open_at_the_end(void **state)
+{
+    (void)state;
+    pk_region_begin(&outer);
+    pk_region_begin(&middle);
+    record(2 * HOLDS + 10);
+    assert_true(pki_is_in_segment(pki_own));
+    pk_counts counts = stop_now();
+    assert_true(counts.begun == 2 * HOLDS + 12 && counts.recorded == counts.begun);
+    pk_region_end(&middle);
+    pk_region_end(&outer);
+    assert_int_equal(count_of(&inner), 2 * HOLDS + 10);
+}
+
+static void *record_much(void *times)
+{
+    record(*(unsigned *)times);
+    return pki_own;
+}
+
+/* Who takes the block of a thread that has ended begins in its ring. */
+static void a_thread_that_ends_in_a_segment(void **state)
+{
+    unsigned many = 2 * HOLDS + 5;
+    pthread_t thread;
+    void *block, *again;
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(pthread_create(&thread, NULL, record_much, &many), 0);
+        assert_int_equal(pthread_join(thread, &block), 0);
+        assert_true(pki_is_in_segment(block));
+        let_go();
+        assert_false(pki_is_in_segment(block));
+        let_go(); /* the segment itself, now that another turn has begun */
+        assert_int_equal(pthread_create(&thread, NULL, record_much, &many), 0);
+        assert_int_equal(pthread_join(thread, &again), 0);
+        assert_ptr_equal(block, again);
+        let_go();
+        let_go();
+    }
+    assert_int_equal(count_of(&inner), 20 * many);
+    assert_int_equal(stop_now().dropped, 0);
+}
+
+/* Two threads' rings share what there is. */
+static void threads_share_them(void **state)
+{
+    unsigned many = 10 * HOLDS;
+    pthread_t thread;
+    void *block;
+    (void)state;
+    record(2 * HOLDS);
+    assert_int_equal(pthread_create(&thread, NULL, record_much, &many), 0);
+    assert_int_equal(pthread_join(thread, &block), 0);
+    assert_int_equal(count_free(), 0);
+    assert_int_equal(((pki_thread *)block)->dropped, many - SEGMENTS * HOLDS);
+    record(HOLDS); /* none is left for this one */
+    assert_int_equal(pki_own->dropped, HOLDS);
+    let_go();
+    let_go();
+    record(SEGMENTS * HOLDS);
+    assert_int_equal(pki_own->dropped, HOLDS);
+    assert_int_equal(stop_now().recorded, 2 * HOLDS + 2 * SEGMENTS * HOLDS);
+}
+
+/* A handler has gone on into a segment, or back, and the store of whom it interrupted undoes where
+ * it stood; but the memory is the new one's. */
+static void what_a_handler_has_left(void **state)
+{
+    pki_thread *t = pki_own;
+    (void)state;
+    for (unsigned i = 0; i < 50; i++) {
+        record(i % HOLDS);
+        uint64_t before = pki_load(&t->state);
+        record(HOLDS + i);
+        if (i % 3 == 1)
+            stats_of(&inner); /* folded meanwhile */
+        if (i % 3 == 2)
+            let_go();
+        pki_store_release(&t->state, before);
+        record(100);
+        let_go();
+        record(10);
+        let_go();
+    }
+    let_go();
+    record(HOLDS);
+    let_go();
+    record(2 * HOLDS); /* goes on as if nothing had been */
+    uint64_t dropped = t->dropped;
+    assert_true(count_of(&inner) > 50 * 60);
+    pk_counts counts = stop_now();
+    assert_int_equal(counts.dropped, dropped);
+}
+
+/* ---- where they come from ---- */
+
+static void memory_that_is_refused(void **state)
+{
+    pki_spans *spans = &pki_the_session.arena->spans;
+    (void)state;
+    int fd = spans->file.fd;
+    spans->file.fd = -1;
+    assert_false(make_one());
+    spans->file.fd = fd;
+    uint64_t half = spans->bytes / 2;
+    while (pki_load(spans->used) + (1 << 20) < half)
+        assert_non_null(pki_spans_claim(spans, 1 << 20));
+    while (pki_load(spans->used) < half)
+        assert_non_null(pki_spans_claim(spans, PKI_PAGE));
+    assert_false(make_one()); /* what is left is for what has no other place */
+    record((SEGMENTS + 1) * HOLDS + 9);
+    assert_int_equal(stop_now().dropped, 9);
+}
+
+static void given_back_and_had_again(void **state)
+{
+    const uint32_t bytes = RING * sizeof(pki_record);
+    pki_arena *arena = pki_the_session.arena;
+    (void)state;
+    for (uint32_t left = SEGMENTS; left > 0; left--) {
+        assert_true(pki_spare_unmake(the_spares(), arena, bytes));
+        assert_int_equal(pki_spares_there(the_spares()), left - 1);
+    }
+    assert_false(pki_spare_unmake(the_spares(), arena, bytes));
+    record(HOLDS + 1);
+    assert_int_equal(pki_own->dropped, 1);
+    let_go();
+    uint64_t used = pki_load(arena->spans.used);
+    for (int i = 0; i < SEGMENTS; i++)
+        assert_true(make_one());
+    assert_int_equal(pki_load(arena->spans.used), used); /* the same ones */
+    record(SEGMENTS * HOLDS);
+    int fd = arena->spans.file.fd;
+    let_go();
+    let_go();
+    record(HOLDS);
+    let_go();
+    assert_true(pki_spare_unmake(the_spares(), arena, bytes));
+    arena->spans.file.fd = -1;
+    assert_false(make_one()); /* the disk has become full meanwhile */
+    arena->spans.file.fd = fd;
+    assert_int_equal(pki_spares_there(the_spares()), SEGMENTS - 1);
+    assert_true(make_one());
+    assert_int_equal(stop_now().dropped, 1);
+}
+
+#define held(test) cmocka_unit_test_setup_teardown(test, start_held, stop_held)
+
+int main(void)
+{
+    const struct CMUnitTest spares[] = {
+        held(a_full_ring_goes_on),     held(nothing_is_dropped_meanwhile),
+        held(the_ring_is_taken_again), held(drops_are_counted),
+        held(two_slots_at_a_time),     held(positions_go_on),
+        held(regions_open_at_the_end), held(a_thread_that_ends_in_a_segment),
+        held(threads_share_them),      held(what_a_handler_has_left),
+        held(memory_that_is_refused),  held(given_back_and_had_again),
+    };
+    return both_clocks(spares);
+}
