@@ -278,7 +278,6 @@ static void forget_counters(pki_thread *t)
 
 void pki_registry_recycle(pki_registry *r, pki_thread *t)
 {
-    pki_spare_bring_home(t);
     pki_thread_counts(t, &r->arena->header->ended);
     add_span_tally(&r->arena->header->ended_spans, &t->spans);
     forget_counters(t);

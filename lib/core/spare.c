@@ -103,7 +103,7 @@ void pki_spare_release(pki_thread *t, uint64_t place)
 void pki_spare_bring_home(pki_thread *t)
 {
     if (pki_is_in_segment(t))
-        begin_turn(t, 0, t->home);
+        pki_spare_go_home(t);
 }
 
 /* Half of the arena stays for what has no other place. */

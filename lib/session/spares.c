@@ -7,7 +7,7 @@
 #define SHARE 16u            /* of the arena, at most */
 #define LOOK_NS 50000000u    /* a rate is looked at over so long */
 #define SHORT_NS 100000000u  /* a ring that lasts less than this... */
-#define HOLD_NS 500000000u   /* ...gets so much more */
+#define HOLD_NS 250000000u   /* ...gets so much more */
 #define FEW 4u               /* segments, for a ring that is found half full */
 #define IDLE_NS 60000000000u /* not wanted for so long: given back */
 #define FRESH_NS 1000000000u
@@ -39,10 +39,17 @@ static uint32_t most_of(const pki_session *s)
     return (uint32_t)PKI_MIN(fit, PKI_SPARES_MOST);
 }
 
+/* Twice what a round has found at once, if that is much. */
+static uint32_t wanted_by_need(const pki_session *s)
+{
+    uint32_t found = pki_load(&s->fullest), ring = s->config.ring_records;
+    return found < ring / 2 ? 0 : PKI_MAX(2 * (found / ring), FEW);
+}
+
 /* How many there should be, as far as this round knows. */
 static uint32_t wanted_now(pki_session *s, uint64_t now)
 {
-    uint32_t few = pki_load(&s->fullest) >= s->config.ring_records / 2 ? FEW : 0;
+    uint32_t few = wanted_by_need(s);
     uint64_t passed = now - s->spares_looked;
     if (passed < LOOK_NS)
         return few;

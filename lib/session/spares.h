@@ -2,10 +2,11 @@
  *
  * A ring of 2 MiB holds 65,536 records: at 5 million a second 13 ms, and a file system may take
  * longer than that for one write, now and then. So where a thread fills its ring within 100 ms and
- * a trace or a history is kept, spare segments (core/spare.h) are made that together hold half a
- * second of what such threads record; and some where the collector finds a ring half full, whatever
- * the reason. They are a sixteenth of the arena at most (64 MiB by default), and given back to the
- * system when none has been wanted for a minute. A program that records less has none.
+ * a trace or a history is kept, spare segments (core/spare.h) are made that together hold a quarter
+ * of a second of what such threads record; and some where the collector finds a ring half full,
+ * whatever the reason, twice what it finds at once where that is more. They are a sixteenth of the
+ * arena at most (64 MiB by default), and given back to the system when none has been wanted for a
+ * minute. A program that records less has none.
  */
 #pragma once
 

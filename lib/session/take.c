@@ -123,13 +123,13 @@ void pki_take_ring(pki_session *s, pki_thread *t, bool pieces)
     uint64_t at = t->taken[pki_output_in_preparation(s)];
     uint64_t until = pki_load_acquire(&t->folded); /* pairs with the release in pki_fold_note, whose
                                                       caller may be a reader of statistics */
-    if (at == until)
-        return;
     uint64_t records = pki_places_between(t, at, until) / sizeof(pki_record);
     pki_store(&s->fullest, PKI_MAX(s->fullest, (uint32_t)records));
-    pki_take_thread_name(s, t);
-    pki_history_thread(s->history, t);
-    if (s->writing || s->history)
+    if (records) {
+        pki_take_thread_name(s, t);
+        pki_history_thread(s->history, t);
+    }
+    if (records && (s->writing || s->history))
         take_until(s, t, until, pieces);
-    t->taken[pki_output_in_preparation(s)] = until;
+    t->taken[pki_output_in_preparation(s)] = until; /* which may be another turn's beginning */
 }

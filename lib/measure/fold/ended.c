@@ -58,6 +58,7 @@ static void keep_what_is_known(pki_fold *fold, pki_thread_fold *alone, const pki
 
 void pki_fold_recycle(pki_fold *fold, pki_thread *t)
 {
+    pki_spare_bring_home(t);
     pki_fold_one(fold, t); /* calls may have been lost since */
     pki_fold_pending(fold, t);
     pki_fold_settle(t);
