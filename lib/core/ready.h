@@ -7,9 +7,12 @@
  * (pk_comm_border_on_). Where nobody does, nothing is read, and a step makes no system call.
  *
  * A border less than PKI_READY_LEAST after the last look is left to the next one. A look is a
- * getrusage (0.3 us); if the thread has been off its processor for as long since the scheduler's
- * account was read, that is read again (5 us). What is less may count on the wrong side of a
- * border: whoever compares ranks allows for so much in a step.
+ * getrusage (0.3 us); if the thread has been switched out since the last one, the scheduler's
+ * account is read, too (5 us): without a switch it has not changed. (How long the thread ran, which
+ * the same call tells, is brought up to date at the timer's ticks only, so it misses up to 4 ms.
+ * It counts where switches are not told.) Where borders between two looks were left out, as much of
+ * the time without a processor is the rank's own as can be: it had that much own time there, which
+ * is 50 us too much at most, in favour of the rank.
  */
 #pragma once
 
@@ -20,7 +23,10 @@
 typedef struct pki_ready {
     uint32_t busy;
     const pki_thread *of; /* whose borders these are */
-    uint64_t looked;      /* ticks */
+    uint64_t border;      /* ticks, the last one */
+    uint64_t looked;      /* ticks, the last look... */
+    uint64_t mine;        /* ...and ns of its own time since then, up to the border */
+    uint64_t switches;    /* how often it had been switched out then */
     uint64_t read;        /* ticks, when the account was read; as of then... */
     uint64_t running;     /* ...ns on a processor */
     uint64_t waited;      /* ...ns that it was ready without one */
@@ -30,5 +36,6 @@ typedef struct pki_ready {
 /* Within pki_enter and pki_leave. The thread goes on to wait for others, or comes from there. */
 void pki_ready_border(pki_ready *r, const pki_thread *t, bool to_wait);
 
-/* Ends a step of this thread: what of it was so, ns; 0 where no borders are told. */
+/* Ends a step of this thread: what of it was so, ns; PKI_READY_NOT_TOLD where nobody tells borders.
+ */
 uint64_t pki_ready_step(pki_ready *r, const pki_thread *t);

@@ -26,7 +26,7 @@ typedef struct pki_loop_row {
     size_t number_count;
     uint64_t *numbers;
     size_t no_processor_count;
-    uint64_t *no_processor; /* ns, of each block: see core/ready.h. NULL: not known, or none */
+    uint64_t *no_processor; /* ns, of each block: see core/ready.h. NULL: not known */
 } pki_loop_row;
 
 typedef struct pki_stage_summary {

@@ -93,6 +93,23 @@ static void the_time_of_others_is_told_from_waiting(void **state)
     pki_summary_finish(&summary);
 }
 
+/* Which is not the same as knowing nothing. */
+static void of_borders_there_is_always_something_told(void **state)
+{
+    (void)state;
+    pk_step(1);
+    for (int i = 0; i < 9; i++) {
+        pk_comm_border_on_(1);
+        pk_comm_border_on_(0);
+        pk_step(1);
+    }
+    stop_and_count();
+    assert_true(pki_run_summarise(&pki_the_session, &summary));
+    const pki_loop_row *loop = summary.stages.loops;
+    assert_int_equal(loop->no_processor_count, loop->number_count / summary.stages.width);
+    pki_summary_finish(&summary);
+}
+
 static void without_borders_nothing_is_told(void **state)
 {
     (void)state;
@@ -122,6 +139,7 @@ static void blocks_add_it_up(void **state)
                                          .start = i * MS,
                                          .duration = MS,
                                          .no_processor = i,
+                                         .borders_told = true,
                                          .broken_down = true});
     assert_true(pki_steps_fill(steps, 1, no_name, NULL, &summary));
     const pki_loop_row *loop = summary.stages.loops;
@@ -138,6 +156,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_time_of_others_is_told_from_waiting, start_session,
+                                        stop_session),
+        cmocka_unit_test_setup_teardown(of_borders_there_is_always_something_told, start_session,
                                         stop_session),
         cmocka_unit_test_setup_teardown(without_borders_nothing_is_told, start_session,
                                         stop_session),

@@ -23,8 +23,9 @@ static inline bool pki_mpi_is_on(void)
     return __builtin_expect(__atomic_load_n(&pk_gate_, __ATOMIC_RELAXED) != 0, 0);
 }
 
-/* Around what waits for other ranks: where there are more of them than processors, how long the
- * thread wanted one is told apart by that (core/ready.h). */
+/* Around what waits for other ranks, and whatever else is communication and no time of the rank's
+ * own: where there are more of them than processors, how long the thread wanted one is told apart
+ * by that (core/ready.h). */
 static inline void pki_mpi_begin_wait(void)
 {
     if (pki_mpi_is_on())

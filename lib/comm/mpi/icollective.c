@@ -17,7 +17,9 @@
                 (pki_mpi_operation){at->collective, OP, AMOUNT, pki_mpi_peer_of(ROOT), -1};        \
         pk_comm_request started = pki_mpi_start(&operation);                                       \
         pk_region_begin(&region);                                                                  \
+        pki_mpi_begin_wait();                                                                      \
         int status = PMPI_##INAME(PKI_MPI_LIST ARGS, request);                                     \
+        pki_mpi_end_wait();                                                                        \
         pki_mpi_follow(status, request, &operation, &started);                                     \
         pk_region_end(&region);                                                                    \
         return status;                                                                             \

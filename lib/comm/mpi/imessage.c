@@ -11,7 +11,9 @@
         pki_mpi_operation operation = pki_mpi_message(OP, count, type, PEER, tag, comm);           \
         pk_comm_request started = pki_mpi_start(&operation);                                       \
         pk_region_begin(&region);                                                                  \
+        pki_mpi_begin_wait();                                                                      \
         int status = PMPI_##NAME(buf, count, type, PEER, tag, comm, request);                      \
+        pki_mpi_end_wait();                                                                        \
         pki_mpi_follow(status, request, &operation, &started);                                     \
         pk_region_end(&region);                                                                    \
         return status;                                                                             \

@@ -202,11 +202,13 @@ static pki_step step_of(const pki_fold *fold, const pki_thread_fold *alone, cons
     uint32_t id = pki_step_kind_of(more);
     uint64_t duration = duration_of(fold, r);
     const pki_name *kind = id ? pki_name_at(id) : NULL;
+    bool told = r->extra != PKI_READY_NOT_TOLD;
     return (pki_step){.index = more->start,
                       .start = pki_clock_ns(pki_fold_clock(fold), r->start),
                       .duration = duration,
                       .items = more->value,
-                      .no_processor = r->extra,
+                      .no_processor = told ? r->extra : 0,
+                      .borders_told = told,
                       .work =
                           pki_step_work_of(duration, pki_step_model(more), pki_step_hardware(more)),
                       .kind = kind ? kind->name : NULL,

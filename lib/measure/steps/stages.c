@@ -23,6 +23,7 @@ static void join_blocks(pki_stage_block *into, const pki_stage_block *from)
     into->time += from->time;
     into->items += from->items;
     into->no_processor += from->no_processor;
+    into->told += from->told;
 }
 
 static void halve_numbers(uint64_t *numbers, size_t used)
@@ -208,12 +209,12 @@ static void add_block(const choice *c, const pki_stages *s, size_t i, uint64_t *
             row[PKI_BLOCK_HEAD + c->places[id] - 1] += s->selves[id][i];
 }
 
-/* Not there where nothing of it is known. */
+/* Not there where nobody told it of any step: 0 is something else. */
 static bool fill_no_processor(const pki_stages *s, size_t joined, size_t rows, pki_loop_row *row)
 {
     uint64_t any = 0;
     for (size_t i = 0; i < s->used; i++)
-        any |= s->blocks[i].no_processor;
+        any += s->blocks[i].told;
     row->no_processor = any ? calloc(rows, sizeof *row->no_processor) : NULL;
     row->no_processor_count = row->no_processor ? rows : 0;
     for (size_t i = 0; row->no_processor && i < s->used; i++)

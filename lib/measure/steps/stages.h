@@ -25,7 +25,8 @@ typedef struct pki_step_bit {
 } pki_step_bit;
 
 typedef struct pki_stage_block {
-    uint64_t index, steps, time, items, no_processor;
+    uint64_t index, steps, time, items;
+    uint64_t no_processor, told; /* ns, of so many of the steps */
 } pki_stage_block;
 
 /* All zero is an empty one, too. */

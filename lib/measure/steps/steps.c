@@ -185,8 +185,12 @@ static void add_to_tail(pki_steps *steps, const pki_whole_step *whole)
 
 static void add_to_stages(pki_stages *stages, const pki_whole_step *whole)
 {
-    pki_stage_block block = {whole->step.index, 1, whole->step.duration, whole->step.items,
-                             whole->step.no_processor};
+    pki_stage_block block = {.index = whole->step.index,
+                             .steps = 1,
+                             .time = whole->step.duration,
+                             .items = whole->step.items,
+                             .no_processor = whole->step.no_processor,
+                             .told = whole->step.borders_told};
     pki_stages_add(stages, &block, whole->bits, whole->bit_count);
 }
 
