@@ -219,7 +219,10 @@ class Namespace(unittest.TestCase):
                 self.assertTrue(re.search(r"(?m)^NSpid:.*\t[1-9]$", file.read()))
         self.assertEqual(job.where(str(pids[1]))["targets"][0]["rank"], 1)
         os.kill(pids[0], signal.SIGSTOP)
-        self.assertEqual(job.where()["targets"][0]["state"], "stopped")
+        end = time.monotonic() + 60  # it stops when it has a processor again
+        while (state := job.where()["targets"][0]["state"]) == "running" and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertEqual(state, "stopped")
 
 
 if __name__ == "__main__":

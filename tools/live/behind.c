@@ -108,6 +108,18 @@ static bool is_found(const inquiry *q, size_t of)
     return false;
 }
 
+static bool stands(const look *l)
+{
+    return l->t->state == TARGET_RUNNING;
+}
+
+static bool is_waiting(const look *l)
+{
+    const live_region *in = look_innermost(l);
+    uint32_t kind = in ? live_name_of(&l->s.names, in->id)->kind : PK_OTHER;
+    return kind == PK_COMM || kind == PK_WAIT;
+}
+
 static void add_missing(inquiry *q, const collective *c, size_t of, const char *verb)
 {
     char words[BEHIND_WORDS] = "";
@@ -119,8 +131,14 @@ static void add_missing(inquiry *q, const collective *c, size_t of, const char *
         add(q, of, BEHIND_MISSING, words);
 }
 
+/* Waits for somebody else before it comes: for one that is gone or stopped, if there is any. */
+static bool is_excused(const inquiry *q, size_t of, collective_part part, size_t ended)
+{
+    return q->waits[of] || (ended && part == COLLECTIVE_NOT_ENQUEUED && is_waiting(&q->looks[of]));
+}
+
 /* Who waits himself is left out, unless everybody does: that is a deadlock. */
-static size_t find_missing(inquiry *q, bool also_waiting)
+static size_t find_missing(inquiry *q, bool also_waiting, size_t ended)
 {
     size_t before = q->to->count;
     collective c;
@@ -129,7 +147,7 @@ static size_t find_missing(inquiry *q, bool also_waiting)
             collective_part part = collective_part_of(&c, q->looks, of);
             if (part == COLLECTIVE_INSIDE || part == COLLECTIVE_STRANGER)
                 continue;
-            if (also_waiting || !q->waits[of])
+            if (also_waiting || !is_excused(q, of, part, ended))
                 add_missing(q, &c, of, part == COLLECTIVE_NOT_ENQUEUED ? "entered" : "started");
         }
     return q->to->count - before;
@@ -142,18 +160,6 @@ static void note_waiting(inquiry *q)
         for (size_t of = 0; of < q->count; of++)
             if (collective_part_of(&c, q->looks, of) == COLLECTIVE_INSIDE)
                 q->waits[of] = true;
-}
-
-static bool stands(const look *l)
-{
-    return l->t->state == TARGET_RUNNING;
-}
-
-static bool is_waiting(const look *l)
-{
-    const live_region *in = look_innermost(l);
-    uint32_t kind = in ? live_name_of(&l->s.names, in->id)->kind : PK_OTHER;
-    return kind == PK_COMM || kind == PK_WAIT;
 }
 
 /* Ranks are looked at one after the other, and may run without waiting for each other: who is
@@ -300,9 +306,9 @@ static void inquire(inquiry *q)
     bool deadlock = false;
     find_ended(q);
     note_waiting(q);
-    size_t ended = q->to->count, missing = find_missing(q, false);
+    size_t ended = q->to->count, missing = find_missing(q, false, ended);
     if (!ended && !missing)
-        deadlock = find_missing(q, true) > 0;
+        deadlock = find_missing(q, true, ended) > 0;
     if (!q->to->count)
         find_in_earlier_steps(q, false);
     if (!q->to->count)

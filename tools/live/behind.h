@@ -5,8 +5,9 @@
  *   - it is missing in a collective that others have begun: their last operation that is complete
  *     on a communicator is n, something is under way, and this rank has not enqueued n + 1 (or has
  *     enqueued it, and not started it). Who is itself in a collective where somebody else is
- * missing is not to blame. Communicators with messages on them tell nothing: ranks count
- * differently
+ *     missing is not to blame; nor, where a process is gone or stopped, who has not come and stands
+ *     in a region of kind comm or wait: it waits for that one, or for who does. Communicators with
+ *     messages on them tell nothing: ranks count differently
  *   - it is in an earlier step than others
  *   - it is inside a region that others have left, who stand in a region of kind comm or wait
  */
