@@ -129,6 +129,37 @@ static double own_step(const forge *f, uint64_t *state, double machine, bool slo
     return own;
 }
 
+/* Half of the ranks sit on each of two processors, and now and then two change places. */
+static void change_places(const forge *f, uint64_t *state, bool *second)
+{
+    size_t a = draw(state) % f->ranks, b = draw(state) % f->ranks;
+    bool kept = second[a];
+    if (uniform(state) < 0.05) {
+        second[a] = second[b];
+        second[b] = kept;
+    }
+}
+
+/* By how much the processor of a rank is slower in a step: [rank * steps + step]. Something else
+ * has a part of the second one for twenty steps on end of seventy, or always. */
+static double *processors(const forge *f, uint64_t *state)
+{
+    double *slower = calloc(f->ranks * f->steps, sizeof *slower);
+    bool *second = calloc(f->ranks, sizeof *second), shared = f->seated;
+    for (size_t r = 0; r < f->ranks; r++)
+        second[r] = r % 2;
+    for (size_t step = 0; step < f->steps; step++) {
+        if (!f->seated) {
+            change_places(f, state, second);
+            shared = uniform(state) < (shared ? 0.95 : 0.02);
+        }
+        for (size_t r = 0; r < f->ranks; r++)
+            slower[r * f->steps + step] = shared && second[r] ? f->uneven : 0;
+    }
+    free(second);
+    return slower;
+}
+
 /* It loses its processor for some thirty steps, then has it for some seventy. */
 static void crowd(const forge *f, uint64_t *state, pki_summary *s)
 {
@@ -172,15 +203,19 @@ void forge_make(const forge *f, pki_summary *ranks, bool *culprit)
 {
     uint64_t state = f->seed * UINT64_C(0x2545F4914F6CDD1D) + 1;
     choose(f, &state, culprit);
+    double *slower = f->uneven > 0 ? processors(f, &state) : NULL;
     for (size_t r = 0; r < f->ranks; r++) {
         double machine = f->quiet ? 1 : 1 + 0.007 * normal(&state);
         begin_rank(f, r, &ranks[r]);
-        for (size_t step = 0; step < f->steps; step++)
-            own_step(f, &state, machine, culprit[r], block_of(&ranks[r], step));
+        for (size_t step = 0; step < f->steps; step++) {
+            double processor = slower ? 1 + slower[r * f->steps + step] : 1;
+            own_step(f, &state, machine * processor, culprit[r], block_of(&ranks[r], step));
+        }
         if (f->crowd)
             crowd(f, &state, &ranks[r]);
         add_regions(f, &state, &ranks[r]);
     }
     for (size_t step = 0; step < f->steps; step++)
         reduce(f, ranks, step);
+    free(slower);
 }

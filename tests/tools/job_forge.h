@@ -37,6 +37,9 @@ typedef struct forge {
     size_t regions;                /* besides the stages, for files of realistic size */
     size_t calls;                  /* of each region: how many buckets there are */
     enum forge_crowd crowd;        /* ranks share processors */
+    double uneven;                 /* half of the ranks sit on a processor that takes so much
+                                      longer for steps on end; now and then two change places */
+    bool seated;                   /* all the time, and none changes places */
     bool quiet;                    /* without any noise: figures can be told by hand */
 } forge;
 

@@ -178,6 +178,18 @@ static void too_few_steps_accuse_nobody(void **state)
     finish(s);
 }
 
+/* 5 % of what a rank does between operations that take twenty times as long. */
+static void who_costs_next_to_nothing_is_not_accused(void **state)
+{
+    (void)state;
+    forge f = usual;
+    f.culprits = 1;
+    f.link = 100;
+    assert_int_equal(score_jobs(&f, 5).accused, 5);
+    f.link = 400;
+    assert_int_equal(score_jobs(&f, 5).accused, 0);
+}
+
 static void increments_add_up_to_the_step(void **state)
 {
     (void)state;
@@ -373,6 +385,7 @@ int main(void)
         cmocka_unit_test(the_interval_and_the_cost_are_right),
         cmocka_unit_test(two_ranks_are_beside_each_other),
         cmocka_unit_test(too_few_steps_accuse_nobody),
+        cmocka_unit_test(who_costs_next_to_nothing_is_not_accused),
         cmocka_unit_test(increments_add_up_to_the_step),
         cmocka_unit_test(the_frontier_names_rank_and_stage),
         cmocka_unit_test(efficiencies_are_those_by_hand),

@@ -44,6 +44,77 @@ static void who_is_late_is_found(void **state)
     assert_int_equal(s.rightly, s.accused);
 }
 
+/* Half of the ranks sit on a processor that something else has a part of, all the run or by turns:
+ * they are late together, and none of them is to blame. */
+static void nobody_is_accused_of_his_processor(void **state)
+{
+    (void)state;
+    forge f = crowded;
+    f.uneven = 0.25;
+    job_score s = score_jobs(&f, 100);
+    print_message("by turns: %zu of %zu with false verdicts\n", s.with_false, s.jobs);
+    assert_true(s.with_false <= 1);
+    f.seated = true;
+    s = score_jobs(&f, 100);
+    print_message("seated: %zu of %zu with false verdicts\n", s.with_false, s.jobs);
+    assert_true(s.with_false <= 1);
+}
+
+/* In steps in which it sits on the better one. */
+static void who_is_late_on_such_processors_is_found(void **state)
+{
+    (void)state;
+    forge f = crowded;
+    f.uneven = 0.25;
+    f.culprits = 1;
+    f.slow = 0.08;
+    job_score s = score_jobs(&f, 50);
+    print_message("%zu of %zu found, %zu accused\n", s.found, s.culprits, s.accused);
+    assert_true(2 * s.found >= s.culprits);
+    assert_true(s.accused - s.rightly <= 1);
+}
+
+static size_t count_verdicts(const forge *f, const char *name)
+{
+    complaint why = {""};
+    bool culprit[8];
+    job j;
+    size_t count, found = 0;
+    pki_summary *ranks = calloc(f->ranks, sizeof *ranks);
+    forge_make(f, ranks, culprit);
+    assert_true(job_of(&j, ranks, f->ranks, &(job_steps){0}, &why));
+    free(ranks);
+    job_findings all = job_find(&j);
+    job_verdict *said = job_verdicts(&all, &count);
+    for (size_t i = 0; i < count; i++) {
+        found += strcmp(said[i].name, name) == 0;
+        free(said[i].text);
+    }
+    free(said);
+    job_findings_finish(&all);
+    job_finish(&j);
+    return found;
+}
+
+/* What cannot be known is said. */
+static void who_may_be_late_is_said(void **state)
+{
+    (void)state;
+    forge f = crowded;
+    f.culprits = 1;
+    f.slow = 0.08;
+    assert_int_equal(count_verdicts(&f, "late-rank"), 1);
+    assert_int_equal(count_verdicts(&f, "maybe-late"), 0);
+    f.crowd = FORGE_CROWD_OF_RUN;
+    assert_int_equal(count_verdicts(&f, "late-rank"), 0);
+    assert_int_equal(count_verdicts(&f, "maybe-late"), 1);
+    f = crowded;
+    f.uneven = 0.25;
+    f.seated = true;
+    assert_int_equal(count_verdicts(&f, "late-rank"), 0);
+    assert_int_equal(count_verdicts(&f, "maybe-late"), 1);
+}
+
 /* Where it is known of the run as a whole only, what that may explain is nobody's. */
 static void late_beyond_what_the_processor_explains(void **state)
 {
@@ -92,6 +163,9 @@ int main(void)
         cmocka_unit_test(a_rank_without_a_processor_is_not_accused),
         cmocka_unit_test(without_being_told_it_would_be),
         cmocka_unit_test(who_is_late_is_found),
+        cmocka_unit_test(nobody_is_accused_of_his_processor),
+        cmocka_unit_test(who_is_late_on_such_processors_is_found),
+        cmocka_unit_test(who_may_be_late_is_said),
         cmocka_unit_test(late_beyond_what_the_processor_explains),
         cmocka_unit_test(the_host_is_said),
     };

@@ -6,15 +6,23 @@
 #include "measure/overhead.h"
 #include "memory.h"
 
-static double share_of_run(const job *j, size_t rank)
+double job_crowd_share(const pki_processor *p)
 {
-    const pki_processor *p = &j->ranks[rank].processor;
     return p->observed >= PKI_PROCESSOR_LEAST_NS ? (double)p->ready / (double)p->observed : 0;
+}
+
+bool job_is_told(const job_rank *rank)
+{
+    const pki_stage_summary *s = &rank->stages;
+    for (size_t i = 0; i < s->loop_count; i++)
+        if (!*s->loops[i].name)
+            return s->loops[i].no_processor_count > 0;
+    return false;
 }
 
 bool job_is_crowded(const job *j, size_t rank)
 {
-    return share_of_run(j, rank) >= JOB_CROWDED_FROM;
+    return job_crowd_share(&j->ranks[rank].processor) >= JOB_CROWDED_FROM;
 }
 
 static double share_of(const job *j, size_t rank)
@@ -25,7 +33,8 @@ static double share_of(const job *j, size_t rank)
         ready += loop->ready[job_cell(j, b, rank)];
         own += loop->own[job_cell(j, b, rank)];
     }
-    return ready > 0 ? ready / own : share_of_run(j, rank);
+    return job_is_told(&j->ranks[rank]) ? (own > 0 ? ready / own : 0)
+                                        : job_crowd_share(&j->ranks[rank].processor);
 }
 
 static void add_rank(job_crowd *c, const job *j, size_t rank)

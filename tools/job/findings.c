@@ -165,6 +165,37 @@ static void say_crowds(verdicts *v, const job_findings *f)
     }
 }
 
+/* "Ranks 3 and 4 more take" */
+static const char *who_may_be(const job_findings *f, const job_not_told *of, char who[80])
+{
+    char more[40] = "";
+    if (of->ranks > 1)
+        snprintf(more, sizeof more, " and %zu more take", of->ranks - 1);
+    snprintf(who, 80, "Rank%s %d%s", of->ranks > 1 ? "s" : "", f->of->ranks[of->rank].rank,
+             of->ranks > 1 ? more : " takes");
+    return who;
+}
+
+static void say_maybe(verdicts *v, const job_findings *f)
+{
+    const job_not_told *known = &f->lateness.not_known, *alone = &f->lateness.not_alone;
+    char who[80];
+    if (known->ranks)
+        say(v, "maybe-late", PKI_NOTE, NULL,
+            "%s longer than the others for the same work (%s), which may be time without a"
+            " processor: nobody tells when in the run that was, as libpk_mpi does. With it, or a"
+            " processor for each rank, one would know.",
+            who_may_be(f, known, who), SHARE(known->by));
+    if (alone->ranks)
+        say(v, "maybe-late", PKI_NOTE, NULL,
+            "%s longer than the others for the same work (%s at most), and %s out among the ranks"
+            " of the host, which share processors: it may be the processor that is slow, or that is"
+            " shared with something else, and who sits there. With ranks bound to processors one"
+            " would know.",
+            who_may_be(f, alone, who), SHARE(alone->by),
+            alone->ranks > 1 ? "none of them stands" : "does not stand");
+}
+
 static void say_communication(verdicts *v, const job_findings *f)
 {
     double share = job_communication_share(f);
@@ -222,6 +253,7 @@ job_verdict *job_verdicts(const job_findings *f, size_t *count)
     for (size_t i = 0; i < f->lateness.count; i++)
         say_late(&v, f, &f->lateness.late[i]);
     say_links(&v, f);
+    say_maybe(&v, f);
     say_crowds(&v, f);
     say_communication(&v, f);
     say_imbalance(&v, f);

@@ -39,9 +39,9 @@ double job_communication_share(const job_findings *f);
 
 /* Sentences, what is urgent first: each to be freed, and the array. */
 typedef struct job_verdict {
-    const char *name; /* "late-rank", "late-host", "slow-link", "no-processor", "communication",
-                         "imbalance", "missing-ranks", "cut-off", "waits-unknown", "not-judged",
-                         "no-finding" */
+    const char *name; /* "late-rank", "late-host", "slow-link", "maybe-late", "no-processor",
+                         "communication", "imbalance", "missing-ranks", "cut-off", "waits-unknown",
+                         "not-judged", "no-finding" */
     pki_severity severity;
     char *text;
     const job_late *late; /* of "late-rank" and "late-host" */

@@ -2,25 +2,13 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/compiler.h"
-#include "bench/stats/evidence.h"
 #include "bench/stats/sample_stats.h"
 #include "job/costs.h"
+#include "job/crowd.h"
 #include "job/roles.h"
+#include "job/stands.h"
 #include "memory.h"
-
-/* Units that are compared with each other (ranks, or hosts): a value for each in each block. */
-typedef struct field {
-    size_t units, blocks;
-    double *values; /* [block * units + unit], at most; NAN: not there */
-    double *low;    /* the same, at least */
-    const uint32_t *roles;
-    size_t role_count;
-    double *late;   /* [unit * blocks + block], as many as there are... */
-    size_t *counts; /* ...by unit */
-} field;
 
 /* ---- values ---- */
 
@@ -48,95 +36,13 @@ static double *values_of(const job *j, const job_loop *loop, bool by_work, const
     return values;
 }
 
-/* Of two the lower one: half of the difference would be each one's lateness otherwise. */
-static double middle(double *values, size_t count)
-{
-    if (count == 2)
-        return PKI_MIN(values[0], values[1]);
-    return count ? pki_samples_select_median(values, count) : NAN;
-}
+/* ---- verdicts ---- */
 
-static double median_of_role(const field *f, size_t block, uint32_t role, double *scratch)
-{
-    size_t count = 0;
-    for (size_t u = 0; u < f->units; u++) {
-        double v = f->values[block * f->units + u];
-        if (f->roles[u] == role && !isnan(v))
-            scratch[count++] = v;
-    }
-    return middle(scratch, count);
-}
-
-/* What each unit is late in each block that it is in, at least. */
-static void find_lateness(field *f)
-{
-    double *scratch = memory_zeroed(f->units, sizeof *scratch);
-    double *medians = memory_zeroed(f->role_count, sizeof *medians);
-    f->late = memory_zeroed(f->units * f->blocks, sizeof *f->late);
-    f->counts = memory_zeroed(f->units, sizeof *f->counts);
-    for (size_t b = 0; b < f->blocks; b++) {
-        for (uint32_t k = 0; k < f->role_count; k++)
-            medians[k] = median_of_role(f, b, k, scratch);
-        for (size_t u = 0; u < f->units; u++) {
-            double v = f->low[b * f->units + u];
-            if (!isnan(v))
-                f->late[u * f->blocks + f->counts[u]++] = v - medians[f->roles[u]];
-        }
-    }
-    free(scratch);
-    free(medians);
-}
-
-static void finish_field(field *f)
-{
-    free(f->values);
-    free(f->low);
-    free(f->late);
-    free(f->counts);
-}
-
-/* ---- judging ---- */
-
-/* The median of a healthy rank is all that is asked of it. */
-static double quick_median(const field *f, size_t unit, double *scratch)
-{
-    memcpy(scratch, f->late + unit * f->blocks, f->counts[unit] * sizeof *scratch);
-    return f->counts[unit] ? pki_samples_select_median(scratch, f->counts[unit]) : NAN;
-}
-
-typedef struct judgement {
-    double median; /* the pseudo-median: of all means of two blocks */
-    pki_interval interval;
-    bool late;
-} judgement;
-
-/* Room for what judge() sorts. */
-static double *judge_room(const field *f)
-{
-    return memory_zeroed(pki_walsh_count(f->blocks), sizeof(double));
-}
-
-static judgement judge(const field *f, size_t unit, double *scratch)
-{
-    size_t count = f->counts[unit];
-    const double *late = f->late + unit * f->blocks;
-    judgement out = {NAN, {-INFINITY, INFINITY}, false};
-    if (!count)
-        return out;
-    double dependence = pki_samples_dependence(late, count, quick_median(f, unit, scratch));
-    pki_walsh_averages(late, count, scratch);
-    out.median = pki_samples_median(scratch, pki_walsh_count(count));
-    out.interval =
-        pki_walsh_interval(scratch, count, dependence, 2 * JOB_LATE_LEVEL / (double)f->units);
-    out.late = out.median > log1p(JOB_LATE_LEAST) && out.interval.low > log1p(JOB_LATE_SURELY);
-    return out;
-}
-
-static job_late *add_late(job_lateness *l, const judgement *of)
+static job_late *add_late(job_lateness *l, const job_judgement *of)
 {
     l->late = memory_resized(l->late, (l->count + 1) * sizeof *l->late);
     l->late[l->count] = (job_late){
-        .by = expm1(of->median), .low = expm1(of->interval.low), .high = expm1(of->interval.high)};
+        .by = expm1(of->by), .low = expm1(of->interval.low), .high = expm1(of->interval.high)};
     return &l->late[l->count++];
 }
 
@@ -194,57 +100,171 @@ static void take_off(const job *j, double *values, size_t blocks, uint32_t host,
                 values[job_cell(j, b, r)] -= by;
 }
 
-static void judge_hosts(const job *j, field *f, field *ranks, job_lateness *l)
+static void judge_hosts(const job *j, const job_field *f, job_field *ranks, job_lateness *l)
 {
-    double *scratch = judge_room(f);
     for (uint32_t h = 0; h < f->units; h++) {
-        judgement of = judge(f, h, scratch);
+        job_judgement of = job_field_judge(f, JOB_IN_THE_MIDDLE, h);
         if (!of.late)
             continue;
         job_late *late = add_late(l, &of);
         late->host = true;
         late->host_at = h;
-        take_off(j, ranks->values, f->blocks, h, of.median);
-        take_off(j, ranks->low, f->blocks, h, of.median);
+        take_off(j, ranks->values, f->blocks, h, of.by);
+        take_off(j, ranks->low, f->blocks, h, of.by);
     }
-    free(scratch);
 }
 
 /* Where a host has few ranks, or each its own role, there is nothing to be said of hosts. */
-static void find_hosts(const job *j, field *ranks, job_lateness *l)
+static bool compares_hosts(const job *j, size_t roles)
 {
     size_t hosts = j->hosts.count;
-    if (hosts < 2 || j->rank_count < 2 * hosts || l->roles > 1)
+    return hosts >= 2 && j->rank_count >= 2 * hosts && roles <= 1;
+}
+
+static void find_hosts(const job *j, job_field *ranks, job_lateness *l)
+{
+    size_t hosts = j->hosts.count;
+    if (!compares_hosts(j, l->roles))
         return;
     uint32_t *one = memory_zeroed(hosts, sizeof *one);
-    field f = {.units = hosts, .blocks = ranks->blocks, .roles = one, .role_count = 1};
+    job_field f = {.units = hosts,
+                   .blocks = ranks->blocks,
+                   .roles = one,
+                   .role_count = 1,
+                   .level = ranks->level};
     f.values = values_of_hosts(j, ranks->values, f.blocks);
     f.low = values_of_hosts(j, ranks->low, f.blocks);
-    find_lateness(&f);
+    job_field_begin(&f);
     judge_hosts(j, &f, ranks, l);
-    finish_field(&f);
+    job_field_end(&f);
+    free(f.values);
+    free(f.low);
     free(one);
 }
 
 /* ---- ranks ---- */
 
-static void judge_ranks(const job *j, field *f, job_lateness *l)
+/* Where ranks lack processors, steps are as long as the others make them. */
+static double least_worth(const job *j, size_t rank, double time)
 {
-    double *scratch = judge_room(f);
-    for (size_t r = 0; r < f->units; r++) {
-        double median = quick_median(f, r, scratch);
-        l->by[r] = expm1(median);
-        if (!(median > log1p(JOB_LATE_LEAST)))
-            continue;
-        judgement of = judge(f, r, scratch);
-        l->by[r] = expm1(of.median);
-        if (!of.late)
-            continue;
-        job_late *late = add_late(l, &of);
-        late->rank = r;
-        late->host_at = j->ranks[r].host;
+    const pki_processor *p = &j->ranks[rank].processor;
+    if (!job_is_crowded(j, rank))
+        return JOB_LATE_WORTH * time;
+    return JOB_LATE_SURELY * time * (double)p->running / (double)p->observed;
+}
+
+static bool is_worth_while(const job *j, size_t rank, double by)
+{
+    const job_loop *loop = job_usual(j);
+    double own = 0, time = 0;
+    for (size_t b = 0; b < loop->block_count; b++) {
+        size_t cell = job_cell(j, b, rank);
+        own += loop->own[cell] - loop->ready[cell];
+        time += loop->time[cell];
     }
-    free(scratch);
+    return own * -expm1(-by) >= least_worth(j, rank, time);
+}
+
+/* What each look sees of the ranks, and who stands out by that: [rank], of a look. */
+typedef struct seen {
+    double *quick[JOB_LOOKS];
+    bool *stands[JOB_LOOKS];
+} seen;
+
+static seen see(const job *j, const job_field *f)
+{
+    seen s;
+    for (int look = 0; look < JOB_LOOKS; look++) {
+        s.quick[look] = memory_zeroed(f->units, sizeof **s.quick);
+        for (size_t r = 0; r < f->units; r++)
+            s.quick[look][r] = job_field_quick(f, (job_look)look, r);
+        s.stands[look] = job_stand_out(j, f->roles, s.quick[look], f->level);
+    }
+    return s;
+}
+
+static void unsee(seen *s)
+{
+    for (int look = 0; look < JOB_LOOKS; look++) {
+        free(s->quick[look]);
+        free(s->stands[look]);
+    }
+}
+
+static void note(job_not_told *to, size_t rank, double by)
+{
+    if (!to->ranks || by > to->by)
+        *to = (job_not_told){to->ranks, rank, by};
+    to->ranks++;
+}
+
+/* By the first look that finds it so. */
+static job_judgement judge_rank(const job *j, const job_field *f, const seen *s, size_t rank,
+                                bool *alone)
+{
+    job_judgement first = {NAN, {-INFINITY, INFINITY}, false};
+    *alone = true;
+    for (int look = 0; look < JOB_LOOKS; look++) {
+        if (!(s->quick[look][rank] > log1p(JOB_LATE_LEAST)))
+            continue;
+        job_judgement of = job_field_judge(f, (job_look)look, rank);
+        of.late = of.late && is_worth_while(j, rank, of.by);
+        if (of.late && s->stands[look][rank])
+            return of;
+        *alone = *alone && !of.late;
+        first = isnan(first.by) ? of : first;
+    }
+    first.late = false;
+    return first;
+}
+
+static void judge_ranks(const job *j, const job_field *f, job_lateness *l)
+{
+    seen s = see(j, f);
+    for (size_t r = 0; r < f->units; r++) {
+        bool alone;
+        job_judgement of = judge_rank(j, f, &s, r, &alone);
+        l->by[r] = expm1(isnan(of.by) ? s.quick[JOB_IN_THE_MIDDLE][r] : of.by);
+        if (of.late) {
+            job_late *late = add_late(l, &of);
+            late->rank = r;
+            late->host_at = j->ranks[r].host;
+        } else if (!alone && job_is_told(&j->ranks[r])) {
+            note(&l->not_alone, r, l->by[r]);
+        }
+    }
+    unsee(&s);
+}
+
+static bool is_accused(const job_lateness *l, size_t rank)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (!l->late[i].host && l->late[i].rank == rank)
+            return true;
+    return false;
+}
+
+/* Who would be late if none of the time without a processor that nobody tells step by step had been
+ * its own. */
+static void find_not_known(const job *j, const job_field *ranks, job_lateness *l)
+{
+    size_t not_told = 0;
+    for (size_t r = 0; r < j->rank_count; r++)
+        not_told += !job_is_told(&j->ranks[r]) && job_crowd_share(&j->ranks[r].processor) > 0;
+    if (!not_told)
+        return;
+    job_field f = *ranks;
+    f.low = f.values;
+    job_field_begin(&f);
+    seen s = see(j, &f);
+    for (size_t r = 0; r < f.units; r++) {
+        bool alone;
+        job_judgement of = judge_rank(j, &f, &s, r, &alone);
+        if (of.late && !is_accused(l, r))
+            note(&l->not_known, r, expm1(of.by));
+    }
+    unsee(&s);
+    job_field_end(&f);
 }
 
 static int latest_first(const void *x, const void *y)
@@ -255,43 +275,59 @@ static int latest_first(const void *x, const void *y)
     return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-static const char *why_not(const job *j, const job_loop *loop)
+static const char *why_not(const job *j, const job_loop *loop, double level)
 {
     if (!loop)
         return "there are no steps that ranks could be compared by";
     if (j->rank_count < 2)
         return "there is one rank only";
-    if (!pki_samples_sign_supported(loop->block_count, 1,
-                                    1 - 2 * JOB_LATE_LEVEL / (double)j->rank_count))
+    if (!pki_samples_sign_supported(loop->block_count, 1, 1 - 2 * level))
         return "there are too few steps to tell a slow rank from chance";
     return NULL;
+}
+
+static double level_of(const job *j, size_t roles)
+{
+    size_t hosts = compares_hosts(j, roles) ? j->hosts.count : 0;
+    return JOB_LATE_LEVEL / (double)(JOB_LOOKS * j->rank_count + hosts);
+}
+
+static void find_late(const job *j, const job_loop *loop, const uint32_t *roles, double level,
+                      job_lateness *l)
+{
+    l->blocks = loop->block_count;
+    l->by_work = all_have_items(j, loop);
+    job_field f = {.units = j->rank_count,
+                   .blocks = l->blocks,
+                   .values = values_of(j, loop, l->by_work, loop->ready),
+                   .low = values_of(j, loop, l->by_work, loop->maybe),
+                   .roles = roles,
+                   .role_count = l->roles,
+                   .level = level};
+    find_hosts(j, &f, l);
+    job_field_begin(&f);
+    judge_ranks(j, &f, l);
+    job_field_end(&f);
+    find_not_known(j, &f, l);
+    free(f.values);
+    free(f.low);
 }
 
 job_lateness job_find_late(const job *j)
 {
     const job_loop *loop = job_usual(j);
-    job_lateness l = {.why_not = why_not(j, loop)};
-    l.by = memory_zeroed(j->rank_count, sizeof *l.by);
+    job_lateness l = {.by = memory_zeroed(j->rank_count, sizeof *l.by)};
     for (size_t r = 0; r < j->rank_count; r++)
         l.by[r] = NAN;
-    if (l.why_not)
-        return l;
     uint32_t *roles = job_roles(j, &l.roles);
-    l.blocks = loop->block_count;
-    l.by_work = all_have_items(j, loop);
-    field f = {.units = j->rank_count,
-               .blocks = l.blocks,
-               .values = values_of(j, loop, l.by_work, loop->ready),
-               .low = values_of(j, loop, l.by_work, loop->maybe),
-               .roles = roles,
-               .role_count = l.roles};
-    find_hosts(j, &f, &l);
-    find_lateness(&f);
-    judge_ranks(j, &f, &l);
-    if (l.count)
-        qsort(l.late, l.count, sizeof *l.late, latest_first);
-    job_find_costs(j, roles, &l);
-    finish_field(&f);
+    double level = level_of(j, l.roles);
+    l.why_not = why_not(j, loop, level);
+    if (!l.why_not) {
+        find_late(j, loop, roles, level, &l);
+        if (l.count)
+            qsort(l.late, l.count, sizeof *l.late, latest_first);
+        job_find_costs(j, roles, &l);
+    }
     free(roles);
     return l;
 }

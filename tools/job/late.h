@@ -7,12 +7,19 @@
  *
  * with the time off in which it was ready to run and had no processor (job_loop.ready), and of what
  * may have been so (maybe) all for the rank that is judged, none for the others; where work is the
- * steps' items, if all ranks tell any, else the number of steps. A rank is late
- * if the pseudo-median of its lateness over the blocks (Hodges and Lehmann's) is above
- * JOB_LATE_LEAST, and surely above JOB_LATE_SURELY: the lower end of the interval that belongs to
- * it (Wilcoxon's signed ranks, lib/bench/stats/evidence.h), at a level that is divided by the
- * number of ranks, with neighbouring blocks that depend on each other counted as fewer. Time that
- * all ranks take, a slow link or a large batch, cancels: nobody is late then.
+ * steps' items, if all ranks tell any, else the number of steps. Whether that is late, and surely,
+ * is judge.h's: at the level JOB_LATE_LEVEL, divided by the number of all comparisons (two looks at
+ * each rank, one at each host). Time that all ranks take, a slow link or a large batch, cancels:
+ * nobody is late then. Of a rank moreover
+ *
+ *     excess >= JOB_LATE_WORTH x the rank's step     excess = own time x by / (1 + by)
+ *
+ * since no mending can make a step shorter by more than the excess. Where ranks share processors,
+ * steps are as long as the others make them, and what counts is what a rank takes from the others:
+ *
+ *     excess >= JOB_LATE_SURELY x the processor time of the rank's step
+ *
+ * and it has to stand out from them (stands.h).
  *
  * The ranks of a host are compared as one first: a host whose ranks are late together is one
  * finding, and its ranks are late only if they are so beyond it. A role is the ranks that have the
@@ -21,10 +28,10 @@
 #pragma once
 
 #include "job/job.h"
+#include "job/judge.h"
 
-#define JOB_LATE_LEAST 0.03
-#define JOB_LATE_SURELY 0.02
-#define JOB_LATE_LEVEL 0.05 /* probability of a false verdict, over all ranks, at most */
+#define JOB_LATE_LEVEL 0.05  /* probability of a false verdict, over all of them, at most */
+#define JOB_LATE_WORTH 0.005 /* of a step */
 
 typedef struct job_late {
     bool host;            /* all ranks of it; else... */
@@ -39,14 +46,23 @@ typedef struct job_late {
                              where others are as late in a step by chance */
 } job_late;
 
+/* Ranks that may be late. */
+typedef struct job_not_told {
+    size_t ranks, rank; /* how many, and the latest of them: its place */
+    double by;
+} job_not_told;
+
 typedef struct job_lateness {
     const char *why_not; /* why nobody could be judged; NULL: they were */
     bool by_work;        /* per item; else per step */
     size_t blocks, roles;
     double *by; /* by place of a rank: its median lateness, as a share; NAN: unknown */
     size_t count;
-    job_late *late; /* latest first */
-    double cost;    /* of all of them together, ns per step */
+    job_late *late;         /* latest first */
+    double cost;            /* of all of them together, ns per step */
+    job_not_told not_known; /* late, unless time without a processor explains it: of these ranks
+                               nobody tells where in the run that was */
+    job_not_told not_alone; /* late as others on their host are, which share processors */
 } job_lateness;
 
 job_lateness job_find_late(const job *j);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "core/overhead.h"
+#include "job/crowd.h"
 #include "memory.h"
 
 /* The blocks of one rank's steps of one kind. */
@@ -211,18 +211,14 @@ static void add_block(const job *j, job_loop *loop, size_t cell, const uint64_t 
     loop->own[cell] += time - waited;
 }
 
-/* It is known of the run as a whole; of a rank whose borders nobody told, all of that may be its
- * own time, and of the others so much in each step as is left to chance (core/ready.h). */
-static void bound_ready(const job *j, job_loop *loop, size_t rank, bool known)
+/* Of a rank whose borders nobody told it is known of the run as a whole, and all of that may be its
+ * own time. Who was told has no more than there is (core/ready.h rounds up). */
+static void bound_ready(const job *j, job_loop *loop, size_t rank, bool told)
 {
-    const pki_processor *p = &j->ranks[rank].processor;
-    double share = p->observed ? (double)p->ready / (double)p->observed : 0;
+    double share = told ? 0 : job_crowd_share(&j->ranks[rank].processor);
     for (size_t b = 0; b < loop->block_count; b++) {
         size_t cell = job_cell(j, b, rank);
-        double rest = share * loop->time[cell];
-        if (known)
-            rest = PKI_MIN(rest, PKI_READY_LEAST * loop->steps[cell]);
-        double most = loop->ready[cell] + rest;
+        double most = loop->ready[cell] + share * loop->time[cell];
         loop->ready[cell] = PKI_MIN(loop->ready[cell], loop->own[cell]);
         loop->maybe[cell] = PKI_MIN(most, loop->own[cell]);
     }

@@ -35,6 +35,7 @@
 #define job_counted_of pki_mpi_job_counted_of
 #define job_counted_take pki_mpi_job_counted_take
 #define job_counted_text pki_mpi_job_counted_text
+#define job_crowd_share pki_mpi_job_crowd_share
 #define job_device_parts pki_mpi_job_device_parts
 #define job_devices_overlap pki_mpi_job_devices_overlap
 #define job_devices_share pki_mpi_job_devices_share
@@ -43,6 +44,10 @@
 #define job_exchanges_end pki_mpi_job_exchanges_end
 #define job_exchanges_received pki_mpi_job_exchanges_received
 #define job_exchanges_sent pki_mpi_job_exchanges_sent
+#define job_field_begin pki_mpi_job_field_begin
+#define job_field_end pki_mpi_job_field_end
+#define job_field_judge pki_mpi_job_field_judge
+#define job_field_quick pki_mpi_job_field_quick
 #define job_files pki_mpi_job_files
 #define job_find pki_mpi_job_find
 #define job_find_costs pki_mpi_job_find_costs
@@ -57,6 +62,7 @@
 #define job_finish pki_mpi_job_finish
 #define job_frontier_finish pki_mpi_job_frontier_finish
 #define job_is_crowded pki_mpi_job_is_crowded
+#define job_is_told pki_mpi_job_is_told
 #define job_json_exchange pki_mpi_job_json_exchange
 #define job_json_members pki_mpi_job_json_members
 #define job_json_rank_waits pki_mpi_job_json_rank_waits
@@ -91,6 +97,7 @@
 #define job_spread_of pki_mpi_job_spread_of
 #define job_spread_of_stage pki_mpi_job_spread_of_stage
 #define job_stage_of_rank pki_mpi_job_stage_of_rank
+#define job_stand_out pki_mpi_job_stand_out
 #define job_transfers_add pki_mpi_job_transfers_add
 #define job_verdicts pki_mpi_job_verdicts
 #define job_wait_keys pki_mpi_job_wait_keys
