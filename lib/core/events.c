@@ -16,12 +16,14 @@
 #define IN_VAIN_MOST 1024u /* calls off the fast path, of a thread that has no events */
 
 static uint8_t frequent[PKI_NAMES_MAX];
+static bool any_frequent;        /* a session that asks for no events need not touch the table */
 static _Thread_local bool due;   /* the region that ends now is the one to be sampled next */
 static _Thread_local bool fresh; /* the sampler's `end` has been read for the call that ends now */
 
 void pki_events_reset(void)
 {
-    memset(frequent, 0, sizeof frequent);
+    if (__atomic_exchange_n(&any_frequent, false, __ATOMIC_RELAXED))
+        memset(frequent, 0, sizeof frequent);
 }
 
 bool pki_events_keeps(uint32_t id)
@@ -75,6 +77,7 @@ static uint32_t gap_for(const pki_sampler *s, double interval, uint32_t before)
 static void leave_on_fast_path(uint32_t id)
 {
     pki_store(&frequent[id], (uint8_t)1);
+    pki_store(&any_frequent, true);
 }
 
 static void learn(pki_sampler *s, pki_event_sums *row, uint32_t id, uint64_t now)

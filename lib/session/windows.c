@@ -43,6 +43,7 @@ static struct {
     size_t thread_count;
     pki_thread_row *threads;
 } w;
+static bool asked; /* for windows, by the last session: else there is nothing in w to forget */
 
 static void forget_threads(void)
 {
@@ -301,9 +302,11 @@ static pk_status why_not(const char *path, int error)
 
 pk_status pki_windows_open(pki_session *s)
 {
-    memset(&w, 0, sizeof w);
     pki_config *c = &s->config;
-    if (!c->windows[0])
+    if (asked)
+        memset(&w, 0, sizeof w);
+    asked = c->windows[0] != 0;
+    if (!asked)
         return PK_OK;
     if (!pki_target_is_free(c->windows))
         return why_not(c->windows, errno);

@@ -15,9 +15,11 @@ static bool reported[PKI_COMMS_MAX];  /* that it stands still */
 
 void pki_progress_reset(void)
 {
-    memset(spans, 0, sizeof spans);
-    memset(since, 0, sizeof since);
-    memset(reported, 0, sizeof reported);
+    if (spans[0]) { /* else none was looked at, and no page of these is touched */
+        memset(spans, 0, sizeof spans);
+        memset(since, 0, sizeof since);
+        memset(reported, 0, sizeof reported);
+    }
     pki_comms_forget_ends();
 }
 
