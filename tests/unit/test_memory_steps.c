@@ -49,7 +49,7 @@ static void each_long_step_has_a_sample(void **state)
 {
     (void)state;
     char *trace = trace_of("memory", false);
-    assert_in_range(count(trace, SAMPLE), STEPS, STEPS + 20); /* and looks between steps */
+    assert_true(count(trace, SAMPLE) >= STEPS); /* and looks while none ended */
     free(trace);
 }
 
