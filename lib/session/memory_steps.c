@@ -58,7 +58,7 @@ static void at_step(pki_thread *t, uint64_t now)
     if (last && pki_thread_ns(t, last, pki_not_negative(now - last)) < PKI_MEMORY_STEP_LEAST)
         return;
     pki_store(&x.last, now);
-    pki_store(&x.looks, x.looks + 1);
+    pki_store(&x.looks, pki_load(&x.looks) + 1);
     tell(t, now);
 }
 
