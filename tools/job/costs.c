@@ -2,9 +2,25 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/compiler.h"
 #include "bench/stats/sample_stats.h"
 #include "memory.h"
+#include "stats/select.h"
+
+/* Of the ranks of a role in a block and a stage: how many there are, and those in the middle, which
+ * any one of them can be left out of. */
+typedef struct middle {
+    size_t count; /* 0: not looked at */
+    double values[3];
+} middle;
+
+/* Of a block: the longest own time, whose it is, the longest of the others, and the most steps. */
+typedef struct longest {
+    double first, second, steps;
+    size_t rank;
+} longest;
 
 typedef struct costs {
     const job *of;
@@ -12,6 +28,11 @@ typedef struct costs {
     const uint32_t *roles;
     const job_lateness *l;
     double *scratch;
+    middle *middles; /* by stage, then by block */
+    uint32_t role;   /* theirs, and whose members these are */
+    size_t *members, member_count;
+    longest *blocks;
+    bool *late; /* by rank */
 } costs;
 
 static bool is_in(const costs *c, const job_late *late, size_t rank)
@@ -32,16 +53,68 @@ static double work_of(const costs *c, size_t cell)
     return c->l->by_work ? c->loop->items[cell] : c->loop->steps[cell];
 }
 
-/* A stage's time per work in a block, of those in it: the median of the others that do the same. */
-static double usual(const costs *c, const job_late *late, uint32_t role, size_t stage, size_t block)
+static double of_work(const costs *c, size_t stage, size_t cell)
+{
+    return c->loop->selves[stage][cell] / work_of(c, cell);
+}
+
+static void enter_role(costs *c, uint32_t role)
+{
+    if (c->role == role)
+        return;
+    c->role = role;
+    c->member_count = 0;
+    memset(c->middles, 0, c->of->stage_count * c->loop->block_count * sizeof *c->middles);
+    for (size_t r = 0; r < c->of->rank_count; r++)
+        if (c->roles[r] == role)
+            c->members[c->member_count++] = r;
+}
+
+/* In scratch: those of the role that are not in it, NULL: all. */
+static size_t gather(const costs *c, const job_late *late, size_t stage, size_t block)
 {
     size_t count = 0;
-    for (size_t r = 0; r < c->of->rank_count; r++) {
-        size_t cell = job_cell(c->of, block, r);
-        if (c->roles[r] == role && !is_in(c, late, r) && work_of(c, cell) > 0)
-            c->scratch[count++] = c->loop->selves[stage][cell] / work_of(c, cell);
+    for (size_t i = 0; i < c->member_count; i++) {
+        size_t r = c->members[i], cell = job_cell(c->of, block, r);
+        if (!(late && is_in(c, late, r)) && work_of(c, cell) > 0)
+            c->scratch[count++] = of_work(c, stage, cell);
     }
-    return count ? pki_samples_select_median(c->scratch, count) : 0;
+    return count;
+}
+
+static const middle *middle_of(const costs *c, size_t stage, size_t block)
+{
+    middle *m = &c->middles[stage * c->loop->block_count + block];
+    if (m->count)
+        return m;
+    m->count = gather(c, NULL, stage, block);
+    for (size_t i = 0, first = m->count / 2 - (m->count > 1); i < 3 && first + i < m->count; i++) {
+        pki_select(c->scratch, m->count, first + i);
+        m->values[i] = c->scratch[first + i];
+    }
+    return m;
+}
+
+/* With one of them, in order, left out, the one at a place from the first that is kept on. */
+static double without(const middle *m, double one, size_t place)
+{
+    return m->values[place + (m->values[place] >= one)];
+}
+
+/* A stage's time per work in a block, of those in it: the median of the others that do the same. */
+static double usual(const costs *c, const job_late *late, size_t rank, size_t stage, size_t block)
+{
+    if (late->host) {
+        size_t count = gather(c, late, stage, block);
+        return count ? pki_samples_select_median(c->scratch, count) : 0;
+    }
+    const middle *m = middle_of(c, stage, block);
+    double own = of_work(c, stage, job_cell(c->of, block, rank));
+    if (m->count < 2)
+        return 0;
+    if (m->count % 2 == 0) /* an odd number of others */
+        return without(m, own, 0);
+    return (without(m, own, 0) + without(m, own, 1)) / 2;
 }
 
 /* The first of its ranks speaks for a host. */
@@ -61,15 +134,15 @@ static double excess_of(const costs *c, const job_late *late, size_t rank, size_
         size_t cell = job_cell(c->of, b, rank);
         double work = work_of(c, cell);
         if (work > 0)
-            excess +=
-                c->loop->selves[stage][cell] - work * usual(c, late, c->roles[rank], stage, b);
+            excess += c->loop->selves[stage][cell] - work * usual(c, late, rank, stage, b);
     }
     return excess;
 }
 
-static void find_stage(const costs *c, job_late *late)
+static void find_stage(costs *c, job_late *late)
 {
     size_t rank = first_rank(c, late);
+    enter_role(c, c->roles[rank]);
     double all = 0, most = 0;
     for (size_t k = 0; k < c->of->stage_count; k++) {
         double excess = c->of->stages[k].waits ? 0 : excess_of(c, late, rank, k);
@@ -103,26 +176,35 @@ static void find_excess(const costs *c, job_late *late)
     late->excess = steps > 0 ? own / steps * late->by / (1 + late->by) : 0;
 }
 
-/* The longest own time of all in a block, and of all but those: late NULL: but all that are late.
- */
-static double cost_in(const costs *c, const job_late *late, size_t block)
+static void find_longest(costs *c)
 {
-    double all = 0, without = 0;
-    for (size_t r = 0; r < c->of->rank_count; r++) {
-        double own = own_of(c, job_cell(c->of, block, r));
-        bool out = late ? is_in(c, late, r) : is_late(c, r);
-        all = own > all ? own : all;
-        without = !out && own > without ? own : without;
+    for (size_t b = 0; b < c->loop->block_count; b++) {
+        longest *to = &c->blocks[b];
+        for (size_t r = 0; r < c->of->rank_count; r++) {
+            double own = own_of(c, job_cell(c->of, b, r));
+            to->steps = PKI_MAX(to->steps, c->loop->steps[job_cell(c->of, b, r)]);
+            if (own > to->first) {
+                to->second = to->first;
+                to->first = own;
+                to->rank = r;
+            } else {
+                to->second = PKI_MAX(to->second, own);
+            }
+        }
     }
-    return without > 0 ? all - without : 0;
 }
 
-static double steps_in(const costs *c, size_t block)
+/* The longest own time of those in a block that are not in it; late NULL: that are not late. */
+static double longest_without(const costs *c, const job_late *late, size_t block)
 {
+    const longest *of = &c->blocks[block];
     double most = 0;
+    if (late && !late->host)
+        return of->rank == late->rank ? of->second : of->first;
     for (size_t r = 0; r < c->of->rank_count; r++) {
-        double steps = c->loop->steps[job_cell(c->of, block, r)];
-        most = steps > most ? steps : most;
+        double own = own_of(c, job_cell(c->of, block, r));
+        bool out = late ? is_in(c, late, r) : c->late[r];
+        most = !out && own > most ? own : most;
     }
     return most;
 }
@@ -131,20 +213,60 @@ static double cost_of(const costs *c, const job_late *late)
 {
     double cost = 0, steps = 0;
     for (size_t b = 0; b < c->loop->block_count; b++) {
-        cost += cost_in(c, late, b);
-        steps += steps_in(c, b);
+        double others = longest_without(c, late, b);
+        cost += others > 0 ? c->blocks[b].first - others : 0;
+        steps += c->blocks[b].steps;
     }
     return steps > 0 ? cost / steps : 0;
 }
 
+typedef struct turn {
+    uint32_t role;
+    size_t late;
+} turn;
+
+static int by_role(const void *x, const void *y)
+{
+    const turn *a = x, *b = y;
+    return (a->role > b->role) - (a->role < b->role);
+}
+
+/* Those of a role one after the other: what is known of it is forgotten with the next one. */
+static void find_stages(costs *c, job_lateness *l)
+{
+    turn *turns = memory_zeroed(l->count, sizeof *turns);
+    for (size_t i = 0; i < l->count; i++)
+        turns[i] = (turn){c->roles[first_rank(c, &l->late[i])], i};
+    qsort(turns, l->count, sizeof *turns, by_role);
+    for (size_t i = 0; i < l->count; i++)
+        find_stage(c, &l->late[turns[i].late]);
+    free(turns);
+}
+
 void job_find_costs(const job *j, const uint32_t *roles, job_lateness *l)
 {
-    costs c = {j, job_usual(j), roles, l, memory_zeroed(j->rank_count, sizeof *c.scratch)};
+    costs c = {.of = j, .loop = job_usual(j), .roles = roles, .l = l, .role = UINT32_MAX};
+    if (!l->count) {
+        l->cost = 0;
+        return;
+    }
+    c.scratch = memory_zeroed(j->rank_count, sizeof *c.scratch);
+    c.middles = memory_zeroed(j->stage_count * c.loop->block_count + 1, sizeof *c.middles);
+    c.blocks = memory_zeroed(c.loop->block_count + 1, sizeof *c.blocks);
+    c.late = memory_zeroed(j->rank_count, sizeof *c.late);
+    c.members = memory_zeroed(j->rank_count, sizeof *c.members);
+    find_longest(&c);
+    for (size_t r = 0; r < j->rank_count; r++)
+        c.late[r] = is_late(&c, r);
+    find_stages(&c, l);
     for (size_t i = 0; i < l->count; i++) {
-        find_stage(&c, &l->late[i]);
         find_excess(&c, &l->late[i]);
         l->late[i].cost = cost_of(&c, &l->late[i]);
     }
-    l->cost = l->count ? cost_of(&c, NULL) : 0;
+    l->cost = cost_of(&c, NULL);
     free(c.scratch);
+    free(c.middles);
+    free(c.blocks);
+    free(c.late);
+    free(c.members);
 }
