@@ -36,18 +36,22 @@ static pk_counter allocated[PKI_GPU_PLACES] = {SIXTEEN(ALLOCATED),
                                                PK_COUNTER("memory.pinned", "bytes")};
 static pk_counter reserved[PKI_GPU_DEVICES] = {SIXTEEN(RESERVED)};
 
+/* Who never asks for it never touches its pages. */
 void pki_gpu_memory_reset(void)
 {
     pthread_mutex_lock(&pki_drain_lock);
-    pki_gpu_account_finish(&x.account);
-    memset(&x, 0, sizeof x);
+    if (x.wanted) {
+        pki_gpu_account_finish(&x.account);
+        memset(&x, 0, sizeof x);
+    }
     pthread_mutex_unlock(&pki_drain_lock);
 }
 
 void pki_gpu_memory_start(const pki_session *s)
 {
     pthread_mutex_lock(&pki_drain_lock);
-    x.wanted = s->config.costs_memory;
+    if (s->config.costs_memory)
+        x.wanted = true;
     pthread_mutex_unlock(&pki_drain_lock);
 }
 
