@@ -112,12 +112,15 @@ static const char *objection(const pki_windows *all, pki_window *w)
 
 /* ---- adding ---- */
 
-/* The region's own number, among those of all windows. UINT32_MAX without memory. */
+/* The region's own number, among those of all windows. UINT32_MAX without memory. There is room for
+ * it before it has a number. */
 static uint32_t add_region(pki_windows *all, const pki_window_region *row)
 {
+    if (!pki_array_fit(&all->regions, &all->region_room, all->region_names.count + 1,
+                       sizeof *all->regions))
+        return UINT32_MAX;
     uint32_t at = pki_named_find(&all->region_names, row->name, row->kind);
-    if (at == UINT32_MAX ||
-        !pki_array_fit(&all->regions, &all->region_room, at + (size_t)1, sizeof *all->regions))
+    if (at == UINT32_MAX)
         return UINT32_MAX;
     region *r = &all->regions[at];
     r->kind = row->kind;
@@ -132,9 +135,11 @@ static uint32_t add_region(pki_windows *all, const pki_window_region *row)
 static bool add_counter(pki_windows *all, const pki_window *w, const pki_window_counter *row)
 {
     const pki_moments *m = &row->exact.moments;
+    if (!pki_array_fit(&all->counters, &all->counter_room, all->counter_names.count + 1,
+                       sizeof *all->counters))
+        return false;
     uint32_t at = pki_named_find(&all->counter_names, row->name, 0);
-    if (at == UINT32_MAX ||
-        !pki_array_fit(&all->counters, &all->counter_room, at + (size_t)1, sizeof *all->counters))
+    if (at == UINT32_MAX)
         return false;
     counter *c = &all->counters[at];
     if (!c->unit && !(c->unit = strdup(row->unit)))
