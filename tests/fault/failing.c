@@ -11,17 +11,21 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+ways *failing_ways;
+
 static const char *armed;
+static const way *only; /* NULL: none fails, all are counted */
 static unsigned countdown;
 static failing_way how;
 static int with;
-static bool hit;
+static bool hit, counting;
 
-void failing_arm(const char *function, unsigned n, failing_way way, int error)
+void failing_arm(const char *function, const way *which, failing_way as, int error)
 {
     armed = function;
-    countdown = n;
-    how = way;
+    only = which;
+    countdown = which ? which->times : 0;
+    how = as;
     with = error;
     hit = hit && !function;
 }
@@ -31,12 +35,24 @@ bool failing_hit(void)
     return __atomic_load_n(&hit, __ATOMIC_ACQUIRE);
 }
 
+/* One thread at a time, and not what looking for the way itself may call. */
+static void count_way(uint64_t name)
+{
+    while (__atomic_exchange_n(&counting, true, __ATOMIC_ACQUIRE))
+        ;
+    ways_count(failing_ways, name);
+    __atomic_store_n(&counting, false, __ATOMIC_RELEASE);
+}
+
 /* Is this the call? Threads may arrive together: one of them gets it. */
 static bool fails(const char *function)
 {
     if (!armed || strcmp(armed, function) != 0 || failing_hit())
         return false;
-    if (__atomic_sub_fetch(&countdown, 1, __ATOMIC_RELAXED) != 0)
+    uint64_t name = way_here();
+    if (!only)
+        count_way(name);
+    if (!only || only->name != name || __atomic_sub_fetch(&countdown, 1, __ATOMIC_RELAXED) != 0)
         return false;
     __atomic_store_n(&hit, true, __ATOMIC_RELEASE);
     errno = with;

@@ -1,5 +1,5 @@
 /* fault.h - a session in which one call of one function fails, again and again in a child of its
- * own, until that call is no longer made.
+ * own, until each way to that function has met it.
  */
 #ifndef TESTS_FAULT_H
 #define TESTS_FAULT_H
@@ -12,10 +12,13 @@ typedef struct fault {
     int error;
     bool harmless; /* nothing may be lost by it */
     const char *trace;
-    unsigned n; /* which call it is */
+    way which; /* the call; none at first, when the ways are counted */
 } fault;
 
-/* `session` arms it (failing_arm) and checks with must() what is left; in an empty kit_folder(). */
+/* What a session does once it is ready. */
+void fault_arm(const fault *f);
+
+/* `session` arms it and checks with must() what is left; in an empty kit_folder(). */
 void fault_sweep(void (*session)(const fault *f), fault f);
 
 #endif

@@ -1,9 +1,9 @@
 /* The same of a session as it runs for weeks: windows, metrics, captures from history, a trace in
  * several files.
  *
- * Without a thread of perfkit's, so that the n-th call is the same one in each run. Whatever fails,
- * the calls answer with a status, what was begun is recorded or counted as dropped, each file that
- * is there is whole, and no half one lies beside them.
+ * Without a thread of perfkit's, so that each run makes the same calls. Whatever fails, the calls
+ * answer with a status, what was begun is recorded or counted as dropped, each file that is there
+ * is whole, and no half one lies beside them.
  */
 #include "failing.h"
 #include "fault.h"
@@ -160,7 +160,7 @@ static void run(const fault *f, unsigned regions, uint64_t rotate)
     pk_options o = options(f, paths);
     o.trace_rotate_bytes = rotate;
     o.trace_keep = rotate ? 3 : 0;
-    failing_arm(f->function, f->n, f->way, f->error);
+    fault_arm(f);
     pk_status started = pk_start(&o);
     uint64_t begun = make_steps(regions);
     if (started) {
@@ -186,15 +186,15 @@ static void short_run(const fault *f)
     run(f, 20, 0);
 }
 
-/* The trace goes through five files, of which three stay. */
+/* The trace goes through four files, of which three stay. */
 static void rotated_run(const fault *f)
 {
-    run(f, 4000, 2u << 20);
+    run(f, 3000, 2u << 20);
 }
 
-static void sweep(const char *function, failing_way way, int error)
+static void sweep(const char *function, failing_way how, int error)
 {
-    fault_sweep(short_run, (fault){function, way, error, way == FAILING_SHORT, "run.json", 0});
+    fault_sweep(short_run, (fault){function, how, error, how == FAILING_SHORT, "run.json", {0}});
 }
 
 static void memory(void **state)
@@ -226,8 +226,8 @@ static void writes(void **state)
 static void rotation(void **state)
 {
     (void)state;
-    fault_sweep(rotated_run, (fault){"rename", FAILING_ERROR, EACCES, false, "run.json", 0});
-    fault_sweep(rotated_run, (fault){"open64", FAILING_ERROR, ENOSPC, false, "run.json", 0});
+    fault_sweep(rotated_run, (fault){"rename", FAILING_ERROR, EACCES, false, "run.json", {0}});
+    fault_sweep(rotated_run, (fault){"open64", FAILING_ERROR, ENOSPC, false, "run.json", {0}});
 }
 
 int main(void)

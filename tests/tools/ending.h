@@ -34,23 +34,29 @@ static inline ending run_failing(failing *way, long n, part_of_command *part, co
     return WEXITSTATUS(status) <= NO_MEMORY ? (ending)WEXITSTATUS(status) : WRONG;
 }
 
-/* What a sanitizer sees of a way it sees at one of its turns, and there a process is dear. */
+/* Under a sanitizer the two ways to fail share the calls. */
 #ifdef __SANITIZE_ADDRESS__
-#define ENDING_EACH 20
+#define ENDING_EACH 2
 #else
-#define ENDING_EACH 100
+#define ENDING_EACH 1
 #endif
 
-/* With the n-th allocation failing, for every n up to ENDING_EACH and ever fewer beyond, until
- * there are no more; that n, or -1 if one of them went wrong. */
+/* With each allocation failing that tells something by it (failing_memory.h), and with none; how
+ * many there are in all, or -1 if one of the runs went wrong. */
 static inline long sweep_memory(failing *way, part_of_command *part, const void *of)
 {
-    long n = 0;
-    for (;; n += 1 + n / ENDING_EACH) {
-        ending e = run_failing(way, n, part, of);
-        if (e == WHOLE || e == WRONG)
-            return e == WHOLE ? n : -1;
+    size_t count;
+    long total;
+    memory_watch(0);
+    bool right = part(of);
+    memory_fails_after(-1);
+    const long *chosen = memory_watched(&count, &total);
+    for (size_t i = way == memory_fails_once ? ENDING_EACH - 1 : 0; right && i < count;
+         i += ENDING_EACH) {
+        ending e = run_failing(way, chosen[i], part, of);
+        right = e == DID_WITHOUT || e == NO_MEMORY;
     }
+    return right && run_failing(way, total, part, of) == WHOLE ? total : -1;
 }
 
 #endif

@@ -1,15 +1,24 @@
 #include "failing_memory.h"
 
+#include "ways.h"
+
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
+
+#define WATCHED_MOST 8192
 
 static _Thread_local long left = -1;
-static _Thread_local bool failed, once;
+static _Thread_local bool failed, once, watching;
+
+static ways seen;
+static long watched[WATCHED_MOST], watched_total;
+static size_t watched_count;
 
 void memory_fails_after(long n)
 {
     left = n;
-    failed = once = false;
+    failed = once = watching = false;
 }
 
 void memory_fails_once(long n)
@@ -23,8 +32,36 @@ bool memory_has_failed(void)
     return failed;
 }
 
+void memory_watch(long n)
+{
+    (void)n;
+    memory_fails_after(-1);
+    memset(&seen, 0, sizeof seen);
+    watched_count = 0;
+    watched_total = 0;
+    watching = true;
+}
+
+const long *memory_watched(size_t *count, long *total)
+{
+    *count = watched_count;
+    *total = watched_total;
+    return watched;
+}
+
+static void watch(void)
+{
+    watching = false; /* what looks for the way may allocate */
+    if (way_tells(ways_count(&seen, way_here())) && watched_count < WATCHED_MOST)
+        watched[watched_count++] = watched_total;
+    watched_total++;
+    watching = true;
+}
+
 static bool fails(void)
 {
+    if (watching)
+        watch();
     if (left != 0) {
         left -= left > 0;
         return false;

@@ -8,6 +8,7 @@
 #define FAILING_MEMORY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* n more allocations succeed, then none; negative: all of them do. */
 void memory_fails_after(long n);
@@ -17,5 +18,13 @@ void memory_fails_once(long n);
 
 /* Has one failed since? */
 bool memory_has_failed(void);
+
+/* All succeed, and which of them tell something by failing is noted, until memory_fails_after(). n
+ * is of no consequence: this takes the place of the other two. */
+void memory_watch(long n);
+
+/* What n has to be for these, ascending: of each way to an allocation (ways.h) some. total: of all
+ * there were. Valid until the next watch. */
+const long *memory_watched(size_t *count, long *total);
 
 #endif

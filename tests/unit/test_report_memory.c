@@ -1,5 +1,6 @@
-/* From steps to reports with the n-th allocation failing, for every n: an answer each time, the
- * right one if it says so, and nothing left behind (which a sanitizer or valgrind sees). */
+/* From steps to reports with one allocation failing, or all from one on, for each way to one: an
+ * answer each time, the right one if it says so, and nothing left behind (which a sanitizer or
+ * valgrind sees). */
 #include "failing_memory.h"
 #include "measure/steps/steps.h"
 #include "measure/verdict/verdict.h"
@@ -94,10 +95,14 @@ static bool run(failing *way, long n)
 
 static void sweep(failing *way)
 {
-    long n = 0;
-    while (run(way, n))
-        n++;
-    assert_in_range(n, 300, 5000); /* each step of the head is one at least */
+    size_t count;
+    long total;
+    assert_false(run(memory_watch, 0));
+    const long *chosen = memory_watched(&count, &total);
+    assert_in_range(total, 300, 5000); /* each step of the head is one at least */
+    for (size_t i = 0; i < count; i++)
+        assert_true(run(way, chosen[i]));
+    assert_false(run(way, total));
 }
 
 static void every_allocation_may_fail(void **state)
