@@ -12,15 +12,23 @@ case $cc in
 esac
 command -v "$cc" "$cxx" >/dev/null || { echo "skipped: $cc or $cxx is not installed"; exit 77; }
 
-common="-fsyntax-only -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wundef -Werror"
+# Into objects, since those are what a compiler's cache knows: of a header that is as it was nothing is compiled again.
+cache=
+[ -z "${CCACHE_DIR-}" ] || ! command -v ccache >/dev/null || cache=ccache
+dir=$(cd "$dir" && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+
+common="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wundef -Werror"
 failed=0
 
 compile() # COMPILER LANGUAGE STANDARD FLAGS...
 {
     compiler=$1 language=$2 standard=$3
     shift 3
-    printf '#include <pk/%s>\n#include <pk/%s>\nextern int used;\n' "$header" "$header" |
-        "$compiler" -x "$language" "-std=$standard" $common "$@" -I"$dir" - ||
+    printf '#include <pk/%s>\n#include <pk/%s>\nextern int used;\n' "$header" "$header" >twice.$language
+    $cache "$compiler" -x "$language" "-std=$standard" $common "$@" -I"$dir" -c twice.$language -o object.o ||
         { echo "failed: $compiler -std=$standard: pk/$header"; failed=1; }
 }
 
@@ -37,8 +45,8 @@ done
 # Programs of C++ that include it as C, which theirs may do for all headers of C.
 if [ "${header%.hpp}" = "$header" ]; then
     for standard in c++11 c++20; do
-        printf 'extern "C" {\n#include <pk/%s>\n}\nextern int used;\n' "$header" |
-            "$cxx" -x c++ "-std=$standard" $common -I"$dir" - ||
+        printf 'extern "C" {\n#include <pk/%s>\n}\nextern int used;\n' "$header" >extern.c++
+        $cache "$cxx" -x c++ "-std=$standard" $common -I"$dir" -c extern.c++ -o object.o ||
             { echo "failed: $cxx -std=$standard: pk/$header in extern \"C\""; failed=1; }
     done
 fi

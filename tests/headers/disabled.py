@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 
+CACHE = ["ccache"] if os.environ.get("CCACHE_DIR") and shutil.which("ccache") else []
 HERE = os.path.dirname(os.path.abspath(__file__))
 STRICT = ["-Wall", "-Wextra", "-Werror", "-DPK_DISABLE"]
 COMPILERS = {"c": (["gcc", "-std=gnu11"], ["clang", "-std=gnu11"]),
@@ -30,6 +31,14 @@ class Missing(Exception):
 
 def run(*command, **more):
     return subprocess.run(command, capture_output=True, text=True, check=False, **more)
+
+
+def build(command, source, made, libraries=None):
+    """An object, and where there are libraries a program of it: two steps, since a compiler's cache knows objects."""
+    done = run(*CACHE, *command, "-c", source, "-o", made + ".o", cwd=os.path.dirname(made))
+    if done.returncode or libraries is None:
+        return done
+    return run(command[0], made + ".o", "-o", made, *libraries)
 
 
 def compilers(language):
@@ -62,9 +71,11 @@ def twins(root, names, folder):
     source += "typedef void function(void);\nextern function *volatile taken;\nfunction *volatile taken;\n"
     source += "int main(void)\n{\n" + "".join(f"    taken = (function *)({name});\n" for name in names) + "}\n"
     for language in COMPILERS:
+        with open(f"{folder}/twins.{language}", "w", encoding="utf-8") as file:
+            file.write(source)
         for compiler in compilers(language):
-            made = run(*compiler, *STRICT, "-I", root + "/include", "-x", language, "-", "-o", folder + "/twins",
-                       input=source)
+            made = build([*compiler, *STRICT, "-I", root + "/include", "-x", language], "twins." + language,
+                         folder + "/twins", [])
             if made.returncode:
                 yield f"{' '.join(compiler)}: not every exported symbol has its twin in pk/disable.h or pk/disable_bench.h:\n{made.stderr}"
 
@@ -73,8 +84,8 @@ def answers(root, folder):
     for language in COMPILERS:
         for compiler in compilers(language):
             for level in "-O0", "-O2":
-                made = run(*compiler, level, *STRICT, "-I", root + "/include", "-x", language, HERE + "/answers.c", "-o",
-                           folder + "/answers")
+                made = build([*compiler, level, *STRICT, "-I", root + "/include", "-x", language], HERE + "/answers.c",
+                             folder + "/answers", [])
                 made = made if made.returncode else run(folder + "/answers")
                 if made.returncode:
                     yield f"{' '.join(compiler)} {level} answers.c:\n{made.stdout}{made.stderr}"
@@ -92,30 +103,30 @@ def nvcc_of(cuda, folder):
     needs(nvcc, "nvcc")
     with open(folder + "/probe.cu", "w", encoding="utf-8") as file:
         file.write("__global__ void f() {}\n")
-    needs(run(nvcc, "-c", folder + "/probe.cu", "-o", folder + "/probe.o").returncode == 0, "an nvcc that compiles")
+    needs(build([nvcc], "probe.cu", folder + "/probe").returncode == 0, "an nvcc that compiles")
     return nvcc
 
 
 def commands(root, path, folder, cuda):
-    """How an example is built, by each compiler; a folder is several programs of the same parts."""
-    name = os.path.basename(path)
-    flags = [*STRICT, "-O1", "-I", root + "/include", "-o", folder + "/example"]
+    """How an example is built, by each compiler, as build() takes it; a folder is several programs of the same parts."""
+    name, made = os.path.basename(path), folder + "/example"
+    flags = [*STRICT, "-O1", "-I", root + "/include"]
     if name.startswith("nccl_"):
         needs(os.path.exists(cuda + "/nccl.h"), "nccl.h")
     if name.startswith("nvtx_"):
         needs(os.path.isdir(cuda + "/nvtx3"), "nvtx3")
     if name.endswith(".cu"):
-        yield [nvcc_of(cuda, folder), "-std=c++17", "-DPK_DISABLE", *flags[-4:], path, "-L" + cuda + "/../lib64",
-               *(["-lnccl"] if name.startswith("nccl_") else [])]
+        yield ([nvcc_of(cuda, folder), "-std=c++17", "-DPK_DISABLE", *flags[-2:]], path, made,
+               ["-L" + cuda + "/../lib64", *(["-lnccl"] if name.startswith("nccl_") else [])])
     elif name.startswith("mpi_"):
         needs(shutil.which("mpicc"), "mpicc")
-        yield ["mpicc", "-std=gnu11", *flags, path, *LIBRARIES]
+        yield ["mpicc", "-std=gnu11", *flags], path, made, LIBRARIES
     elif os.path.isdir(path):
-        flags = [*flags[:-2], f'-DTRAIN_SOURCE_DIR="{path}"']
-        yield from folder_commands(path, folder, flags, ["-isystem", cuda] if cuda else [])
+        flags += [f'-DTRAIN_SOURCE_DIR="{path}"', *(["-isystem", cuda] if cuda else [])]
+        yield from folder_commands(path, folder, flags)
     else:
         for compiler in compilers("c++" if name.endswith(".cpp") else "c"):
-            yield [*compiler, *flags, *(["-isystem", cuda] if cuda else []), path, *LIBRARIES, "-ldl"]
+            yield [*compiler, *flags, *(["-isystem", cuda] if cuda else [])], path, made, [*LIBRARIES, "-ldl"]
 
 
 def parts_of(path):
@@ -124,7 +135,7 @@ def parts_of(path):
             if os.path.basename(file) not in PROGRAMS and not os.path.basename(file).startswith("test_")]
 
 
-def folder_commands(path, folder, flags, cuda):
+def folder_commands(path, folder, flags):
     """The shared parts are compiled once by each compiler."""
     kinds = [(compiler, PROGRAMS[:2]) for compiler in compilers("c")]
     kinds += [(["mpicc", "-std=gnu11"], PROGRAMS[2:])] if shutil.which("mpicc") else []
@@ -132,9 +143,9 @@ def folder_commands(path, folder, flags, cuda):
         objects = []
         for part in parts_of(path) if programs else []:
             objects.append(f"{folder}/{os.path.basename(part)}.o")
-            yield [*compiler, *flags, *cuda, "-c", part, "-o", objects[-1]]
+            yield [*compiler, *flags], part, objects[-1][:-2]
         for program in programs:
-            yield [*compiler, *flags, *cuda, f"{path}/{program}", *objects, "-o", folder + "/example", *LIBRARIES, "-ldl"]
+            yield [*compiler, *flags], f"{path}/{program}", folder + "/example", [*objects, *LIBRARIES, "-ldl"]
 
 
 def examples(root, folder, cuda):
@@ -143,9 +154,9 @@ def examples(root, folder, cuda):
     for path in sorted(paths):
         try:
             for command in commands(root, path, folder, cuda):
-                made = run(*command)
+                made = build(*command)
                 if made.returncode:
-                    yield f"{' '.join(command)}\n{made.stderr}"
+                    yield f"{' '.join(command[0])} {command[1]}\n{made.stderr}"
         except Missing as what:
             print(f"left out: {os.path.basename(path)} ({what} is not here)")
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 
+CACHE = ["ccache"] if os.environ.get("CCACHE_DIR") and shutil.which("ccache") else []
 HERE = os.path.dirname(os.path.abspath(__file__))
 LEVELS = ["-O1", "-O2", "-O3", "-Os"]
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror", "-Wno-variadic-macros"]
@@ -49,7 +50,7 @@ def data(nm, path):
 def compiled(compiler, level, source, include, folder, *flags):
     made = os.path.join(folder, "calls.o")
     standard = "-std=gnu11" if source.endswith(".c") else "-std=c++11"
-    run(compiler, standard, level, "-ffunction-sections", *STRICT, *flags, "-I", include, "-c", os.path.join(HERE, source), "-o", made)
+    run(*CACHE, compiler, standard, level, "-ffunction-sections", *STRICT, *flags, "-I", include, "-c", os.path.join(HERE, source), "-o", made)
     return made
 
 

@@ -1,12 +1,17 @@
 #!/bin/bash
-# run.sh CASE SOURCE BUILD PREFIX LIBDIR - installs the build into an empty folder, which is not the one it was
-# configured for, and is its user: through pkg-config, CMake, as a meson subproject, from a plug-in that comes and
+# run.sh CASE SOURCE BUILD PREFIX LIBDIR - has the build installed in a folder, which is not the one it was configured
+# for, and is its user: through pkg-config, CMake, as a meson subproject, from a plug-in that comes and
 # goes, with the linkers' ways to leave things out; and builds it as a Debian package and with musl.
 
 set -eu -o pipefail
 case=$1 source=$2 build=$3 prefix=$4 libdir=$5
 here=$source/tests/install
-folder=$(mktemp -d)
+# What builds perfkit does so at the same place each time: a compiler's cache knows sources by their paths, too.
+folder=$build/tests/install/$case
+case $case in
+    deb | musl | subproject) rm -rf "$folder" && mkdir -p "$folder" ;;
+    *) folder=$(mktemp -d) ;;
+esac
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 
@@ -23,9 +28,8 @@ use()
     export PKG_CONFIG_PATH=$root/$libdir/pkgconfig
 }
 
-DESTDIR=$folder/to meson install -C "$build" --no-rebuild --quiet
+"$source/tests/kit/installed.sh" "$build" "$prefix" "$folder/moved"
 unset PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR LD_LIBRARY_PATH CPATH LIBRARY_PATH
-mv "$folder/to$prefix" "$folder/moved"
 use "$folder/moved" "$libdir"
 version=$(pkg-config --modversion pk 2>/dev/null || true)
 
@@ -56,7 +60,7 @@ run_files()
         [ "$(readlink "$root/$libdir/$abi")" = "libpk.so.$version" ]
     fi
     # Nothing of this machine may travel with it.
-    none -rlF -e "$source" -e "$folder" "$root/$libdir/pkgconfig" "$root/$libdir/cmake" "$root/include" "$root/share"
+    none -rlF -e "$source" -e "$build" -e "$folder" "$root/$libdir/pkgconfig" "$root/$libdir/cmake" "$root/include" "$root/share"
 }
 
 # The headers as they are installed, without anything else of ours on the path.

@@ -43,7 +43,6 @@ def check_merged(pk, folder):
 
 
 def main(mpiexec, pk, program, *libraries):
-    launch.need_ranks(mpiexec)
     settings = dict(run.SETTINGS, LD_PRELOAD=":".join(os.path.abspath(library) for library in libraries))
     with tempfile.TemporaryDirectory() as folder:
         launch.run(mpiexec, RANKS, [os.path.abspath(program)], folder, settings)

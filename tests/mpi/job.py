@@ -191,7 +191,6 @@ def alone(command):
 
 
 def main(mpiexec, program, pk, plain=None, *libraries):
-    launch.need_ranks(mpiexec)
     command, pk = [os.path.abspath(program)], os.path.abspath(pk)
     complaints = [*reduced(mpiexec, MORE, command, "before"), *reduced(mpiexec, RANKS, command, "after"), *after_for_stderr(mpiexec, command), *same_as_files(mpiexec, command, pk),
                   *late(mpiexec, command, pk), *pipe(mpiexec, command),

@@ -56,7 +56,6 @@ def check(folder):
 
 
 def main(mpiexec, program, *libraries):
-    launch.need_ranks(mpiexec)
     program, libraries = os.path.abspath(program), [os.path.abspath(library) for library in libraries]
     with tempfile.TemporaryDirectory() as folder:
         said = launch.run(mpiexec, RANKS, [program], folder)

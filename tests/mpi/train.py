@@ -121,7 +121,6 @@ def keep(mpiexec, program, where):
 
 
 def main(mpiexec, program, pk, *where):
-    launch.need_ranks(mpiexec)
     program = os.path.abspath(program)
     if where:
         keep(mpiexec, program, os.path.abspath(where[0]))

@@ -328,14 +328,14 @@ static void kill_many(plan p)
 static void plain(void **state)
 {
     (void)state;
-    kill_many((plan){".json", kit_scaled(15), 300000, 1u << 16, 15000, false, record_for_ever, 0});
+    kill_many((plan){".json", kit_scaled(15), 100000, 1u << 16, 15000, false, record_for_ever, 0});
 }
 
 static void compressed(void **state)
 {
     (void)state;
     kill_many(
-        (plan){".json.gz", kit_scaled(10), 300000, 1u << 16, 15000, false, record_for_ever, 0});
+        (plan){".json.gz", kit_scaled(10), 100000, 1u << 16, 15000, false, record_for_ever, 0});
 }
 
 static void with_drops(void **state)

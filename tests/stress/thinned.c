@@ -16,7 +16,7 @@
 #include "core/thin.h"
 #include "kit.h"
 
-enum { REGIONS = 5, THREADS = 8, LIVES = 6, TURNS = 60000 };
+enum { REGIONS = 5, THREADS = 8, LIVES = 6, TURNS = 10000 /* of each life */ };
 
 /* The last two are one name in two files, so to say. */
 static pk_region regions[REGIONS] = {PK_REGION("outer"), PK_REGION("work"), PK_REGION("leaf"),
@@ -72,7 +72,7 @@ static void *live(void *argument)
 {
     sums *s = argument;
     uint64_t random = (uint64_t)(uintptr_t)s;
-    for (int i = 0; i < TURNS / LIVES; i++) {
+    for (int i = 0; i < (int)kit_scaled(TURNS); i++) {
         random = random * 6364136223846793005u + 1442695040888963407u;
         turn(s, random >> 33);
     }

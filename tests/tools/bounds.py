@@ -13,7 +13,9 @@ MIB = 1 << 20
 BOUND = 300 * MIB  # a line of 64 MiB may be read, and be copied once; what it expands to is ten times that
 LIMITED = not os.environ.get("PK_TEST_NO_LIMIT")  # a sanitizer's memory is its own
 WHOLE = 640 * MIB
-EXPANDED = WHOLE if LIMITED else 80 * MIB  # more than a line may have
+# With a sanitizer, what is more than enough to be refused: more than a string may have, more than a line may have.
+STRING = WHOLE if LIMITED else 20 * MIB
+LINE = WHOLE if LIMITED else 72 * MIB
 HEAD = b'{"traceEvents":[\n{"ph":"X","name":"a","cat":"cpu_op","pid":1,"tid":1,"ts":1,"dur":1},\n'
 COMMANDS = {
     "report": ("report", "FILE"),
@@ -43,7 +45,7 @@ class Bounds(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def bomb(self, start, again, expanded=EXPANDED):
+    def bomb(self, start, again, expanded=LINE):
         """A file of a few MiB that begins with `start` and goes on with so many bytes of `again`: one member of gzip after the other."""
         path = os.path.join(self.folder, "bomb.json.gz")
         member = gzip.compress(again * (MIB // len(again)))
@@ -53,7 +55,7 @@ class Bounds(unittest.TestCase):
                 file.write(member)
         return path
 
-    def refused(self, start, again, says, but=(), expanded=EXPANDED):
+    def refused(self, start, again, says, but=(), expanded=STRING):
         path = self.bomb(start, again, expanded)
         for command in COMMANDS.keys() - set(but):
             words = COMMANDS[command]
@@ -86,7 +88,8 @@ class Bounds(unittest.TestCase):
 
     def test_a_line_behind_others(self):
         says = "a line of more than 64 MiB"
-        self.refused(HEAD, b"x", {"compare": "a string or a number of more than 16 MiB", "else": says}, but=["recover", "merge"])
+        self.refused(HEAD, b"x", {"compare": "a string or a number of more than 16 MiB", "else": says}, but=["recover", "merge"],
+                     expanded=LINE)
         out = os.path.join(self.folder, "kept.json")
         self.assertEqual(run("recover", self.bomb(HEAD, b"x"), "-o", out)[:2], (0, ""))
         with open(out, encoding="utf-8") as file:
