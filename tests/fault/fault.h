@@ -12,6 +12,7 @@ typedef struct fault {
     int error;
     bool harmless; /* nothing may be lost by it */
     const char *trace;
+    bool once; /* of each way the first call alone */
     way which; /* the call; none at first, when the ways are counted */
 } fault;
 

@@ -194,7 +194,8 @@ static void rotated_run(const fault *f)
 
 static void sweep(const char *function, failing_way how, int error)
 {
-    fault_sweep(short_run, (fault){function, how, error, how == FAILING_SHORT, "run.json", {0}});
+    fault_sweep(short_run,
+                (fault){function, how, error, how == FAILING_SHORT, "run.json", false, {0}});
 }
 
 static void memory(void **state)
@@ -223,11 +224,14 @@ static void writes(void **state)
     sweep("pwrite64", FAILING_SHORT, 0);
 }
 
+/* What is no matter of files that follow each other `files` has had, at its other calls, too. */
 static void rotation(void **state)
 {
     (void)state;
-    fault_sweep(rotated_run, (fault){"rename", FAILING_ERROR, EACCES, false, "run.json", {0}});
-    fault_sweep(rotated_run, (fault){"open64", FAILING_ERROR, ENOSPC, false, "run.json", {0}});
+    fault_sweep(rotated_run,
+                (fault){"rename", FAILING_ERROR, EACCES, false, "run.json", true, {0}});
+    fault_sweep(rotated_run,
+                (fault){"open64", FAILING_ERROR, ENOSPC, false, "run.json", true, {0}});
 }
 
 int main(void)

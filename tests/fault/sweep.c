@@ -147,20 +147,20 @@ static void memory(void **state)
     static const char *const functions[] = {"malloc",  "calloc",        "realloc",       "strdup",
                                             "strndup", "aligned_alloc", "open_memstream"};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        sweep((fault){functions[i], FAILING_ERROR, ENOMEM, false, "run.json", {0}});
-    sweep((fault){"malloc", FAILING_ERROR, ENOMEM, false, "run.json.gz", {0}});
-    sweep((fault){"calloc", FAILING_ERROR, ENOMEM, false, "run.json.gz", {0}});
+        sweep((fault){functions[i], FAILING_ERROR, ENOMEM, false, "run.json", false, {0}});
+    sweep((fault){"malloc", FAILING_ERROR, ENOMEM, false, "run.json.gz", false, {0}});
+    sweep((fault){"calloc", FAILING_ERROR, ENOMEM, false, "run.json.gz", false, {0}});
     (void)state;
 }
 
 static void mappings(void **state)
 {
-    sweep((fault){"mmap64", FAILING_ERROR, ENOMEM, false, "run.json", {0}});
-    sweep((fault){"mremap", FAILING_ERROR, ENOMEM, false, "run.json", {0}});
-    sweep((fault){"mprotect", FAILING_ERROR, ENOMEM, false, "run.json", {0}});
-    sweep((fault){"ftruncate64", FAILING_ERROR, EFBIG, false, "run.json", {0}});
-    sweep((fault){"posix_fallocate64", FAILING_ERROR, ENOSPC, false, "run.json", {0}});
-    sweep((fault){"madvise", FAILING_ERROR, EINVAL, true, "run.json", {0}});
+    sweep((fault){"mmap64", FAILING_ERROR, ENOMEM, false, "run.json", false, {0}});
+    sweep((fault){"mremap", FAILING_ERROR, ENOMEM, false, "run.json", false, {0}});
+    sweep((fault){"mprotect", FAILING_ERROR, ENOMEM, false, "run.json", false, {0}});
+    sweep((fault){"ftruncate64", FAILING_ERROR, EFBIG, false, "run.json", false, {0}});
+    sweep((fault){"posix_fallocate64", FAILING_ERROR, ENOSPC, false, "run.json", false, {0}});
+    sweep((fault){"madvise", FAILING_ERROR, EINVAL, true, "run.json", false, {0}});
     (void)state;
 }
 
@@ -175,36 +175,36 @@ static void mappings_with_costs(void **state)
 
 static void files(void **state)
 {
-    sweep((fault){"open64", FAILING_ERROR, EACCES, false, "run.json", {0}});
-    sweep((fault){"open64", FAILING_ERROR, EMFILE, false, "run.json", {0}});
-    sweep((fault){"fcntl64", FAILING_ERROR, EMFILE, true, "run.json", {0}});
-    sweep((fault){"rename", FAILING_ERROR, EACCES, false, "run.json", {0}});
-    sweep((fault){"getrandom", FAILING_ERROR, EAGAIN, true, "run.json", {0}});
+    sweep((fault){"open64", FAILING_ERROR, EACCES, false, "run.json", false, {0}});
+    sweep((fault){"open64", FAILING_ERROR, EMFILE, false, "run.json", false, {0}});
+    sweep((fault){"fcntl64", FAILING_ERROR, EMFILE, true, "run.json", false, {0}});
+    sweep((fault){"rename", FAILING_ERROR, EACCES, false, "run.json", false, {0}});
+    sweep((fault){"getrandom", FAILING_ERROR, EAGAIN, true, "run.json", false, {0}});
     (void)state;
 }
 
 static void writes(void **state)
 {
-    sweep((fault){"pwritev64", FAILING_ERROR, ENOSPC, false, "run.json", {0}});
-    sweep((fault){"pwritev64", FAILING_ERROR, EIO, false, "run.json.gz", {0}});
-    sweep((fault){"pwrite64", FAILING_ERROR, ENOSPC, false, "run.json", {0}});
+    sweep((fault){"pwritev64", FAILING_ERROR, ENOSPC, false, "run.json", false, {0}});
+    sweep((fault){"pwritev64", FAILING_ERROR, EIO, false, "run.json.gz", false, {0}});
+    sweep((fault){"pwrite64", FAILING_ERROR, ENOSPC, false, "run.json", false, {0}});
     (void)state;
 }
 
 /* Interrupted and short writes are no failures: nothing is lost. */
 static void writes_that_go_on(void **state)
 {
-    sweep((fault){"pwritev64", FAILING_ERROR, EINTR, true, "run.json", {0}});
-    sweep((fault){"pwritev64", FAILING_SHORT, 0, true, "run.json", {0}});
-    sweep((fault){"pwritev64", FAILING_SHORT, 0, true, "run.json.gz", {0}});
-    sweep((fault){"pwrite64", FAILING_ERROR, EINTR, true, "run.json", {0}});
+    sweep((fault){"pwritev64", FAILING_ERROR, EINTR, true, "run.json", false, {0}});
+    sweep((fault){"pwritev64", FAILING_SHORT, 0, true, "run.json", false, {0}});
+    sweep((fault){"pwritev64", FAILING_SHORT, 0, true, "run.json.gz", false, {0}});
+    sweep((fault){"pwrite64", FAILING_ERROR, EINTR, true, "run.json", false, {0}});
     (void)state;
 }
 
 static void threads(void **state)
 {
-    sweep((fault){"pthread_create", FAILING_ERROR, EAGAIN, false, "run.json", {0}});
-    sweep((fault){"pthread_setspecific", FAILING_ERROR, ENOMEM, false, "run.json", {0}});
+    sweep((fault){"pthread_create", FAILING_ERROR, EAGAIN, false, "run.json", false, {0}});
+    sweep((fault){"pthread_setspecific", FAILING_ERROR, ENOMEM, false, "run.json", false, {0}});
     (void)state;
 }
 
