@@ -168,7 +168,7 @@ static void mappings(void **state)
 static void mappings_with_costs(void **state)
 {
     costs = "software";
-    sweep((fault){"mmap64", FAILING_ERROR, ENOMEM, false, "run.json", 0});
+    sweep((fault){"mmap64", FAILING_ERROR, ENOMEM, false, "run.json", false, {0}});
     costs = NULL;
     (void)state;
 }
