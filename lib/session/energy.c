@@ -9,13 +9,15 @@
 #include "measure/costs/energy.h"
 
 #define PERIOD 100000000u /* ns */
+#define ZONE_BYTES 64     /* of a zone's folder, its end included: others are passed over */
+#define FILE_BYTES 32     /* of a file in it */
 
 const char *pki_energy_folder = "/sys/class/powercap";
 
 static struct {
     bool on;
-    pki_energy_account account;          /* under the fold lock */
-    char zones[PKI_ENERGY_COUNTERS][64]; /* by counter */
+    pki_energy_account account;                  /* under the fold lock */
+    char zones[PKI_ENERGY_COUNTERS][ZONE_BYTES]; /* by counter */
     char why_not[256];
     uint64_t next;
 } x;
@@ -23,8 +25,8 @@ static struct {
 /* "intel-rapl:0/energy_uj" as J. */
 static bool read_joules(const char *zone, const char *file, double *joules)
 {
-    char name[128], text[32];
-    snprintf(name, sizeof name, "%s/%s", zone, file);
+    char name[ZONE_BYTES + FILE_BYTES], text[32];
+    snprintf(name, sizeof name, "%.*s/%.*s", ZONE_BYTES - 1, zone, FILE_BYTES - 1, file);
     if (!pki_small_file_in(pki_energy_folder, name, text, sizeof text) || *text < '0' ||
         *text > '9')
         return false;
@@ -35,9 +37,9 @@ static bool read_joules(const char *zone, const char *file, double *joules)
 /* "package-0", "package-0 dram": zones of a package are named after it. */
 static void name_zone(const char *zone, char *out, size_t size)
 {
-    char file[128], name[32] = "", parent[32] = "";
+    char file[ZONE_BYTES + FILE_BYTES], name[32] = "", parent[32] = "";
     const char *last = strrchr(zone, ':');
-    snprintf(file, sizeof file, "%.63s/name", zone);
+    snprintf(file, sizeof file, "%.*s/name", ZONE_BYTES - 1, zone);
     pki_small_file_in(pki_energy_folder, file, name, sizeof name);
     name[strcspn(name, "\n")] = '\0';
     if (last && strchr(zone, ':') != last) {
@@ -52,7 +54,7 @@ static void name_zone(const char *zone, char *out, size_t size)
 static int is_zone(const struct dirent *entry)
 {
     return strchr(entry->d_name, ':') && !strstr(entry->d_name, "mmio") &&
-           strlen(entry->d_name) < sizeof x.zones[0];
+           strlen(entry->d_name) < ZONE_BYTES;
 }
 
 static void add_zone(const char *zone, unsigned *unreadable)

@@ -203,7 +203,7 @@ static void put_counters(pki_prom *w)
 static const pki_comm_row *begin_comm(pki_prom *w, size_t i)
 {
     const pki_comm_row *c = &w->metrics->comms[i];
-    char index[20];
+    char index[21]; /* any size_t */
     snprintf(index, sizeof index, "%zu", i);
     pki_prom_sample(w, "");
     pki_prom_label(w, "library", c->library);
