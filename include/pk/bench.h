@@ -28,26 +28,27 @@
  * order drawn anew each round, so a change on the machine changes all of them alike.
  * docs/bench-accuracy.md says how exact this is, docs/bench-format.md what the files hold.
  *
- * On a GPU (PK_BENCH_CLOCK_GPU; the body launches into options->stream and does not wait). A
- * sample's launches are queued behind a stream that is held back (cuStreamWaitValue32 on a word of
- * host memory, no kernel) and let go behind the last one: so a kernel shorter than its launch is
- * measured by itself, between two events around all of the sample's. The host's time for the same
- * loop is what launching costs, and the result says which of the two is longer. A queue has about
- * 1024 places; a sample has 512 iterations at most. A watchdog lets go after 250 ms: if the queue
- * was full, samples become shorter; if the body waits for the device, its launches are not queued,
- * and the note says so, as on devices without that wait (cuStreamWaitValue32 answers
- * CUDA_ERROR_NOT_SUPPORTED). The first iteration is never held, since loading a kernel may wait for
- * the device.
+ * On a GPU (PK_BENCH_CLOCK_GPU; the body launches into options->stream and does not wait). The
+ * stream is held back while a sample's launches are queued (cuStreamWaitValue32 on a word of host
+ * memory, no kernel) and released after the last one: so a kernel shorter than its launch is
+ * measured by itself, between two events around all launches of the sample. The host's time for the
+ * same loop is what launching costs, and the result says which of the two is longer. A queue has
+ * about 1024 entries; a sample has 512 iterations at most. A watchdog releases the stream after 250
+ * ms: if the queue was full, samples become shorter; if the body waits for the device, its launches
+ * are not queued, and the note says so, as on devices without that wait (cuStreamWaitValue32
+ * answers CUDA_ERROR_NOT_SUPPORTED). The first iteration is never held, since loading a kernel may
+ * wait for the device.
  *     Warm-up lasts until the SM clock (NVML) has not risen by 1 % for 100 ms; without NVML, 200
  * ms; max_warmup at most. While it is measured the clock, and what holds it down, are read every 10
- * ms between samples; samples of a stretch with either reading held down are marked, and stay in
- * the figures. perfkit never changes a GPU's settings. `cold` fills twice the size of the L2 cache
- * (CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) in the stream before each iteration, outside its time.
+ * ms between samples; samples between two readings of which either shows a clock held down are
+ * marked; they stay in the figures. perfkit never changes a GPU's settings. `cold` fills twice the
+ * size of the L2 cache (CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) in the stream before each iteration,
+ * outside its time.
  *     None of this has been seen on a real GPU yet (docs/gpu-results.md).
  *
  * What it cannot know: all samples of a process share its layout (where its pages and its code
  * lie), so their interval says how well the figure of *this process run* is known. Whether a change
- * made something slower is a question for `pk bench-ab`, which runs both builds many times.
+ * made something slower is a question for `pk bench-ab`, which runs both builds many times over.
  *
  * Threads: one measurement at a time per process: pk_bench and pk_bench_main take a lock and wait
  *          for each other. Calls that take a pk_bench_run belong to the thread that was given it.
@@ -55,9 +56,10 @@
  *          available (counters, a GPU); nothing is guessed. Only pk_bench_main prints, since it is
  *          asked to.
  * Cost:    the time limits below, and 32 bytes per sample; on a GPU 41, a thread that sleeps, 4
- * bytes of pinned memory, and for `cold` twice the L2 cache of the device's memory. Units:   times
- * are in ns throughout, sizes in bytes. Linking: libpkbench, beside libpk: $(pkg-config --cflags
- * --libs pk-bench). A program that is only traced needs neither it nor this header.
+ *          bytes of pinned memory, and for `cold` twice the L2 cache of the device's memory.
+ * Units:   times are in ns throughout, sizes in bytes.
+ * Linking: libpkbench, beside libpk: $(pkg-config --cflags --libs pk-bench). A program that is only
+ *          traced needs neither it nor this header.
  */
 #ifndef PK_BENCH_H
 #define PK_BENCH_H

@@ -1,8 +1,8 @@
-/* pk/comm.h - collectives and messages: what a communicator was asked for, how many bytes, how
+/* pk/comm.h - collectives and messages: what was done on each communicator, how many bytes, how
  * fast.
  *
- * For MPI and NCCL, libpk_mpi and libpk_nccl record all this without a change to the program. For a
- * library of your own:
+ * For MPI and NCCL, libpk_mpi and libpk_nccl record all this without changes to the program. For
+ * any other library:
  *
  *     static pk_region ring = PK_REGION_OF(PK_COMM, "ring all-reduce");
  *     pk_comm *world = pk_comm_create("ring", "world", 0, rank, size);
@@ -22,8 +22,8 @@
  *     pk_comm_finish(&r, waited_ns);
  *
  * For each communicator, operation and size class (a power of two) the report has calls, bytes,
- * percentiles of the duration, algorithm bandwidth and bus bandwidth. It also says for how much of
- * the communication the program had to wait.
+ * percentiles of the duration, algorithm bandwidth and bus bandwidth. It also says how much of the
+ * communication was exposed: the program had to wait for it.
  *
  * Bandwidths follow nccl-tests (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md). With n ranks,
  * count elements of s bytes as given to the call, and t the duration, in GB/s (10^9 bytes):
@@ -39,8 +39,8 @@
  *
  * Threads: every call from any thread. One thread finishes a request, not necessarily the one that
  *          started it.
- * Failure: none visible. A call that finds its ring full is missing in the communicator's figures
- *          and counted there as dropped; its region's distribution has it. Beyond 4,095
+ * Failure: none visible. A call that finds its ring full is missing from the communicator's figures
+ *          and counted there as dropped; it is still in its region's distribution. Beyond 4,095
  *          communicators all share one.
  * Cost:    off: a load and a branch. On: a region that is an operation takes 57 ns more than
  *          another (docs/overhead.md); no lock, no allocation.
@@ -108,25 +108,26 @@ typedef struct pk_comm pk_comm;
 PK_API pk_comm *pk_comm_create(const char *library, const char *name, uint64_t id, int32_t rank,
                                int32_t size);
 
-/* Which ranks of the job its ranks are: ranks[i] is whom an operation's peer i means, of count. So
- * the report can tell who talks to whom. The first call counts, and where a later one differs (a
- * communicator without a number was freed, and another one made of the name) a partner is not
- * known; they are copied, and NULL, or a count of 0, is ignored. Without it a communicator of as
- * many ranks as the job counts as all of it, in order, and of others partners are not known. */
+/* Which ranks of the job belong to it: ranks[i], of count, is the job's rank of peer i in its
+ * operations. With this the report can show who talks to whom. The array is copied; NULL or a count
+ * of 0 is ignored. The first call counts; if a later one differs (a communicator without an id was
+ * freed, and another of that name was created), partners are unknown. Without this call, a
+ * communicator with as many ranks as the job is taken for all of its ranks in order; partners on
+ * any other are unknown. */
 PK_API void pk_comm_peers(pk_comm *comm, const int32_t *ranks, int32_t count);
 
-/* There are no more calls on it; what it has done stays in the report. Accepts NULL. */
+/* There will be no more calls on it; what was done on it stays in the report. Accepts NULL. */
 PK_API void pk_comm_destroy(pk_comm *comm);
 
-/* Says that the region, which is open on this thread, is an operation on comm. peer: the root or
- * the other side; -1: none. */
+/* The region, which is open on this thread, is an operation on comm. peer: the root or the other
+ * rank; -1: none. */
 PK_API PK_INLINE void pk_comm_call(pk_region *region, pk_comm *comm, pk_comm_op op,
                                    pk_comm_type type, uint64_t count, int32_t peer);
 
 /* The message's tag, for the trace; after the region's pk_comm_call. Negative: none. */
 PK_API PK_INLINE void pk_comm_tag(pk_region *region, int32_t tag);
 
-/* An operation that goes on when the call that started it has returned. All zero: none. */
+/* An operation that continues after the call that started it has returned. All zero: none. */
 typedef struct pk_comm_request {
     pk_comm *comm;
     uint64_t sequence;                  /* on this communicator, from 1 */

@@ -4,14 +4,14 @@
  *     pk_counter_set(&queue, (double)n);
  *
  * Each call is a sample: of the counter's curve in the trace, and of its distribution in the
- * report. There count, min, max and last are exact; sum, mean and deviation are rounded once,
- * however large the values and small their spread; quantiles are within 1 % for magnitudes from
- * 2^-64 to 2^63.
+ * report. There count, min, max and last are exact; sum, mean and standard deviation are rounded
+ * only once, however large the values and however small their spread; quantiles are within 1 % for
+ * magnitudes from 2^-64 to 2^63.
  *
  * Threads: any thread; several may set one counter.
- * Failure: none visible. A value for which the ring has no room is missing in the trace but not in
- *          the distribution, and counted (pk_counts.points_dropped). A value that is not finite is
- *          in neither, and counted by itself (pk_counts.not_finite).
+ * Failure: none visible. A value for which the ring has no room is missing from the trace but not
+ *          from the distribution, and is counted (pk_counts.points_dropped). A value that is not
+ *          finite is in neither, and is counted separately (pk_counts.not_finite).
  * Cost:    off: a load and a branch. On: one clock read and a 32-byte store.
  */
 #ifndef PK_COUNTER_H

@@ -10,9 +10,10 @@
  * types, checks and warnings, and links without libpk. What the headers declare then means:
  *
  *   - Every call is an empty function, inlined. Its arguments are evaluated as those of any
- * function are, so what they do still happens, and what they only compute is left out by the
- * compiler. With optimisation (-O1 and more) the code is what it would be without the calls, and
- * regions and counters that are static take no memory; without it empty calls are left.
+ *     function are, so their side effects still happen, and what they only compute is removed by
+ *     the compiler. With optimisation (-O1 and more) the code is what it would be without the
+ *     calls, and regions and counters that are static take no memory; without it empty calls
+ *     remain.
  *   - Scopes (PK_REGION_SCOPE, PK_SCOPE, PK_FUNCTION, PK_GPU_SCOPE, pk.hpp's) are plain blocks.
  *   - Answers: PK_OK; 0 for figures; structures are zero behind their size. pk_error_message is "",
  *     pk_version "disabled". Pointers that are never NULL point to one that does nothing.

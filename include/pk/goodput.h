@@ -17,19 +17,20 @@
  *         pk_step(samples);
  *     }
  *
- * pk_options.goodput_path names a file to which every run of the job appends what its time went
- * into; `pk job run.goodput` adds the runs up (docs/production.md, "Goodput"). Each moment of a run
- * is in one part: a hang that the watchdog has found, else the phase that is announced here, else
- * what the step is. Of steps, those of the kinds "evaluation", "validation", "test", "checkpoint"
- * and "compile" (pk_step_kind) belong to those parts; all others take the training one step on.
+ * pk_options.goodput_path names a file to which every run of the job appends how it spent its time;
+ * `pk job run.goodput` adds the runs up (docs/production.md, "Goodput"). Each moment of a run
+ * counts towards one part: a hang that the watchdog has detected, else the phase announced here,
+ * else what the step is. Of steps, those of the kinds "evaluation", "validation", "test",
+ * "checkpoint" and "compile" (pk_step_kind) belong to those parts; all others advance the training
+ * by one step.
  *
- * A phase is what the training waits for. What a thread of its own does meanwhile, a checkpoint
- * that is written in the background, is none.
+ * A phase is time for which the training waits. Work on another thread meanwhile, such as a
+ * checkpoint written in the background, is not a phase.
  *
  * Threads: any; there is one training per process, and phases nest across its threads.
  * Signals: as pk/region.h; a call amid another one of perfkit's is dropped.
- * Failure: none visible. An end without its begin does nothing; more than 8 phases inside each
- *          other count as the eighth.
+ * Failure: none visible. An end without a begin does nothing; phases nested deeper than 8 count as
+ *          the eighth.
  * Cost:    off: a load and a branch. On: a clock read and some twenty instructions under a lock
  *          that the collector takes for as long, 4 to 10 times a second.
  */
@@ -43,24 +44,24 @@ extern "C" {
 #endif
 
 typedef enum pk_phase {
-    PK_PHASE_STARTUP = 1, /* set-up, wherever it happens; before the first step all time is that */
-    PK_PHASE_COMPILE = 2, /* of kernels, of graphs */
+    PK_PHASE_STARTUP = 1,    /* set-up, all time before the first step counts as this */
+    PK_PHASE_COMPILE = 2,    /* of kernels, of graphs */
     PK_PHASE_CHECKPOINT = 3, /* saving one */
     PK_PHASE_RESTORE = 4,    /* loading one */
     PK_PHASE_EVALUATION = 5
 } pk_phase;
 
-/* From here on the training is in that phase. The one around it, if there is one, goes on at the
- * end, which also ends what was left open inside. */
+/* From begin to end the training is in that phase. Phases nest: after the end the one around it
+ * goes on. An end also ends phases that were left open inside. */
 PK_API PK_INLINE void pk_phase_begin(pk_phase phase);
 PK_API PK_INLINE void pk_phase_end(pk_phase phase);
 
-/* A checkpoint is complete that has `step` steps of the training behind it. bytes: its size; 0:
- * unknown. From here on a restart loses nothing that was done before it. */
+/* A checkpoint of the training after `step` steps is complete. bytes: its size; 0: unknown. From
+ * here on a restart loses nothing of these steps. */
 PK_API PK_INLINE void pk_checkpoint_done(uint64_t step, uint64_t bytes);
 
-/* The training has `step` steps behind it, and the step that runs is the next one. Without this
- * call nobody knows which steps have been made before, and none counts as recomputed. */
+/* The training has completed `step` steps, and the step that runs is the next one. Without this
+ * call it is unknown which steps were done before, so none counts as recomputed. */
 PK_API PK_INLINE void pk_training_at(uint64_t step);
 
 /* ---- below: how it is done ---- */

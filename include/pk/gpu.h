@@ -24,22 +24,22 @@
  * Threads: every call from any thread. Spans of one thread on one stream nest, up to 64 deep.
  *          Threads that use the same stream have independent spans, each thread on a track of its
  *          own. A span ends on the thread and on the stream where it began.
- * Streams: 0 is resolved in the file that says it, as the runtime's header does: the legacy default
- *          stream, or the thread's own with CUDA_API_PER_THREAD_DEFAULT_STREAM (nvcc
+ * Streams: 0 is resolved in the source file that passes it, as by the runtime's header: the legacy
+ *          default stream, or the thread's own with CUDA_API_PER_THREAD_DEFAULT_STREAM (nvcc
  *          --default-stream per-thread). Default streams are those of the context that is current
  *          at the call. For other languages, which call plain functions, NULL is the legacy one.
  * Capture: inside a stream capture a begin or an end becomes a node of the graph, which stamps its
  *          event anew at each replay; see pk_gpu_graph_launching. Both have to lie in the same
  *          capture. What cannot be captured is skipped and counted. No capture is ever invalidated.
- *          Where CUDA allows no event nodes, and that can be known, nothing is put into the graph:
- *          bodies of conditional nodes, and behind a programmatic dependency. It cannot be known of
- *          graphs for launches from the device, whose instantiation fails with any event in them,
- *          and of graphs that will be children of a conditional node's body; and events between two
- *          kernels keep them from overlapping by programmatic dependent launch. For these,
- *          PK_GPU_CAPTURE=off (pk_options.gpu_capture) leaves all captures alone. What is kept out
- *          is counted (kept_out).
- * Failure: none visible. Every span is counted (pk_gpu_counts). The most serious reason why spans
- *          are missing stands in pk_backend_status("cuda", ...). A context that reports an error
+ *          Where CUDA allows no event nodes and that can be known (in bodies of conditional nodes,
+ *          and after a programmatic dependency), nothing is put into the graph. It cannot be known
+ *          for graphs that are launched from the device, whose instantiation fails with any event
+ *          in them, nor for graphs that become children of a conditional node's body. Events
+ *          between two kernels also keep them from overlapping by programmatic dependent launch.
+ *          For these cases PK_GPU_CAPTURE=off (pk_options.gpu_capture) leaves all captures alone.
+ *          What is kept out is counted (kept_out).
+ * Failure: none visible. Every span is counted (pk_gpu_counts). pk_backend_status("cuda", ...)
+ *          gives the most serious reason why spans are missing. A context that reports an error
  *          after which nothing works in it (an illegal address, a launch timeout, ...) is left
  *          alone from then on.
  * Cost:    off, or without a GPU: a load and a branch. On: what two cuEventRecord calls cost, plus

@@ -1,4 +1,4 @@
-/* pk/keep.h - barriers that keep the compiler from leaving out what is measured.
+/* pk/keep.h - barriers that keep the compiler from optimising away what is measured.
  *
  *     PK_BENCH_LOOP {
  *         pk_keep(sum(x, n));                  // the result has to be computed
@@ -9,7 +9,7 @@
  * Threads: these are no fences between threads.
  * Failure: none.
  * Cost:    no instruction of its own, only what it takes to have the value in a register or in
- * memory.
+ *          memory.
  */
 #ifndef PK_KEEP_H
 #define PK_KEEP_H
@@ -17,7 +17,7 @@
 #include <pk/status.h>
 
 /* Everything stored so far is in memory, and everything read next is read from memory. This holds
- * for memory that other code could know of; for local memory pass a pointer to it to pk_keep first.
+ * for memory that other code could reach; for local memory, first pass a pointer to it to pk_keep.
  */
 static inline void pk_clobber(void)
 {

@@ -1,5 +1,5 @@
-/* pk/nccl.h - NCCL's operations by explicit calls, for programs that reach NCCL through a table of
- * their own. A program that calls NCCL by its names needs none of this: it links or preloads
+/* pk/nccl.h - NCCL's operations by explicit calls, for programs that call NCCL through a function
+ * table of their own. A program that calls NCCL by name needs none of this: it links or preloads
  * libpk_nccl, which is made of these functions (docs/nccl.md).
  *
  *     pk_comm *world = pk_comm_create("NCCL", "world", hash, rank, ranks);
@@ -24,7 +24,7 @@
  *     ncclResult_t result = ncclGroupEnd();
  *     pk_nccl_group_end(result);
  *
- * Its time is shared among the operations that the stream was given:
+ * Its time is divided among the operations that were put on the stream:
  *   - all alike (one communicator, operation, type and count): n operations, each with 1/n of the
  *     time, which is how nccl-tests counts aggregated ones;
  *   - as many sends as receives, all of one size on one communicator: one ALL_TO_ALL if they go to
@@ -35,10 +35,9 @@
  *     communicators, each communicator has an equal part of the time.
  *
  * result is NCCL's. 0 is success. 7 (ncclInProgress) says that a non-blocking communicator may put
- * the operation into the stream later: it is timed from the call until it is done, if
- * pk_nccl_async hears of it before the next operation on that communicator; else it counts as
- * skipped. Anything else is an error; it counts as skipped, too, and as refused besides
- * (pk_get_gpu_counts).
+ * the operation into the stream later: it is timed from the call until it is done, if pk_nccl_async
+ * is called with its outcome before the next operation on that communicator; otherwise it counts as
+ * skipped. Anything else is an error and counts both as skipped and as refused (pk_get_gpu_counts).
  *
  * Threads: every call from any thread. An operation ends on the thread where it began, and a group
  *          belongs to its thread, as NCCL's groups do.
@@ -74,8 +73,8 @@ PK_API void pk_nccl_group_launch(void);
 PK_API void pk_nccl_group_end(int32_t result);
 
 /* Call this after each ncclCommGetAsyncError(comm, &state), on the thread that made the operation,
- * with what it said. An operation whose call answered 7 (ncclInProgress) has come into its stream
- * when the state is first 0: then its end is recorded. 7: nothing. Anything else: it failed. */
+ * with that state. An operation whose call returned 7 (ncclInProgress) is on its stream once the
+ * state is 0; then its end is recorded. 7: still in progress. Anything else: it failed. */
 PK_API void pk_nccl_async(pk_comm *comm, int32_t state);
 
 /* Call this before ncclCommAbort: the operations on the communicator in this thread's group will

@@ -5,10 +5,10 @@
  * Part of pk/session.h, which includes it; no program needs to.
  *
  * Zero is every field's default. Each field has an environment variable, PK_ and its name in
- * capitals; a field set here wins. Two variables have no field, since whoever starts the program
- * decides: PK_LOG=stderr, and PK_ENVIRONMENT=off (no machine and command line in reports and
- * captures). Numbers in the environment may end in K, M or G. A malformed value is PK_EINVAL. Names
- * of quantities end in their unit: _records, _bytes, _ms, _steps.
+ * capitals; a field set here wins. Two variables have no field, since they are for whoever starts
+ * the program: PK_LOG=stderr, and PK_ENVIRONMENT=off (reports and captures do not name the machine
+ * and the command line). Numbers in the environment may end in K, M or G. A malformed value is
+ * PK_EINVAL. Names of quantities end in their unit: _records, _bytes, _ms, _steps.
  */
 #ifndef PK_OPTIONS_H
 #define PK_OPTIONS_H
@@ -42,34 +42,34 @@ typedef struct pk_options {
     uint32_t ring_records;
 
     /* Where the Chrome trace goes: %r is the rank, %p the pid, %h the host, %% a %. A name ending
-     * in .gz is compressed. NULL: no trace. This path and the two below replace an older file. A
-     * symbolic link, a device (/dev/stdout, /dev/null), a pipe, a socket or a directory is left as
-     * it is, and pk_start answers PK_EACCES. Trace and report get the permissions that the umask
-     * leaves of 0666; the arena, which is memory of the running program, gets 0600. If the program
-     * closes the file's descriptor (close_range), what comes after counts as unwritten, and
-     * pk_flush and pk_stop answer PK_EIO. */
+     * in .gz: it is compressed. NULL: no trace. An older file at this path or the two below is
+     * replaced. A symbolic link, a device (/dev/stdout, /dev/null), a pipe, a socket or a directory
+     * is left as it is, and pk_start returns PK_EACCES. Trace and report get the permissions that
+     * the umask leaves of 0666; the arena, which is memory of the running program, gets 0600. If
+     * the program closes the file's descriptor (close_range), everything after that counts as
+     * unwritten, and pk_flush and pk_stop return PK_EIO. */
     const char *trace_path;
 
     /* Where the report goes at pk_stop. "-" is text on stderr, a name ending in .json is JSON, one
      * ending in .rank.json is what `pk job` needs of it, any other is text. The same %-fields.
-     * NULL: no report. For a program that was started without a stderr, or has closed it, "-" is
-     * nowhere: perfkit does not write to what the program opens as descriptor 2, and pk_stop
-     * answers PK_EIO. */
+     * NULL: no report. If the program was started without stderr or has closed it, nothing is
+     * written: whatever else the program opens as descriptor 2 is left alone, and pk_stop returns
+     * PK_EIO. */
     const char *report_path;
 
     /* Upper bound of all recording memory, 4 MiB .. 1 TiB; beyond it regions are dropped and
      * counted. 0: 1 GiB. It is reserved at the start and used as threads need it. After
      * mlockall(MCL_FUTURE) only what is used is locked. mlockall(MCL_CURRENT) after pk_start counts
-     * all that is reserved, without bringing it in: where RLIMIT_MEMLOCK is small, call it before
-     * pk_start, or set a small bound. */
+     * everything reserved towards the limit, without touching it: where RLIMIT_MEMLOCK is small,
+     * call it before pk_start, or set a small bound. */
     uint64_t memory_bytes;
 
     /* "cuda,cupti,nvtx,nccl,nvml": these; "-nvml": all but these; "none". NULL: all that are
-     * available, except cupti. */
+     * available but cupti. */
     const char *backends;
 
-    /* The file that survives a kill. NULL: trace_path with ".arena" appended; memory only if there
-     * is no trace or if it goes to a network file system. "none": memory only. */
+    /* The file that survives a kill. NULL: trace_path with ".arena" appended, or memory only if
+     * there is no trace or it goes to a network file system. "none": memory only. */
     const char *arena_path;
 
     /* "tsc", "cntvct" or "monotonic". NULL: the fastest that is trustworthy here. */
@@ -79,13 +79,14 @@ typedef struct pk_options {
      * 0: no bound. */
     uint64_t trace_max_bytes;
 
-    /* A record is in the file after this time at the latest, 10 .. 3600000. 0: 1000. */
+    /* The longest time until a record is in the file, 10 .. 3600000. 0: 1000. */
     uint32_t flush_ms;
 
     /* 1: the report lists every thread's regions too. */
     uint32_t report_threads;
 
-    /* How many of the first steps the report keeps apart as warm-up. 0: found from the data. */
+    /* How many of the first steps are warm-up, which the report shows separately. 0: determined
+     * from the data. */
     uint32_t warmup_steps;
 
     /* The number of this process in the job, 0 .. world_size - 1; read only if world_size is set.
@@ -99,7 +100,7 @@ typedef struct pk_options {
     uint32_t log_level;
 
     /* Where messages go, with log_user as `user`. NULL: nowhere. In the environment PK_LOG=stderr.
-     * Failures of control calls are logged too, so a program prints them or logs them, not both. */
+     * Failures of control calls are logged too, so a program need not print them as well. */
     pk_log_function *log;
     void *log_user;
 
@@ -111,14 +112,15 @@ typedef struct pk_options {
     /* 1: CUPTI records every kernel of a CUDA graph, not each launch as a whole. More overhead. */
     uint32_t cupti_graph_nodes;
 
-    /* 1: the NVTX ranges and marks of all libraries in the process become regions. Start before the
-     * first of them calls NVTX, since a library looks for a listener only then (docs/backends.md).
+    /* 1: the NVTX ranges and marks of all libraries in the process become regions. Call pk_start
+     * before the first of them calls NVTX, since a library looks for a listener only then
+     * (docs/backends.md).
      */
     uint32_t nvtx_consume;
 
-    /* The path of libpkshim.so. Through it a program with a static perfkit hears of NVTX ranges, if
-     * it asks for them (nvtx_consume), and of NCCL's operations (docs/backends.md). NULL: the
-     * loader finds it, or it is where it was installed. */
+    /* The path of libpkshim.so. Through it a program that is linked with libpk.a receives NVTX
+     * ranges, if asked for (nvtx_consume), and NCCL's operations (docs/backends.md). NULL: as the
+     * loader finds it, or where it was installed. */
     const char *nvtx_shim;
 
     /* "off": nothing is put into CUDA graphs while they are captured; what pk_gpu_begin or
@@ -128,25 +130,25 @@ typedef struct pk_options {
     const char *gpu_capture;
 
     /* 1: CUPTI also records which event is recorded and waited for where, as HTA's critical path
-     * analysis wants it (PyTorch's enable_cuda_sync_events): waits have their call's correlation
-     * and their stream, and stand beside the device's kernels. Tools that take what has a stream
-     * for work then count waits for streams as such. More overhead. */
+     * analysis needs it (PyTorch's enable_cuda_sync_events): waits carry their call's correlation
+     * and their stream, beside the device's kernels. Tools that treat everything with a stream as
+     * work then count these waits as work. More overhead. */
     uint32_t cupti_sync_events;
 
-    /* Upper bound of the history, 1 MiB .. 1 TiB, within memory_bytes; taken piece by piece as it
-     * is needed. The oldest whole steps go first. 0: 64 MiB. */
+    /* Upper bound of the history, 1 MiB .. 1 TiB, within memory_bytes; allocated piece by piece as
+     * needed. The oldest steps are dropped first, each as a whole. 0: 64 MiB. */
     uint64_t history_bytes;
 
     /* The flight recorder: so many of the last steps are kept whole in memory, unformatted, up to
      * 65536. 0: none. It costs the collector about 5 ns a region, the threads nothing. With a trace
-     * it serves captures only. Without one it is what survives a kill: the arena then is the file
+     * it serves captures only. Without one it is what survives a kill: the arena is then the file
      * "run-%r-history.json.arena" in the working directory, unless arena_path says otherwise, and
      * `pk recover` makes a trace of it. A program without steps keeps what fits. */
     uint32_t history_steps;
 
-    /* How many captures the last hour may have left, at any moment, 1 .. 3600. Within it the worst
-     * steps win: a slower one takes the place of the one that was slow least, whose file is
-     * removed. perfkit removes no other file. 0: 12. */
+    /* At most so many captures are kept of any one hour, 1 .. 3600. The slowest steps win: a slower
+     * one replaces the least slow of the hour, whose file is removed. perfkit removes no other
+     * file. 0: 12. */
     uint32_t captures_per_hour;
 
     /* The same bound in bytes of files, 1 MiB or more; a capture that does not fit is cut and says
@@ -172,9 +174,9 @@ typedef struct pk_options {
      *                               without a trace; kernels=armed,steps:8 for the next 8
      *     kernels=always            from start to stop: the default with a trace
      *
-     * What had begun when the run ends is kept and says that it was cut. Without history_steps the
-     * history is of 32 steps, or of as many as a capture needs. NULL: pk_capture alone, with a
-     * history. */
+     * A capture that is under way when the run ends is kept and marked as cut. Without
+     * history_steps the history is of 32 steps, or of as many as a capture needs. NULL: pk_capture
+     * alone, with a history. */
     const char *capture;
 
     /* Where captures go: %s is the number of the first step, the other %-fields as in trace_path;
@@ -182,104 +184,105 @@ typedef struct pk_options {
      * "run-%r-%s.json". */
     const char *capture_path;
 
-    /* Where windows go: figures of a part of the run each, a line of JSON
-     * (docs/report-format.md), of which `pk report` makes the report of the run again. The same
-     * %-fields; a name ending in .gz is compressed. NULL: none. It replaces an older file. */
+    /* Where windows go. Each is a line of JSON (docs/report-format.md) with the figures of a part
+     * of the run; `pk report` adds them up to the report of the run. The same %-fields; a name
+     * ending in .gz is compressed. NULL: none. It replaces an older file. */
     const char *windows_path;
 
-    /* A window ends after so many steps (those whose numbers they divide, so that all ranks'
-     * windows end with the same ones), or with the first step that ends so many seconds after its
-     * beginning; whichever comes first. 0: not by that; both 0: 60 seconds. Where no step ends,
+    /* A window ends after so many steps (at multiples of that number, so that all ranks' windows
+     * end with the same step), or with the first step that ends so many seconds after its
+     * beginning, whichever comes first. 0: no such limit; both 0: 60 seconds. Without steps,
      * seconds alone decide. A window costs some hundred nanoseconds for each region that had a call
-     * in it, on perfkit's own thread or whichever folds what has been recorded; where they would
-     * come faster than they can be written, they are longer. */
+     * in it, on perfkit's own thread or whichever aggregates the records. If windows end faster
+     * than they can be written, they become longer. */
     uint32_t window_steps;
     uint32_t window_seconds;
 
-    /* Bound of all window files together, 1 MiB and more: the file becomes NAME.1, and so on to
-     * NAME.3, whenever it has a quarter of it, and what was NAME.3 goes. 0: 256 MiB. */
+    /* Bound of all window files together, 1 MiB or more: whenever the file reaches a quarter of it,
+     * it becomes NAME.1, and so on to NAME.3; the old NAME.3 is removed. 0: 256 MiB. */
     uint64_t windows_max_bytes;
 
     /* Where the run's figures go for Prometheus: a file of the text format that node exporter's
-     * textfile collector reads, if its name ends in .prom; at most 300 series
-     * (docs/production.md). The same %-fields; ranks of one host need %r. It is written aside and
-     * renamed every metrics_seconds (0: 15), and a last time at pk_stop. NULL: none. */
+     * textfile collector reads, if its name ends in .prom; at most 300 series (docs/production.md).
+     * The same %-fields; ranks of one host need %r. It is written to another name and renamed,
+     * every metrics_seconds (0: 15) and once more at pk_stop. NULL: none. */
     const char *metrics_path;
     uint32_t metrics_seconds;
 
     /* The program hangs if no step and no region has ended for so many seconds, or for 5 times the
      * 99th percentile of the step and of the innermost open region, if that is more. perfkit says
-     * so through the log function and in the arena (`pk where` shows it), with where each thread
-     * stands; it never ends the program. Regions of kind PK_IO may take as long as they take, and
-     * those with a limit so long (pk_region_limit). The watchdog is a thread that wakes twice a
-     * second at most. 1 .. 604800; 0: no watchdog. */
+     * so through the log function and in the arena (`pk where` shows it), with each thread's open
+     * regions; it never ends the program. Regions of kind PK_IO may take any time, and those with a
+     * limit as long as that (pk_region_limit). The watchdog is a thread that wakes twice a second
+     * at most. 1 .. 604800; 0: no watchdog. */
     uint32_t hang_seconds;
 
     /* A command for /bin/sh, run when the program hangs (hang_seconds), with the same %-fields. It
-     * is no child that the program could notice: its input is /dev/null, its output the program's,
-     * all other descriptors are closed, and nobody waits for it. NULL: none. */
+     * is not a child that the program could notice: its input is /dev/null, its output the
+     * program's, all other descriptors are closed, and nothing waits for it. NULL: none. */
     const char *hang_command;
 
-    /* "none": perfkit has no thread that empties the rings; pk_flush does it, at moments of the
-     * program's choice (between steps, say), on the thread that calls it. What finds its ring full
-     * meanwhile is dropped and counted (64 Ki records by default); metrics, windows and captures
-     * come with the calls. At exit() a thread is made for the end of an open session. "thread",
+    /* "none": perfkit has no thread that drains the rings; pk_flush does it, at moments of the
+     * program's choice (between steps, say), on the thread that calls it. Records that find their
+     * ring full (64 Ki by default) are dropped and counted; metrics, windows and captures are
+     * written in these calls, too. At exit() a thread is created to end an open session. "thread",
      * NULL: a thread. */
     const char *collector;
 
-    /* Processors that this thread may use: "3", "0-3,8", as in sched_setaffinity, up to 1023. Where
-     * the system does not let it, it stays where it is, which is logged. NULL: those of the thread
-     * that calls pk_start. If that is one alone (a launcher has bound the program), the thread has
-     * the policy SCHED_BATCH: it does not interrupt what runs there, but takes its share. */
+    /* Processors that this thread may use: "3", "0-3,8", as in sched_setaffinity, up to 1023. If
+     * the system refuses, it stays where it is, which is logged. NULL: those of the thread that
+     * calls pk_start. If that is only one (a launcher has bound the program), the thread runs under
+     * SCHED_BATCH: it does not preempt what runs there, but takes its share. */
     const char *collector_cpus;
 
     /* The trace goes into several files of at most so many bytes on the disk, each a whole trace.
-     * trace_path names the one that is written; before it would grow beyond that it becomes
-     * run.part1.json, the next one run.part2.json ("run.json", "run.json.gz" alike). A region is in
-     * the file that was written when it ended. `pk report run.json` reads those of its run that lie
-     * beside it. They replace files of these names. 2 MiB or more; 0: one file. */
+     * trace_path names the one that is written; before it would grow beyond that it is renamed to
+     * run.part1.json, the next one to run.part2.json ("run.json", "run.json.gz" alike). A region is
+     * in the file that was current when it ended. `pk report run.json` reads the parts of its run
+     * that lie beside it. Older files of these names are replaced. 2 MiB or more; 0: one file. */
     uint64_t trace_rotate_bytes;
 
-    /* So many of these files stay, with the one that is written; the oldest are removed. At most
-     * 65536. 0: all. */
+    /* How many of these files are kept, including the one being written; the oldest are removed. At
+     * most 65536. 0: all. */
     uint32_t trace_keep;
 
-    /* The file of what the machine can do, which `pk machine` has made: the report holds regions
-     * with bytes and flops (pk_region_add) against it (docs/machine.md). The same %-fields. It is
-     * read at pk_stop, if there are such regions; one of another processor is refused, which is
-     * logged. NULL: where `pk machine` keeps it, if it is there. "none": none. */
+    /* The file with the machine's limits that `pk machine` has measured: the report compares
+     * regions with bytes and flops (pk_region_add) with them (docs/machine.md). The same %-fields.
+     * It is read at pk_stop if there are such regions; a file of another processor is refused,
+     * which is logged. NULL: where `pk machine` keeps it, if it is there. "none": none. */
     const char *machine_path;
 
-    /* How much perfkit may take, as a share of the process's CPU time, its own included: 0.01 is
-     * one percent, 0.5 the most. What it takes is estimated while the session runs: calls times
-     * what one costs here, and the CPU time of its threads. When that nears the bound, the regions
-     * that cost most lose their events in the trace, then the times of all but one of n calls, at
-     * random distances, n up to 4096; where there is room again they get them back. All calls are
-     * counted, and what pk_region_add is told stays exact; times of thinned regions are estimates,
-     * and say so, with their error (docs/production.md). Regions of kind PK_COMM and those that
-     * hold operations keep all of theirs. Where even that does not hold the bound, it is logged,
-     * and in the report. 0: no bound, nothing is thinned. */
+    /* How much overhead perfkit may have, as a share of the process's CPU time (its own included):
+     * 0.01 is one percent; at most 0.5. The overhead is estimated while the session runs: calls
+     * times the cost of one on this machine, plus the CPU time of perfkit's threads. Near the
+     * bound, the most expensive regions are thinned: first their events are left out of the trace,
+     * then only one of n calls is timed, at random distances, n up to 4096; when there is room
+     * again this is undone. All calls are counted, and the sums of pk_region_add stay exact; times
+     * of thinned regions are estimates, marked as such, with their error (docs/production.md).
+     * Regions of kind PK_COMM and regions that contain operations are never thinned. If the bound
+     * is missed all the same, that is logged and reported. 0: no bound, no thinning. */
     double overhead_max;
 
-    /* The state file of the job's life: every run of the job appends what its time went into
-     * (pk/goodput.h), so that `pk job` can say over all restarts what the wall time was good for.
-     * It is never replaced; a file of another kind is PK_EINVAL. The same %-fields; without %r the
-     * first rank alone writes it. One process at a time: another one waits. A line of some 600
-     * bytes every 100 ms to 60 s, a thousandth of the run's length, on perfkit's own thread. NULL:
-     * none. */
+    /* The job's goodput file: every run of the job appends how it spent its time (pk/goodput.h), so
+     * that `pk job` can account for the wall time over all restarts. It is never replaced; a file
+     * of another kind is PK_EINVAL. The same %-fields; without %r only rank 0 writes it. One
+     * process writes at a time; another waits. A line of some 600 bytes every thousandth of the
+     * run's length (100 ms to 60 s), on perfkit's own thread. NULL: none. */
     const char *goodput_path;
 
-    /* What the run costs beside time, with ',' between: "io": bytes and calls as the kernel counts
-     * them (/proc/self/io), rates of devices, checkpoints; "energy": as far as counters can be
-     * read; both on perfkit's own thread, whose own I/O is taken off (docs/guide.md). "memory":
-     * what CUDA allocates, by region; takes CUPTI for the session; and as a step ends, what the
-     * process has resident, 2 to 4 us once in a millisecond at most (docs/memory.md). "hardware",
-     * "software": what processor and kernel count of regions, in as many calls as 1 % of CPU time,
-     * or overhead_max / 4, pays for; 4 descriptors a thread (docs/machine.md). NULL: none. */
+    /* What the run costs besides time, separated by ',': "io": bytes and calls as the kernel counts
+     * them (/proc/self/io), rates of devices, checkpoints; "energy": where its counters can be
+     * read; both on perfkit's own thread, whose own I/O is subtracted (docs/guide.md). "memory":
+     * CUDA's allocations, by region, with CUPTI throughout the session; and the process's resident
+     * memory at the end of a step, 2 to 4 us once per millisecond at most (docs/memory.md).
+     * "hardware", "software": events of the processor and the kernel by region, in as many calls as
+     * fit 1 % of the CPU time, or overhead_max / 4; 4 descriptors per thread (docs/machine.md).
+     * NULL: none. */
     const char *costs;
 
-    /* What MFU and HFU are of (docs/machine.md): fp64, fp32, tf32, bf16, fp16, fp8; operations per
-     * second, "989.5e12"; both, "bf16:989.5e12". NULL: fp32 of processors, of GPUs none. */
+    /* The peak for MFU and HFU (docs/machine.md): a precision (fp64, fp32, tf32, bf16, fp16, fp8);
+     * operations per second, "989.5e12"; or both, "bf16:989.5e12". NULL: fp32 for processors, none
+     * for GPUs. */
     const char *peak;
     const char *job_path; /* of all ranks' report, by libpk_mpi (docs/mpi.md). "-": stderr */
 } pk_options;

@@ -17,19 +17,19 @@
  *
  * Threads: every call from any thread; all threads may use one pk_region at the same time. A region
  *          begins and ends on the same thread.
- * Signals: a signal handler may call what this header, step.h and counter.h record, whatever it has
- *          interrupted. A region that begins in a handler ends in it. What the handler records is
- *          dropped and counted if it has interrupted a call of perfkit's other than a plain begin
- *          or end; pk_region_named and its like then know no new names ("(too many names)"). If it
- *          has interrupted a plain begin or end, which takes some nanoseconds, what it records is
- *          undone: neither recorded nor counted. PK_CLOCK=monotonic makes no call a plain one, for
- *          programs in which each of them has to count. With mirrored backends (nvtx, cupti) a
- *          region calls their libraries, which promise nothing to signal handlers.
+ * Signals: a signal handler may make every recording call of this header, step.h and counter.h,
+ *          whatever it interrupts. A region that begins in a handler ends in it. What the handler
+ *          records is dropped and counted if it interrupts a perfkit call other than a plain begin
+ *          or end; pk_region_named and the like then accept no new names ("(too many names)"). If
+ *          it interrupts a plain begin or end, which takes some nanoseconds, what it records is
+ *          undone: neither recorded nor counted. With PK_CLOCK=monotonic no call is a plain one,
+ *          for programs in which every call of a handler has to count. With mirrored backends
+ *          (nvtx, cupti) a region calls their libraries, which are not async-signal-safe.
  * Failure: none visible. Pointers must not be NULL, names may be. What cannot be recorded is
- *          counted (pk_get_counts). A call that finds its ring full is missing in the trace but not
- *          in the distribution; one below 64 open regions is missing in both. Beyond 65,533 names
- *          all share one. A region left open by longjmp or an exception is closed by the next end
- *          around it, and counted as unbalanced.
+ *          counted (pk_get_counts). A call that finds its ring full is missing from the trace but
+ *          not from the distribution; one nested deeper than 64 is missing from both. Beyond 65,533
+ *          names, all further ones share one. A region left open by longjmp or an exception is
+ *          closed by the next end around it, and counted as unbalanced.
  * Cost:    off: a load and a branch. On: two clock reads, 32 bytes into this thread's ring and
  *          about forty other instructions (docs/overhead.md). No lock, and no allocation after a
  *          thread's first region and the process's first use of the name. No system call, but one
@@ -47,7 +47,7 @@ extern "C" {
 
 /* What a region's self time is spent on; the step report adds up each kind. */
 typedef enum pk_kind {
-    PK_OTHER = 0,   /* not said */
+    PK_OTHER = 0,   /* unspecified */
     PK_COMPUTE = 1, /* the work itself */
     PK_DATA = 2,    /* getting input: reading, decoding, batching, waiting for a loader */
     PK_COMM = 3,    /* collectives, messages */
@@ -103,23 +103,23 @@ PK_API pk_region *pk_region_named(const char *name);
 PK_API pk_region *pk_region_named_of(pk_kind kind, const char *name);
 
 /* "attention[seq=512]": a region of its own for each value, and so a distribution of its own. Key
- * and value are arguments in the trace. The same three give the same pointer, as above. A region
- * that is NULL stands for the unnamed one, a key that is NULL for "value". */
+ * and value are arguments in the trace. The same three give the same pointer, as above. NULL as the
+ * region means the unnamed one, NULL as the key means "value". */
 PK_API pk_region *pk_region_variant(pk_region *region, const char *key, int64_t value);
 
 /* How long a call of this region may take, in seconds, before the watchdog says that the program
- * hangs (pk_options.hang_seconds): for phases that are long and rare, a compilation say, and for
- * those that never are. While a region with a limit is open on the thread that makes the steps
- * (where none does: on any), it takes the place of hang_seconds, the innermost one first. 0, or
- * less: as others. Without a limit a region of kind PK_IO may take as long as it takes. Any thread,
- * any time, also before pk_start; of all regions of that name and kind. Cost: as a first use of the
- * name. */
+ * hangs (pk_options.hang_seconds): for phases that are long but rare, such as a compilation, and
+ * for phases that must never be long. While a region with a limit is open on the stepping thread
+ * (without steps: on any thread), its limit replaces hang_seconds; of several the innermost counts.
+ * 0 or less: no limit of its own; a region of kind PK_IO may then take any time. It may be called
+ * on any thread at any time, also before pk_start, and holds for all regions of that name and kind.
+ * Cost: that of a first use of the name. */
 PK_API void pk_region_limit(pk_region *region, double seconds);
 
 /* The rest of the block around it, as a region. Each is a declaration, and a block may have
  * several. PK_REGION_SCOPE takes an lvalue, PK_REGION_SCOPE_NAMED a string literal; both stand
- * inside functions. As with every variable that does something at its end, no goto and no case
- * label may jump past it into its block. */
+ * inside functions. As with every variable that has a cleanup, no goto and no case label may jump
+ * past it into its block. */
 #define PK_REGION_SCOPE(region) PK_REGION_SCOPE_AT_(region, PK_JOIN_(pk_scope_, __COUNTER__))
 #define PK_REGION_SCOPE_NAMED(name) PK_REGION_SCOPE(PK_REGION_HERE_(PK_OTHER, name))
 

@@ -2,11 +2,11 @@
  *
  *     static pk_region completion = PK_REGION("completion");
  *
- *     r->stages = pk_request_begin(&completion, r->id);        // it has come, and waits
+ *     r->stages = pk_request_begin(&completion, r->id);        // it has arrived, and waits
  *     pk_request_schedule(&r->stages);                         // it is in the batch
  *     for (;;) {                                               // a step of the batch:
  *         ... compute ...
- *         pk_request_prefill(&r->stages, prompt_tokens);       // of its prompt, so many were read
+ *         pk_request_prefill(&r->stages, prompt_tokens);       // so many tokens of its prompt
  *         pk_request_tokens(&r->stages, 1);                    // and a token came out
  *         pk_step(batch_tokens);
  *     }
@@ -27,24 +27,24 @@
  * gen_ai_server_time_per_output_token_seconds and gen_ai_server_request_duration_seconds, after
  * OpenTelemetry's conventions for generative AI.
  *
- * Why it took long: the report says of all requests, and of the slow ones, what their time went to:
+ * Why requests are slow: the report breaks down the time of all requests, and of the slow ones:
  *
- *     queued      in front of the batch, until first scheduled
+ *     queued      waiting for the batch, until first scheduled
  *     preempted   out of the batch again
  *     prefill     from schedule to the first token, the share of its own prompt
  *     crowded     from schedule to the first token, the share of others' prompts: by the tokens
- *                 that pk_request_prefill told of meanwhile
+ *                 that pk_request_prefill reported meanwhile
  *     decode      from the first token to the end
- *     behind      of that, what intervals in which the batch read others' prompts took more than
- *                 this request's mean interval in which it read none (if it had none such: all of
- *                 theirs)
+ *     behind      of decode, the extra time of intervals in which the batch processed others'
+ *                 prompts: beyond this request's mean interval without any (all of it, if there is
+ *                 no such interval)
  *
- * Slow are those that miss the limits (pk_request_limits), or, without limits, the slowest tenth.
- * Each of the slowest is listed with the steps (pk/step.h) that it rode in.
+ * Slow requests are those that miss the limits (pk_request_limits) or, without limits, the slowest
+ * tenth. Each of the slowest is listed with the steps (pk/step.h) that it took part in.
  *
  * Threads: every call from any thread, one at a time for one request.
  * Cost:    off: a load and a branch. On: some 20 ns for each call, about what a span's mark costs;
- * the end 70 ns.
+ *          the end 70 ns.
  */
 #ifndef PK_REQUEST_H
 #define PK_REQUEST_H
@@ -76,22 +76,23 @@ typedef struct pk_request {
 
 typedef enum pk_request_outcome {
     PK_REQUEST_FINISHED = 0,
-    PK_REQUEST_CANCELLED = 1, /* by who asked */
+    PK_REQUEST_CANCELLED = 1, /* by the client */
     PK_REQUEST_FAILED = 2
 } pk_request_outcome;
 
-/* A request has come. region: the sort of request, or the model; id: the program's number. */
+/* A request has arrived. region: the type of request, or the model; id: the program's number. */
 PK_API PK_INLINE pk_request pk_request_begin(pk_region *region, uint64_t id);
 
-/* It is in the batch from here on: for the first time, or again. */
+/* It joins the batch: for the first time, or again. */
 PK_API PK_INLINE void pk_request_schedule(pk_request *request);
 
-/* So many tokens of its prompt have been read in the step that is ending: all, or a chunk. Said
- * before the tokens that came out of it. Also of a prompt that is read again after a preemption. */
+/* So many tokens of its prompt were processed in the step that is ending: all, or a chunk. Call it
+ * before pk_request_tokens of that step, and also when a prompt is processed again after a
+ * preemption. */
 PK_API PK_INLINE void pk_request_prefill(pk_request *request, uint64_t tokens);
 
-/* So many tokens have come out at this moment: one, or more where they are guessed and verified
- * (speculative decoding). 0 is nothing. */
+/* So many tokens were generated at this moment: one, or more with speculative decoding. 0 does
+ * nothing. */
 PK_API PK_INLINE void pk_request_tokens(pk_request *request, uint64_t count);
 
 /* It had to leave the batch, and waits again. */
@@ -100,10 +101,10 @@ PK_API PK_INLINE void pk_request_preempt(pk_request *request);
 /* It is over. */
 PK_API PK_INLINE void pk_request_end(pk_request *request, pk_request_outcome outcome);
 
-/* What is good enough, in seconds: a request that has finished is good if its TTFT and its TPOT are
- * not above. 0, or less: no such limit. The report has the share of good ones among all that have
- * ended (goodput). It is for requests that end from now on; any thread, any time, also before
- * pk_start. */
+/* Latency limits, in seconds: a finished request is good if neither its TTFT nor its TPOT exceeds
+ * its limit. 0 or less: no such limit. The report gives the share of good ones among all that have
+ * ended (goodput). The limits apply to requests that end from now on. Any thread, any time, also
+ * before pk_start. */
 PK_API void pk_request_limits(double ttft_seconds, double tpot_seconds);
 
 /* Requests that have ended in the session. */
@@ -112,9 +113,9 @@ typedef struct pk_request_counts {
     uint32_t reserved;
     uint64_t finished, cancelled, failed;
     uint64_t good;        /* of the finished: within the limits */
-    uint64_t tokens;      /* that came out */
+    uint64_t tokens;      /* generated */
     uint64_t preemptions; /* of all of them */
-    uint64_t dropped;     /* ended, but missing in these figures: ring full */
+    uint64_t dropped;     /* ended, but missing from these figures: ring full */
 } pk_request_counts;
 
 /* During a session and after it. PK_EOFF if there was none. PK_EINVAL if size is 0 or too large. A

@@ -13,22 +13,22 @@
  * Threads: any thread may make every call; the calls take one lock among themselves. Threads that
  *          record are never stopped or waited for.
  * Failure: a status, and a sentence in pk_error_message(). A pk_start that fails has started
- *          nothing and leaves nothing behind. After pk_start, trouble with files is counted, logged
- *          and answered by the next pk_flush or pk_stop; the program goes on. No call ends the
+ *          nothing and leaves nothing behind. After pk_start, errors with files are counted, logged
+ *          and returned by the next pk_flush or pk_stop; the program goes on. No call ends the
  *          process, installs a signal handler, changes errno, or prints unless asked to.
  * Cost:    pk_start takes about 2 ms (1 ms of it calibrates the clock). A session has one thread,
  *          which wakes four times a second while nothing is recorded, ten times otherwise, when a
- *          thread has filled a quarter of its ring, and about every 10 ms where CUDA or NCCL is
- *          there; and a second one, which wakes every 100 ms, where NVML is asked about GPUs;
+ *          thread has filled a quarter of its ring, and about every 10 ms where CUDA or NCCL is in
+ *          use; and a second one, which wakes every 100 ms, where GPUs are monitored through NVML;
  *          hang_seconds adds one that wakes twice a second. pk_flush and pk_stop wait for the disk.
  * Stack:   pk_start, pk_flush and pk_stop need 64 KiB at most, plus what a log function needs. The
  *          calls that record fit PTHREAD_STACK_MIN.
- * Signals: not for handlers, except that a handler may call exit(). A call that a handler makes
- *          amid another one of perfkit's on the same thread answers PK_EBUSY.
+ * Signals: not for handlers, except that a handler may call exit(). A call made by a handler that
+ *          has interrupted another perfkit call on the same thread returns PK_EBUSY.
  * Exit:    a session that is still open at exit() is stopped there, by perfkit's own thread; so is
  *          one that an atexit() function has opened. The session is left as after a kill if a
- *          handler calls exit() amid a call of perfkit, or if nothing moves for 10 s. After a kill,
- *          `pk recover` completes the trace from the arena file beside it.
+ *          handler calls exit() during a perfkit call, or if there is no progress for 10 s. After a
+ *          kill, `pk recover` completes the trace from the arena file beside it.
  * Fork:    the child is off until it calls pk_start itself; the parent goes on.
  */
 #ifndef PK_SESSION_H
@@ -41,16 +41,17 @@
 extern "C" {
 #endif
 
-/* Begins a session. NULL: environment and defaults. PK_EBUSY if a session is open, also if another
+/* Begins a session. NULL: environment and defaults. PK_EBUSY if a session is open, even if another
  * copy of perfkit in this process has opened it (two libraries that are both linked with libpk.a).
- * Best called before the program makes other threads: so that NCCL or NVTX find it, pk_start may
- * set an environment variable (docs/backends.md says which and when, and how to do without). */
+ * Best called before the program creates other threads: pk_start may set an environment variable
+ * through which NCCL or NVTX finds it (docs/backends.md says which and when, and how to avoid
+ * that). */
 PK_API pk_status pk_start(const pk_options *options);
 
 /* When it returns, everything recorded before the call is in the trace file. PK_ENOSPC: the disk is
  * full; perfkit tries again about every 10 ms. PK_EIO, here and from pk_stop: for example, the
- * trace was deleted or replaced by another file, and its events are lost. A trace that was only
- * renamed is written on. What is missing counts as unwritten. */
+ * trace was deleted or replaced by another file, and its events are lost. Writing to a trace that
+ * was only renamed continues. Events that are missing count as unwritten. */
 PK_API pk_status pk_flush(void);
 
 /* Ends the session: regions that are still open are closed and marked so, and everything is
@@ -59,12 +60,12 @@ PK_API pk_status pk_flush(void);
  * record anything. PK_EOFF if no session is open. */
 PK_API pk_status pk_stop(void);
 
-/* Makes a trace of what the history holds and of so many steps more, from the one that runs on; 0:
- * of what it holds now, the step that runs included. It is written by a thread of perfkit's own
- * when the last of them has ended. reason: at most 95 bytes, copied; NULL is fine. Any thread; it
- * waits for nothing. PK_EOFF without a session or a history; PK_EBUSY if four such calls wait for
- * the collector's next round. Whether the hour's budget has room for it shows in the log and in the
- * files that are there. */
+/* Makes a trace of what the history holds and of so many further steps, the current one being the
+ * first; 0: of what it holds now, the current step included. A thread of perfkit's own writes it
+ * when the last of these steps has ended. reason: at most 95 bytes, copied; may be NULL. Any
+ * thread; the call does not block. PK_EOFF without a session or a history; PK_EBUSY if four such
+ * calls already wait for the collector's next round. Whether the hour's budget has room for it is
+ * seen in the log and by the files. */
 PK_API pk_status pk_capture(const char *reason, uint32_t steps);
 
 /* Record accounting. With every region closed and after pk_stop, recorded + dropped == begun. */
@@ -99,7 +100,7 @@ typedef struct pk_backend_info {
     uint32_t size;    /* sizeof(pk_backend_info), set by the caller */
     uint32_t live;    /* 1: recording (or ready to, before pk_start) */
     char version[32]; /* of the library behind it; "" if unknown */
-    char reason[192]; /* in words: why it is not live, or what it does */
+    char reason[192]; /* why it is not live, or what it does */
 } pk_backend_info;
 
 /* name: "cuda", "cupti", "nvtx", "nccl" or "nvml"; PK_ENOENT for any other. */
@@ -111,14 +112,14 @@ PK_API void pk_thread_name(const char *name);
 
 /* ---- for libpk_mpi and libpk_nccl, which may be preloaded into a program without perfkit ---- */
 
-/* pk_start where only the environment asks for a session, by variable=1. Nobody looks at the status
- * then, so a failure is one line on stderr, from rank 0 of the job as far as options or launcher
- * tell the rank. There is no line if PK_LOG=stderr has said it, or if the program has its own
- * session. */
+/* pk_start where only the environment asks for a session, by variable=1. No caller looks at the
+ * status then, so a failure is printed as one line on stderr, by rank 0 of the job as far as
+ * options or launcher give the rank; not if PK_LOG=stderr has printed it, nor if the program has
+ * its own session. */
 PK_API pk_status pk_start_asked_(const char *variable, const pk_options *options);
 
-/* "perfkit: SENTENCE" on stderr. rank: of this process; ranks other than 0 say nothing. -1: the
- * rank that the launcher tells. */
+/* "perfkit: SENTENCE" on stderr. rank: of this process; ranks other than 0 print nothing. -1: the
+ * rank that the launcher gives. */
 PK_API void pk_say_(int32_t rank, const char *sentence);
 
 #ifdef __cplusplus

@@ -10,34 +10,35 @@
  *     ...
  *     pk_span_end(&job->span);                             // and on a third one
  *
- * A span is a plain value: it may be copied, moved and stored, and asks for no destruction. All
- * zero, it is none: marking or ending none does nothing, so what perfkit was off for needs no test.
+ * A span is a plain value: it may be copied, moved and stored, and needs no destruction. All zero,
+ * it is no span: marking or ending it does nothing, so a program need not test whether perfkit was
+ * on.
  *
- * Figures: each span is a sample of its region's distribution (pk_region_stats, the report, windows
- *          and metrics have it as a region's), from its begin to its end. A mark is a sample of its
- *          own region's: the time from the last mark of the span, or from its begin, to this one.
- *          Neither is anybody's self time, so no step's breakdown has it: spans overlap with each
- *          other and with whatever their threads do. A region of its own for spans keeps the two
- *          kinds of calls apart. count, sum, min and max are exact and quantiles are within 1 %, as
- *          of regions; a span whose records found no room in a ring is in the distribution all the
- *          same.
+ * Figures: each span, from its begin to its end, is a sample of its region's distribution (in
+ *          pk_region_stats, the report, windows and metrics, as a region's call is). A mark is a
+ *          sample of the distribution of the mark's own region: the time from the last mark of the
+ *          span, or from its begin, to this one. Neither counts as self time or in a step's
+ *          breakdown, since spans overlap with each other and with whatever their threads do. Give
+ *          spans a region of their own to keep them apart from ordinary calls. count, sum, min and
+ *          max are exact and quantiles are within 1 %, as of regions; a span whose records found no
+ *          room in a ring is still in the distribution.
  * Trace:   asynchronous events (phases b, n and e) of the category "span", which viewers show on
- *          tracks of their own. Their id is perfkit's; the program's is the argument "id".
- *          A capture has what overlaps with its steps, with its beginning, even if that is older
- *          than the history (of those that are still open: up to 16,384).
+ *          tracks of their own. Their id is perfkit's; the program's is the argument "id". A
+ *          capture holds the spans that overlap with its steps, including their begins, even those
+ *          older than the history (of spans still open: up to 16,384).
  *
  * Threads: begin, mark and end from any thread. One span is marked and ended by one thread at a
  *          time; handing it over from one to another is the program's own synchronisation.
- * Signals: as pk/region.h says; a handler that has interrupted one of these calls is dropped and
- *          counted.
- * Fork:    a child has no session, so it ends none of its parent's spans.
- * Failure: none visible; pk_get_span_counts tells. Pointers must not be NULL. What is still open
- *          when the session ends is counted as unfinished and has no end in the trace; its end in a
- *          later session is counted there and recorded nowhere.
+ * Signals: as pk/region.h says; what a handler records when it interrupts one of these calls is
+ *          dropped and counted.
+ * Fork:    a child has no session, so it cannot end its parent's spans.
+ * Failure: none visible; pk_get_span_counts says what was lost. Pointers must not be NULL. What is
+ *          still open when the session ends is counted as unfinished and has no end in the trace;
+ *          its end in a later session is counted there and recorded nowhere.
  * Cost:    off: a load and a branch. On: one clock read and 32 bytes into this thread's ring for
  *          begin and mark each, a clock read and 64 bytes for the end; no lock, no system call, no
- *          allocation after first uses (docs/overhead.md). The collector remembers which are open:
- *          32 to 64 bytes each.
+ *          allocation after first uses (docs/overhead.md). The collector keeps a table of open
+ *          spans: 32 to 64 bytes each.
  */
 #ifndef PK_SPAN_H
 #define PK_SPAN_H
@@ -60,19 +61,19 @@ typedef struct pk_span {
     uint64_t spare[2]; /* 0; for later versions */
 } pk_span;
 
-/* Begins a span. id: the program's own number, a request's say; it may be anything, also 0. */
+/* Begins a span. id: the program's own number, such as a request's; any value, also 0. */
 PK_API PK_INLINE pk_span pk_span_begin(pk_region *region, uint64_t id);
 
 /* The span has come to this point: the time since its last mark, or its begin, counts under this
  * region. */
 PK_API PK_INLINE void pk_span_mark(pk_span *span, pk_region *region);
 
-/* Ends the span. To end or mark it once more is an error of the program's that is counted; so it is
- * found, too, if it is a copy that is ended again (unless more than 1,048,576 spans were open), and
- * no distribution has it twice. */
+/* Ends the span. Ending or marking it again is a program error, which is counted. Ending a second
+ * copy of it is detected as well (unless more than 1,048,576 spans were open), and no distribution
+ * holds it twice. */
 PK_API PK_INLINE void pk_span_end(pk_span *span);
 
-/* ended + open == begun, once whoever begins and ends them is at rest. */
+/* ended + open == begun, once no thread is beginning or ending spans. */
 typedef struct pk_span_counts {
     uint32_t size; /* sizeof(pk_span_counts), set by the caller */
     uint32_t reserved;

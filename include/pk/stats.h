@@ -5,12 +5,12 @@
  *         printf("%" PRIu64 " calls, p99 %" PRIu64 " ns\n", s.count, pk_stats_quantile(&s, 0.99));
  *
  * Threads: any thread, any time, also after pk_stop until the next pk_start. A pk_stats is a plain
- *          copy. It holds every call that ended before. Of the calls that other threads end at that
- *          very moment some may be missing; none is counted twice.
+ *          copy. It holds every call that ended before. Calls that other threads end at that very
+ *          moment may be missing; none is counted twice.
  * Failure: PK_EOFF before the first pk_start. PK_ENOENT for a region that has not ended once in the
- *          session; the pk_stats is then zeroed. PK_EINVAL for a size that no pk_stats has. Without
- *          memory for a bucket its calls are missing in the quantiles; count, sum, min and max
- *          never miss one.
+ *          session; the pk_stats is then zeroed. PK_EINVAL for an invalid size. If there is no
+ *          memory for a bucket, its calls are missing from the quantiles, but never from count,
+ *          sum, min and max.
  * Cost:    walks what the rings hold, some nanoseconds per region recorded since the last walk,
  *          under a lock that no recording thread takes. A pk_stats is 30 KiB: mind small stacks.
  */
@@ -29,7 +29,7 @@ typedef struct pk_stats {
     uint32_t size;     /* sizeof(pk_stats); the macros below set it */
     uint32_t reserved; /* 0 */
     uint64_t count;
-    /* From here on in ns. A duration is the distance of both ends, each rounded down to a
+    /* From here on in ns. A duration is the distance between both ends, each rounded down to a
      * nanosecond of the session, as in the trace: count, sum, min and max are exactly those of the
      * trace's durations (and of calls without a record). */
     uint64_t sum;
@@ -48,8 +48,8 @@ typedef struct pk_stats {
      * the rank of quantile q sqrt(q * (1 - q)) * sampling_error: sampling_error^2 is the sum of
      * w * (w - 1), divided by count^2. (Of a total estimated by weights, as Horvitz and Thompson
      * do, JASA 47, 1952; each timed call is right about itself and a guess about w - 1 others,
-     * hence (w - 1)^2 + (w - 1). It takes calls for independent of those near them.) min and max
-     * are those of timed calls. */
+     * hence (w - 1)^2 + (w - 1). It assumes that calls are independent of their neighbours.) min
+     * and max are those of timed calls. */
     uint64_t untimed; /* of count; 0: the error is 0 */
     double sampling_error;
     uint64_t spare[4]; /* 0; for later versions */

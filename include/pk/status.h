@@ -1,4 +1,4 @@
-/* pk/status.h - what a control call answers, and what every header needs: linkage, and the gate.
+/* pk/status.h - what control calls return, and what every header needs: linkage and the gate.
  *
  *     pk_status s = pk_start(NULL);
  *     if (s)
@@ -16,7 +16,8 @@
 
 #ifndef PK_DISABLE
 
-/* Linkage of every public function and object: exported although the library hides all else. */
+/* Linkage of every public function and object: exported, although the library hides everything
+ * else. */
 #define PK_API __attribute__((visibility("default")))
 
 /* Functions that must cost nothing while perfkit is off are inlined. They are symbols of the
@@ -80,9 +81,10 @@ PK_API const char *pk_version(void);
 /* Non-zero while a session is open. */
 extern PK_API uint32_t pk_gate_;
 
-/* Off is the straight line. With a probability of 0.9, which __builtin_expect means, gcc moves the
- * calls far from it, and the jumps there and back are 5 % of a recorded region; with less than 0.82
- * clang lays the code out for "on". In between off costs the same (docs/overhead.md). */
+/* The straight line is for perfkit being off. With a probability of 0.9, which __builtin_expect
+ * means, gcc moves the calls far from it, and the jumps there and back are 5 % of a recorded
+ * region; with less than 0.82 clang lays the code out for "on". In between off costs the same
+ * (docs/overhead.md). */
 #ifdef __has_builtin
 #if __has_builtin(__builtin_expect_with_probability)
 #define PK_EXPECT_OFF_(on) __builtin_expect_with_probability((on), 0, 0.85)

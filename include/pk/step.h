@@ -18,22 +18,22 @@
  *     ... a training step ...
  *     pk_step(batch.samples);
  *
- * Steps that do something else than most are announced, pk_step_kind("evaluation"): they have
- * figures of their own, by kind, and do not count in those of the usual steps, nor in their
- * warm-up, their slowest ones or their verdicts.
+ * Steps that do something other than most are given a kind, pk_step_kind("evaluation"). Each kind
+ * has its own figures and is left out of those of the usual steps: of their warm-up, slowest steps
+ * and verdicts, too.
  *
- * A program that knows how many floating-point operations its step takes says so, and the report
- * says which share of the hardware's peak it reaches:
+ * If the program states how many floating-point operations a step takes, the report gives the share
+ * of the hardware's peak that it reaches:
  *
  *     double per_token = pk_transformer_flops(parameters, layers, heads, head_size, sequence);
  *     ... in the loop ...
  *     pk_step_flops(per_token * tokens, 0);    // before pk_step(tokens)
  *
- * Threads: one loop per process. Calls from several threads are taken one at a time; a call that
- *          comes while another is under way is dropped and counted. A step whose predecessor ended
- *          on another thread has a duration but no breakdown.
- * Failure: none visible. If the ring has no room, the step is missing in the trace and has no
- *          breakdown, and is counted; its duration is in the distribution all the same.
+ * Threads: one loop per process. Any thread may call; a call made while another is in progress is
+ *          dropped and counted. A step whose predecessor ended on another thread has a duration but
+ *          no breakdown.
+ * Failure: none visible. If the ring has no room, the step is missing from the trace, has no
+ *          breakdown, and is counted; its duration is still in the distribution.
  * Cost:    off: a load and a branch. On: one clock read and 64 bytes into the ring, and 32 more for
  *          each region that is open across the step's end.
  */
@@ -48,41 +48,41 @@ extern "C" {
 
 /* Ends the current step and begins the next. items: samples or tokens in the step that ends; 0:
  * unknown. The first step begins with pk_start, so it includes the program's set-up; the report
- * keeps warm-up apart. What follows the last call belongs to no step. In the trace steps are slices
- * named ProfilerStep#0, #1, ... on a track of their own. */
+ * shows warm-up separately. Time after the last call belongs to no step. In the trace steps are
+ * slices named ProfilerStep#0, #1, ... on a track of their own. */
 PK_API PK_INLINE void pk_step(uint64_t items);
 
 /* The next step starts here, not where the last one ended. The time from there to here is shown as
  * "between steps": in the trace as a slice of that name on the steps' track, in the report with
- * what the calling thread did meanwhile, by kind. Called twice in a row, or before the first step,
- * it ends what has passed until then in the same way. Cost and threads as pk_step. */
+ * what the calling thread did meanwhile, by kind. A second call in a row, or one before the first
+ * step, ends the time until then in the same way. Cost and threads as pk_step. */
 PK_API PK_INLINE void pk_step_begin(void);
 
-/* Of the step that runs (or that is about to begin): its kind, "evaluation" say. It holds up to the
+/* The kind of the step that runs (or is about to begin), such as "evaluation". It holds until the
  * next pk_step; the step after that is a usual one again. NULL or "": the usual kind. The name is
- * copied; up to 16 kinds are told apart, further ones are summed up as "(other kinds)". Any thread;
- * a look-up of the name, some 50 ns. */
+ * copied; up to 16 kinds are kept apart; all others are summed as "(other kinds)". Any thread; a
+ * look-up of the name, some 50 ns. */
 PK_API PK_INLINE void pk_step_kind(const char *kind);
 
 /* Floating-point operations of the step that runs, of this process alone, a multiplication and an
  * addition being two. Calls within a step add up (one for each micro-batch, say).
  *   model:    what the model needs, however it is computed: pk_transformer_flops(...) x tokens.
- *   hardware: what was done, what is computed again (activation recomputation) included; 0: as many
- *             as the model needs. With all activations computed again it is 4/3 of the model's: two
- *             of six parts of each token's operations are the forward pass.
- * The report has of both the share of the peak, over the steps of the usual kind that told it,
- * behind the warm-up: MFU (model FLOPs utilisation; A. Chowdhery and others, "PaLM: Scaling
- * Language Modeling with Pathways", 2022, appendix B) and HFU (hardware FLOPs utilisation). Of
- * which peak: the option `peak` (pk/options.h). Each number is kept in 24 bits, so to within 6e-8
- * of it. What is not finite or below 0 is left out. Any thread; some 20 ns. */
+ *   hardware: what was executed, recomputed activations included; 0: as many as the model needs.
+ *             With full activation recomputation it is 4/3 of the model's, since the forward pass
+ *             is two sixths of each token's operations.
+ * The report gives both as a share of the peak, over the usual steps after the warm-up for which
+ * this was called: MFU (model FLOPs utilisation; A. Chowdhery and others, "PaLM: Scaling Language
+ * Modeling with Pathways", 2022, appendix B) and HFU (hardware FLOPs utilisation). The option
+ * `peak` (pk/options.h) says which peak. Each number is kept with 24 bits, to within 6e-8 of it.
+ * Values that are not finite or below 0 are ignored. Any thread; some 20 ns. */
 PK_API PK_INLINE void pk_step_flops(double model, double hardware);
 
 /* Operations that training of a dense transformer needs for one token, forward and backward: 6 N +
  * 12 L H Q T, with N parameters, L layers, H heads of size Q, and sequences of T tokens (PaLM,
  * appendix B, as above: 2 + 4 operations for each parameter, and attention's two products of
- * matrices, of which a causal mask saves nothing there). N is without the embedding table, which
- * is looked up, not multiplied; with the output layer. Of a mixture of experts: the parameters that
- * one token meets. No state, no cost. */
+ * matrices, of which a causal mask saves nothing there). N excludes the embedding table, which is
+ * looked up rather than multiplied, and includes the output layer. For a mixture of experts N is
+ * the parameters that one token activates. No state, no cost. */
 PK_API double pk_transformer_flops(uint64_t parameters, uint64_t layers, uint64_t heads,
                                    uint64_t head_size, uint64_t sequence);
 

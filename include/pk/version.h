@@ -14,8 +14,8 @@
 #define PK_VERSION_MINOR 1
 #define PK_VERSION_PATCH 0
 
-/* The number in libpk.so.1. A program runs with every library of the number that it was linked
- * with, of the same version or a later one. tests/abi says what that takes. */
+/* The number in libpk.so.1. A program works with any library of the number that it was linked
+ * against, in the same version or a later one; tests/abi checks that this stays so. */
 #define PK_ABI 1
 
 #define PK_VERSION_OF(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))
