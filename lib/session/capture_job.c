@@ -173,7 +173,7 @@ bool pki_capture_job_write(pki_capture_job *job, pki_budget *budget)
     return written;
 }
 
-void pki_capture_job_say(const pki_capture_job *job, int error)
+void pki_capture_job_log(const pki_capture_job *job, int error)
 {
     const pki_wish *w = &job->wish;
     if (error)
@@ -186,7 +186,7 @@ void pki_capture_job_say(const pki_capture_job *job, int error)
         pki_log(PK_LOG_INFO, "capture %s: %s", job->path, pki_capture_reason_name(w->reason));
 }
 
-void pki_capture_counts_say(const pki_capture_counts *c)
+void pki_capture_counts_log(const pki_capture_counts *c)
 {
     if (c->written + c->refused + c->failed)
         pki_log(PK_LOG_INFO,

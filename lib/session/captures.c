@@ -126,7 +126,7 @@ static void do_jobs(pki_session *s, pki_capture_job *job)
         pki_requests_answer(s, &job->wish, written ? PKI_ANSWER_WRITTEN : PKI_ANSWER_FAILED,
                             job->path);
         if (written || !now.failing)
-            pki_capture_job_say(job, written ? 0 : error);
+            pki_capture_job_log(job, written ? 0 : error);
         now.failing = !written;
         pki_toll_of_caller(s, before);
     }
@@ -266,7 +266,7 @@ void pki_captures_finish(pki_session *s)
     now.writer_there = false;
     if (job)
         do_jobs(s, job);
-    pki_capture_counts_say(&now.counts);
+    pki_capture_counts_log(&now.counts);
     pthread_mutex_unlock(&pki_drain_lock);
     free(job);
 }

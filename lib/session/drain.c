@@ -12,7 +12,7 @@
 #include "session/captures.h"
 #include "session/live.h"
 #include "session/output.h"
-#include "session/remember.h"
+#include "session/history.h"
 #include "session/rotate.h"
 #include "session/spares.h"
 #include "session/take.h"
@@ -191,7 +191,7 @@ static void close_for_owner(pki_session *s, pki_thread *t, const pki_record reco
     pki_fold_unlock();
     pki_take_event(s, t->tid, &record[0], &record[1]);
     pki_history_thread(s->history, t);
-    pki_remember_record(s, t->tid, &record[0], &record[1]);
+    pki_session_history_record(s, t->tid, &record[0], &record[1]);
 }
 
 void pki_drain_settle(pki_session *s)
@@ -275,6 +275,6 @@ void pki_drain_abandon(pki_session *s)
     if (s->writing)
         pki_trace_file_close(&s->file);
     pki_chrome_finish(&s->chrome);
-    pki_remember_close(s);
+    pki_session_history_close(s);
     s->writing = false;
 }

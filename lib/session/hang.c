@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "comm/model/communicator.h"
-#include "core/look.h"
+#include "core/open_frames.h"
 #include "core/names.h"
 
 /* ---- looking ---- */
@@ -44,10 +44,11 @@ static uint64_t ns_of(const pki_session *s, uint64_t ticks)
 }
 
 /* The innermost region with a limit decides; else one of kind PK_IO excuses all inside it. */
-static void note_announced(const pki_session *s, const pki_look *look, pki_watch_sight *sight)
+static void note_announced(const pki_session *s, const pki_open_frames *frames,
+                           pki_watch_sight *sight)
 {
-    for (unsigned d = look->depth; d > 0; d--) {
-        const pki_frame *f = &look->open[d - 1];
+    for (unsigned d = frames->depth; d > 0; d--) {
+        const pki_frame *f = &frames->open[d - 1];
         uint64_t limit = pki_name_limit(f->id);
         if (limit && !sight->limit) {
             sight->limit = limit;
@@ -67,12 +68,12 @@ void pki_hang_look(const pki_session *s, pki_watch_sight *sight)
                                .any = stepper != NULL};
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
         const pki_thread *t = pki_registry_block(s->registry, i);
-        pki_look look = {0};
+        pki_open_frames frames = {0};
         sight->ended += count_ended(t);
-        if (!is_live(t) || (stepper && t != stepper) || !pki_look_at(t, &look))
+        if (!is_live(t) || (stepper && t != stepper) || !pki_open_frames_of(t, &frames))
             continue;
-        sight->any |= look.depth > 0;
-        note_announced(s, &look, sight);
+        sight->any |= frames.depth > 0;
+        note_announced(s, &frames, sight);
     }
 }
 
@@ -103,22 +104,23 @@ uint64_t pki_hang_usual(const pki_session *s)
     uint64_t usual = stepper ? p99_of(s, PKI_NAME_STEP) : 0;
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
         const pki_thread *t = pki_registry_block(s->registry, i);
-        pki_look look = {0};
-        if (is_live(t) && (!stepper || t == stepper) && pki_look_at(t, &look) && look.depth)
-            usual = PKI_MAX(usual, p99_of(s, look.open[look.depth - 1].id));
+        pki_open_frames frames = {0};
+        if (is_live(t) && (!stepper || t == stepper) && pki_open_frames_of(t, &frames) &&
+            frames.depth)
+            usual = PKI_MAX(usual, p99_of(s, frames.open[frames.depth - 1].id));
     }
     return usual;
 }
 
-/* ---- telling ---- */
+/* ---- logging ---- */
 
 /* Lines for the log, and the same in the arena for who comes later. */
-typedef struct teller {
+typedef struct log_target {
     pki_hang *hang;
     size_t used;
-} teller;
+} log_target;
 
-static void tell(teller *to, pk_log_level level, const char *line)
+static void log_line(log_target *to, pk_log_level level, const char *line)
 {
     size_t room = sizeof to->hang->words - to->used;
     int n = snprintf(to->hang->words + to->used, room, "%s%s", to->used ? "\n" : "", line);
@@ -127,36 +129,36 @@ static void tell(teller *to, pk_log_level level, const char *line)
 }
 
 /* "a > b > c", the innermost ones if there are too many. */
-static void put_path(char *line, size_t size, const pki_look *look)
+static void put_path(char *line, size_t size, const pki_open_frames *frames)
 {
     size_t n = strlen(line);
-    unsigned from = look->depth > 6 ? look->depth - 6 : 0;
+    unsigned from = frames->depth > 6 ? frames->depth - 6 : 0;
     if (from && n < size)
         n += (size_t)snprintf(line + n, size - n, "... > ");
-    for (unsigned d = from; d < look->depth && n < size; d++) {
-        const pki_name *name = pki_name_at(look->open[d].id);
+    for (unsigned d = from; d < frames->depth && n < size; d++) {
+        const pki_name *name = pki_name_at(frames->open[d].id);
         n += (size_t)snprintf(line + n, size - n, "%s%.60s", d > from ? " > " : "",
                               name ? name->name : "?");
     }
 }
 
-static void tell_thread(teller *to, const pki_session *s, const pki_thread *t)
+static void log_thread(log_target *to, const pki_session *s, const pki_thread *t)
 {
     char line[384];
-    pki_look look;
-    bool still = pki_look_at(t, &look);
-    if (!still || !look.depth)
+    pki_open_frames frames;
+    bool still = pki_open_frames_of(t, &frames);
+    if (!still || !frames.depth)
         return;
-    uint64_t since = ns_of(s, look.open[look.depth - 1].start), now = pki_monotonic_ns();
+    uint64_t since = ns_of(s, frames.open[frames.depth - 1].start), now = pki_monotonic_ns();
     snprintf(line, sizeof line, "thread %u (%.63s): in ", t->index, t->name);
-    put_path(line, sizeof line - 32, &look);
+    put_path(line, sizeof line - 32, &frames);
     size_t n = strlen(line);
     snprintf(line + n, sizeof line - n, " for %.1f s",
              (double)pki_saturating_sub(now, since) / 1e9);
-    tell(to, PK_LOG_WARNING, line);
+    log_line(to, PK_LOG_WARNING, line);
 }
 
-static void tell_comm(teller *to, const pk_comm *c)
+static void log_comm(log_target *to, const pk_comm *c)
 {
     char line[384];
     pki_comms_entry e = pki_comm_progress(c);
@@ -166,13 +168,13 @@ static void tell_comm(teller *to, const pk_comm *c)
              "communicator %s of %s: enqueued %llu, started %llu, completed %llu, %u under way",
              c->title, c->library, (unsigned long long)e.enqueued, (unsigned long long)e.started,
              (unsigned long long)e.completed, e.under_way);
-    tell(to, PK_LOG_WARNING, line);
+    log_line(to, PK_LOG_WARNING, line);
 }
 
-void pki_hang_tell(const pki_session *s, uint64_t quiet, uint64_t limit)
+void pki_hang_log(const pki_session *s, uint64_t quiet, uint64_t limit)
 {
     pki_hang *hang = &s->arena->header->hang;
-    teller to = {hang, 0};
+    log_target to = {hang, 0};
     char line[384];
     const pk_comm *c;
     pki_store(&hang->quiet_ns, quiet);
@@ -183,19 +185,19 @@ void pki_hang_tell(const pki_session *s, uint64_t quiet, uint64_t limit)
         "%llu",
         (double)quiet / 1e9, (double)limit / 1e9,
         (unsigned long long)pki_load(&s->arena->header->steps));
-    tell(&to, PK_LOG_ERROR, line);
+    log_line(&to, PK_LOG_ERROR, line);
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
         const pki_thread *t = pki_registry_block(s->registry, i);
         if (is_live(t))
-            tell_thread(&to, s, t);
+            log_thread(&to, s, t);
     }
     for (uint32_t i = 0; i < PKI_COMMS_MAX - 1 && (c = pki_comm_at(i)); i++)
-        tell_comm(&to, c);
+        log_comm(&to, c);
     pki_store_release(&hang->count, hang->count + 1); /* the words are whole before it */
     pki_store_release(&hang->raised, 1u);
 }
 
-void pki_hang_tell_end(const pki_session *s, uint64_t quiet)
+void pki_hang_log_end(const pki_session *s, uint64_t quiet)
 {
     pki_store_release(&s->arena->header->hang.raised, 0u);
     pki_log(PK_LOG_WARNING, "the program goes on, after %.1f s in which nothing ended",

@@ -12,7 +12,7 @@ uint64_t pki_hang_usual(const pki_session *s);
 
 /* Through the log function and into the arena: for how long nothing has ended, which threads stand
  * where, and how far each communicator has come. */
-void pki_hang_tell(const pki_session *s, uint64_t quiet, uint64_t limit);
+void pki_hang_log(const pki_session *s, uint64_t quiet, uint64_t limit);
 
 /* Something has ended after so long. */
-void pki_hang_tell_end(const pki_session *s, uint64_t quiet);
+void pki_hang_log_end(const pki_session *s, uint64_t quiet);

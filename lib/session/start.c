@@ -17,7 +17,7 @@
 #include "session/duplicates.h"
 #include "session/drain.h"
 #include "comm/live/progress.h"
-#include "session/remember.h"
+#include "session/history.h"
 #include "session/report_file.h"
 #include "session/energy.h"
 #include "session/events.h"
@@ -148,12 +148,12 @@ static pk_status open_session(pki_session *s, const pk_options *options)
     memcpy(s->trace_at, s->paths.trace, sizeof s->trace_at);
     pki_paths_anchor(s->trace_at);
     if (!status)
-        pki_remember_open(s);
+        pki_session_history_open(s);
     status = status ? status : open_gate(s);
     return status ? undo(s, status) : PK_OK;
 }
 
-static void say_hello(const pki_session *s)
+static void log_start(const pki_session *s)
 {
     pki_log(PK_LOG_INFO, "perfkit %s: clock %s%s%s, trace %s, rank %d of %d", pk_version(),
             pki_clock_name(s->config.monotonic), s->config.clock_reason ? ": " : "",
@@ -182,7 +182,7 @@ pk_status pki_session_start(pki_session *s, const pk_options *options)
     pki_memory_start(s);
     pki_gpu_memory_start(s);
     pki_backends_start(&s->config);
-    say_hello(s);
+    log_start(s);
     (void)pki_watchdog_start(s); /* it has said what is wrong; nothing that is recorded is less */
     return PK_OK;
 }

@@ -4,7 +4,7 @@
 
 #include "core/place.h"
 #include "session/output.h"
-#include "session/remember.h"
+#include "session/history.h"
 #include "session/thinning.h"
 
 #define BATCH 128u /* records that are formatted in one piece */
@@ -88,7 +88,7 @@ static void take_record(pki_session *s, piece *p)
     bool two = pki_record_slots(r->what) == 2, cut = two && p->at == p->until;
     if (!cut && pki_is_record(r->what)) {
         pki_take_event(s, p->t->tid, r, more);
-        pki_remember_record(s, p->t->tid, r, more);
+        pki_session_history_record(s, p->t->tid, r, more);
     }
     p->at = two && !cut ? pki_ring_next(p->t, p->at) : p->at;
 }

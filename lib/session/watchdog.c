@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "base/aside.h"
+#include "base/detached.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/spawn.h"
@@ -45,7 +45,7 @@ static void run_command(const pki_session *s)
 {
     if (!s->config.hang_command[0])
         return;
-    int error = pki_run_aside(s->config.hang_command, &command);
+    int error = pki_run_detached(s->config.hang_command, &command);
     if (error && !complained) {
         complained = true;
         pki_log(PK_LOG_ERROR, "hang_command could not be run: %s", strerror(error));
@@ -66,7 +66,7 @@ static void keep_capture(const pki_session *s)
 static void raise_alarm(const pki_session *s, const pki_watch *w, const pki_watch_sight *sight)
 {
     pki_goodput_hang(sight->now - pki_watch_quiet(w, sight->now));
-    pki_hang_tell(s, pki_watch_quiet(w, sight->now), pki_watch_limit(w, sight));
+    pki_hang_log(s, pki_watch_quiet(w, sight->now), pki_watch_limit(w, sight));
     keep_capture(s);
     run_command(s);
 }
@@ -84,12 +84,12 @@ static void look(const pki_session *s, pki_watch *w)
         break;
     case PKI_WATCH_GOES_ON:
         pki_goodput_hang(0);
-        pki_hang_tell_end(s, quiet);
+        pki_hang_log_end(s, quiet);
         break;
     case PKI_WATCH_NOTHING:
         break;
     }
-    if (command && pki_aside_is_over(command))
+    if (command && pki_detached_is_over(command))
         command = 0;
 }
 

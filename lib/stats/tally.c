@@ -15,7 +15,7 @@ void pki_tally_finish(pki_tally *tally)
 }
 
 /* The first bucket whose key is not below this one. */
-static size_t place_of(const pki_tally *tally, uint32_t key)
+static size_t index_of(const pki_tally *tally, uint32_t key)
 {
     size_t low = 0, high = tally->used;
     while (low < high) {
@@ -35,7 +35,7 @@ static bool fit(pki_tally *tally, size_t wanted)
 
 bool pki_tally_count(pki_tally *tally, uint32_t key, uint64_t times)
 {
-    size_t place = place_of(tally, key);
+    size_t place = index_of(tally, key);
     if (place == tally->used || tally->buckets[place].key != key) {
         if (!fit(tally, tally->used + 1))
             return false;

@@ -20,9 +20,9 @@
 
 #include <pk/pk.h>
 
-#include "base/aside.h"
+#include "base/detached.h"
 #include "base/clock.h"
-#include "core/look.h"
+#include "core/open_frames.h"
 #include "core/names.h"
 #include "core/registry.h"
 
@@ -181,7 +181,7 @@ static void *move(void *unused)
 static void a_thread_that_moves(void **state)
 {
     pthread_t thread;
-    pki_look look;
+    pki_open_frames look;
     unsigned seen = 0;
     (void)state;
     assert_int_equal(pk_start(pk_options(.ring_records = 64, .backends = "none")), PK_OK);
@@ -190,7 +190,7 @@ static void a_thread_that_moves(void **state)
     while (pki_registry_blocks(r) == 0)
         ;
     for (int i = 0; i < 20000 || !seen; i++) {
-        if (!pki_look_at(pki_registry_block(r, 0), &look))
+        if (!pki_open_frames_of(pki_registry_block(r, 0), &look))
             continue;
         assert_in_range(look.depth, 0, 2);
         assert_true(look.depth < 1 || look.open[0].id == outer.id);
@@ -245,7 +245,7 @@ static void a_command_beside_the_program(void **state)
         printf("neither valgrind nor an emulator shares memory with what vfork makes\n");
         skip();
     }
-    assert_int_equal(pki_run_aside(command, &pid), 0);
+    assert_int_equal(pki_run_detached(command, &pid), 0);
     assert_true(pid > 0);
     read_file(path, text, sizeof text);
     assert_memory_equal(text, "none ", 5);
@@ -253,7 +253,7 @@ static void a_command_beside_the_program(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child that the program knows */
     assert_int_equal(errno, ECHILD);
     assert_int_equal(told, 0);
-    assert_true(pki_aside_is_over(pid));
+    assert_true(pki_detached_is_over(pid));
     assert_int_equal(fcntl(open_here, F_GETFD), 0); /* here all is as it was */
     signal(SIGCHLD, SIG_DFL);
     close(open_here);

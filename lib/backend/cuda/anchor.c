@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "backend/cuda/context.h"
-#include "backend/cuda/words.h"
+#include "backend/cuda/reasons.h"
 #include "base/clock.h"
 #include "session/activity.h"
 #include "session/collect.h"
@@ -59,7 +59,7 @@ static void make(pki_cuda_context *c)
     }
     a->useless = code != CUDA_SUCCESS;
     if (a->useless && !pki_cuda_context_failed(c, code))
-        pki_cuda_say(PKI_CUDA_CALL_FAILED, code, c->number);
+        pki_cuda_note_reason(PKI_CUDA_CALL_FAILED, code, c->number);
 }
 
 /* The event and the bracket around it. */

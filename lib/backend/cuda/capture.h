@@ -14,7 +14,7 @@
 #pragma once
 
 #include "backend/cuda/lane.h"
-#include "backend/cuda/words.h"
+#include "backend/cuda/reasons.h"
 
 /* Off: captures are left alone (PK_GPU_CAPTURE). Between sessions. */
 void pki_cuda_capture_want(bool on);

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "backend/cuda/words.h"
+#include "backend/cuda/reasons.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pki_cuda_context *first; /* release; acquire in pki_cuda_contexts */
@@ -73,7 +73,7 @@ bool pki_cuda_context_failed(pki_cuda_context *c, CUresult code)
 {
     if (!pki_load(&c->dead) && pki_cuda_is_sticky(code)) {
         pki_store(&c->dead, (uint32_t)code);
-        pki_cuda_say(PKI_CUDA_CONTEXT_DEAD, code, c->number);
+        pki_cuda_note_reason(PKI_CUDA_CONTEXT_DEAD, code, c->number);
     }
     return pki_load(&c->dead) != 0;
 }
@@ -94,7 +94,7 @@ bool pki_cuda_context_alive(pki_cuda_context *c)
     if (code == CUDA_SUCCESS && pki_cuda_context_is_same(c))
         return true;
     pki_store(&c->dead, PKI_CUDA_GONE);
-    pki_cuda_say(PKI_CUDA_CONTEXT_GONE, code, c->number);
+    pki_cuda_note_reason(PKI_CUDA_CONTEXT_GONE, code, c->number);
     return false;
 }
 

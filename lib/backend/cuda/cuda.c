@@ -8,7 +8,7 @@
 #include "backend/cuda/counts.h"
 #include "backend/cuda/graph.h"
 #include "backend/cuda/harvest.h"
-#include "backend/cuda/words.h"
+#include "backend/cuda/reasons.h"
 #include "base/clock.h"
 #include "core/inside.h"
 #include "session/backend.h"
@@ -32,7 +32,7 @@ static void probe(pk_backend_info *info)
     info->live = verdict == PKI_CUDA_LIVE;
     pki_cuda_version(info->version, sizeof info->version);
     if (verdict == PKI_CUDA_LIVE)
-        pki_cuda_said(info->reason, sizeof info->reason);
+        pki_cuda_reason_text(info->reason, sizeof info->reason);
     else if (verdict == PKI_CUDA_FOUND)
         strcpy(info->reason, "the CUDA driver is there; no span of a stream was begun");
     else
@@ -44,7 +44,7 @@ static bool start(const pki_config *config)
     pki_cuda_verdict verdict = pki_cuda_find();
     bool usable =
         (verdict == PKI_CUDA_LIVE || verdict == PKI_CUDA_FOUND) && pki_cuda_threads_prepare();
-    pki_cuda_say_nothing();
+    pki_cuda_forget_reason();
     pki_cuda_capture_want(!config->gpu_capture_off);
     started_once = true;
     memset(&final, 0, sizeof final);
@@ -82,7 +82,7 @@ static void count_open(pk_gpu_counts *c)
     if (c->begun <= known)
         return;
     c->lost += c->begun - known;
-    pki_cuda_say(PKI_CUDA_NO_END, CUDA_SUCCESS, 0);
+    pki_cuda_note_reason(PKI_CUDA_NO_END, CUDA_SUCCESS, 0);
 }
 
 static void stop(void)

@@ -5,7 +5,7 @@
 #include "backend/cuda/emit.h"
 #include "backend/cuda/replay.h"
 #include "backend/cuda/sample.h"
-#include "backend/cuda/words.h"
+#include "backend/cuda/reasons.h"
 #include "base/clock.h"
 #include "session/activity.h"
 
@@ -48,7 +48,7 @@ static void leave_pair(const pki_cuda_lane *l, uint32_t pair, bool alive)
 }
 
 /* Nothing will be heard of what the mark ends. */
-static void lose(pki_cuda_lane *l, pki_cuda_mark m)
+static void drop(pki_cuda_lane *l, pki_cuda_mark m)
 {
     pki_cuda_mark_type type = pki_cuda_mark_type_of(m);
     if (type == PKI_CUDA_END)
@@ -113,7 +113,7 @@ static void take_end(pki_cuda_lane *l, pki_cuda_mark m, CUresult code, uint64_t 
     if (code) {
         pki_cuda_emit_cancel(l, m.region);
         count_lost(l);
-        pki_cuda_say(PKI_CUDA_CALL_FAILED, code, 0);
+        pki_cuda_note_reason(PKI_CUDA_CALL_FAILED, code, 0);
     } else {
         pki_cuda_anchors_learn(l->context, device, l->unready_ns, seen);
         emit_end(l, m, device);
@@ -199,10 +199,10 @@ static bool was_skipped(pki_cuda_lane *l, uint64_t head)
     return next < head && is_fresh(l, mark_at(l, next), &device);
 }
 
-static void lose_replay(pki_cuda_lane *l)
+static void drop_replay(pki_cuda_lane *l)
 {
     for (uint32_t i = l->exec->per_replay[l->branch]; i > 0; i--) {
-        lose(l, mark_at(l, l->tail));
+        drop(l, mark_at(l, l->tail));
         take(l);
     }
     l->reading = 0;
@@ -231,7 +231,7 @@ static void harvest_replays(pki_cuda_lane *l, uint64_t head)
         } else if (is_fresh(l, m, &device)) {
             take_replayed(l, m, device);
         } else if (l->reading == 0 && was_skipped(l, head)) {
-            lose_replay(l);
+            drop_replay(l);
         } else {
             return;
         }
@@ -245,7 +245,7 @@ static void discard(pki_cuda_lane *l, uint64_t head, bool alive)
 {
     for (; l->tail < head; take(l)) {
         pki_cuda_mark m = mark_at(l, l->tail);
-        lose(l, m);
+        drop(l, m);
         if (alive)
             give_pair(l, m);
     }
@@ -261,7 +261,7 @@ static void recycle(pki_cuda_lane *l)
         if (l->open[i].how == PKI_CUDA_RECORDED)
             leave_pair(l, l->open[i].pair, alive);
     if (pki_cuda_lane_is_current(l) && l->depth > 0)
-        pki_cuda_say(PKI_CUDA_NO_END, CUDA_SUCCESS, 0);
+        pki_cuda_note_reason(PKI_CUDA_NO_END, CUDA_SUCCESS, 0);
     l->depth = 0;
     pki_store_release(&l->life, (uint32_t)PKI_CUDA_FREE); /* pairs with the acquire in find_free */
 }
@@ -367,7 +367,7 @@ void pki_cuda_harvest_discard(void)
             continue;
         uint64_t head = pki_load_acquire(&l->head); /* pairs with the release in _lane_mark */
         if (l->tail < head)
-            pki_cuda_say(PKI_CUDA_NOT_REACHED, CUDA_SUCCESS, 0);
+            pki_cuda_note_reason(PKI_CUDA_NOT_REACHED, CUDA_SUCCESS, 0);
         discard(l, head, !pki_load(&l->context->dead));
     }
 }

@@ -6,7 +6,7 @@
 
 #include <pk/gpu.h>
 
-#include "backend/cuda/words.h"
+#include "backend/cuda/reasons.h"
 
 pki_cuda_stamped *pki_cuda_exec_event(const pki_cuda_exec *x, pki_cuda_mark mark)
 {
@@ -235,7 +235,7 @@ static void enter_session(pki_cuda_exec *x)
  * that was announced. */
 static PKI_COLD void drop(pki_cuda_exec *x)
 {
-    pki_cuda_say(PKI_CUDA_NO_PAIR, CUDA_SUCCESS, 0);
+    pki_cuda_note_reason(PKI_CUDA_NO_PAIR, CUDA_SUCCESS, 0);
     count(x, offsetof(pki_cuda_counters, dropped), false);
     point_to(x, PKI_CUDA_NO_SET);
 }
@@ -250,7 +250,7 @@ static void launch(pki_cuda_exec *x)
     }
     CUresult code = point_to(x, set);
     if (code) {
-        pki_cuda_say(PKI_CUDA_CALL_FAILED, code, 0);
+        pki_cuda_note_reason(PKI_CUDA_CALL_FAILED, code, 0);
         pki_cuda_context_failed(x->graph->context, code);
         count(x, offsetof(pki_cuda_counters, skipped), false);
         return;

@@ -5,7 +5,7 @@
 
 #include "backend/cuda/emit.h"
 #include "backend/cuda/replay.h"
-#include "backend/cuda/words.h"
+#include "backend/cuda/reasons.h"
 
 static CUevent event_of(const pki_cuda_graph *g, const pki_cuda_node *n)
 {
@@ -148,7 +148,7 @@ static void look_at(pki_cuda_graph *g)
     emit(g, count);
     g->seen_any = true;
     g->seen = latest(g, count);
-    pki_cuda_say(PKI_CUDA_SAMPLED, CUDA_SUCCESS, 0);
+    pki_cuda_note_reason(PKI_CUDA_SAMPLED, CUDA_SUCCESS, 0);
 }
 
 static bool is_pending(const pki_cuda_graph *g)

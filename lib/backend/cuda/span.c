@@ -10,7 +10,7 @@
 
 #include "backend/cuda/capture.h"
 #include "backend/cuda/lane.h"
-#include "backend/cuda/words.h"
+#include "backend/cuda/reasons.h"
 #include "core/names.h"
 
 /* A span that is counted now and has no record. */
@@ -19,7 +19,7 @@ static PKI_COLD void count_out(pki_cuda_open *o, uint64_t *counter, pki_cuda_rea
 {
     o->how = PKI_CUDA_COUNTED;
     pki_store_release(counter, pki_load(counter) + 1); /* acquire: pki_cuda_sum */
-    pki_cuda_say(reason, code, 0);
+    pki_cuda_note_reason(reason, code, 0);
 }
 
 /* What a call that should have succeeded says of the context. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "backend/cuda/lane.h"
-#include "backend/cuda/words.h"
+#include "backend/cuda/reasons.h"
 
 #define BUCKETS 64u
 #define LOOK_AGAIN 256u /* begins: is the handle still the stream that it was? */
@@ -126,7 +126,7 @@ static pki_cuda_lane *refuse(bool begins, bool memory)
         return NULL;
     pki_fetch_add(&pki_cuda_refused_dropped, (uint64_t)memory);
     pki_fetch_add(&pki_cuda_refused_begun, (uint64_t)1);
-    pki_cuda_say(memory ? PKI_CUDA_NO_MEMORY : PKI_CUDA_NO_CONTEXT, CUDA_SUCCESS, 0);
+    pki_cuda_note_reason(memory ? PKI_CUDA_NO_MEMORY : PKI_CUDA_NO_CONTEXT, CUDA_SUCCESS, 0);
     return NULL;
 }
 

@@ -11,12 +11,12 @@
 #define RARE 400000000u  /* ns between two readings, if that is worth telling */
 #define LISTED 4u        /* devices by number; more are counted */
 
-typedef struct words {
+typedef struct sentence {
     char text[1024];
     size_t used;
-} words;
+} sentence;
 
-static void PKI_PRINTF(2, 3) say(words *w, const char *format, ...)
+static void PKI_PRINTF(2, 3) add(sentence *w, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -26,102 +26,102 @@ static void PKI_PRINTF(2, 3) say(words *w, const char *format, ...)
         w->used = PKI_MIN(w->used + (size_t)n, sizeof w->text - 1);
 }
 
-static void say_devices(words *w, const pki_nvml_state *s)
+static void add_devices(sentence *w, const pki_nvml_state *s)
 {
     if (s->device_count > LISTED)
-        say(w, "%u devices", s->device_count);
+        add(w, "%u devices", s->device_count);
     for (unsigned i = 0; s->device_count <= LISTED && i < s->device_count; i++)
-        say(w, "%sgpu%u", i ? ", " : "", s->devices[i].ordinal);
+        add(w, "%sgpu%u", i ? ", " : "", s->devices[i].ordinal);
     if (s->visible.seen > s->device_count)
-        say(w, " of %u (the node's ranks share them)", s->visible.seen);
+        add(w, " of %u (the node's ranks share them)", s->visible.seen);
 }
 
-static void say_stuck(words *w, const pki_nvml_state *s)
+static void add_stuck(sentence *w, const pki_nvml_state *s)
 {
     uint64_t now = pki_monotonic_ns();
     if (s->calling && now - s->called_at > LONG)
-        say(w, "; %s has not returned for %.0f s", s->calling, (double)(now - s->called_at) / 1e9);
+        add(w, "; %s has not returned for %.0f s", s->calling, (double)(now - s->called_at) / 1e9);
 }
 
-static void say_lost(words *w, const pki_nvml_state *s)
+static void add_lost(sentence *w, const pki_nvml_state *s)
 {
     for (unsigned i = 0; i < s->device_count; i++)
         if (s->devices[i].lost)
-            say(w, "; gpu%u was given up: %s", s->devices[i].ordinal,
+            add(w, "; gpu%u was given up: %s", s->devices[i].ordinal,
                 pki_nvml_text(s->nvml, s->devices[i].lost));
 }
 
-static void say_held(words *w, const pki_nvml_device *d)
+static void add_held(sentence *w, const pki_nvml_device *d)
 {
     for (unsigned bit = 0; bit < PKI_COUNT_OF(d->held); bit++)
         if (d->held[bit] && (1u << bit & PKI_NVML_HELD_DOWN))
-            say(w, "; gpu%u: clocks held down by %s in %.0f %% of %llu samples", d->ordinal,
+            add(w, "; gpu%u: clocks held down by %s in %.0f %% of %llu samples", d->ordinal,
                 pki_nvml_reason_text(1u << bit), 100.0 * (double)d->held[bit] / (double)d->looked,
                 (unsigned long long)d->looked);
 }
 
-static void say_missing(words *w, const pki_nvml_state *s, const pki_nvml_device *d)
+static void add_missing(sentence *w, const pki_nvml_state *s, const pki_nvml_device *d)
 {
     const char *before = "; ";
     for (unsigned i = 0; i < PKI_NVML_READINGS; i++)
         if (d->slots[i].off) {
             if (*before == ';')
-                say(w, "%sgpu%u%s: no ", before, d->ordinal,
+                add(w, "%sgpu%u%s: no ", before, d->ordinal,
                     d->mig    ? " (MIG)"
                     : d->vgpu ? " (vGPU)"
                               : "");
             else
-                say(w, "%s", before);
+                add(w, "%s", before);
             before = ", ";
-            say(w, "%s (%s)", pki_nvml_readings[i].values[0].name,
+            add(w, "%s (%s)", pki_nvml_readings[i].values[0].name,
                 pki_nvml_text(s->nvml, d->slots[i].code));
         }
 }
 
-static void say_rare(words *w, const pki_nvml_state *s, const pki_nvml_device *d)
+static void add_rare(sentence *w, const pki_nvml_state *s, const pki_nvml_device *d)
 {
     for (unsigned i = 0; i < PKI_NVML_READINGS; i++) {
         const pki_nvml_slot *slot = &d->slots[i];
         if (slot->off || slot->period < RARE)
             continue;
-        say(w, "; gpu%u.%s every %.1f s: ", d->ordinal, pki_nvml_readings[i].values[0].name,
+        add(w, "; gpu%u.%s every %.1f s: ", d->ordinal, pki_nvml_readings[i].values[0].name,
             (double)slot->period / 1e9);
         if (slot->failures)
-            say(w, "%s", pki_nvml_text(s->nvml, slot->code));
+            add(w, "%s", pki_nvml_text(s->nvml, slot->code));
         else
-            say(w, "a call takes %.1f ms", (double)slot->took / 1e6);
+            add(w, "a call takes %.1f ms", (double)slot->took / 1e6);
     }
 }
 
-static void say_all(words *w, const pki_nvml_state *s)
+static void add_all(sentence *w, const pki_nvml_state *s)
 {
-    say_devices(w, s);
-    say_stuck(w, s);
-    say_lost(w, s);
+    add_devices(w, s);
+    add_stuck(w, s);
+    add_lost(w, s);
     for (unsigned i = 0; i < s->device_count; i++)
-        say_held(w, &s->devices[i]);
+        add_held(w, &s->devices[i]);
     for (unsigned i = 0; i < s->device_count; i++)
-        say_missing(w, s, &s->devices[i]);
+        add_missing(w, s, &s->devices[i]);
     for (unsigned i = 0; i < s->device_count; i++)
-        say_rare(w, s, &s->devices[i]);
+        add_rare(w, s, &s->devices[i]);
     if (s->visible.doubtful)
-        say(w, "; devices differ: CUDA may number them otherwise (CUDA_DEVICE_ORDER=PCI_BUS_ID)");
+        add(w, "; devices differ: CUDA may number them otherwise (CUDA_DEVICE_ORDER=PCI_BUS_ID)");
 }
 
-static void say_none(words *w, const pki_nvml_state *s)
+static void add_none(sentence *w, const pki_nvml_state *s)
 {
     if (s->failed)
-        say(w, "%s: %s", s->failed, pki_nvml_text(s->nvml, s->code));
+        add(w, "%s: %s", s->failed, pki_nvml_text(s->nvml, s->code));
     else if (s->visible.seen)
-        say(w, "the %u devices are left to other ranks of this node", s->visible.seen);
+        add(w, "the %u devices are left to other ranks of this node", s->visible.seen);
     else if (s->visible.machine)
-        say(w, "CUDA_VISIBLE_DEVICES names none of %u devices", s->visible.machine);
+        add(w, "CUDA_VISIBLE_DEVICES names none of %u devices", s->visible.machine);
     else
-        say(w, "there is no device");
+        add(w, "there is no device");
 }
 
 /* Some of it may not fit: it ends in three dots then. */
-static void cut(const words *w, pk_backend_info *info)
+static void cut(const sentence *w, pk_backend_info *info)
 {
     size_t room = sizeof info->reason;
     snprintf(info->reason, room, "%.*s", (int)room - 1, w->text);
@@ -131,20 +131,20 @@ static void cut(const words *w, pk_backend_info *info)
 
 void pki_nvml_state_describe(const pki_nvml_state *s, pk_backend_info *info)
 {
-    words w = {.used = 0};
+    sentence w = {.used = 0};
     bool any = false;
     for (unsigned i = 0; i < s->device_count; i++)
         any = any || !s->devices[i].lost;
     info->live = any;
     memcpy(info->version, s->version, sizeof info->version);
     if (s->device_count) {
-        say_all(&w, s);
+        add_all(&w, s);
     } else if (s->ready) {
-        say_none(&w, s);
+        add_none(&w, s);
     } else {
         info->live = 1;
-        say(&w, "NVML is starting");
-        say_stuck(&w, s);
+        add(&w, "NVML is starting");
+        add_stuck(&w, s);
     }
     cut(&w, info);
 }

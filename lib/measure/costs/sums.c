@@ -153,7 +153,7 @@ static void add_to(pki_energy_sum *row, const pki_energy_sum *more)
 
 /* Where the account has it: behind the others of its counter, or, of usual steps, behind the run's.
  */
-static size_t place_of(const pki_energy_sums *in, const pki_energy_sum *row)
+static size_t index_of(const pki_energy_sums *in, const pki_energy_sum *row)
 {
     size_t at = in->row_count;
     for (size_t i = 0; i < in->row_count; i++)
@@ -167,7 +167,7 @@ static size_t place_of(const pki_energy_sums *in, const pki_energy_sum *row)
 
 static bool insert(pki_energy_sums *into, const pki_energy_sum *row)
 {
-    size_t at = place_of(into, row), behind = into->row_count - at;
+    size_t at = index_of(into, row), behind = into->row_count - at;
     if (into->row_count == PKI_ENERGY_COUNTERS * (PKI_ENERGY_KINDS + 1)) /* of a damaged file */
         return true;
     pki_energy_sum *rows = realloc(into->rows, (into->row_count + 1) * sizeof *rows);

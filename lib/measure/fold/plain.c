@@ -1,7 +1,7 @@
 #include "measure/fold/plain.h"
 
 #include "core/place.h"
-#include "measure/fold/own.h"
+#include "measure/fold/self_time.h"
 
 /* The owner wrote them on another processor: asked for so far ahead, they are here in time. */
 #define AHEAD 16 /* records */
@@ -85,7 +85,7 @@ uint32_t pki_fold_plain(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
             break;
         if (PKI_UNLIKELY(!duration_in(&stretch, r, &ns)))
             ns = duration_of(map, r, &stretch);
-        count(fold, alone, &to, ns, pki_not_negative((uint64_t)pki_own_of_plain(t, what, ns)));
+        count(fold, alone, &to, ns, pki_not_negative((uint64_t)pki_self_of_plain(t, what, ns)));
     }
     pki_bump(&t->recorded, (uint64_t)(r - first));
     return at + (uint32_t)((const char *)r - (const char *)first);

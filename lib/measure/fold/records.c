@@ -3,7 +3,7 @@
 
 #include "base/array.h"
 #include "measure/fold/fold.h"
-#include "measure/fold/own.h"
+#include "measure/fold/self_time.h"
 #include "measure/fold/plain.h"
 #include "measure/fold/walk.h"
 #include "measure/fold/spans.h"
@@ -74,7 +74,7 @@ static void fold_loss_into(pki_fold *fold, pki_table *table, uint32_t id, uint64
 
 void pki_fold_loss(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, const pki_loss *loss)
 {
-    uint64_t not_own = pki_not_own_of_loss(t, loss);
+    uint64_t not_own = pki_not_self_of_loss(t, loss);
     if (not_own)
         fold_loss_into(fold, &fold->totals, loss->id, not_own);
     if (not_own && alone->tracked)
@@ -116,7 +116,7 @@ static PKI_NOINLINE void fold_thinned(pki_fold *fold, pki_thread_fold *alone, pk
 {
     uint32_t id = pki_what_id(r->what), calls = others + 1;
     uint64_t ns = duration_of(fold, r);
-    int64_t own = pki_own_of_call(t, r, ns);
+    int64_t own = pki_self_of_call(t, r, ns);
     pki_slot *slot = slot_in(fold, &fold->totals, id), *mine = NULL;
     fold->thinned = true;
     t->inside[pki_what_depth(r->what)] += (uint64_t)own * others;
@@ -142,7 +142,7 @@ static inline void fold_call(pki_fold *fold, pki_thread_fold *alone, pki_thread 
     }
     uint32_t id = pki_what_id(r->what);
     uint64_t ns = duration_of(fold, r);
-    int64_t rest = pki_own_of_call(t, r, ns);
+    int64_t rest = pki_self_of_call(t, r, ns);
     pki_slot *slot = slot_in(fold, &fold->totals, id);
     uint64_t own = pay_debt(fold, slot, rest);
     count_call(fold, &fold->totals, slot, ns, own);
@@ -267,7 +267,7 @@ static PKI_NOINLINE void fold_other(pki_fold *fold, pki_thread_fold *alone, pki_
         fold_call_with_work(fold, alone, t, r, more);
         return;
     case PKI_RECORD_STEP_OPEN:
-        fold_open(fold, alone, r, pki_own_so_far(t, r));
+        fold_open(fold, alone, r, pki_self_so_far(t, r));
         return;
     case PKI_RECORD_STEP_SELF: /* the step's; the region has it in the table of lost calls */
         if (alone->tracked)

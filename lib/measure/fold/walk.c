@@ -2,7 +2,7 @@
 
 #include "core/place.h"
 #include "measure/fold/order.h"
-#include "measure/fold/own.h"
+#include "measure/fold/self_time.h"
 #include "measure/fold/plain.h"
 
 /* From where folding stood to a thread's head. */

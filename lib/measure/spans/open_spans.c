@@ -5,7 +5,7 @@
 #define FIRST_ROOM 64u
 
 /* Threads take serials by the hundred, so their low bits are often alike. */
-static size_t place_of(const pki_open_spans *s, uint32_t serial)
+static size_t index_of(const pki_open_spans *s, uint32_t serial)
 {
     uint32_t hash = serial * 2654435769u;
     return (hash ^ hash >> 16) & (s->room - 1);
@@ -20,7 +20,7 @@ pki_open_span *pki_open_spans_find(const pki_open_spans *s, uint32_t serial)
 {
     if (!s->used)
         return NULL;
-    for (size_t at = place_of(s, serial); s->cells[at].state; at = next_of(s, at))
+    for (size_t at = index_of(s, serial); s->cells[at].state; at = next_of(s, at))
         if (s->cells[at].serial == serial)
             return &s->cells[at];
     return NULL;
@@ -28,7 +28,7 @@ pki_open_span *pki_open_spans_find(const pki_open_spans *s, uint32_t serial)
 
 static void put(pki_open_spans *s, const pki_open_span *span)
 {
-    size_t at = place_of(s, span->serial);
+    size_t at = index_of(s, span->serial);
     while (s->cells[at].state)
         at = next_of(s, at);
     s->cells[at] = *span;
@@ -65,7 +65,7 @@ void pki_open_spans_remove(pki_open_spans *s, pki_open_span *span)
     s->used--;
     s->ended -= span->state == PKI_SPAN_ENDED;
     for (size_t at = next_of(s, gap); s->cells[at].state; at = next_of(s, at)) {
-        size_t wanted = place_of(s, s->cells[at].serial);
+        size_t wanted = index_of(s, s->cells[at].serial);
         if (((at - wanted) & (s->room - 1)) < ((at - gap) & (s->room - 1)))
             continue;
         s->cells[gap] = s->cells[at];

@@ -10,8 +10,8 @@ static double rate(uint64_t bytes, uint64_t ns)
     return ns ? (double)bytes * 1e9 / (double)ns : 0;
 }
 
-static void say_way(const char *what, uint64_t chars, uint64_t calls, uint64_t device, double best,
-                    uint64_t steps, FILE *file)
+static void put_bytes(const char *what, uint64_t chars, uint64_t calls, uint64_t device,
+                      double best, uint64_t steps, FILE *file)
 {
     char per_step[192] = "", at_best[96] = "";
     if (steps)
@@ -43,7 +43,7 @@ static void put_regions(const pki_summary *s, FILE *file)
     }
 }
 
-static void say_exposed(const pki_summary *s, const pki_io_summary *io, FILE *file)
+static void put_exposed(const pki_summary *s, const pki_io_summary *io, FILE *file)
 {
     if (io->exposed + io->hidden)
         pki_report_say(file,
@@ -70,13 +70,13 @@ static void put_files(const pki_summary *s, FILE *file)
     if (io->why_not && *io->why_not) {
         pki_report_say(file, "bytes and calls are unknown: %s", io->why_not);
     } else {
-        say_way("read", io->read_chars, io->read_calls, io->read_device, io->best_read,
-                s->steps.all.count, file);
-        say_way("written", io->write_chars, io->write_calls, io->write_device, io->best_write,
-                s->steps.all.count, file);
+        put_bytes("read", io->read_chars, io->read_calls, io->read_device, io->best_read,
+                  s->steps.all.count, file);
+        put_bytes("written", io->write_chars, io->write_calls, io->write_device, io->best_write,
+                  s->steps.all.count, file);
     }
     put_regions(s, file);
-    say_exposed(s, io, file);
+    put_exposed(s, io, file);
 }
 
 /* ---- energy ---- */
@@ -137,7 +137,7 @@ static void put_goodput(const pki_goodput_summary *g, FILE *file)
         fputc('\n', file);
     }
     if (g->recomputed)
-        pki_report_say(file, "%s of %s steps had been made by an earlier run, and lost",
+        pki_report_say(file, "%s of %s steps repeated work that an earlier run had lost",
                        COUNT(g->recomputed), COUNT(g->steps));
 }
 

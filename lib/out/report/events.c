@@ -60,7 +60,7 @@ static bool has(const pki_events_summary *e, int from)
     return false;
 }
 
-static void say_threads(const pki_events_summary *e, FILE *file)
+static void put_threads(const pki_events_summary *e, FILE *file)
 {
     if (e->threads_without)
         pki_report_say(file, "%s threads had none: %s", COUNT(e->threads_without), e->why_threads);
@@ -74,7 +74,7 @@ static void say_threads(const pki_events_summary *e, FILE *file)
                        COUNT(e->calls_beyond));
 }
 
-static void say_missed(const pki_events_summary *e, FILE *file)
+static void put_missed(const pki_events_summary *e, FILE *file)
 {
     uint64_t missed = 0, sampled = 0;
     for (size_t i = 0; i < e->row_count; i++) {
@@ -122,6 +122,6 @@ void pki_report_events(const pki_summary *s, FILE *file)
                            ? " cache, branch: misses in 1,000 instructions, in user mode."
                            : "");
     put_rows(e, file);
-    say_missed(e, file);
-    say_threads(e, file);
+    put_missed(e, file);
+    put_threads(e, file);
 }

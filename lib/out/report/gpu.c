@@ -73,7 +73,7 @@ static void put_figure(const figure_row *row, const pki_gpu_row *gpu, FILE *file
 
 /* ---- over the run ---- */
 
-static void say_copies(const pki_gpu_copies *copies, const char *direction, FILE *file)
+static void put_copies(const pki_gpu_copies *copies, const char *direction, FILE *file)
 {
     if (copies->count)
         pki_report_say(
@@ -84,7 +84,7 @@ static void say_copies(const pki_gpu_copies *copies, const char *direction, FILE
                 : "no time");
 }
 
-static void say_totals(const pki_gpu_row *gpu, FILE *file)
+static void put_totals(const pki_gpu_row *gpu, FILE *file)
 {
     if (gpu->kernels)
         pki_report_say(file, "in all: %s kernel%s, %s of them shorter than 10 us, %s together",
@@ -95,10 +95,10 @@ static void say_totals(const pki_gpu_row *gpu, FILE *file)
     if (gpu->collectives)
         pki_report_say(file, "%s collective%s timed by events", COUNT(gpu->collectives),
                        gpu->collectives == 1 ? "" : "s");
-    say_copies(&gpu->copies[PKI_H2D], "host to device", file);
-    say_copies(&gpu->copies[PKI_D2H], "device to host", file);
-    say_copies(&gpu->copies[PKI_D2D], "within the device", file);
-    say_copies(&gpu->copies[PKI_P2P], "to other devices", file);
+    put_copies(&gpu->copies[PKI_H2D], "host to device", file);
+    put_copies(&gpu->copies[PKI_D2H], "device to host", file);
+    put_copies(&gpu->copies[PKI_D2D], "within the device", file);
+    put_copies(&gpu->copies[PKI_P2P], "to other devices", file);
 }
 
 static void put_gpu_title(const pki_gpu_row *gpu, FILE *file)
@@ -122,7 +122,7 @@ static void put_gpu(const pki_gpu_row *gpu, FILE *file)
         for (size_t i = 0; i < PKI_COUNT_OF(figures); i++)
             put_figure(&figures[i], gpu, file);
     }
-    say_totals(gpu, file);
+    put_totals(gpu, file);
 }
 
 /* ---- kernels ---- */

@@ -4,7 +4,7 @@
 #define NAME 27 /* columns of a region's name */
 #define BYTES(n) (pki_figure_scaled((double)(n), "B").text)
 
-static void say_place(const pki_gpu_memory_place *p, FILE *file)
+static void put_place(const pki_gpu_memory_place *p, FILE *file)
 {
     char of_all[128] = "";
     if (p->total)
@@ -101,7 +101,7 @@ static size_t name_room(const pki_gpu_memory_place *p, const pki_report_options 
 }
 
 /* What makes figures less than exact. */
-static void say_doubts(const pki_gpu_memory_summary *m, FILE *file)
+static void put_doubts(const pki_gpu_memory_summary *m, FILE *file)
 {
     if (m->unknown_frees)
         pki_report_say(file, "freed, and allocated before the recording: %s in %s calls",
@@ -135,10 +135,10 @@ void pki_report_gpu_memory(const pki_summary *summary, const pki_report_options 
     for (size_t i = 0; i < m->place_count; i++) {
         const pki_gpu_memory_place *p = &m->places[i];
         size_t width = name_room(p, options);
-        say_place(p, file);
+        put_place(p, file);
         put_kinds(p, width, file);
         put_regions(p, width, options, file);
         put_pools(p, width, options, file);
     }
-    say_doubts(m, file);
+    put_doubts(m, file);
 }

@@ -5,7 +5,7 @@
 #define NAME 27 /* columns of a region's name */
 #define BYTES(n) (pki_figure_scaled((double)(n), "B").text)
 
-static void say_process(const pki_memory_summary *m, FILE *file)
+static void put_process(const pki_memory_summary *m, FILE *file)
 {
     pki_report_say(file, "resident: %s at the end, %s at most; private: %s at most",
                    BYTES(m->resident), BYTES(m->most_resident), BYTES(m->most_private));
@@ -61,7 +61,7 @@ void pki_report_memory(const pki_summary *summary, const pki_report_options *opt
     if (!m->looks)
         return;
     pki_report_title(file, "MEMORY");
-    say_process(m, file);
+    put_process(m, file);
     bool counts = m->allocator && m->allocator[0];
     if (m->uncounted && m->uncounted[0])
         pki_report_say(file, "libpk_alloc %s: %s", counts ? "counts not all" : "counts nothing",

@@ -41,7 +41,7 @@ static void put_row(const pki_roofline_row *row, size_t name, FILE *file)
     fputc('\n', file);
 }
 
-static void say_limits(const pki_roofline *r, FILE *file)
+static void put_limits(const pki_roofline *r, FILE *file)
 {
     time_t when = (time_t)r->measured;
     struct tm utc;
@@ -75,7 +75,7 @@ void pki_report_roofline(const pki_summary *summary, const pki_report_options *o
     if (!r->measured || !r->row_count)
         return;
     pki_report_title(file, "ROOFLINE: what regions reach of min(peak, intensity x bandwidth)");
-    say_limits(r, file);
+    put_limits(r, file);
     fprintf(file, "  %-*s threads flop/byte     bytes     flops   bound double%% single%%\n",
             (int)name, "region");
     for (size_t i = 0; i < r->row_count; i++)

@@ -58,7 +58,7 @@ static void put_rows(const pki_summary *s, const pki_report_options *options, bo
 }
 
 /* What went wrong, and with whom. */
-static void say_trouble(const pki_span_summary *s, FILE *file)
+static void put_errors(const pki_span_summary *s, FILE *file)
 {
     if (s->unfinished)
         pki_report_say(file, "unfinished: %s of %s spans had begun and not ended",
@@ -66,7 +66,7 @@ static void say_trouble(const pki_span_summary *s, FILE *file)
     if (s->dropped)
         pki_report_say(file,
                        "%s begins, marks and ends found no room: their times are in these"
-                       " figures, and they are missing in the trace",
+                       " figures, and they are missing from the trace",
                        COUNT(s->dropped));
     if (s->ended_twice)
         pki_report_say(file, "ended twice: %s ends or marks of spans that had ended, in no figure",
@@ -83,5 +83,5 @@ void pki_report_spans(const pki_summary *summary, const pki_report_options *opti
     pki_report_title(file, "SPANS from begin to end, on whatever threads");
     put_rows(summary, options, false, file);
     put_rows(summary, options, true, file);
-    say_trouble(&summary->spans, file);
+    put_errors(&summary->spans, file);
 }

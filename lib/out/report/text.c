@@ -53,7 +53,7 @@ static void put_verdicts(const pki_summary *summary, FILE *file)
     }
 }
 
-static void say_clock(const pki_run *run, FILE *file)
+static void put_clock(const pki_run *run, FILE *file)
 {
     if (!run->clock || !run->clock[0])
         return;
@@ -63,7 +63,7 @@ static void say_clock(const pki_run *run, FILE *file)
                    pki_figure_scaled(run->clock_ppm, "").text);
 }
 
-static void say_counts(const pk_counts *c, FILE *file)
+static void put_counts(const pk_counts *c, FILE *file)
 {
     pki_report_say(file, "%s regions begun on %s thread%s under %s name%s, %s", COUNT(c->begun),
                    COUNT(c->threads), c->threads == 1 ? "" : "s", COUNT(c->regions),
@@ -79,7 +79,7 @@ static void say_counts(const pk_counts *c, FILE *file)
                        COUNT(c->unbalanced), COUNT(c->stray_ends));
 }
 
-static void say_overhead(const pki_summary *s, FILE *file)
+static void put_overhead(const pki_summary *s, FILE *file)
 {
     const pki_overhead *o = &s->overhead;
     if (!(o->total > 0))
@@ -89,7 +89,7 @@ static void say_overhead(const pki_summary *s, FILE *file)
                    TIME(o->total), pki_overhead_parts(o).text);
 }
 
-static void say_thinned(const pki_summary *s, FILE *file)
+static void put_thinned(const pki_summary *s, FILE *file)
 {
     const pki_thinned *t = &s->thinned;
     if (t->regions)
@@ -107,17 +107,17 @@ static void say_thinned(const pki_summary *s, FILE *file)
 static void put_recording(const pki_summary *summary, FILE *file)
 {
     pki_report_title(file, "RECORDING");
-    say_counts(&summary->counts, file);
+    put_counts(&summary->counts, file);
     pki_report_activities(&summary->activities, file);
-    say_overhead(summary, file);
-    say_thinned(summary, file);
-    say_clock(&summary->run, file);
+    put_overhead(summary, file);
+    put_thinned(summary, file);
+    put_clock(&summary->run, file);
     if (summary->run.trace_path && summary->run.trace_path[0])
         pki_report_say(file, "trace: %s (%s of events)", summary->run.trace_path,
                        pki_figure_scaled((double)summary->counts.trace_bytes, "B").text);
 }
 
-static void say_known(const char *what, const char *a, const char *between, const char *b,
+static void put_known(const char *what, const char *a, const char *between, const char *b,
                       FILE *file)
 {
     bool first = a && a[0], second = b && b[0];
@@ -126,12 +126,11 @@ static void say_known(const char *what, const char *a, const char *between, cons
                        second ? b : "");
 }
 
-static void say_revision(const pki_environment *e, FILE *file)
+static void put_revision(const pki_environment *e, FILE *file)
 {
-    const char *changed = strcmp(e->modified, "yes") == 0 ? ", with changes"
-                          : strcmp(e->modified, "perhaps") == 0
-                              ? ", with files of another time than it knows"
-                              : "";
+    const char *changed = strcmp(e->modified, "yes") == 0       ? ", with changes"
+                          : strcmp(e->modified, "perhaps") == 0 ? ", perhaps with changes"
+                                                                : "";
     if (e->commit[0])
         pki_report_say(file, "working directory: commit %.12s%s%s%s", e->commit,
                        e->branch[0] ? " on " : "", e->branch, changed);
@@ -145,11 +144,11 @@ static void put_environment(const pki_environment *e, FILE *file)
     pki_report_say(file, "%s%s%s processors, %s of memory; %s on %s",
                    or_unknown(e->cpu, "processor unknown"), ", ", COUNT(e->processors),
                    pki_figure_scaled((double)e->memory, "B").text, e->kernel, e->architecture);
-    say_known("GPU", e->gpu, ", driver ", e->driver, file);
-    say_known("command", e->command, "", NULL, file);
-    say_known("program", e->program_compiler, ", build ID ", e->build_id, file);
-    say_known("perfkit", e->compiler, "", NULL, file);
-    say_revision(e, file);
+    put_known("GPU", e->gpu, ", driver ", e->driver, file);
+    put_known("command", e->command, "", NULL, file);
+    put_known("program", e->program_compiler, ", build ID ", e->build_id, file);
+    put_known("perfkit", e->compiler, "", NULL, file);
+    put_revision(e, file);
 }
 
 static void put_backends(const pki_summary *summary, FILE *file)

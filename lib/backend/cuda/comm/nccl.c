@@ -7,7 +7,7 @@
 
 #include "backend/cuda/comm/group.h"
 #include "backend/cuda/comm/pending.h"
-#include "backend/cuda/words.h"
+#include "backend/cuda/reasons.h"
 #include "core/join.h"
 
 #define IN_PROGRESS 7 /* ncclInProgress */
@@ -82,7 +82,7 @@ static void join_group(const pki_cuda_member *m)
         group.list[group.count++] = *m;
     } else {
         count_skipped(m->lane, &m->lane->counters.dropped);
-        pki_cuda_say(PKI_CUDA_NO_MEMORY, CUDA_SUCCESS, 0);
+        pki_cuda_note_reason(PKI_CUDA_NO_MEMORY, CUDA_SUCCESS, 0);
         count_unseen(m);
     }
 }
@@ -95,7 +95,7 @@ static PKI_COLD void leave_group(const pk_comm *comm, CUstream stream)
         return;
     pki_bump(&last->lane->counters.refused, 1);
     count_skipped(last->lane, &last->lane->counters.skipped);
-    pki_cuda_say(PKI_CUDA_REFUSED, CUDA_SUCCESS, 0);
+    pki_cuda_note_reason(PKI_CUDA_REFUSED, CUDA_SUCCESS, 0);
     group.count--;
 }
 

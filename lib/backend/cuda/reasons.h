@@ -1,4 +1,4 @@
-/* lib/backend/cuda/words.h - why a span is missing, in words, for pk_backend_status. */
+/* lib/backend/cuda/reasons.h - why a span is missing, in words, for pk_backend_status. */
 #pragma once
 
 #include <stdbool.h>
@@ -39,10 +39,10 @@ static inline bool pki_cuda_keeps_out(pki_cuda_reason reason)
 }
 
 /* Remembers it, if nothing graver is remembered. Any thread. context: its number, or 0. */
-void pki_cuda_say(pki_cuda_reason reason, CUresult code, uint32_t context);
+void pki_cuda_note_reason(pki_cuda_reason reason, CUresult code, uint32_t context);
 
 /* Nothing to say. Between sessions. */
-void pki_cuda_say_nothing(void);
+void pki_cuda_forget_reason(void);
 
 /* What is remembered, as a sentence. */
-void pki_cuda_said(char *text, size_t size);
+void pki_cuda_reason_text(char *text, size_t size);

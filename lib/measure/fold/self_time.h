@@ -1,4 +1,4 @@
-/* lib/measure/fold/own.h - self time, from records alone.
+/* lib/measure/fold/self_time.h - self time, from records alone.
  *
  * A ring holds regions in the order of their ends, each with its depth: what lies inside a region
  * comes before it. So one sum per depth tells what of a region's time belongs to others, and who
@@ -21,7 +21,7 @@
 
 /* Of a call that took so many ns, in which none was lost; what is negative has been claimed for
  * calls inside it. */
-static inline int64_t pki_own_of_plain(pki_thread *t, uint64_t what, uint64_t ns)
+static inline int64_t pki_self_of_plain(pki_thread *t, uint64_t what, uint64_t ns)
 {
     uint64_t *inside = &t->inside[pki_what_depth(what)];
     uint64_t own = ns - inside[1];
@@ -30,13 +30,13 @@ static inline int64_t pki_own_of_plain(pki_thread *t, uint64_t what, uint64_t ns
     return (int64_t)own;
 }
 
-static inline int64_t pki_own_of_call(pki_thread *t, const pki_record *r, uint64_t ns)
+static inline int64_t pki_self_of_call(pki_thread *t, const pki_record *r, uint64_t ns)
 {
-    return pki_own_of_plain(t, r->what, ns) - (int64_t)pki_record_lost(r);
+    return pki_self_of_plain(t, r->what, ns) - (int64_t)pki_record_lost(r);
 }
 
 /* Of a region that stays open (PKI_RECORD_STEP_OPEN). At its end only the rest is its own. */
-static inline int64_t pki_own_so_far(pki_thread *t, const pki_record *r)
+static inline int64_t pki_self_so_far(pki_thread *t, const pki_record *r)
 {
     uint64_t *inside = &t->inside[pki_what_depth(r->what) + 1], before = *inside;
     *inside = r->value - r->extra;
@@ -44,7 +44,7 @@ static inline int64_t pki_own_so_far(pki_thread *t, const pki_record *r)
 }
 
 /* ns of recorded calls inside a lost one. */
-static inline uint64_t pki_not_own_of_loss(pki_thread *t, const pki_loss *loss)
+static inline uint64_t pki_not_self_of_loss(pki_thread *t, const pki_loss *loss)
 {
     uint64_t *inside = &t->inside[loss->depth + 1];
     uint64_t ns = PKI_MIN(pki_not_negative(*inside), loss->own);

@@ -1,4 +1,4 @@
-/* tools/rows/about.c - the tables and their columns: names, and where they lie. */
+/* tools/rows/schema.c - the tables and their columns: names, and where they lie. */
 #include "rows/layout.h"
 
 #include "base/compiler.h"

@@ -1,11 +1,11 @@
-#include "session/remember.h"
+#include "session/history.h"
 
 #include <errno.h>
 
 #include "base/log.h"
 #include "session/captures.h"
 
-void pki_remember_open(pki_session *s)
+void pki_session_history_open(pki_session *s)
 {
     if (!s->config.history_steps)
         return;
@@ -17,7 +17,7 @@ void pki_remember_open(pki_session *s)
                 pki_own_why(s->arena->spans.refused ? s->arena->spans.refused : ENOMEM));
 }
 
-void pki_remember_close(pki_session *s)
+void pki_session_history_close(pki_session *s)
 {
     pki_captures_forget();
     pki_history_destroy(s->history);
@@ -33,7 +33,8 @@ static void note_step(pki_session *s, const pki_record *r, const pki_record *mor
     pki_captures_step(s, r, more, kind);
 }
 
-void pki_remember_record(pki_session *s, uint32_t tid, const pki_record *r, const pki_record *more)
+void pki_session_history_record(pki_session *s, uint32_t tid, const pki_record *r,
+                                const pki_record *more)
 {
     if (!s->history)
         return;

@@ -1,4 +1,4 @@
-#include "backend/cuda/words.h"
+#include "backend/cuda/reasons.h"
 
 #include <stdio.h>
 
@@ -40,7 +40,7 @@ static const char *const words[PKI_CUDA_REASONS] = {
 /* reason << 48 | context << 32 | code, in one piece. */
 static uint64_t said;
 
-void pki_cuda_say(pki_cuda_reason reason, CUresult code, uint32_t context)
+void pki_cuda_note_reason(pki_cuda_reason reason, CUresult code, uint32_t context)
 {
     uint64_t wanted = (uint64_t)reason << 48 | (uint64_t)(context & 0xFFFF) << 32 | (uint32_t)code;
     uint64_t old = pki_load(&said);
@@ -49,12 +49,12 @@ void pki_cuda_say(pki_cuda_reason reason, CUresult code, uint32_t context)
         ;
 }
 
-void pki_cuda_say_nothing(void)
+void pki_cuda_forget_reason(void)
 {
     pki_store(&said, (uint64_t)0);
 }
 
-void pki_cuda_said(char *text, size_t size)
+void pki_cuda_reason_text(char *text, size_t size)
 {
     uint64_t now = pki_load(&said);
     CUresult code = (CUresult)(uint32_t)now;

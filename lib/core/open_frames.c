@@ -1,4 +1,4 @@
-#include "core/look.h"
+#include "core/open_frames.h"
 
 #define TRIES 100
 
@@ -7,7 +7,7 @@ static unsigned depth_in(uint64_t state)
     return (uint32_t)state < PKI_FRAME_OFFSET(0) ? 0 : pki_depth_in(state);
 }
 
-static void copy(const pki_thread *t, unsigned depth, pki_look *look)
+static void copy(const pki_thread *t, unsigned depth, pki_open_frames *look)
 {
     look->depth = depth;
     for (unsigned d = 0; d < depth; d++) {
@@ -18,7 +18,7 @@ static void copy(const pki_thread *t, unsigned depth, pki_look *look)
 
 /* Twice the same, with the same state around: a ring that is full pops frames and leaves the place
  * of the next record, so the state alone would not tell that one has come and gone. */
-static bool is_same(const pki_look *a, const pki_look *b)
+static bool is_same(const pki_open_frames *a, const pki_open_frames *b)
 {
     if (a->depth != b->depth)
         return false;
@@ -28,9 +28,9 @@ static bool is_same(const pki_look *a, const pki_look *b)
     return true;
 }
 
-bool pki_look_at(const pki_thread *t, pki_look *look)
+bool pki_open_frames_of(const pki_thread *t, pki_open_frames *look)
 {
-    pki_look again;
+    pki_open_frames again;
     for (int i = 0; i < TRIES; i++) {
         uint64_t state = pki_thread_seen(t); /* acquires what the owner released with it */
         copy(t, depth_in(state), look);

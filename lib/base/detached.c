@@ -1,4 +1,4 @@
-#include "base/aside.h"
+#include "base/detached.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -83,7 +83,7 @@ static int between(void *argument)
     return 0; /* to clone's own code, which ends this process and no more */
 }
 
-int pki_run_aside(const char *command, pid_t *pid)
+int pki_run_detached(const char *command, pid_t *pid)
 {
     plan p = {command, pki_standard_is_there(1), pki_standard_is_there(2), 0, 0};
     char *stack = pki_mem_private(STACK);
@@ -109,7 +109,7 @@ static bool takes_orphans(void)
     return getpid() == 1 || (prctl(PR_GET_CHILD_SUBREAPER, &is, 0, 0, 0) == 0 && is);
 }
 
-bool pki_aside_is_over(pid_t pid)
+bool pki_detached_is_over(pid_t pid)
 {
     return pid <= 0 || !takes_orphans() || waitpid(pid, NULL, WNOHANG) != 0;
 }
