@@ -46,19 +46,19 @@ static bool take_share(void *to, const option_given *given)
 static const option all_options[] = {
     {"--top", "N", "show N regions (default {}; 0: all)", OPTION_WORD, take_top,
      offsetof(wish, top), .shown = PKI_REPORT_TOP},
-    {"--threads", NULL, "the regions of each thread, too; of a trace from its events",
+    {"--threads", NULL, "also the regions of each thread; for a trace, from its events",
      .at = offsetof(wish, threads)},
-    {"--tree", NULL, "the call tree, too: calls, time and self time by path; of a trace",
+    {"--tree", NULL, "also the call tree of a trace: calls, time and self time by path",
      .at = offsetof(wish, tree)},
-    {"--depth", "N", "of the call tree so many levels (default: all)", OPTION_WORD, option_number,
+    {"--depth", "N", "levels of the call tree to show (default: all)", OPTION_WORD, option_number,
      offsetof(wish, depth), .least = 1},
-    {"--min-share", "PERCENT", "of the call tree what takes at least so much (default {})",
+    {"--min-share", "PERCENT", "share below which the call tree leaves a path out (default {})",
      OPTION_WORD, take_share, offsetof(wish, least), .shown = 1},
     {"--filter", "REGEX",
-     "only regions and kernels whose names match (POSIX, extended); shares are still those of all",
+     "only regions and kernels whose names match (POSIX, extended); shares remain those of all",
      OPTION_WORD, option_text, offsetof(wish, filter), .needs = "a pattern"},
     {"--width", "N",
-     "columns of a line, {} or more: what is more gives room to names (default: the terminal's; "
+     "columns per line, {} or more: further ones give room to names (default: the terminal's; "
      "{} where there is none)",
      OPTION_WORD, option_number, offsetof(wish, width), .least = PKI_PAGE_WIDTH,
      .shown = PKI_PAGE_WIDTH},
@@ -68,10 +68,10 @@ static const option all_options[] = {
      "(docs/html-report.md)",
      OPTION_FILE, option_text, offsetof(wish, html), .needs = "a file"},
     {"--against", "FILE",
-     "beside another run's report or trace: its figures and regions next to this run's, instead "
-     "of the report, or in the page",
+     "compare with another run's report or trace: figures and regions side by side, instead of "
+     "the report, or in the page",
      OPTION_FILE, option_text, offsetof(wish, against), .needs = "a file"},
-    {"--steps", "A-B", "of a file of windows: those with any of these steps", OPTION_WORD,
+    {"--steps", "A-B", "of a file of windows, only those with any of these steps", OPTION_WORD,
      option_text, offsetof(wish, steps), .needs = "steps"},
 };
 
@@ -81,8 +81,8 @@ static const option_table command_options = {
     .about =
         "Where a run spent its time. FILE is a report in JSON (report_path ending in .json), a\n"
         "trace of perfkit, any Chrome trace, or a file of windows (windows_path); .gz too; \"-\" is\n"
-        "the standard input. A trace without a report in it, of a killed run say, is reported\n"
-        "from its events.",
+        "the standard input. For a trace without a report in it, such as a killed run's, the\n"
+        "report is made from its events.",
     .notes = "Exit status: 0; 2 if FILE cannot be used or an option is wrong.",
     .all = all_options,
     .count = PKI_COUNT_OF(all_options),

@@ -7,9 +7,10 @@ import resource
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 import xml.etree.ElementTree
+
+from folder import InFolder
 
 PK, GOLDEN = map(os.path.abspath, sys.argv[1:3])
 SAME, SLOWER, UNUSABLE = 0, 1, 2
@@ -32,12 +33,7 @@ def document(rows, fingerprint="0123456789abcdef", date="2026-11-20T14:00:00+00:
     return {"context": {"date": date, "host_name": "h", "executable": "./b", "perfkit": ours}, "benchmarks": rows}
 
 
-class Compare(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
+class Compare(InFolder):
     def file(self, what, name="file.json"):
         path = os.path.join(self.folder, name)
         with open(path, "wb") as file:

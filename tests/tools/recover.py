@@ -10,10 +10,10 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import traces
+from folder import InFolder
 
 PK, VICTIM = sys.argv[1], sys.argv[2]
 # Under a sanitizer a process takes ten times as long; fuzz-salvage has thousands of spoilt arenas in one.
@@ -27,15 +27,7 @@ def run(*arguments, **more):
     return subprocess.run([PK, *arguments], capture_output=True, timeout=120, check=False, **more)
 
 
-class Commands(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
+class Commands(InFolder):
     def file(self, content, name):
         with open(self.path(name), "wb") as file:
             file.write(content)

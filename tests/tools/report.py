@@ -6,10 +6,10 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import traces
+from folder import InFolder
 
 PK, GOLDEN = sys.argv[1], sys.argv[2]
 
@@ -21,12 +21,7 @@ def run(*arguments, stdin=None, **more):
 FEWER = 8 if os.environ.get("PK_TEST_NO_LIMIT") else 1
 
 
-class Report(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
+class Report(InFolder):
     def file(self, text, name="file.json"):
         path = os.path.join(self.folder, name)
         with open(path, "wb") as file:

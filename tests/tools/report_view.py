@@ -9,11 +9,11 @@ import re
 import struct
 import subprocess
 import sys
-import tempfile
 import termios
 import unittest
 
 import traces
+from folder import InFolder
 
 PK, GOLDEN = sys.argv[1], sys.argv[2]
 LONG = "CalcHourglassControlForElems and a name that goes on for long"
@@ -23,12 +23,7 @@ def run(*arguments):
     return subprocess.run([PK, "report", *arguments], capture_output=True, timeout=300, check=False, text=True)
 
 
-class View(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
+class View(InFolder):
     def file(self, text, name="file.json"):
         path = os.path.join(self.folder, name)
         with open(path, "w", encoding="utf-8") as file:

@@ -6,23 +6,16 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import unittest
+
+from folder import InFolder
 
 PK, SERVE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 FEWER = 2 if os.environ.get("PK_TEST_NO_LIMIT") else 1  # a sanitizer makes a model slow, which has tests of its own
 PARTS = ("queued", "preempted", "prefill", "crowded", "decode", "behind")
 
 
-class Requests(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
+class Requests(InFolder):
     def serve(self, *arguments, **options):
         environment = {k: v for k, v in os.environ.items() if not k.startswith("PK_")}
         environment.update(PK_BACKENDS="none", PK_REPORT_PATH=self.path("report.json"), **options)

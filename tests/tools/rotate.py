@@ -9,9 +9,10 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
+
+from folder import InFolder
 
 PK, PROGRAM = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 BOUND = 2 << 20
@@ -22,15 +23,7 @@ def run(*arguments):
     return subprocess.run([PK, *arguments], capture_output=True, timeout=300, check=False)
 
 
-class Rotation(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
+class Rotation(InFolder):
     def start(self, *arguments, **options):
         variables = {"PK_TRACE_PATH": self.path("run.json"), "PK_TRACE_ROTATE_BYTES": str(BOUND), "PK_BACKENDS": "none",
                      "PK_LOG": "stderr"}

@@ -5,10 +5,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
 import urllib.error
 import urllib.request
+
+from folder import InFolder
 
 PK = sys.argv[1]
 HEAD = "# HELP pk_steps_total Steps that have ended.\n# TYPE pk_steps_total counter\n"
@@ -22,12 +23,7 @@ def text(rank):
             + f"pk_x_seconds_count{label} 3\n")
 
 
-class Serve(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
+class Serve(InFolder):
     def file(self, name, content):
         path = os.path.join(self.folder, name)
         with open(path, "w", encoding="utf-8") as file:

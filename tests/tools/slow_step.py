@@ -5,10 +5,10 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import traces
+from folder import InFolder
 from slow_trace import MS, capture, loop
 
 PK, GOLDEN = sys.argv[1], sys.argv[2]
@@ -16,12 +16,7 @@ def run(*arguments, **more):
     return subprocess.run([PK, "report", *arguments], capture_output=True, timeout=300, check=False, text=True, **more)
 
 
-class SlowStep(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
+class SlowStep(InFolder):
     def file(self, text, name="capture.json"):
         path = os.path.join(self.folder, name)
         with open(path, "w", encoding="utf-8") as file:

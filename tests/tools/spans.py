@@ -5,23 +5,16 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import unittest
+
+from folder import InFolder
 
 PK, RUN = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 STEPS, EACH = 40, 5
 SPANS = STEPS * EACH
 
 
-class Spans(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
+class Spans(InFolder):
     def run_it(self, how="run", **options):
         environment = {k: v for k, v in os.environ.items() if not k.startswith("PK_")}
         environment.update(PK_BACKENDS="none", PK_TRACE_PATH=self.path("run.json"), **options)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,6 +50,15 @@ static inline unsigned count_files(void)
         count += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
     closedir(folder);
     return count;
+}
+
+/* A write beyond it fails, and sends SIGXFSZ. */
+static inline void limit_file_size(rlim_t bytes)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = bytes;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
 static inline int exists(const char *path)

@@ -1,20 +1,11 @@
 /* Which captures an hour has room for: never more, and the worst. */
 #include "folder.h"
+#include "draw.h"
 
 #include <fcntl.h>
 
 #include "capture/budget.h"
 #include "capture/choose.h"
-
-static uint64_t chance = 88172645463325252u;
-
-static uint64_t draw(uint64_t below)
-{
-    chance ^= chance << 13;
-    chance ^= chance >> 7;
-    chance ^= chance << 17;
-    return chance % below;
-}
 
 static pki_budget budget;
 
@@ -53,7 +44,7 @@ static void the_worst_of_an_hour(void **state)
     double worths[200];
     budget = (pki_budget){.captures = 10, .bytes = (uint64_t)1 << 40};
     for (unsigned i = 0; i < 200; i++) {
-        worths[i] = 1.2 + (double)draw(1000000) / 1e6;
+        worths[i] = 1.2 + (double)draw_below(1000000) / 1e6;
         offer(i, 1000 + i, worths[i], 5000000);
         check_bounds(10, (uint64_t)1 << 40);
     }
@@ -73,8 +64,8 @@ static void bytes_are_bounded_too(void **state)
     (void)state;
     budget = (pki_budget){.captures = 1000, .bytes = 10000000};
     for (unsigned i = 0; i < 300; i++) {
-        uint64_t bytes = 100000 + draw(3000000); /* compilers draw in an order of their own */
-        offer(i, 1000 + i, 1.2 + (double)draw(1000) / 1e3, bytes);
+        uint64_t bytes = 100000 + draw_below(3000000); /* compilers draw in an order of their own */
+        offer(i, 1000 + i, 1.2 + (double)draw_below(1000) / 1e3, bytes);
         check_bounds(1000, 10000000);
     }
     assert_int_equal(pki_budget_allows(&budget, 2000, 1.0), 0);

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include "draw.h"
+
 #include "capture/choose.h"
 
 static pki_clauses clauses;
@@ -235,20 +237,10 @@ static void kernels_are_read(void **state)
 
 /* ---- slow ---- */
 
-static uint64_t chance = 88172645463325252u;
-
-static uint64_t draw(uint64_t below)
-{
-    chance ^= chance << 13;
-    chance ^= chance >> 7;
-    chance ^= chance << 17;
-    return chance % below;
-}
-
 /* 10 ms, and noise of up to 5 % of either sign. */
 static uint64_t noisy(void)
 {
-    return 9500000 + draw(1000001);
+    return 9500000 + draw_below(1000001);
 }
 
 static void all_that_are_slow_and_no_other(void **state)
@@ -258,13 +250,13 @@ static void all_that_are_slow_and_no_other(void **state)
     unsigned found = 0, false_ones = 0;
     by("slow=1.12");
     for (unsigned n = 0; n < 100;) {
-        uint64_t at = 20 + draw(9980);
+        uint64_t at = 20 + draw_below(9980);
         n += !slowed[at];
         slowed[at] = true;
     }
     for (uint64_t s = 0; s < 10000; s++) {
         uint64_t ns = noisy();
-        ns = slowed[s] ? ns + ns * (20 + draw(31)) / 100 : ns;
+        ns = slowed[s] ? ns + ns * (20 + draw_below(31)) / 100 : ns;
         if (!pki_choose(&chooser, s, 0, ns, wishes))
             continue;
         expect(0, s - 3, s, PKI_CAPTURE_SLOW);
@@ -325,7 +317,7 @@ static void medians_are_exact(void **state)
     static pki_like_steps like;
     uint64_t turns[PKI_LIKE_STEPS];
     for (unsigned i = 0; i < 5000; i++) {
-        uint64_t value = draw(50);
+        uint64_t value = draw_below(50);
         pki_like_add(&like, value);
         turns[i % PKI_LIKE_STEPS] = value;
         uint32_t count = i < PKI_LIKE_STEPS ? i + 1 : PKI_LIKE_STEPS, below = 0, upto = 0;

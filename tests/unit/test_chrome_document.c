@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "draw.h"
 #include <jansson.h>
 
 #include "core/names.h"
@@ -215,16 +217,6 @@ static void hostile_names_of_host_and_program(void **state)
     expect_text(at(doc, "metadata"), "host", "\"},\xEF\xBF\xBD\xEF\xBF\xBD");
     expect_text(at(doc, "metadata"), "program", "\\");
     json_decref(doc);
-}
-
-static uint64_t random_state = 88172645463325252u;
-
-static uint64_t draw(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
 }
 
 /* Records of every kind with anything in them, as a damaged arena may hold: always one whole

@@ -9,20 +9,13 @@
 
 #include <cmocka.h>
 
+#include "draw.h"
+
 #include "core/names.h"
 
 enum { NAMES = 12, RECORDS = 100, ROUNDS = 300 };
 
 static pki_clock_map map;
-static uint64_t random_state = 88172645463325252u;
-
-static uint64_t draw(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
-}
 
 /* Of all lengths, with what has to be escaped; a counter; one with arguments. */
 static pki_chrome_name name_of(void *user, uint32_t id)

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <sys/resource.h>
 
 #define HEAD "{\"traceEvents\":[\n{}"
 #define TAIL "\n]}\n"
@@ -40,14 +39,6 @@ static void expect_refused(const char *path, int error)
     assert_int_equal(errno, error);
     assert_int_equal(file.own.fd, -1);
     assert_int_equal(count_files(), before); /* nothing left behind */
-}
-
-static void limit_file_size(rlim_t bytes)
-{
-    struct rlimit limit;
-    getrlimit(RLIMIT_FSIZE, &limit);
-    limit.rlim_cur = bytes;
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
 /* ---- names ---- */

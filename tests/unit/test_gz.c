@@ -4,7 +4,6 @@
 #include "folder.h"
 
 #include <errno.h>
-#include <sys/resource.h>
 #include <zlib.h>
 
 #define HEAD "{\"traceEvents\":[\n{}"
@@ -131,14 +130,6 @@ static void ends_of_any_length(void **state)
     assert_true(append(",1", 2));
     expect_whole(TAIL);
     free(long_end);
-}
-
-static void limit_file_size(rlim_t bytes)
-{
-    struct rlimit limit;
-    getrlimit(RLIMIT_FSIZE, &limit);
-    limit.rlim_cur = bytes;
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
 static void a_write_that_failed(void **state)

@@ -10,21 +10,13 @@
 
 #include <cmocka.h>
 
+#include "draw.h"
+
 #include "base/mem.h"
 #include "stats/table.h"
 
 #define SAMPLES 100000
 #define HOUR 3600000000000ull
-
-static uint64_t random_state;
-
-static uint64_t draw(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
-}
 
 static double draw_unit(void)
 {

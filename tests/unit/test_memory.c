@@ -1,6 +1,7 @@
 /* A run's memory: what grows without end and what only moves, what a look adds, limits, verdicts.
  */
 #include "folder.h"
+#include "verdicts.h"
 
 #include <limits.h>
 #include <math.h>
@@ -221,14 +222,6 @@ static void lines_have_their_units(void **state)
 
 /* ---- verdicts ---- */
 
-static const pki_verdict *verdict(const pki_summary *s, const char *name)
-{
-    for (size_t i = 0; i < s->verdict_count; i++)
-        if (strcmp(s->verdicts[i].name, name) == 0)
-            return &s->verdicts[i];
-    return NULL;
-}
-
 static void make(pki_summary *s)
 {
     pki_summary_init(s);
@@ -250,10 +243,10 @@ static void verdicts_say_what_and_where(void **state)
     (void)state;
     make(&s);
     assert_true(pki_verdicts_fill(&s));
-    assert_null(verdict(&s, "leak"));
-    assert_null(verdict(&s, "near-memory-limit"));
-    assert_null(verdict(&s, "allocates"));
-    assert_null(verdict(&s, "page-faults"));
+    assert_null(find_verdict(&s, "leak"));
+    assert_null(find_verdict(&s, "near-memory-limit"));
+    assert_null(find_verdict(&s, "allocates"));
+    assert_null(find_verdict(&s, "page-faults"));
     s.memory.growth = (pki_growth){.steps = 900, .per_step = 4096, .z = 9};
     s.memory.limit = 1000000000;
     s.memory.used = 950000000;
@@ -261,22 +254,22 @@ static void verdicts_say_what_and_where(void **state)
     s.memory.regions[0].steady = 300;
     s.memory.regions[1].steady = 200; /* 25 us */
     assert_true(pki_verdicts_fill(&s));
-    assert_non_null(strstr(verdict(&s, "leak")->text, "process"));
-    assert_non_null(strstr(verdict(&s, "leak")->text, "libpk_alloc"));
-    assert_non_null(strstr(verdict(&s, "near-memory-limit")->text, "95.0 %"));
-    assert_non_null(strstr(verdict(&s, "page-faults")->text, "10.0 %"));
-    assert_int_equal(verdict(&s, "page-faults")->severity, PKI_WARN);
-    assert_non_null(strstr(verdict(&s, "allocates")->text, "\"forward\""));
-    assert_int_equal(verdict(&s, "allocates")->severity, PKI_NOTE);
+    assert_non_null(strstr(find_verdict(&s, "leak")->text, "process"));
+    assert_non_null(strstr(find_verdict(&s, "leak")->text, "libpk_alloc"));
+    assert_non_null(strstr(find_verdict(&s, "near-memory-limit")->text, "95.0 %"));
+    assert_non_null(strstr(find_verdict(&s, "page-faults")->text, "10.0 %"));
+    assert_int_equal(find_verdict(&s, "page-faults")->severity, PKI_WARN);
+    assert_non_null(strstr(find_verdict(&s, "allocates")->text, "\"forward\""));
+    assert_int_equal(find_verdict(&s, "allocates")->severity, PKI_NOTE);
     s.memory.regions[0].growth = (pki_growth){.steps = 900, .per_step = 1024, .z = 12};
     assert_true(pki_verdicts_fill(&s));
-    assert_non_null(strstr(verdict(&s, "leak")->text, "\"forward\""));
+    assert_non_null(strstr(find_verdict(&s, "leak")->text, "\"forward\""));
     s.memory.regions[1].growth = (pki_growth){.steps = 900, .per_step = 2048, .z = 5};
     assert_true(pki_verdicts_fill(&s));
-    assert_non_null(strstr(verdict(&s, "leak")->text, "outside of all regions"));
+    assert_non_null(strstr(find_verdict(&s, "leak")->text, "outside of all regions"));
     s.memory.used = 900000000; /* it has to be exceeded */
     assert_true(pki_verdicts_fill(&s));
-    assert_null(verdict(&s, "near-memory-limit"));
+    assert_null(find_verdict(&s, "near-memory-limit"));
     pki_summary_finish(&s);
 }
 

@@ -7,8 +7,6 @@
 #include "document.h"
 #include "session.h"
 
-#include <sys/resource.h>
-
 static pk_region region = PK_REGION("region");
 
 static int start_trace(void **state)
@@ -16,14 +14,6 @@ static int start_trace(void **state)
     return enter_folder(state) ||
            pk_start(pk_options(.trace_path = "run.json", .clock = the_clock, .backends = "none",
                                .flush_ms = 3600000, .report_path = "report.txt"));
-}
-
-static void limit_file_size(rlim_t bytes)
-{
-    struct rlimit limit;
-    getrlimit(RLIMIT_FSIZE, &limit);
-    limit.rlim_cur = bytes;
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
 static int stop_trace(void **state)

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "verdicts.h"
+
 #define STEP 1000000 /* ns of step time, in all */
 
 /* 1000 steady steps of 1000 ns, all computation: nothing wrong with it. */
@@ -42,14 +44,6 @@ static void give_thread(pki_summary *s, const char *name, uint64_t data)
     s->threads = realloc(s->threads, (s->thread_count + 1) * sizeof *s->threads);
     s->threads[s->thread_count] = (pki_thread_row){.name = strdup(name)};
     s->threads[s->thread_count++].kinds[PK_DATA] = data;
-}
-
-static const pki_verdict *find(const pki_summary *s, const char *name)
-{
-    for (size_t i = 0; i < s->verdict_count; i++)
-        if (strcmp(s->verdicts[i].name, name) == 0)
-            return &s->verdicts[i];
-    return NULL;
 }
 
 /* The names in order, "a b c"; finishes s. */
@@ -114,7 +108,7 @@ static void input_bound_says_why(void **state)
     give_region(&s, "mlp", PK_COMPUTE, 0.3);
     give_region(&s, "peek", PK_DATA, 0.0099); /* too little to be named */
     assert_true(pki_verdicts_fill(&s));
-    const pki_verdict *v = find(&s, "input-bound");
+    const pki_verdict *v = find_verdict(&s, "input-bound");
     assert_non_null(v);
     assert_int_equal(v->severity, PKI_WARN);
     assert_true(v->value == 0.612 && v->threshold == 0.30);
@@ -155,7 +149,7 @@ static void the_loader_is_named(void **state)
     give_thread(&s, "loader 7", 970000);
     give_region(&s, "wait for batch", PK_WAIT, 0.5);
     assert_true(pki_verdicts_fill(&s));
-    const char *text = find(&s, "input-bound")->text;
+    const char *text = find_verdict(&s, "input-bound")->text;
     assert_non_null(strstr(text, "\"wait for batch\" 50.0 %"));
     assert_non_null(strstr(text, "thread \"loader 7\" spent 970 us in data regions"));
     pki_summary_finish(&s);
@@ -194,7 +188,7 @@ static void unsteady_names_the_slowest(void **state)
     s.steps.slowest[0].parts[0] = (pki_step_part){strdup("checkpoint"), PK_IO, 4000, 100};
     assert_true(pki_verdicts_fill(&s));
     assert_string_equal(
-        find(&s, "unsteady")->text,
+        find_verdict(&s, "unsteady")->text,
         "One step in a hundred takes 2.30 x the median or more (threshold 1.5 x): p50 1.00 us,"
         " p99 2.30 us. The slowest is step 412 with 5.00 us: \"checkpoint\" took 3.90 us longer"
         " than usual.");
@@ -230,7 +224,7 @@ static void drifting_says_where_to(void **state)
     s.steps.last_third = 5000;
     assert_true(pki_verdicts_fill(&s));
     assert_string_equal(
-        find(&s, "drifting")->text,
+        find_verdict(&s, "drifting")->text,
         "Steps became 25.0 % slower over the run (threshold 10 %): a median of 4.00 us in its"
         " first third, 5.00 us in its last.");
     pki_summary_finish(&s);
@@ -242,8 +236,8 @@ static void not_finite(void **state)
     (void)state;
     s.counts.not_finite = 3;
     assert_true(pki_verdicts_fill(&s));
-    assert_null(find(&s, "records-dropped")); /* no ring was full */
-    assert_string_equal(find(&s, "not-finite")->text,
+    assert_null(find_verdict(&s, "records-dropped")); /* no ring was full */
+    assert_string_equal(find_verdict(&s, "not-finite")->text,
                         "3 values given to counters were not finite (infinite, or no number at"
                         " all): they are in no figure and not in the trace. Look at what"
                         " pk_counter_set is given.");
@@ -279,7 +273,7 @@ static void dropped_says_why(void **state)
     (void)state;
     s.counts.dropped = s.counts.too_deep = 100;
     assert_true(pki_verdicts_fill(&s));
-    const pki_verdict *v = find(&s, "records-dropped");
+    const pki_verdict *v = find_verdict(&s, "records-dropped");
     assert_true(v->value == 0.01);
     assert_non_null(
         strstr(v->text, "100 records were dropped (1.0 % of all), 100 of them regions below 64"));
@@ -287,7 +281,7 @@ static void dropped_says_why(void **state)
     s.counts.dropped = 101;
     assert_true(pki_verdicts_fill(&s));
     assert_non_null(
-        strstr(find(&s, "records-dropped")->text, "the others because a ring was full"));
+        strstr(find_verdict(&s, "records-dropped")->text, "the others because a ring was full"));
     pki_summary_finish(&s);
 }
 
@@ -300,7 +294,8 @@ static void another_perfkit_is_told_of(void **state)
     s = good_run();
     s.counts.other_starts = 3;
     assert_true(pki_verdicts_fill(&s));
-    assert_non_null(strstr(find(&s, "two-perfkits")->text, "wanted to start, 3 times: what"));
+    assert_non_null(
+        strstr(find_verdict(&s, "two-perfkits")->text, "wanted to start, 3 times: what"));
     pki_summary_finish(&s);
 }
 

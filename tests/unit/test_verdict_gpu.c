@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "verdicts.h"
+
 #define STEP 1000000 /* ns of step time, in all */
 
 /* A loop of nothing but computation, and a GPU that is busy for 75 % of it. */
@@ -34,18 +36,10 @@ static void set(pki_summary *s, enum pki_gpu_figure figure, uint64_t sum)
     s->gpus->per_step[figure].mean = (double)sum / 1000;
 }
 
-static const pki_verdict *find(const pki_summary *s, const char *name)
-{
-    for (size_t i = 0; i < s->verdict_count; i++)
-        if (strcmp(s->verdicts[i].name, name) == 0)
-            return &s->verdicts[i];
-    return NULL;
-}
-
 static const pki_verdict *found(pki_summary *s, const char *name)
 {
     assert_true(pki_verdicts_fill(s));
-    const pki_verdict *v = find(s, name);
+    const pki_verdict *v = find_verdict(s, name);
     if (!v)
         fail_msg("no %s", name);
     return v;
@@ -117,7 +111,7 @@ static void spans_tell_less(void **state)
     const pki_verdict *idle = found(&s, "gpu-idle");
     assert_int_equal(idle->severity, PKI_NOTE);
     assert_non_null(strstr(idle->text, "or runs what is in no pk_gpu_begin"));
-    assert_non_null(find(&s, "compute-bound")); /* as far as anybody knows */
+    assert_non_null(find_verdict(&s, "compute-bound")); /* as far as anybody knows */
     pki_summary_finish(&s);
 }
 
@@ -127,14 +121,14 @@ static void idle_is_a_warning_unless_explained(void **state)
     (void)state;
     set(&s, PKI_GPU_IDLE, STEP / 2);
     assert_int_equal(found(&s, "gpu-idle")->severity, PKI_WARN);
-    assert_null(find(&s, "compute-bound"));
+    assert_null(find_verdict(&s, "compute-bound"));
     set(&s, PKI_GPU_SYNC_GAPS, STEP / 2);
     assert_int_equal(found(&s, "gpu-idle")->severity, PKI_NOTE);
-    assert_int_equal(find(&s, "sync-bound")->severity, PKI_WARN);
+    assert_int_equal(find_verdict(&s, "sync-bound")->severity, PKI_WARN);
     set(&s, PKI_GPU_SYNC_GAPS, 0);
     s.steps.kinds[PK_DATA] = STEP;
     assert_int_equal(found(&s, "gpu-idle")->severity, PKI_NOTE);
-    assert_non_null(find(&s, "input-bound"));
+    assert_non_null(find_verdict(&s, "input-bound"));
     pki_summary_finish(&s);
 }
 
@@ -191,7 +185,7 @@ static void the_device_that_is_judged(void **state)
     assert_non_null(strstr(found(&s, "gpu-bound")->text, "GPU 1")); /* the busiest */
     s.gpus[0].measured = true;
     assert_non_null(strstr(found(&s, "compute-bound")->text, "GPU 0")); /* a measured one */
-    assert_null(find(&s, "gpu-bound"));
+    assert_null(find_verdict(&s, "gpu-bound"));
     pki_summary_finish(&s);
 }
 

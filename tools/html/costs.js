@@ -21,7 +21,7 @@ function goodputCard(goodput) {
     const up = goodput?.up;
     if (!(up > 0)) return null;
     const parts = GOODPUT.map(([key, name, tint]) => [name, goodput.parts[key] ?? 0, tint]).filter(([, value]) => value > 0).sort((a, b) => b[1] - a[1]);
-    const again = goodput.recomputed ? ` ${count(goodput.recomputed)} of ${count(goodput.steps)} steps had been made by an earlier run, and lost.` : '';
+    const again = goodput.recomputed ? ` ${count(goodput.recomputed)} of ${count(goodput.steps)} steps repeated work that an earlier run had lost.` : '';
     return card('Goodput', `What ${time(up)} since the process’s start went to.${again}`, stackedBar(parts, up), table(
         ['Part', 'Time', 'Share'], parts.map(([name, value, tint]) => [[swatch(tint), name], time(value), percent(value / up)])));
 }

@@ -16,7 +16,7 @@ function cost(run, overhead) {
 }
 
 function environmentCard(e) {
-    const words = { yes: ', with changes', perhaps: ', with files of another time than it knows' };
+    const words = { yes: ', with changes', perhaps: ', perhaps with changes' };
     return card('Machine and build', null, facts([
         ['Processor', `${e.cpu || 'unknown'}, ${count(e.processors)} of them, ${e.architecture}`], ['Memory', amount(e.memory, 'bytes')],
         ['System', e.kernel], ['GPU', [e.gpu, e.driver && `driver ${e.driver}`].filter(Boolean).join(', ')], ['Command', e.command],

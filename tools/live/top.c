@@ -1,4 +1,4 @@
-/* tools/live/top.c - pk top: what processes do, look after look. */
+/* tools/live/top.c - pk top: a live view of processes. */
 #include "live/top.h"
 
 #include <stdlib.h>
@@ -26,10 +26,10 @@ static const option_table command_options = {
     .command = "top",
     .usage = "TARGET... [--once] [--json] [--seconds N]",
     .about =
-        "What processes do, a look each second: steps per second and how long they take, where the\n"
-        "time goes by kind and by region, devices, communicators, ranks beside each other, and what\n"
-        "has changed since the look before. TARGET is a pid, an arena, or a folder of arenas. The\n"
-        "processes need not cooperate, and are neither stopped nor touched.\n"
+        "A live view of processes, updated every second: steps per second and how long they take,\n"
+        "where the time goes by kind and by region, devices, communicators, the ranks side by side,\n"
+        "and what has changed since the last update. TARGET is a pid, an arena or a folder of\n"
+        "arenas. The processes need not cooperate, and are neither stopped nor touched.\n"
         "Keys: q quit, s another order of regions, p pause, h help.",
     .notes = "Exit status: 0; 2 if a TARGET cannot be read.",
     .all = all_options,

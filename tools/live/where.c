@@ -19,9 +19,9 @@ static const option_table command_options = {
     .command = "where",
     .usage = "TARGET... [--json]",
     .about =
-        "Where processes stand: the open regions of each thread and since when, the current step,\n"
-        "the last operations of each communicator; and, of several ranks, whom the others wait\n"
-        "for and how that is known. TARGET is\n"
+        "What processes are in: the open regions of each thread and since when, the current step,\n"
+        "the last operations of each communicator; and, for several ranks, which one the others\n"
+        "wait for and how that is known. TARGET is\n"
         "  a pid         of a process that has called pk_start\n"
         "  an arena      the file that a run keeps beside its trace, also of one that was killed\n"
         "  a folder      all arenas in it: the ranks of a job\n"
