@@ -40,7 +40,7 @@ SETS_LOCALE = re.compile(r"\[(out_|values\.|forms_|[._]*tools_read_token)")
 FOUND = re.compile(r"\[(backend_nvtx_tool|comm_plugin_discovery)")
 IN_FOUND = {"setenv"}
 # The one place that starts what the user has asked for (hang_command), so that the program does not notice.
-STARTS = re.compile(r"\[base_aside")
+STARTS = re.compile(r"\[base_detached")
 IN_STARTS = {"posix_spawn"}
 WHY = {name: why for why, names in DENIED.items() for name in names.split()}
 DECLARED = re.compile(r"\bPK_API\b([^;{]*?)\s*[;{]")
