@@ -50,7 +50,8 @@ static void say_reason(const pki_capture *c, FILE *file)
                {"cycle", "A part of a cycle"},
                {"request", "Asked for by `pk capture`"},
                {"call", "The program asked for it (pk_capture)"},
-               {"hang", "The watchdog found that nothing moved any more"}};
+               {"hang", "The watchdog found that nothing moved any more"},
+               {"straggler", "All ranks found that this one was late"}};
     if (c->slow) {
         pki_report_say(
             file, "Step %" PRIu64 " took %s, %s the median of steps like it before (%s): %s more.",

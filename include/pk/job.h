@@ -1,5 +1,6 @@
-/* pk/job.h - a rank's part of the job's report (pk_options.job_path), for libpk_mpi, which gathers
- * the parts. Programs have no use for it.
+/* pk/job.h - a rank's part of the job's report (pk_options.job_path), and what ranks are compared
+ * by while they run (PK_MPI_STRAGGLERS), for libpk_mpi, which gathers both. Programs have no use
+ * for it.
  *
  * Threads: any, but others must not touch the texts of a part meanwhile.
  * Failure: what cannot be kept or written is logged, with no other effect.
@@ -48,6 +49,65 @@ PK_API void pk_job_save_(void);
 /* Writes a file with this content, or text on stderr (path NULL). Errors are logged, too. */
 PK_API pk_status pk_job_write_(const char *path, const char *text, uint64_t bytes);
 
+/* ---- ranks that are late, while they run ---- */
+
+#define PK_JOB_STAGES_ 16
+
+/* A stage of the loop: a region by its name, as far as that has room, and its pk_kind. */
+typedef struct pk_job_stage_ {
+    uint64_t self; /* ns */
+    char name[23]; /* "": there is none here */
+    uint8_t kind;
+} pk_job_stage_;
+
+/* Some steps of a rank's: those whose numbers, divided by how many they are, are the same. Times in
+ * ns. */
+typedef struct pk_job_steps_ {
+    uint64_t first; /* the number of the first that belongs to them */
+    uint64_t steps; /* of the usual kind */
+    uint64_t time, items, no_processor;
+    uint64_t observed,
+        ready;      /* of the thread that makes steps, so far: see docs/report-format.md */
+    uint64_t ended; /* 1: this rank has come to its end */
+    pk_job_stage_ stages[PK_JOB_STAGES_];
+} pk_job_steps_;
+
+/* From here on, of sessions that are open or will be, so many steps at a time are kept for
+ * pk_job_steps_take_; 0, the default: none. */
+PK_API void pk_job_steps_expect_(uint32_t every);
+
+/* The oldest ones that have not been taken; 0: there are none. One thread at a time; takes no lock
+ * and no time. */
+PK_API uint32_t pk_job_steps_take_(pk_job_steps_ *steps);
+
+#define PK_JOB_LATE_ 8
+
+/* A rank or host that is late. */
+typedef struct pk_job_late_ {
+    int32_t rank;   /* -1: all ranks of the host */
+    uint32_t ranks; /* how many that are */
+    double by;      /* 0.05: 5 % longer for the same work */
+    char host[64];
+    char text[280]; /* in words */
+} pk_job_late_;
+
+/* What rank 0 says of all ranks. */
+typedef struct pk_job_word_ {
+    uint32_t over;        /* 1: it is the last word */
+    uint32_t count;       /* of late ones, latest first; there may be more than have room */
+    uint64_t first, last; /* the steps that it is about; both 0: none have been compared yet */
+    uint64_t from; /* steps before these are of no use any more: a rank has told of later ones */
+    pk_job_late_ late[PK_JOB_LATE_];
+} pk_job_word_;
+
+/* It is for the log (of rank 0), the arena, and the clause `straggler` of captures. `rank`: of this
+ * process. Takes no time: perfkit's own thread does the rest. One thread at a time. */
+PK_API void pk_job_say_(const pk_job_word_ *word, int32_t rank);
+
+/* Called by perfkit's own thread in each of its rounds, holding none of its locks; NULL: nobody
+ * is. */
+PK_API void pk_job_each_round_(void (*judge)(void));
+
 #ifdef __cplusplus
 }
 #endif
@@ -67,6 +127,13 @@ PK_API pk_status pk_job_write_(const char *path, const char *text, uint64_t byte
 {
     return PK_OK;
 }
+PK_API void pk_job_steps_expect_(uint32_t every) {}
+PK_API uint32_t pk_job_steps_take_(pk_job_steps_ *steps)
+{
+    return 0;
+}
+PK_API void pk_job_say_(const pk_job_word_ *word, int32_t rank) {}
+PK_API void pk_job_each_round_(void (*judge)(void)) {}
 #pragma GCC diagnostic pop
 #endif
 #endif

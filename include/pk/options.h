@@ -168,6 +168,7 @@ typedef struct pk_options {
      *                               captured. All but active may be left out;
      *                               repeat 0 is for ever
      *     request                   what `pk capture` asks for
+     *     straggler                 when libpk_mpi finds this rank late (docs/mpi.md)
      *     kernels=armed             CUPTI, if `backends` names it, records only where a capture
      *                               is foreseen, from a cycle's warm-up on, and from a slow
      *                               step on, with the next 4 in the same capture. The default

@@ -7,7 +7,7 @@
 const char *pki_capture_reason_name(pki_capture_reason reason)
 {
     static const char *const names[] = {"slow", "steps",   "every", "cycle",
-                                        "call", "request", "hang"};
+                                        "call", "request", "hang",  "straggler"};
     return names[reason];
 }
 

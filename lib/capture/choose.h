@@ -15,9 +15,10 @@ typedef enum pki_capture_reason {
     PKI_CAPTURE_STEPS,
     PKI_CAPTURE_EVERY,
     PKI_CAPTURE_CYCLE,
-    PKI_CAPTURE_CALL,    /* pk_capture */
-    PKI_CAPTURE_REQUEST, /* pk capture */
-    PKI_CAPTURE_HANG     /* the watchdog */
+    PKI_CAPTURE_CALL,     /* pk_capture */
+    PKI_CAPTURE_REQUEST,  /* pk capture */
+    PKI_CAPTURE_HANG,     /* the watchdog */
+    PKI_CAPTURE_STRAGGLER /* all ranks: this one is late */
 } pki_capture_reason;
 
 const char *pki_capture_reason_name(pki_capture_reason reason);
@@ -25,7 +26,8 @@ const char *pki_capture_reason_name(pki_capture_reason reason);
 /* It is of what the history holds at that moment. */
 static inline bool pki_capture_is_of_now(pki_capture_reason reason)
 {
-    return reason == PKI_CAPTURE_CALL || reason == PKI_CAPTURE_HANG;
+    return reason == PKI_CAPTURE_CALL || reason == PKI_CAPTURE_HANG ||
+           reason == PKI_CAPTURE_STRAGGLER;
 }
 
 /* Within the hour's budget those of more worth win: of slow steps their ratio to the median, of

@@ -187,23 +187,32 @@ static bool read_request(reading *r, part value)
     return true;
 }
 
+static bool read_straggler(reading *r, part value)
+{
+    if (value.at)
+        return wrong(r, "takes nothing");
+    r->to->straggler = true;
+    return true;
+}
+
 static bool read_clause(reading *r, part clause)
 {
     static const struct {
         const char *name;
         bool (*read)(reading *, part);
-    } kinds[] = {{"slow", read_slow},   {"steps", read_steps},     {"every", read_every},
-                 {"cycle", read_cycle}, {"request", read_request}, {"kernels", read_kernels}};
+    } kinds[] = {{"slow", read_slow},      {"steps", read_steps},     {"every", read_every},
+                 {"cycle", read_cycle},    {"request", read_request}, {"straggler", read_straggler},
+                 {"kernels", read_kernels}};
     part key;
     next_part(&clause, '=', &key);
     for (size_t i = 0; i < PKI_COUNT_OF(kinds); i++) {
         if (!is_named(key, kinds[i].name))
             continue;
-        if (!clause.at && kinds[i].read != read_request)
+        if (!clause.at && kinds[i].read != read_request && kinds[i].read != read_straggler)
             return wrong(r, "takes a value");
         return kinds[i].read(r, clause);
     }
-    return wrong(r, "is none of slow, steps, every, cycle, request and kernels");
+    return wrong(r, "is none of slow, steps, every, cycle, request, straggler and kernels");
 }
 
 bool pki_clauses_parse(const char *text, pki_clauses *clauses, char *why, size_t size)
@@ -229,5 +238,6 @@ uint64_t pki_clauses_longest(const pki_clauses *c)
     uint64_t longest = c->slow != 0 ? PKI_CAPTURE_BEFORE + 1 + behind : 1;
     for (uint32_t i = 0; i < c->range_count; i++)
         longest = PKI_MAX(longest, c->ranges[i].last - c->ranges[i].first + 1);
+    longest = PKI_MAX(longest, c->straggler ? PKI_CAPTURE_STRAGGLER_STEPS : 1);
     return PKI_MAX(longest, c->cycle.active);
 }

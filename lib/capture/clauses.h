@@ -6,6 +6,7 @@
  *     every=1000            each thousandth
  *     cycle=skip:10,wait:5,warmup:1,active:3,repeat:2     active is needed; repeat 0: for ever
  *     request               what `pk capture` asks for
+ *     straggler             all ranks have found that this one is late (PK_MPI_STRAGGLERS)
  *     kernels=armed         CUPTI records while one of these is near; kernels=always: all the time;
  *                           kernels=armed,steps:4 so many behind a slow one
  */
@@ -20,6 +21,7 @@
 #define PKI_CAPTURE_STEPS_MOST 10000u /* in one capture */
 #define PKI_CAPTURE_BEHIND 4          /* a slow step, with CUPTI armed by it */
 #define PKI_CAPTURE_BEHIND_MOST 1000u
+#define PKI_CAPTURE_STRAGGLER_STEPS 8u /* of a rank that has been found late */
 
 typedef struct pki_step_range {
     uint64_t first, last;
@@ -43,7 +45,7 @@ typedef struct pki_clauses {
     uint32_t range_count;
     uint64_t every; /* 0: no such clause */
     pki_cycle cycle;
-    bool request;
+    bool request, straggler;
     pki_capture_kernels kernels;
     uint64_t behind; /* steps behind a slow one that are captured with it, if CUPTI is armed */
 } pki_clauses;

@@ -95,6 +95,14 @@ typedef struct pki_hang {
     char words[1000];     /* lines */
 } pki_hang;
 
+/* Ranks that are late, as rank 0 has said (session/stragglers.h). */
+typedef struct pki_stragglers {
+    uint32_t count; /* of them (release: the words are whole) */
+    uint32_t reserved;
+    uint64_t first, last; /* the steps that were compared; both 0: none */
+    char words[2400];     /* a line each, of as many as have room */
+} pki_stragglers;
+
 typedef struct pki_arena_header {
     char magic[8];
     uint32_t version;
@@ -136,6 +144,7 @@ typedef struct pki_arena_header {
     pki_clock_map clock;
     pki_live live;
     pki_hang hang;
+    pki_stragglers stragglers;
     uint32_t blocks[PKI_BLOCKS_MAX]; /* offsets of pki_threads in pages */
 } pki_arena_header;
 

@@ -18,6 +18,7 @@
 #include "session/memory.h"
 #include "session/metrics.h"
 #include "session/stepper.h"
+#include "session/stragglers.h"
 #include "session/thinning.h"
 #include "session/toll.h"
 #include "session/windows.h"
@@ -149,6 +150,7 @@ static void *collect(void *session)
         pki_toll_of_collector(s);
         pki_thinning_round(s);
         pthread_mutex_unlock(&pki_drain_lock);
+        pki_stragglers_judge();
     }
     do_last_job(s);
     return NULL;

@@ -56,7 +56,8 @@ static bool name_history(pki_config *c)
 static void read_kernels(pki_config *c)
 {
     pki_clauses *k = &c->capture;
-    bool any = k->slow != 0 || k->range_count || k->every || k->cycle.active || k->request;
+    bool any =
+        k->slow != 0 || k->range_count || k->every || k->cycle.active || k->request || k->straggler;
     bool unsaid = k->kernels == PKI_KERNELS_UNSAID;
     c->cupti_armed =
         !c->cupti_window && (k->kernels == PKI_KERNELS_ARMED || (unsaid && any && !c->trace[0]));

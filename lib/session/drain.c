@@ -18,6 +18,7 @@
 #include "session/take.h"
 #include "comm/live/progress.h"
 #include "session/run.h"
+#include "session/stragglers.h"
 #include "session/tail.h"
 #include "session/thinning.h"
 
@@ -95,6 +96,7 @@ void pki_drain_round(pki_session *s, bool write_now)
     fold();
     pki_progress_round(s);
     pki_live_round(s);
+    pki_stragglers_round(s);
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
         pki_thread *t = pki_registry_block(s->registry, i);
         pki_take_ring(s, t, true);

@@ -26,6 +26,7 @@
 #include "session/metrics.h"
 #include "comm/live/progress.h"
 #include "session/stop.h"
+#include "session/stragglers.h"
 #include "session/tail.h"
 #include "core/phase.h"
 #include "session/watchdog.h"
@@ -46,6 +47,7 @@ static void in_child(void)
         pki_own_close(&s->file.own);
     }
     pki_job_after_fork();
+    pki_stragglers_after_fork();
     pki_windows_after_fork();
     pki_memory_after_fork();
     pki_gpu_memory_after_fork();

@@ -100,9 +100,8 @@ static void say(verdicts *v, const char *name, pki_severity severity, const job_
     v->all[v->count++] = (job_verdict){name, severity, memory_copy(text), late};
 }
 
-static void say_late(verdicts *v, const job_findings *f, const job_late *late)
+void job_say_late(const job *j, const job_late *late, char *text, size_t size)
 {
-    const job *j = f->of;
     char who[300], where[300];
     if (late->host)
         snprintf(who, sizeof who, "Host %.64s (all %zu ranks of it)", j->hosts.texts[late->host_at],
@@ -112,11 +111,18 @@ static void say_late(verdicts *v, const job_findings *f, const job_late *late)
                  j->hosts.texts[late->host_at]);
     snprintf(where, sizeof where, "%s of it in %.100s", SHARE(late->stage_share),
              j->stages[late->stage].name);
-    say(v, late->host ? "late-host" : "late-rank", PKI_WARN, late,
-        "%s takes %s longer than the others for the same work (%s to %s), %s: %s per step, which"
-        " makes the job's steps %s longer.",
-        who, SHARE(late->by), SHARE(late->low), SHARE(late->high), where, TIME(late->excess),
-        TIME(late->cost));
+    snprintf(text, size,
+             "%s takes %s longer than the others for the same work (%s to %s), %s: %s per step,"
+             " which makes the job's steps %s longer.",
+             who, SHARE(late->by), SHARE(late->low), SHARE(late->high), where, TIME(late->excess),
+             TIME(late->cost));
+}
+
+static void say_late(verdicts *v, const job_findings *f, const job_late *late)
+{
+    char text[1000];
+    job_say_late(f->of, late, text, sizeof text);
+    say(v, late->host ? "late-host" : "late-rank", PKI_WARN, late, "%s", text);
 }
 
 #define LINKS_SAID 4

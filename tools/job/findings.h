@@ -37,6 +37,9 @@ char *job_ranges(const int32_t *numbers, size_t count);
 /* What even the rank that waits least waits, as a share of the steps; 0 if it is not known. */
 double job_communication_share(const job_findings *f);
 
+/* Who is late, by how much, where, and what it costs: a sentence. */
+void job_say_late(const job *j, const job_late *late, char *text, size_t size);
+
 /* Sentences, what is urgent first: each to be freed, and the array. */
 typedef struct job_verdict {
     const char *name; /* "late-rank", "late-host", "slow-link", "maybe-late", "no-processor",

@@ -86,9 +86,11 @@ bool arena_file_header(int fd, uint64_t bytes, pki_arena_header *header, complai
     const pki_clock_map *clock = &header->clock;
     if (!read_list(fd, header, &header->live, sizeof header->live) ||
         !read_list(fd, header, &header->hang, sizeof header->hang) ||
+        !read_list(fd, header, &header->stragglers, sizeof header->stragglers) ||
         !read_list(fd, header, clock->segments, clock->count * sizeof *clock->segments) ||
         !read_list(fd, header, header->blocks, header->block_count * sizeof *header->blocks))
         return complaint_set(why, "cut off: shorter than an arena's header");
     header->hang.words[sizeof header->hang.words - 1] = 0;
+    header->stragglers.words[sizeof header->stragglers.words - 1] = 0;
     return true;
 }

@@ -63,6 +63,7 @@ static void put_process(pki_json *j, const top_process *p)
     pki_json_text(j, "program", h->program);
     pki_json_text(j, "state", target_state_text(p->state));
     pki_json_bool(j, "hangs", h->hang.raised != 0);
+    pki_json_uint(j, "stragglers", h->stragglers.count);
     pki_json_real(j, "seconds", (double)p->ns / 1e9);
     put_steps(j, p);
     pki_json_text(j, "in", in ? live_name_of(&p->look.s.names, in->id)->text : "");

@@ -72,6 +72,21 @@ static void put_head(lines *l, const top *t)
              l->page->paused ? "  (paused)" : "");
 }
 
+/* All ranks of a job say the same: the first that knows speaks for them. */
+static void put_stragglers(lines *l, const top *t)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        const pki_stragglers *late = &t->all[i].look.t->header->stragglers;
+        for (const char *line = late->words; late->count && *line;) {
+            int n = (int)strcspn(line, "\n");
+            put_line(l, "1;33", "%.*s", n, line);
+            line += n + (line[n] != 0);
+        }
+        if (late->count)
+            return;
+    }
+}
+
 static void put_changes(lines *l, const top *t)
 {
     char name[LOOK_NAME];
@@ -222,6 +237,7 @@ void top_text(const top *t, const top_page *page)
     if (page->help)
         put_help(&l);
     put_changes(&l, t);
+    put_stragglers(&l, t);
     put_processes(&l, t);
     put_devices(&l, t);
     put_comms(&l, t);

@@ -70,6 +70,17 @@ static void put_hang(pki_json *j, const look *l)
     pki_json_close(j, '}');
 }
 
+static void put_stragglers(pki_json *j, const look *l)
+{
+    const pki_stragglers *late = &l->t->header->stragglers;
+    pki_json_open(j, "stragglers", '{');
+    pki_json_uint(j, "count", late->count);
+    pki_json_uint(j, "first", late->first);
+    pki_json_uint(j, "last", late->last);
+    pki_json_text(j, "words", late->words);
+    pki_json_close(j, '}');
+}
+
 static void put_target(pki_json *j, const look *l)
 {
     const pki_arena_header *h = l->t->header;
@@ -85,6 +96,7 @@ static void put_target(pki_json *j, const look *l)
     pki_json_uint(j, "steps", l->s.steps);
     pki_json_real(j, "step_seconds", l->s.steps ? seconds(l, l->s.step_since_ns) : 0);
     put_hang(j, l);
+    put_stragglers(j, l);
     pki_json_open(j, "threads", '[');
     for (size_t i = 0; i < l->s.thread_count; i++)
         put_thread(j, l, &l->s.threads[i]);

@@ -74,22 +74,37 @@ static void put_comm(FILE *to, const look *l, const live_comm *c)
             (unsigned long long)c->completed, c->under_way);
 }
 
-/* What the process's own watchdog says. */
-static void put_hang(FILE *to, const look *l)
+static void put_words(FILE *to, const char *line)
 {
-    const pki_hang *hang = &l->t->header->hang;
-    const char *line = hang->words;
-    if (!hang->raised)
-        return;
-    fputs("  its watchdog:\n", to);
     while (*line) {
-        char text[sizeof hang->words];
+        char text[sizeof((const pki_hang *)0)->words];
         int n = (int)strcspn(line, "\n");
         snprintf(text, sizeof text, "%.*s", n, line);
         fputs("    ", to);
         pki_put_paragraph(to, text, 4, 6);
         line += n + (line[n] != 0);
     }
+}
+
+/* What the process's own watchdog says. */
+static void put_hang(FILE *to, const look *l)
+{
+    const pki_hang *hang = &l->t->header->hang;
+    if (!hang->raised)
+        return;
+    fputs("  its watchdog:\n", to);
+    put_words(to, hang->words);
+}
+
+/* The same on all ranks: once is enough. */
+static void put_stragglers(FILE *to, const where *w)
+{
+    const pki_arena_header *h = w->count ? w->looks[0].t->header : NULL;
+    if (!h || !h->stragglers.count)
+        return;
+    fprintf(to, "late, in steps %llu to %llu:\n", (unsigned long long)h->stragglers.first,
+            (unsigned long long)h->stragglers.last);
+    put_words(to, h->stragglers.words);
 }
 
 static void put_target(FILE *to, const look *l)
@@ -128,6 +143,7 @@ void where_text(const where *w, FILE *to)
         put_target(to, &w->looks[i]);
         fputc('\n', to);
     }
+    put_stragglers(to, w);
     if (w->count > 1 || w->behind.count)
         put_behind(to, w);
 }

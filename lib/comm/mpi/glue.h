@@ -12,6 +12,8 @@
 
 #include <pk/comm.h>
 
+#include "comm/mpi/stragglers.h"
+
 /* What perfkit makes of a call of MPI_NAME, which is defined in entry.c:
  *     PKI_MPI_CALL(NAME)(parameters) { ... } */
 #define PKI_MPI_CALL(NAME)                                                                         \
@@ -36,6 +38,7 @@ static inline void pki_mpi_end_wait(void)
 {
     if (pki_mpi_is_on())
         pk_comm_border_on_(0);
+    pki_mpi_stragglers_turn();
 }
 
 /* Takes the parentheses off: PKI_MPI_LIST (int a, int b), int c */

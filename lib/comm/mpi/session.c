@@ -13,6 +13,7 @@
 #include "comm/mpi/clocks.h"
 #include "comm/mpi/glue.h"
 #include "comm/mpi/job.h"
+#include "comm/mpi/stragglers.h"
 
 static bool is_ours; /* the session */
 
@@ -48,6 +49,7 @@ static void finish(void)
             start();                                                                               \
             pki_mpi_job_begin();                                                                   \
             pki_mpi_clocks_begin();                                                                \
+            pki_mpi_stragglers_begin();                                                            \
         }                                                                                          \
         return status;                                                                             \
     }
@@ -59,6 +61,7 @@ INIT(Init_thread, (int *argc, char ***argv, int required, int *provided),
 PKI_MPI_CALL(Finalize)(void)
 {
     static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Finalize");
+    pki_mpi_stragglers_end();
     pki_mpi_clocks_end();
     finish();
     pki_mpi_job_end();

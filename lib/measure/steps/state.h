@@ -2,6 +2,7 @@
  * */
 #pragma once
 
+#include "measure/steps/portions.h"
 #include "measure/steps/series.h"
 #include "measure/steps/stages.h"
 #include "measure/steps/steps.h"
@@ -75,6 +76,7 @@ struct pki_steps {
     pki_step_region **regions; /* by id */
     pki_step_series series;
     pki_stages stages; /* of the usual kind */
+    pki_portions portions;
 
     size_t other_count;
     pki_step_others others[PKI_STEP_KINDS];

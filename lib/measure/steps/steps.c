@@ -207,10 +207,22 @@ static void add_to_series(pki_steps *steps, const pki_whole_step *whole)
     pki_step_series_add(&steps->series, &row);
 }
 
+static void add_to_portions(pki_steps *steps, const pki_whole_step *whole)
+{
+    pki_stage_block step = {whole->step.index, 1, whole->step.duration, whole->step.items,
+                            whole->step.no_processor};
+    for (size_t i = 0; i < whole->bit_count; i++) {
+        uint32_t id = whole->bits[i].id;
+        pki_portions_add_self(&steps->portions, id, steps->regions[id]->kind, whole->bits[i].self);
+    }
+    pki_portions_add(&steps->portions, &step);
+}
+
 static void add_usual(pki_steps *steps, const pki_whole_step *whole)
 {
     add_to_series(steps, whole);
     add_to_stages(&steps->stages, whole);
+    add_to_portions(steps, whole);
     if (!keep_in_head(steps, whole)) {
         if (steps->count < steps->expected_warmup)
             pki_tally_add(&steps->late_warmup, (double)whole->step.duration, 1);
@@ -267,8 +279,10 @@ void pki_steps_add(pki_steps *steps, const pki_step *step)
     if (!steps)
         return;
     pki_whole_step whole = current_of(steps, step);
-    if (!step->between)
+    if (!step->between) {
         note_span(&steps->span, step);
+        pki_portions_reach(&steps->portions, step->index);
+    }
     if (step->between)
         add_to_totals(&steps->between, &whole);
     else if (step->kind)
@@ -278,4 +292,25 @@ void pki_steps_add(pki_steps *steps, const pki_step *step)
     steps->serial++;
     steps->bit_count = 0;
     memset(steps->kinds, 0, sizeof steps->kinds);
+}
+
+void pki_steps_expect_portions(pki_steps *steps, uint64_t every)
+{
+    if (steps)
+        pki_portions_expect(&steps->portions, every);
+}
+
+bool pki_steps_take_portion(pki_steps *steps, pki_portion *out)
+{
+    return steps && pki_portions_take(&steps->portions, out);
+}
+
+bool pki_steps_portion_stage(const pki_steps *steps, size_t place, uint32_t *id, uint32_t *kind)
+{
+    const pki_portions *p = &steps->portions;
+    if (place >= p->stage_count)
+        return false;
+    *id = p->ids[place];
+    *kind = p->kinds[place];
+    return true;
 }

@@ -19,6 +19,7 @@
 #pragma once
 
 #include "measure/summary.h"
+#include "measure/steps/portions.h"
 #include "measure/steps/warmup.h"
 
 #define PKI_STEPS_HEAD PKI_WARMUP_KNOWN /* kept whole */
@@ -75,3 +76,9 @@ void pki_steps_add(pki_steps *steps, const pki_step *step);
 typedef const char *pki_steps_name(void *user, uint32_t region_id); /* NULL: unknown */
 bool pki_steps_fill(const pki_steps *steps, uint32_t warmup_steps, pki_steps_name *name, void *user,
                     pki_summary *out);
+
+/* The usual steps in portions (measure/steps/portions.h), and what has a place in them: false: it
+ * is one of the two for all others, or empty. */
+void pki_steps_expect_portions(pki_steps *steps, uint64_t every);
+bool pki_steps_take_portion(pki_steps *steps, pki_portion *out);
+bool pki_steps_portion_stage(const pki_steps *steps, size_t place, uint32_t *id, uint32_t *kind);

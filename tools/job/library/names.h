@@ -92,6 +92,7 @@
 #define job_regions_end pki_mpi_job_regions_end
 #define job_roles pki_mpi_job_roles
 #define job_self_of_rank pki_mpi_job_self_of_rank
+#define job_say_late pki_mpi_job_say_late
 #define job_spent_finish pki_mpi_job_spent_finish
 #define job_spent_of pki_mpi_job_spent_of
 #define job_spread_of pki_mpi_job_spread_of

@@ -1,0 +1,274 @@
+#include "comm/mpi/stragglers.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <pk/counter.h>
+#include <pk/job.h>
+
+#include "comm/mpi/agree.h"
+#include "comm/mpi/glue.h"
+#include "comm/mpi/patience.h"
+#include "comm/mpi/settings.h"
+#include "comm/mpi/stragglers_window.h"
+
+#define LOOK_SECONDS 200e-6 /* between two looks at what is under way */
+#define END_SECONDS 0.25    /* for the others, in MPI_Finalize */
+
+int pki_mpi_stragglers_live;
+
+/* Of the thread that is amid a call of MPI's, one at a time: `busy`. What MPI may still read and
+ * write when nobody waits for it stays. */
+static struct {
+    uint32_t busy;
+    MPI_Comm comm;
+    int rank, ranks;
+    bool under_way, over; /* over: the last word has been heard */
+    double next_look;
+    MPI_Request requests[2];
+    pk_job_steps_ mine;
+    pk_job_word_ word;
+    char host[PKI_WINDOW_HOST];
+} x = {.comm = MPI_COMM_NULL};
+
+/* Rank 0's: what all ranks have given, and what is made of it. */
+static struct {
+    pk_job_steps_ *given[2]; /* one for MPI, one for who judges */
+    unsigned at;             /* MPI's */
+    bool ended;              /* a rank has come to its end */
+    uint64_t from;           /* the latest steps that a rank has told of */
+    uint32_t fresh;          /* the other one has not been judged yet */
+    pki_straggler_window *window;
+    pthread_mutex_t lock; /* of the word; the collector holds it for a copy */
+    pk_job_word_ word;
+} root = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static pk_counter lateness = PK_COUNTER("straggler", "%");
+
+/* ---- rank 0 judges: on perfkit's own thread ---- */
+
+static void judge(void)
+{
+    static pk_job_word_ word;
+    if (!__atomic_load_n(&root.fresh, __ATOMIC_ACQUIRE)) /* pairs with the release in hand_over */
+        return;
+    pki_window_add(root.window, root.given[1 - root.at]);
+    __atomic_store_n(&root.fresh, 0u, __ATOMIC_RELEASE);
+    if (!pki_window_judge(root.window, &word))
+        return;
+    pthread_mutex_lock(&root.lock);
+    root.word = word;
+    pthread_mutex_unlock(&root.lock);
+}
+
+/* What comes faster than it is judged is lost: the next portions follow. */
+static void hand_over(void)
+{
+    root.from = 0;
+    for (int r = 0; r < x.ranks; r++) {
+        const pk_job_steps_ *given = &root.given[root.at][r];
+        root.ended = root.ended || given->ended;
+        root.from = given->first > root.from ? given->first : root.from;
+    }
+    if (__atomic_load_n(&root.fresh, __ATOMIC_ACQUIRE)) /* pairs with the release in judge */
+        return;
+    root.at = 1 - root.at;
+    __atomic_store_n(&root.fresh, 1u, __ATOMIC_RELEASE);
+}
+
+/* The collector does not wait for us, nor we for it: it may have the word that it had before. */
+static void take_word(void)
+{
+    if (pthread_mutex_trylock(&root.lock) != 0)
+        return;
+    x.word = root.word;
+    pthread_mutex_unlock(&root.lock);
+}
+
+/* ---- an exchange ---- */
+
+static void stop(void)
+{
+    __atomic_store_n(&pki_mpi_stragglers_live, 0, __ATOMIC_RELAXED);
+    x.over = true;
+}
+
+static void begin(void)
+{
+    pk_job_steps_ *to = x.rank == 0 ? root.given[root.at] : NULL;
+    int bytes = (int)sizeof x.mine;
+    if (x.rank == 0) {
+        take_word();
+        x.word.over = root.ended || x.mine.ended;
+        x.word.from = root.from;
+    }
+    x.under_way = PMPI_Igather(&x.mine, bytes, MPI_BYTE, to, bytes, MPI_BYTE, 0, x.comm,
+                               &x.requests[0]) == MPI_SUCCESS &&
+                  PMPI_Ibcast(&x.word, (int)sizeof x.word, MPI_BYTE, 0, x.comm, &x.requests[1]) ==
+                      MPI_SUCCESS;
+    if (!x.under_way)
+        stop();
+}
+
+static bool is_mine(const pk_job_late_ *late)
+{
+    return late->rank >= 0 ? late->rank == x.rank : strcmp(late->host, x.host) == 0;
+}
+
+/* 0: this rank is not late. */
+static double own_lateness(void)
+{
+    double most = 0;
+    for (uint32_t i = 0; i < x.word.count && i < PK_JOB_LATE_; i++)
+        if (is_mine(&x.word.late[i]) && x.word.late[i].by > most)
+            most = x.word.late[i].by;
+    return 100 * most;
+}
+
+static void end(void)
+{
+    x.under_way = false;
+    if (x.rank == 0 && !x.word.over)
+        hand_over();
+    if (x.word.last) {
+        pk_counter_set(&lateness, own_lateness());
+        pk_job_say_(&x.word, x.rank);
+    }
+    if (x.word.over)
+        stop();
+}
+
+/* With its last word rank 0 needs nothing from the others any more, and some may have gone. */
+static void look(void)
+{
+    int there = 0, all = x.rank == 0 && x.word.over ? 1 : 2;
+    double now = pki_mpi_seconds();
+    if (now < x.next_look)
+        return;
+    x.next_look = now + LOOK_SECONDS;
+    if (PMPI_Testall(all, x.requests + 2 - all, &there, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
+        stop();
+    else if (there)
+        end();
+}
+
+/* Those of the same numbers are compared: who has fallen behind leaves out what lies behind. */
+static bool take_steps(void)
+{
+    bool any = false;
+    while (pk_job_steps_take_(&x.mine)) {
+        any = true;
+        if (x.mine.first >= x.word.from)
+            break;
+    }
+    return any;
+}
+
+/* The program's thread is amid a call of MPI's, so it may call MPI, whatever the thread level. */
+void pki_mpi_stragglers_turn_(void)
+{
+    int saved = errno;
+    if (__atomic_exchange_n(&x.busy, 1u, __ATOMIC_ACQUIRE))
+        return;
+    if (x.under_way)
+        look();
+    else if (!x.over && take_steps())
+        begin();
+    __atomic_store_n(&x.busy, 0u, __ATOMIC_RELEASE);
+    errno = saved;
+}
+
+/* ---- the beginning ---- */
+
+static bool make_root(const char *hosts)
+{
+    root.given[0] = calloc((size_t)x.ranks, sizeof *root.given[0]);
+    root.given[1] = calloc((size_t)x.ranks, sizeof *root.given[1]);
+    root.window = pki_window_create(x.ranks, hosts);
+    return root.given[0] && root.given[1] && root.window;
+}
+
+/* With a communicator of our own, no message and no order of calls meets the program's. */
+static bool make_communicator(void)
+{
+    if (PMPI_Comm_split(MPI_COMM_WORLD, 0, x.rank, &x.comm) != MPI_SUCCESS)
+        return false;
+    PMPI_Comm_set_errhandler(x.comm, MPI_ERRORS_RETURN);
+    PMPI_Comm_set_name(x.comm, "perfkit stragglers");
+    return true;
+}
+
+/* Which host each rank is on; and whether rank 0 has the memory for all. */
+static bool prepare(void)
+{
+    char *hosts = x.rank == 0 ? malloc((size_t)x.ranks * PKI_WINDOW_HOST) : NULL;
+    int ready = 1;
+    gethostname(x.host, sizeof x.host - 1);
+    if (x.rank == 0)
+        ready = hosts != NULL;
+    PMPI_Bcast(&ready, 1, MPI_INT, 0, x.comm);
+    if (ready)
+        PMPI_Gather(x.host, PKI_WINDOW_HOST, MPI_CHAR, hosts, PKI_WINDOW_HOST, MPI_CHAR, 0, x.comm);
+    if (ready && x.rank == 0)
+        ready = make_root(hosts);
+    PMPI_Bcast(&ready, 1, MPI_INT, 0, x.comm);
+    free(hosts);
+    return ready;
+}
+
+void pki_mpi_stragglers_begin(void)
+{
+    static const pki_mpi_setting setting = {"PK_MPI_STRAGGLERS", 0, 1000000, 0};
+    if (x.comm != MPI_COMM_NULL || !pki_mpi_text_of(setting.variable))
+        return;
+    long every = pki_mpi_agree(setting.variable, pki_mpi_setting_of(&setting));
+    PMPI_Comm_rank(MPI_COMM_WORLD, &x.rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &x.ranks);
+    if (every <= 0 || !make_communicator() || !prepare())
+        return;
+    if (x.rank == 0)
+        pk_job_each_round_(judge);
+    pk_job_steps_expect_((uint32_t)every);
+    __atomic_store_n(&pki_mpi_stragglers_live, 1, __ATOMIC_RELAXED);
+}
+
+/* ---- the end ---- */
+
+static bool complete(double until)
+{
+    for (int i = 0; i < 2; i++)
+        if (!pki_mpi_wait(&x.requests[i], MPI_STATUS_IGNORE, until - pki_mpi_seconds()))
+            return false;
+    end();
+    return true;
+}
+
+/* Until the last word, or until somebody does not come: then what is under way is left to MPI,
+ * which is about to end. */
+static void end_all(void)
+{
+    double until = pki_mpi_seconds() + END_SECONDS;
+    if (x.under_way && !complete(until))
+        return;
+    while (!x.over) {
+        x.mine = (pk_job_steps_){.ended = 1};
+        begin();
+        if (x.under_way && !complete(until))
+            return;
+    }
+}
+
+void pki_mpi_stragglers_end(void)
+{
+    if (x.comm == MPI_COMM_NULL || __atomic_exchange_n(&x.busy, 1u, __ATOMIC_ACQUIRE))
+        return;
+    if (!x.over && __atomic_load_n(&pki_mpi_stragglers_live, __ATOMIC_RELAXED))
+        end_all();
+    stop();
+    pk_job_each_round_(NULL);
+    pk_job_steps_expect_(0);
+}

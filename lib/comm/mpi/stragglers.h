@@ -1,0 +1,35 @@
+/* lib/comm/mpi/stragglers.h - who is late, while the job runs: PK_MPI_STRAGGLERS=N, off by default.
+ *
+ * Every N steps each rank gives its stages' times to rank 0, and hears what rank 0 has made of all
+ * ranks' times before (pk/job.h: 576 bytes there, 2.9 KB back). An exchange is an MPI_Igather and
+ * an MPI_Ibcast on a communicator of our own. A rank begins them at the end of a call of MPI's that
+ * the program makes, when it has a portion of steps and has heard the word of the exchange before;
+ * it asks for them there, 200 us apart at least. Nobody ever waits: a rank that has nothing to give
+ * lets its exchange lie, and the others go on without a verdict. Rank 0's verdicts are made by
+ * perfkit's own thread.
+ *
+ *     rank 0's MPI thread  --all ranks' steps-->  its collector  --word-->  the next exchange
+ *
+ * The end. Who comes to MPI_Finalize gives "ended" in its next exchange; rank 0, once it knows of
+ * one that has ended, says that its next word is the last, and nobody begins another exchange. So
+ * all have begun equally many. Whoever is not heard of within END_SECONDS is not waited for.
+ *
+ * The communicator is made behind MPI_Init by all processes of MPI_COMM_WORLD, once they know that
+ * all of them want the same (agree.h).
+ */
+#pragma once
+
+#include <mpi.h>
+
+/* Behind MPI_Init; in MPI_Finalize, while there is a session. */
+void pki_mpi_stragglers_begin(void);
+void pki_mpi_stragglers_end(void);
+
+/* At the end of a call of MPI's. */
+extern int pki_mpi_stragglers_live;
+void pki_mpi_stragglers_turn_(void);
+static inline void pki_mpi_stragglers_turn(void)
+{
+    if (__builtin_expect(__atomic_load_n(&pki_mpi_stragglers_live, __ATOMIC_RELAXED), 0))
+        pki_mpi_stragglers_turn_();
+}
