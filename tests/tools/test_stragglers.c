@@ -44,7 +44,7 @@ static run begin(const forge *f)
     char *hosts = calloc(f->ranks, PKI_WINDOW_HOST);
     for (size_t i = 0; i < f->ranks; i++)
         snprintf(hosts + i * PKI_WINDOW_HOST, PKI_WINDOW_HOST, "%s", r.all[i].run.host);
-    r.window = pki_window_create((int32_t)f->ranks, hosts);
+    r.window = pki_mpi_window_create((int32_t)f->ranks, hosts);
     r.given = calloc(f->ranks, sizeof *r.given);
     free(hosts);
     assert_non_null(r.window);
@@ -58,7 +58,7 @@ static void finish(run *r)
     free(r->all);
     free(r->culprit);
     free(r->given);
-    pki_window_destroy(r->window);
+    pki_mpi_window_destroy(r->window);
 }
 
 static void give(const run *r, size_t rank, size_t step)
@@ -79,8 +79,8 @@ static void give(const run *r, size_t rank, size_t step)
 
 static void judge(run *r)
 {
-    pki_window_add(r->window, r->given);
-    assert_true(pki_window_judge(r->window, &r->word));
+    pki_mpi_window_add(r->window, r->given);
+    assert_true(pki_mpi_window_judge(r->window, &r->word));
     r->at++;
 }
 

@@ -56,9 +56,9 @@ static void judge(void)
     static pk_job_word_ word;
     if (!__atomic_load_n(&root.fresh, __ATOMIC_ACQUIRE)) /* pairs with the release in hand_over */
         return;
-    pki_window_add(root.window, root.given[1 - root.at]);
+    pki_mpi_window_add(root.window, root.given[1 - root.at]);
     __atomic_store_n(&root.fresh, 0u, __ATOMIC_RELEASE);
-    if (!pki_window_judge(root.window, &word))
+    if (!pki_mpi_window_judge(root.window, &word))
         return;
     pthread_mutex_lock(&root.lock);
     root.word = word;
@@ -188,7 +188,7 @@ static bool make_root(const char *hosts)
 {
     root.given[0] = calloc((size_t)x.ranks, sizeof *root.given[0]);
     root.given[1] = calloc((size_t)x.ranks, sizeof *root.given[1]);
-    root.window = pki_window_create(x.ranks, hosts);
+    root.window = pki_mpi_window_create(x.ranks, hosts);
     return root.given[0] && root.given[1] && root.window;
 }
 

@@ -21,12 +21,12 @@
 typedef struct pki_straggler_window pki_straggler_window;
 
 /* hosts: of each rank, PKI_WINDOW_HOST bytes. NULL: without memory. */
-pki_straggler_window *pki_window_create(int32_t ranks, const char *hosts);
-void pki_window_destroy(pki_straggler_window *window);
+pki_straggler_window *pki_mpi_window_create(int32_t ranks, const char *hosts);
+void pki_mpi_window_destroy(pki_straggler_window *window);
 
 /* One portion of each rank; of who has none (steps 0) nothing is kept. Steps that begin before the
  * rank's last ones are of another session: what there is of it goes. */
-void pki_window_add(pki_straggler_window *window, const pk_job_steps_ *of_ranks);
+void pki_mpi_window_add(pki_straggler_window *window, const pk_job_steps_ *of_ranks);
 
 /* False: without memory; `word` is as it was. */
-bool pki_window_judge(pki_straggler_window *window, pk_job_word_ *word);
+bool pki_mpi_window_judge(pki_straggler_window *window, pk_job_word_ *word);

@@ -36,7 +36,7 @@ struct pki_straggler_window {
     suspect *suspects;
 };
 
-pki_straggler_window *pki_window_create(int32_t ranks, const char *hosts)
+pki_straggler_window *pki_mpi_window_create(int32_t ranks, const char *hosts)
 {
     pki_straggler_window *w = calloc(1, sizeof *w);
     member *members = calloc((size_t)ranks, sizeof *members);
@@ -52,7 +52,7 @@ pki_straggler_window *pki_window_create(int32_t ranks, const char *hosts)
     return w;
 }
 
-void pki_window_destroy(pki_straggler_window *w)
+void pki_mpi_window_destroy(pki_straggler_window *w)
 {
     if (!w)
         return;
@@ -110,7 +110,7 @@ static void add(member *m, const pk_job_steps_ *from)
     m->processor = (pki_processor){.observed = from->observed, .ready = from->ready};
 }
 
-void pki_window_add(pki_straggler_window *w, const pk_job_steps_ *of_ranks)
+void pki_mpi_window_add(pki_straggler_window *w, const pk_job_steps_ *of_ranks)
 {
     for (int32_t r = 0; r < w->ranks; r++)
         add(&w->members[r], &of_ranks[r]);
@@ -277,7 +277,7 @@ static void judge(pki_straggler_window *w, pk_job_word_ *word)
     free(all);
 }
 
-bool pki_window_judge(pki_straggler_window *w, pk_job_word_ *word)
+bool pki_mpi_window_judge(pki_straggler_window *w, pk_job_word_ *word)
 {
     jmp_buf no_memory;
     if (setjmp(no_memory) != 0)
