@@ -68,7 +68,8 @@ typedef struct pk_job_steps_ {
     uint64_t time, items, no_processor;
     uint64_t observed,
         ready;      /* of the thread that makes steps, so far: see docs/report-format.md */
-    uint64_t ended; /* 1: this rank has come to its end */
+    uint32_t ended; /* 1: this rank has come to its end */
+    uint32_t told;  /* of so many of them no_processor is known */
     pk_job_stage_ stages[PK_JOB_STAGES_];
 } pk_job_steps_;
 

@@ -63,6 +63,7 @@ static void put(const pki_session *s, const pki_steps *steps, uint64_t length, c
                            .time = p->time,
                            .items = p->items,
                            .no_processor = p->no_processor,
+                           .told = (uint32_t)p->told,
                            .observed = s->toll.stepper.observed,
                            .ready = s->toll.stepper.ready};
     fill_stages(steps, p, out->stages);

@@ -18,8 +18,8 @@
 #define PKI_PORTIONS_KEPT 16
 
 typedef struct pki_portion {
-    uint64_t number;                           /* of its steps, divided by how many it is of */
-    uint64_t steps, time, items, no_processor; /* as in pki_stage_block */
+    uint64_t number; /* of its steps, divided by how many it is of */
+    uint64_t steps, time, items, no_processor, told; /* as in pki_stage_block */
     uint64_t selves[PKI_PORTION_STAGES];
 } pki_portion;
 

@@ -209,8 +209,12 @@ static void add_to_series(pki_steps *steps, const pki_whole_step *whole)
 
 static void add_to_portions(pki_steps *steps, const pki_whole_step *whole)
 {
-    pki_stage_block step = {whole->step.index, 1, whole->step.duration, whole->step.items,
-                            whole->step.no_processor};
+    pki_stage_block step = {.index = whole->step.index,
+                            .steps = 1,
+                            .time = whole->step.duration,
+                            .items = whole->step.items,
+                            .no_processor = whole->step.no_processor,
+                            .told = whole->step.borders_told};
     for (size_t i = 0; i < whole->bit_count; i++) {
         uint32_t id = whole->bits[i].id;
         pki_portions_add_self(&steps->portions, id, steps->regions[id]->kind, whole->bits[i].self);

@@ -9,7 +9,7 @@
 #include "memory.h"
 
 typedef struct portion {
-    uint64_t first, steps, time, items, no_processor;
+    uint64_t first, steps, time, items, no_processor, told;
     uint64_t selves[PK_JOB_STAGES_];
 } portion;
 
@@ -104,7 +104,8 @@ static void add(member *m, const pk_job_steps_ *from)
         m->count = 0;
     take_stages(m, from);
     portion *to = next_portion(m);
-    *to = (portion){from->first, from->steps, from->time, from->items, from->no_processor, {0}};
+    *to = (portion){from->first,        from->steps, from->time, from->items,
+                    from->no_processor, from->told,  {0}};
     for (size_t i = 0; i < PK_JOB_STAGES_; i++)
         to->selves[i] = from->stages[i].self;
     m->processor = (pki_processor){.observed = from->observed, .ready = from->ready};
@@ -142,6 +143,20 @@ static void fill_row(const portion *p, const size_t *places, size_t stages, uint
         row[PKI_BLOCK_HEAD + k] = p->selves[places[k]];
 }
 
+/* Not there where nobody told it of any step: 0 is something else. */
+static void fill_no_processor(const member *m, pki_loop_row *row)
+{
+    uint64_t told = 0;
+    for (size_t i = 0; i < m->count; i++)
+        told += portion_at(m, i)->told;
+    if (!told)
+        return;
+    row->no_processor = memory_zeroed(m->count, sizeof *row->no_processor);
+    row->no_processor_count = m->count;
+    for (size_t i = 0; i < m->count; i++)
+        row->no_processor[i] = portion_at(m, i)->no_processor;
+}
+
 static void fill_steps(const member *m, pki_stage_summary *s)
 {
     size_t places[PK_JOB_STAGES_], stages = fill_stages(m, s, places);
@@ -150,14 +165,11 @@ static void fill_steps(const member *m, pki_stage_summary *s)
     s->loop_count = 1;
     pki_loop_row *row = &s->loops[0];
     *row = (pki_loop_row){.name = memory_copy(""),
-                          .numbers = memory_zeroed(m->count * s->width, sizeof(uint64_t)),
-                          .no_processor = memory_zeroed(m->count, sizeof(uint64_t))};
+                          .numbers = memory_zeroed(m->count * s->width, sizeof(uint64_t))};
     row->number_count = m->count * s->width;
-    row->no_processor_count = m->count;
-    for (size_t i = 0; i < m->count; i++) {
+    for (size_t i = 0; i < m->count; i++)
         fill_row(portion_at(m, i), places, stages, row->numbers + i * s->width);
-        row->no_processor[i] = portion_at(m, i)->no_processor;
-    }
+    fill_no_processor(m, row);
 }
 
 static void fill(const pki_straggler_window *w, int32_t rank, pki_summary *s)
