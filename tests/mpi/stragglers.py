@@ -40,7 +40,7 @@ def others(mpiexec, program):
         if done.stdout not in ([wanted] if wanted else ["ends\n", "late:\nends\n"]) or "ank " in done.stderr:
             yield f"{how}: {done.stdout}{done.stderr[-1500:]}"
     done = go(mpiexec, program, "real", {"PK_MPI_STRAGGLERS": "2"})
-    if " 1 in work" not in done.stdout:
+    if "late: 1" not in done.stdout:  # the stage may be hidden by time without a processor
         yield f"real: {done.stdout}{done.stderr[-1500:]}"
 
 

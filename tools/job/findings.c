@@ -109,8 +109,10 @@ void job_say_late(const job *j, const job_late *late, char *text, size_t size)
     else
         snprintf(who, sizeof who, "Rank %d (host %.64s)", j->ranks[late->rank].rank,
                  j->hosts.texts[late->host_at]);
-    snprintf(where, sizeof where, "%s of it in %.100s", SHARE(late->stage_share),
-             j->stages[late->stage].name);
+    snprintf(where, sizeof where, "where is not known");
+    if (late->stage_share > 0) /* else all stages are hidden by time without a processor */
+        snprintf(where, sizeof where, "%s of it in %.100s", SHARE(late->stage_share),
+                 j->stages[late->stage].name);
     snprintf(text, size,
              "%s takes %s longer than the others for the same work (%s to %s), %s: %s per step,"
              " which makes the job's steps %s longer.",
