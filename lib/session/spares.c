@@ -91,7 +91,8 @@ void pki_spares_round(pki_session *s)
     uint64_t now = pki_monotonic_ns();
     if (!s->config.spares || !pki_load(&pk_gate_))
         return;
-    uint32_t wanted = PKI_MIN(wanted_now(s, now), most_of(s));
+    uint32_t wanted = wanted_now(s, now); /* once: it looks at the clock */
+    wanted = PKI_MIN(wanted, most_of(s));
     if (wanted) {
         s->spares_wanted = PKI_MAX(s->spares_wanted, wanted);
         s->spares_asked = now;

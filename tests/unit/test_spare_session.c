@@ -105,6 +105,30 @@ static void all_at_one_flush(void **state)
     assert_int_equal(stop_and_count().dropped, 0);
 }
 
+/* As if a gigabyte of records had come since the last look. */
+static uint32_t there_at_a_high_rate(const char *trace)
+{
+    assert_int_equal(
+        pk_start(pk_options(.backends = "none", .collector = "none", .trace_path = trace)), PK_OK);
+    record(10);
+    assert_int_equal(pk_flush(), PK_OK);
+    pki_own->looked_bytes -= 1u << 30;
+    pki_the_session.spares_looked -= 60000000;
+    assert_int_equal(pk_flush(), PK_OK);
+    uint32_t there = there_now();
+    stop_and_count();
+    return there;
+}
+
+static void a_rate_that_fills_a_ring_soon(void **state)
+{
+    static const char path[] = "spare-rate.json";
+    (void)state;
+    assert_in_range(there_at_a_high_rate(path), 5, 32); /* for a second look within 25 s */
+    unlink(path);
+    assert_int_equal(there_at_a_high_rate(NULL), 0); /* nobody writes to a disk */
+}
+
 static void not_wanted_for_long(void **state)
 {
     (void)state;
@@ -232,6 +256,7 @@ int main(void)
         cmocka_unit_test_teardown(a_ring_found_half_full, stop_session),
         cmocka_unit_test_teardown(who_asks_for_a_size_gets_that, stop_session),
         cmocka_unit_test_teardown(all_at_one_flush, stop_session),
+        cmocka_unit_test_teardown(a_rate_that_fills_a_ring_soon, stop_session),
         cmocka_unit_test_teardown(not_wanted_for_long, stop_session),
         cmocka_unit_test_teardown(a_disk_that_is_full, stop_session),
         cmocka_unit_test(killed_in_segments),
