@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -146,22 +145,19 @@ static turn measure(int way, uint64_t calls, uint64_t links)
 static turn in_a_child(int way, uint64_t calls, uint64_t links)
 {
     turn t;
-    int ends[2], status = 1;
-    fflush(stdout);
-    bench_scratch("allin.json"); /* the folder is the parent's */
+    int ends[2];
     if (pipe(ends) != 0)
         bench_fail("pipe");
-    pid_t pid = fork();
+    pid_t pid = bench_fork();
     if (pid == 0) {
         t = measure(way, calls, links);
-        _exit(write(ends[1], &t, sizeof t) != sizeof t);
+        bench_leave(write(ends[1], &t, sizeof t) == sizeof t);
     }
-    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0 ||
-        read(ends[0], &t, sizeof t) != sizeof t)
+    bench_join(pid, "a turn", NULL);
+    if (read(ends[0], &t, sizeof t) != sizeof t)
         bench_fail("a turn");
     close(ends[0]);
     close(ends[1]);
-    bench_scratch_empty();
     return t;
 }
 

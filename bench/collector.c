@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -249,16 +248,12 @@ static void measure(const char *name, bool shared, unsigned long seconds, uint64
 /* In a process of its own: affinities and what a session leaves are not the next one's. */
 static void in_a_child(const char *name, bool shared, unsigned long seconds, uint64_t every)
 {
-    int status = 1;
-    fflush(stdout);
-    pid_t pid = fork();
+    pid_t pid = bench_fork();
     if (pid == 0) {
         measure(name, shared, seconds, every);
-        fflush(stdout);
-        _exit(0);
+        bench_leave(true);
     }
-    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
-        bench_fail(name);
+    bench_join(pid, name, NULL);
 }
 
 int main(int argc, char **argv)

@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 #include <stdio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -102,15 +101,12 @@ static void run(const char *title, const pk_options *options)
 /* In a process of its own: what one session leaves resident is not the next one's. */
 static void measure(const char *title, const pk_options *options)
 {
-    int status = 1;
-    pid_t pid = fork();
+    pid_t pid = bench_fork();
     if (pid == 0) {
         run(title, options);
-        fflush(stdout);
-        _exit(0);
+        bench_leave(true);
     }
-    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
-        bench_fail(title);
+    bench_join(pid, title, NULL);
 }
 
 int main(void)

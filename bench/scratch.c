@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -42,14 +43,43 @@ static const char *place(void)
     return room ? "/dev/shm" : "/tmp";
 }
 
+static void need_folder(void)
+{
+    if (folder[0])
+        return;
+    snprintf(folder, sizeof folder, "%.200s/pk-bench-XXXXXX", place());
+    if (!mkdtemp(folder))
+        bench_fail("no folder for traces");
+    atexit(remove_folder);
+}
+
 const char *bench_scratch(const char *name)
 {
-    if (!folder[0]) {
-        snprintf(folder, sizeof folder, "%.200s/pk-bench-XXXXXX", place());
-        if (!mkdtemp(folder))
-            bench_fail("no folder for traces");
-        atexit(remove_folder);
-    }
+    need_folder();
     snprintf(path, sizeof path, "%s/%s", folder, name);
     return path;
+}
+
+pid_t bench_fork(void)
+{
+    need_folder();
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid < 0)
+        bench_fail("fork");
+    return pid;
+}
+
+void bench_leave(bool good)
+{
+    fflush(stdout);
+    _exit(!good);
+}
+
+void bench_join(pid_t pid, const char *what, struct rusage *used)
+{
+    int status;
+    if (wait4(pid, &status, 0, used) != pid || status != 0)
+        bench_fail(what);
+    bench_scratch_empty();
 }

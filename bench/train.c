@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -24,24 +23,22 @@ static bool train(const options *o)
     return good;
 }
 
-static int child(const options *o, bool recording)
+static bool child(const options *o, bool recording)
 {
     if (recording && pk_start(pk_options(.trace_path = bench_scratch("train.json"))) != PK_OK)
-        return 1;
+        return false;
     bool good = train(o);
-    return good && (!recording || pk_stop() == PK_OK) ? 0 : 1;
+    return good && (!recording || pk_stop() == PK_OK);
 }
 
 /* Seconds of CPU time. */
 static double run(const options *o, bool recording)
 {
     struct rusage used;
-    int status;
-    pid_t pid = fork();
+    pid_t pid = bench_fork();
     if (pid == 0)
-        _exit(child(o, recording));
-    if (pid < 0 || wait4(pid, &status, 0, &used) != pid || status != 0)
-        bench_fail("a training run");
+        bench_leave(child(o, recording));
+    bench_join(pid, "a training run", &used);
     return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
            (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6;
 }
