@@ -68,15 +68,21 @@ static bool next_call(const ways *w, bool once, unsigned *at, way *which)
  * way less often than they did when the ways were counted. */
 void fault_sweep(void (*session)(const fault *f), fault f)
 {
-    unsigned made = 0, at = 0;
+    unsigned made = 0, chosen = 0, at = 0;
     const ways *w = shared_ways();
     (void)way_here(); /* loads what it needs, here and for all children */
     f.which = (way){0};
     do {
         int status = run(session, &f);
         assert_true(f.which.name || status == NOT_MADE);
+        chosen += f.which.name != 0;
         made += status == 0;
     } while (next_call(w, f.once, &at, &f.which));
     if (made == 0)
         fail_msg("%s is never called: this tests nothing", f.function);
+    if (2 * made < chosen)
+        fail_msg("%s: only %u of %u calls came again: ways have other names there", f.function,
+                 made, chosen);
+    if (w->count == WAYS_MOST / 2)
+        fail_msg("%s: more ways than there is room for", f.function);
 }
