@@ -122,12 +122,20 @@ bool pki_mem_discard(const pki_owned *file, uint64_t offset, uint64_t bytes)
                                             (off_t)offset, (off_t)bytes) == 0;
 }
 
+/* A write that changes nothing, whoever else writes there. */
+static void touch(uintptr_t from, uintptr_t to)
+{
+    for (; from < to; from += 4096)
+        __atomic_fetch_add((uint64_t *)from, 0, __ATOMIC_RELAXED);
+}
+
 void pki_mem_populate(void *at, size_t bytes)
 {
     int saved = errno;
     uintptr_t from = (uintptr_t)at & ~(uintptr_t)4095;
     uintptr_t to = ((uintptr_t)at + bytes + 4095) & ~(uintptr_t)4095;
-    madvise((void *)from, to - from, MADV_POPULATE_WRITE);
+    if (madvise((void *)from, to - from, MADV_POPULATE_WRITE) != 0 && errno == EINVAL)
+        touch(from, to);
     errno = saved;
 }
 

@@ -42,8 +42,8 @@ bool pki_mem_back(const pki_owned *file, void *base, uint64_t offset, uint64_t b
  * must be backed again before anybody touches them. False and errno: it cannot be done there. */
 bool pki_mem_discard(const pki_owned *file, uint64_t offset, uint64_t bytes);
 
-/* Brings backed pages in now, so that the thread that writes them later takes no page fault. A
- * hint: failure costs time, not correctness. */
+/* Brings backed pages in now, so that the thread that writes them later takes no page fault. Before
+ * Linux 5.14, which has no call for it, each is touched. Failure costs time, not correctness. */
 void pki_mem_populate(void *at, size_t bytes);
 
 /* Does the process lock what it maps from now on (MCL_FUTURE)? */

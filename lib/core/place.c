@@ -34,8 +34,8 @@ uint64_t pki_thread_head(const pki_thread *t)
     uint64_t sealed = pki_load(&t->sealed);
     uint64_t head =
         sealed ? pki_place_of((uint32_t)t->sealed_turn, (uint32_t)(sealed >> 32)) : find_head(t);
-    uint32_t offset = pki_place_offset(head);
-    return offset == t->ring_bytes ? pki_place_of(pki_place_turn(head), 0) : head;
+    uint32_t turn = pki_place_turn(head);
+    return pki_place_of(turn, pki_place_offset_in(t, turn, pki_place_offset(head)));
 }
 
 uint64_t pki_places_between(const pki_thread *t, uint64_t from, uint64_t to)

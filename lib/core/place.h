@@ -43,6 +43,15 @@ static inline const pki_record *pki_record_in(const pki_record *records, uint32_
     return (const pki_record *)((const char *)records + offset);
 }
 
+/* An offset as a state has it. Behind the ring's last slot is its first one; a segment ends before
+ * its last slot, and who has been undone amid it may have come past that. */
+static inline uint32_t pki_place_offset_in(const pki_thread *t, uint32_t turn, uint32_t offset)
+{
+    if (offset != t->ring_bytes)
+        return offset;
+    return pki_turn_is_in_ring(t, turn) ? 0 : offset - (uint32_t)sizeof(pki_record);
+}
+
 /* Up to where there are records, whole ones, to a reader. */
 uint64_t pki_thread_head(const pki_thread *t);
 

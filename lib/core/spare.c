@@ -30,18 +30,26 @@ static void *memory_of(const pki_arena *arena, uint32_t segment)
 
 /* ---- turns ---- */
 
-/* The place where the old turn ends is told before the state that begins the new one; see
+/* A segment's last slot stays empty; who has been undone amid it may have come past that. */
+static uint32_t end_of_turn(const pki_thread *t, uint64_t state)
+{
+    uint32_t end = (uint32_t)(state >> 32);
+    return pki_is_in_segment(t) ? PKI_MIN(end, t->ring_bytes - (uint32_t)sizeof(pki_record)) : end;
+}
+
+/* The place where the old turn ends, and the memory of the new one, are told before the turn; see
  * find_head. */
 static void begin_turn(pki_thread *t, uint32_t segment, pki_record *records)
 {
     uint64_t state = pki_load(&t->state);
-    uint32_t turn = t->turn + 1, end = (uint32_t)(state >> 32);
+    uint32_t turn = t->turn + 1, end = end_of_turn(t, state);
     pki_turn *next = &t->turns[turn % PKI_TURNS];
     pki_store(&t->turns[t->turn % PKI_TURNS].end, end);
     pki_store(&next->segment, segment);
     t->ring = records;
     pki_store(&t->laps, t->laps + end);
-    pki_store(&t->turn, turn);
+    pki_store_release(&t->turn, turn); /* pairs with the acquire in find_head: an old state at the
+                                          start of its turn passes for the new turn's */
     pki_store_release(&t->state, (uint64_t)(uint32_t)state);
     pki_store_release(&t->laps_behind, t->laps);
     pki_store_release(&t->turn_behind, turn); /* pairs with the acquire in find_head */

@@ -38,11 +38,10 @@ static const pki_record *records_of(const pki_salvage *s, const pki_thread *t, u
     return (uintptr_t)at % 8 == 0 ? at : NULL;
 }
 
-/* In the ring: behind the last slot is the first. */
 static uint64_t place_of(const pki_thread *t, uint64_t turn, uint64_t state)
 {
-    uint32_t offset = (uint32_t)(state >> 32);
-    return pki_place_of((uint32_t)turn, offset == t->ring_bytes ? 0 : offset);
+    uint32_t offset = pki_place_offset_in(t, (uint32_t)turn, (uint32_t)(state >> 32));
+    return pki_place_of((uint32_t)turn, offset);
 }
 
 static bool is_sound(const pki_salvage *s, const block *b)

@@ -135,7 +135,7 @@ bool pki_drain_ended(pki_session *s)
             pki_take_ring(s, t, false);
         all &= little;
     }
-    pki_output_commit(s);
+    pki_output_commit_little(s);
     recycle(s);
     return all && s->pending.buffered < PKI_OUTPUT_BYTES / 2;
 }

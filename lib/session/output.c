@@ -19,7 +19,7 @@ uint32_t pki_output_in_preparation(const pki_session *s)
     return !pki_output_in_force(s);
 }
 
-void pki_output_commit(pki_session *s)
+static void commit(pki_session *s, bool turns)
 {
     pki_arena_header *h = s->arena->header;
     s->pending.ticks = pki_ticks(s->config.monotonic);
@@ -30,9 +30,20 @@ void pki_output_commit(pki_session *s)
         pki_thread *t = pki_registry_block(s->registry, i);
         uint64_t taken = t->taken[pki_output_in_force(s)];
         t->taken[pki_output_in_preparation(s)] = taken;
-        if (taken != t->released)
+        bool same = (taken ^ t->released) >> 32 == 0; /* turn */
+        if (taken != t->released && (turns || same))
             pki_spare_release(t, taken);
     }
+}
+
+void pki_output_commit(pki_session *s)
+{
+    commit(s, true);
+}
+
+void pki_output_commit_little(pki_session *s)
+{
+    commit(s, false);
 }
 
 /* ---- output ---- */

@@ -23,6 +23,10 @@ uint32_t pki_output_in_preparation(const pki_session *s);
 /* Puts what has been prepared in force, and gives the rings' owners back what has been taken. */
 void pki_output_commit(pki_session *s);
 
+/* The same on a thread of the program: a turn (core/place.h) that has been read, megabytes to be
+ * zeroed, is left to the next commit. */
+void pki_output_commit_little(pki_session *s);
+
 /* What is in the span goes to the file; what fails is noted, and stays. Once in a round: a disk
  * that is full is asked again when the next round begins, not for each event. */
 void pki_output_write(pki_session *s);

@@ -19,7 +19,8 @@ static uint64_t look_at_rates(pki_session *s, uint64_t passed)
     uint64_t wanted = 0;
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
         pki_thread *t = pki_registry_block(s->registry, i);
-        uint64_t bytes = pki_thread_position(t).bytes, more = bytes - t->looked_bytes;
+        uint64_t bytes = pki_thread_position(t).bytes;
+        uint64_t more = pki_not_negative(bytes - t->looked_bytes); /* one may be undone since */
         t->looked_bytes = bytes;
         double per_ns = (double)more / (double)passed;
         if (per_ns * SHORT_NS > t->ring_bytes)
@@ -86,6 +87,14 @@ static void make(pki_session *s, uint64_t now)
         s->spares_retry = now + RETRY_NS;
 }
 
+/* One a round. A file system that cannot, or a descriptor that the program has closed, is not asked
+ * in each of them. */
+static void unmake(pki_session *s, uint64_t now)
+{
+    if (now >= s->spares_retry && !pki_spare_unmake(&s->registry->spares, s->arena, ring_bytes(s)))
+        s->spares_retry = now + RETRY_NS;
+}
+
 void pki_spares_round(pki_session *s)
 {
     uint64_t now = pki_monotonic_ns();
@@ -103,7 +112,6 @@ void pki_spares_round(pki_session *s)
     if (there < s->spares_wanted)
         make(s, now);
     else if (there > s->spares_wanted)
-        pki_spare_unmake(&s->registry->spares, s->arena, ring_bytes(s));
-    else
-        refresh(s, now);
+        unmake(s, now);
+    refresh(s, now);
 }

@@ -246,6 +246,77 @@ static void what_a_handler_has_left(void **state)
     assert_int_equal(counts.dropped, dropped);
 }
 
+/* The store of whom a handler has taken into a segment may be of the ring's last slot. */
+static void set_behind_the_end(pki_thread *t)
+{
+    assert_true(pki_is_in_segment(t));
+    pki_store_release(&t->state, (uint64_t)t->ring_bytes << 32 | (uint32_t)pki_load(&t->state));
+}
+
+static void a_state_behind_a_segments_end(void **state)
+{
+    pki_thread *t = pki_own;
+    (void)state;
+    record(HOLDS + 5);
+    set_behind_the_end(t);
+    uint64_t head = pki_thread_head(t);
+    assert_int_equal(pki_place_offset(head), HOLDS * sizeof(pki_record));
+    assert_int_equal(pki_place_turn(head), t->turn);
+    assert_int_equal(count_of(&inner), HOLDS + 5);
+    record(20);
+    assert_int_equal(pki_place_turn(pki_thread_head(t)), pki_place_turn(head) + 1);
+    let_go();
+    record(HOLDS);
+    let_go();
+    assert_int_equal(count_of(&inner), 2 * HOLDS + 25);
+    assert_int_equal(stop_now().dropped, 0);
+}
+
+static void *end_behind_the_end(void *unused)
+{
+    record(HOLDS + 5);
+    set_behind_the_end(pki_own);
+    (void)unused;
+    return pki_own;
+}
+
+static void a_thread_that_ends_behind_a_segments_end(void **state)
+{
+    pthread_t thread;
+    void *block;
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, end_behind_the_end, NULL), 0);
+    assert_int_equal(pthread_join(thread, &block), 0);
+    let_go();
+    assert_false(pki_is_in_segment(block));
+    let_go();
+    assert_int_equal(count_free(), SEGMENTS);
+    assert_int_equal(count_of(&inner), HOLDS + 5);
+    assert_int_equal(stop_now().dropped, 0);
+}
+
+/* Readers have passed the place of a lost call: records there have been undone. */
+static void a_loss_behind_readers(void **state)
+{
+    pki_thread *t = pki_own;
+    (void)state;
+    pk_region_begin(&outer);
+    record((1 + SEGMENTS) * HOLDS);
+    assert_int_equal(count_of(&inner), (1 + SEGMENTS) * HOLDS);
+    assert_int_equal(pki_place_offset(t->folded), HOLDS * sizeof(pki_record));
+    pk_region_begin(&middle);
+    pk_region_add(&middle, 1, 2);
+    pki_store_release(&t->state, pki_load(&t->state) - ((uint64_t)sizeof(pki_record) << 32));
+    pk_region_end(&middle); /* has no room for two slots */
+    assert_int_equal(t->dropped, 1);
+    assert_true(t->losses_made != t->losses_folded);
+    assert_int_equal(count_of(&middle), 1);
+    assert_int_equal(t->losses_made, t->losses_folded);
+    let_go();
+    pk_region_end(&outer);
+    assert_int_equal(stop_now().dropped, 1);
+}
+
 /* ---- where they come from ---- */
 
 static void memory_that_is_refused(void **state)
@@ -303,12 +374,21 @@ static void given_back_and_had_again(void **state)
 int main(void)
 {
     const struct CMUnitTest spares[] = {
-        held(a_full_ring_goes_on),     held(nothing_is_dropped_meanwhile),
-        held(the_ring_is_taken_again), held(drops_are_counted),
-        held(two_slots_at_a_time),     held(positions_go_on),
-        held(regions_open_at_the_end), held(a_thread_that_ends_in_a_segment),
-        held(threads_share_them),      held(what_a_handler_has_left),
-        held(memory_that_is_refused),  held(given_back_and_had_again),
+        held(a_full_ring_goes_on),
+        held(nothing_is_dropped_meanwhile),
+        held(the_ring_is_taken_again),
+        held(drops_are_counted),
+        held(two_slots_at_a_time),
+        held(positions_go_on),
+        held(regions_open_at_the_end),
+        held(a_thread_that_ends_in_a_segment),
+        held(threads_share_them),
+        held(what_a_handler_has_left),
+        held(memory_that_is_refused),
+        held(given_back_and_had_again),
+        held(a_loss_behind_readers),
+        held(a_state_behind_a_segments_end),
+        held(a_thread_that_ends_behind_a_segments_end),
     };
     return both_clocks(spares);
 }

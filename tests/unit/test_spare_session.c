@@ -147,6 +147,43 @@ static void not_wanted_for_long(void **state)
     stop_and_count();
 }
 
+/* As if the head had stepped back since the last look. */
+static void a_position_that_steps_back(void **state)
+{
+    static const char path[] = "spare-back.json";
+    (void)state;
+    assert_int_equal(
+        pk_start(pk_options(.backends = "none", .collector = "none", .trace_path = path)), PK_OK);
+    record(10);
+    assert_int_equal(pk_flush(), PK_OK);
+    pki_own->looked_bytes += 1u << 20;
+    pki_the_session.spares_looked -= 60000000;
+    assert_int_equal(pk_flush(), PK_OK);
+    assert_int_equal(there_now(), 0);
+    stop_and_count();
+    unlink(path);
+}
+
+static void a_file_that_cannot_be_punched(void **state)
+{
+    (void)state;
+    start(0, "none");
+    record(40000);
+    assert_int_equal(pk_flush(), PK_OK);
+    uint32_t there = there_now();
+    int fd = pki_the_session.arena->spans.file.fd;
+    pki_the_session.arena->spans.file.fd = -1;
+    pki_the_session.spares_asked -= (uint64_t)61 * 1000000000;
+    assert_int_equal(pk_flush(), PK_OK);
+    pki_the_session.arena->spans.file.fd = fd;
+    assert_int_equal(pk_flush(), PK_OK);
+    assert_int_equal(there_now(), there); /* not asked again so soon */
+    pki_the_session.spares_retry = 0;
+    assert_int_equal(pk_flush(), PK_OK);
+    assert_int_equal(there_now(), there - 1);
+    stop_and_count();
+}
+
 static void a_disk_that_is_full(void **state)
 {
     (void)state;
@@ -259,6 +296,8 @@ int main(void)
         cmocka_unit_test_teardown(a_rate_that_fills_a_ring_soon, stop_session),
         cmocka_unit_test_teardown(not_wanted_for_long, stop_session),
         cmocka_unit_test_teardown(a_disk_that_is_full, stop_session),
+        cmocka_unit_test_teardown(a_position_that_steps_back, stop_session),
+        cmocka_unit_test_teardown(a_file_that_cannot_be_punched, stop_session),
         cmocka_unit_test(killed_in_segments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,12 +25,23 @@ static void decide_tracking(const pki_fold *fold, pki_thread_fold *alone, const 
     alone->partial = !first;
 }
 
+/* Readers are there, or past it: what a handler has recorded and lost may have been undone since.
+ * In the ring they come by again, or leave it. */
+static bool is_due(const pki_thread *t, const pki_loss *loss, uint32_t turn, uint32_t at)
+{
+    int32_t turns = (int32_t)(turn - pki_place_turn(loss->at));
+    uint32_t offset = pki_place_offset(loss->at);
+    if (turns != 0)
+        return turns > 0;
+    return offset == at || (offset < at && !pki_turn_is_in_ring(t, turn));
+}
+
 /* Lost calls that ended at this place: what was recorded inside them has been folded, what follows
  * has not. Returns where in this turn the next one did; UINT32_MAX: there is none. */
 static uint32_t fold_losses(walk *w, uint32_t turn, uint32_t at)
 {
     const pki_loss *loss;
-    while ((loss = pki_next_loss(w->t)) && loss->at == pki_place_of(turn, at)) {
+    while ((loss = pki_next_loss(w->t)) && is_due(w->t, loss, turn, at)) {
         pki_fold_loss(w->fold, w->alone, w->t, loss);
         pki_loss_folded(w->t);
     }
