@@ -275,7 +275,7 @@ typedef struct pk_options {
      * them (/proc/self/io), rates of devices, checkpoints; "energy": where its counters can be
      * read; both on perfkit's own thread, whose own I/O is subtracted (docs/guide.md). "memory":
      * CUDA's allocations, by region, with CUPTI throughout the session; and the process's resident
-     * memory at the end of a step, 2 to 4 us once per millisecond at most (docs/memory.md).
+     * memory at the end of a step, 5 to 8 us once per millisecond at most (docs/memory.md).
      * "hardware", "software": events of the processor and the kernel by region, in as many calls as
      * fit 1 % of the CPU time, or overhead_max / 4; 4 descriptors per thread (docs/machine.md).
      * NULL: none. */

@@ -109,6 +109,7 @@ static void fill_regions(const pki_fold *fold, pki_metrics *m)
 
 /* ---- the rest ---- */
 
+/* Once the costs are: what has a family of its own would take the program's room. */
 static void fill_counters(const pki_fold *fold, pki_metrics *m)
 {
     for (uint32_t id = PKI_NAME_FIRST;
@@ -117,6 +118,8 @@ static void fill_counters(const pki_fold *fold, pki_metrics *m)
         if (pki_name_kind(id) != PKI_KIND_COUNTER || !slot)
             continue;
         const pki_name *name = pki_name_at(id);
+        if (pki_metrics_costs_have(&m->costs, name->name))
+            continue;
         m->counters[m->counter_count++] =
             (pki_metrics_counter){name->name, name->key, ((const pki_values *)slot)->last};
     }
@@ -219,8 +222,8 @@ static bool gather(const pki_session *s, bool running, pki_metrics *m, pki_summa
     fill_steps(fold, m);
     fill_requests(fold, m);
     fill_regions(fold, m);
-    fill_counters(fold, m);
     pki_metrics_costs_fill(m);
+    fill_counters(fold, m);
     bool filled = pki_run_comms(comms);
     pki_fold_unlock();
     fill_peak(s, m);

@@ -74,3 +74,27 @@ void pki_metrics_costs_fill(pki_metrics *m)
     pki_goodput_fill(m->wall, !m->running, &c->goodput);
     pki_cpu_side_switches(&c->forced, &c->own);
 }
+
+static bool is_of_place(const char *place, const char *counter)
+{
+    size_t length = strlen(place);
+    if (strncmp(counter, place, length) != 0)
+        return false;
+    return strcmp(counter + length, ".allocated") == 0 ||
+           strcmp(counter + length, ".pool_reserved") == 0;
+}
+
+bool pki_metrics_costs_have(const pki_metrics_costs *c, const char *counter)
+{
+    if (strcmp(counter, "memory.resident") == 0)
+        return c->memory.looks;
+    if (strcmp(counter, "memory.allocated") == 0)
+        return c->allocated_known;
+    bool pinned = strcmp(counter, "memory.pinned") == 0;
+    for (size_t i = 0; i < c->place_count; i++) {
+        const char *place = c->places[i].name;
+        if (pinned ? strcmp(place, "host") == 0 : is_of_place(place, counter))
+            return true;
+    }
+    return false;
+}

@@ -1,5 +1,7 @@
 """measured.py - what was measured beside time, on the page: events of calls, memory step by step, memory of devices."""
 
+import json
+
 from opened import Pages, scene
 
 CELLS = """(title) => { const card = [...document.querySelectorAll('.card')].find((c) => c.querySelector('h3')?.textContent === title);
@@ -47,6 +49,34 @@ class Measured(Pages):
         self.assertNotIn("grows by", self.page.ask("tipOf('chart-memory')"))  # the first quarter is not judged
         self.page.key("Escape")
         self.assertTrue(self.page.ask("document.querySelector('#steps #chart-memory') !== null"))
+
+    def test_growth_is_of_what_lives(self):
+        """Counters come in the order of their first use: a pool's may be the first, and a second device's."""
+        report = json.loads(json.dumps(self.report))
+        mine = [c for c in report["counters"] if c["name"].startswith("gpu0.") and c["name"].endswith(("allocated", "reserved"))]
+        others = [{**c, "name": c["name"].replace("gpu0", f"gpu{gpu}")} for gpu in (10, 2, 1) for c in mine]
+        resident = next(c for c in report["counters"] if c["name"] == "memory.resident")
+        report["counters"] = [c for c in report["counters"] if c not in mine and c is not resident] + (mine + others)[::-1]
+        report["memory"].update(allocator="", uncounted="nobody has preloaded it")
+        report["gpu_memory"].update(unknown_frees=3, unknown_freed=2 * 10 ** 9, untied=4, dropped=5, lost=6, missed_frees=7, pools_beyond=8)
+        self.file("pools.json", json.dumps(report))
+        page = self.open(self.make("pools.json", "pools.html"))
+        page.ask("plotOf('chart-device-memory').focus()")
+        page.key("End")
+        tip = page.ask("tipOf('chart-device-memory')")
+        self.assertIn("gpu0 allocated grows by 2.00\u202fMB a step\n", tip)
+        order = [tip.index(f"gpu{gpu} {what}\n") for gpu in range(3) for what in ("allocated", "reserved by pools")]
+        self.assertEqual(order, sorted(order))
+        self.assertNotIn("gpu10", tip)
+        self.assertIn("Without a line of their own: gpu10 allocated, gpu10 reserved by pools.", page.ask("document.querySelector('#chart-device-memory').innerText"))
+        page.key("Escape")
+        self.assertNotIn("grows by", page.ask("document.querySelector('#chart-memory').innerText"))  # of resident, which has no line
+        said = page.ask("document.querySelector('#costs').innerText")
+        for part in ("counts nothing: nobody has preloaded it", "2.00\u202fGB in 3 calls", "Of 4 allocations nobody knows", "8 times a pool beyond 64",
+                     "CUPTI dropped 5 records", "6 were not counted", "7 frees were not seen"):
+            self.assertIn(part, said)
+        self.assertNotIn("libpk_alloc counts", self.page.ask("document.querySelector('#costs').innerText"))
+        page.close()
 
     def test_memory_of_devices(self):
         self.page.ask("plotOf('chart-device-memory').focus()")

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "session/memory_steps.h"
+#include "session/metrics_costs.h"
 
 #define STEPS 12
 #define BLOCK (4u << 20)
@@ -105,6 +106,50 @@ static void it_is_in_the_account(void **state)
     assert_int_equal(pki_memory_steps_spent(), 0);
 }
 
+/* In metrics it is a family of its own, and takes no counter's place among the first 16. */
+static void metrics_keep_the_programs_counters(void **state)
+{
+    static char names[16][24];
+    static pk_counter counters[16];
+    size_t size;
+    (void)state;
+    assert_int_equal(
+        pk_start(pk_options(.costs = "memory", .backends = "none", .metrics_path = "run.prom")),
+        PK_OK);
+    work();
+    pk_step(1); /* memory.resident is the first */
+    for (int i = 0; i < 16; i++) {
+        snprintf(names[i], sizeof names[i], "of the program %d", i);
+        counters[i] = (pk_counter)PK_COUNTER(names[i], "");
+        pk_counter_set(&counters[i], i);
+    }
+    assert_int_equal(pk_stop(), PK_OK);
+    char *text = read_file("run.prom", &size);
+    assert_int_equal(count(text, "name=\"of the program "), 16);
+    assert_int_equal(count(text, "name=\"memory.resident\""), 0);
+    assert_int_equal(count(text, "\npk_process_resident_memory_bytes{"), 1);
+    free(text);
+}
+
+static void counters_with_a_family_of_their_own(void **state)
+{
+    static pki_metrics_costs none, some = {.memory.looks = 1,
+                                           .allocated_known = true,
+                                           .place_count = 2,
+                                           .places = {{.name = "gpu1"}, {.name = "host"}}};
+    static const char *const have[] = {"memory.resident", "memory.allocated", "memory.pinned",
+                                       "gpu1.allocated", "gpu1.pool_reserved"};
+    static const char *const lack[] = {"gpu10.allocated", "gpu1.memory", "gpu0.allocated",
+                                       "host.memory",     "gpu1",        "straggler"};
+    (void)state;
+    for (size_t i = 0; i < PKI_COUNT_OF(have); i++) {
+        assert_true(pki_metrics_costs_have(&some, have[i]));
+        assert_false(pki_metrics_costs_have(&none, have[i]));
+    }
+    for (size_t i = 0; i < PKI_COUNT_OF(lack); i++)
+        assert_false(pki_metrics_costs_have(&some, lack[i]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +157,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(none_without, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(values_are_the_kernels, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(it_is_in_the_account, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(metrics_keep_the_programs_counters, enter_folder,
+                                        leave_folder),
+        cmocka_unit_test(counters_with_a_family_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
