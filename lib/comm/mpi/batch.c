@@ -33,21 +33,12 @@ void pki_mpi_batch_open(pki_mpi_batch *b, int n, const MPI_Request requests[])
     b->start = pki_mpi_now_ns();
 }
 
-/* So that one that MPI leaves as it was is told from one that it has written (request.c). */
-static void clear(MPI_Status *statuses, int n)
-{
-    for (int i = 0; i < n; i++)
-        statuses[i].MPI_SOURCE = MPI_UNDEFINED;
-}
-
 MPI_Status *pki_mpi_batch_statuses(pki_mpi_batch *b, MPI_Status *wanted)
 {
     if (wanted != MPI_STATUSES_IGNORE || !b->n || !b->receives)
         return wanted;
     if (b->n > PKI_MPI_FEW)
         b->own = malloc((size_t)b->n * sizeof *b->own);
-    if (b->own)
-        clear(b->own, b->n);
     return b->own ? b->own : wanted;
 }
 
@@ -55,7 +46,6 @@ MPI_Status *pki_mpi_batch_status(pki_mpi_batch *b, MPI_Status *wanted)
 {
     if (wanted != MPI_STATUS_IGNORE || !b->n || !b->receives)
         return wanted;
-    clear(b->few_own, 1);
     return b->few_own;
 }
 

@@ -17,7 +17,9 @@ static const pki_mpi_comm *begin(pk_region *region, MPI_Comm comm)
     {                                                                                              \
         static pk_region region = PK_REGION_OF(PK_COMM, "MPI_" #NAME);                             \
         BEGIN;                                                                                     \
+        pki_mpi_begin_wait();                                                                      \
         int status = PMPI_##NAME ARGS;                                                             \
+        pki_mpi_end_wait();                                                                        \
         THEN;                                                                                      \
         pk_region_end(&region);                                                                    \
         return status;                                                                             \

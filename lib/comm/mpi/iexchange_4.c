@@ -17,7 +17,9 @@
         pk_comm_request receiving = pki_mpi_start(&what.received); /* first, as in exchange.c */   \
         pk_comm_request sending = pki_mpi_start(&what.sent);                                       \
         pk_region_begin(&region);                                                                  \
+        pki_mpi_begin_wait();                                                                      \
         int status = PMPI_##NAME(PKI_MPI_LIST ARGS, request);                                      \
+        pki_mpi_end_wait();                                                                        \
         pki_mpi_follow_both(status, request, &sending, &what.received, &receiving);                \
         pk_region_end(&region);                                                                    \
         return status;                                                                             \

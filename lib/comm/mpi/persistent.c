@@ -26,7 +26,9 @@ PKI_MPI_CALL(Start)(MPI_Request *request)
         return PMPI_Start(request);
     pki_mpi_restart(pki_mpi_claim(*request));
     pk_region_begin(&region);
+    pki_mpi_begin_wait();
     int status = PMPI_Start(request);
+    pki_mpi_end_wait();
     pk_region_end(&region);
     return status;
 }
@@ -39,7 +41,9 @@ PKI_MPI_CALL(Startall)(int count, MPI_Request requests[])
     for (int i = 0; i < count; i++)
         pki_mpi_restart(pki_mpi_claim(requests[i]));
     pk_region_begin(&region);
+    pki_mpi_begin_wait();
     int status = PMPI_Startall(count, requests);
+    pki_mpi_end_wait();
     pk_region_end(&region);
     return status;
 }

@@ -8,7 +8,9 @@ static void keep(pki_mpi_matched *found, MPI_Message message, const MPI_Status *
 {
     if (!found->receiving.comm)
         return;
-    pki_mpi_matched_take(message); /* of a handle that was received where nobody saw it */
+    pki_mpi_matched old = pki_mpi_matched_take(message); /* it was received where nobody saw it */
+    if (old.receiving.comm)
+        pk_comm_finish(&old.receiving, old.waited);
     pki_mpi_correct(&found->receiving, status);
     if (!pki_mpi_matched_keep(message, found))
         pk_comm_finish(&found->receiving, found->waited);
@@ -76,7 +78,9 @@ PKI_MPI_CALL(Imrecv)
     pki_mpi_matched found = pki_mpi_matched_take(*message);
     pki_mpi_operation operation = {.comm = found.receiving.comm, .op = PK_OP_RECV};
     pk_region_begin(&region);
+    pki_mpi_begin_wait();
     int status = PMPI_Imrecv(buf, count, type, message, request);
+    pki_mpi_end_wait();
     pki_mpi_follow(status, request, &operation, &found.receiving);
     if (status == MPI_SUCCESS && found.waited)
         pki_mpi_release(pki_mpi_claim(*request), found.waited);
