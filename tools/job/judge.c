@@ -87,11 +87,24 @@ static void centre(job_field *f, job_look look)
     free(quick);
 }
 
+/* Of one unit: ranks whose steps lie apart have far fewer each than there are. */
+static size_t most_blocks(const job_field *f)
+{
+    size_t most = 0;
+    for (size_t u = 0; u < f->units; u++) {
+        size_t count = 0;
+        for (size_t b = 0; b < f->blocks; b++)
+            count += isnan(f->low[b * f->units + u]) ? 0 : 1;
+        most = PKI_MAX(most, count);
+    }
+    return most;
+}
+
 void job_field_begin(job_field *f)
 {
     double *references = memory_zeroed(f->role_count, sizeof *references);
     f->counts = memory_zeroed(f->units, sizeof *f->counts);
-    f->room = memory_zeroed(PKI_MAX(f->units, pki_walsh_count(f->blocks)), sizeof *f->room);
+    f->room = memory_zeroed(PKI_MAX(f->units, pki_walsh_count(most_blocks(f))), sizeof *f->room);
     for (int look = 0; look < JOB_LOOKS; look++)
         f->late[look] = memory_zeroed(f->units * f->blocks, sizeof **f->late);
     for (size_t b = 0; b < f->blocks; b++) {
@@ -126,27 +139,14 @@ static pki_interval by_moments(const double *late, size_t count, double dependen
     return (pki_interval){by - half, by + half};
 }
 
-static job_judgement judge_middle(const job_field *f, const double *late, size_t count,
-                                  double median)
+/* By how much being above a quartile or the median is not independent of the neighbour's being so:
+ * as pki_samples_dependence, with more lags and a lower threshold where there are few. */
+static double dependence_at(const double *late, size_t count, double location, double *above)
 {
-    job_judgement out;
-    double dependence = pki_samples_dependence(late, count, median);
-    pki_walsh_averages(late, count, f->room);
-    out.by = pki_samples_median(f->room, pki_walsh_count(count));
-    out.interval = pki_walsh_interval(f->room, count, dependence, 2 * f->level);
-    if (isinf(out.interval.low) && dependence > 1)
-        out.interval = by_moments(late, count, dependence, out.by, f->level);
-    return out;
-}
-
-/* By how much being above it is not independent of the neighbour's being so: as
- * pki_samples_dependence, of a quartile. */
-static double dependence_at(const double *late, size_t count, double quartile, double *above)
-{
-    double chance = 2 / sqrt((double)count), sum = 0;
+    double chance = (count < 16 ? 1.5 : 2) / sqrt((double)count), sum = 0;
     for (size_t i = 0; i < count; i++)
-        above[i] = late[i] > quartile;
-    for (size_t lag = 1; lag < count / 8; lag++) {
+        above[i] = late[i] > location;
+    for (size_t lag = 1; lag < PKI_MAX(count / 4, 4); lag++) {
         double r = pki_samples_autocorrelation(above, count, lag);
         if (!(r > chance))
             break;
@@ -155,16 +155,30 @@ static double dependence_at(const double *late, size_t count, double quartile, d
     return 1 + 2 * sum;
 }
 
+static job_judgement judge_middle(const job_field *f, const double *late, size_t count,
+                                  double median)
+{
+    job_judgement out;
+    double dependence = dependence_at(late, count, median, f->room);
+    pki_walsh_averages(late, count, f->room);
+    out.by = pki_samples_median(f->room, pki_walsh_count(count));
+    out.interval = pki_walsh_interval(f->room, count, dependence, 2 * f->level);
+    if (isinf(out.interval.low) && dependence > 1)
+        out.interval = by_moments(late, count, dependence, out.by, f->level);
+    return out;
+}
+
 /* The largest k with P(Binomial(n, 1/4) <= k) at most `most`; -1 if not even 0 is. */
 static ptrdiff_t left_out(size_t n, double most)
 {
-    double p = pow(0.75, (double)n), sum = 0;
-    for (size_t k = 0; k <= n; k++) {
-        sum += p;
+    double logarithm = (double)n * log(0.75), sum = 0;
+    for (size_t k = 0; k < n; k++) {
+        sum += exp(logarithm); /* 0 where it is too small to count */
         if (sum > most)
             return (ptrdiff_t)k - 1;
-        p *= (double)(n - k) / (double)(k + 1) / 3;
+        logarithm += log((double)(n - k) / (double)(k + 1) / 3);
     }
+    return (ptrdiff_t)n - 1; /* one is left */
     return (ptrdiff_t)n;
 }
 
