@@ -3,18 +3,35 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "alloc/room.h"
+
 uint64_t *pki_large_parts[PKI_LARGE_PARTS];
 static uint64_t missed;
+static uint32_t unasked;
+
+/* Whoever was refused room is refused again: not each block asks the system. Of any part: it is
+ * the process that has no room. Which of two threads takes one off is no matter. */
+static bool is_time_to_ask(void)
+{
+    uint32_t left = pki_load(&unasked);
+    if (left)
+        pki_store(&unasked, left - 1);
+    return !left;
+}
 
 /* Pages of 4 KiB: with huge ones, a program that allocates here and there would get 2 MiB for each
  * GiB of its addresses. */
 static uint64_t *reserve(size_t bytes)
 {
-    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (room == MAP_FAILED)
+    if (!is_time_to_ask())
         return NULL;
-    madvise(room, bytes, MADV_NOHUGEPAGE);
+    void *room = pki_room_take(bytes);
+    int error = errno;
+    if (room)
+        madvise(room, bytes, MADV_NOHUGEPAGE);
+    else
+        pki_store(&unasked, PKI_LARGE_UNASKED);
+    errno = error;
     return room;
 }
 
@@ -24,15 +41,13 @@ uint64_t *pki_large_make(const void *block)
 {
     const size_t bytes = PKI_LARGE_WORDS * sizeof(uint64_t);
     uint64_t **at = pki_large_part(block), *there = NULL;
-    int error = errno;
     uint64_t *part = reserve(bytes);
     /* pairs with the acquire in pki_large_put and pki_large_take */
     if (part &&
         !__atomic_compare_exchange_n(at, &there, part, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE)) {
-        munmap(part, bytes);
+        pki_room_give_back(part, bytes);
         part = there;
     }
-    errno = error;
     return part;
 }
 

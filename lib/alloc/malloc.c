@@ -68,18 +68,36 @@ static inline bool is_counted(size_t size)
     return PKI_LIKELY(size < pki_load_acquire(&pki_next_below));
 }
 
+/* After pki_next_ready. */
+static inline bool is_passed_on(size_t size)
+{
+    return PKI_UNLIKELY(!is_counted(size)) && !pki_next_is_counted_otherwise(size);
+}
+
+/* The call beneath may call us: see pki_next_within. */
+#define WITHIN(call)                                                                               \
+    __extension__({                                                                                \
+        pki_next_within = true;                                                                    \
+        __typeof__(call) answer = call;                                                            \
+        pki_next_within = false;                                                                   \
+        answer;                                                                                    \
+    })
+
+static inline void *malloc_counted(size_t size)
+{
+    return counted_new(pki_next.malloc(with_tag(size)), size);
+}
+
 static PKI_COLD void *malloc_otherwise(size_t size)
 {
     if (!pki_next_ready())
         return pki_early_malloc(size);
-    return is_counted(size) ? malloc(size) : pki_next.malloc(size);
+    return is_passed_on(size) ? pki_next.malloc(size) : malloc_counted(size);
 }
 
 EXPORT void *malloc(size_t size)
 {
-    if (PKI_UNLIKELY(!is_counted(size)))
-        return malloc_otherwise(size);
-    return counted_new(pki_next.malloc(with_tag(size)), size);
+    return PKI_UNLIKELY(!is_counted(size)) ? malloc_otherwise(size) : malloc_counted(size);
 }
 
 static inline bool take_small(void *block, size_t usable, tag *t)
@@ -146,9 +164,9 @@ EXPORT void *calloc(size_t count, size_t each)
     size_t size;
     if (PKI_UNLIKELY(!pki_next_ready()))
         return __builtin_mul_overflow(count, each, &size) ? NULL : pki_early_malloc(size);
-    if (__builtin_mul_overflow(count, each, &size) || !is_counted(size))
+    if (__builtin_mul_overflow(count, each, &size) || is_passed_on(size))
         return pki_next.calloc(count, each);
-    return counted_new(pki_next.calloc(1, with_tag(size)), size);
+    return counted_new(WITHIN(pki_next.calloc(1, with_tag(size))), size);
 }
 
 static void *move_early(const void *block, size_t size)
@@ -171,7 +189,7 @@ static void *resize(void *block, size_t size)
     tag t;
     size_t usable = pki_next.usable(block);
     bool ours = take(block, usable, &t);
-    void *moved = pki_next.realloc(block, with_tag(size));
+    void *moved = WITHIN(pki_next.realloc(block, with_tag(size)));
     if (!moved) {
         if (ours)
             mark(block, usable, t.size, t.region);
@@ -188,7 +206,7 @@ static void *resize_to_nothing(void *block)
     tag t;
     if (take(block, pki_next.usable(block), &t) && pki_count_freed(t.region, t.size))
         pki_tell(t.region);
-    return pki_next.realloc(block, 0);
+    return WITHIN(pki_next.realloc(block, 0));
 }
 
 EXPORT void *realloc(void *block, size_t size)
@@ -199,7 +217,7 @@ EXPORT void *realloc(void *block, size_t size)
         return move_early(block, size);
     if (PKI_UNLIKELY(!pki_next_ready()))
         return NULL;
-    if (!is_counted(size))
+    if (is_passed_on(size))
         return pki_next.realloc(block, size);
     return size ? resize(block, size) : resize_to_nothing(block);
 }
@@ -218,33 +236,40 @@ EXPORT int posix_memalign(void **block, size_t alignment, size_t size)
 {
     if (PKI_UNLIKELY(!pki_next_ready()))
         return ENOMEM;
-    if (!is_counted(size))
+    if (is_passed_on(size))
         return pki_next.posix_memalign(block, alignment, size);
-    int error = pki_next.posix_memalign(block, alignment, with_tag(size));
+    int error = WITHIN(pki_next.posix_memalign(block, alignment, with_tag(size)));
     if (!error)
         counted(*block, size);
     return error;
 }
 
-static void *aligned(void *(*by)(size_t, size_t), size_t alignment, size_t size)
+/* C11's wants a multiple of the alignment, which a size with a tag need not be. One that was none
+ * before is left to the allocator. */
+static size_t with_tag_in_whole(size_t alignment, size_t size)
 {
-    if (!is_counted(size))
-        return by(alignment, size);
-    return counted(by(alignment, with_tag(size)), size);
+    bool whole = alignment && (alignment & (alignment - 1)) == 0 && size % alignment == 0;
+    return whole ? (with_tag(size) + alignment - 1) & ~(alignment - 1) : with_tag(size);
 }
 
-/* C11's wants a multiple of the alignment, which a size with a tag is not. */
+/* Not by memalign: musl's memalign calls aligned_alloc, that is this one. */
 EXPORT void *aligned_alloc(size_t alignment, size_t size)
 {
     if (!pki_next_ready())
         return NULL;
-    bool whole = alignment && (alignment & (alignment - 1)) == 0 && size % alignment == 0;
-    return aligned(whole ? pki_next.memalign : pki_next.aligned_alloc, alignment, size);
+    if (is_passed_on(size))
+        return pki_next.aligned_alloc(alignment, size);
+    size_t asked = with_tag_in_whole(alignment, size);
+    return counted(WITHIN(pki_next.aligned_alloc(alignment, asked)), size);
 }
 
 EXPORT void *memalign(size_t alignment, size_t size)
 {
-    return pki_next_ready() ? aligned(pki_next.memalign, alignment, size) : NULL;
+    if (!pki_next_ready())
+        return NULL;
+    if (is_passed_on(size))
+        return pki_next.memalign(alignment, size);
+    return counted(WITHIN(pki_next.memalign(alignment, with_tag(size))), size);
 }
 
 static size_t page(void)
@@ -273,7 +298,8 @@ EXPORT size_t malloc_usable_size(void *block)
     if (pki_is_early(block))
         return pki_early_size(block);
     size_t usable = pki_next.usable(block);
-    bool has_tag = is_counted(0) && usable < PKI_LARGE && pki_tag_get(block, usable, &t);
+    bool has_tag =
+        pki_next_state == PKI_NEXT_COUNTED && usable < PKI_LARGE && pki_tag_get(block, usable, &t);
     return has_tag ? usable - PKI_TAG_BYTES : usable;
 }
 

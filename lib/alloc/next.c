@@ -9,10 +9,11 @@
 next_allocator pki_next;
 int pki_next_state;
 size_t pki_next_below;
-bool pki_next_gave_all;
+bool pki_next_gave_all, pki_next_nests;
+_Thread_local bool pki_next_within;
 
 static const char *file, *why;
-static _Thread_local bool searching;
+static _Thread_local bool searching, trying;
 
 /* ---- what the search itself asks for ---- */
 
@@ -143,14 +144,47 @@ size_t pki_next_learn(void *block, size_t asked)
     return usable;
 }
 
+/* ---- whether it calls us ---- */
+
+bool pki_next_is_counted_otherwise(size_t size)
+{
+    if (trying && pki_next_within)
+        pki_store(&pki_next_nests, true);
+    if (size < pki_load_acquire(&pki_next_below)) /* it has become known meanwhile */
+        return true;
+    return pki_load(&pki_next_nests) && !trying && !pki_next_within && size < PKI_NEXT_BELOW;
+}
+
+static void try_aligned(const next_allocator *n)
+{
+    void *block = NULL;
+    if (n->memalign)
+        n->free(n->memalign(64, 64));
+    if (n->aligned_alloc)
+        n->free(n->aligned_alloc(64, 64));
+    if (n->posix_memalign && n->posix_memalign(&block, 64, 64) == 0)
+        n->free(block);
+}
+
+/* All is passed on as yet. The first block is for what it prepares, which may allocate. */
+static void try_nesting(const next_allocator *n)
+{
+    trying = true;
+    n->free(n->malloc(1));
+    pki_next_within = true;
+    if (n->calloc)
+        n->free(n->calloc(1, 1));
+    try_aligned(n);
+    pki_next_within = false;
+    trying = false;
+}
+
 /* ---- the search ---- */
 
 static void publish(const next_allocator *n, int state)
 {
     pki_next = *n;
-    /* pairs with the acquire in pki_next_ready, and in who asks whether it is counted */
-    pki_store_release(&pki_next_below, state == PKI_NEXT_COUNTED ? PKI_NEXT_BELOW : 0);
-    pki_store_release(&pki_next_state, state);
+    pki_store_release(&pki_next_state, state); /* pairs with the acquire in pki_next_ready */
     /* a search on another thread can be given an early block before this or after it */
     __atomic_store_n(&pki_next_gave_all, state == PKI_NEXT_COUNTED, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&early_used, __ATOMIC_SEQ_CST))
@@ -172,7 +206,13 @@ bool pki_next_find(void)
     find("aligned_alloc", &n.aligned_alloc);
     find("posix_memalign", &n.posix_memalign);
     find("malloc_usable_size", &n.usable);
-    publish(&n, judge(&n));
+    int state = judge(&n);
+    publish(&n, state);
+    if (state == PKI_NEXT_COUNTED)
+        try_nesting(&n);
+    /* pairs with the acquire in who asks whether it is counted */
+    if (state == PKI_NEXT_COUNTED && !pki_load(&pki_next_nests))
+        pki_store_release(&pki_next_below, PKI_NEXT_BELOW);
     errno = error;
     searching = false;
     return true;

@@ -29,6 +29,14 @@ extern int pki_next_state;
 /* Sizes below are counted: none, as long as the allocator is not known. */
 extern size_t pki_next_below;
 #define PKI_NEXT_BELOW ((size_t)PTRDIFF_MAX - 65536) /* the allocator may refuse what is larger */
+/* Its calloc and aligned functions call the program's malloc and aligned_alloc, that is ours, as
+ * musl's do. Then pki_next_below stays 0: so who allocates looks at pki_next_within, and elsewhere
+ * nobody does. */
+extern bool pki_next_nests;
+/* This thread is amid such a call: what is allocated now is a part of what was asked for, and is
+ * passed on as it is. So is what a handler allocates that strikes amid it. */
+extern _Thread_local bool pki_next_within;
+
 /* COUNTED, and no block is of pki_early_malloc. */
 extern bool pki_next_gave_all;
 
@@ -48,6 +56,9 @@ static inline bool pki_next_ready(void)
 {
     return PKI_LIKELY(__atomic_load_n(&pki_next_state, __ATOMIC_ACQUIRE)) || pki_next_find();
 }
+
+/* Of sizes that are not below pki_next_below, after pki_next_ready. */
+PKI_COLD bool pki_next_is_counted_otherwise(size_t size);
 
 /* Of a block of malloc's and calloc's, which was asked for with so many bytes, PKI_NEXT_KNOWN at
  * most. */

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <sys/mman.h>
 
 #include "alloc/living.h"
+#include "alloc/room.h"
 
 #define STEP 65536u       /* of the first shards; each doubling of their number halves it... */
 #define LEAST_STEP 16384u /* ...to this one */
@@ -48,13 +48,6 @@ static shard *take_left(void)
     return NULL;
 }
 
-static void *reserve(size_t bytes)
-{
-    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return room == MAP_FAILED ? NULL : room;
-}
-
 static uint64_t step_of(uint32_t before)
 {
     uint64_t step = STEP;
@@ -65,7 +58,7 @@ static uint64_t step_of(uint32_t before)
 
 static shard *make(void)
 {
-    shard *s = reserve(sizeof *s);
+    shard *s = pki_room_take(sizeof *s);
     if (!s)
         return NULL;
     s->taken = 1;
@@ -114,14 +107,14 @@ static void leave(void *of)
  * back. */
 static cell *make_far(shard *s, uint32_t part)
 {
-    cell *cells = reserve(PKI_ALLOC_NEAR * sizeof *cells), *there = NULL;
+    cell *cells = pki_room_take(PKI_ALLOC_NEAR * sizeof *cells), *there = NULL;
     if (!cells)
         return NULL;
     /* pairs with the acquire in pki_cell_of */
     if (__atomic_compare_exchange_n(&s->far[part], &there, cells, false, __ATOMIC_RELEASE,
                                     __ATOMIC_ACQUIRE))
         return cells;
-    munmap(cells, PKI_ALLOC_NEAR * sizeof *cells);
+    pki_room_give_back(cells, PKI_ALLOC_NEAR * sizeof *cells);
     return there;
 }
 

@@ -1,6 +1,9 @@
 /* An allocator that may be called wherever one is: it gives what has not been given, and takes
  * nothing back. So what locks up on it is whoever stands in front. It calls `interrupted_by` amid
- * each of its calls. */
+ * each of its calls.
+ *
+ * NESTING: one that nobody interrupts, and that is built as musl's is, and more so: calloc, realloc
+ * and the aligned functions call the program's malloc, free and aligned_alloc. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -9,7 +12,11 @@
 #define BYTES (UINT64_C(1) << 28) /* of address space */
 #define EXPORT __attribute__((visibility("default")))
 
+#ifdef NESTING
+static void (*interrupted_by)(void);
+#else
 EXPORT void (*interrupted_by)(void);
+#endif
 
 static char room[BYTES] __attribute__((aligned(4096)));
 static size_t used;
@@ -63,23 +70,38 @@ void free(void *block)
     interrupt();
 }
 
-void *calloc(size_t count, size_t each) /* nothing has been in it */
+#ifdef NESTING
+#define MALLOC malloc
+#define FREE free
+#define ALIGNED aligned_alloc
+#else
+#define MALLOC(size) take(16, size)
+#define FREE(block) (void)(block)
+#define ALIGNED take
+#endif
+
+void *calloc(size_t count, size_t each)
 {
     size_t size;
-    return take(16, __builtin_mul_overflow(count, each, &size) ? SIZE_MAX : size);
+    if (__builtin_mul_overflow(count, each, &size))
+        size = SIZE_MAX;
+    void *block = MALLOC(size);
+    return block ? memset(block, 0, size) : NULL;
 }
 
 void *realloc(void *block, size_t size)
 {
-    void *moved = take(16, size);
-    if (block && moved)
+    void *moved = MALLOC(size);
+    if (block && moved) {
         memcpy(moved, block, *size_of(block) < size ? *size_of(block) : size);
+        FREE(block);
+    }
     return moved;
 }
 
 void *memalign(size_t alignment, size_t size)
 {
-    return take(alignment, size);
+    return ALIGNED(alignment, size);
 }
 
 void *aligned_alloc(size_t alignment, size_t size)
@@ -91,7 +113,7 @@ int posix_memalign(void **block, size_t alignment, size_t size)
 {
     if (alignment % sizeof(void *) || (alignment & (alignment - 1)) || !alignment)
         return EINVAL;
-    *block = take(alignment, size);
+    *block = ALIGNED(alignment, size);
     return *block ? 0 : ENOMEM;
 }
 

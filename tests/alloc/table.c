@@ -6,51 +6,36 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "alloc/large.h"
+#include "alloc/room.h"
 
 static bool refused;
 static const void *struck_by; /* a handler that writes this one down, amid the call */
-static unsigned given_back;
+static unsigned asked, given_back;
 
-static void *give(size_t length)
+void *__real_pki_room_take(size_t bytes);
+void *__wrap_pki_room_take(size_t bytes);
+void __real_pki_room_give_back(void *room, size_t bytes);
+void __wrap_pki_room_give_back(void *room, size_t bytes);
+
+void *__wrap_pki_room_take(size_t bytes)
 {
     const void *block = struck_by;
     struck_by = NULL;
     if (block)
         assert_true(pki_large_put(block, 3000, 3));
-    if (refused) {
-        errno = ENOMEM;
-        return MAP_FAILED;
-    }
-    return calloc(1, length);
+    asked++;
+    return refused ? NULL : __real_pki_room_take(bytes);
 }
 
-void *__wrap_mmap(void *at, size_t length, int prot, int flags, int fd, off_t offset);
-void *__wrap_mmap64(void *at, size_t length, int prot, int flags, int fd, int64_t offset);
-int __wrap_munmap(void *at, size_t length);
-
-void *__wrap_mmap(void *at, size_t length, int prot, int flags, int fd, off_t offset)
+void __wrap_pki_room_give_back(void *room, size_t bytes)
 {
-    (void)at, (void)prot, (void)flags, (void)fd, (void)offset;
-    return give(length);
-}
-
-void *__wrap_mmap64(void *at, size_t length, int prot, int flags, int fd, int64_t offset)
-{
-    (void)at, (void)prot, (void)flags, (void)fd, (void)offset;
-    return give(length);
-}
-
-int __wrap_munmap(void *at, size_t length)
-{
-    (void)length;
-    free(at);
+    __real_pki_room_give_back(room, bytes);
     given_back++;
-    return 0;
 }
 
 static const void *address(uint64_t a)
@@ -113,13 +98,62 @@ static void without_room_it_is_counted_as_missed(void **state)
     assert_int_equal(errno, 5);
     assert_int_equal(pki_large_missed(), 2);
     assert_false(pki_large_take(address(a), &t));
+    unsigned before = asked, missed = 2;
+    for (; missed < 1 + 3 * (PKI_LARGE_UNASKED + 1); missed++)
+        assert_false(pki_large_put(address(a + UINT64_C(0x10000000000)), 2000, 2));
+    assert_int_equal(asked - before, 3); /* not for each block, though of another part */
     refused = false;
-    assert_true(pki_large_put(address(a), 2000, 2));
+    while (!pki_large_put(address(a), 2000, 2))
+        missed++;
     take(a, 2000, 2);
-    assert_int_equal(pki_large_missed(), 2);
+    assert_int_equal(pki_large_missed(), missed);
+    assert_int_equal(missed, 4 * (PKI_LARGE_UNASKED + 1));
+    assert_true(pki_large_put(address(2 * a), 2000, 2)); /* from now on there is room */
     assert_false(pki_large_put(address(a), (size_t)1 << PKI_LARGE_SIZES, 2));
     assert_false(pki_large_take(address(a), &t));
-    assert_int_equal(pki_large_missed(), 3);
+    assert_int_equal(pki_large_missed(), missed + 1);
+}
+
+static void blocks_of_no_bytes(void **state)
+{
+    const uint64_t a = UINT64_C(0x300000000000); /* of whole pages, and outside of regions */
+    tag t;
+    (void)state;
+    assert_true(pki_large_put(address(a), 0, 0));
+    assert_false(pki_large_take(address(a + 16), &t));
+    take(a, 0, 0);
+}
+
+#define ROOM ((size_t)4 << 20)
+
+/* 0: of the room nothing is there but what has been touched, a page at its begin, perhaps. */
+static int lock_and_take(void)
+{
+    static unsigned char there[ROOM / 4096];
+    if (mlockall(MCL_FUTURE) != 0)
+        return 77;
+    char *room = __real_pki_room_take(ROOM);
+    size_t pages = 0;
+    if (!room || mincore(room, ROOM, there) != 0)
+        return 1;
+    for (size_t i = 0; i < ROOM / 4096; i++)
+        pages += there[i] & 1;
+    room[ROOM - 1] = 1;
+    return pages > 1;
+}
+
+static void room_is_not_filled_where_all_is_locked(void **state)
+{
+    int status;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(lock_and_take());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 int main(void)
@@ -128,6 +162,8 @@ int main(void)
         cmocka_unit_test(what_is_put_is_taken_once),
         cmocka_unit_test(two_that_make_the_same_part),
         cmocka_unit_test(without_room_it_is_counted_as_missed),
+        cmocka_unit_test(blocks_of_no_bytes),
+        cmocka_unit_test(room_is_not_filled_where_all_is_locked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
