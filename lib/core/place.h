@@ -58,14 +58,22 @@ uint64_t pki_thread_head(const pki_thread *t);
 /* The turn that the thread's state belongs to, of a copy of its block, too. */
 uint32_t pki_turn_of(uint64_t state, uint32_t turn, uint32_t behind);
 
+/* Nothing but zeros lies between an owner who is there and where readers have come: in a segment,
+ * which is gone through once, and in the ring before its owner has come round. At 0 that one may be
+ * about to. */
+static inline bool pki_turn_is_straight(const pki_thread *t, uint32_t turn, uint32_t head)
+{
+    return !pki_turn_is_in_ring(t, turn) || (head > 0 && !pki_load(&pki_turn_at(t, turn)->lapped));
+}
+
 /* Where a reader who stands at this offset of this turn, bound for `until`, has to stop in it. What
- * a handler wrote and was undone may lie behind a segment's end. */
+ * a handler wrote and was undone may lie behind its end. */
 static inline uint32_t pki_turn_until(const pki_thread *t, uint32_t turn, uint32_t at,
                                       uint64_t until)
 {
     uint32_t end = turn == pki_place_turn(until) ? pki_place_offset(until)
                                                  : pki_load(&pki_turn_at(t, turn)->end);
-    return pki_turn_is_in_ring(t, turn) ? end : PKI_MAX(at, end);
+    return pki_turn_is_straight(t, turn, end) ? PKI_MAX(at, end) : end;
 }
 
 /* Within a turn. */

@@ -68,6 +68,7 @@ static void wrap(pki_thread *t)
         return;
     }
     pki_store(&t->laps, t->laps + t->ring_bytes);
+    pki_store(&t->turns[t->turn % PKI_TURNS].lapped, 1u);
     pki_store_release(&t->state, (uint64_t)(uint32_t)state);
     pki_store_release(&t->laps_behind, t->laps); /* pairs with the acquire in pki_thread_position */
 }
@@ -116,8 +117,10 @@ bool pki_push(pki_thread *t, const pki_record *records, unsigned n, unsigned pop
             laps += t->ring_bytes;
         }
     }
-    if (laps != t->laps)
+    if (laps != t->laps) {
+        pki_store(&t->turns[t->turn % PKI_TURNS].lapped, 1u);
         find_room(t, at); /* `stop` was for the round before */
+    }
     pki_store(&t->laps, laps);
     pki_store_release(&t->state, ((uint64_t)at << 32 | (uint32_t)state) - pop * sizeof(pki_frame));
     pki_store_release(&t->laps_behind, laps);

@@ -46,6 +46,7 @@ static void begin_turn(pki_thread *t, uint32_t segment, pki_record *records)
     pki_turn *next = &t->turns[turn % PKI_TURNS];
     pki_store(&t->turns[t->turn % PKI_TURNS].end, end);
     pki_store(&next->segment, segment);
+    pki_store(&next->lapped, 0u);
     t->ring = records;
     pki_store(&t->laps, t->laps + end);
     pki_store_release(&t->turn, turn); /* pairs with the acquire in find_head: an old state at the

@@ -80,7 +80,9 @@ typedef struct pki_loss {
 /* A stay in the ring or in a spare segment. */
 typedef struct pki_turn {
     uint32_t segment; /* its offset in the arena, in pages; 0: the ring */
-    uint32_t end;     /* where the owner left it: written before the next turn begins */
+    uint32_t end;     /* where the owner left it: written before the next turn begins; whoever
+                         folds may take back what has been undone */
+    uint32_t lapped;  /* the owner has come round in it: before, nothing but zeros lies ahead */
 } pki_turn;
 
 #define PKI_TURNS 128u /* of one thread that are not released yet, at most */

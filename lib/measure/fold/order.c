@@ -14,19 +14,22 @@ static PKI_COLD uint32_t find_older(const pki_thread *t, const pki_record *recor
     uint32_t left = pki_ring_bytes_between(t, at, head);
     while (left > 0) {
         const pki_record *r = pki_record_in(records, at);
-        uint32_t bytes = pki_record_slots(r->what) * (uint32_t)sizeof(pki_record);
-        if (bytes > left || is_older(t, r, last))
+        uint64_t what = pki_load(&r->what); /* 0: left out by what has been undone */
+        uint32_t bytes = (what ? pki_record_slots(what) : 1) * (uint32_t)sizeof(pki_record);
+        if (bytes > left || (what && is_older(t, r, last)))
             return at;
-        last = pki_record_ticks(r);
+        last = what ? pki_record_ticks(r) : last;
         left -= bytes;
         at = (at + bytes) % t->ring_bytes;
     }
     return head;
 }
 
-/* `at` is where folding stands in the turn that the thread is in. */
-static uint32_t head_in_ring(const pki_thread *t, uint32_t at, uint32_t head)
+/* `at` is where folding stands in a turn whose owner is at `head`, or was as it left. */
+static uint32_t head_in_turn(const pki_thread *t, uint32_t turn, uint32_t at, uint32_t head)
 {
+    if (pki_turn_is_straight(t, turn, head))
+        return PKI_MAX(at, head);
     bool sure = pki_ring_bytes_between(t, at, head) <= t->ring_bytes / 2;
     return sure ? head : find_older(t, t->home, at, head);
 }
@@ -36,9 +39,16 @@ uint64_t pki_fold_head(const pki_thread *t)
     uint64_t folded = t->folded, head = pki_thread_head(t);
     uint32_t turn = pki_place_turn(head), offset = pki_place_offset(head);
     uint32_t at = pki_place_turn(folded) == turn ? pki_place_offset(folded) : 0;
-    if (pki_turn_is_in_ring(t, turn))
-        return pki_place_of(turn, head_in_ring(t, at, offset));
-    return pki_place_of(turn, PKI_MAX(at, offset)); /* a segment is gone through once */
+    return pki_place_of(turn, head_in_turn(t, turn, at, offset));
+}
+
+uint32_t pki_fold_end(pki_thread *t, uint32_t turn, uint32_t at)
+{
+    pki_turn *ended = &t->turns[turn % PKI_TURNS];
+    uint32_t end = head_in_turn(t, turn, at, pki_load(&ended->end));
+    if (!ended->segment)
+        pki_store(&ended->end, end);
+    return end;
 }
 
 void pki_fold_note(pki_thread *t, const pki_record *last, uint64_t at, uint64_t bytes,

@@ -4,10 +4,11 @@
  * reading state and storing it, and records, is undone by that store: the head steps back, and what
  * the handler has recorded will be overwritten. If it has been folded by then, the head lies behind
  * what has been folded, which in a ring looks as if the ring were nearly full, of records of the
- * round before. These are told by their time. In a segment, and in a ring that its owner
- * has come back to from one, nothing lies ahead but zeros (core/spare.h). If it steps on again
- * before the next round, a record of two slots may lie across the place where folding goes on, or
- * ends: the slot that is met there is no record (pki_is_record), and no region either.
+ * round before. These are told by their time. In a segment, and in a ring until its owner
+ * comes round in it, nothing lies ahead but zeros (core/spare.h). So it is with a turn's end. If it
+ * steps on again before the next round, a record of two slots may lie across the place where
+ * folding goes on, or ends: the slot that is met there is no record (pki_is_record), and no region
+ * either.
  */
 #pragma once
 
@@ -15,6 +16,10 @@
 
 /* Up to where there are records that have not been folded. Under the fold lock. */
 uint64_t pki_fold_head(const pki_thread *t);
+
+/* The same of a turn that the owner has left, if folding stands at `at` in it: other readers of a
+ * turn in the ring find that end from then on. */
+uint32_t pki_fold_end(pki_thread *t, uint32_t turn, uint32_t at);
 
 /* Folded up to there, so many bytes; the last record of them, NULL for none, and how many slots
  * were no regions. */

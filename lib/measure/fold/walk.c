@@ -97,7 +97,7 @@ void pki_fold_one(pki_fold *fold, pki_thread *t)
     fold->starved = w.alone->starved;
     uint32_t turn = pki_place_turn(at), offset = pki_place_offset(at);
     for (; turn != pki_place_turn(head); turn++, offset = 0)
-        fold_turn(&w, turn, offset, pki_turn_until(t, turn, offset, head));
+        fold_turn(&w, turn, offset, pki_fold_end(t, turn, offset));
     offset = fold_turn(&w, turn, offset, pki_place_offset(head));
     w.alone->starved = fold->starved;
     pki_fold_note(t, w.last, pki_place_of(turn, offset), w.bytes, w.others);
