@@ -209,7 +209,8 @@ bool recover_file(const char *path, const char *out, recovery *done, complaint *
     if (!pki_ends_with(path, ".arena"))
         return complaint_set(
             why, "the name of an arena ends in .arena; without that its trace cannot be found");
-    snprintf(trace, sizeof trace, "%.*s", (int)(strlen(path) - strlen(".arena")), path);
+    snprintf(trace, sizeof trace, "%s", path); /* access() takes no longer one */
+    trace[strlen(trace) - strlen(".arena")] = '\0';
     find_part(path, trace);
     snprintf(done->out, sizeof done->out, "%s", out ? out : trace);
     return recover_arena(path, trace, done->out, done, why);
