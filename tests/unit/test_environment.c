@@ -343,10 +343,13 @@ static void a_capture_has_the_same(void **state)
 {
     static char report[16384], capture[16384];
     (void)state;
+    write_text(".git/HEAD", COMMIT "\n"); /* one that nobody else changes meanwhile */
+    assert_int_equal(chdir(folder), 0);
     record_a_captured_step("on");
     block_of("trace.json", report);
     block_of("capture-1.json", capture);
     assert_non_null(strstr(report, "\"command\":"));
+    assert_non_null(strstr(report, "\"commit\":\"" COMMIT "\""));
     assert_string_equal(capture, report);
     record_a_captured_step("off");
     block_of("capture-1.json", capture);

@@ -9,6 +9,9 @@
 
 #include "out/salvage.h"
 
+/* Enough for eight segments; elsewhere it may be set by PK_MEMORY_BYTES. */
+#define MEMORY ((uint64_t)256 << 20)
+
 static pk_region region = PK_REGION("work");
 
 static void record(unsigned n)
@@ -21,9 +24,9 @@ static void record(unsigned n)
 
 static void start(uint32_t ring, const char *collector)
 {
-    assert_int_equal(
-        pk_start(pk_options(.backends = "none", .ring_records = ring, .collector = collector)),
-        PK_OK);
+    assert_int_equal(pk_start(pk_options(.backends = "none", .ring_records = ring,
+                                         .collector = collector, .memory_bytes = MEMORY)),
+                     PK_OK);
 }
 
 /* Half of a ring at most, in whatever time. */
@@ -108,8 +111,9 @@ static void all_at_one_flush(void **state)
 /* As if a gigabyte of records had come since the last look. */
 static uint32_t there_at_a_high_rate(const char *trace)
 {
-    assert_int_equal(
-        pk_start(pk_options(.backends = "none", .collector = "none", .trace_path = trace)), PK_OK);
+    assert_int_equal(pk_start(pk_options(.backends = "none", .collector = "none",
+                                         .memory_bytes = MEMORY, .trace_path = trace)),
+                     PK_OK);
     record(10);
     assert_int_equal(pk_flush(), PK_OK);
     pki_own->looked_bytes -= 1u << 30;
@@ -152,8 +156,9 @@ static void a_position_that_steps_back(void **state)
 {
     static const char path[] = "spare-back.json";
     (void)state;
-    assert_int_equal(
-        pk_start(pk_options(.backends = "none", .collector = "none", .trace_path = path)), PK_OK);
+    assert_int_equal(pk_start(pk_options(.backends = "none", .collector = "none",
+                                         .memory_bytes = MEMORY, .trace_path = path)),
+                     PK_OK);
     record(10);
     assert_int_equal(pk_flush(), PK_OK);
     pki_own->looked_bytes += 1u << 20;
