@@ -130,6 +130,8 @@ int main(int argc, char **argv)
     if (pk_start(pk_options(.backends = "none")) != PK_OK)
         bench_fail(pk_error_message());
     show("perfkit on", rounds);
+    pk_step(1); /* from here on the borders of waiting are looked at, too */
+    show("perfkit on, in steps", rounds);
     pk_counts counts = {.size = sizeof counts};
     if (pk_stop() != PK_OK || pk_get_counts(&counts) != PK_OK || counts.dropped)
         bench_fail("a ring was full: the figures above are not of recorded calls");

@@ -5,23 +5,28 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "core/overhead.h"
 #include "core/registry.h"
 
-static uint64_t ns_of(struct timeval t)
-{
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_usec * 1000u;
-}
+/* Of the time that lies between two reads of the account, a read may take this share. */
+#define SHARE 100
 
-static bool read_running(uint64_t *ns, uint64_t *switches)
+/* ns; who has no account is not asked at every border. */
+#define RETRY 1000000000u
+
+/* The clocks of a thread and of the machine differ by less than this share. */
+#define DRIFT 1000
+
+static bool read_switches(uint64_t *switches)
 {
     struct rusage used;
     if (getrusage(RUSAGE_THREAD, &used) != 0)
         return false;
-    *ns = ns_of(used.ru_utime) + ns_of(used.ru_stime);
     *switches = (uint64_t)used.ru_nvcsw + (uint64_t)used.ru_nivcsw;
     return true;
 }
@@ -43,56 +48,95 @@ static bool read_waited(uint64_t *ns)
     return n > 0;
 }
 
-static void begin(pki_ready *r, const pki_thread *t)
-{
-    r->own = r->mine = 0;
-    r->border = r->looked = r->read = pki_ticks(t->monotonic);
-    bool known = read_running(&r->running, &r->switches) && read_waited(&r->waited);
-    r->of = known ? t : NULL;
-}
-
 static uint64_t since(const pki_thread *t, uint64_t then, uint64_t now)
 {
     return pki_thread_ns(t, then, pki_not_negative(now - then));
 }
 
-/* Reads the account if it may have changed: how long the thread has waited since it was read. */
-static uint64_t waited_since(pki_ready *r, const pki_thread *t, uint64_t now)
+/* How long it had waited by now. False, and of nobody, if that is not to be had. */
+static bool read_account(pki_ready *r, const pki_thread *t, uint64_t *waited)
 {
-    uint64_t running = 0, switches = 0, waited, before = r->waited;
-    if (!read_running(&running, &switches))
-        return 0;
-    bool off = since(t, r->read, now) >= running - r->running + PKI_READY_LEAST;
-    if ((switches == r->switches && !off) || !read_waited(&waited))
-        return 0;
+    uint64_t began = pki_ticks(t->monotonic);
+    bool known = read_waited(waited);
+    r->read = pki_ticks(t->monotonic);
+    r->pause = PKI_MIN(since(t, began, r->read), PKI_READY_LEAST) * SHARE;
+    r->failed = !known;
+    r->unread = false;
+    pki_store(&r->of, known ? t : NULL);
+    return known;
+}
+
+static void begin(pki_ready *r, const pki_thread *t)
+{
+    if (r->failed && since(t, r->read, pki_ticks(t->monotonic)) < RETRY)
+        return;
+    r->own = r->mine = r->off = r->switches = 0;
+    read_switches(&r->switches);
+    r->running = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
+    read_account(r, t, &r->waited);
+    r->border = r->looked = r->asked = r->read;
+}
+
+/* Has it been switched out since that was asked? If so, how long it was off its processor, or a
+ * little more. Without a switch it was not. */
+static bool was_off(pki_ready *r, const pki_thread *t, uint64_t *off)
+{
+    uint64_t switches = 0;
+    if (read_switches(&switches) && switches && switches == r->switches)
+        return false;
+    uint64_t now = pki_ticks(t->monotonic), passed = since(t, r->asked, now);
+    uint64_t running = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
+    *off = pki_saturating_sub(passed + passed / DRIFT, running - r->running);
+    if (!switches && *off < PKI_READY_LEAST + passed / DRIFT)
+        return false; /* a system that counts none, or there was none so far */
+    r->asked = now;
     r->switches = switches;
-    r->read = now;
     r->running = running;
+    return true;
+}
+
+/* As much of it as can be is of its own time. */
+static void read_if_due(pki_ready *r, const pki_thread *t, uint64_t now)
+{
+    uint64_t waited, before = r->waited;
+    if (!r->unread || since(t, r->read, now) < r->pause || !read_account(r, t, &waited))
+        return;
+    r->own += PKI_MIN(pki_saturating_sub(waited, before), r->off);
     r->waited = waited;
-    return waited > before ? waited - before : 0;
+    r->off = 0;
 }
 
 /* The stretch that ends here was the program's own time, or it waited. */
 static void look(pki_ready *r, const pki_thread *t, bool own)
 {
-    uint64_t now = pki_ticks(t->monotonic);
+    uint64_t now = pki_ticks(t->monotonic), off;
     r->mine += own ? since(t, r->border, now) : 0;
     r->border = now;
     if (since(t, r->looked, now) < PKI_READY_LEAST)
         return;
-    uint64_t waited = waited_since(r, t, now);
-    r->own += PKI_MIN(waited, r->mine);
+    if (was_off(r, t, &off)) {
+        r->off += PKI_MIN(off, r->mine);
+        r->unread = true;
+    }
+    read_if_due(r, t, now);
     r->looked = now;
     r->mine = 0;
+}
+
+void pki_ready_forget(pki_ready *r, const pki_thread *t)
+{
+    const pki_thread *gone = t;
+    __atomic_compare_exchange_n(&r->of, &gone, NULL, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 void pki_ready_border(pki_ready *r, const pki_thread *t, bool to_wait)
 {
     if (pki_exchange_acquire(&r->busy, 1u))
         return; /* a thread that makes steps is amid one */
-    if (r->of == t)
+    const pki_thread *of = pki_load(&r->of);
+    if (of == t)
         look(r, t, to_wait);
-    else if (!r->of && pki_load(&t->steps))
+    else if (!of && pki_load(&t->steps))
         begin(r, t);
     pki_store_release(&r->busy, 0u);
 }
@@ -102,12 +146,13 @@ uint64_t pki_ready_step(pki_ready *r, const pki_thread *t)
     uint64_t own = PKI_READY_NOT_TOLD;
     if (pki_exchange_acquire(&r->busy, 1u))
         return own;
-    if (r->of == t) {
+    if (pki_load(&r->of) == t)
         look(r, t, true);
+    if (pki_load(&r->of) == t) {
         own = r->own;
         r->own = 0;
-    } else if (r->of) {
-        r->of = NULL; /* another thread makes the steps: its next border begins anew */
+    } else {
+        pki_store(&r->of, NULL); /* of another thread: the next border of this one begins anew */
     }
     pki_store_release(&r->busy, 0u);
     return own;

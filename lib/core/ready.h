@@ -7,12 +7,19 @@
  * (pk_comm_border_on_). Where nobody does, nothing is read, and a step makes no system call.
  *
  * A border less than PKI_READY_LEAST after the last look is left to the next one. A look is a
- * getrusage (0.3 us); if the thread has been switched out since the last one, the scheduler's
- * account is read, too (5 us): without a switch it has not changed. (How long the thread ran, which
- * the same call tells, is brought up to date at the timer's ticks only, so it misses up to 4 ms.
- * It counts where switches are not told.) Where borders between two looks were left out, as much of
- * the time without a processor is the rank's own as can be: it had that much own time there, which
- * is 50 us too much at most, in favour of the rank.
+ * getrusage (0.3 us). If the thread has been switched out since the last one, its clock tells how
+ * long it was off its processor, of its own time and of waiting; how much of that it was ready, and
+ * did not sleep, the scheduler's account tells (5 us), which is read 100 times as long as that took
+ * after the last read, or later. So reads take 1 % at most. Where the system counts no switches,
+ * the clock is asked at each look. Without an account it is tried again after a second, and steps
+ * until then are not told.
+ *
+ * The error is in favour of the rank: of the time between two reads in which it was ready, as much
+ * is its own as it was off its processor in its own time. That is too much by what it slept in its
+ * own time, at most, if it was ready for so long while it waited (both within the half of a
+ * millisecond that a read is put off by, or in the stretch before it); and by 50 us at a look that
+ * borders before it were left to. A step may be told what was put off in the one before; what is
+ * put off at the last step's end is not told.
  */
 #pragma once
 
@@ -22,15 +29,20 @@
 /* All zero: no border has been told. Used by one thread at a time, which holds `busy`. */
 typedef struct pki_ready {
     uint32_t busy;
-    const pki_thread *of; /* whose borders these are */
+    const pki_thread *of; /* whose borders these are; NULL: nobody's */
+    bool failed;          /* there was no account when it was read */
+    bool unread;          /* it may have changed since */
     uint64_t border;      /* ticks, the last one */
     uint64_t looked;      /* ticks, the last look... */
     uint64_t mine;        /* ...and ns of its own time since then, up to the border */
-    uint64_t switches;    /* how often it had been switched out then */
-    uint64_t read;        /* ticks, when the account was read; as of then... */
-    uint64_t running;     /* ...ns on a processor */
-    uint64_t waited;      /* ...ns that it was ready without one */
-    uint64_t own;         /* of it, in the running step and outside calls that wait */
+    uint64_t switches;    /* how often it had been switched out... */
+    uint64_t asked;       /* ...when that had last changed, ticks... */
+    uint64_t running;     /* ...and ns on a processor until then */
+    uint64_t read;        /* ticks, when the account was read... */
+    uint64_t pause;       /* ...and ns that it is not read again for; as of then... */
+    uint64_t waited;      /* ...ns that it was ready without a processor... */
+    uint64_t off;         /* ...and since then off it, in its own time */
+    uint64_t own;         /* ready in its own time, in the running step */
 } pki_ready;
 
 /* Within pki_enter and pki_leave. The thread goes on to wait for others, or comes from there. */
@@ -39,3 +51,6 @@ void pki_ready_border(pki_ready *r, const pki_thread *t, bool to_wait);
 /* Ends a step of this thread: what of it was so, ns; PKI_READY_NOT_TOLD where nobody tells borders.
  */
 uint64_t pki_ready_step(pki_ready *r, const pki_thread *t);
+
+/* Its block is to be another thread's. Beside any of the above, of other threads. */
+void pki_ready_forget(pki_ready *r, const pki_thread *t);

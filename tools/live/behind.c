@@ -17,7 +17,8 @@ const char *behind_why_text(behind_why why)
                                         "stopped",
                                         "missing in a collective",
                                         "in an earlier step",
-                                        "in a region that others have left"};
+                                        "in a region that others have left",
+                                        "perhaps waits for one of those"};
     return (size_t)why < PKI_COUNT_OF(texts) ? texts[why] : "?";
 }
 
@@ -83,7 +84,11 @@ typedef struct inquiry {
 
 static void add(inquiry *q, size_t of, behind_why why, const char *words)
 {
-    behind_row *row = &q->to->rows[q->to->count++];
+    behind_row *row = &q->to->rows[q->to->count + q->to->perhaps];
+    if (why == BEHIND_PERHAPS)
+        q->to->perhaps++;
+    else
+        q->to->count++;
     *row = (behind_row){.of = of, .why = why};
     say(row->words, "%s", words);
     say_place(row->words, &q->looks[of]);
@@ -102,7 +107,7 @@ static void find_ended(inquiry *q)
 
 static bool is_found(const inquiry *q, size_t of)
 {
-    for (size_t i = 0; i < q->to->count; i++)
+    for (size_t i = 0; i < q->to->count + q->to->perhaps; i++)
         if (q->to->rows[i].of == of)
             return true;
     return false;
@@ -131,7 +136,8 @@ static void add_missing(inquiry *q, const collective *c, size_t of, const char *
         add(q, of, BEHIND_MISSING, words);
 }
 
-/* Waits for somebody else before it comes: for one that is gone or stopped, if there is any. */
+/* Waits for somebody else before it comes: for one that is gone or stopped, if there is any. What
+ * it waits for is not known, so that it has not come is said (find_perhaps). */
 static bool is_excused(const inquiry *q, size_t of, collective_part part, size_t ended)
 {
     return q->waits[of] || (ended && part == COLLECTIVE_NOT_ENQUEUED && is_waiting(&q->looks[of]));
@@ -160,6 +166,29 @@ static void note_waiting(inquiry *q)
         for (size_t of = 0; of < q->count; of++)
             if (collective_part_of(&c, q->looks, of) == COLLECTIVE_INSIDE)
                 q->waits[of] = true;
+}
+
+static void add_perhaps(inquiry *q, const collective *c, size_t of)
+{
+    char words[BEHIND_WORDS] = "", name[LOOK_NAME];
+    const look *l = &q->looks[of];
+    look_name(&q->looks[q->to->rows[0].of], name);
+    say(words, "has not entered operation %llu on %s and waits in %s, perhaps for %s",
+        (unsigned long long)c->operation, c->comm,
+        live_name_of(&l->s.names, look_innermost(l)->id)->text,
+        q->to->count == 1 ? name : "one of those");
+    add(q, of, BEHIND_PERHAPS, words);
+}
+
+/* Excused only because somebody is gone or stopped. After all that are behind. */
+static void find_perhaps(inquiry *q)
+{
+    collective c;
+    for (size_t i = 0; collective_next(&c, q->looks, q->count, &i);)
+        for (size_t of = 0; of < q->count; of++)
+            if (collective_part_of(&c, q->looks, of) == COLLECTIVE_NOT_ENQUEUED &&
+                is_waiting(&q->looks[of]) && !q->waits[of] && !is_found(q, of))
+                add_perhaps(q, &c, of);
 }
 
 /* Ranks are looked at one after the other, and may run without waiting for each other: who is
@@ -315,6 +344,8 @@ static void inquire(inquiry *q)
         find_in_regions_left(q);
     if (!q->to->count)
         find_in_earlier_steps(q, true);
+    if (ended)
+        find_perhaps(q);
     conclude(q, deadlock);
 }
 

@@ -6,7 +6,8 @@
  *     on a communicator is n, something is under way, and this rank has not enqueued n + 1 (or has
  *     enqueued it, and not started it). Who is itself in a collective where somebody else is
  *     missing is not to blame; nor, where a process is gone or stopped, who has not come and stands
- *     in a region of kind comm or wait: it waits for that one, or for who does. Communicators with
+ *     in a region of kind comm or wait: perhaps it waits for that one, or for who does, and perhaps
+ *     for something else, so it is told apart from those that are behind. Communicators with
  *     messages on them tell nothing: ranks count differently
  *   - it is in an earlier step than others
  *   - it is inside a region that others have left, who stand in a region of kind comm or wait
@@ -26,7 +27,8 @@ typedef enum behind_why {
     BEHIND_STOPPED,
     BEHIND_MISSING,
     BEHIND_STEP,
-    BEHIND_REGION
+    BEHIND_REGION,
+    BEHIND_PERHAPS
 } behind_why;
 
 #define BEHIND_WORDS 600
@@ -40,6 +42,7 @@ typedef struct behind_row {
 typedef struct behind {
     behind_row *rows; /* of those that are, the strongest evidence first */
     size_t count;
+    size_t perhaps;             /* rows after those: wait, perhaps for one of them */
     char verdict[BEHIND_WORDS]; /* in words, also where nobody is */
 } behind;
 

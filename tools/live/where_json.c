@@ -108,7 +108,7 @@ static void put_target(pki_json *j, const look *l)
     pki_json_close(j, '}');
 }
 
-static void put_behind(pki_json *j, const where *w, const behind_row *row)
+static void put_row(pki_json *j, const where *w, const behind_row *row)
 {
     const pki_arena_header *h = w->looks[row->of].t->header;
     pki_json_row(j);
@@ -118,6 +118,14 @@ static void put_behind(pki_json *j, const where *w, const behind_row *row)
     pki_json_text(j, "why", behind_why_text(row->why));
     pki_json_text(j, "evidence", row->words);
     pki_json_close(j, '}');
+}
+
+static void put_rows(pki_json *j, const char *key, const where *w, size_t from, size_t count)
+{
+    pki_json_open(j, key, '[');
+    for (size_t i = from; i < from + count; i++)
+        put_row(j, w, &w->behind.rows[i]);
+    pki_json_close(j, ']');
 }
 
 void where_json(const where *w, FILE *to)
@@ -130,10 +138,8 @@ void where_json(const where *w, FILE *to)
     for (size_t i = 0; i < w->count; i++)
         put_target(&j, &w->looks[i]);
     pki_json_close(&j, ']');
-    pki_json_open(&j, "behind", '[');
-    for (size_t i = 0; i < w->behind.count; i++)
-        put_behind(&j, w, &w->behind.rows[i]);
-    pki_json_close(&j, ']');
+    put_rows(&j, "behind", w, 0, w->behind.count);
+    put_rows(&j, "perhaps", w, w->behind.count, w->behind.perhaps);
     pki_json_text(&j, "verdict", w->behind.verdict);
     pki_json_close(&j, '}');
     fputc('\n', to);

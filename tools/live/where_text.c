@@ -127,7 +127,7 @@ static void put_target(FILE *to, const look *l)
 static void put_behind(FILE *to, const where *w)
 {
     char name[LOOK_NAME], text[BEHIND_WORDS + LOOK_NAME + 8];
-    for (size_t i = 0; i < w->behind.count; i++) {
+    for (size_t i = 0; i < w->behind.count + w->behind.perhaps; i++) {
         const behind_row *row = &w->behind.rows[i];
         look_name(&w->looks[row->of], name);
         snprintf(text, sizeof text, "%s %s.", name, row->words);
