@@ -71,6 +71,7 @@ typedef struct pk_job_steps_ {
     uint32_t ended; /* 1: this rank has come to its end */
     uint32_t told;  /* of so many of them no_processor is known */
     pk_job_stage_ stages[PK_JOB_STAGES_];
+    uint64_t running; /* as `ready` */
 } pk_job_steps_;
 
 /* From here on, of sessions that are open or will be, so many steps at a time are kept for
@@ -95,7 +96,7 @@ typedef struct pk_job_late_ {
 /* What rank 0 says of all ranks. */
 typedef struct pk_job_word_ {
     uint32_t over;        /* 1: it is the last word */
-    uint32_t count;       /* of late ones, latest first; there may be more than have room */
+    uint32_t count;       /* of late ones, as they were named; there may be more than have room */
     uint64_t first, last; /* the steps that it is about; both 0: none have been compared yet */
     uint64_t from; /* steps before these are of no use any more: a rank has told of later ones */
     pk_job_late_ late[PK_JOB_LATE_];

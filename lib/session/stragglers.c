@@ -65,9 +65,16 @@ static void put(const pki_session *s, const pki_steps *steps, uint64_t length, c
                            .no_processor = p->no_processor,
                            .told = (uint32_t)p->told,
                            .observed = s->toll.stepper.observed,
+                           .running = s->toll.stepper.running,
                            .ready = s->toll.stepper.ready};
     fill_stages(steps, p, out->stages);
     pki_store_release(&box.put, box.put + 1);
+}
+
+/* As in the report, where the program has said how many of them there are. */
+static bool is_warmup(const pki_session *s, uint64_t length, const pki_portion *p)
+{
+    return p->number * length < s->config.warmup_steps;
 }
 
 static void give_steps(const pki_session *s)
@@ -79,7 +86,8 @@ static void give_steps(const pki_session *s)
     pki_steps_expect_portions(steps, length);
     /* pairs with the release of who takes: its copy is made */
     while (box.put - pki_load_acquire(&box.taken) < BOX && pki_steps_take_portion(steps, &portion))
-        put(s, steps, length, &portion);
+        if (!is_warmup(s, length, &portion))
+            put(s, steps, length, &portion);
     pki_fold_unlock();
 }
 

@@ -1,9 +1,10 @@
 /* Ranks that are compared while they run: stragglers HOW. What a rank tells of its steps is a
  * script
- * ("late": rank 1 is for a while; "healthy"; "uneven": ranks end at different moments; "silent":
- * rank 1 has no steps; "abort": rank 1 aborts), or what perfkit records ("real": rank 1 sleeps
- * longer). Rank 0 prints who is said to be late, each time that it changes; the others, if they
- * have heard something else than rank 0 at the end.
+ * ("late": rank 1 is for a while; "healthy"; "uneven": ranks end at different moments; "apart":
+ * they come to MPI_Finalize up to 2 s apart; "silent": rank 1 has no steps; "abort": rank 1
+ * aborts), or what perfkit records ("real": rank 1 sleeps longer). Rank 0 prints who is said to be
+ * late, each time that it changes; the others, if they have heard something else than rank 0 at the
+ * end.
  */
 #include <pk/job.h>
 #include <pk/pk.h>
@@ -146,6 +147,17 @@ static void uneven(void)
     }
 }
 
+/* Each amid an exchange that another one has left, or has never begun. */
+static void apart(void)
+{
+    healthy(8);
+    for (int i = 0; i < 5 * (rank * 3 % ranks); i++) {
+        made++;
+        MPI_Barrier(MPI_COMM_SELF);
+        usleep(57000);
+    }
+}
+
 static void silent(void)
 {
     for (int i = 0; i < 100; i++) {
@@ -223,6 +235,8 @@ int main(int argc, char **argv)
         healthy(40);
     else if (strcmp(how, "uneven") == 0)
         uneven();
+    else if (strcmp(how, "apart") == 0)
+        apart();
     else if (strcmp(how, "silent") == 0)
         silent();
     else if (strcmp(how, "abort") == 0)

@@ -39,6 +39,9 @@ def others(mpiexec, program):
         done = go(mpiexec, program, how, ranks=3 if how == "uneven" else RANKS)
         if done.stdout not in ([wanted] if wanted else ["ends\n", "late:\nends\n"]) or "ank " in done.stderr:
             yield f"{how}: {done.stdout}{done.stderr[-1500:]}"
+    done = go(mpiexec, program, "apart", ranks=8)
+    if done.stdout != "late:\nends\n" or "ank " in done.stderr:
+        yield f"apart: {done.stdout}{done.stderr[-1500:]}"
     done = go(mpiexec, program, "real", {"PK_MPI_STRAGGLERS": "2"})
     if "late: 1" not in done.stdout:  # the stage may be hidden by time without a processor
         yield f"real: {done.stdout}{done.stderr[-1500:]}"

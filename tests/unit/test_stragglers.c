@@ -184,6 +184,26 @@ static void steps_are_told_in_portions(void **state)
     assert_int_equal(pk_stop(), PK_OK);
 }
 
+/* A portion that begins amid the warm-up is none: its other steps would be told as if it were
+ * whole. */
+static void warmup_is_not_told(void **state)
+{
+    pk_job_steps_ told;
+    (void)state;
+    pk_job_steps_expect_(4);
+    assert_int_equal(pk_start(pk_options(.backends = "none", .warmup_steps = 6)), PK_OK);
+    assert_int_equal(pk_flush(), PK_OK);
+    make_steps(17);
+    for (uint64_t first = 8; first < 16; first += 4) {
+        assert_true(pk_job_steps_take_(&told));
+        assert_int_equal(told.first, first);
+        assert_int_equal(told.steps, 4);
+    }
+    assert_false(pk_job_steps_take_(&told));
+    assert_int_equal(pk_stop(), PK_OK);
+    pk_job_steps_expect_(0);
+}
+
 /* Who does not take them loses some, and nothing else. */
 static void nobody_takes_them(void **state)
 {
@@ -322,6 +342,7 @@ int main(void)
         cmocka_unit_test_setup(off_nothing_is_kept, none),
         cmocka_unit_test_setup(stages_keep_their_places, none),
         cmocka_unit_test(steps_are_told_in_portions),
+        cmocka_unit_test(warmup_is_not_told),
         cmocka_unit_test(nobody_takes_them),
         cmocka_unit_test(what_is_said),
         cmocka_unit_test(many_are_late),

@@ -15,6 +15,7 @@
 
 #define NAME 160
 #define NAP_MOST 20e-3
+#define PATIENCE_LEAST 1.0 /* none at all would be an answer before anybody can have one */
 
 /* Below an answer: */
 enum { NOTHING = -1, DIFFERENT = -2 };
@@ -145,7 +146,7 @@ long pki_mpi_agree(const char *variable, long mine)
     MPI_Errhandler world, self;
     if (is_alone())
         return 0;
-    a.until = a.since + pki_mpi_patience();
+    a.until = a.since + fmax(pki_mpi_patience(), PATIENCE_LEAST);
     PMPI_Comm_rank(MPI_COMM_WORLD, &a.rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &a.ranks);
     PMPI_Comm_get_errhandler(MPI_COMM_WORLD, &world); /* which of them such a call asks differs */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <pk/counter.h>
@@ -18,6 +19,10 @@
 
 #define LOOK_SECONDS 200e-6 /* between two looks at what is under way */
 #define END_SECONDS 0.25    /* for the others, in MPI_Finalize */
+#define END_NAP_NS 200000
+#define TURN_MOST 64 /* messages that rank 0 begins or ends in one turn */
+
+enum { STEPS_TAG = 1, WORD_TAG };
 
 int pki_mpi_stragglers_live;
 
@@ -29,16 +34,18 @@ static struct {
     int rank, ranks;
     bool under_way, over; /* over: the last word has been heard */
     double next_look;
-    MPI_Request requests[2];
+    MPI_Request requests[2]; /* rank 0 has its own */
     pk_job_steps_ mine;
     pk_job_word_ word;
     char host[PKI_WINDOW_HOST];
-} x = {.comm = MPI_COMM_NULL};
+} x = {.comm = MPI_COMM_NULL, .requests = {MPI_REQUEST_NULL, MPI_REQUEST_NULL}};
 
 /* Rank 0's: what all ranks have given, and what is made of it. */
 static struct {
     pk_job_steps_ *given[2]; /* one for MPI, one for who judges */
     unsigned at;             /* MPI's */
+    MPI_Request *requests;   /* one for each other rank: its steps, then the word for it */
+    int done;                /* of this exchange: see turn_of_root */
     bool ended;              /* a rank has come to its end */
     uint64_t from;           /* the latest steps that a rank has told of */
     uint32_t fresh;          /* the other one has not been judged yet */
@@ -97,21 +104,68 @@ static void stop(void)
     x.over = true;
 }
 
+/* The receive comes first: rank 0 sends when it has our steps, so its word finds it there. */
+static bool begin_mine(void)
+{
+    return PMPI_Irecv(&x.word, (int)sizeof x.word, MPI_BYTE, 0, WORD_TAG, x.comm, &x.requests[0]) ==
+               MPI_SUCCESS &&
+           PMPI_Isend(&x.mine, (int)sizeof x.mine, MPI_BYTE, 0, STEPS_TAG, x.comm,
+                      &x.requests[1]) == MPI_SUCCESS;
+}
+
 static void begin(void)
 {
-    pk_job_steps_ *to = x.rank == 0 ? root.given[root.at] : NULL;
-    int bytes = (int)sizeof x.mine;
     if (x.rank == 0) {
-        take_word();
-        x.word.over = root.ended || x.mine.ended;
-        x.word.from = root.from;
+        root.given[root.at][0] = x.mine;
+        root.done = 0;
     }
-    x.under_way = PMPI_Igather(&x.mine, bytes, MPI_BYTE, to, bytes, MPI_BYTE, 0, x.comm,
-                               &x.requests[0]) == MPI_SUCCESS &&
-                  PMPI_Ibcast(&x.word, (int)sizeof x.word, MPI_BYTE, 0, x.comm, &x.requests[1]) ==
-                      MPI_SUCCESS;
-    if (!x.under_way)
+    x.under_way = true;
+    if (x.rank != 0 && !begin_mine())
         stop();
+}
+
+/* All have given: what follows is the word. */
+static void make_word(void)
+{
+    hand_over();
+    take_word();
+    x.word.over = root.ended;
+    x.word.from = root.from;
+}
+
+static bool begin_one(bool steps, int rank)
+{
+    MPI_Request *request = &root.requests[rank];
+    int status =
+        steps ? PMPI_Irecv(&root.given[root.at][rank], (int)sizeof x.mine, MPI_BYTE, rank,
+                           STEPS_TAG, x.comm, request)
+              : PMPI_Isend(&x.word, (int)sizeof x.word, MPI_BYTE, rank, WORD_TAG, x.comm, request);
+    if (status != MPI_SUCCESS)
+        stop();
+    return status == MPI_SUCCESS;
+}
+
+static bool end_one(int rank)
+{
+    int there = 0;
+    if (PMPI_Test(&root.requests[rank], &there, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+        stop();
+    return there && !x.over;
+}
+
+/* Four times round the other ranks: receives of their steps are begun, and are over; sends of the
+ * word are begun, and are over. True: so is the exchange. */
+static bool turn_of_root(void)
+{
+    int others = x.ranks - 1;
+    for (int i = 0; i < TURN_MOST && root.done < 4 * others; i++) {
+        int round = root.done / others, rank = 1 + root.done % others;
+        if (!(round % 2 ? end_one(rank) : begin_one(round == 0, rank)))
+            return false;
+        if (++root.done == 2 * others)
+            make_word();
+    }
+    return root.done == 4 * others;
 }
 
 static bool is_mine(const pk_job_late_ *late)
@@ -132,8 +186,6 @@ static double own_lateness(void)
 static void end(void)
 {
     x.under_way = false;
-    if (x.rank == 0 && !x.word.over)
-        hand_over();
     if (x.word.last) {
         pk_counter_set(&lateness, own_lateness());
         pk_job_say_(&x.word, x.rank);
@@ -142,17 +194,23 @@ static void end(void)
         stop();
 }
 
-/* With its last word rank 0 needs nothing from the others any more, and some may have gone. */
+static bool is_complete(void)
+{
+    int there = 0;
+    if (x.rank == 0)
+        return turn_of_root();
+    if (PMPI_Testall(2, x.requests, &there, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
+        stop();
+    return there && !x.over;
+}
+
 static void look(void)
 {
-    int there = 0, all = x.rank == 0 && x.word.over ? 1 : 2;
     double now = pki_mpi_seconds();
     if (now < x.next_look)
         return;
     x.next_look = now + LOOK_SECONDS;
-    if (PMPI_Testall(all, x.requests + 2 - all, &there, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
-        stop();
-    else if (there)
+    if (is_complete())
         end();
 }
 
@@ -188,8 +246,11 @@ static bool make_root(const char *hosts)
 {
     root.given[0] = calloc((size_t)x.ranks, sizeof *root.given[0]);
     root.given[1] = calloc((size_t)x.ranks, sizeof *root.given[1]);
+    root.requests = malloc((size_t)x.ranks * sizeof(MPI_Request));
+    for (int r = 0; root.requests && r < x.ranks; r++)
+        root.requests[r] = MPI_REQUEST_NULL;
     root.window = pki_mpi_window_create(x.ranks, hosts);
-    return root.given[0] && root.given[1] && root.window;
+    return root.given[0] && root.given[1] && root.requests && root.window;
 }
 
 /* With a communicator of our own, no message and no order of calls meets the program's. */
@@ -240,23 +301,45 @@ void pki_mpi_stragglers_begin(void)
 
 static bool complete(double until)
 {
-    for (int i = 0; i < 2; i++)
-        if (!pki_mpi_wait(&x.requests[i], MPI_STATUS_IGNORE, until - pki_mpi_seconds()))
+    const struct timespec nap = {.tv_nsec = END_NAP_NS};
+    while (!is_complete()) {
+        if (x.over || pki_mpi_seconds() > until)
             return false;
+        nanosleep(&nap, NULL);
+    }
     end();
     return true;
 }
 
-/* Until the last word, or until somebody does not come: then what is under way is left to MPI,
- * which is about to end. */
+/* A receive that is called off is over at once, whatever other ranks do. */
+static void call_off(MPI_Request *receive)
+{
+    if (*receive == MPI_REQUEST_NULL)
+        return;
+    PMPI_Cancel(receive);
+    PMPI_Wait(receive, MPI_STATUS_IGNORE);
+}
+
+/* Sends are not called off (few MPIs can): they are small enough to be MPI's own from the start. */
+static void call_off_all(void)
+{
+    if (x.rank != 0)
+        call_off(&x.requests[0]);
+    else if (root.done < 2 * (x.ranks - 1))
+        for (int r = 1; r < x.ranks; r++)
+            call_off(&root.requests[r]);
+    x.under_way = false;
+}
+
+/* Until the last word, or until somebody does not come. */
 static void end_all(void)
 {
     double until = pki_mpi_seconds() + END_SECONDS;
-    if (x.under_way && !complete(until))
-        return;
     while (!x.over) {
-        x.mine = (pk_job_steps_){.ended = 1};
-        begin();
+        if (!x.under_way) {
+            x.mine = (pk_job_steps_){.ended = 1};
+            begin();
+        }
         if (x.under_way && !complete(until))
             return;
     }
@@ -268,6 +351,8 @@ void pki_mpi_stragglers_end(void)
         return;
     if (!x.over && __atomic_load_n(&pki_mpi_stragglers_live, __ATOMIC_RELAXED))
         end_all();
+    if (x.under_way)
+        call_off_all();
     stop();
     pk_job_each_round_(NULL);
     pk_job_steps_expect_(0);

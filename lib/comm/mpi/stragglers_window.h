@@ -2,7 +2,7 @@
  * late: `pk job`'s verdict (tools/job/late.h) of a window that moves on.
  *
  * The code is that of the command, as in job_report.h. Each rank's last PKI_WINDOW_BLOCKS portions
- * of steps are kept, 168 bytes each. Who is late in PKI_WINDOW_NAMED verdicts on end is named, and
+ * of steps are kept, 176 bytes each. Who is late in PKI_WINDOW_NAMED verdicts on end is named, and
  * who is not in PKI_WINDOW_CLEARED on end is so no more: a verdict that comes and goes is none.
  *
  * Not for two threads at once.
@@ -28,5 +28,6 @@ void pki_mpi_window_destroy(pki_straggler_window *window);
  * rank's last ones are of another session: what there is of it goes. */
 void pki_mpi_window_add(pki_straggler_window *window, const pk_job_steps_ *of_ranks);
 
-/* False: without memory; `word` is as it was. */
+/* False: without memory; `word` is as it was, and stays so from there on. While there are too few
+ * steps `word` is as it was, too. */
 bool pki_mpi_window_judge(pki_straggler_window *window, pk_job_word_ *word);

@@ -27,11 +27,13 @@ typedef struct suspect {
     pk_job_late_ late;
     unsigned seen, unseen; /* verdicts on end */
     bool named;
+    uint64_t order; /* in which they were named */
 } suspect;
 
 struct pki_straggler_window {
     int32_t ranks;
     member *members;
+    uint64_t named;
     size_t suspect_count;
     suspect *suspects;
 };
@@ -108,12 +110,13 @@ static void add(member *m, const pk_job_steps_ *from)
                     from->no_processor, from->told,  {0}};
     for (size_t i = 0; i < PK_JOB_STAGES_; i++)
         to->selves[i] = from->stages[i].self;
-    m->processor = (pki_processor){.observed = from->observed, .ready = from->ready};
+    m->processor =
+        (pki_processor){.observed = from->observed, .running = from->running, .ready = from->ready};
 }
 
 void pki_mpi_window_add(pki_straggler_window *w, const pk_job_steps_ *of_ranks)
 {
-    for (int32_t r = 0; r < w->ranks; r++)
+    for (int32_t r = 0; w->members && r < w->ranks; r++)
         add(&w->members[r], &of_ranks[r]);
 }
 
@@ -233,7 +236,10 @@ static void note(pki_straggler_window *w, const job *j, const job_lateness *l)
         s->late = late;
         s->seen = s->unseen > 1 ? 1 : s->seen + 1;
         s->unseen = 0;
-        s->named = s->named || s->seen >= PKI_WINDOW_NAMED;
+        if (!s->named && s->seen >= PKI_WINDOW_NAMED) {
+            s->named = true;
+            s->order = w->named++;
+        }
     }
     size_t kept = 0;
     for (size_t i = 0; i < w->suspect_count; i++)
@@ -242,19 +248,19 @@ static void note(pki_straggler_window *w, const job *j, const job_lateness *l)
     w->suspect_count = kept;
 }
 
-static int latest_first(const void *x, const void *y)
+/* By how much they are late changes with each verdict: a word that has no room for all would name
+ * now these and now those. */
+static int first_named_first(const void *x, const void *y)
 {
     const suspect *a = x, *b = y;
-    if (a->late.by != b->late.by)
-        return a->late.by < b->late.by ? 1 : -1;
-    return (a->late.rank > b->late.rank) - (a->late.rank < b->late.rank);
+    return (a->order > b->order) - (a->order < b->order);
 }
 
 static void say(pki_straggler_window *w, const job *j, pk_job_word_ *word)
 {
     const job_loop *loop = job_usual(j);
     if (w->suspect_count)
-        qsort(w->suspects, w->suspect_count, sizeof *w->suspects, latest_first);
+        qsort(w->suspects, w->suspect_count, sizeof *w->suspects, first_named_first);
     word->count = 0;
     for (size_t i = 0; i < w->suspect_count; i++) {
         if (!w->suspects[i].named)
@@ -281,19 +287,34 @@ static void judge(pki_straggler_window *w, pk_job_word_ *word)
         fill(w, r, &all[r]);
     if (job_of(&j, all, (size_t)w->ranks, &(job_steps){.given = false}, &why) && job_usual(&j)) {
         job_lateness l = job_find_late(&j);
-        note(w, &j, &l);
-        say(w, &j, word);
+        if (!l.why_not) { /* else nothing is known of anybody: neither that they are late any more
+                           */
+            note(w, &j, &l);
+            say(w, &j, word);
+        }
         job_lateness_finish(&l);
     }
     job_finish(&j);
     free(all);
 }
 
+/* What the verdict had got by then stays, once: there are no more. */
+static void give_up(pki_straggler_window *w)
+{
+    free(w->members);
+    free(w->suspects);
+    *w = (pki_straggler_window){.ranks = w->ranks};
+}
+
 bool pki_mpi_window_judge(pki_straggler_window *w, pk_job_word_ *word)
 {
     jmp_buf no_memory;
-    if (setjmp(no_memory) != 0)
+    if (!w->members)
         return false;
+    if (setjmp(no_memory) != 0) {
+        give_up(w);
+        return false;
+    }
     memory_way_out(&no_memory);
     judge(w, word);
     return true;
