@@ -53,11 +53,31 @@ static size_t make_head(const char *path, char head[PKI_HEAD_BYTES], recovery *d
 }
 
 /* Where the parts of a trace are put together one event ends and another begins; anything else, and
- * the arena and the trace do not belong together, or one of them is spoilt. */
-static bool is_seam(const char *before, const char *behind, size_t left)
+ * the arena and the trace do not belong together, or one of them is spoilt. `next` is what stands
+ * behind the end, if anything does: an event that has arguments ends in two braces. */
+static bool is_seam(const char *before, const char *next, const char *behind, size_t left)
 {
-    return (!before || *before == '}') &&
+    return (!before || *before == '}') && (!next || *next != '}') &&
            (!behind || memcmp(behind, ",\n", left < 2 ? left : 2) == 0);
+}
+
+/* No line break stands within an event: are the braces of the last one closed? */
+static bool ends_whole(const char *text, size_t n)
+{
+    size_t at = n;
+    int open = 0;
+    bool quoted = false;
+    while (at > 0 && text[at - 1] != '\n')
+        at--;
+    for (; at < n; at++) {
+        if (quoted && text[at] == '\\')
+            at++;
+        else if (text[at] == '"')
+            quoted = !quoted;
+        else if (!quoted)
+            open += (text[at] == '{') - (text[at] == '}');
+    }
+    return open == 0 && !quoted;
 }
 
 /* The part of a piece that lies between two offsets of the whole. */
@@ -68,8 +88,9 @@ static bool put_part(rewrite *out, const char *piece, uint64_t at, uint64_t n, u
     uint64_t to = until - at < n ? until - at : n;
     if (from >= to)
         return true;
-    if (!is_seam(at + to == until ? &piece[to - 1] : NULL, at + from == skip ? &piece[from] : NULL,
-                 (size_t)(to - from)))
+    bool last = at + to == until;
+    if (!is_seam(last ? &piece[to - 1] : NULL, last && to < n ? &piece[to] : NULL,
+                 at + from == skip ? &piece[from] : NULL, (size_t)(to - from)))
         return complaint_set(why, "it does not fit to its trace");
     return rewrite_put(out, piece + from, (size_t)(to - from));
 }
@@ -111,7 +132,7 @@ static bool put_all(pki_salvage *s, const char *trace, size_t head_bytes, rewrit
         return complaint_set(why, "the run wrote no trace and kept no history");
     if (!has_trace(s))
         return pki_history_salvage(s, put_event, out) && pki_salvage_events(s, put_event, out);
-    if (n && !is_seam(&buffer[n - 1], buffer, n))
+    if (n && (!is_seam(&buffer[n - 1], NULL, buffer, n) || !ends_whole(buffer, n)))
         return complaint_set(why, "damaged: its text is not what was written");
     return copy_trace(trace, head_bytes, s->commit.file_bytes, out, why) &&
            rewrite_put(out, buffer, n) && pki_salvage_events(s, put_event, out);
