@@ -108,8 +108,10 @@ static void sampled_replays(void **state)
     CUgraph graph = capture();
     CUgraphExec exec = gpu->instantiate(graph);
     for (int i = 0; i < 5; i++) {
+        pthread_mutex_lock(&pki_drain_lock); /* the collector sees the last one alone */
         for (int k = 0; k < 3; k++)
             gpu->launch(exec, the_stream);
+        pthread_mutex_unlock(&pki_drain_lock);
         await(counts_now().sampled == (uint64_t)(i + 1) * 3);
     }
     sleep_ms(40); /* the same stamps again are nothing new */
