@@ -111,7 +111,7 @@ static void write_line(run *r, pki_window *w)
     uint64_t began = now_ns();
     if (!pki_window_line_begin(&r->line, w))
         exit(1);
-    while (!pki_window_line_go_on(&r->line))
+    while (!pki_window_line_advance(&r->line))
         ;
     if (!pki_window_line_end(&r->line) ||
         !pki_rolling_append(&r->file, r->line.text, r->line.bytes))

@@ -53,7 +53,7 @@ static uint64_t with_perfkit(int fd)
     pki_chrome chrome;
     pki_trace_file file = PKI_TRACE_FILE_NONE;
     size_t used = 0;
-    if (!pki_own_take(&file.own, fd))
+    if (!pki_own_adopt(&file.own, fd))
         bench_fail("file");
     pki_chrome_init(&chrome, &map, 4242, name_of, NULL);
     for (unsigned i = 0; i < RECORDS * ROUNDS_OF_RING; i++) {

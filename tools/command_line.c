@@ -92,7 +92,7 @@ static bool set(const option_table *table, const option *o, void *wish, const ch
 }
 
 /* How many arguments it was; 0 after a complaint. */
-static int take_option(const option_table *table, void *wish, char **argv)
+static int parse_option(const option_table *table, void *wish, char **argv)
 {
     const char *value;
     for (size_t i = 0; i < table->count; i++) {
@@ -141,7 +141,7 @@ int options_read(const option_table *table, void *wish, int argc, char **argv)
         int status = print_help(table, argv[i]);
         if (status != OPTIONS_READ)
             return status;
-        taken = take_option(table, wish, argv + i);
+        taken = parse_option(table, wish, argv + i);
         if (taken <= 0)
             return EXIT_UNUSABLE;
     }

@@ -52,7 +52,7 @@ static void enter(output *o)
     open_outputs = o;
 }
 
-static void leave(const output *o)
+static void unregister(const output *o)
 {
     output **at = &open_outputs;
     while (*at && *at != o)
@@ -71,7 +71,7 @@ bool output_open(output *o, const char *path, output_kind kind, complaint *why)
     o->to = fdopen(fd, "w");
     if (o->to)
         return true;
-    leave(o);
+    unregister(o);
     refuse(path, kind, why);
     close(fd);
     unlink(o->temporary);
@@ -86,7 +86,7 @@ bool output_close(output *o, bool whole, complaint *why)
         written = false;
         error = errno;
     }
-    leave(o);
+    unregister(o);
     if (!written)
         complaint_set(why, "%s could not be written: %s", o->path, strerror(error));
     if (written && whole)

@@ -26,7 +26,7 @@ typedef struct wish {
     operands files;
 } wish;
 
-static bool take_top(void *to, const option_given *given)
+static bool parse_top(void *to, const option_given *given)
 {
     wish *w = to;
     bool taken = option_number(to, given);
@@ -35,7 +35,7 @@ static bool take_top(void *to, const option_given *given)
 }
 
 /* Kept plus one: 0 is not given. */
-static bool take_share(void *to, const option_given *given)
+static bool parse_share(void *to, const option_given *given)
 {
     wish *w = to;
     bool taken = option_number(to, given);
@@ -44,7 +44,7 @@ static bool take_share(void *to, const option_given *given)
 }
 
 static const option all_options[] = {
-    {"--top", "N", "show N regions (default {}; 0: all)", OPTION_WORD, take_top,
+    {"--top", "N", "show N regions (default {}; 0: all)", OPTION_WORD, parse_top,
      offsetof(wish, top), .shown = PKI_REPORT_TOP},
     {"--threads", NULL, "also the regions of each thread; for a trace, from its events",
      .at = offsetof(wish, threads)},
@@ -53,7 +53,7 @@ static const option all_options[] = {
     {"--depth", "N", "levels of the call tree to show (default: all)", OPTION_WORD, option_number,
      offsetof(wish, depth), .least = 1},
     {"--min-share", "PERCENT", "share below which the call tree leaves a path out (default {})",
-     OPTION_WORD, take_share, offsetof(wish, least), .shown = 1},
+     OPTION_WORD, parse_share, offsetof(wish, least), .shown = 1},
     {"--filter", "REGEX",
      "only regions and kernels whose names match (POSIX, extended); shares remain those of all",
      OPTION_WORD, option_text, offsetof(wish, filter), .needs = "a pattern"},
@@ -148,7 +148,7 @@ static void add_thread_regions(const wish *w, pki_summary *summary)
     if (has_thread_regions(summary))
         return;
     if (!is_standard(w->path) && load_run(w->path, &options, &events, &why)) {
-        report_take_thread_regions(summary, &events);
+        report_move_thread_regions(summary, &events);
         pki_summary_finish(&events);
     }
     if (!has_thread_regions(summary))
@@ -165,7 +165,7 @@ static void add_tree(const wish *w, pki_summary *summary)
     if (summary->tree_count)
         return;
     if (!is_standard(w->path) && load_run(w->path, &options, &events, &why)) {
-        report_take_tree(summary, &events);
+        report_move_tree(summary, &events);
         pki_summary_finish(&events);
     }
     if (!summary->tree_count && w->tree)
@@ -174,7 +174,7 @@ static void add_tree(const wish *w, pki_summary *summary)
             w->path);
 }
 
-/* A capture is a file that can be read again; from a pipe it is told without its reasons. */
+/* A capture is a file that can be read again; from a pipe it is shown without its reasons. */
 static void add_beside(const wish *w, pki_summary *summary, slices *events)
 {
     complaint why = {""};

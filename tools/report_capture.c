@@ -41,7 +41,7 @@ static bool is_own(const pki_path_row *r)
 
 /* ---- what it is ---- */
 
-static void say_reason(const pki_capture *c, FILE *file)
+static void print_reason(const pki_capture *c, FILE *file)
 {
     static const struct {
         const char *reason, *words;
@@ -53,7 +53,7 @@ static void say_reason(const pki_capture *c, FILE *file)
                {"hang", "The watchdog found that nothing moved any more"},
                {"straggler", "All ranks found that this one was late"}};
     if (c->slow) {
-        pki_report_say(
+        pki_report_print(
             file, "Step %" PRIu64 " took %s, %s the median of steps like it before (%s): %s more.",
             c->slow_step, TIME((double)c->slow),
             pki_figure_ratio((double)c->slow / fmax((double)c->median, 1)).text,
@@ -62,10 +62,10 @@ static void say_reason(const pki_capture *c, FILE *file)
     }
     for (size_t i = 0; i < PKI_COUNT_OF(all); i++)
         if (strcmp(c->reason, all[i].reason) == 0)
-            pki_report_say(file, "%s%s%s.", all[i].words, c->text[0] ? ": " : "", c->text);
+            pki_report_print(file, "%s%s%s.", all[i].words, c->text[0] ? ": " : "", c->text);
 }
 
-static void say_steps(const pki_capture *c, FILE *file)
+static void print_steps(const pki_capture *c, FILE *file)
 {
     uint64_t in = 0, kernels = 0, first = 0, last = 0;
     for (size_t i = 0; i < c->step_count; i++) {
@@ -79,29 +79,30 @@ static void say_steps(const pki_capture *c, FILE *file)
     if (kernels)
         snprintf(with, sizeof with, "kernels of %" PRIu64 " of them, steps %" PRIu64 " to %" PRIu64,
                  kernels, first, last);
-    pki_report_say(file, "In the file: steps %" PRIu64 " to %" PRIu64 ", %" PRIu64 " of them; %s.",
-                   c->first, c->last, in, with);
+    pki_report_print(file,
+                     "In the file: steps %" PRIu64 " to %" PRIu64 ", %" PRIu64 " of them; %s.",
+                     c->first, c->last, in, with);
 }
 
-static void say_missing(const pki_capture *c, FILE *file)
+static void print_missing(const pki_capture *c, FILE *file)
 {
     if (c->cut)
-        pki_report_say(file, "Cut: the run ended before its last step.");
+        pki_report_print(file, "Cut: the run ended before its last step.");
     if (c->beginning_gone)
-        pki_report_say(file, "Cut: the beginning of its first step was no longer in the history "
-                             "(a larger history_bytes keeps more).");
+        pki_report_print(file, "Cut: the beginning of its first step was no longer in the history "
+                               "(a larger history_bytes keeps more).");
     if (c->full)
-        pki_report_say(file, "Cut: it was longer than capture_bytes_per_hour allowed.");
+        pki_report_print(file, "Cut: it was longer than capture_bytes_per_hour allowed.");
     if (c->records_lost)
-        pki_report_say(file, "The history had no room for %s records of the run so far.",
-                       COUNT(c->records_lost));
+        pki_report_print(file, "The history had no room for %s records of the run so far.",
+                         COUNT(c->records_lost));
     if (c->refused)
-        pki_report_say(file,
-                       "By then %s other capture%s had been refused (captures_per_hour, "
-                       "capture_bytes_per_hour).",
-                       COUNT(c->refused), c->refused == 1 ? "" : "s");
+        pki_report_print(file,
+                         "By then %s other capture%s had been refused (captures_per_hour, "
+                         "capture_bytes_per_hour).",
+                         COUNT(c->refused), c->refused == 1 ? "" : "s");
     if (!c->cut && !c->beginning_gone && !c->full && !c->records_lost)
-        pki_report_say(file, "Nothing of it was cut or lost.");
+        pki_report_print(file, "Nothing of it was cut or lost.");
 }
 
 static void put_step(const pki_captured_step *s, double usual, bool looked_at, FILE *file)
@@ -134,24 +135,60 @@ static void put_steps(const pki_summary *summary, FILE *file)
 
 /* ---- why ---- */
 
+/* " In it the process wrote 2.15 GB (usually 0 B), dirtied 2.15 GB for devices (usually 0 B)" */
+static size_t add_file_row(const pki_io_beside *r, bool first, char *text, size_t size)
+{
+    static const struct {
+        const char *name, *unit, *verb, *what;
+    } all[] = {{"io.read", "B", "read", ""},
+               {"io.written", "B", "wrote", ""},
+               {"io.device_read", "B", "had", " from devices"},
+               {"io.device_written", "B", "dirtied", " for devices"},
+               {"io.operations", "", "made", " calls"}};
+    size_t k = 0;
+    char begin[80] = ",";
+    while (k < PKI_COUNT_OF(all) && strcmp(r->name, all[k].name) != 0)
+        k++;
+    if (k == PKI_COUNT_OF(all) || !r->telling)
+        return 0;
+    if (first && r->steps > 1)
+        snprintf(begin, sizeof begin, " In it and the %" PRIu64 " before it the process",
+                 r->steps - 1);
+    else if (first)
+        snprintf(begin, sizeof begin, " In it the process");
+    int n = snprintf(text, size, "%s %s %s%s (usually %s)", begin, all[k].verb,
+                     pki_figure_scaled((double)r->value, all[k].unit).text, all[k].what,
+                     pki_figure_scaled(r->usual * (double)r->steps, all[k].unit).text);
+    return n > 0 ? PKI_MIN((size_t)n, size - 1) : 0;
+}
+
+static void add_files(const pki_beside *b, char *text, size_t size)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->io_count; i++)
+        n += add_file_row(&b->io[i], n == 0, text + n, size - n);
+    if (n)
+        snprintf(text + n, size - n, ".");
+}
+
 /* Where many took longer by a little each, the reason is none of them. */
-static void say_none(const pki_beside *b, FILE *file)
+static void print_none(const pki_beside *b, const char *files, FILE *file)
 {
     size_t own = 0, longer = 0;
     for (size_t i = 0; i < b->path_count; i++) {
         own += is_own(&b->paths[i]);
         longer += is_own(&b->paths[i]) && difference(&b->paths[i]) > 0;
     }
-    pki_report_say(file,
-                   "No path stands out: %zu of %zu took longer, each by less than %s of the "
-                   "difference.",
-                   longer, own, pki_figure_percent(TELLING).text);
+    pki_report_print(file,
+                     "No path stands out: %zu of %zu took longer, each by less than %s of the "
+                     "difference.%s",
+                     longer, own, pki_figure_percent(TELLING).text, files);
 }
 
 /* "load +41.1 ms; all else +0.2 ms." */
-static void say_why(const pki_beside *b, FILE *file)
+static void print_why(const pki_beside *b, FILE *file)
 {
-    char text[NAMED * 300 + 100] = "";
+    char text[NAMED * 300 + 100] = "", files[512] = "";
     double all = (double)b->took - b->usual, rest = all;
     for (size_t i = 0, named = 0; i < b->path_count && named < NAMED; i++) {
         const pki_path_row *r = &b->paths[i];
@@ -162,10 +199,11 @@ static void say_why(const pki_beside *b, FILE *file)
                  more_or_less(difference(r)).text);
         rest -= difference(r);
     }
+    add_files(b, files, sizeof files);
     if (text[0])
-        pki_report_say(file, "%s; all else %s.", text, more_or_less(rest).text);
+        pki_report_print(file, "%s; all else %s.%s", text, more_or_less(rest).text, files);
     else
-        say_none(b, file);
+        print_none(b, files, file);
 }
 
 /* Open all through both: it says nothing. */
@@ -175,7 +213,7 @@ static bool is_all_of_it(const pki_path_row *r, const pki_beside *b)
 }
 
 /* What other threads and devices did longer meanwhile; that they waited is no reason. */
-static void say_meanwhile(const pki_beside *b, FILE *file)
+static void print_meanwhile(const pki_beside *b, FILE *file)
 {
     double all = (double)b->took - b->usual;
     for (size_t i = 0; i < b->path_count; i++) {
@@ -183,8 +221,8 @@ static void say_meanwhile(const pki_beside *b, FILE *file)
         if (is_own(r) || r->kind == PK_WAIT || is_all_of_it(r, b) || difference(r) < 0.25 * all ||
             all <= 0)
             continue;
-        pki_report_say(file, "Meanwhile on %s: %s %s.", r->where, path_of(r),
-                       more_or_less(difference(r)).text);
+        pki_report_print(file, "Meanwhile on %s: %s %s.", r->where, path_of(r),
+                         more_or_less(difference(r)).text);
         return;
     }
 }
@@ -234,17 +272,17 @@ static void put_beside(const pki_summary *summary, const pki_report_options *opt
     if (!b->took)
         return;
     if (!b->usual_count) {
-        pki_report_say(file, "There is no other step in the file to set it beside.");
+        pki_report_print(file, "There is no other step in the file to set it beside.");
         return;
     }
     pki_report_title(file, "%s " STEP " took %s and not %s",
                      summary->capture.slow ? "WHY" : "THE LONGEST:", b->step, TIME((double)b->took),
                      TIME(b->usual));
-    pki_report_say(file, "Beside the median of %" PRIu64 " usual step%s of the file%s.",
-                   b->usual_count, b->usual_count == 1 ? "" : "s",
-                   b->same_kind ? "" : ", which are of another kind");
-    say_why(b, file);
-    say_meanwhile(b, file);
+    pki_report_print(file, "Beside the median of %" PRIu64 " usual step%s of the file%s.",
+                     b->usual_count, b->usual_count == 1 ? "" : "s",
+                     b->same_kind ? "" : ", which are of another kind");
+    print_why(b, file);
+    print_meanwhile(b, file);
     put_paths(b, true, options, file);
     put_paths(b, false, options, file);
 }
@@ -255,9 +293,9 @@ void report_capture(const pki_summary *summary, const pki_report_options *option
     if (!c->captured)
         return;
     pki_report_heading(file, "CAPTURE: %s", c->slow ? "a slow step" : "steps of a run");
-    say_reason(c, file);
-    say_steps(c, file);
-    say_missing(c, file);
+    print_reason(c, file);
+    print_steps(c, file);
+    print_missing(c, file);
     put_steps(summary, file);
     put_beside(summary, options, file);
     fputs("\nTHE CAPTURED STEPS AS A RUN\n\n", file);

@@ -73,8 +73,9 @@ static void put_region(const beside *b, FILE *file)
 static void put_head(FILE *file)
 {
     fputs("\nEVENTS A CALL: what both runs sampled\n", file);
-    pki_report_say(file, "Misses are those in 1,000 instructions. +-: 95 %% of samples would be as "
-                         "near; a change is told where it is beyond both.");
+    pki_report_print(file,
+                     "Misses are those in 1,000 instructions. +-: 95 %% of samples would be as "
+                     "near; a change is shown where it is beyond both.");
     fprintf(file, "  %-*s%-*s this run      +-    other      +-   change\n", NAME, "region", FIGURE,
             "figure");
 }

@@ -20,7 +20,7 @@ static pki_thread_row *thread_of(pki_summary *summary, uint32_t tid)
     return NULL;
 }
 
-void report_take_thread_regions(pki_summary *summary, pki_summary *events)
+void report_move_thread_regions(pki_summary *summary, pki_summary *events)
 {
     for (size_t i = 0; i < events->thread_count; i++) {
         pki_thread_row *from = &events->threads[i], *to = thread_of(summary, from->tid);
@@ -33,7 +33,7 @@ void report_take_thread_regions(pki_summary *summary, pki_summary *events)
     }
 }
 
-void report_take_tree(pki_summary *summary, pki_summary *events)
+void report_move_tree(pki_summary *summary, pki_summary *events)
 {
     summary->tree = events->tree;
     summary->tree_count = events->tree_count;
@@ -167,8 +167,8 @@ static void put_difference(const char *what, const char *mine, const char *other
 {
     if (strcmp(mine ? mine : "", other ? other : "") == 0)
         return;
-    pki_report_say(file, "%s: %s; the other: %s", what, mine && mine[0] ? mine : "unknown",
-                   other && other[0] ? other : "unknown");
+    pki_report_print(file, "%s: %s; the other: %s", what, mine && mine[0] ? mine : "unknown",
+                     other && other[0] ? other : "unknown");
 }
 
 /* What could explain a difference: only what is not the same. */
@@ -176,7 +176,7 @@ static void put_environments(const pki_environment *a, const pki_environment *b,
 {
     if (!a->memory || !b->memory)
         return;
-    fputs("\nMACHINE AND BUILD: what is not the same\n", file);
+    fputs("\nMACHINE AND BUILD: what differs\n", file);
     put_difference("processor", a->cpu, b->cpu, file);
     put_difference("processors", COUNT(a->processors), COUNT(b->processors), file);
     put_difference("memory", pki_figure_scaled((double)a->memory, "B").text,

@@ -4,10 +4,10 @@
 #include "out/report/report.h"
 
 /* The regions of each thread, from what was made of the same run's events, which loses them. */
-void report_take_thread_regions(pki_summary *summary, pki_summary *events);
+void report_move_thread_regions(pki_summary *summary, pki_summary *events);
 
 /* Likewise the call tree. */
-void report_take_tree(pki_summary *summary, pki_summary *events);
+void report_move_tree(pki_summary *summary, pki_summary *events);
 
 /* What sampled calls of both runs counted; nothing where one has none. */
 void report_events_beside(const pki_summary *mine, const pki_summary *other,

@@ -19,7 +19,7 @@ void table_finish(table *t)
 
 /* Where the text is, or where it would go. Files come from whoever made them, and the worst that
  * they can do is to make this slow. */
-static uint32_t place_of(const table *t, const char *text)
+static uint32_t slot_of(const table *t, const char *text)
 {
     uint32_t place = pki_hash(text, strlen(text), 0) & (t->slots - 1);
     while (t->slot[place] && strcmp(t->texts[t->slot[place] - 1], text) != 0)
@@ -31,7 +31,7 @@ uint32_t table_find(const table *t, const char *text)
 {
     if (t->slots == 0)
         return TABLE_NONE;
-    return t->slot[place_of(t, text)] - 1;
+    return t->slot[slot_of(t, text)] - 1;
 }
 
 static void grow_slots(table *t)
@@ -40,7 +40,7 @@ static void grow_slots(table *t)
     bigger.slots = t->slots ? 2 * t->slots : FIRST_SLOTS;
     bigger.slot = memory_zeroed(bigger.slots, sizeof *bigger.slot);
     for (uint32_t i = 0; i < t->count; i++)
-        bigger.slot[place_of(&bigger, t->texts[i])] = i + 1;
+        bigger.slot[slot_of(&bigger, t->texts[i])] = i + 1;
     free(t->slot);
     *t = bigger;
 }
@@ -54,6 +54,6 @@ uint32_t table_add(table *t, const char *text)
         grow_slots(t);
     memory_fit(&t->texts, &t->text_room, t->count + (size_t)1, sizeof *t->texts);
     t->texts[t->count] = memory_copy(text);
-    t->slot[place_of(t, text)] = t->count + 1;
+    t->slot[slot_of(t, text)] = t->count + 1;
     return t->count++;
 }

@@ -71,7 +71,8 @@ typedef struct pk_job_steps_ {
     uint32_t ended; /* 1: this rank has come to its end */
     uint32_t told;  /* of so many of them no_processor is known */
     pk_job_stage_ stages[PK_JOB_STAGES_];
-    uint64_t running; /* as `ready` */
+    uint64_t running;          /* as `ready` */
+    uint32_t processor, on_it; /* where the thread was: see there, `seats` */
 } pk_job_steps_;
 
 /* From here on, of sessions that are open or will be, so many steps at a time are kept for

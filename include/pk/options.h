@@ -72,7 +72,11 @@ typedef struct pk_options {
      * there is no trace or it goes to a network file system. "none": memory only. */
     const char *arena_path;
 
-    /* "tsc", "cntvct" or "monotonic". NULL: the fastest that is trustworthy here. */
+    /* "tsc", "cntvct" or "monotonic". NULL: the fastest that is trustworthy here. "tsc" is taken,
+     * with a warning, where the processor promises a constant rate and only the kernel does not
+     * trust it, as in virtual machines that may be moved: begin and end take a third or a quarter
+     * of the time, and where it jumps, times are wrong by as much. Jumps of 10 ms and more are told
+     * through the log function, any in the report. */
     const char *clock;
 
     /* Events beyond this size of the trace (uncompressed, all its files) are counted, not written.
@@ -273,9 +277,10 @@ typedef struct pk_options {
 
     /* What the run costs besides time, separated by ',': "io": bytes and calls as the kernel counts
      * them (/proc/self/io), rates of devices, checkpoints; "energy": where its counters can be
-     * read; both on perfkit's own thread, whose own I/O is subtracted (docs/guide.md). "memory":
-     * CUDA's allocations, by region, with CUPTI throughout the session; and the process's resident
-     * memory at the end of a step, 5 to 8 us once per millisecond at most (docs/memory.md).
+     * read; both on perfkit's own thread, whose own I/O is subtracted (docs/guide.md), and of I/O
+     * also at the end of a step, 8 to 20 us once per millisecond at most. "memory": CUDA's
+     * allocations, by region, with CUPTI throughout the session; and the process's resident memory
+     * at the end of a step, 5 to 8 us once per millisecond at most (docs/memory.md).
      * "hardware", "software": events of the processor and the kernel by region, in as many calls as
      * fit 1 % of the CPU time, or overhead_max / 4; 4 descriptors per thread (docs/machine.md).
      * NULL: none. */

@@ -60,10 +60,10 @@ static void read_sums(pki_alloc_sum *sums, uint32_t count)
 
 static uint64_t within(void)
 {
-    uint64_t untold = 0;
+    uint64_t unflushed = 0;
     for (const shard *s = pki_shards(); s; s = s->next)
-        untold += s->step;
-    return untold;
+        unflushed += s->step;
+    return unflushed;
 }
 
 static const char *beneath(const char **why)

@@ -7,15 +7,15 @@
 
 uint64_t *pki_large_parts[PKI_LARGE_PARTS];
 static uint64_t missed;
-static uint32_t unasked;
+static uint32_t refusals_left;
 
 /* Whoever was refused room is refused again: not each block asks the system. Of any part: it is
  * the process that has no room. Which of two threads takes one off is no matter. */
-static bool is_time_to_ask(void)
+static bool should_retry(void)
 {
-    uint32_t left = pki_load(&unasked);
+    uint32_t left = pki_load(&refusals_left);
     if (left)
-        pki_store(&unasked, left - 1);
+        pki_store(&refusals_left, left - 1);
     return !left;
 }
 
@@ -23,14 +23,14 @@ static bool is_time_to_ask(void)
  * GiB of its addresses. */
 static uint64_t *reserve(size_t bytes)
 {
-    if (!is_time_to_ask())
+    if (!should_retry())
         return NULL;
-    void *room = pki_room_take(bytes);
+    void *room = pki_room_map(bytes);
     int error = errno;
     if (room)
         madvise(room, bytes, MADV_NOHUGEPAGE);
     else
-        pki_store(&unasked, PKI_LARGE_UNASKED);
+        pki_store(&refusals_left, PKI_LARGE_UNASKED);
     errno = error;
     return room;
 }
@@ -42,10 +42,10 @@ uint64_t *pki_large_make(const void *block)
     const size_t bytes = PKI_LARGE_WORDS * sizeof(uint64_t);
     uint64_t **at = pki_large_part(block), *there = NULL;
     uint64_t *part = reserve(bytes);
-    /* pairs with the acquire in pki_large_put and pki_large_take */
+    /* pairs with the acquire in pki_large_put and pki_large_remove */
     if (part &&
         !__atomic_compare_exchange_n(at, &there, part, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE)) {
-        pki_room_give_back(part, bytes);
+        pki_room_unmap(part, bytes);
         part = there;
     }
     return part;

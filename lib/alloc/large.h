@@ -75,7 +75,7 @@ static inline bool pki_large_put(const void *block, size_t size, uint32_t region
 }
 
 /* Takes it out. False: it is none of ours, or a small one. */
-static inline bool pki_large_take(const void *block, tag *out)
+static inline bool pki_large_remove(const void *block, tag *out)
 {
     uint64_t *part = pki_load_acquire(pki_large_part(block)); /* as above */
     if (PKI_UNLIKELY(!part))

@@ -10,8 +10,8 @@ typedef struct level {
 } level;
 
 static level regions[PKI_ALLOC_REGIONS], all;
-static int64_t at_peak[PKI_ALLOC_REGIONS], kept_peak; /* of all, when at_peak was taken */
-static uint32_t keeping;
+static int64_t at_peak[PKI_ALLOC_REGIONS], recorded_peak; /* of all, when at_peak was taken */
+static uint32_t peak_lock;
 
 static void raise_to(int64_t *peak, int64_t now)
 {
@@ -30,53 +30,53 @@ static void change(level *l, int64_t by)
 /* Whoever is about to take something away from a new peak writes down what it consists of; not for
  * each small step upwards, so that a program which grows and shrinks does so for each percent at
  * most. Others go on meanwhile. */
-static void keep_peak(void)
+static void record_peak(void)
 {
-    int64_t peak = pki_load(&all.peak), kept = pki_load(&kept_peak);
-    if (peak - kept <= kept / 100 || __atomic_exchange_n(&keeping, 1u, __ATOMIC_ACQUIRE))
+    int64_t peak = pki_load(&all.peak), recorded = pki_load(&recorded_peak);
+    if (peak - recorded <= recorded / 100 || __atomic_exchange_n(&peak_lock, 1u, __ATOMIC_ACQUIRE))
         return;
     uint32_t count = pki_alloc_regions_seen();
     for (uint32_t i = 0; i < count; i++)
         pki_store(&at_peak[i], pki_load(&regions[i].now));
-    pki_store(&kept_peak, peak);
-    __atomic_store_n(&keeping, 0u, __ATOMIC_RELEASE);
+    pki_store(&recorded_peak, peak);
+    __atomic_store_n(&peak_lock, 0u, __ATOMIC_RELEASE);
 }
 
-void pki_tell_region(cell *c, uint32_t region)
+void pki_living_flush_region(cell *c, uint32_t region)
 {
-    /* of the shard of others more than one thread's: each of its bytes is told once */
-    change(&regions[region], __atomic_exchange_n(&c->untold, 0, __ATOMIC_RELAXED));
+    /* of the shard of others more than one thread's: each of its bytes is flushed once */
+    change(&regions[region], __atomic_exchange_n(&c->unflushed, 0, __ATOMIC_RELAXED));
 }
 
-void pki_tell_total(shard *s)
+void pki_living_flush_total(shard *s)
 {
-    if (pki_load(&s->untold) < 0)
-        keep_peak();
-    change(&all, __atomic_exchange_n(&s->untold, 0, __ATOMIC_RELAXED));
+    if (pki_load(&s->unflushed) < 0)
+        record_peak();
+    change(&all, __atomic_exchange_n(&s->unflushed, 0, __ATOMIC_RELAXED));
 }
 
 /* Of words that nobody else writes, so nothing is exchanged. */
-static int64_t take_own(int64_t *untold)
+static int64_t fetch_own(int64_t *unflushed)
 {
-    int64_t bytes = *untold;
-    pki_store(untold, 0);
+    int64_t bytes = *unflushed;
+    pki_store(unflushed, 0);
     return bytes;
 }
 
-void pki_tell(uint32_t region)
+void pki_living_flush(uint32_t region)
 {
     shard *s = pki_shard;
-    int64_t total = take_own(&s->untold);
+    int64_t total = fetch_own(&s->unflushed);
     if (total < 0)
-        keep_peak();
+        record_peak();
     change(&all, total);
-    change(&regions[region], take_own(&pki_cell_of(s, region)->untold));
+    change(&regions[region], fetch_own(&pki_cell_of(s, region)->unflushed));
 }
 
 /* Who was keeping it may not be here. */
-void pki_alloc_keep_anew(void)
+void pki_alloc_unlock_peak(void)
 {
-    pki_store(&keeping, 0u);
+    pki_store(&peak_lock, 0u);
 }
 
 static uint64_t positive(int64_t n)
@@ -109,7 +109,7 @@ uint64_t pki_alloc_at_peak(uint32_t region)
 {
     int64_t peak = pki_load(&all.peak);
     if (pki_load(&all.now) >= peak - peak / 100)
-        keep_peak();
+        record_peak();
     return positive(pki_load(&at_peak[region]));
 }
 
@@ -118,5 +118,5 @@ void pki_alloc_peaks_anew(void)
     for (uint32_t i = 0; i < pki_alloc_regions_seen(); i++)
         pki_store(&regions[i].peak, pki_load(&regions[i].now));
     pki_store(&all.peak, pki_load(&all.now));
-    pki_store(&kept_peak, 0);
+    pki_store(&recorded_peak, 0);
 }

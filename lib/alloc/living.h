@@ -9,7 +9,7 @@ uint64_t pki_alloc_peak(uint32_t region);
 uint64_t pki_alloc_total_peak(void);
 uint64_t pki_alloc_at_peak(uint32_t region);
 void pki_alloc_peaks_anew(void);
-void pki_alloc_keep_anew(void);
+void pki_alloc_unlock_peak(void);
 
 /* Ids below have been counted on some thread. */
 uint32_t pki_alloc_regions_seen(void);

@@ -79,7 +79,7 @@ static const ElfW(Sym) * look_up(const tables *t, const char *name)
     }
 }
 
-static int look_into(struct dl_phdr_info *info, size_t size, void *of)
+static int search_object(struct dl_phdr_info *info, size_t size, void *of)
 {
     search *s = of;
     (void)size;
@@ -97,6 +97,6 @@ static int look_into(struct dl_phdr_info *info, size_t size, void *of)
 void *pki_loaded_function(const char *name)
 {
     search s = {name, NULL};
-    dl_iterate_phdr(look_into, &s);
+    dl_iterate_phdr(search_object, &s);
     return s.found;
 }

@@ -15,9 +15,9 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-static PKI_COLD void *telling(void *block, uint32_t region)
+static PKI_COLD void *flush_after(void *block, uint32_t region)
 {
-    pki_tell(region);
+    pki_living_flush(region);
     return block;
 }
 
@@ -33,9 +33,9 @@ static inline bool mark(void *block, size_t usable, size_t size, uint32_t region
 static inline void *counted_as(void *block, size_t usable, size_t size)
 {
     uint32_t region = pki_alloc_region();
-    bool telling_is_due =
+    bool flush_is_due =
         mark(block, usable, size, region) && PKI_UNLIKELY(pki_count_allocated(region, size));
-    return PKI_UNLIKELY(telling_is_due) ? telling(block, region) : block;
+    return PKI_UNLIKELY(flush_is_due) ? flush_after(block, region) : block;
 }
 
 /* What the allocator is asked for. */
@@ -100,7 +100,7 @@ EXPORT void *malloc(size_t size)
     return PKI_UNLIKELY(!is_counted(size)) ? malloc_otherwise(size) : malloc_counted(size);
 }
 
-static inline bool take_small(void *block, size_t usable, tag *t)
+static inline bool remove_small(void *block, size_t usable, tag *t)
 {
     if (usable >= PKI_LARGE || !pki_tag_get(block, usable, t))
         return false;
@@ -110,13 +110,13 @@ static inline bool take_small(void *block, size_t usable, tag *t)
 
 static PKI_COLD void free_telling_large(void *block, uint32_t region)
 {
-    pki_tell(region);
+    pki_living_flush(region);
     pki_next.free(block);
 }
 
 static PKI_COLD void free_telling_small(void *block, size_t usable, uint32_t region)
 {
-    pki_tell(region);
+    pki_living_flush(region);
     pki_next_free(block, usable);
 }
 
@@ -124,7 +124,7 @@ static PKI_COLD void free_telling_small(void *block, size_t usable, uint32_t reg
 static inline void free_counted(void *block)
 {
     tag t;
-    if (pki_large_take(block, &t)) {
+    if (pki_large_remove(block, &t)) {
         if (PKI_UNLIKELY(pki_count_freed(t.region, t.size)))
             free_telling_large(block, t.region);
         else
@@ -132,7 +132,7 @@ static inline void free_counted(void *block)
         return;
     }
     size_t usable = pki_next.usable(block);
-    if (PKI_LIKELY(take_small(block, usable, &t)) &&
+    if (PKI_LIKELY(remove_small(block, usable, &t)) &&
         PKI_UNLIKELY(pki_count_freed(t.region, t.size)))
         free_telling_small(block, usable, t.region);
     else
@@ -178,9 +178,9 @@ static void *move_early(const void *block, size_t size)
     return moved;
 }
 
-static bool take(void *block, size_t usable, tag *t)
+static bool remove_tag(void *block, size_t usable, tag *t)
 {
-    return pki_large_take(block, t) || take_small(block, usable, t);
+    return pki_large_remove(block, t) || remove_small(block, usable, t);
 }
 
 /* A block that has been moved or resized is a new one: it belongs to the region that asked. */
@@ -188,7 +188,7 @@ static void *resize(void *block, size_t size)
 {
     tag t;
     size_t usable = pki_next.usable(block);
-    bool ours = take(block, usable, &t);
+    bool ours = remove_tag(block, usable, &t);
     void *moved = WITHIN(pki_next.realloc(block, with_tag(size)));
     if (!moved) {
         if (ours)
@@ -196,7 +196,7 @@ static void *resize(void *block, size_t size)
         return NULL;
     }
     if (ours && pki_count_freed(t.region, t.size))
-        pki_tell(t.region);
+        pki_living_flush(t.region);
     return counted(moved, size);
 }
 
@@ -204,8 +204,8 @@ static void *resize(void *block, size_t size)
 static void *resize_to_nothing(void *block)
 {
     tag t;
-    if (take(block, pki_next.usable(block), &t) && pki_count_freed(t.region, t.size))
-        pki_tell(t.region);
+    if (remove_tag(block, pki_next.usable(block), &t) && pki_count_freed(t.region, t.size))
+        pki_living_flush(t.region);
     return WITHIN(pki_next.realloc(block, 0));
 }
 

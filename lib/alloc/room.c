@@ -20,7 +20,7 @@ static void *reserve(size_t bytes)
     return NULL;
 }
 
-void *pki_room_take(size_t bytes)
+void *pki_room_map(size_t bytes)
 {
     int error = errno;
     void *room = reserve(bytes);
@@ -28,7 +28,7 @@ void *pki_room_take(size_t bytes)
     return room;
 }
 
-void pki_room_give_back(void *room, size_t bytes)
+void pki_room_unmap(void *room, size_t bytes)
 {
     int error = errno;
     munmap(room, bytes);

@@ -36,11 +36,11 @@ static void add(shard *s)
 }
 
 /* One that a thread has left; it goes on counting where that one stopped. */
-static shard *take_left(void)
+static shard *reuse(void)
 {
     for (shard *s = pki_shards(); s; s = s->next) {
         uint32_t free = 0;
-        /* the acquire pairs with the release in leave */
+        /* the acquire pairs with the release in release_own */
         if (!pki_load(&s->taken) && __atomic_compare_exchange_n(&s->taken, &free, 1, false,
                                                                 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return s;
@@ -58,7 +58,7 @@ static uint64_t step_of(uint32_t before)
 
 static shard *make(void)
 {
-    shard *s = pki_room_take(sizeof *s);
+    shard *s = pki_room_map(sizeof *s);
     if (!s)
         return NULL;
     s->taken = 1;
@@ -73,7 +73,7 @@ static bool claim(void)
 {
     int error = errno;
     stage = CLAIMING;
-    shard *s = take_left();
+    shard *s = reuse();
     s = s ? s : make();
     if (s && has_key && pthread_setspecific(at_thread_end, s) == 0) {
         pki_shard = s;
@@ -92,12 +92,12 @@ static bool get(void)
     return stage == HAS || (stage == NEW && pki_load(&has_key) && claim());
 }
 
-static void leave(void *of)
+static void release_own(void *of)
 {
     shard *s = of;
     pki_shard = &pki_shard_of_others;
     stage = LEFT;
-    pki_tell_total(s);
+    pki_living_flush_total(s);
     __atomic_store_n(&s->taken, 0, __ATOMIC_RELEASE);
 }
 
@@ -107,14 +107,14 @@ static void leave(void *of)
  * back. */
 static cell *make_far(shard *s, uint32_t part)
 {
-    cell *cells = pki_room_take(PKI_ALLOC_NEAR * sizeof *cells), *there = NULL;
+    cell *cells = pki_room_map(PKI_ALLOC_NEAR * sizeof *cells), *there = NULL;
     if (!cells)
         return NULL;
     /* pairs with the acquire in pki_cell_of */
     if (__atomic_compare_exchange_n(&s->far[part], &there, cells, false, __ATOMIC_RELEASE,
                                     __ATOMIC_ACQUIRE))
         return cells;
-    pki_room_give_back(cells, PKI_ALLOC_NEAR * sizeof *cells);
+    pki_room_unmap(cells, PKI_ALLOC_NEAR * sizeof *cells);
     return there;
 }
 
@@ -158,11 +158,11 @@ static void count_for_others(uint32_t region, int64_t allocated, int64_t freed)
     bool is_new = allocated >= 0;
     pki_fetch_add(is_new ? &c->allocations : &c->frees, 1);
     pki_fetch_add(is_new ? &c->bytes : &c->freed, (uint64_t)(is_new ? allocated : freed));
-    pki_fetch_add(&c->untold, is_new ? allocated : -freed);
-    pki_fetch_add(&s->untold, is_new ? allocated : -freed);
+    pki_fetch_add(&c->unflushed, is_new ? allocated : -freed);
+    pki_fetch_add(&s->unflushed, is_new ? allocated : -freed);
     raise_to(&s->regions, region + 1);
-    pki_tell_total(s);
-    pki_tell_region(c, region);
+    pki_living_flush_total(s);
+    pki_living_flush_region(c, region);
 }
 
 bool pki_count_allocated_first(uint32_t region, uint64_t bytes)
@@ -189,11 +189,11 @@ static void after_fork(void)
     for (shard *s = pki_shards(); s; s = s->next)
         if (s != pki_shard)
             pki_store(&s->taken, 0);
-    pki_alloc_keep_anew();
+    pki_alloc_unlock_peak();
 }
 
 __attribute__((constructor)) static void prepare(void)
 {
-    pki_store(&has_key, pthread_key_create(&at_thread_end, leave) == 0);
+    pki_store(&has_key, pthread_key_create(&at_thread_end, release_own) == 0);
     pthread_atfork(NULL, NULL, after_fork);
 }

@@ -10,7 +10,7 @@
 #define HIDDEN "***"
 #define COMMAND_MOST 8192
 
-static bool has_word(const char *text, size_t n)
+static bool is_secret(const char *text, size_t n)
 {
     static const char *const words[] = {"passw",   "secret",  "token",   "credential",
                                         "apikey",  "api-key", "api_key", "auth",
@@ -65,7 +65,7 @@ static void put_argument(writer *w, const char *text, size_t n)
     const char *equals = memchr(text, '=', n);
     bool blank = memchr(text, ' ', n) || memchr(text, '\t', n) || n == 0;
     put_text(w, blank ? "'" : "");
-    if (equals && has_word(text, (size_t)(equals - text))) {
+    if (equals && is_secret(text, (size_t)(equals - text))) {
         put(w, text, (size_t)(equals + 1 - text));
         put_text(w, HIDDEN);
     } else {
@@ -88,7 +88,7 @@ void pki_arguments_show(const char *arguments, size_t length, char *out, size_t 
             put_text(&w, HIDDEN);
         else
             put_argument(&w, text, n);
-        secret = option && !memchr(text, '=', n) && has_word(text, n);
+        secret = option && !memchr(text, '=', n) && is_secret(text, n);
         at += n + 1;
     }
     if (w.used + 4 >= size)

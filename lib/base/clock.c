@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/compare.h"
 #include "base/atomic.h"
 #include "base/own.h"
 
@@ -58,12 +59,6 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-static int compare_u64(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static uint64_t most_common(const uint64_t *sorted, unsigned n)
 {
     uint64_t best = 0;
@@ -97,7 +92,7 @@ uint64_t pki_clock_step_in(const uint64_t *readings, unsigned count)
             exact = common_divisor(exact, readings[i] - readings[i - 1]);
             differences[n++] = readings[i] - readings[i - 1];
         }
-    qsort(differences, n, sizeof *differences, compare_u64);
+    qsort(differences, n, sizeof *differences, pki_compare_u64);
     uint64_t common = most_common(differences, n);
     for (uint64_t parts = 1; common / parts >= PKI_STEP_INEXACT; parts++)
         if (common % parts == 0 && are_multiples(differences, n, common / parts))

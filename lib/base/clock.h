@@ -79,6 +79,10 @@ static inline uint64_t pki_ticks(uint32_t monotonic)
 /* Can the cycle counter be used as a clock here? If not, *why_not says why (static text). */
 bool pki_cycle_counter_trusted(const char **why_not);
 
+/* Does the processor promise that it runs at one rate? Then whoever insists may use it although the
+ * kernel does not trust it, as in virtual machines that may be moved to another host. */
+bool pki_cycle_counter_constant(void);
+
 /* The first line of a small file, without its newline. False if it cannot be read. */
 bool pki_read_line(const char *path, char *line, unsigned long size);
 

@@ -103,7 +103,7 @@ int pki_run_detached(const char *command, pid_t *pid)
     return error;
 }
 
-static bool takes_orphans(void)
+static bool adopts_orphans(void)
 {
     int is = 0;
     return getpid() == 1 || (prctl(PR_GET_CHILD_SUBREAPER, &is, 0, 0, 0) == 0 && is);
@@ -111,5 +111,5 @@ static bool takes_orphans(void)
 
 bool pki_detached_is_over(pid_t pid)
 {
-    return pid <= 0 || !takes_orphans() || waitpid(pid, NULL, WNOHANG) != 0;
+    return pid <= 0 || !adopts_orphans() || waitpid(pid, NULL, WNOHANG) != 0;
 }

@@ -68,7 +68,7 @@ static bool initialise(void)
     return false;
 }
 
-static bool ask(void)
+static bool open_driver(void)
 {
     static const char *const names[] = {"libcuda.so.1", NULL};
     void *library = pki_dl_open("PK_CUDA_LIBRARY", names, why_not, sizeof why_not);
@@ -83,7 +83,7 @@ static bool is_live(void)
 {
     pthread_mutex_lock(&lock);
     if (!asked) {
-        live = ask();
+        live = open_driver();
         asked = true;
     }
     bool is = live;

@@ -44,7 +44,7 @@ static bool is_named(int fd, const section *names, const section *s, const char 
            memcmp(found, name, n) == 0;
 }
 
-static void take_build_id(const char *content, size_t size, pki_executable *e)
+static void read_build_id(const char *content, size_t size, pki_executable *e)
 {
     note n;
     if (size < sizeof n)
@@ -60,7 +60,7 @@ static void take_build_id(const char *content, size_t size, pki_executable *e)
 }
 
 /* Texts with a 0 behind each; of each the first time. */
-static void take_comment(const char *content, size_t size, pki_executable *e)
+static void read_comment(const char *content, size_t size, pki_executable *e)
 {
     for (size_t at = 0; at < size; at += strnlen(content + at, size - at) + 1) {
         const char *text = content + at;
@@ -85,9 +85,9 @@ static void read_sections(int fd, const header *h, pki_executable *e)
         if ((!comment && !id) || !read_at(fd, content, size, s.sh_offset))
             continue;
         if (comment)
-            take_comment(content, size, e);
+            read_comment(content, size, e);
         else
-            take_build_id(content, size, e);
+            read_build_id(content, size, e);
     }
 }
 

@@ -21,9 +21,9 @@ typedef uint32_t *pki_free_link(void *owner, uint32_t number);
 #define PKI_FREE_INLINE static inline __attribute__((always_inline))
 
 /* 0: none is free. */
-PKI_FREE_INLINE uint32_t pki_free_take(pki_free_list *list, pki_free_link *link, void *owner)
+PKI_FREE_INLINE uint32_t pki_free_list_pop(pki_free_list *list, pki_free_link *link, void *owner)
 {
-    uint64_t head = pki_load_acquire(list); /* pairs with the release in pki_free_give */
+    uint64_t head = pki_load_acquire(list); /* pairs with the release in pki_free_list_push */
     while ((uint32_t)head) {
         uint64_t after = ((head >> 32) + 1) << 32 | pki_load(link(owner, (uint32_t)head));
         if (__atomic_compare_exchange_n(list, &head, after, true, __ATOMIC_ACQUIRE,
@@ -33,8 +33,8 @@ PKI_FREE_INLINE uint32_t pki_free_take(pki_free_list *list, pki_free_link *link,
     return 0;
 }
 
-PKI_FREE_INLINE void pki_free_give(pki_free_list *list, pki_free_link *link, void *owner,
-                                   uint32_t number)
+PKI_FREE_INLINE void pki_free_list_push(pki_free_list *list, pki_free_link *link, void *owner,
+                                        uint32_t number)
 {
     uint32_t *next = link(owner, number);
     uint64_t head = pki_load(list);

@@ -110,7 +110,7 @@ static int32_t local_size_of(size_t i, int32_t node)
     return size ? size : number_in("SLURM_NTASKS_PER_NODE");
 }
 
-static bool take_local(pki_world *w, size_t i)
+static bool read_local_rank(pki_world *w, size_t i)
 {
     int32_t node = number_in(launchers[i].node), rank = number_in(launchers[i].local_rank);
     int32_t size = local_size_of(i, node);
@@ -124,9 +124,9 @@ static bool take_local(pki_world *w, size_t i)
 /* First by who told the rank; then by whoever does. */
 static void find_local_rank(pki_world *w, size_t launcher)
 {
-    bool found = launcher < PKI_COUNT_OF(launchers) && take_local(w, launcher);
+    bool found = launcher < PKI_COUNT_OF(launchers) && read_local_rank(w, launcher);
     for (size_t i = 0; !found && i < PKI_COUNT_OF(launchers); i++)
-        found = take_local(w, i);
+        found = read_local_rank(w, i);
 }
 
 static void find_job(pki_world *w)

@@ -20,7 +20,7 @@
 
 bool pki_mem_file(pki_owned *file, const char *name)
 {
-    return pki_own_take(file, pki_fd_up(memfd_create(name, MFD_CLOEXEC)));
+    return pki_own_adopt(file, pki_fd_up(memfd_create(name, MFD_CLOEXEC)));
 }
 
 bool pki_mem_may_grow(uint64_t bytes)
@@ -93,7 +93,7 @@ void pki_mem_unmap(void *base, size_t bytes)
 /* In whole pages: the system's may be larger than what is asked for. Their pages are locked as they
  * come in, so that nobody waits for all of a ring; to be refused costs the program's wish, not
  * more. */
-static bool give_access(char *base, uint64_t offset, uint64_t bytes, bool lock)
+static bool enable_access(char *base, uint64_t offset, uint64_t bytes, bool lock)
 {
     uint64_t beside = offset % page_bytes();
     void *from = base + offset - beside;
@@ -113,7 +113,7 @@ bool pki_mem_back(const pki_owned *file, void *base, uint64_t offset, uint64_t b
     int error = posix_fallocate(file->fd, (off_t)offset, (off_t)bytes);
     if (error)
         errno = error;
-    return error == 0 && give_access(base, offset, bytes, lock);
+    return error == 0 && enable_access(base, offset, bytes, lock);
 }
 
 bool pki_mem_discard(const pki_owned *file, uint64_t offset, uint64_t bytes)
@@ -122,11 +122,14 @@ bool pki_mem_discard(const pki_owned *file, uint64_t offset, uint64_t bytes)
                                             (off_t)offset, (off_t)bytes) == 0;
 }
 
-/* A write that changes nothing, whoever else writes there. */
+/* A write that changes nothing, whoever else writes there. Of one that adds 0 clang makes a read,
+ * after which the first write still waits for the kernel; so it is not told what is added. */
 static void touch(uintptr_t from, uintptr_t to)
 {
+    uint64_t nothing = 0;
+    __asm__("" : "+r"(nothing));
     for (; from < to; from += 4096)
-        __atomic_fetch_add((uint64_t *)from, 0, __ATOMIC_RELAXED);
+        __atomic_fetch_add((uint64_t *)from, nothing, __ATOMIC_RELAXED);
 }
 
 void pki_mem_populate(void *at, size_t bytes)

@@ -45,7 +45,7 @@ static int64_t new_mark(void)
     return LEAST_MARK | (int64_t)((bits * 0x9E3779B97F4A7C15u) >> 34);
 }
 
-bool pki_own_take(pki_owned *own, int fd)
+bool pki_own_adopt(pki_owned *own, int fd)
 {
     struct stat file;
     *own = (pki_owned){.fd = -1};

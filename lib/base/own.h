@@ -32,7 +32,7 @@ int pki_fd_up(int fd);
 int pki_fd_open(const char *path, int flags, unsigned mode);
 
 /* Remembers what fd is: it is ours from here on. False and errno. */
-bool pki_own_take(pki_owned *own, int fd);
+bool pki_own_adopt(pki_owned *own, int fd);
 
 /* Is it still? False and EBADF if not, or if there is none. */
 bool pki_own_check(const pki_owned *own);

@@ -40,7 +40,7 @@ static int open_event(void *attr, int group_fd)
 }
 
 /* Without ioctl(): this request fits the type that glibc has for it, and not musl's. */
-static bool ask_id(int fd, uint64_t *id)
+static bool read_id(int fd, uint64_t *id)
 {
     return syscall(SYS_ioctl, fd, PERF_EVENT_IOC_ID, id) == 0;
 }
@@ -67,7 +67,7 @@ static void unmap_page(void *page)
     munmap(page, PAGE);
 }
 
-static const pki_perf_calls kernel = {open_event, ask_id,     turn_event,     read_event,
+static const pki_perf_calls kernel = {open_event, read_id,    turn_event,     read_event,
                                       map_page,   unmap_page, pki_pmc_counter};
 const pki_perf_calls *pki_perf_system = &kernel;
 
@@ -105,7 +105,7 @@ static void add(pki_perf_group *g, const pki_perf_event *event, unsigned which)
     int fd = open_one(event, n ? g->own[0].fd : -1);
     if (fd < 0)
         g->error = errno;
-    if (!pki_own_take(own, fd))
+    if (!pki_own_adopt(own, fd))
         return;
     if (!pki_perf_system->id(fd, &g->id[n])) {
         g->error = errno;

@@ -72,7 +72,7 @@ static bool find_repository(const char *folder, repository *r)
 
 /* ---- the commit ---- */
 
-static bool take_commit(const char *text, pki_revision *out)
+static bool parse_commit(const char *text, pki_revision *out)
 {
     size_t n = strspn(text, "0123456789abcdef");
     if (n != 40 && n != 64)
@@ -90,7 +90,7 @@ static void find_packed(const repository *r, const char *name, pki_revision *out
         for (const char *line = text; line;) {
             const char *blank = line + strcspn(line, " \n"), *end = strchr(line, '\n');
             if (*blank == ' ' && strncmp(blank + 1, name, length) == 0 &&
-                (blank[1 + length] == '\n' || blank[1 + length] == 0) && take_commit(line, out))
+                (blank[1 + length] == '\n' || blank[1 + length] == 0) && parse_commit(line, out))
                 break;
             line = end ? end + 1 : NULL;
         }
@@ -104,15 +104,15 @@ static void read_commit(const repository *r, pki_revision *out)
         return;
     cut_line(text);
     if (strncmp(text, "ref: ", 5) != 0) {
-        take_commit(text, out);
+        parse_commit(text, out);
         return;
     }
     const char *name = text + 5 + strspn(text + 5, " ");
     bool branch = strncmp(name, "refs/heads/", 11) == 0;
     snprintf(out->branch, sizeof out->branch, "%.127s", branch ? name + 11 : name);
     if (strstr(name, "..") ||
-        (pki_small_file_in(r->folder, name, commit, sizeof commit) && take_commit(commit, out)) ||
-        (pki_small_file_in(r->common, name, commit, sizeof commit) && take_commit(commit, out)))
+        (pki_small_file_in(r->folder, name, commit, sizeof commit) && parse_commit(commit, out)) ||
+        (pki_small_file_in(r->common, name, commit, sizeof commit) && parse_commit(commit, out)))
         return;
     find_packed(r, name, out);
 }

@@ -12,6 +12,21 @@ size_t pki_small_file(const char *path, char *out, size_t size);
 /* The same of a file whose path has parts, each at most so long that all fit into 4096 bytes. */
 size_t pki_small_file_in(const char *folder, const char *name, char *out, size_t size);
 
+/* For the program's threads: by system calls themselves, since open(), read() and close() are
+ * points at which a thread may be cancelled; errno stays as it was. What one read gives, so of a
+ * file that the kernel makes. */
+size_t pki_small_file_quiet(const char *path, char *out, size_t size);
+
+/* What these reads have come to in this process, which the kernel counts as the program's. */
+typedef struct pki_quiet_reads {
+    uint64_t bytes, calls;
+} pki_quiet_reads;
+
+pki_quiet_reads pki_small_file_quiet_so_far(void);
+
+/* The same on a thread of our own: no part of that sum. */
+size_t pki_small_file_once(const char *path, char *out, size_t size);
+
 /* What follows "key<blanks>:<blanks>" in the first such line of a text. */
 bool pki_small_file_field(const char *text, const char *key, char *out, size_t size);
 

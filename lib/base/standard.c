@@ -16,7 +16,7 @@ typedef struct stream {
 
 static stream streams[STDERR_FILENO + 1];
 
-static bool look_at(int number, struct stat *file)
+static bool check_stream(int number, struct stat *file)
 {
     *file = (struct stat){.st_ino = 0};
     if (fcntl(number, F_GETFD) < 0)
@@ -26,12 +26,12 @@ static bool look_at(int number, struct stat *file)
     return !pki_load(&streams[number].closed);
 }
 
-void pki_standard_look(void)
+void pki_standard_check(void)
 {
     struct stat file;
     int error = errno;
     for (int number = STDOUT_FILENO; number <= STDERR_FILENO; number++)
-        if (look_at(number, &file)) {
+        if (check_stream(number, &file)) {
             pki_store(&streams[number].device, file.st_dev);
             pki_store(&streams[number].inode, file.st_ino);
         }
@@ -39,17 +39,18 @@ void pki_standard_look(void)
 }
 
 /* Before main can open anything. */
-__attribute__((constructor)) static void look_at_load(void)
+__attribute__((constructor)) static void check_at_load(void)
 {
-    pki_standard_look();
+    pki_standard_check();
 }
 
 bool pki_standard_is_there(int number)
 {
     const stream *s = &streams[number];
     struct stat file;
-    if (look_at(number, &file) && (!pki_own_any_lost() || (file.st_dev == pki_load(&s->device) &&
-                                                           file.st_ino == pki_load(&s->inode))))
+    if (check_stream(number, &file) &&
+        (!pki_own_any_lost() ||
+         (file.st_dev == pki_load(&s->device) && file.st_ino == pki_load(&s->inode))))
         return true;
     errno = EBADF;
     return false;

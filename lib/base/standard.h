@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 /* Looks at 1 and 2, as is done when the library is loaded and at pk_start. */
-void pki_standard_look(void);
+void pki_standard_check(void);
 
 /* False and EBADF if number (1 or 2) is closed, or is a file that came after it had been; after the
  * program has closed descriptors of ours, also if it is another file than at the last look. */

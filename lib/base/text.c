@@ -135,3 +135,9 @@ uint32_t pki_hash(const char *s, size_t n, uint32_t seed)
         hash = (hash ^ (unsigned char)s[i]) * 16777619u;
     return hash;
 }
+
+const char *pki_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}

@@ -30,3 +30,6 @@ bool pki_path_expand(char *out, size_t size, const char *pattern, const pki_path
 uint32_t pki_hash(const char *s, size_t n, uint32_t seed);
 
 bool pki_ends_with(const char *s, const char *end);
+
+/* What follows the last slash; all of it if there is none. */
+const char *pki_base_name(const char *path);

@@ -36,7 +36,7 @@ static bool is_known(const roots *r, const char *path, size_t length)
 }
 
 /* What is loaded from a package tells where the packages are. */
-static int look_at(struct dl_phdr_info *object, size_t size, void *to)
+static int add_root(struct dl_phdr_info *object, size_t size, void *to)
 {
     roots *r = to;
     const char *path = object->dlpi_name, *at = path ? strstr(path, PACKAGES) : NULL;
@@ -93,7 +93,7 @@ void *pki_wheel_open(const char *const files[], const char *const packages[], ch
     roots *r = calloc(1, sizeof *r);
     void *library = NULL;
     if (r && pki_dl_possible()) {
-        pki_dl_each(look_at, r);
+        pki_dl_each(add_root, r);
         add(r, secure_getenv("VIRTUAL_ENV"));
         add(r, secure_getenv("CONDA_PREFIX"));
         add(r, "/usr/local");

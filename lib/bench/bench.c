@@ -73,7 +73,7 @@ static pk_status deliver(pki_bench_case *c, pk_bench_result *result)
     if (!pki_bench_result_fill(&whole, c))
         return pki_bench_fail(PK_ENOMEM, "%s: no memory for its statistics", c->name);
     if (result)
-        pki_bench_result_give(result, &whole);
+        pki_bench_result_copy_out(result, &whole);
     else
         pk_bench_result_release(&whole);
     if (pki_bench_case_is_fine(c))
@@ -157,14 +157,14 @@ pk_status pk_bench_open_(size_t index, pki_bench_handle **handle)
 }
 
 /* Once more if the watchdog ended it, without queueing. */
-static bool take(pki_bench_case *c, uint64_t iterations, pki_bench_sample *sample)
+static bool sample_once(pki_bench_case *c, uint64_t iterations, pki_bench_sample *sample)
 {
     bool loaded = !c->timer || c->queue.loaded || pki_bench_touch(c);
     if (!loaded || !pki_bench_case_run_sample(c, iterations, sample))
         return false;
     if (!c->queue.forced)
         return true;
-    pki_bench_queue_give_up(c);
+    pki_bench_queue_disable(c);
     return pki_bench_case_run_sample(c, iterations, sample);
 }
 
@@ -177,7 +177,7 @@ pk_status pk_bench_take_(pki_bench_handle *handle, uint64_t iterations, pki_benc
     pki_bench_case *c = &handle->c;
     double overhead;
     bool fine = iterations || c->iterations || pki_bench_calibrate(c);
-    fine = fine && take(c, iterations ? iterations : c->iterations, sample);
+    fine = fine && sample_once(c, iterations ? iterations : c->iterations, sample);
     errno = saved;
     if (!fine)
         return pki_bench_fail(PK_ENOTSUP, "%s: %s", c->name, c->result.reason);

@@ -174,7 +174,7 @@ static void run_all(pki_bench_case *c, uint64_t iterations)
         pki_bench_team_run(c->team);
     else
         run_thread(c, 0);
-    pki_bench_queue_let_go(c, iterations); /* a body that left its loop has not */
+    pki_bench_queue_release(c, iterations); /* a body that left its loop has not */
     if (c->options.after)
         c->options.after(c->options.user);
 }
@@ -319,7 +319,7 @@ static bool make_room_for_one(pki_bench_case *c)
     return true;
 }
 
-static void keep(pki_bench_case *c, const pki_bench_sample *sample, uint64_t began)
+static void store(pki_bench_case *c, const pki_bench_sample *sample, uint64_t began)
 {
     double overhead, rest, n = (double)sample->iterations;
     if (c->count == 0)
@@ -352,9 +352,9 @@ bool pki_bench_case_record_sample(pki_bench_case *c)
     if (c->queue.forced)
         c->queue.lost++;
     else
-        keep(c, &sample, before);
+        store(c, &sample, before);
     if (c->timer)
-        pki_bench_clocks_look(c);
+        pki_bench_clocks_check(c);
     c->spent += pki_bench_now(c) - before;
     return true;
 }

@@ -70,8 +70,9 @@ typedef struct pki_bench_case {
 
     char label[64];
 
-    /* What will be told of it and is known before its samples are: the outcome (MEASURED: nothing
-     * is against it so far), reason and note, how it was warmed up and stopped, what was counted.
+    /* What will be reported of it and is known before its samples are: the outcome (MEASURED:
+     * nothing is against it so far), reason and note, how it was warmed up and stopped, what was
+     * counted.
      */
     pk_bench_result result;
 

@@ -46,7 +46,7 @@ static void mark(pki_bench_case *c)
 }
 
 /* Samples since the last reading lie between two; both judge them. */
-static void look(pki_bench_case *c)
+static void check(pki_bench_case *c)
 {
     pki_bench_clocks *clocks = &c->clocks;
     pki_bench_health health;
@@ -72,13 +72,13 @@ void pki_bench_clocks_start(pki_bench_case *c)
     c->clocks.first = c->count;
     c->clocks.why[0] = 0;
     c->result.throttled = 0;
-    look(c);
+    check(c);
 }
 
-void pki_bench_clocks_look(pki_bench_case *c)
+void pki_bench_clocks_check(pki_bench_case *c)
 {
     if (is_time(c))
-        look(c);
+        check(c);
 }
 
 #define CHANGE 0.02
@@ -87,7 +87,7 @@ void pki_bench_clocks_finish(pki_bench_case *c)
 {
     pki_bench_clocks *clocks = &c->clocks;
     char text[160] = "";
-    look(c);
+    check(c);
     c->result.clock_low = clocks->low;
     c->result.clock_high = clocks->high;
     if (c->result.throttled)

@@ -1,7 +1,7 @@
 /* lib/bench/clocks.h - a device's own clock while it is measured.
  *
  * An idle device clocks down and takes some time under load to come up again, so a benchmark is
- * warm when the clock does not rise any more; where nobody tells it, after PKI_BENCH_CLOCKS_BLIND.
+ * warm when the clock does not rise any more; where it is unknown, after PKI_BENCH_CLOCKS_BLIND.
  * While it is measured, the clock and what holds it down are read between samples, every
  * PKI_BENCH_CLOCKS_EVERY. A stretch between two readings counts as throttled if either of them says
  * that something held the clock down; its samples are marked, and kept. Nothing is ever set.
@@ -32,5 +32,5 @@ bool pki_bench_clocks_risen(struct pki_bench_case *c, uint64_t began);
 
 /* Around the measurement, and after each of its samples. */
 void pki_bench_clocks_start(struct pki_bench_case *c);
-void pki_bench_clocks_look(struct pki_bench_case *c);
+void pki_bench_clocks_check(struct pki_bench_case *c);
 void pki_bench_clocks_finish(struct pki_bench_case *c);

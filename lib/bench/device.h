@@ -41,7 +41,7 @@ typedef struct pki_bench_device {
     bool (*hold)(void *timer);
     void (*release)(void *timer);
 
-    /* False: nobody can tell. */
+    /* False: unknown. */
     bool (*health)(void *timer, pki_bench_health *health);
 } pki_bench_device;
 

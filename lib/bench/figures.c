@@ -39,7 +39,7 @@ static double in_unit(const pki_bench_figure *figure, double sum, const pki_benc
 }
 
 /* The sum over all threads, each thread's figure being looked up once, where it first occurs. */
-static bool said_before(const pki_bench_case *c, unsigned thread, const char *name)
+static bool occurs_before(const pki_bench_case *c, unsigned thread, const char *name)
 {
     for (unsigned i = 0; i < thread; i++)
         for (unsigned j = 0; j < c->runs[i].figure_count; j++)
@@ -65,7 +65,7 @@ void pki_bench_figures_record(pki_bench_case *c, const pki_bench_sample *sample)
         c->figures_lost += run->figures_lost;
         for (unsigned j = 0; j < run->figure_count; j++) {
             const pki_bench_figure *figure = &run->figures[j];
-            if (said_before(c, i, figure->name))
+            if (occurs_before(c, i, figure->name))
                 continue;
             pki_bench_series *series = series_of(c, figure->name);
             double value = in_unit(figure, sum_of(c, figure->name), sample);

@@ -101,7 +101,7 @@ static int choose(program *p)
 
 /* ---- measuring ---- */
 
-static pk_status take_rows(program *p, pki_bench_case *cases, uint32_t repetition)
+static pk_status fill_rows(program *p, pki_bench_case *cases, uint32_t repetition)
 {
     for (size_t i = 0; i < p->count; i++) {
         pki_bench_row *row = &p->document.rows[i * p->args.repetitions + repetition];
@@ -130,7 +130,7 @@ static pk_status repeat(program *p, pki_bench_case *cases, pki_bench_line *line)
                                       (over->seed ? over->seed : 1) + line->repetition,
                                       pki_bench_line_show, line);
     if (status == PK_OK)
-        status = take_rows(p, cases, line->repetition);
+        status = fill_rows(p, cases, line->repetition);
     for (size_t i = 0; i < made; i++)
         pki_bench_case_finish(&cases[i]);
     return status;
@@ -280,7 +280,7 @@ static int write_all(const program *p)
 
 /* ---- the program ---- */
 
-static int print_words(const program *p, const char *executable)
+static int print_information(const program *p, const char *executable)
 {
     output o;
     if (!open_output(&o))
@@ -317,13 +317,13 @@ static int run(program *p, int argc, char **argv)
     if (!pki_bench_args_parse(&p->args, argc, argv))
         return complain("%s", p->args.complaint);
     if (p->args.help || p->args.version)
-        return print_words(p, executable);
+        return print_information(p, executable);
     int status = check_files(&p->args);
     if (status == EXIT_FINE)
         status = choose(p);
     if (status != EXIT_FINE)
         return status;
-    return p->args.list ? print_words(p, executable) : run_chosen(p, executable);
+    return p->args.list ? print_information(p, executable) : run_chosen(p, executable);
 }
 
 int pk_bench_main(int argc, char **argv)

@@ -18,7 +18,7 @@ typedef struct pki_bench_overhead {
     double cpu_clock;         /* of that, in CPU time: what the readings inside cost */
     double step;              /* the smallest difference that the clock shows */
     double loop, loop_beside; /* an iteration of PK_BENCH_LOOP: empty; beside work, at least */
-    double call, call_beside; /* of pk_bench's loop around a function: told, not subtracted, since
+    double call, call_beside; /* of pk_bench's loop around a function: stated, not subtracted, since
                                  the call is a part of what pk_bench measures */
     double unsure;            /* how wide the interval of loop_beside is */
 } pki_bench_overhead;

@@ -183,7 +183,7 @@ static bool enough(pki_bench_case *c)
 /* The watchdog ended too many: what there is was queued, and what follows is not. */
 static bool start_anew(pki_bench_case *c)
 {
-    pki_bench_queue_give_up(c);
+    pki_bench_queue_disable(c);
     c->queue.lost = 0;
     c->count = c->next_check = 0;
     c->spent = 0;

@@ -61,7 +61,7 @@ bool pki_bench_queue_hold(pki_bench_case *c)
     return q->held;
 }
 
-void pki_bench_queue_let_go(pki_bench_case *c, uint64_t iterations)
+void pki_bench_queue_release(pki_bench_case *c, uint64_t iterations)
 {
     pki_bench_queue *q = &c->queue;
     if (!q->held)
@@ -73,7 +73,7 @@ void pki_bench_queue_let_go(pki_bench_case *c, uint64_t iterations)
         q->fits = PKI_MAX(q->fits, iterations);
 }
 
-void pki_bench_queue_give_up(pki_bench_case *c)
+void pki_bench_queue_disable(pki_bench_case *c)
 {
     if (!c->queue.on)
         return;
@@ -85,7 +85,7 @@ void pki_bench_queue_give_up(pki_bench_case *c)
 void pki_bench_queue_shorten(pki_bench_case *c, uint64_t iterations)
 {
     if (iterations <= 1) {
-        pki_bench_queue_give_up(c);
+        pki_bench_queue_disable(c);
         return;
     }
     c->queue.most = PKI_MAX(PKI_MIN(c->queue.fits, iterations - 1), 1);

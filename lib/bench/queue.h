@@ -5,7 +5,7 @@
  * handed over, and let go behind the last one: the device runs them one after the other, and the
  * processor's time for the same loop is what launching costs.
  *
- * Two things end that, and the watchdog, after PKI_BENCH_HOLD ns, tells: more launches than the
+ * Two things end that, and the watchdog, after PKI_BENCH_HOLD ns, notices: more launches than the
  * stream's queue takes (fewer iterations, then), and a body that waits for the device (no queueing,
  * then). The first sample of a benchmark is never held: what is loaded at a kernel's first use may
  * have to wait for the device.
@@ -41,8 +41,8 @@ void pki_bench_queue_close(struct pki_bench_case *c);
 
 /* Around a sample's launches. False: the device reports an error. Letting go twice is fine. */
 bool pki_bench_queue_hold(struct pki_bench_case *c);
-void pki_bench_queue_let_go(struct pki_bench_case *c, uint64_t iterations);
+void pki_bench_queue_release(struct pki_bench_case *c, uint64_t iterations);
 
 /* After a sample that the watchdog ended: fewer iterations from here on, or none are queued. */
 void pki_bench_queue_shorten(struct pki_bench_case *c, uint64_t iterations);
-void pki_bench_queue_give_up(struct pki_bench_case *c);
+void pki_bench_queue_disable(struct pki_bench_case *c);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void take_samples(pk_bench_result *r, pki_bench_case *c)
+static void move_samples(pk_bench_result *r, pki_bench_case *c)
 {
     r->samples = c->time;
     r->cpu_samples = c->cpu;
@@ -94,11 +94,11 @@ bool pki_bench_result_fill(pk_bench_result *r, pki_bench_case *c)
     r->bytes_per_second = rate(r, c->bytes);
     r->flops_per_second = rate(r, c->flops);
     r->items_per_second = rate(r, c->items);
-    take_samples(r, c);
+    move_samples(r, c);
     return true;
 }
 
-void pki_bench_result_give(pk_bench_result *given, pk_bench_result *whole)
+void pki_bench_result_copy_out(pk_bench_result *given, pk_bench_result *whole)
 {
     uint32_t size = given->size;
     memset((char *)given + sizeof size, 0, size - sizeof size);

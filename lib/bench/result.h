@@ -11,4 +11,4 @@ bool pki_bench_result_fill(pk_bench_result *result, pki_bench_case *c);
 #define PKI_BENCH_RESULT_OLDEST offsetof(pk_bench_result, launch)
 
 /* Moves a whole one to a caller's, as much of it as that has room for by its size. */
-void pki_bench_result_give(pk_bench_result *given, pk_bench_result *whole);
+void pki_bench_result_copy_out(pk_bench_result *given, pk_bench_result *whole);

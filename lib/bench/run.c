@@ -14,7 +14,7 @@ static uint64_t cpu(const pk_bench_run *run)
     return clock->cpu(clock->self);
 }
 
-static void give_up(pk_bench_run *run, pk_bench_outcome outcome, const char *reason)
+static void abandon(pk_bench_run *run, pk_bench_outcome outcome, const char *reason)
 {
     run->skipped = true;
     pki_bench_case_abandon(run->owner, outcome, reason);
@@ -39,7 +39,7 @@ static bool begin_device(pk_bench_run *run)
     if (pki_bench_queue_hold(c) && (!c->options.cold || c->device->flush(c->timer)) &&
         c->device->begin(c->timer))
         return true;
-    give_up(run, PK_BENCH_OUTCOME_FAILED, c->device->why(c->timer));
+    abandon(run, PK_BENCH_OUTCOME_FAILED, c->device->why(c->timer));
     return false;
 }
 
@@ -47,7 +47,7 @@ uint64_t pk_bench_begin(pk_bench_run *run)
 {
     pki_bench_case *c = run->owner;
     if (run->begun && !run->skipped)
-        give_up(run, PK_BENCH_OUTCOME_FAILED, "its loop was begun twice in one run");
+        abandon(run, PK_BENCH_OUTCOME_FAILED, "its loop was begun twice in one run");
     if (run->skipped)
         return 0;
     if (c->cold)
@@ -94,8 +94,8 @@ void pk_bench_end(pk_bench_run *run)
     }
     pki_bench_case *c = run->owner;
     if (c->timer && !run->skipped && !c->device->end(c->timer))
-        give_up(run, PK_BENCH_OUTCOME_FAILED, c->device->why(c->timer));
-    pki_bench_queue_let_go(c, run->iterations);
+        abandon(run, PK_BENCH_OUTCOME_FAILED, c->device->why(c->timer));
+    pki_bench_queue_release(c, run->iterations);
 }
 
 /* ---- pauses: the slow clock is read within, so only one reading of the fast one is timed ---- */
@@ -105,7 +105,7 @@ void pk_bench_pause(pk_bench_run *run)
     run->paused_at = pki_bench_now(run->owner);
     run->cpu_paused_at = cpu(run);
     if (run->owner->timer)
-        give_up(run, PK_BENCH_OUTCOME_FAILED, "a stream's time cannot be paused");
+        abandon(run, PK_BENCH_OUTCOME_FAILED, "a stream's time cannot be paused");
     run->pausing = true;
 }
 
@@ -124,11 +124,11 @@ void pk_bench_add_time(pk_bench_run *run, double ns)
     run->manual += ns;
 }
 
-/* ---- what it is told ---- */
+/* ---- what a benchmark sets ---- */
 
 void pk_bench_give_up(pk_bench_run *run, pk_bench_outcome outcome, const char *reason)
 {
-    give_up(run, outcome == PK_BENCH_OUTCOME_SKIPPED ? outcome : PK_BENCH_OUTCOME_FAILED, reason);
+    abandon(run, outcome == PK_BENCH_OUTCOME_SKIPPED ? outcome : PK_BENCH_OUTCOME_FAILED, reason);
 }
 
 int64_t pk_bench_arg(const pk_bench_run *run, unsigned axis)
@@ -152,7 +152,7 @@ void *pk_bench_user(const pk_bench_run *run)
     return run->owner->options.user;
 }
 
-/* ---- what it tells: thread 0 speaks for all ---- */
+/* ---- what a benchmark asks: thread 0 speaks for all ---- */
 
 void pk_bench_set_work(pk_bench_run *run, uint64_t bytes, uint64_t flops, uint64_t items)
 {

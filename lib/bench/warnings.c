@@ -85,13 +85,13 @@ static void warn_of_clocks(list *l, const pki_bench_environment *e, const pki_be
     if (strcmp(e->turbo, "on") == 0)
         warn(l, "turbo", "turbo is on: the clock depends on temperature and on other cores");
     if (strcmp(e->smt, "on") == 0)
-        warn(l, "smt", "SMT is on: whoever runs on the other half of the core takes from it");
+        warn(l, "smt", "SMT is on: what runs on the core's other thread slows this one");
     if (o->step > 100 || o->clock > 200)
         warn(l, "clock-coarse", "the clock (%s) takes %d ns to read, in steps of %d ns",
              *e->clock_source ? e->clock_source : "unknown", (int)o->clock, (int)o->step);
     if (o->unsure > PKI_BENCH_UNSURE)
         warn(l, "calibration",
-             "what perfkit's loop costs could not be told to %.1f ns: only what is certain is"
+             "the cost of perfkit's loop is uncertain by %.1f ns: only what is certain is"
              " subtracted",
              o->unsure);
 }

@@ -83,7 +83,7 @@ static unsigned choose_every(const pki_chooser *ch, uint64_t number, pki_wish *w
 }
 
 /* Where a step lies in its cycle; false: in none. */
-static bool place_in_cycle(const pki_cycle *c, uint64_t number, uint64_t *turn, uint64_t *at)
+static bool find_in_cycle(const pki_cycle *c, uint64_t number, uint64_t *turn, uint64_t *at)
 {
     uint64_t length = c->wait + c->warmup + c->active;
     if (!c->active || number < c->skip)
@@ -148,7 +148,7 @@ unsigned pki_choose_at_end(pki_chooser *ch, pki_wish wishes[PKI_WISHES_MOST])
                                  .worth = PKI_WORTH_ASKED,
                                  .cut = true};
     }
-    if (place_in_cycle(c, ch->next, &turn, &at) && ch->next > active_begin(c, turn)) {
+    if (find_in_cycle(c, ch->next, &turn, &at) && ch->next > active_begin(c, turn)) {
         wish_for_turn(c, turn, &wishes[n]);
         wishes[n].last = ch->next - 1;
         wishes[n++].cut = true;
@@ -179,6 +179,6 @@ bool pki_choose_foresees(const pki_chooser *ch, uint64_t first, uint64_t last)
             return true;
     if (c->every && last / c->every > (first ? (first - 1) / c->every : 0))
         return true;
-    bool warm = place_in_cycle(&c->cycle, first, &turn, &at) && at >= c->cycle.wait;
+    bool warm = find_in_cycle(&c->cycle, first, &turn, &at) && at >= c->cycle.wait;
     return warm || is_active_within(&c->cycle, first, last);
 }

@@ -81,7 +81,7 @@ static bool read_slow(reading *r, part value)
 {
     part ratio, floor, key;
     if (r->to->slow != 0)
-        return wrong(r, "there are two of it");
+        return wrong(r, "is given twice");
     next_part(&value, ',', &ratio);
     r->to->floor_ns = FLOOR_NS;
     if (!read_ratio(ratio, &r->to->slow) || r->to->slow <= 1 || r->to->slow > SLOWEST)
@@ -102,7 +102,7 @@ static bool read_steps(reading *r, part value)
     part first, last;
     pki_step_range range;
     if (r->to->range_count == PKI_CAPTURE_RANGES)
-        return wrong(r, "there are more than 8 of it");
+        return wrong(r, "is given more than 8 times");
     next_part(&value, '-', &first);
     bool two = next_part(&value, '-', &last);
     if (value.at || !read_whole(first, &range.first) ||
@@ -117,7 +117,7 @@ static bool read_steps(reading *r, part value)
 static bool read_every(reading *r, part value)
 {
     if (r->to->every)
-        return wrong(r, "there are two of it");
+        return wrong(r, "is given twice");
     if (!read_whole(value, &r->to->every) || r->to->every == 0)
         return wrong(r, "takes a number of steps, 1 or more");
     return true;
@@ -142,7 +142,7 @@ static bool read_cycle(reading *r, part value)
 {
     unsigned seen = 0;
     if (r->to->cycle.active)
-        return wrong(r, "there are two of it");
+        return wrong(r, "is given twice");
     for (part one; next_part(&value, ',', &one);)
         if (!read_cycle_part(&r->to->cycle, &seen, one))
             return wrong(r, "takes skip, wait, warmup, active and repeat, each once, such as "
@@ -166,7 +166,7 @@ static bool read_kernels(reading *r, part value)
 {
     part which, behind;
     if (r->to->kernels != PKI_KERNELS_UNSAID)
-        return wrong(r, "there are two of it");
+        return wrong(r, "is given twice");
     next_part(&value, ',', &which);
     bool more = next_part(&value, ',', &behind);
     if (is_named(which, "always") && !more)

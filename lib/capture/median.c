@@ -19,7 +19,7 @@ uint64_t pki_like_median(const pki_like_steps *like)
 }
 
 /* Where the value stands, or belongs. */
-static uint32_t place_of(const pki_like_steps *like, uint64_t ns)
+static uint32_t lower_bound(const pki_like_steps *like, uint64_t ns)
 {
     uint32_t low = 0, high = like->count;
     while (low < high) {
@@ -32,9 +32,9 @@ static uint32_t place_of(const pki_like_steps *like, uint64_t ns)
     return low;
 }
 
-static void take_oldest(pki_like_steps *like)
+static void drop_oldest(pki_like_steps *like)
 {
-    uint32_t at = place_of(like, like->turns[like->oldest]);
+    uint32_t at = lower_bound(like, like->turns[like->oldest]);
     like->count--;
     memmove(&like->sorted[at], &like->sorted[at + 1], (like->count - at) * sizeof *like->sorted);
 }
@@ -42,8 +42,8 @@ static void take_oldest(pki_like_steps *like)
 void pki_like_add(pki_like_steps *like, uint64_t ns)
 {
     if (like->count == PKI_LIKE_STEPS)
-        take_oldest(like);
-    uint32_t at = place_of(like, ns);
+        drop_oldest(like);
+    uint32_t at = lower_bound(like, ns);
     memmove(&like->sorted[at + 1], &like->sorted[at], (like->count - at) * sizeof *like->sorted);
     like->sorted[at] = ns;
     like->count++;

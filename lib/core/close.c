@@ -3,7 +3,7 @@
 #include "comm/model/communicator.h"
 #include "core/events.h"
 #include "core/mirror.h"
-#include "core/place.h"
+#include "core/cursor.h"
 #include "core/registry.h"
 #include "core/thin.h"
 
@@ -15,7 +15,7 @@ static void note_loss(pki_thread *t, unsigned depth, uint32_t id, uint64_t own)
         return;
     t->mixed = depth - 1;
     t->losses[t->losses_made % PKI_LOSSES] =
-        (pki_loss){own, pki_place_of(t->turn, (uint32_t)(pki_load(&t->state) >> 32)), (uint16_t)id,
+        (pki_loss){own, pki_cursor_of(t->turn, (uint32_t)(pki_load(&t->state) >> 32)), (uint16_t)id,
                    (uint16_t)depth};
     pki_store_release(&t->losses_made, t->losses_made + 1); /* pairs with the acquire in fold.c */
 }
@@ -45,11 +45,11 @@ static uint64_t what_of(const pki_work *work, const pki_frame *f, uint32_t id, u
     return PKI_WHAT(id, type, depth) | PKI_TIES(pki_count_ties(f)) | PKI_FLAGS(flags);
 }
 
-/* Untimed calls that this record stands for; what they have told goes with it. */
-static uint32_t take_untimed(const pki_thread *t, uint32_t id, pki_work *work)
+/* Untimed calls that this record stands for; their bytes and flops go with it. */
+static uint32_t collect_untimed(const pki_thread *t, uint32_t id, pki_work *work)
 {
     const pki_counted *e = pki_counted_at(t, id);
-    if (PKI_LIKELY(!e || !e->tells))
+    if (PKI_LIKELY(!e || !e->carries))
         return 0;
     work->bytes += e->bytes;
     work->flops += e->flops;
@@ -69,7 +69,7 @@ void pki_close_top(pki_thread *t, uint64_t now, unsigned flags)
     pki_work *work = &t->work[f - t->frames];
     uint32_t what = pki_load(&f->id), id = what & PKI_FRAME_ID;
     pki_work done = *work;
-    uint32_t untimed = take_untimed(t, id, &done);
+    uint32_t untimed = collect_untimed(t, id, &done);
     unsigned worked = pki_worked(&done), depth = (unsigned)(f - t->frames);
     uint64_t start = pki_load(&f->start), lost = t->lost_inside[depth];
     flags |= lost ? PKI_FLAG_LOST : 0;
@@ -79,13 +79,13 @@ void pki_close_top(pki_thread *t, uint64_t now, unsigned flags)
         pki_work_slot(&done)};
     if (pki_push(t, records, 1 + worked, 1)) {
         pki_bump(&t->others, worked);
-        pki_thin_told(t, id, untimed, now - start);
+        pki_thin_carried(t, id, untimed, now - start);
     } else {
         /* First it is no open region any more: were the session to end here, it would count
          * twice. */
         pki_store_release(&t->state, pki_load(&t->state) - sizeof(pki_frame));
         count_dropped(t, depth, id, pki_thread_ns(t, start, pki_not_negative(records[0].value)),
-                      work); /* what untimed calls have told goes with the next one's record */
+                      work); /* what untimed calls have added goes with the next one's record */
     }
     pki_store(&work->bytes, (uint64_t)0);
     pki_store(&work->flops, (uint64_t)0);

@@ -32,6 +32,22 @@ void pki_counter_record(pki_thread *t, pk_counter *counter, double value, uint64
         pki_bump(&t->points_dropped, 1);
 }
 
+bool pki_counters_record(pki_thread *t, const uint32_t *ids, const double *values, unsigned n,
+                         uint64_t ticks, uint64_t extra)
+{
+    pki_record all[PKI_COUNTERS_MOST];
+    for (unsigned i = 0; i < n; i++) {
+        all[i] =
+            (pki_record){ticks, 0, PKI_WHAT(ids[i], PKI_RECORD_COUNTER, 0), i == n - 1 ? extra : 0};
+        memcpy(&all[i].value, &values[i], sizeof values[i]);
+    }
+    if (!pki_push(t, all, n, 0))
+        return false;
+    pki_bump(&t->others, n);
+    pki_bump(&t->points_pushed, n);
+    return true;
+}
+
 static void set(pk_counter *counter, double value)
 {
     uint32_t id = pki_counter_id(counter);

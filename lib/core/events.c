@@ -26,7 +26,7 @@ void pki_events_reset(void)
         memset(frequent, 0, sizeof frequent);
 }
 
-bool pki_events_keeps(uint32_t id)
+bool pki_events_keep_off_fast_path(uint32_t id)
 {
     return pki_events_on() && !pki_load(&frequent[id]);
 }
@@ -74,7 +74,7 @@ static uint32_t gap_for(const pki_sampler *s, double interval, uint32_t before)
 
 /* ---- begin ---- */
 
-static void leave_on_fast_path(uint32_t id)
+static void mark_frequent(uint32_t id)
 {
     pki_store(&frequent[id], (uint8_t)1);
     pki_store(&any_frequent, true);
@@ -93,7 +93,7 @@ static void learn(pki_sampler *s, pki_event_sums *row, uint32_t id, uint64_t now
     double ease = pki_load(&pki_sampling_now.ease);
     if (row->sampled >= FEW &&
         ASIDE_NS * ease > ASIDE_SHARE * pki_sampling_now.bound * row->interval)
-        leave_on_fast_path(id);
+        mark_frequent(id);
 }
 
 /* Is it this call's turn? So many calls does it stand for. */
@@ -120,7 +120,7 @@ static uint32_t weight_of(pki_thread *t, pki_sampler *s, uint32_t id, bool by_lo
     pki_event_sums *row = pki_sampler_row(s, id);
     if (row)
         return turn(s, row, id, pki_ticks(t->monotonic));
-    leave_on_fast_path(id);
+    mark_frequent(id);
     return 0;
 }
 
@@ -129,7 +129,7 @@ static void count_in_vain(uint32_t id)
 {
     static _Thread_local uint32_t in_vain;
     if (++in_vain % IN_VAIN_MOST == 0)
-        leave_on_fast_path(id);
+        mark_frequent(id);
 }
 
 bool pki_events_met_enough(const pki_thread *t)
@@ -217,29 +217,29 @@ static uint64_t records_at(const pki_thread *t, uint32_t at)
     return (t->laps + at) / sizeof(pki_record);
 }
 
-static void set_look(pki_thread *t, pki_sampler *s, uint64_t records)
+static void plan_check(pki_thread *t, pki_sampler *s, uint64_t records)
 {
-    uint64_t now = pki_ticks(t->monotonic), more = records - s->looked;
-    s->pick_weight = s->look_gap; /* the call picked now was drawn with it */
-    if (s->looked_at_ticks && more)
-        s->look_gap =
-            gap_for(s, (double)(now - s->looked_at_ticks) * s->unit_ns / (double)more, s->look_gap);
-    s->looked = records;
-    s->looked_at_ticks = now;
-    s->look_at = records + draw(s, s->look_gap);
+    uint64_t now = pki_ticks(t->monotonic), more = records - s->checked;
+    s->pick_weight = s->check_gap; /* the call picked now was drawn with it */
+    if (s->checked_at_ticks && more)
+        s->check_gap = gap_for(s, (double)(now - s->checked_at_ticks) * s->unit_ns / (double)more,
+                               s->check_gap);
+    s->checked = records;
+    s->checked_at_ticks = now;
+    s->check_at = records + draw(s, s->check_gap);
 }
 
-uint32_t pki_events_look(pki_thread *t, uint32_t at)
+uint32_t pki_events_check(pki_thread *t, uint32_t at)
 {
     uint64_t records = records_at(t, at), bytes;
     pki_sampler *s = pki_sampler_enter(t);
     if (!s)
         return UINT32_MAX;
-    bool met = s->looked_at_ticks && records >= s->look_at;
-    if (!s->looked_at_ticks || met)
-        set_look(t, s, records);
+    bool met = s->checked_at_ticks && records >= s->check_at;
+    if (!s->checked_at_ticks || met)
+        plan_check(t, s, records);
     due = due || met;
-    bytes = (s->look_at - records) * sizeof(pki_record);
+    bytes = (s->check_at - records) * sizeof(pki_record);
     pki_sampler_leave(s);
     return bytes < t->ring_bytes - at ? at + (uint32_t)bytes : UINT32_MAX;
 }
@@ -249,7 +249,7 @@ bool pki_events_is_due(void)
     return due;
 }
 
-void pki_events_forget_look(void)
+void pki_events_forget_check(void)
 {
     due = false;
 }

@@ -26,7 +26,7 @@ static inline bool pki_events_on(void)
 }
 
 /* Shall calls of that region leave the fast path? */
-bool pki_events_keeps(uint32_t id);
+bool pki_events_keep_off_fast_path(uint32_t id);
 
 /* Before a call begins, off the fast path. picked: its id has been moved aside. thin_gap: one of so
  * many calls gets here, where the region is thinned; 0 elsewhere. The flags of its frame: 0, or
@@ -45,11 +45,11 @@ void pki_events_forget_end(void); /* what was read is used up */
 void pki_events_end(unsigned depth, uint32_t id, bool balanced);
 
 /* The thread's ring is looked into at that offset: the one to look at next, at the latest. */
-uint32_t pki_events_look(pki_thread *t, uint32_t at);
+uint32_t pki_events_check(pki_thread *t, uint32_t at);
 
 /* Has a record that was being written met such a look, since that was last forgotten? (Of a point
  * or a step: the region picked is the next one that ends off the fast path.) */
 bool pki_events_is_due(void);
-void pki_events_forget_look(void);
+void pki_events_forget_check(void);
 
 void pki_events_reset(void);

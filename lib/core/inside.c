@@ -8,7 +8,7 @@
 
 static _Thread_local bool inside;
 
-bool pki_go_inside(void)
+bool pki_inside_enter(void)
 {
     if (inside || pki_is_amid())
         return false;
@@ -17,7 +17,7 @@ bool pki_go_inside(void)
     return true;
 }
 
-void pki_go_outside(void)
+void pki_inside_leave(void)
 {
     pki_compiler_fence();
     inside = false;

@@ -14,8 +14,8 @@
 #include <pk/status.h>
 
 /* False: it is already. */
-bool pki_go_inside(void);
-void pki_go_outside(void);
+bool pki_inside_enter(void);
+void pki_inside_leave(void);
 
 /* What a control call answers that finds itself inside another one. Takes no lock. */
 pk_status pki_fail_inside(void);

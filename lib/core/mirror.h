@@ -1,9 +1,9 @@
 /* lib/core/mirror.h - those who hear of every region as it begins and ends, on its own thread.
  *
  * While there is a mirror no block has a limit, so each begin takes its slow path, and a frame that
- * mirrors have been told of is marked (PKI_MIRRORED), so each end does. Without one nothing is
- * added to either path but these two tests, which are there anyway. Ends are told for the begins
- * that were told, in the reverse order, as long as the session lasts: a region that is open at
+ * mirrors have been notified of is marked (PKI_MIRRORED), so each end does. Without one nothing is
+ * added to either path but these two tests, which are there anyway. Mirrors are notified of the
+ * ends of the begins that they know, in reverse order, while the session lasts: a region open at
  * pk_stop has no end, and the next session finds the thread's depth at 0.
  */
 #pragma once
@@ -27,7 +27,7 @@ void pki_mirrors_close(void);
 /* Under the registry's lock: does a thread that joins now have to take the slow path? */
 unsigned pki_mirrors_count(void);
 
-/* To all of them. Begin returns the flags for the frame's id, 0 if there was nobody to tell. */
+/* To all of them. Begin returns the flags for the frame's id, 0 if there is no mirror. */
 uint32_t pki_mirrors_begin(uint32_t id, unsigned depth);
 void pki_mirrors_end(uint32_t id, const pki_work *work);
 void pki_mirrors_mark(uint32_t id);

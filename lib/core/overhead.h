@@ -3,8 +3,8 @@
 
 #include <stdint.h>
 
-#define PKI_READY_LEAST 50000u        /* ns that core/ready.h does not look after */
-#define PKI_READY_NOT_TOLD UINT64_MAX /* of a step: nobody has told its borders */
+#define PKI_READY_LEAST 50000u       /* ns that core/ready.h does not look after */
+#define PKI_READY_UNKNOWN UINT64_MAX /* of a step: nobody announces borders */
 
 /* What a thread has had of the processors; ns. */
 typedef struct pki_processor {

@@ -136,7 +136,7 @@ pki_phases pki_phases_now(void)
     return now;
 }
 
-size_t pki_phases_take(pki_phase_part *out, size_t most)
+size_t pki_phases_drain(pki_phase_part *out, size_t most)
 {
     size_t n = 0;
     if (!lock())

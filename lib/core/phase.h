@@ -41,6 +41,6 @@ void pki_phases_reset(void); /* no session is on */
 pki_phases pki_phases_now(void);
 
 /* Ended parts that have not been taken yet, the oldest first: how many. */
-size_t pki_phases_take(pki_phase_part *out, size_t most);
+size_t pki_phases_drain(pki_phase_part *out, size_t most);
 
 void pki_phases_after_fork(void);

@@ -1,15 +1,12 @@
 #include "core/ready.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/small_file.h"
 #include "core/overhead.h"
 #include "core/registry.h"
 
@@ -31,21 +28,17 @@ static bool read_switches(uint64_t *switches)
     return true;
 }
 
-/* The second number of schedstat. By system calls themselves: these are the program's threads, and
- * open(), read() and close() are points at which a thread may be cancelled. */
+/* The second number of schedstat. */
 static bool read_waited(uint64_t *ns)
 {
     char text[128], *end;
-    int before = errno;
-    long fd = syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-    long n = fd >= 0 ? syscall(SYS_read, fd, text, sizeof text - 1) : 0;
-    if (fd >= 0)
-        syscall(SYS_close, fd);
-    text[n > 0 ? n : 0] = '\0';
+    *ns = 0;
+    if (!pki_small_file_quiet("/proc/thread-self/schedstat", text, sizeof text))
+        return false; /* of a text without a number strtoull may set errno, which is the program's
+                       */
     strtoull(text, &end, 10);
     *ns = strtoull(end, NULL, 10);
-    errno = before;
-    return n > 0;
+    return true;
 }
 
 static uint64_t since(const pki_thread *t, uint64_t then, uint64_t now)
@@ -74,7 +67,16 @@ static void begin(pki_ready *r, const pki_thread *t)
     read_switches(&r->switches);
     r->running = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
     read_account(r, t, &r->waited);
-    r->border = r->looked = r->asked = r->read;
+    r->border = r->checked = r->asked = r->read;
+}
+
+/* Has sat there and here since the last border, half and half: of its own time so long. */
+static void note_seat(pki_ready *r, uint64_t own)
+{
+    uint32_t here = pki_seat_now(), there = r->processor ? r->processor - 1 : here;
+    pki_seats_add(&r->seats, there, own - own / 2);
+    pki_seats_add(&r->seats, here, own / 2);
+    r->processor = here + 1;
 }
 
 /* Has it been switched out since that was asked? If so, how long it was off its processor, or a
@@ -107,19 +109,20 @@ static void read_if_due(pki_ready *r, const pki_thread *t, uint64_t now)
 }
 
 /* The stretch that ends here was the program's own time, or it waited. */
-static void look(pki_ready *r, const pki_thread *t, bool own)
+static void close_stretch(pki_ready *r, const pki_thread *t, bool own)
 {
-    uint64_t now = pki_ticks(t->monotonic), off;
-    r->mine += own ? since(t, r->border, now) : 0;
+    uint64_t now = pki_ticks(t->monotonic), mine = own ? since(t, r->border, now) : 0, off;
+    note_seat(r, mine);
+    r->mine += mine;
     r->border = now;
-    if (since(t, r->looked, now) < PKI_READY_LEAST)
+    if (since(t, r->checked, now) < PKI_READY_LEAST)
         return;
     if (was_off(r, t, &off)) {
         r->off += PKI_MIN(off, r->mine);
         r->unread = true;
     }
     read_if_due(r, t, now);
-    r->looked = now;
+    r->checked = now;
     r->mine = 0;
 }
 
@@ -135,25 +138,37 @@ void pki_ready_border(pki_ready *r, const pki_thread *t, bool to_wait)
         return; /* a thread that makes steps is amid one */
     const pki_thread *of = pki_load(&r->of);
     if (of == t)
-        look(r, t, to_wait);
+        close_stretch(r, t, to_wait);
     else if (!of && pki_load(&t->steps))
         begin(r, t);
     pki_store_release(&r->busy, 0u);
 }
 
-uint64_t pki_ready_step(pki_ready *r, const pki_thread *t)
+/* Of a step in whose own time it was not looked at: where it is. */
+static pki_seat take_seat(pki_ready *r)
 {
-    uint64_t own = PKI_READY_NOT_TOLD;
+    if (!r->seats.all)
+        note_seat(r, 2);
+    pki_seat seat = pki_seats_most(&r->seats);
+    r->seats = (pki_seats){0};
+    return seat;
+}
+
+uint64_t pki_ready_step(pki_ready *r, const pki_thread *t, pki_seat *seat)
+{
+    uint64_t own = PKI_READY_UNKNOWN;
+    *seat = 0;
     if (pki_exchange_acquire(&r->busy, 1u))
         return own;
     if (pki_load(&r->of) == t)
-        look(r, t, true);
+        close_stretch(r, t, true);
     if (pki_load(&r->of) == t) {
         own = r->own;
         r->own = 0;
     } else {
         pki_store(&r->of, NULL); /* of another thread: the next border of this one begins anew */
     }
+    *seat = take_seat(r);
     pki_store_release(&r->busy, 0u);
     return own;
 }

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/seats.h"
+
 typedef enum pki_record_type {
     PKI_RECORD_REGION = 1,      /* start, value = duration in ticks; extra means something only with
                                    PKI_FLAG_LOST */
@@ -20,9 +22,9 @@ typedef enum pki_record_type {
         5, /* start, value = duration, extra = ns of it without a processor (core/ready.h); the next
               slot's start and value hold index and items, its
               extra the id of the kind's name, 0: the usual kind, and in its upper half, as a float,
-              the model's operations; its what has those that were done. With PKI_FLAG_BETWEEN the
-              time before the step of that index, which belongs to none */
-    PKI_RECORD_COUNTER = 6,   /* start; value = the double's bits */
+              the model's operations; its what has those that were done, and the seat. With
+              PKI_FLAG_BETWEEN the time before the step of that index, which belongs to none */
+    PKI_RECORD_COUNTER = 6,   /* start; value = the double's bits; extra: of some of our own */
     PKI_RECORD_MARK = 7,      /* start; value and extra = a payload's bits and type */
     PKI_RECORD_OPERATION = 8, /* start, value = duration, id = the region around its start, extra =
                                  ns of it that were waited for; the next slot as REGION_WORK's, with
@@ -200,6 +202,16 @@ static inline double pki_float_of(uint64_t bits)
     float narrow;
     __builtin_memcpy(&narrow, &low, sizeof narrow);
     return (double)narrow;
+}
+
+/* Of a step's second slot, whose `what` has a float in its lower half and must not look like that
+ * of a record: the seat above the place's type (core/seats.h). Its share has 10 bits. */
+#define PKI_STEP_SEAT(seat) ((uint64_t)(seat) << 36)
+_Static_assert(PKI_SEAT_ALL < 1 << 12, "a seat has room in a step's record");
+
+static inline pki_seat pki_step_seat_of(const pki_record *more)
+{
+    return (pki_seat)(more->what >> 36);
 }
 
 static inline uint32_t pki_step_kind_of(const pki_record *more)

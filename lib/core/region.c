@@ -116,7 +116,7 @@ static uint32_t announce(pki_thread *t, uint32_t id)
 {
     uint32_t offset = (uint32_t)pki_load(&t->state);
     if (offset < PKI_FRAME_OFFSET(PKI_DEPTH_MAX) && pki_mirrors_count()) {
-        pki_leave(); /* who is told may record, too */
+        pki_leave(); /* who is notified may record, too */
         id |= pki_mirrors_begin(id, pki_depth_in(offset));
         pki_enter();
     }
@@ -149,10 +149,10 @@ static PKI_COLD uint32_t sample(pki_thread *t, uint32_t id, bool picked)
  * are others to tell of. */
 static void begin_on(pki_thread *t, pk_region *region, uint32_t id)
 {
-    bool tells, picked = pki_load(&region->id) == 0;
-    if (pki_thin_begin(t, region, id, &tells))
+    bool carries, picked = pki_load(&region->id) == 0;
+    if (pki_thin_begin(t, region, id, &carries))
         return;
-    uint32_t what = announce(t, id) | (tells ? PKI_SPECIAL : 0);
+    uint32_t what = announce(t, id) | (carries ? PKI_SPECIAL : 0);
     if (pki_events_on())
         what |= sample(t, id, picked);
     begin_at(t, what, pki_ticks(t->monotonic));
@@ -218,7 +218,7 @@ static inline void pick_next(pk_region *region)
 {
     if (pki_events_on() && pki_events_is_due()) {
         pki_thin_mark(region, pki_region_id(region), true);
-        pki_events_forget_look();
+        pki_events_forget_check();
     }
 }
 
@@ -275,11 +275,11 @@ static void next(pk_region *from, pk_region *to)
         return;
     }
     uint64_t now = pki_ticks(t->monotonic);
-    bool tells, picked = pki_load(&to->id) == 0;
+    bool carries, picked = pki_load(&to->id) == 0;
     close_sampled(t, from, now, PKI_FLAG_TOUCHES);
-    if (pki_thin_begin(t, to, id, &tells))
+    if (pki_thin_begin(t, to, id, &carries))
         return;
-    uint32_t what = announce(t, id) | (tells ? PKI_SPECIAL : 0);
+    uint32_t what = announce(t, id) | (carries ? PKI_SPECIAL : 0);
     if (pki_events_on())
         what |= sample(t, id, picked);
     begin_at(t, what, what & PKI_SAMPLED ? pki_ticks(t->monotonic) : now);

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "core/inside.h"
-#include "core/place.h"
+#include "core/cursor.h"
 
 #define PATIENCE_NS 1000000000u
 
@@ -89,9 +89,9 @@ void pki_registry_on_drain(pki_registry *r, void (*drain)(void))
     r->drain = drain;
 }
 
-void pki_registry_on_step(pki_registry *r, void (*at_step)(pki_thread *t, uint64_t now))
+void pki_registry_on_step(pki_registry *r, unsigned which, pki_at_step *at_step)
 {
-    pki_store_release(&r->at_step, at_step);
+    pki_store_release(&r->at_step[which], at_step);
 }
 
 static pki_registry *make(pki_arena *arena, uint32_t ring_records, uint32_t monotonic)
@@ -220,7 +220,7 @@ void pki_thread_seal(pki_thread *t)
 void pki_thread_counts(const pki_thread *t, pk_counts *c)
 {
     uint64_t recorded = pki_load_acquire(&t->recorded), dropped = pki_load_acquire(&t->dropped);
-    uint64_t untimed = pki_load(&t->untimed_told);
+    uint64_t untimed = pki_load(&t->untimed_counted);
     pki_position at = pki_thread_position(t); /* behind them: more may have been begun since */
     c->begun +=
         at.bytes / sizeof(pki_record) - at.others + pki_depth_in(at.state) + dropped + untimed;
@@ -271,7 +271,7 @@ static void forget_counters(pki_thread *t)
 {
     t->others = t->sealed_others = t->folded_others =
         pki_thread_position(t).bytes / sizeof(pki_record);
-    t->points_pushed = t->recorded = t->untimed_told = t->dropped = t->unbalanced = t->too_deep =
+    t->points_pushed = t->recorded = t->untimed_counted = t->dropped = t->unbalanced = t->too_deep =
         t->stray_ends = t->points = t->points_dropped = t->not_finite = 0;
     t->spans = (pki_span_tally){0};
 }
@@ -283,7 +283,7 @@ void pki_registry_recycle(pki_registry *r, pki_thread *t)
     forget_counters(t);
     pki_table_reset(&r->arena->spans, &t->lost);
     t->counted = NULL; /* that was in the same pool */
-    t->counted_size = t->pending_told = 0;
+    t->counted_size = t->pending_counted = 0;
     pki_slot_clear(&t->last_resort, PKI_NAME_TOO_MANY);
     pki_thread *gone = t; /* another thread may be making a step meanwhile: its word stands */
     __atomic_compare_exchange_n(&r->stepper, &gone, NULL, false, __ATOMIC_RELAXED,

@@ -15,6 +15,12 @@
 #include "core/spare.h"
 #include "core/thread.h"
 
+/* Called at each end of a step, and of the time between two, which belongs to none: on the thread
+ * that makes it, amid pki_enter and pki_leave, one at a time, and perhaps still as the session
+ * ends. */
+typedef void pki_at_step(pki_thread *t, uint64_t now, bool between);
+enum { PKI_AT_STEP_MEMORY, PKI_AT_STEP_IO, PKI_AT_STEPS };
+
 typedef struct pki_registry {
     pki_arena *arena;
     uint32_t ring_records;
@@ -33,11 +39,11 @@ typedef struct pki_registry {
     bool stepped;        /* any thread has ended a step, or the time before the first */
     uint32_t step_kind;  /* of the step that runs: a name's id; 0: the usual one */
     uint64_t step_model; /* the bits of a double: the running step's operations, the model's... */
-    uint64_t step_hardware;                       /* ...and those done */
-    uint64_t steps_missed;                        /* calls while another thread was in one */
-    pki_ready ready;                              /* how long the stepper had no processor */
-    void (*at_step)(pki_thread *t, uint64_t now); /* told of each end of a step; NULL: nobody */
-    pki_spares spares;                            /* what full rings reach into */
+    uint64_t step_hardware;             /* ...and those done */
+    uint64_t steps_missed;              /* calls while another thread was in one */
+    pki_ready ready;                    /* how long the stepper had no processor */
+    pki_at_step *at_step[PKI_AT_STEPS]; /* NULL: nobody */
+    pki_spares spares;                  /* what full rings reach into */
 } pki_registry;
 
 /* Opens the gate on a new registry over the arena, which it owns from then on, and lets go of the
@@ -79,9 +85,7 @@ void pki_registry_refuse_point(void);
 /* Whom to ask when blocks have to be drained soon. */
 void pki_registry_on_drain(pki_registry *registry, void (*drain)(void));
 
-/* Whom to tell of ends of steps: on the thread that makes them, amid pki_enter and pki_leave, one
- * at a time, and perhaps still as the session ends. */
-void pki_registry_on_step(pki_registry *registry, void (*at_step)(pki_thread *t, uint64_t now));
+void pki_registry_on_step(pki_registry *registry, unsigned which, pki_at_step *at_step);
 
 /* The running or last registry, NULL if there was none. */
 pki_registry *pki_registry_now(void);
@@ -104,7 +108,7 @@ void pki_registry_span_tally(const pki_registry *registry, pki_span_tally *tally
 void pki_thread_counts(const pki_thread *t, pk_counts *counts);
 
 /* A thread's state and turn, the bytes that it has recorded by then, and how many slots of them
- * were no regions (or two less, if they are being pushed just now). */
+ * were no regions (or fewer, if some are being pushed just now). */
 typedef struct pki_position {
     uint64_t state, bytes, others, turn;
 } pki_position;

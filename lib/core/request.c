@@ -83,7 +83,7 @@ void pk_request_prefill_on_(pk_request *r, uint64_t tokens)
 }
 
 /* Tokens of others' prompts that have been read since the last look; *own: of its own. */
-static uint64_t look(pk_request *r, uint64_t *own)
+static uint64_t update_prompts(pk_request *r, uint64_t *own)
 {
     uint64_t all = pki_load(&prompts_read), since = pki_not_negative(all - r->seen);
     *own = PKI_MIN(r->prefilled, since);
@@ -93,9 +93,9 @@ static uint64_t look(pk_request *r, uint64_t *own)
 }
 
 /* Of the time since it was scheduled the share of others' prompts is theirs. */
-static void come_first(pki_thread *t, pk_request *r, uint64_t now)
+static void first_token_came(pki_thread *t, pk_request *r, uint64_t now)
 {
-    uint64_t own, others = look(r, &own);
+    uint64_t own, others = update_prompts(r, &own);
     uint64_t in_batch = pki_not_negative(now - r->span.start - r->queued - r->preempted);
     if (others)
         r->crowded = (uint64_t)((double)in_batch * (double)others / (double)(own + others));
@@ -104,9 +104,9 @@ static void come_first(pki_thread *t, pk_request *r, uint64_t now)
     sample(t, r, &first_token, now, now - r->span.start);
 }
 
-static void come_next(pki_thread *t, pk_request *r, uint64_t now, uint64_t waited)
+static void next_token_came(pki_thread *t, pk_request *r, uint64_t now, uint64_t waited)
 {
-    uint64_t own, others = look(r, &own), ticks = pki_not_negative(now - r->last);
+    uint64_t own, others = update_prompts(r, &own), ticks = pki_not_negative(now - r->last);
     sample(t, r, &token_interval, now, ticks);
     ticks -= PKI_MIN(ticks, waited);
     if (others) {
@@ -126,9 +126,9 @@ void pk_request_tokens_on_(pk_request *r, uint64_t count)
     uint64_t now = pki_ticks(t->monotonic), before = r->preempted;
     end_waiting(t, r, now);
     if (!r->first)
-        come_first(t, r, now);
+        first_token_came(t, r, now);
     else
-        come_next(t, r, now, r->preempted - before);
+        next_token_came(t, r, now, r->preempted - before);
     r->last = now;
     r->tokens += count;
     pki_leave();

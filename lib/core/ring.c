@@ -1,6 +1,6 @@
 /* lib/core/ring.c - the owner's side of its ring, off the fast path. */
 #include "core/events.h"
-#include "core/place.h"
+#include "core/cursor.h"
 #include "core/registry.h"
 
 #define SLOT ((uint32_t)sizeof(pki_record))
@@ -20,7 +20,7 @@ static bool nears_untouched(const pki_thread *t, uint32_t at)
     return t->laps == 0 && populated < t->ring_bytes && at >= populated / 2;
 }
 
-static uint32_t next_look(const pki_thread *t, uint32_t at)
+static uint32_t next_check(const pki_thread *t, uint32_t at)
 {
     uint64_t half = pki_load(&t->populated) / 2 / SLOT * SLOT;
     uint32_t part = PKI_MAX(t->ring_bytes / PARTS / SLOT * SLOT, SLOT);
@@ -33,8 +33,9 @@ static uint32_t next_look(const pki_thread *t, uint32_t at)
 static uint32_t released_here(const pki_thread *t)
 {
     uint64_t released = pki_load_acquire(&t->released); /* pairs with pki_spare_release */
-    return pki_place_turn(released) == t->turn && !pki_is_in_segment(t) ? pki_place_offset(released)
-                                                                        : 0;
+    return pki_cursor_turn(released) == t->turn && !pki_is_in_segment(t)
+               ? pki_cursor_offset(released)
+               : 0;
 }
 
 /* Free slots, all but the one that keeps full and empty apart, and where the fast path has to stop.
@@ -46,9 +47,9 @@ static unsigned find_room(pki_thread *t, uint32_t at)
                      : released == 0 ? t->ring_bytes - SLOT
                                      : t->ring_bytes;
     uint32_t distance = released > at ? released - at : t->ring_bytes - at + released;
-    t->stop = PKI_MIN(bound, next_look(t, at));
+    t->stop = PKI_MIN(bound, next_check(t, at));
     if (pki_events_on()) {
-        uint32_t look = pki_events_look(t, at);
+        uint32_t look = pki_events_check(t, at);
         t->stop = PKI_MIN(t->stop, look);
     }
     if (t->ring_bytes - distance >= t->ring_bytes / PARTS * FULL_ENOUGH || nears_untouched(t, at))
@@ -73,7 +74,27 @@ static void wrap(pki_thread *t)
     pki_store_release(&t->laps_behind, t->laps); /* pairs with the acquire in pki_thread_position */
 }
 
-/* After a loss nothing is recorded until whatever is open can be lost again and told. */
+/* Readers are ahead: a handler's records had been read when the store of whom it had interrupted
+ * undid where the owner stood. What it writes up to there is read by nobody, and all behind is free
+ * although it looks as if nothing were: so it goes on there. False: it is not so. */
+static bool catch_up(pki_thread *t)
+{
+    uint64_t state = pki_load(&t->state), released = pki_load_acquire(&t->released);
+    uint32_t at = (uint32_t)(state >> 32), to = pki_cursor_offset(released);
+    uint64_t ahead = pki_load(&t->undone_until) - (t->laps + at);
+    if (pki_load(&t->undone_turn) != t->turn || pki_cursor_turn(released) != t->turn ||
+        ahead == 0 || ahead != pki_ring_bytes_between(t, at, to))
+        return false;
+    if (to < at) {
+        pki_store(&t->laps, t->laps + t->ring_bytes);
+        pki_store(&t->turns[t->turn % PKI_TURNS].lapped, 1u);
+    }
+    pki_store_release(&t->state, (uint64_t)to << 32 | (uint32_t)state);
+    pki_store_release(&t->laps_behind, t->laps); /* pairs with the acquire in pki_thread_position */
+    return true;
+}
+
+/* After a loss nothing is recorded until the loss of whatever is open can be reported, too. */
 static bool has_room_for_losses(const pki_thread *t)
 {
     return t->mixed == PKI_DEPTH_MAX ||
@@ -86,15 +107,17 @@ static bool has_room(pki_thread *t, uint32_t at, unsigned n, bool wrapped)
     return (!wrapped && at + n * SLOT <= t->stop) || find_room(t, at) >= n;
 }
 
-/* Where the thread is, or else in a spare segment; and from there back into its ring, whose lines
- * are in the cache, as soon as that is free. */
+/* Where the thread is, or where its readers are, or else in a spare segment; and from there back
+ * into its ring, whose lines are in the cache, as soon as that is free. */
 static bool make_room(pki_thread *t, unsigned n, bool wrapped)
 {
     if (pki_is_in_segment(t))
-        wrapped |= pki_spare_go_home(t);
+        wrapped |= pki_spare_return(t);
     if (has_room(t, (uint32_t)(pki_load(&t->state) >> 32), n, wrapped))
         return true;
-    return pki_spare_go_on(t) && find_room(t, 0) >= n;
+    if (catch_up(t))
+        return find_room(t, (uint32_t)(pki_load(&t->state) >> 32)) >= n;
+    return pki_spare_enter(t) && find_room(t, 0) >= n;
 }
 
 bool pki_push(pki_thread *t, const pki_record *records, unsigned n, unsigned pop)

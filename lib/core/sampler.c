@@ -184,15 +184,15 @@ static pki_sampler *claim(uint64_t tag)
 static void prepare(pki_sampler *s, const pki_thread *t)
 {
     s->broken = false;
-    s->look_at = s->looked = s->looked_at_ticks = 0;
-    s->look_gap = s->pick_weight = 1;
+    s->check_at = s->checked = s->checked_at_ticks = 0;
+    s->check_gap = s->pick_weight = 1;
     s->seed = my_tag * 0x9E3779B97F4A7C15u;
     s->unit_ns = pki_clock_unit_ns(&t->registry->arena->header->clock);
     memset(s->tare, 0, sizeof s->tare);
     weigh(s);
 }
 
-static void give_up(pki_sampler *s)
+static void disable(pki_sampler *s)
 {
     refused_in = pki_load(&session);
     pki_fetch_add(&without, 1u);
@@ -209,7 +209,7 @@ static pki_sampler *begin_mine(const pki_thread *t)
     my_tag = STATE((uint32_t)syscall(SYS_gettid), 0);
     pki_sampler *s = claim(my_tag);
     if (!s || !open_groups(s)) {
-        give_up(s);
+        disable(s);
         return NULL;
     }
     prepare(s, t);
@@ -227,7 +227,7 @@ static void clear(pki_sampler *s)
     __atomic_store(&s->spent_ns, &none, __ATOMIC_RELAXED);
 }
 
-static void let_go(pki_sampler *s)
+static void release(pki_sampler *s)
 {
     clear(s);
     pki_store_release(&s->state, STATE(0, IDLE));
@@ -238,7 +238,7 @@ static void let_go(pki_sampler *s)
 static void leave(pki_sampler *s)
 {
     if (!change(s, my_tag | BUSY, my_tag | FREE))
-        let_go(s);
+        release(s);
 }
 
 void pki_sampler_leave(pki_sampler *s)
@@ -262,7 +262,7 @@ pki_sampler *pki_sampler_enter(const pki_thread *t)
     if (!s && is_on()) {
         s = begin_mine(t);
         if (s && !is_on()) { /* it has ended meanwhile, and may not have seen this one */
-            let_go(s);
+            release(s);
             s = NULL;
         }
     }
@@ -278,7 +278,7 @@ void pki_sampler_release(void)
     mine = NULL;
     close_groups(s);
     if (!change(s, my_tag | BUSY, STATE(0, IDLE)))
-        let_go(s);
+        release(s);
 }
 
 pki_event_sums *pki_sampler_row(pki_sampler *s, uint32_t id)
@@ -326,7 +326,7 @@ void pki_samplers_open(const pki_sampling *wanted)
 }
 
 /* False: its owner is in it, and stays there. */
-static bool take_one(pki_sampler *s)
+static bool seize(pki_sampler *s)
 {
     for (unsigned i = 0;; i++) {
         uint64_t state = __atomic_load_n(&s->state, __ATOMIC_SEQ_CST);
@@ -348,7 +348,7 @@ void pki_samplers_close(void (*take)(void *user, const pki_event_sums *row), voi
         pki_sampler *s = at(i);
         if (!s)
             break;
-        if (!take_one(s)) {
+        if (!seize(s)) {
             pki_fetch_add(&lost, 1u);
             continue;
         }

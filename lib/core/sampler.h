@@ -54,16 +54,16 @@ typedef struct pki_event_sums {
 typedef struct pki_sampler {
     uint64_t state;
     uint32_t rows;
-    bool broken;      /* its descriptors are not ours any more */
-    double unit_ns;   /* of a tick */
-    double pair_ns;   /* two readings in a row, as fast as they can be */
-    double cost_ns;   /* of a sampled call, as they have been of late */
-    double spent_ns;  /* so far */
-    uint64_t seed;    /* of distances */
-    uint64_t look_at; /* records, up to the next look (core/events.h) */
-    uint64_t looked;  /* records and ticks at the last one */
-    uint64_t looked_at_ticks;
-    uint32_t look_gap;    /* records between two, on average */
+    bool broken;       /* its descriptors are not ours any more */
+    double unit_ns;    /* of a tick */
+    double pair_ns;    /* two readings in a row, as fast as they can be */
+    double cost_ns;    /* of a sampled call, as they have been of late */
+    double spent_ns;   /* so far */
+    uint64_t seed;     /* of distances */
+    uint64_t check_at; /* records, up to the next look (core/events.h) */
+    uint64_t checked;  /* records and ticks at the last one */
+    uint64_t checked_at_ticks;
+    uint32_t check_gap;   /* records between two, on average */
     uint32_t pick_weight; /* of the call that the last look has picked */
     pki_perf_group hardware, software;
     double tare[PKI_EVENTS]; /* what two readings in a row differ by */

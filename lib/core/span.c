@@ -57,7 +57,7 @@ static inline pki_record begin_record(const pk_span *s)
     return (pki_record){s->start, s->id, PKI_WHAT(s->region, PKI_RECORD_SPAN_BEGIN, 0), s->serial};
 }
 
-static void take_serials(pki_thread *t)
+static void reserve_serials(pki_thread *t)
 {
     t->span_serial = pki_fetch_add(&next_serial, SERIALS);
     t->span_left = SERIALS;
@@ -72,7 +72,7 @@ static PKI_COLD pk_span begin_slow(pk_region *region, uint64_t id)
         return (pk_span){0};
     }
     if (t->span_left == 0)
-        take_serials(t);
+        reserve_serials(t);
     pk_span span = make(t, name, id, pki_ticks(t->monotonic));
     pki_record r = begin_record(&span);
     if (!pki_push_point(t, &r, 1)) {

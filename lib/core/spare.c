@@ -3,24 +3,48 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "core/place.h"
+#include "core/cursor.h"
 #include "core/registry.h"
 
-static bool claim(pki_spare *s, uint32_t state)
+static uint32_t in_state(uint32_t word, enum pki_spare_state state)
 {
-    uint32_t was = state;
-    return pki_load(&s->state) == state &&
-           __atomic_compare_exchange_n(&s->state, &was, (uint32_t)PKI_SPARE_USED, false,
+    return (word & ~3u) | state;
+}
+
+/* Whose it is stays; it is in the word, so it cannot have changed meanwhile. */
+static bool claim(pki_spare *s, uint32_t word)
+{
+    return __atomic_compare_exchange_n(&s->word, &word, in_state(word, PKI_SPARE_USED), false,
                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-static pki_spare *claim_any(pki_spares *spares, uint32_t state)
+/* One in that state of that keeper's. */
+static pki_spare *claim_of(pki_spares *spares, enum pki_spare_state state, uint32_t keeper)
 {
     uint32_t count = pki_load_acquire(&spares->count); /* pairs with the release in add */
-    for (uint32_t i = 0; i < count; i++)
-        if (claim(&spares->all[i], state))
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t word = pki_load(&spares->all[i].word);
+        if (word == (state | keeper << 2) && claim(&spares->all[i], word))
             return &spares->all[i];
+    }
     return NULL;
+}
+
+/* Anybody's, or else anyone's. */
+static pki_spare *claim_any(pki_spares *spares, enum pki_spare_state state)
+{
+    pki_spare *s = claim_of(spares, state, 0);
+    for (uint32_t i = 0; !s && i < spares->count; i++) {
+        uint32_t word = pki_load(&spares->all[i].word);
+        if (pki_spare_state_of(word) == state && claim(&spares->all[i], word))
+            s = &spares->all[i];
+    }
+    return s;
+}
+
+static void release_as(pki_spare *s, enum pki_spare_state state)
+{
+    pki_store_release(&s->word, in_state(s->word, state)); /* pairs with the acquire in claim */
 }
 
 static void *memory_of(const pki_arena *arena, uint32_t segment)
@@ -37,7 +61,7 @@ static uint32_t end_of_turn(const pki_thread *t, uint64_t state)
     return pki_is_in_segment(t) ? PKI_MIN(end, t->ring_bytes - (uint32_t)sizeof(pki_record)) : end;
 }
 
-/* The place where the old turn ends, and the memory of the new one, are told before the turn; see
+/* Where the old turn ends, and the memory of the new one, are published before the turn; see
  * find_head. */
 static void begin_turn(pki_thread *t, uint32_t segment, pki_record *records)
 {
@@ -58,20 +82,23 @@ static void begin_turn(pki_thread *t, uint32_t segment, pki_record *records)
         t->ring_turn = turn;
 }
 
-bool pki_spare_go_home(pki_thread *t)
+bool pki_spare_return(pki_thread *t)
 {
     uint64_t released = pki_load_acquire(&t->released);
-    if (pki_place_turn(released) <= t->ring_turn)
+    if (pki_cursor_turn(released) <= t->ring_turn)
         return false;
     begin_turn(t, 0, t->home);
     return true;
 }
 
-bool pki_spare_go_on(pki_thread *t)
+bool pki_spare_enter(pki_thread *t)
 {
-    if (!t->registry || t->turn + 2 - pki_place_turn(pki_load_acquire(&t->released)) >= PKI_TURNS)
+    if (!t->registry || t->turn + 2 - pki_cursor_turn(pki_load_acquire(&t->released)) >= PKI_TURNS)
         return false;
-    const pki_spare *s = claim_any(&t->registry->spares, PKI_SPARE_FREE);
+    pki_spares *spares = &t->registry->spares;
+    const pki_spare *s = claim_of(spares, PKI_SPARE_FREE, t->index + 1);
+    if (!s)
+        s = claim_of(spares, PKI_SPARE_FREE, 0);
     if (!s)
         return false;
     begin_turn(t, s->segment, memory_of(t->registry->arena, s->segment));
@@ -80,7 +107,12 @@ bool pki_spare_go_on(pki_thread *t)
 
 /* ---- the collector's ---- */
 
-static void give_back(pki_thread *t, uint32_t segment)
+static bool has_open_region(const pki_thread *t)
+{
+    return pki_depth_in(pki_load_acquire(&t->state)) > 0; /* pairs with the release of state */
+}
+
+static void release_segment(pki_thread *t, uint32_t segment)
 {
     pki_spares *spares = &t->registry->spares;
     for (uint32_t i = 0; i < spares->count; i++) {
@@ -88,8 +120,25 @@ static void give_back(pki_thread *t, uint32_t segment)
         if (s->segment != segment)
             continue;
         memset(memory_of(t->registry->arena, segment), 0, t->ring_bytes);
-        pki_store_release(&s->state,
-                          (uint32_t)PKI_SPARE_FREE); /* pairs with the acquire in claim */
+        uint32_t keeper = has_open_region(t) ? t->index + 1 : 0;
+        s->outermost = pki_load(&t->frames[1].start);
+        pki_store_release(&s->word,
+                          PKI_SPARE_FREE | keeper << 2); /* pairs with the acquire in claim */
+    }
+}
+
+void pki_spare_share(pki_registry *registry)
+{
+    pki_spares *spares = &registry->spares;
+    for (uint32_t i = 0; i < spares->count; i++) {
+        pki_spare *s = &spares->all[i];
+        uint32_t word = pki_load(&s->word), keeper = pki_spare_keeper_of(word);
+        if (!keeper || pki_spare_state_of(word) == PKI_SPARE_USED)
+            continue;
+        const pki_thread *t = pki_registry_block(registry, keeper - 1);
+        if (!has_open_region(t) || pki_load(&t->frames[1].start) != s->outermost)
+            __atomic_compare_exchange_n(&s->word, &word, word & 3u, false, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED);
     }
 }
 
@@ -99,20 +148,20 @@ static void release_turn(pki_thread *t, uint32_t turn)
     if (pki_turn_is_in_ring(t, turn))
         memset(t->home, 0, t->ring_bytes);
     else
-        give_back(t, pki_load(&pki_turn_at(t, turn)->segment));
+        release_segment(t, pki_load(&pki_turn_at(t, turn)->segment));
 }
 
-void pki_spare_release(pki_thread *t, uint64_t place)
+void pki_spare_release(pki_thread *t, uint64_t cursor)
 {
-    for (uint32_t turn = pki_place_turn(t->released); turn != pki_place_turn(place); turn++)
+    for (uint32_t turn = pki_cursor_turn(t->released); turn != pki_cursor_turn(cursor); turn++)
         release_turn(t, turn);
-    pki_store_release(&t->released, place); /* pairs with the acquire in released_here */
+    pki_store_release(&t->released, cursor); /* pairs with the acquire in released_here */
 }
 
 void pki_spare_bring_home(pki_thread *t)
 {
     if (pki_is_in_segment(t))
-        pki_spare_go_home(t);
+        pki_spare_return(t);
 }
 
 /* Half of the arena stays for what has no other place. */
@@ -127,7 +176,7 @@ static bool add(pki_spares *spares, pki_arena *arena, uint32_t bytes)
     pki_mem_populate(at, bytes);
     pki_spare *s = &spares->all[spares->count];
     s->segment = (uint32_t)(pki_arena_offset(arena, at) / PKI_PAGE);
-    pki_store_release(&s->state, (uint32_t)PKI_SPARE_FREE);
+    release_as(s, PKI_SPARE_FREE);
     pki_store_release(&spares->count, spares->count + 1); /* pairs with the acquire in claim_any */
     return true;
 }
@@ -141,7 +190,7 @@ bool pki_spare_make(pki_spares *spares, pki_arena *arena, uint32_t bytes, uint32
     bool back = pki_spans_restore(&arena->spans, at, bytes);
     if (back)
         pki_mem_populate(at, bytes);
-    pki_store_release(&s->state, (uint32_t)(back ? PKI_SPARE_FREE : PKI_SPARE_GONE));
+    release_as(s, back ? PKI_SPARE_FREE : PKI_SPARE_GONE);
     return back;
 }
 
@@ -151,7 +200,7 @@ bool pki_spare_unmake(pki_spares *spares, pki_arena *arena, uint32_t bytes)
     if (!s)
         return false;
     bool gone = pki_spans_discard(&arena->spans, memory_of(arena, s->segment), bytes);
-    pki_store_release(&s->state, (uint32_t)(gone ? PKI_SPARE_GONE : PKI_SPARE_FREE));
+    release_as(s, gone ? PKI_SPARE_GONE : PKI_SPARE_FREE);
     return gone;
 }
 
@@ -159,6 +208,16 @@ uint32_t pki_spares_there(const pki_spares *spares)
 {
     uint32_t there = 0;
     for (uint32_t i = 0; i < pki_load(&spares->count); i++)
-        there += pki_load(&spares->all[i].state) != PKI_SPARE_GONE;
+        there += pki_spare_state_of(pki_load(&spares->all[i].word)) != PKI_SPARE_GONE;
     return there;
+}
+
+uint32_t pki_spares_kept(const pki_spares *spares)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < pki_load(&spares->count); i++) {
+        uint32_t word = pki_load(&spares->all[i].word);
+        kept += pki_spare_state_of(word) == PKI_SPARE_FREE && pki_spare_keeper_of(word);
+    }
+    return kept;
 }

@@ -66,9 +66,19 @@ typedef struct part {
     double model, hardware;
 } part;
 
+static void call_listeners(pki_registry *r, pki_thread *t, uint64_t now, bool between)
+{
+    for (int i = 0; i < PKI_AT_STEPS; i++) {
+        pki_at_step *at_step = pki_load_acquire(&r->at_step[i]);
+        if (at_step)
+            at_step(t, now, between);
+    }
+}
+
 static void end_part(pki_registry *r, pki_thread *t, const part *p)
 {
-    uint64_t no_processor = pki_ready_step(&r->ready, t);
+    pki_seat seat;
+    uint64_t no_processor = pki_ready_step(&r->ready, t, &seat);
     uint64_t now = pki_ticks(t->monotonic), *made = &r->arena->header->steps;
     uint64_t start = r->step_start, ticks = pki_not_negative(now - start);
     const pki_thread *before = pki_load(&r->stepper);
@@ -80,7 +90,7 @@ static void end_part(pki_registry *r, pki_thread *t, const part *p)
     pki_record step[2] = {
         {start, ticks, PKI_WHAT(PKI_NAME_STEP, PKI_RECORD_STEP, 0) | PKI_FLAGS(unknown | p->flags),
          no_processor},
-        {*made, p->items, pki_float_bits(p->hardware),
+        {*made, p->items, pki_float_bits(p->hardware) | PKI_STEP_SEAT(seat),
          p->kind | (uint64_t)pki_float_bits(p->model) << 32}};
     bool pushed = pki_push_point(t, step, 2);
     if (!pushed && !between)
@@ -91,12 +101,9 @@ static void end_part(pki_registry *r, pki_thread *t, const part *p)
     r->stepped = true;
     r->step_start = now;
     pki_store(&r->arena->header->live.step_ticks, now);
-    if (between)
-        return;
-    pki_bump(made, 1);
-    void (*at_step)(pki_thread *, uint64_t) = pki_load_acquire(&r->at_step);
-    if (at_step)
-        at_step(t, now);
+    if (!between)
+        pki_bump(made, 1);
+    call_listeners(r, t, now, between);
 }
 
 /* Operations that the float of a record still holds. */
@@ -115,7 +122,7 @@ static void add_double(uint64_t *bits, double more)
                                           __ATOMIC_RELAXED));
 }
 
-static double take_double(uint64_t *bits)
+static double fetch_and_clear(uint64_t *bits)
 {
     uint64_t was = pki_load(bits) ? __atomic_exchange_n(bits, 0, __ATOMIC_RELAXED) : 0;
     double value;
@@ -127,8 +134,8 @@ static void end_step(pki_registry *r, pki_thread *t, const void *items)
 {
     const part step = {.items = *(const uint64_t *)items,
                        .kind = pki_load(&r->step_kind),
-                       .model = take_double(&r->step_model),
-                       .hardware = take_double(&r->step_hardware)};
+                       .model = fetch_and_clear(&r->step_model),
+                       .hardware = fetch_and_clear(&r->step_hardware)};
     end_part(r, t, &step);
     pki_store(&r->step_kind, 0u);
 }

@@ -68,8 +68,8 @@ static void follow(pki_thread *t, pki_counted *e, uint32_t thin)
 static void time_it(pki_thread *t, pki_counted *e, uint32_t thin)
 {
     bool skips = pki_thin_skips_calls(thin);
-    pki_store(&e->tells, !skips || e->left == 0);
-    if (e->tells) {
+    pki_store(&e->carries, !skips || e->left == 0);
+    if (e->carries) {
         set_gap(e, skips ? draw(t, thin) : 0);
     } else if (e->left == 1) {
         pki_store(&e->drawn, e->drawn - 1);
@@ -80,7 +80,7 @@ static void time_it(pki_thread *t, pki_counted *e, uint32_t thin)
 bool pki_thin_begin(pki_thread *t, pk_region *region, uint32_t id, bool *timed)
 {
     uint32_t thin = pki_load(&pki_thin[id]);
-    bool skips = pki_thin_skips_calls(thin), aside = skips || pki_events_keeps(id);
+    bool skips = pki_thin_skips_calls(thin), aside = skips || pki_events_keep_off_fast_path(id);
     *timed = false;
     if (PKI_LIKELY(!aside && !pki_load(&region->reserved)))
         return false;
@@ -103,14 +103,14 @@ bool pki_thin_begin(pki_thread *t, pk_region *region, uint32_t id, bool *timed)
 uint32_t pki_thin_pending(const pki_thread *t, uint32_t id)
 {
     const pki_counted *e = pki_counted_at(t, id);
-    return e && e->tells ? (uint32_t)PKI_MIN(pki_counted_pending(e), PKI_THINNED_MOST) : 0;
+    return e && e->carries ? (uint32_t)PKI_MIN(pki_counted_pending(e), PKI_THINNED_MOST) : 0;
 }
 
 /* In this order a reader may miss calls of a thread that is amid this, and counts none twice. */
-void pki_thin_told(pki_thread *t, uint32_t id, uint32_t others, uint64_t ticks)
+void pki_thin_carried(pki_thread *t, uint32_t id, uint32_t others, uint64_t ticks)
 {
     pki_counted *e = pki_counted_at(t, id);
-    if (!e || !e->tells)
+    if (!e || !e->carries)
         return;
     uint64_t rest = pki_counted_pending(e) - others;
     pki_store(&e->drawn, e->left);

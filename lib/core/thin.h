@@ -47,17 +47,17 @@ static inline bool pki_thin_skips_calls(uint32_t thin)
 
 /* One region's calls on one thread. The owner's, but read when the thread or session has ended. */
 struct pki_counted {
-    uint32_t n;            /* pki_thin when the gap was drawn; 0: none has been */
-    uint32_t left;         /* calls to be counted before the next one that is timed */
-    uint32_t drawn;        /* what `left` began as */
-    uint32_t tells;        /* the timed call that is open, or comes next, tells of the others */
-    uint64_t before;       /* counted calls of earlier gaps that no record has told of */
-    uint64_t last;         /* ticks of the last timed call */
-    uint64_t bytes, flops; /* of untimed calls, and not told yet */
+    uint32_t n;       /* pki_thin when the gap was drawn; 0: none has been */
+    uint32_t left;    /* calls to be counted before the next one that is timed */
+    uint32_t drawn;   /* what `left` began as */
+    uint32_t carries; /* the record of the timed call that is open, or next, counts the others */
+    uint64_t before;  /* counted calls of earlier gaps that no record carries */
+    uint64_t last;    /* ticks of the last timed call */
+    uint64_t bytes, flops; /* of untimed calls, and in no record yet */
     uint64_t reserved[2];
 };
 
-/* Counted and not told. A reader who meets the owner amid a new gap misses some. */
+/* Counted, and in no record yet. A reader who meets the owner amid a new gap misses some. */
 static inline uint64_t pki_counted_pending(const pki_counted *e)
 {
     uint32_t left = pki_load(&e->left), drawn = pki_load(&e->drawn);
@@ -97,13 +97,13 @@ static inline bool pki_is_innermost_untimed(pki_thread *t, uint32_t id, uint64_t
 }
 
 /* Within pki_enter and pki_leave: a call that has left the fast path. True: it is untimed, and has
- * been counted. Else *timed says whether its record tells of others, so that its end must take the
+ * been counted. Else *timed says whether its record carries others, so that its end must take the
  * slow path, too. */
 bool pki_thin_begin(pki_thread *t, pk_region *region, uint32_t id, bool *timed);
 
-/* How many untimed calls the record of a timed one has to tell of, and that it has. */
+/* How many untimed calls the record of a timed one has to carry; and that it has been written. */
 uint32_t pki_thin_pending(const pki_thread *t, uint32_t id);
-void pki_thin_told(pki_thread *t, uint32_t id, uint32_t others, uint64_t ticks);
+void pki_thin_carried(pki_thread *t, uint32_t id, uint32_t others, uint64_t ticks);
 
 /* Under the registry's lock: all begins take the slow path, where they learn what is thinned; or do
  * so no longer. */

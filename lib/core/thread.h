@@ -13,7 +13,7 @@
  *
  * Where a ring is full and the collector is held up, its owner goes on in a spare segment
  * (core/spare.h), as large as the ring. A stay in one of them, or in the ring, is a turn, and a
- * reader's place is a turn and an offset in that piece of memory (core/place.h).
+ * reader's cursor is a turn and an offset in that piece of memory (core/cursor.h).
  *
  * A full ring drops the record and counts it; the call still enters a distribution, the owner's own
  * `lost` table, so drops do not bias a quantile. All other calls are entered by whoever folds the
@@ -73,7 +73,7 @@ static inline pki_record pki_work_slot(const pki_work *work)
  * knows how much of its time was theirs. */
 typedef struct pki_loss {
     uint64_t own; /* ns, those of lost calls inside it taken off */
-    uint64_t at;  /* the place of the next free record then */
+    uint64_t at;  /* the cursor of the next free record then */
     uint16_t id, depth;
 } pki_loss;
 
@@ -162,15 +162,18 @@ typedef struct pki_thread {
     pki_table lost;       /* distributions of calls whose records were dropped */
     pki_slot last_resort; /* and of those for which that table found no memory */
 
-    /* The collector's. Places (core/place.h). */
+    /* The collector's. Cursors (core/cursor.h). */
     uint64_t taken[2];     /* by generation; see lib/core/arena.h */
     uint64_t released;     /* the owner may overwrite up to here */
     uint64_t folded;       /* entered into distributions */
-    uint64_t looked_bytes; /* the thread's position as its rate was looked at (session/spares.h) */
-    uint64_t recorded;     /* calls of region records folded */
-    uint64_t untimed_told; /* those of them that were counted only */
-    uint64_t points;       /* others, folded: what has an event of its own in the trace */
-    uint64_t populated;    /* ring bytes brought in */
+    uint64_t undone_until; /* its position as it comes to where folding stands, which was ahead of
+                              it in that turn in the ring: see measure/fold/order.h */
+    uint64_t undone_turn;
+    uint64_t rated_bytes; /* the thread's position as its rate was looked at (session/spares.h) */
+    uint64_t recorded;    /* calls of region records folded */
+    uint64_t untimed_counted; /* those of them that were counted only */
+    uint64_t points;          /* others, folded: what has an event of its own in the trace */
+    uint64_t populated;       /* ring bytes brought in */
     uint64_t losses_folded;
     uint64_t inside[PKI_DEPTH_MAX + 2];   /* by depth: ns of recorded calls there, and of what a
                                            step has been credited with, that belong to the region
@@ -180,8 +183,8 @@ typedef struct pki_thread {
     uint64_t kinds[PK_WAIT + 1]; /* self time by kind, ns, as of the last round; for who looks from
                                     outside */
     uint32_t name_written;
-    uint32_t pending_told; /* 1: of counted calls, what no record has told of has been counted */
-    uint64_t sealed;       /* the state at which the session ended for its readers; 0: it goes on */
+    uint32_t pending_counted; /* 1: the counted calls that no record carries have been added */
+    uint64_t sealed; /* the state at which the session ended for its readers; 0: it goes on */
     uint64_t sealed_turn;
     uint64_t sealed_bytes, sealed_others;
 

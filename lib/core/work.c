@@ -1,4 +1,4 @@
-/* lib/core/work.c - what an open region is told besides its beginning and end, and marks. */
+/* lib/core/work.c - what is added to an open region besides its beginning and end, and marks. */
 #include <pk/region.h>
 
 #include "core/close.h"

@@ -31,7 +31,7 @@ typedef struct job {
     pki_open_spans spans;
 } job;
 
-static bool give(job *j, const char *event, size_t n)
+static bool emit(job *j, const char *event, size_t n)
 {
     return n == 0 || j->sink(j->user, event, n);
 }
@@ -61,7 +61,7 @@ static bool put_thread(job *j, const pki_piece *piece)
     name[sizeof name - 1] = 0;
     if (is_named(j, piece->id, pki_hash(name, strlen(name), piece->number)))
         return true;
-    return give(j, event, pki_chrome_thread(j->chrome, event, piece->id, name, piece->number));
+    return emit(j, event, pki_chrome_thread(j->chrome, event, piece->id, name, piece->number));
 }
 
 #define TRACKS_MOST 65536u /* more are damage */
@@ -75,7 +75,7 @@ static bool put_track(job *j, const pki_piece *piece)
         return true;
     bool known = j->tracks[piece->id].thread;
     j->tracks[piece->id] = is;
-    return known || give(j, event, pki_chrome_track(event, &is));
+    return known || emit(j, event, pki_chrome_track(event, &is));
 }
 
 /* ---- events ---- */
@@ -116,7 +116,7 @@ static bool put_records(job *j, const pki_history_reader *reader, const pki_piec
             continue;
         size_t n = put_record(j, event, piece->id, at, more);
         j->events += n > 0;
-        if (!give(j, event, n))
+        if (!emit(j, event, n))
             return false;
     }
     return true;
@@ -134,7 +134,7 @@ static bool put_activity(job *j, const pki_piece *piece)
     pki_chrome_name region = {0};
     if (d.activity.region)
         region = j->chrome->names(j->chrome->user, d.activity.region);
-    return give(j, event,
+    return emit(j, event,
                 pki_chrome_activity(j->chrome, event, &j->tracks[piece->id], &d.activity,
                                     region.name, region.length));
 }
@@ -161,7 +161,7 @@ static bool put_measures(job *j, const pki_piece *piece)
     j->measured = on;
     note_measured(&j->range, ns, on);
     ns = PKI_MAX(ns, j->from_ns);
-    return give(j, event, pki_chrome_measures(event, j->chrome->pid, ns, on));
+    return emit(j, event, pki_chrome_measures(event, j->chrome->pid, ns, on));
 }
 
 static bool put_piece(job *j, const pki_history_reader *reader, const pki_piece *piece)

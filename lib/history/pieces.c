@@ -107,7 +107,7 @@ typedef struct texts {
     bool sound;
 } texts;
 
-static const char *take(texts *t, size_t n)
+static const char *read_text(texts *t, size_t n)
 {
     const char *text = t->at;
     if (n == NO_TEXT || !t->sound)
@@ -124,8 +124,8 @@ bool pki_piece_track(const pki_piece *piece, pki_track *track)
         return false;
     texts t = {(const char *)(flat + 1), (const char *)piece + piece->bytes, true};
     *track = (pki_track){.pid = flat->pid, .tid = flat->tid, .sort = flat->sort};
-    track->process = take(&t, flat->process);
-    track->thread = take(&t, flat->thread);
+    track->process = read_text(&t, flat->process);
+    track->thread = read_text(&t, flat->thread);
     return t.sound && track->thread;
 }
 
@@ -138,11 +138,11 @@ static bool is_plain(const char *key)
     return true;
 }
 
-static void take_operation(texts *t, const flat_activity *flat, pki_decoded *d)
+static void read_operation(texts *t, const flat_activity *flat, pki_decoded *d)
 {
     d->operation = flat->operation;
-    d->operation.comm = take(t, flat->operation.comm_length);
-    d->operation.library = take(t, flat->operation.library_length);
+    d->operation.comm = read_text(t, flat->operation.comm_length);
+    d->operation.library = read_text(t, flat->operation.library_length);
     if (!d->operation.comm)
         d->operation.comm_length = 0;
     if (!d->operation.library)
@@ -158,13 +158,14 @@ bool pki_piece_activity(const pki_piece *piece, pki_decoded *d)
         return false;
     texts t = {(const char *)(flat + 1), (const char *)piece + piece->bytes, true};
     d->activity = flat->activity;
-    d->activity.name = take(&t, flat->activity.name_length);
+    d->activity.name = read_text(&t, flat->activity.name_length);
     d->activity.operation = NULL;
     if (flat->has_operation)
-        take_operation(&t, flat, d);
+        read_operation(&t, flat, d);
     for (uint32_t i = 0; i < flat->arguments; i++) {
-        const char *key = take(&t, flat->args[i].key);
-        d->args[i] = (pki_activity_arg){key, take(&t, flat->args[i].text), flat->args[i].number};
+        const char *key = read_text(&t, flat->args[i].key);
+        d->args[i] =
+            (pki_activity_arg){key, read_text(&t, flat->args[i].text), flat->args[i].number};
         t.sound = t.sound && key && is_plain(key);
     }
     d->activity.args = d->args;

@@ -13,7 +13,7 @@ static size_t begin(pki_open_spans *seen, const pki_chrome *c, char *out, uint32
 {
     pki_open_span *before = pki_open_spans_find(seen, (uint32_t)r->extra);
     if (before)
-        pki_open_spans_remove(seen, before); /* its end has told of it */
+        pki_open_spans_remove(seen, before); /* its end has been seen */
     if (before || r->start > range->until)
         return 0;
     bool now = r->start >= range->from;

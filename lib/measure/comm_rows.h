@@ -64,7 +64,7 @@ typedef struct pki_comm_row {
 
 /* How a library went about it, as it says: "RING", "LL128". */
 typedef struct pki_comm_way {
-    char *algorithm, *protocol; /* "": not told */
+    char *algorithm, *protocol; /* "": unknown */
     uint64_t calls;
     double channels; /* mean */
 } pki_comm_way;
@@ -77,7 +77,7 @@ typedef struct pki_operation_row {
     uint64_t bytes, exposed;
     pki_dist time, algbw, busbw;
     size_t way_count;
-    pki_comm_way *ways; /* those that were told, most calls first */
+    pki_comm_way *ways; /* those that the library named, most calls first */
 } pki_operation_row;
 
 /* Its operations of one sort in one region. */

@@ -19,7 +19,7 @@ typedef struct pki_cpu_side {
     double quota; /* processors; 0: there is none */
     uint64_t quota_periods, quota_throttled, quota_throttled_time; /* since the start; ns */
     /* the clock of processors that it may use */
-    double clock_mean, clock_most; /* Hz; 0: the kernel does not tell */
+    double clock_mean, clock_most; /* Hz; 0: the kernel does not say */
     uint64_t heat_events;          /* they held it down for heat so often */
     /* the process's memory at the end, on a machine of several nodes; else 0 */
     uint64_t nodes;

@@ -26,6 +26,15 @@ typedef struct pki_path_row {
     double usual;         /* self time: its median over the usual steps */
 } pki_path_row;
 
+/* What the process read or wrote in a step, as a counter of costs=io says, and in usual ones. */
+typedef struct pki_io_beside {
+    char *name;     /* "io.written" */
+    uint64_t value; /* since the reading before, so of... */
+    uint64_t steps; /* ...so many steps, of which it is the last */
+    double usual;   /* of one: the median */
+    bool telling;   /* by enough to be worth a line */
+} pki_io_beside;
+
 /* A step of a trace beside usual ones like it. */
 typedef struct pki_beside {
     uint64_t took; /* 0: there is nothing to set beside each other */
@@ -35,6 +44,8 @@ typedef struct pki_beside {
     uint64_t usual_count;
     bool same_kind; /* as pk_step_kind has announced them; else there were none, and it is others */
     size_t path_count;
+    size_t io_count; /* 0: nothing is known of it */
+    pki_io_beside *io;
     pki_path_row *paths; /* the stepping thread's first, by how much they differ from the usual */
 } pki_beside;
 

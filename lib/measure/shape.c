@@ -29,7 +29,7 @@ static const pki_shape bucket = {SHAPE(pki_histogram_bucket, bucket_members)};
 static const pki_member run_members[] = {
     PLAINS(pki_run, program, host, version, pid, rank, world_size, start_unix, wall, cpu, clock,
            clock_hz, clock_step_ns, clock_uncertainty_ns, clock_ppm, trace_path, source, complete),
-    PLAINS(pki_run, local_rank, local_size),
+    PLAINS(pki_run, local_rank, local_size, clock_reason),
 };
 const pki_shape pki_run_shape = {SHAPE(pki_run, run_members)};
 
@@ -204,8 +204,14 @@ static const pki_member path_members[] = {
 };
 static const pki_shape path = {SHAPE(pki_path_row, path_members)};
 
+static const pki_member io_beside_members[] = {
+    PLAINS(pki_io_beside, name, value, steps, usual, telling),
+};
+static const pki_shape io_beside = {SHAPE(pki_io_beside, io_beside_members)};
+
 static const pki_member beside_members[] = {
     PLAINS(pki_beside, took, step, usual, usual_step, usual_count, same_kind),
+    {ROWS("io", pki_beside, io, io_count, io_beside), .optional = true},
     {ROWS("paths", pki_beside, paths, path_count, path), .lines = true},
 };
 static const pki_shape beside = {SHAPE(pki_beside, beside_members)};

@@ -64,7 +64,7 @@ extern const pki_shape pki_steps_shape, pki_stages_shape, pki_comm_shape, pki_ve
     pki_region_thinned_shape, pki_thinned_shape, pki_io_shape, pki_energy_shape, pki_roofline_shape,
     pki_utilisation_shape, pki_cpu_side_shape, pki_memory_shape, pki_gpu_memory_shape,
     pki_gpu_memory_sums_shape, pki_environment_shape, pki_goodput_shape, pki_energy_sums_shape,
-    pki_memory_sum_shape, pki_events_shape;
+    pki_memory_sum_shape, pki_events_shape, pki_io_sums_shape;
 extern const pki_choice pki_kind_choice;
 
 static inline const void *pki_member_at(const pki_member *m, const void *of)

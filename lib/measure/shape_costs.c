@@ -2,11 +2,34 @@
 #include "measure/costs/sums.h"
 #include "measure/shape_words.h"
 
+static const pki_member io_step_figure_members[] = {
+    {OBJECT(pki_io_step_figure, each, pki_dist_shape)},
+    PLAINS(pki_io_step_figure, most_step, most_steps),
+};
+static const pki_shape io_step_figure = {SHAPE(pki_io_step_figure, io_step_figure_members)};
+
+static const pki_member io_steps_members[] = {
+    PLAINS(pki_io_steps, steps, readings, alone, device),
+    {OBJECT(pki_io_steps, read, io_step_figure)},
+    {OBJECT(pki_io_steps, written, io_step_figure)},
+    {OBJECT(pki_io_steps, device_read, io_step_figure)},
+    {OBJECT(pki_io_steps, device_written, io_step_figure)},
+    {OBJECT(pki_io_steps, operations, io_step_figure)},
+};
+static const pki_shape io_steps = {SHAPE(pki_io_steps, io_steps_members)};
+
+#define IO_SUMS                                                                                    \
+    PLAINS(pki_io_summary, asked, why_not, observed, read_chars, write_chars, read_calls,          \
+           write_calls, read_device, write_device, best_read, best_write, exposed, hidden,         \
+           blocked_known, blocked),                                                                \
+        PLAINS(pki_io_summary, saves, save_time, save_bytes)
+
+static const pki_member io_sums_members[] = {IO_SUMS};
+const pki_shape pki_io_sums_shape = {SHAPE(pki_io_summary, io_sums_members)};
+
 static const pki_member io_members[] = {
-    PLAINS(pki_io_summary, asked, why_not, observed, read_chars, write_chars, read_calls,
-           write_calls, read_device, write_device, best_read, best_write, exposed, hidden,
-           blocked_known, blocked),
-    PLAINS(pki_io_summary, saves, save_time, save_bytes),
+    IO_SUMS,
+    {OPTIONAL(pki_io_summary, steps, io_steps)},
 };
 const pki_shape pki_io_shape = {SHAPE(pki_io_summary, io_members)};
 

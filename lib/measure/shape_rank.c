@@ -51,7 +51,7 @@ static const pki_member rank_members[] = {
     {TOP_OBJECT(pki_summary, comm, pki_comm_shape)},
     {ROWS("gpus", pki_summary, gpus, gpu_count, rank_gpu), .line = true, .optional = true},
     {TOP_OBJECT(pki_summary, steps, rank_steps)},
-    {TOP_OBJECT(pki_summary, io, pki_io_shape), .optional = true},
+    {TOP_OBJECT(pki_summary, io, pki_io_sums_shape), .optional = true},
     {TOP_OBJECT(pki_summary, energy, pki_energy_shape), .optional = true},
     {TOP_OBJECT(pki_summary, memory, rank_memory), .optional = true},
     {TOP_OBJECT(pki_summary, gpu_memory, rank_gpu_memory), .optional = true},

@@ -18,6 +18,7 @@ static const pki_member loop_members[] = {
     PLAIN(pki_loop_row, name),
     {NUMBERS("blocks", pki_loop_row, numbers, number_count)},
     {NUMBERS("no_processor", pki_loop_row, no_processor, no_processor_count)},
+    {NUMBERS("seats", pki_loop_row, seats, seat_count)},
 };
 static const pki_shape loop = {SHAPE(pki_loop_row, loop_members)};
 

@@ -27,6 +27,9 @@ typedef struct pki_loop_row {
     uint64_t *numbers;
     size_t no_processor_count;
     uint64_t *no_processor; /* ns, of each block: see core/ready.h. NULL: not known */
+    size_t seat_count;
+    uint64_t *seats; /* two of each block: a processor, and how much of the thread's own time was
+                        there (core/seats.h; 0: not known). NULL: of none is it known */
 } pki_loop_row;
 
 typedef struct pki_stage_summary {

@@ -94,9 +94,9 @@ typedef struct pki_whole_run {
 typedef struct pki_activity_summary {
     uint64_t count;
     uint64_t unwritten;                /* not in the trace */
-    uint64_t late;                     /* in no step: told when its step was done with */
+    uint64_t late;                     /* in no step: it came when its step was finished */
     uint64_t unmeasured;               /* missing in steps or distributions for want of memory */
-    uint64_t overhead_count, overhead; /* what measuring took, as CUPTI tells; ns */
+    uint64_t overhead_count, overhead; /* what measuring took, by CUPTI's account; ns */
 } pki_activity_summary;
 
 /* All pk_spans (pk/span.h has what is what). */
@@ -138,6 +138,7 @@ typedef struct pki_run {
     char *source;                   /* "session", or what it was read from: "trace events", ... */
     bool complete;                  /* false: a killed run, recovered, or still running */
     int32_t local_rank, local_size; /* on this host; local_size 0: not known */
+    char *clock_reason;             /* why the cycle counter is not trusted; "": it is */
 } pki_run;
 
 /* What perfkit itself took; CPU time in ns. Filled by pki_overhead_fill (measure/overhead.h). */

@@ -13,7 +13,7 @@
 #define PATIENCE_LEAST 3u
 #define PATIENCE_MOST 192u
 #define SOON 10u   /* looks */
-#define FEW 2000.0 /* records tell nothing of what one costs */
+#define FEW 2000.0 /* records are too few to say what one costs */
 #define OVER_MOST_NS 2e9
 #define SPENT_ENOUGH 10u /* looks */
 
@@ -58,8 +58,8 @@ static double all_cost(const pki_thinning *p, const pki_thin_region *regions, si
 }
 
 /* What has been taken, and of it what a collector's record costs here. */
-static double taken(pki_thinning *p, const pki_thin_sight *sight, const pki_thin_region *regions,
-                    size_t count)
+static double measured_cost(pki_thinning *p, const pki_thin_input *input,
+                            const pki_thin_region *regions, size_t count)
 {
     double owner = 0, beside = 0, records = 0;
     for (size_t i = 0; i < count; i++) {
@@ -69,10 +69,10 @@ static double taken(pki_thinning *p, const pki_thin_sight *sight, const pki_thin
         records += (double)r->timed;
     }
     if (records >= FEW && beside > 0) {
-        double scale = PKI_MIN(PKI_MAX(sight->beside / beside, 0.2), 20.0);
+        double scale = PKI_MIN(PKI_MAX(input->beside / beside, 0.2), 20.0);
         p->scale = (p->scale + scale) / 2;
     }
-    return owner + sight->beside;
+    return owner + input->beside;
 }
 
 /* ---- up and down the ladder ---- */
@@ -120,7 +120,7 @@ static pki_thin_region *costliest(const pki_thinning *p, double may, pki_thin_re
     return most;
 }
 
-static bool go_down(pki_thinning *p, double most, pki_thin_region *regions, size_t count)
+static bool thin_more(pki_thinning *p, double most, pki_thin_region *regions, size_t count)
 {
     double cost = all_cost(p, regions, count);
     bool changed = false;
@@ -152,7 +152,7 @@ static pki_thin_region *cheapest(const pki_thinning *p, pki_thin_region *regions
 }
 
 /* One step for one region, unless steps cost nothing. */
-static bool go_up(pki_thinning *p, double most, pki_thin_region *regions, size_t count)
+static bool thin_less(pki_thinning *p, double most, pki_thin_region *regions, size_t count)
 {
     double cost = all_cost(p, regions, count), more = 0;
     pki_thin_region *r;
@@ -173,7 +173,7 @@ static bool tighten(pki_thinning *p, double process, pki_thin_region *regions, s
     p->roomy = 0;
     p->since_up = UINT32_MAX;
     double aim = p->over > 0 ? AIM_WHEN_OVER : AIM;
-    return go_down(p, aim * p->bound * process, regions, count);
+    return thin_more(p, aim * p->bound * process, regions, count);
 }
 
 static bool loosen(pki_thinning *p, double process, pki_thin_region *regions, size_t count)
@@ -181,7 +181,7 @@ static bool loosen(pki_thinning *p, double process, pki_thin_region *regions, si
     if (++p->roomy < p->patience)
         return false;
     p->roomy = 0;
-    bool changed = go_up(p, ROOM_LEFT * p->bound * process, regions, count);
+    bool changed = thin_less(p, ROOM_LEFT * p->bound * process, regions, count);
     p->since_up = changed ? 0 : p->since_up;
     return changed;
 }
@@ -189,37 +189,37 @@ static bool loosen(pki_thinning *p, double process, pki_thin_region *regions, si
 /* What perfkit's threads take is measured; what calls take is not, and beside other work it is less
  * than in a row. So of them no more is counted than they take where the processor has most to do
  * meanwhile: only what is beyond the bound even then, and stays it, is said to be. */
-static void judge(pki_thinning *p, const pki_thin_sight *sight, const pki_thin_region *regions,
+static void judge(pki_thinning *p, const pki_thin_input *input, const pki_thin_region *regions,
                   size_t count, bool changed)
 {
-    double sure = sight->beside;
+    double sure = input->beside;
     for (size_t i = 0; i < count; i++)
         sure += (double)regions[i].timed * p->costs.pair_hidden +
                 (double)regions[i].untimed * p->costs.counted_hidden;
-    if (changed || sure <= p->bound * sight->process) {
+    if (changed || sure <= p->bound * input->process) {
         p->spent = 0;
         p->sure = p->cpu = 0;
     } else {
         p->spent++;
         p->sure += sure;
-        p->cpu += sight->process;
+        p->cpu += input->process;
     }
     p->beyond = p->spent >= SPENT_ENOUGH;
 }
 
-bool pki_thinning_look(pki_thinning *p, const pki_thin_sight *sight, pki_thin_region *regions,
-                       size_t count)
+bool pki_thinning_adjust(pki_thinning *p, const pki_thin_input *input, pki_thin_region *regions,
+                         size_t count)
 {
-    double took = taken(p, sight, regions, count), may = p->bound * sight->process;
-    p->share = sight->process > 0 ? took / sight->process : 0;
+    double took = measured_cost(p, input, regions, count), may = p->bound * input->process;
+    p->share = input->process > 0 ? took / input->process : 0;
     p->over = PKI_MIN(PKI_MAX(p->over + took - may, 0.0), OVER_MOST_NS);
     p->since_up += p->since_up < UINT32_MAX;
     bool tight = took > NEAR * may, roomy = took < ROOM * may && p->over == 0, changed = false;
     if (tight)
-        changed = tighten(p, sight->process, regions, count);
+        changed = tighten(p, input->process, regions, count);
     else if (roomy)
-        changed = loosen(p, sight->process, regions, count);
+        changed = loosen(p, input->process, regions, count);
     p->roomy = roomy ? p->roomy : 0;
-    judge(p, sight, regions, count, changed);
+    judge(p, input, regions, count, changed);
     return changed;
 }

@@ -33,10 +33,10 @@ typedef struct pki_thin_region {
 } pki_thin_region;
 
 /* What a stretch of the run has taken, ns of CPU time. */
-typedef struct pki_thin_sight {
+typedef struct pki_thin_input {
     double process; /* all of it, perfkit's part included */
     double beside;  /* perfkit's, but for begin and end: the collector and whoever does its work */
-} pki_thin_sight;
+} pki_thin_input;
 
 typedef struct pki_thinning {
     double bound; /* share of the process's CPU time */
@@ -57,5 +57,5 @@ typedef struct pki_thinning {
 void pki_thinning_init(pki_thinning *thinning, double bound, bool traced, pki_thin_costs costs);
 
 /* Changes regions[].thin. True: it has changed any. */
-bool pki_thinning_look(pki_thinning *thinning, const pki_thin_sight *sight,
-                       pki_thin_region *regions, size_t count);
+bool pki_thinning_adjust(pki_thinning *thinning, const pki_thin_input *input,
+                         pki_thin_region *regions, size_t count);

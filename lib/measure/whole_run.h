@@ -13,3 +13,6 @@
  * process's id; the busiest if that has no regions. Empty if there are steps or no regions. False
  * without memory. */
 bool pki_whole_run_fill(pki_summary *summary);
+
+/* A thread's time in regions of any kind. */
+uint64_t pki_thread_tracked(const pki_thread_row *thread);

@@ -92,7 +92,7 @@ bool pki_file_put(const char *path, const char *text, size_t n)
 {
     char temporary[PATH_MAX];
     pki_owned own;
-    return pki_own_take(&own, pki_file_fresh(path, PKI_FILE_MODE, temporary, sizeof temporary)) &&
+    return pki_own_adopt(&own, pki_file_fresh(path, PKI_FILE_MODE, temporary, sizeof temporary)) &&
            write_fresh(&own, temporary, text, n) && pki_file_publish(temporary, path);
 }
 
@@ -175,7 +175,7 @@ static bool append_gz(pki_trace_file *file, const char *data, size_t n, const ch
         errno = error;
         return false;
     }
-    pki_gz_keep(file->gz);
+    pki_gz_commit(file->gz);
     file->end += out.body_bytes;
     set_length(file, file->end + out.end_bytes);
     return true;
@@ -198,7 +198,7 @@ static void lock(const pki_owned *own)
         (void)pki_own_lock(own);
 }
 
-static bool give_up(pki_trace_file *file)
+static bool close_failed(pki_trace_file *file)
 {
     int error = errno;
     pki_trace_file_close(file);
@@ -215,15 +215,15 @@ bool pki_trace_file_begin(pki_trace_file *file, const char *path, bool compresse
         if (!file->gz)
             return false;
     }
-    if (!pki_own_take(&file->own, pki_file_fresh(path, PKI_FILE_MODE, temporary, PATH_MAX)))
-        return give_up(file);
+    if (!pki_own_adopt(&file->own, pki_file_fresh(path, PKI_FILE_MODE, temporary, PATH_MAX)))
+        return close_failed(file);
     lock(&file->own);
     if (pki_trace_file_append(file, head, head_bytes, tail, tail_bytes))
         return true;
     int error = errno;
     unlink(temporary);
     errno = error;
-    return give_up(file);
+    return close_failed(file);
 }
 
 bool pki_trace_file_create(pki_trace_file *file, const char *path, bool compressed,
@@ -232,7 +232,7 @@ bool pki_trace_file_create(pki_trace_file *file, const char *path, bool compress
     char temporary[PATH_MAX];
     return pki_trace_file_begin(file, path, compressed, head, head_bytes, tail, tail_bytes,
                                 temporary) &&
-           (pki_file_publish(temporary, path) || give_up(file));
+           (pki_file_publish(temporary, path) || close_failed(file));
 }
 
 void pki_trace_file_rewrite_head(pki_trace_file *file, const char *head, size_t n)
@@ -241,7 +241,7 @@ void pki_trace_file_rewrite_head(pki_trace_file *file, const char *head, size_t 
         pki_file_write_at(&file->own, head, n, 0);
 }
 
-pki_trace_place pki_trace_file_place(const pki_trace_file *file, const char *path)
+pki_trace_location pki_trace_file_location(const pki_trace_file *file, const char *path)
 {
     struct stat ours;
     int error = errno;

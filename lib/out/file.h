@@ -70,7 +70,11 @@ void pki_trace_file_rewrite_head(pki_trace_file *file, const char *head, size_t 
 
 /* Has the file still its name? Moved: it is there, under another one. Gone: it has none, and what
  * is in it ends with this process. (Behind a network a deleted file may count as moved.) */
-typedef enum pki_trace_place { PKI_TRACE_THERE, PKI_TRACE_MOVED, PKI_TRACE_GONE } pki_trace_place;
-pki_trace_place pki_trace_file_place(const pki_trace_file *file, const char *path);
+typedef enum pki_trace_location {
+    PKI_TRACE_THERE,
+    PKI_TRACE_MOVED,
+    PKI_TRACE_GONE
+} pki_trace_location;
+pki_trace_location pki_trace_file_location(const pki_trace_file *file, const char *path);
 
 void pki_trace_file_close(pki_trace_file *file);

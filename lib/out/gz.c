@@ -20,7 +20,7 @@ struct pki_gz {
     buffer body, end;
 };
 
-static z_stream *kept(pki_gz *gz)
+static z_stream *current_stream(pki_gz *gz)
 {
     return &gz->streams[gz->now];
 }
@@ -51,7 +51,7 @@ void pki_gz_destroy(pki_gz *gz)
     if (!gz)
         return;
     pki_gz_undo(gz);
-    deflateEnd(kept(gz));
+    deflateEnd(current_stream(gz));
     free(gz->body.bytes);
     free(gz->end.bytes);
     free(gz);
@@ -101,7 +101,7 @@ bool pki_gz_append(pki_gz *gz, const char *data, size_t n, const char *tail, siz
 {
     pki_gz_undo(gz);
     gz->body.used = gz->end.used = 0;
-    if (deflateCopy(trial(gz), kept(gz)) != Z_OK) {
+    if (deflateCopy(trial(gz), current_stream(gz)) != Z_OK) {
         errno = ENOMEM;
         return false;
     }
@@ -117,11 +117,11 @@ bool pki_gz_append(pki_gz *gz, const char *data, size_t n, const char *tail, siz
     return true;
 }
 
-void pki_gz_keep(pki_gz *gz)
+void pki_gz_commit(pki_gz *gz)
 {
     if (!gz->in_hand)
         return;
-    deflateEnd(kept(gz));
+    deflateEnd(current_stream(gz));
     gz->now = !gz->now;
     gz->in_hand = false;
 }

@@ -25,9 +25,9 @@ bool pki_gz_available(void);
 pki_gz *pki_gz_create(void);
 void pki_gz_destroy(pki_gz *gz);
 
-/* False and errno, nothing changed. The body is not final before pki_gz_keep; pki_gz_undo takes the
- * append back. */
+/* False and errno, nothing changed. The body is not final before pki_gz_commit; pki_gz_undo takes
+ * the append back. */
 bool pki_gz_append(pki_gz *gz, const char *data, size_t n, const char *tail, size_t tail_bytes,
                    pki_gz_output *out);
-void pki_gz_keep(pki_gz *gz);
+void pki_gz_commit(pki_gz *gz);
 void pki_gz_undo(pki_gz *gz);

@@ -27,7 +27,7 @@ bool pki_gz_append(pki_gz *gz, const char *data, size_t n, const char *tail, siz
     return false;
 }
 
-void pki_gz_keep(pki_gz *gz)
+void pki_gz_commit(pki_gz *gz)
 {
     (void)gz;
 }

@@ -12,7 +12,7 @@
  * is none. */
 static const char *ending_of(const char *path)
 {
-    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    const char *name = pki_base_name(path);
     const char *gz = pki_ends_with(name, ".json.gz") ? name + strlen(name) - 8 : NULL;
     const char *dot = gz ? gz : strrchr(name, '.');
     bool has = dot && dot > name && (gz || strncmp(dot, PART, sizeof PART - 1) != 0);

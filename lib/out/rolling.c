@@ -42,7 +42,7 @@ static void shift_parts(const pki_rolling *r)
 
 static bool is_elsewhere(const pki_rolling *r)
 {
-    return pki_trace_file_place(&r->file, r->path) != PKI_TRACE_THERE;
+    return pki_trace_file_location(&r->file, r->path) != PKI_TRACE_THERE;
 }
 
 /* Sees to it that the file is where it belongs, and has room. */

@@ -2,8 +2,9 @@
 #include <stdio.h>
 
 #include "comm/model/communicator.h"
-#include "core/place.h"
+#include "core/cursor.h"
 #include "core/registry.h"
+#include "measure/fold/order.h"
 #include "out/chrome/operation.h"
 #include "out/salvage.h"
 
@@ -38,17 +39,17 @@ static const pki_record *records_of(const pki_salvage *s, const pki_thread *t, u
     return (uintptr_t)at % 8 == 0 ? at : NULL;
 }
 
-static uint64_t place_of(const pki_thread *t, uint64_t turn, uint64_t state)
+static uint64_t cursor_of(const pki_thread *t, uint64_t turn, uint64_t state)
 {
-    uint32_t offset = pki_place_offset_in(t, (uint32_t)turn, (uint32_t)(state >> 32));
-    return pki_place_of((uint32_t)turn, offset);
+    uint32_t offset = pki_cursor_offset_in(t, (uint32_t)turn, (uint32_t)(state >> 32));
+    return pki_cursor_of((uint32_t)turn, offset);
 }
 
 static bool is_sound(const pki_salvage *s, const block *b)
 {
-    uint32_t from = pki_place_turn(b->taken), to = pki_place_turn(b->head);
-    if (to - from >= PKI_TURNS || !is_offset(b->t, pki_place_offset(b->taken)) ||
-        !is_offset(b->t, pki_place_offset(b->head)))
+    uint32_t from = pki_cursor_turn(b->taken), to = pki_cursor_turn(b->head);
+    if (to - from >= PKI_TURNS || !is_offset(b->t, pki_cursor_offset(b->taken)) ||
+        !is_offset(b->t, pki_cursor_offset(b->head)))
         return false;
     for (uint32_t turn = from; turn != to; turn++)
         if (!records_of(s, b->t, turn) || !is_offset(b->t, pki_turn_at(b->t, turn)->end))
@@ -69,7 +70,7 @@ static bool read_block(const pki_salvage *s, uint32_t i, block *b)
     uint64_t state = closed ? t->sealed : t->state;
     b->depth = closed || t->life != PKI_THREAD_LIVE ? 0 : depth_in(state);
     b->head =
-        place_of(t, closed ? t->sealed_turn : pki_turn_of(state, t->turn, t->turn_behind), state);
+        cursor_of(t, closed ? t->sealed_turn : pki_turn_of(state, t->turn, t->turn_behind), state);
     return is_sound(s, b);
 }
 
@@ -82,7 +83,7 @@ static void count_blocks(pki_salvage *s)
     for (uint32_t i = 0; i < s->header->block_count; i++) {
         if (read_block(s, i, &b))
             together += sizeof *b.t + (uint64_t)b.t->ring_bytes *
-                                          (1 + pki_place_turn(b.head) - pki_place_turn(b.taken));
+                                          (1 + pki_cursor_turn(b.head) - pki_cursor_turn(b.taken));
         if (together > s->bytes)
             break;
         s->block_count = i + 1;
@@ -96,9 +97,9 @@ typedef bool visitor(void *user, uint64_t place, const pki_record *record, const
 static bool visit_turn(const block *b, const pki_record *records, uint64_t from, uint32_t until,
                        visitor *visit, void *user)
 {
-    for (uint32_t at = pki_place_offset(from); at != until;) {
+    for (uint32_t at = pki_cursor_offset(from); at != until;) {
         const pki_record *r = pki_record_in(records, at);
-        uint64_t place = pki_place_of(pki_place_turn(from), at);
+        uint64_t place = pki_cursor_of(pki_cursor_turn(from), at);
         at = pki_ring_next(b->t, at);
         const pki_record *more = pki_record_in(records, at);
         if (pki_record_slots(r->what) == 2 && at != until)
@@ -109,14 +110,29 @@ static bool visit_turn(const block *b, const pki_record *records, uint64_t from,
     return true;
 }
 
+/* Where a turn's records end, of which those up to `at` have been taken. A handler may have been
+ * undone in it, as in measure/fold/order.h: what was folded stands there for certain, and of a turn
+ * that folding has left the end is noted (pki_fold_end). */
+static uint32_t end_of_turn(const block *b, const pki_record *records, uint32_t turn, uint32_t at)
+{
+    const pki_thread *t = b->t;
+    uint64_t folded = t->folded;
+    uint32_t until = pki_turn_until(t, turn, at, b->head);
+    bool here = pki_cursor_turn(folded) == turn && is_offset(t, pki_cursor_offset(folded));
+    if ((int32_t)(pki_cursor_turn(folded) - turn) > 0)
+        return until;
+    return pki_fold_bound(t, records, turn, here ? pki_cursor_offset(folded) : at, until);
+}
+
 static bool visit_records(const pki_salvage *s, const block *b, visitor *visit, void *user)
 {
     uint64_t from = b->taken;
-    for (uint32_t turn = pki_place_turn(from);; from = pki_place_of(++turn, 0)) {
-        uint32_t until = pki_turn_until(b->t, turn, pki_place_offset(from), b->head);
-        if (!visit_turn(b, records_of(s, b->t, turn), from, until, visit, user))
+    for (uint32_t turn = pki_cursor_turn(from);; from = pki_cursor_of(++turn, 0)) {
+        const pki_record *records = records_of(s, b->t, turn);
+        uint32_t until = end_of_turn(b, records, turn, pki_cursor_offset(from));
+        if (!visit_turn(b, records, from, until, visit, user))
             return false;
-        if (turn == pki_place_turn(b->head))
+        if (turn == pki_cursor_turn(b->head))
             return true;
     }
 }
@@ -188,7 +204,7 @@ static bool put_next(void *user, uint64_t place, const pki_record *r, const pki_
 {
     putting *p = user;
     uint64_t folded = p->b->t->folded;
-    p->folded &= place != folded && pki_place_turn(place) <= pki_place_turn(folded);
+    p->folded &= place != folded && pki_cursor_turn(place) <= pki_cursor_turn(folded);
     if (!p->folded)
         count_point(p->o->from, r, more);
     return put_record(p->o, p->b, r, more);

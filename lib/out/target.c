@@ -74,8 +74,8 @@ static const char *name_of(kind what)
     return names[what];
 }
 
-static void say(pki_target_words *words, kind what, const char *target,
-                const pki_target_hints *hints)
+static void describe(pki_target_text *words, kind what, const char *target,
+                     const pki_target_hints *hints)
 {
     const char *instead = what == NOTHING ? hints->nothing : NULL;
     bool streams = what == DESCRIPTOR || what == DEVICE || what == PIPE || what == SOCKET;
@@ -90,17 +90,17 @@ static void say(pki_target_words *words, kind what, const char *target,
                  streams && hints->stream ? hints->stream : "");
 }
 
-pki_target_words pki_target_why(const char *path, int error, const pki_target_hints *hints)
+pki_target_text pki_target_why(const char *path, int error, const pki_target_hints *hints)
 {
     static const pki_target_hints none = {NULL, NULL};
-    pki_target_words words;
+    pki_target_text words;
     char target[128];
     int before = errno;
     kind what = kind_of(path, target, sizeof target);
     if (what == FREE)
         snprintf(words.text, sizeof words.text, "%s", strerror(error));
     else
-        say(&words, what, target, hints ? hints : &none);
+        describe(&words, what, target, hints ? hints : &none);
     errno = before;
     return words;
 }

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-/* True: there is nothing, a regular file, or no telling. False and errno: EISDIR for a folder,
+/* True: there is nothing, a regular file, or it is unknown. False and errno: EISDIR for a folder,
  * ELOOP for a symbolic link, EEXIST for a device, a pipe or a socket. */
 bool pki_target_is_free(const char *path);
 
@@ -20,10 +20,10 @@ typedef struct pki_target_hints {
     const char *stream;  /* for /dev/stdout and the like: "\"-\" for the standard output" */
 } pki_target_hints;
 
-typedef struct pki_target_words {
+typedef struct pki_target_text {
     char text[256];
-} pki_target_words;
+} pki_target_text;
 
 /* Why a file of this path could not be made: what stands there instead and what to name, if that is
  * it; otherwise the error's own words. hints may be NULL. Leaves errno as it is. */
-pki_target_words pki_target_why(const char *path, int error, const pki_target_hints *hints);
+pki_target_text pki_target_why(const char *path, int error, const pki_target_hints *hints);

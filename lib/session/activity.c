@@ -107,7 +107,7 @@ uint32_t pki_track_add(const pki_track *t)
     return id;
 }
 
-void pki_activity_tell_again(void (*put)(void *user, const char *text, size_t n), void *user)
+void pki_activity_repeat_metadata(void (*put)(void *user, const char *text, size_t n), void *user)
 {
     char event[PKI_EVENT_BYTES];
     for (uint32_t i = 0; i < track_count; i++)
@@ -210,7 +210,7 @@ void pki_activity_counter_at(pk_counter *counter, double value, uint64_t ns)
 
 /* ---- up to when each source is known ---- */
 
-uint64_t pki_activity_known(void)
+uint64_t pki_activity_known_until(void)
 {
     uint64_t first = UINT64_MAX;
     for (int i = 0; i < PKI_SOURCES; i++)
@@ -220,7 +220,7 @@ uint64_t pki_activity_known(void)
 
 static void finalise(void)
 {
-    uint64_t first = pki_activity_known();
+    uint64_t first = pki_activity_known_until();
     pki_fold_lock();
     if (pki_fold_now() && first < UINT64_MAX)
         pki_device_finalised(pki_fold_now()->device, first);

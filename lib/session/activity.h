@@ -32,25 +32,25 @@ void pki_activity_add(const pki_activity *activity);
  * pki_comm_figures_add_calls); comm and region are of lib/core. */
 void pki_activity_count_operation(const pki_timed_operation *operation, uint32_t calls);
 
-/* Who tells what devices did. A step's figures are made once every source that is in use has told
+/* Sources of what devices did. A step's figures are made once every source in use has delivered
  * all of it, so each says how far it is:
  *
- *     pki_activity_begins(PKI_SOURCE_CUDA, ns);   // what began before will not be told
+ *     pki_activity_begins(PKI_SOURCE_CUDA, ns);   // what began before will not come
  *     pki_activity_finalised(PKI_SOURCE_CUDA, ns);  // now and then: what began before has been
  *     pki_activity_ends(PKI_SOURCE_CUDA);         // nothing more will be
  *
  * As often as it is turned on and off; one that is on when the session ends need not end. A source
- * that never begins delays nothing, and what it tells of steps that are done with is late. */
+ * that never begins delays nothing, and what it adds to finished steps is late. */
 typedef enum pki_source { PKI_SOURCE_CUDA, PKI_SOURCE_CUPTI, PKI_SOURCES } pki_source;
 
 void pki_activity_begins(pki_source source, uint64_t ns);
 void pki_activity_finalised(pki_source source, uint64_t ns);
 void pki_activity_ends(pki_source source);
 
-/* Up to when all that devices did is here; UINT64_MAX: nobody tells anything. */
-uint64_t pki_activity_known(void);
+/* Up to when all that devices did is here; UINT64_MAX: there is no source. */
+uint64_t pki_activity_known_until(void);
 
-/* All kernels and copies are told from this moment on, until that one: steps between count as
+/* All kernels and copies are recorded from this moment on, until that one: steps between count as
  * measured. Before those steps are finalised; the trace gets a mark. */
 void pki_activity_measures(uint64_t ns, bool on);
 
@@ -68,7 +68,7 @@ uint64_t pki_activity_ns_of_ticks(uint64_t ticks);
 uint64_t pki_activity_ticks(void);
 
 /* To the beginning of another file: each track by name, and whether devices are measured. */
-void pki_activity_tell_again(void (*put)(void *user, const char *text, size_t n), void *user);
+void pki_activity_repeat_metadata(void (*put)(void *user, const char *text, size_t n), void *user);
 
 /* Activities added, and those of them that are not in the trace: no room, no track. */
 typedef struct pki_activity_counts {

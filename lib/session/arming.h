@@ -1,4 +1,4 @@
-/* lib/session/arming.h - captures and a backend that records devices only if it is told to.
+/* lib/session/arming.h - captures and a backend that records devices only on request.
  *
  * CUPTI cannot look back at what it has not recorded. Where it does not record all the time, this
  * is where captures say when it is to:
@@ -34,7 +34,7 @@ void pki_arming_await(uint64_t ns);
 
 /* ---- for the backend ---- */
 
-/* It does as it is told, or could not the last time: then slow steps are captured without those
+/* It follows requests, or could not the last time: then slow steps are captured without those
  * behind them. */
 void pki_arming_listen(bool yes);
 

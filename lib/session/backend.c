@@ -17,8 +17,8 @@ const size_t pki_backend_count = PKI_COUNT_OF(pki_backends);
 /* Who asks for the status may do so while a session starts. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char wanted_list[sizeof((pki_config *)0)->backends];
-static bool asked[PKI_COUNT_OF(pki_backends)]; /* in the running or the last session */
-static bool any_session;                       /* in this process */
+static bool in_use[PKI_COUNT_OF(pki_backends)]; /* in the running or the last session */
+static bool any_session;                        /* in this process */
 static bool live[PKI_COUNT_OF(pki_backends)];
 static uint64_t stopped_cpu; /* of those that are no longer live */
 
@@ -47,12 +47,13 @@ bool pki_backend_wanted(const pki_backend *b, const char *list)
     return sign > 0 || (sign == 0 && only_without && b->by_default);
 }
 
-static bool is_asked(const pki_backend *b, const pki_config *config)
+static bool is_requested(const pki_backend *b, const pki_config *config)
 {
     const char *list = config->backends;
     if (pki_backend_wanted(b, list))
         return true;
-    return b->asked && strcmp(list, "none") != 0 && named(list, b->name) == 0 && b->asked(config);
+    return b->requested && strcmp(list, "none") != 0 && named(list, b->name) == 0 &&
+           b->requested(config);
 }
 
 /* Those who asked for it hear of regions from here on. */
@@ -73,7 +74,7 @@ static void remember(const pki_config *config)
     memcpy(wanted_list, config->backends, sizeof wanted_list);
     any_session = true;
     for (size_t i = 0; i < pki_backend_count; i++)
-        asked[i] = is_asked(pki_backends[i], config);
+        in_use[i] = is_requested(pki_backends[i], config);
     pthread_mutex_unlock(&lock);
 }
 
@@ -83,7 +84,7 @@ void pki_backends_start(const pki_config *config)
     pki_store(&stopped_cpu, 0);
     for (size_t i = 0; i < pki_backend_count; i++)
         pki_store_release(&live[i],
-                          asked[i] && pki_backends[i]->start && pki_backends[i]->start(config));
+                          in_use[i] && pki_backends[i]->start && pki_backends[i]->start(config));
     open_mirrors();
 }
 
@@ -167,7 +168,7 @@ pk_status pk_backend_status(const char *name, pk_backend_info *info)
         return pki_fail(PK_EINVAL, "pk_backend_info.size has to be sizeof(pk_backend_info)");
     memset(&full, 0, sizeof full);
     pthread_mutex_lock(&lock);
-    bool wanted = asked[i] || pki_backend_wanted(pki_backends[i], wanted_list), any = any_session;
+    bool wanted = in_use[i] || pki_backend_wanted(pki_backends[i], wanted_list), any = any_session;
     pthread_mutex_unlock(&lock);
     if (wanted || !any) /* a session without a backend leaves its library alone */
         pki_backends[i]->probe(&full);

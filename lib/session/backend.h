@@ -9,7 +9,7 @@
  *     start      begin recording; the status of pk_start does not depend on it
  *     mirror     hears of every region as it begins and ends, while it has `begin` (core/mirror.h);
  *                set by start, if at all; optional
- *     asked      does the configuration ask for it, whatever the list of backends says, unless that
+ *     requested  does the configuration ask for it, whatever the list of backends says, unless that
  *                excludes it? optional
  *     flush      before each collect and before stop, with no lock that a callback of the library
  *                could want: the place for calls that wait for the library's own threads; from
@@ -42,7 +42,7 @@ typedef struct pki_backend {
     void (*probe)(pk_backend_info *info);
     bool (*start)(const pki_config *config);
     pki_mirror *mirror;
-    bool (*asked)(const pki_config *config);
+    bool (*requested)(const pki_config *config);
     void (*flush)(pki_flush why);
     void (*collect)(void);
     uint64_t (*cpu)(void);

@@ -69,15 +69,6 @@ static void find_range(pki_capture_job *job)
                                      .first_at = first ? first->at : kept};
 }
 
-static pki_chrome_name name_of(void *user, uint32_t id)
-{
-    const pki_name *n = pki_name_at(id);
-    (void)user;
-    if (!n)
-        return (pki_chrome_name){.name = "(unknown)", .key = "", .length = 9, .kind = UINT32_MAX};
-    return (pki_chrome_name){n->name, n->key, n->length, n->key_length, n->kind, n->value};
-}
-
 /* Without memory the capture has those alone whose begins are in the history. */
 static void note_open_spans(pki_capture_job *job)
 {
@@ -97,7 +88,7 @@ static void make_head(pki_session *s, pki_capture_job *job)
     pki_fold_lock();
     job->clock = s->arena->header->clock;
     pki_fold_unlock();
-    pki_chrome_init(&job->chrome, &job->clock, s->config.world.pid, name_of, NULL);
+    pki_chrome_init(&job->chrome, &job->clock, s->config.world.pid, pki_chrome_name_of, NULL);
     pki_chrome_set_rank(&job->chrome, s->config.world.rank, s->config.world.size);
     pki_run_describe(s, true, &run);
     memset(&run.counts, 0, sizeof run.counts);
@@ -130,34 +121,34 @@ bool pki_capture_job_make(pki_session *s, const pki_wish *wish, pki_budget *budg
 static struct {
     bool known;
     pki_environment is;
-} surroundings;
+} cached_environment;
 
 /* NULL without memory. */
-static const pki_environment *look_around(const pki_config *config)
+static const pki_environment *environment_of(const pki_config *config)
 {
-    if (!surroundings.known && !pki_environment_fill(config, &surroundings.is)) {
+    if (!cached_environment.known && !pki_environment_fill(config, &cached_environment.is)) {
         pki_capture_job_forget();
         return NULL;
     }
-    surroundings.known = true;
-    return &surroundings.is;
+    cached_environment.known = true;
+    return &cached_environment.is;
 }
 
 void pki_capture_job_forget(void)
 {
-    pki_shape_finish(&pki_environment_shape, &surroundings.is);
+    pki_shape_finish(&pki_environment_shape, &cached_environment.is);
     pki_capture_job_after_fork();
 }
 
 void pki_capture_job_after_fork(void)
 {
-    memset(&surroundings, 0, sizeof surroundings);
+    memset(&cached_environment, 0, sizeof cached_environment);
 }
 
 bool pki_capture_job_write(pki_capture_job *job, pki_budget *budget)
 {
     uint64_t t = pki_monotonic_ns();
-    job->environment = look_around(job->config);
+    job->environment = environment_of(job->config);
     bool written = pki_capture_file_write(job);
     int error = errno;
     if (written) {

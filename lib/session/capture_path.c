@@ -34,7 +34,7 @@ static void put_plain(writer *w, const char *text, size_t n)
         put(w, text[i] == '%' ? "%%" : &text[i], text[i] == '%' ? 2 : 1);
 }
 
-bool pki_capture_path_keep(const char *path, char out[PATH_MAX])
+bool pki_capture_path_prepare(const char *path, char out[PATH_MAX])
 {
     writer w = write_to(out);
     for (; *path; path++) {
@@ -59,7 +59,7 @@ bool pki_capture_path_is_one(const char *pattern)
 
 static const char *ending_of(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = pki_base_name(path);
     const char *ending =
         pki_ends_with(name, ".json.gz") ? path + strlen(path) - 8 : strrchr(name, '.');
     return ending && ending > name ? ending : path + strlen(path);

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 /* capture_path with %s kept for later, and all else for pki_path_expand. False: too long. */
-bool pki_capture_path_keep(const char *path, char out[PATH_MAX]);
+bool pki_capture_path_prepare(const char *path, char out[PATH_MAX]);
 
 /* Has it a %s? */
 bool pki_capture_path_is_one(const char *pattern);

@@ -35,7 +35,7 @@ void pki_capture_queue_due(const pki_session *s, pki_waiting_capture *w, unsigne
 
 bool pki_capture_queue_is_ready(const pki_session *s, const pki_waiting_capture *w)
 {
-    bool devices = w->end <= pki_activity_known() || pki_monotonic_ns() >= w->latest;
+    bool devices = w->end <= pki_activity_known_until() || pki_monotonic_ns() >= w->latest;
     return w->due && w->due <= pki_history_rounds(s->history) && devices;
 }
 
@@ -92,7 +92,7 @@ bool pki_capture_queue_add(pki_capture_queue *q, const pki_wish *wish, pki_wish 
     return !full;
 }
 
-bool pki_capture_queue_take(pki_capture_queue *q, const pki_session *s, pki_waiting_capture *taken)
+bool pki_capture_queue_pop(pki_capture_queue *q, const pki_session *s, pki_waiting_capture *taken)
 {
     unsigned best = q->count;
     for (unsigned i = 0; i < q->count; i++)

@@ -35,8 +35,8 @@ void pki_capture_queue_due(const pki_session *session, pki_waiting_capture *wait
 bool pki_capture_queue_is_ready(const pki_session *session, const pki_waiting_capture *waiting);
 
 /* The one of most worth of those that are ready. False: none is. */
-bool pki_capture_queue_take(pki_capture_queue *queue, const pki_session *session,
-                            pki_waiting_capture *taken);
+bool pki_capture_queue_pop(pki_capture_queue *queue, const pki_session *session,
+                           pki_waiting_capture *taken);
 
 /* What of the history they need begins here; PKI_HISTORY_FREE: none of it. */
 uint64_t pki_capture_queue_pin(const pki_capture_queue *queue);

@@ -72,7 +72,7 @@ void pki_captures_step(pki_session *s, const pki_record *r, const pki_record *mo
 }
 
 /* What the history holds now is what they mean. */
-static void pin_asked(pki_session *s)
+static void pin_requested(pki_session *s)
 {
     pki_history_view view;
     if (!pki_history_view_now(s->history, &view))
@@ -83,20 +83,20 @@ static void pin_asked(pki_session *s)
     pin(s);
 }
 
-static void take_asked(pki_session *s)
+static void add_requested(pki_session *s)
 {
-    pki_wish asked[PKI_REQUESTS_MOST];
-    unsigned n = pki_requests_take(s, now.chooser.clauses.request, asked);
-    add_wishes(s, asked, n);
+    pki_wish requested[PKI_REQUESTS_MOST];
+    unsigned n = pki_requests_drain(s, now.chooser.clauses.request, requested);
+    add_wishes(s, requested, n);
     if (n)
-        pin_asked(s);
+        pin_requested(s);
 }
 
 /* ---- writing ---- */
 
-static bool take_job(pki_session *s, pki_capture_job *job)
+static bool next_job(pki_session *s, pki_capture_job *job)
 {
-    for (pki_waiting_capture w; pki_capture_queue_take(&now.queue, s, &w);) {
+    for (pki_waiting_capture w; pki_capture_queue_pop(&now.queue, s, &w);) {
         now.busy_pin = w.pin;
         if (pki_capture_job_make(s, &w.wish, &now.budget, job)) {
             job->refused = now.counts.refused;
@@ -113,7 +113,7 @@ static bool take_job(pki_session *s, pki_capture_job *job)
 /* Under the drain lock before and behind. */
 static void do_jobs(pki_session *s, pki_capture_job *job)
 {
-    while (take_job(s, job)) {
+    while (next_job(s, job)) {
         uint64_t before = pki_toll_begin();
         pthread_mutex_unlock(&pki_drain_lock);
         bool written = pki_capture_job_write(job, &now.budget);
@@ -137,7 +137,7 @@ static void *write_captures(void *session)
 {
     pki_session *s = session;
     pki_capture_job *job = malloc(sizeof *job);
-    pki_go_inside();
+    pki_inside_enter();
     prctl(PR_SET_NAME, "pk-captures", 0, 0, 0);
     syscall(SYS_setpriority, PRIO_PROCESS, 0, 19); /* on Linux this thread alone */
     for (bool leaving = !job; !leaving;) {
@@ -180,11 +180,11 @@ void pki_captures_open(pki_session *s)
 void pki_captures_round_begins(pki_session *s)
 {
     if (now.open)
-        take_asked(s);
+        add_requested(s);
 }
 
 /* Is a capture near that somebody has asked for? */
-static bool is_asked_for(uint64_t horizon)
+static bool is_request_near(uint64_t horizon)
 {
     for (unsigned i = 0; i < now.queue.count; i++) {
         const pki_wish *w = &now.queue.waiting[i].wish;
@@ -203,7 +203,7 @@ static void arm(void)
             last = now.queue.waiting[i].end;
     pki_arming_await(last);
     pki_arming_round(next,
-                     pki_choose_foresees(&now.chooser, next, horizon) || is_asked_for(horizon));
+                     pki_choose_foresees(&now.chooser, next, horizon) || is_request_near(horizon));
 }
 
 void pki_captures_round(pki_session *s)

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/spawn.h"
 #include "core/inside.h"
+#include "measure/figure.h"
 #include "session/backend.h"
 #include "session/drain.h"
 #include "session/energy.h"
@@ -31,6 +32,7 @@
 #define SHORTEST_ROUND_NS 500000u
 #define LONGEST_ROUND_NS 100000000u
 #define IDLE_ROUND_NS 250000000u
+#define JUMP_NS 10000000u
 
 static pthread_mutex_t wake_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t finished;
@@ -46,16 +48,28 @@ static uint64_t clock_interval(uint32_t checks)
     return checks < PKI_COUNT_OF(first) ? first[checks] : 1000000000;
 }
 
+/* A virtual machine that goes on elsewhere, or a sleep: no drift is as large. Said once. */
+static void warn_of_jump(const pki_session *s, uint64_t before)
+{
+    uint64_t now = s->arena->header->clock.uncertainty_ns;
+    if (before <= JUMP_NS && now > JUMP_NS)
+        pki_log(PK_LOG_WARNING,
+                "clock: %s has jumped: it is %s away from CLOCK_MONOTONIC, and times since it was "
+                "last looked at are wrong by as much (PK_CLOCK=monotonic does not jump)",
+                PKI_CYCLE_COUNTER_NAME, pki_figure_time((double)now).text);
+}
+
 void pki_collect_check_clock(pki_session *s, bool now)
 {
-    uint64_t t = pki_monotonic_ns();
-    if (!now && t < s->next_clock_check)
+    uint64_t t = pki_monotonic_ns(), before = s->arena->header->clock.uncertainty_ns;
+    if (!now && t < pki_load(&s->next_clock_check))
         return;
     pki_fold_lock(); /* whoever folds goes by one map from a moment to the next check */
     pki_clock_map_check(&s->arena->header->clock, pki_clock_read(s->config.monotonic));
     pki_fold_unlock();
+    warn_of_jump(s, before);
     pki_toll_publish(s);
-    s->next_clock_check = t + clock_interval(s->clock_checks++);
+    pki_store(&s->next_clock_check, t + clock_interval(s->clock_checks++));
 }
 
 static uint64_t device_round_ns(const pki_session *s)
@@ -68,7 +82,7 @@ static uint64_t device_round_ns(const pki_session *s)
 static uint64_t clock_check_ns(const pki_session *s)
 {
     uint64_t now = pki_monotonic_ns();
-    return pki_saturating_sub(s->next_clock_check, now);
+    return pki_saturating_sub(pki_load(&s->next_clock_check), now); /* a flush may be checking */
 }
 
 static uint64_t round_ns(const pki_session *s)
@@ -115,7 +129,7 @@ static void do_last_job(pki_session *s)
 }
 
 /* Who shares its only processor with the program does not interrupt it. */
-static void take_place(const pki_session *s)
+static void set_affinity(const pki_session *s)
 {
     const pki_config *c = &s->config;
     cpu_set_t may;
@@ -129,11 +143,12 @@ static void take_place(const pki_session *s)
 static void *collect(void *session)
 {
     pki_session *s = session;
-    pki_go_inside();
+    pki_inside_enter();
     prctl(PR_SET_NAME, "pk-collector", 0, 0, 0);
-    take_place(s);
+    set_affinity(s);
     pki_io_on_collector();
     while (sleep_a_round(s)) {
+        pki_io_works();
         pki_backends_flush(PKI_FLUSH_ROUND);
         pthread_mutex_lock(&pki_drain_lock);
         pki_collect_check_clock(s, false);
@@ -143,15 +158,17 @@ static void *collect(void *session)
         pki_metrics_round(s);
         pki_goodput_round(s);
         pki_io_round(s);
-        pki_energy_look(s);
+        pki_energy_poll(s);
         pki_events_round(s);
-        pki_stepper_look(s, false);
+        pki_stepper_poll(s, false);
         pki_memory_round(s, false);
         pki_toll_of_collector(s);
         pki_thinning_round(s);
         pthread_mutex_unlock(&pki_drain_lock);
         pki_stragglers_judge();
+        pki_io_rests();
     }
+    pki_io_works();
     do_last_job(s);
     return NULL;
 }

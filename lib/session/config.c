@@ -219,8 +219,12 @@ static pk_status read_clock(pki_config *c, const pk_options *o)
         return PK_OK;
     }
     c->monotonic = strcmp(wanted.text, "monotonic") == 0;
-    if (c->monotonic || (trusted && strcmp(wanted.text, PKI_CYCLE_COUNTER_NAME) == 0))
+    if (c->monotonic)
         return PK_OK;
+    if (pki_cycle_counter_constant() && strcmp(wanted.text, PKI_CYCLE_COUNTER_NAME) == 0) {
+        c->clock_reason = trusted ? NULL : why_not;
+        return PK_OK;
+    }
     if (strcmp(wanted.text, "tsc") != 0 && strcmp(wanted.text, "cntvct") != 0)
         return pki_fail(PK_EINVAL, "%s: %.20s is none of tsc, cntvct and monotonic", wanted.source,
                         wanted.text);

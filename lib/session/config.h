@@ -31,8 +31,9 @@ typedef struct pki_config {
     uint32_t report_threads;
     uint32_t warmup_steps;
     uint32_t monotonic;       /* the clock */
-    const char *clock_reason; /* why it is CLOCK_MONOTONIC although nobody asked for that; static
-                                 text or NULL */
+    const char *clock_reason; /* why the cycle counter is not trusted: the clock is CLOCK_MONOTONIC
+                                 although nobody asked for that, or the counter because somebody
+                                 did; static text or NULL */
     pki_world world;
     char trace[PATH_MAX]; /* "" for none */
     bool compressed;

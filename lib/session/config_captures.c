@@ -33,7 +33,7 @@ static pk_status read_pattern(pki_config *c, pki_config_text path)
 {
     char kept[PATH_MAX], bad;
     const pki_path_fields fields = {c->world.rank, (int)c->world.pid, c->world.host};
-    if (!pki_capture_path_keep(path.text, kept) ||
+    if (!pki_capture_path_prepare(path.text, kept) ||
         (!pki_path_expand(c->capture_path, PATH_MAX, kept, &fields, &bad) && !bad))
         return pki_fail(PK_EINVAL, "%s is longer than a path can be", path.source);
     if (!pki_path_expand(c->capture_path, PATH_MAX, kept, &fields, &bad))

@@ -56,19 +56,19 @@ static pk_status flush(pki_session *s)
         pki_metrics_round(s);
         pki_goodput_round(s);
         pki_io_round(s);
-        pki_energy_look(s);
+        pki_energy_poll(s);
     }
-    pki_output_look(s);
-    pk_status status = s->untold;
-    s->untold = PK_OK;
-    pki_stepper_look(s, true);
+    pki_output_check(s);
+    pk_status status = s->unreported;
+    s->unreported = PK_OK;
+    pki_stepper_poll(s, true);
     pki_memory_round(s, true);
     pki_toll_of_caller(s, before);
     pki_toll_publish(s);
     pthread_mutex_unlock(&pki_drain_lock);
-    return status ? pki_fail(status, "trace %s: %s", s->paths.trace,
-                             pki_output_trouble_text(s, status))
-                  : PK_OK;
+    return status
+               ? pki_fail(status, "trace %s: %s", s->paths.trace, pki_output_error_text(s, status))
+               : PK_OK;
 }
 
 /* What wants an open session. */

@@ -55,7 +55,7 @@ static bool is_busy(const seen *now, uint64_t elapsed)
     return before && pki_saturating_sub(now->wanted, before->wanted) > elapsed / 2;
 }
 
-static void look_at_threads(uint64_t elapsed)
+static void sample_threads(uint64_t elapsed)
 {
     static uint32_t tids[THREADS_MOST];
     static seen now[THREADS_MOST];
@@ -85,8 +85,8 @@ static void look_at_threads(uint64_t elapsed)
         x.sum.allowed_busy = pki_cpus_count(&together);
 }
 
-/* The first look at it tells where its counts stand, and which processors it may use. */
-static void look_at_stepper(uint32_t tid)
+/* The first sample of it shows where its counts stand, and which processors it may use. */
+static void sample_stepper(uint32_t tid)
 {
     pki_thread_cpu t;
     if (!pki_thread_cpu_read(x.root, tid, true, &t))
@@ -103,7 +103,7 @@ static void look_at_stepper(uint32_t tid)
     pki_cpus_add(&x.allowed, &t.allowed);
 }
 
-static void look_at_clock(void)
+static void sample_clock(void)
 {
     double now, most;
     if (!pki_clock_rates_read(x.root, &x.allowed, &now, &most))
@@ -113,16 +113,16 @@ static void look_at_clock(void)
     x.clocks++;
 }
 
-void pki_cpu_side_look(uint32_t stepper, bool now)
+void pki_cpu_side_poll(uint32_t stepper, bool now)
 {
     uint64_t ns = pki_monotonic_ns(), elapsed = x.last ? ns - x.last : 0;
     bool early = x.last && elapsed < x.interval;
     if (!stepper || !x.root || (early && (!now || elapsed < INTERVAL / 10)))
         return;
-    look_at_stepper(stepper);
-    look_at_threads(elapsed);
+    sample_stepper(stepper);
+    sample_threads(elapsed);
     if (elapsed)
-        look_at_clock();
+        sample_clock();
     x.sum.looks += elapsed > 0;
     x.last = ns;
 }

@@ -14,7 +14,7 @@
 void pki_cpu_side_begin(const char *root);
 
 /* Looks, if it is time to or `now`. stepper: the thread that makes steps; 0: none is known. */
-void pki_cpu_side_look(uint32_t stepper, bool now);
+void pki_cpu_side_poll(uint32_t stepper, bool now);
 
 /* Of the thread that makes steps, so far: it was taken off its processor; it gave it up. */
 void pki_cpu_side_switches(uint64_t *forced, uint64_t *own);

@@ -15,7 +15,7 @@
 #include "session/history.h"
 #include "session/rotate.h"
 #include "session/spares.h"
-#include "session/take.h"
+#include "session/drain_ring.h"
 #include "comm/live/progress.h"
 #include "session/run.h"
 #include "session/stragglers.h"
@@ -54,7 +54,7 @@ static void recycle(pki_session *s)
         pki_thread *t = pki_registry_block(s->registry, i);
         if (!is_spent(s, t))
             continue;
-        pki_take_thread_name(s, t); /* the name that it had at its end */
+        pki_emit_thread_name(s, t); /* the name that it had at its end */
         pki_fold_lock();
         pki_fold_recycle(pki_fold_now(), t);
         pki_fold_unlock();
@@ -75,21 +75,21 @@ static bool time_to_write(const pki_session *s)
 }
 
 /* What has been recorded stays and is written; but nothing more can be had. */
-static void look_at_arena(pki_session *s)
+static void check_arena(pki_session *s)
 {
     if (s->arena_lost || pki_own_check(&s->arena->spans.file))
         return;
     s->arena_lost = true;
     pki_log(PK_LOG_ERROR,
-            "recording memory %s: %s; recording goes on in what there is, what finds no room is "
-            "counted as dropped",
+            "recording memory %s: %s; recording goes on in the memory that it has, and what does "
+            "not fit is counted as dropped",
             s->paths.arena, pki_own_why(EBADF));
 }
 
 void pki_drain_round(pki_session *s, bool write_now)
 {
     pki_output_round(s);
-    look_at_arena(s);
+    check_arena(s);
     pki_store(&s->fullest, 0u);
     pki_history_round(s->history);
     pki_captures_round_begins(s);
@@ -99,7 +99,7 @@ void pki_drain_round(pki_session *s, bool write_now)
     pki_stragglers_round(s);
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
         pki_thread *t = pki_registry_block(s->registry, i);
-        pki_take_ring(s, t, true);
+        pki_drain_ring(s, t, true);
         populate_ahead(t);
     }
     pki_output_commit(s);
@@ -114,7 +114,7 @@ void pki_drain_round(pki_session *s, bool write_now)
 static bool is_little(const pki_session *s, const pki_thread *t)
 {
     uint64_t at = t->taken[pki_output_in_preparation(s)], head = pki_fold_head(t);
-    uint64_t records = pki_places_between(t, at, head) / sizeof(pki_record);
+    uint64_t records = pki_cursor_bytes_between(t, at, head) / sizeof(pki_record);
     size_t room = PKI_OUTPUT_BYTES - s->pending.buffered;
     return records <= LITTLE && (!s->writing || (records + 4) * PKI_EVENT_BYTES <= room);
 }
@@ -132,7 +132,7 @@ bool pki_drain_ended(pki_session *s)
             pki_fold_one(pki_fold_now(), t);
         pki_fold_unlock();
         if (little)
-            pki_take_ring(s, t, false);
+            pki_drain_ring(s, t, false);
         all &= little;
     }
     pki_output_commit_little(s);
@@ -151,21 +151,12 @@ static void rewrite_head(pki_session *s, bool complete)
     pki_trace_file_rewrite_head(&s->file, head, n);
 }
 
-static pki_chrome_name name_of(void *user, uint32_t id)
-{
-    const pki_name *n = pki_name_at(id);
-    (void)user;
-    if (!n)
-        return (pki_chrome_name){.name = "(unknown)", .key = "", .length = 9, .kind = UINT32_MAX};
-    return (pki_chrome_name){n->name, n->key, n->length, n->key_length, n->kind, n->value};
-}
-
 pk_status pki_drain_open(pki_session *s)
 {
     char head[PKI_HEAD_BYTES];
     pki_chrome_run run;
     pki_arena_header *h = s->arena->header;
-    pki_chrome_init(&s->chrome, &h->clock, s->config.world.pid, name_of, NULL);
+    pki_chrome_init(&s->chrome, &h->clock, s->config.world.pid, pki_chrome_name_of, NULL);
     pki_chrome_set_rank(&s->chrome, s->config.world.rank, s->config.world.size);
     if (!s->paths.trace[0])
         return PK_OK;
@@ -178,7 +169,7 @@ pk_status pki_drain_open(pki_session *s)
     size_t n = pki_chrome_head(&s->chrome, head, &run);
     if (!pki_trace_file_create(&s->file, s->paths.trace, s->config.compressed, head, n,
                                PKI_CHROME_TAIL, sizeof PKI_CHROME_TAIL - 1))
-        return pki_paths_trace_trouble(s->paths.trace, errno);
+        return pki_paths_trace_error(s->paths.trace, errno);
     s->writing = true;
     pki_rotate_open(s);
     s->pending.file_bytes = n;
@@ -191,7 +182,7 @@ static void close_for_owner(pki_session *s, pki_thread *t, const pki_record reco
     pki_fold_lock();
     pki_fold_extra(pki_fold_now(), t, record);
     pki_fold_unlock();
-    pki_take_event(s, t->tid, &record[0], &record[1]);
+    pki_emit_event(s, t->tid, &record[0], &record[1]);
     pki_history_thread(s->history, t);
     pki_session_history_record(s, t->tid, &record[0], &record[1]);
 }
@@ -218,7 +209,7 @@ static void close_regions_of(pki_session *s, pki_thread *t, uint64_t now)
 {
     pki_record record[2];
     for (unsigned depth = pki_depth_in(pki_thread_seen(t)); depth > 0; depth--) {
-        pki_take_thread_name(s, t);
+        pki_emit_thread_name(s, t);
         pki_record_open(t, depth, now, record);
         close_for_owner(s, t, record);
     }
@@ -257,14 +248,14 @@ static void close_document(pki_session *s, const char *report, size_t n)
     if (report && close_with_report(s, report, n))
         return;
     if (report)
-        pki_output_trouble(s, errno);
+        pki_output_error(s, errno);
     if (!pki_trace_file_append(&s->file, "", 0, PKI_CHROME_TAIL, sizeof PKI_CHROME_TAIL - 1))
-        pki_output_trouble(s, errno);
+        pki_output_error(s, errno);
 }
 
 void pki_drain_close(pki_session *s, const char *report, size_t n)
 {
-    if (s->writing && s->trace_place != PKI_TRACE_GONE) {
+    if (s->writing && s->trace_location != PKI_TRACE_GONE) {
         close_document(s, report, n);
         rewrite_head(s, true);
     }

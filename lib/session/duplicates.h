@@ -2,7 +2,7 @@
  *
  * Two libraries that are both linked with libpk.a bring two perfkits that share nothing: two
  * collectors, two handlers where CUPTI and NCCL know one, two reports that each say half. So one
- * copy at a time has a session. Whoever comes second is told, and counted by the first one.
+ * copy at a time has a session. Whoever comes second is refused, and counted by the first one.
  *
  * Copies find each other whatever their symbols' visibility: each carries an ELF note, the linker
  * gathers notes where the loader shows them, and dl_iterate_phdr goes through all objects.

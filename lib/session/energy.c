@@ -130,7 +130,7 @@ void pki_energy_open(pki_session *s)
     x.on = true;
 }
 
-void pki_energy_look(pki_session *s)
+void pki_energy_poll(pki_session *s)
 {
     uint64_t now = x.on && x.account.count ? pki_monotonic_ns() : 0;
     (void)s;
@@ -143,7 +143,7 @@ void pki_energy_look(pki_session *s)
 void pki_energy_close(pki_session *s)
 {
     x.next = 0;
-    pki_energy_look(s);
+    pki_energy_poll(s);
 }
 
 void pki_energy_of_gpu(unsigned ordinal, double joules, uint64_t when)

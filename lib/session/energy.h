@@ -3,7 +3,7 @@
  *
  * powercap (sysfs): /sys/class/powercap/ZONE has name, energy_uj and max_energy_range_uj, where it
  * wraps. Only root may read energy_uj on most systems; what cannot be read is named, and nothing is
- * guessed. All under the drain lock, but for the fold's telling of steps.
+ * guessed. All under the drain lock, but for the fold's call at each step.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include "session/session.h"
 
 void pki_energy_open(pki_session *session);
-void pki_energy_look(pki_session *session);
+void pki_energy_poll(pki_session *session);
 void pki_energy_close(pki_session *session);
 
 /* Of the session so far, as of the last readings; empty if it is not asked for. False without

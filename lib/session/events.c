@@ -128,7 +128,7 @@ void pki_events_round(pki_session *s)
     x.spent = spent;
 }
 
-static void take(void *user, const pki_event_sums *row)
+static void add_sums(void *user, const pki_event_sums *row)
 {
     (void)user;
     if (row->id < pki_name_count() &&
@@ -143,7 +143,7 @@ void pki_events_close(pki_session *s)
         return;
     x.at_end = pki_samplers_spent();
     x.on = false;
-    pki_samplers_close(take, NULL, &x.counts);
+    pki_samplers_close(add_sums, NULL, &x.counts);
 }
 
 uint64_t pki_events_spent(void)

@@ -44,7 +44,7 @@ static uint64_t beat_of(uint64_t up)
 
 /* What has been before the file was ours is another run's time. The step that was open then has
  * become a part of its own since: what is left is taken off wherever there is time. */
-static void take_off(pki_life_line *l, const pki_life_line *off)
+static void subtract(pki_life_line *l, const pki_life_line *off)
 {
     uint64_t left = off->up;
     for (int pass = 0; pass < 2; pass++)
@@ -66,7 +66,7 @@ static pki_phases fill(bool last)
 {
     pki_phases heard = pki_goodput_account_line(last, &x.line);
     x.line.beat = beat_of(x.line.up) + BEAT_LEAST;
-    take_off(&x.line, &x.not_mine);
+    subtract(&x.line, &x.not_mine);
     return heard;
 }
 
@@ -181,7 +181,7 @@ static void begin_line(const pki_session *s)
 }
 
 /* False: another process holds it. */
-static bool take_file(void)
+static bool lock_file(void)
 {
     int64_t furthest = -1;
     if (!pki_own_lock(&x.own) && (errno == EAGAIN || errno == EACCES))
@@ -199,7 +199,7 @@ static void wait_for_file(void)
     (void)fill(false);
     x.not_mine = x.line;
     x.next = pki_monotonic_ns() + BEAT_LEAST * 10;
-    if (take_file() && !x.held) {
+    if (lock_file() && !x.held) {
         pki_log(PK_LOG_ERROR,
                 "goodput_path: is no state file of perfkit any more; it is left alone");
         pki_goodput_abandon();
@@ -222,12 +222,12 @@ pk_status pki_goodput_open(pki_session *s)
     if (!pki_target_is_free(path))
         return why_not(path, errno);
     int fd = pki_fd_open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW, 0666);
-    if (fd < 0 || !pki_own_take(&x.own, fd))
+    if (fd < 0 || !pki_own_adopt(&x.own, fd))
         return why_not(path, errno);
     x.on = true;
     begin_line(s);
     pki_goodput_account_begin(s, before_session());
-    if (!take_file()) {
+    if (!lock_file()) {
         pki_log(PK_LOG_WARNING,
                 "goodput %s: another process writes it; this run begins there when that one ends",
                 path);
@@ -247,7 +247,7 @@ void pki_goodput_round(pki_session *s)
     pki_phases now = pki_phases_now();
     bool news =
         now.known && (now.saves != x.written_saves || now.training_calls != x.written_training);
-    pki_goodput_account_hear_hang();
+    pki_goodput_account_hang();
     if (pki_monotonic_ns() < x.next && !(news && x.held))
         return;
     if (x.held)

@@ -9,8 +9,8 @@ static struct {
     bool there;
     pki_account account;
     uint64_t origin; /* session ns 0 on CLOCK_MONOTONIC */
-    uint64_t heard_training, heard_hang;
-    pki_phases heard; /* the last time that they were known */
+    uint64_t seen_training, seen_hang;
+    pki_phases seen; /* the last time that they were known */
 } x;
 
 static uint64_t hang_since; /* the watchdog's word */
@@ -26,35 +26,35 @@ static uint64_t in_session(uint64_t monotonic)
 }
 
 /* Once for each hang, since a step that ends is its end, too. */
-static void hear_hang(void)
+static void account_hang(void)
 {
     uint64_t since = pki_load_acquire(&hang_since); /* pairs with the watchdog's store */
-    if (since && since != x.heard_hang)
+    if (since && since != x.seen_hang)
         pki_account_hang(&x.account, in_session(since));
-    else if (!since && x.heard_hang)
+    else if (!since && x.seen_hang)
         pki_account_hang_over(&x.account, in_session(pki_monotonic_ns()));
-    x.heard_hang = since;
+    x.seen_hang = since;
 }
 
 /* What has been announced since the last time. Under the fold lock. */
-static pki_phases hear(void)
+static pki_phases account_phases(void)
 {
     pki_phase_part parts[32];
     pki_phases now = pki_phases_now(); /* first: what ends meanwhile is among the parts below */
     size_t n;
-    hear_hang();
+    account_hang();
     if (!now.known)
-        return x.heard;
+        return x.seen;
     pki_account_phase(&x.account, in_session(now.since),
                       now.open ? pki_part_of_phase(now.open) : 0);
-    while ((n = pki_phases_take(parts, PKI_COUNT_OF(parts))) > 0)
+    while ((n = pki_phases_drain(parts, PKI_COUNT_OF(parts))) > 0)
         for (size_t i = 0; i < n; i++)
             pki_account_span_add(&x.account, in_session(parts[i].begin), in_session(parts[i].end),
                                  pki_part_of_phase(parts[i].phase));
-    if (now.training_calls != x.heard_training)
+    if (now.training_calls != x.seen_training)
         pki_account_at(&x.account, now.training_at, now.training_index);
-    x.heard_training = now.training_calls;
-    return x.heard = now;
+    x.seen_training = now.training_calls;
+    return x.seen = now;
 }
 
 static void on_step(pki_fold *fold, const pki_step *step, uint64_t data)
@@ -66,20 +66,20 @@ static void on_step(pki_fold *fold, const pki_step *step, uint64_t data)
                                 .kind = step->kind,
                                 .between = step->between};
     (void)fold;
-    hear();
+    account_phases();
     pki_account_add(&x.account, &s);
 }
 
-void pki_goodput_account_hear_hang(void)
+void pki_goodput_account_hang(void)
 {
     pki_fold_lock();
-    hear_hang();
+    account_hang();
     pki_fold_unlock();
 }
 
 void pki_goodput_account_begin(const pki_session *s, uint64_t before)
 {
-    x.heard.saved = -1;
+    x.seen.saved = -1;
     pki_fold_lock();
     x.origin = s->arena->header->clock.origin_ns;
     pki_account_begin(&x.account, before, -1);
@@ -97,14 +97,14 @@ void pki_goodput_account_furthest(int64_t steps)
 
 pki_phases pki_goodput_account_phases(void)
 {
-    return x.heard;
+    return x.seen;
 }
 
 pki_phases pki_goodput_account_line(bool last, pki_life_line *l)
 {
     pki_fold_lock();
     uint64_t now = PKI_MAX(in_session(pki_monotonic_ns()), x.account.covered);
-    pki_phases heard = hear();
+    pki_phases seen = account_phases();
     pki_account_parts(&x.account, now, last, l->parts);
     l->unix_ns = pki_read_clock(CLOCK_REALTIME);
     l->boot_ns = pki_read_clock(CLOCK_BOOTTIME);
@@ -114,18 +114,18 @@ pki_phases pki_goodput_account_line(bool last, pki_life_line *l)
     l->at = x.account.at_told ? (int64_t)x.account.at_step : x.account.at;
     l->furthest = PKI_MAX(l->at, x.account.furthest_before);
     pki_fold_unlock();
-    l->saves = heard.saves;
-    l->save_ns = heard.time[PK_PHASE_CHECKPOINT];
-    l->save_bytes = heard.save_bytes;
-    l->saved = heard.saved;
-    return heard;
+    l->saves = seen.saves;
+    l->save_ns = seen.time[PK_PHASE_CHECKPOINT];
+    l->save_bytes = seen.save_bytes;
+    l->saved = seen.saved;
+    return seen;
 }
 
 void pki_goodput_fill(uint64_t now, bool last, pki_goodput_summary *out)
 {
     if (!x.there)
         return;
-    hear();
+    account_phases();
     now = PKI_MAX(now, x.account.covered);
     pki_account_parts(&x.account, now, last, out->parts);
     out->up = x.account.before + now;

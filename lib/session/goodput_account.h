@@ -19,7 +19,7 @@ void pki_goodput_account_furthest(int64_t steps); /* behind the training in earl
 /* Its figures as they are now; last: the run ends here. What is known of phases with them. */
 pki_phases pki_goodput_account_line(bool last, pki_life_line *line);
 pki_phases pki_goodput_account_phases(void); /* of the last time that they were known */
-void pki_goodput_account_hear_hang(void);    /* between steps */
+void pki_goodput_account_hang(void);         /* between steps */
 
 void pki_goodput_account_stop(void);   /* no further steps; what there is can still be read */
 void pki_goodput_account_forget(void); /* nothing can be read any more */

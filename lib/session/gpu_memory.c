@@ -16,12 +16,12 @@ static struct {
     bool wanted, recorded;
     uint64_t dropped, lost;
     pki_gpu_account account;
-    struct told {
-        uint64_t ns, most;    /* of the last sample; that has been told */
+    struct emitted {
+        uint64_t ns, most;    /* of the last sample, which has been emitted */
         uint64_t last, value; /* of the last change, which... */
-        bool untold;          /* ...is in no sample yet */
+        bool unreported;      /* ...is in no sample yet */
         uint64_t reserved;
-    } told[PKI_GPU_PLACES];
+    } emitted[PKI_GPU_PLACES];
     uint64_t totals[PKI_GPU_PLACES];
     bool asked_total[PKI_GPU_PLACES];
 } x;
@@ -57,32 +57,32 @@ void pki_gpu_memory_start(const pki_session *s)
 
 /* ---- counters ---- */
 
-static void tell(uint32_t place, uint64_t ns, uint64_t value)
+static void emit_sample(uint32_t place, uint64_t ns, uint64_t value)
 {
-    struct told *t = &x.told[place];
+    struct emitted *t = &x.emitted[place];
     pki_activity_counter_at(&allocated[place], (double)value, ns);
     t->ns = PKI_MAX(t->ns, ns);
-    t->untold = false;
+    t->unreported = false;
 }
 
 /* Each new peak, and of the rest what was last, some microseconds apart. */
 static void follow(uint32_t place, uint64_t ns)
 {
     const pki_gpu_place *p = &x.account.places[place];
-    struct told *t = &x.told[place];
+    struct emitted *t = &x.emitted[place];
     if (p->all.live == t->value && p->all.live <= t->most)
         return;
     bool far = ns >= t->ns + CLOSE_NS || t->ns == 0;
-    if (t->untold && far)
-        tell(place, t->last, t->value);
-    bool peak = p->all.live > t->most; /* the same again is told at its turn */
+    if (t->unreported && far)
+        emit_sample(place, t->last, t->value);
+    bool peak = p->all.live > t->most; /* the same again is emitted at its turn */
     t->most = PKI_MAX(t->most, p->all.live);
     t->last = ns;
     t->value = p->all.live;
     if (peak || far)
-        tell(place, ns, t->value);
+        emit_sample(place, ns, t->value);
     else
-        t->untold = true;
+        t->unreported = true;
 }
 
 /* Asked once, where the driver is in use anyway. */
@@ -109,23 +109,23 @@ void pki_gpu_memory_pool(uint32_t device, uint64_t address, uint64_t size, uint6
 {
     uint32_t place = pki_gpu_account_pool(&x.account, device, address, size, used, gone);
     uint64_t now = x.account.places[place].reserved;
-    if (now == x.told[place].reserved)
+    if (now == x.emitted[place].reserved)
         return;
-    x.told[place].reserved = now;
+    x.emitted[place].reserved = now;
     pki_activity_counter_at(&reserved[place], (double)now, ns);
 }
 
-void pki_gpu_memory_given(uint64_t dropped, uint64_t lost)
+void pki_gpu_memory_complete(uint64_t dropped, uint64_t lost)
 {
     x.recorded = true;
     x.dropped = dropped;
     x.lost = lost;
     for (uint32_t i = 0; i < PKI_GPU_PLACES; i++)
-        if (x.told[i].untold)
-            tell(i, x.told[i].last, x.told[i].value);
+        if (x.emitted[i].unreported)
+            emit_sample(i, x.emitted[i].last, x.emitted[i].value);
 }
 
-void pki_gpu_memory_look(uint64_t steps, bool early)
+void pki_gpu_memory_poll(uint64_t steps, bool early)
 {
     if (x.wanted)
         pki_gpu_account_see(&x.account, steps, early, pki_activity_ns(pki_monotonic_ns()));

@@ -20,12 +20,12 @@ void pki_gpu_memory_pool(uint32_t device, uint64_t address, uint64_t size, uint6
 
 /* All that is known until now has been handed over; so many records were dropped by CUPTI, and so
  * many here, ever. */
-void pki_gpu_memory_given(uint64_t dropped, uint64_t lost);
+void pki_gpu_memory_complete(uint64_t dropped, uint64_t lost);
 
 /* As the collector looks at the process's memory; early: pki_memory_course_see. */
-void pki_gpu_memory_look(uint64_t steps, bool early);
+void pki_gpu_memory_poll(uint64_t steps, bool early);
 
-/* What is told so far, with the most since the last cut. False without memory. */
+/* What is known so far, with the most since the last cut. False without memory. */
 bool pki_gpu_memory_so_far(pki_gpu_memory_sums *out);
 void pki_gpu_memory_cut(void);
 

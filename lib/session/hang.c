@@ -45,35 +45,35 @@ static uint64_t ns_of(const pki_session *s, uint64_t ticks)
 
 /* The innermost region with a limit decides; else one of kind PK_IO excuses all inside it. */
 static void note_announced(const pki_session *s, const pki_open_frames *frames,
-                           pki_watch_sight *sight)
+                           pki_watch_input *input)
 {
     for (unsigned d = frames->depth; d > 0; d--) {
         const pki_frame *f = &frames->open[d - 1];
         uint64_t limit = pki_name_limit(f->id);
-        if (limit && !sight->limit) {
-            sight->limit = limit;
-            sight->since = ns_of(s, f->start);
+        if (limit && !input->limit) {
+            input->limit = limit;
+            input->since = ns_of(s, f->start);
         }
-        sight->excused |= !limit && !sight->limit && pki_name_kind(f->id) == PK_IO;
+        input->excused |= !limit && !input->limit && pki_name_kind(f->id) == PK_IO;
     }
-    if (sight->limit)
-        sight->excused = false;
+    if (input->limit)
+        input->excused = false;
 }
 
-void pki_hang_look(const pki_session *s, pki_watch_sight *sight)
+void pki_hang_observe(const pki_session *s, pki_watch_input *input)
 {
     const pki_thread *stepper = find_stepper(s);
-    *sight = (pki_watch_sight){.now = pki_monotonic_ns(),
+    *input = (pki_watch_input){.now = pki_monotonic_ns(),
                                .ended = pki_load(&s->arena->header->steps),
                                .any = stepper != NULL};
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
         const pki_thread *t = pki_registry_block(s->registry, i);
         pki_open_frames frames = {0};
-        sight->ended += count_ended(t);
+        input->ended += count_ended(t);
         if (!is_live(t) || (stepper && t != stepper) || !pki_open_frames_of(t, &frames))
             continue;
-        sight->any |= frames.depth > 0;
-        note_announced(s, &frames, sight);
+        input->any |= frames.depth > 0;
+        note_announced(s, &frames, input);
     }
 }
 

@@ -5,7 +5,7 @@
 #include "session/watch.h"
 
 /* From the arena, without a lock. */
-void pki_hang_look(const pki_session *s, pki_watch_sight *sight);
+void pki_hang_observe(const pki_session *s, pki_watch_input *input);
 
 /* The p99 of what is open; takes longer, and is needed only when it has been quiet for a while. */
 uint64_t pki_hang_usual(const pki_session *s);

@@ -73,7 +73,7 @@ static pk_status put(const char *path, const char *text, size_t bytes)
                : pki_fail(pki_status_of_errno(errno), "job_path: %s: %s", path, strerror(errno));
 }
 
-static pk_status leave_file(const char *path, const char *text, size_t bytes)
+static pk_status save_file(const char *path, const char *text, size_t bytes)
 {
     make_folders(path);
     return put(path, text, bytes);
@@ -105,12 +105,12 @@ static void forget(void)
     waiting.there = waiting.of_open = waiting.saved = false;
 }
 
-static pk_status leave(void)
+static pk_status write_pending(void)
 {
     pk_status status = PK_OK;
     if (waiting.there && !waiting.of_open) {
         if (waiting.path[0] && !waiting.saved)
-            status = leave_file(waiting.file, waiting.text, waiting.bytes);
+            status = save_file(waiting.file, waiting.text, waiting.bytes);
         if (waiting.own && !pki_write_stderr(waiting.own, waiting.own_size) && !status)
             status = pki_fail(pki_status_of_errno(errno), "report on stderr: %s", strerror(errno));
     }
@@ -124,7 +124,7 @@ static bool is_wanted(const pki_session *s)
 }
 
 /* False: without memory, or a path that is too long. */
-static bool keep(const pki_session *s, const pki_summary *summary)
+static bool store_part(const pki_session *s, const pki_summary *summary)
 {
     const pki_config *c = &s->config;
     const char *path = is_stderr(c->job) ? "" : c->job;
@@ -143,29 +143,29 @@ static bool keep(const pki_session *s, const pki_summary *summary)
 
 /* ---- a session that stops ---- */
 
-static pk_status trouble_of_part(void)
+static pk_status part_error(void)
 {
     return pki_fail(PK_ENOMEM, "job_path: no memory for this rank's part, or its path is too long");
 }
 
 static pk_status hold(const pki_session *s, const pki_summary *summary)
 {
-    leave(); /* of a session before */
-    if (!keep(s, summary))
-        return trouble_of_part();
+    write_pending(); /* of a session before */
+    if (!store_part(s, summary))
+        return part_error();
     if (waiting.to_stderr)
         waiting.own = pki_report_as(pki_report_text, summary, &waiting.own_size);
     return PK_OK;
 }
 
 /* Nobody gathers it. */
-static pk_status leave_now(const pki_session *s, const pki_summary *summary)
+static pk_status write_now(const pki_session *s, const pki_summary *summary)
 {
     const pki_config *c = &s->config;
     if (is_stderr(c->job))
         return is_stderr(c->report) ? PK_OK : pki_report_file(summary, "-", false);
-    pk_status status = keep(s, summary) ? PK_OK : trouble_of_part();
-    return status ? status : leave();
+    pk_status status = store_part(s, summary) ? PK_OK : part_error();
+    return status ? status : write_pending();
 }
 
 pk_status pki_job_stop(pki_session *s, const pki_summary *summary)
@@ -176,7 +176,7 @@ pk_status pki_job_stop(pki_session *s, const pki_summary *summary)
     if (apart && !s->job_has_it)
         part = hold(s, summary);
     else if (!apart && c->job[0])
-        part = leave_now(s, summary);
+        part = write_now(s, summary);
     if (!(apart && !part && waiting.to_stderr && is_stderr(c->report)))
         report = pki_report_file(summary, c->report, c->report_json);
     return part ? part : report;
@@ -184,7 +184,7 @@ pk_status pki_job_stop(pki_session *s, const pki_summary *summary)
 
 /* ---- a process that ends ---- */
 
-static void leave_at_exit(void)
+static void write_at_exit(void)
 {
     if (waiting.path[0] && !waiting.saved) {
         make_folders(waiting.file);
@@ -200,7 +200,7 @@ void pki_job_exit(void)
     int saved = errno;
     if (pki_control_lock_within(PKI_EXIT_PATIENCE_NS)) {
         if (waiting.there)
-            leave_at_exit();
+            write_at_exit();
         waiting.there = waiting.of_open = false; /* the texts stay where they are */
         pki_control_unlock();
     }
@@ -220,16 +220,16 @@ void pk_job_hold_(uint32_t ranks)
 }
 
 /* The session goes on: what it has so far. */
-static void keep_open_one(pki_session *s)
+static void store_open_session(pki_session *s)
 {
     pki_summary summary;
     if (!is_wanted(s))
         return;
-    leave();
+    write_pending();
     pthread_mutex_lock(&pki_drain_lock);
     pki_drain_round(s, true);
     if (pki_run_summarise_so_far(s, &summary)) {
-        waiting.of_open = keep(s, &summary);
+        waiting.of_open = store_part(s, &summary);
         s->job_has_it = waiting.of_open;
         pki_summary_finish(&summary);
     }
@@ -246,7 +246,7 @@ uint32_t pk_job_take_(pk_job_part_ *part)
         return 0;
     }
     if (pki_the_session.open)
-        keep_open_one(&pki_the_session);
+        store_open_session(&pki_the_session);
     if (waiting.there) {
         part->to_stderr = waiting.to_stderr;
         part->path = waiting.path;
@@ -270,7 +270,7 @@ void pk_job_leave_(uint32_t reduced)
         if (reduced)
             forget();
         else
-            leave();
+            write_pending();
         pki_control_unlock();
     }
     errno = saved;
@@ -281,7 +281,7 @@ void pk_job_save_(void)
     int saved = errno;
     if (!pki_control_lock()) {
         if (waiting.there && waiting.path[0] && !waiting.saved)
-            waiting.saved = leave_file(waiting.file, waiting.text, waiting.bytes) == PK_OK;
+            waiting.saved = save_file(waiting.file, waiting.text, waiting.bytes) == PK_OK;
         pki_control_unlock();
     }
     errno = saved;

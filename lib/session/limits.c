@@ -28,11 +28,11 @@ static bool load(const pki_config *c, pki_machine *m, char why[300])
     char path[PATH_MAX];
     pki_machine here;
     bool named = c->machine[0] != '\0';
-    snprintf(why, 300, "no file of it is wanted");
+    snprintf(why, 300, "the option machine is \"none\"");
     if (strcmp(c->machine, "none") == 0)
         return false;
     pki_machine_here(&here);
-    snprintf(why, 300, "there is no place for a file of it");
+    snprintf(why, 300, "there is no folder for its file");
     if (!named && !pki_machine_path(here.host, path))
         return false;
     return pki_machine_load(named ? c->machine : path, named, m, why, 300);

@@ -161,7 +161,7 @@ static bool read_process(const pki_session *s, pki_memory_look *look)
     return true;
 }
 
-static void look_at_regions(bool early)
+static void poll_regions(bool early)
 {
     if (!m.alloc)
         return;
@@ -175,7 +175,7 @@ static void look_at_regions(bool early)
     m.next_early = count_now();
 }
 
-static void keep_peaks(void)
+static void store_peaks(void)
 {
     uint32_t count = m.alloc ? m.alloc->regions() : 0;
     uint64_t peak = m.alloc ? m.alloc->total_peak() : 0;
@@ -192,8 +192,8 @@ static void keep_peaks(void)
     m.peak = peak;
 }
 
-/* Where ends of steps are told, only what no step has ended since is told here. */
-static void tell_counters(const pki_memory_look *look, bool now)
+/* Where each end of a step emits samples, only what no step has ended since is emitted here. */
+static void emit_counters(const pki_memory_look *look, bool now)
 {
     bool at_steps = pki_memory_steps_on(), stepped = look->steps > m.steps;
     m.steps = look->steps;
@@ -212,11 +212,11 @@ void pki_memory_round(pki_session *s, bool now)
         return;
     m.looked = t;
     bool early = pki_memory_course_see(&m.course, &look);
-    look_at_regions(early);
-    pki_gpu_memory_look(look.steps, early);
-    tell_counters(&look, now);
+    poll_regions(early);
+    pki_gpu_memory_poll(look.steps, early);
+    emit_counters(&look, now);
     if (now)
-        keep_peaks();
+        store_peaks();
 }
 
 /* ---- the summary ---- */
@@ -252,16 +252,6 @@ static bool fill_region(uint32_t id, const pki_alloc_sum *now, pki_memory_summar
     return r->name != NULL;
 }
 
-static int by_peak(const void *a, const void *b)
-{
-    const pki_memory_region *x = a, *y = b;
-    if (x->at_peak != y->at_peak)
-        return x->at_peak < y->at_peak ? 1 : -1;
-    if (x->bytes != y->bytes)
-        return x->bytes < y->bytes ? 1 : -1;
-    return strcmp(x->name, y->name);
-}
-
 static bool fill_alloc(pki_memory_summary *out)
 {
     const char *why;
@@ -274,7 +264,7 @@ static bool fill_alloc(pki_memory_summary *out)
     for (uint32_t i = 0; done && i < now.count; i++)
         done = fill_region(i, &now.sums[i], out);
     if (done)
-        qsort(out->regions, out->region_count, sizeof *out->regions, by_peak);
+        qsort(out->regions, out->region_count, sizeof *out->regions, pki_memory_by_peak);
     out->peak = PKI_MAX(m.peak, out->live);
     out->within = m.alloc->within();
     return done;

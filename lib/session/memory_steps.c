@@ -1,11 +1,9 @@
 #include "session/memory_steps.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/small_file.h"
 #include "core/counter.h"
 #include "core/registry.h"
 
@@ -24,21 +22,16 @@ static struct {
     uint64_t each;  /* ...and what one takes, ns */
 } x;
 
-/* By system calls themselves: these are the program's threads, and open(), read() and close() are
- * points at which a thread may be cancelled. */
 static bool read_resident(uint64_t *bytes)
 {
     char text[128], *end;
-    int before = errno;
-    long fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    long n = fd >= 0 ? syscall(SYS_read, fd, text, sizeof text - 1) : 0;
-    if (fd >= 0)
-        syscall(SYS_close, fd);
-    text[n > 0 ? n : 0] = '\0';
+    *bytes = 0;
+    if (!pki_small_file_quiet("/proc/self/statm", text, sizeof text))
+        return false; /* of a text without a number strtoull may set errno, which is the program's
+                       */
     strtoull(text, &end, 10);
     *bytes = strtoull(end, NULL, 10) * pki_load(&x.page);
-    errno = before;
-    return n > 0 && *bytes;
+    return *bytes > 0;
 }
 
 static void tell(pki_thread *t, uint64_t now)
@@ -52,9 +45,11 @@ static void tell(pki_thread *t, uint64_t now)
 }
 
 /* One thread at a time: whoever ends a step. */
-static void at_step(pki_thread *t, uint64_t now)
+static void at_step(pki_thread *t, uint64_t now, bool between)
 {
     uint64_t last = pki_load(&x.last);
+    if (between)
+        return;
     if (last && pki_thread_ns(t, last, pki_not_negative(now - last)) < PKI_MEMORY_STEP_LEAST)
         return;
     pki_store(&x.last, now);
@@ -82,7 +77,7 @@ void pki_memory_steps_begin(pki_session *s, const pki_alloc_interface *alloc)
     pki_store(&x.each, measure());
     pki_store(&x.on, 1u);
     pki_registry_lock();
-    pki_registry_on_step(s->registry, at_step);
+    pki_registry_on_step(s->registry, PKI_AT_STEP_MEMORY, at_step);
     pki_registry_unlock();
 }
 

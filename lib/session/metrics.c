@@ -23,7 +23,7 @@
 static struct {
     bool on;
     uint64_t next; /* CLOCK_MONOTONIC, ns */
-    int error;     /* the last one that was told */
+    int error;     /* the last one that was logged */
     /* The regions that have series: those that took most when there was room. A series that comes
      * and goes would be none. */
     size_t chosen_count, chosen_most;
@@ -134,7 +134,7 @@ static void fill_utilisation(const pki_fold *fold, pki_metrics *m)
     x.gpus = pki_device_how_many(fold->device);
 }
 
-/* The machine is looked at once, when steps tell their operations. */
+/* The machine is examined once, when steps announce their operations. */
 static void fill_peak(const pki_session *s, pki_metrics *m)
 {
     pki_utilisation *u = &m->utilisation;
@@ -211,7 +211,7 @@ static void fill_process(const pki_session *s, bool running, pki_metrics *m)
 }
 
 /* comms: where the communicators' rows stay. */
-static bool gather(const pki_session *s, bool running, pki_metrics *m, pki_summary *comms)
+static bool collect(const pki_session *s, bool running, pki_metrics *m, pki_summary *comms)
 {
     memset(m, 0, sizeof *m);
     fill_process(s, running, m);
@@ -258,7 +258,7 @@ static bool put(const pki_session *s, bool running)
     pki_summary comms;
     size_t bytes = 0;
     pki_summary_init(&comms);
-    char *text = gather(s, running, &x.figures, &comms) ? format(&x.figures, &bytes) : NULL;
+    char *text = collect(s, running, &x.figures, &comms) ? format(&x.figures, &bytes) : NULL;
     pki_summary_finish(&comms);
     errno = text ? 0 : ENOMEM;
     bool written = text && pki_file_put(s->config.metrics, text, bytes);

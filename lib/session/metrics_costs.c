@@ -84,12 +84,25 @@ static bool is_of_place(const char *place, const char *counter)
            strcmp(counter + length, ".pool_reserved") == 0;
 }
 
+/* What a step has of them, where metrics have sums. */
+static bool is_of_files(const char *counter)
+{
+    static const char *const all[] = {"io.read",           "io.written",    "io.device_read",
+                                      "io.device_written", "io.operations", "io.steps"};
+    for (size_t i = 0; i < PKI_COUNT_OF(all); i++)
+        if (strcmp(counter, all[i]) == 0)
+            return true;
+    return false;
+}
+
 bool pki_metrics_costs_have(const pki_metrics_costs *c, const char *counter)
 {
     if (strcmp(counter, "memory.resident") == 0)
         return c->memory.looks;
     if (strcmp(counter, "memory.allocated") == 0)
         return c->allocated_known;
+    if (is_of_files(counter))
+        return c->io_known;
     bool pinned = strcmp(counter, "memory.pinned") == 0;
     for (size_t i = 0; i < c->place_count; i++) {
         const char *place = c->places[i].name;

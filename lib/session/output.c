@@ -48,14 +48,14 @@ void pki_output_commit_little(pki_session *s)
 
 /* ---- output ---- */
 
-void pki_output_trouble(pki_session *s, int error)
+void pki_output_error(pki_session *s, int error)
 {
     pk_status status = pki_status_of_errno(error);
-    if (s->trouble != status)
-        pki_log(PK_LOG_ERROR, "trace %s: %s; recording goes on, what cannot be written is counted",
+    if (s->error_status != status)
+        pki_log(PK_LOG_ERROR, "trace %s: %s; recording goes on, and events not written are counted",
                 s->paths.trace, pki_own_why(error));
-    s->trouble = s->trouble ? s->trouble : status;
-    s->untold = status;
+    s->error_status = s->error_status ? s->error_status : status;
+    s->unreported = status;
 }
 
 static void (*look_behind)(pki_session *);
@@ -68,12 +68,12 @@ void pki_output_on_written(void (*look)(pki_session *))
 void pki_output_write(pki_session *s)
 {
     s->last_write = pki_monotonic_ns();
-    if (!s->writing || s->full || s->trace_place == PKI_TRACE_GONE || s->pending.buffered == 0)
+    if (!s->writing || s->full || s->trace_location == PKI_TRACE_GONE || s->pending.buffered == 0)
         return;
     if (!pki_trace_file_append(&s->file, s->buffer, s->pending.buffered, PKI_CHROME_TAIL,
                                sizeof PKI_CHROME_TAIL - 1)) {
         s->stuck = s->full = true;
-        pki_output_trouble(s, errno);
+        pki_output_error(s, errno);
         return;
     }
     s->stuck = false;
@@ -90,31 +90,31 @@ void pki_output_round(pki_session *s)
     s->full = false;
 }
 
-void pki_output_look(pki_session *s)
+void pki_output_check(pki_session *s)
 {
-    pki_trace_place now = s->writing && s->trace_place != PKI_TRACE_GONE
-                              ? pki_trace_file_place(&s->file, s->trace_at)
-                              : s->trace_place;
-    if (now == PKI_TRACE_MOVED && s->trace_place != PKI_TRACE_MOVED)
+    pki_trace_location now = s->writing && s->trace_location != PKI_TRACE_GONE
+                                 ? pki_trace_file_location(&s->file, s->trace_at)
+                                 : s->trace_location;
+    if (now == PKI_TRACE_MOVED && s->trace_location != PKI_TRACE_MOVED)
         pki_log(PK_LOG_WARNING,
                 "trace %s: has been moved or renamed; it is written where it is now",
                 s->paths.trace);
-    s->trace_place = now;
+    s->trace_location = now;
     if (now != PKI_TRACE_GONE)
         return;
-    if (s->trouble != PK_EIO)
+    if (s->error_status != PK_EIO)
         pki_log(PK_LOG_ERROR,
                 "trace %s: " PKI_TRACE_GONE_TEXT
-                "; recording goes on for the report, the events are lost",
+                "; recording goes on for the report, but the events are lost",
                 s->paths.trace);
-    s->trouble = s->untold = PK_EIO;
+    s->error_status = s->unreported = PK_EIO;
 }
 
 /* Room for one more event: in a buffer that cannot be written out there may be none. */
 bool pki_output_room_for(pki_session *s, uint32_t events)
 {
     size_t most = (size_t)events * PKI_EVENT_BYTES;
-    if (!s->writing || s->trace_place == PKI_TRACE_GONE)
+    if (!s->writing || s->trace_location == PKI_TRACE_GONE)
         return false;
     if (PKI_OUTPUT_BYTES - s->pending.buffered < most)
         pki_output_write(s);
@@ -144,13 +144,13 @@ void pki_output_wrote(pki_session *s, size_t n, unsigned events)
 
 void pki_output_counts(const pki_session *s, pk_counts *c)
 {
-    bool gone = s->trace_place == PKI_TRACE_GONE;
+    bool gone = s->trace_location == PKI_TRACE_GONE;
     c->written = gone ? 0 : s->file_events;
     c->unwritten = s->pending.unwritten + (s->stuck || gone ? s->pending.events - c->written : 0);
     c->trace_bytes = s->earlier_bytes + s->pending.file_bytes;
 }
 
-const char *pki_output_trouble_text(const pki_session *s, pk_status status)
+const char *pki_output_error_text(const pki_session *s, pk_status status)
 {
-    return s->trace_place == PKI_TRACE_GONE ? PKI_TRACE_GONE_TEXT : pk_status_text(status);
+    return s->trace_location == PKI_TRACE_GONE ? PKI_TRACE_GONE_TEXT : pk_status_text(status);
 }

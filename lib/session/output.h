@@ -23,7 +23,7 @@ uint32_t pki_output_in_preparation(const pki_session *s);
 /* Puts what has been prepared in force, and gives the rings' owners back what has been taken. */
 void pki_output_commit(pki_session *s);
 
-/* The same on a thread of the program: a turn (core/place.h) that has been read, megabytes to be
+/* The same on a thread of the program: a turn (core/cursor.h) that has been read, megabytes to be
  * zeroed, is left to the next commit. */
 void pki_output_commit_little(pki_session *s);
 
@@ -35,7 +35,7 @@ void pki_output_round(pki_session *s);
 
 /* Is the trace where it was made? If not that is said, once. A file without a name will be
  * nobody's: what is in it counts as unwritten from here on, and no more is written to it. */
-void pki_output_look(pki_session *s);
+void pki_output_check(pki_session *s);
 
 /* Is there room for PKI_EVENT_BYTES at s->buffer + s->pending.buffered? False without a trace, too,
  * and past its bound. May write and commit. */
@@ -56,8 +56,8 @@ void pki_output_wrote(pki_session *s, size_t n, unsigned events);
 void pki_output_on_written(void (*look)(pki_session *));
 
 /* A write has failed: said once, and kept for pk_flush and pk_stop. */
-void pki_output_trouble(pki_session *s, int error);
-const char *pki_output_trouble_text(const pki_session *s, pk_status status);
+void pki_output_error(pki_session *s, int error);
+const char *pki_output_error_text(const pki_session *s, pk_status status);
 
 /* Events and bytes written, events that are in no file. */
 void pki_output_counts(const pki_session *s, pk_counts *counts);

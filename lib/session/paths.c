@@ -35,7 +35,7 @@ static found examine(const char *path, pki_owned *own)
     struct stat file;
     *own = (pki_owned){.fd = -1};
     if (lstat(path, &file) != 0 || !S_ISREG(file.st_mode) ||
-        !pki_own_take(own, pki_fd_open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0)))
+        !pki_own_adopt(own, pki_fd_open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0)))
         return NOTHING;
     /* Where locks do not work, nobody is noticed. */
     if (pki_own_lock(own) || (errno != EAGAIN && errno != EACCES))
@@ -43,14 +43,14 @@ static found examine(const char *path, pki_owned *own)
     return IN_USE;
 }
 
-pk_status pki_paths_trace_trouble(const char *trace, int error)
+pk_status pki_paths_trace_error(const char *trace, int error)
 {
     static const pki_target_hints hints = {"leave trace_path empty for statistics only", NULL};
     return pki_fail(pki_status_of_errno(error), "trace %s: %s", trace,
                     pki_target_why(trace, error, &hints).text);
 }
 
-static pk_status arena_trouble(const char *arena, int error)
+static pk_status arena_error(const char *arena, int error)
 {
     static const pki_target_hints hints = {
         "\"none\" in arena_path leaves the arena in memory, where it does not survive a kill",
@@ -63,13 +63,13 @@ static pk_status arena_trouble(const char *arena, int error)
 static pk_status check(const pki_paths *paths)
 {
     if (paths->trace[0] && !pki_target_is_free(paths->trace))
-        return pki_paths_trace_trouble(paths->trace, errno);
-    return pki_target_is_free(paths->arena) ? PK_OK : arena_trouble(paths->arena, errno);
+        return pki_paths_trace_error(paths->trace, errno);
+    return pki_target_is_free(paths->arena) ? PK_OK : arena_error(paths->arena, errno);
 }
 
 /* run.json, run.json.arena -> run.json.prev, run.json.prev.arena: the pair that `pk recover`
  * expects. An arena that has a path of its own stays there. */
-static pk_status keep_previous(const pki_paths *paths)
+static pk_status rename_previous(const pki_paths *paths)
 {
     char trace[PATH_MAX], arena[PATH_MAX];
     size_t before = strlen(paths->arena) - (pki_ends_with(paths->arena, ".arena") ? 6 : 0);
@@ -77,27 +77,27 @@ static pk_status keep_previous(const pki_paths *paths)
     if (n < 0 || (size_t)n >= sizeof arena || !join(trace, paths->trace, ".prev"))
         return pki_fail(PK_EINVAL, "trace_path is longer than a path can be");
     if (paths->trace[0] && !pki_target_is_free(trace))
-        return pki_paths_trace_trouble(trace, errno);
+        return pki_paths_trace_error(trace, errno);
     if (!pki_target_is_free(arena))
-        return arena_trouble(arena, errno);
+        return arena_error(arena, errno);
     /* The arena last: while it is there, and locked by us, nobody else takes the trace's name. */
     bool with_trace = paths->trace[0] && rename(paths->trace, trace) == 0;
     if (rename(paths->arena, arena) != 0) {
         int error = errno;
         if (with_trace)
             rename(trace, paths->trace);
-        return error == ENOENT ? PK_OK : arena_trouble(paths->arena, error);
+        return error == ENOENT ? PK_OK : arena_error(paths->arena, error);
     }
-    pki_log(PK_LOG_WARNING, "%s is of a run that was killed: kept as %s; pk recover makes it whole",
+    pki_log(PK_LOG_WARNING, "%s is left from a killed run: renamed to %s; pk recover completes it",
             with_trace ? paths->trace : paths->arena, with_trace ? trace : arena);
     return PK_OK;
 }
 
-/* run.json -> run.1234.json, keeping what tells the format. */
+/* run.json -> run.1234.json, keeping the ending, which names the format. */
 static bool with_pid(char *path, uint32_t pid)
 {
     char before[PATH_MAX];
-    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    const char *name = pki_base_name(path);
     const char *ending =
         pki_ends_with(path, ".json.gz") ? path + strlen(path) - 8 : strrchr(name, '.');
     if (!ending)
@@ -154,7 +154,7 @@ static pk_status choose_paths(const pki_config *c, pki_paths *paths)
         found what = examine(paths->arena, &own);
         bool live = what == IN_USE || pki_file_is_locked(paths->trace);
         if (what == LEFT_OVER && !live)
-            status = keep_previous(paths);
+            status = rename_previous(paths);
         pki_own_close(&own);
         if (live)
             status = use_another_name(c, paths, what == IN_USE);
@@ -194,7 +194,7 @@ static bool claim_name(const char *temporary, const char *path)
 static bool make_file(const char *path, pki_owned *own)
 {
     char temporary[PATH_MAX];
-    if (!pki_own_take(own, pki_file_fresh(path, PKI_FILE_PRIVATE, temporary, sizeof temporary)))
+    if (!pki_own_adopt(own, pki_file_fresh(path, PKI_FILE_PRIVATE, temporary, sizeof temporary)))
         return false;
     if (pki_mem_is_remote(own->fd)) {
         unlink(temporary);
@@ -267,7 +267,7 @@ static pk_status in_file(const pki_config *c, pki_paths *paths, pki_arena **aren
         remove_ours(paths->arena, &own);
         pki_own_close(&own);
     }
-    return arena_trouble(paths->arena, error);
+    return arena_error(paths->arena, error);
 }
 
 void pki_paths_anchor(char path[PATH_MAX])
@@ -300,7 +300,7 @@ static pk_status open_paths(const pki_config *c, pki_paths *paths, pki_arena **a
         return in_file(c, paths, arena);
     pk_status status = choose_trace(c, paths);
     if (!status && paths->trace[0] && !pki_target_is_free(paths->trace))
-        status = pki_paths_trace_trouble(paths->trace, errno);
+        status = pki_paths_trace_error(paths->trace, errno);
     return status ? status : memory_only(c, paths, arena);
 }
 

@@ -23,7 +23,7 @@ typedef struct pki_paths {
 pk_status pki_paths_open(const pki_config *config, pki_paths *paths, pki_arena **arena);
 
 /* Says why there can be no trace of this name, and answers the status of that error. */
-pk_status pki_paths_trace_trouble(const char *trace, int error);
+pk_status pki_paths_trace_error(const char *trace, int error);
 
 /* Makes a path mean the same after the program has changed its working directory. */
 void pki_paths_anchor(char path[PATH_MAX]);
@@ -32,6 +32,6 @@ void pki_paths_anchor(char path[PATH_MAX]);
  * happens to it (the child of a fork looks there), and what it was is left to destroy. */
 pki_arena *pki_paths_undo(const pki_paths *paths, pki_arena **arena);
 
-/* At a session's end: without keep the file has nothing more to tell and goes, but not another that
+/* At a session's end: without keep the file is of no more use and goes, but not another that
  * has come to its name; else it is for `pk recover`, or for whoever takes the name next. */
 void pki_paths_end(const pki_paths *paths, const pki_arena *arena, bool keep);

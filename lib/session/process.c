@@ -22,6 +22,7 @@
 #include "session/goodput.h"
 #include "session/gpu_memory.h"
 #include "session/job.h"
+#include "session/io_steps.h"
 #include "session/memory.h"
 #include "session/metrics.h"
 #include "comm/live/progress.h"
@@ -50,6 +51,7 @@ static void in_child(void)
     pki_stragglers_after_fork();
     pki_windows_after_fork();
     pki_memory_after_fork();
+    pki_io_steps_after_fork();
     pki_gpu_memory_after_fork();
     pki_metrics_after_fork();
     pki_goodput_after_fork();
@@ -105,7 +107,7 @@ void pki_process_prepare(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, prepare);
-    pki_standard_look();
+    pki_standard_check();
     if (!armed) /* again, if a function that exit() calls opens a session */
         armed = atexit(stop_at_exit) == 0;
 }

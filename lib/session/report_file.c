@@ -33,7 +33,7 @@ char *pki_report_line(const pki_summary *summary, size_t *bytes)
     return pki_report_as(pki_report_json_line, summary, bytes);
 }
 
-static pk_status trouble(const char *path, int error)
+static pk_status open_error(const char *path, int error)
 {
     static const pki_target_hints hints = {"leave report_path empty for no report",
                                            "\"-\" for the standard error"};
@@ -44,7 +44,7 @@ static pk_status trouble(const char *path, int error)
 pk_status pki_report_check(const char *path)
 {
     bool file = path[0] && strcmp(path, "-") != 0;
-    return !file || pki_target_is_free(path) ? PK_OK : trouble(path, errno);
+    return !file || pki_target_is_free(path) ? PK_OK : open_error(path, errno);
 }
 
 static pki_report_function *form_of(const char *path, bool json)
@@ -71,5 +71,5 @@ pk_status pki_report_file(const pki_summary *summary, const char *path, bool jso
                         error == EBADF ? "the program has none: descriptor 2 is closed, or a file "
                                          "of the program's own"
                                        : strerror(error));
-    return written ? PK_OK : trouble(path, error);
+    return written ? PK_OK : open_error(path, error);
 }

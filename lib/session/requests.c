@@ -42,7 +42,7 @@ pk_status pki_requests_call(pki_capture_reason reason, const char *text, uint32_
     return status;
 }
 
-static unsigned take_calls(pki_wish *wishes)
+static unsigned drain_calls(pki_wish *wishes)
 {
     pthread_mutex_lock(&lock);
     unsigned n = call_count;
@@ -69,7 +69,7 @@ void pki_requests_answer(pki_session *s, const pki_wish *wish, pki_answer_state 
 
 /* The step that runs is not over: it can still be had. One that has ended would be had only if the
  * history holds it yet, and on other ranks perhaps not. */
-static bool take_request(pki_session *s, bool wanted, pki_wish *wish)
+static bool read_request(pki_session *s, bool wanted, pki_wish *wish)
 {
     pki_arena_header *h = s->arena->header;
     uint32_t serial = pki_load_acquire(&h->request.serial); /* written last, by another process */
@@ -93,10 +93,10 @@ static bool take_request(pki_session *s, bool wanted, pki_wish *wish)
     return wanted && sound && !late;
 }
 
-unsigned pki_requests_take(pki_session *s, bool wanted, pki_wish wishes[PKI_REQUESTS_MOST])
+unsigned pki_requests_drain(pki_session *s, bool wanted, pki_wish wishes[PKI_REQUESTS_MOST])
 {
-    unsigned n = take_calls(wishes);
-    return n + take_request(s, wanted, &wishes[n]);
+    unsigned n = drain_calls(wishes);
+    return n + read_request(s, wanted, &wishes[n]);
 }
 
 void pki_requests_after_fork(void)

@@ -16,7 +16,7 @@ pk_status pki_requests_call(pki_capture_reason reason, const char *text, uint32_
 
 /* What has been asked for since the last time, how many. wanted: from outside, too; else that is
  * the answer. Under the drain lock, as is all below. */
-unsigned pki_requests_take(pki_session *session, bool wanted, pki_wish wishes[PKI_REQUESTS_MOST]);
+unsigned pki_requests_drain(pki_session *session, bool wanted, pki_wish wishes[PKI_REQUESTS_MOST]);
 
 /* What has become of a wish; does nothing for one that did not come from outside. */
 void pki_requests_answer(pki_session *session, const pki_wish *wish, pki_answer_state state,

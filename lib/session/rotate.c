@@ -40,7 +40,7 @@ typedef struct beginning {
     char temporary[PATH_MAX];
 } beginning;
 
-static void write_told(beginning *b)
+static void write_beginning(beginning *b)
 {
     pki_session *s = b->session;
     b->failed = b->failed || !pki_trace_file_append(&b->file, s->buffer, b->used, PKI_CHROME_TAIL,
@@ -54,29 +54,29 @@ static void put(void *user, const char *text, size_t n)
 {
     beginning *b = user;
     if (PKI_OUTPUT_BYTES - b->used < n)
-        write_told(b);
+        write_beginning(b);
     memcpy(b->session->buffer + b->used, text, n);
     b->used += n;
 }
 
-static void tell_thread(beginning *b, pki_thread *t)
+static void emit_thread(beginning *b, pki_thread *t)
 {
     char event[PKI_EVENT_BYTES], name[sizeof t->name];
     pki_registry_lock();
     memcpy(name, t->name, sizeof name);
-    bool told = t->name_written != 0;
+    bool named = t->name_written != 0;
     pki_registry_unlock();
-    if (told)
+    if (named)
         put(b, event, pki_chrome_thread(&b->session->chrome, event, t->tid, name, t->index));
 }
 
-static void tell_threads(beginning *b)
+static void emit_threads(beginning *b)
 {
     const pki_session *s = b->session;
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry) && !b->failed; i++) {
         pki_thread *t = pki_registry_block(s->registry, i);
         if (pki_load(&t->life) != PKI_THREAD_FREE)
-            tell_thread(b, t);
+            emit_thread(b, t);
     }
 }
 
@@ -91,9 +91,9 @@ static bool begin(beginning *b)
                               sizeof PKI_CHROME_TAIL - 1, b->temporary))
         return false;
     b->bytes = n;
-    tell_threads(b);
-    pki_activity_tell_again(put, b);
-    write_told(b);
+    emit_threads(b);
+    pki_activity_repeat_metadata(put, b);
+    write_beginning(b);
     if (!b->failed)
         return true;
     int error = errno;
@@ -210,15 +210,16 @@ static bool rotate(pki_session *s)
 }
 
 /* Behind a write, when nothing waits: the next one may be of all that the buffer holds. */
-static void look(pki_session *s)
+static void rotate_if_due(pki_session *s)
 {
     bool due = s->file.length + PKI_OUTPUT_BYTES > s->config.trace_rotate_bytes;
     if (!due || s->pending.events == now.events ||
-        pki_trace_file_place(&s->file, s->trace_at) != PKI_TRACE_THERE)
+        pki_trace_file_location(&s->file, s->trace_at) != PKI_TRACE_THERE)
         return;
     bool done = rotate(s);
     if (!done && !now.failing)
-        pki_log(PK_LOG_WARNING, "trace %s: no further file for it: %s; it goes on in this one",
+        pki_log(PK_LOG_WARNING,
+                "trace %s: the next file cannot be made: %s; writing goes on in this one",
                 s->paths.trace, pki_own_why(errno));
     now.failing = !done;
 }
@@ -234,7 +235,7 @@ void pki_rotate_open(pki_session *s)
         if (!now.kept)
             return;
     }
-    pki_output_on_written(look);
+    pki_output_on_written(rotate_if_due);
 }
 
 void pki_rotate_close(void)

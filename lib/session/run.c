@@ -54,6 +54,7 @@ void pki_run_describe(const pki_session *s, bool complete, pki_chrome_run *run)
         .clock_step_ns = (double)clock->step_ticks * unit,
         .clock_uncertainty_ns = (double)clock->uncertainty_ns,
         .clock_ppm = pki_clock_ppm(clock),
+        .clock_reason = s->config.clock_reason ? s->config.clock_reason : "",
         .complete = complete,
     };
     if (s->registry) {

@@ -23,7 +23,7 @@ bool pki_run_comms(pki_summary *out);
 /* The whole run in numbers. False without memory. Under the drain lock, after a round. */
 bool pki_run_summarise(const pki_session *session, pki_summary *summary);
 
-/* The same of a session that goes on: what devices have not told yet is not in it. */
+/* The same of a session that goes on: what devices have not reported yet is not in it. */
 bool pki_run_summarise_so_far(const pki_session *session, pki_summary *summary);
 
 /* PK_OK unless the threads found no room for their first block: whoever looks at no counts would

@@ -29,7 +29,7 @@ pk_status pki_control_lock(void)
 {
     if (pki_load(&abandoned))
         return pki_fail_unheard(PK_EOFF, "the process is ending");
-    if (!pki_go_inside())
+    if (!pki_inside_enter())
         return pki_fail_inside();
     pthread_mutex_lock(&control);
     return PK_OK;
@@ -37,18 +37,18 @@ pk_status pki_control_lock(void)
 
 bool pki_control_lock_within(uint64_t ns)
 {
-    if (!pki_go_inside())
+    if (!pki_inside_enter())
         return false;
     bool locked = pki_lock_within(&control, ns);
     if (!locked)
-        pki_go_outside();
+        pki_inside_leave();
     return locked;
 }
 
 void pki_control_unlock(void)
 {
     pthread_mutex_unlock(&control);
-    pki_go_outside();
+    pki_inside_leave();
 }
 
 void pki_session_abandon(bool yes)

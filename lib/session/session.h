@@ -45,18 +45,18 @@ typedef struct pki_session {
     uint64_t file_events;    /* of pending.events, those in the file */
     uint64_t earlier_bytes;  /* of text, in the files before it */
     char trace_at[PATH_MAX]; /* paths.trace, wherever the program has gone since */
-    pki_trace_place trace_place;
-    bool full;           /* a write has failed in this round: the next attempt is the next one's */
-    bool stuck;          /* the last write failed: what is in the buffer is in no file */
-    pk_status trouble;   /* the first thing that went wrong with the file */
-    pk_status untold;    /* what no pk_flush has answered yet */
-    uint64_t last_write; /* CLOCK_MONOTONIC, ns */
+    pki_trace_location trace_location;
+    bool full;  /* a write has failed in this round: the next attempt is the next one's */
+    bool stuck; /* the last write failed: what is in the buffer is in no file */
+    pk_status error_status; /* the first thing that went wrong with the file */
+    pk_status unreported;   /* what no pk_flush has answered yet */
+    uint64_t last_write;    /* CLOCK_MONOTONIC, ns */
     uint64_t next_clock_check;
     uint32_t clock_checks;
 
     /* what full rings reach into (session/spares.h); times of CLOCK_MONOTONIC, ns */
     uint32_t spares_wanted, spares_next;
-    uint64_t spares_looked, spares_asked, spares_fresh, spares_retry;
+    uint64_t spares_rated, spares_asked, spares_fresh, spares_retry;
 
     /* the thread that makes steps (session/stepper.h) */
     uint32_t stepper_tid;         /* 0: not seen yet */

@@ -23,6 +23,7 @@
 #include "session/events.h"
 #include "session/goodput.h"
 #include "session/io.h"
+#include "session/io_steps.h"
 #include "session/gpu_memory.h"
 #include "session/memory.h"
 #include "session/metrics.h"
@@ -162,6 +163,15 @@ static void log_start(const pki_session *s)
             s->config.world.size);
 }
 
+static void warn_of_clock(const pki_session *s)
+{
+    if (!s->config.monotonic && s->config.clock_reason)
+        pki_log(PK_LOG_WARNING,
+                "clock: %s, as requested, although %s: where it jumps, times are wrong by as much; "
+                "jumps are checked for once a second",
+                pki_clock_name(0), s->config.clock_reason);
+}
+
 pk_status pki_session_start(pki_session *s, const pk_options *options)
 {
     if (s->open)
@@ -183,6 +193,8 @@ pk_status pki_session_start(pki_session *s, const pk_options *options)
     pki_gpu_memory_start(s);
     pki_backends_start(&s->config);
     log_start(s);
+    warn_of_clock(s);
+    pki_io_steps_begin(s);
     (void)pki_watchdog_start(s); /* it has said what is wrong; nothing that is recorded is less */
     return PK_OK;
 }

@@ -24,12 +24,13 @@ static bool read_now(uint32_t tid, pki_processor *total)
            pki_stepper_parse(line, &total->running, &total->ready);
 }
 
-void pki_stepper_look(pki_session *s, bool now)
+void pki_stepper_poll(pki_session *s, bool now)
 {
     const pki_thread *t = pki_load(&s->registry->stepper);
-    uint32_t tid = t ? t->tid : s->stepper_tid; /* NULL: its last step found no room */
+    /* NULL: its last step found no room. Its block may be another thread's by now. */
+    uint32_t tid = t ? pki_load(&t->tid) : s->stepper_tid;
     pki_processor total, *sum = &s->toll.stepper;
-    pki_cpu_side_look(tid, false);
+    pki_cpu_side_poll(tid, false);
     if (!tid || (!now && pki_monotonic_ns() - s->stepper_before.observed < INTERVAL))
         return;
     if (!read_now(tid, &total))

@@ -43,8 +43,8 @@ static void last_rounds(pki_session *s)
     pki_collect_stop(s);
     pthread_mutex_lock(&pki_drain_lock);
     pki_collect_check_clock(s, true);
-    pki_stepper_look(s, true);
-    pki_cpu_side_look(s->stepper_tid, true);
+    pki_stepper_poll(s, true);
+    pki_cpu_side_poll(s->stepper_tid, true);
     pki_memory_round(s, true);
     s->stop_ns = pki_clock_ns(&s->arena->header->clock, now);
     pki_drain_seal(s);
@@ -52,7 +52,7 @@ static void last_rounds(pki_session *s)
     pki_drain_settle(s);
     pki_drain_open_regions(s, pki_ticks(s->config.monotonic));
     pki_drain_round(s, true);
-    pki_output_look(s);
+    pki_output_check(s);
     pki_captures_end(s);
     pki_run_counts(s, &s->final);
     pki_session_set_last_counts(&s->final);
@@ -103,13 +103,13 @@ pk_status pki_session_stop(pki_session *s)
     pk_status status = write_reports(s);
     pki_thinning_end(s);
     s->arena->header->running = 0;
-    /* An arena completes its trace, so without one it has nothing to tell. */
-    pki_paths_end(&s->paths, s->arena, s->trouble && s->trace_place != PKI_TRACE_GONE);
+    /* An arena completes its trace, so without one it is of no use. */
+    pki_paths_end(&s->paths, s->arena, s->error_status && s->trace_location != PKI_TRACE_GONE);
     s->open = false;
     pki_duplicates_release();
-    if (s->trouble)
-        status = pki_fail(s->trouble, "trace %s: %s; %llu events are missing", s->paths.trace,
-                          pki_output_trouble_text(s, s->trouble),
+    if (s->error_status)
+        status = pki_fail(s->error_status, "trace %s: %s; %llu events are missing", s->paths.trace,
+                          pki_output_error_text(s, s->error_status),
                           (unsigned long long)s->final.unwritten);
     else if (!status)
         status = pki_windows_status();
@@ -135,7 +135,7 @@ void pki_session_exit(void)
         if (ended)
             pki_control_unlock();
         else
-            pki_go_outside(); /* the collector is still at it: nobody else gets the lock */
+            pki_inside_leave(); /* the collector is still at it: nobody else gets the lock */
     }
     if (ended)
         pki_job_exit();

@@ -29,7 +29,7 @@ static struct {
     pk_job_word_ word;
 } said = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static pk_job_word_ before; /* the one that was told; under the drain lock */
+static pk_job_word_ before; /* the last one that was applied; under the drain lock */
 
 /* ---- this rank's steps ---- */
 
@@ -58,12 +58,15 @@ static void fill_stages(const pki_steps *steps, const pki_portion *from, pk_job_
 static void put(const pki_session *s, const pki_steps *steps, uint64_t length, const pki_portion *p)
 {
     pk_job_steps_ *out = &box.steps[box.put % BOX];
+    pki_seat seat = pki_seats_most(&p->seats);
     *out = (pk_job_steps_){.first = p->number * length,
                            .steps = p->steps,
                            .time = p->time,
                            .items = p->items,
                            .no_processor = p->no_processor,
                            .told = (uint32_t)p->told,
+                           .processor = seat ? pki_seat_processor(seat) : 0,
+                           .on_it = pki_seat_share(seat),
                            .observed = s->toll.stepper.observed,
                            .running = s->toll.stepper.running,
                            .ready = s->toll.stepper.ready};
@@ -77,7 +80,7 @@ static bool is_warmup(const pki_session *s, uint64_t length, const pki_portion *
     return p->number * length < s->config.warmup_steps;
 }
 
-static void give_steps(const pki_session *s)
+static void publish_steps(const pki_session *s)
 {
     uint64_t length = pki_load(&every);
     pki_portion portion;
@@ -169,7 +172,7 @@ static void capture(const pki_session *s, const pk_job_word_ *word, int32_t rank
                                     PKI_CAPTURE_STRAGGLER_STEPS);
 }
 
-static void tell(pki_session *s, const pk_job_word_ *word, int32_t rank)
+static void apply_word(pki_session *s, const pk_job_word_ *word, int32_t rank)
 {
     show(s, word);
     if (rank == 0)
@@ -183,7 +186,7 @@ void pki_stragglers_round(pki_session *s)
 {
     static pk_job_word_ word; /* large; under the drain lock */
     if (pki_load(&every))
-        give_steps(s);
+        publish_steps(s);
     pthread_mutex_lock(&said.lock);
     bool fresh = said.fresh;
     int32_t rank = said.rank;
@@ -192,7 +195,7 @@ void pki_stragglers_round(pki_session *s)
     said.fresh = false;
     pthread_mutex_unlock(&said.lock);
     if (fresh)
-        tell(s, &word, rank);
+        apply_word(s, &word, rank);
 }
 
 /* Nobody waits here: the next word says what one that is lost has said. */

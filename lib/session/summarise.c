@@ -17,6 +17,7 @@
 #include "session/goodput_account.h"
 #include "session/gpu_memory.h"
 #include "session/io.h"
+#include "session/io_steps.h"
 #include "session/limits.h"
 #include "session/memory.h"
 #include "session/run.h"
@@ -66,10 +67,12 @@ bool pki_run_fill(const pki_session *s, pki_run *r)
                    .clock_step_ns = run.clock_step_ns,
                    .clock_uncertainty_ns = run.clock_uncertainty_ns,
                    .clock_ppm = run.clock_ppm,
+                   .clock_reason = copy(run.clock_reason),
                    .trace_path = copy(s->paths.trace),
                    .source = copy("session"),
                    .complete = true};
-    return r->program && r->host && r->version && r->clock && r->trace_path && r->source;
+    return r->program && r->host && r->version && r->clock && r->clock_reason && r->trace_path &&
+           r->source;
 }
 
 static bool add_run(builder *g)
@@ -141,7 +144,7 @@ static bool comm_facts(void *user, uint32_t index, pki_comm_facts *facts)
 }
 
 /* Beside other ranks' their times mean something as moments of a clock alone. */
-static bool place_sequences(const pki_session *s, pki_sequences *q)
+static bool set_sequence_clock(const pki_session *s, pki_sequences *q)
 {
     if (!q->operations)
         return true;
@@ -174,8 +177,9 @@ static bool build(builder *g)
         return false;
     add_overhead(g);
     g->out->cpu_side = pki_cpu_side_end();
+    g->out->io.steps = pki_io_steps_summary();
     pki_goodput_fill(g->session->stop_ns, true, &g->out->goodput);
-    return add_gpus(g) && add_comms(g) && place_sequences(g->session, &g->out->comm.sequences) &&
+    return add_gpus(g) && add_comms(g) && set_sequence_clock(g->session, &g->out->comm.sequences) &&
            pki_whole_run_fill(g->out) && pki_limits_fill(&g->session->config, g->out) &&
            pki_io_summarise(g->session, g->out) && pki_energy_summarise(g->out) &&
            pki_events_summarise(g->out) && pki_memory_fill(&g->out->memory) &&

@@ -60,7 +60,7 @@ bool pki_summary_add_regions(builder *g)
         if (!fill_region(g, row, id))
             return false;
         row->span = pki_spans_row(&g->fold->spans, id, row->self ? 0 : row->time.count);
-        row->thinned = pki_region_thinned_of(g->stats, pki_thinning_kept_out(id), clock_step_of(g));
+        row->thinned = pki_region_thinned_of(g->stats, pki_thinning_excluded(id), clock_step_of(g));
         row->gpu = pki_device_region_spans(g->fold->device, id);
         row->kernels = pki_device_region_kernels(g->fold->device, id);
         row->threads = pki_fold_threads(g->fold, id);

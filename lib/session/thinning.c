@@ -9,6 +9,7 @@
 #include "measure/figure.h"
 #include "measure/thinning.h"
 #include "session/events.h"
+#include "session/io_steps.h"
 #include "session/memory_steps.h"
 #include "session/toll.h"
 
@@ -26,7 +27,7 @@
 
 typedef struct seen {
     uint64_t count, untimed; /* of calls, up to the last look */
-    uint64_t kept_out;       /* events */
+    uint64_t excluded;       /* events */
     uint32_t in_vain;        /* looks at which its calls were timed although it was thinned */
 } seen;
 
@@ -35,7 +36,7 @@ static struct {
     uint64_t process, beside; /* CPU time up to the last look, ns */
     uint32_t looks;
     bool watching; /* threads take their slow paths, to learn what is thinned */
-    bool told;     /* that counting alone is too much */
+    bool warned;   /* that counting alone is too much */
     bool any;      /* something is thinned */
     size_t seen_count, region_room;
     seen *seen; /* by id */
@@ -74,7 +75,7 @@ static bool may_thin(const pki_slot *slot)
 static void add(const pki_slot *slot, size_t *count)
 {
     seen *before = &now.seen[slot->id];
-    const seen is = {pki_load(&slot->count), pki_load(&slot->untimed), before->kept_out,
+    const seen is = {pki_load(&slot->count), pki_load(&slot->untimed), before->excluded,
                      before->in_vain};
     uint64_t untimed = is.untimed - before->untimed;
     uint32_t thin = may_thin(slot) && before->in_vain < IN_VAIN_MOST ? pki_load(&pki_thin[slot->id])
@@ -87,7 +88,7 @@ static void add(const pki_slot *slot, size_t *count)
 }
 
 /* All regions, with their calls since the last look. */
-static size_t gather(const pki_fold *fold)
+static size_t collect_regions(const pki_fold *fold)
 {
     size_t count = 0, names = pki_name_count();
     if (!pki_array_fit(&now.seen, &now.seen_count, names, sizeof *now.seen) ||
@@ -139,11 +140,11 @@ static void apply(size_t count)
     }
 }
 
-static void tell(pki_session *s)
+static void warn_beyond(pki_session *s)
 {
-    if (!now.thinning.beyond || now.told)
+    if (!now.thinning.beyond || now.warned)
         return;
-    now.told = true;
+    now.warned = true;
     s->toll.beyond = 1;
     pki_log(PK_LOG_WARNING,
             "overhead_max: perfkit takes %s of the process's CPU time at least, more than the %s "
@@ -154,18 +155,18 @@ static void tell(pki_session *s)
             now.thinning.costs.counted);
 }
 
-static void look(pki_session *s, const pki_thin_sight *sight)
+static void adjust(pki_session *s, const pki_thin_input *input)
 {
     pki_fold_lock();
-    size_t count = gather(pki_fold_now());
+    size_t count = collect_regions(pki_fold_now());
     pki_fold_unlock();
     bool unaware = any_unaware(count);
-    if (pki_thinning_look(&now.thinning, sight, now.regions, count)) {
+    if (pki_thinning_adjust(&now.thinning, input, now.regions, count)) {
         apply(count);
         unaware = now.any;
     }
     watch(s, unaware);
-    tell(s);
+    warn_beyond(s);
 }
 
 void pki_thinning_round(pki_session *s)
@@ -174,31 +175,32 @@ void pki_thinning_round(pki_session *s)
         return;
     pki_toll toll = pki_toll_now(s);
     /* without events: they have a part of the bound to themselves */
-    uint64_t beside = toll.collector + s->toll.callers + pki_memory_steps_spent() + toll.backends;
+    uint64_t at_steps = pki_memory_steps_spent() + pki_io_steps_spent();
+    uint64_t beside = toll.collector + s->toll.callers + at_steps + toll.backends;
     uint64_t process = toll.process - now.process;
     if (process < (now.looks < FIRST_LOOKS ? FIRST_LOOK_NS : LOOK_NS))
         return;
-    const pki_thin_sight sight = {(double)process, (double)(beside - now.beside)};
+    const pki_thin_input input = {(double)process, (double)(beside - now.beside)};
     now.process = toll.process;
     now.beside = beside;
     now.looks++;
-    look(s, &sight);
+    adjust(s, &input);
 }
 
-bool pki_thinning_keeps_out(pki_session *s, const pki_record *r)
+bool pki_thinning_excludes(pki_session *s, const pki_record *r)
 {
     uint32_t id = pki_what_id(r->what);
     bool call = pki_what_type(r->what) <= PKI_RECORD_REGION_WORK;
     if (!call || id >= now.seen_count || pki_load(&pki_thin[id]) != PKI_THIN_UNTRACED)
         return false;
-    now.seen[id].kept_out += s->writing;
+    now.seen[id].excluded += s->writing;
     s->untraced += s->writing;
     return true;
 }
 
-uint64_t pki_thinning_kept_out(uint32_t id)
+uint64_t pki_thinning_excluded(uint32_t id)
 {
-    return id < now.seen_count ? now.seen[id].kept_out : 0;
+    return id < now.seen_count ? now.seen[id].excluded : 0;
 }
 
 void pki_thinning_end(pki_session *s)

@@ -12,10 +12,10 @@ void pki_thinning_start(pki_session *session);
 void pki_thinning_round(pki_session *session);
 
 /* Is the record's event one of those that the trace goes without? Counts it, too. */
-bool pki_thinning_keeps_out(pki_session *session, const pki_record *record);
+bool pki_thinning_excludes(pki_session *session, const pki_record *record);
 
 /* How many of a region were, so far. */
-uint64_t pki_thinning_kept_out(uint32_t id);
+uint64_t pki_thinning_excluded(uint32_t id);
 
 /* Nothing is thinned from here on. */
 void pki_thinning_end(pki_session *session);

@@ -2,6 +2,7 @@
 
 #include "session/backend.h"
 #include "session/events.h"
+#include "session/io_steps.h"
 #include "session/memory_steps.h"
 
 uint64_t pki_toll_begin(void)
@@ -24,7 +25,7 @@ pki_toll pki_toll_now(const pki_session *s)
     pki_toll now = s->toll;
     now.process = pki_read_clock(CLOCK_PROCESS_CPUTIME_ID) - s->start_cpu;
     now.backends = pki_backends_cpu();
-    now.callers += pki_events_spent() + pki_memory_steps_spent();
+    now.callers += pki_events_spent() + pki_memory_steps_spent() + pki_io_steps_spent();
     return now;
 }
 

@@ -7,7 +7,7 @@ uint64_t pki_watch_quiet(const pki_watch *w, uint64_t now)
     return pki_saturating_sub(now, w->since);
 }
 
-uint64_t pki_watch_limit(const pki_watch *w, const pki_watch_sight *s)
+uint64_t pki_watch_limit(const pki_watch *w, const pki_watch_input *s)
 {
     return s->limit ? s->limit : PKI_MAX(w->hang, PKI_WATCH_USUAL * s->usual);
 }
@@ -21,7 +21,7 @@ static void forget_absence(pki_watch *w, uint64_t now)
     w->last = now;
 }
 
-static bool is_hang(const pki_watch *w, const pki_watch_sight *s)
+static bool is_hang(const pki_watch *w, const pki_watch_input *s)
 {
     uint64_t quiet = pki_watch_quiet(w, s->now);
     if (!s->any || s->excused)
@@ -31,7 +31,7 @@ static bool is_hang(const pki_watch *w, const pki_watch_sight *s)
     return quiet >= pki_watch_limit(w, s);
 }
 
-pki_watch_event pki_watch_look(pki_watch *w, const pki_watch_sight *s)
+pki_watch_event pki_watch_update(pki_watch *w, const pki_watch_input *s)
 {
     if (!w->begun || s->ended != w->ended) {
         bool was_raised = w->raised;

@@ -20,7 +20,7 @@
 
 #define PKI_WATCH_USUAL 5
 
-typedef struct pki_watch_sight {
+typedef struct pki_watch_input {
     uint64_t now;   /* ns */
     uint64_t ended; /* steps and regions; any change is progress */
     bool any;       /* something is open, or steps are made */
@@ -28,7 +28,7 @@ typedef struct pki_watch_sight {
     bool excused;   /* within a phase that may take as long as it takes */
     uint64_t limit; /* of the region that has one, ns; 0: none has */
     uint64_t since; /* when that region began */
-} pki_watch_sight;
+} pki_watch_input;
 
 typedef struct pki_watch {
     uint64_t hang;   /* ns; hang_seconds */
@@ -43,8 +43,8 @@ typedef enum pki_watch_event {
     PKI_WATCH_GOES_ON
 } pki_watch_event;
 
-pki_watch_event pki_watch_look(pki_watch *watch, const pki_watch_sight *sight);
+pki_watch_event pki_watch_update(pki_watch *watch, const pki_watch_input *input);
 
 /* For how long nothing has ended, and how long it may be. */
 uint64_t pki_watch_quiet(const pki_watch *watch, uint64_t now);
-uint64_t pki_watch_limit(const pki_watch *watch, const pki_watch_sight *sight);
+uint64_t pki_watch_limit(const pki_watch *watch, const pki_watch_input *input);

@@ -54,7 +54,7 @@ static void run_command(const pki_session *s)
 
 /* With the first thread that stands in something. Refused where there is no history: nothing is
  * missing then. */
-static void keep_capture(const pki_session *s)
+static void request_capture(const pki_session *s)
 {
     char text[96] = "";
     const char *line = strchr(s->arena->header->hang.words, '\n');
@@ -63,24 +63,24 @@ static void keep_capture(const pki_session *s)
     (void)pki_requests_call(PKI_CAPTURE_HANG, text, 0);
 }
 
-static void raise_alarm(const pki_session *s, const pki_watch *w, const pki_watch_sight *sight)
+static void raise_alarm(const pki_session *s, const pki_watch *w, const pki_watch_input *input)
 {
-    pki_goodput_hang(sight->now - pki_watch_quiet(w, sight->now));
-    pki_hang_log(s, pki_watch_quiet(w, sight->now), pki_watch_limit(w, sight));
-    keep_capture(s);
+    pki_goodput_hang(input->now - pki_watch_quiet(w, input->now));
+    pki_hang_log(s, pki_watch_quiet(w, input->now), pki_watch_limit(w, input));
+    request_capture(s);
     run_command(s);
 }
 
-static void look(const pki_session *s, pki_watch *w)
+static void check(const pki_session *s, pki_watch *w)
 {
-    pki_watch_sight sight;
+    pki_watch_input input;
     uint64_t quiet = pki_watch_quiet(w, pki_monotonic_ns());
-    pki_hang_look(s, &sight);
-    if (w->begun && quiet >= w->hang && !w->raised && !sight.limit)
-        sight.usual = pki_hang_usual(s);
-    switch (pki_watch_look(w, &sight)) {
+    pki_hang_observe(s, &input);
+    if (w->begun && quiet >= w->hang && !w->raised && !input.limit)
+        input.usual = pki_hang_usual(s);
+    switch (pki_watch_update(w, &input)) {
     case PKI_WATCH_HANG:
-        raise_alarm(s, w, &sight);
+        raise_alarm(s, w, &input);
         break;
     case PKI_WATCH_GOES_ON:
         pki_goodput_hang(0);
@@ -98,10 +98,10 @@ static void *watch(void *session)
     const pki_session *s = session;
     pki_watch w = {.hang = (uint64_t)s->config.hang_seconds * 1000000000};
     w.period = period_of(w.hang);
-    pki_go_inside();
+    pki_inside_enter();
     prctl(PR_SET_NAME, "pk-watchdog", 0, 0, 0);
     while (sleep_a_while(w.period))
-        look(s, &w);
+        check(s, &w);
     return NULL;
 }
 

@@ -17,7 +17,7 @@ static uint64_t end_of(const pki_session *s, const pki_window *window)
 }
 
 /* Of the session so far. */
-static bool take_now(const pki_session *s, const pki_window *window, pki_window_costs *now)
+static bool read_now(const pki_session *s, const pki_window *window, pki_window_costs *now)
 {
     pki_summary all = {.threads = window->threads, .thread_count = window->thread_count};
     bool done = pki_io_summarise(s, &all) && pki_gpu_memory_so_far(&now->gpu_memory);
@@ -30,10 +30,10 @@ static bool take_now(const pki_session *s, const pki_window *window, pki_window_
     return done;
 }
 
-bool pki_window_costs_take(const pki_session *s, pki_window *window)
+bool pki_window_add_costs(const pki_session *s, pki_window *window)
 {
     pki_window_costs now = {0};
-    bool done = take_now(s, window, &now) && pki_window_costs_more(&now, &before, &window->costs);
+    bool done = read_now(s, window, &now) && pki_window_costs_more(&now, &before, &window->costs);
     if (!done) {
         pki_window_costs_finish(&now);
         return false;

@@ -10,7 +10,7 @@
 #include "session/session.h"
 
 /* Once its threads are in it. False without memory: the next one has it. */
-bool pki_window_costs_take(const pki_session *session, pki_window *window);
+bool pki_window_add_costs(const pki_session *session, pki_window *window);
 
 void pki_window_costs_forget(void);
 void pki_window_costs_after_fork(void);

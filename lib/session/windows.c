@@ -34,7 +34,7 @@ static struct {
     } state;           /* of it; WRITTEN: the text is whole, and not in the file */
     uint64_t retry_at; /* CLOCK_MONOTONIC, ns; 0: nothing has failed */
     uint64_t lost;     /* windows in no file */
-    int error;         /* the last one that was told */
+    int error;         /* the last one that was logged */
     /* as of the window before */
     pk_counts counts;
     pki_toll toll;
@@ -114,7 +114,7 @@ static void add_counts(const pki_session *s, pki_window *window)
     w.counts = now;
 }
 
-/* The machine is looked at once, when a window's steps tell their operations. */
+/* The machine is examined once, when a window's steps announce their operations. */
 static bool add_peak(const pki_session *s, pki_window *window)
 {
     if (!window->steps.utilisation.steps)
@@ -138,12 +138,12 @@ static bool add_facts(const pki_session *s, pki_window *window)
     window->warmup_steps = s->config.warmup_steps;
     add_counts(s, window);
     add_toll(s, window);
-    return add_peak(s, window) && pki_window_costs_take(s, window);
+    return add_peak(s, window) && pki_window_add_costs(s, window);
 }
 
 /* ---- verdicts ---- */
 
-static void take_back(pki_window *window, pki_summary *all)
+static void move_back(pki_window *window, pki_summary *all)
 {
     window->verdicts = all->verdicts;
     window->verdict_count = all->verdict_count;
@@ -165,7 +165,7 @@ static bool judge(pki_window *window)
     shift_threads(window->threads, window->thread_count, false);
     bool judged = alone && !pki_windows_add(alone, window) && pki_windows_summary(alone, &all);
     if (judged) {
-        take_back(window, &all);
+        move_back(window, &all);
         if (window->steps.count)
             pki_metrics_judged(window->verdicts, window->verdict_count);
         pki_summary_finish(&all);
@@ -194,12 +194,12 @@ static void remember_threads(const pki_window *window)
 
 /* ---- the way to the file ---- */
 
-static void trouble(int error)
+static void note_error(int error)
 {
     w.retry_at = pki_monotonic_ns() + RETRY_NS;
     if (error != w.error)
         pki_log(PK_LOG_ERROR,
-                "windows %s: %s; it is tried again, and what is missing at the end counted",
+                "windows %s: %s; it is tried again, and windows missing at the end are counted",
                 w.file.path, pki_own_why(error));
     w.error = error;
 }
@@ -211,9 +211,9 @@ static void drop_window(void)
     w.state = IDLE;
 }
 
-static void lose_window(int error)
+static void count_lost_window(int error)
 {
-    trouble(error);
+    note_error(error);
     w.lost++;
     w.retry_at = 0;
     drop_window();
@@ -223,7 +223,7 @@ static void begin_line(const pki_session *s)
 {
     if (!pki_window_complete(&w.window) || !add_facts(s, &w.window) || !judge(&w.window) ||
         !pki_window_line_begin(&w.line, &w.window)) {
-        lose_window(ENOMEM);
+        count_lost_window(ENOMEM);
         return;
     }
     remember_threads(&w.window);
@@ -238,27 +238,27 @@ static void write_line(void)
         w.retry_at = 0;
         drop_window();
     } else if (errno == EFBIG) {
-        lose_window(EFBIG);
+        count_lost_window(EFBIG);
     } else {
-        trouble(errno);
+        note_error(errno);
     }
 }
 
 /* The next piece. False if there is nothing to do. */
-static bool go_on(const pki_session *s)
+static bool advance(const pki_session *s)
 {
     switch (w.state) {
     case IDLE:
-        if (!pki_seal_take(&w.window))
+        if (!pki_seal_pop(&w.window))
             return false;
         begin_line(s);
         return true;
     case WRITING:
-        if (!pki_window_line_go_on(&w.line))
+        if (!pki_window_line_advance(&w.line))
             return true;
         w.state = WRITTEN;
         if (!pki_window_line_end(&w.line))
-            lose_window(ENOMEM);
+            count_lost_window(ENOMEM);
         return true;
     default:
         write_line();
@@ -266,11 +266,11 @@ static bool go_on(const pki_session *s)
     }
 }
 
-static void look_at_the_clock(pki_session *s)
+static void poll_seal(pki_session *s)
 {
     uint64_t now = pki_clock_ns(&s->arena->header->clock, pki_ticks(s->config.monotonic));
     pki_fold_lock();
-    pki_seal_look(pki_fold_now(), now);
+    pki_seal_poll(pki_fold_now(), now);
     pki_fold_unlock();
 }
 
@@ -279,15 +279,15 @@ void pki_windows_round(pki_session *s)
     if (!w.on)
         return;
     uint64_t began = pki_monotonic_ns();
-    look_at_the_clock(s);
-    while (go_on(s) && pki_monotonic_ns() - began < PIECE_NS)
+    poll_seal(s);
+    while (advance(s) && pki_monotonic_ns() - began < PIECE_NS)
         ;
 }
 
 void pki_windows_flush(pki_session *s)
 {
     w.retry_at = 0;
-    while (w.on && go_on(s))
+    while (w.on && advance(s))
         ;
 }
 
@@ -346,7 +346,7 @@ static uint64_t count_unwritten(void)
 {
     uint64_t count = w.lost + (w.state != IDLE);
     pki_window left;
-    while (pki_seal_take(&left)) {
+    while (pki_seal_pop(&left)) {
         pki_window_finish(&left);
         count++;
     }

@@ -3,14 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/compare.h"
 #include "base/compiler.h"
 #include "stats/select.h"
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* What ties take off the variance. */
 static double tied(const double *values, size_t n)
@@ -18,7 +13,7 @@ static double tied(const double *values, size_t n)
     double sorted[PKI_TREND_MOST], off = 0;
     for (size_t i = 0; i < n; i++)
         sorted[i] = values[i];
-    qsort(sorted, n, sizeof *sorted, ascending);
+    qsort(sorted, n, sizeof *sorted, pki_compare_double);
     for (size_t i = 0, next; i < n; i = next) {
         for (next = i + 1; next < n && !(sorted[next] > sorted[i]); next++)
             ;

@@ -4,7 +4,7 @@
  * is one at all, Mann and Kendall's test says, which only asks which of two rows is higher; its
  * variance is enlarged for rows that depend on their neighbours (Hamed and Rao, J. Hydrology 204,
  * 1998), by the autocorrelation of the ranks of what is left without the slope. A series that has
- * risen once, at its start or by a jump, rises as well; so the slopes of its thirds are told, too;
+ * risen once, at its start or by a jump, rises as well; so the slopes of its thirds are given, too;
  * and what wanders about may come to rise for a while, so how far it falls.
  */
 #pragma once

@@ -17,24 +17,24 @@ static bool refused;
 static const void *struck_by; /* a handler that writes this one down, amid the call */
 static unsigned asked, given_back;
 
-void *__real_pki_room_take(size_t bytes);
-void *__wrap_pki_room_take(size_t bytes);
-void __real_pki_room_give_back(void *room, size_t bytes);
-void __wrap_pki_room_give_back(void *room, size_t bytes);
+void *__real_pki_room_map(size_t bytes);
+void *__wrap_pki_room_map(size_t bytes);
+void __real_pki_room_unmap(void *room, size_t bytes);
+void __wrap_pki_room_unmap(void *room, size_t bytes);
 
-void *__wrap_pki_room_take(size_t bytes)
+void *__wrap_pki_room_map(size_t bytes)
 {
     const void *block = struck_by;
     struck_by = NULL;
     if (block)
         assert_true(pki_large_put(block, 3000, 3));
     asked++;
-    return refused ? NULL : __real_pki_room_take(bytes);
+    return refused ? NULL : __real_pki_room_map(bytes);
 }
 
-void __wrap_pki_room_give_back(void *room, size_t bytes)
+void __wrap_pki_room_unmap(void *room, size_t bytes)
 {
-    __real_pki_room_give_back(room, bytes);
+    __real_pki_room_unmap(room, bytes);
     given_back++;
 }
 
@@ -46,10 +46,10 @@ static const void *address(uint64_t a)
 static void take(uint64_t a, size_t size, uint32_t region)
 {
     tag t;
-    assert_true(pki_large_take(address(a), &t));
+    assert_true(pki_large_remove(address(a), &t));
     assert_int_equal(t.size, size);
     assert_int_equal(t.region, region);
-    assert_false(pki_large_take(address(a), &t));
+    assert_false(pki_large_remove(address(a), &t));
 }
 
 static void what_is_put_is_taken_once(void **state)
@@ -58,12 +58,12 @@ static void what_is_put_is_taken_once(void **state)
     const size_t most = ((size_t)1 << PKI_LARGE_SIZES) - 1;
     tag t;
     (void)state;
-    assert_false(pki_large_take(address(base), &t));
+    assert_false(pki_large_remove(address(base), &t));
     assert_true(pki_large_put(address(base), PKI_LARGE, 0));
     assert_true(pki_large_put(address(base + 1024), most, 65535));
     assert_true(pki_large_put(address(base + 2048), 4096, 1));
-    assert_false(pki_large_take(address(base + 2064), &t)); /* another block of that KiB */
-    assert_false(pki_large_take(address(base + 2032), &t));
+    assert_false(pki_large_remove(address(base + 2064), &t)); /* another block of that KiB */
+    assert_false(pki_large_remove(address(base + 2032), &t));
     assert_true(pki_large_put(address(base + (UINT64_C(1) << PKI_LARGE_PART)), 5, 2));
     take(base + 1024, most, 65535);
     take(base, PKI_LARGE, 0);
@@ -97,7 +97,7 @@ static void without_room_it_is_counted_as_missed(void **state)
     assert_false(pki_large_put(address(a), 2000, 2));
     assert_int_equal(errno, 5);
     assert_int_equal(pki_large_missed(), 2);
-    assert_false(pki_large_take(address(a), &t));
+    assert_false(pki_large_remove(address(a), &t));
     unsigned before = asked, missed = 2;
     for (; missed < 1 + 3 * (PKI_LARGE_UNASKED + 1); missed++)
         assert_false(pki_large_put(address(a + UINT64_C(0x10000000000)), 2000, 2));
@@ -110,7 +110,7 @@ static void without_room_it_is_counted_as_missed(void **state)
     assert_int_equal(missed, 4 * (PKI_LARGE_UNASKED + 1));
     assert_true(pki_large_put(address(2 * a), 2000, 2)); /* from now on there is room */
     assert_false(pki_large_put(address(a), (size_t)1 << PKI_LARGE_SIZES, 2));
-    assert_false(pki_large_take(address(a), &t));
+    assert_false(pki_large_remove(address(a), &t));
     assert_int_equal(pki_large_missed(), missed + 1);
 }
 
@@ -120,7 +120,7 @@ static void blocks_of_no_bytes(void **state)
     tag t;
     (void)state;
     assert_true(pki_large_put(address(a), 0, 0));
-    assert_false(pki_large_take(address(a + 16), &t));
+    assert_false(pki_large_remove(address(a + 16), &t));
     take(a, 0, 0);
 }
 
@@ -132,7 +132,7 @@ static int lock_and_take(void)
     static unsigned char there[ROOM / 4096];
     if (mlockall(MCL_FUTURE) != 0)
         return 77;
-    char *room = __real_pki_room_take(ROOM);
+    char *room = __real_pki_room_map(ROOM);
     size_t pages = 0;
     if (!room || mincore(room, ROOM, there) != 0)
         return 1;

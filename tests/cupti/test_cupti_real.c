@@ -82,7 +82,7 @@ static int what_it_answers(void)
     must(dropped == 0);
     must(pki_cupti.ActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2, 1) ==
          CUPTI_ERROR_UNKNOWN);
-    must(strstr(pki_cupti_words(CUPTI_ERROR_INVALID_KIND), "INVALID_KIND"));
+    must(strstr(pki_cupti_result_text(CUPTI_ERROR_INVALID_KIND), "INVALID_KIND"));
     return 0;
 }
 
@@ -195,7 +195,7 @@ static int records_as_it_walks_them(void)
     at = put(data, at, &pool, sizeof pool);
     at = put(data, at, &last, sizeof last);
     pki_cupti_buffer_completed(NULL, 0, data, size, at);
-    pki_cupti_buffer *b = pki_cupti_buffers_take();
+    pki_cupti_buffer *b = pki_cupti_buffers_drain();
     pki_cupti_read(b, &(pki_cupti_span){0, INT64_MAX}, &counts, take, NULL, NULL);
     must(counts.records == 12 && counts.broken == 0 && counts.unknown == 0);
     must(seen[PKI_CUPTI_KERNEL] == 2 && seen[PKI_CUPTI_COPY] == 2 && seen[PKI_CUPTI_SET] == 1 &&

@@ -9,7 +9,7 @@ SOURCES = ("lib/measure/verdict", "tools/rebuild")
 FUNCTION = re.compile(r"^(?:static )?(?:bool|void) \w+\([^;{]*\)\n\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"(?:\s*"(?:[^"\\]|\\.)*")*')
 NAME = re.compile(r"[a-z]+(?:-[a-z]+)*")
-SAID = ("pki_words_say(", "pki_verdict_add(")
+SAID = ("pki_verdict_add_sentence(", "pki_verdict_add(")
 
 
 def literal(source):
@@ -36,7 +36,7 @@ def of_code(root):
     found = {}
     for folder in SOURCES:
         for name in sorted(os.listdir(os.path.join(root, folder))):
-            if name.endswith(".c") and name != "words.c":
+            if name.endswith(".c") and name != "sentence.c":
                 with open(os.path.join(root, folder, name), encoding="utf-8") as file:
                     for verdict, texts in verdicts(file.read()).items():
                         found.setdefault(verdict, []).extend(texts)

@@ -1,5 +1,5 @@
 /* Any line: what trace/flat.h takes apart, jansson takes for the same object; and its event is the
- * same by way of flat.h, and of the lines before it (trace/known.h), as by way of jansson. */
+ * same by way of flat.h, and of the lines before it (trace/line_cache.h), as by way of jansson. */
 #include "trace/reader.h"
 #include "read/json_read.h"
 #include "trace/scan.h"

@@ -145,20 +145,20 @@ static void look_on(const arena_copy *a)
     char *names[] = {(char *)(uintptr_t)a->path};
     complaint why = {""};
     targets t;
-    look one = {0};
-    where w = {.looks = &one, .count = 1};
+    view one = {0};
+    where w = {.views = &one, .count = 1};
     nowhere = nowhere ? nowhere : fopen("/dev/null", "w");
     must(nowhere);
     if (targets_open(&t, names, 1, &why)) {
-        w.looks[0].t = &t.all[0];
-        must(snapshot_take(&w.looks[0].s, &t.all[0]));
-        for (size_t i = 0; i < w.looks[0].s.call_count && i < 1000; i++)
-            snapshot_stats(&t.all[0], &w.looks[0].s.calls[i], &stats);
-        must(behind_find(&w.behind, w.looks, w.count));
+        w.views[0].t = &t.all[0];
+        must(snapshot_take(&w.views[0].s, &t.all[0]));
+        for (size_t i = 0; i < w.views[0].s.call_count && i < 1000; i++)
+            snapshot_stats(&t.all[0], &w.views[0].s.calls[i], &stats);
+        must(behind_find(&w.behind, w.views, w.count));
         where_text(&w, nowhere);
         where_json(&w, nowhere);
         behind_finish(&w.behind);
-        snapshot_finish(&w.looks[0].s);
+        snapshot_finish(&w.views[0].s);
     } else {
         must(why.text[0] != 0);
     }

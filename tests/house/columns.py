@@ -1,5 +1,6 @@
-"""columns.py ROOT - Markdown is wrapped: no line of text is longer than 100 columns. Code, tables, headings and comments
-are as long as they are, and so is what has no place to break it."""
+"""columns.py ROOT - Markdown is wrapped: no line of text is longer than 100 columns, and none of an example of JSON, which
+can be broken between any two members. Other code, tables, headings and comments are as long as they are, and so is
+what has no place to break it."""
 
 import re
 import sys
@@ -7,7 +8,7 @@ import sys
 import tree
 
 COLUMNS = 100
-FENCE = re.compile(r"^\s*(```|~~~)")
+FENCE = re.compile(r"^\s*(```|~~~)(\w*)")
 AS_IT_IS = re.compile(r"^\s*(\||#|<|\[[^]]+\]: )")
 SPAN = re.compile(r"`+[^`]*`+")
 ITEM = re.compile(r"^\s*([-*+]|\d+[.)])\s+")
@@ -20,12 +21,15 @@ def is_breakable(line):
 
 def long_lines(text):
     """(number, line) of each line that should be wrapped."""
-    fence = None
+    fence = language = None
     for number, line in enumerate(text.split("\n"), 1):
         found = FENCE.match(line)
         if found and fence in (None, found[1]):
             fence = None if fence else found[1]
-        elif not fence and len(line) > COLUMNS and not AS_IT_IS.match(line) and is_breakable(line):
+            language = found[2]
+        elif len(line) <= COLUMNS:
+            continue
+        elif language == "json" if fence else not AS_IT_IS.match(line) and is_breakable(line):
             yield number, line
 
 

@@ -7,6 +7,7 @@ import tempfile
 
 import columns
 import cycles
+import folders
 import format as formatted
 import gates
 import layers
@@ -25,6 +26,15 @@ FITS = "void pki_f(void)\n{\n" + "    ;\n" * 58 + "}\n"
 HOME = "/hom" + "e/someone/x"
 REGISTRY = "https://registry." + "npmj" + "s.org/x"
 
+FOLDERS = """## Folders
+
+```text
+lib/core/    2  a thread
+lib/out/     3  bytes: chrome/ trace events,
+                and files
+tests/          unit
+```
+"""
 # check, the files of a tree, and a piece of the complaint; None: there must be none.
 TREES = [
     (columns, {"a.md": "word " * 20 + "\n"}, None),
@@ -32,6 +42,13 @@ TREES = [
     (columns, {"docs/a.md": "- " + "x" * 120 + "\n\n| " + "word " * 30 + "|\n\n```sh\n" + "word " * 30 + "\n```\n"}, None),
     (columns, {"docs/a.md": "```sh\nx\n```\n\n`" + "code " * 30 + "` word\n"}, None),
     (columns, {"docs/a.md": "```sh\nx\n```\n\nword `" + "code " * 30 + "`\n"}, "more than 100"),
+    (columns, {"docs/a.md": "```json\n{" + '"a": 1, ' * 12 + "}\n```\n"}, None),
+    (columns, {"docs/a.md": "```json\n{" + '"a": 1, ' * 15 + "}\n```\n"}, "more than 100"),
+    (folders, {"docs/design.md": FOLDERS, "lib/core/a.c": "", "lib/out/chrome/a.c": "", "tests/unit/a.c": ""}, None),
+    (folders, {"docs/design.md": FOLDERS, "lib/core/a.c": "", "lib/out/a.c": "", "tests/kit/a.c": ""}, "not name tests/kit/"),
+    (folders, {"docs/design.md": FOLDERS, "lib/core/a.c": "", "lib/out/new/a.c": "", "tests/unit/a.c": ""}, "lib/out/new/"),
+    (folders, {"docs/design.md": FOLDERS, "lib/core/a.c": "", "tests/unit/a.c": ""}, "names lib/out/, which is not"),
+    (folders, {"docs/design.md": "# Architecture\n", "lib/core/a.c": ""}, "no block"),
     (layers, {"lib/core/a.c": '#include "base/b.h"\n', "lib/base/b.h": ""}, None),
     (layers, {"lib/base/a.c": '#include "core/b.h"\n', "lib/core/b.h": ""}, "upward"),
     (layers, {"lib/base/a.c": "#include <core/b.h>\n", "lib/core/b.h": ""}, "upward"),

@@ -134,10 +134,13 @@ class Page(Pages):
         self.assertEqual((energy[0][1], energy[2][1]), ("3.20\u202fMJ", "too short to tell"))
         files = self.page.ask(rows.format(4))
         io = self.report["io"]
-        self.assertEqual([cells[3] for cells in files], ["1.00\u202fM", "5\u202f000"])
+        self.assertEqual([cells[3] for cells in files[:2]], ["1.00\u202fM", "5\u202f000"])
+        self.assertEqual([(cells[0], cells[4], cells[5]) for cells in files[2:]],
+                         [("Read", "6.50\u202fGB", "17"), ("Written", "40.0\u202fGB", "431"), ("For devices", "40.0\u202fGB", "431"),
+                          ("Calls", "9\u202f100", "431")])
         self.assertIn(f"{io['read_chars'] / (io['observed'] / 1e9) / 1e9:.0f}"[:2], files[0][2])
         said = self.page.ask("document.querySelector('#costs').innerText")
-        for part in ("40.4\u202f%", "bf16", "power cap held", "70.0\u202fGB at most", "24 of 600 steps"):
+        for part in ("40.4\u202f%", "bf16", "power cap held", "70.0\u202fGB at most", "24 of 600 steps", "read from a device or wrote for one (1.0\u202f%). 10 share readings"):
             self.assertIn(part, said)
         self.assertNotRegex(said, r"NaN|undefined|Infinity|null|\[object")
 

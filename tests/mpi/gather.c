@@ -65,7 +65,7 @@ int main(int argc, char **argv)
     bool *told = rank == 0 ? calloc((size_t)ranks, sizeof *told) : NULL;
     for (int i = 0; told && i < ranks; i++)
         told[i] = i % 3 == 0;
-    expect("rank 0's word", pki_mpi_gathered_tell(&g, told, PATIENCE), rank % 3 == 0);
+    expect("rank 0's word", pki_mpi_gathered_answer(&g, told, PATIENCE), rank % 3 == 0);
     pki_mpi_gathered_finish(&g);
     free(own);
     return MPI_Finalize();

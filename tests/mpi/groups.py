@@ -38,7 +38,7 @@ def check(folder):
 
 def check_merged(pk, folder):
     said = subprocess.run([pk, "merge", folder, "-o", os.path.join(folder, "all.json")], capture_output=True, text=True, check=False)
-    if said.returncode or "not told apart" in said.stdout or "4 messages" not in said.stdout:
+    if said.returncode or "ambiguous: " in said.stdout or "4 messages" not in said.stdout:
         yield f"pk merge: {said.stdout}{said.stderr}"
 
 

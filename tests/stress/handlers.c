@@ -28,6 +28,7 @@ static pk_comm *comm;
 
 static uint64_t begun_here, begun_there; /* regions, by the program and by its handlers */
 static uint32_t names_made, signals;
+static uint32_t recording; /* threads */
 
 static void add(uint64_t *to, uint64_t n)
 {
@@ -147,6 +148,16 @@ static bool go_on(void)
     return __atomic_load_n(&signals, __ATOMIC_RELAXED) < kit_scaled(HITS);
 }
 
+/* Whatever has been undone, there is room in a ring that has been emptied. */
+static void goes_on(void)
+{
+    must(pk_flush() == PK_OK);
+    uint64_t dropped = pki_own->dropped;
+    for (int i = 0; i < 10; i++)
+        work_once(1);
+    must_equal(pki_own->dropped, dropped);
+}
+
 static void *record(void *argument)
 {
     victim v;
@@ -157,14 +168,33 @@ static void *record(void *argument)
             kit_sleep_us(500);
     }
     leave_me_alone(&v);
+    goes_on();
+    __atomic_fetch_sub(&recording, 1, __ATOMIC_RELAXED);
     return argument;
+}
+
+/* What is counted amid the storm never goes back, and is no more than there was. What a thread is
+ * at just now it has not told us yet. */
+static void watch(void)
+{
+    pk_counts before = {.size = sizeof before}, now = before;
+    while (__atomic_load_n(&recording, __ATOMIC_RELAXED) > 0) {
+        must(pk_get_counts(&now) == PK_OK);
+        uint64_t most = value_of(&begun_here) + value_of(&begun_there) + THREADS * (3 + 5);
+        must(now.recorded >= before.recorded && now.dropped >= before.dropped);
+        must(now.recorded + now.dropped <= most);
+        before = now;
+        kit_sleep_us(2000);
+    }
 }
 
 static void record_on_all(void)
 {
     pthread_t threads[THREADS];
+    recording = THREADS;
     for (int i = 0; i < THREADS; i++)
         must(pthread_create(&threads[i], NULL, record, NULL) == 0);
+    watch();
     for (int i = 0; i < THREADS; i++)
         must(pthread_join(threads[i], NULL) == 0);
 }

@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "core/join.h"
 #include "core/names.h"
-#include "core/place.h"
+#include "core/cursor.h"
 #include "kit.h"
 
 #define RECORDS 64u

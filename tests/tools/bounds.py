@@ -74,8 +74,8 @@ class Bounds(unittest.TestCase):
 
     @unittest.skipUnless(LIMITED, "only this much of them is too much; a sanitizer takes a minute for it")
     def test_blanks(self):
-        self.refused(b"", b" ", {"recover": "not a trace of perfkit", "else": "too large"}, but=["report", "export", "compare"],
-                     expanded=WHOLE)
+        self.refused(b"", b" ", {"else": "too large"}, but=[c for c in COMMANDS if c != "query"],
+                     expanded=WHOLE)  # each that reads so far takes 5 s
 
     def test_a_string(self):
         self.refused(b'{"a":"', b"x", {"recover": "not a trace of perfkit", "else": "a string or a number of more than 16 MiB"})

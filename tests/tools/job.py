@@ -167,9 +167,16 @@ class Job(unittest.TestCase):
         self.assertIn("within 500-600", self.run_pk("--steps", "500-600", self.path("job"), expect=2))
         self.assertIn("range of steps", self.run_pk("--steps", "9-3", self.path("job"), expect=2))
 
+    def test_a_slow_processor(self):
+        self.forge(ranks=8, steps=100, crowd=1, told=1, uneven=0.27)
+        slow = self.job(self.path("job"))["verdicts"][0]
+        self.assertEqual((slow["name"], slow["host"], slow["processor"]), ("slow-processor", "node0", 1))
+        self.assertLess(abs(slow["slower"] - 0.27), 0.05)
+        self.assertTrue(slow["first_step"] + 8 <= slow["last_step"] < 100 and 2 <= slow["ranks"] <= 8)
+
     def test_a_rank_is_no_larger_than_64_kib(self):
         self.forge("narrow", ranks=1, regions=100, calls=50, steps=50)
-        self.forge("wide", ranks=1, regions=100, calls=20000, steps=90)
+        self.forge("wide", ranks=1, regions=100, calls=20000, steps=128, crowd=1, told=1)
         for name in ("narrow", "wide"):
             self.assertLess(os.path.getsize(self.files(name)[0]), 65536, name)
         report = self.job(self.path("wide"))

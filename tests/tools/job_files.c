@@ -35,6 +35,9 @@ static void take(given *g, const char *name, double value)
     f->varying = strcmp(name, "varying") == 0 ? value != 0 : f->varying;
     f->quiet = strcmp(name, "quiet") == 0 ? value != 0 : f->quiet;
     f->host = strcmp(name, "host") == 0 ? value != 0 : f->host;
+    f->told = strcmp(name, "told") == 0 ? value != 0 : f->told;
+    f->uneven = strcmp(name, "uneven") == 0 ? value : f->uneven;
+    f->crowd = strcmp(name, "crowd") == 0 && value != 0 ? FORGE_CROWD_TOLD : f->crowd;
     g->report = strcmp(name, "report") == 0 ? value : g->report;
 }
 

@@ -129,6 +129,11 @@ static double own_step(const forge *f, uint64_t *state, double machine, bool slo
     return own;
 }
 
+typedef struct cell {
+    double slower;
+    uint32_t processor, share;
+} cell;
+
 /* Half of the ranks sit on each of two processors, and now and then two change places. */
 static void change_places(const forge *f, uint64_t *state, bool *second)
 {
@@ -140,11 +145,21 @@ static void change_places(const forge *f, uint64_t *state, bool *second)
     }
 }
 
-/* By how much the processor of a rank is slower in a step: [rank * steps + step]. Something else
- * has a part of the second one for twenty steps on end of seventy, or always. */
-static double *processors(const forge *f, uint64_t *state)
+/* What a rank's files tell of a step, and what its processor does to that. */
+static void sit(const forge *f, uint64_t *state, bool second, double slower, cell *out)
 {
-    double *slower = calloc(f->ranks * f->steps, sizeof *slower);
+    bool both = f->told && uniform(state) < 0.2, wrong = f->told && uniform(state) < 0.02;
+    double there = both ? uniform(state) : 1; /* a part of the step */
+    out->slower = slower * (second ? there : 1 - there);
+    out->processor = second != wrong;
+    out->share = both ? 500 : 1000;
+}
+
+/* Processors of a rank in a step: [rank * steps + step]. Something else has a part of the second
+ * one for twenty steps on end of seventy, or always. */
+static cell *processors(const forge *f, uint64_t *state)
+{
+    cell *cells = calloc(f->ranks * f->steps, sizeof *cells);
     bool *second = calloc(f->ranks, sizeof *second), shared = f->seated;
     for (size_t r = 0; r < f->ranks; r++)
         second[r] = r % 2;
@@ -154,10 +169,22 @@ static double *processors(const forge *f, uint64_t *state)
             shared = uniform(state) < (shared ? 0.95 : 0.02);
         }
         for (size_t r = 0; r < f->ranks; r++)
-            slower[r * f->steps + step] = shared && second[r] ? f->uneven : 0;
+            sit(f, state, second[r], shared ? f->uneven : 0, &cells[r * f->steps + step]);
+        for (size_t r = 0; f->pinned && r < f->ranks; r++)
+            cells[r * f->steps + step] = (cell){r ? 0 : f->uneven, (uint32_t)r, 1000};
     }
     free(second);
-    return slower;
+    return cells;
+}
+
+static void tell_seats(const forge *f, const cell *cells, pki_loop_row *loop)
+{
+    loop->seats = calloc(2 * f->steps, sizeof *loop->seats);
+    loop->seat_count = 2 * f->steps;
+    for (size_t step = 0; step < f->steps; step++) {
+        loop->seats[2 * step] = cells[step].processor;
+        loop->seats[2 * step + 1] = cells[step].share;
+    }
 }
 
 /* It loses its processor for some thirty steps, then has it for some seventy. */
@@ -203,19 +230,22 @@ void forge_make(const forge *f, pki_summary *ranks, bool *culprit)
 {
     uint64_t state = f->seed * UINT64_C(0x2545F4914F6CDD1D) + 1;
     choose(f, &state, culprit);
-    double *slower = f->uneven > 0 ? processors(f, &state) : NULL;
+    bool sits = f->uneven > 0 || f->told || f->pinned;
+    cell *cells = sits ? processors(f, &state) : NULL;
     for (size_t r = 0; r < f->ranks; r++) {
         double machine = f->quiet ? 1 : 1 + 0.007 * normal(&state);
         begin_rank(f, r, &ranks[r]);
         for (size_t step = 0; step < f->steps; step++) {
-            double processor = slower ? 1 + slower[r * f->steps + step] : 1;
+            double processor = sits ? 1 + cells[r * f->steps + step].slower : 1;
             own_step(f, &state, machine * processor, culprit[r], block_of(&ranks[r], step));
         }
+        if (f->told || f->pinned)
+            tell_seats(f, cells + r * f->steps, ranks[r].stages.loops);
         if (f->crowd)
             crowd(f, &state, &ranks[r]);
         add_regions(f, &state, &ranks[r]);
     }
     for (size_t step = 0; step < f->steps; step++)
         reduce(f, ranks, step);
-    free(slower);
+    free(cells);
 }

@@ -40,6 +40,9 @@ typedef struct forge {
     double uneven;                 /* half of the ranks sit on a processor that takes so much
                                       longer for steps on end; now and then two change places */
     bool seated;                   /* all the time, and none changes places */
+    bool told;                     /* the files tell where ranks sit: in one step of five a rank is
+                                      on both processors, and in one of fifty it is told wrongly */
+    bool pinned;                   /* a processor for each rank, told; `uneven` is of rank 0's */
     bool quiet;                    /* without any noise: figures can be told by hand */
 } forge;
 

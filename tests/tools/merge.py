@@ -112,7 +112,7 @@ class OneNode(Merge):
             rank.operation("all_reduce", 100 + r, 200, comm="row")
             rank.rank, rank.size = r, 4
         self.assertEqual(self.flows(self.merge(self.ranks(ranks))), [])
-        self.assertIn("not told apart: 1 collective", self.said)
+        self.assertIn("ambiguous: 1 collective", self.said)
 
     def test_many_operations(self):
         """More than are kept in memory."""

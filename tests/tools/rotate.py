@@ -143,7 +143,7 @@ class Rotation(InFolder):
     def test_what_is_in_the_way_stays(self):
         os.mkdir(self.path("run.part2.json"))
         said = self.finish()
-        self.assertEqual(said.count("no further file for it"), 1)
+        self.assertEqual(said.count("the next file cannot be made"), 1)
         _, steps = self.counts(["run.part1.json", "run.json"])
         self.assertEqual(steps, list(range(STEPS)))
 

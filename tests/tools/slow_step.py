@@ -9,7 +9,7 @@ import unittest
 
 import traces
 from folder import InFolder
-from slow_trace import MS, capture, loop
+from slow_trace import MS, capture, io_reading, loop
 
 PK, GOLDEN = sys.argv[1], sys.argv[2]
 def run(*arguments, **more):
@@ -66,6 +66,49 @@ class SlowStep(InFolder):
         self.assertEqual(elsewhere["GPU 0", "gemm"], (MS, MS))
         # What reaches beyond the step counts as far as it is in it.
         self.assertEqual(elsewhere["4242/4260", "monitor"], (beside["took"], beside["usual"]))
+
+    def with_readings(self, loads, readings):
+        events, rows = loop(loads)
+        for row, reading in zip(rows, readings):
+            if reading is not None:
+                events += io_reading(row["start_ns"] + row["duration_ns"], **reading)
+        path = self.file(capture(events, rows))
+        beside = json.loads(self.report("--json", path))["beside"]
+        return {row["name"]: row for row in beside.get("io", [])}, " ".join(self.report(path).split())
+
+    def test_what_a_slow_step_wrote(self):
+        few = {"written": 4096, "operations": 2}
+        rows, text = self.with_readings([2 * MS, 2 * MS, 2 * MS, 43 * MS],
+                                        [few, few, few, {"written": 2 << 30, "device_written": 2 << 30, "operations": 900}])
+        self.assertEqual(rows["io.written"], {"name": "io.written", "value": 2 << 30, "steps": 1, "usual": 4096, "telling": True})
+        self.assertEqual((rows["io.read"]["value"], rows["io.read"]["telling"]), (0, False))
+        self.assertEqual((rows["io.operations"]["usual"], rows["io.operations"]["telling"]), (2, False))
+        self.assertIn("load +41.0 ms; all else 0 ns. In it the process wrote 2.15 GB (usually 4.10 KB), dirtied 2.15 GB for devices (usually 0 B).",
+                      text)
+
+    def test_what_is_usual_is_not_told(self):
+        much = {"read": 5 << 20, "operations": 5000}
+        rows, text = self.with_readings([2 * MS, 2 * MS, 43 * MS], [much, much, much | {"read": 6 << 20, "operations": 5100}])
+        self.assertEqual([row["telling"] for row in rows.values()], [False] * 5)
+        self.assertNotIn("the process", text)
+        _, text = self.with_readings([2 * MS, 2 * MS, 43 * MS], [much, much, much | {"operations": 12000}])
+        self.assertIn("In it the process made 12.0K calls (usually 5.00K).", text)
+
+    def test_readings_of_several_steps(self):
+        """Of the slow step's reading, and of usual ones: each has the mean. Those that it has are no others."""
+        rows, text = self.with_readings([2 * MS, 2 * MS, 2 * MS, 2 * MS, 43 * MS],
+                                        [None, {"written": 8 << 20, "steps": 2}, {"written": 4 << 20}, None, {"written": 3 << 30, "steps": 2}])
+        self.assertEqual((rows["io.written"]["value"], rows["io.written"]["steps"], rows["io.written"]["usual"]), (3 << 30, 2, 4 << 20))
+        self.assertIn("In it and the 1 before it the process wrote 3.22 GB (usually 8.39 MB).", text)
+
+    def test_readings_that_say_nothing(self):
+        """Of the step alone, of none but it, of time between steps, and nonsense."""
+        some = {"written": 1 << 30}
+        for readings in ([None, None, some], [some, some, None], [some, some, some | {"steps": 3}], [some, some, some | {"steps": 0}],
+                         [some, some, some | {"steps": 1e30}], [some, some, some | {"read": -5}], [some, some, some | {"read": 1e300}], [some, some, some | {"read": '"x"'}]):
+            rows, text = self.with_readings([2 * MS, 2 * MS, 43 * MS], readings)
+            self.assertEqual(rows, {}, readings)
+            self.assertNotIn("the process", text)
 
     def test_steps_of_another_kind_are_not_usual(self):
         events, rows = loop([2 * MS, 90 * MS, 2 * MS, 43 * MS], kinds={39: "evaluation"})

@@ -33,6 +33,14 @@ def step_events(index, begin, load=2 * MS, kind=None, read=3 * MS):
     return out, now
 
 
+def io_reading(end, read=0, written=0, device_read=0, device_written=0, operations=0, steps=1):
+    """The counters that costs=io leaves at a step's end."""
+    values = {"io.read": ("bytes", read), "io.written": ("bytes", written), "io.device_read": ("bytes", device_read),
+              "io.device_written": ("bytes", device_written), "io.operations": ("calls", operations), "io.steps": ("steps", steps)}
+    return [f'{{"ph":"C","name":"{name}","pid":{traces.PID},"tid":{traces.PID},"ts":{traces.us(end)},"args":{{"{unit}":{value}}}}}'
+            for name, (unit, value) in values.items()]
+
+
 DEVICE = [f'{{"ph":"M","cat":"__metadata","name":"process_name","pid":{GPU},"tid":7,"ts":0.000,"args":{{"name":"GPU 0"}}}}',
           f'{{"ph":"M","cat":"__metadata","name":"thread_name","pid":{GPU},"tid":7,"ts":0.000,"args":{{"name":"stream 7"}}}}']
 

@@ -64,22 +64,22 @@ static void known_lines_are_compared(void **state)
     event_reader r;
     (void)state;
     event_reader_open(&r);
-    assert_int_equal(read_one(&r, CALL("mlp", "2", "\"ts\":1.002,\"dur\":3.004"))->known, 0);
+    assert_int_equal(read_one(&r, CALL("mlp", "2", "\"ts\":1.002,\"dur\":3.004"))->line, 0);
     const event *e = read_one(&r, CALL("mlp", "2", "\"ts\":7.000,\"dur\":0.001"));
-    uint32_t id = e->known;
+    uint32_t id = e->line;
     assert_int_not_equal(id, 0);
     assert_string_equal(e->name, "mlp");
     assert_string_equal(e->track, "1/2");
     assert_int_equal(e->start, 7000);
     assert_int_equal(e->end, 7001);
     /* Another thread, another name: unknown first, and then not the same. */
-    assert_int_equal(read_one(&r, CALL("mlp", "3", "\"ts\":1.002,\"dur\":3.004"))->known, 0);
+    assert_int_equal(read_one(&r, CALL("mlp", "3", "\"ts\":1.002,\"dur\":3.004"))->line, 0);
     e = read_one(&r, CALL("mlp", "3", "\"ts\":8,\"dur\":3"));
-    assert_int_not_equal(e->known, id);
+    assert_int_not_equal(e->line, id);
     assert_int_equal(e->tid, 3);
     /* Arguments are read. */
     e = read_one(&r, CALL("mlp", "2", "\"ts\":9,\"dur\":3,\"args\":{\"bytes\":5}"));
-    assert_int_equal(e->known, 0);
+    assert_int_equal(e->line, 0);
     assert_int_equal(e->bytes, 5);
     event_reader_close(&r);
 }

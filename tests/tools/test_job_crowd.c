@@ -74,6 +74,31 @@ static void who_is_late_on_such_processors_is_found(void **state)
     assert_true(s.accused - s.rightly <= 1);
 }
 
+/* Where files tell who sat where, that is taken off. */
+static void seats_tell_a_late_rank_from_a_slow_processor(void **state)
+{
+    (void)state;
+    forge f = crowded;
+    f.told = true;
+    f.uneven = 0.27;
+    for (int seated = 0; seated < 2; seated++) {
+        f.seated = seated;
+        f.culprits = 0;
+        assert_int_equal(score_jobs(&f, 100).with_false, 0);
+        f.culprits = 1;
+        f.slow = 0.05;
+        job_score s = score_jobs(&f, 50);
+        print_message("%s: %zu of %zu found, %zu accused\n", seated ? "seated" : "by turns",
+                      s.found, s.culprits, s.accused);
+        assert_true(10 * s.found >= 8 * s.culprits);
+        assert_int_equal(s.rightly, s.accused);
+        f.slow = 0.08;
+        s = score_jobs(&f, 50);
+        assert_int_equal(s.found, 50);
+        assert_int_equal(s.rightly, s.accused);
+    }
+}
+
 static size_t count_verdicts(const forge *f, const char *name)
 {
     complaint why = {""};
@@ -128,6 +153,115 @@ static void late_beyond_what_the_processor_explains(void **state)
     assert_int_equal(s.rightly, s.accused);
 }
 
+static job_findings find(const forge *f, job *j)
+{
+    complaint why = {""};
+    bool culprit[8];
+    pki_summary *ranks = calloc(f->ranks, sizeof *ranks);
+    forge_make(f, ranks, culprit);
+    assert_true(job_of(j, ranks, f->ranks, &(job_steps){0}, &why));
+    free(ranks);
+    return job_find(j);
+}
+
+static void a_slow_processor_is_said(void **state)
+{
+    (void)state;
+    forge f = crowded;
+    job j;
+    f.told = true;
+    assert_int_equal(count_verdicts(&f, "slow-processor"), 0);
+    f.uneven = 0.27;
+    f.seated = true;
+    assert_int_equal(count_verdicts(&f, "slow-processor"), 1);
+    assert_int_equal(count_verdicts(&f, "late-rank") + count_verdicts(&f, "maybe-late"), 0);
+    job_findings found = find(&f, &j);
+    const job_slow_processor *slow = found.lateness.processors.slow;
+    assert_int_equal(slow->number, 1);
+    assert_true(slow->by > 0.24 && slow->by < 0.30);
+    assert_true(slow->first < 10 && slow->last > 90 && slow->ranks >= 4);
+    job_findings_finish(&found);
+    job_finish(&j);
+}
+
+/* A processor each: the rank, or that. */
+static void with_a_processor_each_both_are_said(void **state)
+{
+    (void)state;
+    forge f = {.seed = 720, .ranks = 8, .steps = 50, .pinned = true, .uneven = 0.27};
+    job j;
+    char text[1000];
+    job_findings found = find(&f, &j);
+    assert_int_equal(found.lateness.count, 1);
+    assert_int_equal(found.lateness.late[0].rank, 0);
+    job_say_late(&j, &found.lateness.late[0], text, sizeof text);
+    assert_non_null(strstr(text, "Rank 0, or processor 0 that it alone has (host node0), takes"));
+    assert_int_equal(found.lateness.processors.slow_count, 0);
+    job_findings_finish(&found);
+    job_finish(&j);
+}
+
+/* All ranks but what they wait for: 5 % of that is next to nothing of a step. */
+static void what_costs_next_to_nothing_is_no_verdict(void **state)
+{
+    (void)state;
+    for (int little = 0; little < 2; little++) {
+        forge f = crowded;
+        complaint why = {""};
+        bool culprit[8];
+        job j;
+        f.culprits = 1;
+        f.slow = 0.06;
+        f.link = little ? 1000 : 1;
+        pki_summary *ranks = calloc(f.ranks, sizeof *ranks);
+        forge_make(&f, ranks, culprit);
+        for (size_t r = 0; r < f.ranks; r++) { /* who waits sleeps */
+            pki_processor *p = &ranks[r].steps.processor;
+            *p = (pki_processor){.observed = p->observed,
+                                 .running = p->observed / (little ? 50 : 2),
+                                 .ready = p->observed / 4};
+        }
+        assert_true(job_of(&j, ranks, f.ranks, &(job_steps){0}, &why));
+        free(ranks);
+        job_lateness l = job_find_late(&j);
+        assert_int_equal(l.count, !little);
+        job_lateness_finish(&l);
+        job_finish(&j);
+    }
+}
+
+/* In every other rank `update` is another stage. */
+static size_t roles_if(const char *name, uint32_t kind)
+{
+    forge f = {.seed = 730, .ranks = 8, .steps = 50};
+    complaint why = {""};
+    bool culprit[8];
+    job j;
+    pki_summary *ranks = calloc(f.ranks, sizeof *ranks);
+    forge_make(&f, ranks, culprit);
+    for (size_t r = 0; r < f.ranks; r += 2) {
+        pki_stage_row *of = &ranks[r].stages.stages[FORGE_UPDATE];
+        free(of->name);
+        *of = (pki_stage_row){strdup(name), kind};
+    }
+    assert_true(job_of(&j, ranks, f.ranks, &(job_steps){0}, &why));
+    free(ranks);
+    job_lateness l = job_find_late(&j);
+    size_t roles = l.roles;
+    job_lateness_finish(&l);
+    job_finish(&j);
+    return roles;
+}
+
+/* Which stages have room of their own may be chance: that makes no other work of it. */
+static void what_had_no_room_makes_no_role(void **state)
+{
+    (void)state;
+    assert_int_equal(roles_if("embed", PK_COMPUTE), 2);
+    assert_int_equal(roles_if("(other compute)", PK_COMPUTE), 1);
+    assert_int_equal(roles_if("(other data)", PK_DATA), 2);
+}
+
 static void the_host_is_said(void **state)
 {
     (void)state;
@@ -165,8 +299,13 @@ int main(void)
         cmocka_unit_test(who_is_late_is_found),
         cmocka_unit_test(nobody_is_accused_of_his_processor),
         cmocka_unit_test(who_is_late_on_such_processors_is_found),
+        cmocka_unit_test(seats_tell_a_late_rank_from_a_slow_processor),
+        cmocka_unit_test(a_slow_processor_is_said),
+        cmocka_unit_test(with_a_processor_each_both_are_said),
+        cmocka_unit_test(what_costs_next_to_nothing_is_no_verdict),
         cmocka_unit_test(who_may_be_late_is_said),
         cmocka_unit_test(late_beyond_what_the_processor_explains),
+        cmocka_unit_test(what_had_no_room_makes_no_role),
         cmocka_unit_test(the_host_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

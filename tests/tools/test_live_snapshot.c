@@ -179,7 +179,7 @@ static pki_arena_header headers[RANKS];
 static live_thread threads[RANKS];
 static live_comm comms[RANKS][2];
 static live_name names[WAITS + 1];
-static look looks[RANKS];
+static view views[RANKS];
 static behind found;
 
 static void name(uint32_t id, uint32_t kind, const char *text, const char *key, int64_t value)
@@ -200,7 +200,7 @@ static int make_ranks(void **state)
         all_targets[i] = (target){.header = &headers[i], .state = TARGET_RUNNING};
         threads[i] = (live_thread){.depth = 1, .open = {{.id = WAITS}}, .steps = 5};
         comms[i][0] = (live_comm){WORLD, 1, 101, 101, 100, false};
-        looks[i] = (look){.t = &all_targets[i],
+        views[i] = (view){.t = &all_targets[i],
                           .s = {.now_ns = 1000000000,
                                 .steps = 5,
                                 .threads = &threads[i],
@@ -227,7 +227,7 @@ static void works(int rank)
 
 static void only(size_t rank, behind_why why, const char *says)
 {
-    assert_true(behind_find(&found, looks, RANKS));
+    assert_true(behind_find(&found, views, RANKS));
     assert_int_equal(found.count, 1);
     assert_int_equal(found.rows[0].of, rank);
     assert_int_equal(found.rows[0].why, why);
@@ -236,7 +236,7 @@ static void only(size_t rank, behind_why why, const char *says)
 
 static void nobody(const char *says)
 {
-    assert_true(behind_find(&found, looks, RANKS));
+    assert_true(behind_find(&found, views, RANKS));
     assert_int_equal(found.count, 0);
     assert_non_null(strstr(found.verdict, says));
 }
@@ -271,7 +271,7 @@ static void one_has_no_operation_yet(void **state)
 {
     (void)state;
     works(1);
-    looks[1].s.comm_count = 0;
+    views[1].s.comm_count = 0;
     only(1, BEHIND_MISSING, "has not entered operation 101");
 }
 
@@ -283,7 +283,7 @@ static void who_waits_is_not_to_blame(void **state)
     works(1);
     comms[0][1] = (live_comm){PART, 0, 7, 7, 7, false};
     comms[1][1] = (live_comm){PART, 1, 8, 8, 7, false};
-    looks[0].s.comm_count = looks[1].s.comm_count = 2;
+    views[0].s.comm_count = views[1].s.comm_count = 2;
     threads[1].open[0].id = WAITS;
     only(0, BEHIND_MISSING, "has not entered operation ");
 }
@@ -292,13 +292,13 @@ static void each_waits_for_another(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
-        looks[i].s.comm_count = 2;
+        views[i].s.comm_count = 2;
         comms[i][0] = (live_comm){WORLD, i == 0, 100 + (i == 0), 100 + (i == 0), 100, false};
         comms[i][1] = (live_comm){PART, i == 1, 7 + (i == 1), 7 + (i == 1), 7, false};
     }
     for (int i = 2; i < RANKS; i++)
-        looks[i].s.comm_count = 0, headers[i].world_size = 0, names[WORLD].value = (int64_t)2 << 32;
-    assert_true(behind_find(&found, looks, 2));
+        views[i].s.comm_count = 0, headers[i].world_size = 0, names[WORLD].value = (int64_t)2 << 32;
+    assert_true(behind_find(&found, views, 2));
     assert_int_equal(found.count, 2);
     assert_string_equal(found.verdict, "Each waits for another: rank 1, rank 0. Not among the "
                                        "targets: rank 2, 3.");
@@ -313,12 +313,12 @@ static void messages_tell_nothing(void **state)
     nobody("All 4 wait");
     behind_finish(&found);
     threads[2].open[0].id = WORK;
-    looks[2].s.steps = 4;
+    views[2].s.steps = 4;
     only(2, BEHIND_STEP, "is 1 step behind 3 others");
     behind_finish(&found);
     live_calls steps = {.id = PKI_NAME_STEP, .count = 4, .sum = 4 * 501000000ull};
-    looks[2].s.calls = &steps; /* they take half as long as it has been in this one, and more */
-    looks[2].s.call_count = 1;
+    views[2].s.calls = &steps; /* they take half as long as it has been in this one, and more */
+    views[2].s.call_count = 1;
     nobody("Nobody is behind");
 }
 
@@ -343,11 +343,11 @@ static void nobody_is_left_to_wait(void **state)
     (void)state;
     for (int i = 0; i < RANKS; i++)
         all_targets[i].state = TARGET_STOPPED;
-    assert_true(behind_find(&found, looks, RANKS));
+    assert_true(behind_find(&found, views, RANKS));
     assert_string_equal(found.verdict, "All of them: rank 0, rank 1, rank 2, rank 3.");
     behind_finish(&found);
     headers[0].world_size = 1;
-    assert_true(behind_find(&found, looks, 1));
+    assert_true(behind_find(&found, views, 1));
     assert_int_equal(found.count, 1);
     assert_string_equal(found.verdict, "");
 }
@@ -357,10 +357,10 @@ static void inside_what_others_have_left(void **state)
     live_calls calls[RANKS];
     (void)state;
     for (int i = 0; i < RANKS; i++) {
-        looks[i].s.comm_count = 0;
+        views[i].s.comm_count = 0;
         calls[i] = (live_calls){.id = WORK, .kind = PK_COMPUTE, .count = 6};
-        looks[i].s.calls = &calls[i];
-        looks[i].s.call_count = 1;
+        views[i].s.calls = &calls[i];
+        views[i].s.call_count = 1;
     }
     threads[2].open[0].id = WORK;
     calls[2].count = 5;

@@ -144,7 +144,7 @@ static void by_pid_in_a_file_and_in_memory(void **state)
         uint64_t now = target_now_ns(&t.all[0]);
         assert_true(now > 0 && now < 60000000000u);
         kill_it(c);
-        assert_true(target_look(&t.all[0]));
+        assert_true(target_refresh(&t.all[0]));
         assert_int_equal(t.all[0].state, TARGET_GONE);
         assert_int_equal(t.all[0].process_state, 0);
         targets_close(&t);
@@ -164,11 +164,11 @@ static void states(void **state)
     is_of(&t.all[0], &c, 1);
     kill(c.pid, SIGSTOP);
     assert_int_equal(waitpid(c.pid, &status, WUNTRACED), c.pid);
-    assert_true(target_look(&t.all[0]));
+    assert_true(target_refresh(&t.all[0]));
     assert_int_equal(t.all[0].state, TARGET_STOPPED);
     kill(c.pid, SIGCONT);
     finish(c);
-    assert_true(target_look(&t.all[0]));
+    assert_true(target_refresh(&t.all[0]));
     assert_int_equal(t.all[0].state, TARGET_ENDED);
     assert_string_equal(target_state_text(t.all[0].state), "ended");
     targets_close(&t);
@@ -273,7 +273,7 @@ static void torn_and_foreign(void **state)
     assert_false(target_read(&t.all[0], UINT64_MAX, whole, 2));
     assert_int_equal(truncate(path_of("run-0.json.arena"), 4096), 0); /* under the reader's hands */
     assert_false(target_read(&t.all[0], 8192, whole, 1));
-    assert_false(target_look(&t.all[0]));
+    assert_false(target_refresh(&t.all[0]));
     targets_close(&t);
 
     assert_true(opens_with(whole, bytes, offsetof(pki_arena_header, rank), 77));

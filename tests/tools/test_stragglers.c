@@ -78,6 +78,10 @@ static void give(const run *r, size_t rank, size_t step)
         to->no_processor = s->loops[0].no_processor[step];
         to->told = 1;
     }
+    if (s->loops[0].seats) {
+        to->processor = (uint32_t)s->loops[0].seats[2 * step];
+        to->on_it = (uint32_t)s->loops[0].seats[2 * step + 1];
+    }
     for (size_t i = 0; i < s->stage_count; i++) {
         snprintf(to->stages[i].name, sizeof to->stages[i].name, "%s", s->stages[i].name);
         to->stages[i].kind = (uint8_t)s->stages[i].kind;
@@ -309,15 +313,18 @@ static void on_a_crowded_host_as_pk_job(void **state)
     size_t found = 0;
     (void)state;
     for (uint64_t seed = 1; seed <= 12; seed++) {
-        forge f = {.seed = 300 + seed,
-                   .ranks = 8,
-                   .steps = PKI_WINDOW_BLOCKS,
-                   .slow = seed <= 6 ? 0.05 : 0.25,
-                   .culprits = 1,
-                   .stage = FORGE_LOAD,
-                   .link =
-                       30, /* so little of a step is work that some are late, but not worth it */
-                   .crowd = FORGE_CROWD_TOLD};
+        forge f = {
+            .seed = 300 + seed,
+            .ranks = 8,
+            .steps = PKI_WINDOW_BLOCKS,
+            .slow = seed <= 6 ? 0.05 : 0.25,
+            .culprits = 1,
+            .stage = FORGE_LOAD,
+            .link = 30, /* so little of a step is work that some are late, but not worth it */
+            .crowd = FORGE_CROWD_TOLD,
+            .uneven = seed <= 6 ? 0 : 0.27, /* which hides who is late, if seats are not told */
+            .seated = true,
+            .told = true};
         complaint why = {""};
         job j;
         run r = begin(&f);

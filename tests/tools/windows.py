@@ -24,6 +24,8 @@ def comparable(report):
     for part, keys in UNKNOWN.items():
         report[part] = {key: value for key, value in report[part].items() if key not in keys}
     report["steps"].pop("processor", None)  # looked at again at the end
+    if "io" in report:
+        report["io"] = {key: value for key, value in report["io"].items() if key != "steps"}
     report["counters"] = [{k: v for k, v in row.items() if k != "series"} for row in report["counters"]]
     return report
 

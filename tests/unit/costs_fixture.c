@@ -9,6 +9,24 @@ static char *text(const char *hostile, const char *usual)
     return strdup(hostile ? hostile : usual);
 }
 
+static pki_dist in_steps(double mean, double p50, double p99, double max)
+{
+    return (pki_dist){100, 100 * mean, 0, max, mean, max / 10, p50, p50, p50, p99};
+}
+
+static pki_io_steps io_steps(void)
+{
+    return (pki_io_steps){.steps = 100,
+                          .readings = 90,
+                          .alone = 84,
+                          .device = 12,
+                          .read = {in_steps(6e6, 6e6, 6.2e6, 6.3e6), 17, 1},
+                          .written = {in_steps(2e5, 0, 1e7, 1.1e7), 49, 1},
+                          .device_read = {in_steps(5e6, 5e6, 6e6, 6e6), 17, 1},
+                          .device_written = {in_steps(1.6e5, 0, 8e6, 9e6), 99, 3},
+                          .operations = {in_steps(48.9, 48, 60, 61), 49, 1}};
+}
+
 static pki_io_summary io(const char *hostile)
 {
     return (pki_io_summary){.asked = 1,
@@ -26,7 +44,8 @@ static pki_io_summary io(const char *hostile)
                             .hidden = 400000000,
                             .saves = 2,
                             .save_time = 250000000,
-                            .save_bytes = 16 << 20};
+                            .save_bytes = 16 << 20,
+                            .steps = io_steps()};
 }
 
 static void fill_energy(pki_energy_summary *e, const char *hostile)

@@ -76,7 +76,7 @@ void fixture_hostile(pki_summary *s)
         strdup(hostile), strdup(hostile), strdup(hostile), UINT32_MAX,      INT32_MIN, INT32_MAX,
         UINT64_MAX,      UINT64_MAX,      UINT64_MAX,      strdup(hostile), NAN,       NAN,
         -INFINITY,       1e-300,          strdup(hostile), strdup(hostile), false,     INT32_MIN,
-        INT32_MAX};
+        INT32_MAX,       strdup(hostile)};
     s->regions = calloc(1, sizeof *s->regions);
     s->region_count = 1;
     *s->regions = (pki_region_row){.name = strdup(hostile),

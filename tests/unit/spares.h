@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-#include "core/place.h"
+#include "core/cursor.h"
 #include "core/spare.h"
 #include "session/session.h"
 
@@ -31,7 +31,7 @@ static inline uint32_t count_free(void)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < the_spares()->count; i++)
-        n += pki_load(&the_spares()->all[i].state) == PKI_SPARE_FREE;
+        n += pki_spare_state_of(pki_load(&the_spares()->all[i].word)) == PKI_SPARE_FREE;
     return n;
 }
 

@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -295,6 +297,50 @@ static void hints_and_questions(void **state)
     pki_mem_unmap(NULL, 4096);
 }
 
+/* ---- a kernel that does not know MADV_POPULATE_WRITE ---- */
+
+static bool is_old;
+
+int madvise(void *at, size_t bytes, int advice)
+{
+    if (!is_old)
+        return (int)syscall(SYS_madvise, at, bytes, advice);
+    errno = EINVAL;
+    return -1;
+}
+
+enum { PAGES = 10 };
+
+static char *pages;
+static volatile sig_atomic_t writes;
+
+static void on_write(int signal, siginfo_t *info, void *context)
+{
+    size_t page = (size_t)((char *)info->si_addr - pages) / PKI_PAGE;
+    (void)context;
+    if (page >= PAGES)
+        _exit(128 + signal);
+    writes++;
+    mprotect(pages + page * PKI_PAGE, PKI_PAGE, PROT_READ | PROT_WRITE);
+}
+
+/* Of a page that has only been read the first write would still wait for the kernel. */
+static void pages_are_written_to(void **state)
+{
+    struct sigaction action = {.sa_sigaction = on_write, .sa_flags = SA_SIGINFO}, before;
+    (void)state;
+    pages = mmap(NULL, PAGES * PKI_PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(pages != MAP_FAILED);
+    sigemptyset(&action.sa_mask);
+    assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
+    is_old = true;
+    pki_mem_populate(pages, PAGES * PKI_PAGE);
+    is_old = false;
+    sigaction(SIGSEGV, &before, NULL);
+    assert_int_equal(writes, PAGES);
+    munmap(pages, PAGES * PKI_PAGE);
+}
+
 #define on_arena(test) cmocka_unit_test_setup_teardown(test, open_arena, close_arena)
 
 int main(void)
@@ -311,6 +357,7 @@ int main(void)
         cmocka_unit_test(file_size_limit_does_not_kill),
         on_arena(not_filled_in_yet),
         on_arena(hints_and_questions),
+        cmocka_unit_test(pages_are_written_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

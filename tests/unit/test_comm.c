@@ -245,7 +245,7 @@ static void given_up(void **state)
     reduce(comm, 1);
     pki_comm_enqueue(comm, PK_OP_SEND, PK_TYPE_BYTE, 1, 0, &sequence);
     assert_int_equal(pki_comm_completed(comm), 1);
-    pki_comm_give_up(comm);
+    pki_comm_abandon(comm);
     assert_int_equal(pki_comm_in_flight(comm), 0);
     assert_int_equal(pki_comm_completed(comm), 1);
     pk_comm_request r = pk_comm_start(comm, PK_OP_SEND, PK_TYPE_BYTE, 1, 1);

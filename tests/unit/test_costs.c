@@ -6,6 +6,7 @@
 #include <pk/pk.h>
 
 #include "measure/costs/io.h"
+#include "measure/costs/io_steps.h"
 #include "session/io.h"
 
 #define BLOCK 65536
@@ -66,6 +67,47 @@ static void counts_only_grow(void **state)
     pki_io_add(&a, &c, 1000 + 400000000);
     pki_io_fill(&a, &s);
     assert_int_equal(s.read_chars, 50);
+}
+
+/* ---- by step ---- */
+
+static void add_reading(pki_io_course *c, uint64_t last, uint64_t steps, double written,
+                        double device)
+{
+    const pki_io_reading r = {
+        .last = last,
+        .steps = steps,
+        .values = {
+            [PKI_IO_READ] = 100, [PKI_IO_WRITTEN] = written, [PKI_IO_DEVICE_WRITTEN] = device}};
+    pki_io_course_add(c, &r);
+}
+
+static void a_course_of_steps(void **state)
+{
+    pki_io_course c = {0};
+    (void)state;
+    for (uint64_t i = 0; i < 99; i++)
+        add_reading(&c, i, 1, 0, 0);
+    add_reading(&c, 99, 1, 1e6, 4096);
+    add_reading(&c, 100, 0, 5e9, 5e9); /* between steps: of none */
+    add_reading(&c, 109, 10, 50, 0);   /* 10 steps that share one */
+    add_reading(&c, 110, 1, 1e6, 0);   /* as much as the most: that is the first one */
+    pki_io_steps s = pki_io_course_summary(&c);
+    assert_int_equal(s.steps, 111);
+    assert_int_equal(s.readings, 102);
+    assert_int_equal(s.alone, 101);
+    assert_int_equal(s.device, 1);
+    assert_int_equal(s.written.each.count, 111);
+    assert_true(s.written.each.sum == 2000050);
+    assert_true(s.written.each.p50 == 0 && s.written.each.max == 1e6);
+    assert_true(s.written.each.p90 > 4.9 && s.written.each.p90 < 5.1);
+    assert_int_equal(s.written.most_step, 99);
+    assert_int_equal(s.written.most_steps, 1);
+    assert_true(s.read.each.min == 10 && s.read.each.max == 100);
+    assert_int_equal(s.read.most_step, 0);
+    assert_true(s.operations.each.max == 0);
+    pki_io_course_finish(&c);
+    assert_int_equal(pki_io_course_summary(&c).steps, 0);
 }
 
 /* ---- sessions ---- */
@@ -180,9 +222,13 @@ int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_kernels_text), cmocka_unit_test(best_of_a_tenth_of_a_second),
-        cmocka_unit_test(counts_only_grow), IN_FOLDER(as_much_as_the_program_did),
-        IN_FOLDER(where_there_is_no_proc),  IN_FOLDER(what_is_not_asked_for_is_not_there),
+        cmocka_unit_test(the_kernels_text),
+        cmocka_unit_test(best_of_a_tenth_of_a_second),
+        cmocka_unit_test(counts_only_grow),
+        cmocka_unit_test(a_course_of_steps),
+        IN_FOLDER(as_much_as_the_program_did),
+        IN_FOLDER(where_there_is_no_proc),
+        IN_FOLDER(what_is_not_asked_for_is_not_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -183,16 +183,16 @@ static void a_look(void **state)
     put_thread(13, 0, 0, 0, "3");
     put_thread(14, 0, 0, 0, "0-3");
     pki_cpu_side_begin(".");
-    pki_cpu_side_look(0, true); /* nobody makes steps */
+    pki_cpu_side_poll(0, true); /* nobody makes steps */
     assert_int_equal(pki_cpu_side_end().looks, 0);
-    pki_cpu_side_look(12, false);
-    pki_cpu_side_look(12, true); /* too early */
+    pki_cpu_side_poll(12, false);
+    pki_cpu_side_poll(12, true); /* too early */
     assert_int_equal(pki_cpu_side_end().looks, 0);
     wait_ns(110000000);
     put_thread(12, 1, much, 47, "0-3");
     put_thread(13, much, 0, 0, "3");
     put("sys/fs/cgroup/cpu.stat", "nr_periods 200\nnr_throttled 60\nthrottled_usec 9\n");
-    pki_cpu_side_look(12, true);
+    pki_cpu_side_poll(12, true);
     pki_cpu_side c = pki_cpu_side_end();
     assert_true(c.looks == 1 && c.busy == 2 && c.busy_most == 2 && c.threads == 3);
     assert_true(c.forced == 42 && c.own == 0 && c.allowed == 4 && c.allowed_busy == 4);
@@ -343,7 +343,7 @@ static void a_crowd(void **state)
         uint64_t next = pki_monotonic_ns() + 120000000;
         while (pki_monotonic_ns() < next)
             ;
-        pki_cpu_side_look(tid, true);
+        pki_cpu_side_poll(tid, true);
         c = pki_cpu_side_end();
     }
     __atomic_store_n(&over, true, __ATOMIC_RELAXED);

@@ -173,8 +173,8 @@ static void fresh_files(void **state)
     char first[PATH_MAX], second[PATH_MAX];
     (void)state;
     pki_owned a, b;
-    assert_true(pki_own_take(&a, pki_file_fresh("x", PKI_FILE_MODE, first, sizeof first)));
-    assert_true(pki_own_take(&b, pki_file_fresh("x", PKI_FILE_MODE, second, sizeof second)));
+    assert_true(pki_own_adopt(&a, pki_file_fresh("x", PKI_FILE_MODE, first, sizeof first)));
+    assert_true(pki_own_adopt(&b, pki_file_fresh("x", PKI_FILE_MODE, second, sizeof second)));
     assert_string_not_equal(first, second);
     assert_int_equal(count_files(), 2);
     assert_true(pki_file_write_at(&a, "data", 4, 3));
@@ -280,7 +280,7 @@ static void a_full_device(void **state)
         skip();
     errno = 0;
     file = PKI_TRACE_FILE_NONE;
-    assert_true(pki_own_take(&file.own, fd));
+    assert_true(pki_own_adopt(&file.own, fd));
     assert_false(pki_file_write_at(&file.own, "x", 1, 0));
     assert_int_equal(errno, ENOSPC);
     assert_true(pki_file_write_at(&file.own, "", 0, 0));

@@ -104,19 +104,19 @@ static void grown_in_batches(void **state)
     (void)state;
     static pki_cuda_pool pool;
     bool seen[129] = {false};
-    assert_int_equal(pki_cuda_pool_take(&pool), 0);
+    assert_int_equal(pki_cuda_pool_acquire(&pool), 0);
     for (int batch = 0; batch < 2; batch++)
         assert_int_equal(pki_cuda_pool_grow(&pool, the_context), CUDA_SUCCESS);
     for (unsigned i = 0; i < 128; i++) {
-        uint32_t pair = pki_cuda_pool_take(&pool);
+        uint32_t pair = pki_cuda_pool_acquire(&pool);
         assert_in_range(pair, 1, 128);
         assert_false(seen[pair]);
         assert_non_null(pki_cuda_pair_at(&pool, pair)->begin);
         seen[pair] = true;
     }
-    assert_int_equal(pki_cuda_pool_take(&pool), 0);
-    pki_cuda_pool_give(&pool, 77);
-    assert_int_equal(pki_cuda_pool_take(&pool), 77);
+    assert_int_equal(pki_cuda_pool_acquire(&pool), 0);
+    pki_cuda_pool_release(&pool, 77);
+    assert_int_equal(pki_cuda_pool_acquire(&pool), 77);
 }
 
 static void a_batch_that_fails(void **state)
@@ -145,14 +145,14 @@ static void *take_and_give(void *arg)
     for (int i = 0; i < ROUNDS; i++) {
         uint32_t mine[3];
         for (int k = 0; k < 3; k++) {
-            mine[k] = pki_cuda_pool_take(&shared);
+            mine[k] = pki_cuda_pool_acquire(&shared);
             if (mine[k])
                 wrong += __atomic_exchange_n(&holders[mine[k]], 1u, __ATOMIC_RELAXED) != 0;
         }
         for (int k = 0; k < 3; k++)
             if (mine[k]) {
                 __atomic_store_n(&holders[mine[k]], 0u, __ATOMIC_RELAXED);
-                pki_cuda_pool_give(&shared, mine[k]);
+                pki_cuda_pool_release(&shared, mine[k]);
             }
     }
     (void)arg;
@@ -172,7 +172,7 @@ static void by_many_threads(void **state)
         assert_null(wrong);
     }
     unsigned left = 0;
-    while (pki_cuda_pool_take(&shared))
+    while (pki_cuda_pool_acquire(&shared))
         left++;
     assert_int_equal(left, 64);
 }

@@ -177,8 +177,8 @@ static void undo_and_keep(void **state)
     assert_true(pki_gz_append(gz, "data", 4, "end", 3, &again)); /* as if it had never been */
     assert_true(again.body_bytes == body && again.end_bytes == end);
     assert_memory_equal(again.body, copy, body);
-    pki_gz_keep(gz);
-    pki_gz_keep(gz);
+    pki_gz_commit(gz);
+    pki_gz_commit(gz);
     assert_true(pki_gz_append(gz, "", 0, "end", 3, &again));
     assert_true(again.body_bytes == 0 && again.end_bytes > 0);
     free(copy);

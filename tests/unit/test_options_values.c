@@ -116,13 +116,19 @@ static void clocks(void **state)
     expect_refused(pk_options(.clock = "TSC"), "clock", "TSC");
     expect_refused_variable("PK_CLOCK", "hpet", "hpet");
     bool trusted = pki_cycle_counter_trusted(&why_not);
+    assert_true(pki_cycle_counter_constant() || !trusted);
     const char *const names[] = {"tsc", "cntvct"};
     for (int i = 0; i < 2; i++) { /* known, but perhaps not here: and then it is said why */
-        bool here = trusted && strcmp(names[i], PKI_CYCLE_COUNTER_NAME) == 0;
+        bool here = pki_cycle_counter_constant() && strcmp(names[i], PKI_CYCLE_COUNTER_NAME) == 0;
         assert_int_equal(pki_config_read(&config, pk_options(.clock = names[i])),
                          here ? PK_OK : PK_ENOTSUP);
         assert_true(here ? config.monotonic == 0 : strlen(strchr(pk_error_message(), ':')) > 8);
+        assert_true(!here || trusted == !config.clock_reason);
     }
+    assert_int_equal(pki_config_read(&config, pk_options(.clock = "monotonic")), PK_OK);
+    assert_true(config.monotonic && !config.clock_reason);
+    assert_int_equal(pki_config_read(&config, pk_options()), PK_OK);
+    assert_true(config.monotonic ? config.clock_reason == why_not : !config.clock_reason);
 }
 
 static void lists_of_backends(void **state)

@@ -15,7 +15,7 @@
 static pki_owned made(const char *path)
 {
     pki_owned own;
-    assert_true(pki_own_take(&own, pki_fd_open(path, O_RDWR | O_CREAT, 0600)));
+    assert_true(pki_own_adopt(&own, pki_fd_open(path, O_RDWR | O_CREAT, 0600)));
     return own;
 }
 
@@ -165,7 +165,7 @@ static void closed(void **state)
     pki_own_close(&zeros); /* not the program's stdin */
     assert_true(fcntl(STDIN_FILENO, F_GETFD) >= 0);
     errno = 0;
-    assert_false(pki_own_take(&own, -1));
+    assert_false(pki_own_adopt(&own, -1));
 }
 
 /* What we do ourselves leaves the mark where it is; memory files have one, too. */
@@ -222,7 +222,7 @@ static void locks_outlast_a_backup(void **state)
     free(read_file("ours", NULL)); /* with which a process's own lock would be gone */
     assert_true(pki_file_is_locked("ours"));
     pki_owned other;
-    assert_true(pki_own_take(&other, pki_fd_open("ours", O_RDWR, 0)));
+    assert_true(pki_own_adopt(&other, pki_fd_open("ours", O_RDWR, 0)));
     assert_false(pki_own_lock(&other));
     pki_own_unlock(&own);
     assert_false(pki_file_is_locked("ours"));
@@ -241,7 +241,7 @@ static bool once_closed_never_again(void)
     if (!pki_standard_is_there(STDERR_FILENO) || !pki_standard_is_there(STDOUT_FILENO))
         return false;
     close(STDERR_FILENO);
-    pki_standard_look();
+    pki_standard_check();
     return open("data", O_RDWR | O_CREAT, 0600) == STDERR_FILENO &&
            !pki_standard_is_there(STDERR_FILENO) && errno == EBADF &&
            pki_standard_is_there(STDOUT_FILENO);
@@ -252,7 +252,7 @@ static bool replaced(void)
 {
     int data = open("data", O_RDWR | O_CREAT, 0600);
     pki_owned own = made("ours");
-    pki_standard_look();
+    pki_standard_check();
     dup2(data, STDERR_FILENO);
     if (!pki_standard_is_there(STDERR_FILENO))
         return false;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/overhead.h"
+#include "core/registry.h"
 #include "session/run.h"
 
 #define US UINT64_C(1000)
@@ -104,7 +105,7 @@ static uint64_t told(size_t *blocks)
     assert_true(pki_run_summarise(&pki_the_session, &summary));
     const pki_loop_row *loop = summary.stages.loops;
     for (size_t i = 0; i < loop->no_processor_count; i++)
-        sum += loop->no_processor[i] == PKI_READY_NOT_TOLD ? 0 : loop->no_processor[i];
+        sum += loop->no_processor[i] == PKI_READY_UNKNOWN ? 0 : loop->no_processor[i];
     *blocks = loop->no_processor_count;
     pki_summary_finish(&summary);
     return sum;
@@ -231,6 +232,45 @@ static void a_thread_has_nothing_of_the_one_before(void **state)
     assert_int_equal(told(&blocks), 0);
 }
 
+/* Ends amid a step, of which something is its own. */
+static void *leave_amid_a_step(void *none)
+{
+    const struct timespec nap = {0, (long)(PAUSE + MS)};
+    (void)none;
+    pk_step(1);
+    pk_comm_border_on_(1);
+    pk_comm_border_on_(0);
+    nanosleep(&nap, NULL);
+    account.switches++;
+    account.waited += 2 * MS;
+    pk_comm_border_on_(1);
+    return pki_own;
+}
+
+static void *step_once(void *none)
+{
+    (void)none;
+    pk_step(1);
+    return pki_own;
+}
+
+static void what_it_left_is_not_told_of_the_next_one(void **state)
+{
+    pthread_t thread;
+    void *block, *again;
+    size_t blocks;
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, leave_amid_a_step, NULL), 0);
+    assert_int_equal(pthread_join(thread, &block), 0);
+    assert_int_equal(pki_the_session.registry->ready.own, 2 * MS);
+    pk_flush();
+    assert_int_equal(pthread_create(&thread, NULL, step_once, NULL), 0);
+    assert_int_equal(pthread_join(thread, &again), 0);
+    assert_ptr_equal(again, block);
+    assert_int_equal(told(&blocks), 0);
+    assert_int_equal(blocks, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +281,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_its_own_is_told, begin, stop_session),
         cmocka_unit_test_setup_teardown(no_more_than_it_was_off_is_told, begin, stop_session),
         cmocka_unit_test_setup_teardown(a_thread_has_nothing_of_the_one_before, begin,
+                                        stop_session),
+        cmocka_unit_test_setup_teardown(what_it_left_is_not_told_of_the_next_one, begin,
                                         stop_session),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -140,10 +140,10 @@ static void options_are_heard(void **state)
     free(text);
     text = train_report(&(pki_report_options){.top = PKI_REPORT_ALL});
     assert_null(strstr(text, " more\n"));
-    assert_int_equal(times(text, "  read "), 2 + 2); /* FILES has two */
+    assert_int_equal(times(text, "  read "), 2 + 3); /* FILES has three */
     free(text);
     text = train_report(&(pki_report_options){.no_threads = true});
-    assert_int_equal(times(text, "  read "), 1 + 2);
+    assert_int_equal(times(text, "  read "), 1 + 3);
     assert_non_null(strstr(text, "\n  loader 0 "));
     free(text);
 }

@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "core/place.h"
+#include "core/cursor.h"
 #include "measure/fold/fold.h"
 #include "session/run.h"
 

@@ -143,7 +143,7 @@ static void positions_go_on(void **state)
     for (unsigned i = 1; i <= 20 * RING; i++) {
         record(1);
         assert_int_equal(pki_thread_position(t).bytes - before, i * sizeof(pki_record));
-        assert_int_equal(pki_places_between(t, t->released, pki_thread_head(t)),
+        assert_int_equal(pki_cursor_bytes_between(t, t->released, pki_thread_head(t)),
                          ((i - 1) % 150 + 1) * sizeof(pki_record));
         if (i % 150 == 0)
             let_go();
@@ -260,11 +260,11 @@ static void a_state_behind_a_segments_end(void **state)
     record(HOLDS + 5);
     set_behind_the_end(t);
     uint64_t head = pki_thread_head(t);
-    assert_int_equal(pki_place_offset(head), HOLDS * sizeof(pki_record));
-    assert_int_equal(pki_place_turn(head), t->turn);
+    assert_int_equal(pki_cursor_offset(head), HOLDS * sizeof(pki_record));
+    assert_int_equal(pki_cursor_turn(head), t->turn);
     assert_int_equal(count_of(&inner), HOLDS + 5);
     record(20);
-    assert_int_equal(pki_place_turn(pki_thread_head(t)), pki_place_turn(head) + 1);
+    assert_int_equal(pki_cursor_turn(pki_thread_head(t)), pki_cursor_turn(head) + 1);
     let_go();
     record(HOLDS);
     let_go();
@@ -303,7 +303,7 @@ static void a_loss_behind_readers(void **state)
     pk_region_begin(&outer);
     record((1 + SEGMENTS) * HOLDS);
     assert_int_equal(count_of(&inner), (1 + SEGMENTS) * HOLDS);
-    assert_int_equal(pki_place_offset(t->folded), HOLDS * sizeof(pki_record));
+    assert_int_equal(pki_cursor_offset(t->folded), HOLDS * sizeof(pki_record));
     pk_region_begin(&middle);
     pk_region_add(&middle, 1, 2);
     pki_store_release(&t->state, pki_load(&t->state) - ((uint64_t)sizeof(pki_record) << 32));

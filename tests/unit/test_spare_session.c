@@ -116,8 +116,8 @@ static uint32_t there_at_a_high_rate(const char *trace)
                      PK_OK);
     record(10);
     assert_int_equal(pk_flush(), PK_OK);
-    pki_own->looked_bytes -= 1u << 30;
-    pki_the_session.spares_looked -= 60000000;
+    pki_own->rated_bytes -= 1u << 30;
+    pki_the_session.spares_rated -= 60000000;
     assert_int_equal(pk_flush(), PK_OK);
     uint32_t there = there_now();
     stop_and_count();
@@ -161,8 +161,8 @@ static void a_position_that_steps_back(void **state)
                      PK_OK);
     record(10);
     assert_int_equal(pk_flush(), PK_OK);
-    pki_own->looked_bytes += 1u << 20;
-    pki_the_session.spares_looked -= 60000000;
+    pki_own->rated_bytes += 1u << 20;
+    pki_the_session.spares_rated -= 60000000;
     assert_int_equal(pk_flush(), PK_OK);
     assert_int_equal(there_now(), 0);
     stop_and_count();
@@ -222,8 +222,8 @@ static void number(unsigned from, unsigned to)
     }
 }
 
-/* So many are written, and so many more are not when it is killed. */
-static void die(const char *path, unsigned written, unsigned more)
+/* So many are written, and so many more are not when it is killed; which may have been folded. */
+static void die(const char *path, unsigned written, unsigned more, bool folded)
 {
     if (start_with_spares(path, 6))
         _exit(1);
@@ -232,6 +232,8 @@ static void die(const char *path, unsigned written, unsigned more)
     number(written / 2, written + 1);
     let_go();
     number(written + 1, written + more + 1);
+    if (folded)
+        stats_of(&region);
     kill(getpid(), SIGKILL);
 }
 
@@ -256,7 +258,7 @@ static bool look(void *user, const char *event, size_t bytes)
     return true;
 }
 
-static void recover(unsigned written, unsigned more)
+static void recover_either(unsigned written, unsigned more, bool folded)
 {
     static const char path[] = "spare-killed.json", arena[] = "spare-killed.json.arena";
     int status;
@@ -266,7 +268,7 @@ static void recover(unsigned written, unsigned more)
     unlink(arena);
     pid_t child = fork();
     if (child == 0)
-        die(path, written, more);
+        die(path, written, more, folded);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     assert_true(pki_salvage_open(&s, arena));
@@ -280,6 +282,12 @@ static void recover(unsigned written, unsigned more)
     unlink(arena);
 }
 
+static void recover(unsigned written, unsigned more)
+{
+    recover_either(written, more, false);
+    recover_either(written, more, true);
+}
+
 static void killed_in_segments(void **state)
 {
     (void)state;
@@ -289,6 +297,53 @@ static void killed_in_segments(void **state)
     recover(130, 150);
     recover(150, 20);
     recover(200, 200);
+}
+
+/* In a ring that its owner has come round in: a handler has been undone that had been folded, or
+ * taken. What a killed run leaves there is what had been folded, and nothing of the round before.
+ */
+static void die_undone(const char *path, bool taken)
+{
+    if (start_with_spares(path, 0))
+        _exit(1);
+    for (int i = 0; i < 5; i++) {
+        record(30);
+        let_go();
+    }
+    uint64_t before = pki_load(&pki_own->state);
+    record(10);
+    stats_of(&region);
+    if (taken)
+        let_go();
+    pki_store_release(&pki_own->state, before + ((uint64_t)sizeof(pki_record) << 32));
+    record(3);
+    kill(getpid(), SIGKILL);
+}
+
+static void recover_undone(bool taken, unsigned left)
+{
+    static const char path[] = "spare-undone.json", arena[] = "spare-undone.json.arena";
+    int status;
+    pki_salvage s;
+    seen all = {.in_order = true};
+    pid_t child = fork();
+    if (child == 0)
+        die_undone(path, taken);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_true(pki_salvage_open(&s, arena));
+    assert_true(pki_salvage_events(&s, look, &all));
+    pki_salvage_close(&s);
+    assert_int_equal(all.count, left);
+    unlink(path);
+    unlink(arena);
+}
+
+static void killed_behind_readers(void **state)
+{
+    (void)state;
+    recover_undone(true, 0);
+    recover_undone(false, 10);
 }
 
 int main(void)
@@ -304,6 +359,7 @@ int main(void)
         cmocka_unit_test_teardown(a_position_that_steps_back, stop_session),
         cmocka_unit_test_teardown(a_file_that_cannot_be_punched, stop_session),
         cmocka_unit_test(killed_in_segments),
+        cmocka_unit_test(killed_behind_readers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,10 @@ static void step(uint64_t index)
 {
     pki_portions_reach(&portions, index);
     pki_portions_add_self(&portions, 7, PK_DATA, 3);
-    pki_portions_add(&portions, &(pki_stage_block){index, 1, 10, 2, 1, 1});
+    pki_stage_block block = {
+        .index = index, .steps = 1, .time = 10, .items = 2, .no_processor = 1, .told = 1};
+    pki_seats_add_seat(&block.seats, 3 + 1 + (600u << 16));
+    pki_portions_add(&portions, &block);
 }
 
 static void expect_portion(uint64_t number, uint64_t steps)
@@ -37,6 +40,7 @@ static void expect_portion(uint64_t number, uint64_t steps)
     assert_int_equal(p.items, 2 * steps);
     assert_int_equal(p.no_processor, steps);
     assert_int_equal(p.told, steps);
+    assert_int_equal(pki_seats_most(&p.seats), 3 + 1 + (600u << 16));
     assert_int_equal(p.selves[0], 3 * steps);
 }
 
@@ -109,10 +113,10 @@ static void stages_keep_their_places(void **state)
     pki_portions_reach(&portions, 0);
     for (uint32_t id = 100; id < 100 + PKI_PORTION_OWN + 3; id++)
         pki_portions_add_self(&portions, id, id % 2 ? PK_WAIT : PK_COMPUTE, id);
-    pki_portions_add(&portions, &(pki_stage_block){0, 1, 5000, 0, 0, 0});
+    pki_portions_add(&portions, &(pki_stage_block){.steps = 1, .time = 5000});
     pki_portions_reach(&portions, 1);
     pki_portions_add_self(&portions, 101, PK_WAIT, 1);
-    pki_portions_add(&portions, &(pki_stage_block){1, 1, 1, 0, 0, 0});
+    pki_portions_add(&portions, &(pki_stage_block){.index = 1, .steps = 1, .time = 1});
     assert_true(pki_portions_take(&portions, &p));
     assert_int_equal(p.selves[0], 100);
     assert_int_equal(p.selves[1], 102);

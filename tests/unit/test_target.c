@@ -81,7 +81,7 @@ static void a_long_target(void **state)
     memset(name, 'n', sizeof name);
     name[sizeof name - 1] = 0;
     assert_int_equal(symlink(name, "far"), 0);
-    pki_target_words words = pki_target_why("far", ELOOP, &hints);
+    pki_target_text words = pki_target_why("far", ELOOP, &hints);
     assert_non_null(strstr(words.text, "is a symbolic link (to nnnn"));
     assert_non_null(strstr(words.text, "): name the file itself"));
 }

@@ -47,8 +47,8 @@ static double stretch(const double *calls, size_t count, bool *changed)
         beside += timed * (costs.fold +
                            (thinning.traced && r->thin != PKI_THIN_UNTRACED ? costs.format : 0));
     }
-    const pki_thin_sight sight = {.process = LOOK, .beside = beside};
-    *changed = pki_thinning_look(&thinning, &sight, regions, count);
+    const pki_thin_input input = {.process = LOOK, .beside = beside};
+    *changed = pki_thinning_adjust(&thinning, &input, regions, count);
     return (owner + beside) / LOOK;
 }
 
@@ -209,8 +209,8 @@ static void what_records_cost_is_learnt(void **state)
         regions[0].thin = 0;
         regions[0].timed = (uint64_t)calls[0];
         regions[0].untimed = 0;
-        const pki_thin_sight sight = {.process = LOOK, .beside = calls[0] * costs.fold * 3};
-        pki_thinning_look(&thinning, &sight, regions, 1);
+        const pki_thin_input input = {.process = LOOK, .beside = calls[0] * costs.fold * 3};
+        pki_thinning_adjust(&thinning, &input, regions, 1);
     }
     assert_true(thinning.scale > 2.9 && thinning.scale < 3.1);
 }

@@ -42,7 +42,7 @@ static void a_ring_that_is_left_behind_readers(void **state)
     uint64_t before = pki_load(&t->state);
     record(10);
     let_go();
-    assert_true(t->released == pki_place_of(turn, 6 * SLOT) && t->folded == t->released);
+    assert_true(t->released == pki_cursor_of(turn, 6 * SLOT) && t->folded == t->released);
     go_on_from(t, before);
     record(3 + 5); /* up to the ring's end, and to what passes for the last free slot */
     assert_false(pki_is_in_segment(t));
@@ -89,13 +89,100 @@ static void a_ring_come_back_to_in_its_middle(void **state)
     assert_int_equal(stop_now().dropped, 0);
 }
 
+/* ---- without a segment ---- */
+
+static int start_alone(void **state)
+{
+    (void)state;
+    return start_with_spares(NULL, 0);
+}
+
+static unsigned slot_of(uint64_t state)
+{
+    return (unsigned)(state >> 32) / SLOT;
+}
+
+/* Goes on from there with what is short of readers by so many slots, which are as good as none,
+ * until it has looked; from then on there is room. */
+static void short_of_readers(unsigned from, unsigned by)
+{
+    pki_thread *t = pki_own;
+    record((from + RING - slot_of(pki_load(&t->state))) % RING);
+    let_go();
+    uint64_t before = pki_load(&t->state), dropped = t->dropped;
+    record(10);
+    let_go();
+    assert_int_equal(pki_cursor_offset(t->released), (from + 10) % RING * SLOT);
+    go_on_from(t, before);
+    t->stop = 0; /* it looks, as it does each eighth of a ring */
+    record(10 - 1 - by);
+    assert_int_equal(t->dropped, dropped);
+    record(20); /* some of them as readers are told of it */
+    uint64_t some = t->dropped - dropped;
+    assert_true(some >= 20 - by);
+    let_go();
+    for (int i = 0; i < 5; i++) {
+        record(40);
+        let_go();
+    }
+    assert_int_equal(t->dropped - dropped, some);
+    assert_int_equal(slot_of(pki_load(&t->state)), (from + 10 + 200) % RING);
+}
+
+static void a_ring_that_is_short_of_readers(void **state)
+{
+    (void)state;
+    short_of_readers(20, 1); /* in the first round */
+    short_of_readers(40, 3);
+    for (unsigned by = 1; by < 9; by++)
+        short_of_readers(50, by);
+    assert_true(count_of(&inner) > 10 * 200);
+    stop_now();
+}
+
+/* The handler has come round, or the owner comes round behind it. */
+static void and_across_its_end(void **state)
+{
+    (void)state;
+    short_of_readers(50, 3);
+    for (unsigned from = 54; from < RING; from++)
+        short_of_readers(from, 3);
+    stop_now();
+}
+
+/* It has come past where readers are by itself, and round: then full is full. */
+static void a_full_ring_behind_readers(void **state)
+{
+    pki_thread *t = pki_own;
+    (void)state;
+    record(30);
+    let_go();
+    uint64_t before = pki_load(&t->state);
+    record(10);
+    let_go();
+    go_on_from(t, before);
+    record(2);
+    let_go(); /* told */
+    assert_true(t->undone_turn == t->turn && t->undone_until > 0);
+    record(7 + HOLDS);
+    assert_int_equal(t->dropped, 0);
+    record(5);
+    assert_int_equal(t->dropped, 5);
+    let_go();
+    record(10);
+    assert_int_equal(t->dropped, 5);
+    stop_now();
+}
+
+#define alone(test) cmocka_unit_test_setup_teardown(test, start_alone, stop_held)
 #define held(test) cmocka_unit_test_setup_teardown(test, start_held, stop_held)
 
 int main(void)
 {
     const struct CMUnitTest undone[] = {
-        held(a_ring_that_is_left_behind_readers),
-        held(a_ring_come_back_to_in_its_middle),
+        held(a_ring_that_is_left_behind_readers), held(a_ring_come_back_to_in_its_middle),
+        alone(a_ring_that_is_short_of_readers),   alone(and_across_its_end),
+        alone(a_full_ring_behind_readers),
     };
     return both_clocks(undone);
 }

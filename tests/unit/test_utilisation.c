@@ -96,11 +96,11 @@ static void peaks(void **state)
     const pki_peak_place a10 = {.machine = &m, .gpu = "NVIDIA A10", .gpus = 1};
     const pki_peak_place other = {.machine = &m, .gpu = "NVIDIA Z1", .gpus = 1};
     const pki_peak_place nameless = {.machine = &m, .gpu = "", .gpus = 1};
-    expect(NULL, eight, 700e9, "nobody has named another");
+    expect(NULL, eight, 700e9, "no other was named");
     expect("fp32", eight, 700e9, "8 processors");
     expect("fp64", eight, 350e9, "pk machine measured on");
     expect("fp64", two, 100e9, "2 processors");
-    expect("bf16", eight, 0, "no peak in bf16");
+    expect("bf16", eight, 0, "in bf16 is measured");
     expect("bf16:1e12", eight, 1e12, "option peak");
     expect(NULL, bare, 0, "no such file");
     expect("2e12", bare, 2e12, "option peak");
@@ -111,7 +111,7 @@ static void peaks(void **state)
     expect("fp32", idle, 700e9, "8 processors");
     expect("fp64", a10, 0, "no figure for fp64");
     expect("bf16", other, 0, "NVIDIA Z1 is not in the table");
-    expect("bf16", nameless, 0, "not known");
+    expect("bf16", nameless, 0, "model is unknown");
 }
 
 /* ---- the steps that count ---- */

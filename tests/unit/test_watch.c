@@ -31,7 +31,7 @@
 #define S UINT64_C(1000000000)
 
 static pki_watch watch;
-static pki_watch_sight sight;
+static pki_watch_input input;
 static unsigned alarms, ends;
 static uint64_t alarm_at;
 
@@ -39,7 +39,7 @@ static int begin(void **state)
 {
     (void)state;
     watch = (pki_watch){.hang = 10 * S, .period = S / 2};
-    sight = (pki_watch_sight){.now = 1000 * S, .any = true};
+    input = (pki_watch_input){.now = 1000 * S, .any = true};
     alarms = ends = 0;
     return 0;
 }
@@ -47,12 +47,12 @@ static int begin(void **state)
 /* Nothing ends for so long, or is it that something does at each look. */
 static void pass(uint64_t ns, bool busy)
 {
-    for (uint64_t until = sight.now + ns; sight.now < until;) {
-        sight.now += watch.period;
-        sight.ended += busy;
-        pki_watch_event event = pki_watch_look(&watch, &sight);
+    for (uint64_t until = input.now + ns; input.now < until;) {
+        input.now += watch.period;
+        input.ended += busy;
+        pki_watch_event event = pki_watch_update(&watch, &input);
         if (event == PKI_WATCH_HANG)
-            alarm_at = sight.now;
+            alarm_at = input.now;
         alarms += event == PKI_WATCH_HANG;
         ends += event == PKI_WATCH_GOES_ON;
     }
@@ -63,7 +63,7 @@ static void quiet_is_a_hang_once(void **state)
     (void)state;
     pass(100 * S, true);
     assert_int_equal(alarms, 0);
-    uint64_t last = sight.now;
+    uint64_t last = input.now;
     pass(9 * S, false);
     assert_int_equal(alarms, 0);
     pass(1000 * S, false);
@@ -78,7 +78,7 @@ static void quiet_is_a_hang_once(void **state)
 static void what_takes_long_has_longer(void **state)
 {
     (void)state;
-    sight.usual = 4 * S; /* p99 */
+    input.usual = 4 * S; /* p99 */
     pass(S, true);
     pass(19 * S, false);
     assert_int_equal(alarms, 0);
@@ -89,7 +89,7 @@ static void what_takes_long_has_longer(void **state)
 static void nothing_open_is_no_hang(void **state)
 {
     (void)state;
-    sight.any = false;
+    input.any = false;
     pass(1000 * S, false);
     assert_int_equal(alarms, 0);
 }
@@ -99,16 +99,16 @@ static void nothing_open_is_no_hang(void **state)
 static void an_hour(void **state)
 {
     (void)state;
-    for (unsigned step = 0; sight.now < 4600 * S; step++) {
-        sight.limit = step == 0 ? 60 * S : 0;
-        sight.since = sight.now;
+    for (unsigned step = 0; input.now < 4600 * S; step++) {
+        input.limit = step == 0 ? 60 * S : 0;
+        input.since = input.now;
         pass(step == 0 ? 20 * S : S, false);
-        sight.limit = 0;
-        sight.excused = step % 100 == 99;
-        pass(sight.excused ? 30 * S : 0, false);
-        sight.excused = false;
-        sight.ended++;
-        sight.usual = S;
+        input.limit = 0;
+        input.excused = step % 100 == 99;
+        pass(input.excused ? 30 * S : 0, false);
+        input.excused = false;
+        input.ended++;
+        input.usual = S;
     }
     assert_int_equal(alarms, 0);
     pass(12 * S, false);
@@ -120,8 +120,8 @@ static void a_limit_takes_the_place_of_both(void **state)
     (void)state;
     pass(S, true);
     pass(4 * S, false);
-    sight.limit = 3 * S; /* shorter than hang_seconds, from its own begin on */
-    sight.since = sight.now;
+    input.limit = 3 * S; /* shorter than hang_seconds, from its own begin on */
+    input.since = input.now;
     pass(2 * S, false);
     assert_int_equal(alarms, 0);
     pass(2 * S, false);
@@ -134,7 +134,7 @@ static void absence_does_not_count(void **state)
     (void)state;
     pass(S, true);
     pass(5 * S, false);
-    sight.now += 3600 * S;
+    input.now += 3600 * S;
     pass(S, false);
     assert_int_equal(alarms, 0);
     pass(10 * S, false);

@@ -269,7 +269,7 @@ static void a_line(void **state)
     w.verdicts = judged.verdicts;
     w.verdict_count = judged.verdict_count;
     assert_true(pki_window_line_begin(&line, &w));
-    while (!pki_window_line_go_on(&line))
+    while (!pki_window_line_advance(&line))
         ;
     assert_true(pki_window_line_end(&line));
     assert_int_equal(line.bytes, strlen(line.text));

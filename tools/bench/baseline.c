@@ -39,11 +39,10 @@ static uint64_t hash(const char *text)
 }
 
 /* FINGERPRINT or any other machine's, then the program's folder. */
-static bool place(char *out, const char *folder, const char *machine, const bench_file *fresh)
+static bool folder_of(char *out, const char *folder, const char *machine, const bench_file *fresh)
 {
-    const char *slash = strrchr(fresh->executable, '/');
     char program[100], kind[100];
-    put_name(program, sizeof program, slash ? slash + 1 : fresh->executable);
+    put_name(program, sizeof program, pki_base_name(fresh->executable));
     put_name(kind, sizeof kind, machine[0] ? machine : "unknown");
     int length =
         snprintf(out, PATH_MOST, "%s/%s/%s-%016llx", folder, kind, program[0] ? program : "program",
@@ -139,7 +138,7 @@ static bool load_others(const char *folder, const bench_file *fresh, size_t keep
     int count = list(folder, is_folder_like, &names);
     bool fits = true;
     for (int i = 0; i < count && fits && out->count == 0; i++)
-        fits = !place(path, folder, names[i]->d_name, fresh) ||
+        fits = !folder_of(path, folder, names[i]->d_name, fresh) ||
                load_folder(path, fresh, keep, out, why);
     free_names(names, count);
     out->other_machine = out->count > 0;
@@ -151,7 +150,7 @@ bool baseline_find(const char *folder, const bench_file *fresh, size_t keep, bas
 {
     char path[PATH_MOST];
     *out = (baseline){0};
-    if (!place(path, folder, fresh->fingerprint, fresh))
+    if (!folder_of(path, folder, fresh->fingerprint, fresh))
         return complaint_set(why, "the name is too long");
     bool fits = load_folder(path, fresh, keep, out, why);
     if (fits && out->count == 0)
@@ -224,7 +223,7 @@ static void remove_oldest(const char *folder, size_t keep)
 bool baseline_store(const char *folder, const bench_file *fresh, size_t keep, complaint *why)
 {
     char path[PATH_MOST], date[40], run[40] = "run", name[100];
-    if (!place(path, folder, fresh->fingerprint, fresh))
+    if (!folder_of(path, folder, fresh->fingerprint, fresh))
         return complaint_set(why, "%s: the name is too long", folder);
     put_name(date, sizeof date, fresh->date[0] ? fresh->date : "undated");
     for (uint32_t i = 0; i < fresh->names.count; i++)

@@ -99,7 +99,7 @@ void bench_run_add(bench_run *run, double sample, double cpu_sample)
     run->cpu_samples[at] = cpu_sample;
 }
 
-static void take_series(bench_series *to, const bench_series *from, const char *id, uint64_t pair)
+static void merge_series(bench_series *to, const bench_series *from, const char *id, uint64_t pair)
 {
     bench_text_set(&to->clock, from->clock);
     if (from->error)
@@ -122,6 +122,6 @@ void bench_file_append(bench_file *to, bench_file *from, const char *id, uint64_
         *text_at(from, i) = before;
     }
     for (uint32_t i = 0; i < from->names.count; i++)
-        take_series(bench_file_series(to, from->series[i].name), &from->series[i], id, pair);
+        merge_series(bench_file_series(to, from->series[i].name), &from->series[i], id, pair);
     bench_file_finish(from);
 }

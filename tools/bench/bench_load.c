@@ -144,7 +144,7 @@ static void add_samples(json_reader *j, row *r, bench_run *run)
     }
 }
 
-static void take_row(json_reader *j, row *r, bench_file *file)
+static void add_row(json_reader *j, row *r, bench_file *file)
 {
     bench_series *series = bench_file_series(file, r->name);
     if (r->failed) {
@@ -179,7 +179,7 @@ static bool read_rows(json_reader *j, json_t *document, bench_file *file, const 
             return complaint_set(j->why, "has \"benchmarks\" that are no objects");
         read_row(j, from, run, &r);
         if (!j->failed && is_wanted(&r, file, aggregates))
-            take_row(j, &r, file);
+            add_row(j, &r, file);
         finish_row(&r);
         if (j->failed)
             return false;

@@ -9,14 +9,14 @@
 
 /* ---- taking ---- */
 
-bool compare_take_share(void *wish, const option_given *given)
+bool compare_parse_share(void *wish, const option_given *given)
 {
     double *share = (double *)(void *)((char *)wish + given->option->at);
     return option_has_value(given) && (pki_bench_read_share(given->text, share) ||
                                        option_refuse(given, "a percentage such as 2%"));
 }
 
-bool compare_take_alpha(void *wish, const option_given *given)
+bool compare_parse_alpha(void *wish, const option_given *given)
 {
     double *alpha = (double *)(void *)((char *)wish + given->option->at), taken;
     if (!option_has_value(given))
@@ -32,7 +32,7 @@ static bool is_standard(const char *path)
     return strcmp(path, "-") == 0;
 }
 
-bool compare_take_file(void *wish, const option_given *given)
+bool compare_parse_file(void *wish, const option_given *given)
 {
     complaint why = {""};
     if (!option_text(wish, given))

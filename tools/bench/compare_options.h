@@ -16,14 +16,14 @@ typedef struct compare_wish {
     }
 
 /* Ways to take a value; the option's offset is that of its member in the command's wish. */
-option_take compare_take_share; /* a double */
-option_take compare_take_alpha; /* a double */
-option_take compare_take_file;  /* a const char *: a file that can be written, or "-" */
+option_take compare_parse_share; /* a double */
+option_take compare_parse_alpha; /* a double */
+option_take compare_parse_file;  /* a const char *: a file that can be written, or "-" */
 
 /* Of both commands; the wish has its compare_wish as `shared`. */
 #define COMPARE_FORM(wish, name, help, member)                                                     \
     {                                                                                              \
-        name, "FILE", help, OPTION_FILE, compare_take_file, .at = offsetof(wish, shared.member)    \
+        name, "FILE", help, OPTION_FILE, compare_parse_file, .at = offsetof(wish, shared.member)   \
     }
 #define COMPARE_FORMS(wish)                                                                        \
     COMPARE_FORM(wish, "--markdown", NULL, markdown), COMPARE_FORM(wish, "--json", NULL, json),    \

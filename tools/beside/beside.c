@@ -1,6 +1,8 @@
 #include "beside/beside.h"
 
+#include "base/compare.h"
 #include "base/compiler.h"
+#include "beside/files.h"
 #include "memory.h"
 #include "tree/tree.h"
 
@@ -51,7 +53,7 @@ static void extend(comparison *c, const char *name, uint32_t depth)
     c->ends[depth] = PKI_MIN(at + (size_t)PKI_MAX(n, 0), sizeof c->path - 1);
 }
 
-static bool take_node(void *user, const tree_node *node, uint32_t depth)
+static bool add_node(void *user, const tree_node *node, uint32_t depth)
 {
     comparison *c = user;
     extend(c, slices_name(c->in, node->name), depth);
@@ -76,7 +78,7 @@ static const char *where_of(const slices *s, uint32_t track)
 }
 
 /* From `first` on the slices of one track; the answer is where the next one's begin. */
-static size_t take_track(comparison *c, const step_seen *step, size_t first)
+static size_t add_track(comparison *c, const step_seen *step, size_t first)
 {
     const slices *s = c->in;
     uint32_t track = s->all[first].track;
@@ -90,17 +92,17 @@ static size_t take_track(comparison *c, const step_seen *step, size_t first)
     }
     c->where = where_of(s, track);
     c->covered = 0;
-    tree_walk(&c->calls, tree_finish(&c->calls), take_node, c);
+    tree_walk(&c->calls, tree_finish(&c->calls), add_node, c);
     return i;
 }
 
-static void take_step(comparison *c, const step_seen *step, size_t column)
+static void add_step(comparison *c, const step_seen *step, size_t column)
 {
     uint64_t covered = 0, took = step->end - step->start;
     c->column = column;
     for (size_t i = 0; i < c->in->count;) {
         bool own = c->in->all[i].track == SLICES_STEP_THREAD;
-        i = take_track(c, step, i);
+        i = add_track(c, step, i);
         covered = own ? c->covered : covered;
     }
     path_times *outside = times_of(c, "", (char)('0' + PKI_UNTRACKED), "");
@@ -109,16 +111,10 @@ static void take_step(comparison *c, const step_seen *step, size_t column)
 
 /* ---- rows ---- */
 
-static int shorter_first(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static double median_of(uint64_t *all, size_t count)
 {
     if (count)
-        qsort(all, count, sizeof *all, shorter_first);
+        qsort(all, count, sizeof *all, pki_compare_u64);
     return count ? ((double)all[(count - 1) / 2] + (double)all[count / 2]) / 2 : 0;
 }
 
@@ -127,7 +123,7 @@ static double off(const pki_path_row *r)
     return fabs((double)r->self - r->usual);
 }
 
-static int by_place_and_difference(const void *a, const void *b)
+static int by_track_and_difference(const void *a, const void *b)
 {
     const pki_path_row *x = a, *y = b;
     bool own = x->where[0] == 0, other_own = y->where[0] == 0;
@@ -158,7 +154,7 @@ static void make_rows(const comparison *c, pki_beside *out)
     for (uint32_t i = 0; i < c->paths.count; i++)
         make_row(c, i, out->usual_count, &out->paths[i]);
     if (c->paths.count)
-        qsort(out->paths, c->paths.count, sizeof *out->paths, by_place_and_difference);
+        qsort(out->paths, c->paths.count, sizeof *out->paths, by_track_and_difference);
     out->path_count = PKI_MIN((size_t)c->paths.count, (size_t)PATHS_MOST);
     for (size_t i = out->path_count; i < c->paths.count; i++) {
         free(out->paths[i].where);
@@ -179,8 +175,9 @@ bool beside_fill(slices *s, trace *t, pki_summary *out)
         return false;
     for (size_t i = 0; i < s->step_count; i++)
         if (s->steps[i].wanted)
-            take_step(&c, &s->steps[i], &s->steps[i] == step ? BESIDE_USUAL_MOST : column++);
+            add_step(&c, &s->steps[i], &s->steps[i] == step ? BESIDE_USUAL_MOST : column++);
     make_rows(&c, &out->beside);
+    files_fill(s, &out->beside);
     tree_free(&c.calls);
     table_finish(&c.paths);
     free(c.times);

@@ -1,4 +1,5 @@
 /* tools/beside/choose.c - which step, and beside which. */
+#include "base/compare.h"
 #include "beside/beside.h"
 
 #include "memory.h"
@@ -43,17 +44,11 @@ static step_seen *the_step(slices *s, const pki_summary *in)
 
 /* ---- the usual ones ---- */
 
-static int shorter_first(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static double median_of(uint64_t *all, size_t count)
 {
     if (count == 0)
         return 0;
-    qsort(all, count, sizeof *all, shorter_first);
+    qsort(all, count, sizeof *all, pki_compare_u64);
     return ((double)all[(count - 1) / 2] + (double)all[count / 2]) / 2;
 }
 

@@ -1,6 +1,7 @@
 #include "beside/slices.h"
 
 #include "base/compiler.h"
+#include "beside/files.h"
 #include "memory.h"
 #include "trace/nest.h"
 
@@ -29,7 +30,7 @@ static uint32_t kind_of(slices *s, const event *e)
     return usual ? 0 : table_add(&s->kinds, e->step_kind) + 1;
 }
 
-static void take_step(void *user, const event *e)
+static void add_step(void *user, const event *e)
 {
     slices *s = user;
     if (e->type != EVENT_STEP || s->step_count == STEPS_MOST)
@@ -52,7 +53,7 @@ static int earlier_first(const void *a, const void *b)
 bool slices_find_steps(slices *s, trace *t)
 {
     *s = (slices){0};
-    if (!trace_read(t, &(trace_visitor){s, wants_step, take_step}))
+    if (!trace_read(t, &(trace_visitor){s, wants_step, add_step}))
         return false;
     if (s->step_count)
         qsort(s->steps, s->step_count, sizeof *s->steps, earlier_first);
@@ -116,8 +117,8 @@ static bool is_on_device(const event *e)
         [PKI_ACTIVITY_SPAN] = true,   [PKI_ACTIVITY_KERNEL] = true,
         [PKI_ACTIVITY_GRAPH] = true,  [PKI_ACTIVITY_MEMCPY] = true,
         [PKI_ACTIVITY_MEMSET] = true, [PKI_ACTIVITY_OPERATION] = true};
-    bool told = e->type == EVENT_ACTIVITY || e->type == EVENT_COMM;
-    return told && e->activity.device != PKI_NO_DEVICE && runs[e->activity.kind];
+    bool recorded = e->type == EVENT_ACTIVITY || e->type == EVENT_COMM;
+    return recorded && e->activity.device != PKI_NO_DEVICE && runs[e->activity.kind];
 }
 
 static bool is_beside(const event *e)
@@ -128,7 +129,7 @@ static bool is_beside(const event *e)
            e->type == EVENT_COMM;
 }
 
-static void take_slice(slices *s, const event *e)
+static void add_slice(slices *s, const event *e)
 {
     bool device = is_on_device(e), beside = !device && is_beside(e);
     uint64_t start = e->start - e->lacks;
@@ -151,20 +152,22 @@ static void rename_to(char **name, const char *text)
 }
 
 /* A process is named on any of its tracks, so the name is kept until the others are known. */
-static void take_name(slices *s, const event *e)
+static void set_name(slices *s, const event *e)
 {
     uint32_t track = track_of(s, e->track); /* may move them */
     slice_track *about = &s->about[track];
     rename_to(e->type == EVENT_THREAD_NAME ? &about->thread : &about->process, e->name);
 }
 
-static void take_event(void *user, const event *e)
+static void add_event(void *user, const event *e)
 {
     slices *s = user;
-    if (e->type == EVENT_THREAD_NAME || e->type == EVENT_PROCESS_NAME)
-        take_name(s, e);
+    if (e->type == EVENT_COUNTER && is_of_process(s, e->track))
+        files_add(s, e);
+    else if (e->type == EVENT_THREAD_NAME || e->type == EVENT_PROCESS_NAME)
+        set_name(s, e);
     else
-        take_slice(s, e);
+        add_slice(s, e);
 }
 
 static int inner_first(const void *a, const void *b)
@@ -194,7 +197,7 @@ bool slices_read(slices *s, trace *t)
     if (s->step_count == 0)
         return true;
     track_of(s, s->tracks.texts[SLICES_STEP_THREAD]);
-    if (!trace_read(t, &(trace_visitor){s, NULL, take_event}))
+    if (!trace_read(t, &(trace_visitor){s, NULL, add_event}))
         return false;
     if (s->count)
         qsort(s->all, s->count, sizeof *s->all, inner_first);
@@ -209,6 +212,7 @@ void slices_free(slices *s)
         free(s->about[i].thread);
     }
     free(s->about);
+    free(s->readings);
     free(s->steps);
     free(s->all);
     table_finish(&s->tracks);

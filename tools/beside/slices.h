@@ -25,9 +25,18 @@ typedef struct slice {
 
 typedef struct slice_track {
     char *process, *thread; /* NULL: not named */
-    bool device, beside;    /* beside: what a library tells of the process itself */
+    bool device, beside;    /* beside: what a library recorded of the process itself */
     uint32_t slices;
 } slice_track;
+
+/* What the process did from one reading to the next (files.h). */
+#define FILES_COUNTERS 6
+
+typedef struct files_reading {
+    uint64_t at, step; /* ns; the one that ends there */
+    unsigned has;      /* a bit for each... */
+    double values[FILES_COUNTERS];
+} files_reading;
 
 typedef struct slices {
     size_t step_count, step_room, count, room, track_room;
@@ -35,8 +44,11 @@ typedef struct slices {
     slice *all;       /* once they have been read: by track, and in it by end, inner ones first */
     table tracks;     /* pid, '/', tid; the first is that of SLICES_STEP_THREAD */
     slice_track *about;
-    table names; /* the kind as a digit, then the name */
-    table kinds; /* of steps, from 1 on */
+    table names;           /* the kind as a digit, then the name */
+    table kinds;           /* of steps, from 1 on */
+    files_reading reading; /* that is being put together */
+    size_t reading_count, reading_room;
+    files_reading *readings; /* at the ends of steps that are wanted */
 } slices;
 
 /* The steps of the first thread that makes some. False, and why: it cannot be read; no steps are no

@@ -68,7 +68,7 @@ static int outer_first(const void *a, const void *b)
     return x->order > y->order ? -1 : 1;
 }
 
-static void place(timeline *t, const slice *s, const step_seen *step, uint32_t which)
+static void place_slice(timeline *t, const slice *s, const step_seen *step, uint32_t which)
 {
     while (t->depth && t->ends[t->depth - 1] <= s->start)
         t->depth--;
@@ -113,7 +113,7 @@ static size_t place_track(timeline *t, size_t first, const step_seen *step, uint
     for (size_t i = 0; i < TIMELINE_ROWS_MOST; i++)
         t->last[i] = 0;
     for (size_t i = 0; i < count; i++)
-        place(t, order[i], step, which);
+        place_slice(t, order[i], step, which);
     free(order);
     return end;
 }

@@ -17,7 +17,7 @@ typedef struct wish {
 
 /* ---- options ---- */
 
-static bool take_table(wish *w, const char *name, size_t length)
+static bool select_table(wish *w, const char *name, size_t length)
 {
     for (unsigned of = 0; of < ROWS_TABLES; of++) {
         const char *known = rows_about_table((rows_table)of)->name;
@@ -30,7 +30,7 @@ static bool take_table(wish *w, const char *name, size_t length)
     return false;
 }
 
-static bool take_tables(void *to, const option_given *given)
+static bool parse_tables(void *to, const option_given *given)
 {
     wish *w = to;
     const char *names = given->text;
@@ -40,7 +40,7 @@ static bool take_tables(void *to, const option_given *given)
     memset(w->rows.columns, 0, sizeof w->rows.columns);
     while (good && *names) {
         size_t length = strcspn(names, ",");
-        good = take_table(w, names, length);
+        good = select_table(w, names, length);
         names += length + (names[length] == ',');
     }
     return good;
@@ -59,7 +59,7 @@ static const option all_options[] = {
     {"--sqlite", "FILE", "one SQLite database, for `pk query`, too", OPTION_FILE, option_text,
      offsetof(wish, sqlite), .needs = NEEDS},
     {"--tables", "NAMES", "these only, with commas between them (default: all)", OPTION_WORD,
-     .take = take_tables},
+     .take = parse_tables},
 };
 
 static const option_table command_options = {

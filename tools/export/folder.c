@@ -31,7 +31,7 @@ bool export_make_folder(const char *path, bool *made, complaint *why)
     return *made || errno == EEXIST || complaint_set(why, "%s: %s", path, strerror(errno));
 }
 
-static bool take(void *user, rows *r, complaint *why)
+static bool write_rows(void *user, rows *r, complaint *why)
 {
     folder *f = user;
     (void)why; /* a stream keeps its error until it is closed */
@@ -82,6 +82,6 @@ bool export_to_folder(export_sink *to, const char *path, const export_form *form
     for (unsigned of = 0; good && of < ROWS_TABLES; of++)
         if (wish->columns[of])
             good = open_file(f, path, (rows_table)of, why);
-    *to = (export_sink){take, finish, f};
+    *to = (export_sink){write_rows, finish, f};
     return good || finish(f, false, why);
 }

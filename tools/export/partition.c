@@ -84,7 +84,7 @@ static bool write_table(const char *folder, rows *r, rows_table of, bool again, 
     return output_close(&file, good, why);
 }
 
-static bool take(void *user, rows *r, complaint *why)
+static bool write_rows(void *user, rows *r, complaint *why)
 {
     partitions *p = user;
     char name[64], folder[PATH_MAX];
@@ -153,6 +153,6 @@ bool export_to_partitions(export_sink *to, const char *path, const rows_wish *wi
 {
     partitions *p = memory_zeroed(1, sizeof *p);
     *p = (partitions){.path = path, .wish = wish};
-    *to = (export_sink){take, finish, p};
+    *to = (export_sink){write_rows, finish, p};
     return export_make_folder(path, &p->made, why) || finish(p, false, why);
 }

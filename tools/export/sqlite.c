@@ -62,7 +62,7 @@ typedef struct database {
     sqlite3_stmt *inserts[ROWS_TABLES]; /* NULL: not wanted */
 } database;
 
-static bool take(void *user, rows *r, complaint *why)
+static bool write_rows(void *user, rows *r, complaint *why)
 {
     database *d = user;
     for (unsigned of = 0; of < ROWS_TABLES; of++)
@@ -107,7 +107,7 @@ static bool create_tables(database *d, complaint *why)
 bool export_to_sqlite(export_sink *to, const char *path, const rows_wish *wish, complaint *why)
 {
     database *d = memory_zeroed(1, sizeof *d);
-    *to = (export_sink){take, finish, d};
+    *to = (export_sink){write_rows, finish, d};
     d->wish = wish;
     if (!output_open(&d->file, path, OUTPUT_FILE, why)) {
         free(d);

@@ -54,6 +54,20 @@ function filesRow(name, io, way, steps) {
         rate(io[`best_${way}`], 'B/s')];
 }
 
+const STEP_FILES = [['Read', 'read', bytes], ['Written', 'written', bytes], ['From devices', 'device_read', bytes], ['For devices', 'device_written', bytes],
+    ['Calls', 'operations', (value) => count(Math.round(value))]];
+
+/* By single steps. */
+function filesOfSteps(steps) {
+    if (!steps?.steps) return null;
+    const rows = STEP_FILES.filter(([, key]) => steps[key].each.max > 0).map(([name, key, show]) => [name,
+        ...['mean', 'p50', 'p99', 'max'].map((member) => show(steps[key].each[member])), count(steps[key].most_step)]);
+    const shared = steps.steps - steps.alone;
+    return [rows.length > 0 && table(['In a step', 'Mean', 'p50', 'p99', 'Most', 'In step'], rows),
+        el('p', null, `${count(steps.device)} of ${count(steps.steps)} steps read from a device or wrote for one (${percent(steps.device / steps.steps)}).${
+            shared > 0 ? ` ${count(shared)} share readings, and have the mean of theirs each.` : ''}`)].filter(Boolean);
+}
+
 function filesCard(report) {
     const io = report.io;
     if (!io?.asked) return null;
@@ -63,6 +77,7 @@ function filesCard(report) {
         node.append(table(['', 'Bytes', 'Rate', 'Calls', 'A step', 'Of a device', 'Its rate', 'At best'],
             [filesRow('Read', io, 'read', steps), filesRow('Written', io, 'write', steps)]));
     }
+    node.append(...(filesOfSteps(io.steps) ?? []));
     node.append(facts([['Exposed', io.exposed ? `${time(io.exposed)} in regions of kind io, on the thread that makes steps` : ''],
         ['Hidden', io.hidden ? `${time(io.hidden)}, on other threads` : ''], ['Waiting for devices', io.blocked_known ? time(io.blocked) : ''],
         ['Checkpoints', io.saves ? `${count(io.saves)}: ${time(io.save_time / io.saves)} and ${bytes(io.save_bytes / io.saves)} each` : '']]));

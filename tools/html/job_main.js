@@ -1,21 +1,16 @@
 /* job_main.js - the page of a job: its data, and its parts in order. */
 
-function jobHead(job) {
+function jobHead(job, drawn) {
     const { program, world_size: world, ranks, hosts, files } = job.job, name = (program || 'A job').split('/').pop(), out = [];
     document.title = `${name} – perfkit job`;
     if (job.frontier) {
         out.push(tile(time(job.frontier.exposed / job.frontier.steps), 'step of the job, mean'), tile(count(job.frontier.steps), 'steps'));
     }
     if (job.efficiency) out.push(tile(percent(job.efficiency.parallel), 'parallel efficiency'), tile(percent(job.efficiency.load_balance), 'load balance'));
-    out.push(tile(count(job.verdicts.filter((v) => v.name === 'late-rank').length), 'late ranks'));
+    out.push(tile(count(drawn.totals.late), 'late ranks'));
     document.getElementById('head').append(el('h1', null, name), el('p', { class: 'meta' },
         `${count(ranks)} of ${count(world)} ranks on ${count(hosts)} ${hosts === 1 ? 'host' : 'hosts'}, from ${count(files)} ${files === 1 ? 'file' : 'files'}`),
     el('div', { class: 'tiles' }, out));
-}
-
-function jobVerdicts(job, drawn) {
-    const node = verdicts(job), left = drawn.totals.verdicts - job.verdicts.length;
-    if (left > 0) node.append(el('p', { class: 'note' }, `${count(left)} more are not on this page.`));
 }
 
 function filesSection(job, drawn) {
@@ -28,8 +23,8 @@ function filesSection(job, drawn) {
 function buildJob() {
     const [job, drawn] = ['job', 'drawn'].map((id) => JSON.parse(document.getElementById(id).textContent));
     const one = new JobRank(job, drawn);
-    jobHead(job);
-    jobVerdicts(job, drawn);
+    jobHead(job, drawn);
+    verdicts({ verdicts: drawn.said });
     againstSection(job, one);
     heatSection(job, drawn, one);
     ranksSection(job, drawn, one);

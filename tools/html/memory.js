@@ -109,8 +109,8 @@ function poolTable(place) {
 /* What makes figures of devices less than exact; '': nothing. */
 function deviceDoubts(memory) {
     return [memory.unknown_frees && `Freed, and allocated before the recording: ${bytes(memory.unknown_freed)} in ${count(memory.unknown_frees)} calls.`,
-        memory.untied && `Of ${count(memory.untied)} allocations nobody knows in which region they were made: they count outside of regions.`,
-        memory.pools_beyond && `${count(memory.pools_beyond)} times a pool beyond 64 at once told of itself: not counted.`,
+        memory.untied && `The region of ${count(memory.untied)} allocations is unknown: they count outside of regions.`,
+        memory.pools_beyond && `Records of pools beyond the first 64 at once, not counted: ${count(memory.pools_beyond)}.`,
         (memory.dropped || memory.lost || memory.missed_frees) && `Not exact: CUPTI dropped ${count(memory.dropped ?? 0)} records, of whatever kind; `
             + `${count(memory.lost ?? 0)} were not counted, without a time or for want of memory; ${count(memory.missed_frees ?? 0)} frees were not seen.`]
         .filter(Boolean).join(' ');

@@ -52,10 +52,23 @@ function reasons(beside) {
     return `${telling.map((row) => `${row.path || 'outside every region'} ${signed(time(row.self - row.usual), 1)}`).join(', ')}; all else ${signed(time(rest), rest)}.`;
 }
 
+const FILES = { 'io.read': ['read', ''], 'io.written': ['wrote', ''], 'io.device_read': ['had', ' from devices'],
+    'io.device_written': ['dirtied', ' for devices'], 'io.operations': ['made', ' calls'] };
+
+/* What the process read and wrote in it that usual steps do not. */
+function filesOf(beside) {
+    const telling = (beside.io ?? []).filter((row) => row.telling && FILES[row.name]);
+    if (!telling.length) return null;
+    const of = (row, value) => (row.name === 'io.operations' ? count(Math.round(value)) : bytes(value)), steps = telling[0].steps;
+    return `In it${steps > 1 ? ` and the ${count(steps - 1)} before it` : ''} the process ${telling.map((row) => `${FILES[row.name][0]} ${of(row, row.value)}${
+        FILES[row.name][1]} (usually ${of(row, row.usual * row.steps)})`).join(', ')}.`;
+}
+
 function besideCard(beside) {
     const own = beside.paths.filter((row) => !row.where), others = beside.paths.filter((row) => row.where);
     return card(`Why step ${beside.step} took ${time(beside.took)} and not ${time(beside.usual)}`, null,
         el('p', { class: 'why' }, reasons(beside)),
+        filesOf(beside) && el('p', { class: 'why' }, filesOf(beside)),
         el('p', null, `Self time beside the median of ${count(beside.usual_count)} usual ${beside.usual_count === 1 ? 'step' : 'steps'} of the file.`),
         pathList(own, beside.step, false),
         others.length > 0 && el('h4', null, 'Meanwhile elsewhere'), others.length > 0 && pathList(others, beside.step, true));

@@ -31,7 +31,8 @@ static double of_stage(const job *j, const job_loop *loop, size_t block, size_t 
     for (size_t r = 0; r < j->rank_count; r++) {
         size_t cell = job_cell(j, block, r);
         if (loop->steps[cell] > 0) {
-            sum += loop->selves[stage][cell] / loop->steps[cell];
+            const double *row = job_selves_row(loop, stage, r);
+            sum += row ? row[block] / loop->steps[cell] : 0;
             ranks++;
         }
     }
@@ -143,11 +144,12 @@ static size_t stage_like(const job *j, const job_stage *stage)
 
 static double share_of(const job *j, const job_loop *loop, size_t stage)
 {
+    const job_selves *of = &loop->selves[stage];
     double self = 0, time = 0;
-    for (size_t i = 0; i < loop->block_count * j->rank_count; i++) {
-        self += loop->selves[stage][i];
+    for (size_t i = 0; i < loop->block_count * of->count; i++)
+        self += of->rows[i];
+    for (size_t i = 0; i < loop->block_count * j->rank_count; i++)
         time += loop->time[i];
-    }
     return time > 0 ? self / time : 0;
 }
 

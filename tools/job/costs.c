@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "bench/stats/sample_stats.h"
 #include "memory.h"
 #include "stats/select.h"
 
@@ -31,6 +30,7 @@ typedef struct costs {
     middle *middles; /* by stage, then by block */
     uint32_t role;   /* theirs, and whose members these are */
     size_t *members, member_count;
+    size_t *there; /* by block: those of them that made steps */
     longest *blocks;
     bool *late; /* by rank */
 } costs;
@@ -53,9 +53,15 @@ static double work_of(const costs *c, size_t cell)
     return c->l->by_work ? c->loop->items[cell] : c->loop->steps[cell];
 }
 
-static double of_work(const costs *c, size_t stage, size_t cell)
+/* How many of the role made steps in a block, without those of `late` (NULL: all). */
+static size_t there_without(const costs *c, const job_late *late, size_t block)
 {
-    return c->loop->selves[stage][cell] / work_of(c, cell);
+    size_t count = 0;
+    for (size_t i = 0; i < c->member_count; i++) {
+        size_t r = c->members[i];
+        count += !(late && is_in(c, late, r)) && work_of(c, job_cell(c->of, block, r)) > 0;
+    }
+    return count;
 }
 
 static void enter_role(costs *c, uint32_t role)
@@ -68,18 +74,45 @@ static void enter_role(costs *c, uint32_t role)
     for (size_t r = 0; r < c->of->rank_count; r++)
         if (c->roles[r] == role)
             c->members[c->member_count++] = r;
+    for (size_t b = 0; b < c->loop->block_count; b++)
+        c->there[b] = there_without(c, NULL, b);
 }
 
-/* In scratch: those of the role that are not in it, NULL: all. */
-static size_t gather(const costs *c, const job_late *late, size_t stage, size_t block)
+/* Times of a stage per work, in scratch, of those that have it: of as many more it is 0. */
+typedef struct times {
+    double *values;
+    size_t count, zeros;
+} times;
+
+/* Of those of the role that are not in it, NULL: of all. */
+static times gather(const costs *c, const job_late *late, size_t stage, size_t block)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < c->member_count; i++) {
-        size_t r = c->members[i], cell = job_cell(c->of, block, r);
-        if (!(late && is_in(c, late, r)) && work_of(c, cell) > 0)
-            c->scratch[count++] = of_work(c, stage, cell);
+    const job_selves *of = &c->loop->selves[stage];
+    times t = {.values = c->scratch};
+    for (size_t i = 0; i < of->count; i++) {
+        size_t r = of->ranks[i], cell = job_cell(c->of, block, r);
+        if (c->roles[r] == c->role && !(late && is_in(c, late, r)) && work_of(c, cell) > 0)
+            t.values[t.count++] = of->rows[i * c->loop->block_count + block] / work_of(c, cell);
     }
-    return count;
+    t.zeros = (late ? there_without(c, late, block) : c->there[block]) - t.count;
+    return t;
+}
+
+/* None is below 0. */
+static double nth(const times *t, size_t n)
+{
+    if (n < t->zeros)
+        return 0;
+    pki_select(t->values, t->count, n - t->zeros);
+    return t->values[n - t->zeros];
+}
+
+static double median(const times *t)
+{
+    size_t n = t->count + t->zeros;
+    if (n == 0)
+        return 0;
+    return n % 2 ? nth(t, n / 2) : (nth(t, n / 2 - 1) + nth(t, n / 2)) / 2;
 }
 
 static const middle *middle_of(const costs *c, size_t stage, size_t block)
@@ -87,11 +120,10 @@ static const middle *middle_of(const costs *c, size_t stage, size_t block)
     middle *m = &c->middles[stage * c->loop->block_count + block];
     if (m->count)
         return m;
-    m->count = gather(c, NULL, stage, block);
-    for (size_t i = 0, first = m->count / 2 - (m->count > 1); i < 3 && first + i < m->count; i++) {
-        pki_select(c->scratch, m->count, first + i);
-        m->values[i] = c->scratch[first + i];
-    }
+    times t = gather(c, NULL, stage, block);
+    m->count = t.count + t.zeros;
+    for (size_t i = 0, first = m->count / 2 - (m->count > 1); i < 3 && first + i < m->count; i++)
+        m->values[i] = nth(&t, first + i);
     return m;
 }
 
@@ -101,15 +133,15 @@ static double without(const middle *m, double one, size_t place)
     return m->values[place + (m->values[place] >= one)];
 }
 
-/* A stage's time per work in a block, of those in it: the median of the others that do the same. */
-static double usual(const costs *c, const job_late *late, size_t rank, size_t stage, size_t block)
+/* A stage's time per work in a block, of those in it: the median of the others that do the same.
+ * own: that of its rank. */
+static double usual(const costs *c, const job_late *late, size_t stage, size_t block, double own)
 {
     if (late->host) {
-        size_t count = gather(c, late, stage, block);
-        return count ? pki_samples_select_median(c->scratch, count) : 0;
+        times t = gather(c, late, stage, block);
+        return median(&t);
     }
     const middle *m = middle_of(c, stage, block);
-    double own = of_work(c, stage, job_cell(c->of, block, rank));
     if (m->count < 2)
         return 0;
     if (m->count % 2 == 0) /* an odd number of others */
@@ -126,15 +158,16 @@ static size_t first_rank(const costs *c, const job_late *late)
     return r;
 }
 
-/* ns over all blocks that the stage takes more than it does in others. */
+/* ns over all blocks that the stage takes more than it does in others; a rank without it has none.
+ */
 static double excess_of(const costs *c, const job_late *late, size_t rank, size_t stage)
 {
+    const double *row = job_selves_row(c->loop, stage, rank);
     double excess = 0;
-    for (size_t b = 0; b < c->loop->block_count; b++) {
-        size_t cell = job_cell(c->of, b, rank);
-        double work = work_of(c, cell);
+    for (size_t b = 0; row && b < c->loop->block_count; b++) {
+        double work = work_of(c, job_cell(c->of, b, rank));
         if (work > 0)
-            excess += c->loop->selves[stage][cell] - work * usual(c, late, rank, stage, b);
+            excess += row[b] - work * usual(c, late, stage, b, row[b] / work);
     }
     return excess;
 }
@@ -255,6 +288,7 @@ void job_find_costs(const job *j, const uint32_t *roles, job_lateness *l)
     c.blocks = memory_zeroed(c.loop->block_count + 1, sizeof *c.blocks);
     c.late = memory_zeroed(j->rank_count, sizeof *c.late);
     c.members = memory_zeroed(j->rank_count, sizeof *c.members);
+    c.there = memory_zeroed(c.loop->block_count + 1, sizeof *c.there);
     find_longest(&c);
     for (size_t r = 0; r < j->rank_count; r++)
         c.late[r] = is_late(&c, r);
@@ -269,4 +303,5 @@ void job_find_costs(const job *j, const uint32_t *roles, job_lateness *l)
     free(c.blocks);
     free(c.late);
     free(c.members);
+    free(c.there);
 }

@@ -36,6 +36,17 @@ static int visible(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
+/* Most file systems say it in the folder; of a link it is that of what it leads to. */
+static unsigned char type_of(const struct dirent *entry, const char *path)
+{
+    struct stat about;
+    if (entry->d_type != DT_UNKNOWN && entry->d_type != DT_LNK)
+        return entry->d_type;
+    if (stat(path, &about) != 0)
+        return DT_UNKNOWN;
+    return S_ISDIR(about.st_mode) ? DT_DIR : S_ISREG(about.st_mode) ? DT_REG : DT_UNKNOWN;
+}
+
 static void look_into(const char *path, unsigned depth, table *files, table *notes)
 {
     struct dirent **entries;
@@ -46,12 +57,11 @@ static void look_into(const char *path, unsigned depth, table *files, table *not
     }
     for (int i = 0; i < count; i++) {
         char inner[PATH_MAX];
-        struct stat about;
         bool fits = snprintf(inner, sizeof inner, "%s/%s", path, entries[i]->d_name) < PATH_MAX;
-        bool there = fits && stat(inner, &about) == 0;
-        if (there && S_ISDIR(about.st_mode) && depth < DEEPEST)
+        unsigned char type = fits ? type_of(entries[i], inner) : DT_UNKNOWN;
+        if (type == DT_DIR && depth < DEEPEST)
             look_into(inner, depth + 1, files, notes);
-        else if (there && S_ISREG(about.st_mode) && may_be_one(entries[i]->d_name))
+        else if (type == DT_REG && may_be_one(entries[i]->d_name))
             table_add(files, inner);
         free(entries[i]);
     }

@@ -97,18 +97,20 @@ static void say(verdicts *v, const char *name, pki_severity severity, const job_
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     v->all = memory_resized(v->all, (v->count + 1) * sizeof *v->all);
-    v->all[v->count++] = (job_verdict){name, severity, memory_copy(text), late};
+    v->all[v->count++] = (job_verdict){name, severity, memory_copy(text), late, NULL};
 }
 
 void job_say_late(const job *j, const job_late *late, char *text, size_t size)
 {
-    char who[300], where[300];
+    char who[300], where[300], or_it[60] = "";
+    if (!late->host && late->processor != PKI_SEAT_UNKNOWN)
+        snprintf(or_it, sizeof or_it, ", or processor %u that it alone has", late->processor);
     if (late->host)
         snprintf(who, sizeof who, "Host %.64s (all %zu ranks of it)", j->hosts.texts[late->host_at],
                  late->ranks);
     else
-        snprintf(who, sizeof who, "Rank %d (host %.64s)", j->ranks[late->rank].rank,
-                 j->hosts.texts[late->host_at]);
+        snprintf(who, sizeof who, "Rank %d%s (host %.64s)%s", j->ranks[late->rank].rank, or_it,
+                 j->hosts.texts[late->host_at], *or_it ? "," : "");
     snprintf(where, sizeof where, "where is not known");
     if (late->stage_share > 0) /* else all stages are hidden by time without a processor */
         snprintf(where, sizeof where, "%s of it in %.100s", SHARE(late->stage_share),
@@ -120,11 +122,25 @@ void job_say_late(const job *j, const job_late *late, char *text, size_t size)
              TIME(late->cost));
 }
 
-static void say_late(verdicts *v, const job_findings *f, const job_late *late)
+static void say_each_late(verdicts *v, const job_findings *f, const job_late *late)
 {
     char text[1000];
     job_say_late(f->of, late, text, sizeof text);
     say(v, late->host ? "late-host" : "late-rank", PKI_WARN, late, "%s", text);
+}
+
+static void say_late(verdicts *v, const job_findings *f, bool all)
+{
+    if (all || f->lateness.count <= JOB_LATE_SAID) {
+        for (size_t i = 0; i < f->lateness.count; i++)
+            say_each_late(v, f, &f->lateness.late[i]);
+        return;
+    }
+    v->all = memory_resized(v->all, JOB_GROUPS_MOST * sizeof *v->all);
+    v->count = job_say_groups(f, v->all);
+    say(v, "late-ranks", PKI_WARN, NULL,
+        "All %zu that are late together make the job's steps %s longer.", f->lateness.count,
+        TIME(f->lateness.cost));
 }
 
 #define LINKS_SAID 4
@@ -151,6 +167,27 @@ static void say_links(verdicts *v, const job_findings *f)
             " (median of %zu), and %s between other ranks: the link, or what moves them, is slow%s.",
             from->rank, f->of->hosts.texts[from->host], to->rank, f->of->hosts.texts[to->host],
             TIME(l->transfer), l->looked_at, TIME(l->usual), more);
+    }
+}
+
+#define PROCESSORS_SAID 4
+
+static void say_processors(verdicts *v, const job_findings *f)
+{
+    const job_processors *p = &f->lateness.processors;
+    size_t said = p->slow_count < PROCESSORS_SAID ? p->slow_count : PROCESSORS_SAID;
+    char more[60] = "";
+    for (size_t i = 0; i < said; i++) {
+        const job_slow_processor *s = &p->slow[i];
+        if (i + 1 == said && p->slow_count > said)
+            snprintf(more, sizeof more, " (%zu more processors are slow)", p->slow_count - said);
+        say(v, "slow-processor", PKI_WARN, NULL,
+            "Processor %u of host %.64s takes %s longer for the same work than its others, in steps"
+            " %llu to %llu, with up to %zu ranks on it: something else has a part of it, or it is"
+            " held down. That is no rank's lateness and not counted as such%s.",
+            s->number, f->of->hosts.texts[s->host], SHARE(s->by), (unsigned long long)s->first,
+            (unsigned long long)s->last, s->ranks, more);
+        v->all[v->count - 1].slow = s;
     }
 }
 
@@ -255,12 +292,12 @@ static void say_nothing_else(verdicts *v, const job_findings *f)
         say(v, "no-finding", PKI_GOOD, NULL, "No rank is late, and no host.");
 }
 
-job_verdict *job_verdicts(const job_findings *f, size_t *count)
+static job_verdict *find_verdicts(const job_findings *f, bool all, size_t *count)
 {
     verdicts v = {NULL, 0};
-    for (size_t i = 0; i < f->lateness.count; i++)
-        say_late(&v, f, &f->lateness.late[i]);
+    say_late(&v, f, all);
     say_links(&v, f);
+    say_processors(&v, f);
     say_maybe(&v, f);
     say_crowds(&v, f);
     say_communication(&v, f);
@@ -269,4 +306,14 @@ job_verdict *job_verdicts(const job_findings *f, size_t *count)
     say_nothing_else(&v, f);
     *count = v.count;
     return v.all;
+}
+
+job_verdict *job_verdicts(const job_findings *f, size_t *count)
+{
+    return find_verdicts(f, true, count);
+}
+
+job_verdict *job_verdicts_said(const job_findings *f, size_t *count)
+{
+    return find_verdicts(f, false, count);
 }

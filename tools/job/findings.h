@@ -42,15 +42,25 @@ void job_say_late(const job *j, const job_late *late, char *text, size_t size);
 
 /* Sentences, what is urgent first: each to be freed, and the array. */
 typedef struct job_verdict {
-    const char *name; /* "late-rank", "late-host", "slow-link", "maybe-late", "no-processor",
-                         "communication", "imbalance", "missing-ranks", "cut-off", "waits-unknown",
-                         "not-judged", "no-finding" */
+    const char *name; /* "late-rank", "late-host", "slow-link", "slow-processor", "maybe-late",
+                         "no-processor", "communication", "imbalance", "missing-ranks", "cut-off",
+                         "waits-unknown", "not-judged", "no-finding" */
     pki_severity severity;
     char *text;
-    const job_late *late; /* of "late-rank" and "late-host" */
+    const job_late *late;           /* of "late-rank" and "late-host" */
+    const job_slow_processor *slow; /* of "slow-processor" */
 } job_verdict;
 
 job_verdict *job_verdicts(const job_findings *f, size_t *count);
+
+/* The same for people: of more than so many that are late a few sentences, "late-ranks" by stage
+ * and "late-hosts". */
+#define JOB_LATE_SAID 6
+job_verdict *job_verdicts_said(const job_findings *f, size_t *count);
+
+/* said.c: these sentences, how many. */
+#define JOB_GROUPS_MOST 8
+size_t job_say_groups(const job_findings *f, job_verdict *to);
 
 void job_print_text(const job_findings *f, FILE *to);
 

@@ -8,6 +8,7 @@
 
 #include "core/arena.h"
 #include "load/load.h"
+#include "measure/goodput/line.h"
 #include "memory.h"
 #include "out/report/report.h"
 #include "read/scan.h"
@@ -94,6 +95,8 @@ static bool load(const char *path, source *s, text *t, pki_summary *out, complai
         return false;
     if (is_report(t))
         return read_some(s, t, REPORT_MOST, why) && scan_report(t, out, why);
+    if (begins_with(t, PKI_LIFE_MAGIC, sizeof PKI_LIFE_MAGIC - 1))
+        return complaint_set(why, "is a state file (goodput_path)");
     if (begins_with(t, PKI_ARENA_MAGIC, sizeof PKI_ARENA_MAGIC))
         return load_arena(path, out, why);
     return load_run(path, &options, out, why);

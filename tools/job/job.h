@@ -10,6 +10,7 @@
 #pragma once
 
 #include "complaint.h"
+#include "core/seats.h"
 #include "measure/summary.h"
 #include "table.h"
 
@@ -82,6 +83,13 @@ typedef struct job_stage {
     bool waits;    /* comm or wait: not a rank's own time */
 } job_stage;
 
+/* Self times of a stage. Of thousands of ranks few may have it: of those a row of blocks each. */
+typedef struct job_selves {
+    size_t count;
+    uint32_t *ranks; /* their places, ascending */
+    double *rows;    /* [row * block_count + block] */
+} job_selves;
+
 /* The steps of a kind: blocks of steps that all ranks have in common, one row of numbers for each.
  * A cell is [block * rank_count + rank]; of a rank that is not there all of them are 0. */
 typedef struct job_loop {
@@ -89,9 +97,11 @@ typedef struct job_loop {
     size_t block_count;
     uint64_t *first; /* the number of a block's first step */
     double *steps, *time, *own, *items;
-    double *ready;   /* of own, ns that it was ready to run and had no processor: surely... */
-    double *maybe;   /* ...and at most: where it is not told from the time that it waits */
-    double **selves; /* by stage, then by cell */
+    double *ready;      /* of own, ns that it was ready to run and had no processor: surely... */
+    double *maybe;      /* ...and at most: where it is not told from the time that it waits */
+    pki_seat *seats;    /* where it was (core/seats.h); 0: not known */
+    double *made;       /* steps, by rank */
+    job_selves *selves; /* by stage */
 } job_loop;
 
 typedef struct job {
@@ -151,6 +161,19 @@ double job_self_of_rank(const job_rank *rank, const job_region *region);
 bool job_make_loops(job *j, const job_steps *steps, complaint *why);
 void job_loop_finish(job_loop *loop, size_t stages);
 
+/* stages.c: the stages of all ranks, in an order, and behind them what is outside of all. Where in
+ * it those of each rank stand: by rank, then by its own stage; to be freed with the next one. */
+uint32_t **job_gather_stages(job *j);
+void job_places_free(const job *j, uint32_t **places);
+bool job_stages_are_sane(const pki_stage_summary *s);
+
+/* selves.c: rows for the ranks that are noted, in order; then the one of a rank, NULL: it has none.
+ */
+void job_selves_note(job_selves *of, size_t rank);
+void job_selves_make(job_selves *of, size_t blocks);
+void job_selves_finish(job_selves *of);
+double *job_selves_row(const job_loop *loop, size_t stage, size_t rank);
+
 /* The line is kept once. */
 void job_note(table *notes, const char *path, const char *what);
 
@@ -158,7 +181,7 @@ void job_note(table *notes, const char *path, const char *what);
 job_spread job_spread_of(const job *j, const double *values);
 
 /* Of a stage's time per step, ns; of one rank: -1 if it does not have it. */
-double job_stage_of_rank(const job *j, const job_loop *loop, size_t stage, size_t rank);
+double job_stage_of_rank(const job_loop *loop, size_t stage, size_t rank);
 job_spread job_spread_of_stage(const job *j, const job_loop *loop, size_t stage);
 
 static inline size_t job_cell(const job *j, size_t block, size_t rank)

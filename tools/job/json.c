@@ -75,16 +75,27 @@ static void put_late(pki_json *j, const job_findings *f, const job_late *l)
     pki_json_real(j, "late_high", l->high);
     pki_json_real(j, "excess", l->excess);
     pki_json_real(j, "cost", l->cost);
+    if (l->processor != PKI_SEAT_UNKNOWN)
+        pki_json_uint(j, "processor", l->processor);
 }
 
-static void put_verdicts(pki_json *j, const job_findings *f, size_t most)
+static void put_slow(pki_json *j, const job_findings *f, const job_slow_processor *s)
+{
+    pki_json_text(j, "host", f->of->hosts.texts[s->host]);
+    pki_json_uint(j, "processor", s->number);
+    pki_json_real(j, "slower", s->by);
+    pki_json_uint(j, "first_step", s->first);
+    pki_json_uint(j, "last_step", s->last);
+    pki_json_uint(j, "ranks", s->ranks);
+}
+
+static void put_verdicts_of(pki_json *j, const char *key, const job_findings *f, job_verdict *all,
+                            size_t count, size_t most)
 {
     static const char *const severities[] = {
         [PKI_GOOD] = "good", [PKI_NOTE] = "note", [PKI_WARN] = "warning"};
-    size_t count;
-    job_verdict *all = job_verdicts(f, &count);
     pki_json_row(j);
-    pki_json_open(j, "verdicts", '[');
+    pki_json_open(j, key, '[');
     for (size_t i = 0; i < PKI_MIN(count, most); i++) {
         pki_json_row(j);
         pki_json_open(j, NULL, '{');
@@ -93,12 +104,28 @@ static void put_verdicts(pki_json *j, const job_findings *f, size_t most)
         pki_json_text(j, "text", all[i].text);
         if (all[i].late)
             put_late(j, f, all[i].late);
+        if (all[i].slow)
+            put_slow(j, f, all[i].slow);
         pki_json_close(j, '}');
     }
     pki_json_close(j, ']');
     for (size_t i = 0; i < count; i++)
         free(all[i].text);
     free(all);
+}
+
+static void put_verdicts(pki_json *j, const job_findings *f, size_t most)
+{
+    size_t count;
+    job_verdict *all = job_verdicts(f, &count);
+    put_verdicts_of(j, "verdicts", f, all, count, most);
+}
+
+void job_json_said(pki_json *j, const job_findings *f)
+{
+    size_t count;
+    job_verdict *said = job_verdicts_said(f, &count);
+    put_verdicts_of(j, "said", f, said, count, count);
 }
 
 /* ---- efficiency ---- */

@@ -8,6 +8,7 @@
 #include "job/crowd.h"
 #include "job/roles.h"
 #include "job/stands.h"
+#include "job/worth.h"
 #include "memory.h"
 
 /* ---- values ---- */
@@ -41,28 +42,14 @@ static double *values_of(const job *j, const job_loop *loop, bool by_work, const
 static job_late *add_late(job_lateness *l, const job_judgement *of)
 {
     l->late = memory_resized(l->late, (l->count + 1) * sizeof *l->late);
-    l->late[l->count] = (job_late){
-        .by = expm1(of->by), .low = expm1(of->interval.low), .high = expm1(of->interval.high)};
+    l->late[l->count] = (job_late){.by = expm1(of->by),
+                                   .low = expm1(of->interval.low),
+                                   .high = expm1(of->interval.high),
+                                   .processor = PKI_SEAT_UNKNOWN};
     return &l->late[l->count++];
 }
 
 /* ---- hosts ---- */
-
-/* Ranks by host: those of host h stand from begins[h] to before begins[h + 1]. */
-static size_t *ranks_by_host(const job *j, size_t *begins)
-{
-    size_t *order = memory_zeroed(j->rank_count, sizeof *order), hosts = j->hosts.count;
-    for (size_t r = 0; r < j->rank_count; r++)
-        begins[j->ranks[r].host + 1]++;
-    for (size_t h = 0; h < hosts; h++)
-        begins[h + 1] += begins[h];
-    for (size_t r = j->rank_count; r-- > 0;)
-        order[--begins[j->ranks[r].host + 1]] = r;
-    for (size_t h = 0; h < hosts; h++)
-        begins[h] = begins[h + 1];
-    begins[hosts] = j->rank_count;
-    return order;
-}
 
 /* The median of some ranks; NAN unless two of them are there. */
 static double value_of_some(const double *values, const size_t *ranks, size_t count,
@@ -78,7 +65,7 @@ static double value_of_some(const double *values, const size_t *ranks, size_t co
 static double *values_of_hosts(const job *j, const double *values, size_t blocks)
 {
     size_t hosts = j->hosts.count, *begins = memory_zeroed(hosts + 1, sizeof *begins);
-    size_t *order = ranks_by_host(j, begins);
+    size_t *order = job_ranks_by_host(j, begins);
     double *scratch = memory_zeroed(j->rank_count, sizeof *scratch);
     double *out = memory_zeroed(hosts * blocks, sizeof *out);
     for (size_t b = 0; b < blocks; b++)
@@ -144,41 +131,23 @@ static void find_hosts(const job *j, job_field *ranks, job_lateness *l)
 
 /* ---- ranks ---- */
 
-/* Where ranks lack processors, steps are as long as the others make them. */
-static double least_worth(const job *j, size_t rank, double time)
-{
-    const pki_processor *p = &j->ranks[rank].processor;
-    if (!job_is_crowded(j, rank))
-        return JOB_LATE_WORTH * time;
-    return JOB_LATE_SURELY * time * (double)p->running / (double)p->observed;
-}
-
-static bool is_worth_while(const job *j, size_t rank, double by)
-{
-    const job_loop *loop = job_usual(j);
-    double own = 0, time = 0;
-    for (size_t b = 0; b < loop->block_count; b++) {
-        size_t cell = job_cell(j, b, rank);
-        own += loop->own[cell] - loop->ready[cell];
-        time += loop->time[cell];
-    }
-    return own * -expm1(-by) >= least_worth(j, rank, time);
-}
-
 /* What each look sees of the ranks, and who stands out by that: [rank], of a look. */
 typedef struct seen {
     double *quick[JOB_LOOKS];
     bool *stands[JOB_LOOKS];
+    bool *may_be; /* late, by either */
 } seen;
 
-static seen see(const job *j, const job_field *f)
+static seen see(const job *j, const job_field *f, const job_lateness *l)
 {
-    seen s;
+    seen s = {.may_be = memory_zeroed(f->units, sizeof *s.may_be)};
     for (int look = 0; look < JOB_LOOKS; look++) {
         s.quick[look] = memory_zeroed(f->units, sizeof **s.quick);
-        for (size_t r = 0; r < f->units; r++)
+        for (size_t r = 0; r < f->units; r++) {
             s.quick[look][r] = job_field_quick(f, (job_look)look, r);
-        s.stands[look] = job_stand_out(j, f->roles, s.quick[look], f->level);
+            s.may_be[r] |= s.quick[look][r] > log1p(JOB_LATE_LEAST);
+        }
+        s.stands[look] = job_stand_out(j, f->roles, l->processors.told, s.quick[look], f->level);
     }
     return s;
 }
@@ -189,6 +158,7 @@ static void unsee(seen *s)
         free(s->quick[look]);
         free(s->stands[look]);
     }
+    free(s->may_be);
 }
 
 static void note(job_not_told *to, size_t rank, double by)
@@ -199,7 +169,7 @@ static void note(job_not_told *to, size_t rank, double by)
 }
 
 /* By the first look that finds it so. */
-static job_judgement judge_rank(const job *j, const job_field *f, const seen *s, size_t rank,
+static job_judgement judge_rank(const job_worth *w, const job_field *f, const seen *s, size_t rank,
                                 bool *alone)
 {
     job_judgement first = {NAN, {-INFINITY, INFINITY}, false};
@@ -208,7 +178,7 @@ static job_judgement judge_rank(const job *j, const job_field *f, const seen *s,
         if (!(s->quick[look][rank] > log1p(JOB_LATE_LEAST)))
             continue;
         job_judgement of = job_field_judge(f, (job_look)look, rank);
-        of.late = of.late && is_worth_while(j, rank, of.by);
+        of.late = of.late && job_is_worth_while(w, rank, &of);
         if (of.late && s->stands[look][rank])
             return of;
         *alone = *alone && !of.late;
@@ -220,20 +190,23 @@ static job_judgement judge_rank(const job *j, const job_field *f, const seen *s,
 
 static void judge_ranks(const job *j, const job_field *f, job_lateness *l)
 {
-    seen s = see(j, f);
+    seen s = see(j, f, l);
+    job_worth w = job_worth_begin(j, f->values, l->by_work, s.may_be);
     for (size_t r = 0; r < f->units; r++) {
         bool alone;
-        job_judgement of = judge_rank(j, f, &s, r, &alone);
+        job_judgement of = judge_rank(&w, f, &s, r, &alone);
         l->by[r] = expm1(isnan(of.by) ? s.quick[JOB_IN_THE_MIDDLE][r] : of.by);
         if (of.late) {
             job_late *late = add_late(l, &of);
             late->rank = r;
             late->host_at = j->ranks[r].host;
+            late->processor = l->processors.alone[r];
         } else if (!alone && job_is_told(&j->ranks[r])) {
             note(&l->not_alone, r, l->by[r]);
         }
     }
     unsee(&s);
+    job_worth_end(&w);
 }
 
 static bool is_accused(const job_lateness *l, size_t rank)
@@ -256,14 +229,16 @@ static void find_not_known(const job *j, const job_field *ranks, job_lateness *l
     job_field f = *ranks;
     f.low = f.values;
     job_field_begin(&f);
-    seen s = see(j, &f);
+    seen s = see(j, &f, l);
+    job_worth w = job_worth_begin(j, f.values, l->by_work, s.may_be);
     for (size_t r = 0; r < f.units; r++) {
         bool alone;
-        job_judgement of = judge_rank(j, &f, &s, r, &alone);
+        job_judgement of = judge_rank(&w, &f, &s, r, &alone);
         if (of.late && !is_accused(l, r))
             note(&l->not_known, r, expm1(of.by));
     }
     unsee(&s);
+    job_worth_end(&w);
     job_field_end(&f);
 }
 
@@ -304,6 +279,7 @@ static void find_late(const job *j, const job_loop *loop, const uint32_t *roles,
                    .roles = roles,
                    .role_count = l->roles,
                    .level = level};
+    l->processors = job_find_processors(j, roles, l->roles, f.values, f.low);
     find_hosts(j, &f, l);
     job_field_begin(&f);
     judge_ranks(j, &f, l);
@@ -336,5 +312,6 @@ void job_lateness_finish(job_lateness *l)
 {
     free(l->by);
     free(l->late);
+    job_processors_finish(&l->processors);
     *l = (job_lateness){0};
 }

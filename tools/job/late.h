@@ -6,20 +6,13 @@
  *     log(own time / work) - the median of that over the ranks of its role
  *
  * with the time off in which it was ready to run and had no processor (job_loop.ready), and of what
- * may have been so (maybe) all for the rank that is judged, none for the others; where work is the
- * steps' items, if all ranks tell any, else the number of steps. Whether that is late, and surely,
- * is judge.h's: at the level JOB_LATE_LEVEL, divided by the number of all comparisons (two looks at
- * each rank, one at each host). Time that all ranks take, a slow link or a large batch, cancels:
- * nobody is late then. Of a rank moreover
- *
- *     excess >= JOB_LATE_WORTH x the rank's step     excess = own time x by / (1 + by)
- *
- * since no mending can make a step shorter by more than the excess. Where ranks share processors,
- * steps are as long as the others make them, and what counts is what a rank takes from the others:
- *
- *     excess >= JOB_LATE_SURELY x the processor time of the rank's step
- *
- * and it has to stand out from them (stands.h).
+ * may have been so (maybe) all for the rank that is judged, none for the others; and with that off
+ * which the processor did to it, where ranks share them (processors.h). Work is the steps' items,
+ * if all ranks tell any, else the number of steps. Whether that is late, and surely, is judge.h's:
+ * at the level JOB_LATE_LEVEL, divided by the number of all comparisons (two looks at each rank,
+ * one at each host). Time that all ranks take, a slow link or a large batch, cancels: nobody is
+ * late then. A rank that is late has to be worth a word (worth.h), and where ranks share
+ * processors, it has to stand out from them (stands.h).
  *
  * The ranks of a host are compared as one first: a host whose ranks are late together is one
  * finding, and its ranks are late only if they are so beyond it. A role is the ranks that have the
@@ -29,15 +22,16 @@
 
 #include "job/job.h"
 #include "job/judge.h"
+#include "job/processors.h"
 
-#define JOB_LATE_LEVEL 0.05  /* probability of a false verdict, over all of them, at most */
-#define JOB_LATE_WORTH 0.005 /* of a step */
+#define JOB_LATE_LEVEL 0.05 /* probability of a false verdict, over all of them, at most */
 
 typedef struct job_late {
     bool host;            /* all ranks of it; else... */
     size_t rank;          /* ...this one: its place in job.ranks, not its number */
     uint32_t host_at;     /* of job.hosts */
     size_t ranks;         /* how many that are */
+    uint32_t processor;   /* that the rank alone has: it may be that; PKI_SEAT_UNKNOWN: none */
     double by, low, high; /* 0.05: 5 % longer for the same work, and the interval of that */
     size_t stage;         /* where most of it lies... */
     double stage_share;   /* ...and how much of it */
@@ -63,6 +57,7 @@ typedef struct job_lateness {
     job_not_told not_known; /* late, unless time without a processor explains it: of these ranks
                                nobody tells where in the run that was */
     job_not_told not_alone; /* late as others on their host are, which share processors */
+    job_processors processors;
 } job_lateness;
 
 job_lateness job_find_late(const job *j);

@@ -15,7 +15,7 @@
 
 /* The blocks of one rank's steps of one kind. */
 typedef struct blocks {
-    const uint64_t *numbers, *no_processor; /* NULL: not known */
+    const uint64_t *numbers, *no_processor, *seats; /* NULL: not known */
     size_t count, width;
 } blocks;
 
@@ -44,24 +44,24 @@ static const pki_loop_row *loop_named(const pki_stage_summary *s, const char *na
     return NULL;
 }
 
-static bool is_sane(const pki_stage_summary *s)
-{
-    return s->width == PKI_BLOCK_HEAD + s->stage_count;
-}
-
 /* Without those that begin before `from`, and those outside the steps that are wanted. */
 static blocks blocks_of(const job_rank *r, const char *name, uint64_t from, const job_steps *steps)
 {
-    const pki_loop_row *row = is_sane(&r->stages) ? loop_named(&r->stages, name) : NULL;
+    const pki_loop_row *row = job_stages_are_sane(&r->stages) ? loop_named(&r->stages, name) : NULL;
     if (!row)
         return (blocks){0};
-    blocks b = {row->numbers, NULL, row->number_count / r->stages.width, r->stages.width};
+    blocks b = {.numbers = row->numbers,
+                .count = row->number_count / r->stages.width,
+                .width = r->stages.width};
     if (b.count && row->no_processor_count == b.count)
         b.no_processor = row->no_processor;
+    if (b.count && row->seat_count == 2 * b.count)
+        b.seats = row->seats;
     while ((b.count > 1 && first_of(&b, 0) < from) ||
            (b.count && steps->given && first_of(&b, 0) < steps->first)) {
         b.numbers += b.width;
         b.no_processor += b.no_processor != NULL;
+        b.seats += b.seats ? 2 : 0;
         b.count--;
     }
     while (b.count && steps->given &&
@@ -128,51 +128,6 @@ static void add_bounds(bounds *all, const blocks *b)
     all->end = end_of(b);
 }
 
-/* ---- stages of all ranks ---- */
-
-static size_t find_stage(const job *j, const pki_stage_row *row)
-{
-    size_t i = 0;
-    while (i < j->stage_count &&
-           (j->stages[i].kind != row->kind || strcmp(j->stages[i].name, row->name) != 0))
-        i++;
-    return i;
-}
-
-/* A stage that no rank before had comes behind the one that it comes behind here. */
-static void add_stages(job *j, const pki_stage_summary *s, size_t *room)
-{
-    size_t behind = 0;
-    for (size_t i = 0; i < s->stage_count; i++) {
-        size_t at = find_stage(j, &s->stages[i]);
-        uint32_t kind = s->stages[i].kind;
-        if (at == j->stage_count) {
-            memory_fit(&j->stages, room, j->stage_count + 1, sizeof *j->stages);
-            memmove(&j->stages[behind + 1], &j->stages[behind],
-                    (j->stage_count++ - behind) * sizeof *j->stages);
-            at = behind;
-            j->stages[at] = (job_stage){memory_copy(s->stages[i].name), kind,
-                                        kind == PK_COMM || kind == PK_WAIT};
-        }
-        behind = at + 1;
-    }
-}
-
-/* Where nobody says what is waiting, ranks wait where they are in no region, if anywhere. */
-static void gather_stages(job *j)
-{
-    size_t room = 0;
-    for (size_t r = 0; r < j->rank_count; r++)
-        if (is_sane(&j->ranks[r].stages))
-            add_stages(j, &j->ranks[r].stages, &room);
-    j->outside_waits = j->stage_count > 0;
-    for (size_t k = 0; k < j->stage_count; k++)
-        j->outside_waits = j->outside_waits && !j->stages[k].waits;
-    memory_fit(&j->stages, &room, j->stage_count + 1, sizeof *j->stages);
-    j->stages[j->stage_count++] =
-        (job_stage){memory_copy(JOB_OUTSIDE), PKI_UNTRACKED, j->outside_waits};
-}
-
 /* ---- cells ---- */
 
 static void make_cells(const job *j, job_loop *loop, const bounds *all)
@@ -186,24 +141,32 @@ static void make_cells(const job *j, job_loop *loop, const bounds *all)
     loop->items = memory_zeroed(cells, sizeof(double));
     loop->ready = memory_zeroed(cells, sizeof(double));
     loop->maybe = memory_zeroed(cells, sizeof(double));
-    loop->selves = memory_zeroed(j->stage_count, sizeof *loop->selves);
+    loop->seats = memory_zeroed(cells, sizeof *loop->seats);
     for (size_t k = 0; k < j->stage_count; k++)
-        loop->selves[k] = memory_zeroed(cells, sizeof(double));
+        job_selves_make(&loop->selves[k], all->count);
 }
 
-static void add_block(const job *j, job_loop *loop, size_t cell, const uint64_t *block,
-                      const size_t *places, size_t count)
+/* Of a rank: the rows of its own stages, and of what is outside of them. */
+typedef struct rows {
+    size_t count;
+    const uint32_t *places;
+    double **own, *outside;
+} rows;
+
+static void add_block(const job *j, job_loop *loop, size_t rank, size_t at, const uint64_t *block,
+                      const rows *to)
 {
+    size_t cell = job_cell(j, at, rank);
     double inside = 0, waited = 0, time = (double)block[PKI_BLOCK_TIME];
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < to->count; i++) {
         double self = (double)block[PKI_BLOCK_HEAD + i];
-        loop->selves[places[i]][cell] += self;
+        to->own[i][at] += self;
         inside += self;
-        waited += j->stages[places[i]].waits ? self : 0;
+        waited += j->stages[to->places[i]].waits ? self : 0;
     }
     /* A step without a breakdown, or one whose stages overlap: never less than what is known. */
     time = PKI_MAX(time, inside);
-    loop->selves[j->stage_count - 1][cell] += time - inside;
+    to->outside[at] += time - inside;
     waited += j->outside_waits ? time - inside : 0;
     loop->steps[cell] += (double)block[PKI_BLOCK_STEPS];
     loop->items[cell] += (double)block[PKI_BLOCK_ITEMS];
@@ -224,51 +187,118 @@ static void bound_ready(const job *j, job_loop *loop, size_t rank, bool told)
     }
 }
 
-static void add_rank(const job *j, job_loop *loop, size_t rank, const blocks *b)
+static void find_rows(const job *j, const job_loop *loop, size_t rank, rows *to)
 {
-    const pki_stage_summary *s = &j->ranks[rank].stages;
-    size_t *places = memory_zeroed(s->stage_count, sizeof *places), at = 0;
-    for (size_t i = 0; i < s->stage_count; i++)
-        places[i] = find_stage(j, &s->stages[i]);
+    for (size_t i = 0; i < to->count; i++)
+        to->own[i] = job_selves_row(loop, to->places[i], rank);
+    to->outside = job_selves_row(loop, j->stage_count - 1, rank);
+}
+
+/* A file may say anything. */
+static pki_seat seat_at(const blocks *b, size_t i)
+{
+    uint64_t number = b->seats[2 * i], share = b->seats[2 * i + 1];
+    if (number > PKI_SEAT_MOST || share > PKI_SEAT_ALL || !share)
+        return 0;
+    return (pki_seat)(number + 1) | (pki_seat)share << 16;
+}
+
+static void add_seats(const job *j, job_loop *loop, size_t rank, const blocks *b)
+{
+    size_t at = 0;
+    pki_seats here = {0};
+    for (size_t i = 0; b->seats && i < b->count; i++) {
+        pki_seats_add_seat(&here, seat_at(b, i));
+        while (at + 1 < loop->block_count && loop->first[at + 1] <= first_of(b, i))
+            at++;
+        bool more = i + 1 < b->count &&
+                    (at + 1 == loop->block_count || first_of(b, i + 1) < loop->first[at + 1]);
+        if (more)
+            continue;
+        loop->seats[job_cell(j, at, rank)] = pki_seats_most(&here);
+        here = (pki_seats){0};
+    }
+}
+
+static void add_rank(const job *j, job_loop *loop, size_t rank, const blocks *b, rows *to)
+{
+    size_t at = 0;
+    find_rows(j, loop, rank, to);
+    add_seats(j, loop, rank, b);
     for (size_t i = 0; i < b->count; i++) {
         while (at + 1 < loop->block_count && loop->first[at + 1] <= first_of(b, i))
             at++;
-        add_block(j, loop, job_cell(j, at, rank), block_at(b, i), places, s->stage_count);
+        add_block(j, loop, rank, at, block_at(b, i), to);
         if (b->no_processor)
             loop->ready[job_cell(j, at, rank)] += (double)b->no_processor[i];
     }
     bound_ready(j, loop, rank, b->no_processor != NULL);
-    free(places);
 }
 
-static void make_loop(job *j, const char *name, const job_steps *steps, job_loop *loop)
+/* Who has blocks has a row in each of its stages. */
+static void note_rows(const job *j, job_loop *loop, size_t rank, const uint32_t *places)
+{
+    for (size_t i = 0; i < j->ranks[rank].stages.stage_count; i++)
+        job_selves_note(&loop->selves[places[i]], rank);
+    job_selves_note(&loop->selves[j->stage_count - 1], rank);
+}
+
+static void add_up_steps(const job *j, job_loop *loop)
+{
+    loop->made = memory_zeroed(j->rank_count, sizeof *loop->made);
+    for (size_t b = 0; b < loop->block_count; b++)
+        for (size_t r = 0; r < j->rank_count; r++)
+            loop->made[r] += loop->steps[job_cell(j, b, r)];
+}
+
+static void add_ranks(const job *j, const char *name, uint64_t from, const job_steps *steps,
+                      uint32_t **places, job_loop *loop)
+{
+    size_t room = 0;
+    rows to = {.own = NULL};
+    for (size_t r = 0; r < j->rank_count && loop->block_count; r++) {
+        blocks b = blocks_of(&j->ranks[r], name, from, steps);
+        to.count = j->ranks[r].stages.stage_count;
+        to.places = places[r];
+        memory_fit(&to.own, &room, to.count, sizeof *to.own);
+        if (b.count)
+            add_rank(j, loop, r, &b, &to);
+    }
+    free(to.own);
+}
+
+static void make_loop(job *j, const char *name, const job_steps *steps, uint32_t **places,
+                      job_loop *loop)
 {
     bounds all = {0};
     uint64_t from = *name ? 0 : (uint64_t)j->warmup;
+    loop->selves = memory_zeroed(j->stage_count, sizeof *loop->selves);
     for (size_t r = 0; r < j->rank_count; r++) {
         blocks b = blocks_of(&j->ranks[r], name, from, steps);
         add_bounds(&all, &b);
+        if (b.count)
+            note_rows(j, loop, r, places[r]);
     }
     loop->name = memory_copy(name);
     make_cells(j, loop, &all);
-    for (size_t r = 0; r < j->rank_count && all.count; r++) {
-        blocks b = blocks_of(&j->ranks[r], name, from, steps);
-        add_rank(j, loop, r, &b);
-    }
+    add_ranks(j, name, from, steps, places, loop);
+    add_up_steps(j, loop);
 }
 
 void job_loop_finish(job_loop *loop, size_t stages)
 {
     for (size_t k = 0; loop->selves && k < stages; k++)
-        free(loop->selves[k]);
+        job_selves_finish(&loop->selves[k]);
     free(loop->selves);
     free(loop->first);
     free(loop->steps);
+    free(loop->made);
     free(loop->time);
     free(loop->own);
     free(loop->items);
     free(loop->ready);
     free(loop->maybe);
+    free(loop->seats);
     free(loop->name);
 }
 
@@ -310,10 +340,11 @@ bool job_make_loops(job *j, const job_steps *steps, complaint *why)
     table kinds = {0};
     find_warmup(j);
     gather_kinds(j, &kinds);
-    gather_stages(j);
+    uint32_t **places = job_gather_stages(j);
     j->loops = memory_zeroed(kinds.count, sizeof *j->loops);
     for (uint32_t i = 0; i < kinds.count; i++)
-        make_loop(j, kinds.texts[i], steps, &j->loops[j->loop_count++]);
+        make_loop(j, kinds.texts[i], steps, places, &j->loops[j->loop_count++]);
+    job_places_free(j, places);
     table_finish(&kinds);
     return !steps->given || job_usual(j) ||
            complaint_set(why, "no rank has a block of steps within %llu-%llu",

@@ -152,7 +152,7 @@ static void put_stages(const job_page *p, pki_json *to)
     for (size_t i = 0; i < p->rank_count; i++) {
         pki_json_open(to, NULL, '[');
         for (size_t k = 0; k < most; k++)
-            put_ns(to, job_stage_of_rank(j, loop, stages[k], p->ranks[i]));
+            put_ns(to, job_stage_of_rank(loop, stages[k], p->ranks[i]));
         pki_json_close(to, ']');
     }
     pki_json_close(to, ']');
@@ -177,13 +177,11 @@ static void put_regions(const job_page *p, pki_json *to)
 /* How many there are of what may be listed in part. */
 static void put_totals(const job_findings *f, pki_json *to)
 {
-    size_t verdicts;
-    job_verdict *all = job_verdicts(f, &verdicts);
-    for (size_t i = 0; i < verdicts; i++)
-        free(all[i].text);
-    free(all);
+    size_t late = 0;
+    for (size_t i = 0; i < f->lateness.count; i++)
+        late += !f->lateness.late[i].host;
     pki_json_open(to, "totals", '{');
-    pki_json_uint(to, "verdicts", verdicts);
+    pki_json_uint(to, "late", late);
     pki_json_uint(to, "stages", f->of->stage_count);
     pki_json_uint(to, "loops", f->of->loop_count);
     pki_json_uint(to, "regions", f->of->region_count);
@@ -217,6 +215,7 @@ int job_page_drawn(const void *page, FILE *file)
     pki_json to = {.file = file};
     pki_json_open(&to, NULL, '{');
     pki_json_text(&to, "base", p->base);
+    job_json_said(&to, p->found);
     put_totals(p->found, &to);
     job_page_heat(p->found, "heat", &to);
     job_page_matrix(p->found, "matrix", &to);

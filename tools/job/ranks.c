@@ -141,11 +141,9 @@ static void read_files(reading *all, const table *files)
     for (uint32_t i = 0; i < files->count; i++) {
         pki_summary s;
         complaint why = {""};
-        if (take_life(all->into, files->texts[i]))
-            continue;
         if (job_load(files->texts[i], &s, &why))
             take(all, files->texts[i], &s);
-        else
+        else if (!take_life(all->into, files->texts[i]))
             job_note(&all->into->notes, files->texts[i], why.text);
     }
     all->into->file_count = files->count;

@@ -22,26 +22,26 @@ const char *behind_why_text(behind_why why)
     return (size_t)why < PKI_COUNT_OF(texts) ? texts[why] : "?";
 }
 
-void look_name(const look *l, char name[LOOK_NAME])
+void view_name(const view *l, char name[VIEW_NAME])
 {
     const pki_arena_header *h = l->t->header;
     if (h->world_size > 0)
-        snprintf(name, LOOK_NAME, "rank %d", h->rank);
+        snprintf(name, VIEW_NAME, "rank %d", h->rank);
     else
-        snprintf(name, LOOK_NAME, "pid %u",
+        snprintf(name, VIEW_NAME, "pid %u",
                  l->t->process.pid ? (unsigned)l->t->process.pid : h->pid);
 }
 
-const live_region *look_innermost(const look *l)
+const live_region *view_innermost(const view *l)
 {
     const live_thread *main = snapshot_main(&l->s);
     return main && main->depth ? &main->open[main->depth - 1] : NULL;
 }
 
-static void say(char words[BEHIND_WORDS], const char *format, ...) PKI_PRINTF(2, 3);
+static void append(char words[BEHIND_WORDS], const char *format, ...) PKI_PRINTF(2, 3);
 
 /* Behind what has been said. */
-static void say(char words[BEHIND_WORDS], const char *format, ...)
+static void append(char words[BEHIND_WORDS], const char *format, ...)
 {
     size_t n = strlen(words);
     va_list args;
@@ -50,33 +50,33 @@ static void say(char words[BEHIND_WORDS], const char *format, ...)
     va_end(args);
 }
 
-static uint64_t age(const look *l, uint64_t since_ns)
+static uint64_t age(const view *l, uint64_t since_ns)
 {
     return l->s.now_ns > since_ns ? l->s.now_ns - since_ns : 0;
 }
 
 /* Where it stands: its step, its innermost region, what the kernel says. */
-static void say_place(char words[BEHIND_WORDS], const look *l)
+static void append_position(char words[BEHIND_WORDS], const view *l)
 {
     const live_thread *main = snapshot_main(&l->s);
-    const live_region *in = look_innermost(l);
+    const live_region *in = view_innermost(l);
     if (l->s.steps)
-        say(words, "; it is in step %llu", (unsigned long long)l->s.steps);
+        append(words, "; it is in step %llu", (unsigned long long)l->s.steps);
     if (in)
-        say(words, "%s %s", l->s.steps ? ", in" : "; it is in",
-            live_name_of(&l->s.names, in->id)->text);
+        append(words, "%s %s", l->s.steps ? ", in" : "; it is in",
+               live_name_of(&l->s.names, in->id)->text);
     if (in && age(l, in->since_ns))
-        say(words, " for %s", pki_figure_time((double)age(l, in->since_ns)).text);
+        append(words, " for %s", pki_figure_time((double)age(l, in->since_ns)).text);
     if (main && main->waits_in[0])
-        say(words, ", asleep in %s", main->waits_in);
+        append(words, ", asleep in %s", main->waits_in);
     else if (main && main->system_state == 'R')
-        say(words, ", on a processor");
+        append(words, ", on a processor");
 }
 
 /* ---- evidence ---- */
 
 typedef struct inquiry {
-    const look *looks;
+    const view *views;
     size_t count;
     bool *waits; /* in a collective where somebody is missing */
     behind *to;
@@ -90,14 +90,14 @@ static void add(inquiry *q, size_t of, behind_why why, const char *words)
     else
         q->to->count++;
     *row = (behind_row){.of = of, .why = why};
-    say(row->words, "%s", words);
-    say_place(row->words, &q->looks[of]);
+    append(row->words, "%s", words);
+    append_position(row->words, &q->views[of]);
 }
 
 static void find_ended(inquiry *q)
 {
     for (size_t i = 0; i < q->count; i++) {
-        target_state state = q->looks[i].t->state;
+        target_state state = q->views[i].t->state;
         if (state == TARGET_GONE)
             add(q, i, BEHIND_GONE, "has ended without pk_stop");
         else if (state == TARGET_STOPPED)
@@ -105,7 +105,7 @@ static void find_ended(inquiry *q)
     }
 }
 
-static bool is_found(const inquiry *q, size_t of)
+static bool is_listed(const inquiry *q, size_t of)
 {
     for (size_t i = 0; i < q->to->count + q->to->perhaps; i++)
         if (q->to->rows[i].of == of)
@@ -113,14 +113,14 @@ static bool is_found(const inquiry *q, size_t of)
     return false;
 }
 
-static bool stands(const look *l)
+static bool stands(const view *l)
 {
     return l->t->state == TARGET_RUNNING;
 }
 
-static bool is_waiting(const look *l)
+static bool is_waiting(const view *l)
 {
-    const live_region *in = look_innermost(l);
+    const live_region *in = view_innermost(l);
     uint32_t kind = in ? live_name_of(&l->s.names, in->id)->kind : PK_OTHER;
     return kind == PK_COMM || kind == PK_WAIT;
 }
@@ -128,11 +128,11 @@ static bool is_waiting(const look *l)
 static void add_missing(inquiry *q, const collective *c, size_t of, const char *verb)
 {
     char words[BEHIND_WORDS] = "";
-    say(words, "has not %s operation %llu on %s, in which %zu other%s", verb,
-        (unsigned long long)c->operation, c->comm, c->inside, c->inside == 1 ? " is" : "s are");
+    append(words, "has not %s operation %llu on %s, in which %zu other%s", verb,
+           (unsigned long long)c->operation, c->comm, c->inside, c->inside == 1 ? " is" : "s are");
     if (c->since_known)
-        say(words, " for %s", pki_figure_time((double)c->shortest_ns).text);
-    if (!is_found(q, of))
+        append(words, " for %s", pki_figure_time((double)c->shortest_ns).text);
+    if (!is_listed(q, of))
         add(q, of, BEHIND_MISSING, words);
 }
 
@@ -140,7 +140,7 @@ static void add_missing(inquiry *q, const collective *c, size_t of, const char *
  * it waits for is not known, so that it has not come is said (find_perhaps). */
 static bool is_excused(const inquiry *q, size_t of, collective_part part, size_t ended)
 {
-    return q->waits[of] || (ended && part == COLLECTIVE_NOT_ENQUEUED && is_waiting(&q->looks[of]));
+    return q->waits[of] || (ended && part == COLLECTIVE_NOT_ENQUEUED && is_waiting(&q->views[of]));
 }
 
 /* Who waits himself is left out, unless everybody does: that is a deadlock. */
@@ -148,9 +148,9 @@ static size_t find_missing(inquiry *q, bool also_waiting, size_t ended)
 {
     size_t before = q->to->count;
     collective c;
-    for (size_t i = 0; collective_next(&c, q->looks, q->count, &i);)
+    for (size_t i = 0; collective_next(&c, q->views, q->count, &i);)
         for (size_t of = 0; of < q->count; of++) {
-            collective_part part = collective_part_of(&c, q->looks, of);
+            collective_part part = collective_part_of(&c, q->views, of);
             if (part == COLLECTIVE_INSIDE || part == COLLECTIVE_STRANGER)
                 continue;
             if (also_waiting || !is_excused(q, of, part, ended))
@@ -162,21 +162,21 @@ static size_t find_missing(inquiry *q, bool also_waiting, size_t ended)
 static void note_waiting(inquiry *q)
 {
     collective c;
-    for (size_t i = 0; collective_next(&c, q->looks, q->count, &i);)
+    for (size_t i = 0; collective_next(&c, q->views, q->count, &i);)
         for (size_t of = 0; of < q->count; of++)
-            if (collective_part_of(&c, q->looks, of) == COLLECTIVE_INSIDE)
+            if (collective_part_of(&c, q->views, of) == COLLECTIVE_INSIDE)
                 q->waits[of] = true;
 }
 
 static void add_perhaps(inquiry *q, const collective *c, size_t of)
 {
-    char words[BEHIND_WORDS] = "", name[LOOK_NAME];
-    const look *l = &q->looks[of];
-    look_name(&q->looks[q->to->rows[0].of], name);
-    say(words, "has not entered operation %llu on %s and waits in %s, perhaps for %s",
-        (unsigned long long)c->operation, c->comm,
-        live_name_of(&l->s.names, look_innermost(l)->id)->text,
-        q->to->count == 1 ? name : "one of those");
+    char words[BEHIND_WORDS] = "", name[VIEW_NAME];
+    const view *l = &q->views[of];
+    view_name(&q->views[q->to->rows[0].of], name);
+    append(words, "has not entered operation %llu on %s and waits in %s, perhaps for %s",
+           (unsigned long long)c->operation, c->comm,
+           live_name_of(&l->s.names, view_innermost(l)->id)->text,
+           q->to->count == 1 ? name : "one of those");
     add(q, of, BEHIND_PERHAPS, words);
 }
 
@@ -184,16 +184,16 @@ static void add_perhaps(inquiry *q, const collective *c, size_t of)
 static void find_perhaps(inquiry *q)
 {
     collective c;
-    for (size_t i = 0; collective_next(&c, q->looks, q->count, &i);)
+    for (size_t i = 0; collective_next(&c, q->views, q->count, &i);)
         for (size_t of = 0; of < q->count; of++)
-            if (collective_part_of(&c, q->looks, of) == COLLECTIVE_NOT_ENQUEUED &&
-                is_waiting(&q->looks[of]) && !q->waits[of] && !is_found(q, of))
+            if (collective_part_of(&c, q->views, of) == COLLECTIVE_NOT_ENQUEUED &&
+                is_waiting(&q->views[of]) && !q->waits[of] && !is_listed(q, of))
                 add_perhaps(q, &c, of);
 }
 
 /* Ranks are looked at one after the other, and may run without waiting for each other: who is
  * behind has been in its step for longer than so many take. */
-static bool is_late(const look *l, uint64_t furthest)
+static bool is_late(const view *l, uint64_t furthest)
 {
     const live_calls *all = snapshot_calls(&l->s, PKI_NAME_STEP);
     double mean = all && all->count ? (double)all->sum / (double)all->count : 0;
@@ -207,22 +207,22 @@ static void find_in_earlier_steps(inquiry *q, bool also_waiting)
     uint64_t furthest = 0;
     size_t ahead = 0;
     for (size_t i = 0; i < q->count; i++)
-        furthest = PKI_MAX(furthest, stands(&q->looks[i]) ? q->looks[i].s.steps : 0);
+        furthest = PKI_MAX(furthest, stands(&q->views[i]) ? q->views[i].s.steps : 0);
     for (size_t i = 0; i < q->count; i++)
-        ahead += stands(&q->looks[i]) && q->looks[i].s.steps == furthest;
+        ahead += stands(&q->views[i]) && q->views[i].s.steps == furthest;
     for (size_t i = 0; i < q->count; i++) {
         char words[BEHIND_WORDS] = "";
-        if (!is_late(&q->looks[i], furthest) || (!also_waiting && is_waiting(&q->looks[i])))
+        if (!is_late(&q->views[i], furthest) || (!also_waiting && is_waiting(&q->views[i])))
             continue;
-        uint64_t steps = furthest - q->looks[i].s.steps;
-        say(words, "is %llu step%s behind %zu other%s", (unsigned long long)steps,
-            steps == 1 ? "" : "s", ahead, ahead == 1 ? "" : "s");
+        uint64_t steps = furthest - q->views[i].s.steps;
+        append(words, "is %llu step%s behind %zu other%s", (unsigned long long)steps,
+               steps == 1 ? "" : "s", ahead, ahead == 1 ? "" : "s");
         add(q, i, BEHIND_STEP, words);
     }
 }
 
 /* Calls of that region that have ended. */
-static uint64_t count_calls(const look *l, const live_name *name)
+static uint64_t count_calls(const view *l, const live_name *name)
 {
     for (size_t i = 0; i < l->s.call_count; i++) {
         const live_name *n = live_name_of(&l->s.names, l->s.calls[i].id);
@@ -235,10 +235,10 @@ static uint64_t count_calls(const look *l, const live_name *name)
 static size_t count_left(const inquiry *q, size_t of, const live_name *name)
 {
     size_t n = 0;
-    uint64_t mine = count_calls(&q->looks[of], name);
+    uint64_t mine = count_calls(&q->views[of], name);
     for (size_t i = 0; i < q->count; i++)
-        n += i != of && stands(&q->looks[i]) && is_waiting(&q->looks[i]) &&
-             count_calls(&q->looks[i], name) > mine;
+        n += i != of && stands(&q->views[i]) && is_waiting(&q->views[i]) &&
+             count_calls(&q->views[i], name) > mine;
     return n;
 }
 
@@ -246,15 +246,15 @@ static void find_in_regions_left(inquiry *q)
 {
     for (size_t i = 0; i < q->count; i++) {
         char words[BEHIND_WORDS] = "";
-        const live_region *in = look_innermost(&q->looks[i]);
-        if (!stands(&q->looks[i]) || !in || is_waiting(&q->looks[i]))
+        const live_region *in = view_innermost(&q->views[i]);
+        if (!stands(&q->views[i]) || !in || is_waiting(&q->views[i]))
             continue;
-        const live_name *name = live_name_of(&q->looks[i].s.names, in->id);
+        const live_name *name = live_name_of(&q->views[i].s.names, in->id);
         size_t left = count_left(q, i, name);
         if (!left)
             continue;
-        say(words, "is inside %s, which %zu other%s left and wait%s since", name->text, left,
-            left == 1 ? " has" : "s have", left == 1 ? "s" : "");
+        append(words, "is inside %s, which %zu other%s left and wait%s since", name->text, left,
+               left == 1 ? " has" : "s have", left == 1 ? "s" : "");
         add(q, i, BEHIND_REGION, words);
     }
 }
@@ -264,69 +264,68 @@ static void find_in_regions_left(inquiry *q)
 static void list_ranks(const inquiry *q, char words[BEHIND_WORDS])
 {
     for (size_t i = 0; i < q->to->count && i < 8; i++) {
-        char name[LOOK_NAME];
-        look_name(&q->looks[q->to->rows[i].of], name);
-        say(words, "%s%s", i ? ", " : "", name);
+        char name[VIEW_NAME];
+        view_name(&q->views[q->to->rows[i].of], name);
+        append(words, "%s%s", i ? ", " : "", name);
     }
     if (q->to->count > 8)
-        say(words, " and %zu more", q->to->count - 8);
+        append(words, " and %zu more", q->to->count - 8);
 }
 
 /* Ranks of the job that are not among the targets. */
-static void say_absent(const inquiry *q, char words[BEHIND_WORDS])
+static void append_absent(const inquiry *q, char words[BEHIND_WORDS])
 {
-    int32_t size = q->looks[0].t->header->world_size;
+    int32_t size = q->views[0].t->header->world_size;
     size_t absent = 0;
     for (int32_t rank = 0; rank < size && rank < 65536; rank++) {
         bool there = false;
         for (size_t i = 0; i < q->count && !there; i++)
-            there = q->looks[i].t->header->rank == rank;
+            there = q->views[i].t->header->rank == rank;
         if (!there && absent++ < 8)
-            say(words, "%s %d",
-                absent > 1 ? ","
-                : words[0] ? " Not among the targets: rank"
-                           : "Not among the targets: rank",
-                rank);
+            append(words, "%s %d",
+                   absent > 1 ? ","
+                   : words[0] ? " Not among the targets: rank"
+                              : "Not among the targets: rank",
+                   rank);
     }
     if (absent > 8)
-        say(words, " and %zu more", absent - 8);
+        append(words, " and %zu more", absent - 8);
     if (absent)
-        say(words, ".");
+        append(words, ".");
 }
 
-static void say_whom(const inquiry *q, bool deadlock, char words[BEHIND_WORDS])
+static void append_awaited(const inquiry *q, bool deadlock, char words[BEHIND_WORDS])
 {
     bool all = q->to->count == q->count;
-    say(words, deadlock ? "Each waits for another: "
-               : all    ? "All of them: "
-                        : "The others wait for ");
+    append(words, deadlock ? "Each waits for another: "
+                  : all    ? "All of them: "
+                           : "The others wait for ");
     list_ranks(q, words);
-    say(words, ".");
+    append(words, ".");
 }
 
-static void say_nobody(const inquiry *q, char words[BEHIND_WORDS])
+static void append_nobody(const inquiry *q, char words[BEHIND_WORDS])
 {
     size_t inside = 0;
     for (size_t i = 0; i < q->count; i++)
-        inside += is_waiting(&q->looks[i]);
+        inside += is_waiting(&q->views[i]);
     if (q->count > 1 && inside == q->count)
-        say(words,
-            "All %zu wait, and nobody is behind: it is the library, the network, or a rank "
-            "that is not seen here.",
-            q->count);
+        append(words,
+               "All %zu wait, and nobody is behind: it is the library, the network, or a rank "
+               "that is not seen here.",
+               q->count);
     else
-        say(words, "%s",
-            q->count > 1 ? "Nobody is behind." : "Of one process nobody can be behind.");
+        append(words, "%s", q->count > 1 ? "Nobody is behind." : "There is only one process.");
 }
 
 /* Of one process that is stopped or gone its row has said all. */
 static void conclude(inquiry *q, bool deadlock)
 {
     if (!q->to->count)
-        say_nobody(q, q->to->verdict);
+        append_nobody(q, q->to->verdict);
     else if (q->count > 1)
-        say_whom(q, deadlock, q->to->verdict);
-    say_absent(q, q->to->verdict);
+        append_awaited(q, deadlock, q->to->verdict);
+    append_absent(q, q->to->verdict);
 }
 
 /* Ranks that are gone or stopped are found; of the rest those without which others cannot go on. */
@@ -349,10 +348,10 @@ static void inquire(inquiry *q)
     conclude(q, deadlock);
 }
 
-bool behind_find(behind *b, const look *looks, size_t count)
+bool behind_find(behind *b, const view *views, size_t count)
 {
     *b = (behind){.rows = calloc(count + 1, sizeof *b->rows)};
-    inquiry q = {looks, count, calloc(count + 1, sizeof *q.waits), b};
+    inquiry q = {views, count, calloc(count + 1, sizeof *q.waits), b};
     if (b->rows && q.waits)
         inquire(&q);
     free(q.waits);

@@ -8,7 +8,7 @@
  *     missing is not to blame; nor, where a process is gone or stopped, who has not come and stands
  *     in a region of kind comm or wait: perhaps it waits for that one, or for who does, and perhaps
  *     for something else, so it is told apart from those that are behind. Communicators with
- *     messages on them tell nothing: ranks count differently
+ *     messages on them are no evidence: ranks count differently
  *   - it is in an earlier step than others
  *   - it is inside a region that others have left, who stand in a region of kind comm or wait
  */
@@ -16,10 +16,10 @@
 
 #include "live/snapshot.h"
 
-typedef struct look {
+typedef struct view {
     target *t;
     snapshot s;
-} look;
+} view;
 
 typedef enum behind_why {
     BEHIND_NOT,
@@ -47,15 +47,15 @@ typedef struct behind {
 } behind;
 
 /* False without memory. */
-bool behind_find(behind *b, const look *looks, size_t count);
+bool behind_find(behind *b, const view *views, size_t count);
 void behind_finish(behind *b);
 
 /* "missing in a collective" and so on. */
 const char *behind_why_text(behind_why why);
 
 /* "rank 3", "pid 4711". */
-#define LOOK_NAME 24
-void look_name(const look *l, char name[LOOK_NAME]);
+#define VIEW_NAME 24
+void view_name(const view *l, char name[VIEW_NAME]);
 
 /* The innermost open region of the thread that makes the steps; NULL: none is open. */
-const live_region *look_innermost(const look *l);
+const live_region *view_innermost(const view *l);

@@ -17,13 +17,13 @@ typedef struct wish {
     operands targets;
 } wish;
 
-static bool take_at(void *to, const option_given *given)
+static bool parse_at(void *to, const option_given *given)
 {
     ((wish *)to)->given_at = true;
     return option_number(to, given);
 }
 
-static bool take_in(void *to, const option_given *given)
+static bool parse_in(void *to, const option_given *given)
 {
     ((wish *)to)->given_ahead = true;
     return option_number(to, given);
@@ -32,12 +32,12 @@ static bool take_in(void *to, const option_given *given)
 static const option all_options[] = {
     {"--steps", "N", "so many steps (1)", OPTION_WORD, option_number, offsetof(wish, steps),
      .least = 1, .most = 10000},
-    {"--at", "STEP", "from this step on, as it is numbered in traces", OPTION_WORD, take_at,
+    {"--at", "STEP", "from this step on, as it is numbered in traces", OPTION_WORD, parse_at,
      offsetof(wish, at), .least = 0},
     {"--in", "N",
      "so many steps ahead of the one that has come furthest. Without --at and --in: as many as "
      "take a second",
-     OPTION_WORD, take_in, offsetof(wish, ahead), .least = 0},
+     OPTION_WORD, parse_in, offsetof(wish, ahead), .least = 0},
     {"--wait", "SECONDS", "for so long at most (60)", OPTION_WORD, option_number,
      offsetof(wish, wait), .least = 1, .most = 86400},
     {"--json", NULL, "the answers as one JSON document", .at = offsetof(wish, json)},
@@ -111,7 +111,7 @@ static int run(targets *t, const wish *w)
     for (size_t i = 0; i < t->count; i++)
         job.parts[i].t = &t->all[i];
     int status = EXIT_OK;
-    if (capture_ask(&job, &why)) {
+    if (capture_request(&job, &why)) {
         capture_wait(&job);
         (w->json ? print_json : print_text)(&job);
         status = all_good(&job);

@@ -32,7 +32,7 @@ typedef struct capture_job {
 } capture_job;
 
 /* Asks all of them for the same step. False, and why: none could be asked. */
-bool capture_ask(capture_job *job, complaint *why);
+bool capture_request(capture_job *job, complaint *why);
 
 /* Until all have answered for good, or the time is up. */
 void capture_wait(capture_job *job);

@@ -22,6 +22,6 @@ typedef enum collective_part {
 } collective_part;
 
 /* The next one that lacks somebody; *next begins with 0. False: there are no more. */
-bool collective_next(collective *c, const look *looks, size_t count, size_t *next);
+bool collective_next(collective *c, const view *views, size_t count, size_t *next);
 
-collective_part collective_part_of(const collective *c, const look *looks, size_t of);
+collective_part collective_part_of(const collective *c, const view *views, size_t of);

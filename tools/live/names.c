@@ -23,7 +23,7 @@ static bool is_whole(const pki_names_entry *e, size_t left)
            !memchr(e->text, 0, e->length + (size_t)e->key_length);
 }
 
-static void keep(live_names *names, const pki_names_entry *e)
+static void add_name(live_names *names, const pki_names_entry *e)
 {
     if (!pki_array_fit(&names->all, &names->room, e->id + (size_t)1, sizeof *names->all))
         return;
@@ -35,13 +35,13 @@ static void keep(live_names *names, const pki_names_entry *e)
 }
 
 /* So many bytes of entries. */
-static void keep_all(live_names *names, const char *entries, size_t bytes)
+static void add_names(live_names *names, const char *entries, size_t bytes)
 {
     while (bytes > 0) {
         const pki_names_entry *e = (const void *)entries;
         if (!is_whole(e, bytes))
             return;
-        keep(names, e);
+        add_name(names, e);
         entries += e->bytes;
         bytes -= e->bytes;
     }
@@ -60,7 +60,7 @@ static bool read_span(live_names *names, const target *t, pki_names_span *head)
     _Alignas(pki_names_entry) char entries[ENTRIES];
     if (!target_read(t, names->span + sizeof *head + names->used, entries, bytes))
         return false;
-    keep_all(names, entries, bytes);
+    add_names(names, entries, bytes);
     names->used = head->used;
     return true;
 }

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "base/small_file.h"
 
 /* ---- one process ---- */
@@ -165,12 +166,6 @@ static bool next_mapping(FILE *maps, mapping *m)
     return false;
 }
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* The device is not compared: overlays and snapshots show another one here than stat does. */
 bool process_maps(int pid, uint64_t inode, const char *name)
 {
@@ -178,7 +173,7 @@ bool process_maps(int pid, uint64_t inode, const char *name)
     bool is = false;
     FILE *maps = open_file_of(pid, "maps");
     while (maps && !is && next_mapping(maps, &m))
-        is = m.inode == inode && strncmp(last_part(m.path), name, strlen(name)) == 0;
+        is = m.inode == inode && strncmp(pki_base_name(m.path), name, strlen(name)) == 0;
     if (maps)
         fclose(maps);
     return is;

@@ -113,7 +113,7 @@ static bool read_threads(snapshot *s, const target *t)
 
 /* ---- communicators ---- */
 
-static bool keep_comm(snapshot *s, const pki_comms_entry *e)
+static bool add_comm(snapshot *s, const pki_comms_entry *e)
 {
     if (!e->name || !e->enqueued)
         return true;
@@ -133,7 +133,7 @@ static bool read_comms(snapshot *s, const target *t)
         if (!target_read(t, offset, &span, sizeof span))
             break;
         for (size_t k = 0; k < PKI_COMMS_IN_SPAN; k++)
-            if (!keep_comm(s, &span.entries[k]))
+            if (!add_comm(s, &span.entries[k]))
                 return false;
         offset = span.next;
     }
@@ -148,11 +148,11 @@ static live_comm *comm_of(snapshot *s, uint32_t name)
     return NULL;
 }
 
-/* A thread stands in an operation that the collector has not told of yet. */
+/* A thread stands in an operation that the collector has not seen yet. */
 static bool note_operation(snapshot *s, const live_region *r)
 {
     live_comm *c = comm_of(s, r->comm);
-    if (!c && !keep_comm(s, &(pki_comms_entry){.name = r->comm, .enqueued = r->sequence}))
+    if (!c && !add_comm(s, &(pki_comms_entry){.name = r->comm, .enqueued = r->sequence}))
         return false;
     c = comm_of(s, r->comm);
     if (!c)
@@ -180,16 +180,17 @@ static bool note_operations(snapshot *s)
 
 bool snapshot_take(snapshot *s, target *t)
 {
-    if (!target_look(t))
+    if (!target_refresh(t))
         return false;
     const pki_arena_header *h = t->header;
     s->now_ns = target_now_ns(t);
     s->steps = h->steps;
     s->step_since_ns = h->live.step_ticks ? pki_clock_ns(&h->clock, h->live.step_ticks) : 0;
-    live_names_read(&s->names, t);
-    return read_threads(s, t) && read_comms(s, t) && note_operations(s) &&
-           live_calls_read(t, h->live.totals, &s->calls, &s->call_room, &s->call_count) &&
-           live_calls_read(t, h->live.streams, &s->streams, &s->stream_room, &s->stream_count);
+    bool all = read_threads(s, t) && read_comms(s, t) && note_operations(s) &&
+               live_calls_read(t, h->live.totals, &s->calls, &s->call_room, &s->call_count) &&
+               live_calls_read(t, h->live.streams, &s->streams, &s->stream_room, &s->stream_count);
+    live_names_read(&s->names, t); /* last: what has been used above has its name by now */
+    return all;
 }
 
 void snapshot_finish(snapshot *s)
@@ -202,7 +203,7 @@ void snapshot_finish(snapshot *s)
     *s = (snapshot){0};
 }
 
-void snapshot_ask_kernel(snapshot *s, const target *t)
+void snapshot_read_kernel(snapshot *s, const target *t)
 {
     for (size_t i = 0; i < s->thread_count && t->process.pid; i++) {
         live_thread *thread = &s->threads[i];

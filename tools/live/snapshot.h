@@ -61,13 +61,13 @@ typedef struct snapshot {
     live_names names;
 } snapshot;
 
-/* Into a snapshot that is all zero or of the same target: target_look, and all that is known then.
- * False: the arena cannot be read any more, or there is no memory. */
+/* Into a snapshot that is all zero or of the same target: target_refresh, and all that is known
+ * then. False: the arena cannot be read any more, or there is no memory. */
 bool snapshot_take(snapshot *s, target *t);
 void snapshot_finish(snapshot *s);
 
 /* Also what the kernel says of each thread: some system calls for each. */
-void snapshot_ask_kernel(snapshot *s, const target *t);
+void snapshot_read_kernel(snapshot *s, const target *t);
 
 /* The distribution behind a row, in ns, as of now; into a structure that is complete then. False if
  * it cannot be read. */

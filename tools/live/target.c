@@ -37,7 +37,7 @@ static target_state state_of(const target *t)
     return t->process_state == 'T' || t->process_state == 't' ? TARGET_STOPPED : TARGET_RUNNING;
 }
 
-bool target_look(target *t)
+bool target_refresh(target *t)
 {
     struct stat file;
     complaint why = {""};

@@ -3,7 +3,7 @@
  * TARGET is the number of a process, the file of an arena, or a folder of them. An arena is read
  * through its file, never mapped: the process is neither stopped nor touched, whoever truncates the
  * file raises no signal here, and nothing that is read is believed before it has been compared with
- * what there is. All that is known of one is a copy, as of the last target_look.
+ * what there is. All that is known of one is a copy, as of the last target_refresh.
  *
  * Reading a word that its process writes meanwhile gives the old or the new one; of several words
  * that belong together, see live/snapshot.h.
@@ -51,7 +51,7 @@ bool targets_open(targets *t, char **names, size_t count, complaint *why);
 void targets_close(targets *t);
 
 /* Header and state as of now. False if the arena can no longer be read: the copy is as it was. */
-bool target_look(target *t);
+bool target_refresh(target *t);
 
 /* So many bytes at that offset. False if the arena has fewer. */
 bool target_read(const target *t, uint64_t offset, void *to, size_t bytes);

@@ -38,12 +38,6 @@ static bool is_memory_file(const char *path)
     return strncmp(path, "/memfd:", 7) == 0;
 }
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* fd is the target's from here on. `of`: the process whose it is known to be, or none. */
 static bool open_one(target *t, int fd, const char *path, process of, complaint *why)
 {
@@ -60,7 +54,7 @@ static bool open_one(target *t, int fd, const char *path, process of, complaint 
     complaint wrong = {""};
     if (!arena_file_header(fd, t->bytes, t->header, &wrong))
         return complaint_set(why, "%s: %s", path, wrong.text);
-    if (!target_look(t))
+    if (!target_refresh(t))
         return complaint_set(why, "%s: it changes while it is read", path);
     return true;
 }
@@ -70,8 +64,8 @@ static void find_process(target *t)
 {
     if (t->process.pid || t->state != TARGET_RUNNING)
         return;
-    t->process = process_find(t->header->pid, t->inode, last_part(t->path));
-    target_look(t);
+    t->process = process_find(t->header->pid, t->inode, pki_base_name(t->path));
+    target_refresh(t);
 }
 
 static bool is_known(const targets *all, const target *t)

@@ -79,7 +79,7 @@ static bool watch(top *t, uint32_t seconds)
     uint64_t next = now_ms();
     for (int key = 0; sound && key != SCREEN_END && key != 'q';) {
         if (now_ms() >= next) {
-            sound = paused || top_look(t);
+            sound = paused || top_update(t);
             next = now_ms() + seconds * UINT64_C(1000);
         }
         sound = sound && draw(t, paused, help);
@@ -97,7 +97,7 @@ static bool print(top *t, const wish *w)
     do {
         struct timespec pause = {w->seconds, 0};
         nanosleep(&pause, NULL);
-        if (!top_look(t))
+        if (!top_update(t))
             return false;
         show_plain(t, w->json);
     } while (!w->once && !ferror(stdout));
@@ -106,7 +106,7 @@ static bool print(top *t, const wish *w)
 
 static bool run(top *t, const wish *w)
 {
-    if (!top_look(t))
+    if (!top_update(t))
         return false;
     if (w->once || w->json || !screen_open())
         return print(t, w);

@@ -15,7 +15,7 @@ typedef struct top_calls {
 } top_calls;
 
 typedef struct top_process {
-    look look;
+    view view;
     bool lost;                  /* its arena can no longer be read: the figures are the last ones */
     bool known;                 /* there was a look before */
     uint64_t steps, now_ns, ns; /* before; and how much time has passed since */
@@ -49,7 +49,7 @@ typedef struct top {
     top_process *all;
     size_t count;
     top_order order;
-    unsigned looks;
+    unsigned views;
 } top;
 
 /* False without memory. */
@@ -57,7 +57,7 @@ bool top_open(top *t, targets *of);
 void top_close(top *t);
 
 /* Reads all of them. False without memory. */
-bool top_look(top *t);
+bool top_update(top *t);
 
 /* Regions of all processes, by name and kind; to be freed. NULL without memory. */
 typedef struct top_region {

@@ -8,10 +8,10 @@ static const char *const kinds[] = {"other", "compute", "data", "comm", "io", "w
 static void put_comms(pki_json *j, const top_process *p)
 {
     pki_json_open(j, "communicators", '[');
-    for (size_t i = 0; i < p->look.s.comm_count; i++) {
-        const live_comm *c = &p->look.s.comms[i];
+    for (size_t i = 0; i < p->view.s.comm_count; i++) {
+        const live_comm *c = &p->view.s.comms[i];
         pki_json_open(j, NULL, '{');
-        pki_json_text(j, "name", live_name_of(&p->look.s.names, c->name)->text);
+        pki_json_text(j, "name", live_name_of(&p->view.s.names, c->name)->text);
         pki_json_uint(j, "enqueued", c->enqueued);
         pki_json_uint(j, "completed", c->completed);
         pki_json_uint(j, "under_way", c->under_way);
@@ -23,7 +23,7 @@ static void put_comms(pki_json *j, const top_process *p)
 
 static void put_devices(pki_json *j, const top_process *p)
 {
-    const snapshot *s = &p->look.s;
+    const snapshot *s = &p->view.s;
     pki_json_open(j, "counters", '[');
     for (size_t i = 0; i < s->call_count; i++) {
         const live_name *n = live_name_of(&s->names, s->calls[i].id);
@@ -54,11 +54,11 @@ static void put_steps(pki_json *j, const top_process *p)
 
 static void put_process(pki_json *j, const top_process *p)
 {
-    const pki_arena_header *h = p->look.t->header;
-    const live_region *in = look_innermost(&p->look);
+    const pki_arena_header *h = p->view.t->header;
+    const live_region *in = view_innermost(&p->view);
     pki_json_open(j, NULL, '{');
     pki_json_int(j, "rank", h->world_size > 0 ? h->rank : -1);
-    pki_json_uint(j, "pid", p->look.t->process.pid ? (unsigned)p->look.t->process.pid : h->pid);
+    pki_json_uint(j, "pid", p->view.t->process.pid ? (unsigned)p->view.t->process.pid : h->pid);
     pki_json_text(j, "host", h->host);
     pki_json_text(j, "program", h->program);
     pki_json_text(j, "state", target_state_text(p->state));
@@ -66,7 +66,7 @@ static void put_process(pki_json *j, const top_process *p)
     pki_json_uint(j, "stragglers", h->stragglers.count);
     pki_json_real(j, "seconds", (double)p->ns / 1e9);
     put_steps(j, p);
-    pki_json_text(j, "in", in ? live_name_of(&p->look.s.names, in->id)->text : "");
+    pki_json_text(j, "in", in ? live_name_of(&p->view.s.names, in->id)->text : "");
     put_comms(j, p);
     put_devices(j, p);
     pki_json_close(j, '}');

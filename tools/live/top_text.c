@@ -76,7 +76,7 @@ static void put_head(lines *l, const top *t)
 static void put_stragglers(lines *l, const top *t)
 {
     for (size_t i = 0; i < t->count; i++) {
-        const pki_stragglers *late = &t->all[i].look.t->header->stragglers;
+        const pki_stragglers *late = &t->all[i].view.t->header->stragglers;
         for (const char *line = late->words; late->count && *line;) {
             int n = (int)strcspn(line, "\n");
             put_line(l, "1;33", "%.*s", n, line);
@@ -89,13 +89,13 @@ static void put_stragglers(lines *l, const top *t)
 
 static void put_changes(lines *l, const top *t)
 {
-    char name[LOOK_NAME];
+    char name[VIEW_NAME];
     for (size_t i = 0; i < t->count; i++) {
         const top_process *p = &t->all[i];
-        look_name(&p->look, name);
+        view_name(&p->view, name);
         if (p->changed)
             put_line(l, "1;31", "%s is now %s", name, target_state_text(p->state));
-        if (p->look.t->header->hang.raised)
+        if (p->view.t->header->hang.raised)
             put_line(l, "1;31", "%s hangs, its watchdog says (pk where has more)", name);
     }
 }
@@ -111,9 +111,9 @@ static const char *change_of(const top_process *p, char text[16])
 
 static void put_process(lines *l, const top_process *p)
 {
-    char name[LOOK_NAME], a[400], b[400], change[16], shares[80] = "";
-    const live_region *in = look_innermost(&p->look);
-    look_name(&p->look, name);
+    char name[VIEW_NAME], a[400], b[400], change[16], shares[80] = "";
+    const live_region *in = view_innermost(&p->view);
+    view_name(&p->view, name);
     for (size_t k = 1; k <= TOP_KINDS; k++) { /* what was not said comes last */
         size_t n = strlen(shares);
         snprintf(shares + n, sizeof shares - n, " %4.0f", p->shares[k % TOP_KINDS] * 100);
@@ -124,9 +124,9 @@ static void put_process(lines *l, const top_process *p)
         pki_figure_scaled(p->steps_per_second, "").text, pki_figure_time_tight(p->p50).text,
         pki_figure_time_tight(p->p90).text, pki_figure_time_tight(p->p99).text,
         change_of(p, change), shares,
-        cell(b, in ? live_name_of(&p->look.s.names, in->id)->text : "-", 20),
+        cell(b, in ? live_name_of(&p->view.s.names, in->id)->text : "-", 20),
         in ? pki_figure_time_tight(
-                 (double)(p->look.s.now_ns > in->since_ns ? p->look.s.now_ns - in->since_ns : 0))
+                 (double)(p->view.s.now_ns > in->since_ns ? p->view.s.now_ns - in->since_ns : 0))
                  .text
            : "");
 }
@@ -182,37 +182,37 @@ static void put_comms(lines *l, const top *t)
     bool first = true;
     for (size_t i = 0; i < t->count; i++) {
         const top_process *p = &t->all[i];
-        for (size_t k = 0; k < p->look.s.comm_count; k++) {
-            char who[LOOK_NAME], a[400], b[400];
-            const live_comm *c = &p->look.s.comms[k];
+        for (size_t k = 0; k < p->view.s.comm_count; k++) {
+            char who[VIEW_NAME], a[400], b[400];
+            const live_comm *c = &p->view.s.comms[k];
             if (first)
                 put_line(l, "7", "%-10s %-24s %10s %12s %12s %9s", "who", "communicator", "ops/s",
                          "enqueued", "completed", "under way");
             first = false;
-            look_name(&p->look, who);
+            view_name(&p->view, who);
             put_line(l, "", "%s %s %10s %12llu %12llu %9u", cell(a, who, 10),
-                     cell(b, live_name_of(&p->look.s.names, c->name)->text, 24),
+                     cell(b, live_name_of(&p->view.s.names, c->name)->text, 24),
                      pki_figure_scaled(p->comm_rates[k], "").text, (unsigned long long)c->enqueued,
                      (unsigned long long)c->completed, c->under_way);
         }
     }
 }
 
-/* Counters of devices: what NVML tells, and what the program calls so. */
+/* Counters of devices: what NVML reports, and what the program calls so. */
 static void put_devices(lines *l, const top *t)
 {
     bool first = true;
     for (size_t i = 0; i < t->count; i++) {
-        const snapshot *s = &t->all[i].look.s;
+        const snapshot *s = &t->all[i].view.s;
         for (size_t k = 0; k < s->call_count; k++) {
-            char who[LOOK_NAME], a[400], b[400];
+            char who[VIEW_NAME], a[400], b[400];
             const live_name *n = live_name_of(&s->names, s->calls[k].id);
             if (s->calls[k].kind != PKI_KIND_COUNTER || strncmp(n->text, "gpu", 3) != 0)
                 continue;
             if (first)
                 put_line(l, "7", "%-10s %-30s %14s", "who", "device", "now");
             first = false;
-            look_name(&t->all[i].look, who);
+            view_name(&t->all[i].view, who);
             put_line(l, "", "%s %s %14s", cell(a, who, 10), cell(b, n->text, 30),
                      pki_figure_scaled(s->calls[k].last, n->key).text);
         }

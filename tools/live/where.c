@@ -35,13 +35,13 @@ static const option_table command_options = {
 };
 
 /* Those that can still be read: one may have ended since. */
-static size_t take_all(where *w, targets *t)
+static size_t take_snapshots(where *w, targets *t)
 {
     for (size_t i = 0; i < t->count; i++) {
-        look *l = &w->looks[w->count];
+        view *l = &w->views[w->count];
         l->t = &t->all[i];
         if (snapshot_take(&l->s, l->t)) {
-            snapshot_ask_kernel(&l->s, l->t);
+            snapshot_read_kernel(&l->s, l->t);
             w->count++;
         } else {
             snapshot_finish(&l->s);
@@ -52,18 +52,18 @@ static size_t take_all(where *w, targets *t)
 
 static int show(targets *t, bool json)
 {
-    where w = {.looks = calloc(t->count + 1, sizeof *w.looks)};
+    where w = {.views = calloc(t->count + 1, sizeof *w.views)};
     int status = EXIT_OK;
-    if (!w.looks || !take_all(&w, t) || !behind_find(&w.behind, w.looks, w.count))
-        status = complain("where: %s", w.looks ? "the arena can no longer be read" : "no memory");
+    if (!w.views || !take_snapshots(&w, t) || !behind_find(&w.behind, w.views, w.count))
+        status = complain("where: %s", w.views ? "the arena can no longer be read" : "no memory");
     else if (json)
         where_json(&w, stdout);
     else
         where_text(&w, stdout);
     behind_finish(&w.behind);
     for (size_t i = 0; i < w.count; i++)
-        snapshot_finish(&w.looks[i].s);
-    free(w.looks);
+        snapshot_finish(&w.views[i].s);
+    free(w.views);
     return status;
 }
 

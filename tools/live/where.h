@@ -6,7 +6,7 @@
 #include "live/behind.h"
 
 typedef struct where {
-    look *looks;
+    view *views;
     size_t count;
     behind behind;
 } where;

@@ -3,12 +3,12 @@
 #include "measure/figure.h"
 #include "out/json_write.h"
 
-static double seconds(const look *l, uint64_t since_ns)
+static double seconds(const view *l, uint64_t since_ns)
 {
     return l->s.now_ns > since_ns ? (double)(l->s.now_ns - since_ns) / 1e9 : 0;
 }
 
-static void put_region(pki_json *j, const look *l, const live_region *r)
+static void put_region(pki_json *j, const view *l, const live_region *r)
 {
     const live_name *name = live_name_of(&l->s.names, r->id);
     pki_json_open(j, NULL, '{');
@@ -23,7 +23,7 @@ static void put_region(pki_json *j, const look *l, const live_region *r)
     pki_json_close(j, '}');
 }
 
-static void put_thread(pki_json *j, const look *l, const live_thread *t)
+static void put_thread(pki_json *j, const view *l, const live_thread *t)
 {
     char state[2] = {t->system_state, 0};
     pki_json_row(j);
@@ -42,7 +42,7 @@ static void put_thread(pki_json *j, const look *l, const live_thread *t)
     pki_json_close(j, '}');
 }
 
-static void put_comm(pki_json *j, const look *l, const live_comm *c)
+static void put_comm(pki_json *j, const view *l, const live_comm *c)
 {
     const live_name *name = live_name_of(&l->s.names, c->name);
     pki_json_row(j);
@@ -59,7 +59,7 @@ static void put_comm(pki_json *j, const look *l, const live_comm *c)
     pki_json_close(j, '}');
 }
 
-static void put_hang(pki_json *j, const look *l)
+static void put_hang(pki_json *j, const view *l)
 {
     const pki_hang *hang = &l->t->header->hang;
     pki_json_open(j, "watchdog", '{');
@@ -70,7 +70,7 @@ static void put_hang(pki_json *j, const look *l)
     pki_json_close(j, '}');
 }
 
-static void put_stragglers(pki_json *j, const look *l)
+static void put_stragglers(pki_json *j, const view *l)
 {
     const pki_stragglers *late = &l->t->header->stragglers;
     pki_json_open(j, "stragglers", '{');
@@ -81,7 +81,7 @@ static void put_stragglers(pki_json *j, const look *l)
     pki_json_close(j, '}');
 }
 
-static void put_target(pki_json *j, const look *l)
+static void put_target(pki_json *j, const view *l)
 {
     const pki_arena_header *h = l->t->header;
     pki_json_row(j);
@@ -110,7 +110,7 @@ static void put_target(pki_json *j, const look *l)
 
 static void put_row(pki_json *j, const where *w, const behind_row *row)
 {
-    const pki_arena_header *h = w->looks[row->of].t->header;
+    const pki_arena_header *h = w->views[row->of].t->header;
     pki_json_row(j);
     pki_json_open(j, NULL, '{');
     pki_json_int(j, "rank", h->world_size > 0 ? h->rank : -1);
@@ -136,7 +136,7 @@ void where_json(const where *w, FILE *to)
     pki_json_open(&j, NULL, '{');
     pki_json_open(&j, "targets", '[');
     for (size_t i = 0; i < w->count; i++)
-        put_target(&j, &w->looks[i]);
+        put_target(&j, &w->views[i]);
     pki_json_close(&j, ']');
     put_rows(&j, "behind", w, 0, w->behind.count);
     put_rows(&j, "perhaps", w, w->behind.count, w->behind.perhaps);

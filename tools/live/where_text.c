@@ -5,12 +5,12 @@
 #include "measure/figure.h"
 #include "out/columns.h"
 
-static double age(const look *l, uint64_t since_ns)
+static double age(const view *l, uint64_t since_ns)
 {
     return l->s.now_ns > since_ns ? (double)(l->s.now_ns - since_ns) : 0;
 }
 
-static void put_region(FILE *to, const look *l, const live_region *r, unsigned depth)
+static void put_region(FILE *to, const view *l, const live_region *r, unsigned depth)
 {
     char text[400];
     const live_name *name = live_name_of(&l->s.names, r->id);
@@ -26,7 +26,7 @@ static void put_region(FILE *to, const look *l, const live_region *r, unsigned d
     fputc('\n', to);
 }
 
-static void put_thread(FILE *to, const look *l, const live_thread *t)
+static void put_thread(FILE *to, const view *l, const live_thread *t)
 {
     fprintf(to, "  thread %u ", t->index);
     pki_put_left(to, t->name, pki_width(t->name));
@@ -46,7 +46,7 @@ static void put_thread(FILE *to, const look *l, const live_thread *t)
         fputs("    ... regions begin and end too fast to be seen\n", to);
 }
 
-static void put_threads(FILE *to, const look *l)
+static void put_threads(FILE *to, const view *l)
 {
     size_t idle = 0;
     for (size_t i = 0; i < l->s.thread_count; i++) {
@@ -60,7 +60,7 @@ static void put_threads(FILE *to, const look *l)
         fprintf(to, "  %zu more thread%s with nothing open\n", idle, idle == 1 ? "" : "s");
 }
 
-static void put_comm(FILE *to, const look *l, const live_comm *c)
+static void put_comm(FILE *to, const view *l, const live_comm *c)
 {
     const live_name *name = live_name_of(&l->s.names, c->name);
     fputs("  communicator ", to);
@@ -74,7 +74,7 @@ static void put_comm(FILE *to, const look *l, const live_comm *c)
             (unsigned long long)c->completed, c->under_way);
 }
 
-static void put_words(FILE *to, const char *line)
+static void put_lines(FILE *to, const char *line)
 {
     while (*line) {
         char text[sizeof((const pki_hang *)0)->words];
@@ -87,27 +87,27 @@ static void put_words(FILE *to, const char *line)
 }
 
 /* What the process's own watchdog says. */
-static void put_hang(FILE *to, const look *l)
+static void put_hang(FILE *to, const view *l)
 {
     const pki_hang *hang = &l->t->header->hang;
     if (!hang->raised)
         return;
     fputs("  its watchdog:\n", to);
-    put_words(to, hang->words);
+    put_lines(to, hang->words);
 }
 
 /* The same on all ranks: once is enough. */
 static void put_stragglers(FILE *to, const where *w)
 {
-    const pki_arena_header *h = w->count ? w->looks[0].t->header : NULL;
+    const pki_arena_header *h = w->count ? w->views[0].t->header : NULL;
     if (!h || !h->stragglers.count)
         return;
     fprintf(to, "late, in steps %llu to %llu:\n", (unsigned long long)h->stragglers.first,
             (unsigned long long)h->stragglers.last);
-    put_words(to, h->stragglers.words);
+    put_lines(to, h->stragglers.words);
 }
 
-static void put_target(FILE *to, const look *l)
+static void put_target(FILE *to, const view *l)
 {
     char text[TARGET_TEXT];
     target_describe(l->t, text);
@@ -126,10 +126,10 @@ static void put_target(FILE *to, const look *l)
 
 static void put_behind(FILE *to, const where *w)
 {
-    char name[LOOK_NAME], text[BEHIND_WORDS + LOOK_NAME + 8];
+    char name[VIEW_NAME], text[BEHIND_WORDS + VIEW_NAME + 8];
     for (size_t i = 0; i < w->behind.count + w->behind.perhaps; i++) {
         const behind_row *row = &w->behind.rows[i];
-        look_name(&w->looks[row->of], name);
+        view_name(&w->views[row->of], name);
         snprintf(text, sizeof text, "%s %s.", name, row->words);
         pki_put_paragraph(to, text, 0, 2);
     }
@@ -140,7 +140,7 @@ static void put_behind(FILE *to, const where *w)
 void where_text(const where *w, FILE *to)
 {
     for (size_t i = 0; i < w->count; i++) {
-        put_target(to, &w->looks[i]);
+        put_target(to, &w->views[i]);
         fputc('\n', to);
     }
     put_stragglers(to, w);

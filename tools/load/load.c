@@ -41,7 +41,7 @@ static void expect_noted(search *s)
         rebuild_expect_steps(s->to, s->others[i]);
 }
 
-static void take_event(void *user, const event *e)
+static void handle_event(void *user, const event *e)
 {
     search *s = user;
     if (e->type == EVENT_STEP || e->type == EVENT_BETWEEN)
@@ -68,12 +68,12 @@ static void begin_file(void *user)
 static bool read_file(search *s)
 {
     begin_file(s);
-    return trace_read(s->in, &(trace_visitor){s, wants_line, take_event});
+    return trace_read(s->in, &(trace_visitor){s, wants_line, handle_event});
 }
 
 static bool read_parts(search *s)
 {
-    trace_visitor to = {s, wants_line, take_event};
+    trace_visitor to = {s, wants_line, handle_event};
     return !s->parts || parts_read(s->parts, begin_file, &to, s->in->why);
 }
 
@@ -122,7 +122,7 @@ static outcome rebuild_from(search *s, bool sort, pki_summary *out)
 }
 
 /* A first look finds the report, or else whose steps there are, without reading each event. */
-static outcome look_twice(search *s, pki_summary *out)
+static outcome load_in_two_passes(search *s, pki_summary *out)
 {
     if (!has_report(s) && !read_file(s))
         return FAILED;
@@ -139,7 +139,7 @@ static bool load_all(trace *t, const trace_parts *parts, const load_options *opt
 {
     search s = {.in = t, .options = options, .parts = parts};
     bool again = trace_can_be_read_again(t);
-    return (again ? look_twice(&s, out) : rebuild_from(&s, true, out)) == DONE;
+    return (again ? load_in_two_passes(&s, out) : rebuild_from(&s, true, out)) == DONE;
 }
 
 bool load_trace(struct trace *t, const load_options *options, pki_summary *out)

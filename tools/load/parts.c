@@ -1,5 +1,6 @@
 #include "load/parts.h"
 
+#include "base/text.h"
 #include "base/array.h"
 #include "base/compiler.h"
 #include "out/part_name.h"
@@ -40,7 +41,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void look_in(trace_parts *p, DIR *folder, json_int_t run)
+static void scan_folder(trace_parts *p, DIR *folder, json_int_t run)
 {
     size_t room = 0;
     for (const struct dirent *e; (e = readdir(folder));) {
@@ -55,7 +56,7 @@ static void look_in(trace_parts *p, DIR *folder, json_int_t run)
 
 void parts_find(trace_parts *p, const char *path, const json_t *head)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = pki_base_name(path);
     size_t before = (size_t)(name - path);
     memset(p, 0, sizeof *p);
     if (strcmp(path, "-") == 0 || pki_part_is_one(path) || run_of(head) == 0 ||
@@ -66,7 +67,7 @@ void parts_find(trace_parts *p, const char *path, const json_t *head)
     DIR *folder = opendir(before ? p->folder : ".");
     if (!folder)
         return;
-    look_in(p, folder, run_of(head));
+    scan_folder(p, folder, run_of(head));
     closedir(folder);
 }
 

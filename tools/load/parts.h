@@ -18,7 +18,7 @@ typedef struct trace_parts {
 void parts_find(trace_parts *parts, const char *path, const json_t *head);
 void parts_forget(trace_parts *parts);
 
-/* All events of all of them; begins is told, with the visitor's user, before those of each file.
+/* All events of all of them; begins is called, with the visitor's user, before those of each file.
  * False, and why. */
 bool parts_read(const trace_parts *parts, void (*begins)(void *user), const trace_visitor *to,
                 complaint *why);

@@ -16,7 +16,8 @@
 #define STORAGE_MIB 256u
 
 static const option all_options[] = {
-    {"--show", NULL, "what is kept, without measuring", .at = offsetof(machine_wish, show)},
+    {"--show", NULL, "what was measured last, without measuring",
+     .at = offsetof(machine_wish, show)},
     {"--json", NULL, "as JSON", .at = offsetof(machine_wish, json)},
     {"-o", "FILE",
      "where it is kept (default: PK_MACHINE_PATH, or ~/.cache/perfkit/machine-HOST.txt)",
@@ -51,7 +52,7 @@ static const option_table command_options = {
 
 /* ---- its place ---- */
 
-static bool find_place(machine_wish *w, char path[PATH_MAX], complaint *why)
+static bool find_output(machine_wish *w, char path[PATH_MAX], complaint *why)
 {
     pki_machine here;
     if (!w->output)
@@ -78,7 +79,7 @@ static void make_folders(char *path)
     }
 }
 
-static bool keep(const machine_wish *w, const pki_machine *m, char *path, complaint *why)
+static bool write_machine(const machine_wish *w, const pki_machine *m, char *path, complaint *why)
 {
     output o;
     char text[PKI_MACHINE_BYTES];
@@ -105,7 +106,7 @@ static bool measure(const machine_wish *w, char *path, machine_found *found, com
         return false;
     if (w->folder && !storage_measure(w->folder, w->storage_mib, &found->storage, why))
         return false;
-    return machine_measure(w, found, why) && keep(w, &found->machine, path, why);
+    return machine_measure(w, found, why) && write_machine(w, &found->machine, path, why);
 }
 
 int command_machine(int argc, char **argv)
@@ -120,7 +121,7 @@ int command_machine(int argc, char **argv)
     if (w.none.count)
         return complain("machine takes no file, thus not \"%s\" (pk machine --help)",
                         w.none.all[0]);
-    if (!find_place(&w, path, &why) ||
+    if (!find_output(&w, path, &why) ||
         !(w.show ? load(&w, path, &found, &why) : measure(&w, path, &found, &why)))
         return complain("%s", why.text);
     machine_find_devices(&found);

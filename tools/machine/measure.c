@@ -57,7 +57,7 @@ static void measure(team *t, team_work *work, turn_work *w, double worth, unsign
     rates_measure(t, &rates, rounds, limit);
 }
 
-static void keep(machine_found *found, const char *name, bool all, pki_limit *limit)
+static void add_limit(machine_found *found, const char *name, bool all, pki_limit *limit)
 {
     snprintf(limit->name, sizeof limit->name, "%s", name);
     limit->all = all;
@@ -85,7 +85,7 @@ static void measure_memory(team *t, bool all, arrays *a, unsigned rounds, machin
         if (!w.memory)
             continue;
         measure(t, move, &w, loops[i].bytes * (double)arrays_count(a), rounds, &limit);
-        keep(found, loops[i].name, all, &limit);
+        add_limit(found, loops[i].name, all, &limit);
     }
 }
 
@@ -98,7 +98,7 @@ static void measure_flops(team *t, bool all, unsigned rounds, machine_found *fou
         if (!k->has())
             continue;
         measure(t, compute, &w, (double)k->operations * t->count, rounds, &limit);
-        keep(found, k->name, all, &limit);
+        add_limit(found, k->name, all, &limit);
     }
 }
 

@@ -1,17 +1,12 @@
 #include "machine/rates.h"
 
+#include "base/compare.h"
 #include "base/compiler.h"
 
 #include <stdlib.h>
 
 #define ROUND_SECONDS 0.005
 #define TURNS_MOST ((uint64_t)1 << 40)
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static uint64_t whole(double rate)
 {
@@ -20,7 +15,7 @@ static uint64_t whole(double rate)
 
 void rates_summarise(double *rates, unsigned count, pki_limit *limit)
 {
-    qsort(rates, count, sizeof *rates, compare);
+    qsort(rates, count, sizeof *rates, pki_compare_double);
     limit->best = whole(rates[count - 1]);
     limit->median = whole((rates[(count - 1) / 2] + rates[count / 2]) / 2);
     limit->worst = whole(rates[0]);

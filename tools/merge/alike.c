@@ -68,7 +68,7 @@ bool alike_find(const alike *a, line l, const fields *f, operation *o, uint64_t 
 }
 
 /* 0: it stands there not once, or is another one. */
-static size_t place_of_number(line l, size_t from, uint64_t number, size_t *after)
+static size_t find_number(line l, size_t from, uint64_t number, size_t *after)
 {
     const char *end = l.text + l.length;
     const char *at = memmem(l.text + from, l.length - from, NUMBER, NUMBER_BYTES);
@@ -83,11 +83,11 @@ static size_t place_of_number(line l, size_t from, uint64_t number, size_t *afte
     return (size_t)(at - l.text);
 }
 
-void alike_keep(alike *a, line l, const fields *f, const operation *o, uint64_t channel,
-                uint64_t number)
+void alike_add(alike *a, line l, const fields *f, const operation *o, uint64_t channel,
+               uint64_t number)
 {
     size_t behind = f->dur.at + f->dur.length, after = 0;
-    size_t at = is_plain(l, f) ? place_of_number(l, behind, number, &after) : 0;
+    size_t at = is_plain(l, f) ? find_number(l, behind, number, &after) : 0;
     if (!at)
         return;
     alike_line *k = &a->all[a->next++ % ALIKE_KEPT];

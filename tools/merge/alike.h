@@ -33,5 +33,5 @@ bool alike_find(const alike *a, line l, const fields *f, operation *o, uint64_t 
                 uint64_t *number);
 
 /* A line, and what it says. */
-void alike_keep(alike *a, line l, const fields *f, const operation *o, uint64_t channel,
-                uint64_t number);
+void alike_add(alike *a, line l, const fields *f, const operation *o, uint64_t channel,
+               uint64_t number);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 /* Times of the axis instead of the file's. */
-static void place_on_axis(const arrows *a, operation *all, size_t count)
+static void move_to_axis(const arrows *a, operation *all, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const merge_source *s = &a->to->sources->all[all[i].source];
@@ -64,7 +64,7 @@ static bool can_be_paired(const arrows *a, const operation *all, size_t sends, s
            (sends && sends < count && (s[all[0].source].cut || s[all[sends].source].cut));
 }
 
-static void take_messages(arrows *a, const operation *all, size_t count)
+static void draw_messages(arrows *a, const operation *all, size_t count)
 {
     size_t sends = operations_receives(all, count), receives = count - sends;
     size_t pairs = can_be_paired(a, all, sends, count) ? sends < receives ? sends : receives : 0;
@@ -91,7 +91,7 @@ static operation last_of(const operation *all, size_t count)
 }
 
 /* All arrows of thousands of ranks would be too much for viewers. */
-static void draw_or_look(arrows *a, const operation *from, const operation *to, size_t *drawn)
+static void draw_or_check(arrows *a, const operation *from, const operation *to, size_t *drawn)
 {
     if (from->rank == to->rank)
         return;
@@ -102,17 +102,17 @@ static void draw_or_look(arrows *a, const operation *from, const operation *to, 
 }
 
 /* Nobody could go on before the last one came. */
-static void take_all_to_all(arrows *a, operation *all, size_t count)
+static void draw_all_to_all(arrows *a, operation *all, size_t count)
 {
     size_t drawn = 0;
     if (count > ARROWS_MOST)
         qsort(all, count, sizeof *all, by_start);
     const operation last = last_of(all, count);
     for (size_t i = 0; i < count; i++)
-        draw_or_look(a, &last, &all[i], &drawn);
+        draw_or_check(a, &last, &all[i], &drawn);
 }
 
-static void take_rooted(arrows *a, const operation *all, size_t count)
+static void draw_rooted(arrows *a, const operation *all, size_t count)
 {
     size_t drawn = 0;
     const operation *root = NULL;
@@ -120,11 +120,11 @@ static void take_rooted(arrows *a, const operation *all, size_t count)
         root = all[i].rank == all[i].peer ? &all[i] : root;
     for (size_t i = 0; root && i < count; i++) {
         bool gives = root->kind == OPERATION_FROM;
-        draw_or_look(a, gives ? root : &all[i], gives ? &all[i] : root, &drawn);
+        draw_or_check(a, gives ? root : &all[i], gives ? &all[i] : root, &drawn);
     }
 }
 
-static void take_collective(arrows *a, operation *all, size_t count)
+static void draw_collective(arrows *a, operation *all, size_t count)
 {
     if (!operations_are_one(all, count)) {
         a->ambiguous++;
@@ -136,23 +136,23 @@ static void take_collective(arrows *a, operation *all, size_t count)
     }
     a->collectives++;
     if (all[0].kind == OPERATION_ALL)
-        take_all_to_all(a, all, count);
+        draw_all_to_all(a, all, count);
     else if (all[0].kind != OPERATION_LOOSE)
-        take_rooted(a, all, count);
+        draw_rooted(a, all, count);
 }
 
-static void take_group(void *user, operation *all, size_t count)
+static void draw_group(void *user, operation *all, size_t count)
 {
     arrows *a = user;
-    place_on_axis(a, all, count);
+    move_to_axis(a, all, count);
     if (all[0].kind >= OPERATION_SEND)
-        take_messages(a, all, count);
+        draw_messages(a, all, count);
     else
-        take_collective(a, all, count);
+        draw_collective(a, all, count);
 }
 
 bool arrows_put(arrows *a, operations *o, complaint *why)
 {
     a->next_id = copy_free_ids(a->to->sources);
-    return operations_each(o, take_group, a, why) && !a->failed;
+    return operations_each(o, draw_group, a, why) && !a->failed;
 }

@@ -75,8 +75,8 @@ void clocks_free(merge_clocks *c)
 
 /* The offset of an edge's second clock to the first one at a moment of the second, or the other way
  * round. */
-static bounds_found look(const edge *e, const merge_clocks *c, bool back, uint64_t at,
-                         clock_knot *knot)
+static bounds_found find_knot(const edge *e, const merge_clocks *c, bool back, uint64_t at,
+                              clock_knot *knot)
 {
     double least, most, moment = (double)(int64_t)(at - c->all[e->b].first);
     bounds_found found =
@@ -98,8 +98,8 @@ static clock_knot by_way_of(const merge_clocks *c, uint32_t placed, clock_knot k
     return (clock_knot){k.at, k.offset + further, doubt < 0 ? -1 : k.doubt + doubt};
 }
 
-/* False: the edge does not tell. */
-static bool place(merge_clocks *c, const edge *e, uint32_t placed)
+/* False: the edge has no bounds on both sides. */
+static bool place_clock(merge_clocks *c, const edge *e, uint32_t placed)
 {
     bool back = placed == e->b;
     merge_clock *it = &c->all[back ? e->a : e->b];
@@ -109,7 +109,7 @@ static bool place(merge_clocks *c, const edge *e, uint32_t placed)
     it->bounds = e->found.count;
     for (uint32_t i = 0; i <= pieces; i++) {
         uint64_t at = it->first + (it->last - it->first) / pieces * i;
-        bounds_found found = look(e, c, back, at, &knots[i]);
+        bounds_found found = find_knot(e, c, back, at, &knots[i]);
         it->broken |= found == BOUNDS_BROKEN;
         if (found != BOUNDS_BOTH)
             return false;
@@ -122,7 +122,7 @@ static bool place(merge_clocks *c, const edge *e, uint32_t placed)
 }
 
 /* From the first clock on, by what is bounded from both sides. */
-static void place_all(merge_clocks *c, const edges *e)
+static void place_clocks(merge_clocks *c, const edges *e)
 {
     bool *placed = memory_zeroed(c->count, sizeof *placed);
     placed[0] = true;
@@ -133,7 +133,7 @@ static void place_all(merge_clocks *c, const edges *e)
             if (placed[it->a] == placed[it->b])
                 continue;
             uint32_t next = placed[it->a] ? it->b : it->a;
-            placed[next] = place(c, it, placed[it->a] ? it->a : it->b);
+            placed[next] = place_clock(c, it, placed[it->a] ? it->a : it->b);
             more |= placed[next];
         }
     }
@@ -146,7 +146,7 @@ bool clocks_fit(merge_clocks *c, const merge_sources *s, operations *o, complain
     find_spans(c, s);
     bool found = edges_find(&e, c, s, o, why);
     if (found)
-        place_all(c, &e);
+        place_clocks(c, &e);
     edges_free(&e);
     find_origin(c, s);
     return found;

@@ -151,7 +151,7 @@ static bool close_pair(collector *c, const event *e, complaint *why)
     return operations_add(c->into, &c->open, why);
 }
 
-static bool take_line(collector *c, operation o, const operation *where, complaint *why)
+static bool add_operation(collector *c, operation o, const operation *where, complaint *why)
 {
     o.source = where->source;
     o.pid = where->pid;
@@ -160,8 +160,7 @@ static bool take_line(collector *c, operation o, const operation *where, complai
 }
 
 /* Not like an earlier one, or a pair. */
-static bool take_event(collector *c, line l, const fields *f, const operation *where,
-                       complaint *why)
+static bool add_event(collector *c, line l, const fields *f, const operation *where, complaint *why)
 {
     const event *e = read_event(c, l);
     operation o;
@@ -178,20 +177,20 @@ static bool take_event(collector *c, line l, const fields *f, const operation *w
         o.written = where->written;
         open_pair(c, e, &o);
     } else if (e->type == EVENT_REGION || e->type == EVENT_COMM) {
-        alike_keep(&c->known, l, f, &o, channel, e->comm.sequence);
-        return take_line(c, o, where, why);
+        alike_add(&c->known, l, f, &o, channel, e->comm.sequence);
+        return add_operation(c, o, where, why);
     }
     return true;
 }
 
-bool collector_take(collector *c, uint32_t of, line l, const fields *f, uint32_t pid, bool written,
-                    complaint *why)
+bool collector_add(collector *c, uint32_t of, line l, const fields *f, uint32_t pid, bool written,
+                   complaint *why)
 {
     const operation where = {.source = of, .pid = pid, .written = written};
     operation o;
     uint64_t channel, sequence;
     if (!alike_find(&c->known, l, f, &o, &channel, &sequence))
-        return take_event(c, l, f, &where, why);
+        return add_event(c, l, f, &where, why);
     set_key(&o, channel, sequence);
-    return take_line(c, o, &where, why);
+    return add_operation(c, o, &where, why);
 }

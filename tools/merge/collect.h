@@ -39,5 +39,5 @@ void collector_note(collector *c, const fields *f);
 bool collector_wants(const collector *c, line l, const fields *f);
 
 /* Takes the event, which became this process's in the merged trace. False, and why. */
-bool collector_take(collector *c, uint32_t of, line l, const fields *f, uint32_t pid, bool written,
-                    complaint *why);
+bool collector_add(collector *c, uint32_t of, line l, const fields *f, uint32_t pid, bool written,
+                   complaint *why);

@@ -9,7 +9,7 @@
 #include "merge/head.h"
 #include "merge/manifest.h"
 #include "merge/prescan.h"
-#include "merge/told.h"
+#include "merge/print.h"
 #include "output.h"
 
 #include <stdio.h>
@@ -18,12 +18,12 @@
 static const option all_options[] = {
     {"-o", "OUT", "the merged trace (.gz: compressed)", OPTION_FILE, option_text,
      offsetof(merge_wish, out), .needs = "the name of a file (pk merge --help)"},
-    {"--ranks", "LIST", "these ranks alone: 0,4,8-15", OPTION_WORD, take_ranks, .needs = NULL},
+    {"--ranks", "LIST", "these ranks alone: 0,4,8-15", OPTION_WORD, parse_ranks, .needs = NULL},
     {"--steps", "A-B", "from the first rank's beginning of step A to the last one's end of step B",
-     OPTION_WORD, take_steps, .needs = NULL},
+     OPTION_WORD, parse_steps, .needs = NULL},
     {"--from", "T", "what goes on this many seconds after the beginning, and later", OPTION_WORD,
-     take_from, .needs = NULL},
-    {"--to", "T", "...and up to this many", OPTION_WORD, take_to, .needs = NULL},
+     parse_from, .needs = NULL},
+    {"--to", "T", "...and up to this many", OPTION_WORD, parse_to, .needs = NULL},
     {"--manifest", NULL,
      "instead of a merged trace what Perfetto (v58 and later) needs to open the files together as "
      "they are: a perfetto_manifest; with OUT ending in .tar it and the files",
@@ -58,7 +58,7 @@ static bool find_sources(const merge_wish *w, merge_sources *s)
     }
     if (s->count == 0)
         return complain("merge: there is no trace in %s", w->paths.all[0]), false;
-    wish_keep_ranks(w, s);
+    wish_select_ranks(w, s);
     if (s->count == 0)
         return complain("merge: no trace is of one of these ranks"), false;
     sources_sort(s);
@@ -73,7 +73,7 @@ static bool copy_all(merge_copy *c, merge_sources *s)
     return true;
 }
 
-static bool write_merged(merge_copy *c, merge_sources *s, const char *path, merge_told *told)
+static bool write_merged(merge_copy *c, merge_sources *s, const char *path, merge_outcome *outcome)
 {
     size_t length;
     char *head = merged_head(s, c->clocks, &length);
@@ -88,7 +88,7 @@ static bool write_merged(merge_copy *c, merge_sources *s, const char *path, merg
                    arrows_put(&drawn, found, c->why) && rewrite_publish(&out);
     if (!written)
         rewrite_abandon(&out);
-    told->arrows = drawn;
+    outcome->arrows = drawn;
     collector_close(&from);
     operations_destroy(found);
     free(head);
@@ -98,14 +98,14 @@ static bool write_merged(merge_copy *c, merge_sources *s, const char *path, merg
 static bool merge(const merge_wish *w, merge_sources *s, merge_clocks *clocks, complaint *why)
 {
     merge_copy c = {.sources = s, .clocks = clocks, .window = w->window, .why = why};
-    merge_told told = {.out = w->out, .copy = &c};
+    merge_outcome outcome = {.out = w->out, .copy = &c};
     if (!prescan(s, clocks, &w->steps, &c.window, w->out, why))
         return false;
     if (w->manifest)
-        return manifest_write(w->out, s, clocks, why) && tell_manifest(w->out, s, clocks);
-    bool written = write_merged(&c, s, w->out, &told);
+        return manifest_write(w->out, s, clocks, why) && print_manifest(w->out, s, clocks);
+    bool written = write_merged(&c, s, w->out, &outcome);
     if (written)
-        tell_merged(&told);
+        print_merged(&outcome);
     copy_end(&c);
     return written;
 }

@@ -214,10 +214,39 @@ static bool is_inside(merge_copy *c, const merge_source *s, line l, const fields
     return inside;
 }
 
+/* Of most events the time alone changes. */
+static bool has_other_time_alone(const merge_copy *c, const merge_source *s, const fields *f,
+                                 const pid_entry *pid)
+{
+    return f->timed && pid->becomes == pid->pid && !(s->twin && f->id.length) &&
+           !(f->dur.length && c->clocks->all[s->clock].count > 1);
+}
+
+static bool put_moved(merge_copy *c, line l, const fields *f, uint64_t ns)
+{
+    rewrite *out = c->out;
+    size_t behind = f->ts.at + f->ts.length - f->start_kept;
+    if (l.length + DIGITS + 2 >= REWRITE_BUFFER - out->used)
+        return false;
+    char *p = out->buffer + out->used;
+    if (c->events++)
+        *p++ = ',';
+    *p++ = '\n';
+    memcpy(p, l.text, f->ts.at);
+    p = pki_put_us(p + f->ts.at, ns);
+    memcpy(p, l.text + behind, l.length - behind);
+    out->used = (size_t)(p - out->buffer) + l.length - behind;
+    return true;
+}
+
 static bool put_event(merge_copy *c, const merge_source *s, line l, const fields *f,
                       const pid_entry *pid)
 {
-    edits e = {.count = 0};
+    edits e;
+    e.count = 0;
+    if (has_other_time_alone(c, s, f, pid) &&
+        put_moved(c, l, f, clocks_axis(c->clocks, s, f->start)))
+        return true;
     if (pid->becomes != pid->pid)
         put_number(&e, f->pid, pid->becomes);
     if (f->timed)
@@ -236,7 +265,7 @@ static bool put_metadata(merge_copy *c, const merge_source *s, line l, const fie
     return put_event(c, s, l, f, pid);
 }
 
-static bool take_event(void *user, const merge_source *s, line l, const fields *f)
+static bool copy_event(void *user, const merge_source *s, line l, const fields *f)
 {
     merge_copy *c = user;
     const pid_entry *pid = pids_of(&c->pids, s->process, f->process);
@@ -251,8 +280,8 @@ static bool take_event(void *user, const merge_source *s, line l, const fields *
         collector_note(c->collector, f);
     c->left_out += !inside;
     if (c->collector && collector_wants(c->collector, l, f) &&
-        !collector_take(c->collector, (uint32_t)(s - c->sources->all), l, f, pid->becomes, inside,
-                        c->why))
+        !collector_add(c->collector, (uint32_t)(s - c->sources->all), l, f, pid->becomes, inside,
+                       c->why))
         return false;
     return !inside || put_event(c, s, l, f, pid);
 }
@@ -272,7 +301,7 @@ bool copy_source(merge_copy *c, merge_source *s)
     forget_begun(c);
     if (c->collector)
         collector_new_file(c->collector);
-    if (source_read_events(s, lengths, take_event, c, &trouble))
+    if (source_read_events(s, lengths, copy_event, c, &trouble))
         return true;
     if (c->why->text[0])
         return false;

@@ -77,7 +77,7 @@ static void add_order(finding *f, uint32_t one, uint64_t before, uint32_t other,
                      (double)((int64_t)(before - after) - e->about));
 }
 
-static void take_messages(finding *f, const operation *all, size_t count)
+static void add_messages(finding *f, const operation *all, size_t count)
 {
     size_t sends = operations_receives(all, count);
     if (2 * sends != count)
@@ -88,7 +88,7 @@ static void take_messages(finding *f, const operation *all, size_t count)
     }
 }
 
-static void gather(finding *f, const operation *all, size_t count)
+static void find_extremes(finding *f, const operation *all, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         extremes *x = &f->of[clock_of(f, &all[i])];
@@ -102,10 +102,10 @@ static void gather(finding *f, const operation *all, size_t count)
 }
 
 /* All pairs would be bounds, too; those with one clock say nearly as much, for less. */
-static void take_all_to_all(finding *f, const operation *all, size_t count)
+static void add_all_to_all(finding *f, const operation *all, size_t count)
 {
     uint32_t centre = UINT32_MAX;
-    gather(f, all, count);
+    find_extremes(f, all, count);
     for (size_t i = 0; i < count; i++)
         centre = clock_of(f, &all[i]) < centre ? clock_of(f, &all[i]) : centre;
     extremes c = f->of[centre];
@@ -121,7 +121,7 @@ static void take_all_to_all(finding *f, const operation *all, size_t count)
 }
 
 /* One rank gives to all, or gets from all. */
-static void take_rooted(finding *f, const operation *all, size_t count)
+static void add_rooted(finding *f, const operation *all, size_t count)
 {
     const operation *root = NULL;
     for (size_t i = 0; i < count; i++)
@@ -134,17 +134,17 @@ static void take_rooted(finding *f, const operation *all, size_t count)
     }
 }
 
-static void take_group(void *user, operation *all, size_t count)
+static void add_group(void *user, operation *all, size_t count)
 {
     finding *f = user;
     if (all[0].kind >= OPERATION_SEND)
-        take_messages(f, all, count);
+        add_messages(f, all, count);
     else if (!operations_are_one(all, count) || all[0].kind == OPERATION_LOOSE)
         return;
     else if (all[0].kind == OPERATION_ALL)
-        take_all_to_all(f, all, count);
+        add_all_to_all(f, all, count);
     else
-        take_rooted(f, all, count);
+        add_rooted(f, all, count);
 }
 
 bool edges_find(edges *e, const merge_clocks *c, const merge_sources *s, operations *o,
@@ -152,7 +152,7 @@ bool edges_find(edges *e, const merge_clocks *c, const merge_sources *s, operati
 {
     *e = (edges){.table = memory_zeroed(TABLE, sizeof *e->table)};
     finding f = {e, c, s, memory_zeroed(c->count, sizeof *f.of)};
-    bool found = operations_each(o, take_group, &f, why);
+    bool found = operations_each(o, add_group, &f, why);
     free(f.of);
     return found;
 }

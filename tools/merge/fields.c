@@ -59,7 +59,7 @@ static bool skip_value(walk *w)
     return w->at < w->end;
 }
 
-static field *place_of(fields *f, const char *key, size_t length)
+static field *field_of(fields *f, const char *key, size_t length)
 {
     switch (length) {
     case 2:
@@ -79,11 +79,11 @@ static field *place_of(fields *f, const char *key, size_t length)
     }
 }
 
-static void keep(fields *f, line l, const char *key, size_t length, const walk *w,
-                 const char *value)
+static void store(fields *f, line l, const char *key, size_t length, const walk *w,
+                  const char *value)
 {
     field found = {(size_t)(value - l.text), (size_t)(w->at - value)};
-    field *place = place_of(f, key, length);
+    field *place = field_of(f, key, length);
     if (place)
         *place = found;
     else if (length == 2 && memcmp(key, "ph", 2) == 0 && found.length == 3)
@@ -91,7 +91,7 @@ static void keep(fields *f, line l, const char *key, size_t length, const walk *
 }
 
 /* One member and what stands behind it: '}' ends the object. */
-static bool take_member(fields *f, line l, walk *w, char *behind)
+static bool read_member(fields *f, line l, walk *w, char *behind)
 {
     const char *key = w->at + 1;
     if (w->at >= w->end || *w->at != '"' || !skip_string(w))
@@ -104,7 +104,7 @@ static bool take_member(fields *f, line l, walk *w, char *behind)
     const char *value = w->at;
     if (!skip_value(w))
         return false;
-    keep(f, l, key, length, w, value);
+    store(f, l, key, length, w, value);
     skip_blanks(w);
     *behind = w->at < w->end ? *w->at++ : '\0';
     skip_blanks(w);
@@ -120,7 +120,7 @@ static bool find_all(fields *f, line l)
         return false;
     skip_blanks(&w);
     while (behind == ',')
-        if (!take_member(f, l, &w, &behind))
+        if (!read_member(f, l, &w, &behind))
             return false;
     field_integer(l, f->pid, &f->process);
     field_integer(l, f->tid, &f->thread);
@@ -141,7 +141,7 @@ static fields_start *start_of(fields_known *known, line l)
     return &known->all[hash >> 56];
 }
 
-static void keep_start(fields_start *s, line l, const fields *f)
+static void store_start(fields_start *s, line l, const fields *f)
 {
     if (!f->ts.length || f->ts.at > FIELDS_START || f->id.at || f->pid.at > f->ts.at ||
         f->name.at > f->ts.at)
@@ -275,7 +275,7 @@ bool fields_find(fields *f, fields_known *known, line l)
         return true;
     bool found = find_all(f, l);
     if (s && found)
-        keep_start(s, l, f);
+        store_start(s, l, f);
     return found;
 }
 

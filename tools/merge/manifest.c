@@ -16,17 +16,11 @@ static void set(json_t *object, const char *key, json_t *value)
     memory_needed(json_object_set_new(object, key, value) == 0);
 }
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* In an archive, unique whatever folders they came from; short enough for its head. Beside a
  * manifest alone: as it has to be called in the archive that somebody makes of them. */
 static void name_of(char *name, size_t room, const merge_source *s, size_t place, bool archive)
 {
-    const char *path = s->path, *last = last_part(s->path);
+    const char *path = s->path, *last = pki_base_name(s->path);
     if (!archive) {
         while (*path == '/' || strncmp(path, "./", 2) == 0)
             path += *path == '/' ? 1 : 2;

@@ -78,9 +78,9 @@ uint64_t operations_count(const operations *o)
     return o->count;
 }
 
-static bool trouble(complaint *why)
+static bool fail(complaint *why)
 {
-    return complaint_set(why, "what ranks did together could not be kept: %s", strerror(errno));
+    return complaint_set(why, "operations between ranks could not be stored: %s", strerror(errno));
 }
 
 static bool open_file(operations *o, complaint *why)
@@ -90,7 +90,7 @@ static bool open_file(operations *o, complaint *why)
         return true;
     o->fd = pki_file_fresh(o->path, PKI_FILE_PRIVATE, name, sizeof name);
     if (o->fd < 0)
-        return trouble(why);
+        return fail(why);
     unlink(name);
     return true;
 }
@@ -134,7 +134,7 @@ static bool put_away(operations *o, part *p, complaint *why)
     if (!open_file(o, why))
         return false;
     if (!write_all(o->fd, (const char *)p->waiting, bytes, o->end))
-        return trouble(why);
+        return fail(why);
     memory_fit(&p->places, &p->room, p->chunks + 1, sizeof *p->places);
     p->places[p->chunks++] = o->end;
     o->end += bytes;
@@ -164,7 +164,7 @@ static int in_order(const void *a, const void *b)
     return one->start < other->start ? -1 : one->start > other->start;
 }
 
-static void give_groups(operation *all, size_t n, operations_group *group, void *user)
+static void each_group(operation *all, size_t n, operations_group *group, void *user)
 {
     for (size_t i = 0, next; i < n; i = next) {
         for (next = i + 1; next < n && all[next].key == all[i].key; next++)
@@ -173,20 +173,20 @@ static void give_groups(operation *all, size_t n, operations_group *group, void 
     }
 }
 
-static bool give_part(const operations *o, const part *p, operations_group *group, void *user,
-                      complaint *why)
+static bool each_group_of_part(const operations *o, const part *p, operations_group *group,
+                               void *user, complaint *why)
 {
     size_t n = p->chunks * CHUNK + p->used;
     operation *all = memory_zeroed(n + 1, sizeof *all);
     bool whole = true;
     for (size_t i = 0; whole && i < p->chunks; i++)
         whole = read_all(o->fd, (char *)(all + i * CHUNK), CHUNK * sizeof *all, p->places[i]) ||
-                trouble(why);
+                fail(why);
     if (whole && n) {
         if (p->used)
             memcpy(all + p->chunks * CHUNK, p->waiting, p->used * sizeof *all);
         qsort(all, n, sizeof *all, in_order);
-        give_groups(all, n, group, user);
+        each_group(all, n, group, user);
     }
     free(all);
     return whole;
@@ -195,7 +195,7 @@ static bool give_part(const operations *o, const part *p, operations_group *grou
 bool operations_each(operations *o, operations_group *group, void *user, complaint *why)
 {
     for (size_t i = 0; i < PARTS; i++)
-        if (!give_part(o, &o->parts[i], group, user, why))
+        if (!each_group_of_part(o, &o->parts[i], group, user, why))
             return false;
     return true;
 }

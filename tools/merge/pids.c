@@ -30,7 +30,7 @@ static void grow(pids *p)
 }
 
 /* Rare: once for each process. */
-static bool is_taken(const pids *p, uint64_t number)
+static bool is_used(const pids *p, uint64_t number)
 {
     for (size_t i = 0; i < p->room; i++)
         if (p->table[i].process && p->table[i].becomes == number)
@@ -40,15 +40,15 @@ static bool is_taken(const pids *p, uint64_t number)
 
 static uint32_t number_for(pids *p, uint64_t pid)
 {
-    if (pid > 0 && pid <= UINT32_MAX && !is_taken(p, pid))
+    if (pid > 0 && pid <= UINT32_MAX && !is_used(p, pid))
         return (uint32_t)pid;
     p->next = p->next ? p->next : FIRST_NEW;
-    while (is_taken(p, p->next))
+    while (is_used(p, p->next))
         p->next++;
     return p->next++;
 }
 
-static uint32_t place_for(const pids *p, uint32_t process)
+static uint32_t ordinal_of(const pids *p, uint32_t process)
 {
     uint32_t n = 0;
     for (size_t i = 0; i < p->room; i++)
@@ -65,7 +65,7 @@ const pid_entry *pids_of(pids *p, uint32_t process, uint64_t pid)
         grow(p);
     pid_entry *e = &p->table[slot_of(p, process, pid)];
     if (!e->process) {
-        pid_entry made = {process, place_for(p, process), pid, number_for(p, pid)};
+        pid_entry made = {process, ordinal_of(p, process), pid, number_for(p, pid)};
         *e = made;
         p->count++;
     }

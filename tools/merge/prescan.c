@@ -20,7 +20,7 @@ typedef struct look {
     complaint *why;
 } look;
 
-static void take_step(look *k, size_t place, line l, const fields *f)
+static void note_step(look *k, size_t place, line l, const fields *f)
 {
     uint64_t number;
     field digits = {f->name.at + sizeof STEP - 1, f->name.length - sizeof STEP};
@@ -33,7 +33,7 @@ static void take_step(look *k, size_t place, line l, const fields *f)
     s->found = true;
 }
 
-static bool take_event(void *user, const merge_source *s, line l, const fields *f)
+static bool scan_event(void *user, const merge_source *s, line l, const fields *f)
 {
     look *k = user;
     size_t place = (size_t)(s - k->sources->all);
@@ -41,9 +41,9 @@ static bool take_event(void *user, const merge_source *s, line l, const fields *
         return true;
     if (k->steps->limited && f->phase == 'X' && f->name.length > sizeof STEP &&
         field_begins(l, f->name, STEP))
-        take_step(k, place, l, f);
+        note_step(k, place, l, f);
     return !k->collector || !collector_wants(k->collector, l, f) ||
-           collector_take(k->collector, (uint32_t)place, l, f, 0, false, k->why);
+           collector_add(k->collector, (uint32_t)place, l, f, 0, false, k->why);
 }
 
 /* From the first rank's beginning of them to the last one's end. */
@@ -67,7 +67,7 @@ static bool read_all(look *k, merge_sources *s)
 {
     for (size_t i = 0; i < s->count; i++) {
         complaint ignored = {""}; /* said when it is copied */
-        if (!source_read_events(&s->all[i], true, take_event, k, &ignored) && k->why->text[0])
+        if (!source_read_events(&s->all[i], true, scan_event, k, &ignored) && k->why->text[0])
             return false;
     }
     return true;

@@ -25,7 +25,7 @@ static bool visit_event(const reading_state *r, line l, fields *f)
 }
 
 /* A line that is no whole event is where the file was cut, if nothing good follows. */
-static bool take_line(const reading_state *r, trace *t, line l)
+static bool read_line(const reading_state *r, trace *t, line l)
 {
     fields f;
     if (!fields_find(&f, r->known, l)) {
@@ -51,7 +51,7 @@ static bool read_lines(const reading_state *r, trace *t)
             r->source->cut = t->damaged != 0;
             return true;
         }
-        if (!take_line(r, t, l))
+        if (!read_line(r, t, l))
             return false;
     }
     return !t->in.failed;

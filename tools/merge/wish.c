@@ -21,7 +21,7 @@ static const char *read_range(const char *s, uint64_t *first, uint64_t *last)
     return *last >= *first && (*end == '\0' || *end == ',') ? end : NULL;
 }
 
-bool take_ranks(void *wish, const option_given *given)
+bool parse_ranks(void *wish, const option_given *given)
 {
     merge_wish *w = wish;
     const char *s = given->text;
@@ -39,7 +39,7 @@ bool take_ranks(void *wish, const option_given *given)
     return true;
 }
 
-bool take_steps(void *wish, const option_given *given)
+bool parse_steps(void *wish, const option_given *given)
 {
     merge_wish *w = wish;
     if (!option_has_value(given))
@@ -50,7 +50,7 @@ bool take_steps(void *wish, const option_given *given)
 }
 
 /* Seconds, with a point in any locale. */
-static bool take_seconds(merge_wish *w, const option_given *given, uint64_t *ns)
+static bool parse_seconds(merge_wish *w, const option_given *given, uint64_t *ns)
 {
     if (!option_has_value(given))
         return false;
@@ -70,16 +70,16 @@ static bool take_seconds(merge_wish *w, const option_given *given, uint64_t *ns)
     return true;
 }
 
-bool take_from(void *wish, const option_given *given)
+bool parse_from(void *wish, const option_given *given)
 {
     merge_wish *w = wish;
-    return take_seconds(w, given, &w->window.from);
+    return parse_seconds(w, given, &w->window.from);
 }
 
-bool take_to(void *wish, const option_given *given)
+bool parse_to(void *wish, const option_given *given)
 {
     merge_wish *w = wish;
-    return take_seconds(w, given, &w->window.to);
+    return parse_seconds(w, given, &w->window.to);
 }
 
 static bool is_wanted(const merge_wish *w, int32_t rank)
@@ -90,7 +90,7 @@ static bool is_wanted(const merge_wish *w, int32_t rank)
     return w->rank_count == 0;
 }
 
-void wish_keep_ranks(const merge_wish *w, merge_sources *s)
+void wish_select_ranks(const merge_wish *w, merge_sources *s)
 {
     size_t kept = 0;
     for (size_t i = 0; i < s->count; i++) {

@@ -18,8 +18,8 @@ typedef struct merge_wish {
     bool manifest;
 } merge_wish;
 
-option_take take_ranks, take_steps, take_from, take_to;
+option_take parse_ranks, parse_steps, parse_from, parse_to;
 
 /* Sources of other ranks go. */
-void wish_keep_ranks(const merge_wish *w, merge_sources *s);
+void wish_select_ranks(const merge_wish *w, merge_sources *s);
 void wish_free(merge_wish *w);

@@ -46,7 +46,7 @@ static int print_schema(void)
 
 /* ---- options ---- */
 
-static bool take_format(void *to, const option_given *given)
+static bool parse_format(void *to, const option_given *given)
 {
     wish *w = to;
     const char *name = given->text ? given->text : "";
@@ -59,7 +59,7 @@ static bool take_format(void *to, const option_given *given)
     return false;
 }
 
-static bool take_from(void *to, const option_given *given)
+static bool parse_from(void *to, const option_given *given)
 {
     wish *w = to;
     complaint why = {""};
@@ -75,9 +75,9 @@ static bool take_from(void *to, const option_given *given)
 
 static const option all_options[] = {
     {"--format", "FORMAT", "table (default), csv, ndjson, json or markdown", OPTION_WORD,
-     .take = take_format},
+     .take = parse_format},
     {"--from", "FILE", "the SQL is in this file; \"-\": on the standard input", OPTION_FILE,
-     .take = take_from},
+     .take = parse_from},
     {"--keep", "MIB",
      "the rows of files of so many MiB together are kept in memory (default: 1024); more files are\n"
      "read one after the other each time that a table is gone through",
@@ -176,7 +176,7 @@ static bool load_files(session *s)
 }
 
 /* First without rows: so it is known which ones are needed. */
-static bool ask_files(session *s)
+static bool query_files(session *s)
 {
     if (query_open(NULL, &s->db) || query_add_tables(s->db, &s->tables) ||
         query_add_functions(s->db) || query_sort_in_files(s->db)) {
@@ -187,7 +187,7 @@ static bool ask_files(session *s)
     return each_statement(s, false) && load_files(s) && each_statement(s, true);
 }
 
-static bool ask_database(session *s)
+static bool query_database(session *s)
 {
     if (query_open(s->w->files.all[0], &s->db) || query_add_functions(s->db)) {
         complain("%s: %s", s->w->files.all[0], s->db ? sqlite3_errmsg(s->db) : "out of memory");
@@ -197,14 +197,14 @@ static bool ask_database(session *s)
     return each_statement(s, true);
 }
 
-static int ask(const wish *w)
+static int run_query(const wish *w)
 {
     session s = {.w = w};
     bool database = query_is_database(w->files.all[0]);
     if (database && w->files.count > 1)
         return complain("one database at a time, and no other files beside it");
     json_limit_memory(JSON_MEMORY_MOST);
-    bool answered = database ? ask_database(&s) : ask_files(&s);
+    bool answered = database ? query_database(&s) : query_files(&s);
     sqlite3_close(s.db);
     rows_destroy(s.tables.rows);
     return answered ? EXIT_OK : EXIT_UNUSABLE;
@@ -215,7 +215,7 @@ int command_query(int argc, char **argv)
     wish w = {.keep = KEEP_MIB};
     int status = options_read(&command_options, &w, argc, argv);
     if (status == OPTIONS_READ)
-        status = w.schema ? print_schema() : find_sql(&w) ? ask(&w) : EXIT_UNUSABLE;
+        status = w.schema ? print_schema() : find_sql(&w) ? run_query(&w) : EXIT_UNUSABLE;
     free(w.read);
     return status;
 }

@@ -56,7 +56,7 @@ static void fail(sqlite3_context *context, numbers *n, const char *why)
     sqlite3_result_error(context, why, -1);
 }
 
-static bool take_part(sqlite3_context *context, numbers *n, int argc, sqlite3_value **argv)
+static bool read_quantile(sqlite3_context *context, numbers *n, int argc, sqlite3_value **argv)
 {
     intptr_t unit = (intptr_t)sqlite3_user_data(context);
     double most = unit == PERCENT ? 100 : 1, given = unit == MEDIAN ? 0.5 : NAN;
@@ -76,7 +76,7 @@ static void step(sqlite3_context *context, int argc, sqlite3_value **argv)
     if (!n || n->failed)
         return;
     int type = sqlite3_value_numeric_type(argv[0]);
-    if (!take_part(context, n, argc, argv) || type == SQLITE_NULL)
+    if (!read_quantile(context, n, argc, argv) || type == SQLITE_NULL)
         return;
     if (type != SQLITE_INTEGER && type != SQLITE_FLOAT)
         fail(context, n, "a percentile is of numbers");

@@ -55,7 +55,7 @@ static bool is_number(sqlite3_stmt *from, int i)
 /* ---- tables ---- */
 
 /* Columns of texts are aligned to the left; those that have begun with a number to the right. */
-static void take_row(printing *p, size_t row)
+static void read_row(printing *p, size_t row)
 {
     for (int i = 0; i < p->columns; i++) {
         char *text = p->cells[row * (size_t)p->columns + (size_t)i] = text_of(p->from, i);
@@ -148,7 +148,7 @@ static int print_blocks(printing *p, bool markdown)
     int status;
     size_t count = 0;
     while ((status = sqlite3_step(p->from)) == SQLITE_ROW) {
-        take_row(p, count);
+        read_row(p, count);
         if (++count == BLOCK) {
             put_block(p, count, first, markdown);
             first = false;

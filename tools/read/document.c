@@ -76,7 +76,7 @@ static bool is_word(char c)
            c == '+' || c == '.';
 }
 
-static void look_at(feed *f, char c)
+static void scan(feed *f, char c)
 {
     bool opens = !f->in_string && c == '"';
     bool closes = f->in_string && c == '"' && !f->escaped;
@@ -90,7 +90,7 @@ static void look_at(feed *f, char c)
 static size_t checked(feed *f, const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        look_at(f, text[i]);
+        scan(f, text[i]);
         f->long_token |= f->token > TOKEN_MOST;
         f->has_nul |= text[i] == '\0';
     }

@@ -22,7 +22,7 @@ static inline void read_number(scan *s, const pki_member *m, char *at)
         memcpy(at, &u32, sizeof u32);
         break;
     case PKI_I32:
-        negative = token_take(s, '-');
+        negative = token_accept(s, '-');
         i32 = (int32_t)(token_uint(s) & INT32_MAX);
         i32 = negative ? -i32 : i32;
         memcpy(at, &i32, sizeof i32);
@@ -38,21 +38,31 @@ static inline void read_number(scan *s, const pki_member *m, char *at)
 
 static inline bool begins_element(scan *s, size_t count)
 {
-    return !token_take(s, ']') && (count == 0 || token_expect(s, ',')) && !s->failed;
+    return !token_accept(s, ']') && (count == 0 || token_expect(s, ',')) && !s->failed;
 }
 
 #define ROWS_AT_FIRST 8
 
-/* Room for one more; the rows stay zeroed behind those that are used. */
+/* Each time much wider: what has been read is moved then, and is most of what there is to do. */
+static void *wider(void *rows, size_t *room, size_t size)
+{
+    *room = *room ? 4 * *room : ROWS_AT_FIRST;
+    memory_needed(*room <= SIZE_MAX / 4 / size);
+    return memory_resized(rows, *room * size);
+}
+
+/* One more, of zeros. */
 static inline char *add_row(char **rows, size_t *room, size_t count, size_t size)
 {
     if (count == *room)
-        memory_fit(rows, room, count + ROWS_AT_FIRST, size);
-    return *rows + count * size;
+        *rows = wider(*rows, room, size);
+    return memset(*rows + count * size, 0, size);
 }
 
-static void put_rows(const pki_member *m, char *object, void *rows, size_t count)
+/* Without the room for more. */
+static void put_rows(const pki_member *m, char *object, void *rows, size_t count, size_t size)
 {
+    rows = count ? memory_resized(rows, count * size) : memory_zeroed(1, 1);
     memcpy(object + m->offset, &rows, sizeof rows);
     memcpy(object + m->count, &count, sizeof count);
 }
@@ -64,7 +74,7 @@ static void read_rows(scan *s, const pki_member *m, char *object)
     token_expect(s, '[');
     for (; begins_element(s, count); count++)
         scan_object(s, m->shape, add_row(&rows, &room, count, m->shape->size));
-    put_rows(m, object, rows ? rows : memory_zeroed(1, 1), count);
+    put_rows(m, object, rows, count, m->shape->size);
 }
 
 /* Later versions may have more numbers in a row. */
@@ -88,7 +98,7 @@ static void read_table(scan *s, const pki_member *m, char *object)
     token_expect(s, '[');
     for (; begins_element(s, count); count++)
         read_tuple(s, m->shape, add_row(&rows, &room, count, m->shape->size));
-    put_rows(m, object, rows ? rows : memory_zeroed(1, 1), count);
+    put_rows(m, object, rows, count, m->shape->size);
 }
 
 static void read_numbers(scan *s, const pki_member *m, char *object)
@@ -98,10 +108,10 @@ static void read_numbers(scan *s, const pki_member *m, char *object)
     token_expect(s, '[');
     for (; begins_element(s, count); count++) {
         if (count == room)
-            memory_fit(&numbers, &room, count + 1, sizeof *numbers);
+            numbers = wider(numbers, &room, sizeof *numbers);
         numbers[count] = token_uint(s);
     }
-    put_rows(m, object, numbers ? numbers : memory_zeroed(1, 1), count);
+    put_rows(m, object, numbers, count, sizeof *numbers);
 }
 
 static void read_choice(scan *s, const pki_member *m, char *at)
@@ -148,7 +158,7 @@ static void read_keyed(scan *s, const pki_member *m, char *at)
     size_t size = m->shape ? m->shape->size : sizeof(uint64_t), length;
     const char *key;
     token_expect(s, '{');
-    for (size_t n = 0; !token_take(s, '}') && (n == 0 || token_expect(s, ',')) &&
+    for (size_t n = 0; !token_accept(s, '}') && (n == 0 || token_expect(s, ',')) &&
                        token_raw(s, &key, &length) && token_expect(s, ':');
          n++) {
         size_t i = 0;
@@ -217,7 +227,7 @@ static const pki_member *find(const pki_shape *shape, const char *key, size_t le
 }
 
 /* `"key":` of this member, as perfkit writes it. */
-static bool take_key(scan *s, const pki_member *m)
+static bool accept_key(scan *s, const pki_member *m)
 {
     size_t length = strlen(m->key);
     const char *at = s->at;
@@ -235,7 +245,7 @@ static const pki_member *read_key(scan *s, const pki_shape *shape, const pki_mem
     size_t next = before ? (size_t)(before - shape->members) + 1 : 0, length = 0;
     const char *key = "";
     token_peek(s);
-    if (next < shape->count && take_key(s, &shape->members[next]))
+    if (next < shape->count && accept_key(s, &shape->members[next]))
         return &shape->members[next];
     if (!token_raw(s, &key, &length) || !token_expect(s, ':'))
         return NULL;
@@ -259,7 +269,8 @@ bool scan_object(scan *s, const pki_shape *shape, void *object)
 {
     const pki_member *last = NULL;
     token_expect(s, '{');
-    for (size_t n = 0; !s->failed && !token_take(s, '}') && (n == 0 || token_expect(s, ',')); n++) {
+    for (size_t n = 0; !s->failed && !token_accept(s, '}') && (n == 0 || token_expect(s, ','));
+         n++) {
         const pki_member *m = read_key(s, shape, last);
         last = m ? m : last;
         if (m)

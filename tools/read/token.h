@@ -27,7 +27,7 @@ static inline char token_peek(scan *s)
 }
 
 /* If it comes next, it is taken. */
-static inline bool token_take(scan *s, char c)
+static inline bool token_accept(scan *s, char c)
 {
     bool comes = token_peek(s) == c && !s->failed;
     s->at += comes;
@@ -40,7 +40,7 @@ bool token_unexpected(scan *s);
 /* If it does not come next, that is a failure. */
 static inline bool token_expect(scan *s, char c)
 {
-    return token_take(s, c) || token_unexpected(s);
+    return token_accept(s, c) || token_unexpected(s);
 }
 
 bool token_null(scan *s);

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Regions are told by their names alone. */
+/* Regions are distinguished by their names alone. */
 uint32_t rebuild_launcher(rebuild *r, const event *e)
 {
     const char *name = event_launcher(e);

@@ -211,7 +211,7 @@ static void feed_span(rebuild *r, const span *s)
         feed_slice(r, s);
 }
 
-static void keep_span(rebuild *r, const span *s)
+static void append_span(rebuild *r, const span *s)
 {
     memory_fit(&r->spans, &r->span_room, r->span_count + 1, sizeof *r->spans);
     r->spans[r->span_count++] = *s;
@@ -230,7 +230,7 @@ static void add_span(rebuild *r, const span *s)
     r->first = PKI_MIN(r->first, s->start);
     r->last = PKI_MAX(r->last, s->end);
     if (r->sort) {
-        keep_span(r, s);
+        append_span(r, s);
         return;
     }
     /* Whether another process has steps is known in the end. */
@@ -247,11 +247,11 @@ bool rebuild_needs_sorting(const rebuild *r)
 
 /* ---- events ---- */
 
-static void find_place(rebuild *r, const event *e, span *s)
+static void find_thread_and_region(rebuild *r, const event *e, span *s)
 {
-    rebuilt_known *k = &r->known[e->known % REBUILD_KNOWN];
-    if (!e->known || k->known != e->known)
-        *k = (rebuilt_known){e->known, rebuild_region(r, e), thread_of(r, e->track, e->tid)};
+    rebuilt_line *k = &r->lines[e->line % REBUILD_LINES];
+    if (!e->line || k->line != e->line)
+        *k = (rebuilt_line){e->line, rebuild_region(r, e), thread_of(r, e->track, e->tid)};
     s->thread = k->thread;
     s->region = k->region;
 }
@@ -259,7 +259,7 @@ static void find_place(rebuild *r, const event *e, span *s)
 static void add_slice(rebuild *r, const event *e)
 {
     span s = {e->start - e->lacks, e->end, e->bytes, e->flops, .moved = (uint8_t)e->lacks};
-    find_place(r, e, &s);
+    find_thread_and_region(r, e, &s);
     r->slices++;
     r->unbalanced += e->unbalanced && !e->cut_off;
     add_span(r, &s);
@@ -335,7 +335,7 @@ static void add_own_event(rebuild *r, const event *e)
 
 void rebuild_next_file(rebuild *r)
 {
-    memset(r->known, 0, sizeof r->known);
+    memset(r->lines, 0, sizeof r->lines);
 }
 
 void rebuild_event(rebuild *r, const event *e)

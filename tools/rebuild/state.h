@@ -72,14 +72,14 @@ typedef struct own_span {
 typedef struct rebuilt_comm {
     int32_t rank, size;
     uint64_t last; /* sequence number of those that the trace has */
-    uint64_t enqueued, started, completed, under_way; /* as told; 0: not */
+    uint64_t enqueued, started, completed, under_way; /* as in the trace; 0: absent */
 } rebuilt_comm;
 
 /* What a known event's region and thread are. */
-#define REBUILD_KNOWN 1024u /* a power of two */
-typedef struct rebuilt_known {
-    uint32_t known, region, thread;
-} rebuilt_known;
+#define REBUILD_LINES 1024u /* a power of two */
+typedef struct rebuilt_line {
+    uint32_t line, region, thread;
+} rebuilt_line;
 
 struct rebuild {
     bool sort, per_thread, wants_tree, disordered;
@@ -116,7 +116,7 @@ struct rebuild {
     size_t span_count, span_room;
     span *spans; /* to be sorted */
 
-    rebuilt_known known[REBUILD_KNOWN];
+    rebuilt_line lines[REBUILD_LINES];
     uint32_t stepper; /* TABLE_NONE: not known, no steps so far */
     table step_kinds;
     pki_steps *steps;

@@ -55,7 +55,7 @@ static void fold_recent(rebuild *r)
     r->recent_count = 0;
 }
 
-static void keep_recent(rebuild *r, own_span part)
+static void add_recent(rebuild *r, own_span part)
 {
     if (!r->recent)
         r->recent = memory_zeroed(RECENT_MOST, sizeof *r->recent);
@@ -70,7 +70,7 @@ void rebuild_own(rebuild *r, own_span part)
         add_overlap(&r->open[i], &part);
     part = after(&part, r->steps_end);
     if (part.ns)
-        keep_recent(r, part);
+        add_recent(r, part);
 }
 
 static void close_oldest(rebuild *r)
@@ -85,7 +85,7 @@ static void close_oldest(rebuild *r)
 }
 
 /* What was recent is in the step, as far as it overlaps with it. */
-static void take_recent(rebuild *r, open_step *step, uint64_t end)
+static void move_recent(rebuild *r, open_step *step, uint64_t end)
 {
     size_t kept = 0;
     for (size_t i = 0; i < r->recent_count; i++) {
@@ -126,7 +126,7 @@ void rebuild_step(rebuild *r, const span *step)
     pki_device_step(r->device, &open->step);
     if (!open->step.between)
         pki_comm_figures_step(r->collectives, step->flops, step->start, step->end);
-    take_recent(r, open, step->end);
+    move_recent(r, open, step->end);
     r->steps_end = PKI_MAX(r->steps_end, step->end);
 }
 

@@ -13,7 +13,7 @@ typedef struct wish {
     operands files;
 } wish;
 
-static bool take_out(void *to, const option_given *given)
+static bool parse_output(void *to, const option_given *given)
 {
     wish *w = to;
     if (given->text && w->out)
@@ -24,15 +24,16 @@ static bool take_out(void *to, const option_given *given)
 static const option all_options[] = {
     {"-o", "TRACE",
      "where the trace goes (.gz: compressed). Without it an arena's trace is completed in its "
-     "place; a cut trace is never written over unasked",
-     OPTION_FILE, take_out, offsetof(wish, out), .needs = "the name of a file (pk recover --help)"},
+     "place; a cut trace is never overwritten unasked",
+     OPTION_FILE, parse_output, offsetof(wish, out),
+     .needs = "the name of a file (pk recover --help)"},
 };
 
 static const option_table command_options = {
     .command = "recover",
     .usage = "FILE [-o TRACE]",
     .about =
-        "Makes a whole trace of what is left of one. FILE is\n"
+        "Completes the trace of a run that was killed, or a trace that was cut. FILE is\n"
         "  an arena      the file ending in .arena that a killed run leaves beside its trace: the\n"
         "                trace is completed by what was still in memory, and regions that were\n"
         "                open at the end are closed there and marked\n"
@@ -64,7 +65,7 @@ int command_recover(int argc, char **argv)
         printf("%s: %llu events, %llu of them from memory\n", done.out,
                (unsigned long long)done.events, (unsigned long long)done.from_memory);
     else
-        printf("%s: %llu lines kept, %llu bytes behind them were no whole line\n", done.out,
+        printf("%s: %llu lines kept, %llu bytes of a cut line dropped\n", done.out,
                (unsigned long long)done.events, (unsigned long long)done.cut_bytes);
     return EXIT_OK;
 }

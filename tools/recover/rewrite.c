@@ -14,7 +14,7 @@
 #define TAIL PKI_CHROME_TAIL
 #define TAIL_BYTES (sizeof TAIL - 1)
 
-static bool trouble(rewrite *r)
+static bool fail(rewrite *r)
 {
     return complaint_set(r->why, "%s: %s", r->path, pki_target_why(r->path, errno, NULL).text);
 }
@@ -25,7 +25,7 @@ bool rewrite_open(rewrite *r, const char *path, const char *head, size_t n, comp
     r->buffer = memory_resized(NULL, REWRITE_BUFFER);
     bool compressed = pki_ends_with(path, ".gz");
     if (!pki_trace_file_begin(&r->file, path, compressed, head, n, TAIL, TAIL_BYTES, r->part))
-        return trouble(r);
+        return fail(r);
     output_begins(r->part);
     return true;
 }
@@ -33,7 +33,7 @@ bool rewrite_open(rewrite *r, const char *path, const char *head, size_t n, comp
 static bool flush(rewrite *r)
 {
     if (r->used && !pki_trace_file_append(&r->file, r->buffer, r->used, TAIL, TAIL_BYTES))
-        return trouble(r);
+        return fail(r);
     r->used = 0;
     return true;
 }
@@ -60,7 +60,7 @@ bool rewrite_publish(rewrite *r)
     free(r->buffer);
     r->buffer = NULL;
     output_begins("");
-    return pki_file_publish(r->part, r->path) || trouble(r);
+    return pki_file_publish(r->part, r->path) || fail(r);
 }
 
 void rewrite_abandon(rewrite *r)

@@ -71,7 +71,7 @@ static void set_file(adding *a, const char *program, const char *host, const cha
     a->file->version = rows_name(a->to, version);
 }
 
-static void take_head(adding *a, json_t *head)
+static void add_head(adding *a, json_t *head)
 {
     complaint ignored = {""};
     json_reader j = {.why = &ignored};
@@ -95,7 +95,7 @@ static void take_head(adding *a, json_t *head)
     free(version);
 }
 
-static void take_run(adding *a, const pki_run *run)
+static void add_run(adding *a, const pki_run *run)
 {
     file_row *f = a->file;
     f->rank = run->rank;
@@ -119,9 +119,9 @@ static bool read_events(adding *a)
 {
     const rows *r = a->to;
     bool wanted = wants_events(r) || rows_wanted(r, ROWS_FILES);
-    const trace_visitor visitor = {&a->reader, wanted ? NULL : is_never, rows_take_event};
+    const trace_visitor visitor = {&a->reader, wanted ? NULL : is_never, rows_add_event};
     a->file->has_events = 1;
-    take_head(a, trace_head(&a->in));
+    add_head(a, trace_head(&a->in));
     bool read = trace_read(&a->in, &visitor);
     rows_pair_spans(&a->reader);
     a->file->cut = !trace_is_whole(&a->in);
@@ -134,8 +134,8 @@ static bool read_report(adding *a)
     pki_summary summary;
     if (!load_report(trace_report(&a->in), &summary, a->why))
         return false;
-    take_run(a, &summary.run);
-    rows_take_summary(a->to, &summary, true);
+    add_run(a, &summary.run);
+    rows_add_summary(a->to, &summary, true);
     pki_summary_finish(&summary);
     return true;
 }
@@ -149,7 +149,7 @@ static bool add_summary(adding *a)
         return complaint_set(a->why, "cannot be read a second time, as tables of the report need");
     if (!load_trace(&a->in, &options, &summary))
         return false;
-    rows_take_summary(a->to, &summary, false);
+    rows_add_summary(a->to, &summary, false);
     pki_summary_finish(&summary);
     return true;
 }

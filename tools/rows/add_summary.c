@@ -11,29 +11,29 @@ static void blank(pki_dist *d)
 }
 
 /* The text goes with the summary, this one with the rows. */
-static char *keep(rows *r, const char *text)
+static char *intern(rows *r, const char *text)
 {
     uint32_t name = rows_name(r, text);
     return name == ROWS_NONE ? NULL : r->names.texts[name];
 }
 
-static void take_region(rows *r, const pki_region_row *from)
+static void add_region(rows *r, const pki_region_row *from)
 {
     pki_region_row *to = rows_append(r, ROWS_REGIONS, 0);
     *to = *from;
-    to->name = keep(r, from->name);
+    to->name = intern(r, from->name);
     blank(&to->time);
 }
 
-static void take_thread(rows *r, const pki_thread_row *from)
+static void add_thread(rows *r, const pki_thread_row *from)
 {
     pki_thread_row *to = rows_append(r, ROWS_THREADS, 0);
     *to = *from;
-    to->name = keep(r, from->name);
+    to->name = intern(r, from->name);
     to->tid = from->tid ? from->tid : ROWS_NONE;
 }
 
-static void take_gpu(rows *r, const pki_gpu_row *from)
+static void add_gpu(rows *r, const pki_gpu_row *from)
 {
     pki_gpu_row *to = rows_append(r, ROWS_DEVICES, 0);
     *to = *from;
@@ -41,7 +41,7 @@ static void take_gpu(rows *r, const pki_gpu_row *from)
         blank(&to->per_step[i]);
 }
 
-static void take_verdict(rows *r, const pki_verdict *from)
+static void add_verdict(rows *r, const pki_verdict *from)
 {
     static const char *const severities[] = {
         [PKI_GOOD] = "good", [PKI_NOTE] = "note", [PKI_WARN] = "warning"};
@@ -54,7 +54,7 @@ static void take_verdict(rows *r, const pki_verdict *from)
 }
 
 /* An entry of the series may stand for several steps: then it is their mean. */
-static void take_series(rows *r, const pki_series_row *from)
+static void add_series(rows *r, const pki_series_row *from)
 {
     step_row *to = rows_append(r, ROWS_STEPS, 0);
     uint64_t steps = from->steps ? from->steps : 1;
@@ -66,16 +66,16 @@ static void take_series(rows *r, const pki_series_row *from)
                      .kind = rows_name(r, "")};
 }
 
-static void take_lists(rows *r, const pki_summary *s)
+static void add_lists(rows *r, const pki_summary *s)
 {
     for (size_t i = 0; rows_wanted(r, ROWS_REGIONS) && i < s->region_count; i++)
-        take_region(r, &s->regions[i]);
+        add_region(r, &s->regions[i]);
     for (size_t i = 0; rows_wanted(r, ROWS_THREADS) && i < s->thread_count; i++)
-        take_thread(r, &s->threads[i]);
+        add_thread(r, &s->threads[i]);
     for (size_t i = 0; rows_wanted(r, ROWS_DEVICES) && i < s->gpu_count; i++)
-        take_gpu(r, &s->gpus[i]);
+        add_gpu(r, &s->gpus[i]);
     for (size_t i = 0; rows_wanted(r, ROWS_VERDICTS) && i < s->verdict_count; i++)
-        take_verdict(r, &s->verdicts[i]);
+        add_verdict(r, &s->verdicts[i]);
 }
 
 /* The first usual steps of the file that is being added. */
@@ -90,10 +90,10 @@ static void mark_warmup(rows *r, uint64_t warmup)
     }
 }
 
-void rows_take_summary(rows *r, const pki_summary *s, bool steps_too)
+void rows_add_summary(rows *r, const pki_summary *s, bool steps_too)
 {
     for (size_t i = 0; steps_too && i < s->steps.series_count; i++)
-        take_series(r, &s->steps.series[i]);
+        add_series(r, &s->steps.series[i]);
     mark_warmup(r, s->steps.warmup);
-    take_lists(r, s);
+    add_lists(r, s);
 }

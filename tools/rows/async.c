@@ -21,7 +21,7 @@ static uint64_t program_id(const event *e)
 
 /* ---- as they come ---- */
 
-static void take_moment(rows_reader *from, const event *e)
+static void add_moment(rows_reader *from, const event *e)
 {
     rows *r = from->to;
     bool begins = e->type == EVENT_SPAN_BEGIN;
@@ -40,7 +40,7 @@ static void take_moment(rows_reader *from, const event *e)
                                                             .end_thread = ROWS_NONE};
 }
 
-static void take_mark(rows *r, const event *e)
+static void add_mark(rows *r, const event *e)
 {
     if (rows_wanted(r, ROWS_SPAN_MARKS))
         *(span_mark_row *)rows_append(r, ROWS_SPAN_MARKS, 0) =
@@ -72,7 +72,7 @@ static void divide(request_row *to, const event *e)
     to->decode = left;
 }
 
-static void take_request(rows *r, const event *e)
+static void add_request(rows *r, const event *e)
 {
     if (!rows_wanted(r, ROWS_REQUESTS))
         return;
@@ -95,14 +95,14 @@ static void take_request(rows *r, const event *e)
     divide(to, e);
 }
 
-void rows_take_span(rows_reader *from, const event *e)
+void rows_add_span(rows_reader *from, const event *e)
 {
     if (e->type == EVENT_SPAN_MARK)
-        take_mark(from->to, e);
+        add_mark(from->to, e);
     else if (e->type == EVENT_REQUEST)
-        take_request(from->to, e);
+        add_request(from->to, e);
     else
-        take_moment(from, e);
+        add_moment(from, e);
 }
 
 /* ---- which belong together ---- */

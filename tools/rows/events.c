@@ -72,15 +72,15 @@ static uint64_t argument_u64(const event *e, const char *key)
 
 static void find_call(rows_reader *from, const event *e, call_row *c)
 {
-    rows_known *k = &from->known[e->known % ROWS_KNOWN];
-    if (!e->known || k->known != e->known)
-        *k = (rows_known){e->known, rows_region_of(from->to, e),
-                          track_of(from->to, e->track, e->tid)};
+    rows_line *k = &from->lines[e->line % ROWS_LINES];
+    if (!e->line || k->line != e->line)
+        *k =
+            (rows_line){e->line, rows_region_of(from->to, e), track_of(from->to, e->track, e->tid)};
     c->region = k->region;
     c->track = k->track | (e->unbalanced ? ~TRACK_MASK : 0);
 }
 
-static void take_call(rows_reader *from, const event *e)
+static void add_call(rows_reader *from, const event *e)
 {
     rows *r = from->to;
     if (!rows_wanted(r, ROWS_CALLS))
@@ -93,7 +93,7 @@ static void take_call(rows_reader *from, const event *e)
         *(call_work *)rows_append(r, ROWS_CALLS, 1) = (call_work){e->bytes, e->flops};
 }
 
-static void take_step(rows *r, const event *e)
+static void add_step(rows *r, const event *e)
 {
     step_row *s = rows_append(r, ROWS_STEPS, 0);
     const char *thread = strrchr(e->stepper, '/');
@@ -165,7 +165,7 @@ static void fill_operation(collective_row *c, pk_comm_op op, const event *e)
         c->duration = 0;
 }
 
-static void take_operation(rows_reader *from, const event *e)
+static void add_operation(rows_reader *from, const event *e)
 {
     rows *r = from->to;
     if (!e->comm.op)
@@ -197,7 +197,7 @@ static const char *direction_of(const pki_activity *a)
     return a->kind == PKI_ACTIVITY_MEMSET ? "set" : names[a->copy];
 }
 
-static void take_on_device(rows *r, const event *e, rows_table of)
+static void add_on_device(rows *r, const event *e, rows_table of)
 {
     const pki_activity *a = &e->activity;
     if (!rows_wanted(r, of))
@@ -214,9 +214,9 @@ static void take_on_device(rows *r, const event *e, rows_table of)
     d->stream = argument_u32(e, "stream");
 }
 
-static void take_kernel(rows *r, const event *e)
+static void add_kernel(rows *r, const event *e)
 {
-    take_on_device(r, e, ROWS_KERNELS);
+    add_on_device(r, e, ROWS_KERNELS);
     if (!rows_wants_part(r, ROWS_KERNELS, 1))
         return;
     kernel_more *more = rows_append(r, ROWS_KERNELS, 1);
@@ -224,7 +224,7 @@ static void take_kernel(rows *r, const event *e)
                           argument_u32(e, "shared memory")};
 }
 
-static void take_other(rows *r, const event *e)
+static void add_other(rows *r, const event *e)
 {
     static const char *const kinds[PKI_ACTIVITY_KINDS] = {
         [PKI_ACTIVITY_SPAN] = "span",         [PKI_ACTIVITY_RUNTIME] = "runtime",
@@ -244,26 +244,26 @@ static void take_other(rows *r, const event *e)
     a->device = e->activity.device;
 }
 
-static void take_activity(rows *r, const event *e)
+static void add_activity(rows *r, const event *e)
 {
     switch (e->activity.kind) {
     case PKI_ACTIVITY_KERNEL:
     case PKI_ACTIVITY_GRAPH:
-        take_kernel(r, e);
+        add_kernel(r, e);
         break;
     case PKI_ACTIVITY_MEMCPY:
     case PKI_ACTIVITY_MEMSET:
-        take_on_device(r, e, ROWS_MEMCPYS);
+        add_on_device(r, e, ROWS_MEMCPYS);
         break;
     default:
-        take_other(r, e);
+        add_other(r, e);
         break;
     }
 }
 
 /* ---- points ---- */
 
-static void take_counter(rows *r, const event *e)
+static void add_counter(rows *r, const event *e)
 {
     object_cursor at = {0};
     const char *unit;
@@ -278,7 +278,7 @@ static void take_counter(rows *r, const event *e)
     }
 }
 
-static void take_mark(rows *r, const event *e)
+static void add_mark(rows *r, const event *e)
 {
     if (!rows_wanted(r, ROWS_MARKS))
         return;
@@ -286,40 +286,40 @@ static void take_mark(rows *r, const event *e)
     *m = (mark_row){.start = e->start, .name = rows_name(r, e->name), .thread = thread_of(e)};
 }
 
-void rows_take_event(void *reader, const event *e)
+void rows_add_event(void *reader, const event *e)
 {
     rows_reader *from = reader;
     rows *r = from->to;
     from->events++;
     switch (e->type) {
     case EVENT_REGION:
-        take_call(from, e);
-        take_operation(from, e);
+        add_call(from, e);
+        add_operation(from, e);
         break;
     case EVENT_STEP:
-        take_step(r, e);
+        add_step(r, e);
         break;
     case EVENT_COMM:
     case EVENT_COMM_BEGIN:
-        take_operation(from, e);
+        add_operation(from, e);
         break;
     case EVENT_COMM_END:
         end_operation(from, e);
         break;
     case EVENT_ACTIVITY:
-        take_activity(r, e);
+        add_activity(r, e);
         break;
     case EVENT_COUNTER:
-        take_counter(r, e);
+        add_counter(r, e);
         break;
     case EVENT_MARK:
-        take_mark(r, e);
+        add_mark(r, e);
         break;
     case EVENT_SPAN_BEGIN:
     case EVENT_SPAN_MARK:
     case EVENT_SPAN_END:
     case EVENT_REQUEST:
-        rows_take_span(from, e);
+        rows_add_span(from, e);
         break;
     case EVENT_THREAD_NAME:
         name_track(r, e);

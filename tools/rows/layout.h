@@ -211,4 +211,4 @@ file_row *rows_file(const rows *r, size_t file);
 void rows_nest(rows *r, size_t first);
 
 /* rows/add_summary.c: what a report says. */
-void rows_take_summary(rows *r, const pki_summary *summary, bool steps_too);
+void rows_add_summary(rows *r, const pki_summary *summary, bool steps_too);

@@ -22,7 +22,7 @@ static uint32_t track_of(const call_row *c)
     return c->track & TRACK_MASK;
 }
 
-static void place(nesting *n, uint32_t i)
+static void set_parent(nesting *n, uint32_t i)
 {
     const call_row *c = &n->calls[i];
     nest *open = &n->open[track_of(c)];
@@ -38,10 +38,10 @@ static void place(nesting *n, uint32_t i)
 }
 
 /* Outer calls come behind those that are in them, so from the last one on depths are known. */
-static void place_all(nesting *n, size_t first, size_t count, const uint32_t *order)
+static void set_parents(nesting *n, size_t first, size_t count, const uint32_t *order)
 {
     for (size_t i = first; i < count; i++)
-        place(n, order ? order[i - first] : (uint32_t)i);
+        set_parent(n, order ? order[i - first] : (uint32_t)i);
     for (size_t i = count; i > first; i--) {
         call_nest *at = &n->nests[order ? order[i - 1 - first] : i - 1];
         at->depth = at->parent ? n->nests[at->parent - 1].depth + 1 : 0;
@@ -74,13 +74,13 @@ static int inner_first(const void *a, const void *b, void *user)
     return order ? order : i < k ? -1 : 1;
 }
 
-static void place_sorted(nesting *n, size_t first, size_t count)
+static void set_parents_sorted(nesting *n, size_t first, size_t count)
 {
     uint32_t *order = memory_zeroed(count - first, sizeof *order);
     for (size_t i = first; i < count; i++)
         order[i - first] = (uint32_t)i;
     qsort_r(order, count - first, sizeof *order, inner_first, (void *)n->calls);
-    place_all(n, first, count, order);
+    set_parents(n, first, count, order);
     free(order);
 }
 
@@ -96,9 +96,9 @@ void rows_nest(rows *r, size_t first)
     nesting n = {(const call_row *)calls->data, all,
                  memory_zeroed(r->tracks.count, sizeof *n.open)};
     if (is_ordered(r, n.calls, first, calls->count))
-        place_all(&n, first, calls->count, NULL);
+        set_parents(&n, first, calls->count, NULL);
     else
-        place_sorted(&n, first, calls->count);
+        set_parents_sorted(&n, first, calls->count);
     for (size_t i = 0; i < r->tracks.count; i++)
         free(n.open[i].waiting);
     free(n.open);

@@ -52,7 +52,7 @@ static const rows_column steps[] = {
     {"start_unix_ns", "since 1970, by the host's clock", FORM_UNIX, 0, 0},
     {"items", "as given to pk_step", FORM_U64, 0, AT(step_row, items)},
     {"thread", "that called pk_step", FORM_U32, 0, AT(step_row, thread)},
-    {"warmup", "1: told apart as warm-up", FORM_BOOL, 0, AT(step_row, warmup)},
+    {"warmup", "1: recognised as warm-up", FORM_BOOL, 0, AT(step_row, warmup)},
     {"kind", "as given to pk_step_kind; \"\": the usual one", FORM_NAME, 0, AT(step_row, kind)},
 };
 
@@ -93,7 +93,7 @@ static const rows_column calls[] = {
     {"self_ns", "without the calls inside", FORM_U64, 2, AT(call_nest, self)},
     {"bytes", "", FORM_COUNT, 1, AT(call_work, bytes)},
     {"flops", "", FORM_COUNT, 1, AT(call_work, flops)},
-    {"unbalanced", "1: closed by somebody else's end", FORM_UNBALANCED, 0, AT(call_row, track)},
+    {"unbalanced", "1: closed by another region's end", FORM_UNBALANCED, 0, AT(call_row, track)},
 };
 
 static const rows_column kernels[] = {

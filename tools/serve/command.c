@@ -132,7 +132,7 @@ static struct MHD_Daemon *start(wish *w, const struct addrinfo *at)
                             SECONDS, MHD_OPTION_END);
 }
 
-static void say_where(struct MHD_Daemon *daemon, const char *listen)
+static void print_address(struct MHD_Daemon *daemon, const char *listen)
 {
     const union MHD_DaemonInfo *bound = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
     printf("http://%.*s:%u/metrics\n", (int)(strrchr(listen, ':') - listen), listen,
@@ -152,7 +152,7 @@ static int serve(wish *w, const struct addrinfo *at)
     if (!daemon)
         return complain("--listen %s: cannot listen there; another program may have the port",
                         w->listen);
-    say_where(daemon, w->listen);
+    print_address(daemon, w->listen);
     sigwait(&ends, &which);
     MHD_stop_daemon(daemon);
     return EXIT_OK;

@@ -71,7 +71,7 @@ static bool begins(span line, const char *with)
 }
 
 /* Of each family the first file's HELP and TYPE. */
-static void take_about(families *f, span line, size_t *known)
+static void add_about(families *f, span line, size_t *known)
 {
     const char *end = line.text + line.length;
     span name = name_at(line.text + strlen("# HELP "), end);
@@ -97,7 +97,7 @@ void families_add(families *f, const char *text, size_t length)
         next = line_end + 1;
         span line = {text, (size_t)(next - text)};
         if (begins(line, "# HELP ") || begins(line, "# TYPE ")) {
-            take_about(f, line, &known);
+            add_about(f, line, &known);
         } else if (is_sample(line)) {
             family *to = family_of_sample(f, name_at(text, line_end));
             append(&to->samples, &to->samples_length, line);

@@ -33,7 +33,7 @@ static double number_of(object o, const char *key)
     return number > 0 && number <= 1e38 ? number : 0;
 }
 
-/* The colours by which perfkit's traces tell kinds (lib/out/chrome/chrome.c). */
+/* The colours of kinds in perfkit's traces (lib/out/chrome/chrome.c). */
 static uint32_t kind_of(object o)
 {
     static const char *const colours[PKI_KINDS] = {
@@ -212,7 +212,7 @@ void event_read(event *e, object o, const char *text, size_t length)
 {
     const char *phase = object_text(o, "ph");
     e->type = EVENT_OTHER;
-    e->known = 0;
+    e->line = 0;
     if (!phase[0] || phase[1] || !strchr("XMCbneiI", phase[0])) /* arrows: a third of all */
         return;
     member pid = object_get(o, "pid"), tid = object_get(o, "tid");

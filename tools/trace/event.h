@@ -22,7 +22,7 @@ typedef enum event_type {
     EVENT_PROGRESS,   /* how far a communicator has come */
     EVENT_COMM_BEGIN, /* an operation on a communicator that may overlap with others */
     EVENT_COMM_END,
-    EVENT_COMM,       /* the same as one event, by whoever the library told of it */
+    EVENT_COMM,       /* the same as one event, by what listens to the library */
     EVENT_SPAN_BEGIN, /* of a pk_span */
     EVENT_SPAN_MARK,
     EVENT_SPAN_END,
@@ -40,7 +40,7 @@ typedef struct event_comm {
     int32_t rank, peer, tag; /* -1: none */
     uint32_t calls, sharers; /* alike in this one, and communicators whose time it is; at least 1 */
     bool unrated, unfinished, on_stream;
-    const char *algorithm, *protocol; /* "": not told */
+    const char *algorithm, *protocol; /* "": unknown */
     uint32_t channels;
     uint64_t enqueued, started, completed, under_way; /* EVENT_PROGRESS */
 } event_comm;
@@ -66,7 +66,7 @@ typedef struct event {
     uint64_t span;         /* of a pk_span's: its id in the trace */
     uint64_t since;        /* of its mark: ns since the one before */
     object args;           /* of nothing but members */
-    uint32_t known;        /* the same for events that differ in their times alone; 0: unknown */
+    uint32_t line;         /* the same for events that differ in their times alone; 0: unknown */
 } event;
 
 /* From the object, which must outlive the event. With its digits, or its text, times are exact to

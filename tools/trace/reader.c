@@ -5,14 +5,14 @@
 void event_reader_open(event_reader *r)
 {
     r->tree = NULL;
-    r->known = known_create();
+    r->lines = line_cache_create();
 }
 
 void event_reader_close(event_reader *r)
 {
-    known_destroy(r->known);
+    line_cache_destroy(r->lines);
     json_decref(r->tree);
-    r->known = NULL;
+    r->lines = NULL;
     r->tree = NULL;
 }
 
@@ -32,13 +32,13 @@ static reading read_tree(event_reader *r, line l)
 
 reading event_reader_read(event_reader *r, line l, const event **e)
 {
-    *e = known_find(r->known, l.text, l.length);
+    *e = line_cache_find(r->lines, l.text, l.length);
     if (*e)
         return READ_EVENT;
     *e = &r->e;
     if (!flat_read(&r->flat, l.text, l.length))
         return read_tree(r, l);
     event_read(&r->e, flat_object(&r->flat), l.text, l.length);
-    known_keep(r->known, &r->flat, l.text, &r->e);
+    line_cache_add(r->lines, &r->flat, l.text, &r->e);
     return READ_EVENT;
 }

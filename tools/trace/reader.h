@@ -3,10 +3,10 @@
 #pragma once
 
 #include "read/lines.h"
-#include "trace/known.h"
+#include "trace/line_cache.h"
 
 typedef struct event_reader {
-    known *known;
+    line_cache *lines;
     flat_line flat;
     json_t *tree;
     event e;

@@ -12,7 +12,7 @@
 
 /* ---- nodes ---- */
 
-static uint32_t take_node(tree *t)
+static uint32_t allocate_node(tree *t)
 {
     uint32_t id = t->unused;
     if (id) {
@@ -25,7 +25,7 @@ static uint32_t take_node(tree *t)
     return id;
 }
 
-static void give_back(tree *t, uint32_t id)
+static void release_node(tree *t, uint32_t id)
 {
     t->nodes[id].next = t->unused;
     t->unused = id;
@@ -37,7 +37,7 @@ static void drop_list(tree *t, uint32_t list)
     while (list) {
         uint32_t next = t->nodes[list].next;
         drop_list(t, t->nodes[list].inner);
-        give_back(t, list);
+        release_node(t, list);
         list = next;
     }
 }
@@ -79,7 +79,7 @@ static void add_node(tree *t, uint32_t *list, uint32_t from)
     to->time += more->time;
     to->self += more->self;
     to->height = PKI_MAX(to->height, more->height);
-    give_back(t, from);
+    release_node(t, from);
 }
 
 /* Two lists as one; neither is one afterwards. */
@@ -118,7 +118,7 @@ static void make_room(tree *t, nest *n)
 }
 
 /* What waits within the slice: as one list, and how much of it that covers. */
-static uint32_t take_inner(tree *t, nest *n, size_t inside, uint64_t *covered)
+static uint32_t collect_inner(tree *t, nest *n, size_t inside, uint64_t *covered)
 {
     uint32_t list = 0;
     for (size_t i = inside; i < n->count; i++)
@@ -145,14 +145,14 @@ void tree_call(tree *t, uint32_t track, uint32_t name, uint64_t start, uint64_t 
     make_room(t, n);
     uint64_t covered, duration = end - start;
     size_t inside = nest_inside(n, start);
-    uint32_t inner = take_inner(t, n, inside, &covered);
+    uint32_t inner = collect_inner(t, n, inside, &covered);
     uint32_t height = height_of(t, inner);
     if (height > TREE_DEPTH_MOST) {
         drop_list(t, inner);
         inner = height = 0;
         covered = 0;
     }
-    uint32_t id = take_node(t);
+    uint32_t id = allocate_node(t);
     t->nodes[id] = (tree_node){.name = name,
                                .inner = inner,
                                .height = height,

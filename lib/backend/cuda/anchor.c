@@ -79,7 +79,7 @@ static uint64_t not_before(uint64_t known, uint64_t asked)
     return PKI_MAX(known, asked - SEEN_LATE_NS);
 }
 
-static void leave_pending(pki_cuda_anchors *a, const trial *t, uint64_t recorded)
+static void set_pending(pki_cuda_anchors *a, const trial *t, uint64_t recorded)
 {
     a->pending = t->event;
     a->pending_ns = recorded;
@@ -106,7 +106,7 @@ static bool try_once(pki_cuda_context *c, trial *t)
         t->from = not_before(t->from, asked);
         code = CUDA_SUCCESS;
     } while (t->to - recorded < PATIENCE_NS);
-    leave_pending(a, t, recorded);
+    set_pending(a, t, recorded);
     return false;
 }
 
@@ -168,7 +168,7 @@ static double device_time(const pki_cuda_anchors *a, const trial *t, double *dou
 }
 
 /* After a long pause its distance from the last one is known too badly: the map starts anew. */
-static void take(pki_cuda_anchors *a, const trial *t)
+static void accept(pki_cuda_anchors *a, const trial *t)
 {
     double from = (double)pki_activity_ns(t->from), to = (double)pki_activity_ns(t->to), doubt = 0;
     double device = device_time(a, t, &doubt);
@@ -187,13 +187,13 @@ static void take(pki_cuda_anchors *a, const trial *t)
 }
 
 /* Asked about often while it is young, so that its bracket is half as wide as it was late. */
-static void ask_again_soon(const pki_cuda_anchors *a)
+static void schedule_retry(const pki_cuda_anchors *a)
 {
     if (a->pending_ns)
         pki_collect_within(PKI_MAX((pki_monotonic_ns() - a->pending_ns) / 2, PATIENCE_NS));
 }
 
-bool pki_cuda_anchors_keep_up(pki_cuda_context *c)
+bool pki_cuda_anchors_update(pki_cuda_context *c)
 {
     pki_cuda_anchors *a = &c->anchors;
     trial t;
@@ -203,8 +203,8 @@ bool pki_cuda_anchors_keep_up(pki_cuda_context *c)
         return false;
     bool due = pki_monotonic_ns() - a->taken_ns >= interval_ns(a);
     if ((due || a->clock.anchors == 0) && (a->pending_ns ? finish_pending(c, &t) : try_some(c, &t)))
-        take(a, &t);
-    ask_again_soon(a);
+        accept(a, &t);
+    schedule_retry(a);
     return a->clock.anchors > 0;
 }
 

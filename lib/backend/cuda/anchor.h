@@ -34,7 +34,7 @@ typedef struct pki_cuda_anchors {
 void pki_cuda_anchors_reset(pki_cuda_anchors *anchors);
 
 /* Takes a new anchor if it is time to. False as long as there is none at all. */
-bool pki_cuda_anchors_keep_up(struct pki_cuda_context *context);
+bool pki_cuda_anchors_update(struct pki_cuda_context *context);
 
 /* When an event was reached: on the device's clock, ns. CUDA_ERROR_NOT_READY: not yet. */
 CUresult pki_cuda_event_time(struct pki_cuda_context *context, CUevent event, double *device);

@@ -90,7 +90,7 @@ static bool is_new_enough(const entry *e)
     return !pki_cuda.driver_version || pki_cuda.driver_version(&version) || version >= e->version;
 }
 
-static void say_missing(const entry *e, CUresult code)
+static void describe_missing(const entry *e, CUresult code)
 {
     if (code == CUDA_ERROR_STUB_LIBRARY)
         snprintf(why, sizeof why,
@@ -109,7 +109,7 @@ static bool bind(void *library, get_address get, const entry *e)
         function = dlsym(library, e->symbol);
     function = code ? NULL : function;
     if (!function && !e->optional)
-        say_missing(e, code);
+        describe_missing(e, code);
     memcpy((char *)&pki_cuda + e->offset, &function, sizeof function);
     return function || e->optional;
 }

@@ -34,7 +34,7 @@ static bool is_programmatic(const CUgraphEdgeData *edges, size_t count)
     return false;
 }
 
-static CUresult look_at(CUstream stream, capture *c)
+static CUresult query_capture(CUstream stream, capture *c)
 {
     const CUgraphEdgeData *edges = NULL;
     *c = (capture){.status = CU_STREAM_CAPTURE_STATUS_NONE};
@@ -63,7 +63,7 @@ static CUgraphNode record(const pki_cuda_lane *l, CUevent event, CUresult *code)
     if (*code == CUDA_ERROR_INVALID_CONTEXT)
         *code = pki_cuda_record_in(l->context->handle, event, l->stream, CU_EVENT_RECORD_EXTERNAL);
     if (!*code)
-        *code = look_at(l->stream, &c);
+        *code = query_capture(l->stream, &c);
     return *code ? NULL : last_of(&c);
 }
 
@@ -104,7 +104,7 @@ static pki_cuda_reason begin_in(pki_cuda_graph *g, const pki_cuda_lane *l, pki_c
     pki_cuda_pair *p = pki_cuda_pair_at(&l->context->pool, pair);
     pki_cuda_mark mark = mark_of(PKI_CUDA_BEGIN, pair, o->region);
     if (!node || !pki_cuda_graph_append(g, l->stream, node, mark, &o->ordinal)) {
-        pki_cuda_operation_lost(&p->operation);
+        pki_cuda_operation_abandon(&p->operation);
         return PKI_CUDA_CAPTURE_FAILED;
     }
     o->how = PKI_CUDA_CAPTURED;
@@ -113,9 +113,9 @@ static pki_cuda_reason begin_in(pki_cuda_graph *g, const pki_cuda_lane *l, pki_c
     return PKI_CUDA_FINE;
 }
 
-static pki_cuda_reason give_back(const pki_cuda_lane *l, uint32_t pair, pki_cuda_reason reason)
+static pki_cuda_reason release_pair(const pki_cuda_lane *l, uint32_t pair, pki_cuda_reason reason)
 {
-    pki_cuda_pair_give(&l->context->pool, pair);
+    pki_cuda_pair_release(&l->context->pool, pair);
     pki_cuda_pool_unpin(&l->context->pool);
     return reason;
 }
@@ -126,24 +126,24 @@ static pki_cuda_reason begin_pinned(const pki_cuda_lane *l, const capture *c, pk
     CUevent event = pki_cuda_pair_at(&l->context->pool, pair)->begin;
     pki_cuda_graph *g = pki_cuda_graph_for(l->context, c->graph, c->id, code);
     if (!g)
-        return give_back(l, pair, PKI_CUDA_CAPTURE_FAILED);
+        return release_pair(l, pair, PKI_CUDA_CAPTURE_FAILED);
     if (pki_cuda_graph_count(g) > 0)
         return begin_in(g, l, o, pair, record(l, event, code));
     CUgraphNode node = pki_load(&g->refuses) ? NULL : record_first(l, c, event, code);
     if (*code)
         pki_store(&g->refuses, true);
-    return pki_load(&g->refuses) ? give_back(l, pair, PKI_CUDA_CAPTURE_NO_EVENTS)
+    return pki_load(&g->refuses) ? release_pair(l, pair, PKI_CUDA_CAPTURE_NO_EVENTS)
                                  : begin_in(g, l, o, pair, node);
 }
 
 /* Why not, before anything is taken for it. */
-static pki_cuda_reason look_first(const pki_cuda_lane *l, capture *c, CUresult *code)
+static pki_cuda_reason check_capture(const pki_cuda_lane *l, capture *c, CUresult *code)
 {
     if (!pki_load(&wanted))
         return PKI_CUDA_CAPTURE_OFF;
     if (!can_follow())
         return PKI_CUDA_CAPTURE_OLD;
-    *code = look_at(l->stream, c);
+    *code = query_capture(l->stream, c);
     if (*code || c->status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
         return PKI_CUDA_CAPTURE_FAILED;
     return c->programmatic ? PKI_CUDA_CAPTURE_PROGRAMMATIC : PKI_CUDA_FINE;
@@ -154,12 +154,12 @@ pki_cuda_reason pki_cuda_capture_begin(const pki_cuda_lane *l, pki_cuda_open *o,
 {
     capture c;
     pki_cuda_pool *pool = &l->context->pool;
-    pki_cuda_reason reason = look_first(l, &c, code);
+    pki_cuda_reason reason = check_capture(l, &c, code);
     if (reason)
         return reason;
     if (!pki_cuda_pool_pin(pool))
         return PKI_CUDA_CAPTURE_NO_PAIR;
-    uint32_t pair = pki_cuda_pair_take(l->context);
+    uint32_t pair = pki_cuda_pair_acquire(l->context);
     if (!pair) {
         pki_cuda_pool_unpin(pool);
         return PKI_CUDA_NO_PAIR;
@@ -169,8 +169,8 @@ pki_cuda_reason pki_cuda_capture_begin(const pki_cuda_lane *l, pki_cuda_open *o,
     return begin_pinned(l, &c, o, pair, code);
 }
 
-static pki_cuda_reason give_up(pki_cuda_graph *g, const pki_cuda_lane *l, const pki_cuda_open *o,
-                               pki_cuda_reason reason)
+static pki_cuda_reason cancel(pki_cuda_graph *g, const pki_cuda_lane *l, const pki_cuda_open *o,
+                              pki_cuda_reason reason)
 {
     uint32_t ordinal = o->ordinal;
     if (g)
@@ -184,20 +184,20 @@ pki_cuda_reason pki_cuda_capture_end(const pki_cuda_lane *l, const pki_cuda_open
     capture c;
     uint32_t ordinal = o->ordinal;
     pki_cuda_graph *g = pki_cuda_graph_of_capture(o->capture);
-    *code = pki_load(&l->context->dead) ? CUDA_SUCCESS : look_at(l->stream, &c);
+    *code = pki_load(&l->context->dead) ? CUDA_SUCCESS : query_capture(l->stream, &c);
     if (*code || !g || pki_load(&l->context->dead) || c.status != CU_STREAM_CAPTURE_STATUS_ACTIVE ||
         c.id != o->capture)
-        return give_up(g, l, o, *code ? PKI_CUDA_CAPTURE_FAILED : PKI_CUDA_CAPTURE_SPLIT);
+        return cancel(g, l, o, *code ? PKI_CUDA_CAPTURE_FAILED : PKI_CUDA_CAPTURE_SPLIT);
     if (c.programmatic)
-        return give_up(g, l, o, PKI_CUDA_CAPTURE_PROGRAMMATIC);
+        return cancel(g, l, o, PKI_CUDA_CAPTURE_PROGRAMMATIC);
     CUgraphNode node = record(l, pki_cuda_pair_at(&l->context->pool, o->pair)->end, code);
     if (!node || !pki_cuda_graph_append(g, l->stream, node,
                                         mark_of(PKI_CUDA_END, o->pair, o->region), &ordinal))
-        return give_up(g, l, o, PKI_CUDA_CAPTURE_FAILED);
+        return cancel(g, l, o, PKI_CUDA_CAPTURE_FAILED);
     return PKI_CUDA_FINE;
 }
 
 void pki_cuda_capture_cancel(const pki_cuda_lane *l, const pki_cuda_open *o)
 {
-    give_up(pki_cuda_graph_of_capture(o->capture), l, o, PKI_CUDA_FINE);
+    cancel(pki_cuda_graph_of_capture(o->capture), l, o, PKI_CUDA_FINE);
 }

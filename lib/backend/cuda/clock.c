@@ -71,7 +71,7 @@ static void bend(pki_cuda_clock *c, pki_cuda_point p, double said)
     move_baseline(c, p);
 }
 
-static void go_on(pki_cuda_clock *c, pki_cuda_point p)
+static void extend(pki_cuda_clock *c, pki_cuda_point p)
 {
     double said = pki_cuda_clock_ns(c, p.device), error = fabs(p.host - said);
     bool expected = error <= pki_cuda_clock_doubt(c, p.device) + p.doubt;
@@ -88,7 +88,7 @@ void pki_cuda_clock_anchor(pki_cuda_clock *c, pki_cuda_point p)
     if (c->anchors++ == 0)
         begin(c, p, 1);
     else
-        go_on(c, p);
+        extend(c, p);
 }
 
 static const pki_cuda_segment *segment_of(const pki_cuda_clock *c, double device)

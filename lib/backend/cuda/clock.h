@@ -1,6 +1,6 @@
 /* lib/backend/cuda/clock.h - a device's time, in nanoseconds of the session.
  *
- * Events tell how many milliseconds lie between two of them, as a float; where they lie on the
+ * Events say how many milliseconds lie between two of them, as a float; where they lie on the
  * CPU's clock is known only for anchors: events of our own, recorded and seen complete within a
  * bracket of two readings. The map is straight between corrections: continuous, so that what
  * follows each other on the device does so on the time line, whichever anchor it was measured from.

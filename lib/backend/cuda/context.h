@@ -36,11 +36,11 @@ pki_cuda_context *pki_cuda_contexts(void);
 bool pki_cuda_context_failed(pki_cuda_context *context, CUresult code);
 
 /* A pair of its pool, which grows if need be; 0: none. Any thread, in any capture mode. */
-static inline uint32_t pki_cuda_pair_take(pki_cuda_context *c)
+static inline uint32_t pki_cuda_pair_acquire(pki_cuda_context *c)
 {
-    uint32_t pair = pki_cuda_pool_take(&c->pool);
+    uint32_t pair = pki_cuda_pool_acquire(&c->pool);
     if (PKI_UNLIKELY(!pair) && !pki_cuda_context_failed(c, pki_cuda_pool_grow(&c->pool, c->handle)))
-        pair = pki_cuda_pool_take(&c->pool);
+        pair = pki_cuda_pool_acquire(&c->pool);
     return pair;
 }
 

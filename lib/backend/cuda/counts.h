@@ -10,7 +10,7 @@
 /* Of the session so far. Under the drain lock. */
 void pki_cuda_sum(pk_gpu_counts *counts);
 
-static inline pk_status pki_cuda_give_counts(pk_gpu_counts *to, const pk_gpu_counts *all)
+static inline pk_status pki_cuda_copy_counts(pk_gpu_counts *to, const pk_gpu_counts *all)
 {
     if (!to || to->size < 8 || to->size > sizeof *all)
         return pki_fail(PK_EINVAL, "pk_gpu_counts.size has to be sizeof(pk_gpu_counts)");

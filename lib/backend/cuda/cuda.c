@@ -113,7 +113,7 @@ static void after_fork(void)
 pk_status pk_get_gpu_counts(pk_gpu_counts *counts)
 {
     pk_gpu_counts all;
-    if (!pki_go_inside())
+    if (!pki_inside_enter())
         return pki_fail_inside();
     pthread_mutex_lock(&pki_drain_lock);
     if (running)
@@ -121,8 +121,8 @@ pk_status pk_get_gpu_counts(pk_gpu_counts *counts)
     else
         all = final;
     pthread_mutex_unlock(&pki_drain_lock);
-    pki_go_outside();
-    return pki_cuda_give_counts(counts, &all);
+    pki_inside_leave();
+    return pki_cuda_copy_counts(counts, &all);
 }
 
 extern const pki_backend pki_backend_cuda;

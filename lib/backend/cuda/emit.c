@@ -17,9 +17,9 @@ static uint64_t ns_of(const pki_cuda_lane *l, double device)
     return ns > 0 ? (uint64_t)llround(ns) : 0;
 }
 
-/* Where a device's time lies in the session's; not before what the lane has told already, which
+/* Where a device's time lies in the session's; not before what the lane has emitted already, which
  * adds to the doubt. */
-static uint64_t place(pki_cuda_lane *l, double device, double *doubt)
+static uint64_t session_time(pki_cuda_lane *l, double device, double *doubt)
 {
     uint64_t ns = ns_of(l, device);
     *doubt = pki_cuda_clock_doubt(&l->context->anchors.clock, device) +
@@ -55,7 +55,7 @@ static void begin(pki_cuda_lane *l, pki_cuda_read r)
 void pki_cuda_emit_begin(pki_cuda_lane *l, uint32_t region, double device)
 {
     pki_cuda_read r = {.region = region, .device = device};
-    r.start = place(l, device, &r.doubt);
+    r.start = session_time(l, device, &r.doubt);
     begin(l, r);
 }
 
@@ -92,9 +92,9 @@ void pki_cuda_emit_cancel(pki_cuda_lane *l, uint32_t region)
     pop(l, region);
 }
 
-static uint64_t place_end(pki_cuda_lane *l, const pki_cuda_read *begun, double device)
+static uint64_t session_end(pki_cuda_lane *l, const pki_cuda_read *begun, double device)
 {
-    uint64_t ended = place(l, device, &l->doubt);
+    uint64_t ended = session_time(l, device, &l->doubt);
     l->doubt = fmax(l->doubt, begun->doubt);
     return ended;
 }
@@ -102,7 +102,7 @@ static uint64_t place_end(pki_cuda_lane *l, const pki_cuda_read *begun, double d
 void pki_cuda_emit_end(pki_cuda_lane *l, uint32_t region, double device)
 {
     pki_cuda_read r = pop(l, region);
-    uint64_t ended = place_end(l, &r, device);
+    uint64_t ended = session_end(l, &r, device);
     const pki_name *name = pki_name_at(region);
     const pki_activity_arg doubt = {"uncertainty_ns", NULL, pki_cuda_lane_doubt_ns(l)};
     const pki_activity span = {
@@ -127,7 +127,7 @@ void pki_cuda_emit_operation(pki_cuda_lane *l, uint32_t region, double device,
                              pki_cuda_operation *op, bool replayed)
 {
     pki_cuda_read r = pop(l, region);
-    uint64_t ended = place_end(l, &r, device);
+    uint64_t ended = session_end(l, &r, device);
     pki_cuda_emit_parts(l, r.start, ended, op, replayed);
     if (!replayed)
         pki_cuda_operation_complete(op);

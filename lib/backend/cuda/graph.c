@@ -16,7 +16,7 @@ pki_cuda_graph *pki_cuda_graphs(void)
 }
 
 /* On a thread of the driver's, which must not be kept. */
-static void CUDA_CB say_gone(void *graph)
+static void CUDA_CB mark_gone(void *graph)
 {
     pki_cuda_graph *g = graph;
     pki_store_release(&g->state, (uint32_t)PKI_CUDA_GRAPH_GONE); /* acquire: the collector's walk */
@@ -63,11 +63,11 @@ static pki_cuda_graph *free_record(void)
     return new_record();
 }
 
-/* False if the driver does not want to tell us when it ends. */
+/* False if the driver refuses to notify us when it ends. */
 static bool watch(pki_cuda_graph *g, CUresult *code)
 {
     CUuserObject object;
-    *code = pki_cuda.object_create(&object, g, say_gone, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+    *code = pki_cuda.object_create(&object, g, mark_gone, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
     if (*code) {
         pki_store_release(&g->state, (uint32_t)PKI_CUDA_GRAPH_FREE); /* acquire: free_record */
         return false;
@@ -169,7 +169,7 @@ void pki_cuda_graph_retire(pki_cuda_graph *g)
     for (uint32_t i = 0; alive && i < g->count; i++) {
         pki_cuda_mark mark = pki_cuda_graph_node(g, i)->mark;
         if (pki_cuda_mark_type_of(mark) == PKI_CUDA_BEGIN) {
-            pki_cuda_pair_give(&g->context->pool, pki_cuda_mark_pair(mark));
+            pki_cuda_pair_release(&g->context->pool, pki_cuda_mark_pair(mark));
             pki_cuda_pool_unpin(&g->context->pool);
         }
     }

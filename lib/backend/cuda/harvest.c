@@ -14,7 +14,7 @@ static pki_cuda_mark mark_at(const pki_cuda_lane *l, uint64_t i)
     return l->marks[i % PKI_CUDA_MARKS];
 }
 
-static void take(pki_cuda_lane *l)
+static void pop(pki_cuda_lane *l)
 {
     l->unready_ns = 0;
     pki_store_release(&l->tail, l->tail + 1); /* pairs with the acquire in _has_room */
@@ -25,10 +25,10 @@ static void count_lost(pki_cuda_lane *l)
     pki_bump(&l->lost, 1);
 }
 
-static void give_pair(const pki_cuda_lane *l, pki_cuda_mark m)
+static void release_pair(const pki_cuda_lane *l, pki_cuda_mark m)
 {
     if (!l->exec && pki_cuda_mark_type_of(m) != PKI_CUDA_BEGIN)
-        pki_cuda_pair_give(&l->context->pool, pki_cuda_mark_pair(m));
+        pki_cuda_pair_release(&l->context->pool, pki_cuda_mark_pair(m));
 }
 
 static pki_cuda_operation *operation_of(const pki_cuda_lane *l, pki_cuda_mark m)
@@ -39,12 +39,12 @@ static pki_cuda_operation *operation_of(const pki_cuda_lane *l, pki_cuda_mark m)
 }
 
 /* Also of a context that is not there any more: what lies beside the events is. */
-static void leave_pair(const pki_cuda_lane *l, uint32_t pair, bool alive)
+static void drop_pair(const pki_cuda_lane *l, uint32_t pair, bool alive)
 {
     if (alive)
-        pki_cuda_pair_give(&l->context->pool, pair);
+        pki_cuda_pair_release(&l->context->pool, pair);
     else
-        pki_cuda_operation_lost(&pki_cuda_pair_at(&l->context->pool, pair)->operation);
+        pki_cuda_operation_abandon(&pki_cuda_pair_at(&l->context->pool, pair)->operation);
 }
 
 /* Nothing will be heard of what the mark ends. */
@@ -54,9 +54,9 @@ static void drop(pki_cuda_lane *l, pki_cuda_mark m)
     if (type == PKI_CUDA_END)
         count_lost(l);
     if (type == PKI_CUDA_END && l->exec)
-        pki_cuda_replay_lost(operation_of(l, m));
+        pki_cuda_replay_abandon(operation_of(l, m));
     else if (type != PKI_CUDA_BEGIN && !l->exec)
-        pki_cuda_operation_lost(operation_of(l, m));
+        pki_cuda_operation_abandon(operation_of(l, m));
 }
 
 /* ---- marks of a thread's stream ---- */
@@ -80,7 +80,7 @@ static CUresult end_time(pki_cuda_lane *l, pki_cuda_mark m, double *device)
     return code;
 }
 
-static void take_begin(pki_cuda_lane *l, pki_cuda_mark m, CUresult code, uint64_t seen)
+static void harvest_begin(pki_cuda_lane *l, pki_cuda_mark m, CUresult code, uint64_t seen)
 {
     double device = 0;
     code = code ? code : pki_cuda_event_time(l->context, event_of(l, m), &device);
@@ -106,7 +106,7 @@ static void emit_end(pki_cuda_lane *l, pki_cuda_mark m, double device)
     pki_bump(&l->recorded, 1);
 }
 
-static void take_end(pki_cuda_lane *l, pki_cuda_mark m, CUresult code, uint64_t seen)
+static void harvest_end(pki_cuda_lane *l, pki_cuda_mark m, CUresult code, uint64_t seen)
 {
     double device = 0;
     code = code ? code : end_time(l, m, &device);
@@ -118,17 +118,17 @@ static void take_end(pki_cuda_lane *l, pki_cuda_mark m, CUresult code, uint64_t 
         pki_cuda_anchors_learn(l->context, device, l->unready_ns, seen);
         emit_end(l, m, device);
     }
-    give_pair(l, m);
+    release_pair(l, m);
 }
 
 /* An operation without a second event is not timed, but done, unless NCCL refused it. */
-static void take_cancel(pki_cuda_lane *l, pki_cuda_mark m)
+static void harvest_cancel(pki_cuda_lane *l, pki_cuda_mark m)
 {
     pki_cuda_pair *pair = pki_cuda_pair_at(&l->context->pool, pki_cuda_mark_pair(m));
     pki_cuda_emit_cancel(l, m.region);
     if (pair->operation.what && !pair->refused)
         pki_cuda_operation_complete(&pair->operation);
-    give_pair(l, m);
+    release_pair(l, m);
 }
 
 /* An answer that is neither yes nor not yet: is it the context, or this event? True: go on. */
@@ -139,12 +139,12 @@ static bool survives(pki_cuda_lane *l, CUresult code)
 }
 
 /* seen: when it is known to have been reached; 0: not yet. False if it cannot be taken yet. */
-static bool take_mark(pki_cuda_lane *l, pki_cuda_mark m, uint64_t seen)
+static bool harvest_mark(pki_cuda_lane *l, pki_cuda_mark m, uint64_t seen)
 {
     CUresult code = CUDA_SUCCESS;
     uint64_t asked = seen;
     if (pki_cuda_mark_type_of(m) == PKI_CUDA_CANCEL) {
-        take_cancel(l, m);
+        harvest_cancel(l, m);
         return true;
     }
     if (!seen) {
@@ -157,9 +157,9 @@ static bool take_mark(pki_cuda_lane *l, pki_cuda_mark m, uint64_t seen)
     if (code == CUDA_ERROR_NOT_READY || !survives(l, code))
         return false;
     if (pki_cuda_mark_type_of(m) == PKI_CUDA_BEGIN)
-        take_begin(l, m, code, seen);
+        harvest_begin(l, m, code, seen);
     else
-        take_end(l, m, code, seen);
+        harvest_end(l, m, code, seen);
     return true;
 }
 
@@ -174,8 +174,8 @@ static bool all_reached(const pki_cuda_lane *l, uint64_t head)
 static void harvest_stream(pki_cuda_lane *l, uint64_t head)
 {
     uint64_t seen = head - l->tail > 1 && all_reached(l, head) ? pki_monotonic_ns() : 0;
-    while (l->tail < head && take_mark(l, mark_at(l, l->tail), seen))
-        take(l);
+    while (l->tail < head && harvest_mark(l, mark_at(l, l->tail), seen))
+        pop(l);
 }
 
 /* ---- marks of a graph's replays ---- */
@@ -203,12 +203,12 @@ static void drop_replay(pki_cuda_lane *l)
 {
     for (uint32_t i = l->exec->per_replay[l->branch]; i > 0; i--) {
         drop(l, mark_at(l, l->tail));
-        take(l);
+        pop(l);
     }
     l->reading = 0;
 }
 
-static void take_replayed(pki_cuda_lane *l, pki_cuda_mark m, double device)
+static void harvest_replayed(pki_cuda_lane *l, pki_cuda_mark m, double device)
 {
     pki_cuda_exec_event(l->exec, m)->seen = device;
     if (pki_cuda_mark_type_of(m) == PKI_CUDA_BEGIN) {
@@ -217,7 +217,7 @@ static void take_replayed(pki_cuda_lane *l, pki_cuda_mark m, double device)
         emit_end(l, m, device);
         pki_bump(&l->replayed, 1);
     }
-    take(l);
+    pop(l);
 }
 
 static void harvest_replays(pki_cuda_lane *l, uint64_t head)
@@ -227,9 +227,9 @@ static void harvest_replays(pki_cuda_lane *l, uint64_t head)
         pki_cuda_mark m = mark_at(l, l->tail);
         if (pki_cuda_mark_type_of(m) == PKI_CUDA_CANCEL) {
             pki_cuda_emit_cancel(l, m.region);
-            take(l);
+            pop(l);
         } else if (is_fresh(l, m, &device)) {
-            take_replayed(l, m, device);
+            harvest_replayed(l, m, device);
         } else if (l->reading == 0 && was_skipped(l, head)) {
             drop_replay(l);
         } else {
@@ -243,11 +243,11 @@ static void harvest_replays(pki_cuda_lane *l, uint64_t head)
 /* Of a context that is not there any more. */
 static void discard(pki_cuda_lane *l, uint64_t head, bool alive)
 {
-    for (; l->tail < head; take(l)) {
+    for (; l->tail < head; pop(l)) {
         pki_cuda_mark m = mark_at(l, l->tail);
         drop(l, m);
         if (alive)
-            give_pair(l, m);
+            release_pair(l, m);
     }
     l->reading = 0;
 }
@@ -259,14 +259,14 @@ static void recycle(pki_cuda_lane *l)
     bool alive = !pki_load(&l->context->dead);
     for (uint32_t i = 0; i < l->depth; i++)
         if (l->open[i].how == PKI_CUDA_RECORDED)
-            leave_pair(l, l->open[i].pair, alive);
+            drop_pair(l, l->open[i].pair, alive);
     if (pki_cuda_lane_is_current(l) && l->depth > 0)
         pki_cuda_note_reason(PKI_CUDA_NO_END, CUDA_SUCCESS, 0);
     l->depth = 0;
     pki_store_release(&l->life, (uint32_t)PKI_CUDA_FREE); /* pairs with the acquire in find_free */
 }
 
-/* What a lane may yet tell began no earlier than this: it has just been asked, and what the device
+/* What a lane may yet emit began no earlier than this: it has just been asked, and what the device
  * has not passed begins later than that; but for what has begun and not ended. */
 static uint64_t finalised_of(const pki_cuda_lane *l, uint64_t asked)
 {
@@ -276,18 +276,18 @@ static uint64_t finalised_of(const pki_cuda_lane *l, uint64_t asked)
 /* The clocks of host and device are tied together within much less. */
 #define DOUBT_NS 1000000u
 
-static void tell_finalised(uint64_t ns)
+static void emit_finalised(uint64_t ns)
 {
     if (ns > DOUBT_NS)
         pki_activity_finalised(PKI_SOURCE_CUDA, ns - DOUBT_NS);
 }
 
-static void begin_telling(void)
+static void begin_activities(void)
 {
-    static uint32_t told; /* session; under the drain lock */
-    if (told != pki_load(&pki_cuda_session))
+    static uint32_t begun; /* session; under the drain lock */
+    if (begun != pki_load(&pki_cuda_session))
         pki_activity_begins(PKI_SOURCE_CUDA, 0);
-    told = pki_load(&pki_cuda_session);
+    begun = pki_load(&pki_cuda_session);
 }
 
 /* True if something is left. *finalised is lowered to what of it may begin. */
@@ -299,7 +299,7 @@ static bool harvest_lane(pki_cuda_lane *l, uint64_t asked, uint64_t *finalised)
         return false;
     }
     l->context->waiting += (head - l->tail) / 2;
-    if (!(pki_cuda_context_use(l->context) && pki_cuda_anchors_keep_up(l->context)) &&
+    if (!(pki_cuda_context_use(l->context) && pki_cuda_anchors_update(l->context)) &&
         !pki_load(&l->context->dead)) {
         *finalised = 0; /* it has not been asked */
         return !l->context->anchors.useless;
@@ -337,7 +337,7 @@ bool pki_cuda_harvest(void)
     bool left = false;
     uint64_t asked = pki_activity_ns_of_ticks(pki_activity_ticks()), finalised = asked;
     CUstreamCaptureMode mode = pki_cuda_relax();
-    begin_telling();
+    begin_activities();
     forget_the_dead();
     for (pki_cuda_lane *l = pki_cuda_lanes(); l; l = l->next) {
         /* Pairs with the releases in cuda/thread.c, and those of graphs. */
@@ -353,7 +353,7 @@ bool pki_cuda_harvest(void)
     }
     pki_cuda_sample();
     pki_cuda_context_use_none();
-    tell_finalised(finalised);
+    emit_finalised(finalised);
     grow_ahead();
     pki_cuda_restore(mode);
     return left;

@@ -49,7 +49,7 @@ uint64_t pki_cuda_stream_id(CUstream stream)
     return pki_cuda.stream_id && pki_cuda.stream_id(stream, &id) == CUDA_SUCCESS ? id : 0;
 }
 
-pki_cuda_lane *pki_cuda_lane_take(pki_cuda_context *context, CUstream stream)
+pki_cuda_lane *pki_cuda_lane_acquire(pki_cuda_context *context, CUstream stream)
 {
     pthread_mutex_lock(&lock);
     pki_cuda_lane *l = find_free();
@@ -77,23 +77,23 @@ pki_cuda_lane *pki_cuda_lane_take(pki_cuda_context *context, CUstream stream)
 }
 
 /* Of the session before: ends that nobody has read, and what is open. */
-static void give_back(pki_cuda_lane *l)
+static void drop_unread(pki_cuda_lane *l)
 {
     pki_cuda_pool *pool = &l->context->pool;
     for (uint64_t i = l->tail; i < l->head; i++) {
         pki_cuda_mark m = l->marks[i % PKI_CUDA_MARKS];
         if (pki_cuda_mark_type_of(m) != PKI_CUDA_BEGIN)
-            pki_cuda_pair_give(pool, pki_cuda_mark_pair(m));
+            pki_cuda_pair_release(pool, pki_cuda_mark_pair(m));
     }
     for (uint32_t i = 0; i < l->depth; i++)
         if (l->open[i].how == PKI_CUDA_RECORDED || l->open[i].how == PKI_CUDA_PENDING)
-            pki_cuda_pair_give(pool, l->open[i].pair);
+            pki_cuda_pair_release(pool, l->open[i].pair);
 }
 
 void pki_cuda_lane_enter(pki_cuda_lane *l)
 {
     if (pki_load(&l->session) != 0 && !l->exec && !pki_load(&l->context->dead))
-        give_back(l);
+        drop_unread(l);
     l->depth = l->over = 0;
     l->reading = 0;
     l->last = l->recorded = l->lost = l->replayed = l->sampled = l->operations = 0;

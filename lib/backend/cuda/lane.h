@@ -109,7 +109,7 @@ extern uint32_t pki_cuda_session;
 /* A lane that is nobody's, or a new one, for this stream of this context; NULL without memory.
  * Takes a lock: the first time that a thread meets a stream. Its stream_id is for the caller to
  * set: only who has the stream from the program knows that it is there. */
-pki_cuda_lane *pki_cuda_lane_take(pki_cuda_context *context, CUstream stream);
+pki_cuda_lane *pki_cuda_lane_acquire(pki_cuda_context *context, CUstream stream);
 
 uint64_t pki_cuda_stream_id(CUstream stream);
 

@@ -57,5 +57,5 @@ void pk_nccl_abort(pk_comm *comm)
 pk_status pk_get_gpu_counts(pk_gpu_counts *counts)
 {
     const pk_gpu_counts none = {.size = sizeof none};
-    return pki_cuda_give_counts(counts, &none);
+    return pki_cuda_copy_counts(counts, &none);
 }

@@ -39,7 +39,7 @@ static CUresult fill(pki_cuda_pool *pool, uint32_t batch, CUcontext ctx)
     uint32_t made = make_pairs(pairs, ctx, &code);
     pki_store_release(&pool->chunks[batch], pairs); /* pairs with the acquire in _pair_at */
     for (uint32_t i = made; i > 0; i--)
-        pki_cuda_pool_give(pool, batch * PKI_CUDA_BATCH + i);
+        pki_cuda_pool_release(pool, batch * PKI_CUDA_BATCH + i);
     pki_fetch_add(&pool->pairs, made);
     return made ? CUDA_SUCCESS : code;
 }

@@ -42,14 +42,14 @@ static inline uint32_t *pki_cuda_pair_link(void *pool, uint32_t index)
 }
 
 /* 0: none is free. Nothing is grown. */
-static inline uint32_t pki_cuda_pool_take(pki_cuda_pool *pool)
+static inline uint32_t pki_cuda_pool_acquire(pki_cuda_pool *pool)
 {
-    return pki_free_take(&pool->free, pki_cuda_pair_link, pool);
+    return pki_free_list_pop(&pool->free, pki_cuda_pair_link, pool);
 }
 
-static inline void pki_cuda_pool_give(pki_cuda_pool *pool, uint32_t index)
+static inline void pki_cuda_pool_release(pki_cuda_pool *pool, uint32_t index)
 {
-    pki_free_give(&pool->free, pki_cuda_pair_link, pool, index);
+    pki_free_list_push(&pool->free, pki_cuda_pair_link, pool, index);
 }
 
 /* A graph wants to keep one more; false: graphs have as many as they may. */
@@ -67,10 +67,10 @@ static inline void pki_cuda_pool_unpin(pki_cuda_pool *pool)
 }
 
 /* The same for one that may have an operation, of which nothing will be heard any more. */
-static inline void pki_cuda_pair_give(pki_cuda_pool *pool, uint32_t index)
+static inline void pki_cuda_pair_release(pki_cuda_pool *pool, uint32_t index)
 {
-    pki_cuda_operation_lost(&pki_cuda_pair_at(pool, index)->operation);
-    pki_cuda_pool_give(pool, index);
+    pki_cuda_operation_abandon(&pki_cuda_pair_at(pool, index)->operation);
+    pki_cuda_pool_release(pool, index);
 }
 
 /* Makes one more batch in the context: PKI_CUDA_BATCHES, and what graphs hold comes on top. What

@@ -32,7 +32,7 @@ typedef enum pki_cuda_reason {
 } pki_cuda_reason;
 
 /* Is it one for which a capture was left alone? */
-static inline bool pki_cuda_keeps_out(pki_cuda_reason reason)
+static inline bool pki_cuda_is_capture_reason(pki_cuda_reason reason)
 {
     return reason == PKI_CUDA_CAPTURE_OFF || reason == PKI_CUDA_CAPTURE_NO_EVENTS ||
            reason == PKI_CUDA_CAPTURE_PROGRAMMATIC;

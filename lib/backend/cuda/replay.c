@@ -53,7 +53,7 @@ static bool is_the_captured(const pki_cuda_graph *g, CUgraph handle, size_t *tot
 static bool make_lanes(pki_cuda_exec *x)
 {
     for (uint32_t b = 0; b < x->graph->branches; b++) {
-        pki_cuda_lane *l = pki_cuda_lane_take(x->graph->context, x->graph->streams[b]);
+        pki_cuda_lane *l = pki_cuda_lane_acquire(x->graph->context, x->graph->streams[b]);
         if (!l)
             return false;
         l->exec = x;
@@ -65,7 +65,7 @@ static bool make_lanes(pki_cuda_exec *x)
     return true;
 }
 
-static void leave_lanes(pki_cuda_exec *x)
+static void release_lanes(pki_cuda_exec *x)
 {
     for (uint32_t b = 0; b < PKI_CUDA_BRANCHES; b++)
         if (x->lanes[b])
@@ -92,7 +92,7 @@ static pki_cuda_exec *make_exec(pki_cuda_graph *g, CUgraphExec handle, CUgraph g
         x->pairs[n->ordinal] = pki_cuda_mark_pair(n->mark);
     }
     if (!x->pairs || !make_lanes(x)) {
-        leave_lanes(x);
+        release_lanes(x);
         free(x->pairs);
         free(x);
         return NULL;
@@ -295,7 +295,7 @@ void pki_cuda_exec_retire(pki_cuda_exec *x)
 {
     bool alive =
         pki_cuda_context_alive(x->graph->context) && pki_cuda_context_use(x->graph->context);
-    leave_lanes(x);
+    release_lanes(x);
     for (uint32_t s = 0; s < x->sets_made; s++) {
         for (uint32_t i = 0; alive && i < 2 * x->spans; i++)
             pki_cuda.event_destroy(x->sets[s].events[i].event);

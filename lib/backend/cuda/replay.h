@@ -1,6 +1,6 @@
 /* lib/backend/cuda/replay.h - the replays of a graph that its program announces.
  *
- * Each one gets a set of events of its own, which the exec's nodes are told to record instead of
+ * Each one gets a set of events of its own, which the exec's nodes are set to record instead of
  * those before, and its marks go onto lanes of the exec: one for each stream of the capture, since
  * branches run beside each other. A set is used again once it has been read, but never the one that
  * the nodes point to. What a set holds from an earlier replay must not be taken for this one's,
@@ -33,7 +33,7 @@ typedef struct pki_cuda_exec {
     uint32_t spans;
     uint32_t *pairs;    /* of the spans, as captured: what they are operations of lies there */
     uint32_t current;   /* the set that the nodes point to; PKI_CUDA_NO_SET: the captured events */
-    bool broken;        /* some nodes could not be told */
+    bool broken;        /* some nodes could not be set */
     uint32_t sets_made; /* release; the collector acquires by the marks */
     pki_cuda_set sets[PKI_CUDA_SETS];
     uint32_t per_replay[PKI_CUDA_BRANCHES]; /* marks */

@@ -34,7 +34,7 @@ static bool make_lanes(pki_cuda_graph *g)
     for (uint32_t b = 0; b < g->branches; b++) {
         pki_cuda_lane *l = g->lanes[b];
         if (!l)
-            l = g->lanes[b] = pki_cuda_lane_take(g->context, g->streams[b]);
+            l = g->lanes[b] = pki_cuda_lane_acquire(g->context, g->streams[b]);
         if (!l)
             return false;
         l->graph = g->number;
@@ -138,11 +138,11 @@ static double latest(const pki_cuda_graph *g, uint32_t count)
     return most;
 }
 
-static void look_at(pki_cuda_graph *g)
+static void sample_graph(pki_cuda_graph *g)
 {
     uint32_t count = pki_cuda_graph_count(g);
     if (count == 0 || !has_room(g, count) || !pki_cuda_context_use(g->context) ||
-        !pki_cuda_anchors_keep_up(g->context) || !read_all(g, count) || !still_there(g, count) ||
+        !pki_cuda_anchors_update(g->context) || !read_all(g, count) || !still_there(g, count) ||
         !make_lanes(g))
         return;
     emit(g, count);
@@ -175,7 +175,7 @@ static void enter_session(pki_cuda_graph *g)
     bool older = g->session != 0;
     if (g->session == pki_load(&pki_cuda_session) || count == 0 || !has_room(g, count))
         return;
-    if (older && (!pki_cuda_context_use(g->context) || !pki_cuda_anchors_keep_up(g->context)))
+    if (older && (!pki_cuda_context_use(g->context) || !pki_cuda_anchors_update(g->context)))
         return;
     g->session = pki_load(&pki_cuda_session);
     g->seen_any = false;
@@ -196,6 +196,6 @@ void pki_cuda_sample(void)
             continue;
         enter_session(g);
         if (g->session == pki_load(&pki_cuda_session))
-            look_at(g);
+            sample_graph(g);
     }
 }

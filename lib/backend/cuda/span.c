@@ -37,7 +37,7 @@ static inline void begin_plain(pki_cuda_lane *l, pki_cuda_open *o, pki_cuda_oper
         count_out(o, &l->counters.dropped, PKI_CUDA_NO_ROOM, CUDA_SUCCESS);
         return;
     }
-    uint32_t pair = pki_cuda_pair_take(l->context);
+    uint32_t pair = pki_cuda_pair_acquire(l->context);
     if (PKI_UNLIKELY(!pair)) {
         count_out(o, &l->counters.dropped, PKI_CUDA_NO_PAIR, CUDA_SUCCESS);
         return;
@@ -45,7 +45,7 @@ static inline void begin_plain(pki_cuda_lane *l, pki_cuda_open *o, pki_cuda_oper
     pki_cuda_pair *p = pki_cuda_pair_at(&l->context->pool, pair);
     CUresult code = pki_cuda_record(l->context->handle, p->begin, l->stream);
     if (PKI_UNLIKELY(code)) {
-        pki_cuda_pool_give(&l->context->pool, pair);
+        pki_cuda_pool_release(&l->context->pool, pair);
         count_failed(l, o, code);
         return;
     }
@@ -67,8 +67,8 @@ static PKI_COLD void begin_captured(pki_cuda_lane *l, pki_cuda_open *o, pki_cuda
     if (!reason)
         return;
     if (op)
-        pki_cuda_operation_lost(op);
-    pki_bump(&l->counters.kept_out, pki_cuda_keeps_out(reason));
+        pki_cuda_operation_abandon(op);
+    pki_bump(&l->counters.kept_out, pki_cuda_is_capture_reason(reason));
     count_out(o, dropped ? &l->counters.dropped : &l->counters.skipped, reason, code);
 }
 
@@ -114,9 +114,9 @@ static inline void begin(pki_cuda_lane *l, uint32_t region, pki_cuda_operation *
     l->depth++;
 }
 
-/* What was begun has no end: the collector is told to forget it. */
-static PKI_COLD void give_up(pki_cuda_lane *l, pki_cuda_open *o, pki_cuda_reason reason,
-                             CUresult code)
+/* What was begun has no end: the collector has to forget it. */
+static PKI_COLD void cancel(pki_cuda_lane *l, pki_cuda_open *o, pki_cuda_reason reason,
+                            CUresult code)
 {
     pki_cuda_pair_at(&l->context->pool, o->pair)->refused = reason == PKI_CUDA_REFUSED;
     pki_cuda_lane_mark(l, PKI_CUDA_CANCEL, o->pair, o->region);
@@ -132,18 +132,18 @@ static void end_plain(pki_cuda_lane *l, pki_cuda_open *o)
     }
     CUresult code = pki_cuda.is_capturing(l->stream, &status);
     if (PKI_UNLIKELY(!code && status != CU_STREAM_CAPTURE_STATUS_NONE)) {
-        give_up(l, o, PKI_CUDA_CAPTURE_SPLIT, CUDA_SUCCESS);
+        cancel(l, o, PKI_CUDA_CAPTURE_SPLIT, CUDA_SUCCESS);
         return;
     }
     if (PKI_LIKELY(!code))
         code = pki_cuda_record(l->context->handle,
                                pki_cuda_pair_at(&l->context->pool, o->pair)->end, l->stream);
     if (PKI_UNLIKELY(code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)) {
-        give_up(l, o, PKI_CUDA_LEGACY_CAPTURED, CUDA_SUCCESS);
+        cancel(l, o, PKI_CUDA_LEGACY_CAPTURED, CUDA_SUCCESS);
     } else if (PKI_UNLIKELY(pki_cuda_context_failed(l->context, code))) {
         pki_cuda_lane_mark(l, PKI_CUDA_END, o->pair, o->region);
     } else if (PKI_UNLIKELY(code)) {
-        give_up(l, o, PKI_CUDA_CALL_FAILED, code);
+        cancel(l, o, PKI_CUDA_CALL_FAILED, code);
     } else {
         pki_cuda_lane_mark(l, PKI_CUDA_END, o->pair, o->region);
     }
@@ -153,7 +153,7 @@ static PKI_COLD void end_captured(pki_cuda_lane *l, pki_cuda_open *o)
 {
     CUresult code = CUDA_SUCCESS;
     pki_cuda_reason reason = pki_cuda_capture_end(l, o, &code);
-    pki_bump(&l->counters.kept_out, pki_cuda_keeps_out(reason));
+    pki_bump(&l->counters.kept_out, pki_cuda_is_capture_reason(reason));
     if (reason)
         count_out(o, &l->counters.skipped, reason, code);
     else
@@ -168,7 +168,7 @@ static void end_top(pki_cuda_lane *l)
     else if (o->how == PKI_CUDA_CAPTURED)
         end_captured(l, o);
     else if (o->how == PKI_CUDA_PENDING) /* its end would stand before it */
-        give_up(l, o, PKI_CUDA_LATE, CUDA_SUCCESS);
+        cancel(l, o, PKI_CUDA_LATE, CUDA_SUCCESS);
 }
 
 /* Not the innermost one: those inside it end, too, if it is open at all. */
@@ -270,7 +270,7 @@ PKI_COLD void pki_cuda_operation_refused(pki_cuda_lane *l, uint32_t name, bool b
     l->depth--;
     pki_bump(&l->counters.refused, by_error);
     if (o->how != PKI_CUDA_CAPTURED) {
-        give_up(l, o, reason, CUDA_SUCCESS);
+        cancel(l, o, reason, CUDA_SUCCESS);
     } else {
         pki_cuda_capture_cancel(l, o);
         count_out(o, &l->counters.skipped, reason, CUDA_SUCCESS);

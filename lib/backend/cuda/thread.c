@@ -22,7 +22,7 @@ uint64_t pki_cuda_refused_begun, pki_cuda_refused_dropped;
 void (*pki_cuda_at_thread_end)(void);
 
 /* The thread ends: its lanes are the collector's, which gives them to others once they are read. */
-static void leave(void *pointer)
+static void release_lanes(void *pointer)
 {
     thread *t = pointer;
     for (uint32_t i = 0; i < BUCKETS; i++)
@@ -40,7 +40,7 @@ static void leave(void *pointer)
 bool pki_cuda_threads_prepare(void)
 {
     if (!key_made)
-        key_made = pthread_key_create(&key, leave) == 0;
+        key_made = pthread_key_create(&key, release_lanes) == 0;
     return key_made;
 }
 
@@ -136,7 +136,7 @@ static PKI_COLD pki_cuda_lane *make_lane(CUstream stream, CUcontext current)
     if (!ctx)
         return refuse(true, false);
     pki_cuda_context *context = pki_cuda_context_for(ctx);
-    pki_cuda_lane *l = context ? pki_cuda_lane_take(context, stream) : NULL;
+    pki_cuda_lane *l = context ? pki_cuda_lane_acquire(context, stream) : NULL;
     if (!l)
         return refuse(true, true);
     pki_cuda_lane **at = bucket_of(self, stream);

@@ -77,7 +77,7 @@ static void load(void)
         return;
     CUptiResult result = pki_cupti.GetVersion(&loaded_version);
     if (result != CUPTI_SUCCESS) {
-        snprintf(why_not, sizeof why_not, "cuptiGetVersion: %s", pki_cupti_words(result));
+        snprintf(why_not, sizeof why_not, "cuptiGetVersion: %s", pki_cupti_result_text(result));
         return;
     }
     const pki_cupti_fault *fault = pki_cupti_fault_of(loaded_version);
@@ -101,7 +101,7 @@ uint32_t pki_cupti_version(void)
     return loaded_version;
 }
 
-const char *pki_cupti_words(CUptiResult result)
+const char *pki_cupti_result_text(CUptiResult result)
 {
     const char *name = NULL;
     switch (result) {

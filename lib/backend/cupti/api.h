@@ -75,4 +75,4 @@ typedef struct pki_cupti_fault {
 const pki_cupti_fault *pki_cupti_fault_of(uint32_t version);
 
 /* A result in words, with what can be done about it. */
-const char *pki_cupti_words(CUptiResult result);
+const char *pki_cupti_result_text(CUptiResult result);

@@ -1,6 +1,6 @@
 #include "backend/cupti/attribute.h"
 
-#include "backend/cupti/askers.h"
+#include "backend/cupti/callers.h"
 #include "backend/cupti/calls.h"
 #include "backend/cupti/queries.h"
 #include "core/innermost.h"
@@ -21,7 +21,7 @@ static bool noting; /* who allocates */
 
 typedef struct mine {
     uint32_t epoch;
-    uint32_t depth;  /* of calls that CUPTI told us of and that have not ended */
+    uint32_t depth;  /* of calls that CUPTI called back for and that have not ended */
     uint32_t pushed; /* ids of ours on this thread's stack: 0 or 1 */
 } mine;
 
@@ -67,7 +67,7 @@ void CUPTIAPI pki_cupti_called(void *user, CUpti_CallbackDomain domain, CUpti_Ca
     (void)user;
     if (traits & PKI_CUPTI_ALLOCATES) {
         if (call->callbackSite == CUPTI_API_ENTER && pki_load(&noting))
-            pki_cupti_asker_note(call->correlationId, pki_innermost_region());
+            pki_cupti_caller_note(call->correlationId, pki_innermost_region());
         return;
     }
     if (!(now & 1) && !m->pushed)

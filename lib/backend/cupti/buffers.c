@@ -20,7 +20,7 @@ static pki_cupti_buffer *of(uint8_t *data)
     return (pki_cupti_buffer *)(void *)(data - offsetof(pki_cupti_buffer, data));
 }
 
-static pki_cupti_buffer *take_free(void)
+static pki_cupti_buffer *acquire_free(void)
 {
     for (unsigned i = 0; i < SLOTS; i++) {
         if (!pki_load(&free_ones[i]))
@@ -59,7 +59,7 @@ static pki_cupti_buffer *make(void)
 void CUPTIAPI pki_cupti_buffer_requested(uint8_t **data, size_t *size, size_t *records_most)
 {
     int saved = errno;
-    pki_cupti_buffer *b = take_free();
+    pki_cupti_buffer *b = acquire_free();
     if (!b)
         b = make();
     if (!b)
@@ -81,12 +81,12 @@ void CUPTIAPI pki_cupti_buffer_completed(CUcontext context, uint32_t stream, uin
     b->completed = pki_monotonic_ns();
     pki_cupti_buffer *head = pki_load(&filled);
     do
-        b->next = head; /* the release pairs with the acquire in pki_cupti_buffers_take */
+        b->next = head; /* the release pairs with the acquire in pki_cupti_buffers_drain */
     while (
         !__atomic_compare_exchange_n(&filled, &head, b, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
-pki_cupti_buffer *pki_cupti_buffers_take(void)
+pki_cupti_buffer *pki_cupti_buffers_drain(void)
 {
     /* Taken as a whole, so nobody can put one back that another pusher still looks at. Pairs with
      * the release in pki_cupti_buffer_completed. */
@@ -121,7 +121,7 @@ uint64_t pki_cupti_buffers_refused(void)
 void pki_cupti_buffers_trim(void)
 {
     pki_cupti_buffer *b;
-    while ((b = take_free()) != NULL)
+    while ((b = acquire_free()) != NULL)
         discard(b);
 }
 

@@ -32,7 +32,7 @@ void CUPTIAPI pki_cupti_buffer_completed(CUcontext context, uint32_t stream, uin
                                          size_t size, size_t valid);
 
 /* All that have come back since the last call, the oldest first, linked by next. */
-pki_cupti_buffer *pki_cupti_buffers_take(void);
+pki_cupti_buffer *pki_cupti_buffers_drain(void);
 
 /* Read; may be handed out again. */
 void pki_cupti_buffer_release(pki_cupti_buffer *buffer);

@@ -48,11 +48,11 @@ static bool failed(const char *what, CUptiResult result, char *reason, size_t si
 {
     if (result == CUPTI_SUCCESS)
         return false;
-    snprintf(reason, size, "%s: %s", what, pki_cupti_words(result));
+    snprintf(reason, size, "%s: %s", what, pki_cupti_result_text(result));
     return true;
 }
 
-static bool is_taken(CUptiResult result)
+static bool is_held_by_other(CUptiResult result)
 {
     return result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ||
            result == CUPTI_ERROR_MAX_LIMIT_REACHED;
@@ -73,7 +73,7 @@ static CUptiResult subscribe(char *holder, size_t size)
     return pki_cupti.Subscribe_v2(&subscriber, pki_cupti_called, NULL, &params);
 }
 
-static bool take(char *reason, size_t size)
+static bool acquire_subscriber(char *reason, size_t size)
 {
     char holder[CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN + 1];
     CUptiResult result = subscribe(holder, sizeof holder - 1);
@@ -81,7 +81,7 @@ static bool take(char *reason, size_t size)
     if (result == CUPTI_SUCCESS && subscriber)
         return true;
     subscriber = NULL;
-    if (is_taken(result) && holder[0])
+    if (is_held_by_other(result) && holder[0])
         snprintf(reason, size, "another tool in this process uses CUPTI: %s", holder);
     else
         failed("cuptiSubscribe", result, reason, size);
@@ -96,7 +96,7 @@ static void set_attribute(CUpti_ActivityAttribute attribute, uint8_t value)
 }
 
 /* Questions about what is not done yet would come as waits; where they do, queries.h tells. */
-static void leave_out_unfinished_queries(void)
+static void disable_query_records(void)
 {
     if (!pki_cupti.ActivityEnableAllSyncRecords ||
         pki_cupti.ActivityEnableAllSyncRecords(0) != CUPTI_SUCCESS)
@@ -120,7 +120,7 @@ static bool prepare(char *reason, size_t size)
                pki_cupti.ActivityRegisterTimestampCallback(our_clock), reason, size))
         return false;
     has_our_clock = true;
-    leave_out_unfinished_queries();
+    disable_query_records();
     return true;
 }
 
@@ -147,7 +147,7 @@ static void silence_runtime(void)
             pki_cupti.ActivityEnableRuntimeApi(id, 0);
 }
 
-/* The answer is that of the first kind, without which the other one tells little. */
+/* The answer is that of the first kind, without which the other one is of little use. */
 static CUptiResult enable_memory_kinds(void)
 {
     CUptiResult first = CUPTI_SUCCESS;
@@ -156,7 +156,7 @@ static CUptiResult enable_memory_kinds(void)
         first = i ? first : result;
         if (result != CUPTI_SUCCESS)
             pki_log(PK_LOG_INFO, "cupti: no records of kind %d: %s", (int)memory_kinds[i],
-                    pki_cupti_words(result));
+                    pki_cupti_result_text(result));
     }
     memory_kinds_on = true;
     return first;
@@ -177,7 +177,7 @@ static bool enable(bool graph_nodes, char *reason, size_t size)
             return false;
         if (result != CUPTI_SUCCESS)
             pki_log(PK_LOG_INFO, "cupti: no records of kind %d: %s", (int)kinds[i].kind,
-                    pki_cupti_words(result));
+                    pki_cupti_result_text(result));
     }
     if (!graph_nodes && pki_cupti.ActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) != CUPTI_SUCCESS)
         pki_log(PK_LOG_INFO, "cupti: graphs are recorded node by node");
@@ -204,7 +204,7 @@ static bool is_there(char *reason, size_t size)
     return false;
 }
 
-static void give_back(void)
+static void release_subscriber(void)
 {
     if (recording || of_memory)
         return;
@@ -213,15 +213,15 @@ static void give_back(void)
 }
 
 /* Takes it, unless the other user has. */
-static bool take_once(char *reason, size_t size)
+static bool ensure_subscriber(char *reason, size_t size)
 {
     if (subscriber)
         return true;
-    if (!is_there(reason, size) || !take(reason, size))
+    if (!is_there(reason, size) || !acquire_subscriber(reason, size))
         return false;
     if (prepare(reason, size))
         return true;
-    give_back();
+    release_subscriber();
     return false;
 }
 
@@ -233,7 +233,7 @@ static void warn_of_refused(unsigned calls)
 
 bool pki_cupti_open(bool graph_nodes, char *reason, size_t size)
 {
-    if (!take_once(reason, size))
+    if (!ensure_subscriber(reason, size))
         return false;
     recording = true;
     warn_of_refused(pki_cupti_attribute_on(subscriber));
@@ -245,7 +245,7 @@ bool pki_cupti_open(bool graph_nodes, char *reason, size_t size)
 
 bool pki_cupti_memory_on(char *reason, size_t size)
 {
-    if (!take_once(reason, size))
+    if (!ensure_subscriber(reason, size))
         return false;
     of_memory = true;
     warn_of_refused(pki_cupti_attribute_memory(subscriber, true));
@@ -264,7 +264,7 @@ void pki_cupti_memory_off(void)
     if (!recording)
         disable_memory_kinds();
     pki_cupti_flush(true);
-    give_back();
+    release_subscriber();
 }
 
 bool pki_cupti_resume(bool graph_nodes, char *reason, size_t size)
@@ -311,7 +311,7 @@ void pki_cupti_close(void)
     pki_cupti_flush(true);
     if (of_memory)
         pki_cupti_attribute_drop(subscriber);
-    give_back();
+    release_subscriber();
 }
 
 void pki_cupti_forget_dropped(void)

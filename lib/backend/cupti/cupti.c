@@ -4,7 +4,7 @@
  *     cupti_calls      the library's names of CUDA's calls
  *     cupti_control    taking it, switching it on and off, giving it back
  *     cupti_switch     when
- *     cupti_memory     what is allocated, and in which region (cupti_askers)
+ *     cupti_memory     what is allocated, and in which region (cupti_callers)
  *     cupti_attribute  on the program's threads: the region of each launch
  *     cupti_buffers    memory for records, from and to CUPTI's threads
  *     cupti_records    what is in a buffer
@@ -12,7 +12,7 @@
  *     cupti_events     which call recorded the event that is waited for
  *     cupti_join       records put together, and in order
  *     cupti_window     a range of steps, or those that captures want
- *     cupti_marks      when it was on, for who tells
+ *     cupti_marks      when it was on, for who emits
  *     cupti_names, _tracks, _emit, _pools, _describe    into the trace
  *
  * Calls that may wait for CUPTI's threads are made in flush, without the drain lock; records are
@@ -43,7 +43,7 @@
 static bool windowed, armed;
 static pki_cupti_counts counts;
 static uint64_t refused_before, finalised_for, given_for;
-static enum { SILENT, TELLS, MEASURES, HAS_MEASURED } telling;
+static enum { SILENT, BEGUN, MEASURES, MEASURED } emitted;
 static bool described;
 
 static void forget(const pki_config *config, bool listed)
@@ -54,14 +54,14 @@ static void forget(const pki_config *config, bool listed)
     memset(&counts, 0, sizeof counts);
     refused_before = pki_cupti_buffers_refused();
     described = false;
-    telling = SILENT;
+    emitted = SILENT;
     finalised_for = given_for = 0;
 }
 
 /* What an earlier session has left. */
 static void discard_buffers(void)
 {
-    for (pki_cupti_buffer *b = pki_cupti_buffers_take(), *next; b; b = next) {
+    for (pki_cupti_buffer *b = pki_cupti_buffers_drain(), *next; b; b = next) {
         next = b->next;
         pki_cupti_buffer_release(b);
     }
@@ -98,47 +98,47 @@ static pki_cupti_limits limits_at(uint64_t t, bool last)
 
 /* On and off, as captures had it: at once, so that they wait for what is to come. Between two times
  * nobody waits for anything. */
-static void tell_marks(void)
+static void emit_marks(void)
 {
-    for (pki_cupti_mark mark; pki_cupti_marks_take(&mark);) {
-        if (mark.on && telling == SILENT)
+    for (pki_cupti_mark mark; pki_cupti_marks_pop(&mark);) {
+        if (mark.on && emitted == SILENT)
             pki_activity_begins(PKI_SOURCE_CUPTI, mark.ns);
-        telling = mark.on ? MEASURES : HAS_MEASURED;
+        emitted = mark.on ? MEASURES : MEASURED;
         pki_activity_measures(mark.ns, mark.on);
     }
 }
 
 /* The same of one range of steps, or of the whole session. */
-static void tell_range(const pki_cupti_limits *m)
+static void emit_range(const pki_cupti_limits *m)
 {
     uint64_t from = pki_cupti_opened();
     if (!from)
         return;
-    if (telling == SILENT)
+    if (emitted == SILENT)
         pki_activity_begins(PKI_SOURCE_CUPTI, from);
-    telling = PKI_MAX(telling, TELLS);
-    if (telling == TELLS && m->begin != UINT64_MAX) {
+    emitted = PKI_MAX(emitted, BEGUN);
+    if (emitted == BEGUN && m->begin != UINT64_MAX) {
         pki_activity_measures(PKI_MAX(m->begin, from), true);
-        telling = MEASURES;
+        emitted = MEASURES;
     }
-    if (telling == MEASURES && m->end != UINT64_MAX) {
+    if (emitted == MEASURES && m->end != UINT64_MAX) {
         pki_activity_measures(m->end, false);
-        telling = HAS_MEASURED;
+        emitted = MEASURED;
     }
 }
 
 /* Up to where everything is there. closed: before the last buffers were taken. */
-static void tell_finalised(const pki_cupti_limits *m, bool closed)
+static void emit_finalised(const pki_cupti_limits *m, bool closed)
 {
     if (pki_cupti_opened())
         pki_activity_finalised(PKI_SOURCE_CUPTI, pki_cupti_join_finalised(m));
-    if (!armed || telling != HAS_MEASURED || !closed)
+    if (!armed || emitted != MEASURED || !closed)
         return;
     pki_activity_ends(PKI_SOURCE_CUPTI);
-    telling = SILENT;
+    emitted = SILENT;
 }
 
-static void gather(bool last)
+static void read_buffers(bool last)
 {
     uint64_t t = pki_activity_ns(pki_monotonic_ns());
     bool closed = pki_cupti_is_closed();
@@ -146,24 +146,24 @@ static void gather(bool last)
     pki_cupti_span span = {memory ? memory : opened, t}; /* memory is opened first */
     uint64_t memory_complete = pki_cupti_memory_complete();
     pki_cupti_limits limits = limits_at(t, last); /* before buffers are taken: they have it all */
-    for (pki_cupti_buffer *b = pki_cupti_buffers_take(), *next; b; b = next) {
+    for (pki_cupti_buffer *b = pki_cupti_buffers_drain(), *next; b; b = next) {
         next = b->next;
-        pki_cupti_read(b, &span, &counts, pki_cupti_join_take, &counts,
-                       memory ? pki_cupti_memory_take : NULL);
+        pki_cupti_read(b, &span, &counts, pki_cupti_join_record, &counts,
+                       memory ? pki_cupti_memory_add : NULL);
         pki_cupti_buffer_release(b);
     }
     if (memory && (last || memory_complete != given_for))
-        pki_cupti_memory_give(memory_complete);
+        pki_cupti_memory_emit(memory_complete);
     given_for = memory_complete;
     if (armed)
-        tell_marks();
+        emit_marks();
     else
-        tell_range(&limits);
+        emit_range(&limits);
     if (!last && limits.complete == finalised_for)
         return; /* nothing that is held can have become ready, but by chance */
     finalised_for = limits.complete;
     pki_cupti_join_finalise(&limits, &counts, pki_cupti_emit);
-    tell_finalised(&limits, closed);
+    emit_finalised(&limits, closed);
 }
 
 static void collect(void)
@@ -172,7 +172,7 @@ static void collect(void)
         pki_cupti_describe_devices();
         described = true;
     }
-    gather(false);
+    read_buffers(false);
 }
 
 /* In the report, too: who has recorded nothing has not been within its steps. */
@@ -200,7 +200,7 @@ static void sum_up(uint64_t dropped, uint64_t refused)
 static void stop(void)
 {
     uint64_t dropped = pki_cupti_dropped(), refused = pki_cupti_buffers_refused() - refused_before;
-    gather(true);
+    read_buffers(true);
     if (counts.records)
         pki_cupti_describe_devices();
     if (pki_cupti_opened() || pki_cupti_memory_opened()) {
@@ -220,13 +220,13 @@ static void stop(void)
 /* Before a session only the library is looked for: to ask the driver would start it. */
 static void probe(pk_backend_info *info)
 {
-    if (pki_cupti_switch_says(info->reason, sizeof info->reason))
+    if (pki_cupti_switch_status(info->reason, sizeof info->reason))
         info->live = pki_cupti_load(info->reason, sizeof info->reason);
     if (pki_cupti_version())
         pki_cupti_version_text(pki_cupti_version(), info->version, sizeof info->version);
 }
 
-static bool asked(const pki_config *config)
+static bool is_requested(const pki_config *config)
 {
     return config->cupti_window || config->costs_memory;
 }
@@ -246,7 +246,7 @@ const pki_backend pki_backend_cupti = {
     .by_default = false,
     .probe = probe,
     .start = start,
-    .asked = asked,
+    .requested = is_requested,
     .flush = pki_cupti_switch_flush,
     .collect = collect,
     .stop = stop,

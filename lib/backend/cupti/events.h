@@ -1,8 +1,8 @@
 /* lib/backend/cupti/events.h - which call recorded the event that somebody waits for.
  *
- * CUPTI tells of an event each time that it is recorded: which one, on which stream, by which call.
- * A record of a wait has the event alone. What was waited for is the newest recording before the
- * wait; correlations grow with each call.
+ * CUPTI has a record of an event each time that it is recorded: which one, on which stream, by
+ * which call. A record of a wait has the event alone. What was waited for is the newest recording
+ * before the wait; correlations grow with each call.
  *
  * Recordings are forgotten after two rounds of pki_cupti_events_age, but for the newest of each
  * event.

@@ -38,7 +38,7 @@ void pki_cupti_join_forget(void)
 
 /* ---- what comes in ---- */
 
-static void take_event(const pki_cupti_record *r, pki_cupti_counts *counts)
+static void join_event(const pki_cupti_record *r, pki_cupti_counts *counts)
 {
     pki_cupti_link *l = pki_cupti_link_at(r->correlation);
     if (l) {
@@ -53,22 +53,22 @@ static void take_event(const pki_cupti_record *r, pki_cupti_counts *counts)
         counts->lost++;
 }
 
-static void take_external(const pki_cupti_record *r)
+static void join_external(const pki_cupti_record *r)
 {
     pki_cupti_link *l = pki_cupti_link_at(r->correlation);
     if (l)
         l->external = r->id;
 }
 
-void pki_cupti_join_take(void *user, const pki_cupti_record *r)
+void pki_cupti_join_record(void *user, const pki_cupti_record *r)
 {
     pki_cupti_counts *counts = user;
     if (r->what == PKI_CUPTI_EXTERNAL) {
-        take_external(r);
+        join_external(r);
         return;
     }
     if (r->what == PKI_CUPTI_EVENT) {
-        take_event(r, counts);
+        join_event(r, counts);
         return;
     }
     if (r->what <= PKI_CUPTI_SET && r->what != PKI_CUPTI_GRAPH)
@@ -131,7 +131,7 @@ static void note(const pki_cupti_record *r)
 
 typedef enum verdict { KEEP, DROP, GIVE } verdict;
 
-/* Is it within the limits? KEEP: that cannot be told yet. */
+/* Is it within the limits? KEEP: that is not known yet. */
 static verdict admit(const pki_cupti_record *r, const pki_cupti_limits *m)
 {
     bool known = m->last || r->start < m->decided;
@@ -236,13 +236,13 @@ static int compare(const void *a, const void *b)
 
 static void tie_call(pki_cupti_link *l, pki_cupti_tie *tie)
 {
-    if (l->told) { /* one event of a call for each correlation */
+    if (l->emitted) { /* one event of a call for each correlation */
         tie->correlation = 0;
         return;
     }
     tie->flow = l->on_device && !l->alone;
     l->alone = l->alone || !tie->flow;
-    l->told = true;
+    l->emitted = true;
 }
 
 static void tie_device(pki_cupti_link *l, pki_cupti_tie *tie, pki_cupti_counts *counts)

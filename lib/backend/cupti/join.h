@@ -38,7 +38,7 @@ typedef struct pki_cupti_tie {
 typedef void pki_cupti_give(const pki_cupti_record *record, const pki_cupti_tie *tie);
 
 /* For pki_cupti_read; user is a pki_cupti_counts. */
-void pki_cupti_join_take(void *counts, const pki_cupti_record *record);
+void pki_cupti_join_record(void *counts, const pki_cupti_record *record);
 
 /* Hands over what is ready. */
 void pki_cupti_join_finalise(const pki_cupti_limits *limits, pki_cupti_counts *counts,

@@ -9,7 +9,7 @@ typedef struct table {
 
 static table young, old;
 
-static uint32_t place_of(const table *t, uint32_t correlation)
+static uint32_t slot_of(const table *t, uint32_t correlation)
 {
     uint32_t i = correlation * 2654435761u & (t->room - 1);
     while (t->links[i].correlation && t->links[i].correlation != correlation)
@@ -19,7 +19,7 @@ static uint32_t place_of(const table *t, uint32_t correlation)
 
 static pki_cupti_link *find(const table *t, uint32_t correlation)
 {
-    pki_cupti_link *l = t->room ? &t->links[place_of(t, correlation)] : NULL;
+    pki_cupti_link *l = t->room ? &t->links[slot_of(t, correlation)] : NULL;
     return l && l->correlation ? l : NULL;
 }
 
@@ -33,7 +33,7 @@ static bool make_room(table *t)
         return t->count + 1 < t->room; /* slower, as long as there is a free place */
     for (uint32_t i = 0; i < t->room; i++)
         if (t->links[i].correlation)
-            more.links[place_of(&more, t->links[i].correlation)] = t->links[i];
+            more.links[slot_of(&more, t->links[i].correlation)] = t->links[i];
     free(t->links);
     *t = more;
     return true;
@@ -45,7 +45,7 @@ pki_cupti_link *pki_cupti_link_at(uint32_t correlation)
     if (l || !correlation || !make_room(&young))
         return l;
     const pki_cupti_link *before = find(&old, correlation);
-    l = &young.links[place_of(&young, correlation)];
+    l = &young.links[slot_of(&young, correlation)];
     if (before)
         *l = *before;
     l->correlation = correlation;
@@ -53,7 +53,7 @@ pki_cupti_link *pki_cupti_link_at(uint32_t correlation)
     return l;
 }
 
-static void keep(const pki_cupti_link *l)
+static void retain(const pki_cupti_link *l)
 {
     if (l->age >= PKI_CUPTI_LINK_AGES || find(&old, l->correlation))
         return;
@@ -71,7 +71,7 @@ void pki_cupti_links_age(void)
     young = (table){NULL, 0, 0};
     for (uint32_t i = 0; i < oldest.room; i++)
         if (oldest.links[i].correlation && oldest.links[i].launches && !oldest.links[i].on_device)
-            keep(&oldest.links[i]);
+            retain(&oldest.links[i]);
     free(oldest.links);
 }
 

@@ -19,7 +19,7 @@ typedef struct pki_cupti_link {
     bool by_runtime;      /* and it is one of the runtime */
     bool launches;        /* it is one that puts work on a device */
     bool on_device;       /* and there is a record of that */
-    bool told;            /* a call's event with this correlation has been handed over */
+    bool emitted;         /* a call's event with this correlation has been handed over */
     bool alone;           /* one end has been handed over without an arrow */
     bool arrived;         /* the arrow's end has been handed over */
     uint8_t age;

@@ -15,7 +15,7 @@ void pki_cupti_marks_forget(void)
 
 bool pki_cupti_marks_have_room(void)
 {
-    /* Pairs with the release in pki_cupti_marks_take: the place has been read. */
+    /* Pairs with the release in pki_cupti_marks_pop: the place has been read. */
     return pki_load(&put) - pki_load_acquire(&taken) < MARKS;
 }
 
@@ -23,10 +23,10 @@ void pki_cupti_marks_put(uint64_t ns, bool on)
 {
     uint32_t n = pki_load(&put);
     marks[n % MARKS] = (pki_cupti_mark){ns, on};
-    pki_store_release(&put, n + 1); /* pairs with the acquire in pki_cupti_marks_take */
+    pki_store_release(&put, n + 1); /* pairs with the acquire in pki_cupti_marks_pop */
 }
 
-bool pki_cupti_marks_take(pki_cupti_mark *mark)
+bool pki_cupti_marks_pop(pki_cupti_mark *mark)
 {
     uint32_t n = pki_load(&taken);
     if (n == pki_load_acquire(&put)) /* pairs with the release in pki_cupti_marks_put */

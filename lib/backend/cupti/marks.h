@@ -1,5 +1,5 @@
 /* lib/backend/cupti/marks.h - from when till when CUPTI has recorded, on its way from who switches
- * it to who tells.
+ * it to who emits.
  *
  * Threads: one at a time puts, one at a time takes; nothing else is locked.
  */
@@ -20,4 +20,4 @@ bool pki_cupti_marks_have_room(void);
 void pki_cupti_marks_put(uint64_t ns, bool on);
 
 /* False: there is none. */
-bool pki_cupti_marks_take(pki_cupti_mark *mark);
+bool pki_cupti_marks_pop(pki_cupti_mark *mark);

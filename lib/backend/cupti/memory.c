@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cupti/askers.h"
+#include "backend/cupti/callers.h"
 #include "backend/cupti/control.h"
 #include "backend/cupti/pools.h"
 #include "base/array.h"
@@ -15,7 +15,7 @@
 typedef struct held {
     pki_gpu_operation operation; /* address 0: of a pool alone */
     uint64_t arrived;            /* its number: those of one moment stay as they came */
-    uint64_t pool, size, used;   /* pool 0: none that tells */
+    uint64_t pool, size, used;   /* pool 0: none with a record */
     bool gone;
 } held;
 
@@ -53,7 +53,7 @@ static bool kind_of(const CUpti_ActivityMemory4 *m, pki_gpu_kind *kind)
     }
 }
 
-/* Of a pool that is the process's own; another one's tells its owner instead of its size. */
+/* Of a pool that is the process's own; another one's record has its owner instead of its size. */
 static void read_config(const CUpti_ActivityMemory4 *m, held *h)
 {
     if (m->memoryPoolConfig.memoryPoolType != CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL)
@@ -76,7 +76,7 @@ static bool read_memory(const CUpti_Activity *record, held *h)
     o->bytes = m->bytes;
     o->device = m->deviceId;
     o->ns = m->timestamp;
-    o->known_region = pki_cupti_asker_of(m->correlationId, &o->region);
+    o->known_region = pki_cupti_caller_of(m->correlationId, &o->region);
     read_config(m, h);
     return true;
 }
@@ -96,7 +96,7 @@ static bool read_pool(const CUpti_Activity *record, held *h)
 }
 
 /* Its place in time: as of all records (records.c). */
-static bool place(held *h, const pki_cupti_span *span, pki_cupti_counts *counts)
+static bool set_time(held *h, const pki_cupti_span *span, pki_cupti_counts *counts)
 {
     uint64_t t = h->operation.ns;
     if (t == 0 || t >> 63) {
@@ -110,8 +110,8 @@ static bool place(held *h, const pki_cupti_span *span, pki_cupti_counts *counts)
     return false;
 }
 
-void pki_cupti_memory_take(const CUpti_Activity *record, const pki_cupti_span *span,
-                           pki_cupti_counts *counts)
+void pki_cupti_memory_add(const CUpti_Activity *record, const pki_cupti_span *span,
+                          pki_cupti_counts *counts)
 {
     held h = {.arrived = arrivals++};
     bool has = record->kind == CUPTI_ACTIVITY_KIND_MEMORY2
@@ -119,7 +119,7 @@ void pki_cupti_memory_take(const CUpti_Activity *record, const pki_cupti_span *s
                    : record->kind == CUPTI_ACTIVITY_KIND_MEMORY_POOL && read_pool(record, &h);
     if (!has)
         return;
-    if (!place(&h, span, counts)) {
+    if (!set_time(&h, span, counts)) {
         lost++;
     } else if (count < HELD_MOST && pki_array_fit(&all, &room, count + 1, sizeof *all)) {
         all[count++] = h;
@@ -139,7 +139,7 @@ static int compare(const void *a, const void *b)
     return x->arrived < y->arrived ? -1 : 1;
 }
 
-static void give(const held *h)
+static void emit(const held *h)
 {
     const pki_gpu_operation *o = &h->operation;
     const pki_cupti_record sample = {
@@ -152,17 +152,17 @@ static void give(const held *h)
         pki_gpu_memory_do(o);
 }
 
-void pki_cupti_memory_give(uint64_t complete)
+void pki_cupti_memory_emit(uint64_t complete)
 {
     size_t ready = 0;
     if (count)
         qsort(all, count, sizeof *all, compare);
     while (ready < count && all[ready].operation.ns < complete)
-        give(&all[ready++]);
+        emit(&all[ready++]);
     if (ready)
         memmove(all, all + ready, (count - ready) * sizeof *all);
     count -= ready;
-    pki_gpu_memory_given(pki_cupti_dropped(), lost);
+    pki_gpu_memory_complete(pki_cupti_dropped(), lost);
 }
 
 void pki_cupti_memory_forget(void)

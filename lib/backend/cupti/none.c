@@ -1,11 +1,11 @@
 #include "backend/none.h"
 
 /* As the real one is, so that the report says why not. */
-static bool asked(const pki_config *config)
+static bool is_requested(const pki_config *config)
 {
     return config->costs_memory;
 }
 
 PKI_BACKEND_NONE(cupti, false,
                  "perfkit was built without CUPTI's headers (cupti.h of CUDA 13.0 or newer)",
-                 .asked = asked);
+                 .requested = is_requested);

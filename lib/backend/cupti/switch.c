@@ -49,7 +49,7 @@ static void enter(stage next, const char *why)
     pthread_mutex_unlock(&words);
 }
 
-static bool open_or_say(char why[sizeof reason])
+static bool open_or_warn(char why[sizeof reason])
 {
     if (!pki_cupti_open(graph_nodes, why, sizeof reason)) {
         if (!said)
@@ -70,7 +70,7 @@ static bool open_or_say(char why[sizeof reason])
 static void open_it(void)
 {
     char why[sizeof reason] = "";
-    if (!open_or_say(why))
+    if (!open_or_warn(why))
         enter(FAILED, why);
 }
 
@@ -173,7 +173,7 @@ static void open_armed(void)
     char why[sizeof reason] = "";
     if (refused || !pki_cupti_marks_have_room())
         return;
-    bool on = pki_load(&now_in) == QUIET ? resume(why) : open_or_say(why);
+    bool on = pki_load(&now_in) == QUIET ? resume(why) : open_or_warn(why);
     pki_arming_listen(on);
     refused = !on;
     if (on)
@@ -276,7 +276,7 @@ void pki_cupti_switch_over(const char *why)
     enter(OVER, why);
 }
 
-static const char *words_of_stage(void)
+static const char *text_of_stage(void)
 {
     if (pki_load(&memory_on) && !of_activities)
         return "recording what is allocated";
@@ -292,11 +292,11 @@ static const char *words_of_stage(void)
     }
 }
 
-bool pki_cupti_switch_says(char *why, size_t size)
+bool pki_cupti_switch_status(char *why, size_t size)
 {
     pthread_mutex_lock(&words);
     bool failed = pki_load(&now_in) == FAILED && !pki_load(&memory_on);
-    snprintf(why, size, "%s", reason[0] ? reason : words_of_stage());
+    snprintf(why, size, "%s", reason[0] ? reason : text_of_stage());
     pthread_mutex_unlock(&words);
     return !failed;
 }

@@ -13,7 +13,7 @@
 #include "session/backend.h"
 
 /* listed: by name among the backends; else it is here for what else is asked for. False: it is not
- * there; pki_cupti_switch_says has the reason. */
+ * there; pki_cupti_switch_status has the reason. */
 bool pki_cupti_switch_start(const pki_config *config, bool listed);
 void pki_cupti_switch_flush(pki_flush why);
 
@@ -29,6 +29,6 @@ uint64_t pki_cupti_memory_complete(void);
 void pki_cupti_switch_over(const char *why);
 
 /* How it stands, in words. False: it is off. */
-bool pki_cupti_switch_says(char *why, size_t size);
+bool pki_cupti_switch_status(char *why, size_t size);
 
 void pki_cupti_switch_after_fork(void);

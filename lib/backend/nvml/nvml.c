@@ -19,7 +19,7 @@
 static bool ran;      /* a session had it on; what it found stands in the report */
 static bool child;    /* of a process that had it on */
 static char off[192]; /* why the session's start could not have it on */
-static uint32_t told[PKI_NVML_DEVICES]; /* reasons that have been logged, by device */
+static uint32_t logged[PKI_NVML_DEVICES]; /* reasons that have been logged, by device */
 
 extern const pki_backend pki_backend_nvml;
 
@@ -31,7 +31,7 @@ static bool start(const pki_config *config)
                                 .local_size = (unsigned)config->world.local_size,
                                 .energy = config->costs_energy};
     off[0] = 0;
-    memset(told, 0, sizeof told);
+    memset(logged, 0, sizeof logged);
     const pki_nvml *nvml = child ? NULL : pki_nvml_open(off, sizeof off);
     const char *why = nvml ? pki_nvml_sampler_start(nvml, &wish) : NULL;
     if (why)
@@ -40,14 +40,14 @@ static bool start(const pki_config *config)
     return ran;
 }
 
-static void tell(const pki_nvml_sample *sample)
+static void log_reasons(const pki_nvml_sample *sample)
 {
-    uint32_t bits = sample->reasons & ~told[sample->device];
+    uint32_t bits = sample->reasons & ~logged[sample->device];
     for (uint32_t bit = 1; bit; bit <<= 1)
         if (bits & bit & PKI_NVML_HELD_DOWN)
             pki_log(PK_LOG_INFO, "gpu%u: clocks are held down by %s", sample->ordinal,
                     pki_nvml_reason_text(bit));
-    told[sample->device] |= bits;
+    logged[sample->device] |= bits;
 }
 
 /* What holds the clocks down, the first of it; NULL: nothing does. */
@@ -60,7 +60,7 @@ static const char *holder(uint32_t reasons)
 static void collect(void)
 {
     size_t count;
-    const pki_nvml_sample *samples = pki_nvml_sampler_take(&count);
+    const pki_nvml_sample *samples = pki_nvml_sampler_drain(&count);
     for (size_t i = 0; i < count; i++) {
         pki_activity_counter_at(samples[i].counter, samples[i].value,
                                 pki_activity_ns(samples[i].when));
@@ -68,7 +68,7 @@ static void collect(void)
             pki_energy_of_gpu(samples[i].ordinal, samples[i].value, samples[i].when);
         if (samples[i].clocks)
             pki_energy_of_clocks(samples[i].ordinal, holder(samples[i].reasons));
-        tell(&samples[i]);
+        log_reasons(&samples[i]);
     }
 }
 
@@ -87,7 +87,7 @@ static void after_fork(void)
 }
 
 /* Without a session: does it answer, and how many devices are there? */
-static void look(pk_backend_info *info)
+static void probe_devices(pk_backend_info *info)
 {
     unsigned devices = 0;
     const pki_nvml *nvml = pki_nvml_open(info->reason, sizeof info->reason);
@@ -121,7 +121,7 @@ static void probe(pk_backend_info *info)
     else if (ran)
         pki_nvml_sampler_describe(info);
     else
-        look(info);
+        probe_devices(info);
 }
 
 const pki_backend pki_backend_nvml = {.name = "nvml",

@@ -269,7 +269,7 @@ const char *pki_nvml_sampler_start(const pki_nvml *nvml, const pki_nvml_wish *wi
     return "the thread that calls NVML could not be created";
 }
 
-const pki_nvml_sample *pki_nvml_sampler_take(size_t *count)
+const pki_nvml_sample *pki_nvml_sampler_drain(size_t *count)
 {
     pthread_mutex_lock(&s.lock);
     const pki_nvml_sample *taken = queue[filling];

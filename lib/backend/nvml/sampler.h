@@ -32,7 +32,7 @@ typedef struct pki_nvml_sample {
 const char *pki_nvml_sampler_start(const pki_nvml *nvml, const pki_nvml_wish *wish);
 
 /* What has been read since the last call; valid until the next one. */
-const pki_nvml_sample *pki_nvml_sampler_take(size_t *count);
+const pki_nvml_sample *pki_nvml_sampler_drain(size_t *count);
 
 /* What the thread has taken of the processors, ns, as of its last reading. */
 uint64_t pki_nvml_sampler_cpu(void);

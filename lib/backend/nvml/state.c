@@ -8,7 +8,7 @@
 #include "base/compiler.h"
 
 #define LONG 1000000000u /* ns that no call should take */
-#define RARE 400000000u  /* ns between two readings, if that is worth telling */
+#define RARE 400000000u  /* ns between two readings, if that is worth a line */
 #define LISTED 4u        /* devices by number; more are counted */
 
 typedef struct sentence {

@@ -21,7 +21,7 @@ typedef struct pki_nvml_visible {
     struct {
         pki_nvml_handle handle;
         unsigned ordinal; /* CUDA's */
-        bool is_slice;    /* a MIG device: memory is all that it tells */
+        bool is_slice;    /* a MIG device: memory is all that NVML has of it */
     } devices[PKI_NVML_DEVICES];
     unsigned count;   /* of those that are this process's to read */
     unsigned seen;    /* by CUDA, those of other ranks among them */

@@ -43,7 +43,7 @@ static inline int open_one(pki_nvtx_user *u, const pki_nvtx_domain *domain, pk_r
     return level;
 }
 
-static void say_work(pk_region *region, const pki_work *work)
+static void add_work(pk_region *region, const pki_work *work)
 {
     if (work->bytes || work->flops)
         pk_region_add_on_(region, work->bytes, work->flops);
@@ -66,7 +66,7 @@ PKI_COLD int pki_nvtx_push(pki_nvtx_domain *domain, const pki_nvtx_event *event)
         pki_nvtx_catch_up(u);
     int level = open_one(u, domain, event ? event->region : NULL);
     if (event)
-        say_work(event->region, &event->work);
+        add_work(event->region, &event->work);
     return level;
 }
 
@@ -86,12 +86,12 @@ static PKI_COLD int push_first(pki_nvtx_domain *domain, const nvtxEventAttribute
     return pki_nvtx_push(domain, &event);
 }
 
-static PKI_COLD void say_attributes(const pki_nvtx_domain *domain, pk_region *region,
+static PKI_COLD void add_attributes(const pki_nvtx_domain *domain, pk_region *region,
                                     const nvtxEventAttributes_t *attr, pki_nvtx_meaning meaning)
 {
     pki_work work = {0};
     pki_nvtx_read_attributes(domain, attr, meaning, &work);
-    say_work(region, &work);
+    add_work(region, &work);
 }
 
 int pki_nvtx_push_ex(nvtxDomainHandle_t handle, const nvtxEventAttributes_t *attr)
@@ -104,7 +104,7 @@ int pki_nvtx_push_ex(nvtxDomainHandle_t handle, const nvtxEventAttributes_t *att
     pk_region *region = pki_nvtx_region_in(u, domain, attr, &meaning);
     int level = open_one(u, domain, region);
     if (PKI_UNLIKELY(pki_nvtx_has_payload(attr)))
-        say_attributes(domain, region, attr, meaning);
+        add_attributes(domain, region, attr, meaning);
     return level;
 }
 
@@ -134,7 +134,7 @@ static inline void end_range(const pki_nvtx_open *r, const pki_work *more)
                      (uint32_t)pki_load(&pki_self->state) < r->offset))
         return;
     if (more)
-        say_work(region, more);
+        add_work(region, more);
     pk_region_end_on_(region);
 }
 

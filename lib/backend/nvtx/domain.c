@@ -60,7 +60,7 @@ pki_nvtx_domain *pki_nvtx_domain_create(const char *name)
 
 /* ---- categories ---- */
 
-bool pki_nvtx_says(const char *text, const char *word)
+bool pki_nvtx_contains(const char *text, const char *word)
 {
     for (; text && *text; text++) {
         size_t n = 0;
@@ -74,9 +74,9 @@ bool pki_nvtx_says(const char *text, const char *word)
 
 static pki_nvtx_meaning meaning_of(const char *name)
 {
-    return pki_nvtx_says(name, "byte")   ? PKI_NVTX_BYTES
-           : pki_nvtx_says(name, "flop") ? PKI_NVTX_FLOPS
-                                         : PKI_NVTX_NUMBER;
+    return pki_nvtx_contains(name, "byte")   ? PKI_NVTX_BYTES
+           : pki_nvtx_contains(name, "flop") ? PKI_NVTX_FLOPS
+                                             : PKI_NVTX_NUMBER;
 }
 
 /* The last name counts. */

@@ -64,7 +64,7 @@ static int module_table(NvtxCallbackModule module, NvtxFunctionTable *table, uns
     return n > 0;
 }
 
-static void hear_version(uint32_t version)
+static void ignore_version(uint32_t version)
 {
     (void)version;
 }
@@ -73,7 +73,7 @@ static const void *export_table(uint32_t id)
 {
     static const NvtxExportTableCallbacks callbacks = {sizeof callbacks, module_table};
     static const NvtxExportTableVersionInfo version = {sizeof version, NVTX_VERSION, 0,
-                                                       hear_version};
+                                                       ignore_version};
     return id == NVTX_ETID_CALLBACKS     ? (const void *)&callbacks
            : id == NVTX_ETID_VERSIONINFO ? (const void *)&version
                                          : NULL;

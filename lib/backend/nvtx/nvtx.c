@@ -12,15 +12,14 @@ static bool start(const pki_config *config)
 {
     started = true;
     not_consuming[0] = '\0';
-    consumes =
-        config->nvtx_consume && pki_nvtx_make_found(config, not_consuming, sizeof not_consuming);
+    consumes = config->nvtx_consume && pki_nvtx_inject(config, not_consuming, sizeof not_consuming);
     emits = pki_nvtx_emit_start(emitting, sizeof emitting);
     pki_nvtx_consume(consumes);
     return emits || consumes;
 }
 
 /* Whoever wants other people's ranges wants this backend. */
-static bool asked(const pki_config *config)
+static bool is_requested(const pki_config *config)
 {
     return config->nvtx_consume;
 }
@@ -93,7 +92,7 @@ const pki_backend pki_backend_nvtx = {.name = "nvtx",
                                       .probe = probe,
                                       .start = start,
                                       .mirror = &pki_nvtx_mirror,
-                                      .asked = asked,
+                                      .requested = is_requested,
                                       .collect = collect,
                                       .stop = stop,
                                       .after_fork = after_fork};

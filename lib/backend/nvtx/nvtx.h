@@ -52,7 +52,7 @@ typedef struct pki_nvtx_tool {
 bool pki_nvtx_find_tool(pki_nvtx_tool *tool);
 
 /* From here on whoever calls NVTX for the first time finds us. False, and why in words. */
-bool pki_nvtx_make_found(const pki_config *config, char *reason, size_t size);
+bool pki_nvtx_inject(const pki_config *config, char *reason, size_t size);
 
 /* ---- nvtx/emit.c ---- */
 
@@ -119,7 +119,7 @@ pk_region *pki_nvtx_registered(const pki_nvtx_domain *domain, nvtxStringHandle_t
                                uint32_t category, pki_nvtx_meaning *meaning);
 
 /* Does the text contain the word, which is in small letters? */
-bool pki_nvtx_says(const char *text, const char *word);
+bool pki_nvtx_contains(const char *text, const char *word);
 
 /* As UTF-8, whatever the locale; cut to fit. */
 void pki_nvtx_narrow(char *out, size_t size, const wchar_t *wide);

@@ -153,9 +153,9 @@ static void note_entry(pki_nvtx_schema *s, const nvtxPayloadSchemaEntry_t *e, ui
         s->message = field;
     else if (!plain || !(is_whole(type) || is_real(type)))
         return;
-    else if (!s->moved.bytes && is_whole(type) && pki_nvtx_says(e->name, "byte"))
+    else if (!s->moved.bytes && is_whole(type) && pki_nvtx_contains(e->name, "byte"))
         s->moved = field;
-    else if (!s->flops.bytes && is_whole(type) && pki_nvtx_says(e->name, "flop"))
+    else if (!s->flops.bytes && is_whole(type) && pki_nvtx_contains(e->name, "flop"))
         s->flops = field;
     else if (alone)
         s->other = field;

@@ -65,13 +65,13 @@ static uint32_t *link_of(void *none, uint32_t number)
 
 static void release(uint32_t i)
 {
-    pki_free_give(&free_cells, link_of, NULL, i + 1);
+    pki_free_list_push(&free_cells, link_of, NULL, i + 1);
 }
 
 /* NOWHERE: none is free. */
 static uint32_t pop_free(void)
 {
-    return pki_free_take(&free_cells, link_of, NULL) - 1;
+    return pki_free_list_pop(&free_cells, link_of, NULL) - 1;
 }
 
 static PKI_COLD bool grow(void)

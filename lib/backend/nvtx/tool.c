@@ -149,7 +149,7 @@ static bool is_same_file(const char *a, const char *b)
 }
 
 /* Somebody who has injected a tool before us is left alone. */
-bool pki_nvtx_make_found(const pki_config *config, char *reason, size_t size)
+bool pki_nvtx_inject(const pki_config *config, char *reason, size_t size)
 {
     char path[PATH_MAX];
     const char *there = wanted_tool();

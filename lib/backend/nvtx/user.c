@@ -93,7 +93,7 @@ PKI_COLD pk_region *pki_nvtx_look_up(pki_nvtx_user *u, const void *message,
     if (!u || !message || n == PKI_NVTX_TEXT_BYTES)
         return region;
     pki_nvtx_remembered *r =
-        pki_nvtx_place_of(u, pki_nvtx_address_of(message, registered), domain, category);
+        pki_nvtx_slot_of(u, pki_nvtx_address_of(message, registered), domain, category);
     *r = (pki_nvtx_remembered){.message = pki_nvtx_address_of(message, registered),
                                .domain = domain,
                                .region = region,

@@ -59,9 +59,9 @@ pk_region *pki_nvtx_look_up(pki_nvtx_user *user, const void *message, const pki_
 pk_region *pki_nvtx_other_region(const pki_nvtx_domain *domain, const nvtxEventAttributes_t *attr,
                                  pki_nvtx_meaning *meaning);
 
-static inline pki_nvtx_remembered *pki_nvtx_place_of(pki_nvtx_user *u, uintptr_t message,
-                                                     const pki_nvtx_domain *domain,
-                                                     uint32_t category)
+static inline pki_nvtx_remembered *pki_nvtx_slot_of(pki_nvtx_user *u, uintptr_t message,
+                                                    const pki_nvtx_domain *domain,
+                                                    uint32_t category)
 {
     uint64_t bits = (uint64_t)message ^ (uint64_t)(uintptr_t)domain >> 4 ^ category;
     return &u->messages[(bits * 0x9E3779B97F4A7C15u) >> 58 & (PKI_NVTX_REMEMBERED - 1)];
@@ -90,7 +90,7 @@ static inline pk_region *pki_nvtx_region_of(pki_nvtx_user *u, const pki_nvtx_dom
     if (PKI_UNLIKELY(!u || !message))
         return pki_nvtx_look_up(u, message, domain, category, registered, meaning);
     const pki_nvtx_remembered *r =
-        pki_nvtx_place_of(u, pki_nvtx_address_of(message, registered), domain, category);
+        pki_nvtx_slot_of(u, pki_nvtx_address_of(message, registered), domain, category);
     if (PKI_UNLIKELY(!pki_nvtx_is_it(r, message, domain, category, registered)))
         return pki_nvtx_look_up(u, message, domain, category, registered, meaning);
     *meaning = r->meaning;

@@ -10,7 +10,7 @@ const char *pki_bench_bound_name(uint32_t bound)
                                             : "unknown";
 }
 
-static const char *bound_words(const pk_bench_result *r)
+static const char *bound_text(const pk_bench_result *r)
 {
     switch (r->bound) {
     case PK_BENCH_BOUND_DEVICE:
@@ -22,7 +22,7 @@ static const char *bound_words(const pk_bench_result *r)
     }
 }
 
-void pki_bench_device_words(const pki_bench_row *row, char *text, size_t size)
+void pki_bench_device_text(const pki_bench_row *row, char *text, size_t size)
 {
     const pk_bench_result *r = &row->result;
     text[0] = 0;
@@ -30,7 +30,7 @@ void pki_bench_device_words(const pki_bench_row *row, char *text, size_t size)
         return;
     int used = snprintf(text, size, "%s, %s: launching takes %s, %s",
                         row->cold ? "L2 flushed" : "L2 hot", r->queued ? "queued" : "not queued",
-                        pki_bench_time(r->launch).text, bound_words(r));
+                        pki_bench_time(r->launch).text, bound_text(r));
     if (r->clock_high && used > 0 && (size_t)used < size)
         snprintf(text + used, size - (size_t)used,
                  r->clock_low < r->clock_high ? "; %u to %u MHz" : "; %u MHz", r->clock_low,

@@ -102,7 +102,7 @@ void pki_bench_rates(const pki_bench_row *row, char *text, size_t size);
 
 /* "L2 hot, queued: launching takes 5.000 us, launch-bound if not queued; 1980 MHz"; "" if it was
  * not measured on a device. And its bound in a word. */
-void pki_bench_device_words(const pki_bench_row *row, char *text, size_t size);
+void pki_bench_device_text(const pki_bench_row *row, char *text, size_t size);
 const char *pki_bench_bound_name(uint32_t bound);
 
 /* Half the interval over the median. */

@@ -19,7 +19,7 @@ static void put_case(FILE *file, const pki_bench_row *row)
     if (pki_bench_row_measured(row)) {
         fputs(">\n    <system-out>", file);
         pki_bench_put_xml(file, r->verdict_text);
-        pki_bench_device_words(row, device, sizeof device);
+        pki_bench_device_text(row, device, sizeof device);
         fprintf(file, "; median %s%s%s", pki_bench_time(r->median).text, *device ? "; " : "",
                 device);
         fputs("</system-out>\n  </testcase>\n", file);

@@ -34,7 +34,7 @@ static void put_row(FILE *file, const pki_bench_row *row)
             100 * pki_bench_half_width(r), pki_bench_time(r->p99).text, pki_bench_time(r->cpu).text,
             (size_t)r->count);
     pki_bench_put_markdown(file, r->verdict_text);
-    pki_bench_device_words(row, device, sizeof device);
+    pki_bench_device_text(row, device, sizeof device);
     fprintf(file, "%s%s%s%s%s", *device ? "; " : "", device, *rates ? "; " : "", rates,
             *row->label ? "; " : "");
     pki_bench_put_markdown(file, row->label);

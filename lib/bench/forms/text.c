@@ -78,7 +78,7 @@ static void put_figures(const pki_bench_row *row, FILE *file)
         add(text, sizeof text, "%s %.5g", row->figures[i].name, row->figures[i].value);
     if (*text)
         put_indented(file, text);
-    pki_bench_device_words(row, text, sizeof text);
+    pki_bench_device_text(row, text, sizeof text);
     if (*text)
         put_indented(file, text);
 }

@@ -24,7 +24,7 @@ typedef struct pki_decision {
     double p;              /* two-sided, against the margin, this benchmark alone */
     double level;          /* the alpha at which it was tested */
     size_t more;           /* PKI_UNSURE: how many replications more it would take to tell with
-                              probability 0.9; PKI_TOO_MANY: that many or more; 0: no telling */
+                              probability 0.9; PKI_TOO_MANY: that many or more; 0: unknown */
 } pki_decision;
 
 /* margin 0.01: 1 %. False without memory. */

@@ -41,7 +41,7 @@ typedef struct pki_run_difference {
     double error;     /* standard error of it from the spread between runs; with no such spread,
                          from within the two runs */
     double df;        /* degrees of freedom of that error; 0: from within, normal */
-    double spread;    /* standard deviation between runs; NAN if there is no telling */
+    double spread;    /* standard deviation between runs; NAN if it is unknown */
     double allowance; /* how far runs of one build may lie apart beyond what error says */
 } pki_run_difference;
 
@@ -99,5 +99,5 @@ bool pki_holm(const double *p, size_t count, double alpha, bool *rejected, doubl
 size_t pki_replications_needed(double spread, double distance, double alpha);
 
 /* The standard deviation of replications: for ranks, the one that makes the interval as wide as it
- * is. NAN where there is no telling. */
+ * is. NAN where it is unknown. */
 double pki_evidence_spread(const pki_evidence *e, double alpha);

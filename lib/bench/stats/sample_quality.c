@@ -123,7 +123,7 @@ static double narrowest_half(const double *sorted, size_t n)
 
 /* The median is what is reported, so what lies far from it is no noise of the figure: on a shared
  * machine a tenth of the samples is interrupted, however well the others agree. */
-static void say_spread(pki_quality *q, double middle, double closest, double outliers)
+static void describe_spread(pki_quality *q, double middle, double closest, double outliers)
 {
     bool wide = middle > PKI_QUALITY_NOISE, noisy = wide && closest > PKI_QUALITY_CORE;
     char far[96] = "";
@@ -138,7 +138,7 @@ static void say_spread(pki_quality *q, double middle, double closest, double out
                  wide ? "the closest" : "the middle", PERCENT(wide ? closest : middle), far);
 }
 
-static void say_modes(pki_quality *q, bool low_is_minor)
+static void describe_modes(pki_quality *q, bool low_is_minor)
 {
     q->verdict = PK_BENCH_VERDICT_BIMODAL;
     snprintf(q->text, sizeof q->text, "bimodal: %s around %s, %s around %s",
@@ -146,7 +146,7 @@ static void say_modes(pki_quality *q, bool low_is_minor)
              PERCENT(low_is_minor ? 1 - q->minor : q->minor), pki_figure_time(q->mode_high).text);
 }
 
-static void say_drift(pki_quality *q)
+static void describe_drift(pki_quality *q)
 {
     q->verdict = PK_BENCH_VERDICT_DRIFTING;
     snprintf(q->text, sizeof q->text, "drifting: the last third is %s %s than the first",
@@ -164,13 +164,13 @@ static void judge(const double *samples, size_t n, pki_quality *q, double *sorte
     double range = pki_samples_quantile(sorted, n, 0.75) - pki_samples_quantile(sorted, n, 0.25);
     pki_outliers beyond = pki_samples_outliers(sorted, n);
     if (drifts(q))
-        say_drift(q);
+        describe_drift(q);
     else if (two)
-        say_modes(q, median > (q->mode_low + q->mode_high) / 2);
+        describe_modes(q, median > (q->mode_low + q->mode_high) / 2);
     else
-        say_spread(q, median > 0 ? range / median : 0,
-                   median > 0 ? narrowest_half(sorted, n) / median : 0,
-                   (double)(beyond.low_severe + beyond.high_severe) / (double)n);
+        describe_spread(q, median > 0 ? range / median : 0,
+                        median > 0 ? narrowest_half(sorted, n) / median : 0,
+                        (double)(beyond.low_severe + beyond.high_severe) / (double)n);
 }
 
 bool pki_samples_quality(const double *samples, size_t n, pki_quality *quality)

@@ -1,5 +1,6 @@
 #include "bench/stats/sample_stats.h"
 
+#include "base/compare.h"
 #include "base/compiler.h"
 #include "stats/moments.h"
 #include "stats/select.h"
@@ -30,23 +31,17 @@ uint64_t pki_random_below(pki_random *random, uint64_t n)
 
 /* ---- location and spread ---- */
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 void pki_samples_sort(double *samples, size_t n)
 {
     if (n > 1)
-        qsort(samples, n, sizeof *samples, compare);
+        qsort(samples, n, sizeof *samples, pki_compare_double);
 }
 
 static int by_rank(const void *a, const void *b)
 {
     const pki_ranked *x = a, *y = b;
     int order = (isnan(x->value) != 0) - (isnan(y->value) != 0);
-    order = order ? order : compare(&x->value, &y->value);
+    order = order ? order : pki_compare_double(&x->value, &y->value);
     return order ? order : (x->place > y->place) - (x->place < y->place);
 }
 

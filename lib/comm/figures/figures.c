@@ -124,7 +124,7 @@ static bool count_bandwidth(pki_operation_cell *cell, const pki_timed_operation 
     return pki_tally_add(&cell->busbw, algbw * factor, 1) && kept;
 }
 
-static void keep_if_slow(pki_comm_figures *c, const pki_timed_operation *op)
+static void insert_if_slow(pki_comm_figures *c, const pki_timed_operation *op)
 {
     size_t at = c->slow_count;
     while (at > 0 && pki_timed_operation_share(&c->slow[at - 1]) < pki_timed_operation_share(op))
@@ -162,7 +162,7 @@ void pki_comm_figures_add(pki_comm_figures *c, const pki_timed_operation *op)
     bool paired = pki_comm_partners_add(&c->partners, op);
     bool chosen = pki_comm_sequences_add(&c->sequences, op);
     c->unmeasured += !(timed && rated && placed && paired && chosen);
-    keep_if_slow(c, op);
+    insert_if_slow(c, op);
 }
 
 void pki_comm_figures_add_calls(pki_comm_figures *c, const pki_timed_operation *op, uint32_t calls)

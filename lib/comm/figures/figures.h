@@ -66,9 +66,9 @@ static inline uint64_t pki_timed_operation_share(const pki_timed_operation *op)
     return op->end > op->start ? (op->end - op->start) / sharers : 0;
 }
 
-/* A step of the loop, from start until before end, so that the slowest operations can be told with
- * the step that they began in. Of the last PKI_COMM_FIGURES_STEPS it does not matter which of the
- * two is told first. */
+/* A step of the loop, from start until before end, so that the slowest operations can be listed
+ * with the step that they began in. Of the last PKI_COMM_FIGURES_STEPS it does not matter which of
+ * the two is added first. */
 void pki_comm_figures_step(pki_comm_figures *c, uint64_t index, uint64_t start, uint64_t end);
 
 /* Bytes that nccl-tests divide by the duration, and the factor from there to bus bandwidth; 0 where
@@ -80,7 +80,7 @@ double pki_comm_bus_factor(pk_comm_op op, uint32_t ranks);
 uint64_t pki_comm_class(uint64_t bytes);
 
 /* What is known of a communicator besides: lib/comm/model/communicator.h, through a door, since
- * files tell it too. */
+ * files have it, too. */
 typedef struct pki_comm_facts {
     const char *library, *name;
     uint64_t id;

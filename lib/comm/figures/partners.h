@@ -19,7 +19,8 @@ typedef struct pki_comm_partners {
 /* False: there is no memory. What is no message, or with nobody known, is nothing. */
 bool pki_comm_partners_add(pki_comm_partners *p, const pki_timed_operation *op);
 
-/* In the order of ranks, what could not be told apart last; in *count. NULL without memory. */
+/* In the order of ranks, those that were too many to be told apart last; in *count. NULL without
+ * memory. */
 pki_partner_row *pki_comm_partners_rows(const pki_comm_partners *p, size_t *count);
 
 /* The rows of those with most bytes, then most messages; of what is left one row, the last, is the

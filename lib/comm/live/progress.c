@@ -55,7 +55,7 @@ static void write_stall(pki_session *s, const pki_comms_entry *e, uint64_t ns)
                          0);
 }
 
-static void look_at(pki_session *s, const pk_comm *c, uint64_t now)
+static void check_communicator(pki_session *s, const pk_comm *c, uint64_t now)
 {
     pki_comms_entry is = pki_comm_progress(c), *was = entry_of(s, c->index);
     if (!was)
@@ -78,8 +78,8 @@ void pki_progress_round(pki_session *s)
     uint64_t now = c ? pki_activity_ns_of_ticks(pki_activity_ticks()) : 0;
     for (uint32_t i = 0; i < PKI_COMMS_MAX && (c = pki_comm_at(i)); i++)
         if (pki_comm_enqueued(c))
-            look_at(s, c, now);
+            check_communicator(s, c, now);
     c = pki_comm_at(PKI_COMMS_MAX - 1); /* shared by those that are too many: after a gap */
     if (c && pki_comm_enqueued(c))
-        look_at(s, c, now);
+        check_communicator(s, c, now);
 }

@@ -45,7 +45,7 @@ static bool is_like(const pk_comm *a, const pk_comm *b)
 }
 
 /* A loop that makes and frees communicators makes one row of the report, not thousands. */
-static pk_comm *find_gone(const pk_comm *wanted)
+static pk_comm *find_freed(const pk_comm *wanted)
 {
     for (uint32_t i = 0; i < count; i++)
         if (comms[i]->gone && is_like(comms[i], wanted))
@@ -110,7 +110,7 @@ pk_comm *pk_comm_create(const char *library, const char *name, uint64_t id, int3
     if (!pki_enter()) /* a handler, amid a call of ours */
         return share();
     pthread_mutex_lock(&lock);
-    pk_comm *c = find_gone(&wanted);
+    pk_comm *c = find_freed(&wanted);
     c = c ? c : make(&wanted);
     c = c ? c : share();
     c->gone = 0;
@@ -282,7 +282,7 @@ pki_comms_entry pki_comm_progress(const pk_comm *c)
                              .messages = pki_load(&c->messages)};
 }
 
-void pki_comm_give_up(pk_comm *comm)
+void pki_comm_abandon(pk_comm *comm)
 {
     pki_store(&comm->given_up, 1u);
     __atomic_sub_fetch(&comm->flow, PKI_COMM_FLYING, __ATOMIC_RELAXED);

@@ -25,7 +25,7 @@ struct pk_comm {
     char library[PKI_COMM_TEXT], title[PKI_COMM_TEXT];
     uint64_t flow;      /* sequence number of the last one enqueued, and how many are in flight */
     uint64_t completed; /* sequence number; kept while something is in flight or was given up */
-    uint64_t started;   /* 0: as far as enqueued; libraries with a queue tell more */
+    uint64_t started;   /* 0: as far as enqueued; libraries with a queue report more */
     uint64_t ends[PKI_COMM_ENDS]; /* ns: of the last operations that a backend has seen, in turn */
     uint32_t end_count;
     uint32_t messages;   /* 1: some operations were no collectives */
@@ -81,7 +81,7 @@ pki_comm_payload pki_comm_enqueue(pk_comm *comm, pk_comm_op op, pk_comm_type typ
 void pki_comm_complete(uint64_t what, uint64_t extra);
 
 /* One of the operations in flight will never be: it is not under way, and not complete. */
-void pki_comm_give_up(pk_comm *comm);
+void pki_comm_abandon(pk_comm *comm);
 
 /* The one that has been in flight for longest; for operations that complete in their order. */
 uint64_t pki_comm_oldest(const pk_comm *comm);

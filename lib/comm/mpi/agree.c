@@ -20,17 +20,17 @@
 /* Below an answer: */
 enum { NOTHING = -1, DIFFERENT = -2 };
 
-typedef struct asking {
+typedef struct agreement {
     const char *variable;
     int rank, ranks;
     double since, until;
     bool unable; /* the launcher keeps no names */
-} asking;
+} agreement;
 
 /* Of this job: a launcher may have several. Without a blank: MPICH's takes its requests apart
  * there.
  */
-static void name_of(const asking *a, const char *what, int rank, char name[NAME])
+static void name_of(const agreement *a, const char *what, int rank, char name[NAME])
 {
     static const char *const jobs[] = {"PMIX_NAMESPACE", "PMI_JOBID", "SLURM_STEP_ID"};
     const char *job = NULL;
@@ -40,7 +40,7 @@ static void name_of(const asking *a, const char *what, int rank, char name[NAME]
 }
 
 /* The value is in the place of a port, which only who opens it looks into. */
-static bool publish(const asking *a, const char *what, int rank, long value)
+static bool publish(const agreement *a, const char *what, int rank, long value)
 {
     char name[NAME], text[32];
     name_of(a, what, rank, name);
@@ -48,7 +48,7 @@ static bool publish(const asking *a, const char *what, int rank, long value)
     return PMPI_Publish_name(name, MPI_INFO_NULL, text) == MPI_SUCCESS;
 }
 
-static long look_up(const asking *a, const char *what, int rank)
+static long look_up(const agreement *a, const char *what, int rank)
 {
     char name[NAME], text[MPI_MAX_PORT_NAME] = "";
     name_of(a, what, rank, name);
@@ -58,7 +58,7 @@ static long look_up(const asking *a, const char *what, int rank)
 }
 
 /* Longer, the longer it has waited; many ask one launcher. */
-static bool sleep_a_little(const asking *a)
+static bool sleep_a_little(const agreement *a)
 {
     double now = pki_mpi_seconds(), nap = fmin(fmax((now - a->since) / 8, 200e-6), NAP_MOST);
     if (now > a->until)
@@ -68,7 +68,7 @@ static bool sleep_a_little(const asking *a)
 }
 
 /* What the ranks below this one, and it, want; NOTHING: one of them is silent. */
-static long gather(const asking *a, long mine)
+static long collect_wishes(const agreement *a, long mine)
 {
     long wanted = mine;
     for (int distance = 1; distance < a->ranks && !(a->rank & distance); distance *= 2) {
@@ -84,13 +84,13 @@ static long gather(const asking *a, long mine)
 }
 
 /* The first decision is everybody's, whosever it is. */
-static long decide(const asking *a, long wanted)
+static long decide(const agreement *a, long wanted)
 {
     publish(a, "decision", 0, wanted == NOTHING ? 0 : wanted);
     return look_up(a, "decision", 0);
 }
 
-static long wait_for_decision(const asking *a)
+static long wait_for_decision(const agreement *a)
 {
     long decision = NOTHING;
     while ((decision = look_up(a, "decision", 0)) == NOTHING)
@@ -100,15 +100,15 @@ static long wait_for_decision(const asking *a)
 }
 
 /* Nobody may say yes who could not hear what is decided then. */
-static bool is_able(const asking *a, long mine)
+static bool is_able(const agreement *a, long mine)
 {
     return publish(a, "tries", a->rank, mine) && look_up(a, "tries", a->rank) == mine;
 }
 
-static long ask(asking *a, long mine)
+static long settle(agreement *a, long mine)
 {
     a->unable = !is_able(a, mine);
-    long wanted = a->unable ? NOTHING : gather(a, mine);
+    long wanted = a->unable ? NOTHING : collect_wishes(a, mine);
     if (wanted == NOTHING)
         return decide(a, NOTHING);
     if (a->rank == 0)
@@ -117,7 +117,7 @@ static long ask(asking *a, long mine)
     return wait_for_decision(a);
 }
 
-static void say(const asking *a, long decision)
+static void log_decision(const agreement *a, long decision)
 {
     char line[300];
     const char *why = decision == DIFFERENT ? "differs between the ranks"
@@ -142,7 +142,7 @@ static bool is_alone(void)
 
 long pki_mpi_agree(const char *variable, long mine)
 {
-    asking a = {.variable = variable, .since = pki_mpi_seconds()};
+    agreement a = {.variable = variable, .since = pki_mpi_seconds()};
     MPI_Errhandler world, self;
     if (is_alone())
         return 0;
@@ -153,12 +153,12 @@ long pki_mpi_agree(const char *variable, long mine)
     PMPI_Comm_get_errhandler(MPI_COMM_SELF, &self);
     PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     PMPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    long decision = ask(&a, mine);
+    long decision = settle(&a, mine);
     PMPI_Comm_set_errhandler(MPI_COMM_WORLD, world);
     PMPI_Comm_set_errhandler(MPI_COMM_SELF, self);
     PMPI_Errhandler_free(&world);
     PMPI_Errhandler_free(&self);
     if (decision != mine)
-        say(&a, decision);
+        log_decision(&a, decision);
     return decision == mine && mine > 0 ? mine : 0;
 }

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-static void give_back(pki_mpi_batch *b)
+static void release(pki_mpi_batch *b)
 {
     if (b->entries != b->few)
         free(b->entries);
@@ -26,7 +26,7 @@ void pki_mpi_batch_open(pki_mpi_batch *b, int n, const MPI_Request requests[])
         b->receives = b->receives || pki_mpi_receives(b->entries[i]);
     }
     if (!any) {
-        give_back(b);
+        release(b);
         return;
     }
     b->n = n;
@@ -67,5 +67,5 @@ void pki_mpi_batch_close(pki_mpi_batch *b, const MPI_Request requests[], int don
         else
             pki_mpi_release(b->entries[i], waited);
     }
-    give_back(b);
+    release(b);
 }

@@ -25,7 +25,7 @@ static pk_region message = PK_REGION_OF(PK_COMM, "clock message");
 
 /* ---- a message ---- */
 
-static void say(const pki_mpi_comm *c, int to, char more)
+static void send_turn(const pki_mpi_comm *c, int to, char more)
 {
     pk_region_begin(&message);
     pk_comm_call(&message, c->messages, PK_OP_SEND, PK_TYPE_INT8, 1, to);
@@ -34,7 +34,7 @@ static void say(const pki_mpi_comm *c, int to, char more)
 }
 
 /* 0 also if nothing comes: then nothing is waited for any more. */
-static char hear(const pki_mpi_comm *c, int from)
+static char receive_turn(const pki_mpi_comm *c, int from)
 {
     char more = 0;
     int there = 0;
@@ -57,23 +57,23 @@ static char hear(const pki_mpi_comm *c, int from)
 
 /* ---- a pair ---- */
 
-static void ask(const pki_mpi_comm *c, int child)
+static void measure_child(const pki_mpi_comm *c, int child)
 {
     double until = pki_mpi_seconds() + TRIPS_SECONDS;
     char more = 1;
     for (int i = 1; more; i++) {
         more = i < TRIPS && pki_mpi_seconds() < until ? 1 : 2; /* 2: the last one */
-        say(c, child, more);
-        more = hear(c, child) == 1;
+        send_turn(c, child, more);
+        more = receive_turn(c, child) == 1;
     }
 }
 
 static void answer(const pki_mpi_comm *c, int parent)
 {
     for (char more = 1; more == 1;) {
-        more = hear(c, parent);
+        more = receive_turn(c, parent);
         if (more)
-            say(c, parent, more);
+            send_turn(c, parent, more);
     }
 }
 
@@ -86,7 +86,7 @@ static void measure(const pki_mpi_comm *c)
             return;
         }
         if (c->rank + distance < c->size)
-            ask(c, c->rank + distance);
+            measure_child(c, c->rank + distance);
     }
 }
 

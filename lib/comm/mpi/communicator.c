@@ -26,7 +26,7 @@ static int forget(MPI_Comm comm, int key, void *value, void *extra)
     __atomic_add_fetch(&generation, 1, __ATOMIC_RELEASE); /* pairs with the acquire in comm_of */
     pk_comm_destroy(c->collective);
     pk_comm_destroy(c->messages);
-    pki_mpi_identity_gone(&c->identity);
+    pki_mpi_identity_release(&c->identity);
     free(c);
     return MPI_SUCCESS;
 }
@@ -39,7 +39,7 @@ static void name_of(MPI_Comm comm, int size, char name[MPI_MAX_OBJECT_NAME])
         snprintf(name, MPI_MAX_OBJECT_NAME, "communicator of %d", size);
 }
 
-static void tell_peers(const pki_mpi_comm *c, MPI_Comm comm)
+static void set_peers(const pki_mpi_comm *c, MPI_Comm comm)
 {
     int count;
     int *peers = pki_mpi_peers(comm, &count);
@@ -65,7 +65,7 @@ static void fill(pki_mpi_comm *c, MPI_Comm comm)
     uint64_t id = pki_mpi_identity_id(&c->identity);
     c->collective = pk_comm_create("MPI", name, id, c->rank, c->size + remote);
     c->messages = pk_comm_create("MPI", of_messages, id, c->rank, c->size + remote);
-    tell_peers(c, comm);
+    set_peers(c, comm);
 }
 
 /* The attribute, or NULL; MPI_ERR_COMM is the program's, and comes from its own call. */
@@ -89,7 +89,7 @@ static pki_mpi_comm *make(MPI_Comm comm)
         return NULL;
     c->identity = pki_mpi_identify(comm);
     if (PMPI_Comm_set_attr(comm, keyval, c) != MPI_SUCCESS) {
-        pki_mpi_identity_gone(&c->identity);
+        pki_mpi_identity_release(&c->identity);
         free(c);
         return NULL;
     }
@@ -118,7 +118,7 @@ void pki_mpi_comm_made(int status, const MPI_Comm *made)
 /* ---- looking one up ---- */
 
 /* A handle is a pointer in one MPI and a small number in the other. */
-static unsigned place_of(MPI_Comm comm)
+static unsigned slot_of(MPI_Comm comm)
 {
     return (unsigned)((uint64_t)(uintptr_t)comm * UINT64_C(0x9E3779B97F4A7C15) >>
                       (64 - CACHED_BITS));
@@ -139,7 +139,7 @@ static __attribute__((noinline)) const pki_mpi_comm *look_up(MPI_Comm comm, unsi
 
 const pki_mpi_comm *pki_mpi_comm_of(MPI_Comm comm)
 {
-    unsigned i = place_of(comm);
+    unsigned i = slot_of(comm);
     uint64_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
     if (__builtin_expect(cache[i].comm == comm && cache[i].generation == now, 1))
         return cache[i].known;

@@ -189,7 +189,7 @@ static void hand_over(pki_mpi_gathered *g, pki_mpi_gathered_text *take, void *us
     g->used = g->texts = 0;
 }
 
-static void ask(int first)
+static void request_group(int first)
 {
     MPI_Request sent;
     if (PMPI_Isend(&go, 1, MPI_CHAR, first, TAG, MPI_COMM_WORLD, &sent) == MPI_SUCCESS)
@@ -197,17 +197,17 @@ static void ask(int first)
 }
 
 /* The next group is asked before this one is read: its ranks are awake by then. */
-static void take_groups(pki_mpi_gathered *g, double seconds, pki_mpi_gathered_text *take,
-                        void *user)
+static void receive_groups(pki_mpi_gathered *g, double seconds, pki_mpi_gathered_text *take,
+                           void *user)
 {
     if (PKI_MPI_GROUP < g->ranks)
-        ask(PKI_MPI_GROUP);
+        request_group(PKI_MPI_GROUP);
     hand_over(g, take, user);
     for (int first = PKI_MPI_GROUP; first < g->ranks; first += PKI_MPI_GROUP) {
         double left = g->since + seconds - pki_mpi_seconds();
         receive_all(g, first, left > PKI_MPI_GROUP_SECONDS ? left : PKI_MPI_GROUP_SECONDS);
         if (first + PKI_MPI_GROUP < g->ranks)
-            ask(first + PKI_MPI_GROUP);
+            request_group(first + PKI_MPI_GROUP);
         hand_over(g, take, user);
     }
 }
@@ -218,7 +218,7 @@ static double last_moment(const pki_mpi_gathered *g, double seconds)
     return g->since + 2 * seconds + REPORT_SECONDS * g->ranks;
 }
 
-static bool is_asked(const pki_mpi_gathered *g, double seconds)
+static bool is_requested(const pki_mpi_gathered *g, double seconds)
 {
     MPI_Message message;
     char word = 0;
@@ -240,8 +240,8 @@ void pki_mpi_gather(pki_mpi_gathered *g, const char *text, size_t bytes, double 
     if (!gather_group(g, seconds) || !g->bytes)
         return;
     if (g->rank == 0)
-        take_groups(g, seconds, take, user);
-    else if (is_asked(g, seconds))
+        receive_groups(g, seconds, take, user);
+    else if (is_requested(g, seconds))
         send_all(g, 0, seconds);
 }
 
@@ -259,36 +259,36 @@ static bool wait_for_all(MPI_Request *sent, int count, double seconds)
 
 /* By rank 0 to each, so that nobody needs to be awake to pass it on; all before any is waited for,
  * so that who is silent costs the others nothing. */
-static void say_to_all(const pki_mpi_gathered *g, bool *told, double seconds)
+static void send_to_all(const pki_mpi_gathered *g, bool *answers, double seconds)
 {
     MPI_Request *sent = malloc((size_t)g->ranks * sizeof *sent);
     int count = 0;
     for (int to = 1; sent && to < g->ranks; to++)
-        if (PMPI_Isend(&told[to], 1, MPI_CHAR, to, TAG, MPI_COMM_WORLD, &sent[count]) ==
+        if (PMPI_Isend(&answers[to], 1, MPI_CHAR, to, TAG, MPI_COMM_WORLD, &sent[count]) ==
             MPI_SUCCESS)
             count++;
     if (!sent || wait_for_all(sent, count, seconds))
-        free(told);
+        free(answers);
     free(sent);
 }
 
-static bool hear(const pki_mpi_gathered *g, double seconds)
+static bool receive_answer(const pki_mpi_gathered *g, double seconds)
 {
     MPI_Message message;
-    char told = 0;
+    char answer = 0;
     if (pki_mpi_wait_for(0, TAG, &message, MPI_STATUS_IGNORE, pki_mpi_idle,
                          last_moment(g, seconds) - pki_mpi_seconds()))
-        PMPI_Mrecv(&told, 1, MPI_CHAR, &message, MPI_STATUS_IGNORE);
-    return told == 1;
+        PMPI_Mrecv(&answer, 1, MPI_CHAR, &message, MPI_STATUS_IGNORE);
+    return answer == 1;
 }
 
-bool pki_mpi_gathered_tell(const pki_mpi_gathered *g, bool *told, double seconds)
+bool pki_mpi_gathered_answer(const pki_mpi_gathered *g, bool *answers, double seconds)
 {
     if (g->rank != 0)
-        return hear(g, seconds);
-    bool own = told && told[0];
-    if (told)
-        say_to_all(g, told, seconds);
+        return receive_answer(g, seconds);
+    bool own = answers && answers[0];
+    if (answers)
+        send_to_all(g, answers, seconds);
     return own;
 }
 

@@ -1,5 +1,5 @@
 /* lib/comm/mpi/icollective.c - collectives that go on when the call has returned: a request that is
- * complete when the program is told so. */
+ * complete when MPI reports so to the program. */
 #include "comm/mpi/collectives.h"
 #include "comm/mpi/request.h"
 

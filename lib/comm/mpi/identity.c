@@ -85,7 +85,7 @@ static uint64_t group_of(MPI_Comm comm)
 
 /* ---- which of them it is ---- */
 
-static bool is_taken(uint64_t group, uint32_t number)
+static bool is_used(uint64_t group, uint32_t number)
 {
     for (size_t i = 0; i < room; i++)
         if (taken[i].group == group && taken[i].number == number)
@@ -93,7 +93,7 @@ static bool is_taken(uint64_t group, uint32_t number)
     return false;
 }
 
-static pki_mpi_identity *free_place(void)
+static pki_mpi_identity *free_slot(void)
 {
     for (size_t i = 0; i < room; i++)
         if (!taken[i].group)
@@ -114,9 +114,9 @@ pki_mpi_identity pki_mpi_identify(MPI_Comm comm)
     if (!it.group || comm == MPI_COMM_WORLD || comm == MPI_COMM_SELF)
         return it;
     pthread_mutex_lock(&lock);
-    for (it.number = 1; is_taken(it.group, it.number);)
+    for (it.number = 1; is_used(it.group, it.number);)
         it.number++;
-    pki_mpi_identity *place = free_place();
+    pki_mpi_identity *place = free_slot();
     if (place)
         *place = it;
     else
@@ -125,7 +125,7 @@ pki_mpi_identity pki_mpi_identify(MPI_Comm comm)
     return it;
 }
 
-void pki_mpi_identity_gone(const pki_mpi_identity *identity)
+void pki_mpi_identity_release(const pki_mpi_identity *identity)
 {
     pthread_mutex_lock(&lock);
     for (size_t i = 0; identity->group && i < room; i++)

@@ -23,7 +23,7 @@ typedef struct pki_mpi_identity {
 pki_mpi_identity pki_mpi_identify(MPI_Comm comm);
 
 /* It is freed: its number is the next one's. */
-void pki_mpi_identity_gone(const pki_mpi_identity *identity);
+void pki_mpi_identity_release(const pki_mpi_identity *identity);
 
 /* For pk_comm_create; 0: unknown. */
 uint64_t pki_mpi_identity_id(const pki_mpi_identity *identity);

@@ -1,5 +1,5 @@
 /* lib/comm/mpi/iexchange_4.c - a send and a receive in one request, of MPI 4: two operations that
- * are over when the program is told that both are. */
+ * are over when MPI reports to the program that both are. */
 #include "comm/mpi/exchange.h"
 
 #ifdef PKI_MPI_MAY_LACK_4

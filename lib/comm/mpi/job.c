@@ -103,7 +103,7 @@ static bool reduce(const pk_job_part_ *part, int rank, int ranks)
     pki_mpi_gather(&g, part->text, part->bytes, patience, read_part, &r);
     if (rank == 0 && !write_report(part, &r) && r.taken)
         memset(r.taken, 0, (size_t)ranks * sizeof *r.taken);
-    bool done = pki_mpi_gathered_tell(&g, r.taken, patience);
+    bool done = pki_mpi_gathered_answer(&g, r.taken, patience);
     pki_mpi_report_end(r.report);
     pki_mpi_gathered_finish(&g);
     return done;
@@ -186,7 +186,7 @@ static void miss(const pk_job_part_ *part, int rank, int ranks)
 
 /* Launchers give all ranks the same environment, so who is asked by it expects the others, also
  * where its own session never began. */
-static bool is_asked(bool there)
+static bool is_requested(bool there)
 {
     const char *report = pki_mpi_text_of("PK_REPORT_PATH");
     return there || pki_mpi_text_of("PK_JOB_PATH") || (report && strcmp(report, "-") == 0);
@@ -210,7 +210,7 @@ void pki_mpi_job_end(void)
     if (!begun || patience <= 0)
         return;
     bool there = pk_job_take_(&part);
-    if (is_asked(there)) {
+    if (is_requested(there)) {
         MPI_Errhandler programs;
         PMPI_Comm_get_errhandler(MPI_COMM_WORLD, &programs);
         PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

@@ -14,7 +14,7 @@ static uint64_t key_of(MPI_Message message)
     return key > BUSY ? key : key + 2;
 }
 
-static uint32_t place_of(uint64_t key)
+static uint32_t slot_of(uint64_t key)
 {
     return (uint32_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 32) % PKI_MPI_MATCHED;
 }
@@ -22,7 +22,7 @@ static uint32_t place_of(uint64_t key)
 /* The first place whose key was this one, which is busy now; PKI_MPI_UNKNOWN: there is none. */
 static uint32_t seize(uint64_t key, uint64_t from)
 {
-    for (uint32_t i = place_of(key), end = i + WINDOW; i < end; i++) {
+    for (uint32_t i = slot_of(key), end = i + WINDOW; i < end; i++) {
         uint64_t found = from;
         if (__atomic_load_n(&keys[i], __ATOMIC_RELAXED) == from &&
             __atomic_compare_exchange_n(&keys[i], &found, BUSY, false, __ATOMIC_ACQ_REL,
@@ -32,12 +32,12 @@ static uint32_t seize(uint64_t key, uint64_t from)
     return PKI_MPI_UNKNOWN;
 }
 
-static void let_go(uint32_t i, uint64_t key)
+static void release(uint32_t i, uint64_t key)
 {
     __atomic_store_n(&keys[i], key, __ATOMIC_RELEASE); /* pairs with seize */
 }
 
-bool pki_mpi_matched_keep(MPI_Message message, const pki_mpi_matched *found)
+bool pki_mpi_matched_insert(MPI_Message message, const pki_mpi_matched *found)
 {
     uint64_t key = key_of(message);
     uint32_t i = seize(key, EMPTY);
@@ -45,11 +45,11 @@ bool pki_mpi_matched_keep(MPI_Message message, const pki_mpi_matched *found)
         return false;
     kept[i] = *found;
     __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
-    let_go(i, key);
+    release(i, key);
     return true;
 }
 
-pki_mpi_matched pki_mpi_matched_take(MPI_Message message)
+pki_mpi_matched pki_mpi_matched_remove(MPI_Message message)
 {
     pki_mpi_matched taken = {.waited = 0};
     uint64_t key = key_of(message);
@@ -57,7 +57,7 @@ pki_mpi_matched pki_mpi_matched_take(MPI_Message message)
     if (i == PKI_MPI_UNKNOWN)
         return taken;
     taken = kept[i];
-    let_go(i, EMPTY);
+    release(i, EMPTY);
     __atomic_sub_fetch(&count, 1, __ATOMIC_RELAXED);
     return taken;
 }

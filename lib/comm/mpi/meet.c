@@ -44,7 +44,7 @@ static pki_mpi_met decide(MPI_Request *came, bool writes, double seconds)
 }
 
 /* To each by itself, so that nobody needs to be awake to pass it on. */
-static void tell(pki_mpi_met met, int ranks)
+static void send_to_all(pki_mpi_met met, int ranks)
 {
     int *counts = calloc((size_t)ranks, 2 * sizeof *counts + 1);
     MPI_Request sent;
@@ -65,12 +65,12 @@ static void tell(pki_mpi_met met, int ranks)
 
 /* ---- the others ---- */
 
-static pki_mpi_met hear(MPI_Request *came, double seconds)
+static pki_mpi_met receive(MPI_Request *came, double seconds)
 {
-    MPI_Request told;
-    if (PMPI_Iscatterv(NULL, NULL, NULL, MPI_CHAR, &word, 1, MPI_CHAR, 0, MPI_COMM_WORLD, &told) !=
-            MPI_SUCCESS ||
-        !wait_and_save(&told, pki_mpi_meet_most(seconds)) ||
+    MPI_Request answer;
+    if (PMPI_Iscatterv(NULL, NULL, NULL, MPI_CHAR, &word, 1, MPI_CHAR, 0, MPI_COMM_WORLD,
+                       &answer) != MPI_SUCCESS ||
+        !wait_and_save(&answer, pki_mpi_meet_most(seconds)) ||
         !pki_mpi_wait(came, MPI_STATUS_IGNORE, word == PKI_MPI_NOT_ALL ? 0 : MARGIN_SECONDS))
         return PKI_MPI_NOT_ALL;
     return (pki_mpi_met)word;
@@ -91,8 +91,8 @@ pki_mpi_met pki_mpi_meet(int rank, int ranks, bool writes, double seconds)
                      &came) != MPI_SUCCESS)
         return PKI_MPI_NOT_ALL;
     if (rank != 0)
-        return hear(&came, seconds);
+        return receive(&came, seconds);
     pki_mpi_met met = decide(&came, writes, seconds);
-    tell(met, ranks);
+    send_to_all(met, ranks);
     return met;
 }

@@ -1,7 +1,7 @@
 /* lib/comm/mpi/meet.h - have all ranks come to MPI_Finalize?
  *
  * Only then may a rank send another one a message over MPI_COMM_WORLD: one that is still in the
- * program may receive with MPI_ANY_SOURCE and MPI_ANY_TAG. What tells it goes by collectives, which
+ * program may receive with MPI_ANY_SOURCE and MPI_ANY_TAG. The answer goes by collectives, which
  * no receive of the program's can match. Ranks that were asked for a report of the job call this,
  * others do not, so it may be that some never come.
  */
@@ -15,7 +15,8 @@ typedef enum pki_mpi_met {
     PKI_MPI_ALL,
 } pki_mpi_met;
 
-/* Of rank 0 and all that it tells in time the same. writes: matters on rank 0. It takes no longer
- * than pki_mpi_meet_most(seconds); who has waited for a second saves its part (pk_job_save_). */
+/* On rank 0, and all that it reaches in time, the same. writes: matters on rank 0. It takes no
+ * longer than pki_mpi_meet_most(seconds); who has waited for a second saves its part
+ * (pk_job_save_). */
 pki_mpi_met pki_mpi_meet(int rank, int ranks, bool writes, double seconds);
 double pki_mpi_meet_most(double seconds);

@@ -9,7 +9,7 @@
         int status = PMPI_##NAME(buf, count, type, PEER, tag, comm, request);                      \
         if (status == MPI_SUCCESS) {                                                               \
             pki_mpi_operation operation = pki_mpi_message(OP, count, type, PEER, tag, comm);       \
-            pki_mpi_keep(request, &operation);                                                     \
+            pki_mpi_insert(request, &operation);                                                   \
         }                                                                                          \
         return status;                                                                             \
     }
@@ -48,7 +48,7 @@ PKI_MPI_CALL(Startall)(int count, MPI_Request requests[])
     return status;
 }
 
-/* Nobody will be told when it is complete, so it is over as far as this process knows. Also while
+/* MPI will not report when it is complete, so it is over as far as this process knows. Also while
  * perfkit is off: the handle may be another one's next. */
 PKI_MPI_CALL(Request_free)(MPI_Request *request)
 {

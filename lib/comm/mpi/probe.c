@@ -4,15 +4,15 @@
 #include "comm/mpi/sends.h"
 
 /* A probe that found nothing, or nobody's message, has begun no receive. */
-static void keep(pki_mpi_matched *found, MPI_Message message, const MPI_Status *status)
+static void store(pki_mpi_matched *found, MPI_Message message, const MPI_Status *status)
 {
     if (!found->receiving.comm)
         return;
-    pki_mpi_matched old = pki_mpi_matched_take(message); /* it was received where nobody saw it */
+    pki_mpi_matched old = pki_mpi_matched_remove(message); /* it was received where nobody saw it */
     if (old.receiving.comm)
         pk_comm_finish(&old.receiving, old.waited);
     pki_mpi_correct(&found->receiving, status);
-    if (!pki_mpi_matched_keep(message, found))
+    if (!pki_mpi_matched_insert(message, found))
         pk_comm_finish(&found->receiving, found->waited);
 }
 
@@ -32,7 +32,7 @@ PKI_MPI_CALL(Mprobe)
     pki_mpi_end_wait();
     found.waited = found.receiving.comm ? pki_mpi_now_ns() - since : 0;
     if (result == MPI_SUCCESS)
-        keep(&found, *message, known);
+        store(&found, *message, known);
     else
         pk_comm_finish(&found.receiving, found.waited);
     pk_region_end(&region);
@@ -50,7 +50,7 @@ PKI_MPI_CALL(Improbe)
     if (result == MPI_SUCCESS && *flag) {
         pki_mpi_operation wanted = pki_mpi_message(PK_OP_RECV, 0, MPI_BYTE, source, tag, comm);
         pki_mpi_matched found = {.receiving = pki_mpi_start(&wanted)};
-        keep(&found, *message, known);
+        store(&found, *message, known);
     }
     return result;
 }
@@ -59,7 +59,7 @@ PKI_MPI_CALL(Mrecv)
 (void *buf, int count, MPI_Datatype type, MPI_Message *message, MPI_Status *status)
 {
     static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Mrecv");
-    pki_mpi_matched found = pki_mpi_matched_take(*message);
+    pki_mpi_matched found = pki_mpi_matched_remove(*message);
     pk_region_begin(&region);
     uint64_t since = found.receiving.comm ? pki_mpi_now_ns() : 0;
     pki_mpi_begin_wait();
@@ -75,7 +75,7 @@ PKI_MPI_CALL(Imrecv)
 (void *buf, int count, MPI_Datatype type, MPI_Message *message, MPI_Request *request)
 {
     static pk_region region = PK_REGION_OF(PK_COMM, "MPI_Imrecv");
-    pki_mpi_matched found = pki_mpi_matched_take(*message);
+    pki_mpi_matched found = pki_mpi_matched_remove(*message);
     pki_mpi_operation operation = {.comm = found.receiving.comm, .op = PK_OP_RECV};
     pk_region_begin(&region);
     pki_mpi_begin_wait();

@@ -31,7 +31,7 @@ static uint64_t key_of(MPI_Request request)
     return key > BUSY ? key : key + 2;
 }
 
-static uint32_t place_of(uint64_t key)
+static uint32_t slot_of(uint64_t key)
 {
     return (uint32_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 32) % PKI_MPI_REQUESTS;
 }
@@ -51,7 +51,7 @@ static void set_key(uint32_t i, uint64_t key)
 /* The first place in the window whose key it could change, or PKI_MPI_UNKNOWN. */
 static uint32_t swap_first(uint64_t key, uint64_t from, uint64_t to)
 {
-    uint32_t first = place_of(key);
+    uint32_t first = slot_of(key);
     for (uint32_t i = first; i < first + WINDOW; i++)
         if (swap(i, from, to))
             return i;
@@ -118,7 +118,7 @@ void pki_mpi_follow_both(int status, const MPI_Request *request, pk_comm_request
         refuse(receiving);
 }
 
-void pki_mpi_keep(const MPI_Request *request, const pki_mpi_operation *operation)
+void pki_mpi_insert(const MPI_Request *request, const pki_mpi_operation *operation)
 {
     pk_comm_request none = {0};
     if (*request == MPI_REQUEST_NULL || !operation->comm)
@@ -132,7 +132,7 @@ bool pki_mpi_receives(uint32_t i)
     return i != PKI_MPI_UNKNOWN && entries[i].request.comm && entries[i].operation.op == PK_OP_RECV;
 }
 
-static void let_go(uint32_t i)
+static void release(uint32_t i)
 {
     set_key(i, __atomic_load_n(&keys[i], __ATOMIC_RELAXED) & ~CLAIMED);
 }
@@ -143,7 +143,7 @@ void pki_mpi_restart(uint32_t i)
         return;
     entries[i].request = pki_mpi_start(&entries[i].operation);
     entries[i].waited = 0;
-    let_go(i);
+    release(i);
 }
 
 void pki_mpi_release(uint32_t i, uint64_t waited_ns)
@@ -151,7 +151,7 @@ void pki_mpi_release(uint32_t i, uint64_t waited_ns)
     if (i == PKI_MPI_UNKNOWN)
         return;
     entries[i].waited += waited_ns;
-    let_go(i);
+    release(i);
 }
 
 /* ---- the end of one ---- */
@@ -170,7 +170,7 @@ void pki_mpi_correct(pk_comm_request *started, const MPI_Status *status)
 #define HAS_STATUS(E) true
 #endif
 
-static void take_status(entry *e, const MPI_Status *status)
+static void apply_status(entry *e, const MPI_Status *status)
 {
     int cancelled = 0;
     if (!HAS_STATUS(e))
@@ -195,10 +195,10 @@ void pki_mpi_complete(uint32_t i, const MPI_Status *status, uint64_t waited_ns)
     if (i == PKI_MPI_UNKNOWN)
         return;
     if (status && pki_mpi_receives(i))
-        take_status(&entries[i], status);
+        apply_status(&entries[i], status);
     finish(i, waited_ns);
     if (entries[i].is_persistent)
-        let_go(i);
+        release(i);
     else
         set_key(i, EMPTY);
 }

@@ -60,13 +60,13 @@ void pki_mpi_follow_both(int status, const MPI_Request *request, pk_comm_request
                          const pki_mpi_operation *receive, pk_comm_request *receiving);
 
 /* A persistent request: not started yet. */
-void pki_mpi_keep(const MPI_Request *request, const pki_mpi_operation *operation);
+void pki_mpi_insert(const MPI_Request *request, const pki_mpi_operation *operation);
 
 /* The entry of a request, for this thread alone until it is released or finished; PKI_MPI_UNKNOWN
  * for one that is not followed. */
 uint32_t pki_mpi_claim(MPI_Request request);
 
-/* Is it a receive that has been started? Its status tells what came. */
+/* Is it a receive that has been started? Its status says what came. */
 bool pki_mpi_receives(uint32_t entry);
 
 /* A persistent one is started. */

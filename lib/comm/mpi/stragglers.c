@@ -47,7 +47,7 @@ static struct {
     MPI_Request *requests;   /* one for each other rank: its steps, then the word for it */
     int done;                /* of this exchange: see turn_of_root */
     bool ended;              /* a rank has come to its end */
-    uint64_t from;           /* the latest steps that a rank has told of */
+    uint64_t from;           /* the latest steps that a rank has reported */
     uint32_t fresh;          /* the other one has not been judged yet */
     pki_straggler_window *window;
     pthread_mutex_t lock; /* of the word; the collector holds it for a copy */
@@ -88,7 +88,7 @@ static void hand_over(void)
 }
 
 /* The collector does not wait for us, nor we for it: it may have the word that it had before. */
-static void take_word(void)
+static void copy_word(void)
 {
     if (pthread_mutex_trylock(&root.lock) != 0)
         return;
@@ -125,10 +125,10 @@ static void begin(void)
 }
 
 /* All have given: what follows is the word. */
-static void make_word(void)
+static void build_word(void)
 {
     hand_over();
-    take_word();
+    copy_word();
     x.word.over = root.ended;
     x.word.from = root.from;
 }
@@ -163,7 +163,7 @@ static bool turn_of_root(void)
         if (!(round % 2 ? end_one(rank) : begin_one(round == 0, rank)))
             return false;
         if (++root.done == 2 * others)
-            make_word();
+            build_word();
     }
     return root.done == 4 * others;
 }
@@ -204,7 +204,7 @@ static bool is_complete(void)
     return there && !x.over;
 }
 
-static void look(void)
+static void check_round(void)
 {
     double now = pki_mpi_seconds();
     if (now < x.next_look)
@@ -215,7 +215,7 @@ static void look(void)
 }
 
 /* Those of the same numbers are compared: who has fallen behind leaves out what lies behind. */
-static bool take_steps(void)
+static bool drain_steps(void)
 {
     bool any = false;
     while (pk_job_steps_take_(&x.mine)) {
@@ -233,8 +233,8 @@ void pki_mpi_stragglers_turn_(void)
     if (__atomic_exchange_n(&x.busy, 1u, __ATOMIC_ACQUIRE))
         return;
     if (x.under_way)
-        look();
-    else if (!x.over && take_steps())
+        check_round();
+    else if (!x.over && drain_steps())
         begin();
     __atomic_store_n(&x.busy, 0u, __ATOMIC_RELEASE);
     errno = saved;

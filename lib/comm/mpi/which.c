@@ -42,7 +42,7 @@ static family family_of(const char *version)
     return OF_ANOTHER;
 }
 
-static void say(const char *version)
+static void log_mismatch(const char *version)
 {
     char line[256];
     size_t n = strcspn(version, ",\n"); /* what follows is how it was configured */
@@ -58,7 +58,7 @@ static void say(const char *version)
 /* PMPI_Get_library_version is the one function that may be called at any time, even before
  * MPI_Init, and has the same parameters in all MPIs. The longest answer, MPICH's, takes up to 8192
  * bytes. */
-static pki_mpi_which look(char version[16384])
+static pki_mpi_which identify(char version[16384])
 {
     int n = 0;
     version[0] = 0;
@@ -67,7 +67,7 @@ static pki_mpi_which look(char version[16384])
                                                                             : PKI_MPI_OTHER;
 }
 
-bool pki_mpi_look(void)
+bool pki_mpi_check_library(void)
 {
     pki_mpi_which unseen = PKI_MPI_UNSEEN,
                   found = __atomic_load_n(&pki_mpi_found, __ATOMIC_RELAXED);
@@ -75,11 +75,11 @@ bool pki_mpi_look(void)
     int saved = errno;
     if (found != PKI_MPI_UNSEEN)
         return found == PKI_MPI_OTHER;
-    found = look(version);
+    found = identify(version);
     if (__atomic_compare_exchange_n(&pki_mpi_found, &unseen, found, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED) &&
         found == PKI_MPI_OTHER)
-        say(version);
+        log_mismatch(version);
     errno = saved;
     return found == PKI_MPI_OTHER;
 }

@@ -14,11 +14,11 @@ typedef enum pki_mpi_which { PKI_MPI_UNSEEN, PKI_MPI_OURS, PKI_MPI_OTHER } pki_m
 extern pki_mpi_which pki_mpi_found;
 
 /* Asks MPI, and says so if it is the other one. */
-bool pki_mpi_look(void);
+bool pki_mpi_check_library(void);
 
 static inline bool pki_mpi_is_other(void)
 {
     if (__builtin_expect(__atomic_load_n(&pki_mpi_found, __ATOMIC_RELAXED) == PKI_MPI_OURS, 1))
         return false;
-    return pki_mpi_look();
+    return pki_mpi_check_library();
 }

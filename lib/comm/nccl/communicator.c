@@ -43,7 +43,7 @@ static uint64_t hash_of(pki_wrap_comm handle)
 
 /* ---- under the lock ---- */
 
-static known **place_of(pki_wrap_comm handle)
+static known **link_to(pki_wrap_comm handle)
 {
     known **at = &buckets[hash_of(handle) >> 56];
     while (*at && (*at)->handle != handle)
@@ -61,7 +61,7 @@ static known *add(pki_wrap_comm handle, const pki_wrap_identity *identity)
     known *k = calloc(1, sizeof *k);
     if (!k)
         return NULL;
-    known **at = place_of(handle);
+    known **at = link_to(handle);
     *k = (known){.next = *at, .handle = handle, .identity = *identity};
     *at = k;
     return k;
@@ -69,7 +69,7 @@ static known *add(pki_wrap_comm handle, const pki_wrap_identity *identity)
 
 static void drop(pki_wrap_comm handle)
 {
-    known **at = place_of(handle), *k = *at;
+    known **at = link_to(handle), *k = *at;
     if (!k)
         return;
     *at = k->next;
@@ -98,7 +98,7 @@ static void enter(void)
 
 /* ---- asking NCCL ---- */
 
-static void ask(known *k)
+static void query_ranks(known *k)
 {
     int ranks = 0, rank = -1;
     pki_wrap_result (*count)(const pki_wrap_comm, int *) = PKI_WRAP_REAL(CommCount);
@@ -120,11 +120,11 @@ static pk_comm *look_up(pki_wrap_comm handle)
 {
     static const pki_wrap_identity nothing;
     enter();
-    known *k = *place_of(handle);
+    known *k = *link_to(handle);
     bool unmet = !k;
     k = k ? k : add(handle, &nothing);
     if (k && !k->comm)
-        ask(k); /* one that does not block may not be ready: asked again the next time */
+        query_ranks(k); /* one that does not block may not be ready: asked again the next time */
     pk_comm *comm = k ? k->comm : NULL;
     if (k && !comm && unmet)
         drop(handle); /* not one */
@@ -152,7 +152,7 @@ pk_comm *pki_wrap_comm_of(pki_wrap_comm handle)
 pk_comm *pki_wrap_comm_met(pki_wrap_comm handle)
 {
     enter();
-    known *k = *place_of(handle);
+    known *k = *link_to(handle);
     pk_comm *comm = k ? k->comm : NULL;
     pthread_mutex_unlock(&lock);
     return comm;
@@ -160,7 +160,7 @@ pk_comm *pki_wrap_comm_met(pki_wrap_comm handle)
 
 /* ---- names and ids ---- */
 
-/* As NCCL hashes a unique id for those whom it tells of a communicator: 33 times what was, XOR a
+/* As NCCL hashes a unique id for those that it notifies of a communicator: 33 times what was, XOR a
  * byte with its sign, from 5381 on. */
 static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
 {
@@ -192,7 +192,7 @@ pki_wrap_identity pki_wrap_identify_child(pki_wrap_comm parent, int color,
     static const pki_wrap_identity nothing;
     pki_wrap_identity identity = nothing;
     enter();
-    known *k = *place_of(parent);
+    known *k = *link_to(parent);
     k = k || !parent ? k : add(parent, &nothing);
     int number = k ? ++k->children : 0;
     if (k && k->identity.id)
@@ -240,7 +240,7 @@ void pki_wrap_made(pki_wrap_comm *place, const pki_wrap_identity *identity, pki_
     errno = saved;
 }
 
-void pki_wrap_gone(pki_wrap_comm handle)
+void pki_wrap_forget(pki_wrap_comm handle)
 {
     int saved = errno;
     enter();

@@ -2,8 +2,8 @@
  *
  * The functions that make one say how it is called; of one that was made before anybody listened
  * NCCL is asked. Names and ids are the same on all ranks: an id is the hash that NCCL makes of the
- * unique id and tells its profilers, so that both speak of the same communicator; for one that was
- * split off, it is made of the other's, how often that was split, and the colour.
+ * unique id and passes to its profilers, so that both speak of the same communicator; for one that
+ * was split off, it is made of the other's, how often that was split, and the colour.
  *
  * Threads: any. The look-up takes no lock once a thread has met a communicator.
  */
@@ -34,7 +34,7 @@ pki_wrap_identity pki_wrap_identify_child(pki_wrap_comm parent, int color,
 void pki_wrap_made(pki_wrap_comm *place, const pki_wrap_identity *identity, pki_wrap_result result);
 
 /* The communicator goes: another one may get its handle. */
-void pki_wrap_gone(pki_wrap_comm handle);
+void pki_wrap_forget(pki_wrap_comm handle);
 
 /* The thread's groups, by how deep they nest; at the end of the outermost one NCCL has filled in
  * the handles. */

@@ -126,7 +126,7 @@ DEFINE(CommFinalize, (pki_wrap_comm comm))
 DEFINE(CommDestroy, (pki_wrap_comm comm))
 {
     NEED(CommDestroy);
-    pki_wrap_gone(comm);
+    pki_wrap_forget(comm);
     return IN_REGION(CommDestroy, (comm));
 }
 
@@ -134,7 +134,7 @@ DEFINE(CommAbort, (pki_wrap_comm comm))
 {
     NEED(CommAbort);
     pk_nccl_abort(pki_wrap_comm_met(comm));
-    pki_wrap_gone(comm);
+    pki_wrap_forget(comm);
     return IN_REGION(CommAbort, (comm));
 }
 

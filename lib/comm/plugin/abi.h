@@ -9,7 +9,7 @@
  *     version   first NCCL   what changed
  *     2         2.24.3       the communicator's name and hash in each collective
  *     3         2.26.2       less in collectives; kernel channels, network events
- *     4         2.27.3       init tells the communicator; a step's bytes; the GPU's timer
+ *     4         2.27.3       init names the communicator; a step's bytes; the GPU's timer
  *     5         2.28.3       calls of the API and kernel launches; a type of 64 bits
  *     6         2.29.2       collectives by copy engines
  */
@@ -38,7 +38,7 @@ enum {
     PKI_NCCL_CE_BATCH = 1 << 14
 };
 
-/* States that recordEventState tells. */
+/* States that recordEventState reports. */
 enum {
     PKI_NCCL_SEND_GPU_WAIT = 8,
     PKI_NCCL_SEND_WAIT = 9,

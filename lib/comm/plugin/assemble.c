@@ -1,7 +1,7 @@
 /* lib/comm/plugin/assemble.c - the collector: which event belongs to which, and when an operation
  * is over.
  *
- * A collective is told in pieces: the call (version 5 on), the task that NCCL made of it, and its
+ * A collective comes in pieces: the call (version 5 on), the task that NCCL made of it, and its
  * children on the proxy's thread: operations of the network with their steps, kernels by channel.
  * The task's own end is not the operation's: it has only been handed over by then, and children may
  * still come. So a task waits until it has no open child and none has come for a while; how long
@@ -81,7 +81,7 @@ static pki_nccl_node *call_of(const pki_nccl_node *n)
     return call;
 }
 
-/* Is this task no operation? Its call has been told by itself already, or is being captured. */
+/* Is this task no operation? Its call has been emitted by itself already, or is being captured. */
 static bool is_none(const pki_nccl_node *n, const pki_nccl_node *call)
 {
     if (call->flags & PKI_NCCL_CAPTURED)
@@ -168,12 +168,12 @@ static void emit(pki_nccl_node *n, bool unfinished)
     if (!n->queued)
         return;
     if (unfinished)
-        pki_comm_give_up(t->comm);
+        pki_comm_abandon(t->comm);
     else
         pki_comm_complete(n->payload.what, n->payload.extra);
 }
 
-/* Kernels come when the GPU gets to them; how many there will be is told for collectives only. */
+/* Kernels come when the GPU gets to them; how many there will be is known for collectives only. */
 static bool kernels_are_in(const pki_nccl_node *n, const pki_nccl_communicator *t)
 {
     uint32_t channels = pki_nccl_event_of(n->handle)->channels;
@@ -253,8 +253,8 @@ static void begin_all(const pki_nccl_item *items, uint32_t count, bool calls)
     }
 }
 
-/* What is open when the session ends, or its communicator is gone, will not be told. */
-static void give_up(pki_nccl_node *n)
+/* What is open when the session ends, or its communicator is gone, will not be emitted. */
+static void abandon(pki_nccl_node *n)
 {
     n->stop = PKI_MAX(pki_activity_ticks(), n->start);
     if ((n->type & PKI_NCCL_TASKS) && !n->over)
@@ -270,7 +270,7 @@ static void visit(const pki_nccl_item *item, pki_nccl_node *n)
     if (item->stopped && (pki_nccl_child_ends(n) || ends(n)))
         pki_nccl_free(n->handle);
     else if (!item->stopped && (turn.last || pki_nccl_communicator_is_gone(n->context)))
-        give_up(n);
+        abandon(n);
 }
 
 static void run_round(bool last)

@@ -73,7 +73,7 @@ static void describe_future(pk_backend_info *info)
                  "listens to NCCL from pk_start on, if that is in the process");
 }
 
-static size_t put_lost(char *text, size_t size, const char *words, uint64_t n)
+static size_t put_losses(char *text, size_t size, const char *words, uint64_t n)
 {
     int length = n ? snprintf(text, size, "; %llu %s", (unsigned long long)n, words) : 0;
     return length > 0 ? PKI_MIN((size_t)length, size - 1) : 0;
@@ -90,13 +90,13 @@ static void describe(pk_backend_info *info)
     }
     size_t n = (size_t)snprintf(info->reason, size, "%u communicators, %llu operations", live,
                                 (unsigned long long)pki_nccl_operations());
-    n += put_lost(info->reason + n, size - n, "events dropped: the pool was full",
-                  pki_load(&pki_nccl_lost.dropped) - dropped);
-    n += put_lost(info->reason + n, size - n, "events of unknown types",
-                  pki_load(&pki_nccl_lost.unknown) - unknown);
-    n += put_lost(info->reason + n, size - n, "ends of events that were not open",
-                  pki_load(&pki_nccl_lost.stale) - stale);
-    put_lost(info->reason + n, size - n, "communicators refused", pki_nccl_contexts_refused());
+    n += put_losses(info->reason + n, size - n, "events dropped: the pool was full",
+                    pki_load(&pki_nccl_lost.dropped) - dropped);
+    n += put_losses(info->reason + n, size - n, "events of unknown types",
+                    pki_load(&pki_nccl_lost.unknown) - unknown);
+    n += put_losses(info->reason + n, size - n, "ends of events that were not open",
+                    pki_load(&pki_nccl_lost.stale) - stale);
+    put_losses(info->reason + n, size - n, "communicators refused", pki_nccl_contexts_refused());
 }
 
 static void probe(pk_backend_info *info)

@@ -12,7 +12,7 @@
 
 static _Thread_local uint32_t own_tid;
 
-static PKI_NOINLINE uint32_t ask_tid(void)
+static PKI_NOINLINE uint32_t read_tid(void)
 {
     own_tid = (uint32_t)syscall(SYS_gettid);
     return own_tid;
@@ -31,7 +31,7 @@ static pki_nccl_event *begin(uint64_t *handle, void *context, uint64_t type, voi
     e->type = (uint32_t)type;
     e->context = (uint32_t)(uintptr_t)context;
     e->region = pki_open_region(pki_self);
-    e->thread = tid ? tid : ask_tid();
+    e->thread = tid ? tid : read_tid();
     e->peer = -1;
     e->op = e->element = e->algorithm = e->protocol = e->channels = e->flags = 0;
     pki_store(&e->stop_timer, 0);
@@ -113,7 +113,7 @@ static void read_kernel(pki_nccl_event *e, const pki_nccl_kernel_ch *d)
     e->timer = d->timer;
 }
 
-/* What every version tells, in places of its own. */
+/* What every version reports, in places of its own. */
 static void read_shared(pki_nccl_event *e, const pki_nccl_coll_v4 *coll, const pki_nccl_p2p_v4 *p2p,
                         const pki_nccl_proxy_op *proxy)
 {
@@ -313,7 +313,7 @@ static pki_nccl_event *change(void *event, int state)
     return e;
 }
 
-/* Up to version 3 bytes are told of a whole operation, in states that later ones do not have. */
+/* Up to version 3 bytes are given for a whole operation, in states that later ones do not have. */
 int pki_nccl_change_v2(void *event, int state, void *args)
 {
     pki_nccl_event *e = change(event, state);

@@ -1,5 +1,6 @@
-/* lib/comm/plugin/children.c - what is told of a task's children: the network's operations with
- * their steps, and kernels by channel. Each adds what it did to its parent, and its place is free.
+/* lib/comm/plugin/children.c - what NCCL reports of a task's children: the network's operations
+ * with their steps, and kernels by channel. Each adds what it did to its parent, and its place is
+ * free.
  */
 #include "comm/plugin/abi.h"
 #include "comm/plugin/callbacks.h"

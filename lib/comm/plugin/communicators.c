@@ -31,7 +31,7 @@ static void destroy(pki_nccl_communicator *t)
 
 /* An event of a new communicator is seen after the ends of those that were finalized before it was
  * made, so whether one of them is the same one made anew does not depend on where rounds fall. What
- * is still to be told of the old one is told under the name that both have. */
+ * is still to be emitted of the old one goes under the name that both have. */
 static void destroy_finalized(void)
 {
     for (uint32_t i = 0; i < PKI_NCCL_CONTEXTS; i++) {
@@ -57,7 +57,7 @@ pki_nccl_communicator *pki_nccl_communicator_of(uint32_t context)
     uint32_t i = pki_nccl_context_index(context);
     const pki_nccl_context *c = pki_nccl_context_at(i);
     if (!c || c->handle != context ||
-        pki_load_acquire(&c->described) != 2) /* pairs with its telling */
+        pki_load_acquire(&c->described) != 2) /* pairs with its description */
         return NULL;
     if (!known[i] || known[i]->context != context) {
         destroy(known[i]);

@@ -1,8 +1,8 @@
-/* lib/comm/plugin/contexts.h - NCCL's communicators, as its profiler interface tells of them.
+/* lib/comm/plugin/contexts.h - NCCL's communicators, as its profiler interface describes them.
  *
  * A context is an index and a number that does not come again, like an event's handle. Version 4
- * and later tell name, id, rank and size as a communicator is made; of older ones the first
- * collective tells what there is.
+ * and later have name, id, rank and size as a communicator is made; of older ones the first
+ * collective says what there is.
  */
 #pragma once
 

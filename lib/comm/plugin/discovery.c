@@ -125,7 +125,7 @@ static bool is_way(const char *name, const char *path)
            leads_here(name);
 }
 
-static bool say(char *reason, size_t size, const char *format, const char *what)
+static bool refuse(char *reason, size_t size, const char *format, const char *what)
 {
     snprintf(reason, size, format, what);
     return false;
@@ -136,21 +136,21 @@ bool pki_nccl_make_discoverable(const pki_config *config, bool named, char *reas
     char path[PATH_MAX] = "";
     const char *there = claimed();
     if (!there && !named && !nccl_is_here())
-        return say(reason, size, "%s",
-                   "NCCL is not in this process; if it comes later, name nccl among"
-                   " the backends");
+        return refuse(reason, size, "%s",
+                      "NCCL is not in this process; if it comes later, name nccl among"
+                      " the backends");
     bool found = find_way(config, path);
     if (there && !is_way(there, path))
-        return say(reason, size, PKI_NCCL_VARIABLE " is another's: %.120s", there);
+        return refuse(reason, size, PKI_NCCL_VARIABLE " is another's: %.120s", there);
     if (!there && !found && !pki_dl_possible())
-        return say(reason, size, "%s", PKI_DL_STATIC);
+        return refuse(reason, size, "%s", PKI_DL_STATIC);
     if (!there && !found)
-        return say(reason, size,
-                   "perfkit is linked statically, and %.100s cannot be used: see"
-                   " docs/backends.md",
-                   *config->nvtx_shim ? config->nvtx_shim : PKI_SHIM);
+        return refuse(reason, size,
+                      "perfkit is linked statically, and %.100s cannot be used: see"
+                      " docs/backends.md",
+                      *config->nvtx_shim ? config->nvtx_shim : PKI_SHIM);
     if (!there && setenv(PKI_NCCL_VARIABLE, path, 1) != 0)
-        return say(reason, size, "%s cannot be set", PKI_NCCL_VARIABLE);
+        return refuse(reason, size, "%s cannot be set", PKI_NCCL_VARIABLE);
     snprintf(reason, size, PKI_NCCL_VARIABLE "=%.140s", there ? there : path);
     return true;
 }

@@ -88,7 +88,7 @@ static void put_network(args *a, const pki_nccl_node *n)
     number_if(a, "network events", n->net_events);
 }
 
-/* A wrapper library counts operations where they are called, this backend where NCCL tells of them:
+/* A wrapper library counts operations where they are called, this backend where NCCL reports them:
  * with both, the wrapper does, and what is emitted here is a detail of the trace. */
 static bool is_wrapped(void)
 {

@@ -18,7 +18,7 @@
 static int *its_mask, chosen = ALWAYS;
 static bool on;
 
-static bool asks(const char *name)
+static bool is_set(const char *name)
 {
     const char *text = secure_getenv(name);
     return text && strcmp(text, "1") == 0;
@@ -27,8 +27,8 @@ static bool asks(const char *name)
 void pki_nccl_mask_choose(void)
 {
     int mask = ALWAYS;
-    mask |= asks("PK_NCCL_KERNEL_CH") ? PKI_NCCL_KERNEL_CH : 0;
-    mask |= asks("PK_NCCL_PROXY_STEPS") ? STEPS : 0;
+    mask |= is_set("PK_NCCL_KERNEL_CH") ? PKI_NCCL_KERNEL_CH : 0;
+    mask |= is_set("PK_NCCL_PROXY_STEPS") ? STEPS : 0;
     pki_store(&chosen, mask);
 }
 

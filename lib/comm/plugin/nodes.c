@@ -77,7 +77,7 @@ bool pki_nccl_was_open(uint64_t handle, uint64_t ticks)
 }
 
 /* False: it has been freed since the last round. */
-static bool look_at(uint64_t handle, uint32_t *count)
+static bool add_if_live(uint64_t handle, uint32_t *count)
 {
     uint64_t word = word_at(pki_nccl_place(handle));
     bool there = word >> 2 == handle && (word & 3) != PKI_NCCL_FREE;
@@ -90,7 +90,7 @@ static void see_old(uint32_t *count)
 {
     uint32_t still = 0;
     for (uint32_t i = 0; i < kept->out_count; i++)
-        if (look_at(kept->out[i], count))
+        if (add_if_live(kept->out[i], count))
             kept->out[still++] = kept->out[i];
     kept->out_count = still;
 }
@@ -99,12 +99,12 @@ static void see_old(uint32_t *count)
 static void see_new(uint32_t *count)
 {
     uint32_t place;
-    for (; pki_nccl_is_taken(kept->turn, &place); kept->turn++) {
+    for (; pki_nccl_is_claimed(kept->turn, &place); kept->turn++) {
         uint64_t word = word_at(place);
         uint64_t unpublished = (word & 3) == PKI_NCCL_FREE ? PKI_NCCL_PLACES : 0;
         uint64_t handle = (word >> 2) + unpublished;
         kept->out[kept->out_count++] = handle;
-        look_at(handle, count);
+        add_if_live(handle, count);
     }
 }
 

@@ -10,7 +10,7 @@ typedef struct pki_nccl_node {
     uint32_t type, context, region;
     uint8_t op, element, flags;
     bool met;    /* begun here */
-    bool over;   /* told; what comes now is late */
+    bool over;   /* emitted; what comes now is late */
     bool queued; /* has a sequence number of its communicator, in payload */
     bool taken;  /* of a call: a task has taken that, and its start, over */
     bool started;

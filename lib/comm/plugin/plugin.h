@@ -11,7 +11,7 @@
  *     mask.c           which events NCCL is asked for
  *     nodes.c          the collector: what is in the pool, and what is known of it
  *     assemble.c       which event belongs to which, and when an operation is over
- *     children.c       what is told of the network and of kernels
+ *     children.c       what is reported of the network and of kernels
  *     communicators.c  communicators on the collector's side
  *     emit.c           an operation, or a detail, into trace and figures
  *     tracks.c         their tracks

@@ -55,7 +55,7 @@ pki_nccl_event *pki_nccl_claim(uint64_t *handle)
 {
     pki_nccl_pool *pool = pki_load_acquire(&pki_nccl_open.pool); /* pairs with its making */
     uint64_t turn = pool ? pki_load(&pool->taken) : 0;
-    while (pool && turn != pki_load_acquire(&pool->given)) { /* pairs with give_back's release */
+    while (pool && turn != pki_load_acquire(&pool->given)) { /* pairs with release's release */
         uint32_t place = pki_load(turn_of(pool, turn));
         if (!__atomic_compare_exchange_n(&pool->taken, &turn, turn + 1, false, __ATOMIC_RELAXED,
                                          __ATOMIC_RELAXED))
@@ -80,14 +80,14 @@ bool pki_nccl_end(uint64_t handle, pki_nccl_event *event, uint64_t ticks)
 
 /* A turn's slot is written anew when as many places have come back as there were turns until then.
  */
-bool pki_nccl_is_taken(uint64_t turn, uint32_t *place)
+bool pki_nccl_is_claimed(uint64_t turn, uint32_t *place)
 {
     pki_nccl_pool *pool = pki_nccl_the_pool();
     *place = *turn_of(pool, turn);
     return turn != pki_load(&pool->taken);
 }
 
-static void give_back(uint64_t handle)
+static void release(uint64_t handle)
 {
     pki_nccl_pool *pool = pki_nccl_the_pool();
     uint64_t given = pki_load(&pool->given);
@@ -99,7 +99,7 @@ void pki_nccl_free(uint64_t handle)
 {
     pki_store(&pki_nccl_the_pool()->heads[pki_nccl_place(handle)],
               pki_nccl_head(handle, PKI_NCCL_FREE));
-    give_back(handle);
+    release(handle);
 }
 
 /* Who is about to stop it meets a word that is not an open event's. */
@@ -107,5 +107,5 @@ void pki_nccl_retire(uint64_t handle)
 {
     __atomic_exchange_n(&pki_nccl_the_pool()->heads[pki_nccl_place(handle)],
                         pki_nccl_head(handle, PKI_NCCL_FREE), __ATOMIC_ACQUIRE);
-    give_back(handle);
+    release(handle);
 }

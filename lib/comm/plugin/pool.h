@@ -41,7 +41,7 @@ typedef struct pki_nccl_event {
     uint64_t parent, group; /* handles */
     uint64_t count;         /* elements; of a proxy's operation: steps */
     uint64_t sequence;      /* NCCL's own */
-    uint64_t timer;         /* of the GPU, ns; stop_timer too; 0: not told */
+    uint64_t timer;         /* of the GPU, ns; stop_timer too; 0: unknown */
     uint32_t type;          /* one of plugin/abi.h's bits */
     uint32_t context;
     uint32_t region, thread; /* name id of what was open there; the system's id */
@@ -125,7 +125,7 @@ bool pki_nccl_end(uint64_t handle, pki_nccl_event *event, uint64_t ticks);
 
 /* Has this turn been taken, and which place is it? Whoever asks has seen all turns before it, and
  * not given back this one's: so it still stands where it stood. */
-bool pki_nccl_is_taken(uint64_t turn, uint32_t *place);
+bool pki_nccl_is_claimed(uint64_t turn, uint32_t *place);
 
 /* The place may be given away. */
 void pki_nccl_free(uint64_t handle);

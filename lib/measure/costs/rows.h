@@ -5,12 +5,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "stats/dist.h"
+
 /* What the kernel counts of a process (/proc/PID/io). */
 typedef struct pki_io_counts {
     uint64_t read_chars, write_chars; /* bytes of calls, wherever they came from */
     uint64_t read_calls, write_calls;
     uint64_t read_device, write_device; /* bytes from a device, and for one */
 } pki_io_counts;
+
+/* Of what was done in a step, by steps; of a reading that has several, each has the mean. */
+typedef struct pki_io_step_figure {
+    pki_dist each;
+    uint64_t most_step,
+        most_steps; /* where the most is: the last step of that reading, of so many */
+} pki_io_step_figure;
+
+typedef struct pki_io_steps {
+    uint64_t steps;           /* that readings have; first: 0 leaves it out of the report file */
+    uint64_t readings, alone; /* alone: steps with a reading of their own */
+    uint64_t device;          /* steps of readings with anything from or for a device */
+    pki_io_step_figure read, written, device_read, device_written, operations;
+} pki_io_steps;
 
 typedef struct pki_io_summary {
     uint64_t asked;    /* first: 0 leaves it out of the report file */
@@ -23,6 +39,7 @@ typedef struct pki_io_summary {
     bool blocked_known;       /* the kernel counts the next one */
     uint64_t blocked;         /* ns: the former thread waited for a device */
     uint64_t saves, save_time, save_bytes; /* checkpoints that were announced (pk/goodput.h) */
+    pki_io_steps steps;                    /* of the run alone, not of its windows */
 } pki_io_summary;
 
 #define PKI_ENERGY_RUN "(run)" /* step_kind of the run's row; a kind of steps... */

@@ -124,7 +124,7 @@ static void note(uint32_t *list, size_t *count, size_t most, uint32_t value)
 
 /* Contexts have the numbers that CUPTI gives them; those of spans are others. Collectives that
  * events time lie on tracks of their communicators. */
-static void note_place(pki_device_one *one, const pki_activity *a)
+static void note_track(pki_device_one *one, const pki_activity *a)
 {
     if (a->kind == PKI_ACTIVITY_OPERATION)
         return;
@@ -241,7 +241,7 @@ static void add_item(pki_device *d, pki_device_one *one, const pki_activity *a, 
         int view = kind == ITEM_SPAN ? SPANS : MEASURED;
         one->first[view] = PKI_MIN(one->first[view], item.start);
         one->has_comm[view] |= item.comm;
-        note_place(one, a);
+        note_track(one, a);
     }
     count(d, &one->totals, a, item.end - item.start);
     push(d, one, &item);
@@ -255,8 +255,8 @@ static bool has_context(const pki_device_one *one, uint32_t context)
     return false;
 }
 
-/* Waits are told with the context that they are for. One that nothing is known of may be that of
- * any device. */
+/* Waits are recorded with the context that they are for. One that nothing is known of may be that
+ * of any device. */
 static void add_wait(pki_device *d, const pki_activity *a)
 {
     bool known = false;

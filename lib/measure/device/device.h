@@ -6,7 +6,7 @@
  *     pki_device_finalised(d, ns);               // all that began before that has been added
  *     pki_device_fill(d, warmup, name_of, user, &summary);
  *
- * What a device does in a step may be told long after the step is over. So activities wait as
+ * What a device does in a step may be known long after the step is over. So activities wait as
  * intervals until their step is *finalised*; then the step is swept: for how long anything ran on
  * the device (streams united), the gaps between, kernels, copies by direction, waits. A step is
  * swept once; what is added for it later counts in the totals, not in the step, and is counted as

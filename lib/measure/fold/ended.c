@@ -34,7 +34,7 @@ static pki_ended_thread *ended_of(pki_fold *fold, const pki_thread *t)
     return ended;
 }
 
-static void keep_ended(pki_fold *fold, pki_thread_fold *alone, const pki_thread *t)
+static void record_ended(pki_fold *fold, pki_thread_fold *alone, const pki_thread *t)
 {
     pki_ended_thread *ended = ended_of(fold, t);
     ended->recorded += pki_load(&t->recorded);
@@ -48,11 +48,11 @@ static void keep_ended(pki_fold *fold, pki_thread_fold *alone, const pki_thread 
     }
 }
 
-static void keep_what_is_known(pki_fold *fold, pki_thread_fold *alone, const pki_thread *t)
+static void fold_ended_thread(pki_fold *fold, pki_thread_fold *alone, const pki_thread *t)
 {
     merge_lost(fold, &fold->totals, t);
     merge_the_rest(fold, t);
-    keep_ended(fold, alone, t);
+    record_ended(fold, alone, t);
     pki_table_reset(&fold->registry->arena->spans, &alone->calls);
 }
 
@@ -63,7 +63,7 @@ void pki_fold_recycle(pki_fold *fold, pki_thread *t)
     pki_fold_pending(fold, t);
     pki_fold_settle(t);
     pki_thread_fold *alone = pki_fold_thread(fold, t);
-    keep_what_is_known(fold, alone, t);
+    fold_ended_thread(fold, alone, t);
     alone->tracked = alone->starved = false;
     pki_registry_lock();
     pki_registry_recycle(fold->registry, t);

@@ -49,11 +49,14 @@ typedef void pki_fold_on_step(struct pki_fold *fold, const pki_step *step);
 
 /* The same, of the time between steps, too; data: self time of kind PK_DATA in it. */
 typedef void pki_fold_on_account(struct pki_fold *fold, const pki_step *step, uint64_t data);
+/* Of each sample of a counter that a thread has recorded. */
+typedef void pki_fold_on_value(struct pki_fold *fold, const pki_record *record, double value);
 enum { PKI_FOLD_GOODPUT, PKI_FOLD_ENERGY, PKI_FOLD_ACCOUNTS };
 
 typedef struct pki_fold {
     pki_fold_on_step *on_step; /* NULL: nobody */
     pki_fold_on_account *on_account[PKI_FOLD_ACCOUNTS];
+    pki_fold_on_value *on_value; /* NULL: nobody */
     pki_registry *registry;
     pki_steps *steps;
     pki_comm_figures *collectives;
@@ -61,7 +64,7 @@ typedef struct pki_fold {
     pki_requests *requests; /* NULL: there was none */
     pki_device *device;
     bool per_thread;
-    bool thinned;            /* a record has told of untimed calls */
+    bool thinned;            /* a record has carried untimed calls */
     pki_table totals;        /* all threads */
     pki_table streams;       /* spans of devices' streams, ns (measure/device/regions.h) */
     pki_timelines timelines; /* of counters */
@@ -95,7 +98,7 @@ void pki_fold_one(pki_fold *fold, pki_thread *t);
  */
 void pki_fold_extra(pki_fold *fold, pki_thread *t, const pki_record record[2]);
 
-/* Calls that no timed one has told of, of a thread that has ended or is not seen any more. Once for
+/* Calls that no timed one has carried, of a thread that has ended or is not seen any more. Once for
  * each thread. */
 void pki_fold_pending(pki_fold *fold, pki_thread *t);
 

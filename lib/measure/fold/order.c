@@ -1,5 +1,7 @@
 #include "measure/fold/order.h"
 
+#include "core/registry.h"
+
 /* A clock may lag on another core, but not by as much as a quarter of a round through the ring. */
 static bool is_older(const pki_thread *t, const pki_record *r, uint64_t ticks)
 {
@@ -25,27 +27,39 @@ static PKI_COLD uint32_t find_older(const pki_thread *t, const pki_record *recor
     return head;
 }
 
-/* `at` is where folding stands in a turn whose owner is at `head`, or was as it left. */
-static uint32_t head_in_turn(const pki_thread *t, uint32_t turn, uint32_t at, uint32_t head)
+uint32_t pki_fold_bound(const pki_thread *t, const pki_record *ring, uint32_t turn, uint32_t at,
+                        uint32_t head)
 {
     if (pki_turn_is_straight(t, turn, head))
         return PKI_MAX(at, head);
     bool sure = pki_ring_bytes_between(t, at, head) <= t->ring_bytes / 2;
-    return sure ? head : find_older(t, t->home, at, head);
+    return sure ? head : find_older(t, ring, at, head);
 }
 
 uint64_t pki_fold_head(const pki_thread *t)
 {
     uint64_t folded = t->folded, head = pki_thread_head(t);
-    uint32_t turn = pki_place_turn(head), offset = pki_place_offset(head);
-    uint32_t at = pki_place_turn(folded) == turn ? pki_place_offset(folded) : 0;
-    return pki_place_of(turn, head_in_turn(t, turn, at, offset));
+    uint32_t turn = pki_cursor_turn(head), offset = pki_cursor_offset(head);
+    uint32_t at = pki_cursor_turn(folded) == turn ? pki_cursor_offset(folded) : 0;
+    return pki_cursor_of(turn, pki_fold_bound(t, t->home, turn, at, offset));
+}
+
+void pki_fold_note_undone(pki_thread *t)
+{
+    pki_position now = pki_thread_position(t);
+    uint32_t turn = (uint32_t)now.turn, at = pki_cursor_offset(t->folded);
+    uint32_t head = pki_cursor_offset_in(t, turn, (uint32_t)(now.state >> 32));
+    if (head == at || turn != pki_cursor_turn(t->folded) || !pki_turn_is_in_ring(t, turn) ||
+        pki_fold_bound(t, t->home, turn, at, head) != at)
+        return;
+    pki_store(&t->undone_until, now.bytes + pki_ring_bytes_between(t, head, at));
+    pki_store(&t->undone_turn, now.turn);
 }
 
 uint32_t pki_fold_end(pki_thread *t, uint32_t turn, uint32_t at)
 {
     pki_turn *ended = &t->turns[turn % PKI_TURNS];
-    uint32_t end = head_in_turn(t, turn, at, pki_load(&ended->end));
+    uint32_t end = pki_fold_bound(t, t->home, turn, at, pki_load(&ended->end));
     if (!ended->segment)
         pki_store(&ended->end, end);
     return end;
@@ -58,7 +72,7 @@ void pki_fold_note(pki_thread *t, const pki_record *last, uint64_t at, uint64_t 
         t->folded_ticks = pki_record_ticks(last);
     t->folded_bytes += bytes;
     t->folded_others += others;
-    pki_store_release(&t->folded, at); /* pairs with the acquire in pki_take_ring */
+    pki_store_release(&t->folded, at); /* pairs with the acquire in pki_drain_ring */
 }
 
 void pki_fold_settle(pki_thread *t)
@@ -66,7 +80,8 @@ void pki_fold_settle(pki_thread *t)
     uint64_t points = pki_load(&t->points), pushed = pki_load(&t->points_pushed);
     if (pushed > points)
         pki_bump(&t->points_dropped, pushed - points);
-    pki_store(&t->points_pushed, points); /* an owner that is amid a call may still add to it */
+    pki_store(&t->points_pushed, points);     /* an owner that is amid a call may still add to it */
+    pki_store(&t->undone_until, (uint64_t)0); /* by a count of its own that ends here */
     t->sealed_bytes = t->folded_bytes;
     t->sealed_others = t->folded_others;
     if (!t->sealed) {

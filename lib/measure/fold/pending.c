@@ -56,15 +56,15 @@ static void add(pki_fold *fold, pki_thread *t, const last_calls *c)
         add_to(fold, &alone->calls, c);
     if (kind < PKI_KINDS)
         alone->kinds[kind] += c->own;
-    pki_bump(&t->untimed_told, c->calls);
+    pki_bump(&t->untimed_counted, c->calls);
     pki_bump(&t->recorded, c->calls);
 }
 
 void pki_fold_pending(pki_fold *fold, pki_thread *t)
 {
-    if (t->pending_told)
+    if (t->pending_counted)
         return;
-    t->pending_told = 1;
+    t->pending_counted = 1;
     pki_registry_lock();
     const pki_counted *counted = pki_load(&t->counted);
     uint32_t size = pki_load(&t->counted_size);

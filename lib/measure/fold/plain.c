@@ -1,6 +1,6 @@
 #include "measure/fold/plain.h"
 
-#include "core/place.h"
+#include "core/cursor.h"
 #include "measure/fold/self_time.h"
 
 /* The owner wrote them on another processor: asked for so far ahead, they are here in time. */
@@ -12,13 +12,13 @@
 #define PLAIN ((uint64_t)PKI_RECORD_REGION << 32)
 
 /* Where one call goes. */
-typedef struct places {
+typedef struct targets {
     pki_slot *all;
     uint64_t *step; /* the self time of whoever makes steps */
-} places;
+} targets;
 
-static inline bool find_places(const pki_fold *fold, const pki_thread_fold *alone, uint32_t id,
-                               places *to)
+static inline bool find_targets(const pki_fold *fold, const pki_thread_fold *alone, uint32_t id,
+                                targets *to)
 {
     static uint64_t nowhere;
     to->all = pki_table_slot(&fold->totals, id);
@@ -32,7 +32,7 @@ static inline bool find_places(const pki_fold *fold, const pki_thread_fold *alon
     return mine;
 }
 
-static inline void count(pki_fold *fold, pki_thread_fold *alone, const places *to, uint64_t ns,
+static inline void count(pki_fold *fold, pki_thread_fold *alone, const targets *to, uint64_t ns,
                          uint64_t own)
 {
     pki_slot *slot = to->all;
@@ -73,7 +73,7 @@ uint32_t pki_fold_plain(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
     const pki_record *first = pki_record_in(records, at), *r = first,
                      *end = pki_record_in(records, straight_until(t, at, head, loss));
     pki_clock_stretch stretch = {0};
-    places to;
+    targets to;
     uint64_t ns;
     if (fold->thinned || fold->per_thread)
         return at;
@@ -81,7 +81,7 @@ uint32_t pki_fold_plain(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
         __builtin_prefetch((const char *)r + AHEAD * sizeof *r);
         uint64_t what = pki_load(&r->what); /* once: what is undone may change meanwhile */
         if (PKI_UNLIKELY((what & PLAIN_MASK) != PLAIN) ||
-            PKI_UNLIKELY(!find_places(fold, alone, pki_what_id(what), &to)))
+            PKI_UNLIKELY(!find_targets(fold, alone, pki_what_id(what), &to)))
             break;
         if (PKI_UNLIKELY(!duration_in(&stretch, r, &ns)))
             ns = duration_of(map, r, &stretch);

@@ -124,7 +124,7 @@ static PKI_NOINLINE void fold_thinned(pki_fold *fold, pki_thread_fold *alone, pk
     pki_bump(&slot->self, all);
     pki_slot_count_times(pki_fold_memory(fold), &fold->totals.pool, slot, ns, calls);
     count_kind(alone, slot, id, all);
-    pki_bump(&t->untimed_told, others);
+    pki_bump(&t->untimed_counted, others);
     pki_bump(&t->recorded, calls);
     if (alone->tracked && (mine = slot_in(fold, &alone->calls, id)))
         pki_bump(&mine->self, all);
@@ -175,10 +175,13 @@ static void fold_value(pki_fold *fold, const pki_record *r)
     pki_values_add(pki_fold_memory(fold), &fold->totals.pool, (pki_values *)slot, value, r->start);
     pki_timelines_add(&fold->timelines, pki_what_id(r->what),
                       pki_clock_ns(pki_fold_clock(fold), r->start), value);
+    if (fold->on_value)
+        fold->on_value(fold, r, value);
 }
 
 /* The self time of every region of this thread since its last step: no more than the step has, even
- * if the clock was corrected while the thread told what was open in it. Returns that of kind data.
+ * if the clock was corrected while the thread recorded what was open in it. Returns that of kind
+ * data.
  */
 static uint64_t feed_self_times(pki_fold *fold, pki_table *calls, uint64_t left)
 {
@@ -202,13 +205,14 @@ static pki_step step_of(const pki_fold *fold, const pki_thread_fold *alone, cons
     uint32_t id = pki_step_kind_of(more);
     uint64_t duration = duration_of(fold, r);
     const pki_name *kind = id ? pki_name_at(id) : NULL;
-    bool told = r->extra != PKI_READY_NOT_TOLD;
+    bool announced = r->extra != PKI_READY_UNKNOWN;
     return (pki_step){.index = more->start,
                       .start = pki_clock_ns(pki_fold_clock(fold), r->start),
                       .duration = duration,
                       .items = more->value,
-                      .no_processor = told ? r->extra : 0,
-                      .borders_told = told,
+                      .no_processor = announced ? r->extra : 0,
+                      .borders_told = announced,
+                      .seat = pki_step_seat_of(more),
                       .work =
                           pki_step_work_of(duration, pki_step_model(more), pki_step_hardware(more)),
                       .kind = kind ? kind->name : NULL,

@@ -1,7 +1,7 @@
 /* lib/measure/fold/self_time.h - self time, from records alone.
  *
  * A ring holds regions in the order of their ends, each with its depth: what lies inside a region
- * comes before it. So one sum per depth tells what of a region's time belongs to others, and who
+ * comes before it. So one sum per depth is what of a region's time belongs to others, and who
  * records keeps no account of it. Calls without a record would be missing in these sums:
  *
  * - A lost call's time is kept by the region around it and comes with its record (PKI_FLAG_LOST).

@@ -95,7 +95,7 @@ static pk_status fill_requests(const pki_fold *fold, uint32_t size, void *out)
 static pk_status answer(filler *fill, uint32_t size, void *out)
 {
     int saved = errno;
-    if (!pki_go_inside())
+    if (!pki_inside_enter())
         return pki_fail_inside();
     pki_fold_lock();
     pki_fold *fold = pki_fold_now();
@@ -103,7 +103,7 @@ static pk_status answer(filler *fill, uint32_t size, void *out)
         pki_fold_all(fold);
     pk_status status = fold ? fill(fold, size, out) : PK_EOFF;
     pki_fold_unlock();
-    pki_go_outside();
+    pki_inside_leave();
     errno = saved;
     return status;
 }

@@ -33,12 +33,12 @@ pk_status pki_stats_answer(pki_stats_find *find, uint32_t id, pk_stats *stats)
     if (stats->size < 8 || stats->size > sizeof *stats)
         return pki_fail(PK_EINVAL, "pk_stats.size has to be sizeof(pk_stats)");
     int saved = errno;
-    if (!pki_go_inside())
+    if (!pki_inside_enter())
         return pki_fail_inside();
     pki_fold_lock();
     pk_status status = answer(find, id, stats);
     pki_fold_unlock();
-    pki_go_outside();
+    pki_inside_leave();
     errno = saved;
     return status;
 }

@@ -1,6 +1,6 @@
 #include "measure/fold/walk.h"
 
-#include "core/place.h"
+#include "core/cursor.h"
 #include "measure/fold/order.h"
 #include "measure/fold/self_time.h"
 #include "measure/fold/plain.h"
@@ -29,8 +29,8 @@ static void decide_tracking(const pki_fold *fold, pki_thread_fold *alone, const 
  * In the ring they come by again, or leave it. */
 static bool is_due(const pki_thread *t, const pki_loss *loss, uint32_t turn, uint32_t at)
 {
-    int32_t turns = (int32_t)(turn - pki_place_turn(loss->at));
-    uint32_t offset = pki_place_offset(loss->at);
+    int32_t turns = (int32_t)(turn - pki_cursor_turn(loss->at));
+    uint32_t offset = pki_cursor_offset(loss->at);
     if (turns != 0)
         return turns > 0;
     return offset == at || (offset < at && !pki_turn_is_in_ring(t, turn));
@@ -45,7 +45,7 @@ static uint32_t fold_losses(walk *w, uint32_t turn, uint32_t at)
         pki_fold_loss(w->fold, w->alone, w->t, loss);
         pki_loss_folded(w->t);
     }
-    return loss && pki_place_turn(loss->at) == turn ? pki_place_offset(loss->at) : UINT32_MAX;
+    return loss && pki_cursor_turn(loss->at) == turn ? pki_cursor_offset(loss->at) : UINT32_MAX;
 }
 
 /* One record that is not plain, at `at`. Returns where the next one is. */
@@ -90,17 +90,19 @@ static uint32_t fold_turn(walk *w, uint32_t turn, uint32_t at, uint32_t until)
 void pki_fold_one(pki_fold *fold, pki_thread *t)
 {
     uint64_t at = t->folded, head = pki_fold_head(t);
+    if (at == head)
+        pki_fold_note_undone(t);
     if (at == head && !pki_next_loss(t))
         return;
     walk w = {.fold = fold, .alone = pki_fold_thread(fold, t), .t = t};
     decide_tracking(fold, w.alone, t);
     fold->starved = w.alone->starved;
-    uint32_t turn = pki_place_turn(at), offset = pki_place_offset(at);
-    for (; turn != pki_place_turn(head); turn++, offset = 0)
+    uint32_t turn = pki_cursor_turn(at), offset = pki_cursor_offset(at);
+    for (; turn != pki_cursor_turn(head); turn++, offset = 0)
         fold_turn(&w, turn, offset, pki_fold_end(t, turn, offset));
-    offset = fold_turn(&w, turn, offset, pki_place_offset(head));
+    offset = fold_turn(&w, turn, offset, pki_cursor_offset(head));
     w.alone->starved = fold->starved;
-    pki_fold_note(t, w.last, pki_place_of(turn, offset), w.bytes, w.others);
+    pki_fold_note(t, w.last, pki_cursor_of(turn, offset), w.bytes, w.others);
 }
 
 void pki_fold_all(pki_fold *fold)

@@ -10,7 +10,7 @@
  * pk_step_begin holds its set-up: what it takes beyond the mean of those after it is start-up.
  *
  * All moments are ns since the session's start. The parts of pki_account_parts sum to the length of
- * the run exactly. A function of what it is told: no clock, no file.
+ * the run exactly. A function of its arguments: no clock, no file.
  *
  * Threads: one at a time (the collector, under the fold lock).
  */

@@ -29,7 +29,7 @@ typedef struct word {
     {                                                                                              \
 #m, offsetof(pki_life_line, m), true                                                       \
     }
-static const word words[] = {
+static const word fields[] = {
     WORD(run),        WORD(n),          {"unix", offsetof(pki_life_line, unix_ns), false},
     WORD(boot),       WORD(boot_ns),    WORD(up),
     WORD(beat),       WORD(rank),       WORD(pid),
@@ -62,12 +62,12 @@ static size_t put(char *text, size_t used, const char *format, ...)
 size_t pki_life_put(const pki_life_line *line, char text[PKI_LIFE_LINE])
 {
     size_t used = put(text, 0, PKI_LIFE_MAGIC "why=%s", whys[line->why % PKI_LIFE_WHYS]);
-    for (size_t i = 0; i < PKI_COUNT_OF(words); i++) {
-        uint64_t value = get(line, words[i].at);
-        if (words[i].is_signed)
-            used = put(text, used, " %s=%" PRId64, words[i].name, (int64_t)value);
+    for (size_t i = 0; i < PKI_COUNT_OF(fields); i++) {
+        uint64_t value = get(line, fields[i].at);
+        if (fields[i].is_signed)
+            used = put(text, used, " %s=%" PRId64, fields[i].name, (int64_t)value);
         else
-            used = put(text, used, " %s=%" PRIu64, words[i].name, value);
+            used = put(text, used, " %s=%" PRIu64, fields[i].name, value);
     }
     for (size_t i = 0; i < PKI_PARTS; i++)
         used = put(text, used, " part.%s=%" PRIu64, pki_part_names[i], line->parts[i]);
@@ -85,16 +85,16 @@ static bool is_whole(const char *text, size_t length)
     return memcmp(text + length - tail, check, tail) == 0;
 }
 
-static void take(pki_life_line *line, const char *name, const char *value)
+static void parse_field(pki_life_line *line, const char *name, const char *value)
 {
     for (uint32_t i = 0; i < PKI_LIFE_WHYS && strcmp(name, "why") == 0; i++)
         if (strcmp(value, whys[i]) == 0)
             line->why = i;
-    for (size_t i = 0; i < PKI_COUNT_OF(words); i++)
-        if (strcmp(name, words[i].name) == 0)
-            set(line, words[i].at,
-                words[i].is_signed ? (uint64_t)strtoll(value, NULL, 10)
-                                   : (uint64_t)strtoull(value, NULL, 10));
+    for (size_t i = 0; i < PKI_COUNT_OF(fields); i++)
+        if (strcmp(name, fields[i].name) == 0)
+            set(line, fields[i].at,
+                fields[i].is_signed ? (uint64_t)strtoll(value, NULL, 10)
+                                    : (uint64_t)strtoull(value, NULL, 10));
     for (size_t i = 0; i < PKI_PARTS && strncmp(name, "part.", 5) == 0; i++)
         if (strcmp(name + 5, pki_part_names[i]) == 0)
             line->parts[i] = strtoull(value, NULL, 10);
@@ -114,7 +114,7 @@ bool pki_life_read(const char *text, size_t length, pki_life_line *line)
         if (!value)
             continue;
         *value = '\0';
-        take(line, w, value + 1);
+        parse_field(line, w, value + 1);
     }
     return true;
 }

@@ -6,7 +6,7 @@
 /* Operations per second, dense (without the factor of two that sparsity may give), at the clock
  * that the data sheet assumes; bytes per second. 0: the data sheet has no such figure. */
 typedef struct pki_device_limits {
-    const char *name;   /* as NVML and /proc/driver/nvidia tell it */
+    const char *name;   /* as NVML and /proc/driver/nvidia name it */
     const char *source; /* which document */
     double bandwidth;
     double fp64, fp64_tensor, fp32, tf32, bf16, fp16, fp8;

@@ -83,7 +83,7 @@ static void find_device(const pki_peak_wish *wish, const pki_peak_place *place, 
     size_t count = PKI_MAX(place->gpus, 1);
     if (!place->gpu[0])
         snprintf(peak->source, sizeof peak->source,
-                 "devices worked for this process, and which model they are is not known: "
+                 "this process used devices whose model is unknown: "
                  "peak=PRECISION:OPERATIONS_PER_SECOND says what they can do");
     else if (!d)
         snprintf(peak->source, sizeof peak->source,
@@ -92,8 +92,7 @@ static void find_device(const pki_peak_wish *wish, const pki_peak_place *place, 
                  place->gpu);
     else if (!wish->precision[0])
         snprintf(peak->source, sizeof peak->source,
-                 "%s has a peak for each precision, and nobody has said which it is: peak=bf16, "
-                 "for example",
+                 "%s has a peak for each precision, and none was named: peak=bf16, for example",
                  place->gpu);
     else if (of_device(d, wish->precision) <= 0)
         snprintf(peak->source, sizeof peak->source, "the %s has no figure for %s", d->source,
@@ -105,7 +104,8 @@ static void find_device(const pki_peak_wish *wish, const pki_peak_place *place, 
     }
 }
 
-static void say_processors(const pki_peak_wish *wish, const pki_peak_place *place, pki_peak *peak)
+static void describe_processors(const pki_peak_wish *wish, const pki_peak_place *place,
+                                pki_peak *peak)
 {
     time_t when = (time_t)place->machine->measured;
     struct tm utc;
@@ -115,7 +115,7 @@ static void say_processors(const pki_peak_wish *wish, const pki_peak_place *plac
              "%llu processor%s of %s, as pk machine measured on %d-%02d-%02d%s",
              (unsigned long long)place->processors, place->processors == 1 ? "" : "s",
              place->machine->host, utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
-             wish->precision[0] ? "" : "; single precision, since nobody has named another");
+             wish->precision[0] ? "" : "; single precision, since no other was named");
 }
 
 static void find_processors(const pki_peak_wish *wish, const pki_peak_place *place, pki_peak *peak)
@@ -125,7 +125,7 @@ static void find_processors(const pki_peak_wish *wish, const pki_peak_place *pla
     const char *name = is_double ? PKI_LIMIT_DOUBLE : PKI_LIMIT_SINGLE;
     if (!is_double && strcmp(precision, "fp32") != 0) {
         snprintf(peak->source, sizeof peak->source,
-                 "of processors no peak in %s is measured: peak=%s:OPERATIONS_PER_SECOND says it",
+                 "no peak of processors in %s is measured: peak=%s:OPERATIONS_PER_SECOND states it",
                  precision, precision);
         return;
     }
@@ -140,7 +140,7 @@ static void find_processors(const pki_peak_wish *wish, const pki_peak_place *pla
     peak->flops = PKI_MIN((double)place->processors * one, PKI_MAX(one, all));
     snprintf(peak->precision, sizeof peak->precision, "%s", precision);
     if (peak->flops > 0)
-        say_processors(wish, place, peak);
+        describe_processors(wish, place, peak);
     else
         snprintf(peak->source, sizeof peak->source, "pk machine's file has no peak in %s",
                  precision);

@@ -50,7 +50,7 @@ static double share_of(const pki_roofline_row *row, const roof *limits, int prec
     return PKI_MAX(by_memory, by_compute);
 }
 
-static bool place(const pki_roofline *r, const pki_region_row *region, pki_roofline_row *row)
+static bool place_region(const pki_roofline *r, const pki_region_row *region, pki_roofline_row *row)
 {
     double seconds = region->time.sum / 1e9;
     double threads = PKI_MIN(PKI_MAX(region->threads, 1), (double)r->processors);
@@ -107,7 +107,7 @@ bool pki_roofline_fill(const pki_machine *m, pki_summary *s)
         r->measured = 0;
     for (size_t i = 0; filled && r->rows && r->measured && i < s->region_count; i++)
         if (is_placed(&s->regions[i]))
-            filled = place(r, &s->regions[i], &r->rows[r->row_count++]);
+            filled = place_region(r, &s->regions[i], &r->rows[r->row_count++]);
     fill_shares(s, r);
     return filled && r->rows;
 }

@@ -23,7 +23,7 @@ static PKI_PRINTF(3, 4) bool refuse(char *why, size_t size, const char *format, 
 /* ---- words of a line ---- */
 
 /* The next word of *line, which it is taken from. */
-static bool take_word(const char **line, char *word, size_t size)
+static bool parse_word(const char **line, char *word, size_t size)
 {
     size_t n = strcspn(*line, " ");
     if (n == 0 || n >= size)
@@ -34,10 +34,10 @@ static bool take_word(const char **line, char *word, size_t size)
     return true;
 }
 
-static bool take_number(const char **line, uint64_t *value)
+static bool parse_number(const char **line, uint64_t *value)
 {
     char word[24];
-    if (!take_word(line, word, sizeof word))
+    if (!parse_word(line, word, sizeof word))
         return false;
     *value = 0;
     for (const char *c = word; *c; c++) {
@@ -50,7 +50,7 @@ static bool take_number(const char **line, uint64_t *value)
     return true;
 }
 
-static bool take_rest(const char *line, char *text, size_t size)
+static bool parse_rest(const char *line, char *text, size_t size)
 {
     size_t n = strlen(line);
     if (n == 0 || n >= size)
@@ -60,15 +60,15 @@ static bool take_rest(const char *line, char *text, size_t size)
     return true;
 }
 
-static bool take_limit(const char *line, pki_machine *m)
+static bool parse_limit(const char *line, pki_machine *m)
 {
     pki_limit limit;
     char who[8];
     memset(&limit, 0, sizeof limit);
-    bool whole = take_word(&line, limit.name, sizeof limit.name) &&
-                 take_word(&line, who, sizeof who) && take_number(&line, &limit.best) &&
-                 take_number(&line, &limit.median) && take_number(&line, &limit.worst) &&
-                 take_number(&line, &limit.rounds) && !*line;
+    bool whole = parse_word(&line, limit.name, sizeof limit.name) &&
+                 parse_word(&line, who, sizeof who) && parse_number(&line, &limit.best) &&
+                 parse_number(&line, &limit.median) && parse_number(&line, &limit.worst) &&
+                 parse_number(&line, &limit.rounds) && !*line;
     limit.all = whole && strcmp(who, "all") == 0;
     return whole && (limit.all || strcmp(who, "one") == 0) && limit.worst > 0 &&
            limit.worst <= limit.median && limit.median <= limit.best && limit.rounds > 0 &&
@@ -76,21 +76,21 @@ static bool take_limit(const char *line, pki_machine *m)
 }
 
 /* Is what is said behind the word what it should be? Unknown words are a later version's. */
-static bool take_line(const char *line, pki_machine *m)
+static bool parse_line(const char *line, pki_machine *m)
 {
     char word[32];
-    if (!take_word(&line, word, sizeof word))
+    if (!parse_word(&line, word, sizeof word))
         return false;
     if (strcmp(word, "host") == 0)
-        return take_rest(line, m->host, sizeof m->host);
+        return parse_rest(line, m->host, sizeof m->host);
     if (strcmp(word, "cpu") == 0)
-        return take_rest(line, m->cpu, sizeof m->cpu);
+        return parse_rest(line, m->cpu, sizeof m->cpu);
     if (strcmp(word, "processors") == 0)
-        return take_number(&line, &m->processors) && !*line && m->processors > 0;
+        return parse_number(&line, &m->processors) && !*line && m->processors > 0;
     if (strcmp(word, "measured") == 0)
-        return take_number(&line, &m->measured) && !*line;
+        return parse_number(&line, &m->measured) && !*line;
     if (strcmp(word, "limit") == 0)
-        return take_limit(line, m);
+        return parse_limit(line, m);
     return true;
 }
 
@@ -127,7 +127,7 @@ bool pki_machine_parse(const char *text, size_t length, pki_machine *m, char *wh
         line[n] = '\0';
         if (number == 1 && strcmp(line, FIRST_LINE) != 0)
             return refuse(why, size, "does not begin with \"%s\"", FIRST_LINE);
-        if (number > 1 && !take_line(line, m))
+        if (number > 1 && !parse_line(line, m))
             return refuse(why, size, "line %u makes no sense: %.60s", number, line);
     }
     if (!m->host[0] || !m->cpu[0] || !m->processors || !m->limit_count)

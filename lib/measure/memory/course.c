@@ -118,3 +118,13 @@ pki_growth pki_memory_course_region(const pki_memory_course *c, uint32_t region)
         return (pki_growth){0};
     return pki_growth_of(&c->regions[region], PKI_MEMORY_GROWTH_LEAST);
 }
+
+int pki_memory_by_peak(const void *a, const void *b)
+{
+    const pki_memory_region *x = a, *y = b;
+    if (x->at_peak != y->at_peak)
+        return x->at_peak < y->at_peak ? 1 : -1;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    return strcmp(x->name, y->name);
+}

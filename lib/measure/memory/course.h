@@ -51,3 +51,6 @@ pki_memory_sum pki_memory_course_sum(const pki_memory_course *course);
 #define PKI_MEMORY_RESIDENT_LEAST 1048576.0 /* and of the process: pages come in bursts */
 
 pki_growth pki_memory_course_region(const pki_memory_course *course, uint32_t region);
+
+/* For qsort, of pki_memory_region: the largest at the peak first. */
+int pki_memory_by_peak(const void *a, const void *b);

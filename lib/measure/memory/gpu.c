@@ -19,7 +19,7 @@ void pki_gpu_account_finish(pki_gpu_account *a)
     *a = (pki_gpu_account){0};
 }
 
-static uint32_t place_of(uint32_t device)
+static uint32_t device_index(uint32_t device)
 {
     return PKI_MIN(device, PKI_GPU_DEVICES - 1);
 }
@@ -42,7 +42,7 @@ static void add(pki_gpu_use *u, const pki_gpu_place *p, uint64_t bytes)
     u->peak = PKI_MAX(u->peak, u->live);
 }
 
-static void take_off(pki_gpu_use *u, const pki_gpu_place *p, uint64_t bytes)
+static void record_free(pki_gpu_use *u, const pki_gpu_place *p, uint64_t bytes)
 {
     settle(u, p);
     u->frees++;
@@ -98,9 +98,9 @@ static bool allocate(pki_gpu_account *a, const pki_block *b)
 static void release(pki_gpu_account *a, const pki_block *b)
 {
     pki_gpu_place *p = &a->places[b->place];
-    take_off(&p->regions[b->region].use, p, b->bytes);
-    take_off(&p->kinds[b->kind], p, b->bytes);
-    take_off(&p->all, p, b->bytes);
+    record_free(&p->regions[b->region].use, p, b->bytes);
+    record_free(&p->kinds[b->kind], p, b->bytes);
+    record_free(&p->all, p, b->bytes);
     hold(p);
 }
 
@@ -131,7 +131,7 @@ static uint32_t do_allocation(pki_gpu_account *a, const pki_gpu_operation *o)
                    .bytes = o->bytes,
                    .ns = o->ns,
                    .region = o->region,
-                   .place = (uint8_t)(pinned ? PKI_GPU_HOST : place_of(o->device)),
+                   .place = (uint8_t)(pinned ? PKI_GPU_HOST : device_index(o->device)),
                    .kind = (uint8_t)o->kind};
     bool freed = was_freed(a, o), over = freed || (old && o->ns < old->ns);
     if (old && !over) {
@@ -159,7 +159,7 @@ static uint32_t do_free(pki_gpu_account *a, const pki_gpu_operation *o)
         a->unknown_freed += o->bytes;
         a->late[a->late_at] = (struct pki_gpu_late){o->address, o->bytes, o->ns};
         a->late_at = (a->late_at + 1) % PKI_GPU_LATE;
-        return place_of(o->device);
+        return device_index(o->device);
     }
     uint32_t place = b->place;
     if (o->ns < b->ns) { /* of what was there before, and has been taken for freed */
@@ -175,7 +175,7 @@ uint32_t pki_gpu_account_do(pki_gpu_account *a, const pki_gpu_operation *o)
 {
     a->operations++;
     if (!o->address) /* a failed call, or of no bytes */
-        return place_of(o->device);
+        return device_index(o->device);
     return o->frees ? do_free(a, o) : do_allocation(a, o);
 }
 
@@ -212,7 +212,7 @@ static struct pki_gpu_pool *new_pool(pki_gpu_account *a, uint64_t address, uint3
 }
 
 /* A pool grows before it is used: of its largest size it is the most in use that counts. */
-static void keep_most(uint64_t reserved, uint64_t used, uint64_t *most, uint64_t *then)
+static void update_peak(uint64_t reserved, uint64_t used, uint64_t *most, uint64_t *then)
 {
     if (reserved > *most) {
         *most = reserved;
@@ -230,15 +230,15 @@ static void sum_pools(pki_gpu_account *a, uint32_t place)
         p->reserved += a->pools[i].place == place ? a->pools[i].size : 0;
         p->used += a->pools[i].place == place ? a->pools[i].used : 0;
     }
-    keep_most(p->reserved, p->used, &p->most_reserved, &p->used_then);
-    keep_most(p->reserved, p->used, &p->part.most_reserved, &p->part.used_then);
+    update_peak(p->reserved, p->used, &p->most_reserved, &p->used_then);
+    update_peak(p->reserved, p->used, &p->part.most_reserved, &p->part.used_then);
     hold(p);
 }
 
 uint32_t pki_gpu_account_pool(pki_gpu_account *a, uint32_t device, uint64_t address, uint64_t size,
                               uint64_t used, bool gone)
 {
-    uint32_t place = place_of(device);
+    uint32_t place = device_index(device);
     struct pki_gpu_pool *pool = find_pool(a, address, place);
     if (!pool && !gone)
         pool = new_pool(a, address, place);
@@ -249,7 +249,7 @@ uint32_t pki_gpu_account_pool(pki_gpu_account *a, uint32_t device, uint64_t addr
     pool->gone = gone;
     pool->size = gone ? 0 : size;
     pool->used = gone ? 0 : PKI_MIN(used, size);
-    keep_most(pool->size, pool->used, &pool->most_reserved, &pool->used_then);
+    update_peak(pool->size, pool->used, &pool->most_reserved, &pool->used_then);
     sum_pools(a, place);
     return place;
 }
@@ -269,7 +269,7 @@ static void see_regions(pki_gpu_place *p, uint64_t step, bool early)
     }
 }
 
-/* Without a new step there is nothing to tell of one, as in pki_memory_course_see. */
+/* Without a new step there is nothing to add for one, as in pki_memory_course_see. */
 void pki_gpu_account_see(pki_gpu_account *a, uint64_t steps, bool early, uint64_t ns)
 {
     bool more = steps > a->last_steps;

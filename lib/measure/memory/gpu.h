@@ -32,7 +32,7 @@ typedef enum pki_gpu_kind {
 
 typedef struct pki_gpu_operation {
     bool frees;
-    bool known_region; /* else nobody knows in which one it was made */
+    bool known_region; /* else it is unknown in which one it was made */
     uint64_t ns, address, bytes;
     uint32_t device, region;
     pki_gpu_kind kind;
@@ -105,8 +105,8 @@ bool pki_gpu_account_fill(const pki_gpu_account *account, const char *(*names)(u
 
 /* ---- parts of a run (gpu_sums.c) ---- */
 
-/* What is told so far; the most of each place is that since the last cut. `out` is empty before. No
- * text of why not. False without memory. */
+/* What is known so far; the most of each place is that since the last cut. `out` is empty before.
+ * No text of why not. False without memory. */
 bool pki_gpu_account_sums(const pki_gpu_account *account, pki_gpu_memory_sums *out);
 
 /* The next part begins. */
@@ -120,6 +120,6 @@ bool pki_gpu_sums_more(const pki_gpu_memory_sums *now, const pki_gpu_memory_sums
 bool pki_gpu_sums_add(pki_gpu_memory_sums *into, const pki_gpu_memory_sums *more);
 
 /* As a report says it: places without kinds, regions and pools. */
-bool pki_gpu_sums_say(const pki_gpu_memory_sums *sums, pki_gpu_memory_summary *out);
+bool pki_gpu_sums_summarise(const pki_gpu_memory_sums *sums, pki_gpu_memory_summary *out);
 
 void pki_gpu_sums_finish(pki_gpu_memory_sums *sums);

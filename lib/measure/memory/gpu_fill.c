@@ -43,16 +43,6 @@ static double each(const pki_gpu_region *r, uint64_t steps)
     return steps ? (double)(r->timed - r->early) / (double)steps : 0;
 }
 
-static int by_peak(const void *a, const void *b)
-{
-    const pki_memory_region *x = a, *y = b;
-    if (x->at_peak != y->at_peak)
-        return x->at_peak < y->at_peak ? 1 : -1;
-    if (x->bytes != y->bytes)
-        return x->bytes < y->bytes ? 1 : -1;
-    return strcmp(x->name, y->name);
-}
-
 static bool fill_region(const pki_gpu_place *p, size_t id, const char *(*names)(uint32_t),
                         uint64_t steady, pki_memory_region *out)
 {
@@ -84,7 +74,7 @@ static bool fill_regions(const pki_gpu_place *p, const char *(*names)(uint32_t),
         out->steady += r->steady;
     }
     if (out->region_count)
-        qsort(out->regions, out->region_count, sizeof *out->regions, by_peak);
+        qsort(out->regions, out->region_count, sizeof *out->regions, pki_memory_by_peak);
     return out->regions != NULL;
 }
 

@@ -14,7 +14,7 @@ static bool add_place(pki_gpu_memory_sums *out, pki_gpu_memory_sum row, const ch
     return row.place;
 }
 
-static bool take_place(const pki_gpu_account *a, size_t place, pki_gpu_memory_sums *out)
+static bool copy_place(const pki_gpu_account *a, size_t place, pki_gpu_memory_sums *out)
 {
     const pki_gpu_place *p = &a->places[place];
     char name[16] = "host";
@@ -46,7 +46,7 @@ bool pki_gpu_account_sums(const pki_gpu_account *a, pki_gpu_memory_sums *out)
     out->places = calloc(PKI_GPU_PLACES, sizeof *out->places);
     for (size_t i = 0; out->places && i < PKI_GPU_PLACES; i++)
         if (a->places[i].all.allocations || a->places[i].most_reserved)
-            done = take_place(a, i, out) && done;
+            done = copy_place(a, i, out) && done;
     return out->places && done;
 }
 
@@ -152,7 +152,7 @@ bool pki_gpu_sums_add(pki_gpu_memory_sums *into, const pki_gpu_memory_sums *more
 
 /* ---- as a report says it ---- */
 
-static pki_gpu_memory_place said(const pki_gpu_memory_sum *s)
+static pki_gpu_memory_place summary_row(const pki_gpu_memory_sum *s)
 {
     return (pki_gpu_memory_place){
         .place = strdup(s->place),
@@ -172,7 +172,7 @@ static pki_gpu_memory_place said(const pki_gpu_memory_sum *s)
         .unused = s->most_reserved ? 1 - (double)s->used_then / (double)s->most_reserved : 0};
 }
 
-bool pki_gpu_sums_say(const pki_gpu_memory_sums *sums, pki_gpu_memory_summary *out)
+bool pki_gpu_sums_summarise(const pki_gpu_memory_sums *sums, pki_gpu_memory_summary *out)
 {
     bool done = true;
     if (!sums->asked)
@@ -184,7 +184,7 @@ bool pki_gpu_sums_say(const pki_gpu_memory_sums *sums, pki_gpu_memory_summary *o
                                     .lost = sums->lost,
                                     .places = calloc(sums->place_count + 1, sizeof *out->places)};
     for (size_t i = 0; out->places && i < sums->place_count; i++) {
-        out->places[out->place_count] = said(&sums->places[i]);
+        out->places[out->place_count] = summary_row(&sums->places[i]);
         done = out->places[out->place_count++].place && done;
     }
     return out->why_not && out->places && done;

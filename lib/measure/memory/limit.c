@@ -48,7 +48,8 @@ static bool group_path(const char *root, bool of_first, char out[PATH_MAX])
     return false;
 }
 
-static void look(const char *root, const version *v, const char *group, pki_memory_limit *found)
+static void check_group(const char *root, const version *v, const char *group,
+                        pki_memory_limit *found)
 {
     char path[PATH_MAX + 256], text[64];
     snprintf(path, sizeof path, "%s%s%s/%s", root, v->mount, group, v->limit);
@@ -63,11 +64,11 @@ static void look(const char *root, const version *v, const char *group, pki_memo
 }
 
 /* A container sees its own group as the root, whatever the process's line says. */
-static void look_upwards(const char *root, const version *v, char *group, pki_memory_limit *found)
+static void check_parents(const char *root, const version *v, char *group, pki_memory_limit *found)
 {
     for (char *end; (end = strrchr(group, '/')); *end = '\0')
-        look(root, v, group, found);
-    look(root, v, "", found);
+        check_group(root, v, group, found);
+    check_group(root, v, "", found);
 }
 
 static pki_memory_limit of_group(const char *root)
@@ -75,9 +76,9 @@ static pki_memory_limit of_group(const char *root)
     char group[PATH_MAX];
     pki_memory_limit found = {0};
     if (group_path(root, true, group))
-        look_upwards(root, &first, group, &found);
+        check_parents(root, &first, group, &found);
     else if (group_path(root, false, group))
-        look_upwards(root, &second, group, &found);
+        check_parents(root, &second, group, &found);
     return found;
 }
 

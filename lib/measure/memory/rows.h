@@ -46,7 +46,7 @@ typedef struct pki_memory_summary {
     pki_memory_region *regions; /* by bytes at the peak, most first */
 } pki_memory_summary;
 
-/* What CUDA has allocated, as CUPTI tells of it: of a kind of memory on a place. */
+/* What CUDA has allocated, as CUPTI records it: a kind of memory on a place. */
 typedef struct pki_gpu_memory_kind {
     char *kind; /* "device", "pool", "array", "managed", "static", "pinned" */
     uint64_t allocations, bytes, frees, freed, live, peak, at_peak;
@@ -83,13 +83,13 @@ typedef struct pki_gpu_memory_place {
 typedef struct pki_gpu_memory_summary {
     uint64_t asked;                        /* first: 0 leaves it out of the report file */
     char *why_not;                         /* "": it was recorded */
-    uint64_t operations;                   /* allocations and frees that were told */
+    uint64_t operations;                   /* allocations and frees that were recorded */
     uint64_t unknown_frees, unknown_freed; /* of what was allocated before, and bytes */
     uint64_t missed_frees;                 /* an address was allocated anew and never freed */
-    uint64_t untied;                       /* nobody knows in which region: these count outside */
+    uint64_t untied;                       /* region unknown: these count outside */
     uint64_t dropped, lost; /* by CUPTI, of whatever kind; without a time, or memory for it */
     uint64_t steady_steps;  /* of `steady` */
-    uint64_t pools_beyond;  /* tellings of pools that there was no row for */
+    uint64_t pools_beyond;  /* records of pools that there was no row for */
     size_t place_count;
     pki_gpu_memory_place *places;
 } pki_gpu_memory_summary;

@@ -58,6 +58,7 @@ void pki_portions_add(pki_portions *p, const pki_stage_block *step)
     p->now.items += step->items;
     p->now.no_processor += step->no_processor;
     p->now.told += step->told;
+    pki_seats_join(&p->now.seats, &step->seats);
     if ((step->index + 1) % p->every == 0)
         close_portion(p);
 }

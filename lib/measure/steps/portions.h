@@ -20,6 +20,7 @@
 typedef struct pki_portion {
     uint64_t number; /* of its steps, divided by how many it is of */
     uint64_t steps, time, items, no_processor, told; /* as in pki_stage_block */
+    pki_seats seats;
     uint64_t selves[PKI_PORTION_STAGES];
 } pki_portion;
 

@@ -24,6 +24,7 @@ static void join_blocks(pki_stage_block *into, const pki_stage_block *from)
     into->items += from->items;
     into->no_processor += from->no_processor;
     into->told += from->told;
+    pki_seats_join(&into->seats, &from->seats);
 }
 
 static void halve_numbers(uint64_t *numbers, size_t used)
@@ -222,6 +223,26 @@ static bool fill_no_processor(const pki_stages *s, size_t joined, size_t rows, p
     return !any || row->no_processor;
 }
 
+/* The same. */
+static bool fill_seats(const pki_stages *s, size_t joined, size_t rows, pki_loop_row *row)
+{
+    pki_seats seats = {0}, any = {0};
+    for (size_t i = 0; i < s->used; i++)
+        pki_seats_join(&any, &s->blocks[i].seats);
+    row->seats = any.all ? calloc(2 * rows, sizeof *row->seats) : NULL;
+    row->seat_count = row->seats ? 2 * rows : 0;
+    for (size_t i = 0; row->seats && i < s->used; i++) {
+        pki_seats_join(&seats, &s->blocks[i].seats);
+        if ((i + 1) % joined != 0 && i + 1 < s->used)
+            continue;
+        pki_seat most = pki_seats_most(&seats);
+        row->seats[i / joined * 2] = most ? pki_seat_processor(most) : 0;
+        row->seats[i / joined * 2 + 1] = pki_seat_share(most);
+        seats = (pki_seats){0};
+    }
+    return !any.all || row->seats;
+}
+
 static bool fill_loop(const choice *c, const pki_stages_of *of, uint64_t width, pki_loop_row *row)
 {
     const pki_stages *s = of->stages;
@@ -236,7 +257,7 @@ static bool fill_loop(const choice *c, const pki_stages_of *of, uint64_t width, 
     row->number_count = rows * width;
     for (size_t i = 0; i < s->used; i++)
         add_block(c, s, i, row->numbers + i / joined * width);
-    return fill_no_processor(s, joined, rows, row);
+    return fill_no_processor(s, joined, rows, row) && fill_seats(s, joined, rows, row);
 }
 
 static bool fill(choice *c, pki_stage_summary *out)

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "core/seats.h"
 #include "measure/summary.h"
 
 #define PKI_STAGE_BLOCKS 128 /* of a kind of steps: a power of two */
@@ -27,6 +28,7 @@ typedef struct pki_step_bit {
 typedef struct pki_stage_block {
     uint64_t index, steps, time, items;
     uint64_t no_processor, told; /* ns, of so many of the steps */
+    pki_seats seats;
 } pki_stage_block;
 
 /* All zero is an empty one, too. */

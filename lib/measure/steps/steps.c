@@ -183,7 +183,7 @@ static void add_to_tail(pki_steps *steps, const pki_whole_step *whole)
         pki_tally_add(&steps->regions[whole->bits[i].id]->self, (double)whole->bits[i].self, 1);
 }
 
-static void add_to_stages(pki_stages *stages, const pki_whole_step *whole)
+static pki_stage_block block_of(const pki_whole_step *whole)
 {
     pki_stage_block block = {.index = whole->step.index,
                              .steps = 1,
@@ -191,6 +191,13 @@ static void add_to_stages(pki_stages *stages, const pki_whole_step *whole)
                              .items = whole->step.items,
                              .no_processor = whole->step.no_processor,
                              .told = whole->step.borders_told};
+    pki_seats_add_seat(&block.seats, whole->step.seat);
+    return block;
+}
+
+static void add_to_stages(pki_stages *stages, const pki_whole_step *whole)
+{
+    pki_stage_block block = block_of(whole);
     pki_stages_add(stages, &block, whole->bits, whole->bit_count);
 }
 
@@ -209,12 +216,7 @@ static void add_to_series(pki_steps *steps, const pki_whole_step *whole)
 
 static void add_to_portions(pki_steps *steps, const pki_whole_step *whole)
 {
-    pki_stage_block step = {.index = whole->step.index,
-                            .steps = 1,
-                            .time = whole->step.duration,
-                            .items = whole->step.items,
-                            .no_processor = whole->step.no_processor,
-                            .told = whole->step.borders_told};
+    pki_stage_block step = block_of(whole);
     for (size_t i = 0; i < whole->bit_count; i++) {
         uint32_t id = whole->bits[i].id;
         pki_portions_add_self(&steps->portions, id, steps->regions[id]->kind, whole->bits[i].self);

@@ -41,6 +41,7 @@ typedef struct pki_step_work {
 typedef struct pki_step {
     uint64_t index, start, duration, items;
     uint64_t no_processor; /* ns of it (core/ready.h)... */
+    pki_seat seat;         /* where its thread was */
     pki_step_work work;    /* steps 0: it has told none */
     const char *kind;      /* NULL: the usual one; the others have figures of their own */
     bool between;          /* no step, but the time before one: of no kind, without items */

@@ -49,15 +49,15 @@ bool pki_gpu_is_busy(const pki_summary *s, bool has_to_be_measured)
            share_of(gpu, PKI_GPU_BUSY) > PKI_GPU_BUSY_SHARE;
 }
 
-void pki_words_add_gpu(pki_words *words, const pki_summary *s)
+void pki_sentence_add_gpu(pki_sentence *words, const pki_summary *s)
 {
     const pki_gpu_row *gpu = judged(s);
     if (gpu && gpu->measured)
-        pki_words_add(words, " GPU %u is busy for %s of it.", gpu->device,
-                      PERCENT(share_of(gpu, PKI_GPU_BUSY)));
+        pki_sentence_add(words, " GPU %u is busy for %s of it.", gpu->device,
+                         PERCENT(share_of(gpu, PKI_GPU_BUSY)));
     else if (gpu)
-        pki_words_add(words, " Stream spans cover %s of it on GPU %u.",
-                      PERCENT(share_of(gpu, PKI_GPU_BUSY)), gpu->device);
+        pki_sentence_add(words, " Stream spans cover %s of it on GPU %u.",
+                         PERCENT(share_of(gpu, PKI_GPU_BUSY)), gpu->device);
 }
 
 /* ---- communication ---- */
@@ -92,40 +92,42 @@ static const pki_comm_call_row *slowest_collective(const pki_summary *s)
 }
 
 /* " The longest one, all_reduce of 4.19 MB in "backward", took 2.44 ms." */
-static void add_slowest_collective(pki_words *words, const pki_summary *s)
+static void add_slowest_collective(pki_sentence *words, const pki_summary *s)
 {
     const pki_comm_call_row *slow = slowest_collective(s);
     if (!slow)
         return;
-    pki_words_add(words, " The longest one, %s of %s", pki_comm_op_name(slow->op),
-                  pki_figure_scaled((double)slow->bytes, "B").text);
+    pki_sentence_add(words, " The longest one, %s of %s", pki_comm_op_name(slow->op),
+                     pki_figure_scaled((double)slow->bytes, "B").text);
     if (slow->region && *slow->region)
-        pki_words_add(words, " in \"%.60s\"", slow->region);
-    pki_words_add(words, ", took %s.", TIME((double)slow->duration));
+        pki_sentence_add(words, " in \"%.60s\"", slow->region);
+    pki_sentence_add(words, ", took %s.", TIME((double)slow->duration));
 }
 
-bool pki_verdict_comm_exposed(pki_summary *s, pki_words *words)
+bool pki_verdict_comm_exposed(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_row *gpu = most_exposed(s);
     double share = gpu ? share_of(gpu, PKI_GPU_COMM_EXPOSED) : 0;
     if (!(share > PKI_COMM_EXPOSED_SHARE))
         return true;
-    pki_words_add(words,
-                  "Communication exposed: for %s of the step GPU %u has collectives in flight and"
-                  " no %s on another stream beside (threshold 10 %%); hidden: %s.",
-                  PERCENT(share), gpu->device, gpu->measured ? "kernel" : "stream span",
-                  PERCENT(share_of(gpu, PKI_GPU_COMM_HIDDEN)));
+    pki_sentence_add(
+        words,
+        "Communication exposed: for %s of the step GPU %u has collectives in flight and"
+        " no %s on another stream beside (threshold 10 %%); hidden: %s.",
+        PERCENT(share), gpu->device, gpu->measured ? "kernel" : "stream span",
+        PERCENT(share_of(gpu, PKI_GPU_COMM_HIDDEN)));
     add_slowest_collective(words, s);
-    pki_words_add(words, " Start each as soon as its data is ready, on a stream of its own, while"
-                         " others compute; or send less. A rank that comes late makes the others'"
-                         " collectives long: compare the ranks.");
-    return pki_words_say(words, s, "communication-exposed", PKI_WARN, share,
-                         PKI_COMM_EXPOSED_SHARE);
+    pki_sentence_add(words,
+                     " Start each as soon as its data is ready, on a stream of its own, while"
+                     " others compute; or send less. A rank that comes late makes the others'"
+                     " collectives long: compare the ranks.");
+    return pki_verdict_add_sentence(words, s, "communication-exposed", PKI_WARN, share,
+                                    PKI_COMM_EXPOSED_SHARE);
 }
 
 /* ---- why it is idle ---- */
 
-bool pki_verdict_launch_bound(pki_summary *s, pki_words *words)
+bool pki_verdict_launch_bound(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_row *gpu = measured(s);
     double share = gpu ? share_of(gpu, PKI_GPU_LAUNCH_GAPS) : 0;
@@ -133,65 +135,67 @@ bool pki_verdict_launch_bound(pki_summary *s, pki_words *words)
     double small = gpu ? gpu->per_step[PKI_GPU_SHORT_KERNELS].sum : 0;
     if (!(share > PKI_LAUNCH_GAP_SHARE) || !(small >= PKI_SHORT_KERNELS_SHARE * kernels))
         return true;
-    pki_words_add(
+    pki_sentence_add(
         words,
         "GPU %u is idle for %s of the step in gaps of 50 us or less (threshold 20 %%), and %s of its"
         " %s kernels per step are shorter than 10 us: launching them takes longer than they do."
         " Capture them in a CUDA graph, fuse them, or give each more to do.",
         gpu->device, PERCENT(share), PERCENT(small / kernels),
         pki_figure_scaled(gpu->per_step[PKI_GPU_KERNELS].mean, "").text);
-    return pki_words_say(words, s, "launch-bound", PKI_WARN, share, PKI_LAUNCH_GAP_SHARE);
+    return pki_verdict_add_sentence(words, s, "launch-bound", PKI_WARN, share,
+                                    PKI_LAUNCH_GAP_SHARE);
 }
 
 /* "; host to device 1.20 GB per step at 12.3 GB/s" */
-static void add_direction(pki_words *words, const pki_gpu_row *gpu, enum pki_gpu_figure time,
+static void add_direction(pki_sentence *words, const pki_gpu_row *gpu, enum pki_gpu_figure time,
                           const char *direction)
 {
     const pki_dist *ns = &gpu->per_step[time], *bytes = &gpu->per_step[time + 1];
     if (!(ns->sum > 0))
         return;
-    pki_words_add(words, "; %s %s per step at %s", direction,
-                  pki_figure_scaled(bytes->mean, "B").text,
-                  pki_figure_scaled(bytes->sum / (ns->sum / 1e9), "B/s").text);
+    pki_sentence_add(words, "; %s %s per step at %s", direction,
+                     pki_figure_scaled(bytes->mean, "B").text,
+                     pki_figure_scaled(bytes->sum / (ns->sum / 1e9), "B/s").text);
 }
 
-bool pki_verdict_copy_bound(pki_summary *s, pki_words *words)
+bool pki_verdict_copy_bound(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_row *gpu = measured(s);
     double share = gpu ? share_of(gpu, PKI_GPU_COPY_ALONE) : 0;
     if (!(share > PKI_COPY_SHARE))
         return true;
-    pki_words_add(words,
-                  "GPU %u only copies, with no kernel beside, for %s of the step (threshold"
-                  " 20 %%)",
-                  gpu->device, PERCENT(share));
+    pki_sentence_add(words,
+                     "GPU %u only copies, with no kernel beside, for %s of the step (threshold"
+                     " 20 %%)",
+                     gpu->device, PERCENT(share));
     add_direction(words, gpu, PKI_GPU_H2D_TIME, "host to device");
     add_direction(words, gpu, PKI_GPU_D2H_TIME, "device to host");
     add_direction(words, gpu, PKI_GPU_D2D_TIME, "within the device");
     add_direction(words, gpu, PKI_GPU_P2P_TIME, "between devices");
-    pki_words_add(words, ". Copy on a stream of its own, from pinned memory, while kernels run; or"
-                         " copy less.");
-    return pki_words_say(words, s, "copy-bound", PKI_WARN, share, PKI_COPY_SHARE);
+    pki_sentence_add(words,
+                     ". Copy on a stream of its own, from pinned memory, while kernels run; or"
+                     " copy less.");
+    return pki_verdict_add_sentence(words, s, "copy-bound", PKI_WARN, share, PKI_COPY_SHARE);
 }
 
-bool pki_verdict_sync_bound(pki_summary *s, pki_words *words)
+bool pki_verdict_sync_bound(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_row *gpu = measured(s);
     double share = gpu ? share_of(gpu, PKI_GPU_SYNC_GAPS) : 0;
     if (!(share > PKI_SYNC_SHARE))
         return true;
-    pki_words_add(
+    pki_sentence_add(
         words,
-        "GPU %u is idle for %s of the step right after somebody waited for it (threshold 20 %%);"
-        " the waits take %s of the step. Who waits launches nothing, so the GPU runs dry: wait"
+        "GPU %u is idle for %s of the step right after a thread waited for it (threshold 20 %%);"
+        " the waits take %s of the step. A thread that waits launches nothing, so the GPU runs dry: wait"
         " less often (results read back, blocking copies, cudaDeviceSynchronize), or launch the"
         " next work before.",
         gpu->device, PERCENT(share), PERCENT(share_of(gpu, PKI_GPU_SYNC)));
-    return pki_words_say(words, s, "sync-bound", PKI_WARN, share, PKI_SYNC_SHARE);
+    return pki_verdict_add_sentence(words, s, "sync-bound", PKI_WARN, share, PKI_SYNC_SHARE);
 }
 
 /* What the loop does meanwhile, for all that is known: the kind with the most time. */
-static void add_meanwhile(pki_words *words, const pki_summary *s)
+static void add_meanwhile(pki_sentence *words, const pki_summary *s)
 {
     uint64_t all = 0;
     int most = 0;
@@ -201,72 +205,74 @@ static void add_meanwhile(pki_words *words, const pki_summary *s)
             most = k;
     }
     if (all > 0)
-        pki_words_add(words, " Of the loop's own time %s is %s.",
-                      PERCENT((double)s->steps.kinds[most] / (double)all), pki_kind_names[most]);
+        pki_sentence_add(words, " Of the loop's own time %s is %s.",
+                         PERCENT((double)s->steps.kinds[most] / (double)all), pki_kind_names[most]);
 }
 
-static bool say_idle(pki_summary *s, const pki_gpu_row *gpu, double share, pki_words *words,
+static bool add_idle(pki_summary *s, const pki_gpu_row *gpu, double share, pki_sentence *words,
                      pki_severity severity)
 {
     const pki_dist *longest = &gpu->per_step[PKI_GPU_LONGEST_GAP];
-    pki_words_add(words, "GPU %u is idle for %s of the step (threshold 30 %%), in %s gaps per step",
-                  gpu->device, PERCENT(share),
-                  pki_figure_scaled(gpu->per_step[PKI_GPU_GAPS].mean, "").text);
+    pki_sentence_add(
+        words, "GPU %u is idle for %s of the step (threshold 30 %%), in %s gaps per step",
+        gpu->device, PERCENT(share), pki_figure_scaled(gpu->per_step[PKI_GPU_GAPS].mean, "").text);
     if (longest->p50 > 0)
-        pki_words_add(words, "; the longest takes %s (median).", TIME(longest->p50));
+        pki_sentence_add(words, "; the longest takes %s (median).", TIME(longest->p50));
     else /* it is idle in few steps, for long */
-        pki_words_add(words, "; most steps have none, the longest took %s.", TIME(longest->max));
+        pki_sentence_add(words, "; most steps have none, the longest took %s.", TIME(longest->max));
     add_meanwhile(words, s);
-    pki_words_add(words, " Look in the trace at what the CPU does in the longest gaps.");
-    return pki_words_say(words, s, "gpu-idle", severity, share, PKI_GPU_IDLE_SHARE);
+    pki_sentence_add(words, " Look in the trace at what the CPU does in the longest gaps.");
+    return pki_verdict_add_sentence(words, s, "gpu-idle", severity, share, PKI_GPU_IDLE_SHARE);
 }
 
-bool pki_verdict_gpu_idle(pki_summary *s, pki_words *words)
+bool pki_verdict_gpu_idle(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_row *gpu = judged(s);
     double share = gpu ? share_of(gpu, PKI_GPU_IDLE) : 0;
     if (!(share > PKI_GPU_IDLE_SHARE))
         return true;
     if (gpu->measured)
-        return say_idle(s, gpu, share, words, pki_verdict_has_warning(s) ? PKI_NOTE : PKI_WARN);
-    pki_words_add(words,
-                  "No stream span covers %s of the step on GPU %u (threshold 30 %%): it is idle"
-                  " then, or runs what is in no pk_gpu_begin and _end. CUPTI can tell:"
-                  " PK_CUPTI_STEPS=100-104, say.",
-                  PERCENT(share), gpu->device);
-    return pki_words_say(words, s, "gpu-idle", PKI_NOTE, share, PKI_GPU_IDLE_SHARE);
+        return add_idle(s, gpu, share, words, pki_verdict_has_warning(s) ? PKI_NOTE : PKI_WARN);
+    pki_sentence_add(words,
+                     "No stream span covers %s of the step on GPU %u (threshold 30 %%): it is idle"
+                     " then, or runs what is in no pk_gpu_begin and _end. CUPTI can tell:"
+                     " PK_CUPTI_STEPS=100-104, say.",
+                     PERCENT(share), gpu->device);
+    return pki_verdict_add_sentence(words, s, "gpu-idle", PKI_NOTE, share, PKI_GPU_IDLE_SHARE);
 }
 
 /* ---- and when it is not ---- */
 
 /* `: "gemm" 41.0 %, "softmax" 12.3 % of the kernels' time` */
-static void add_kernels(pki_words *words, const pki_summary *s)
+static void add_kernels(pki_sentence *words, const pki_summary *s)
 {
     double all = 0;
     for (size_t i = 0; i < s->kernel_count; i++)
         all += s->kernels[i].time.sum;
     for (size_t i = 0; i < s->kernel_count && i < KERNELS_MOST && all > 0; i++)
-        pki_words_add(words, "%s\"%.80s\" %s", i ? ", " : ", of the kernels' time ",
-                      s->kernels[i].name, PERCENT(s->kernels[i].time.sum / all));
+        pki_sentence_add(words, "%s\"%.80s\" %s", i ? ", " : ", of the kernels' time ",
+                         s->kernels[i].name, PERCENT(s->kernels[i].time.sum / all));
 }
 
-bool pki_verdict_gpu_bound(pki_summary *s, pki_words *words)
+bool pki_verdict_gpu_bound(pki_summary *s, pki_sentence *words)
 {
     const pki_gpu_row *gpu = judged(s);
     double share = gpu ? share_of(gpu, PKI_GPU_BUSY) : 0;
     if (!(share > PKI_GPU_BUSY_SHARE) || pki_verdict_has_warning(s))
         return true;
     if (gpu->measured) {
-        pki_words_add(words, "GPU %u runs kernels or copies for %s of the step (threshold 80 %%)",
-                      gpu->device, PERCENT(share));
+        pki_sentence_add(words,
+                         "GPU %u runs kernels or copies for %s of the step (threshold 80 %%)",
+                         gpu->device, PERCENT(share));
         add_kernels(words, s);
-        pki_words_add(words, ". Faster steps need faster kernels, or fewer.");
+        pki_sentence_add(words, ". Faster steps need faster kernels, or fewer.");
     } else {
-        pki_words_add(words,
-                      "Stream spans cover %s of the step on GPU %u (threshold 80 %%), gaps between"
-                      " the kernels in them included. CUPTI can take them apart:"
-                      " PK_CUPTI_STEPS=100-104, say.",
-                      PERCENT(share), gpu->device);
+        pki_sentence_add(
+            words,
+            "Stream spans cover %s of the step on GPU %u (threshold 80 %%), gaps between"
+            " the kernels in them included. CUPTI can take them apart:"
+            " PK_CUPTI_STEPS=100-104, say.",
+            PERCENT(share), gpu->device);
     }
-    return pki_words_say(words, s, "gpu-bound", PKI_GOOD, share, PKI_GPU_BUSY_SHARE);
+    return pki_verdict_add_sentence(words, s, "gpu-bound", PKI_GOOD, share, PKI_GPU_BUSY_SHARE);
 }

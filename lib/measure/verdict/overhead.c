@@ -15,24 +15,25 @@ static const pki_region_row *most_called(const pki_summary *s)
     return found;
 }
 
-static void advise(const pki_summary *s, pki_words *words)
+static void advise(const pki_summary *s, pki_sentence *words)
 {
     const pki_overhead *o = &s->overhead;
     const pki_region_row *often = most_called(s);
     double records = (double)s->counts.begun + (double)s->counts.points;
     if (o->collector > WAKE_UPS_NS * records) { /* so much no record takes */
-        pki_words_add(words, " Most of it is the collector's waking up, a hundred times a second:"
-                             " there is little to record.");
+        pki_sentence_add(words,
+                         " Most of it is the collector's waking up, a hundred times a second:"
+                         " there is little to record.");
         return;
     }
     if (o->collector + o->callers > o->recording)
-        pki_words_add(words, " What is not recording is mostly formatting and writing the trace,"
-                             " and compressing it if its name ends in .gz: fewer regions, no"
-                             " compression, or statistics only (no trace_path) make it less.");
+        pki_sentence_add(words, " What is not recording is mostly formatting and writing the trace,"
+                                " and compressing it if its name ends in .gz: fewer regions, no"
+                                " compression, or statistics only (no trace_path) make it less.");
     if (often && often->time.mean < LOOP_NS)
-        pki_words_add(words,
-                      " Most calls are to \"%s\" (%s, %s each): a region around the loop would do.",
-                      often->name, COUNT(often->time.count), TIME(often->time.mean));
+        pki_sentence_add(
+            words, " Most calls are to \"%s\" (%s, %s each): a region around the loop would do.",
+            often->name, COUNT(often->time.count), TIME(often->time.mean));
 }
 
 /* A process that hardly runs has little CPU time for the collector's wake-ups to be compared with.
@@ -42,20 +43,20 @@ static bool is_little(const pki_summary *s)
     return s->run.wall && s->overhead.total <= PKI_OVERHEAD_OF_WALL * (double)s->run.wall;
 }
 
-bool pki_verdict_overhead(pki_summary *s, pki_words *words)
+bool pki_verdict_overhead(pki_summary *s, pki_sentence *words)
 {
     const pki_overhead *o = &s->overhead;
     if (!(o->share > PKI_OVERHEAD_SHARE) || !(o->total >= PKI_OVERHEAD_LEAST_NS))
         return true;
     bool little = is_little(s);
-    pki_words_add(words, "perfkit itself took %s of the %s (threshold 1 %%), %s in all: %s.",
-                  PERCENT(o->share), s->run.cpu ? "process's CPU time" : "run", TIME(o->total),
-                  pki_overhead_parts(o).text);
+    pki_sentence_add(words, "perfkit itself took %s of the %s (threshold 1 %%), %s in all: %s.",
+                     PERCENT(o->share), s->run.cpu ? "process's CPU time" : "run", TIME(o->total),
+                     pki_overhead_parts(o).text);
     if (little)
-        pki_words_add(words, " That is %s of one processor: the program hardly runs.",
-                      PERCENT(o->total / (double)s->run.wall));
+        pki_sentence_add(words, " That is %s of one processor: the program hardly runs.",
+                         PERCENT(o->total / (double)s->run.wall));
     else
         advise(s, words);
-    return pki_words_say(words, s, "overhead", little ? PKI_NOTE : PKI_WARN, o->share,
-                         PKI_OVERHEAD_SHARE);
+    return pki_verdict_add_sentence(words, s, "overhead", little ? PKI_NOTE : PKI_WARN, o->share,
+                                    PKI_OVERHEAD_SHARE);
 }

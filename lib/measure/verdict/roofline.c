@@ -18,7 +18,7 @@ static const pki_roofline_row *find(const pki_roofline *r)
     return found;
 }
 
-bool pki_verdict_at_the_roof(pki_summary *s, pki_words *words)
+bool pki_verdict_at_the_roof(pki_summary *s, pki_sentence *words)
 {
     const pki_roofline_row *row = s->roofline.measured ? find(&s->roofline) : NULL;
     if (!row)
@@ -26,19 +26,20 @@ bool pki_verdict_at_the_roof(pki_summary *s, pki_words *words)
     bool is_double = row->of_double <= PKI_ROOF_MOST;
     bool memory = is_double ? row->memory_bound_double : row->memory_bound_single;
     double of = is_double ? row->of_double : row->of_single;
-    pki_words_add(words,
-                  "\"%s\", %s of all self time, reaches %s (threshold 70 %%) of what the machine's "
-                  "%s allows",
-                  row->region, PERCENT(row->share), PERCENT(of),
-                  memory      ? "memory"
-                  : is_double ? "arithmetic in double precision"
-                              : "arithmetic in single precision");
+    pki_sentence_add(
+        words,
+        "\"%s\", %s of all self time, reaches %s (threshold 70 %%) of what the machine's "
+        "%s allows",
+        row->region, PERCENT(row->share), PERCENT(of),
+        memory      ? "memory"
+        : is_double ? "arithmetic in double precision"
+                    : "arithmetic in single precision");
     if (row->intensity > 0)
-        pki_words_add(words, " at %s operations a byte",
-                      pki_figure_scaled(row->intensity, "").text);
-    pki_words_add(words, memory ? ": moving fewer bytes helps (blocking, fusing loops, smaller "
-                                  "types), faster arithmetic does not."
-                                : ": fewer operations help, or a narrower type; faster memory "
-                                  "does not.");
-    return pki_words_say(words, s, "at-the-roof", PKI_NOTE, of, PKI_ROOF_SHARE);
+        pki_sentence_add(words, " at %s operations a byte",
+                         pki_figure_scaled(row->intensity, "").text);
+    pki_sentence_add(words, memory ? ": moving fewer bytes helps (blocking, fusing loops, smaller "
+                                     "types), faster arithmetic does not."
+                                   : ": fewer operations help, or a narrower type; faster memory "
+                                     "does not.");
+    return pki_verdict_add_sentence(words, s, "at-the-roof", PKI_NOTE, of, PKI_ROOF_SHARE);
 }

@@ -7,12 +7,12 @@
  */
 #pragma once
 
-#include "measure/verdict/words.h"
+#include "measure/verdict/sentence.h"
 
 #define KIND(kind) (1u << (kind))
 
 /* Adds its verdict if there is reason to. False without memory. */
-typedef bool pki_rule(pki_summary *summary, pki_words *words);
+typedef bool pki_rule(pki_summary *summary, pki_sentence *words);
 
 /* ---- loop.c ---- */
 
@@ -35,7 +35,7 @@ pki_rule pki_verdict_nothing_found;
 bool pki_gpu_is_busy(const pki_summary *summary, bool measured);
 
 /* " GPU 0 is busy for 62.0 % of the step.", if there is one. */
-void pki_words_add_gpu(pki_words *words, const pki_summary *summary);
+void pki_sentence_add_gpu(pki_sentence *words, const pki_summary *summary);
 
 pki_rule pki_verdict_comm_exposed, pki_verdict_launch_bound, pki_verdict_copy_bound,
     pki_verdict_sync_bound;

@@ -2,18 +2,18 @@
 #include "measure/verdict/rules.h"
 #include "measure/verdict/verdict.h"
 
-bool pki_verdict_incomplete(pki_summary *s, pki_words *words)
+bool pki_verdict_incomplete(pki_summary *s, pki_sentence *words)
 {
     if (s->run.complete)
         return true;
-    pki_words_add(
+    pki_sentence_add(
         words,
         "The run did not end with pk_stop (killed, cut off, or still going on): the figures cover"
         " what had been recorded until then.");
-    return pki_words_say(words, s, "incomplete", PKI_WARN, 0, 1);
+    return pki_verdict_add_sentence(words, s, "incomplete", PKI_WARN, 0, 1);
 }
 
-bool pki_verdict_dropped(pki_summary *s, pki_words *words)
+bool pki_verdict_dropped(pki_summary *s, pki_sentence *words)
 {
     const pk_counts *c = &s->counts;
     uint64_t lost = c->dropped + c->points_dropped;
@@ -21,32 +21,33 @@ bool pki_verdict_dropped(pki_summary *s, pki_words *words)
         return true;
     double begun = (double)c->begun + (double)c->points + (double)c->points_dropped;
     double share = begun > 0 ? (double)lost / begun : 0;
-    pki_words_add(words, "%s records were dropped (%s of all)", COUNT(lost), PERCENT(share));
+    pki_sentence_add(words, "%s records were dropped (%s of all)", COUNT(lost), PERCENT(share));
     if (c->too_deep)
-        pki_words_add(words, ", %s of them regions below 64 open ones", COUNT(c->too_deep));
+        pki_sentence_add(words, ", %s of them regions below 64 open ones", COUNT(c->too_deep));
     if (lost > c->too_deep)
-        pki_words_add(
+        pki_sentence_add(
             words,
             "%s because a ring was full or memory was short (PK_RING_RECORDS, PK_MEMORY_BYTES)",
             c->too_deep ? ", the others" : "");
-    pki_words_add(words, ". A full ring costs slices of the trace; it does not change statistics.");
-    return pki_words_say(words, s, "records-dropped", PKI_WARN, share, 0);
+    pki_sentence_add(words,
+                     ". A full ring costs slices of the trace; it does not change statistics.");
+    return pki_verdict_add_sentence(words, s, "records-dropped", PKI_WARN, share, 0);
 }
 
-bool pki_verdict_unwritten(pki_summary *s, pki_words *words)
+bool pki_verdict_unwritten(pki_summary *s, pki_sentence *words)
 {
     uint64_t lost = s->counts.unwritten;
     if (lost == 0)
         return true;
     double all = (double)lost + (double)s->counts.written;
-    pki_words_add(words,
-                  "%s events (%s) are not in the trace file: the disk was full or failing, or"
-                  " PK_TRACE_MAX_BYTES was reached. Statistics have them.",
-                  COUNT(lost), PERCENT((double)lost / all));
-    return pki_words_say(words, s, "trace-incomplete", PKI_WARN, (double)lost / all, 0);
+    pki_sentence_add(words,
+                     "%s events (%s) are not in the trace file: the disk was full or failing, or"
+                     " PK_TRACE_MAX_BYTES was reached. Statistics have them.",
+                     COUNT(lost), PERCENT((double)lost / all));
+    return pki_verdict_add_sentence(words, s, "trace-incomplete", PKI_WARN, (double)lost / all, 0);
 }
 
-bool pki_verdict_clock_coarse(pki_summary *s, pki_words *words)
+bool pki_verdict_clock_coarse(pki_summary *s, pki_sentence *words)
 {
     double bound = PKI_CLOCK_STEPS * s->run.clock_step_ns;
     const pki_region_row *shortest = NULL;
@@ -61,119 +62,120 @@ bool pki_verdict_clock_coarse(pki_summary *s, pki_words *words)
     }
     if (!shortest)
         return true;
-    pki_words_add(
+    pki_sentence_add(
         words,
         "The clock advances in steps of %s; %s region%s a median below ten of them (\"%s\": %s)."
         " Percentiles there are rough.",
         TIME(s->run.clock_step_ns), COUNT(count), count == 1 ? " has" : "s have", shortest->name,
         TIME(shortest->time.p50));
-    return pki_words_say(words, s, "clock-coarse", PKI_NOTE,
-                         shortest->time.p50 / s->run.clock_step_ns, PKI_CLOCK_STEPS);
+    return pki_verdict_add_sentence(words, s, "clock-coarse", PKI_NOTE,
+                                    shortest->time.p50 / s->run.clock_step_ns, PKI_CLOCK_STEPS);
 }
 
-bool pki_verdict_untracked(pki_summary *s, pki_words *words)
+bool pki_verdict_untracked(pki_summary *s, pki_sentence *words)
 {
     double share = pki_verdict_share(s, KIND(PKI_UNTRACKED));
     if (!(share > PKI_UNTRACKED_SHARE) || s->whole_run.time)
         return true;
-    pki_words_add(
+    pki_sentence_add(
         words,
         "%s of the step lies outside every region (threshold 20 %%): give the rest of the loop"
         " regions to see where that goes.",
         PERCENT(share));
-    return pki_words_say(words, s, "untracked", PKI_NOTE, share, PKI_UNTRACKED_SHARE);
+    return pki_verdict_add_sentence(words, s, "untracked", PKI_NOTE, share, PKI_UNTRACKED_SHARE);
 }
 
-bool pki_verdict_unbalanced(pki_summary *s, pki_words *words)
+bool pki_verdict_unbalanced(pki_summary *s, pki_sentence *words)
 {
     uint64_t open = s->counts.unbalanced, stray = s->counts.stray_ends;
     if (open + stray == 0)
         return true;
-    pki_words_add(
+    pki_sentence_add(
         words,
         "%s regions were closed by another's end, a thread's exit or pk_stop, and %s ends had no"
         " begin: look for early returns.",
         COUNT(open), COUNT(stray));
-    return pki_words_say(words, s, "unbalanced", PKI_NOTE, (double)(open + stray), 0);
+    return pki_verdict_add_sentence(words, s, "unbalanced", PKI_NOTE, (double)(open + stray), 0);
 }
 
-bool pki_verdict_two_perfkits(pki_summary *s, pki_words *words)
+bool pki_verdict_two_perfkits(pki_summary *s, pki_sentence *words)
 {
     uint64_t starts = s->counts.other_starts;
     if (starts == 0)
         return true;
-    pki_words_add(words,
-                  "Another copy of perfkit in this process wanted to start%s%s%s: what it would"
-                  " have recorded is missing here. Link all of the process with one libpk.so.",
-                  starts > 1 ? ", " : "", starts > 1 ? COUNT(starts) : "",
-                  starts > 1 ? " times" : "");
-    return pki_words_say(words, s, "two-perfkits", PKI_WARN, (double)starts, 0);
+    pki_sentence_add(words,
+                     "Another copy of perfkit in this process wanted to start%s%s%s: what it would"
+                     " have recorded is missing here. Link all of the process with one libpk.so.",
+                     starts > 1 ? ", " : "", starts > 1 ? COUNT(starts) : "",
+                     starts > 1 ? " times" : "");
+    return pki_verdict_add_sentence(words, s, "two-perfkits", PKI_WARN, (double)starts, 0);
 }
 
-bool pki_verdict_not_finite(pki_summary *s, pki_words *words)
+bool pki_verdict_not_finite(pki_summary *s, pki_sentence *words)
 {
     uint64_t count = s->counts.not_finite;
     if (count == 0)
         return true;
-    pki_words_add(
+    pki_sentence_add(
         words,
         "%s value%s given to counters %s not finite (infinite, or no number at all): %s in"
         " no figure and not in the trace. Look at what pk_counter_set is given.",
         COUNT(count), count == 1 ? "" : "s", count == 1 ? "was" : "were",
         count == 1 ? "it is" : "they are");
-    return pki_words_say(words, s, "not-finite", PKI_WARN, (double)count, 0);
+    return pki_verdict_add_sentence(words, s, "not-finite", PKI_WARN, (double)count, 0);
 }
 
 /* ---- the steps ---- */
 
-bool pki_verdict_warm_up(pki_summary *s, pki_words *words)
+bool pki_verdict_warm_up(pki_summary *s, pki_sentence *words)
 {
     const pki_step_summary *steps = &s->steps;
     if (steps->warmup == 0 || steps->steady.count == 0)
         return true;
     if (steps->warmup == 1)
-        pki_words_add(words, "The first step took %s", TIME(steps->warm.sum));
+        pki_sentence_add(words, "The first step took %s", TIME(steps->warm.sum));
     else
-        pki_words_add(words, "The first %s steps took %s, %s each", COUNT(steps->warmup),
-                      TIME(steps->warm.sum), TIME(steps->warm.mean));
-    pki_words_add(words, " (later: %s); %s not in the figures of the steps%s.",
-                  TIME(steps->steady.p50), steps->warmup == 1 ? "it is" : "they are",
-                  steps->warmup_given ? ", as asked" : "");
-    return pki_words_say(words, s, "warm-up", PKI_NOTE, (double)steps->warmup, 0);
+        pki_sentence_add(words, "The first %s steps took %s, %s each", COUNT(steps->warmup),
+                         TIME(steps->warm.sum), TIME(steps->warm.mean));
+    pki_sentence_add(words, " (later: %s); %s not in the figures of the steps%s.",
+                     TIME(steps->steady.p50), steps->warmup == 1 ? "it is" : "they are",
+                     steps->warmup_given ? ", as asked" : "");
+    return pki_verdict_add_sentence(words, s, "warm-up", PKI_NOTE, (double)steps->warmup, 0);
 }
 
-bool pki_verdict_few_steps(pki_summary *s, pki_words *words)
+bool pki_verdict_few_steps(pki_summary *s, pki_sentence *words)
 {
     const pki_step_summary *steps = &s->steps;
     if (steps->count == 0 || steps->steady.count >= PKI_FEW_STEPS)
         return true;
-    pki_words_add(words, "Only %s steps after the warm-up: percentiles and shares say little yet.",
-                  COUNT(steps->steady.count));
-    return pki_words_say(words, s, "few-steps", PKI_NOTE, (double)steps->steady.count,
-                         PKI_FEW_STEPS);
+    pki_sentence_add(words,
+                     "Only %s steps after the warm-up: percentiles and shares say little yet.",
+                     COUNT(steps->steady.count));
+    return pki_verdict_add_sentence(words, s, "few-steps", PKI_NOTE, (double)steps->steady.count,
+                                    PKI_FEW_STEPS);
 }
 
-bool pki_verdict_no_breakdown(pki_summary *s, pki_words *words)
+bool pki_verdict_no_breakdown(pki_summary *s, pki_sentence *words)
 {
     uint64_t steady = s->steps.steady.count, known = s->steps.broken_down;
     if (known >= steady)
         return true;
-    pki_words_add(
+    pki_sentence_add(
         words,
         "%s of %s steps have no breakdown: they began and ended on different threads, or their"
         " records were dropped.",
         COUNT(steady - known), COUNT(steady));
-    return pki_words_say(words, s, "no-breakdown", PKI_NOTE,
-                         (double)(steady - known) / (double)steady, 0);
+    return pki_verdict_add_sentence(words, s, "no-breakdown", PKI_NOTE,
+                                    (double)(steady - known) / (double)steady, 0);
 }
 
-bool pki_verdict_no_steps(pki_summary *s, pki_words *words)
+bool pki_verdict_no_steps(pki_summary *s, pki_sentence *words)
 {
     if (s->steps.count > 0 || s->steps.step_kind_count > 0)
         return true;
-    pki_words_add(
+    pki_sentence_add(
         words,
         "No steps: call pk_step(items) at the end of each turn of the main loop, and the report"
         " shows what a step's time goes to.");
-    return pki_words_say(words, s, "no-steps", PKI_NOTE, 0, 0);
+    return pki_verdict_add_sentence(words, s, "no-steps", PKI_NOTE, 0, 0);
 }

@@ -56,7 +56,7 @@ bool pki_verdicts_fill(pki_summary *summary)
     double starved = pki_starved_share(summary);
     pki_summary_clear_verdicts(summary);
     for (size_t i = 0; i < PKI_COUNT_OF(rules); i++) {
-        pki_words words = {.starved = starved, .yielding = rules[i].yielding};
+        pki_sentence words = {.starved = starved, .yielding = rules[i].yielding};
         bool fits = rules[i].say(summary, &words);
         free(words.text);
         if (!fits) {

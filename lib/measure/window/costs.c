@@ -78,7 +78,7 @@ bool pki_window_costs_fill(const pki_window_costs *costs, pki_summary *out)
     out->io.why_not = costs->io.asked ? strdup(costs->io.why_not ? costs->io.why_not : "") : NULL;
     out->goodput = costs->goodput;
     return (out->io.why_not || !costs->io.asked) && fill_memory(&costs->memory, &out->memory) &&
-           pki_gpu_sums_say(&costs->gpu_memory, &out->gpu_memory) &&
+           pki_gpu_sums_summarise(&costs->gpu_memory, &out->gpu_memory) &&
            pki_energy_say(&costs->energy, &out->energy);
 }
 

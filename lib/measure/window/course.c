@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compare.h"
 #include "base/array.h"
 #include "base/compiler.h"
 
@@ -83,18 +84,12 @@ void pki_course_finish(pki_course *c)
 
 /* ---- into the summary ---- */
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median_step(const pki_series_row *rows, size_t count)
 {
     double times[MOST / 3];
     for (size_t i = 0; i < count; i++)
         times[i] = (double)rows[i].duration / (double)rows[i].steps;
-    qsort(times, count, sizeof *times, by_size);
+    qsort(times, count, sizeof *times, pki_compare_double);
     return count % 2 ? times[count / 2] : (times[count / 2 - 1] + times[count / 2]) / 2;
 }
 

@@ -52,7 +52,7 @@ static bool make_room(pki_tally *tally, size_t count)
     return pki_array_fit(&tally->buckets, &tally->room, count + 1, sizeof *tally->buckets);
 }
 
-/* The table of all tells the extremes since the last cut. Of lost calls, which their threads count,
+/* The table of all has the extremes since the last cut. Of lost calls, which their threads count,
  * those of all time are known: exactly where they are new, else to a bucket. */
 static void find_extremes(const pki_slot *slot, const pki_held *h, const pk_stats *stats,
                           pki_window_sum *out)

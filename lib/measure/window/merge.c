@@ -179,7 +179,7 @@ static bool add_regions(pki_windows *all, const pki_window *w, uint32_t *numbers
 }
 
 /* What is of the process, and not added up, is the last window's. */
-static void take_facts(pki_windows *all, pki_window *w)
+static void swap_facts(pki_windows *all, pki_window *w)
 {
     pki_run run = w->run;
     pki_thread_row *threads = w->threads;
@@ -212,7 +212,7 @@ static void add_toll(pki_toll *toll, const pki_window *w)
     toll->stepper.ready += p->ready;
 }
 
-static void note_place(pki_windows *all, const pki_window *w)
+static void note_position(pki_windows *all, const pki_window *w)
 {
     if (all->count == 0) {
         all->first = w->index;
@@ -236,21 +236,21 @@ static bool add_steps(pki_windows *all, pki_window *w, const uint32_t *numbers)
     part->span.count = w->steps.count;
     part->span.all = w->steps.of_all_kinds;
     renumber_part(part, numbers);
-    return pki_peak_keep(&all->peak, w) && pki_course_add(&all->course, w) &&
+    return pki_peak_update(&all->peak, w) && pki_course_add(&all->course, w) &&
            pki_steps_join(all->steps, part);
 }
 
 static bool add(pki_windows *all, pki_window *w)
 {
     uint32_t *numbers = malloc((w->region_count + 1) * sizeof *numbers);
-    note_place(all, w);
+    note_position(all, w);
     add_toll(&all->toll, w);
     pki_counts_add(&all->counts, &w->counts);
     bool fits = numbers && add_regions(all, w, numbers) && add_steps(all, w, numbers) &&
                 pki_window_costs_add(&all->costs, &w->costs);
     for (size_t i = 0; fits && !all->light && i < w->counter_count; i++)
         fits = add_counter(all, w, &w->counters[i]);
-    take_facts(all, w);
+    swap_facts(all, w);
     free(numbers);
     return fits;
 }
@@ -319,7 +319,7 @@ static char *source_of(const pki_windows *all)
 }
 
 /* The facts and threads move: a summary is made once. */
-static bool take_run(pki_windows *all, pki_summary *out)
+static bool move_run(pki_windows *all, pki_summary *out)
 {
     out->run = all->run;
     out->threads = all->threads;
@@ -345,7 +345,7 @@ bool pki_windows_summary(pki_windows *all, pki_summary *out)
     pki_summary_init(out);
     out->counts = all->counts;
     out->counts.size = sizeof out->counts;
-    bool fits = take_run(all, out) && fill_regions(all, out) && fill_counters(all, out) &&
+    bool fits = move_run(all, out) && fill_regions(all, out) && fill_counters(all, out) &&
                 pki_steps_fill(all->steps, all->warmup_steps, name_of, all, out) &&
                 pki_peak_apply(&all->peak, &out->steps.utilisation) &&
                 pki_window_costs_fill(&all->costs, out) &&

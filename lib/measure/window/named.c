@@ -15,7 +15,7 @@ static uint32_t hash_of(const char *name, uint32_t kind)
 }
 
 /* Where it stands, or would. */
-static size_t place_of(const pki_named *n, const char *name, uint32_t kind)
+static size_t slot_of(const pki_named *n, const char *name, uint32_t kind)
 {
     size_t at = hash_of(name, kind) & (n->places - 1);
     while (n->numbers[at]) {
@@ -37,7 +37,7 @@ static bool grow(pki_named *n)
     if (!larger.numbers)
         return false;
     for (size_t i = 0; i < n->count; i++)
-        larger.numbers[place_of(&larger, n->names[i].name, n->names[i].kind)] = (uint32_t)i + 1;
+        larger.numbers[slot_of(&larger, n->names[i].name, n->names[i].kind)] = (uint32_t)i + 1;
     free(n->numbers);
     *n = larger;
     return true;
@@ -47,7 +47,7 @@ uint32_t pki_named_find(pki_named *n, const char *name, uint32_t kind)
 {
     if (!grow(n))
         return UINT32_MAX;
-    size_t at = place_of(n, name, kind);
+    size_t at = slot_of(n, name, kind);
     if (n->numbers[at])
         return n->numbers[at] - 1;
     if (!pki_array_fit(&n->names, &n->room, n->count + 1, sizeof *n->names))

@@ -149,7 +149,7 @@ static void see_step(pki_fold *fold, const pki_step *step)
         cut(fold->steps->span.end, false);
 }
 
-void pki_seal_look(pki_fold *fold, uint64_t now_ns)
+void pki_seal_poll(pki_fold *fold, uint64_t now_ns)
 {
     if (!seal.ns || seal.fold != fold || !has_room())
         return;
@@ -178,7 +178,7 @@ static waiting *dequeue(void)
     return w;
 }
 
-bool pki_seal_take(pki_window *window)
+bool pki_seal_pop(pki_window *window)
 {
     pki_fold_lock();
     waiting *w = dequeue();

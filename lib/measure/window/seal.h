@@ -9,7 +9,7 @@
  * The queue is bounded. Where windows come faster than they are taken out, the one that runs is not
  * cut and goes on: nothing is lost, the window is longer than was asked for.
  *
- * Threads: all but pki_seal_take under the fold lock; that takes it.
+ * Threads: all but pki_seal_pop under the fold lock; that takes it.
  * Failure: without memory the window is not cut, or a region's calls come with a later one.
  */
 #pragma once
@@ -22,13 +22,13 @@
 void pki_seal_start(pki_fold *fold, uint64_t steps, uint64_t ns);
 
 /* Between steps: cuts if the window is long enough and no step's end is to be expected for it. */
-void pki_seal_look(pki_fold *fold, uint64_t now_ns);
+void pki_seal_poll(pki_fold *fold, uint64_t now_ns);
 
 /* The last one, whatever is in it, and whatever waits already. */
 void pki_seal_last(pki_fold *fold, uint64_t now_ns);
 
 /* The oldest one that waits: ids and sums, without names or what is made of them, and its steps'
  * self times by id (complete.h). False: there is none. Takes the lock. */
-bool pki_seal_take(pki_window *window);
+bool pki_seal_pop(pki_window *window);
 
 void pki_seal_after_fork(void);

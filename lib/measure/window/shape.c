@@ -132,7 +132,7 @@ static const pki_member window_members[] = {
     {OBJECT(pki_window, overhead, pki_overhead_shape)},
     {ROWS("threads", pki_window, threads, thread_count, pki_thread_shape)},
     {OBJECT(pki_window, steps, steps)},
-    COST(io, pki_io_shape),
+    COST(io, pki_io_sums_shape),
     COST(energy, pki_energy_sums_shape),
     COST(memory, pki_memory_sum_shape),
     COST(gpu_memory, pki_gpu_memory_sums_shape),

@@ -16,7 +16,7 @@ void pki_window_work(pki_window_steps *steps)
         .steps = all.steps, .time = all.time, .model = all.model, .hardware = all.hardware};
 }
 
-bool pki_peak_keep(pki_utilisation *kept, const pki_window *window)
+bool pki_peak_update(pki_utilisation *kept, const pki_window *window)
 {
     const pki_utilisation *u = &window->steps.utilisation;
     if (!u->steps || !u->source || !u->precision)

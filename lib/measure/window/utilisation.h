@@ -8,7 +8,7 @@ void pki_window_work(pki_window_steps *steps);
 
 /* The last peak that a window has named: it is of the process, and not added up. False without
  * memory. */
-bool pki_peak_keep(pki_utilisation *kept, const pki_window *window);
+bool pki_peak_update(pki_utilisation *kept, const pki_window *window);
 
 /* Into the sums of all windows. False without memory. */
 bool pki_peak_apply(const pki_utilisation *kept, pki_utilisation *sums);

@@ -310,3 +310,12 @@ size_t pki_chrome_event(pki_chrome *c, char out[PKI_EVENT_BYTES], uint32_t tid, 
     }
     return (size_t)(end - out);
 }
+
+pki_chrome_name pki_chrome_name_of(void *user, uint32_t id)
+{
+    const pki_name *n = pki_name_at(id);
+    (void)user;
+    if (!n)
+        return (pki_chrome_name){.name = "(unknown)", .key = "", .length = 9, .kind = UINT32_MAX};
+    return (pki_chrome_name){n->name, n->key, n->length, n->key_length, n->kind, n->value};
+}

@@ -35,6 +35,9 @@ typedef struct pki_chrome_name {
 
 typedef pki_chrome_name pki_chrome_names(void *user, uint32_t id);
 
+/* Those of this process (core/names.h). */
+pki_chrome_name pki_chrome_name_of(void *user, uint32_t id);
+
 struct pki_chrome_text;
 
 typedef struct pki_chrome {
@@ -61,7 +64,7 @@ void pki_chrome_set_rank(pki_chrome *chrome, int32_t rank,
                          int32_t world_size); /* -1, 0: not known */
 void pki_chrome_finish(pki_chrome *chrome);
 
-/* The colour that tells a kind in the trace; NULL: none. */
+/* The colour of a kind in the trace; NULL: none. */
 const char *pki_chrome_colour(uint32_t kind);
 
 /* An event for the record (`more` is its second slot), preceded by ",\n". Returns its length, 0 if
@@ -94,7 +97,8 @@ typedef struct pki_chrome_run {
     uint64_t start_unix;                  /* ns */
     uint64_t base_ns;                     /* CLOCK_MONOTONIC at ts 0 */
     const char *clock_name;
-    const char *clock_id; /* base/world.h; NULL: not known */
+    const char *clock_reason; /* why the cycle counter is not trusted; "" or NULL: it is */
+    const char *clock_id;     /* base/world.h; NULL: not known */
     double clock_hz, clock_step_ns, clock_uncertainty_ns, clock_ppm;
     bool complete;
     pk_counts counts;

@@ -37,7 +37,7 @@ static char *put_rank(char *p, const char *key, int32_t n)
 
 /* ---- the one list of arguments ---- */
 
-/* Who the ranks are is known if they are all of the job, in its order as far as we can tell. */
+/* Who the ranks are is known if they are all of the job, in its order as far as is known. */
 static char *put_ranks(char *p, const pki_chrome *c, const pki_operation *o)
 {
     if (!c->ranks_length || o->size != c->world_size || o->rank != c->rank)
@@ -100,7 +100,7 @@ static pki_operation operation_on(const pki_chrome *c, uint32_t name)
                            .id = comm ? comm->id : 0};
 }
 
-/* As far as the half that a record has of the sequence number tells. */
+/* As far as can be seen from the half of the sequence number that a record has. */
 static uint64_t sequence_of(const pki_comm_fields *f)
 {
     const pk_comm *comm = pki_comm_of_name(f->comm);

@@ -1,4 +1,4 @@
-/* lib/out/chrome/request.c - what a request's end tells, on its track. */
+/* lib/out/chrome/request.c - the event of a request's end, on its track. */
 #include "core/request_record.h"
 #include "out/chrome/span.h"
 #include "out/emit.h"

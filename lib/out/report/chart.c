@@ -4,7 +4,7 @@
 
 #define COLUMNS 64
 #define ROWS 5
-#define ENTRIES_LEAST 16 /* fewer are told better by figures */
+#define ENTRIES_LEAST 16 /* fewer are clearer as figures */
 
 /* So many steps side by side, as one column of the chart. */
 typedef struct column {

@@ -42,30 +42,30 @@ static pki_figure share_text(uint64_t part, uint64_t whole)
 
 /* ---- one communicator ---- */
 
-/* The one place that tells a run that hangs from one that is slow. */
+/* The one place where a run that hangs differs from one that is slow. */
 static void put_progress(const pki_comm_row *c, FILE *file)
 {
     if (c->completed == c->enqueued && !c->under_way)
         return;
-    pki_report_say(
+    pki_report_print(
         file,
         "not all has completed: operation %" PRIu64 " was the last one enqueued, %" PRIu64
         " started, %" PRIu64 " completed; %s under way",
         c->enqueued, c->started, c->completed, c->under_way ? COUNT(c->under_way) : "none");
 }
 
-/* Of what a stream did the program waits elsewhere, if at all: the GPU's figures tell what computed
+/* Of what a stream did the program waits elsewhere, if at all: the GPU's figures have what computed
  * meanwhile. */
 static void put_amount(const pki_comm_row *c, FILE *file)
 {
     uint64_t busy = c->busy ? c->busy : c->time; /* in reports of older versions */
     uint64_t waited = c->busy ? c->waited : c->exposed, hidden = busy > waited ? busy - waited : 0;
     if (c->on_stream)
-        pki_report_say(file, "  %s in %s, timed on their streams; at most %" PRIu32 " at once",
-                       pki_figure_scaled((double)c->bytes, "B").text,
-                       pki_figure_time((double)c->time).text, c->in_flight);
+        pki_report_print(file, "  %s in %s, timed on their streams; at most %" PRIu32 " at once",
+                         pki_figure_scaled((double)c->bytes, "B").text,
+                         pki_figure_time((double)c->time).text, c->in_flight);
     else
-        pki_report_say(
+        pki_report_print(
             file, "  %s in %s, of which %s waited for, %s hidden; at most %" PRIu32 " at once",
             pki_figure_scaled((double)c->bytes, "B").text, pki_figure_time((double)busy).text,
             pki_figure_time((double)waited).text, share_text(hidden, busy).text, c->in_flight);
@@ -225,9 +225,10 @@ static void put_slowest(const pki_comm_summary *s, FILE *file)
             snprintf(place + n, sizeof place - n, ", step %s", COUNT(r->step));
         else
             snprintf(place + n, sizeof place - n, " at %s", pki_figure_time((double)r->start).text);
-        pki_report_say(file, "  %s %s of %s%s (#%" PRIu64 " on %.40s)", TIGHT((double)r->duration),
-                       pki_comm_op_name(r->op), pki_figure_scaled((double)r->bytes, "B").text,
-                       place, r->sequence, s->comms[r->comm].name);
+        pki_report_print(file, "  %s %s of %s%s (#%" PRIu64 " on %.40s)",
+                         TIGHT((double)r->duration), pki_comm_op_name(r->op),
+                         pki_figure_scaled((double)r->bytes, "B").text, place, r->sequence,
+                         s->comms[r->comm].name);
     }
 }
 
@@ -251,11 +252,12 @@ void pki_report_comm(const pki_summary *summary, FILE *file)
         put_rows(s, i, file);
     }
     if (has_devices(summary))
-        pki_report_say(file, "waited for: by the program's threads. What was hidden behind"
-                             " computation on a GPU stands above, under that GPU.");
+        pki_report_print(file, "waited for: by the program's threads. What was hidden behind"
+                               " computation on a GPU stands above, under that GPU.");
     put_regions(s, file);
     put_slowest(s, file);
     if (s->unmeasured)
-        pki_report_say(file, "%s operations are missing here: no memory, or too many sorts of them",
-                       COUNT(s->unmeasured));
+        pki_report_print(file,
+                         "%s operations are missing here: no memory, or too many sorts of them",
+                         COUNT(s->unmeasured));
 }

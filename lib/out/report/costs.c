@@ -20,10 +20,10 @@ static void put_bytes(const char *what, uint64_t chars, uint64_t calls, uint64_t
                  pki_figure_scaled((double)calls / (double)steps, "").text);
     if (best > 0)
         snprintf(at_best, sizeof at_best, ", at best %s", pki_figure_scaled(best, "B/s").text);
-    pki_report_say(file, "%s %s in %s calls%s; %s of it %s a device%s", what,
-                   pki_figure_scaled((double)chars, "B").text, COUNT(calls), per_step,
-                   pki_figure_scaled((double)device, "B").text, *what == 'r' ? "from" : "for",
-                   at_best);
+    pki_report_print(file, "%s %s in %s calls%s; %s of it %s a device%s", what,
+                     pki_figure_scaled((double)chars, "B").text, COUNT(calls), per_step,
+                     pki_figure_scaled((double)device, "B").text, *what == 'r' ? "from" : "for",
+                     at_best);
 }
 
 static void put_regions(const pki_summary *s, FILE *file)
@@ -46,19 +46,57 @@ static void put_regions(const pki_summary *s, FILE *file)
 static void put_exposed(const pki_summary *s, const pki_io_summary *io, FILE *file)
 {
     if (io->exposed + io->hidden)
-        pki_report_say(file,
-                       "regions of kind io: %s exposed, on the thread that makes steps; %s hidden, "
-                       "on others",
-                       TIME((double)io->exposed), TIME((double)io->hidden));
+        pki_report_print(
+            file,
+            "regions of kind io: %s exposed, on the thread that makes steps; %s hidden, "
+            "on others",
+            TIME((double)io->exposed), TIME((double)io->hidden));
     if (io->blocked_known)
-        pki_report_say(file, "that thread waited %s for devices", TIME((double)io->blocked));
+        pki_report_print(file, "that thread waited %s for devices", TIME((double)io->blocked));
     if (io->saves)
-        pki_report_say(
+        pki_report_print(
             file, "%s checkpoints: %s and %s each, one every %s; %s of the run", COUNT(io->saves),
             TIME((double)io->save_time / (double)io->saves),
             pki_figure_scaled((double)io->save_bytes / (double)io->saves, "B").text,
             TIME((double)s->run.wall / (double)io->saves),
             pki_figure_percent(s->run.wall ? (double)io->save_time / (double)s->run.wall : 0).text);
+}
+
+static void put_step_figure(const char *what, const pki_io_step_figure *f, const char *unit,
+                            FILE *file)
+{
+    const double shown[] = {f->each.mean, f->each.p50, f->each.p99, f->each.max};
+    if (!(f->each.max > 0))
+        return;
+    fprintf(file, "  %-16s", what);
+    for (size_t i = 0; i < PKI_COUNT_OF(shown); i++)
+        pki_report_cell(file, pki_figure_scaled(shown[i], unit).text, 10);
+    pki_report_cell(file, COUNT(f->most_step), 10);
+    fputc('\n', file);
+}
+
+static void put_steps(const pki_io_steps *s, FILE *file)
+{
+    static const char *const heads[] = {"mean", "p50", "p99", "most", "in step"};
+    char shared[128] = "";
+    if (!s->steps)
+        return;
+    fprintf(file, "\n  %-16s", "a step");
+    for (size_t i = 0; i < PKI_COUNT_OF(heads); i++)
+        pki_report_cell(file, heads[i], 10);
+    fputc('\n', file);
+    put_step_figure("read", &s->read, "B", file);
+    put_step_figure("written", &s->written, "B", file);
+    put_step_figure("from devices", &s->device_read, "B", file);
+    put_step_figure("for devices", &s->device_written, "B", file);
+    put_step_figure("calls", &s->operations, "", file);
+    if (s->alone < s->steps)
+        snprintf(shared, sizeof shared,
+                 "; %s of them share readings, and have the mean of theirs each",
+                 COUNT(s->steps - s->alone));
+    pki_report_print(file, "%s of %s steps read from a device or wrote for one (%s)%s",
+                     COUNT(s->device), COUNT(s->steps),
+                     pki_figure_percent((double)s->device / (double)s->steps).text, shared);
 }
 
 static void put_files(const pki_summary *s, FILE *file)
@@ -68,7 +106,7 @@ static void put_files(const pki_summary *s, FILE *file)
         return;
     pki_report_title(file, "FILES");
     if (io->why_not && *io->why_not) {
-        pki_report_say(file, "bytes and calls are unknown: %s", io->why_not);
+        pki_report_print(file, "bytes and calls are unknown: %s", io->why_not);
     } else {
         put_bytes("read", io->read_chars, io->read_calls, io->read_device, io->best_read,
                   s->steps.all.count, file);
@@ -77,6 +115,7 @@ static void put_files(const pki_summary *s, FILE *file)
     }
     put_regions(s, file);
     put_exposed(s, io, file);
+    put_steps(&io->steps, file);
 }
 
 /* ---- energy ---- */
@@ -111,7 +150,7 @@ static void put_energy(const pki_energy_summary *e, FILE *file)
         return;
     pki_report_title(file, "ENERGY");
     if (e->why_not && *e->why_not)
-        pki_report_say(file, "%s", e->why_not);
+        pki_report_print(file, "%s", e->why_not);
     if (e->row_count)
         fputs("  counter           of              energy       +-    power   a step  an item\n",
               file);
@@ -126,8 +165,8 @@ static void put_goodput(const pki_goodput_summary *g, FILE *file)
     if (!g->up)
         return;
     pki_report_title(file, "GOODPUT");
-    pki_report_say(file, "%s since the process's start; over restarts: pk job, of the state file",
-                   TIME((double)g->up));
+    pki_report_print(file, "%s since the process's start; over restarts: pk job, of the state file",
+                     TIME((double)g->up));
     for (size_t i = 0; i < PKI_PARTS; i++) {
         if (!g->parts[i])
             continue;
@@ -137,8 +176,8 @@ static void put_goodput(const pki_goodput_summary *g, FILE *file)
         fputc('\n', file);
     }
     if (g->recomputed)
-        pki_report_say(file, "%s of %s steps repeated work that an earlier run had lost",
-                       COUNT(g->recomputed), COUNT(g->steps));
+        pki_report_print(file, "%s of %s steps repeated work that an earlier run had lost",
+                         COUNT(g->recomputed), COUNT(g->steps));
 }
 
 void pki_report_costs(const pki_summary *s, FILE *file)

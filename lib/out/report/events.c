@@ -63,15 +63,16 @@ static bool has(const pki_events_summary *e, int from)
 static void put_threads(const pki_events_summary *e, FILE *file)
 {
     if (e->threads_without)
-        pki_report_say(file, "%s threads had none: %s", COUNT(e->threads_without), e->why_threads);
+        pki_report_print(file, "%s threads had none: %s", COUNT(e->threads_without),
+                         e->why_threads);
     if (e->threads_lost)
-        pki_report_say(file,
-                       "%s threads were not sampled any longer: the program has closed their "
-                       "descriptors, or the session ended amid a reading",
-                       COUNT(e->threads_lost));
+        pki_report_print(file,
+                         "%s threads were not sampled any longer: the program has closed their "
+                         "descriptors, or the session ended amid a reading",
+                         COUNT(e->threads_lost));
     if (e->calls_beyond)
-        pki_report_say(file, "at least %s calls were of regions beyond 256 on a thread",
-                       COUNT(e->calls_beyond));
+        pki_report_print(file, "at least %s calls were of regions beyond 256 on a thread",
+                         COUNT(e->calls_beyond));
 }
 
 static void put_missed(const pki_events_summary *e, FILE *file)
@@ -82,10 +83,10 @@ static void put_missed(const pki_events_summary *e, FILE *file)
         sampled += e->rows[i].sampled;
     }
     if (missed)
-        pki_report_say(file,
-                       "%s sampled calls beside %s have no figures: the counters were others' "
-                       "meanwhile, or the call had no end of its own",
-                       COUNT(missed), COUNT(sampled));
+        pki_report_print(file,
+                         "%s sampled calls beside %s have no figures: the counters were others' "
+                         "meanwhile, or the call had no end of its own",
+                         COUNT(missed), COUNT(sampled));
 }
 
 static void put_rows(const pki_events_summary *e, FILE *file)
@@ -111,16 +112,16 @@ void pki_report_events(const pki_summary *s, FILE *file)
         return;
     pki_report_title(file, "EVENTS A CALL");
     if (*e->why_not_hardware)
-        pki_report_say(file, "hardware events: %s", e->why_not_hardware);
+        pki_report_print(file, "hardware events: %s", e->why_not_hardware);
     if (*e->why_not_software)
-        pki_report_say(file, "software events: %s", e->why_not_software);
+        pki_report_print(file, "software events: %s", e->why_not_software);
     if (e->row_count)
-        pki_report_say(file,
-                       "Means over sampled calls, with what is inside them; +-: 95 %% of samples "
-                       "would be as near.%s",
-                       has(e, INSTRUCTIONS)
-                           ? " cache, branch: misses in 1,000 instructions, in user mode."
-                           : "");
+        pki_report_print(file,
+                         "Means over sampled calls, with what is inside them; +-: 95 %% of samples "
+                         "would be as near.%s",
+                         has(e, INSTRUCTIONS)
+                             ? " cache, branch: misses in 1,000 instructions, in user mode."
+                             : "");
     put_rows(e, file);
     put_missed(e, file);
     put_threads(e, file);

@@ -76,7 +76,7 @@ static void put_figure(const figure_row *row, const pki_gpu_row *gpu, FILE *file
 static void put_copies(const pki_gpu_copies *copies, const char *direction, FILE *file)
 {
     if (copies->count)
-        pki_report_say(
+        pki_report_print(
             file, "%s: %s in %s cop%s, %s", direction, BYTES((double)copies->bytes),
             COUNT(copies->count), copies->count == 1 ? "y" : "ies",
             copies->time
@@ -87,14 +87,14 @@ static void put_copies(const pki_gpu_copies *copies, const char *direction, FILE
 static void put_totals(const pki_gpu_row *gpu, FILE *file)
 {
     if (gpu->kernels)
-        pki_report_say(file, "in all: %s kernel%s, %s of them shorter than 10 us, %s together",
-                       COUNT(gpu->kernels), gpu->kernels == 1 ? "" : "s", COUNT(gpu->short_kernels),
-                       TIME((double)gpu->kernel_time));
+        pki_report_print(file, "in all: %s kernel%s, %s of them shorter than 10 us, %s together",
+                         COUNT(gpu->kernels), gpu->kernels == 1 ? "" : "s",
+                         COUNT(gpu->short_kernels), TIME((double)gpu->kernel_time));
     else if (gpu->spans)
-        pki_report_say(file, "in all: %s stream spans", COUNT(gpu->spans));
+        pki_report_print(file, "in all: %s stream spans", COUNT(gpu->spans));
     if (gpu->collectives)
-        pki_report_say(file, "%s collective%s timed by events", COUNT(gpu->collectives),
-                       gpu->collectives == 1 ? "" : "s");
+        pki_report_print(file, "%s collective%s timed by events", COUNT(gpu->collectives),
+                         gpu->collectives == 1 ? "" : "s");
     put_copies(&gpu->copies[PKI_H2D], "host to device", file);
     put_copies(&gpu->copies[PKI_D2H], "device to host", file);
     put_copies(&gpu->copies[PKI_D2D], "within the device", file);
@@ -226,15 +226,17 @@ void pki_report_activities(const pki_activity_summary *a, FILE *file)
 {
     if (a->count == 0)
         return;
-    pki_report_say(file, "%s activit%s of devices and libraries%s", COUNT(a->count),
-                   a->count == 1 ? "y" : "ies",
-                   a->unwritten + a->late + a->unmeasured == 0 ? "" : ", not all in every figure");
+    pki_report_print(file, "%s activit%s of devices and libraries%s", COUNT(a->count),
+                     a->count == 1 ? "y" : "ies",
+                     a->unwritten + a->late + a->unmeasured == 0 ? ""
+                                                                 : ", not all in every figure");
     if (a->unwritten + a->late + a->unmeasured)
-        pki_report_say(file,
-                       "%s of them not in the trace, %s told too late for their step, %s without"
-                       " memory for all figures",
-                       COUNT(a->unwritten), COUNT(a->late), COUNT(a->unmeasured));
+        pki_report_print(
+            file,
+            "%s of them not in the trace, %s reported too late for their step, %s without"
+            " memory for all figures",
+            COUNT(a->unwritten), COUNT(a->late), COUNT(a->unmeasured));
     if (a->overhead_count)
-        pki_report_say(file, "CUPTI's own overhead, as it says: %s in %s pieces",
-                       TIME((double)a->overhead), COUNT(a->overhead_count));
+        pki_report_print(file, "CUPTI's overhead, by its own account: %s in %s pieces",
+                         TIME((double)a->overhead), COUNT(a->overhead_count));
 }

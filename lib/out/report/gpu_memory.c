@@ -10,17 +10,18 @@ static void put_place(const pki_gpu_memory_place *p, FILE *file)
     if (p->total)
         snprintf(of_all, sizeof of_all, "; at most %s of %s taken", BYTES(p->most_held),
                  BYTES(p->total));
-    pki_report_say(file, "%s: %s live at the end, %s at most (%s into the run)%s", p->place,
-                   BYTES(p->live), BYTES(p->peak), TIME((double)p->peak_ns), of_all);
+    pki_report_print(file, "%s: %s live at the end, %s at most (%s into the run)%s", p->place,
+                     BYTES(p->live), BYTES(p->peak), TIME((double)p->peak_ns), of_all);
     if (p->in_use)
-        pki_report_say(file, "%s: %s in use at most, by all processes, as NVML saw it", p->place,
-                       BYTES(p->in_use));
+        pki_report_print(file, "%s: %s in use at most, by all processes, as NVML saw it", p->place,
+                         BYTES(p->in_use));
     if (p->most_reserved)
-        pki_report_say(file,
-                       "%s: pools had reserved %s at most, %s of it unused then: kept for later, or"
-                       " in pieces; %s at the end, %s of it in use",
-                       p->place, BYTES(p->most_reserved), pki_figure_percent(p->unused).text,
-                       BYTES(p->pool_reserved), BYTES(p->pool_used));
+        pki_report_print(
+            file,
+            "%s: pools had reserved %s at most, %s of it unused then: kept for later, or"
+            " in pieces; %s at the end, %s of it in use",
+            p->place, BYTES(p->most_reserved), pki_figure_percent(p->unused).text,
+            BYTES(p->pool_reserved), BYTES(p->pool_used));
 }
 
 static void put_cells(const char *name, size_t width, const uint64_t cells[5], FILE *file)
@@ -104,21 +105,21 @@ static size_t name_room(const pki_gpu_memory_place *p, const pki_report_options 
 static void put_doubts(const pki_gpu_memory_summary *m, FILE *file)
 {
     if (m->unknown_frees)
-        pki_report_say(file, "freed, and allocated before the recording: %s in %s calls",
-                       BYTES(m->unknown_freed), COUNT(m->unknown_frees));
+        pki_report_print(file, "freed, and allocated before the recording: %s in %s calls",
+                         BYTES(m->unknown_freed), COUNT(m->unknown_frees));
     if (m->untied)
-        pki_report_say(file,
-                       "of %s allocations nobody knows in which region they were made: they"
-                       " count outside of regions",
-                       COUNT(m->untied));
+        pki_report_print(file,
+                         "the region of %s allocations is unknown: they count outside of regions",
+                         COUNT(m->untied));
     if (m->pools_beyond)
-        pki_report_say(file, "%s times a pool beyond %u at once told of itself: not counted",
-                       COUNT(m->pools_beyond), 64u);
+        pki_report_print(file, "records of pools beyond the first %u at once, not counted: %s", 64u,
+                         COUNT(m->pools_beyond));
     if (m->dropped || m->lost || m->missed_frees)
-        pki_report_say(file,
-                       "not exact: CUPTI dropped %s records, of whatever kind; %s were not counted,"
-                       " without a time or for want of memory; %s frees were not seen",
-                       COUNT(m->dropped), COUNT(m->lost), COUNT(m->missed_frees));
+        pki_report_print(
+            file,
+            "not exact: CUPTI dropped %s records, of whatever kind; %s were not counted,"
+            " without a time or for want of memory; %s frees were not seen",
+            COUNT(m->dropped), COUNT(m->lost), COUNT(m->missed_frees));
 }
 
 void pki_report_gpu_memory(const pki_summary *summary, const pki_report_options *options,
@@ -129,9 +130,9 @@ void pki_report_gpu_memory(const pki_summary *summary, const pki_report_options 
         return;
     pki_report_title(file, "DEVICE MEMORY");
     if (m->why_not && m->why_not[0])
-        pki_report_say(file, "not recorded: %s", m->why_not);
+        pki_report_print(file, "not recorded: %s", m->why_not);
     else if (!m->place_count)
-        pki_report_say(file, "nothing was allocated while it was recorded");
+        pki_report_print(file, "nothing was allocated while it was recorded");
     for (size_t i = 0; i < m->place_count; i++) {
         const pki_gpu_memory_place *p = &m->places[i];
         size_t width = name_room(p, options);

@@ -7,20 +7,20 @@
 
 static void put_process(const pki_memory_summary *m, FILE *file)
 {
-    pki_report_say(file, "resident: %s at the end, %s at most; private: %s at most",
-                   BYTES(m->resident), BYTES(m->most_resident), BYTES(m->most_private));
+    pki_report_print(file, "resident: %s at the end, %s at most; private: %s at most",
+                     BYTES(m->resident), BYTES(m->most_resident), BYTES(m->most_private));
     if (m->limit)
-        pki_report_say(file, "limit: %s (%s), of which %s were in use", BYTES(m->limit),
-                       m->limit_of, pki_figure_percent((double)m->used / (double)m->limit).text);
+        pki_report_print(file, "limit: %s (%s), of which %s were in use", BYTES(m->limit),
+                         m->limit_of, pki_figure_percent((double)m->used / (double)m->limit).text);
     if (m->step_minor.count)
-        pki_report_say(file, "page faults in a step: %s (p50 %s, p99 %s), and %s from a disk",
-                       pki_figure_scaled(m->step_minor.mean, "").text,
-                       pki_figure_scaled(m->step_minor.p50, "").text,
-                       pki_figure_scaled(m->step_minor.p99, "").text,
-                       pki_figure_scaled(m->step_major.mean, "").text);
+        pki_report_print(file, "page faults in a step: %s (p50 %s, p99 %s), and %s from a disk",
+                         pki_figure_scaled(m->step_minor.mean, "").text,
+                         pki_figure_scaled(m->step_minor.p50, "").text,
+                         pki_figure_scaled(m->step_minor.p99, "").text,
+                         pki_figure_scaled(m->step_major.mean, "").text);
     else
-        pki_report_say(file, "page faults: %s, and %s from a disk", COUNT(m->minor_faults),
-                       COUNT(m->major_faults));
+        pki_report_print(file, "page faults: %s, and %s from a disk", COUNT(m->minor_faults),
+                         COUNT(m->major_faults));
 }
 
 static void put_row(const pki_memory_region *r, size_t name, FILE *file)
@@ -64,11 +64,11 @@ void pki_report_memory(const pki_summary *summary, const pki_report_options *opt
     put_process(m, file);
     bool counts = m->allocator && m->allocator[0];
     if (m->uncounted && m->uncounted[0])
-        pki_report_say(file, "libpk_alloc %s: %s", counts ? "counts not all" : "counts nothing",
-                       m->uncounted);
+        pki_report_print(file, "libpk_alloc %s: %s", counts ? "counts not all" : "counts nothing",
+                         m->uncounted);
     if (!counts)
         return;
-    pki_report_say(file, "allocated, from %s: %s live at the end, %s at most (within %s)",
-                   m->allocator, BYTES(m->live), BYTES(m->peak), BYTES(m->within));
+    pki_report_print(file, "allocated, from %s: %s live at the end, %s at most (within %s)",
+                     m->allocator, BYTES(m->live), BYTES(m->peak), BYTES(m->within));
     put_regions(m, options, file);
 }

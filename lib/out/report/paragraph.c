@@ -21,7 +21,7 @@ bool pki_report_is_whole(void)
     return !memory_failed;
 }
 
-static void put_words(FILE *file, size_t margin, const char *format, va_list args)
+static void put_formatted(FILE *file, size_t margin, const char *format, va_list args)
 {
     char *text = NULL;
     if (vasprintf(&text, format, args) < 0) {
@@ -36,7 +36,7 @@ void pki_report_heading(FILE *file, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    put_words(file, 0, format, args);
+    put_formatted(file, 0, format, args);
     va_end(args);
 }
 
@@ -50,12 +50,12 @@ void pki_report_title(FILE *file, const char *format, ...)
     va_end(args);
 }
 
-void pki_report_say(FILE *file, const char *format, ...)
+void pki_report_print(FILE *file, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     pki_put_times(file, ' ', MARGIN);
-    put_words(file, MARGIN, format, args);
+    put_formatted(file, MARGIN, format, args);
     va_end(args);
 }
 
@@ -64,7 +64,7 @@ void pki_report_item(FILE *file, char mark, const char *format, ...)
     va_list args;
     va_start(args, format);
     fprintf(file, "%*s%c ", MARGIN, "", mark);
-    put_words(file, HANGING, format, args);
+    put_formatted(file, HANGING, format, args);
     va_end(args);
 }
 

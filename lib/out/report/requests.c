@@ -10,29 +10,29 @@
 static void put_counts(const pki_request_summary *r, const pki_summary *s, FILE *file)
 {
     double seconds = (double)s->run.wall / 1e9;
-    pki_report_say(file, "%s ended: %s finished, %s cancelled, %s failed; %s tokens%s%s",
-                   COUNT(r->count), COUNT(r->finished), COUNT(r->cancelled), COUNT(r->failed),
-                   COUNT(r->tokens), seconds > 0 ? ", " : "",
-                   seconds > 0 ? pki_figure_scaled((double)r->tokens / seconds, "/s").text : "");
+    pki_report_print(file, "%s ended: %s finished, %s cancelled, %s failed; %s tokens%s%s",
+                     COUNT(r->count), COUNT(r->finished), COUNT(r->cancelled), COUNT(r->failed),
+                     COUNT(r->tokens), seconds > 0 ? ", " : "",
+                     seconds > 0 ? pki_figure_scaled((double)r->tokens / seconds, "/s").text : "");
     if (r->preemptions)
-        pki_report_say(file, "put out of the batch %s times", COUNT(r->preemptions));
+        pki_report_print(file, "put out of the batch %s times", COUNT(r->preemptions));
     if (r->dropped)
-        pki_report_say(file, "%s more ended while their ring was full, and are not in here",
-                       COUNT(r->dropped));
+        pki_report_print(file, "%s more ended while their ring was full, and are not in here",
+                         COUNT(r->dropped));
 }
 
 static void put_goodput(const pki_request_summary *r, FILE *file)
 {
     if (!r->ttft_limit && !r->tpot_limit)
         return;
-    pki_report_say(file, "goodput: %s of them finished%s%s%s%s%s%s",
-                   pki_figure_percent(r->goodput).text,
-                   r->ttft_limit ? " with their first token within " : "",
-                   r->ttft_limit ? TIME((double)r->ttft_limit) : "",
-                   r->ttft_limit && r->tpot_limit ? " and" : "",
-                   r->tpot_limit ? (r->ttft_limit ? " " : " with ") : "",
-                   r->tpot_limit ? TIME((double)r->tpot_limit) : "",
-                   r->tpot_limit ? " or less per token after it" : "");
+    pki_report_print(file, "goodput: %s of them finished%s%s%s%s%s%s",
+                     pki_figure_percent(r->goodput).text,
+                     r->ttft_limit ? " with their first token within " : "",
+                     r->ttft_limit ? TIME((double)r->ttft_limit) : "",
+                     r->ttft_limit && r->tpot_limit ? " and" : "",
+                     r->tpot_limit ? (r->ttft_limit ? " " : " with ") : "",
+                     r->tpot_limit ? TIME((double)r->tpot_limit) : "",
+                     r->tpot_limit ? " or less per token after it" : "");
 }
 
 /* ---- what the time went to ---- */
@@ -61,11 +61,11 @@ static void put_parts(const pki_request_summary *r, FILE *file)
 {
     const pki_request_parts *a = &r->all, *s = &r->slow;
     if (r->slow_from)
-        pki_report_say(file, "what their time went to; slow: the %s that took %s and more",
-                       COUNT(s->count), TIME((double)r->slow_from));
+        pki_report_print(file, "what their time went to; slow: the %s that took %s and more",
+                         COUNT(s->count), TIME((double)r->slow_from));
     else
-        pki_report_say(file, "what their time went to; slow: the %s that were not good",
-                       COUNT(s->count));
+        pki_report_print(file, "what their time went to; slow: the %s that were not good",
+                         COUNT(s->count));
     fputs("                                      all    slow\n", file);
     put_part("queued, not scheduled yet", a->queued, a->total, s->queued, s->total, file);
     put_part("preempted", a->preempted, a->total, s->preempted, s->total, file);
@@ -108,10 +108,10 @@ static void put_slowest(const pki_request_summary *r, FILE *file)
         if (s->steps)
             snprintf(steps, sizeof steps, "in steps %" PRIu64 " to %" PRIu64, s->first_step,
                      s->first_step + s->steps - 1);
-        pki_report_say(file, "  %s, %s tokens, %s: %s of it %s%s", TIME((double)s->parts.total),
-                       COUNT(s->tokens), steps,
-                       pki_figure_percent(share(most.ns, s->parts.total)).text, most.text,
-                       s->preemptions && most.ns != s->parts.preempted ? "; was preempted" : "");
+        pki_report_print(file, "  %s, %s tokens, %s: %s of it %s%s", TIME((double)s->parts.total),
+                         COUNT(s->tokens), steps,
+                         pki_figure_percent(share(most.ns, s->parts.total)).text, most.text,
+                         s->preemptions && most.ns != s->parts.preempted ? "; was preempted" : "");
     }
 }
 

@@ -48,15 +48,15 @@ static void put_limits(const pki_roofline *r, FILE *file)
     char day[16] = "";
     if (gmtime_r(&when, &utc))
         strftime(day, sizeof day, "%Y-%m-%d", &utc);
-    pki_report_say(file,
-                   "One processor of %s, by pk machine on %s: %s, %s in double precision, %s in "
-                   "single; all %s: %s, %s, %s.",
-                   r->host, day, pki_figure_scaled(r->bandwidth_one, "B/s").text,
-                   pki_figure_scaled(r->double_one, "flop/s").text,
-                   pki_figure_scaled(r->single_one, "flop/s").text, COUNT(r->processors),
-                   pki_figure_scaled(r->bandwidth_all, "B/s").text,
-                   pki_figure_scaled(r->double_all, "flop/s").text,
-                   pki_figure_scaled(r->single_all, "flop/s").text);
+    pki_report_print(file,
+                     "One processor of %s, by pk machine on %s: %s, %s in double precision, %s in "
+                     "single; all %s: %s, %s, %s.",
+                     r->host, day, pki_figure_scaled(r->bandwidth_one, "B/s").text,
+                     pki_figure_scaled(r->double_one, "flop/s").text,
+                     pki_figure_scaled(r->single_one, "flop/s").text, COUNT(r->processors),
+                     pki_figure_scaled(r->bandwidth_all, "B/s").text,
+                     pki_figure_scaled(r->double_all, "flop/s").text,
+                     pki_figure_scaled(r->single_all, "flop/s").text);
 }
 
 static size_t longest_name(const pki_roofline *r, const pki_report_options *options)

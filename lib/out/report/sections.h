@@ -70,7 +70,7 @@ PKI_PRINTF(2, 3) void pki_report_heading(FILE *file, const char *format, ...);
 PKI_PRINTF(2, 3) void pki_report_title(FILE *file, const char *format, ...);
 
 /* A paragraph at the margin of a section. */
-PKI_PRINTF(2, 3) void pki_report_say(FILE *file, const char *format, ...);
+PKI_PRINTF(2, 3) void pki_report_print(FILE *file, const char *format, ...);
 
 /* The same with a mark in front of it. */
 PKI_PRINTF(3, 4) void pki_report_item(FILE *file, char mark, const char *format, ...);

@@ -61,19 +61,20 @@ static void put_rows(const pki_summary *s, const pki_report_options *options, bo
 static void put_errors(const pki_span_summary *s, FILE *file)
 {
     if (s->unfinished)
-        pki_report_say(file, "unfinished: %s of %s spans had begun and not ended",
-                       COUNT(s->unfinished), COUNT(s->begun));
+        pki_report_print(file, "unfinished: %s of %s spans had begun and not ended",
+                         COUNT(s->unfinished), COUNT(s->begun));
     if (s->dropped)
-        pki_report_say(file,
-                       "%s begins, marks and ends found no room: their times are in these"
-                       " figures, and they are missing from the trace",
-                       COUNT(s->dropped));
+        pki_report_print(file,
+                         "%s begins, marks and ends found no room: their times are in these"
+                         " figures, and they are missing from the trace",
+                         COUNT(s->dropped));
     if (s->ended_twice)
-        pki_report_say(file, "ended twice: %s ends or marks of spans that had ended, in no figure",
-                       COUNT(s->ended_twice));
+        pki_report_print(file,
+                         "ended twice: %s ends or marks of spans that had ended, in no figure",
+                         COUNT(s->ended_twice));
     if (s->of_earlier)
-        pki_report_say(file, "of an earlier session: %s ends or marks, in no figure",
-                       COUNT(s->of_earlier));
+        pki_report_print(file, "of an earlier session: %s ends or marks, in no figure",
+                         COUNT(s->of_earlier));
 }
 
 void pki_report_spans(const pki_summary *summary, const pki_report_options *options, FILE *file)

@@ -23,7 +23,7 @@ static void put_rates(const pki_step_summary *steps, FILE *file)
     fputc('\n', file);
 }
 
-/* Of the steps that have told their operations; one line, and where its peak comes from. */
+/* Of the steps that have announced their operations; one line, and where its peak comes from. */
 static void put_utilisation(const pki_utilisation *u, FILE *file)
 {
     if (!u->steps || !u->time)
@@ -37,17 +37,17 @@ static void put_utilisation(const pki_utilisation *u, FILE *file)
                 pki_figure_scaled(u->hardware / seconds, "flop/s").text);
     fputc('\n', file);
     if (u->peak > 0 && u->hardware > u->model)
-        pki_report_say(file, "MFU %s, HFU %s of %s%s%s: %s.", pki_figure_percent(u->mfu).text,
-                       pki_figure_percent(u->hfu).text, pki_figure_scaled(u->peak, "flop/s").text,
-                       u->precision && u->precision[0] ? " in " : "",
-                       u->precision ? u->precision : "", u->source ? u->source : "");
+        pki_report_print(file, "MFU %s, HFU %s of %s%s%s: %s.", pki_figure_percent(u->mfu).text,
+                         pki_figure_percent(u->hfu).text, pki_figure_scaled(u->peak, "flop/s").text,
+                         u->precision && u->precision[0] ? " in " : "",
+                         u->precision ? u->precision : "", u->source ? u->source : "");
     else if (u->peak > 0)
-        pki_report_say(file, "MFU %s of %s%s%s: %s.", pki_figure_percent(u->mfu).text,
-                       pki_figure_scaled(u->peak, "flop/s").text,
-                       u->precision && u->precision[0] ? " in " : "",
-                       u->precision ? u->precision : "", u->source ? u->source : "");
+        pki_report_print(file, "MFU %s of %s%s%s: %s.", pki_figure_percent(u->mfu).text,
+                         pki_figure_scaled(u->peak, "flop/s").text,
+                         u->precision && u->precision[0] ? " in " : "",
+                         u->precision ? u->precision : "", u->source ? u->source : "");
     else if (u->source)
-        pki_report_say(file, "No MFU: %s.", u->source);
+        pki_report_print(file, "No MFU: %s.", u->source);
 }
 
 /* What is neither, it waited by itself. */

@@ -1,4 +1,5 @@
 #include "out/columns.h"
+#include "measure/whole_run.h"
 #include "out/report/sections.h"
 
 #include <inttypes.h>
@@ -115,7 +116,7 @@ static void put_regions(const pki_region_row *regions, size_t count,
     if (matching > options->top)
         fprintf(file, "  ... and %zu more\n", matching - options->top);
     else if (matching == 0 && count > 0)
-        fprintf(file, "  none of %zu regions has a name that was asked for\n", count);
+        fprintf(file, "  none of %zu regions matches the names asked for\n", count);
 }
 
 void pki_report_regions(const pki_summary *summary, const pki_report_options *options, FILE *file)
@@ -132,14 +133,6 @@ void pki_report_regions(const pki_summary *summary, const pki_report_options *op
 
 /* ---- threads ---- */
 
-static uint64_t tracked_of(const pki_thread_row *thread)
-{
-    uint64_t sum = 0;
-    for (int k = 0; k < PKI_KINDS; k++)
-        sum += thread->kinds[k];
-    return sum;
-}
-
 /* What most of its time in regions is. */
 static void put_mostly(const pki_thread_row *thread, FILE *file)
 {
@@ -147,7 +140,7 @@ static void put_mostly(const pki_thread_row *thread, FILE *file)
     for (int k = 1; k < PKI_KINDS; k++)
         if (thread->kinds[k] > thread->kinds[most])
             most = k;
-    double share = (double)thread->kinds[most] / (double)tracked_of(thread);
+    double share = (double)thread->kinds[most] / (double)pki_thread_tracked(thread);
     fprintf(file, "  %s %s", pki_kind_names[most], pki_figure_percent(share).text);
 }
 
@@ -160,8 +153,8 @@ static void put_thread(const pki_thread_row *thread, FILE *file)
     fputc(' ', file);
     pki_report_cell(file, COUNT(thread->dropped), 6);
     fputc(' ', file);
-    pki_report_cell(file, TIGHT((double)tracked_of(thread)), 6);
-    bool mostly = tracked_of(thread) > 0;
+    pki_report_cell(file, TIGHT((double)pki_thread_tracked(thread)), 6);
+    bool mostly = pki_thread_tracked(thread) > 0;
     fputs(thread->ended ? "  ended" : mostly ? "       " : "", file);
     if (mostly)
         put_mostly(thread, file);

@@ -33,12 +33,12 @@ static void put_head(const pki_summary *summary, FILE *file)
     if (run->world_size > 0)
         snprintf(rank, sizeof rank, ", rank %" PRId32 " of %" PRId32, run->rank, run->world_size);
     pki_report_heading(file, "perfkit %s report", or_unknown(run->version, ""));
-    pki_report_say(file, "%s%s%s%s%s%s%s", or_unknown(run->program, "a program"), pid,
-                   or_unknown(run->host, "")[0] ? " on " : "", or_unknown(run->host, ""), rank,
-                   date[0] ? "; " : "", date);
-    pki_report_say(file, "ran %s%s%s%s%s%s", TIME((double)run->wall), run->cpu ? " with " : "",
-                   run->cpu ? TIME((double)run->cpu) : "", run->cpu ? " of CPU time" : "",
-                   live ? "" : "; made from its ", live ? "" : run->source);
+    pki_report_print(file, "%s%s%s%s%s%s%s", or_unknown(run->program, "a program"), pid,
+                     or_unknown(run->host, "")[0] ? " on " : "", or_unknown(run->host, ""), rank,
+                     date[0] ? "; " : "", date);
+    pki_report_print(file, "ran %s%s%s%s%s%s", TIME((double)run->wall), run->cpu ? " with " : "",
+                     run->cpu ? TIME((double)run->cpu) : "", run->cpu ? " of CPU time" : "",
+                     live ? "" : "; made from its ", live ? "" : run->source);
 }
 
 static void put_verdicts(const pki_summary *summary, FILE *file)
@@ -57,26 +57,33 @@ static void put_clock(const pki_run *run, FILE *file)
 {
     if (!run->clock || !run->clock[0])
         return;
-    pki_report_say(file, "clock: %s at %s, in steps of %s; uncertain by %s, rate off by %s ppm",
-                   run->clock, pki_figure_scaled(run->clock_hz, "Hz").text,
-                   TIME(run->clock_step_ns), TIME(run->clock_uncertainty_ns),
-                   pki_figure_scaled(run->clock_ppm, "").text);
+    pki_report_print(file, "clock: %s at %s, in steps of %s; uncertain by %s, rate off by %s ppm",
+                     run->clock, pki_figure_scaled(run->clock_hz, "Hz").text,
+                     TIME(run->clock_step_ns), TIME(run->clock_uncertainty_ns),
+                     pki_figure_scaled(run->clock_ppm, "").text);
+    if (or_unknown(run->clock_reason, "")[0])
+        pki_report_print(file,
+                         strcmp(run->clock, "monotonic") == 0
+                             ? "clock: the processor's counter, which is faster, is not used: %s "
+                               "(PK_CLOCK can insist)"
+                             : "clock: used as requested, although %s",
+                         run->clock_reason);
 }
 
 static void put_counts(const pk_counts *c, FILE *file)
 {
-    pki_report_say(file, "%s regions begun on %s thread%s under %s name%s, %s", COUNT(c->begun),
-                   COUNT(c->threads), c->threads == 1 ? "" : "s", COUNT(c->regions),
-                   c->regions == 1 ? "" : "s", c->dropped ? "not all recorded" : "none dropped");
+    pki_report_print(file, "%s regions begun on %s thread%s under %s name%s, %s", COUNT(c->begun),
+                     COUNT(c->threads), c->threads == 1 ? "" : "s", COUNT(c->regions),
+                     c->regions == 1 ? "" : "s", c->dropped ? "not all recorded" : "none dropped");
     if (c->dropped || c->points_dropped || c->unwritten)
-        pki_report_say(
+        pki_report_print(
             file, "lost: %s regions (%s nested too deep), %s points, %s unwritten events",
             COUNT(c->dropped), COUNT(c->too_deep), COUNT(c->points_dropped), COUNT(c->unwritten));
     if (c->not_finite)
-        pki_report_say(file, "not finite: %s counter values, in no figure", COUNT(c->not_finite));
+        pki_report_print(file, "not finite: %s counter values, in no figure", COUNT(c->not_finite));
     if (c->unbalanced || c->stray_ends)
-        pki_report_say(file, "unbalanced: %s closed by another's end, %s ends without a begin",
-                       COUNT(c->unbalanced), COUNT(c->stray_ends));
+        pki_report_print(file, "unbalanced: %s closed by another's end, %s ends without a begin",
+                         COUNT(c->unbalanced), COUNT(c->stray_ends));
 }
 
 static void put_overhead(const pki_summary *s, FILE *file)
@@ -84,24 +91,24 @@ static void put_overhead(const pki_summary *s, FILE *file)
     const pki_overhead *o = &s->overhead;
     if (!(o->total > 0))
         return;
-    pki_report_say(file, "perfkit's own time: %s of the %s, %s in all: %s",
-                   pki_figure_percent(o->share).text, s->run.cpu ? "process's CPU time" : "run",
-                   TIME(o->total), pki_overhead_parts(o).text);
+    pki_report_print(file, "perfkit's own time: %s of the %s, %s in all: %s",
+                     pki_figure_percent(o->share).text, s->run.cpu ? "process's CPU time" : "run",
+                     TIME(o->total), pki_overhead_parts(o).text);
 }
 
 static void put_thinned(const pki_summary *s, FILE *file)
 {
     const pki_thinned *t = &s->thinned;
     if (t->regions)
-        pki_report_say(file,
-                       "overhead_max %s: of %s region%s %s calls were counted and not timed (%s "
-                       "each), %s timed ones are not in the trace",
-                       pki_figure_percent(t->overhead_max).text, COUNT(t->regions),
-                       t->regions == 1 ? "" : "s", COUNT(t->untimed), TIME(s->overhead.counted_ns),
-                       COUNT(t->untraced));
+        pki_report_print(file,
+                         "overhead_max %s: of %s region%s %s calls were counted and not timed (%s "
+                         "each), %s timed ones are not in the trace",
+                         pki_figure_percent(t->overhead_max).text, COUNT(t->regions),
+                         t->regions == 1 ? "" : "s", COUNT(t->untimed),
+                         TIME(s->overhead.counted_ns), COUNT(t->untraced));
     if (t->beyond)
-        pki_report_say(file,
-                       "overhead_max was not held: counting calls alone costs more than that");
+        pki_report_print(file,
+                         "overhead_max was not held: counting calls alone costs more than that");
 }
 
 static void put_recording(const pki_summary *summary, FILE *file)
@@ -113,8 +120,8 @@ static void put_recording(const pki_summary *summary, FILE *file)
     put_thinned(summary, file);
     put_clock(&summary->run, file);
     if (summary->run.trace_path && summary->run.trace_path[0])
-        pki_report_say(file, "trace: %s (%s of events)", summary->run.trace_path,
-                       pki_figure_scaled((double)summary->counts.trace_bytes, "B").text);
+        pki_report_print(file, "trace: %s (%s of events)", summary->run.trace_path,
+                         pki_figure_scaled((double)summary->counts.trace_bytes, "B").text);
 }
 
 static void put_known(const char *what, const char *a, const char *between, const char *b,
@@ -122,8 +129,8 @@ static void put_known(const char *what, const char *a, const char *between, cons
 {
     bool first = a && a[0], second = b && b[0];
     if (first || second)
-        pki_report_say(file, "%s: %s%s%s", what, first ? a : "", first && second ? between : "",
-                       second ? b : "");
+        pki_report_print(file, "%s: %s%s%s", what, first ? a : "", first && second ? between : "",
+                         second ? b : "");
 }
 
 static void put_revision(const pki_environment *e, FILE *file)
@@ -132,8 +139,8 @@ static void put_revision(const pki_environment *e, FILE *file)
                           : strcmp(e->modified, "perhaps") == 0 ? ", perhaps with changes"
                                                                 : "";
     if (e->commit[0])
-        pki_report_say(file, "working directory: commit %.12s%s%s%s", e->commit,
-                       e->branch[0] ? " on " : "", e->branch, changed);
+        pki_report_print(file, "working directory: commit %.12s%s%s%s", e->commit,
+                         e->branch[0] ? " on " : "", e->branch, changed);
 }
 
 static void put_environment(const pki_environment *e, FILE *file)
@@ -141,9 +148,9 @@ static void put_environment(const pki_environment *e, FILE *file)
     if (!e->memory)
         return;
     pki_report_title(file, "MACHINE AND BUILD");
-    pki_report_say(file, "%s%s%s processors, %s of memory; %s on %s",
-                   or_unknown(e->cpu, "processor unknown"), ", ", COUNT(e->processors),
-                   pki_figure_scaled((double)e->memory, "B").text, e->kernel, e->architecture);
+    pki_report_print(file, "%s%s%s processors, %s of memory; %s on %s",
+                     or_unknown(e->cpu, "processor unknown"), ", ", COUNT(e->processors),
+                     pki_figure_scaled((double)e->memory, "B").text, e->kernel, e->architecture);
     put_known("GPU", e->gpu, ", driver ", e->driver, file);
     put_known("command", e->command, "", NULL, file);
     put_known("program", e->program_compiler, ", build ID ", e->build_id, file);
@@ -160,8 +167,8 @@ static void put_backends(const pki_summary *summary, FILE *file)
         const pki_backend_row *backend = &summary->backends[i];
         const char *version = backend->version ? backend->version : "";
         const char *reason = backend->reason ? backend->reason : "";
-        pki_report_say(file, "%s: %s%s%s%s%s", backend->name, backend->live ? "on" : "off",
-                       version[0] ? " " : "", version, reason[0] ? ", " : "", reason);
+        pki_report_print(file, "%s: %s%s%s%s%s", backend->name, backend->live ? "on" : "off",
+                         version[0] ? " " : "", version, reason[0] ? ", " : "", reason);
     }
 }
 

@@ -69,7 +69,7 @@ static void put_piece(pki_window_line *l)
     }
 }
 
-bool pki_window_line_go_on(pki_window_line *l)
+bool pki_window_line_advance(pki_window_line *l)
 {
     pki_plain plain;
     bool more = l->member < pki_window_shape.count;

@@ -26,7 +26,7 @@ typedef struct pki_window_line {
 bool pki_window_line_begin(pki_window_line *line, pki_window *window);
 
 /* The next piece, of some microseconds. True once there is no more. */
-bool pki_window_line_go_on(pki_window_line *line);
+bool pki_window_line_advance(pki_window_line *line);
 
 /* The text is there. False without memory. */
 bool pki_window_line_end(pki_window_line *line);

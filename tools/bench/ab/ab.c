@@ -36,7 +36,7 @@ void ab_show_progress(ab_session *s)
     fprintf(stderr, "\r\033[Kpk: process run %zu of %zu", s->runs + 1, s->wanted);
     if (s->runs)
         fprintf(stderr, ", %.0f s left", passed / (double)s->runs * (double)(s->wanted - s->runs));
-    s->telling = true;
+    s->shows_progress = true;
 }
 
 void ab_describe(bench_file *build, const ab_wish *wish)

@@ -39,9 +39,9 @@ typedef struct ab_session {
     char *files[2];       /* their whole paths */
     size_t runs;          /* done, of each build */
     size_t wanted;
-    double began;    /* s */
-    bool telling;    /* progress is on the terminal */
-    char folder[64]; /* for what process runs write; removed with the session */
+    double began;        /* s */
+    bool shows_progress; /* progress is on the terminal */
+    char folder[64];     /* for what process runs write; removed with the session */
 } ab_session;
 
 /* ab/run.c: all of it; the exit status. */
@@ -83,7 +83,7 @@ long ab_child_read(const ab_child *child, void *to, size_t size, double until, c
  * the last line of its output was. */
 bool ab_child_finish(ab_child *child, bool kill_it, const char *log, complaint *why);
 
-/* ---- one process: what a process run tells through AB_CHILD_FD ---- */
+/* ---- one process: what a process run sends through AB_CHILD_FD ---- */
 
 typedef enum ab_kind {
     AB_NAME,   /* benchmark `number` is called so */

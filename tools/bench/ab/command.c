@@ -10,7 +10,7 @@
 
 /* ---- options ---- */
 
-static bool take_time(void *wish, const option_given *given)
+static bool parse_time(void *wish, const option_given *given)
 {
     double *seconds = (double *)(void *)((char *)wish + given->option->at), ns;
     if (!option_has_value(given))
@@ -27,10 +27,10 @@ static const option all_options[] = {
     {"--launches", "N", "of each build (default {}, at least 8)", OPTION_WORD, option_number,
      offsetof(ab_wish, runs), .least = AB_RUNS_LEAST, .most = 1000, .shown = AB_RUNS},
     {"--time", "2s", "of measuring each benchmark, both builds, all process runs (default {}s)",
-     OPTION_WORD, take_time, offsetof(ab_wish, time), .shown = AB_TIME},
-    {"--budget", "5min", "begin no process run after this", OPTION_WORD, take_time,
+     OPTION_WORD, parse_time, offsetof(ab_wish, time), .shown = AB_TIME},
+    {"--budget", "5min", "begin no process run after this", OPTION_WORD, parse_time,
      .at = offsetof(ab_wish, budget)},
-    {"--timeout", "10min", "for one process run (default 10min)", OPTION_WORD, take_time,
+    {"--timeout", "10min", "for one process run (default 10min)", OPTION_WORD, parse_time,
      .at = offsetof(ab_wish, timeout)},
     {"--filter", "REGEX", "only benchmarks whose name it matches", OPTION_WORD, option_text,
      .at = offsetof(ab_wish, filter)},
@@ -39,12 +39,12 @@ static const option all_options[] = {
     {"--threshold", "1%",
      "changes up to this do not matter (default {}%; where code and pages come to lie alone moves "
      "some kernels by that much)",
-     OPTION_WORD, compare_take_share, offsetof(ab_wish, shared.options.threshold),
+     OPTION_WORD, compare_parse_share, offsetof(ab_wish, shared.options.threshold),
      .shown = 100 * AB_THRESHOLD, .begins_group = true},
     {"--alpha", "0.01",
      "at most this probability that any \"slower\" or \"faster\" is wrong, over all benchmarks "
      "together (Holm; default {})",
-     OPTION_WORD, compare_take_alpha, offsetof(ab_wish, shared.options.alpha),
+     OPTION_WORD, compare_parse_alpha, offsetof(ab_wish, shared.options.alpha),
      .shown = COMPARE_ALPHA},
     {"--cpu", NULL, "CPU time, not the clock that the benchmark counts by",
      .at = offsetof(ab_wish, shared.options.cpu)},
@@ -56,7 +56,7 @@ static const option all_options[] = {
     COMPARE_FORMS(ab_wish),
 };
 
-static void take_arguments(void *wish, char **arguments, int count)
+static void set_arguments(void *wish, char **arguments, int count)
 {
     ab_wish *w = wish;
     w->arguments = arguments;
@@ -78,7 +78,7 @@ static const option_table command_options = {
     .files = "",
     .who = "bench-ab: ",
     .operands = offsetof(ab_wish, builds),
-    .rest = take_arguments,
+    .rest = set_arguments,
 };
 
 static bool makes_sense(ab_wish *w)

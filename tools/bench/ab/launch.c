@@ -1,5 +1,5 @@
 /* tools/bench/ab/launch.c - one process run of both builds: loads them, alternates short
- * batches, tells its parent each one. See ab.h.
+ * batches, sends each one to its parent. See ab.h.
  *
  * Each build gets a namespace of its own (dlmopen), hence a C library and a libpk of its own:
  * neither symbols nor heaps nor static variables are shared. Where the loader has no room for that,
@@ -117,7 +117,7 @@ typedef struct duel {
     uint32_t number;
 } duel;
 
-static bool give_up(run *l, const duel *d, int side)
+static bool skip(run *l, const duel *d, int side)
 {
     const char *why = l->builds[side].error();
     send_record(l, AB_SKIP, side, d->number, why && *why ? why : "it could not be measured");
@@ -131,9 +131,9 @@ static bool start(run *l, duel *d, const size_t *indices)
         int side = i ? !l->first : l->first;
         pki_bench_sample sample;
         if (l->builds[side].open(indices[side], &d->handles[side]) != PK_OK)
-            return give_up(l, d, side);
+            return skip(l, d, side);
         if (l->builds[side].take(d->handles[side], 0, &sample) != PK_OK)
-            return give_up(l, d, side);
+            return skip(l, d, side);
         if (!d->iterations || sample.iterations < d->iterations)
             d->iterations = sample.iterations;
     }
@@ -144,7 +144,7 @@ static bool batch(run *l, duel *d, int side, bool counts)
 {
     pki_bench_sample sample;
     if (l->builds[side].take(d->handles[side], d->iterations, &sample) != PK_OK)
-        return give_up(l, d, side);
+        return skip(l, d, side);
     double n = (double)(sample.iterations ? sample.iterations : 1);
     ab_record r = {.kind = AB_SAMPLE, .side = (uint32_t)side, .number = d->number};
     r.sample = sample.time / n;

@@ -96,7 +96,7 @@ static bool add_skip(listener *l, const ab_record *r, const char *text)
     return true;
 }
 
-static bool take(listener *l, const ab_record *r, const char *text)
+static bool add_record(listener *l, const ab_record *r, const char *text)
 {
     bool numbered = r->kind == AB_SAMPLE || (r->kind == AB_SKIP && r->number != AB_NO_NUMBER);
     if (r->side > 1 || (numbered && r->number >= l->count))
@@ -127,7 +127,7 @@ static bool listen_to(listener *l)
         if (!receive(l, &r, sizeof r) || r.length > AB_TEXT_MOST || !receive(l, text, r.length))
             return false;
         text[r.length] = '\0';
-        if (!take(l, &r, text))
+        if (!add_record(l, &r, text))
             return false;
     }
     return true;

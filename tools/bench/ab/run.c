@@ -1,4 +1,4 @@
-/* tools/bench/ab/run.c - an A/B from its first process run to what is told, saved and stored. */
+/* tools/bench/ab/run.c - an A/B from its first process run to what is printed, saved and stored. */
 #include "bench/ab/ab.h"
 #include "bench/baseline.h"
 #include "command.h"
@@ -176,7 +176,7 @@ static int run(ab_session *s, bool together)
 {
     complaint why = {""};
     bool ran = together ? ab_run_in_one_process(s, &why) : ab_run_processes(s, &why);
-    if (s->telling)
+    if (s->shows_progress)
         fputs("\r\033[K", stderr);
     if (!ran)
         return complain("%s", why.text);

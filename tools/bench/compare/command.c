@@ -23,16 +23,17 @@ typedef struct wish {
 
 static const option all_options[] = {
     {"--threshold", "2%", "changes up to this do not matter (default {}%)", OPTION_WORD,
-     compare_take_share, offsetof(wish, shared.options.threshold),
+     compare_parse_share, offsetof(wish, shared.options.threshold),
      .shown = 100 * COMPARE_THRESHOLD},
     {"--alpha", "0.01",
      "at most this probability that any \"slower\" or \"faster\" of a file is wrong, over all its "
      "benchmarks together (Holm; default {})",
-     OPTION_WORD, compare_take_alpha, offsetof(wish, shared.options.alpha), .shown = COMPARE_ALPHA},
+     OPTION_WORD, compare_parse_alpha, offsetof(wish, shared.options.alpha),
+     .shown = COMPARE_ALPHA},
     {"--moments", "25%",
      "how far two runs of one build at different moments may lie apart, where the files cannot say "
      "it (default {}%)",
-     OPTION_WORD, compare_take_share, offsetof(wish, shared.options.moments),
+     OPTION_WORD, compare_parse_share, offsetof(wish, shared.options.moments),
      .shown = 100 * COMPARE_MOMENTS},
     {"--cpu", NULL, "CPU time, not the clock that the benchmark counts by",
      .at = offsetof(wish, shared.options.cpu)},

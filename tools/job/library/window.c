@@ -10,6 +10,7 @@
 
 typedef struct portion {
     uint64_t first, steps, time, items, no_processor, told;
+    uint32_t processor, on_it;
     uint64_t selves[PK_JOB_STAGES_];
 } portion;
 
@@ -106,8 +107,14 @@ static void add(member *m, const pk_job_steps_ *from)
         m->count = 0;
     take_stages(m, from);
     portion *to = next_portion(m);
-    *to = (portion){from->first,        from->steps, from->time, from->items,
-                    from->no_processor, from->told,  {0}};
+    *to = (portion){.first = from->first,
+                    .steps = from->steps,
+                    .time = from->time,
+                    .items = from->items,
+                    .no_processor = from->no_processor,
+                    .told = from->told,
+                    .processor = from->processor,
+                    .on_it = from->on_it};
     for (size_t i = 0; i < PK_JOB_STAGES_; i++)
         to->selves[i] = from->stages[i].self;
     m->processor =
@@ -160,6 +167,17 @@ static void fill_no_processor(const member *m, pki_loop_row *row)
         row->no_processor[i] = portion_at(m, i)->no_processor;
 }
 
+/* Of whom it is not known that is told, too. */
+static void fill_seats(const member *m, pki_loop_row *row)
+{
+    row->seats = memory_zeroed(2 * m->count, sizeof *row->seats);
+    row->seat_count = 2 * m->count;
+    for (size_t i = 0; i < m->count; i++) {
+        row->seats[2 * i] = portion_at(m, i)->processor;
+        row->seats[2 * i + 1] = portion_at(m, i)->on_it;
+    }
+}
+
 static void fill_steps(const member *m, pki_stage_summary *s)
 {
     size_t places[PK_JOB_STAGES_], stages = fill_stages(m, s, places);
@@ -173,6 +191,7 @@ static void fill_steps(const member *m, pki_stage_summary *s)
     for (size_t i = 0; i < m->count; i++)
         fill_row(portion_at(m, i), places, stages, row->numbers + i * s->width);
     fill_no_processor(m, row);
+    fill_seats(m, row);
 }
 
 static void fill(const pki_straggler_window *w, int32_t rank, pki_summary *s)

@@ -37,7 +37,7 @@ static uint32_t open_region(void)
     return pki_thread_is_joined(t) && !pki_load(&t->ended) ? pki_open_region(t) : 0;
 }
 
-static void say_wrapped(void)
+static void note_wrapped(void)
 {
     if (PKI_UNLIKELY(!pki_load(&pki_comms_wrapped)))
         pki_store(&pki_comms_wrapped, 1u);
@@ -88,7 +88,7 @@ static void join_group(const pki_cuda_member *m)
 }
 
 /* NCCL refused the call: the group is without it. */
-static PKI_COLD void leave_group(const pk_comm *comm, CUstream stream)
+static PKI_COLD void remove_from_group(const pk_comm *comm, CUstream stream)
 {
     pki_cuda_member *last = group.count ? &group.list[group.count - 1] : NULL;
     if (!last || last->comm != comm || last->stream != stream)
@@ -106,7 +106,7 @@ static void begin(pki_cuda_member *m, CUstream stream)
     m->lane = pki_cuda_is_ready() ? pki_cuda_lane_of(stream, true) : NULL;
     m->stream = stream;
     m->parent = open_region();
-    say_wrapped();
+    note_wrapped();
     pki_cuda_pending_settle(m->comm, PKI_CUDA_NEVER_ASKED);
     if (PKI_UNLIKELY(!m->lane)) {
         count_unseen(m);
@@ -157,7 +157,7 @@ void pk_nccl_end_on_(pk_comm *comm, void *stream, int32_t result)
     int saved = errno;
     if (comm && group.depth > 0) {
         if (PKI_UNLIKELY(result != 0 && result != IN_PROGRESS))
-            leave_group(comm, pki_cuda_stream_of(stream));
+            remove_from_group(comm, pki_cuda_stream_of(stream));
     } else if (comm && pki_cuda_known() == PKI_CUDA_LIVE) {
         pki_cuda_lane *l = pki_cuda_lane_of(pki_cuda_stream_of(stream), false);
         if (PKI_LIKELY(l))

@@ -37,9 +37,9 @@ static uint32_t *link_of(void *none, uint32_t index)
     return &at(index)->next;
 }
 
-static void give_back(uint32_t index)
+static void release(uint32_t index)
 {
-    pki_free_give(&free_ones, link_of, NULL, index);
+    pki_free_list_push(&free_ones, link_of, NULL, index);
 }
 
 /* One of a new batch. */
@@ -55,13 +55,13 @@ static PKI_COLD uint32_t grow(void)
     }
     pki_store_release(&chunks[batch], chunk); /* pairs with the acquire in at */
     for (uint32_t i = BATCH; i > 1; i--)
-        give_back(batch * BATCH + i);
+        release(batch * BATCH + i);
     return batch * BATCH + 1;
 }
 
 uint32_t pki_cuda_part_allocate(void)
 {
-    uint32_t index = pki_free_take(&free_ones, link_of, NULL);
+    uint32_t index = pki_free_list_pop(&free_ones, link_of, NULL);
     return PKI_LIKELY(index) ? index : grow();
 }
 
@@ -107,7 +107,7 @@ static void clear(pki_cuda_operation *o)
     o->more = 0;
     while (left) {
         uint32_t next = pki_cuda_part_at(left)->more;
-        give_back(left);
+        release(left);
         left = next;
     }
 }
@@ -140,21 +140,21 @@ void pki_cuda_operation_complete(pki_cuda_operation *o)
     clear(o);
 }
 
-static void give_up(const pki_cuda_operation *o)
+static void abandon(const pki_cuda_operation *o)
 {
     for (; o; o = pki_cuda_operation_next(o)) {
         pk_comm *comm = comm_of(o);
         for (uint32_t i = 0; comm && i < o->calls; i++)
-            pki_comm_give_up(comm);
+            pki_comm_abandon(comm);
     }
 }
 
-void pki_cuda_operation_lost(pki_cuda_operation *o)
+void pki_cuda_operation_abandon(pki_cuda_operation *o)
 {
     if (!o->what)
         return;
     if (pki_cuda_operation_is_numbered(o))
-        give_up(o);
+        abandon(o);
     clear(o);
 }
 
@@ -176,8 +176,8 @@ pki_comm_payload pki_cuda_replay_payload(const pki_cuda_operation *pattern)
     return pki_comm_pack(&f);
 }
 
-void pki_cuda_replay_lost(const pki_cuda_operation *pattern)
+void pki_cuda_replay_abandon(const pki_cuda_operation *pattern)
 {
     if (pattern->what)
-        give_up(pattern);
+        abandon(pattern);
 }

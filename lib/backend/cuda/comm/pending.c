@@ -39,7 +39,7 @@ static bool is_same(const waiting *a, const waiting *b)
     return a->lane == b->lane && a->name == b->name && a->session == b->session;
 }
 
-static waiting take(uint32_t i)
+static waiting remove_at(uint32_t i)
 {
     waiting w = pending.list[i];
     pending.count--;
@@ -56,7 +56,7 @@ static bool is_awaited(const waiting *w, bool forget)
         if (is_same(&pending.list[i], w)) {
             any = true;
             if (forget)
-                take(i);
+                remove_at(i);
         }
     return any;
 }
@@ -77,7 +77,7 @@ void pki_cuda_pending_settle(const pk_comm *comm, pki_cuda_arrival how)
     for (uint32_t i = pending.count; i-- > 0;) {
         if (i >= pending.count || pending.list[i].comm != comm)
             continue;
-        waiting w = take(i);
+        waiting w = remove_at(i);
         settle(&w, how);
     }
 }

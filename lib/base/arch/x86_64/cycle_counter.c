@@ -6,7 +6,7 @@
 /* The CPU promises a constant rate in all power states; the kernel, which watches it against other
  * clocks, strikes "tsc" off this list when the promise is not kept (unsynchronised sockets, live
  * migration). */
-static bool invariant(void)
+bool pki_cycle_counter_constant(void)
 {
     unsigned a, b, c, d;
     return __get_cpuid(0x80000007u, &a, &b, &c, &d) && (d & (1u << 8));
@@ -15,7 +15,7 @@ static bool invariant(void)
 bool pki_cycle_counter_trusted(const char **why_not)
 {
     char text[256];
-    if (!invariant()) {
+    if (!pki_cycle_counter_constant()) {
         *why_not = "the CPU has no invariant TSC";
         return false;
     }

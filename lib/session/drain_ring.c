@@ -1,8 +1,8 @@
-#include "session/take.h"
+#include "session/drain_ring.h"
 
 #include <string.h>
 
-#include "core/place.h"
+#include "core/cursor.h"
 #include "session/output.h"
 #include "session/history.h"
 #include "session/thinning.h"
@@ -15,9 +15,9 @@ static bool has_event(const pki_record *r)
     return type != PKI_RECORD_STEP_SELF && type != PKI_RECORD_STEP_OPEN;
 }
 
-void pki_take_event(pki_session *s, uint32_t tid, const pki_record *r, const pki_record *more)
+void pki_emit_event(pki_session *s, uint32_t tid, const pki_record *r, const pki_record *more)
 {
-    if (!has_event(r) || (s->thinning && pki_thinning_keeps_out(s, r)))
+    if (!has_event(r) || (s->thinning && pki_thinning_excludes(s, r)))
         return;
     if (!pki_output_room(s)) {
         s->pending.unwritten += s->writing;
@@ -29,7 +29,7 @@ void pki_take_event(pki_session *s, uint32_t tid, const pki_record *r, const pki
     s->pending.unwritten += n == 0; /* no memory for its name */
 }
 
-void pki_take_thread_name(pki_session *s, pki_thread *t)
+void pki_emit_thread_name(pki_session *s, pki_thread *t)
 {
     char name[sizeof t->name];
     if (pki_load(&t->name_version) == t->name_written)
@@ -64,7 +64,7 @@ static uint32_t regions_from(const piece *p)
 }
 
 /* As many of those as can be taken in one piece. False: one at a time, for its own reasons. */
-static bool take_regions(pki_session *s, piece *p)
+static bool drain_regions(pki_session *s, piece *p)
 {
     uint32_t n = s->thinning ? 0 : regions_from(p), tid = p->t->tid;
     const pki_record *r = pki_record_in(p->records, p->at);
@@ -80,56 +80,56 @@ static bool take_regions(pki_session *s, piece *p)
 }
 
 /* One record, or two slots; what is cut has replaced what was undone. */
-static void take_record(pki_session *s, piece *p)
+static void drain_record(pki_session *s, piece *p)
 {
     const pki_record *r = pki_record_in(p->records, p->at);
     p->at = pki_ring_next(p->t, p->at);
     const pki_record *more = pki_record_in(p->records, p->at);
     bool two = pki_record_slots(r->what) == 2, cut = two && p->at == p->until;
     if (!cut && pki_is_record(r->what)) {
-        pki_take_event(s, p->t->tid, r, more);
+        pki_emit_event(s, p->t->tid, r, more);
         pki_session_history_record(s, p->t->tid, r, more);
     }
     p->at = two && !cut ? pki_ring_next(p->t, p->at) : p->at;
 }
 
 /* Writing commits: what it wrote is taken by then. */
-static void take_records(pki_session *s, piece *p, bool pieces)
+static void drain_records(pki_session *s, piece *p, bool pieces)
 {
     while (p->at != p->until) {
-        if (!take_regions(s, p))
-            take_record(s, p);
-        p->t->taken[pki_output_in_preparation(s)] = pki_place_of(p->turn, p->at);
+        if (!drain_regions(s, p))
+            drain_record(s, p);
+        p->t->taken[pki_output_in_preparation(s)] = pki_cursor_of(p->turn, p->at);
         if (pieces)
             pki_output_write_piece(s);
     }
 }
 
-static void take_until(pki_session *s, pki_thread *t, uint64_t until, bool pieces)
+static void drain_until(pki_session *s, pki_thread *t, uint64_t until, bool pieces)
 {
     uint64_t at = t->taken[pki_output_in_preparation(s)];
-    piece p = {.t = t, .turn = pki_place_turn(at), .at = pki_place_offset(at)};
+    piece p = {.t = t, .turn = pki_cursor_turn(at), .at = pki_cursor_offset(at)};
     for (;; p.turn++, p.at = 0) {
         p.records = pki_turn_records(t, p.turn);
         p.until = pki_turn_until(t, p.turn, p.at, until);
-        take_records(s, &p, pieces);
-        if (p.turn == pki_place_turn(until))
+        drain_records(s, &p, pieces);
+        if (p.turn == pki_cursor_turn(until))
             return;
     }
 }
 
-void pki_take_ring(pki_session *s, pki_thread *t, bool pieces)
+void pki_drain_ring(pki_session *s, pki_thread *t, bool pieces)
 {
     uint64_t at = t->taken[pki_output_in_preparation(s)];
     uint64_t until = pki_load_acquire(&t->folded); /* pairs with the release in pki_fold_note, whose
                                                       caller may be a reader of statistics */
-    uint64_t records = pki_places_between(t, at, until) / sizeof(pki_record);
+    uint64_t records = pki_cursor_bytes_between(t, at, until) / sizeof(pki_record);
     pki_store(&s->fullest, PKI_MAX(s->fullest, (uint32_t)records));
     if (records) {
-        pki_take_thread_name(s, t);
+        pki_emit_thread_name(s, t);
         pki_history_thread(s->history, t);
     }
     if (records && (s->writing || s->history))
-        take_until(s, t, until, pieces);
+        drain_until(s, t, until, pieces);
     t->taken[pki_output_in_preparation(s)] = until; /* which may be another turn's beginning */
 }

@@ -1,4 +1,4 @@
-/* tools/live/capture_ask.c - one step for all of them, and their answers. */
+/* tools/live/capture_request.c - one step for all of them, and their answers. */
 #include "live/capture.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static uint64_t furthest(capture_job *job)
 {
     uint64_t most = 0;
     for (size_t i = 0; i < job->count; i++)
-        if (target_look(job->parts[i].t) && job->parts[i].t->state == TARGET_RUNNING)
+        if (target_refresh(job->parts[i].t) && job->parts[i].t->state == TARGET_RUNNING)
             most = PKI_MAX(most, job->parts[i].t->header->steps);
     return most;
 }
@@ -80,9 +80,9 @@ static bool write_request(capture_part *p, uint64_t first, uint32_t steps)
     return written;
 }
 
-static void ask(capture_part *p, uint64_t first, uint32_t steps)
+static void request_part(capture_part *p, uint64_t first, uint32_t steps)
 {
-    if (!target_look(p->t))
+    if (!target_refresh(p->t))
         end(p, "gone", "its arena can no longer be read");
     else if (p->t->state == TARGET_GONE)
         end(p, "gone", "it has ended without pk_stop");
@@ -96,20 +96,20 @@ static void ask(capture_part *p, uint64_t first, uint32_t steps)
         p->asked = true;
 }
 
-bool capture_ask(capture_job *job, complaint *why)
+bool capture_request(capture_job *job, complaint *why)
 {
     size_t asked = 0;
     job->first = choose_step(job);
     for (size_t i = 0; i < job->count; i++) {
-        ask(&job->parts[i], job->first, job->wish.steps);
+        request_part(&job->parts[i], job->first, job->wish.steps);
         asked += job->parts[i].asked;
     }
-    return asked || complaint_set(why, "nobody could be asked: %s", job->parts[0].why);
+    return asked || complaint_set(why, "no process could be asked: %s", job->parts[0].why);
 }
 
 /* ---- answers ---- */
 
-static void take_answer(capture_part *p)
+static void read_answer(capture_part *p)
 {
     const pki_answer *a = &p->answer;
     char text[160];
@@ -137,17 +137,17 @@ static void take_answer(capture_part *p)
     }
 }
 
-static void look(capture_part *p)
+static void poll_part(capture_part *p)
 {
     if (p->done || !p->asked)
         return;
-    if (!target_look(p->t)) {
+    if (!target_refresh(p->t)) {
         end(p, "gone", "its arena can no longer be read");
         return;
     }
     p->answer = p->t->header->answer;
     if (p->answer.serial == p->serial)
-        take_answer(p);
+        read_answer(p);
     else if (p->t->header->request.serial != p->serial)
         end(p, "refused", "another request has taken the place of this one");
     if (!p->done && p->t->state == TARGET_GONE)
@@ -157,7 +157,7 @@ static void look(capture_part *p)
 }
 
 /* What there is to say when the time is up. */
-static void give_up(capture_part *p)
+static void time_out(capture_part *p)
 {
     if (p->done)
         return;
@@ -181,12 +181,12 @@ void capture_wait(capture_job *job)
     for (bool any = true; any && pki_monotonic_ns() < until;) {
         any = false;
         for (size_t i = 0; i < job->count; i++) {
-            look(&job->parts[i]);
+            poll_part(&job->parts[i]);
             any |= is_waited_for(&job->parts[i]);
         }
         if (any)
             rest(LOOK_MS);
     }
     for (size_t i = 0; i < job->count; i++)
-        give_up(&job->parts[i]);
+        time_out(&job->parts[i]);
 }

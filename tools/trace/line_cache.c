@@ -1,4 +1,4 @@
-#include "trace/known.h"
+#include "trace/line_cache.h"
 
 #include "memory.h"
 #include "trace/scan.h"
@@ -13,19 +13,19 @@
 #define DUR ",\"dur\":"
 #define ID ",\"id\":" /* of arrows, which no report shows: a third of a GPU's lines */
 
-typedef struct known_line {
+typedef struct cached_line {
     uint32_t length;
     bool arrow;
     char *before; /* the line up to its times; the event's name is behind it */
     event e;
-} known_line;
+} cached_line;
 
-struct known {
+struct line_cache {
     uint32_t kept;          /* so many so far */
     uint32_t length, place; /* of the line asked for last; length 0: it can't be kept */
     bool arrow;
     char before[BEFORE_MOST];
-    known_line lines[PLACES];
+    cached_line lines[PLACES];
 };
 
 /* A line in its parts. */
@@ -36,12 +36,12 @@ typedef struct parts {
     bool arrow;
 } parts;
 
-known *known_create(void)
+line_cache *line_cache_create(void)
 {
-    return memory_zeroed(1, sizeof(known));
+    return memory_zeroed(1, sizeof(line_cache));
 }
 
-void known_destroy(known *k)
+void line_cache_destroy(line_cache *k)
 {
     for (uint32_t i = 0; k && i < PLACES; i++)
         free(k->lines[i].before);
@@ -84,7 +84,7 @@ static bool split(parts *p, const char *text, size_t length)
     return p->before >= sizeof(uint64_t) && p->before <= BEFORE_MOST;
 }
 
-static uint32_t place_of(const char *text, size_t length)
+static uint32_t slot_of(const char *text, size_t length)
 {
     uint64_t hash = length, word;
     for (size_t i = 0; i + sizeof word <= length; i += sizeof word) {
@@ -112,15 +112,15 @@ static const event *set_times(event *e, const parts *p, uint64_t duration)
     return e;
 }
 
-const event *known_find(known *k, const char *text, size_t length)
+const event *line_cache_find(line_cache *k, const char *text, size_t length)
 {
     parts p;
     uint64_t duration;
     k->length = 0;
     if (!split(&p, text, length))
         return NULL;
-    uint32_t place = place_of(text, p.before);
-    known_line *line = &k->lines[place];
+    uint32_t place = slot_of(text, p.before);
+    cached_line *line = &k->lines[place];
     if (line->length == p.before && line->arrow == p.arrow &&
         memcmp(line->before, text, p.before) == 0)
         return is_json(p.ts, p.ts_length) && is_json(p.dur, p.dur_length) &&
@@ -136,14 +136,15 @@ const event *known_find(known *k, const char *text, size_t length)
 }
 
 /* Is what stands behind the first part the last two members, and the outer object's? */
-static bool ends_with_times(const known *k, const flat *f, const char *text)
+static bool ends_with_times(const line_cache *k, const flat *f, const char *text)
 {
     const flat_member *ts = &f->members[f->count - 2];
     return f->count > 2 && ts->key == text + k->length + 2 && ts->key_length == 2;
 }
 
 /* What it is must not hang on its times: an arrow is nothing whatever they are. */
-static bool may_be_kept(const known *k, const flat_line *line, const char *text, const event *e)
+static bool is_cacheable(const line_cache *k, const flat_line *line, const char *text,
+                         const event *e)
 {
     if (!k->length || line->has_args || !ends_with_times(k, &line->top, text))
         return false;
@@ -151,19 +152,19 @@ static bool may_be_kept(const known *k, const flat_line *line, const char *text,
     return k->arrow ? phase[0] && strchr("stf", phase[0]) && !phase[1] : e->type == EVENT_REGION;
 }
 
-void known_keep(known *k, const flat_line *line, const char *text, const event *e)
+void line_cache_add(line_cache *k, const flat_line *line, const char *text, const event *e)
 {
     static const event arrow = {.type = EVENT_OTHER, .name = ""};
-    if (!may_be_kept(k, line, text, e))
+    if (!is_cacheable(k, line, text, e))
         return;
     e = k->arrow ? &arrow : e;
     size_t name = strlen(e->name) + 1;
-    known_line *to = &k->lines[k->place];
+    cached_line *to = &k->lines[k->place];
     char *before = memory_resized(to->before, k->length + name);
     memcpy(before, k->before, k->length);
     memcpy(before + k->length, e->name, name);
-    *to = (known_line){.length = k->length, .arrow = k->arrow, .before = before, .e = *e};
+    *to = (cached_line){.length = k->length, .arrow = k->arrow, .before = before, .e = *e};
     to->e.name = before + k->length;
-    to->e.known = ++k->kept;
+    to->e.line = ++k->kept;
     to->e.args = (object){0};
 }

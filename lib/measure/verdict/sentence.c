@@ -1,4 +1,4 @@
-#include "measure/verdict/words.h"
+#include "measure/verdict/sentence.h"
 
 #include "measure/verdict/verdict.h"
 
@@ -10,14 +10,14 @@
 #define REGIONS_MOST 3
 #define REGION_LEAST 0.01 /* of the step, to be worth a mention */
 
-static void give_up(pki_words *words)
+static void fail(pki_sentence *words)
 {
     free(words->text);
     words->text = NULL;
     words->failed = true;
 }
 
-void pki_words_add(pki_words *words, const char *format, ...)
+void pki_sentence_add(pki_sentence *words, const char *format, ...)
 {
     va_list args;
     if (words->failed)
@@ -27,7 +27,7 @@ void pki_words_add(pki_words *words, const char *format, ...)
     int length = vasprintf(&more, format, args);
     va_end(args);
     if (length < 0) {
-        give_up(words);
+        fail(words);
         return;
     }
     size_t before = words->text ? strlen(words->text) : 0;
@@ -36,7 +36,7 @@ void pki_words_add(pki_words *words, const char *format, ...)
         memcpy(both + before, more, (size_t)length + 1);
         words->text = both;
     } else {
-        give_up(words);
+        fail(words);
     }
     free(more);
 }
@@ -67,41 +67,41 @@ static const pki_region_row *next_largest(const pki_summary *s, unsigned kinds,
     return found;
 }
 
-void pki_words_add_regions(pki_words *words, const pki_summary *summary, unsigned kinds)
+void pki_sentence_add_regions(pki_sentence *words, const pki_summary *summary, unsigned kinds)
 {
     const pki_region_row *row = NULL;
     for (int i = 0; i < REGIONS_MOST && (row = next_largest(summary, kinds, row)); i++)
-        pki_words_add(words, "%s\"%s\" %s", i ? ", " : ": ", row->name,
-                      pki_figure_percent(share_of(summary, row)).text);
-    pki_words_add(words, ".");
+        pki_sentence_add(words, "%s\"%s\" %s", i ? ", " : ": ", row->name,
+                         pki_figure_percent(share_of(summary, row)).text);
+    pki_sentence_add(words, ".");
 }
 
-void pki_words_add_slowest(pki_words *words, const pki_summary *summary)
+void pki_sentence_add_slowest(pki_sentence *words, const pki_summary *summary)
 {
     const pki_step_row *slowest = summary->steps.slowest;
     if (summary->steps.slowest_count == 0 || slowest->part_count == 0)
         return;
     const pki_step_part *part = slowest->parts;
     bool named = part->kind != PKI_UNTRACKED;
-    pki_words_add(words, " The slowest is step %s with %s: %s%s%s took %s longer than usual.",
-                  pki_figure_count(slowest->index).text,
-                  pki_figure_time((double)slowest->duration).text, named ? "\"" : "",
-                  named ? part->name : "time outside every region", named ? "\"" : "",
-                  pki_figure_time((double)part->self - part->usual).text);
+    pki_sentence_add(words, " The slowest is step %s with %s: %s%s%s took %s longer than usual.",
+                     pki_figure_count(slowest->index).text,
+                     pki_figure_time((double)slowest->duration).text, named ? "\"" : "",
+                     named ? part->name : "time outside every region", named ? "\"" : "",
+                     pki_figure_time((double)part->self - part->usual).text);
 }
 
-static bool yields(const pki_words *words, double value, double threshold)
+static bool yields(const pki_sentence *words, double value, double threshold)
 {
     return words->starved > 0 &&
            (words->yielding == PKI_YIELDS ||
             (words->yielding == PKI_YIELDS_SHARE && value - words->starved <= threshold));
 }
 
-bool pki_words_say(pki_words *words, pki_summary *summary, const char *name, pki_severity severity,
-                   double value, double threshold)
+bool pki_verdict_add_sentence(pki_sentence *words, pki_summary *summary, const char *name,
+                              pki_severity severity, double value, double threshold)
 {
     if (words->text && severity != PKI_GOOD && yields(words, value, threshold)) {
-        pki_words_add(words, " Without a processor (cpu-starved), that can come of itself.");
+        pki_sentence_add(words, " Without a processor (cpu-starved), that can come of itself.");
         severity = PKI_NOTE;
     }
     return words->text && pki_verdict_add(summary, name, severity, value, threshold, words->text);

@@ -1,4 +1,4 @@
-#include "merge/told.h"
+#include "merge/print.h"
 
 #include "merge/head.h"
 
@@ -36,7 +36,7 @@ static void print_ranks(const merge_sources *s, int32_t size, bool present)
     }
 }
 
-static void tell_ranks(const merge_sources *s)
+static void print_rank_counts(const merge_sources *s)
 {
     int32_t size = 0, there = 0, before = -1;
     for (size_t i = 0; i < s->count; i++) {
@@ -74,7 +74,7 @@ static void print_time(double ns)
         printf("%.0f ns", ns);
 }
 
-static void tell_clock(const merge_clock *c)
+static void print_clock(const merge_clock *c)
 {
     printf("  clock of %s: ", *c->host ? c->host : c->name);
     if (c->method == CLOCK_SAME) {
@@ -93,15 +93,15 @@ static void tell_clock(const merge_clock *c)
            clock_drift(c));
 }
 
-static void tell_clocks(const merge_clocks *c)
+static void print_clocks(const merge_clocks *c)
 {
     for (size_t i = 0; c->count > 1 && i < c->count; i++)
-        tell_clock(&c->all[i]);
+        print_clock(&c->all[i]);
 }
 
 /* ---- the whole ---- */
 
-static void tell_arrows(const arrows *a)
+static void print_arrows(const arrows *a)
 {
     printf("  arrows: %llu, of %llu message%s and %llu collective%s between ranks\n",
            (number)a->drawn, (number)a->messages, ending(a->messages), (number)a->collectives,
@@ -114,14 +114,14 @@ static void tell_arrows(const arrows *a)
     }
     if (a->alone)
         printf("  alone: %llu message%s and collective%s, whose other side is in none of the"
-               " traces or cannot be told\n",
+               " traces or is ambiguous\n",
                (number)a->alone, ending(a->alone), ending(a->alone));
     if (a->ambiguous)
-        printf("  not told apart: %llu collective%s of communicators with the same name\n",
+        printf("  ambiguous: %llu collective%s of communicators with the same name\n",
                (number)a->ambiguous, ending(a->ambiguous));
 }
 
-static void tell_files(const merge_copy *c)
+static void print_files(const merge_copy *c)
 {
     for (size_t i = 0; i < c->sources->count; i++) {
         const merge_source *s = &c->sources->all[i];
@@ -139,7 +139,7 @@ static void tell_files(const merge_copy *c)
                ending(c->without_time));
 }
 
-void tell_merged(const merge_told *t)
+void print_merged(const merge_outcome *t)
 {
     const merge_copy *c = t->copy;
     printf("%s: %zu trace%s, %llu events", t->out, c->sources->count, ending(c->sources->count),
@@ -147,16 +147,16 @@ void tell_merged(const merge_told *t)
     if (c->window.limited)
         printf("; %llu outside the window", (number)c->left_out);
     printf("\n");
-    tell_ranks(c->sources);
-    tell_clocks(c->clocks);
-    tell_arrows(&t->arrows);
-    tell_files(c);
+    print_rank_counts(c->sources);
+    print_clocks(c->clocks);
+    print_arrows(&t->arrows);
+    print_files(c);
 }
 
-bool tell_manifest(const char *out, const merge_sources *s, const merge_clocks *c)
+bool print_manifest(const char *out, const merge_sources *s, const merge_clocks *c)
 {
     printf("%s: %zu trace%s\n", out, s->count, ending(s->count));
-    tell_ranks(s);
-    tell_clocks(c);
+    print_rank_counts(s);
+    print_clocks(c);
     return true;
 }

@@ -1,4 +1,4 @@
-#include "backend/cupti/askers.h"
+#include "backend/cupti/callers.h"
 
 #include "base/atomic.h"
 
@@ -6,12 +6,12 @@
 
 static uint64_t noted[PLACES]; /* correlation, which CUPTI counts from 1, and region */
 
-void pki_cupti_asker_note(uint32_t correlation, uint32_t region)
+void pki_cupti_caller_note(uint32_t correlation, uint32_t region)
 {
     pki_store(&noted[correlation % PLACES], (uint64_t)correlation << 32 | region);
 }
 
-bool pki_cupti_asker_of(uint32_t correlation, uint32_t *region)
+bool pki_cupti_caller_of(uint32_t correlation, uint32_t *region)
 {
     uint64_t found = pki_load(&noted[correlation % PLACES]);
     bool known = correlation && found >> 32 == correlation;

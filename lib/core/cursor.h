@@ -1,28 +1,28 @@
-/* lib/core/place.h - where a reader stands in what a thread has recorded.
+/* lib/core/cursor.h - where a reader stands in what a thread has recorded.
  *
- * A place is a turn and an offset in that turn's memory, the ring or a spare segment
+ * A cursor is a turn and an offset in that turn's memory, the ring or a spare segment
  * (core/spare.h). In the ring a thread goes round and round within one turn, as long as there is
  * room, so offsets there count modulo the ring's size. A segment is gone through once, and its last
- * slot stays empty. A place at a turn's end is the same as the next one's beginning; readers go on
+ * slot stays empty. A cursor at a turn's end is the same as the next one's beginning; readers go on
  * to it when they see a head in a later turn.
  */
 #pragma once
 
 #include "core/thread.h"
 
-static inline uint64_t pki_place_of(uint32_t turn, uint32_t offset)
+static inline uint64_t pki_cursor_of(uint32_t turn, uint32_t offset)
 {
     return (uint64_t)turn << 32 | offset;
 }
 
-static inline uint32_t pki_place_turn(uint64_t place)
+static inline uint32_t pki_cursor_turn(uint64_t cursor)
 {
-    return (uint32_t)(place >> 32);
+    return (uint32_t)(cursor >> 32);
 }
 
-static inline uint32_t pki_place_offset(uint64_t place)
+static inline uint32_t pki_cursor_offset(uint64_t cursor)
 {
-    return (uint32_t)place;
+    return (uint32_t)cursor;
 }
 
 static inline const pki_turn *pki_turn_at(const pki_thread *t, uint32_t turn)
@@ -45,7 +45,7 @@ static inline const pki_record *pki_record_in(const pki_record *records, uint32_
 
 /* An offset as a state has it. Behind the ring's last slot is its first one; a segment ends before
  * its last slot, and who has been undone amid it may have come past that. */
-static inline uint32_t pki_place_offset_in(const pki_thread *t, uint32_t turn, uint32_t offset)
+static inline uint32_t pki_cursor_offset_in(const pki_thread *t, uint32_t turn, uint32_t offset)
 {
     if (offset != t->ring_bytes)
         return offset;
@@ -71,8 +71,8 @@ static inline bool pki_turn_is_straight(const pki_thread *t, uint32_t turn, uint
 static inline uint32_t pki_turn_until(const pki_thread *t, uint32_t turn, uint32_t at,
                                       uint64_t until)
 {
-    uint32_t end = turn == pki_place_turn(until) ? pki_place_offset(until)
-                                                 : pki_load(&pki_turn_at(t, turn)->end);
+    uint32_t end = turn == pki_cursor_turn(until) ? pki_cursor_offset(until)
+                                                  : pki_load(&pki_turn_at(t, turn)->end);
     return pki_turn_is_straight(t, turn, end) ? PKI_MAX(at, end) : end;
 }
 
@@ -88,5 +88,5 @@ static inline uint32_t pki_ring_bytes_between(const pki_thread *t, uint32_t from
     return to >= from ? to - from : t->ring_bytes - from + to;
 }
 
-/* Bytes of records between two places, the second one not before the first. */
-uint64_t pki_places_between(const pki_thread *t, uint64_t from, uint64_t to);
+/* Bytes of records between two cursors, the second one not before the first. */
+uint64_t pki_cursor_bytes_between(const pki_thread *t, uint64_t from, uint64_t to);

@@ -1,4 +1,4 @@
-#include "core/place.h"
+#include "core/cursor.h"
 
 #include "core/registry.h"
 
@@ -26,23 +26,23 @@ static uint64_t find_head(const pki_thread *t)
         turn = pki_load_acquire(&t->turn);
         state = pki_load_acquire(&t->state); /* pairs with the release of state */
     } while (pki_load(&t->turn) != turn || pki_load(&t->turn_behind) != behind);
-    return pki_place_of(pki_turn_of(state, turn, behind), (uint32_t)(state >> 32));
+    return pki_cursor_of(pki_turn_of(state, turn, behind), (uint32_t)(state >> 32));
 }
 
 uint64_t pki_thread_head(const pki_thread *t)
 {
     uint64_t sealed = pki_load(&t->sealed);
     uint64_t head =
-        sealed ? pki_place_of((uint32_t)t->sealed_turn, (uint32_t)(sealed >> 32)) : find_head(t);
-    uint32_t turn = pki_place_turn(head);
-    return pki_place_of(turn, pki_place_offset_in(t, turn, pki_place_offset(head)));
+        sealed ? pki_cursor_of((uint32_t)t->sealed_turn, (uint32_t)(sealed >> 32)) : find_head(t);
+    uint32_t turn = pki_cursor_turn(head);
+    return pki_cursor_of(turn, pki_cursor_offset_in(t, turn, pki_cursor_offset(head)));
 }
 
-uint64_t pki_places_between(const pki_thread *t, uint64_t from, uint64_t to)
+uint64_t pki_cursor_bytes_between(const pki_thread *t, uint64_t from, uint64_t to)
 {
     uint64_t bytes = 0;
-    uint32_t turn = pki_place_turn(from), at = pki_place_offset(from);
-    for (; turn != pki_place_turn(to); turn++, at = 0)
+    uint32_t turn = pki_cursor_turn(from), at = pki_cursor_offset(from);
+    for (; turn != pki_cursor_turn(to); turn++, at = 0)
         bytes += pki_ring_bytes_between(t, at, pki_turn_until(t, turn, at, to));
     return bytes + pki_ring_bytes_between(t, at, pki_turn_until(t, turn, at, to));
 }

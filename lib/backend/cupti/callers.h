@@ -1,4 +1,4 @@
-/* lib/backend/cupti/askers.h - in which region a call was made that allocates or frees.
+/* lib/backend/cupti/callers.h - in which region a call was made that allocates or frees.
  *
  * CUPTI calls back as such a call begins, on its thread, with the correlation that the record of
  * what it allocates will carry. What is open there is noted under that; no external id is pushed,
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-void pki_cupti_asker_note(uint32_t correlation, uint32_t region);
+void pki_cupti_caller_note(uint32_t correlation, uint32_t region);
 
 /* False: not known (any more). */
-bool pki_cupti_asker_of(uint32_t correlation, uint32_t *region);
+bool pki_cupti_caller_of(uint32_t correlation, uint32_t *region);

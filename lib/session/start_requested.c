@@ -1,5 +1,5 @@
-/* lib/session/asked.c - a session that nobody in the program has asked for, so that nobody there
- * looks at how its start went. */
+/* lib/session/start_requested.c - a session that nobody in the program has asked for, so that
+ * nobody there looks at how its start went. */
 #include <pk/job.h>
 #include <pk/region.h>
 #include <pk/session.h>

@@ -1,4 +1,4 @@
-/* tools/trace/known.h - lines that differ from an earlier one in nothing but their times.
+/* tools/trace/line_cache.h - lines that differ from an earlier one in nothing but their times.
  *
  * A region's call is written as {what it is,"ts":1.002,"dur":3.004}, and what it is stays the same
  * for every call of the region on its thread. So that part is read once and then compared: eight of
@@ -9,14 +9,14 @@
 #include "trace/flat.h"
 #include "trace/event.h"
 
-typedef struct known known;
+typedef struct line_cache line_cache;
 
-known *known_create(void);
-void known_destroy(known *k);
+line_cache *line_cache_create(void);
+void line_cache_destroy(line_cache *k);
 
 /* The event of a line like one before, with this one's times; valid until the next call. NULL: it
  * is not known. */
-const event *known_find(known *k, const char *text, size_t length);
+const event *line_cache_find(line_cache *k, const char *text, size_t length);
 
 /* The line that was not found, as it has been read since. */
-void known_keep(known *k, const flat_line *line, const char *text, const event *e);
+void line_cache_add(line_cache *k, const flat_line *line, const char *text, const event *e);

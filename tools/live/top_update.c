@@ -1,4 +1,4 @@
-/* tools/live/top_look.c - from what is read at one look and the next to figures. */
+/* tools/live/top_update.c - from what is read at one look and the next to figures. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ bool top_open(top *t, targets *of)
 {
     *t = (top){.all = calloc(of->count, sizeof *t->all), .count = of->count};
     for (size_t i = 0; t->all && i < of->count; i++) {
-        t->all[i].look.t = &of->all[i];
+        t->all[i].view.t = &of->all[i];
         t->all[i].state = of->all[i].state;
         t->all[i].buckets = calloc(PK_STATS_BUCKETS, sizeof *t->all[i].buckets);
         if (!t->all[i].buckets)
@@ -24,7 +24,7 @@ void top_close(top *t)
 {
     for (size_t i = 0; t->all && i < t->count; i++) {
         top_process *p = &t->all[i];
-        snapshot_finish(&p->look.s);
+        snapshot_finish(&p->view.s);
         free(p->buckets);
         free(p->seen);
         free(p->completed);
@@ -53,13 +53,13 @@ static uint64_t sum_of(const uint64_t *counts)
 }
 
 /* Of the steps since the look before; where there are none, as they were. */
-static void look_at_steps(top_process *p)
+static void update_steps(top_process *p)
 {
     static pk_stats stats;
     static uint64_t since[PK_STATS_BUCKETS];
-    const live_calls *row = snapshot_calls(&p->look.s, PKI_NAME_STEP);
+    const live_calls *row = snapshot_calls(&p->view.s, PKI_NAME_STEP);
     p->p50_before = p->p50;
-    if (!row || !row->count || !snapshot_stats(p->look.t, row, &stats))
+    if (!row || !row->count || !snapshot_stats(p->view.t, row, &stats))
         return;
     for (size_t i = 0; i < PK_STATS_BUCKETS; i++)
         since[i] = stats.buckets[i] > p->buckets[i] ? stats.buckets[i] - p->buckets[i] : 0;
@@ -72,9 +72,9 @@ static void look_at_steps(top_process *p)
     p->p99 = quantile(since, total, 0.99);
 }
 
-static void look_at_rate(top_process *p)
+static void update_rate(top_process *p)
 {
-    const snapshot *s = &p->look.s;
+    const snapshot *s = &p->view.s;
     p->ns = s->now_ns > p->now_ns ? s->now_ns - p->now_ns : 0;
     p->steps_made = s->steps > p->steps ? s->steps - p->steps : 0;
     p->steps_per_second = p->ns ? (double)p->steps_made * 1e9 / (double)p->ns : 0;
@@ -82,10 +82,10 @@ static void look_at_rate(top_process *p)
     p->now_ns = s->now_ns;
 }
 
-static void look_at_kinds(top_process *p)
+static void update_kinds(top_process *p)
 {
     uint64_t since[TOP_KINDS] = {0}, total = 0;
-    const live_thread *main = snapshot_main(&p->look.s);
+    const live_thread *main = snapshot_main(&p->view.s);
     for (size_t k = 0; main && k < TOP_KINDS; k++) {
         since[k] = main->kinds[k] > p->kinds[k] ? main->kinds[k] - p->kinds[k] : 0;
         total += since[k];
@@ -105,7 +105,7 @@ static uint64_t difference(uint64_t now, uint64_t *before)
 }
 
 /* Spans on streams are counted in the upper half of the table. */
-static bool look_at_call(top_process *p, const live_calls *row, bool stream)
+static bool update_call(top_process *p, const live_calls *row, bool stream)
 {
     top_calls **calls = stream ? &p->streams : &p->calls;
     size_t *room = stream ? &p->stream_room : &p->call_room;
@@ -117,7 +117,7 @@ static bool look_at_call(top_process *p, const live_calls *row, bool stream)
         !pki_array_fit(calls, room, *count + 1, sizeof **calls))
         return false;
     top_calls since = {.id = row->id,
-                       .name = live_name_of(&p->look.s.names, row->id),
+                       .name = live_name_of(&p->view.s.names, row->id),
                        .calls = difference(row->count, &p->seen[at].calls),
                        .self = difference(row->self, &p->seen[at].self),
                        .sum = difference(row->sum, &p->seen[at].sum)};
@@ -126,22 +126,22 @@ static bool look_at_call(top_process *p, const live_calls *row, bool stream)
     return true;
 }
 
-static bool look_at_calls(top_process *p)
+static bool update_calls(top_process *p)
 {
-    const snapshot *s = &p->look.s;
+    const snapshot *s = &p->view.s;
     p->call_count = p->stream_count = 0;
     for (size_t i = 0; i < s->call_count; i++)
-        if (!look_at_call(p, &s->calls[i], false))
+        if (!update_call(p, &s->calls[i], false))
             return false;
     for (size_t i = 0; i < s->stream_count; i++)
-        if (!look_at_call(p, &s->streams[i], true))
+        if (!update_call(p, &s->streams[i], true))
             return false;
     return true;
 }
 
-static bool look_at_comms(top_process *p)
+static bool update_comms(top_process *p)
 {
-    const snapshot *s = &p->look.s;
+    const snapshot *s = &p->view.s;
     if (!pki_array_fit(&p->completed, &p->completed_room, s->comm_count + 1,
                        sizeof *p->completed) ||
         !pki_array_fit(&p->comm_rates, &p->comm_room, s->comm_count + 1, sizeof *p->comm_rates))
@@ -155,26 +155,26 @@ static bool look_at_comms(top_process *p)
 
 /* ---- all ---- */
 
-static bool look_at(top_process *p)
+static bool update(top_process *p)
 {
-    p->lost = !snapshot_take(&p->look.s, p->look.t);
-    p->changed = p->known && p->look.t->state != p->state;
-    p->state = p->look.t->state;
+    p->lost = !snapshot_take(&p->view.s, p->view.t);
+    p->changed = p->known && p->view.t->state != p->state;
+    p->state = p->view.t->state;
     if (p->lost)
         return true;
-    look_at_rate(p);
-    look_at_steps(p);
-    look_at_kinds(p);
+    update_rate(p);
+    update_steps(p);
+    update_kinds(p);
     p->known = true;
-    return look_at_calls(p) && look_at_comms(p);
+    return update_calls(p) && update_comms(p);
 }
 
-bool top_look(top *t)
+bool top_update(top *t)
 {
     for (size_t i = 0; i < t->count; i++)
-        if (!look_at(&t->all[i]))
+        if (!update(&t->all[i]))
             return false;
-    t->looks++;
+    t->views++;
     return true;
 }
 

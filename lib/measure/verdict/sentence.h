@@ -1,4 +1,4 @@
-/* lib/measure/verdict/words.h - the sentences of a verdict, put together, and the list of
+/* lib/measure/verdict/sentence.h - the sentences of a verdict, put together, and the list of
  * verdicts. Only verdict/ includes it. */
 #pragma once
 
@@ -16,25 +16,25 @@ typedef enum pki_yielding {
     PKI_YIELDS
 } pki_yielding;
 
-typedef struct pki_words {
+typedef struct pki_sentence {
     double starved;        /* pki_starved_share */
     pki_yielding yielding; /* what becomes of a warning then */
     char *text;            /* the caller's to free; NULL if there was no memory, or nothing yet */
     bool failed;
-} pki_words;
+} pki_sentence;
 
-PKI_PRINTF(2, 3) void pki_words_add(pki_words *words, const char *format, ...);
+PKI_PRINTF(2, 3) void pki_sentence_add(pki_sentence *words, const char *format, ...);
 
 /* ": "load" 58.0 %, "decode" 3.2 %.": the regions of these kinds (a bit each) with the largest
  * shares of the step; just "." if none has one. */
-void pki_words_add_regions(pki_words *words, const pki_summary *summary, unsigned kinds);
+void pki_sentence_add_regions(pki_sentence *words, const pki_summary *summary, unsigned kinds);
 
 /* " The slowest, step 412 (93.1 ms): "load" +48.2 ms." */
-void pki_words_add_slowest(pki_words *words, const pki_summary *summary);
+void pki_sentence_add_slowest(pki_sentence *words, const pki_summary *summary);
 
 /* Is something wrong, by the verdicts so far? */
 bool pki_verdict_has_warning(const pki_summary *summary);
 
 /* The verdict with these words. False without memory, also if there was none for the words. */
-bool pki_words_say(pki_words *words, pki_summary *summary, const char *name, pki_severity severity,
-                   double value, double threshold);
+bool pki_verdict_add_sentence(pki_sentence *words, pki_summary *summary, const char *name,
+                              pki_severity severity, double value, double threshold);
