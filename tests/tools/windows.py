@@ -26,7 +26,9 @@ def comparable(report):
     report["steps"].pop("processor", None)  # looked at again at the end
     if "io" in report:
         report["io"] = {key: value for key, value in report["io"].items() if key != "steps"}
-    report["counters"] = [{k: v for k, v in row.items() if k != "series"} for row in report["counters"]]
+    # Windows have them in the order in which they first have values, the report as they were registered.
+    report["counters"] = sorted(({k: v for k, v in row.items() if k != "series"} for row in report["counters"]),
+                                key=lambda row: row["name"])
     return report
 
 
