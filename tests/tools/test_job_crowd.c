@@ -223,7 +223,7 @@ static void what_costs_next_to_nothing_is_no_verdict(void **state)
         }
         assert_true(job_of(&j, ranks, f.ranks, &(job_steps){0}, &why));
         free(ranks);
-        job_lateness l = job_find_late(&j);
+        job_lateness l = job_find_late(&j, NULL);
         assert_int_equal(l.count, !little);
         job_lateness_finish(&l);
         job_finish(&j);
@@ -246,7 +246,7 @@ static size_t roles_if(const char *name, uint32_t kind)
     }
     assert_true(job_of(&j, ranks, f.ranks, &(job_steps){0}, &why));
     free(ranks);
-    job_lateness l = job_find_late(&j);
+    job_lateness l = job_find_late(&j, NULL);
     size_t roles = l.roles;
     job_lateness_finish(&l);
     job_finish(&j);

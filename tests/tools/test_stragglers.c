@@ -336,7 +336,7 @@ static void on_a_crowded_host_as_pk_job(void **state)
             next(&r);
         judge_again(&r);
         assert_true(job_of(&j, r.all, r.ranks, &(job_steps){.given = false}, &why));
-        job_lateness l = job_find_late(&j);
+        job_lateness l = job_find_late(&j, NULL);
         assert_int_equal(r.word.count, l.count);
         for (size_t i = 0; i < r.word.count; i++)
             assert_true(is_found(&l, r.word.late[i].rank));

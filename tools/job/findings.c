@@ -31,12 +31,12 @@ job_findings job_find(const job *j)
 {
     const job_loop *usual = job_usual(j);
     job_findings f = {.of = j,
-                      .lateness = job_find_late(j),
                       .pop = job_find_pop(j, usual),
                       .frontier = job_find_frontier(j, usual),
                       .links = job_find_links(j),
                       .exchange = job_find_exchange(j),
                       .waits = job_find_waits(j)};
+    f.lateness = job_find_late(j, &f.waits);
     f.crowds = job_find_crowds(j, &f.crowd_count);
     find_absent(&f);
     return f;
@@ -224,6 +224,7 @@ static const char *who_may_be(const job_findings *f, const job_not_told *of, cha
 static void say_maybe(verdicts *v, const job_findings *f)
 {
     const job_not_told *known = &f->lateness.not_known, *alone = &f->lateness.not_alone;
+    const job_not_told *at_link = &f->lateness.at_link;
     char who[80];
     if (known->ranks)
         say(v, "maybe-late", PKI_NOTE, NULL,
@@ -239,6 +240,11 @@ static void say_maybe(verdicts *v, const job_findings *f)
             " would know.",
             who_may_be(f, alone, who), SHARE(alone->by),
             alone->ranks > 1 ? "none of them stands" : "does not stand");
+    if (at_link->ranks)
+        say(v, "maybe-late", PKI_NOTE, NULL,
+            "%s longer than the others for the same work (%s), which is less than a tenth of what"
+            " the slow link takes there: others have the processor and its caches while it waits.",
+            who_may_be(f, at_link, who), SHARE(at_link->by));
 }
 
 static void say_communication(verdicts *v, const job_findings *f)

@@ -6,6 +6,7 @@
 #include "bench/stats/sample_stats.h"
 #include "job/costs.h"
 #include "job/crowd.h"
+#include "job/link_ends.h"
 #include "job/roles.h"
 #include "job/stands.h"
 #include "job/worth.h"
@@ -161,7 +162,7 @@ static void unsee(seen *s)
     free(s->may_be);
 }
 
-static void note(job_not_told *to, size_t rank, double by)
+void job_note_not_told(job_not_told *to, size_t rank, double by)
 {
     if (!to->ranks || by > to->by)
         *to = (job_not_told){to->ranks, rank, by};
@@ -202,7 +203,7 @@ static void judge_ranks(const job *j, const job_field *f, job_lateness *l)
             late->host_at = j->ranks[r].host;
             late->processor = l->processors.alone[r];
         } else if (!alone && job_is_told(&j->ranks[r])) {
-            note(&l->not_alone, r, l->by[r]);
+            job_note_not_told(&l->not_alone, r, l->by[r]);
         }
     }
     unsee(&s);
@@ -235,7 +236,7 @@ static void find_not_known(const job *j, const job_field *ranks, job_lateness *l
         bool alone;
         job_judgement of = judge_rank(&w, &f, &s, r, &alone);
         if (of.late && !is_accused(l, r))
-            note(&l->not_known, r, expm1(of.by));
+            job_note_not_told(&l->not_known, r, expm1(of.by));
     }
     unsee(&s);
     job_worth_end(&w);
@@ -289,7 +290,7 @@ static void find_late(const job *j, const job_loop *loop, const uint32_t *roles,
     free(f.low);
 }
 
-job_lateness job_find_late(const job *j)
+job_lateness job_find_late(const job *j, const job_waits *waits)
 {
     const job_loop *loop = job_usual(j);
     job_lateness l = {.by = memory_zeroed(j->rank_count, sizeof *l.by)};
@@ -300,6 +301,8 @@ job_lateness job_find_late(const job *j)
     l.why_not = why_not(j, loop, level);
     if (!l.why_not) {
         find_late(j, loop, roles, level, &l);
+        if (waits)
+            job_excuse_link_ends(j, waits, &l);
         if (l.count)
             qsort(l.late, l.count, sizeof *l.late, latest_first);
         job_find_costs(j, roles, &l);

@@ -12,7 +12,8 @@
  * at the level JOB_LATE_LEVEL, divided by the number of all comparisons (two looks at each rank,
  * one at each host). Time that all ranks take, a slow link or a large batch, cancels: nobody is
  * late then. A rank that is late has to be worth a word (worth.h), and where ranks share
- * processors, it has to stand out from them (stands.h).
+ * processors, it has to stand out from them (stands.h). What waiting for a slow link does to its
+ * ends belongs to the link (link_ends.h).
  *
  * The ranks of a host are compared as one first: a host whose ranks are late together is one
  * finding, and its ranks are late only if they are so beyond it. A role is the ranks that have the
@@ -23,6 +24,7 @@
 #include "job/job.h"
 #include "job/judge.h"
 #include "job/processors.h"
+#include "job/waits.h"
 
 #define JOB_LATE_LEVEL 0.05 /* probability of a false verdict, over all of them, at most */
 
@@ -57,8 +59,13 @@ typedef struct job_lateness {
     job_not_told not_known; /* late, unless time without a processor explains it: of these ranks
                                nobody tells where in the run that was */
     job_not_told not_alone; /* late as others on their host are, which share processors */
+    job_not_told at_link;   /* late by less than a tenth of what their slow link takes */
     job_processors processors;
 } job_lateness;
 
-job_lateness job_find_late(const job *j);
+/* One more. */
+void job_note_not_told(job_not_told *to, size_t rank, double by);
+
+/* waits: NULL: nothing is known of links. */
+job_lateness job_find_late(const job *j, const job_waits *waits);
 void job_lateness_finish(job_lateness *l);

@@ -44,6 +44,7 @@
 #define job_exchanges_end pki_mpi_job_exchanges_end
 #define job_exchanges_received pki_mpi_job_exchanges_received
 #define job_exchanges_sent pki_mpi_job_exchanges_sent
+#define job_excuse_link_ends pki_mpi_job_excuse_link_ends
 #define job_field_begin pki_mpi_job_field_begin
 #define job_field_end pki_mpi_job_field_end
 #define job_field_judge pki_mpi_job_field_judge
@@ -83,6 +84,7 @@
 #define job_make_loops pki_mpi_job_make_loops
 #define job_mpi_share pki_mpi_job_mpi_share
 #define job_note pki_mpi_job_note
+#define job_note_not_told pki_mpi_job_note_not_told
 #define job_of pki_mpi_job_of
 #define job_places_free pki_mpi_job_places_free
 #define job_print_json pki_mpi_job_print_json

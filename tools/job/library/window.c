@@ -305,7 +305,7 @@ static void judge(pki_straggler_window *w, pk_job_word_ *word)
     for (int32_t r = 0; r < w->ranks; r++)
         fill(w, r, &all[r]);
     if (job_of(&j, all, (size_t)w->ranks, &(job_steps){.given = false}, &why) && job_usual(&j)) {
-        job_lateness l = job_find_late(&j);
+        job_lateness l = job_find_late(&j, NULL);
         if (!l.why_not) { /* else nothing is known of anybody: neither that they are late any more
                            */
             note(w, &j, &l);
