@@ -300,3 +300,21 @@ const fake_cuda_script fake_cuda_script_table = {
     .kernel = fake_kernel,
     .synchronize = fake_synchronize,
 };
+
+/* ---- fork ---- */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&fake.lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&fake.lock);
+}
+
+/* A child asks the mock what has been called, while the collector of its parent was amid a call. */
+__attribute__((constructor)) static void see_to_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, after_fork);
+}
