@@ -30,8 +30,7 @@ void job_excuse_link_ends(const job *j, const job_waits *waits, job_lateness *l)
     size_t kept = 0;
     for (size_t i = 0; i < l->count; i++) {
         const job_late *late = &l->late[i];
-        bool part = !late->host &&
-                    excess_of(j, late) < JOB_LINK_PART * links_of(waits, late->rank);
+        bool part = !late->host && excess_of(j, late) < JOB_LINK_PART * links_of(waits, late->rank);
         if (part)
             job_note_not_told(&l->at_link, late->rank, late->by);
         else
