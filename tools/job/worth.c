@@ -53,7 +53,6 @@ static double part(double by)
 bool job_is_worth_while(const job_worth *w, size_t rank, const job_judgement *of)
 {
     const job_loop *loop = job_usual(w->of);
-    const pki_processor *p = &w->of->ranks[rank].processor;
     double own = 0, time = 0, low = part(of->interval.low);
     for (size_t b = 0; b < loop->block_count; b++) {
         size_t cell = job_cell(w->of, b, rank);
@@ -62,7 +61,5 @@ bool job_is_worth_while(const job_worth *w, size_t rank, const job_judgement *of
     }
     if (!job_is_crowded(w->of, rank))
         return own * low >= JOB_LATE_WORTH * time;
-    double running = time * (double)p->running / (double)p->observed;
-    return own * part(of->by) >= JOB_LATE_SURELY * running &&
-           cost_of(w, rank) * low / part(of->by) >= JOB_LATE_COST * w->time;
+    return cost_of(w, rank) * low / part(of->by) >= JOB_LATE_COST * w->time;
 }

@@ -10,10 +10,11 @@
  * longer than that of any rank that is not late, in the mean over the steps; of that the part that
  * it is at the lower end:
  *
- *     excess >= JOB_LATE_SURELY x the processor time of the rank's step      (of `by` itself)
  *     cost   >= JOB_LATE_COST x the job's step
  *
- * The three shares are chosen, not derived.
+ * The two shares are chosen, not derived. A share of the processor time that a rank takes is no
+ * measure of what it is late by: ranks that wait by asking (MPICH) run four times as long as they
+ * compute.
  */
 #pragma once
 
