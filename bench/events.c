@@ -1,5 +1,5 @@
-/* What events of regions cost (costs=hardware, software): CPU time of a loop of calls, without
- * them and with them, in turns, and how many calls were sampled for it.
+/* What events of regions cost (costs=hardware, software, topdown): CPU time of a loop of calls,
+ * without them and with them, in turns, and how many calls were sampled for it.
  *
  *     bench-events [--turns N] [--millions N]
  *
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/perf.h"
+#include "base/topdown.h"
 
 #include "harness.h"
 #include "scratch.h"
@@ -100,12 +100,12 @@ static void measure(const loop *l, const char *costs, unsigned long turns)
            share(l, turns, dropped[0]), share(l, turns, dropped[1]));
 }
 
-static void measure_pairs(const char *name, const pki_perf_event *events)
+static void measure_pairs(const char *name, const pki_perf_event *events, unsigned count)
 {
     double took[PAIRS];
     pki_perf_group group;
     pki_perf_reading one, other;
-    if (!pki_perf_open(&group, events, PKI_PERF_EVENTS, true)) {
+    if (!count || !pki_perf_open(&group, events, count, true)) {
         printf("%-10s cannot be had here\n", name);
         return;
     }
@@ -123,13 +123,17 @@ static void measure_pairs(const char *name, const pki_perf_event *events)
 
 int main(int argc, char **argv)
 {
+    pki_topdown topdown;
+    char why_not[256];
     unsigned long turns = bench_number(argc, argv, "--turns", 15);
     uint64_t millions = bench_number(argc, argv, "--millions", 5);
     const loop loops[] = {{"calls of 20 ns, each 200 ns", &small, 16, 150, millions * 1000000},
                           {"calls of 20 us", &large, 16000, 16, millions * 10000}};
     turns = turns < TURNS_MOST ? turns : TURNS_MOST;
-    measure_pairs("hardware", pki_perf_hardware);
-    measure_pairs("software", pki_perf_software);
+    pki_topdown_find(&topdown, why_not, sizeof why_not);
+    measure_pairs("hardware", pki_perf_hardware, PKI_PERF_EVENTS);
+    measure_pairs("software", pki_perf_software, PKI_PERF_EVENTS);
+    measure_pairs("topdown", topdown.event, topdown.count);
     for (size_t i = 0; i < sizeof loops / sizeof *loops; i++)
         measure(&loops[i], "software", turns);
     for (size_t i = 0; i < sizeof loops / sizeof *loops; i++)

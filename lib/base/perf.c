@@ -92,7 +92,7 @@ static int try_one(const pki_perf_event *event, int leader, bool user_alone)
 /* What a program does is in user mode; what the kernel does for it, as far as one may see that. */
 static int open_one(const pki_perf_event *event, int leader)
 {
-    bool user_alone = event->type == PERF_TYPE_HARDWARE;
+    bool user_alone = event->type != PERF_TYPE_SOFTWARE;
     int fd = try_one(event, leader, user_alone);
     bool refused = fd < 0 && (errno == EACCES || errno == EPERM);
     return refused && !user_alone && !event->of_kernel ? try_one(event, leader, true) : fd;
@@ -121,15 +121,26 @@ static void add(pki_perf_group *g, const pki_perf_event *event, unsigned which)
  * on a processor (seen with software events of Linux 6.18). */
 bool pki_perf_open(pki_perf_group *g, const pki_perf_event *events, unsigned count, bool on)
 {
+    unsigned leads = count == PKI_PERF_MOST ? PKI_PERF_EVENTS : 0;
     memset(g, 0, sizeof *g);
-    for (unsigned i = 0; i < count && i < PKI_PERF_EVENTS; i++)
-        add(g, &events[i], i);
+    for (unsigned i = 0; i < count && (!i || !leads || g->count); i++) {
+        unsigned which = (leads + i) % count;
+        add(g, &events[which], which);
+    }
     if (g->count && on && !pki_perf_system->turn(g->own[0].fd, true)) {
         g->error = errno; /* it would count nothing, and say 0 */
         pki_perf_close(g);
     }
     errno = g->error;
     return g->count > 0;
+}
+
+uint32_t pki_perf_mask(const pki_perf_group *g)
+{
+    uint32_t mask = 0;
+    for (unsigned i = 0; i < g->count; i++)
+        mask |= 1u << g->which[i];
+    return mask & ((1u << PKI_PERF_EVENTS) - 1);
 }
 
 static bool is_ours(const pki_perf_group *g, unsigned i)
@@ -197,7 +208,7 @@ static bool read_pages(const pki_perf_group *g, pki_perf_reading *r)
 
 bool pki_perf_read(const pki_perf_group *g, pki_perf_reading *r)
 {
-    uint64_t got[3 + PKI_PERF_EVENTS]; /* how many, time enabled, time running, values */
+    uint64_t got[3 + PKI_PERF_MOST]; /* how many, time enabled, time running, values */
     size_t size = (3 + g->count) * sizeof *got;
     memset(r, 0, sizeof *r);
     if (g->count && read_pages(g, r))
@@ -250,6 +261,11 @@ void pki_perf_explain(int error, char *text, size_t size)
     case EMFILE:
     case ENFILE:
         snprintf(text, size, "too many files are open for them (ulimit -n)");
+        break;
+    case EINVAL:
+        snprintf(text, size,
+                 "the kernel refuses them (the processor may have too few counters for all at "
+                 "once)");
         break;
     default:
         snprintf(text, size,

@@ -24,7 +24,8 @@
 
 #include "base/own.h"
 
-#define PKI_PERF_EVENTS 4 /* of a group */
+#define PKI_PERF_EVENTS 4                   /* of a group... */
+#define PKI_PERF_MOST (PKI_PERF_EVENTS + 1) /* ...and one more that leads it, and is no figure */
 
 typedef struct pki_perf_event {
     const char *name;
@@ -40,17 +41,17 @@ extern const pki_perf_event pki_perf_software[PKI_PERF_EVENTS];
 
 /* All zero: nothing is open. */
 typedef struct pki_perf_group {
-    unsigned count;                 /* events that are open... */
-    uint8_t which[PKI_PERF_EVENTS]; /* ...and which of those asked for */
-    int error;                      /* of those that are not: the last errno */
-    uint64_t id[PKI_PERF_EVENTS];   /* the kernel's: all events are one inode */
-    pki_owned own[PKI_PERF_EVENTS];
-    void *page[PKI_PERF_EVENTS]; /* NULL: not mapped */
+    unsigned count;               /* events that are open... */
+    uint8_t which[PKI_PERF_MOST]; /* ...and which of those asked for */
+    int error;                    /* of those that are not: the last errno */
+    uint64_t id[PKI_PERF_MOST];   /* the kernel's: all events are one inode */
+    pki_owned own[PKI_PERF_MOST];
+    void *page[PKI_PERF_MOST]; /* NULL: not mapped */
 } pki_perf_group;
 
 typedef struct pki_perf_reading {
-    uint64_t value[PKI_PERF_EVENTS]; /* by what was asked for; 0: not open */
-    uint64_t enabled, running;       /* ns; not set if... */
+    uint64_t value[PKI_PERF_MOST]; /* by what was asked for; 0: not open */
+    uint64_t enabled, running;     /* ns; not set if... */
     bool direct; /* ...it was read without a system call, as what has been on the processor all the
                     time */
 } pki_perf_reading;
@@ -69,8 +70,14 @@ typedef struct pki_perf_calls {
 extern const pki_perf_calls *pki_perf_system;
 
 /* Opens what can be had of them, on: they count; else they wait to be turned on. As one group, in
- * user mode alone where the kernel allows no more. False if none can be had: errno. */
+ * user mode alone where the kernel allows no more. PKI_PERF_MOST events: the last of them has to
+ * lead the group, so it is opened first, and nothing is without it. False if none can be had:
+ * errno. */
 bool pki_perf_open(pki_perf_group *group, const pki_perf_event *events, unsigned count, bool on);
+
+/* Those that are open, a bit each; a leader that is no figure has none. */
+uint32_t pki_perf_mask(const pki_perf_group *group);
+
 void pki_perf_turn(const pki_perf_group *group, bool on);
 
 /* False if it cannot be read any more. */

@@ -27,6 +27,7 @@
 #include "base/atomic.h"
 #include "base/own.h"
 #include "base/perf.h"
+#include "perf_mock_topdown.h"
 
 #define MOCK_EVENTS 4096
 #define MOCK_WIDTH 48
@@ -34,7 +35,8 @@
 
 typedef struct mock_event {
     uint64_t inode; /* 0: none */
-    uint32_t type, config, leader, members;
+    uint64_t config;
+    uint32_t type, leader, members;
     int thread;
     bool on;
     uint64_t from, held; /* the truth when it was turned on; what it had counted until it was off */
@@ -49,8 +51,9 @@ static struct {
     uint32_t missing; /* a bit for each hardware event that the processor does not have */
     bool pages;       /* can be read without the kernel */
     bool no_map;      /* refuses to map them */
-    double share;     /* of the time that hardware events are on the processor; 1: always */
+    double share;     /* of the time that the processor's are on it; 1: always */
     uint32_t moves;   /* so many readings of a page are torn */
+    mock_core core;   /* which counters of slots it has */
 } mock;
 
 static pthread_mutex_t mock_lock = PTHREAD_MUTEX_INITIALIZER; /* of the list below */
@@ -58,7 +61,7 @@ static mock_event mock_events[MOCK_EVENTS];
 static uint32_t mock_made, mock_reads, mock_direct;
 static int mock_threads;
 static _Thread_local int mock_me;
-static _Thread_local uint64_t mock_truth[PKI_PERF_EVENTS], mock_time;
+static _Thread_local uint64_t mock_truth[PKI_PERF_EVENTS], mock_slots[PKI_PERF_EVENTS], mock_time;
 static _Thread_local struct perf_event_mmap_page mock_page[PKI_PERF_EVENTS];
 
 static inline int mock_thread(void)
@@ -75,6 +78,15 @@ static inline void mock_count(uint64_t instructions, uint64_t cycles, uint64_t c
     const uint64_t more[] = {instructions, cycles, cache, branch};
     for (int i = 0; i < PKI_PERF_EVENTS; i++)
         mock_truth[i] += more[i];
+    mock_time += 1000;
+}
+
+/* So many slots of it went to each of the four. */
+static inline void mock_spend(uint64_t retiring, uint64_t bad, uint64_t frontend, uint64_t backend)
+{
+    const uint64_t more[] = {retiring, bad, frontend, backend};
+    for (int i = 0; i < PKI_PERF_EVENTS; i++)
+        mock_slots[i] += more[i];
     mock_time += 1000;
 }
 
@@ -104,10 +116,19 @@ static inline uint32_t mock_which(const mock_event *e)
     return e->type == PERF_TYPE_HARDWARE ? hardware[e->config] : e->config % PKI_PERF_EVENTS;
 }
 
+static inline uint64_t mock_true(const mock_event *e)
+{
+    uint64_t slots = 0;
+    if (e->type != PERF_TYPE_RAW)
+        return mock_truth[mock_which(e)];
+    mock_topdown_count(mock.core, e->config, mock_slots, &slots);
+    return slots;
+}
+
 /* Software's are always counted. */
 static inline double mock_share(const mock_event *e)
 {
-    return e->type == PERF_TYPE_HARDWARE ? mock.share : 1;
+    return e->type != PERF_TYPE_SOFTWARE ? mock.share : 1;
 }
 
 /* Descriptors of events that are open in this process. */
@@ -137,9 +158,11 @@ static inline int mock_refusal(const struct perf_event_attr *a, int group_fd)
     if (a->read_format !=
         (PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING))
         return EINVAL;
-    if (a->type != PERF_TYPE_HARDWARE && a->type != PERF_TYPE_SOFTWARE)
+    if (a->type != PERF_TYPE_HARDWARE && a->type != PERF_TYPE_SOFTWARE &&
+        (a->type != PERF_TYPE_RAW || mock.core == MOCK_OTHER))
         return ENOENT;
-    if (a->config >= (a->type == PERF_TYPE_HARDWARE ? PERF_COUNT_HW_MAX : PERF_COUNT_SW_MAX))
+    if (a->type != PERF_TYPE_RAW &&
+        a->config >= (a->type == PERF_TYPE_HARDWARE ? PERF_COUNT_HW_MAX : PERF_COUNT_SW_MAX))
         return EINVAL;
     if (mock.paranoid && !(a->exclude_kernel && a->exclude_hv))
         return EACCES;
@@ -151,9 +174,11 @@ static inline int mock_refusal(const struct perf_event_attr *a, int group_fd)
         return EINVAL; /* of a sibling, another thread's, or one that would wait for ever */
     if (a->type == PERF_TYPE_HARDWARE && mock.missing >> a->config & 1)
         return ENOENT;
-    if (a->type == PERF_TYPE_HARDWARE && mock.pmu && leader && leader->members >= mock.pmu)
+    if (a->type != PERF_TYPE_SOFTWARE && mock.pmu && leader && leader->members >= mock.pmu)
         return EINVAL;
-    return 0;
+    return a->type == PERF_TYPE_RAW
+               ? mock_topdown_refusal(mock.core, a, leader ? &leader->config : NULL)
+               : 0;
 }
 
 static inline int mock_do_open(void *attr, int group_fd)
@@ -170,13 +195,13 @@ static inline int mock_do_open(void *attr, int group_fd)
     assert_true(i < MOCK_EVENTS);
     mock_event *e = &mock_events[i];
     *e = (mock_event){.type = a->type,
-                      .config = (uint32_t)a->config,
+                      .config = a->config,
                       .leader = leader,
                       .members = 1,
                       .on = !a->disabled && !leader, /* and a sibling with its group */
                       .thread = mock_thread()};
     mock_events[leader ? leader : i].members += leader ? 1 : 0;
-    e->from = mock_truth[mock_which(e)];
+    e->from = mock_true(e);
     e->inode = file.st_ino;
     return fd;
 }
@@ -190,7 +215,7 @@ static inline bool mock_do_id(int fd, uint64_t *id)
 
 static inline uint64_t mock_value(const mock_event *e)
 {
-    uint64_t since = e->on ? mock_truth[mock_which(e)] - e->from : 0;
+    uint64_t since = e->on ? mock_true(e) - e->from : 0;
     return e->held + (uint64_t)((double)since * mock_share(e) + 0.5);
 }
 
@@ -204,21 +229,42 @@ static inline bool mock_do_turn(int fd, bool on)
             continue;
         e->held = mock_value(e);
         e->on = on;
-        e->from = mock_truth[mock_which(e)];
+        e->from = mock_true(e);
     }
     return true;
+}
+
+/* Of a reading of slots: what each metric is of those since the last one, in 255 parts, as the
+ * register has it; then it begins anew. */
+static inline void mock_settle(uint32_t leader)
+{
+    mock_event *slots = &mock_events[leader];
+    uint64_t now = mock_true(slots), all = now - slots->from;
+    if (!slots->on || !mock_topdown_leads(mock.core, slots->config) || slots->type != PERF_TYPE_RAW)
+        return;
+    for (uint32_t i = leader + 1; i <= mock_made; i++) {
+        mock_event *e = &mock_events[i];
+        if (e->leader != leader)
+            continue;
+        uint64_t part = mock_true(e), of_255 = all ? ((part - e->from) * 255 + all / 2) / all : 0;
+        e->held += (uint64_t)((double)all * mock.share) * of_255 / 255;
+        e->from = part;
+    }
+    slots->held = mock_value(slots);
+    slots->from = now;
 }
 
 /* What is no event is somebody else's: to read it would take what is theirs. */
 static inline long mock_do_read(int fd, void *to, size_t size)
 {
     uint32_t leader = mock_find(fd);
-    uint64_t got[3 + PKI_PERF_EVENTS];
+    uint64_t got[3 + PKI_PERF_MOST];
     unsigned n = 0;
     if (!leader || mock_events[leader].leader || mock_events[leader].thread != mock_thread())
         fail_msg("read what is no event, no leader's, or another thread's");
+    mock_settle(leader);
     for (uint32_t i = leader; i <= mock_made; i++)
-        if ((i == leader || mock_events[i].leader == leader) && n < PKI_PERF_EVENTS)
+        if ((i == leader || mock_events[i].leader == leader) && n < PKI_PERF_MOST)
             got[3 + n++] = mock_value(&mock_events[i]);
     got[0] = n;
     got[1] = mock_time;
@@ -335,6 +381,7 @@ static inline int use_mock(void **state)
     (void)state;
     memset(&mock, 0, sizeof mock);
     memset(mock_truth, 0, sizeof mock_truth);
+    memset(mock_slots, 0, sizeof mock_slots);
     mock.share = 1;
     mock_reads = mock_direct = 0;
     pki_perf_system = &mock_calls;

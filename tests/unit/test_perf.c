@@ -164,6 +164,7 @@ static void refusals_say_why(void **state)
     expect_refused(EOPNOTSUPP, "virtual machines");
     expect_refused(ENOSYS, "perf_event_open");
     expect_refused(EMFILE, "ulimit");
+    expect_refused(EINVAL, "too few counters");
 }
 
 static void as_much_as_the_kernel_allows(void **state)
