@@ -1,6 +1,7 @@
 /* tools/report_events.c - what sampled calls of regions counted in this run and in another one. */
 #include "report_text.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,12 +30,11 @@ static bool are_known(const beside *b, pki_event_figure figure)
 
 static void put_value(double value, double error, pki_event_figure figure, FILE *file)
 {
-    char within[48] = "?";
-    if (error >= 0 && value > 0)
-        snprintf(within, sizeof within, "%s", pki_figure_percent(error / value).text);
-    pki_report_cell(
-        file, figure == PKI_FIGURE_PROCESSOR ? TIME(value) : pki_figure_scaled(value, "").text, 8);
-    pki_report_cell(file, within, 7);
+    pki_report_cell(file,
+                    figure == PKI_FIGURE_PROCESSOR ? TIME(value)
+                                                   : pki_event_figure_shown(figure, value).text,
+                    8);
+    pki_report_cell(file, pki_event_error_shown(figure, value, error).text, 7);
 }
 
 static void put_change(double now, double then, bool differ, FILE *file)

@@ -281,9 +281,9 @@ typedef struct pk_options {
      * also at the end of a step, 8 to 20 us once per millisecond at most. "memory": CUDA's
      * allocations, by region, with CUPTI throughout the session; and the process's resident memory
      * at the end of a step, 5 to 8 us once per millisecond at most (docs/memory.md).
-     * "hardware", "software": events of the processor and the kernel by region, in as many calls as
-     * fit 1 % of the CPU time, or overhead_max / 4; 4 descriptors per thread (docs/machine.md).
-     * NULL: none. */
+     * "hardware", "software", "topdown": events of the processor and the kernel by region, and what
+     * became of pipeline slots, in as many calls as fit 1 % of the CPU time, or overhead_max / 4; 4
+     * or 5 descriptors per thread each (docs/machine.md). NULL: none. */
     const char *costs;
 
     /* The peak for MFU and HFU (docs/machine.md): a precision (fp64, fp32, tf32, bf16, fp16, fp8);

@@ -181,29 +181,48 @@ void pki_events_forget_end(void)
     fresh = false;
 }
 
-static void enter_values(pki_event_sums *row, double weight, const double *value)
+/* What quotients of a group's values are of: instructions, or all slots. */
+static double base_of(unsigned group, const double *value)
 {
-    double weight2 = weight * weight;
-    row->sampled++;
-    row->weight += weight;
-    row->weight2 += weight2;
-    for (int i = 0; i < PKI_EVENTS; i++) {
+    double slots = 0;
+    if (group != PKI_TOPDOWN)
+        return value[0];
+    for (unsigned i = 0; i < PKI_PERF_EVENTS; i++)
+        slots += value[PKI_EVENT_AT(PKI_TOPDOWN, i)];
+    return slots;
+}
+
+static void enter_group(pki_event_sums *row, double weight, const double *value, unsigned group)
+{
+    double weight2 = weight * weight, base = base_of(group, value);
+    for (unsigned i = PKI_EVENT_AT(group, 0); i < PKI_EVENT_AT(group + 1, 0); i++) {
         row->sum[i] += weight * value[i];
         row->sum2[i] += weight2 * value[i];
         row->square[i] += weight2 * value[i] * value[i];
-        row->beside[i] += weight2 * value[i] * value[0];
+        row->beside[i] += weight2 * value[i] * base;
     }
+}
+
+static void enter_values(const pki_sampler *s, pki_event_sums *row, double weight,
+                         const double *value)
+{
+    row->sampled++;
+    row->weight += weight;
+    row->weight2 += weight * weight;
+    for (unsigned g = 0; g < PKI_EVENT_GROUPS; g++)
+        if (s->group[g].count)
+            enter_group(row, weight, value, g);
 }
 
 void pki_events_end(unsigned depth, uint32_t id, bool balanced)
 {
-    double value[PKI_EVENTS];
+    double value[PKI_EVENTS] = {0};
     pki_sampler *s = pki_sampler_enter_mine();
     if (!s)
         return;
     pki_event_sums *row = balanced && fresh ? pki_sampler_row(s, id) : NULL;
     if (row && pki_sampler_between(s, &s->begin[depth], &s->end, value))
-        enter_values(row, s->weight[depth], value);
+        enter_values(s, row, s->weight[depth], value);
     else if (row)
         row->missed++;
     pki_sampler_leave(s);

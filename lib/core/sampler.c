@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/topdown.h"
 #include "core/registry.h"
 
 /* The owner's thread id above it; 0: nobody's. */
@@ -52,30 +53,36 @@ static pki_sampler *at(unsigned i)
 
 /* ---- events ---- */
 
-static void close_groups(pki_sampler *s)
+static unsigned descriptors_of(const pki_sampler *s)
 {
-    unsigned count = s->hardware.count + s->software.count;
-    if (!count)
-        return;
-    pki_perf_close(&s->hardware);
-    pki_perf_close(&s->software);
-    pki_fetch_add(&fds_open, 0u - count);
+    unsigned count = 0;
+    for (unsigned g = 0; g < PKI_EVENT_GROUPS; g++)
+        count += s->group[g].count;
+    return count;
 }
 
-static uint8_t mask_of(const pki_sampler *s)
+static void close_groups(pki_sampler *s)
 {
-    unsigned mask = 0;
-    for (unsigned i = 0; i < s->hardware.count; i++)
-        mask |= 1u << s->hardware.which[i];
-    for (unsigned i = 0; i < s->software.count; i++)
-        mask |= 1u << (s->software.which[i] + PKI_PERF_EVENTS);
-    return (uint8_t)mask;
+    unsigned count = descriptors_of(s);
+    for (unsigned g = 0; count && g < PKI_EVENT_GROUPS; g++)
+        pki_perf_close(&s->group[g]);
+    if (count)
+        pki_fetch_add(&fds_open, 0u - count);
+}
+
+static uint32_t mask_of(const pki_sampler *s)
+{
+    uint32_t mask = 0;
+    for (unsigned g = 0; g < PKI_EVENT_GROUPS; g++)
+        mask |= pki_perf_mask(&s->group[g]) << PKI_EVENT_AT(g, 0);
+    return mask;
 }
 
 bool pki_sampler_read(pki_sampler *s, pki_event_reading *r)
 {
-    bool read = (!s->hardware.count || pki_perf_read(&s->hardware, &r->hardware)) &&
-                (!s->software.count || pki_perf_read(&s->software, &r->software));
+    bool read = true;
+    for (unsigned g = 0; read && g < PKI_EVENT_GROUPS; g++)
+        read = !s->group[g].count || pki_perf_read(&s->group[g], &r->of[g]);
     if (!read && !s->broken) {
         s->broken = true;
         pki_fetch_add(&lost, 1u);
@@ -86,19 +93,32 @@ bool pki_sampler_read(pki_sampler *s, pki_event_reading *r)
 static bool between(const pki_sampler *s, const pki_event_reading *from,
                     const pki_event_reading *to, double value[PKI_EVENTS])
 {
-    memset(value, 0, PKI_EVENTS * sizeof *value);
-    return (!s->hardware.count || pki_perf_between(&from->hardware, &to->hardware, value)) &&
-           (!s->software.count ||
-            pki_perf_between(&from->software, &to->software, value + PKI_PERF_EVENTS));
+    for (unsigned g = 0; g < PKI_EVENT_GROUPS; g++)
+        if (s->group[g].count &&
+            !pki_perf_between(&from->of[g], &to->of[g], value + PKI_EVENT_AT(g, 0)))
+            return false;
+    return true;
 }
 
+static void subtract_tare(const pki_sampler *s, unsigned from, double value[PKI_EVENTS])
+{
+    for (unsigned i = from; i < from + PKI_PERF_EVENTS; i++)
+        value[i] = PKI_MAX(value[i] - s->tare[i], 0.0);
+}
+
+/* Bad speculation may be below 0: what retired in the call was dispatched before it. Sums even that
+ * out. */
 bool pki_sampler_between(const pki_sampler *s, const pki_event_reading *from,
                          const pki_event_reading *to, double value[PKI_EVENTS])
 {
     if (!between(s, from, to, value))
         return false;
-    for (int i = 0; i < PKI_EVENTS; i++)
-        value[i] = PKI_MAX(value[i] - s->tare[i], 0.0);
+    for (unsigned g = 0; g < PKI_EVENT_GROUPS; g++)
+        if (s->group[g].count)
+            subtract_tare(s, PKI_EVENT_AT(g, 0), value);
+    if (s->group[PKI_TOPDOWN].count && pki_sampling_now.counts_dispatched)
+        value[PKI_EVENT_AT(PKI_TOPDOWN, PKI_SLOTS_BAD_SPECULATION)] -=
+            value[PKI_EVENT_AT(PKI_TOPDOWN, PKI_SLOTS_RETIRING)];
     return true;
 }
 
@@ -106,7 +126,7 @@ bool pki_sampler_between(const pki_sampler *s, const pki_event_reading *from,
 static void weigh(pki_sampler *s)
 {
     uint64_t least = UINT64_MAX;
-    double value[PKI_EVENTS];
+    double value[PKI_EVENTS] = {0};
     bool any = false;
     s->pair_ns = s->cost_ns = 0;
     for (int i = 0; i < TARE_TRIES; i++) {
@@ -130,19 +150,18 @@ static void weigh(pki_sampler *s)
 static bool open_groups(pki_sampler *s)
 {
     const pki_sampling *now = &pki_sampling_now;
-    unsigned wanted = (unsigned)__builtin_popcount(now->mask);
-    if (pki_fetch_add(&fds_open, wanted) + wanted > now->fds) {
-        pki_fetch_add(&fds_open, 0u - wanted);
+    int error = 0;
+    if (pki_fetch_add(&fds_open, now->each) + now->each > now->fds) {
+        pki_fetch_add(&fds_open, 0u - now->each);
         return false;
     }
-    if (now->hardware)
-        pki_perf_open(&s->hardware, pki_perf_hardware, PKI_PERF_EVENTS, true);
-    if (now->software)
-        pki_perf_open(&s->software, pki_perf_software, PKI_PERF_EVENTS, true);
-    int error = now->hardware ? s->hardware.error : 0; /* else it is an earlier session's */
-    if (!error && now->software)
-        error = s->software.error;
-    pki_fetch_add(&fds_open, s->hardware.count + s->software.count - wanted);
+    for (unsigned g = 0; g < PKI_EVENT_GROUPS; g++) {
+        if (!now->group[g].count)
+            continue;
+        pki_perf_open(&s->group[g], now->group[g].events, now->group[g].count, true);
+        error = error ? error : s->group[g].error;
+    }
+    pki_fetch_add(&fds_open, descriptors_of(s) - now->each);
     if (mask_of(s) == now->mask)
         return true;
     close_groups(s);
@@ -369,8 +388,8 @@ void pki_samplers_after_fork(void)
     pki_sampling_on = 0;
     mine = NULL;
     for (unsigned i = 0; i < PKI_SAMPLERS && all[i]; i++) {
-        pki_perf_after_fork(&all[i]->hardware);
-        pki_perf_after_fork(&all[i]->software);
+        for (unsigned g = 0; g < PKI_EVENT_GROUPS; g++)
+            pki_perf_after_fork(&all[i]->group[g]);
         clear(all[i]);
         all[i]->state = STATE(0, IDLE);
     }

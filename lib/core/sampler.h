@@ -1,5 +1,5 @@
-/* lib/core/sampler.h - a thread's hardware and software events: who has them open, and what sampled
- * calls have counted.
+/* lib/core/sampler.h - a thread's hardware, software and top-down events: who has them open, and
+ * what sampled calls have counted.
  *
  * A sampler is a thread's from its first sampled call until it ends or the session does; then its
  * descriptors are closed. Its sums stay for the thread that has it next, so nothing is handed over
@@ -25,11 +25,22 @@
 #define PKI_SAMPLERS 512
 #define PKI_SAMPLER_FDS 2048
 #define PKI_SAMPLED_REGIONS 256
-#define PKI_EVENTS (2 * PKI_PERF_EVENTS) /* hardware, software */
 
-/* What one reading has of both groups. */
+typedef enum pki_event_group {
+    PKI_HARDWARE,
+    PKI_SOFTWARE,
+    PKI_TOPDOWN, /* its values are slots (base/topdown.h) */
+    PKI_EVENT_GROUPS
+} pki_event_group;
+
+/* A value's place in the arrays below, and in a mask its bit. */
+#define PKI_EVENTS (PKI_EVENT_GROUPS * PKI_PERF_EVENTS)
+#define PKI_EVENT_AT(group, i) ((group)*PKI_PERF_EVENTS + (i))
+#define PKI_EVENT_MASK(group) (((1u << PKI_PERF_EVENTS) - 1) << PKI_EVENT_AT(group, 0))
+
+/* What one reading has of all groups. */
 typedef struct pki_event_reading {
-    pki_perf_reading hardware, software;
+    pki_perf_reading of[PKI_EVENT_GROUPS];
 } pki_event_reading;
 
 /* One region's sampled calls. Each stands for `weight` calls: 1 / the probability that it was
@@ -48,7 +59,7 @@ typedef struct pki_event_sums {
     double sum[PKI_EVENTS];    /* weight x value */
     double sum2[PKI_EVENTS];   /* weight^2 x value */
     double square[PKI_EVENTS]; /* weight^2 x value^2 */
-    double beside[PKI_EVENTS]; /* weight^2 x value x instructions */
+    double beside[PKI_EVENTS]; /* weight^2 x value x instructions; of slots, x all four of them */
 } pki_event_sums;
 
 typedef struct pki_sampler {
@@ -63,10 +74,10 @@ typedef struct pki_sampler {
     uint64_t check_at; /* records, up to the next look (core/events.h) */
     uint64_t checked;  /* records and ticks at the last one */
     uint64_t checked_at_ticks;
-    uint32_t check_gap;   /* records between two, on average */
-    uint32_t pick_weight; /* of the call that the last look has picked */
-    pki_perf_group hardware, software;
-    double tare[PKI_EVENTS]; /* what two readings in a row differ by */
+    uint32_t check_gap;                     /* records between two, on average */
+    uint32_t pick_weight;                   /* of the call that the last look has picked */
+    pki_perf_group group[PKI_EVENT_GROUPS]; /* without events: not asked for, or not to be had */
+    double tare[PKI_EVENTS];                /* what two readings in a row differ by */
     pki_event_reading end;
     pki_event_reading begin[PKI_DEPTH_MAX + 2]; /* by depth */
     double weight[PKI_DEPTH_MAX + 2];
@@ -75,13 +86,18 @@ typedef struct pki_sampler {
 
 /* What a session asks for. */
 typedef struct pki_sampling {
-    bool hardware, software; /* groups that can be had */
-    uint8_t mask;            /* events that can: a bit each */
-    double bound;            /* share of a thread's time that sampling may take */
-    uint32_t ease;           /* sampled so many times less than that says: the bound is the
-                                process's */
-    uint32_t fds;            /* at most */
-    uint64_t opening_ns;     /* may go into threads\' opening theirs, so far */
+    struct {
+        const pki_perf_event *events;
+        unsigned count; /* 0: the group cannot be had */
+    } group[PKI_EVENT_GROUPS];
+    bool counts_dispatched; /* of pki_topdown */
+    uint32_t mask;          /* events that can be had: a bit each */
+    uint32_t each;          /* descriptors of a thread */
+    double bound;           /* share of a thread's time that sampling may take */
+    uint32_t ease;          /* sampled so many times less than that says: the bound is the
+                               process's */
+    uint32_t fds;           /* at most */
+    uint64_t opening_ns;    /* may go into threads\' opening theirs, so far */
 } pki_sampling;
 
 /* What became of it. */
@@ -108,6 +124,8 @@ void pki_sampler_release(void);
 
 /* False: cannot be read. */
 bool pki_sampler_read(pki_sampler *s, pki_event_reading *reading);
+
+/* Of groups that are open. */
 bool pki_sampler_between(const pki_sampler *s, const pki_event_reading *from,
                          const pki_event_reading *to, double value[PKI_EVENTS]);
 

@@ -71,36 +71,37 @@ static const pki_member energy_sums_members[] = {
 };
 const pki_shape pki_energy_sums_shape = {SHAPE(pki_energy_sums, energy_sums_members)};
 
+/* A figure and its error. */
+#define MEAN(name, i)                                                                              \
+    PLAIN_AS(name, pki_events_row, value[i]), PLAIN_AS(name "_error", pki_events_row, error[i])
+#define QUOTIENT(name, i)                                                                          \
+    PLAIN_AS(name, pki_events_row, ratio[i]),                                                      \
+        PLAIN_AS(name "_error", pki_events_row, ratio_error[i])
+
 static const pki_member events_row_members[] = {
     PLAINS(pki_events_row, region, calls, sampled, missed, time),
-    PLAIN_AS("instructions", pki_events_row, value[0]),
-    PLAIN_AS("instructions_error", pki_events_row, error[0]),
-    PLAIN_AS("cycles", pki_events_row, value[1]),
-    PLAIN_AS("cycles_error", pki_events_row, error[1]),
-    PLAIN_AS("cache_misses", pki_events_row, value[2]),
-    PLAIN_AS("cache_misses_error", pki_events_row, error[2]),
-    PLAIN_AS("branch_misses", pki_events_row, value[3]),
-    PLAIN_AS("branch_misses_error", pki_events_row, error[3]),
-    PLAIN_AS("ipc", pki_events_row, ratio[PKI_EVENT_IPC]),
-    PLAIN_AS("ipc_error", pki_events_row, ratio_error[PKI_EVENT_IPC]),
-    PLAIN_AS("cache_misses_per_1000", pki_events_row, ratio[PKI_EVENT_CACHE]),
-    PLAIN_AS("cache_misses_per_1000_error", pki_events_row, ratio_error[PKI_EVENT_CACHE]),
-    PLAIN_AS("branch_misses_per_1000", pki_events_row, ratio[PKI_EVENT_BRANCH]),
-    PLAIN_AS("branch_misses_per_1000_error", pki_events_row, ratio_error[PKI_EVENT_BRANCH]),
-    PLAIN_AS("processor_time", pki_events_row, value[4]),
-    PLAIN_AS("processor_time_error", pki_events_row, error[4]),
-    PLAIN_AS("page_faults", pki_events_row, value[5]),
-    PLAIN_AS("page_faults_error", pki_events_row, error[5]),
-    PLAIN_AS("context_switches", pki_events_row, value[6]),
-    PLAIN_AS("context_switches_error", pki_events_row, error[6]),
-    PLAIN_AS("migrations", pki_events_row, value[7]),
-    PLAIN_AS("migrations_error", pki_events_row, error[7]),
+    MEAN("instructions", PKI_EVENT_INSTRUCTIONS),
+    MEAN("cycles", PKI_EVENT_CYCLES),
+    MEAN("cache_misses", PKI_EVENT_CACHE_MISSES),
+    MEAN("branch_misses", PKI_EVENT_BRANCH_MISSES),
+    QUOTIENT("ipc", PKI_EVENT_IPC),
+    QUOTIENT("cache_misses_per_1000", PKI_EVENT_CACHE),
+    QUOTIENT("branch_misses_per_1000", PKI_EVENT_BRANCH),
+    MEAN("processor_time", PKI_EVENT_PROCESSOR),
+    MEAN("page_faults", PKI_EVENT_FAULTS),
+    MEAN("context_switches", PKI_EVENT_SWITCHES),
+    MEAN("migrations", PKI_EVENT_MIGRATIONS),
+    MEAN("slots", PKI_EVENT_SLOTS),
+    QUOTIENT("retiring", PKI_EVENT_RETIRING),
+    QUOTIENT("bad_speculation", PKI_EVENT_BAD_SPECULATION),
+    QUOTIENT("frontend_bound", PKI_EVENT_FRONTEND_BOUND),
+    QUOTIENT("backend_bound", PKI_EVENT_BACKEND_BOUND),
 };
 static const pki_shape events_row = {SHAPE(pki_events_row, events_row_members)};
 
 static const pki_member events_members[] = {
-    PLAINS(pki_events_summary, asked, why_not_hardware, why_not_software, threads, threads_without,
-           why_threads, threads_lost, calls_beyond, bound, spent),
+    PLAINS(pki_events_summary, asked, why_not_hardware, why_not_software, why_not_topdown, threads,
+           threads_without, why_threads, threads_lost, calls_beyond, bound, spent),
     {ROWS("rows", pki_events_summary, rows, row_count, events_row), .lines = true},
 };
 const pki_shape pki_events_shape = {SHAPE(pki_events_summary, events_members)};

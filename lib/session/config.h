@@ -72,7 +72,7 @@ typedef struct pki_config {
     char goodput[PATH_MAX];      /* "" for none */
     bool goodput_of_each;        /* a file for each rank */
     bool costs_io, costs_energy; /* what the run costs beside time */
-    bool costs_hardware, costs_software;
+    bool costs_hardware, costs_software, costs_topdown;
     bool costs_memory;           /* of devices */
     uint32_t hang_seconds;       /* 0: no watchdog */
     char hang_command[PATH_MAX]; /* "" for none */

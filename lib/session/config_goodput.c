@@ -17,13 +17,15 @@ static pk_status read_costs(pki_config *c, const pk_options *o)
                {"energy", &c->costs_energy},
                {"memory", &c->costs_memory},
                {"hardware", &c->costs_hardware},
-               {"software", &c->costs_software}};
+               {"software", &c->costs_software},
+               {"topdown", &c->costs_topdown}};
     for (const char *p = costs.text; p && *p;) {
         size_t n = strcspn(p, ","), i = 0;
         while (i < PKI_COUNT_OF(all) && (strlen(all[i].name) != n || memcmp(p, all[i].name, n)))
             i++;
         if (i == PKI_COUNT_OF(all))
-            return pki_fail(PK_EINVAL, "%s: '%.*s' is not io, energy, memory, hardware or software",
+            return pki_fail(PK_EINVAL,
+                            "%s: '%.*s' is not io, energy, memory, hardware, software or topdown",
                             costs.source, (int)(n < 40 ? n : 40), p);
         *all[i].wanted = true;
         p += n + (p[n] == ',');

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "base/array.h"
+#include "base/topdown.h"
 #include "core/events.h"
 #include "core/names.h"
 #include "core/thin.h"
@@ -22,44 +23,74 @@
 #define OF_DESCRIPTORS 4     /* a part of those that the process may have */
 
 static struct {
-    bool asked_hardware, asked_software, on;
+    bool asked[PKI_EVENT_GROUPS], on;
     pki_sampling sampling;
     pki_sampling_counts counts;
-    char why_not[2][256]; /* hardware, software */
-    uint64_t process;     /* CPU time at the last look, and what had been spent by then */
+    char why_not[PKI_EVENT_GROUPS][256];
+    uint64_t process; /* CPU time at the last look, and what had been spent by then */
     double spent, at_end;
     size_t room;
     pki_event_sums *rows; /* by id; once closed */
 } x;
 
+static pki_topdown topdown; /* the same in each session that asks for it */
+
 double pki_events_bound(const pki_config *c)
 {
-    if (!c->costs_hardware && !c->costs_software)
+    if (!c->costs_hardware && !c->costs_software && !c->costs_topdown)
         return 0;
     return c->overhead_max > 0 ? OF_OVERHEAD_MAX * c->overhead_max : USUAL_BOUND;
 }
 
-/* Which of a group this thread can have; what not, and why, in words. */
-static unsigned try_group(const pki_perf_event *events, char *why_not, size_t size)
+static void name_missing(const pki_perf_event *events, uint32_t mask, char *why_not, size_t size)
 {
-    pki_perf_group group;
-    unsigned mask = 0;
-    char reason[192] = "";
-    bool any = pki_perf_open(&group, events, PKI_PERF_EVENTS, false);
-    for (unsigned i = 0; i < group.count; i++)
-        mask |= 1u << group.which[i];
-    if (group.error)
-        pki_perf_explain(group.error, reason, sizeof reason);
-    if (!any)
-        snprintf(why_not, size, "%s", reason);
-    for (unsigned i = 0, n = 0; any && i < PKI_PERF_EVENTS; i++) {
+    for (unsigned i = 0, n = 0; i < PKI_PERF_EVENTS; i++) {
         size_t used = strlen(why_not);
         if (!(mask >> i & 1))
             snprintf(why_not + used, size - used, "%s%s",
                      n++ ? ", " : "not counted: ", events[i].name);
     }
+}
+
+/* Which of a group this thread can have; what not, and why, in words. Of slots all of them: one
+ * that is missing would be in no share. */
+static void try_group(pki_event_group which, const pki_perf_event *events, unsigned count)
+{
+    char *why_not = x.why_not[which];
+    size_t size = sizeof x.why_not[which];
+    pki_perf_group group;
+    bool any = pki_perf_open(&group, events, count, false);
+    uint32_t mask = pki_perf_mask(&group);
+    if (!any || (which == PKI_TOPDOWN && group.count < count)) {
+        pki_perf_explain(group.error, why_not, size);
+    } else {
+        name_missing(events, mask, why_not, size);
+        x.sampling.group[which].events = events;
+        x.sampling.group[which].count = count;
+        x.sampling.mask |= mask << PKI_EVENT_AT(which, 0);
+        x.sampling.each += group.count;
+    }
     pki_perf_close(&group);
-    return mask;
+}
+
+static void try_topdown(void)
+{
+    pki_topdown found;
+    if (!pki_topdown_find(&found, x.why_not[PKI_TOPDOWN], sizeof x.why_not[PKI_TOPDOWN]))
+        return;
+    topdown = found;
+    x.sampling.counts_dispatched = found.counts_dispatched;
+    try_group(PKI_TOPDOWN, topdown.event, topdown.count);
+}
+
+static void try_groups(void)
+{
+    if (x.asked[PKI_HARDWARE])
+        try_group(PKI_HARDWARE, pki_perf_hardware, PKI_PERF_EVENTS);
+    if (x.asked[PKI_SOFTWARE])
+        try_group(PKI_SOFTWARE, pki_perf_software, PKI_PERF_EVENTS);
+    if (x.asked[PKI_TOPDOWN])
+        try_topdown();
 }
 
 static uint32_t descriptors(void)
@@ -74,24 +105,18 @@ static uint32_t descriptors(void)
 void pki_events_open(pki_session *s)
 {
     const pki_config *c = &s->config;
-    unsigned hardware = 0, software = 0;
     int saved = errno;
     free(x.rows);
     memset(&x, 0, sizeof x);
     pki_events_reset();
-    x.asked_hardware = c->costs_hardware;
-    x.asked_software = c->costs_software;
-    if (x.asked_hardware)
-        hardware = try_group(pki_perf_hardware, x.why_not[0], sizeof x.why_not[0]);
-    if (x.asked_software)
-        software = try_group(pki_perf_software, x.why_not[1], sizeof x.why_not[1]);
-    x.sampling = (pki_sampling){.hardware = hardware,
-                                .software = software,
-                                .mask = (uint8_t)(hardware | software << PKI_PERF_EVENTS),
-                                .bound = pki_events_bound(c),
+    x.asked[PKI_HARDWARE] = c->costs_hardware;
+    x.asked[PKI_SOFTWARE] = c->costs_software;
+    x.asked[PKI_TOPDOWN] = c->costs_topdown;
+    x.sampling = (pki_sampling){.bound = pki_events_bound(c),
                                 .ease = FIRST_EASE,
                                 .fds = descriptors(),
                                 .opening_ns = OPENING_NS};
+    try_groups();
     x.on = x.sampling.mask;
     if (x.on) {
         pki_samplers_open(&x.sampling);
@@ -173,8 +198,8 @@ static bool add_row(pki_summary *out, uint32_t id)
     row->region = copy;
     row->time = region ? (uint64_t)region->time.sum : 0;
     pki_event_sums_fill(&x.rows[id], region ? region->time.count : 0, x.sampling.mask, row);
-    if (row->value[PKI_PERF_EVENTS] < PAIRS * x.counts.pair_ns)
-        row->value[PKI_PERF_EVENTS] = row->error[PKI_PERF_EVENTS] = -1;
+    if (row->value[PKI_EVENT_PROCESSOR] < PAIRS * x.counts.pair_ns)
+        row->value[PKI_EVENT_PROCESSOR] = row->error[PKI_EVENT_PROCESSOR] = -1;
     e->row_count++;
     return true;
 }
@@ -215,12 +240,13 @@ bool pki_events_summarise(pki_summary *out)
 {
     pki_events_summary *e = &out->events;
     char without[192] = "";
-    if (!x.asked_hardware && !x.asked_software)
+    if (!x.asked[PKI_HARDWARE] && !x.asked[PKI_SOFTWARE] && !x.asked[PKI_TOPDOWN])
         return true;
     explain_threads(without, sizeof without);
     e->asked = 1;
-    e->why_not_hardware = strdup(x.why_not[0]);
-    e->why_not_software = strdup(x.why_not[1]);
+    e->why_not_hardware = strdup(x.why_not[PKI_HARDWARE]);
+    e->why_not_software = strdup(x.why_not[PKI_SOFTWARE]);
+    e->why_not_topdown = strdup(x.why_not[PKI_TOPDOWN]);
     e->why_threads = strdup(without);
     e->threads = x.counts.threads;
     e->threads_without = x.counts.threads_without;
@@ -228,5 +254,6 @@ bool pki_events_summarise(pki_summary *out)
     e->calls_beyond = x.counts.beyond;
     e->bound = x.sampling.bound;
     e->spent = (uint64_t)x.at_end;
-    return e->why_not_hardware && e->why_not_software && e->why_threads && add_rows(out);
+    return e->why_not_hardware && e->why_not_software && e->why_not_topdown && e->why_threads &&
+           add_rows(out);
 }

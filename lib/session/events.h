@@ -1,5 +1,5 @@
-/* lib/session/events.h - hardware and software events per region, in a share of its calls
- * (costs=hardware,software).
+/* lib/session/events.h - hardware, software and top-down events per region, in a share of its calls
+ * (costs=hardware,software,topdown).
  *
  * Whether they can be had is tried once, as the session starts; if not, nothing is sampled, and the
  * report says why. The share is such that a thread spends no more than the bound on each region

@@ -60,6 +60,13 @@ class Report(InFolder):
         self.assertRegex(text, r"\n +cache misses +4 +\? +4 +\? +-\n")
         self.assertRegex(text, r"\n +instructions +3\.00M +0 % +3\.00M +0 % +-\n")
         self.assertNotIn("branch", text)
+        self.assertNotIn("retiring", text)  # of files that have no slots
+        shares = {"slots": 4e6, "retiring": 0.5, "retiring_error": 0.01, "bad_speculation": 0.1, "bad_speculation_error": -1,
+                  "frontend_bound": 0, "frontend_bound_error": 0, "backend_bound": 0.4, "backend_bound_error": 0.02}
+        text = self.report("--against", run_of("slots.json", 2, 0.03, **shares), run_of("more.json", 2, 0.03, **{**shares, "retiring": 0.6}))
+        self.assertRegex(text, r"\n +retiring +60\.0 % +1\.0 % +50\.0 % +1\.0 % +\+20\.0 %\n")
+        self.assertRegex(text, r"\n +bad spec\. +10\.0 % +\? +10\.0 % +\? +-\n")
+        self.assertRegex(text, r"\n +front-end +0 % +0 % +0 % +0 % +-\n")
         self.assertNotIn("EVENTS", self.report("--against", none, far) + self.report("--against", first, none))
         self.assertNotIn("EVENTS", self.report("--filter", "else", "--against", first, far))
 

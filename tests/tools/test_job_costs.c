@@ -23,7 +23,7 @@
 
 static void none(pki_events_row *row)
 {
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < PKI_EVENT_MEANS; i++)
         row->value[i] = row->error[i] = -1;
     for (int i = 0; i < PKI_EVENT_RATIOS; i++)
         row->ratio[i] = row->ratio_error[i] = -1;
@@ -45,6 +45,9 @@ static void count(pki_summary *s, const char *region, uint64_t calls, double ins
     row->error[0] = 0;
     row->ratio[PKI_EVENT_IPC] = instructions / cycles;
     row->ratio_error[PKI_EVENT_IPC] = error;
+    row->value[PKI_EVENT_SLOTS] = 4 * cycles;
+    row->ratio[PKI_EVENT_RETIRING] = instructions / (4 * cycles);
+    row->ratio_error[PKI_EVENT_RETIRING] = error < 0 ? -1 : error / 4;
 }
 
 static void allocate(pki_summary *s, uint64_t peak, uint64_t held)
@@ -115,6 +118,9 @@ static void events_are_those_of_all_calls(void **state)
     expect_near(all[0].error[PKI_FIGURE_IPC], 0.03 * sqrt(0.3));
     expect_near(all[0].value[PKI_FIGURE_INSTRUCTIONS], 3000);
     assert_true(all[0].value[PKI_FIGURE_CACHE] < 0 && all[0].value[PKI_FIGURE_PROCESSOR] < 0);
+    expect_near(all[0].value[PKI_FIGURE_RETIRING], 0.75);
+    expect_near(all[0].error[PKI_FIGURE_RETIRING], 0.0075 * sqrt(0.3));
+    assert_true(all[0].value[PKI_FIGURE_BACKEND_BOUND] < 0);
     assert_int_equal(all[0].by[PKI_FIGURE_IPC].have, RANKS);
     expect_near(all[1].value[PKI_FIGURE_IPC], 0.5);
     assert_true(all[1].error[PKI_FIGURE_IPC] < 0); /* nobody knows */
@@ -147,6 +153,7 @@ static void in_words(void **state)
     char *text = printed(job_counted_text, &j);
     says(text, "work                IPC");
     says(text, "3   0.55 %        3        3     0");
+    says(text, "retiring         75.0 %   0.41 %   75.0 %   75.0 %     0");
     says(text, "alone               IPC");
     says(text, "0.500        ?    0.500    0.500     1");
     free(text);

@@ -1,6 +1,7 @@
 /* Events per region when the n-th call to the kernel fails, for every n: what is sampled is right
  * or not there, all calls are counted, errno stays, and no descriptor does. */
 #include "event_report.h"
+#include "topdown_machine.h"
 
 #include <pthread.h>
 
@@ -17,6 +18,7 @@ static void nest(void)
         for (int i = 0; i < 2; i++)
             PK_SCOPE(inner)
                 mock_count(1000, 2000, 10, 5);
+        mock_spend(1000, 500, 300, 200);
     }
     assert_int_equal(errno, 77);
 }
@@ -68,7 +70,7 @@ static bool run(mock_call call, uint32_t n, int error)
     mock_failure.left = n;
     mock_failure.error = error;
     mock_failure.hit = false;
-    assert_int_equal(pk_start(pk_options(.costs = "hardware,software", .backends = "none",
+    assert_int_equal(pk_start(pk_options(.costs = "hardware,software,topdown", .backends = "none",
                                          .clock = "monotonic", .report_path = "report.json")),
                      PK_OK);
     nest();
@@ -82,6 +84,8 @@ static bool run(mock_call call, uint32_t n, int error)
     char *report = read_file("report.json", &size);
     check_figure(report, "outer", "instructions", INSIDE);
     check_figure(report, "outer", "branch_misses", 11);
+    check_figure(report, "outer", "slots", 2000);
+    check_figure(report, "outer", "retiring", 0.5);
     check_figure(report, "inner", "ipc", 0.5);
     check_figure(report, "inner", "instructions", 1000);
     free(report);
@@ -116,14 +120,17 @@ static void every_page_may_be_refused(void **state)
 
 static int begin(void **state)
 {
-    return enter_folder(state) || use_mock(state);
+    if (enter_machine(state))
+        return -1;
+    machine_amd(26, 2);
+    return 0;
 }
 
 static int finish(void **state)
 {
     mock_failure.call = MOCK_NONE;
     pk_stop();
-    return leave_folder(state) || end_mock(state);
+    return leave_machine(state);
 }
 
 int main(void)

@@ -40,9 +40,9 @@ static void every_field(void **state)
     expect_taken(pk_options(.windows_path = "w.jsonl", .window_steps = 10, .window_seconds = 20,
                             .windows_max_bytes = 3 << 20, .metrics_path = "m.prom",
                             .metrics_seconds = 5, .goodput_path = "g.goodput",
-                            .costs = "energy,hardware"));
+                            .costs = "energy,hardware,topdown"));
     assert_true(config.costs_energy && !config.costs_io);
-    assert_true(config.costs_hardware && !config.costs_software);
+    assert_true(config.costs_hardware && !config.costs_software && config.costs_topdown);
     assert_string_equal(config.goodput, "g.goodput");
     assert_false(config.goodput_of_each);
     assert_string_equal(config.windows, "w.jsonl");

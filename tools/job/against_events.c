@@ -1,6 +1,7 @@
 /* tools/job/against_events.c - what sampled calls of a job counted, beside those of another one. */
 #include "job/against_events.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,11 +63,8 @@ void against_events_finish(against_events *events)
 
 static void put_value(double value, double error, pki_event_figure figure, FILE *to)
 {
-    pki_put_cell(to,
-                 figure == PKI_FIGURE_PROCESSOR ? pki_figure_time_tight(value).text
-                                                : pki_figure_scaled(value, "").text,
-                 7);
-    pki_put_cell(to, error >= 0 && value > 0 ? pki_figure_percent(error / value).text : "?", 7);
+    pki_put_cell(to, pki_event_figure_shown(figure, value).text, 7);
+    pki_put_cell(to, pki_event_error_shown(figure, value, error).text, 7);
 }
 
 static void put_row(const against_event *e, const char *region, FILE *to)

@@ -1,5 +1,6 @@
 #include "job/counted.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,12 +65,14 @@ static counted gather(const job *j)
 static double weight_of(const pki_events_row *row, pki_event_figure figure)
 {
     double calls = (double)row->calls;
+    if (pki_event_figure_is_share(figure))
+        return calls * row->value[PKI_EVENT_SLOTS];
     switch (figure) {
     case PKI_FIGURE_IPC:
-        return calls * row->value[1];
+        return calls * row->value[PKI_EVENT_CYCLES];
     case PKI_FIGURE_CACHE:
     case PKI_FIGURE_BRANCH:
-        return calls * row->value[0];
+        return calls * row->value[PKI_EVENT_INSTRUCTIONS];
     default:
         return calls;
     }
@@ -146,25 +149,17 @@ job_counted *job_counted_of(const job *j, size_t *count)
 
 /* ---- as text ---- */
 
-static const char *shown(char to[48], pki_event_figure figure, double value)
-{
-    snprintf(to, 48, "%s",
-             figure == PKI_FIGURE_PROCESSOR ? pki_figure_time_tight(value).text
-                                            : pki_figure_scaled(value, "").text);
-    return to;
-}
-
 static void put_figure(const job_counted *c, pki_event_figure figure, const char *region, FILE *to)
 {
-    char text[48], rank[16];
+    char rank[16];
     const job_spread *by = &c->by[figure];
     double value = c->value[figure], error = c->error[figure];
     job_text_left(to, region, NAME);
     pki_put_left(to, pki_event_figure_name(figure), FIGURE);
-    pki_put_cell(to, shown(text, figure, value), 7);
-    pki_put_cell(to, error >= 0 && value > 0 ? pki_figure_percent(error / value).text : "?", 7);
-    pki_put_cell(to, shown(text, figure, by->min), 7);
-    pki_put_cell(to, shown(text, figure, by->max), 7);
+    pki_put_cell(to, pki_event_figure_shown(figure, value).text, 7);
+    pki_put_cell(to, pki_event_error_shown(figure, value, error).text, 7);
+    pki_put_cell(to, pki_event_figure_shown(figure, by->min).text, 7);
+    pki_put_cell(to, pki_event_figure_shown(figure, by->max).text, 7);
     pki_put_cell(to, job_text_rank(rank, by->max_rank), 4);
     fputc('\n', to);
 }

@@ -7,9 +7,8 @@
  */
 #pragma once
 
-#include <math.h>
-
 #include "measure/costs/rows.h"
+#include "measure/figure.h"
 
 typedef enum pki_event_figure {
     PKI_FIGURE_IPC,
@@ -17,53 +16,28 @@ typedef enum pki_event_figure {
     PKI_FIGURE_BRANCH,
     PKI_FIGURE_INSTRUCTIONS, /* a call */
     PKI_FIGURE_PROCESSOR,    /* ns a call */
+    PKI_FIGURE_RETIRING,     /* from here on: of all slots */
+    PKI_FIGURE_BAD_SPECULATION,
+    PKI_FIGURE_FRONTEND_BOUND,
+    PKI_FIGURE_BACKEND_BOUND,
     PKI_EVENT_FIGURES
 } pki_event_figure;
 
 /* As the report file has it, and as people read it. */
-static inline const char *pki_event_figure_key(pki_event_figure figure)
-{
-    static const char *const keys[PKI_EVENT_FIGURES] = {
-        "ipc", "cache_misses_per_1000", "branch_misses_per_1000", "instructions", "processor_time"};
-    return keys[figure];
-}
+const char *pki_event_figure_key(pki_event_figure figure);
+const char *pki_event_figure_name(pki_event_figure figure);
 
-static inline const char *pki_event_figure_name(pki_event_figure figure)
-{
-    static const char *const names[PKI_EVENT_FIGURES] = {"IPC", "cache misses", "branch misses",
-                                                         "instructions", "on a processor"};
-    return names[figure];
-}
+bool pki_event_figure_is_share(pki_event_figure figure);
+
+/* In at most seven columns. */
+pki_figure pki_event_figure_shown(pki_event_figure figure, double value);
+
+/* As a share of the figure; of what is a share itself, of the slots as it is. "?": not known. */
+pki_figure pki_event_error_shown(pki_event_figure figure, double value, double error);
 
 /* Below 0: not known. */
-static inline double pki_event_figure_of(const pki_events_row *row, pki_event_figure figure)
-{
-    switch (figure) {
-    case PKI_FIGURE_INSTRUCTIONS:
-        return row->value[0];
-    case PKI_FIGURE_PROCESSOR:
-        return row->value[4];
-    default:
-        return row->ratio[figure];
-    }
-}
-
-static inline double pki_event_error_of(const pki_events_row *row, pki_event_figure figure)
-{
-    switch (figure) {
-    case PKI_FIGURE_INSTRUCTIONS:
-        return row->error[0];
-    case PKI_FIGURE_PROCESSOR:
-        return row->error[4];
-    default:
-        return row->ratio_error[figure];
-    }
-}
+double pki_event_figure_of(const pki_events_row *row, pki_event_figure figure);
+double pki_event_error_of(const pki_events_row *row, pki_event_figure figure);
 
 /* Two figures and their errors; where one of those is not known, nobody can tell. */
-static inline bool pki_event_figures_differ(double one, double error, double other,
-                                            double other_error)
-{
-    return one >= 0 && other >= 0 && error >= 0 && other_error >= 0 &&
-           fabs(one - other) > hypot(error, other_error);
-}
+bool pki_event_figures_differ(double one, double error, double other, double other_error);

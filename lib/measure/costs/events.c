@@ -39,48 +39,91 @@ static void fill_mean(const pki_event_sums *row, uint64_t calls, int i, pki_even
     out->error[i] = error_of(row, calls, squares, row->weight);
 }
 
-/* Of two events, one of which are the instructions; `times` that. */
-static void fill_ratio(const pki_event_sums *row, uint64_t calls, int above, int below,
-                       double times, int at, pki_events_row *out)
+/* What a figure is a quotient of: weighted sums. */
+typedef struct base {
+    double sum, square; /* of weight x value; of its square */
+} base;
+
+/* Of event `above`, of which and of the base `together` is the sum of weighted products; `times`
+ * that. */
+static void fill_ratio(const pki_event_sums *row, uint64_t calls, int above, double together,
+                       base under, double times, int at, pki_events_row *out)
 {
-    double under = row->sum[below];
-    if (!(under > 0))
+    if (!(under.sum > 0))
         return;
-    double ratio = row->sum[above] / under;
-    double together = row->beside[above ? above : below];
-    double squares = row->square[above] - 2 * ratio * together + ratio * ratio * row->square[below];
-    double error = error_of(row, calls, squares, under);
+    double ratio = PKI_MAX(row->sum[above], 0.0) / under.sum;
+    double squares = row->square[above] - 2 * ratio * together + ratio * ratio * under.square;
+    double error = error_of(row, calls, squares, under.sum);
     out->ratio[at] = ratio * times;
     out->ratio_error[at] = error < 0 ? -1 : error * times;
 }
 
-static bool has(uint8_t mask, int event)
+static bool has(uint32_t mask, int event)
 {
     return mask >> event & 1;
 }
 
-void pki_event_sums_fill(const pki_event_sums *row, uint64_t calls, uint8_t mask,
-                         pki_events_row *out)
+static base base_of(const pki_event_sums *row, int event)
+{
+    return (base){row->sum[event], row->square[event]};
+}
+
+static void fill_hardware(const pki_event_sums *row, uint64_t calls, uint32_t mask,
+                          pki_events_row *out)
 {
     enum { INSTRUCTIONS, CYCLES, CACHE, BRANCH };
+    base instructions = base_of(row, INSTRUCTIONS), cycles = base_of(row, CYCLES);
+    if (!has(mask, INSTRUCTIONS))
+        return;
+    if (has(mask, CYCLES))
+        fill_ratio(row, calls, INSTRUCTIONS, row->beside[CYCLES], cycles, 1, PKI_EVENT_IPC, out);
+    if (has(mask, CACHE))
+        fill_ratio(row, calls, CACHE, row->beside[CACHE], instructions, 1000, PKI_EVENT_CACHE, out);
+    if (has(mask, BRANCH))
+        fill_ratio(row, calls, BRANCH, row->beside[BRANCH], instructions, 1000, PKI_EVENT_BRANCH,
+                   out);
+}
+
+_Static_assert((int)PKI_EVENT_SLOTS == (int)PKI_EVENT_AT(PKI_TOPDOWN, 0), "means of the others");
+
+/* Slots are the sum of what became of them, so shares sum to 1; and what is summed beside each of
+ * the four sums to the square of all. What is below 0 by chance counts as none. */
+static void fill_slots(const pki_event_sums *row, uint64_t calls, pki_events_row *out)
+{
+    enum { FIRST = PKI_EVENT_AT(PKI_TOPDOWN, 0), END = PKI_EVENT_AT(PKI_TOPDOWN + 1, 0) };
+    base all = {0, 0};
+    double sum2 = 0;
+    for (int i = FIRST; i < END; i++) {
+        all.sum += PKI_MAX(row->sum[i], 0.0);
+        all.square += row->beside[i];
+        sum2 += row->sum2[i];
+    }
+    if (!(all.sum > 0))
+        return;
+    double mean = all.sum / row->weight;
+    double squares = all.square - 2 * mean * sum2 + mean * mean * row->weight2;
+    out->value[PKI_EVENT_SLOTS] = mean;
+    out->error[PKI_EVENT_SLOTS] = error_of(row, calls, squares, row->weight);
+    for (int i = FIRST; i < END; i++)
+        fill_ratio(row, calls, i, row->beside[i], all, 1, PKI_EVENT_RETIRING + i - FIRST, out);
+}
+
+void pki_event_sums_fill(const pki_event_sums *row, uint64_t calls, uint32_t mask,
+                         pki_events_row *out)
+{
     out->calls = PKI_MAX(calls, row->sampled);
     out->sampled = row->sampled;
     out->missed = row->missed;
-    for (int i = 0; i < PKI_EVENTS; i++)
+    for (int i = 0; i < PKI_EVENT_MEANS; i++)
         out->value[i] = out->error[i] = -1;
     for (int i = 0; i < PKI_EVENT_RATIOS; i++)
         out->ratio[i] = out->ratio_error[i] = -1;
     if (!(row->weight > 0))
         return;
-    for (int i = 0; i < PKI_EVENTS; i++)
+    for (int i = 0; i < PKI_EVENT_SLOTS; i++)
         if (has(mask, i))
             fill_mean(row, out->calls, i, out);
-    if (!has(mask, INSTRUCTIONS))
-        return;
-    if (has(mask, CYCLES))
-        fill_ratio(row, out->calls, INSTRUCTIONS, CYCLES, 1, PKI_EVENT_IPC, out);
-    if (has(mask, CACHE))
-        fill_ratio(row, out->calls, CACHE, INSTRUCTIONS, 1000, PKI_EVENT_CACHE, out);
-    if (has(mask, BRANCH))
-        fill_ratio(row, out->calls, BRANCH, INSTRUCTIONS, 1000, PKI_EVENT_BRANCH, out);
+    fill_hardware(row, out->calls, mask, out);
+    if (mask & PKI_EVENT_MASK(PKI_TOPDOWN))
+        fill_slots(row, out->calls, out);
 }

@@ -3,7 +3,8 @@
  * Of calls with values x, each of which stands for w calls:
  *
  *     mean      m = sum(w x) / sum(w)
- *     quotient  R = sum(w a) / sum(w b)                         instructions per cycle, say
+ *     quotient  R = sum(w a) / sum(w b)                         instructions per cycle, say; or
+ *                                                               slots that retired, of all slots
  *     error     2 x sqrt(n / (n - 1) x sum(w^2 (x - m)^2) / sum(w)^2 x (1 - n / calls))
  *               2 x sqrt(n / (n - 1) x sum(w^2 (a - R b)^2) / sum(w b)^2 x (1 - n / calls))
  *
@@ -23,5 +24,5 @@ void pki_event_sums_add(pki_event_sums *sum, const pki_event_sums *more);
 
 /* The figures of that region, which had so many calls; mask: which events there are. All but the
  * name. */
-void pki_event_sums_fill(const pki_event_sums *row, uint64_t calls, uint8_t mask,
+void pki_event_sums_fill(const pki_event_sums *row, uint64_t calls, uint32_t mask,
                          pki_events_row *out);

@@ -61,26 +61,50 @@ typedef struct pki_energy_summary {
     uint64_t held_steps, held_time, free_steps, free_time; /* ...usual steps; and the others */
 } pki_energy_summary;
 
-/* Quotients of a row below. */
-enum { PKI_EVENT_IPC, PKI_EVENT_CACHE, PKI_EVENT_BRANCH, PKI_EVENT_RATIOS };
+/* Means of a row below: of a call. */
+enum {
+    PKI_EVENT_INSTRUCTIONS,
+    PKI_EVENT_CYCLES,
+    PKI_EVENT_CACHE_MISSES,
+    PKI_EVENT_BRANCH_MISSES,
+    PKI_EVENT_PROCESSOR, /* ns on one */
+    PKI_EVENT_FAULTS,
+    PKI_EVENT_SWITCHES,
+    PKI_EVENT_MIGRATIONS,
+    PKI_EVENT_SLOTS, /* of the pipeline */
+    PKI_EVENT_MEANS
+};
+
+/* Quotients of a row below: by cycles, in 1,000 instructions, of all slots. */
+enum {
+    PKI_EVENT_IPC,
+    PKI_EVENT_CACHE,
+    PKI_EVENT_BRANCH,
+    PKI_EVENT_RETIRING,
+    PKI_EVENT_BAD_SPECULATION,
+    PKI_EVENT_FRONTEND_BOUND,
+    PKI_EVENT_BACKEND_BOUND,
+    PKI_EVENT_RATIOS
+};
 
 /* What sampled calls of a region have counted, of each call on average. */
 typedef struct pki_events_row {
     char *region;
     uint64_t calls, sampled, missed; /* missed: sampled, without the processor's counters */
     uint64_t time;                   /* of all calls, ns */
-    double value[8], error[8];       /* core/sampler.h has the order; -1: not known */
+    double value[PKI_EVENT_MEANS], error[PKI_EVENT_MEANS]; /* -1: not known */
     double ratio[PKI_EVENT_RATIOS], ratio_error[PKI_EVENT_RATIOS];
 } pki_events_row;
 
 typedef struct pki_events_summary {
-    uint64_t asked;                            /* first: 0 leaves it out of the report file */
-    char *why_not_hardware, *why_not_software; /* "": not asked for, or all is counted */
-    uint64_t threads, threads_without;         /* that were sampled; that could not be... */
-    char *why_threads;                         /* ...for that reason */
-    uint64_t threads_lost, calls_beyond;       /* descriptors closed; no room for the region */
-    double bound;                              /* share of CPU time */
-    uint64_t spent;                            /* ns of it */
+    uint64_t asked; /* first: 0 leaves it out of the report file */
+    char *why_not_hardware, *why_not_software,
+        *why_not_topdown;                /* "": not asked for, or all is counted */
+    uint64_t threads, threads_without;   /* that were sampled; that could not be... */
+    char *why_threads;                   /* ...for that reason */
+    uint64_t threads_lost, calls_beyond; /* descriptors closed; no room for the region */
+    double bound;                        /* share of CPU time */
+    uint64_t spent;                      /* ns of it */
     size_t row_count;
     pki_events_row *rows; /* by the regions' time, most first */
 } pki_events_summary;
