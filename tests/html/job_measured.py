@@ -11,7 +11,9 @@ CELLS = "[...document.querySelectorAll('{} tbody tr')].map((row) => [...row.cell
 def counted(rank, ipc):
     return {"region": "backward", "calls": 100, "sampled": 20, "missed": 0, "time": 10 ** 8, "instructions": 1e6 * ipc, "instructions_error": 0,
             "cycles": 1e6, "cycles_error": 0, "cache_misses": -1, "branch_misses": -1, "ipc": ipc + rank / 10, "ipc_error": 0.04,
-            "cache_misses_per_1000": -1, "branch_misses_per_1000": -1, "processor_time": -1}
+            "cache_misses_per_1000": -1, "branch_misses_per_1000": -1, "processor_time": -1, "slots": 4e6, "retiring": ipc / 4, "retiring_error": 0.01,
+            "bad_speculation": 0.1, "bad_speculation_error": 0.01, "frontend_bound": 0.2, "frontend_bound_error": -1,
+            "backend_bound": 0.7 - ipc / 4, "backend_bound_error": 0.01}
 
 
 class Measured:
@@ -42,8 +44,12 @@ class Measured:
         self.assertEqual(shown[0][:3] + shown[0][7:], ["backward", "20.0\u202f%", "IPC", "2.80", "rank 3", "5.7\u202f%"])
         self.assertRegex(shown[0][3], r"\A2\.65 ±\u202f0\.75\u202f%\Z")
         self.assertEqual(shown[1][:4], ["", "", "Instructions", "2.50\u202fM exact"])
+        self.assertEqual(shown[2][2:4], ["Retiring", "62.5\u202f% ±\u202f0.50\u202f%"])
+        self.assertEqual(shown[4][3], "20.0\u202f%")
         rows = [cells for cells in page.ask(CELLS.format("#against .card:nth-of-type(2)"))]
-        self.assertEqual([row[1] for row in rows], ["IPC", "Instructions"])
+        self.assertEqual([row[1] for row in rows], ["IPC", "Instructions", "Retiring", "Bad speculation", "Front-end bound", "Back-end bound"])
+        self.assertEqual(rows[2][2:], ["50.0\u202f% ±\u202f0.50\u202f%", "62.5\u202f% ±\u202f0.50\u202f%", "+25.0\u202f%"])
+        self.assertEqual([row[4] for row in rows[3:5]], ["within the errors"] * 2)
         self.assertEqual((rows[0][0], rows[0][4]), ("backward", "+23.3\u202f%"))
         costs = {cells[0]: cells for cells in page.ask(CELLS.format("#costs"))}
         self.assertEqual(costs["Device memory at most"][5:], ["4.00\u202fGB", "rank 3", "60.0\u202f%"])

@@ -23,6 +23,9 @@ class Measured(Pages):
         rows = self.cells(self.page, "By the kernel")
         self.assertEqual([row[0] for row in rows], ["backward", "once"])
         self.assertEqual(rows[0][3], "8.00\u202fms ±\u202f1.0\u202f%")
+        rows = self.cells(self.page, "By what became of pipeline slots")
+        self.assertEqual(rows, [["backward", "2\u202f000", "20.0\u202f%", "12.0\u202fM ±\u202f2.5\u202f%", "40.0\u202f% ±\u202f2.0\u202f%",
+                                 "5.0\u202f% ±\u202f1.0\u202f%", "15.0\u202f% exact", "40.0\u202f%"]])  # errors of shares are as the shares are
         said = self.page.ask("document.querySelector('#events').innerText")
         for part in ("not counted: branch misses", "of the CPU time", "1: "):
             self.assertIn(part, said)
@@ -34,6 +37,9 @@ class Measured(Pages):
         self.assertEqual(rows[0][:4], ["backward", "2.50 ±\u202f2.0\u202f%", "2 ±\u202f2.5\u202f%", "+25.0\u202f%"])
         self.assertEqual(rows[0][6], "within the error")
         self.assertEqual(rows[1][6], "within the error")  # of which one error is not known
+        self.assertEqual(rows[0][-12:-9], ["40.0\u202f% ±\u202f2.0\u202f%", "32.0\u202f% ±\u202f2.0\u202f%", "+25.0\u202f%"])
+        self.assertEqual([rows[0][i] for i in (-7, -4, -1)], ["within the error"] * 3)
+        self.assertEqual(rows[1][-3:], ["–", "–", "–"])
         page.close()
 
     # ---- memory ----

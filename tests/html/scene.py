@@ -160,7 +160,7 @@ def energy(counter, kind, joules, steps, **more):
 
 
 EVENTS = ("instructions", "cycles", "cache_misses", "branch_misses", "ipc", "cache_misses_per_1000", "branch_misses_per_1000", "processor_time",
-          "page_faults", "context_switches", "migrations")
+          "page_faults", "context_switches", "migrations", "slots", "retiring", "bad_speculation", "frontend_bound", "backend_bound")
 
 
 def events_row(region, calls, sampled, **figures):
@@ -173,10 +173,11 @@ def events_row(region, calls, sampled, **figures):
 
 def events(faster):
     """What was counted of each call; all calls of `once` were sampled."""
-    return {"asked": 1, "why_not_hardware": "not counted: branch misses", "why_not_software": "", "threads": 2, "threads_without": 1,
+    return {"asked": 1, "why_not_hardware": "not counted: branch misses", "why_not_software": "", "why_not_topdown": "", "threads": 2, "threads_without": 1,
             "why_threads": HOSTILE, "threads_lost": 0, "calls_beyond": 0, "bound": 0.01, "spent": 3 * MS, "rows": [
                 events_row("backward", 2000, 400, ipc=(2.5 * faster, 0.05), cache_misses_per_1000=(4.2, 0.42), instructions=(5e6, 1e5),
-                           cycles=(2e6, 5e4), processor_time=(8e6, 8e4)),
+                           cycles=(2e6, 5e4), processor_time=(8e6, 8e4), slots=(12e6, 3e5), retiring=(0.4 * faster, 0.02), bad_speculation=(0.05, 0.01),
+                           frontend_bound=(0.15, 0), backend_bound=(0.8 - 0.4 * faster, -1)),
                 events_row(HOSTILE, 900, 90, ipc=(1.1, 0.2), cache_misses_per_1000=(10, -1)),
                 events_row("once", 1, 1, ipc=(0.5, 0), instructions=(1000, 0), page_faults=(3, 0))]}
 

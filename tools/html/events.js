@@ -6,14 +6,9 @@ const EVENT_ROWS = 30;
 /* What is below 0 is not known. */
 const counted = (value, format = (v) => amount(v, '')) => (known(value) && value >= 0 ? format(value) : DASH);
 
-/* 0 where all calls were sampled. */
-function within(error, value) {
-    if (!known(error) || error < 0 || !known(value) || value < 0) return null;
-    return el('span', { class: 'meta' }, error > 0 && value > 0 ? ` ±\u202f${percent(error / value)}` : ' exact');
-}
-
 function eventCell(row, key, format) {
-    return [counted(row[key], format), within(row[`${key}_error`], row[key])];
+    const error = sampleError(row[`${key}_error`], row[key], format === percent);
+    return [counted(row[key], format), error && el('span', { class: 'meta' }, error)];
 }
 
 function eventHead(row) {
@@ -23,6 +18,7 @@ function eventHead(row) {
 const HARDWARE = [['ipc', 'IPC'], ['cache_misses_per_1000', 'Cache misses'], ['branch_misses_per_1000', 'Branch misses'],
     ['instructions', 'Instructions'], ['cycles', 'Cycles']];
 const SOFTWARE = [['processor_time', 'On a processor', time], ['page_faults', 'Page faults'], ['context_switches', 'Switches'], ['migrations', 'Migrations']];
+const TOPDOWN = [['slots', 'Slots'], ...SLOT_SHARES.map(([key, name]) => [key, name, percent])];
 
 function eventTable(title, note, rows, figures) {
     const shown = rows.filter((row) => figures.some(([key]) => row[key] >= 0));
@@ -34,7 +30,7 @@ function eventTable(title, note, rows, figures) {
 
 function eventFacts(events, rows, report) {
     const missed = rows.reduce((sum, row) => sum + row.missed, 0), sampled = rows.reduce((sum, row) => sum + row.sampled, 0);
-    return facts([['Hardware', events.why_not_hardware], ['Software', events.why_not_software],
+    return facts([['Hardware', events.why_not_hardware], ['Software', events.why_not_software], ['Top-down', events.why_not_topdown],
         ['What it took', report.run.cpu ? `${percent(events.spent / report.run.cpu)} of the CPU time, of ${percent(events.bound)} that it may` : ''],
         ['Threads without', events.threads_without ? `${count(events.threads_without)}: ${events.why_threads}` : ''],
         ['Threads lost', events.threads_lost ? count(events.threads_lost) : ''],
@@ -46,7 +42,8 @@ function eventSection(report) {
     if (!events?.asked) return;
     section('events', 'Events a call', 'Means over sampled calls, with what is inside them. ±: 95\u202f% of samples would be as near.',
         eventTable('By the processor', 'Misses: in 1\u202f000 instructions. In user mode.', rows, HARDWARE),
-        eventTable('By the kernel', null, rows, SOFTWARE), card(null, null, eventFacts(events, rows, report)));
+        eventTable('By the kernel', null, rows, SOFTWARE),
+        eventTable('By what became of pipeline slots', 'In user mode; of the slots that the thread had.', rows.filter((row) => row.slots > 0), TOPDOWN), card(null, null, eventFacts(events, rows, report)));
 }
 
 /* ---- before and after ---- */
@@ -64,7 +61,7 @@ function eventChange(row, other, key, moreIsBetter) {
 }
 
 const COMPARED = [['ipc', 'IPC', true], ['cache_misses_per_1000', 'Cache misses', false], ['branch_misses_per_1000', 'Branch misses', false],
-    ['processor_time', 'On a processor', false, time]];
+    ['processor_time', 'On a processor', false, time], ...SLOT_SHARES.map(([key, name]) => [key, name, key === 'retiring', percent])];
 
 function eventsBeside(a, b) {
     const others = new Map((b.events?.rows ?? []).map((row) => [row.region, row]));

@@ -77,6 +77,16 @@ function percent(share) {
     return p.toFixed(size === 0 ? 0 : size < 0.995 ? 2 : size < 99.95 ? 1 : 0) + '\u202f%';
 }
 
+/* What became of a pipeline's slots: as the report has it, and as people read it. */
+const SLOT_SHARES = [['retiring', 'Retiring'], ['bad_speculation', 'Bad speculation'], ['frontend_bound', 'Front-end bound'], ['backend_bound', 'Back-end bound']];
+
+/* An error of a sample: 0 where all calls were in it. Of what is a share itself, in the same percent. */
+function sampleError(error, value, isShare) {
+    if (!known(error) || error < 0 || !known(value) || value < 0) return null;
+    if (error === 0 || (value === 0 && !isShare)) return ' exact';
+    return ` ±\u202f${percent(isShare ? error : error / value)}`;
+}
+
 /* The report's sentences are in plain ASCII, for terminals; the page has one way to write a unit. What is quoted is somebody's name. */
 function typeset(text) {
     return text.split('"').map((part, i) => (i % 2 ? part
