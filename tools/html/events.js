@@ -43,7 +43,9 @@ function eventSection(report) {
     section('events', 'Events a call', 'Means over sampled calls, with what is inside them. ±: 95\u202f% of samples would be as near.',
         eventTable('By the processor', 'Misses: in 1\u202f000 instructions. In user mode.', rows, HARDWARE),
         eventTable('By the kernel', null, rows, SOFTWARE),
-        eventTable('By what became of pipeline slots', 'In user mode; of the slots that the thread had.', rows.filter((row) => row.slots > 0), TOPDOWN), card(null, null, eventFacts(events, rows, report)));
+        eventTable('By what became of pipeline slots', 'In user mode; of the slots that the thread had.',
+            rows.filter((row) => row.slots > 0), TOPDOWN),
+        card(null, null, eventFacts(events, rows, report)));
 }
 
 /* ---- before and after ---- */
