@@ -229,7 +229,7 @@ static size_t late_if(double link, double running)
     return count;
 }
 
-/* All ranks but what they wait for: 5 % of that is next to nothing of a step. */
+/* All ranks but wait: 6 % of what they compute is next to nothing of a step. */
 static void what_costs_next_to_nothing_is_no_verdict(void **state)
 {
     (void)state;

@@ -143,7 +143,18 @@ static void say_late(verdicts *v, const job_findings *f, bool all)
         TIME(f->lateness.cost));
 }
 
-#define LINKS_SAID 4
+/* ---- of links, processors and hosts, which may be many, the first ones ---- */
+
+#define FIRST_SAID 4
+
+/* Behind the last one that is said: how many are not. */
+static const char *and_more(char more[60], size_t i, size_t count, const char *are)
+{
+    more[0] = '\0';
+    if (i + 1 == FIRST_SAID && count > FIRST_SAID)
+        snprintf(more, 60, " (%zu more %s)", count - FIRST_SAID, are);
+    return more;
+}
 
 static size_t slow_links(const job_findings *f)
 {
@@ -155,58 +166,49 @@ static size_t slow_links(const job_findings *f)
 
 static void say_links(verdicts *v, const job_findings *f)
 {
-    size_t slow = slow_links(f), said = slow < LINKS_SAID ? slow : LINKS_SAID;
-    char more[60] = "";
-    for (size_t i = 0; i < said; i++) {
+    size_t slow = slow_links(f);
+    char more[60];
+    for (size_t i = 0; i < slow && i < FIRST_SAID; i++) {
         const job_link *l = &f->waits.links[i];
         const job_rank *from = &f->of->ranks[l->from], *to = &f->of->ranks[l->to];
-        if (i + 1 == said && slow > said)
-            snprintf(more, sizeof more, " (%zu more links are slow)", slow - said);
         say(v, "slow-link", PKI_WARN, NULL,
             "Messages from rank %d (host %.64s) to rank %d (host %.64s) take %s when both are there"
             " (median of %zu), and %s between other ranks: the link, or what moves them, is slow%s.",
             from->rank, f->of->hosts.texts[from->host], to->rank, f->of->hosts.texts[to->host],
-            TIME(l->transfer), l->looked_at, TIME(l->usual), more);
+            TIME(l->transfer), l->looked_at, TIME(l->usual),
+            and_more(more, i, slow, "links are slow"));
     }
 }
-
-#define PROCESSORS_SAID 4
 
 static void say_processors(verdicts *v, const job_findings *f)
 {
     const job_processors *p = &f->lateness.processors;
-    size_t said = p->slow_count < PROCESSORS_SAID ? p->slow_count : PROCESSORS_SAID;
-    char more[60] = "";
-    for (size_t i = 0; i < said; i++) {
+    char more[60];
+    for (size_t i = 0; i < p->slow_count && i < FIRST_SAID; i++) {
         const job_slow_processor *s = &p->slow[i];
-        if (i + 1 == said && p->slow_count > said)
-            snprintf(more, sizeof more, " (%zu more processors are slow)", p->slow_count - said);
         say(v, "slow-processor", PKI_WARN, NULL,
             "Processor %u of host %.64s takes %s longer for the same work than its others, in steps"
             " %llu to %llu, with up to %zu ranks on it: something else has a part of it, or it is"
             " held down. That is no rank's lateness and not counted as such%s.",
             s->number, f->of->hosts.texts[s->host], SHARE(s->by), (unsigned long long)s->first,
-            (unsigned long long)s->last, s->ranks, more);
+            (unsigned long long)s->last, s->ranks,
+            and_more(more, i, p->slow_count, "processors are slow"));
         v->all[v->count - 1].slow = s;
     }
 }
 
-#define CROWDS_SAID 4
-
 static void say_crowds(verdicts *v, const job_findings *f)
 {
-    size_t said = f->crowd_count < CROWDS_SAID ? f->crowd_count : CROWDS_SAID;
-    char more[60] = "";
-    for (size_t i = 0; i < said; i++) {
+    char more[60];
+    for (size_t i = 0; i < f->crowd_count && i < FIRST_SAID; i++) {
         const job_crowd *c = &f->crowds[i];
-        if (i + 1 == said && f->crowd_count > said)
-            snprintf(more, sizeof more, " (%zu more hosts are like that)", f->crowd_count - said);
         say(v, "no-processor", PKI_WARN, NULL,
             "Host %.64s: its %zu ranks were ready to run and had no processor for %s to %s of their"
             " time (rank %d most; threshold %s): more wants to run there than there are processors."
             " That is no rank's lateness and not counted as such%s.",
             f->of->hosts.texts[c->host], c->ranks, SHARE(c->least), SHARE(c->most),
-            f->of->ranks[c->most_rank].rank, SHARE(JOB_CROWDED_FROM), more);
+            f->of->ranks[c->most_rank].rank, SHARE(JOB_CROWDED_FROM),
+            and_more(more, i, f->crowd_count, "hosts are like that"));
     }
 }
 

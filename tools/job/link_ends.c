@@ -1,7 +1,5 @@
 #include "job/link_ends.h"
 
-#include <math.h>
-
 static double excess_of(const job *j, const job_late *late)
 {
     const job_loop *loop = job_usual(j);
