@@ -61,6 +61,24 @@ static void signed_ranks(void **state)
     close_to(pki_wilcoxon_below(61, 520), 0.0009536593093971211, 0.2);
 }
 
+/* The largest that is unlikely enough, by the probabilities themselves. */
+static void critical_ranks(void **state)
+{
+    (void)state;
+    size_t v = 0;
+    assert_false(pki_wilcoxon_critical(0, 0.5, &v));
+    assert_false(pki_wilcoxon_critical(5, 0.03, &v));
+    assert_true(pki_wilcoxon_critical(5, 0.03125, &v));
+    assert_int_equal(v, 0);
+    for (size_t n = 1; n <= 70; n++)
+        for (double p = 1e-6; p < 0.5; p *= 3) {
+            bool any = pki_wilcoxon_critical(n, p, &v);
+            assert_int_equal(any, pki_wilcoxon_below(n, 0) <= p);
+            assert_true(!any || pki_wilcoxon_below(n, (double)v) <= p);
+            assert_true(!any || pki_wilcoxon_below(n, (double)v + 1) > p);
+        }
+}
+
 /* ---- one difference ---- */
 
 /* The Walsh averages go where there is room for them. */
@@ -305,6 +323,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(students_t),
         cmocka_unit_test(signed_ranks),
+        cmocka_unit_test(critical_ranks),
         cmocka_unit_test(by_wilcoxon),
         cmocka_unit_test(dependent_ones_count_as_fewer),
         cmocka_unit_test(by_moments),

@@ -103,18 +103,24 @@ double pki_t_quantile(double p, double df)
 
 #define SUMS (PKI_WILCOXON_EXACT * (PKI_WILCOXON_EXACT + 1) / 2 + 1)
 
-static double exact_below(size_t n, size_t v)
+/* share[s]: of the 2^n subsets of 1 .. n, those whose sum is s. */
+static size_t count_sums(size_t n, double share[SUMS])
 {
-    double share[SUMS]; /* of the 2^n subsets that have this sum */
     size_t most = 0;
-    memset(share, 0, sizeof share);
+    memset(share, 0, SUMS * sizeof *share);
     share[0] = 1;
     for (size_t rank = 1; rank <= n; rank++) {
         most += rank;
         for (size_t sum = most + 1; sum-- > 0;)
             share[sum] = (share[sum] + (sum >= rank ? share[sum - rank] : 0)) / 2;
     }
-    double below = 0;
+    return most;
+}
+
+static double exact_below(size_t n, size_t v)
+{
+    double share[SUMS], below = 0;
+    size_t most = count_sums(n, share);
     for (size_t sum = 0; sum <= v && sum <= most; sum++)
         below += share[sum];
     return PKI_MIN(below, 1);
@@ -131,4 +137,34 @@ double pki_wilcoxon_below(size_t n, double v)
         return exact_below(n, (size_t)v);
     double deviation = sqrt(count * (count + 1) * (2 * count + 1) / 24);
     return pki_t_below((floor(v) + 0.5 - most / 2) / deviation, INFINITY);
+}
+
+/* By halves, where each probability is one formula. */
+static size_t critical_of_many(size_t n, double p)
+{
+    size_t low = 0, high = n * (n + 1) / 2;
+    while (low < high) {
+        size_t middle = low + (high - low + 1) / 2;
+        if (pki_wilcoxon_below(n, (double)middle) <= p)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+bool pki_wilcoxon_critical(size_t n, double p, size_t *v)
+{
+    double share[SUMS], below = 0;
+    if (n == 0 || pki_wilcoxon_below(n, 0) > p)
+        return false;
+    if (n > PKI_WILCOXON_EXACT) {
+        *v = critical_of_many(n, p);
+        return true;
+    }
+    size_t most = count_sums(n, share), sum = 0;
+    while (sum < most && PKI_MIN(below + share[sum], 1) <= p)
+        below += share[sum++];
+    *v = sum - 1;
+    return true;
 }

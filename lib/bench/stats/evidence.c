@@ -21,32 +21,14 @@ void pki_walsh_averages(const double *values, size_t n, double *walsh)
     pki_samples_sort(walsh, count);
 }
 
-/* The largest k of the Walsh averages of n that may be left out on each side: the interval is
- * between the (k + 1)-th from below and from above; false if not even the extremes are far enough.
- */
-static bool left_out(size_t n, double alpha, size_t *k)
-{
-    size_t low = 0, high = pki_walsh_count(n) / 2;
-    if (n == 0 || pki_wilcoxon_below(n, 0) > alpha / 2)
-        return false;
-    while (low < high) {
-        size_t middle = low + (high - low + 1) / 2;
-        if (pki_wilcoxon_below(n, (double)middle) <= alpha / 2)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    *k = low;
-    return true;
-}
-
-/* Values that depend on each other count as fewer: the same share of the averages is left out as of
- * so many independent ones. */
+/* The interval is between the (k + 1)-th of the averages from below and from above. Values that
+ * depend on each other count as fewer: the same share of the averages is left out as of so many
+ * independent ones. */
 pki_interval pki_walsh_interval(const double *walsh, size_t n, double dependence, double alpha)
 {
     size_t k, count = pki_walsh_count(n);
     size_t independent = (size_t)((double)n / PKI_MAX(dependence, 1));
-    if (!left_out(independent, alpha, &k))
+    if (!pki_wilcoxon_critical(independent, alpha / 2, &k))
         return (pki_interval){-INFINITY, INFINITY};
     double share = (double)k / (double)pki_walsh_count(independent);
     k = independent == n ? k : (size_t)(share * (double)count);

@@ -28,6 +28,9 @@ double pki_t_quantile(double p, double df);
 #define PKI_WILCOXON_EXACT 60
 double pki_wilcoxon_below(size_t n, double v);
 
+/* The largest v of which that is at most p, below 1; false if not even that of 0 is, or n is 0. */
+bool pki_wilcoxon_critical(size_t n, double p, size_t *v);
+
 /* ---- one difference: an estimate, its interval, how likely it is beyond a bound by chance ---- */
 
 typedef enum pki_method {
