@@ -37,13 +37,14 @@ class Rotation(InFolder):
         self.assertEqual(process.returncode, 0, said)
         return said
 
-    def await_file(self, process, name, pause=0.001):
+    def await_part(self, process, number, pause=0.001):
+        """Until there is one of at least that number: with `trace_keep` each stays but for a moment."""
         until = time.monotonic() + 100
-        while not os.path.exists(self.path(name)):
+        while not any(int(re.search(r"\d+", name)[0]) >= number for name in self.parts()[:-1]):
             self.assertIsNone(process.poll())
             if time.monotonic() > until:
                 process.kill()
-                self.fail(f"no {name}")
+                self.fail(f"no part {number}")
             time.sleep(pause)
 
     def parts(self, ending=".json"):
@@ -151,11 +152,11 @@ class Rotation(InFolder):
         process = self.start("0", trace_keep=2)
         process.stdout.readline()
         mine = self.path("run.part1.json")
-        self.await_file(process, "run.part1.json")
+        self.await_part(process, 1)
         with open(mine + ".new", "w", encoding="ascii") as file:
             file.write("mine")
         os.rename(mine + ".new", mine)
-        self.await_file(process, "run.part4.json")
+        self.await_part(process, 4)
         process.kill()
         process.communicate()
         if os.path.exists(mine):  # unless it was removed before it became mine
@@ -171,7 +172,7 @@ class Rotation(InFolder):
             process.stdout.readline()
             wanted = chance.randrange(1, 4)
             # Killed as soon as it is there, which is amid the change, or somewhat later.
-            self.await_file(process, f"run.part{wanted}.json", 0)
+            self.await_part(process, wanted, 0)
             time.sleep(chance.choice((0, 0, 0.02)))
             process.send_signal(signal.SIGKILL)
             process.communicate()
