@@ -195,7 +195,7 @@ static bool start_anew(pki_bench_case *c)
     return true;
 }
 
-bool pki_bench_take_sample(pki_bench_case *c)
+bool pki_bench_sample_case(pki_bench_case *c)
 {
     bool more = pki_bench_case_record_sample(c);
     if (more && c->queue.lost > PKI_BENCH_LOST)

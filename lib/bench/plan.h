@@ -42,4 +42,4 @@ bool pki_bench_touch(pki_bench_case *c);
 
 /* One more sample, kept. False when there are enough, and c->result.stopped says why, or when it
  * was skipped or failed. */
-bool pki_bench_take_sample(pki_bench_case *c);
+bool pki_bench_sample_case(pki_bench_case *c);

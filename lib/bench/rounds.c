@@ -32,7 +32,7 @@ static bool turn(const set *s, pki_bench_case *c)
         !pki_bench_case_run_sample(c, c->iterations, &dropped))
         return true;
     do {
-        if (!pki_bench_take_sample(c))
+        if (!pki_bench_sample_case(c))
             return true;
     } while (pki_bench_now(c) - start < PKI_BENCH_TURN);
     return false;

@@ -145,7 +145,7 @@ void pki_ready_border(pki_ready *r, const pki_thread *t, bool to_wait)
 }
 
 /* Of a step in whose own time it was not looked at: where it is. */
-static pki_seat take_seat(pki_ready *r)
+static pki_seat read_seat(pki_ready *r)
 {
     if (!r->seats.all)
         note_seat(r, 2);
@@ -168,7 +168,7 @@ uint64_t pki_ready_step(pki_ready *r, const pki_thread *t, pki_seat *seat)
     } else {
         pki_store(&r->of, NULL); /* of another thread: the next border of this one begins anew */
     }
-    *seat = take_seat(r);
+    *seat = read_seat(r);
     pki_store_release(&r->busy, 0u);
     return own;
 }

@@ -169,13 +169,13 @@ void pki_energy_of_clocks(unsigned ordinal, const char *why)
 bool pki_energy_so_far(pki_energy_sums *out)
 {
     *out = (pki_energy_sums){0};
-    return !x.on || pki_energy_take(&x.account, x.why_not, out);
+    return !x.on || pki_energy_sum_up(&x.account, x.why_not, out);
 }
 
 bool pki_energy_summarise(pki_summary *out)
 {
     pki_energy_sums sums;
-    bool done = pki_energy_so_far(&sums) && pki_energy_say(&sums, &out->energy);
+    bool done = pki_energy_so_far(&sums) && pki_energy_fill(&sums, &out->energy);
     pki_energy_sums_finish(&sums);
     return done;
 }

@@ -163,7 +163,7 @@ static void forget(void)
         pki_store(&x.recorded[i], (uint64_t)0);
 }
 
-static bool take_names(void)
+static bool intern_names(void)
 {
     bool all = true;
     for (int i = 0; i < COUNTERS; i++) {
@@ -177,7 +177,7 @@ void pki_io_steps_begin(pki_session *s)
 {
     forget();
     pki_store(&x.serial, s->registry->serial);
-    if (!s->config.costs_io || !take_names() || !measure(s))
+    if (!s->config.costs_io || !intern_names() || !measure(s))
         return;
     listen();
     pki_registry_lock();

@@ -34,7 +34,7 @@ static bool read_resident(uint64_t *bytes)
     return *bytes > 0;
 }
 
-static void tell(pki_thread *t, uint64_t now)
+static void record_memory(pki_thread *t, uint64_t now)
 {
     const pki_alloc_interface *alloc = pki_load(&x.alloc);
     uint64_t bytes;
@@ -54,7 +54,7 @@ static void at_step(pki_thread *t, uint64_t now, bool between)
         return;
     pki_store(&x.last, now);
     pki_store(&x.looks, pki_load(&x.looks) + 1);
-    tell(t, now);
+    record_memory(t, now);
 }
 
 static uint64_t measure(void)

@@ -88,7 +88,7 @@ static void publish_steps(const pki_session *s)
     pki_steps *steps = pki_fold_now()->steps;
     pki_steps_expect_portions(steps, length);
     /* pairs with the release of who takes: its copy is made */
-    while (box.put - pki_load_acquire(&box.taken) < BOX && pki_steps_take_portion(steps, &portion))
+    while (box.put - pki_load_acquire(&box.taken) < BOX && pki_steps_pop_portion(steps, &portion))
         if (!is_warmup(s, length, &portion))
             put(s, steps, length, &portion);
     pki_fold_unlock();

@@ -194,7 +194,7 @@ static void with_a_processor_each_both_are_said(void **state)
     job_findings found = find(&f, &j);
     assert_int_equal(found.lateness.count, 1);
     assert_int_equal(found.lateness.late[0].rank, 0);
-    job_say_late(&j, &found.lateness.late[0], text, sizeof text);
+    job_describe_late(&j, &found.lateness.late[0], text, sizeof text);
     assert_non_null(strstr(text, "Rank 0, or processor 0 that it alone has (host node0), takes"));
     assert_int_equal(found.lateness.processors.slow_count, 0);
     job_findings_finish(&found);

@@ -62,7 +62,7 @@ static void a_step_is_divided(void **state)
     pki_gpu_row gpus[2];
     pki_summary s = make(2, gpus); /* of the second nothing is known */
     job_rank r = {0};
-    job_devices_take(&r, &s);
+    job_devices_copy(&r, &s);
     check(&r);
     free(r.devices);
 }
@@ -77,7 +77,7 @@ static void what_is_not_known_is_not_0(void **state)
     for (size_t i = 0; i < 4; i++)
         gpus[0].per_step[spans_do_not_tell[i]] = (pki_dist){0};
     job_rank r = {0};
-    job_devices_take(&r, &s);
+    job_devices_copy(&r, &s);
     assert_true(job_devices_overlap(r.devices, 1) == -1);
     assert_true(job_devices_share(&r, JOB_DEVICE_MEMORY) == -1);
     assert_true(job_devices_share(&r, JOB_DEVICE_SYNC_GAPS) == -1);
@@ -101,7 +101,7 @@ static void a_ranks_file_has_them(void **state)
     assert_true(job_load(path, &back, &why));
     unlink(path);
     job_rank r = {0};
-    job_devices_take(&r, &back);
+    job_devices_copy(&r, &back);
     check(&r);
     free(r.devices);
     pki_summary_finish(&back);

@@ -31,7 +31,7 @@ static void fill(void)
 {
     pki_energy_sums sums = {0};
     memset(&sum, 0, sizeof sum);
-    assert_true(pki_energy_take(&a, "", &sums) && pki_energy_say(&sums, &sum));
+    assert_true(pki_energy_sum_up(&a, "", &sums) && pki_energy_fill(&sums, &sum));
     pki_energy_sums_finish(&sums);
 }
 
@@ -151,7 +151,7 @@ static void clocks_held_down(void **state)
     pki_energy_step(&a, "evaluation", 0, S, 1);
     pki_energy_held(&a, 1, NULL);
     pki_energy_sums sums = {0};
-    assert_true(pki_energy_take(&a, "", &sums) && pki_energy_say(&sums, &s.energy));
+    assert_true(pki_energy_sum_up(&a, "", &sums) && pki_energy_fill(&sums, &s.energy));
     pki_energy_sums_finish(&sums);
     assert_int_equal(s.energy.held_steps, 40);
     assert_int_equal(s.energy.free_steps, 60);
@@ -172,7 +172,7 @@ static void clocks_held_down(void **state)
 static pki_energy_sums so_far(void)
 {
     pki_energy_sums sums = {0};
-    assert_true(pki_energy_take(&a, "why", &sums));
+    assert_true(pki_energy_sum_up(&a, "why", &sums));
     return sums;
 }
 
@@ -219,7 +219,7 @@ static void parts_add_up(void **state)
         before = now;
     }
     pki_energy_summary added = {0};
-    assert_true(pki_energy_say(&all, &added));
+    assert_true(pki_energy_fill(&all, &added));
     fill();
     assert_int_equal(sum.row_count, 3 * 3);
     assert_true(row_of("gpu0", "")->joules > 0 && row_of("dram", "(run)")->resets == 2);

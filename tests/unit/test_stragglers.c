@@ -33,7 +33,7 @@ static void step(uint64_t index)
 static void expect_portion(uint64_t number, uint64_t steps)
 {
     pki_portion p;
-    assert_true(pki_portions_take(&portions, &p));
+    assert_true(pki_portions_pop(&portions, &p));
     assert_int_equal(p.number, number);
     assert_int_equal(p.steps, steps);
     assert_int_equal(p.time, 10 * steps);
@@ -47,7 +47,7 @@ static void expect_portion(uint64_t number, uint64_t steps)
 static void expect_none(void)
 {
     pki_portion p;
-    assert_false(pki_portions_take(&portions, &p));
+    assert_false(pki_portions_pop(&portions, &p));
 }
 
 /* Whenever a rank has begun, they end with the same steps. */
@@ -117,7 +117,7 @@ static void stages_keep_their_places(void **state)
     pki_portions_reach(&portions, 1);
     pki_portions_add_self(&portions, 101, PK_WAIT, 1);
     pki_portions_add(&portions, &(pki_stage_block){.index = 1, .steps = 1, .time = 1});
-    assert_true(pki_portions_take(&portions, &p));
+    assert_true(pki_portions_pop(&portions, &p));
     assert_int_equal(p.selves[0], 100);
     assert_int_equal(p.selves[1], 102);
     assert_int_equal(p.selves[PKI_PORTION_OWN - 1], 100 + PKI_PORTION_OWN - 1);

@@ -85,7 +85,7 @@ static bool usual_of(const slices *s, const files_reading *own, int which, doubl
     return n > 0;
 }
 
-static bool is_telling(const pki_io_beside *r, bool calls)
+static bool is_notable(const pki_io_beside *r, bool calls)
 {
     double value = (double)r->value, usual = r->usual * (double)r->steps;
     return value - usual >= (calls ? CALLS_TELLING : BYTES_TELLING) &&
@@ -108,6 +108,6 @@ void files_fill(const slices *s, pki_beside *out)
                              .value = (uint64_t)own->values[i],
                              .steps = (uint64_t)own->values[STEPS],
                              .usual = usual};
-        r->telling = is_telling(r, i == CALLS);
+        r->telling = is_notable(r, i == CALLS);
     }
 }

@@ -24,7 +24,7 @@ typedef struct wish {
 
 #define EXIT_SLOWER 1
 
-static bool take_steps(void *to, const option_given *given)
+static bool read_steps(void *to, const option_given *given)
 {
     job_steps *steps = (job_steps *)((char *)to + given->option->at);
     const char *text = given->text;
@@ -42,12 +42,12 @@ static bool take_steps(void *to, const option_given *given)
 
 static const option all_options[] = {
     {"--steps", "A-B", "of the steps of the usual kind these alone: blocks that lie within",
-     OPTION_WORD, take_steps, offsetof(wish, steps), .needs = "steps"},
+     OPTION_WORD, read_steps, offsetof(wish, steps), .needs = "steps"},
     {"--against", "PATH",
      "beside another run, a file or a folder: what became slower since, by stage and rank",
      OPTION_FILE, option_text, offsetof(wish, against), .needs = "a file or folder"},
     {"--against-steps", "C-D", "beside these steps: of the other run, or of the same one",
-     OPTION_WORD, take_steps, offsetof(wish, against_steps), .needs = "steps"},
+     OPTION_WORD, read_steps, offsetof(wish, against_steps), .needs = "steps"},
     {"--margin", "PERCENT", "slower is what took that much longer beyond chance (default {})",
      OPTION_WORD, option_number, offsetof(wish, margin), .least = 1, .most = 1000,
      .shown = AGAINST_MARGIN},
@@ -101,7 +101,7 @@ static bool print_page(const wish *w, const job_findings *found, const against *
 }
 
 /* a: NULL, or beside what. */
-static int print_found(const wish *w, const job *j, const against *a)
+static int print_findings(const wish *w, const job *j, const against *a)
 {
     job_findings found = job_find(j);
     bool done = true;
@@ -127,7 +127,7 @@ static int print_against(const wish *w, const job *j)
     if (job_read(&before, paths, path ? 1 : w->files.count, &w->against_steps, &why)) {
         double margin = w->margin ? w->margin : AGAINST_MARGIN;
         against a = job_against(j, &before, margin / 100);
-        status = print_found(w, j, &a);
+        status = print_findings(w, j, &a);
         against_finish(&a);
     } else {
         status = complain("%s", why.text);
@@ -138,7 +138,7 @@ static int print_against(const wish *w, const job *j)
 
 static int print(const wish *w, const job *j)
 {
-    return other_of(w) ? print_against(w, j) : print_found(w, j, NULL);
+    return other_of(w) ? print_against(w, j) : print_findings(w, j, NULL);
 }
 
 static bool makes_sense(const wish *w)

@@ -85,7 +85,7 @@ typedef struct times {
 } times;
 
 /* Of those of the role that are not in it, NULL: of all. */
-static times gather(const costs *c, const job_late *late, size_t stage, size_t block)
+static times collect_times(const costs *c, const job_late *late, size_t stage, size_t block)
 {
     const job_selves *of = &c->loop->selves[stage];
     times t = {.values = c->scratch};
@@ -120,7 +120,7 @@ static const middle *middle_of(const costs *c, size_t stage, size_t block)
     middle *m = &c->middles[stage * c->loop->block_count + block];
     if (m->count)
         return m;
-    times t = gather(c, NULL, stage, block);
+    times t = collect_times(c, NULL, stage, block);
     m->count = t.count + t.zeros;
     for (size_t i = 0, first = m->count / 2 - (m->count > 1); i < 3 && first + i < m->count; i++)
         m->values[i] = nth(&t, first + i);
@@ -138,7 +138,7 @@ static double without(const middle *m, double one, size_t place)
 static double usual(const costs *c, const job_late *late, size_t stage, size_t block, double own)
 {
     if (late->host) {
-        times t = gather(c, late, stage, block);
+        times t = collect_times(c, late, stage, block);
         return median(&t);
     }
     const middle *m = middle_of(c, stage, block);

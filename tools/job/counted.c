@@ -14,7 +14,7 @@
 #define NAME 20
 #define FIGURE 14
 
-void job_counted_take(job_rank *rank, pki_summary *from)
+void job_counted_move(job_rank *rank, pki_summary *from)
 {
     rank->counted_count = from->events.row_count;
     rank->counted = from->events.rows;
@@ -46,7 +46,7 @@ static const pki_events_row *row_of(const counted *all, size_t region, size_t ra
     return all->rows[region * all->of->rank_count + rank];
 }
 
-static counted gather(const job *j)
+static counted sum_over_ranks(const job *j)
 {
     counted all = {.of = j, .values = memory_zeroed(j->rank_count, sizeof *all.values)};
     for (size_t r = 0; r < j->rank_count; r++)
@@ -134,7 +134,7 @@ static int by_time(const void *x, const void *y)
 
 job_counted *job_counted_of(const job *j, size_t *count)
 {
-    counted all = gather(j);
+    counted all = sum_over_ranks(j);
     job_counted *out = memory_zeroed(all.regions.count, sizeof *out);
     for (size_t i = 0; i < all.regions.count; i++)
         out[i] = counted_of(&all, i);

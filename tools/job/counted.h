@@ -24,7 +24,7 @@ typedef struct job_counted {
 } job_counted;
 
 /* Takes the rows out of the summary. */
-void job_counted_take(job_rank *rank, pki_summary *from);
+void job_counted_move(job_rank *rank, pki_summary *from);
 void job_counted_forget(job_rank *rank);
 
 /* By time, most first; to be freed. */

@@ -11,7 +11,7 @@ double job_crowd_share(const pki_processor *p)
     return p->observed >= PKI_PROCESSOR_LEAST_NS ? (double)p->ready / (double)p->observed : 0;
 }
 
-bool job_is_told(const job_rank *rank)
+bool job_has_run_delay(const job_rank *rank)
 {
     const pki_stage_summary *s = &rank->stages;
     for (size_t i = 0; i < s->loop_count; i++)
@@ -33,8 +33,8 @@ static double share_of(const job *j, size_t rank)
         ready += loop->ready[job_cell(j, b, rank)];
         own += loop->own[job_cell(j, b, rank)];
     }
-    return job_is_told(&j->ranks[rank]) ? (own > 0 ? ready / own : 0)
-                                        : job_crowd_share(&j->ranks[rank].processor);
+    return job_has_run_delay(&j->ranks[rank]) ? (own > 0 ? ready / own : 0)
+                                              : job_crowd_share(&j->ranks[rank].processor);
 }
 
 static void add_rank(job_crowd *c, const job *j, size_t rank)

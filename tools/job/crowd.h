@@ -20,8 +20,9 @@ typedef struct job_crowd {
 /* Of all the run; 0 where it was watched for too short a time (measure/overhead.h). */
 double job_crowd_share(const pki_processor *p);
 
-/* Is it told of each block of its steps (job_loop.ready)? */
-bool job_is_told(const job_rank *rank);
+/* Is its run delay, ready but without a processor, known of each block of steps (job_loop.ready)?
+ */
+bool job_has_run_delay(const job_rank *rank);
 
 /* Has the rank lacked a processor for as much of the run, waiting included? */
 bool job_is_crowded(const job *j, size_t rank);

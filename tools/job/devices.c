@@ -34,7 +34,7 @@ static job_device device_of(const pki_gpu_row *g)
         .communicated = known(hidden) + known(exposed)};
 }
 
-void job_devices_take(job_rank *to, const pki_summary *from)
+void job_devices_copy(job_rank *to, const pki_summary *from)
 {
     to->devices = memory_zeroed(from->gpu_count, sizeof *to->devices);
     for (size_t i = 0; i < from->gpu_count; i++)

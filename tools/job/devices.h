@@ -38,7 +38,7 @@ typedef struct job_device {
 } job_device;
 
 /* Those of which it is known when they were busy. */
-void job_devices_take(job_rank *to, const pki_summary *from);
+void job_devices_copy(job_rank *to, const pki_summary *from);
 
 /* Of the devices of a rank together: a part as a share of their steps; -1: not known. */
 double job_devices_share(const job_rank *r, unsigned part);

@@ -52,7 +52,7 @@ static void find_time(const job *j, job_exchange *e)
 /* ---- who talks to whom ---- */
 
 /* rank_count: it is not there. */
-static size_t place_of(const job *j, int32_t rank)
+static size_t index_of_rank(const job *j, int32_t rank)
 {
     size_t low = 0, high = j->rank_count;
     while (low < high) {
@@ -86,7 +86,7 @@ static void add_pair(job_exchange *e, size_t *room, const job_pair *pair)
 static void add_received(const job *j, job_exchange *e, size_t *room, size_t rank,
                          const pki_partner_row *p)
 {
-    size_t from = place_of(j, p->rank);
+    size_t from = index_of_rank(j, p->rank);
     if (!p->received || from == j->rank_count || partner_of(j, from, j->ranks[rank].rank))
         return;
     add_pair(e, room,
@@ -99,7 +99,7 @@ static void add_received(const job *j, job_exchange *e, size_t *room, size_t ran
 static void add_partner(const job *j, job_exchange *e, size_t *room, size_t rank,
                         const pki_partner_row *p)
 {
-    size_t to = place_of(j, p->rank);
+    size_t to = index_of_rank(j, p->rank);
     if (p->rank == PKI_PARTNERS_OTHER || to == j->rank_count) {
         e->other_messages += (double)p->sent;
         e->other_bytes += (double)p->sent_bytes;

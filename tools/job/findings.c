@@ -85,11 +85,11 @@ typedef struct verdicts {
     size_t count;
 } verdicts;
 
-static void say(verdicts *v, const char *name, pki_severity severity, const job_late *late,
-                const char *format, ...) __attribute__((__format__(__printf__, 5, 6)));
+static void add_verdict(verdicts *v, const char *name, pki_severity severity, const job_late *late,
+                        const char *format, ...) __attribute__((__format__(__printf__, 5, 6)));
 
-static void say(verdicts *v, const char *name, pki_severity severity, const job_late *late,
-                const char *format, ...)
+static void add_verdict(verdicts *v, const char *name, pki_severity severity, const job_late *late,
+                        const char *format, ...)
 {
     char text[1000];
     va_list args;
@@ -100,7 +100,7 @@ static void say(verdicts *v, const char *name, pki_severity severity, const job_
     v->all[v->count++] = (job_verdict){name, severity, memory_copy(text), late, NULL};
 }
 
-void job_say_late(const job *j, const job_late *late, char *text, size_t size)
+void job_describe_late(const job *j, const job_late *late, char *text, size_t size)
 {
     char who[300], where[300], or_it[60] = "";
     if (!late->host && late->processor != PKI_SEAT_UNKNOWN)
@@ -122,25 +122,25 @@ void job_say_late(const job *j, const job_late *late, char *text, size_t size)
              TIME(late->cost));
 }
 
-static void say_each_late(verdicts *v, const job_findings *f, const job_late *late)
+static void add_each_late(verdicts *v, const job_findings *f, const job_late *late)
 {
     char text[1000];
-    job_say_late(f->of, late, text, sizeof text);
-    say(v, late->host ? "late-host" : "late-rank", PKI_WARN, late, "%s", text);
+    job_describe_late(f->of, late, text, sizeof text);
+    add_verdict(v, late->host ? "late-host" : "late-rank", PKI_WARN, late, "%s", text);
 }
 
-static void say_late(verdicts *v, const job_findings *f, bool all)
+static void add_late(verdicts *v, const job_findings *f, bool all)
 {
     if (all || f->lateness.count <= JOB_LATE_SAID) {
         for (size_t i = 0; i < f->lateness.count; i++)
-            say_each_late(v, f, &f->lateness.late[i]);
+            add_each_late(v, f, &f->lateness.late[i]);
         return;
     }
     v->all = memory_resized(v->all, JOB_GROUPS_MOST * sizeof *v->all);
-    v->count = job_say_groups(f, v->all);
-    say(v, "late-ranks", PKI_WARN, NULL,
-        "All %zu that are late together make the job's steps %s longer.", f->lateness.count,
-        TIME(f->lateness.cost));
+    v->count = job_add_late_groups(f, v->all);
+    add_verdict(v, "late-ranks", PKI_WARN, NULL,
+                "All %zu that are late together make the job's steps %s longer.", f->lateness.count,
+                TIME(f->lateness.cost));
 }
 
 /* ---- of links, processors and hosts, which may be many, the first ones ---- */
@@ -164,14 +164,15 @@ static size_t slow_links(const job_findings *f)
     return n;
 }
 
-static void say_links(verdicts *v, const job_findings *f)
+static void add_links(verdicts *v, const job_findings *f)
 {
     size_t slow = slow_links(f);
     char more[60];
     for (size_t i = 0; i < slow && i < FIRST_SAID; i++) {
         const job_link *l = &f->waits.links[i];
         const job_rank *from = &f->of->ranks[l->from], *to = &f->of->ranks[l->to];
-        say(v, "slow-link", PKI_WARN, NULL,
+        add_verdict(
+            v, "slow-link", PKI_WARN, NULL,
             "Messages from rank %d (host %.64s) to rank %d (host %.64s) take %s when both are there"
             " (median of %zu), and %s between other ranks: the link, or what moves them, is slow%s.",
             from->rank, f->of->hosts.texts[from->host], to->rank, f->of->hosts.texts[to->host],
@@ -180,13 +181,14 @@ static void say_links(verdicts *v, const job_findings *f)
     }
 }
 
-static void say_processors(verdicts *v, const job_findings *f)
+static void add_slow_processors(verdicts *v, const job_findings *f)
 {
     const job_processors *p = &f->lateness.processors;
     char more[60];
     for (size_t i = 0; i < p->slow_count && i < FIRST_SAID; i++) {
         const job_slow_processor *s = &p->slow[i];
-        say(v, "slow-processor", PKI_WARN, NULL,
+        add_verdict(
+            v, "slow-processor", PKI_WARN, NULL,
             "Processor %u of host %.64s takes %s longer for the same work than its others, in steps"
             " %llu to %llu, with up to %zu ranks on it: something else has a part of it, or it is"
             " held down. That is no rank's lateness and not counted as such%s.",
@@ -197,12 +199,13 @@ static void say_processors(verdicts *v, const job_findings *f)
     }
 }
 
-static void say_crowds(verdicts *v, const job_findings *f)
+static void add_crowds(verdicts *v, const job_findings *f)
 {
     char more[60];
     for (size_t i = 0; i < f->crowd_count && i < FIRST_SAID; i++) {
         const job_crowd *c = &f->crowds[i];
-        say(v, "no-processor", PKI_WARN, NULL,
+        add_verdict(
+            v, "no-processor", PKI_WARN, NULL,
             "Host %.64s: its %zu ranks were ready to run and had no processor for %s to %s of their"
             " time (rank %d most; threshold %s): more wants to run there than there are processors."
             " That is no rank's lateness and not counted as such%s.",
@@ -213,7 +216,7 @@ static void say_crowds(verdicts *v, const job_findings *f)
 }
 
 /* "Ranks 3 and 4 more take" */
-static const char *who_may_be(const job_findings *f, const job_not_told *of, char who[80])
+static const char *who_may_be(const job_findings *f, const job_undecided *of, char who[80])
 {
     char more[40] = "";
     if (of->ranks > 1)
@@ -223,19 +226,21 @@ static const char *who_may_be(const job_findings *f, const job_not_told *of, cha
     return who;
 }
 
-static void say_maybe(verdicts *v, const job_findings *f)
+static void add_maybe_late(verdicts *v, const job_findings *f)
 {
-    const job_not_told *known = &f->lateness.not_known, *alone = &f->lateness.not_alone;
-    const job_not_told *at_link = &f->lateness.at_link;
+    const job_undecided *known = &f->lateness.not_known, *alone = &f->lateness.not_alone;
+    const job_undecided *at_link = &f->lateness.at_link;
     char who[80];
     if (known->ranks)
-        say(v, "maybe-late", PKI_NOTE, NULL,
+        add_verdict(
+            v, "maybe-late", PKI_NOTE, NULL,
             "%s longer than the others for the same work (%s), which may be time without a"
             " processor: nobody tells when in the run that was, as libpk_mpi does. With it, or a"
             " processor for each rank, one would know.",
             who_may_be(f, known, who), SHARE(known->by));
     if (alone->ranks)
-        say(v, "maybe-late", PKI_NOTE, NULL,
+        add_verdict(
+            v, "maybe-late", PKI_NOTE, NULL,
             "%s longer than the others for the same work (%s at most), and %s out among the ranks"
             " of the host, which share processors: it may be the processor that is slow, or that is"
             " shared with something else, and who sits there. With ranks bound to processors one"
@@ -243,18 +248,20 @@ static void say_maybe(verdicts *v, const job_findings *f)
             who_may_be(f, alone, who), SHARE(alone->by),
             alone->ranks > 1 ? "none of them stands" : "does not stand");
     if (at_link->ranks)
-        say(v, "maybe-late", PKI_NOTE, NULL,
+        add_verdict(
+            v, "maybe-late", PKI_NOTE, NULL,
             "%s longer than the others for the same work (%s), which is less than a tenth of what"
             " the slow link takes there: others have the processor and its caches while it waits.",
             who_may_be(f, at_link, who), SHARE(at_link->by));
 }
 
-static void say_communication(verdicts *v, const job_findings *f)
+static void add_communication(verdicts *v, const job_findings *f)
 {
     double share = job_communication_share(f);
     if (share <= JOB_COMMUNICATION_MOST)
         return;
-    say(v, "communication", PKI_WARN, NULL,
+    add_verdict(
+        v, "communication", PKI_WARN, NULL,
         "Communication takes %s of the steps (threshold %s): so much even of the rank that waits"
         " least, so it is the network or its use%s.",
         SHARE(share), SHARE(JOB_COMMUNICATION_MOST),
@@ -262,56 +269,61 @@ static void say_communication(verdicts *v, const job_findings *f)
 }
 
 /* On a crowded host time without a processor is in a rank's own, and nobody has divided that. */
-static void say_imbalance(verdicts *v, const job_findings *f)
+static void add_imbalance(verdicts *v, const job_findings *f)
 {
     const job_pop *p = &f->pop;
     if (!p->known || f->lateness.count || f->crowd_count || p->load_balance >= JOB_ACCEPTABLE)
         return;
-    say(v, "imbalance", PKI_WARN, NULL,
+    add_verdict(
+        v, "imbalance", PKI_WARN, NULL,
         "The load balance is %s (acceptable from %s on): rank %d has %s of time of its own, the"
         " mean is %s. For the same work no rank is late, so the work is divided unevenly.",
         SHARE(p->load_balance), SHARE(JOB_ACCEPTABLE), p->useful_max_rank, TIME(p->useful_max),
         TIME(p->useful_mean));
 }
 
-static void say_absent(verdicts *v, const job_findings *f)
+static void add_absent(verdicts *v, const job_findings *f)
 {
     char *missing = job_ranges(f->missing, f->missing_count);
     char *cut = job_ranges(f->cut, f->cut_count);
     if (f->missing_count)
-        say(v, "missing-ranks", PKI_WARN, NULL, "There is no file of %zu of %d ranks: %.400s.",
-            f->missing_count, f->of->world, missing);
+        add_verdict(v, "missing-ranks", PKI_WARN, NULL,
+                    "There is no file of %zu of %d ranks: %.400s.", f->missing_count, f->of->world,
+                    missing);
     if (f->cut_count)
-        say(v, "cut-off", PKI_WARN, NULL,
-            "%zu ranks did not end, or their files are cut off: %.400s.", f->cut_count, cut);
+        add_verdict(v, "cut-off", PKI_WARN, NULL,
+                    "%zu ranks did not end, or their files are cut off: %.400s.", f->cut_count,
+                    cut);
     free(missing);
     free(cut);
 }
 
-static void say_nothing_else(verdicts *v, const job_findings *f)
+static void add_undecided(verdicts *v, const job_findings *f)
 {
     if (f->of->outside_waits)
-        say(v, "waits-unknown", PKI_NOTE, NULL,
+        add_verdict(
+            v, "waits-unknown", PKI_NOTE, NULL,
             "No stage of the steps is of the kind comm or wait: what is outside all regions counts"
             " as waiting for others.");
     if (f->lateness.why_not)
-        say(v, "not-judged", PKI_NOTE, NULL, "Nobody can be called late: %s.", f->lateness.why_not);
+        add_verdict(v, "not-judged", PKI_NOTE, NULL, "Nobody can be called late: %s.",
+                    f->lateness.why_not);
     else if (v->count == (size_t)f->of->outside_waits)
-        say(v, "no-finding", PKI_GOOD, NULL, "No rank is late, and no host.");
+        add_verdict(v, "no-finding", PKI_GOOD, NULL, "No rank is late, and no host.");
 }
 
 static job_verdict *find_verdicts(const job_findings *f, bool all, size_t *count)
 {
     verdicts v = {NULL, 0};
-    say_late(&v, f, all);
-    say_links(&v, f);
-    say_processors(&v, f);
-    say_maybe(&v, f);
-    say_crowds(&v, f);
-    say_communication(&v, f);
-    say_imbalance(&v, f);
-    say_absent(&v, f);
-    say_nothing_else(&v, f);
+    add_late(&v, f, all);
+    add_links(&v, f);
+    add_slow_processors(&v, f);
+    add_maybe_late(&v, f);
+    add_crowds(&v, f);
+    add_communication(&v, f);
+    add_imbalance(&v, f);
+    add_absent(&v, f);
+    add_undecided(&v, f);
     *count = v.count;
     return v.all;
 }
@@ -321,7 +333,7 @@ job_verdict *job_verdicts(const job_findings *f, size_t *count)
     return find_verdicts(f, true, count);
 }
 
-job_verdict *job_verdicts_said(const job_findings *f, size_t *count)
+job_verdict *job_build_verdicts(const job_findings *f, size_t *count)
 {
     return find_verdicts(f, false, count);
 }

@@ -38,7 +38,7 @@ char *job_ranges(const int32_t *numbers, size_t count);
 double job_communication_share(const job_findings *f);
 
 /* Who is late, by how much, where, and what it costs: a sentence. */
-void job_say_late(const job *j, const job_late *late, char *text, size_t size);
+void job_describe_late(const job *j, const job_late *late, char *text, size_t size);
 
 /* Sentences, what is urgent first: each to be freed, and the array. */
 typedef struct job_verdict {
@@ -56,11 +56,11 @@ job_verdict *job_verdicts(const job_findings *f, size_t *count);
 /* The same for people: of more than so many that are late a few sentences, "late-ranks" by stage
  * and "late-hosts". */
 #define JOB_LATE_SAID 6
-job_verdict *job_verdicts_said(const job_findings *f, size_t *count);
+job_verdict *job_build_verdicts(const job_findings *f, size_t *count);
 
-/* said.c: these sentences, how many. */
+/* late_groups.c: these sentences, how many. */
 #define JOB_GROUPS_MOST 8
-size_t job_say_groups(const job_findings *f, job_verdict *to);
+size_t job_add_late_groups(const job_findings *f, job_verdict *to);
 
 void job_print_text(const job_findings *f, FILE *to);
 

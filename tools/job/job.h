@@ -163,8 +163,8 @@ void job_loop_finish(job_loop *loop, size_t stages);
 
 /* stages.c: the stages of all ranks, in an order, and behind them what is outside of all. Where in
  * it those of each rank stand: by rank, then by its own stage; to be freed with the next one. */
-uint32_t **job_gather_stages(job *j);
-void job_places_free(const job *j, uint32_t **places);
+uint32_t **job_index_stages(job *j);
+void job_stage_index_free(const job *j, uint32_t **places);
 bool job_stages_are_sane(const pki_stage_summary *s);
 
 /* selves.c: rows for the ranks that are noted, in order; then the one of a rank, NULL: it has none.

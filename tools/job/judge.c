@@ -169,7 +169,7 @@ static job_judgement judge_middle(const job_field *f, const double *late, size_t
 }
 
 /* The largest k with P(Binomial(n, 1/4) <= k) at most `most`; -1 if not even 0 is. */
-static ptrdiff_t left_out(size_t n, double most)
+static ptrdiff_t trimmed_below(size_t n, double most)
 {
     double logarithm = (double)n * log(0.75), sum = 0;
     for (size_t k = 0; k < n; k++) {
@@ -187,7 +187,8 @@ static pki_interval quartile_interval(const double *sorted, size_t n, size_t ind
                                       double level)
 {
     pki_interval out = {-INFINITY, INFINITY};
-    ptrdiff_t low = left_out(independent, level), high = left_out(independent, 1 - level) + 1;
+    ptrdiff_t low = trimmed_below(independent, level),
+              high = trimmed_below(independent, 1 - level) + 1;
     double scale = (double)n / (double)PKI_MAX(independent, 1);
     if (low >= 0)
         out.low = sorted[(size_t)((double)low * scale)];

@@ -80,7 +80,7 @@ static double *values_of_hosts(const job *j, const double *values, size_t blocks
 }
 
 /* Its ranks are compared with the others as if it were not late. */
-static void take_off(const job *j, double *values, size_t blocks, uint32_t host, double by)
+static void subtract_host(const job *j, double *values, size_t blocks, uint32_t host, double by)
 {
     for (size_t b = 0; b < blocks; b++)
         for (size_t r = 0; r < j->rank_count; r++)
@@ -97,8 +97,8 @@ static void judge_hosts(const job *j, const job_field *f, job_field *ranks, job_
         job_late *late = add_late(l, &of);
         late->host = true;
         late->host_at = h;
-        take_off(j, ranks->values, f->blocks, h, of.by);
-        take_off(j, ranks->low, f->blocks, h, of.by);
+        subtract_host(j, ranks->values, f->blocks, h, of.by);
+        subtract_host(j, ranks->low, f->blocks, h, of.by);
     }
 }
 
@@ -148,7 +148,8 @@ static seen see(const job *j, const job_field *f, const job_lateness *l)
             s.quick[look][r] = job_field_quick(f, (job_look)look, r);
             s.may_be[r] |= s.quick[look][r] > log1p(JOB_LATE_LEAST);
         }
-        s.stands[look] = job_stand_out(j, f->roles, l->processors.told, s.quick[look], f->level);
+        s.stands[look] =
+            job_stand_out(j, f->roles, l->processors.determined, s.quick[look], f->level);
     }
     return s;
 }
@@ -162,10 +163,10 @@ static void unsee(seen *s)
     free(s->may_be);
 }
 
-void job_note_not_told(job_not_told *to, size_t rank, double by)
+void job_note_undecided(job_undecided *to, size_t rank, double by)
 {
     if (!to->ranks || by > to->by)
-        *to = (job_not_told){to->ranks, rank, by};
+        *to = (job_undecided){to->ranks, rank, by};
     to->ranks++;
 }
 
@@ -202,8 +203,8 @@ static void judge_ranks(const job *j, const job_field *f, job_lateness *l)
             late->rank = r;
             late->host_at = j->ranks[r].host;
             late->processor = l->processors.alone[r];
-        } else if (!alone && job_is_told(&j->ranks[r])) {
-            job_note_not_told(&l->not_alone, r, l->by[r]);
+        } else if (!alone && job_has_run_delay(&j->ranks[r])) {
+            job_note_undecided(&l->not_alone, r, l->by[r]);
         }
     }
     unsee(&s);
@@ -222,10 +223,10 @@ static bool is_accused(const job_lateness *l, size_t rank)
  * its own. */
 static void find_not_known(const job *j, const job_field *ranks, job_lateness *l)
 {
-    size_t not_told = 0;
+    size_t unknown = 0;
     for (size_t r = 0; r < j->rank_count; r++)
-        not_told += !job_is_told(&j->ranks[r]) && job_crowd_share(&j->ranks[r].processor) > 0;
-    if (!not_told)
+        unknown += !job_has_run_delay(&j->ranks[r]) && job_crowd_share(&j->ranks[r].processor) > 0;
+    if (!unknown)
         return;
     job_field f = *ranks;
     f.low = f.values;
@@ -236,7 +237,7 @@ static void find_not_known(const job *j, const job_field *ranks, job_lateness *l
         bool alone;
         job_judgement of = judge_rank(&w, &f, &s, r, &alone);
         if (of.late && !is_accused(l, r))
-            job_note_not_told(&l->not_known, r, expm1(of.by));
+            job_note_undecided(&l->not_known, r, expm1(of.by));
     }
     unsee(&s);
     job_worth_end(&w);

@@ -43,10 +43,10 @@ typedef struct job_late {
 } job_late;
 
 /* Ranks that may be late. */
-typedef struct job_not_told {
+typedef struct job_undecided {
     size_t ranks, rank; /* how many, and the latest of them: its place */
     double by;
-} job_not_told;
+} job_undecided;
 
 typedef struct job_lateness {
     const char *why_not; /* why nobody could be judged; NULL: they were */
@@ -54,17 +54,17 @@ typedef struct job_lateness {
     size_t blocks, roles;
     double *by; /* by place of a rank: its median lateness, as a share; NAN: unknown */
     size_t count;
-    job_late *late;         /* latest first */
-    double cost;            /* of all of them together, ns per step */
-    job_not_told not_known; /* late, unless time without a processor explains it: of these ranks
+    job_late *late;          /* latest first */
+    double cost;             /* of all of them together, ns per step */
+    job_undecided not_known; /* late, unless time without a processor explains it: of these ranks
                                nobody tells where in the run that was */
-    job_not_told not_alone; /* late as others on their host are, which share processors */
-    job_not_told at_link;   /* late by less than a tenth of what their slow link takes */
+    job_undecided not_alone; /* late as others on their host are, which share processors */
+    job_undecided at_link;   /* late by less than a tenth of what their slow link takes */
     job_processors processors;
 } job_lateness;
 
 /* One more. */
-void job_note_not_told(job_not_told *to, size_t rank, double by);
+void job_note_undecided(job_undecided *to, size_t rank, double by);
 
 /* waits: NULL: nothing is known of links. */
 job_lateness job_find_late(const job *j, const job_waits *waits);

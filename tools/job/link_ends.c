@@ -30,7 +30,7 @@ void job_excuse_link_ends(const job *j, const job_waits *waits, job_lateness *l)
         const job_late *late = &l->late[i];
         bool part = !late->host && excess_of(j, late) < JOB_LINK_PART * links_of(waits, late->rank);
         if (part)
-            job_note_not_told(&l->at_link, late->rank, late->by);
+            job_note_undecided(&l->at_link, late->rank, late->by);
         else
             l->late[kept++] = *late;
     }

@@ -24,7 +24,7 @@ static double *none(const job *j)
     return values;
 }
 
-static size_t place_of_comm(gathering *g, const pki_comm_row *row)
+static size_t index_of_comm(gathering *g, const pki_comm_row *row)
 {
     char key[400];
     snprintf(key, sizeof key, "%.100s\x1f%.200s\x1f%" PRIx64, row->library, row->name, row->id);
@@ -44,7 +44,7 @@ static size_t place_of_comm(gathering *g, const pki_comm_row *row)
 
 static void add_comm(gathering *g, size_t rank, const pki_comm_row *row)
 {
-    size_t at = place_of_comm(g, row);
+    size_t at = index_of_comm(g, row);
     job_comm *c = &g->to->comms[at];
     c->ranks += g->waited[at][rank] < 0;
     c->calls += (double)row->calls;
@@ -52,7 +52,7 @@ static void add_comm(gathering *g, size_t rank, const pki_comm_row *row)
     g->waited[at][rank] = (g->waited[at][rank] < 0 ? 0 : g->waited[at][rank]) + (double)row->waited;
 }
 
-static size_t place_of_operation(gathering *g, size_t comm, const pki_operation_row *row)
+static size_t index_of_operation(gathering *g, size_t comm, const pki_operation_row *row)
 {
     char key[100];
     snprintf(key, sizeof key, "%zu %u %" PRIu64, comm, row->op, row->size);
@@ -71,7 +71,7 @@ static size_t place_of_operation(gathering *g, size_t comm, const pki_operation_
 
 static void add_operation(gathering *g, size_t rank, size_t comm, const pki_operation_row *row)
 {
-    size_t at = place_of_operation(g, comm, row);
+    size_t at = index_of_operation(g, comm, row);
     job_operation *o = &g->to->operations[at];
     o->calls += (double)row->time.count;
     o->bytes += (double)row->bytes;
@@ -115,11 +115,11 @@ static void add_rank(gathering *g, size_t rank)
         add_comm(g, rank, &c->comms[i]);
     for (size_t i = 0; i < c->collective_count; i++)
         if (c->collectives[i].comm < c->comm_count)
-            add_operation(g, rank, place_of_comm(g, &c->comms[c->collectives[i].comm]),
+            add_operation(g, rank, index_of_comm(g, &c->comms[c->collectives[i].comm]),
                           &c->collectives[i]);
     for (size_t i = 0; i < c->slowest_count; i++)
         if (c->slowest[i].comm < c->comm_count)
-            add_call(g, rank, place_of_comm(g, &c->comms[c->slowest[i].comm]), &c->slowest[i]);
+            add_call(g, rank, index_of_comm(g, &c->comms[c->slowest[i].comm]), &c->slowest[i]);
 }
 
 /* ---- what comes out ---- */

@@ -304,7 +304,7 @@ void job_loop_finish(job_loop *loop, size_t stages)
 
 /* ---- all kinds ---- */
 
-static void gather_kinds(const job *j, table *kinds)
+static void collect_kinds(const job *j, table *kinds)
 {
     table_add(kinds, "");
     for (size_t r = 0; r < j->rank_count; r++)
@@ -339,12 +339,12 @@ bool job_make_loops(job *j, const job_steps *steps, complaint *why)
 {
     table kinds = {0};
     find_warmup(j);
-    gather_kinds(j, &kinds);
-    uint32_t **places = job_gather_stages(j);
+    collect_kinds(j, &kinds);
+    uint32_t **places = job_index_stages(j);
     j->loops = memory_zeroed(kinds.count, sizeof *j->loops);
     for (uint32_t i = 0; i < kinds.count; i++)
         make_loop(j, kinds.texts[i], steps, places, &j->loops[j->loop_count++]);
-    job_places_free(j, places);
+    job_stage_index_free(j, places);
     table_finish(&kinds);
     return !steps->given || job_usual(j) ||
            complaint_set(why, "no rank has a block of steps within %llu-%llu",

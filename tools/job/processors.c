@@ -7,6 +7,7 @@
 #include "bench/stats/sample_stats.h"
 #include "job/roles.h"
 #include "memory.h"
+#include "stats/select.h"
 
 #define TURNS 5
 #define PURE 0.75 /* of a block on one processor: says something of that */
@@ -35,7 +36,7 @@ typedef struct search {
     size_t *alone;  /* by rank: blocks in which it was, on the processor in `out` */
     sitter *sitters;
     bench *benches;
-    pki_ranked *said;
+    pki_weighted *said;
     double *room;
     job_processor_look *looks; /* of a host */
     size_t look_count, look_room;
@@ -88,21 +89,14 @@ static size_t find_benches(search *f, size_t n)
 static double slowness(search *f, const bench *b, size_t but, double elsewhere)
 {
     const sitter *all = f->sitters + b->begin;
-    double sum = 0, below = 0;
+    size_t count = 0;
     for (size_t i = 0; i < b->count; i++) {
-        bool counts = i != but && all[i].weight > 0;
-        f->room[i] = counts ? (all[i].value - (1 - all[i].share) * elsewhere) / all[i].share : NAN;
-        sum += counts ? all[i].weight : 0;
+        const sitter *s = &all[i];
+        if (i != but && s->weight > 0)
+            f->said[count++] = (pki_weighted){
+                .value = (s->value - (1 - s->share) * elsewhere) / s->share, .weight = s->weight};
     }
-    if (!(sum > 0))
-        return NAN;
-    pki_samples_rank(f->room, b->count, f->said); /* no numbers are last */
-    size_t i = 0;
-    while ((below += all[f->said[i].place].weight) < sum / 2 * (1 - 1e-9))
-        i++;
-    bool between = below <= sum / 2 * (1 + 1e-9) && i + 1 < b->count;
-    double next = between ? f->said[i + 1].value : NAN;
-    return isnan(next) ? f->said[i].value : (f->said[i].value + next) / 2;
+    return pki_select_weighted_median(f->said, count);
 }
 
 /* Over the ranks on all processors of which anybody says anything. */
@@ -143,7 +137,7 @@ static total find_slowness(search *f, size_t count)
 }
 
 /* What is the processors' in each rank's value: by what all ranks there say, or the others. */
-static void tell_effects(search *f, size_t block, size_t count, total all, bool by_others)
+static void set_effects(search *f, size_t block, size_t count, total all, bool by_others)
 {
     for (size_t k = 0; k < count; k++) {
         const bench *b = &f->benches[k];
@@ -185,7 +179,7 @@ static bool enter(search *f, const size_t *ranks, size_t count, bool last)
         size_t sitters = find_sitters(f, b, ranks, count), benches = find_benches(f, sitters);
         shared |= benches < sitters;
         total all = find_slowness(f, benches);
-        tell_effects(f, b, benches, all, last);
+        set_effects(f, b, benches, all, last);
         if (last)
             look(f, b, benches, all);
     }
@@ -227,21 +221,21 @@ static void begin_own(search *f, const uint32_t *roles, size_t role_count)
     free(level);
 }
 
-static bool is_told(const search *f, size_t rank)
+static bool is_determined(const search *f, size_t rank)
 {
-    size_t told = 0, all = 0;
+    size_t known = 0, all = 0;
     for (size_t b = 0; b < f->loop->block_count; b++) {
         size_t cell = job_cell(f->of, b, rank);
         all += isnan(f->values[cell]) ? 0 : 1;
-        told += isnan(f->effect[cell]) ? 0 : 1;
+        known += isnan(f->effect[cell]) ? 0 : 1;
     }
-    return 2 * told > all;
+    return 2 * known > all;
 }
 
-static void take_off(search *f, const size_t *ranks, size_t count, bool *told)
+static void subtract_effects(search *f, const size_t *ranks, size_t count, bool *determined)
 {
     for (size_t i = 0; i < count; i++)
-        if (!(told[ranks[i]] = is_told(f, ranks[i])))
+        if (!(determined[ranks[i]] = is_determined(f, ranks[i])))
             for (size_t b = 0; b < f->loop->block_count; b++)
                 f->effect[job_cell(f->of, b, ranks[i])] = INFINITY; /* stays as it is */
     for (size_t b = 0; b < f->loop->block_count; b++) {
@@ -302,7 +296,7 @@ static void enter_host(search *f, uint32_t host, const size_t *ranks, size_t cou
         }
     }
     enter(f, ranks, count, true);
-    take_off(f, ranks, count, out->told);
+    subtract_effects(f, ranks, count, out->determined);
     job_find_slow(f->of, host, f->looks, f->look_count, out);
 }
 
@@ -341,7 +335,7 @@ job_processors job_find_processors(const job *j, const uint32_t *roles, size_t r
                                    double *values, double *low)
 {
     const job_loop *loop = job_usual(j);
-    job_processors out = {.told = memory_zeroed(j->rank_count, sizeof *out.told),
+    job_processors out = {.determined = memory_zeroed(j->rank_count, sizeof *out.determined),
                           .alone = memory_zeroed(j->rank_count, sizeof *out.alone)};
     for (size_t r = 0; r < j->rank_count; r++)
         out.alone[r] = PKI_SEAT_UNKNOWN;
@@ -371,7 +365,7 @@ job_processors job_find_processors(const job *j, const uint32_t *roles, size_t r
 void job_processors_finish(job_processors *p)
 {
     free(p->slow);
-    free(p->told);
+    free(p->determined);
     free(p->alone);
     *p = (job_processors){0};
 }

@@ -41,7 +41,7 @@ typedef struct job_slow_processor {
 typedef struct job_processors {
     size_t slow_count;
     job_slow_processor *slow; /* slowest first */
-    bool *told;               /* by place of a rank: its processors' part has been taken off */
+    bool *determined;         /* by place of a rank: its processors' part has been taken off */
     uint32_t *alone;          /* by place of a rank: the processor that it alone had, nearly all the
                                  time; PKI_SEAT_UNKNOWN: none */
 } job_processors;

@@ -67,7 +67,7 @@ struct job_reading {
 
 typedef job_reading reading;
 
-static uint32_t place_of(reading *all, const job_rank *r)
+static uint32_t index_of(reading *all, const job_rank *r)
 {
     char key[160];
     if (r->rank != JOB_NO_RANK)
@@ -87,9 +87,9 @@ static job_rank rank_of(const char *path, pki_summary *s)
                   .processor = s->steps.processor,
                   .comm = s->comm,
                   .self_count = s->region_count};
-    job_devices_take(&r, s);
+    job_devices_copy(&r, s);
     r.spent = job_spent_of(s);
-    job_counted_take(&r, s);
+    job_counted_move(&r, s);
     s->run = (pki_run){0};
     s->stages = (pki_stage_summary){0};
     s->comm = (pki_comm_summary){0};
@@ -97,7 +97,7 @@ static job_rank rank_of(const char *path, pki_summary *s)
 }
 
 /* Another file of the same run is nothing to speak of. */
-static void leave_out(job *j, const job_rank *taken, job_rank *r)
+static void drop_file(job *j, const job_rank *taken, job_rank *r)
 {
     char what[PATH_MAX + 80];
     snprintf(what, sizeof what, "is of another run of rank %d than %s: left out", r->rank,
@@ -107,26 +107,26 @@ static void leave_out(job *j, const job_rank *taken, job_rank *r)
     finish_rank(r);
 }
 
-static void take(reading *all, const char *path, pki_summary *s)
+static void add_run(reading *all, const char *path, pki_summary *s)
 {
     job *j = all->into;
     job_rank next = rank_of(path, s);
-    uint32_t place = place_of(all, &next);
+    uint32_t place = index_of(all, &next);
     if (place == j->rank_count) {
         memory_fit(&j->ranks, &all->room, j->rank_count + 1, sizeof *j->ranks);
         job_regions_add(all->regions, &next, s);
         j->ranks[j->rank_count++] = next;
     } else if (preference(&next, &j->ranks[place]) > 0) {
-        leave_out(j, &next, &j->ranks[place]);
+        drop_file(j, &next, &j->ranks[place]);
         j->ranks[place] = next;
         all->again = true;
     } else {
-        leave_out(j, &j->ranks[place], &next);
+        drop_file(j, &j->ranks[place], &next);
     }
     pki_summary_finish(s);
 }
 
-static bool take_life(job *j, const char *path)
+static bool add_life(job *j, const char *path)
 {
     job_life life;
     if (!job_life_read(path, &life))
@@ -142,8 +142,8 @@ static void read_files(reading *all, const table *files)
         pki_summary s;
         complaint why = {""};
         if (job_load(files->texts[i], &s, &why))
-            take(all, files->texts[i], &s);
-        else if (!take_life(all->into, files->texts[i]))
+            add_run(all, files->texts[i], &s);
+        else if (!add_life(all->into, files->texts[i]))
             job_note(&all->into->notes, files->texts[i], why.text);
     }
     all->into->file_count = files->count;
@@ -202,7 +202,7 @@ static void add_again(reading *all)
     }
 }
 
-static void place_hosts(job *j)
+static void number_hosts(job *j)
 {
     for (size_t i = 0; i < j->rank_count; i++) {
         job_rank *r = &j->ranks[i];
@@ -227,7 +227,7 @@ static bool arrange(reading *all, const job_steps *steps, complaint *why)
     if (all->again)
         add_again(all);
     table_finish(&all->processes);
-    place_hosts(j);
+    number_hosts(j);
     job_regions_end(all->regions, j);
     if (j->notes.count)
         qsort(j->notes.texts, j->notes.count, sizeof *j->notes.texts, by_text);
@@ -259,7 +259,7 @@ job_reading *job_reading_begin(job *j)
 
 void job_reading_add(job_reading *all, pki_summary *rank)
 {
-    take(all, "", rank);
+    add_run(all, "", rank);
 }
 
 bool job_reading_end(job_reading *all, const job_steps *steps, complaint *why)

@@ -24,7 +24,7 @@ job_regions *job_regions_begin(void)
     return memory_zeroed(1, sizeof(job_regions));
 }
 
-static uint32_t place_of(job_regions *all, const pki_region_row *row)
+static uint32_t index_of_region(job_regions *all, const pki_region_row *row)
 {
     char name[512];
     size_t length = strnlen(row->name, sizeof name - 2);
@@ -65,7 +65,7 @@ void job_regions_add(job_regions *all, job_rank *rank, const pki_summary *from)
     rank->selves = memory_zeroed(from->region_count, sizeof *rank->selves);
     for (size_t i = 0; i < from->region_count; i++) {
         const pki_region_row *row = &from->regions[i];
-        uint32_t at = place_of(all, row);
+        uint32_t at = index_of_region(all, row);
         add_exact(all->sums[at], &row->exact);
         rank->selves[i] = (job_self){at, (double)row->self};
     }

@@ -36,7 +36,7 @@ static bool counts(const char *counter)
     return strcmp(counter, "psys") != 0 && (!strchr(counter, ' ') || ends_with(counter, " dram"));
 }
 
-static void take_energy(const pki_energy_summary *e, job_spent *out)
+static void fill_energy(const pki_energy_summary *e, job_spent *out)
 {
     out->counters = memory_zeroed(e->row_count, sizeof *out->counters);
     for (size_t i = 0; i < e->row_count; i++) {
@@ -54,7 +54,7 @@ static void take_energy(const pki_energy_summary *e, job_spent *out)
     }
 }
 
-static void take_files(const pki_io_summary *io, job_spent *out)
+static void fill_files(const pki_io_summary *io, job_spent *out)
 {
     if (!io->asked || (io->why_not && *io->why_not))
         return;
@@ -64,7 +64,7 @@ static void take_files(const pki_io_summary *io, job_spent *out)
     out->of[JOB_DEVICE_WRITTEN] = (double)io->write_device;
 }
 
-static void take_operations(const pki_utilisation *u, job_spent *out)
+static void fill_operations(const pki_utilisation *u, job_spent *out)
 {
     double possible = u->peak * (double)u->time / 1e9;
     if (!u->steps || !(possible > 0))
@@ -77,7 +77,7 @@ static void take_operations(const pki_utilisation *u, job_spent *out)
 }
 
 /* Of all its devices; what is pinned of the host is in the process's own. */
-static void take_devices(const pki_gpu_memory_summary *m, job_spent *out)
+static void fill_devices(const pki_gpu_memory_summary *m, job_spent *out)
 {
     if (!m->asked || (m->why_not && *m->why_not))
         return;
@@ -95,12 +95,12 @@ job_spent job_spent_of(const pki_summary *s)
     job_spent out = {.counter_count = 0};
     for (int i = 0; i < JOB_COSTS; i++)
         out.of[i] = -1;
-    take_operations(&s->steps.utilisation, &out);
-    take_files(&s->io, &out);
-    take_energy(&s->energy, &out);
+    fill_operations(&s->steps.utilisation, &out);
+    fill_files(&s->io, &out);
+    fill_energy(&s->energy, &out);
     if (s->memory.looks)
         out.of[JOB_RESIDENT] = (double)s->memory.most_resident;
-    take_devices(&s->gpu_memory, &out);
+    fill_devices(&s->gpu_memory, &out);
     return out;
 }
 

@@ -71,7 +71,7 @@ static void add_outside(gathering *g)
         (job_stage){memory_copy(JOB_OUTSIDE), PKI_UNTRACKED, j->outside_waits};
 }
 
-uint32_t **job_gather_stages(job *j)
+uint32_t **job_index_stages(job *j)
 {
     gathering g = {.of = j};
     uint32_t **places = memory_zeroed(j->rank_count, sizeof *places);
@@ -88,7 +88,7 @@ uint32_t **job_gather_stages(job *j)
     return places;
 }
 
-void job_places_free(const job *j, uint32_t **places)
+void job_stage_index_free(const job *j, uint32_t **places)
 {
     for (size_t r = 0; r < j->rank_count; r++)
         free(places[r]);

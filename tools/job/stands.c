@@ -64,15 +64,16 @@ static size_t crowded_standings(const job *j, const uint32_t *roles, const doubl
     return count;
 }
 
-static double level_of(const standing *standings, size_t count, const bool *told, double level)
+static double level_of(const standing *standings, size_t count, const bool *determined,
+                       double level)
 {
     for (size_t i = 0; i < count; i++)
-        if (!told[standings[i].rank])
+        if (!determined[standings[i].rank])
             return level;
-    return PKI_MAX(level, JOB_STANDS_TOLD);
+    return PKI_MAX(level, JOB_STANDS_DETERMINED);
 }
 
-bool *job_stand_out(const job *j, const uint32_t *roles, const bool *told, const double *late,
+bool *job_stand_out(const job *j, const uint32_t *roles, const bool *determined, const double *late,
                     double level)
 {
     bool *stands = memory_zeroed(j->rank_count, sizeof *stands);
@@ -88,7 +89,7 @@ bool *job_stand_out(const job *j, const uint32_t *roles, const bool *told, const
             n++;
         for (size_t k = 0; n >= 3 && k < n; k++)
             stands[standings[i + k].rank] = false;
-        judge_group(standings + i, n, level_of(standings + i, n, told, level), stands);
+        judge_group(standings + i, n, level_of(standings + i, n, determined, level), stands);
     }
     free(standings);
     return stands;

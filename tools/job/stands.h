@@ -20,11 +20,12 @@
 
 #include "job/job.h"
 
-#define JOB_STANDS_OUT 2.0   /* times as long as others: always */
-#define JOB_STANDS_TOLD 0.02 /* the level, where the processors' part is off */
+#define JOB_STANDS_OUT 2.0         /* times as long as others: always */
+#define JOB_STANDS_DETERMINED 0.02 /* the level, where the processors' part is off */
 
-/* By place of a rank; told: processors.h's; late: logarithms, by rank; level: of each comparison.
- * All true on hosts that are not crowded, or have fewer than three ranks to compare. To be freed.
+/* By place of a rank; determined: processors.h's; late: logarithms, by rank; level: of each
+ * comparison. All true on hosts that are not crowded, or have fewer than three ranks to compare. To
+ * be freed.
  */
-bool *job_stand_out(const job *j, const uint32_t *roles, const bool *told, const double *late,
+bool *job_stand_out(const job *j, const uint32_t *roles, const bool *determined, const double *late,
                     double level);

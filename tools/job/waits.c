@@ -88,7 +88,7 @@ static bool may_be_half(const analysis *a, const seen *receive)
 }
 
 /* Of one that had come before it was wanted nobody knows how long it took. */
-static void take_transfer(analysis *a, const seen *send, const seen *receive, int64_t doubt)
+static void add_transfer(analysis *a, const seen *send, const seen *receive, int64_t doubt)
 {
     moments s = moments_of(a, send), r = moments_of(a, receive);
     if (doubt < 0 || r.waits > s.starts || may_be_half(a, receive))
@@ -101,7 +101,7 @@ static void take_transfer(analysis *a, const seen *send, const seen *receive, in
                         (double)PKI_MAX(r.ends - PKI_MAX(s.starts, r.waits), 0), (double)doubt});
 }
 
-static void take_late_receiver(analysis *a, const seen *send, const seen *receive, double scale)
+static void add_late_receiver(analysis *a, const seen *send, const seen *receive, double scale)
 {
     moments s = moments_of(a, send), r = moments_of(a, receive);
     int64_t doubt = job_axis_doubt(&a->axis, send->rank, receive->rank);
@@ -115,7 +115,7 @@ static void take_late_receiver(analysis *a, const seen *send, const seen *receiv
                                             r.starts, doubt, scale});
 }
 
-static void take_message(analysis *a, const seen *send, const seen *receive)
+static void classify_message(analysis *a, const seen *send, const seen *receive)
 {
     moments s = moments_of(a, send), r = moments_of(a, receive);
     const seen both[2] = {*send, *receive};
@@ -127,8 +127,8 @@ static void take_message(analysis *a, const seen *send, const seen *receive)
     }
     a->to->messages++;
     add_wait(a, JOB_LATE_SENDER, receive, &r, send, s.starts, scale);
-    take_late_receiver(a, send, receive, scale);
-    take_transfer(a, send, receive, doubt);
+    add_late_receiver(a, send, receive, scale);
+    add_transfer(a, send, receive, doubt);
     if (a->exchange[receive->rank])
         job_exchanges_received(&a->exchanges,
                                &(job_half_received){receive->rank, receive->row->start,
@@ -147,7 +147,7 @@ static size_t last_of(const analysis *a, const seen *all, size_t count)
     return last;
 }
 
-static void take_all_to_all(analysis *a, const seen *all, size_t count, double scale)
+static void add_all_to_all_waits(analysis *a, const seen *all, size_t count, double scale)
 {
     size_t last = last_of(a, all, count);
     int64_t until = moments_of(a, &all[last]).starts;
@@ -167,7 +167,7 @@ static const seen *root_of(const analysis *a, const seen *all, size_t count)
     return NULL;
 }
 
-static void take_from_root(analysis *a, const seen *all, size_t count, double scale)
+static void add_late_broadcast(analysis *a, const seen *all, size_t count, double scale)
 {
     const seen *root = root_of(a, all, count);
     for (size_t i = 0; root && i < count; i++) {
@@ -177,7 +177,7 @@ static void take_from_root(analysis *a, const seen *all, size_t count, double sc
     }
 }
 
-static void take_to_root(analysis *a, const seen *all, size_t count, double scale)
+static void add_early_reduce(analysis *a, const seen *all, size_t count, double scale)
 {
     const seen *root = root_of(a, all, count), *first = NULL;
     for (size_t i = 0; i < count; i++)
@@ -190,17 +190,17 @@ static void take_to_root(analysis *a, const seen *all, size_t count, double scal
     add_wait(a, JOB_EARLY_REDUCE, root, &m, first, moments_of(a, first).starts, scale);
 }
 
-static void take_collective(analysis *a, const seen *all, size_t count)
+static void classify_collective(analysis *a, const seen *all, size_t count)
 {
     double scale = scale_of(a, all, count);
     uint32_t op = all[0].row->op;
     a->to->collectives++;
     if (op == PK_OP_BROADCAST || op == PK_OP_SCATTER)
-        take_from_root(a, all, count, scale);
+        add_late_broadcast(a, all, count, scale);
     else if (op == PK_OP_REDUCE || op == PK_OP_GATHER)
-        take_to_root(a, all, count, scale);
+        add_early_reduce(a, all, count, scale);
     else
-        take_all_to_all(a, all, count, scale);
+        add_all_to_all_waits(a, all, count, scale);
 }
 
 /* ---- which belong together ---- */
@@ -225,14 +225,14 @@ static bool is_whole(const seen *all, size_t count)
     return count > 1 && count == all[0].row->ranks;
 }
 
-static void take_group(analysis *a, const seen *all, size_t count)
+static void classify_group(analysis *a, const seen *all, size_t count)
 {
     if (!is_whole(all, count))
         a->to->alone += count;
     else if (pki_comm_op_is_message(all[0].row->op))
-        take_message(a, &all[0], &all[1]);
+        classify_message(a, &all[0], &all[1]);
     else
-        take_collective(a, all, count);
+        classify_collective(a, all, count);
 }
 
 static void find_exchanges(analysis *a)
@@ -245,7 +245,7 @@ static void find_exchanges(analysis *a)
     }
 }
 
-static seen *gather(const job *j, size_t *count)
+static seen *collect_operations(const job *j, size_t *count)
 {
     size_t n = 0;
     for (size_t r = 0; r < j->rank_count; r++)
@@ -263,15 +263,15 @@ static seen *gather(const job *j, size_t *count)
     return all;
 }
 
-static void take_all(analysis *a)
+static void classify_all(analysis *a)
 {
     size_t count;
-    seen *all = gather(a->of, &count);
+    seen *all = collect_operations(a->of, &count);
     find_exchanges(a);
     for (size_t i = 0, next; i < count; i = next) {
         for (next = i + 1; next < count && all[next].key == all[i].key; next++)
             ;
-        take_group(a, &all[i], next - i);
+        classify_group(a, &all[i], next - i);
     }
     job_exchanges_end(&a->exchanges, a->to, a->of->rank_count);
     free(a->exchange);
@@ -290,7 +290,7 @@ job_waits job_find_waits(const job *j)
     for (int i = 0; i < JOB_WAITS; i++)
         w.by[i] = memory_zeroed(j->rank_count + 1, sizeof *w.by[i]);
     w.caused = memory_zeroed(j->rank_count + 1, sizeof *w.caused);
-    take_all(&a);
+    classify_all(&a);
     job_axis_finish(&a.axis);
     w.links = job_links_of_transfers(&a.transfers, j, &w.link_count);
     free(a.transfers.all);

@@ -232,7 +232,7 @@ static uint64_t count_calls(const view *l, const live_name *name)
     return 0;
 }
 
-static size_t count_left(const inquiry *q, size_t of, const live_name *name)
+static size_t count_ended(const inquiry *q, size_t of, const live_name *name)
 {
     size_t n = 0;
     uint64_t mine = count_calls(&q->views[of], name);
@@ -242,7 +242,7 @@ static size_t count_left(const inquiry *q, size_t of, const live_name *name)
     return n;
 }
 
-static void find_in_regions_left(inquiry *q)
+static void find_in_ended_regions(inquiry *q)
 {
     for (size_t i = 0; i < q->count; i++) {
         char words[BEHIND_WORDS] = "";
@@ -250,7 +250,7 @@ static void find_in_regions_left(inquiry *q)
         if (!stands(&q->views[i]) || !in || is_waiting(&q->views[i]))
             continue;
         const live_name *name = live_name_of(&q->views[i].s.names, in->id);
-        size_t left = count_left(q, i, name);
+        size_t left = count_ended(q, i, name);
         if (!left)
             continue;
         append(words, "is inside %s, which %zu other%s left and wait%s since", name->text, left,
@@ -340,7 +340,7 @@ static void inquire(inquiry *q)
     if (!q->to->count)
         find_in_earlier_steps(q, false);
     if (!q->to->count)
-        find_in_regions_left(q);
+        find_in_ended_regions(q);
     if (!q->to->count)
         find_in_earlier_steps(q, true);
     if (ended)

@@ -73,7 +73,7 @@ size_t pki_samples_block(const double *samples, size_t n, double median)
 
 /* How many of n may be left out on each side: the largest k with P(Binomial(n, 1/2) <= k) at most
  * (1 - confidence) / 2; -1 if not even 0 is. */
-static ptrdiff_t left_out(size_t n, double confidence)
+static ptrdiff_t trimmed_on_each_side(size_t n, double confidence)
 {
     double most = (1 - confidence) / 2, sum = 0, logarithm = -(double)n * M_LN2;
     for (size_t k = 0; k <= n / 2; k++) {
@@ -92,7 +92,7 @@ static size_t independent(size_t n, double dependence)
 
 bool pki_samples_sign_supported(size_t n, double dependence, double confidence)
 {
-    return left_out(independent(n, dependence), confidence) >= 0;
+    return trimmed_on_each_side(independent(n, dependence), confidence) >= 0;
 }
 
 pki_interval pki_samples_sign_interval(const double *sorted, size_t n, double dependence,
@@ -101,7 +101,7 @@ pki_interval pki_samples_sign_interval(const double *sorted, size_t n, double de
     if (n == 0)
         return (pki_interval){0, 0};
     size_t count = independent(n, dependence);
-    ptrdiff_t out = left_out(count, confidence);
+    ptrdiff_t out = trimmed_on_each_side(count, confidence);
     size_t below = out > 0 ? (size_t)((double)out * (double)n / (double)count) : 0;
     below = PKI_MIN(below, (n - 1) / 2);
     return (pki_interval){sorted[below], sorted[n - 1 - below]};

@@ -40,7 +40,7 @@ static uint64_t microjoules(double joules)
     return joules > 0 && joules < 1e12 ? (uint64_t)llround(joules * 1e6) : 0;
 }
 
-static bool take_counter(const pki_energy_account *a, const pki_energy_counter *c,
+static bool read_counter(const pki_energy_account *a, const pki_energy_counter *c,
                          pki_energy_sums *out)
 {
     pki_energy_sum run = {.microjoules = microjoules(c->joules),
@@ -70,7 +70,7 @@ static bool take_counter(const pki_energy_account *a, const pki_energy_counter *
     return done;
 }
 
-bool pki_energy_take(const pki_energy_account *a, const char *why_not, pki_energy_sums *out)
+bool pki_energy_sum_up(const pki_energy_account *a, const char *why_not, pki_energy_sums *out)
 {
     bool done = true;
     out->asked = 1;
@@ -82,7 +82,7 @@ bool pki_energy_take(const pki_energy_account *a, const char *why_not, pki_energ
     out->free_time = a->free_time;
     out->rows = calloc(a->count * (a->kind_count + 1) + 1, sizeof *out->rows);
     for (size_t i = 0; i < a->count && out->rows; i++)
-        done = take_counter(a, &a->counters[i], out) && done;
+        done = read_counter(a, &a->counters[i], out) && done;
     return out->rows && out->held_by && out->why_not && done;
 }
 
@@ -103,7 +103,7 @@ static bool is_run(const pki_energy_sum *row)
 }
 
 /* What has `before` in it is never below it. */
-static void take_off(pki_energy_sum *row, const pki_energy_sum *before)
+static void subtract(pki_energy_sum *row, const pki_energy_sum *before)
 {
     row->microjoules -= before->microjoules;
     row->time -= before->time;
@@ -131,7 +131,7 @@ bool pki_energy_more(const pki_energy_sums *now, const pki_energy_sums *before,
         pki_energy_sum row = now->rows[i];
         const pki_energy_sum *was = find(before, &row);
         if (was)
-            take_off(&row, was);
+            subtract(&row, was);
         done = add_row(out, row, row.counter, row.step_kind) && done;
     }
     return out->why_not && out->held_by && out->rows && done;
@@ -212,7 +212,7 @@ bool pki_energy_add(pki_energy_sums *into, const pki_energy_sums *more)
 
 /* ---- as a report says it ---- */
 
-static bool say_row(const pki_energy_sum *sum, pki_energy_row *row)
+static bool fill_row(const pki_energy_sum *sum, pki_energy_row *row)
 {
     *row = (pki_energy_row){.counter = strdup(sum->counter),
                             .step_kind = strdup(sum->step_kind),
@@ -237,7 +237,7 @@ static bool say_row(const pki_energy_sum *sum, pki_energy_row *row)
     return row->counter && row->step_kind;
 }
 
-bool pki_energy_say(const pki_energy_sums *sums, pki_energy_summary *out)
+bool pki_energy_fill(const pki_energy_sums *sums, pki_energy_summary *out)
 {
     bool done = true;
     if (!sums->asked)
@@ -251,7 +251,7 @@ bool pki_energy_say(const pki_energy_sums *sums, pki_energy_summary *out)
     out->free_time = sums->free_time;
     out->rows = calloc(sums->row_count + 1, sizeof *out->rows);
     for (size_t i = 0; i < sums->row_count && out->rows; i++)
-        done = say_row(&sums->rows[i], &out->rows[out->row_count++]) && done;
+        done = fill_row(&sums->rows[i], &out->rows[out->row_count++]) && done;
     return out->rows && out->held_by && out->why_not && done;
 }
 

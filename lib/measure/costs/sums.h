@@ -24,7 +24,7 @@ typedef struct pki_energy_sums {
 
 /* These are false without memory; `out` is empty before. */
 
-bool pki_energy_take(const pki_energy_account *account, const char *why_not, pki_energy_sums *out);
+bool pki_energy_sum_up(const pki_energy_account *account, const char *why_not, pki_energy_sums *out);
 
 /* What is new since then. */
 bool pki_energy_more(const pki_energy_sums *now, const pki_energy_sums *before,
@@ -34,7 +34,7 @@ bool pki_energy_more(const pki_energy_sums *now, const pki_energy_sums *before,
 bool pki_energy_add(pki_energy_sums *into, const pki_energy_sums *more);
 
 /* As a report says it. */
-bool pki_energy_say(const pki_energy_sums *sums, pki_energy_summary *out);
+bool pki_energy_fill(const pki_energy_sums *sums, pki_energy_summary *out);
 
 void pki_energy_sums_finish(pki_energy_sums *sums);
 

@@ -31,7 +31,7 @@ void pki_portions_reach(pki_portions *p, uint64_t index)
     p->open = true;
 }
 
-static size_t place_of(pki_portions *p, uint32_t id, uint32_t kind)
+static size_t index_of_stage(pki_portions *p, uint32_t id, uint32_t kind)
 {
     for (size_t i = 0; i < p->stage_count; i++)
         if (p->ids[i] == id)
@@ -46,7 +46,7 @@ static size_t place_of(pki_portions *p, uint32_t id, uint32_t kind)
 void pki_portions_add_self(pki_portions *p, uint32_t id, uint32_t kind, uint64_t self)
 {
     if (p->every)
-        p->now.selves[place_of(p, id, kind)] += self;
+        p->now.selves[index_of_stage(p, id, kind)] += self;
 }
 
 void pki_portions_add(pki_portions *p, const pki_stage_block *step)
@@ -63,7 +63,7 @@ void pki_portions_add(pki_portions *p, const pki_stage_block *step)
         close_portion(p);
 }
 
-bool pki_portions_take(pki_portions *p, pki_portion *out)
+bool pki_portions_pop(pki_portions *p, pki_portion *out)
 {
     if (!p->count)
         return false;

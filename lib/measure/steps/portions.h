@@ -45,4 +45,4 @@ void pki_portions_add_self(pki_portions *portions, uint32_t id, uint32_t kind, u
 void pki_portions_add(pki_portions *portions, const pki_stage_block *step);
 
 /* The oldest one that is over. False: there is none. */
-bool pki_portions_take(pki_portions *portions, pki_portion *out);
+bool pki_portions_pop(pki_portions *portions, pki_portion *out);

@@ -144,7 +144,7 @@ static const char *others_of(uint32_t kind)
     return names[kind];
 }
 
-static uint32_t place_of_others(choice *c, uint32_t kind)
+static uint32_t index_of_others(choice *c, uint32_t kind)
 {
     size_t i = c->told;
     while (i < PKI_STAGES_TOLD + PKI_KINDS && c->stages[i].name && c->stages[i].kind != kind)
@@ -171,7 +171,7 @@ static bool choose(choice *c)
     for (uint32_t id = 0; id < c->ids; id++) {
         candidate other = {0};
         if (!c->places[id] && total_of(c, id) && c->name(c->user, id, &other.name, &other.kind))
-            c->places[id] = place_of_others(c, other.kind < PKI_KINDS ? other.kind : PK_OTHER);
+            c->places[id] = index_of_others(c, other.kind < PKI_KINDS ? other.kind : PK_OTHER);
     }
     return true;
 }

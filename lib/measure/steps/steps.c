@@ -306,9 +306,9 @@ void pki_steps_expect_portions(pki_steps *steps, uint64_t every)
         pki_portions_expect(&steps->portions, every);
 }
 
-bool pki_steps_take_portion(pki_steps *steps, pki_portion *out)
+bool pki_steps_pop_portion(pki_steps *steps, pki_portion *out)
 {
-    return steps && pki_portions_take(&steps->portions, out);
+    return steps && pki_portions_pop(&steps->portions, out);
 }
 
 bool pki_steps_portion_stage(const pki_steps *steps, size_t place, uint32_t *id, uint32_t *kind)

@@ -81,5 +81,5 @@ bool pki_steps_fill(const pki_steps *steps, uint32_t warmup_steps, pki_steps_nam
 /* The usual steps in portions (measure/steps/portions.h), and what has a place in them: false: it
  * is one of the two for all others, or empty. */
 void pki_steps_expect_portions(pki_steps *steps, uint64_t every);
-bool pki_steps_take_portion(pki_steps *steps, pki_portion *out);
+bool pki_steps_pop_portion(pki_steps *steps, pki_portion *out);
 bool pki_steps_portion_stage(const pki_steps *steps, size_t place, uint32_t *id, uint32_t *kind);

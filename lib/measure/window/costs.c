@@ -79,7 +79,7 @@ bool pki_window_costs_fill(const pki_window_costs *costs, pki_summary *out)
     out->goodput = costs->goodput;
     return (out->io.why_not || !costs->io.asked) && fill_memory(&costs->memory, &out->memory) &&
            pki_gpu_sums_summarise(&costs->gpu_memory, &out->gpu_memory) &&
-           pki_energy_say(&costs->energy, &out->energy);
+           pki_energy_fill(&costs->energy, &out->energy);
 }
 
 void pki_window_costs_finish(pki_window_costs *costs)

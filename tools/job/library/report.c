@@ -167,7 +167,7 @@ char *pki_mpi_report_text(pki_mpi_report *r, bool json, size_t *bytes, char why[
 }
 
 /* Nobody has asked what has been read says. */
-static void leave(step *s)
+static void end_reading(step *s)
 {
     pki_mpi_report *r = s->of;
     job_reading *all = r->reading;
@@ -184,7 +184,7 @@ void pki_mpi_report_end(pki_mpi_report *r)
         return;
     if (s) {
         s->of = r;
-        make(s, leave);
+        make(s, end_reading);
         free(s);
     }
     if (!r->failed && r->found)

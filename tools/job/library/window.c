@@ -72,7 +72,7 @@ static bool is_named_alike(const pk_job_stage_ *a, const pk_job_stage_ *b)
 }
 
 /* A place whose stage is another one than before: what is kept would be told under its name. */
-static void take_stages(member *m, const pk_job_steps_ *from)
+static void set_stages(member *m, const pk_job_steps_ *from)
 {
     for (size_t i = 0; i < PK_JOB_STAGES_; i++) {
         const pk_job_stage_ *next = &from->stages[i];
@@ -105,7 +105,7 @@ static void add(member *m, const pk_job_steps_ *from)
         return;
     if (m->count && from->first <= portion_at(m, m->count - 1)->first)
         m->count = 0;
-    take_stages(m, from);
+    set_stages(m, from);
     portion *to = next_portion(m);
     *to = (portion){.first = from->first,
                     .steps = from->steps,
@@ -225,7 +225,7 @@ static pk_job_late_ late_of(const job *j, const job_late *found)
                         .ranks = (uint32_t)found->ranks,
                         .by = found->by};
     snprintf(out.host, sizeof out.host, "%s", j->hosts.texts[found->host_at]);
-    job_say_late(j, found, out.text, sizeof out.text);
+    job_describe_late(j, found, out.text, sizeof out.text);
     return out;
 }
 
@@ -275,7 +275,7 @@ static int first_named_first(const void *x, const void *y)
     return (a->order > b->order) - (a->order < b->order);
 }
 
-static void say(pki_straggler_window *w, const job *j, pk_job_word_ *word)
+static void publish(pki_straggler_window *w, const job *j, pk_job_word_ *word)
 {
     const job_loop *loop = job_usual(j);
     if (w->suspect_count)
@@ -309,7 +309,7 @@ static void judge(pki_straggler_window *w, pk_job_word_ *word)
         if (!l.why_not) { /* else nothing is known of anybody: neither that they are late any more
                            */
             note(w, &j, &l);
-            say(w, &j, word);
+            publish(w, &j, word);
         }
         job_lateness_finish(&l);
     }
@@ -318,7 +318,7 @@ static void judge(pki_straggler_window *w, pk_job_word_ *word)
 }
 
 /* What the verdict had got by then stays, once: there are no more. */
-static void give_up(pki_straggler_window *w)
+static void end_window(pki_straggler_window *w)
 {
     free(w->members);
     free(w->suspects);
@@ -331,7 +331,7 @@ bool pki_mpi_window_judge(pki_straggler_window *w, pk_job_word_ *word)
     if (!w->members)
         return false;
     if (setjmp(no_memory) != 0) {
-        give_up(w);
+        end_window(w);
         return false;
     }
     memory_way_out(&no_memory);

@@ -1,4 +1,5 @@
-/* tools/job/said.c - verdicts for people: of many that are late a few sentences, by stage. */
+/* tools/job/late_groups.c - verdicts for people: of many that are late a few sentences, by stage.
+ */
 #include "job/findings.h"
 
 #include <stdlib.h>
@@ -77,7 +78,7 @@ static char *members_of(const job *j, const group *g)
     return cut;
 }
 
-static void say_where(const job *j, const group *g, char *text, size_t size)
+static void describe_stage(const job *j, const group *g, char *text, size_t size)
 {
     if (g->stages > 1)
         snprintf(text, size, "most of it in %zu other stages", g->stages);
@@ -87,7 +88,7 @@ static void say_where(const job *j, const group *g, char *text, size_t size)
         snprintf(text, size, "where is not known");
 }
 
-static void say_who(const job *j, const group *g, char *text, size_t size)
+static void describe_ranks(const job *j, const group *g, char *text, size_t size)
 {
     const char *host = j->hosts.texts[g->all[0]->host_at];
     if (g->hosts)
@@ -98,25 +99,25 @@ static void say_who(const job *j, const group *g, char *text, size_t size)
         snprintf(text, size, "%zu ranks of %zu hosts", g->count, g->host_count);
 }
 
-static void say_one(const job_findings *f, const job_late *late, job_verdict *to)
+static void describe_one(const job_findings *f, const job_late *late, job_verdict *to)
 {
     char text[1000];
-    job_say_late(f->of, late, text, sizeof text);
+    job_describe_late(f->of, late, text, sizeof text);
     *to = (job_verdict){late->host ? "late-host" : "late-rank", PKI_WARN, memory_copy(text), late,
                         NULL};
 }
 
-static void say_group(const job_findings *f, const group *g, job_verdict *to)
+static void describe_group(const job_findings *f, const group *g, job_verdict *to)
 {
     const job *j = f->of;
     if (g->count == 1) {
-        say_one(f, g->all[0], to);
+        describe_one(f, g->all[0], to);
         return;
     }
     const job_late *most = g->all[0], *least = g->all[g->count - 1];
     char who[120], where[140], worst[120], text[1000];
-    say_who(j, g, who, sizeof who);
-    say_where(j, g, where, sizeof where);
+    describe_ranks(j, g, who, sizeof who);
+    describe_stage(j, g, where, sizeof where);
     snprintf(worst, sizeof worst, g->hosts ? "host %.64s" : "host %.64s, rank %d",
              j->hosts.texts[most->host_at], g->hosts ? 0 : j->ranks[most->rank].rank);
     char *members = g->hosts ? memory_copy("") : members_of(j, g);
@@ -163,7 +164,7 @@ static void fill(const job_findings *f, group *groups)
     }
 }
 
-size_t job_say_groups(const job_findings *f, job_verdict *to)
+size_t job_add_late_groups(const job_findings *f, job_verdict *to)
 {
     size_t stages = f->of->stage_count, count = 0, said = 0;
     group *groups = memory_zeroed(stages + 2, sizeof *groups);
@@ -172,7 +173,7 @@ size_t job_say_groups(const job_findings *f, job_verdict *to)
     groups[stages + 1] = (group){.hosts = true, .stage = stages, .stages = 1};
     fill(f, groups);
     if (groups[stages + 1].count)
-        say_group(f, &groups[stages + 1], &to[said++]);
+        describe_group(f, &groups[stages + 1], &to[said++]);
     qsort(groups, stages + 1, sizeof *groups, larger_first);
     while (count <= stages && groups[count].count)
         count++;
@@ -180,7 +181,7 @@ size_t job_say_groups(const job_findings *f, job_verdict *to)
     for (size_t i = 0; i < shown; i++) {
         qsort(groups[i].all, groups[i].count, sizeof(const job_late *), latest_first);
         count_hosts(f->of, &groups[i]);
-        say_group(f, &groups[i], &to[said++]);
+        describe_group(f, &groups[i], &to[said++]);
     }
     for (size_t i = 0; i < stages + 2; i++)
         free(groups[i].all);
