@@ -8,8 +8,7 @@ source=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$1"
 cd "$1"
 rm -rf perfkit *.deb *.buildinfo *.changes
-mkdir perfkit
-tar -C "$source" --exclude='./build*' --exclude=./.git --exclude=./subprojects -c . | tar -C perfkit -x
+"$source/package/copy.sh" "$source" perfkit
 if [ -e "$source/build/charts/package" ]; then # of pk report --html, see ./dev charts
     mkdir -p perfkit/build/charts
     cp -r "$source/build/charts/package" perfkit/build/charts

@@ -33,13 +33,6 @@ unset PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR LD_LIBRARY_PATH CPATH LIBRARY_PAT
 use "$folder/moved" "$libdir"
 version=$(pkg-config --modversion pk 2>/dev/null || true)
 
-# copy_source TO - the files of this tree, without what was built in it
-copy_source()
-{
-    mkdir -p "$1"
-    tar -C "$source" --exclude='./build*' --exclude=./.git --exclude=./subprojects -c . | tar -C "$1" -x
-}
-
 . "$here/bench.sh"
 . "$here/mpi.sh"
 
@@ -235,7 +228,7 @@ run_cmake()
 # Through a wrap, and installed from there; what it has installed goes again.
 run_subproject()
 {
-    copy_source perfkit
+    "$source/package/copy.sh" "$source" perfkit
     tar -c perfkit | gzip -1 >perfkit.tar.gz
     rm -r perfkit
     mkdir -p consumer/subprojects

@@ -1,3 +1,2 @@
-mkdir perfkit
-tar -C "$SOURCE" --exclude='./build*' --exclude=./.git --exclude=./subprojects -c . | tar -C perfkit -x
+"$SOURCE/package/copy.sh" "$SOURCE" perfkit
 [ ! -e "$SOURCE/build/charts" ] || { mkdir perfkit/build && cp -r "$SOURCE/build/charts" perfkit/build/; }
