@@ -13,6 +13,7 @@
 
 #include "base/compiler.h"
 #include "bench/stats/decision.h"
+#include "stats/select.h"
 #include "valgrind.h"
 
 static void close_to(double is, double should, double by)
@@ -76,6 +77,44 @@ static void critical_ranks(void **state)
             assert_int_equal(any, pki_wilcoxon_below(n, 0) <= p);
             assert_true(!any || pki_wilcoxon_below(n, (double)v) <= p);
             assert_true(!any || pki_wilcoxon_below(n, (double)v + 1) > p);
+        }
+}
+
+/* ---- medians with weights ---- */
+
+/* Beside one that puts all in order; weights of quarters, so that halves are met exactly. */
+static double median_by_order(const pki_weighted *all, size_t n)
+{
+    double sum = 0, below = 0;
+    size_t order[64], i = 0;
+    for (size_t k = 0; k < n; k++) {
+        size_t at = k;
+        for (; at > 0 && all[order[at - 1]].value > all[k].value; at--)
+            order[at] = order[at - 1];
+        order[at] = k;
+        sum += all[k].weight;
+    }
+    for (; (below += all[order[i]].weight) < sum / 2;)
+        i++;
+    if (below > sum / 2 || i + 1 == n)
+        return all[order[i]].value;
+    return (all[order[i]].value + all[order[i + 1]].value) / 2;
+}
+
+static void weighted_medians(void **state)
+{
+    (void)state;
+    pki_random r = {11};
+    pki_weighted all[64];
+    assert_true(isnan(pki_select_weighted_median(all, 0)));
+    for (size_t n = 1; n <= 64; n++)
+        for (int turn = 0; turn < 100; turn++) {
+            uint64_t values = turn % 3 == 0 ? 1000 : 5; /* many alike */
+            for (size_t i = 0; i < n; i++)
+                all[i] = (pki_weighted){.value = (double)pki_random_below(&r, values),
+                                        .weight = 0.25 * (double)(1 + pki_random_below(&r, 4))};
+            double should = median_by_order(all, n);
+            close_to(pki_select_weighted_median(all, n), should, 0);
         }
 }
 
@@ -324,6 +363,7 @@ int main(void)
         cmocka_unit_test(students_t),
         cmocka_unit_test(signed_ranks),
         cmocka_unit_test(critical_ranks),
+        cmocka_unit_test(weighted_medians),
         cmocka_unit_test(by_wilcoxon),
         cmocka_unit_test(dependent_ones_count_as_fewer),
         cmocka_unit_test(by_moments),

@@ -13,7 +13,6 @@
 #include <pk/bench.h>
 
 #include "bench/stats/sample_stats.h"
-#include "stats/select.h"
 
 static void close_to(double is, double should, double by)
 {
@@ -90,42 +89,6 @@ static void median_without_sorting(void **state)
         }
     close_to(pki_samples_median(NULL, 0), 0, 0);
     close_to(pki_samples_select_median(NULL, 0), 0, 0);
-}
-
-/* Beside one that puts all in order; weights of quarters, so that halves are met exactly. */
-static double median_by_order(const pki_weighted *all, size_t n)
-{
-    double sum = 0, below = 0;
-    size_t order[64], i = 0;
-    for (size_t k = 0; k < n; k++) {
-        size_t at = k;
-        for (; at > 0 && all[order[at - 1]].value > all[k].value; at--)
-            order[at] = order[at - 1];
-        order[at] = k;
-        sum += all[k].weight;
-    }
-    for (; (below += all[order[i]].weight) < sum / 2;)
-        i++;
-    if (below > sum / 2 || i + 1 == n)
-        return all[order[i]].value;
-    return (all[order[i]].value + all[order[i + 1]].value) / 2;
-}
-
-static void weighted_medians(void **state)
-{
-    (void)state;
-    pki_random r = {11};
-    pki_weighted all[64];
-    assert_true(isnan(pki_select_weighted_median(all, 0)));
-    for (size_t n = 1; n <= 64; n++)
-        for (int turn = 0; turn < 100; turn++) {
-            uint64_t values = turn % 3 == 0 ? 1000 : 5; /* many alike */
-            for (size_t i = 0; i < n; i++)
-                all[i] = (pki_weighted){.value = (double)pki_random_below(&r, values),
-                                        .weight = 0.25 * (double)(1 + pki_random_below(&r, 4))};
-            double should = median_by_order(all, n);
-            close_to(pki_select_weighted_median(all, n), should, 0);
-        }
 }
 
 static void spread(void **state)
@@ -390,7 +353,6 @@ int main(void)
         cmocka_unit_test(below_is_even),
         cmocka_unit_test(quantiles_are_type_7),
         cmocka_unit_test(median_without_sorting),
-        cmocka_unit_test(weighted_medians),
         cmocka_unit_test(spread),
         cmocka_unit_test(outliers_are_classified),
         cmocka_unit_test(sign_intervals),

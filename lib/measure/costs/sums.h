@@ -24,7 +24,8 @@ typedef struct pki_energy_sums {
 
 /* These are false without memory; `out` is empty before. */
 
-bool pki_energy_sum_up(const pki_energy_account *account, const char *why_not, pki_energy_sums *out);
+bool pki_energy_sum_up(const pki_energy_account *account, const char *why_not,
+                       pki_energy_sums *out);
 
 /* What is new since then. */
 bool pki_energy_more(const pki_energy_sums *now, const pki_energy_sums *before,
