@@ -142,7 +142,7 @@ static void open_as(int wanted)
         must(close(fd) == 0);
         usleep(1000);
     }
-    must(!"the number stays taken");
+    must(false); /* the number stays taken */
 }
 
 /* All descriptors closed amid the session, standard streams too, and the program's files in their
