@@ -91,6 +91,8 @@ static double least_from(const pki_weighted *all, size_t first, size_t n, double
     return least;
 }
 
+/* The half is where the part before said that it is, even if rounding says otherwise (larger ==
+ * last). */
 double pki_select_weighted_median(pki_weighted *all, size_t n)
 {
     double half = 0, before = 0;

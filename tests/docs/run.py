@@ -32,7 +32,6 @@ got that. What a block exports, the next ones have.
 
 import contextlib
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -46,23 +45,8 @@ import pages
 
 GIVEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "given")
 INSTALLED = os.path.join(os.path.dirname(GIVEN), os.pardir, "kit", "installed.sh")
-FLAGS = os.path.join(os.path.dirname(GIVEN), os.pardir, "kit", "package.env")
 ALONE = ("docs/install.md",)  # nothing of ours is at hand: what a reader needs these pages have to say
 HEADERS = {".c": ".h", ".cpp": ".hpp", ".cu": ".cuh"}
-
-
-def build_flags():
-    """What builds perfkit here is about the build; the tests are on a library that is optimised, this is quicker: as the
-    packages of tests/install, which a compiler's cache then has."""
-    with open(FLAGS, encoding="ascii") as file:
-        given = dict(re.findall(r'(\w+)="(.*)"', file.read()))
-    env = {**os.environ, **given}
-    try:
-        flags = {name: subprocess.run(["dpkg-buildflags", "--get", name], check=True, capture_output=True, text=True, env=env)
-                       .stdout.strip() for name in ("CFLAGS", "CPPFLAGS")}
-    except OSError:
-        flags = {"CFLAGS": "-O0"}
-    return flags | {"CCACHE_IGNOREOPTIONS": given["CCACHE_IGNOREOPTIONS"]}
 
 
 class Place:
@@ -84,7 +68,8 @@ class Place:
         if page in ALONE:
             ours = ("PKG_CONFIG_PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "CMAKE_PREFIX_PATH", "MANPATH")
             self.env = {name: value for name, value in self.env.items() if name not in ours}
-            self.env |= {"PATH": env["PATH"], "HOME": folder} | build_flags()
+            # What builds perfkit here is about the build; the tests are on a library that is optimised, this is quicker.
+            self.env |= {"PATH": env["PATH"], "HOME": folder, "CFLAGS": "-O0"}
 
     def write(self, name, text):
         path = os.path.join(self.folder, name)

@@ -318,15 +318,13 @@ END
     found static
 }
 
-# Debian's packages, unpacked into a folder, used like any installed tree. Not optimised, since that is quicker; with the
-# flags of docs/install.md's build (tests/docs/run.py), at the same depth, so that the compiler's cache has one for both.
+# Debian's packages, unpacked into a folder, used like any installed tree. Not optimised, since that is quicker.
 run_deb()
 {
     have dpkg-buildpackage; have dh
-    set -a
-    . "$source/tests/kit/package.env"
-    set +a
-    DPKG_DEB_COMPRESSOR_TYPE=none "$source/package/deb.sh" debs >log 2>&1 || { tail -n 40 log; return 1; }
+    DPKG_DEB_COMPRESSOR_TYPE=none DEB_CFLAGS_APPEND=-g0 DEB_CXXFLAGS_APPEND=-g0 \
+        DEB_BUILD_OPTIONS='nocheck noopt nostrip noautodbgsym parallel=2' "$source/package/deb.sh" debs >log 2>&1 ||
+        { tail -n 40 log; return 1; }
     local deb
     for deb in debs/*.deb; do
         dpkg-deb -x "$deb" unpacked

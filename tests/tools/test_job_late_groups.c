@@ -73,7 +73,7 @@ static void few_are_named_each(void **state)
     job j = {0};
     size_t count, stages[JOB_LATE_SAID] = {0};
     job_findings f = found_late(&j, stages, JOB_LATE_SAID);
-    job_verdict *said = job_build_verdicts(&f, &count);
+    job_verdict *said = job_grouped_verdicts(&f, &count);
     assert_int_equal(count, JOB_LATE_SAID);
     for (size_t i = 0; i < count; i++)
         assert_string_equal(said[i].name, "late-rank");
@@ -88,7 +88,7 @@ static void many_are_said_by_stage(void **state)
     const size_t stages[] = {3, 0, 0, 1, 0, 1, 0, 2};
     size_t count;
     job_findings f = found_late(&j, stages, 8);
-    job_verdict *said = job_build_verdicts(&f, &count);
+    job_verdict *said = job_grouped_verdicts(&f, &count);
     assert_int_equal(count, 5);
     assert_says(&said[0], "late-ranks",
                 "4 ranks of 2 hosts take 44.0 % to 49.0 % longer than the others for the same work,"
@@ -116,7 +116,7 @@ static void small_stages_are_said_as_one(void **state)
     const size_t stages[] = {0, 0, 1, 1, 2, 2, 3, 4, STAGES};
     size_t count;
     job_findings f = found_late(&j, stages, 9);
-    job_verdict *said = job_build_verdicts(&f, &count);
+    job_verdict *said = job_grouped_verdicts(&f, &count);
     assert_int_equal(count, 5);
     assert_says(&said[0], "late-ranks", "most of it in A");
     assert_says(&said[3], "late-ranks", "3 ranks of 2 hosts take 42.0 % to 44.0 %");
@@ -133,7 +133,7 @@ static void hosts_are_said_together(void **state)
     size_t count;
     job_findings f = found_late(&j, stages, 8);
     f.lateness.late[2].host = f.lateness.late[3].host = true;
-    job_verdict *said = job_build_verdicts(&f, &count);
+    job_verdict *said = job_grouped_verdicts(&f, &count);
     assert_int_equal(count, 3);
     assert_says(&said[0], "late-hosts", "2 hosts, all ranks of each, take 47.0 % to 48.0 % longer");
     assert_says(&said[0], "late-hosts", "Most of all host left: ");

@@ -298,7 +298,7 @@ static void add_absent(verdicts *v, const job_findings *f)
     free(cut);
 }
 
-static void add_undecided(verdicts *v, const job_findings *f)
+static void add_not_judged(verdicts *v, const job_findings *f)
 {
     if (f->of->outside_waits)
         add_verdict(
@@ -323,7 +323,7 @@ static job_verdict *find_verdicts(const job_findings *f, bool all, size_t *count
     add_communication(&v, f);
     add_imbalance(&v, f);
     add_absent(&v, f);
-    add_undecided(&v, f);
+    add_not_judged(&v, f);
     *count = v.count;
     return v.all;
 }
@@ -333,7 +333,7 @@ job_verdict *job_verdicts(const job_findings *f, size_t *count)
     return find_verdicts(f, true, count);
 }
 
-job_verdict *job_build_verdicts(const job_findings *f, size_t *count)
+job_verdict *job_grouped_verdicts(const job_findings *f, size_t *count)
 {
     return find_verdicts(f, false, count);
 }

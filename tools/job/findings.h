@@ -56,7 +56,7 @@ job_verdict *job_verdicts(const job_findings *f, size_t *count);
 /* The same for people: of more than so many that are late a few sentences, "late-ranks" by stage
  * and "late-hosts". */
 #define JOB_LATE_SAID 6
-job_verdict *job_build_verdicts(const job_findings *f, size_t *count);
+job_verdict *job_grouped_verdicts(const job_findings *f, size_t *count);
 
 /* late_groups.c: these sentences, how many. */
 #define JOB_GROUPS_MOST 8

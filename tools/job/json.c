@@ -121,10 +121,10 @@ static void put_verdicts(pki_json *j, const job_findings *f, size_t most)
     put_verdicts_of(j, "verdicts", f, all, count, most);
 }
 
-void job_json_verdicts(pki_json *j, const job_findings *f)
+void job_json_grouped_verdicts(pki_json *j, const job_findings *f)
 {
     size_t count;
-    job_verdict *said = job_build_verdicts(f, &count);
+    job_verdict *said = job_grouped_verdicts(f, &count);
     put_verdicts_of(j, "said", f, said, count, count);
 }
 

@@ -10,7 +10,7 @@
 void job_json_spread(pki_json *j, const char *key, const job_spread *s);
 
 /* The verdicts as they are said to people: "said". */
-void job_json_verdicts(pki_json *j, const job_findings *f);
+void job_json_grouped_verdicts(pki_json *j, const job_findings *f);
 
 /* json_exchange.c: MPI, messages and waits; of a rank, into its object. */
 void job_json_exchange(pki_json *j, const job_findings *f, size_t most);

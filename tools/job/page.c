@@ -215,7 +215,7 @@ int job_page_drawn(const void *page, FILE *file)
     pki_json to = {.file = file};
     pki_json_open(&to, NULL, '{');
     pki_json_text(&to, "base", p->base);
-    job_json_verdicts(&to, p->found);
+    job_json_grouped_verdicts(&to, p->found);
     put_totals(p->found, &to);
     job_page_heat(p->found, "heat", &to);
     job_page_matrix(p->found, "matrix", &to);

@@ -48,7 +48,7 @@ static void put_verdicts(const job_findings *f, FILE *to)
 {
     static const char *const marks[] = {[PKI_GOOD] = "+", [PKI_NOTE] = "-", [PKI_WARN] = "!"};
     size_t count;
-    job_verdict *all = job_build_verdicts(f, &count);
+    job_verdict *all = job_grouped_verdicts(f, &count);
     fputc('\n', to);
     for (size_t i = 0; i < count; i++) {
         fprintf(to, "  %s ", marks[all[i].severity]);

@@ -103,7 +103,7 @@ double pki_t_quantile(double p, double df)
 
 #define SUMS (PKI_WILCOXON_EXACT * (PKI_WILCOXON_EXACT + 1) / 2 + 1)
 
-/* share[s]: of the 2^n subsets of 1 .. n, those whose sum is s. */
+/* share[s]: of the 2^n subsets of 1 .. n, those whose sum is s. The largest sum. */
 static size_t count_sums(size_t n, double share[SUMS])
 {
     size_t most = 0;

@@ -71,7 +71,7 @@
 #define job_json_exchange pki_mpi_job_json_exchange
 #define job_json_members pki_mpi_job_json_members
 #define job_json_rank_waits pki_mpi_job_json_rank_waits
-#define job_json_verdicts pki_mpi_job_json_verdicts
+#define job_json_grouped_verdicts pki_mpi_job_json_grouped_verdicts
 #define job_json_spread pki_mpi_job_json_spread
 #define job_lateness_finish pki_mpi_job_lateness_finish
 #define job_life_read pki_mpi_job_life_read
@@ -117,7 +117,7 @@
 #define job_stand_out pki_mpi_job_stand_out
 #define job_transfers_add pki_mpi_job_transfers_add
 #define job_verdicts pki_mpi_job_verdicts
-#define job_build_verdicts pki_mpi_job_build_verdicts
+#define job_grouped_verdicts pki_mpi_job_grouped_verdicts
 #define job_wait_keys pki_mpi_job_wait_keys
 #define job_wait_names pki_mpi_job_wait_names
 #define job_wait_sum pki_mpi_job_wait_sum
