@@ -224,18 +224,17 @@ static bool has_other_time_alone(const merge_copy *c, const merge_source *s, con
 
 static bool put_moved(merge_copy *c, line l, const fields *f, uint64_t ns)
 {
-    rewrite *out = c->out;
     size_t behind = f->ts.at + f->ts.length - f->start_kept;
-    if (l.length + DIGITS + 2 >= REWRITE_BUFFER - out->used)
+    char *p = rewrite_claim(c->out, l.length + DIGITS + 2);
+    if (!p)
         return false;
-    char *p = out->buffer + out->used;
     if (c->events++)
         *p++ = ',';
     *p++ = '\n';
     memcpy(p, l.text, f->ts.at);
     p = pki_put_us(p + f->ts.at, ns);
     memcpy(p, l.text + behind, l.length - behind);
-    out->used = (size_t)(p - out->buffer) + l.length - behind;
+    rewrite_commit(c->out, p + (l.length - behind));
     return true;
 }
 

@@ -33,6 +33,17 @@ static inline bool rewrite_put(rewrite *r, const char *text, size_t n)
     return true;
 }
 
+/* Room for n bytes, to be written at once and committed by where they end. NULL: not in one piece. */
+static inline char *rewrite_claim(rewrite *r, size_t n)
+{
+    return n < REWRITE_BUFFER - r->used ? r->buffer + r->used : NULL;
+}
+
+static inline void rewrite_commit(rewrite *r, const char *end)
+{
+    r->used = (size_t)(end - r->buffer);
+}
+
 /* Closes the document and gives it its name. */
 bool rewrite_publish(rewrite *r);
 void rewrite_abandon(rewrite *r);
