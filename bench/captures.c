@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "session/captures.h"
+#include "session/captures/captures.h"
 
 #include "harness.h"
 #include "scratch.h"

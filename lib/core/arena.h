@@ -86,7 +86,7 @@ typedef struct pki_answer {
     char path[1024]; /* of the file, once it is written */
 } pki_answer;
 
-/* What the watchdog has said (session/hang.h). */
+/* What the watchdog has said (session/live/hang.h). */
 typedef struct pki_hang {
     uint32_t count;       /* alarms so far (release: the words are whole) */
     uint32_t raised;      /* 1: nothing has ended since */
@@ -95,7 +95,7 @@ typedef struct pki_hang {
     char words[1000];     /* lines */
 } pki_hang;
 
-/* Ranks that are late, as rank 0 has said (session/stragglers.h). */
+/* Ranks that are late, as rank 0 has said (session/job/stragglers.h). */
 typedef struct pki_stragglers {
     uint32_t count; /* of them (release: the words are whole) */
     uint32_t reserved;

@@ -4,8 +4,8 @@
  * long as ten rings last. So the process has spare segments, each as large as a ring, which any of
  * its threads takes when its ring is full, and gives back as soon as they have been read. They are
  * made by the collector, ahead of time, where a program records fast enough to need them
- * (session/spares.h): who records neither allocates nor takes a page fault. Where there is none, or
- * no more, a full ring drops as it would without.
+ * (session/collector/spares.h): who records neither allocates nor takes a page fault. Where there
+ * is none, or no more, a full ring drops as it would without.
  *
  * One that has been left may still be written to by its thread, once: by a store of the fast path
  * that a handler has interrupted, and gone on elsewhere meanwhile. Such a call's region is open

@@ -1,10 +1,10 @@
 /* lib/measure/summary.h - a run in numbers: what the reports print and what the report files hold.
  *
  * A pki_summary is filled in one of three ways, and the text report knows which by run.source
- * alone: by the session from live memory (lib/session/summarise.c), by `pk report` from a report
- * file, or by `pk report` from the events of a trace. Strings and arrays belong to the summary's
- * own heap blocks and go with pki_summary_finish. All times are nanoseconds; start times count from
- * the session's start.
+ * alone: by the session from live memory (lib/session/report/summarise.c), by `pk report` from a
+ * report file, or by `pk report` from the events of a trace. Strings and arrays belong to the
+ * summary's own heap blocks and go with pki_summary_finish. All times are nanoseconds; start times
+ * count from the session's start.
  */
 #pragma once
 

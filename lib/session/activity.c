@@ -7,7 +7,7 @@
 #include "core/names.h"
 #include "measure/device/regions.h"
 #include "out/chrome/activity.h"
-#include "session/output.h"
+#include "session/trace/output.h"
 
 /* Linux gives out no pid and no tid above 2^22. */
 #define OS_ID_BITS 22

@@ -28,7 +28,7 @@
 #include <stddef.h>
 
 #include "core/mirror.h"
-#include "session/config.h"
+#include "session/options/config.h"
 
 typedef enum pki_flush {
     PKI_FLUSH_ROUND, /* of the collector */

@@ -18,7 +18,7 @@
 #include "measure/summary.h"
 #include "out/chrome/chrome.h"
 #include "out/file.h"
-#include "session/paths.h"
+#include "session/trace/paths.h"
 
 typedef struct pki_session {
     bool open;
@@ -29,15 +29,15 @@ typedef struct pki_session {
     pki_registry *registry;
     uint64_t start_unix, start_cpu; /* ns */
     uint64_t stop_ns;               /* length, once stopped */
-    bool job_has_it; /* its part of the job's report has been taken (session/job.h) */
+    bool job_has_it; /* its part of the job's report has been taken (session/job/job.h) */
     pk_counts final; /* once stopped */
 
     /* under the drain lock */
-    pki_toll toll; /* but for what pki_toll_now asks for (session/toll.h) */
+    pki_toll toll; /* but for what pki_toll_now asks for (session/collector/toll.h) */
     pki_chrome chrome;
     pki_history *history; /* NULL: none is kept */
     pki_trace_file file;
-    bool thinning;           /* overhead_max is set (session/thinning.h) */
+    bool thinning;           /* overhead_max is set (session/collector/thinning.h) */
     uint64_t untraced;       /* events kept out of the trace for it */
     bool writing;            /* there is a trace file */
     char *buffer;            /* in the arena; size output_bytes */
@@ -54,11 +54,11 @@ typedef struct pki_session {
     uint64_t next_clock_check;
     uint32_t clock_checks;
 
-    /* what full rings reach into (session/spares.h); times of CLOCK_MONOTONIC, ns */
+    /* what full rings reach into (session/collector/spares.h); times of CLOCK_MONOTONIC, ns */
     uint32_t spares_wanted, spares_next;
     uint64_t spares_rated, spares_asked, spares_fresh, spares_retry;
 
-    /* the thread that makes steps (session/stepper.h) */
+    /* the thread that makes steps (session/collector/stepper.h) */
     uint32_t stepper_tid;         /* 0: not seen yet */
     pki_processor stepper_before; /* as of the last look */
 

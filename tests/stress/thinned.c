@@ -89,7 +89,7 @@ static void *succeed(void *argument)
     return NULL;
 }
 
-/* What session/thinning.c does, at random. */
+/* What session/collector/thinning.c does, at random. */
 static void *change(void *argument)
 {
     static const uint32_t thins[] = {0, 2, 8, 64, PKI_THIN_UNTRACED, 512};

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/findings.h"
+#include "job/verdicts/findings.h"
 
 static void score_verdict(const job *j, const job_late *late, const forge *f, const bool *culprit,
                           job_score *s, size_t *wrong)

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "job/against.h"
-#include "job/findings.h"
+#include "job/against/against.h"
+#include "job/verdicts/findings.h"
 #include "job_score.h"
 
 /* Seeds are fixed: the same jobs on every machine. */

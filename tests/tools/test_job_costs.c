@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "job/against.h"
-#include "job/counted.h"
-#include "job/spent.h"
+#include "job/against/against.h"
+#include "job/figures/counted.h"
+#include "job/figures/spent.h"
 #include "job_forge.h"
 #include "measure/summary.h"
 #include "out/report/report.h"

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "job_score.h"
-#include "job/findings.h"
+#include "job/verdicts/findings.h"
 
 static const forge crowded = {
     .seed = 700, .ranks = 8, .steps = 100, .crowd = FORGE_CROWD_TOLD, .stage = FORGE_BACKWARD};

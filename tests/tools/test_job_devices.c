@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "job/devices.h"
+#include "job/figures/devices.h"
 #include "measure/summary.h"
 #include "out/report/report.h"
 

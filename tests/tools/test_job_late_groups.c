@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "job/findings.h"
+#include "job/verdicts/findings.h"
 #include "memory.h"
 
 #define RANKS 20

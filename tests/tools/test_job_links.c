@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "job/findings.h"
+#include "job/verdicts/findings.h"
 #include "job_forge.h"
 
 #define RANKS 8

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "comm/mpi/stragglers_window.h"
-#include "job/findings.h"
+#include "job/verdicts/findings.h"
 #include "job_forge.h"
 
 #define STEPS 60

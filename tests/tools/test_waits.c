@@ -1,4 +1,5 @@
-/* tools/job/waits.h, exchange.h: forged operations of which it is known who waited for whom. */
+/* tools/job/figures/waits.h, exchange.h: forged operations of which it is known who waited for
+ * whom. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -6,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "job/findings.h"
+#include "job/verdicts/findings.h"
 
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "measure/costs/io.h"
-#include "session/io_steps.h"
+#include "session/costs/io_steps.h"
 
 #define BLOCK 65536u
 #define MIB (1u << 20)

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "session/config.h"
+#include "session/options/config.h"
 
 static pki_config config;
 

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "history/history.h"
 #include "out/file.h"
-#include "session/capture_file.h"
+#include "session/captures/capture_file.h"
 
 static off_t capacity = INT64_MAX;
 

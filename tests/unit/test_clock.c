@@ -60,7 +60,7 @@ static void begin(const counter *c)
     pki_clock_map_init(&map, 0, a, b);
 }
 
-/* As lib/session/collect.c does. */
+/* As lib/session/collector/collect.c does. */
 static uint64_t interval(unsigned check)
 {
     static const uint64_t first[] = {4000000, 20000000, 100000000, 400000000};

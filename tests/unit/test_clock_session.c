@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "session/collect.h"
+#include "session/collector/collect.h"
 #include "session/session.h"
 
 static char said[8][512];

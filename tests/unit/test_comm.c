@@ -6,7 +6,7 @@
 
 #include "comm/model/communicator.h"
 #include "measure/fold/fold.h"
-#include "session/run.h"
+#include "session/report/run.h"
 #include "session/session.h"
 
 static pk_region backward = PK_REGION_OF(PK_COMPUTE, "backward");

@@ -7,7 +7,7 @@
 
 #include "measure/costs/io.h"
 #include "measure/costs/io_steps.h"
-#include "session/io.h"
+#include "session/costs/io.h"
 
 #define BLOCK 65536
 #define BLOCKS 160 /* 10 MiB */

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/cpu_files.h"
 #include "measure/verdict/verdict.h"
-#include "session/cpu_side.h"
+#include "session/report/cpu_side.h"
 
 /* ---- a forged tree, in the working directory ---- */
 

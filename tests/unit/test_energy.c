@@ -10,7 +10,7 @@
 #include "measure/costs/sums.h"
 #include "measure/summary.h"
 #include "measure/verdict/verdict.h"
-#include "session/energy.h"
+#include "session/costs/energy.h"
 
 #define MS 1000000u
 #define S 1000000000u

@@ -16,7 +16,7 @@ static void call(uint64_t instructions)
         mock_count(instructions, 100, 1, 1);
 }
 
-/* As session/thinning.c does. */
+/* As session/collector/thinning.c does. */
 static void thin(uint32_t n)
 {
     pki_thin_set(pki_region_id(&often), n);

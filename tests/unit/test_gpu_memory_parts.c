@@ -108,7 +108,7 @@ typedef struct parts {
     size_t count;
 } parts;
 
-/* As session/window_costs.c does. */
+/* As session/windows/window_costs.c does. */
 static void cut(parts *p, pki_gpu_account *a)
 {
     pki_window_costs now = {.gpu_memory = {.asked = 1, .why_not = strdup("")}}, one = {0};

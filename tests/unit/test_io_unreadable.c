@@ -2,7 +2,7 @@
  * kernel's does not have, or nothing. */
 #include "io_steps.h"
 
-#include "session/io.h"
+#include "session/costs/io.h"
 
 static void kernel_says(uint64_t written, uint64_t calls)
 {

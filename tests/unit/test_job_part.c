@@ -3,7 +3,7 @@
 
 #include <pk/pk.h>
 
-#include "session/config.h"
+#include "session/options/config.h"
 
 static pk_region work = PK_REGION("work");
 

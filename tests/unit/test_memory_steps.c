@@ -7,8 +7,8 @@
 #include <pk/pk.h>
 
 #include "base/clock.h"
-#include "session/memory_steps.h"
-#include "session/metrics_costs.h"
+#include "session/costs/memory_steps.h"
+#include "session/windows/metrics_costs.h"
 
 #define STEPS 12
 #define BLOCK (4u << 20)

@@ -1,5 +1,5 @@
 /* The structs that callers size, the log that they ask for, and which rank of which job this is. */
-#include "session/config.h"
+#include "session/options/config.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

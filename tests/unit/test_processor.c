@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "measure/overhead.h"
-#include "session/stepper.h"
+#include "session/collector/stepper.h"
 
 #define STEP 1000000 /* ns of step time, in all */
 #define SECOND UINT64_C(1000000000)

@@ -12,7 +12,7 @@
 #include "base/cpu_files.h"
 #include "core/overhead.h"
 #include "measure/steps/steps.h"
-#include "session/run.h"
+#include "session/report/run.h"
 #include "valgrind.h"
 
 #define MS UINT64_C(1000000)

@@ -14,7 +14,7 @@
 
 #include "core/overhead.h"
 #include "core/registry.h"
-#include "session/run.h"
+#include "session/report/run.h"
 
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)

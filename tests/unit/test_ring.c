@@ -11,7 +11,7 @@
 
 #include "core/cursor.h"
 #include "measure/fold/fold.h"
-#include "session/run.h"
+#include "session/report/run.h"
 
 static pk_region outer = PK_REGION("outer"), middle = PK_REGION("middle"),
                  inner = PK_REGION("inner");

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "session/run.h"
+#include "session/report/run.h"
 
 static pk_region load = PK_REGION_OF(PK_DATA, "load"),
                  forward = PK_REGION_OF(PK_COMPUTE, "forward");

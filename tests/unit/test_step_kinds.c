@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "session/run.h"
+#include "session/report/run.h"
 
 static pk_region load = PK_REGION_OF(PK_DATA, "load"),
                  forward = PK_REGION_OF(PK_COMPUTE, "forward");

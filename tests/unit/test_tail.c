@@ -1,5 +1,5 @@
 /* What stands behind a trace's events. */
-#include "session/tail.h"
+#include "session/trace/tail.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -13,7 +13,7 @@
 #include "core/registry.h"
 #include "core/thin.h"
 #include "measure/fold/fold.h"
-#include "session/config.h"
+#include "session/options/config.h"
 
 static pk_region outer = PK_REGION("outer"), leaf = PK_REGION_OF(PK_COMPUTE, "leaf"),
                  deep = PK_REGION("deep"), twin = PK_REGION_OF(PK_COMPUTE, "leaf"),
@@ -27,7 +27,7 @@ static void work(unsigned n)
     __asm__ volatile("" : : "r"(sink));
 }
 
-/* As session/thinning.c does, and this thread has seen it. */
+/* As session/collector/thinning.c does, and this thread has seen it. */
 static void thin(pk_region *region, uint32_t n)
 {
     pki_thin_set(pki_region_id(region), n);

@@ -23,5 +23,5 @@ extern const bool html_is_there;
 /* `against`: another run to compare with, or NULL. 0, or -errno. */
 int html_write(const html_run *run, const html_run *against, FILE *file);
 
-/* The page of a job, of what these two write of it as JSON (job/page.h). 0, or -errno. */
+/* The page of a job, of what these two write of it as JSON (job/forms/page.h). 0, or -errno. */
 int html_write_job(html_page *job, html_page *drawn, const void *of, FILE *file);

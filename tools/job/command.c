@@ -9,9 +9,9 @@
 #include "command_line.h"
 #include "html/file.h"
 #include "html/html.h"
-#include "job/findings.h"
-#include "job/life.h"
-#include "job/page.h"
+#include "job/verdicts/findings.h"
+#include "job/figures/life.h"
+#include "job/forms/page.h"
 #include "read/json_read.h"
 
 typedef struct wish {

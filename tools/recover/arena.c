@@ -163,7 +163,7 @@ static bool recover_arena(const char *path, const char *trace, const char *out, 
     return written;
 }
 
-/* ---- a trace in several files (lib/session/rotate.h) ---- */
+/* ---- a trace in several files (lib/session/trace/rotate.h) ---- */
 
 static bool is_of_run(const char *path, uint64_t start_unix)
 {

@@ -33,7 +33,8 @@ static inline bool rewrite_put(rewrite *r, const char *text, size_t n)
     return true;
 }
 
-/* Room for n bytes, to be written at once and committed by where they end. NULL: not in one piece. */
+/* Room for n bytes, to be written at once and committed by where they end. NULL: not in one piece.
+ */
 static inline char *rewrite_claim(rewrite *r, size_t n)
 {
     return n < REWRITE_BUFFER - r->used ? r->buffer + r->used : NULL;

@@ -7,7 +7,7 @@
 #include "backend/cuda/reasons.h"
 #include "base/clock.h"
 #include "session/activity.h"
-#include "session/collect.h"
+#include "session/collector/collect.h"
 
 #define TRIALS 6
 #define PATIENCE_NS 100000u

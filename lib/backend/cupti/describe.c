@@ -6,7 +6,7 @@
 
 #include "base/driver.h"
 #include "base/text.h"
-#include "session/tail.h"
+#include "session/trace/tail.h"
 
 #define DEVICES_MOST 16 /* of a process; those beyond are not described */
 #define DEVICE_BYTES 1536

@@ -8,7 +8,7 @@
 #include "backend/cupti/pools.h"
 #include "base/array.h"
 #include "session/activity.h"
-#include "session/gpu_memory.h"
+#include "session/costs/gpu_memory.h"
 
 #define HELD_MOST (1u << 20)
 

@@ -1,5 +1,5 @@
 /* lib/backend/cupti/memory.h - records of what is allocated and freed, and of memory pools, in the
- * order of their times, to the session (session/gpu_memory.h).
+ * order of their times, to the session (session/costs/gpu_memory.h).
  *
  * CUPTI makes a record of each allocation and each free (MEMORY2), with its kind and,
  * if a pool served it, how large that is and how much of it is in use. Threads fill buffers of

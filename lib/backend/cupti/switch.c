@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "session/activity.h"
-#include "session/arming.h"
+#include "session/captures/arming.h"
 
 #define AWAITED_NS 50000000u /* between flushes that a capture waits for */
 

@@ -3,7 +3,7 @@
 #include "base/compiler.h"
 #include "measure/fold/fold.h"
 #include "measure/steps/watch.h"
-#include "session/arming.h"
+#include "session/captures/arming.h"
 
 #define LEAD_NS 500000000u /* what taking CUPTI may take, and some rounds of the collector */
 #define LINGER_NS 1000000000u

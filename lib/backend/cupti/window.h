@@ -1,5 +1,5 @@
 /* lib/backend/cupti/window.h - when CUPTI is to record, if for a range of steps only, or for what
- * captures want (session/arming.h).
+ * captures want (session/captures/arming.h).
  *
  * The collector switches it on somewhat ahead of the range, going by how long steps have taken, and
  * off behind it; what began outside the range is dropped. Kernels that are still running then have
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "session/config.h"
+#include "session/options/config.h"
 
 typedef enum pki_cupti_phase {
     PKI_CUPTI_AHEAD,  /* nothing to do yet */

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "session/activity.h"
 #include "session/backend.h"
-#include "session/energy.h"
+#include "session/costs/energy.h"
 
 static bool ran;      /* a session had it on; what it found stands in the report */
 static bool child;    /* of a process that had it on */

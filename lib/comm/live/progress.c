@@ -5,7 +5,7 @@
 #include "comm/model/communicator.h"
 #include "out/chrome/operation.h"
 #include "session/activity.h"
-#include "session/output.h"
+#include "session/trace/output.h"
 
 #define SPANS (PKI_COMMS_MAX / PKI_COMMS_IN_SPAN + 1)
 

@@ -1,8 +1,8 @@
 /* tools/job/library/input.c - what is not asked for here: files, another run beside this one, and
  * the job's life over its restarts. */
 #include "job/job.h"
-#include "job/json.h"
-#include "job/life.h"
+#include "job/forms/json.h"
+#include "job/figures/life.h"
 
 bool job_load(const char *path, pki_summary *out, complaint *why)
 {

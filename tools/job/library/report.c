@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "job/findings.h"
+#include "job/verdicts/findings.h"
 #include "job/library/way_out.h"
 #include "memory.h"
 #include "read/scan.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/findings.h"
+#include "job/verdicts/findings.h"
 #include "job/library/way_out.h"
 #include "memory.h"
 

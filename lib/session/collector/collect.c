@@ -1,0 +1,266 @@
+#include "session/collector/collect.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/spawn.h"
+#include "core/inside.h"
+#include "measure/figure.h"
+#include "session/backend.h"
+#include "session/collector/drain.h"
+#include "session/costs/energy.h"
+#include "session/costs/events.h"
+#include "session/job/goodput.h"
+#include "session/costs/io.h"
+#include "session/costs/memory.h"
+#include "session/windows/metrics.h"
+#include "session/collector/stepper.h"
+#include "session/job/stragglers.h"
+#include "session/collector/thinning.h"
+#include "session/collector/toll.h"
+#include "session/windows/windows.h"
+
+/* Each round costs its wake-up, 5 to 20 us. Who fills a ring rings (core/ring.c), so without
+ * records it is the trace's freshness alone that asks for rounds. What devices and libraries tell
+ * has to be fetched before their pools are empty, and they do not ring: a ring's worth of records,
+ * one every 150 ns, is the time for that. */
+#define RECORD_NS 150u
+#define SHORTEST_ROUND_NS 500000u
+#define LONGEST_ROUND_NS 100000000u
+#define IDLE_ROUND_NS 250000000u
+#define JUMP_NS 10000000u
+
+static pthread_mutex_t wake_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t finished;
+static void (*last_job)(pki_session *); /* for the collector; NULL: none, or it is done */
+static uint64_t within; /* the next round's latest beginning, ns from the last one; 0: as usual */
+static bool on;         /* a session can be drained; under the drain lock */
+
+/* The rate is learnt in the first second, in steps that each make it ten times better; then once a
+ * second. */
+static uint64_t clock_interval(uint32_t checks)
+{
+    static const uint64_t first[] = {4000000, 20000000, 100000000, 400000000};
+    return checks < PKI_COUNT_OF(first) ? first[checks] : 1000000000;
+}
+
+/* A virtual machine that goes on elsewhere, or a sleep: no drift is as large. Said once. */
+static void warn_of_jump(const pki_session *s, uint64_t before)
+{
+    uint64_t now = s->arena->header->clock.uncertainty_ns;
+    if (before <= JUMP_NS && now > JUMP_NS)
+        pki_log(PK_LOG_WARNING,
+                "clock: %s has jumped: it is %s away from CLOCK_MONOTONIC, and times since it was "
+                "last looked at are wrong by as much (PK_CLOCK=monotonic does not jump)",
+                PKI_CYCLE_COUNTER_NAME, pki_figure_time((double)now).text);
+}
+
+void pki_collect_check_clock(pki_session *s, bool now)
+{
+    uint64_t t = pki_monotonic_ns(), before = s->arena->header->clock.uncertainty_ns;
+    if (!now && t < pki_load(&s->next_clock_check))
+        return;
+    pki_fold_lock(); /* whoever folds goes by one map from a moment to the next check */
+    pki_clock_map_check(&s->arena->header->clock, pki_clock_read(s->config.monotonic));
+    pki_fold_unlock();
+    warn_of_jump(s, before);
+    pki_toll_publish(s);
+    pki_store(&s->next_clock_check, t + clock_interval(s->clock_checks++));
+}
+
+static uint64_t device_round_ns(const pki_session *s)
+{
+    uint64_t ns = (uint64_t)s->config.ring_records * RECORD_NS;
+    return PKI_MIN(PKI_MAX(ns, SHORTEST_ROUND_NS), LONGEST_ROUND_NS);
+}
+
+/* Corrections of the clock have their moments; later on they come with some round or other. */
+static uint64_t clock_check_ns(const pki_session *s)
+{
+    uint64_t now = pki_monotonic_ns();
+    return pki_saturating_sub(pki_load(&s->next_clock_check), now); /* a flush may be checking */
+}
+
+static uint64_t round_ns(const pki_session *s)
+{
+    uint64_t ns = pki_load(&s->fullest) ? LONGEST_ROUND_NS : IDLE_ROUND_NS;
+    uint64_t wanted = __atomic_exchange_n(&within, 0u, __ATOMIC_RELAXED);
+    ns = PKI_MIN(ns, (uint64_t)s->config.flush_ms * 1000000);
+    ns = PKI_MIN(ns, clock_check_ns(s));
+    ns = pki_backends_collecting() ? PKI_MIN(ns, device_round_ns(s)) : ns;
+    return wanted ? PKI_MIN(ns, wanted) : ns;
+}
+
+void pki_collect_within(uint64_t ns)
+{
+    uint64_t wanted = pki_load(&within);
+    if (!wanted || ns < wanted)
+        pki_store(&within, ns);
+}
+
+/* False when it is time to end. */
+static bool sleep_a_round(pki_session *s)
+{
+    pki_bell_sleep(&pki_collector_bell, pki_monotonic_ns() + round_ns(s));
+    pthread_mutex_lock(&wake_lock);
+    bool go_on = !s->stopping && !last_job;
+    pthread_mutex_unlock(&wake_lock);
+    return go_on;
+}
+
+/* Nothing of the session is touched after it: another may begin. */
+static void do_last_job(pki_session *s)
+{
+    pthread_mutex_lock(&wake_lock);
+    void (*job)(pki_session *) = last_job;
+    pthread_mutex_unlock(&wake_lock);
+    if (!job)
+        return;
+    pthread_detach(pthread_self());
+    job(s);
+    pthread_mutex_lock(&wake_lock);
+    last_job = NULL;
+    pthread_cond_signal(&finished);
+    pthread_mutex_unlock(&wake_lock);
+}
+
+/* Who shares its only processor with the program does not interrupt it. */
+static void set_affinity(const pki_session *s)
+{
+    const pki_config *c = &s->config;
+    cpu_set_t may;
+    if (c->collector_placed && sched_setaffinity(0, sizeof c->collector_cpus, &c->collector_cpus))
+        pki_log(PK_LOG_WARNING, "collector_cpus: %s; the collector runs where the program does",
+                strerror(errno));
+    if (sched_getaffinity(0, sizeof may, &may) == 0 && CPU_COUNT(&may) == 1)
+        sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
+}
+
+static void *collect(void *session)
+{
+    pki_session *s = session;
+    pki_inside_enter();
+    prctl(PR_SET_NAME, "pk-collector", 0, 0, 0);
+    set_affinity(s);
+    pki_io_on_collector();
+    while (sleep_a_round(s)) {
+        pki_io_works();
+        pki_backends_flush(PKI_FLUSH_ROUND);
+        pthread_mutex_lock(&pki_drain_lock);
+        pki_collect_check_clock(s, false);
+        pki_backends_collect();
+        pki_drain_round(s, false);
+        pki_windows_round(s);
+        pki_metrics_round(s);
+        pki_goodput_round(s);
+        pki_io_round(s);
+        pki_energy_poll(s);
+        pki_events_round(s);
+        pki_stepper_poll(s, false);
+        pki_memory_round(s, false);
+        pki_toll_of_collector(s);
+        pki_thinning_round(s);
+        pthread_mutex_unlock(&pki_drain_lock);
+        pki_stragglers_judge();
+        pki_io_rests();
+    }
+    pki_io_works();
+    do_last_job(s);
+    return NULL;
+}
+
+static void make_condition(void)
+{
+    pki_condition_make(&finished);
+}
+
+static void turn(bool now_on)
+{
+    pthread_mutex_lock(&pki_drain_lock);
+    on = now_on;
+    pthread_mutex_unlock(&pki_drain_lock);
+}
+
+pk_status pki_collect_start(pki_session *s)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_condition);
+    s->stopping = false;
+    int error = s->config.no_collector ? 0 : pki_spawn(&s->collector, collect, s);
+    s->collecting = error == 0 && !s->config.no_collector;
+    turn(error == 0);
+    return error ? pki_fail(PK_ETHREAD, "collector thread: %s", strerror(error)) : PK_OK;
+}
+
+void pki_collect_ended(void)
+{
+    if (pthread_mutex_trylock(&pki_drain_lock) != 0)
+        return;
+    uint64_t before = pki_toll_begin();
+    bool open = on, done = !open || pki_drain_ended(&pki_the_session);
+    if (open)
+        pki_toll_of_caller(&pki_the_session, before);
+    pthread_mutex_unlock(&pki_drain_lock);
+    if (!done)
+        pki_bell_ring(&pki_collector_bell);
+}
+
+void pki_collect_stop(pki_session *s)
+{
+    turn(false);
+    if (!s->collecting)
+        return;
+    s->collecting = false;
+    if (pthread_equal(s->collector, pthread_self()))
+        return;
+    pthread_mutex_lock(&wake_lock);
+    s->stopping = true;
+    pthread_mutex_unlock(&wake_lock);
+    pki_bell_ring(&pki_collector_bell);
+    pthread_join(s->collector, NULL);
+}
+
+/* Whoever uses a processor is at work; who waits, for a lock or a disk, does not. */
+static bool wait_for_job(pthread_t collector, uint64_t patience_ns)
+{
+    clockid_t clock;
+    uint64_t used = 0, since = pki_monotonic_ns();
+    if (pthread_getcpuclockid(collector, &clock) != 0)
+        return false;
+    while (last_job) {
+        struct timespec until = pki_moment(pki_monotonic_ns() + 20000000);
+        pthread_cond_timedwait(&finished, &wake_lock, &until);
+        uint64_t now = pki_monotonic_ns(), cpu = last_job ? pki_read_clock(clock) : used;
+        if (cpu == used && now - since >= patience_ns)
+            return !last_job;
+        since = cpu == used ? since : now;
+        used = cpu;
+    }
+    return true;
+}
+
+bool pki_collect_finish(pki_session *s, void (*job)(pki_session *), uint64_t patience_ns)
+{
+    if (!pki_lock_within(&wake_lock, patience_ns))
+        return false;
+    last_job = job;
+    if (!s->collecting && pki_spawn(&s->collector, collect, s) == 0)
+        s->collecting = true;
+    pki_bell_ring(&pki_collector_bell);
+    bool done = wait_for_job(s->collector, patience_ns);
+    pthread_mutex_unlock(&wake_lock);
+    return done;
+}
+
+void pki_collect_after_fork(void)
+{
+    pthread_mutex_init(&wake_lock, NULL);
+    make_condition();
+    pki_collector_bell = (pki_bell){0};
+    on = false;
+    last_job = NULL;
+}

@@ -1,0 +1,45 @@
+#include "session/collector/stepper.h"
+
+#include "session/report/cpu_side.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define INTERVAL 100000000u /* ns: a look takes some microseconds of the collector */
+
+bool pki_stepper_parse(const char *text, uint64_t *running, uint64_t *ready)
+{
+    char *end, *behind;
+    *running = strtoull(text, &end, 10);
+    *ready = strtoull(end, &behind, 10);
+    return end != text && behind != end && *end == ' ';
+}
+
+static bool read_now(uint32_t tid, pki_processor *total)
+{
+    char path[64], line[128];
+    snprintf(path, sizeof path, "/proc/self/task/%u/schedstat", tid);
+    total->observed = pki_monotonic_ns();
+    return pki_read_line(path, line, sizeof line) &&
+           pki_stepper_parse(line, &total->running, &total->ready);
+}
+
+void pki_stepper_poll(pki_session *s, bool now)
+{
+    const pki_thread *t = pki_load(&s->registry->stepper);
+    /* NULL: its last step found no room. Its block may be another thread's by now. */
+    uint32_t tid = t ? pki_load(&t->tid) : s->stepper_tid;
+    pki_processor total, *sum = &s->toll.stepper;
+    pki_cpu_side_poll(tid, false);
+    if (!tid || (!now && pki_monotonic_ns() - s->stepper_before.observed < INTERVAL))
+        return;
+    if (!read_now(tid, &total))
+        return;
+    if (tid == s->stepper_tid) {
+        sum->observed += total.observed - s->stepper_before.observed;
+        sum->running += pki_saturating_sub(total.running, s->stepper_before.running);
+        sum->ready += pki_saturating_sub(total.ready, s->stepper_before.ready);
+    }
+    s->stepper_tid = tid;
+    s->stepper_before = total;
+}

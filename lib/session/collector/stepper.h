@@ -1,0 +1,15 @@
+/* lib/session/collector/stepper.h - whether the thread that makes steps has a processor.
+ *
+ * The kernel counts for each thread how long it has run and how long it was ready to run while
+ * others had the processors (/proc/self/task/TID/schedstat). The collector reads that now and then:
+ * the thread itself pays nothing. Where the kernel has no such figures, nothing is known.
+ */
+#pragma once
+
+#include "session/session.h"
+
+/* Under the drain lock. Looks, if it is time to or `now`. */
+void pki_stepper_poll(pki_session *session, bool now);
+
+/* The two figures in the text of such a file. False if it has none. */
+bool pki_stepper_parse(const char *text, uint64_t *running, uint64_t *ready);

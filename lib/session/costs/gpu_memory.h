@@ -1,0 +1,35 @@
+/* lib/session/costs/gpu_memory.h - what CUDA allocates, by region (costs=memory).
+ *
+ * A backend hears of it and hands it over here, in the order of its times; it goes into the account
+ * (lib/measure/memory/gpu.h) and, as counters, into the trace: "gpuN.allocated", "memory.pinned",
+ * and "gpuN.pool_reserved". All under the drain lock.
+ */
+#pragma once
+
+#include "measure/memory/gpu.h"
+#include "session/session.h"
+
+/* Nothing is known of the session that begins. */
+void pki_gpu_memory_reset(void);
+void pki_gpu_memory_start(const pki_session *session);
+
+/* ns of the session. */
+void pki_gpu_memory_do(const pki_gpu_operation *operation);
+void pki_gpu_memory_pool(uint32_t device, uint64_t address, uint64_t size, uint64_t used, bool gone,
+                         uint64_t ns);
+
+/* All that is known until now has been handed over; so many records were dropped by CUPTI, and so
+ * many here, ever. */
+void pki_gpu_memory_complete(uint64_t dropped, uint64_t lost);
+
+/* As the collector looks at the process's memory; early: pki_memory_course_see. */
+void pki_gpu_memory_poll(uint64_t steps, bool early);
+
+/* What is known so far, with the most since the last cut. False without memory. */
+bool pki_gpu_memory_so_far(pki_gpu_memory_sums *out);
+void pki_gpu_memory_cut(void);
+
+/* When backends, counters and the process's memory are in it. False without memory. */
+bool pki_gpu_memory_summarise(pki_summary *out);
+
+void pki_gpu_memory_after_fork(void);

@@ -1,0 +1,276 @@
+#include "session/costs/io.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/syscall.h>
+
+#include "base/small_file.h"
+#include "core/phase.h"
+#include "measure/costs/io.h"
+
+#define TRIES 4
+
+#define STAT_BLOCKED 42 /* the field of /proc/PID/stat: clock ticks that it waited for disks */
+
+const char *pki_io_folder = "/proc/self";
+
+static struct {
+    bool on, known;
+    pki_io_account account;
+    pki_io_counts own; /* of the collector's thread, as of the last look */
+    uint64_t next;
+    pki_phases phases; /* the last time that they were known */
+    struct {
+        uint32_t tid;
+        uint64_t other_exposed, other_blocked; /* by those that made steps before it */
+        uint64_t blocked;
+    } stepper;
+} x;
+
+/* What perfkit's thread says of itself. While it rests, its counts are told here, which saves
+ * whoever ends a step half of the work: opening a file takes longer than anything else. */
+static struct {
+    uint32_t tid;   /* 0: there is none, or not yet */
+    uint32_t round; /* odd: it is at work; the counts are of before it */
+    uint64_t counts[sizeof(pki_io_counts) / sizeof(uint64_t)];
+} own;
+
+static bool read_counts(const char *name, pki_io_counts *counts)
+{
+    char text[512];
+    return pki_small_file_in(pki_io_folder, name, text, sizeof text) && pki_io_parse(text, counts);
+}
+
+static pki_io_counts less_quiet(const pki_io_counts *c, pki_quiet_reads quiet)
+{
+    return pki_io_more(c, &(pki_io_counts){.read_chars = quiet.bytes, .read_calls = quiet.calls});
+}
+
+static void look(void)
+{
+    char name[64];
+    uint32_t thread = pki_load(&own.tid);
+    pki_io_counts all, more;
+    if (!read_counts("io", &all))
+        return;
+    snprintf(name, sizeof name, "task/%u/io", thread);
+    if (thread)
+        read_counts(name, &x.own); /* what it was if it has ended */
+    more = pki_io_more(&all, &x.own);
+    more = less_quiet(&more, pki_small_file_quiet_so_far());
+    pki_io_add(&x.account, &more, pki_monotonic_ns());
+    x.known = true;
+}
+
+/* ---- perfkit's thread, seen by the program's ---- */
+
+typedef size_t read_file(const char *path, char *out, size_t size);
+
+static bool read_by(read_file *read, const char *name, pki_io_counts *counts, size_t *bytes)
+{
+    char path[512], text[512];
+    int n = snprintf(path, sizeof path, "%s/%s", pki_io_folder, name);
+    *bytes = n > 0 && (size_t)n < sizeof path ? read(path, text, sizeof text) : 0;
+    return *bytes && pki_io_parse(text, counts);
+}
+
+void pki_io_works(void)
+{
+    __atomic_fetch_or(&own.round, 1u, __ATOMIC_SEQ_CST); /* before anything that it does */
+}
+
+/* The file does not have its own reading yet. */
+void pki_io_rests(void)
+{
+    pki_io_counts counts;
+    uint64_t all[PKI_COUNT_OF(own.counts)];
+    size_t bytes;
+    char name[64];
+    snprintf(name, sizeof name, "task/%u/io", pki_load(&own.tid));
+    if (!x.on || !read_by(pki_small_file_once, name, &counts, &bytes))
+        return;
+    counts.read_chars += bytes;
+    counts.read_calls++;
+    memcpy(all, &counts, sizeof all);
+    for (size_t i = 0; i < PKI_COUNT_OF(all); i++)
+        pki_store(&own.counts[i], all[i]);
+    pki_store_release(&own.round, pki_load(&own.round) + 1); /* pairs with counts_at_rest */
+}
+
+void pki_io_on_collector(void)
+{
+    pki_io_works();
+    pki_store(&own.tid, (uint32_t)syscall(SYS_gettid));
+    pki_io_rests();
+}
+
+/* The number of the round before which they were read. */
+static uint32_t counts_at_rest(pki_io_counts *counts)
+{
+    uint64_t all[PKI_COUNT_OF(own.counts)];
+    uint32_t round = pki_load_acquire(&own.round); /* pairs with pki_io_rests */
+    for (size_t i = 0; i < PKI_COUNT_OF(all); i++)
+        all[i] = pki_load_acquire(&own.counts[i]);
+    memcpy(counts, all, sizeof all);
+    return round;
+}
+
+/* Of perfkit's thread while it is at work; what they were if it has ended. */
+static void read_own(pki_io_counts *mine)
+{
+    char name[64];
+    pki_io_counts now;
+    size_t bytes;
+    snprintf(name, sizeof name, "task/%u/io", pki_load(&own.tid));
+    if (read_by(pki_small_file_quiet, name, &now, &bytes))
+        *mine = now;
+}
+
+/* exact: it has done nothing between the two files. */
+static bool read_both(pki_io_counts *counts, bool *exact)
+{
+    pki_io_counts all, mine, before;
+    size_t bytes;
+    uint32_t round = counts_at_rest(&mine);
+    if (round % 2)
+        read_own(&mine);
+    before = mine;
+    pki_quiet_reads quiet = pki_small_file_quiet_so_far();
+    if (!read_by(pki_small_file_quiet, "io", &all, &bytes))
+        return false;
+    if (round % 2 || round != pki_load(&own.round))
+        read_own(&mine);
+    *exact = memcmp(&mine, &before, sizeof mine) == 0;
+    all = pki_io_more(&all, &mine);
+    *counts = less_quiet(&all, quiet);
+    return true;
+}
+
+bool pki_io_of_program(pki_io_counts *counts)
+{
+    bool exact = false;
+    for (int i = 0; i < TRIES && !exact; i++)
+        if (!read_both(counts, &exact))
+            return false;
+    return true;
+}
+
+/* ---- the run ---- */
+
+void pki_io_begin(pki_session *s)
+{
+    memset(&x, 0, sizeof x);
+    pki_store(&own.tid, 0u);
+    pki_store(&own.round, 0u);
+    for (size_t i = 0; i < PKI_COUNT_OF(own.counts); i++)
+        pki_store(&own.counts[i], (uint64_t)0);
+    x.on = s->config.costs_io;
+    if (x.on)
+        look();
+}
+
+void pki_io_round(pki_session *s)
+{
+    (void)s;
+    uint64_t now = x.on && x.known ? pki_monotonic_ns() : 0;
+    if (!now || now < x.next)
+        return;
+    x.next = now + PKI_IO_WINDOW;
+    look();
+}
+
+void pki_io_end(pki_session *s)
+{
+    (void)s;
+    if (x.on && x.known)
+        look();
+}
+
+bool pki_io_so_far(pki_io_counts *counts)
+{
+    *counts = pki_io_more(&x.account.last, &x.account.first);
+    return x.on && x.known;
+}
+
+/* ---- the report ---- */
+
+/* The kernel counts it only where it is told to (delay accounting), in clock ticks. */
+static bool read_blocked(uint32_t tid, uint64_t *blocked)
+{
+    char name[64], text[1024], on[8];
+    long hz = sysconf(_SC_CLK_TCK);
+    snprintf(name, sizeof name, "task/%u/stat", tid);
+    if (!pki_small_file("/proc/sys/kernel/task_delayacct", on, sizeof on) || *on != '1' ||
+        !pki_small_file_in(pki_io_folder, name, text, sizeof text) || hz <= 0)
+        return false;
+    const char *ticks = pki_proc_stat_field(text, STAT_BLOCKED);
+    *blocked = ticks ? strtoull(ticks, NULL, 10) * (uint64_t)(1000000000 / hz) : 0;
+    return ticks != NULL;
+}
+
+/* Of a thread that has ended it is what it was. */
+static void fill_blocked(uint32_t tid, pki_io_summary *out)
+{
+    out->blocked_known = read_blocked(tid, &x.stepper.blocked) || x.stepper.blocked;
+    out->blocked = x.stepper.other_blocked + x.stepper.blocked;
+}
+
+static uint64_t io_of(const pki_summary *s, uint32_t tid)
+{
+    uint64_t ns = 0;
+    for (size_t i = 0; i < s->thread_count; i++)
+        if (s->threads[i].tid == tid)
+            ns += s->threads[i].kinds[PK_IO];
+    return ns;
+}
+
+static uint64_t io_of_all(const pki_summary *s)
+{
+    uint64_t ns = 0;
+    for (size_t i = 0; i < s->thread_count; i++)
+        ns += s->threads[i].kinds[PK_IO];
+    return ns;
+}
+
+/* Another thread makes the steps from here on: what was exposed stays so (windows are differences).
+ * Its own I/O until now was hidden; modulo 2^64, as the sum of both is what counts. */
+static void follow_stepper(uint32_t tid, const pki_summary *s)
+{
+    uint64_t blocked = 0;
+    if (x.stepper.tid && x.stepper.tid != tid) {
+        read_blocked(tid, &blocked);
+        x.stepper.other_exposed += io_of(s, x.stepper.tid) - io_of(s, tid);
+        x.stepper.other_blocked += x.stepper.blocked - blocked;
+        x.stepper.blocked = blocked;
+    }
+    x.stepper.tid = tid;
+}
+
+static void fill_exposed(uint32_t tid, const pki_summary *s, pki_io_summary *out)
+{
+    follow_stepper(tid, s);
+    out->exposed = x.stepper.other_exposed + io_of(s, tid);
+    out->hidden = io_of_all(s) - out->exposed;
+}
+
+bool pki_io_summarise(const pki_session *s, pki_summary *out)
+{
+    pki_io_summary *io = &out->io;
+    pki_phases phases = pki_phases_now();
+    uint32_t tid = s->stepper_tid ? s->stepper_tid : s->config.world.pid;
+    if (!x.on)
+        return true;
+    io->asked = 1;
+    io->why_not = strdup(x.known ? "" : "the kernel does not tell (/proc/self/io cannot be read)");
+    pki_io_fill(&x.account, io);
+    fill_exposed(tid, out, io);
+    fill_blocked(tid, io);
+    if (phases.known)
+        x.phases = phases;
+    io->saves = x.phases.saves;
+    io->save_time = x.phases.time[PK_PHASE_CHECKPOINT];
+    io->save_bytes = x.phases.save_bytes;
+    return io->why_not != NULL;
+}

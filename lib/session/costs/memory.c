@@ -1,0 +1,330 @@
+#include "session/costs/memory.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <pk/counter.h>
+
+#include "alloc/interface.h"
+#include "base/dl.h"
+#include "base/small_file.h"
+#include "core/innermost.h"
+#include "core/names.h"
+#include "measure/memory/course.h"
+#include "measure/memory/limit.h"
+#include "session/activity.h"
+#include "session/costs/gpu_memory.h"
+#include "session/costs/memory_steps.h"
+
+#define INTERVAL 100000000u /* ns */
+
+/* What libpk_alloc had counted at some moment. */
+typedef struct counted {
+    uint32_t count;
+    pki_alloc_sum *sums;
+} counted;
+
+static struct {
+    uint64_t looked; /* CLOCK_MONOTONIC, ns; 0: not in this session */
+    pki_memory_course course;
+    const pki_alloc_interface *alloc;  /* NULL: not loaded, or it counts nothing... */
+    const char *uncounted;             /* ...for this reason */
+    counted before, early, next_early; /* at the start, and as the course's looks */
+    uint64_t steps;                    /* up to the last look */
+    counted last;                      /* as of the last look that was asked for: what... */
+    uint32_t peak_count;
+    uint64_t peak, *at_peak; /* ...the report itself takes is none of the program's */
+} m;
+
+static pk_counter resident = PK_COUNTER("memory.resident", "bytes");
+static pk_counter allocated = PK_COUNTER("memory.allocated", "bytes");
+
+static void forget(void)
+{
+    pki_memory_course_finish(&m.course);
+    free(m.before.sums);
+    free(m.early.sums);
+    free(m.next_early.sums);
+    free(m.at_peak);
+    free(m.last.sums);
+    memset(&m, 0, sizeof m);
+}
+
+/* ---- libpk_alloc ---- */
+
+static counted count_now(void)
+{
+    counted now = {m.alloc ? m.alloc->regions() : 0, NULL};
+    now.sums = now.count ? malloc(now.count * sizeof *now.sums) : NULL;
+    if (now.sums)
+        m.alloc->sums(now.sums, now.count);
+    else
+        now.count = 0;
+    return now;
+}
+
+static pki_alloc_sum at(const counted *c, uint32_t region)
+{
+    return region < c->count ? c->sums[region] : (pki_alloc_sum){0};
+}
+
+/* An allocator that the loader has found before libpk_alloc is called instead of it. */
+static bool is_in_front(const pki_alloc_interface *alloc)
+{
+    pki_alloc_sum before, after;
+    alloc->sums(&before, 1);
+    void *volatile block = malloc(1);
+    free(block);
+    alloc->sums(&after, 1);
+    return after.allocations != before.allocations;
+}
+
+/* It is asked for, and not there; NULL: nobody asked. */
+static const char *why_absent(void)
+{
+    const char *preloaded = secure_getenv("LD_PRELOAD");
+    if (!preloaded || !strstr(preloaded, "libpk_alloc"))
+        return NULL;
+    return pki_dl_possible() ? "LD_PRELOAD names it, and the loader has not loaded it"
+                             : "the program is linked with -static: LD_PRELOAD does nothing there";
+}
+
+static const pki_alloc_interface *find_alloc(void)
+{
+    const pki_alloc_interface *alloc =
+        pki_dl_possible() ? dlsym(RTLD_DEFAULT, PKI_ALLOC_SYMBOL) : NULL;
+    m.uncounted = NULL;
+    if (!alloc)
+        m.uncounted = why_absent();
+    else if (alloc->size < sizeof *alloc)
+        m.uncounted = "it is older than this libpk";
+    else if (alloc->beneath(&m.uncounted) && !is_in_front(alloc))
+        m.uncounted = "another allocator stands in front of it";
+    return m.uncounted ? NULL : alloc;
+}
+
+void pki_memory_reset(void)
+{
+    pthread_mutex_lock(&pki_drain_lock);
+    forget();
+    pki_memory_steps_forget();
+    /* Here, not on the collector: a thread's first malloc reserves addresses, which count as locked
+     * where a program locks all that it will have. */
+    (void)pki_timeline_reserve(&m.course.line);
+    pthread_mutex_unlock(&pki_drain_lock);
+}
+
+void pki_memory_start(pki_session *s)
+{
+    pthread_mutex_lock(&pki_drain_lock);
+    m.alloc = find_alloc();
+    m.before = count_now();
+    if (m.alloc)
+        m.alloc->attach(pki_innermost_region);
+    pki_memory_steps_begin(s, m.alloc);
+    pki_memory_round(s, true);
+    pthread_mutex_unlock(&pki_drain_lock);
+}
+
+/* ---- looks ---- */
+
+/* Resident and private bytes: the first three figures are pages of all, resident, of files or
+ * shared. */
+static bool read_pages(pki_memory_look *look)
+{
+    char text[128], *end;
+    if (!pki_small_file("/proc/self/statm", text, sizeof text))
+        return false;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    strtoull(text, &end, 10);
+    uint64_t pages = strtoull(end, &end, 10), shared = strtoull(end, &end, 10);
+    look->resident = pages * page;
+    look->private_bytes = pages > shared ? (pages - shared) * page : 0;
+    return pages > 0;
+}
+
+static bool read_process(const pki_session *s, pki_memory_look *look)
+{
+    struct rusage usage;
+    *look = (pki_memory_look){.steps = pki_load(&s->arena->header->steps),
+                              .ns = pki_activity_ns_of_ticks(pki_activity_ticks())};
+    if (getrusage(RUSAGE_SELF, &usage) || !read_pages(look))
+        return false;
+    look->minor = (uint64_t)usage.ru_minflt;
+    look->major = (uint64_t)usage.ru_majflt;
+    return true;
+}
+
+static void poll_regions(bool early)
+{
+    if (!m.alloc)
+        return;
+    uint32_t count = PKI_MIN(m.alloc->regions(), PKI_MEMORY_REGIONS);
+    for (uint32_t i = 0; i < count; i++)
+        pki_memory_course_see_region(&m.course, i, m.alloc->live(i));
+    if (!early)
+        return;
+    free(m.early.sums);
+    m.early = m.next_early;
+    m.next_early = count_now();
+}
+
+static void store_peaks(void)
+{
+    uint32_t count = m.alloc ? m.alloc->regions() : 0;
+    uint64_t peak = m.alloc ? m.alloc->total_peak() : 0;
+    uint64_t *kept = count ? malloc(count * sizeof *kept) : NULL;
+    if (!kept)
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        kept[i] = m.alloc->at_peak(i);
+    free(m.at_peak);
+    free(m.last.sums);
+    m.last = count_now();
+    m.at_peak = kept;
+    m.peak_count = count;
+    m.peak = peak;
+}
+
+/* Where each end of a step emits samples, only what no step has ended since is emitted here. */
+static void emit_counters(const pki_memory_look *look, bool now)
+{
+    bool at_steps = pki_memory_steps_on(), stepped = look->steps > m.steps;
+    m.steps = look->steps;
+    if (at_steps ? stepped && !now : !m.alloc)
+        return;
+    pki_activity_counter(&resident, (double)look->resident);
+    if (m.alloc)
+        pki_activity_counter(&allocated, (double)m.alloc->total());
+}
+
+void pki_memory_round(pki_session *s, bool now)
+{
+    pki_memory_look look;
+    uint64_t t = pki_monotonic_ns();
+    if ((!now && t - m.looked < INTERVAL) || !read_process(s, &look))
+        return;
+    m.looked = t;
+    bool early = pki_memory_course_see(&m.course, &look);
+    poll_regions(early);
+    pki_gpu_memory_poll(look.steps, early);
+    emit_counters(&look, now);
+    if (now)
+        store_peaks();
+}
+
+/* ---- the summary ---- */
+
+static double steady(uint32_t region, const pki_alloc_sum *now, uint64_t steps)
+{
+    pki_alloc_sum early = at(&m.early, region);
+    return steps && m.early.count ? (double)(now->allocations - early.allocations) / (double)steps
+                                  : 0;
+}
+
+static bool fill_region(uint32_t id, const pki_alloc_sum *now, pki_memory_summary *out)
+{
+    pki_alloc_sum before = at(&m.before, id);
+    pki_memory_region *r = &out->regions[out->region_count];
+    const pki_name *name = id ? pki_name_at(id) : NULL;
+    *r = (pki_memory_region){.name = name ? strndup(name->name, name->length) : strdup(""),
+                             .allocations = now->allocations - before.allocations,
+                             .bytes = now->bytes - before.bytes,
+                             .frees = now->frees - before.frees,
+                             .freed = now->freed - before.freed,
+                             .live = pki_saturating_sub(now->bytes, now->freed),
+                             .at_peak = id < m.peak_count ? m.at_peak[id] : 0,
+                             .steady = steady(id, now, out->steady_steps),
+                             .growth = pki_memory_course_region(&m.course, id)};
+    r->peak = PKI_MAX(m.alloc->peak(id), r->live);
+    out->live += r->live;
+    if (!r->allocations && !r->frees && !r->live) {
+        free(r->name);
+        return true;
+    }
+    out->region_count++;
+    return r->name != NULL;
+}
+
+static bool fill_alloc(pki_memory_summary *out)
+{
+    const char *why;
+    counted now = m.last;
+    bool done = true;
+    free(out->allocator);
+    out->allocator = strdup(m.alloc->beneath(&why));
+    out->regions = calloc(now.count + 1u, sizeof *out->regions);
+    done = out->allocator && out->regions;
+    for (uint32_t i = 0; done && i < now.count; i++)
+        done = fill_region(i, &now.sums[i], out);
+    if (done)
+        qsort(out->regions, out->region_count, sizeof *out->regions, pki_memory_by_peak);
+    out->peak = PKI_MAX(m.peak, out->live);
+    out->within = m.alloc->within();
+    return done;
+}
+
+/* Why nothing is counted, or some blocks are not. */
+static char *describe_uncounted(void)
+{
+    char text[128] = "";
+    uint64_t missed = m.alloc ? m.alloc->missed() : 0;
+    if (missed)
+        snprintf(text, sizeof text,
+                 "no room to write down %" PRIu64 " blocks of 1 KiB or more: they are in no figure",
+                 missed);
+    return strdup(m.uncounted ? m.uncounted : text);
+}
+
+static void fill_limit(pki_memory_summary *out)
+{
+    pki_memory_limit limit = pki_memory_limit_find("", out->most_private);
+    out->limit = limit.limit;
+    out->used = limit.used;
+    out->limit_of = strdup(limit.of ? limit.of : "");
+}
+
+bool pki_memory_fill(pki_memory_summary *out)
+{
+    bool filled = pki_memory_course_fill(&m.course, out);
+    if (!pki_memory_field("/proc/self/status", "VmHWM", &out->most_resident))
+        out->most_resident = (uint64_t)m.course.resident.moments.max;
+    fill_limit(out);
+    out->allocator = strdup("");
+    out->uncounted = describe_uncounted();
+    return filled && out->limit_of && out->allocator && out->uncounted &&
+           (!m.alloc || fill_alloc(out));
+}
+
+pki_memory_sum pki_memory_so_far(void)
+{
+    pki_memory_sum sum = pki_memory_course_sum(&m.course);
+    uint64_t most;
+    if (pki_memory_field("/proc/self/status", "VmHWM", &most))
+        sum.most_resident = most;
+    return sum;
+}
+
+bool pki_memory_allocated(uint64_t *bytes)
+{
+    *bytes = m.alloc ? m.alloc->total() : 0;
+    return m.alloc;
+}
+
+/* What the parent's collector may have been amid is neither trusted nor freed in the child. Whoever
+ * looks for leaks there finds it here. */
+static void *left[8] __attribute__((used));
+
+void pki_memory_after_fork(void)
+{
+    static unsigned forks;
+    left[forks++ % PKI_COUNT_OF(left)] = m.course.line.parts.rows;
+    memset(&m, 0, sizeof m);
+    pki_memory_steps_forget();
+}

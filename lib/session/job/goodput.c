@@ -1,0 +1,295 @@
+#include "session/job/goodput.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/own.h"
+#include "base/small_file.h"
+#include "base/text.h"
+#include "measure/goodput/line.h"
+#include "out/target.h"
+#include "session/job/goodput_account.h"
+
+#define BEAT_LEAST 100000000u
+#define BEAT_MOST 60000000000u
+#define BEAT_SHARE 1000
+#define STAT_BEGAN 22 /* the field of /proc/PID/stat: when the process began */
+#define TAIL 65536    /* bytes that are read of an older file: some hundred lines */
+
+static struct {
+    bool on, held; /* the file is ours to write */
+    pki_owned own;
+    int error;                                /* of the last write, logged once */
+    bool torn;                                /* what stands at the file's end has no newline */
+    uint64_t written_saves, written_training; /* what the last line knew of */
+    uint64_t next;                            /* when the next one is due */
+    pki_life_line line, not_mine;             /* not_mine: before the file was ours */
+} x = {.own.fd = -1};
+
+/* ---- the line ---- */
+
+static uint64_t beat_of(uint64_t up)
+{
+    return PKI_MIN(PKI_MAX(up / BEAT_SHARE, BEAT_LEAST), BEAT_MOST);
+}
+
+/* What has been before the file was ours is another run's time. The step that was open then has
+ * become a part of its own since: what is left is taken off wherever there is time. */
+static void subtract(pki_life_line *l, const pki_life_line *off)
+{
+    uint64_t left = off->up;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < PKI_PARTS; i++) {
+            uint64_t most = pass ? left : PKI_MIN(left, off->parts[i]);
+            uint64_t ns = PKI_MIN(l->parts[i], most);
+            l->parts[i] -= ns;
+            l->up -= ns;
+            left -= ns;
+        }
+    l->steps = pki_saturating_sub(l->steps, off->steps);
+    l->recomputed = pki_saturating_sub(l->recomputed, off->recomputed);
+    l->saves = pki_saturating_sub(l->saves, off->saves);
+    l->save_ns = pki_saturating_sub(l->save_ns, off->save_ns);
+    l->save_bytes = pki_saturating_sub(l->save_bytes, off->save_bytes);
+}
+
+static pki_phases fill(bool last)
+{
+    pki_phases heard = pki_goodput_account_line(last, &x.line);
+    x.line.beat = beat_of(x.line.up) + BEAT_LEAST;
+    subtract(&x.line, &x.not_mine);
+    return heard;
+}
+
+/* The file is appended to, whatever the position: that is the mark that it is ours, and is
+ * put back. */
+static ssize_t write_at_end(const char *text, size_t n)
+{
+    ssize_t done = write(x.own.fd, text, n);
+    int error = errno;
+    lseek(x.own.fd, (off_t)x.own.mark, SEEK_SET);
+    errno = error;
+    return done;
+}
+
+static bool append(const char *text, size_t n)
+{
+    struct stat about;
+    if (!pki_own_check(&x.own) || fstat(x.own.fd, &about) != 0 ||
+        !pki_mem_may_grow((uint64_t)about.st_size + n))
+        return false;
+    ssize_t done = write_at_end(text, n);
+    if (done >= 0 && (size_t)done < n) {
+        x.torn = done > 0 || x.torn;
+        errno = ENOSPC;
+    }
+    return done >= 0 && (size_t)done == n;
+}
+
+static void put(uint32_t why)
+{
+    char text[PKI_LIFE_LINE + 1] = "\n";
+    pki_phases heard = fill(why == PKI_LIFE_END);
+    x.line.why = why;
+    size_t n = pki_life_put(&x.line, text + 1);
+    if (append(x.torn ? text : text + 1, x.torn ? n + 1 : n)) {
+        x.torn = false;
+        x.error = 0;
+        x.line.n++;
+    } else if (errno != x.error) {
+        x.error = errno;
+        pki_log(PK_LOG_ERROR, "goodput_path: %s; the next line makes up for this one",
+                pki_own_why(x.error));
+    }
+    x.written_saves = heard.saves;
+    x.written_training = heard.training_calls;
+    x.next = pki_monotonic_ns() + beat_of(x.line.up);
+}
+
+/* ---- the file ---- */
+
+/* The process began before its session: /proc has it in whole clock ticks since the machine's
+ * start, so half of one is what it is off by on average. */
+static uint64_t before_session(void)
+{
+    static bool asked; /* a session behind another one begins where it begins */
+    char text[1024];
+    uint64_t hz = (uint64_t)sysconf(_SC_CLK_TCK), now = pki_read_clock(CLOCK_BOOTTIME);
+    if (asked || !hz || !pki_small_file("/proc/self/stat", text, sizeof text))
+        return 0;
+    asked = true;
+    const char *ticks = pki_proc_stat_field(text, STAT_BEGAN);
+    uint64_t began =
+        ticks ? (uint64_t)(((double)strtoull(ticks, NULL, 10) + 0.5) * 1e9 / (double)hz) : now;
+    return began < now ? now - began : 0;
+}
+
+/* What the runs before have left: how far the training has come, and whether the file is one of
+ * these at all. */
+static bool read_tail(int64_t *furthest)
+{
+    struct stat about;
+    char *text = fstat(x.own.fd, &about) == 0 ? malloc(TAIL) : NULL;
+    bool any = false;
+    if (!text)
+        return false;
+    off_t from = about.st_size > TAIL ? about.st_size - TAIL : 0;
+    ssize_t n = pread(x.own.fd, text, TAIL, from);
+    for (char *at = text, *end = text + PKI_MAX(n, 0), *stop; at < end; at = stop + 1) {
+        pki_life_line line;
+        stop = memchr(at, '\n', (size_t)(end - at));
+        x.torn = !stop;
+        stop = stop ? stop : end;
+        if (pki_life_read(at, (size_t)(stop - at), &line)) {
+            any = true;
+            *furthest = PKI_MAX(*furthest, PKI_MAX(line.at, line.furthest));
+        }
+    }
+    size_t magic = PKI_MIN((size_t)PKI_MAX(n, 0), sizeof PKI_LIFE_MAGIC - 1);
+    any = any || n == 0 || (from == 0 && memcmp(text, PKI_LIFE_MAGIC, magic) == 0);
+    free(text);
+    return any;
+}
+
+static uint64_t number_of_run(const pki_session *s)
+{
+    struct {
+        uint64_t now, monotonic, pid;
+        char host[64];
+    } seed = {s->start_unix, pki_monotonic_ns(), s->config.world.pid, {0}};
+    snprintf(seed.host, sizeof seed.host, "%s", s->config.world.host);
+    return (uint64_t)pki_hash((const char *)&seed, sizeof seed, 1) << 32 |
+           pki_hash((const char *)&seed, sizeof seed, 2);
+}
+
+static void begin_line(const pki_session *s)
+{
+    const pki_world *w = &s->config.world;
+    x.line = (pki_life_line){.run = number_of_run(s),
+                             .boot = *w->clock ? pki_hash(w->clock, strlen(w->clock), 0) : 0,
+                             .rank = (uint64_t)w->rank,
+                             .pid = w->pid};
+}
+
+/* False: another process holds it. */
+static bool lock_file(void)
+{
+    int64_t furthest = -1;
+    if (!pki_own_lock(&x.own) && (errno == EAGAIN || errno == EACCES))
+        return false;
+    x.held = read_tail(&furthest);
+    pki_goodput_account_furthest(furthest);
+    if (x.held)
+        put(PKI_LIFE_START);
+    return true;
+}
+
+static void wait_for_file(void)
+{
+    x.not_mine = (pki_life_line){0};
+    (void)fill(false);
+    x.not_mine = x.line;
+    x.next = pki_monotonic_ns() + BEAT_LEAST * 10;
+    if (lock_file() && !x.held) {
+        pki_log(PK_LOG_ERROR,
+                "goodput_path: is no state file of perfkit any more; it is left alone");
+        pki_goodput_abandon();
+    }
+}
+
+static pk_status why_not(const char *path, int error)
+{
+    static const pki_target_hints hints = {"leave goodput_path empty for no state file", NULL};
+    return pki_fail(pki_status_of_errno(error), "goodput %s: %s", path,
+                    pki_target_why(path, error, &hints).text);
+}
+
+pk_status pki_goodput_open(pki_session *s)
+{
+    const char *path = s->config.goodput;
+    pki_goodput_after_fork();
+    if (!path[0] || (s->config.world.rank > 0 && !s->config.goodput_of_each))
+        return PK_OK;
+    if (!pki_target_is_free(path))
+        return why_not(path, errno);
+    int fd = pki_fd_open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW, 0666);
+    if (fd < 0 || !pki_own_adopt(&x.own, fd))
+        return why_not(path, errno);
+    x.on = true;
+    begin_line(s);
+    pki_goodput_account_begin(s, before_session());
+    if (!lock_file()) {
+        pki_log(PK_LOG_WARNING,
+                "goodput %s: another process writes it; this run begins there when that one ends",
+                path);
+    } else if (!x.held) {
+        pki_goodput_abandon();
+        return pki_fail(PK_EINVAL, "goodput %s: is another kind of file, and is left as it is",
+                        path);
+    }
+    return PK_OK;
+}
+
+void pki_goodput_round(pki_session *s)
+{
+    (void)s;
+    if (!x.on)
+        return;
+    pki_phases now = pki_phases_now();
+    bool news =
+        now.known && (now.saves != x.written_saves || now.training_calls != x.written_training);
+    pki_goodput_account_hang();
+    if (pki_monotonic_ns() < x.next && !(news && x.held))
+        return;
+    if (x.held)
+        put(PKI_LIFE_BEAT);
+    else
+        wait_for_file();
+}
+
+static void close_file(void)
+{
+    if (x.on)
+        pki_own_close(&x.own);
+    x.on = x.held = false;
+}
+
+void pki_goodput_end(pki_session *s)
+{
+    (void)s;
+    if (x.on && !x.held)
+        wait_for_file();
+    if (x.on && x.held)
+        put(PKI_LIFE_END);
+    uint64_t missed = pki_goodput_account_phases().missed;
+    if (x.on && missed)
+        pki_log(PK_LOG_WARNING,
+                "goodput_path: %llu announcements of phases found no room: what they would have "
+                "parted counts as other time",
+                (unsigned long long)missed);
+    close_file();
+    pki_goodput_account_stop(); /* the report is yet to be made */
+}
+
+void pki_goodput_abandon(void)
+{
+    close_file();
+    pki_goodput_account_forget();
+}
+
+void pki_goodput_after_fork(void)
+{
+    pki_own_close(&x.own);
+    memset(&x, 0, sizeof x);
+    x.own.fd = -1;
+    pki_goodput_account_after_fork();
+}

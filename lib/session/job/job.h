@@ -1,0 +1,29 @@
+/* lib/session/job/job.h - this rank's part of the job's report.
+ *
+ * It is the text that a report_path ending in .rank.json would have. Where libpk_mpi gathers the
+ * ranks (pk_job_hold_) it waits in memory for MPI_Finalize, as does a report for stderr, in whose
+ * place the job's comes. In all other cases it goes into a file of its own, for `pk job`:
+ *
+ *     job_path.ranks/RANK / 1000/RANK.rank.json
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include <pk/job.h>
+
+#include "measure/summary.h"
+#include "session/session.h"
+
+/* Of a session that stops: its report, and its part of the job's. Under the control lock. */
+pk_status pki_job_stop(pki_session *s, const pki_summary *summary);
+
+/* Where the part of a rank goes that nobody gathers; PATH_MAX bytes. False: it is longer. rank -1:
+ * not known, and the process's number takes its place. */
+bool pki_job_file_of(const char *job_path, int32_t rank, const pki_world *world, char *path);
+
+/* At exit(): what nobody has taken goes where it goes without MPI. It gives no memory back and
+ * waits for nobody without end: a handler may have called exit(), amid malloc. */
+void pki_job_exit(void);
+
+void pki_job_after_fork(void);

@@ -1,0 +1,357 @@
+#include "session/options/config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "base/variable.h"
+#include "history/layout.h"
+#include "out/gz.h"
+#include "session/options/config_captures.h"
+#include "session/options/config_collector.h"
+#include "session/options/config_goodput.h"
+#include "session/options/config_log.h"
+#include "session/options/config_text.h"
+#include "session/report/limits.h"
+#include "session/report/environment.h"
+
+#define SMALLEST_OPTIONS 8 /* size and the field behind it */
+#define LARGEST_OPTIONS 65536
+
+/* A number with its bounds; 0 and unset mean the default. */
+typedef struct number {
+    const char *field, *variable;
+    uint64_t least, most, otherwise;
+    bool power_of_two;
+} number;
+
+static bool parse(const char *text, uint64_t *value)
+{
+    char *end;
+    errno = 0;
+    if (*text < '0' || *text > '9')
+        return false;
+    unsigned long long n = strtoull(text, &end, 10);
+    unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+    end += shift != 0;
+    if (errno || *end || n > UINT64_MAX >> shift)
+        return false;
+    *value = (uint64_t)n << shift;
+    return true;
+}
+
+static pk_status read_number(const number *n, uint64_t given, uint64_t *value)
+{
+    const char *text = given ? NULL : pki_variable(n->variable);
+    const char *source = text ? n->variable : n->field;
+    *value = given;
+    if (text && !parse(text, value))
+        return pki_fail(PK_EINVAL, "%s=%.60s is not a number (digits, then perhaps K, M or G)",
+                        source, text);
+    if (*value == 0) {
+        *value = n->otherwise;
+        return PK_OK;
+    }
+    if (*value < n->least || *value > n->most)
+        return pki_fail(PK_EINVAL, "%s is %llu, and has to be from %llu to %llu", source,
+                        (unsigned long long)*value, (unsigned long long)n->least,
+                        (unsigned long long)n->most);
+    if (n->power_of_two && (*value & (*value - 1)))
+        return pki_fail(PK_EINVAL, "%s is %llu, and has to be a power of two", source,
+                        (unsigned long long)*value);
+    return PK_OK;
+}
+
+static pk_status read_small(const number *n, uint32_t given, uint32_t *value)
+{
+    uint64_t wide;
+    pk_status status = read_number(n, given, &wide);
+    *value = (uint32_t)wide;
+    return status;
+}
+
+static pk_status read_numbers(pki_config *c, const pk_options *o)
+{
+    static const number ring = {"ring_records", "PK_RING_RECORDS", 64, 1u << 24, 0, true};
+    static const number memory = {
+        "memory_bytes", "PK_MEMORY_BYTES", PKI_MEMORY_LEAST, (uint64_t)1 << 40, 0, false};
+    static const number most = {"trace_max_bytes", "PK_TRACE_MAX_BYTES", 65536,
+                                UINT64_MAX,        UINT64_MAX,           false};
+    static const number rotate = {
+        "trace_rotate_bytes", "PK_TRACE_ROTATE_BYTES", (uint64_t)2 << 20, UINT64_MAX, 0, false};
+    static const number keep = {"trace_keep", "PK_TRACE_KEEP", 1, 65536, 0, false};
+    static const number flush = {"flush_ms", "PK_FLUSH_MS", 10, 3600000, 1000, false};
+    static const number threads = {"report_threads", "PK_REPORT_THREADS", 0, 1, 0, false};
+    static const number nodes = {"cupti_graph_nodes", "PK_CUPTI_GRAPH_NODES", 0, 1, 0, false};
+    static const number events = {"cupti_sync_events", "PK_CUPTI_SYNC_EVENTS", 0, 1, 0, false};
+    static const number warmup = {"warmup_steps", "PK_WARMUP_STEPS", 0, 1000000, 0, false};
+    static const number steps = {
+        "history_steps", "PK_HISTORY_STEPS", 1, PKI_HISTORY_STEPS_MOST, 0, false};
+    static const number history = {"history_bytes",   "PK_HISTORY_BYTES", PKI_HISTORY_LEAST,
+                                   (uint64_t)1 << 40, (uint64_t)64 << 20, false};
+    static const number captures = {
+        "captures_per_hour", "PK_CAPTURES_PER_HOUR", 1, 3600, 12, false};
+    static const number capture_bytes = {"capture_bytes_per_hour", "PK_CAPTURE_BYTES_PER_HOUR",
+                                         (uint64_t)1 << 20,        (uint64_t)1 << 50,
+                                         (uint64_t)256 << 20,      false};
+    static const number consume = {"nvtx_consume", "PK_NVTX_CONSUME", 0, 1, 0, false};
+    static const number hang = {"hang_seconds", "PK_HANG_SECONDS", 1, 604800, 0, false};
+    pk_status s = read_small(&ring, o->ring_records, &c->ring_records);
+    c->spares = c->ring_records == 0; /* who asks for a size gets that */
+    c->ring_records = c->spares ? PKI_RING_RECORDS : c->ring_records;
+    s = s ? s : read_number(&memory, o->memory_bytes, &c->memory_bytes);
+    s = s ? s : read_number(&most, o->trace_max_bytes, &c->trace_max_bytes);
+    s = s ? s : read_number(&rotate, o->trace_rotate_bytes, &c->trace_rotate_bytes);
+    s = s ? s : read_small(&keep, o->trace_keep, &c->trace_keep);
+    s = s ? s : read_small(&flush, o->flush_ms, &c->flush_ms);
+    s = s ? s : read_small(&threads, o->report_threads, &c->report_threads);
+    s = s ? s : read_small(&warmup, o->warmup_steps, &c->warmup_steps);
+    s = s ? s : read_small(&nodes, o->cupti_graph_nodes, &c->cupti_graph_nodes);
+    s = s ? s : read_small(&events, o->cupti_sync_events, &c->cupti_sync_events);
+    s = s ? s : read_small(&steps, o->history_steps, &c->history_steps);
+    s = s ? s : read_number(&history, o->history_bytes, &c->history_bytes);
+    s = s ? s : read_small(&captures, o->captures_per_hour, &c->captures_per_hour);
+    s = s ? s : read_number(&capture_bytes, o->capture_bytes_per_hour, &c->capture_bytes_per_hour);
+    s = s ? s : read_small(&consume, o->nvtx_consume, &c->nvtx_consume);
+    s = s ? s : read_small(&hang, o->hang_seconds, &c->hang_seconds);
+    return s;
+}
+
+static pk_status read_paths(pki_config *c, const pk_options *o)
+{
+    const pki_config_text trace = pki_config_text_of(o->trace_path, "trace_path", "PK_TRACE_PATH");
+    const pki_config_text report =
+        pki_config_text_of(o->report_path, "report_path", "PK_REPORT_PATH");
+    const pki_config_text arena = pki_config_text_of(o->arena_path, "arena_path", "PK_ARENA_PATH");
+    const pki_config_text command =
+        pki_config_text_of(o->hang_command, "hang_command", "PK_HANG_COMMAND");
+    const pki_config_text machine =
+        pki_config_text_of(o->machine_path, "machine_path", "PK_MACHINE_PATH");
+    const pki_config_text job = pki_config_text_of(o->job_path, "job_path", "PK_JOB_PATH");
+    pk_status s = pki_config_path(trace, &c->world, c->trace);
+    s = s ? s : pki_config_path(report, &c->world, c->report);
+    s = s ? s : pki_config_path(arena, &c->world, c->arena);
+    s = s ? s : pki_config_path(command, &c->world, c->hang_command);
+    s = s ? s : pki_config_path(machine, &c->world, c->machine);
+    s = s ? s : pki_limits_config(c, o);
+    s = s ? s : pki_config_path(job, &c->world, c->job);
+    if (!s && c->trace[0] && (strcmp(c->trace, c->report) == 0 || strcmp(c->trace, c->arena) == 0))
+        return pki_fail(PK_EINVAL, "%s %s: report or arena have the same", trace.source, c->trace);
+    c->compressed = pki_ends_with(c->trace, ".gz");
+    c->report_json = pki_ends_with(c->report, ".json");
+    if (!s && c->compressed && !pki_gz_available())
+        return pki_fail(PK_ENOTSUP, "%s %s: this build has no zlib", trace.source, c->trace);
+    return s;
+}
+
+static pk_status read_windows(pki_config *c, const pk_options *o)
+{
+    static const number steps = {"window_steps", "PK_WINDOW_STEPS", 0, UINT32_MAX, 0, false};
+    static const number seconds = {"window_seconds", "PK_WINDOW_SECONDS", 0, 31536000, 0, false};
+    static const number most = {"windows_max_bytes", "PK_WINDOWS_MAX_BYTES", PKI_WINDOWS_LEAST,
+                                UINT64_MAX,          PKI_WINDOWS_DEFAULT,    false};
+    const pki_config_text path =
+        pki_config_text_of(o->windows_path, "windows_path", "PK_WINDOWS_PATH");
+    pk_status s = pki_config_path(path, &c->world, c->windows);
+    s = s ? s : read_small(&steps, o->window_steps, &c->window_steps);
+    s = s ? s : read_small(&seconds, o->window_seconds, &c->window_seconds);
+    s = s ? s : read_number(&most, o->windows_max_bytes, &c->windows_max_bytes);
+    if (s || !c->windows[0])
+        return s;
+    if (strcmp(c->windows, c->trace) == 0 || strcmp(c->windows, c->report) == 0 ||
+        strcmp(c->windows, c->arena) == 0)
+        return pki_fail(PK_EINVAL, "%s %s: trace, report or arena have the same", path.source,
+                        c->windows);
+    c->windows_compressed = pki_ends_with(c->windows, ".gz");
+    if (c->windows_compressed && !pki_gz_available())
+        return pki_fail(PK_ENOTSUP, "%s %s: this build has no zlib", path.source, c->windows);
+    if (!c->window_steps && !c->window_seconds)
+        c->window_seconds = PKI_WINDOW_SECONDS;
+    return PK_OK;
+}
+
+static pk_status read_metrics(pki_config *c, const pk_options *o)
+{
+    static const number seconds = {"metrics_seconds", "PK_METRICS_SECONDS", 1, 86400, 15, false};
+    const pki_config_text path =
+        pki_config_text_of(o->metrics_path, "metrics_path", "PK_METRICS_PATH");
+    pk_status s = pki_config_path(path, &c->world, c->metrics);
+    s = s ? s : read_small(&seconds, o->metrics_seconds, &c->metrics_seconds);
+    if (!s && c->metrics[0] &&
+        (strcmp(c->metrics, c->trace) == 0 || strcmp(c->metrics, c->report) == 0 ||
+         strcmp(c->metrics, c->arena) == 0 || strcmp(c->metrics, c->windows) == 0))
+        return pki_fail(PK_EINVAL, "%s %s: trace, report, arena or windows have the same",
+                        path.source, c->metrics);
+    return s;
+}
+
+static pk_status read_shim(pki_config *c, const pk_options *o)
+{
+    const pki_config_text shim = pki_config_text_of(o->nvtx_shim, "nvtx_shim", "PK_NVTX_SHIM");
+    if (shim.text && strlen(shim.text) >= sizeof c->nvtx_shim)
+        return pki_fail(PK_EINVAL, "%s is longer than a path can be", shim.source);
+    snprintf(c->nvtx_shim, sizeof c->nvtx_shim, "%s", shim.text ? shim.text : "");
+    return PK_OK;
+}
+
+static pk_status read_capture(pki_config *c, const pk_options *o)
+{
+    const pki_config_text wanted =
+        pki_config_text_of(o->gpu_capture, "gpu_capture", "PK_GPU_CAPTURE");
+    c->gpu_capture_off = wanted.text && strcmp(wanted.text, "off") == 0;
+    if (!wanted.text || c->gpu_capture_off || strcmp(wanted.text, "on") == 0)
+        return PK_OK;
+    return pki_fail(PK_EINVAL, "%s: %.20s is neither on nor off", wanted.source, wanted.text);
+}
+
+static pk_status read_clock(pki_config *c, const pk_options *o)
+{
+    const pki_config_text wanted = pki_config_text_of(o->clock, "clock", "PK_CLOCK");
+    const char *why_not = NULL;
+    bool trusted = pki_cycle_counter_trusted(&why_not);
+    if (!wanted.text) {
+        c->monotonic = !trusted;
+        c->clock_reason = why_not;
+        return PK_OK;
+    }
+    c->monotonic = strcmp(wanted.text, "monotonic") == 0;
+    if (c->monotonic)
+        return PK_OK;
+    if (pki_cycle_counter_constant() && strcmp(wanted.text, PKI_CYCLE_COUNTER_NAME) == 0) {
+        c->clock_reason = trusted ? NULL : why_not;
+        return PK_OK;
+    }
+    if (strcmp(wanted.text, "tsc") != 0 && strcmp(wanted.text, "cntvct") != 0)
+        return pki_fail(PK_EINVAL, "%s: %.20s is none of tsc, cntvct and monotonic", wanted.source,
+                        wanted.text);
+    return pki_fail(PK_ENOTSUP, "%s: %s: %s", wanted.source, wanted.text,
+                    why_not ? why_not : "this processor has another one");
+}
+
+static bool is_backend(const char *name, size_t n)
+{
+    static const char *const names[] = {"cuda", "cupti", "nvtx", "nccl", "nvml"};
+    for (size_t i = 0; i < PKI_COUNT_OF(names); i++)
+        if (strlen(names[i]) == n && memcmp(names[i], name, n) == 0)
+            return true;
+    return false;
+}
+
+static pk_status read_backends(pki_config *c, const pk_options *o)
+{
+    const pki_config_text list = pki_config_text_of(o->backends, "backends", "PK_BACKENDS");
+    if (!list.text)
+        return PK_OK;
+    if (strlen(list.text) >= sizeof c->backends)
+        return pki_fail(PK_EINVAL, "%s is longer than any list of them", list.source);
+    strcpy(c->backends, list.text);
+    if (strcmp(list.text, "none") == 0)
+        return PK_OK;
+    for (const char *p = list.text; *p; p += *p == ',') {
+        p += *p == '-';
+        size_t n = strcspn(p, ",");
+        if (!is_backend(p, n))
+            return pki_fail(PK_EINVAL, "%s: '%.*s' is none of cuda, cupti, nvtx, nccl and nvml",
+                            list.source, (int)PKI_MIN(n, 40u), p);
+        p += n;
+    }
+    return PK_OK;
+}
+
+/* A step's number: digits. */
+static const char *read_step(const char *text, uint64_t *step)
+{
+    char *end;
+    errno = 0;
+    if (*text < '0' || *text > '9')
+        return NULL;
+    *step = strtoull(text, &end, 10);
+    return errno ? NULL : end;
+}
+
+static pk_status read_window(pki_config *c, const pk_options *o)
+{
+    const pki_config_text window =
+        pki_config_text_of(o->cupti_steps, "cupti_steps", "PK_CUPTI_STEPS");
+    const char *end = window.text ? read_step(window.text, &c->cupti_first) : NULL;
+    if (!window.text)
+        return PK_OK;
+    c->cupti_last = c->cupti_first;
+    if (end && *end == '-')
+        end = read_step(end + 1, &c->cupti_last);
+    if (!end || *end || c->cupti_last < c->cupti_first)
+        return pki_fail(PK_EINVAL, "%s: %.40s is no range of steps such as 100-104", window.source,
+                        window.text);
+    c->cupti_window = true;
+    return PK_OK;
+}
+
+/* A larger struct comes from a newer header: what it asks for in fields unknown here must not get
+ * lost in silence. */
+static pk_status copy_options(pk_options *mine, const pk_options *given)
+{
+    memset(mine, 0, sizeof *mine);
+    if (!given)
+        return PK_OK;
+    if (given->size < SMALLEST_OPTIONS || given->size > LARGEST_OPTIONS ||
+        given->size % _Alignof(pk_options))
+        return pki_fail(
+            PK_EINVAL, "pk_options.size is %u: use pk_options(...) or set it to sizeof(pk_options)",
+            given->size);
+    for (size_t i = sizeof *mine; i < given->size; i++)
+        if (((const char *)given)[i])
+            return pki_fail(
+                PK_EINVAL, "pk_options asks for something that perfkit %s does not know (byte %zu)",
+                pk_version(), i);
+    memcpy(mine, given, PKI_MIN(given->size, sizeof *mine));
+    return PK_OK;
+}
+
+static pk_status read_world(pki_config *c, const pk_options *o)
+{
+    static const number number_of_ranks = {"world_size", "PK_WORLD_SIZE", 1, INT32_MAX, 0, false};
+    static const number number_of_rank = {"rank", "PK_RANK", 0, INT32_MAX, 0, false};
+    uint64_t rank = (uint32_t)o->rank, size;
+    pki_world_detect(&c->world);
+    if (o->world_size < 0 || (o->world_size && o->rank < 0))
+        return pki_fail(PK_EINVAL, "rank %d of world_size %d: neither can be negative", o->rank,
+                        o->world_size);
+    pk_status s = read_number(&number_of_ranks, (uint32_t)o->world_size, &size);
+    if (s || size == 0)
+        return s;
+    s = o->world_size ? PK_OK : read_number(&number_of_rank, 0, &rank);
+    if (!s && rank >= size)
+        return pki_fail(PK_EINVAL,
+                        "rank %llu of world_size %llu: ranks go from 0 to world_size - 1",
+                        (unsigned long long)rank, (unsigned long long)size);
+    c->world.rank = (int32_t)rank;
+    c->world.size = (int32_t)size;
+    return s;
+}
+
+pk_status pki_config_read(pki_config *c, const pk_options *given)
+{
+    pk_options options;
+    memset(c, 0, sizeof *c);
+    pk_status s = copy_options(&options, given);
+    s = s ? s : pki_config_log(&options);
+    s = s ? s : read_world(c, &options);
+    s = s ? s : read_numbers(c, &options);
+    s = s ? s : read_paths(c, &options);
+    s = s ? s : read_window(c, &options);
+    s = s ? s : pki_config_captures(c, &options);
+    s = s ? s : read_clock(c, &options);
+    s = s ? s : read_backends(c, &options);
+    s = s ? s : read_shim(c, &options);
+    s = s ? s : read_capture(c, &options);
+    s = s ? s : read_windows(c, &options);
+    s = s ? s : read_metrics(c, &options);
+    s = s ? s : pki_config_goodput(c, &options);
+    s = s ? s : pki_config_collector(c, &options);
+    s = s ? s : pki_environment_config(c);
+    return s;
+}

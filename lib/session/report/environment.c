@@ -1,0 +1,72 @@
+#include "session/report/environment.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arguments.h"
+#include "base/error.h"
+#include "base/executable.h"
+#include "base/host.h"
+#include "base/revision.h"
+#include "base/variable.h"
+
+#define COMMAND_MOST 2000
+
+#ifdef __clang__
+#define COMPILER "clang " __clang_version__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
+pk_status pki_environment_config(pki_config *c)
+{
+    const char *wanted = pki_variable("PK_ENVIRONMENT");
+    c->environment_off = wanted && strcmp(wanted, "off") == 0;
+    if (!wanted || c->environment_off || strcmp(wanted, "on") == 0)
+        return PK_OK;
+    return pki_fail(PK_EINVAL, "PK_ENVIRONMENT: %.20s is neither on nor off", wanted);
+}
+
+static bool fill_machine(pki_environment *out)
+{
+    pki_host m;
+    pki_host_read(&m);
+    out->memory = m.memory_bytes;
+    out->processors = m.processors;
+    out->cpu = strdup(m.cpu);
+    out->architecture = strdup(m.architecture);
+    out->kernel = strdup(m.kernel);
+    out->gpu = strdup(m.gpu);
+    out->driver = strdup(m.driver);
+    return out->cpu && out->architecture && out->kernel && out->gpu && out->driver;
+}
+
+static bool fill_program(pki_environment *out)
+{
+    pki_executable e;
+    char command[COMMAND_MOST];
+    pki_executable_read("/proc/self/exe", &e);
+    pki_arguments_read(command, sizeof command);
+    out->command = strdup(command);
+    out->compiler = strdup(COMPILER);
+    out->program_compiler = strdup(e.compiler);
+    out->build_id = strdup(e.build_id);
+    return out->command && out->compiler && out->program_compiler && out->build_id;
+}
+
+/* The files of one rank are those of all: thousands that look at each ask too much of the file
+ * system that they share. */
+static bool fill_revision(const pki_config *c, pki_environment *out)
+{
+    pki_revision r;
+    pki_revision_read(".", c->world.rank <= 0, &r);
+    out->commit = strdup(r.commit);
+    out->branch = strdup(r.branch);
+    out->modified = strdup(r.modified);
+    return out->commit && out->branch && out->modified;
+}
+
+bool pki_environment_fill(const pki_config *c, pki_environment *out)
+{
+    return c->environment_off || (fill_machine(out) && fill_program(out) && fill_revision(c, out));
+}

@@ -1,0 +1,63 @@
+/* lib/session/trace/output.h - the output span in the arena, and the way from there to the file.
+ *
+ * What the file holds, what waits in the span and how far each ring has been taken change together
+ * (lib/core/arena.h): events are put into the span at will, and count once they are committed. All
+ * of it under the drain lock.
+ */
+#pragma once
+
+#include "session/session.h"
+
+#define PKI_TRACE_GONE_TEXT "it was deleted or replaced while it was written"
+
+#define PKI_OUTPUT_BYTES ((size_t)1 << 20)
+
+/* Events go to the file in pieces of so many bytes: what is written soon is still in the cache of
+ * the processor that has formatted it. */
+#define PKI_OUTPUT_PIECE ((size_t)128 << 10)
+
+/* Which of the two generations is in force, and which one is being prepared. */
+uint32_t pki_output_in_force(const pki_session *s);
+uint32_t pki_output_in_preparation(const pki_session *s);
+
+/* Puts what has been prepared in force, and gives the rings' owners back what has been taken. */
+void pki_output_commit(pki_session *s);
+
+/* The same on a thread of the program: a turn (core/cursor.h) that has been read, megabytes to be
+ * zeroed, is left to the next commit. */
+void pki_output_commit_little(pki_session *s);
+
+/* What is in the span goes to the file; what fails is noted, and stays. Once in a round: a disk
+ * that is full is asked again when the next round begins, not for each event. */
+void pki_output_write(pki_session *s);
+
+void pki_output_round(pki_session *s);
+
+/* Is the trace where it was made? If not that is said, once. A file without a name will be
+ * nobody's: what is in it counts as unwritten from here on, and no more is written to it. */
+void pki_output_check(pki_session *s);
+
+/* Is there room for PKI_EVENT_BYTES at s->buffer + s->pending.buffered? False without a trace, too,
+ * and past its bound. May write and commit. */
+bool pki_output_room(pki_session *s);
+
+/* The same for so many events at once. False may mean that there is room for fewer. */
+bool pki_output_room_for(pki_session *s, uint32_t events);
+
+/* Writes, and commits, if there is a piece. */
+void pki_output_write_piece(pki_session *s);
+
+/* So many bytes, of so many events, have been put there. */
+void pki_output_wrote(pki_session *s, size_t n, unsigned events);
+
+/* Who wants to look behind each write that has brought all there was into the file; one, NULL:
+ * none.
+ */
+void pki_output_on_written(void (*look)(pki_session *));
+
+/* A write has failed: said once, and kept for pk_flush and pk_stop. */
+void pki_output_error(pki_session *s, int error);
+const char *pki_output_error_text(const pki_session *s, pk_status status);
+
+/* Events and bytes written, events that are in no file. */
+void pki_output_counts(const pki_session *s, pk_counts *counts);

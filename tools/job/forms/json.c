@@ -1,0 +1,384 @@
+/* tools/job/forms/json.c - a job for machines: docs/job.md. */
+#include "job/figures/counted.h"
+#include "job/figures/devices.h"
+#include "job/verdicts/findings.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/compiler.h"
+#include "comm/model/communicator.h"
+#include "job/forms/json.h"
+#include "job/figures/life.h"
+#include "job/figures/spent.h"
+#include "out/json_shape.h"
+
+static void put_rank_number(pki_json *j, const char *key, int32_t rank)
+{
+    if (rank != JOB_NO_RANK)
+        pki_json_int(j, key, rank);
+}
+
+void job_json_spread(pki_json *j, const char *key, const job_spread *s)
+{
+    pki_json_open(j, key, '{');
+    pki_json_uint(j, "ranks", s->have);
+    pki_json_real(j, "min", s->min);
+    pki_json_real(j, "mean", s->mean);
+    pki_json_real(j, "mean_all", s->mean_all);
+    pki_json_real(j, "max", s->max);
+    put_rank_number(j, "max_rank", s->max_rank);
+    pki_json_real(j, "imbalance", s->imbalance);
+    pki_json_close(j, '}');
+}
+
+static void put_numbers(pki_json *j, const char *key, const int32_t *numbers, size_t count)
+{
+    pki_json_open(j, key, '[');
+    for (size_t i = 0; i < count; i++)
+        pki_json_int(j, NULL, numbers[i]);
+    pki_json_close(j, ']');
+}
+
+static void put_job(pki_json *j, const job_findings *f, const job_json_most *most)
+{
+    const job *of = f->of;
+    pki_json_row(j);
+    pki_json_open(j, "job", '{');
+    pki_json_text(j, "program", of->ranks[0].run.program);
+    pki_json_int(j, "world_size", of->world);
+    pki_json_uint(j, "ranks", of->rank_count);
+    pki_json_uint(j, "hosts", of->hosts.count);
+    pki_json_uint(j, "files", of->file_count);
+    pki_json_real(j, "warmup", of->warmup);
+    put_numbers(j, "missing", f->missing, PKI_MIN(f->missing_count, most->numbers));
+    put_numbers(j, "cut_off", f->cut, PKI_MIN(f->cut_count, most->numbers));
+    pki_json_open(j, "notes", '[');
+    for (size_t i = 0; i < PKI_MIN(of->notes.count, most->rows); i++)
+        pki_json_text(j, NULL, of->notes.texts[i]);
+    pki_json_close(j, ']');
+    pki_json_close(j, '}');
+}
+
+/* ---- verdicts ---- */
+
+static void put_late(pki_json *j, const job_findings *f, const job_late *l)
+{
+    if (!l->host)
+        pki_json_int(j, "rank", f->of->ranks[l->rank].rank);
+    pki_json_text(j, "host", f->of->hosts.texts[l->host_at]);
+    pki_json_uint(j, "ranks", l->ranks);
+    pki_json_text(j, "stage", f->of->stages[l->stage].name);
+    pki_json_real(j, "stage_share", l->stage_share);
+    pki_json_real(j, "late", l->by);
+    pki_json_real(j, "late_low", l->low);
+    pki_json_real(j, "late_high", l->high);
+    pki_json_real(j, "excess", l->excess);
+    pki_json_real(j, "cost", l->cost);
+    if (l->processor != PKI_SEAT_UNKNOWN)
+        pki_json_uint(j, "processor", l->processor);
+}
+
+static void put_slow(pki_json *j, const job_findings *f, const job_slow_processor *s)
+{
+    pki_json_text(j, "host", f->of->hosts.texts[s->host]);
+    pki_json_uint(j, "processor", s->number);
+    pki_json_real(j, "slower", s->by);
+    pki_json_uint(j, "first_step", s->first);
+    pki_json_uint(j, "last_step", s->last);
+    pki_json_uint(j, "ranks", s->ranks);
+}
+
+static void put_verdicts_of(pki_json *j, const char *key, const job_findings *f, job_verdict *all,
+                            size_t count, size_t most)
+{
+    static const char *const severities[] = {
+        [PKI_GOOD] = "good", [PKI_NOTE] = "note", [PKI_WARN] = "warning"};
+    pki_json_row(j);
+    pki_json_open(j, key, '[');
+    for (size_t i = 0; i < PKI_MIN(count, most); i++) {
+        pki_json_row(j);
+        pki_json_open(j, NULL, '{');
+        pki_json_text(j, "name", all[i].name);
+        pki_json_text(j, "severity", severities[all[i].severity]);
+        pki_json_text(j, "text", all[i].text);
+        if (all[i].late)
+            put_late(j, f, all[i].late);
+        if (all[i].slow)
+            put_slow(j, f, all[i].slow);
+        pki_json_close(j, '}');
+    }
+    pki_json_close(j, ']');
+    for (size_t i = 0; i < count; i++)
+        free(all[i].text);
+    free(all);
+}
+
+static void put_verdicts(pki_json *j, const job_findings *f, size_t most)
+{
+    size_t count;
+    job_verdict *all = job_verdicts(f, &count);
+    put_verdicts_of(j, "verdicts", f, all, count, most);
+}
+
+void job_json_grouped_verdicts(pki_json *j, const job_findings *f)
+{
+    size_t count;
+    job_verdict *said = job_grouped_verdicts(f, &count);
+    put_verdicts_of(j, "said", f, said, count, count);
+}
+
+/* ---- efficiency ---- */
+
+static void put_pop(pki_json *j, const job_pop *p)
+{
+    if (!p->known)
+        return;
+    pki_json_row(j);
+    pki_json_open(j, "efficiency", '{');
+    pki_json_real(j, "runtime", p->runtime);
+    pki_json_real(j, "useful_mean", p->useful_mean);
+    pki_json_real(j, "useful_max", p->useful_max);
+    pki_json_int(j, "useful_max_rank", p->useful_max_rank);
+    pki_json_real(j, "parallel", p->parallel);
+    pki_json_real(j, "load_balance", p->load_balance);
+    pki_json_real(j, "communication", p->communication);
+    if (p->why_no_transfer) {
+        pki_json_text(j, "no_transfer", p->why_no_transfer);
+    } else {
+        pki_json_real(j, "least_waits", p->transfer);
+        pki_json_real(j, "serialisation", p->serialisation);
+        pki_json_real(j, "transfer", p->transfer_efficiency);
+    }
+    pki_json_close(j, '}');
+}
+
+/* ---- stages and the frontier ---- */
+
+static void put_increment(pki_json *j, const job_findings *f, size_t k)
+{
+    const job_increment *i = &f->frontier.stages[k];
+    pki_json_row(j);
+    pki_json_open(j, NULL, '{');
+    pki_json_text(j, "stage", f->of->stages[k].name);
+    pki_json_text(j, "kind", pki_kind_names[f->of->stages[k].kind]);
+    pki_json_real(j, "time", i->time);
+    pki_json_int(j, "rank", f->of->ranks[i->rank].rank);
+    pki_json_real(j, "of_rank", i->of_rank);
+    pki_json_close(j, '}');
+}
+
+static void put_frontier(pki_json *j, const job_findings *f)
+{
+    if (!f->frontier.stages)
+        return;
+    pki_json_row(j);
+    pki_json_open(j, "frontier", '{');
+    pki_json_real(j, "steps", f->frontier.steps);
+    pki_json_real(j, "exposed", f->frontier.exposed);
+    pki_json_open(j, "increments", '[');
+    for (size_t k = 0; k < f->of->stage_count; k++)
+        put_increment(j, f, k);
+    pki_json_close(j, ']');
+    pki_json_close(j, '}');
+}
+
+static void put_stages_of(pki_json *j, const job *of, const job_loop *loop)
+{
+    for (size_t k = 0; k < of->stage_count; k++) {
+        job_spread s = job_spread_of_stage(of, loop, k);
+        pki_json_row(j);
+        pki_json_open(j, NULL, '{');
+        pki_json_text(j, "step_kind", loop->name);
+        pki_json_text(j, "stage", of->stages[k].name);
+        pki_json_text(j, "kind", pki_kind_names[of->stages[k].kind]);
+        job_json_spread(j, "per_step", &s);
+        pki_json_close(j, '}');
+    }
+}
+
+static void put_stages(pki_json *j, const job *of, size_t most)
+{
+    pki_json_row(j);
+    pki_json_open(j, "stages", '[');
+    for (size_t i = 0; i < PKI_MIN(of->loop_count, most); i++)
+        if (of->loops[i].block_count)
+            put_stages_of(j, of, &of->loops[i]);
+    pki_json_close(j, ']');
+}
+
+/* ---- regions, communication ---- */
+
+static void put_regions(pki_json *j, const job *of, size_t most)
+{
+    pki_json_row(j);
+    pki_json_open(j, "regions", '[');
+    for (size_t i = 0; i < PKI_MIN(of->region_count, most); i++) {
+        const job_region *r = &of->regions[i];
+        pki_json_row(j);
+        pki_json_open(j, NULL, '{');
+        pki_json_text(j, "name", r->name);
+        pki_json_text(j, "kind", pki_kind_names[r->kind < PKI_SHARES ? r->kind : PK_OTHER]);
+        pki_json_object(j, "time", &pki_dist_shape, &r->time);
+        job_json_spread(j, "self", &r->spread);
+        pki_json_close(j, '}');
+    }
+    pki_json_close(j, ']');
+}
+
+static void put_comms(pki_json *j, const job_links *l, size_t most)
+{
+    pki_json_row(j);
+    pki_json_open(j, "communicators", '[');
+    for (size_t i = 0; i < PKI_MIN(l->comm_count, most); i++) {
+        const job_comm *c = &l->comms[i];
+        pki_json_row(j);
+        pki_json_open(j, NULL, '{');
+        pki_json_text(j, "library", c->library);
+        pki_json_text(j, "name", c->name);
+        pki_json_int(j, "size", c->size);
+        pki_json_uint(j, "ranks", c->ranks);
+        pki_json_real(j, "calls", c->calls);
+        pki_json_real(j, "bytes", c->bytes);
+        job_json_spread(j, "waited", &c->waited);
+        pki_json_close(j, '}');
+    }
+    pki_json_close(j, ']');
+}
+
+static void put_operations(pki_json *j, const job_links *l, size_t most)
+{
+    pki_json_row(j);
+    pki_json_open(j, "operations", '[');
+    for (size_t i = 0; i < PKI_MIN(l->operation_count, most); i++) {
+        const job_operation *o = &l->operations[i];
+        pki_json_row(j);
+        pki_json_open(j, NULL, '{');
+        pki_json_uint(j, "communicator", o->comm);
+        pki_json_text(j, "operation", pki_comm_op_name(o->op));
+        pki_json_uint(j, "size", o->size);
+        pki_json_real(j, "calls", o->calls);
+        pki_json_real(j, "bytes", o->bytes);
+        job_json_spread(j, "time", &o->time);
+        if (o->busbw.have) {
+            job_json_spread(j, "busbw", &o->busbw);
+            put_rank_number(j, "slowest_rank", o->slowest);
+        }
+        pki_json_close(j, '}');
+    }
+    pki_json_close(j, ']');
+}
+
+static void put_arrivals(pki_json *j, const job_links *l, size_t most)
+{
+    pki_json_row(j);
+    pki_json_open(j, "arrivals", '[');
+    for (size_t i = 0; i < PKI_MIN(l->arrival_count, most); i++) {
+        const job_arrival *a = &l->arrivals[i];
+        pki_json_row(j);
+        pki_json_open(j, NULL, '{');
+        pki_json_uint(j, "communicator", a->comm);
+        pki_json_text(j, "operation", pki_comm_op_name(a->op));
+        pki_json_uint(j, "sequence", a->sequence);
+        pki_json_uint(j, "bytes", a->bytes);
+        pki_json_uint(j, "ranks", a->ranks);
+        pki_json_uint(j, "spread", a->longest - a->shortest);
+        pki_json_int(j, "last_rank", a->last);
+        pki_json_close(j, '}');
+    }
+    pki_json_close(j, ']');
+}
+
+/* ---- devices ---- */
+
+static void put_known(pki_json *j, const char *key, double value)
+{
+    pki_json_real(j, key, value < 0 ? NAN : value);
+}
+
+static void put_device(pki_json *j, int32_t rank, const job_device *d)
+{
+    pki_json_row(j);
+    pki_json_open(j, NULL, '{');
+    pki_json_int(j, "rank", rank);
+    pki_json_uint(j, "device", d->number);
+    pki_json_bool(j, "measured", d->measured);
+    pki_json_uint(j, "steps", d->steps);
+    put_known(j, "step", d->step);
+    for (unsigned i = 0; i < JOB_DEVICE_PARTS; i++)
+        put_known(j, job_device_parts[i], d->parts[i]);
+    put_known(j, "overlap", job_devices_overlap(d, 1));
+    pki_json_close(j, '}');
+}
+
+static void put_devices(pki_json *j, const job *of, size_t most)
+{
+    pki_json_row(j);
+    pki_json_open(j, "devices", '[');
+    for (size_t r = 0; r < of->rank_count; r++)
+        for (size_t i = 0; i < of->ranks[r].device_count && most; i++, most--)
+            put_device(j, of->ranks[r].rank, &of->ranks[r].devices[i]);
+    pki_json_close(j, ']');
+}
+
+/* ---- ranks ---- */
+
+static void put_rank(pki_json *j, const job_findings *f, size_t r)
+{
+    const job_rank *rank = &f->of->ranks[r];
+    pki_json_row(j);
+    pki_json_open(j, NULL, '{');
+    pki_json_int(j, "rank", rank->rank);
+    pki_json_text(j, "host", f->of->hosts.texts[rank->host]);
+    if (rank->run.local_size)
+        pki_json_int(j, "local_rank", rank->run.local_rank);
+    pki_json_bool(j, "complete", rank->run.complete);
+    pki_json_text(j, "file", rank->path);
+    pki_json_real(j, "late", f->lateness.by[r]);
+    job_json_rank_waits(j, f, r);
+    job_costs_rank_json(rank, j);
+    pki_json_close(j, '}');
+}
+
+static void put_ranks(pki_json *j, const job_findings *f, const job_json_most *most)
+{
+    size_t count = most->ranks ? most->rank_count : f->of->rank_count;
+    pki_json_row(j);
+    pki_json_open(j, "ranks", '[');
+    for (size_t i = 0; i < count; i++)
+        put_rank(j, f, most->ranks ? most->ranks[i] : i);
+    pki_json_close(j, ']');
+}
+
+void job_json_members(pki_json *j, const job_findings *f, const job_json_most *most)
+{
+    put_job(j, f, most);
+    put_verdicts(j, f, most->rows);
+    put_pop(j, &f->pop);
+    put_frontier(j, f);
+    put_stages(j, f->of, most->loops);
+    put_regions(j, f->of, most->rows);
+    put_comms(j, &f->links, most->rows);
+    put_operations(j, &f->links, most->rows);
+    put_arrivals(j, &f->links, most->rows);
+    job_lives_json(f->of, j);
+    put_devices(j, f->of, most->rows);
+    job_costs_json(f->of, j);
+    job_counted_json(f->of, most->rows, j);
+    job_json_exchange(j, f, most->rows);
+    put_ranks(j, f, most);
+}
+
+void job_print_json(const job_findings *f, const against *a, const char *other, FILE *to)
+{
+    static const job_json_most all = {SIZE_MAX, SIZE_MAX, SIZE_MAX, NULL, 0};
+    pki_json j = {.file = to, .rows = true};
+    pki_json_open(&j, NULL, '{');
+    pki_json_text(&j, "format", JOB_FORMAT);
+    pki_json_uint(&j, "schema", JOB_SCHEMA);
+    job_json_members(&j, f, &all);
+    if (a)
+        against_json(a, other, SIZE_MAX, &j);
+    pki_json_close(&j, '}');
+    fputc('\n', to);
+}

@@ -1,0 +1,325 @@
+/* tools/job/forms/text.c - a job for people. */
+#include "job/figures/counted.h"
+#include "job/figures/devices.h"
+#include "job/figures/life.h"
+#include "job/figures/spent.h"
+#include "job/forms/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "comm/model/communicator.h"
+#include "measure/figure.h"
+#include "memory.h"
+#include "out/columns.h"
+
+#define TIME(ns) (pki_figure_time_tight(ns).text)
+#define SHARE(x) (pki_figure_percent(x).text)
+#define COUNT(n) (pki_figure_count(job_text_whole((double)(n))).text)
+
+#define REGIONS 12
+#define LOOPS 4
+#define RANKS 8
+#define OPERATIONS 10
+#define ARRIVALS 5
+#define NOTES 20
+#define NAME 26
+
+static void title(FILE *to, const char *text)
+{
+    fprintf(to, "\n%s\n", text);
+}
+
+static void put_head(const job *j, const job_findings *f, FILE *to)
+{
+    const job_rank *first = &j->ranks[0];
+    const job_loop *usual = job_usual(j);
+    fprintf(to, "%s, %zu of %d ranks on %u host%s, from %zu file%s\n", first->run.program,
+            j->rank_count, j->world, j->hosts.count, j->hosts.count == 1 ? "" : "s", j->file_count,
+            j->file_count == 1 ? "" : "s");
+    if (usual)
+        fprintf(to, "%s steps in %zu blocks, %s each\n", COUNT(f->frontier.steps),
+                usual->block_count,
+                pki_figure_time(f->frontier.exposed / PKI_MAX(f->frontier.steps, 1)).text);
+}
+
+static void put_verdicts(const job_findings *f, FILE *to)
+{
+    static const char *const marks[] = {[PKI_GOOD] = "+", [PKI_NOTE] = "-", [PKI_WARN] = "!"};
+    size_t count;
+    job_verdict *all = job_grouped_verdicts(f, &count);
+    fputc('\n', to);
+    for (size_t i = 0; i < count; i++) {
+        fprintf(to, "  %s ", marks[all[i].severity]);
+        pki_put_paragraph(to, all[i].text, 4, 4);
+        free(all[i].text);
+    }
+    free(all);
+}
+
+/* ---- efficiency ---- */
+
+static void put_efficiency_row(FILE *to, const char *name, double value, const char *formula)
+{
+    job_text_left(to, name, 28);
+    pki_put_cell(to, SHARE(value), 8);
+    fprintf(to, "  %s\n", formula);
+}
+
+static void put_pop(const job_pop *p, FILE *to)
+{
+    if (!p->known)
+        return;
+    title(to, "Efficiency (POP, co-design.pop-coe.eu/metrics; 80 % and more is acceptable)");
+    put_efficiency_row(to, "parallel efficiency", p->parallel, "load balance x communication");
+    put_efficiency_row(to, "  load balance", p->load_balance, "mean(useful) / max(useful)");
+    put_efficiency_row(to, "  communication", p->communication, "max(useful) / runtime");
+    if (p->why_no_transfer) {
+        fprintf(to, "    serialisation and transfer are not known: %s\n", p->why_no_transfer);
+        return;
+    }
+    put_efficiency_row(to, "    serialisation", p->serialisation, "max(useful) / ideal runtime");
+    put_efficiency_row(to, "    transfer", p->transfer_efficiency, "ideal runtime / runtime");
+    pki_put_paragraph(to,
+                      "    useful: time of steps outside stages of the kinds comm and wait. The"
+                      " ideal runtime is without what the rank that waits least waits: exact where"
+                      " a step has one collective over all ranks, a bound where it has several.",
+                      0, 4);
+}
+
+/* ---- the frontier ---- */
+
+static void put_increment(const job_findings *f, size_t k, FILE *to)
+{
+    const job_increment *i = &f->frontier.stages[k];
+    char rank[16];
+    double steps = PKI_MAX(f->frontier.steps, 1);
+    if (i->time <= 0)
+        return;
+    job_text_left(to, f->of->stages[k].name, NAME);
+    pki_put_cell(to, pki_kind_names[f->of->stages[k].kind], 9);
+    pki_put_cell(to, TIME(i->time / steps), 8);
+    pki_put_cell(to, SHARE(i->time / f->frontier.exposed), 7);
+    pki_put_cell(to, job_text_rank(rank, f->of->ranks[i->rank].rank), 6);
+    pki_put_cell(to, SHARE(i->of_rank / i->time), 7);
+    fputc('\n', to);
+}
+
+static void put_frontier(const job_findings *f, FILE *to)
+{
+    if (!f->frontier.stages || f->frontier.exposed <= 0)
+        return;
+    title(to, "What the job's steps wait for, stage by stage: F(k) - F(k-1), where F(k) is the\n"
+              "maximum over ranks of the time up to stage k; all of them add up to the step");
+    fputs("  stage                            kind  of step    share  rank   of it\n", to);
+    for (size_t k = 0; k < f->of->stage_count; k++)
+        put_increment(f, k, to);
+}
+
+/* ---- stages and regions over the ranks ---- */
+
+static void put_spread_head(FILE *to, const char *what)
+{
+    job_text_left(to, what, NAME);
+    fputs("   ranks      min     mean  ...all      max  rank  imbal.\n", to);
+}
+
+static void put_spread(const char *name, const job_spread *s, FILE *to)
+{
+    char ranks[32], rank[16];
+    snprintf(ranks, sizeof ranks, "%zu", s->have);
+    job_text_left(to, name, NAME);
+    pki_put_cell(to, ranks, 6);
+    pki_put_cell(to, TIME(s->min), 7);
+    pki_put_cell(to, TIME(s->mean), 7);
+    pki_put_cell(to, TIME(s->mean_all), 6);
+    pki_put_cell(to, TIME(s->max), 7);
+    pki_put_cell(to, job_text_rank(rank, s->max_rank), 4);
+    pki_put_cell(to, SHARE(s->imbalance), 6);
+    fputc('\n', to);
+}
+
+static void put_loop(const job *j, const job_loop *loop, FILE *to)
+{
+    if (!loop->block_count)
+        return;
+    if (*loop->name)
+        fprintf(to, "\nStages of %s, self time per step over the ranks\n", loop->name);
+    else
+        title(to,
+              "Stages, self time per step over the ranks (mean: of those that have it; imbalance:\n"
+              "max / mean over all - 1)");
+    put_spread_head(to, "stage");
+    for (size_t k = 0; k < j->stage_count; k++) {
+        job_spread s = job_spread_of_stage(j, loop, k);
+        if (s.have && s.max > 0)
+            put_spread(j->stages[k].name, &s, to);
+    }
+}
+
+static void put_regions(const job *j, FILE *to)
+{
+    size_t shown = PKI_MIN(j->region_count, REGIONS);
+    if (!shown)
+        return;
+    title(to, "Regions of all ranks");
+    fputs("  region                        calls      p50      p95      p99      max\n", to);
+    for (size_t i = 0; i < shown; i++) {
+        const job_region *r = &j->regions[i];
+        job_text_left(to, r->name, NAME);
+        pki_put_cell(to, COUNT(r->time.count), 7);
+        pki_put_cell(to, TIME(r->time.p50), 7);
+        pki_put_cell(to, TIME(r->time.p95), 7);
+        pki_put_cell(to, TIME(r->time.p99), 7);
+        pki_put_cell(to, TIME(r->time.max), 7);
+        fputc('\n', to);
+    }
+    if (shown < j->region_count)
+        fprintf(to, "  ... and %zu more (--json has all)\n", j->region_count - shown);
+    fputc('\n', to);
+    put_spread_head(to, "self time over the ranks");
+    for (size_t i = 0; i < shown; i++)
+        put_spread(j->regions[i].name, &j->regions[i].spread, to);
+}
+
+/* ---- communication ---- */
+
+static void put_comms(const job_links *l, FILE *to)
+{
+    char rank[16];
+    if (!l->comm_count)
+        return;
+    title(to, "Communicators: how long ranks waited for them");
+    fputs("  communicator                ranks    calls      min     mean      max  rank\n", to);
+    for (size_t i = 0; i < PKI_MIN(l->comm_count, OPERATIONS); i++) {
+        const job_comm *c = &l->comms[i];
+        job_text_left(to, c->name, NAME);
+        pki_put_cell(to, COUNT(c->ranks), 5);
+        pki_put_cell(to, COUNT(c->calls), 7);
+        pki_put_cell(to, TIME(c->waited.min), 7);
+        pki_put_cell(to, TIME(c->waited.mean), 7);
+        pki_put_cell(to, TIME(c->waited.max), 7);
+        pki_put_cell(to, job_text_rank(rank, c->waited.max_rank), 4);
+        fputc('\n', to);
+    }
+}
+
+static void put_operation(const job_operation *o, FILE *to)
+{
+    char rank[16];
+    job_text_left(to, pki_comm_op_name(o->op), 18);
+    pki_put_cell(to, pki_figure_scaled((double)o->size, "B").text, 9);
+    pki_put_cell(to, COUNT(o->calls), 7);
+    pki_put_cell(to, TIME(o->time.mean), 8);
+    if (o->busbw.have) {
+        pki_put_cell(to, pki_figure_scaled(o->busbw.mean * 1e9, "B/s").text, 10);
+        pki_put_cell(to, pki_figure_scaled(o->busbw.min * 1e9, "B/s").text, 10);
+        pki_put_cell(to, job_text_rank(rank, o->slowest), 5);
+    }
+    fputc('\n', to);
+}
+
+static void put_operations(const job_links *l, FILE *to)
+{
+    if (!l->operation_count)
+        return;
+    title(to,
+          "Operations by size: mean time of a call; bus bandwidth, mean and of the slowest rank");
+    fputs("  operation                size    calls      time        mean      lowest   rank\n",
+          to);
+    for (size_t i = 0; i < PKI_MIN(l->operation_count, OPERATIONS); i++)
+        put_operation(&l->operations[i], to);
+}
+
+static void put_arrivals(const job_links *l, FILE *to)
+{
+    if (!l->arrival_count)
+        return;
+    title(to, "Who comes last (who is shortest in an operation that ends for all at once)");
+    for (size_t i = 0; i < PKI_MIN(l->arrival_count, ARRIVALS); i++) {
+        const job_arrival *a = &l->arrivals[i];
+        fprintf(to, "  %s #%llu: rank %d, %s after the first of %zu\n", pki_comm_op_name(a->op),
+                (unsigned long long)a->sequence, a->last,
+                pki_figure_time((double)(a->longest - a->shortest)).text, a->ranks);
+    }
+}
+
+/* ---- devices ---- */
+
+static void put_share(const char *name, const job *j, double *values, FILE *to)
+{
+    char rank[16], ranks[32];
+    job_spread s = job_spread_of(j, values);
+    if (!s.have)
+        return;
+    snprintf(ranks, sizeof ranks, "%zu", s.have);
+    job_text_left(to, name, NAME);
+    pki_put_cell(to, ranks, 6);
+    pki_put_cell(to, SHARE(s.min), 7);
+    pki_put_cell(to, SHARE(s.mean), 7);
+    pki_put_cell(to, SHARE(s.max), 7);
+    pki_put_cell(to, job_text_rank(rank, s.max_rank), 4);
+    fputc('\n', to);
+}
+
+static void put_devices(const job *j, FILE *to)
+{
+    static const char *const names[JOB_DEVICE_PARTS] = {
+        "compute",  "communication alone",        "copies alone",
+        "idle ...", "... the host waited for it", "... gaps of 50 us or less"};
+    double *values = memory_zeroed(j->rank_count, sizeof *values);
+    size_t devices = 0;
+    for (size_t r = 0; r < j->rank_count; r++)
+        devices += j->ranks[r].device_count;
+    if (devices) {
+        title(to, "Devices: where a step's time went, and how much of communication was hidden");
+        job_text_left(to, "of the step", NAME);
+        fputs("   ranks      min     mean      max  rank\n", to);
+    }
+    for (unsigned part = 0; part < JOB_DEVICE_PARTS && devices; part++) {
+        for (size_t r = 0; r < j->rank_count; r++)
+            values[r] = job_devices_share(&j->ranks[r], part);
+        put_share(names[part], j, values, to);
+    }
+    for (size_t r = 0; r < j->rank_count; r++)
+        values[r] = job_devices_overlap(j->ranks[r].devices, j->ranks[r].device_count);
+    put_share("hidden, of communication", j, values, to);
+    free(values);
+}
+
+/* ---- files ---- */
+
+static void put_notes(const job *j, FILE *to)
+{
+    if (!j->notes.count)
+        return;
+    title(to, "Files that are not in it");
+    for (size_t i = 0; i < PKI_MIN(j->notes.count, NOTES); i++) {
+        fputs("  ", to);
+        pki_put_paragraph(to, j->notes.texts[i], 2, 4);
+    }
+    if (j->notes.count > NOTES)
+        fprintf(to, "  ... and %u more\n", j->notes.count - NOTES);
+}
+
+void job_print_text(const job_findings *f, FILE *to)
+{
+    const job *j = f->of;
+    put_head(j, f, to);
+    put_verdicts(f, to);
+    put_pop(&f->pop, to);
+    put_frontier(f, to);
+    for (size_t i = 0; i < PKI_MIN(j->loop_count, LOOPS); i++)
+        put_loop(j, &j->loops[i], to);
+    put_regions(j, to);
+    job_put_exchange(f, to);
+    put_comms(&f->links, to);
+    put_operations(&f->links, to);
+    put_arrivals(&f->links, to);
+    job_lives_text(j, to);
+    put_devices(j, to);
+    job_costs_text(j, to);
+    job_counted_text(j, to);
+    put_notes(j, to);
+}
