@@ -75,6 +75,12 @@ class Serve(InFolder):
         os.unlink(os.path.join(self.folder, "a.prom"))
         self.assertNotIn('rank="0"', self.get(url)[0])
 
+    def test_without_libmicrohttpd(self):
+        done = subprocess.run([PK, "serve", "--metrics", self.folder], text=True, capture_output=True, check=False,
+                              env=os.environ | {"PK_MICROHTTPD_LIBRARY": "/nowhere/libmicrohttpd.so.12"})
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertRegex(done.stderr, r"^pk: serve needs libmicrohttpd: .*/nowhere/libmicrohttpd\.so\.12.*\n$")
+
     def test_what_cannot_be_read(self):
         pipe = os.path.join(self.folder, "pipe")
         os.mkfifo(pipe)

@@ -4,8 +4,8 @@
 #include "base/compiler.h"
 #include "command_line.h"
 #include "serve/answer.h"
+#include "serve/microhttpd.h"
 
-#include <microhttpd.h>
 #include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
@@ -85,18 +85,20 @@ static struct addrinfo *address_of(const char *listen)
 
 /* ---- requests ---- */
 
+static microhttpd http; /* bound before there is a request */
+
 static enum MHD_Result reply(struct MHD_Connection *to, unsigned status, char *text, size_t length,
                              const char *type)
 {
     struct MHD_Response *response =
-        MHD_create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE);
+        http.create_response_from_buffer(length, text, MHD_RESPMEM_MUST_FREE);
     if (!response) {
         free(text);
         return MHD_NO;
     }
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    enum MHD_Result queued = MHD_queue_response(to, status, response);
-    MHD_destroy_response(response);
+    http.add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    enum MHD_Result queued = http.queue_response(to, status, response);
+    http.destroy_response(response);
     return queued;
 }
 
@@ -127,14 +129,14 @@ static struct MHD_Daemon *start(wish *w, const struct addrinfo *at)
 {
     unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD;
     flags |= at->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0;
-    return MHD_start_daemon(flags, 0, NULL, NULL, handle, w, MHD_OPTION_SOCK_ADDR, at->ai_addr,
-                            MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-                            SECONDS, MHD_OPTION_END);
+    return http.start_daemon(flags, 0, NULL, NULL, handle, w, MHD_OPTION_SOCK_ADDR, at->ai_addr,
+                             MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
+                             MHD_OPTION_CONNECTION_TIMEOUT, SECONDS, MHD_OPTION_END);
 }
 
 static void print_address(struct MHD_Daemon *daemon, const char *listen)
 {
-    const union MHD_DaemonInfo *bound = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
+    const union MHD_DaemonInfo *bound = http.get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
     printf("http://%.*s:%u/metrics\n", (int)(strrchr(listen, ':') - listen), listen,
            bound ? bound->port : 0u);
     fflush(stdout);
@@ -154,7 +156,7 @@ static int serve(wish *w, const struct addrinfo *at)
                         w->listen);
     print_address(daemon, w->listen);
     sigwait(&ends, &which);
-    MHD_stop_daemon(daemon);
+    http.stop_daemon(daemon);
     return EXIT_OK;
 }
 
@@ -168,10 +170,11 @@ int command_serve(int argc, char **argv)
         return complain("serve: what? --metrics is what there is");
     if (!w.files.count)
         return complain("serve needs files or folders (pk serve --help)");
+    complaint why = {""};
     struct addrinfo *at = address_of(w.listen);
     if (!at)
         return EXIT_UNUSABLE;
-    status = serve(&w, at);
+    status = microhttpd_open(&http, &why) ? serve(&w, at) : complain("%s", why.text);
     freeaddrinfo(at);
     return status;
 }
