@@ -369,8 +369,9 @@ CUresult CUDAAPI cuEventQuery(CUevent e)
     CUresult code = fake_enter(FAKE_EVENT_QUERY);
     code = code ? code : fake_unsafe() ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : state_of(e);
     fake_leave(code);
-    if (fake_on_query)
-        fake_on_query(code);
+    void (*told)(CUresult) = __atomic_load_n(&fake_on_query, __ATOMIC_ACQUIRE);
+    if (told)
+        told(code);
     return code;
 }
 

@@ -254,6 +254,11 @@ static unsigned misused(void)
     return locked(&fake.misused);
 }
 
+static void on_query(void (*told)(CUresult answer))
+{
+    __atomic_store_n(&fake_on_query, told, __ATOMIC_RELEASE);
+}
+
 extern const fake_cuda_script fake_cuda_script_table __asm__(FAKE_CUDA_SCRIPT);
 const fake_cuda_script fake_cuda_script_table = {
     .reset = reset,
@@ -272,6 +277,7 @@ const fake_cuda_script fake_cuda_script_table = {
     .host_ns = host_ns,
     .calls = calls,
     .count_anew = count_anew,
+    .on_query = on_query,
     .let_fail = let_fail,
     .stamps = stamps,
     .device_ns = device_ns,

@@ -161,6 +161,40 @@ static void half_a_replay(void **state)
     gpu->graph_destroy(graph);
 }
 
+static uint32_t look; /* of the collector's: 1 wanted, 2 begun, 3 to go on */
+
+static void wait_amid_look(CUresult answer)
+{
+    (void)answer;
+    uint32_t wanted = 1;
+    if (__atomic_compare_exchange_n(&look, &wanted, 2, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        await(__atomic_load_n(&look, __ATOMIC_ACQUIRE) == 3);
+}
+
+/* The collector has counted the nodes of a graph that is being captured, and reads their events
+ * when it has been launched: that is no replay of a graph of one node. */
+static void launched_amid_a_look(void **state)
+{
+    CUgraph graph;
+    (void)state;
+    gpu->capture_begin(the_stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    pk_gpu_begin(&outer, the_stream);
+    __atomic_store_n(&look, 1, __ATOMIC_RELEASE);
+    gpu->on_query(wait_amid_look);
+    await(__atomic_load_n(&look, __ATOMIC_ACQUIRE) == 2);
+    span(&inner);
+    pk_gpu_end(&outer, the_stream);
+    assert_int_equal(gpu->capture_end(the_stream, &graph), CUDA_SUCCESS);
+    CUgraphExec exec = gpu->instantiate(graph);
+    gpu->launch(exec, the_stream);
+    gpu->on_query(NULL);
+    __atomic_store_n(&look, 3, __ATOMIC_RELEASE);
+    await(counts_now().sampled == 2);
+    assert_int_equal(stop_and_count().recorded, 2);
+    gpu->exec_destroy(exec);
+    gpu->graph_destroy(graph);
+}
+
 static void destroyed(void **state)
 {
     (void)state;
@@ -267,6 +301,7 @@ int main(int argc, char **argv)
         with_gpu(announced_and_not_launched),
         with_gpu(sampled_replays),
         with_gpu(half_a_replay),
+        with_gpu(launched_amid_a_look),
         with_gpu(destroyed),
         with_gpu(many_graphs),
         with_gpu(branches),

@@ -76,10 +76,13 @@ static bool read_all(pki_cuda_graph *g, uint32_t count)
     return true;
 }
 
-/* And no other one has begun meanwhile. */
+/* And no other replay has begun meanwhile. Nor were these the nodes of a graph that was still being
+ * captured when they were counted, and has been launched since: then there are more by now. */
 static bool still_there(pki_cuda_graph *g, uint32_t count)
 {
     double again;
+    if (pki_cuda_graph_count(g) != count)
+        return false;
     for (uint32_t i = 0; i < count; i++) {
         const pki_cuda_node *n = pki_cuda_graph_node(g, i);
         if (n->node && (!read(g, n, &again) || !is_at(g, again, g->times[i])))
@@ -179,7 +182,7 @@ static void enter_session(pki_cuda_graph *g)
         return;
     g->session = pki_load(&pki_cuda_session);
     g->seen_any = false;
-    if (older && read_all(g, count)) {
+    if (older && read_all(g, count) && still_there(g, count)) {
         g->seen_any = true;
         g->seen = latest(g, count);
     }
