@@ -7,12 +7,17 @@
 #include "out/target.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define TAIL PKI_CHROME_TAIL
 #define TAIL_BYTES (sizeof TAIL - 1)
+
+#define KEPT ((uint64_t)1 << 30) /* of a file, from its beginning, whoever else wants memory */
+#define PART ((uint64_t)1 << 26)
+#define PARTS_BEHIND 2
 
 static bool fail(rewrite *r)
 {
@@ -30,11 +35,26 @@ bool rewrite_open(rewrite *r, const char *path, const char *head, size_t n, comp
     return true;
 }
 
+/* What of a large file is on the disk need not stay in memory, too: nobody reads all of it soon,
+ * and what else is cached would have to go. Nobody waits here: what is not written by then stays.
+ */
+static void leave_memory(rewrite *r)
+{
+    while (r->file.end >= KEPT + r->asked + PART) {
+        sync_file_range(r->file.own.fd, (off_t)(KEPT + r->asked), PART, SYNC_FILE_RANGE_WRITE);
+        if (r->asked >= PARTS_BEHIND * PART)
+            posix_fadvise(r->file.own.fd, (off_t)(KEPT + r->asked - PARTS_BEHIND * PART), PART,
+                          POSIX_FADV_DONTNEED);
+        r->asked += PART;
+    }
+}
+
 static bool flush(rewrite *r)
 {
     if (r->used && !pki_trace_file_append(&r->file, r->buffer, r->used, TAIL, TAIL_BYTES))
         return fail(r);
     r->used = 0;
+    leave_memory(r);
     return true;
 }
 
