@@ -36,8 +36,8 @@ bool rewrite_open(rewrite *r, const char *path, const char *head, size_t n, comp
 }
 
 /* What of a large file is on the disk need not stay in memory, too: nobody reads all of it soon,
- * and what else is cached would have to go. Nobody waits here: what is not written by then stays.
- */
+ * and what else is cached would have to go. This waits for no page to be written, at most for room
+ * among the disk's requests; what is not written by then stays. */
 static void leave_memory(rewrite *r)
 {
     while (r->file.end >= KEPT + r->asked + PART) {

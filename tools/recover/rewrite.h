@@ -15,7 +15,7 @@ typedef struct rewrite {
     char part[PATH_MAX];
     char *buffer;
     size_t used;
-    uint64_t asked; /* the system has been asked to write the file up to here, behind KEPT */
+    uint64_t asked; /* bytes that the system has been asked to write, behind what is kept */
     complaint *why;
 } rewrite;
 

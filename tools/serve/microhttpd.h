@@ -1,5 +1,5 @@
-/* tools/serve/microhttpd.h - libmicrohttpd, opened when there is something to serve: it brings a
- * dozen other libraries along, and each start of `pk` would wait for them.
+/* tools/serve/microhttpd.h - libmicrohttpd, opened when there is something to serve: it brings
+ * others along (nine on Debian 12), and each start of `pk` would wait for them.
  */
 #pragma once
 
