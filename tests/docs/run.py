@@ -45,8 +45,19 @@ import pages
 
 GIVEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "given")
 INSTALLED = os.path.join(os.path.dirname(GIVEN), os.pardir, "kit", "installed.sh")
+QUICK = os.path.join(os.path.dirname(INSTALLED), "debian.sh")
 ALONE = ("docs/install.md",)  # nothing of ours is at hand: what a reader needs these pages have to say
 HEADERS = {".c": ".h", ".cpp": ".hpp", ".cu": ".cuh"}
+
+
+def quick_flags():
+    """For what builds perfkit, which is about the build: the tests are on a library that is optimised, this is quicker.
+    The flags are those by which the tests build Debian's packages, whose objects the compiler's cache has then."""
+    if not shutil.which("dpkg-buildflags"):
+        return {"CFLAGS": "-O0"}
+    script = f". '{QUICK}'; for name in CFLAGS CPPFLAGS; do dpkg-buildflags --get $name; done"
+    said = subprocess.run(["sh", "-c", script], check=True, capture_output=True, text=True).stdout
+    return dict(zip(("CFLAGS", "CPPFLAGS"), said.splitlines()))
 
 
 class Place:
@@ -68,8 +79,7 @@ class Place:
         if page in ALONE:
             ours = ("PKG_CONFIG_PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "CMAKE_PREFIX_PATH", "MANPATH")
             self.env = {name: value for name, value in self.env.items() if name not in ours}
-            # What builds perfkit here is about the build; the tests are on a library that is optimised, this is quicker.
-            self.env |= {"PATH": env["PATH"], "HOME": folder, "CFLAGS": "-O0"}
+            self.env |= {"PATH": env["PATH"], "HOME": folder} | quick_flags()
 
     def write(self, name, text):
         path = os.path.join(self.folder, name)

@@ -318,13 +318,13 @@ END
     found static
 }
 
-# Debian's packages, unpacked into a folder, used like any installed tree. Not optimised, since that is quicker.
+# Debian's packages, unpacked into a folder, used like any installed tree. Not optimised, whatever a release is (the -O0
+# of debian.sh comes later): the page about the installation, which builds one, has what is compiled here.
 run_deb()
 {
     have dpkg-buildpackage; have dh
-    DPKG_DEB_COMPRESSOR_TYPE=none DEB_CFLAGS_APPEND=-g0 DEB_CXXFLAGS_APPEND=-g0 \
-        DEB_BUILD_OPTIONS='nocheck noopt nostrip noautodbgsym parallel=2' "$source/package/deb.sh" debs >log 2>&1 ||
-        { tail -n 40 log; return 1; }
+    . "$source/tests/kit/debian.sh"
+    "$source/package/deb.sh" debs -Doptimization=3 >log 2>&1 || { tail -n 40 log; return 1; }
     local deb
     for deb in debs/*.deb; do
         dpkg-deb -x "$deb" unpacked
