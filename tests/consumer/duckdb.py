@@ -5,6 +5,7 @@ DuckDB's library is asked through its C interface, which takes less than a progr
 import ctypes
 import os
 import platform
+import random
 import re
 import subprocess
 import sys
@@ -129,6 +130,7 @@ def main(page, pk, run_trace, build):
     page, pk, run_trace = (os.path.abspath(path) for path in (page, pk, run_trace))
     engine = DuckDB(viewers.package(PACKAGE, os.path.abspath(build)))
     print(f"DuckDB {engine.library.duckdb_library_version().decode()}")
+    os.environ["MALLOC_PERTURB_"] = str(random.randrange(1, 256))  # as meson does; what runs from here on is ours
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:
