@@ -147,8 +147,8 @@ def check_dev(folder):
     # Nothing to build with.
     tools = os.path.join(folder, "bin")
     os.mkdir(tools)
-    for name in TOOLS:
-        os.symlink(shutil.which(name), os.path.join(tools, name))
+    for name in TOOLS:  # python3 in PATH may be a script, which has no use for these tools
+        os.symlink(sys.executable if name == "python3" else shutil.which(name), os.path.join(tools, name))
     bare = {"PATH": tools, "HOME": folder, "PK_CUPTI_LIBRARY": "none", "PK_NCCL_LIBRARY": "none"}
 
     def dev(*arguments, **more):
