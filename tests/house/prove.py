@@ -172,6 +172,18 @@ def prove_format():
             write(root, ".clang-format", "BasedOnStyle: LLVM\n")
             write(root, "lib/a.cu", code)
             yield from verdict(code, wanted, formatted.check(root))
+    with tempfile.TemporaryDirectory() as root:  # what was well is so until it changes, or the style, or there is more
+        os.mkdir(root + "/build")
+        for path, code, wanted in [("lib/a.cu", "int a;\n", None), ("lib/a.cu", "int a;\n", None),
+                                   ("lib/b.c", "int  a;\n", "b.c: clang-format would change lines 1"),
+                                   ("lib/b.c", "int  a;\n", "b.c: clang-format would change lines 1"),
+                                   ("lib/b.c", "int a;\n", None), ("lib/a.cu", "int  a;\n", "a.cu: clang-format"),
+                                   ("lib/a.cu", "struct a {\n  int b;\n};\n", None),
+                                   (".clang-format", "BasedOnStyle: LLVM\nIndentWidth: 8\n", "a.cu: clang-format")]:
+            if not os.path.exists(root + "/.clang-format"):
+                write(root, ".clang-format", "BasedOnStyle: LLVM\n")
+            write(root, path, code)
+            yield from verdict(f"{path} {code} beside what is known", wanted, formatted.check(root))
 
 
 def prove_archives(cc, ar, nm, readelf):
