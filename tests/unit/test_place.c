@@ -1,6 +1,7 @@
 /* Whose trace it is: killed runs are kept, running ones are left alone, and processes that start at
  * once each get a name. */
 #include "place.h"
+#include "valgrind.h"
 
 /* ---- a run that was killed ---- */
 
@@ -136,7 +137,7 @@ static void an_arena_in_use(void **state)
 /* ---- all at once ---- */
 
 #define CROWD 6
-#define ROUNDS 5
+#define ROUNDS (is_slow() ? 2u : 5u)
 
 /* One of them: begins when `begin` is closed, says so, and ends when `end` is. */
 static void be_one(const int begin[2], const int ready[2], const int end[2], const char *name)
