@@ -9,8 +9,8 @@
 #include <jansson.h>
 #include <zlib.h>
 
-/* All of it, compressed or not, in room that grows with it: most are small, and for valgrind each
- * byte of a block costs something. */
+/* All of it, compressed or not, and a 0 behind it, in room that grows with it: most are small, and
+ * for valgrind each byte of a block costs something. */
 static inline char *read_unpacked(const char *path, size_t *size)
 {
     size_t room = (size_t)1 << 18, used = 0;
@@ -30,6 +30,7 @@ static inline char *read_unpacked(const char *path, size_t *size)
     if (gzclose(file) != Z_OK)
         fail_msg("%s is not a whole gzip member", path);
     *size = used;
+    text[used] = 0;
     return text;
 }
 
