@@ -4,6 +4,7 @@
 
 #include "../unit/document.h"
 #include "../unit/session.h"
+#include "../unit/valgrind.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -114,21 +114,22 @@ static void buffers_cut_short(void **state)
 
 static void more_than_a_buffer_holds(void **state)
 {
-    enum { MANY = 10000 };
+    const unsigned buffers = is_slow() ? 2 : 3; /* to read the trace back takes longer than all */
+    const int many = is_slow() ? 5000 : 10000;
     (void)state;
     start_cupti(.clock = NULL);
     pk_region_begin(&forward);
-    for (int i = 0; i < MANY; i++) {
+    for (int i = 0; i < many; i++) {
         launch(.kernel = i % 2 ? "odd" : "even");
         if (i % 1000 == 999)
             fake->finish();
     }
     pk_region_end(&forward);
     json_t *doc = stop_and_load();
-    assert_true(fake->buffers >= 3 && fake->misaligned == 0 && fake->nulls == 0);
-    assert_int_equal(count_of_cat(doc, "kernel", "odd"), MANY / 2);
-    assert_int_equal(count_of_cat(doc, "kernel", "even"), MANY / 2);
-    assert_int_equal(count_of_cat(doc, "ac2g", NULL), 2 * MANY);
+    assert_true(fake->buffers >= buffers && fake->misaligned == 0 && fake->nulls == 0);
+    assert_int_equal(count_of_cat(doc, "kernel", "odd"), many / 2);
+    assert_int_equal(count_of_cat(doc, "kernel", "even"), many / 2);
+    assert_int_equal(count_of_cat(doc, "ac2g", NULL), 2 * many);
     json_decref(doc);
 }
 
