@@ -1,9 +1,19 @@
 /* Events per region when the n-th call to the kernel fails, for every n: what is sampled is right
- * or not there, all calls are counted, errno stays, and no descriptor does. */
+ * or not there, all calls are counted, errno stays, and no descriptor does.
+ *
+ * Built with the linker's --wrap: what a region costs is not measured anew for each of hundreds of
+ * sessions, which took half of the time. */
 #include "event_report.h"
 #include "topdown_machine.h"
 
 #include <pthread.h>
+
+double __wrap_pki_measure_region_ns(uint32_t monotonic);
+
+double __wrap_pki_measure_region_ns(uint32_t monotonic)
+{
+    return monotonic ? 60 : 30;
+}
 
 static pk_region outer = PK_REGION("outer"), inner = PK_REGION("inner");
 
