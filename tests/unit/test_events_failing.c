@@ -1,7 +1,7 @@
 /* Events per region when the n-th call to the kernel fails, for every n: what is sampled is right
  * or not there, all calls are counted, errno stays, and no descriptor does.
  *
- * Built with the linker's --wrap: what a region costs is not measured anew for each of hundreds of
+ * Built with the linker's --wrap: what a region costs is not measured anew for each of two hundred
  * sessions, which took half of the time. */
 #include "event_report.h"
 #include "topdown_machine.h"
