@@ -22,4 +22,8 @@ void fault_arm(const fault *f);
 /* `session` arms it and checks with must() what is left; in an empty kit_folder(). */
 void fault_sweep(void (*session)(const fault *f), fault f);
 
+/* The same but for the ways in `known`, to which it adds its own. Ways have the same names in two
+ * sweeps only if both are called from one line. */
+void fault_sweep_on(void (*session)(const fault *f), fault f, ways *known);
+
 #endif
