@@ -182,7 +182,7 @@ static void run(const fault *f, unsigned regions, uint64_t rotate)
     if (!failing_hit())
         check_all(rotate != 0);
     must_equal(kit_open_files(), files_open + 1); /* the arena, until the next start */
-    must_equal(kit_threads(), threads);
+    must_equal(kit_threads_left(threads), threads);
 }
 
 static bool rotated; /* the trace goes through four files, of which three stay */

@@ -138,6 +138,13 @@ unsigned kit_threads(void)
     return count_entries("/proc/self/task", "");
 }
 
+unsigned kit_threads_left(unsigned expected)
+{
+    for (unsigned looks = 0; kit_threads() > expected && looks < 1000; looks++)
+        kit_sleep_us(10000);
+    return kit_threads();
+}
+
 /* ---- children ---- */
 
 void kit_watchdog(unsigned seconds)

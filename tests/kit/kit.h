@@ -60,6 +60,10 @@ void kit_watchdog(unsigned seconds);
 unsigned kit_open_files(void);
 unsigned kit_threads(void);
 
+/* The same once there are no more than expected, or after 10 s: the kernel shows a thread for a
+ * moment after it has been joined. */
+unsigned kit_threads_left(unsigned expected);
+
 void kit_sleep_us(unsigned us);
 
 #endif

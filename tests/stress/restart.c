@@ -185,7 +185,7 @@ static void restarts(void **state)
     end_work();
     assert_true(kit_open_files() <= files + 1); /* the last session's memory, for its statistics */
     if (!kit_sanitized("thread"))               /* which has one of its own */
-        assert_int_equal(kit_threads(), threads);
+        assert_int_equal(kit_threads_left(threads), threads);
 }
 
 /* Statistics and counts are asked for from other threads in the midst of it. */
