@@ -14,8 +14,8 @@ BOUND = 300 * MIB  # a line of 64 MiB may be read, and be copied once; what it e
 LIMITED = not os.environ.get("PK_TEST_NO_LIMIT")  # a sanitizer's memory is its own
 WHOLE = 640 * MIB
 # With a sanitizer, what is more than enough to be refused: more than a string may have, more than a line may have.
-STRING = WHOLE if LIMITED else 20 * MIB
-LINE = WHOLE if LIMITED else 72 * MIB
+STRING = 400 * MIB if LIMITED else 20 * MIB
+LINE = 400 * MIB if LIMITED else 72 * MIB
 HEAD = b'{"traceEvents":[\n{"ph":"X","name":"a","cat":"cpu_op","pid":1,"tid":1,"ts":1,"dur":1},\n'
 COMMANDS = {
     "report": ("report", "FILE"),
