@@ -57,12 +57,16 @@ static inline ending run_failing(failing *way, long n, part_of_command *part, co
 #endif
 
 /* With each allocation failing that tells something by it (failing_memory.h), and with none; how
- * many there are in all, or -1 if one of the runs went wrong. */
-static inline long sweep_memory(failing *way, part_of_command *part, const void *of)
+ * many there are in all, or -1 if one of the runs went wrong. first: of sweeps that are called from
+ * one line; in the others those allocations fail that have not been come to in the same way. */
+static inline long sweep_memory(failing *way, part_of_command *part, const void *of, bool first)
 {
     size_t count;
     long total;
-    memory_watch(0);
+    if (first)
+        memory_watch(0);
+    else
+        memory_watch_on(0);
     bool right = part(of);
     memory_fails_after(-1);
     const long *chosen = memory_watched(&count, &total);

@@ -34,9 +34,14 @@ bool memory_has_failed(void)
 
 void memory_watch(long n)
 {
+    memset(&seen, 0, sizeof seen);
+    memory_watch_on(n);
+}
+
+void memory_watch_on(long n)
+{
     (void)n;
     memory_fails_after(-1);
-    memset(&seen, 0, sizeof seen);
     watched_count = 0;
     watched_total = 0;
     watching = true;

@@ -23,6 +23,9 @@ bool memory_has_failed(void);
  * is of no consequence: this takes the place of the other two. */
 void memory_watch(long n);
 
+/* The same, but goes on counting how often each way has been come by. */
+void memory_watch_on(long n);
+
 /* What n has to be for these, ascending: of each way to an allocation (ways.h) some. total: of all
  * there were. Valid until the next watch. */
 const long *memory_watched(size_t *count, long *total);
