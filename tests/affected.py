@@ -1,6 +1,7 @@
 """affected.py SOURCE BUILD FILE... - what has to be built and tested after these files were edited, as lines:
 
     build TARGET        for ninja; none if there is nothing to build
+    all                 to be built: what the suites need, and the objects of the rest
     suite NAME          a whole suite
     test NAME           one test
     page docs/PAGE.md   a page of the documentation, whose blocks are run
@@ -104,9 +105,10 @@ def main(source, build, *files):
         targets += made
         if not found:
             suites += suites_below(build, [file])
+    lines = [f"build {name}" for name in targets]
     if any(suites_of(file) for file in files) or len(suites) > len(ALWAYS):
-        targets = ["all"]
-    lines = [f"build {name}" for name in targets] + [f"suite {name}" for name in suites]
+        lines.append("all")
+    lines += [f"suite {name}" for name in suites]
     lines += [f"test {name}" for name in tests]
     lines += [f"page {file}" for file in files if file.endswith(".md")]
     print("\n".join(dict.fromkeys(lines)))
