@@ -183,7 +183,7 @@ static void a_full_disk(const char *path)
     assert_int_equal(counts.unwritten, counts.recorded);
     assert_int_equal(pk_stop(), PK_ENOSPC);
     full = false;
-    assert_in_range(refused, 3, events / 50);
+    assert_in_range(refused, 3, events / 10);
     assert_int_equal(count_of(&lengthy), 3 * events);
 }
 
