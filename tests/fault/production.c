@@ -9,6 +9,7 @@
 #include "fault.h"
 #include "kit.h"
 #include "trace.h"
+#include "../unit/lengthy.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -26,9 +27,6 @@
 
 static pk_region work = PK_REGION_OF(PK_COMPUTE, "work");
 static pk_counter loss = PK_COUNTER("loss", "");
-/* Files become full of few of these: to read them back takes most of a run's time. */
-#define FORTY "of a name that has more than forty letters "
-static pk_region lengthy = PK_REGION_OF(PK_COMPUTE, FORTY FORTY FORTY FORTY FORTY);
 static pk_region *busy = &work;
 
 static uint64_t make_step(unsigned step, unsigned regions)

@@ -2,12 +2,11 @@
  * when they cannot be written. */
 #include "valgrind.h"
 #include "document.h"
+#include "lengthy.h"
 #include "session.h"
 
 #include <sys/wait.h>
 
-#define FORTY "of a name that has more than forty letters "
-static pk_region lengthy = PK_REGION_OF(PK_COMPUTE, FORTY FORTY FORTY FORTY FORTY);
 static pk_region work = PK_REGION_OF(PK_COMPUTE, "work"), inner = PK_REGION_OF(PK_DATA, "inner");
 
 static void one_step(unsigned us)
@@ -272,6 +271,17 @@ static void without_steps(void **state)
     json_decref(d);
 }
 
+static void expect_beginning_gone(const char *path)
+{
+    size_t n;
+    char *text = read_unpacked(path, &n), *step = strstr(text, "\"ProfilerStep#3\"");
+    assert_non_null(strstr(text, "\"beginning_gone\":true"));
+    assert_true(step && !strstr(step + 1, "\"ProfilerStep#3\""));
+    free(text);
+    if (!is_slow())
+        json_decref(load_document(path)); /* to parse 30,000 events takes valgrind seconds */
+}
+
 /* More were asked for than the history holds: what there is, and that there is no more. */
 static void beginning_gone(void **state)
 {
@@ -285,13 +295,7 @@ static void beginning_gone(void **state)
         steps(1, 0);
     }
     assert_int_equal(pk_stop(), PK_OK);
-    size_t n; /* thirty thousand events: to parse them takes valgrind seconds */
-    char *text = read_unpacked("run-0-0.json", &n), *step = strstr(text, "\"ProfilerStep#3\"");
-    assert_non_null(strstr(text, "\"beginning_gone\":true"));
-    assert_true(step && !strstr(step + 1, "\"ProfilerStep#3\""));
-    free(text);
-    if (!is_slow())
-        json_decref(load_document("run-0-0.json"));
+    expect_beginning_gone("run-0-0.json");
 }
 
 static unsigned complaints;

@@ -1,6 +1,7 @@
 /* A session and its trace: whole whenever somebody looks, and all that has been recorded at the
  * end. */
 #include "document.h"
+#include "lengthy.h"
 #include "session.h"
 
 #include "measure/overhead.h"
@@ -8,8 +9,6 @@
 #include "session/trace/output.h"
 
 static pk_region outer = PK_REGION_OF(PK_COMPUTE, "outer"), inner = PK_REGION("inner \"\xFF\"");
-#define FORTY "of a name that has more than forty letters "
-static pk_region lengthy = PK_REGION(FORTY FORTY FORTY FORTY FORTY);
 static pk_counter level = PK_COUNTER("level", "bytes");
 
 static const char *trace_name;

@@ -4,14 +4,13 @@
  * Built with the linker's --wrap: while `full` is set no write finds room, and each is counted.
  */
 #include "document.h"
+#include "lengthy.h"
 #include "session.h"
 
 #include <errno.h>
 #include <sys/uio.h>
 
-#define FORTY "of a name that has more than forty letters "
 static pk_region region = PK_REGION("region");
-static pk_region lengthy = PK_REGION(FORTY FORTY FORTY FORTY FORTY);
 static char heard[4000];
 static bool full;
 static unsigned refused;
