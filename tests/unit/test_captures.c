@@ -1,87 +1,9 @@
 /* Captures of a session: which files are there, what is in them, and what becomes of the program
  * when they cannot be written. */
-#include "valgrind.h"
-#include "document.h"
+#include "captures.h"
 #include "lengthy.h"
-#include "session.h"
 
 #include <sys/wait.h>
-
-static pk_region work = PK_REGION_OF(PK_COMPUTE, "work"), inner = PK_REGION_OF(PK_DATA, "inner");
-
-static void one_step(unsigned us)
-{
-    pk_region_begin(&work);
-    for (int i = 0; i < 3; i++) {
-        pk_region_begin(&inner);
-        pk_region_end(&inner);
-    }
-    if (us)
-        usleep(us);
-    pk_region_end(&work);
-    pk_step(32);
-}
-
-/* A flush is a round of the collector, so that no ring becomes full on a busy machine. */
-static void steps(unsigned n, unsigned us)
-{
-    for (unsigned i = 0; i < n; i++)
-        one_step(us);
-    assert_int_equal(pk_flush(), PK_OK);
-}
-
-#define begin(...)                                                                                 \
-    assert_int_equal(pk_start(pk_options(.clock = the_clock, .backends = "none", __VA_ARGS__)),    \
-                     PK_OK)
-
-static const json_t *about(const json_t *document)
-{
-    return member(document, "perfkitCapture");
-}
-
-static uint64_t number(const json_t *object, const char *key)
-{
-    return (uint64_t)json_integer_value(member(object, key));
-}
-
-static bool is_true(const json_t *object, const char *key)
-{
-    return json_is_true(member(object, key));
-}
-
-static size_t count_step(const json_t *document, uint64_t n)
-{
-    char name[40];
-    snprintf(name, sizeof name, "ProfilerStep#%llu", (unsigned long long)n);
-    return count_events(document, "X", name);
-}
-
-static size_t count_steps_from(const json_t *document, uint64_t first, uint64_t last)
-{
-    size_t n = 0;
-    for (uint64_t s = first; s <= last; s++)
-        n += count_step(document, s);
-    return n;
-}
-
-/* Whole: its steps once each, no others, and all of their regions. */
-static void expect_capture(const char *path, const char *reason, uint64_t first, uint64_t last)
-{
-    json_t *d = load_document(path);
-    /* One may end as the first begins; an emulator's clock bends so far that one more may begin. */
-    size_t n = last - first + 1, beside = is_slow() ? 2 : 1;
-    assert_string_equal(json_string_value(member(about(d), "reason")), reason);
-    assert_true(number(about(d), "first") == first && number(about(d), "last") == last);
-    assert_false(is_true(about(d), "full") || is_true(about(d), "beginning_gone"));
-    assert_int_equal(number(about(d), "records_lost"), 0);
-    assert_int_equal(count_steps_from(d, first, last), n);
-    assert_int_equal(count_steps_from(d, 0, last + 20), n);
-    assert_in_range(count_events(d, "X", "work"), n, n + beside);
-    assert_in_range(count_events(d, "X", "inner"), 3 * n, 3 * (n + beside));
-    assert_true(count_events(d, "M", "thread_name") >= 2);
-    assert_true(json_array_size(member(about(d), "steps")) >= n);
-    json_decref(d);
-}
 
 static void by_number(void **state)
 {
@@ -121,51 +43,6 @@ static void beside_a_trace_and_compressed(void **state)
     assert_int_equal(count_steps_from(d, 0, 8), 9);
     json_decref(d);
     assert_int_equal(count_files(), 2);
-}
-
-/* Is step n in any of the captures that are there, with the three before it? */
-static bool is_captured(uint64_t n)
-{
-    char path[64];
-    bool found = false;
-    for (uint64_t first = 0; first <= n; first++) {
-        snprintf(path, sizeof path, "run-0-%llu.json", (unsigned long long)first);
-        if (!exists(path))
-            continue;
-        json_t *d = load_document(path);
-        found |= count_steps_from(d, n - 3, n) == 4;
-        json_decref(d);
-    }
-    return found;
-}
-
-static void slow_steps(void **state)
-{
-    (void)state;
-    begin(.capture = "slow=1.2,floor:20000");
-    steps(20, 100);
-    one_step(80000);
-    steps(20, 100);
-    one_step(90000);
-    steps(3, 100);
-    assert_int_equal(pk_stop(), PK_OK);
-    assert_true(is_captured(20) && is_captured(41));
-}
-
-static void the_worst_stays(void **state)
-{
-    (void)state;
-    begin(.capture = "slow=1.2,floor:20000", .captures_per_hour = 1);
-    for (unsigned i = 0; i < 20; i++)
-        steps(1, 2000);
-    for (unsigned i = 0; i < 5; i++) {
-        one_step(i == 3 ? 400000 : 50000);
-        for (unsigned k = 0; k < 10; k++)
-            steps(1, 2000);
-    }
-    assert_int_equal(pk_stop(), PK_OK);
-    assert_true(is_captured(20 + 3 * 11));
-    assert_int_equal(count_files(), 1);
 }
 
 static void the_hour_is_full(void **state)
@@ -370,16 +247,12 @@ static void forks(void **state)
     assert_int_equal(count_files(), 10 + 19);
 }
 
-#define in_folder(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         in_folder(by_number),
         in_folder(while_the_run_goes_on),
         in_folder(beside_a_trace_and_compressed),
-        in_folder(slow_steps),
-        in_folder(the_worst_stays),
         in_folder(the_hour_is_full),
         in_folder(larger_than_the_hour_has_bytes),
         in_folder(cut_by_the_end),
