@@ -4,7 +4,7 @@
  * fork. What another thread holds of them stays held in the child, who waits for ever as soon as it
  * needs it: without perfkit, a child that allocates hangs within twenty forks beside a thread that
  * allocates. Then exit() in the child rightly gives up on a collector that does not get on. So here
- * the collector sleeps while a process forks. */
+ * the collector, and what writes captures, sleep while a process forks. */
 #include <dirent.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -14,40 +14,47 @@
 
 #include "session/session.h"
 
-/* The line of /proc/self/task/TID/stat: "1 (pk-collector) S". */
-static bool has_state(const char *tid, const char *name_and_state)
+/* /proc/self/task/TID/stat begins like this: "1 (pk-collector) S". */
+static void read_state(const char *tid, char line[128])
 {
-    char path[64], line[128] = "";
+    char path[64];
     snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", tid);
     FILE *file = fopen(path, "r");
+    line[0] = 0;
     if (!file)
-        return false;
-    bool read = fgets(line, sizeof line, file) != NULL;
+        return;
+    if (!fgets(line, 128, file))
+        line[0] = 0;
     fclose(file);
-    return read && strstr(line, name_and_state);
 }
 
-static bool collector_sleeps(void)
+/* The collector is there, and it and all other threads of perfkit's sleep. */
+static bool perfkit_sleeps(void)
 {
+    char line[128];
     DIR *tasks = opendir("/proc/self/task");
-    bool sleeps = false;
-    for (const struct dirent *task; tasks && !sleeps && (task = readdir(tasks));)
-        sleeps = has_state(task->d_name, "(pk-collector) S");
+    bool there = false, busy = false;
+    for (const struct dirent *task; tasks && !busy && (task = readdir(tasks));) {
+        read_state(task->d_name, line);
+        there |= strstr(line, "(pk-collector)") != NULL;
+        busy = strstr(line, "(pk-") && !strstr(line, ") S");
+    }
     if (tasks)
         closedir(tasks);
-    return sleeps;
+    return there && !busy;
 }
 
 static bool held;
 
-/* It has its name when it has begun, and allocates under this lock alone. Who forks with the lock
- * taken, or beside a collector that never sleeps, does so after 10 s. */
+/* The collector has its name when it has begun, and allocates under this lock alone; what writes
+ * captures has nothing to do but what it was given under it. Who forks with the lock taken, or
+ * beside a thread of perfkit's that never sleeps, does so after 10 s. */
 static void wait_for_rest(void)
 {
     held = false;
     for (unsigned ms = 0; ms < 10000 && !held; ms++) {
         if (pthread_mutex_trylock(&pki_drain_lock) == 0) {
-            held = !pki_the_session.collecting || collector_sleeps();
+            held = !pki_the_session.collecting || perfkit_sleeps();
             if (!held)
                 pthread_mutex_unlock(&pki_drain_lock);
         }
