@@ -207,15 +207,13 @@ static void memory(void **state)
 }
 
 /* A trace in one file, and then what else is called where there are several. */
-static void sweep_both(const char *function, int error)
+static void sweep_both(fault one, fault several)
 {
     static ways known;
     memset(&known, 0, sizeof known);
     for (int i = 0; i < 2; i++) {
         rotated = i == 1;
-        fault_sweep_on(make_run,
-                       (fault){function, FAILING_ERROR, error, false, "run.json", rotated, {0}},
-                       &known);
+        fault_sweep_on(make_run, rotated ? several : one, &known);
     }
     rotated = false;
 }
@@ -223,8 +221,11 @@ static void sweep_both(const char *function, int error)
 static void files(void **state)
 {
     (void)state;
-    sweep_both("open64", EMFILE);
-    sweep_both("rename", EACCES);
+    sweep_both((fault){"open64", FAILING_ERROR, EMFILE, false, "run.json", false, {0}},
+               (fault){"open64", FAILING_ERROR, ENOSPC, false, "run.json", true, {0}});
+    sweep_both((fault){"rename", FAILING_ERROR, EACCES, false, "run.json", false, {0}},
+               (fault){"rename", FAILING_ERROR, EACCES, false, "run.json", true, {0}});
+    fault_sweep(make_run, (fault){"open64", FAILING_ERROR, ENOSPC, false, "run.json", true, {0}});
     sweep("ftruncate64", FAILING_ERROR, EFBIG);
 }
 

@@ -101,21 +101,11 @@ static void beside_the_others(void **state)
     free(report);
 }
 
-/* So that figures are vague, and found soon: ThreadSanitizer, too, makes calls dear. */
-static bool is_vague(void)
-{
-#ifdef __SANITIZE_THREAD__
-    return true;
-#else
-    return is_slow();
-#endif
-}
-
 /* Calls of two sorts, of which the longer one is one of four: shares are those of all slots, not
  * the mean of each call's; within the error that is told. */
 static void of_a_share_of_the_calls(void **state)
 {
-    const uint32_t wanted = is_vague() ? 100 : 800, most = is_slow() ? 200000 : 20000000;
+    const uint32_t wanted = is_slow() ? 100 : 800, most = is_slow() ? 200000 : 20000000;
     const double slots[] = {3 * 100 + 1000, 0, 3 * 50 + 500, 3 * 105 + 6150};
     uint32_t calls = 0;
     (void)state;
@@ -125,7 +115,7 @@ static void of_a_share_of_the_calls(void **state)
         PK_SCOPE(often)
             mock_spend(calls % 4 ? 100 : 1000, 0, calls % 4 ? 50 : 500, calls % 4 ? 105 : 6150);
     char *report = stop();
-    double sampled = number(report, "often", "sampled"), within = is_vague() ? 1 : 0.25;
+    double sampled = number(report, "often", "sampled"), within = is_slow() ? 1 : 0.25;
     if (sampled <= 10 || sampled >= calls)
         fail_msg("%g samples of %u calls", sampled, calls);
     expect_shares(report, "often", slots, within);

@@ -13,7 +13,6 @@
 #include <pk/bench.h>
 
 #include "bench/stats/sample_stats.h"
-#include "valgrind.h"
 
 static void close_to(double is, double should, double by)
 {
@@ -200,8 +199,8 @@ static void dependence_is_seen(void **state)
 static double coverage(double rho, size_t n)
 {
     double x[400];
-    unsigned held = 0, trials = is_slow() ? 100 : 400;
-    for (uint64_t i = 0; i < trials; i++) {
+    unsigned held = 0;
+    for (uint64_t i = 0; i < 400; i++) {
         pki_interval is;
         double sorted[400];
         autoregressive(x, n, rho, 100 + i);
@@ -211,15 +210,14 @@ static double coverage(double rho, size_t n)
         assert_true(pki_samples_bootstrap(x, n, block, 0.95, 400, 7, &is));
         held += is.low <= 100 && 100 <= is.high;
     }
-    return held / (double)trials;
+    return held / 400.0;
 }
 
 static void bootstrap_covers(void **state)
 {
     (void)state;
-    double within = is_slow() ? 0.06 : 0.03; /* of as few trials */
-    close_to(coverage(0, 50), 0.95, within);
-    close_to(coverage(0, 400), 0.95, within);
+    close_to(coverage(0, 50), 0.95, 0.03);
+    close_to(coverage(0, 400), 0.95, 0.03);
     assert_true(coverage(0.7, 400) > 0.86); /* blocks are a remedy, no cure: unblocked it is 0.65 */
 }
 
