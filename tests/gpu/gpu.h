@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One line, and exit 77. */
+/* One line, and exit 77; 1 if something has failed by then. */
 void gpu_skip(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 /* A figure: printed, and appended as "key<TAB>text" to the file that PK_GPU_FIGURES names. */

@@ -195,6 +195,28 @@ static void launched_amid_a_look(void **state)
     gpu->graph_destroy(graph);
 }
 
+/* The events that the capture gets have been stamped by spans before it: that is no replay. */
+static void captured_behind_spans(void **state)
+{
+    (void)state;
+    span(&other);
+    await(counts_now().recorded == 1);
+    assert_int_equal(pk_flush(), PK_OK); /* behind that its events are for others */
+    CUgraph graph;
+    gpu->capture_begin(the_stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    span(&inner); /* a single one: of several, stamps of others are hardly in order */
+    assert_int_equal(gpu->capture_end(the_stream, &graph), CUDA_SUCCESS);
+    CUgraphExec exec = gpu->instantiate(graph);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pk_flush(), PK_OK);
+    assert_int_equal(counts_now().sampled, 0);
+    gpu->launch(exec, the_stream);
+    await(counts_now().sampled == 1);
+    assert_int_equal(stop_and_count().recorded, 2);
+    gpu->exec_destroy(exec);
+    gpu->graph_destroy(graph);
+}
+
 static void destroyed(void **state)
 {
     (void)state;
@@ -302,6 +324,7 @@ int main(int argc, char **argv)
         with_gpu(sampled_replays),
         with_gpu(half_a_replay),
         with_gpu(launched_amid_a_look),
+        with_gpu(captured_behind_spans),
         with_gpu(destroyed),
         with_gpu(many_graphs),
         with_gpu(branches),

@@ -164,6 +164,9 @@ pki_cuda_reason pki_cuda_capture_begin(const pki_cuda_lane *l, pki_cuda_open *o,
         pki_cuda_pool_unpin(pool);
         return PKI_CUDA_NO_PAIR;
     }
+    *code = pki_cuda_pair_renew(pki_cuda_pair_at(pool, pair), l->context->handle);
+    if (*code)
+        return release_pair(l, pair, PKI_CUDA_CAPTURE_FAILED);
     if (op)
         pki_cuda_operation_hand_over(op, &pki_cuda_pair_at(pool, pair)->operation);
     return begin_pinned(l, &c, o, pair, code);

@@ -15,6 +15,25 @@ static CUresult make_pair(pki_cuda_pair *pair)
     return code;
 }
 
+CUresult pki_cuda_pair_renew(pki_cuda_pair *pair, CUcontext ctx)
+{
+    pki_cuda_pair fresh;
+    CUstreamCaptureMode mode = pki_cuda_relax();
+    CUresult code = pki_cuda_enter(ctx);
+    if (!code) {
+        code = make_pair(&fresh);
+        if (!code) {
+            pki_cuda.event_destroy(pair->begin);
+            pki_cuda.event_destroy(pair->end);
+            pair->begin = fresh.begin;
+            pair->end = fresh.end;
+        }
+        pki_cuda_leave();
+    }
+    pki_cuda_restore(mode);
+    return code;
+}
+
 /* How many could be made, and why not all. */
 static uint32_t make_pairs(pki_cuda_pair *pairs, CUcontext ctx, CUresult *code)
 {

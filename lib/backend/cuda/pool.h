@@ -73,6 +73,11 @@ static inline void pki_cuda_pair_release(pki_cuda_pool *pool, uint32_t index)
     pki_cuda_pool_release(pool, index);
 }
 
+/* Gives a pair of the caller's events that were never recorded, or leaves it as it is. A graph's
+ * have to be: the stamps of an earlier span would be taken for a replay before there was any.
+ * Called by any thread, in any capture mode. */
+CUresult pki_cuda_pair_renew(pki_cuda_pair *pair, CUcontext ctx);
+
 /* Makes one more batch in the context: PKI_CUDA_BATCHES, and what graphs hold comes on top. What
  * went wrong, or CUDA_SUCCESS; _OUT_OF_MEMORY also where the bound is reached. Called by any
  * thread, in any capture mode. */
