@@ -16,7 +16,12 @@ import sys
 
 ALWAYS = ["house"]
 FOLDERS = [
-    ("tests/house/", ["proof"]), # that each rule can fail
+    ("tests/house/", ["proof"]), # that each rule can fail, and what ./dev does with tests
+    ("tests/affected.py", ["proof"]),
+    ("tests/again.py", ["proof"]),
+    ("tests/tally.py", ["proof"]),
+    ("tests/targets.py", ["proof"]),
+    ("dev", ["proof"]),
     ("include/", ["unit", "headers", "abi", "ffi"]),
     ("lib/comm/plugin/", ["unit", "nccl"]),
     ("lib/backend/nvtx/", ["unit", "nvtx"]),

@@ -10,6 +10,8 @@ EXPECTED = {
     "tests/unit/test_text.c": ["build tests/unit/unit-test_text", "suite house", "test test_text"],
     "tests/golden/report-gpu.txt": ["all", "suite house", "suite unit"],
     "tests/house/layers.py": ["all", "suite house", "suite proof"],
+    "tests/again.py": ["all", "suite house", "suite proof"],
+    "dev": ["all", "suite house", "suite proof"],
     "docs/guide.md": ["suite house", "page docs/guide.md"],
 }
 

@@ -8,12 +8,12 @@ import tempfile
 import unittest
 
 SOURCE = MESON = ""
-# FILE TIMES - fails so many times. FILE has a line for each time that it ran.
+# FILE - fails as many times as FILE.fails says. FILE has a line for each time that it ran.
 SCRIPT = """
-touch "$1"; runs=$(wc -l <"$1")
+read -r fails <"$1.fails"; runs=$(wc -l <"$1")
 echo run >>"$1"
 for i in $(seq 300); do echo "line $i"; done
-[ "$runs" -ge "$2" ] && exit 0
+[ "$runs" -ge "$fails" ] && exit 0
 echo 'this is why' >&2
 exit 3
 """
@@ -36,25 +36,46 @@ def says(script, *arguments):
 
 
 class Luck(unittest.TestCase):
-    def run_tests(self, **failures):
-        """Tests of these names, each of which fails so many times; and their logs."""
+    NAMES = ("good", "luck", "bad", "other", "a", "b", "c", "d")
+
+    @classmethod
+    def setUpClass(cls):
+        """Tests of these names in the suite some, which fail as often as run_tests says; and good ones in the suite other."""
         folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder, cls.build = folder.name, os.path.join(folder.name, "build/check/gcc")
         script = os.path.join(folder.name, "script.sh")
         with open(script, "w", encoding="utf-8") as file:
             file.write(SCRIPT)
         with open(os.path.join(folder.name, "meson.build"), "w", encoding="utf-8") as file:
             file.write("project('perfkit')\nsh = find_program('sh')\n")
-            for name, times in failures.items():
-                # of another suite there is one of the same name
-                for suite, most in (("some", times), ("other", 0)):
+            for name in cls.NAMES:
+                for suite in ("some", "other"):
                     state = os.path.join(folder.name, f"{suite}-{name}")
-                    file.write(f"test('{name} [it]', sh, suite: '{suite}', args: ['{script}', '{state}', '{most}'])\n")
-        self.folder, build = folder.name, os.path.join(folder.name, "build/check/gcc")
-        subprocess.run([MESON, "setup", build, folder.name], check=True, stdout=subprocess.DEVNULL)
-        self.command = [MESON, "test", "-C", build, "--no-rebuild"]
-        subprocess.run([*self.command, "--logbase", "first"], check=False, stdout=subprocess.DEVNULL)
-        return glob.glob(os.path.join(build, "meson-logs", "first*.json"))
+                    file.write(f"test('{name} [it]', sh, suite: '{suite}', args: ['{script}', '{state}'])\n")
+        for name in ("dev", "tests", "examples"):
+            os.symlink(os.path.join(SOURCE, name), os.path.join(folder.name, name))
+        subprocess.run([MESON, "setup", cls.build, folder.name], check=True, stdout=subprocess.DEVNULL)
+
+    def prepare(self, **failures):
+        """Nothing has run so far, and these tests will fail so many times."""
+        for name in self.NAMES:
+            for suite, most in (("some", failures.get(name, 0)), ("other", 0)):
+                state = os.path.join(self.folder, f"{suite}-{name}")
+                with open(state, "w", encoding="utf-8"):
+                    pass
+                with open(state + ".fails", "w", encoding="utf-8") as file:
+                    file.write(f"{most}\n")
+
+    def run_tests(self, **failures):
+        """The logs of tests of these names, each of which fails so many times."""
+        self.prepare(**failures)
+        self.command = [MESON, "test", "-C", self.build, "--no-rebuild"]
+        names = [f"{name} [it]" for name in failures]
+        for log in glob.glob(os.path.join(self.build, "meson-logs", "*")):
+            os.remove(log)
+        subprocess.run([*self.command, "--logbase", "first", *names], check=False, stdout=subprocess.DEVNULL)
+        return glob.glob(os.path.join(self.build, "meson-logs", "first*.json"))
 
     def again(self, logs):
         return says("again.py", "first", *logs, "--", *self.command)
@@ -95,26 +116,22 @@ class Luck(unittest.TestCase):
         self.assertEqual(again, ["first: 4 tests have failed, more than 3: none of them runs again", "0 4"])
         self.assertEqual(self.count_runs("some-a"), 1)
 
-    def dev(self):
+    def dev(self, **failures):
         """The end of what it says, and its exit status."""
-        for name in ("dev", "tests", "examples"):
-            os.symlink(os.path.join(SOURCE, name), os.path.join(self.folder, name))
+        self.prepare(**failures)
         answer = subprocess.run(["bash", "-c", DEV, os.path.join(self.folder, "dev")], capture_output=True, text=True, check=False)
         self.assertEqual(answer.stderr, "")
         return answer.stdout.splitlines(), answer.returncode
 
     def test_dev_counts_what_is_unstable(self):
-        self.run_tests(luck=1, other=2)
-        os.remove(os.path.join(self.folder, "some-luck"))
-        lines, status = self.dev()
-        self.assertEqual((lines[-1], status), ("4 passed, 0 failed, 0 skipped, 2 unstable", 0))
+        lines, status = self.dev(luck=1, other=1)
+        self.assertEqual((lines[-1], status), ("16 passed, 0 failed, 0 skipped, 2 unstable", 0))
         self.assertRegex(lines[-2], "^UNSTABLE: 2 tests")
         self.assertEqual(sum(line.startswith("UNSTABLE gcc: perfkit:some /") for line in lines), 2)
 
     def test_dev_counts_what_has_failed(self):
-        self.run_tests(good=0, bad=9)
-        lines, status = self.dev()
-        self.assertEqual((lines[-1], status), ("3 passed, 1 failed, 0 skipped, 0 unstable", 1))
+        lines, status = self.dev(bad=9)
+        self.assertEqual((lines[-1], status), ("15 passed, 1 failed, 0 skipped, 0 unstable", 1))
 
     def test_what_cannot_run_again_has_failed(self):
         logs = self.run_tests(luck=1)

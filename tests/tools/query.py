@@ -149,6 +149,19 @@ class Files(unittest.TestCase):
         nested = "SELECT name, depth, self_ns, step, thread FROM calls ORDER BY start_ns, end_ns DESC, name"
         self.assertEqual(ask(nested, mixed), ask(nested))
 
+    def test_blanks(self):
+        """Between tokens they are nothing, however many; in a name each counts; and what they part stays two."""
+        names = ["a  b", " \t ", 'c"  d', "e\\", "  f"]
+        for blanks in ("", " ", "\t \t", " " * 341, " " * 1023 + "\n" + "\t" * 2049):
+            trace = json.dumps({"traceEvents": [
+                {"ph": "X", "name": name, "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 10 * i, "dur": 5}
+                for i, name in enumerate(names)]}, separators=(blanks + "," + blanks, blanks + ":" + blanks))
+            file = write("blanks.json", blanks + trace + blanks)
+            self.assertEqual(ask("SELECT name FROM calls ORDER BY start_ns", file), [(name,) for name in names])
+        answer = run("query", "SELECT 1", write("apart.json", '{"traceEvents": [\n\n 1   2]}'))
+        self.assertEqual((answer.returncode, answer.stdout), (2, ""))
+        self.assertIn("is not JSON: line 3: ", answer.stderr)
+
     def test_joined(self):
         both = [e | {"ts": e.get("ts", 0) + 1000 * rank} for rank in (0, 1) for e in events(f"{rank}.json")]
         joined = write_trace("joined.json", both)  # of two processes

@@ -66,7 +66,7 @@ typedef struct feed {
     lines *in;
     uint64_t taken;
     size_t token; /* bytes of the string, number or word so far */
-    bool in_string, escaped;
+    bool in_string, escaped, after_blank;
     bool long_token, too_large, has_nul;
 } feed;
 
@@ -85,30 +85,54 @@ static void scan(feed *f, char c)
     f->token = f->in_string || is_word(c) ? f->token + 1 : 0;
 }
 
-/* No more than both bounds allow; 0 ends it. A NUL, which no JSON has, would go unnoticed: jansson
- * takes it for the end of the piece. */
-static size_t checked(feed *f, const char *text, size_t n)
+/* Of several blanks between tokens the first will do: the parser takes four times as long over each
+ * as this, and a file laid out for readers is full of them. Newlines stay: it counts lines. */
+static bool is_needed(feed *f, char c)
 {
+    bool blank = !f->in_string && (c == ' ' || c == '\t');
+    bool needed = !(blank && f->after_blank);
+    f->after_blank = blank;
+    return needed;
+}
+
+/* What is needed of it moves to its beginning; how much that is. A NUL, which no JSON has, would go
+ * unnoticed: jansson takes it for the end of the piece. */
+static size_t check(feed *f, char *text, size_t n)
+{
+    size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
-        scan(f, text[i]);
+        char c = text[i];
+        scan(f, c);
         f->long_token |= f->token > TOKEN_MOST;
-        f->has_nul |= text[i] == '\0';
+        f->has_nul |= c == '\0';
+        text[kept] = c;
+        kept += is_needed(f, c);
     }
     f->taken += n;
     f->too_large = f->taken > WHOLE_MOST;
-    return f->long_token || f->too_large || f->has_nul ? 0 : n;
+    return kept;
 }
 
-static size_t next_piece(void *buffer, size_t size, void *user)
+static size_t next_bytes(feed *f, char *buffer, size_t size)
 {
-    feed *f = user;
     size_t n = PKI_MIN(f->left, size);
     memcpy(buffer, f->before, n);
     f->before += n;
     f->left -= n;
-    if (n == 0)
-        n = lines_read(f->in, buffer, size);
-    return checked(f, buffer, n);
+    return n > 0 ? n : lines_read(f->in, buffer, size);
+}
+
+/* No more than both bounds allow; 0 ends it. */
+static size_t next_piece(void *buffer, size_t size, void *user)
+{
+    feed *f = user;
+    size_t n, kept = 0;
+    while (kept == 0 && (n = next_bytes(f, buffer, size)) > 0) {
+        kept = check(f, buffer, n);
+        if (f->long_token || f->too_large || f->has_nul)
+            return 0;
+    }
+    return kept;
 }
 
 json_t *document_from_lines(const char *before, size_t length, lines *in, bool *too_large,
