@@ -28,11 +28,11 @@ static PKI_COLD void count_dropped(pki_thread *t, unsigned depth, uint32_t id, u
     pki_slot *slot = pki_lost_slot(t, id);
     uint64_t own = pki_not_negative(ns - t->lost_inside[depth]);
     pki_bump(&t->dropped, 1);
-    pki_bump(&slot->self, own);
     pki_bump(&slot->bytes, work->bytes);
     pki_bump(&slot->flops, work->flops);
     pki_table_count(&t->registry->arena->spans, &t->lost, slot, ns);
     t->lost_since_step++;
+    pki_bump(&slot->self, own); /* beside the next: windows see both or neither (fold/read.c) */
     note_loss(t, depth, slot->id, own);
     pki_bump(&t->lost_inside[depth - 1], ns);
     pki_store(&t->frames[depth - 1].id, pki_load(&t->frames[depth - 1].id) | PKI_SPECIAL);

@@ -58,7 +58,7 @@ static void add_to_bucket(pki_spans *spans, pki_pool *pool, pki_slot *slot, uint
     uint32_t sum = pki_load(counter) + n;
     if (PKI_UNLIKELY(sum < n))
         add_carry(spans, pool, slot, bucket, 1);
-    pki_store(counter, sum);
+    pki_store_release(counter, sum);
 }
 
 void pki_slot_count_bucket(pki_spans *spans, pki_pool *pool, pki_slot *slot, uint32_t bucket)
@@ -144,7 +144,8 @@ uint64_t pki_slot_bucket(const pki_slot *slot, uint32_t bucket)
     if (!link)
         return 0;
     const uint32_t *chunk = pki_follow(slot, link);
-    uint64_t count = pki_load(&chunk[bucket % PKI_CHUNK_BUCKETS]);
+    /* pairs with the releases in pki_slot_count and add_to_bucket */
+    uint64_t count = pki_load_acquire(&chunk[bucket % PKI_CHUNK_BUCKETS]);
     pki_link carry = pki_load_acquire(&slot->carry);
     if (carry)
         count += (uint64_t)pki_load((const uint32_t *)pki_follow(slot, carry) + bucket) << 32;
@@ -184,6 +185,7 @@ static void add_buckets(uint64_t buckets[PK_STATS_BUCKETS], const pki_slot *slot
 
 void pki_stats_add_slot(pk_stats *stats, const pki_slot *slot)
 {
+    add_buckets(stats->buckets, slot);
     stats->count += pki_load(&slot->count);
     stats->sum += pki_load(&slot->sum);
     /* since the last seal first: pairs with the releases of pki_slot_seal */
@@ -196,7 +198,6 @@ void pki_stats_add_slot(pk_stats *stats, const pki_slot *slot)
     stats->bytes += pki_load(&slot->bytes);
     stats->flops += pki_load(&slot->flops);
     add_square(stats, pki_load(&slot->squares_low), pki_load(&slot->squares_high));
-    add_buckets(stats->buckets, slot);
 }
 
 /* A number of 192 bits: high * 2^64 + low. */

@@ -93,7 +93,8 @@ void pki_slot_seal(pki_slot *slot);
 /* One more in that bucket. Without room it is not in any. */
 void pki_slot_count_bucket(pki_spans *spans, pki_pool *pool, pki_slot *slot, uint32_t bucket);
 
-/* One call of so many ticks. */
+/* One call of so many ticks. Its bucket is last, and a reader's first (pki_stats_add_slot): whoever
+ * finds it there finds it in the sums, too. */
 static inline void pki_slot_count(pki_spans *spans, pki_pool *pool, pki_slot *slot, uint64_t ticks)
 {
     uint32_t bucket = pki_bucket(ticks), calls = 0;
@@ -104,7 +105,7 @@ static inline void pki_slot_count(pki_spans *spans, pki_pool *pool, pki_slot *sl
     if (PKI_LIKELY(chunk))
         calls = pki_load(counter) + 1;
     if (PKI_LIKELY(calls))
-        pki_store(counter, calls);
+        pki_store_release(counter, calls);
     else /* there is none yet, or it overflows */
         pki_slot_count_bucket(spans, pool, slot, bucket);
 }

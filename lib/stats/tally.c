@@ -62,7 +62,7 @@ bool pki_tally_add(pki_tally *tally, double value, uint64_t times)
 
 bool pki_tally_merge(pki_tally *into, const pki_tally *from)
 {
-    if (from->moments.count == 0)
+    if (from->moments.count == 0 && from->used == 0)
         return true;
     /* Room for all first, so that a refusal leaves nothing half done. */
     if (!fit(into, into->used + from->used))

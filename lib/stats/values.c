@@ -104,14 +104,15 @@ void pki_values_merge(pki_spans *spans, pki_pool *pool, pki_values *to, const pk
 
 bool pki_value_stats_add(pki_value_stats *stats, const pki_values *v)
 {
-    pki_moments moments = load_moments(&v->moments);
     bool fits = true;
-    if (!moments.count)
+    if (!pki_load(&v->moments.count))
         return true;
+    /* The buckets first, as a value is entered there last (slot.h). */
     for (uint32_t i = 0; fits && i < BUCKETS; i++) {
         uint64_t n = pki_slot_bucket(&v->banks[i / PK_STATS_BUCKETS], i % PK_STATS_BUCKETS);
         fits = n == 0 || pki_tally_count(&stats->tally, key_of(i), n);
     }
+    pki_moments moments = load_moments(&v->moments);
     pki_moments_merge(&stats->tally.moments, &moments);
     if (pki_load(&v->last_ticks) >= stats->last_ticks) {
         stats->last = load_double(&v->last);

@@ -134,6 +134,10 @@ bool pki_fold_sums(const pki_fold *fold, uint32_t id, pki_fold_sum *sum);
  */
 bool pki_fold_stats(const pki_fold *fold, uint32_t id, pk_stats *stats);
 
+/* ns of its lost calls' self time, of which it is not known yet how much was of calls inside them:
+ * the fold has not come to where they ended. */
+uint64_t pki_fold_unsettled(const pki_fold *fold, uint32_t id);
+
 /* How many threads ran this region at once: the time of all calls with bytes or flops over that of
  * the thread with most of it. 0: there were no such calls. A block that another thread takes over
  * counts as one. */

@@ -20,6 +20,25 @@ bool pki_fold_stats(const pki_fold *fold, uint32_t id, pk_stats *stats)
     return stats->count > 0;
 }
 
+static uint64_t unsettled_in(const pki_thread *t, uint32_t id)
+{
+    uint64_t ns = 0, made = pki_load_acquire(&t->losses_made); /* pairs with note_loss */
+    for (uint64_t i = t->losses_folded; i != made; i++)
+        if (t->losses[i % PKI_LOSSES].id == id)
+            ns += t->losses[i % PKI_LOSSES].own;
+    return ns;
+}
+
+uint64_t pki_fold_unsettled(const pki_fold *fold, uint32_t id)
+{
+    uint64_t ns = 0;
+    pki_registry_lock();
+    for (uint32_t i = 0; i < pki_registry_blocks(fold->registry); i++)
+        ns += unsettled_in(pki_registry_block(fold->registry, i), id);
+    pki_registry_unlock();
+    return ns;
+}
+
 static void add_sums(pki_fold_sum *sum, const pki_slot *slot)
 {
     if (!slot)

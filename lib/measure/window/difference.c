@@ -52,22 +52,37 @@ static bool make_room(pki_tally *tally, size_t count)
     return pki_array_fit(&tally->buckets, &tally->room, count + 1, sizeof *tally->buckets);
 }
 
+static uint64_t calls_in(const pki_tally *tally)
+{
+    uint64_t calls = 0;
+    for (size_t i = 0; i < tally->used; i++)
+        calls += tally->buckets[i].count;
+    return calls;
+}
+
+/* own: of them in the table of all, which is as it is at a cut. */
+static bool has_only_halves(uint64_t own, uint64_t count, const pki_tally *buckets)
+{
+    return own == 0 && (count == 0) != (buckets->used == 0);
+}
+
 /* The table of all has the extremes since the last cut. Of lost calls, which their threads count,
  * those of all time are known: exactly where they are new, else to a bucket. */
-static void find_extremes(const pki_slot *slot, const pki_held *h, const pk_stats *stats,
-                          pki_window_sum *out)
+static void find_extremes(const pki_slot *slot, uint64_t own, const pki_held *h,
+                          const pk_stats *stats, pki_window_sum *out)
 {
-    uint64_t own = slot ? slot->count - h->in_table : 0;
+    bool lower = !h->count || stats->min < h->min, higher = !h->count || stats->max > h->max;
     out->min = own ? slot->min : UINT64_MAX;
     out->max = own ? slot->max : 0;
-    if (out->count <= own || !out->buckets.used)
-        return;
-    const pki_tally_bucket *b = out->buckets.buckets;
-    uint64_t low = (uint64_t)pki_bucket_begin(b[0].key);
-    uint64_t high = (uint64_t)pki_bucket_begin(b[out->buckets.used - 1].key + 1) - 1;
-    bool lower = !h->count || stats->min<h->min, higher = stats->max> h->max;
-    out->min = PKI_MIN(out->min, lower ? stats->min : PKI_MAX(low, stats->min));
-    out->max = PKI_MAX(out->max, higher ? stats->max : PKI_MIN(high, stats->max));
+    if (calls_in(&out->buckets) > own) {
+        const pki_tally_bucket *b = out->buckets.buckets;
+        uint64_t low = (uint64_t)pki_bucket_begin(b[0].key);
+        uint64_t high = (uint64_t)pki_bucket_begin(b[out->buckets.used - 1].key + 1) - 1;
+        out->min = PKI_MIN(out->min, PKI_MAX(low, stats->min));
+        out->max = PKI_MAX(out->max, PKI_MIN(high, stats->max));
+    }
+    out->min = lower ? stats->min : out->min;
+    out->max = higher ? stats->max : out->max;
 }
 
 static void difference(const pk_stats *stats, const pki_held *h, pki_window_sum *out)
@@ -79,8 +94,8 @@ static void difference(const pk_stats *stats, const pki_held *h, pki_window_sum 
     out->squares_high = stats->spare[1] - h->squares_high - (stats->spare[0] < h->squares_low);
 }
 
-/* Self time may go down for a while, where a lost call is found to have had others in it; then what
- * it has to make up for comes with a later window. */
+/* What goes down for a while (thinned calls take off what the region around them has not had yet)
+ * is made up for before a later window has more. */
 static uint64_t more_self(const pk_stats *stats, pki_held *h)
 {
     uint64_t self = stats->self - h->self;
@@ -107,7 +122,7 @@ static void hold(pki_held *h, const pk_stats *stats, const pki_slot *slot, pki_t
     h->in_table = slot ? slot->count : 0;
 }
 
-bool pki_held_cut_region(pki_held *h, pki_fold *fold, uint32_t id, pki_slot *slot,
+bool pki_held_cut_region(pki_held *h, pki_fold *fold, uint32_t id, pki_slot *slot, bool last,
                          pki_window_region *row)
 {
     static pk_stats scratch; /* large; under the fold lock */
@@ -115,6 +130,7 @@ bool pki_held_cut_region(pki_held *h, pki_fold *fold, uint32_t id, pki_slot *slo
     pki_tally now;
     pki_stats_begin(stats);
     pki_fold_stats(fold, id, stats);
+    stats->self -= last ? 0 : pki_fold_unsettled(fold, id);
     size_t used = count_used(stats);
     *row = (pki_window_region){.id = id, .kind = pki_name_kind(id)};
     if (!make_room(&now, used) || !make_room(&row->exact.buckets, used)) {
@@ -123,7 +139,14 @@ bool pki_held_cut_region(pki_held *h, pki_fold *fold, uint32_t id, pki_slot *slo
     }
     difference(stats, h, &row->exact);
     split_buckets(stats, &h->buckets, &now, &row->exact.buckets);
-    find_extremes(slot, h, stats, &row->exact);
+    uint64_t own = slot ? slot->count - h->in_table : 0;
+    if (!last && has_only_halves(own, row->exact.count, &row->exact.buckets)) {
+        pki_tally_finish(&now);
+        pki_tally_finish(&row->exact.buckets);
+        row->exact.count = row->exact.sum = 0;
+        return true;
+    }
+    find_extremes(slot, own, h, stats, &row->exact);
     if (row->exact.count == 0)
         row->exact.min = row->exact.max = 0;
     row->bytes = stats->bytes - h->bytes;
@@ -137,22 +160,19 @@ bool pki_held_cut_region(pki_held *h, pki_fold *fold, uint32_t id, pki_slot *slo
 
 /* ---- of a counter ---- */
 
-static void find_value_extremes(const pki_values *v, const pki_held *h, const pki_value_stats *now,
-                                pki_tally *out)
+static void find_value_extremes(const pki_values *v, uint64_t own, const pki_held *h,
+                                const pki_value_stats *now, pki_tally *out)
 {
-    uint64_t own = v ? v->moments.count - h->in_table : 0;
     double min = own ? v->min_since : INFINITY, max = own ? v->max_since : -INFINITY;
     const pki_moments *all = &now->tally.moments, *before = &h->buckets.moments;
-    if (out->moments.count > own && out->used) {
+    if (calls_in(out) > own) {
         double low = pki_key_begin(out->buckets[0].key);
         double high = pki_key_begin(out->buckets[out->used - 1].key + 1);
-        bool lower = !before->count || all->min < before->min;
-        bool higher = !before->count || all->max > before->max;
-        min = PKI_MIN(min, lower ? all->min : PKI_MAX(low, all->min));
-        max = PKI_MAX(max, higher ? all->max : PKI_MIN(high, all->max));
+        min = PKI_MIN(min, PKI_MAX(low, all->min));
+        max = PKI_MAX(max, PKI_MIN(high, all->max));
     }
-    out->moments.min = min;
-    out->moments.max = max;
+    out->moments.min = !before->count || all->min < before->min ? all->min : min;
+    out->moments.max = !before->count || all->max > before->max ? all->max : max;
 }
 
 bool pki_held_is_idle_counter(const pki_held *h, const pki_values *v, bool any_lost)
@@ -160,18 +180,26 @@ bool pki_held_is_idle_counter(const pki_held *h, const pki_values *v, bool any_l
     return !any_lost && (!v || v->moments.count == h->in_table);
 }
 
-bool pki_held_cut_counter(pki_held *h, pki_fold *fold, uint32_t id, pki_values *v,
+bool pki_held_cut_counter(pki_held *h, pki_fold *fold, uint32_t id, pki_values *v, bool last,
                           pki_window_counter *row)
 {
     pki_value_stats now = {0};
+    uint64_t own = v ? v->moments.count - h->in_table : 0;
     *row = (pki_window_counter){.id = id};
     if (!pki_fold_values(fold, id, &now) ||
         !pki_tally_difference(&now.tally, &h->buckets, &row->exact)) {
         pki_tally_finish(&now.tally);
         return false;
     }
+    if (!last && has_only_halves(own, row->exact.moments.count, &row->exact)) {
+        pki_tally_finish(&now.tally);
+        pki_tally_finish(&row->exact);
+        return true;
+    }
     row->last = now.last;
-    find_value_extremes(v, h, &now, &row->exact);
+    find_value_extremes(v, own, h, &now, &row->exact);
+    if (row->exact.moments.count == 0)
+        row->exact.moments = (pki_moments){0};
     pki_tally_finish(&h->buckets);
     h->buckets = now.tally;
     h->in_table = v ? v->moments.count : 0;

@@ -3,7 +3,9 @@
  * Beside each distribution stands what it held when it was cut last; the difference becomes a
  * window's row. Only the extremes cannot be subtracted: tables keep those since the last cut apart.
  *
- * Under the fold lock.
+ * Under the fold lock. Threads enter the calls that they lose meanwhile, each in the sums first and
+ * in its bucket last (stats/slot.h), so a row may have one half of such a call and a later row the
+ * other. The rows' sum is exact all the same.
  */
 #pragma once
 
@@ -21,12 +23,13 @@ typedef struct pki_held {
 bool pki_held_is_idle_region(const pki_held *held, const pki_slot *slot, bool any_lost);
 bool pki_held_is_idle_counter(const pki_held *held, const pki_values *values, bool any_lost);
 
-/* The row, and from now on what is there is what was held. False: no memory; the row is to be
- * finished, and what is in it comes with a later window. slot, values: in the fold's table of all;
- * NULL: not there. */
-bool pki_held_cut_region(pki_held *held, pki_fold *fold, uint32_t id, pki_slot *slot,
+/* The row, and from now on what is there is what was held. Of a name that has nothing but halves of
+ * lost calls nothing is taken, unless this is the last window: then nobody enters any more. False:
+ * no memory; the row is to be finished, and what is in it comes with a later window. slot, values:
+ * in the fold's table of all; NULL: not there. */
+bool pki_held_cut_region(pki_held *held, pki_fold *fold, uint32_t id, pki_slot *slot, bool last,
                          pki_window_region *row);
 bool pki_held_cut_counter(pki_held *held, pki_fold *fold, uint32_t id, pki_values *values,
-                          pki_window_counter *row);
+                          bool last, pki_window_counter *row);
 
 void pki_held_finish(pki_held *held);

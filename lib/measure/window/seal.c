@@ -54,9 +54,9 @@ static void add_region(rows *r, uint32_t id, pki_held *h)
         !pki_array_fit(&w->regions, &r->region_room, w->region_count + 1, sizeof *w->regions))
         return;
     pki_window_region *row = &w->regions[w->region_count];
-    if (!pki_held_cut_region(h, seal.fold, id, slot, row))
-        pki_shape_finish(&pki_window_region_shape, row);
-    else if (row->exact.count || row->self || row->bytes || row->flops)
+    const pki_window_sum *sum = &row->exact;
+    if (pki_held_cut_region(h, seal.fold, id, slot, w->last, row) &&
+        (sum->count || sum->buckets.used || sum->sum || row->self || row->bytes || row->flops))
         w->region_count++;
     else
         pki_shape_finish(&pki_window_region_shape, row);
@@ -70,7 +70,8 @@ static void add_counter(rows *r, uint32_t id, pki_held *h)
         !pki_array_fit(&w->counters, &r->counter_room, w->counter_count + 1, sizeof *w->counters))
         return;
     pki_window_counter *row = &w->counters[w->counter_count];
-    if (pki_held_cut_counter(h, seal.fold, id, v, row) && row->exact.moments.count)
+    if (pki_held_cut_counter(h, seal.fold, id, v, w->last, row) &&
+        (row->exact.moments.count || row->exact.used))
         w->counter_count++;
     else
         pki_shape_finish(&pki_window_counter_shape, row);

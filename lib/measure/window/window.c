@@ -32,12 +32,11 @@ pki_dist pki_window_sum_dist(const pki_window_sum *sum, pk_stats *stats)
 bool pki_window_sum_add(pki_window_sum *into, const pki_window_sum *from)
 {
     bool fits = true;
-    if (from->count == 0)
-        return true;
     uint64_t low = into->squares_low + from->squares_low;
     into->squares_high += from->squares_high + (low < from->squares_low);
     into->squares_low = low;
-    into->min = into->count ? PKI_MIN(into->min, from->min) : from->min;
+    if (from->count)
+        into->min = into->count ? PKI_MIN(into->min, from->min) : from->min;
     into->max = PKI_MAX(into->max, from->max);
     into->count += from->count;
     into->sum += from->sum;
