@@ -124,7 +124,8 @@ bool pki_fold_requests(const pki_fold *fold, pki_request_summary *out);
 /* Those that are open now, so many at most; returns how many. */
 size_t pki_fold_open_spans(const pki_fold *fold, pki_open_span *out, size_t most);
 
-/* What of a region only grows, over all threads. False if it has had no call. */
+/* What of a region only grows, over all threads: so without self time that is not settled (below).
+ * False if it has had no call. */
 typedef struct pki_fold_sum {
     uint64_t count, sum, self, bytes, untimed;
 } pki_fold_sum;
