@@ -9,15 +9,16 @@
 
 /* What was open when the ring became full may have recorded calls inside it; what has begun since
  * has none. */
-static void note_loss(pki_thread *t, unsigned depth, uint32_t id, uint64_t own)
+static bool note_loss(pki_thread *t, unsigned depth, uint32_t id, uint64_t own)
 {
     if (depth > t->mixed)
-        return;
+        return false;
     t->mixed = depth - 1;
     t->losses[t->losses_made % PKI_LOSSES] =
         (pki_loss){own, pki_cursor_of(t->turn, (uint32_t)(pki_load(&t->state) >> 32)), (uint16_t)id,
                    (uint16_t)depth};
-    pki_store_release(&t->losses_made, t->losses_made + 1); /* pairs with the acquire in fold.c */
+    pki_store_release(&t->losses_made, t->losses_made + 1); /* pairs with pki_next_loss */
+    return true;
 }
 
 /* The call has no record: its distribution is ours to keep, and its time is none of its parent's.
@@ -32,8 +33,8 @@ static PKI_COLD void count_dropped(pki_thread *t, unsigned depth, uint32_t id, u
     pki_bump(&slot->flops, work->flops);
     pki_table_count(&t->registry->arena->spans, &t->lost, slot, ns);
     t->lost_since_step++;
-    pki_bump(&slot->self, own); /* beside the next: windows see both or neither (fold/read.c) */
-    note_loss(t, depth, slot->id, own);
+    if (!note_loss(t, depth, slot->id, own))
+        pki_bump(&slot->self, own);
     pki_bump(&t->lost_inside[depth - 1], ns);
     pki_store(&t->frames[depth - 1].id, pki_load(&t->frames[depth - 1].id) | PKI_SPECIAL);
 }

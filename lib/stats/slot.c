@@ -105,10 +105,9 @@ void pki_slot_merge(pki_spans *spans, pki_pool *pool, pki_slot *to, const pki_sl
     to->squares_low = low;
     to->count += from->count;
     to->sum += from->sum;
-    to->min = PKI_MIN(to->min, from->min);
-    to->max = PKI_MAX(to->max, from->max);
-    to->min_before = PKI_MIN(to->min_before, from->min_before);
-    to->max_before = PKI_MAX(to->max_before, from->max_before);
+    to->merged += from->count;
+    to->min_before = PKI_MIN(to->min_before, PKI_MIN(from->min, from->min_before));
+    to->max_before = PKI_MAX(to->max_before, PKI_MAX(from->max, from->max_before));
     to->self += from->self;
     to->untimed += from->untimed;
     to->spread += from->spread;

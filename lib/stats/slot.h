@@ -53,6 +53,7 @@ typedef struct pki_slot {
     uint64_t untimed; /* of count, calls that others stand for */
     uint64_t spread;  /* sum of w * (w - 1) over timed calls that stand for w */
     uint64_t debt;    /* self time that was claimed for calls inside and has not been had yet, ns */
+    uint64_t merged;  /* of count, calls of other slots: their extremes are among those before */
 } PKI_ALIGNED pki_slot;
 
 _Static_assert(sizeof(pki_slot) == 6 * PKI_LINE,

@@ -37,14 +37,15 @@ typedef uint64_t __attribute__((may_alias)) word;
 
 static void store_moments(pki_moments *to, const pki_moments *from)
 {
-    for (size_t i = 0; i < WORDS; i++)
+    for (size_t i = 0; i < WORDS - 1; i++)
         pki_store((word *)to + i, ((const word *)from)[i]);
+    pki_store_release(&to->count, from->count);
 }
 
 static pki_moments load_moments(const pki_moments *from)
 {
-    pki_moments m;
-    for (size_t i = WORDS; i-- > 0;)
+    pki_moments m = {.count = pki_load_acquire(&from->count)}; /* pairs with store_moments */
+    for (size_t i = 0; i < WORDS - 1; i++)
         ((word *)&m)[i] = pki_load((const word *)from + i);
     return m;
 }
@@ -94,8 +95,7 @@ void pki_values_merge(pki_spans *spans, pki_pool *pool, pki_values *to, const pk
     for (unsigned i = 0; i < PKI_VALUE_BANKS; i++)
         pki_slot_merge(spans, pool, &to->banks[i], &from->banks[i]);
     pki_moments_merge(&to->moments, &from->moments);
-    to->min_since = PKI_MIN(to->min_since, from->min_since);
-    to->max_since = PKI_MAX(to->max_since, from->max_since);
+    to->merged += from->moments.count;
     if (from->last_ticks >= to->last_ticks) {
         to->last = from->last;
         to->last_ticks = from->last_ticks;

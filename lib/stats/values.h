@@ -17,6 +17,7 @@ typedef struct pki_values {
     uint64_t last_ticks;
     /* of the values since the last seal, by the writer alone; none: min is above max */
     double min_since, max_since;
+    uint64_t merged; /* of the count, values of other tables: they are in none of these two */
 } pki_values;
 
 /* What is known of one counter, over threads. */

@@ -180,7 +180,7 @@ static void an_empty_table_adds_nothing(void **state)
     pki_table_merge(&spans, &a, &b);
     pki_table_merge(&spans, &b, &a);
     pki_slot *slot = pki_table_slot(&b, 3);
-    assert_true(slot->count == 1 && slot->min == 100 && slot->max == 100);
+    assert_true(slot->count == 1 && slot->min_before == 100 && slot->max_before == 100);
 }
 
 /* 100,000 short threads in bounded memory: what a table has taken it takes again. */

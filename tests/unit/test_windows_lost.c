@@ -1,107 +1,6 @@
 /* What windows have of calls whose records are dropped meanwhile: however little of a call is there
- * when a window is cut, the sum of them all is the run's, to the last digit.
- *
- * A ring of 64 records is not drained, and half entered is what this test enters by halves.
- */
-#include "session.h"
-
-#include <pthread.h>
-
-#include "measure/fold/fold.h"
-#include "measure/window/seal.h"
-#include "session/report/run.h"
-#include "stats/values.h"
-
-static pk_region outer = PK_REGION("outer"), inner = PK_REGION("inner");
-static pk_counter level = PK_COUNTER("level", "");
-
-static uint64_t moment;                     /* ns, of the next cut */
-static pki_window_sum outer_sum, inner_sum; /* of all windows so far */
-static uint64_t outer_self, inner_self;
-static pki_tally level_sum;
-
-static int start_cutting(void **state)
-{
-    (void)state;
-    if (pk_start(pk_options(.clock = the_clock, .backends = "none", .ring_records = 64)))
-        return -1;
-    pk_region_begin(&outer); /* both have their names */
-    pk_region_begin(&inner);
-    pk_region_end(&inner);
-    pk_region_end(&outer);
-    pk_counter_set(&level, 1);
-    pk_flush();
-    pthread_mutex_lock(&pki_drain_lock);
-    pki_fold_lock();
-    pki_seal_start(pki_fold_now(), 0, 1);
-    pki_fold_unlock();
-    moment = 1000;
-    return 0;
-}
-
-static int stop_cutting(void **state)
-{
-    pki_fold_lock();
-    pki_seal_start(NULL, 0, 0);
-    pki_fold_unlock();
-    pki_tally_finish(&outer_sum.buckets);
-    pki_tally_finish(&inner_sum.buckets);
-    pki_tally_finish(&level_sum);
-    outer_sum = inner_sum = (pki_window_sum){0};
-    outer_self = inner_self = 0;
-    pthread_mutex_unlock(&pki_drain_lock);
-    return stop_session(state);
-}
-
-/* ---- windows ---- */
-
-static const pki_window_region *row_of(const pki_window *w, const pk_region *region)
-{
-    for (size_t i = 0; i < w->region_count; i++)
-        if (w->regions[i].id == region->id)
-            return &w->regions[i];
-    return NULL;
-}
-
-static void add_row(const pki_window *w, const pk_region *region, pki_window_sum *sum,
-                    uint64_t *self)
-{
-    const pki_window_region *row = row_of(w, region);
-    if (!row)
-        return;
-    assert_true(pki_window_sum_add(sum, &row->exact));
-    *self += row->self;
-}
-
-static void add_window(const pki_window *w)
-{
-    add_row(w, &outer, &outer_sum, &outer_self);
-    add_row(w, &inner, &inner_sum, &inner_self);
-    for (size_t i = 0; i < w->counter_count; i++)
-        assert_true(w->counters[i].id != level.id ||
-                    pki_tally_merge(&level_sum, &w->counters[i].exact));
-}
-
-static pki_window cut(bool last)
-{
-    pki_window w;
-    pki_fold_lock();
-    moment += 1000;
-    if (last)
-        pki_seal_last(pki_fold_now(), moment);
-    else
-        pki_seal_poll(pki_fold_now(), moment);
-    pki_fold_unlock();
-    assert_true(pki_seal_pop(&w));
-    add_window(&w);
-    return w;
-}
-
-static void cut_and_forget(bool last)
-{
-    pki_window w = cut(last);
-    pki_window_finish(&w);
-}
+ * when a window is cut, the sum of them all is the run's, to the last digit. */
+#include "cutting.h"
 
 /* Of this region's row, which may have none. */
 static void expect_row(const pk_region *region, uint64_t count, uint64_t in_buckets)
@@ -116,45 +15,7 @@ static void expect_row(const pk_region *region, uint64_t count, uint64_t in_buck
     pki_window_finish(&w);
 }
 
-static void expect_tally(const pki_tally *a, const pki_tally *b)
-{
-    assert_int_equal(a->used, b->used);
-    for (size_t i = 0; i < a->used; i++)
-        assert_true(a->buckets[i].key == b->buckets[i].key &&
-                    a->buckets[i].count == b->buckets[i].count);
-}
-
-static void expect_whole(const pk_region *region, const pki_window_sum *sum, uint64_t self)
-{
-    static pk_stats stats;
-    pki_window_sum whole;
-    pki_stats_begin(&stats);
-    pki_fold_lock();
-    pki_fold_stats(pki_fold_now(), region->id, &stats);
-    pki_fold_unlock();
-    assert_true(pki_window_sum_of_stats(&stats, &whole));
-    assert_true(sum->count == whole.count && sum->sum == whole.sum);
-    assert_true(sum->min == whole.min && sum->max == whole.max);
-    assert_true(sum->squares_low == whole.squares_low && sum->squares_high == whole.squares_high);
-    expect_tally(&sum->buckets, &whole.buckets);
-    assert_int_equal(self, stats.self);
-    pki_tally_finish(&whole.buckets);
-}
-
 /* ---- halves ---- */
-
-/* As pki_slot_count enters a call, up to its bucket. */
-static void enter_sums(pki_slot *slot, uint64_t ns)
-{
-    pki_bump(&slot->count, 1);
-    pki_slot_add_moments(slot, ns);
-}
-
-static void enter_bucket(pki_slot *slot, uint64_t ns)
-{
-    pki_slot_count_bucket(&pki_self->registry->arena->spans, &pki_self->lost.pool, slot,
-                          pki_bucket(ns));
-}
 
 static void a_call_without_its_bucket(void **state)
 {
@@ -162,17 +23,14 @@ static void a_call_without_its_bucket(void **state)
     expect_row(&inner, 1, 1);
     pki_slot *slot = pki_lost_slot(pki_self, inner.id);
     enter_sums(slot, 5000000);
-    expect_row(&inner, 0, 0); /* nothing but a half */
+    expect_row(&inner, 0, 0); /* nothing but a half: it waits */
     enter_bucket(slot, 5000000);
     expect_row(&inner, 1, 1);
-    enter_sums(slot, 7000000);
-    cut_and_forget(true); /* nobody would enter any more */
-    assert_int_equal(inner_sum.count, 3);
-    assert_int_equal(inner_sum.max, 7000000);
-    enter_bucket(slot, 7000000);
+    cut_and_forget(true);
+    expect_whole(&inner, &inner_sum, inner_self);
 }
 
-/* Beside whole ones; then its bucket alone is in the last window. */
+/* Beside whole ones; then its bucket is alone. */
 static void a_bucket_behind_its_call(void **state)
 {
     (void)state;
@@ -186,40 +44,121 @@ static void a_bucket_behind_its_call(void **state)
     assert_int_equal(inner_sum.max, 5000000);
 }
 
-/* The bucket that the value is in, one value less in it; and back. */
-static uint32_t *bucket_of_value(pki_values *v)
+/* All but its count comes behind a window with whole calls, and nothing after it. */
+static void the_count_before_all_else(uint64_t ns)
 {
-    for (uint32_t i = 0; i < PKI_VALUE_BANKS * PK_STATS_BUCKETS; i++) {
-        pki_slot *bank = &v->banks[i / PK_STATS_BUCKETS];
-        uint32_t bucket = i % PK_STATS_BUCKETS;
-        if (pki_slot_bucket(bank, bucket))
-            return (uint32_t *)pki_follow(bank, bank->chunks[bucket / PKI_CHUNK_BUCKETS]) +
-                   bucket % PKI_CHUNK_BUCKETS;
-    }
+    pki_slot *slot = pki_lost_slot(pki_self, inner.id);
+    pki_bump(&slot->count, 1);
+    expect_row(&inner, 2, 1);
+    pki_slot_add_moments(slot, ns);
+    enter_bucket(slot, ns);
+    cut_and_forget(true);
+    expect_whole(&inner, &inner_sum, inner_self);
+}
+
+static void the_largest_behind_its_count(void **state)
+{
+    (void)state;
+    the_count_before_all_else(5000000);
+    assert_int_equal(inner_sum.max, 5000000);
+}
+
+static void the_smallest_behind_its_count(void **state)
+{
+    (void)state;
+    the_count_before_all_else(0);
+    assert_int_equal(inner_sum.min, 0);
+}
+
+/* As who has read the count before the call, and its square after it. */
+static void a_square_before_its_call(void **state)
+{
+    (void)state;
+    cut_and_forget(false);
+    pki_slot *slot = pki_lost_slot(pki_self, inner.id);
+    uint64_t ns = 5000000, before = slot->squares_low;
+    slot->squares_low += ns * ns;
+    expect_row(&inner, 0, 0);
+    slot->squares_low = before;
+    enter_sums(slot, ns);
+    enter_bucket(slot, ns);
+    expect_row(&inner, 1, 1);
+    cut_and_forget(true);
+    expect_whole(&inner, &inner_sum, inner_self);
+}
+
+/* The bucket never comes, since there was no memory for it: the call waits once, not for ever. */
+static void a_call_without_room(void **state)
+{
+    (void)state;
+    cut_and_forget(false);
+    enter_sums(pki_lost_slot(pki_self, inner.id), inner_sum.min); /* no extreme of the run */
+    expect_row(&inner, 0, 0);
+    expect_row(&inner, 1, 0);
+    cut_and_forget(true);
+    expect_whole(&inner, &inner_sum, inner_self);
+}
+
+/* ---- threads that have ended ---- */
+
+/* They were its own in a window before: what a table takes over is not new. */
+static void *lose_calls(void *barrier)
+{
+    pki_slot *slot;
+    pk_region_begin(&inner);
+    pk_region_end(&inner);
+    slot = pki_lost_slot(pki_self, inner.id);
+    enter_sums(slot, 6000000);
+    enter_bucket(slot, 6000000);
+    lose_value(300);
+    pthread_barrier_wait(barrier);
+    pthread_barrier_wait(barrier);
     return NULL;
 }
 
-static void a_value_without_its_bucket(void **state)
+static void a_thread_that_has_ended(void **state)
+{
+    pthread_t thread;
+    pthread_barrier_t barrier;
+    (void)state;
+    pthread_barrier_init(&barrier, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, lose_calls, &barrier), 0);
+    pthread_barrier_wait(&barrier);
+    cut_and_forget(false);
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    let_go();
+    pk_region_begin(&inner);
+    pk_region_end(&inner);
+    pk_counter_set(&level, 2);
+    let_go();
+    pki_window w = cut(false);
+    const pki_window_sum *sum = &row_of(&w, &inner)->exact;
+    assert_int_equal(sum->count, 2); /* the thread's first one was not folded before */
+    assert_in_range(sum->max, 0, sum->sum);
+    assert_true(values_of(&w, &level)->moments.max == 2);
+    pki_window_finish(&w);
+    cut_and_forget(true);
+    expect_whole(&inner, &inner_sum, inner_self);
+    expect_all_values();
+    pthread_barrier_destroy(&barrier);
+}
+
+/* Without memory such calls get another name, and this one has fewer than before. */
+static void calls_that_are_gone(void **state)
 {
     (void)state;
-    pki_values *v = (pki_values *)pki_lost_slot(pki_self, level.id);
-    pki_values_add(&pki_self->registry->arena->spans, &pki_self->lost.pool, v, 300, 1);
-    uint32_t *bucket = bucket_of_value(v);
-    *bucket = 0;
-    cut_and_forget(false);
-    assert_true(level_sum.moments.count == 2 && level_sum.used == 1);
-    *bucket = 1;
-    cut_and_forget(false);
-    assert_true(level_sum.moments.count == 2 && level_sum.used == 1); /* a bucket alone waits */
-    cut_and_forget(true);
-    pki_value_stats all = {0};
-    pki_fold_lock();
-    assert_true(pki_fold_values(pki_fold_now(), level.id, &all));
-    pki_fold_unlock();
-    pki_dist a = pki_tally_dist(&level_sum), b = pki_tally_dist(&all.tally);
-    assert_memory_equal(&a, &b, sizeof a);
-    expect_tally(&level_sum, &all.tally);
-    pki_tally_finish(&all.tally);
+    pki_slot *slot = pki_lost_slot(pki_self, inner.id);
+    enter_sums(slot, 700);
+    enter_bucket(slot, 700);
+    expect_row(&inner, 2, 2);
+    slot->count = 0;
+    expect_row(&inner, 0, 0);
+    expect_row(&inner, 0, 0); /* halves of a call would not wait twice */
+    slot->count = 1;
+    enter_sums(slot, 900);
+    enter_bucket(slot, 900);
+    expect_row(&inner, 1, 1);
 }
 
 /* ---- self time ---- */
@@ -255,9 +194,7 @@ static void calls_inside_a_lost_one(void **state)
         expect_growth();
         if (round == 0)
             cut_and_forget(false);
-        pthread_mutex_unlock(&pki_drain_lock);
-        pk_flush();
-        pthread_mutex_lock(&pki_drain_lock);
+        let_go();
     }
     cut_and_forget(true);
     assert_int_equal(outer_sum.count, 4);
@@ -266,14 +203,13 @@ static void calls_inside_a_lost_one(void **state)
     expect_whole(&inner, &inner_sum, inner_self);
 }
 
-#define cutting(test) cmocka_unit_test_setup_teardown(test, start_cutting, stop_cutting)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cutting(a_call_without_its_bucket),
-        cutting(a_bucket_behind_its_call),
-        cutting(a_value_without_its_bucket),
+        cutting(a_call_without_its_bucket),    cutting(a_bucket_behind_its_call),
+        cutting(the_largest_behind_its_count), cutting(the_smallest_behind_its_count),
+        cutting(a_square_before_its_call),     cutting(a_call_without_room),
+        cutting(a_thread_that_has_ended),      cutting(calls_that_are_gone),
         cutting(calls_inside_a_lost_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

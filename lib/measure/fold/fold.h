@@ -124,8 +124,7 @@ bool pki_fold_requests(const pki_fold *fold, pki_request_summary *out);
 /* Those that are open now, so many at most; returns how many. */
 size_t pki_fold_open_spans(const pki_fold *fold, pki_open_span *out, size_t most);
 
-/* What of a region only grows, over all threads: so without self time that is not settled (below).
- * False if it has had no call. */
+/* What of a region only grows, over all threads. False if it has had no call. */
 typedef struct pki_fold_sum {
     uint64_t count, sum, self, bytes, untimed;
 } pki_fold_sum;
@@ -134,10 +133,6 @@ bool pki_fold_sums(const pki_fold *fold, uint32_t id, pki_fold_sum *sum);
 /* The region's distribution over all threads. False if there is none. Finish with pki_stats_finish.
  */
 bool pki_fold_stats(const pki_fold *fold, uint32_t id, pk_stats *stats);
-
-/* ns of its lost calls' self time, of which it is not known yet how much was of calls inside them:
- * the fold has not come to where they ended. */
-uint64_t pki_fold_unsettled(const pki_fold *fold, uint32_t id);
 
 /* How many threads ran this region at once: the time of all calls with bytes or flops over that of
  * the thread with most of it. 0: there were no such calls. A block that another thread takes over

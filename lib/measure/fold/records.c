@@ -63,22 +63,13 @@ static void fold_own(pki_fold *fold, pki_table *table, uint32_t id, uint64_t own
         pki_bump(&slot->self, own);
 }
 
-/* Its block's `lost` table has the rest: the sum of both is right, though this alone may be
- * negative. */
-static void fold_loss_into(pki_fold *fold, pki_table *table, uint32_t id, uint64_t not_own)
-{
-    pki_slot *slot = slot_in(fold, table, id);
-    if (slot && slot != fold->last_resort)
-        pki_store(&slot->self, pki_load(&slot->self) - not_own);
-}
-
+/* All else of the call is in its block's `lost` table. */
 void pki_fold_loss(pki_fold *fold, pki_thread_fold *alone, pki_thread *t, const pki_loss *loss)
 {
-    uint64_t not_own = pki_not_self_of_loss(t, loss);
-    if (not_own)
-        fold_loss_into(fold, &fold->totals, loss->id, not_own);
-    if (not_own && alone->tracked)
-        fold_loss_into(fold, &alone->calls, loss->id, not_own);
+    uint64_t own = pki_self_of_loss(t, loss);
+    fold_own(fold, &fold->totals, loss->id, own);
+    if (alone->tracked)
+        fold_own(fold, &alone->calls, loss->id, own);
 }
 
 /* Self time of calls without a record, which is in the step but not in the table for all. */

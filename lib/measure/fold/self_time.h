@@ -6,7 +6,7 @@
  *
  * - A lost call's time is kept by the region around it and comes with its record (PKI_FLAG_LOST).
  * - Of a lost call that may have recorded ones inside it, a pki_loss says where in the ring it
- * ended. Its block's `lost` table has all of its time; what was not its own is taken off here.
+ * ended. Its self time is in no table before the fold has come there.
  *
  * - A timed call that stands for w takes w times its own time off the region around it, since the
  *   others lie in there, too, on average (core/thin.h). That may be more than the region around has
@@ -43,11 +43,11 @@ static inline int64_t pki_self_so_far(pki_thread *t, const pki_record *r)
     return (int64_t)(*inside - before);
 }
 
-/* ns of recorded calls inside a lost one. */
-static inline uint64_t pki_not_self_of_loss(pki_thread *t, const pki_loss *loss)
+/* Of a lost call, without the recorded ones inside it. */
+static inline uint64_t pki_self_of_loss(pki_thread *t, const pki_loss *loss)
 {
     uint64_t *inside = &t->inside[loss->depth + 1];
-    uint64_t ns = PKI_MIN(pki_not_negative(*inside), loss->own);
+    uint64_t ns = loss->own - PKI_MIN(pki_not_negative(*inside), loss->own);
     *inside = 0;
     return ns;
 }

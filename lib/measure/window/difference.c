@@ -60,10 +60,12 @@ static uint64_t calls_in(const pki_tally *tally)
     return calls;
 }
 
-/* own: of them in the table of all, which is as it is at a cut. */
-static bool has_only_halves(uint64_t own, uint64_t count, const pki_tally *buckets)
+/* own: calls that were folded, which are whole. A lost call may never get its bucket, for want of
+ * memory: it waits once. */
+static bool must_wait(pki_held *h, uint64_t own, uint64_t count, const pki_tally *buckets)
 {
-    return own == 0 && (count == 0) != (buckets->used == 0);
+    h->waited = !h->waited && own == 0 && (count == 0) != (buckets->used == 0);
+    return h->waited;
 }
 
 /* The table of all has the extremes since the last cut. Of lost calls, which their threads count,
@@ -81,8 +83,9 @@ static void find_extremes(const pki_slot *slot, uint64_t own, const pki_held *h,
         out->min = PKI_MIN(out->min, PKI_MAX(low, stats->min));
         out->max = PKI_MAX(out->max, PKI_MIN(high, stats->max));
     }
-    out->min = lower ? stats->min : out->min;
-    out->max = higher ? stats->max : out->max;
+    bool unknown = out->min > out->max; /* lost calls without a bucket */
+    out->min = lower || unknown ? stats->min : out->min;
+    out->max = higher || unknown ? stats->max : out->max;
 }
 
 static void difference(const pk_stats *stats, const pki_held *h, pki_window_sum *out)
@@ -94,8 +97,14 @@ static void difference(const pk_stats *stats, const pki_held *h, pki_window_sum 
     out->squares_high = stats->spare[1] - h->squares_high - (stats->spare[0] < h->squares_low);
 }
 
-/* What goes down for a while (thinned calls take off what the region around them has not had yet)
- * is made up for before a later window has more. */
+/* Calls that were folded since the last cut: nobody enters them meanwhile. */
+static uint64_t own_calls(const pki_held *h, const pki_slot *slot)
+{
+    return slot ? slot->count - h->in_table - (slot->merged - h->merged) : 0;
+}
+
+/* It goes down only where the calls of a thread that has ended find no memory in the table of all
+ * (fold/ended.c). */
 static uint64_t more_self(const pk_stats *stats, pki_held *h)
 {
     uint64_t self = stats->self - h->self;
@@ -105,7 +114,20 @@ static uint64_t more_self(const pk_stats *stats, pki_held *h)
     return self;
 }
 
-static void hold(pki_held *h, const pk_stats *stats, const pki_slot *slot, pki_tally *buckets)
+/* What is there whether or not there was a call. */
+static void take_work(pki_held *h, const pk_stats *stats, const pki_slot *slot,
+                      pki_window_region *row)
+{
+    row->self = more_self(stats, h);
+    row->bytes = stats->bytes - h->bytes;
+    row->flops = stats->flops - h->flops;
+    h->bytes = stats->bytes;
+    h->flops = stats->flops;
+    h->in_table = slot ? slot->count : 0;
+    h->merged = slot ? slot->merged : 0;
+}
+
+static void hold(pki_held *h, const pk_stats *stats, pki_tally *buckets)
 {
     pki_tally_finish(&h->buckets);
     h->buckets = *buckets;
@@ -117,9 +139,6 @@ static void hold(pki_held *h, const pk_stats *stats, const pki_slot *slot, pki_t
     h->squares_high = stats->spare[1];
     h->spread = stats->spare[2];
     h->untimed = stats->untimed;
-    h->bytes = stats->bytes;
-    h->flops = stats->flops;
-    h->in_table = slot ? slot->count : 0;
 }
 
 bool pki_held_cut_region(pki_held *h, pki_fold *fold, uint32_t id, pki_slot *slot, bool last,
@@ -130,7 +149,6 @@ bool pki_held_cut_region(pki_held *h, pki_fold *fold, uint32_t id, pki_slot *slo
     pki_tally now;
     pki_stats_begin(stats);
     pki_fold_stats(fold, id, stats);
-    stats->self -= last ? 0 : pki_fold_unsettled(fold, id);
     size_t used = count_used(stats);
     *row = (pki_window_region){.id = id, .kind = pki_name_kind(id)};
     if (!make_room(&now, used) || !make_room(&row->exact.buckets, used)) {
@@ -139,22 +157,21 @@ bool pki_held_cut_region(pki_held *h, pki_fold *fold, uint32_t id, pki_slot *slo
     }
     difference(stats, h, &row->exact);
     split_buckets(stats, &h->buckets, &now, &row->exact.buckets);
-    uint64_t own = slot ? slot->count - h->in_table : 0;
-    if (!last && has_only_halves(own, row->exact.count, &row->exact.buckets)) {
+    uint64_t own = own_calls(h, slot);
+    bool wait = must_wait(h, own, row->exact.count, &row->exact.buckets) && !last;
+    wait |= stats->count < h->count; /* calls have moved to "too many names" (fold/ended.c) */
+    if (wait || (!row->exact.count && !row->exact.buckets.used)) {
         pki_tally_finish(&now);
         pki_tally_finish(&row->exact.buckets);
-        row->exact.count = row->exact.sum = 0;
-        return true;
+        row->exact = (pki_window_sum){0}; /* nor is what there is of its sums held */
+    } else {
+        find_extremes(slot, own, h, stats, &row->exact);
+        hold(h, stats, &now);
+        if (slot)
+            pki_slot_seal(slot);
     }
-    find_extremes(slot, own, h, stats, &row->exact);
-    if (row->exact.count == 0)
-        row->exact.min = row->exact.max = 0;
-    row->bytes = stats->bytes - h->bytes;
-    row->flops = stats->flops - h->flops;
-    row->self = more_self(stats, h);
-    hold(h, stats, slot, &now);
-    if (slot)
-        pki_slot_seal(slot);
+    if (!wait)
+        take_work(h, stats, slot, row);
     return true;
 }
 
@@ -171,8 +188,9 @@ static void find_value_extremes(const pki_values *v, uint64_t own, const pki_hel
         min = PKI_MIN(min, PKI_MAX(low, all->min));
         max = PKI_MAX(max, PKI_MIN(high, all->max));
     }
-    out->moments.min = !before->count || all->min < before->min ? all->min : min;
-    out->moments.max = !before->count || all->max > before->max ? all->max : max;
+    bool unknown = min > max;
+    out->moments.min = unknown || !before->count || all->min < before->min ? all->min : min;
+    out->moments.max = unknown || !before->count || all->max > before->max ? all->max : max;
 }
 
 bool pki_held_is_idle_counter(const pki_held *h, const pki_values *v, bool any_lost)
@@ -184,25 +202,29 @@ bool pki_held_cut_counter(pki_held *h, pki_fold *fold, uint32_t id, pki_values *
                           pki_window_counter *row)
 {
     pki_value_stats now = {0};
-    uint64_t own = v ? v->moments.count - h->in_table : 0;
+    uint64_t own = v ? v->moments.count - h->in_table - (v->merged - h->merged) : 0;
     *row = (pki_window_counter){.id = id};
     if (!pki_fold_values(fold, id, &now) ||
         !pki_tally_difference(&now.tally, &h->buckets, &row->exact)) {
         pki_tally_finish(&now.tally);
         return false;
     }
-    if (!last && has_only_halves(own, row->exact.moments.count, &row->exact)) {
+    bool wait = must_wait(h, own, row->exact.moments.count, &row->exact) && !last;
+    h->in_table = v ? v->moments.count : 0;
+    h->merged = v ? v->merged : 0;
+    if (wait || (!row->exact.moments.count && !row->exact.used)) {
         pki_tally_finish(&now.tally);
         pki_tally_finish(&row->exact);
         return true;
     }
     row->last = now.last;
     find_value_extremes(v, own, h, &now, &row->exact);
-    if (row->exact.moments.count == 0)
+    if (row->exact.moments.count == 0) { /* of sums without a count nothing is held */
         row->exact.moments = (pki_moments){0};
+        now.tally.moments = h->buckets.moments;
+    }
     pki_tally_finish(&h->buckets);
     h->buckets = now.tally;
-    h->in_table = v ? v->moments.count : 0;
     if (v)
         pki_values_seal(v);
     return true;

@@ -147,8 +147,9 @@ static bool add_counter(pki_windows *all, const pki_window *w, const pki_window_
     c->last = row->last;
     if (!pki_array_fit(&c->points, &c->point_room, c->point_count + 1, sizeof *c->points))
         return false;
-    c->points[c->point_count++] =
-        (pki_counter_point){w->start, m->count, m->min, pki_moments_mean(m), m->max};
+    if (m->count)
+        c->points[c->point_count++] =
+            (pki_counter_point){w->start, m->count, m->min, pki_moments_mean(m), m->max};
     return pki_tally_merge(&c->values, &row->exact);
 }
 

@@ -29,14 +29,20 @@ pki_dist pki_window_sum_dist(const pki_window_sum *sum, pk_stats *stats)
     return pki_stats_dist(stats);
 }
 
+/* A bucket may be all there is of a call that was dropped (difference.h). */
+static bool has_any(const pki_window_sum *sum)
+{
+    return sum->count || sum->buckets.used;
+}
+
 bool pki_window_sum_add(pki_window_sum *into, const pki_window_sum *from)
 {
     bool fits = true;
+    if (has_any(from))
+        into->min = has_any(into) ? PKI_MIN(into->min, from->min) : from->min;
     uint64_t low = into->squares_low + from->squares_low;
     into->squares_high += from->squares_high + (low < from->squares_low);
     into->squares_low = low;
-    if (from->count)
-        into->min = into->count ? PKI_MIN(into->min, from->min) : from->min;
     into->max = PKI_MAX(into->max, from->max);
     into->count += from->count;
     into->sum += from->sum;
