@@ -16,12 +16,8 @@ import sys
 
 ALWAYS = ["house"]
 FOLDERS = [
-    ("tests/house/", ["proof"]), # that each rule can fail, and what ./dev does with tests
-    ("tests/affected.py", ["proof"]),
-    ("tests/again.py", ["proof"]),
-    ("tests/tally.py", ["proof"]),
-    ("tests/targets.py", ["proof"]),
-    ("dev", ["proof"]),
+    # that each rule can fail, and what ./dev does with tests
+    (("tests/house/", "tests/affected.py", "tests/again.py", "tests/tally.py", "tests/targets.py", "dev"), ["proof"]),
     ("include/", ["unit", "headers", "abi", "ffi"]),
     ("lib/comm/plugin/", ["unit", "nccl"]),
     ("lib/backend/nvtx/", ["unit", "nvtx"]),

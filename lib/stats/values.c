@@ -1,6 +1,7 @@
 #include "stats/values.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 /* Magnitudes of keys: those of 2^-64 and just below 2^64. */
@@ -34,6 +35,7 @@ static uint32_t key_of(uint32_t bucket)
  * whether there are any, is the last word to be stored and the first to be read. */
 typedef uint64_t __attribute__((may_alias)) word;
 #define WORDS (sizeof(pki_moments) / sizeof(word))
+_Static_assert(offsetof(pki_moments, count) == (WORDS - 1) * sizeof(word), "the last word");
 
 static void store_moments(pki_moments *to, const pki_moments *from)
 {

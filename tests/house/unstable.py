@@ -40,7 +40,7 @@ class Luck(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        """Tests of these names in the suite some, which fail as often as run_tests says; and good ones in the suite other."""
+        """Tests of these names in the suite some, which fail as often as prepare says; and good ones in the suite other."""
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         cls.folder, cls.build = folder.name, os.path.join(folder.name, "build/check/gcc")

@@ -6,7 +6,6 @@
 #include "session.h"
 
 #include <pthread.h>
-#include <string.h>
 
 #include "measure/fold/fold.h"
 #include "measure/window/seal.h"

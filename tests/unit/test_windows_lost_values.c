@@ -78,13 +78,27 @@ static void a_value_without_room(void **state)
     expect_all_values();
 }
 
+/* A thread has ended, and the table of all had no memory for its counter: the run has fewer. */
+static void values_that_are_gone(void **state)
+{
+    (void)state;
+    pki_values *v = lose_value(300);
+    cut_and_forget(false);
+    v->moments.count = 0;
+    for (int i = 0; i < 2; i++) { /* halves of a value would not wait twice */
+        pki_window w = cut(i == 1);
+        assert_int_equal(w.counter_count, 0);
+        pki_window_finish(&w);
+    }
+    assert_int_equal(level_sum.moments.count, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cutting(a_value_without_its_bucket),
-        cutting(sums_without_their_count),
-        cutting(an_extreme_without_its_count),
-        cutting(a_value_without_room),
+        cutting(a_value_without_its_bucket),   cutting(sums_without_their_count),
+        cutting(an_extreme_without_its_count), cutting(a_value_without_room),
+        cutting(values_that_are_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -210,6 +210,7 @@ bool pki_held_cut_counter(pki_held *h, pki_fold *fold, uint32_t id, pki_values *
         return false;
     }
     bool wait = must_wait(h, own, row->exact.moments.count, &row->exact) && !last;
+    wait |= now.tally.moments.count < h->buckets.moments.count; /* as above, and they are gone */
     h->in_table = v ? v->moments.count : 0;
     h->merged = v ? v->merged : 0;
     if (wait || (!row->exact.moments.count && !row->exact.used)) {

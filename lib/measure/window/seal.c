@@ -56,7 +56,7 @@ static void add_region(rows *r, uint32_t id, pki_held *h)
     pki_window_region *row = &w->regions[w->region_count];
     const pki_window_sum *sum = &row->exact;
     if (pki_held_cut_region(h, seal.fold, id, slot, w->last, row) &&
-        (sum->count || sum->buckets.used || sum->sum || row->self || row->bytes || row->flops))
+        (sum->count || sum->buckets.used || row->self || row->bytes || row->flops))
         w->region_count++;
     else
         pki_shape_finish(&pki_window_region_shape, row);
