@@ -196,6 +196,26 @@ static void the_slowest_tenth_is_found(void **state)
     assert_true(r.name_count == 1 && r.names[0] == 3);
 }
 
+static void a_cancelled_or_failed_one_is_not_slow(void **state)
+{
+    static pki_requests r;
+    pki_request_summary s;
+    (void)state;
+    memset(&r, 0, sizeof r);
+    for (uint32_t outcome = 0; outcome < 3; outcome++)
+        for (uint32_t i = 0; i < 4; i++) {
+            pki_request_done d = {.total = (i + 1) * 1000000,
+                                  .outcome = outcome,
+                                  .good = outcome == PK_REQUEST_FINISHED && i != 0};
+            pki_requests_add(&r, &d, 3, outcome * 4 + i, 1000000000);
+        }
+    assert_true(pki_requests_fill(&r, 5, 0, 0, &s));
+    assert_true(s.count == 12 && s.finished == 4 && s.good == 3);
+    assert_int_equal(s.slow.count, 1);
+    assert_int_equal(s.slow.total, 1000000);
+    free(s.slowest);
+}
+
 static void counts_have_a_size(void **state)
 {
     (void)state;
@@ -221,6 +241,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(prompts_of_others_are_told, start_session, stop_session),
         cmocka_unit_test(what_is_packed_comes_out_again),
         cmocka_unit_test(the_slowest_tenth_is_found),
+        cmocka_unit_test(a_cancelled_or_failed_one_is_not_slow),
         cmocka_unit_test_setup_teardown(counts_have_a_size, start_session, stop_session),
     };
     return both_clocks(tests);

@@ -7,7 +7,7 @@ const CAUSES = [['queued', 'Queued, not scheduled yet', 'wait'], ['preempted', '
 function causeTable(requests) {
     const of = (parts, part) => (parts.total ? parts[part] / parts.total : 0);
     const slow = requests.slow_from ? `the ${count(requests.slow.count)} that took ${time(requests.slow_from)} and more`
-        : `the ${count(requests.slow.count)} that were not good`;
+        : `the ${count(requests.slow.count)} that missed the limits`;
     return card('What their time went to', `Slow: ${slow}.`, table(['', 'All', 'Slow', ''], CAUSES.map(([part, name, colour]) => [
         name, percent(of(requests.all, part)), percent(of(requests.slow, part)), bar(of(requests.slow, part), colour)])));
 }

@@ -88,7 +88,7 @@ void pki_requests_add(pki_requests *r, const pki_request_done *d, uint32_t name,
     r->tokens += d->tokens;
     r->preemptions += d->preemptions;
     add_parts(&r->cells[cell_of(d->total)], &slow.parts);
-    if (!d->good)
+    if (d->outcome == PK_REQUEST_FINISHED && !d->good)
         add_parts(&r->missed, &slow.parts);
     note_slow(r, &slow);
 }

@@ -64,7 +64,7 @@ static void put_parts(const pki_request_summary *r, FILE *file)
         pki_report_print(file, "what their time went to; slow: the %s that took %s and more",
                          COUNT(s->count), TIME((double)r->slow_from));
     else
-        pki_report_print(file, "what their time went to; slow: the %s that were not good",
+        pki_report_print(file, "what their time went to; slow: the %s that missed the limits",
                          COUNT(s->count));
     fputs("                                      all    slow\n", file);
     put_part("queued, not scheduled yet", a->queued, a->total, s->queued, s->total, file);
