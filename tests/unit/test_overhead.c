@@ -89,7 +89,7 @@ static void the_advice_fits(void **state)
     assert_null(strstr(verdict_of(&s)->text, "dot"));
     s.counts.begun = 39999;
     pki_overhead_fill(&toll, &s);
-    assert_non_null(strstr(verdict_of(&s)->text, "waking up, a hundred times a second"));
+    assert_non_null(strstr(verdict_of(&s)->text, "waking up, at least four times a second"));
     assert_null(strstr(verdict_of(&s)->text, "formatting"));
     s.regions = NULL;
     s.region_count = 0;

@@ -22,7 +22,7 @@ static void advise(const pki_summary *s, pki_sentence *words)
     double records = (double)s->counts.begun + (double)s->counts.points;
     if (o->collector > WAKE_UPS_NS * records) { /* so much no record takes */
         pki_sentence_add(words,
-                         " Most of it is the collector's waking up, a hundred times a second:"
+                         " Most of it is the collector's waking up, at least four times a second:"
                          " there is little to record.");
         return;
     }
