@@ -9,17 +9,15 @@
 #include "session/backend.h"
 #include "session/collector/collect.h"
 #include "session/collector/drain.h"
-#include "session/costs/energy.h"
-#include "session/job/goodput.h"
-#include "session/costs/io.h"
 #include "session/costs/memory.h"
-#include "session/windows/metrics.h"
 #include "session/trace/output.h"
 #include "session/process.h"
 #include "session/captures/requests.h"
 #include "session/report/run.h"
 #include "session/start.h"
 #include "session/collector/stepper.h"
+#include "session/collector/thinning.h"
+#include "session/job/stragglers.h"
 #include "session/stop.h"
 #include "session/collector/toll.h"
 #include "session/windows/windows.h"
@@ -52,11 +50,7 @@ static pk_status flush(pki_session *s)
     pki_windows_flush(s);
     if (s->config.no_collector) {
         pki_collect_check_clock(s, false);
-        pki_windows_round(s);
-        pki_metrics_round(s);
-        pki_goodput_round(s);
-        pki_io_round(s);
-        pki_energy_poll(s);
+        pki_collect_services(s);
     }
     pki_output_check(s);
     pk_status status = s->unreported;
@@ -65,7 +59,11 @@ static pk_status flush(pki_session *s)
     pki_memory_round(s, true);
     pki_toll_of_caller(s, before);
     pki_toll_publish(s);
+    if (s->config.no_collector)
+        pki_thinning_round(s);
     pthread_mutex_unlock(&pki_drain_lock);
+    if (s->config.no_collector)
+        pki_stragglers_judge();
     return status
                ? pki_fail(status, "trace %s: %s", s->paths.trace, pki_output_error_text(s, status))
                : PK_OK;

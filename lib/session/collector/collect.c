@@ -140,6 +140,16 @@ static void set_affinity(const pki_session *s)
         sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
 }
 
+void pki_collect_services(pki_session *s)
+{
+    pki_windows_round(s);
+    pki_metrics_round(s);
+    pki_goodput_round(s);
+    pki_io_round(s);
+    pki_energy_poll(s);
+    pki_events_round(s);
+}
+
 static void *collect(void *session)
 {
     pki_session *s = session;
@@ -154,12 +164,7 @@ static void *collect(void *session)
         pki_collect_check_clock(s, false);
         pki_backends_collect();
         pki_drain_round(s, false);
-        pki_windows_round(s);
-        pki_metrics_round(s);
-        pki_goodput_round(s);
-        pki_io_round(s);
-        pki_energy_poll(s);
-        pki_events_round(s);
+        pki_collect_services(s);
         pki_stepper_poll(s, false);
         pki_memory_round(s, false);
         pki_toll_of_collector(s);
