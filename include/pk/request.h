@@ -40,7 +40,8 @@
  *                 no such interval)
  *
  * Slow requests are those that finished and missed the limits (pk_request_limits) or, without
- * limits, the slowest tenth. Each of the slowest is listed with the steps (pk/step.h) that it took part in.
+ * limits, the slowest tenth. Each of the slowest is listed with the steps (pk/step.h) that it took
+ * part in.
  *
  * Threads: every call from any thread, one at a time for one request.
  * Cost:    off: a load and a branch. On: some 20 ns for each call, about what a span's mark costs;
