@@ -104,7 +104,8 @@ PK_API pk_region *pk_region_named_of(pk_kind kind, const char *name);
 
 /* "attention[seq=512]": a region of its own for each value, and so a distribution of its own. Key
  * and value are arguments in the trace. The same three give the same pointer, as above. NULL as the
- * region means the unnamed one, NULL as the key means "value". */
+ * region means the unnamed one, NULL as the key means "value". Cost: a hash look-up of region, key
+ * and value, without a lock; the name is made when it is new. */
 PK_API pk_region *pk_region_variant(pk_region *region, const char *key, int64_t value);
 
 /* How long a call of this region may take, in seconds, before the watchdog says that the program

@@ -45,6 +45,7 @@ typedef struct wanted {
     const char *name, *key;
     size_t length, key_length;
     int64_t value;
+    uint32_t base;
 } wanted;
 
 static pki_name *entry_of(uint32_t id)
@@ -124,6 +125,7 @@ static pki_name *make(const wanted *w, uint32_t hash, uint32_t id)
                     .hash = hash,
                     .length = (uint16_t)w->length,
                     .key_length = (uint16_t)w->key_length,
+                    .base = w->base,
                     .value = w->value,
                     .name = text,
                     .key = text + w->length + 1};
@@ -258,12 +260,25 @@ static const pki_name *name_of(pk_region *region)
     return intern_or_share(&w);
 }
 
-pk_region *pk_region_variant(pk_region *region, const char *key, int64_t value)
+/* The last variant at each place, so that one that is known is found without making its name. */
+#define VARIANT_PLACES 1024u
+static pki_name *variants[VARIANT_PLACES];
+
+static pki_name **variant_place(uint32_t base, const char *key, int64_t value)
+{
+    uint32_t hash = pki_hash(key, bounded_length(key), base);
+    uint64_t mixed = ((uint64_t)value ^ hash) * 0x9E3779B97F4A7C15u;
+    return &variants[mixed >> 54];
+}
+
+static bool is_variant(const pki_name *n, uint32_t base, const char *key, int64_t value)
+{
+    return n && n->base == base && n->value == value && strcmp(n->key, key) == 0;
+}
+
+static pki_name *make_variant(const pki_name *base, const char *key, int64_t value)
 {
     char text[PKI_NAME_BYTES + 1];
-    if (!key || !*key)
-        key = "value";
-    const pki_name *base = name_of(region);
     /* The end is what tells variants apart, so a long name is cut, not the key and its value. */
     char tail[128];
     int tail_length = snprintf(tail, sizeof tail, "[%.80s=%lld]", key, (long long)value);
@@ -274,8 +289,24 @@ pk_region *pk_region_variant(pk_region *region, const char *key, int64_t value)
                 .length = strlen(text),
                 .key = key,
                 .key_length = bounded_length(key),
-                .value = value};
-    return &intern_or_share(&w)->handle.region;
+                .value = value,
+                .base = base->id};
+    return intern_or_share(&w);
+}
+
+pk_region *pk_region_variant(pk_region *region, const char *key, int64_t value)
+{
+    if (!key || !*key)
+        key = "value";
+    const pki_name *base = name_of(region);
+    pki_name **place = variant_place(base->id, key, value);
+    pki_name *n = pki_load_acquire(place); /* pairs with the release below */
+    if (is_variant(n, base->id, key, value))
+        return &n->handle.region;
+    n = make_variant(base, key, value);
+    if (is_variant(n, base->id, key, value))
+        pki_store_release(place, n); /* pairs with the acquire above */
+    return &n->handle.region;
 }
 
 pk_region *pki_region_tagged(pk_kind kind, const char *name, const char *key, int64_t value)

@@ -29,6 +29,7 @@ typedef struct pki_name {
     uint32_t hash;
     uint16_t length;     /* of name, bytes */
     uint16_t key_length; /* of key; for a counter, of its unit */
+    uint32_t base;       /* of a variant: the id of what it is one of; 0: no variant */
     int64_t value;       /* of a variant */
     uint64_t limit_ns;   /* how long a call may take (pk_region_limit); 0: not said. Atomic */
     union {

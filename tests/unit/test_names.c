@@ -133,6 +133,26 @@ static void variants(void **state)
     expect_region(pk_region_variant(a, "heads", 8), PK_COMPUTE, "attention[seq=512][heads=8]");
 }
 
+/* Many more than there are places for known ones, asked for again and again. */
+static void each_of_many_variants_stays_itself(void **state)
+{
+    static pk_region one = PK_REGION("one"), two = PK_REGION("two");
+    static pk_region *seen[2][3000];
+    (void)state;
+    for (int64_t i = 0; i < 3000; i++) {
+        seen[0][i] = pk_region_variant(&one, "n", i);
+        seen[1][i] = pk_region_variant(&two, "n", i);
+    }
+    for (int64_t i = 2999; i >= 0; i--) {
+        char wanted[64], key[] = "n";
+        snprintf(wanted, sizeof wanted, "two[n=%lld]", (long long)i);
+        assert_ptr_equal(pk_region_variant(&one, key, i), seen[0][i]);
+        assert_ptr_equal(pk_region_variant(&two, key, i), seen[1][i]);
+        assert_string_equal(seen[1][i]->name, wanted);
+        assert_ptr_not_equal(pk_region_variant(&two, "m", i % 10), seen[1][i % 10]);
+    }
+}
+
 /* The end is what tells variants apart. */
 static void variants_of_long_names(void **state)
 {
@@ -281,6 +301,7 @@ int main(void)
         cmocka_unit_test(long_names_are_cut),
         cmocka_unit_test(any_bytes),
         cmocka_unit_test(variants),
+        cmocka_unit_test(each_of_many_variants_stays_itself),
         cmocka_unit_test(variants_of_long_names),
         cmocka_unit_test(counters_are_not_regions),
         cmocka_unit_test(ids_that_were_never_given),
