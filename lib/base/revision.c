@@ -38,12 +38,13 @@ static void cut_line(char *text)
     text[strcspn(text, "\r\n")] = 0;
 }
 
-/* ".git" is a folder, or a file that says where it is. */
+/* ".git" is a folder, or a file that says where it is. Somebody else's, above a folder that many
+ * may write into, is nothing that a report should follow. */
 static bool find_folder(repository *r)
 {
     struct stat about;
     char path[PATH], text[PATH];
-    if (!join(path, r->top, ".git") || stat(path, &about) != 0)
+    if (!join(path, r->top, ".git") || stat(path, &about) != 0 || about.st_uid != geteuid())
         return false;
     if (S_ISDIR(about.st_mode))
         return join(r->folder, r->top, ".git");

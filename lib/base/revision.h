@@ -13,6 +13,6 @@ typedef struct pki_revision {
                           another version) */
 } pki_revision;
 
-/* Of the folder, or one that it is in; of its files only if they are asked for: each is looked at,
- * for 50 ms in all. */
+/* Of the folder, or one that it is in, if its .git is the user's own; of its files only if they are
+ * asked for: each is looked at, for 50 ms in all. */
 void pki_revision_read(const char *folder, bool files, pki_revision *r);

@@ -173,6 +173,22 @@ static void a_branch_is_followed(void **state)
     expect_revision("", "", "");
 }
 
+/* Only root may give a folder away. */
+static void somebody_elses_is_not_followed(void **state)
+{
+    char path[300];
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    path_in(path, ".git");
+    write_text(".git/HEAD", COMMIT "\n");
+    expect_revision(COMMIT, "", "");
+    if (chown(path, 65534, (gid_t)-1) != 0)
+        skip();
+    expect_revision("", "", "");
+    assert_int_equal(chown(path, 0, (gid_t)-1), 0);
+}
+
 static void a_work_tree_has_its_refs_elsewhere(void **state)
 {
     pki_revision r;
@@ -365,6 +381,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_executable_says_its_compiler),
         cmocka_unit_test(a_damaged_one_says_nothing_or_something),
         cmocka_unit_test(a_branch_is_followed),
+        cmocka_unit_test(somebody_elses_is_not_followed),
         cmocka_unit_test(a_work_tree_has_its_refs_elsewhere),
         cmocka_unit_test(changed_files_are_seen),
         cmocka_unit_test(an_index_that_makes_no_sense_is_not_known),
