@@ -95,7 +95,7 @@ typedef struct pki_hang {
     char words[1000];     /* lines */
 } pki_hang;
 
-/* Ranks that are late, as rank 0 has said (session/job/stragglers.h). */
+/* Ranks that are late, as rank 0 has said (session/job/stragglers.c). */
 typedef struct pki_stragglers {
     uint32_t count; /* of them (release: the words are whole) */
     uint32_t reserved;

@@ -97,7 +97,8 @@ static void copy_system_name(pki_thread *t)
 
 static void adopt(pki_registry *r, pki_thread *t)
 {
-    pki_store(&t->tid, (uint32_t)syscall(SYS_gettid)); /* pki_stepper_poll may be reading */
+    pki_store(&t->tid,
+              (uint32_t)syscall(SYS_gettid)); /* session/collector/stepper.c may be reading */
     t->named = 0;
     t->name[0] = 0;
     pki_bump(&t->name_version, 1);

@@ -8,6 +8,7 @@
 #include "measure/device/regions.h"
 #include "out/chrome/activity.h"
 #include "session/trace/output.h"
+#include "session/service.h"
 
 /* Linux gives out no pid and no tid above 2^22. */
 #define OS_ID_BITS 22
@@ -44,7 +45,7 @@ void pki_activity_reset(void)
     forget();
 }
 
-void pki_activity_after_fork(void)
+static void after_fork(void)
 {
     forget(); /* it may be half of something */
 }
@@ -279,3 +280,9 @@ uint64_t pki_activity_ticks(void)
 {
     return pki_ticks(pki_the_session.config.monotonic);
 }
+
+const pki_service pki_service_activity = {
+    .name = "activity",
+    .reset = pki_activity_reset,
+    .after_fork = after_fork,
+};

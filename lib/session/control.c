@@ -9,18 +9,14 @@
 #include "session/backend.h"
 #include "session/collector/collect.h"
 #include "session/collector/drain.h"
-#include "session/costs/memory.h"
 #include "session/trace/output.h"
 #include "session/process.h"
 #include "session/captures/requests.h"
 #include "session/report/run.h"
 #include "session/start.h"
-#include "session/collector/stepper.h"
-#include "session/collector/thinning.h"
-#include "session/job/stragglers.h"
 #include "session/stop.h"
 #include "session/collector/toll.h"
-#include "session/windows/windows.h"
+#include "session/service.h"
 
 pk_status pk_start(const pk_options *options)
 {
@@ -47,23 +43,22 @@ static pk_status flush(pki_session *s)
     pthread_mutex_lock(&pki_drain_lock);
     pki_backends_collect();
     pki_drain_round(s, true);
-    pki_windows_flush(s);
     if (s->config.no_collector) {
         pki_collect_check_clock(s, false);
-        pki_collect_services(s);
+        pki_services_each(round, s);
     }
+    pki_services_each(flush, s);
     pki_output_check(s);
     pk_status status = s->unreported;
     s->unreported = PK_OK;
-    pki_stepper_poll(s, true);
-    pki_memory_round(s, true);
+    pki_services_each(look, s);
     pki_toll_of_caller(s, before);
     pki_toll_publish(s);
     if (s->config.no_collector)
-        pki_thinning_round(s);
+        pki_services_each(behind, s);
     pthread_mutex_unlock(&pki_drain_lock);
     if (s->config.no_collector)
-        pki_stragglers_judge();
+        pki_services_each(unlocked);
     return status
                ? pki_fail(status, "trace %s: %s", s->paths.trace, pki_output_error_text(s, status))
                : PK_OK;

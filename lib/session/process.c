@@ -15,23 +15,12 @@
 #include "core/sampler.h"
 #include "session/activity.h"
 #include "session/backend.h"
-#include "session/captures/captures.h"
 #include "session/collector/collect.h"
 #include "session/duplicates.h"
 #include "session/collector/drain.h"
-#include "session/job/goodput.h"
-#include "session/costs/gpu_memory.h"
 #include "session/job/job.h"
-#include "session/costs/io_steps.h"
-#include "session/costs/memory.h"
-#include "session/windows/metrics.h"
-#include "comm/live/progress.h"
 #include "session/stop.h"
-#include "session/job/stragglers.h"
-#include "session/trace/tail.h"
-#include "core/phase.h"
-#include "session/live/watchdog.h"
-#include "session/windows/windows.h"
+#include "session/service.h"
 
 /* The child has one thread and a copy of everything; the files, the arena and the collector are the
  * parent's. None of our locks was taken before the fork, but for that of base/dl.h, since that
@@ -40,25 +29,13 @@
 static void in_child(void)
 {
     pki_session *s = &pki_the_session;
-    pki_captures_after_fork();
+    pki_services_each(after_fork);
     if (pki_session_after_fork()) {
         pki_drain_abandon(s);
         pki_activity_reset();
     } else if (s->open && s->writing) {
         pki_own_close(&s->file.own);
     }
-    pki_job_after_fork();
-    pki_stragglers_after_fork();
-    pki_windows_after_fork();
-    pki_memory_after_fork();
-    pki_io_steps_after_fork();
-    pki_gpu_memory_after_fork();
-    pki_metrics_after_fork();
-    pki_goodput_after_fork();
-    pki_phases_after_fork();
-    pki_activity_after_fork();
-    pki_tail_after_fork();
-    pki_progress_reset();
     pki_dl_after_fork();
     pki_driver_after_fork();
     pki_backends_after_fork();
@@ -70,7 +47,6 @@ static void in_child(void)
     pki_registry_after_fork(s->open ? NULL : s->arena);
     pki_join_after_fork();
     pki_collect_after_fork();
-    pki_watchdog_after_fork();
     pki_duplicates_release();
     memset(s, 0, sizeof *s);
 }

@@ -9,29 +9,14 @@
 #include "base/log.h"
 #include "core/join.h"
 #include "core/overhead.h"
-#include "core/phase.h"
-#include "session/activity.h"
 #include "session/backend.h"
 #include "session/collector/collect.h"
-#include "session/report/cpu_side.h"
 #include "session/duplicates.h"
 #include "session/collector/drain.h"
-#include "comm/live/progress.h"
 #include "session/captures/history.h"
 #include "session/report/report_file.h"
-#include "session/costs/energy.h"
-#include "session/costs/events.h"
-#include "session/job/goodput.h"
-#include "session/costs/io.h"
-#include "session/costs/io_steps.h"
-#include "session/costs/gpu_memory.h"
-#include "session/costs/memory.h"
-#include "session/windows/metrics.h"
 #include "session/report/run.h"
-#include "session/trace/tail.h"
-#include "session/collector/thinning.h"
-#include "session/live/watchdog.h"
-#include "session/windows/windows.h"
+#include "session/service.h"
 
 /* Between the first two clock samples: 50 ns of doubt in 1 ms, corrected 4 ms later. */
 #define CALIBRATION_NS 1000000u
@@ -83,11 +68,8 @@ static pk_status undo(pki_session *s, pk_status status)
     if (s->writing && pki_own_is_at(&s->file.own, s->paths.trace))
         unlink(s->paths.trace);
     pki_drain_abandon(s);
-    pki_events_close(s);
+    pki_services_each(abandon, s);
     pki_arena *arena = pki_paths_undo(&s->paths, &s->arena);
-    pki_windows_abandon();
-    pki_metrics_abandon();
-    pki_goodput_abandon();
     if (s->registry) {
         pki_fold_open(NULL, false, 0);
         pki_registry_discard(s->registry);
@@ -109,12 +91,7 @@ static pk_status open_gate(pki_session *s)
         return pki_fail(PK_ENOMEM, "no memory for the list of threads, or no thread key left");
     if (!pki_fold_open(s->registry, s->config.report_threads, s->config.warmup_steps))
         return pki_fail(PK_ENOMEM, "no memory for the statistics");
-    pki_io_begin(s);
-    pki_energy_open(s);
-    pki_events_open(s);
-    pk_status status = pki_windows_open(s);
-    status = status ? status : pki_goodput_open(s);
-    status = status ? status : pki_metrics_open(s);
+    pk_status status = pki_services_open(s);
     status = status ? status : pki_collect_start(s);
     if (status)
         return status;
@@ -143,9 +120,7 @@ static pk_status open_session(pki_session *s, const pk_options *options)
     describe_in_arena(s);
     calibrate(s, first);
     s->toll.region_ns = pki_measure_region_ns(s->config.monotonic);
-    pki_cpu_side_begin("");
     status = pki_drain_open(s);
-    pki_thinning_start(s);
     memcpy(s->trace_at, s->paths.trace, sizeof s->trace_at);
     pki_paths_anchor(s->trace_at);
     if (!status)
@@ -177,24 +152,16 @@ pk_status pki_session_start(pki_session *s, const pk_options *options)
     if (s->open)
         return pki_fail(PK_EBUSY, "perfkit is already started in this process");
     memset(s, 0, sizeof *s);
-    pki_activity_reset();
-    pki_tail_reset();
-    pki_progress_reset();
-    pki_phases_reset();
-    pki_memory_reset();
-    pki_gpu_memory_reset();
+    pki_services_each(reset);
     pk_status status = open_session(s, options);
     s->open = status == PK_OK;
     if (!s->open) {
         pki_session_reset_log();
         return status;
     }
-    pki_memory_start(s);
-    pki_gpu_memory_start(s);
     pki_backends_start(&s->config);
     log_start(s);
     warn_of_clock(s);
-    pki_io_steps_begin(s);
-    (void)pki_watchdog_start(s); /* it has said what is wrong; nothing that is recorded is less */
+    pki_services_each(start, s);
     return PK_OK;
 }

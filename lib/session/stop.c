@@ -6,46 +6,31 @@
 #include "base/log.h"
 #include "core/inside.h"
 #include "session/backend.h"
-#include "session/captures/captures.h"
 #include "session/collector/collect.h"
 #include "session/duplicates.h"
 #include "session/collector/drain.h"
 #include "session/job/job.h"
 #include "session/trace/output.h"
 #include "session/report/report_file.h"
-#include "session/costs/energy.h"
-#include "session/costs/events.h"
-#include "session/job/goodput.h"
-#include "session/costs/io.h"
-#include "session/costs/memory.h"
-#include "session/windows/metrics.h"
 #include "session/report/run.h"
-#include "session/report/cpu_side.h"
-#include "session/collector/stepper.h"
-#include "session/collector/thinning.h"
 #include "session/collector/toll.h"
-#include "session/live/watchdog.h"
-#include "session/windows/windows.h"
+#include "session/service.h"
 
 /* What is in the rings, and what is still open, at one moment. */
 static void last_rounds(pki_session *s)
 {
     uint64_t now = pki_ticks(s->config.monotonic), before = pki_toll_begin();
-    pki_watchdog_stop();
+    pki_services_each(halt, s);
     pki_backends_flush(PKI_FLUSH_LAST);
     pthread_mutex_lock(&pki_drain_lock);
-    pki_io_end(s);
     pki_backends_stop();
-    pki_energy_close(s);
-    pki_events_close(s);
+    pki_services_each(close, s);
     pthread_mutex_unlock(&pki_drain_lock);
     pki_registry_close(s->registry);
     pki_collect_stop(s);
     pthread_mutex_lock(&pki_drain_lock);
     pki_collect_check_clock(s, true);
-    pki_stepper_poll(s, true);
-    pki_cpu_side_poll(s->stepper_tid, true);
-    pki_memory_round(s, true);
+    pki_services_each(look, s);
     s->stop_ns = pki_clock_ns(&s->arena->header->clock, now);
     pki_drain_seal(s);
     pki_drain_round(s, false);
@@ -53,12 +38,9 @@ static void last_rounds(pki_session *s)
     pki_drain_open_regions(s, pki_ticks(s->config.monotonic));
     pki_drain_round(s, true);
     pki_output_check(s);
-    pki_captures_end(s);
     pki_run_counts(s, &s->final);
     pki_session_set_last_counts(&s->final);
-    pki_windows_end(s);
-    pki_metrics_end(s);
-    pki_goodput_end(s);
+    pki_services_each(end, s);
     pki_toll_of_caller(s, before);
     pthread_mutex_unlock(&pki_drain_lock);
 }
@@ -98,10 +80,10 @@ static void warn_of_copies(const pki_session *s)
 pk_status pki_session_stop(pki_session *s)
 {
     last_rounds(s);
-    pki_captures_finish(s);
+    pki_services_each(wait, s);
     warn_of_copies(s);
     pk_status status = write_reports(s);
-    pki_thinning_end(s);
+    pki_services_each(forget);
     s->arena->header->running = 0;
     /* An arena completes its trace, so without one it is of no use. */
     pki_paths_end(&s->paths, s->arena, s->error_status && s->trace_location != PKI_TRACE_GONE);
@@ -112,7 +94,7 @@ pk_status pki_session_stop(pki_session *s)
                           pki_output_error_text(s, s->error_status),
                           (unsigned long long)s->final.unwritten);
     else if (!status)
-        status = pki_windows_status();
+        status = pki_services_status();
     if (!status)
         status = pki_run_recorded_any(s);
     pki_session_reset_log();

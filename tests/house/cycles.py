@@ -12,8 +12,8 @@ import sys
 import symbols
 import tree
 
-# lib/session/backend.c has the table of backends, which is how the session knows of them at all.
-TABLE = re.compile(r"^pki_backend_[a-z]+$")
+# lib/session has the tables of backends and of services, which is how the session knows of them at all.
+TABLE = re.compile(r"^pki_(backend|service)_[a-z_]+$")
 # (files, why they are one thing)
 KNOWN = []
 

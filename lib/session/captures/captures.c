@@ -20,6 +20,7 @@
 #include "session/captures/capture_queue.h"
 #include "session/captures/requests.h"
 #include "session/collector/toll.h"
+#include "session/service.h"
 
 #define ROUNDS_LATER 2 /* after its last step's record others' may come for a round */
 
@@ -177,7 +178,7 @@ void pki_captures_open(pki_session *s)
     pki_requests_listen(s->arena->header);
 }
 
-void pki_captures_round_begins(pki_session *s)
+static void begin_round(pki_session *s)
 {
     if (now.open)
         add_requested(s);
@@ -206,7 +207,8 @@ static void arm(void)
                      pki_choose_foresees(&now.chooser, next, horizon) || is_request_near(horizon));
 }
 
-void pki_captures_round(pki_session *s)
+/* Before anything is taken out of the rings, and behind it. */
+static void end_round(pki_session *s)
 {
     bool ready = false;
     if (!now.open)
@@ -226,7 +228,8 @@ void pki_captures_round(pki_session *s)
         wake_writer(s);
 }
 
-void pki_captures_end(pki_session *s)
+/* What is still waited for ends with the run. */
+static void end_waiting(pki_session *s)
 {
     pki_wish wishes[PKI_WISHES_MOST];
     if (!now.open)
@@ -249,7 +252,7 @@ void pki_captures_end(pki_session *s)
 }
 
 /* Without its thread, or without memory there, whoever stops the session writes them. */
-void pki_captures_finish(pki_session *s)
+static void wait(pki_session *s)
 {
     if (!now.open)
         return;
@@ -291,10 +294,19 @@ void pki_captures_forget(void)
 }
 
 /* The writer is the parent's. */
-void pki_captures_after_fork(void)
+static void after_fork(void)
 {
     pki_requests_after_fork();
     pki_arming_after_fork();
     pki_capture_job_after_fork();
     memset(&now, 0, sizeof now);
 }
+
+const pki_service pki_service_captures = {
+    .name = "captures",
+    .drain = begin_round,
+    .drained = end_round,
+    .end = end_waiting,
+    .wait = wait,
+    .after_fork = after_fork,
+};

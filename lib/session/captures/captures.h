@@ -20,18 +20,7 @@ void pki_captures_open(pki_session *session);
 void pki_captures_step(pki_session *session, const pki_record *record, const pki_record *more,
                        uint32_t kind);
 
-/* Before anything is taken out of the rings, and behind it. */
-void pki_captures_round_begins(pki_session *session);
-void pki_captures_round(pki_session *session);
-
-/* What is still waited for ends with the run. */
-void pki_captures_end(pki_session *session);
-
 /* What is being written waits, too. */
 pki_capture_counts pki_captures_counted(void);
 
-/* Behind pki_captures_end, without the drain lock: when it returns, all are written. */
-void pki_captures_finish(pki_session *session);
-
 void pki_captures_forget(void);
-void pki_captures_after_fork(void);

@@ -12,17 +12,9 @@
 #include "measure/figure.h"
 #include "session/backend.h"
 #include "session/collector/drain.h"
-#include "session/costs/energy.h"
-#include "session/costs/events.h"
-#include "session/job/goodput.h"
 #include "session/costs/io.h"
-#include "session/costs/memory.h"
-#include "session/windows/metrics.h"
-#include "session/collector/stepper.h"
-#include "session/job/stragglers.h"
-#include "session/collector/thinning.h"
 #include "session/collector/toll.h"
-#include "session/windows/windows.h"
+#include "session/service.h"
 
 /* Each round costs its wake-up, 5 to 20 us. Who fills a ring rings (core/ring.c), so without
  * records it is the trace's freshness alone that asks for rounds. What devices and libraries tell
@@ -140,16 +132,6 @@ static void set_affinity(const pki_session *s)
         sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
 }
 
-void pki_collect_services(pki_session *s)
-{
-    pki_windows_round(s);
-    pki_metrics_round(s);
-    pki_goodput_round(s);
-    pki_io_round(s);
-    pki_energy_poll(s);
-    pki_events_round(s);
-}
-
 static void *collect(void *session)
 {
     pki_session *s = session;
@@ -164,13 +146,11 @@ static void *collect(void *session)
         pki_collect_check_clock(s, false);
         pki_backends_collect();
         pki_drain_round(s, false);
-        pki_collect_services(s);
-        pki_stepper_poll(s, false);
-        pki_memory_round(s, false);
+        pki_services_each(round, s);
         pki_toll_of_collector(s);
-        pki_thinning_round(s);
+        pki_services_each(behind, s);
         pthread_mutex_unlock(&pki_drain_lock);
-        pki_stragglers_judge();
+        pki_services_each(unlocked);
         pki_io_rests();
     }
     pki_io_works();

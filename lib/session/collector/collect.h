@@ -17,11 +17,6 @@ bool pki_collect_finish(pki_session *session, void (*job)(pki_session *), uint64
 /* Compares the clocks if it is time to. Under the drain lock. */
 void pki_collect_check_clock(pki_session *session, bool now);
 
-/* What is looked at in each round behind the rings: windows, metrics, costs. Under the drain lock.
- * By the collector or, where there is none, by pk_flush: one list, so none of them can be
- * forgotten. */
-void pki_collect_services(pki_session *session);
-
 /* By a thread that has left its block: sees to it that others find it free, at once if that takes
  * neither long nor waiting. Threads may follow each other faster than the collector is woken. */
 void pki_collect_ended(void);

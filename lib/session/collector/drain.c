@@ -9,18 +9,14 @@
 #include "base/mem.h"
 #include "core/close.h"
 #include "measure/fold/order.h"
-#include "session/captures/captures.h"
-#include "session/live/live.h"
 #include "session/trace/output.h"
 #include "session/captures/history.h"
 #include "session/trace/rotate.h"
 #include "session/collector/spares.h"
 #include "session/collector/drain_ring.h"
-#include "comm/live/progress.h"
 #include "session/report/run.h"
-#include "session/job/stragglers.h"
 #include "session/trace/tail.h"
-#include "session/collector/thinning.h"
+#include "session/service.h"
 
 #define POPULATE_AHEAD                                                                             \
     262144u /* bytes of ring brought in at a time, before their owner gets there */
@@ -92,11 +88,9 @@ void pki_drain_round(pki_session *s, bool write_now)
     check_arena(s);
     pki_store(&s->fullest, 0u);
     pki_history_round(s->history);
-    pki_captures_round_begins(s);
+    pki_services_each(drain, s);
     fold();
-    pki_progress_round(s);
-    pki_live_round(s);
-    pki_stragglers_round(s);
+    pki_services_each(folded, s);
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
         pki_thread *t = pki_registry_block(s->registry, i);
         pki_drain_ring(s, t, true);
@@ -105,7 +99,7 @@ void pki_drain_round(pki_session *s, bool write_now)
     pki_output_commit(s);
     recycle(s);
     pki_spares_round(s);
-    pki_captures_round(s);
+    pki_services_each(drained, s);
     if (write_now || time_to_write(s))
         pki_output_write(s);
 }

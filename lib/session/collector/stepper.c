@@ -1,6 +1,7 @@
 #include "session/collector/stepper.h"
 
 #include "session/report/cpu_side.h"
+#include "session/service.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static bool read_now(uint32_t tid, pki_processor *total)
            pki_stepper_parse(line, &total->running, &total->ready);
 }
 
-void pki_stepper_poll(pki_session *s, bool now)
+static void poll(pki_session *s, bool now)
 {
     const pki_thread *t = pki_load(&s->registry->stepper);
     /* NULL: its last step found no room. Its block may be another thread's by now. */
@@ -43,3 +44,43 @@ void pki_stepper_poll(pki_session *s, bool now)
     s->stepper_tid = tid;
     s->stepper_before = total;
 }
+
+static pk_status begin(pki_session *s)
+{
+    (void)s;
+    pki_cpu_side_begin("");
+    return PK_OK;
+}
+
+/* If it is time to. */
+static void look_in_time(pki_session *s)
+{
+    poll(s, false);
+}
+
+static void look_now(pki_session *s)
+{
+    poll(s, true);
+}
+
+static void look_last(pki_session *s)
+{
+    poll(s, true);
+    pki_cpu_side_poll(s->stepper_tid, true);
+}
+
+static bool summarise(const pki_session *s, pki_summary *out)
+{
+    (void)s;
+    out->cpu_side = pki_cpu_side_end();
+    return true;
+}
+
+const pki_service pki_service_processors = {
+    .name = "processors",
+    .open = begin,
+    .round = look_in_time,
+    .look = look_now,
+    .close = look_last,
+    .summarise = summarise,
+};

@@ -8,8 +8,5 @@
 
 #include "session/session.h"
 
-/* Under the drain lock. Looks, if it is time to or `now`. */
-void pki_stepper_poll(pki_session *session, bool now);
-
 /* The two figures in the text of such a file. False if it has none. */
 bool pki_stepper_parse(const char *text, uint64_t *running, uint64_t *ready);

@@ -9,9 +9,8 @@
 #include "measure/figure.h"
 #include "measure/thinning.h"
 #include "session/costs/events.h"
-#include "session/costs/io_steps.h"
-#include "session/costs/memory_steps.h"
 #include "session/collector/toll.h"
+#include "session/service.h"
 
 /* CPU time of the process between two looks: soon at first, since what is not thinned yet may cost
  * more than all the rest of the run. */
@@ -43,13 +42,13 @@ static struct {
     pki_thin_region *regions;
 } now;
 
-void pki_thinning_start(pki_session *s)
+static pk_status open_thinning(pki_session *s)
 {
     double pair = s->toll.region_ns;
     pki_thin_reset();
     memset(&now, 0, sizeof now);
     if (!(s->config.overhead_max > 0))
-        return;
+        return PK_OK;
     s->toll.overhead_max = s->config.overhead_max;
     s->toll.counted_ns = pki_measure_counted_ns();
     const pki_hidden_ns hidden = pki_measure_hidden_ns(s->config.monotonic);
@@ -63,6 +62,7 @@ void pki_thinning_start(pki_session *s)
                                        .counted_hidden = hidden.counted,
                                        .fold = FOLD_NS,
                                        .format = FORMAT_NS});
+    return PK_OK;
 }
 
 /* A region whose calls may go without a time: an operation's may not, and nor may what is shared by
@@ -169,13 +169,14 @@ static void adjust(pki_session *s, const pki_thin_input *input)
     warn_beyond(s);
 }
 
-void pki_thinning_round(pki_session *s)
+/* Behind a round. */
+static void look_now(pki_session *s)
 {
     if (!s->thinning)
         return;
     pki_toll toll = pki_toll_now(s);
     /* without events: they have a part of the bound to themselves */
-    uint64_t at_steps = pki_memory_steps_spent() + pki_io_steps_spent();
+    uint64_t at_steps = pki_services_spent() - pki_events_spent();
     uint64_t beside = toll.collector + s->toll.callers + at_steps + toll.backends;
     uint64_t process = toll.process - now.process;
     if (process < (now.looks < FIRST_LOOKS ? FIRST_LOOK_NS : LOOK_NS))
@@ -203,13 +204,21 @@ uint64_t pki_thinning_excluded(uint32_t id)
     return id < now.seen_count ? now.seen[id].excluded : 0;
 }
 
-void pki_thinning_end(pki_session *s)
+/* Nothing is thinned from here on. */
+static void forget(void)
 {
-    if (!s->thinning)
+    if (!pki_the_session.thinning)
         return;
-    s->thinning = false;
+    pki_the_session.thinning = false;
     pki_thin_reset();
     free(now.seen);
     free(now.regions);
     memset(&now, 0, sizeof now);
 }
+
+const pki_service pki_service_thinning = {
+    .name = "thinning",
+    .open = open_thinning,
+    .behind = look_now,
+    .forget = forget,
+};

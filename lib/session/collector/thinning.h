@@ -7,16 +7,8 @@
 
 #include "session/session.h"
 
-void pki_thinning_start(pki_session *session);
-
-/* Behind a round. */
-void pki_thinning_round(pki_session *session);
-
 /* Is the record's event one of those that the trace goes without? Counts it, too. */
 bool pki_thinning_excludes(pki_session *session, const pki_record *record);
 
 /* How many of a region were, so far. */
 uint64_t pki_thinning_excluded(uint32_t id);
-
-/* Nothing is thinned from here on. */
-void pki_thinning_end(pki_session *session);

@@ -1,9 +1,7 @@
 #include "session/collector/toll.h"
 
 #include "session/backend.h"
-#include "session/costs/events.h"
-#include "session/costs/io_steps.h"
-#include "session/costs/memory_steps.h"
+#include "session/service.h"
 
 uint64_t pki_toll_begin(void)
 {
@@ -25,7 +23,7 @@ pki_toll pki_toll_now(const pki_session *s)
     pki_toll now = s->toll;
     now.process = pki_read_clock(CLOCK_PROCESS_CPUTIME_ID) - s->start_cpu;
     now.backends = pki_backends_cpu();
-    now.callers += pki_events_spent() + pki_memory_steps_spent() + pki_io_steps_spent();
+    now.callers += pki_services_spent();
     return now;
 }
 

@@ -1,4 +1,5 @@
 #include "session/costs/energy.h"
+#include "session/service.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -116,21 +117,22 @@ static void on_step(pki_fold *fold, const pki_step *step, uint64_t data)
                         step->items);
 }
 
-void pki_energy_open(pki_session *s)
+static pk_status open_energy(pki_session *s)
 {
     memset(&x, 0, sizeof x);
     pki_energy_begin(&x.account);
     if (!s->config.costs_energy)
-        return;
+        return PK_OK;
     find_zones();
     read_all();
     pki_fold_lock();
     pki_fold_now()->on_account[PKI_FOLD_ENERGY] = on_step;
     pki_fold_unlock();
     x.on = true;
+    return PK_OK;
 }
 
-void pki_energy_poll(pki_session *s)
+static void poll(pki_session *s)
 {
     uint64_t now = x.on && x.account.count ? pki_monotonic_ns() : 0;
     (void)s;
@@ -140,10 +142,10 @@ void pki_energy_poll(pki_session *s)
     read_all();
 }
 
-void pki_energy_close(pki_session *s)
+static void close_energy(pki_session *s)
 {
     x.next = 0;
-    pki_energy_poll(s);
+    poll(s);
 }
 
 void pki_energy_of_gpu(unsigned ordinal, double joules, uint64_t when)
@@ -172,10 +174,19 @@ bool pki_energy_so_far(pki_energy_sums *out)
     return !x.on || pki_energy_sum_up(&x.account, x.why_not, out);
 }
 
-bool pki_energy_summarise(pki_summary *out)
+static bool summarise(const pki_session *s, pki_summary *out)
 {
+    (void)s;
     pki_energy_sums sums;
     bool done = pki_energy_so_far(&sums) && pki_energy_fill(&sums, &out->energy);
     pki_energy_sums_finish(&sums);
     return done;
 }
+
+const pki_service pki_service_energy = {
+    .name = "energy",
+    .open = open_energy,
+    .round = poll,
+    .close = close_energy,
+    .summarise = summarise,
+};

@@ -10,14 +10,9 @@
 #include "measure/costs/sums.h"
 #include "session/session.h"
 
-void pki_energy_open(pki_session *session);
-void pki_energy_poll(pki_session *session);
-void pki_energy_close(pki_session *session);
-
 /* Of the session so far, as of the last readings; empty if it is not asked for. False without
  * memory. Under the fold lock. */
 bool pki_energy_so_far(pki_energy_sums *out);
-bool pki_energy_summarise(pki_summary *out);
 
 /* Of a backend: a GPU's counter, J, at that moment of CLOCK_MONOTONIC. */
 void pki_energy_of_gpu(unsigned ordinal, double joules, uint64_t when);

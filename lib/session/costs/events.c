@@ -1,4 +1,5 @@
 #include "session/costs/events.h"
+#include "session/service.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -102,7 +103,7 @@ static uint32_t descriptors(void)
     return (uint32_t)may;
 }
 
-void pki_events_open(pki_session *s)
+static pk_status open_events(pki_session *s)
 {
     const pki_config *c = &s->config;
     int saved = errno;
@@ -125,6 +126,7 @@ void pki_events_open(pki_session *s)
         pki_registry_unlock();
     }
     errno = saved;
+    return PK_OK;
 }
 
 /* More than may be: less by as much; much less: twice as much. */
@@ -138,7 +140,7 @@ static uint32_t next_ease(uint32_t ease, double share, double bound)
     return (uint32_t)PKI_MAX(PKI_MIN(wanted, (double)EASE_MOST), 1.0);
 }
 
-void pki_events_round(pki_session *s)
+static void keep_to_bound(pki_session *s)
 {
     uint64_t now = x.on ? pki_read_clock(CLOCK_PROCESS_CPUTIME_ID) - s->start_cpu : 0;
     if (now < x.process + LOOK_NS)
@@ -161,7 +163,8 @@ static void add_sums(void *user, const pki_event_sums *row)
         pki_event_sums_add(&x.rows[row->id], row);
 }
 
-void pki_events_close(pki_session *s)
+/* Nothing is sampled from here on, and all descriptors are closed. */
+static void close_events(pki_session *s)
 {
     (void)s;
     if (!x.on)
@@ -236,8 +239,10 @@ static void explain_threads(char *text, size_t size)
                  PKI_SAMPLERS, PKI_SAMPLER_FDS);
 }
 
-bool pki_events_summarise(pki_summary *out)
+/* Once regions are in it. False without memory. */
+static bool summarise(const pki_session *s, pki_summary *out)
 {
+    (void)s;
     pki_events_summary *e = &out->events;
     char without[192] = "";
     if (!x.asked[PKI_HARDWARE] && !x.asked[PKI_SOFTWARE] && !x.asked[PKI_TOPDOWN])
@@ -257,3 +262,13 @@ bool pki_events_summarise(pki_summary *out)
     return e->why_not_hardware && e->why_not_software && e->why_not_topdown && e->why_threads &&
            add_rows(out);
 }
+
+const pki_service pki_service_events = {
+    .name = "events",
+    .open = open_events,
+    .round = keep_to_bound,
+    .close = close_events,
+    .summarise = summarise,
+    .abandon = close_events,
+    .spent = pki_events_spent,
+};

@@ -10,17 +10,8 @@
 
 #include "session/session.h"
 
-void pki_events_open(pki_session *session);
-void pki_events_round(pki_session *session);
-
-/* Nothing is sampled from here on, and all descriptors are closed. */
-void pki_events_close(pki_session *session);
-
 /* What it took of the process's CPU time so far, ns. */
 uint64_t pki_events_spent(void);
 
 /* The share of it that events may take; 0: none are asked for. */
 double pki_events_bound(const pki_config *config);
-
-/* Once regions are in it. False without memory. */
-bool pki_events_summarise(pki_summary *out);

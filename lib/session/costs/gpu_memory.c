@@ -9,6 +9,7 @@
 #include "base/driver.h"
 #include "core/names.h"
 #include "session/activity.h"
+#include "session/service.h"
 
 #define CLOSE_NS 50000u /* samples of a counter that are no new peak */
 
@@ -37,7 +38,7 @@ static pk_counter allocated[PKI_GPU_PLACES] = {SIXTEEN(ALLOCATED),
 static pk_counter reserved[PKI_GPU_DEVICES] = {SIXTEEN(RESERVED)};
 
 /* Who never asks for it never touches its pages. */
-void pki_gpu_memory_reset(void)
+static void reset(void)
 {
     pthread_mutex_lock(&pki_drain_lock);
     if (x.wanted) {
@@ -47,12 +48,14 @@ void pki_gpu_memory_reset(void)
     pthread_mutex_unlock(&pki_drain_lock);
 }
 
-void pki_gpu_memory_start(const pki_session *s)
+/* Nothing is known of the session that begins. */
+static pk_status open_account(pki_session *s)
 {
     pthread_mutex_lock(&pki_drain_lock);
     if (s->config.costs_memory)
         x.wanted = true;
     pthread_mutex_unlock(&pki_drain_lock);
+    return PK_OK;
 }
 
 /* ---- counters ---- */
@@ -159,8 +162,10 @@ static uint64_t most_in_use(const pki_summary *out, const char *place)
     return 0;
 }
 
-bool pki_gpu_memory_summarise(pki_summary *out)
+/* When backends, counters and the process's memory are in it. False without memory. */
+static bool summarise(const pki_session *s, pki_summary *out)
 {
+    (void)s;
     pki_gpu_memory_summary *m = &out->gpu_memory;
     if (!x.wanted)
         return true;
@@ -200,7 +205,15 @@ void pki_gpu_memory_cut(void)
 }
 
 /* The collector may have been amid it: nothing of it is trusted, or freed. */
-void pki_gpu_memory_after_fork(void)
+static void after_fork(void)
 {
     memset(&x, 0, sizeof x);
 }
+
+const pki_service pki_service_gpu_memory = {
+    .name = "gpu_memory",
+    .reset = reset,
+    .open = open_account,
+    .summarise = summarise,
+    .after_fork = after_fork,
+};

@@ -9,10 +9,6 @@
 #include "measure/memory/gpu.h"
 #include "session/session.h"
 
-/* Nothing is known of the session that begins. */
-void pki_gpu_memory_reset(void);
-void pki_gpu_memory_start(const pki_session *session);
-
 /* ns of the session. */
 void pki_gpu_memory_do(const pki_gpu_operation *operation);
 void pki_gpu_memory_pool(uint32_t device, uint64_t address, uint64_t size, uint64_t used, bool gone,
@@ -28,8 +24,3 @@ void pki_gpu_memory_poll(uint64_t steps, bool early);
 /* What is known so far, with the most since the last cut. False without memory. */
 bool pki_gpu_memory_so_far(pki_gpu_memory_sums *out);
 void pki_gpu_memory_cut(void);
-
-/* When backends, counters and the process's memory are in it. False without memory. */
-bool pki_gpu_memory_summarise(pki_summary *out);
-
-void pki_gpu_memory_after_fork(void);

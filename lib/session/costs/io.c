@@ -1,4 +1,5 @@
 #include "session/costs/io.h"
+#include "session/service.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,7 +160,7 @@ bool pki_io_of_program(pki_io_counts *counts)
 
 /* ---- the run ---- */
 
-void pki_io_begin(pki_session *s)
+static pk_status open_io(pki_session *s)
 {
     memset(&x, 0, sizeof x);
     pki_store(&own.tid, 0u);
@@ -169,9 +170,10 @@ void pki_io_begin(pki_session *s)
     x.on = s->config.costs_io;
     if (x.on)
         look();
+    return PK_OK;
 }
 
-void pki_io_round(pki_session *s)
+static void look_in_time(pki_session *s)
 {
     (void)s;
     uint64_t now = x.on && x.known ? pki_monotonic_ns() : 0;
@@ -181,11 +183,14 @@ void pki_io_round(pki_session *s)
     look();
 }
 
-void pki_io_end(pki_session *s)
+/* Before the backends stop: what they read then is not the program's. */
+static void look_last(pki_session *s)
 {
     (void)s;
+    pthread_mutex_lock(&pki_drain_lock);
     if (x.on && x.known)
         look();
+    pthread_mutex_unlock(&pki_drain_lock);
 }
 
 bool pki_io_so_far(pki_io_counts *counts)
@@ -274,3 +279,11 @@ bool pki_io_summarise(const pki_session *s, pki_summary *out)
     io->save_bytes = x.phases.save_bytes;
     return io->why_not != NULL;
 }
+
+const pki_service pki_service_io = {
+    .name = "io",
+    .open = open_io,
+    .round = look_in_time,
+    .halt = look_last,
+    .summarise = pki_io_summarise,
+};

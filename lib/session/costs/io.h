@@ -17,14 +17,10 @@ void pki_io_rests(void);
  * readings on the program's threads have. False: it cannot be read. */
 bool pki_io_of_program(pki_io_counts *counts);
 
-void pki_io_begin(pki_session *session);
-void pki_io_round(pki_session *session);
-void pki_io_end(pki_session *session);
-
 /* Of the session, as of the last look. False: they are not asked for, or unknown. */
 bool pki_io_so_far(pki_io_counts *counts);
 
-/* Once threads and steps are in it. False without memory. */
+/* Once threads and steps are in it: the session so far. False without memory. */
 bool pki_io_summarise(const pki_session *session, pki_summary *out);
 
 /* For tests: the folder that stands for /proc/self. */

@@ -10,6 +10,7 @@
 #include "measure/costs/io_steps.h"
 #include "measure/fold/fold.h"
 #include "session/costs/io.h"
+#include "session/service.h"
 
 #define TRIES 3
 
@@ -173,7 +174,8 @@ static bool intern_names(void)
     return all;
 }
 
-void pki_io_steps_begin(pki_session *s)
+/* Does nothing but forget the session before where costs=io is not asked for. */
+static void start_steps(pki_session *s)
 {
     forget();
     pki_store(&x.serial, s->registry->serial);
@@ -185,16 +187,11 @@ void pki_io_steps_begin(pki_session *s)
     pki_registry_unlock();
 }
 
-pki_io_steps pki_io_steps_summary(void)
-{
-    return pki_io_course_summary(&folded.course);
-}
-
 /* What the parent's collector may have been amid is neither trusted nor freed in the child. Whoever
  * looks for leaks there finds it here. */
 static pki_io_course left __attribute__((used));
 
-void pki_io_steps_after_fork(void)
+static void after_fork(void)
 {
     left = folded.course;
     memset(&folded, 0, sizeof folded);
@@ -209,3 +206,18 @@ uint64_t pki_io_steps_spent(void)
 {
     return pki_load(&x.looks) * pki_load(&x.each);
 }
+
+static bool summarise(const pki_session *s, pki_summary *out)
+{
+    (void)s;
+    out->io.steps = pki_io_course_summary(&folded.course);
+    return true;
+}
+
+const pki_service pki_service_io_steps = {
+    .name = "io_steps",
+    .start = start_steps,
+    .summarise = summarise,
+    .after_fork = after_fork,
+    .spent = pki_io_steps_spent,
+};

@@ -27,14 +27,6 @@
 #define PKI_IO_STEP_LEAST 1000000u /* ns */
 #define PKI_IO_STEP_SHARE 100u
 
-/* Does nothing but forget the session before where costs=io is not asked for. */
-void pki_io_steps_begin(pki_session *session);
-
-/* Of this session, so far. Under the fold lock. */
-pki_io_steps pki_io_steps_summary(void);
-
-void pki_io_steps_after_fork(void);
-
 /* For tests: ns between two readings. */
 uint64_t pki_io_steps_least(void);
 

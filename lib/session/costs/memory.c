@@ -21,6 +21,7 @@
 #include "session/activity.h"
 #include "session/costs/gpu_memory.h"
 #include "session/costs/memory_steps.h"
+#include "session/service.h"
 
 #define INTERVAL 100000000u /* ns */
 
@@ -109,7 +110,8 @@ static const pki_alloc_interface *find_alloc(void)
     return m.uncounted ? NULL : alloc;
 }
 
-void pki_memory_reset(void)
+/* Nothing is known of the session that begins. Under the control lock. */
+static void reset(void)
 {
     pthread_mutex_lock(&pki_drain_lock);
     forget();
@@ -117,18 +119,6 @@ void pki_memory_reset(void)
     /* Here, not on the collector: a thread's first malloc reserves addresses, which count as locked
      * where a program locks all that it will have. */
     (void)pki_timeline_reserve(&m.course.line);
-    pthread_mutex_unlock(&pki_drain_lock);
-}
-
-void pki_memory_start(pki_session *s)
-{
-    pthread_mutex_lock(&pki_drain_lock);
-    m.alloc = find_alloc();
-    m.before = count_now();
-    if (m.alloc)
-        m.alloc->attach(pki_innermost_region);
-    pki_memory_steps_begin(s, m.alloc);
-    pki_memory_round(s, true);
     pthread_mutex_unlock(&pki_drain_lock);
 }
 
@@ -204,19 +194,43 @@ static void emit_counters(const pki_memory_look *look, bool now)
         pki_activity_counter(&allocated, (double)m.alloc->total());
 }
 
-void pki_memory_round(pki_session *s, bool now)
+static void look(const pki_session *s, bool now)
 {
-    pki_memory_look look;
+    pki_memory_look seen;
     uint64_t t = pki_monotonic_ns();
-    if ((!now && t - m.looked < INTERVAL) || !read_process(s, &look))
+    if ((!now && t - m.looked < INTERVAL) || !read_process(s, &seen))
         return;
     m.looked = t;
-    bool early = pki_memory_course_see(&m.course, &look);
+    bool early = pki_memory_course_see(&m.course, &seen);
     poll_regions(early);
-    pki_gpu_memory_poll(look.steps, early);
-    emit_counters(&look, now);
+    pki_gpu_memory_poll(seen.steps, early);
+    emit_counters(&seen, now);
     if (now)
         store_peaks();
+}
+
+/* Finds libpk_alloc. Under the control lock. */
+static void start_memory(pki_session *s)
+{
+    pthread_mutex_lock(&pki_drain_lock);
+    m.alloc = find_alloc();
+    m.before = count_now();
+    if (m.alloc)
+        m.alloc->attach(pki_innermost_region);
+    pki_memory_steps_begin(s, m.alloc);
+    look(s, true);
+    pthread_mutex_unlock(&pki_drain_lock);
+}
+
+/* If it is time to. */
+static void look_in_time(pki_session *s)
+{
+    look(s, false);
+}
+
+static void look_now(pki_session *s)
+{
+    look(s, true);
 }
 
 /* ---- the summary ---- */
@@ -290,7 +304,7 @@ static void fill_limit(pki_memory_summary *out)
     out->limit_of = strdup(limit.of ? limit.of : "");
 }
 
-bool pki_memory_fill(pki_memory_summary *out)
+static bool fill(pki_memory_summary *out)
 {
     bool filled = pki_memory_course_fill(&m.course, out);
     if (!pki_memory_field("/proc/self/status", "VmHWM", &out->most_resident))
@@ -321,10 +335,26 @@ bool pki_memory_allocated(uint64_t *bytes)
  * looks for leaks there finds it here. */
 static void *left[8] __attribute__((used));
 
-void pki_memory_after_fork(void)
+static void after_fork(void)
 {
     static unsigned forks;
     left[forks++ % PKI_COUNT_OF(left)] = m.course.line.parts.rows;
     memset(&m, 0, sizeof m);
     pki_memory_steps_forget();
 }
+
+static bool summarise(const pki_session *s, pki_summary *out)
+{
+    (void)s;
+    return fill(&out->memory);
+}
+
+const pki_service pki_service_memory = {
+    .name = "memory",
+    .reset = reset,
+    .start = start_memory,
+    .round = look_in_time,
+    .look = look_now,
+    .summarise = summarise,
+    .after_fork = after_fork,
+};

@@ -8,22 +8,8 @@
 
 #include "session/session.h"
 
-/* Nothing is known of the session that begins. Under the control lock. */
-void pki_memory_reset(void);
-
-/* Finds libpk_alloc. Under the control lock. */
-void pki_memory_start(pki_session *session);
-
-/* Looks, if it is time to or `now`. Under the drain lock. */
-void pki_memory_round(pki_session *session, bool now);
-
-/* Under the drain lock. False without memory. */
-bool pki_memory_fill(pki_memory_summary *memory);
-
 /* As of the last look. Under the drain lock. */
 pki_memory_sum pki_memory_so_far(void);
 
 /* Bytes that are allocated now. False: libpk_alloc is not there. */
 bool pki_memory_allocated(uint64_t *bytes);
-
-void pki_memory_after_fork(void);

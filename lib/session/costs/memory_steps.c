@@ -1,4 +1,5 @@
 #include "session/costs/memory_steps.h"
+#include "session/service.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -100,3 +101,8 @@ void pki_memory_steps_forget(void)
     pki_store(&x.looks, (uint64_t)0);
     pki_store(&x.each, (uint64_t)0);
 }
+
+const pki_service pki_service_memory_steps = {
+    .name = "memory_steps",
+    .spent = pki_memory_steps_spent,
+};

@@ -1,5 +1,13 @@
-#include "session/job/goodput.h"
-
+/* lib/session/job/goodput.c - the state file of the job's life (goodput_path): what this run adds.
+ *
+ * One process writes it at a time: who holds its lock. Another one waits for it in the collector's
+ * rounds, and its run begins when it has it. A line is appended by a single write, when the run
+ * begins and ends, when a checkpoint is complete, when the training goes on from elsewhere, and at
+ * least once in a thousandth of the run's length (100 ms to 60 s), so that what a kill leaves
+ * unknown is a thousandth. A line that a full disk refuses is made up for by the next one.
+ *
+ * What stands in a line is goodput_account.h's. All under the drain lock.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,6 +26,7 @@
 #include "measure/goodput/line.h"
 #include "out/target.h"
 #include "session/job/goodput_account.h"
+#include "session/service.h"
 
 #define BEAT_LEAST 100000000u
 #define BEAT_MOST 60000000000u
@@ -193,6 +202,27 @@ static bool lock_file(void)
     return true;
 }
 
+static void close_file(void)
+{
+    if (x.on)
+        pki_own_close(&x.own);
+    x.on = x.held = false;
+}
+
+static void let_go(void)
+{
+    close_file();
+    pki_goodput_account_forget();
+}
+
+static void after_fork(void)
+{
+    pki_own_close(&x.own);
+    memset(&x, 0, sizeof x);
+    x.own.fd = -1;
+    pki_goodput_account_after_fork();
+}
+
 static void wait_for_file(void)
 {
     x.not_mine = (pki_life_line){0};
@@ -202,7 +232,7 @@ static void wait_for_file(void)
     if (lock_file() && !x.held) {
         pki_log(PK_LOG_ERROR,
                 "goodput_path: is no state file of perfkit any more; it is left alone");
-        pki_goodput_abandon();
+        let_go();
     }
 }
 
@@ -213,10 +243,11 @@ static pk_status why_not(const char *path, int error)
                     pki_target_why(path, error, &hints).text);
 }
 
-pk_status pki_goodput_open(pki_session *s)
+/* Once the fold is open. Of several ranks with one file (no %r in its name) the first has it. */
+static pk_status open_goodput(pki_session *s)
 {
     const char *path = s->config.goodput;
-    pki_goodput_after_fork();
+    after_fork();
     if (!path[0] || (s->config.world.rank > 0 && !s->config.goodput_of_each))
         return PK_OK;
     if (!pki_target_is_free(path))
@@ -232,14 +263,14 @@ pk_status pki_goodput_open(pki_session *s)
                 "goodput %s: another process writes it; this run begins there when that one ends",
                 path);
     } else if (!x.held) {
-        pki_goodput_abandon();
+        let_go();
         return pki_fail(PK_EINVAL, "goodput %s: is another kind of file, and is left as it is",
                         path);
     }
     return PK_OK;
 }
 
-void pki_goodput_round(pki_session *s)
+static void write_in_time(pki_session *s)
 {
     (void)s;
     if (!x.on)
@@ -256,14 +287,7 @@ void pki_goodput_round(pki_session *s)
         wait_for_file();
 }
 
-static void close_file(void)
-{
-    if (x.on)
-        pki_own_close(&x.own);
-    x.on = x.held = false;
-}
-
-void pki_goodput_end(pki_session *s)
+static void write_last(pki_session *s)
 {
     (void)s;
     if (x.on && !x.held)
@@ -280,16 +304,24 @@ void pki_goodput_end(pki_session *s)
     pki_goodput_account_stop(); /* the report is yet to be made */
 }
 
-void pki_goodput_abandon(void)
+static void abandon(pki_session *s)
 {
-    close_file();
-    pki_goodput_account_forget();
+    (void)s;
+    let_go();
 }
 
-void pki_goodput_after_fork(void)
+static bool summarise(const pki_session *s, pki_summary *out)
 {
-    pki_own_close(&x.own);
-    memset(&x, 0, sizeof x);
-    x.own.fd = -1;
-    pki_goodput_account_after_fork();
+    pki_goodput_fill(s->stop_ns, true, &out->goodput);
+    return true;
 }
+
+const pki_service pki_service_goodput = {
+    .name = "goodput",
+    .open = open_goodput,
+    .round = write_in_time,
+    .end = write_last,
+    .summarise = summarise,
+    .abandon = abandon,
+    .after_fork = after_fork,
+};

@@ -17,6 +17,7 @@
 #include "session/report/report_file.h"
 #include "session/report/run.h"
 #include "session/stop.h"
+#include "session/service.h"
 
 /* What waits, under the control lock. */
 static struct {
@@ -300,7 +301,12 @@ pk_status pk_job_write_(const char *path, const char *text, uint64_t bytes)
     return status;
 }
 
-void pki_job_after_fork(void)
+static void after_fork(void)
 {
     memset(&waiting, 0, sizeof waiting); /* the parent's; nothing is given back (process.c) */
 }
+
+const pki_service pki_service_job = {
+    .name = "job",
+    .after_fork = after_fork,
+};

@@ -25,5 +25,3 @@ bool pki_job_file_of(const char *job_path, int32_t rank, const pki_world *world,
 /* At exit(): what nobody has taken goes where it goes without MPI. It gives no memory back and
  * waits for nobody without end: a handler may have called exit(), amid malloc. */
 void pki_job_exit(void);
-
-void pki_job_after_fork(void);

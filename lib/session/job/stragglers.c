@@ -1,5 +1,11 @@
-#include "session/job/stragglers.h"
-
+/* lib/session/job/stragglers.c - ranks that are late, while they run: this rank's steps for
+ * libpk_mpi, which compares them with the others', and what comes of it (pk/job.h).
+ *
+ *     fold -> portions of steps -> box -> libpk_mpi, in a call of MPI's
+ *     libpk_mpi -> word -> a round later: log, arena, a capture of this rank
+ *
+ * The program's threads take from the box and leave the word without a lock.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +15,7 @@
 #include "core/names.h"
 #include "measure/steps/steps.h"
 #include "session/captures/requests.h"
+#include "session/service.h"
 
 #define BOX 16u
 
@@ -182,7 +189,8 @@ static void apply_word(pki_session *s, const pk_job_word_ *word, int32_t rank)
     before = *word;
 }
 
-void pki_stragglers_round(pki_session *s)
+/* In each round, behind folding; under the drain lock. */
+static void tell_steps(pki_session *s)
 {
     static pk_job_word_ word; /* large; under the drain lock */
     if (pki_load(&every))
@@ -214,7 +222,8 @@ void pk_job_each_round_(void (*judge)(void))
     pki_store_release(&judge_ranks, judge);
 }
 
-void pki_stragglers_judge(void)
+/* In each round of perfkit's own thread, without a lock. */
+static void judge_now(void)
 {
     void (*judge)(void) = pki_load_acquire(&judge_ranks);
     if (judge)
@@ -222,7 +231,7 @@ void pki_stragglers_judge(void)
 }
 
 /* The parent's MPI is not the child's. */
-void pki_stragglers_after_fork(void)
+static void after_fork(void)
 {
     every = 0;
     judge_ranks = NULL;
@@ -231,3 +240,10 @@ void pki_stragglers_after_fork(void)
     said.fresh = false;
     before.count = 0;
 }
+
+const pki_service pki_service_stragglers = {
+    .name = "stragglers",
+    .folded = tell_steps,
+    .unlocked = judge_now,
+    .after_fork = after_fork,
+};

@@ -1,4 +1,6 @@
-#include "session/live/live.h"
+/* lib/session/live/live.c - what goes on, put into the arena for who looks from outside
+ * (tools/live). */
+#include "session/service.h"
 
 /* Slots are linked from the newest on, and stay where they are. */
 static void publish_table(const pki_session *s, uint64_t *offset, const pki_table *table)
@@ -13,7 +15,7 @@ static void publish_kinds(pki_thread *t, const pki_thread_fold *alone)
         pki_store(&t->kinds[kind], alone->kinds[kind]);
 }
 
-void pki_live_round(pki_session *s)
+static void publish(pki_session *s)
 {
     pki_live *live = &s->arena->header->live;
     pki_fold_lock();
@@ -28,3 +30,8 @@ void pki_live_round(pki_session *s)
     pki_fold_unlock();
     pki_store(&live->round_ticks, pki_ticks(s->config.monotonic));
 }
+
+const pki_service pki_service_live = {
+    .name = "live",
+    .folded = publish,
+};

@@ -1,5 +1,10 @@
-#include "session/live/watchdog.h"
-
+/* lib/session/live/watchdog.c - says that the program hangs, and where (pk_options.hang_seconds).
+ *
+ * A thread of its own, since the collector may be what is stuck: in a driver's call, on a full
+ * disk, in the program's log function. It wakes twice a second at most and reads the arena's words
+ * alone, without a lock, so that nobody who hangs with a lock takes it along; one who asks for a
+ * log message takes that lock, last of all.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -12,6 +17,7 @@
 #include "session/job/goodput_account.h"
 #include "session/live/hang.h"
 #include "session/captures/requests.h"
+#include "session/service.h"
 
 #define SHORTEST_NS 50000000u
 #define LONGEST_NS 500000000u
@@ -110,21 +116,25 @@ static void make_condition(void)
     pki_condition_make(&wake);
 }
 
-pk_status pki_watchdog_start(pki_session *s)
+/* Nothing if hang_seconds is 0. Without it nothing that is recorded is less: what is wrong is said,
+ * and the start goes on. */
+static void start(pki_session *s)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (!s->config.hang_seconds)
-        return PK_OK;
+        return;
     pthread_once(&once, make_condition);
     stopping = complained = false;
     command = 0;
     int error = pki_spawn(&thread, watch, s);
     running = error == 0;
-    return error ? pki_fail(PK_ETHREAD, "watchdog thread: %s", strerror(error)) : PK_OK;
+    if (error)
+        pki_fail(PK_ETHREAD, "watchdog thread: %s", strerror(error));
 }
 
-void pki_watchdog_stop(void)
+static void halt(pki_session *s)
 {
+    (void)s;
     if (!running)
         return;
     pthread_mutex_lock(&lock);
@@ -135,9 +145,16 @@ void pki_watchdog_stop(void)
     running = false;
 }
 
-void pki_watchdog_after_fork(void)
+static void after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
     make_condition();
     running = stopping = false;
 }
+
+const pki_service pki_service_watchdog = {
+    .name = "watchdog",
+    .start = start,
+    .halt = halt,
+    .after_fork = after_fork,
+};

@@ -10,19 +10,12 @@
 #include "measure/whole_run.h"
 #include "session/activity.h"
 #include "session/backend.h"
-#include "session/report/cpu_side.h"
 #include "session/report/environment.h"
-#include "session/costs/energy.h"
-#include "session/costs/events.h"
-#include "session/job/goodput_account.h"
-#include "session/costs/gpu_memory.h"
-#include "session/costs/io.h"
-#include "session/costs/io_steps.h"
 #include "session/report/limits.h"
-#include "session/costs/memory.h"
 #include "session/report/run.h"
 #include "session/report/summary_rows.h"
 #include "session/collector/toll.h"
+#include "session/service.h"
 
 typedef pki_summary_builder builder;
 
@@ -176,14 +169,9 @@ static bool build(builder *g)
     if (!pki_steps_fill(g->fold->steps, g->session->config.warmup_steps, region_name, NULL, g->out))
         return false;
     add_overhead(g);
-    g->out->cpu_side = pki_cpu_side_end();
-    g->out->io.steps = pki_io_steps_summary();
-    pki_goodput_fill(g->session->stop_ns, true, &g->out->goodput);
     return add_gpus(g) && add_comms(g) && set_sequence_clock(g->session, &g->out->comm.sequences) &&
            pki_whole_run_fill(g->out) && pki_limits_fill(&g->session->config, g->out) &&
-           pki_io_summarise(g->session, g->out) && pki_energy_summarise(g->out) &&
-           pki_events_summarise(g->out) && pki_memory_fill(&g->out->memory) &&
-           pki_gpu_memory_summarise(g->out) && pki_verdicts_fill(g->out);
+           pki_services_summarise(g->session, g->out) && pki_verdicts_fill(g->out);
 }
 
 static bool summarise(const pki_session *s, bool goes_on, pki_summary *out)

@@ -1,4 +1,5 @@
 #include "session/trace/tail.h"
+#include "session/service.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@ typedef struct member {
 static member members[MEMBERS];
 static size_t count;
 
-void pki_tail_after_fork(void)
+static void after_fork(void)
 {
     count = 0; /* it may be half of something */
 }
@@ -66,3 +67,9 @@ char *pki_tail_text(const char *report, size_t n, size_t *bytes)
     *bytes = at + n + sizeof after - 1;
     return text;
 }
+
+const pki_service pki_service_tail = {
+    .name = "tail",
+    .reset = pki_tail_reset,
+    .after_fork = after_fork,
+};

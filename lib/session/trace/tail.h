@@ -16,4 +16,3 @@ char *pki_tail_text(const char *report, size_t report_bytes, size_t *bytes);
 
 /* The session's part. */
 void pki_tail_reset(void);
-void pki_tail_after_fork(void);

@@ -19,6 +19,7 @@
 #include "session/windows/metrics_costs.h"
 #include "session/report/run.h"
 #include "session/collector/toll.h"
+#include "session/service.h"
 
 static struct {
     bool on;
@@ -277,7 +278,8 @@ static void write_now(const pki_session *s, bool running)
             pki_own_why(x.error));
 }
 
-void pki_metrics_round(pki_session *s)
+/* If it is time to. What cannot be written is said once and tried again the next time. */
+static void write_in_time(pki_session *s)
 {
     uint64_t now = x.on ? pki_monotonic_ns() : 0;
     if (!x.on || now < x.next)
@@ -286,7 +288,8 @@ void pki_metrics_round(pki_session *s)
     write_now(s, true);
 }
 
-void pki_metrics_end(pki_session *s)
+/* The last figures. After the last counts. */
+static void write_last(pki_session *s)
 {
     if (x.on)
         write_now(s, false);
@@ -300,7 +303,8 @@ static pk_status why_not(const char *path, int error)
                     pki_target_why(path, error, &hints).text);
 }
 
-pk_status pki_metrics_open(pki_session *s)
+/* Can there be such a file? And the first one, at once. After the fold has been opened. */
+static pk_status open_metrics(pki_session *s)
 {
     memset(&x, 0, sizeof x);
     pki_metrics_costs_reset();
@@ -318,12 +322,13 @@ pk_status pki_metrics_open(pki_session *s)
     return PK_OK;
 }
 
-void pki_metrics_abandon(void)
+static void abandon(pki_session *s)
 {
+    (void)s;
     x.on = false;
 }
 
-void pki_metrics_after_fork(void)
+static void after_fork(void)
 {
     memset(&x, 0, sizeof x);
     pki_metrics_costs_reset();
@@ -337,3 +342,12 @@ void pki_metrics_judged(const pki_verdict *verdicts, size_t count)
         x.verdicts[i].severity = verdicts[i].severity;
     }
 }
+
+const pki_service pki_service_metrics = {
+    .name = "metrics",
+    .open = open_metrics,
+    .round = write_in_time,
+    .end = write_last,
+    .abandon = abandon,
+    .after_fork = after_fork,
+};

@@ -1,5 +1,14 @@
-#include "session/windows/windows.h"
-
+/* lib/session/windows/windows.c - the figures of a run that goes on for weeks, window by window,
+ * into a file (windows_path).
+ *
+ * Windows are cut where steps are folded (measure/window/seal.h). Here they get what the session
+ * knows of the process, their verdicts, and become lines of a file of bounded size (out/rolling.h):
+ * in pieces of about a millisecond, a piece in a round of the collector, since rings have to be
+ * emptied meanwhile. What a full disk refuses is tried again every second; until then windows wait,
+ * and when there are many the one that runs grows, so nothing is lost unless the run ends.
+ *
+ * All of it under the drain lock.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +27,7 @@
 #include "session/report/run.h"
 #include "session/collector/toll.h"
 #include "session/windows/window_costs.h"
+#include "session/service.h"
 
 #define PIECE_NS 1000000u
 #define RETRY_NS 1000000000u
@@ -274,7 +284,8 @@ static void poll_seal(pki_session *s)
     pki_fold_unlock();
 }
 
-void pki_windows_round(pki_session *s)
+/* A piece of what there is to do. */
+static void write_piece(pki_session *s)
 {
     if (!w.on)
         return;
@@ -284,7 +295,8 @@ void pki_windows_round(pki_session *s)
         ;
 }
 
-void pki_windows_flush(pki_session *s)
+/* All windows that have ended, now. */
+static void write_ended(pki_session *s)
 {
     w.retry_at = 0;
     while (w.on && advance(s))
@@ -300,7 +312,8 @@ static pk_status why_not(const char *path, int error)
                     pki_target_why(path, error, &hints).text);
 }
 
-pk_status pki_windows_open(pki_session *s)
+/* Makes the file, if one is asked for. After the fold has been opened. */
+static pk_status open_windows(pki_session *s)
 {
     pki_config *c = &s->config;
     if (asked)
@@ -330,8 +343,10 @@ static void stop_sealing(void)
     pki_fold_unlock();
 }
 
-void pki_windows_abandon(void)
+/* The start has failed: the file goes. */
+static void abandon(pki_session *s)
 {
+    (void)s;
     if (!w.on)
         return;
     stop_sealing();
@@ -353,14 +368,15 @@ static uint64_t count_unwritten(void)
     return count;
 }
 
-void pki_windows_end(pki_session *s)
+/* The last window, which ends with the session, and the file. After the last counts. */
+static void write_last(pki_session *s)
 {
     if (!w.on)
         return;
     pki_fold_lock();
     pki_seal_last(pki_fold_now(), s->stop_ns);
     pki_fold_unlock();
-    pki_windows_flush(s);
+    write_ended(s);
     w.lost = count_unwritten();
     if (w.state != IDLE)
         drop_window();
@@ -371,7 +387,8 @@ void pki_windows_end(pki_session *s)
     w.on = false;
 }
 
-pk_status pki_windows_status(void)
+/* PK_OK unless windows are missing in the file. */
+static pk_status status_of_file(void)
 {
     if (!w.lost)
         return PK_OK;
@@ -380,7 +397,7 @@ pk_status pki_windows_status(void)
 }
 
 /* The file is the parent's; what is in memory may be half of something. */
-void pki_windows_after_fork(void)
+static void after_fork(void)
 {
     if (w.on && w.file.open)
         pki_own_close(&w.file.file.own);
@@ -388,3 +405,14 @@ void pki_windows_after_fork(void)
     pki_window_costs_after_fork();
     pki_seal_after_fork();
 }
+
+const pki_service pki_service_windows = {
+    .name = "windows",
+    .open = open_windows,
+    .abandon = abandon,
+    .round = write_piece,
+    .flush = write_ended,
+    .end = write_last,
+    .status = status_of_file,
+    .after_fork = after_fork,
+};
