@@ -10,10 +10,10 @@
 
 #include "capture/choose.h"
 #include "history/format.h"
+#include "session/captures/capture_queue.h"
 #include "session/report/environment.h"
 
 #define PKI_CAPTURE_OPEN_SPANS 16384u
-#define PKI_CAPTURE_AROUND 64 /* steps whose figures are in the file */
 
 typedef struct pki_capture_job {
     pki_wish wish;

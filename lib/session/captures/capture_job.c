@@ -29,44 +29,23 @@ static bool name_file(const pki_session *s, const pki_budget *budget, pki_captur
     return false;
 }
 
-/* The steps before it and its own, as far as the index of the history goes. */
-static void note_steps(pki_capture_job *job)
+/* False: none of its steps is known. Never all that there is in their place. */
+static bool find_range(pki_capture_job *job, const pki_waiting_capture *w)
 {
-    const pki_history_head *h = job->view.head;
-    uint64_t last = job->wish.last, kept = PKI_MIN(h->step_end, (uint64_t)h->step_room);
-    for (uint64_t n = h->step_end; n > h->step_end - kept; n--) {
-        const pki_history_step *step = &h->steps[(n - 1) % h->step_room];
-        if (step->number > last || job->around_count == PKI_CAPTURE_AROUND)
-            continue;
-        job->around[PKI_CAPTURE_AROUND - ++job->around_count] = *step;
-    }
-    memmove(job->around, job->around + PKI_CAPTURE_AROUND - job->around_count,
-            job->around_count * sizeof *job->around);
-}
-
-/* The program's words ask for what there is. */
-static void find_first(pki_capture_job *job)
-{
-    const pki_history_head *h = job->view.head;
-    if (!pki_capture_is_of_now(job->wish.reason) || h->step_end == 0)
-        return;
-    uint64_t n = h->step_end > h->step_room ? h->step_end - h->step_room : 0;
-    while (n + 1 < h->step_end && h->steps[n % h->step_room].at < h->first)
-        n++;
-    job->wish.first = h->steps[n % h->step_room].number;
-}
-
-static void find_range(pki_capture_job *job)
-{
-    const pki_history_step *first = pki_history_find(&job->view, job->wish.first);
-    const pki_history_step *last = pki_history_find(&job->view, job->wish.last);
     uint64_t kept = job->view.head->first;
-    job->beginning_gone = !first || first->at < kept;
-    job->range = (pki_history_range){.from = first ? first->start : 0,
-                                     .until = last ? last->start + last->ticks : UINT64_MAX,
-                                     .first = job->wish.first,
-                                     .last = job->wish.last,
-                                     .first_at = first ? first->at : kept};
+    bool all = pki_capture_is_of_now(w->wish.reason);
+    if (!w->begun && !all)
+        return false;
+    job->beginning_gone = !w->begun || w->number != w->wish.first || w->at < kept;
+    job->range = (pki_history_range){.from = w->from,
+                                     .until = w->wish.last == UINT64_MAX || !w->until ? UINT64_MAX
+                                                                                      : w->until,
+                                     .first = w->wish.first,
+                                     .last = w->wish.last,
+                                     .first_at = w->begun ? w->at : kept};
+    memcpy(job->around, w->around, w->around_count * sizeof *w->around);
+    job->around_count = w->around_count;
+    return true;
 }
 
 /* Without memory the capture has those alone whose begins are in the history. */
@@ -95,21 +74,18 @@ static void make_head(pki_session *s, pki_capture_job *job)
     job->head_bytes = pki_chrome_head(&job->chrome, job->head, &run);
 }
 
-bool pki_capture_job_make(pki_session *s, const pki_wish *wish, pki_budget *budget,
+bool pki_capture_job_make(pki_session *s, const pki_waiting_capture *w, pki_budget *budget,
                           pki_capture_job *job)
 {
     memset(job, 0, sizeof *job);
-    job->wish = *wish;
-    job->most_bytes = pki_budget_allows(budget, pki_monotonic_ns(), wish->worth);
+    job->wish = w->wish;
+    job->most_bytes = pki_budget_allows(budget, pki_monotonic_ns(), w->wish.worth);
     job->compressed = s->config.capture_compressed;
     job->config = &s->config;
     if (!job->most_bytes || !pki_history_view_now(s->history, &job->view))
         return false;
     job->lost = job->view.head->lost;
-    find_first(job);
-    find_range(job);
-    note_steps(job);
-    if (!name_file(s, budget, job))
+    if (!find_range(job, w) || !name_file(s, budget, job))
         return false;
     note_open_spans(job);
     make_head(s, job);

@@ -3,12 +3,13 @@
 
 #include "capture/budget.h"
 #include "session/captures/capture_file.h"
+#include "session/captures/capture_queue.h"
 #include "session/session.h"
 
 /* What it takes to write it without the session. False: the hour has no room, or there is nothing.
  * Under the drain lock. */
-bool pki_capture_job_make(pki_session *session, const pki_wish *wish, pki_budget *budget,
-                          pki_capture_job *job);
+bool pki_capture_job_make(pki_session *session, const pki_waiting_capture *waiting,
+                          pki_budget *budget, pki_capture_job *job);
 
 /* Writes it, removes what has to make room, and gives it its name. False and errno. Without a lock.
  */

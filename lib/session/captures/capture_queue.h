@@ -9,10 +9,18 @@
 #include "session/session.h"
 
 #define PKI_CAPTURES_WAITING 64
+#define PKI_CAPTURE_AROUND 64 /* steps whose figures are in the file */
 
+/* What a wish means is written down while the steps are at hand: the history knows the last few
+ * hundred, and of short ones a single round of the collector brings more. */
 typedef struct pki_waiting_capture {
     pki_wish wish;
-    uint64_t pin; /* position from which it needs the history; once that is known */
+    bool begun;           /* one of its steps has ended: */
+    uint64_t number, at;  /* the first of them, and its position in the history */
+    uint64_t from, until; /* ticks: where that one began, and the last one so far ended */
+    pki_history_step around[PKI_CAPTURE_AROUND]; /* up to its last step, in order */
+    unsigned around_count;
+    uint64_t pin; /* position from which it needs the history */
     uint64_t due; /* the round in which it may be written; 0: its last step has not ended */
     uint64_t end; /* of its last step, ns of the session; what devices did until then is awaited */
     uint64_t latest; /* but not longer than this, CLOCK_MONOTONIC */
@@ -23,9 +31,13 @@ typedef struct pki_capture_queue {
     pki_waiting_capture waiting[PKI_CAPTURES_WAITING];
 } pki_capture_queue;
 
-/* Merged with one that waits, if both are slow steps in a row. False: the queue is full, and
- * `refused` is the one of least worth, which is not in it any more. */
-bool pki_capture_queue_add(pki_capture_queue *queue, const pki_wish *wish, pki_wish *refused);
+/* Merged with one that waits, if both are slow steps in a row; its steps are pinned. False: the
+ * queue is full, and `refused` is the one of least worth, which is not in it any more. */
+bool pki_capture_queue_add(pki_capture_queue *queue, const pki_history_view *view,
+                           const pki_wish *wish, pki_wish *refused);
+
+/* A step has ended: those that wait for it know it. */
+void pki_capture_queue_step(pki_capture_queue *queue, const pki_history_view *view);
 void pki_capture_queue_remove(pki_capture_queue *queue, unsigned i);
 
 /* Its last step has ended: it may be written so many rounds of the collector later, or at once. */

@@ -55,10 +55,21 @@ static void refuse(pki_session *s, const pki_wish *wish)
 
 static void add_wishes(pki_session *s, const pki_wish *wishes, unsigned n)
 {
+    pki_history_view view;
     pki_wish refused;
+    if (!n || !pki_history_view_now(s->history, &view))
+        return;
     for (unsigned i = 0; i < n; i++)
-        if (!pki_capture_queue_add(&now.queue, &wishes[i], &refused))
+        if (!pki_capture_queue_add(&now.queue, &view, &wishes[i], &refused))
             refuse(s, &refused);
+    pin(s);
+}
+
+static void note_waiting(pki_session *s)
+{
+    pki_history_view view;
+    if (now.queue.count && pki_history_view_now(s->history, &view))
+        pki_capture_queue_step(&now.queue, &view);
 }
 
 void pki_captures_step(pki_session *s, const pki_record *r, const pki_record *more, uint32_t kind)
@@ -66,22 +77,11 @@ void pki_captures_step(pki_session *s, const pki_record *r, const pki_record *mo
     pki_wish wishes[PKI_WISHES_MOST];
     if (!now.open)
         return;
+    note_waiting(s);
     uint64_t ns = pki_clock_span_ns(&s->arena->header->clock, r->start, pki_not_negative(r->value));
     unsigned n = pki_choose(&now.chooser, more->start, kind, ns, wishes);
     pki_arming_step(more->start, ns, wishes, n);
     add_wishes(s, wishes, n);
-}
-
-/* What the history holds now is what they mean. */
-static void pin_requested(pki_session *s)
-{
-    pki_history_view view;
-    if (!pki_history_view_now(s->history, &view))
-        return;
-    for (unsigned i = 0; i < now.queue.count; i++)
-        if (pki_capture_is_of_now(now.queue.waiting[i].wish.reason))
-            now.queue.waiting[i].pin = PKI_MIN(now.queue.waiting[i].pin, view.head->first);
-    pin(s);
 }
 
 static void add_requested(pki_session *s)
@@ -89,8 +89,6 @@ static void add_requested(pki_session *s)
     pki_wish requested[PKI_REQUESTS_MOST];
     unsigned n = pki_requests_drain(s, now.chooser.clauses.request, requested);
     add_wishes(s, requested, n);
-    if (n)
-        pin_requested(s);
 }
 
 /* ---- writing ---- */
@@ -99,7 +97,7 @@ static bool next_job(pki_session *s, pki_capture_job *job)
 {
     for (pki_waiting_capture w; pki_capture_queue_pop(&now.queue, s, &w);) {
         now.busy_pin = w.pin;
-        if (pki_capture_job_make(s, &w.wish, &now.budget, job)) {
+        if (pki_capture_job_make(s, &w, &now.budget, job)) {
             job->refused = now.counts.refused;
             pin(s);
             return true;
