@@ -35,7 +35,7 @@
 #include "core/record.h"
 
 #define PKI_ARENA_MAGIC "PKARENA"
-#define PKI_ARENA_VERSION 2u
+#define PKI_ARENA_VERSION 3u
 #define PKI_BLOCKS_MAX 32768u
 #define PKI_NAMES_SPAN_BYTES 65536u
 

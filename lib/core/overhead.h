@@ -25,7 +25,10 @@ typedef struct pki_toll {
     pki_processor stepper; /* what the thread that makes steps had of them */
     double counted_ns;     /* one of a call that is not timed; 0: there are none (overhead_max) */
     double overhead_max;
-    uint64_t beyond; /* 1: perfkit takes more than that, with all but few calls not timed */
+    uint64_t beyond;   /* 1: perfkit takes more than that, with all but few calls not timed */
+    uint64_t captures; /* who writes captures of the history: a thread of its own, or pk_stop */
+    uint64_t readings; /* the program's threads: what `costs` asks for, at the ends of steps and in
+                          sampled calls */
 } pki_toll;
 
 /* Nanoseconds of one pk_region_begin and pk_region_end, recorded: the least of several batches. 0

@@ -33,9 +33,11 @@ void pki_overhead_fill(const pki_toll *toll, pki_summary *out)
                         .recording = recording(toll, &out->counts),
                         .collector = (double)toll->collector,
                         .callers = (double)toll->callers,
+                        .captures = (double)toll->captures,
+                        .readings = (double)toll->readings,
                         .backends = (double)toll->backends,
                         .counted_ns = toll->counted_ns};
-    o->total = o->recording + o->collector + o->callers + o->backends;
+    o->total = o->recording + o->collector + o->callers + o->captures + o->readings + o->backends;
     o->share = base > 0 ? o->total / base : 0;
     if (out->steps.count)
         out->steps.processor = known_of(&toll->stepper);
@@ -48,6 +50,8 @@ pki_overhead_text pki_overhead_parts(const pki_overhead *o)
         const char *where;
     } parts[] = {{o->collector, "in its collector thread"},
                  {o->callers, "in the program's threads in pk_flush, in pk_stop and as they ended"},
+                 {o->captures, "writing captures"},
+                 {o->readings, "in the program's threads reading what `costs` asks for"},
                  {o->backends, "in threads of backends"}};
     pki_overhead_text out;
     size_t n = (size_t)snprintf(out.text, sizeof out.text, "%s recording (%s per region)",

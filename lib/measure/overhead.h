@@ -13,7 +13,7 @@
 void pki_overhead_fill(const pki_toll *toll, pki_summary *out);
 
 typedef struct pki_overhead_text {
-    char text[320];
+    char text[480];
 } pki_overhead_text;
 
 /* "12.3 ms recording (22.8 ns per region), 101 ms in its collector thread, ...": its parts. */

@@ -285,8 +285,8 @@ static const pki_member counts_members[] = {
 const pki_shape pki_counts_shape = {SHAPE(pk_counts, counts_members)};
 
 static const pki_member overhead_members[] = {
-    PLAINS(pki_overhead, region_ns, total, share, collector, recording, callers, backends,
-           counted_ns),
+    PLAINS(pki_overhead, region_ns, total, share, collector, recording, callers, captures, readings,
+           backends, counted_ns),
 };
 const pki_shape pki_overhead_shape = {SHAPE(pki_overhead, overhead_members)};
 

@@ -149,6 +149,8 @@ typedef struct pki_overhead {
     double recording;  /* region_ns, for each region and point */
     double collector;  /* the collector thread: folding, formatting, compressing, writing */
     double callers;    /* the program's threads that did so: pk_flush, pk_stop, those that ended */
+    double captures;   /* who writes captures: a thread of its own, or pk_stop */
+    double readings;   /* the program's threads: what `costs` asks for */
     double backends;   /* threads of backends */
     double counted_ns; /* one begin + end that is counted and not timed; 0: there are none */
 } pki_overhead;

@@ -175,7 +175,8 @@ class Arena(Commands):
         self.assertGreater(took["callers"], 0)
         self.assertGreater(took["recording"], 0)
         self.assertGreater(report["run"]["cpu"], took["callers"])
-        self.assertAlmostEqual(took["total"], took["recording"] + took["collector"] + took["callers"] + took["backends"], 3)
+        self.assertAlmostEqual(took["total"], took["recording"] + took["collector"] + took["callers"] + took["captures"] + took["readings"]
+                               + took["backends"], 3)
         self.assertAlmostEqual(took["share"], took["total"] / report["run"]["cpu"], 6)
 
     def test_spoilt(self):

@@ -261,8 +261,11 @@ void fixture_train(pki_summary *s, uint64_t steps)
                             .steps = steps,
                             .memory_bytes = 3 << 20,
                             .trace_bytes = 2345678};
-    const pki_toll toll = {
-        20.5, s->run.cpu, 12000000, 350000, 0, {40900000000, 38000000000, 2000000000}, 0, 0, 0};
+    const pki_toll toll = {.region_ns = 20.5,
+                           .process = s->run.cpu,
+                           .collector = 12000000,
+                           .callers = 350000,
+                           .stepper = {40900000000, 38000000000, 2000000000}};
     pki_overhead_fill(&toll, s);
     pki_verdicts_fill(s);
 }

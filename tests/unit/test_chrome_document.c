@@ -115,7 +115,14 @@ static void what_the_head_says(void **state)
                              .threads = 11,
                              .regions = 12,
                              .steps = 13};
-    run.toll = (pki_toll){22.5, 14, 15, 16, 17, {18, 19, 20}, 0, 0, 0};
+    run.toll = (pki_toll){.region_ns = 22.5,
+                          .process = 14,
+                          .collector = 15,
+                          .callers = 16,
+                          .backends = 17,
+                          .captures = 21,
+                          .readings = 22,
+                          .stepper = {18, 19, 20}};
     json_t *doc = parse_head(&run), *m = at(doc, "metadata");
     expect_integer(doc, "schemaVersion", 1);
     expect_text(doc, "displayTimeUnit", "ns");
@@ -141,6 +148,8 @@ static void what_the_head_says(void **state)
     assert_true(json_number_value(at(at(m, "overhead"), "region_ns")) == 22.5);
     expect_integer(at(m, "overhead"), "collector_ns", 15);
     expect_integer(at(m, "overhead"), "callers_ns", 16);
+    expect_integer(at(m, "overhead"), "captures_ns", 21);
+    expect_integer(at(m, "overhead"), "readings_ns", 22);
     expect_integer(at(m, "overhead"), "backends_ns", 17);
     expect_integer(at(m, "stepping_thread"), "observed_ns", 18);
     expect_integer(at(m, "stepping_thread"), "running_ns", 19);

@@ -53,9 +53,15 @@ static void of_a_process_that_hardly_runs(void **state)
 
 static void all_of_it(void **state)
 {
-    pki_summary s = {.run.complete = true, .run.wall = 1000000000};
+    pki_summary s = {.run.complete = true,
+                     .run.wall = 1000000000,
+                     .run.trace_path = (char *)(uintptr_t) "run.json"};
     (void)state;
-    const pki_toll toll = {20, 1000000000, 40000000, 30000000, 20000000, {0, 0, 0}, 0, 0, 0};
+    const pki_toll toll = {.region_ns = 20,
+                           .process = 1000000000,
+                           .collector = 40000000,
+                           .callers = 30000000,
+                           .backends = 20000000};
     s.counts.begun = 1000000;
     s.counts.points = 500000;
     pki_overhead_fill(&toll, &s);
@@ -68,6 +74,7 @@ static void all_of_it(void **state)
                                  "30.0 ms recording (20 ns per region), 40.0 ms in its collector "
                                  "thread, 30.0 ms in the program's threads"));
     assert_non_null(strstr(text, "20.0 ms in threads of backends. What is not recording"));
+    s.run.trace_path = NULL;
     pki_summary_finish(&s);
 }
 
@@ -75,8 +82,10 @@ static void the_advice_fits(void **state)
 {
     pki_region_row row = {.time = {.count = 900000, .mean = 9999},
                           .name = (char *)(uintptr_t) "dot"};
-    pki_summary s = {.run.complete = true, .run.wall = 1000000000};
-    const pki_toll toll = {20, 1000000000, 40000000, 0, 0, {0, 0, 0}, 0, 0, 0};
+    pki_summary s = {.run.complete = true,
+                     .run.wall = 1000000000,
+                     .run.trace_path = (char *)(uintptr_t) "run.json"};
+    const pki_toll toll = {.region_ns = 20, .process = 1000000000, .collector = 40000000};
     (void)state;
     s.regions = &row;
     s.region_count = 1;
@@ -91,6 +100,16 @@ static void the_advice_fits(void **state)
     pki_overhead_fill(&toll, &s);
     assert_non_null(strstr(verdict_of(&s)->text, "waking up, at least four times a second"));
     assert_null(strstr(verdict_of(&s)->text, "formatting"));
+    s.counts.begun = 40000;
+    s.run.trace_path = (char *)(uintptr_t) ""; /* there is none to write less of */
+    pki_overhead_fill(&toll, &s);
+    assert_null(strstr(verdict_of(&s)->text, "formatting"));
+    pki_overhead_fill(
+        &(pki_toll){.process = 1000000000, .callers = 42000000, .captures = 878000000}, &s);
+    assert_non_null(strstr(verdict_of(&s)->text, "878 ms writing captures. Most of it is writing"));
+    pki_overhead_fill(&(pki_toll){.process = 1000000000, .readings = 50000000}, &s);
+    assert_non_null(strstr(verdict_of(&s)->text, "50.0 ms in the program's threads reading what"));
+    s.run.trace_path = NULL;
     s.regions = NULL;
     s.region_count = 0;
     pki_summary_finish(&s);

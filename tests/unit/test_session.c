@@ -99,7 +99,7 @@ static void the_cost_is_all_of_it(void **state)
     pk_counts counts = stop_and_count();
     json_t *doc = load_document(trace_name), *run = member(member(doc, "perfkitReport"), "run");
     double parts = cost_in(doc, "recording") + cost_in(doc, "collector") + cost_in(doc, "callers") +
-                   cost_in(doc, "backends");
+                   cost_in(doc, "captures") + cost_in(doc, "readings") + cost_in(doc, "backends");
     double regions = cost_in(doc, "region_ns") * (double)(counts.begun + counts.points);
     double cpu = json_number_value(member(run, "cpu"));
     assert_true(cost_in(doc, "callers") > 0 && regions > 0);

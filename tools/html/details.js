@@ -10,7 +10,8 @@ function threadTable(threads) {
 /* Reports of older versions have no parts but the collector. */
 function cost(run, overhead) {
     const parts = [['recording', `recording (${amount(overhead.region_ns, 'ns')} per region)`], ['collector', 'in the collector thread'],
-        ['callers', 'in pk_flush, pk_stop and threads that ended'], ['backends', 'in threads of backends']];
+        ['callers', 'in pk_flush, pk_stop and threads that ended'], ['captures', 'writing captures'],
+        ['readings', 'reading what costs asks for'], ['backends', 'in threads of backends']];
     return `${percent(overhead.share)} of the ${run.cpu ? 'CPU time' : 'run'}: ${parts.filter(([key]) => overhead[key])
         .map(([key, words]) => `${time(overhead[key])} ${words}`).join(', ')}`;
 }

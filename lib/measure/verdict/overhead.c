@@ -26,7 +26,15 @@ static void advise(const pki_summary *s, pki_sentence *words)
                          " there is little to record.");
         return;
     }
-    if (o->collector + o->callers > o->recording)
+    double rest = o->recording + o->collector + o->callers;
+    if (o->captures > rest || o->readings > rest) {
+        pki_sentence_add(words,
+                         o->captures > o->readings
+                             ? " Most of it is writing captures: captures_per_hour bounds it."
+                             : " Most of it is reading what `costs` asks for.");
+        return;
+    }
+    if (o->collector + o->callers > o->recording && s->run.trace_path && *s->run.trace_path)
         pki_sentence_add(words, " What is not recording is mostly formatting and writing the trace,"
                                 " and compressing it if its name ends in .gz: fewer regions, no"
                                 " compression, or statistics only (no trace_path) make it less.");

@@ -207,6 +207,8 @@ static void add_toll(pki_toll *toll, const pki_window *w)
     toll->process += w->run.cpu;
     toll->collector += ns_of(w->overhead.collector);
     toll->callers += ns_of(w->overhead.callers);
+    toll->captures += ns_of(w->overhead.captures);
+    toll->readings += ns_of(w->overhead.readings);
     toll->backends += ns_of(w->overhead.backends);
     toll->stepper.observed += p->observed;
     toll->stepper.running += p->running;

@@ -86,6 +86,8 @@ static void put_toll(writer *w, const pki_toll *t)
     put_figure(w, "region_ns", t->region_ns);
     put_count(w, "collector_ns", t->collector, ",");
     put_count(w, "callers_ns", t->callers, ",");
+    put_count(w, "captures_ns", t->captures, ",");
+    put_count(w, "readings_ns", t->readings, ",");
     put_count(w, "backends_ns", t->backends, "},");
     put(w, "\"stepping_thread\":{");
     put_count(w, "observed_ns", t->stepper.observed, ",");

@@ -47,6 +47,8 @@ static void put_overhead(pki_prom *w)
     put_part(w, "recording", (uint64_t)recording);
     put_part(w, "collector", t->collector);
     put_part(w, "callers", t->callers);
+    put_part(w, "captures", t->captures);
+    put_part(w, "readings", t->readings);
     put_part(w, "backends", t->backends);
 }
 

@@ -127,7 +127,7 @@ static void do_jobs(pki_session *s, pki_capture_job *job)
         if (written || !now.failing)
             pki_capture_job_log(job, written ? 0 : error);
         now.failing = !written;
-        pki_toll_of_caller(s, before);
+        pki_toll_of_captures(s, before);
     }
 }
 

@@ -177,7 +177,7 @@ static void look_now(pki_session *s)
     pki_toll toll = pki_toll_now(s);
     /* without events: they have a part of the bound to themselves */
     uint64_t at_steps = pki_services_spent() - pki_events_spent();
-    uint64_t beside = toll.collector + s->toll.callers + at_steps + toll.backends;
+    uint64_t beside = toll.collector + toll.callers + toll.captures + at_steps + toll.backends;
     uint64_t process = toll.process - now.process;
     if (process < (now.looks < FIRST_LOOKS ? FIRST_LOOK_NS : LOOK_NS))
         return;

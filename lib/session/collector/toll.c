@@ -13,6 +13,11 @@ void pki_toll_of_caller(pki_session *s, uint64_t since)
     s->toll.callers += pki_read_clock(CLOCK_THREAD_CPUTIME_ID) - since;
 }
 
+void pki_toll_of_captures(pki_session *s, uint64_t since)
+{
+    s->toll.captures += pki_read_clock(CLOCK_THREAD_CPUTIME_ID) - since;
+}
+
 void pki_toll_of_collector(pki_session *s)
 {
     s->toll.collector = pki_read_clock(CLOCK_THREAD_CPUTIME_ID);
@@ -23,7 +28,7 @@ pki_toll pki_toll_now(const pki_session *s)
     pki_toll now = s->toll;
     now.process = pki_read_clock(CLOCK_PROCESS_CPUTIME_ID) - s->start_cpu;
     now.backends = pki_backends_cpu();
-    now.callers += pki_services_spent();
+    now.readings = pki_services_spent();
     return now;
 }
 

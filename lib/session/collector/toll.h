@@ -17,6 +17,9 @@ uint64_t pki_toll_begin(void);
 /* A thread of the program has done the collector's work since then. */
 void pki_toll_of_caller(pki_session *session, uint64_t since);
 
+/* Since then the thread has written captures. */
+void pki_toll_of_captures(pki_session *session, uint64_t since);
+
 /* The collector, at the end of a round. */
 void pki_toll_of_collector(pki_session *session);
 

@@ -110,6 +110,8 @@ static void add_toll(const pki_session *s, pki_window *window)
                                       .counted_ns = now.counted_ns,
                                       .collector = (double)(now.collector - w.toll.collector),
                                       .callers = (double)(now.callers - w.toll.callers),
+                                      .captures = (double)(now.captures - w.toll.captures),
+                                      .readings = (double)(now.readings - w.toll.readings),
                                       .backends = (double)(now.backends - w.toll.backends)};
     window->steps.processor = more_processor(&now.stepper, &w.toll.stepper);
     w.toll = now;
