@@ -177,6 +177,20 @@ class SlowStep(InFolder):
             done = run(self.file(capture(events, rows, **about)))
             self.assertEqual((done.returncode, done.stderr), (0, ""), about)
 
+    def test_figures_of_the_run_are_not_the_steps(self):
+        """A head of an older version has them: of the run so far, a hundred times as long."""
+        whole = {"cpu_ns": 10**11, "overhead": {"region_ns": 20.0, "collector_ns": 10**10, "callers_ns": 10**10, "backends_ns": 0},
+                 "stepping_thread": {"observed_ns": 10**11, "running_ns": 5 * 10**10, "ready_ns": 4 * 10**10}}
+        text = capture(*loop([2 * MS, 2 * MS, 2 * MS, 43 * MS]))
+        with_them = text.replace('"metadata":{', '"metadata":{' + json.dumps(whole)[1:-1] + ",", 1)
+        self.assertNotEqual(text, with_them)
+        report = json.loads(self.report("--json", self.file(with_them)))
+        self.assertEqual([v["name"] for v in report["verdicts"]], ["rebuilt"])
+        self.assertEqual((report["run"]["cpu"], report["overhead"]["total"]), (0, 0))
+        self.assertEqual(report["steps"].get("processor", {}).get("observed", 0), 0)
+        many = json.loads(self.report("--json", self.file(capture(*loop([2 * MS] * 12)))))
+        self.assertIn("gpu-idle", [v["name"] for v in many["verdicts"]])
+
     def test_a_trace_is_reported_as_before(self):
         path = self.file(traces.trace(), "trace.json")
         text = self.report(path)

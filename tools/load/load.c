@@ -103,7 +103,7 @@ static outcome finish(search *s, pki_summary *out)
     if (rebuild_needs_sorting(s->to))
         return UNSORTED;
     json_t *capture = trace_capture(s->in);
-    rebuild_set_environment(s->to, json_object_get(capture, "environment"));
+    rebuild_set_capture(s->to, capture);
     rebuild_finish(s->to, trace_head(s->in), trace_is_whole(s->in), out);
     load_capture(capture, &out->capture);
     return DONE;

@@ -90,6 +90,8 @@ static void read_toll(json_reader *j, json_t *metadata, pki_toll *toll)
     json_read_real(j, from, "region_ns", &toll->region_ns);
     json_read_uint(j, from, "collector_ns", &toll->collector);
     json_read_uint(j, from, "callers_ns", &toll->callers);
+    json_read_uint(j, from, "captures_ns", &toll->captures);
+    json_read_uint(j, from, "readings_ns", &toll->readings);
     json_read_uint(j, from, "backends_ns", &toll->backends);
     from = json_read_object(j, metadata, "stepping_thread");
     json_read_uint(j, from, "observed_ns", &toll->stepper.observed);
@@ -120,9 +122,9 @@ static void read_head(json_t *head, pki_toll *toll, pki_summary *out)
     read_toll(&j, metadata, toll);
 }
 
-void rebuild_set_environment(rebuild *r, json_t *environment)
+void rebuild_set_capture(rebuild *r, json_t *capture)
 {
-    r->environment = environment;
+    r->capture = capture;
 }
 
 /* All of it or nothing. */
@@ -165,7 +167,7 @@ static void raise_counts(const rebuild *r, pki_summary *out)
 static void fill_run(const rebuild *r, json_t *head, bool whole, pki_toll *toll, pki_summary *out)
 {
     read_head(head, toll, out);
-    read_environment(r->environment, &out->environment);
+    read_environment(json_object_get(r->capture, "environment"), &out->environment);
     if (!whole)
         out->run.complete = false;
     /* perfkit's times count from the session's start; others' from anywhere. */
@@ -194,14 +196,24 @@ static const char *others_of(const rebuild *r)
                           : "";
 }
 
+/* A capture of a few steps: what is said of runs does not fit it. */
+static bool is_too_short(const rebuild *r, const pki_summary *s)
+{
+    return r->capture && steps_of(&s->steps) < PKI_FEW_STEPS;
+}
+
 static void add_verdict(const rebuild *r, bool whole, pki_summary *out)
 {
     char all[400];
     const char *text =
-        whole ? "Made from the events of the trace, which holds no report: calls that are not among"
-                " the events are missing from counts and percentiles, too."
-              : "The trace is cut off and holds no report: everything is made from the events that"
-                " are left.";
+        is_too_short(r, out)
+            ? "Made from the events of a capture. So few steps may say why one of them was slow; what"
+              " the run is bound by is in the run's own report."
+        : whole
+            ? "Made from the events of the trace, which holds no report: calls that are not among"
+              " the events are missing from counts and percentiles, too."
+            : "The trace is cut off and holds no report: everything is made from the events that"
+              " are left.";
     snprintf(all, sizeof all, "%s%s", text, others_of(r));
     memory_needed(pki_verdict_add(out, whole ? "rebuilt" : "trace-cut", whole ? PKI_NOTE : PKI_WARN,
                                   0, 0, all));
@@ -221,9 +233,12 @@ void rebuild_fill(rebuild *r, json_t *head, bool whole, pki_summary *out)
     rebuild_fill_spans(r, out);
     fill_run(r, head, whole, &toll, out);
     raise_counts(r, out);
+    if (r->capture) /* the head's are of the run so far */
+        toll = (pki_toll){0};
     pki_overhead_fill(&toll, out);
     memory_needed(pki_whole_run_fill(out));
     rebuild_fill_limits(out);
-    memory_needed(pki_verdicts_fill(out));
+    if (!is_too_short(r, out))
+        memory_needed(pki_verdicts_fill(out));
     add_verdict(r, whole, out);
 }

@@ -39,8 +39,9 @@ void rebuild_event(rebuild *r, const event *e);
 void rebuild_next_file(rebuild *r);
 bool rebuild_needs_sorting(const rebuild *r);
 
-/* What a capture says of machine and build; NULL: nothing. It has to live until rebuild_finish. */
-void rebuild_set_environment(rebuild *r, json_t *environment);
+/* What a capture says of itself ("perfkitCapture"); NULL: it is none. It has to live until
+ * rebuild_finish. Figures of the whole run are none of its steps', and stay away. */
+void rebuild_set_capture(rebuild *r, json_t *capture);
 
 /* head: the members of the trace's object but for the events, or NULL. whole: the file was read to
  * its end, and that was the document's end. */

@@ -128,7 +128,7 @@ struct rebuild {
     own folded;       /* the same of those that were too many to keep apart */
 
     char *process;
-    json_t *environment; /* rebuild_set_environment */
+    json_t *capture; /* rebuild_set_capture */
     uint64_t slices, points, unbalanced, first, last;
 };
 

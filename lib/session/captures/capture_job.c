@@ -60,7 +60,8 @@ static void note_open_spans(pki_capture_job *job)
     pki_fold_unlock();
 }
 
-/* What it counts is the capture's own, which its events show. */
+/* What it counts is the capture's own, which its events show; what the run has taken so far is not
+ * what its steps have. */
 static void make_head(pki_session *s, pki_capture_job *job)
 {
     pki_chrome_run run;
@@ -71,6 +72,7 @@ static void make_head(pki_session *s, pki_capture_job *job)
     pki_chrome_set_rank(&job->chrome, s->config.world.rank, s->config.world.size);
     pki_run_describe(s, true, &run);
     memset(&run.counts, 0, sizeof run.counts);
+    memset(&run.toll, 0, sizeof run.toll);
     job->head_bytes = pki_chrome_head(&job->chrome, job->head, &run);
 }
 
