@@ -26,7 +26,6 @@ command_function command_merge;
 command_function command_query;
 command_function command_report;
 command_function command_recover;
-command_function command_serve;
 command_function command_status;
 command_function command_top;
 command_function command_where;

@@ -19,7 +19,6 @@ static const command commands[] = {
     {"capture", command_capture, "the same steps of running processes, each as a trace"},
     {"top", command_top, "live view of processes: steps, regions, devices, communicators"},
     {"where", command_where, "what processes are in, running or killed, and who waits for whom"},
-    {"serve", command_serve, "the metrics of running processes for Prometheus, over HTTP"},
     {"machine", command_machine, "what this machine can do at most, measured once and kept"},
     {"status", command_status, "what perfkit finds on this machine: clock, limits, backends"},
 };

@@ -361,7 +361,7 @@ run_musl()
     export CC="${cache}musl-gcc -isystem $kernel"
     meson setup made "$source" --buildtype=plain --prefix="$folder/musl" --libdir=lib -Dwerror=true -Dtests=false \
         -Dexamples=false -Dbench=false -Dmpi=disabled -Dzlib=disabled -Djansson=disabled -Dsqlite=disabled -Dcuda=disabled \
-        -Dcupti=disabled -Dnvtx=disabled -Dmicrohttpd=disabled >log 2>&1 || { cat log; return 1; }
+        -Dcupti=disabled -Dnvtx=disabled >log 2>&1 || { cat log; return 1; }
     ninja -C made install >log 2>&1 || { cat log; return 1; }
     use "$folder/musl" lib
     musl/bin/pk status
