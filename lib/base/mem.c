@@ -2,11 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#include "base/small_file.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels answer EINVAL */
@@ -62,8 +65,8 @@ bool pki_mem_is_locking(void)
 void *pki_mem_map(const pki_owned *file, size_t bytes, bool *locked)
 {
     size_t page = page_bytes();
-    if (!pki_mem_may_grow(bytes) || !pki_own_check(file) || ftruncate(file->fd, (off_t)bytes) != 0)
-        return NULL;
+    if (!pki_mem_may_grow(bytes) || !pki_own_check(file) || ftruncate(file->fd, (off_t)page) != 0)
+        return NULL; /* it grows as it is backed: `ls` shows what is used */
     void *seed = mmap(NULL, page, PROT_NONE, MAP_SHARED | MAP_NORESERVE, file->fd, 0);
     if (seed == MAP_FAILED)
         return NULL;
@@ -76,6 +79,17 @@ void *pki_mem_map(const pki_owned *file, size_t bytes, bool *locked)
     munmap(seed, page);
     errno = error;
     return NULL;
+}
+
+uint64_t pki_mem_address_space_left(void)
+{
+    struct rlimit most;
+    char text[128];
+    if (getrlimit(RLIMIT_AS, &most) != 0 || most.rlim_cur == RLIM_INFINITY ||
+        !pki_small_file("/proc/self/statm", text, sizeof text))
+        return UINT64_MAX;
+    uint64_t used = strtoull(text, NULL, 10) * page_bytes();
+    return most.rlim_cur > used ? most.rlim_cur - used : 0;
 }
 
 void *pki_mem_private(size_t bytes)

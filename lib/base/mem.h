@@ -29,6 +29,9 @@ bool pki_mem_may_grow(uint64_t bytes);
 void *pki_mem_map(const pki_owned *file, size_t bytes, bool *locked);
 void pki_mem_unmap(void *base, size_t bytes);
 
+/* What RLIMIT_AS leaves; UINT64_MAX: there is no limit. */
+uint64_t pki_mem_address_space_left(void);
+
 /* So many zeroed bytes of the process's own, by the page; NULL without memory. For what may be
  * needed amid malloc, in a signal handler; given back with pki_mem_unmap. */
 void *pki_mem_private(size_t bytes);

@@ -145,6 +145,7 @@ typedef struct pki_arena_header {
     pki_live live;
     pki_hang hang;
     pki_stragglers stragglers;
+    char trace_path[4096];           /* from the root; "" without one. It may have been moved */
     uint32_t blocks[PKI_BLOCKS_MAX]; /* offsets of pki_threads in pages */
 } pki_arena_header;
 

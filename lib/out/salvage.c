@@ -27,25 +27,60 @@ static bool fail(pki_salvage *s, const char *format, ...)
 
 /* ---- opening ---- */
 
-static bool map(pki_salvage *s, const char *path)
+/* The bytes from there on; what is no longer in the file stays zero. */
+static void read_extent(int fd, char *base, off_t at, off_t end)
+{
+    while (at < end) {
+        ssize_t n = pread(fd, base + at, (size_t)(end - at), at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return;
+        at += n;
+    }
+}
+
+/* Holes of the file stay holes. Where the file system does not tell them, all is read. */
+static void read_extents(int fd, char *base, off_t bytes)
+{
+    for (off_t at = 0, end; at < bytes; at = end) {
+        off_t data = lseek(fd, at, SEEK_DATA);
+        if (data < 0 && errno == ENXIO)
+            return;
+        end = data < 0 ? bytes : lseek(fd, data, SEEK_HOLE);
+        end = end > at && end < bytes ? end : bytes;
+        read_extent(fd, base, data < 0 ? at : data, end);
+    }
+}
+
+/* A copy: others may change the file meanwhile, or cut it off, which in a mapping of it would be a
+ * value that is another one when it is read again, or a signal. */
+static bool copy(pki_salvage *s, int fd)
 {
     struct stat file;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &file) != 0) {
-        if (fd >= 0)
-            close(fd);
+    if (fstat(fd, &file) != 0)
         return fail(s, "%s", strerror(errno));
-    }
-    void *base = MAP_FAILED;
-    if (S_ISREG(file.st_mode) && (size_t)file.st_size >= sizeof(pki_arena_header))
-        base = mmap(NULL, (size_t)file.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    close(fd);
-    if (base == MAP_FAILED)
+    if (!S_ISREG(file.st_mode) || (size_t)file.st_size < sizeof(pki_arena_header))
         return fail(s, "not an arena of perfkit: too short");
+    char *base = mmap(NULL, (size_t)file.st_size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return fail(s, "no memory");
+    read_extents(fd, base, file.st_size);
     s->base = base;
     s->bytes = (size_t)file.st_size;
-    s->header = base;
+    s->header = (const pki_arena_header *)(const void *)base;
     return true;
+}
+
+static bool read_file(pki_salvage *s, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return fail(s, "%s", strerror(errno));
+    bool done = copy(s, fd);
+    close(fd);
+    return done;
 }
 
 /* In the order in which pk_start fills it in. */
@@ -126,7 +161,7 @@ static pki_chrome_name name_of(void *user, uint32_t id)
 bool pki_salvage_open(pki_salvage *s, const char *path)
 {
     memset(s, 0, sizeof *s);
-    if (!map(s, path) || !check_header(s) || !read_names(s))
+    if (!read_file(s, path) || !check_header(s) || !read_names(s))
         return false;
     s->generation = s->header->generation & 1;
     s->commit = s->header->commit[s->generation];

@@ -39,6 +39,8 @@ static void describe_in_arena(const pki_session *s)
     snprintf(h->clock_id, sizeof h->clock_id, "%s", s->config.world.clock);
     snprintf(h->program, sizeof h->program, "%s", s->config.world.program);
     snprintf(h->trace_name, sizeof h->trace_name, "%.255s", name ? name + 1 : s->paths.trace);
+    memcpy(h->trace_path, s->paths.trace, sizeof h->trace_path);
+    pki_paths_anchor(h->trace_path);
     h->running = 1;
 }
 

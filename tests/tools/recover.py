@@ -96,17 +96,20 @@ class Cut(Commands):
 
 
 class Arena(Commands):
-    def killed(self):
+    def killed(self, arena=None, memory="8M"):
         """The trace and the arena of a run that was killed."""
         trace = self.path("run.json")
-        environment = dict(os.environ, PK_TRACE_PATH=trace, PK_MEMORY_BYTES="8M", PK_RING_RECORDS="1024")
+        environment = dict(os.environ, PK_TRACE_PATH=trace, PK_MEMORY_BYTES=memory, PK_RING_RECORDS="1024")
+        if arena:
+            environment["PK_ARENA_PATH"] = arena
+        arena = arena or trace + ".arena"
         victim = subprocess.Popen([VICTIM], env=environment, stdout=subprocess.PIPE)
         self.addCleanup(victim.stdout.close)
         victim.stdout.readline()  # it is under way
-        self.refused("recover", trace + ".arena", says="still writing")
+        self.refused("recover", arena, says="still writing")
         victim.send_signal(signal.SIGKILL)
         victim.wait()
-        return trace, trace + ".arena"
+        return trace, arena
 
     def test_read_only(self):
         """Whoever may only read it is told of the writer, too."""
@@ -189,7 +192,7 @@ class Arena(Commands):
         for _ in range(80 // FEWER):
             spoilt = bytearray(sound)
             for _ in range(chance.choice((1, 4, 64))):
-                at = chance.choice((chance.randrange(1024), chance.randrange(TEXT), chance.randrange(BEHIND, 2 << 20)))
+                at = chance.choice((chance.randrange(1024), chance.randrange(TEXT), chance.randrange(BEHIND, len(sound))))
                 spoilt[at] = chance.choice((0, 1, 0x7F, 0xFF, chance.randrange(256)))
             spoilt = spoilt[: chance.choice((len(spoilt), chance.randrange(len(spoilt))))]
             done = run("recover", self.file(bytes(spoilt), "run.json.arena"), "-o", out)
@@ -199,11 +202,38 @@ class Arena(Commands):
                     json.load(file)
 
     def test_refusals(self):
-        _, arena = self.killed()
-        os.rename(arena, self.path("renamed"))
-        self.refused("recover", self.path("renamed"), says=".arena")
-        os.rename(self.path("renamed"), self.path("lonely.json.arena"))
-        self.refused("recover", self.path("lonely.json.arena"), says="No such file")
+        trace, arena = self.killed()
+        os.rename(trace, self.path("moved.json"))
+        self.refused("recover", arena, says="is not there: --trace says where")
+        self.refused("recover", arena, "--trace", self.path("none.json"), says="No such file")
+        with open(trace, "w", encoding="utf-8") as file:
+            file.write(traces.trace())
+        elsewhere = self.path("elsewhere.arena")
+        os.rename(arena, elsewhere)
+        self.refused("recover", elsewhere, says="another run's")
+        with open(trace, encoding="utf-8") as file:
+            self.assertEqual(file.read(), traces.trace())
+
+    def test_away_from_its_trace(self):
+        """An arena_path of its own, /dev/shm say; and a trace that has been moved since."""
+        folder = self.path("shm")
+        os.mkdir(folder)
+        trace, arena = self.killed(os.path.join(folder, "run-0.arena"))
+        self.assertEqual(run("recover", arena).returncode, 0)
+        with open(trace, encoding="utf-8") as file:
+            first = json.load(file)
+        self.assertEqual(first["metadata"]["counts"]["steps"], 500)
+        moved = self.path("moved.json")
+        os.rename(trace, moved)
+        os.rename(arena, self.path("any name"))
+        done = run("recover", self.path("any name"), "--trace", moved, "-o", self.path("out.json"))
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertIn(b"out.json", done.stdout)
+
+    def test_an_arena_shows_what_is_used(self):
+        """Not a gigabyte of holes, which people clear."""
+        _, arena = self.killed(memory="1G")
+        self.assertLess(os.stat(arena).st_size, 32 << 20)
 
 
 class Status(Commands):

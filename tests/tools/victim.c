@@ -10,7 +10,8 @@
 static void read_arena(void)
 {
     char path[4096], byte;
-    snprintf(path, sizeof path, "%s.arena", getenv("PK_TRACE_PATH"));
+    const char *apart = getenv("PK_ARENA_PATH"), *trace = getenv("PK_TRACE_PATH");
+    snprintf(path, sizeof path, "%s%s", apart ? apart : trace, apart ? "" : ".arena");
     int fd = open(path, O_RDONLY);
     if (fd < 0 || read(fd, &byte, 1) != 1)
         _exit(1);

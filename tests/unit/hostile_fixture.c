@@ -125,7 +125,8 @@ void fixture_hostile(pki_summary *s)
     fill_hostile_gpus(s);
     fixture_hostile_comm(s, hostile, wild(NAN));
     memset(&s->counts, 0xFF, sizeof s->counts);
-    s->overhead = (pki_overhead){NAN, INFINITY, -INFINITY, 1e300, -1e300, NAN, NAN, -INFINITY, 1e300, 0};
+    s->overhead =
+        (pki_overhead){NAN, INFINITY, -INFINITY, 1e300, -1e300, NAN, NAN, -INFINITY, 1e300, 0};
     fill_hostile_steps(&s->steps);
     fixture_machine(s, hostile); /* some of it lies in the steps */
     pki_verdict_add(s, hostile, PKI_WARN, NAN, INFINITY, hostile);

@@ -3,6 +3,8 @@
 #include "place.h"
 #include "valgrind.h"
 
+#include <sys/resource.h>
+
 /* ---- a run that was killed ---- */
 
 static void a_killed_run_is_kept(void **state)
@@ -54,6 +56,43 @@ static void arenas_with_paths_of_their_own(void **state)
     assert_int_equal(pk_stop(), PK_OK);
     assert_int_equal(count_files(), 4);
     expect_region("run.json.prev", "first");
+}
+
+static bool reserves_addresses(void)
+{
+    return is_slow() || strstr(SANITIZERS, "address");
+}
+
+static uint64_t address_space(void)
+{
+    char *text = read_file("/proc/self/statm", NULL);
+    uint64_t pages = strtoull(text, NULL, 10);
+    free(text);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* A batch system's limit: most of what it leaves is the program's. */
+static void a_limit_on_addresses(void **state)
+{
+    int status;
+    (void)state;
+    if (reserves_addresses())
+        skip();
+    pid_t child = fork();
+    if (child == 0) {
+        struct rlimit most = {.rlim_max = RLIM_INFINITY};
+        most.rlim_cur = (rlim_t)address_space() + ((rlim_t)512 << 20);
+        if (setrlimit(RLIMIT_AS, &most) != 0 ||
+            pk_start(pk_options(.trace_path = "run.json", .backends = "none")) != PK_OK)
+            _exit(1);
+        record("of little");
+        void *ours = malloc((size_t)400 << 20);
+        _exit(ours && pk_stop() == PK_OK ? 7 : 2);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 7);
+    expect_region("run.json", "of little");
 }
 
 static void memory_only(void **state)
@@ -241,6 +280,7 @@ int main(void)
         with_folder(a_killed_run_is_kept),
         with_folder(a_clean_run_is_replaced),
         with_folder(arenas_with_paths_of_their_own),
+        with_folder(a_limit_on_addresses),
         with_folder(memory_only),
         with_folder(what_is_no_arena_is_left_alone),
         with_folder(a_running_neighbour_keeps_its_name),

@@ -288,6 +288,28 @@ static void recover(unsigned written, unsigned more)
     recover_either(written, more, true);
 }
 
+/* By whoever clears such files, while it is being read: what was read stays. */
+static void cut_while_it_is_read(void **state)
+{
+    static const char path[] = "spare-cut.json", arena[] = "spare-cut.json.arena";
+    int status;
+    pki_salvage s;
+    seen all = {.in_order = true};
+    (void)state;
+    pid_t child = fork();
+    if (child == 0)
+        die(path, 10, 30, false);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(pki_salvage_open(&s, arena));
+    assert_int_equal(truncate(arena, 0), 0);
+    assert_true(pki_salvage_events(&s, look, &all));
+    pki_salvage_close(&s);
+    assert_int_equal(all.count, 30);
+    assert_false(pki_salvage_open(&s, arena));
+    unlink(path);
+    unlink(arena);
+}
+
 static void killed_in_segments(void **state)
 {
     (void)state;
@@ -358,6 +380,7 @@ int main(void)
         cmocka_unit_test_teardown(a_disk_that_is_full, stop_session),
         cmocka_unit_test_teardown(a_position_that_steps_back, stop_session),
         cmocka_unit_test_teardown(a_file_that_cannot_be_punched, stop_session),
+        cmocka_unit_test(cut_while_it_is_read),
         cmocka_unit_test(killed_in_segments),
         cmocka_unit_test(killed_behind_readers),
     };

@@ -144,11 +144,6 @@ static bool recover_arena(const char *path, const char *trace, const char *out, 
     char head[PKI_HEAD_BYTES];
     pki_salvage s;
     rewrite to;
-    int writer = pki_salvage_writer(path);
-    if (writer > 0)
-        return complaint_set(why, "process %d is still writing it", writer);
-    if (writer < 0)
-        return complaint_set(why, "another process is still writing it");
     size_t head_bytes = make_head(path, head, done, why);
     if (!head_bytes)
         return false;
@@ -188,24 +183,61 @@ static bool is_same_file(const char *a, const char *b)
 
 /* A run that was killed as it went on to another file: what its arena completes has a part's name
  * already, alone or beside its first one. */
-static void find_part(const char *arena, char trace[PATH_MAX])
+static void find_part(const pki_salvage *s, char trace[PATH_MAX])
 {
-    char of[PATH_MAX], part[PATH_MAX];
-    const char *slash = strrchr(arena, '/');
-    pki_salvage s;
-    if (!pki_salvage_open(&s, arena))
-        return;
-    int n = snprintf(of, sizeof of, "%.*s%.*s", slash ? (int)(slash - arena) + 1 : 0, arena,
-                     (int)sizeof s.header->trace_name, s.header->trace_name);
-    uint32_t number = (uint32_t)s.commit.part + 1;
-    uint64_t start = s.header->start_unix;
-    pki_salvage_close(&s);
-    if (n <= 0 || n >= PATH_MAX || !pki_part_name(of, number, part) || !is_of_run(part, start))
+    char part[PATH_MAX];
+    uint32_t number = (uint32_t)s->commit.part + 1;
+    if (!pki_part_name(trace, number, part) || !is_of_run(part, s->header->start_unix))
         return;
     if (is_same_file(part, trace))
         unlink(part);
     else
         snprintf(trace, PATH_MAX, "%s", part);
+}
+
+/* Beside the arena, or where the run had it (an arena_path of its own lies elsewhere). A path out
+ * of a file is believed if the trace there is of that very run. */
+static bool find_whole(const pki_salvage *s, const char *arena, char trace[PATH_MAX],
+                       complaint *why)
+{
+    const pki_arena_header *h = s->header;
+    bool named = pki_ends_with(arena, ".arena");
+    snprintf(trace, PATH_MAX, "%.*s", named ? (int)(strlen(arena) - strlen(".arena")) : 0, arena);
+    if (named && (access(trace, F_OK) == 0 || !h->trace_name[0]))
+        return true;
+    if (!h->trace_name[0])
+        return complaint_set(why, "the name of an arena ends in .arena; with another one say where "
+                                  "its trace goes (-o)");
+    if (!memchr(h->trace_path, 0, sizeof h->trace_path))
+        return complaint_set(why, "damaged: its header makes no sense");
+    snprintf(trace, PATH_MAX, "%s", h->trace_path);
+    if (is_of_run(trace, h->start_unix))
+        return true;
+    char before[PATH_MAX];
+    int n = snprintf(before, sizeof before, "%s.prev", trace); /* the next run has found it */
+    if (n < PATH_MAX && is_of_run(before, h->start_unix)) {
+        snprintf(trace, PATH_MAX, "%s", before);
+        return true;
+    }
+    return complaint_set(why, "its trace %s %s: --trace says where it is now", trace,
+                         access(trace, F_OK) == 0 ? "is another run's" : "is not there");
+}
+
+static bool find_trace(const char *arena, const recovery_wish *wish, char trace[PATH_MAX],
+                       complaint *why)
+{
+    pki_salvage s;
+    if (!pki_salvage_open(&s, arena))
+        return complaint_set(why, "%s", s.why);
+    bool found = true;
+    if (wish->trace)
+        snprintf(trace, PATH_MAX, "%s", wish->trace);
+    else
+        found = find_whole(&s, arena, trace, why);
+    if (found)
+        find_part(&s, trace);
+    pki_salvage_close(&s);
+    return found;
 }
 
 static bool recover_other(const char *path, const char *out, recovery *done, complaint *why)
@@ -220,19 +252,20 @@ static bool recover_other(const char *path, const char *out, recovery *done, com
                : complaint_set(why, "not an arena; to mend a trace, say where it goes with -o");
 }
 
-bool recover_file(const char *path, const char *out, recovery *done, complaint *why)
+bool recover_file(const char *path, const recovery_wish *wish, recovery *done, complaint *why)
 {
     char trace[PATH_MAX];
     if (access(path, R_OK) != 0)
         return complaint_set(why, "%s", strerror(errno));
     if (!pki_salvage_recognise(path))
-        return recover_other(path, out, done, why);
-    if (!pki_ends_with(path, ".arena"))
-        return complaint_set(
-            why, "the name of an arena ends in .arena; without that its trace cannot be found");
-    snprintf(trace, sizeof trace, "%s", path); /* access() takes no longer one */
-    trace[strlen(trace) - strlen(".arena")] = '\0';
-    find_part(path, trace);
-    snprintf(done->out, sizeof done->out, "%s", out ? out : trace);
+        return recover_other(path, wish->out, done, why);
+    int writer = pki_salvage_writer(path);
+    if (writer > 0)
+        return complaint_set(why, "process %d is still writing it", writer);
+    if (writer < 0)
+        return complaint_set(why, "another process is still writing it");
+    if (!find_trace(path, wish, trace, why))
+        return false;
+    snprintf(done->out, sizeof done->out, "%s", wish->out ? wish->out : trace);
     return recover_arena(path, trace, done->out, done, why);
 }

@@ -14,8 +14,13 @@ typedef struct recovery {
     uint64_t cut_bytes;
 } recovery;
 
-/* out NULL: the arena's own trace. False, and why; nothing has been written over then. */
-bool recover_file(const char *path, const char *out, recovery *done, complaint *why);
+typedef struct recovery_wish {
+    const char *out;   /* NULL: the arena's own trace */
+    const char *trace; /* NULL: beside the arena, or where the run had it */
+} recovery_wish;
+
+/* False, and why; nothing has been written over then. */
+bool recover_file(const char *path, const recovery_wish *wish, recovery *done, complaint *why);
 
 /* cut.c: of a trace; out is not NULL. */
 bool recover_cut(const char *path, const char *out, recovery *done, complaint *why);

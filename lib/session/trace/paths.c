@@ -16,7 +16,8 @@
 #include "out/target.h"
 #include "session/captures/capture_path.h"
 
-#define ATTEMPTS 10 /* at a name that others are after, too */
+#define ATTEMPTS 10        /* at a name that others are after, too */
+#define OF_ADDRESS_SPACE 8 /* an eighth of it */
 
 static bool join(char *out, const char *a, const char *b)
 {
@@ -209,10 +210,18 @@ static bool make_file(const char *path, pki_owned *own)
     return false;
 }
 
+/* The usual, or a share of what a limit (ulimit -v, a batch system's) leaves: most of that is the
+ * program's, which may ask for it later. */
+static uint64_t default_bytes(void)
+{
+    uint64_t share = pki_mem_address_space_left() / OF_ADDRESS_SPACE & ~(uint64_t)(PKI_PAGE - 1);
+    return PKI_MAX(PKI_MIN(PKI_MEMORY_DEFAULT, share), PKI_MEMORY_LEAST);
+}
+
 /* What the bound allows, or, when none was given, what the process may have. */
 static pki_arena *make_arena(const pki_config *c, const pki_owned *own)
 {
-    uint64_t bytes = c->memory_bytes ? c->memory_bytes : PKI_MEMORY_DEFAULT;
+    uint64_t bytes = c->memory_bytes ? c->memory_bytes : default_bytes();
     pki_arena *arena = pki_arena_create(own, bytes);
     while (!arena && !c->memory_bytes && errno != ENOSPC && bytes / 2 >= PKI_MEMORY_LEAST) {
         bytes /= 2;

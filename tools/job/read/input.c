@@ -79,7 +79,8 @@ static bool load_arena(const char *path, pki_summary *out, complaint *why)
         return complaint_set(why, "is an arena, and no trace of it can be made in %s", trace);
     close(fd);
     load_options options = {.progress = true};
-    bool loaded = recover_file(path, trace, &done, why) && load_run(trace, &options, out, why);
+    bool loaded = recover_file(path, &(recovery_wish){.out = trace}, &done, why) &&
+                  load_run(trace, &options, out, why);
     unlink(trace);
     if (loaded)
         out->run.complete = false;
