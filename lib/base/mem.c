@@ -6,6 +6,7 @@
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -20,6 +21,10 @@
 #define LUSTRE_MAGIC 0x0BD00BD0
 #define GPFS_MAGIC 0x47504653
 #define BEEGFS_MAGIC 0x19830326
+
+/* What is mapped lies in the file from the start, as far as this; from there on it grows as it is
+ * backed, since people clear away files of a gigabyte. */
+#define FIRST_BYTES ((size_t)16 << 20)
 
 bool pki_mem_file(pki_owned *file, const char *name)
 {
@@ -65,8 +70,9 @@ bool pki_mem_is_locking(void)
 void *pki_mem_map(const pki_owned *file, size_t bytes, bool *locked)
 {
     size_t page = page_bytes();
-    if (!pki_mem_may_grow(bytes) || !pki_own_check(file) || ftruncate(file->fd, (off_t)page) != 0)
-        return NULL; /* it grows as it is backed: `ls` shows what is used */
+    size_t first = bytes < FIRST_BYTES ? bytes : FIRST_BYTES;
+    if (!pki_mem_may_grow(bytes) || !pki_own_check(file) || ftruncate(file->fd, (off_t)first) != 0)
+        return NULL;
     void *seed = mmap(NULL, page, PROT_NONE, MAP_SHARED | MAP_NORESERVE, file->fd, 0);
     if (seed == MAP_FAILED)
         return NULL;
@@ -120,9 +126,16 @@ static bool enable_access(char *base, uint64_t offset, uint64_t bytes, bool lock
     return true;
 }
 
+/* A limit on files that is less than it takes is told by a signal, unless we look first. */
+static bool may_reach(const pki_owned *file, uint64_t end)
+{
+    struct stat now;
+    return (fstat(file->fd, &now) == 0 && (uint64_t)now.st_size >= end) || pki_mem_may_grow(end);
+}
+
 bool pki_mem_back(const pki_owned *file, void *base, uint64_t offset, uint64_t bytes, bool lock)
 {
-    if (!pki_own_check(file))
+    if (!pki_own_check(file) || !may_reach(file, offset + bytes))
         return false;
     int error = posix_fallocate(file->fd, (off_t)offset, (off_t)bytes);
     if (error)
