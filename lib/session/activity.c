@@ -7,6 +7,7 @@
 #include "core/names.h"
 #include "measure/device/regions.h"
 #include "out/chrome/activity.h"
+#include "session/backend.h"
 #include "session/trace/output.h"
 #include "session/service.h"
 
@@ -281,8 +282,19 @@ uint64_t pki_activity_ticks(void)
     return pki_ticks(pki_the_session.config.monotonic);
 }
 
+/* Where nobody tells of devices no step waits for it, and nothing is kept. */
+static void start(pki_session *s)
+{
+    (void)s;
+    pki_fold_lock();
+    if (pki_fold_now())
+        pki_device_await(pki_fold_now()->device, pki_backends_tell_of_devices());
+    pki_fold_unlock();
+}
+
 const pki_service pki_service_activity = {
     .name = "activity",
     .reset = pki_activity_reset,
+    .start = start,
     .after_fork = after_fork,
 };

@@ -104,6 +104,14 @@ bool pki_backends_collecting(void)
     return false;
 }
 
+bool pki_backends_tell_of_devices(void)
+{
+    for (size_t i = 0; i < pki_backend_count; i++)
+        if (pki_load(&live[i]) && pki_backends[i]->devices)
+            return true;
+    return false;
+}
+
 void pki_backends_collect(void)
 {
     for (size_t i = 0; i < pki_backend_count; i++)

@@ -39,6 +39,7 @@ typedef enum pki_flush {
 typedef struct pki_backend {
     const char *name;
     bool by_default; /* without a word in pk_options.backends */
+    bool devices;    /* it tells what devices did, after they did it (session/activity.h) */
     void (*probe)(pk_backend_info *info);
     bool (*start)(const pki_config *config);
     pki_mirror *mirror;
@@ -61,6 +62,7 @@ void pki_backends_start(const pki_config *config);
 void pki_backends_flush(pki_flush why);
 void pki_backends_collect(void);
 bool pki_backends_collecting(void); /* does any have something to be collected, now or later? */
-uint64_t pki_backends_cpu(void);    /* of the running or the last session */
+bool pki_backends_tell_of_devices(void);
+uint64_t pki_backends_cpu(void); /* of the running or the last session */
 void pki_backends_stop(void);
 void pki_backends_after_fork(void);

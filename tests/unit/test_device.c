@@ -2,11 +2,33 @@
  * done with. */
 #include "device.h"
 
+#include "measure/device/state.h"
+
 static pki_device *create(void)
 {
     pki_device *d = pki_device_create(PKI_DEVICE_ITEMS);
     assert_non_null(d);
     return d;
+}
+
+/* Where nobody tells of devices no step waits for them: a run of a million steps keeps nothing. */
+static void test_nobody_is_awaited(void **state)
+{
+    pki_device *d = create();
+    pki_summary s;
+    (void)state;
+    pki_device_await(d, false);
+    for (uint64_t i = 0; i < 1000; i++)
+        step(d, i, 1000);
+    assert_true(d->step_used == 0 && d->step_room <= 64);
+    assert_int_equal(d->step_count, 1000);
+    pki_device_await(d, true);
+    for (uint64_t i = 1000; i < 1100; i++)
+        step(d, i, 1000);
+    assert_int_equal(d->step_used, 100);
+    finish(d, 0, &s);
+    assert_int_equal(s.gpu_count, 0);
+    pki_summary_finish(&s);
 }
 
 /* ---- one step ---- */
@@ -371,6 +393,7 @@ static void test_null_does_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nobody_is_awaited),
         cmocka_unit_test(test_streams_are_united),
         cmocka_unit_test(test_short_is_below_ten_microseconds),
         cmocka_unit_test(test_gaps_of_launches_and_of_waits),

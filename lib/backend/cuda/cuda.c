@@ -11,6 +11,7 @@
 #include "backend/cuda/reasons.h"
 #include "base/clock.h"
 #include "core/inside.h"
+#include "session/activity.h"
 #include "session/backend.h"
 #include "session/session.h"
 
@@ -63,8 +64,11 @@ static bool start(const pki_config *config)
 
 static void collect(void)
 {
+    uint64_t now = pki_activity_ns_of_ticks(pki_activity_ticks());
     if (pki_cuda_known() == PKI_CUDA_LIVE)
         pki_cuda_harvest();
+    else
+        pki_cuda_harvest_nothing(now); /* nobody had begun a span until then */
 }
 
 static void wait_for_the_rest(void)
@@ -129,6 +133,7 @@ extern const pki_backend pki_backend_cuda;
 const pki_backend pki_backend_cuda = {
     .name = "cuda",
     .by_default = true,
+    .devices = true,
     .probe = probe,
     .start = start,
     .collect = collect,

@@ -244,6 +244,7 @@ static void after_fork(void)
 const pki_backend pki_backend_cupti = {
     .name = "cupti",
     .by_default = false,
+    .devices = true,
     .probe = probe,
     .start = start,
     .requested = is_requested,

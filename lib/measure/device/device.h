@@ -58,6 +58,10 @@ void pki_device_memory(pki_device *d, uint32_t device, uint64_t ns, double bytes
  * in no step's figures. */
 void pki_device_step(pki_device *d, const pki_step *step);
 
+/* Is anybody there who may tell later what a device did in a step? At first: yes. While there is
+ * not, a step is known as it ends, and none waits. */
+void pki_device_await(pki_device *d, bool anybody);
+
 /* All that began before this moment has been added. */
 void pki_device_finalised(pki_device *d, uint64_t ns);
 

@@ -95,6 +95,7 @@ struct pki_device {
     size_t items_most, item_count; /* over all devices */
     uint64_t expected_warmup;
     uint64_t finalised;
+    bool alone;          /* nobody tells of devices (pki_device_await) */
     uint64_t step_count; /* swept, of those that count */
     uint64_t late, without_room;
     size_t step_first, step_used, step_room;

@@ -173,7 +173,15 @@ void pki_device_step(pki_device *d, const pki_step *step)
     }
     d->steps[(d->step_first + d->step_used++) % d->step_room] =
         (pki_device_step_window){step->index, step->start, step->start + step->duration, counts};
+    if (d->alone)
+        close_oldest(d);
     close_finalised(d);
+}
+
+void pki_device_await(pki_device *d, bool anybody)
+{
+    if (d)
+        d->alone = !anybody;
 }
 
 void pki_device_finalised(pki_device *d, uint64_t ns)
