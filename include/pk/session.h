@@ -106,8 +106,9 @@ typedef struct pk_backend_info {
 /* name: "cuda", "cupti", "nvtx", "nccl" or "nvml"; PK_ENOENT for any other. */
 PK_API pk_status pk_backend_status(const char *name, pk_backend_info *info);
 
-/* Names the calling thread in trace and report; copied, at most 63 bytes. Without it the thread has
- * the name that pthread_setname_np gave it. */
+/* Names the calling thread in trace and report, in this session and those that follow; it may come
+ * before pk_start. Copied, at most 63 bytes. Without it the thread has the name that
+ * pthread_setname_np gave it. Allocates. */
 PK_API void pk_thread_name(const char *name);
 
 /* ---- for libpk_mpi and libpk_nccl, which may be preloaded into a program without perfkit ---- */

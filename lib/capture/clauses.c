@@ -232,6 +232,11 @@ bool pki_clauses_parse(const char *text, pki_clauses *clauses, char *why, size_t
     return true;
 }
 
+bool pki_clauses_await_steps(const pki_clauses *c)
+{
+    return c->slow != 0 || c->range_count || c->every || c->cycle.active || c->straggler;
+}
+
 uint64_t pki_clauses_longest(const pki_clauses *c)
 {
     uint64_t behind = c->kernels == PKI_KERNELS_ARMED ? c->behind : 0;

@@ -53,5 +53,8 @@ typedef struct pki_clauses {
 /* "" is none. False, and why (which clause, and what is wrong with it). */
 bool pki_clauses_parse(const char *text, pki_clauses *clauses, char *why, size_t size);
 
+/* Is one of them about steps? */
+bool pki_clauses_await_steps(const pki_clauses *clauses);
+
 /* The most steps that one capture by these clauses is of. */
 uint64_t pki_clauses_longest(const pki_clauses *clauses);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -24,6 +25,8 @@ static _Thread_local uint32_t refused_in;
 
 static pthread_key_t key;
 static bool key_made;
+static pthread_key_t name_key; /* by pk_thread_name: it outlives the thread's blocks and sessions */
+static bool name_key_made;
 
 static void at_thread_exit(void *block);
 
@@ -95,14 +98,32 @@ static void copy_system_name(pki_thread *t)
     }
 }
 
+static void set_name(pki_thread *t, const char *name)
+{
+    strncpy(t->name, name, sizeof t->name - 1);
+    t->name[sizeof t->name - 1] = 0;
+    t->named = 1;
+    pki_bump(&t->name_version, 1);
+}
+
+/* The one that the thread has given itself, maybe before pk_start; else the system's. */
+static void find_name(pki_thread *t)
+{
+    const char *own = name_key_made ? pthread_getspecific(name_key) : NULL;
+    t->named = 0;
+    t->name[0] = 0;
+    pki_bump(&t->name_version, 1);
+    if (own)
+        set_name(t, own);
+    else
+        copy_system_name(t);
+}
+
 static void adopt(pki_registry *r, pki_thread *t)
 {
     pki_store(&t->tid,
               (uint32_t)syscall(SYS_gettid)); /* session/collector/stepper.c may be reading */
-    t->named = 0;
-    t->name[0] = 0;
-    pki_bump(&t->name_version, 1);
-    copy_system_name(t);
+    find_name(t);
     t->starved = t->over = t->untimed_open = 0;
     t->steps = t->lost_since_step = 0;
     pki_store(&t->state, (pki_load(&t->state) & ~(uint64_t)UINT32_MAX) | PKI_FRAME_OFFSET(0));
@@ -236,24 +257,42 @@ pki_thread *pki_thread_join(void)
     return t;
 }
 
-static void set_name(pki_thread *t, const char *name)
+/* For the sessions to come: a thread may name itself before pk_start. Without memory it has the
+ * system's name there. */
+static void keep_name(const char *name)
 {
-    strncpy(t->name, name, sizeof t->name - 1);
-    t->name[sizeof t->name - 1] = 0;
-    t->named = 1;
-    pki_bump(&t->name_version, 1);
+    char *copy = strndup(name, PKI_THREAD_NAME - 1);
+    if (!copy)
+        return;
+    pki_registry_lock();
+    if (!name_key_made)
+        name_key_made = pthread_key_create(&name_key, free) == 0;
+    bool made = name_key_made;
+    pki_registry_unlock();
+    char *before = made ? pthread_getspecific(name_key) : NULL;
+    free(made && pthread_setspecific(name_key, copy) == 0 ? before : copy);
+}
+
+/* Gives the name to what the calling thread records in now. */
+static void name_block(const char *name)
+{
+    pki_thread *t = pki_thread_join();
+    if (!t)
+        return;
+    pki_registry_lock();
+    set_name(t, name);
+    pki_registry_unlock();
 }
 
 void pk_thread_name(const char *name)
 {
-    if (!name || !pki_load(&pk_gate_) || !pki_enter())
+    if (!name || !pki_enter())
         return;
-    pki_thread *t = pki_thread_join();
-    if (t) {
-        pki_registry_lock();
-        set_name(t, name);
-        pki_registry_unlock();
-    }
+    int saved = errno;
+    keep_name(name);
+    if (pki_load(&pk_gate_))
+        name_block(name);
+    errno = saved;
     pki_leave();
 }
 

@@ -33,6 +33,7 @@
 #include "stats/table.h"
 
 #define PKI_DEPTH_MAX 64
+#define PKI_THREAD_NAME 64 /* bytes with the 0 */
 #define PKI_DEEP_KEPT                                                                              \
     64 /* regions beyond PKI_DEPTH_MAX whose ids are kept, so that their ends are recognised */
 
@@ -194,7 +195,7 @@ typedef struct pki_thread {
     uint32_t tid;
     uint32_t index;
     uint32_t name_version; /* grows when name changes; the collector writes it out again */
-    char name[64];
+    char name[PKI_THREAD_NAME];
     uint32_t deep[PKI_DEEP_KEPT];
     pki_work work[PKI_DEPTH_MAX + 2];
     pki_counted *counted; /* by name id; changes under the registry's lock */

@@ -271,7 +271,7 @@ static const pki_member requests_members[] = {
 static const pki_shape requests = {SHAPE(pki_request_summary, requests_members)};
 
 static const pki_member whole_run_members[] = {
-    PLAINS(pki_whole_run, time, thread),
+    PLAINS(pki_whole_run, time, thread, busiest),
     {KINDS(pki_whole_run, PKI_SHARES)},
 };
 static const pki_shape whole_run = {SHAPE(pki_whole_run, whole_run_members)};

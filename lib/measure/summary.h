@@ -86,7 +86,8 @@ typedef struct pki_counter_row {
 /* Of a run without steps (measure/whole_run.h). */
 typedef struct pki_whole_run {
     uint64_t time; /* 0: there is none */
-    char *thread;  /* whose it is */
+    char *thread;  /* whose it is: the main one's, or */
+    bool busiest;  /* of those that have regions the one most in them, the main one having none */
     uint64_t kinds[PKI_SHARES];
 } pki_whole_run;
 
@@ -136,6 +137,7 @@ typedef struct pki_run {
     double clock_ppm;               /* of its rate at start against the whole run */
     char *trace_path;               /* "" if there is none */
     char *source;                   /* "session", or what it was read from: "trace events", ... */
+    bool awaits_steps;              /* captures of steps are asked for; not in the file */
     bool complete;                  /* false: a killed run, recovered, or still running */
     int32_t local_rank, local_size; /* on this host; local_size 0: not known */
     char *clock_reason;             /* why the cycle counter is not trusted; "": it is */

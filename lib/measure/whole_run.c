@@ -36,6 +36,7 @@ bool pki_whole_run_fill(pki_summary *s)
     whole->time = PKI_MAX(s->run.wall, inside);
     memcpy(whole->kinds, thread->kinds, sizeof thread->kinds);
     whole->kinds[PKI_UNTRACKED] = whole->time - inside;
+    whole->busiest = thread->tid != s->run.pid;
     whole->thread = strdup(thread->name ? thread->name : "");
     return whole->thread != NULL;
 }

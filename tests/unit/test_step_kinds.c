@@ -2,6 +2,7 @@
  */
 #include "session.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -204,6 +205,23 @@ static void a_run_without_steps_is_broken_down(void **state)
     assert_int_equal(sum_of(run->kinds), run->time);
     assert_true(run->kinds[PK_DATA] >= SPENT_NS && run->kinds[PK_COMPUTE] >= SPENT_NS);
     assert_true(run->kinds[PKI_UNTRACKED] >= SPENT_NS);
+    assert_false(run->busiest);
+}
+
+static void *work_apart(void *unused)
+{
+    work(&load);
+    return unused;
+}
+
+static void the_busiest_thread_is_called_so(void **state)
+{
+    (void)state;
+    pthread_t worker;
+    assert_int_equal(pthread_create(&worker, NULL, work_apart, NULL), 0);
+    pthread_join(worker, NULL);
+    stop_and_gather();
+    assert_true(summary.whole_run.busiest && summary.whole_run.kinds[PK_DATA] >= SPENT_NS);
 }
 
 static void a_run_with_steps_is_not(void **state)
@@ -228,6 +246,7 @@ int main(void)
         with_summary(begun_twice_is_one_pause_in_two_parts),
         with_summary(off_is_nothing),
         with_summary(a_run_without_steps_is_broken_down),
+        with_summary(the_busiest_thread_is_called_so),
         with_summary(a_run_with_steps_is_not),
     };
     return both_clocks(step_kinds);

@@ -305,6 +305,33 @@ static void a_name_given_after_the_first_region(void **state)
     stop_and_count();
 }
 
+static const char *names_given[2];
+
+/* Before the session, and for the next one, too. */
+static void *name_before_the_session(void *unused)
+{
+    pk_thread_name("early bird");
+    for (int i = 0; i < 2; i++) {
+        start_session(NULL);
+        pk_region_begin(&inner);
+        names_given[i] = strdup(name_of_block(0));
+        pk_region_end(&inner);
+        stop_and_count();
+    }
+    return unused;
+}
+
+static void a_name_given_before_the_session(void **state)
+{
+    (void)state;
+    stop_and_count();
+    run(name_before_the_session, NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(names_given[i], "early bird");
+        free((char *)names_given[i]);
+    }
+}
+
 static void errno_is_the_programs(void **state)
 {
     (void)state;
@@ -335,6 +362,7 @@ int main(void)
         with_session(threads_outlive_sessions),
         with_session(names_of_threads),
         with_session(a_name_given_after_the_first_region),
+        with_session(a_name_given_before_the_session),
         with_session(errno_is_the_programs),
     };
     return both_clocks(threads);

@@ -335,6 +335,12 @@ static void about_the_steps(void **state)
     s = good_run();
     s.steps = (pki_step_summary){0};
     assert_string_equal(names_of(&s), "no-steps");
+    s = good_run();
+    s.steps = (pki_step_summary){0};
+    s.run.awaits_steps = true; /* captures of slow steps, say */
+    assert_true(pki_verdicts_fill(&s) && s.verdict_count == 1);
+    assert_true(s.verdicts[0].severity == PKI_WARN && strstr(s.verdicts[0].text, "captures"));
+    pki_summary_finish(&s);
 }
 
 static void warnings_first_then_good_then_notes(void **state)

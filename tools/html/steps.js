@@ -131,12 +131,12 @@ function otherSteps(report) {
             percent(row.time.sum / report.run.wall)])));
 }
 
-/* A run without steps: its main thread's time. */
+/* A run without steps: the time of its main thread, or of the busiest where that one has no regions. */
 function wholeRun(report) {
     const { whole_run: run } = report;
     const kinds = KINDS.filter((kind) => run.kinds[kind] > 0).toSorted((a, b) => run.kinds[b] - run.kinds[a]);
     section('steps', 'Whole run, without steps', null).append(
-        card('Where the time of its main thread went', run.thread, table(['Kind', 'In all', 'Share'], kinds.map((kind) => [
+        card(`Where the time of its ${run.busiest ? 'busiest' : 'main'} thread went`, run.thread, table(['Kind', 'In all', 'Share'], kinds.map((kind) => [
             [swatch(kind), kind], time(run.kinds[kind]), [percent(run.kinds[kind] / run.time), bar(run.kinds[kind] / run.time, kind)]]))));
 }
 

@@ -80,14 +80,20 @@ bool pki_verdict_communication(pki_summary *s, pki_sentence *words)
                                     PKI_WARN, share, bound ? PKI_COMM_BOUND_SHARE : PKI_COMM_SHARE);
 }
 
+static const char *whose_time(const pki_summary *s)
+{
+    if (!s->whole_run.time)
+        return "The loop";
+    return s->whole_run.busiest ? "The busiest thread" : "The main thread";
+}
+
 bool pki_verdict_waiting(pki_summary *s, pki_sentence *words)
 {
     double share = pki_verdict_share(s, KIND(PK_WAIT));
     if (!(share > PKI_WAIT_SHARE) || awaited_loader(s) || pki_gpu_is_busy(s, false))
         return true; /* what a loop does while a device works is waiting */
-    pki_sentence_add(words, "%s waits for %s of the %s (threshold 30 %%)",
-                     s->whole_run.time ? "The main thread" : "The loop", PERCENT(share),
-                     pki_verdict_unit(s));
+    pki_sentence_add(words, "%s waits for %s of the %s (threshold 30 %%)", whose_time(s),
+                     PERCENT(share), pki_verdict_unit(s));
     pki_sentence_add_regions(words, s, KIND(PK_WAIT));
     pki_sentence_add(words,
                      " Look in the trace at what the awaited thread or device does meanwhile.");

@@ -177,5 +177,9 @@ bool pki_verdict_no_steps(pki_summary *s, pki_sentence *words)
         words,
         "No steps: call pk_step(items) at the end of each turn of the main loop, and the report"
         " shows what a step's time goes to.");
-    return pki_verdict_add_sentence(words, s, "no-steps", PKI_NOTE, 0, 0);
+    if (s->run.awaits_steps)
+        pki_sentence_add(words, " The captures that are asked for are of steps, too: without them"
+                                " none is made.");
+    return pki_verdict_add_sentence(words, s, "no-steps", s->run.awaits_steps ? PKI_WARN : PKI_NOTE,
+                                    0, 0);
 }

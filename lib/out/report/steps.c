@@ -154,8 +154,10 @@ static void put_whole_run(const pki_whole_run *whole, FILE *file)
     if (whole->time == 0)
         return;
     pki_report_title(file, "WHOLE RUN, without steps");
-    fputs("  where the time of its main thread goes                                        sum\n",
-          file);
+    char whose[64];
+    snprintf(whose, sizeof whose, "  where the time of its %s thread goes",
+             whole->busiest ? "busiest" : "main");
+    fprintf(file, "%-78ssum\n", whose);
     put_kinds(whole->kinds, 1, file);
 }
 

@@ -63,6 +63,7 @@ bool pki_run_fill(const pki_session *s, pki_run *r)
                    .clock_reason = copy(run.clock_reason),
                    .trace_path = copy(s->paths.trace),
                    .source = copy("session"),
+                   .awaits_steps = pki_clauses_await_steps(&s->config.capture),
                    .complete = true};
     return r->program && r->host && r->version && r->clock && r->clock_reason && r->trace_path &&
            r->source;
