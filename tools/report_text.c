@@ -189,7 +189,6 @@ static void put_environments(const pki_environment *a, const pki_environment *b,
     put_difference("program's build ID", a->build_id, b->build_id, file);
     put_difference("perfkit's compiler", a->compiler, b->compiler, file);
     put_difference("commit", a->commit, b->commit, file);
-    put_difference("changed files", a->modified, b->modified, file);
 }
 
 int report_beside(const pki_summary *mine, const pki_summary *other, const char *path,

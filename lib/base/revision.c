@@ -1,26 +1,17 @@
 #include "base/revision.h"
 
-#include <endian.h>
-#include <fcntl.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/compiler.h"
 #include "base/small_file.h"
 
 #define PATH 4096
 #define LEVELS_MOST 32
 #define PACKED_MOST ((size_t)1 << 20) /* bytes of packed-refs */
-#define FILES_MOST 20000              /* of the index: 2 us each, */
-#define COMPARE_NS 50000000u          /* but on a network's file system as much as a thousand */
-#define INDEX_MOST ((size_t)64 << 20)
-#define ENTRY 62 /* bytes of an entry of the index, in front of its name */
 
 typedef struct repository {
     char top[PATH], folder[PATH], common[PATH]; /* common: that of all its work trees */
@@ -118,84 +109,11 @@ static void read_commit(const repository *r, pki_revision *out)
     find_packed(r, name, out);
 }
 
-/* ---- what git knows of the files ---- */
-
-static uint32_t number_at(const char *at)
-{
-    uint32_t value;
-    memcpy(&value, at, sizeof value);
-    return be32toh(value);
-}
-
-/* 0: as git knows it, 1: another time, 2: another size, or gone. */
-static int compare_file(const char *top, const char *entry, const char *name, size_t length)
-{
-    char path[PATH];
-    struct stat about;
-    int n = snprintf(path, sizeof path, "%s/%.*s", top, (int)length, name);
-    uint32_t mode = number_at(entry + 24);
-    if (n <= 0 || n >= PATH || (mode & 0170000) == 0160000) /* a submodule is a folder */
-        return 0;
-    if (lstat(path, &about) != 0 || (uint32_t)about.st_size != number_at(entry + 36))
-        return 2;
-    bool same = (uint32_t)about.st_mtim.tv_sec == number_at(entry + 8) &&
-                (number_at(entry + 12) == 0 || /* some systems keep seconds alone */
-                 (uint32_t)about.st_mtim.tv_nsec == number_at(entry + 12));
-    return same ? 0 : 1;
-}
-
-static void compare_files(const char *top, const char *index, size_t size, pki_revision *out)
-{
-    static const char *const words[] = {"no", "perhaps", "yes"};
-    size_t version = size > 12 ? number_at(index + 4) : 0,
-           count = version ? number_at(index + 8) : 0;
-    size_t at = 12;
-    int worst = 0;
-    if (version < 2 || version > 3 || memcmp(index, "DIRC", 4) != 0 || count > FILES_MOST)
-        return;
-    uint64_t until = pki_monotonic_ns() + COMPARE_NS;
-    for (size_t i = 0; i < count && worst < 2; i++) {
-        if (at + ENTRY + 2 >= size || (i % 64 == 63 && pki_monotonic_ns() > until))
-            return;
-        unsigned flags = (unsigned char)index[at + 60];
-        size_t head = ENTRY + (version == 3 && (flags & 0x40) ? 2 : 0);
-        size_t length = strnlen(index + at + head, size - at - head);
-        if (at + head + length >= size)
-            return;
-        int found = compare_file(top, index + at, index + at + head, length);
-        worst = PKI_MAX(worst, found);
-        at += (head + length + 8) & ~(size_t)7;
-    }
-    snprintf(out->modified, sizeof out->modified, "%s", words[worst]);
-}
-
-static void read_modified(const repository *r, pki_revision *out)
-{
-    char path[PATH];
-    struct stat about;
-    if (!join(path, r->folder, "index"))
-        return;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return;
-    bool fits = fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0 &&
-                (size_t)about.st_size <= INDEX_MOST;
-    size_t size = fits ? (size_t)about.st_size : 0;
-    char *index = size ? malloc(size) : NULL;
-    if (index && read(fd, index, size) == (ssize_t)size)
-        compare_files(r->top, index, size, out);
-    free(index);
-    close(fd);
-}
-
-void pki_revision_read(const char *folder, bool files, pki_revision *out)
+void pki_revision_read(const char *folder, pki_revision *out)
 {
     repository *r = calloc(1, sizeof *r);
     memset(out, 0, sizeof *out);
-    if (r && find_repository(folder, r)) {
+    if (r && find_repository(folder, r))
         read_commit(r, out);
-        if (out->commit[0] && files)
-            read_modified(r, out);
-    }
     free(r);
 }

@@ -14,5 +14,4 @@ typedef struct pki_environment {
     char *program_compiler; /* of the executable, by its .comment section */
     char *build_id;         /* its GNU build ID */
     char *commit, *branch;  /* of the git repository that the working directory was in at the end */
-    char *modified;         /* its files: "no", "yes", "perhaps" (lib/base/revision.h) */
 } pki_environment;

@@ -230,7 +230,7 @@ static const pki_shape capture = {SHAPE(pki_capture, capture_members)};
 
 static const pki_member environment_members[] = {
     PLAINS(pki_environment, memory, processors, cpu, architecture, kernel, gpu, driver, command,
-           compiler, program_compiler, build_id, commit, branch, modified),
+           compiler, program_compiler, build_id, commit, branch),
 };
 const pki_shape pki_environment_shape = {SHAPE(pki_environment, environment_members)};
 

@@ -137,10 +137,10 @@ typedef struct pki_run {
     double clock_ppm;               /* of its rate at start against the whole run */
     char *trace_path;               /* "" if there is none */
     char *source;                   /* "session", or what it was read from: "trace events", ... */
-    bool awaits_steps;              /* captures of steps are asked for; not in the file */
     bool complete;                  /* false: a killed run, recovered, or still running */
     int32_t local_rank, local_size; /* on this host; local_size 0: not known */
     char *clock_reason;             /* why the cycle counter is not trusted; "": it is */
+    bool awaits_steps;              /* captures of steps are asked for; not in the file */
 } pki_run;
 
 /* What perfkit itself took; CPU time in ns. Filled by pki_overhead_fill (measure/overhead.h). */

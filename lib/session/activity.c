@@ -229,8 +229,17 @@ static void finalise(void)
     pki_fold_unlock();
 }
 
+static void await(bool anybody)
+{
+    pki_fold_lock();
+    if (pki_fold_now())
+        pki_device_await(pki_fold_now()->device, anybody);
+    pki_fold_unlock();
+}
+
 void pki_activity_begins(pki_source source, uint64_t ns)
 {
+    await(true);
     known_until[source] = ns;
 }
 
@@ -286,10 +295,7 @@ uint64_t pki_activity_ticks(void)
 static void start(pki_session *s)
 {
     (void)s;
-    pki_fold_lock();
-    if (pki_fold_now())
-        pki_device_await(pki_fold_now()->device, pki_backends_tell_of_devices());
-    pki_fold_unlock();
+    await(pki_backends_tell_of_devices(NULL));
 }
 
 const pki_service pki_service_activity = {

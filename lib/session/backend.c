@@ -104,10 +104,10 @@ bool pki_backends_collecting(void)
     return false;
 }
 
-bool pki_backends_tell_of_devices(void)
+bool pki_backends_tell_of_devices(const pki_backend *but)
 {
     for (size_t i = 0; i < pki_backend_count; i++)
-        if (pki_load(&live[i]) && pki_backends[i]->devices)
+        if (pki_load(&live[i]) && pki_backends[i]->devices && pki_backends[i] != but)
             return true;
     return false;
 }

@@ -62,7 +62,8 @@ void pki_backends_start(const pki_config *config);
 void pki_backends_flush(pki_flush why);
 void pki_backends_collect(void);
 bool pki_backends_collecting(void); /* does any have something to be collected, now or later? */
-bool pki_backends_tell_of_devices(void);
+/* Does any, but for this one (NULL: none is left out)? */
+bool pki_backends_tell_of_devices(const pki_backend *but);
 uint64_t pki_backends_cpu(void); /* of the running or the last session */
 void pki_backends_stop(void);
 void pki_backends_after_fork(void);

@@ -45,20 +45,20 @@ static pk_status flush(pki_session *s)
     pki_drain_round(s, true);
     if (s->config.no_collector) {
         pki_collect_check_clock(s, false);
-        pki_services_each(round, s);
+        pki_services_each(round, (s));
     }
-    pki_services_each(flush, s);
+    pki_services_each(flush, (s));
     pki_output_check(s);
     pk_status status = s->unreported;
     s->unreported = PK_OK;
-    pki_services_each(look, s);
+    pki_services_each(look, (s));
     pki_toll_of_caller(s, before);
     pki_toll_publish(s);
     if (s->config.no_collector)
-        pki_services_each(behind, s);
+        pki_services_each(behind, (s));
     pthread_mutex_unlock(&pki_drain_lock);
     if (s->config.no_collector)
-        pki_services_each(unlocked);
+        pki_services_each(unlocked, ());
     return status
                ? pki_fail(status, "trace %s: %s", s->paths.trace, pki_output_error_text(s, status))
                : PK_OK;

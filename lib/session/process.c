@@ -29,7 +29,7 @@
 static void in_child(void)
 {
     pki_session *s = &pki_the_session;
-    pki_services_each(after_fork);
+    pki_services_each(after_fork, ());
     if (pki_session_after_fork()) {
         pki_drain_abandon(s);
         pki_activity_reset();

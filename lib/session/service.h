@@ -62,12 +62,12 @@ typedef struct pki_service {
 extern const pki_service *const pki_services[];
 extern const size_t pki_service_count;
 
-/* Each service in turn that has this function. */
-#define pki_services_each(function, ...)                                                           \
+/* Each service in turn that has this function; its arguments in parentheses. */
+#define pki_services_each(function, arguments)                                                     \
     do {                                                                                           \
         for (size_t each_ = 0; each_ < pki_service_count; each_++)                                 \
             if (pki_services[each_]->function)                                                     \
-                pki_services[each_]->function(__VA_ARGS__);                                        \
+                pki_services[each_]->function arguments;                                           \
     } while (0)
 
 pk_status pki_services_open(pki_session *session); /* until the first that fails */

@@ -70,7 +70,7 @@ static pk_status undo(pki_session *s, pk_status status)
     if (s->writing && pki_own_is_at(&s->file.own, s->paths.trace))
         unlink(s->paths.trace);
     pki_drain_abandon(s);
-    pki_services_each(abandon, s);
+    pki_services_each(abandon, (s));
     pki_arena *arena = pki_paths_undo(&s->paths, &s->arena);
     if (s->registry) {
         pki_fold_open(NULL, false, 0);
@@ -154,7 +154,7 @@ pk_status pki_session_start(pki_session *s, const pk_options *options)
     if (s->open)
         return pki_fail(PK_EBUSY, "perfkit is already started in this process");
     memset(s, 0, sizeof *s);
-    pki_services_each(reset);
+    pki_services_each(reset, ());
     pk_status status = open_session(s, options);
     s->open = status == PK_OK;
     if (!s->open) {
@@ -164,6 +164,6 @@ pk_status pki_session_start(pki_session *s, const pk_options *options)
     pki_backends_start(&s->config);
     log_start(s);
     warn_of_clock(s);
-    pki_services_each(start, s);
+    pki_services_each(start, (s));
     return PK_OK;
 }

@@ -20,17 +20,17 @@
 static void last_rounds(pki_session *s)
 {
     uint64_t now = pki_ticks(s->config.monotonic), before = pki_toll_begin();
-    pki_services_each(halt, s);
+    pki_services_each(halt, (s));
     pki_backends_flush(PKI_FLUSH_LAST);
     pthread_mutex_lock(&pki_drain_lock);
     pki_backends_stop();
-    pki_services_each(close, s);
+    pki_services_each(close, (s));
     pthread_mutex_unlock(&pki_drain_lock);
     pki_registry_close(s->registry);
     pki_collect_stop(s);
     pthread_mutex_lock(&pki_drain_lock);
     pki_collect_check_clock(s, true);
-    pki_services_each(look, s);
+    pki_services_each(look, (s));
     s->stop_ns = pki_clock_ns(&s->arena->header->clock, now);
     pki_drain_seal(s);
     pki_drain_round(s, false);
@@ -40,7 +40,7 @@ static void last_rounds(pki_session *s)
     pki_output_check(s);
     pki_run_counts(s, &s->final);
     pki_session_set_last_counts(&s->final);
-    pki_services_each(end, s);
+    pki_services_each(end, (s));
     pki_toll_of_caller(s, before);
     pthread_mutex_unlock(&pki_drain_lock);
 }
@@ -80,10 +80,10 @@ static void warn_of_copies(const pki_session *s)
 pk_status pki_session_stop(pki_session *s)
 {
     last_rounds(s);
-    pki_services_each(wait, s);
+    pki_services_each(wait, (s));
     warn_of_copies(s);
     pk_status status = write_reports(s);
-    pki_services_each(forget);
+    pki_services_each(forget, ());
     s->arena->header->running = 0;
     /* An arena completes its trace, so without one it is of no use. */
     pki_paths_end(&s->paths, s->arena, s->error_status && s->trace_location != PKI_TRACE_GONE);

@@ -135,7 +135,7 @@ class SlowStep(InFolder):
         events, rows = loop([2 * MS, 43 * MS])
         block = {"memory": 8 << 30, "processors": 2, "cpu": "Some CPU", "architecture": "x86_64", "kernel": "Linux 6.1", "gpu": "",
                  "driver": "", "command": "train --fast", "compiler": "gcc 12", "program_compiler": "", "build_id": "ab12",
-                 "commit": "0123456789abcdef0123456789abcdef01234567", "branch": "main", "modified": "no"}
+                 "commit": "0123456789abcdef0123456789abcdef01234567", "branch": "main"}
         path = self.file(capture(events, rows, environment=block))
         self.assertEqual(json.loads(self.report("--json", path))["environment"], block)
         text = self.report(path)

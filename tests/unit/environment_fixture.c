@@ -18,15 +18,14 @@ static void fill_usual(pki_environment *e)
                            .program_compiler = strdup("GCC: (Debian 12.2.0-14) 12.2.0"),
                            .build_id = strdup("0123456789abcdef0123456789abcdef01234567"),
                            .commit = strdup("89abcdef0123456789abcdef0123456789abcdef"),
-                           .branch = strdup("main"),
-                           .modified = strdup("perhaps")};
+                           .branch = strdup("main")};
 }
 
 static void fill_hostile(pki_environment *e, const char *hostile)
 {
     char **const texts[] = {&e->cpu,    &e->architecture, &e->kernel,   &e->gpu,
                             &e->driver, &e->command,      &e->compiler, &e->program_compiler,
-                            &e->commit, &e->branch,       &e->modified, &e->build_id};
+                            &e->commit, &e->branch,       &e->build_id};
     e->memory = e->processors = UINT64_MAX;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         *texts[i] = strdup(hostile);

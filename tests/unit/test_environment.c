@@ -144,13 +144,12 @@ static void a_damaged_one_says_nothing_or_something(void **state)
 
 /* ---- the revision ---- */
 
-static void expect_revision(const char *commit, const char *branch, const char *modified)
+static void expect_revision(const char *commit, const char *branch)
 {
     pki_revision r;
-    pki_revision_read(folder, true, &r);
+    pki_revision_read(folder, &r);
     assert_string_equal(r.commit, commit);
     assert_string_equal(r.branch, branch);
-    assert_string_equal(r.modified, modified);
 }
 
 static void a_branch_is_followed(void **state)
@@ -158,19 +157,19 @@ static void a_branch_is_followed(void **state)
     (void)state;
     make_folder(".git");
     write_text(".git/HEAD", "ref: refs/heads/topic/one\n");
-    expect_revision("", "topic/one", "");
+    expect_revision("", "topic/one");
     write_text(".git/packed-refs", "# pack-refs\n" OTHER " refs/heads/topic/one-more\n" COMMIT
                                    " refs/heads/topic/one\n");
-    expect_revision(COMMIT, "topic/one", "");
+    expect_revision(COMMIT, "topic/one");
     make_folder(".git/refs");
     make_folder(".git/refs/heads");
     make_folder(".git/refs/heads/topic");
     write_text(".git/refs/heads/topic/one", OTHER "\n");
-    expect_revision(OTHER, "topic/one", "");
+    expect_revision(OTHER, "topic/one");
     write_text(".git/HEAD", COMMIT "\n");
-    expect_revision(COMMIT, "", "");
+    expect_revision(COMMIT, "");
     write_text(".git/HEAD", "nonsense\n");
-    expect_revision("", "", "");
+    expect_revision("", "");
 }
 
 /* Only root may give a folder away. */
@@ -182,10 +181,10 @@ static void somebody_elses_is_not_followed(void **state)
         skip();
     path_in(path, ".git");
     write_text(".git/HEAD", COMMIT "\n");
-    expect_revision(COMMIT, "", "");
+    expect_revision(COMMIT, "");
     if (chown(path, 65534, (gid_t)-1) != 0)
         skip();
-    expect_revision("", "", "");
+    expect_revision("", "");
     assert_int_equal(chown(path, 0, (gid_t)-1), 0);
 }
 
@@ -204,78 +203,9 @@ static void a_work_tree_has_its_refs_elsewhere(void **state)
     write_text(".git/worktrees/tree/HEAD", "ref: refs/heads/topic/one\n");
     write_text(".git/worktrees/tree/commondir", "../..\n");
     path_in(path, "tree/below");
-    pki_revision_read(path, true, &r);
+    pki_revision_read(path, &r);
     assert_string_equal(r.commit, OTHER);
     assert_string_equal(r.branch, "topic/one");
-}
-
-static void put_number(char *at, uint32_t value)
-{
-    value = htonl(value);
-    memcpy(at, &value, 4);
-}
-
-/* An index of version 2 with one file, as git would write it now. */
-static size_t make_index(char index[200], const char *name, uint32_t files)
-{
-    struct stat about;
-    char path[300];
-    path_in(path, name);
-    assert_int_equal(stat(path, &about), 0);
-    memset(index, 0, 200);
-    memcpy(index, "DIRC", 4);
-    put_number(index + 4, 2);
-    put_number(index + 8, files);
-    put_number(index + 12 + 8, (uint32_t)about.st_mtim.tv_sec);
-    put_number(index + 12 + 12, (uint32_t)about.st_mtim.tv_nsec);
-    put_number(index + 12 + 24, 0100644);
-    put_number(index + 12 + 36, (uint32_t)about.st_size);
-    snprintf(index + 12 + 62, 60, "%s", name);
-    return 12 + ((62 + strlen(name) + 8) & ~(size_t)7) + 20; /* and a checksum */
-}
-
-static void changed_files_are_seen(void **state)
-{
-    char index[200], path[300];
-    (void)state;
-    write_text(".git/HEAD", COMMIT "\n");
-    write_text("source.c", "int a;\n");
-    size_t size = make_index(index, "source.c", 1);
-    write_file(".git/index", index, size);
-    expect_revision(COMMIT, "", "no");
-    path_in(path, "source.c");
-    const struct timespec times[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
-    utimensat(AT_FDCWD, path, times, 0);
-    expect_revision(COMMIT, "", "perhaps");
-    write_text("source.c", "int a, b;\n");
-    expect_revision(COMMIT, "", "yes");
-    pki_revision unasked;
-    pki_revision_read(folder, false, &unasked);
-    assert_string_equal(unasked.commit, COMMIT);
-    assert_string_equal(unasked.modified, "");
-    remove_file("source.c");
-    expect_revision(COMMIT, "", "yes");
-}
-
-static void an_index_that_makes_no_sense_is_not_known(void **state)
-{
-    char index[200];
-    (void)state;
-    write_text("source.c", "int a;\n");
-    size_t size = make_index(index, "source.c", 1);
-    for (size_t n = 1; n < size - 20; n++) {
-        write_file(".git/index", index, n);
-        pki_revision r;
-        pki_revision_read(folder, true, &r);
-        assert_string_not_equal(r.modified, "yes");
-    }
-    put_number(index + 8, 1000000); /* files */
-    write_file(".git/index", index, size);
-    expect_revision(COMMIT, "", "");
-    put_number(index + 8, 1);
-    put_number(index + 4, 4); /* version */
-    write_file(".git/index", index, size);
-    expect_revision(COMMIT, "", "");
 }
 
 /* ---- files, the machine ---- */
@@ -334,7 +264,7 @@ static void block_of(const char *name, char block[16384])
     path_in(path, name);
     assert_true(pki_small_file(path, text, sizeof text) > 0);
     const char *begin = strstr(text, "\"environment\":{");
-    const char *last = begin ? strstr(begin, "\"modified\":\"") : NULL;
+    const char *last = begin ? strstr(begin, "\"branch\":\"") : NULL;
     const char *end = last ? strchr(last, '}') : begin;
     snprintf(block, 16384, "%.*s", (int)(end - begin), begin ? begin : "");
     remove_file(name);
@@ -383,8 +313,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_branch_is_followed),
         cmocka_unit_test(somebody_elses_is_not_followed),
         cmocka_unit_test(a_work_tree_has_its_refs_elsewhere),
-        cmocka_unit_test(changed_files_are_seen),
-        cmocka_unit_test(an_index_that_makes_no_sense_is_not_known),
         cmocka_unit_test(nobody_is_waited_for),
         cmocka_unit_test(the_machine_is_known),
         cmocka_unit_test(the_report_has_it_unless_it_is_off),

@@ -17,12 +17,11 @@ function cost(run, overhead) {
 }
 
 function environmentCard(e) {
-    const words = { yes: ', with changes', perhaps: ', perhaps with changes' };
     return card('Machine and build', null, facts([
         ['Processor', `${e.cpu || 'unknown'}, ${count(e.processors)} of them, ${e.architecture}`], ['Memory', amount(e.memory, 'bytes')],
         ['System', e.kernel], ['GPU', [e.gpu, e.driver && `driver ${e.driver}`].filter(Boolean).join(', ')], ['Command', e.command],
         ['Program', [e.program_compiler, e.build_id && `build ID ${e.build_id}`].filter(Boolean).join(', ')], ['perfkit', e.compiler],
-        ['Working directory', e.commit && `commit ${e.commit.slice(0, 12)}${e.branch && ` on ${e.branch}`}${words[e.modified] ?? ''}`]]));
+        ['Working directory', e.commit && `commit ${e.commit.slice(0, 12)}${e.branch && ` on ${e.branch}`}`]]));
 }
 
 function detailSection(report, files) {

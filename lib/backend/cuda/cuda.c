@@ -62,12 +62,14 @@ static bool start(const pki_config *config)
     return true;
 }
 
+extern const pki_backend pki_backend_cuda;
+
 static void collect(void)
 {
     uint64_t now = pki_activity_ns_of_ticks(pki_activity_ticks());
     if (pki_cuda_known() == PKI_CUDA_LIVE)
         pki_cuda_harvest();
-    else
+    else if (!pki_backends_tell_of_devices(&pki_backend_cuda))
         pki_cuda_harvest_nothing(now); /* nobody had begun a span until then */
 }
 
@@ -129,7 +131,6 @@ pk_status pk_get_gpu_counts(pk_gpu_counts *counts)
     return pki_cuda_copy_counts(counts, &all);
 }
 
-extern const pki_backend pki_backend_cuda;
 const pki_backend pki_backend_cuda = {
     .name = "cuda",
     .by_default = true,

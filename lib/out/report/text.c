@@ -135,12 +135,9 @@ static void put_known(const char *what, const char *a, const char *between, cons
 
 static void put_revision(const pki_environment *e, FILE *file)
 {
-    const char *changed = strcmp(e->modified, "yes") == 0       ? ", with changes"
-                          : strcmp(e->modified, "perhaps") == 0 ? ", perhaps with changes"
-                                                                : "";
     if (e->commit[0])
-        pki_report_print(file, "working directory: commit %.12s%s%s%s", e->commit,
-                         e->branch[0] ? " on " : "", e->branch, changed);
+        pki_report_print(file, "working directory: commit %.12s%s%s", e->commit,
+                         e->branch[0] ? " on " : "", e->branch);
 }
 
 static void put_environment(const pki_environment *e, FILE *file)

@@ -146,11 +146,11 @@ static void *collect(void *session)
         pki_collect_check_clock(s, false);
         pki_backends_collect();
         pki_drain_round(s, false);
-        pki_services_each(round, s);
+        pki_services_each(round, (s));
         pki_toll_of_collector(s);
-        pki_services_each(behind, s);
+        pki_services_each(behind, (s));
         pthread_mutex_unlock(&pki_drain_lock);
-        pki_services_each(unlocked);
+        pki_services_each(unlocked, ());
         pki_io_rests();
     }
     pki_io_works();

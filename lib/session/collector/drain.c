@@ -88,9 +88,9 @@ void pki_drain_round(pki_session *s, bool write_now)
     check_arena(s);
     pki_store(&s->fullest, 0u);
     pki_history_round(s->history);
-    pki_services_each(drain, s);
+    pki_services_each(drain, (s));
     fold();
-    pki_services_each(folded, s);
+    pki_services_each(folded, (s));
     for (uint32_t i = 0; i < pki_registry_blocks(s->registry); i++) {
         pki_thread *t = pki_registry_block(s->registry, i);
         pki_drain_ring(s, t, true);
@@ -99,7 +99,7 @@ void pki_drain_round(pki_session *s, bool write_now)
     pki_output_commit(s);
     recycle(s);
     pki_spares_round(s);
-    pki_services_each(drained, s);
+    pki_services_each(drained, (s));
     if (write_now || time_to_write(s))
         pki_output_write(s);
 }

@@ -54,19 +54,16 @@ static bool fill_program(pki_environment *out)
     return out->command && out->compiler && out->program_compiler && out->build_id;
 }
 
-/* The files of one rank are those of all: thousands that look at each ask too much of the file
- * system that they share. */
-static bool fill_revision(const pki_config *c, pki_environment *out)
+static bool fill_revision(pki_environment *out)
 {
     pki_revision r;
-    pki_revision_read(".", c->world.rank <= 0, &r);
+    pki_revision_read(".", &r);
     out->commit = strdup(r.commit);
     out->branch = strdup(r.branch);
-    out->modified = strdup(r.modified);
-    return out->commit && out->branch && out->modified;
+    return out->commit && out->branch;
 }
 
 bool pki_environment_fill(const pki_config *c, pki_environment *out)
 {
-    return c->environment_off || (fill_machine(out) && fill_program(out) && fill_revision(c, out));
+    return c->environment_off || (fill_machine(out) && fill_program(out) && fill_revision(out));
 }
