@@ -11,6 +11,7 @@ import unittest
 from opened import Pages, chromium, scene
 import job_kit as kit
 from job_measured import Measured
+from job_room import JobRoom
 
 PK, FORGE = map(os.path.abspath, (sys.argv[1], sys.argv[4]))
 TOLD = "document.querySelector('#heat .told').textContent"
@@ -18,7 +19,7 @@ CHOSEN = "document.querySelector('#rank-body h3').textContent"
 ROWS = "[...document.querySelectorAll('{} tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))"
 
 
-class JobPage(Measured, Pages):
+class JobPage(Measured, JobRoom, Pages):
     """Each job's page is made and opened at the first test that asks for it."""
 
     made, pk, forge = {}, PK, FORGE

@@ -11,6 +11,7 @@ import unittest
 from opened import CHARTS, GOLDEN, Pages, chromium, run, scene
 from everybody import ForEverybody  # noqa: F401 - its tests run here
 from measured import Measured  # noqa: F401 - and its
+from room import Room  # noqa: F401 - and its
 from slow import SlowStep  # noqa: F401 - and its
 
 MEGABYTE = 1 << 20
