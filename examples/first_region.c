@@ -24,5 +24,6 @@ int main(void)
     for (int i = 0; i < 100; i++)
         sum += harmonic(1000 * i);
     printf("%f\n", sum);
-    return pk_stop() == PK_OK ? 0 : 1;
+    pk_stop(); /* what it answers is not the program's success */
+    return 0;
 }

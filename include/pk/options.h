@@ -5,10 +5,14 @@
  * Part of pk/session.h, which includes it; no program needs to.
  *
  * Zero is every field's default. Each field has an environment variable, PK_ and its name in
- * capitals; a field set here wins. Two variables have no field, since they are for whoever starts
- * the program: PK_LOG=stderr, and PK_ENVIRONMENT=off (reports and captures do not name the machine
- * and the command line). Numbers in the environment may end in K, M or G. A malformed value is
- * PK_EINVAL. Names of quantities end in their unit: _records, _bytes, _ms, _steps.
+ * capitals; a field set here wins. Some variables have no field, since they are for whoever starts
+ * the program: PK_OFF=1 (no session: every call answers PK_OK and does nothing, as with
+ * -DPK_DISABLE), PK_OVERRIDE=1 (the environment wins over fields set here), PK_LOG=stderr or off,
+ * and PK_ENVIRONMENT=off (reports and captures do not name the machine and the command line). Where
+ * the environment and not the code asks for trace or report, a pk_start or pk_stop that fails says
+ * so in one line on stderr (of the ranks of a host one does), unless PK_LOG=off. Numbers in the
+ * environment may end in K, M or G. A malformed value is PK_EINVAL. Names of quantities end in
+ * their unit: _records, _bytes, _ms, _steps.
  */
 #ifndef PK_OPTIONS_H
 #define PK_OPTIONS_H

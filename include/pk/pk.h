@@ -9,7 +9,8 @@
  *             PK_REGION_SCOPE_NAMED("work");
  *             work();
  *         }
- *         return pk_stop();
+ *         pk_stop();
+ *         return 0;
  *     }
  *
  *     cc hello.c $(pkg-config --cflags --libs pk)

@@ -65,17 +65,11 @@ typedef struct pk_region {
     const char *file;
     uint32_t line;
     uint32_t reserved;
-    uint64_t spare[4]; /* 0; for later versions */
+    uint64_t spare[4]; /* 0, but for what PK_FUNCTION sets; for later versions */
 } pk_region;
 
 #define PK_REGION(name) PK_REGION_OF(PK_OTHER, name)
-#define PK_REGION_OF(kind, name)                                                                   \
-    {                                                                                              \
-        (name), (uint32_t)(kind), 0, __FILE__, __LINE__, 0,                                        \
-        {                                                                                          \
-            0, 0, 0, 0                                                                             \
-        }                                                                                          \
-    }
+#define PK_REGION_OF(kind, name) PK_REGION_AS_(kind, name, 0)
 
 /* Begin a region, and end one that this thread began. An end also closes what was left open inside
  * it. */
@@ -118,11 +112,12 @@ PK_API pk_region *pk_region_variant(pk_region *region, const char *key, int64_t 
 PK_API void pk_region_limit(pk_region *region, double seconds);
 
 /* The rest of the block around it, as a region. Each is a declaration, and a block may have
- * several. PK_REGION_SCOPE takes an lvalue, PK_REGION_SCOPE_NAMED a string literal; both stand
- * inside functions. As with every variable that has a cleanup, no goto and no case label may jump
- * past it into its block. */
+ * several. PK_REGION_SCOPE takes an lvalue, PK_REGION_SCOPE_NAMED a string literal (anything else
+ * does not compile: pk_region_named is for names known at run time); both stand inside functions.
+ * As with every variable that has a cleanup, no goto and no case label may jump past it into its
+ * block. */
 #define PK_REGION_SCOPE(region) PK_REGION_SCOPE_AT_(region, PK_JOIN_(pk_scope_, __COUNTER__))
-#define PK_REGION_SCOPE_NAMED(name) PK_REGION_SCOPE(PK_REGION_HERE_(PK_OTHER, name))
+#define PK_REGION_SCOPE_NAMED(name) PK_REGION_SCOPE(PK_REGION_HERE_(PK_OTHER, "" name, 0))
 
 /* "This function is a region": a declaration, usually the function's first line.
  *
@@ -132,28 +127,45 @@ PK_API void pk_region_limit(pk_region *region, double seconds);
  *         ...
  *     }
  *
- * The region is named __func__. It ends at every return and, in C++, when an exception leaves the
+ * The region has the function's name: in C++ the qualified one, without return type, parameters and
+ * template arguments ("trainer::load", one region for all instances and overloads of a line). It
+ * ends at every return and, in C++, when an exception leaves the
  * function. longjmp out of the function leaves it open: the next end around it closes it and counts
  * it as unbalanced. A recursive call is a region inside a region, of the same distribution.
- * Functions of the same name (static ones in several files, C++ methods of several classes) share
- * one distribution; PK_REGION_SCOPE_NAMED tells them apart. Cost: that of PK_REGION_SCOPE, a begin
- * and an end: no look-up, since the region is static. */
+ * A function is told by its place: of those of one name (static ones in several files, overloads)
+ * the first one called has the name alone, each other one its place behind it, "helper (b.c:12)",
+ * as each lambda has. Cost: that of PK_REGION_SCOPE, a begin and an end: no look-up, since the
+ * region is static. */
 #define PK_FUNCTION() PK_FUNCTION_OF(PK_OTHER)
-#define PK_FUNCTION_OF(kind) PK_REGION_SCOPE(PK_REGION_HERE_(kind, __func__))
+#define PK_FUNCTION_OF(kind)                                                                       \
+    PK_REGION_SCOPE(PK_REGION_HERE_(kind, PK_FUNCTION_NAME_, PK_REGION_FUNCTION_))
 
 /* The block that follows, as a region. Mind the trap: PK_SCOPE is a loop that runs once, so break
  * and continue inside end the block, not the loop around it, and the compiler does not warn. Use
  * PK_REGION_SCOPE in blocks that have one of them. */
 #define PK_SCOPE(region) PK_SCOPE_AT_(region, __COUNTER__)
-#define PK_SCOPE_NAMED(name) PK_SCOPE(PK_REGION_HERE_(PK_OTHER, name))
+#define PK_SCOPE_NAMED(name) PK_SCOPE(PK_REGION_HERE_(PK_OTHER, "" name, 0))
 
 /* ---- below: how it is done; not for direct use ---- */
 
 #define PK_JOIN_(a, b) PK_JOIN2_(a, b)
 #define PK_JOIN2_(a, b) a##b
-#define PK_REGION_HERE_(kind, name)                                                                \
+#define PK_REGION_AS_(kind, name, flags)                                                           \
+    {                                                                                              \
+        (name), (uint32_t)(kind), 0, __FILE__, __LINE__, 0,                                        \
+        {                                                                                          \
+            (flags), 0, 0, 0                                                                       \
+        }                                                                                          \
+    }
+#define PK_REGION_FUNCTION_ 1 /* the name is a function's or its signature */
+#ifdef __cplusplus
+#define PK_FUNCTION_NAME_ __PRETTY_FUNCTION__
+#else
+#define PK_FUNCTION_NAME_ __func__
+#endif
+#define PK_REGION_HERE_(kind, name, flags)                                                         \
     (*__extension__({                                                                              \
-        static pk_region pk_here_ = PK_REGION_OF(kind, name);                                      \
+        static pk_region pk_here_ = PK_REGION_AS_(kind, name, flags);                              \
         &pk_here_;                                                                                 \
     }))
 #define PK_SCOPE_AT_(region, n) PK_SCOPE_AS_(region, PK_JOIN_(pk_scope_, n), PK_JOIN_(pk_once_, n))

@@ -15,7 +15,9 @@
  * Failure: a status, and a sentence in pk_error_message(). A pk_start that fails has started
  *          nothing and leaves nothing behind. After pk_start, errors with files are counted, logged
  *          and returned by the next pk_flush or pk_stop; the program goes on. No call ends the
- *          process, installs a signal handler, changes errno, or prints unless asked to.
+ *          process, installs a signal handler, changes errno, or prints unless asked to. A program
+ *          whose work does not depend on its profile leaves the status alone: a full disk must not
+ *          make a good run look like a failed one.
  * Cost:    pk_start takes about 2 ms (1 ms of it calibrates the clock). A session has one thread,
  *          which wakes four times a second while nothing is recorded, ten times otherwise, when a
  *          thread has filled a quarter of its ring, and about every 10 ms where CUDA or NCCL is in

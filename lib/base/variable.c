@@ -36,6 +36,8 @@ static const char *const variables[] = {
     "PK_GOODPUT_PATH",
     "PK_COSTS",
     "PK_PEAK",
+    "PK_OFF",
+    "PK_OVERRIDE",
     "PK_RANK",
     "PK_REPORT_PATH",
     "PK_REPORT_THREADS",

@@ -10,6 +10,7 @@
 #include "base/compiler.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "core/function.h"
 #include "core/thread.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* among those that add */
@@ -202,14 +203,75 @@ static wanted wanted_counter(const char *name, const char *unit)
                     .key_length = bounded_length(unit)};
 }
 
+/* ---- PK_FUNCTION: who is called what ---- */
+
+/* The first function of a name has it; one at another place has its place in its name. A name that
+ * no function has yet, of a region that was named so, is theirs together. */
+static bool is_its_name(pki_name *n, const pk_region *region)
+{
+    uint64_t nobody = 0, place = pki_function_place(region);
+    return n->id == PKI_NAME_TOO_MANY ||
+           __atomic_compare_exchange_n(&n->place, &nobody, place, false, __ATOMIC_RELAXED,
+                                       __ATOMIC_RELAXED) ||
+           nobody == place;
+}
+
+typedef char function_name[PKI_NAME_BYTES + 1];
+
+static void name_function(const pk_region *region, function_name name)
+{
+    pki_function_name(region->name ? region->name : "", name, PKI_NAME_BYTES + 1);
+    if (!pki_function_has_name(name))
+        pki_function_append_place(region, name, PKI_NAME_BYTES + 1);
+}
+
+static pki_name *intern_function(const pk_region *region)
+{
+    function_name name;
+    name_function(region, name);
+    wanted w = wanted_region(region->kind, name);
+    pki_name *n = intern(&w);
+    if (is_its_name(n, region))
+        return n;
+    pki_function_append_place(region, name, sizeof name);
+    w = wanted_region(region->kind, name);
+    return intern(&w);
+}
+
+static pki_name *intern_region(const pk_region *region)
+{
+    if (pki_is_function(region))
+        return intern_function(region);
+    wanted w = wanted_region(region->kind, region->name);
+    return intern(&w);
+}
+
+static pki_name *find_region(uint32_t kind, const char *name)
+{
+    uint32_t empty;
+    wanted w = wanted_region(kind, name);
+    return find(&w, hash_of(&w), &empty);
+}
+
+static pki_name *find_function(const pk_region *region)
+{
+    function_name name;
+    name_function(region, name);
+    pki_name *n = find_region(region->kind, name);
+    uint64_t place = n ? pki_load(&n->place) : 0;
+    if (!place || place == pki_function_place(region))
+        return n;
+    pki_function_append_place(region, name, sizeof name);
+    return find_region(region->kind, name);
+}
+
 uint32_t pki_region_id(pk_region *region)
 {
     uint32_t id = pki_load(&region->id);
     if (id == 0)
         id = pki_load(&region->reserved); /* it is thinned (core/thin.h) */
     if (id == 0) {
-        wanted w = wanted_region(region->kind, region->name);
-        id = intern(&w)->id;
+        id = intern_region(region)->id;
         pki_store(&region->id, id);
     }
     return id;
@@ -217,9 +279,8 @@ uint32_t pki_region_id(pk_region *region)
 
 uint32_t pki_region_id_of(const pk_region *region)
 {
-    uint32_t empty;
-    wanted w = wanted_region(region->kind, region->name);
-    const pki_name *n = find(&w, hash_of(&w), &empty);
+    const pki_name *n =
+        pki_is_function(region) ? find_function(region) : find_region(region->kind, region->name);
     return n ? n->id : 0;
 }
 

@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/error.h"
 #include "capture/choose.h"
 #include "session/backend.h"
+#include "session/operator.h"
 #include "session/collector/collect.h"
 #include "session/collector/drain.h"
 #include "session/trace/output.h"
@@ -18,22 +20,45 @@
 #include "session/collector/toll.h"
 #include "session/service.h"
 
-pk_status pk_start(const pk_options *options)
+static bool switched_off; /* PK_OFF=1 met the last pk_start */
+
+static pk_status start(const pk_options *options)
+{
+    bool off = false;
+    pk_status status = pki_the_session.open ? PK_OK : pki_operator_read(&off);
+    pki_store(&switched_off, off);
+    if (status || off)
+        return status;
+    pki_process_prepare();
+    return pki_session_start(&pki_the_session, options);
+}
+
+pk_status pki_start_untold(const pk_options *options)
 {
     int saved = errno;
     pk_status status = pki_control_lock();
     if (status)
         return status;
-    pki_process_prepare();
-    status = pki_session_start(&pki_the_session, options);
+    status = start(options);
     pki_control_unlock();
+    errno = saved;
+    return status;
+}
+
+pk_status pk_start(const pk_options *options)
+{
+    int saved = errno;
+    pk_status status = pki_start_untold(options);
+    if (status != PK_EBUSY && pki_operator_asks(options))
+        pki_operator_tell("nothing is recorded: ", status);
     errno = saved;
     return status;
 }
 
 static pk_status not_open(void)
 {
-    return pki_fail(PK_EOFF, "perfkit is not started in this process");
+    return pki_load(&switched_off) ? PK_OK
+                                   : pki_fail(PK_EOFF, "perfkit is not started in this process");
 }
 
 static pk_status flush(pki_session *s)
@@ -89,6 +114,8 @@ pk_status pk_stop(void)
 
 pk_status pk_capture(const char *reason, uint32_t steps)
 {
+    if (pki_load(&switched_off))
+        return PK_OK;
     int saved = errno;
     pk_status status = steps > PKI_CAPTURE_STEPS_MOST
                            ? PK_EINVAL

@@ -29,6 +29,7 @@ typedef struct pki_session {
     pki_registry *registry;
     uint64_t start_unix, start_cpu; /* ns */
     uint64_t stop_ns;               /* length, once stopped */
+    bool operators;  /* the environment asks for its trace or report (session/operator.h) */
     bool job_has_it; /* its part of the job's report has been taken (session/job/job.h) */
     pk_counts final; /* once stopped */
 

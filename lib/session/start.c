@@ -16,6 +16,7 @@
 #include "session/captures/history.h"
 #include "session/report/report_file.h"
 #include "session/report/run.h"
+#include "session/operator.h"
 #include "session/service.h"
 
 /* Between the first two clock samples: 50 ns of doubt in 1 ms, corrected 4 ms later. */
@@ -157,6 +158,7 @@ pk_status pki_session_start(pki_session *s, const pk_options *options)
     pki_services_each(reset, ());
     pk_status status = open_session(s, options);
     s->open = status == PK_OK;
+    s->operators = s->open && pki_operator_asks(options);
     if (!s->open) {
         pki_session_reset_log();
         return status;

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/world.h"
+#include "session/start.h"
 
 static int32_t launched_rank(void)
 {
@@ -37,7 +38,7 @@ void pk_log_(pk_log_level level, const char *sentence)
 static bool is_logged(void)
 {
     const char *where = secure_getenv("PK_LOG");
-    return where && strcmp(where, "stderr") == 0;
+    return where && (strcmp(where, "stderr") == 0 || strcmp(where, "off") == 0);
 }
 
 /* What is recorded goes into the session that is open: the program's. */
@@ -48,7 +49,7 @@ static bool is_recording(pk_status status)
 
 pk_status pk_start_asked_(const char *variable, const pk_options *options)
 {
-    pk_status status = pk_start(options);
+    pk_status status = pki_start_untold(options);
     char sentence[448];
     if (!status || is_logged() || is_recording(status))
         return status;

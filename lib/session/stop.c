@@ -14,6 +14,7 @@
 #include "session/report/report_file.h"
 #include "session/report/run.h"
 #include "session/collector/toll.h"
+#include "session/operator.h"
 #include "session/service.h"
 
 /* What is in the rings, and what is still open, at one moment. */
@@ -97,6 +98,8 @@ pk_status pki_session_stop(pki_session *s)
         status = pki_services_status();
     if (!status)
         status = pki_run_recorded_any(s);
+    if (s->operators)
+        pki_operator_tell("", status);
     pki_session_reset_log();
     return status;
 }

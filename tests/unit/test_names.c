@@ -291,6 +291,65 @@ static void races_have_one_winner(void **state)
     assert_int_equal(pki_name_count(), before + ROUNDS);
 }
 
+static pk_region function_at(const char *signature, const char *file, uint32_t line)
+{
+    return (pk_region){.name = signature, .file = file, .line = line, .spare = {1}};
+}
+
+static void functions_are_places(void **state)
+{
+    pk_region first = function_at("helper", "src/a.c", 10), again = first;
+    pk_region other = function_at("helper", "src/b.c", 10);
+    pk_region third = function_at("helper", "src/a.c", 11);
+    (void)state;
+    assert_int_equal(pki_region_id(&first), pki_region_id(&again));
+    expect_region(pk_region_named("helper"), PK_OTHER, "helper");
+    assert_int_equal(first.id, pk_region_named("helper")->id);
+    assert_int_equal(pki_region_id_of(&other), 0);
+    assert_int_equal(pki_region_id(&other), pk_region_named("helper (b.c:10)")->id);
+    assert_int_equal(pki_region_id(&third), pk_region_named("helper (a.c:11)")->id);
+    assert_int_equal(pki_region_id_of(&other), other.id);
+    pk_region lambdas[] = {function_at("f(int)::<lambda(int)>", "a.cpp", 1),
+                           function_at("f(int)::<lambda(int)>", "a.cpp", 2)};
+    assert_int_not_equal(pki_region_id(&lambdas[0]), pki_region_id(&lambdas[1]));
+    assert_int_equal(lambdas[0].id, pk_region_named("f(int)::<lambda(int)> (a.cpp:1)")->id);
+}
+
+static void functions_names(void **state)
+{
+    /* as gcc and clang write them, and what is none */
+    static const char *const names[][2] = {
+        {"main", "main"},
+        {"int main(int, char**)", "main"},
+        {"static void a::b::f(std::vector<int, std::allocator<int> >&) const", "a::b::f"},
+        {"T a<T>::f(T) const [with T = std::pair<int, void (*)(int)>]", "a<T>::f"},
+        {"const std::map<int, int> &f(int) [T = int]", "f"},
+        {"a::a(int)", "a::a"},
+        {"virtual a::~a()", "a::~a"},
+        {"bool a::operator<(const a&) const", "a::operator<"},
+        {"a& a::operator()(int) &&", "a::operator()"},
+        {"a::operator bool() const", "a::operator bool"},
+        {"{anonymous}::f(int)", "{anonymous}::f"},
+        {"void (anonymous namespace)::a::f()", "(anonymous namespace)::a::f"},
+        {"f(int)::<lambda(int)>", "f(int)::<lambda(int)>"},
+        {"auto f(int)::(anonymous class)::operator()(int) const",
+         "f(int)::(anonymous class)::operator()"},
+        {"void f(void (*)(int))", "f"},
+        {"(", "("},
+        {")(", ")("},
+        {"a) b()", "b"},
+        {"", "(unnamed)"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        pk_region region = function_at(names[i][0], "table.cpp", 100 + (uint32_t)i);
+        const char *name = pki_name_at(pki_region_id(&region))->name;
+        if (strncmp(name, names[i][1], strlen(names[i][1])) != 0 ||
+            (name[strlen(names[i][1])] && name[strlen(names[i][1])] != ' '))
+            fail_msg("%s: %s and not %s", names[i][0], name, names[i][1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +367,8 @@ int main(void)
         cmocka_unit_test(errno_is_the_programs),
         cmocka_unit_test(many_threads_get_the_same),
         cmocka_unit_test(races_have_one_winner),
+        cmocka_unit_test(functions_are_places),
+        cmocka_unit_test(functions_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

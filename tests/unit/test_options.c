@@ -154,12 +154,42 @@ static void empty_variables_are_not_set(void **state)
     assert_memory_equal(&config, &plain, sizeof config);
 }
 
+/* Whoever starts the program wins over its code, if asked to: each field is set to what would be
+ * refused, and only its variable cures that or wins. */
+static void override(void **state)
+{
+    (void)state;
+    setenv("PK_OVERRIDE", "1", 1);
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        setenv(variables[i][0], variables[i][1], 1);
+    expect_taken(NULL);
+    static pki_config by_environment;
+    by_environment = config;
+    expect_taken(pk_options(.ring_records = 256, .trace_path = "u.json", .report_path = "r.json",
+                            .memory_bytes = 6 << 20, .backends = "cuda,nccl", .arena_path = "a",
+                            .clock = "tsc", .trace_max_bytes = 70000, .flush_ms = 30,
+                            .report_threads = 1, .warmup_steps = 4, .rank = 0, .world_size = 3,
+                            .log_level = PK_LOG_ERROR, .cupti_steps = "7-9", .nvtx_shim = "t.so",
+                            .gpu_capture = "on", .history_steps = 8, .history_bytes = 3 << 20,
+                            .captures_per_hour = 6, .capture_bytes_per_hour = 4 << 20,
+                            .capture = "every=11", .capture_path = "d-%s.json",
+                            .hang_command = "tell", .hang_seconds = 31, .machine_path = "n.txt"));
+    assert_memory_equal(&config, &by_environment, sizeof config);
+    unsetenv("PK_TRACE_PATH");
+    expect_taken(pk_options(.trace_path = "u.json"));
+    assert_string_equal(config.trace, "u.json"); /* what the environment is silent about */
+    setenv("PK_OVERRIDE", "0", 1);
+    expect_taken(pk_options(.flush_ms = 30));
+    assert_int_equal(config.flush_ms, 30);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(defaults, clear_environment),
         cmocka_unit_test_setup(every_field, clear_environment),
         cmocka_unit_test_setup(every_variable, clear_environment),
+        cmocka_unit_test_setup(override, clear_environment),
         cmocka_unit_test_setup(the_option_wins, clear_environment),
         cmocka_unit_test_setup(empty_variables_are_not_set, clear_environment),
     };

@@ -98,6 +98,20 @@ void exceptions_close_blocks_of_c(void **)
     assert_int_equal(stop_and_count().unbalanced, 0);
 }
 
+#ifdef __clang__
+#define SPACE "(anonymous namespace)::"
+#else
+#define SPACE "{anonymous}::"
+#endif
+
+struct other {
+    template <class T> static T handle(T request)
+    {
+        PK_FUNCTION();
+        return request;
+    }
+};
+
 struct server {
     static int handle(int request)
     {
@@ -118,8 +132,10 @@ void functions_as_regions(void **)
         server::handle(-1);
     } catch (int) {
     }
-    assert_int_equal(count_of(*pk_region_named("handle")), 2);
-    assert_int_equal(count_of(*pk_region_named_of(PK_WAIT, "operator()")), 1);
+    assert_int_equal(count_of(*pk_region_named(SPACE "server::handle")), 2);
+    other::handle(1);
+    other::handle(1.0);
+    assert_int_equal(count_of(*pk_region_named(SPACE "other::handle")), 2); /* one place */
     assert_int_equal(stop_and_count().unbalanced, 0);
 }
 

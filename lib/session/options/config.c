@@ -15,6 +15,7 @@
 #include "session/options/config_collector.h"
 #include "session/options/config_goodput.h"
 #include "session/options/config_log.h"
+#include "session/operator.h"
 #include "session/options/config_text.h"
 #include "session/report/limits.h"
 #include "session/report/environment.h"
@@ -338,6 +339,7 @@ pk_status pki_config_read(pki_config *c, const pk_options *given)
     pk_options options;
     memset(c, 0, sizeof *c);
     pk_status s = copy_options(&options, given);
+    pki_operator_override(&options);
     s = s ? s : pki_config_log(&options);
     s = s ? s : read_world(c, &options);
     s = s ? s : read_numbers(c, &options);

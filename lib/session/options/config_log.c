@@ -30,8 +30,8 @@ pk_status pki_config_log(const pk_options *o)
     const char *where = o->log ? NULL : pki_variable("PK_LOG");
     bool to_stderr = where && strcmp(where, "stderr") == 0;
     pki_log_to(to_stderr ? pki_log_to_stderr : o->log, o->log_user, PK_LOG_DEFAULT);
-    if (where && !to_stderr)
-        return pki_fail(PK_EINVAL, "PK_LOG=%.40s: the only place it knows is stderr", where);
+    if (where && !to_stderr && strcmp(where, "off") != 0)
+        return pki_fail(PK_EINVAL, "PK_LOG=%.40s is neither stderr nor off", where);
     pk_status status = read_level(o, &level);
     if (!status)
         pki_log_to(to_stderr ? pki_log_to_stderr : o->log, o->log_user, level);
