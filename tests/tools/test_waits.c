@@ -1,5 +1,6 @@
 /* tools/job/figures/waits.h, exchange.h: forged operations of which it is known who waited for
  * whom. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -180,6 +181,139 @@ static void waits_at_collectives(void **state)
         assert_true(of(JOB_EARLY_REDUCE, r) == (r == 0 ? 1e6 : 0));
     }
     assert_true(w.waits.caused[7] == 2 * 28e6);
+    end();
+}
+
+/* ---- each moment once ---- */
+
+#define STEP (10 * MS)
+
+/* In each step all post receives from all others, and wait for all of them at once; rank r sends r
+ * ms late, and 10 us after the last one everybody goes on. Of the operations those are kept whose
+ * key this divides. */
+static void wait_for_all(uint64_t steps, uint64_t one_in)
+{
+    begin();
+    for (uint64_t i = 0; i < steps; i++)
+        for (size_t to = 0; to < RANKS; to++)
+            for (size_t from = 0; from < RANKS; from++) {
+                uint64_t key = 1 + (i * RANKS + to) * RANKS + from, at = i * STEP;
+                uint64_t sent = at + from * MS, end = at + 7 * MS + 10 * US;
+                if (from == to || key * 0x9E3779B1u % 1021 % one_in)
+                    continue;
+                saw(from, key, PK_OP_SEND, (int32_t)to, sent, sent + US, 0, 100);
+                saw(to, key, PK_OP_RECV, (int32_t)from, at, end, end - at, 100);
+            }
+    make(one_in);
+}
+
+/* What the file of a rank says that it waited for messages, and for collectives. */
+static void waited(size_t rank, uint64_t messages, uint64_t collectives)
+{
+    pki_comm_summary *c = &w.ranks[rank].comm;
+    c->comms = calloc(1, sizeof *c->comms);
+    c->comm_count = 1;
+    c->comms[0] = (pki_comm_row){
+        .library = strdup("MPI"), .name = strdup("w"), .waited = messages + collectives};
+    c->collectives = calloc(1, sizeof *c->collectives);
+    c->collective_count = 1;
+    c->collectives[0] = (pki_operation_row){.op = PK_OP_ALL_REDUCE, .exposed = collectives};
+}
+
+static double waits_of(size_t rank)
+{
+    double sum = 0;
+    for (int sort = 0; sort < JOB_WAITS; sort++)
+        sum += of(sort, rank);
+    return sum;
+}
+
+static double caused_by_all(void)
+{
+    double sum = 0;
+    for (size_t r = 0; r < RANKS; r++)
+        sum += w.waits.caused[r];
+    return sum;
+}
+
+/* 7 ms in each step, and not as often as there are requests: who comes last keeps all waiting. */
+static void requests_that_are_waited_for_at_once(void **state)
+{
+    (void)state;
+    wait_for_all(10, 1);
+    find(0);
+    for (size_t r = 0; r < RANKS; r++)
+        assert_true(of(JOB_LATE_SENDER, r) == (r == 7 ? 60e6 : 70e6));
+    assert_true(w.waits.caused[7] == 7 * 70e6 && w.waits.caused[6] == 60e6);
+    assert_true(caused_by_all() == 7 * 70e6 + 60e6);
+    end();
+}
+
+/* A wait is chosen by any of its requests: scaled up by how many operations were not chosen, that
+ * is nearly the sum over all requests again. */
+static void chosen_requests_are_scaled_by_what_was_waited(void **state)
+{
+    (void)state;
+    wait_for_all(50, 4);
+    for (size_t r = 0; r < RANKS; r++) {
+        waited(r, 50 * (7 * MS + 10 * US), 0);
+        w.ranks[r].run.wall = 50 * STEP;
+    }
+    find(0);
+    for (size_t r = 0; r < 7; r++)
+        assert_in_range((uint64_t)of(JOB_LATE_SENDER, r), 180 * MS, 350 * MS);
+    assert_true(w.waits.caused[7] > w.waits.caused[6]);
+    end();
+}
+
+/* Collectives wait alone as a rule: their bound is their own. */
+static void messages_and_collectives_are_scaled_apart(void **state)
+{
+    (void)state;
+    wait_for_all(10, 1);
+    for (uint64_t i = 0; i < 2; i++) /* two of eight, that were chosen */
+        for (size_t r = 0; r < RANKS; r++)
+            saw(r, 8000 + i, PK_OP_BARRIER, -1, (100 + i * 10 + r) * MS, (108 + i * 10) * MS,
+                (8 - r) * MS, 0);
+    for (size_t r = 0; r < RANKS; r++) {
+        free(w.ranks[r].comm.sequences.rows);
+        free(w.ranks[r].comm.sequences.clock);
+        free(w.ranks[r].run.program);
+        free(w.ranks[r].run.host);
+        free(w.ranks[r].run.source);
+    }
+    make(4);
+    for (size_t r = 0; r < RANKS; r++) {
+        waited(r, 40 * (7 * MS + 10 * US), 8 * (8 - r) * MS);
+        w.ranks[r].run.wall = 500 * MS;
+    }
+    find(0);
+    for (size_t r = 0; r < RANKS; r++) {
+        assert_true(of(JOB_WAIT_BARRIER, r) == 4 * 2 * (double)(7 - r) * 1e6);
+        assert_true(fabs(of(JOB_LATE_SENDER, r) - 4 * (r == 7 ? 60e6 : 70e6)) < 1);
+    }
+    end();
+}
+
+/* Files of before there was such a figure: nobody waits longer than the run, or than in MPI. */
+static void nobody_waits_longer_than_in_mpi(void **state)
+{
+    (void)state;
+    wait_for_all(10, 1);
+    for (size_t r = 0; r < RANKS; r++) {
+        w.ranks[r].comm.sequences.one_in = 4;
+        w.ranks[r].run.wall = 100 * MS;
+        if (r)
+            continue;
+        w.ranks[0].region_count = 1;
+        w.ranks[0].regions = calloc(1, sizeof *w.ranks[0].regions);
+        w.ranks[0].regions[0].name = strdup("MPI_Waitall");
+        w.ranks[0].regions[0].self = 50 * MS;
+    }
+    find(0);
+    assert_in_range((uint64_t)waits_of(0), 49900 * US, 50000 * US);
+    for (size_t r = 1; r < RANKS; r++)
+        assert_in_range((uint64_t)waits_of(r), 85 * MS, 100 * MS);
     end();
 }
 
@@ -384,6 +518,10 @@ int main(void)
         cmocka_unit_test(late_senders_and_receivers),
         cmocka_unit_test(both_halves_of_a_call),
         cmocka_unit_test(waits_at_collectives),
+        cmocka_unit_test(requests_that_are_waited_for_at_once),
+        cmocka_unit_test(chosen_requests_are_scaled_by_what_was_waited),
+        cmocka_unit_test(messages_and_collectives_are_scaled_apart),
+        cmocka_unit_test(nobody_waits_longer_than_in_mpi),
         cmocka_unit_test(nothing_within_the_doubt),
         cmocka_unit_test(clocks_of_other_nodes),
         cmocka_unit_test(clocks_that_nothing_bounds),

@@ -37,6 +37,7 @@ typedef struct analysis {
     job_axis axis;
     job_waits *to;
     job_transfers transfers;
+    job_waiting waiting;
     job_exchanges exchanges;
     bool *exchange; /* by rank: does it send and receive in one call? */
 } analysis;
@@ -63,17 +64,24 @@ static double scale_of(const analysis *a, const seen *all, size_t count)
     return (double)most;
 }
 
-/* `who` began to wait at m.waits, for what `other` did at `until`. */
+/* `who` waited from m.waits to m.ends, and until `until` for what `other` (NULL: nobody) did then.
+ */
 static void add_wait(analysis *a, job_wait sort, const seen *who, const moments *m,
                      const seen *other, int64_t until, double scale)
 {
-    int64_t doubt = job_axis_doubt(&a->axis, who->rank, other->rank);
-    int64_t wait = PKI_MIN(until, m->ends) - m->waits;
-    if (doubt < 0 || wait <= doubt)
-        return;
-    a->to->doubt = PKI_MAX(a->to->doubt, doubt);
-    a->to->by[sort][who->rank] += scale * (double)wait;
-    a->to->caused[other->rank] += scale * (double)wait;
+    int64_t doubt = other ? job_axis_doubt(&a->axis, who->rank, other->rank) : -1;
+    until = PKI_MIN(until, m->ends);
+    bool is_late = doubt >= 0 && until - m->waits > doubt;
+    job_waiting_add(&a->waiting, &(job_waited){.rank = who->rank,
+                                               .other = other ? other->rank : who->rank,
+                                               .sort = sort,
+                                               .waits = m->waits,
+                                               .ends = m->ends,
+                                               .from = m->waits,
+                                               .until = is_late ? until : m->waits,
+                                               .scale = scale,
+                                               .doubt = doubt,
+                                               .share = 1});
 }
 
 /* ---- messages ---- */
@@ -105,14 +113,13 @@ static void add_late_receiver(analysis *a, const seen *send, const seen *receive
 {
     moments s = moments_of(a, send), r = moments_of(a, receive);
     int64_t doubt = job_axis_doubt(&a->axis, send->rank, receive->rank);
-    if (r.starts > s.ends)
-        return; /* it did not wait for that */
-    if (send->row->op != PK_OP_SEND_RECV)
-        add_wait(a, JOB_LATE_RECEIVER, send, &s, receive, r.starts, scale);
-    else if (doubt >= 0 && r.starts - s.waits > doubt)
+    bool waited = r.starts <= s.ends; /* else not for that */
+    if (waited && send->row->op == PK_OP_SEND_RECV && doubt >= 0 && r.starts - s.waits > doubt)
         job_exchanges_sent(&a->exchanges,
                            &(job_half_sent){send->rank, receive->rank, send->row->start, s.waits,
-                                            r.starts, doubt, scale});
+                                            s.ends, r.starts, doubt, scale});
+    else
+        add_wait(a, JOB_LATE_RECEIVER, send, &s, waited ? receive : NULL, r.starts, scale);
 }
 
 static void classify_message(analysis *a, const seen *send, const seen *receive)
@@ -154,8 +161,7 @@ static void add_all_to_all_waits(analysis *a, const seen *all, size_t count, dou
     job_wait sort = all[0].row->op == PK_OP_BARRIER ? JOB_WAIT_BARRIER : JOB_WAIT_NXN;
     for (size_t i = 0; i < count; i++) {
         moments m = moments_of(a, &all[i]);
-        if (i != last)
-            add_wait(a, sort, &all[i], &m, &all[last], until, scale);
+        add_wait(a, sort, &all[i], &m, i != last ? &all[last] : NULL, until, scale);
     }
 }
 
@@ -172,8 +178,9 @@ static void add_late_broadcast(analysis *a, const seen *all, size_t count, doubl
     const seen *root = root_of(a, all, count);
     for (size_t i = 0; root && i < count; i++) {
         moments m = moments_of(a, &all[i]);
-        if (&all[i] != root)
-            add_wait(a, JOB_LATE_BROADCAST, &all[i], &m, root, moments_of(a, root).starts, scale);
+        bool is_root = &all[i] == root;
+        add_wait(a, JOB_LATE_BROADCAST, &all[i], &m, is_root ? NULL : root,
+                 moments_of(a, root).starts, scale);
     }
 }
 
@@ -184,10 +191,12 @@ static void add_early_reduce(analysis *a, const seen *all, size_t count, double 
         if (&all[i] != root &&
             (!first || moments_of(a, &all[i]).starts < moments_of(a, first).starts))
             first = &all[i];
-    if (!root || !first)
-        return;
-    moments m = moments_of(a, root);
-    add_wait(a, JOB_EARLY_REDUCE, root, &m, first, moments_of(a, first).starts, scale);
+    for (size_t i = 0; root && first && i < count; i++) {
+        moments m = moments_of(a, &all[i]);
+        bool is_root = &all[i] == root;
+        add_wait(a, JOB_EARLY_REDUCE, &all[i], &m, is_root ? first : NULL,
+                 moments_of(a, first).starts, scale);
+    }
 }
 
 static void classify_collective(analysis *a, const seen *all, size_t count)
@@ -273,7 +282,8 @@ static void classify_all(analysis *a)
             ;
         classify_group(a, &all[i], next - i);
     }
-    job_exchanges_end(&a->exchanges, a->to, a->of->rank_count);
+    job_exchanges_end(&a->exchanges, &a->waiting, a->of->rank_count);
+    job_waiting_end(&a->waiting, a->of, a->to);
     free(a->exchange);
     free(all);
 }

@@ -3,7 +3,8 @@
  *
  * The wait states are those that Scalasca documents (scalasca.org, "Performance properties"). With
  * a(r) the moment at which rank r begins to wait in an operation, s(r) its start, e(r) its end,
- * each wait is at least 0, and ends with the operation:
+ * each wait is at least 0, and ends with the operation; each moment of a rank counts once
+ * (waits_once.h):
  *
  *     late sender      of a receive:        s(sender) - a(receiver)
  *     late receiver    of a send:           s(receiver) - a(sender), if it lasts until then; of a

@@ -51,32 +51,41 @@ typedef struct share {
     double whole, beyond; /* ns, of calls of which both halves are known */
 } share;
 
-static double beyond_of(const job_half_sent *s, const job_half_received *r, const share *usual)
+static void count_share(share *usual, const job_half_sent *s, const job_half_received *r)
 {
-    double whole = longer_than_doubt(s, s->waits);
-    if (r)
-        return longer_than_doubt(s, PKI_MAX(s->waits, r->until));
-    return usual->whole > 0 ? whole * usual->beyond / usual->whole : 0;
+    usual->whole += s->scale * longer_than_doubt(s, s->waits);
+    usual->beyond += s->scale * longer_than_doubt(s, PKI_MAX(s->waits, r->until));
 }
 
-void job_exchanges_end(job_exchanges *e, job_waits *to, size_t ranks)
+static void add_sent(job_waiting *to, const job_half_sent *s, const job_half_received *r,
+                     const share *usual)
+{
+    int64_t from = r ? PKI_MAX(s->waits, r->until) : s->waits;
+    double beyond = usual->whole > 0 ? usual->beyond / usual->whole : 0;
+    job_waiting_add(to, &(job_waited){.rank = s->rank,
+                                      .other = s->other,
+                                      .sort = JOB_LATE_RECEIVER,
+                                      .waits = s->waits,
+                                      .ends = s->ends,
+                                      .from = from,
+                                      .until = longer_than_doubt(s, from) > 0 ? s->until : from,
+                                      .scale = s->scale,
+                                      .share = r ? 1 : beyond,
+                                      .doubt = s->doubt});
+}
+
+void job_exchanges_end(job_exchanges *e, job_waiting *to, size_t ranks)
 {
     share *usual = memory_zeroed(ranks + 1, sizeof *usual);
     if (e->received_count)
         qsort(e->received, e->received_count, sizeof *e->received, by_start);
     for (size_t i = 0; i < e->sent_count; i++) {
-        const job_half_sent *s = &e->sent[i];
-        const job_half_received *r = half_of(e, s);
-        usual[s->rank].whole += r ? s->scale * longer_than_doubt(s, s->waits) : 0;
-        usual[s->rank].beyond += r ? s->scale * beyond_of(s, r, NULL) : 0;
+        const job_half_received *r = half_of(e, &e->sent[i]);
+        if (r)
+            count_share(&usual[e->sent[i].rank], &e->sent[i], r);
     }
-    for (size_t i = 0; i < e->sent_count; i++) {
-        const job_half_sent *s = &e->sent[i];
-        double wait = s->scale * beyond_of(s, half_of(e, s), &usual[s->rank]);
-        to->by[JOB_LATE_RECEIVER][s->rank] += wait;
-        to->caused[s->other] += wait;
-        to->doubt = wait > 0 ? PKI_MAX(to->doubt, s->doubt) : to->doubt;
-    }
+    for (size_t i = 0; i < e->sent_count; i++)
+        add_sent(to, &e->sent[i], half_of(e, &e->sent[i]), &usual[e->sent[i].rank]);
     free(usual);
     free(e->received);
     free(e->sent);

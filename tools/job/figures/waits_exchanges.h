@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "job/figures/waits.h"
+#include "job/figures/waits_once.h"
 
 /* A receive whose sender was found. */
 typedef struct job_half_received {
@@ -20,8 +20,8 @@ typedef struct job_half_received {
 /* The send of such a call, whose receiver came while it lasted. */
 typedef struct job_half_sent {
     size_t rank, other;
-    uint64_t start; /* of the rank's clock */
-    int64_t waits, until, doubt;
+    uint64_t start;                    /* of the rank's clock */
+    int64_t waits, ends, until, doubt; /* until: its receiver began */
     double scale;
 } job_half_sent;
 
@@ -35,4 +35,4 @@ void job_exchanges_received(job_exchanges *e, const job_half_received *half);
 void job_exchanges_sent(job_exchanges *e, const job_half_sent *half);
 
 /* Adds what of them was a late receiver, and is empty then. */
-void job_exchanges_end(job_exchanges *e, job_waits *to, size_t ranks);
+void job_exchanges_end(job_exchanges *e, job_waiting *to, size_t ranks);

@@ -121,6 +121,8 @@
 #define job_wait_keys pki_mpi_job_wait_keys
 #define job_wait_names pki_mpi_job_wait_names
 #define job_wait_sum pki_mpi_job_wait_sum
+#define job_waiting_add pki_mpi_job_waiting_add
+#define job_waiting_end pki_mpi_job_waiting_end
 #define job_waits_finish pki_mpi_job_waits_finish
 #define job_worth_begin pki_mpi_job_worth_begin
 #define job_worth_end pki_mpi_job_worth_end
