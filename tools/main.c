@@ -5,7 +5,10 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "out/columns.h"
 
 static const command commands[] = {
     {"report", command_report, "where a run spent its time, from its report or trace file"},
@@ -28,11 +31,14 @@ static const command commands[] = {
 int complain(const char *format, ...)
 {
     va_list args;
+    char *text = NULL;
     fflush(stdout);
     fputs("pk: ", stderr);
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    if (vasprintf(&text, format, args) >= 0)
+        pki_put_text(stderr, text);
     va_end(args);
+    free(text);
     fputc('\n', stderr);
     return EXIT_UNUSABLE;
 }

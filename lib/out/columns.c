@@ -134,6 +134,12 @@ void pki_put_times(FILE *file, char c, size_t times)
         fputc(c, file);
 }
 
+void pki_put_text(FILE *file, const char *text)
+{
+    const char *rest;
+    put_head(file, text, text + strlen(text), SIZE_MAX, &rest);
+}
+
 void pki_put_left(FILE *file, const char *text, size_t width)
 {
     size_t used = put_fitting(file, text, width);

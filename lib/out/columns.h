@@ -14,6 +14,9 @@
 /* A text's width once made safe. */
 size_t pki_width(const char *text);
 
+/* All of it, on one line. */
+void pki_put_text(FILE *file, const char *text);
+
 /* Left- or right-aligned; too long: the middle becomes "...". */
 void pki_put_left(FILE *file, const char *text, size_t width);
 void pki_put_right(FILE *file, const char *text, size_t width);

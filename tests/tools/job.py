@@ -1,17 +1,18 @@
-"""job.py PK JOB_FILES RUN_TRACE - pk job over files of all sorts: forged ranks with a known culprit, folders, traces
+"""job.py PK JOB_FILES RUN_TRACE SPANS_RUN - pk job over files of all sorts: forged ranks with a known culprit, folders, traces
 beside reports, what is missing, cut off, twice there or no file of a run at all.
 """
 
 import json
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 
-PK, FORGE, RUN_TRACE = sys.argv[1:4]
+PK, FORGE, RUN_TRACE, SPANS_RUN = sys.argv[1:5]
 
 
 class Job(unittest.TestCase):
@@ -87,6 +88,80 @@ class Job(unittest.TestCase):
         self.assertEqual(len(report["job"]["notes"]), 2, report["job"]["notes"])
         self.assertIn("missing-ranks", self.verdicts(report))
         self.assertIn("no file of 2 of 8 ranks: 3, 5", " ".join(self.run_pk(self.path("job")).split()))
+
+    def test_ranks_that_are_missing_cost_nothing(self):
+        self.forge(ranks=4)
+        os.remove(self.files()[2])
+        path = self.files()[0]
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace('"world_size":4', '"world_size":2000000000'))
+        text = " ".join(self.limited(256, self.path("job")).split())
+        self.assertIn("no file of 1999999997 of 2000000000 ranks: 2, 4-1999999999.", text)
+        found = json.loads(self.limited(256, "--json", self.path("job")))["job"]
+        self.assertEqual((found["missing_count"], found["gaps"]), (1999999997, [[2, 2], [4, 1999999999]]))
+        self.assertEqual(found["missing"], [2, *range(4, 4099)])
+
+    def test_a_trace_in_which_each_call_has_a_name(self):
+        """Of another profiler's trace no more than 40 bytes of memory for one of it."""
+        events = [{"ph": "X", "name": f"request {i}", "cat": "http", "pid": 1, "tid": 1, "ts": i * 10, "dur": 5 + i % 3} for i in range(20000)]
+        events += [{"ph": "C", "name": f"queue {i}", "pid": 1, "ts": i * 10, "args": {"v": i}} for i in range(20000)]
+        trace = self.path("t.json")
+        with open(trace, "w", encoding="utf-8") as file:
+            file.write('{"traceEvents":[\n' + ",\n".join(map(json.dumps, events)) + "\n]}\n")
+        mib = 40 * os.path.getsize(trace) >> 20
+        self.assertLess(mib, 150)
+        found = json.loads(self.limited(mib, "--json", trace))
+        self.assertEqual(len(found["regions"]), 20000)
+        self.assertEqual(sum(row["time"]["count"] for row in found["regions"]), 20000)
+
+    def limited(self, mib, *arguments):
+        """With so much address space."""
+        def limit():
+            if not os.environ.get("PK_TEST_NO_LIMIT"):
+                resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20))
+        return subprocess.run([PK, "job", *arguments], capture_output=True, text=True, timeout=60, check=True, preexec_fn=limit).stdout
+
+    def poison(self, value, key=""):
+        """Every string with sequences that set a terminal's title and turn text around, but for those that are asked for."""
+        if isinstance(value, dict):
+            return {k: self.poison(v, k) for k, v in value.items()}
+        if isinstance(value, list):
+            return [self.poison(v, key) for v in value]
+        known = key in ("format", "source", "clock", "kind", "severity", "operation", "library")
+        return value if known or not value or not isinstance(value, str) else "\x1b]0;x\x07\u202e\x9b1m" + value
+
+    def assert_safe(self, text):
+        self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e]")
+
+    def test_nothing_of_a_file_acts_on_a_terminal(self):
+        self.forge(ranks=4, regions=3, calls=20, report=1, culprits=1, slow=0.3)
+        ranks = self.files()
+        for path in ranks:
+            with open(path, encoding="utf-8") as file:
+                report = self.poison(json.load(file))
+            report["stages"]["loops"].append({**report["stages"]["loops"][0], "name": "\x1b[31meval"})
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(json.dumps(report, separators=(",", ":")))
+        bad = self.path("job", "\x1b[31m.json")
+        with open(bad, "w", encoding="utf-8") as file:
+            file.write("{}")
+        life = self.path("job", "\x1b]0;x\x07.goodput")
+        subprocess.run([SPANS_RUN, "once"], check=True, timeout=120, stdout=subprocess.DEVNULL,
+                       env={**os.environ, "PK_TRACE_PATH": self.path("t.json"), "PK_GOODPUT_PATH": life})
+        text = self.run_pk(self.path("job"))
+        self.assertIn("?]0;x?", text)
+        for said in ("Stages of ?[31meval", "Goodput (", "Files that are not in it"):
+            self.assertIn(said, text)
+        self.assert_safe(text)
+        self.assert_safe(self.run_pk(life))
+        os.symlink(self.path("job"), self.path("\x1b[31mjob"))
+        self.assert_safe(self.run_pk(self.path("job"), "--against", self.path("\x1b[31mjob")))
+        self.assert_safe(self.run_pk(bad, expect=2))
+        self.assert_safe(self.run_pk(self.path("\x1b[31mgone"), expect=2))
+        report = [PK, "report", ranks[0], "--against", ranks[1]]
+        self.assert_safe(subprocess.run(report, capture_output=True, text=True, timeout=60, check=True).stdout)
 
     def test_a_rank_that_did_not_end(self):
         self.forge(ranks=8, report=1)

@@ -65,7 +65,7 @@ class JobRank {
     }
 
     missing(number) {
-        if (this.job.job.missing.includes(number)) return `There is no file of rank ${number}.`;
+        if (this.job.job.gaps.some(([first, last]) => first <= number && number <= last)) return `There is no file of rank ${number}.`;
         return this.job.job.ranks > this.job.ranks.length ? `Rank ${number} is not among the ${count(this.job.ranks.length)} ranks of this page, the latest ones.`
             : `There is no rank ${number}.`;
     }

@@ -105,7 +105,8 @@ static void show_devices(const machine_found *f)
 {
     for (unsigned i = 0; i < f->device_count; i++) {
         const pki_device_limits *d = pki_device_find(f->devices[i]);
-        printf("\ndevice %u  %s", i, f->devices[i]);
+        printf("\ndevice %u  ", i);
+        pki_put_text(stdout, f->devices[i]);
         if (!d) {
             printf(": not in the table\n");
             continue;
@@ -162,8 +163,11 @@ void machine_show_text(const machine_found *f)
     char day[32] = "";
     if (gmtime_r(&when, &utc))
         strftime(day, sizeof day, "%Y-%m-%d %H:%M UTC", &utc);
-    printf("host      %s, measured %s\ncpu       %s\nonline    %llu processors\n", m->host, day,
-           m->cpu, (unsigned long long)m->processors);
+    printf("host      ");
+    pki_put_text(stdout, m->host);
+    printf(", measured %s\ncpu       ", day);
+    pki_put_text(stdout, m->cpu);
+    printf("\nonline    %llu processors\n", (unsigned long long)m->processors);
     if (f->processors)
         show_surroundings(f);
     putchar('\n');

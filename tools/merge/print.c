@@ -1,6 +1,7 @@
 #include "merge/print.h"
 
 #include "merge/head.h"
+#include "out/columns.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +77,9 @@ static void print_time(double ns)
 
 static void print_clock(const merge_clock *c)
 {
-    printf("  clock of %s: ", *c->host ? c->host : c->name);
+    printf("  clock of ");
+    pki_put_text(stdout, *c->host ? c->host : c->name);
+    printf(": ");
     if (c->method == CLOCK_SAME) {
         printf("that of the time axis\n");
         return;
@@ -121,16 +124,24 @@ static void print_arrows(const arrows *a)
                (number)a->ambiguous, ending(a->ambiguous));
 }
 
+static void print_file(const merge_source *s)
+{
+    printf("  ");
+    pki_put_text(stdout, s->path);
+    if (s->arena) {
+        printf(": the run was killed; `pk recover ");
+        pki_put_text(stdout, s->path);
+        printf(".arena` has the rest of it\n");
+    } else {
+        printf(": it is cut off\n");
+    }
+}
+
 static void print_files(const merge_copy *c)
 {
-    for (size_t i = 0; i < c->sources->count; i++) {
-        const merge_source *s = &c->sources->all[i];
-        if (s->arena)
-            printf("  %s: the run was killed; `pk recover %s.arena` has the rest of it\n", s->path,
-                   s->path);
-        else if (s->cut)
-            printf("  %s: it is cut off\n", s->path);
-    }
+    for (size_t i = 0; i < c->sources->count; i++)
+        if (c->sources->all[i].arena || c->sources->all[i].cut)
+            print_file(&c->sources->all[i]);
     if (c->sources->unreadable)
         printf("  passed over: %zu file%s that could not be read as JSON\n", c->sources->unreadable,
                ending(c->sources->unreadable));

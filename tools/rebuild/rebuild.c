@@ -291,6 +291,9 @@ static void add_step(rebuild *r, const event *e)
     add_span(r, &s);
 }
 
+/* Of so many counters one is seen over the run: 10 KiB each. */
+#define TIMELINES_MOST 1024
+
 static void add_counter(rebuild *r, const event *e)
 {
     const char *unit;
@@ -304,8 +307,9 @@ static void add_counter(rebuild *r, const event *e)
         uint32_t id = table_add(&r->counters, key);
         memory_fit(&r->values, &r->counter_room, id + (size_t)1, sizeof *r->values);
         rebuilt_counter *c = &r->values[id];
-        memory_needed(pki_tally_add(&c->value, number, 1) &&
-                      pki_timeline_add(&c->timeline, e->start, number));
+        memory_needed(pki_tally_add(&c->value, number, 1));
+        if (id < TIMELINES_MOST)
+            memory_needed(pki_timeline_add(&c->timeline, e->start, number));
         c->last = number;
         rebuild_sample(r, e, number);
         r->points++;

@@ -43,9 +43,14 @@ void pki_report_heading(FILE *file, const char *format, ...)
 void pki_report_title(FILE *file, const char *format, ...)
 {
     va_list args;
+    char *text = NULL;
     va_start(args, format);
     fputc('\n', file);
-    vfprintf(file, format, args);
+    if (vasprintf(&text, format, args) >= 0)
+        pki_put_text(file, text);
+    else
+        memory_failed = true;
+    free(text);
     fputc('\n', file);
     va_end(args);
 }

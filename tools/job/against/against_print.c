@@ -57,9 +57,10 @@ static void put_scaling(const against *a, FILE *to)
 void against_text(const against *a, const char *other, FILE *to)
 {
     size_t ranks = 0;
-    fprintf(to,
-            "\nAgainst %s, per step (slower: beyond +%s, probability of one wrong verdict 5 %%)\n",
-            other, pki_figure_percent(a->margin).text);
+    fputs("\nAgainst ", to);
+    pki_put_text(to, other);
+    fprintf(to, ", per step (slower: beyond +%s, probability of one wrong verdict 5 %%)\n",
+            pki_figure_percent(a->margin).text);
     fputs("  what                        before       now    change  interval\n", to);
     for (size_t i = 0; i < a->count; i++)
         if (is_shown(&a->rows[i], RANKS_SHOWN, &ranks))

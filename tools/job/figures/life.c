@@ -143,7 +143,8 @@ static void put_life(const job_life *l, FILE *to)
 {
     const pki_life_sum *s = &l->sum;
     uint64_t killed = s->runs - s->ended - (l->runs && s->runs > s->ended);
-    fprintf(to, "\nGoodput (%s", l->path);
+    fputs("\nGoodput (", to);
+    pki_put_text(to, l->path);
     if (s->rank)
         fprintf(to, ", rank %llu", (unsigned long long)s->rank);
     fprintf(to, ")\n  %s run%s: %s ended, %s killed%s\n", COUNT(s->runs), s->runs == 1 ? "" : "s",

@@ -40,6 +40,27 @@ static void put_numbers(pki_json *j, const char *key, const int32_t *numbers, si
     pki_json_close(j, ']');
 }
 
+#define MISSING_MOST 4096 /* one by one: a file may say 2,000,000,000 */
+
+static void put_missing(pki_json *j, const job_findings *f, const job_json_most *most)
+{
+    size_t left = PKI_MIN(most->numbers, (size_t)MISSING_MOST);
+    pki_json_uint(j, "missing_count", f->missing_count);
+    pki_json_open(j, "missing", '[');
+    for (size_t i = 0; i < f->gap_count; i++)
+        for (int64_t r = f->gaps[i].first; r <= f->gaps[i].last && left > 0; r++, left--)
+            pki_json_int(j, NULL, r);
+    pki_json_close(j, ']');
+    pki_json_open(j, "gaps", '[');
+    for (size_t i = 0; i < PKI_MIN(f->gap_count, most->numbers); i++) {
+        pki_json_open(j, NULL, '[');
+        pki_json_int(j, NULL, f->gaps[i].first);
+        pki_json_int(j, NULL, f->gaps[i].last);
+        pki_json_close(j, ']');
+    }
+    pki_json_close(j, ']');
+}
+
 static void put_job(pki_json *j, const job_findings *f, const job_json_most *most)
 {
     const job *of = f->of;
@@ -51,7 +72,7 @@ static void put_job(pki_json *j, const job_findings *f, const job_json_most *mos
     pki_json_uint(j, "hosts", of->hosts.count);
     pki_json_uint(j, "files", of->file_count);
     pki_json_real(j, "warmup", of->warmup);
-    put_numbers(j, "missing", f->missing, PKI_MIN(f->missing_count, most->numbers));
+    put_missing(j, f, most);
     put_numbers(j, "cut_off", f->cut, PKI_MIN(f->cut_count, most->numbers));
     pki_json_open(j, "notes", '[');
     for (size_t i = 0; i < PKI_MIN(of->notes.count, most->rows); i++)

@@ -35,8 +35,9 @@ static void put_head(const job *j, const job_findings *f, FILE *to)
 {
     const job_rank *first = &j->ranks[0];
     const job_loop *usual = job_usual(j);
-    fprintf(to, "%s, %zu of %d ranks on %u host%s, from %zu file%s\n", first->run.program,
-            j->rank_count, j->world, j->hosts.count, j->hosts.count == 1 ? "" : "s", j->file_count,
+    pki_put_text(to, first->run.program);
+    fprintf(to, ", %zu of %d ranks on %u host%s, from %zu file%s\n", j->rank_count, j->world,
+            j->hosts.count, j->hosts.count == 1 ? "" : "s", j->file_count,
             j->file_count == 1 ? "" : "s");
     if (usual)
         fprintf(to, "%s steps in %zu blocks, %s each\n", COUNT(f->frontier.steps),
@@ -144,12 +145,15 @@ static void put_loop(const job *j, const job_loop *loop, FILE *to)
 {
     if (!loop->block_count)
         return;
-    if (*loop->name)
-        fprintf(to, "\nStages of %s, self time per step over the ranks\n", loop->name);
-    else
+    if (*loop->name) {
+        fputs("\nStages of ", to);
+        pki_put_text(to, loop->name);
+        fputs(", self time per step over the ranks\n", to);
+    } else {
         title(to,
               "Stages, self time per step over the ranks (mean: of those that have it; imbalance:\n"
               "max / mean over all - 1)");
+    }
     put_spread_head(to, "stage");
     for (size_t k = 0; k < j->stage_count; k++) {
         job_spread s = job_spread_of_stage(j, loop, k);

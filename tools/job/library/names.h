@@ -91,6 +91,7 @@
 #define job_print_text pki_mpi_job_print_text
 #define job_processors_finish pki_mpi_job_processors_finish
 #define job_put_exchange pki_mpi_job_put_exchange
+#define job_gaps pki_mpi_job_gaps
 #define job_ranges pki_mpi_job_ranges
 #define job_ranks_by_host pki_mpi_job_ranks_by_host
 #define job_read pki_mpi_job_read

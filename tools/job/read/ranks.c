@@ -209,7 +209,7 @@ static void number_hosts(job *j)
         r->host = table_add(&j->hosts, r->run.host);
         if (r->run.world_size > j->world)
             j->world = r->run.world_size;
-        if (r->rank >= j->world)
+        if (r->rank >= j->world && r->rank < INT32_MAX)
             j->world = r->rank + 1;
     }
 }

@@ -13,10 +13,11 @@ typedef struct job_self {
     double self;
 } job_self;
 
+/* Only buckets that have something: of what other profilers wrote each call may have a name. */
 struct job_regions {
     table names; /* kind as a digit, then the name */
     size_t room;
-    pk_stats **sums;
+    pki_window_sum *sums;
 };
 
 job_regions *job_regions_begin(void)
@@ -33,15 +34,10 @@ static uint32_t index_of_region(job_regions *all, const pki_region_row *row)
     name[length + 1] = '\0';
     uint32_t at = table_add(&all->names, name);
     memory_fit(&all->sums, &all->room, at + (size_t)1, sizeof *all->sums);
-    if (!all->sums[at]) {
-        all->sums[at] = memory_resized(NULL, sizeof **all->sums);
-        pki_stats_begin(all->sums[at]);
-    }
     return at;
 }
 
-/* The squares travel in the spare words, as in measure/window/window.c. */
-static void add_exact(pk_stats *to, const pki_window_sum *from)
+static void add_exact(pki_window_sum *to, const pki_window_sum *from)
 {
     if (!from->count)
         return;
@@ -49,13 +45,14 @@ static void add_exact(pk_stats *to, const pki_window_sum *from)
     to->max = to->max > from->max ? to->max : from->max;
     to->count += from->count;
     to->sum += from->sum;
-    to->spare[0] += from->squares_low;
-    to->spare[1] += from->squares_high + (to->spare[0] < from->squares_low);
-    to->spare[2] += from->thinned.spread;
-    to->untimed += from->thinned.untimed;
+    to->squares_low += from->squares_low;
+    to->squares_high += from->squares_high + (to->squares_low < from->squares_low);
+    to->thinned.spread += from->thinned.spread;
+    to->thinned.untimed += from->thinned.untimed;
     for (size_t i = 0; i < from->buckets.used; i++)
         if (from->buckets.buckets[i].key < PK_STATS_BUCKETS)
-            to->buckets[from->buckets.buckets[i].key] += from->buckets.buckets[i].count;
+            memory_needed(pki_tally_count(&to->buckets, from->buckets.buckets[i].key,
+                                          from->buckets.buckets[i].count));
 }
 
 void job_regions_add(job_regions *all, job_rank *rank, const pki_summary *from)
@@ -66,7 +63,7 @@ void job_regions_add(job_regions *all, job_rank *rank, const pki_summary *from)
     for (size_t i = 0; i < from->region_count; i++) {
         const pki_region_row *row = &from->regions[i];
         uint32_t at = index_of_region(all, row);
-        add_exact(all->sums[at], &row->exact);
+        add_exact(&all->sums[at], &row->exact);
         rank->selves[i] = (job_self){at, (double)row->self};
     }
 }
@@ -88,13 +85,31 @@ static double *selves_of(const job_regions *all, const job *j)
     return selves;
 }
 
-static job_region region_of(const job_regions *all, uint32_t at, const job *j, const double *selves)
+/* The squares travel in the spare words, as in measure/window/window.c. */
+static pki_dist dist_of(const pki_window_sum *sum, pk_stats *room)
 {
-    pki_stats_finish(all->sums[at], 1);
+    pki_stats_begin(room);
+    room->count = sum->count;
+    room->sum = sum->sum;
+    room->min = sum->count ? sum->min : room->min;
+    room->max = sum->max;
+    room->untimed = sum->thinned.untimed;
+    room->spare[0] = sum->squares_low;
+    room->spare[1] = sum->squares_high;
+    room->spare[2] = sum->thinned.spread;
+    for (size_t i = 0; i < sum->buckets.used; i++)
+        room->buckets[sum->buckets.buckets[i].key] = sum->buckets.buckets[i].count;
+    pki_stats_finish(room, 1);
+    return pki_stats_dist(room);
+}
+
+static job_region region_of(const job_regions *all, uint32_t at, const job *j, const double *selves,
+                            pk_stats *room)
+{
     job_region out = {.name = memory_copy(all->names.texts[at] + 1),
                       .kind = (uint32_t)(all->names.texts[at][0] - '0'),
                       .number = at,
-                      .time = pki_stats_dist(all->sums[at]),
+                      .time = dist_of(&all->sums[at], room),
                       .spread = job_spread_of(j, selves + at * j->rank_count)};
     out.self = out.spread.mean * (double)out.spread.have;
     return out;
@@ -121,9 +136,10 @@ static int most_self_first(const void *x, const void *y)
 static void fill(const job_regions *all, job *j)
 {
     double *selves = selves_of(all, j);
+    pk_stats *room = memory_zeroed(1, sizeof *room);
     j->regions = memory_zeroed(all->names.count, sizeof *j->regions);
     for (uint32_t i = 0; i < all->names.count; i++) {
-        job_region region = region_of(all, i, j, selves);
+        job_region region = region_of(all, i, j, selves, room);
         if (region.spread.have)
             j->regions[j->region_count++] = region;
         else
@@ -132,6 +148,7 @@ static void fill(const job_regions *all, job *j)
     if (j->region_count)
         qsort(j->regions, j->region_count, sizeof *j->regions, most_self_first);
     free(selves);
+    free(room);
 }
 
 void job_regions_end(job_regions *all, job *j)
@@ -139,7 +156,7 @@ void job_regions_end(job_regions *all, job *j)
     if (j)
         fill(all, j);
     for (uint32_t i = 0; i < all->names.count; i++)
-        free(all->sums[i]);
+        pki_tally_finish(&all->sums[i].buckets);
     free(all->sums);
     table_finish(&all->names);
     free(all);

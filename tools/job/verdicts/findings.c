@@ -4,27 +4,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compiler.h"
 #include "measure/figure.h"
 #include "memory.h"
 
 #define SHARE(x) (pki_figure_percent(x).text)
 #define TIME(ns) (pki_figure_time(ns).text)
 
+static void add_gap(job_findings *f, int64_t first, int64_t last)
+{
+    if (last < first)
+        return;
+    f->gaps[f->gap_count++] = (job_gap){(int32_t)first, (int32_t)last};
+    f->missing_count += (size_t)(last - first + 1);
+}
+
 static void find_absent(job_findings *f)
 {
     const job *j = f->of;
-    size_t r = 0;
-    f->missing = memory_zeroed((size_t)j->world, sizeof *f->missing);
+    int64_t next = 0;
+    f->gaps = memory_zeroed(j->rank_count + 1, sizeof *f->gaps);
     f->cut = memory_zeroed(j->rank_count, sizeof *f->cut);
-    for (int32_t rank = 0; rank < j->world; rank++) {
-        while (r < j->rank_count && j->ranks[r].rank < rank)
-            r++;
-        if (r == j->rank_count || j->ranks[r].rank != rank)
-            f->missing[f->missing_count++] = rank;
-    }
-    for (r = 0; r < j->rank_count; r++)
+    for (size_t r = 0; r < j->rank_count; r++) {
+        add_gap(f, next, (int64_t)j->ranks[r].rank - 1);
+        next = PKI_MAX(next, (int64_t)j->ranks[r].rank + 1);
         if (!j->ranks[r].run.complete)
             f->cut[f->cut_count++] = j->ranks[r].rank;
+    }
+    add_gap(f, next, (int64_t)j->world - 1);
 }
 
 job_findings job_find(const job *j)
@@ -50,25 +57,36 @@ void job_findings_finish(job_findings *f)
     job_exchange_finish(&f->exchange);
     job_waits_finish(&f->waits);
     free(f->crowds);
-    free(f->missing);
+    free(f->gaps);
     free(f->cut);
 }
 
-char *job_ranges(const int32_t *numbers, size_t count)
+char *job_gaps(const job_gap *gaps, size_t count)
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *memory = open_memstream(&text, &bytes);
     memory_needed(memory);
-    for (size_t i = 0, last; i < count; i = last + 1) {
-        last = i;
-        while (last + 1 < count && numbers[last + 1] == numbers[last] + 1)
-            last++;
-        fprintf(memory, i ? ", %d" : "%d", numbers[i]);
-        if (last > i)
-            fprintf(memory, "-%d", numbers[last]);
+    for (size_t i = 0; i < count; i++) {
+        fprintf(memory, i ? ", %d" : "%d", gaps[i].first);
+        if (gaps[i].last > gaps[i].first)
+            fprintf(memory, "-%d", gaps[i].last);
     }
     memory_needed(fclose(memory) == 0 && text);
+    return text;
+}
+
+char *job_ranges(const int32_t *numbers, size_t count)
+{
+    size_t n = 0;
+    job_gap *all = memory_zeroed(count + 1, sizeof *all);
+    for (size_t i = 0; i < count; i++)
+        if (n && all[n - 1].last == numbers[i] - 1)
+            all[n - 1].last = numbers[i];
+        else
+            all[n++] = (job_gap){numbers[i], numbers[i]};
+    char *text = job_gaps(all, n);
+    free(all);
     return text;
 }
 
@@ -284,7 +302,7 @@ static void add_imbalance(verdicts *v, const job_findings *f)
 
 static void add_absent(verdicts *v, const job_findings *f)
 {
-    char *missing = job_ranges(f->missing, f->missing_count);
+    char *missing = job_gaps(f->gaps, f->gap_count);
     char *cut = job_ranges(f->cut, f->cut_count);
     if (f->missing_count)
         add_verdict(v, "missing-ranks", PKI_WARN, NULL,

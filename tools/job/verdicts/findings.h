@@ -12,6 +12,11 @@
 #include "job/figures/pop.h"
 #include "job/figures/waits.h"
 
+/* From one rank to another, both included. */
+typedef struct job_gap {
+    int32_t first, last;
+} job_gap;
+
 typedef struct job_findings {
     const job *of;
     job_lateness lateness;
@@ -22,17 +27,19 @@ typedef struct job_findings {
     job_waits waits;
     size_t crowd_count;
     job_crowd *crowds;    /* by host */
-    size_t missing_count; /* ranks without a file... */
-    int32_t *missing;     /* ...in order */
-    size_t cut_count;     /* ranks whose run did not end, or whose file is cut off */
+    size_t missing_count; /* ranks without a file, ... */
+    size_t gap_count;     /* ...which are these, in order: a file may say 2,000,000,000 ranks */
+    job_gap *gaps;
+    size_t cut_count; /* ranks whose run did not end, or whose file is cut off */
     int32_t *cut;
 } job_findings;
 
 job_findings job_find(const job *j);
 void job_findings_finish(job_findings *f);
 
-/* "0-3, 7, 9-12", of numbers in order; to be freed. */
+/* "0-3, 7, 9-12", of numbers in order, or of gaps; to be freed. */
 char *job_ranges(const int32_t *numbers, size_t count);
+char *job_gaps(const job_gap *gaps, size_t count);
 
 /* What even the rank that waits least waits, as a share of the steps; 0 if it is not known. */
 double job_communication_share(const job_findings *f);
