@@ -5,40 +5,27 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Buckets by key, in order; where a key's bucket begins, and the unit of that. */
+/* Buckets by key, in order, and where a key's bucket begins. */
 typedef struct source {
     const pki_tally *tally;
-    const pk_stats *stats; /* NULL: the tally */
-    size_t count;
+    double (*begin)(uint32_t key);
 } source;
-
-static uint32_t key_at(const source *s, size_t i)
-{
-    return s->stats ? (uint32_t)i : s->tally->buckets[i].key;
-}
-
-static uint64_t count_at(const source *s, size_t i)
-{
-    return s->stats ? s->stats->buckets[i] : s->tally->buckets[i].count;
-}
 
 static double begin_of(const source *s, uint32_t key)
 {
-    double value = s->stats ? pki_bucket_begin(key) * s->stats->unit_ns : pki_key_begin(key);
+    double value = s->begin(key);
     return fabs(value) >= 1000 ? round(value) : round(value * 1000) / 1000;
 }
 
 /* How many buckets it makes, if the keys' last `shift` bits are dropped. */
-static size_t used(const source *s, unsigned shift)
+static size_t used(const pki_tally *tally, unsigned shift)
 {
     size_t count = 0;
     uint32_t last = UINT32_MAX;
-    for (size_t i = 0; i < s->count; i++) {
-        uint32_t key = key_at(s, i) >> shift;
-        if (!count_at(s, i) || key == last)
-            continue;
-        last = key;
-        count++;
+    for (size_t i = 0; i < tally->used; i++) {
+        uint32_t key = tally->buckets[i].key >> shift;
+        count += tally->buckets[i].count && key != last;
+        last = tally->buckets[i].count ? key : last;
     }
     return count;
 }
@@ -46,14 +33,15 @@ static size_t used(const source *s, unsigned shift)
 static void fill(const source *s, unsigned shift, pki_histogram *out)
 {
     uint32_t last = UINT32_MAX;
-    for (size_t i = 0; i < s->count; i++) {
-        uint32_t key = key_at(s, i) >> shift;
-        if (!count_at(s, i))
+    for (size_t i = 0; i < s->tally->used; i++) {
+        const pki_tally_bucket *b = &s->tally->buckets[i];
+        uint32_t key = b->key >> shift;
+        if (!b->count)
             continue;
         if (key != last)
             out->buckets[out->count++] = (pki_histogram_bucket){
                 .from = begin_of(s, key << shift), .to = begin_of(s, (key + 1) << shift)};
-        out->buckets[out->count - 1].count += count_at(s, i);
+        out->buckets[out->count - 1].count += b->count;
         last = key;
     }
 }
@@ -63,7 +51,7 @@ static bool make(const source *s, pki_histogram *out)
     unsigned shift = 0;
     size_t count;
     *out = (pki_histogram){0};
-    while ((count = used(s, shift)) > PKI_HISTOGRAM_MOST)
+    while ((count = used(s->tally, shift)) > PKI_HISTOGRAM_MOST)
         shift++;
     if (count == 0)
         return true;
@@ -80,14 +68,14 @@ void pki_histogram_finish(pki_histogram *histogram)
     *histogram = (pki_histogram){0};
 }
 
-bool pki_histogram_of_stats(const pk_stats *stats, pki_histogram *out)
+bool pki_histogram_of_times(const pki_tally *times, pki_histogram *out)
 {
-    source s = {.stats = stats, .count = PK_STATS_BUCKETS};
+    source s = {times, pki_bucket_begin};
     return make(&s, out);
 }
 
 bool pki_histogram_of_tally(const pki_tally *tally, pki_histogram *out)
 {
-    source s = {.tally = tally, .count = tally->used};
+    source s = {tally, pki_key_begin};
     return make(&s, out);
 }

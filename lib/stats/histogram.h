@@ -9,8 +9,6 @@
  */
 #pragma once
 
-#include <pk/stats.h>
-
 #include "stats/tally.h"
 
 #define PKI_HISTOGRAM_MOST 64
@@ -29,5 +27,6 @@ typedef struct pki_histogram {
 
 void pki_histogram_finish(pki_histogram *histogram);
 
-bool pki_histogram_of_stats(const pk_stats *stats, pki_histogram *out);
+/* Of a tally of doubles, and of one of whole nanoseconds, whose keys are pki_bucket's. */
 bool pki_histogram_of_tally(const pki_tally *tally, pki_histogram *out);
+bool pki_histogram_of_times(const pki_tally *times, pki_histogram *out);

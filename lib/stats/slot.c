@@ -1,6 +1,7 @@
 #include "stats/slot.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "stats/quantile.h"
@@ -120,13 +121,61 @@ void pki_slot_merge(pki_spans *spans, pki_pool *pool, pki_slot *to, const pki_sl
 
 /* Between pki_stats_begin and pki_stats_finish the sum of squares travels in the spare words, and
  * what sampling_error is made of. */
-enum { LOW, HIGH, SPREAD };
+enum { LOW, HIGH, SPREAD, OCTAVES };
+
+_Static_assert((int)OCTAVES == PKI_STATS_OCTAVES && PKI_CHUNKS < 64, "a bit for each octave");
 
 void pki_stats_begin(pk_stats *stats)
 {
     memset(stats, 0, sizeof *stats);
     stats->size = sizeof *stats;
     stats->min = UINT64_MAX;
+}
+
+void pki_stats_again(pk_stats *stats)
+{
+    for (uint64_t left = stats->spare[OCTAVES]; left; left &= left - 1) {
+        uint32_t first = (uint32_t)__builtin_ctzll(left) * PKI_CHUNK_BUCKETS;
+        memset(stats->buckets + first, 0, PKI_CHUNK_BUCKETS * sizeof *stats->buckets);
+    }
+    memset(stats, 0, offsetof(pk_stats, buckets));
+    stats->size = sizeof *stats;
+    stats->min = UINT64_MAX;
+}
+
+void pki_stats_hand_out(pk_stats *stats)
+{
+    stats->spare[OCTAVES] = 0;
+}
+
+static uint64_t octaves_of(const pk_stats *stats)
+{
+    uint64_t all = ((uint64_t)1 << PKI_CHUNKS) - 1;
+    return stats->spare[OCTAVES] ? stats->spare[OCTAVES] : all;
+}
+
+/* Of an octave most buckets are empty: four at a time. */
+static size_t used_in_octave(const pk_stats *stats, uint32_t first, uint16_t *used)
+{
+    size_t count = 0;
+    for (uint32_t i = first; i < first + PKI_CHUNK_BUCKETS; i += 4) {
+        const uint64_t *b = stats->buckets + i;
+        if (!(b[0] | b[1] | b[2] | b[3]))
+            continue;
+        for (uint32_t j = 0; j < 4; j++)
+            if (b[j])
+                used[count++] = (uint16_t)(i + j);
+    }
+    return count;
+}
+
+size_t pki_stats_used(const pk_stats *stats, uint16_t used[PK_STATS_BUCKETS])
+{
+    size_t count = 0;
+    for (uint64_t left = octaves_of(stats); left; left &= left - 1)
+        count += used_in_octave(stats, (uint32_t)__builtin_ctzll(left) * PKI_CHUNK_BUCKETS,
+                                used + count);
+    return count;
 }
 
 static void add_square(pk_stats *stats, uint64_t low, uint64_t high)
@@ -136,19 +185,28 @@ static void add_square(pk_stats *stats, uint64_t low, uint64_t high)
     stats->spare[LOW] = sum;
 }
 
-uint64_t pki_slot_bucket(const pki_slot *slot, uint32_t bucket)
+/* The chunk's counters; NULL if it has none. */
+static inline const uint32_t *chunk_of(const pki_slot *slot, uint32_t chunk)
 {
-    /* pairs with the releases in bucket_of and add_carry */
-    pki_link link = pki_load_acquire(&slot->chunks[bucket / PKI_CHUNK_BUCKETS]);
-    if (!link)
-        return 0;
-    const uint32_t *chunk = pki_follow(slot, link);
+    /* pairs with the release in bucket_of */
+    pki_link link = pki_load_acquire(&slot->chunks[chunk]);
+    return link ? pki_follow(slot, link) : NULL;
+}
+
+static inline uint64_t count_of(const pki_slot *slot, const uint32_t *chunk, uint32_t bucket)
+{
     /* pairs with the releases in pki_slot_count and add_to_bucket */
     uint64_t count = pki_load_acquire(&chunk[bucket % PKI_CHUNK_BUCKETS]);
-    pki_link carry = pki_load_acquire(&slot->carry);
-    if (carry)
+    pki_link carry = pki_load_acquire(&slot->carry); /* with the release in add_carry */
+    if (PKI_UNLIKELY(carry))
         count += (uint64_t)pki_load((const uint32_t *)pki_follow(slot, carry) + bucket) << 32;
     return count;
+}
+
+uint64_t pki_slot_bucket(const pki_slot *slot, uint32_t bucket)
+{
+    const uint32_t *chunk = chunk_of(slot, bucket / PKI_CHUNK_BUCKETS);
+    return chunk ? count_of(slot, chunk, bucket) : 0;
 }
 
 /* In bucket i, or in none of its chunk: then i is the chunk's last. */
@@ -174,17 +232,31 @@ uint64_t pki_slot_quantile(const pki_slot *slot, double q)
     return 0;
 }
 
-static void add_buckets(uint64_t buckets[PK_STATS_BUCKETS], const pki_slot *slot)
+static void add_octave(pk_stats *stats, const pki_slot *slot, const uint32_t *chunk, uint32_t first)
 {
-    for (uint32_t i = 0; i < PK_STATS_BUCKETS; i++) {
-        uint64_t count = count_in(slot, &i);
-        buckets[i] += count;
+    for (uint32_t i = 0; i < PKI_CHUNK_BUCKETS; i += 4) {
+        const uint32_t *b = chunk + i;
+        bool any = pki_load(&b[0]) | pki_load(&b[1]) | pki_load(&b[2]) | pki_load(&b[3]);
+        for (uint32_t j = i; j < i + 4 && (any || pki_load(&slot->carry)); j++) {
+            uint64_t count = count_of(slot, chunk, first + j);
+            if (count)
+                pki_stats_count(stats, first + j, count);
+        }
+    }
+}
+
+static void add_buckets(pk_stats *stats, const pki_slot *slot)
+{
+    for (uint32_t c = 0; c < PKI_CHUNKS; c++) {
+        const uint32_t *chunk = chunk_of(slot, c);
+        if (chunk)
+            add_octave(stats, slot, chunk, c * PKI_CHUNK_BUCKETS);
     }
 }
 
 void pki_stats_add_slot(pk_stats *stats, const pki_slot *slot)
 {
-    add_buckets(stats->buckets, slot);
+    add_buckets(stats, slot);
     stats->count += pki_load(&slot->count);
     stats->sum += pki_load(&slot->sum);
     /* since the last seal first: pairs with the releases of pki_slot_seal */
@@ -249,36 +321,69 @@ void pki_stats_finish(pk_stats *stats, double unit_ns)
     stats->min = to_ns(stats->min, unit_ns);
     stats->max = to_ns(stats->max, unit_ns);
     stats->self = to_ns(stats->self, unit_ns);
-    memset(stats->spare, 0, sizeof stats->spare);
+    memset(stats->spare, 0, OCTAVES * sizeof *stats->spare);
+}
+
+/* Buckets with calls, in order. */
+typedef struct walk {
+    const pk_stats *stats;
+    uint16_t used[PK_STATS_BUCKETS];
+    size_t count;
+    uint64_t total; /* calls in them */
+} walk;
+
+static void begin_walk(walk *w, const pk_stats *stats)
+{
+    w->stats = stats;
+    w->count = pki_stats_used(stats, w->used);
+    w->total = 0;
+    for (size_t i = 0; i < w->count; i++)
+        w->total += stats->buckets[w->used[i]];
+}
+
+static uint32_t bucket_of_rank(const walk *w, uint64_t rank)
+{
+    uint64_t seen = 0;
+    size_t i = 0;
+    while (i + 1 < w->count && (seen += w->stats->buckets[w->used[i]]) < rank)
+        i++;
+    return w->used[i];
+}
+
+static uint64_t quantile_of(const walk *w, double q)
+{
+    const pk_stats *stats = w->stats;
+    if (w->total == 0)
+        return 0;
+    uint64_t rank = pki_rank(q, w->total);
+    if (rank == 1 || rank == w->total)
+        return rank == 1 ? stats->min : stats->max;
+    double middle = pki_bucket_middle(bucket_of_rank(w, rank));
+    uint64_t ns = (uint64_t)llround(middle * stats->unit_ns);
+    return PKI_MIN(PKI_MAX(ns, stats->min), stats->max);
 }
 
 uint64_t pk_stats_quantile(const pk_stats *stats, double q)
 {
-    uint64_t total = 0;
+    walk w;
     if (!stats || stats->size < sizeof *stats)
         return 0;
-    for (unsigned i = 0; i < PK_STATS_BUCKETS; i++)
-        total += stats->buckets[i];
-    if (total == 0)
-        return 0;
-    uint64_t rank = pki_rank(q, total);
-    if (rank == 1 || rank == total)
-        return rank == 1 ? stats->min : stats->max;
-    size_t bucket = pki_rank_bucket(stats->buckets, PK_STATS_BUCKETS, sizeof *stats->buckets, rank);
-    uint64_t ns = (uint64_t)llround(pki_bucket_middle((uint32_t)bucket) * stats->unit_ns);
-    return PKI_MIN(PKI_MAX(ns, stats->min), stats->max);
+    begin_walk(&w, stats);
+    return quantile_of(&w, q);
 }
 
 pki_dist pki_stats_dist(const pk_stats *s)
 {
+    walk w;
+    begin_walk(&w, s);
     return (pki_dist){.count = s->count,
                       .sum = (double)s->sum,
                       .min = (double)s->min,
                       .max = (double)s->max,
                       .mean = s->mean,
                       .stddev = s->stddev,
-                      .p50 = (double)pk_stats_quantile(s, 0.50),
-                      .p90 = (double)pk_stats_quantile(s, 0.90),
-                      .p95 = (double)pk_stats_quantile(s, 0.95),
-                      .p99 = (double)pk_stats_quantile(s, 0.99)};
+                      .p50 = (double)quantile_of(&w, 0.50),
+                      .p90 = (double)quantile_of(&w, 0.90),
+                      .p95 = (double)quantile_of(&w, 0.95),
+                      .p99 = (double)quantile_of(&w, 0.99)};
 }

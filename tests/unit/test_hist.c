@@ -313,8 +313,31 @@ static void odd_questions(void **state)
     assert_int_equal(pk_stats_quantile(stats, 2), 7);
     assert_int_equal(pk_stats_quantile(stats, (double)NAN), 5);
     assert_int_equal(pk_stats_quantile(stats, (double)INFINITY), 7);
+    pki_stats_hand_out(stats);
     for (int i = 0; i < 4; i++)
         assert_int_equal(stats->spare[i], 0);
+    assert_int_equal(pk_stats_quantile(stats, 0.5), 5); /* without knowing which octaves */
+}
+
+/* What is used again looks as what is used first. */
+static void used_again(void **state)
+{
+    pk_stats *first = malloc(sizeof *first);
+    uint16_t used[PK_STATS_BUCKETS];
+    (void)state;
+    pki_stats_begin(stats);
+    for (uint32_t i = 0; i < 200; i++) {
+        uint32_t bucket = i * 37 % PK_STATS_BUCKETS;
+        pki_stats_again(stats);
+        pki_stats_begin(first);
+        assert_memory_equal(stats, first, sizeof *first);
+        assert_int_equal(pki_stats_used(stats, used), 0);
+        pki_stats_count(stats, bucket, 1);
+        pki_stats_count(stats, PK_STATS_BUCKETS - 1, 3);
+        assert_int_equal(pki_stats_used(stats, used), 2);
+        assert_true(used[0] == bucket && used[1] == PK_STATS_BUCKETS - 1);
+    }
+    free(first);
 }
 
 #define on_table(test) cmocka_unit_test_setup_teardown(test, open_table, close_table)
@@ -333,6 +356,7 @@ int main(void)
         on_table(two_samples),
         on_table(few_samples),
         on_table(odd_questions),
+        on_table(used_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

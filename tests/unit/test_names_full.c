@@ -1,6 +1,7 @@
 /* The 65,536th name, and all after it. */
 #include "core/names.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,9 @@
 #include <cmocka.h>
 
 #include <pk/pk.h>
+
+#include "base/clock.h"
+#include "base/compiler.h"
 
 static uint32_t fill(void)
 {
@@ -75,12 +79,49 @@ static void recording_goes_on(void **state)
     assert_int_equal(counts.regions, PKI_NAMES_MAX - PKI_NAME_FIRST);
 }
 
+static uint64_t ns_of_stop(void)
+{
+    assert_int_equal(pk_start(pk_options(.backends = "none")), PK_OK);
+    for (uint32_t id = PKI_NAME_FIRST; id < PKI_NAMES_MAX; id++) {
+        pk_region region = {.id = id};
+        pk_region_begin(&region);
+        pk_region_end(&region);
+    }
+    uint64_t before = pki_read_clock(CLOCK_PROCESS_CPUTIME_ID);
+    assert_int_equal(pk_stop(), PK_OK);
+    return pki_read_clock(CLOCK_PROCESS_CPUTIME_ID) - before;
+}
+
+/* To look at all buckets of as many distributions, once. */
+static uint64_t ns_of_looking(void)
+{
+    static volatile uint64_t buckets[PK_STATS_BUCKETS];
+    uint64_t sum = 0, before = pki_read_clock(CLOCK_PROCESS_CPUTIME_ID);
+    for (uint32_t id = PKI_NAME_FIRST; id < PKI_NAMES_MAX; id += 16)
+        for (uint32_t i = 0; i < PK_STATS_BUCKETS; i++)
+            sum += buckets[i];
+    assert_int_equal(sum, 0);
+    return 16 * (pki_read_clock(CLOCK_PROCESS_CPUTIME_ID) - before);
+}
+
+/* A region has calls in one octave or two of 59. It was ten such looks for each. */
+static void stopping_looks_at_what_is_used(void **state)
+{
+    double least = INFINITY;
+    (void)state;
+    fill();
+    for (int i = 0; i < 5 && least > 2; i++)
+        least = PKI_MIN(least, (double)ns_of_stop() / (double)ns_of_looking());
+    assert_true(least < 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_fills_up),
         cmocka_unit_test(known_names_stay_known),
         cmocka_unit_test(recording_goes_on),
+        cmocka_unit_test(stopping_looks_at_what_is_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

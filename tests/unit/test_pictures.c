@@ -91,40 +91,38 @@ static void none_and_one_and_signs(void **state)
     pki_tally_finish(&tally);
 }
 
-/* Ticks of 0.4 ns: bounds are those of the buckets that were kept. */
-static void ticks_become_nanoseconds(void **state)
+/* Bounds are those of the buckets that were kept. */
+static void whole_nanoseconds(void **state)
 {
-    pk_stats *stats = calloc(1, sizeof *stats);
+    pki_tally times = {0};
     pki_histogram h;
     (void)state;
-    stats->unit_ns = 0.4;
-    stats->buckets[5] = 2;                    /* 2 ns */
-    stats->buckets[pki_bucket(1000000)] = 40; /* 400 us */
-    stats->buckets[pki_bucket(1 << 30)] = 1;
-    assert_true(pki_histogram_of_stats(stats, &h));
+    assert_true(pki_tally_count(&times, 5, 2));
+    assert_true(pki_tally_count(&times, pki_bucket(400000), 40));
+    assert_true(pki_tally_count(&times, pki_bucket(1 << 30), 1));
+    assert_true(pki_histogram_of_times(&times, &h));
     check_whole(&h, 43);
     assert_int_equal(h.count, 3);
-    assert_true(h.buckets[0].from == 2 && h.buckets[0].to == 2.4);
+    assert_true(h.buckets[0].from == 5 && h.buckets[0].to == 6);
     assert_true(h.buckets[1].from <= 400000 && h.buckets[1].to > 400000);
     assert_true(h.buckets[1].to - h.buckets[1].from <= 400000 / 64.0 + 1);
-    assert_true(h.buckets[2].from == round(0.4 * (1 << 30)));
+    assert_true(h.buckets[2].from == 1 << 30);
     pki_histogram_finish(&h);
-    free(stats);
+    pki_tally_finish(&times);
 }
 
 static void all_buckets_at_once(void **state)
 {
-    pk_stats *stats = calloc(1, sizeof *stats);
+    pki_tally times = {0};
     pki_histogram h;
     (void)state;
-    stats->unit_ns = 1;
-    for (size_t i = 0; i < PK_STATS_BUCKETS; i++)
-        stats->buckets[i] = 1;
-    assert_true(pki_histogram_of_stats(stats, &h));
+    for (uint32_t i = 0; i < PK_STATS_BUCKETS; i++)
+        assert_true(pki_tally_count(&times, i, 1));
+    assert_true(pki_histogram_of_times(&times, &h));
     check_whole(&h, PK_STATS_BUCKETS);
     assert_true(h.buckets[0].from == 0);
     pki_histogram_finish(&h);
-    free(stats);
+    pki_tally_finish(&times);
 }
 
 /* ---- timelines ---- */
@@ -232,7 +230,7 @@ int main(void)
         cmocka_unit_test(a_tally_with_everything),
         cmocka_unit_test(narrow_ones_stay_fine),
         cmocka_unit_test(none_and_one_and_signs),
-        cmocka_unit_test(ticks_become_nanoseconds),
+        cmocka_unit_test(whole_nanoseconds),
         cmocka_unit_test(all_buckets_at_once),
         cmocka_unit_test(order_does_not_matter),
         cmocka_unit_test(few_samples_are_each_there),

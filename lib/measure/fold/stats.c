@@ -22,6 +22,7 @@ static pk_status answer(pki_stats_find *find, uint32_t id, pk_stats *stats)
     pki_stats_begin(all);
     bool any = fold && find(fold, id, all);
     pki_stats_finish(all, 1);
+    pki_stats_hand_out(all);
     if (all != stats)
         memcpy(stats, all, size);
     stats->size = size;

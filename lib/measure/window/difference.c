@@ -14,14 +14,6 @@ bool pki_held_is_idle_region(const pki_held *h, const pki_slot *slot, bool any_l
                                    slot->bytes == h->bytes && slot->flops == h->flops));
 }
 
-static size_t count_used(const pk_stats *stats)
-{
-    size_t used = 0;
-    for (uint32_t i = 0; i < PK_STATS_BUCKETS; i++)
-        used += stats->buckets[i] != 0;
-    return used;
-}
-
 static uint64_t held_at(const pki_tally *buckets, uint32_t key, size_t *at)
 {
     while (*at < buckets->used && buckets->buckets[*at].key < key)
@@ -30,26 +22,26 @@ static uint64_t held_at(const pki_tally *buckets, uint32_t key, size_t *at)
                                                                    : 0;
 }
 
-/* What is in the buckets now, and what of it is new. Both are as large as need be. */
-static void split_buckets(const pk_stats *stats, const pki_tally *before, pki_tally *now,
-                          pki_tally *more)
-{
-    size_t at = 0;
-    for (uint32_t i = 0; i < PK_STATS_BUCKETS; i++) {
-        uint64_t count = stats->buckets[i];
-        if (!count)
-            continue;
-        uint64_t fresh = count - held_at(before, i, &at);
-        now->buckets[now->used++] = (pki_tally_bucket){count, i};
-        if (fresh)
-            more->buckets[more->used++] = (pki_tally_bucket){fresh, i};
-    }
-}
-
 static bool make_room(pki_tally *tally, size_t count)
 {
-    *tally = (pki_tally){0};
     return pki_array_fit(&tally->buckets, &tally->room, count + 1, sizeof *tally->buckets);
+}
+
+/* What is in the buckets now, and what of it is new; both are empty. False without memory. */
+static bool split_buckets(const pk_stats *stats, const pki_tally *before, pki_tally *now,
+                          pki_tally *more)
+{
+    uint16_t used[PK_STATS_BUCKETS];
+    size_t count = pki_stats_used(stats, used), at = 0;
+    if (!make_room(now, count) || !make_room(more, count))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t calls = stats->buckets[used[i]], fresh = calls - held_at(before, used[i], &at);
+        now->buckets[now->used++] = (pki_tally_bucket){calls, used[i]};
+        if (fresh)
+            more->buckets[more->used++] = (pki_tally_bucket){fresh, used[i]};
+    }
+    return true;
 }
 
 static uint64_t calls_in(const pki_tally *tally)
@@ -144,19 +136,17 @@ static void hold(pki_held *h, const pk_stats *stats, pki_tally *buckets)
 bool pki_held_cut_region(pki_held *h, pki_fold *fold, uint32_t id, pki_slot *slot, bool last,
                          pki_window_region *row)
 {
-    static pk_stats scratch; /* large; under the fold lock */
+    static pk_stats scratch; /* large, so emptied where it was used alone; under the fold lock */
     pk_stats *stats = &scratch;
-    pki_tally now;
-    pki_stats_begin(stats);
+    pki_tally now = {0};
+    pki_stats_again(stats);
     pki_fold_stats(fold, id, stats);
-    size_t used = count_used(stats);
     *row = (pki_window_region){.id = id, .kind = pki_name_kind(id)};
-    if (!make_room(&now, used) || !make_room(&row->exact.buckets, used)) {
+    difference(stats, h, &row->exact);
+    if (!split_buckets(stats, &h->buckets, &now, &row->exact.buckets)) {
         pki_tally_finish(&now);
         return false;
     }
-    difference(stats, h, &row->exact);
-    split_buckets(stats, &h->buckets, &now, &row->exact.buckets);
     uint64_t own = own_calls(h, slot);
     bool wait = must_wait(h, own, row->exact.count, &row->exact.buckets) && !last;
     wait |= stats->count < h->count; /* calls have moved to "too many names" (fold/ended.c) */

@@ -2,6 +2,7 @@
 
 #include "measure/shape_words.h"
 #include "stats/buckets.h"
+#include "stats/slot.h"
 
 #include "base/array.h"
 
@@ -32,9 +33,6 @@ static bool make_room(pki_window_sum *sum, size_t count)
 
 bool pki_window_sum_of_stats(const pk_stats *stats, pki_window_sum *out)
 {
-    size_t used = 0;
-    for (uint32_t i = 0; i < PK_STATS_BUCKETS; i++)
-        used += stats->buckets[i] != 0;
     *out = (pki_window_sum){.count = stats->count,
                             .sum = stats->sum,
                             .min = stats->min,
@@ -42,11 +40,13 @@ bool pki_window_sum_of_stats(const pk_stats *stats, pki_window_sum *out)
                             .squares_low = stats->spare[0],
                             .squares_high = stats->spare[1],
                             .thinned = {stats->untimed, stats->spare[2]}};
-    if (!make_room(out, used))
+    uint16_t used[PK_STATS_BUCKETS];
+    size_t count = pki_stats_used(stats, used);
+    if (!make_room(out, count))
         return false;
-    for (uint32_t i = 0; i < PK_STATS_BUCKETS; i++)
-        if (stats->buckets[i])
-            out->buckets.buckets[out->buckets.used++] = (pki_tally_bucket){stats->buckets[i], i};
+    for (size_t i = 0; i < count; i++)
+        out->buckets.buckets[i] = (pki_tally_bucket){stats->buckets[used[i]], used[i]};
+    out->buckets.used = count;
     return true;
 }
 

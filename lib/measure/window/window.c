@@ -13,7 +13,7 @@ void pki_window_finish(pki_window *window)
 /* As pki_stats_add_slot leaves them: the squares travel in the spare words. */
 pki_dist pki_window_sum_dist(const pki_window_sum *sum, pk_stats *stats)
 {
-    pki_stats_begin(stats);
+    pki_stats_again(stats);
     stats->count = sum->count;
     stats->sum = sum->sum;
     stats->min = sum->min;
@@ -24,7 +24,7 @@ pki_dist pki_window_sum_dist(const pki_window_sum *sum, pk_stats *stats)
     stats->untimed = sum->thinned.untimed;
     for (size_t i = 0; i < sum->buckets.used; i++)
         if (sum->buckets.buckets[i].key < PK_STATS_BUCKETS)
-            stats->buckets[sum->buckets.buckets[i].key] += sum->buckets.buckets[i].count;
+            pki_stats_count(stats, sum->buckets.buckets[i].key, sum->buckets.buckets[i].count);
     pki_stats_finish(stats, 1);
     return pki_stats_dist(stats);
 }

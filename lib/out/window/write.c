@@ -4,6 +4,7 @@
 
 #include "measure/thinned.h"
 #include "out/json_shape.h"
+#include "stats/slot.h"
 
 bool pki_window_line_begin(pki_window_line *l, pki_window *window)
 {
@@ -11,6 +12,7 @@ bool pki_window_line_begin(pki_window_line *l, pki_window *window)
     l->text = NULL;
     l->failed = false;
     l->member = l->row = 0;
+    pki_stats_begin(&l->stats);
     l->memory = open_memstream(&l->text, &l->bytes);
     l->json = (pki_json){.file = l->memory};
     return l->memory;

@@ -81,7 +81,7 @@ static bool add_run(builder *g)
 bool pki_run_threads(const pki_session *s, pki_summary *out)
 {
     builder g = {
-        .session = s, .out = out, .fold = pki_fold_now(), .stats = malloc(sizeof(pk_stats))};
+        .session = s, .out = out, .fold = pki_fold_now(), .stats = calloc(1, sizeof(pk_stats))};
     bool filled = g.stats && pki_summary_add_threads(&g);
     free(g.stats);
     return filled;
@@ -179,7 +179,7 @@ static bool summarise(const pki_session *s, bool goes_on, pki_summary *out)
 {
     builder g = {.session = s, .out = out, .goes_on = goes_on};
     pki_summary_init(out);
-    g.stats = malloc(sizeof *g.stats);
+    g.stats = calloc(1, sizeof *g.stats);
     bool done = false;
     if (g.stats) {
         pki_fold_lock();

@@ -36,7 +36,7 @@ static bool fill_region(builder *g, pki_region_row *row, uint32_t id)
                             .flops = g->stats->flops,
                             .thinned = pki_region_thinned_of(g->stats, 0, clock_step_of(g)),
                             .exact = exact};
-    return fits && row->name && pki_histogram_of_stats(g->stats, &row->histogram);
+    return fits && row->name && pki_histogram_of_times(&row->exact.buckets, &row->histogram);
 }
 
 static bool is_region(uint32_t id)
@@ -51,7 +51,7 @@ bool pki_summary_add_regions(builder *g)
     if (!g->out->regions)
         return false;
     for (uint32_t id = PKI_NAME_TOO_MANY; id < names; id++) {
-        pki_stats_begin(g->stats);
+        pki_stats_again(g->stats);
         if (!is_region(id) ||
             !(pki_fold_stats(g->fold, id, g->stats) || pki_device_has_region(g->fold->device, id) ||
               pki_spans_row(&g->fold->spans, id, 0).events))
@@ -112,7 +112,7 @@ static bool fill_thread_regions(builder *g, pki_thread_row *row, const pki_table
         const pki_slot *a = pki_table_slot(calls, id), *b = pki_table_slot(lost, id);
         if ((!a && !b) || !is_region(id))
             continue;
-        pki_stats_begin(g->stats);
+        pki_stats_again(g->stats);
         if (a)
             pki_stats_add_slot(g->stats, a);
         if (b)

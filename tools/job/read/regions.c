@@ -88,7 +88,7 @@ static double *selves_of(const job_regions *all, const job *j)
 /* The squares travel in the spare words, as in measure/window/window.c. */
 static pki_dist dist_of(const pki_window_sum *sum, pk_stats *room)
 {
-    pki_stats_begin(room);
+    pki_stats_again(room);
     room->count = sum->count;
     room->sum = sum->sum;
     room->min = sum->count ? sum->min : room->min;
@@ -98,7 +98,7 @@ static pki_dist dist_of(const pki_window_sum *sum, pk_stats *room)
     room->spare[1] = sum->squares_high;
     room->spare[2] = sum->thinned.spread;
     for (size_t i = 0; i < sum->buckets.used; i++)
-        room->buckets[sum->buckets.buckets[i].key] = sum->buckets.buckets[i].count;
+        pki_stats_count(room, sum->buckets.buckets[i].key, sum->buckets.buckets[i].count);
     pki_stats_finish(room, 1);
     return pki_stats_dist(room);
 }
