@@ -378,6 +378,34 @@ class JobPage(Measured, JobRoom, Pages):
             self.assertNotRegex(page.ask("document.querySelector('main').innerText"), r"NaN|undefined|Infinity|null|\[object")
             page.close()
 
+    def test_without_steps_it_says_what_is_known(self):
+        """Nobody is judged; MPI's share, waits and who talks to whom are there. Rank 3 comes 30 ms late to ten barriers."""
+        folder = os.path.join(self.folder, "mpi")
+        kit.forge(FORGE, folder, ranks=4, steps=0, regions=2, calls=5)
+        for path in kit.files(folder):
+            with open(path, encoding="utf-8") as file:
+                report = json.load(file)
+            rank = report["run"]["rank"]
+            report["run"]["wall"] = 10 ** 9
+            report["regions"] = [{**report["regions"][0], "name": "MPI_Barrier", "kind": "comm", "self": 400_000_000 - 100_000_000 * rank}]
+            barriers = [[n + 1, 50_000_000 * n + 10_000_000 * rank, 30_000_000 - 10_000_000 * rank + 1000, 30_000_000 - 10_000_000 * rank + 1000,
+                         0, 11, 4, -1] for n in range(10)]
+            report["comm"]["partners"] = [[(rank + 1) % 4, 10, 1000, 7, 0, 0, 0]]
+            report["comm"]["sequences"] = {"operations": 10, "one_in": 1, "origin": 0, "clock": "c", "rows": barriers}
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(report, file, separators=(",", ":"))
+        page = self.open(kit.page(PK, folder + ".html", folder))
+        self.sound(page)
+        self.assertEqual(page.ask("[...document.querySelectorAll('.tile')].map((tile) => tile.textContent)"),
+                         ["not judgedlate ranks", f"{kit.percent(0.25)}of the time in MPI", f"{kit.time(600e6)}waited for others, all ranks"])
+        self.assertIn("Nobody can be called late", page.ask("document.querySelector('#verdicts').textContent"))
+        self.assertEqual([row[0] for row in page.ask(ROWS.format("#mpi"))], ["MPI_Barrier"])
+        rows = page.ask(ROWS.format("#waits"))
+        self.assertEqual([(row[0].split(" a barrier")[0], *row[1:]) for row in rows],
+                         [("Wait at barrier", kit.time(600e6), "rank 0"), ("For a rank, by all others", kit.time(600e6), "rank 3")])
+        self.assertNotRegex(page.ask("document.querySelector('main').innerText"), r"NaN|undefined|Infinity|null|\[object")
+        page.close()
+
 
 def main():
     if kit.without_charts(PK):

@@ -10,6 +10,7 @@
 
 #include "job/against/against.h"
 #include "job/verdicts/findings.h"
+#include "measure/figure.h"
 #include "job_score.h"
 
 /* Seeds are fixed: the same jobs on every machine. */
@@ -188,6 +189,62 @@ static void who_costs_next_to_nothing_is_not_accused(void **state)
     assert_int_equal(score_jobs(&f, 5).accused, 5);
     f.link = 400;
     assert_int_equal(score_jobs(&f, 5).accused, 0);
+}
+
+static const job_verdict *verdict_of(const job_verdict *all, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(all[i].name, name) == 0)
+            return &all[i];
+    return NULL;
+}
+
+/* Is there a rank beyond the limit that is not called late? The latest of them in *by. */
+static bool is_beyond(const scene *s, double *by)
+{
+    const job_lateness *l = &s->found.lateness;
+    bool beyond = false;
+    *by = 0;
+    for (size_t r = 0; r < s->j.rank_count; r++) {
+        bool accused = false;
+        for (size_t i = 0; i < l->count; i++)
+            accused |= l->late[i].rank == r;
+        if (accused || !(l->by[r] > JOB_LATE_LEAST))
+            continue;
+        beyond = true;
+        *by = fmax(*by, l->by[r]);
+    }
+    return beyond;
+}
+
+/* "No rank is late" does not stand above a table in which one is beyond the limit. */
+static void who_is_beyond_the_limit_and_not_late_is_told(void **state)
+{
+    (void)state;
+    size_t told = 0;
+    forge f = {.ranks = 8, .culprits = 1, .slow = 0.035, .stage = FORGE_LOAD};
+    for (f.seed = 1; f.seed <= 60; f.seed++) {
+        double by;
+        size_t count;
+        f.steps = 10 + f.seed % 8;
+        scene *s = scene_of(&f);
+        job_verdict *all = job_verdicts(&s->found, &count);
+        bool beyond = is_beyond(s, &by);
+        const job_verdict *unsure = verdict_of(all, count, "not-sure");
+        assert_true(beyond == (unsure != NULL));
+        assert_false(beyond && verdict_of(all, count, "no-finding"));
+        if (unsure) {
+            assert_int_equal(unsure->severity, PKI_NOTE);
+            assert_non_null(strstr(unsure->text, pki_figure_percent(by).text));
+            told++;
+        }
+        for (size_t i = 0; i < count; i++)
+            free(all[i].text);
+        free(all);
+        finish(s);
+    }
+    print_message("%zu of 60 jobs have one\n", told);
+    assert_in_range(told, 5, 55);
 }
 
 static void increments_add_up_to_the_step(void **state)
@@ -387,6 +444,7 @@ int main(void)
         cmocka_unit_test(two_ranks_are_beside_each_other),
         cmocka_unit_test(too_few_steps_accuse_nobody),
         cmocka_unit_test(who_costs_next_to_nothing_is_not_accused),
+        cmocka_unit_test(who_is_beyond_the_limit_and_not_late_is_told),
         cmocka_unit_test(increments_add_up_to_the_step),
         cmocka_unit_test(the_frontier_names_rank_and_stage),
         cmocka_unit_test(efficiencies_are_those_by_hand),

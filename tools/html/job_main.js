@@ -7,7 +7,12 @@ function jobHead(job, drawn) {
         out.push(tile(time(job.frontier.exposed / job.frontier.steps), 'step of the job, mean'), tile(count(job.frontier.steps), 'steps'));
     }
     if (job.efficiency) out.push(tile(percent(job.efficiency.parallel), 'parallel efficiency'), tile(percent(job.efficiency.load_balance), 'load balance'));
-    out.push(tile(count(drawn.totals.late), 'late ranks'));
+    out.push(tile(drawn.totals.judged ? count(drawn.totals.late) : 'not judged', 'late ranks'));
+    if (job.mpi && !job.frontier) {
+        const waited = waitedForOthers(job);
+        out.push(tile(percent(job.mpi.of_run), 'of the time in MPI'));
+        if (waited != null) out.push(tile(time(waited), 'waited for others, all ranks'));
+    }
     document.getElementById('head').append(el('h1', null, name), el('p', { class: 'meta' },
         `${count(ranks)} of ${count(world)} ranks on ${count(hosts)} ${hosts === 1 ? 'host' : 'hosts'}, from ${count(files)} ${files === 1 ? 'file' : 'files'}`),
     el('div', { class: 'tiles' }, out));
@@ -31,8 +36,10 @@ function buildJob() {
     frontierSection(job, one);
     efficiencySection(job, one);
     imbalanceSection(job, drawn, one);
-    jobCommSection(job, drawn, one);
+    mpiSection(job, one);
+    waitsSection(job, one);
     matrixSection(job, drawn);
+    jobCommSection(job, drawn, one);
     jobCostSection(job, one);
     jobEventSection(job, one);
     one.place();

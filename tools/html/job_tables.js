@@ -85,6 +85,7 @@ function spreadCells(spread, one, format = time) {
 }
 
 function imbalanceSection(job, drawn, one) {
+    if (!job.stages.length && !job.regions.length) return;
     const kinds = new Set(job.stages.map((row) => row.step_kind)), { totals } = drawn;
     const node = section('imbalance', 'Stages and regions', 'Imbalance is maximum / mean over all ranks − 1; mean here is over those that have it.');
     for (const kind of kinds) {

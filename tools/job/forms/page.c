@@ -181,6 +181,7 @@ static void put_totals(const job_findings *f, pki_json *to)
     for (size_t i = 0; i < f->lateness.count; i++)
         late += !f->lateness.late[i].host;
     pki_json_open(to, "totals", '{');
+    pki_json_bool(to, "judged", !f->lateness.why_not);
     pki_json_uint(to, "late", late);
     pki_json_uint(to, "stages", f->of->stage_count);
     pki_json_uint(to, "loops", f->of->loop_count);

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "job/verdicts/crowd.h"
+#include "job/verdicts/worth.h"
 #include "measure/figure.h"
 #include "memory.h"
 
@@ -273,6 +275,31 @@ static void add_maybe_late(verdicts *v, const job_findings *f)
             who_may_be(f, at_link, who), SHARE(at_link->by));
 }
 
+/* Of a rank that stands beyond the limit in tables and pictures it has to be said why it is not
+ * called late. */
+static void add_not_called(verdicts *v, const job_findings *f)
+{
+    const job_undecided *unsure = &f->lateness.unsure, *small = &f->lateness.not_worth;
+    bool crowded = small->ranks && job_is_crowded(f->of, small->rank);
+    char who[80], low[80] = "its steps are too few or too unlike";
+    if (unsure->low > 0)
+        snprintf(low, sizeof low, "its steps tell surely of no more than %s", SHARE(unsure->low));
+    if (unsure->ranks)
+        add_verdict(
+            v, "not-sure", PKI_NOTE, NULL,
+            "%s longer than the others for the same work (%s, late from %s on), which may be"
+            " chance: %s, and %s is asked for. More steps, or a machine with less else to"
+            " do, would tell.",
+            who_may_be(f, unsure, who), SHARE(unsure->by), SHARE(JOB_LATE_LEAST), low,
+            SHARE(JOB_LATE_SURELY));
+    if (small->ranks)
+        add_verdict(v, "not-sure", PKI_NOTE, NULL,
+                    "%s longer than the others for the same work (%s, late from %s on), which costs"
+                    " less than %s of a step: it is not worth while.",
+                    who_may_be(f, small, who), SHARE(small->by), SHARE(JOB_LATE_LEAST),
+                    SHARE(crowded ? JOB_LATE_COST : JOB_LATE_WORTH));
+}
+
 static void add_communication(verdicts *v, const job_findings *f)
 {
     double share = job_communication_share(f);
@@ -337,6 +364,7 @@ static job_verdict *find_verdicts(const job_findings *f, bool all, size_t *count
     add_links(&v, f);
     add_slow_processors(&v, f);
     add_maybe_late(&v, f);
+    add_not_called(&v, f);
     add_crowds(&v, f);
     add_communication(&v, f);
     add_imbalance(&v, f);

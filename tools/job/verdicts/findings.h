@@ -50,8 +50,8 @@ void job_describe_late(const job *j, const job_late *late, char *text, size_t si
 /* Sentences, what is urgent first: each to be freed, and the array. */
 typedef struct job_verdict {
     const char *name; /* "late-rank", "late-host", "slow-link", "slow-processor", "maybe-late",
-                         "no-processor", "communication", "imbalance", "missing-ranks", "cut-off",
-                         "waits-unknown", "not-judged", "no-finding" */
+                         "not-sure", "no-processor", "communication", "imbalance", "missing-ranks",
+                         "cut-off", "waits-unknown", "not-judged", "no-finding" */
     pki_severity severity;
     char *text;
     const job_late *late;           /* of "late-rank" and "late-host" */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/compiler.h"
 #include "bench/stats/sample_stats.h"
 #include "job/verdicts/costs.h"
 #include "job/verdicts/crowd.h"
@@ -166,49 +167,74 @@ static void unsee(seen *s)
 void job_note_undecided(job_undecided *to, size_t rank, double by)
 {
     if (!to->ranks || by > to->by)
-        *to = (job_undecided){to->ranks, rank, by};
+        *to = (job_undecided){.ranks = to->ranks, .rank = rank, .by = by};
     to->ranks++;
 }
 
+/* Why a rank is not called late. */
+typedef enum why {
+    NOT_BEYOND, /* the limit; or something else is said of it */
+    NOT_SURE,
+    NOT_WORTH,
+    NOT_ALONE
+} why;
+
 /* By the first look that finds it so. */
 static job_judgement judge_rank(const job_worth *w, const job_field *f, const seen *s, size_t rank,
-                                bool *alone)
+                                why * not )
 {
     job_judgement first = {NAN, {-INFINITY, INFINITY}, false};
-    *alone = true;
+    *not = NOT_BEYOND;
     for (int look = 0; look < JOB_LOOKS; look++) {
         if (!(s->quick[look][rank] > log1p(JOB_LATE_LEAST)))
             continue;
         job_judgement of = job_field_judge(f, (job_look)look, rank);
-        of.late = of.late && job_is_worth_while(w, rank, &of);
-        if (of.late && s->stands[look][rank])
+        bool worth = of.late && job_is_worth_while(w, rank, &of);
+        if (worth && s->stands[look][rank])
             return of;
-        *alone = *alone && !of.late;
+        *not = PKI_MAX(*not, worth ? NOT_ALONE : of.late ? NOT_WORTH : NOT_SURE);
         first = isnan(first.by) ? of : first;
     }
     first.late = false;
     return first;
 }
 
-static void judge_ranks(const job *j, const job_field *f, job_lateness *l)
+/* What is said of a rank that stands beyond the limit in every table, and is not called late. */
+typedef struct undecided {
+    why not ;
+    double low;
+} undecided;
+
+static void judge_ranks(const job *j, const job_field *f, undecided *left, job_lateness *l)
 {
     seen s = see(j, f, l);
     job_worth w = job_worth_begin(j, f->values, l->by_work, s.may_be);
     for (size_t r = 0; r < f->units; r++) {
-        bool alone;
-        job_judgement of = judge_rank(&w, f, &s, r, &alone);
+        job_judgement of = judge_rank(&w, f, &s, r, &left[r].not );
+        left[r].low = expm1(of.interval.low);
         l->by[r] = expm1(isnan(of.by) ? s.quick[JOB_IN_THE_MIDDLE][r] : of.by);
         if (of.late) {
             job_late *late = add_late(l, &of);
             late->rank = r;
             late->host_at = j->ranks[r].host;
             late->processor = l->processors.alone[r];
-        } else if (!alone && job_has_run_delay(&j->ranks[r])) {
-            job_note_undecided(&l->not_alone, r, l->by[r]);
+            left[r].not = NOT_BEYOND;
         }
     }
     unsee(&s);
     job_worth_end(&w);
+}
+
+static void note_left(const undecided *left, size_t ranks, job_lateness *l)
+{
+    job_undecided *const to[] = {NULL, &l->unsure, &l->not_worth, &l->not_alone};
+    for (size_t r = 0; r < ranks; r++) {
+        if (!left[r].not || (left[r].not != NOT_ALONE && l->by[r] <= JOB_LATE_LEAST))
+            continue;
+        job_note_undecided(to[left[r].not ], r, l->by[r]);
+        if (to[left[r].not ]->rank == r)
+            to[left[r].not ]->low = left[r].low;
+    }
 }
 
 static bool is_accused(const job_lateness *l, size_t rank)
@@ -221,7 +247,7 @@ static bool is_accused(const job_lateness *l, size_t rank)
 
 /* Who would be late if none of the time without a processor that nobody tells step by step had been
  * its own. */
-static void find_not_known(const job *j, const job_field *ranks, job_lateness *l)
+static void find_not_known(const job *j, const job_field *ranks, undecided *left, job_lateness *l)
 {
     size_t unknown = 0;
     for (size_t r = 0; r < j->rank_count; r++)
@@ -234,10 +260,12 @@ static void find_not_known(const job *j, const job_field *ranks, job_lateness *l
     seen s = see(j, &f, l);
     job_worth w = job_worth_begin(j, f.values, l->by_work, s.may_be);
     for (size_t r = 0; r < f.units; r++) {
-        bool alone;
-        job_judgement of = judge_rank(&w, &f, &s, r, &alone);
-        if (of.late && !is_accused(l, r))
+        why not ;
+        job_judgement of = judge_rank(&w, &f, &s, r, &not );
+        if (of.late && !is_accused(l, r)) {
             job_note_undecided(&l->not_known, r, expm1(of.by));
+            left[r].not = NOT_BEYOND;
+        }
     }
     unsee(&s);
     job_worth_end(&w);
@@ -283,10 +311,13 @@ static void find_late(const job *j, const job_loop *loop, const uint32_t *roles,
                    .level = level};
     l->processors = job_find_processors(j, roles, l->roles, f.values, f.low);
     find_hosts(j, &f, l);
+    undecided *left = memory_zeroed(j->rank_count, sizeof *left);
     job_field_begin(&f);
-    judge_ranks(j, &f, l);
+    judge_ranks(j, &f, left, l);
     job_field_end(&f);
-    find_not_known(j, &f, l);
+    find_not_known(j, &f, left, l);
+    note_left(left, j->rank_count, l);
+    free(left);
     free(f.values);
     free(f.low);
 }

@@ -45,7 +45,7 @@ typedef struct job_late {
 /* Ranks that may be late. */
 typedef struct job_undecided {
     size_t ranks, rank; /* how many, and the latest of them: its place */
-    double by;
+    double by, low;     /* low: of unsure ones, the lower end of the interval */
 } job_undecided;
 
 typedef struct job_lateness {
@@ -60,6 +60,9 @@ typedef struct job_lateness {
                                nobody tells where in the run that was */
     job_undecided not_alone; /* late as others on their host are, which share processors */
     job_undecided at_link;   /* late by less than a tenth of what their slow link takes */
+    job_undecided unsure;    /* beyond the limit, and that may be chance */
+    job_undecided
+        not_worth; /* beyond the limit, and so little of a step that it is not worth while */
     job_processors processors;
 } job_lateness;
 
