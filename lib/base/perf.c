@@ -206,10 +206,17 @@ static bool read_pages(const pki_perf_group *g, pki_perf_reading *r)
     return true;
 }
 
+#define HEAD 3 /* how many, time enabled, time running; values follow */
+
+size_t pki_perf_read_size(const pki_perf_group *g)
+{
+    return (HEAD + g->count) * sizeof(uint64_t);
+}
+
 bool pki_perf_read(const pki_perf_group *g, pki_perf_reading *r)
 {
-    uint64_t got[3 + PKI_PERF_MOST]; /* how many, time enabled, time running, values */
-    size_t size = (3 + g->count) * sizeof *got;
+    uint64_t got[HEAD + PKI_PERF_MOST];
+    size_t size = pki_perf_read_size(g);
     memset(r, 0, sizeof *r);
     if (g->count && read_pages(g, r))
         return true;
@@ -219,7 +226,7 @@ bool pki_perf_read(const pki_perf_group *g, pki_perf_reading *r)
     r->enabled = got[1];
     r->running = got[2];
     for (unsigned i = 0; i < g->count; i++)
-        r->value[g->which[i]] = got[3 + i];
+        r->value[g->which[i]] = got[HEAD + i];
     return true;
 }
 

@@ -80,8 +80,11 @@ uint32_t pki_perf_mask(const pki_perf_group *group);
 
 void pki_perf_turn(const pki_perf_group *group, bool on);
 
-/* False if it cannot be read any more. */
+/* False if it cannot be read any more. read(2) gives pki_perf_read_size bytes where it is not
+ * direct: to the kernel that is I/O of the program. */
 bool pki_perf_read(const pki_perf_group *group, pki_perf_reading *reading);
+
+size_t pki_perf_read_size(const pki_perf_group *group);
 
 /* What has been counted between two readings, by what was asked for, scaled. False if the group was
  * on no processor in between, or that cannot be told. */

@@ -64,7 +64,7 @@ size_t pki_small_file_once(const char *path, char *out, size_t size)
     return read_once(path, out, size, &read);
 }
 
-static pki_quiet_reads quiet;
+static pki_own_reads quiet;
 
 size_t pki_small_file_quiet(const char *path, char *out, size_t size)
 {
@@ -75,9 +75,9 @@ size_t pki_small_file_quiet(const char *path, char *out, size_t size)
     return n;
 }
 
-pki_quiet_reads pki_small_file_quiet_so_far(void)
+pki_own_reads pki_small_file_quiet_so_far(void)
 {
-    return (pki_quiet_reads){pki_load(&quiet.bytes), pki_load(&quiet.calls)};
+    return (pki_own_reads){pki_load(&quiet.bytes), pki_load(&quiet.calls)};
 }
 
 bool pki_small_file_field(const char *text, const char *key, char *out, size_t size)

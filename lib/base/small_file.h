@@ -17,12 +17,13 @@ size_t pki_small_file_in(const char *folder, const char *name, char *out, size_t
  * file that the kernel makes. */
 size_t pki_small_file_quiet(const char *path, char *out, size_t size);
 
-/* What these reads have come to in this process, which the kernel counts as the program's. */
-typedef struct pki_quiet_reads {
+/* What reads of our own on the program's threads have come to, which the kernel counts as its. */
+typedef struct pki_own_reads {
     uint64_t bytes, calls;
-} pki_quiet_reads;
+} pki_own_reads;
 
-pki_quiet_reads pki_small_file_quiet_so_far(void);
+/* Of these reads, in this process and those that it is a fork of. Grows only. */
+pki_own_reads pki_small_file_quiet_so_far(void);
 
 /* The same on a thread of our own: no part of that sum. */
 size_t pki_small_file_once(const char *path, char *out, size_t size);

@@ -78,11 +78,22 @@ static uint32_t mask_of(const pki_sampler *s)
     return mask;
 }
 
+/* A sum of the thread's own: readings are too frequent for one that all threads share. */
+static bool read_group(pki_sampler *s, const pki_perf_group *g, pki_perf_reading *r)
+{
+    bool read = pki_perf_read(g, r);
+    if (read && !r->direct) {
+        pki_store(&s->reads.bytes, s->reads.bytes + pki_perf_read_size(g));
+        pki_store(&s->reads.calls, s->reads.calls + 1);
+    }
+    return read;
+}
+
 bool pki_sampler_read(pki_sampler *s, pki_event_reading *r)
 {
     bool read = true;
     for (unsigned g = 0; read && g < PKI_EVENT_GROUPS; g++)
-        read = !s->group[g].count || pki_perf_read(&s->group[g], &r->of[g]);
+        read = !s->group[g].count || read_group(s, &s->group[g], &r->of[g]);
     if (!read && !s->broken) {
         s->broken = true;
         pki_fetch_add(&lost, 1u);
@@ -331,6 +342,16 @@ double pki_samplers_spent(void)
         spent += one;
     }
     return spent;
+}
+
+pki_own_reads pki_samplers_reads(void)
+{
+    pki_own_reads sum = {0, 0};
+    for (unsigned i = 0; i < PKI_SAMPLERS && at(i); i++) {
+        sum.bytes += pki_load(&at(i)->reads.bytes);
+        sum.calls += pki_load(&at(i)->reads.calls);
+    }
+    return sum;
 }
 
 void pki_samplers_open(const pki_sampling *wanted)

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/perf.h"
+#include "base/small_file.h"
 #include "core/thread.h"
 
 #define PKI_SAMPLERS 512
@@ -78,6 +79,7 @@ typedef struct pki_sampler {
     uint32_t pick_weight;                   /* of the call that the last look has picked */
     pki_perf_group group[PKI_EVENT_GROUPS]; /* without events: not asked for, or not to be had */
     double tare[PKI_EVENTS];                /* what two readings in a row differ by */
+    pki_own_reads reads;                    /* by read(2), by whoever had it, ever */
     pki_event_reading end;
     pki_event_reading begin[PKI_DEPTH_MAX + 2]; /* by depth */
     double weight[PKI_DEPTH_MAX + 2];
@@ -134,6 +136,10 @@ pki_event_sums *pki_sampler_row(pki_sampler *s, uint32_t id);
 
 /* So much of the program's threads' time has gone into it, ns. Any thread. */
 double pki_samplers_spent(void);
+
+/* What their readings by read(2) have come to in this process, which the kernel counts as the
+ * program's I/O. Grows only. Any thread. */
+pki_own_reads pki_samplers_reads(void);
 
 /* For a session: from here on, and no longer. At the end each sampler's rows are handed over, and
  * all descriptors closed. */

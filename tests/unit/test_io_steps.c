@@ -264,28 +264,98 @@ static void a_session_ends_amid_a_step(void **state)
     close(fd);
 }
 
-/* Its trace, and files of its own that it reads on the program's threads. */
-static void perfkits_own_is_not_in_it(void **state)
+static pk_region region = PK_REGION("region");
+
+static void call_often(void)
 {
-    static pk_region region = PK_REGION("region");
-    (void)state;
-    if (!can_be_read())
-        skip();
-    start("io,memory");
+    for (int k = 0; k < 2000; k++)
+        PK_SCOPE(region) {
+        }
+}
+
+static void *work_beside(void *until)
+{
+    while (!pki_load_acquire((int *)until))
+        call_often();
+    return NULL;
+}
+
+/* Its trace, and on the program's threads files of its own and, at begins and ends of calls,
+ * descriptors of events. */
+static void expect_nothing(const char *costs)
+{
+    pthread_t beside;
+    size_t size;
+    int until = 0;
+    uint64_t operations = 0;
+    assert_int_equal(pk_start(pk_options(.costs = costs, .backends = "none",
+                                         .trace_path = "run.json", .report_path = "r.json")),
+                     PK_OK);
+    assert_int_equal(pthread_create(&beside, NULL, work_beside, &until), 0);
     for (int i = 0; i < 40; i++) {
-        for (int k = 0; k < 2000; k++)
-            PK_SCOPE(region) {
-            }
+        call_often();
+        if (i == 20) {
+            pki_store_release(&until, 1);
+            pthread_join(beside, NULL);
+        }
         last();
         pk_step(1);
     }
     readings r = stop();
+    char *report = read_file("r.json", &size);
     assert_true(r.count > 0);
     for (size_t i = 0; i < r.count; i++) {
         assert_int_equal(r.all[i].written, 0);
-        assert_int_equal(r.all[i].read, 0);
-        assert_int_equal(r.all[i].operations, 0);
+        operations += r.all[i].operations;
+        if (i > 22)
+            assert_int_equal(r.all[i].read, 0);
     }
+    assert_true(operations <= 2); /* a read of the other thread's that was not over yet */
+    if (!strstr(report, "\"read_calls\":0,"))
+        fail_msg("%s %.300s", costs, strstr(report, "\"io\":{"));
+    free(report);
+}
+
+static void perfkits_own_is_not_in_it(void **state)
+{
+    (void)state;
+    if (!can_be_read())
+        skip();
+    expect_nothing("io,memory");
+    expect_nothing("io,software,hardware");
+}
+
+/* Beside sampled calls: exactly its own. */
+static void as_many_calls_as_it_made(void **state)
+{
+    size_t size;
+    (void)state;
+    if (!can_be_read())
+        skip();
+    int fd = data(0);
+    have_blocks(fd, MIB);
+    assert_int_equal(pk_start(pk_options(.costs = "io,software", .backends = "none",
+                                         .trace_path = "run.json", .report_path = "r.json")),
+                     PK_OK);
+    for (int i = 0; i < 40; i++) {
+        call_often();
+        get(fd, 2 * (uint64_t)BLOCK);
+        last();
+        pk_step(1);
+    }
+    readings r = stop();
+    char *report = read_file("r.json", &size);
+    uint64_t operations = 0, read = 0;
+    for (size_t i = 0; i < r.count; i++) {
+        operations += r.all[i].operations;
+        read += r.all[i].read;
+    }
+    assert_int_equal(operations, 80);
+    assert_int_equal(read, 80 * BLOCK);
+    if (!strstr(report, "\"read_calls\":80,"))
+        fail_msg("%.300s", strstr(report, "\"io\":{"));
+    free(report);
+    close(fd);
 }
 
 static void in_the_child_of_a_fork(void **state)
@@ -297,6 +367,8 @@ static void in_the_child_of_a_fork(void **state)
     int fd = data(0);
     start("io");
     put(fd, 2 * MIB);
+    last();
+    pk_step(1); /* a reading of our own, which the kernel does not count as the child's */
     fflush(NULL);
     pid_t child = fork();
     assert_true(child >= 0);
@@ -305,6 +377,7 @@ static void in_the_child_of_a_fork(void **state)
         if (pk_start(pk_options(.costs = "io", .backends = "none", .trace_path = "child.json")))
             _exit(1);
         put(fd, MIB);
+        get(fd, MIB);
         last();
         pk_step(1);
         size_t size;
@@ -313,7 +386,10 @@ static void in_the_child_of_a_fork(void **state)
         char *trace = read_file("child.json", &size);
         readings r = readings_of(trace);
         free(trace);
-        _exit(r.count == 1 && r.all[0].written == MIB && r.all[0].steps == 1 ? 0 : 3);
+        _exit(r.count == 1 && r.all[0].written == MIB && r.all[0].read == MIB &&
+                      r.all[0].operations == 2 * MIB / BLOCK && r.all[0].steps == 1
+                  ? 0
+                  : 3);
     }
     last();
     pk_step(1);
@@ -322,9 +398,9 @@ static void in_the_child_of_a_fork(void **state)
     last();
     pk_step(1);
     readings r = stop();
-    assert_int_equal(r.count, 2);
+    assert_int_equal(r.count, 3);
     assert_int_equal(r.all[0].written, 2 * MIB);
-    assert_true(r.all[1].written >= MIB); /* to the kernel a child's is its parent's after wait */
+    assert_true(r.all[2].written >= MIB); /* to the kernel a child's is its parent's after wait */
     close(fd);
 }
 
@@ -379,12 +455,19 @@ int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(each_step_has_what_it_did),   IN_FOLDER(from_and_for_the_device),
-        IN_FOLDER(the_report_has_steps),        IN_FOLDER(without_room_in_the_ring),
-        IN_FOLDER(short_steps_share_a_reading), IN_FOLDER(between_steps),
-        IN_FOLDER(another_thread_ends_steps),   IN_FOLDER(a_session_ends_amid_a_step),
-        IN_FOLDER(perfkits_own_is_not_in_it),   IN_FOLDER(in_the_child_of_a_fork),
-        IN_FOLDER(a_capture_has_them),          IN_FOLDER(none_without),
+        IN_FOLDER(each_step_has_what_it_did),
+        IN_FOLDER(from_and_for_the_device),
+        IN_FOLDER(the_report_has_steps),
+        IN_FOLDER(without_room_in_the_ring),
+        IN_FOLDER(short_steps_share_a_reading),
+        IN_FOLDER(between_steps),
+        IN_FOLDER(another_thread_ends_steps),
+        IN_FOLDER(a_session_ends_amid_a_step),
+        IN_FOLDER(perfkits_own_is_not_in_it),
+        IN_FOLDER(as_many_calls_as_it_made),
+        IN_FOLDER(in_the_child_of_a_fork),
+        IN_FOLDER(a_capture_has_them),
+        IN_FOLDER(none_without),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

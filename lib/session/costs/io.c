@@ -9,6 +9,7 @@
 
 #include "base/small_file.h"
 #include "core/phase.h"
+#include "core/sampler.h"
 #include "measure/costs/io.h"
 
 #define TRIES 4
@@ -20,9 +21,10 @@ const char *pki_io_folder = "/proc/self";
 static struct {
     bool on, known;
     pki_io_account account;
-    pki_io_counts own; /* of the collector's thread, as of the last look */
+    pki_io_counts own; /* of the collector's thread, as of its last look */
     uint64_t next;
-    pki_phases phases; /* the last time that they were known */
+    pki_own_reads quiet_before, events_before; /* the session */
+    pki_phases phases;                         /* the last time that they were known */
     struct {
         uint32_t tid;
         uint64_t other_exposed, other_blocked; /* by those that made steps before it */
@@ -44,25 +46,19 @@ static bool read_counts(const char *name, pki_io_counts *counts)
     return pki_small_file_in(pki_io_folder, name, text, sizeof text) && pki_io_parse(text, counts);
 }
 
-static pki_io_counts less_quiet(const pki_io_counts *c, pki_quiet_reads quiet)
+/* Readings of our own on the program's threads, since the session began: a fork's child has its
+ * parent's sums, and the kernel counts for it from 0. */
+static void take_off(pki_io_counts *c, const pki_own_reads *reads, const pki_own_reads *before)
 {
-    return pki_io_more(c, &(pki_io_counts){.read_chars = quiet.bytes, .read_calls = quiet.calls});
+    pki_io_counts ours = {.read_chars = reads->bytes - before->bytes,
+                          .read_calls = reads->calls - before->calls};
+    *c = pki_io_more(c, &ours);
 }
 
-static void look(void)
+static void take_off_events(pki_io_counts *c)
 {
-    char name[64];
-    uint32_t thread = pki_load(&own.tid);
-    pki_io_counts all, more;
-    if (!read_counts("io", &all))
-        return;
-    snprintf(name, sizeof name, "task/%u/io", thread);
-    if (thread)
-        read_counts(name, &x.own); /* what it was if it has ended */
-    more = pki_io_more(&all, &x.own);
-    more = less_quiet(&more, pki_small_file_quiet_so_far());
-    pki_io_add(&x.account, &more, pki_monotonic_ns());
-    x.known = true;
+    pki_own_reads events = pki_samplers_reads();
+    take_off(c, &events, &x.events_before);
 }
 
 /* ---- perfkit's thread, seen by the program's ---- */
@@ -138,14 +134,16 @@ static bool read_both(pki_io_counts *counts, bool *exact)
     if (round % 2)
         read_own(&mine);
     before = mine;
-    pki_quiet_reads quiet = pki_small_file_quiet_so_far();
+    pki_own_reads quiet = pki_small_file_quiet_so_far();
     if (!read_by(pki_small_file_quiet, "io", &all, &bytes))
         return false;
     if (round % 2 || round != pki_load(&own.round))
         read_own(&mine);
     *exact = memcmp(&mine, &before, sizeof mine) == 0;
-    all = pki_io_more(&all, &mine);
-    *counts = less_quiet(&all, quiet);
+    *counts = pki_io_more(&all, &mine);
+    take_off(counts, &quiet, &x.quiet_before);
+    take_off_events(counts); /* of other threads, too: one too many now is read again, or is the
+                                next reading's; one too few would be the program's for ever */
     return true;
 }
 
@@ -160,6 +158,39 @@ bool pki_io_of_program(pki_io_counts *counts)
 
 /* ---- the run ---- */
 
+static bool of_program_by_collector(pki_io_counts *counts)
+{
+    char name[64];
+    pki_io_counts all;
+    if (!read_counts("io", &all))
+        return false;
+    snprintf(name, sizeof name, "task/%u/io", pki_load(&own.tid));
+    read_counts(name, &x.own);
+    *counts = pki_io_more(&all, &x.own);
+    pki_own_reads quiet = pki_small_file_quiet_so_far();
+    take_off(counts, &quiet, &x.quiet_before);
+    take_off_events(counts);
+    return true;
+}
+
+/* Who stops the session, or flushes it, reads as the program's threads do. */
+static void look(void)
+{
+    pki_io_counts counts;
+    bool collector = pki_load(&own.tid) == (uint32_t)syscall(SYS_gettid);
+    if (!(collector ? of_program_by_collector(&counts) : pki_io_of_program(&counts)))
+        return;
+    pki_io_add(&x.account, &counts, pki_monotonic_ns());
+    x.known = true;
+}
+
+void pki_io_begin(void)
+{
+    memset(&x.account, 0, sizeof x.account);
+    if (x.on)
+        look();
+}
+
 static pk_status open_io(pki_session *s)
 {
     memset(&x, 0, sizeof x);
@@ -168,8 +199,8 @@ static pk_status open_io(pki_session *s)
     for (size_t i = 0; i < PKI_COUNT_OF(own.counts); i++)
         pki_store(&own.counts[i], (uint64_t)0);
     x.on = s->config.costs_io;
-    if (x.on)
-        look();
+    x.quiet_before = pki_small_file_quiet_so_far();
+    x.events_before = pki_samplers_reads();
     return PK_OK;
 }
 

@@ -13,6 +13,9 @@ void pki_io_on_collector(void);
 void pki_io_works(void);
 void pki_io_rests(void);
 
+/* All has been opened: from here on what is read and written is the program's. */
+void pki_io_begin(void);
+
 /* On any thread, without a lock: all that the process has done less what perfkit's thread and its
  * readings on the program's threads have. False: it cannot be read. */
 bool pki_io_of_program(pki_io_counts *counts);

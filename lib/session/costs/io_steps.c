@@ -178,6 +178,7 @@ static bool intern_names(void)
 static void start_steps(pki_session *s)
 {
     forget();
+    pki_io_begin();
     pki_store(&x.serial, s->registry->serial);
     if (!s->config.costs_io || !intern_names() || !measure(s))
         return;
