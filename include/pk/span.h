@@ -69,8 +69,9 @@ PK_API PK_INLINE pk_span pk_span_begin(pk_region *region, uint64_t id);
 PK_API PK_INLINE void pk_span_mark(pk_span *span, pk_region *region);
 
 /* Ends the span. Ending or marking it again is a program error, which is counted. Ending a second
- * copy of it is detected as well (unless more than 1,048,576 spans were open), and no distribution
- * holds it twice. */
+ * copy of it is detected as well, and no distribution holds it twice. The bounds of that: at most
+ * 1,048,576 spans are open, and a thread whose ring is full ends at most 128 of them until the
+ * collector, which that wakes, has emptied it. */
 PK_API PK_INLINE void pk_span_end(pk_span *span);
 
 /* ended + open == begun, once no thread is beginning or ending spans. */

@@ -92,6 +92,7 @@ _Static_assert(sizeof(pki_record) == 32, "the ring's bytes per region are a prom
 /* What an owner counts of pk_spans; all else is known from their records. */
 typedef struct pki_span_tally {
     uint64_t begins_dropped, marks_dropped, ends_dropped;
+    uint64_t ends_lost;   /* of these, those that who folds does not hear of */
     uint64_t ended_twice; /* ends and marks of what had ended */
     uint64_t of_earlier;  /* the same of an earlier session's */
     uint64_t requests_dropped;

@@ -254,6 +254,7 @@ static void add_span_tally(pki_span_tally *sum, const pki_span_tally *t)
     sum->begins_dropped += pki_load(&t->begins_dropped);
     sum->marks_dropped += pki_load(&t->marks_dropped);
     sum->ends_dropped += pki_load(&t->ends_dropped);
+    sum->ends_lost += pki_load(&t->ends_lost);
     sum->ended_twice += pki_load(&t->ended_twice);
     sum->of_earlier += pki_load(&t->of_earlier);
     sum->requests_dropped += pki_load(&t->requests_dropped);

@@ -185,16 +185,47 @@ static inline pki_record end_record(const pk_span *s, uint64_t now)
                         PKI_WHAT(s->region, PKI_RECORD_SPAN_END, 0) | flags, s->serial};
 }
 
+/* Of those that wait to be folded. */
+static bool has_ended(const pki_thread *t, uint32_t serial)
+{
+    for (uint32_t i = pki_load_acquire(&t->ends_folded); i != t->ends_made; i++)
+        if (t->ends[i % PKI_ENDS].extra == serial)
+            return true;
+    return false;
+}
+
+/* Not straight into the distribution: it may be a copy's, and its span have ended. The same one
+ * again takes no room here. False: there is none. */
+static bool leave_to_fold(pki_thread *t, const pki_record *end)
+{
+    if (t->ends_made - pki_load_acquire(&t->ends_folded) == PKI_ENDS)
+        return false;
+    t->ends[t->ends_made % PKI_ENDS] = *end;
+    pki_store_release(&t->ends_made, t->ends_made + 1); /* pairs with pki_fold_ends */
+    return true;
+}
+
+static void end_without_record(pki_thread *t, const pki_record *end)
+{
+    pki_bump(&t->spans.ends_dropped, 1);
+    if (has_ended(t, (uint32_t)end->extra)) {
+        pki_bump(&t->spans.ended_twice, 1);
+        return;
+    }
+    if (leave_to_fold(t, end))
+        return;
+    pki_bump(&t->spans.ends_lost, 1);
+    count_dropped(t, pki_what_id(end->what), end->start, end->value);
+}
+
 static PKI_COLD void end_slow(pk_span *s)
 {
     pki_thread *t = pki_span_thread(s);
     if (!t)
         return;
     pki_record r[2] = {end_record(s, pki_ticks(t->monotonic)), {s->id, 0, 0, 0}};
-    if (!pki_push_point(t, r, 2)) {
-        pki_bump(&t->spans.ends_dropped, 1);
-        count_dropped(t, s->region, s->start, r[0].value);
-    }
+    if (!pki_push_point(t, r, 2))
+        end_without_record(t, r);
     s->flags |= ENDED;
 }
 

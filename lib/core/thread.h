@@ -103,6 +103,8 @@ typedef struct pki_untimed {
 
 typedef struct pki_counted pki_counted;
 
+#define PKI_ENDS 128u /* of spans, without a record, not folded yet */
+
 #define PKI_LOSSES (2 * PKI_DEPTH_MAX) /* not folded yet; see pki_push */
 
 enum pki_thread_life {
@@ -207,6 +209,8 @@ typedef struct pki_thread {
                                                      it that have no record */
     pki_record *home;                        /* the ring */
     pki_turn turns[PKI_TURNS];               /* turn t is at t % PKI_TURNS; the first is the ring */
+    uint32_t ends_made, ends_folded;         /* ends of spans that found no room in the ring: who */
+    pki_record ends[PKI_ENDS]; /* folds knows which of them are a span's first. At % PKI_ENDS */
 } PKI_ALIGNED pki_thread;
 
 _Static_assert(offsetof(pki_thread, frames) == PKI_PLACE_BASE, "a frame's offset says its depth");

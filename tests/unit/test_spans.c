@@ -145,6 +145,47 @@ static void drops_bias_nothing(void **state)
     assert_true(c.open == 0 && c.ended_twice == 0);
 }
 
+static void fill_ring(void)
+{
+    for (int i = 0; i < 2000; i++)
+        PK_SCOPE(late) {
+        }
+}
+
+/* Of copies, too: with the ring full their ends are no calls, however many there are and whoever
+ * looks in between. */
+static void copies_end_while_the_ring_is_full(void **state)
+{
+    enum { COPIES = 60000 };
+    (void)state;
+    pk_stop();
+    assert_int_equal(pk_start(pk_options(.clock = the_clock, .backends = "none",
+                                         .ring_records = 1024, .collector = "none")),
+                     PK_OK);
+    pk_span s = pk_span_begin(&request, 1), other = pk_span_begin(&request, 2);
+    fill_ring();
+    for (int i = 0; i < COPIES; i++) {
+        pk_span copy = s;
+        pk_span_end(&copy);
+        if (i % 10000 == 0) /* folded: the next one finds nobody waiting */
+            assert_int_equal(spans_now().ended, 1);
+    }
+    pk_span_counts c = spans_now();
+    assert_int_equal(c.begun, 2);
+    assert_int_equal(c.ended, 1);
+    assert_int_equal(c.open, 1);
+    assert_int_equal(c.ended_twice, COPIES - 1);
+    assert_int_equal(count_of(&request), 1);
+    pk_span_end(&other);
+    assert_int_equal(pk_flush(), PK_OK);
+    pk_span copy = other;
+    pk_span_end(&copy); /* this one has a record */
+    c = spans_now();
+    assert_true(c.ended == 2 && c.open == 0 && c.ended_twice == COPIES);
+    assert_int_equal(count_of(&request), 2);
+    assert_true(the_stats.sum >= the_stats.min + the_stats.max);
+}
+
 static void a_child_ends_none_of_its_parents(void **state)
 {
     (void)state;
@@ -196,6 +237,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_open_at_the_end_is_unfinished, start_session,
                                         stop_session),
         cmocka_unit_test_setup_teardown(drops_bias_nothing, start_session, stop_session),
+        cmocka_unit_test_setup_teardown(copies_end_while_the_ring_is_full, start_session,
+                                        stop_session),
         cmocka_unit_test_setup_teardown(a_child_ends_none_of_its_parents, start_session,
                                         stop_session),
         cmocka_unit_test_setup_teardown(counts_have_a_size, start_session, stop_session),

@@ -253,6 +253,16 @@ static void fold_span(pki_fold *fold, const pki_record *r, const pki_record *mor
         count_call(fold, &fold->totals, slot_in(fold, &fold->totals, pki_what_id(r->what)), ns, 0);
 }
 
+void pki_fold_ends(pki_fold *fold, pki_thread *t)
+{
+    static const pki_record none;
+    uint32_t made = pki_load_acquire(&t->ends_made); /* pairs with leave_to_fold */
+    while (t->ends_folded != made) {
+        fold_span(fold, &t->ends[t->ends_folded % PKI_ENDS], &none);
+        pki_store_release(&t->ends_folded, t->ends_folded + 1); /* pairs with has_ended */
+    }
+}
+
 static PKI_NOINLINE void fold_other(pki_fold *fold, pki_thread_fold *alone, pki_thread *t,
                                     uint64_t what, const pki_record *r, const pki_record *more)
 {

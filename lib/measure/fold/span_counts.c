@@ -19,13 +19,13 @@ pki_span_summary pki_fold_span_summary(const pki_fold *fold)
     pki_registry_span_tally(fold->registry, &t);
     pki_registry_unlock();
     uint64_t begun = c->all.begun - c->unbegun + t.begins_dropped;
-    uint64_t ended = c->all.ended + t.ends_dropped;
+    uint64_t ended = c->all.ended + t.ends_lost;
     pki_span_summary s = {.begun = begun,
                           .ended = ended,
                           .unfinished = begun - PKI_MIN(begun, ended),
                           .marks = c->all.marks + t.marks_dropped,
                           .dropped = t.begins_dropped + t.marks_dropped + t.ends_dropped,
-                          .ended_twice = t.ended_twice + c->open.ended,
+                          .ended_twice = t.ended_twice + c->open.ended + c->again,
                           .of_earlier = t.of_earlier};
     s.events = s.begun + s.marks + s.ended_twice + s.of_earlier;
     return s;

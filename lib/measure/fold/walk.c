@@ -87,7 +87,7 @@ static uint32_t fold_turn(walk *w, uint32_t turn, uint32_t at, uint32_t until)
     return at;
 }
 
-void pki_fold_one(pki_fold *fold, pki_thread *t)
+static void fold_ring(pki_fold *fold, pki_thread *t)
 {
     uint64_t at = t->folded, head = pki_fold_head(t);
     if (at == head)
@@ -103,6 +103,13 @@ void pki_fold_one(pki_fold *fold, pki_thread *t)
     offset = fold_turn(&w, turn, offset, pki_cursor_offset(head));
     w.alone->starved = fold->starved;
     pki_fold_note(t, w.last, pki_cursor_of(turn, offset), w.bytes, w.others);
+}
+
+/* Begins before ends: most of those are in the same ring. */
+void pki_fold_one(pki_fold *fold, pki_thread *t)
+{
+    fold_ring(fold, t);
+    pki_fold_ends(fold, t);
 }
 
 void pki_fold_all(pki_fold *fold)

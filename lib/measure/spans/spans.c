@@ -56,7 +56,8 @@ bool pki_spans_end(pki_span_counter *c, const pki_open_span *span, uint64_t dura
         count_begin(c, span->name);
         c->unbegun++;
     } else if (open && open->state == PKI_SPAN_ENDED) {
-        return false; /* a copy's, ended a third time */
+        c->again++; /* of a copy */
+        return false;
     } else if (open) {
         pki_open_spans_remove(&c->open, open);
     } else if (waits(c, span, duration)) {

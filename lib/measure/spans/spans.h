@@ -20,6 +20,7 @@ typedef struct pki_span_counter {
     pki_open_spans open;
     pki_span_figures all;
     uint64_t unbegun; /* of all.begun: their begins have no record */
+    uint64_t again;   /* ends behind a second one */
     size_t room;
     pki_span_figures *names; /* by id */
 } pki_span_counter;
