@@ -3,8 +3,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/compiler.h"
+#include "out/target.h"
 
 bool pki_rolling_part(const char *path, unsigned part, char name[PATH_MAX])
 {
@@ -15,6 +18,37 @@ static bool begin(pki_rolling *r)
 {
     r->open = pki_trace_file_create(&r->file, r->path, r->compressed, "", 0, "", 0);
     return r->open;
+}
+
+static bool holds_any(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0;
+}
+
+/* For 0 the name itself. */
+static bool part_of(const char *path, unsigned part, char name[PATH_MAX])
+{
+    return part ? pki_rolling_part(path, part, name)
+                : snprintf(name, PATH_MAX, "%s", path) < PATH_MAX;
+}
+
+void pki_rolling_keep(const char *path)
+{
+    char prev[PATH_MAX], from[PATH_MAX], to[PATH_MAX];
+    bool any = false;
+    if (snprintf(prev, sizeof prev, "%s.prev", path) >= (int)sizeof prev)
+        return;
+    for (unsigned part = 0; part < PKI_ROLLING_PARTS; part++)
+        any = any || (part_of(path, part, from) && holds_any(from));
+    for (unsigned part = 0; any && part < PKI_ROLLING_PARTS; part++) {
+        if (!part_of(path, part, from) || !part_of(prev, part, to) || !pki_target_is_free(to))
+            continue;
+        if (holds_any(from))
+            rename(from, to);
+        else
+            unlink(to); /* of a run before that one */
+    }
 }
 
 bool pki_rolling_open(pki_rolling *r, const char *path, bool compressed, uint64_t most_bytes)

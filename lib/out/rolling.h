@@ -24,6 +24,10 @@ typedef struct pki_rolling {
 /* Makes the file, in place of one that is there. most_bytes: of all parts. False and errno. */
 bool pki_rolling_open(pki_rolling *rolling, const char *path, bool compressed, uint64_t most_bytes);
 
+/* What an earlier run has left, with its parts, becomes NAME.prev, NAME.prev.1, ..., in place of
+ * what was there; where there is nothing in it, that stays. What cannot be renamed stays, too. */
+void pki_rolling_keep(const char *path);
+
 /* Lines, whole. False and errno: none of it is there, and it may be tried again. EFBIG: it is more
  * than a part may hold. */
 bool pki_rolling_append(pki_rolling *rolling, const char *lines, size_t n);

@@ -54,10 +54,46 @@ static void a_file_that_is_moved(void **state)
     pki_rolling_close(&file);
 }
 
+static void expect_text(const char *name, const char *text)
+{
+    size_t n;
+    char *got = read_file(name, &n);
+    assert_string_equal(got, text);
+    free(got);
+}
+
+/* What an earlier run has left goes out of the way, with its parts; the one before that goes. */
+static void an_earlier_run_is_kept(void **state)
+{
+    (void)state;
+    pki_rolling_keep("w");
+    assert_false(exists("w.prev"));
+    write_file("w", "second\n");
+    write_file("w.1", "first\n");
+    pki_rolling_keep("w");
+    expect_text("w.prev", "second\n");
+    expect_text("w.prev.1", "first\n");
+    assert_false(exists("w") || exists("w.1"));
+    write_file("w", ""); /* killed before its first window */
+    pki_rolling_keep("w");
+    expect_text("w.prev", "second\n");
+    write_file("w", "third\n");
+    pki_rolling_keep("w");
+    expect_text("w.prev", "third\n");
+    assert_false(exists("w.prev.1"));
+    write_file("w", "fourth\n");
+    assert_int_equal(unlink("w.prev"), 0);
+    assert_int_equal(mkdir("w.prev", 0700), 0); /* somebody else's */
+    pki_rolling_keep("w");
+    expect_text("w", "fourth\n");
+    assert_int_equal(rmdir("w.prev"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(parts_of_a_file, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(an_earlier_run_is_kept, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(a_file_that_is_moved, enter_folder, leave_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

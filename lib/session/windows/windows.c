@@ -4,8 +4,10 @@
  * Windows are cut where steps are folded (measure/window/seal.h). Here they get what the session
  * knows of the process, their verdicts, and become lines of a file of bounded size (out/rolling.h):
  * in pieces of about a millisecond, a piece in a round of the collector, since rings have to be
- * emptied meanwhile. What a full disk refuses is tried again every second; until then windows wait,
- * and when there are many the one that runs grows, so nothing is lost unless the run ends.
+ * emptied meanwhile; while there is more to write, rounds follow each other soon, so that windows
+ * that come fast are written as fast, and a kill costs no more than what has just ended. What a
+ * full disk refuses is tried again every second; until then windows wait, and when there are many
+ * the one that runs grows, so nothing is lost unless the run ends.
  *
  * All of it under the drain lock.
  */
@@ -25,11 +27,13 @@
 #include "session/report/limits.h"
 #include "session/windows/metrics.h"
 #include "session/report/run.h"
+#include "session/collector/collect.h"
 #include "session/collector/toll.h"
 #include "session/windows/window_costs.h"
 #include "session/service.h"
 
 #define PIECE_NS 1000000u
+#define PAUSE_NS 4000000u /* between two pieces: a fifth of a processor at most */
 #define RETRY_NS 1000000000u
 
 static struct {
@@ -292,9 +296,12 @@ static void write_piece(pki_session *s)
     if (!w.on)
         return;
     uint64_t began = pki_monotonic_ns();
+    bool more = true;
     poll_seal(s);
-    while (advance(s) && pki_monotonic_ns() - began < PIECE_NS)
-        ;
+    while (more && pki_monotonic_ns() - began < PIECE_NS)
+        more = advance(s);
+    if (more)
+        pki_collect_within(PAUSE_NS);
 }
 
 /* All windows that have ended, now. */
@@ -329,6 +336,7 @@ static pk_status open_windows(pki_session *s)
         return pki_fail(PK_EACCES, "windows %s: another process writes it (use %%r or %%p)",
                         c->windows);
     pki_paths_anchor(c->windows);
+    pki_rolling_keep(c->windows);
     if (!pki_rolling_open(&w.file, c->windows, c->windows_compressed, c->windows_max_bytes))
         return why_not(c->windows, errno);
     w.on = true;
