@@ -276,8 +276,9 @@ typedef struct pk_options {
     /* The job's goodput file: every run of the job appends how it spent its time (pk/goodput.h), so
      * that `pk job` can account for the wall time over all restarts. It is never replaced; a file
      * of another kind is PK_EINVAL. The same %-fields; without %r only rank 0 writes it. One
-     * process writes at a time; another waits. A line of some 600 bytes every thousandth of the
-     * run's length (100 ms to 60 s), on perfkit's own thread. NULL: none. */
+     * process writes at a time; another waits. A line of some 600 bytes every twentieth of the
+     * session's length at first (10 to 250 ms), every thousandth of the run's later (up to 60 s),
+     * on perfkit's own thread. NULL: none. */
     const char *goodput_path;
 
     /* What the run costs besides time, separated by ',': "io": bytes and calls as the kernel counts

@@ -147,6 +147,10 @@ static void a_line_says_it_all(void **state)
         l.parts[i] = UINT64_MAX - i; /* the longest there is */
     size_t n = pki_life_put(&l, text);
     assert_true(n < PKI_LIFE_LINE - 1 && text[n - 1] == '\n');
+    assert_false(pki_life_read(text, n - 1, &got)); /* whole, and not so */
+    for (size_t i = 0; i < PKI_PARTS; i++)
+        l.parts[i] = l.up - i;
+    n = pki_life_put(&l, text);
     assert_true(pki_life_read(text, n - 1, &got));
     assert_memory_equal(&got, &l, sizeof l);
     for (size_t i = 0; i < n - 1; i++) {
@@ -218,7 +222,7 @@ static void clocks_that_are_set(void **state)
     put(&f, next);
     pki_life_sum s = life_of(f.text, f.used);
     assert_int_equal(s.down, 1500 * (uint64_t)MS);
-    assert_int_equal(s.clock_back, 0);
+    assert_int_equal(s.clock_set, 0);
     next.run = 3;
     next.boot = 8; /* it has: nothing but the calendar is left */
     put(&f, next);
@@ -231,7 +235,63 @@ static void clocks_that_are_set(void **state)
     put(&f, next);
     s = life_of(f.text, f.used);
     assert_int_equal(s.runs, 5);
-    assert_int_equal(s.clock_back, 1);
+    assert_int_equal(s.clock_set, 2); /* ahead by decades, and back by an hour */
+    assert_int_equal(s.down, 1500 * (uint64_t)MS);
+    next.run = 6;
+    next.unix_ns += 2000 * (uint64_t)MS;
+    put(&f, next);
+    next.run = 7;
+    next.boot_ns += 10000 * (uint64_t)MS;
+    put(&f, next);
+    s = life_of(f.text, f.used);
+    assert_int_equal(s.clock_set, 2); /* what comes behind them goes by their clock */
+    assert_int_equal(s.down, (1500 + 9500) * (uint64_t)MS);
+}
+
+/* A line that is whole and says what cannot be is left out; those before and behind it stand. */
+static void a_line_that_cannot_be(void **state)
+{
+    pki_life_line bad[5];
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        bad[i] = line_of(2, 5, 2000, 500);
+    bad[0].up = UINT64_MAX - 5;
+    bad[1].unix_ns = UINT64_MAX / 4 * 3;
+    bad[2].boot_ns = (uint64_t)1 << 62;
+    bad[3].beat = UINT64_MAX;
+    bad[4].parts[PKI_PART_HANG] = UINT64_MAX / 2;
+    for (int i = 0; i < 5; i++) {
+        f.used = 0;
+        put(&f, line_of(1, 0, 1000, 500));
+        put(&f, line_of(2, 4, 2000, 400));
+        put(&f, bad[i]);
+        put(&f, line_of(3, 0, 3000, 100));
+        pki_life_sum s = life_of(f.text, f.used);
+        assert_int_equal(s.runs, 3);
+        assert_int_equal(s.damaged, 1);
+        assert_int_equal(s.wall, 2500 * (uint64_t)MS);
+    }
+}
+
+/* Steps that no line has: as many as the time without a line holds of the known ones. */
+static void steps_in_doubt(void **state)
+{
+    (void)state;
+    f.used = 0;
+    put(&f, line_of(1, 0, 1000, 1000)); /* 100 steps in 500 ms; then a gap of 900 */
+    put(&f, line_of(2, 0, 2000, 100));
+    put(&f, line_of(2, 1, 2900, 1000)); /* 100 more, and no word since */
+    pki_life_sum s = life_of(f.text, f.used);
+    assert_int_equal(s.steps, 200);
+    assert_int_equal(s.doubt, 200 * MS);
+    assert_int_equal(s.doubt_steps, 40);
+    assert_int_equal(s.last_doubt_steps, 40);
+    pki_life_line end = line_of(2, 2, 2900, 1000);
+    end.why = PKI_LIFE_END;
+    put(&f, end);
+    s = life_of(f.text, f.used);
+    assert_int_equal(s.doubt_steps, 40);
+    assert_int_equal(s.last_doubt_steps, 0);
 }
 
 /* Copies of a program on a file system without locks; a machine that sleeps. */
@@ -279,6 +339,8 @@ int main(void)
         cmocka_unit_test(runs_add_up),
         cmocka_unit_test(cut_at_every_byte),
         cmocka_unit_test(clocks_that_are_set),
+        cmocka_unit_test(a_line_that_cannot_be),
+        cmocka_unit_test(steps_in_doubt),
         cmocka_unit_test(runs_beside_each_other),
         cmocka_unit_test(runs_within_another),
     };

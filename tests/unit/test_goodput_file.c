@@ -65,6 +65,8 @@ static void run_and_kill(uint64_t from, unsigned steps, bool die)
         train(from, steps);
         save(from + steps - 2);
         wait_for_furthest((int64_t)(from + steps));
+        while (life_of_file().saved != (int64_t)(from + steps - 2))
+            work(5);
         if (die)
             raise(SIGKILL);
         _exit(pk_stop() == PK_OK ? 0 : 1);
@@ -119,6 +121,58 @@ static void what_is_torn_stays_behind(void **state)
     assert_int_equal(s.recomputed, 0);
 }
 
+/* A machine without power has left zeros where lines were to come: behind them, or, of a short
+ * file, in their place. */
+static void zeros_are_no_lines(void **state)
+{
+    enum { ZEROS = 200000 };
+    size_t n;
+    (void)state;
+    run_and_kill(0, 3, true);
+    free(read_file(PATH, &n));
+    assert_int_equal(truncate(PATH, (off_t)n + ZEROS), 0);
+    run_and_kill(2, 3, false);
+    pki_life_sum s = life_of_file();
+    assert_int_equal(s.runs, 2);
+    assert_int_equal(s.steps, 6);
+    assert_int_equal(s.recomputed, 1); /* it has found how far the first run had come */
+    assert_int_equal(truncate(PATH, 0), 0);
+    assert_int_equal(truncate(PATH, 600), 0);
+    run_and_kill(0, 3, false);
+    s = life_of_file();
+    assert_int_equal(s.runs, 1);
+    assert_int_equal(s.damaged, 0);
+}
+
+/* Runs of a moment: killed at any time they have told of nearly all that they did. */
+static void short_runs_are_known(void **state)
+{
+    enum { RUNS = 8, RUN_MS = 400 };
+    uint64_t known = 0;
+    (void)state;
+    for (int i = 0; i < RUNS; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            if (pk_start(pk_options(.goodput_path = PATH, .backends = "none")) == PK_OK)
+                for (;;)
+                    train(0, 1000);
+            _exit(1);
+        }
+        work(RUN_MS);
+        assert_int_equal(kill(child, SIGKILL), 0);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+    }
+    pki_life_sum s = life_of_file();
+    assert_int_equal(s.runs, RUNS);
+    assert_int_equal(s.ended, 0);
+    known = s.wall - s.down;
+    print_message("%g of %d ms are known, %llu steps, %llu more may be\n", (double)known / MS,
+                  RUNS * RUN_MS, (unsigned long long)s.steps,
+                  (unsigned long long)(s.doubt_steps + s.last_doubt_steps));
+    assert_true(known >= (uint64_t)RUNS * RUN_MS * MS * 8 / 10);
+    assert_true(s.doubt_steps > 0 && s.last_doubt_steps > 0);
+}
+
 static void another_kind_of_file_is_left_alone(void **state)
 {
     size_t n;
@@ -163,6 +217,42 @@ static void a_full_disk_costs_lines_only(void **state)
     assert_int_equal(s.damaged, 0);
     assert_int_equal(s.steps, 5);
     assert_int_equal(s.saves, 1);
+}
+
+/* And no next one is to come. */
+static void a_disk_that_stays_full_is_told(void **state)
+{
+    struct rlimit was;
+    size_t n;
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+    assert_int_equal(
+        pk_start(pk_options(.goodput_path = PATH, .arena_path = "none", .backends = "none")),
+        PK_OK);
+    pthread_mutex_lock(&pki_drain_lock);
+    free(read_file(PATH, &n));
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){n + 100, was.rlim_max}), 0);
+    pthread_mutex_unlock(&pki_drain_lock);
+    train(0, 5);
+    pk_status status = pk_stop();
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+    assert_true(status != PK_OK);
+    assert_non_null(strstr(pk_error_message(), "goodput " PATH));
+    assert_int_equal(pk_start(pk_options(.backends = "none")), PK_OK);
+    assert_int_equal(pk_stop(), PK_OK); /* the next session knows nothing of it */
+}
+
+/* The same of the metrics. */
+static void metrics_without_a_place_are_told(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir("gone", 0700), 0);
+    assert_int_equal(pk_start(pk_options(.metrics_path = "gone/m.prom", .backends = "none")),
+                     PK_OK);
+    assert_int_equal(unlink("gone/m.prom"), 0);
+    assert_int_equal(rmdir("gone"), 0);
+    assert_int_equal(pk_stop(), PK_ENOENT);
+    assert_non_null(strstr(pk_error_message(), "gone/m.prom"));
 }
 
 /* Two processes: the second one's run begins when the first one's has ended. */
@@ -236,8 +326,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_FOLDER(kills_and_restarts),
         IN_FOLDER(what_is_torn_stays_behind),
+        IN_FOLDER(zeros_are_no_lines),
+        IN_FOLDER(short_runs_are_known),
         IN_FOLDER(another_kind_of_file_is_left_alone),
         IN_FOLDER(a_full_disk_costs_lines_only),
+        IN_FOLDER(a_disk_that_stays_full_is_told),
+        IN_FOLDER(metrics_without_a_place_are_told),
         IN_FOLDER(one_writer_at_a_time),
         IN_FOLDER(who_writes),
     };

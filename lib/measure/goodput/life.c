@@ -5,6 +5,8 @@
 #include "base/array.h"
 #include "base/compiler.h"
 
+#define GAP_MOST (366 * UINT64_C(86400000000000)) /* ns; a clock was set rather */
+
 typedef struct run {
     pki_life_line first, last;
 } run;
@@ -85,24 +87,38 @@ static void add_run(pki_life_sum *s, const run *r)
     s->save_bytes += l->save_bytes;
 }
 
-/* From the last word of those before to the beginning of the next. */
-static void add_gap(pki_life_sum *s, const pki_life_line *last, const run *r)
+static uint64_t time_in_steps(const uint64_t parts[PKI_PARTS])
+{
+    return parts[PKI_PART_PRODUCTIVE] + parts[PKI_PART_RECOMPUTED] + parts[PKI_PART_DATA];
+}
+
+/* So many steps, as long as all that are known, may be in that time. */
+static uint64_t steps_in(const pki_life_sum *s, uint64_t ns)
+{
+    uint64_t time = time_in_steps(s->parts);
+    return time ? (uint64_t)((double)ns * (double)s->steps / (double)time + 0.5) : 0;
+}
+
+/* From the last word of those before to the beginning of the next. False: unknown. */
+static bool add_gap(pki_life_sum *s, const pki_life_line *last, const run *r)
 {
     const pki_life_line *next = &r->first;
     bool same = last->boot && last->boot == next->boot;
     uint64_t end = same ? last->boot_ns : last->unix_ns;
     uint64_t now = same ? next->boot_ns : next->unix_ns;
     uint64_t begin = pki_saturating_sub(now, next->up);
-    if (begin >= end) {
+    if (begin >= end && begin - end <= GAP_MOST) {
         s->down += begin - end;
         s->doubt += last->why == PKI_LIFE_END ? 0 : PKI_MIN(last->beat, begin - end);
-    } else if (same || end - begin <= next->up) {
+    } else if (begin < end && (same || end - begin <= next->up)) {
         uint64_t both = PKI_MIN(end - begin, same ? r->last.boot_ns - begin : r->last.up);
         s->overlaps += both > 10000000; /* a process's start is known to 10 ms */
         s->overlap += both;
     } else {
-        s->clock_back++;
+        s->clock_set++;
+        return false;
     }
+    return true;
 }
 
 /* One that began later may have ended earlier. */
@@ -117,10 +133,9 @@ pki_life_sum pki_life_end(pki_life *life)
     pki_life_sum s = {.furthest = -1, .saved = -1, .at_known = true};
     size_t n = life ? life->count : 0, latest = 0;
     for (size_t i = 0; i < n; i++) {
-        if (i)
-            add_gap(&s, &life->runs[latest].last, &life->runs[i]);
-        if (ends_later(&life->runs[i].last, &life->runs[latest].last))
-            latest = i;
+        bool known = i == 0 || add_gap(&s, &life->runs[latest].last, &life->runs[i]);
+        if (!known || ends_later(&life->runs[i].last, &life->runs[latest].last))
+            latest = i; /* what comes behind it goes by its clock */
         add_run(&s, &life->runs[i]);
     }
     if (n) {
@@ -128,6 +143,8 @@ pki_life_sum pki_life_end(pki_life *life)
         s.rank = first->rank;
         s.first_unix = pki_saturating_sub(first->unix_ns, first->up);
         s.last_unix = last->unix_ns;
+        s.doubt_steps = steps_in(&s, s.doubt);
+        s.last_doubt_steps = last->why == PKI_LIFE_END ? 0 : steps_in(&s, last->beat);
     }
     s.lines = life ? life->lines : 0;
     s.damaged = life ? life->damaged : 0;

@@ -6,7 +6,8 @@
  *
  * Wall time is that of the runs and of what lies between them. Between two runs of the same start
  * of the machine it is a difference of CLOCK_BOOTTIME, which nobody sets; else of the calendar's
- * clock, and where that has gone back the time between is unknown, counts as none, and is said.
+ * clock, and where that has gone back, or ahead by more than a year, the time between is unknown,
+ * counts as none, and is said.
  *
  *     goodput = productive / wall                 (waiting for data is not in it)
  *     ETTR    = (productive + data wait) / wall   effective training time ratio: the time that took
@@ -20,17 +21,20 @@
 typedef struct pki_life pki_life;
 
 typedef struct pki_life_sum {
-    uint64_t lines, damaged; /* whole ones; those that are not */
+    uint64_t lines, damaged; /* whole ones; those that are not, or say what cannot be */
     uint64_t runs, ended;    /* ended: by themselves; the others were killed, or run */
     uint64_t wall, down;     /* ns; wall is down and all parts */
     uint64_t parts[PKI_PARTS];
     uint64_t doubt; /* ns: what has been since the last lines of killed runs counts as down */
     uint64_t steps, recomputed;
+    /* In that time killed runs may have made so many steps more, of about the length of those that
+     * are known, which the next run has made again; and so many the last one, if it is over. */
+    uint64_t doubt_steps, last_doubt_steps;
     int64_t furthest, saved; /* steps behind the training, and behind the last checkpoint; -1 */
     bool at_known;           /* every run with steps has said where it went on */
     uint64_t saves, save_ns, save_bytes;
     uint64_t overlaps, overlap; /* runs that began before the one before them had ended, ns */
-    uint64_t clock_back;        /* times between runs that are unknown */
+    uint64_t clock_set;         /* times between runs that are unknown */
     uint64_t rank;
     uint64_t first_unix, last_unix; /* ns since 1970, as the clocks said then */
     double goodput, ettr;

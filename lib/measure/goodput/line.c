@@ -100,6 +100,19 @@ static void parse_field(pki_life_line *line, const char *name, const char *value
             line->parts[i] = strtoull(value, NULL, 10);
 }
 
+#define YEAR (365 * UINT64_C(86400000000000)) /* ns */
+
+/* No machine stays up for a century, and no calendar here goes beyond that of signed ns. */
+static bool can_be(const pki_life_line *l)
+{
+    bool can = l->up <= 100 * YEAR && l->boot_ns <= 100 * YEAR && l->beat <= YEAR &&
+               l->unix_ns <= INT64_MAX && l->save_ns <= l->up && l->steps <= l->up &&
+               l->recomputed <= l->steps;
+    for (size_t i = 0; i < PKI_PARTS; i++)
+        can = can && l->parts[i] <= l->up;
+    return can;
+}
+
 bool pki_life_read(const char *text, size_t length, pki_life_line *line)
 {
     char copy[PKI_LIFE_LINE], *rest = NULL;
@@ -116,5 +129,5 @@ bool pki_life_read(const char *text, size_t length, pki_life_line *line)
         *value = '\0';
         parse_field(line, w, value + 1);
     }
-    return true;
+    return can_be(line);
 }

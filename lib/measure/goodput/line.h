@@ -42,5 +42,6 @@ typedef struct pki_life_line {
 /* With a newline; its length. */
 size_t pki_life_put(const pki_life_line *line, char text[PKI_LIFE_LINE]);
 
-/* Of a line without its newline. False: it is none, or not whole. */
+/* Of a line without its newline. False: it is none, not whole, or its times cannot be: a clock or a
+ * disk was out of its mind. */
 bool pki_life_read(const char *text, size_t length, pki_life_line *line);

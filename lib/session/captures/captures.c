@@ -36,6 +36,7 @@ static struct {
     pki_budget budget; /* the writer's */
     pki_capture_counts counts;
     bool failing; /* the last one could not be written; said once */
+    int error;    /* of the last one that could not */
 } now;
 
 /* ---- what is pinned ---- */
@@ -127,6 +128,7 @@ static void do_jobs(pki_session *s, pki_capture_job *job)
         if (written || !now.failing)
             pki_capture_job_log(job, written ? 0 : error);
         now.failing = !written;
+        now.error = written ? now.error : error;
         pki_toll_of_captures(s, before);
     }
 }
@@ -291,6 +293,19 @@ void pki_captures_forget(void)
     now.open = false;
 }
 
+static void reset(void)
+{
+    memset(&now.counts, 0, sizeof now.counts);
+}
+
+static pk_status status_of_files(void)
+{
+    if (!now.counts.failed)
+        return PK_OK;
+    return pki_fail(pki_status_of_errno(now.error), "captures: %s; %llu could not be written",
+                    pki_own_why(now.error), (unsigned long long)now.counts.failed);
+}
+
 /* The writer is the parent's. */
 static void after_fork(void)
 {
@@ -302,9 +317,11 @@ static void after_fork(void)
 
 const pki_service pki_service_captures = {
     .name = "captures",
+    .reset = reset,
     .drain = begin_round,
     .drained = end_round,
     .end = end_waiting,
     .wait = wait,
+    .status = status_of_files,
     .after_fork = after_fork,
 };

@@ -2,9 +2,10 @@
  *
  * One process writes it at a time: who holds its lock. Another one waits for it in the collector's
  * rounds, and its run begins when it has it. A line is appended by a single write, when the run
- * begins and ends, when a checkpoint is complete, when the training goes on from elsewhere, and at
- * least once in a thousandth of the run's length (100 ms to 60 s), so that what a kill leaves
- * unknown is a thousandth. A line that a full disk refuses is made up for by the next one.
+ * begins and ends, when a checkpoint is complete, when the training goes on from elsewhere, and in
+ * time: at least once in a thousandth of the run's length (250 ms to 60 s), and once in a twentieth
+ * of the session's (10 to 250 ms), so that of a run that is killed soon as little is unknown as of
+ * a long one. A line that a full disk refuses is made up for by the next one.
  *
  * What stands in a line is goodput_account.h's. All under the drain lock.
  */
@@ -25,20 +26,26 @@
 #include "base/text.h"
 #include "measure/goodput/line.h"
 #include "out/target.h"
+#include "session/collector/collect.h"
 #include "session/job/goodput_account.h"
 #include "session/service.h"
 
-#define BEAT_LEAST 100000000u
+#define FIRST_LEAST 10000000u
+#define FIRST_MOST 250000000u /* what the collector makes a round in without being asked */
+#define FIRST_SHARE 20
 #define BEAT_MOST 60000000000u
 #define BEAT_SHARE 1000
-#define STAT_BEGAN 22 /* the field of /proc/PID/stat: when the process began */
-#define TAIL 65536    /* bytes that are read of an older file: some hundred lines */
+#define LATE 50000000u   /* a line may be so late, where others have the processors */
+#define WAIT 1000000000u /* until the lock is asked for again */
+#define STAT_BEGAN 22    /* the field of /proc/PID/stat: when the process began */
+#define TAIL 65536       /* bytes that are read of an older file: some hundred lines */
 
 static struct {
     bool on, held; /* the file is ours to write */
     pki_owned own;
     int error;                                /* of the last write, logged once */
     bool torn;                                /* what stands at the file's end has no newline */
+    uint64_t began;                           /* the session */
     uint64_t written_saves, written_training; /* what the last line knew of */
     uint64_t next;                            /* when the next one is due */
     pki_life_line line, not_mine;             /* not_mine: before the file was ours */
@@ -48,7 +55,9 @@ static struct {
 
 static uint64_t beat_of(uint64_t up)
 {
-    return PKI_MIN(PKI_MAX(up / BEAT_SHARE, BEAT_LEAST), BEAT_MOST);
+    uint64_t first = (pki_monotonic_ns() - x.began) / FIRST_SHARE;
+    first = PKI_MIN(PKI_MAX(first, FIRST_LEAST), FIRST_MOST);
+    return PKI_MIN(PKI_MAX(up / BEAT_SHARE, first), BEAT_MOST);
 }
 
 /* What has been before the file was ours is another run's time. The step that was open then has
@@ -74,7 +83,7 @@ static void subtract(pki_life_line *l, const pki_life_line *off)
 static pki_phases fill(bool last)
 {
     pki_phases heard = pki_goodput_account_line(last, &x.line);
-    x.line.beat = beat_of(x.line.up) + BEAT_LEAST;
+    x.line.beat = beat_of(x.line.up) + LATE;
     subtract(&x.line, &x.not_mine);
     return heard;
 }
@@ -142,31 +151,63 @@ static uint64_t before_session(void)
     return began < now ? now - began : 0;
 }
 
-/* What the runs before have left: how far the training has come, and whether the file is one of
- * these at all. */
-static bool read_tail(int64_t *furthest)
+/* The lines of a piece of the file: is there a whole one, and how far had the training come? */
+static bool read_lines(const char *text, size_t n, int64_t *furthest)
 {
-    struct stat about;
-    char *text = fstat(x.own.fd, &about) == 0 ? malloc(TAIL) : NULL;
     bool any = false;
-    if (!text)
-        return false;
-    off_t from = about.st_size > TAIL ? about.st_size - TAIL : 0;
-    ssize_t n = pread(x.own.fd, text, TAIL, from);
-    for (char *at = text, *end = text + PKI_MAX(n, 0), *stop; at < end; at = stop + 1) {
+    for (const char *at = text, *end = text + n, *stop; at < end; at = stop + 1) {
         pki_life_line line;
         stop = memchr(at, '\n', (size_t)(end - at));
-        x.torn = !stop;
         stop = stop ? stop : end;
         if (pki_life_read(at, (size_t)(stop - at), &line)) {
             any = true;
             *furthest = PKI_MAX(*furthest, PKI_MAX(line.at, line.furthest));
         }
     }
-    size_t magic = PKI_MIN((size_t)PKI_MAX(n, 0), sizeof PKI_LIFE_MAGIC - 1);
-    any = any || n == 0 || (from == 0 && memcmp(text, PKI_LIFE_MAGIC, magic) == 0);
-    free(text);
     return any;
+}
+
+static bool is_all(char c, const char *text, size_t n)
+{
+    return n > 0 && text[0] == c && memcmp(text, text + 1, n - 1) == 0;
+}
+
+/* Is the file one of these? A machine that has lost its power may have left zeros: behind its
+ * lines, or, if it is short, in their place, which then go. */
+static bool is_ours(char *text, off_t size)
+{
+    size_t magic = sizeof PKI_LIFE_MAGIC - 1;
+    ssize_t n = pread(x.own.fd, text, TAIL, 0);
+    if (n > 0 && n == size && is_all('\0', text, (size_t)n))
+        return ftruncate(x.own.fd, 0) == 0;
+    return n == 0 || (n > 0 && memcmp(text, PKI_LIFE_MAGIC, PKI_MIN((size_t)n, magic)) == 0);
+}
+
+/* What the runs before have left, from the end back to where there are whole lines: how far the
+ * training has come. Pieces overlap by a line. */
+static void read_last_lines(char *text, off_t size, int64_t *furthest)
+{
+    bool any = false;
+    for (off_t end = size; end > 0 && !any;) {
+        off_t from = end > TAIL ? end - TAIL : 0;
+        ssize_t n = pread(x.own.fd, text, (size_t)(end - from), from);
+        if (end == size)
+            x.torn = n > 0 && text[n - 1] != '\n';
+        any = read_lines(text, (size_t)PKI_MAX(n, 0), furthest);
+        end = from ? from + PKI_LIFE_LINE : 0;
+    }
+}
+
+/* False: it is another kind of file. */
+static bool read_tail(int64_t *furthest)
+{
+    struct stat about;
+    char *text = fstat(x.own.fd, &about) == 0 ? malloc(TAIL) : NULL;
+    bool ours = text && is_ours(text, about.st_size);
+    if (ours && fstat(x.own.fd, &about) == 0)
+        read_last_lines(text, about.st_size, furthest);
+    free(text);
+    return ours;
 }
 
 static uint64_t number_of_run(const pki_session *s)
@@ -228,7 +269,7 @@ static void wait_for_file(void)
     x.not_mine = (pki_life_line){0};
     (void)fill(false);
     x.not_mine = x.line;
-    x.next = pki_monotonic_ns() + BEAT_LEAST * 10;
+    x.next = pki_monotonic_ns() + WAIT;
     if (lock_file() && !x.held) {
         pki_log(PK_LOG_ERROR,
                 "goodput_path: is no state file of perfkit any more; it is left alone");
@@ -256,6 +297,7 @@ static pk_status open_goodput(pki_session *s)
     if (fd < 0 || !pki_own_adopt(&x.own, fd))
         return why_not(path, errno);
     x.on = true;
+    x.began = pki_monotonic_ns();
     begin_line(s);
     pki_goodput_account_begin(s, before_session());
     if (!lock_file()) {
@@ -279,12 +321,14 @@ static void write_in_time(pki_session *s)
     bool news =
         now.known && (now.saves != x.written_saves || now.training_calls != x.written_training);
     pki_goodput_account_hang();
-    if (pki_monotonic_ns() < x.next && !(news && x.held))
-        return;
-    if (x.held)
-        put(PKI_LIFE_BEAT);
-    else
-        wait_for_file();
+    if (pki_monotonic_ns() >= x.next || (news && x.held)) {
+        if (x.held)
+            put(PKI_LIFE_BEAT);
+        else
+            wait_for_file();
+    }
+    if (x.next - x.began < FIRST_SHARE * (uint64_t)FIRST_MOST)
+        pki_collect_within(pki_saturating_sub(x.next, pki_monotonic_ns()) + 1);
 }
 
 static void write_last(pki_session *s)
@@ -302,6 +346,16 @@ static void write_last(pki_session *s)
                 (unsigned long long)missed);
     close_file();
     pki_goodput_account_stop(); /* the report is yet to be made */
+}
+
+/* Of the last line, which makes up for those before it. */
+static pk_status status_of_file(void)
+{
+    if (!x.error)
+        return PK_OK;
+    return pki_fail(pki_status_of_errno(x.error),
+                    "goodput %s: %s; what the run did after its last line is missing",
+                    pki_the_session.config.goodput, pki_own_why(x.error));
 }
 
 static void abandon(pki_session *s)
@@ -322,6 +376,7 @@ const pki_service pki_service_goodput = {
     .round = write_in_time,
     .end = write_last,
     .summarise = summarise,
+    .status = status_of_file,
     .abandon = abandon,
     .after_fork = after_fork,
 };

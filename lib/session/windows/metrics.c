@@ -24,7 +24,7 @@
 static struct {
     bool on;
     uint64_t next; /* CLOCK_MONOTONIC, ns */
-    int error;     /* the last one that was logged */
+    int error;     /* of the last time, logged; 0: it is written */
     /* The regions that have series: those that took most when there was room. A series that comes
      * and goes would be none. */
     size_t chosen_count, chosen_most;
@@ -296,6 +296,15 @@ static void write_last(pki_session *s)
     x.on = false;
 }
 
+/* Of the last figures. */
+static pk_status status_of_file(void)
+{
+    if (!x.error)
+        return PK_OK;
+    return pki_fail(pki_status_of_errno(x.error), "metrics %s: %s; the last figures are not in it",
+                    pki_the_session.config.metrics, pki_own_why(x.error));
+}
+
 static pk_status why_not(const char *path, int error)
 {
     static const pki_target_hints hints = {"leave metrics_path empty for no metrics", NULL};
@@ -348,6 +357,7 @@ const pki_service pki_service_metrics = {
     .open = open_metrics,
     .round = write_in_time,
     .end = write_last,
+    .status = status_of_file,
     .abandon = abandon,
     .after_fork = after_fork,
 };

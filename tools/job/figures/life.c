@@ -90,13 +90,27 @@ static void put_table(const pki_life_sum *s, FILE *to)
     put_row(to, "wall time", s->wall, s->wall);
 }
 
-static void put_steps(const pki_life_sum *s, FILE *to)
+/* What is known for sure, and what may be. */
+static void put_range(uint64_t least, uint64_t more, FILE *to)
 {
-    fprintf(to, "  %s steps made", COUNT(s->steps));
-    if (s->at_known && s->furthest >= 0)
-        fprintf(to, ", %s of them again; the training has come to step %s", COUNT(s->recomputed),
+    fputs(COUNT(least), to);
+    if (more)
+        fprintf(to, " to %s", COUNT(least + more));
+}
+
+/* What was lost is again only if a run has come behind it. */
+static void put_steps(const job_life *l, FILE *to)
+{
+    const pki_life_sum *s = &l->sum;
+    fputs("  ", to);
+    put_range(s->steps, s->doubt_steps + (l->runs ? 0 : s->last_doubt_steps), to);
+    fputs(" steps made", to);
+    if (s->at_known && s->furthest >= 0) {
+        fputs(", ", to);
+        put_range(s->recomputed, s->doubt_steps, to);
+        fprintf(to, " of them again; the training has come to step %s",
                 COUNT((uint64_t)s->furthest));
-    else if (s->runs > 1)
+    } else if (s->runs > 1)
         fputs("; which of them again is not known, since no pk_training_at says where runs went on",
               to);
     fputc('\n', to);
@@ -121,10 +135,11 @@ static void put_doubts(const job_life *l, FILE *to)
 {
     const pki_life_sum *s = &l->sum;
     if (s->doubt)
-        fprintf(to,
-                "  up to %s of the down time may have been steps: what killed runs did after"
-                " their last line\n",
-                TIME(s->doubt));
+        fprintf(
+            to,
+            "  up to %s of the down time may have been steps, about %s of them: what killed runs"
+            " did after their last line\n",
+            TIME(s->doubt), COUNT(s->doubt_steps));
     if (s->damaged)
         fprintf(to, "  %s lines are cut or damaged; the ones after them make up for it\n",
                 COUNT(s->damaged));
@@ -133,10 +148,9 @@ static void put_doubts(const job_life *l, FILE *to)
                 "  %s runs began before the one before them had ended, by %s in all: that time"
                 " is in both\n",
                 COUNT(s->overlaps), TIME(s->overlap));
-    if (s->clock_back)
-        fprintf(to,
-                "  between %s runs the clock was set back: that time is unknown, and left out\n",
-                COUNT(s->clock_back));
+    if (s->clock_set)
+        fprintf(to, "  between %s runs the clock was set: that time is unknown, and left out\n",
+                COUNT(s->clock_set));
 }
 
 static void put_life(const job_life *l, FILE *to)
@@ -154,7 +168,7 @@ static void put_life(const job_life *l, FILE *to)
             " wall time\n",
             SHARE(s->goodput), SHARE(s->ettr));
     put_table(s, to);
-    put_steps(s, to);
+    put_steps(l, to);
     put_saves(s, to);
     put_doubts(l, to);
 }
@@ -192,6 +206,8 @@ static void put_json(const job_life *l, pki_json *json)
     pki_json_real(json, "ettr", s->ettr);
     put_parts(s, json);
     pki_json_uint(json, "doubt", s->doubt);
+    pki_json_uint(json, "doubt_steps", s->doubt_steps);
+    pki_json_uint(json, "last_doubt_steps", l->runs ? 0 : s->last_doubt_steps);
     pki_json_uint(json, "steps", s->steps);
     pki_json_uint(json, "recomputed", s->recomputed);
     pki_json_bool(json, "recomputed_known", s->at_known);
@@ -205,7 +221,7 @@ static void put_json(const job_life *l, pki_json *json)
     pki_json_uint(json, "damaged", s->damaged);
     pki_json_uint(json, "overlaps", s->overlaps);
     pki_json_uint(json, "overlap", s->overlap);
-    pki_json_uint(json, "clock_back", s->clock_back);
+    pki_json_uint(json, "clock_back", s->clock_set);
     pki_json_close(json, '}');
 }
 
