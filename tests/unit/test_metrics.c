@@ -82,6 +82,48 @@ static void golden(void **state)
     free(text);
 }
 
+static void expect_sample(const char *text, const char *name, const char *labels, const char *value)
+{
+    char sample[256];
+    snprintf(sample, sizeof sample, "\n%s{program=\"train\",rank=\"3\"%s} %s\n", name, labels,
+             value);
+    if (!strstr(text, sample))
+        fail_msg("no%s", sample);
+}
+
+/* What waits goes beyond the 81.92 s of OpenTelemetry's conventions. */
+static void of_requests(void **state)
+{
+    pki_metrics m = some_metrics();
+    (void)state;
+    for (size_t i = 0; i < PKI_METRICS_STAGES; i++)
+        m.stages[i] = &steps;
+    m.outcomes[0] = 30;
+    m.outcomes[1] = 2;
+    m.outcomes[2] = 1;
+    m.requests_good = 25;
+    m.tokens = 4000;
+    m.preemptions = 7;
+    memset(&steps, 0, sizeof steps);
+    add_step(60000000000);
+    add_step(90000000000);
+    char *text = text_of(&m);
+    expect_sample(text, "gen_ai_server_request_duration_seconds_bucket", ",le=\"68.719476735\"",
+                  "1");
+    expect_sample(text, "pk_request_queue_time_seconds_bucket", ",le=\"137.438953471\"", "2");
+    expect_sample(text, "gen_ai_server_time_to_first_token_seconds_count", "", "2");
+    expect_sample(text, "gen_ai_server_time_per_output_token_seconds_bucket", ",le=\"8.589934591\"",
+                  "0");
+    expect_sample(text, "pk_inter_token_latency_seconds_bucket", ",le=\"+Inf\"", "2");
+    expect_sample(text, "pk_requests_total", ",outcome=\"finished\"", "30");
+    expect_sample(text, "pk_requests_total", ",outcome=\"cancelled\"", "2");
+    expect_sample(text, "pk_requests_total", ",outcome=\"failed\"", "1");
+    expect_sample(text, "pk_requests_good_total", "", "25");
+    expect_sample(text, "pk_generation_tokens_total", "", "4000");
+    expect_sample(text, "pk_request_preemptions_total", "", "7");
+    free(text);
+}
+
 static unsigned count_series(const char *text)
 {
     unsigned count = 0;
@@ -173,7 +215,8 @@ static unsigned count_most(bool io, bool energy, bool goodput, bool devices)
         m.counters[i] = m.counters[0];
     for (size_t i = 0; i < PKI_METRICS_VERDICTS; i++)
         m.verdicts[i] = m.verdicts[0];
-    m.stages[0] = m.stages[1] = m.stages[2] = &steps;
+    for (size_t i = 0; i < PKI_METRICS_STAGES; i++)
+        m.stages[i] = &steps;
     m.utilisation = (pki_utilisation){.steps = 1, .time = 1, .peak = 1};
     m.comms = comms;
     m.comm_count = PKI_METRICS_COMMS;
@@ -220,6 +263,7 @@ int main(int argc, char **argv)
     golden_folder = argc > 1 ? argv[1] : NULL;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden),
+        cmocka_unit_test(of_requests),
         cmocka_unit_test(costs),
         cmocka_unit_test(never_more_than_the_bound),
         cmocka_unit_test(counts_are_exact),

@@ -67,6 +67,55 @@ static const char *with_kind(uint32_t kind, uint64_t time)
     return names_of(&s);
 }
 
+/* A hundred of 10 ms, nine tenths of them in the queue. */
+static pki_summary with_requests(uint64_t late, bool limited)
+{
+    pki_summary s = good_run();
+    pki_request_parts all = {100, 1000000000, 900000000, 0, 10000000, 0, 90000000, 0},
+                      slow = {late, late * 20000000, late * 2000000, 0, 0, 0, 0, late * 18000000};
+    s.requests = (pki_request_summary){.count = 100,
+                                       .finished = 100,
+                                       .good = 100 - late,
+                                       .ttft_limit = limited ? 500000000 : 0,
+                                       .slow_from = limited ? 0 : 15000000,
+                                       .all = all,
+                                       .slow = slow};
+    return s;
+}
+
+static void expect_words(pki_summary *s, const char *name, const char *words)
+{
+    assert_true(pki_verdicts_fill(s));
+    assert_string_equal(s->verdicts[0].name, name);
+    assert_int_equal(s->verdicts[0].severity, PKI_WARN);
+    if (!strstr(s->verdicts[0].text, words))
+        fail_msg("%s", s->verdicts[0].text);
+    pki_summary_finish(s);
+}
+
+static void requests(void **state)
+{
+    (void)state;
+    pki_summary s = with_requests(5, true);
+    assert_string_equal(names_of(&s), "compute-bound");
+    s = with_requests(6, true);
+    expect_words(
+        &s, "requests-late",
+        "first token 500 ms. Of their time 90.0 % went to others' prompts between tokens.");
+    s = with_requests(6, true);
+    s.requests.finished = 19; /* too few to tell */
+    assert_string_equal(names_of(&s), "compute-bound");
+    s = with_requests(10, false);
+    expect_words(&s, "requests-queued",
+                 "90.0 % of their time in the queue (threshold 50 %), 9.00 ms");
+    s = with_requests(10, false);
+    s.requests.all.queued = 500000000;
+    assert_string_equal(names_of(&s), "compute-bound");
+    s = with_requests(10, true); /* who has limits is judged by them */
+    s.requests.slow.count = 0;
+    assert_string_equal(names_of(&s), "compute-bound");
+}
+
 static void all_is_well(void **state)
 {
     pki_summary s = good_run();
@@ -375,6 +424,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_is_well),
+        cmocka_unit_test(requests),
         cmocka_unit_test(shares_at_their_thresholds),
         cmocka_unit_test(input_bound_says_why),
         cmocka_unit_test(waiting_for_a_loader_is_input),

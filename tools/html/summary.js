@@ -25,6 +25,13 @@ function tile(value, name) {
     return el('div', { class: 'tile' }, el('b', null, value), el('span', null, name));
 }
 
+function requestTiles(requests) {
+    if (!requests?.count) return [];
+    const limited = requests.ttft_limit || requests.tpot_limit, { queued, total } = requests.all;
+    return [limited ? tile(percent(requests.goodput), `of ${count(requests.count)} requests within the limits`)
+        : tile(count(requests.count), 'requests'), tile(percent(total ? queued / total : 0), 'of their time is queue')];
+}
+
 function tiles(report) {
     const { steps, gpus = [] } = report, out = [];
     if (steps.steady.count) {
@@ -36,6 +43,7 @@ function tiles(report) {
         if (total) out.push(tile(percent(steps.kinds[kind] / total), `of the step is ${kind}`));
         out.push(tile(count(steps.count), 'steps'));
     }
+    out.push(...requestTiles(report.requests));
     const busiest = gpus.map((gpu) => gpu.per_step).filter((s) => s?.busy && s?.step?.sum)
         .map((s) => s.busy.sum / s.step.sum);
     if (busiest.length) out.push(tile(percent(Math.max(...busiest)), gpus.length > 1 ? 'busiest GPU busy' : 'GPU busy'));

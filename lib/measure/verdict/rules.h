@@ -43,6 +43,10 @@ pki_rule pki_verdict_comm_exposed, pki_verdict_launch_bound, pki_verdict_copy_bo
 /* When the loop has been looked at. */
 pki_rule pki_verdict_gpu_idle, pki_verdict_gpu_bound;
 
+/* ---- requests.c: of a server ---- */
+
+pki_rule pki_verdict_requests_late, pki_verdict_requests_queued;
+
 /* ---- processor.c ---- */
 
 /* The share of the time in which the stepping thread was ready to run and had no processor, if it

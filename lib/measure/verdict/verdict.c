@@ -14,6 +14,8 @@ static const struct {
     {pki_verdict_throttled, PKI_STANDS},
     {pki_verdict_memory_far, PKI_STANDS},
     {pki_verdict_clock_low, PKI_STANDS},
+    {pki_verdict_requests_late, PKI_YIELDS},
+    {pki_verdict_requests_queued, PKI_YIELDS},
     {pki_verdict_input_bound, PKI_YIELDS_SHARE},
     {pki_verdict_communication, PKI_YIELDS_SHARE},
     {pki_verdict_waiting, PKI_YIELDS_SHARE},

@@ -22,6 +22,9 @@
 #define PKI_ONE_NODE_SHARE 0.80        /* ...all on one of several of its own... */
 #define PKI_FAR_LEAST_BYTES 67108864.0 /* ...of so much memory */
 #define PKI_CLOCK_LOW 0.80             /* clock-low: less of what the processors hold */
+#define PKI_LATE_SHARE 0.05            /* requests-late: of those that finished */
+#define PKI_QUEUED_SHARE 0.50          /* requests-queued: of the time of all */
+#define PKI_REQUESTS_LEAST 20          /* fewer requests say nothing */
 #define PKI_INPUT_SHARE 0.30           /* input-bound */
 #define PKI_LOADER_BUSY 0.80
 #define PKI_COMM_BOUND_SHARE 0.50 /* communication-bound */

@@ -118,24 +118,47 @@ static void put_steps(pki_prom *w)
 
 /* ---- requests, in the names of OpenTelemetry's conventions ---- */
 
-static void put_requests(pki_prom *w)
+static void put_stages(pki_prom *w)
 {
     static const struct {
         const char *name, *help;
     } stages[PKI_METRICS_STAGES] = {
-        {"gen_ai_server_request_duration_seconds", "Requests, from begin to end."},
-        {"gen_ai_server_time_to_first_token_seconds", "Their first tokens, from begin on."},
-        {"gen_ai_server_time_per_output_token_seconds",
-         "Per token after the first, of a request."}};
+        [PKI_METRICS_DURATION] = {"gen_ai_server_request_duration_seconds",
+                                  "Requests, from begin to end."},
+        [PKI_METRICS_TTFT] = {"gen_ai_server_time_to_first_token_seconds",
+                              "Their first tokens, from begin on."},
+        [PKI_METRICS_QUEUE] = {"pk_request_queue_time_seconds",
+                               "Their waits for the batch, again after each preemption."},
+        [PKI_METRICS_TPOT] = {"gen_ai_server_time_per_output_token_seconds",
+                              "Per token after the first, of a request."},
+        [PKI_METRICS_ITL] = {"pk_inter_token_latency_seconds", "From token to token."}};
+    for (unsigned i = 0; i < PKI_METRICS_STAGES; i++) {
+        unsigned last = i < PKI_METRICS_TPOT ? PKI_METRICS_LAST_STAGE : PKI_METRICS_LAST_TOKEN;
+        pki_prom_edges octaves = {2 * (PKI_METRICS_FIRST_STAGE - PKI_METRICS_FIRST_OCTAVE),
+                                  2 * (last - PKI_METRICS_FIRST_OCTAVE) + 1, 2};
+        pki_prom_histogram(w, stages[i].name, stages[i].help, w->metrics->stages[i], octaves);
+    }
+}
+
+static void put_requests(pki_prom *w)
+{
+    static const char *const outcomes[] = {"finished", "cancelled", "failed"};
     const pki_metrics *m = w->metrics;
-    const pki_prom_edges octaves = {2 * (PKI_METRICS_FIRST_STAGE - PKI_METRICS_FIRST_OCTAVE),
-                                    2 * (PKI_METRICS_LAST_STAGE - PKI_METRICS_FIRST_OCTAVE) + 1, 2};
     if (!m->stages[0])
         return;
-    for (unsigned i = 0; i < PKI_METRICS_STAGES; i++)
-        pki_prom_histogram(w, stages[i].name, stages[i].help, m->stages[i], octaves);
+    put_stages(w);
+    pki_prom_family(w, "pk_requests_total", "counter", "Requests that have ended.");
+    for (size_t i = 0; i < PKI_COUNT_OF(outcomes); i++) {
+        pki_prom_sample(w, "");
+        pki_prom_label(w, "outcome", outcomes[i]);
+        pki_prom_count(w, m->outcomes[i]);
+    }
     pki_prom_one_count(w, "pk_requests_good_total", "counter", "Requests that kept to the limits.",
                        m->requests_good);
+    pki_prom_one_count(w, "pk_generation_tokens_total", "counter",
+                       "Tokens that ended requests have generated.", m->tokens);
+    pki_prom_one_count(w, "pk_request_preemptions_total", "counter",
+                       "How often ended requests had to leave the batch.", m->preemptions);
 }
 
 /* ---- rows ---- */

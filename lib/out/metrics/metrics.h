@@ -16,7 +16,7 @@
 #include "core/overhead.h"
 #include "measure/summary.h"
 
-#define PKI_METRICS_SERIES 300
+#define PKI_METRICS_SERIES 352 /* 102 of them are of requests */
 #define PKI_METRICS_REGIONS 19 /* and one for all others; they give way to costs */
 #define PKI_METRICS_ENERGY 12  /* counters */
 #define PKI_METRICS_PLACES 9   /* devices, and the host's pinned memory */
@@ -29,10 +29,19 @@
 #define PKI_METRICS_LAST_OCTAVE 40
 #define PKI_METRICS_EDGES (2 * (PKI_METRICS_LAST_OCTAVE - PKI_METRICS_FIRST_OCTAVE) + 1)
 
-/* Those of requests' stages: one in an octave, from 1 ms to 8.6 s. */
-#define PKI_METRICS_STAGES 3
+/* Those of requests' stages: one in an octave, from 1 ms on to 8.6 s for tokens, and to 137 s for
+ * what waits, as far as OpenTelemetry's conventions go. */
+enum {
+    PKI_METRICS_DURATION,
+    PKI_METRICS_TTFT,
+    PKI_METRICS_QUEUE,
+    PKI_METRICS_TPOT, /* from here on of tokens */
+    PKI_METRICS_ITL,
+    PKI_METRICS_STAGES
+};
 #define PKI_METRICS_FIRST_STAGE 20
-#define PKI_METRICS_LAST_STAGE 33
+#define PKI_METRICS_LAST_STAGE 37
+#define PKI_METRICS_LAST_TOKEN 33
 
 typedef struct pki_metrics_region {
     const char *name;
@@ -85,12 +94,11 @@ typedef struct pki_metrics {
     uint64_t now_unix, wall; /* ns */
     pk_counts counts;
     pki_toll toll;
-    uint64_t items, kinds[PKI_SHARES]; /* of all steps, ns */
-    pki_utilisation utilisation;       /* of the usual steps, warm-up included */
-    const pk_stats *steps;             /* NULL: none. Their durations */
-    const pk_stats
-        *stages[PKI_METRICS_STAGES]; /* of requests: end to end, TTFT, TPOT. NULL: none */
-    uint64_t requests_good;
+    uint64_t items, kinds[PKI_SHARES];          /* of all steps, ns */
+    pki_utilisation utilisation;                /* of the usual steps, warm-up included */
+    const pk_stats *steps;                      /* NULL: none. Their durations */
+    const pk_stats *stages[PKI_METRICS_STAGES]; /* of requests. NULL: none */
+    uint64_t requests_good, outcomes[3], tokens, preemptions; /* by pk_request_outcome */
     pki_metrics_costs costs;
     size_t region_count, counter_count, comm_count, verdict_count;
     pki_metrics_region regions[PKI_METRICS_REGIONS + 1];

@@ -181,14 +181,19 @@ static void fill_requests(const pki_fold *fold, pki_metrics *m)
         return;
     for (unsigned i = 0; i < PKI_METRICS_STAGES; i++)
         pki_stats_begin(&stages[i]);
-    add_requests(fold, &stages[0]);
-    add_stage(fold, PKI_REQUEST_TTFT, &stages[1]);
-    add_stage(fold, PKI_REQUEST_TPOT, &stages[2]);
+    add_requests(fold, &stages[PKI_METRICS_DURATION]);
+    add_stage(fold, PKI_REQUEST_TTFT, &stages[PKI_METRICS_TTFT]);
+    add_stage(fold, PKI_REQUEST_QUEUE, &stages[PKI_METRICS_QUEUE]);
+    add_stage(fold, PKI_REQUEST_TPOT, &stages[PKI_METRICS_TPOT]);
+    add_stage(fold, PKI_REQUEST_ITL, &stages[PKI_METRICS_ITL]);
     for (unsigned i = 0; i < PKI_METRICS_STAGES; i++) {
         pki_stats_finish(&stages[i], 1);
         m->stages[i] = &stages[i];
     }
     m->requests_good = fold->requests->good;
+    m->tokens = fold->requests->tokens;
+    m->preemptions = fold->requests->preemptions;
+    memcpy(m->outcomes, fold->requests->outcomes, sizeof m->outcomes);
 }
 
 static void fill_process(const pki_session *s, bool running, pki_metrics *m)
@@ -271,9 +276,10 @@ static bool put(const pki_session *s, bool running)
 
 static void write_now(const pki_session *s, bool running)
 {
-    if (put(s, running) || errno == x.error)
+    int before = x.error;
+    x.error = put(s, running) ? 0 : errno;
+    if (!x.error || x.error == before)
         return;
-    x.error = errno;
     pki_log(PK_LOG_ERROR, "metrics %s: %s; it is tried again", s->config.metrics,
             pki_own_why(x.error));
 }
