@@ -29,8 +29,9 @@ static pki_figure more_or_less(double ns)
     return out;
 }
 
-static const char *path_of(const pki_path_row *r)
+static const char *path_of(const void *row)
 {
+    const pki_path_row *r = row;
     return r->path[0] ? r->path : "(outside regions)";
 }
 
@@ -227,14 +228,14 @@ static void print_meanwhile(const pki_beside *b, FILE *file)
     }
 }
 
-static void put_path(const pki_path_row *r, size_t width, FILE *file)
+static void put_path(const pki_path_row *r, size_t width, const pki_column *paths, FILE *file)
 {
     fputs("  ", file);
     if (!is_own(r)) {
         pki_put_left(file, r->where, PLACE);
         fputc(' ', file);
     }
-    pki_put_left(file, path_of(r), is_own(r) ? width : width - PLACE - 1);
+    pki_put_apart(file, path_of(r), is_own(r) ? width : width - PLACE - 1, paths);
     pki_report_cell(file, TIME((double)r->self), 9);
     pki_report_cell(file, TIME(r->usual), 9);
     pki_report_cell(file, more_or_less(difference(r)).text, 11);
@@ -257,8 +258,9 @@ static void put_paths(const pki_beside *b, bool own, const pki_report_options *o
             pki_report_cell(file, step, 9);
             fputs("     usual  difference\n", file);
         }
+        pki_column paths = pki_column_near(b->paths, b->path_count, sizeof *b->paths, i, path_of);
         if (shown++ < SHOWN)
-            put_path(r, PATH + more, file);
+            put_path(r, PATH + more, &paths, file);
         else
             left += difference(r);
     }

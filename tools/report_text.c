@@ -48,8 +48,9 @@ typedef struct pair {
     double now, then;                   /* ns of self time, of each step or of the run */
 } pair;
 
-static const char *name_of(const pair *p)
+static const char *name_of(const void *row)
 {
+    const pair *p = row;
     return (p->mine ? p->mine : p->other)->name;
 }
 
@@ -110,11 +111,11 @@ static void put_change(FILE *file, double now, double then)
     pki_report_cell(file, text, 9);
 }
 
-static void put_pair(const pair *p, size_t name, FILE *file)
+static void put_pair(const pair *p, size_t name, const pki_column *names, FILE *file)
 {
     double p50 = p->mine ? p->mine->time.p50 : 0, other = p->other ? p->other->time.p50 : 0;
     fputs("  ", file);
-    pki_put_left(file, name_of(p), name);
+    pki_put_apart(file, name_of(p), name, names);
     put_time(file, p->mine, p->now);
     put_time(file, p->other, p->then);
     put_change(file, p->now, p->then);
@@ -135,8 +136,10 @@ static void put_regions(const pki_report_options *options, bool steps, const pai
             steps ? "in a step" : "in the run");
     fprintf(file, "  %-*s  self time     other    change       p50     other\n", (int)name,
             "region");
-    for (size_t i = 0; i < shown; i++)
-        put_pair(&pairs[i], name, file);
+    for (size_t i = 0; i < shown; i++) {
+        pki_column names = pki_column_near(pairs, count, sizeof *pairs, i, name_of);
+        put_pair(&pairs[i], name, &names, file);
+    }
     if (count > shown)
         fprintf(file, "  ... and %zu more\n", count - shown);
 }

@@ -17,14 +17,20 @@ static uint64_t time_of_all(const pki_summary *s)
     return all;
 }
 
-static void put_row(const pki_tree_row *r, double all, size_t width, FILE *file)
+static const char *row_name(const void *row)
+{
+    return ((const pki_tree_row *)row)->name;
+}
+
+static void put_row(const pki_tree_row *r, double all, size_t width, const pki_column *names,
+                    FILE *file)
 {
     uint32_t indent = INDENT * PKI_MIN(r->depth, (uint32_t)DEEPEST);
     size_t left = width - indent;
     pki_put_times(file, ' ', 2 + indent);
     if (r->depth > DEEPEST)
         left -= (size_t)fprintf(file, "%u: ", r->depth);
-    pki_put_left(file, r->name, left);
+    pki_put_apart(file, r->name, left, names);
     pki_report_cell(file, COUNT(r->calls), 7);
     pki_report_cell(file, TIME((double)r->time), 9);
     pki_report_cell(file, TIME((double)r->self), 9);
@@ -46,10 +52,13 @@ void report_tree(const pki_summary *summary, const pki_report_options *options, 
     for (size_t i = 0; i < summary->tree_count; i++) {
         const pki_tree_row *r = &summary->tree[i];
         bool fits = r->depth < depth && (double)r->time >= least * all && shown < top;
-        if (fits && pki_report_shows(options, r->name) && ++shown)
-            put_row(r, all, width, file);
-        else
+        if (fits && pki_report_shows(options, r->name) && ++shown) {
+            pki_column names = pki_column_near(summary->tree, summary->tree_count,
+                                               sizeof *summary->tree, i, row_name);
+            put_row(r, all, width, &names, file);
+        } else {
             left++;
+        }
     }
     if (left)
         fprintf(file, "  ... and %zu more rows (--depth, --min-share, --top)\n", left);

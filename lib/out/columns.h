@@ -21,6 +21,22 @@ void pki_put_text(FILE *file, const char *text);
 void pki_put_left(FILE *file, const char *text, size_t width);
 void pki_put_right(FILE *file, const char *text, size_t width);
 
+/* Texts of a column beside each other, so that a cut one keeps what tells it from them. */
+typedef struct pki_column {
+    const char *(*text)(const void *row);
+    const char *rows;
+    size_t count, stride;
+} pki_column;
+
+/* The rows around the one at `at`: those that a reader compares it with, so many at most that a
+ * table takes no longer for being long. */
+pki_column pki_column_near(const void *rows, size_t count, size_t stride, size_t at,
+                           const char *(*text)(const void *row));
+
+/* Left-aligned; too long: what it shares with other rows becomes "...", and what differs stays. A
+ * text that is as different without it is cut in the middle. */
+void pki_put_apart(FILE *file, const char *text, size_t width, const pki_column *column);
+
 /* Two blanks, then right-aligned: a cell behind another one. */
 void pki_put_cell(FILE *file, const char *text, size_t width);
 

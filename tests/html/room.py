@@ -36,3 +36,19 @@ class Room(Pages):
                     page.key("Home")
                     self.assertEqual(page.ask(FULL), width, chart)
                 page.close()
+
+    def test_cut_names_keep_what_differs(self):
+        """Layers of a model with names too long for a page, which differ amid them, in the number of a layer or in a part."""
+        names = [f"{'outer' * 300}.layers[{i}].{part}.{'weight' * 300}" for i in (3, 4, 11, 111) for part in ("attention", "mlp")]
+        report = {"format": "perfkit report", "schema": 1, "regions": [scene.region(scene.random.Random(1), name, "compute", 1000, 9) for name in names]}
+        page = self.open(self.make_of("apart", json.dumps(report)))
+        self.sound(page)
+        for place in "#regions", "#comparison .card:last-of-type":
+            shown = page.ask(f"[...document.querySelectorAll('{place} tbody th')].map((th) => [th.textContent, th.querySelector('[title]')?.title ?? th.title])")
+            self.assertEqual(sorted(whole for _, whole in shown), sorted(names), place)
+            self.assertEqual(len({cut for cut, _ in shown}), len(names), shown)
+            for cut, whole in shown:
+                self.assertLessEqual(len(cut), 206)
+                self.assertIn(whole.split(".")[1], cut)
+                self.assertIn(whole.split(".")[2], cut)
+        page.close()

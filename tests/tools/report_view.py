@@ -76,6 +76,16 @@ class View(InFolder):
                 "regions": [{"name": n, "kind": "compute", "self": 50} for n in (LONG, "short")]}
         return self.file(json.dumps(many), "long.json")
 
+    def test_cut_names_keep_what_differs(self):
+        """Four layers whose names begin and end alike were four times the same row."""
+        layers = [f"backward.transformer.layer[{i}].attention.matmul_backward" for i in (3, 4, 11, 111)]
+        path = self.file(json.dumps({"format": "perfkit report", "schema": 1, "regions": [
+            {"name": n, "kind": "compute", "self": 50} for n in (*layers, "forward")]}), "layers.json")
+        text = self.report(path)
+        rows = re.findall(r"^  (backw\S* *)comp ", text, re.MULTILINE)
+        self.assertEqual([re.findall(r"\d+", row) for row in rows], [["3"], ["4"], ["11"], ["111"]], text)
+        self.assertLessEqual(max(map(len, text.splitlines())), 80)
+
     def test_width(self):
         path = self.long_names()
         narrow = self.report(path)

@@ -69,6 +69,93 @@ static void cells(void **state)
     expect("\xE6\xA2\xAF... ");
 }
 
+typedef struct row {
+    uint64_t figure;
+    const char *name;
+} row;
+
+static const char *name_of(const void *of)
+{
+    return ((const row *)of)->name;
+}
+
+#define ROWS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* The names as rows of a table, each cut to the width: what is wanted, and no two alike. */
+static void expect_rows(const char *const *names, size_t width, const char *const *wanted)
+{
+    row rows[64];
+    char *shown[64];
+    size_t count = 0;
+    for (; names[count]; count++)
+        rows[count] = (row){count, names[count]};
+    for (size_t i = 0; i < count; i++) {
+        pki_column column = pki_column_near(rows, count, sizeof *rows, i, name_of);
+        pki_put_apart(page, names[i], width, &column);
+        fflush(page);
+        shown[i] = strdup(text);
+        assert_int_equal(pki_width(shown[i]), width);
+        if (wanted)
+            expect(wanted[i]);
+        else
+            expect(shown[i]);
+        for (size_t k = 0; k < i; k++)
+            assert_true(strcmp(shown[k], shown[i]) != 0 || strcmp(names[k], names[i]) == 0);
+    }
+    while (count)
+        free(shown[--count]);
+}
+
+static void cut_rows_differ(void **state)
+{
+    (void)state;
+    expect_rows(ROWS("backward > layer.bwd[3] > attention.bwd > matmul_backward",
+                     "backward > layer.bwd[4] > attention.bwd > matmul_backward",
+                     "backward > layer.bwd[11] > attention.bwd > matmul_backward",
+                     "backward > layer.bwd[3] > mlp.bwd > matmul_backward", "forward"),
+                42,
+                ROWS("backward ...bwd[3] > attention..._backward",
+                     "backward ...bwd[4] > attention..._backward",
+                     "backward ...bwd[11] > attention...backward",
+                     "backward > l...bwd[3] > mlp...mul_backward",
+                     "forward                                   "));
+    /* Numbers of several lengths, of which one repeats another's digits. */
+    expect_rows(ROWS("model.transformer.layers[1].self_attention.query_key_value.weight",
+                     "model.transformer.layers[11].self_attention.query_key_value.weight",
+                     "model.transformer.layers[111].self_attention.query_key_value.weight"),
+                30,
+                ROWS("model.tr...layers[1]....weight", "model.t...layers[11]....weight",
+                     "model.t...layers[111]...weight"));
+    /* What nothing tells apart, and what is alone, is cut in the middle. */
+    expect_rows(ROWS("one name that is quite long", "one name that is quite long"), 15,
+                ROWS("one na...e long", "one na...e long"));
+    expect_rows(ROWS("one name that is quite long", "two of them"), 15,
+                ROWS("one na...e long", "two of them    "));
+}
+
+/* What differs takes more than there is room for, lies at several places, or is half a character.
+ */
+static void cut_rows_differ_at_several_places(void **state)
+{
+#define KERNEL(n, functor, type)                                                                   \
+    "void at::native::vectorized_elementwise_kernel<" n ", at::native::" functor "<" type          \
+    ">, at::detail::Array<char*, 3>>(int, at::native::" functor "<" type                           \
+    ">, at::detail::Array<char*, 3>)"
+    (void)state;
+    for (size_t width = 36; width < 200; width++)
+        expect_rows(ROWS(KERNEL("4", "AddFunctor", "float"), KERNEL("4", "MulFunctor", "float"),
+                         KERNEL("4", "MulFunctor", "double"), KERNEL("8", "MulFunctor", "double")),
+                    width, NULL);
+    for (size_t width = 18; width < 60; width++)
+        expect_rows(
+            ROWS(
+                "\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9"
+                "\xC3\xA8\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9",
+                "\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9"
+                "\xC3\xAA\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9\xC3\xA9"),
+            width, NULL);
+}
+
 static void nothing_acts_on_the_terminal(void **state)
 {
     (void)state;
@@ -126,6 +213,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(widths),
         cmocka_unit_test_setup_teardown(cells, open_page, close_page),
+        cmocka_unit_test_setup_teardown(cut_rows_differ, open_page, close_page),
+        cmocka_unit_test_setup_teardown(cut_rows_differ_at_several_places, open_page, close_page),
         cmocka_unit_test_setup_teardown(nothing_acts_on_the_terminal, open_page, close_page),
         cmocka_unit_test_setup_teardown(paragraphs, open_page, close_page),
         cmocka_unit_test_setup_teardown(long_words_are_broken, open_page, close_page),

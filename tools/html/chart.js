@@ -181,10 +181,10 @@ class Chart {
 
     title() {
         const { spec } = this;
-        this.heading.textContent = spec.title;
+        this.heading.textContent = shortened(spec.title);
         this.note.textContent = spec.note ?? '';
         this.note.hidden = !spec.note;
-        this.legend.replaceChildren(...(spec.legend ?? []).map((item) => el('li', null, swatch(item.colour, item.shape), item.name)));
+        this.legend.replaceChildren(...(spec.legend ?? []).map((item) => el('li', null, swatch(item.colour, item.shape), shortened(item.name))));
         this.area.setAttribute('aria-label',
             `${spec.title}. Arrow keys go from value to value, plus and minus zoom, Escape goes back.`);
     }
@@ -296,7 +296,7 @@ class Chart {
         this.tip.hidden = !told;
         if (!told) return;
         this.tip.replaceChildren(el('b', null, told.title), ...told.rows.map(([name, value, tint, shape]) =>
-            el('div', null, el('span', null, tint && swatch(tint, shape), name), el('span', null, value))));
+            el('div', null, el('span', null, tint && swatch(tint, shape), shortened(name)), el('span', null, value))));
         const x = this.plot.valToPos(this.data[0][index], 'x') + this.plot.over.offsetLeft;
         const room = this.area.clientWidth, width = this.tip.offsetWidth;
         const left = x + 14 + width <= room ? x + 14 : Math.max(0, x - 14 - width);

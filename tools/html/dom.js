@@ -33,11 +33,11 @@ function bar(share, colour) {
 function table(heads, rows, caption) {
     const classes = heads.map((head) => (Array.isArray(head) ? head[1] : null));
     const names = heads.map((head) => (Array.isArray(head) ? head[0] : head));
-    return el('div', { class: 'scroll' }, el('table', null,
-        caption && el('caption', null, caption),
-        el('thead', null, el('tr', null, names.map((name, i) => el('th', { scope: 'col', class: classes[i] ?? '' }, name)))),
-        el('tbody', null, rows.map((cells) => el('tr', null, cells.map((cell, i) =>
-            (i === 0 ? el('th', { scope: 'row', class: classes[0] ?? '' }, cell) : el('td', { class: classes[i] ?? '' }, cell))))))));
+    const body = el('tbody', null, rows.map((cells) => el('tr', null, cells.map((cell, i) =>
+        (i === 0 ? el('th', { scope: 'row', class: classes[0] ?? '' }, cell) : el('td', { class: classes[i] ?? '' }, cell))))));
+    shortenNames([...body.rows]);
+    return el('div', { class: 'scroll' }, el('table', null, caption && el('caption', null, caption),
+        el('thead', null, el('tr', null, names.map((name, i) => el('th', { scope: 'col', class: classes[i] ?? '' }, name)))), body));
 }
 
 function card(title, note, ...children) {

@@ -128,7 +128,7 @@ function regionSection(report, against) {
         listing.querySelectorAll('tbody tr').forEach((row, i) => row.classList.toggle('chosen', i === it.row));
     };
     const picker = el('select', { id: 'pick-region', onchange: () => choose(Number(picker.value)) },
-        list.map((it, i) => el('option', { value: i }, it.label)));
+        list.map((it, i) => el('option', { value: i }, shortened(it.label))));
     const show = (all) => {
         const rows = all ? report.regions : report.regions.slice(0, REGIONS_SHOWN);
         listing.replaceChildren(regionTable(rows, (row) => {

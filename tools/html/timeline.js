@@ -177,7 +177,7 @@ class Timeline {
             this.told.textContent = 'Point at a slice, or focus a chart and use the arrow keys; drag or + and − to move and zoom.';
             return;
         }
-        const what = s.calls > 1 ? `${count(s.calls)} slices${s.text === 'several' ? '' : ` of ${s.text}`}, together` : `${s.text},`;
+        const what = s.calls > 1 ? `${count(s.calls)} slices${s.text === 'several' ? '' : ` of ${shortened(s.text)}`}, together` : `${shortened(s.text)},`;
         this.told.replaceChildren(swatch(s.colour), `${what} ${time(s.length)} on ${this.lanes[s.lane].name}, ${time(s.start)} after the step’s beginning`);
     }
 

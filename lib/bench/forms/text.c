@@ -124,13 +124,19 @@ static bool noted_before(const pki_bench_document *d, size_t at)
     return at > 0 && strcmp(d->rows[at].result.note, d->rows[at - 1].result.note) == 0;
 }
 
+static const char *name_of(const void *row)
+{
+    return ((const pki_bench_row *)row)->name;
+}
+
 static void put_row(const pki_bench_document *d, size_t at, size_t name, pki_bench_picture picture,
                     FILE *file)
 {
     const pki_bench_row *row = &d->rows[at];
     const pk_bench_result *r = &row->result;
     char width[16];
-    pki_put_left(file, row->name, name);
+    pki_column names = pki_column_near(d->rows, d->row_count, sizeof *d->rows, at, name_of);
+    pki_put_apart(file, row->name, name, &names);
     if (!pki_bench_row_measured(row)) {
         fprintf(file, "  %s: ", pki_bench_outcome_name(r));
         pki_put_paragraph(file, r->reason, name + 11, 4);

@@ -17,17 +17,23 @@ static void put_error(double value, double error, FILE *file)
     pki_report_cell(file, known ? pki_figure_percent(error / value).text : NO_FIGURE, 8);
 }
 
-static void put_head(const pki_events_row *r, FILE *file)
+static const char *region_name(const void *row)
 {
+    return ((const pki_events_row *)row)->region;
+}
+
+static void put_head(const pki_events_summary *e, size_t at, FILE *file)
+{
+    const pki_events_row *r = &e->rows[at];
+    pki_column names = pki_column_near(e->rows, e->row_count, sizeof *e->rows, at, region_name);
     fputs("  ", file);
-    pki_put_left(file, r->region, NAME);
+    pki_put_apart(file, r->region, NAME, &names);
     pki_report_cell(file, COUNT(r->calls), 7);
     pki_report_cell(file, COUNT(r->sampled), 7);
 }
 
 static void put_hardware(const pki_events_row *r, FILE *file)
 {
-    put_head(r, file);
     put_value(r->value[PKI_EVENT_INSTRUCTIONS], 7, file);
     put_error(r->value[PKI_EVENT_INSTRUCTIONS], r->error[PKI_EVENT_INSTRUCTIONS], file);
     put_value(r->value[PKI_EVENT_CYCLES], 7, file);
@@ -40,7 +46,6 @@ static void put_hardware(const pki_events_row *r, FILE *file)
 
 static void put_software(const pki_events_row *r, FILE *file)
 {
-    put_head(r, file);
     double took = r->value[PKI_EVENT_PROCESSOR];
     pki_report_cell(file, took < 0 ? NO_FIGURE : TIME(took), 9);
     put_error(took, r->error[PKI_EVENT_PROCESSOR], file);
@@ -54,7 +59,6 @@ static void put_software(const pki_events_row *r, FILE *file)
 static void put_topdown(const pki_events_row *r, FILE *file)
 {
     double worst = 0;
-    put_head(r, file);
     if (!(r->value[PKI_EVENT_SLOTS] > 0)) {
         put_value(-1, 7, file);
         fputc('\n', file);
@@ -128,8 +132,10 @@ static void put_rows(const pki_events_summary *e, FILE *file)
         if (!has(e, tables[t].first, tables[t].last))
             continue;
         fprintf(file, "  region               calls sampled%s\n", tables[t].head);
-        for (size_t i = 0; i < e->row_count; i++)
+        for (size_t i = 0; i < e->row_count; i++) {
+            put_head(e, i, file);
             tables[t].put(&e->rows[i], file);
+        }
     }
 }
 

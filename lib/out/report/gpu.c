@@ -127,10 +127,17 @@ static void put_gpu(const pki_gpu_row *gpu, FILE *file)
 
 /* ---- kernels ---- */
 
-static void put_kernel(const pki_kernel_row *kernel, double all, size_t name, FILE *file)
+static const char *kernel_name(const void *row)
+{
+    const char *name = ((const pki_kernel_row *)row)->name;
+    return name ? name : "";
+}
+
+static void put_kernel(const pki_kernel_row *kernel, double all, size_t name,
+                       const pki_column *names, FILE *file)
 {
     fputs("  ", file);
-    pki_put_left(file, kernel->name ? kernel->name : "", name);
+    pki_put_apart(file, kernel_name(kernel), name, names);
     fputc(' ', file);
     pki_put_left(file, kernel->region && kernel->region[0] ? kernel->region : "-", LAUNCHER);
     pki_report_cell(file, COUNT(kernel->time.count), 6);
@@ -158,8 +165,11 @@ static void put_kernels(const pki_summary *summary, const pki_report_options *op
     fprintf(file, "  %-*s %-*s  calls  total     %%    p50    p99\n", (int)name, "kernel", LAUNCHER,
             "region");
     for (size_t i = 0; i < count; i++)
-        if (pki_report_shows(options, summary->kernels[i].name) && matching++ < top)
-            put_kernel(&summary->kernels[i], all, name, file);
+        if (pki_report_shows(options, summary->kernels[i].name) && matching++ < top) {
+            pki_column names =
+                pki_column_near(summary->kernels, count, sizeof *summary->kernels, i, kernel_name);
+            put_kernel(&summary->kernels[i], all, name, &names, file);
+        }
     if (matching > top)
         fprintf(file, "  ... and %zu more\n", matching - top);
 }
@@ -175,10 +185,11 @@ static void put_dist(const pki_dist *dist, FILE *file)
     pki_report_cell(file, any ? TIGHT(dist->p99) : "", 6);
 }
 
-static void put_region(const pki_region_row *region, size_t name, FILE *file)
+static void put_region(const pki_region_row *region, size_t name, const pki_column *names,
+                       FILE *file)
 {
     fputs("  ", file);
-    pki_put_left(file, region->name ? region->name : "", name);
+    pki_put_apart(file, region->name ? region->name : "", name, names);
     put_dist(&region->gpu, file);
     if (region->kernels.count)
         put_dist(&region->kernels, file);
@@ -207,8 +218,10 @@ static void put_regions(const pki_summary *summary, const pki_report_options *op
     for (size_t i = 0; i < summary->region_count; i++) {
         const pki_region_row *region = &summary->regions[i];
         if (is_on_device(region) && pki_report_shows(options, region->name) &&
-            matching++ < options->top)
-            put_region(region, name, file);
+            matching++ < options->top) {
+            pki_column names = pki_report_region_names(summary->regions, summary->region_count, i);
+            put_region(region, name, &names, file);
+        }
     }
     if (matching > options->top)
         fprintf(file, "  ... and %zu more\n", matching - options->top);

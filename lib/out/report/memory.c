@@ -23,10 +23,16 @@ static void put_process(const pki_memory_summary *m, FILE *file)
                          COUNT(m->major_faults));
 }
 
-static void put_row(const pki_memory_region *r, size_t name, FILE *file)
+static const char *region_name(const void *row)
+{
+    const pki_memory_region *r = row;
+    return r->name && r->name[0] ? r->name : "(outside of regions)";
+}
+
+static void put_row(const pki_memory_region *r, size_t name, const pki_column *names, FILE *file)
 {
     fputs("  ", file);
-    pki_put_left(file, r->name && r->name[0] ? r->name : "(outside of regions)", name);
+    pki_put_apart(file, region_name(r), name, names);
     pki_report_cell(file, COUNT(r->allocations), 7);
     pki_report_cell(file, BYTES(r->bytes), 8);
     pki_report_cell(file, BYTES(r->live), 8);
@@ -48,7 +54,9 @@ static void put_regions(const pki_memory_summary *m, const pki_report_options *o
     fprintf(file, "  %-*s  allocs    bytes     live     peak  at peak\n", (int)name, "region");
     for (size_t i = 0; i < m->region_count && shown < options->top; i++)
         if (pki_report_shows(options, m->regions[i].name)) {
-            put_row(&m->regions[i], name, file);
+            pki_column names =
+                pki_column_near(m->regions, m->region_count, sizeof *m->regions, i, region_name);
+            put_row(&m->regions[i], name, &names, file);
             shown++;
         }
     if (all > shown)

@@ -18,11 +18,16 @@ static void put_bound(const pki_roofline_row *row, FILE *file)
         pki_report_cell(file, "both", 7);
 }
 
-static void put_row(const pki_roofline_row *row, size_t name, FILE *file)
+static const char *region_name(const void *row)
+{
+    return ((const pki_roofline_row *)row)->region;
+}
+
+static void put_row(const pki_roofline_row *row, size_t name, const pki_column *names, FILE *file)
 {
     const char *none = "-";
     fputs("  ", file);
-    pki_put_left(file, row->region, name);
+    pki_put_apart(file, row->region, name, names);
     pki_report_cell(file, row->all_processors ? "all" : pki_figure_scaled(row->threads, "").text,
                     7);
     pki_report_cell(file, row->intensity > 0 ? pki_figure_scaled(row->intensity, "").text : none,
@@ -79,8 +84,11 @@ void pki_report_roofline(const pki_summary *summary, const pki_report_options *o
     fprintf(file, "  %-*s threads flop/byte     bytes     flops   bound double%% single%%\n",
             (int)name, "region");
     for (size_t i = 0; i < r->row_count; i++)
-        if (pki_report_shows(options, r->rows[i].region) && shown++ < options->top)
-            put_row(&r->rows[i], name, file);
+        if (pki_report_shows(options, r->rows[i].region) && shown++ < options->top) {
+            pki_column names =
+                pki_column_near(r->rows, r->row_count, sizeof *r->rows, i, region_name);
+            put_row(&r->rows[i], name, &names, file);
+        }
     if (shown > options->top)
         fprintf(file, "  ... and %zu more\n", shown - options->top);
 }

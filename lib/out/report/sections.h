@@ -32,6 +32,19 @@ bool pki_report_is_span_alone(const pki_region_row *region);
 /* The report's JSON of these members of the summary alone (json.c). */
 int pki_report_json_as(const pki_summary *summary, const pki_shape *shape, FILE *file);
 
+static inline const char *pki_report_region_name(const void *row)
+{
+    const char *name = ((const pki_region_row *)row)->name;
+    return name ? name : "";
+}
+
+/* The names beside that of a region's row. */
+static inline pki_column pki_report_region_names(const pki_region_row *rows, size_t count,
+                                                 size_t at)
+{
+    return pki_column_near(rows, count, sizeof *rows, at, pki_report_region_name);
+}
+
 /* Columns for names that take `usual` on a page of the usual width: no more than there is room for,
  * or than the longest one needs. */
 static inline size_t pki_report_name_room(const pki_report_options *options, size_t usual,

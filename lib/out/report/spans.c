@@ -9,11 +9,12 @@ bool pki_report_is_span_alone(const pki_region_row *r)
     return r->span.events && r->self == 0 && !r->gpu.count && !r->kernels.count;
 }
 
-static void put_row(const pki_region_row *r, size_t name, bool marks, FILE *file)
+static void put_row(const pki_region_row *r, size_t name, const pki_column *names, bool marks,
+                    FILE *file)
 {
     const pki_dist *d = &r->time;
     fputs("  ", file);
-    pki_put_left(file, r->name, name);
+    pki_put_apart(file, r->name, name, names);
     pki_report_cell(file, COUNT(marks ? r->span.marks : r->span.ended), 7);
     pki_report_cell(file, marks ? "" : COUNT(r->span.unfinished), 6);
     pki_report_cell(file, TIGHT(d->mean), 7);
@@ -50,7 +51,8 @@ static void put_rows(const pki_summary *s, const pki_report_options *options, bo
             marks ? "mark, since the last" : "span", marks ? "  marks       " : "  ended   open");
     for (size_t i = 0; i < s->region_count && shown < options->top; i++)
         if (is_wanted(&s->regions[i], options, marks)) {
-            put_row(&s->regions[i], name, marks, file);
+            pki_column names = pki_report_region_names(s->regions, s->region_count, i);
+            put_row(&s->regions[i], name, &names, marks, file);
             shown++;
         }
     if (all > shown)

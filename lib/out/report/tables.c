@@ -27,10 +27,11 @@ static double all_self(const pki_region_row *regions, size_t count)
     return sum;
 }
 
-static void put_region(const pki_region_row *r, double all, bool steps, size_t name, FILE *file)
+static void put_region(const pki_region_row *r, double all, bool steps, size_t name,
+                       const pki_column *names, FILE *file)
 {
     fputs("  ", file);
-    pki_put_left(file, r->name, name);
+    pki_put_apart(file, r->name, name, names);
     fputc(' ', file);
     pki_put_left(file, short_kind(r->kind), 4);
     pki_report_cell(file, COUNT(r->time.count), 6);
@@ -109,7 +110,8 @@ static void put_regions(const pki_region_row *regions, size_t count,
     for (size_t i = 0; i < count; i++) {
         if (!is_shown(&regions[i], options) || matching++ >= options->top)
             continue;
-        put_region(&regions[i], all, steps, name, file);
+        pki_column names = pki_report_region_names(regions, count, i);
+        put_region(&regions[i], all, steps, name, &names, file);
         put_work(&regions[i], file);
         put_thinned(&regions[i], file);
     }

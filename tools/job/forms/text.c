@@ -91,6 +91,16 @@ static void put_pop(const job_pop *p, FILE *to)
 
 /* ---- the frontier ---- */
 
+static const char *stage_name(const void *row)
+{
+    return ((const job_stage *)row)->name;
+}
+
+static pki_column stages_beside(const job *j, size_t at)
+{
+    return pki_column_near(j->stages, j->stage_count, sizeof *j->stages, at, stage_name);
+}
+
 static void put_increment(const job_findings *f, size_t k, FILE *to)
 {
     const job_increment *i = &f->frontier.stages[k];
@@ -98,7 +108,8 @@ static void put_increment(const job_findings *f, size_t k, FILE *to)
     double steps = PKI_MAX(f->frontier.steps, 1);
     if (i->time <= 0)
         return;
-    job_text_left(to, f->of->stages[k].name, NAME);
+    pki_column names = stages_beside(f->of, k);
+    job_text_apart(to, f->of->stages[k].name, NAME, &names);
     pki_put_cell(to, pki_kind_names[f->of->stages[k].kind], 9);
     pki_put_cell(to, TIME(i->time / steps), 8);
     pki_put_cell(to, SHARE(i->time / f->frontier.exposed), 7);
@@ -126,11 +137,11 @@ static void put_spread_head(FILE *to, const char *what)
     fputs("   ranks      min     mean  ...all      max  rank  imbal.\n", to);
 }
 
-static void put_spread(const char *name, const job_spread *s, FILE *to)
+static void put_spread(const char *name, const pki_column *names, const job_spread *s, FILE *to)
 {
     char ranks[32], rank[16];
     snprintf(ranks, sizeof ranks, "%zu", s->have);
-    job_text_left(to, name, NAME);
+    job_text_apart(to, name, NAME, names);
     pki_put_cell(to, ranks, 6);
     pki_put_cell(to, TIME(s->min), 7);
     pki_put_cell(to, TIME(s->mean), 7);
@@ -157,9 +168,20 @@ static void put_loop(const job *j, const job_loop *loop, FILE *to)
     put_spread_head(to, "stage");
     for (size_t k = 0; k < j->stage_count; k++) {
         job_spread s = job_spread_of_stage(j, loop, k);
+        pki_column names = stages_beside(j, k);
         if (s.have && s.max > 0)
-            put_spread(j->stages[k].name, &s, to);
+            put_spread(j->stages[k].name, &names, &s, to);
     }
+}
+
+static const char *region_name(const void *row)
+{
+    return ((const job_region *)row)->name;
+}
+
+static pki_column regions_beside(const job *j, size_t at)
+{
+    return pki_column_near(j->regions, j->region_count, sizeof *j->regions, at, region_name);
 }
 
 static void put_regions(const job *j, FILE *to)
@@ -171,7 +193,8 @@ static void put_regions(const job *j, FILE *to)
     fputs("  region                        calls      p50      p95      p99      max\n", to);
     for (size_t i = 0; i < shown; i++) {
         const job_region *r = &j->regions[i];
-        job_text_left(to, r->name, NAME);
+        pki_column names = regions_beside(j, i);
+        job_text_apart(to, r->name, NAME, &names);
         pki_put_cell(to, COUNT(r->time.count), 7);
         pki_put_cell(to, TIME(r->time.p50), 7);
         pki_put_cell(to, TIME(r->time.p95), 7);
@@ -183,8 +206,10 @@ static void put_regions(const job *j, FILE *to)
         fprintf(to, "  ... and %zu more (--json has all)\n", j->region_count - shown);
     fputc('\n', to);
     put_spread_head(to, "self time over the ranks");
-    for (size_t i = 0; i < shown; i++)
-        put_spread(j->regions[i].name, &j->regions[i].spread, to);
+    for (size_t i = 0; i < shown; i++) {
+        pki_column names = regions_beside(j, i);
+        put_spread(j->regions[i].name, &names, &j->regions[i].spread, to);
+    }
 }
 
 /* ---- communication ---- */

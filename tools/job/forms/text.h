@@ -10,6 +10,13 @@
 /* text_exchange.c: MPI, messages, waits. */
 void job_put_exchange(const job_findings *f, FILE *to);
 
+/* The same, cut so that it differs from its neighbours. */
+static inline void job_text_apart(FILE *to, const char *text, size_t width, const pki_column *names)
+{
+    fputs("  ", to);
+    pki_put_apart(to, text, width, names);
+}
+
 static inline void job_text_left(FILE *to, const char *text, size_t width)
 {
     fputs("  ", to);
