@@ -13,6 +13,8 @@
 
 #define SECTIONS_MOST 1024
 #define CONTENT_MOST 1024
+#define SECTIONS_AT_ONCE 32u
+#define NAMES_AT_ONCE 1024u
 
 typedef ElfW(Ehdr) header;
 typedef ElfW(Shdr) section;
@@ -30,18 +32,52 @@ static bool read_header(int fd, header *h)
            h->e_shentsize == sizeof(section) && h->e_shnum <= SECTIONS_MOST;
 }
 
-static bool read_section(int fd, const header *h, unsigned i, section *s)
+/* What is read of it lies together, so a few reads do. */
+typedef struct file {
+    int fd;
+    header header;
+    section sections[SECTIONS_AT_ONCE];
+    unsigned first, count; /* of those */
+    section names;
+    char text[NAMES_AT_ONCE]; /* the names' beginning */
+    size_t length;
+} file;
+
+static const section *section_at(file *f, unsigned i)
 {
-    return i < h->e_shnum && read_at(fd, s, sizeof *s, h->e_shoff + (uint64_t)i * sizeof *s);
+    if (i >= f->header.e_shnum)
+        return NULL;
+    if (i < f->first || i >= f->first + f->count) {
+        f->first = i;
+        f->count = PKI_MIN(SECTIONS_AT_ONCE, f->header.e_shnum - i);
+        if (!read_at(f->fd, f->sections, f->count * sizeof(section),
+                     f->header.e_shoff + (uint64_t)i * sizeof(section)))
+            f->count = 0;
+    }
+    return f->count ? &f->sections[i - f->first] : NULL;
+}
+
+static bool read_names(file *f)
+{
+    const section *names = section_at(f, f->header.e_shstrndx);
+    if (!names)
+        return false;
+    f->names = *names;
+    f->length = PKI_MIN((size_t)names->sh_size, sizeof f->text);
+    if (!read_at(f->fd, f->text, f->length, names->sh_offset))
+        f->length = 0;
+    return true;
 }
 
 /* A name as far as it is needed to tell it. */
-static bool is_named(int fd, const section *names, const section *s, const char *name)
+static bool is_named(const file *f, const section *s, const char *name)
 {
     char found[24] = "";
     size_t n = strlen(name) + 1;
-    return s->sh_name < names->sh_size && read_at(fd, found, n, names->sh_offset + s->sh_name) &&
-           memcmp(found, name, n) == 0;
+    if (s->sh_name < f->length && n <= f->length - s->sh_name)
+        return memcmp(f->text + s->sh_name, name, n) == 0;
+    return s->sh_name < f->names.sh_size &&
+           read_at(f->fd, found, n, f->names.sh_offset + s->sh_name) && memcmp(found, name, n) == 0;
 }
 
 static void read_build_id(const char *content, size_t size, pki_executable *e)
@@ -72,17 +108,17 @@ static void read_comment(const char *content, size_t size, pki_executable *e)
     }
 }
 
-static void read_sections(int fd, const header *h, pki_executable *e)
+static void read_sections(file *f, pki_executable *e)
 {
-    section names, s;
+    const section *s;
     char content[CONTENT_MOST];
-    if (!read_section(fd, h, h->e_shstrndx, &names))
+    if (!read_names(f))
         return;
-    for (unsigned i = 0; i < h->e_shnum && read_section(fd, h, i, &s); i++) {
-        size_t size = PKI_MIN((size_t)s.sh_size, sizeof content);
-        bool comment = s.sh_type == SHT_PROGBITS && is_named(fd, &names, &s, ".comment");
-        bool id = s.sh_type == SHT_NOTE && is_named(fd, &names, &s, ".note.gnu.build-id");
-        if ((!comment && !id) || !read_at(fd, content, size, s.sh_offset))
+    for (unsigned i = 0; (s = section_at(f, i)); i++) {
+        size_t size = PKI_MIN((size_t)s->sh_size, sizeof content);
+        bool comment = s->sh_type == SHT_PROGBITS && is_named(f, s, ".comment");
+        bool id = s->sh_type == SHT_NOTE && is_named(f, s, ".note.gnu.build-id");
+        if ((!comment && !id) || !read_at(f->fd, content, size, s->sh_offset))
             continue;
         if (comment)
             read_comment(content, size, e);
@@ -93,12 +129,11 @@ static void read_sections(int fd, const header *h, pki_executable *e)
 
 void pki_executable_read(const char *path, pki_executable *e)
 {
-    header h;
+    file f = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
     memset(e, 0, sizeof *e);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
+    if (f.fd < 0)
         return;
-    if (read_header(fd, &h))
-        read_sections(fd, &h, e);
-    close(fd);
+    if (read_header(f.fd, &f.header))
+        read_sections(&f, e);
+    close(f.fd);
 }

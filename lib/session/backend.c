@@ -78,6 +78,13 @@ static void remember(const pki_config *config)
     pthread_mutex_unlock(&lock);
 }
 
+void pki_backends_foresee(const pki_config *config)
+{
+    for (size_t i = 0; i < pki_backend_count; i++)
+        if (pki_backends[i]->foresee && is_requested(pki_backends[i], config))
+            pki_backends[i]->foresee();
+}
+
 void pki_backends_start(const pki_config *config)
 {
     remember(config);

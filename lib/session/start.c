@@ -45,17 +45,28 @@ static void describe_in_arena(const pki_session *s)
     h->running = 1;
 }
 
+static void begin_clock(pki_session *s, pki_clock_sample first, uint64_t step_ticks)
+{
+    pki_clock_map *map = &s->arena->header->clock;
+    pki_clock_map_init(map, s->config.monotonic, first, pki_clock_read(s->config.monotonic));
+    map->step_ticks = step_ticks;
+    s->next_clock_check = 0;
+}
+
+/* The last thing before there is a time to record: all else is made ready in the meantime, by a
+ * clock whose zero is right and whose rate is a guess. */
 static void calibrate(pki_session *s, pki_clock_sample first)
 {
     uint64_t passed = pki_monotonic_ns() - first.ns;
-    if (passed < CALIBRATION_NS && !s->config.monotonic) {
+    if (s->config.monotonic)
+        return;
+    if (passed < CALIBRATION_NS) {
         struct timespec rest = {0, (long)(CALIBRATION_NS - passed)};
         nanosleep(&rest, NULL);
     }
-    pki_clock_map *map = &s->arena->header->clock;
-    pki_clock_map_init(map, s->config.monotonic, first, pki_clock_read(s->config.monotonic));
-    map->step_ticks = pki_clock_step(s->config.monotonic);
-    s->next_clock_check = 0;
+    begin_clock(s, first, s->arena->header->clock.step_ticks);
+    if (s->writing)
+        pki_drain_rewrite_head(s, false);
 }
 
 static void remember_start(pki_session *s)
@@ -84,8 +95,7 @@ static pk_status undo(pki_session *s, pk_status status)
     return status;
 }
 
-/* The gate opens last but one: with the collector there is somebody to take what is recorded. */
-static pk_status open_gate(pki_session *s)
+static pk_status open_registry(pki_session *s)
 {
     pki_fold_open(NULL, false, 0); /* the statistics of the session before end here */
     if (pki_join_prepare())
@@ -94,8 +104,29 @@ static pk_status open_gate(pki_session *s)
         return pki_fail(PK_ENOMEM, "no memory for the list of threads, or no thread key left");
     if (!pki_fold_open(s->registry, s->config.report_threads, s->config.warmup_steps))
         return pki_fail(PK_ENOMEM, "no memory for the statistics");
-    pk_status status = pki_services_open(s);
-    status = status ? status : pki_collect_start(s);
+    return PK_OK;
+}
+
+/* All but who takes what is recorded. */
+static pk_status make_ready(pki_session *s)
+{
+    s->toll.region_ns = pki_measure_region_ns(s->config.monotonic);
+    pk_status status = pki_drain_open(s);
+    memcpy(s->trace_at, s->paths.trace, sizeof s->trace_at);
+    pki_paths_anchor(s->trace_at);
+    if (!status)
+        pki_session_history_open(s);
+    status = status ? status : open_registry(s);
+    status = status ? status : pki_services_open(s);
+    if (!status)
+        pki_backends_foresee(&s->config);
+    return status;
+}
+
+/* The gate opens last but one: with the collector there is somebody to take what is recorded. */
+static pk_status open_gate(pki_session *s)
+{
+    pk_status status = pki_collect_start(s);
     if (status)
         return status;
     pki_registry_lock();
@@ -121,13 +152,10 @@ static pk_status open_session(pki_session *s, const pk_options *options)
     if (strcmp(s->config.report, "-") != 0)
         pki_paths_anchor(s->config.report);
     describe_in_arena(s);
-    calibrate(s, first);
-    s->toll.region_ns = pki_measure_region_ns(s->config.monotonic);
-    status = pki_drain_open(s);
-    memcpy(s->trace_at, s->paths.trace, sizeof s->trace_at);
-    pki_paths_anchor(s->trace_at);
+    begin_clock(s, first, pki_clock_step(s->config.monotonic));
+    status = make_ready(s);
     if (!status)
-        pki_session_history_open(s);
+        calibrate(s, first);
     status = status ? status : open_gate(s);
     return status ? undo(s, status) : PK_OK;
 }

@@ -53,7 +53,9 @@ static pk_status write_reports(pki_session *s)
     size_t n = 0;
     pk_status status = PK_OK;
     pthread_mutex_lock(&pki_drain_lock);
-    if (pki_run_summarise(s, &summary)) {
+    if (!pki_job_wants_summary(s)) {
+        status = PK_OK;
+    } else if (pki_run_summarise(s, &summary)) {
         status = pki_job_stop(s, &summary);
         if (s->writing)
             line = pki_report_line(&summary, &n);

@@ -40,6 +40,11 @@ static void probe(pk_backend_info *info)
         strncpy(info->reason, pki_cuda_why(), sizeof info->reason - 1);
 }
 
+static void foresee(void)
+{
+    pki_cuda_find();
+}
+
 static bool start(const pki_config *config)
 {
     pki_cuda_verdict verdict = pki_cuda_find();
@@ -136,6 +141,7 @@ const pki_backend pki_backend_cuda = {
     .by_default = true,
     .devices = true,
     .probe = probe,
+    .foresee = foresee,
     .start = start,
     .collect = collect,
     .stop = stop,

@@ -136,7 +136,7 @@ bool pki_drain_ended(pki_session *s)
 
 /* ---- beginning and end ---- */
 
-static void rewrite_head(pki_session *s, bool complete)
+void pki_drain_rewrite_head(pki_session *s, bool complete)
 {
     char head[PKI_HEAD_BYTES];
     pki_chrome_run run;
@@ -251,7 +251,7 @@ void pki_drain_close(pki_session *s, const char *report, size_t n)
 {
     if (s->writing && s->trace_location != PKI_TRACE_GONE) {
         close_document(s, report, n);
-        rewrite_head(s, true);
+        pki_drain_rewrite_head(s, true);
     }
     pki_drain_abandon(s);
 }

@@ -6,6 +6,9 @@
 /* Makes the output span and the trace file. */
 pk_status pki_drain_open(pki_session *s);
 
+/* The trace's first line anew, with what is known by now. */
+void pki_drain_rewrite_head(pki_session *s, bool complete);
+
 /* One round: fold, format, release, recycle; writes when the buffer is half full, flush_ms have
  * passed, or now. */
 void pki_drain_round(pki_session *s, bool write_now);

@@ -169,6 +169,11 @@ static pk_status write_now(const pki_session *s, const pki_summary *summary)
     return status ? status : write_pending();
 }
 
+bool pki_job_wants_summary(const pki_session *s)
+{
+    return s->writing || s->config.report[0] || is_wanted(s);
+}
+
 pk_status pki_job_stop(pki_session *s, const pki_summary *summary)
 {
     const pki_config *c = &s->config;
