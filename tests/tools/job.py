@@ -268,7 +268,7 @@ class Job(unittest.TestCase):
     def test_against_the_same_is_the_same(self):
         self.forge("a", ranks=16, steps=60, seed=1)
         self.forge("b", ranks=16, steps=60, seed=2)
-        rows = self.against(self.path("b"), "--against", self.path("a"), expect=0)["rows"]
+        rows = self.against(self.path("b"), "--margin", "3", "--against", self.path("a"), expect=0)["rows"]
         self.assertEqual(rows[0]["of"], "step")
         self.assertEqual(rows[0]["change"], "same")
         self.assertTrue(rows[0]["ratio_low"] <= 1 <= rows[0]["ratio_high"], rows[0])
@@ -290,7 +290,7 @@ class Job(unittest.TestCase):
     def test_against_other_steps(self):
         self.forge(ranks=8, steps=60)
         path = self.path("job")
-        rows = self.against("--steps", "30-59", "--against-steps", "1-29", path, expect=0)["rows"]
+        rows = self.against("--steps", "30-59", "--against-steps", "1-29", "--margin", "3", path, expect=0)["rows"]
         self.assertEqual(rows[0]["change"], "same")
         self.assertIn("within 900-950", self.run_pk("--against-steps", "900-950", path, expect=2))
 

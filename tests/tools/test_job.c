@@ -318,7 +318,7 @@ static size_t slower_of(const forge *before, const forge *now, size_t pairs)
         f.seed += 2 * i;
         g.seed += 2 * i + 1;
         scene *a = scene_of(&f), *b = scene_of(&g);
-        against beside = job_against(&b->j, &a->j, 0.03);
+        against beside = job_against(&b->j, &a->j, AGAINST_MARGIN / 100.0);
         slower += beside.slower;
         against_finish(&beside);
         finish(a);
@@ -345,6 +345,41 @@ static void a_slower_run_is_slower(void **state)
     g.host = true;
     g.slow = 0.08;
     assert_int_equal(slower_of(&f, &g, 20), 20);
+}
+
+/* What a quiet machine's runs of 300 steps have to allow: two of the same, and 3 % more. */
+static void three_percent_are_found(void **state)
+{
+    (void)state;
+    forge f = {.seed = 1, .ranks = 8, .steps = 300, .stage = FORGE_BACKWARD, .per_host = 8};
+    forge g = f;
+    g.host = true;
+    g.slow = 0.03;
+    size_t wrong = slower_of(&f, &f, 40), found = slower_of(&f, &g, 40);
+    print_message("of 40 pairs: %zu of the same are slower, %zu of those with +3 %%\n", wrong,
+                  found);
+    assert_in_range(wrong, 0, 2);
+    assert_in_range(found, 36, 40);
+}
+
+/* Beside a busy process nothing is slower: whatever the steps say, it may be the processor. */
+static void without_processors_nothing_is_slower(void **state)
+{
+    (void)state;
+    forge f = {.seed = 1, .ranks = 8, .steps = 100, .crowd = FORGE_CROWD_TOLD}, g = f;
+    g.slow = 0.5;
+    g.culprits = 8;
+    for (size_t i = 0; i < 10; i++) {
+        f.seed++, g.seed += 2;
+        scene *a = scene_of(&f), *b = scene_of(&g);
+        against beside = job_against(&b->j, &a->j, AGAINST_MARGIN / 100.0);
+        assert_true(beside.is_short && !beside.slower && beside.without[0] >= 0.05);
+        assert_true(beside.count > 4 && beside.rows[0].decision.change == PKI_UNSURE);
+        assert_true(beside.rows[0].decision.interval.low < beside.rows[0].decision.ratio);
+        against_finish(&beside);
+        finish(a);
+        finish(b);
+    }
 }
 
 /* ---- ranks that do not fit together ---- */
@@ -450,6 +485,8 @@ int main(void)
         cmocka_unit_test(efficiencies_are_those_by_hand),
         cmocka_unit_test(healthy_runs_are_not_slower),
         cmocka_unit_test(a_slower_run_is_slower),
+        cmocka_unit_test(three_percent_are_found),
+        cmocka_unit_test(without_processors_nothing_is_slower),
         cmocka_unit_test(blocks_of_other_lengths_are_joined),
         cmocka_unit_test(a_rank_that_ends_early_costs_its_own_steps),
         cmocka_unit_test(damaged_stages_are_no_stages),

@@ -44,8 +44,11 @@ function againstSection(job, one) {
     const what = (row) => (row.of === 'rank' ? one.button(row.rank) : row.of === 'step' ? 'The job’s step' : [swatch(row.kind), row.stage]);
     const rows = against.rows.map((row) => [what(row), row.step_kind || DASH, time(row.before), time(row.now), changed(row.ratio),
         `${changed(row.ratio_low)} to ${changed(row.ratio_high)}`, el('span', { class: row.change === 'slower' ? 'less' : '' }, row.change)]);
-    section('against', 'Before and after', `Per step, beside ${against.path}. Slower is what is beyond +${percent(against.margin)}; the probability of `
-        + 'one wrong verdict among all is 5 %. Of the ranks, those that changed.',
+    const rules = against.short ? `Processors were short: there was none for ${percent(against.without_processor)} of the time in this run, and for `
+        + `${percent(against.without_processor_before)} in the other. What differs may be that alone, so nothing is called slower or faster.`
+        : `Slower is what is beyond +${percent(against.margin)}, beyond chance, and beyond what two runs of one program may differ by; the probability of `
+        + 'one wrong verdict among all is 5 %. Of the ranks, those that changed.';
+    section('against', 'Before and after', `Per step, beside ${against.path}. ${rules}`,
     card(null, null, rows.length ? foldedTable(['What', 'Kind of step', 'Before', 'Now', 'Change', 'Interval', 'Verdict'], rows)
         : el('p', null, 'Nothing to compare: no stage is in both, or there are too few steps.'), scalingFacts(against, job.job.ranks)),
     againstEvents(against) ?? '');

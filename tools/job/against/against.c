@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "job/verdicts/crowd.h"
 #include "memory.h"
 
 /* ---- a figure of each block ---- */
@@ -60,6 +61,7 @@ typedef struct batches {
     double mean; /* of the figure, over all blocks with one */
 } batches;
 
+/* At least as many as belong together, and no more than so many batches. */
 static size_t batch_length(const double *logs, size_t count)
 {
     double *sorted = memory_zeroed(count, sizeof *sorted);
@@ -67,7 +69,7 @@ static size_t batch_length(const double *logs, size_t count)
     pki_samples_sort(sorted, count);
     size_t length = pki_samples_block(logs, count, pki_samples_median(sorted, count));
     free(sorted);
-    return PKI_MAX(length, 1);
+    return PKI_MAX(PKI_MAX(length, 1), (count + AGAINST_PARTS - 1) / AGAINST_PARTS);
 }
 
 static batches batches_of(const job *j, const job_loop *loop, const question *q)
@@ -99,7 +101,17 @@ typedef struct comparing {
     size_t evidence_room;
 } comparing;
 
-static void add_row(comparing *c, const against_row *row, const batches *before, const batches *now)
+/* By how much the two may differ and be the same program. */
+static double allowance_of(const against *a, const against_row *row, double of_step)
+{
+    double margin = log1p(a->margin), part = PKI_MIN(PKI_MAX(of_step, 1e-6), 1);
+    return log1p((a->margin + AGAINST_RUNS) / part) - margin +
+           PKI_MAX(a->without[0], a->without[1]) + (row->sort == AGAINST_RANK ? AGAINST_PLACES : 0);
+}
+
+/* of_step: its share of the step, in the run in which that is larger. */
+static void add_row(comparing *c, const against_row *row, const batches *before, const batches *now,
+                    double of_step)
 {
     against *a = c->to;
     memory_fit(&a->rows, &c->room, a->count + 1, sizeof *a->rows);
@@ -107,10 +119,20 @@ static void add_row(comparing *c, const against_row *row, const batches *before,
     pki_evidence *e = &c->evidence[a->count];
     *e = (pki_evidence){.method = PKI_BY_MOMENTS, .count = PKI_MIN(before->count, now->count)};
     e->runs = pki_run_difference_of(before->logs, before->count, now->logs, now->count, 0, 0, 0);
+    e->runs.allowance = allowance_of(a, row, of_step);
     a->rows[a->count] = *row;
     a->rows[a->count].before = before->mean;
     a->rows[a->count].now = now->mean;
     a->rows[a->count++].batches = e->count;
+}
+
+/* The mean of the job's step; above 0. */
+static double step_of(const job *j, const job_loop *loop)
+{
+    double sum = 0;
+    for (size_t b = 0; b < loop->block_count; b++)
+        sum += of_step(j, loop, b);
+    return PKI_MAX(sum / (double)PKI_MAX(loop->block_count, 1), 1e-9);
 }
 
 static void compare(comparing *c, against_row row, const job_loop *before,
@@ -119,8 +141,10 @@ static void compare(comparing *c, against_row row, const job_loop *before,
     batches old = batches_of(c->to->before, before, of_before);
     batches new = batches_of(c->to->now, now, of_now);
     row.sort = of_now->sort;
+    double of_step =
+        PKI_MAX(old.mean / step_of(c->to->before, before), new.mean / step_of(c->to->now, now));
     if (PKI_MIN(old.count, new.count) >= AGAINST_BATCHES_LEAST)
-        add_row(c, &row, &old, &new);
+        add_row(c, &row, &old, &new, of_step);
     free(old.logs);
     free(new.logs);
 }
@@ -208,6 +232,8 @@ static void decide(comparing *c)
     pki_decision *decisions = memory_zeroed(a->count, sizeof *decisions);
     memory_needed(pki_decide(c->evidence, a->count, a->margin, AGAINST_LEVEL, decisions));
     for (size_t i = 0; i < a->count; i++) {
+        if (a->is_short)
+            decisions[i].change = PKI_UNSURE;
         a->rows[i].decision = decisions[i];
         a->slower = a->slower || decisions[i].change == PKI_SLOWER;
     }
@@ -261,6 +287,9 @@ against job_against(const job *now, const job *before, double margin)
 {
     against a = {.now = now, .before = before, .margin = margin};
     comparing c = {.to = &a};
+    a.without[0] = job_crowd_most(before);
+    a.without[1] = job_crowd_most(now);
+    a.is_short = PKI_MAX(a.without[0], a.without[1]) >= JOB_CROWDED_FROM;
     compare_loops(&c);
     decide(&c);
     a.scaling = scaling_of(now, before);

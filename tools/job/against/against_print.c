@@ -17,9 +17,16 @@ static const char *change_of(double ratio, char text[48])
     return isfinite(ratio) ? text : "?";
 }
 
+void against_interval_text(const against_row *r, char text[100])
+{
+    char low[48], high[48];
+    snprintf(text, 100, "%s..%s", change_of(r->decision.interval.low, low),
+             change_of(r->decision.interval.high, high));
+}
+
 static void put_row(const against_row *r, FILE *to)
 {
-    char name[80], low[48], high[48], by[48];
+    char name[80], interval[100], by[48];
     if (r->sort == AGAINST_RANK)
         snprintf(name, sizeof name, "rank %d", r->rank);
     else
@@ -29,9 +36,8 @@ static void put_row(const against_row *r, FILE *to)
     pki_put_cell(to, TIME(r->before), 8);
     pki_put_cell(to, TIME(r->now), 8);
     pki_put_cell(to, change_of(r->decision.ratio, by), 8);
-    fprintf(to, "  %s..%s", change_of(r->decision.interval.low, low),
-            change_of(r->decision.interval.high, high));
-    fprintf(to, "  %s\n", pki_change_name(r->decision.change));
+    against_interval_text(r, interval);
+    fprintf(to, "  %s  %s\n", interval, pki_change_name(r->decision.change));
 }
 
 static bool is_shown(const against_row *r, size_t most, size_t *ranks)
@@ -54,13 +60,36 @@ static void put_scaling(const against *a, FILE *to)
           to);
 }
 
+void against_put_rules(const against *a, FILE *to)
+{
+    char text[600], before[40], margin[40];
+    snprintf(before, sizeof before, "%s", pki_figure_percent(a->without[0]).text);
+    snprintf(margin, sizeof margin, "%s", pki_figure_percent(a->margin).text);
+    if (a->is_short) {
+        snprintf(text, sizeof text,
+                 "! Processors were short: there was none for %s of the time in this run, and for"
+                 " %s in the other. What differs may be that alone, so nothing is called slower or"
+                 " faster.",
+                 pki_figure_percent(a->without[1]).text, before);
+    } else {
+        snprintf(text, sizeof text,
+                 "Slower is what is beyond +%s, beyond chance, and beyond what two runs of one"
+                 " program may differ by (%s of a step, and the time without a processor); the"
+                 " probability of one wrong verdict is 5 %%. Two runs are two samples: pk bench-ab"
+                 " repeats them.",
+                 margin, pki_figure_percent(AGAINST_RUNS).text);
+    }
+    fputs("  ", to);
+    pki_put_paragraph(to, text, 2, 2);
+}
+
 void against_text(const against *a, const char *other, FILE *to)
 {
     size_t ranks = 0;
     fputs("\nAgainst ", to);
     pki_put_text(to, other);
-    fprintf(to, ", per step (slower: beyond +%s, probability of one wrong verdict 5 %%)\n",
-            pki_figure_percent(a->margin).text);
+    fputs(", per step\n", to);
+    against_put_rules(a, to);
     fputs("  what                        before       now    change  interval\n", to);
     for (size_t i = 0; i < a->count; i++)
         if (is_shown(&a->rows[i], RANKS_SHOWN, &ranks))
@@ -106,6 +135,9 @@ void against_json(const against *a, const char *other, size_t most, pki_json *j)
     pki_json_uint(j, "ranks", a->before->rank_count);
     pki_json_real(j, "margin", a->margin);
     pki_json_bool(j, "slower", a->slower);
+    pki_json_bool(j, "short", a->is_short);
+    pki_json_real(j, "without_processor", a->without[1]);
+    pki_json_real(j, "without_processor_before", a->without[0]);
     if (s->known) {
         pki_json_open(j, "scaling", '{');
         pki_json_text(j, "sort", s->strong ? "strong" : "weak");

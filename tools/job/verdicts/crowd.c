@@ -37,6 +37,14 @@ static double share_of(const job *j, size_t rank)
                                               : job_crowd_share(&j->ranks[rank].processor);
 }
 
+double job_crowd_most(const job *j)
+{
+    double most = 0;
+    for (size_t r = 0; r < j->rank_count; r++)
+        most = PKI_MAX(most, share_of(j, r));
+    return most;
+}
+
 static void add_rank(job_crowd *c, const job *j, size_t rank)
 {
     double share = share_of(j, rank);

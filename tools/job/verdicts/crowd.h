@@ -27,5 +27,8 @@ bool job_has_run_delay(const job_rank *rank);
 /* Has the rank lacked a processor for as much of the run, waiting included? */
 bool job_is_crowded(const job *j, size_t rank);
 
+/* The largest share of a rank. */
+double job_crowd_most(const job *j);
+
 /* One for each host on which a rank's share is JOB_CROWDED_FROM or more; to be freed. */
 job_crowd *job_find_crowds(const job *j, size_t *count);
