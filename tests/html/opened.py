@@ -45,6 +45,16 @@ HELP = """
     true;
 """
 
+# In a page before it draws: what is written on its canvases, in order.
+WRITTEN = """
+    globalThis.written = [];
+    const write = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...more) {
+        globalThis.written.push({ text, x, y, canvas: this.canvas, align: this.textAlign, wide: this.measureText(text).width });
+        return write.call(this, text, x, y, ...more);
+    };
+"""
+
 
 def run(*arguments, **more):
     return subprocess.run([PK, "report", *arguments], capture_output=True, timeout=120, check=False, **more)
@@ -90,6 +100,15 @@ class Pages(unittest.TestCase):
     @classmethod
     def open(cls, path, **options):
         page = cls.browser.page("file://" + path, **options)
+        page.ask(HELP)
+        return page
+
+    @classmethod
+    def open_watched(cls, path, **options):
+        """The same, and `written` has what its canvases say."""
+        page = cls.browser.page("about:blank", **options)
+        page.send("Page.addScriptToEvaluateOnNewDocument", source=WRITTEN)
+        page.go("file://" + path)
         page.ask(HELP)
         return page
 

@@ -7,6 +7,22 @@ from opened import Pages, scene
 LONG = 10_000
 FULL = "document.documentElement.scrollWidth"
 
+# In first columns: words, whole or between dots, dashes and the like, that stand in two lines.
+BROKEN = """[...document.querySelectorAll('tr > :first-child')].flatMap((cell) => {
+    const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), found = [], range = document.createRange();
+    while (walk.nextNode()) for (const word of walk.currentNode.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
+        if (word[0].length > 14 || !cell.clientWidth) continue;
+        range.setStart(walk.currentNode, word.index);
+        range.setEnd(walk.currentNode, word.index + word[0].length);
+        if (new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > 1) found.push(word[0]);
+    }
+    return found;
+})"""
+# Tables that are wider than their place and say nothing, or say so and are not.
+UNTOLD = """[...document.querySelectorAll('.scroll')].filter((area) => area.clientWidth &&
+    (area.scrollWidth > area.clientWidth + 1) !== (area.classList.contains('to-right') && area.nextElementSibling.checkVisibility() &&
+        area.nextElementSibling.textContent.includes('scroll sideways'))).map((area) => area.textContent.slice(0, 60))"""
+
 
 class Room(Pages):
     def long_names(self, name):
@@ -52,3 +68,31 @@ class Room(Pages):
                 self.assertIn(whole.split(".")[1], cut)
                 self.assertIn(whole.split(".")[2], cut)
         page.close()
+
+    def test_no_word_is_broken_on_a_phone(self):
+        text = json.dumps(self.report)
+        for old, new in (("backward", "mlp.backward"), ("forward", "attention.forward"), ("layer[0]", "model.transformer.layers[0].matmul_backward_fused")):
+            text = text.replace(f'"{old}"', f'"{new}"')
+        path = self.make_of("words", text)
+        for width in 390, 1280:
+            with self.subTest(width=width):
+                page = self.open(path, width=width, height=800)
+                page.frames(3)
+                self.assertEqual(page.ask(BROKEN), [])
+                self.assertEqual(page.ask(UNTOLD), [])
+                self.assertEqual(page.ask(FULL), width)
+                wider = page.ask("[...document.querySelectorAll('.scroll')].filter((area) => area.scrollWidth > area.clientWidth).length")
+                (self.assertGreater if width == 390 else self.assertLess)(wider, 3)
+                if width == 390:  # at its end nothing more is promised, and the other side is
+                    page.ask("document.querySelector('#regions .scroll').scrollLeft = 9999")
+                    page.frames()
+                    self.assertEqual(page.ask("document.querySelector('#regions .scroll').className"), "scroll to-left")
+                page.close()
+
+    def test_tiles_that_are_not_there(self):
+        """Where they do not fill their last row, its rest is of the tiles' colour."""
+        for width in 390, 900, 1280:
+            page = self.open(self.html, width=width, height=800, dark=True)
+            self.assertEqual(page.ask("getComputedStyle(document.querySelector('.tiles')).backgroundColor"),
+                             page.ask("getComputedStyle(document.querySelector('.card')).backgroundColor"))
+            page.close()

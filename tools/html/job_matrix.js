@@ -1,7 +1,13 @@
 /* job_matrix.js - who talks to whom: senders from top to bottom, receivers from left to right.
  * Mouse, finger and arrow keys choose a cell, which is told in words below. */
 
-const MATRIX_SHADES = 140;
+const MATRIX_SHADES = 140, FIGURES_MOST = 16;
+
+/* Black or white, what is read more easily on it. */
+function readableOn(colours) {
+    const [r, g, b] = colours.map((part) => (part / 255) ** 2.2);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.18 ? '#000' : '#fff';
+}
 
 class JobMatrix {
     constructor(parent, matrix, messages) {
@@ -81,6 +87,7 @@ class JobMatrix {
         Object.assign(canvas, { width, height });
         context.imageSmoothingEnabled = false;
         context.drawImage(this.image(this.values[this.metric], size, size), 0, 0, width, height);
+        this.figures(context, width, height);
         if (this.at) {
             context.strokeStyle = colour('ink');
             context.lineWidth = 2 * ratio;
@@ -88,6 +95,25 @@ class JobMatrix {
         }
         const scale = Array.from({ length: MATRIX_SHADES }, (_, i) => this.ends[0] * (this.ends[1] / this.ends[0]) ** (i / (MATRIX_SHADES - 1)));
         this.shades.getContext('2d').drawImage(this.image(scale, MATRIX_SHADES, 1), 0, 0);
+    }
+
+    /* In each cell its figure, where there is room for all of them. */
+    figures(context, width, height) {
+        const { size } = this, values = this.values[this.metric], texts = [...values].map((value) => (value > 0 ? this.text(value) : ''));
+        const wide = width / size, high = height / size, room = wide - 6 * devicePixelRatio;
+        if (size > FIGURES_MOST) return;
+        const fits = [12, 11, 10, 9].find((points) => {
+            context.font = `${points * devicePixelRatio}px system-ui, sans-serif`;
+            return texts.every((text) => context.measureText(text).width <= room);
+        });
+        if (!fits) return;
+        const ink = this.ink();
+        context.textAlign = 'center';
+        context.textBaseline = 'middle';
+        texts.forEach((text, i) => {
+            context.fillStyle = readableOn(ink(values[i]));
+            context.fillText(text, (i % size + 0.5) * wide, (Math.floor(i / size) + 0.5) * high);
+        });
     }
 
     /* ---- choosing ---- */

@@ -3,11 +3,15 @@
 
 const ROWS_SHOWN = 15, ACCEPTABLE = 0.8;
 
-/* All rows at a press; what the page itself lacks is said. */
-function foldedTable(heads, rows, total) {
+function grouped(rows, groupOf) {
+    return !groupOf ? rows : rows.flatMap((row, i) => (i === 0 || groupOf(i) !== groupOf(i - 1) ? [groupOf(i), row] : [row]));
+}
+
+/* All rows at a press; what the page itself lacks is said. groupOf: what a row is of, if that stands above the rows of each. */
+function foldedTable(heads, rows, total, groupOf) {
     const host = el('div'), left = (total ?? rows.length) - rows.length;
     const show = (limit) => {
-        host.replaceChildren(table(heads, rows.slice(0, limit), left > 0 ? `The first ${count(rows.length)} of ${count(total)}.` : null));
+        host.replaceChildren(table(heads, grouped(rows.slice(0, limit), groupOf), left > 0 ? `The first ${count(rows.length)} of ${count(total)}.` : null));
         if (limit < rows.length) host.append(el('button', { type: 'button', onclick: () => show(rows.length) }, `Show all ${count(rows.length)}`));
     };
     show(ROWS_SHOWN);
@@ -118,11 +122,12 @@ function jobCommSection(job, drawn, one) {
         foldedTable(['Communicator', 'Calls', 'Bytes', ...SPREAD_HEADS], job.communicators.map((row, i) =>
             [communicatorName(job, i), count(row.calls), amount(row.bytes, 'bytes'), ...spreadCells(row.waited, one)]), totals.communicators)));
     if (job.operations.length) {
-        const heads = ['Operation', 'Size', 'Communicator', 'Calls', ...SPREAD_HEADS, 'Bus bandwidth', 'Lowest at'];
+        const rows = job.operations.toSorted((a, b) => a.communicator - b.communicator);
+        const heads = ['Operation', 'Size', 'Calls', ...SPREAD_HEADS, 'Bus bandwidth', 'Lowest at'];
         node.append(card('Operations: time of a call, mean of each rank', null, foldedTable(heads,
-            job.operations.map((row) => [row.operation, amount(row.size, 'bytes'), communicatorName(job, row.communicator), count(row.calls),
+            rows.map((row) => [row.operation, amount(row.size, 'bytes'), count(row.calls),
                 ...spreadCells(row.time, one), row.busbw ? rate(row.busbw.mean, 'B/s') : DASH,
-                row.slowest_rank == null ? DASH : one.button(row.slowest_rank)]), totals.operations)));
+                row.slowest_rank == null ? DASH : one.button(row.slowest_rank)]), totals.operations, (i) => communicatorName(job, rows[i].communicator))));
     }
     if (job.arrivals.length) {
         node.append(card('Who comes last', null, foldedTable(['Operation', 'Sequence', 'Communicator', 'Ranks', 'Apart', 'Last'],

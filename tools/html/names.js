@@ -60,3 +60,32 @@ function shortenNames(rows) {
         }
     }
 }
+
+/* ---- words of first columns ---- */
+
+const WORD_LONG = 12, WORD_ENDS = /(?<=[./:>_,;()<-])(?=[^./:>_,;()<-])/;
+
+/* A long word may go on in the next line behind its dots and dashes, and only there. Returns how long its longest part is. */
+function breakable(cell) {
+    const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), nodes = [];
+    let longest = 0;
+    while (walk.nextNode()) nodes.push(walk.currentNode);
+    for (const node of nodes) {
+        const words = node.data.split(/\s+/), parts = words.some((word) => word.length > WORD_LONG) ? node.data.split(WORD_ENDS) : [node.data];
+        for (const part of parts) for (const word of part.split(/\s+/)) longest = Math.max(longest, word.length);
+        if (parts.length > 1) node.replaceWith(...parts.flatMap((part, i) => (i ? [document.createElement('wbr'), part] : [part])));
+    }
+    return longest;
+}
+
+/* What stands in front of a name: the colour of its kind, and how deep it is in a tree. */
+function inFront(cell) {
+    return (cell.querySelector('.swatch') ? 18 : 0) + (parseInt(cell.firstElementChild?.style.paddingLeft, 10) || 0);
+}
+
+/* So wide is the first column at least that no word in it is broken (style.css bounds that). */
+function roomForWords(rows) {
+    const cells = rows.map((row) => row.cells[0]).filter((cell) => cell?.colSpan === 1);
+    const letters = Math.max(0, ...cells.map(breakable)), pixels = Math.max(0, ...cells.map(inFront));
+    return `calc(${(1.1 * letters).toFixed(1)}ch + ${pixels}px)`;
+}
