@@ -199,14 +199,34 @@ static bool matches(void *pattern, const char *name)
     return regexec(pattern, name, 0, NULL, 0) == 0;
 }
 
+/* Their steps, as of jobs of one rank. Of a part of a run's windows that would be another thing. */
+static int print_beside(const wish *w, const pki_summary *summary, const pki_summary *other,
+                        const pki_report_options *options)
+{
+    char *paths[2] = {(char *)(uintptr_t)w->path, (char *)(uintptr_t)w->against};
+    job now = {0}, before = {0};
+    complaint ignored = {""};
+    against a = {0};
+    bool known = !w->steps && job_read(&now, &paths[0], 1, &(job_steps){0}, &ignored) &&
+                 job_read(&before, &paths[1], 1, &(job_steps){0}, &ignored);
+    if (known)
+        a = job_against(&now, &before, AGAINST_MARGIN / 100.0);
+    int error = report_beside(summary, other, w->against, known ? &a : NULL, options, stdout);
+    if (known)
+        against_finish(&a);
+    job_finish(&now);
+    job_finish(&before);
+    return error;
+}
+
 static int print_against(const wish *w, const pki_summary *summary,
                          const pki_report_options *options)
 {
     pki_summary other;
-    wish against = {.steps = NULL};
-    if (!load(w->against, &against, &other))
+    wish beside = {.steps = NULL};
+    if (!load(w->against, &beside, &other))
         return EXIT_UNUSABLE;
-    int error = report_beside(summary, &other, w->against, options, stdout);
+    int error = print_beside(w, summary, &other, options);
     pki_summary_finish(&other);
     return error ? complain("the report could not be written: %s", strerror(-error)) : EXIT_OK;
 }
@@ -290,8 +310,8 @@ static int print_page(const wish *w, pki_summary *summary)
 {
     pki_summary other;
     slices events = {0};
-    html_run run = {w->path, summary, &events}, against = {w->against, &other, NULL};
-    const html_run *beside = w->against ? &against : NULL, *const both[] = {&run, beside};
+    html_run run = {w->path, summary, &events}, second = {w->against, &other, NULL};
+    const html_run *beside = w->against ? &second : NULL, *const both[] = {&run, beside};
     complaint why = {""};
     wish wanted = {.threads = w->threads};
     if (beside && !load(w->against, &wanted, &other))

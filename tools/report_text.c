@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME 26 /* columns of a region's name */
+#define NAME 21 /* columns of a region's name */
 
 /* ---- threads ---- */
 
@@ -99,7 +99,7 @@ static size_t pair_regions(const pki_summary *mine, const pki_summary *other,
 
 static void put_time(FILE *file, bool known, double ns)
 {
-    pki_report_cell(file, known ? TIME(ns) : "-", 9);
+    pki_report_cell(file, known ? TIME(ns) : "-", 8);
 }
 
 static void put_change(FILE *file, double now, double then)
@@ -107,25 +107,46 @@ static void put_change(FILE *file, double now, double then)
     char text[32] = "-";
     double percent = then > 0 && now > 0 ? 100 * (now / then - 1) : NAN;
     if (isfinite(percent))
-        snprintf(text, sizeof text, "%+.1f %%", fmin(percent, 99999));
-    pki_report_cell(file, text, 9);
+        snprintf(text, sizeof text, "%+.1f %%", fmin(percent, 9999));
+    pki_report_cell(file, text, 8);
 }
 
-static void put_pair(const pair *p, size_t name, const pki_column *names, FILE *file)
+/* NULL: of its steps nothing is known. */
+static const against_row *row_of(const against *a, against_sort sort, const pki_region_row *region)
 {
-    double p50 = p->mine ? p->mine->time.p50 : 0, other = p->other ? p->other->time.p50 : 0;
+    for (size_t i = 0; a && i < a->count; i++) {
+        const against_row *r = &a->rows[i];
+        if (r->sort == sort && !*r->step_kind &&
+            (!region || (strcmp(r->name, region->name) == 0 &&
+                         strcmp(r->kind, pki_kind_names[region->kind]) == 0)))
+            return r;
+    }
+    return NULL;
+}
+
+/* The interval, and what that says. */
+static void put_verdict(const against_row *row, FILE *file)
+{
+    char interval[100] = "-";
+    if (row)
+        against_interval_text(row, interval);
+    pki_report_cell(file, interval, 17);
+    fprintf(file, "  %s\n", pki_change_name(row ? row->decision.change : PKI_UNSURE));
+}
+
+static void put_pair(const pair *p, size_t name, const pki_column *names, const against *a,
+                     FILE *file)
+{
     fputs("  ", file);
     pki_put_apart(file, name_of(p), name, names);
     put_time(file, p->mine, p->now);
     put_time(file, p->other, p->then);
     put_change(file, p->now, p->then);
-    put_time(file, p->mine, p50);
-    put_time(file, p->other, other);
-    fputc('\n', file);
+    put_verdict(row_of(a, AGAINST_STAGE, p->mine ? p->mine : p->other), file);
 }
 
 static void put_regions(const pki_report_options *options, bool steps, const pair *pairs,
-                        size_t count, FILE *file)
+                        size_t count, const against *a, FILE *file)
 {
     uint32_t top = options->top ? options->top : PKI_REPORT_TOP;
     size_t shown = PKI_MIN(count, (size_t)top), longest = 0;
@@ -134,17 +155,18 @@ static void put_regions(const pki_report_options *options, bool steps, const pai
     size_t name = pki_report_name_room(options, NAME, longest);
     fprintf(file, "\nREGIONS by how much their self time %s differs\n",
             steps ? "in a step" : "in the run");
-    fprintf(file, "  %-*s  self time     other    change       p50     other\n", (int)name,
-            "region");
+    fprintf(file, "  %-*s     self    other   change          interval\n", (int)name, "region");
     for (size_t i = 0; i < shown; i++) {
         pki_column names = pki_column_near(pairs, count, sizeof *pairs, i, name_of);
-        put_pair(&pairs[i], name, &names, file);
+        put_pair(&pairs[i], name, &names, a, file);
     }
     if (count > shown)
         fprintf(file, "  ... and %zu more\n", count - shown);
 }
 
-static void put_figure(const char *what, double now, double then, FILE *file)
+/* With a verdict where there is one for it. */
+static void put_figure(const char *what, double now, double then, const against_row *row,
+                       FILE *file)
 {
     if (!(now > 0) || !(then > 0))
         return;
@@ -153,17 +175,36 @@ static void put_figure(const char *what, double now, double then, FILE *file)
     put_time(file, true, now);
     put_time(file, true, then);
     put_change(file, now, then);
+    if (row)
+        put_verdict(row, file);
+    else
+        fputc('\n', file);
+}
+
+/* What is called slower; first, that processors were short. */
+static void put_rules(const against *a, FILE *file)
+{
+    if (a && a->count)
+        against_put_rules(a, file);
+    else
+        pki_report_print(file, "Nothing is called slower: too few steps of these runs can be put"
+                               " beside each other to tell a change from chance.");
     fputc('\n', file);
 }
 
-static void put_figures(const pki_summary *mine, const pki_summary *other, FILE *file)
+static void put_figures(const pki_summary *mine, const pki_summary *other, const against *a,
+                        FILE *file)
 {
-    fprintf(file, "  %-*s  this run     other    change\n", NAME, "figure");
-    put_figure("step, median", mine->steps.steady.p50, other->steps.steady.p50, file);
-    put_figure("step, p95", mine->steps.steady.p95, other->steps.steady.p95, file);
-    put_figure("step, p99", mine->steps.steady.p99, other->steps.steady.p99, file);
-    put_figure("run", (double)mine->run.wall, (double)other->run.wall, file);
-    put_figure("CPU time", (double)mine->run.cpu, (double)other->run.cpu, file);
+    const against_row *step = row_of(a, AGAINST_STEP, NULL);
+    put_rules(a, file);
+    fprintf(file, "  %-*s  this run    other   change          interval\n", NAME, "figure");
+    if (step)
+        put_figure("step, mean", step->now, step->before, step, file);
+    put_figure("step, median", mine->steps.steady.p50, other->steps.steady.p50, NULL, file);
+    put_figure("step, p95", mine->steps.steady.p95, other->steps.steady.p95, NULL, file);
+    put_figure("step, p99", mine->steps.steady.p99, other->steps.steady.p99, NULL, file);
+    put_figure("run", (double)mine->run.wall, (double)other->run.wall, NULL, file);
+    put_figure("CPU time", (double)mine->run.cpu, (double)other->run.cpu, NULL, file);
 }
 
 static void put_difference(const char *what, const char *mine, const char *other, FILE *file)
@@ -195,7 +236,7 @@ static void put_environments(const pki_environment *a, const pki_environment *b,
 }
 
 int report_beside(const pki_summary *mine, const pki_summary *other, const char *path,
-                  const pki_report_options *options, FILE *file)
+                  const against *a, const pki_report_options *options, FILE *file)
 {
     size_t most = mine->region_count + other->region_count;
     pair *pairs = memory_zeroed(most, sizeof *pairs);
@@ -203,8 +244,8 @@ int report_beside(const pki_summary *mine, const pki_summary *other, const char 
     fputs("BESIDE ", file);
     pki_put_left(file, path, pki_width(path));
     fputc('\n', file);
-    put_figures(mine, other, file);
-    put_regions(options, steps, pairs, pair_regions(mine, other, options, steps, pairs), file);
+    put_figures(mine, other, a, file);
+    put_regions(options, steps, pairs, pair_regions(mine, other, options, steps, pairs), a, file);
     free(pairs);
     report_events_beside(mine, other, options, file);
     put_environments(&mine->environment, &other->environment, file);

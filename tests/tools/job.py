@@ -287,6 +287,34 @@ class Job(unittest.TestCase):
                          "faster")
         self.against(*both, "--margin", "900", expect=0)
 
+    def report_against(self, now, before, **processor):
+        """What pk report says of two runs of one process; with that of its processor."""
+        paths = [self.files(name)[0] for name in (now, before)]
+        if processor:
+            with open(paths[0], encoding="utf-8") as file:
+                report = json.load(file)
+            report["steps"] = {**report.get("steps", {}), "processor": processor}
+            with open(paths[0], "w", encoding="utf-8") as file:
+                json.dump(report, file, separators=(",", ":"))
+        done = subprocess.run([PK, "report", paths[0], "--against", paths[1]], capture_output=True, text=True, timeout=60, check=True)
+        return done.stdout
+
+    def test_report_against_knows_noise(self):
+        """One process beside itself is not slower; 5 % are told; a run without a processor is not judged."""
+        for seed in range(1, 11):
+            self.forge(f"a{seed}", ranks=1, steps=300, seed=seed, report=1, regions=1, calls=300)
+        for seed in range(1, 11, 2):
+            text = self.report_against(f"a{seed}", f"a{seed + 1}")
+            self.assertNotIn("  slower\n", text)
+            self.assertRegex(text, r"\n  step, mean .* [-+][0-9.]+ %\.\.[-+][0-9.]+ %  (same|cannot tell)\n")
+            self.assertRegex(text, r"\n  region 0 .* -  cannot tell\n")
+        self.forge("slow", ranks=1, steps=300, seed=1, report=1, culprits=1, slow=0.06, stage=2)
+        text = self.report_against("slow", "a1")
+        self.assertRegex(text, r"\n  step, mean .*  slower\n")
+        text = self.report_against("slow", "a1", observed=10 ** 10, running=6 * 10 ** 9, ready=3 * 10 ** 9)
+        self.assertTrue(" ".join(text.split("\n", 1)[1].split()).startswith("! Processors were short: there was none for 30.0 % of the time in this run"))
+        self.assertNotIn("slower\n", text.replace("slower or\n", "").split("interval", 1)[1])
+
     def test_against_other_steps(self):
         self.forge(ranks=8, steps=60)
         path = self.path("job")
@@ -302,6 +330,16 @@ class Job(unittest.TestCase):
         self.assertAlmostEqual(found["scaling"]["efficiency"], 10.5 / 12.5, places=3)
         self.assertAlmostEqual(found["scaling"]["speedup"], 4 * 10.5 / 12.5, places=3)
         self.assertEqual([row for row in found["rows"] if row["of"] == "rank"], [])
+
+    def test_reports_with_next_to_nothing_in_them(self):
+        for more in ("", ',"run":{}', ',"comm":{"communicators":[{}],"collectives":[{}],"sequences":{"operations":1,"rows":[[]]}}',
+                     ',"stages":{"names":["a"],"width":7,"loops":[{}]}', ',"regions":[{}]'):
+            path = self.path("bare.json")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write('{"format":"perfkit report","schema":1' + more + "}")
+            for arguments in ([], ["--json"], ["--against", path]):
+                done = subprocess.run([PK, "job", path, *arguments], capture_output=True, text=True, timeout=60, check=False)
+                self.assertIn(done.returncode, (0, 2), (more, arguments, done.stderr))
 
     def test_nothing_to_read(self):
         os.mkdir(self.path("empty"))

@@ -144,11 +144,12 @@ class View(InFolder):
         self.assertRegex(text, r"\n  step, median .*\+100\.0 %\n")
         self.assertRegex(text, r"\n  step, p95 .*\+0\.0 %\n")
         self.assertRegex(text, r"\n  next batch .*\+100\.0 % ")
-        self.assertRegex(text, r"\n  read file .* - +- ")
+        self.assertRegex(text, r"\n  read file .* - .* - +- +cannot tell\n")
         rows = text.split("\nREGIONS")[1].splitlines()[2:]
         self.assertTrue(rows[0].startswith(("  next batch", "  read file")))
         self.assertNotIn("next batch", self.report("--against", old, "--filter", "read", mine))
-        self.assertEqual(set(re.findall(r"[-+][0-9.]+ %", self.report("--against", mine, mine))), {"+0.0 %"})
+        same = self.report("--against", mine, mine)
+        self.assertEqual(set(re.findall(r"\n  .{21} +[^ ]+ [^ ]+ +[^ ]+ [^ ]+ +([-+][0-9.]+ %)", same)), {"+0.0 %"})
         self.refused("--json", "--against", old, mine, says="--against or --json?")
         self.refused("--against", "/nowhere.json", mine, says="/nowhere.json: No such file")
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compiler.h"
 #include "memory.h"
 
 /* ---- which of two is the rank ---- */
@@ -78,8 +79,18 @@ static uint32_t index_of(reading *all, const job_rank *r)
     return table_add(&all->processes, key);
 }
 
+/* A report may have no member `run`. */
+static void fill_in(pki_run *run)
+{
+    char **const texts[] = {&run->program, &run->host, &run->source};
+    for (size_t i = 0; i < PKI_COUNT_OF(texts); i++)
+        if (!*texts[i])
+            *texts[i] = memory_copy("");
+}
+
 static job_rank rank_of(const char *path, pki_summary *s)
 {
+    fill_in(&s->run);
     job_rank r = {.rank = s->run.world_size ? s->run.rank : JOB_NO_RANK,
                   .path = memory_copy(path),
                   .run = s->run,
